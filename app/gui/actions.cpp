@@ -147,12 +147,12 @@ void show_beside(Workspace& workspace, const std::string&) {
 void show_tab(Workspace& workspace, const std::string& text) {
   workspace.show_document(parse_number<std::size_t>(text, 1, workspace.documents().size()) - 1);
 }
-// Against the Nth open model, else against the one beside this.
+// Against the Nth open model, else against the one that is most like this.
 template <bool values>
 void diff(Workspace& workspace, const std::string& text) {
   const auto& documents = workspace.documents();
-  const std::size_t beside = workspace.shown_document() == 0 ? 1 : workspace.shown_document() - 1;
-  const std::size_t at = text.empty() ? beside : parse_number<std::size_t>(text, 1, documents.size()) - 1;
+  const std::size_t at = text.empty() ? workspace.nearest_document().value_or(workspace.shown_document())
+                                      : parse_number<std::size_t>(text, 1, documents.size()) - 1;
   if (at == workspace.shown_document()) refuse("that is the model shown");
   workspace.document().diff.begin(documents[at]->model, values);
   workspace.settings.panel = "diff";

@@ -16,6 +16,8 @@ constexpr double kBusyWait = 0.1;
 constexpr double kTypingWait = 0.5;
 constexpr double kIdleWait = 3600;
 constexpr double kMovingWait = 0.03;
+// Then everything that an event has set off is there, a picture that was written among it.
+constexpr double kSettleWait = 0.15;
 constexpr std::uint64_t kMostScriptBytes = 1 << 20;
 
 std::string read_text(const std::string& path) {
@@ -37,6 +39,7 @@ void run_until_closed(GuiApp& app, const std::stop_token& stop) {
   // after an event ImGui takes a frame or two until everything has followed it
   constexpr int kAfterEvent = 3;
   int frames = kAfterEvent;
+  bool settled = false;
   while (!app.wants_close()) {
     for (; frames > 0 && !app.wants_close(); --frames) {
       app.frame();
@@ -44,9 +47,12 @@ void run_until_closed(GuiApp& app, const std::stop_token& stop) {
     }
     const double wait = app.moves()              ? kMovingWait
                         : app.workspace().busy() ? kBusyWait
+                        : !settled               ? kSettleWait
                         : app.types()            ? kTypingWait
                                                  : kIdleWait;
-    frames = app.window().wait_events(wait) ? kAfterEvent : 1;
+    const bool event = app.window().wait_events(wait);
+    frames = event || !settled ? kAfterEvent : 1;
+    settled = !event;
   }
 }
 

@@ -26,8 +26,10 @@ SheetScope::SheetScope(const Ui& ui, const char* id, ImVec2 size, float top) {
 }
 
 bool sheet_is_left() {
-  return list_key_pressed(ListKey::escape) ||
-         (ImGui::IsMouseClicked(0) && !ImGui::IsWindowHovered(ImGuiHoveredFlags_ChildWindows));
+  // what the mouse has just gone down on in the sheet is active, which ImGui would not count as hovered
+  constexpr ImGuiHoveredFlags kInside =
+      ImGuiHoveredFlags_ChildWindows | ImGuiHoveredFlags_AllowWhenBlockedByActiveItem;
+  return list_key_pressed(ListKey::escape) || (ImGui::IsMouseClicked(0) && !ImGui::IsWindowHovered(kInside));
 }
 
 }  // namespace loadline::gui

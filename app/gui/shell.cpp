@@ -99,7 +99,9 @@ void Shell::draw(const Ui& ui) {
   move_focus();
   handle_shortcuts();
   workspace_.document().begin_frame();
-  workspace_.document().advance(static_cast<double>(ImGui::GetIO().DeltaTime));
+  // the frame after an idle time would play all of it at once
+  constexpr double kLongestFrame = 0.1;
+  workspace_.document().advance(std::min(static_cast<double>(ImGui::GetIO().DeltaTime), kLongestFrame));
   if (seen_model_ != workspace_.document().id) {
     seen_model_ = workspace_.document().id;
     for (const auto& [id, panel] : panels_) panel->forget();

@@ -10,6 +10,7 @@
 #include "core/base/text.h"
 
 #include <algorithm>
+#include <array>
 #include <numbers>
 
 #include <fmt/format.h>
@@ -61,6 +62,32 @@ float buttons_width(const Ui& ui, bool model, bool sheets, bool open) {
   return width;
 }
 
+// The options that differ from those of a new window and have no place of their own in the toolbar.
+std::vector<const LoadOption*> set_behind(const Document& document) {
+  constexpr std::array kShown = {"method", "order", "target", "device_budget"};
+  const LoadRequest at_first = Asked().request;
+  std::vector<const LoadOption*> set;
+  for (const LoadOption& option : load_options())
+    if (std::ranges::find(kShown, option.id) == kShown.end() &&
+        !same_option(option, document.asked().request, at_first))
+      set.push_back(&option);
+  return set;
+}
+
+// "Options 2": how many are set, so that none works unseen.
+std::string options_label(const Document& document) {
+  const std::size_t set = set_behind(document).size();
+  return set == 0 ? "Options" : fmt::format("Options {}", set);
+}
+
+std::string changed_text(const Document& document) {
+  std::string words;
+  for (const LoadOption* const option : set_behind(document))
+    words +=
+        fmt::format("\n{}: {}", option->title, shown(load_option_text(document.asked().request, *option)));
+  return words;
+}
+
 // What has no button of its own in a narrow line.
 void draw_more(Workspace& workspace, const Ui& ui, bool with_open) {
   if (button(ui, "More")) ImGui::OpenPopup("more");
@@ -79,7 +106,7 @@ void draw_more(Workspace& workspace, const Ui& ui, bool with_open) {
 float Toolbar::request_width(const Ui& ui, const Shown& shown) {
   return ui.px(kBudget + 3 * kGroupsGap) + (shown.target ? ui.px(kTarget) : 0) +
          method_width(ui, shown.target) + (shown.order ? ui.px(kOrder + kItemGap) : 0) +
-         button_width("Options") + least_chip(ui);
+         button_width("Options 9") + least_chip(ui);
 }
 
 // What matters least goes first, until nothing lies over anything else.
@@ -155,8 +182,8 @@ void Toolbar::draw_chip(Workspace& workspace, const Ui& ui, float room) {
 
 void Toolbar::draw_options(Workspace& workspace, const Ui& ui, bool with_order) {
   Document& document = workspace.document();
-  if (button(ui, "Options")) ImGui::OpenPopup("options");
-  tooltip(ui, "Everything else that can be asked of the load");
+  if (button(ui, options_label(document))) ImGui::OpenPopup("options");
+  tooltip(ui, "Everything else that can be asked of the load" + changed_text(document));
   ImGui::SetNextWindowSize({ui.px(460), std::min(ui.px(560), ImGui::GetIO().DisplaySize.y - ui.px(80))});
   const StyleScope style(ImGuiStyleVar_WindowPadding, {ui.px(16), ui.px(12)});
   if (!ImGui::BeginPopup("options")) return;

@@ -8,6 +8,7 @@
 #include "core/base/text.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
 #include <fmt/format.h>
@@ -77,7 +78,10 @@ void ViewExport::after_frame(Workspace& workspace, Window& window, const Ui& ui,
                  : request_->part == ViewPart::timeline ? timeline
                                                         : ViewRect{{0, 0}, screen});
     }
-    if (done) workspace.done = fmt::format("Written: {}", safe_display(request_->path, 120));
+    // with the folder, which nobody has typed
+    std::error_code failed;
+    const std::string whole = std::filesystem::absolute(request_->path, failed).string();
+    if (done) workspace.done = fmt::format("Written: {}", safe_display(failed ? request_->path : whole, 120));
   });
   if (done) end(workspace);
 }

@@ -240,8 +240,9 @@ void plot_area(const char* id, ImVec2 size) {
   ImGui::InvisibleButton(id, {std::max(size.x, 1.0f), std::max(size.y, 1.0f)});
 }
 
-void scroll_to_row(std::size_t row) {
-  const float height = ImGui::GetTextLineHeight() + 2 * ImGui::GetStyle().CellPadding.y;
+void scroll_to_row(std::size_t row, float text_height) {
+  const float height =
+      std::max(text_height, ImGui::GetTextLineHeight()) + 2 * ImGui::GetStyle().CellPadding.y;
   const float top = height * static_cast<float>(row);
   const float view = ImGui::GetWindowHeight() - 2 * height;
   if (top >= ImGui::GetScrollY() && top <= ImGui::GetScrollY() + view) return;

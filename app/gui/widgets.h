@@ -106,8 +106,9 @@ void bytes_text(const Ui& ui, std::uint64_t bytes, ImU32 color);
 void bytes_tooltip(const Ui& ui, std::uint64_t bytes);
 // Text aligned to the right edge of a column.
 void right_aligned(std::string_view text, ImU32 color);
-// Inside a table of one-line rows, below its headers: scrolls to a row unless it is visible.
-void scroll_to_row(std::size_t row);
+// Inside a table of one-line rows, below its headers: scrolls to a row unless it is visible. `height`: of the
+// rows' text, as table_row() takes it.
+void scroll_to_row(std::size_t row, float height = 0);
 // In the window of a list (in a table, below its headers), in every frame: gives the list the arrows and the
 // page keys while it has the keyboard, and shows that it has. The row that they lead to from the selected row
 // `at`, if any is selected; none if they do not move.

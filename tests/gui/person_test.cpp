@@ -242,6 +242,26 @@ TEST_F(AtTheWindow, runs_what_is_typed_into_the_palette_and_quits) {
   SOON(app_.wants_close());
 }
 
+TEST_F(AtTheWindow, runs_a_row_of_the_palette_that_is_clicked) {
+  show_demo();
+  person_.click("Ctrl+P anything");
+  person_.type("lifet");
+  SOON(person_.sees("Show Lifetimes"));
+  person_.click("Show Lifetimes");
+  SOON(workspace().settings.panel == "lifetimes");
+  // the hints of the last line are buttons
+  person_.click("F2 does it fit?");
+  SOON(person_.sees("staged_ring in file order"));
+  person_.press("Escape");
+  SOON(!person_.sees("staged_ring in file order"));
+  person_.click("? keys");
+  SOON(workspace().shows_keys);
+  person_.click_at({640, 320});  // inside of the sheet
+  EXPECT_TRUE(person_.wait_until([&] { return workspace().shows_keys; }));
+  person_.click_at({20, 700});  // outside
+  SOON(!workspace().shows_keys);
+}
+
 TEST_F(AtTheWindow, goes_everywhere_without_a_mouse) {
   show_demo();
   person_.press("ctrl+f");

@@ -253,6 +253,10 @@ void ConvertPanel::draw_room(const Workspace& workspace, const Ui& ui) {
            : fmt::format("needs {}, {} are free on the disk", format_bytes(needed), format_bytes(there)),
       fits ? ui.theme->text : ui.theme->bad);
   tooltip(ui, "The disk of " + shown(workspace.disk.value()->folder));
+  if (!workspace.disk.value()->exists || request_.write.overwrite) return;
+  badge_line(ui, "exists", ui.theme->warning, "The file is there already, and Replace files is off.",
+             ui.theme->text);
+  if (button(ui, "Replace it")) request_.write.overwrite = true;
 }
 
 }  // namespace

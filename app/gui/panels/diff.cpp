@@ -69,7 +69,9 @@ void DiffPanel::draw_content(Workspace& workspace, const Ui& ui) {
     empty_state(ui, "Only one model is open", "Open another one: a tab for each is above the panels.");
     return;
   }
-  if (!diff.there()) workspace.attempt([&] { diff.begin(choice.back()->model, false); });
+  if (!diff.there())
+    workspace.attempt(
+        [&] { diff.begin(workspace.documents()[*workspace.nearest_document()]->model, false); });
   draw_choice(workspace, ui, choice);
   if (diff.result.busy()) {
     const auto job = workspace.shared.jobs.find(diff.result.job());
@@ -134,7 +136,7 @@ void DiffPanel::draw_kinds(const ModelDiff& diff, const Ui& ui) {
   if (!diff.metadata.empty() || !diff.metadata_problem.empty())
     chip(kMetadata, fmt::format("metadata {}", format_grouped(diff.metadata.size())), false);
   std::string note;
-  if (diff.mapped) note = "Compared under llama.cpp's names: one model is the other's GGUF file. ";
+  if (diff.mapped) note = "Compared under llama.cpp's names, as the GGUF file has them. ";
   if (!diff.values) note += "Values were not compared.";
   if (!note.empty()) muted(ui, note);
   ImGui::Dummy({0, ui.px(2)});

@@ -93,8 +93,10 @@ void FileBrowser::draw(Workspace& workspace, const Ui& ui) {
   ImGui::SetNextItemWidth(-ui.px(1));
   if (focus_) ImGui::SetKeyboardFocusHere();
   focus_ = false;
-  const bool typed = ImGui::InputTextWithHint("##path", "a file, a model folder or org/name", &path_,
-                                              ImGuiInputTextFlags_EnterReturnsTrue);
+  const bool typed =
+      ImGui::InputTextWithHint("##path", "a file, a model folder or org/name", &path_,
+                               ImGuiInputTextFlags_EnterReturnsTrue | ImGuiInputTextFlags_AutoSelectAll);
+  const bool typing = ImGui::IsItemActive();
   if (typed && path_ == listed_) {
     enter(workspace, current_);  // nothing was typed: the list is meant
   } else if (typed && !path_.empty()) {
@@ -117,7 +119,10 @@ void FileBrowser::draw(Workspace& workspace, const Ui& ui) {
   ImGui::SameLine();
   if (button(ui, "Cancel", ButtonKind::ghost)) open_ = false;
   ImGui::SameLine(0, ui.px(16));
-  control_text("Arrows move, Enter opens, Backspace goes up", ui.theme->muted);
+  control_text(!typing            ? "Arrows move, Enter opens, Backspace goes up"
+               : path_ == listed_ ? "Type a path, or move with the arrows; Enter opens"
+                                  : "Enter opens what is typed",
+               ui.theme->muted);
   if (!open_) ImGui::CloseCurrentPopup();
   ImGui::EndPopup();
 }

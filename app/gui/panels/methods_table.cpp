@@ -119,12 +119,14 @@ void verdict_cell(const Document& document, const Ui& ui, const LoadRow& row) {
                short_verdict(ui, row, document.comparison.value()->answer.bound->budget, room));
 }
 
+float row_height(const Ui& ui) { return ImGui::GetTextLineHeight() + ui.px(2.5f); }
+
 void draw_row(Workspace& workspace, const Ui& ui, const LoadRow& row, std::size_t at, double most) {
   Document& document = workspace.document();
   const IdScope scope(at);
   const bool chosen =
       &shown_method(document.asked()) == row.method && shown_order(document.asked()) == row.order;
-  if (table_row(chosen, ImGui::GetTextLineHeight() + ui.px(2.5f))) choose_row(workspace, row);
+  if (table_row(chosen, row_height(ui))) choose_row(workspace, row);
   if (ImGui::IsItemHovered() && ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left))
     workspace.settings.panel = "load";
   row_card(document, ui, row);
@@ -230,7 +232,7 @@ void MethodsTable::move_choice(Workspace& workspace, const Ui& ui) {
   if (chosen != at_.end()) at = static_cast<std::size_t>(chosen - at_.begin());
   if (const auto now = row_by_keys(ui, at, at_.size())) {
     choose_row(workspace, rows[at_[*now]]);
-    scroll_to_row(*now);
+    scroll_to_row(*now, row_height(ui));
   }
   if (at && row_is_entered()) workspace.settings.panel = "load";
 }

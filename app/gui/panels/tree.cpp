@@ -79,6 +79,22 @@ void draw_marks_legend(const ModelDiff& diff, const Ui& ui) {
   if (!first) entry(ui.theme->muted, "\xE2\x80\xA2", "below");
 }
 
+// With which model this one is compared, a way out of it, and what the letters mean.
+void draw_comparison(Document& document, const ModelDiff& diff, const Ui& ui) {
+  {
+    const FontScope font(ui.fonts.small);
+    const std::string other = document.diff.there() ? document.diff.there()->name : "";
+    const float room = ImGui::GetContentRegionAvail().x - ImGui::GetFrameHeight() - ui.px(4);
+    ImGui::AlignTextToFramePadding();
+    muted(ui, elided("compared with " + shown(other), room));
+    ImGui::SameLine(ImGui::GetWindowContentRegionMax().x - ImGui::GetFrameHeight());
+  }
+  if (icon_button(ui, "end-diff", "Compare with no model",
+                  [&](ImVec2 center, ImU32 ink) { paint_cross(ui, center, ink); }))
+    return document.diff.end();
+  draw_marks_legend(diff, ui);
+}
+
 void describe(const Model& model, const Ui& ui, NodeId id) {
   const ModuleNode& node = model.tree.node(id);
   const double share = share_of(node.bytes, model.weight_bytes);
@@ -274,7 +290,7 @@ void TreePanel::draw_content(Workspace& workspace, const Ui& ui) {
   seen_scale_ = ui.scale;
   if (stale_) unfold(*document.model);
   draw_filter(workspace, ui);
-  if (const auto diff = document.diff.result.value()) draw_marks_legend(*diff, ui);
+  if (const auto diff = document.diff.result.value()) draw_comparison(document, *diff, ui);
   const FontScope font(ui.fonts.small);
   const ChildScope child("lines");
   const StyleScope style(ImGuiStyleVar_ItemSpacing, {0, 0});

@@ -1,12 +1,13 @@
 // Opens models; workspace_documents.cpp keeps the open ones, workspace_transfer.cpp moves their bytes.
 #include "app/gui/session/workspace.h"
 
-#include "app/gui/session/demo_folder.h"
+#include "app/gui/session/demo_model.h"
 #include "app/gui/session/model_path.h"
 #include "app/gui/session/requests.h"
 #include "app/gui/session/window_state.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/io/temporary_folder.h"
 #include "importers/open_options.h"
 
 #include <filesystem>
@@ -91,7 +92,7 @@ void Workspace::open(const std::string& path, const std::vector<Remedy>& with) {
 }
 
 void Workspace::open_demo() {
-  if (!demo_) demo_ = std::make_shared<DemoFolder>();
+  if (!demo_) demo_ = std::make_shared<TemporaryFolder>();
   ask_open({.name = "Writing the demo model", .path = "", .locate = [folder = demo_](Progress& progress) {
               return write_demo_model(folder->path(), progress);
             }});

@@ -26,9 +26,11 @@
 #include <string_view>
 #include <vector>
 
-namespace loadline::gui {
+namespace loadline {
+class TemporaryFolder;
+}
 
-class DemoFolder;
+namespace loadline::gui {
 
 // How the map colours tensors; without another model to differ from, `diff` is `role`.
 enum class ColorBy { role, dtype, layer, shard, diff };
@@ -84,6 +86,11 @@ struct Conversion {
   std::string out = {};  // the path that was asked for
 };
 
+// The disk that an output goes to, and whether something is there already.
+struct OutputPlace : DiskSpace {
+  bool exists = false;
+};
+
 // More than rounding to F16 or BF16 changes a number of ordinary size.
 inline constexpr double kCastTolerance = 1.0 / 128;
 
@@ -128,6 +135,9 @@ class Workspace {
   const std::vector<std::unique_ptr<Document>>& documents() const { return documents_; }
   std::size_t shown_document() const { return shown_; }
   void show_document(std::size_t at);  // a position in documents(); others are ignored
+  // The open model that is most like the one shown, by its number of weights: a converted file is compared
+  // with its source. Nothing if no other model is open.
+  std::optional<std::size_t> nearest_document() const;
   // The document with this id; null if it was closed.
   Document* find_document(std::uint64_t id) const;
 
@@ -189,7 +199,7 @@ class Workspace {
   Latest<Conversion> conversion;
   Latest<UploadResult> uploading;
   Latest<ConversionCheck> checking;
-  Latest<DiskSpace> disk;  // as last measured; null while it is unknown
+  Latest<OutputPlace> disk;  // as last measured; null while it is unknown
   Latest<FolderListing> listing;
   Latest<std::vector<std::string>> cached;  // org/name
 
@@ -215,7 +225,7 @@ class Workspace {
 
   std::string hub_cache_;
   std::deque<ToOpen> waiting_;                        // the first is being opened
-  std::shared_ptr<DemoFolder> demo_;                  // shared with the jobs that write to it
+  std::shared_ptr<TemporaryFolder> demo_;             // shared with the jobs that write to it
   std::string disk_path_;                             // the path measured last
   std::vector<std::unique_ptr<Document>> documents_;  // never empty
   std::size_t shown_ = 0;

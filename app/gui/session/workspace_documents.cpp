@@ -53,6 +53,18 @@ void Workspace::replace(std::size_t at, ModelPtr model) {
   watch_files();
 }
 
+std::optional<std::size_t> Workspace::nearest_document() const {
+  std::optional<std::size_t> nearest;
+  const std::uint64_t wanted = document().parameters();
+  const auto distance = [&](std::size_t at) {
+    const std::uint64_t there = documents_[at]->parameters();
+    return there > wanted ? there - wanted : wanted - there;
+  };
+  for (std::size_t i = 0; i < documents_.size(); ++i)
+    if (i != shown_ && documents_[i]->model && (!nearest || distance(i) <= distance(*nearest))) nearest = i;
+  return nearest;
+}
+
 void Workspace::close_model() {
   if (documents_.size() == 1) {
     if (settings.panel == "arena") settings.panel = "map";  // without a model it is a page of its own

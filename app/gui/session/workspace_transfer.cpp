@@ -9,6 +9,7 @@
 #include "importers/resolve.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
 #include <fmt/format.h>
@@ -58,17 +59,18 @@ void Workspace::convert(const ConvertTask& task) {
         return Conversion{id, convert_model(graph, exporter, options, task.out, task.request.write, progress),
                           task.out};
       },
-      [this, out = task.out] {
+      [this, out = task.out, id = document().id] {
         if (!disk_path_.empty()) measure_disk(disk_path_);
         if (conversion.error() != nullptr) {
-          shared.notices.fail("convert", *conversion.error());
+          done = "Not converted";
+          shared.notices.fail("convert", *conversion.error(), id);
           return;
         }
         const WriteReport& report = conversion.value()->report;
         done = fmt::format("Wrote {}: {} in {}", safe_display(out), format_bytes(report.bytes_written),
                            format_seconds(report.seconds));
         wants_attention = true;
-        shared.notices.add(Severity::info, done);
+        shared.notices.add(Severity::info, done, id);
       });
 }
 
@@ -164,7 +166,9 @@ void Workspace::measure_disk(const std::string& path) {
       shared.jobs, "Looking for room on the disk",
       [path](Progress&) {
         const std::optional<DiskSpace> space = disk_space(path);
-        return space ? std::make_shared<const DiskSpace>(*space) : nullptr;
+        std::error_code ignored;
+        const bool exists = !path.empty() && std::filesystem::exists(path, ignored);
+        return space ? std::make_shared<const OutputPlace>(OutputPlace{*space, exists}) : nullptr;
       },
       [this] {
         if (disk.error() != nullptr) disk.drop();  // the folder says so when it is written to

@@ -1,16 +1,14 @@
 // Synthesises the demo preset in a folder of its own.
-#include "app/gui/session/demo_folder.h"
+#include "app/gui/session/demo_model.h"
 
 #include "core/base/error.h"
 #include "core/forward/config_graph.h"
 #include "core/forward/presets.h"
+#include "core/io/temporary_folder.h"
 #include "exporters/synth.h"
 
-#include <cerrno>
 #include <filesystem>
 #include <system_error>
-
-#include <stdlib.h>
 
 namespace loadline::gui {
 namespace {
@@ -18,32 +16,14 @@ namespace {
 constexpr std::string_view kPreset = "demo";
 constexpr std::uint64_t kSeed = 1;
 
-std::string temporary_folder() {
-  std::error_code failed;
-  const std::filesystem::path folder = std::filesystem::temp_directory_path(failed);
-  return failed ? "/tmp" : folder.string();
-}
-
 }  // namespace
-
-DemoFolder::DemoFolder() : DemoFolder(temporary_folder()) {}
-
-DemoFolder::DemoFolder(const std::string& parent) {
-  path_ = (std::filesystem::path(parent) / "loadline-XXXXXX").string();
-  if (mkdtemp(path_.data()) == nullptr) throw system_error(path_, "create", errno);
-}
-
-DemoFolder::~DemoFolder() {
-  std::error_code ignored;  // a folder that cannot be removed stays in the temporary folder
-  std::filesystem::remove_all(path_, ignored);
-}
 
 std::string write_demo_model(const std::string& folder, Progress& progress) {
   const std::filesystem::path target = std::filesystem::path(folder) / "demo-llama";
   if (std::filesystem::exists(target)) return target.string();
   const Preset* preset = find_preset(kPreset);
   if (preset == nullptr) throw Error(ErrorCode::unsupported, "this build carries no demo model");
-  const DemoFolder attempt(folder);
+  const TemporaryFolder attempt(folder);
   const std::filesystem::path written = std::filesystem::path(attempt.path()) / target.filename();
   synthesize(config_graph(preset->config_json, "demo/config.json"), written.string(),
              {.seed = kSeed, .max_shard_bytes = preset->max_shard_bytes}, progress);
