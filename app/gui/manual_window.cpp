@@ -1,40 +1,19 @@
-// Draws manual pages line by line, as a terminal does, with emphasised headings.
+// The sheet of the manual: the choice of a page, and the page.
 #include "app/gui/manual_window.h"
 
+#include "app/gui/manual_page.h"
 #include "app/gui/sheet.h"
 #include "app/gui/widgets.h"
 #include "app/gui/window/keyboard.h"
 #include "app/report/manual.h"
-#include "core/base/text.h"
 
-#include <algorithm>
-#include <string>
 #include <vector>
 
 namespace loadline::gui {
-namespace {
-
-void draw_line(const Ui& ui, std::string_view line) {
-  const std::size_t level = line.find_first_not_of('#');
-  if (level == 0 || level == std::string_view::npos || line[level] != ' ') {
-    const FontScope font(ui.fonts.mono);
-    return text(line.empty() ? " " : line);
-  }
-  const FontScope font(level == 1 ? ui.fonts.title : ui.fonts.strong);
-  text(line.substr(level + 1));
-}
-
-void draw_page(const Ui& ui, std::string_view page) {
-  const std::string plain = report::manual_plain_text(page);
-  for (const std::string_view line : lines_of(plain)) draw_line(ui, line);
-}
-
-}  // namespace
-
 void draw_manual(Workspace& workspace, const Ui& ui) {
   if (workspace.manual.empty()) return;
   const ImVec2 screen = ImGui::GetIO().DisplaySize;
-  const SheetScope sheet(ui, "manual", {ui.px(920), screen.y - ui.px(80)});
+  const SheetScope sheet(ui, "manual", {ui.px(1000), screen.y - ui.px(80)});
   const auto pages = report::manual_pages();
   std::vector<std::string_view> titles;
   std::size_t now = 0;
@@ -50,9 +29,8 @@ void draw_manual(Workspace& workspace, const Ui& ui) {
   {
     const IdScope scope(now);  // each page keeps its own place
     const ChildScope child("page", {0, 0}, false, ImGuiWindowFlags_HorizontalScrollbar);
-    const StyleScope style(ImGuiStyleVar_ItemSpacing, {0, ui.px(3)});
     if (!ImGui::IsPopupOpen(nullptr, ImGuiPopupFlags_AnyPopupId)) scroll_by_keys();
-    draw_page(ui, pages[now].text);
+    draw_manual_page(ui, pages[now].text);
   }
   if (!picked && list_key_pressed(ListKey::right)) workspace.manual = pages[(now + 1) % pages.size()].id;
   if (!picked && list_key_pressed(ListKey::left))

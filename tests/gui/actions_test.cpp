@@ -150,6 +150,8 @@ TEST_F(Keys, show_the_manual_s_page_about_the_panel_and_close_it) {
     EXPECT_NE(drawn_text().find(without_blanks(report::find_manual_page(row.manual).title)),
               std::string::npos)
         << row.id;
+    for (const std::string_view markup : {"**", "|---", "```"})
+      EXPECT_EQ(drawn_text().find(markup), std::string::npos) << row.id << ": " << markup;
     workspace_.document().select(TensorId{3});
     press("deselect");  // closes the manual alone
     EXPECT_EQ(workspace_.manual, "");
