@@ -33,6 +33,21 @@ PerSpace<std::uint64_t> arrived(const Model& model, const Projection& projection
   return held;
 }
 
+// Of blocks that hold tensors.
+PerSpace<std::uint64_t> written_to_blocks(const Projection& projection, std::size_t last) {
+  std::map<BlockId, std::uint64_t> written;
+  for (std::size_t i = 0; i <= last; ++i) {
+    const Step& step = projection.plan.steps[i];
+    if (step.verb == Verb::free) written.erase(step.block);
+    if (step.verb == Verb::copy) written[step.block] += step.written();
+  }
+  PerSpace<std::uint64_t> sum = {};
+  for (const auto& [id, bytes] : written)
+    if (const Block& block = projection.plan.block(id); block.storage)
+      sum[index(block.space)] += std::min(bytes, block.bytes);
+  return sum;
+}
+
 TEST(HeldBytes, FollowTheCursorEitherWay) {
   Workspace workspace("");
   HeldBytes held;
@@ -49,6 +64,8 @@ TEST(HeldBytes, FollowTheCursorEitherWay) {
         held.move_to(document.model, document.projection.value(), step);
         const std::size_t last = std::min(step, steps - 1);
         EXPECT_EQ(held.at(kRootNode), arrived(*document.model, *document.projection.value(), last))
+            << method << " at " << step;
+        EXPECT_EQ(held.arrived(), written_to_blocks(*document.projection.value(), last))
             << method << " at " << step;
         EXPECT_EQ(held.step(), last);
       }

@@ -107,6 +107,14 @@ void show_tooltip(const Model& model, const Ui& ui, const Tile& tile) {
   });
 }
 
+// What is allocated, and how much of it tiles show unless they show all of it.
+std::string held_figure(const HeldBytes& held, Space space) {
+  const std::uint64_t used = usage_at(held.projection()->timeline, held.step(), space_bit(space));
+  const std::uint64_t arrived = held.arrived()[index(space)];
+  if (arrived >= used) return format_bytes(used);
+  return fmt::format("{}, {} arrived", format_bytes(used), arrived == 0 ? "none" : format_bytes(arrived));
+}
+
 class MapPanel final : public Panel {
  public:
   MapPanel() : Panel("Its bytes will be laid out here, tensor by tensor.") {}
@@ -491,9 +499,12 @@ void MapPanel::draw_legend(const Workspace& workspace, const Ui& ui) {
   const Theme& theme = *ui.theme;
   if (!held().empty()) {
     for (const Space space : kStackOrder)
-      if (held().projection()->timeline.peaks[index(space)].bytes > 0)
-        entry(-1, theme.spaces[index(space)], space_title(space),
-              format_bytes(usage_at(held().projection()->timeline, held().step(), space_bit(space))));
+      if (held().projection()->timeline.peaks[index(space)].bytes > 0) {
+        entry(-1, theme.spaces[index(space)], space_title(space), held_figure(held(), space));
+        tooltip(ui,
+                "What is allocated. Tiles are filled by the bytes of tensors that have arrived: not by "
+                "memory that is not yet written, nor by buffers of a load method.");
+      }
     return entry(-1, dimmed(ui, theme.neutral), "not there yet", "");
   }
   const std::shared_ptr<const ModelDiff> diff = document.diff.result.value();

@@ -28,6 +28,7 @@ void HeldBytes::begin(const ModelPtr& model, const std::shared_ptr<const Project
   written_.assign(projection->plan.blocks.size(), 0);
   freed_.assign(projection->plan.blocks.size(), 0);
   nodes_.assign(model->tree.nodes.size(), {});
+  arrived_ = {};
   step_ = 0;
   if (!projection->plan.steps.empty()) apply(projection->plan.steps.front(), false);
 }
@@ -54,6 +55,7 @@ void HeldBytes::set_written(BlockId id, std::uint64_t written) {
   };
   const std::size_t storage = index(*block.storage), space = index(block.space);
   const std::uint64_t before = std::exchange(written_[index(id)], written);
+  arrived_[space] += std::min(written, block.bytes) - std::min(before, block.bytes);  // modulo 2^64
   for (std::uint32_t i = first_[storage]; i < first_[storage + 1]; ++i) {
     const std::uint64_t bytes = model_->bytes[index(tensors_[i])];
     const std::uint64_t gone = block.bytes == 0 ? 0 : arrived(bytes, before);

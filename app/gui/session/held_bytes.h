@@ -21,6 +21,8 @@ class HeldBytes {
   // Bytes of the tensors at and below a node that have arrived in each space: memory that is allocated and
   // not yet written does not count, two copies of a tensor count twice. Not of an empty object.
   const PerSpace<std::uint64_t>& at(NodeId node) const { return nodes_[index(node)]; }
+  // Bytes that have arrived in each space in all: what at() has, with the bytes that tensors share once.
+  const PerSpace<std::uint64_t>& arrived() const { return arrived_; }
   const std::shared_ptr<const Projection>& projection() const { return projection_; }
   std::size_t step() const { return step_; }
 
@@ -38,6 +40,7 @@ class HeldBytes {
   std::vector<std::uint64_t> written_;  // per block: bytes copied into it, 0 unless it is alive
   std::vector<std::uint64_t> freed_;    // per block: what written_ was when it was freed
   std::vector<PerSpace<std::uint64_t>> nodes_;
+  PerSpace<std::uint64_t> arrived_ = {};
 };
 
 }  // namespace loadline::gui
