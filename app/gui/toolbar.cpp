@@ -148,7 +148,10 @@ void Toolbar::draw_chip(Workspace& workspace, const Ui& ui, float room) {
   const ImU32 color = over                                    ? ui.theme->bad
                       : verdict.state == Verdict::State::fits ? ui.theme->good
                                                               : ui.theme->muted;
-  std::string words = verdict.state == Verdict::State::unknown ? "projecting" : verdict.words;
+  // without a budget the chip asks; that there is none stands in the field of the budget
+  std::string words = verdict.state == Verdict::State::unknown    ? "projecting"
+                      : verdict.state == Verdict::State::unjudged ? "Does it fit?"
+                                                                  : verdict.words;
   const std::string longer = words + ": what fits?";
   const float pad = chip_padding(ui);
   if (over && text_width(longer) + 2 * pad <= room) words = longer;
