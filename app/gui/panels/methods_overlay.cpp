@@ -53,8 +53,16 @@ double share_of(const Overlay& overlay, const report::PicturedRow& row) {
   return overlay.steps || row.curve->end <= 0 ? 1 : row.curve->end / overlay.end;
 }
 
-void paint_line(const Ui& ui, const PlotArea& area, const Overlay& overlay, const report::PicturedRow& row,
-                const BoundRequest& bound, ImU32 colour, bool strong) {
+ImVec2 peak_of(const PlotArea& area, const Overlay& overlay, const report::PicturedRow& row) {
+  const float width = area.width() * static_cast<float>(share_of(overlay, row));
+  return {area.low.x + width * static_cast<float>(row.curve->peak_place),
+          plot_y(area, overlay.most, static_cast<double>(row.row->leading.bytes))};
+}
+
+// The corners of the line.
+std::vector<ImVec2> paint_line(const Ui& ui, const PlotArea& area, const Overlay& overlay,
+                               const report::PicturedRow& row, const BoundRequest& bound, ImU32 colour,
+                               bool strong) {
   const auto count = row.curve->bands.front().columns.size();
   const float width = area.width() * static_cast<float>(share_of(overlay, row));
   std::vector<ImVec2> points = {{area.low.x, area.high.y}};
@@ -68,10 +76,29 @@ void paint_line(const Ui& ui, const PlotArea& area, const Overlay& overlay, cons
   ImDrawList* draw = ImGui::GetWindowDrawList();
   draw->AddPolyline(points.data(), static_cast<int>(points.size()), colour, 0, ui.px(strong ? 2.6f : 1.7f));
   draw->AddCircleFilled(points.back(), ui.px(3), colour);
-  const ImVec2 peak = {area.low.x + width * static_cast<float>(row.curve->peak_place),
-                       plot_y(area, overlay.most, static_cast<double>(row.row->leading.bytes))};
+  const ImVec2 peak = peak_of(area, overlay, row);
   draw->AddCircleFilled(peak, ui.px(4), ui.theme->panel);
   draw->AddCircle(peak, ui.px(3.6f), colour, 0, ui.px(1.8f));
+  return points;
+}
+
+// At the ends of the lines: their colours alone tell too little.
+void paint_names(const Ui& ui, const PlotArea& area, const Overlay& overlay, std::span<const ImU32> colours,
+                 std::span<const std::vector<ImVec2>> curves) {
+  std::vector<PlotArea> dots, lines;
+  const ImVec2 dot = {ui.px(4), ui.px(4)};
+  for (std::size_t i = 0; i < curves.size(); ++i) {
+    for (const ImVec2 place : {curves[i].back(), peak_of(area, overlay, overlay.rows[i])})
+      dots.push_back({place - dot, place + dot});
+    for (std::size_t k = 1; k < curves[i].size(); ++k) {
+      const ImVec2 from = curves[i][k - 1], to = curves[i][k];  // level, or upright
+      const ImVec2 edge = {ui.px(1), ui.px(1)};
+      lines.push_back(
+          {ImVec2{from.x, std::min(from.y, to.y)} - edge, ImVec2{to.x, std::max(from.y, to.y)} + edge});
+    }
+  }
+  for (std::size_t i = 0; i < curves.size(); ++i)
+    paint_curve_name(ui, area, curves[i].back(), colours[i], overlay.rows[i].row->method->id, lines, dots);
 }
 
 void paint_axis(const Ui& ui, const PlotArea& area, const Overlay& overlay) {
@@ -145,10 +172,12 @@ void draw_plot(const Document& document, const Ui& ui, const Overlay& overlay, s
     paint_dashed({area.low.x, y}, {area.high.x, y}, ui.theme->bad, ui.px(5), ui.px(4), ui.px(1.5f));
   }
   // the chosen one last: it lies over the others
+  std::vector<std::vector<ImVec2>> curves(overlay.rows.size());
   for (const bool chosen : {false, true})
     for (std::size_t i = 0; i < overlay.rows.size(); ++i)
       if ((overlay.rows[i].row->method->id == shown_method(document.asked()).id) == chosen)
-        paint_line(ui, area, overlay, overlay.rows[i], bound, colours[i], chosen);
+        curves[i] = paint_line(ui, area, overlay, overlay.rows[i], bound, colours[i], chosen);
+  paint_names(ui, area, overlay, colours, curves);
 }
 
 // Which methods: a swatch where they are shown, their peak at the right. A click shows or hides one.

@@ -106,6 +106,40 @@ void paint_flag(const Ui& ui, const PlotArea& area, float x, ImU32 color, std::s
   put_text(flag.low + pad, color == ui.theme->raised ? ui.theme->text : text_on(color), label);
 }
 
+void paint_curve_name(const Ui& ui, const PlotArea& area, ImVec2 at, ImU32 color, std::string_view name,
+                      std::span<const PlotArea> lines, std::vector<PlotArea>& taken) {
+  const FontScope font(ui.fonts.small);
+  const float bar = ui.px(3), pad = ui.px(5), gap = ui.px(8);
+  const ImVec2 size = {text_width(name) + bar + 2 * pad, ImGui::GetFontSize() + ui.px(2)};
+  const bool right = at.x + gap + size.x < area.high.x;
+  const float left = right ? at.x + gap : std::max(area.low.x, at.x - gap - size.x);
+  const float line = size.y + ui.px(2);
+  const auto none_over = [](const PlotArea& place, std::span<const PlotArea> others) {
+    return std::ranges::none_of(others, [&](const PlotArea& other) { return place.overlaps(other); });
+  };
+  const auto paint_at = [&](const PlotArea& place) {
+    taken.push_back(place);
+    ImDrawList* draw = ImGui::GetWindowDrawList();
+    const float middle = place.low.y + size.y / 2;
+    if (std::abs(middle - at.y) > line)
+      draw->AddLine(at, {right ? left : place.high.x, middle}, with_alpha(color, 0.7f), ui.px(1));
+    draw->AddRectFilled(place.low, place.high, ui.theme->raised, ui.px(3));
+    draw->AddRectFilled(place.low, {place.low.x + bar, place.high.y}, color, ui.px(2));
+    put_text(place.low + ImVec2{bar + pad, ui.px(1)}, ui.theme->text, name);
+  };
+  constexpr int kNear = 4;
+  const int most = static_cast<int>(area.height() / line);
+  for (const bool beside_lines : {true, false})
+    for (int off = 0; off <= (beside_lines ? std::min(kNear, most) : most); ++off)
+      for (const float way : {-1.0f, 1.0f}) {
+        const float top = at.y - size.y / 2 + way * static_cast<float>(off) * line;
+        const PlotArea place = {{left, top}, {left + size.x, top + size.y}};
+        if (top >= area.low.y && place.high.y <= area.high.y && none_over(place, taken) &&
+            (!beside_lines || none_over(place, lines)))
+          return paint_at(place);
+      }
+}
+
 void paint_tick(const Ui& ui, const PlotArea& area, float x, std::string_view label) {
   const FontScope font(ui.fonts.small);
   const float width = text_width(label);

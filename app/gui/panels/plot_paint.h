@@ -55,6 +55,11 @@ void paint_mark(const Ui& ui, const PlotArea& area, float x, ImU32 color, std::o
 // flags in `taken`. Paints nothing if there is no room.
 void paint_flag(const Ui& ui, const PlotArea& area, float x, ImU32 color, std::string_view label,
                 std::vector<PlotArea>& taken);
+// Paints the name of a curve beside the point `at` of it, where nothing in `taken` is and, if there is room
+// nearby, none of `lines`; with a bar of `color` and, from further off, a line to the point. Paints nothing
+// if there is no room.
+void paint_curve_name(const Ui& ui, const PlotArea& area, ImVec2 at, ImU32 color, std::string_view name,
+                      std::span<const PlotArea> lines, std::vector<PlotArea>& taken);
 // A label under the axis at `x`, with its tick.
 void paint_tick(const Ui& ui, const PlotArea& area, float x, std::string_view label);
 // The number of ticks that have room under the area.
