@@ -263,9 +263,25 @@ void stretched_column(const char* title, float weight, ImGuiTableColumnFlags fla
   ImGui::TableSetupColumn(title, ImGuiTableColumnFlags_WidthStretch | flags, weight);
 }
 
-void table_headers() {
+void table_headers(const Ui& ui, std::initializer_list<int> figures) {
   ImGui::TableSetupScrollFreeze(0, 1);
-  ImGui::TableHeadersRow();
+  ImGui::TableNextRow(ImGuiTableRowFlags_Headers);
+  for (int i = 0; i < ImGui::TableGetColumnCount(); ++i) {
+    if (!ImGui::TableSetColumnIndex(i)) continue;
+    const IdScope scope(i);
+    column_title(ui, ImGui::TableGetColumnName(i), std::ranges::find(figures, i) != figures.end());
+  }
+}
+
+// ImGui's own would stand at the left, with room for an arrow behind it, sorted or not.
+void column_title(const Ui& ui, std::string_view title, bool of_figures) {
+  const bool sorted = (ImGui::TableGetColumnFlags() & ImGuiTableColumnFlags_IsSorted) != 0;
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float room = ImGui::GetContentRegionAvail().x - (sorted ? ui.px(14) : 0);
+  const std::string words = elided(title, room);
+  ImGui::TableHeader("##title");
+  put_text({of_figures ? at.x + room - text_width(words) : at.x, at.y},
+           sorted ? ui.theme->text : ui.theme->muted, words);
 }
 
 bool table_row(bool selected, float height, ImGuiSelectableFlags flags) {

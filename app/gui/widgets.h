@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <string>
@@ -126,8 +127,11 @@ inline constexpr ImGuiTableFlags kListTable = ImGuiTableFlags_RowBg | ImGuiTable
                                               ImGuiTableFlags_NoBordersInBody;
 void fixed_column(const Ui& ui, const char* title, float width, ImGuiTableColumnFlags flags = 0);
 void stretched_column(const char* title, float weight, ImGuiTableColumnFlags flags = 0);
-// Draws the headers; called after the columns are set up.
-void table_headers();
+// Draws the titles; called after the columns are set up. Titles of `figures`, columns of numbers, stand at
+// the right, as the numbers do.
+void table_headers(const Ui& ui, std::initializer_list<int> figures = {});
+// The title of the current cell, in a row of headers.
+void column_title(const Ui& ui, std::string_view title, bool of_figures);
 // Begins a row that can be selected; true when it was clicked. The first cell is next.
 bool table_row(bool selected, float height = 0, ImGuiSelectableFlags flags = 0);
 

@@ -182,7 +182,7 @@ void DiffPanel::draw_rows(Workspace& workspace, const ModelDiff& diff, const Ui&
   stretched_column("Here", 3);
   stretched_column("There", 3);
   if (diff.values) stretched_column("Numbers", 4);
-  table_headers();
+  table_headers(ui);
   move_selection(document, diff, ui);
   for_rows_in_sight(rows_.size(), [&](std::size_t i) {
     const DiffRow& row = diff.rows[rows_[i]];
@@ -218,7 +218,7 @@ void DiffPanel::draw_metadata(const ModelDiff& diff, const Ui& ui) {
   stretched_column("Key", 4);
   stretched_column("Here", 4);
   stretched_column("There", 4);
-  table_headers();
+  table_headers(ui);
   for_rows_in_sight(diff.metadata.size(), [&](std::size_t i) {
     const MetadataDifference& row = diff.metadata[i];
     ImGui::TableNextRow();

@@ -120,7 +120,7 @@ void MetadataPanel::draw_rows(Document& document, const Ui& ui) {
   stretched_column("Key", 5);
   fixed_column(ui, "Type", 124);
   stretched_column("Value", 4);
-  table_headers();
+  table_headers(ui);
   move_entry(document, ui);
   scroll_to_entry(document);
   for_rows_in_sight(matches_.size(), [&](std::size_t i) { draw_row(document, ui, matches_[i]); });

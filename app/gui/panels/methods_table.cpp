@@ -59,8 +59,7 @@ void figure_cell(const Ui& ui, const LoadRow& row, const Figure& figure, double 
   right_aligned(format_bytes(peak.bytes), ui.theme->text);
 }
 
-// Titles of figures stand at the right, as the figures do: ImGui would keep room for an arrow behind each.
-void draw_headers(const Ui& ui, const CompareSort& sort) {
+void draw_headers(const Ui& ui) {
   ImGui::TableNextRow(ImGuiTableRowFlags_Headers);
   for (int i = 0; i < ImGui::TableGetColumnCount(); ++i) {
     if (!ImGui::TableSetColumnIndex(i)) continue;
@@ -68,14 +67,9 @@ void draw_headers(const Ui& ui, const CompareSort& sort) {
     const std::string_view title = name.substr(0, name.find("###"));
     const RowSort column = kColumns[static_cast<std::size_t>(i)];
     const bool words = column == RowSort::method || column == RowSort::order || column == RowSort::verdict;
-    const float arrow = sort.by == column ? ui.px(14) : 0;
-    const ImVec2 at = ImGui::GetCursorScreenPos();
-    const float slack = ImGui::GetContentRegionAvail().x - text_width(title) - arrow;
     const IdScope scope(i);
-    ImGui::TableHeader("##title");
+    column_title(ui, title, !words);
     if (title == kPeakLaw) tooltip(ui, "The peak as a formula: point at a row to see what its symbols mean");
-    put_text({words ? at.x : at.x + slack, at.y}, sort.by == column ? ui.theme->text : ui.theme->muted,
-             title);
   }
 }
 
@@ -268,7 +262,7 @@ void MethodsTable::draw(Workspace& workspace, const Ui& ui, ImVec2 size) {
   column(verdicts ? "Verdict###verdict" : fmt::format("{}###verdict", kPeakLaw).c_str(), 1, RowSort::verdict,
          true, true);
   ImGui::TableSetupScrollFreeze(1, 1);
-  draw_headers(ui, workspace.settings.compare_sort);
+  draw_headers(ui);
   agree_on_sort(workspace.settings.compare_sort);
   refresh(workspace);
   move_choice(workspace, ui);

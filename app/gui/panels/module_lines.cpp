@@ -202,7 +202,7 @@ void ModuleLines::draw(Workspace& workspace, const Ui& ui, float height) {
   fixed_column(ui, "Result", 150, where(wide));
   fixed_column(ui, "Result bytes", 92, where(wide));
   fixed_column(ui, "Most alive inside", wide ? 160 : 132);
-  table_headers();
+  table_headers(ui, {2, 4, 5});
   if (scroll_ && table_is_measured(lines_.size(), height)) {
     scroll_ = false;
     if (marked_) scroll_to_row(*marked_);

@@ -190,7 +190,7 @@ void OperatorsPanel::draw_rows(Workspace& workspace, const Ui& ui, float height)
   stretched_column("Weights", 1);
   stretched_column("Outputs", 1.3f);
   fixed_column(ui, "Bytes", 86);
-  table_headers();
+  table_headers(ui, {0, 6});
   if (table_is_measured(rows_.size(), height) &&
       (seen_ != document.operator_shown || seen_scale_ != ui.scale)) {
     seen_ = document.operator_shown;

@@ -153,7 +153,7 @@ void TensorsPanel::draw_rows(Workspace& workspace, const Ui& ui) {
          ImGuiTableColumnFlags_NoSort | (document.model->remarks ? 0 : ImGuiTableColumnFlags_Disabled), 620);
   column("File", 1, SortColumn::file, ImGuiTableColumnFlags_WidthStretch, 1080);
   column("Offset", 128, SortColumn::offset, 0, 620);
-  table_headers();
+  table_headers(ui, {3, 4, 7});
   agree_on_sort(document);
   move_selection(workspace, ui);
 
