@@ -55,6 +55,17 @@ std::string broken_at_spaces(std::string_view text, float width) {
   return lines;
 }
 
+// Where the first part of a dotted name that is a number begins and ends; at the end if there is none.
+std::pair<std::size_t, std::size_t> number_in(std::string_view name) {
+  for (std::size_t at = 0; at < name.size();) {
+    const std::size_t end = std::min(name.find('.', at), name.size());
+    if (end > at && name.substr(at, end - at).find_first_not_of("0123456789") == std::string_view::npos)
+      return {at, end};
+    at = end + 1;
+  }
+  return {name.size(), name.size()};
+}
+
 // Keeps as many code points as fit, `front` of them at the beginning.
 template <typename Front>
 std::string elided_by(std::string_view text, float width, Front front) {
@@ -106,16 +117,24 @@ std::string elided_name(std::string_view name, float width) {
   constexpr std::string_view kMore = "\xE2\x80\xA6", kWeight = ".weight";
   if (text_width(name) <= width) return std::string(name);
   const bool dotted = name.find_first_of("/ ") == std::string_view::npos;
-  if (!dotted || name.find('.') == name.rfind('.')) return elided(name, width);
+  const bool weight = name.ends_with(kWeight);
+  if (!dotted || (!weight && name.find('.') == name.rfind('.'))) return elided(name, width);
   // most are weights: their layer says more than that they are
   const std::string whole =
-      name.ends_with(kWeight) ? std::string(name.substr(0, name.size() - kWeight.size())) + std::string(kMore)
-                              : std::string(name);
+      weight ? std::string(name.substr(0, name.size() - kWeight.size())) + std::string(kMore)
+             : std::string(name);
   if (text_width(whole) <= width) return whole;
   const std::size_t last = whole.rfind('.');
-  for (std::size_t dot = whole.find('.'); dot < last; dot = whole.find('.', dot + 1))
-    if (std::string cut = std::string(kMore) + whole.substr(dot + 1); text_width(cut) <= width) return cut;
-  return elided(name, width);
+  if (last == std::string::npos) return elided(whole, width);
+  const auto [layer, layer_end] = number_in(whole);
+  for (std::size_t dot = whole.find('.'); dot < last; dot = whole.find('.', dot + 1)) {
+    const bool cuts_layer = layer < dot;
+    const std::string before = cuts_layer ? whole.substr(layer, layer_end - layer) : "";
+    if (std::string cut = before + std::string(kMore) + whole.substr(dot + 1); text_width(cut) <= width)
+      return cut;
+  }
+  if (layer < layer_end) return elided(name, width);
+  return elided(weight ? whole.substr(last + 1) : std::string(name), width);
 }
 
 void text(std::string_view text) { ImGui::TextUnformatted(text.data(), text.data() + text.size()); }
@@ -138,6 +157,7 @@ void control_text(std::string_view words, ImU32 color) {
 }
 
 void put_text(ImVec2 at, ImU32 color, std::string_view words) {
+  if (words.empty()) return;  // ImGui would look for the end of no text
   ImGui::GetWindowDrawList()->AddText(at, color, words.data(), words.data() + words.size());
 }
 
@@ -506,17 +526,23 @@ void hover_card(const Ui& ui, const std::function<void()>& build) {
   ImGui::EndTooltip();
 }
 
+float marked_row_height(const Ui& ui) { return ImGui::GetFontSize() + ui.px(6); }
+
 bool marked_row(const Ui& ui, bool selected, ImU32 color, std::string_view name, std::string_view figure,
-                ImU32 figure_color) {
-  const float height = ImGui::GetFontSize() + ui.px(6);
+                ImU32 figure_color, std::string_view letter) {
+  const float height = marked_row_height(ui);
   const float width = ImGui::GetContentRegionAvail().x;
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const bool clicked = ImGui::Selectable("##row", selected, 0, {width, height});
-  ImGui::GetWindowDrawList()->AddRectFilled({at.x + ui.px(2), at.y + ui.px(5)},
-                                            {at.x + ui.px(6), at.y + height - ui.px(4)}, color, ui.px(2));
-  const float y = at.y + ui.px(3);
-  put_text({at.x + ui.px(12), y}, ui.theme->text,
-           elided_name(shown(name), width - text_width(figure) - ui.px(26)));
+  const float mark = ui.px(letter.empty() ? 4 : 15), y = at.y + ui.px(3);
+  const float inset = ui.px(letter.empty() ? 5 : 3);
+  ImGui::GetWindowDrawList()->AddRectFilled({at.x + ui.px(2), at.y + inset},
+                                            {at.x + ui.px(2) + mark, at.y + height - inset + ui.px(1)}, color,
+                                            ui.px(letter.empty() ? 2 : 3));
+  put_text({at.x + ui.px(2) + (mark - text_width(letter)) / 2, y}, text_on(color), letter);
+  const float before = mark + ui.px(8);
+  put_text({at.x + before, y}, ui.theme->text,
+           elided_name(shown(name), width - text_width(figure) - before - ui.px(14)));
   put_text_before(at.x + width - ui.px(4), y, figure_color, figure);
   return clicked;
 }

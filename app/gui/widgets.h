@@ -76,8 +76,8 @@ float text_width(std::string_view text);
 std::string shown(std::string_view name);
 // Cut in the middle with an ellipsis so that it is at most `width` pixels wide in the current font.
 std::string elided(std::string_view text, float width);
-// A dotted name of many parts: without ".weight", then its last ones, where at least two fit; else cut in the
-// middle.
+// A dotted name of many parts: without ".weight", then its layer's number and its last parts ("7…c_fc…"),
+// where they fit; else cut in the middle.
 std::string elided_name(std::string_view name, float width);
 // The same as elided(), cut at the beginning, for paths, whose end matters more.
 std::string elided_front(std::string_view text, float width);
@@ -233,10 +233,11 @@ void tooltip(const Ui& ui, std::string_view text);
 // While the last item is hovered: a tooltip that `build` fills.
 void hover_card(const Ui& ui, const std::function<void()>& build);
 
-// A line of a list with a mark of `color` before a name, which is cut to fit, and a figure at the right. True
-// when it was clicked.
+// A line of a list with a mark of `color` before a name, which is cut to fit, and a figure at the right. A
+// `letter` stands on the mark and says the same as its colour. True when it was clicked.
 bool marked_row(const Ui& ui, bool selected, ImU32 color, std::string_view name, std::string_view figure,
-                ImU32 figure_color);
+                ImU32 figure_color, std::string_view letter = {});
+float marked_row_height(const Ui& ui);
 
 // The program's mark: a ship's load line, a circle crossed by a line.
 void load_line_mark(const Ui& ui, ImVec2 center, float radius);

@@ -1,8 +1,13 @@
 // Rows of what is alive, remade when the cursor moves.
 #include "app/gui/panels/alive.h"
 
+#include "app/gui/panels/timeline_data.h"
 #include "app/gui/widgets.h"
 #include "core/base/text.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
 
 #include <fmt/format.h>
 
@@ -26,11 +31,14 @@ void AliveList::draw(Document& document, const Ui& ui) {
               : end ? "Alive at the end"
                     : fmt::format("Alive at step {}", format_grouped(step_)));
   const FontScope font(ui.fonts.small);
-  muted(ui,
-        elided(fmt::format("{} in {}, largest first", format_bytes(bytes_), counted(blocks_.size(), "block")),
-               ImGui::GetContentRegionAvail().x));
-  const ChildScope child("blocks", {0, 0});
-  const StyleScope style(ImGuiStyleVar_ItemSpacing, {ui.px(6), ui.px(2)});
+  const std::string sum = fmt::format("{} in {}", format_bytes(bytes_), counted(blocks_.size(), "block"));
+  const std::string sorted = sum + ", largest first";
+  const ImVec2 room = ImGui::GetContentRegionAvail();
+  muted(ui, text_width(sorted) <= room.x ? sorted : elided(sum, room.x));
+  const float spacing = ui.px(2), row = marked_row_height(ui) + spacing;
+  const float left = ImGui::GetContentRegionAvail().y + spacing;
+  const ChildScope child("blocks", {0, std::max(row, row * std::floor(left / row)) - spacing});  // whole rows
+  const StyleScope style(ImGuiStyleVar_ItemSpacing, {ui.px(6), spacing});
   for_rows_in_sight(blocks_.size(), [&](std::size_t i) { draw_row(document, ui, blocks_[i]); });
 }
 
@@ -43,8 +51,9 @@ void AliveList::draw_row(Document& document, const Ui& ui, BlockId id) {
   const bool selected = document.selected() == Selected(id) ||
                         (tensor && block.storage && model.tensor(*tensor).storage == *block.storage);
   const IdScope scope(index(id));
+  // a copy in another space differs in its letter, too
   if (marked_row(ui, selected, ui.theme->spaces[index(block.space)], label, format_bytes(block.bytes),
-                 ui.theme->muted))
+                 ui.theme->muted, space_title(block.space).substr(0, 1)))
     document.select(tensor_or_block(owner, id));
   hover_card(ui, [&] {
     text(shown(label));

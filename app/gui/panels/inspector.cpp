@@ -1,5 +1,6 @@
 // What is selected, and what is alive at the time cursor.
 #include "app/gui/panels/alive.h"
+#include "app/gui/panels/fact_row.h"
 #include "app/gui/panels/methods_parts.h"
 #include "app/gui/panels/operator_rows.h"
 #include "app/gui/panels/panels.h"
@@ -16,15 +17,6 @@
 
 namespace loadline::gui {
 namespace {
-
-// A label at the left, and its value, which breaks lines, at the right of it.
-void row(const Ui& ui, std::string_view label, std::string_view value, std::string_view hint = {}) {
-  const float start = ImGui::GetCursorPosX();
-  muted(ui, label);
-  ImGui::SameLine(start + ui.px(84));
-  name_text(ui, value, 0, ui.theme->text);
-  tooltip(ui, hint);
-}
 
 // A link that shows the selection elsewhere.
 void show_in(Workspace& workspace, const Ui& ui, const char* words, std::string_view panel) {
@@ -81,16 +73,16 @@ void InspectorPanel::draw_model(const Document& document, const Ui& ui) {
     name_text(ui, model.name, 0, ui.theme->text);
   }
   const FontScope font(ui.fonts.small);
-  row(ui, "Weights", format_bytes(model.weight_bytes), format_grouped(model.weight_bytes) + " bytes");
-  row(ui, "Parameters", format_count(document.parameters()), format_grouped(document.parameters()));
-  row(ui, "Tensors", format_grouped(model.graph->tensors.size()));
+  fact_row(ui, "Weights", format_bytes(model.weight_bytes), format_grouped(model.weight_bytes) + " bytes");
+  fact_row(ui, "Parameters", format_count(document.parameters()), format_grouped(document.parameters()));
+  fact_row(ui, "Tensors", format_grouped(model.graph->tensors.size()));
   std::string types;
   for (const DTypeShare& share : model.dtypes)
     types += fmt::format("{}{} {}", types.empty() ? "" : ", ", dtype_info(share.dtype).name,
                          format_bytes(share.bytes));
-  row(ui, "Types", types);
-  row(ui, "Files",
-      fmt::format("{}, {}", counted(model.graph->files.size(), "file"), format_bytes(model.disk_bytes)));
+  fact_row(ui, "Types", types);
+  fact_row(ui, "Files",
+           fmt::format("{}, {}", counted(model.graph->files.size(), "file"), format_bytes(model.disk_bytes)));
   paragraph(ui, "Select anything: it is selected in every view.", ui.theme->muted);
 }
 
@@ -104,10 +96,10 @@ void InspectorPanel::draw_lifetimes(const Document& document, const Ui& ui, Stor
     const Lifetime& life = projection->timeline.lifetimes[i];
     if (plan.blocks[i].storage != storage || life.from_step == kNever) continue;
     const bool stays = life.to_step == kNever || life.to_step >= plan.steps.size();
-    row(ui, space_title(plan.blocks[i].space),
-        fmt::format("step {} to {}", format_grouped(life.from_step),
-                    stays ? "the end" : format_grouped(life.to_step)),
-        stays ? "It is alive when the load has ended" : "");
+    fact_row(ui, space_title(plan.blocks[i].space),
+             fmt::format("step {} to {}", format_grouped(life.from_step),
+                         stays ? "the end" : format_grouped(life.to_step)),
+             stays ? "It is alive when the load has ended" : "");
     ++shown_rows;
   }
 }
@@ -141,23 +133,23 @@ void InspectorPanel::draw_tensor(Workspace& workspace, const Ui& ui, TensorId id
   const FontScope font(ui.fonts.small);
   const std::string remark = storage_remark(model, id);
   const std::string_view type = dtype_info(tensor.dtype).name;
-  row(ui, "Type", remark.empty() ? std::string(type) : fmt::format("{}, {}", type, remark),
-      strides_text(tensor));
-  row(ui, "Shape", shape_text(tensor));
-  row(ui, "Size",
-      fmt::format("{} ({})", format_bytes(bytes), percent_text(share_of(bytes, model.weight_bytes))),
-      format_grouped(bytes) + " bytes");
-  row(ui, "Role", role_name(model.roles[index(id)]));
+  fact_row(ui, "Type", remark.empty() ? std::string(type) : fmt::format("{}, {}", type, remark),
+           strides_text(tensor));
+  fact_row(ui, "Shape", shape_text(tensor));
+  fact_row(ui, "Size",
+           fmt::format("{} ({})", format_bytes(bytes), percent_text(share_of(bytes, model.weight_bytes))),
+           format_grouped(bytes) + " bytes");
+  fact_row(ui, "Role", role_name(model.roles[index(id)]));
   if (const std::uint32_t tie = model.tie_of[index(id)]; tie > 0) {
-    row(ui, "Shares", fmt::format("its bytes with {} more", model.ties[tie - 1].size() - 1));
+    fact_row(ui, "Shares", fmt::format("its bytes with {} more", model.ties[tie - 1].size() - 1));
     hover_card(ui, [&] {
       for (const TensorId other : model.ties[tie - 1]) text(shown(model.tensor(other).name));
     });
   }
   if (storage.file != kNoFile) {
     const std::string& path = model.graph->files[index(storage.file)].path;
-    row(ui, "File", std::filesystem::path(path).filename().string(), shown(path));
-    row(ui, "At byte", format_grouped(storage.offset + tensor.offset));
+    fact_row(ui, "File", std::filesystem::path(path).filename().string(), shown(path));
+    fact_row(ui, "At byte", format_grouped(storage.offset + tensor.offset));
   }
   draw_lifetimes(document, ui, tensor.storage);
   show_in(workspace, ui, "Map", "map");
@@ -176,12 +168,12 @@ void InspectorPanel::draw_module(Workspace& workspace, const Ui& ui, NodeId id) 
     name_text(ui, id == kRootNode ? model.name : module_path(model.tree, id), 0, ui.theme->text);
   }
   const FontScope font(ui.fonts.small);
-  row(ui, "Size",
-      fmt::format("{} ({})", format_bytes(node.bytes),
-                  percent_text(share_of(node.bytes, model.weight_bytes))),
-      format_grouped(node.bytes) + " bytes");
-  row(ui, "Parameters", format_count(node.parameters));
-  row(ui, "Tensors", format_grouped(node.tensors));
+  fact_row(ui, "Size",
+           fmt::format("{} ({})", format_bytes(node.bytes),
+                       percent_text(share_of(node.bytes, model.weight_bytes))),
+           format_grouped(node.bytes) + " bytes");
+  fact_row(ui, "Parameters", format_count(node.parameters));
+  fact_row(ui, "Tensors", format_grouped(node.tensors));
   if (link(ui, "zoom", "Show in the map", ui.px(120))) {
     document.zoom(id);
     workspace.settings.panel = "map";
@@ -211,12 +203,12 @@ void InspectorPanel::draw_operator(Workspace& workspace, const Ui& ui, std::size
     name_text(ui, fmt::format("{}  {}", at, op.kind), 0, ui.theme->text);
   }
   const FontScope font(ui.fonts.small);
-  if (!op.name.empty()) row(ui, "Name", op.name);
+  if (!op.name.empty()) fact_row(ui, "Name", op.name);
   const auto values = [&](std::string_view label, const std::vector<ValueId>& list) {
     for (std::size_t i = 0; i < std::min(list.size(), kMost); ++i)
-      row(ui, i == 0 ? label : "",
-          fmt::format("{}  {}", value_text(*graph, list[i]),
-                      value_size_text(document.figures().get(), list[i])));
+      fact_row(ui, i == 0 ? label : "",
+               fmt::format("{}  {}", value_text(*graph, list[i]),
+                           value_size_text(document.figures().get(), list[i])));
   };
   values("Takes", op.inputs);
   values("Gives", op.outputs);
@@ -240,13 +232,13 @@ void InspectorPanel::draw_block(const Document& document, const Ui& ui, BlockId 
     name_text(ui, block_label(block, *document.model->graph, document.model->owners), 0, ui.theme->text);
   }
   const FontScope font(ui.fonts.small);
-  row(ui, "Memory", space_title(block.space));
-  row(ui, "Size", format_bytes(block.bytes), format_grouped(block.bytes) + " bytes");
+  fact_row(ui, "Memory", space_title(block.space));
+  fact_row(ui, "Size", format_bytes(block.bytes), format_grouped(block.bytes) + " bytes");
   const Lifetime& life = projection.timeline.lifetimes[index(id)];
   if (life.from_step == kNever) return;
-  row(ui, "Alive",
-      fmt::format("step {} to {}", format_grouped(life.from_step),
-                  life.to_step == kNever ? "the end" : format_grouped(life.to_step)));
+  fact_row(ui, "Alive",
+           fmt::format("step {} to {}", format_grouped(life.from_step),
+                       life.to_step == kNever ? "the end" : format_grouped(life.to_step)));
 }
 
 void InspectorPanel::draw_load(Workspace& workspace, const Ui& ui, const LoadOf& load) {
@@ -261,13 +253,14 @@ void InspectorPanel::draw_load(Workspace& workspace, const Ui& ui, const LoadOf&
   const FontScope font(ui.fonts.small);
   if (found == rows.end()) return muted(ui, "The comparison does not list this load now.");
   paragraph(ui, found->method->summary, ui.theme->text);
-  row(ui, "Peak law", found->method->peak_law,
-      fmt::format("The peak as a formula. {}\n\n{}", report::law_symbols(found->method->peak_law),
-                  report::method_explanation(found->method->id)));
+  fact_row(ui, "Peak law", found->method->peak_law,
+           fmt::format("The peak as a formula. {}\n\n{}", report::law_symbols(found->method->peak_law),
+                       report::method_explanation(found->method->id)));
   if (found->refusal) return paragraph(ui, shown(found->refusal->what()), ui.theme->bad);
   for (const Space space : kStackOrder)
     if (const RowPeak& peak = found->peaks[index(space)]; peak.bytes > 0)
-      row(ui, space_title(space), format_bytes(peak.bytes), fmt::format("first with {}", shown(peak.tensor)));
+      fact_row(ui, space_title(space), format_bytes(peak.bytes),
+               fmt::format("first with {}", shown(peak.tensor)));
   const BoundRequest& bound = *document.comparison.value()->answer.bound;
   if (bound.judged())
     paragraph(ui, report::verdict_text(*found, bound), found->fits() ? ui.theme->good : ui.theme->bad);
