@@ -127,7 +127,9 @@ void Layouter::place_module(const Item& item, const Rect& rect, std::uint16_t de
     tiles_.push_back({TileKind::aggregate, false, depth, node, rect, item.bytes, item.tensors});
     return;
   }
-  const bool header = rect.w >= options_.header_width && rect.h >= 3.6 * options_.header;
+  const bool number = tree_.node(node).name.find_first_not_of("0123456789") == std::string::npos;
+  const bool header = rect.w >= (number ? options_.number_width : options_.header_width) &&
+                      rect.h >= (number ? 2.5 : 3.6) * options_.header;
   const double padding =
       std::min({header ? options_.padding : options_.padding / 3, rect.w / 12, rect.h / 12});
   const double top = header ? options_.header : padding;

@@ -41,6 +41,7 @@ struct TreemapOptions {
   double padding = 3;        // between frame and children of a titled module; a third for others
   double header = 18;        // height of a module's title strip, if there is enough room
   double header_width = 48;  // modules narrower than this get no title strip
+  double number_width = 24;  // unless their name is a number, as a layer's is: down to this width
 };
 
 enum class TileKind : std::uint8_t { module, tensor, aggregate };

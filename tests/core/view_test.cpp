@@ -131,8 +131,9 @@ TEST(Treemap, leaves_fill_the_bounds_when_frames_take_no_room) {
   const ModuleTree tree = module_tree(graph);
   const TreemapOrder order(tree);
   const Rect bounds{0, 0, 1200, 700};
-  const auto tiles = layout_treemap(tree, order, kRootNode, bounds,
-                                    {.min_side = 3, .padding = 0, .header = 0, .header_width = 1e9});
+  const auto tiles =
+      layout_treemap(tree, order, kRootNode, bounds,
+                     {.min_side = 3, .padding = 0, .header = 0, .header_width = 1e9, .number_width = 1e9});
   std::vector<Rect> leaves;
   std::uint64_t bytes = 0;
   std::uint64_t tensors = 0;

@@ -111,8 +111,9 @@ void show_tooltip(const Model& model, const Ui& ui, const Tile& tile) {
 std::string held_figure(const HeldBytes& held, Space space) {
   const std::uint64_t used = usage_at(held.projection()->timeline, held.step(), space_bit(space));
   const std::uint64_t arrived = held.arrived()[index(space)];
-  if (arrived >= used) return format_bytes(used);
-  return fmt::format("{}, {} arrived", format_bytes(used), arrived == 0 ? "none" : format_bytes(arrived));
+  const std::string all = format_bytes(used), there = format_bytes(arrived);
+  return arrived >= used || all == there ? all
+                                         : fmt::format("{}, {} arrived", all, arrived == 0 ? "none" : there);
 }
 
 class MapPanel final : public Panel {
@@ -184,8 +185,11 @@ void MapPanel::lay_out(const Document& document, const Ui& ui, ImVec2 size) {
   if (key == key_ && !tiles_.empty()) return;
   key_ = key;
   color_key_ = {};
-  const view::TreemapOptions options = {
-      .min_side = ui.px(4), .padding = ui.px(3), .header = ui.px(18), .header_width = ui.px(54)};
+  const view::TreemapOptions options = {.min_side = ui.px(4),
+                                        .padding = ui.px(3),
+                                        .header = ui.px(18),
+                                        .header_width = ui.px(54),
+                                        .number_width = ui.px(26)};
   const Model& model = *document.model;
   tiles_ = view::layout_treemap(model.tree, model.treemap_order, document.zoomed(), {0, 0, size.x, size.y},
                                 options);
@@ -319,7 +323,6 @@ void MapPanel::refresh_held(const Document& document) {
 // the share of bytes that it holds; what is left over is in no memory.
 void MapPanel::fill_tile(const Document& document, const Ui& ui, const Tile& tile, ImVec2 low,
                          ImVec2 high) const {
-  ImDrawList* draw = ImGui::GetWindowDrawList();
   const ModuleNode& node = document.model->tree.node(tile.node);
   const PerSpace<std::uint64_t>& in = held().at(tile.node);
   std::uint64_t sum = 0;
@@ -333,7 +336,7 @@ void MapPanel::fill_tile(const Document& document, const Ui& ui, const Tile& til
     if (in[index(space)] == 0) continue;
     filled += static_cast<double>(in[index(space)]) / whole;
     const float right = std::min(high.x, std::round(low.x + (high.x - low.x) * static_cast<float>(filled)));
-    if (right > left) draw->AddRectFilled({left, low.y}, {right, high.y}, ui.theme->spaces[index(space)]);
+    if (right > left) paint_space(ui, space, {left, low.y}, {right, high.y});
     left = right;
   }
 }
@@ -501,6 +504,9 @@ void MapPanel::draw_legend(const Workspace& workspace, const Ui& ui) {
     for (const Space space : kStackOrder)
       if (held().projection()->timeline.peaks[index(space)].bytes > 0) {
         entry(-1, theme.spaces[index(space)], space_title(space), held_figure(held(), space));
+        const float square = ui.px(10), middle = (ImGui::GetItemRectMin().y + ImGui::GetItemRectMax().y) / 2;
+        const ImVec2 corner = {ImGui::GetItemRectMin().x, std::round(middle - square / 2)};
+        paint_space(ui, space, corner, corner + ImVec2{square, square});
         tooltip(ui,
                 "What is allocated. Tiles are filled by the bytes of tensors that have arrived: not by "
                 "memory that is not yet written, nor by buffers of a load method.");

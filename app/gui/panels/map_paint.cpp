@@ -2,6 +2,7 @@
 #include "app/gui/panels/map_paint.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace loadline::gui {
 
@@ -80,6 +81,20 @@ Paint paint_of_module(const Model& model, const Theme& theme, ColorBy mode, Node
       return layer_paint(model, theme, static_cast<int>(*layer));
   }
   return {-1, theme.neutral};
+}
+
+void paint_space(const Ui& ui, Space space, ImVec2 low, ImVec2 high) {
+  ImDrawList* draw = ImGui::GetWindowDrawList();
+  draw->AddRectFilled(low, high, ui.theme->spaces[index(space)]);
+  const float thick = std::max(1.0f, std::round(ui.scale)), period = ui.px(4);
+  const ImU32 ink = with_alpha(ui.theme->sea, 0.28f);
+  // counted from the window's edge: lines of neighbours meet
+  if (space == Space::host)
+    for (float y = std::ceil(low.y / period) * period; y + thick <= high.y; y += period)
+      draw->AddRectFilled({low.x, std::round(y)}, {high.x, std::round(y) + thick}, ink);
+  if (space == Space::page_cache)
+    for (float x = std::ceil(low.x / period) * period; x + thick <= high.x; x += period)
+      draw->AddRectFilled({std::round(x), low.y}, {std::round(x) + thick, high.y}, ink);
 }
 
 }  // namespace loadline::gui

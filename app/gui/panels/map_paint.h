@@ -2,7 +2,7 @@
 #pragma once
 
 #include "app/gui/session/workspace.h"
-#include "app/gui/theme.h"
+#include "app/gui/ui.h"
 
 namespace loadline::gui {
 
@@ -19,5 +19,8 @@ Paint paint_of_difference(const ModelDiff& diff, const Theme& theme, TensorId id
 Paint paint_of_difference(const ModelDiff& diff, const Theme& theme, NodeId module);
 // The paint of a module whose tensors are too small to draw: by the role or layer in its path.
 Paint paint_of_module(const Model& model, const Theme& theme, ColorBy mode, NodeId node);
+// Fills a rectangle with the colour of a space, and hatches it: level lines for the host, upright ones for
+// the page cache.
+void paint_space(const Ui& ui, Space space, ImVec2 low, ImVec2 high);
 
 }  // namespace loadline::gui
