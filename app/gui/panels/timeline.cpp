@@ -230,15 +230,18 @@ void TimelinePanel::draw_plot(Document& document, const Ui& ui, ImVec2 size) {
   frame.range = range_;
   ImGui::PushClipRect(at, at + size, true);
   plot_.draw(ui, frame);
-  draw_peaks(ui, frame);
+  const auto x_of = [&](std::size_t step) { return x_of_step(*projection_, key_.axis, step); };
   const std::vector<Mark>& marks = projection_->plan.marks;
-  if (marks.size() > 1)  // else there is the end alone
-    for (const Mark& mark : marks)
-      if (mark.step < projection_->plan.steps.size())
-        plot_.mark(ui, frame, x_of_step(*projection_, key_.axis, mark.step), ui.theme->muted, mark.label);
-  plot_.mark(ui, frame, x_of_step(*projection_, key_.axis, document.step()), ui.theme->text, "");
-  if (document.hovered_step)
-    plot_.mark(ui, frame, x_of_step(*projection_, key_.axis, *document.hovered_step), ui.theme->muted, "");
+  const auto each_mark = [&](auto draw) {
+    if (marks.size() > 1)  // else there is the end alone
+      for (const Mark& mark : marks)
+        if (mark.step < projection_->plan.steps.size()) draw(mark);
+  };
+  each_mark([&](const Mark& mark) { plot_.mark(ui, frame, x_of(mark.step), ui.theme->muted); });
+  plot_.mark(ui, frame, x_of(document.step()), ui.theme->text);
+  if (document.hovered_step) plot_.mark(ui, frame, x_of(*document.hovered_step), ui.theme->muted);
+  draw_peaks(ui, frame);
+  each_mark([&](const Mark& mark) { plot_.label_mark(ui, frame, x_of(mark.step), mark.label); });
   if (strip > 0) draw_selection(document, ui, frame, at.y + size.y - strip);
   ImGui::PopClipRect();
 }

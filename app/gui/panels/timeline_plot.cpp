@@ -226,11 +226,15 @@ void TimelinePlot::draw(const Ui& ui, const Frame& frame) {
   draw_steps_axis(ui, frame);
 }
 
-void TimelinePlot::mark(const Ui& ui, const Frame& frame, double x, ImU32 color, std::string_view label) {
+void TimelinePlot::mark(const Ui& ui, const Frame& frame, double x, ImU32 color) const {
   const float at = pixel_of(frame, x);
-  if (at < frame.area.low.x || at > frame.area.high.x) return;
-  paint_mark(ui, frame.area, at, color, std::nullopt);
-  if (!label.empty()) paint_flag(ui, frame.area, at, ui.theme->raised, label, flags_);
+  if (at >= frame.area.low.x && at <= frame.area.high.x) paint_mark(ui, frame.area, at, color, std::nullopt);
+}
+
+void TimelinePlot::label_mark(const Ui& ui, const Frame& frame, double x, std::string_view label) {
+  const float at = pixel_of(frame, x);
+  if (at >= frame.area.low.x && at <= frame.area.high.x)
+    paint_flag(ui, frame.area, at, ui.theme->raised, label, flags_);
 }
 
 void TimelinePlot::mark_peak(const Ui& ui, const Frame& frame, std::size_t at, double x,
