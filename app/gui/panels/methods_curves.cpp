@@ -136,7 +136,7 @@ void draw_cell(Workspace& workspace, const Ui& ui, const report::PicturedRow& pi
   if (chosen) draw->AddRect(at, high, ui.theme->accent, ui.px(6), 0, ui.px(1.5f));
   const float room = size.x - 2 * pad.x;
   put_text(at + pad, ui.theme->text, elided(row.method->id, room));
-  const std::string figure = format_bytes(row.leading.bytes);
+  const std::string figure = leading_figure(row);
   const float below = at.y + pad.y + line + ui.px(2);
   put_text({at.x + pad.x, below}, row.fits() ? ui.theme->text : ui.theme->bad, figure);
   const std::string end = scale.orders                             ? row.order

@@ -12,6 +12,9 @@
 namespace loadline::gui {
 namespace {
 
+// Of a curve, on its swatch, and beside its end where a plot is too small for names.
+std::string letter_of(std::size_t at) { return {static_cast<char>('A' + at)}; }
+
 constexpr std::size_t kMostOverlaid = std::tuple_size_v<decltype(Theme::categories)>;
 
 // The bytes of the device in a column; in unified memory, the bytes it must hold, without page cache.
@@ -97,8 +100,10 @@ void paint_names(const Ui& ui, const PlotArea& area, const Overlay& overlay, std
           {ImVec2{from.x, std::min(from.y, to.y)} - edge, ImVec2{to.x, std::max(from.y, to.y)} + edge});
     }
   }
+  const bool named = area.width() > ui.px(400) && area.height() > ui.px(190);
   for (std::size_t i = 0; i < curves.size(); ++i)
-    paint_curve_name(ui, area, curves[i].back(), colours[i], overlay.rows[i].row->method->id, lines, dots);
+    paint_curve_name(ui, area, curves[i].back(), colours[i],
+                     named ? std::string(overlay.rows[i].row->method->id) : letter_of(i), lines, dots);
 }
 
 void paint_axis(const Ui& ui, const PlotArea& area, const Overlay& overlay) {
@@ -202,14 +207,19 @@ void draw_choices(Document& document, const Ui& ui, const std::vector<report::Pi
     }
     row_card(document, ui, *row.row);
     ImDrawList* draw = ImGui::GetWindowDrawList();
-    const float square = ui.px(10);
-    const ImVec2 low = pen + ImVec2{ui.px(2), (height - square) / 2};
+    const float square = ui.px(15);
+    const ImVec2 low = pen + ImVec2{ui.px(2), std::round((height - square) / 2)};
     const ImVec2 high = low + ImVec2{square, square};
-    if (there)
-      draw->AddRectFilled(low, high, colours[static_cast<std::size_t>(at - overlaid.begin())], ui.px(3));
-    else
+    if (there) {
+      const auto curve = static_cast<std::size_t>(at - overlaid.begin());
+      const std::string letter = letter_of(curve);
+      draw->AddRectFilled(low, high, colours[curve], ui.px(3));
+      put_text({low.x + (square - text_width(letter)) / 2, pen.y + ui.px(3)}, text_on(colours[curve]),
+               letter);
+    } else {
       draw->AddRect(low, high, ui.theme->muted, ui.px(3));
-    const std::string figure = format_bytes(row.row->leading.bytes);
+    }
+    const std::string figure = leading_figure(*row.row);
     const float y = pen.y + ui.px(3);
     put_text({pen.x + square + ui.px(10), y}, there ? ui.theme->text : ui.theme->muted,
              elided(row.row->method->id, width - text_width(figure) - square - ui.px(22)));

@@ -143,6 +143,11 @@ std::optional<std::uint64_t> leading_budget(const BoundRequest& bound) {
   return bound.memory == MemoryKind::unified ? bound.budget.unified : bound.budget.device;
 }
 
+std::string leading_figure(const LoadRow& row) {
+  const bool at_risk = row.verdict.at_risk > 0 && row.verdict.at_risk == row.most_over();
+  return format_bytes(row.leading.bytes) + (row.fits() ? "" : at_risk ? " at risk" : " over");
+}
+
 void choose_row(Workspace& workspace, const LoadRow& row) {
   Document& document = workspace.document();
   Asked asked = document.asked();
