@@ -143,7 +143,7 @@ void ArenaPanel::arrange(const Ui& ui, const Layout& at) {
 }
 
 void ArenaPanel::draw_plot(Document& document, const Ui& ui, ImVec2 size) {
-  if (size.x < ui.px(200) || size.y < ui.px(110))
+  if (size.x < ui.px(200) || size.y < ui.px(76))
     return ImGui::Dummy({std::max(size.x, 1.0f), std::max(size.y, 1.0f)});
   const ImVec2 low = ImGui::GetCursorScreenPos();
   plot_area("plot", size);

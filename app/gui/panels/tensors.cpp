@@ -197,11 +197,12 @@ void TensorsPanel::draw_row(Workspace& workspace, const Ui& ui, TensorId id) {
   }
   if (ImGui::TableNextColumn()) draw_stored(model, ui, id, second);
   if (ImGui::TableNextColumn()) {
+    // files of one model differ in their numbers, at the end
     const std::string file =
         storage.file == kNoFile
             ? "none"
-            : std::filesystem::path(model.graph->files[index(storage.file)].path).filename().string();
-    name_text(ui, file, 0, second);
+            : std::filesystem::path(model.graph->files[index(storage.file)].path).stem().string();
+    name_text(ui, file, 0, second, true);
   }
   if (ImGui::TableNextColumn())
     right_aligned(storage.file == kNoFile ? "" : format_grouped(storage.offset + tensor.offset), second);

@@ -269,7 +269,8 @@ void UploadPanel::draw_form(Workspace& workspace, const Ui& ui) {
   const bool chosen = draw_devices(workspace, ui, width);
   method_and_order(workspace, ui, width * 0.62f, width * 0.38f - ui.px(6));
   upload_options(document, ui, controls_);
-  checkbox(ui, "Read back and compare every byte", &workspace.settings.verify_upload);
+  checkbox(ui, "Read back and compare", &workspace.settings.verify_upload);
+  tooltip(ui, "Every byte on the device is compared with the files");
   ImGui::Dummy({0, ui.px(4)});
   const Model& model = *document.model;
   // why it cannot be mapped stands beside the projection, as every misfit does
