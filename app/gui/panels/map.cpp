@@ -412,8 +412,10 @@ void MapPanel::draw_labels(const Document& document, const Ui& ui, ImVec2 at) {
     if (tile.kind == TileKind::aggregate && text_width(name) > room)
       name = shown(group_label(model, tile.node, framed));
     if (const auto tensor = model.tree.node(tile.node).tensor; tensor && color_key_.diff)
-      if (const DiffKind kind = color_key_.diff->of_tensor[index(*tensor)]; kind != DiffKind::equal)
-        name = fmt::format("{} {}", diff_kind_letter(kind), name);
+      if (const DiffKind kind = color_key_.diff->of_tensor[index(*tensor)]; kind != DiffKind::equal) {
+        const std::string letter = {diff_kind_letter(kind)};
+        name = text_width(name) + text_width(letter + " ") > room ? letter : letter + " " + name;
+      }
     // half a name in a narrow tile tells nothing
     if (w < ui.px(76) && text_width(name) > room) continue;
     put_text({low.x + pad, low.y + ui.px(3)}, ink, elided(name, w - 2 * pad));
