@@ -166,11 +166,11 @@ void ArenaPanel::draw_plot(Document& document, const Ui& ui, ImVec2 size) {
   ImGui::PopClipRect();
   if (at.strip.high.y > at.strip.low.y) paint_strip(ui, at);
   const auto binding = paint_binding(ui, at);
+  paint_selection(document, ui, at);
   std::vector<PlotArea> taken;
   paint_levels(ui, at, taken);
   if (binding)
     paint_flag(ui, at.plot.area, *binding, ui.theme->good, "binding: the lower bound is here", taken);
-  paint_selection(document, ui, at);
   paint_arena_ticks(ui, at.plot, at.strip, scene_->of->tick);
   handle_mouse(document, ui, at);
 }

@@ -205,7 +205,7 @@ void LifetimesPanel::draw_row(Document& document, const Ui& ui, const PassRow& r
   const bool selected = weight && document.selected_tensor() && index(*document.selected_tensor()) == row.id;
   const std::string bytes = figures_ || weight ? format_bytes(row.bytes) : "?";
   if (marked_row(ui, selected, pass_lane_color(*ui.theme, row.lane), row_name(plot_.data(), row), bytes,
-                 selected ? ui.theme->text : ui.theme->muted) &&
+                 selected ? ui.theme->text : ui.theme->muted, pass_lane_name(row.lane).substr(0, 1)) &&
       weight)
     document.select(TensorId{row.id});
   hover_card(ui, [&] { describe(ui, row); });
