@@ -127,8 +127,9 @@ std::string elided_name(std::string_view name, float width) {
   const std::size_t last = whole.rfind('.');
   if (last == std::string::npos) return elided(whole, width);
   const auto [layer, layer_end] = number_in(whole);
-  for (std::size_t dot = whole.find('.'); dot < last; dot = whole.find('.', dot + 1)) {
+  for (std::size_t dot = whole.find('.'); dot <= last; dot = whole.find('.', dot + 1)) {
     const bool cuts_layer = layer < dot;
+    if (dot == last && !cuts_layer) break;  // one part alone says less than the ends of all
     const std::string before = cuts_layer ? whole.substr(layer, layer_end - layer) : "";
     if (std::string cut = before + std::string(kMore) + whole.substr(dot + 1); text_width(cut) <= width)
       return cut;

@@ -11,6 +11,7 @@
 #include "core/base/text.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -287,7 +288,10 @@ void InspectorPanel::draw_content(Workspace& workspace, const Ui& ui) {
   {
     // what is alive keeps at least some rows
     const float most = std::max(room * 0.45f, room - ui.px(170));
-    const ChildScope child("selected", {0, std::clamp(above_, ui.px(40), most)});
+    // and what is selected ends with a whole line
+    const float title = ui.fonts.mono->FontSize + ui.px(4), line = ui.fonts.small->FontSize + ui.px(4);
+    const float lines = title + line * std::floor((most - title) / line);
+    const ChildScope child("selected", {0, above_ <= most ? std::max(above_, ui.px(40)) : lines});
     const StyleScope style(ImGuiStyleVar_ItemSpacing, {ui.px(6), ui.px(4)});
     draw_selected(workspace, ui);
     above_ = ImGui::GetCursorPosY() + ui.px(6);
