@@ -134,7 +134,9 @@ std::string elided_name(std::string_view name, float width) {
     if (std::string cut = before + std::string(kMore) + whole.substr(dot + 1); text_width(cut) <= width)
       return cut;
   }
-  if (layer < layer_end) return elided(name, width);
+  if (layer < layer_end)
+    return elided(whole.substr(layer, layer_end - layer) + std::string(kMore) + whole.substr(last + 1),
+                  width);
   return elided(weight ? whole.substr(last + 1) : std::string(name), width);
 }
 

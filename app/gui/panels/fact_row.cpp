@@ -2,6 +2,7 @@
 #include "app/gui/panels/fact_row.h"
 
 #include "app/gui/widgets.h"
+#include "core/base/text.h"
 
 #include <algorithm>
 #include <optional>
@@ -16,8 +17,10 @@ std::size_t part_length(std::string_view text, std::string_view ends) {
   return end == std::string_view::npos ? text.size() : end + 1;
 }
 
-// None if a part is wider than a line.
+// None if a part is wider than a line, or the text too long to be a fact: files can hold any name.
 std::optional<std::string> in_lines(std::string_view text, float width, std::string_view ends) {
+  constexpr std::size_t kLongest = 256;
+  if (text.size() > kLongest) return std::nullopt;
   std::string lines;
   std::size_t line = 0;  // where the last one begins
   for (std::size_t at = 0; at < text.size();) {
@@ -34,7 +37,27 @@ std::optional<std::string> in_lines(std::string_view text, float width, std::str
   return lines;
 }
 
+// Each line as high as a line of facts.
+void draw_lines(const Ui& ui, std::string_view lines, float left) {
+  const StyleScope style(ImGuiStyleVar_ItemSpacing, {0, fact_height(ui) - ImGui::GetFontSize()});
+  for (const std::string_view line : split(lines, '\n')) {
+    ImGui::SetCursorPosX(left);
+    text_colored(ui.theme->text, line);
+  }
+}
+
 }  // namespace
+
+float fact_height(const Ui& ui) { return ui.fonts.small->FontSize + ui.px(4); }
+
+void fact_title(const Ui& ui, std::string_view name) {
+  const FontScope font(ui.fonts.mono);
+  const float room = ImGui::GetContentRegionAvail().x;
+  const std::string whole = shown(name);
+  auto lines = in_lines(whole, room, " ./");
+  if (!lines) lines = in_lines(whole, room, " ._-/");
+  draw_lines(ui, lines ? *lines : elided_name(whole, room), ImGui::GetCursorPosX());
+}
 
 void fact_row(const Ui& ui, std::string_view label, std::string_view value, std::string_view hint) {
   const float start = ImGui::GetCursorPosX(), column = ui.px(84), indent = ui.px(10);
@@ -42,14 +65,15 @@ void fact_row(const Ui& ui, std::string_view label, std::string_view value, std:
   const std::string whole = shown(value);
   {
     const GroupScope group;
+    const StyleScope style(ImGuiStyleVar_ItemSpacing, {0, fact_height(ui) - ImGui::GetFontSize()});
+    const float top = ImGui::GetCursorPosY();
     muted(ui, label);
     if (const auto beside = in_lines(whole, room - column, " ")) {
-      ImGui::SameLine(start + column);
-      text_colored(ui.theme->text, *beside);
+      ImGui::SetCursorPosY(top);
+      draw_lines(ui, *beside, start + column);
     } else {
-      ImGui::SetCursorPosX(start + indent);
       const auto below = in_lines(whole, room - indent, " -_.");
-      text_colored(ui.theme->text, below ? *below : elided(whole, room - indent));
+      draw_lines(ui, below ? *below : elided(whole, room - indent), start + indent);
     }
   }
   tooltip(ui, hint);

@@ -127,10 +127,7 @@ void InspectorPanel::draw_tensor(Workspace& workspace, const Ui& ui, TensorId id
   const Tensor& tensor = model.tensor(id);
   const Storage& storage = model.graph->storage(tensor.storage);
   const std::uint64_t bytes = model.bytes[index(id)];
-  {
-    const FontScope mono(ui.fonts.mono);
-    name_text(ui, tensor.name, 0, ui.theme->text);
-  }
+  fact_title(ui, tensor.name);
   const FontScope font(ui.fonts.small);
   const std::string remark = storage_remark(model, id);
   const std::string_view type = dtype_info(tensor.dtype).name;
@@ -164,10 +161,7 @@ void InspectorPanel::draw_module(Workspace& workspace, const Ui& ui, NodeId id) 
   Document& document = workspace.document();
   const Model& model = *document.model;
   const ModuleNode& node = model.tree.node(id);
-  {
-    const FontScope mono(ui.fonts.mono);
-    name_text(ui, id == kRootNode ? model.name : module_path(model.tree, id), 0, ui.theme->text);
-  }
+  fact_title(ui, id == kRootNode ? model.name : module_path(model.tree, id));
   const FontScope font(ui.fonts.small);
   fact_row(ui, "Size",
            fmt::format("{} ({})", format_bytes(node.bytes),
@@ -228,10 +222,7 @@ void InspectorPanel::draw_operator(Workspace& workspace, const Ui& ui, std::size
 void InspectorPanel::draw_block(const Document& document, const Ui& ui, BlockId id) {
   const Projection& projection = *document.projection.value();
   const Block& block = projection.plan.block(id);
-  {
-    const FontScope mono(ui.fonts.mono);
-    name_text(ui, block_label(block, *document.model->graph, document.model->owners), 0, ui.theme->text);
-  }
+  fact_title(ui, block_label(block, *document.model->graph, document.model->owners));
   const FontScope font(ui.fonts.small);
   fact_row(ui, "Memory", space_title(block.space));
   fact_row(ui, "Size", format_bytes(block.bytes), format_grouped(block.bytes) + " bytes");
@@ -289,8 +280,7 @@ void InspectorPanel::draw_content(Workspace& workspace, const Ui& ui) {
     // what is alive keeps at least some rows
     const float most = std::max(room * 0.45f, room - ui.px(170));
     // and what is selected ends with a whole line
-    const float title = ui.fonts.mono->FontSize + ui.px(4), line = ui.fonts.small->FontSize + ui.px(4);
-    const float lines = title + line * std::floor((most - title) / line);
+    const float lines = fact_height(ui) * std::floor(most / fact_height(ui));
     const ChildScope child("selected", {0, above_ <= most ? std::max(above_, ui.px(40)) : lines});
     const StyleScope style(ImGuiStyleVar_ItemSpacing, {ui.px(6), ui.px(4)});
     draw_selected(workspace, ui);

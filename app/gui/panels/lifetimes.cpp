@@ -190,7 +190,7 @@ void LifetimesPanel::draw_alive(Document& document, const Ui& ui) {
     const LaneBytes& bytes = figures_->usage[cursor_];
     std::string words = format_bytes(bytes.passing()) + " passing";
     if (!scene_->cache.empty()) words += fmt::format(", {} of cache so far", format_bytes(bytes.cache));
-    name_text(ui, words, 0, ui.theme->muted);
+    paragraph(ui, words, ui.theme->muted);
   }
   const ChildScope child("rows", {0, 0});
   const StyleScope style(ImGuiStyleVar_ItemSpacing, {ui.px(6), ui.px(2)});

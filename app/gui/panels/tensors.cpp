@@ -144,7 +144,7 @@ void TensorsPanel::draw_rows(Workspace& workspace, const Ui& ui) {
   };
   column("Name", 3, SortColumn::name, ImGuiTableColumnFlags_NoHide | ImGuiTableColumnFlags_WidthStretch);
   column("Type", 58, SortColumn::dtype, 0, 460);
-  column("Shape", 122, SortColumn::shape, 0, 560);
+  column("Shape", 122, SortColumn::shape, 0, 640);
   column("Size", 88, SortColumn::bytes,
          document.table().column == SortColumn::bytes ? 0 : ImGuiTableColumnFlags_PreferSortDescending, 330);
   column("Share", 96, SortColumn::bytes, ImGuiTableColumnFlags_NoSort, 860);
