@@ -187,6 +187,7 @@ void Toolbar::draw_options(Workspace& workspace, const Ui& ui, bool with_order) 
   Document& document = workspace.document();
   if (button(ui, options_label(document))) ImGui::OpenPopup("options");
   tooltip(ui, "Everything else that can be asked of the load" + changed_text(document));
+  ImGui::SetNextWindowPos({ImGui::GetItemRectMin().x, ImGui::GetItemRectMax().y + ui.px(6)});
   ImGui::SetNextWindowSize({ui.px(460), std::min(ui.px(560), ImGui::GetIO().DisplaySize.y - ui.px(80))});
   const StyleScope style(ImGuiStyleVar_WindowPadding, {ui.px(16), ui.px(12)});
   if (!ImGui::BeginPopup("options")) return;

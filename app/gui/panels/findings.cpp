@@ -186,8 +186,7 @@ void FindingsPanel::draw_head(Workspace& workspace, const Ui& ui) {
       muted(ui,
             fmt::format("{} in the files, {} from opening them", found, items_.size() - found + left_out_));
     else
-      name_text(ui, "Reads what may be stored twice; everything else is known from the headers.", 0,
-                ui.theme->muted);
+      name_text(ui, "Reads what may be stored twice; headers tell the rest.", 0, ui.theme->muted);
     if (!diagnosis_error(document).empty())
       paragraph(ui, shown(diagnosis_error(document)), ui.theme->warning);
   }
