@@ -145,7 +145,7 @@ std::optional<std::uint64_t> leading_budget(const BoundRequest& bound) {
 
 std::string leading_figure(const LoadRow& row) {
   const bool at_risk = row.verdict.at_risk > 0 && row.verdict.at_risk == row.most_over();
-  return format_bytes(row.leading.bytes) + (row.fits() ? "" : at_risk ? " at risk" : " over");
+  return format_bytes(row.leading.bytes) + (row.fits() ? "" : at_risk ? ", at risk" : ", no fit");
 }
 
 void choose_row(Workspace& workspace, const LoadRow& row) {
