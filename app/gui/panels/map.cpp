@@ -368,7 +368,7 @@ ImU32 MapPanel::ink_of(const Document& document, const Ui& ui, std::size_t tile)
   // where part may be nowhere the ground is mixed
   const ModuleNode& node = document.model->tree.node(tiles_[tile].node);
   for (const Space space : kStackOrder)
-    if (node.tensor && held().at(tiles_[tile].node)[index(space)] >= node.bytes)
+    if (held().at(tiles_[tile].node)[index(space)] >= node.bytes)
       return text_on(ui.theme->spaces[index(space)]);
   return ui.theme->muted;
 }
