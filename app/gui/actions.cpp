@@ -157,7 +157,10 @@ void diff(Workspace& workspace, const std::string& text) {
   workspace.document().diff.begin(documents[at]->model, values);
   workspace.settings.panel = "diff";
 }
-void end_diff(Workspace& workspace, const std::string&) { workspace.document().diff.end(); }
+void end_diff(Workspace& workspace, const std::string&) {
+  workspace.document().diff.end();
+  if (workspace.settings.panel == "diff") workspace.settings.panel = "map";  // it would begin again
+}
 bool has_diff(const Workspace& workspace) { return workspace.document().diff.there() != nullptr; }
 void export_view(Workspace& workspace, const std::string& text) {
   if (!text.empty()) {
@@ -323,6 +326,7 @@ void filter(Workspace& workspace, const std::string& terms) {
 void sort(Workspace& workspace, const std::string& argument) {
   std::string_view name = argument;
   const bool up = ascending(name);
+  if (lower_case(name) == "size") name = "bytes";  // as the column is titled
   const std::size_t column = position(name, kSortColumnNames, "column");
   workspace.document().set_sort(static_cast<SortColumn>(column), up);
 }

@@ -103,7 +103,9 @@ void draw_keys(Workspace& workspace, const Ui& ui) {
     const float start = ImGui::GetCursorPosX();
     text_colored(ui.theme->accent, key);
     ImGui::SameLine(start + ui.px(130));
+    ImGui::PushTextWrapPos(0);
     text(words);
+    ImGui::PopTextWrapPos();
   };
   {
     const ChildScope child("list");

@@ -17,7 +17,8 @@
 namespace loadline::gui {
 namespace {
 
-constexpr int kWholeLine = 30;  // after titles that begin with what was typed
+constexpr int kLooseMatch = 120;  // and more: letters in order, not a run of them
+constexpr int kWholeLine = 30;    // after titles that begin with what was typed
 
 bool begins_word(std::string_view text, std::size_t at) {
   return at == 0 || std::isalnum(static_cast<unsigned char>(text[at - 1])) == 0;
@@ -127,6 +128,19 @@ void add_recent(const Workspace& workspace, Collector& found) {
     found.add({fmt::format("Open {}", name), "in the cache", "open", name}, 4);
 }
 
+// "device budget 8GiB": an option by its title, with its value behind it.
+void add_values(std::string_view typed, Collector& found) {
+  const std::size_t space = typed.find_last_of(' ');
+  if (space == std::string_view::npos || space + 1 == typed.size()) return;
+  const std::string_view words = typed.substr(0, space), value = typed.substr(space + 1);
+  if (std::isdigit(static_cast<unsigned char>(value.front())) == 0) return;
+  for (const LoadOption& option : load_options())
+    if (const auto rank = match_rank(option.title, words); rank && *rank < kLooseMatch)
+      found.keep(
+          {fmt::format("{}: {}", option.title, value), "Enter", std::string(option.id), std::string(value)},
+          *rank);
+}
+
 void add_options(Collector& found) {
   for (const Method& method : methods())
     found.add({fmt::format("Method {}", method.id), "load", "method", std::string(method.id)}, 2);
@@ -179,7 +193,7 @@ std::optional<int> match_rank(std::string_view text, std::string_view typed) {
     loose += begins_word(text, i) ? 1 : 6;
     ++next;
   }
-  return next == typed.size() ? std::optional(120 + loose + length / 8) : std::nullopt;
+  return next == typed.size() ? std::optional(kLooseMatch + loose + length / 8) : std::nullopt;
 }
 
 std::vector<PaletteItem> palette_items(const Workspace& workspace, std::string_view typed, std::size_t most) {
@@ -210,6 +224,7 @@ std::vector<PaletteItem> palette_items(const Workspace& workspace, std::string_v
   }
   add_actions(workspace, found);
   add_options(found);
+  add_values(typed, found);
   add_open(workspace, found);
   add_recent(workspace, found);
   if (!typed.empty()) add_names(workspace, found);

@@ -177,6 +177,11 @@ void ConvertPanel::draw_form(Workspace& workspace, const Ui& ui) {
       use_misfit(model).empty() && document.convert_fit.error_text().empty() && !workspace.conversion.busy();
   if (button(ui, workspace.conversion.busy() ? "Converting" : "Convert", ButtonKind::primary, usable))
     workspace.attempt([&] { workspace.convert(task()); });
+  if (workspace.disk.value() && workspace.disk.value()->exists && !request_.write.overwrite &&
+      !workspace.conversion.busy()) {
+    badge_line(ui, "exists", ui.theme->warning, "The file is there already.", ui.theme->text);
+    if (button(ui, "Replace it")) request_.write.overwrite = true;
+  }
   if (const std::string why = use_misfit(model); !why.empty())
     paragraph(ui, "Cannot be converted: " + shown(why), ui.theme->bad);
   else if (!document.convert_fit.error_text().empty())
@@ -253,10 +258,6 @@ void ConvertPanel::draw_room(const Workspace& workspace, const Ui& ui) {
            : fmt::format("needs {}, {} are free on the disk", format_bytes(needed), format_bytes(there)),
       fits ? ui.theme->text : ui.theme->bad);
   tooltip(ui, "The disk of " + shown(workspace.disk.value()->folder));
-  if (!workspace.disk.value()->exists || request_.write.overwrite) return;
-  badge_line(ui, "exists", ui.theme->warning, "The file is there already, and Replace files is off.",
-             ui.theme->text);
-  if (button(ui, "Replace it")) request_.write.overwrite = true;
 }
 
 }  // namespace

@@ -83,6 +83,7 @@ void DiffPanel::draw_content(Workspace& workspace, const Ui& ui) {
   }
   const std::shared_ptr<const ModelDiff> found = diff.result.value();
   if (!found) return;
+  if (kind_ < kDiffKinds && found->counts[kind_] == 0) kind_ = kAll;  // of another pair of models
   draw_kinds(*found, ui);
   if (kind_ == kMetadata) return draw_metadata(*found, ui);
   if (listed_ != found || listed_kind_ != kind_) {
@@ -136,7 +137,7 @@ void DiffPanel::draw_kinds(const ModelDiff& diff, const Ui& ui) {
   if (!diff.metadata.empty() || !diff.metadata_problem.empty())
     chip(kMetadata, fmt::format("metadata {}", format_grouped(diff.metadata.size())), false);
   std::string note;
-  if (diff.mapped) note = "Compared under llama.cpp's names, as the GGUF file has them. ";
+  if (diff.mapped) note = "Compared as a GGUF file holds them: llama.cpp's names, norms in F32. ";
   if (!diff.values) note += "Values were not compared.";
   if (!note.empty()) muted(ui, note);
   ImGui::Dummy({0, ui.px(2)});
@@ -192,7 +193,8 @@ void DiffPanel::draw_rows(Workspace& workspace, const ModelDiff& diff, const Ui&
       at_ = i;
       document.select(row.here ? Selected(*row.here) : Selected());
     }
-    text_colored(diff_color(*ui.theme, row.kind), diff_kind_name(row.kind));
+    text_colored(row.kind == DiffKind::equal ? ui.theme->muted : diff_color(*ui.theme, row.kind),
+                 diff_kind_name(row.kind));
     ImGui::TableNextColumn();
     name_text(ui, row.name, 0, ui.theme->text);
     for (const std::optional<DiffSide>& side : {row.a, row.b}) {

@@ -258,8 +258,12 @@ void MapPanel::draw_toolbar(Workspace& workspace, const Ui& ui) {
   draw_breadcrumb(document, ui, room - modes_width - ui.px(16));
   ImGui::SameLine(start + room - modes_width);
   ImGui::SetCursorPosX(start + room - modes_width);
+  // at the time cursor the colours are those of memory: none of these is on, and choosing one ends that
+  const bool by_memory = !held().empty();
   const std::size_t mode = std::min(static_cast<std::size_t>(workspace.settings.color_by), labels.size());
-  workspace.settings.color_by = static_cast<ColorBy>(segmented(ui, "color", labels, mode));
+  const std::size_t chosen = segmented(ui, "color", labels, by_memory ? labels.size() : mode);
+  if (by_memory && chosen < labels.size()) document.set_step(std::nullopt);
+  if (chosen < labels.size()) workspace.settings.color_by = static_cast<ColorBy>(chosen);
 }
 
 // Once, or twice side by side: the load, and the one that is played in step with it.

@@ -26,6 +26,7 @@ class MethodsTable {
   CompareSort sorted_;
   bool fits_only_ = false;
   std::vector<std::size_t> at_;
+  int scroll_ = 0;  // frames in which the chosen row is brought into sight
   double most_ = 1;
   SortArrows arrows_;
 };

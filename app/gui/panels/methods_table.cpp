@@ -231,7 +231,11 @@ void MethodsTable::move_choice(Workspace& workspace, const Ui& ui) {
   if (chosen != at_.end()) at = static_cast<std::size_t>(chosen - at_.begin());
   if (const auto now = row_by_keys(ui, at, at_.size())) {
     choose_row(workspace, rows[at_[*now]]);
-    scroll_to_row(*now, row_height(ui));
+    scroll_ = 3;  // frames: the lines above follow the choice, and move the table
+  }
+  if (scroll_ > 0 && at) {
+    --scroll_;
+    scroll_to_row(*at, row_height(ui));
   }
   if (at && row_is_entered()) workspace.settings.panel = "load";
 }

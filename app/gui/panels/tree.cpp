@@ -1,4 +1,5 @@
 // The module tree with subtotals: bytes, share and parameters of everything below a name.
+#include "app/gui/actions.h"
 #include "app/gui/panels/map_paint.h"
 #include "app/gui/panels/panels.h"
 #include "app/gui/widgets.h"
@@ -80,10 +81,11 @@ void draw_marks_legend(const ModelDiff& diff, const Ui& ui) {
 }
 
 // With which model this one is compared, a way out of it, and what the letters mean.
-void draw_comparison(Document& document, const ModelDiff& diff, const Ui& ui) {
+void draw_comparison(Workspace& workspace, const ModelDiff& diff, const Ui& ui) {
   {
     const FontScope font(ui.fonts.small);
-    const std::string other = document.diff.there() ? document.diff.there()->name : "";
+    const std::string other =
+        workspace.document().diff.there() ? workspace.document().diff.there()->name : "";
     const float room = ImGui::GetContentRegionAvail().x - ImGui::GetFrameHeight() - ui.px(4);
     ImGui::AlignTextToFramePadding();
     muted(ui, elided("compared with " + shown(other), room));
@@ -91,7 +93,7 @@ void draw_comparison(Document& document, const ModelDiff& diff, const Ui& ui) {
   }
   if (icon_button(ui, "end-diff", "Compare with no model",
                   [&](ImVec2 center, ImU32 ink) { paint_cross(ui, center, ink); }))
-    return document.diff.end();
+    return run_action(workspace, "end-diff");
   draw_marks_legend(diff, ui);
 }
 
@@ -290,7 +292,7 @@ void TreePanel::draw_content(Workspace& workspace, const Ui& ui) {
   seen_scale_ = ui.scale;
   if (stale_) unfold(*document.model);
   draw_filter(workspace, ui);
-  if (const auto diff = document.diff.result.value()) draw_comparison(document, *diff, ui);
+  if (const auto diff = document.diff.result.value()) draw_comparison(workspace, *diff, ui);
   const FontScope font(ui.fonts.small);
   const ChildScope child("lines");
   const StyleScope style(ImGuiStyleVar_ItemSpacing, {0, 0});

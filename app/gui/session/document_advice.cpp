@@ -35,8 +35,6 @@ void Document::apply(const AdvisedLoad& load) {
   ask(asked_as(asked_, load));
   restored_ = before;
   applied_ = asked_;
-  // a load that is selected would go on showing what the change has left behind
-  if (std::holds_alternative<LoadOf>(selected())) select(LoadOf{std::string(load.method->id), load.order});
 }
 
 void Document::take_back() {

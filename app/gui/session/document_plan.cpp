@@ -59,6 +59,10 @@ void Document::ask(const Asked& asked) {
   const bool same_run = asked.request.forward == asked_.request.forward;
   asked_ = asked;
   if (!model) return;
+  // a load that is selected would go on showing what the change has left behind
+  if (const LoadOf now = {std::string(shown_method(asked_).id), shown_order(asked_)};
+      std::holds_alternative<LoadOf>(selected()) && selected() != Selected(now))
+    select(now);
   if (!same_run || (!forward.value() && !forward.busy()))
     lower();
   else

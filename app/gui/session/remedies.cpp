@@ -26,7 +26,7 @@ std::string remedy_title(std::span<const Remedy> remedies) {
   if (kind == RemedyKind::open) return std::string(find_option(open_options(), first.option)->title);
   if (kind == RemedyKind::load)
     return fmt::format("Set {} to {}", find_load_option(first.option)->title, first.value);
-  return "Convert with these options";
+  return "Use these options";
 }
 
 }  // namespace loadline::gui

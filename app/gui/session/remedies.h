@@ -13,7 +13,7 @@ enum class RemedyKind : std::uint8_t { open, load, convert };
 
 // The kind of remedies that one button applies together. Throws Error{usage} if the first option is unknown.
 RemedyKind remedy_kind(std::span<const Remedy> remedies);
-// The button's title: "Follow links", "Set Order to file", "Convert with these options".
+// The button's title: "Follow links", "Set Order to file", "Use these options".
 std::string remedy_title(std::span<const Remedy> remedies);
 
 }  // namespace loadline::gui

@@ -70,7 +70,6 @@ void Workspace::convert(const ConvertTask& task) {
         done = fmt::format("Wrote {}: {} in {}", safe_display(out), format_bytes(report.bytes_written),
                            format_seconds(report.seconds));
         wants_attention = true;
-        shared.notices.add(Severity::info, done, id);
       });
 }
 
