@@ -64,7 +64,8 @@ float buttons_width(const Ui& ui, bool model, bool sheets, bool open) {
 
 // The options that differ from those of a new window and have no place of their own in the toolbar.
 std::vector<const LoadOption*> set_behind(const Document& document) {
-  constexpr std::array kShown = {"method", "order", "target", "device_budget"};
+  // how many tokens follows the model at first, and has its place in Forward
+  constexpr std::array kShown = {"method", "order", "target", "device_budget", "seq"};
   const LoadRequest at_first = Asked().request;
   std::vector<const LoadOption*> set;
   for (const LoadOption& option : load_options())
