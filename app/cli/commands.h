@@ -19,6 +19,7 @@ Action setup_join(CLI::App& app);
 Action setup_merge(CLI::App& app);
 Action setup_methods(CLI::App& app);
 Action setup_plan(CLI::App& app);
+Action setup_lesson(CLI::App& app);
 Action setup_rehearse(CLI::App& app);
 Action setup_synth(CLI::App& app);
 Action setup_pack(CLI::App& app);

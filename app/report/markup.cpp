@@ -6,6 +6,8 @@
 
 #include <array>
 
+#include <fmt/format.h>
+
 namespace loadline {
 namespace {
 
@@ -35,6 +37,16 @@ std::string_view report::style_sheet(std::string_view name) {
   for (const embedded::File& file : embedded::report_files())
     if (file.name.substr(0, file.name.find('.')) == name) return file.bytes;
   return {};
+}
+
+std::string report::page_head(std::string_view title, std::initializer_list<std::string_view> sheets) {
+  std::string html = fmt::format(
+      "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n<title>{}</title>\n"
+      "<style>\n{}@media(prefers-color-scheme:dark){{\n{}}}\n",
+      markup_text(title), style_sheet("light"), style_sheet("dark"));
+  for (const std::string_view sheet : sheets) html += style_sheet(sheet);
+  return html + "</style>\n</head>\n";
 }
 
 }  // namespace loadline

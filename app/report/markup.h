@@ -1,6 +1,7 @@
 // Escapes text for SVG and HTML, and gives them their style sheets.
 #pragma once
 
+#include <initializer_list>
 #include <string>
 #include <string_view>
 
@@ -15,6 +16,9 @@ std::string markup_text(std::string_view raw, std::size_t columns);
 namespace report {
 // assets/report/NAME.css.
 std::string_view style_sheet(std::string_view name);
+// The head of a self-contained page: light or dark as the reader has it, then these style sheets. `title` is
+// escaped here.
+std::string page_head(std::string_view title, std::initializer_list<std::string_view> sheets);
 }  // namespace report
 
 }  // namespace loadline

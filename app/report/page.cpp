@@ -14,48 +14,22 @@
 namespace loadline::report {
 namespace {
 
-std::string bytes_cell(std::uint64_t bytes) { return bytes == 0 ? "&ndash;" : format_bytes(bytes); }
-
-std::string head(const ChartSubject& subject) {
-  return fmt::format(
-      "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-      "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n<title>{}</title>\n"
-      "<style>\n{}@media(prefers-color-scheme:dark){{\n{}}}\n{}{}</style>\n</head>\n",
-      markup_text(chart_title(subject)), style_sheet("light"), style_sheet("dark"), style_sheet("chart"),
-      style_sheet("page"));
-}
-
 std::string legend(const ChartSubject& subject) {
   const bool unified = subject.bound.memory == MemoryKind::unified;
   std::string html = "<div class=\"legend\">";
   for (const Space space : stack_of(kAllSpaces))
-    html += fmt::format("<span><i style=\"background:var(--{})\"></i>{}</span>", space_class(space),
+    html += fmt::format("<span><i style=\"background:var(--{})\">&nbsp;</i>{}</span>", space_class(space),
                         space_title(space));
-  html += fmt::format("<span><i class=\"ring\"></i>{}</span>",
+  html += fmt::format("<span><i class=\"ring\">&nbsp;</i>{}</span>",
                       unified ? "most that one memory must hold" : "most on the device");
   if (const auto& budget = leading_budget(subject.bound))
-    html += fmt::format("<span><i class=\"dash\"></i>budget {}</span>", format_bytes(*budget));
+    html += fmt::format("<span><i class=\"dash\">&nbsp;</i>budget {}</span>", format_bytes(*budget));
   html += unified ? "<span>The page cache on top can be dropped: it does not count.</span>"
                   : "<span>The device stands above the line, the host's memory hangs below it.</span>";
   return html + "</div>\n";
 }
 
-std::string charts(const ChartSubject& subject) {
-  const std::vector<PicturedRow> rows = pictured_rows(subject);
-  const ChartScale scale = chart_scale(subject, rows);
-  // few panels are drawn large; many fill the width of a 1280-pixel slide
-  const double least =
-      std::clamp(1224.0 / static_cast<double>(std::max<std::size_t>(rows.size(), 1)) - 16, 188.0, 520.0);
-  std::string html = fmt::format("<div class=\"charts\" style=\"--least:min({:.0f}px,100%)\">\n", least);
-  for (const PicturedRow& one : rows)
-    html += fmt::format("<svg viewBox=\"0 0 {:.0f} {:.0f}\" role=\"img\" aria-label=\"{}: {}\">\n{}</svg>\n",
-                        PanelSize{}.width, PanelSize{}.height, markup_text(one.row->method->id),
-                        format_bytes(one.row->leading.bytes), panel_svg(one, subject.bound, scale));
-  html += "</div>\n";
-  if (const std::string note = pictured_note(subject); !note.empty())
-    html += fmt::format("<p class=\"lead\">{}</p>\n", markup_text(note));
-  return html;
-}
+std::string bytes_cell(std::uint64_t bytes) { return bytes == 0 ? "&ndash;" : format_bytes(bytes); }
 
 std::string verdict_cell(const LoadRow& row, const BoundRequest& bound) {
   const std::string text =
@@ -125,11 +99,29 @@ std::string options_list(const OptionList& options) {
 
 }  // namespace
 
+std::string charts_html(const ChartSubject& subject) {
+  const std::vector<PicturedRow> rows = pictured_rows(subject);
+  const ChartScale scale = chart_scale(subject, rows);
+  // few panels are drawn large; many fill the width of a 1280-pixel slide
+  const double least =
+      std::clamp(1224.0 / static_cast<double>(std::max<std::size_t>(rows.size(), 1)) - 16, 188.0, 520.0);
+  std::string html =
+      legend(subject) + fmt::format("<div class=\"charts\" style=\"--least:min({:.0f}px,100%)\">\n", least);
+  for (const PicturedRow& one : rows)
+    html += fmt::format("<svg viewBox=\"0 0 {:.0f} {:.0f}\" role=\"img\" aria-label=\"{}: {}\">\n{}</svg>\n",
+                        PanelSize{}.width, PanelSize{}.height, markup_text(one.row->method->id),
+                        format_bytes(one.row->leading.bytes), panel_svg(one, subject.bound, scale));
+  html += "</div>\n";
+  if (const std::string note = pictured_note(subject); !note.empty())
+    html += fmt::format("<p class=\"lead\">{}</p>\n", markup_text(note));
+  return html;
+}
+
 std::string page_html(const ChartSubject& subject, const PageText& text) {
-  std::string html = head(subject);
+  std::string html = page_head(chart_title(subject), {"chart", "page"});
   html += fmt::format("<body>\n<main>\n<h1>{}</h1>\n", markup_text(chart_title(subject)));
   html += fmt::format("<p class=\"lead\">{}</p>\n", markup_text(text.lead));
-  html += legend(subject) + charts(subject) + table(subject);
+  html += charts_html(subject) + table(subject);
   html += explanations(subject) + options_list(text.options);
   html += fmt::format(
       "<footer>Projected by Loadline {}. Peaks are exact for the plan; times are modelled.</footer>\n",

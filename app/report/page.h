@@ -15,6 +15,9 @@ struct PageText {
   std::string version = {};  // program version
 };
 
+// The legend and a panel for each method, for any page; the style sheets `chart` and `page` have its classes.
+std::string charts_html(const ChartSubject& subject);
+
 // The page: chart, table with verdicts, explanation of each method, memory counters, options of the request.
 std::string page_html(const ChartSubject& subject, const PageText& text);
 

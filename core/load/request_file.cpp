@@ -62,9 +62,14 @@ SavedRequest parse_request(std::string_view json, const std::string& path) {
     saved.model =
         named.is_relative() && std::filesystem::exists(beside, ignored) ? beside.string() : named.string();
   }
-  for_each_field(root, "options", load_options().size(),
-                 [&](const std::string& id, const AssetNode& node) { read_option(saved.request, id, node); });
+  if (const AssetNode* const options = root.find("options")) read_request_options(saved.request, *options);
   return saved;
+}
+
+void read_request_options(LoadRequest& request, const AssetNode& options) {
+  options.as(AssetNode::Kind::object, "'options'").at_most(load_options().size(), "'options'");
+  for (std::size_t i = 0; i < options.items.size(); ++i)
+    read_option(request, options.keys[i], options.items[i]);
 }
 
 SavedRequest read_request(const std::string& path) { return parse_request(asset_text(path), path); }

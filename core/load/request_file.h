@@ -16,6 +16,8 @@
 
 namespace loadline {
 
+struct AssetNode;
+
 inline constexpr int kRequestVersion = 2;
 
 struct SavedRequest {
@@ -28,6 +30,9 @@ struct SavedRequest {
 SavedRequest parse_request(std::string_view json, const std::string& path);
 // Reads the same from a file of at most 1 MiB. Also throws Error{io}.
 SavedRequest read_request(const std::string& path);
+
+// Sets the options of an object {id: value}. Throws Error{malformed} with the place of the value.
+void read_request_options(LoadRequest& request, const AssetNode& options);
 
 // JSON that parse_request() reads back. `model` is written unchanged.
 std::string request_text(const LoadRequest& request, const std::optional<std::string>& model = {});

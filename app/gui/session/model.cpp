@@ -15,12 +15,6 @@
 namespace loadline::gui {
 namespace {
 
-// `low` is in lower case.
-bool has_any(std::string_view low, std::initializer_list<std::string_view> parts) {
-  return std::ranges::any_of(parts,
-                             [&](std::string_view part) { return low.find(part) != std::string_view::npos; });
-}
-
 std::vector<std::uint32_t> ranks_of_names(const MetaGraph& graph) {
   std::vector<std::uint32_t> order(graph.tensors.size());
   std::iota(order.begin(), order.end(), 0u);
@@ -87,27 +81,6 @@ void add_facts(Model& model) {
 }
 
 }  // namespace
-
-std::string_view role_name(Role role) {
-  constexpr std::array<std::string_view, kRoleCount> kNames = {"embedding", "attention", "mlp",
-                                                               "norm",      "head",      "other"};
-  return kNames[static_cast<std::size_t>(role)];
-}
-
-Role tensor_role(std::string_view name) {
-  const std::string low = lower_case(name);
-  // "attention.norm" and "embeddings.LayerNorm" are norms: the most specific part is tested first
-  if (has_any(low, {"norm", "ln_", ".ln", "layer_norm"})) return Role::norm;
-  if (has_any(low, {"lm_head", "output.weight", "classifier", "pooler", "score.weight"}) &&
-      !layer_number(name))
-    return Role::head;
-  if (has_any(low, {"attn", "attention", "q_proj", "k_proj", "v_proj", "o_proj"})) return Role::attention;
-  if (has_any(low, {"mlp", "ffn", "feed_forward", "gate_proj", "up_proj", "down_proj", "expert",
-                    "intermediate", "output.dense"}))
-    return Role::mlp;
-  if (has_any(low, {"embed", "wte", "wpe", "tok_emb"})) return Role::embedding;
-  return Role::other;
-}
 
 const std::vector<std::uint32_t>& NameRanks::of(const MetaGraph& graph) const {
   std::call_once(once_, [&] { ranks_ = ranks_of_names(graph); });

@@ -4,6 +4,7 @@
 #include "core/forward/assets.h"
 #include "core/graph/meta_graph.h"
 #include "core/graph/module_tree.h"
+#include "core/graph/role.h"
 #include "core/view/treemap.h"
 
 #include <array>
@@ -17,12 +18,6 @@
 #include <vector>
 
 namespace loadline::gui {
-
-// The role of a tensor in the model, guessed from its name.
-enum class Role : std::uint8_t { embedding, attention, mlp, norm, head, other };
-inline constexpr std::size_t kRoleCount = 6;
-std::string_view role_name(Role role);
-Role tensor_role(std::string_view name);
 
 struct DTypeShare {
   DType dtype = DType::opaque;

@@ -1,0 +1,281 @@
+// Answers scenes, and evaluates expressions over them.
+#include "app/lesson/figures.h"
+
+#include "app/report/row_space.h"
+#include "core/base/text.h"
+#include "core/forward/claims.h"
+#include "core/forward/config_graph.h"
+#include "core/forward/model_config.h"
+#include "core/forward/presets.h"
+#include "core/graph/filter.h"
+#include "core/io/process_memory.h"
+#include "core/load/load_options.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace loadline::lesson {
+namespace {
+
+Datum bytes_datum(std::uint64_t bytes) {
+  if (bytes > static_cast<std::uint64_t>(INT64_MAX))
+    throw Error(ErrorCode::limit, "{} bytes are too many", bytes);
+  return Datum(static_cast<std::int64_t>(bytes));
+}
+
+RowPeak peak_of(const LoadRow& row, std::string_view space) {
+  return space.empty() ? row.leading : report::find_row_space(space).peak(row);
+}
+
+// The arguments of a call, checked as they are taken.
+class Arguments {
+ public:
+  Arguments(std::string_view function, std::span<const Datum> given, std::size_t least, std::size_t most)
+      : function_(function), given_(given) {
+    if (given.size() < least || given.size() > most)
+      throw Error(ErrorCode::usage, "{} takes {} arguments, not {}", function,
+                  least == most ? fmt::format("{}", least) : fmt::format("{} to {}", least, most),
+                  given.size());
+  }
+  // A text; empty if it is not given.
+  const std::string& text(std::size_t at) const {
+    static const std::string none;
+    if (at >= given_.size()) return none;
+    if (given_[at].text() == nullptr)
+      throw Error(ErrorCode::usage, "{}: argument {} is no text: {}", function_, at + 1, given_[at].shown());
+    return *given_[at].text();
+  }
+  double number(std::size_t at) const {
+    if (const std::int64_t* const whole = given_[at].number()) return static_cast<double>(*whole);
+    if (const double* const real = given_[at].real()) return *real;
+    throw Error(ErrorCode::usage, "{}: argument {} is no number: {}", function_, at + 1, given_[at].shown());
+  }
+
+ private:
+  std::string_view function_;
+  std::span<const Datum> given_;
+};
+
+std::uint64_t selected_bytes(const MetaGraph& graph, const std::string& filter) {
+  std::uint64_t bytes = 0;
+  std::set<StorageId> seen;
+  for (const TensorId id : TensorFilter(filter).select(graph))
+    if (seen.insert(graph.tensor(id).storage).second) bytes += graph.storage(graph.tensor(id).storage).bytes;
+  return bytes;
+}
+
+const ForwardFigures& pass_of(const SceneAnswer& scene) {
+  if (!scene.forward || !scene.forward->figures())
+    throw Error(ErrorCode::usage, "the scene has no forward pass");
+  return *scene.forward->figures();
+}
+
+}  // namespace
+
+struct Figures::Work {
+  std::vector<std::optional<SceneAnswer>> scenes;
+  std::map<std::string, Datum, std::less<>> named;
+  std::set<std::string, std::less<>> open;           // figures being evaluated
+  std::map<std::string, LoadRow, std::less<>> rows;  // of methods and orders that scenes do not ask for
+  RunFigures run;
+};
+
+Figures::Figures(const Lesson& lesson, LoadEnvironment environment, Progress& progress)
+    : lesson_(lesson),
+      environment_(std::move(environment)),
+      progress_(progress),
+      work_(std::make_unique<Work>()) {
+  work_->scenes.resize(lesson.scenes.size());
+}
+Figures::~Figures() = default;
+
+void Figures::set_run(RunFigures figures) { work_->run = std::move(figures); }
+
+namespace {
+
+SceneAnswer answer_scene(const MetaGraphPtr& graph, const LoadRequest& request,
+                         const LoadEnvironment& environment, Progress& progress) {
+  constexpr std::size_t kAlive = 8, kSlices = 48;
+  SceneAnswer scene;
+  scene.graph = graph;
+  scene.forward = std::make_shared<const RequestPass>(*graph, request, environment.assets);
+  report::CurveOptions curve;
+  curve.slices = kSlices;
+  if (scene.forward->pass() != nullptr) curve.axis = view::CurveAxis::steps;
+  AnswerOptions options;
+  options.alive = kAlive;
+  options.advise = false;
+  scene.pictured =
+      report::picture_answer(*graph, request, environment, options, curve, scene.forward, progress);
+  return scene;
+}
+
+}  // namespace
+
+const SceneAnswer& Figures::scene(std::size_t at) {
+  std::optional<SceneAnswer>& slot = work_->scenes[at];
+  if (slot) return *slot;
+  const Scene& scene = lesson_.scenes[at];
+  MetaGraphPtr graph;
+  for (std::size_t i = 0; i < lesson_.scenes.size() && !graph; ++i)  // another scene may have the same model
+    if (lesson_.scenes[i].preset == scene.preset && work_->scenes[i]) graph = work_->scenes[i]->graph;
+  if (!graph)
+    graph = std::make_shared<const MetaGraph>(
+        config_graph(find_preset(scene.preset)->config_json, scene.preset, *environment_.assets));
+  slot = answer_scene(graph, scene.request, environment_, progress_);
+  return *slot;
+}
+
+SceneAnswer Figures::changed_scene(std::size_t at, std::string_view option, const std::string& value) {
+  LoadRequest request = lesson_.scenes[at].request;
+  set_load_option(request, option, value);
+  return answer_scene(scene(at).graph, request, environment_, progress_);
+}
+
+namespace {
+
+// The row of a scene's own answer; null if the scene does not ask for it.
+const LoadRow* find_scene_row(const SceneAnswer& scene, std::string_view method, std::string_view order) {
+  for (const LoadRow& row : scene.pictured.answer.rows)
+    if (row.method->id == method && (order.empty() || row.order == order)) return &row;
+  return nullptr;
+}
+
+}  // namespace
+
+Datum Figures::value(const Expression& expression, std::size_t at) {
+  const auto row_of = [&](const std::string& method, const std::string& order) -> const LoadRow& {
+    const SceneAnswer& asked = scene(at);
+    const LoadRow* row = find_scene_row(asked, method, order);
+    if (row == nullptr) {
+      const std::string key = fmt::format("{} {} {}", at, method, order);
+      const auto known = work_->rows.find(key);
+      if (known != work_->rows.end()) {
+        row = &known->second;
+      } else {
+        LoadRequest request = lesson_.scenes[at].request;
+        request.methods = {method};
+        if (!order.empty()) request.orders = {order};
+        AnswerOptions options;
+        options.advise = false;
+        LoadAnswer answered = answer(*asked.graph, request, environment_, options, asked.forward, progress_);
+        row = &work_->rows.emplace(key, std::move(answered.rows.at(0))).first->second;
+      }
+    }
+    if (row->refusal) throw *row->refusal;
+    return *row;
+  };
+  // the method with the least or the greatest peak in a space
+  const auto extreme = [&](const std::string& space, bool greatest) {
+    const LoadRow* best = nullptr;
+    for (const LoadRow& row : scene(at).pictured.answer.rows) {
+      if (row.refusal) continue;
+      const auto bytes = [&](const LoadRow& one) { return peak_of(one, space).bytes; };
+      if (best == nullptr || (greatest ? bytes(row) > bytes(*best) : bytes(row) < bytes(*best))) best = &row;
+    }
+    if (best == nullptr) throw Error(ErrorCode::usage, "no method of the scene can be done");
+    return Datum(std::string(best->method->id));
+  };
+
+  Scope scope;
+  std::uint64_t work = 100'000;
+  scope.work = &work;
+  scope.name = [&](std::string_view name) -> Datum {
+    const auto figure = std::ranges::find(lesson_.figures, name, &Figure::name);
+    if (figure != lesson_.figures.end()) {
+      if (const auto known = work_->named.find(name); known != work_->named.end()) return known->second;
+      if (!work_->open.emplace(name).second)
+        throw Error(ErrorCode::usage, "the figure '{}' refers to itself", safe_display(name, 60));
+      Datum result = value(figure->value, figure->scene);
+      work_->open.erase(figure->name);
+      return work_->named.emplace(figure->name, std::move(result)).first->second;
+    }
+    const MetaGraph& graph = *scene(at).graph;
+    if (name == "W") return bytes_datum(storage_bytes(graph));
+    if (name == "largest") {
+      std::uint64_t most = 0;
+      for (const Storage& storage : graph.storages) most = std::max(most, storage.bytes);
+      return bytes_datum(most);
+    }
+    if (name == "tensors") return bytes_datum(graph.tensors.size());
+    if (name == "parameters") return bytes_datum(model_claims(graph, *environment_.assets).parameters);
+    if (name == "Q") return bytes_datum(pass_of(scene(at)).peak.bytes);
+    if (name == "values") {
+      std::uint64_t sum = 0;
+      for (const auto& size : pass_of(scene(at)).sizes) sum += size.value_or(0);
+      return bytes_datum(sum);
+    }
+    if (name == "cache") return bytes_datum(pass_of(scene(at)).peak.cache_bytes);
+    if (name == "memory") return bytes_datum(available_system_memory().value_or(0));
+    throw Error(ErrorCode::usage, "no figure is called '{}'", safe_display(name, 60));
+  };
+  scope.call = [&](std::string_view function, std::span<const Datum> given) -> std::optional<Datum> {
+    if (function == "peak" || function == "blame") {
+      const Arguments of(function, given, 1, 3);
+      const RowPeak peak = peak_of(row_of(of.text(0), of.text(2)), of.text(1));
+      return function == "peak" ? bytes_datum(peak.bytes) : Datum(peak.tensor);
+    }
+    if (function == "final") {
+      const Arguments of(function, given, 2, 2);
+      const LoadRow& row = row_of(of.text(0), "");
+      for (const Space space : {Space::host, Space::page_cache, Space::staging, Space::device})
+        if (space_name(space) == of.text(1)) return bytes_datum(row.final_bytes[index(space)]);
+      (void)report::find_row_space(of.text(1));
+      throw Error(ErrorCode::usage, "final: '{}' is no single space", of.text(1));
+    }
+    if (function == "allocated") {
+      const LoadRow& row = row_of(Arguments(function, given, 1, 1).text(0), "");
+      if (!row.allocated) throw Error(ErrorCode::usage, "allocated: the scene's allocator is not torch");
+      return bytes_datum(*row.allocated);
+    }
+    if (function == "seconds") return Datum(row_of(Arguments(function, given, 1, 1).text(0), "").seconds);
+    if (function == "fits")
+      return Datum(std::int64_t{row_of(Arguments(function, given, 1, 1).text(0), "").fits()});
+    if (function == "context") {
+      const LoadRow& row = row_of(Arguments(function, given, 1, 1).text(0), "");
+      if (!row.context_max) throw Error(ErrorCode::usage, "context: the scene does not ask for max_context");
+      return bytes_datum(*row.context_max);
+    }
+    if (function == "least" || function == "most")
+      return extreme(Arguments(function, given, 1, 1).text(0), function == "most");
+    if (function == "widest") {
+      (void)Arguments(function, given, 0, 0);
+      std::vector<const LoadRow*> rows;
+      for (const LoadRow& row : scene(at).pictured.answer.rows) rows.push_back(&row);
+      return Datum(std::string(report::widest_space(rows).id));
+    }
+    if (function == "bytes")
+      return bytes_datum(selected_bytes(*scene(at).graph, Arguments(function, given, 1, 1).text(0)));
+    if (function == "number")
+      return bytes_datum(
+          TensorFilter(Arguments(function, given, 1, 1).text(0)).select(*scene(at).graph).size());
+    if (function == "config") {
+      const std::string& key = Arguments(function, given, 1, 1).text(0);
+      const std::string& preset = lesson_.scenes[at].preset;
+      return ModelConfig(find_preset(preset)->config_json, preset).get(key);
+    }
+    if (function == "ratio" || function == "percent") {
+      const Arguments of(function, given, 2, 2);
+      if (of.number(1) == 0) throw Error(ErrorCode::usage, "{}: divides by 0", function);
+      return Datum(of.number(0) / of.number(1) * (function == "percent" ? 100 : 1));
+    }
+    if (function == "run") {
+      const auto found = work_->run.find(Arguments(function, given, 1, 1).text(0));
+      return found == work_->run.end() ? Datum() : found->second;
+    }
+    return std::nullopt;
+  };
+  try {
+    return expression.evaluate(scope);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::usage) throw;
+    expression.place().fail("{}", error.what());
+  }
+}
+
+}  // namespace loadline::lesson

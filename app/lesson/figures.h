@@ -1,0 +1,79 @@
+// The figures of a lesson: expressions over what its scenes come to on this machine.
+//
+// Names: W (bytes of the weights), largest (the largest weight), tensors, parameters, Q (activations of the
+// pass), values (all its values, as if none were freed), cache (its key-value cache), memory (what this
+// machine could give now), and the lesson's figures. Functions, with METHOD a load method's id and SPACE one
+// of device, host, page_cache, staging, unified (all of them together), held (all but the page cache):
+//
+//   peak(METHOD [, SPACE [, ORDER]])   bytes; without SPACE the memory that decides whether the load fits
+//   final(METHOD, SPACE)      bytes held at the end
+//   allocated(METHOD)         bytes that PyTorch's allocator counts; the scene's allocator must be torch
+//   seconds(METHOD)           of the load, modelled
+//   blame(METHOD [, SPACE])   the tensor that makes the peak
+//   fits(METHOD), context(METHOD)   whether it fits the budgets; the largest context
+//   least(SPACE), most(SPACE)       the method of the scene with the least or the greatest peak
+//   widest()                  the space in which the scene's methods differ most
+//   bytes(FILTER), number(FILTER)   of the tensors that a filter selects (core/graph/filter.h)
+//   config(KEY)               a value of the model's config.json
+//   ratio(A, B), percent(A, B)      A / B, and the same in hundredths
+//   run(KEY)                  a figure of the step's run, once it has ended
+#pragma once
+
+#include "app/lesson/lesson.h"
+#include "app/report/pictured_answer.h"
+#include "core/forward/datum.h"
+#include "core/load/answer.h"
+
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace loadline::lesson {
+
+// The figures that a run leaves behind, by key.
+using RunFigures = std::map<std::string, Datum, std::less<>>;
+
+// What a scene comes to, with the curves of its rows.
+struct SceneAnswer {
+  MetaGraphPtr graph = {};
+  report::PicturedAnswer pictured = {};
+  std::shared_ptr<const RequestPass> forward = {};
+
+  report::ChartSubject subject() const { return pictured.subject(*graph); }
+};
+
+// Computes scenes and figures when they are first asked for. For one thread. The lesson must outlive it.
+class Figures {
+ public:
+  Figures(const Lesson& lesson, LoadEnvironment environment, Progress& progress);
+  ~Figures();
+
+  // Throws as answer() does.
+  const SceneAnswer& scene(std::size_t at);
+  // The same scene with one option changed.
+  SceneAnswer changed_scene(std::size_t at, std::string_view option, const std::string& value);
+  // Throws Error at the expression's place for an unknown name, function or method.
+  Datum value(const Expression& expression, std::size_t scene);
+  // run(KEY) gives these from now on. Without them it gives null.
+  void set_run(RunFigures figures);
+  const Lesson& lesson() const { return lesson_; }
+
+ private:
+  struct Work;
+  const Lesson& lesson_;
+  LoadEnvironment environment_;
+  Progress& progress_;
+  std::unique_ptr<Work> work_;
+};
+
+// "12.83 GiB", "821", "2.0 times". Throws Error{malformed} for a value that is not of this kind.
+std::string figure_text(const Datum& value, Unit unit);
+// The figure as a number of that unit: 12.83.
+double figure_number(const Datum& value, Unit unit);
+
+// The text with its placeholders filled. Throws Error that quotes a placeholder that cannot be evaluated.
+std::string fill(std::string_view markdown, std::size_t scene, Figures& figures);
+
+}  // namespace loadline::lesson

@@ -1,0 +1,164 @@
+// Writes steps as sections.
+#include "app/lesson/handout.h"
+
+#include "app/lesson/ask.h"
+#include "app/lesson/check_lesson.h"
+#include "app/report/bars.h"
+#include "app/report/markdown_html.h"
+#include "app/report/markup.h"
+#include "app/report/page.h"
+#include "app/report/treemap_svg.h"
+#include "core/base/text.h"
+#include "core/load/load_options.h"
+
+#include <fmt/format.h>
+
+namespace loadline::lesson {
+namespace {
+
+using report::markdown_html;
+using report::rich_html;
+
+std::string choices_html(const AskChoice& choice) {
+  std::string html = "<ul class=\"choices\">\n";
+  for (const std::string& one : choice.choices) html += fmt::format("<li>{}</li>\n", rich_html(one));
+  return html + "</ul>\n";
+}
+
+std::string ask_html(const Step& step, Sheet sheet, Figures& figures) {
+  const Ask& ask = *step.ask;
+  std::string html = fmt::format("<div class=\"ask\">\n<p><strong>{}</strong></p>\n",
+                                 rich_html(fill(ask.prompt, step.scene, figures)));
+  if (const auto* const choice = std::get_if<AskChoice>(&ask.kind)) html += choices_html(*choice);
+  if (sheet == Sheet::worksheet) {
+    const auto* const number = std::get_if<AskNumber>(&ask.kind);
+    html += fmt::format(
+        "<p class=\"blank\">Answer: <span>&nbsp;</span>{}</p>\n<p class=\"blank wide\">Why: "
+        "<span>&nbsp;</span></p>\n",
+        number != nullptr ? unit_name(number->unit).suffix : "");
+    return html + "</div>\n";
+  }
+  const std::string answer =
+      fmt::format("<p><strong>{}</strong></p>\n{}", report::rich_html(right_answer(ask, step.scene, figures)),
+                  markdown_html(fill(step.answer, step.scene, figures), 3));
+  html += sheet == Sheet::key ? answer
+                              : fmt::format("<details><summary>Answer</summary>\n{}</details>\n", answer);
+  return html + "</div>\n";
+}
+
+std::string published_html(const Step& step, Figures& figures) {
+  if (step.published.empty()) return "";
+  std::string html =
+      "<div class=\"scroll\"><table>\n<tr><th class=\"left\">published</th><th>there</th><th>computed</th>"
+      "<th>off by</th></tr>\n";
+  for (const Published& published : step.published) {
+    const ComparedFigure compared = compared_figure(published, step.scene, figures);
+    const UnitName& unit = unit_name(published.unit);
+    html +=
+        fmt::format("<tr><td class=\"left\">{}</td><td>{}{}</td><td>{:.2f}{}</td><td>{:+.1f} %</td></tr>\n",
+                    markup_text(published.source), published.value, unit.suffix, compared.computed,
+                    unit.suffix, compared.off_percent);
+  }
+  return html + "</table></div>\n";
+}
+
+// All positions are in the page; the script shows one of them.
+std::string slider_html(const Step& step, Figures& figures) {
+  const Slider& slider = *step.slider;
+  const LoadOption* const option = find_load_option(slider.option);
+  if (option == nullptr)
+    throw Error(ErrorCode::malformed, "no option is called '{}'", safe_display(slider.option, 40));
+  const std::string id = "slider-" + step.id;
+  std::string html = fmt::format(
+      "<div class=\"slider\">\n<p><label for=\"{0}\">{1}: <output id=\"{0}-value\">{2}</output></label>\n"
+      "<input type=\"range\" id=\"{0}\" min=\"0\" max=\"{3}\" value=\"0\" step=\"1\"></p>\n",
+      markup_text(id), markup_text(option->title), markup_text(slider.values.front()),
+      slider.values.size() - 1);
+  for (std::size_t i = 0; i < slider.values.size(); ++i) {
+    const SceneAnswer scene = figures.changed_scene(step.scene, slider.option, slider.values[i]);
+    html += fmt::format(
+        "<div class=\"position\" data-of=\"{}\" data-value=\"{}\"{}>\n<p class=\"printed\">{}: "
+        "{}</p>\n{}</div>\n",
+        markup_text(id), markup_text(slider.values[i]), i == 0 ? "" : " hidden", markup_text(option->title),
+        markup_text(slider.values[i]), step_picture(step, scene));
+  }
+  return html + "</div>\n";
+}
+
+std::string run_html(const Lesson& lesson, const Step& step) {
+  return fmt::format("<p>Do it on your machine:</p>\n<pre>loadline lesson run {} --step {}</pre>\n",
+                     markup_text(lesson.id), markup_text(step.id));
+}
+
+std::string step_html(const Lesson& lesson, const Step& step, Sheet sheet, Figures& figures) {
+  std::string html = fmt::format("<section>\n<h2>{}</h2>\n", markup_text(step.title));
+  if (sheet == Sheet::lesson) {
+    html += markdown_html(fill(step.text, step.scene, figures), 3);
+    html += step.slider ? slider_html(step, figures) : step_picture(step, figures.scene(step.scene));
+    html += published_html(step, figures);
+  }
+  if (step.ask) html += ask_html(step, sheet, figures);
+  if (step.run && sheet == Sheet::lesson) html += run_html(lesson, step);
+  return html + "</section>\n";
+}
+
+constexpr std::string_view kScript =
+    "<script>\n"
+    "document.querySelectorAll('.slider input').forEach(function (input) {\n"
+    "  input.addEventListener('input', function () {\n"
+    "    document.querySelectorAll('[data-of=\"' + input.id + '\"]').forEach(function (one, i) {\n"
+    "      one.hidden = i !== Number(input.value);\n"
+    "      if (!one.hidden) document.getElementById(input.id + '-value').textContent = one.dataset.value;\n"
+    "    });\n"
+    "  });\n"
+    "});\n"
+    "</script>\n";
+
+std::string_view sheet_title(Sheet sheet) {
+  return sheet == Sheet::worksheet ? "Worksheet: " : sheet == Sheet::key ? "Key for the teacher: " : "";
+}
+
+}  // namespace
+
+std::string step_picture(const Step& step, const SceneAnswer& scene) {
+  switch (step.slider && step.picture == Picture::none ? Picture::bars : step.picture) {
+    case Picture::none:
+      return "";
+    case Picture::bars:
+      return report::bars_svg(
+          report::method_bars(scene.pictured.answer.rows, storage_bytes(*scene.graph), step.space));
+    case Picture::methods:
+      return report::charts_html(scene.subject());
+    case Picture::map:
+      return report::treemap_legend(*scene.graph) + report::treemap_svg(*scene.graph);
+  }
+  return "";
+}
+
+std::string handout_html(const Lesson& lesson, Sheet sheet, std::string_view version, Figures& figures) {
+  const std::string title = std::string(sheet_title(sheet)) + lesson.title;
+  std::string html = report::page_head(title, {"chart", "page", "treemap", "lesson"});
+  html += fmt::format("<body>\n<main class=\"lesson\">\n<h1>{}</h1>\n<p class=\"question\">{}</p>\n",
+                      markup_text(title), rich_html(lesson.question));
+  if (sheet == Sheet::lesson) {
+    html += "<p>After this lesson you can:</p>\n<ul>\n";
+    for (const std::string& goal : lesson.goals) html += fmt::format("<li>{}</li>\n", rich_html(goal));
+    html += "</ul>\n";
+  } else {
+    html += "<p class=\"blank\">Name: <span>&nbsp;</span></p>\n";
+  }
+  bool slides = false;
+  for (const Step& step : lesson.steps) {
+    if (sheet != Sheet::lesson && !step.ask) continue;
+    html += step_html(lesson, step, sheet, figures);
+    slides = slides || step.slider;
+  }
+  html += fmt::format(
+      "<footer>Computed by Loadline {}. The same lesson in the program: loadline lesson run {}</footer>\n",
+      markup_text(version), markup_text(lesson.id));
+  html += "</main>\n";
+  if (slides && sheet == Sheet::lesson) html += kScript;
+  return html + "</body>\n</html>\n";
+}
+
+}  // namespace loadline::lesson

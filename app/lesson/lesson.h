@@ -1,0 +1,147 @@
+// A lesson: steps that each show a load, may ask for a prediction, and explain the answer.
+//
+// A lesson is two files of one name. NAME.json:
+//
+//   {"schema_version": 1, "title": "...", "question": "what a student would ask", "goals": ["..."],
+//    "scenes": {"SCENE": {"model": PRESET, "options": {ID: VALUE}}},   the first is the default
+//    "figures": {"NAME": {"scene": SCENE, "value": EXPRESSION}},
+//    "steps": [{"id": "...", "title": "...", "scene": SCENE, "picture": PICTURE, "space": SPACE, "show":
+//    ["script line"],
+//               "ask": {"prompt": "...", "number": EXPRESSION, "unit": UNIT, "within_percent": 5}
+//                   or {"prompt": "...", "choose": ["..."], "answer": EXPRESSION},
+//               "published": [{"figure": EXPRESSION, "value": 12.8, "unit": UNIT, "within_percent": 1,
+//                              "source": "..."}],
+//               "slider": {"option": ID, "values": ["..."]},
+//               "run": {"kind": KIND, KEY: VALUE}}]}
+//
+// NAME.md holds the texts: for each step a section "## ID", in it at the end "### Answer", shown once the
+// question is answered, and "### Run", shown once the run has ended. `{EXPRESSION}` and
+// `{EXPRESSION|UNIT}` stand for figures (figures.h), which are computed when the text is shown.
+#pragma once
+
+#include "core/forward/expression.h"
+#include "core/load/request.h"
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace loadline::lesson {
+
+inline constexpr int kLessonVersion = 1;
+
+// How a number is written.
+enum class Unit : std::uint8_t { bytes, gib, mib, kib, gb, count, times, percent, milliseconds, text };
+struct UnitName {
+  std::string_view id;
+  Unit unit;
+  double scale = 1;  // what one of it is in the figure's own unit
+  int digits = 0;    // after the point
+  std::string_view suffix = {};
+};
+std::span<const UnitName> units();
+const UnitName& unit_name(Unit unit);
+
+// A model and how it is loaded.
+struct Scene {
+  std::string id = {};
+  std::string preset = {};  // core/forward/presets.h
+  LoadRequest request = {};
+};
+
+struct Figure {
+  std::string name = {};
+  std::size_t scene = 0;
+  Expression value = {};
+};
+
+struct AskNumber {
+  Expression answer = {};
+  Unit unit = Unit::gib;
+  double within_percent = 5;  // of the answer
+};
+struct AskChoice {
+  std::vector<std::string> choices = {};
+  Expression answer = {};  // a text among the choices
+};
+struct Ask {
+  std::string prompt = {};
+  std::variant<AskNumber, AskChoice> kind = {};
+};
+
+// A figure that somebody else printed.
+struct Published {
+  Expression figure = {};
+  double value = 0;
+  Unit unit = Unit::gib;
+  double within_percent = 0;
+  std::string source = {};
+};
+
+// One option that the reader can change, with the values to try.
+struct Slider {
+  std::string option = {};
+  std::vector<std::string> values = {};
+};
+
+// What is done for real on this machine: a row of runs() and its settings.
+struct Run {
+  std::string kind = {};
+  std::vector<std::pair<std::string, std::string>> settings = {};
+  AssetPlace place = {};
+};
+
+// What stands beside the text.
+enum class Picture : std::uint8_t { none, methods, bars, map };
+
+struct Step {
+  std::string id = {};
+  std::string title = {};
+  std::size_t scene = 0;
+  Picture picture = Picture::none;
+  std::string space = {};              // of bars (app/report/row_space.h); empty: where they differ most
+  std::vector<std::string> show = {};  // script lines for the window
+  std::optional<Ask> ask = {};
+  std::vector<Published> published = {};
+  std::optional<Slider> slider = {};
+  std::optional<Run> run = {};
+  // Markdown with placeholders.
+  std::string text = {};
+  std::string answer = {};
+  std::string after_run = {};
+  AssetPlace place = {};
+};
+
+struct Lesson {
+  std::string id = {};  // the files' name
+  std::string title = {};
+  std::string question = {};
+  std::vector<std::string> goals = {};
+  std::vector<Scene> scenes = {};
+  std::vector<Figure> figures = {};
+  std::vector<Step> steps = {};
+  std::string file = {};  // the JSON, for messages
+};
+
+// Reads both texts. `path` is the JSON's; its name without folder and extension is the lesson's id. Throws
+// Error{malformed | limit} with file, line and column. Expressions are parsed but not evaluated
+// (check_lesson.h).
+Lesson parse_lesson(std::string_view json, std::string_view markdown, const std::string& path);
+
+// The built-in lessons in their teaching order, then those of `folder` (*.json with their *.md) by name; one
+// of the same id replaces a built-in one. A file that does not parse is left out, and its error is in
+// `faults`.
+struct Lessons {
+  std::vector<Lesson> all = {};
+  std::vector<std::string> faults = {};
+  // Throws Error{usage} that lists the ids.
+  const Lesson& find(std::string_view id) const;
+};
+Lessons load_lessons(const std::string& folder);
+// A lesson from a file and the Markdown beside it. Throws Error{io} besides parse_lesson()'s.
+Lesson read_lesson(const std::string& path);
+
+}  // namespace loadline::lesson

@@ -1,0 +1,51 @@
+// Loads a small model for real, method by method.
+#include "app/lesson/runs/runs.h"
+#include "app/report/rehearsal.h"
+#include "core/base/text.h"
+#include "core/load/load_options.h"
+
+#include <fmt/format.h>
+
+namespace loadline::lesson {
+
+RunResult run_rehearse(const RunCall& call) {
+  const WrittenModel model(call.text("model", "demo"), false, call);
+  const MetaGraph& graph = *model.graph();
+  LoadRequest request;
+  request.methods = call.list("method", "sequential");
+  request.orders = call.list("order", "file");
+  if (const std::string ring = call.text("staging", ""); !ring.empty())
+    set_load_option(request, "staging", ring);
+  const BoundRequest bound = bind_request(graph, request, call.environment);
+  RunResult result;
+  result.figures["W"] = run_bytes(storage_bytes(graph));
+  result.lines.push_back(
+      fmt::format("{}: {} of random weights", model_name(graph), format_bytes(storage_bytes(graph))));
+  result.lines.push_back(fmt::format("{:<22}{:<10}{:<10}  {:>11}  {:>11}", "method", "order", "counter",
+                                     "projected", "measured"));
+  for (const Method* const method : bound.methods)
+    for (const OrderChoice& order : bound.orders) {
+      const Plan plan = make_plan(
+          graph, *method, make_order(graph, order, *method, bound.inputs, call.progress), bound.inputs);
+      const report::RehearsedRow row = report::rehearsed_row(
+          *method, order.name, plan, measure_on_host(model.graph(), plan, false, call.progress));
+      const std::string stem = std::string(method->id) + (bound.orders.size() > 1 ? "." + order.name : "");
+      std::uint64_t projected = 0, measured = 0;
+      for (const MemoryCounter& counter : kMemoryCounters) {
+        const std::uint64_t expected = row.projected.*counter.count, found = row.measured.*counter.count;
+        projected += expected;
+        measured += found;
+        result.figures[fmt::format("{}.{}", stem, counter.id)] = run_bytes(found);
+        if (report::too_small_to_judge(expected, found)) continue;
+        result.lines.push_back(fmt::format("{:<22}{:<10}{:<10}  {:>11}  {:>11}", method->id,
+                                           safe_display(order.name, 9), counter.name, format_bytes(expected),
+                                           format_bytes(found)));
+      }
+      result.figures[stem + ".projected"] = run_bytes(projected);
+      result.figures[stem + ".measured"] = run_bytes(measured);
+      result.figures[stem + ".seconds"] = Datum(row.seconds);
+    }
+  return result;
+}
+
+}  // namespace loadline::lesson

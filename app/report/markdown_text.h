@@ -1,0 +1,14 @@
+// The Markdown of pages as plain text for a terminal.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace loadline::report {
+
+// What markdown_blocks() reads: paragraphs filled to `columns`, an empty line after each, code indented,
+// tables in columns. No escape sequences.
+std::string markdown_text(std::string_view markdown, std::size_t columns);
+
+}  // namespace loadline::report

@@ -1,0 +1,24 @@
+// The peaks of a row by space and by sums of spaces, and the space that tells rows apart.
+#pragma once
+
+#include "core/load/rows.h"
+
+#include <span>
+#include <string_view>
+
+namespace loadline::report {
+
+struct RowSpace {
+  std::string_view id;     // device, host, page_cache, staging, held, unified
+  std::string_view words;  // "on the device", "in device, host and staging together"
+  RowPeak (*peak)(const LoadRow& row);
+};
+std::span<const RowSpace> row_spaces();
+// Throws Error{usage} that lists the ids.
+const RowSpace& find_row_space(std::string_view id);
+
+// Of device, host and both together with staging (held), the one in which the peaks of these rows are
+// furthest apart, by bytes; of equals the first. The device if nothing differs.
+const RowSpace& widest_space(std::span<const LoadRow* const> rows);
+
+}  // namespace loadline::report
