@@ -8,6 +8,7 @@
 #include "app/report/order_gain.h"
 #include "app/report/refusals.h"
 #include "app/report/row_curve.h"
+#include "app/report/row_space.h"
 #include "app/report/verdict.h"
 #include "app/report/wrap.h"
 #include "core/base/text.h"
@@ -273,6 +274,17 @@ std::string law_line(const LawPeaks& peaks) {
   return text.empty() ? "" : fmt::format("  by the law at most: {}\n", text);
 }
 
+// Where rows differ, if the peaks that decide are all the same and hide it.
+std::string hidden_difference(const std::vector<LoadRow>& rows, MemoryKind memory) {
+  std::vector<const LoadRow*> possible;
+  for (const LoadRow& row : rows)
+    if (!row.refusal) possible.push_back(&row);
+  const bool same = possible.size() > 1 && std::ranges::all_of(possible, [&](const LoadRow* row) {
+                      return row->leading.bytes == possible.front()->leading.bytes;
+                    });
+  return same ? report::difference_text(possible, memory) : "";
+}
+
 }  // namespace
 
 std::string PlanView::held_name() const {
@@ -323,6 +335,8 @@ std::string plan_table(const PlanView& view, bool colour, std::size_t columns) {
   if (!answer.rows.empty()) table = rows_table(view, colour, columns) + "\n";
   std::string text = refused_text(view);
   if (!answer.rows.empty()) text += least_text(view) + "\n";
+  if (const std::string difference = hidden_difference(answer.rows, bound.memory); !difference.empty())
+    text += difference + "\n";
   if (view.unified())
     text +=
         "\"must hold\" is device, host and staging memory together. File pages do not count, as the system "

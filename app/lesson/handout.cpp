@@ -11,13 +11,21 @@
 #include "core/base/text.h"
 #include "core/load/load_options.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 namespace loadline::lesson {
 namespace {
 
+constexpr double kPanel = 260;  // pixels: the page is narrow
+
 using report::markdown_html;
 using report::rich_html;
+
+report::Bars step_bars(const Step& step, const SceneAnswer& scene) {
+  return report::method_bars(scene.pictured.answer.rows, storage_bytes(*scene.graph), step.space);
+}
 
 std::string choices_html(const AskChoice& choice) {
   std::string html = "<ul class=\"choices\">\n";
@@ -25,7 +33,8 @@ std::string choices_html(const AskChoice& choice) {
   return html + "</ul>\n";
 }
 
-std::string ask_html(const Step& step, Sheet sheet, Figures& figures) {
+// `shown`: the pictures and figures that would give the answer away.
+std::string ask_html(const Step& step, Sheet sheet, const std::string& shown, Figures& figures) {
   const Ask& ask = *step.ask;
   std::string html = fmt::format("<div class=\"ask\">\n<p><strong>{}</strong></p>\n",
                                  rich_html(fill(ask.prompt, step.scene, figures)));
@@ -33,14 +42,14 @@ std::string ask_html(const Step& step, Sheet sheet, Figures& figures) {
   if (sheet == Sheet::worksheet) {
     const auto* const number = std::get_if<AskNumber>(&ask.kind);
     html += fmt::format(
-        "<p class=\"blank\">Answer: <span>&nbsp;</span>{}</p>\n<p class=\"blank wide\">Why: "
-        "<span>&nbsp;</span></p>\n",
+        "<p class=\"blank\">Answer: <span>&nbsp;</span>{}</p>\n"
+        "<p class=\"blank wide\">Why: <span>&nbsp;</span></p>\n",
         number != nullptr ? unit_name(number->unit).suffix : "");
     return html + "</div>\n";
   }
   const std::string answer =
-      fmt::format("<p><strong>{}</strong></p>\n{}", report::rich_html(right_answer(ask, step.scene, figures)),
-                  markdown_html(fill(step.answer, step.scene, figures), 3));
+      fmt::format("<p><strong>{}</strong></p>\n{}{}", rich_html(right_answer(ask, step.scene, figures)),
+                  markdown_html(fill(step.answer, step.scene, figures), 3), shown);
   html += sheet == Sheet::key ? answer
                               : fmt::format("<details><summary>Answer</summary>\n{}</details>\n", answer);
   return html + "</div>\n";
@@ -74,13 +83,19 @@ std::string slider_html(const Step& step, Figures& figures) {
       "<input type=\"range\" id=\"{0}\" min=\"0\" max=\"{3}\" value=\"0\" step=\"1\"></p>\n",
       markup_text(id), markup_text(option->title), markup_text(slider.values.front()),
       slider.values.size() - 1);
+  std::vector<SceneAnswer> scenes;
+  std::uint64_t most = 0;  // one scale for all positions
+  for (const std::string& value : slider.values) {
+    scenes.push_back(figures.changed_scene(step.scene, slider.option, value));
+    for (const report::Bar& bar : step_bars(step, scenes.back()).bars) most = std::max(most, bar.bytes);
+  }
   for (std::size_t i = 0; i < slider.values.size(); ++i) {
-    const SceneAnswer scene = figures.changed_scene(step.scene, slider.option, slider.values[i]);
+    const SceneAnswer& scene = scenes[i];
     html += fmt::format(
         "<div class=\"position\" data-of=\"{}\" data-value=\"{}\"{}>\n<p class=\"printed\">{}: "
         "{}</p>\n{}</div>\n",
         markup_text(id), markup_text(slider.values[i]), i == 0 ? "" : " hidden", markup_text(option->title),
-        markup_text(slider.values[i]), step_picture(step, scene));
+        markup_text(slider.values[i]), step_picture(step, scene, most));
   }
   return html + "</div>\n";
 }
@@ -92,12 +107,13 @@ std::string run_html(const Lesson& lesson, const Step& step) {
 
 std::string step_html(const Lesson& lesson, const Step& step, Sheet sheet, Figures& figures) {
   std::string html = fmt::format("<section>\n<h2>{}</h2>\n", markup_text(step.title));
+  std::string shown;
   if (sheet == Sheet::lesson) {
     html += markdown_html(fill(step.text, step.scene, figures), 3);
-    html += step.slider ? slider_html(step, figures) : step_picture(step, figures.scene(step.scene));
-    html += published_html(step, figures);
+    shown = step.slider ? slider_html(step, figures) : step_picture(step, figures.scene(step.scene));
+    shown += published_html(step, figures);
   }
-  if (step.ask) html += ask_html(step, sheet, figures);
+  html += step.ask ? ask_html(step, sheet, shown, figures) : shown;
   if (step.run && sheet == Sheet::lesson) html += run_html(lesson, step);
   return html + "</section>\n";
 }
@@ -112,6 +128,9 @@ constexpr std::string_view kScript =
     "    });\n"
     "  });\n"
     "});\n"
+    "window.addEventListener('beforeprint', function () {\n"
+    "  document.querySelectorAll('details').forEach(function (one) { one.open = true; });\n"
+    "});\n"
     "</script>\n";
 
 std::string_view sheet_title(Sheet sheet) {
@@ -120,15 +139,17 @@ std::string_view sheet_title(Sheet sheet) {
 
 }  // namespace
 
-std::string step_picture(const Step& step, const SceneAnswer& scene) {
+std::string step_picture(const Step& step, const SceneAnswer& scene, std::uint64_t scale) {
   switch (step.slider && step.picture == Picture::none ? Picture::bars : step.picture) {
     case Picture::none:
       return "";
-    case Picture::bars:
-      return report::bars_svg(
-          report::method_bars(scene.pictured.answer.rows, storage_bytes(*scene.graph), step.space));
+    case Picture::bars: {
+      report::Bars bars = step_bars(step, scene);
+      bars.scale = scale;
+      return report::bars_svg(bars);
+    }
     case Picture::methods:
-      return report::charts_html(scene.subject());
+      return report::charts_html(scene.subject(), kPanel);
     case Picture::map:
       return report::treemap_legend(*scene.graph) + report::treemap_svg(*scene.graph);
   }
@@ -147,17 +168,15 @@ std::string handout_html(const Lesson& lesson, Sheet sheet, std::string_view ver
   } else {
     html += "<p class=\"blank\">Name: <span>&nbsp;</span></p>\n";
   }
-  bool slides = false;
   for (const Step& step : lesson.steps) {
     if (sheet != Sheet::lesson && !step.ask) continue;
     html += step_html(lesson, step, sheet, figures);
-    slides = slides || step.slider;
   }
   html += fmt::format(
       "<footer>Computed by Loadline {}. The same lesson in the program: loadline lesson run {}</footer>\n",
       markup_text(version), markup_text(lesson.id));
   html += "</main>\n";
-  if (slides && sheet == Sheet::lesson) html += kScript;
+  if (sheet == Sheet::lesson) html += kScript;
   return html + "</body>\n</html>\n";
 }
 

@@ -18,7 +18,7 @@ enum class Sheet : std::uint8_t {
 // value, and on paper the table of all. Throws as Figures::value() does.
 std::string handout_html(const Lesson& lesson, Sheet sheet, std::string_view version, Figures& figures);
 
-// The picture of a step as SVG or HTML; empty if it has none.
-std::string step_picture(const Step& step, const SceneAnswer& scene);
+// The picture of a step as SVG or HTML; empty if it has none. `scale`: of bars, at least so many bytes.
+std::string step_picture(const Step& step, const SceneAnswer& scene, std::uint64_t scale = 0);
 
 }  // namespace loadline::lesson

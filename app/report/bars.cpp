@@ -16,7 +16,7 @@ namespace {
 constexpr double kBarsWidth = 720, kBarsLabels = 150, kBarsRow = 26, kBarsHead = 40, kBarHeight = 15;
 
 std::uint64_t greatest(const Bars& bars) {
-  std::uint64_t most = 1;
+  std::uint64_t most = std::max<std::uint64_t>(bars.scale, 1);
   for (const Bar& bar : bars.bars) most = std::max(most, bar.bytes);
   return most;
 }
@@ -32,21 +32,6 @@ std::vector<std::pair<std::uint64_t, std::string_view>> weight_lines(const Bars&
 }
 
 }  // namespace
-
-std::string_view law_part(std::string_view law, std::string_view space) {
-  std::size_t at = 0, depth = 0;
-  for (std::size_t i = 0; i <= law.size(); ++i) {
-    if (i < law.size() && law[i] == '(') ++depth;
-    if (i < law.size() && law[i] == ')' && depth > 0) --depth;
-    if (i < law.size() && (law[i] != ',' || depth > 0)) continue;
-    std::string_view part = law.substr(at, i - at);
-    while (part.starts_with(' ')) part.remove_prefix(1);
-    if (part.starts_with(space) && part.size() > space.size() && part[space.size()] == ' ')
-      return part.substr(space.size() + 1);
-    at = i + 1;
-  }
-  return {};
-}
 
 Bars method_bars(const std::vector<LoadRow>& rows, std::uint64_t weights, std::string_view asked) {
   std::vector<const LoadRow*> possible;
@@ -69,7 +54,7 @@ Bars method_bars(const std::vector<LoadRow>& rows, std::uint64_t weights, std::s
 
 std::string bars_svg(const Bars& bars) {
   const double height = kBarsHead + kBarsRow * static_cast<double>(bars.bars.size()) + 8;
-  const double room = kBarsWidth - kBarsLabels - 150;
+  const double room = kBarsWidth - kBarsLabels - 230;  // figure and law stand behind the bars
   const double scale = room / static_cast<double>(greatest(bars));
   const auto x = [&](std::uint64_t bytes) { return kBarsLabels + static_cast<double>(bytes) * scale; };
   std::string svg = fmt::format(

@@ -21,6 +21,7 @@ struct Bars {
   std::string title = {};
   std::vector<Bar> bars = {};
   std::uint64_t weights = 0;  // W: a line there and at twice of it, as far as bars reach
+  std::uint64_t scale = 0;    // at least so many bytes wide, to be compared with other bars
 };
 
 // The rows that can be done, by their peak in one space (row_space.h), which the title names: if none is
@@ -31,9 +32,5 @@ Bars method_bars(const std::vector<LoadRow>& rows, std::uint64_t weights, std::s
 std::string bars_svg(const Bars& bars);
 // Lines of text for a terminal of that many columns.
 std::string bars_text(const Bars& bars, std::size_t columns, bool unicode);
-
-// The part of a peak law that is about one space: of "device W + w*, host W" and "host" it is "W". Empty if
-// the law does not name the space.
-std::string_view law_part(std::string_view law, std::string_view space);
 
 }  // namespace loadline::report

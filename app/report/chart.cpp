@@ -2,6 +2,7 @@
 #include "app/report/chart.h"
 
 #include "app/report/markup.h"
+#include "app/report/row_space.h"
 #include "core/base/text.h"
 #include "core/plan/space_sum.h"
 #include "core/view/curves.h"
@@ -138,6 +139,17 @@ std::string grid_svg(const ChartScale& scale, const Frame& frame) {
   return svg + text_svg(kLeft - 5, frame.water() + 3.5, "tick end", "0");
 }
 
+// Lines at W and 2W, where the laws count from.
+std::string weights_svg(const ChartScale& scale, const Frame& frame) {
+  std::string svg;
+  for (const auto& [bytes, name] : {std::pair{scale.weights, "W"}, std::pair{2 * scale.weights, "2W"}}) {
+    if (bytes == 0 || bytes > scale.above) continue;
+    const double y = frame.y(static_cast<double>(bytes), false);
+    svg += line_svg(kLeft, y, frame.right(), y, "weights") + text_svg(frame.right(), y - 3, "tick end", name);
+  }
+  return svg;
+}
+
 std::string axis_end(const RowCurve& curve, double end) {
   return curve.axis == view::CurveAxis::steps ? counted(static_cast<std::uint64_t>(end), "step")
                                               : format_seconds(end);
@@ -202,6 +214,7 @@ std::string chart_title(const ChartSubject& subject) {
 
 ChartScale chart_scale(const ChartSubject& subject, const std::vector<PicturedRow>& rows) {
   ChartScale scale;
+  scale.weights = storage_bytes(subject.graph);
   scale.orders = std::ranges::any_of(
       rows, [&](const PicturedRow& one) { return one.row->order != rows.front().row->order; });
   for (const PicturedRow& one : rows) {
@@ -225,14 +238,18 @@ std::string panel_svg(const PicturedRow& pictured, const BoundRequest& bound, co
   // room for the label after the figure, in characters
   const double room = size.width - 20 - 7.6 * static_cast<double>(figure.size());
   const auto letters = static_cast<std::size_t>(std::max(room / 6.2, 8.0));
+  // the law says more than the name of the tensor, which is in the slices
+  const std::string_view law =
+      law_part(row.method->peak_law, bound.memory == MemoryKind::unified ? "unified" : "device");
   std::string svg = text_svg(0, 13, "method", markup_text(row.method->id));
   if (scale.orders) svg += text_svg(place.right(), 13, "tick end", markup_text(row.order, 14));
   svg +=
       fmt::format("<text x=\"0\" y=\"28\" class=\"where\"><tspan class=\"figure{}\">{}</tspan> {}</text>\n",
-                  row.fits() ? "" : " over", figure, "at " + markup_text(row.leading.tensor, letters));
+                  row.fits() ? "" : " over", figure,
+                  markup_text(law.empty() ? "at " + row.leading.tensor : "= " + std::string(law), letters));
   svg += grid_svg(scale, place);
   for (const CurveBand& band : curve.bands) svg += band_svg(band, place);
-  svg += marks_svg(pictured, bound, place);
+  svg += weights_svg(scale, place) + marks_svg(pictured, bound, place);
   svg += text_svg(kLeft, place.bottom() + 13, "tick", "0");
   const double right = place.x(1);
   constexpr double kNarrow = 70;  // too narrow to align its end label left of the axis end

@@ -3,6 +3,7 @@
 
 #include "app/report/manual.h"
 #include "app/report/markup.h"
+#include "app/report/row_space.h"
 #include "app/report/verdict.h"
 #include "core/base/text.h"
 #include "core/load/evidence.h"
@@ -18,8 +19,10 @@ std::string legend(const ChartSubject& subject) {
   const bool unified = subject.bound.memory == MemoryKind::unified;
   std::string html = "<div class=\"legend\">";
   for (const Space space : stack_of(kAllSpaces))
-    html += fmt::format("<span><i style=\"background:var(--{})\">&nbsp;</i>{}</span>", space_class(space),
-                        space_title(space));
+    if (std::ranges::any_of(subject.rows,
+                            [&](const LoadRow& row) { return row.peaks[index(space)].bytes > 0; }))
+      html += fmt::format("<span><i style=\"background:var(--{})\">&nbsp;</i>{}</span>", space_class(space),
+                          space_title(space));
   html += fmt::format("<span><i class=\"ring\">&nbsp;</i>{}</span>",
                       unified ? "most that one memory must hold" : "most on the device");
   if (const auto& budget = leading_budget(subject.bound))
@@ -99,12 +102,12 @@ std::string options_list(const OptionList& options) {
 
 }  // namespace
 
-std::string charts_html(const ChartSubject& subject) {
+std::string charts_html(const ChartSubject& subject, double widest) {
   const std::vector<PicturedRow> rows = pictured_rows(subject);
   const ChartScale scale = chart_scale(subject, rows);
   // few panels are drawn large; many fill the width of a 1280-pixel slide
   const double least =
-      std::clamp(1224.0 / static_cast<double>(std::max<std::size_t>(rows.size(), 1)) - 16, 188.0, 520.0);
+      std::clamp(1224.0 / static_cast<double>(std::max<std::size_t>(rows.size(), 1)) - 16, 188.0, widest);
   std::string html =
       legend(subject) + fmt::format("<div class=\"charts\" style=\"--least:min({:.0f}px,100%)\">\n", least);
   for (const PicturedRow& one : rows)
@@ -112,8 +115,10 @@ std::string charts_html(const ChartSubject& subject) {
                         PanelSize{}.width, PanelSize{}.height, markup_text(one.row->method->id),
                         format_bytes(one.row->leading.bytes), panel_svg(one, subject.bound, scale));
   html += "</div>\n";
-  if (const std::string note = pictured_note(subject); !note.empty())
-    html += fmt::format("<p class=\"lead\">{}</p>\n", markup_text(note));
+  std::vector<const LoadRow*> compared;
+  for (const PicturedRow& one : rows) compared.push_back(one.row);
+  for (const std::string& note : {pictured_note(subject), difference_text(compared, subject.bound.memory)})
+    if (!note.empty()) html += fmt::format("<p class=\"lead\">{}</p>\n", markup_text(note));
   return html;
 }
 

@@ -16,7 +16,8 @@ struct PageText {
 };
 
 // The legend and a panel for each method, for any page; the style sheets `chart` and `page` have its classes.
-std::string charts_html(const ChartSubject& subject);
+// No panel becomes wider than `widest` pixels unless the page is too narrow for two.
+std::string charts_html(const ChartSubject& subject, double widest = 520);
 
 // The page: chart, table with verdicts, explanation of each method, memory counters, options of the request.
 std::string page_html(const ChartSubject& subject, const PageText& text);

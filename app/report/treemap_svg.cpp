@@ -35,11 +35,15 @@ std::string tile_svg(const MetaGraph& graph, const ModuleTree& tree, const view:
       tile.kind == view::TileKind::module ? std::string("frame")
                                           : fmt::format("role{}", static_cast<int>(role)),
       markup_text(title, 100), format_bytes(tile.bytes));
+  // "weight" says nothing: its module does
+  const bool nameless =
+      node.children.empty() && tile.node != kRootNode && (node.name == "weight" || node.name == "bias");
+  const std::string& label = nameless ? tree.node(node.parent).name : node.name;
   const auto letters = static_cast<std::size_t>(std::max(0.0, (width - 6) / kMapLetter));
   const bool titled = tile.kind == view::TileKind::module ? tile.header : height >= 16;
   if (titled && letters >= 3 && tile.kind != view::TileKind::aggregate && !node.name.empty())
     svg += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" class=\"tile\">{}</text>\n", tile.rect.x + 3,
-                       tile.rect.y + 12, markup_text(node.name, letters));
+                       tile.rect.y + 12, markup_text(label, letters));
   return svg;
 }
 

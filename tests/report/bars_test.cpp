@@ -1,6 +1,8 @@
 // Peaks as bars, and the part of a law that is about a space.
 #include "app/report/bars.h"
 
+#include "app/report/row_space.h"
+
 #include <gtest/gtest.h>
 
 namespace loadline::report {
@@ -11,6 +13,8 @@ TEST(Bars, name_the_part_of_a_law) {
   EXPECT_EQ(law_part("device W + max(w*, Q), host W + h", "host"), "W + h");
   EXPECT_EQ(law_part("unified 2W", "host"), "");
   EXPECT_EQ(law_part("", "host"), "");
+  EXPECT_EQ(law_part("host w* (cast: c*; disk: 0)", "host"), "w*");
+  EXPECT_EQ(law_part("device V, host N (repack: + P)", "host"), "N");
 }
 
 TEST(Bars, have_one_scale_and_lines_at_the_weights) {
