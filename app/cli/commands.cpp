@@ -6,7 +6,7 @@
 namespace loadline::cli {
 namespace {
 
-constexpr std::array<Command, 21> kCommands = {{
+constexpr std::array<Command, 22> kCommands = {{
     {"gui", "Open the window (also: loadline, loadline PATH)", false, setup_gui,
      "loadline gui llama-3-8b\nloadline gui llama-3-8b --panel methods --screenshot methods.png"},
     {"inspect", "Show what is in a model", true, setup_inspect,
@@ -15,6 +15,8 @@ constexpr std::array<Command, 21> kCommands = {{
      "loadline plan llama-3-8b --target rtx-4060-8gb --fits --context max"},
     {"rehearse", "Run our own plans in ordinary memory and compare them with the system's counters", true,
      setup_rehearse, "loadline rehearse demo --method sequential,mmap_copy"},
+    {"report", "Write what is known of a model as a page to pass around", true, setup_report,
+     "loadline report demo -o demo.html\nloadline report demo demo.gguf"},
     {"lesson", "Teach why loading costs what it costs", false, setup_lesson,
      "loadline lesson list\nloadline lesson run six-ways\nloadline lesson run six-ways -o six-ways.html"},
     {"methods", "List the load methods, or explain some", false, setup_methods,

@@ -21,6 +21,7 @@ Action setup_methods(CLI::App& app);
 Action setup_plan(CLI::App& app);
 Action setup_lesson(CLI::App& app);
 Action setup_rehearse(CLI::App& app);
+Action setup_report(CLI::App& app);
 Action setup_synth(CLI::App& app);
 Action setup_pack(CLI::App& app);
 Action setup_targets(CLI::App& app);

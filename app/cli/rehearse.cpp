@@ -2,6 +2,7 @@
 #include "app/cli/commands.h"
 #include "app/cli/load_flags.h"
 #include "app/cli/rehearse_table.h"
+#include "app/cli/rehearsing.h"
 #include "app/report/write_file.h"
 #include "core/base/error.h"
 #include "core/load/order_file.h"
@@ -22,34 +23,6 @@ struct RehearseFlags {
   std::string svg;
   std::string html;
 };
-
-// Rehearses row by row: parallel loads would count each other's memory.
-report::Rehearsal rehearse_all(const Context& context, const MetaGraphPtr& graph, const BoundRequest& bound,
-                               bool cold) {
-  report::Rehearsal rehearsal{*graph, cold, {}, {}};
-  std::optional<Error> refusal;
-  for (const Method* const method : bound.methods)
-    for (const OrderChoice& order : bound.orders) {
-      Progress progress(context.stop);
-      try {
-        require_importable(*graph, *method);
-        const Plan plan = make_plan(*graph, *method,
-                                    make_order(*graph, order, *method, bound.inputs, progress), bound.inputs);
-        const ProgressLine line(context, fmt::format("rehearsing {}", method->id), progress);
-        rehearsal.rows.push_back(
-            report::rehearsed_row(*method, order.name, plan, measure_on_host(graph, plan, cold, progress)));
-      } catch (const Error& error) {
-        // a load that cannot be done here does not stop the others
-        if (error.code() != ErrorCode::unsupported && error.code() != ErrorCode::limit &&
-            error.code() != ErrorCode::no_fit)
-          throw;
-        if (!refusal) refusal = error;
-        rehearsal.refused.push_back({method, order.name, error.what()});
-      }
-    }
-  if (rehearsal.rows.empty()) throw *refusal;
-  return rehearsal;
-}
 
 int rehearse(const Context& context, const RehearseFlags& options, LoadFlags& flags) {
   report::check_picture_path(options.svg, ".svg");

@@ -40,44 +40,6 @@ std::string verdict_cell(const LoadRow& row, const BoundRequest& bound) {
   return fmt::format("<td class=\"left verdict {}\">{}</td>", row.fits() ? "good" : "bad", markup_text(text));
 }
 
-std::string table(const ChartSubject& subject) {
-  const BoundRequest& bound = subject.bound;
-  const bool unified = bound.memory == MemoryKind::unified;
-  const auto is_set = [](const auto& member) { return member.has_value(); };
-  const bool verdicts = bound.judged() || std::ranges::any_of(subject.rows, is_set, &LoadRow::refusal);
-  std::string html =
-      "<h2>Peaks</h2>\n<div class=\"scroll\"><table>\n<tr><th class=\"left\">method</th>"
-      "<th class=\"left\">order</th>";
-  if (unified) html += "<th>must hold</th>";
-  html += "<th>device</th><th>host</th><th>page cache</th>";
-  if (bound.request().page_cache_budget) html += "<th>read again</th>";
-  html += "<th>staging</th><th>unified</th><th class=\"left\">law</th><th class=\"left\">held against</th>";
-  html += verdicts ? "<th class=\"left\">verdict</th></tr>\n" : "</tr>\n";
-  for (const LoadRow& row : subject.rows) {
-    html += fmt::format("<tr><td class=\"left\">{}</td><td class=\"left\">{}</td>",
-                        markup_text(row.method->id), markup_text(row.order, 40));
-    const auto cell = [&](std::uint64_t bytes) { html += fmt::format("<td>{}</td>", bytes_cell(bytes)); };
-    if (unified) cell(row.leading.bytes);
-    cell(row.peaks[index(Space::device)].bytes);
-    cell(row.peaks[index(Space::host)].bytes);
-    cell(row.cache ? row.cache->peak : row.peaks[index(Space::page_cache)].bytes);
-    if (bound.request().page_cache_budget) cell(row.cache ? row.cache->reread_bytes : 0);
-    cell(row.peaks[index(Space::staging)].bytes);
-    cell(row.unified.bytes);
-    html += fmt::format("<td class=\"left\">{}</td>", markup_text(row.method->peak_law));
-    html += fmt::format("<td class=\"left\">{}</td>", markup_text(evidence_brief(row.method->id)));
-    html += (verdicts ? verdict_cell(row, bound) : "") + "</tr>\n";
-  }
-  html += "</table></div>\n";
-  const bool reserved = std::ranges::any_of(subject.rows, is_set, &LoadRow::reserved);
-  const bool own_order = std::ranges::any_of(subject.rows, is_set, &LoadRow::order_proven);
-  if (bound.judged() && reserved)
-    html +=
-        fmt::format("<p class=\"lead\">Verdicts are by what the allocator reserves for these peaks{}.</p>\n",
-                    own_order ? "; the order optimal is by the bytes asked for" : "");
-  return html + fmt::format("<p class=\"lead\">{}</p>\n", markup_text(law_symbols()));
-}
-
 std::string explanations(const ChartSubject& subject) {
   std::string html = "<h2>What each method does</h2>\n<dl>\n";
   const Method* last = nullptr;
@@ -122,11 +84,49 @@ std::string charts_html(const ChartSubject& subject, double widest) {
   return html;
 }
 
+std::string peaks_html(const ChartSubject& subject) {
+  const BoundRequest& bound = subject.bound;
+  const bool unified = bound.memory == MemoryKind::unified;
+  const auto is_set = [](const auto& member) { return member.has_value(); };
+  const bool verdicts = bound.judged() || std::ranges::any_of(subject.rows, is_set, &LoadRow::refusal);
+  std::string html =
+      "<h2>Peaks</h2>\n<div class=\"scroll\"><table>\n<tr><th class=\"left\">method</th>"
+      "<th class=\"left\">order</th>";
+  if (unified) html += "<th>must hold</th>";
+  html += "<th>device</th><th>host</th><th>page cache</th>";
+  if (bound.request().page_cache_budget) html += "<th>read again</th>";
+  html += "<th>staging</th><th>unified</th><th class=\"left\">law</th><th class=\"left\">held against</th>";
+  html += verdicts ? "<th class=\"left\">verdict</th></tr>\n" : "</tr>\n";
+  for (const LoadRow& row : subject.rows) {
+    html += fmt::format("<tr><td class=\"left\">{}</td><td class=\"left\">{}</td>",
+                        markup_text(row.method->id), markup_text(row.order, 40));
+    const auto cell = [&](std::uint64_t bytes) { html += fmt::format("<td>{}</td>", bytes_cell(bytes)); };
+    if (unified) cell(row.leading.bytes);
+    cell(row.peaks[index(Space::device)].bytes);
+    cell(row.peaks[index(Space::host)].bytes);
+    cell(row.cache ? row.cache->peak : row.peaks[index(Space::page_cache)].bytes);
+    if (bound.request().page_cache_budget) cell(row.cache ? row.cache->reread_bytes : 0);
+    cell(row.peaks[index(Space::staging)].bytes);
+    cell(row.unified.bytes);
+    html += fmt::format("<td class=\"left\">{}</td>", markup_text(row.method->peak_law));
+    html += fmt::format("<td class=\"left\">{}</td>", markup_text(evidence_brief(row.method->id)));
+    html += (verdicts ? verdict_cell(row, bound) : "") + "</tr>\n";
+  }
+  html += "</table></div>\n";
+  const bool reserved = std::ranges::any_of(subject.rows, is_set, &LoadRow::reserved);
+  const bool own_order = std::ranges::any_of(subject.rows, is_set, &LoadRow::order_proven);
+  if (bound.judged() && reserved)
+    html +=
+        fmt::format("<p class=\"lead\">Verdicts are by what the allocator reserves for these peaks{}.</p>\n",
+                    own_order ? "; the order optimal is by the bytes asked for" : "");
+  return html + fmt::format("<p class=\"lead\">{}</p>\n", markup_text(law_symbols()));
+}
+
 std::string page_html(const ChartSubject& subject, const PageText& text) {
   std::string html = page_head(chart_title(subject), {"chart", "page"});
   html += fmt::format("<body>\n<main>\n<h1>{}</h1>\n", markup_text(chart_title(subject)));
   html += fmt::format("<p class=\"lead\">{}</p>\n", markup_text(text.lead));
-  html += charts_html(subject) + table(subject);
+  html += charts_html(subject) + peaks_html(subject);
   html += explanations(subject) + options_list(text.options);
   html += fmt::format(
       "<footer>Projected by Loadline {}. Peaks are exact for the plan; times are modelled.</footer>\n",

@@ -1,0 +1,14 @@
+// Rehearses the methods of a request.
+#pragma once
+
+#include "app/cli/command.h"
+#include "app/report/rehearsal.h"
+#include "core/load/bind_request.h"
+
+namespace loadline::cli {
+
+// Row by row: parallel loads would count each other's memory. Throws the first refusal if all are refused.
+report::Rehearsal rehearse_all(const Context& context, const MetaGraphPtr& graph, const BoundRequest& bound,
+                               bool cold);
+
+}  // namespace loadline::cli

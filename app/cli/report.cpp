@@ -1,0 +1,189 @@
+// loadline report: what is known of a model, or what differs between two, as a page to pass around.
+#include "app/cli/commands.h"
+#include "app/cli/load_flags.h"
+#include "app/cli/rehearsing.h"
+#include "app/cli/shell.h"
+#include "app/report/match_models.h"
+#include "app/report/model_page.h"
+#include "app/report/verdict.h"
+#include "app/report/write_file.h"
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/inspect/doctor.h"
+#include "core/io/storage_reader.h"
+
+#include <algorithm>
+#include <fstream>
+#include <optional>
+#include <thread>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <sys/sysinfo.h>
+#include <sys/utsname.h>
+
+namespace loadline::cli {
+namespace {
+
+struct ReportFlags {
+  std::string other;
+  std::string out;
+  bool measured = false;
+  bool values = false;
+};
+
+std::string processor_name() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with("model name")) return line.substr(std::min(line.find(':') + 2, line.size()));
+  return "unknown";
+}
+
+report::OptionList machine() {
+  report::OptionList list = {{"Loadline", LOADLINE_VERSION}};
+  utsname system{};
+  if (::uname(&system) == 0)
+    list.push_back({"System", fmt::format("{} {} {}", system.sysname, system.release, system.machine)});
+  list.push_back({"Processor", fmt::format("{}, {}", processor_name(),
+                                           counted(std::thread::hardware_concurrency(), "core"))});
+  struct sysinfo memory {};
+  if (::sysinfo(&memory) == 0)
+    list.push_back({"Memory", format_bytes(std::uint64_t{memory.totalram} * memory.mem_unit)});
+  return list;
+}
+
+// "loadline COMMAND PATH --flag value ...", which gives the same figures.
+std::string command_line(std::string_view command, const std::string& path, const LoadRequest& request) {
+  std::string line = fmt::format("loadline {} {}", command, shell_word(path));
+  for (const auto& [id, text] : changed_options(request)) {
+    std::string flag(id);
+    std::ranges::replace(flag, '_', '-');
+    const LoadOption& option = *find_load_option(id);
+    line += " --" + flag;
+    if (option.kind != OptionKind::flag) line += " " + shell_word(text);
+  }
+  return line;
+}
+
+bool has_files(const MetaGraph& graph) {
+  return !graph.files.empty() && std::ranges::none_of(graph.storages, [](const Storage& storage) {
+    return storage.file == kNoFile && storage.bytes > 0;
+  });
+}
+
+struct Answered {
+  std::shared_ptr<const RequestPass> forward;
+  report::PicturedAnswer pictured;
+};
+
+Answered answer_for(const Context& context, const MetaGraph& graph, const LoadRequest& request,
+                    const CliEnvironment& environment) {
+  Answered answered;
+  answered.forward = std::make_shared<const RequestPass>(graph, request, environment.load.assets);
+  report::CurveOptions curve;
+  if (answered.forward->pass() != nullptr) curve.axis = view::CurveAxis::steps;
+  Progress progress(context.stop);
+  const ProgressLine line(context, "projecting", progress);
+  answered.pictured =
+      report::picture_answer(graph, request, environment.load, {}, curve, answered.forward, progress);
+  return answered;
+}
+
+std::string model_report(const Context& context, const ReportFlags& options, const std::string& path,
+                         const MetaGraphPtr& graph, const LoadRequest& request,
+                         const CliEnvironment& environment) {
+  const Answered answered = answer_for(context, *graph, request, environment);
+  const LoadAnswer& answer = answered.pictured.answer;
+  report::ModelPage page{.graph = *graph,
+                         .claims = model_claims(*graph, *environment.load.assets),
+                         .subject = answered.pictured.subject(*graph),
+                         .answer = answer,
+                         .findings = {},
+                         .rehearsal = nullptr,
+                         .options = report::asked_for(request, answer.bound->memory),
+                         .foot = {}};
+  if (has_files(*graph)) {
+    Progress progress(context.stop);
+    const ProgressLine line(context, "looking into the files", progress);
+    page.findings = diagnose(StorageReader(graph), progress);
+  }
+  std::optional<report::Rehearsal> rehearsal;
+  if (options.measured) {
+    rehearsal.emplace(rehearse_all(context, graph, *answer.bound, false));
+    page.rehearsal = &*rehearsal;
+  }
+  page.foot = {{command_line("plan", path, request),
+                command_line("report", path, request) + (options.measured ? " --measured" : "")},
+               machine()};
+  return report::model_page_html(page);
+}
+
+std::string difference_report(const Context& context, const ReportFlags& options, const std::string& path,
+                              const MetaGraphPtr& a, const MetaGraphPtr& b, const LoadRequest& request,
+                              const CliEnvironment& environment) {
+  const Answered of_a = answer_for(context, *a, request, environment);
+  const Answered of_b = answer_for(context, *b, request, environment);
+  report::MatchedModels match = report::match_models(*a, *b);
+  Progress progress(context.stop);
+  const ProgressLine line(context, "comparing", progress);
+  std::string problem;
+  std::vector<MetadataDifference> metadata =
+      report::diff_model_metadata(*a, *b, match.mapped, progress, problem);
+  CompareOptions compare;
+  compare.values = options.values;
+  const bool mapped = match.mapped;
+  const Comparison comparison = compare_models(a, b, std::move(match.match), compare, progress);
+  const std::string words = shell_word(path) + " " + shell_word(options.other);
+  return report::difference_page_html(
+      {.a = *a,
+       .b = *b,
+       .path_a = path,
+       .path_b = options.other,
+       .comparison = comparison,
+       .mapped = mapped,
+       .metadata = std::move(metadata),
+       .subject_a = of_a.pictured.subject(*a),
+       .subject_b = of_b.pictured.subject(*b),
+       .foot = {{"loadline diff " + words + (options.values ? "" : " --no-values"),
+                 "loadline report " + words + (options.values ? " --values" : "")},
+                machine()}});
+}
+
+int report_on(const Context& context, const ReportFlags& options, LoadFlags& flags) {
+  report::check_picture_path(options.out, ".html");
+  const LoadRequest request = flags.request();
+  flags.require_used(request, find_methods(request.methods));
+  if (options.values && options.other.empty())
+    throw Error(ErrorCode::usage, "--values changes nothing without a second model");
+  if (options.measured && !options.other.empty())
+    throw Error(ErrorCode::usage, "--measured is for one model");
+  const CliEnvironment environment(context, request);
+  const MetaGraphPtr graph = open_for(context, flags.path());
+  const std::string html = options.other.empty()
+                               ? model_report(context, options, flags.path(), graph, request, environment)
+                               : difference_report(context, options, flags.path(), graph,
+                                                   open_for(context, options.other), request, environment);
+  const std::string out = options.out.empty() ? model_name(*graph) + "-report.html" : options.out;
+  report::write_file(out, html);
+  if (context.json)
+    print_json({{"file", json_text(out)}, {"bytes", html.size()}});
+  else
+    fmt::print("{}  {}\n", safe_display(out), format_bytes(html.size()));
+  return kDone;
+}
+
+}  // namespace
+
+Action setup_report(CLI::App& app) {
+  auto options = std::make_shared<ReportFlags>();
+  auto flags = std::make_shared<LoadFlags>(app, LoadUser::plan);
+  app.add_option("OTHER", options->other, "a second model: the page says what differs");
+  app.option_defaults()->group("What is shown and saved");
+  app.add_option("-o,--out", options->out, "the page to write [NAME-report.html]")->type_name("FILE.html");
+  app.add_flag("--measured", options->measured, "also load the files by each method, and count");
+  app.add_flag("--values", options->values, "of two models: compare the numbers too");
+  return [options, flags](Context& context) { return report_on(context, *options, *flags); };
+}
+
+}  // namespace loadline::cli
