@@ -1,7 +1,7 @@
 // loadline help: shows the manual on a terminal.
 #include "app/cli/commands.h"
 #include "app/report/manual.h"
-#include "core/base/text.h"
+#include "app/report/markdown_text.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -12,25 +12,13 @@ namespace {
 
 using report::ManualPage;
 
-// Headings are bold if the terminal supports it.
-std::string page_text(const Context& context, const ManualPage& page) {
-  std::string text;
-  const std::string plain = report::manual_plain_text(page.text);
-  for (const std::string_view line : lines_of(plain))
-    if (line.starts_with("#") && context.colour)
-      text += fmt::format("\033[1m{}\033[0m\n", line);
-    else
-      text.append(line) += '\n';
-  return text;
-}
-
 int help(const Context& context, const std::string& topic) {
   if (!topic.empty()) {
     const ManualPage& page = report::find_manual_page(topic);
     if (context.json)
       print_json({{"topic", page.id}, {"title", page.title}, {"markdown", page.text}});
     else
-      fmt::print("{}", page_text(context, page));
+      fmt::print("{}", report::markdown_text(page.text, context.prose_columns, context.colour));
     return kDone;
   }
   if (context.json) {

@@ -7,6 +7,7 @@
 #include "app/lesson/runs/runs.h"
 #include "app/report/bars.h"
 #include "app/report/markdown_text.h"
+#include "app/report/wrap.h"
 #include "app/report/write_file.h"
 #include "core/base/error.h"
 #include "core/base/lookup.h"
@@ -78,10 +79,8 @@ void show_ask(const Context& context, const Step& step, Figures& figures) {
 
 void show_picture(const Context& context, const Step& step, Figures& figures) {
   const lesson::SceneAnswer& scene = figures.scene(step.scene);
-  if (step.picture == lesson::Picture::methods || step.picture == lesson::Picture::bars)
-    fmt::print("{}\n", report::bars_text(report::method_bars(scene.pictured.answer.rows,
-                                                             storage_bytes(*scene.graph), step.space),
-                                         context.columns, context.unicode));
+  if (!step.slider && (step.picture == lesson::Picture::methods || step.picture == lesson::Picture::bars))
+    fmt::print("{}\n", report::bars_text(lesson::step_bars(step, scene), context.columns, context.unicode));
 }
 
 void show_slider(const Step& step, Figures& figures) {
@@ -98,12 +97,13 @@ void show_slider(const Step& step, Figures& figures) {
   fmt::print("\n");
 }
 
-void show_published(const Step& step, Figures& figures) {
+void show_published(const Context& context, const Step& step, Figures& figures) {
   for (const lesson::Published& published : step.published) {
     const auto compared = lesson::compared_figure(published, step.scene, figures);
     const auto& unit = lesson::unit_name(published.unit);
-    fmt::print("Published: {}{}; computed: {:.2f}{} ({:+.1f} %).\n  {}\n", published.value, unit.suffix,
-               compared.computed, unit.suffix, compared.off_percent, safe_display(published.source));
+    fmt::print("Published: {}{}; computed: {:.2f}{} ({:+.1f} %).\n{}", published.value, unit.suffix,
+               compared.computed, unit.suffix, compared.off_percent,
+               report::wrapped(safe_display(published.source), "  ", context.prose_columns));
   }
   if (!step.published.empty()) fmt::print("\n");
 }
@@ -180,6 +180,7 @@ int run_lesson(const Context& context, const LessonFlags& options) {
                                     {&options.key, lesson::Sheet::key}}) {
     if (path->empty()) continue;
     report::write_file(*path, lesson::handout_html(lesson, sheet, LOADLINE_VERSION, figures));
+    if (!context.json) fmt::print("{}\n", safe_display(*path));
     written = true;
   }
   if (context.json) {
@@ -191,13 +192,18 @@ int run_lesson(const Context& context, const LessonFlags& options) {
   }
   if (written) return kDone;
   fmt::print("{}\n\n{}", safe_display(lesson.title), shown(context, lesson.question));
+  if (options.step.empty()) {
+    std::string goals = "After this lesson you can:\n\n";
+    for (const std::string& goal : lesson.goals) goals += "- " + goal + "\n";
+    fmt::print("{}", shown(context, goals));
+  }
   for (const Step* const step : steps) {
     fmt::print("-- {} --\n\n{}", safe_display(step->title),
                shown(context, lesson::fill(step->text, step->scene, figures)));
     if (step->ask) show_ask(context, *step, figures);  // before the picture shows it
     show_picture(context, *step, figures);
     if (step->slider) show_slider(*step, figures);
-    show_published(*step, figures);
+    show_published(context, *step, figures);
     if (step->run && !options.no_run) show_run(context, *step, environment.load, figures);
   }
   return kDone;

@@ -21,7 +21,8 @@ std::string_view trimmed(std::string_view text) {
 
 // The number that was given, in the unit of the question.
 double given_number(std::string_view text, const UnitName& unit) {
-  const std::string word(trimmed(text));
+  std::string word(trimmed(text));
+  std::erase(word, ',');  // as figures are written here: 43,098
   char* end = nullptr;
   const double number = std::strtod(word.c_str(), &end);
   const std::string_view rest = trimmed(std::string_view(end));
@@ -33,7 +34,8 @@ double given_number(std::string_view text, const UnitName& unit) {
   for (const UnitName& other : units())  // 512 MiB where GiB are asked for
     if (lower_case(rest) == lower_case(other.id) && other.scale > 1 && unit.scale > 1)
       return number * other.scale / unit.scale;
-  throw Error(ErrorCode::usage, "'{}' is no number of{}", safe_display(word, 40), unit.suffix);
+  throw Error(ErrorCode::usage, "'{}' is no number{}; write one such as 12.5", safe_display(word, 40),
+              unit.suffix.empty() ? "" : fmt::format(" of{}", unit.suffix));
 }
 
 std::string given_choice(std::string_view text, const std::vector<std::string>& choices) {
@@ -70,7 +72,7 @@ Judged judge(const Ask& ask, std::string_view given, std::size_t scene, Figures&
     const double answer = given_number(given, unit_name(number->unit));
     if (std::abs(answer - right) <= std::abs(right) * number->within_percent / 100 + 1e-12)
       return {true, fmt::format("Right: it is {}.", words)};
-    return {false, fmt::format("It is {}{}.", words, compared(answer, right))};
+    return {false, fmt::format("Not quite: it is {}{}.", words, compared(answer, right))};
   }
   const std::string choice = given_choice(given, std::get<AskChoice>(ask.kind).choices);
   return choice == words ? Judged{true, fmt::format("Right: {}.", words)}

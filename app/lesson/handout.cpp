@@ -23,14 +23,10 @@ constexpr double kPanel = 260;  // pixels: the page is narrow
 using report::markdown_html;
 using report::rich_html;
 
-report::Bars step_bars(const Step& step, const SceneAnswer& scene) {
-  return report::method_bars(scene.pictured.answer.rows, storage_bytes(*scene.graph), step.space);
-}
-
 std::string choices_html(const AskChoice& choice) {
-  std::string html = "<ul class=\"choices\">\n";
+  std::string html = "<ol class=\"choices\">\n";
   for (const std::string& one : choice.choices) html += fmt::format("<li>{}</li>\n", rich_html(one));
-  return html + "</ul>\n";
+  return html + "</ol>\n";
 }
 
 // `shown`: the pictures and figures that would give the answer away.
@@ -40,6 +36,12 @@ std::string ask_html(const Step& step, Sheet sheet, const std::string& shown, Fi
                                  rich_html(fill(ask.prompt, step.scene, figures)));
   if (const auto* const choice = std::get_if<AskChoice>(&ask.kind)) html += choices_html(*choice);
   if (sheet == Sheet::worksheet) {
+    // on paper nothing else says it
+    const Scene& scene = figures.lesson().scenes[step.scene];
+    html += fmt::format("<p class=\"lead\">Given: {}, weights W = {}, the largest of them {}.</p>\n",
+                        markup_text(scene.preset),
+                        figure_text(figures.value(Expression::parse("W", {}), step.scene), Unit::gib),
+                        figure_text(figures.value(Expression::parse("largest", {}), step.scene), Unit::mib));
     const auto* const number = std::get_if<AskNumber>(&ask.kind);
     html += fmt::format(
         "<p class=\"blank\">Answer: <span>&nbsp;</span>{}</p>\n"
@@ -139,6 +141,15 @@ std::string_view sheet_title(Sheet sheet) {
 
 }  // namespace
 
+report::Bars step_bars(const Step& step, const SceneAnswer& scene) {
+  report::Bars bars =
+      report::method_bars(scene.pictured.answer.rows, storage_bytes(*scene.graph), step.space);
+  // a law whose symbols the lesson does not explain would only puzzle
+  for (report::Bar& bar : bars.bars)
+    if (bar.note.find_first_not_of("0123456789Ww* +,()max tokens") != std::string::npos) bar.note.clear();
+  return bars;
+}
+
 std::string step_picture(const Step& step, const SceneAnswer& scene, std::uint64_t scale) {
   switch (step.slider && step.picture == Picture::none ? Picture::bars : step.picture) {
     case Picture::none:
@@ -165,7 +176,7 @@ std::string handout_html(const Lesson& lesson, Sheet sheet, std::string_view ver
     html += "<p>After this lesson you can:</p>\n<ul>\n";
     for (const std::string& goal : lesson.goals) html += fmt::format("<li>{}</li>\n", rich_html(goal));
     html += "</ul>\n";
-  } else {
+  } else if (sheet == Sheet::worksheet) {
     html += "<p class=\"blank\">Name: <span>&nbsp;</span></p>\n";
   }
   for (const Step& step : lesson.steps) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "app/lesson/figures.h"
+#include "app/report/bars.h"
 
 #include <string>
 #include <string_view>
@@ -17,6 +18,9 @@ enum class Sheet : std::uint8_t {
 // `version`: of the program. Sliders need the script inside the page; without one they show their first
 // value, and on paper the table of all. Throws as Figures::value() does.
 std::string handout_html(const Lesson& lesson, Sheet sheet, std::string_view version, Figures& figures);
+
+// The peaks of the step's methods in its space.
+report::Bars step_bars(const Step& step, const SceneAnswer& scene);
 
 // The picture of a step as SVG or HTML; empty if it has none. `scale`: of bars, at least so many bytes.
 std::string step_picture(const Step& step, const SceneAnswer& scene, std::uint64_t scale = 0);

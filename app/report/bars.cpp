@@ -104,7 +104,7 @@ std::string bars_text(const Bars& bars, std::size_t columns, bool unicode) {
   for (const Bar& bar : bars.bars) {
     const std::string shown = safe_display(bar.label, 28);
     std::string strip;
-    for (std::size_t i = 0; i < std::max<std::size_t>(cells(bar.bytes), 1); ++i)
+    for (std::size_t i = 0; i < std::max<std::size_t>(cells(bar.bytes), bar.bytes > 0 ? 1 : 0); ++i)
       strip += unicode ? "\xE2\x96\x88" : "#";
     text += fmt::format("{}{:<{}}  {} {}{}{}\n", shown, "", label - display_width(shown), strip,
                         format_bytes(bar.bytes), bar.note.empty() ? "" : "  ", safe_display(bar.note, 24));

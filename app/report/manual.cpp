@@ -64,21 +64,6 @@ std::vector<Explanation> explanations_in(std::string_view markdown) {
   return sections;
 }
 
-// Reduces "[words](place)" to "words".
-std::string without_links(std::string_view line) {
-  std::string text;
-  for (std::size_t at = 0; at < line.size();) {
-    const std::size_t middle = line.find("](", at);
-    const std::size_t open = middle == std::string_view::npos ? middle : line.rfind('[', middle);
-    const std::size_t close = middle == std::string_view::npos ? middle : line.find(')', middle);
-    if (close == std::string_view::npos || open == std::string_view::npos || open < at)
-      return text.append(line.substr(at));
-    text.append(line.substr(at, open - at)).append(line.substr(open + 1, middle - open - 1));
-    at = close + 1;
-  }
-  return text;
-}
-
 // Whether a law has the symbol: "W" is in "2W + 4 MiB", but not in "W* ".
 bool says_symbol(std::string_view law, std::string_view symbol) {
   if (symbol.starts_with("slots(")) return law.find("slots(") != std::string_view::npos;
@@ -118,21 +103,6 @@ std::string law_symbols(std::string_view law) {
   }
   std::erase(text, '`');
   return text + ".";
-}
-
-std::string manual_plain_text(std::string_view markdown) {
-  std::string text;
-  bool code = false;
-  for (const std::string_view line : lines_of(markdown)) {
-    if (line.starts_with("![")) continue;
-    if (line.starts_with("```")) {
-      code = !code;
-      continue;
-    }
-    text += code ? "    " + std::string(line) : without_links(line);
-    text += '\n';
-  }
-  return text;
 }
 
 }  // namespace loadline::report

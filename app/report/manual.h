@@ -25,7 +25,4 @@ std::string_view method_explanation(std::string_view id);
 // once; w*: ...".
 std::string law_symbols(std::string_view law = {});
 
-// Markdown for display without pictures: lines with a picture are removed, links are reduced to their words.
-std::string manual_plain_text(std::string_view markdown);
-
 }  // namespace loadline::report

@@ -8,7 +8,8 @@
 namespace loadline::report {
 
 // What markdown_blocks() reads: paragraphs filled to `columns`, an empty line after each, code indented,
-// tables in columns. No escape sequences.
-std::string markdown_text(std::string_view markdown, std::size_t columns);
+// tables in columns whose last is filled too. With `bold`, headings have the terminal's escape sequences for
+// that.
+std::string markdown_text(std::string_view markdown, std::size_t columns, bool bold = false);
 
 }  // namespace loadline::report

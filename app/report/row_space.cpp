@@ -23,6 +23,10 @@ constexpr std::array kSpaces = {
              [](const LoadRow& row) { return row.peaks[index(Space::page_cache)]; }},
     RowSpace{"staging", "in staging memory",
              [](const LoadRow& row) { return row.peaks[index(Space::staging)]; }},
+    RowSpace{"resident", "in the process: its own memory and file pages",
+             [](const LoadRow& row) {
+               return RowPeak{row.views.at(view_position("resident_set")), 0, {}};
+             }},
     RowSpace{"unified", "in all memory together", [](const LoadRow& row) { return row.unified; }},
 };
 constexpr std::size_t kCompared = 3;  // the first ones

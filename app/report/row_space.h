@@ -10,7 +10,7 @@
 namespace loadline::report {
 
 struct RowSpace {
-  std::string_view id;     // device, host, page_cache, staging, held, unified
+  std::string_view id;     // device, host, held, page_cache, staging, resident, unified
   std::string_view words;  // "on the device", "in device, host and staging together"
   RowPeak (*peak)(const LoadRow& row);
 };

@@ -27,7 +27,8 @@ std::string tile_svg(const MetaGraph& graph, const ModuleTree& tree, const view:
                                 ? fmt::format("{} small parts of {}", format_grouped(tile.tensors), path)
                                 : path;
   const bool tensor = tile.kind == view::TileKind::tensor && node.tensor;
-  const auto role = tensor ? tensor_role(graph.tensor(*node.tensor).name.view()) : Role::other;
+  // of small parts together, what their module is for
+  const Role role = tensor ? tensor_role(graph.tensor(*node.tensor).name.view()) : tensor_role(path + ".");
   svg += fmt::format(
       "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" class=\"{}\"><title>{}: "
       "{}</title></rect>\n",

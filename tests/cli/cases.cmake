@@ -58,7 +58,7 @@ cli_case(renamed_measure 2 "plan xl --measure" STDERR "--measure: `loadline rehe
 cli_case(renamed_device_of_plan 2 "plan xl --device rtx-4060-8gb" STDERR "--device: a data sheet is --target now; --device names a GPU of this machine")
 cli_case(target_of_upload 2 "upload xl --target rtx-4060-8gb" STDERR "--target: --device names a GPU of this machine; a data sheet is --target of `plan`")
 cli_case(help_pages 0 "help" STDOUT "Pages of the manual:\n  getting-started +Getting started\n.*planning +Planning a load\n")
-cli_case(help_page 0 "help planning" STDOUT "^# Planning a load\n")
+cli_case(help_page 0 "help planning" STDOUT "^Planning a load\n\n")
 cli_case(help_page_json 0 "help planning --json" STDOUT "\"topic\": \"planning\".*\"markdown\": \"# Planning a load")
 cli_case(help_unknown 2 "help nope" STDERR "no page is called 'nope'; there are: getting-started,")
 cli_case(help_nearly 2 "help planing" STDERR "no page is called 'planing'; did you mean planning\\? there are: getting-started,")

@@ -4,6 +4,7 @@
 //
 // With --update the examples in the repository are rewritten to what the program prints.
 #include "app/report/manual.h"
+#include "app/report/markdown_text.h"
 #include "app/report/truth_table.h"
 #include "tests/docs/examples.h"
 
@@ -167,7 +168,7 @@ TEST(Docs, PagesKeepTheirForm) {
   for (const report::ManualPage& page : report::manual_pages()) {
     EXPECT_TRUE(page.text.starts_with("# ")) << page.id;
     EXPECT_FALSE(page.title.empty()) << page.id;
-    EXPECT_EQ(report::manual_plain_text(page.text).find("```"), std::string::npos) << page.id;
+    EXPECT_EQ(report::markdown_text(page.text, 100).find("```"), std::string::npos) << page.id;
   }
 }
 

@@ -102,11 +102,11 @@ TEST(Lesson, judges_answers) {
   Progress progress;
   Figures figures(lesson, environment(), progress);
   const Ask& ask = *lesson.steps[0].ask;  // 29.92 GiB, within 5 %
-  for (const std::string_view right : {"30", "29.9 GiB", " 28.5", "30638 MiB"})
+  for (const std::string_view right : {"30", "29.9 GiB", " 28.5", "30,638 MiB"})
     EXPECT_TRUE(judge(ask, right, 0, figures).right) << right;
   const Judged half = judge(ask, "15", 0, figures);
   EXPECT_FALSE(half.right);
-  EXPECT_EQ(half.words, "It is 29.92 GiB; yours is half of that.");
+  EXPECT_EQ(half.words, "Not quite: it is 29.92 GiB; yours is half of that.");
   for (const std::string_view wrong : {"", "x", "30 apples", "inf"})
     EXPECT_THROW((void)judge(ask, wrong, 0, figures), Error) << wrong;
   Ask choice = ask;

@@ -25,6 +25,9 @@ TEST(MarkdownHtml, has_an_element_for_each_block) {
 TEST(MarkdownText, fills_lines) {
   EXPECT_EQ(markdown_text(kPage, 20),
             "Title\n\nA strong word and a\n< b.\n\n  - one\n  - two\n\n    x & y\n\na  b\n1  2\n\n");
+  EXPECT_EQ(markdown_text("| a | b |\n|---|---|\n| 1 | one two three four five six |\n", 29),
+            "a  b\n1  one two three four five\n   six\n\n");
+  EXPECT_EQ(markdown_text("# T\n", 20, true), "\033[1mT\033[0m\n\n");
 }
 
 }  // namespace
