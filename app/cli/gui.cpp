@@ -39,6 +39,7 @@ Action setup_gui(CLI::App& app) {
   auto* const script = app.add_option("--script", request.script, "play a file of commands");
   app.add_flag("--offscreen", request.offscreen, "play the script without a display")->needs(script);
   app.add_option("--panel", request.panel, "panel to show first");
+  app.add_option("--lesson", request.lesson, "play this lesson (`loadline lesson list`)")->type_name("ID");
   auto* const size = app.add_option("--size", options->size, "logical size of the window [as remembered]");
   auto* const theme =
       app.add_option("--theme", options->theme, "dark, light, or the system's [as remembered]")
@@ -58,7 +59,10 @@ Action setup_gui(CLI::App& app) {
     wanted.size_given = size->count() > 0;
     wanted.theme_given = theme->count() > 0;
     wanted.hub_cache = context.hub_cache;
-    if (!context.config_folder.empty()) wanted.state_file = context.config_folder + "/window.json";
+    if (!context.config_folder.empty()) {
+      wanted.state_file = context.config_folder + "/window.json";
+      wanted.lesson_folder = context.config_folder + "/lessons";
+    }
     wanted.assets = context.assets();
     const Targets targets = load_targets(context.config_folder);
     if (!context.quiet)

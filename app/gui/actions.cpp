@@ -488,6 +488,48 @@ void zoom_arena(Workspace& workspace, const std::string& text) {
   arena_of(workspace).view.height = {shares[2], shares[3]};
 }
 
+// Lessons.
+
+bool plays_lesson(const Workspace& workspace) { return workspace.lesson.plays(); }
+LessonPlay& lesson_of(Workspace& workspace) {
+  if (!plays_lesson(workspace)) refuse("no lesson is played: lesson ID plays one");
+  return workspace.lesson;
+}
+
+void play_lesson(Workspace& workspace, const std::string& id) { workspace.play_lesson(id); }
+void leave_lesson(Workspace& workspace, const std::string&) { workspace.leave_lesson(); }
+
+void go_to_step(Workspace& workspace, const std::string& word) {
+  const LessonPlay& play = lesson_of(workspace);
+  const std::size_t now = play.at(), last = play.count() - 1;
+  if (word.empty() || word == "next") return workspace.go_to_step(std::min(now + 1, last));
+  if (word == "back") return workspace.go_to_step(now - std::min<std::size_t>(now, 1));
+  workspace.go_to_step(parse_number<std::size_t>(word, 1, play.count()) - 1);
+}
+
+void answer_lesson(Workspace& workspace, const std::string& given) {
+  LessonPlay& play = lesson_of(workspace);
+  if (given.empty()) return play.reveal();
+  play.answer(given);
+}
+
+bool can_answer(const Workspace& workspace) {
+  return plays_lesson(workspace) && workspace.lesson.step().ask.has_value();
+}
+bool can_run_step(const Workspace& workspace) {
+  return plays_lesson(workspace) && workspace.lesson.step().run && !workspace.lesson.runs();
+}
+void run_step(Workspace& workspace, const std::string&) { lesson_of(workspace).run(); }
+void show_scene(Workspace& workspace, const std::string&) {
+  lesson_of(workspace).now().looked = true;
+  workspace.show_lesson_scene();
+}
+
+void present(Workspace& workspace, const std::string& word) {
+  LessonPlay& play = lesson_of(workspace);
+  play.presents = word.empty() ? !play.presents : on_or_off(word);
+}
+
 // Actions that move bytes: conversion and upload.
 
 void choose_device(Workspace& workspace, const std::string& id) { workspace.choose_device(id); }
@@ -597,6 +639,15 @@ constexpr auto kActions = std::to_array<Action>({
     {"arena-rule", "Choose the greedy order beside the search", "", kRequired, always, set_arena_rule},
     {"arena-step", "Show a step of the packing", "", kRequired, has_steps, set_arena_step},
     {"arena-play", "Play the steps of the packing", "", kRequired, has_steps, play_arena},
+
+    {"lesson", "Play a lesson", "", kRequired, always, play_lesson},
+    {"lesson-step", "Go to a step of the lesson", "", kOptional, plays_lesson, go_to_step},
+    {"lesson-answer", "Answer the question of the lesson, or show the answer", "", kOptional, can_answer,
+     answer_lesson},
+    {"lesson-run", "Run the step of the lesson on this machine", "", kNone, can_run_step, run_step},
+    {"lesson-view", "Go back to the view of the lesson", "", kNone, plays_lesson, show_scene},
+    {"lesson-leave", "Leave the lesson", "", kNone, plays_lesson, leave_lesson},
+    {"present", "Present the lesson: one view, large", "F8", kOptional, plays_lesson, present},
 
     {"device", "Choose the device to upload to", "", kRequired, always, choose_device},
     {"upload", "Upload to the device", "", kNone, can_upload, upload},

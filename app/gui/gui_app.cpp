@@ -27,8 +27,10 @@ void GuiApp::refresh_style() {
     chosen_scale_ = workspace_.settings.scale;
     window_.set_scale(chosen_scale_);
   }
-  const float scale = window_.scale();
-  workspace_.settings.shown_scale = scale;
+  // in front of an audience everything is larger, and the window has as many pixels as before
+  constexpr float kPresented = 1.5f;
+  workspace_.settings.shown_scale = window_.scale();
+  const float scale = window_.scale() * (workspace_.lesson.presents ? kPresented : 1);
   if (scale != styled_scale_) {
     ui_.fonts = load_fonts(scale);
     window_.upload_fonts();
@@ -81,7 +83,7 @@ bool GuiApp::types() const { return ImGui::GetIO().WantTextInput; }
 
 ImVec2 GuiApp::display_size() const {
   const ImVec2 pixels = ImGui::GetIO().DisplaySize;
-  return {pixels.x / ui_.scale, pixels.y / ui_.scale};
+  return {pixels.x / workspace_.settings.shown_scale, pixels.y / workspace_.settings.shown_scale};
 }
 
 void GuiApp::check_open() const {
@@ -91,7 +93,7 @@ void GuiApp::check_open() const {
 
 void GuiApp::settle() {
   check_open();
-  while (workspace_.busy()) {
+  while (workspace_.busy() || !workspace_.lesson.to_show.empty()) {
     frame();
     check_open();
     window_.wait_events(0.01);

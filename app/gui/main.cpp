@@ -116,7 +116,9 @@ int run_gui(const GuiRequest& request) {
     app.workspace().shared.targets = std::make_shared<const std::vector<Target>>(request.targets);
   app.workspace().shared.rates = request.rates;
   if (!request.panel.empty()) app.workspace().settings.panel = request.panel;
+  app.workspace().lesson.folder = request.lesson_folder;
   open_models(app.workspace(), request);
+  if (!request.lesson.empty()) app.workspace().play_lesson(request.lesson);
 
   bool quit = false;
   if (!script.empty()) quit = play_script(app, script, request.script);

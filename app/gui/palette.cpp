@@ -114,6 +114,7 @@ void draw_keys(Workspace& workspace, const Ui& ui) {
       line(fmt::format("Ctrl+{}", i + 1), fmt::format("Show {}", tabs()[i]));
     for (const Action& action : actions())
       if (!action.shortcut.empty() && action.shortcut != "Escape") line(action.shortcut, action.title);
+    line("Page Down, Up", "Go to the next step of the lesson, or to the one before");
     line("Tab, F6", "Go to the next part of the window; with Shift to the previous one");
     line("Escape", "Close what is in front: a sheet, a message; then select nothing");
     line("Arrows", "Move in lists and among buttons; fold and unfold the tree");

@@ -128,6 +128,11 @@ void add_recent(const Workspace& workspace, Collector& found) {
     found.add({fmt::format("Open {}", name), "in the cache", "open", name}, 4);
 }
 
+void add_lessons(const Workspace& workspace, Collector& found) {
+  for (const lesson::Lesson& lesson : workspace.lesson.all())
+    found.add({fmt::format("Lesson: {}", lesson.title), "lesson", "lesson", lesson.id}, 2);
+}
+
 // "device budget 8GiB": an option by its title, with its value behind it.
 void add_values(std::string_view typed, Collector& found) {
   const std::size_t space = typed.find_last_of(' ');
@@ -226,6 +231,7 @@ std::vector<PaletteItem> palette_items(const Workspace& workspace, std::string_v
   add_options(found);
   add_values(typed, found);
   add_open(workspace, found);
+  add_lessons(workspace, found);
   add_recent(workspace, found);
   if (!typed.empty()) add_names(workspace, found);
   return found.best();

@@ -2,6 +2,7 @@
 #include "app/gui/shell.h"
 
 #include "app/gui/actions.h"
+#include "app/gui/lesson_lines.h"
 #include "app/gui/manual_window.h"
 #include "app/gui/model_tabs.h"
 #include "app/gui/panels/panels.h"
@@ -20,6 +21,7 @@ constexpr float kToolbar = 48;
 constexpr float kJobs = 26;
 constexpr float kMargin = 10;
 constexpr float kGap = 6;
+constexpr float kLesson = 412;  // the column of a lesson
 // Logical sizes below which a part tells nothing.
 constexpr float kLeastTree = 180, kLeastInspector = 200, kLeastMain = 430, kLeastTimeline = 110,
                 kLeastUpper = 190;
@@ -60,7 +62,8 @@ Shell::Shell(Workspace& workspace)
       tree_(make_tree_panel()),
       inspector_(make_inspector_panel()),
       timeline_(make_timeline_panel()),
-      start_(make_start_panel()) {}
+      start_(make_start_panel()),
+      lesson_(make_lesson_panel()) {}
 
 Panel& Shell::panel(std::string_view id) {
   const auto found = panels_.find(id);
@@ -74,6 +77,7 @@ void Shell::handle_shortcuts() {
     return;
   }
   if (palette_.is_open() || workspace_.shows_keys || workspace_.asks_quit) return;
+  if (lesson_takes_keys()) return;
   for (std::size_t i = 0; i < tabs().size(); ++i)
     if (shortcut_pressed(fmt::format("Ctrl+{}", i + 1))) show_tab(workspace_, tabs()[i]);
   // the key closes what is in front, and leaves what is behind it
@@ -97,7 +101,9 @@ void Shell::handle_shortcuts() {
 
 void Shell::draw(const Ui& ui) {
   move_focus();
+  keep_page_keys(workspace_.lesson.plays());
   handle_shortcuts();
+  follow_lesson(workspace_);
   workspace_.document().begin_frame();
   // the frame after an idle time would play all of it at once
   constexpr double kLongestFrame = 0.1;
@@ -113,14 +119,19 @@ void Shell::draw(const Ui& ui) {
   ImGui::Begin("shell", nullptr, kShellFlags);
   ImGui::PopStyleVar();
   const ImVec2 room = ImGui::GetContentRegionAvail();
-  toolbar_.draw(workspace_, ui, ui.px(kToolbar));
-  const float tabs = model_tabs_height(workspace_, ui);
-  ImGui::SetCursorPos({ui.px(kMargin), ui.px(kToolbar)});
-  if (tabs > 0) draw_model_tabs(workspace_, ui, room.x - 2 * ui.px(kMargin));
-  ImGui::SetCursorPos({ui.px(kMargin), ui.px(kToolbar) + tabs});
-  draw_body(ui, {room.x - 2 * ui.px(kMargin), room.y - ui.px(kToolbar + kJobs) - tabs});
-  ImGui::SetCursorPos({0, room.y - ui.px(kJobs)});
-  draw_jobs(ui, ui.px(kJobs));
+  if (workspace_.lesson.presents) {
+    ImGui::SetCursorPos({ui.px(kMargin), ui.px(kMargin)});
+    draw_presented(ui, room - ImVec2{2 * ui.px(kMargin), 2 * ui.px(kMargin)});
+  } else {
+    toolbar_.draw(workspace_, ui, ui.px(kToolbar));
+    const float tabs = model_tabs_height(workspace_, ui);
+    ImGui::SetCursorPos({ui.px(kMargin), ui.px(kToolbar)});
+    if (tabs > 0) draw_model_tabs(workspace_, ui, room.x - 2 * ui.px(kMargin));
+    ImGui::SetCursorPos({ui.px(kMargin), ui.px(kToolbar) + tabs});
+    draw_body(ui, {room.x - 2 * ui.px(kMargin), room.y - ui.px(kToolbar + kJobs) - tabs});
+    ImGui::SetCursorPos({0, room.y - ui.px(kJobs)});
+    draw_jobs(ui, ui.px(kJobs));
+  }
   if (workspace_.wants_browser) {
     workspace_.wants_browser = false;
     browser_.open(workspace_);
@@ -136,12 +147,28 @@ void Shell::draw(const Ui& ui) {
 void Shell::draw_start(const Ui& ui, ImVec2 size) {
   const ChildScope body("body", size);
   draw_notices(ui);
+  if (workspace_.lesson.plays()) {
+    const CardScope card(ui, "start", {0, 0});
+    return empty_state(ui, "The lesson is being prepared", "Its model is derived from a configuration.");
+  }
   const bool arena = workspace_.settings.panel == "arena";  // it needs no model
   const CardScope card(ui, "start", {0, 0}, arena);
   (arena ? panel("arena") : *start_).draw(workspace_, ui);
 }
 
 void Shell::draw_body(const Ui& ui, ImVec2 size) {
+  if (!workspace_.lesson.plays()) return draw_views(ui, size);
+  const ImVec2 at = ImGui::GetCursorPos();
+  const float gap = ui.px(kGap), most = std::max(size.x - ui.px(kLeastMain) - gap, ui.px(kLeastInspector));
+  const float side = std::min(ui.px(kLesson), most);
+  const ImVec2 views = {std::max(ui.px(40), size.x - side - gap), size.y};
+  lesson_hides_views() ? draw_hidden_views(ui, views) : draw_views(ui, views);
+  ImGui::SetCursorPos({at.x + size.x - side, at.y});
+  const CardScope card(ui, "lesson", {side, size.y});
+  lesson_->draw(workspace_, ui);
+}
+
+void Shell::draw_views(const Ui& ui, ImVec2 size) {
   if (!workspace_.document().model) return draw_start(ui, size);
   Layout& layout = workspace_.settings.layout;
   const float gap = ui.px(kGap);
@@ -162,7 +189,7 @@ void Shell::draw_body(const Ui& ui, ImVec2 size) {
                                       : 0;
   const float side_most = std::max(ui.px(kLeastInspector), std::min(size.x * 0.4f, spare - tree));
   // where both have no room, the inspector goes: the tree leads to everything
-  const float side = layout.show_inspector && (two || tree == 0)
+  const float side = layout.show_inspector && !workspace_.lesson.plays() && (two || tree == 0)
                          ? std::clamp(layout.inspector > 0 ? ui.px(layout.inspector) : size.x * 0.2f,
                                       ui.px(kLeastInspector), side_most)
                          : 0;

@@ -28,6 +28,11 @@ class Shell {
 
  private:
   void handle_shortcuts();
+  bool lesson_takes_keys();  // of this frame, in place of the shortcuts
+  void draw_presented(const Ui& ui, ImVec2 size);
+  void draw_views(const Ui& ui, ImVec2 size);
+  void draw_hidden_views(const Ui& ui, ImVec2 size);
+  bool lesson_hides_views() const;
   void draw_body(const Ui& ui, ImVec2 size);
   void draw_start(const Ui& ui, ImVec2 size);
   void draw_main(const Ui& ui);
@@ -42,12 +47,13 @@ class Shell {
 
   Workspace& workspace_;
   std::map<std::string, std::unique_ptr<Panel>, std::less<>> panels_;  // made at first use
-  std::unique_ptr<Panel> tree_, inspector_, timeline_, start_;
+  std::unique_ptr<Panel> tree_, inspector_, timeline_, start_, lesson_;
   ViewRect panel_rect_, timeline_rect_;
   Toolbar toolbar_;
   Palette palette_;
   FileBrowser browser_;
   std::string last_panel_ = "map";  // below a sheet
+  float caption_ = 0;               // the height of the presented text
   std::uint64_t seen_model_ = 0;    // the id of the document that panels have seen
 };
 

@@ -225,6 +225,7 @@ void Toolbar::draw_request(Workspace& workspace, const Ui& ui, const Shown& show
     ImGui::SameLine(0, ui.px(kItemGap));
   }
   draw_options(workspace, ui, !shown.order);
+  if (workspace.lesson.hides_views()) return;
   ImGui::SameLine(0, ui.px(kGroupsGap));
   draw_chip(workspace, ui, right - ImGui::GetCursorPosX());
 }

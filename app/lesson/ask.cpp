@@ -19,10 +19,23 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
+// Without commas between groups of three digits, as figures are written: "43,098".
+std::string ungrouped(std::string_view text) {
+  const auto is_digit = [&](std::size_t at) {
+    return at < text.size() && text[at] >= '0' && text[at] <= '9';
+  };
+  std::string plain;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool groups = text[i] == ',' && i > 0 && is_digit(i - 1) && is_digit(i + 1) && is_digit(i + 2) &&
+                        is_digit(i + 3) && !is_digit(i + 4);
+    if (!groups) plain += text[i];
+  }
+  return plain;
+}
+
 // The number that was given, in the unit of the question.
 double given_number(std::string_view text, const UnitName& unit) {
-  std::string word(trimmed(text));
-  std::erase(word, ',');  // as figures are written here: 43,098
+  const std::string word = ungrouped(trimmed(text));
   char* end = nullptr;
   const double number = std::strtod(word.c_str(), &end);
   const std::string_view rest = trimmed(std::string_view(end));

@@ -37,11 +37,13 @@ class MethodsPanel final : public Panel {
 void MethodsPanel::draw_content(Workspace& workspace, const Ui& ui) {
   Document& document = workspace.document();
   document.want_comparison();
-  draw_toolbar(workspace, ui);
+  const bool presented = workspace.lesson.presents;  // then nobody sits before the controls
+  if (!presented) draw_toolbar(workspace, ui);
   if (document.comparison.value()->answer.rows.empty())
     return empty_state(ui, document.comparison.busy() ? "Projecting every method" : "Nothing to compare",
                        "Each one is planned and run on the modelled machine.");
   const ImVec2 room = ImGui::GetContentRegionAvail();
+  if (presented) return draw_view(workspace, ui, room);
   // where there is little room the rows go first; the paragraph is in the tooltip of the law then
   const bool roomy = room.y > ui.px(340);
   const float below = below_ > 0 ? below_ : ui.px(100);
@@ -92,6 +94,11 @@ void MethodsPanel::draw_toolbar(Workspace& workspace, const Ui& ui) {
   if (workspace.settings.compare_view == CompareView::table && answer.bound && answer.bound->judged()) {
     continue_line(ui, 10, text_width("Fits only") + ui.px(30));
     checkbox(ui, "Fits only", &workspace.settings.fits_only);
+  }
+  if (!document.compared.empty()) {
+    continue_line(ui, 10, text_width("All methods") + ui.px(24));
+    if (button(ui, "All methods")) document.compared.clear();
+    tooltip(ui, "Shows every method beside those of the lesson");
   }
   continue_line(ui, 10, text_width("Save") + ui.px(24));
   draw_export(workspace, ui);

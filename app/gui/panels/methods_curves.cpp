@@ -181,7 +181,9 @@ void draw_legend(const Workspace& workspace, const Ui& ui, const report::ChartSc
 void draw_methods_curves(Workspace& workspace, const Ui& ui, ImVec2 size) {
   Document& document = workspace.document();
   const report::ChartSubject subject = document.comparison.value()->subject(*document.model->graph);
-  const std::vector<report::PicturedRow> rows = report::pictured_rows(subject);
+  std::vector<report::PicturedRow> rows = report::pictured_rows(subject);
+  std::erase_if(rows,
+                [&](const report::PicturedRow& row) { return !document.compares(row.row->method->id); });
   const ChildScope child("curves", size);
   if (rows.empty()) return empty_state(ui, "No method can load this model", "The table says why.");
   const report::ChartScale scale = report::chart_scale(subject, rows);
@@ -189,10 +191,13 @@ void draw_methods_curves(Workspace& workspace, const Ui& ui, ImVec2 size) {
   const ChildScope cells("cells");
   const float gap = ui.px(8);
   const ImVec2 room = ImGui::GetContentRegionAvail();
-  const float columns = std::max(1.0f, std::floor((room.x + gap) / (ui.px(152) + gap)));
-  const float lines = std::ceil(static_cast<float>(rows.size()) / columns);
+  const auto count = static_cast<float>(rows.size());
+  const float most = std::max(1.0f, std::floor((room.x + gap) / (ui.px(152) + gap)));
+  const float lines = std::ceil(count / most);
+  const float columns = document.compared.empty() ? most : std::ceil(count / lines);  // few fill their lines
   // few become taller, many are scrolled through
-  const float height = std::clamp((room.y - gap * (lines - 1)) / lines, ui.px(118), ui.px(200));
+  const float height = std::clamp((room.y - gap * (lines - 1)) / lines,
+                                  ui.px(workspace.lesson.presents ? 84 : 118), ui.px(200));
   const ImVec2 cell = {std::floor((room.x - gap * (columns - 1)) / columns), std::floor(height)};
   const StyleScope style(ImGuiStyleVar_ItemSpacing, {gap, gap});
   for (std::size_t i = 0; i < rows.size(); ++i) {

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,7 @@ class MethodsTable {
   std::shared_ptr<const report::PicturedAnswer> seen_;  // what `at_` is of
   CompareSort sorted_;
   bool fits_only_ = false;
+  std::set<std::string, std::less<>> compared_;
   std::vector<std::size_t> at_;
   int scroll_ = 0;  // frames in which the chosen row is brought into sight
   double most_ = 1;

@@ -194,12 +194,14 @@ void MethodsTable::refresh(const Workspace& workspace) {
   const auto& rows = document.comparison.value()->answer.rows;
   const bool fits_only = workspace.settings.fits_only && document.comparison.value()->answer.bound->judged();
   if (seen_ == document.comparison.value() && sorted_ == workspace.settings.compare_sort &&
-      fits_only_ == fits_only)
+      fits_only_ == fits_only && compared_ == document.compared)
     return;
+  compared_ = document.compared;
   fits_only_ = fits_only;
   seen_ = document.comparison.value();
   sorted_ = workspace.settings.compare_sort;
   at_ = sorted_rows(rows, *seen_->answer.bound, sorted_.by, sorted_.ascending);
+  std::erase_if(at_, [&](std::size_t i) { return !document.compares(rows[i].method->id); });
   if (fits_only) std::erase_if(at_, [&](std::size_t i) { return !rows[i].fits(); });
   most_ = 1;
   for (const LoadRow& row : rows)

@@ -24,5 +24,6 @@ std::unique_ptr<Panel> make_tree_panel();
 std::unique_ptr<Panel> make_inspector_panel();
 std::unique_ptr<Panel> make_timeline_panel();
 std::unique_ptr<Panel> make_start_panel();
+std::unique_ptr<Panel> make_lesson_panel();
 
 }  // namespace loadline::gui

@@ -32,7 +32,7 @@ class StartPanel final : public Panel {
     // in a low window the words give way, so that the models below them are in sight
     const Places at = room.y < ui.px(kLeastRoomy) ? kLow : kRoomy;
     if (at.mark) draw_water(ui, origin, room);
-    const float top = at.mark ? std::max(ui.px(24), room.y * 0.40f - ui.px(170)) : ui.px(14);
+    const float top = at.mark ? std::max(ui.px(16), room.y * 0.40f - ui.px(260)) : ui.px(14);
     if (at.mark) load_line_mark(ui, {origin.x + room.x / 2, origin.y + top + ui.px(34)}, ui.px(34));
     centered(at.mark ? ui.fonts.hero : ui.fonts.title, ui.theme->text, "How deep will it sit?", room.x,
              top + ui.px(at.title));
@@ -45,21 +45,70 @@ class StartPanel final : public Panel {
              busy ? "Reading the headers" : "or drop a file or a model folder anywhere in this window",
              room.x, top + ui.px(at.drop));
     workspace.find_cached();
-    if (!workspace.favourites.empty() || !workspace.recent.empty() || !workspace.cached.or_empty().empty())
-      return draw_known(workspace, ui, origin, room, top + ui.px(at.known));
+    const float width = std::min(ui.px(920), room.x - ui.px(48)), left = (room.x - width) / 2;
+    const float gap = ui.px(24), half = (width - gap) / 2;
+    float y = top + ui.px(at.known);
+    const auto place = [&](float x) { ImGui::SetCursorScreenPos(origin + ImVec2{left + x, y}); };
+    const auto height = [&] { return std::max(ui.px(60), room.y - y - ui.px(12)); };
+    if (!workspace.favourites.empty() || !workspace.recent.empty() || !workspace.cached.or_empty().empty()) {
+      place(0);
+      draw_known(workspace, ui, {half, height()});
+      place(half + gap);
+      return draw_lessons(workspace, ui, {half, height()}, 1);
+    }
+    if (at.mark) {
+      draw_formats(ui, room.x, y);
+      y += ui.px(80);
+    }
+    place(0);
+    draw_lessons(workspace, ui, {width, height()}, room.x > ui.px(760) ? 2 : 1);
+  }
+
+ private:
+  static void draw_formats(const Ui& ui, float room, float y) {
     std::string formats;
     for (const Importer& importer : importers())
       formats += (formats.empty() ? "" : ", ") + std::string(importer.name);
     const FontScope small(ui.fonts.small);
-    const std::string words = "Reads " + formats;
-    const float lines = std::min(ui.px(640), room.x - ui.px(32));
-    ImGui::SetCursorPos({(room.x - lines) / 2, top + ui.px(at.known)});
-    centered_lines(words, lines, ui.theme->muted);
+    const float lines = std::min(ui.px(640), room - ui.px(32));
+    ImGui::SetCursorPos({(room - lines) / 2, y});
+    centered_lines("Reads " + formats, lines, ui.theme->muted);
   }
 
- private:
-  // The models opened last, then those of the cache, in the middle; a click opens one.
-  static void draw_known(Workspace& workspace, const Ui& ui, ImVec2 origin, ImVec2 room, float top) {
+  static void list_title(const Ui& ui, std::string_view words) {
+    ImGui::SetCursorPosX(ImGui::GetCursorPosX() + ui.px(10));
+    const FontScope font(ui.fonts.strong);
+    text_colored(ui.theme->text, words);
+  }
+
+  // A line for each lesson, from the top of a column to its end; a click plays one.
+  static void draw_lessons(Workspace& workspace, const Ui& ui, ImVec2 size, std::size_t columns) {
+    const CardScope card(ui, "lessons", size);
+    list_title(ui, "Lessons");
+    const ChildScope list("list");
+    const StyleScope style(ImGuiStyleVar_ItemSpacing, {0, 0});
+    const float width = ImGui::GetContentRegionAvail().x / static_cast<float>(columns);
+    const float height = ImGui::GetFontSize() + ui.px(11);
+    const std::vector<lesson::Lesson>& lessons = workspace.lesson.all();
+    const std::size_t lines = (lessons.size() + columns - 1) / columns;
+    std::string wanted;
+    for (std::size_t i = 0; i < lines * columns; ++i) {
+      const std::size_t column = i % columns, which = column * lines + i / columns;
+      if (which >= lessons.size()) continue;
+      if (column > 0) ImGui::SameLine(width * static_cast<float>(column), 0);
+      const IdScope scope(which);
+      const lesson::Lesson& lesson = lessons[which];
+      const ImVec2 at = ImGui::GetCursorScreenPos();
+      if (ImGui::Selectable("##lesson", false, 0, {width - ui.px(8), height})) wanted = lesson.id;
+      tooltip(ui, shown(lesson.question));
+      put_text({at.x + ui.px(10), at.y + ui.px(5)}, ui.theme->text,
+               elided(shown(lesson.title), width - ui.px(28)));
+    }
+    if (!wanted.empty()) workspace.attempt([&] { workspace.play_lesson(wanted); });
+  }
+
+  // The models opened last, then those of the cache; a click opens one.
+  static void draw_known(Workspace& workspace, const Ui& ui, ImVec2 size) {
     struct Line {
       std::string open, name, place;
     };
@@ -76,11 +125,10 @@ class StartPanel final : public Panel {
     for (const std::string& name : workspace.cached.or_empty())
       if (std::ranges::find(workspace.recent, name) == workspace.recent.end())
         lines.push_back({name, name, "in the cache"});
-    const float width = std::min(ui.px(560), room.x - ui.px(48));
-    const float height = ImGui::GetFontSize() + ui.px(12);
-    ImGui::SetCursorScreenPos(origin + ImVec2{(room.x - width) / 2, top});
-    const float most = std::max(height, room.y - top - ui.px(16));
-    const ChildScope child("known", {width, std::min(most, height * static_cast<float>(lines.size()))});
+    const float width = size.x, height = ImGui::GetFontSize() + ui.px(12);
+    const CardScope card(ui, "known", size);
+    list_title(ui, "Models");
+    const ChildScope list("list");
     const StyleScope style(ImGuiStyleVar_ItemSpacing, {0, 0});
     for_rows_in_sight(
         lines.size(),

@@ -184,6 +184,8 @@ class Document {
   bool playing = false;    // the time cursor moves by itself
   std::string panel = {};  // that was shown when another model came to the front; empty: none yet
   double play_speed = 1;
+  std::set<std::string, std::less<>> compared;  // methods that the comparison shows; empty: all
+  bool compares(std::string_view method) const { return compared.empty() || compared.contains(method); }
   std::set<std::string, std::less<>> overlaid;  // methods in the overlay of curves; empty: a default choice
   std::string operator_search;
   std::optional<std::size_t> operator_shown;  // position in the forward graph

@@ -87,12 +87,12 @@ const std::vector<std::uint32_t>& NameRanks::of(const MetaGraph& graph) const {
   return ranks_;
 }
 
-ModelPtr make_model(MetaGraphPtr graph, std::string path) {
+ModelPtr make_model(MetaGraphPtr graph, std::string path, std::string name) {
   auto model = std::make_shared<Model>();
   model->graph = std::move(graph);
   model->path = std::move(path);
   const MetaGraph& g = *model->graph;
-  model->name = model_name(g);
+  model->name = name.empty() ? model_name(g) : std::move(name);
   // the two halves take about as long as each other
   constexpr std::array<void (*)(Model&), 2> kHalves = {add_tree, add_facts};
   ParallelLoop(kHalves.size(), kHalves.size(), [&](std::size_t i) { kHalves[i](*model); }).finish();

@@ -67,8 +67,8 @@ struct Model {
 };
 using ModelPtr = std::shared_ptr<const Model>;
 
-// Computes the facts.
-ModelPtr make_model(MetaGraphPtr graph, std::string path);
+// Computes the facts. An empty name stands for the name that the graph has.
+ModelPtr make_model(MetaGraphPtr graph, std::string path, std::string name = {});
 
 enum class SortColumn { name, dtype, shape, bytes, file, offset };
 inline constexpr std::array<std::string_view, 6> kSortColumnNames = {"name",  "dtype", "shape",

@@ -8,6 +8,7 @@
 #include "app/gui/session/file_watch.h"
 #include "app/gui/session/folder_listing.h"
 #include "app/gui/session/latest.h"
+#include "app/gui/session/lesson_play.h"
 #include "app/gui/session/shared.h"
 #include "core/gpu/upload.h"
 #include "core/io/file_system.h"
@@ -166,6 +167,15 @@ class Workspace {
   // Keeps the path of the model shown among the favourites, or drops it. Throws Error{usage} without a path.
   void toggle_favourite();
 
+  // Plays a lesson (app/lesson/lesson.h): its first step comes into the views. Throws Error{usage}.
+  void play_lesson(const std::string& id);
+  // Goes to a step of the lesson and shows its scene. Throws Error{usage}.
+  void go_to_step(std::size_t step);
+  // Shows the scene of the step again: its model, its load, its panel.
+  void show_lesson_scene();
+  // Closes the lesson's model, and shows what was there before.
+  void leave_lesson();
+
   // Applies remedies: opens `path` again with the options, sets options of the load, or passes options to the
   // convert panel.
   void mend(const std::vector<Remedy>& remedies, const std::string& path = {});
@@ -181,6 +191,7 @@ class Workspace {
 
   Shared shared;
   Settings settings;
+  LessonPlay lesson{shared};
   bool wants_browser = false;  // the file browser opens at the next frame
   bool wants_quit = false;
   bool asks_quit = false;               // whether to quit although something is being written
@@ -204,7 +215,8 @@ class Workspace {
   Latest<std::vector<std::string>> cached;  // org/name
 
  private:
-  void take_panel();  // of the document shown, as it was left
+  void take_scene(ModelPtr model);  // of the lesson
+  void take_panel();                // of the document shown, as it was left
   // A model to be opened.
   struct ToOpen {
     std::string name;                                   // of the job
@@ -229,6 +241,13 @@ class Workspace {
   std::string disk_path_;                             // the path measured last
   std::vector<std::unique_ptr<Document>> documents_;  // never empty
   std::size_t shown_ = 0;
+  // What was there before the lesson.
+  struct BeforeLesson {
+    std::uint64_t document = 0;
+    Asked asked = {};
+    Settings settings = {};
+  };
+  BeforeLesson before_lesson_;
   FileWatch watch_;
 };
 

@@ -34,6 +34,7 @@ struct Memory {
   int step = 1;          // of the last move among parts
   bool by_keys = false;  // no mouse button was pressed since a key moved the focus
 };
+bool keeps_page_keys = false;
 Memory memory;
 
 void focus(ImGuiWindow& window) {
@@ -93,11 +94,27 @@ bool shortcut_pressed(std::string_view shortcut) {
   return ImGui::IsKeyPressed(code_of(shortcut.substr(shifted ? kShifted.size() : kControl.size())), false);
 }
 
-bool list_key_pressed(ListKey key) {
+namespace {
+
+int code_of(ListKey key) {
   constexpr std::array<int, 11> kCodes = {kUp,   kDown, kLeft,  kRight,  kPageUp,   kPageDown,
                                           kHome, kEnd,  kEnter, kEscape, kBackspace};
-  return ImGui::IsKeyPressed(kCodes[static_cast<std::size_t>(key)], true);
+  return kCodes[static_cast<std::size_t>(key)];
 }
+
+bool take_key(int code) {
+  if (!ImGui::IsKeyPressed(code, true)) return false;
+  // a key that has just gone down has been held for no time: from here on it has been held a little
+  ImGui::GetIO().KeysDownDuration[code] = std::max(ImGui::GetIO().KeysDownDuration[code], 1e-6f);
+  return true;
+}
+
+}  // namespace
+
+bool list_key_pressed(ListKey key) { return ImGui::IsKeyPressed(code_of(key), true); }
+bool take_list_key(ListKey key) { return take_key(code_of(key)); }
+bool take_space() { return take_key(' '); }
+void keep_page_keys(bool keep) { keeps_page_keys = keep; }
 
 void prepare_keyboard() {
   ImGuiIO& io = ImGui::GetIO();
@@ -124,6 +141,7 @@ void prepare_keyboard() {
                                                                   {ImGuiKey_Y, 'Y'},
                                                                   {ImGuiKey_Z, 'Z'}});
   for (const auto& [key, code] : kKeys) io.KeyMap[key] = code;
+  if (keeps_page_keys) io.KeyMap[ImGuiKey_PageUp] = io.KeyMap[ImGuiKey_PageDown] = -1;
   const bool held = g.ActiveId != 0;
   const bool edited = held && g.InputTextState.ID == g.ActiveId;
   io.KeyMap[ImGuiKey_Tab] = edited && !io.KeyCtrl ? kTab : -1;

@@ -25,6 +25,11 @@ enum class ListKey : std::uint8_t {
   backspace
 };
 bool list_key_pressed(ListKey key);
+// As list_key_pressed(); until the end of the frame nobody else sees the key.
+bool take_list_key(ListKey key);
+bool take_space();
+// From the next frame on: whether the page keys are kept from ImGui's navigation, which scrolls by them.
+void keep_page_keys(bool keep);
 
 // Before ImGui::NewFrame(): which keys ImGui's navigation gets. Enter presses what is marked, because Space
 // plays; Tab is ImGui's only in a text field, where it goes to the next field; Escape is ImGui's only while a

@@ -1,0 +1,12 @@
+// What a lesson says when it is shown to an audience.
+#pragma once
+
+#include "app/gui/session/workspace.h"
+#include "app/gui/ui.h"
+
+namespace loadline::gui {
+
+// The step's title, and its text and question, or the answer once that is shown; in the current region.
+void draw_caption(const Workspace& workspace, const Ui& ui);
+
+}  // namespace loadline::gui
