@@ -61,10 +61,10 @@ void Shell::draw_presented(const Ui& ui, ImVec2 size) {
     draw_caption(workspace_, ui);
     ImGui::SetCursorPosY(std::max(ImGui::GetCursorPosY() + ui.px(10),
                                   ImGui::GetWindowContentRegionMax().y - ImGui::GetFontSize()));
-    ImGui::SetCursorPosX(ImGui::GetCursorPosX() + ui.px(4));
     return muted(ui, "Space shows the answer");
   }
-  const float strip = std::clamp(caption_, ui.px(70), room * 0.5f);
+  const float most = play.now().ran ? 0.75f : 0.5f;  // of the room: a table is read to its end
+  const float strip = std::clamp(caption_, ui.px(70), room * most);
   {
     const ChildScope view("view", {0, room - strip - gap});
     const bool of_load = workspace_.settings.panel == "load";

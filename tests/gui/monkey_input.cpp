@@ -222,6 +222,14 @@ std::string Monkey::argument_of(std::string_view action) {
   if (action == "browse") return below(2) == 0 ? "" : models_.folder().string();
   // a search may take what it is given: seconds, and processors
   if (action == "arena-time") return fmt::format("{}", below(2));
+  if (action == "lesson") {
+    const auto& lessons = app_.workspace().lesson.all();
+    return lessons[below(lessons.size())].id;
+  }
+  if (action == "lesson-step") {
+    constexpr std::array<const char*, 4> kSteps = {"next", "back", "1", "4"};
+    return kSteps[below(kSteps.size())];
+  }
   if (action == "arena-threads") return fmt::format("{}", 1 + below(3));
   if (action == "convert") {
     constexpr std::array<std::pair<const char*, const char*>, 6> kFormats = {{{"safetensors", ".safetensors"},

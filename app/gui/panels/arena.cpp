@@ -85,7 +85,7 @@ void ArenaPanel::forget() {
 void ArenaPanel::draw_content(Workspace& workspace, const Ui& ui) {
   Document& document = workspace.document();
   show_arena(document);
-  controls_.draw(workspace, ui);
+  if (!workspace.lesson.presents) controls_.draw(workspace, ui);
   scene_ = document.arena->scene();
   if (!scene_) return draw_state(document, ui);
   arena_ = std::min(document.arena->view.arena, scene_->of->arenas - 1);

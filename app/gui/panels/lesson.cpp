@@ -115,6 +115,36 @@ void draw_published(const Ui& ui, const StepTexts& texts) {
   }
 }
 
+// The button that does it for real, then what came of it.
+void draw_run(Workspace& workspace, const Ui& ui) {
+  LessonPlay& play = workspace.lesson;
+  gap(ui, 6);
+  if (play.runs()) {
+    muted(ui, "Running on this machine");
+    if (progress_with_stop(ui, play.run_fraction())) play.cancel_run();
+    return;
+  }
+  const std::shared_ptr<const StepRun> ran = play.now().ran;
+  if (button(ui, ran ? "Run it again" : "Run it here", ran ? ButtonKind::normal : ButtonKind::primary))
+    run_action(workspace, "lesson-run");
+  tooltip(ui, "Takes seconds and some hundred MiB of disk and memory; leaves nothing behind");
+  if (!ran) return;
+  gap(ui, 2);
+  const std::string lines = narrow_table(ran->lines);
+  {
+    const FontScope font(ui.fonts.mono);
+    const ImVec2 size = ImGui::CalcTextSize(lines.c_str());
+    const StyleScope padding(ImGuiStyleVar_WindowPadding, {ui.px(10), ui.px(8)});
+    const ColorScope ground(ImGuiCol_ChildBg, ui.theme->raised);
+    const bool wide = size.x + ui.px(20) > ImGui::GetContentRegionAvail().x;
+    const float bar_height = wide ? ImGui::GetStyle().ScrollbarSize : 0;
+    const ChildScope child("lines", {0, size.y + ui.px(18) + bar_height}, true,
+                           ImGuiWindowFlags_HorizontalScrollbar);
+    text(lines);
+  }
+  draw_rich(ui, ran->text);
+}
+
 class LessonPanel final : public Panel {
  private:
   void draw_content(Workspace& workspace, const Ui& ui) override;
@@ -124,7 +154,6 @@ class LessonPanel final : public Panel {
   static void draw_number(Workspace& workspace, const Ui& ui, const lesson::AskNumber& ask, bool focus);
   static void draw_choices(Workspace& workspace, const Ui& ui, const lesson::AskChoice& ask);
   static void draw_slider(Workspace& workspace, const Ui& ui);
-  static void draw_run(Workspace& workspace, const Ui& ui);
   static void draw_footer(Workspace& workspace, const Ui& ui);
 
   std::string asked_;  // the question that has had the keyboard
@@ -278,35 +307,6 @@ void LessonPanel::draw_slider(Workspace& workspace, const Ui& ui) {
   }
 }
 
-void LessonPanel::draw_run(Workspace& workspace, const Ui& ui) {
-  LessonPlay& play = workspace.lesson;
-  gap(ui, 6);
-  if (play.runs()) {
-    muted(ui, "Running on this machine");
-    if (progress_with_stop(ui, play.run_fraction())) play.cancel_run();
-    return;
-  }
-  const std::shared_ptr<const StepRun> ran = play.now().ran;
-  if (button(ui, ran ? "Run it again" : "Run it here", ran ? ButtonKind::normal : ButtonKind::primary))
-    run_action(workspace, "lesson-run");
-  tooltip(ui, "Takes seconds and some hundred MiB of disk and memory; leaves nothing behind");
-  if (!ran) return;
-  gap(ui, 2);
-  const std::string lines = narrow_table(ran->lines);
-  {
-    const FontScope font(ui.fonts.mono);
-    const ImVec2 size = ImGui::CalcTextSize(lines.c_str());
-    const StyleScope padding(ImGuiStyleVar_WindowPadding, {ui.px(10), ui.px(8)});
-    const ColorScope ground(ImGuiCol_ChildBg, ui.theme->raised);
-    const bool wide = size.x + ui.px(20) > ImGui::GetContentRegionAvail().x;
-    const float bar_height = wide ? ImGui::GetStyle().ScrollbarSize : 0;
-    const ChildScope child("lines", {0, size.y + ui.px(18) + bar_height}, true,
-                           ImGuiWindowFlags_HorizontalScrollbar);
-    text(lines);
-  }
-  draw_rich(ui, ran->text);
-}
-
 void LessonPanel::draw_footer(Workspace& workspace, const Ui& ui) {
   const LessonPlay& play = workspace.lesson;
   const bool last = play.at() + 1 == play.count();
@@ -340,7 +340,7 @@ void LessonPanel::draw_footer(Workspace& workspace, const Ui& ui) {
 
 std::unique_ptr<Panel> make_lesson_panel() { return std::make_unique<LessonPanel>(); }
 
-void draw_caption(const Workspace& workspace, const Ui& ui) {
+void draw_caption(Workspace& workspace, const Ui& ui) {
   const LessonPlay& play = workspace.lesson;
   const StepState& state = play.now();
   ImGui::Indent(ui.px(kPageMargin));
@@ -365,6 +365,7 @@ void draw_caption(const Workspace& workspace, const Ui& ui) {
     const auto* const choice = std::get_if<lesson::AskChoice>(&play.step().ask->kind);
     if (choice == nullptr) return;
     gap(ui, 4);
+    const FontScope font(large.fonts.body);  // of the numbers
     for (std::size_t i = 0; i < choice->choices.size(); ++i)
       draw_rich(large, fmt::format("{}. {}", i + 1, choice->choices[i]));
   } else if (play.step().ask) {
@@ -376,7 +377,7 @@ void draw_caption(const Workspace& workspace, const Ui& ui) {
                                            width));
   } else {
     draw_rich(ui, state.texts->text);
-    if (state.ran) draw_rich(ui, state.ran->text);
+    if (play.step().run) draw_run(workspace, ui);
   }
 }
 

@@ -6,7 +6,8 @@
 
 namespace loadline::gui {
 
-// The step's title, and its text and question, or the answer once that is shown; in the current region.
-void draw_caption(const Workspace& workspace, const Ui& ui);
+// The step's title, and its text and question, or the answer once that is shown, and its run; in the current
+// region.
+void draw_caption(Workspace& workspace, const Ui& ui);
 
 }  // namespace loadline::gui

@@ -43,9 +43,10 @@ void MethodsPanel::draw_content(Workspace& workspace, const Ui& ui) {
     return empty_state(ui, document.comparison.busy() ? "Projecting every method" : "Nothing to compare",
                        "Each one is planned and run on the modelled machine.");
   const ImVec2 room = ImGui::GetContentRegionAvail();
-  if (presented) return draw_view(workspace, ui, room);
   // where there is little room the rows go first; the paragraph is in the tooltip of the law then
   const bool roomy = room.y > ui.px(340);
+  // beside a lesson there is room for the comparison alone; the lesson explains it
+  if (presented || (room.y < ui.px(460) && workspace.lesson.plays())) return draw_view(workspace, ui, room);
   const float below = below_ > 0 ? below_ : ui.px(100);
   draw_view(workspace, ui, {room.x, std::max(ui.px(90), room.y - below - ui.px(8))});
   const float top = ImGui::GetCursorPosY();
@@ -96,8 +97,8 @@ void MethodsPanel::draw_toolbar(Workspace& workspace, const Ui& ui) {
     checkbox(ui, "Fits only", &workspace.settings.fits_only);
   }
   if (!document.compared.empty()) {
-    continue_line(ui, 10, text_width("All methods") + ui.px(24));
-    if (button(ui, "All methods")) document.compared.clear();
+    continue_line(ui, 10, text_width("Show all") + ui.px(24));
+    if (button(ui, "Show all")) document.compared.clear();
     tooltip(ui, "Shows every method beside those of the lesson");
   }
   continue_line(ui, 10, text_width("Save") + ui.px(24));
