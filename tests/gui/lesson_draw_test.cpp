@@ -113,6 +113,20 @@ TEST_F(LessonInWindow, keys_turn_its_steps) {
   EXPECT_EQ(play.at(), 2u);
 }
 
+TEST_F(LessonInWindow, its_cross_leaves_it) {
+  run("lesson", "six-ways");
+  const std::vector<ImVec2> present = drawn_at("Present");
+  ASSERT_EQ(present.size(), 1u);
+  const float x = 1280 - 10 - 14 - 12;  // the margin, the padding of the card, half of the button
+  for (const bool down : {false, true, false}) {
+    window_->set_mouse(x, present[0].y, down);
+    app_.frame();
+    app_.frame();
+  }
+  settle();
+  EXPECT_FALSE(workspace_.lesson.plays());
+}
+
 TEST_F(LessonInWindow, enter_checks_the_answer) {
   run("lesson", "six-ways");
   run("lesson-step", "next");

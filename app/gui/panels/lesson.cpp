@@ -162,6 +162,7 @@ class LessonPanel final : public Panel {
 void LessonPanel::draw_content(Workspace& workspace, const Ui& ui) {
   if (!workspace.lesson.plays()) return;
   draw_header(workspace, ui);
+  if (!workspace.lesson.plays()) return;  // its cross was pressed
   const float footer = ImGui::GetFrameHeight() + ImGui::GetStyle().ItemSpacing.y + ui.px(6);
   {
     ImGui::SetCursorPosX(ImGui::GetCursorPosX() - ui.px(kPageMargin));     // where the ground of code begins
