@@ -63,7 +63,7 @@ void Shell::draw_presented(const Ui& ui, ImVec2 size) {
                                   ImGui::GetWindowContentRegionMax().y - ImGui::GetFontSize()));
     return muted(ui, "Space shows the answer");
   }
-  const float most = play.now().ran ? 0.75f : 0.5f;  // of the room: a table is read to its end
+  const float most = play.now().ran ? 0.66f : 0.5f;  // of the room: a table is read to its end
   const float strip = std::clamp(caption_, ui.px(70), room * most);
   {
     const ChildScope view("view", {0, room - strip - gap});

@@ -377,7 +377,7 @@ void draw_caption(Workspace& workspace, const Ui& ui) {
                                                        one.computed, one.off, shown(one.source)),
                                            width));
   } else {
-    draw_rich(ui, state.texts->text);
+    if (!state.ran) draw_rich(ui, state.texts->text);  // then the table needs the room
     if (play.step().run) draw_run(workspace, ui);
   }
 }
