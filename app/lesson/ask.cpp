@@ -19,7 +19,8 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-// Without commas between groups of three digits, as figures are written: "43,098".
+// Without commas between groups of three digits, as figures are written: "43,098". Another comma is a point,
+// as many people write it: "6,59".
 std::string ungrouped(std::string_view text) {
   const auto is_digit = [&](std::size_t at) {
     return at < text.size() && text[at] >= '0' && text[at] <= '9';
@@ -28,7 +29,7 @@ std::string ungrouped(std::string_view text) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     const bool groups = text[i] == ',' && i > 0 && is_digit(i - 1) && is_digit(i + 1) && is_digit(i + 2) &&
                         is_digit(i + 3) && !is_digit(i + 4);
-    if (!groups) plain += text[i];
+    if (!groups) plain += text[i] == ',' && i > 0 && is_digit(i - 1) && is_digit(i + 1) ? '.' : text[i];
   }
   return plain;
 }

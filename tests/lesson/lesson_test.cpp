@@ -102,10 +102,10 @@ TEST(Lesson, judges_answers) {
   Progress progress;
   Figures figures(lesson, environment(), progress);
   const Ask& ask = *lesson.steps[0].ask;  // 29.92 GiB, within 5 %
-  for (const std::string_view right : {"30", "29.9 GiB", " 28.5", "30,638 MiB"})
+  for (const std::string_view right : {"30", "29.9 GiB", "29,92", " 28.5", "30,638 MiB"})
     EXPECT_TRUE(judge(ask, right, 0, figures).right) << right;
   EXPECT_FALSE(judge(ask, "43,098", 0, figures).right);  // as figures are written
-  EXPECT_THROW((void)judge(ask, "43,09", 0, figures), Error);
+  EXPECT_THROW((void)judge(ask, "43,0,9", 0, figures), Error);
   const Judged half = judge(ask, "15", 0, figures);
   EXPECT_FALSE(half.right);
   EXPECT_EQ(half.words, "Not quite: it is 29.92 GiB; yours is half of that.");

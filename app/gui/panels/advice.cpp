@@ -92,6 +92,9 @@ void draw_advice(Workspace& workspace, const Ui& ui) {
                : verdict.state == Verdict::State::fits ? ui.theme->good
                                                        : ui.theme->text,
                verdict.words);
+  if (verdict.state != Verdict::State::unjudged &&
+      document.asked().request.allocator != AllocatorModel::exact)
+    paragraph(ui, "Held against what the allocator takes for it, which is more.", ui.theme->muted);
   if (!verdict.first.empty()) paragraph(ui, "First over: " + shown(verdict.first), ui.theme->text);
   if (document.can_take_back()) {
     if (button(ui, "Take the change back")) workspace.attempt([&] { document.take_back(); });

@@ -299,11 +299,14 @@ void LessonPanel::draw_slider(Workspace& workspace, const Ui& ui) {
   gap(ui, 6);
   muted(ui, fmt::format("{}: try", option->title));
   const bool here = workspace.document().id == play.document;
+  const std::string now =
+      option == nullptr ? "" : load_option_text(workspace.document().asked().request, *option);
   for (std::size_t i = 0; i < slider.values.size(); ++i) {
     const IdScope scope(i);
     const float needed = text_width(slider.values[i]) + 2 * ImGui::GetStyle().FramePadding.x;
     if (i > 0) continue_line(ui, 6, needed);
-    if (button(ui, slider.values[i], ButtonKind::normal, here))
+    if (button(ui, slider.values[i], slider.values[i] == now ? ButtonKind::primary : ButtonKind::normal,
+               here))
       workspace.attempt([&] { workspace.document().set_option(slider.option, slider.values[i]); });
   }
 }
