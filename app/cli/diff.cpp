@@ -41,11 +41,6 @@ struct ModelDiff {
   }
 };
 
-bool has_weights(const MetaGraph& graph) {
-  return std::ranges::none_of(
-      graph.storages, [](const Storage& storage) { return storage.file == kNoFile && storage.bytes > 0; });
-}
-
 double bits_of(std::uint64_t bytes, std::uint64_t elements) {
   return elements == 0 ? 0 : 8 * static_cast<double>(bytes) / static_cast<double>(elements);
 }
@@ -191,7 +186,7 @@ int run_diff(const Context& context, const DiffFlags& flags) {
     throw Error(ErrorCode::usage, "--tolerance changes nothing with --no-values");
   const MetaGraphPtr a = open_for(context, flags.shared.a), b = open_for(context, flags.shared.b);
   ModelDiff diff;
-  diff.values = !flags.no_values && has_weights(*a) && has_weights(*b);
+  diff.values = !flags.no_values && !shapes_only(*a) && !shapes_only(*b);
   if (diff.values)
     for (const MetaGraphPtr& graph : {a, b}) require_sound(*graph, "compare the values of");
   diff.models = compare_for(context, a, b, {diff.values, tolerance}, "comparing");

@@ -100,9 +100,8 @@ void show_slider(const Step& step, Figures& figures) {
 void show_published(const Context& context, const Step& step, Figures& figures) {
   for (const lesson::Published& published : step.published) {
     const auto compared = lesson::compared_figure(published, step.scene, figures);
-    const auto& unit = lesson::unit_name(published.unit);
-    fmt::print("Published: {}{}; computed: {:.2f}{} ({:+.1f} %).\n{}", published.value, unit.suffix,
-               compared.computed, unit.suffix, compared.off_percent,
+    fmt::print("Published: {}; computed: {} ({}).\n{}", compared.printed_text, compared.computed_text,
+               compared.off_text,
                report::wrapped(safe_display(published.source), "  ", context.prose_columns));
   }
   if (!step.published.empty()) fmt::print("\n");

@@ -129,29 +129,49 @@ CliEnvironment::CliEnvironment(const Context& context, const LoadRequest& reques
   if (request.rates.empty()) load.measured_rates = kept_rates(context);
 }
 
+namespace {
+
+void add_option_words(std::vector<std::string>& words, const LoadRequest& request, const LoadOption& option) {
+  const OptionValue value = option.get(request);
+  if (const auto* const names = std::get_if<std::vector<std::string>>(&value);
+      names != nullptr && option.separator != ',') {
+    for (const std::string& name : *names) words.insert(words.end(), {flag_of(option.id), name});
+  } else if (option.kind == OptionKind::flag) {
+    words.push_back(flag_of(option.id));
+  } else {
+    words.insert(words.end(), {flag_of(option.id), print_option(option.kind, value)});
+  }
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += " " + shell_word(word);
+  return text;
+}
+
+}  // namespace
+
 std::vector<std::string> request_arguments(const LoadRequest& request, const Method& method) {
   std::vector<std::string> words;
   const LoadRequest defaults;
   for (const LoadOption& option : load_options()) {
     const bool always = option.id == "method" || option.id == "order";
-    if (!always && (same_option(option, request, defaults) || !supports(method, option))) continue;
-    const OptionValue value = option.get(request);
-    if (const auto* const names = std::get_if<std::vector<std::string>>(&value);
-        names != nullptr && option.separator != ',') {
-      for (const std::string& name : *names) words.insert(words.end(), {flag_of(option.id), name});
-    } else if (option.kind == OptionKind::flag) {
-      words.push_back(flag_of(option.id));
-    } else {
-      words.insert(words.end(), {flag_of(option.id), print_option(option.kind, value)});
-    }
+    if (always || (!same_option(option, request, defaults) && supports(method, option)))
+      add_option_words(words, request, option);
   }
   return words;
 }
 
 std::string request_words(const LoadRequest& request, const Method& method) {
-  std::string text;
-  for (const std::string& word : request_arguments(request, method)) text += " " + shell_word(word);
-  return text;
+  return joined(request_arguments(request, method));
+}
+
+std::string request_words(const LoadRequest& request) {
+  std::vector<std::string> words;
+  const LoadRequest defaults;
+  for (const LoadOption& option : load_options())
+    if (!same_option(option, request, defaults)) add_option_words(words, request, option);
+  return joined(words);
 }
 
 Json options_json(const LoadRequest& request, LoadUser user) {

@@ -49,6 +49,9 @@ std::string request_words(const LoadRequest& request, const Method& method);
 // The same as separate arguments.
 std::vector<std::string> request_arguments(const LoadRequest& request, const Method& method);
 
+// The request for all of its methods as flags: every option that differs from its default.
+std::string request_words(const LoadRequest& request);
+
 // The key "options" of the JSON output: every option offered to `user`; null for those not set.
 Json options_json(const LoadRequest& request, LoadUser user);
 

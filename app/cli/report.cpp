@@ -55,21 +55,7 @@ report::OptionList machine() {
 
 // "loadline COMMAND PATH --flag value ...", which gives the same figures.
 std::string command_line(std::string_view command, const std::string& path, const LoadRequest& request) {
-  std::string line = fmt::format("loadline {} {}", command, shell_word(path));
-  for (const auto& [id, text] : changed_options(request)) {
-    std::string flag(id);
-    std::ranges::replace(flag, '_', '-');
-    const LoadOption& option = *find_load_option(id);
-    line += " --" + flag;
-    if (option.kind != OptionKind::flag) line += " " + shell_word(text);
-  }
-  return line;
-}
-
-bool has_files(const MetaGraph& graph) {
-  return !graph.files.empty() && std::ranges::none_of(graph.storages, [](const Storage& storage) {
-    return storage.file == kNoFile && storage.bytes > 0;
-  });
+  return fmt::format("loadline {} {}{}", command, shell_word(path), request_words(request));
 }
 
 struct Answered {
@@ -103,7 +89,7 @@ std::string model_report(const Context& context, const ReportFlags& options, con
                          .rehearsal = nullptr,
                          .options = report::asked_for(request, answer.bound->memory),
                          .foot = {}};
-  if (has_files(*graph)) {
+  if (!graph->files.empty() && !shapes_only(*graph)) {
     Progress progress(context.stop);
     const ProgressLine line(context, "looking into the files", progress);
     page.findings = diagnose(StorageReader(graph), progress);
@@ -143,6 +129,7 @@ std::string difference_report(const Context& context, const ReportFlags& options
        .comparison = comparison,
        .mapped = mapped,
        .metadata = std::move(metadata),
+       .metadata_problem = std::move(problem),
        .subject_a = of_a.pictured.subject(*a),
        .subject_b = of_b.pictured.subject(*b),
        .foot = {{"loadline diff " + words + (options.values ? "" : " --no-values"),

@@ -19,6 +19,10 @@ ComparedFigure compared_figure(const Published& published, std::size_t scene, Fi
   if (published.value != 0)
     compared.off_percent = (compared.computed - published.value) / published.value * 100;
   compared.within = std::abs(compared.off_percent) <= published.within_percent;
+  const std::string_view suffix = unit_name(published.unit).suffix;
+  compared.printed_text = fmt::format("{}{}", published.value, suffix);
+  compared.computed_text = fmt::format("{:.2f}{}", compared.computed, suffix);
+  compared.off_text = fmt::format("{:+.1f} %", compared.off_percent);
   return compared;
 }
 

@@ -15,6 +15,7 @@ struct ComparedFigure {
   double computed = 0;  // in the unit of the published one
   double off_percent = 0;
   bool within = false;
+  std::string printed_text = {}, computed_text = {}, off_text = {};  // "12.8 GiB", "12.83 GiB", "+0.2 %"
 };
 ComparedFigure compared_figure(const Published& published, std::size_t scene, Figures& figures);
 

@@ -8,6 +8,7 @@
 #include "core/forward/model_config.h"
 #include "core/forward/presets.h"
 #include "core/graph/filter.h"
+#include "core/graph/shares.h"
 #include "core/io/process_memory.h"
 #include "core/load/load_options.h"
 
@@ -62,11 +63,7 @@ class Arguments {
 };
 
 std::uint64_t selected_bytes(const MetaGraph& graph, const std::string& filter) {
-  std::uint64_t bytes = 0;
-  std::set<StorageId> seen;
-  for (const TensorId id : TensorFilter(filter).select(graph))
-    if (seen.insert(graph.tensor(id).storage).second) bytes += graph.storage(graph.tensor(id).storage).bytes;
-  return bytes;
+  return sum(shares(graph, TensorFilter(filter).select(graph))).bytes;
 }
 
 const ForwardFigures& pass_of(const SceneAnswer& scene) {
@@ -94,7 +91,10 @@ Figures::Figures(const Lesson& lesson, LoadEnvironment environment, Progress& pr
 }
 Figures::~Figures() = default;
 
-void Figures::set_run(RunFigures figures) { work_->run = std::move(figures); }
+void Figures::set_run(RunFigures figures) {
+  work_->run = std::move(figures);
+  work_->named.clear();  // some may quote the run
+}
 
 namespace {
 
@@ -191,8 +191,9 @@ Datum Figures::value(const Expression& expression, std::size_t at) {
       if (const auto known = work_->named.find(name); known != work_->named.end()) return known->second;
       if (!work_->open.emplace(name).second)
         throw Error(ErrorCode::usage, "the figure '{}' refers to itself", safe_display(name, 60));
+      // also where it fails: the next to ask may have better luck
+      const std::shared_ptr<void> closed(nullptr, [&](void*) { work_->open.erase(figure->name); });
       Datum result = value(figure->value, figure->scene);
-      work_->open.erase(figure->name);
       return work_->named.emplace(figure->name, std::move(result)).first->second;
     }
     const MetaGraph& graph = *scene(at).graph;

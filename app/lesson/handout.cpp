@@ -37,11 +37,9 @@ std::string ask_html(const Step& step, Sheet sheet, const std::string& shown, Fi
   if (const auto* const choice = std::get_if<AskChoice>(&ask.kind)) html += choices_html(*choice);
   if (sheet == Sheet::worksheet) {
     // on paper nothing else says it
-    const Scene& scene = figures.lesson().scenes[step.scene];
-    html += fmt::format("<p class=\"lead\">Given: {}, weights W = {}, the largest of them {}.</p>\n",
-                        markup_text(scene.preset),
-                        figure_text(figures.value(Expression::parse("W", {}), step.scene), Unit::gib),
-                        figure_text(figures.value(Expression::parse("largest", {}), step.scene), Unit::mib));
+    html += fmt::format("<p class=\"lead\">Given: {}, {}.</p>\n",
+                        markup_text(figures.lesson().scenes[step.scene].preset),
+                        fill("weights W = {W|GiB}, the largest of them {largest|MiB}", step.scene, figures));
     const auto* const number = std::get_if<AskNumber>(&ask.kind);
     html += fmt::format(
         "<p class=\"blank\">Answer: <span>&nbsp;</span>{}</p>\n"
@@ -64,11 +62,9 @@ std::string published_html(const Step& step, Figures& figures) {
       "<th>off by</th></tr>\n";
   for (const Published& published : step.published) {
     const ComparedFigure compared = compared_figure(published, step.scene, figures);
-    const UnitName& unit = unit_name(published.unit);
-    html +=
-        fmt::format("<tr><td class=\"left\">{}</td><td>{}{}</td><td>{:.2f}{}</td><td>{:+.1f} %</td></tr>\n",
-                    markup_text(published.source), published.value, unit.suffix, compared.computed,
-                    unit.suffix, compared.off_percent);
+    html += fmt::format("<tr><td class=\"left\">{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
+                        markup_text(published.source), compared.printed_text, compared.computed_text,
+                        compared.off_text);
   }
   return html + "</table></div>\n";
 }

@@ -47,7 +47,8 @@ Bars method_bars(const std::vector<LoadRow>& rows, std::uint64_t weights, std::s
     const std::string_view law = law_part(row->method->peak_law, space.id == "held" ? "unified" : space.id);
     bars.bars.push_back(
         {orders ? fmt::format("{}, {}", row->method->id, row->order) : std::string(row->method->id),
-         std::string(law), space.peak(*row).bytes, space.id == "host" ? "host" : "device"});
+         row->context_max ? counted(*row->context_max, "token") : std::string(law), space.peak(*row).bytes,
+         space.id == "host" ? "host" : "device"});
   }
   return bars;
 }

@@ -7,6 +7,7 @@
 #include "app/report/treemap_svg.h"
 #include "app/report/verdict.h"
 #include "core/base/text.h"
+#include "core/graph/shares.h"
 
 #include <algorithm>
 #include <map>
@@ -40,15 +41,12 @@ std::string list_html(const OptionList& items) {
   return html + "</dl>\n";
 }
 
-// Types by bytes; bytes that several tensors share count at their first name.
+// Types by bytes; bytes that several tensors share count for one of them.
 std::string types_text(const MetaGraph& graph) {
   std::map<std::string_view, std::uint64_t> bytes;
-  std::vector<bool> seen(graph.storages.size(), false);
-  for (const Tensor& tensor : graph.tensors) {
-    if (seen[index(tensor.storage)]) continue;
-    seen[index(tensor.storage)] = true;
-    bytes[dtype_info(tensor.dtype).name] += graph.storage(tensor.storage).bytes;
-  }
+  const std::vector<Share> parts = shares(graph);
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    bytes[dtype_info(graph.tensors[i].dtype).name] += parts[i].bytes;
   std::vector<std::pair<std::string_view, std::uint64_t>> types(bytes.begin(), bytes.end());
   std::ranges::stable_sort(types, std::greater<>(), [](const auto& type) { return type.second; });
   std::vector<std::string> words;
@@ -232,14 +230,16 @@ std::string pairs_html(const Comparison& comparison) {
   return html;
 }
 
-std::string metadata_html(const std::vector<MetadataDifference>& metadata) {
-  if (metadata.empty()) return "";
+std::string metadata_html(const std::vector<MetadataDifference>& metadata, const std::string& problem) {
+  const std::string said =
+      problem.empty() ? "" : fmt::format("<p class=\"lead\">{}</p>\n", markup_text(problem));
+  if (metadata.empty()) return said.empty() ? "" : "<h2>Metadata</h2>\n" + said;
   constexpr std::size_t kColumns = 60;
   std::string rows = row_html({"key", "A", "B"}, true);
   for (std::size_t i = 0; i < std::min(metadata.size(), kMostRows); ++i)
     rows += row_html({markup_text(metadata[i].key, 80), markup_text(metadata[i].a.value_or("-"), kColumns),
                       markup_text(metadata[i].b.value_or("-"), kColumns)});
-  std::string html = "<h2>Metadata</h2>\n" + table_html(rows);
+  std::string html = "<h2>Metadata</h2>\n" + said + table_html(rows);
   if (metadata.size() > kMostRows)
     html += fmt::format("<p class=\"lead\">and {} more</p>\n", format_grouped(metadata.size() - kMostRows));
   return html;
@@ -266,7 +266,8 @@ std::string difference_page_html(const DifferencePage& page) {
   for (const Bars* const bars : {&of_a, &of_b})
     for (const Bar& bar : bars->bars) most = std::max(most, bar.bytes);
   html += side_html(page.a, page.path_a, of_a, most, "A") + side_html(page.b, page.path_b, of_b, most, "B");
-  html += pairs_html(page.comparison) + metadata_html(page.metadata) + foot_html(page.foot);
+  html += pairs_html(page.comparison) + metadata_html(page.metadata, page.metadata_problem) +
+          foot_html(page.foot);
   return html + "</main>\n</body>\n</html>\n";
 }
 

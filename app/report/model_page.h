@@ -43,6 +43,7 @@ struct DifferencePage {
   const Comparison& comparison;
   bool mapped = false;  // match_models()
   std::vector<MetadataDifference> metadata = {};
+  std::string metadata_problem = {};  // why some of it is not compared
   ChartSubject subject_a, subject_b;
   PageFoot foot = {};
 };

@@ -68,12 +68,9 @@ std::string treemap_svg(const MetaGraph& graph) {
 
 std::string treemap_legend(const MetaGraph& graph) {
   std::array<std::uint64_t, kRoleCount> bytes{};
-  std::vector<bool> seen(graph.storages.size(), false);
-  for (const Tensor& tensor : graph.tensors) {
-    if (seen[index(tensor.storage)]) continue;
-    seen[index(tensor.storage)] = true;
-    bytes[static_cast<std::size_t>(tensor_role(tensor.name.view()))] += graph.storage(tensor.storage).bytes;
-  }
+  const std::vector<Share> parts = shares(graph);
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    bytes[static_cast<std::size_t>(tensor_role(graph.tensors[i].name.view()))] += parts[i].bytes;
   std::string html = "<div class=\"legend\">";
   for (std::size_t i = 0; i < kRoleCount; ++i)
     if (bytes[i] > 0)

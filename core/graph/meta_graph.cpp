@@ -121,10 +121,14 @@ void require_sound(const MetaGraph& graph, std::string_view verb) {
   for (const Note& note : graph.notes)
     if (note.severity == Severity::error)
       throw Error(ErrorCode::malformed, {.tensor = note.tensor}, "cannot {} this model: {}", verb, note.text);
-  for (const Storage& storage : graph.storages)
-    if (storage.file == kNoFile && storage.bytes > 0)
-      throw Error(ErrorCode::usage, "cannot {} this model: it has shapes only, no file holds its weights",
-                  verb);
+  if (shapes_only(graph))
+    throw Error(ErrorCode::usage, "cannot {} this model: it has shapes only, no file holds its weights",
+                verb);
+}
+
+bool shapes_only(const MetaGraph& graph) {
+  return std::ranges::any_of(
+      graph.storages, [](const Storage& storage) { return storage.file == kNoFile && storage.bytes > 0; });
 }
 
 namespace {

@@ -130,6 +130,8 @@ using MetaGraphPtr = std::shared_ptr<const MetaGraph>;
 
 // Bytes of all storages: the size of the model's weights, tied weights counted once.
 std::uint64_t storage_bytes(const MetaGraph& graph);
+// Whether some weights are in no file: a model from its configuration alone.
+bool shapes_only(const MetaGraph& graph);
 // Bytes of all files on disk, headers and indexes included.
 std::uint64_t file_bytes(const MetaGraph& graph);
 // The bytes that `tensor` itself spans when contiguous; for an opaque dtype, its storage's.

@@ -58,11 +58,9 @@ StepTexts filled_texts(const lesson::Step& step, lesson::Figures& figures) {
   }
   texts.answer = lesson::fill(step.answer, step.scene, figures);
   for (const lesson::Published& published : step.published) {
-    const lesson::ComparedFigure compared = lesson::compared_figure(published, step.scene, figures);
-    const std::string_view suffix = lesson::unit_name(published.unit).suffix;
-    texts.published.push_back(
-        {fmt::format("{}{}", published.value, suffix), fmt::format("{:.2f}{}", compared.computed, suffix),
-         fmt::format("{:+.1f} %", compared.off_percent), published.source, compared.within});
+    lesson::ComparedFigure compared = lesson::compared_figure(published, step.scene, figures);
+    texts.published.push_back({std::move(compared.printed_text), std::move(compared.computed_text),
+                               std::move(compared.off_text), published.source, compared.within});
   }
   return texts;
 }

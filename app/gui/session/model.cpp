@@ -75,8 +75,7 @@ void add_facts(Model& model) {
     model.remarks = !storage_remark(model, TensorId{i}).empty();
   model.weight_bytes = storage_bytes(graph);
   model.disk_bytes = file_bytes(graph);
-  model.shapes_only = std::ranges::any_of(
-      graph.storages, [](const Storage& storage) { return storage.file == kNoFile && storage.bytes > 0; });
+  model.shapes_only = shapes_only(graph);
   for (const Note& note : graph.notes) model.errors += note.severity == Severity::error;
 }
 
