@@ -52,6 +52,8 @@ std::string shown(const Context& context, std::string_view markdown) {
 // Asks at a terminal until the answer can be read; nothing elsewhere, or if the line is empty.
 std::optional<lesson::Judged> ask_person(const Step& step, Figures& figures) {
   if (::isatty(STDIN_FILENO) == 0) return std::nullopt;
+  if (const std::string within = lesson::tolerance_text(*step.ask); !within.empty())
+    fmt::print("{} ", within);
   while (true) {
     fmt::print("Your answer (Enter to see it): ");
     std::fflush(stdout);

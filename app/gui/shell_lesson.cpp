@@ -63,7 +63,8 @@ void Shell::draw_presented(const Ui& ui, ImVec2 size) {
                                   ImGui::GetWindowContentRegionMax().y - ImGui::GetFontSize()));
     return muted(ui, "Space shows the answer");
   }
-  const float most = play.now().ran ? 0.66f : 0.5f;  // of the room: a table is read to its end
+  // of the room: a table is read to its end, and the buttons of a slider are reached
+  const float most = play.now().ran || play.step().slider ? 0.66f : 0.5f;
   const float strip = std::clamp(caption_, ui.px(70), room * most);
   {
     const ChildScope view("view", {0, room - strip - gap});

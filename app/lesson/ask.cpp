@@ -41,7 +41,7 @@ double given_number(std::string_view text, const UnitName& unit) {
   const double number = std::strtod(word.c_str(), &end);
   const std::string_view rest = trimmed(std::string_view(end));
   if (end == word.c_str() || !std::isfinite(number))
-    throw Error(ErrorCode::usage, "'{}' is no number", safe_display(word, 40));
+    throw Error(ErrorCode::usage, "'{}' is no number; write one such as 12.5", safe_display(word, 40));
   if (rest.empty() || lower_case(rest) == lower_case(trimmed(unit.suffix)) ||
       (rest == "x" && unit.id == "times"))
     return number;
@@ -79,6 +79,11 @@ std::string right_answer(const Ask& ask, std::size_t scene, Figures& figures) {
   return figure_text(figures.value(std::get<AskChoice>(ask.kind).answer, scene), Unit::text);
 }
 
+std::string tolerance_text(const Ask& ask) {
+  const auto* const number = std::get_if<AskNumber>(&ask.kind);
+  return number == nullptr ? "" : fmt::format("Within {:g} % is right.", number->within_percent);
+}
+
 Judged judge(const Ask& ask, std::string_view given, std::size_t scene, Figures& figures) {
   const std::string words = right_answer(ask, scene, figures);
   if (const auto* const number = std::get_if<AskNumber>(&ask.kind)) {
@@ -86,7 +91,8 @@ Judged judge(const Ask& ask, std::string_view given, std::size_t scene, Figures&
     const double answer = given_number(given, unit_name(number->unit));
     if (std::abs(answer - right) <= std::abs(right) * number->within_percent / 100 + 1e-12)
       return {true, fmt::format("Right: it is {}.", words)};
-    return {false, fmt::format("Not quite: it is {}{}.", words, compared(answer, right))};
+    return {false, fmt::format("Not quite: it is {}, not {}{}.", words, safe_display(trimmed(given), 40),
+                               compared(answer, right))};
   }
   const std::string choice = given_choice(given, std::get<AskChoice>(ask.kind).choices);
   return choice == words ? Judged{true, fmt::format("Right: {}.", words)}

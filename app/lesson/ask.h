@@ -11,9 +11,13 @@ namespace loadline::lesson {
 // The right answer in words: "12.83 GiB", "per_tensor".
 std::string right_answer(const Ask& ask, std::size_t scene, Figures& figures);
 
+// How near a number has to be: "Within 5 % is right." Empty for a choice.
+std::string tolerance_text(const Ask& ask);
+
 struct Judged {
   bool right = false;
-  std::string words = {};  // "Right: it is 12.83 GiB", "It is 12.83 GiB: 6.4 GiB is half of it"
+  std::string words =
+      {};  // "Right: it is 12.83 GiB", "Not quite: it is 12.83 GiB, not 6.4; yours is half of that."
 };
 // `given`: a number in the question's unit, with or without the unit, or a size such as 12.8GiB; or a choice,
 // by its text or its place from 1. Throws Error{usage} for what is neither.

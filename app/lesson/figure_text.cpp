@@ -17,6 +17,7 @@ constexpr std::array kUnits = {
     UnitName{"MiB", Unit::mib, kKiB* kKiB, 1, " MiB"},
     UnitName{"KiB", Unit::kib, kKiB, 1, " KiB"},
     UnitName{"GB", Unit::gb, 1e9, 2, " GB"},
+    UnitName{"MB", Unit::mb, 1e6, 1, " MB"},
     UnitName{"count", Unit::count, 1, 0, ""},
     UnitName{"times", Unit::times, 1, 2, " times"},
     UnitName{"percent", Unit::percent, 1, 1, " %"},

@@ -4,9 +4,7 @@
 #include "app/report/row_space.h"
 #include "core/base/text.h"
 #include "core/forward/claims.h"
-#include "core/forward/config_graph.h"
 #include "core/forward/model_config.h"
-#include "core/forward/presets.h"
 #include "core/graph/filter.h"
 #include "core/graph/shares.h"
 #include "core/io/process_memory.h"
@@ -123,10 +121,8 @@ const SceneAnswer& Figures::scene(std::size_t at) {
   const Scene& scene = lesson_.scenes[at];
   MetaGraphPtr graph;
   for (std::size_t i = 0; i < lesson_.scenes.size() && !graph; ++i)  // another scene may have the same model
-    if (lesson_.scenes[i].preset == scene.preset && work_->scenes[i]) graph = work_->scenes[i]->graph;
-  if (!graph)
-    graph = std::make_shared<const MetaGraph>(
-        config_graph(find_preset(scene.preset)->config_json, scene.preset, *environment_.assets));
+    if (lesson_.scenes[i].model == scene.model && work_->scenes[i]) graph = work_->scenes[i]->graph;
+  if (!graph) graph = model_shapes(scene.model, *environment_.assets);
   slot = answer_scene(graph, scene.request, environment_, progress_);
   return *slot;
 }
@@ -257,8 +253,8 @@ Datum Figures::value(const Expression& expression, std::size_t at) {
           TensorFilter(Arguments(function, given, 1, 1).text(0)).select(*scene(at).graph).size());
     if (function == "config") {
       const std::string& key = Arguments(function, given, 1, 1).text(0);
-      const std::string& preset = lesson_.scenes[at].preset;
-      return ModelConfig(find_preset(preset)->config_json, preset).get(key);
+      const SceneModel& model = lesson_.scenes[at].model;
+      return ModelConfig(model_config(model), model.name).get(key);
     }
     if (function == "ratio" || function == "percent") {
       const Arguments of(function, given, 2, 2);

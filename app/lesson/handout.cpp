@@ -38,7 +38,7 @@ std::string ask_html(const Step& step, Sheet sheet, const std::string& shown, Fi
   if (sheet == Sheet::worksheet) {
     // on paper nothing else says it
     html += fmt::format("<p class=\"lead\">Given: {}, {}.</p>\n",
-                        markup_text(figures.lesson().scenes[step.scene].preset),
+                        markup_text(figures.lesson().scenes[step.scene].model.name),
                         fill("weights W = {W|GiB}, the largest of them {largest|MiB}", step.scene, figures));
     const auto* const number = std::get_if<AskNumber>(&ask.kind);
     html += fmt::format(

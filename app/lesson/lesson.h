@@ -4,6 +4,8 @@
 //
 //   {"schema_version": 1, "title": "...", "question": "what a student would ask", "goals": ["..."],
 //    "scenes": {"SCENE": {"model": PRESET, "options": {ID: VALUE}}},   the first is the default
+//               or {"model": "any name", "tensors": {"NAME": {"count": 84, "bytes": "500KB"}}, "options":
+//               ...}
 //    "figures": {"NAME": {"scene": SCENE, "value": EXPRESSION}},
 //    "steps": [{"id": "...", "title": "...", "scene": SCENE, "picture": PICTURE, "space": SPACE, "show":
 //    ["script line"],
@@ -19,6 +21,7 @@
 // `{EXPRESSION|UNIT}` stand for figures (figures.h), which are computed when the text is shown.
 #pragma once
 
+#include "app/lesson/scene_model.h"
 #include "core/forward/expression.h"
 #include "core/load/request.h"
 
@@ -34,7 +37,7 @@ namespace loadline::lesson {
 inline constexpr int kLessonVersion = 1;
 
 // How a number is written.
-enum class Unit : std::uint8_t { bytes, gib, mib, kib, gb, count, times, percent, milliseconds, text };
+enum class Unit : std::uint8_t { bytes, gib, mib, kib, gb, mb, count, times, percent, milliseconds, text };
 struct UnitName {
   std::string_view id;
   Unit unit;
@@ -48,7 +51,7 @@ const UnitName& unit_name(Unit unit);
 // A model and how it is loaded.
 struct Scene {
   std::string id = {};
-  std::string preset = {};  // core/forward/presets.h
+  SceneModel model = {};
   LoadRequest request = {};
 };
 

@@ -95,16 +95,46 @@ std::map<std::string, Section, std::less<>> sections_of(std::string_view markdow
   return sections;
 }
 
-Scene parse_scene(const std::string& id, const AssetNode& node) {
-  node.as(Kind::object, "a scene").allow({"model", "options"});
-  Scene scene;
-  scene.id = id;
-  scene.preset = text_of(node, "model");
+ListedTensors parse_listed(const std::string& name, const AssetNode& node) {
+  node.as(Kind::object, "tensors of a scene").allow({"count", "bytes"});
+  if (name.empty()) node.place.fail("tensors have no name");
+  const double count = number_of(node, "count", 1);
+  if (count < 1 || count > static_cast<double>(kMostListedTensors))
+    node.place.fail("'count' is not from 1 to {}", kMostListedTensors);
+  ListedTensors some{name, static_cast<std::uint64_t>(count)};
   try {
-    (void)find_row(presets(), scene.preset, "model");
+    some.bytes = parse_size(text_of(node, "bytes"), "'bytes'");
   } catch (const Error& error) {
-    node.at("model").place.fail(error.what());
+    if (error.code() != ErrorCode::usage) throw;
+    node.at("bytes").place.fail("{}", error.what());
   }
+  return some;
+}
+
+// A preset, or the tensors that the scene lists.
+SceneModel parse_model(const AssetNode& node) {
+  SceneModel model{text_of(node, "model")};
+  for_each_field(node, "tensors", kMostList, [&](const std::string& name, const AssetNode& some) {
+    model.listed.push_back(parse_listed(name, some));
+  });
+  const AssetPlace& place = node.at("model").place;
+  if (!model.listed.empty()) {
+    if (find_preset(model.name) != nullptr)
+      place.fail("'{}' is a model of `loadline synth`; tensors of your own need another name",
+                 safe_display(model.name, 60));
+    return model;
+  }
+  try {
+    (void)find_row(presets(), model.name, "model");
+  } catch (const Error& error) {
+    place.fail("{}", error.what());
+  }
+  return model;
+}
+
+Scene parse_scene(const std::string& id, const AssetNode& node) {
+  node.as(Kind::object, "a scene").allow({"model", "tensors", "options"});
+  Scene scene{id, parse_model(node)};
   if (const AssetNode* const options = node.find("options")) read_request_options(scene.request, *options);
   return scene;
 }
@@ -208,7 +238,12 @@ Lesson parse_lesson(std::string_view json, std::string_view markdown, const std:
   lesson.question = text_of(root, "question");
   lesson.goals = root.at("goals").texts("'goals'", kMostList, kLongestText);
   for_each_field(root, "scenes", kMostScenes, [&](const std::string& id, const AssetNode& node) {
-    lesson.scenes.push_back(parse_scene(id, node));
+    Scene scene = parse_scene(id, node);
+    for (const Scene& other : lesson.scenes)
+      if (other.model.name == scene.model.name && other.model != scene.model)
+        node.place.fail("another scene lists other tensors under the name '{}'",
+                        safe_display(scene.model.name, 60));
+    lesson.scenes.push_back(std::move(scene));
   });
   if (lesson.scenes.empty()) root.place.fail("'scenes' names no scene");
   for_each_field(root, "figures", kMostFigures, [&](const std::string& name, const AssetNode& node) {

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -207,6 +208,52 @@ std::string pictured_note(const ChartSubject& subject) {
   return fmt::format("Each method in the order with the least peak: {} of {} rows.", shown, drawn);
 }
 
+namespace {
+
+// Why curves over time do not start at 0: memory that is taken at once takes no time. Empty if all nearly do.
+std::string start_note(const ChartSubject& subject, std::span<const PicturedRow> rows) {
+  constexpr std::uint64_t kWorthSaying = 2;  // half of the weights; a first tensor can be large
+  const std::uint64_t least = std::max<std::uint64_t>(storage_bytes(subject.graph) / kWorthSaying, 1);
+  const PicturedRow* first = nullptr;
+  std::uint64_t most = 0;
+  Space where = Space::host;
+  std::size_t count = 0;
+  for (const PicturedRow& one : rows) {
+    if (one.curve->axis != view::CurveAxis::seconds) continue;
+    bool counted_row = false;
+    for (const CurveBand& band : one.curve->bands) {
+      for (const Space space : {Space::device, Space::host}) {
+        if (band.columns.empty() || (band.mask & space_bit(space)) == 0) continue;
+        const std::uint64_t bytes = band.columns.front().bytes[index(space)];
+        if (bytes < least) continue;
+        if (!std::exchange(counted_row, true)) ++count;
+        if (bytes <= most) continue;
+        most = bytes;
+        where = space;
+        first = &one;
+      }
+    }
+  }
+  if (first == nullptr) return "";
+  const std::string others = count > 1 ? fmt::format(" and {} more", count - 1) : "";
+  return fmt::format(
+      "At t = 0 {}{} already {} {}{} on the {}: a model that is built first, or a buffer for a whole file, "
+      "takes its memory before a byte is read.",
+      first->row->method->id, others, count > 1 ? "hold" : "holds", count > 1 ? "up to " : "",
+      format_bytes(most), where == Space::device ? "device" : "host");
+}
+
+}  // namespace
+
+std::vector<std::string> chart_notes(const ChartSubject& subject, std::span<const PicturedRow> rows) {
+  std::vector<const LoadRow*> compared;
+  for (const PicturedRow& one : rows) compared.push_back(one.row);
+  std::vector<std::string> notes = {pictured_note(subject), difference_text(compared, subject.bound.memory),
+                                    start_note(subject, rows)};
+  std::erase(notes, "");
+  return notes;
+}
+
 std::string chart_title(const ChartSubject& subject) {
   return fmt::format("{}: {} on its way into memory", safe_display(model_name(subject.graph), 60),
                      format_bytes(storage_bytes(subject.graph)));
@@ -284,7 +331,7 @@ std::string legend_svg(const ChartSubject& subject, double x, double y) {
 }
 
 constexpr double kSlideWidth = 1280, kSlideHeight = 720;
-constexpr double kMargin = 28, kHead = 74, kFoot = 26, kGap = 12;
+constexpr double kMargin = 28, kHead = 74, kFoot = 12, kNote = 14, kGap = 12;
 
 // Chooses the number of columns that makes panels largest on the slide, up to a largest scale; beyond it
 // panels only get more room.
@@ -293,7 +340,7 @@ struct SlideGrid {
   double scale = 0;
   PanelSize panel = {};
 };
-SlideGrid slide_grid(std::size_t panels) {
+SlideGrid slide_grid(std::size_t panels, double foot) {
   constexpr double kLargest = 1.5;
   SlideGrid best;
   double most = 0;
@@ -301,7 +348,7 @@ SlideGrid slide_grid(std::size_t panels) {
     const auto across = static_cast<double>(columns);
     const auto lines = std::max(std::ceil(static_cast<double>(panels) / across), 1.0);
     const double width = (kSlideWidth - 2 * kMargin - (across - 1) * kGap) / across;
-    const double height = (kSlideHeight - kHead - kFoot - (lines - 1) * kGap) / lines;
+    const double height = (kSlideHeight - kHead - foot - (lines - 1) * kGap) / lines;
     const double fits = std::min(width / PanelSize{}.width, height / PanelSize{}.height);
     if (fits <= most) continue;
     most = fits;
@@ -316,7 +363,9 @@ SlideGrid slide_grid(std::size_t panels) {
 std::string chart_svg(const ChartSubject& subject) {
   const std::vector<PicturedRow> rows = pictured_rows(subject);
   const ChartScale scale = chart_scale(subject, rows);
-  const SlideGrid grid = slide_grid(rows.size());
+  const std::vector<std::string> notes = chart_notes(subject, rows);
+  const double foot = kFoot + kNote * static_cast<double>(notes.size());
+  const SlideGrid grid = slide_grid(rows.size(), foot);
   std::string svg = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" width=\"{0:.0f}\" "
       "height=\"{1:.0f}\" style=\"max-width:100%;height:auto\" role=\"img\">\n<title>{2}</title>\n"
@@ -332,8 +381,9 @@ std::string chart_svg(const ChartSubject& subject) {
     svg += fmt::format("<g transform=\"translate({:.1f},{:.1f}) scale({:.3f})\">\n{}</g>\n", x, y, grid.scale,
                        panel_svg(rows[i], subject.bound, scale, grid.panel));
   }
-  return svg + text_svg(kMargin, kSlideHeight - 12, "where", markup_text(pictured_note(subject))) +
-         "</svg>\n";
+  double y = kSlideHeight - foot;
+  for (const std::string& note : notes) svg += text_svg(kMargin, y += kNote, "where", markup_text(note));
+  return svg + "</svg>\n";
 }
 
 }  // namespace loadline::report

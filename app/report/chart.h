@@ -31,6 +31,9 @@ struct PicturedRow {
 std::vector<PicturedRow> pictured_rows(const ChartSubject& subject);
 // A sentence on how many rows are shown; empty if all drawn rows are.
 std::string pictured_note(const ChartSubject& subject);
+// What a reader of the curves should know, a sentence each: which rows are shown, in which space they differ
+// most, and what is held at t = 0. `rows`: those that are drawn, of pictured_rows().
+std::vector<std::string> chart_notes(const ChartSubject& subject, std::span<const PicturedRow> rows);
 // One line of plain text: the model and its size.
 std::string chart_title(const ChartSubject& subject);
 

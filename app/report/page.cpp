@@ -3,7 +3,6 @@
 
 #include "app/report/manual.h"
 #include "app/report/markup.h"
-#include "app/report/row_space.h"
 #include "app/report/verdict.h"
 #include "core/base/text.h"
 #include "core/load/evidence.h"
@@ -77,10 +76,8 @@ std::string charts_html(const ChartSubject& subject, double widest) {
                         PanelSize{}.width, PanelSize{}.height, markup_text(one.row->method->id),
                         format_bytes(one.row->leading.bytes), panel_svg(one, subject.bound, scale));
   html += "</div>\n";
-  std::vector<const LoadRow*> compared;
-  for (const PicturedRow& one : rows) compared.push_back(one.row);
-  for (const std::string& note : {pictured_note(subject), difference_text(compared, subject.bound.memory)})
-    if (!note.empty()) html += fmt::format("<p class=\"lead\">{}</p>\n", markup_text(note));
+  for (const std::string& note : chart_notes(subject, rows))
+    html += fmt::format("<p class=\"lead\">{}</p>\n", markup_text(note));
   return html;
 }
 

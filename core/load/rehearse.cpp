@@ -146,6 +146,7 @@ HostMeasurement measure_on_host(const MetaGraphPtr& graph, const Plan& plan, boo
     require_room(projected);
     for (const MemoryCounter& counter : kMemoryCounters)
       result.projected.*counter.count = peak_over(projected, counter.spaces).bytes;
+    result.projected_held = peak_over(projected, kAllSpaces & ~space_bit(Space::page_cache)).bytes;
   }
   const StorageReader reader(graph);
   const std::vector<StorageId> files = one_of_each_file(*graph);
@@ -163,7 +164,9 @@ HostMeasurement measure_on_host(const MetaGraphPtr& graph, const Plan& plan, boo
     std::mutex one_at_a_time;
     const auto look = [&] {
       const std::lock_guard lock(one_at_a_time);
-      samples.add({machine.now(), *machine.sample()}, counted.step());
+      const ProcessMemory memory = *machine.sample();
+      result.measured_held = std::max(result.measured_held, memory.rss_anon + memory.rss_shmem);
+      samples.add({machine.now(), memory}, counted.step());
     };
     look();
     counted.look_before_release(look);

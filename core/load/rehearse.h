@@ -41,6 +41,8 @@ struct HostMeasurement {
   std::vector<std::size_t> steps;  // the step at which each sample was taken, parallel to .measured
   ProcessMemory projected;         // peaks of the plan's blocks, by counter
   ProcessMemory measured;          // peaks of the samples, relative to just before the run
+  // RssAnon and RssShmem at one moment: what cannot be evicted. Their own peaks may be at different moments.
+  std::uint64_t projected_held = 0, measured_held = 0;
   PageCacheUse page_cache;
 };
 

@@ -298,6 +298,19 @@ TEST(PlanPage, IsWellFormed) {
   }
 }
 
+TEST(PlanChart, SaysWhatIsHeldBeforeAByteIsRead) {
+  const Answered a(graph_of({{"a", kMiB}, {"b", kMiB}, {"c", kMiB}, {"d", kMiB}}),
+                   {"to_device", "executorch_after"}, curves());
+  const std::vector<report::PicturedRow> rows = report::pictured_rows(a.subject());
+  const auto said = [&](std::span<const report::PicturedRow> shown) {
+    return fmt::format("{}", fmt::join(report::chart_notes(a.subject(), shown), " "));
+  };
+  EXPECT_NE(said(rows).find("At t = 0 to_device already holds"), std::string::npos) << said(rows);
+  EXPECT_EQ(said(std::span(rows).subspan(1)).find("t = 0"), std::string::npos);
+  EXPECT_NE(report::chart_svg(a.subject()).find("At t = 0"), std::string::npos);
+  EXPECT_NE(a.page({{"model", "m"}}).find("At t = 0"), std::string::npos);
+}
+
 TEST(PlanChart, ShowsEachMethodInItsBestOrder) {
   MetaGraph graph = graph_of({{"a", kMiB}, {"b", 5 * kMiB}});
   const Answered a(std::move(graph), {"to_device", "executorch_before"}, curves(MemoryKind::unified),

@@ -38,6 +38,8 @@ TEST(Measure, TheSystemCountsWhatIsProjected) {
       EXPECT_EQ(*std::max_element(curve.measured.begin(), curve.measured.end()),
                 measured.measured.*counter.count);
     }
+    EXPECT_GE(mib(measured.measured_held), mib(measured.projected_held) - 6);
+    if (!testing::kSanitized) EXPECT_LE(mib(measured.measured_held), mib(measured.projected_held) + 6);
     EXPECT_EQ(measured.page_cache.files, file_bytes(*graph));
     EXPECT_LE(measured.page_cache.before, measured.page_cache.most);
     EXPECT_LE(measured.page_cache.after, measured.page_cache.most);
@@ -45,6 +47,17 @@ TEST(Measure, TheSystemCountsWhatIsProjected) {
     EXPECT_TRUE(std::is_sorted(measured.steps.begin(), measured.steps.end()));
     EXPECT_LE(measured.steps.back(), plan.steps.size());
   }
+}
+
+// RssAnon falls while RssShmem grows: each has a peak of W, and their sum never has twice that.
+TEST(Measure, WhatIsHeldAtOnceIsNoSumOfPeaks) {
+  const testing::TemporaryFolder folder;
+  const MetaGraphPtr graph = testing::byte_model(folder, std::vector<std::uint64_t>(16, 4 << 20));
+  Progress progress;
+  const HostMeasurement measured =
+      measure_on_host(graph, plan_of(*graph, "executorch_after"), false, progress);
+  EXPECT_GE(mib(measured.measured.rss_anon) + mib(measured.measured.rss_shmem), 2 * 64 - 6);
+  if (!testing::kSanitized) EXPECT_LE(mib(measured.measured_held), 64 + 2 * 4 + 6);
 }
 
 TEST(Measure, RefusesWhatCannotBeRun) {

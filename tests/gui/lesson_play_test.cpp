@@ -55,7 +55,7 @@ TEST(LessonPlay, keeps_what_was_answered_and_says_what_cannot_be_read) {
   play.answer("a lot");
   settle(workspace);
   EXPECT_FALSE(play.now().judged);
-  EXPECT_EQ(play.now().fault, "'a lot' is no number");
+  EXPECT_EQ(play.now().fault, "'a lot' is no number; write one such as 12.5");
   EXPECT_TRUE(play.is_open());
   play.answer("1");
   settle(workspace);

@@ -73,6 +73,36 @@ TEST(Lesson, that_is_wrong_is_refused_with_its_place) {
 }
 
 // Every beginning of the file is refused or read, and nothing else happens.
+TEST(Lesson, lists_tensors_of_its_own) {
+  const auto listed = [](std::string_view tensors) {
+    return parse_lesson(replaced(std::string(kJson), "\"model\": \"llama-3-8b\"",
+                                 fmt::format("\"model\": \"mine\", \"tensors\": {}", tensors)),
+                        kText, "small.json");
+  };
+  const Lesson lesson = listed(R"({"first": {"bytes": "2KiB"}, "layer": {"count": 3, "bytes": "500"}})");
+  const MetaGraphPtr graph = model_shapes(lesson.scenes[0].model, *built_in_assets());
+  ASSERT_EQ(graph->tensors.size(), 4u);
+  EXPECT_EQ(graph->tensors[0].name, "first");
+  EXPECT_EQ(graph->tensors[3].name, "layer.2");
+  EXPECT_EQ(storage_bytes(*graph), 2048u + 3 * 500);
+  EXPECT_TRUE(shapes_only(*graph));
+  for (const std::string_view wrong :
+       {"{}", R"({"a": {"count": 0, "bytes": "1"}})", R"({"a": {"count": 100001, "bytes": "1"}})",
+        R"({"a": {"bytes": "many"}})", R"({"a": {}})", R"({"": {"bytes": "1"}})", R"([])"})
+    EXPECT_THROW((void)listed(wrong), Error) << wrong;
+  // each count is possible, their sum is not
+  const Lesson large =
+      listed(R"({"a": {"count": 60000, "bytes": "1"}, "b": {"count": 60000, "bytes": "1"}})");
+  EXPECT_THROW((void)model_shapes(large.scenes[0].model, *built_in_assets()), Error);
+  const Lesson huge = listed(R"({"a": {"count": 60000, "bytes": "1000000TiB"}})");
+  EXPECT_THROW((void)model_shapes(huge.scenes[0].model, *built_in_assets()), Error);
+  EXPECT_THROW((void)model_config(lesson.scenes[0].model), Error);
+  EXPECT_THROW((void)parse_lesson(replaced(std::string(kJson), "\"options\"",
+                                           "\"tensors\": {\"a\": {\"bytes\": \"1\"}}, \"options\""),
+                                  kText, "small.json"),
+               Error);  // the name of a preset
+}
+
 TEST(Lesson, survives_every_prefix) {
   for (std::size_t size = 0; size < kJson.size(); ++size)
     EXPECT_THROW((void)parse_lesson(kJson.substr(0, size), kText, "small.json"), Error) << size;
@@ -108,7 +138,7 @@ TEST(Lesson, judges_answers) {
   EXPECT_THROW((void)judge(ask, "43,0,9", 0, figures), Error);
   const Judged half = judge(ask, "15", 0, figures);
   EXPECT_FALSE(half.right);
-  EXPECT_EQ(half.words, "Not quite: it is 29.92 GiB; yours is half of that.");
+  EXPECT_EQ(half.words, "Not quite: it is 29.92 GiB, not 15; yours is half of that.");
   for (const std::string_view wrong : {"", "x", "30 apples", "inf"})
     EXPECT_THROW((void)judge(ask, wrong, 0, figures), Error) << wrong;
   Ask choice = ask;

@@ -145,6 +145,27 @@ void draw_run(Workspace& workspace, const Ui& ui) {
   draw_rich(ui, ran->text);
 }
 
+// The values of an option to try; the views follow.
+void draw_slider(Workspace& workspace, const Ui& ui) {
+  const LessonPlay& play = workspace.lesson;
+  const lesson::Slider& slider = *play.step().slider;
+  const LoadOption* const option = find_load_option(slider.option);
+  if (option == nullptr) return;
+  gap(ui, 6);
+  muted(ui, fmt::format("{}: try", option->title));
+  const bool here = workspace.document().id == play.document;
+  const std::string now =
+      option == nullptr ? "" : load_option_text(workspace.document().asked().request, *option);
+  for (std::size_t i = 0; i < slider.values.size(); ++i) {
+    const IdScope scope(i);
+    const float needed = text_width(slider.values[i]) + 2 * ImGui::GetStyle().FramePadding.x;
+    if (i > 0) continue_line(ui, 6, needed);
+    if (button(ui, slider.values[i], slider.values[i] == now ? ButtonKind::primary : ButtonKind::normal,
+               here))
+      workspace.attempt([&] { workspace.document().set_option(slider.option, slider.values[i]); });
+  }
+}
+
 class LessonPanel final : public Panel {
  private:
   void draw_content(Workspace& workspace, const Ui& ui) override;
@@ -153,7 +174,6 @@ class LessonPanel final : public Panel {
   void draw_question(Workspace& workspace, const Ui& ui);
   static void draw_number(Workspace& workspace, const Ui& ui, const lesson::AskNumber& ask, bool focus);
   static void draw_choices(Workspace& workspace, const Ui& ui, const lesson::AskChoice& ask);
-  static void draw_slider(Workspace& workspace, const Ui& ui);
   static void draw_footer(Workspace& workspace, const Ui& ui);
 
   std::string asked_;  // the question that has had the keyboard
@@ -236,13 +256,15 @@ void LessonPanel::draw_question(Workspace& workspace, const Ui& ui) {
   });
   gap(ui, 2);
   if (play.is_open()) {
-    const std::string id = play.lesson().id + " " + play.step().id;
+    const std::string id = play.lesson().id + " " + play.step().id + state.fault;  // a fault asks again
     const bool focus = std::exchange(asked_, id) != id;
     if (const auto* const number = std::get_if<lesson::AskNumber>(&play.step().ask->kind))
       draw_number(workspace, ui, *number, focus);
     else
       draw_choices(workspace, ui, std::get<lesson::AskChoice>(play.step().ask->kind));
     if (!state.fault.empty()) paragraph(ui, shown(state.fault), ui.theme->warning);
+    if (const std::string within = lesson::tolerance_text(*play.step().ask); !within.empty())
+      small_text(ui, within, ui.theme->muted);
     return;
   }
   draw_verdict(ui, play);
@@ -290,27 +312,6 @@ void LessonPanel::draw_choices(Workspace& workspace, const Ui& ui, const lesson:
   if (button(ui, "Show it", ButtonKind::ghost)) workspace.attempt([&] { play.reveal(); });
 }
 
-// The values of an option to try; the views follow.
-void LessonPanel::draw_slider(Workspace& workspace, const Ui& ui) {
-  const LessonPlay& play = workspace.lesson;
-  const lesson::Slider& slider = *play.step().slider;
-  const LoadOption* const option = find_load_option(slider.option);
-  if (option == nullptr) return;
-  gap(ui, 6);
-  muted(ui, fmt::format("{}: try", option->title));
-  const bool here = workspace.document().id == play.document;
-  const std::string now =
-      option == nullptr ? "" : load_option_text(workspace.document().asked().request, *option);
-  for (std::size_t i = 0; i < slider.values.size(); ++i) {
-    const IdScope scope(i);
-    const float needed = text_width(slider.values[i]) + 2 * ImGui::GetStyle().FramePadding.x;
-    if (i > 0) continue_line(ui, 6, needed);
-    if (button(ui, slider.values[i], slider.values[i] == now ? ButtonKind::primary : ButtonKind::normal,
-               here))
-      workspace.attempt([&] { workspace.document().set_option(slider.option, slider.values[i]); });
-  }
-}
-
 void LessonPanel::draw_footer(Workspace& workspace, const Ui& ui) {
   const LessonPlay& play = workspace.lesson;
   const bool last = play.at() + 1 == play.count();
@@ -332,10 +333,12 @@ void LessonPanel::draw_footer(Workspace& workspace, const Ui& ui) {
   ImGui::SameLine(start + room - width);
   if (button(ui, next, ButtonKind::primary))
     workspace.attempt([&] {
-      if (last)
+      if (last) {
+        workspace.lesson.finished.insert(workspace.lesson.lesson().id);
         workspace.leave_lesson();
-      else
+      } else {
         workspace.go_to_step(workspace.lesson.at() + 1);
+      }
     });
   tooltip(ui, last ? "Leaves the lesson" : "Page Down");
 }
@@ -354,10 +357,14 @@ void draw_caption(Workspace& workspace, const Ui& ui) {
     const FontScope font(ui.fonts.title);
     const float start = ImGui::GetCursorPosX();
     const std::string place = fmt::format("{} / {}", play.at() + 1, play.count());
+    const std::string_view leave = "Esc ends";
     const float room = text_width(place);
-    text(elided(shown(play.step().title), width - room - ui.px(16)));
+    text(elided(shown(play.step().title), width - room - text_width(leave) - ui.px(30)));
     ImGui::SameLine(start + width - room);
     text_colored(ui.theme->muted, place);
+    const FontScope small(ui.fonts.small);
+    put_text_before(ImGui::GetItemRectMin().x - ui.px(14), ImGui::GetItemRectMax().y - ImGui::GetFontSize(),
+                    ui.theme->muted, leave);
   }
   if (!state.texts) return muted(ui, state.fault.empty() ? "Computing the figures" : shown(state.fault));
   if (play.is_open()) {
@@ -373,6 +380,10 @@ void draw_caption(Workspace& workspace, const Ui& ui) {
     for (std::size_t i = 0; i < choice->choices.size(); ++i)
       draw_rich(large, fmt::format("{}. {}", i + 1, choice->choices[i]));
   } else if (play.step().ask) {
+    Ui asked = ui;  // who came late reads what was asked
+    asked.fonts.body = asked.fonts.strong = ui.fonts.small;
+    draw_rich(asked, state.texts->prompt);
+    gap(ui, 2);
     draw_verdict(ui, play);
     const FontScope font(ui.fonts.small);
     for (const StepTexts::Published& one : state.texts->published)
@@ -381,6 +392,7 @@ void draw_caption(Workspace& workspace, const Ui& ui) {
                                            width));
   } else {
     if (!state.ran) draw_rich(ui, state.texts->text);  // then the table needs the room
+    if (play.step().slider) draw_slider(workspace, ui);
     if (play.step().run) draw_run(workspace, ui);
   }
 }

@@ -4,6 +4,7 @@
 #include "app/gui/panels/plan_controls.h"
 #include "app/gui/widgets.h"
 #include "app/report/manual.h"
+#include "app/report/row_space.h"
 #include "core/load/evidence.h"
 
 #include <algorithm>
@@ -23,6 +24,7 @@ class MethodsPanel final : public Panel {
  private:
   void draw_content(Workspace& workspace, const Ui& ui) override;
   void draw_toolbar(Workspace& workspace, const Ui& ui);
+  void draw_notes(Workspace& workspace, const Ui& ui);
   void draw_export(Workspace& workspace, const Ui& ui);
   void draw_view(Workspace& workspace, const Ui& ui, ImVec2 size);
 
@@ -42,6 +44,7 @@ void MethodsPanel::draw_content(Workspace& workspace, const Ui& ui) {
   if (document.comparison.value()->answer.rows.empty())
     return empty_state(ui, document.comparison.busy() ? "Projecting every method" : "Nothing to compare",
                        "Each one is planned and run on the modelled machine.");
+  if (!presented) draw_notes(workspace, ui);
   const ImVec2 room = ImGui::GetContentRegionAvail();
   // where there is little room the rows go first; the paragraph is in the tooltip of the law then
   const bool roomy = room.y > ui.px(340);
@@ -103,6 +106,28 @@ void MethodsPanel::draw_toolbar(Workspace& workspace, const Ui& ui) {
   }
   continue_line(ui, 10, text_width("Save") + ui.px(24));
   draw_export(workspace, ui);
+}
+
+// What the comparison shows, in one line; the whole text under the pointer.
+void MethodsPanel::draw_notes(Workspace& workspace, const Ui& ui) {
+  const Document& document = workspace.document();
+  const report::ChartSubject subject = document.comparison.value()->subject(*document.model->graph);
+  const std::vector<report::PicturedRow> rows = compared_rows(document, subject);
+  std::vector<std::string> notes;
+  if (workspace.settings.compare_view == CompareView::table) {  // it has every row, and no curves
+    std::vector<const LoadRow*> compared;
+    for (const report::PicturedRow& one : rows) compared.push_back(one.row);
+    notes.push_back(report::difference_text(compared, subject.bound.memory));
+    std::erase(notes, "");
+  } else if (workspace.settings.compare_view != CompareView::order) {
+    notes = report::chart_notes(subject, rows);
+  }
+  if (notes.empty()) return;
+  const FontScope font(ui.fonts.small);
+  const std::string line = fmt::format("{}", fmt::join(notes, " "));
+  const float room = ImGui::GetContentRegionAvail().x;
+  muted(ui, text_width(line) <= room ? line : elided(notes.front(), room));
+  tooltip(ui, fmt::format("{}", fmt::join(notes, "\n")));
 }
 
 void MethodsPanel::draw_export(Workspace& workspace, const Ui& ui) {

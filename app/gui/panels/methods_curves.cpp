@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -80,6 +81,19 @@ void paint_budget(const Ui& ui, const BoundRequest& bound, const Place& place) {
   paint_dashed({place.low().x, y}, {place.high().x, y}, ui.theme->bad, ui.px(5), ui.px(3), ui.px(1.25f));
 }
 
+// W and 2W, where the laws count from; named at the left where there is room above or below the line.
+void paint_weights(const Ui& ui, const report::ChartScale& scale, const Place& place) {
+  const float line = ImGui::GetFontSize();
+  const bool named = place.y(0, false) - place.y(scale.weights, false) >= line;
+  for (const auto& [bytes, name] : {std::pair{scale.weights, "W"}, std::pair{2 * scale.weights, "2W"}}) {
+    if (bytes == 0 || bytes > scale.above) continue;
+    const float y = place.y(bytes, false);
+    paint_dashed({place.low().x, y}, {place.high().x, y}, ui.theme->muted, ui.px(2), ui.px(3), ui.px(1));
+    const float top = y - line >= place.low().y ? y - line : y;
+    if (named) put_text({place.low().x + ui.px(2), top}, ui.theme->muted, name);
+  }
+}
+
 std::string moment_text(const report::RowCurve& curve, double place) {
   const double at = place * curve.end;
   return curve.axis == view::CurveAxis::steps
@@ -147,6 +161,7 @@ void draw_cell(Workspace& workspace, const Ui& ui, const report::PicturedRow& pi
   for (const report::CurveBand& band : curve.bands) paint_band(ui, band, place);
   draw->AddLine({place.low().x, place.water()}, {place.high().x, place.water()}, ui.theme->muted,
                 std::max(1.0f, ui.px(1)));
+  paint_weights(ui, scale, place);
   paint_budget(ui, bound, place);
   const ImVec2 peak = {place.x(curve.peak_place), place.y(row.leading.bytes, false)};
   draw->AddCircleFilled(peak, ui.px(3.6f), ui.theme->raised);
@@ -156,8 +171,7 @@ void draw_cell(Workspace& workspace, const Ui& ui, const report::PicturedRow& pi
 }
 
 // Draws the legend of the colours, and the scale that all cells share.
-void draw_legend(const Workspace& workspace, const Ui& ui, const report::ChartScale& scale,
-                 std::string_view note) {
+void draw_legend(const Workspace& workspace, const Ui& ui, const report::ChartScale& scale) {
   const Document& document = workspace.document();
   bool first = true;
   for (const Space space : kStackOrder) {
@@ -173,21 +187,26 @@ void draw_legend(const Workspace& workspace, const Ui& ui, const report::ChartSc
                             format_bytes(scale.above), format_bytes(scale.below));
   const FontScope font(ui.fonts.small);
   if (continue_line(ui, 16, text_width(words))) muted(ui, words);
-  if (!note.empty() && continue_line(ui, 16, text_width(note))) muted(ui, note);
 }
 
 }  // namespace
 
-void draw_methods_curves(Workspace& workspace, const Ui& ui, ImVec2 size) {
-  Document& document = workspace.document();
-  const report::ChartSubject subject = document.comparison.value()->subject(*document.model->graph);
+std::vector<report::PicturedRow> compared_rows(const Document& document,
+                                               const report::ChartSubject& subject) {
   std::vector<report::PicturedRow> rows = report::pictured_rows(subject);
   std::erase_if(rows,
                 [&](const report::PicturedRow& row) { return !document.compares(row.row->method->id); });
+  return rows;
+}
+
+void draw_methods_curves(Workspace& workspace, const Ui& ui, ImVec2 size) {
+  Document& document = workspace.document();
+  const report::ChartSubject subject = document.comparison.value()->subject(*document.model->graph);
+  const std::vector<report::PicturedRow> rows = compared_rows(document, subject);
   const ChildScope child("curves", size);
   if (rows.empty()) return empty_state(ui, "No method can load this model", "The table says why.");
   const report::ChartScale scale = report::chart_scale(subject, rows);
-  draw_legend(workspace, ui, scale, report::pictured_note(subject));
+  draw_legend(workspace, ui, scale);
   const ChildScope cells("cells");
   const float gap = ui.px(8);
   const ImVec2 room = ImGui::GetContentRegionAvail();

@@ -44,7 +44,9 @@ void OrderEditor::draw_file(Workspace& workspace, const Ui& ui) {
   if (button(ui, "Save", ButtonKind::normal, !path_.empty()))
     workspace.attempt([&] { document.save_order(path_); });
   const std::string peak = peak_text(document);
-  if (!peak.empty() && continue_line(ui, 14, text_width(peak))) control_text(peak, ui.theme->accent);
+  if (peak.empty()) return;
+  continue_line(ui, 14, text_width(peak));
+  control_text(elided(peak, ImGui::GetContentRegionAvail().x), ui.theme->accent);
 }
 
 void OrderEditor::draw_item(Document& document, const Ui& ui, std::size_t at) {
@@ -90,6 +92,19 @@ void OrderEditor::draw_item(Document& document, const Ui& ui, std::size_t at) {
   put_text_before(pen.x + width - ui.px(6), y, ui.theme->muted, figure);
 }
 
+// A row that is held near the first or the last row in sight brings on those beyond it.
+static void scroll_while_dragging(const Ui& ui) {
+  const ImGuiPayload* const dragged = ImGui::GetDragDropPayload();
+  if (dragged == nullptr || !dragged->IsDataType(kPayload)) return;
+  const float edge = ui.px(24), mouse = ImGui::GetIO().MousePos.y;
+  const float top = ImGui::GetWindowPos().y, bottom = top + ImGui::GetWindowHeight();
+  const float past = mouse < top + edge ? mouse - top - edge : std::max(0.0f, mouse - bottom + edge);
+  constexpr float kRowsEachSecond = 12;  // for each `edge` of the way
+  if (past != 0)
+    ImGui::SetScrollY(ImGui::GetScrollY() + std::clamp(past / edge, -2.0f, 2.0f) * kRowsEachSecond *
+                                                ui.px(22) * ImGui::GetIO().DeltaTime);
+}
+
 void OrderEditor::draw(Workspace& workspace, const Ui& ui, ImVec2 size) {
   Document& document = workspace.document();
   const ChildScope child("order", size);
@@ -106,6 +121,7 @@ void OrderEditor::draw(Workspace& workspace, const Ui& ui, ImVec2 size) {
   const ChildScope items("items");
   const StyleScope style(ImGuiStyleVar_ItemSpacing, {0, ui.px(1)});
   wish_ = Wish::none;
+  scroll_while_dragging(ui);
   for_rows_in_sight(list.items().size(), [&](std::size_t i) { draw_item(document, ui, i); });
   if (wish_ == Wish::none) return;
   OrderList changed = list;

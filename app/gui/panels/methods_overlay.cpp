@@ -2,10 +2,14 @@
 #include "app/gui/panels/methods_parts.h"
 #include "app/gui/panels/plot_paint.h"
 #include "app/gui/widgets.h"
+#include "app/report/row_space.h"
 #include "core/base/text.h"
+#include "core/plan/space_sum.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -17,60 +21,92 @@ std::string letter_of(std::size_t at) { return {static_cast<char>('A' + at)}; }
 
 constexpr std::size_t kMostOverlaid = std::tuple_size_v<decltype(Theme::categories)>;
 
-// The bytes of the device in a column; in unified memory, the bytes it must hold, without page cache.
-double leading_bytes(const report::PicturedRow& row, std::size_t column, const BoundRequest& bound) {
-  const report::CurveBand& band = row.curve->bands.front();
-  const PerSpace<std::uint64_t>& bytes = band.columns[column].bytes;
-  if (bound.memory == MemoryKind::discrete) return static_cast<double>(bytes[index(Space::device)]);
-  // the column's moment is the fullest with pages, which may not be the one with the most to hold
-  const auto peak =
-      static_cast<std::size_t>(row.curve->peak_place * static_cast<double>(band.columns.size()));
-  if (column == std::min(peak, band.columns.size() - 1)) return static_cast<double>(row.row->leading.bytes);
-  return static_cast<double>(bytes[index(Space::device)]) + static_cast<double>(bytes[index(Space::host)]) +
-         static_cast<double>(bytes[index(Space::staging)]);
+// A curve: the bytes of one space, or in unified memory of all that must be held, without page cache.
+struct OverlayRow {
+  report::PicturedRow pictured;
+  const report::CurveBand* band = nullptr;
+  std::vector<double> bytes = {};  // for each column of the band
+  double peak = 0;
+  double peak_place = 0;  // from 0 to 1, on the row's own axis
+};
+
+// Of device and host the one in which the rows differ most; in unified memory all that must be held.
+const report::RowSpace& overlay_space(std::span<const report::PicturedRow> rows, MemoryKind memory) {
+  if (memory == MemoryKind::unified) return report::find_row_space("held");
+  std::vector<const LoadRow*> compared;
+  for (const report::PicturedRow& row : rows) compared.push_back(row.row);
+  const report::RowSpace& widest = report::widest_space(compared);
+  return report::find_row_space(widest.id == "host" ? "host" : "device");
+}
+
+OverlayRow overlay_row(const report::PicturedRow& pictured, const report::RowSpace& space) {
+  const report::RowCurve& curve = *pictured.curve;
+  const bool host = space.id == "host";
+  OverlayRow row{pictured, &(host ? curve.bands.back() : curve.bands.front())};
+  const unsigned held = space_bit(Space::device) | space_bit(Space::host) | space_bit(Space::staging);
+  const unsigned mask = host ? space_bit(Space::host) : space.id == "held" ? held : space_bit(Space::device);
+  for (const view::UsageColumn& column : row.band->columns)
+    row.bytes.push_back(static_cast<double>(sum_over(column.bytes, mask)));
+  row.peak = static_cast<double>(space.peak(*pictured.row).bytes);
+  const auto count = static_cast<double>(std::max<std::size_t>(row.bytes.size(), 1));
+  if (host) {
+    const auto most = std::ranges::max_element(row.bytes);
+    row.peak_place = static_cast<double>(most - row.bytes.begin()) / count;
+  } else {
+    row.peak_place = curve.peak_place;
+    // the column's moment is the fullest with pages, which may not be the one with the most to hold
+    const auto at = static_cast<std::size_t>(row.peak_place * count);
+    if (!row.bytes.empty()) row.bytes[std::min(at, row.bytes.size() - 1)] = row.peak;
+  }
+  return row;
 }
 
 struct Overlay {
-  std::vector<report::PicturedRow> rows;
+  std::vector<OverlayRow> rows;
+  const report::RowSpace* space = nullptr;
+  std::optional<std::uint64_t> limit = {};
   double end = 1;   // of the axis
   double most = 1;  // of the bytes
   bool steps = false;
 };
 
-Overlay overlay_of(const std::vector<report::PicturedRow>& rows, const BoundRequest& bound) {
-  Overlay overlay{rows, 0, 1, false};
+Overlay overlay_of(const std::vector<report::PicturedRow>& rows, const report::RowSpace& space,
+                   const BoundRequest& bound) {
+  Overlay overlay;
+  overlay.space = &space;
+  overlay.limit = overlay.space->id == "host" ? bound.budget.host : leading_budget(bound);
+  overlay.end = 0;
   for (const report::PicturedRow& row : rows) {
+    overlay.rows.push_back(overlay_row(row, *overlay.space));
     overlay.steps = row.curve->axis == view::CurveAxis::steps;
     overlay.end = std::max(overlay.end, overlay.steps ? 1 : row.curve->end);
-    overlay.most = std::max(overlay.most, static_cast<double>(row.row->leading.bytes) * kPlotHeadroom);
+    overlay.most = std::max(overlay.most, overlay.rows.back().peak * kPlotHeadroom);
   }
-  const auto limit = leading_budget(bound);
-  if (limit && static_cast<double>(*limit) < 2 * overlay.most)
-    overlay.most = std::max(overlay.most, static_cast<double>(*limit) * kPlotHeadroom);
+  if (overlay.limit && static_cast<double>(*overlay.limit) < 2 * overlay.most)
+    overlay.most = std::max(overlay.most, static_cast<double>(*overlay.limit) * kPlotHeadroom);
   if (overlay.end <= 0) overlay.end = 1;
   return overlay;
 }
 
 // Where a row's own axis, from 0 to 1, is on the common one. Steps are each plan's own: shares of it.
-double share_of(const Overlay& overlay, const report::PicturedRow& row) {
-  return overlay.steps || row.curve->end <= 0 ? 1 : row.curve->end / overlay.end;
+double share_of(const Overlay& overlay, const OverlayRow& row) {
+  const double end = row.pictured.curve->end;
+  return overlay.steps || end <= 0 ? 1 : end / overlay.end;
 }
 
-ImVec2 peak_of(const PlotArea& area, const Overlay& overlay, const report::PicturedRow& row) {
+ImVec2 peak_of(const PlotArea& area, const Overlay& overlay, const OverlayRow& row) {
   const float width = area.width() * static_cast<float>(share_of(overlay, row));
-  return {area.low.x + width * static_cast<float>(row.curve->peak_place),
-          plot_y(area, overlay.most, static_cast<double>(row.row->leading.bytes))};
+  return {area.low.x + width * static_cast<float>(row.peak_place), plot_y(area, overlay.most, row.peak)};
 }
 
 // The corners of the line.
 std::vector<ImVec2> paint_line(const Ui& ui, const PlotArea& area, const Overlay& overlay,
-                               const report::PicturedRow& row, const BoundRequest& bound, ImU32 colour,
-                               bool strong) {
-  const auto count = row.curve->bands.front().columns.size();
+                               const OverlayRow& row, ImU32 colour, bool strong) {
+  const auto count = row.bytes.size();
   const float width = area.width() * static_cast<float>(share_of(overlay, row));
   std::vector<ImVec2> points = {{area.low.x, area.high.y}};
   for (std::size_t i = 0; i < count; ++i) {
-    const float y = plot_y(area, overlay.most, leading_bytes(row, i, bound));
+    const float y = plot_y(area, overlay.most, row.bytes[i]);
     const float x = area.low.x + width * static_cast<float>(i) / static_cast<float>(count);
     points.push_back({x, points.back().y});
     points.push_back({x, y});
@@ -103,7 +139,8 @@ void paint_names(const Ui& ui, const PlotArea& area, const Overlay& overlay, std
   const bool named = area.width() > ui.px(400) && area.height() > ui.px(190);
   for (std::size_t i = 0; i < curves.size(); ++i)
     paint_curve_name(ui, area, curves[i].back(), colours[i],
-                     named ? std::string(overlay.rows[i].row->method->id) : letter_of(i), lines, dots);
+                     named ? std::string(overlay.rows[i].pictured.row->method->id) : letter_of(i), lines,
+                     dots);
 }
 
 void paint_axis(const Ui& ui, const PlotArea& area, const Overlay& overlay) {
@@ -119,7 +156,7 @@ void paint_axis(const Ui& ui, const PlotArea& area, const Overlay& overlay) {
 
 // The card under the pointer: each curve's bytes at that moment, largest first, and the blocks alive in the
 // nearest curve.
-void overlay_card(const Ui& ui, const PlotArea& area, const Overlay& overlay, const BoundRequest& bound,
+void overlay_card(const Ui& ui, const PlotArea& area, const Overlay& overlay,
                   std::span<const ImU32> colours) {
   const ImVec2 mouse = ImGui::GetIO().MousePos;
   const double place = std::clamp(share_at_pixel(area, {}, mouse.x), 0.0, 1.0);
@@ -130,11 +167,11 @@ void overlay_card(const Ui& ui, const PlotArea& area, const Overlay& overlay, co
   };
   std::vector<Line> lines;
   for (std::size_t i = 0; i < overlay.rows.size(); ++i) {
-    const report::PicturedRow& row = overlay.rows[i];
+    const OverlayRow& row = overlay.rows[i];
     const double own = std::min(place / share_of(overlay, row), 1.0);
-    const std::size_t count = row.curve->bands.front().columns.size();
+    const std::size_t count = row.bytes.size();
     const auto column = std::min(static_cast<std::size_t>(own * static_cast<double>(count)), count - 1);
-    lines.push_back({leading_bytes(row, column, bound), i, own});
+    lines.push_back({row.bytes[column], i, own});
   }
   std::ranges::stable_sort(lines, [](const Line& a, const Line& b) { return a.bytes > b.bytes; });
   const auto distance = [&](const Line& line) {
@@ -144,15 +181,15 @@ void overlay_card(const Ui& ui, const PlotArea& area, const Overlay& overlay, co
   hover_card(ui, [&] {
     if (!overlay.steps) muted(ui, "at " + format_seconds(place * overlay.end));
     for (const Line& line : lines)
-      legend_entry(ui, colours[line.row], overlay.rows[line.row].row->method->id,
+      legend_entry(ui, colours[line.row], overlay.rows[line.row].pictured.row->method->id,
                    format_bytes(static_cast<std::uint64_t>(line.bytes)));
     if (nearest == lines.end()) return;
-    const auto& slices = overlay.rows[nearest->row].curve->bands.front().slices;
+    const auto& slices = overlay.rows[nearest->row].band->slices;
     if (slices.empty()) return;
     const auto at = std::min(static_cast<std::size_t>(nearest->own * static_cast<double>(slices.size())),
                              slices.size() - 1);
     if (slices[at].empty()) return;
-    heading(ui, overlay.rows[nearest->row].row->method->id);
+    heading(ui, overlay.rows[nearest->row].pictured.row->method->id);
     muted(ui, slices[at]);
   });
   ImGui::GetWindowDrawList()->AddLine({mouse.x, area.low.y}, {mouse.x, area.high.y}, ui.theme->muted,
@@ -167,30 +204,28 @@ void draw_plot(const Document& document, const Ui& ui, const Overlay& overlay, s
   const bool hot = ImGui::IsItemHovered();
   const PlotArea area = {{at.x + ui.px(kPlotAxisWidth), at.y + ui.px(8)},
                          {at.x + size.x - ui.px(8), at.y + size.y - ui.px(kPlotAxisHeight)}};
-  const BoundRequest& bound = *document.comparison.value()->answer.bound;
-  if (hot && !overlay.rows.empty()) overlay_card(ui, area, overlay, bound, colours);
+  if (hot && !overlay.rows.empty()) overlay_card(ui, area, overlay, colours);
   paint_byte_axis(ui, area, overlay.most);
   paint_axis(ui, area, overlay);
-  const auto limit = leading_budget(bound);
-  if (limit && static_cast<double>(*limit) <= overlay.most) {
-    const float y = plot_y(area, overlay.most, static_cast<double>(*limit));
+  if (overlay.limit && static_cast<double>(*overlay.limit) <= overlay.most) {
+    const float y = plot_y(area, overlay.most, static_cast<double>(*overlay.limit));
     paint_dashed({area.low.x, y}, {area.high.x, y}, ui.theme->bad, ui.px(5), ui.px(4), ui.px(1.5f));
   }
   // the chosen one last: it lies over the others
   std::vector<std::vector<ImVec2>> curves(overlay.rows.size());
   for (const bool chosen : {false, true})
     for (std::size_t i = 0; i < overlay.rows.size(); ++i)
-      if ((overlay.rows[i].row->method->id == shown_method(document.asked()).id) == chosen)
-        curves[i] = paint_line(ui, area, overlay, overlay.rows[i], bound, colours[i], chosen);
+      if ((overlay.rows[i].pictured.row->method->id == shown_method(document.asked()).id) == chosen)
+        curves[i] = paint_line(ui, area, overlay, overlay.rows[i], colours[i], chosen);
   paint_names(ui, area, overlay, colours, curves);
 }
 
 // Which methods: a swatch where they are shown, their peak at the right. A click shows or hides one.
 void draw_choices(Document& document, const Ui& ui, const std::vector<report::PicturedRow>& rows,
-                  const std::vector<report::PicturedRow>& overlaid, std::span<const ImU32> colours) {
+                  const Overlay& overlay, std::span<const ImU32> colours) {
   for (const report::PicturedRow& row : rows) {
-    const auto at = std::ranges::find(overlaid, row);
-    const bool there = at != overlaid.end();
+    const auto at = std::ranges::find(overlay.rows, row, &OverlayRow::pictured);
+    const bool there = at != overlay.rows.end();
     const FontScope font(ui.fonts.small);
     const float height = ImGui::GetFontSize() + ui.px(6);
     const ImVec2 pen = ImGui::GetCursorScreenPos();
@@ -198,7 +233,7 @@ void draw_choices(Document& document, const Ui& ui, const std::vector<report::Pi
     const IdScope scope(row.row->method);
     if (ImGui::Selectable("##choice", false, 0, {width, height})) {
       std::set<std::string, std::less<>> picked;
-      for (const report::PicturedRow& other : overlaid) picked.emplace(other.row->method->id);
+      for (const OverlayRow& other : overlay.rows) picked.emplace(other.pictured.row->method->id);
       if (there)
         picked.erase(std::string(row.row->method->id));
       else if (picked.size() < kMostOverlaid)
@@ -211,7 +246,7 @@ void draw_choices(Document& document, const Ui& ui, const std::vector<report::Pi
     const ImVec2 low = pen + ImVec2{ui.px(2), std::round((height - square) / 2)};
     const ImVec2 high = low + ImVec2{square, square};
     if (there) {
-      const auto curve = static_cast<std::size_t>(at - overlaid.begin());
+      const auto curve = static_cast<std::size_t>(at - overlay.rows.begin());
       const std::string letter = letter_of(curve);
       draw->AddRectFilled(low, high, colours[curve], ui.px(3));
       put_text({low.x + (square - text_width(letter)) / 2, pen.y + ui.px(3)}, text_on(colours[curve]),
@@ -219,7 +254,7 @@ void draw_choices(Document& document, const Ui& ui, const std::vector<report::Pi
     } else {
       draw->AddRect(low, high, ui.theme->muted, ui.px(3));
     }
-    const std::string figure = leading_figure(*row.row);
+    const std::string figure = format_bytes(overlay.space->peak(*row.row).bytes);
     const float y = pen.y + ui.px(3);
     put_text({pen.x + square + ui.px(10), y}, there ? ui.theme->text : ui.theme->muted,
              elided(row.row->method->id, width - text_width(figure) - square - ui.px(22)));
@@ -240,13 +275,14 @@ std::vector<report::PicturedRow> overlaid_rows(const Document& document,
   }
   // the chosen one, then some from the least peak to the most
   constexpr std::size_t kFew = 5;
+  const report::RowSpace& space = overlay_space(rows, document.comparison.value()->answer.bound->memory);
+  const auto peak = [&](const report::PicturedRow& row) { return space.peak(*row.row).bytes; };
   std::vector<report::PicturedRow> sorted = rows;
-  std::ranges::stable_sort(sorted, {}, [](const auto& row) { return row.row->leading.bytes; });
+  std::ranges::stable_sort(sorted, {}, peak);
   std::vector<report::PicturedRow> distinct;
   for (const report::PicturedRow& row : sorted) {
     if (row.row->method->id == shown_method(document.asked()).id) result.push_back(row);
-    if (distinct.empty() || distinct.back().row->leading.bytes != row.row->leading.bytes)
-      distinct.push_back(row);
+    if (distinct.empty() || peak(distinct.back()) != peak(row)) distinct.push_back(row);
   }
   const auto add = [&](const report::PicturedRow& row) {
     if (result.size() < kFew && std::ranges::find(result, row) == result.end()) result.push_back(row);
@@ -261,8 +297,11 @@ void draw_methods_overlay(Document& document, const Ui& ui, ImVec2 size) {
   const std::vector<report::PicturedRow> rows = report::pictured_rows(subject);
   const ChildScope child("overlaid", size);
   if (rows.empty()) return empty_state(ui, "No method can load this model", "The table says why.");
-  const Overlay overlay =
-      overlay_of(overlaid_rows(document, rows), *document.comparison.value()->answer.bound);
+  const BoundRequest& bound = *document.comparison.value()->answer.bound;
+  const std::vector<report::PicturedRow> shown = overlaid_rows(document, rows);
+  // of chosen rows the space in which they differ, else that of all
+  const report::RowSpace& space = overlay_space(document.overlaid.empty() ? rows : shown, bound.memory);
+  const Overlay overlay = overlay_of(shown, space, bound);
   std::vector<ImU32> colours;
   for (std::size_t i = 0; i < overlay.rows.size(); ++i) colours.push_back(ui.theme->category(i));
   const ImVec2 room = ImGui::GetContentRegionAvail();
@@ -270,11 +309,10 @@ void draw_methods_overlay(Document& document, const Ui& ui, ImVec2 size) {
   draw_plot(document, ui, overlay, colours, {room.x - list - ui.px(12), room.y});
   ImGui::SameLine(0, ui.px(12));
   const ChildScope choices("choices", {list, room.y});
-  const bool unified = document.comparison.value()->answer.bound->memory == MemoryKind::unified;
-  small_text(
-      ui, fmt::format("{}; up to {} curves", unified ? "What must be held" : "On the device", kMostOverlaid),
-      ui.theme->muted);
-  draw_choices(document, ui, rows, overlay.rows, colours);
+  std::string where(overlay.space->id == "held" ? "what must be held" : overlay.space->words);
+  where.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(where.front())));
+  small_text(ui, fmt::format("{}; up to {} curves", where, kMostOverlaid), ui.theme->muted);
+  draw_choices(document, ui, rows, overlay, colours);
 }
 
 }  // namespace loadline::gui

@@ -35,7 +35,9 @@ class MethodsTable {
 
 // Draws a small plot for each method, all on one scale.
 void draw_methods_curves(Workspace& workspace, const Ui& ui, ImVec2 size);
-// Draws the deciding memory curve of a few methods over each other.
+// The rows of the methods that this document compares.
+std::vector<report::PicturedRow> compared_rows(const Document& document, const report::ChartSubject& subject);
+// Draws a curve for each of a few methods over each other, in the space in which they differ most.
 void draw_methods_overlay(Document& document, const Ui& ui, ImVec2 size);
 // The methods in the overlay: those picked by the user, else a few from the lowest to the highest peak.
 std::vector<report::PicturedRow> overlaid_rows(const Document& document,

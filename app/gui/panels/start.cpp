@@ -101,8 +101,11 @@ class StartPanel final : public Panel {
       const ImVec2 at = ImGui::GetCursorScreenPos();
       if (ImGui::Selectable("##lesson", false, 0, {width - ui.px(8), height})) wanted = lesson.id;
       tooltip(ui, shown(lesson.question));
+      const bool done = workspace.lesson.finished.contains(lesson.id);
+      const float mark = done ? text_width("done") + ui.px(12) : 0;
+      if (done) put_text_before(at.x + width - ui.px(18), at.y + ui.px(5), ui.theme->good, "done");
       put_text({at.x + ui.px(10), at.y + ui.px(5)}, ui.theme->text,
-               elided(shown(lesson.title), width - ui.px(28)));
+               elided(shown(lesson.title), width - ui.px(28) - mark));
     }
     if (!wanted.empty()) workspace.attempt([&] { workspace.play_lesson(wanted); });
   }

@@ -5,8 +5,6 @@
 #include "app/lesson/runs/runs.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/forward/config_graph.h"
-#include "core/forward/presets.h"
 
 #include <chrono>
 #include <mutex>
@@ -186,26 +184,22 @@ double LessonPlay::run_fraction() const {
 }
 
 void LessonPlay::want_model(std::function<void(ModelPtr)> then) {
-  const std::string preset = scene().preset;
-  if (const auto known = models_.find(preset); known != models_.end()) {
+  const lesson::SceneModel model = scene().model;
+  if (const auto known = models_.find(model.name); known != models_.end()) {
     opening_.withdraw();
     return then(known->second);
   }
   opening_.ask(
-      shared_.jobs, "Deriving the shapes of " + safe_display(preset, 60),
-      [preset, assets = shared_.assets](Progress&) {
-        const Preset* const known = find_preset(preset);
-        if (known == nullptr)
-          throw Error(ErrorCode::usage, "no configuration is called '{}'", safe_display(preset, 60));
-        return make_model(
-            std::make_shared<const MetaGraph>(config_graph(known->config_json, preset, *assets)), "", preset);
+      shared_.jobs, "Deriving the shapes of " + safe_display(model.name, 60),
+      [model, assets = shared_.assets](Progress&) {
+        return make_model(lesson::model_shapes(model, *assets), "", model.name);
       },
-      [this, preset, then = std::move(then)] {
+      [this, name = model.name, then = std::move(then)] {
         if (opening_.error() != nullptr) {
           shared_.notices.fail("show the model of the lesson", *opening_.error());
           return;
         }
-        then(models_.emplace(preset, opening_.value()).first->second);
+        then(models_.emplace(name, opening_.value()).first->second);
         opening_.drop();
       });
 }

@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -66,6 +67,8 @@ class LessonPlay {
   void start(std::string_view id);
   void leave();
   bool plays() const { return work_ != nullptr; }
+  // Ids of the lessons whose last step was left by its button, since the program was started.
+  std::set<std::string, std::less<>> finished = {};
 
   // The rest needs a lesson that is played.
   const lesson::Lesson& lesson() const;

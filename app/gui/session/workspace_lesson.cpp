@@ -41,8 +41,9 @@ void Workspace::take_scene(ModelPtr model) {
   attempt([&] { document().ask(asked_by(lesson.scene().request)); });
   // the lesson speaks of these alone
   const std::vector<std::string>& methods = lesson.scene().request.methods;
+  const bool compares = methods.size() > 1 || lesson.scene().request.orders.size() > 1;
   document().compared.clear();
-  if (methods.size() > 1 && std::ranges::find(methods, "all") == methods.end())
+  if (compares && std::ranges::find(methods, "all") == methods.end())
     document().compared.insert(methods.begin(), methods.end());
   const std::vector<std::string>& lines = lesson.step().show;
   lesson.to_show.assign(lines.begin(), lines.end());

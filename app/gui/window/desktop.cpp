@@ -52,8 +52,13 @@ WindowHandle make_window(const WindowOptions& options) {
   if (options.scale <= 0) glfwWindowHint(GLFW_SCALE_TO_MONITOR, GLFW_TRUE);
   const float scale = options.scale > 0 ? options.scale : 1;
   const auto pixels = [&](int logical) { return static_cast<int>(static_cast<float>(logical) * scale); };
-  WindowHandle window(glfwCreateWindow(pixels(options.width), pixels(options.height), options.title.c_str(),
-                                       nullptr, nullptr));
+  int width = pixels(options.width), height = pixels(options.height);
+  if (GLFWmonitor* const monitor = glfwGetPrimaryMonitor()) {  // what is below its edge cannot be reached
+    int wide = 0, high = 0;
+    glfwGetMonitorWorkarea(monitor, nullptr, nullptr, &wide, &high);
+    if (wide > 0 && high > 0) width = std::min(width, wide), height = std::min(height, high);
+  }
+  WindowHandle window(glfwCreateWindow(width, height, options.title.c_str(), nullptr, nullptr));
   if (!window) throw glfw_error("create a window");
   return window;
 }

@@ -1,10 +1,10 @@
 // Writes the models of runs, and opens them.
 #include "app/lesson/runs/runs.h"
+#include "app/lesson/scene_model.h"
 #include "core/base/lookup.h"
 #include "core/base/text.h"
 #include "core/convert/numbers.h"
 #include "core/convert/stats.h"
-#include "core/forward/config_graph.h"
 #include "core/forward/presets.h"
 #include "core/io/process_memory.h"
 #include "core/io/tensor_reader.h"
@@ -27,8 +27,7 @@ std::string write_model(const Preset& preset, const std::string& folder, bool sp
   if (!sparse) options.seed = kSeed;
   options.max_shard_bytes = preset.max_shard_bytes;
   const std::string path = folder + "/" + std::string(preset.id);
-  synthesize(config_graph(preset.config_json, std::string(preset.id), *call.environment.assets), path,
-             options, call.progress);
+  synthesize(*model_shapes({std::string(preset.id)}, *call.environment.assets), path, options, call.progress);
   return path;
 }
 
@@ -103,7 +102,7 @@ RunResult run_context(const RunCall& call) {
   const Preset& preset = preset_of(call, call.text("model", "llama-3.2-1b"));
   const std::uint64_t memory = available_system_memory().value_or(0);
   if (memory == 0) throw Error(ErrorCode::unsupported, "the system does not tell how much memory is free");
-  const MetaGraph graph = config_graph(preset.config_json, std::string(preset.id), *call.environment.assets);
+  const MetaGraphPtr graph = model_shapes({std::string(preset.id)}, *call.environment.assets);
   RunResult result;
   result.figures["memory"] = run_bytes(memory);
   result.lines = {run_line("memory that is free now", format_bytes(memory))};
@@ -114,7 +113,7 @@ RunResult run_context(const RunCall& call) {
     request.device_budget = memory;
     request.max_context = true;
     if (type != "model") set_load_option(request, "cache_dtype", type);
-    const LoadAnswer answered = answer(graph, request, call.environment, {.advise = false}, call.progress);
+    const LoadAnswer answered = answer(*graph, request, call.environment, {.advise = false}, call.progress);
     const std::uint64_t tokens = answered.rows.at(0).context_max.value_or(0);
     result.figures["tokens_" + type] = run_bytes(tokens);
     result.lines.push_back(run_line(fmt::format("context, cache {}", type == "model" ? "as the model" : type),

@@ -21,28 +21,29 @@ RunResult run_rehearse(const RunCall& call) {
   result.figures["W"] = run_bytes(storage_bytes(graph));
   result.lines.push_back(
       fmt::format("{}: {} of random weights", model_name(graph), format_bytes(storage_bytes(graph))));
-  result.lines.push_back(fmt::format("{:<22}{:<10}{:<10}  {:>11}  {:>11}", "method", "order", "counter",
+  result.lines.push_back(fmt::format("{:<22}{:<12}{:<10}  {:>11}  {:>11}", "method", "order", "counter",
                                      "projected", "measured"));
   for (const Method* const method : bound.methods)
     for (const OrderChoice& order : bound.orders) {
       const Plan plan = make_plan(
           graph, *method, make_order(graph, order, *method, bound.inputs, call.progress), bound.inputs);
-      const report::RehearsedRow row = report::rehearsed_row(
-          *method, order.name, plan, measure_on_host(model.graph(), plan, false, call.progress));
+      const HostMeasurement measurement = measure_on_host(model.graph(), plan, false, call.progress);
+      const report::RehearsedRow row = report::rehearsed_row(*method, order.name, plan, measurement);
       const std::string stem = std::string(method->id) + (bound.orders.size() > 1 ? "." + order.name : "");
-      std::uint64_t projected = 0, measured = 0;
+      const auto add_line = [&](std::string_view counter, std::uint64_t projected, std::uint64_t measured) {
+        result.lines.push_back(fmt::format("{:<22}{:<12}{:<10}  {:>11}  {:>11}", method->id,
+                                           safe_display(order.name, 11), counter, format_bytes(projected),
+                                           format_bytes(measured)));
+      };
       for (const MemoryCounter& counter : kMemoryCounters) {
         const std::uint64_t expected = row.projected.*counter.count, found = row.measured.*counter.count;
-        projected += expected;
-        measured += found;
         result.figures[fmt::format("{}.{}", stem, counter.id)] = run_bytes(found);
-        if (report::too_small_to_judge(expected, found)) continue;
-        result.lines.push_back(fmt::format("{:<22}{:<10}{:<10}  {:>11}  {:>11}", method->id,
-                                           safe_display(order.name, 9), counter.name, format_bytes(expected),
-                                           format_bytes(found)));
+        if (!report::too_small_to_judge(expected, found)) add_line(counter.name, expected, found);
       }
-      result.figures[stem + ".projected"] = run_bytes(projected);
-      result.figures[stem + ".measured"] = run_bytes(measured);
+      // the counters' own peaks may be at different moments
+      add_line("at once", measurement.projected_held, measurement.measured_held);
+      result.figures[stem + ".projected"] = run_bytes(measurement.projected_held);
+      result.figures[stem + ".measured"] = run_bytes(measurement.measured_held);
       result.figures[stem + ".seconds"] = Datum(row.seconds);
     }
   return result;
