@@ -22,6 +22,7 @@ namespace {
 
 struct UploadFlags {
   std::string device;
+  unsigned readers = 0;
   bool verify = false;
   bool validation = false;
 };
@@ -159,6 +160,7 @@ int upload(const Context& context, const UploadFlags& options, LoadFlags& flags)
     const ProgressLine line(context, "uploading", progress);
     report = gpu::upload(graph, plan,
                          {.device = options.device,
+                          .readers = options.readers,
                           .verify = options.verify,
                           .validation = options.validation,
                           .placement = bound.inputs.placement},
@@ -190,6 +192,10 @@ Action setup_upload(CLI::App& app) {
   app.add_option("--device", options->device, "index or part of a name of a GPU; `devices` lists them")
       ->type_name("N|NAME")
       ->default_str("the best");
+  app.add_option("--readers", options->readers, "threads that read the files")
+      ->type_name("N")
+      ->check(CLI::Range(1u, 64u))
+      ->default_str("as many as cores that are free");
   app.add_flag("--verify", options->verify, "read the device back, compare every byte");
   app.add_flag("--validation", options->validation, "run under the Vulkan validation layer");
   return [options, flags](Context& context) { return upload(context, *options, *flags); };

@@ -1,6 +1,7 @@
 // One command buffer per batch. A barrier at its start orders a batch after all earlier ones.
 #include "core/gpu/transfer_queue.h"
 
+#include <algorithm>
 #include <bit>
 #include <cassert>
 #include <limits>
@@ -39,19 +40,25 @@ UniqueCommandPool make_command_pool(const Device& device) {
 
 }  // namespace
 
-TransferQueue::TransferQueue(const Device& device, std::uint64_t flush_bytes)
+TransferQueue::TransferQueue(const Device& device, std::uint64_t flush_bytes, const StripedReader* reads)
     : device_(device),
       flush_bytes_(flush_bytes),
       timeline_(make_timeline(device.get())),
-      pool_(make_command_pool(device)) {}
+      pool_(make_command_pool(device)),
+      reads_(reads) {
+  if (reads != nullptr)
+    submitter_ = std::jthread([this](const std::stop_token& stop) { submit_when_read(stop); });
+}
 
 TransferQueue::~TransferQueue() {
+  submitter_ = {};
   // the result does not matter: on a lost device nothing is left to wait for
   if (submitted_ > completed_) (void)vkDeviceWaitIdle(device_.get());
 }
 
-std::uint64_t TransferQueue::copy(const BufferRange& from, const BufferRange& to) {
-  assert(from.bytes == to.bytes && from.bytes > 0);
+std::uint64_t TransferQueue::copy(const BufferRange& from, const BufferRange& to,
+                                  StripedReader::Ticket needs) {
+  assert(from.bytes == to.bytes && from.bytes > 0 && (needs == 0 || reads_ != nullptr));
   if (recording_ == VK_NULL_HANDLE) open_batch();
   const HazardTracker::Range reads = tracked(from), writes = tracked(to);
   if (hazards_.conflicts(reads, writes)) barrier();
@@ -66,8 +73,9 @@ std::uint64_t TransferQueue::copy(const BufferRange& from, const BufferRange& to
   else
     regions_.push_back({.srcOffset = from.offset, .dstOffset = to.offset, .size = from.bytes});
 
+  needs_ = std::max(needs_, needs);
   batch_bytes_ += from.bytes;
-  recorded_ = submitted_ + 1;
+  recorded_ = closed_ + 1;
   if (batch_bytes_ >= flush_bytes_) flush();
   return recorded_;
 }
@@ -97,7 +105,7 @@ void TransferQueue::write_regions() {
 }
 
 VkCommandBuffer TransferQueue::idle_command_buffer() {
-  if (batches_.size() >= kMostBatches) wait_for_submitted(batches_.front().value);
+  if (batches_.size() >= kMostBatches) wait_for_closed(batches_.front().value);
   if (!batches_.empty() && batches_.front().value <= completed_) {
     const VkCommandBuffer commands = batches_.front().commands;
     batches_.pop_front();
@@ -120,25 +128,61 @@ void TransferQueue::flush() {
                    VK_ACCESS_HOST_READ_BIT | VK_ACCESS_HOST_WRITE_BIT);
   check(vkEndCommandBuffer(recording_), "end a command buffer");
 
-  const std::uint64_t value = submitted_ + 1;
+  const Closed batch = {recording_, closed_ + 1, needs_};
+  batches_.push_back({.commands = recording_, .value = batch.value});
+  closed_ = batch.value;
+  recording_ = VK_NULL_HANDLE;
+  hazards_.clear();
+  batch_bytes_ = 0;
+  needs_ = 0;
+  host_will_read_ = false;
+
+  const std::lock_guard lock(mutex_);
+  if (failure_) std::rethrow_exception(failure_);
+  if (unsubmitted_.empty() && (batch.needs == 0 || reads_->done(batch.needs))) return submit(batch);
+  unsubmitted_.push_back(batch);
+  waiting_.notify_one();
+}
+
+void TransferQueue::submit(const Closed& batch) {
   const VkSemaphore semaphore = timeline_.get();
   auto timeline =
       vulkan_struct<VkTimelineSemaphoreSubmitInfo>(VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO);
   timeline.signalSemaphoreValueCount = 1;
-  timeline.pSignalSemaphoreValues = &value;
+  timeline.pSignalSemaphoreValues = &batch.value;
   auto submit = vulkan_struct<VkSubmitInfo>(VK_STRUCTURE_TYPE_SUBMIT_INFO, &timeline);
   submit.commandBufferCount = 1;
-  submit.pCommandBuffers = &recording_;
+  submit.pCommandBuffers = &batch.commands;
   submit.signalSemaphoreCount = 1;
   submit.pSignalSemaphores = &semaphore;
   check(vkQueueSubmit(device_.queue(), 1, &submit, VK_NULL_HANDLE), "submit copies");
+  submitted_ = batch.value;
+}
 
-  batches_.push_back({.commands = recording_, .value = value});
-  submitted_ = value;
-  recording_ = VK_NULL_HANDLE;
-  hazards_.clear();
-  batch_bytes_ = 0;
-  host_will_read_ = false;
+void TransferQueue::submit_when_read(const std::stop_token& stop) {
+  std::unique_lock lock(mutex_);
+  while (waiting_.wait(lock, stop, [&] { return !unsubmitted_.empty(); })) {
+    const Closed batch = unsubmitted_.front();
+    lock.unlock();
+    std::exception_ptr failure;
+    try {
+      reads_->wait(batch.needs);
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    lock.lock();
+    try {
+      if (failure) std::rethrow_exception(failure);
+      if (stop.stop_requested()) return;  // its copies are wanted no more
+      submit(batch);
+    } catch (...) {
+      failure_ = std::current_exception();
+      changed_.notify_all();
+      return;
+    }
+    unsubmitted_.pop_front();
+    changed_.notify_all();
+  }
 }
 
 std::uint64_t TransferQueue::completed() {
@@ -149,12 +193,17 @@ std::uint64_t TransferQueue::completed() {
 
 void TransferQueue::wait(std::uint64_t value) {
   if (value <= completed_) return;
-  if (value > submitted_) flush();
-  wait_for_submitted(value);
+  if (value > closed_) flush();
+  wait_for_closed(value);
 }
 
-void TransferQueue::wait_for_submitted(std::uint64_t value) {
+void TransferQueue::wait_for_closed(std::uint64_t value) {
   if (value <= completed_) return;
+  {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return submitted_ >= value || failure_; });
+    if (submitted_ < value) std::rethrow_exception(failure_);
+  }
   const VkSemaphore semaphore = timeline_.get();
   auto info = vulkan_struct<VkSemaphoreWaitInfo>(VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO);
   info.semaphoreCount = 1;

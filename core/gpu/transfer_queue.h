@@ -1,11 +1,17 @@
-// Records buffer copies in batches and submits them behind one timeline semaphore.
+// Records buffer copies in batches and submits them behind one timeline semaphore, as soon as what they copy
+// has been read.
 #pragma once
 
 #include "core/gpu/device.h"
 #include "core/gpu/hazards.h"
+#include "core/io/striped_reader.h"
 
+#include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <exception>
+#include <mutex>
+#include <thread>
 #include <vector>
 
 namespace loadline::gpu {
@@ -21,20 +27,23 @@ struct BufferRange {
   }
 };
 
-// Copies take effect in the order in which they are recorded. The device must outlive the queue. The
-// destructor waits for copies in flight. After an Error only destruction is allowed.
+// Copies take effect in the order in which they are recorded. Used from one thread; a thread of its own
+// submits the batches that wait for reads, so that recording goes on meanwhile. Device and reads must outlive
+// the queue. The destructor waits for copies in flight. After an Error only destruction is allowed.
 class TransferQueue {
  public:
-  // A batch is submitted automatically once it holds `flush_bytes`.
-  TransferQueue(const Device& device, std::uint64_t flush_bytes);
+  // A batch is closed automatically once it holds `flush_bytes`. `reads` may be null: then no copy needs any.
+  TransferQueue(const Device& device, std::uint64_t flush_bytes, const StripedReader* reads = nullptr);
   TransferQueue(const TransferQueue&) = delete;
   TransferQueue& operator=(const TransferQueue&) = delete;
   ~TransferQueue();
 
   // Records a copy of from.bytes == to.bytes > 0 bytes between ranges that do not overlap. Returns the
-  // timeline value for wait(). The copy sees bytes that the host wrote to a mapped range before this call.
-  std::uint64_t copy(const BufferRange& from, const BufferRange& to);
-  // Submits the recorded copies.
+  // timeline value for wait(). The copy sees bytes that the host wrote to a mapped range before this call,
+  // and those of all reads up to `needs`.
+  std::uint64_t copy(const BufferRange& from, const BufferRange& to, StripedReader::Ticket needs = 0);
+  // Closes the batch of the recorded copies: it is submitted once its reads are complete. Throws what a read
+  // or an earlier submission has thrown.
   void flush();
   // The newest complete timeline value that is known.
   std::uint64_t completed();
@@ -42,7 +51,8 @@ class TransferQueue {
   void wait(std::uint64_t value);
   void drain() { wait(recorded_); }
 
-  std::uint64_t submissions() const { return submitted_; }
+  // Batches that were closed.
+  std::uint64_t submissions() const { return closed_; }
 
  private:
   struct Batch {
@@ -53,13 +63,20 @@ class TransferQueue {
   void barrier();
   void write_regions();
   VkCommandBuffer idle_command_buffer();
-  void wait_for_submitted(std::uint64_t value);
+  void wait_for_closed(std::uint64_t value);
+  struct Closed {
+    VkCommandBuffer commands = VK_NULL_HANDLE;
+    std::uint64_t value = 0;
+    StripedReader::Ticket needs = 0;
+  };
+  void submit(const Closed& batch);
+  void submit_when_read(const std::stop_token& stop);
 
   const Device& device_;
   std::uint64_t flush_bytes_;
   UniqueSemaphore timeline_;
   UniqueCommandPool pool_;
-  std::deque<Batch> batches_;  // submitted, oldest first
+  std::deque<Batch> batches_;  // closed, oldest first
   VkCommandBuffer recording_ = VK_NULL_HANDLE;
 
   HazardTracker hazards_;              // of the batch being recorded, since its last barrier
@@ -68,9 +85,20 @@ class TransferQueue {
   std::uint64_t batch_bytes_ = 0;
   bool host_will_read_ = false;
 
-  std::uint64_t recorded_ = 0;   // value of the newest copy
-  std::uint64_t submitted_ = 0;  // value of the newest submission
+  StripedReader::Ticket needs_ = 0;  // of the batch being recorded
+
+  std::uint64_t recorded_ = 0;  // value of the newest copy
+  std::uint64_t closed_ = 0;    // value of the newest closed batch
   std::uint64_t completed_ = 0;
+
+  // Shared with the submitting thread. The Vulkan queue is used with the mutex held.
+  const StripedReader* reads_;
+  std::mutex mutex_;
+  std::condition_variable_any waiting_, changed_;
+  std::deque<Closed> unsubmitted_;  // the first stays until it has been submitted
+  std::uint64_t submitted_ = 0;     // value of the newest submission
+  std::exception_ptr failure_;
+  std::jthread submitter_;  // joined first
 };
 
 }  // namespace loadline::gpu

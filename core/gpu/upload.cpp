@@ -119,7 +119,7 @@ UploadReport measure(const Device& device, const MetaGraphPtr& graph, const Plan
   if (options.verify && loaded.blocks().empty() && storage_bytes(*graph) > 0)
     throw Error(ErrorCode::usage, "nothing stays on the device that could be verified");
   const StorageReader reader(graph);
-  VulkanMachine machine(device, reader, plan);
+  VulkanMachine machine(device, reader, plan, options.readers);
   // announced before the run, so that the fraction done never falls
   if (options.verify) progress.add_total(loaded.bytes());
   report.measured = run(plan, machine, progress);

@@ -16,6 +16,7 @@ namespace loadline::gpu {
 
 struct UploadOptions {
   std::string device = {};   // index or part of a name; empty = the best
+  unsigned readers = 0;      // threads that read files; 0: as many as cores that are free
   bool verify = false;       // read every block back and compare it with the file
   bool validation = false;   // run under the Vulkan validation layer
   Placement placement = {};  // of the plan: verification expects no tensor that it keeps off the device

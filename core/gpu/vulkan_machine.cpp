@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <thread>
 
 #include <unistd.h>
 
@@ -19,7 +20,9 @@ namespace {
 
 constexpr std::uint64_t kBounceBytes = kBounceSlots * kBounceSlotBytes;
 constexpr std::uint64_t kLeastFlush = 64ull << 10;
-constexpr std::uint64_t kMostFlush = 16ull << 20;
+// What is read and then copied in one piece. Small, so that the copy finds the bytes in a cache, and the
+// first copy begins early; large enough for the cost of a submission.
+constexpr std::uint64_t kPieceBytes = StripedReader::kStripeBytes;
 
 bool on_device(Space space) { return space == Space::device; }
 bool device_sees(Space space) { return space == Space::device || space == Space::staging; }
@@ -85,19 +88,31 @@ PerSpace<std::uint64_t> fitting_peaks(const Device& device, const Plan& plan) {
   return peaks;
 }
 
-// A quarter of the ring: while one quarter is read from disk, the others are in transfer.
+// Whether the step puts bytes of a file unchanged where they go.
+bool reads_plainly(const Step& step) { return !step.cast && std::holds_alternative<StorageId>(step.from); }
+
+// Reading into mapped device memory leaves a core free that staged copies on a software device need.
+unsigned readers_for(unsigned asked, MemoryUse device_memory) {
+  constexpr unsigned kMost = 8;
+  if (asked > 0) return asked;
+  const unsigned cores = std::max(std::thread::hardware_concurrency(), 1u);
+  return std::clamp(device_memory == MemoryUse::direct ? cores : cores - 1, 1u, kMost);
+}
+
+// At most a quarter of the ring: while one quarter is read from disk, the others are in transfer.
 std::uint64_t flush_bytes(std::uint64_t staging_peak) {
-  return std::clamp((staging_peak == 0 ? kBounceBytes : staging_peak) / 4, kLeastFlush, kMostFlush);
+  return std::clamp((staging_peak == 0 ? kBounceBytes : staging_peak) / 4, kLeastFlush, kPieceBytes);
 }
 
 }  // namespace
 
-VulkanMachine::VulkanMachine(const Device& device, const StorageReader& reader, const Plan& plan)
-    : VulkanMachine(device, reader, plan.blocks.size(), device_use(device, plan),
-                    fitting_peaks(device, plan)) {}
+VulkanMachine::VulkanMachine(const Device& device, const StorageReader& reader, const Plan& plan,
+                             unsigned readers)
+    : VulkanMachine(device, reader, plan.blocks.size(), device_use(device, plan), fitting_peaks(device, plan),
+                    readers) {}
 
 VulkanMachine::VulkanMachine(const Device& device, const StorageReader& reader, std::size_t blocks,
-                             MemoryUse device_memory, const PerSpace<std::uint64_t>& peaks)
+                             MemoryUse device_memory, const PerSpace<std::uint64_t>& peaks, unsigned readers)
     : device_(device),
       reader_(reader),
       host_(reader),
@@ -105,7 +120,8 @@ VulkanMachine::VulkanMachine(const Device& device, const StorageReader& reader, 
       staging_memory_(device, MemoryUse::upload, peaks[index(Space::staging)]),
       bounce_memory_(device, MemoryUse::upload, kBounceBytes),
       readback_memory_(device, MemoryUse::readback, kBounceBytes),
-      transfers_(device, flush_bytes(peaks[index(Space::staging)])),
+      reads_(reader, readers_for(readers, device_memory)),
+      transfers_(device, flush_bytes(peaks[index(Space::staging)]), &reads_),
       upload_bounce_(bounce_memory_, transfers_),
       readback_(readback_memory_, transfers_),
       blocks_(blocks),
@@ -145,6 +161,7 @@ std::optional<PerSpace<std::uint64_t>> VulkanMachine::live_bytes() const {
 
 void VulkanMachine::free(BlockId id, const Block& block) {
   BlockState& gone = state(id);
+  wait_for_fills(gone, gone.fills.before_write(0, gone.bytes));
   wait_for(gone, gone.last_use);
   live_[index(block.space)] -= gone.memory.range.bytes;
   if (MemoryPool* const pool = pool_of(block.space)) {
@@ -168,8 +185,14 @@ void VulkanMachine::copy(const Step& step, const Block& to) {
 }
 
 void VulkanMachine::copy_on_device(const Step& step, BlockState& from, BlockState& to) {
-  const std::uint64_t value = transfers_.copy(from.memory.range.part(step.from_offset, step.bytes),
-                                              to.memory.range.part(step.offset, step.bytes));
+  wait_for_fills(to, to.fills.before_write(step.offset, step.offset + step.bytes));
+  std::uint64_t value = 0;
+  for (std::uint64_t at = 0; at < step.bytes; at += kPieceBytes) {
+    const std::uint64_t bytes = std::min(kPieceBytes, step.bytes - at), begin = step.from_offset + at;
+    value =
+        transfers_.copy(from.memory.range.part(begin, bytes), to.memory.range.part(step.offset + at, bytes),
+                        from.fills.before_read(begin, begin + bytes));
+  }
   from.last_use = to.last_use = value;
   if (from.space == Space::staging)
     from.uses.add(step.from_offset, step.from_offset + step.bytes, value, false);
@@ -184,8 +207,11 @@ void VulkanMachine::copy_to_device(const Step& step, BlockState& to) {
   if (!to.memory.mapped.empty()) {
     // wait for the device's pending uses of the block; its later copies see the new content
     wait_for(to, to.last_use);
-    return fill(0, to.memory.mapped.subspan(static_cast<std::size_t>(step.offset),
-                                            static_cast<std::size_t>(step.written())));
+    const std::span<std::byte> out = to.memory.mapped.subspan(static_cast<std::size_t>(step.offset),
+                                                              static_cast<std::size_t>(step.written()));
+    if (reads_plainly(step)) return read_into(step, to, out);
+    wait_for_fills(to, to.fills.before_write(step.offset, step.offset + step.written()));
+    return fill(0, out);
   }
   to.last_use = upload_bounce_.copy(fill, to.memory.range.part(step.offset, step.written()));
   note_reserved();
@@ -193,9 +219,39 @@ void VulkanMachine::copy_to_device(const Step& step, BlockState& to) {
 
 void VulkanMachine::copy_to_host(const Step& step, BlockState& to) {
   const std::uint64_t written = step.written();
-  if (to.space == Space::staging) wait_for(to, to.uses.before_write(step.offset, step.offset + written));
+  if (to.space == Space::staging) {
+    wait_for(to, to.uses.before_write(step.offset, step.offset + written));
+    if (reads_plainly(step)) return read_into(step, to, host_bytes(step.block, step.offset, written));
+    wait_for_fills(to, to.fills.before_write(step.offset, step.offset + written));
+  } else if (reads_plainly(step)) {
+    return reads_.wait(reads_.start(std::get<StorageId>(step.from), step.from_offset,
+                                    host_bytes(step.block, step.offset, written)));
+  }
   fill_from(step, 0, host_bytes(step.block, step.offset, written),
             [&](std::uint64_t offset, std::span<std::byte> piece) { fetch(step.from, offset, piece); });
+}
+
+void VulkanMachine::read_into(const Step& step, BlockState& to, std::span<std::byte> out) {
+  wait_for_fills(to, to.fills.before_write(step.offset, step.offset + out.size()));
+  to.fills.complete(reads_.complete());
+  for (std::uint64_t at = 0; at < out.size(); at += kPieceBytes) {
+    const std::uint64_t bytes = std::min<std::uint64_t>(kPieceBytes, out.size() - at);
+    const StripedReader::Ticket ticket =
+        reads_.start(std::get<StorageId>(step.from), step.from_offset + at,
+                     out.subspan(static_cast<std::size_t>(at), static_cast<std::size_t>(bytes)));
+    to.fills.add(step.offset + at, step.offset + at + bytes, ticket, true);
+  }
+}
+
+void VulkanMachine::wait_for_fills(BlockState& block, StripedReader::Ticket ticket) {
+  if (ticket == 0) return;
+  reads_.wait(ticket);
+  block.fills.complete(ticket);
+}
+
+void VulkanMachine::drain() {
+  reads_.wait(reads_.newest());
+  transfers_.drain();
 }
 
 // Bytes of a mapping are read from its file: the pages are the same, and a truncated file gives an Error
@@ -206,13 +262,17 @@ void VulkanMachine::fetch(const CopySource& from, std::uint64_t offset, std::spa
   BlockState& block = state(id);
   if (block.space == Space::page_cache) return reader_.read(*block.storage, offset, out);
   if (on_device(block.space)) {
+    wait_for_fills(block, block.fills.before_read(offset, offset + out.size()));
     readback_.read(block.memory.range.part(offset, out.size()),
                    [&](std::uint64_t at, std::span<const std::byte> bytes) {
                      std::memcpy(out.data() + at, bytes.data(), bytes.size());
                    });
     return note_reserved();
   }
-  if (block.space == Space::staging) wait_for(block, block.uses.before_read(offset, offset + out.size()));
+  if (block.space == Space::staging) {
+    wait_for(block, block.uses.before_read(offset, offset + out.size()));
+    wait_for_fills(block, block.fills.before_read(offset, offset + out.size()));
+  }
   std::memcpy(out.data(), host_bytes(id, offset, out.size()).data(), out.size());
 }
 
@@ -229,12 +289,14 @@ void VulkanMachine::wait_for(BlockState& block, std::uint64_t value) {
 }
 
 void VulkanMachine::read_back(BlockId id, const Readback::Take& take) {
-  readback_.read(state(id).memory.range, take);
+  read_back(id, 0, state(id).memory.range.bytes, take);
 }
 
 void VulkanMachine::read_back(BlockId id, std::uint64_t offset, std::uint64_t bytes,
                               const Readback::Take& take) {
-  readback_.read(state(id).memory.range.part(offset, bytes), take);
+  BlockState& block = state(id);
+  wait_for_fills(block, block.fills.before_read(offset, offset + bytes));
+  readback_.read(block.memory.range.part(offset, bytes), take);
 }
 
 void VulkanMachine::note_reserved() {

@@ -7,6 +7,7 @@
 #include "core/gpu/hazards.h"
 #include "core/gpu/transfer_queue.h"
 #include "core/io/storage_reader.h"
+#include "core/io/striped_reader.h"
 #include "core/plan/host_machine.h"
 #include "core/plan/run.h"
 
@@ -22,22 +23,23 @@ namespace loadline::gpu {
 //   device            ranges of large device allocations
 //   staging           ranges of mapped memory; files are read straight into them
 //   host, page_cache  blocks of a HostMachine
-// Copies from staging to the device and on the device run asynchronously. The host waits before it touches
-// bytes in flight. Copies from memory that the device cannot access go through a small ring of the machine's
-// own. The ring is no block of the plan; it counts in reserved_peak(). A plan that reads files straight to
-// the device does not use the ring if all device memory can be mapped.
+// Files are read by several threads, and copies from staging to the device and on the device run
+// asynchronously: each copy begins when its bytes have been read. The host waits before it touches bytes that
+// are being read or copied. Copies from memory that the device cannot access go through a small ring of the
+// machine's own. The ring is no block of the plan; it counts in reserved_peak(). A plan that reads files
+// straight to the device does not use the ring if all device memory can be mapped.
 class VulkanMachine final : public Machine {
  public:
   // `plan` is the plan that will run; it must have passed check_plan. Throws Error{no_fit}, before any memory
   // is allocated, if its peaks exceed the memory that the device or the system has available now. Device and
-  // reader must outlive the machine.
-  VulkanMachine(const Device& device, const StorageReader& reader, const Plan& plan);
+  // reader must outlive the machine. `readers`: threads that read files; 0: as many as cores that are free.
+  VulkanMachine(const Device& device, const StorageReader& reader, const Plan& plan, unsigned readers = 0);
 
   void alloc(BlockId id, const Block& block) override;
   void copy(const Step& step, const Block& to) override;
   void free(BlockId id, const Block& block) override;
   double now() const override { return host_.now(); }
-  void drain() override { transfers_.drain(); }
+  void drain() override;
   std::optional<PerSpace<std::uint64_t>> live_bytes() const override;
   std::optional<PerSpace<std::uint64_t>> reserved_peak() const override { return reserved_peak_; }
   std::optional<ProcessMemory> sample() const override { return host_.sample(); }
@@ -58,9 +60,10 @@ class VulkanMachine final : public Machine {
     Allocation memory;                 // of a device or staging block
     PendingUses uses;                  // of a staging block
     std::uint64_t last_use = 0;        // timeline value at which the device's newest use is complete
+    PendingUses fills;                 // of mapped memory: by the threads that read files; values are tickets
   };
   VulkanMachine(const Device& device, const StorageReader& reader, std::size_t blocks,
-                MemoryUse device_memory, const PerSpace<std::uint64_t>& peaks);
+                MemoryUse device_memory, const PerSpace<std::uint64_t>& peaks, unsigned readers);
 
   BlockState& state(BlockId id) { return blocks_[index(id)]; }
   // The pool of this space's blocks; null for a space of the host machine.
@@ -75,6 +78,9 @@ class VulkanMachine final : public Machine {
   void copy_to_host(const Step& step, BlockState& to);
   // Reads bytes of a file or a block, once the device is done with these bytes.
   void fetch(const CopySource& from, std::uint64_t offset, std::span<std::byte> out);
+  // Begins to read a file's bytes into mapped memory of a block, which the device does not use any more.
+  void read_into(const Step& step, BlockState& to, std::span<std::byte> out);
+  void wait_for_fills(BlockState& block, StripedReader::Ticket ticket);
   // A part of a host or staging block as host memory.
   std::span<std::byte> host_bytes(BlockId id, std::uint64_t offset, std::uint64_t bytes);
   void wait_for(BlockState& block, std::uint64_t value);
@@ -85,7 +91,8 @@ class VulkanMachine final : public Machine {
   HostMachine host_;                            // also the clock and the process counters
   MemoryPool device_memory_, staging_memory_;   // for the plan's blocks
   MemoryPool bounce_memory_, readback_memory_;  // for the machine's own rings
-  TransferQueue transfers_;                     // destroyed, and so drained, before the memory it uses
+  StripedReader reads_;                         // destroyed, and so ended, before the memory they fill
+  TransferQueue transfers_;                     // likewise, and before the reads that it waits for
   UploadBounce upload_bounce_;
   Readback readback_;
   std::vector<BlockState> blocks_;

@@ -1,0 +1,99 @@
+// Threads that take stripes from one queue.
+#include "core/io/striped_reader.h"
+
+#include <algorithm>
+#include <cassert>
+
+namespace loadline {
+
+StripedReader::StripedReader(const StorageReader& reader, unsigned threads) : reader_(reader) {
+  assert(threads > 0);
+  for (unsigned i = 0; i < threads; ++i) threads_.emplace_back([this] { read_stripes(); });
+}
+
+StripedReader::~StripedReader() {
+  {
+    const std::lock_guard lock(mutex_);
+    ends_ = true;
+    stripes_.clear();
+  }
+  waiting_.notify_all();
+  threads_.clear();
+}
+
+StripedReader::Ticket StripedReader::start(StorageId storage, std::uint64_t offset,
+                                           std::span<std::byte> out) {
+  // the decoder of an encoded storage goes from front to back: only one thread may read it
+  const Encoding encoding = reader_.graph().storage(storage).encoding;
+  const bool striped = encoding == Encoding::plain || encoding == Encoding::byte_swapped;
+  const std::uint64_t most = striped ? kStripeBytes : std::max<std::uint64_t>(out.size(), 1);
+  const Ticket ticket = ++newest_;
+  std::size_t added = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    for (std::uint64_t at = 0; at < out.size(); at += most, ++added) {
+      const std::uint64_t bytes = std::min<std::uint64_t>(most, out.size() - at);
+      stripes_.push_back({ticket, storage, offset + at,
+                          out.subspan(static_cast<std::size_t>(at), static_cast<std::size_t>(bytes))});
+    }
+    left_.push_back(added);
+    if (added == 0) finish(ticket);
+  }
+  if (added == 1)
+    waiting_.notify_one();
+  else
+    waiting_.notify_all();
+  return ticket;
+}
+
+// Counts pieces that end in any order, so that complete_ never passes one that is being read. With the mutex
+// held; `ticket` has no stripe left.
+void StripedReader::finish([[maybe_unused]] Ticket ticket) {
+  assert(ticket > complete_ && left_[static_cast<std::size_t>(ticket - complete_ - 1)] == 0);
+  for (; !left_.empty() && left_.front() == 0; ++complete_) left_.pop_front();
+  changed_.notify_all();
+}
+
+void StripedReader::read_stripes() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    waiting_.wait(lock, [&] { return ends_ || !stripes_.empty(); });
+    if (ends_) return;
+    const Stripe stripe = stripes_.front();
+    stripes_.pop_front();
+    lock.unlock();
+    std::exception_ptr failure;
+    try {
+      reader_.read(stripe.storage, stripe.offset, stripe.out);
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    lock.lock();
+    if (failure) {
+      if (!failure_) failure_ = failure;
+      stripes_.clear();  // nobody will use them
+      changed_.notify_all();
+      continue;  // its piece never completes
+    }
+    std::size_t& left = left_[static_cast<std::size_t>(stripe.ticket - complete_ - 1)];
+    if (--left == 0) finish(stripe.ticket);
+  }
+}
+
+void StripedReader::wait(Ticket ticket) const {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return complete_ >= ticket || failure_; });
+  if (failure_) std::rethrow_exception(failure_);
+}
+
+StripedReader::Ticket StripedReader::complete() const {
+  const std::lock_guard lock(mutex_);
+  return complete_;
+}
+
+bool StripedReader::done(Ticket ticket) const {
+  const std::lock_guard lock(mutex_);
+  return complete_ >= ticket && !failure_;
+}
+
+}  // namespace loadline

@@ -1,0 +1,70 @@
+// Reads storages on several threads, each piece in stripes.
+#pragma once
+
+#include "core/io/storage_reader.h"
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <span>
+#include <thread>
+#include <vector>
+
+namespace loadline {
+
+// One core cannot read a warm page cache as fast as a link carries it away, so several threads read the
+// stripes of a piece. Pieces are begun in the order of start(). One thread calls start(); wait() and done()
+// may be called from any.
+class StripedReader {
+ public:
+  // Numbers pieces from 1. Of two pieces the later one has the greater ticket; 0 is complete from the start.
+  using Ticket = std::uint64_t;
+
+  static constexpr std::uint64_t kStripeBytes = 4ull << 20;
+
+  // `threads` > 0. The reader must outlive this.
+  StripedReader(const StorageReader& reader, unsigned threads);
+  StripedReader(const StripedReader&) = delete;
+  StripedReader& operator=(const StripedReader&) = delete;
+  // Waits for the stripes that are being read, and drops the others.
+  ~StripedReader();
+
+  // Begins to fill `out`, which must stay until wait() or destruction.
+  Ticket start(StorageId storage, std::uint64_t offset, std::span<std::byte> out);
+  // Returns once all pieces up to `ticket` are read. Throws the first Error of any piece, then and always.
+  void wait(Ticket ticket) const;
+  // Whether all pieces up to `ticket` are read.
+  bool done(Ticket ticket) const;
+  // All pieces up to this ticket are read.
+  Ticket complete() const;
+  // The newest ticket.
+  Ticket newest() const { return newest_; }
+
+ private:
+  struct Stripe {
+    Ticket ticket = 0;
+    StorageId storage = {};
+    std::uint64_t offset = 0;
+    std::span<std::byte> out = {};
+  };
+  void read_stripes();
+  void finish(Ticket ticket);
+
+  const StorageReader& reader_;
+  Ticket newest_ = 0;  // of the thread that starts pieces
+
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;  // a piece is complete, or one has failed
+  std::condition_variable waiting_;          // there are stripes, or the end
+  std::deque<Stripe> stripes_;               // not yet begun
+  std::deque<std::size_t> left_;             // stripes that are not complete, of the pieces after complete_
+  Ticket complete_ = 0;                      // this piece and all before it are complete
+  std::exception_ptr failure_;
+  bool ends_ = false;
+  std::vector<std::jthread> threads_;  // joined first
+};
+
+}  // namespace loadline

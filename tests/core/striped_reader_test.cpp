@@ -1,0 +1,79 @@
+// Reading on several threads: the bytes of each piece, the order in which pieces count as read, failures.
+#include "core/io/striped_reader.h"
+
+#include "core/base/error.h"
+#include "tests/support/builders.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <random>
+
+#include <gtest/gtest.h>
+
+namespace loadline {
+namespace {
+
+std::vector<std::byte> read_whole(const StorageReader& reader, StorageId id) {
+  std::vector<std::byte> bytes(reader.graph().storage(id).bytes);
+  reader.read(id, 0, bytes);
+  return bytes;
+}
+
+TEST(StripedReader, FillsEveryPieceOnAnyNumberOfThreads) {
+  const testing::TemporaryFolder folder;
+  const MetaGraphPtr graph = testing::byte_model(folder, {13'000'001, 5, 1 << 20, 4 << 20, 0, 4'194'305});
+  const StorageReader reader(graph);
+  for (const unsigned threads : {1u, 2u, 5u}) {
+    StripedReader reads(reader, threads);
+    std::vector<std::vector<std::byte>> out;
+    for (std::size_t i = 0; i < graph->storages.size(); ++i) out.emplace_back(graph->storages[i].bytes);
+    std::mt19937_64 random(threads);
+    std::vector<StripedReader::Ticket> tickets;
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      // in two parts, so that parts of one storage are read at once
+      const std::size_t cut = out[i].empty() ? 0 : random() % out[i].size();
+      const StorageId id{static_cast<std::uint32_t>(i)};
+      tickets.push_back(reads.start(id, 0, std::span(out[i]).first(cut)));
+      tickets.push_back(reads.start(id, cut, std::span(out[i]).subspan(cut)));
+    }
+    EXPECT_TRUE(std::ranges::is_sorted(tickets));
+    EXPECT_EQ(tickets.back(), reads.newest());
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      reads.wait(tickets[2 * i + 1]);
+      EXPECT_TRUE(reads.done(tickets[2 * i + 1]));
+      EXPECT_GE(reads.complete(), tickets[2 * i + 1]);
+      EXPECT_EQ(out[i], read_whole(reader, StorageId{static_cast<std::uint32_t>(i)})) << i;
+    }
+    EXPECT_TRUE(reads.done(0));
+    EXPECT_EQ(reads.complete(), reads.newest());
+  }
+}
+
+TEST(StripedReader, ThrowsWhatAReadHasThrown) {
+  const testing::TemporaryFolder folder;
+  const MetaGraphPtr graph = testing::byte_model(folder, {9 << 20, 1 << 20});
+  const StorageReader reader(graph);
+  std::vector<std::byte> out(9 << 20);
+  reader.read(StorageId{0}, 0, std::span(out).first(1));  // the file is open, and has the right size
+  std::filesystem::resize_file(graph->files.front().path, 6 << 20);
+  StripedReader reads(reader, 3);
+  const StripedReader::Ticket ticket = reads.start(StorageId{0}, 0, out);
+  EXPECT_THROW(reads.wait(ticket), Error);
+  EXPECT_FALSE(reads.done(ticket));
+  // also for a piece that could be read
+  EXPECT_THROW(reads.wait(reads.start(StorageId{0}, 0, std::span(out).first(16))), Error);
+}
+
+TEST(StripedReader, EndsWhileItReads) {
+  const testing::TemporaryFolder folder;
+  const MetaGraphPtr graph = testing::byte_model(folder, {64 << 20});
+  const StorageReader reader(graph);
+  for (int round = 0; round < 20; ++round) {
+    std::vector<std::byte> out(64 << 20);
+    StripedReader reads(reader, 4);
+    reads.start(StorageId{0}, 0, out);
+  }
+}
+
+}  // namespace
+}  // namespace loadline

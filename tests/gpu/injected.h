@@ -1,0 +1,25 @@
+// Makes Vulkan calls fail, and counts what they leave behind. The definitions stand before those of the
+// loader in this program, and pass on every call that does not have to fail.
+#pragma once
+
+#include <cstdint>
+
+namespace loadline::gpu {
+
+struct Injected {
+  // The k-th call from now on fails (from 1); 0: none does.
+  std::uint64_t allocation = 0;  // vkAllocateMemory: VK_ERROR_OUT_OF_DEVICE_MEMORY, and every later one
+  std::uint64_t buffer = 0;      // vkCreateBuffer: VK_ERROR_OUT_OF_DEVICE_MEMORY
+  std::uint64_t submission = 0;  // vkQueueSubmit: VK_ERROR_DEVICE_LOST, and every later one and every wait
+};
+// Replaces what was asked before.
+void inject(const Injected& failures);
+
+// Objects that were made and not destroyed.
+struct Alive {
+  std::int64_t memory = 0, buffers = 0, semaphores = 0, pools = 0, devices = 0;
+  bool operator==(const Alive&) const = default;
+};
+Alive alive();
+
+}  // namespace loadline::gpu
