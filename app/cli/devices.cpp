@@ -37,6 +37,9 @@ Json device_json(const gpu::DeviceInfo& device, bool chosen, const std::vector<s
                {"api_version", gpu::version_text(device.api_version)},
                {"heaps", Json::array()},
                {"max_allocation", device.max_allocation},
+               {"max_buffer", device.max_buffer},
+               {"max_binding", device.max_binding},
+               {"max_allocations", device.max_allocations},
                {"unified", device.unified},
                {"extensions",
                 {{"VK_EXT_memory_budget", device.memory_budget},
@@ -89,7 +92,8 @@ std::string devices_text(const Context& context, bool measure) {
     for (const std::string& reason : choice.reasons[i]) why += (why.empty() ? "" : "; ") + reason;
     table.row({choice.chosen == i ? "*" : "", fmt::format("{}", device.index), safe_display(device.name, 60),
                std::string(gpu::device_type_name(device.type)), gpu::version_text(device.api_version),
-               memory_cell(device), available_cell(device), format_bytes(device.max_allocation), why});
+               memory_cell(device), available_cell(device), format_bytes(gpu::largest_piece(device, 1)),
+               why});
   }
   return table.text(context.colour);
 }

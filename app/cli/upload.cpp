@@ -20,9 +20,13 @@
 namespace loadline::cli {
 namespace {
 
+const std::map<std::string, FileReading> kReadings = {
+    {"cache", FileReading::cached}, {"direct", FileReading::direct}, {"cold", FileReading::cold}};
+
 struct UploadFlags {
   std::string device;
   unsigned readers = 0;
+  std::string reading = "cache";  // a key of kReadings
   bool verify = false;
   bool validation = false;
 };
@@ -79,6 +83,7 @@ Json report_json(const gpu::UploadReport& report, const AskedUpload& asked) {
   json["error_percent"]["rss_anon"] = error_percent(report.projected_rss_anon, report.rss_anon_peak);
   json["verified"] = report.verified ? Json(*report.verified) : Json();
   if (!report.mismatch.empty()) json["mismatch"] = report.mismatch;
+  json["notes"] = json_texts(report.notes);
   json["validation_messages"] = json_texts(report.validation_messages);
   return json;
 }
@@ -93,6 +98,7 @@ void print_system_count(const gpu::UploadReport& report) {
   fmt::print(".\n");
   if (report.software_device)
     fmt::print("A software device's memory is the process's own and counts when it is first touched.\n");
+  for (const std::string& note : report.notes) fmt::print("{}\n", note);
   const auto& taken = report.measured.reserved_peak;
   const std::uint64_t planned = report.measured.peaks[index(Space::staging)].bytes;
   if (taken && planned == 0 && (*taken)[index(Space::staging)] > 0)
@@ -160,7 +166,7 @@ int upload(const Context& context, const UploadFlags& options, LoadFlags& flags)
     const ProgressLine line(context, "uploading", progress);
     report = gpu::upload(graph, plan,
                          {.device = options.device,
-                          .readers = options.readers,
+                          .reads = {options.readers, kReadings.at(options.reading)},
                           .verify = options.verify,
                           .validation = options.validation,
                           .placement = bound.inputs.placement},
@@ -196,6 +202,11 @@ Action setup_upload(CLI::App& app) {
       ->type_name("N")
       ->check(CLI::Range(1u, 64u))
       ->default_str("as many as cores that are free");
+  app.add_option("--reading", options->reading,
+                 "through the page cache, past it, or past it for files that are not in it (cold)")
+      ->type_name("cache|direct|cold")
+      ->check(CLI::IsMember({"cache", "direct", "cold"}).description(""))
+      ->default_str("cache");
   app.add_flag("--verify", options->verify, "read the device back, compare every byte");
   app.add_flag("--validation", options->validation, "run under the Vulkan validation layer");
   return [options, flags](Context& context) { return upload(context, *options, *flags); };

@@ -67,6 +67,15 @@ void describe_modern(VkPhysicalDevice device, DeviceInfo& info) {
   vkGetPhysicalDeviceProperties2(device, &properties);
   info.driver = fmt::format("{} {}", driver.driverName, driver.driverInfo);
   info.max_allocation = limits.maxMemoryAllocationSize;
+  info.max_buffer = info.max_allocation;  // before 1.3 nothing else limits a buffer
+  if (info.api_version >= ApiVersion{1, 3, 0}) {
+    auto buffers = vulkan_struct<VkPhysicalDeviceMaintenance4Properties>(
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_PROPERTIES);
+    auto more =
+        vulkan_struct<VkPhysicalDeviceProperties2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, &buffers);
+    vkGetPhysicalDeviceProperties2(device, &more);
+    info.max_buffer = buffers.maxBufferSize;
+  }
 
   auto timeline = vulkan_struct<VkPhysicalDeviceTimelineSemaphoreFeatures>(
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES);
@@ -99,6 +108,8 @@ DeviceInfo describe_device(VkPhysicalDevice device, std::size_t index) {
       });
   DeviceInfo info;
   info.index = index;
+  info.max_binding = properties.limits.maxStorageBufferRange;
+  info.max_allocations = properties.limits.maxMemoryAllocationCount;
   info.name = properties.deviceName;
   info.type = type_of(properties.deviceType);
   info.vendor = vendor_of(properties.vendorID);

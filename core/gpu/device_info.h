@@ -45,11 +45,17 @@ struct DeviceInfo {
   ApiVersion api_version = {};
   std::vector<DeviceHeap> heaps = {};
   std::uint64_t max_allocation = 0;   // bytes of one allocation
+  std::uint64_t max_buffer = 0;       // bytes of one buffer
+  std::uint64_t max_binding = 0;      // bytes of a buffer that a shader can see at once
+  std::uint64_t max_allocations = 0;  // at once
   bool unified = false;               // the whole device-local heap can be mapped, not just a small window
   bool memory_budget = false;         // VK_EXT_memory_budget
   bool external_memory_host = false;  // VK_EXT_external_memory_host
   bool timeline_semaphore = false;
 };
+
+// The most bytes that a block may have: one buffer in one allocation, a multiple of `alignment`.
+std::uint64_t largest_piece(const DeviceInfo& device, std::uint64_t alignment);
 
 // The largest device-local heap; null if the device has none.
 const DeviceHeap* device_heap(const DeviceInfo& device);

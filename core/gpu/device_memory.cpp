@@ -137,9 +137,7 @@ MemoryPool::MemoryPool(const Device& device, MemoryUse use, std::uint64_t expect
       use_(use),
       alignment_(pool_alignment(device)),
       pool_(
-          {.alignment = alignment_,
-           .expected = expected,
-           .most = device.info().max_allocation / alignment_ * alignment_},
+          {.alignment = alignment_, .expected = expected, .most = largest_piece(device.info(), alignment_)},
           [this](std::uint32_t id, std::uint64_t wanted, std::uint64_t exact) {
             return take_block(id, wanted, exact);
           },
@@ -149,10 +147,9 @@ MemoryPool::~MemoryPool() = default;
 
 Allocation MemoryPool::allocate(std::uint64_t bytes) {
   if (bytes == 0) return {};
-  if (bytes > device_.info().max_allocation / alignment_ * alignment_)
-    throw Error(ErrorCode::gpu,
-                "a {} block needs {} bytes in one piece, the device allows {} in one allocation",
-                use_name(use_), bytes, device_.info().max_allocation);
+  if (const std::uint64_t most = largest_piece(device_.info(), alignment_); bytes > most)
+    throw Error(ErrorCode::gpu, "a {} block needs {} bytes in one piece, the device allows {}",
+                use_name(use_), bytes, most);
   Allocation made;
   made.place = pool_.allocate(bytes);
   const MemoryBlock& home = *blocks_.at(made.place.block);

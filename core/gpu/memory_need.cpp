@@ -1,6 +1,7 @@
 // Compares the memory that a plan holds at once with the available memory.
 #include "core/gpu/memory_need.h"
 
+#include "core/allocators/block_pool.h"
 #include "core/base/checked.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
@@ -67,6 +68,65 @@ void require_fit(const MemoryNeeds& needs, const MemorySupply& supply, std::stri
     require(needs[kStaging], supply.staging, fmt::format("transfer memory for {}", device));
   }
   if (supply.system) require(needs[kHost | kStaging], *supply.system, "system memory");
+}
+
+namespace {
+
+// What a block is for: "the tensor 'wte.weight'", or "a block" if it is for no storage.
+std::string purpose(const Block& block, const MetaGraph& graph) {
+  if (!block.storage) return "a block";
+  const auto owner = first_owner(graph)[index(*block.storage)];
+  return owner ? fmt::format("the tensor '{}'", safe_display(graph.tensor(*owner).name)) : "a block";
+}
+
+bool on_gpu(const Block& block) { return block.space == Space::device || block.space == Space::staging; }
+
+}  // namespace
+
+std::uint64_t largest_piece(const DeviceInfo& device, std::uint64_t alignment) {
+  return std::min(device.max_allocation, device.max_buffer) / alignment * alignment;
+}
+
+void require_pieces(const Plan& plan, const MetaGraph& graph, const DeviceInfo& device,
+                    std::uint64_t alignment) {
+  const std::uint64_t most = largest_piece(device, alignment);
+  for (const Block& block : plan.blocks)
+    if (on_gpu(block) && block.bytes > most)
+      throw Error(ErrorCode::no_fit,
+                  "does not fit: {} needs {} ({} bytes) in one piece, {} allows {} ({} bytes)",
+                  purpose(block, graph), format_bytes(block.bytes), block.bytes, safe_display(device.name),
+                  format_bytes(most), most);
+  // blocks larger than the pool's have an allocation each; the others share
+  const std::uint64_t shared = BlockPoolRules{}.block;
+  std::uint64_t own = 0, small = 0, needed = 0;
+  for (const Step& step : plan.steps) {
+    if (step.verb == Verb::copy || !on_gpu(plan.block(step.block))) continue;
+    const std::uint64_t bytes = plan.block(step.block).bytes;
+    const bool alone = bytes > shared;
+    if (step.verb == Verb::alloc)
+      (alone ? own : small) += alone ? 1 : bytes;
+    else
+      (alone ? own : small) -= alone ? 1 : bytes;
+    needed = std::max(needed, own + small / shared);
+  }
+  if (device.max_allocations > 0 && needed > device.max_allocations)
+    throw Error(ErrorCode::no_fit, "does not fit: needs {} allocations at once, {} allows {}",
+                format_grouped(needed), safe_display(device.name), format_grouped(device.max_allocations));
+}
+
+Unbindable unbindable_tensors(const MetaGraph& graph, const DeviceInfo& device) {
+  Unbindable found;
+  if (device.max_binding == 0) return found;
+  std::uint64_t most = device.max_binding;
+  for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
+    const std::uint64_t bytes = tensor_bytes(graph, graph.tensors[i]);
+    if (bytes <= device.max_binding) continue;
+    ++found.count;
+    if (bytes <= most) continue;
+    most = bytes;
+    found.largest = TensorId{static_cast<std::uint32_t>(i)};
+  }
+  return found;
 }
 
 }  // namespace loadline::gpu

@@ -1,6 +1,8 @@
 // Checks that a plan fits on this machine before any memory is allocated. Contains no Vulkan.
 #pragma once
 
+#include "core/gpu/device_info.h"
+#include "core/graph/meta_graph.h"
 #include "core/plan/plan.h"
 #include "core/plan/timeline.h"
 
@@ -32,5 +34,17 @@ MemoryNeeds needs_of(const Timeline& timeline);
 // Throws Error{no_fit} with both numbers if a need exceeds the supply. Mapped file pages do not count,
 // because the system can drop them. `device` is the device's name for the message.
 void require_fit(const MemoryNeeds& needs, const MemorySupply& supply, std::string_view device);
+
+// Throws Error{no_fit} with the tensor and both numbers for a device or staging block that the device cannot
+// have in one piece, or for more allocations at once than it allows.
+void require_pieces(const Plan& plan, const MetaGraph& graph, const DeviceInfo& device,
+                    std::uint64_t alignment);
+
+// The tensors of which a shader cannot see all bytes at once.
+struct Unbindable {
+  std::uint64_t count = 0;
+  std::optional<TensorId> largest = {};
+};
+Unbindable unbindable_tensors(const MetaGraph& graph, const DeviceInfo& device);
 
 }  // namespace loadline::gpu

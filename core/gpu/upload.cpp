@@ -4,6 +4,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/gpu/device.h"
+#include "core/gpu/memory_need.h"
 #include "core/gpu/vulkan_machine.h"
 #include "core/io/storage_reader.h"
 #include "core/plan/cast_range.h"
@@ -115,11 +116,21 @@ UploadReport measure(const Device& device, const MetaGraphPtr& graph, const Plan
   UploadReport report;
   report.device = device.info().name;
   report.software_device = device.info().type == DeviceType::cpu;
+  if (const Unbindable large = unbindable_tensors(*graph, device.info()); large.largest) {
+    const Tensor& tensor = graph->tensor(*large.largest);
+    report.notes.push_back(fmt::format(
+        "A shader on this device sees at most {} of a buffer. {} larger, the largest is '{}' ({}): it must "
+        "be used "
+        "in parts.",
+        format_bytes(device.info().max_binding),
+        large.count == 1 ? "1 tensor is" : fmt::format("{} tensors are", format_grouped(large.count)),
+        safe_display(tensor.name), format_bytes(tensor_bytes(*graph, tensor))));
+  }
   const OnDevice loaded(plan, graph->storages.size());
   if (options.verify && loaded.blocks().empty() && storage_bytes(*graph) > 0)
     throw Error(ErrorCode::usage, "nothing stays on the device that could be verified");
   const StorageReader reader(graph);
-  VulkanMachine machine(device, reader, plan, options.readers);
+  VulkanMachine machine(device, reader, plan, options.reads);
   // announced before the run, so that the fraction done never falls
   if (options.verify) progress.add_total(loaded.bytes());
   report.measured = run(plan, machine, progress);

@@ -3,6 +3,7 @@
 
 #include "core/base/progress.h"
 #include "core/graph/meta_graph.h"
+#include "core/io/striped_reader.h"
 #include "core/load/placement.h"
 #include "core/plan/plan.h"
 #include "core/plan/timeline.h"
@@ -16,7 +17,7 @@ namespace loadline::gpu {
 
 struct UploadOptions {
   std::string device = {};   // index or part of a name; empty = the best
-  unsigned readers = 0;      // threads that read files; 0: as many as cores that are free
+  FileReads reads = {};      // how many threads read the files, and how
   bool verify = false;       // read every block back and compare it with the file
   bool validation = false;   // run under the Vulkan validation layer
   Placement placement = {};  // of the plan: verification expects no tensor that it keeps off the device
@@ -39,6 +40,7 @@ struct UploadReport {
   std::optional<std::uint64_t> device_budget_peak;  // by the driver's own count
   std::optional<bool> verified;                     // absent = not asked for
   std::string mismatch;                             // why `verified` is false: tensor, byte and both values
+  std::vector<std::string> notes;  // sentences on what the device cannot do with what it holds
   std::vector<std::string> validation_messages;
 };
 

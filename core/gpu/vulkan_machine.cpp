@@ -73,18 +73,13 @@ MemorySupply supply_of(const Device& device, MemoryUse device_memory) {
 }
 
 // Called before the first member that allocates memory is constructed.
-PerSpace<std::uint64_t> fitting_peaks(const Device& device, const Plan& plan) {
+PerSpace<std::uint64_t> fitting_peaks(const Device& device, const MetaGraph& graph, const Plan& plan) {
   const PerSpace<std::uint64_t> peaks = padded_peaks(plan, pool_alignment(device));
   const MemoryUse device_memory = device_use(device, plan);
   const std::uint64_t bounce = needs_bounce(plan, device_memory) ? kBounceBytes : 0;
   require_fit(padded_needs(plan, pool_alignment(device), bounce), supply_of(device, device_memory),
               device.info().name);
-  const std::uint64_t alignment = pool_alignment(device);
-  for (const Block& block : plan.blocks)
-    if (device_sees(block.space) && block.bytes > device.info().max_allocation / alignment * alignment)
-      throw Error(ErrorCode::no_fit,
-                  "a block of {} bytes is needed in one piece, {} allows {} in one allocation", block.bytes,
-                  device.info().name, device.info().max_allocation);
+  require_pieces(plan, graph, device.info(), pool_alignment(device));
   return peaks;
 }
 
@@ -92,7 +87,7 @@ PerSpace<std::uint64_t> fitting_peaks(const Device& device, const Plan& plan) {
 bool reads_plainly(const Step& step) { return !step.cast && std::holds_alternative<StorageId>(step.from); }
 
 // Reading into mapped device memory leaves a core free that staged copies on a software device need.
-unsigned readers_for(unsigned asked, MemoryUse device_memory) {
+unsigned threads_for(unsigned asked, MemoryUse device_memory) {
   constexpr unsigned kMost = 8;
   if (asked > 0) return asked;
   const unsigned cores = std::max(std::thread::hardware_concurrency(), 1u);
@@ -107,12 +102,13 @@ std::uint64_t flush_bytes(std::uint64_t staging_peak) {
 }  // namespace
 
 VulkanMachine::VulkanMachine(const Device& device, const StorageReader& reader, const Plan& plan,
-                             unsigned readers)
-    : VulkanMachine(device, reader, plan.blocks.size(), device_use(device, plan), fitting_peaks(device, plan),
-                    readers) {}
+                             const FileReads& reads)
+    : VulkanMachine(device, reader, plan.blocks.size(), device_use(device, plan),
+                    fitting_peaks(device, reader.graph(), plan), reads) {}
 
 VulkanMachine::VulkanMachine(const Device& device, const StorageReader& reader, std::size_t blocks,
-                             MemoryUse device_memory, const PerSpace<std::uint64_t>& peaks, unsigned readers)
+                             MemoryUse device_memory, const PerSpace<std::uint64_t>& peaks,
+                             const FileReads& reads)
     : device_(device),
       reader_(reader),
       host_(reader),
@@ -120,7 +116,7 @@ VulkanMachine::VulkanMachine(const Device& device, const StorageReader& reader, 
       staging_memory_(device, MemoryUse::upload, peaks[index(Space::staging)]),
       bounce_memory_(device, MemoryUse::upload, kBounceBytes),
       readback_memory_(device, MemoryUse::readback, kBounceBytes),
-      reads_(reader, readers_for(readers, device_memory)),
+      reads_(reader, threads_for(reads.threads, device_memory), reads.reading),
       transfers_(device, flush_bytes(peaks[index(Space::staging)]), &reads_),
       upload_bounce_(bounce_memory_, transfers_),
       readback_(readback_memory_, transfers_),

@@ -32,8 +32,9 @@ class VulkanMachine final : public Machine {
  public:
   // `plan` is the plan that will run; it must have passed check_plan. Throws Error{no_fit}, before any memory
   // is allocated, if its peaks exceed the memory that the device or the system has available now. Device and
-  // reader must outlive the machine. `readers`: threads that read files; 0: as many as cores that are free.
-  VulkanMachine(const Device& device, const StorageReader& reader, const Plan& plan, unsigned readers = 0);
+  // reader must outlive the machine.
+  VulkanMachine(const Device& device, const StorageReader& reader, const Plan& plan,
+                const FileReads& reads = {});
 
   void alloc(BlockId id, const Block& block) override;
   void copy(const Step& step, const Block& to) override;
@@ -63,7 +64,7 @@ class VulkanMachine final : public Machine {
     PendingUses fills;                 // of mapped memory: by the threads that read files; values are tickets
   };
   VulkanMachine(const Device& device, const StorageReader& reader, std::size_t blocks,
-                MemoryUse device_memory, const PerSpace<std::uint64_t>& peaks, unsigned readers);
+                MemoryUse device_memory, const PerSpace<std::uint64_t>& peaks, const FileReads& reads);
 
   BlockState& state(BlockId id) { return blocks_[index(id)]; }
   // The pool of this space's blocks; null for a space of the host machine.

@@ -1,12 +1,19 @@
 // Threads that take stripes from one queue.
 #include "core/io/striped_reader.h"
 
+#include "core/base/checked.h"
+#include "core/base/error.h"
+#include "core/io/page_residency.h"
+#include "core/io/pages.h"
+
 #include <algorithm>
 #include <cassert>
+#include <utility>
 
 namespace loadline {
 
-StripedReader::StripedReader(const StorageReader& reader, unsigned threads) : reader_(reader) {
+StripedReader::StripedReader(const StorageReader& reader, unsigned threads, FileReading reading)
+    : reader_(reader), reading_(reading), ways_(reader.graph().files.size()) {
   assert(threads > 0);
   for (unsigned i = 0; i < threads; ++i) threads_.emplace_back([this] { read_stripes(); });
 }
@@ -54,7 +61,33 @@ void StripedReader::finish([[maybe_unused]] Ticket ticket) {
   changed_.notify_all();
 }
 
+const DirectFile* StripedReader::direct_file(const Stripe& stripe) {
+  const Storage& storage = reader_.graph().storage(stripe.storage);
+  if (reading_ == FileReading::cached || storage.encoding != Encoding::plain || storage.file == kNoFile)
+    return nullptr;
+  const std::lock_guard lock(ways_mutex_);
+  Way& way = ways_[index(storage.file)];
+  if (!std::exchange(way.chosen, true)) {
+    const SourceFile& file = reader_.file_of(stripe.storage);
+    if (reading_ == FileReading::direct || resident_bytes(file) < file.size() / 2)
+      way.direct = DirectFile::open(file);
+  }
+  return way.direct.get();
+}
+
+void StripedReader::read(const Stripe& stripe, std::optional<Pages>& buffer) {
+  const DirectFile* const direct = direct_file(stripe);
+  if (direct == nullptr) return reader_.read(stripe.storage, stripe.offset, stripe.out);
+  const Storage& storage = reader_.graph().storage(stripe.storage);
+  if (!range_fits(stripe.offset, stripe.out.size(), storage.bytes))
+    throw Error(ErrorCode::usage, "reads {} bytes at {} of a storage of {}", stripe.out.size(), stripe.offset,
+                storage.bytes);
+  if (!buffer) buffer.emplace(kStripeBytes + 2 * DirectFile::kUnit);
+  direct->read_at(storage.offset + stripe.offset, stripe.out, buffer->span());
+}
+
 void StripedReader::read_stripes() {
+  std::optional<Pages> buffer;  // of this thread, for what is read past the cache
   std::unique_lock lock(mutex_);
   while (true) {
     waiting_.wait(lock, [&] { return ends_ || !stripes_.empty(); });
@@ -64,7 +97,7 @@ void StripedReader::read_stripes() {
     lock.unlock();
     std::exception_ptr failure;
     try {
-      reader_.read(stripe.storage, stripe.offset, stripe.out);
+      read(stripe, buffer);
     } catch (...) {
       failure = std::current_exception();
     }

@@ -1,6 +1,8 @@
 // Reads storages on several threads, each piece in stripes.
 #pragma once
 
+#include "core/io/direct_file.h"
+#include "core/io/pages.h"
 #include "core/io/storage_reader.h"
 
 #include <condition_variable>
@@ -8,12 +10,26 @@
 #include <cstdint>
 #include <deque>
 #include <exception>
+#include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <thread>
 #include <vector>
 
 namespace loadline {
+
+// How bytes come from a file.
+enum class FileReading : std::uint8_t {
+  cached,  // through the page cache
+  direct,  // past it, where the file system can
+  cold,    // past it for files of which the cache holds less than half
+};
+
+struct FileReads {
+  unsigned threads = 0;  // 0: as many as cores that are free
+  FileReading reading = FileReading::cached;
+};
 
 // One core cannot read a warm page cache as fast as a link carries it away, so several threads read the
 // stripes of a piece. Pieces are begun in the order of start(). One thread calls start(); wait() and done()
@@ -26,7 +42,7 @@ class StripedReader {
   static constexpr std::uint64_t kStripeBytes = 4ull << 20;
 
   // `threads` > 0. The reader must outlive this.
-  StripedReader(const StorageReader& reader, unsigned threads);
+  StripedReader(const StorageReader& reader, unsigned threads, FileReading reading = FileReading::cached);
   StripedReader(const StripedReader&) = delete;
   StripedReader& operator=(const StripedReader&) = delete;
   // Waits for the stripes that are being read, and drops the others.
@@ -51,9 +67,21 @@ class StripedReader {
     std::span<std::byte> out = {};
   };
   void read_stripes();
+  void read(const Stripe& stripe, std::optional<Pages>& buffer);
+  // Of the stripe's file; null if it is read through the cache.
+  const DirectFile* direct_file(const Stripe& stripe);
   void finish(Ticket ticket);
 
   const StorageReader& reader_;
+  FileReading reading_;
+
+  struct Way {
+    bool chosen = false;
+    std::unique_ptr<DirectFile> direct = nullptr;
+  };
+  std::mutex ways_mutex_;
+  std::vector<Way> ways_;  // for each file
+
   Ticket newest_ = 0;  // of the thread that starts pieces
 
   mutable std::mutex mutex_;

@@ -2,40 +2,22 @@
 #include "exporters/writer/pipeline.h"
 
 #include "core/base/error.h"
+#include "core/io/pages.h"
 #include "exporters/writer/stage_order.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <vector>
 
 #include <oneapi/tbb/enumerable_thread_specific.h>
 #include <oneapi/tbb/global_control.h>
 #include <oneapi/tbb/parallel_pipeline.h>
 #include <oneapi/tbb/task_arena.h>
-#include <sys/mman.h>
 
 namespace loadline {
 namespace {
 
 constexpr std::uint64_t kUnit = 4096;
 constexpr std::uint64_t kMostWindow = 4 << 20;  // larger writes are not faster
-
-// Private memory that begins at a page and is returned to the system at once.
-class Pages {
- public:
-  explicit Pages(std::size_t bytes) : bytes_(bytes) {
-    data_ = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (data_ == MAP_FAILED) throw system_error("", "get memory for buffers", errno);
-  }
-  ~Pages() { ::munmap(data_, bytes_); }
-  Pages(const Pages&) = delete;
-  Pages& operator=(const Pages&) = delete;
-  std::span<std::byte> span() const { return {static_cast<std::byte*>(data_), bytes_}; }
-
- private:
-  std::size_t bytes_;
-  void* data_;
-};
 
 struct Buffered {
   Window window;

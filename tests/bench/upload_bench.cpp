@@ -46,28 +46,31 @@ struct Bench {
   bench::Case copy_all() {
     return {"memcpy of touched memory (baseline)", [this] { std::memcpy(to.data(), from.data(), total); }};
   }
-  bench::Case read_all(unsigned threads) {
-    return {fmt::format("pread into touched memory, {} (ceiling)", counted(threads, "thread")),
-            [this, threads] {
-              StripedReader reads(reader, threads);
+  bench::Case read_all(unsigned threads, FileReading reading = FileReading::cached) {
+    return {fmt::format("pread into touched memory, {}{} (ceiling)", counted(threads, "thread"),
+                        reading == FileReading::cached ? "" : ", past the cache"),
+            [this, threads, reading] {
+              StripedReader reads(reader, threads, reading);
               for (std::size_t i = 0, at = 0; i < sizes.size(); at += sizes[i++])
                 reads.start(StorageId{static_cast<std::uint32_t>(i)}, 0, std::span(to).subspan(at, sizes[i]));
               reads.wait(reads.newest());
             }};
   }
   bench::Case upload(const char* method, std::uint64_t slots = 4, std::uint64_t slot_mib = 16,
-                     unsigned readers = 1) {
+                     unsigned readers = 1, FileReading reading = FileReading::cached) {
     LoadInputs inputs;
     inputs.request.staging_bytes = slots * slot_mib << 20;
     inputs.request.slots = static_cast<std::uint32_t>(slots);
     const bool ring = std::string_view(method) == "staged_ring";
     const std::string shape = ring ? fmt::format(", {} x {} MiB", slots, slot_mib) : "";
-    return {
-        fmt::format("{}{}, {}", method, shape, counted(readers, "reader")), [this, method, inputs, readers] {
-          const Plan plan = make_plan(*graph, find_method(method), find_order("file").make(*graph), inputs);
-          gpu::VulkanMachine machine(device, reader, plan, readers);
-          run(plan, machine);
-        }};
+    return {fmt::format("{}{}, {}{}", method, shape, counted(readers, "reader"),
+                        reading == FileReading::cached ? "" : ", past the cache"),
+            [this, method, inputs, readers, reading] {
+              const Plan plan =
+                  make_plan(*graph, find_method(method), find_order("file").make(*graph), inputs);
+              gpu::VulkanMachine machine(device, reader, plan, {readers, reading});
+              run(plan, machine);
+            }};
   }
   void drop_cache() {
     for (std::size_t i = 0; i < graph->files.size(); ++i) drop_pages(SourceFile::open(graph->files[i].path));
@@ -93,12 +96,17 @@ int main() try {
   keep_pages(false);
   bench.print("warm cache, fresh pages",
               {bench.copy_all(), bench.upload("staged_ring"), bench.upload("staged_ring", 4, 1)});
-  auto cold = [&](bench::Case one) {
+  const auto reading_again = [&](bench::Case one) {
     one.before = [&] { bench.drop_cache(); };
     return one;
   };
-  bench.print("cold cache, fresh pages", {cold(bench.read_all(1)), cold(bench.upload("staged_ring")),
-                                          cold(bench.upload("staged_ring", 4, 16, 4))});
+  std::vector<bench::Case> cold = {bench.read_all(1), bench.read_all(4),
+                                   bench.read_all(4, FileReading::direct)};
+  for (const FileReading reading : {FileReading::cached, FileReading::cold})
+    for (const unsigned readers : {1u, 2u, 4u})
+      cold.push_back(bench.upload("staged_ring", 4, 16, readers, reading));
+  for (bench::Case& one : cold) one = reading_again(one);
+  bench.print("cold cache", cold);
 } catch (const loadline::Error& error) {
   fmt::print(stderr, "{}\n", error.what());
   return 1;

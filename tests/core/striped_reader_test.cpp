@@ -2,6 +2,7 @@
 #include "core/io/striped_reader.h"
 
 #include "core/base/error.h"
+#include "core/io/page_residency.h"
 #include "tests/support/builders.h"
 
 #include <algorithm>
@@ -23,8 +24,15 @@ TEST(StripedReader, FillsEveryPieceOnAnyNumberOfThreads) {
   const testing::TemporaryFolder folder;
   const MetaGraphPtr graph = testing::byte_model(folder, {13'000'001, 5, 1 << 20, 4 << 20, 0, 4'194'305});
   const StorageReader reader(graph);
-  for (const unsigned threads : {1u, 2u, 5u}) {
-    StripedReader reads(reader, threads);
+  for (const auto& [threads, reading] : {std::pair{1u, FileReading::cached},
+                                         {2u, FileReading::cached},
+                                         {5u, FileReading::cached},
+                                         {1u, FileReading::direct},
+                                         {3u, FileReading::direct},
+                                         {2u, FileReading::cold}}) {
+    for (const ModelFile& file : graph->files)
+      if (reading == FileReading::cold) drop_pages(SourceFile::open(file.path));
+    StripedReader reads(reader, threads, reading);
     std::vector<std::vector<std::byte>> out;
     for (std::size_t i = 0; i < graph->storages.size(); ++i) out.emplace_back(graph->storages[i].bytes);
     std::mt19937_64 random(threads);
@@ -56,12 +64,34 @@ TEST(StripedReader, ThrowsWhatAReadHasThrown) {
   std::vector<std::byte> out(9 << 20);
   reader.read(StorageId{0}, 0, std::span(out).first(1));  // the file is open, and has the right size
   std::filesystem::resize_file(graph->files.front().path, 6 << 20);
-  StripedReader reads(reader, 3);
-  const StripedReader::Ticket ticket = reads.start(StorageId{0}, 0, out);
-  EXPECT_THROW(reads.wait(ticket), Error);
-  EXPECT_FALSE(reads.done(ticket));
-  // also for a piece that could be read
-  EXPECT_THROW(reads.wait(reads.start(StorageId{0}, 0, std::span(out).first(16))), Error);
+  for (const FileReading reading : {FileReading::cached, FileReading::direct}) {
+    StripedReader reads(reader, 3, reading);
+    const StripedReader::Ticket ticket = reads.start(StorageId{0}, 0, out);
+    EXPECT_THROW(reads.wait(ticket), Error);
+    EXPECT_FALSE(reads.done(ticket));
+    // also for a piece that could be read
+    EXPECT_THROW(reads.wait(reads.start(StorageId{0}, 0, std::span(out).first(16))), Error);
+  }
+}
+
+TEST(DirectFile, ReadsAnyRangeThroughASmallBuffer) {
+  const testing::TemporaryFolder folder;
+  const MetaGraphPtr graph = testing::byte_model(folder, {100'003});
+  const SourceFile file = SourceFile::open(graph->files.front().path);
+  const auto direct = DirectFile::open(file);
+  if (!direct) GTEST_SKIP() << "this file system cannot read past the page cache";
+  const Pages buffer(2 * DirectFile::kUnit);
+  std::mt19937_64 random(7);
+  for (int round = 0; round < 300; ++round) {
+    const std::uint64_t begin = random() % file.size(), most = file.size() - begin;
+    std::vector<std::byte> got(round == 0 ? most : random() % (most + 1)), expected(got.size());
+    direct->read_at(begin, got, buffer.span());
+    file.read_at(begin, expected);
+    ASSERT_EQ(got, expected) << begin;
+  }
+  std::vector<std::byte> past(10);
+  EXPECT_THROW(direct->read_at(file.size() - 9, past, buffer.span()), Error);
+  EXPECT_THROW(direct->read_at(file.size() + 9000, past, buffer.span()), Error);
 }
 
 TEST(StripedReader, EndsWhileItReads) {

@@ -34,7 +34,7 @@ class UploadFailure : public DeviceTest {
         make_plan(*model.graph(), find_method(method), find_order("file").make(*model.graph()), inputs);
     Progress progress(std::move(stop));
     try {
-      upload(model.graph(), plan, {.readers = 2}, progress);
+      upload(model.graph(), plan, {.reads = {.threads = 2}}, progress);
       return std::nullopt;
     } catch (const Error& error) {
       EXPECT_NE(std::string(error.what()), "");

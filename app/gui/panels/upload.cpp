@@ -205,6 +205,7 @@ void draw_system_count(const Ui& ui, const UploadResult& result) {
   if (report.software_device)
     paragraph(ui, "A software device's memory is the process's own and counts when it is first touched.",
               ui.theme->muted);
+  for (const std::string& note : report.notes) paragraph(ui, shown(note), ui.theme->muted);
   const auto& taken = report.measured.reserved_peak;
   const std::size_t staging = index(Space::staging);
   if (taken && report.measured.peaks[staging].bytes == 0 && (*taken)[staging] > 0)
