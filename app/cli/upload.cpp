@@ -70,6 +70,7 @@ Json report_json(const gpu::UploadReport& report, const AskedUpload& asked) {
       {"measured", {{"peak", peaks_json(report.measured)}}}};
   Json& measured = json["measured"];
   measured["rss_anon_peak"] = report.rss_anon_peak;
+  measured["rss_file_peak"] = report.rss_file_peak;
   measured["device_ledger_peak"] = report.device_ledger_peak;
   if (report.device_budget_peak) measured["device_budget_peak"] = *report.device_budget_peak;
   if (report.measured.reserved_peak)

@@ -3,16 +3,19 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/base/watch.h"
 #include "core/gpu/device.h"
 #include "core/gpu/memory_need.h"
 #include "core/gpu/vulkan_machine.h"
 #include "core/io/storage_reader.h"
+#include "core/load/sample_log.h"
 #include "core/plan/cast_range.h"
 #include "core/plan/contents.h"
 #include "core/plan/dry_machine.h"
 #include "core/plan/run.h"
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
 #include <span>
 #include <utility>
@@ -130,10 +133,14 @@ UploadReport measure(const Device& device, const MetaGraphPtr& graph, const Plan
   if (options.verify && loaded.blocks().empty() && storage_bytes(*graph) > 0)
     throw Error(ErrorCode::usage, "nothing stays on the device that could be verified");
   const StorageReader reader(graph);
+  SampleLog samples;  // made before the machine's first sample, so its memory is in no difference
   VulkanMachine machine(device, reader, plan, options.reads);
   // announced before the run, so that the fraction done never falls
   if (options.verify) progress.add_total(loaded.bytes());
+  Watch counters(std::chrono::milliseconds(1), [&] { samples.add({machine.now(), *machine.sample()}, 0); });
   report.measured = run(plan, machine, progress);
+  counters.finish();
+  report.measured.measured = samples.take().samples;
   report.device_budget_peak = machine.device_budget_peak();
   report.bytes = loaded.bytes();
   // a tensor without bytes counts as loaded without a block
@@ -148,7 +155,8 @@ UploadReport measure(const Device& device, const MetaGraphPtr& graph, const Plan
   report.staging_bytes = report.measured.peaks[index(Space::staging)].bytes;
   report.device_ledger_peak = report.measured.peaks[index(Space::device)].bytes;
   for (const MemorySample& sample : report.measured.measured)
-    report.rss_anon_peak = std::max(report.rss_anon_peak, sample.memory.rss_anon);
+    report.rss_anon_peak = std::max(report.rss_anon_peak, sample.memory.rss_anon),
+    report.rss_file_peak = std::max(report.rss_file_peak, sample.memory.rss_file);
   return report;
 }
 
@@ -169,6 +177,7 @@ UploadReport upload(const MetaGraphPtr& graph, const Plan& plan, const UploadOpt
       report.software_device ? space_bit(Space::host) | space_bit(Space::staging) | space_bit(Space::device)
                              : space_bit(Space::host);
   report.projected_rss_anon = peak_over(report.projected, anonymous).bytes;
+  if (report.software_device) report.projected_rss_anon += bounce_bytes(*device, plan);
   // read after the device is destroyed: the layer then reports objects that were left on it
   const std::shared_ptr<const MessageLog> log = device->log();
   device.reset();

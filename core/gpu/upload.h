@@ -32,9 +32,11 @@ struct UploadReport {
   double bytes_per_second = 0;      // bytes over seconds
   std::uint64_t staging_bytes = 0;  // peak of the plan's staging blocks
   Timeline projected;
-  Timeline measured;
+  Timeline measured;                // .measured holds a sample for each millisecond
+  std::uint64_t rss_file_peak = 0;  // growth of the mapped pages of files that are in memory
   std::uint64_t rss_anon_peak = 0;  // growth of the process's private memory, as the system counts it
-  // The projection of rss_anon_peak: host memory, and on a software device also staging and device memory.
+  // The projection of rss_anon_peak: host memory, and on a software device also staging and device memory,
+  // with the machine's own ring.
   std::uint64_t projected_rss_anon = 0;
   std::uint64_t device_ledger_peak = 0;
   std::optional<std::uint64_t> device_budget_peak;  // by the driver's own count

@@ -75,10 +75,8 @@ MemorySupply supply_of(const Device& device, MemoryUse device_memory) {
 // Called before the first member that allocates memory is constructed.
 PerSpace<std::uint64_t> fitting_peaks(const Device& device, const MetaGraph& graph, const Plan& plan) {
   const PerSpace<std::uint64_t> peaks = padded_peaks(plan, pool_alignment(device));
-  const MemoryUse device_memory = device_use(device, plan);
-  const std::uint64_t bounce = needs_bounce(plan, device_memory) ? kBounceBytes : 0;
-  require_fit(padded_needs(plan, pool_alignment(device), bounce), supply_of(device, device_memory),
-              device.info().name);
+  require_fit(padded_needs(plan, pool_alignment(device), bounce_bytes(device, plan)),
+              supply_of(device, device_use(device, plan)), device.info().name);
   require_pieces(plan, graph, device.info(), pool_alignment(device));
   return peaks;
 }
@@ -100,6 +98,10 @@ std::uint64_t flush_bytes(std::uint64_t staging_peak) {
 }
 
 }  // namespace
+
+std::uint64_t bounce_bytes(const Device& device, const Plan& plan) {
+  return needs_bounce(plan, device_use(device, plan)) ? kBounceBytes : 0;
+}
 
 VulkanMachine::VulkanMachine(const Device& device, const StorageReader& reader, const Plan& plan,
                              const FileReads& reads)

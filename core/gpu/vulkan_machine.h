@@ -19,6 +19,10 @@
 
 namespace loadline::gpu {
 
+// Bytes of staging memory that a machine takes for itself while it runs the plan: its ring for copies from
+// memory that the device cannot access.
+std::uint64_t bounce_bytes(const Device& device, const Plan& plan);
+
 // Blocks by space:
 //   device            ranges of large device allocations
 //   staging           ranges of mapped memory; files are read straight into them

@@ -3,6 +3,7 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/base/watch.h"
 #include "core/io/page_residency.h"
 #include "core/io/process_memory.h"
 #include "core/io/storage_reader.h"
@@ -16,49 +17,11 @@
 #include <atomic>
 #include <cassert>
 #include <chrono>
-#include <condition_variable>
-#include <exception>
 #include <functional>
 #include <mutex>
-#include <thread>
 
 namespace loadline {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-// Calls a function periodically on its own thread until finish() or destruction. An exception ends the calls.
-class Watch {
- public:
-  template <typename Look>
-  Watch(std::chrono::microseconds period, Look look)
-      : thread_([this, period, look](const std::stop_token& stop) {
-          try {
-            Clock::time_point next = Clock::now();
-            while (!stop.stop_requested()) {
-              look();
-              next = std::max(next + period, Clock::now());
-              std::unique_lock lock(mutex_);
-              sleep_.wait_until(lock, stop, next, [] { return false; });
-            }
-          } catch (...) {
-            failure_ = std::current_exception();
-          }
-        }) {}
-
-  // Stops the calls. Rethrows the exception that ended them, if any.
-  void finish() {
-    thread_.request_stop();
-    thread_.join();
-    if (failure_) std::rethrow_exception(failure_);
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable_any sleep_;
-  std::exception_ptr failure_;  // read only after the thread is joined
-  std::jthread thread_;
-};
 
 std::uint64_t resident(const StorageReader& reader, const std::vector<StorageId>& files) {
   std::uint64_t bytes = 0;
