@@ -98,7 +98,8 @@ void print_system_count(const gpu::UploadReport& report) {
     fmt::print(" ({:+.1f} %)", error_percent(report.projected_rss_anon, report.rss_anon_peak));
   fmt::print(".\n");
   if (report.software_device)
-    fmt::print("A software device's memory is the process's own and counts when it is first touched.\n");
+    fmt::print(
+        "A software device's memory is the process's own. It is taken when it is allocated, as on a GPU.\n");
   for (const std::string& note : report.notes) fmt::print("{}\n", note);
   const auto& taken = report.measured.reserved_peak;
   const std::uint64_t planned = report.measured.peaks[index(Space::staging)].bytes;

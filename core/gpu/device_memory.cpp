@@ -9,6 +9,8 @@
 #include <string_view>
 
 #include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 namespace loadline::gpu {
 namespace {
@@ -103,6 +105,20 @@ std::uint32_t buffer_memory_types(const Device& device, MemoryUse use) {
   return needs_of(device, make_buffer(device, use, 4096)).memoryTypeBits;
 }
 
+namespace {
+
+// Makes the system give the pages now. Those that it does not give now come when they are first touched.
+void populate(std::span<std::byte> memory) {
+#ifdef MADV_POPULATE_WRITE
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<std::uintptr_t>(memory.data()) / page * page;
+  const auto end = reinterpret_cast<std::uintptr_t>(memory.data() + memory.size());
+  (void)::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_POPULATE_WRITE);
+#endif
+}
+
+}  // namespace
+
 // One allocation and the buffer that covers it.
 class MemoryBlock {
  public:
@@ -118,23 +134,29 @@ class MemoryBlock {
     if (result != VK_SUCCESS) return;
     memory = UniqueMemory(device.get(), taken);
     check(vkBindBufferMemory(device.get(), buffer.get(), taken, 0), "bind a buffer to its memory");
-    if (use == MemoryUse::device) return;
+    // a software device's memory can always be mapped
+    const bool software = device.info().type == DeviceType::cpu;
+    if (use == MemoryUse::device && !software) return;
     void* address = nullptr;
     check(vkMapMemory(device.get(), taken, 0, VK_WHOLE_SIZE, 0, &address),
           fmt::format("map {} bytes of {} memory", bytes, use_name(use)));
-    mapped = {static_cast<std::byte*>(address), static_cast<std::size_t>(bytes)};
+    const std::span<std::byte> whole = {static_cast<std::byte*>(address), static_cast<std::size_t>(bytes)};
+    if (use != MemoryUse::device) mapped = whole;
+    if (software) lazy = whole;
   }
 
   std::uint64_t reserved = 0;
   UniqueMemory memory;  // freed after the buffer bound to it
   UniqueBuffer buffer;
   std::span<std::byte> mapped;  // valid until the memory is freed
+  std::span<std::byte> lazy;    // on a software device: memory that it takes when it is touched
   VkResult result = VK_SUCCESS;
 };
 
-MemoryPool::MemoryPool(const Device& device, MemoryUse use, std::uint64_t expected)
+MemoryPool::MemoryPool(const Device& device, MemoryUse use, std::uint64_t expected, bool take_at_once)
     : device_(device),
       use_(use),
+      take_at_once_(take_at_once),
       alignment_(pool_alignment(device)),
       pool_(
           {.alignment = alignment_, .expected = expected, .most = largest_piece(device.info(), alignment_)},
@@ -155,6 +177,8 @@ Allocation MemoryPool::allocate(std::uint64_t bytes) {
   const MemoryBlock& home = *blocks_.at(made.place.block);
   const std::uint64_t offset = made.place.offset;
   made.range = {home.buffer.get(), offset, bytes, !home.mapped.empty()};
+  if (take_at_once_ && !home.lazy.empty())
+    populate(home.lazy.subspan(static_cast<std::size_t>(offset), static_cast<std::size_t>(bytes)));
   if (!home.mapped.empty())
     made.mapped = home.mapped.subspan(static_cast<std::size_t>(offset), static_cast<std::size_t>(bytes));
   return made;

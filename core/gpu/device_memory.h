@@ -56,7 +56,8 @@ struct Allocation {
 class MemoryPool {
  public:
   // At most `expected` bytes will be in use at once, each allocation rounded up to the alignment.
-  MemoryPool(const Device& device, MemoryUse use, std::uint64_t expected);
+  // `take_at_once`: MachineOptions::take_at_once.
+  MemoryPool(const Device& device, MemoryUse use, std::uint64_t expected, bool take_at_once = false);
   MemoryPool(const MemoryPool&) = delete;
   MemoryPool& operator=(const MemoryPool&) = delete;
   ~MemoryPool();
@@ -74,6 +75,7 @@ class MemoryPool {
 
   const Device& device_;
   MemoryUse use_;
+  bool take_at_once_;
   std::uint64_t alignment_;
   std::map<std::uint32_t, std::unique_ptr<MemoryBlock>> blocks_;
   BlockPool pool_;

@@ -134,7 +134,7 @@ UploadReport measure(const Device& device, const MetaGraphPtr& graph, const Plan
     throw Error(ErrorCode::usage, "nothing stays on the device that could be verified");
   const StorageReader reader(graph);
   SampleLog samples;  // made before the machine's first sample, so its memory is in no difference
-  VulkanMachine machine(device, reader, plan, options.reads);
+  VulkanMachine machine(device, reader, plan, {.reads = options.reads, .take_at_once = true});
   // announced before the run, so that the fraction done never falls
   if (options.verify) progress.add_total(loaded.bytes());
   Watch counters(std::chrono::milliseconds(1), [&] { samples.add({machine.now(), *machine.sample()}, 0); });

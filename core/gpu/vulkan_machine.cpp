@@ -104,21 +104,21 @@ std::uint64_t bounce_bytes(const Device& device, const Plan& plan) {
 }
 
 VulkanMachine::VulkanMachine(const Device& device, const StorageReader& reader, const Plan& plan,
-                             const FileReads& reads)
+                             const MachineOptions& options)
     : VulkanMachine(device, reader, plan.blocks.size(), device_use(device, plan),
-                    fitting_peaks(device, reader.graph(), plan), reads) {}
+                    fitting_peaks(device, reader.graph(), plan), options) {}
 
 VulkanMachine::VulkanMachine(const Device& device, const StorageReader& reader, std::size_t blocks,
                              MemoryUse device_memory, const PerSpace<std::uint64_t>& peaks,
-                             const FileReads& reads)
+                             const MachineOptions& options)
     : device_(device),
       reader_(reader),
       host_(reader),
-      device_memory_(device, device_memory, peaks[index(Space::device)]),
-      staging_memory_(device, MemoryUse::upload, peaks[index(Space::staging)]),
+      device_memory_(device, device_memory, peaks[index(Space::device)], options.take_at_once),
+      staging_memory_(device, MemoryUse::upload, peaks[index(Space::staging)], options.take_at_once),
       bounce_memory_(device, MemoryUse::upload, kBounceBytes),
       readback_memory_(device, MemoryUse::readback, kBounceBytes),
-      reads_(reader, threads_for(reads.threads, device_memory), reads.reading),
+      reads_(reader, threads_for(options.reads.threads, device_memory), options.reads.reading),
       transfers_(device, flush_bytes(peaks[index(Space::staging)]), &reads_),
       upload_bounce_(bounce_memory_, transfers_),
       readback_(readback_memory_, transfers_),

@@ -23,6 +23,14 @@ namespace loadline::gpu {
 // memory that the device cannot access.
 std::uint64_t bounce_bytes(const Device& device, const Plan& plan);
 
+struct MachineOptions {
+  FileReads reads = {};
+  // On a software device, whose memory is this process's: take the memory of a block when the block is made,
+  // as a GPU does, and not page by page when it is first touched. What is measured then is what a GPU would
+  // hold.
+  bool take_at_once = false;
+};
+
 // Blocks by space:
 //   device            ranges of large device allocations
 //   staging           ranges of mapped memory; files are read straight into them
@@ -38,7 +46,7 @@ class VulkanMachine final : public Machine {
   // is allocated, if its peaks exceed the memory that the device or the system has available now. Device and
   // reader must outlive the machine.
   VulkanMachine(const Device& device, const StorageReader& reader, const Plan& plan,
-                const FileReads& reads = {});
+                const MachineOptions& options = {});
 
   void alloc(BlockId id, const Block& block) override;
   void copy(const Step& step, const Block& to) override;
@@ -68,7 +76,7 @@ class VulkanMachine final : public Machine {
     PendingUses fills;                 // of mapped memory: by the threads that read files; values are tickets
   };
   VulkanMachine(const Device& device, const StorageReader& reader, std::size_t blocks,
-                MemoryUse device_memory, const PerSpace<std::uint64_t>& peaks, const FileReads& reads);
+                MemoryUse device_memory, const PerSpace<std::uint64_t>& peaks, const MachineOptions& options);
 
   BlockState& state(BlockId id) { return blocks_[index(id)]; }
   // The pool of this space's blocks; null for a space of the host machine.

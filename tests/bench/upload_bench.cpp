@@ -68,7 +68,7 @@ struct Bench {
             [this, method, inputs, readers, reading] {
               const Plan plan =
                   make_plan(*graph, find_method(method), find_order("file").make(*graph), inputs);
-              gpu::VulkanMachine machine(device, reader, plan, {readers, reading});
+              gpu::VulkanMachine machine(device, reader, plan, {.reads = {readers, reading}});
               run(plan, machine);
             }};
   }

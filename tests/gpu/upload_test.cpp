@@ -8,6 +8,7 @@
 #include "core/plan/dry_machine.h"
 #include "tests/gpu/device_test.h"
 #include "tests/gpu/model_file.h"
+#include "tests/support/sanitizers.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -25,6 +26,24 @@ class Upload : public DeviceTest {
     return make_plan(*model.graph(), find_method(method), find_order("file").make(*model.graph()), options);
   }
 };
+
+// The kernel is the judge: on a software device all memory of a load is this process's.
+using UploadCount = Upload;
+TEST_F(UploadCount, IsWhatIsProjected) {
+  if (device().info().type != DeviceType::cpu) GTEST_SKIP() << "a GPU's memory is no memory of this process";
+  if (testing::kSanitized) GTEST_SKIP() << "a sanitizer's own memory is counted too";
+  std::vector<std::uint64_t> sizes(20, 4 << 20);
+  sizes.insert(sizes.begin(), 48 << 20);
+  const ModelFile model(sizes);
+  for (const std::string_view method :
+       {"staged_ring", "state_dict", "sequential", "per_tensor", "direct", "mmap_assign", "mmap_copy",
+        "to_device", "meta_assign", "executorch_before", "executorch_after"}) {
+    Progress progress;
+    const UploadReport report = upload(model.graph(), plan_of(method, model), {}, progress);
+    const double projected = static_cast<double>(report.projected_rss_anon) / (1 << 20);
+    EXPECT_NEAR(static_cast<double>(report.rss_anon_peak) / (1 << 20), projected, 12) << method;
+  }
+}
 
 TEST_F(Upload, EveryMethodArrivesAndPeaksAsProjected) {
   const ModelFile model({1'000'000, 4, 0, 333, 2'000'001, 70'000});

@@ -203,8 +203,9 @@ void draw_system_count(const Ui& ui, const UploadResult& result) {
     paragraph(ui, "Other work of this window ran at the same time: its memory is in the count.",
               ui.theme->warning);
   if (report.software_device)
-    paragraph(ui, "A software device's memory is the process's own and counts when it is first touched.",
-              ui.theme->muted);
+    paragraph(
+        ui, "A software device's memory is the process's own. It is taken when it is allocated, as on a GPU.",
+        ui.theme->muted);
   for (const std::string& note : report.notes) paragraph(ui, shown(note), ui.theme->muted);
   const auto& taken = report.measured.reserved_peak;
   const std::size_t staging = index(Space::staging);
