@@ -12,6 +12,7 @@
 #endif
 
 #include <array>
+#include <map>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -20,13 +21,10 @@
 namespace loadline::cli {
 namespace {
 
-const std::map<std::string, FileReading> kReadings = {
-    {"cache", FileReading::cached}, {"direct", FileReading::direct}, {"cold", FileReading::cold}};
-
 struct UploadFlags {
   std::string device;
   unsigned readers = 0;
-  std::string reading = "cache";  // a key of kReadings
+  std::string reading = "cache";  // cache, direct or cold
   bool verify = false;
   bool validation = false;
 };
@@ -39,6 +37,9 @@ struct AskedUpload {
 };
 
 #ifdef LOADLINE_HAS_GPU
+
+const std::map<std::string, FileReading> kReadings = {
+    {"cache", FileReading::cached}, {"direct", FileReading::direct}, {"cold", FileReading::cold}};
 
 constexpr std::array kSpaces = {Space::device, Space::host, Space::page_cache, Space::staging};
 
