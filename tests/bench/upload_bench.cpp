@@ -22,12 +22,16 @@ namespace {
 
 using namespace loadline;
 
-// Whether malloc keeps what is freed, with its pages, or takes fresh pages for each large block.
-void keep_pages(bool keep) {
-  ::mallopt(M_MMAP_MAX, keep ? 0 : 65536);
-  ::mallopt(M_MMAP_THRESHOLD, 128 << 10);
-  ::mallopt(M_TRIM_THRESHOLD, keep ? std::numeric_limits<int>::max() : 128 << 10);
-  if (!keep) ::malloc_trim(0);
+// Makes malloc keep what is freed, with its pages.
+void keep_pages() {
+  ::mallopt(M_MMAP_MAX, 0);
+  ::mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
+}
+
+// A case that begins without the pages that malloc keeps.
+bench::Case fresh(bench::Case one) {
+  one.before = [] { ::malloc_trim(0); };
+  return one;
 }
 
 struct Bench {
@@ -85,7 +89,7 @@ struct Bench {
 
 int main() try {
   Bench bench;
-  keep_pages(true);
+  keep_pages();
   bench.print(
       "warm cache, touched pages",
       {bench.copy_all(), bench.read_all(1), bench.read_all(2), bench.upload("direct", 4, 16, 1),
@@ -93,11 +97,14 @@ int main() try {
        bench.upload("staged_ring", 4, 4), bench.upload("staged_ring", 4, 4, 2),
        bench.upload("staged_ring", 4, 8), bench.upload("staged_ring", 4, 16),
        bench.upload("staged_ring", 4, 32), bench.upload("per_tensor"), bench.upload("state_dict")});
-  keep_pages(false);
   bench.print("warm cache, fresh pages",
-              {bench.copy_all(), bench.upload("staged_ring"), bench.upload("staged_ring", 4, 1)});
+              {bench.copy_all(), fresh(bench.upload("direct", 4, 16, 2)), fresh(bench.upload("staged_ring")),
+               fresh(bench.upload("staged_ring", 4, 4))});
   const auto reading_again = [&](bench::Case one) {
-    one.before = [&] { bench.drop_cache(); };
+    one.before = [&] {
+      ::malloc_trim(0);
+      bench.drop_cache();
+    };
     return one;
   };
   std::vector<bench::Case> cold = {bench.read_all(1), bench.read_all(4),
@@ -106,7 +113,7 @@ int main() try {
     for (const unsigned readers : {1u, 2u, 4u})
       cold.push_back(bench.upload("staged_ring", 4, 16, readers, reading));
   for (bench::Case& one : cold) one = reading_again(one);
-  bench.print("cold cache", cold);
+  bench.print("cold cache, fresh pages", cold);
 } catch (const loadline::Error& error) {
   fmt::print(stderr, "{}\n", error.what());
   return 1;
