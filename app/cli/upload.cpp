@@ -4,6 +4,7 @@
 #include "app/cli/table.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/io/striped_reader.h"
 #include "core/load/order_file.h"
 #include "core/load/projection.h"
 
@@ -21,10 +22,13 @@
 namespace loadline::cli {
 namespace {
 
+const std::map<std::string, FileReading> kReadings = {
+    {"cache", FileReading::cached}, {"direct", FileReading::direct}, {"cold", FileReading::cold}};
+
 struct UploadFlags {
   std::string device;
   unsigned readers = 0;
-  std::string reading = "cache";  // cache, direct or cold
+  std::string reading = "cache";  // a key of kReadings
   bool verify = false;
   bool validation = false;
 };
@@ -37,9 +41,6 @@ struct AskedUpload {
 };
 
 #ifdef LOADLINE_HAS_GPU
-
-const std::map<std::string, FileReading> kReadings = {
-    {"cache", FileReading::cached}, {"direct", FileReading::direct}, {"cold", FileReading::cold}};
 
 constexpr std::array kSpaces = {Space::device, Space::host, Space::page_cache, Space::staging};
 
@@ -208,7 +209,7 @@ Action setup_upload(CLI::App& app) {
   app.add_option("--reading", options->reading,
                  "through the page cache, past it, or past it for files that are not in it (cold)")
       ->type_name("cache|direct|cold")
-      ->check(CLI::IsMember({"cache", "direct", "cold"}).description(""))
+      ->check(CLI::IsMember(kReadings).description(""))
       ->default_str("cache");
   app.add_flag("--verify", options->verify, "read the device back, compare every byte");
   app.add_flag("--validation", options->validation, "run under the Vulkan validation layer");

@@ -200,6 +200,12 @@ std::vector<PicturedRow> pictured_rows(const ChartSubject& subject) {
   return rows;
 }
 
+std::vector<const LoadRow*> rows_of(std::span<const PicturedRow> pictured) {
+  std::vector<const LoadRow*> rows;
+  for (const PicturedRow& one : pictured) rows.push_back(one.row);
+  return rows;
+}
+
 std::string pictured_note(const ChartSubject& subject) {
   const std::size_t shown = pictured_rows(subject).size();
   const auto drawn = static_cast<std::size_t>(
@@ -246,9 +252,8 @@ std::string start_note(const ChartSubject& subject, std::span<const PicturedRow>
 }  // namespace
 
 std::vector<std::string> chart_notes(const ChartSubject& subject, std::span<const PicturedRow> rows) {
-  std::vector<const LoadRow*> compared;
-  for (const PicturedRow& one : rows) compared.push_back(one.row);
-  std::vector<std::string> notes = {pictured_note(subject), difference_text(compared, subject.bound.memory),
+  std::vector<std::string> notes = {pictured_note(subject),
+                                    difference_text(rows_of(rows), subject.bound.memory),
                                     start_note(subject, rows)};
   std::erase(notes, "");
   return notes;

@@ -29,6 +29,7 @@ struct PicturedRow {
 // The rows that pictures show: for each method that can be done, its row with the lowest leading peak; among
 // equals the earlier row.
 std::vector<PicturedRow> pictured_rows(const ChartSubject& subject);
+std::vector<const LoadRow*> rows_of(std::span<const PicturedRow> pictured);
 // A sentence on how many rows are shown; empty if all drawn rows are.
 std::string pictured_note(const ChartSubject& subject);
 // What a reader of the curves should know, a sentence each: which rows are shown, in which space they differ

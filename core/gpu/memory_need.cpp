@@ -79,8 +79,6 @@ std::string purpose(const Block& block, const MetaGraph& graph) {
   return owner ? fmt::format("the tensor '{}'", safe_display(graph.tensor(*owner).name)) : "a block";
 }
 
-bool on_gpu(const Block& block) { return block.space == Space::device || block.space == Space::staging; }
-
 }  // namespace
 
 std::uint64_t largest_piece(const DeviceInfo& device, std::uint64_t alignment) {
@@ -91,7 +89,7 @@ void require_pieces(const Plan& plan, const MetaGraph& graph, const DeviceInfo& 
                     std::uint64_t alignment) {
   const std::uint64_t most = largest_piece(device, alignment);
   for (const Block& block : plan.blocks)
-    if (on_gpu(block) && block.bytes > most)
+    if (device_sees(block.space) && block.bytes > most)
       throw Error(ErrorCode::no_fit,
                   "does not fit: {} needs {} ({} bytes) in one piece, {} allows {} ({} bytes)",
                   purpose(block, graph), format_bytes(block.bytes), block.bytes, safe_display(device.name),
@@ -100,7 +98,7 @@ void require_pieces(const Plan& plan, const MetaGraph& graph, const DeviceInfo& 
   const std::uint64_t shared = BlockPoolRules{}.block;
   std::uint64_t own = 0, small = 0, needed = 0;
   for (const Step& step : plan.steps) {
-    if (step.verb == Verb::copy || !on_gpu(plan.block(step.block))) continue;
+    if (step.verb == Verb::copy || !device_sees(plan.block(step.block).space)) continue;
     const std::uint64_t bytes = plan.block(step.block).bytes;
     const bool alone = bytes > shared;
     if (step.verb == Verb::alloc)

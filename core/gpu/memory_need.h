@@ -35,6 +35,9 @@ MemoryNeeds needs_of(const Timeline& timeline);
 // because the system can drop them. `device` is the device's name for the message.
 void require_fit(const MemoryNeeds& needs, const MemorySupply& supply, std::string_view device);
 
+// Whether blocks of this space are memory that the device can access.
+constexpr bool device_sees(Space space) { return space == Space::device || space == Space::staging; }
+
 // Throws Error{no_fit} with the tensor and both numbers for a device or staging block that the device cannot
 // have in one piece, or for more allocations at once than it allows.
 void require_pieces(const Plan& plan, const MetaGraph& graph, const DeviceInfo& device,

@@ -128,8 +128,8 @@ void TransferQueue::flush() {
                    VK_ACCESS_HOST_READ_BIT | VK_ACCESS_HOST_WRITE_BIT);
   check(vkEndCommandBuffer(recording_), "end a command buffer");
 
-  const Closed batch = {recording_, closed_ + 1, needs_};
-  batches_.push_back({.commands = recording_, .value = batch.value});
+  const Batch batch = {recording_, closed_ + 1, needs_};
+  batches_.push_back(batch);
   closed_ = batch.value;
   recording_ = VK_NULL_HANDLE;
   hazards_.clear();
@@ -144,7 +144,7 @@ void TransferQueue::flush() {
   waiting_.notify_one();
 }
 
-void TransferQueue::submit(const Closed& batch) {
+void TransferQueue::submit(const Batch& batch) {
   const VkSemaphore semaphore = timeline_.get();
   auto timeline =
       vulkan_struct<VkTimelineSemaphoreSubmitInfo>(VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO);
@@ -162,7 +162,7 @@ void TransferQueue::submit(const Closed& batch) {
 void TransferQueue::submit_when_read(const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
   while (waiting_.wait(lock, stop, [&] { return !unsubmitted_.empty(); })) {
-    const Closed batch = unsubmitted_.front();
+    const Batch batch = unsubmitted_.front();
     lock.unlock();
     std::exception_ptr failure;
     try {

@@ -58,18 +58,14 @@ class TransferQueue {
   struct Batch {
     VkCommandBuffer commands = VK_NULL_HANDLE;
     std::uint64_t value = 0;
+    StripedReader::Ticket needs = 0;  // the reads that come before it
   };
   void open_batch();
   void barrier();
   void write_regions();
   VkCommandBuffer idle_command_buffer();
   void wait_for_closed(std::uint64_t value);
-  struct Closed {
-    VkCommandBuffer commands = VK_NULL_HANDLE;
-    std::uint64_t value = 0;
-    StripedReader::Ticket needs = 0;
-  };
-  void submit(const Closed& batch);
+  void submit(const Batch& batch);
   void submit_when_read(const std::stop_token& stop);
 
   const Device& device_;
@@ -95,8 +91,8 @@ class TransferQueue {
   const StripedReader* reads_;
   std::mutex mutex_;
   std::condition_variable_any waiting_, changed_;
-  std::deque<Closed> unsubmitted_;  // the first stays until it has been submitted
-  std::uint64_t submitted_ = 0;     // value of the newest submission
+  std::deque<Batch> unsubmitted_;  // the first stays until it has been submitted
+  std::uint64_t submitted_ = 0;    // value of the newest submission
   std::exception_ptr failure_;
   std::jthread submitter_;  // joined first
 };

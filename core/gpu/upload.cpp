@@ -154,9 +154,10 @@ UploadReport measure(const Device& device, const MetaGraphPtr& graph, const Plan
   report.bytes_per_second = report.seconds > 0 ? static_cast<double>(report.bytes) / report.seconds : 0;
   report.staging_bytes = report.measured.peaks[index(Space::staging)].bytes;
   report.device_ledger_peak = report.measured.peaks[index(Space::device)].bytes;
-  for (const MemorySample& sample : report.measured.measured)
-    report.rss_anon_peak = std::max(report.rss_anon_peak, sample.memory.rss_anon),
+  for (const MemorySample& sample : report.measured.measured) {
+    report.rss_anon_peak = std::max(report.rss_anon_peak, sample.memory.rss_anon);
     report.rss_file_peak = std::max(report.rss_file_peak, sample.memory.rss_file);
+  }
   return report;
 }
 

@@ -25,7 +25,6 @@ constexpr std::uint64_t kLeastFlush = 64ull << 10;
 constexpr std::uint64_t kPieceBytes = StripedReader::kStripeBytes;
 
 bool on_device(Space space) { return space == Space::device; }
-bool device_sees(Space space) { return space == Space::device || space == Space::staging; }
 
 std::uint64_t page_size() { return static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)); }
 
@@ -75,8 +74,10 @@ MemorySupply supply_of(const Device& device, MemoryUse device_memory) {
 // Called before the first member that allocates memory is constructed.
 PerSpace<std::uint64_t> fitting_peaks(const Device& device, const MetaGraph& graph, const Plan& plan) {
   const PerSpace<std::uint64_t> peaks = padded_peaks(plan, pool_alignment(device));
-  require_fit(padded_needs(plan, pool_alignment(device), bounce_bytes(device, plan)),
-              supply_of(device, device_use(device, plan)), device.info().name);
+  const MemoryUse device_memory = device_use(device, plan);
+  const std::uint64_t bounce = needs_bounce(plan, device_memory) ? kBounceBytes : 0;
+  require_fit(padded_needs(plan, pool_alignment(device), bounce), supply_of(device, device_memory),
+              device.info().name);
   require_pieces(plan, graph, device.info(), pool_alignment(device));
   return peaks;
 }

@@ -28,11 +28,15 @@ const SourceFile& StorageReader::file_of(StorageId id) const {
   return *slot;
 }
 
+void StorageReader::require_range(StorageId id, std::uint64_t offset, std::uint64_t bytes) const {
+  const std::uint64_t most = graph_->storage(id).bytes;
+  if (!range_fits(offset, bytes, most))
+    throw Error(ErrorCode::usage, "reads {} bytes at {} of a storage of {}", bytes, offset, most);
+}
+
 void StorageReader::read(StorageId id, std::uint64_t offset, std::span<std::byte> out) const {
   const Storage& storage = graph_->storage(id);
-  if (!range_fits(offset, out.size(), storage.bytes))
-    throw Error(ErrorCode::usage, "reads {} bytes at {} of a storage of {}", out.size(), offset,
-                storage.bytes);
+  require_range(id, offset, out.size());
   switch (storage.encoding) {
     case Encoding::plain:
       return file_of(id).read_at(storage.offset + offset, out);

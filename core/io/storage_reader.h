@@ -27,6 +27,8 @@ class StorageReader {
   // it once; each step back restarts decoding at its beginning. Throws Error{usage} if the storage has no
   // file, Error{io} if the file cannot be read, and Error{malformed} if it does not decode.
   void read(StorageId storage, std::uint64_t offset, std::span<std::byte> out) const;
+  // Throws Error{usage} if the storage does not have these bytes.
+  void require_range(StorageId storage, std::uint64_t offset, std::uint64_t bytes) const;
   // The open file that holds the storage.
   const SourceFile& file_of(StorageId storage) const;
 

@@ -1,8 +1,6 @@
 // Threads that take stripes from one queue.
 #include "core/io/striped_reader.h"
 
-#include "core/base/checked.h"
-#include "core/base/error.h"
 #include "core/io/page_residency.h"
 #include "core/io/pages.h"
 
@@ -79,9 +77,7 @@ void StripedReader::read(const Stripe& stripe, std::optional<Pages>& buffer) {
   const DirectFile* const direct = direct_file(stripe);
   if (direct == nullptr) return reader_.read(stripe.storage, stripe.offset, stripe.out);
   const Storage& storage = reader_.graph().storage(stripe.storage);
-  if (!range_fits(stripe.offset, stripe.out.size(), storage.bytes))
-    throw Error(ErrorCode::usage, "reads {} bytes at {} of a storage of {}", stripe.out.size(), stripe.offset,
-                storage.bytes);
+  reader_.require_range(stripe.storage, stripe.offset, stripe.out.size());
   if (!buffer) buffer.emplace(kStripeBytes + 2 * DirectFile::kUnit);
   direct->read_at(storage.offset + stripe.offset, stripe.out, buffer->span());
 }

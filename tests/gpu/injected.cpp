@@ -30,10 +30,18 @@ bool fails(std::atomic<std::uint64_t>& left) {
   return now == 1 || now == 0;
 }
 
-template <typename Handle>
-VkResult counted(VkResult result, const Handle*, std::atomic<std::int64_t>& alive) {
+template <typename Function, typename... Arguments>
+VkResult make(std::atomic<std::int64_t>& alive, Function* next, Arguments... arguments) {
+  const VkResult result = next(arguments...);
   if (result == VK_SUCCESS) ++alive;
   return result;
+}
+
+template <typename Function, typename Handle>
+void destroy(std::atomic<std::int64_t>& alive, Function* next, VkDevice device, Handle handle,
+             const VkAllocationCallbacks* callbacks) {
+  if (handle != VK_NULL_HANDLE) --alive;
+  next(device, handle, callbacks);
 }
 
 }  // namespace
@@ -58,56 +66,52 @@ VkResult vkAllocateMemory(VkDevice device, const VkMemoryAllocateInfo* info,
                           const VkAllocationCallbacks* callbacks, VkDeviceMemory* memory) {
   if (fails(allocations_left)) return VK_ERROR_OUT_OF_DEVICE_MEMORY;
   static auto* const next = behind<decltype(vkAllocateMemory)>("vkAllocateMemory");
-  return counted(next(device, info, callbacks, memory), memory, memory_alive);
+  return make(memory_alive, next, device, info, callbacks, memory);
 }
 
 void vkFreeMemory(VkDevice device, VkDeviceMemory memory, const VkAllocationCallbacks* callbacks) {
   static auto* const next = behind<decltype(vkFreeMemory)>("vkFreeMemory");
-  if (memory != VK_NULL_HANDLE) --memory_alive;
-  next(device, memory, callbacks);
+  destroy(memory_alive, next, device, memory, callbacks);
 }
 
 VkResult vkCreateBuffer(VkDevice device, const VkBufferCreateInfo* info,
                         const VkAllocationCallbacks* callbacks, VkBuffer* buffer) {
   if (fails(buffers_left)) return VK_ERROR_OUT_OF_DEVICE_MEMORY;
   static auto* const next = behind<decltype(vkCreateBuffer)>("vkCreateBuffer");
-  return counted(next(device, info, callbacks, buffer), buffer, buffers_alive);
+  return make(buffers_alive, next, device, info, callbacks, buffer);
 }
 
 void vkDestroyBuffer(VkDevice device, VkBuffer buffer, const VkAllocationCallbacks* callbacks) {
   static auto* const next = behind<decltype(vkDestroyBuffer)>("vkDestroyBuffer");
-  if (buffer != VK_NULL_HANDLE) --buffers_alive;
-  next(device, buffer, callbacks);
+  destroy(buffers_alive, next, device, buffer, callbacks);
 }
 
 VkResult vkCreateSemaphore(VkDevice device, const VkSemaphoreCreateInfo* info,
                            const VkAllocationCallbacks* callbacks, VkSemaphore* semaphore) {
   static auto* const next = behind<decltype(vkCreateSemaphore)>("vkCreateSemaphore");
-  return counted(next(device, info, callbacks, semaphore), semaphore, semaphores_alive);
+  return make(semaphores_alive, next, device, info, callbacks, semaphore);
 }
 
 void vkDestroySemaphore(VkDevice device, VkSemaphore semaphore, const VkAllocationCallbacks* callbacks) {
   static auto* const next = behind<decltype(vkDestroySemaphore)>("vkDestroySemaphore");
-  if (semaphore != VK_NULL_HANDLE) --semaphores_alive;
-  next(device, semaphore, callbacks);
+  destroy(semaphores_alive, next, device, semaphore, callbacks);
 }
 
 VkResult vkCreateCommandPool(VkDevice device, const VkCommandPoolCreateInfo* info,
                              const VkAllocationCallbacks* callbacks, VkCommandPool* pool) {
   static auto* const next = behind<decltype(vkCreateCommandPool)>("vkCreateCommandPool");
-  return counted(next(device, info, callbacks, pool), pool, pools_alive);
+  return make(pools_alive, next, device, info, callbacks, pool);
 }
 
 void vkDestroyCommandPool(VkDevice device, VkCommandPool pool, const VkAllocationCallbacks* callbacks) {
   static auto* const next = behind<decltype(vkDestroyCommandPool)>("vkDestroyCommandPool");
-  if (pool != VK_NULL_HANDLE) --pools_alive;
-  next(device, pool, callbacks);
+  destroy(pools_alive, next, device, pool, callbacks);
 }
 
 VkResult vkCreateDevice(VkPhysicalDevice physical, const VkDeviceCreateInfo* info,
                         const VkAllocationCallbacks* callbacks, VkDevice* device) {
   static auto* const next = behind<decltype(vkCreateDevice)>("vkCreateDevice");
-  return counted(next(physical, info, callbacks, device), device, devices_alive);
+  return make(devices_alive, next, physical, info, callbacks, device);
 }
 
 void vkDestroyDevice(VkDevice device, const VkAllocationCallbacks* callbacks) {

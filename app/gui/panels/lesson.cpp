@@ -154,8 +154,7 @@ void draw_slider(Workspace& workspace, const Ui& ui) {
   gap(ui, 6);
   muted(ui, fmt::format("{}: try", option->title));
   const bool here = workspace.document().id == play.document;
-  const std::string now =
-      option == nullptr ? "" : load_option_text(workspace.document().asked().request, *option);
+  const std::string now = load_option_text(workspace.document().asked().request, *option);
   for (std::size_t i = 0; i < slider.values.size(); ++i) {
     const IdScope scope(i);
     const float needed = text_width(slider.values[i]) + 2 * ImGui::GetStyle().FramePadding.x;

@@ -115,9 +115,7 @@ void MethodsPanel::draw_notes(Workspace& workspace, const Ui& ui) {
   const std::vector<report::PicturedRow> rows = compared_rows(document, subject);
   std::vector<std::string> notes;
   if (workspace.settings.compare_view == CompareView::table) {  // it has every row, and no curves
-    std::vector<const LoadRow*> compared;
-    for (const report::PicturedRow& one : rows) compared.push_back(one.row);
-    notes.push_back(report::difference_text(compared, subject.bound.memory));
+    notes.push_back(report::difference_text(report::rows_of(rows), subject.bound.memory));
     std::erase(notes, "");
   } else if (workspace.settings.compare_view != CompareView::order) {
     notes = report::chart_notes(subject, rows);

@@ -33,9 +33,7 @@ struct OverlayRow {
 // Of device and host the one in which the rows differ most; in unified memory all that must be held.
 const report::RowSpace& overlay_space(std::span<const report::PicturedRow> rows, MemoryKind memory) {
   if (memory == MemoryKind::unified) return report::find_row_space("held");
-  std::vector<const LoadRow*> compared;
-  for (const report::PicturedRow& row : rows) compared.push_back(row.row);
-  const report::RowSpace& widest = report::widest_space(compared);
+  const report::RowSpace& widest = report::widest_space(report::rows_of(rows));
   return report::find_row_space(widest.id == "host" ? "host" : "device");
 }
 
