@@ -139,9 +139,17 @@ void TransferQueue::flush() {
 
   const std::lock_guard lock(mutex_);
   if (failure_) std::rethrow_exception(failure_);
-  if (unsubmitted_.empty() && (batch.needs == 0 || reads_->done(batch.needs))) return submit(batch);
-  unsubmitted_.push_back(batch);
-  waiting_.notify_one();
+  if (!unsubmitted_.empty() || (batch.needs != 0 && !reads_->done(batch.needs))) {
+    unsubmitted_.push_back(batch);
+    waiting_.notify_one();
+    return;
+  }
+  try {
+    submit(batch);
+  } catch (...) {
+    failure_ = std::current_exception();  // whoever waits for the batch must not wait for ever
+    throw;
+  }
 }
 
 void TransferQueue::submit(const Batch& batch) {

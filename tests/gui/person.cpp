@@ -23,7 +23,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::seconds kPatience{60};  // only what never happens takes as long
+constexpr std::chrono::seconds kPatience{60};       // only what never happens takes as long
+constexpr std::chrono::seconds kLittlePatience{2};  // once that was: a test waits a hundred times
 constexpr int kSettleFrames = 4;
 constexpr double kPause = 0.01;  // seconds between frames, unless events come
 
@@ -74,8 +75,9 @@ void Person::frames(int count) {
 }
 
 bool Person::wait_until(const std::function<bool()>& condition) {
-  const Clock::time_point end = Clock::now() + kPatience;
+  const Clock::time_point end = Clock::now() + (waited_in_vain_ ? kLittlePatience : kPatience);
   while (!condition()) {
+    waited_in_vain_ = waited_in_vain_ || Clock::now() > end;
     if (Clock::now() > end) return false;
     frames(1);
   }

@@ -40,6 +40,7 @@ class Person {
   std::string run(const std::vector<std::string>& command);
 
   GuiApp& app_;
+  bool waited_in_vain_ = false;
 };
 
 // Why no person can be had here; empty if one can.

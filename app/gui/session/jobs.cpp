@@ -14,9 +14,9 @@ Jobs::Jobs(unsigned workers) {
 }
 
 Jobs::~Jobs() {
-  cancel_all();
+  // first the workers: else one whose job is cancelled takes the next
   for (std::jthread& worker : workers_) worker.request_stop();
-  available_.notify_all();
+  cancel_all();
   workers_.clear();
 }
 
