@@ -44,6 +44,7 @@ Json device_json(const gpu::DeviceInfo& device, bool chosen, const std::vector<s
                {"extensions",
                 {{"VK_EXT_memory_budget", device.memory_budget},
                  {"VK_EXT_external_memory_host", device.external_memory_host}}},
+               {"prepack", device.packs},
                {"timeline_semaphore", device.timeline_semaphore},
                {"chosen", chosen},
                {"reasons", reasons}};

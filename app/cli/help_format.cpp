@@ -115,7 +115,7 @@ class HelpFormatter final : public CLI::Formatter {
     std::string text;
     for (const CLI::Option* option : options)
       text += (text.empty() ? "" : ", ") + option->get_name(false, true);
-    return "Common options:\n" + report::wrapped(text, "  ", kColumns);
+    return report::wrapped("Common options: " + text, "  ", kColumns).substr(2);
   }
 };
 

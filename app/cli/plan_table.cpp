@@ -75,7 +75,7 @@ std::string heading(const PlanView& view) {
   std::string text = fmt::format("{}: {}, W = {} ({})", safe_display(model_name(view.graph), 80),
                                  counted(view.graph.tensors.size(), "tensor"), format_bytes(weights),
                                  counted(weights, "byte"));
-  if (inputs.request.cast || !inputs.placement.all_on_device()) {
+  if (inputs.request.cast || inputs.request.prepack || !inputs.placement.all_on_device()) {
     LoadInputs weights_alone = inputs;
     weights_alone.request.activation_bytes = 0;
     text += fmt::format(", V = {}", format_bytes(device_lower_bound(view.graph, weights_alone)));
@@ -288,7 +288,9 @@ std::string hidden_difference(const std::vector<LoadRow>& rows, MemoryKind memor
 }  // namespace
 
 std::string PlanView::held_name() const {
-  std::string held = request().cast ? "V, the weights as cast" : "W";
+  std::string held = request().cast      ? "V, the weights as cast"
+                     : request().prepack ? "the packed weights"
+                                         : "W";
   if (!bound().inputs.placement.all_on_device()) held = "what is placed there";
   if (answer().forward->pass() != nullptr) return held + " and the forward pass";
   return request().activation_bytes > 0 ? held + " + Q" : held;
@@ -381,7 +383,8 @@ std::string plan_explanation(const PlanView& view, bool colour) {
     told.push_back(row.method);
     text += fmt::format("\n{}{}{} ({}): {}\n", colour ? "\033[1m" : "", row.method->id,
                         colour ? "\033[0m" : "", safe_display(row.order, 40), row.method->peak_law);
-    text += law_line(evaluate_law(row.method->peak_law, values));
+    // laws know nothing of packed sizes
+    if (!view.request().prepack) text += law_line(evaluate_law(row.method->peak_law, values));
     text += fmt::format("  {}\n  {}\n{}", report::method_explanation(row.method->id),
                         evidence_text(row.method->id), view_lines(view, row));
   }

@@ -37,7 +37,8 @@ struct UploadFlags {
 struct AskedUpload {
   std::string_view method;
   std::string order;
-  bool cast = false;
+  std::optional<DType> cast = {};
+  std::optional<Prepacking> prepack = {};
 };
 
 #ifdef LOADLINE_HAS_GPU
@@ -63,6 +64,7 @@ Json report_json(const gpu::UploadReport& report, const AskedUpload& asked) {
       {"device", json_text(report.device)},
       {"method", asked.method},
       {"order", json_text(asked.order)},
+      {"prepack", asked.prepack ? Json(prepacking_id(*asked.prepack)) : Json()},
       {"tensors", report.tensors},
       {"bytes", report.bytes},
       {"seconds", report.seconds},
@@ -138,9 +140,12 @@ void print_report(const Context& context, const gpu::UploadReport& report, const
   if (report.device_budget_peak)
     fmt::print("The driver counts {} more on the device.\n", format_bytes(*report.device_budget_peak));
   if (report.verified)
-    fmt::print("{}\n", *report.verified ? fmt::format("Verified: every byte on the device equals the file{}.",
-                                                      asked.cast ? ", cast where --cast says so" : "")
-                                        : "DIFFERENT: " + report.mismatch);
+    fmt::print("{}\n", *report.verified
+                           ? fmt::format("Verified: every byte on the device equals the file{}.",
+                                         asked.cast      ? ", cast where --cast says so"
+                                         : asked.prepack ? ", packed by the host as --prepack says"
+                                                         : "")
+                           : "DIFFERENT: " + report.mismatch);
   if (options.validation)
     fmt::print("The validation layer has {}.\n", counted(report.validation_messages.size(), "message"));
   for (const std::string& message : report.validation_messages) fmt::print("  {}\n", safe_display(message));
@@ -176,7 +181,7 @@ int upload(const Context& context, const UploadFlags& options, LoadFlags& flags)
                           .placement = bound.inputs.placement},
                          progress);
   }
-  const AskedUpload asked = {method.id, orders.front(), request.cast.has_value()};
+  const AskedUpload asked = {method.id, orders.front(), request.cast, request.prepack};
   if (context.json)
     print_json(report_json(report, asked));
   else

@@ -16,16 +16,26 @@ UploadBounce::UploadBounce(MemoryPool& memory, TransferQueue& transfers)
     : memory_(memory), transfers_(transfers), ring_(kBounceSlots, kBounceSlotBytes) {}
 
 std::uint64_t UploadBounce::copy(const Fill& fill, const BufferRange& to) {
+  return send(fill, to.bytes, 1, [&](std::uint64_t at, const BufferRange& slot) {
+    return transfers_.copy(slot, to.part(at, slot.bytes));
+  });
+}
+
+std::uint64_t UploadBounce::send(const Fill& fill, std::uint64_t bytes, std::uint64_t unit,
+                                 const Send& send) {
   if (slots_.range.bytes == 0) slots_ = memory_.allocate(kBounceSlots * kBounceSlotBytes);
-  for (std::uint64_t done = 0; done < to.bytes;) {
+  for (std::uint64_t done = 0; done < bytes;) {
     if (!ring_.filling()) {
       transfers_.wait(ring_.next_needs());
       ring_.begin(transfers_.completed());
     }
-    const StagingRing::Piece piece = ring_.take(to.bytes - done, kPieceAlignment);
-    fill(done, slots_.mapped.subspan(static_cast<std::size_t>(piece.offset),
-                                     static_cast<std::size_t>(piece.bytes)));
-    newest_ = transfers_.copy(slots_.range.part(piece.offset, piece.bytes), to.part(done, piece.bytes));
+    StagingRing::Piece piece = ring_.take(bytes - done, kPieceAlignment);
+    piece.bytes = piece.bytes / unit * unit;  // the rest of the slot stays empty
+    if (piece.bytes > 0) {
+      fill(done, slots_.mapped.subspan(static_cast<std::size_t>(piece.offset),
+                                       static_cast<std::size_t>(piece.bytes)));
+      newest_ = send(done, slots_.range.part(piece.offset, piece.bytes));
+    }
     if (ring_.room() == 0) ring_.submit(newest_);
     done += piece.bytes;
   }

@@ -27,6 +27,10 @@ class UploadBounce {
   using Fill = std::function<void(std::uint64_t offset, std::span<std::byte> out)>;
   // Returns the timeline value at which `to` is complete. `fill` is called before copy() returns.
   std::uint64_t copy(const Fill& fill, const BufferRange& to);
+  // Records what is done with the bytes from `offset` on, which are in `slot`; returns its timeline value.
+  using Send = std::function<std::uint64_t(std::uint64_t offset, const BufferRange& slot)>;
+  // The same for `bytes` bytes that are sent in multiples of `unit`.
+  std::uint64_t send(const Fill& fill, std::uint64_t bytes, std::uint64_t unit, const Send& send);
 
  private:
   MemoryPool& memory_;

@@ -77,12 +77,17 @@ void describe_modern(VkPhysicalDevice device, DeviceInfo& info) {
     info.max_buffer = buffers.maxBufferSize;
   }
 
+  auto halves = vulkan_struct<VkPhysicalDevice16BitStorageFeatures>(
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_16BIT_STORAGE_FEATURES);
+  auto addresses = vulkan_struct<VkPhysicalDeviceBufferDeviceAddressFeatures>(
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_BUFFER_DEVICE_ADDRESS_FEATURES, &halves);
   auto timeline = vulkan_struct<VkPhysicalDeviceTimelineSemaphoreFeatures>(
-      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES);
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES, &addresses);
   auto features =
       vulkan_struct<VkPhysicalDeviceFeatures2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, &timeline);
   vkGetPhysicalDeviceFeatures2(device, &features);
   info.timeline_semaphore = timeline.timelineSemaphore == VK_TRUE;
+  info.packs = addresses.bufferDeviceAddress == VK_TRUE && halves.storageBuffer16BitAccess == VK_TRUE;
 }
 
 }  // namespace

@@ -43,7 +43,7 @@ std::vector<VkQueueFamilyProperties> queue_families(VkPhysicalDevice device) {
 
 }  // namespace
 
-std::uint32_t choose_queue_family(std::span<const VkQueueFamilyProperties> families) {
+std::uint32_t choose_queue_family(std::span<const VkQueueFamilyProperties> families, bool shaders) {
   constexpr VkQueueFlags kGraphics = VK_QUEUE_GRAPHICS_BIT, kCompute = VK_QUEUE_COMPUTE_BIT;
   constexpr VkQueueFlags kOnlyCopies =
       VK_QUEUE_TRANSFER_BIT | VK_QUEUE_SPARSE_BINDING_BIT | VK_QUEUE_PROTECTED_BIT;
@@ -56,13 +56,14 @@ std::uint32_t choose_queue_family(std::span<const VkQueueFamilyProperties> famil
   std::optional<std::uint32_t> best;
   for (std::uint32_t i = 0; i < families.size(); ++i) {
     if (families[i].queueCount == 0 || rank(families[i].queueFlags) == 0) continue;
+    if (shaders && (families[i].queueFlags & kCompute) == 0) continue;
     if (!best || rank(families[i].queueFlags) > rank(families[*best].queueFlags)) best = i;
   }
-  if (!best) throw Error(ErrorCode::gpu, "the device has no queue that copies");
+  if (!best) throw Error(ErrorCode::gpu, "the device has no queue that {}", shaders ? "computes" : "copies");
   return *best;
 }
 
-Device::Device(const DeviceOptions& options) : instance_(options.validation) {
+Device::Device(const DeviceOptions& options) : shaders_(options.shaders), instance_(options.validation) {
   const std::vector<VkPhysicalDevice> physical = instance_.physical_devices();
   std::vector<DeviceInfo> devices;
   for (const VkPhysicalDevice device : physical) devices.push_back(describe_device(device, devices.size()));
@@ -74,19 +75,30 @@ Device::Device(const DeviceOptions& options) : instance_(options.validation) {
   VkPhysicalDeviceProperties properties = {};
   vkGetPhysicalDeviceProperties(physical_, &properties);
   limits_ = properties.limits;
+  if (shaders_ && !info_.packs)
+    throw Error(ErrorCode::unsupported,
+                "'{}' cannot pack weights: its shaders cannot take addresses (bufferDeviceAddress) or write "
+                "16-bit numbers (storageBuffer16BitAccess)",
+                safe_display(info_.name));
   create_device();
 }
 
 void Device::create_device() {
-  queue_family_ = choose_queue_family(queue_families(physical_));
+  queue_family_ = choose_queue_family(queue_families(physical_), shaders_);
   const float priority = 1.0F;
   auto queue = vulkan_struct<VkDeviceQueueCreateInfo>(VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO);
   queue.queueFamilyIndex = queue_family_;
   queue.queueCount = 1;
   queue.pQueuePriorities = &priority;
 
+  auto halves = vulkan_struct<VkPhysicalDevice16BitStorageFeatures>(
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_16BIT_STORAGE_FEATURES);
+  halves.storageBuffer16BitAccess = VK_TRUE;
+  auto addresses = vulkan_struct<VkPhysicalDeviceBufferDeviceAddressFeatures>(
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_BUFFER_DEVICE_ADDRESS_FEATURES, &halves);
+  addresses.bufferDeviceAddress = VK_TRUE;
   auto timeline = vulkan_struct<VkPhysicalDeviceTimelineSemaphoreFeatures>(
-      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES);
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES, shaders_ ? &addresses : nullptr);
   timeline.timelineSemaphore = VK_TRUE;
   std::vector<const char*> extensions;
   if (info_.memory_budget) extensions.push_back(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);

@@ -15,11 +15,12 @@ namespace loadline::gpu {
 struct DeviceOptions {
   std::string wanted = {};  // index or part of a name; empty = the best
   bool validation = false;  // load the validation layer and keep its messages
+  bool shaders = false;     // the queue also runs the shaders that pack weights
 };
 
 // Can be moved, not assigned. Each Device has its own Vulkan instance, so a lost device affects nothing else.
 // Use it from one thread at a time. Throws Error{gpu} if no device can be used, and Error{usage} listing the
-// devices if none matches `wanted`.
+// devices if none matches `wanted`; Error{unsupported} if it cannot run the shaders that are asked for.
 class Device {
  public:
   explicit Device(const DeviceOptions& options);
@@ -34,6 +35,7 @@ class Device {
   VkDevice get() const { return device_.get(); }
   VkPhysicalDevice physical() const { return physical_; }
   VkQueue queue() const { return queue_; }
+  bool shaders() const { return shaders_; }
   std::uint32_t queue_family() const { return queue_family_; }
   const VkPhysicalDeviceMemoryProperties& memory() const { return memory_; }
   const VkPhysicalDeviceLimits& limits() const { return limits_; }
@@ -41,6 +43,7 @@ class Device {
  private:
   void create_device();
 
+  bool shaders_ = false;
   Instance instance_;
   VkPhysicalDevice physical_ = VK_NULL_HANDLE;
   DeviceInfo info_;
@@ -53,7 +56,8 @@ class Device {
 };
 
 // The queue family for copies: a transfer-only family (a dedicated copy engine) if there is one, else a
-// family without graphics, else any. Throws Error{gpu} if no family can copy.
-std::uint32_t choose_queue_family(std::span<const VkQueueFamilyProperties> families);
+// family without graphics, else any. With `shaders` only families that compute are considered. Throws
+// Error{gpu} if there is none.
+std::uint32_t choose_queue_family(std::span<const VkQueueFamilyProperties> families, bool shaders = false);
 
 }  // namespace loadline::gpu

@@ -52,6 +52,7 @@ struct DeviceInfo {
   bool memory_budget = false;         // VK_EXT_memory_budget
   bool external_memory_host = false;  // VK_EXT_external_memory_host
   bool timeline_semaphore = false;
+  bool packs = false;  // its shaders take addresses and write 16-bit numbers: they can pack weights
 };
 
 // The most bytes that a block may have: one buffer in one allocation, a multiple of `alignment`.

@@ -88,6 +88,7 @@ UniqueBuffer make_buffer(const Device& device, MemoryUse use, std::uint64_t byte
   info.size = bytes;
   info.usage = VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT;
   if (use == MemoryUse::device || use == MemoryUse::direct) info.usage |= VK_BUFFER_USAGE_STORAGE_BUFFER_BIT;
+  if (device.shaders()) info.usage |= VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT;
   info.sharingMode = VK_SHARING_MODE_EXCLUSIVE;
   return {device.get(), vkCreateBuffer, info, fmt::format("create a buffer of {} bytes", bytes)};
 }
@@ -126,7 +127,10 @@ class MemoryBlock {
     buffer = make_buffer(device, use, bytes);
     const VkMemoryRequirements needs = needs_of(device, buffer);
     reserved = needs.size;
-    auto allocate = vulkan_struct<VkMemoryAllocateInfo>(VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO);
+    auto flags = vulkan_struct<VkMemoryAllocateFlagsInfo>(VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO);
+    flags.flags = VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT;
+    auto allocate = vulkan_struct<VkMemoryAllocateInfo>(VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO,
+                                                        device.shaders() ? &flags : nullptr);
     allocate.allocationSize = needs.size;
     allocate.memoryTypeIndex = choose_memory_type(device.memory(), needs.memoryTypeBits, use);
     VkDeviceMemory taken = VK_NULL_HANDLE;
@@ -134,6 +138,11 @@ class MemoryBlock {
     if (result != VK_SUCCESS) return;
     memory = UniqueMemory(device.get(), taken);
     check(vkBindBufferMemory(device.get(), buffer.get(), taken, 0), "bind a buffer to its memory");
+    if (device.shaders()) {
+      auto info = vulkan_struct<VkBufferDeviceAddressInfo>(VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO);
+      info.buffer = buffer.get();
+      address = vkGetBufferDeviceAddress(device.get(), &info);
+    }
     // a software device's memory can always be mapped
     const bool software = device.info().type == DeviceType::cpu;
     if (use == MemoryUse::device && !software) return;
@@ -148,6 +157,7 @@ class MemoryBlock {
   std::uint64_t reserved = 0;
   UniqueMemory memory;  // freed after the buffer bound to it
   UniqueBuffer buffer;
+  VkDeviceAddress address = 0;  // 0 without shaders
   std::span<std::byte> mapped;  // valid until the memory is freed
   std::span<std::byte> lazy;    // on a software device: memory that it takes when it is touched
   VkResult result = VK_SUCCESS;
@@ -176,7 +186,8 @@ Allocation MemoryPool::allocate(std::uint64_t bytes) {
   made.place = pool_.allocate(bytes);
   const MemoryBlock& home = *blocks_.at(made.place.block);
   const std::uint64_t offset = made.place.offset;
-  made.range = {home.buffer.get(), offset, bytes, !home.mapped.empty()};
+  made.range = {home.buffer.get(), offset, bytes, !home.mapped.empty(),
+                home.address == 0 ? 0 : home.address + offset};
   if (take_at_once_ && !home.lazy.empty())
     populate(home.lazy.subspan(static_cast<std::size_t>(offset), static_cast<std::size_t>(bytes)));
   if (!home.mapped.empty())

@@ -16,14 +16,6 @@ HazardTracker::Range tracked(const BufferRange& range) {
   return {std::bit_cast<std::uint64_t>(range.buffer), range.offset, range.offset + range.bytes};
 }
 
-void memory_barrier(VkCommandBuffer commands, VkPipelineStageFlags to_stage, VkAccessFlags to_access) {
-  auto barrier = vulkan_struct<VkMemoryBarrier>(VK_STRUCTURE_TYPE_MEMORY_BARRIER);
-  barrier.srcAccessMask = VK_ACCESS_TRANSFER_WRITE_BIT;
-  barrier.dstAccessMask = to_access;
-  vkCmdPipelineBarrier(commands, VK_PIPELINE_STAGE_TRANSFER_BIT, to_stage, 0, 1, &barrier, 0, nullptr, 0,
-                       nullptr);
-}
-
 UniqueSemaphore make_timeline(VkDevice device) {
   auto type = vulkan_struct<VkSemaphoreTypeCreateInfo>(VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO);
   type.semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE;
@@ -46,6 +38,11 @@ TransferQueue::TransferQueue(const Device& device, std::uint64_t flush_bytes, co
       timeline_(make_timeline(device.get())),
       pool_(make_command_pool(device)),
       reads_(reads) {
+  if (device.shaders()) {  // a queue without them does not know their stage
+    work_.stages |= VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT;
+    work_.reads |= VK_ACCESS_SHADER_READ_BIT;
+    work_.writes |= VK_ACCESS_SHADER_WRITE_BIT;
+  }
   if (reads != nullptr)
     submitter_ = std::jthread([this](const std::stop_token& stop) { submit_when_read(stop); });
 }
@@ -56,28 +53,44 @@ TransferQueue::~TransferQueue() {
   if (submitted_ > completed_) (void)vkDeviceWaitIdle(device_.get());
 }
 
-std::uint64_t TransferQueue::copy(const BufferRange& from, const BufferRange& to,
-                                  StripedReader::Ticket needs) {
-  assert(from.bytes == to.bytes && from.bytes > 0 && (needs == 0 || reads_ != nullptr));
+void TransferQueue::order(const BufferRange& from, const BufferRange& to) {
   if (recording_ == VK_NULL_HANDLE) open_batch();
   const HazardTracker::Range reads = tracked(from), writes = tracked(to);
   if (hazards_.conflicts(reads, writes)) barrier();
-  if (from.buffer != from_.buffer || to.buffer != to_.buffer) write_regions();
-  from_ = from;
-  to_ = to;
   hazards_.add(reads, writes);
   host_will_read_ = host_will_read_ || to.mapped;
-  if (!regions_.empty() && regions_.back().srcOffset + regions_.back().size == from.offset &&
-      regions_.back().dstOffset + regions_.back().size == to.offset)
-    regions_.back().size += from.bytes;
-  else
-    regions_.push_back({.srcOffset = from.offset, .dstOffset = to.offset, .size = from.bytes});
+}
 
+std::uint64_t TransferQueue::note(const BufferRange& from, StripedReader::Ticket needs) {
   needs_ = std::max(needs_, needs);
   batch_bytes_ += from.bytes;
   recorded_ = closed_ + 1;
   if (batch_bytes_ >= flush_bytes_) flush();
   return recorded_;
+}
+
+std::uint64_t TransferQueue::run(const BufferRange& from, const BufferRange& to, const Record& record,
+                                 StripedReader::Ticket needs) {
+  assert(device_.shaders() && from.bytes > 0 && (needs == 0 || reads_ != nullptr));
+  order(from, to);
+  write_regions();
+  record(recording_);
+  return note(from, needs);
+}
+
+std::uint64_t TransferQueue::copy(const BufferRange& from, const BufferRange& to,
+                                  StripedReader::Ticket needs) {
+  assert(from.bytes == to.bytes && from.bytes > 0 && (needs == 0 || reads_ != nullptr));
+  order(from, to);
+  if (from.buffer != from_.buffer || to.buffer != to_.buffer) write_regions();
+  from_ = from;
+  to_ = to;
+  if (!regions_.empty() && regions_.back().srcOffset + regions_.back().size == from.offset &&
+      regions_.back().dstOffset + regions_.back().size == to.offset)
+    regions_.back().size += from.bytes;
+  else
+    regions_.push_back({.srcOffset = from.offset, .dstOffset = to.offset, .size = from.bytes});
+  return note(from, needs);
 }
 
 void TransferQueue::open_batch() {
@@ -86,16 +99,23 @@ void TransferQueue::open_batch() {
   begin.flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT;
   check(vkBeginCommandBuffer(recording_, &begin), "begin a command buffer");
   // Orders this batch after all earlier ones, so that hazards need tracking only within a batch.
-  memory_barrier(recording_, VK_PIPELINE_STAGE_TRANSFER_BIT,
-                 VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT);
+  barrier_before_work();
 }
 
 void TransferQueue::barrier() {
   write_regions();
-  memory_barrier(recording_, VK_PIPELINE_STAGE_TRANSFER_BIT,
-                 VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT);
+  barrier_before_work();
   hazards_.clear();
 }
+
+void TransferQueue::memory_barrier(VkPipelineStageFlags to_stage, VkAccessFlags to_access) {
+  auto barrier = vulkan_struct<VkMemoryBarrier>(VK_STRUCTURE_TYPE_MEMORY_BARRIER);
+  barrier.srcAccessMask = work_.writes;
+  barrier.dstAccessMask = to_access;
+  vkCmdPipelineBarrier(recording_, work_.stages, to_stage, 0, 1, &barrier, 0, nullptr, 0, nullptr);
+}
+
+void TransferQueue::barrier_before_work() { memory_barrier(work_.stages, work_.reads | work_.writes); }
 
 void TransferQueue::write_regions() {
   if (regions_.empty()) return;
@@ -124,8 +144,7 @@ void TransferQueue::flush() {
   if (recording_ == VK_NULL_HANDLE) return;
   write_regions();
   if (host_will_read_)
-    memory_barrier(recording_, VK_PIPELINE_STAGE_HOST_BIT,
-                   VK_ACCESS_HOST_READ_BIT | VK_ACCESS_HOST_WRITE_BIT);
+    memory_barrier(VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_READ_BIT | VK_ACCESS_HOST_WRITE_BIT);
   check(vkEndCommandBuffer(recording_), "end a command buffer");
 
   const Batch batch = {recording_, closed_ + 1, needs_};

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <deque>
 #include <exception>
+#include <functional>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -20,10 +21,11 @@ struct BufferRange {
   VkBuffer buffer = VK_NULL_HANDLE;
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
-  bool mapped = false;  // the host can see it
+  bool mapped = false;          // the host can see it
+  VkDeviceAddress address = 0;  // of its first byte, for shaders; 0 without them
 
   BufferRange part(std::uint64_t at, std::uint64_t count) const {
-    return {buffer, offset + at, count, mapped};
+    return {buffer, offset + at, count, mapped, address == 0 ? 0 : address + at};
   }
 };
 
@@ -42,6 +44,11 @@ class TransferQueue {
   // timeline value for wait(). The copy sees bytes that the host wrote to a mapped range before this call,
   // and those of all reads up to `needs`.
   std::uint64_t copy(const BufferRange& from, const BufferRange& to, StripedReader::Ticket needs = 0);
+  // Records a command of another kind that reads `from` and writes `to`, in order with the copies. The device
+  // must have been opened for shaders. Waits and values are those of copy().
+  using Record = std::function<void(VkCommandBuffer)>;
+  std::uint64_t run(const BufferRange& from, const BufferRange& to, const Record& record,
+                    StripedReader::Ticket needs = 0);
   // Closes the batch of the recorded copies: it is submitted once its reads are complete. Throws what a read
   // or an earlier submission has thrown.
   void flush();
@@ -60,15 +67,28 @@ class TransferQueue {
     std::uint64_t value = 0;
     StripedReader::Ticket needs = 0;  // the reads that come before it
   };
+  // Before and after a command is recorded.
+  void order(const BufferRange& from, const BufferRange& to);
+  std::uint64_t note(const BufferRange& from, StripedReader::Ticket needs);
   void open_batch();
   void barrier();
+  void memory_barrier(VkPipelineStageFlags to_stage, VkAccessFlags to_access);
+  void barrier_before_work();
   void write_regions();
   VkCommandBuffer idle_command_buffer();
   void wait_for_closed(std::uint64_t value);
   void submit(const Batch& batch);
   void submit_when_read(const std::stop_token& stop);
 
+  // What the recorded commands do to memory.
+  struct Work {
+    VkPipelineStageFlags stages = VK_PIPELINE_STAGE_TRANSFER_BIT;
+    VkAccessFlags reads = VK_ACCESS_TRANSFER_READ_BIT;
+    VkAccessFlags writes = VK_ACCESS_TRANSFER_WRITE_BIT;
+  };
+
   const Device& device_;
+  Work work_;
   std::uint64_t flush_bytes_;
   UniqueSemaphore timeline_;
   UniqueCommandPool pool_;

@@ -33,6 +33,13 @@ class OnDevice {
     for (std::size_t i = 0; i < contents_.size(); ++i) {
       const Block& block = plan.blocks[i];
       if (block.space != Space::device || contents_[i].empty()) continue;
+      if (block.prepack) {
+        bytes_ += block.bytes;
+        contents_[i] = {{0, block.addressed_bytes(), *block.storage, 0, {}}};
+        covered_[index(*block.storage)] += block.addressed_bytes();
+        blocks_.push_back(BlockId{static_cast<std::uint32_t>(i)});
+        continue;
+      }
       // a block for one storage must hold that storage, whatever the plan copied into it
       if (block.storage && block.use == BlockUse::storage)
         contents_[i] = {{0, block.bytes, *block.storage, 0, contents_[i].front().cast}};
@@ -66,9 +73,12 @@ class Verifier {
       : machine_(machine), reader_(reader), progress_(progress), owners_(first_owner(reader.graph())) {}
 
   // A description of the first difference, or an empty string.
-  std::string compare(const OnDevice& loaded, const Placement& placement) {
+  std::string compare(const Plan& plan, const OnDevice& loaded, const Placement& placement) {
     for (const BlockId id : loaded.blocks()) {
-      for (const Extent& extent : loaded.extents(id)) compare_extent(id, extent);
+      if (const auto& prepack = plan.block(id).prepack)
+        compare_packed(id, *prepack, *plan.block(id).storage);
+      else
+        for (const Extent& extent : loaded.extents(id)) compare_extent(id, extent);
       if (!difference_.empty()) return difference_;
     }
     const MetaGraph& graph = reader_.graph();
@@ -88,21 +98,42 @@ class Verifier {
                  : fmt::format("storage {}", index(storage));
   }
 
+  // Notes the first byte that differs. `first` is the number by which the first of the bytes is called, and
+  // `as` says what they are compared with.
+  void note_difference(StorageId storage, std::uint64_t first, std::span<const std::byte> bytes,
+                       std::span<const std::byte> expected, std::string_view as) {
+    progress_.add(bytes.size());
+    const auto differs = std::mismatch(bytes.begin(), bytes.end(), expected.begin());
+    if (differs.first == bytes.end() || !difference_.empty()) return;
+    difference_ =
+        fmt::format("tensor '{}': byte {} is 0x{:02x} on the device and 0x{:02x} {}", name(storage),
+                    first + static_cast<std::uint64_t>(differs.first - bytes.begin()),
+                    static_cast<unsigned>(*differs.first), static_cast<unsigned>(*differs.second), as);
+  }
+
   void compare_extent(BlockId id, const Extent& extent) {
-    machine_.read_back(
-        id, extent.offset, extent.bytes, [&](std::uint64_t at, std::span<const std::byte> bytes) {
-          progress_.check_cancelled();
-          expected_.resize(bytes.size());
-          expected_bytes(reader_, {&extent, 1}, extent.offset + at, expected_);
-          progress_.add(bytes.size());
-          const auto differs = std::mismatch(bytes.begin(), bytes.end(), expected_.begin());
-          if (differs.first == bytes.end() || !difference_.empty()) return;
-          const auto byte = at + static_cast<std::uint64_t>(differs.first - bytes.begin());
-          difference_ = fmt::format(
-              "tensor '{}': byte {} is 0x{:02x} on the device and 0x{:02x} {}", name(extent.storage),
-              extent.cast ? byte : extent.storage_offset + byte, static_cast<unsigned>(*differs.first),
-              static_cast<unsigned>(*differs.second), extent.cast ? "as cast from the file" : "in the file");
-        });
+    machine_.read_back(id, extent.offset, extent.bytes,
+                       [&](std::uint64_t at, std::span<const std::byte> bytes) {
+                         progress_.check_cancelled();
+                         expected_.resize(bytes.size());
+                         expected_bytes(reader_, {&extent, 1}, extent.offset + at, expected_);
+                         note_difference(extent.storage, extent.cast ? at : extent.storage_offset + at, bytes,
+                                         expected_, extent.cast ? "as cast from the file" : "in the file");
+                       });
+  }
+
+  // The weight is packed again, whole, in host memory.
+  void compare_packed(BlockId id, const Prepack& how, StorageId storage) {
+    progress_.check_cancelled();
+    expected_.assign(static_cast<std::size_t>(prepacked_bytes(how)), std::byte{0});
+    const Step whole{.verb = Verb::copy, .block = id, .from = storage, .bytes = stored_bytes(how)};
+    fill_prepacked(whole, how, expected_,
+                   [&](std::uint64_t at, std::span<std::byte> out) { reader_.read(storage, at, out); });
+    machine_.read_back(id, [&](std::uint64_t at, std::span<const std::byte> bytes) {
+      progress_.check_cancelled();
+      note_difference(storage, at, bytes, std::span(expected_).subspan(static_cast<std::size_t>(at)),
+                      "as packed on the host");
+    });
   }
 
   VulkanMachine& machine_;
@@ -147,7 +178,7 @@ UploadReport measure(const Device& device, const MetaGraphPtr& graph, const Plan
   for (const Tensor& tensor : graph->tensors)
     if (loaded.holds(*graph, tensor.storage)) ++report.tensors;
   if (options.verify) {
-    report.mismatch = Verifier(machine, reader, progress).compare(loaded, options.placement);
+    report.mismatch = Verifier(machine, reader, progress).compare(plan, loaded, options.placement);
     report.verified = report.mismatch.empty();
   }
   report.seconds = report.measured.seconds;
@@ -170,7 +201,9 @@ UploadReport upload(const MetaGraphPtr& graph, const Plan& plan, const UploadOpt
     throw Error(ErrorCode::usage, "the plan is not valid: " + *fault);
   if (const std::string refusal = cast_refusal(plan); !refusal.empty())
     throw Error(ErrorCode::unsupported, refusal);
-  std::optional<Device> device(std::in_place, DeviceOptions{options.device, options.validation});
+  const bool packs =
+      std::ranges::any_of(plan.blocks, [](const Block& block) { return block.prepack.has_value(); });
+  std::optional<Device> device(std::in_place, DeviceOptions{options.device, options.validation, packs});
   UploadReport report = measure(*device, graph, plan, options, progress);
   DryMachine dry;
   report.projected = run(plan, dry);

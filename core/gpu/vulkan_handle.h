@@ -80,4 +80,8 @@ using UniqueMemory = DeviceObject<VkDeviceMemory, &vkFreeMemory>;
 using UniqueSemaphore = DeviceObject<VkSemaphore, &vkDestroySemaphore>;
 using UniqueCommandPool = DeviceObject<VkCommandPool, &vkDestroyCommandPool>;
 
+using UniqueShaderModule = DeviceObject<VkShaderModule, &vkDestroyShaderModule>;
+using UniquePipelineLayout = DeviceObject<VkPipelineLayout, &vkDestroyPipelineLayout>;
+using UniquePipeline = DeviceObject<VkPipeline, &vkDestroyPipeline>;
+
 }  // namespace loadline::gpu

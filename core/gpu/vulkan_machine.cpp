@@ -11,7 +11,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <thread>
+#include <utility>
 
 #include <unistd.h>
 
@@ -41,12 +43,16 @@ MemoryUse device_use(const Device& device, const Plan& plan) {
   return reads_to_device(plan) && can_map_device_memory(device) ? MemoryUse::direct : MemoryUse::device;
 }
 
+// Whether a shader can read the step's bytes where they are.
+bool on_a_word(const Step& step) { return step.from_offset % 4 == 0; }
+
 bool needs_bounce(const Plan& plan, MemoryUse device_memory) {
   if (device_memory == MemoryUse::direct) return false;
   return std::ranges::any_of(plan.steps, [&](const Step& step) {
     if (step.verb != Verb::copy || !on_device(plan.block(step.block).space)) return false;
     const auto* const from = std::get_if<BlockId>(&step.from);
-    return from == nullptr || step.cast || !device_sees(plan.block(*from).space);
+    return from == nullptr || step.cast || !device_sees(plan.block(*from).space) ||
+           (plan.block(step.block).prepack && !on_a_word(step));
   });
 }
 
@@ -121,6 +127,7 @@ VulkanMachine::VulkanMachine(const Device& device, const StorageReader& reader, 
       readback_memory_(device, MemoryUse::readback, kBounceBytes),
       reads_(reader, threads_for(options.reads.threads, device_memory), options.reads.reading),
       transfers_(device, flush_bytes(peaks[index(Space::staging)]), &reads_),
+      shader_(device.shaders() ? std::optional<PrepackShader>(std::in_place, device) : std::nullopt),
       upload_bounce_(bounce_memory_, transfers_),
       readback_(readback_memory_, transfers_),
       blocks_(blocks),
@@ -176,11 +183,62 @@ void VulkanMachine::copy(const Step& step, const Block& to) {
   if (step.bytes == 0) return;
   BlockState& target = state(step.block);
   if (to.space == Space::page_cache) return host_.copy(step, to);
+  if (to.prepack) return pack(step, *to.prepack, target);
   if (const auto* const from = std::get_if<BlockId>(&step.from))
     if (!step.cast && device_sees(state(*from).space) && device_sees(to.space))
       return copy_on_device(step, state(*from), target);
   if (on_device(to.space)) return copy_to_device(step, target);
   copy_to_host(step, target);
+}
+
+std::uint64_t VulkanMachine::pack_from(const Prepack& how, std::uint64_t at, const BufferRange& from,
+                                       const BlockState& to, StripedReader::Ticket needs) {
+  const DTypeInfo& stored = dtype_info(how.from);
+  const std::uint64_t first = at / stored.block_bytes * stored.block_elements;
+  // pieces of a weight write numbers of their own, wherever in the block these are: as ranges they stand side
+  // by side, so that no piece waits for another
+  const std::uint64_t share = to.memory.range.bytes * at / stored_bytes(how);
+  const std::uint64_t end = to.memory.range.bytes * (at + from.bytes) / stored_bytes(how);
+  return transfers_.run(
+      from, to.memory.range.part(share, end - share),
+      [&](VkCommandBuffer commands) {
+        shader_->record(commands, {.how = how,
+                                   .first = first,
+                                   .bytes = from.bytes,
+                                   .source = from.address,
+                                   .target = to.memory.range.address});
+      },
+      needs);
+}
+
+void VulkanMachine::pack(const Step& step, const Prepack& how, BlockState& to) {
+  const auto from_host = [&](std::uint64_t at, std::span<std::byte> out) { fetch(step.from, at, out); };
+  if (!to.memory.mapped.empty()) {
+    wait_for(to, to.last_use);
+    return fill_prepacked(step, how, to.memory.mapped, from_host);
+  }
+  const std::uint64_t unit = dtype_info(how.from).block_bytes;
+  const auto* const id = std::get_if<BlockId>(&step.from);
+  if (id == nullptr || !device_sees(state(*id).space) || !on_a_word(step)) {
+    to.last_use = upload_bounce_.send(
+        [&](std::uint64_t at, std::span<std::byte> out) { from_host(step.from_offset + at, out); },
+        step.bytes, unit,
+        [&](std::uint64_t at, const BufferRange& slot) {
+          return pack_from(how, step.offset + at, slot, to);
+        });
+    return note_reserved();
+  }
+  BlockState& from = state(*id);
+  const std::uint64_t most = kPieceBytes / std::lcm(unit, 4) * std::lcm(unit, 4);
+  std::uint64_t value = 0;
+  for (std::uint64_t at = 0; at < step.bytes; at += most) {
+    const std::uint64_t bytes = std::min(most, step.bytes - at), begin = step.from_offset + at;
+    value = pack_from(how, step.offset + at, from.memory.range.part(begin, bytes), to,
+                      from.fills.before_read(begin, begin + bytes));
+  }
+  from.last_use = to.last_use = value;
+  if (from.space == Space::staging)
+    from.uses.add(step.from_offset, step.from_offset + step.bytes, value, false);
 }
 
 void VulkanMachine::copy_on_device(const Step& step, BlockState& from, BlockState& to) {

@@ -5,6 +5,7 @@
 #include "core/gpu/device.h"
 #include "core/gpu/device_memory.h"
 #include "core/gpu/hazards.h"
+#include "core/gpu/prepack_shader.h"
 #include "core/gpu/transfer_queue.h"
 #include "core/io/storage_reader.h"
 #include "core/io/striped_reader.h"
@@ -38,8 +39,9 @@ struct MachineOptions {
 // Files are read by several threads, and copies from staging to the device and on the device run
 // asynchronously: each copy begins when its bytes have been read. The host waits before it touches bytes that
 // are being read or copied. Copies from memory that the device cannot access go through a small ring of the
-// machine's own. The ring is no block of the plan; it counts in reserved_peak(). A plan that reads files
-// straight to the device does not use the ring if all device memory can be mapped.
+// machine's own. Weights are packed by a shader that reads them from staging memory or from that ring, or by
+// the host where the device memory is mapped. The ring is no block of the plan; it counts in reserved_peak().
+// A plan that reads files straight to the device does not use the ring if all device memory can be mapped.
 class VulkanMachine final : public Machine {
  public:
   // `plan` is the plan that will run; it must have passed check_plan. Throws Error{no_fit}, before any memory
@@ -87,6 +89,11 @@ class VulkanMachine final : public Machine {
   // From memory that only the host can access: through the bounce ring, or written in place if the device
   // memory is mapped.
   void copy_to_device(const Step& step, BlockState& to);
+  // Into a packed block.
+  void pack(const Step& step, const Prepack& how, BlockState& to);
+  // The stored bytes lie in `from`; the first is byte `at` of the weight.
+  std::uint64_t pack_from(const Prepack& how, std::uint64_t at, const BufferRange& from, const BlockState& to,
+                          StripedReader::Ticket needs = 0);
   // Into host memory from anywhere, or into staging memory from memory that the device cannot access.
   void copy_to_host(const Step& step, BlockState& to);
   // Reads bytes of a file or a block, once the device is done with these bytes.
@@ -106,6 +113,7 @@ class VulkanMachine final : public Machine {
   MemoryPool bounce_memory_, readback_memory_;  // for the machine's own rings
   StripedReader reads_;                         // destroyed, and so ended, before the memory they fill
   TransferQueue transfers_;                     // likewise, and before the reads that it waits for
+  std::optional<PrepackShader> shader_;         // of a device that was opened for shaders
   UploadBounce upload_bounce_;
   Readback readback_;
   std::vector<BlockState> blocks_;

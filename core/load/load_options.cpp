@@ -8,6 +8,7 @@
 #include "core/forward/assets.h"
 #include "core/load/ggml_cpu.h"
 #include "core/load/orders.h"
+#include "core/load/prepacking.h"
 #include "core/load/storage_cast.h"
 #include "core/load/targets.h"
 
@@ -98,7 +99,7 @@ using load_groups::kSimulated;
 using load_groups::kWhich;
 constexpr std::uint64_t kMostCount = INT64_MAX;
 
-constexpr std::array<LoadOption, 34> kOptions = {{
+constexpr std::array<LoadOption, 35> kOptions = {{
     {{.id = "method",
       .group = kWhich,
       .kind = OptionKind::names,
@@ -251,7 +252,22 @@ constexpr std::array<LoadOption, 34> kOptions = {{
               "only be projected, such as q4_k.",
       .access = access::word<find_cast, dtype_word, &Request::cast>},
      kAll,
-     {.supported_by = &MethodTraits::casts}},
+     {.supported_by = &MethodTraits::casts, .excludes = "conversion"}},
+    {{.id = "prepack",
+      .group = kSettings,
+      .kind = OptionKind::choice,
+      .title = "Prepack",
+      .value_name = "ID",
+      .brief = "pack weights on the device as they arrive",
+      .help =
+          "Converts and rearranges weights on the device as they arrive, without memory on the host: f32, "
+          "f16 (also from q8_0, q4_0 and q4_k), bf16, transposed, four_rows (four rows interleaved), "
+          "transposed_f16 or four_rows_f16. Layouts apply to matrices.",
+      .default_text = "none",
+      .choices = prepacking_ids,
+      .access = access::word<find_prepacking, prepacking_id, &Request::prepack>},
+     kAll,
+     {.excludes = "conversion"}},
     {{.id = "staging",
       .group = kSettings,
       .kind = OptionKind::bytes,

@@ -24,7 +24,8 @@ Plan make_plan(const MetaGraph& graph, const Method& method, const StorageOrder&
   if (!method.traits.disk && inputs.placement.leaves_on_disk())
     throw Error(ErrorCode::unsupported, "weights cannot stay on disk");
   MethodBuilder builder(graph, order, inputs, std::move(used));
-  return method.make(builder);
+  Plan plan = method.make(builder);
+  return inputs.request.prepack ? with_prepacks(std::move(plan), graph, *inputs.request.prepack) : plan;
 }
 
 }  // namespace loadline

@@ -1,6 +1,7 @@
 // Builds plans step by step for load methods.
 #include "core/load/method_builder.h"
 
+#include "core/base/checked.h"
 #include "core/base/error.h"
 #include "core/base/large_pages.h"
 #include "core/base/text.h"
@@ -21,6 +22,7 @@ MethodBuilder::MethodBuilder(const MetaGraph& graph, const StorageOrder& order, 
     : graph_(graph), inputs_(inputs), plan_(std::move(used)) {
   check_request(inputs.request);
   if (inputs.request.cast) casts_ = storage_casts(graph, *inputs.request.cast);
+  if (inputs.request.prepack) prepacks_ = storage_prepacks(graph, *inputs.request.prepack);
   for (const StorageId id : order)
     if (graph.storage(id).bytes > 0) order_.push_back(id);
   plan_.blocks.clear();
@@ -52,6 +54,10 @@ std::uint64_t MethodBuilder::all_bytes() const {
 std::uint64_t MethodBuilder::cast_bytes(StorageId id) const {
   const auto how = cast(id);
   return how ? *loadline::cast_bytes(*how, bytes(id)) : bytes(id);
+}
+
+std::uint64_t MethodBuilder::unit(StorageId id) const {
+  return prepacks_.empty() || !prepacks_[index(id)] ? 1 : dtype_info(prepacks_[index(id)]->from).block_bytes;
 }
 
 std::uint64_t MethodBuilder::all_cast_bytes() const {
@@ -186,6 +192,12 @@ Plan MethodBuilder::finish() {
   return std::move(plan_);
 }
 
+namespace {
+
+constexpr std::uint64_t kWordBytes = 4;
+
+}  // namespace
+
 TransferRing::TransferRing(Plan& plan, std::uint32_t slots, std::uint64_t slot_bytes, std::uint64_t bytes,
                            std::string_view remedy)
     : plan_(plan), slot_bytes_(slot_bytes) {
@@ -203,14 +215,17 @@ TransferRing::TransferRing(Plan& plan, std::uint32_t slots, std::uint64_t slot_b
                                    .label = fmt::format("ring slot {}", i)}));
 }
 
-void TransferRing::send(StorageId from, std::uint64_t bytes, BlockId to, std::optional<Cast> cast) {
+void TransferRing::send(StorageId from, std::uint64_t bytes, BlockId to, std::uint64_t unit,
+                        std::optional<Cast> cast) {
   // the smallest unit that can be cast alone: one number, or the numbers of one block
-  std::uint64_t read_unit = 1, unit = 1;
+  std::uint64_t read_unit = unit;
   if (cast) {
     const DTypeInfo &stored = dtype_info(cast->from), &target = dtype_info(cast->to);
     read_unit = std::uint64_t{stored.block_bytes} * target.block_elements;
     unit = target.block_bytes;
   }
+  // shaders read whole words
+  if (unit > 1) filled_ = std::min(align_up(filled_, kWordBytes), slot_bytes_);
   const std::uint64_t units = bytes / read_unit;
   for (std::uint64_t done = 0; done < units;) {
     const std::uint64_t piece = std::min((slot_bytes_ - filled_) / unit, units - done);

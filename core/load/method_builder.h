@@ -27,6 +27,9 @@ class MethodBuilder {
   std::optional<Cast> cast(StorageId id) const { return casts_.empty() ? std::nullopt : casts_[index(id)]; }
   std::uint64_t cast_bytes(StorageId id) const;  // size once loaded; bytes(id) without a cast
   std::uint64_t all_cast_bytes() const;
+  // Where copies may divide a storage that is to be packed: the bytes of one number or one block; 1
+  // otherwise.
+  std::uint64_t unit(StorageId id) const;
   Home home(StorageId id) const { return inputs_.placement.of(id); }
   bool has_twin(StorageId id) const { return inputs_.placement.has_twin(id); }
 
@@ -74,7 +77,8 @@ class MethodBuilder {
 
   const MetaGraph& graph_;
   const LoadInputs& inputs_;
-  std::vector<std::optional<Cast>> casts_;  // by storage; empty: no cast
+  std::vector<std::optional<Cast>> casts_;        // by storage; empty: no cast
+  std::vector<std::optional<Prepack>> prepacks_;  // likewise
   StorageOrder order_;
   StorageOrder views_;
   std::uint64_t offloaded_ = 0;
@@ -90,8 +94,10 @@ class TransferRing {
   TransferRing(Plan& plan, std::uint32_t slots, std::uint64_t slot_bytes, std::uint64_t bytes,
                std::string_view remedy = ": use larger slots");
 
-  // Sends the `bytes` of a storage to block `to`. The slots hold the cast weights.
-  void send(StorageId from, std::uint64_t bytes, BlockId to, std::optional<Cast> cast = {});
+  // Sends the `bytes` of a storage to block `to`. The slots hold the cast weights. Without a cast they are
+  // divided at multiples of `unit`, and begin on a word if that is more than 1.
+  void send(StorageId from, std::uint64_t bytes, BlockId to, std::uint64_t unit,
+            std::optional<Cast> cast = {});
   // Copies the contents of the slot being filled to the device; the slots stay allocated.
   void flush();
   void close();

@@ -130,7 +130,12 @@ std::string mapping_refusal(const MetaGraph& graph) {
 std::uint64_t device_lower_bound(const MetaGraph& graph, const LoadInputs& inputs, const ForwardPass* pass) {
   const bool on_device = !computes_on_host(inputs.placement);
   std::uint64_t needed = on_device ? inputs.request.activation_bytes : 0;
-  const std::vector<std::uint64_t> sizes = loaded_bytes(graph, inputs.request.cast);
+  std::vector<std::uint64_t> sizes = loaded_bytes(graph, inputs.request.cast);
+  if (inputs.request.prepack && !inputs.request.cast) {
+    const std::vector<std::optional<Prepack>> prepacks = storage_prepacks(graph, *inputs.request.prepack);
+    for (std::size_t i = 0; i < sizes.size(); ++i)
+      if (prepacks[i]) sizes[i] = prepacked_bytes(*prepacks[i]);
+  }
   for (const StorageId id : used_storages(graph))
     if (inputs.placement.of(id) == Home::device) needed = add_loaded(needed, sizes[index(id)]);
   if (pass != nullptr && on_device) needed = add_loaded(needed, forward_peak(*pass));

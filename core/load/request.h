@@ -5,6 +5,7 @@
 #include "core/forward/forward_model.h"
 #include "core/forward/pass_sizes.h"
 #include "core/load/placement.h"
+#include "core/load/prepacking.h"
 #include "core/plan/memory_views.h"
 
 #include <cstdint>
@@ -49,6 +50,8 @@ struct LoadRequest {
   std::uint64_t flush_bytes = 0;                // ExecuTorch: staging bytes collected before they are sent
   bool doubled_ties = false;                    // ExecuTorch: a weight with two names is packed once for each
   std::optional<DType> cast = {};               // type for floating point weights (storage_cast.h)
+
+  std::optional<Prepacking> prepack = {};  // device weights are packed as they arrive; not with `cast`
 
   // Placement: at most one of these; none: all weights go to the device.
   std::optional<std::uint64_t> gpu_layers = {};
@@ -97,7 +100,7 @@ inline bool places_weights(const LoadRequest& request) {
 
 // Throws Error{usage} for members that contradict each other or are out of range: a ring without 1 to 1024
 // slots of at least 4 KiB each, or over 1 TiB in all; not 1 to 1024 loading threads; activations over 1 EiB
-// or together with a pass; two placement options; a host budget for unified memory.
+// or together with a pass; a cast and a prepack; two placement options; a host budget for unified memory.
 void check_request(const LoadRequest& request);
 
 }  // namespace loadline

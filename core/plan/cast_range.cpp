@@ -41,6 +41,18 @@ void fill_from(const Step& step, std::uint64_t at, std::span<std::byte> out, con
   });
 }
 
+void fill_prepacked(const Step& step, const Prepack& how, std::span<std::byte> out, const Fetch& fetch) {
+  constexpr std::uint64_t kPieceBytes = 1 << 20;
+  const DTypeInfo& stored = dtype_info(how.from);
+  const std::uint64_t most = kPieceBytes / stored.block_bytes * stored.block_bytes;
+  std::vector<std::byte> source(static_cast<std::size_t>(std::min(most, step.bytes)));
+  for (std::uint64_t at = 0; at < step.bytes; at += most) {
+    const auto piece = std::span(source).first(static_cast<std::size_t>(std::min(most, step.bytes - at)));
+    fetch(step.from_offset + at, piece);
+    prepack(how, (step.offset + at) / stored.block_bytes * stored.block_elements, piece, out);
+  }
+}
+
 std::string cast_refusal(const Plan& plan) {
   for (const Step& step : plan.steps)
     if (step.cast && !can_cast(step.cast->from, step.cast->to)) return refusal(*step.cast);

@@ -20,6 +20,9 @@ void cast_range(const Cast& cast, std::uint64_t at, std::span<std::byte> out, co
 // `fetch`. Offsets passed to `fetch` count from the step's source range. Throws as cast_range() does.
 void fill_from(const Step& step, std::uint64_t at, std::span<std::byte> out, const Fetch& fetch);
 
+// Executes a copy into a packed block, `out`. Offsets passed to `fetch` count from the step's source.
+void fill_prepacked(const Step& step, const Prepack& prepack, std::span<std::byte> out, const Fetch& fetch);
+
 // Why a plan cannot be run although it can be projected: it casts between types without a conversion here.
 // Empty if it can be run.
 std::string cast_refusal(const Plan& plan);

@@ -120,11 +120,14 @@ std::span<std::byte> HostMachine::bytes(BlockId id) {
 void HostMachine::copy(const Step& step, const Block& to) {
   if (to.space == Space::page_cache) return touch_file(step);
   if (step.bytes == 0) return;
+  const Fetch from = [&](std::uint64_t offset, std::span<std::byte> piece) {
+    fetch(step.from, offset, piece);
+  };
+  if (to.prepack) return fill_prepacked(step, *to.prepack, bytes(step.block), from);
   const auto out =
       bytes(step.block)
           .subspan(static_cast<std::size_t>(step.offset), static_cast<std::size_t>(step.written()));
-  fill_from(step, 0, out,
-            [&](std::uint64_t offset, std::span<std::byte> piece) { fetch(step.from, offset, piece); });
+  fill_from(step, 0, out, from);
 }
 
 void HostMachine::fetch(const CopySource& source, std::uint64_t offset, std::span<std::byte> out) {

@@ -52,6 +52,8 @@ class PlanChecker {
   }
 
   std::optional<std::string> check_mapping(const Block& block) const {
+    if (block.prepack && (block.space != Space::device || block.bytes != prepacked_bytes(*block.prepack)))
+      return fault("block {} is no packed weight on the device", index(plan_.steps[at_].block));
     if (block.storage && index(*block.storage) >= graph_.storages.size())
       return fault("storage {} does not exist", index(*block.storage));
     if (block.space != Space::page_cache) return std::nullopt;
@@ -72,8 +74,13 @@ class PlanChecker {
       if (to.space == Space::page_cache) return fault("a mapping holds what its file holds");
       written = *cast;
     }
-    if (!range_fits(step.offset, written, to.bytes))
-      return fault("writes {} bytes at {} of a block of {}", written, step.offset, to.bytes);
+    if (!range_fits(step.offset, written, to.addressed_bytes()))
+      return fault("writes {} bytes at {} of a block of {}", written, step.offset, to.addressed_bytes());
+    if (to.prepack) {
+      const std::uint64_t unit = dtype_info(to.prepack->from).block_bytes;
+      if (step.cast || step.offset % unit != 0 || step.bytes % unit != 0)
+        return fault("packs {} bytes at {}, which are no whole numbers as stored", step.bytes, step.offset);
+    }
     if (const auto* storage = std::get_if<StorageId>(&step.from)) {
       if (index(*storage) >= graph_.storages.size())
         return fault("storage {} does not exist", index(*storage));
@@ -90,6 +97,7 @@ class PlanChecker {
     if (states_[index(from)] != State::alive)
       return fault("block {} is read while it is not allocated", index(from));
     if (to.space == Space::page_cache) return fault("a mapping is read-only");
+    if (plan_.block(from).prepack) return fault("block {} is read, but it is packed", index(from));
     if (!range_fits(step.from_offset, step.bytes, plan_.block(from).bytes))
       return fault("reads {} bytes at {} of a block of {}", step.bytes, step.from_offset,
                    plan_.block(from).bytes);

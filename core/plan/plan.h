@@ -1,6 +1,7 @@
 // A program that moves bytes into memory: three verbs (alloc, copy, free) over blocks in spaces.
 #pragma once
 
+#include "core/convert/prepack.h"
 #include "core/graph/meta_graph.h"
 
 #include <array>
@@ -36,7 +37,13 @@ struct Block {
   BlockUse use = BlockUse::storage;
   std::optional<StorageId> storage = {};  // the storage whose bytes it holds; for labels and selection
   std::string label = {};                 // for blocks without a storage: "activations", "ring slot 2"
+  // Device blocks only: the block holds a weight packed. Offsets and sizes of copies into it count the stored
+  // bytes; the machine converts them. Nothing is copied out of it.
+  std::optional<Prepack> prepack = {};
   bool operator==(const Block&) const = default;
+
+  // The bytes that copies into it may address.
+  std::uint64_t addressed_bytes() const { return prepack ? stored_bytes(*prepack) : bytes; }
 };
 
 enum class Verb : std::uint8_t { alloc, copy, free };
@@ -66,7 +73,8 @@ struct Step {
   std::uint64_t bytes = 0;
   bool operator==(const Step&) const = default;
 
-  // The number of bytes that a copy writes. The step must have passed check_plan.
+  // The number of bytes that a copy writes, before the block packs them. The step must have passed
+  // check_plan.
   std::uint64_t written() const { return cast ? *cast_bytes(*cast, bytes) : bytes; }
 };
 

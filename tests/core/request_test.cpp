@@ -29,6 +29,7 @@ const std::vector<std::pair<std::string_view, std::string>>& other_values() {
       {"auto_map", "1GiB,2GiB"},
       {"place", "name:a, b=host; layer:0-3=disk"},
       {"cast", "q4_k"},
+      {"prepack", "four_rows_f16"},
       {"staging", "1MiB"},
       {"slots", "8"},
       {"runai_buffer", "1GiB"},

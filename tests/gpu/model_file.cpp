@@ -8,7 +8,9 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <memory>
+#include <numeric>
 #include <random>
 
 #include <fmt/format.h>
@@ -16,7 +18,26 @@
 
 namespace loadline::gpu {
 
-ModelFile::ModelFile(const std::vector<std::uint64_t>& sizes, std::uint32_t seed) {
+namespace {
+
+std::vector<TensorKind> bytes_of(const std::vector<std::uint64_t>& sizes) {
+  std::vector<TensorKind> kinds;
+  for (const std::uint64_t size : sizes) kinds.push_back({DType::u8, {size}});
+  return kinds;
+}
+
+// Offsets of the upper bytes of the f16 scales in a block.
+std::vector<std::size_t> scale_bytes(DType dtype) {
+  if (dtype == DType::q8_0 || dtype == DType::q4_0) return {1};
+  return dtype == DType::q4_k ? std::vector<std::size_t>{1, 3} : std::vector<std::size_t>{};
+}
+
+}  // namespace
+
+ModelFile::ModelFile(const std::vector<std::uint64_t>& sizes, std::uint32_t seed)
+    : ModelFile(bytes_of(sizes), seed) {}
+
+ModelFile::ModelFile(const std::vector<TensorKind>& kinds, std::uint32_t seed) {
   static std::atomic<int> count = 0;
   path_ = (std::filesystem::temp_directory_path() /
            fmt::format("loadline-gpu-{}-{}.bin", ::getpid(), count.fetch_add(1)))
@@ -24,15 +45,18 @@ ModelFile::ModelFile(const std::vector<std::uint64_t>& sizes, std::uint32_t seed
   MetaGraph graph;
   graph.format = "test";
   std::uint64_t total = 0;
-  for (std::size_t i = 0; i < sizes.size(); ++i) {
-    graph.storages.push_back(plain_storage(FileId{0}, total, sizes[i]));
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    const std::uint64_t elements =
+        std::accumulate(kinds[i].shape.begin(), kinds[i].shape.end(), std::uint64_t{1}, std::multiplies<>());
+    const std::uint64_t bytes = *byte_size(kinds[i].dtype, elements);
+    graph.storages.push_back(plain_storage(FileId{0}, total, bytes));
     Tensor tensor;
     tensor.name = fmt::format("t{}", i);
-    tensor.dtype = DType::u8;
-    tensor.shape = {sizes[i]};
+    tensor.dtype = kinds[i].dtype;
+    tensor.shape = kinds[i].shape;
     tensor.storage = StorageId{static_cast<std::uint32_t>(i)};
     graph.tensors.push_back(tensor);
-    total += sizes[i];
+    total += bytes;
   }
   graph.files.push_back({.path = path_, .bytes = total});
   validate(graph);
@@ -43,6 +67,13 @@ ModelFile::ModelFile(const std::vector<std::uint64_t>& sizes, std::uint32_t seed
   for (std::size_t at = 0; at < content_.size(); at += sizeof(std::uint64_t)) {
     const std::uint64_t word = random();
     std::memcpy(content_.data() + at, &word, std::min(sizeof word, content_.size() - at));
+  }
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    const Storage& storage = graph_->storages[i];
+    const std::size_t block = dtype_info(kinds[i].dtype).block_bytes;
+    for (const std::size_t scale : scale_bytes(kinds[i].dtype))
+      for (std::size_t at = scale; at < storage.bytes; at += block)
+        content_[static_cast<std::size_t>(storage.offset) + at] &= std::byte{0xBF};
   }
   std::ofstream(path_, std::ios::binary)
       .write(reinterpret_cast<const char*>(content_.data()), static_cast<std::streamsize>(content_.size()));

@@ -10,11 +10,19 @@
 
 namespace loadline::gpu {
 
+struct TensorKind {
+  DType dtype = DType::u8;
+  std::vector<std::uint64_t> shape = {};
+};
+
 // The file is removed with the object.
 class ModelFile {
  public:
   // One tensor "t0", "t1", ... per size, back to back in the file.
   explicit ModelFile(const std::vector<std::uint64_t>& sizes, std::uint32_t seed = 1);
+  // Tensors of kinds, likewise. Scales of blocks are finite: what a device's floating point makes of
+  // infinity times zero is its own choice.
+  static ModelFile of_kinds(const std::vector<TensorKind>& kinds) { return ModelFile(kinds, 1); }
   ModelFile(const ModelFile&) = delete;
   ModelFile& operator=(const ModelFile&) = delete;
   ~ModelFile();
@@ -26,6 +34,8 @@ class ModelFile {
   void flip(std::uint64_t offset) const;
 
  private:
+  ModelFile(const std::vector<TensorKind>& kinds, std::uint32_t seed);
+
   std::string path_;
   std::vector<std::byte> content_;
   MetaGraphPtr graph_;

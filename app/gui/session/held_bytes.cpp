@@ -48,18 +48,19 @@ void HeldBytes::apply(const Step& step, bool undo) {
 // Each tensor of the storage has arrived as far as the block was written.
 void HeldBytes::set_written(BlockId id, std::uint64_t written) {
   const Block& block = projection_->plan.block(id);
+  const std::uint64_t whole = block.addressed_bytes();
   const auto arrived = [&](std::uint64_t bytes, std::uint64_t of_block) {
-    const double share = static_cast<double>(std::min(of_block, block.bytes)) /
-                         static_cast<double>(std::max<std::uint64_t>(block.bytes, 1));
-    return of_block >= block.bytes ? bytes : static_cast<std::uint64_t>(static_cast<double>(bytes) * share);
+    const double share = static_cast<double>(std::min(of_block, whole)) /
+                         static_cast<double>(std::max<std::uint64_t>(whole, 1));
+    return of_block >= whole ? bytes : static_cast<std::uint64_t>(static_cast<double>(bytes) * share);
   };
   const std::size_t storage = index(*block.storage), space = index(block.space);
   const std::uint64_t before = std::exchange(written_[index(id)], written);
-  arrived_[space] += std::min(written, block.bytes) - std::min(before, block.bytes);  // modulo 2^64
+  arrived_[space] += std::min(written, whole) - std::min(before, whole);  // modulo 2^64
   for (std::uint32_t i = first_[storage]; i < first_[storage + 1]; ++i) {
     const std::uint64_t bytes = model_->bytes[index(tensors_[i])];
-    const std::uint64_t gone = block.bytes == 0 ? 0 : arrived(bytes, before);
-    const std::uint64_t come = block.bytes == 0 ? 0 : arrived(bytes, written);
+    const std::uint64_t gone = whole == 0 ? 0 : arrived(bytes, before);
+    const std::uint64_t come = whole == 0 ? 0 : arrived(bytes, written);
     if (gone == come) continue;
     for (NodeId node = model_->nodes[index(tensors_[i])];; node = model_->tree.node(node).parent) {
       std::uint64_t& held = nodes_[index(node)][space];

@@ -8,9 +8,9 @@ namespace {
 
 // A weight with several names has as many consumers. Its host copy is freed with the last of them
 // (pytorch/executorch#18906). If prepacked tensors are not cached, each consumer packs its own (#18361).
-class Prepack {
+class StagedPrepack {
  public:
-  explicit Prepack(MethodBuilder& b) : b_(b), consumers_(b.graph().storages.size(), 1) {
+  explicit StagedPrepack(MethodBuilder& b) : b_(b), consumers_(b.graph().storages.size(), 1) {
     for (const std::vector<TensorId>& group : tied_groups(b.graph()))
       consumers_[index(b.graph().tensor(group.front()).storage)] = group.size();
     for (const StorageId id : b_.order()) read_.push_back(b_.load(Space::host, id));
@@ -68,23 +68,23 @@ class Prepack {
 bool executorch_waits(const LoadRequest& request) { return request.flush_bytes > 0; }
 
 Plan load_executorch_before(MethodBuilder& b) {
-  Prepack prepack(b);
+  StagedPrepack staged(b);
   std::vector<std::vector<BlockId>> model;
   for (const StorageId id : b.order()) {
     model.emplace_back();
-    for (std::size_t k = 0; k < prepack.copies(id); ++k) model.back().push_back(b.make(Space::device, id));
+    for (std::size_t k = 0; k < staged.copies(id); ++k) model.back().push_back(b.make(Space::device, id));
   }
   b.activations();
   mark(b.plan(), "prepack starts");
-  prepack.run([&](std::size_t i, std::size_t k) { return model[i][k]; });
+  staged.run([&](std::size_t i, std::size_t k) { return model[i][k]; });
   mark(b.plan(), "loaded");
   return std::move(b.plan());
 }
 
 Plan load_executorch_after(MethodBuilder& b) {
-  Prepack prepack(b);
+  StagedPrepack staged(b);
   mark(b.plan(), "prepack starts");
-  prepack.run([&](std::size_t i, std::size_t) { return b.make(Space::device, b.order()[i]); });
+  staged.run([&](std::size_t i, std::size_t) { return b.make(Space::device, b.order()[i]); });
   return b.finish();
 }
 

@@ -56,7 +56,7 @@ class LlamaCpp {
     std::optional<TransferRing> ring;
     if (sent > 0) ring.emplace(b_.plan(), slots, slot_bytes, sent, "");
     for (const StorageId id : b_.order())
-      if (on_device(id)) ring->send(id, b_.bytes(id), device[index(id)]);
+      if (on_device(id)) ring->send(id, b_.bytes(id), device[index(id)], b_.unit(id));
     if (ring) ring->close();
     const StorageOrder created = as_created();
     for (const StorageId id : largest_first(created)) read_repacked(id, piece);

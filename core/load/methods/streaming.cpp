@@ -18,7 +18,7 @@ TransferRing ring_of(MethodBuilder& b) {
 Plan through(MethodBuilder& b, TransferRing ring, const std::vector<BlockId>& model) {
   for (std::size_t i = 0; i < model.size(); ++i) {
     const StorageId id = b.order()[i];
-    ring.send(id, b.bytes(id), model[i], b.cast(id));
+    ring.send(id, b.bytes(id), model[i], b.unit(id), b.cast(id));
   }
   ring.close();
   return b.finish();
@@ -37,7 +37,8 @@ Plan load_fastsafetensors(MethodBuilder& b) {
   for (const StorageOrder& file : b.by_shard()) {
     std::vector<BlockId> body;
     for (const StorageId id : file) body.push_back(b.make(Space::device, id));
-    for (std::size_t i = 0; i < file.size(); ++i) ring.send(file[i], b.bytes(file[i]), body[i]);
+    for (std::size_t i = 0; i < file.size(); ++i)
+      ring.send(file[i], b.bytes(file[i]), body[i], b.unit(file[i]));
     ring.flush();
   }
   ring.close();
@@ -54,7 +55,7 @@ Plan copy_bodies(MethodBuilder& b, const std::vector<StorageOrder>& bodies) {
   for (const StorageOrder& ids : bodies) {
     std::vector<BlockId> body;
     for (const StorageId id : ids) body.push_back(b.make(Space::device, id, BlockUse::temporary));
-    for (std::size_t i = 0; i < ids.size(); ++i) ring.send(ids[i], b.bytes(ids[i]), body[i]);
+    for (std::size_t i = 0; i < ids.size(); ++i) ring.send(ids[i], b.bytes(ids[i]), body[i], b.unit(ids[i]));
     ring.flush();
     for (std::size_t i = 0; i < ids.size(); ++i) b.move(model[index(ids[i])], body[i]);
     b.drop_all(body);
