@@ -76,6 +76,7 @@ Json report_json(const gpu::UploadReport& report, const AskedUpload& asked) {
   measured["rss_anon_peak"] = report.rss_anon_peak;
   measured["rss_file_peak"] = report.rss_file_peak;
   measured["device_ledger_peak"] = report.device_ledger_peak;
+  measured["imported_bytes"] = report.imported_bytes;
   if (report.device_budget_peak) measured["device_budget_peak"] = *report.device_budget_peak;
   if (report.measured.reserved_peak)
     for (const Space space : kSpaces)
@@ -105,6 +106,8 @@ void print_system_count(const gpu::UploadReport& report) {
     fmt::print(
         "A software device's memory is the process's own. It is taken when it is allocated, as on a GPU.\n");
   for (const std::string& note : report.notes) fmt::print("{}\n", note);
+  if (report.imported_bytes > 0)
+    fmt::print("The device read {} of file pages in place.\n", format_bytes(report.imported_bytes));
   const auto& taken = report.measured.reserved_peak;
   const std::uint64_t planned = report.measured.peaks[index(Space::staging)].bytes;
   if (taken && planned == 0 && (*taken)[index(Space::staging)] > 0)

@@ -4,10 +4,12 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 namespace loadline::gpu {
 namespace {
@@ -39,6 +41,18 @@ std::vector<VkQueueFamilyProperties> queue_families(VkPhysicalDevice device) {
   std::vector<VkQueueFamilyProperties> families(count);
   vkGetPhysicalDeviceQueueFamilyProperties(device, &count, families.data());
   return families;
+}
+
+// 0 without the extension. Memory is mapped in whole pages.
+std::uint64_t find_import_alignment(VkPhysicalDevice device, const DeviceInfo& info) {
+  if (!info.external_memory_host || !info.timeline_semaphore) return 0;
+  auto import = vulkan_struct<VkPhysicalDeviceExternalMemoryHostPropertiesEXT>(
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_MEMORY_HOST_PROPERTIES_EXT);
+  auto properties =
+      vulkan_struct<VkPhysicalDeviceProperties2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, &import);
+  vkGetPhysicalDeviceProperties2(device, &properties);
+  const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  return std::max(import.minImportedHostPointerAlignment, page);
 }
 
 }  // namespace
@@ -75,6 +89,7 @@ Device::Device(const DeviceOptions& options) : shaders_(options.shaders), instan
   VkPhysicalDeviceProperties properties = {};
   vkGetPhysicalDeviceProperties(physical_, &properties);
   limits_ = properties.limits;
+  import_alignment_ = find_import_alignment(physical_, info_);
   if (shaders_ && !info_.packs)
     throw Error(ErrorCode::unsupported,
                 "'{}' cannot pack weights: its shaders cannot take addresses (bufferDeviceAddress) or write "
@@ -102,6 +117,7 @@ void Device::create_device() {
   timeline.timelineSemaphore = VK_TRUE;
   std::vector<const char*> extensions;
   if (info_.memory_budget) extensions.push_back(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
+  if (import_alignment_ > 0) extensions.push_back(VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME);
   auto info = vulkan_struct<VkDeviceCreateInfo>(VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO, &timeline);
   info.queueCreateInfoCount = 1;
   info.pQueueCreateInfos = &queue;

@@ -36,6 +36,8 @@ class Device {
   VkPhysicalDevice physical() const { return physical_; }
   VkQueue queue() const { return queue_; }
   bool shaders() const { return shaders_; }
+  // What address and size of imported host memory must be multiples of; 0 if the device imports none.
+  std::uint64_t import_alignment() const { return import_alignment_; }
   std::uint32_t queue_family() const { return queue_family_; }
   const VkPhysicalDeviceMemoryProperties& memory() const { return memory_; }
   const VkPhysicalDeviceLimits& limits() const { return limits_; }
@@ -44,6 +46,7 @@ class Device {
   void create_device();
 
   bool shaders_ = false;
+  std::uint64_t import_alignment_ = 0;
   Instance instance_;
   VkPhysicalDevice physical_ = VK_NULL_HANDLE;
   DeviceInfo info_;

@@ -165,7 +165,10 @@ UploadReport measure(const Device& device, const MetaGraphPtr& graph, const Plan
     throw Error(ErrorCode::usage, "nothing stays on the device that could be verified");
   const StorageReader reader(graph);
   SampleLog samples;  // made before the machine's first sample, so its memory is in no difference
-  VulkanMachine machine(device, reader, plan, {.reads = options.reads, .take_at_once = true});
+  VulkanMachine machine(device, reader, plan,
+                        {.reads = options.reads,
+                         .take_at_once = true,
+                         .import_pages = options.import_pages.value_or(!report.software_device)});
   // announced before the run, so that the fraction done never falls
   if (options.verify) progress.add_total(loaded.bytes());
   Watch counters(std::chrono::milliseconds(1), [&] { samples.add({machine.now(), *machine.sample()}, 0); });
@@ -173,6 +176,7 @@ UploadReport measure(const Device& device, const MetaGraphPtr& graph, const Plan
   counters.finish();
   report.measured.measured = samples.take().samples;
   report.device_budget_peak = machine.device_budget_peak();
+  report.imported_bytes = machine.imported_bytes();
   report.bytes = loaded.bytes();
   // a tensor without bytes counts as loaded without a block
   for (const Tensor& tensor : graph->tensors)
@@ -207,9 +211,9 @@ UploadReport upload(const MetaGraphPtr& graph, const Plan& plan, const UploadOpt
   UploadReport report = measure(*device, graph, plan, options, progress);
   DryMachine dry;
   report.projected = run(plan, dry);
-  const unsigned anonymous =
-      report.software_device ? space_bit(Space::host) | space_bit(Space::staging) | space_bit(Space::device)
-                             : space_bit(Space::host);
+  unsigned anonymous = space_bit(Space::host);
+  if (report.software_device) anonymous |= space_bit(Space::device);
+  if (report.software_device && report.imported_bytes == 0) anonymous |= space_bit(Space::staging);
   report.projected_rss_anon = peak_over(report.projected, anonymous).bytes;
   if (report.software_device) report.projected_rss_anon += bounce_bytes(*device, plan);
   // read after the device is destroyed: the layer then reports objects that were left on it

@@ -16,10 +16,13 @@
 namespace loadline::gpu {
 
 struct UploadOptions {
-  std::string device = {};   // index or part of a name; empty = the best
-  FileReads reads = {};      // how many threads read the files, and how
-  bool verify = false;       // read every block back and compare it with the file
-  bool validation = false;   // run under the Vulkan validation layer
+  std::string device = {};  // index or part of a name; empty = the best
+  FileReads reads = {};     // how many threads read the files, and how
+  bool verify = false;      // read every block back and compare it with the file
+  bool validation = false;  // run under the Vulkan validation layer
+  // Whether the device imports file pages where the plan allows it (MachineOptions). Absent: unless it is a
+  // software device, which a file that becomes shorter would end with a signal.
+  std::optional<bool> import_pages = {};
   Placement placement = {};  // of the plan: verification expects no tensor that it keeps off the device
 };
 
@@ -32,9 +35,10 @@ struct UploadReport {
   double bytes_per_second = 0;      // bytes over seconds
   std::uint64_t staging_bytes = 0;  // peak of the plan's staging blocks
   Timeline projected;
-  Timeline measured;                // .measured holds a sample for each millisecond
-  std::uint64_t rss_file_peak = 0;  // growth of the mapped pages of files that are in memory
-  std::uint64_t rss_anon_peak = 0;  // growth of the process's private memory, as the system counts it
+  Timeline measured;                 // .measured holds a sample for each millisecond
+  std::uint64_t imported_bytes = 0;  // of files that the device has read in place
+  std::uint64_t rss_file_peak = 0;   // growth of the mapped pages of files that are in memory
+  std::uint64_t rss_anon_peak = 0;   // growth of the process's private memory, as the system counts it
   // The projection of rss_anon_peak: host memory, and on a software device also staging and device memory,
   // with the machine's own ring.
   std::uint64_t projected_rss_anon = 0;

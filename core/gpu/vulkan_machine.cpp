@@ -99,6 +99,23 @@ unsigned threads_for(unsigned asked, MemoryUse device_memory) {
   return std::clamp(device_memory == MemoryUse::direct ? cores : cores - 1, 1u, kMost);
 }
 
+// Staging blocks into which the plan copies one storage whole, and nothing else.
+std::vector<bool> staged_files(const Plan& plan) {
+  std::vector<std::uint32_t> copies(plan.blocks.size(), 0);
+  std::vector<bool> staged(plan.blocks.size(), false);
+  for (const Step& step : plan.steps) {
+    if (step.verb != Verb::copy) continue;
+    const Block& to = plan.block(step.block);
+    const auto* const file = std::get_if<StorageId>(&step.from);
+    ++copies[index(step.block)];
+    staged[index(step.block)] = to.space == Space::staging && to.storage && file != nullptr &&
+                                *file == *to.storage && !step.cast && step.offset == 0 &&
+                                step.from_offset == 0 && step.bytes == to.bytes;
+  }
+  for (std::size_t i = 0; i < staged.size(); ++i) staged[i] = staged[i] && copies[i] == 1;
+  return staged;
+}
+
 // At most a quarter of the ring: while one quarter is read from disk, the others are in transfer.
 std::uint64_t flush_bytes(std::uint64_t staging_peak) {
   return std::clamp((staging_peak == 0 ? kBounceBytes : staging_peak) / 4, kLeastFlush, kPieceBytes);
@@ -113,7 +130,9 @@ std::uint64_t bounce_bytes(const Device& device, const Plan& plan) {
 VulkanMachine::VulkanMachine(const Device& device, const StorageReader& reader, const Plan& plan,
                              const MachineOptions& options)
     : VulkanMachine(device, reader, plan.blocks.size(), device_use(device, plan),
-                    fitting_peaks(device, reader.graph(), plan), options) {}
+                    fitting_peaks(device, reader.graph(), plan), options) {
+  if (options.import_pages && device.import_alignment() > 0) importable_ = staged_files(plan);
+}
 
 VulkanMachine::VulkanMachine(const Device& device, const StorageReader& reader, std::size_t blocks,
                              MemoryUse device_memory, const PerSpace<std::uint64_t>& peaks,
@@ -148,7 +167,11 @@ void VulkanMachine::alloc(BlockId id, const Block& block) {
   made = {};
   made.space = block.space;
   made.bytes = block.bytes;
-  if (MemoryPool* const pool = pool_of(block.space)) {
+  if (!importable_.empty() && importable_[index(id)]) {
+    made.imports = true;
+    made.storage = block.storage;
+    made.memory.range.bytes = block.bytes;
+  } else if (MemoryPool* const pool = pool_of(block.space)) {
     made.memory = pool->allocate(block.bytes);
   } else {
     if (block.space == Space::page_cache) made.storage = block.storage;
@@ -170,7 +193,9 @@ void VulkanMachine::free(BlockId id, const Block& block) {
   wait_for_fills(gone, gone.fills.before_write(0, gone.bytes));
   wait_for(gone, gone.last_use);
   live_[index(block.space)] -= gone.memory.range.bytes;
-  if (MemoryPool* const pool = pool_of(block.space)) {
+  if (gone.imports) {
+    imported_.erase(id);
+  } else if (MemoryPool* const pool = pool_of(block.space)) {
     pool->free(gone.memory);
   } else {
     host_.free(id, block);
@@ -184,11 +209,31 @@ void VulkanMachine::copy(const Step& step, const Block& to) {
   BlockState& target = state(step.block);
   if (to.space == Space::page_cache) return host_.copy(step, to);
   if (to.prepack) return pack(step, *to.prepack, target);
+  if (target.imports && import_pages(step.block, target)) return;
   if (const auto* const from = std::get_if<BlockId>(&step.from))
     if (!step.cast && device_sees(state(*from).space) && device_sees(to.space))
       return copy_on_device(step, state(*from), target);
   if (on_device(to.space)) return copy_to_device(step, target);
   copy_to_host(step, target);
+}
+
+bool VulkanMachine::import_pages(BlockId id, BlockState& to) {
+  const Storage& storage = reader_.graph().storage(*to.storage);
+  std::unique_ptr<ImportedPages> pages;
+  if (storage.encoding == Encoding::plain)
+    pages = ImportedPages::make(device_, reader_.file_of(*to.storage), storage.offset, to.bytes);
+  if (!pages) {
+    importable_.clear();  // the next ones would fare no better
+    to.imports = false;
+    to.memory = staging_memory_.allocate(to.bytes);
+    note_reserved();
+    return false;
+  }
+  to.memory.range = pages->range();
+  imported_bytes_ += to.bytes;
+  imported_[id] = std::move(pages);
+  note_reserved();
+  return true;
 }
 
 std::uint64_t VulkanMachine::pack_from(const Prepack& how, std::uint64_t at, const BufferRange& from,
@@ -317,7 +362,7 @@ void VulkanMachine::fetch(const CopySource& from, std::uint64_t offset, std::spa
   if (const auto* const storage = std::get_if<StorageId>(&from)) return reader_.read(*storage, offset, out);
   const BlockId id = std::get<BlockId>(from);
   BlockState& block = state(id);
-  if (block.space == Space::page_cache) return reader_.read(*block.storage, offset, out);
+  if (block.space == Space::page_cache || block.imports) return reader_.read(*block.storage, offset, out);
   if (on_device(block.space)) {
     wait_for_fills(block, block.fills.before_read(offset, offset + out.size()));
     readback_.read(block.memory.range.part(offset, out.size()),
@@ -359,6 +404,7 @@ void VulkanMachine::read_back(BlockId id, std::uint64_t offset, std::uint64_t by
 void VulkanMachine::note_reserved() {
   reserved_[index(Space::staging)] =
       staging_memory_.reserved() + bounce_memory_.reserved() + readback_memory_.reserved();
+  for (const auto& [id, pages] : imported_) reserved_[index(Space::staging)] += pages->whole_bytes();
   const std::uint64_t device_before = reserved_[index(Space::device)];
   reserved_[index(Space::device)] = device_memory_.reserved();
   for (std::size_t space = 0; space < kSpaceCount; ++space)

@@ -5,6 +5,7 @@
 #include "core/gpu/device.h"
 #include "core/gpu/device_memory.h"
 #include "core/gpu/hazards.h"
+#include "core/gpu/imported_pages.h"
 #include "core/gpu/prepack_shader.h"
 #include "core/gpu/transfer_queue.h"
 #include "core/io/storage_reader.h"
@@ -14,6 +15,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -30,6 +33,9 @@ struct MachineOptions {
   // as a GPU does, and not page by page when it is first touched. What is measured then is what a GPU would
   // hold.
   bool take_at_once = false;
+  // Where a plan copies a whole storage through a staging block of its own: the device imports the file's
+  // pages, if it can, instead of copying from memory that they are read into.
+  bool import_pages = false;
 };
 
 // Blocks by space:
@@ -65,6 +71,8 @@ class VulkanMachine final : public Machine {
   void read_back(BlockId id, std::uint64_t offset, std::uint64_t bytes, const Readback::Take& take);
   // The peak growth of this process's memory by the driver's count; nothing without VK_EXT_memory_budget.
   std::optional<std::uint64_t> device_budget_peak() const { return budget_peak_; }
+  // Bytes of files that the device has read in place.
+  std::uint64_t imported_bytes() const { return imported_bytes_; }
   std::uint64_t submissions() const { return transfers_.submissions(); }
 
  private:
@@ -74,6 +82,7 @@ class VulkanMachine final : public Machine {
     std::optional<StorageId> storage;  // mapped by a page_cache block
     Allocation memory;                 // of a device or staging block
     PendingUses uses;                  // of a staging block
+    bool imports = false;              // a staging block of file pages, which may yet be refused
     std::uint64_t last_use = 0;        // timeline value at which the device's newest use is complete
     PendingUses fills;                 // of mapped memory: by the threads that read files; values are tickets
   };
@@ -84,6 +93,9 @@ class VulkanMachine final : public Machine {
   // The pool of this space's blocks; null for a space of the host machine.
   MemoryPool* pool_of(Space space);
 
+  // The block's file pages become device memory; false if the device refuses them. Then the block is like any
+  // other.
+  bool import_pages(BlockId id, BlockState& to);
   // Both blocks are memory that the device can access. The copy is recorded, not waited for.
   void copy_on_device(const Step& step, BlockState& from, BlockState& to);
   // From memory that only the host can access: through the bounce ring, or written in place if the device
@@ -111,12 +123,15 @@ class VulkanMachine final : public Machine {
   HostMachine host_;                            // also the clock and the process counters
   MemoryPool device_memory_, staging_memory_;   // for the plan's blocks
   MemoryPool bounce_memory_, readback_memory_;  // for the machine's own rings
-  StripedReader reads_;                         // destroyed, and so ended, before the memory they fill
-  TransferQueue transfers_;                     // likewise, and before the reads that it waits for
-  std::optional<PrepackShader> shader_;         // of a device that was opened for shaders
+  std::map<BlockId, std::unique_ptr<ImportedPages>> imported_;
+  StripedReader reads_;                  // destroyed, and so ended, before the memory they fill
+  TransferQueue transfers_;              // likewise, and before the reads that it waits for
+  std::optional<PrepackShader> shader_;  // of a device that was opened for shaders
   UploadBounce upload_bounce_;
   Readback readback_;
   std::vector<BlockState> blocks_;
+  std::vector<bool> importable_;  // by block; empty: none
+  std::uint64_t imported_bytes_ = 0;
 
   PerSpace<std::uint64_t> live_ = {};      // device and staging: bytes of the ranges in use
   PerSpace<std::uint64_t> reserved_ = {};  // host and page_cache: whole pages

@@ -29,12 +29,13 @@ class UploadFailure : public DeviceTest {
   // The code of the Error that ends the upload; nothing if it succeeds.
   static std::optional<ErrorCode> try_upload(const ModelFile& model, std::string_view method,
                                              std::stop_token stop = {}) {
+    const bool imports = method == "host_import";
     const LoadInputs inputs{.request = {.staging_bytes = 1 << 20, .slots = 4, .activation_bytes = 5000}};
     const Plan plan =
         make_plan(*model.graph(), find_method(method), find_order("file").make(*model.graph()), inputs);
     Progress progress(std::move(stop));
     try {
-      upload(model.graph(), plan, {.reads = {.threads = 2}}, progress);
+      upload(model.graph(), plan, {.reads = {.threads = 2}, .import_pages = imports}, progress);
       return std::nullopt;
     } catch (const Error& error) {
       EXPECT_NE(std::string(error.what()), "");
@@ -72,6 +73,25 @@ TEST_F(UploadFailure, OfEachAllocationLeavesNothing) {
     expect_every_failure(
         &Injected::buffer, [&] { return try_upload(model, method); }, 1);
   }
+}
+
+// A refused import is no failure: the bytes go another way.
+TEST_F(UploadFailure, OfImportedPagesLeavesNothing) {
+  const ModelFile model({3'000'000, 70'000, 5'000'000, 1, 900'000});
+  const Alive before = alive();
+  int ended = 0, went_on = 0;
+  for (const auto call : {&Injected::allocation, &Injected::buffer, &Injected::submission})
+    for (std::uint64_t k = 1; k < 20; ++k) {
+      Injected failures;
+      failures.*call = k;
+      inject(failures);
+      const std::optional<ErrorCode> code = try_upload(model, "host_import");
+      EXPECT_EQ(alive(), before) << k;
+      EXPECT_TRUE(!code || *code == ErrorCode::gpu || *code == ErrorCode::no_fit) << k;
+      ++(code ? ended : went_on);
+    }
+  EXPECT_GT(ended, 5);
+  EXPECT_GT(went_on, 5);
 }
 
 TEST_F(UploadFailure, OfTheDeviceAtEachSubmissionLeavesNothing) {

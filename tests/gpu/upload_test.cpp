@@ -45,6 +45,21 @@ TEST_F(UploadCount, IsWhatIsProjected) {
   }
 }
 
+TEST_F(Upload, ReadsFilePagesInPlaceWhereTheDeviceCan) {
+  const ModelFile model({1'000'000, 4, 0, 333, 2'000'001, 70'000});
+  const Plan plan = plan_of("host_import", model);
+  for (const bool imports : {true, false}) {
+    Progress progress;
+    const UploadReport report =
+        upload(model.graph(), plan, {.verify = true, .validation = true, .import_pages = imports}, progress);
+    EXPECT_EQ(report.verified, true) << report.mismatch;
+    EXPECT_THAT(report.validation_messages, IsEmpty());
+    EXPECT_EQ(report.imported_bytes, imports && device().import_alignment() > 0 ? 3'070'338u : 0u);
+    for (std::size_t space = 0; space < kSpaceCount; ++space)
+      EXPECT_EQ(report.measured.peaks[space].bytes, report.projected.peaks[space].bytes) << space;
+  }
+}
+
 TEST_F(Upload, EveryMethodArrivesAndPeaksAsProjected) {
   const ModelFile model({1'000'000, 4, 0, 333, 2'000'001, 70'000});
   for (const Method& method : methods()) {
