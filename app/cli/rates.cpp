@@ -122,7 +122,7 @@ std::string measure_text(const Context& context, const RatesAnswer& answer) {
   if (!answer.missing.empty())
     text += fmt::format("The device's rates stay as assumed: {}.\n", answer.missing);
   text += answer.path.empty() ? "Not kept: there is no folder for it.\n"
-                              : fmt::format("Kept in {} for plan's times.\n", safe_display(answer.path));
+                              : fmt::format("Kept in {} for estimates of time.\n", safe_display(answer.path));
   return text;
 }
 

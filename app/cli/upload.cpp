@@ -1,19 +1,22 @@
 // loadline upload: loads a model onto a GPU and compares the measured peaks with the projected ones.
 #include "app/cli/commands.h"
 #include "app/cli/load_flags.h"
+#include "app/cli/option_flags.h"
+#include "app/cli/rates.h"
 #include "app/cli/table.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/io/striped_reader.h"
 #include "core/load/order_file.h"
 #include "core/load/projection.h"
+#include "core/load/read_options.h"
 
 #ifdef LOADLINE_HAS_GPU
+#include "app/report/upload_time.h"
+#include "app/report/wrap.h"
 #include "core/gpu/upload.h"
 #endif
 
 #include <array>
-#include <map>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -22,13 +25,9 @@
 namespace loadline::cli {
 namespace {
 
-const std::map<std::string, FileReading> kReadings = {
-    {"cache", FileReading::cached}, {"direct", FileReading::direct}, {"cold", FileReading::cold}};
-
 struct UploadFlags {
   std::string device;
-  unsigned readers = 0;
-  std::string reading = "cache";  // a key of kReadings
+  OptionFlags reading;  // of read_options()
   bool verify = false;
   bool validation = false;
 };
@@ -39,6 +38,8 @@ struct AskedUpload {
   std::string order;
   std::optional<DType> cast = {};
   std::optional<Prepacking> prepack = {};
+  CostModel costs = {};  // of the projected time
+  std::optional<MeasuredRates> rates = {};
 };
 
 #ifdef LOADLINE_HAS_GPU
@@ -52,26 +53,20 @@ Json peaks_json(const Timeline& timeline) {
   return json;
 }
 
-// By how many percent the measured peak differs from the projected one; 0 if both are 0.
-double error_percent(std::uint64_t projected, std::uint64_t measured) {
-  if (projected == measured) return 0;
-  if (projected == 0) return 100;
-  return 100 * (static_cast<double>(measured) / static_cast<double>(projected) - 1);
-}
-
 Json report_json(const gpu::UploadReport& report, const AskedUpload& asked) {
-  Json json = {
-      {"device", json_text(report.device)},
-      {"method", asked.method},
-      {"order", json_text(asked.order)},
-      {"prepack", asked.prepack ? Json(prepacking_id(*asked.prepack)) : Json()},
-      {"tensors", report.tensors},
-      {"bytes", report.bytes},
-      {"seconds", report.seconds},
-      {"bytes_per_second", report.bytes_per_second},
-      {"staging_bytes", report.staging_bytes},
-      {"projected", {{"peak", peaks_json(report.projected)}, {"rss_anon", report.projected_rss_anon}}},
-      {"measured", {{"peak", peaks_json(report.measured)}}}};
+  Json json = {{"device", json_text(report.device)},
+               {"method", asked.method},
+               {"order", json_text(asked.order)},
+               {"tensors", report.tensors},
+               {"bytes", report.bytes},
+               {"seconds", report.seconds},
+               {"bytes_per_second", report.bytes_per_second},
+               {"staging_bytes", report.staging_bytes},
+               {"projected",
+                {{"peak", peaks_json(report.projected)},
+                 {"rss_anon", report.projected_rss_anon},
+                 {"seconds", report.projected_seconds}}},
+               {"measured", {{"peak", peaks_json(report.measured)}}}};
   Json& measured = json["measured"];
   measured["rss_anon_peak"] = report.rss_anon_peak;
   measured["rss_file_peak"] = report.rss_file_peak;
@@ -82,11 +77,17 @@ Json report_json(const gpu::UploadReport& report, const AskedUpload& asked) {
     for (const Space space : kSpaces)
       measured["reserved"][std::string(space_name(space))] = (*report.measured.reserved_peak)[index(space)];
   for (const Space space : kSpaces)
-    json["error_percent"][std::string(space_name(space))] =
-        error_percent(report.projected.peaks[index(space)].bytes, report.measured.peaks[index(space)].bytes);
+    json["error_percent"][std::string(space_name(space))] = report::error_percent(
+        report.projected.peaks[index(space)].bytes, report.measured.peaks[index(space)].bytes);
   json["error_percent"]["unified"] =
-      error_percent(report.projected.unified.bytes, report.measured.unified.bytes);
-  json["error_percent"]["rss_anon"] = error_percent(report.projected_rss_anon, report.rss_anon_peak);
+      report::error_percent(report.projected.unified.bytes, report.measured.unified.bytes);
+  json["error_percent"]["rss_anon"] = report::error_percent(report.projected_rss_anon, report.rss_anon_peak);
+  if (report.device_budget_peak) json["projected"]["device_budget"] = report.projected_device_budget;
+  if (report.device_budget_peak)
+    json["error_percent"]["device_budget"] =
+        report::error_percent(report.projected_device_budget, *report.device_budget_peak);
+  json["error_percent"]["seconds"] = report::error_percent(report.projected_seconds, report.seconds);
+  json["rates"] = rates_json(asked.costs, asked.rates);
   json["verified"] = report.verified ? Json(*report.verified) : Json();
   if (!report.mismatch.empty()) json["mismatch"] = report.mismatch;
   json["notes"] = json_texts(report.notes);
@@ -100,7 +101,7 @@ void print_system_count(const gpu::UploadReport& report) {
              format_bytes(report.rss_anon_peak), format_bytes(report.projected_rss_anon));
   constexpr std::uint64_t kWorthComparing = 8 << 20;
   if (report.projected_rss_anon >= kWorthComparing)
-    fmt::print(" ({:+.1f} %)", error_percent(report.projected_rss_anon, report.rss_anon_peak));
+    fmt::print(" ({:+.1f} %)", report::error_percent(report.projected_rss_anon, report.rss_anon_peak));
   fmt::print(".\n");
   if (report.software_device)
     fmt::print(
@@ -116,6 +117,14 @@ void print_system_count(const gpu::UploadReport& report) {
         format_bytes((*taken)[index(Space::staging)]));
 }
 
+// Says how long the load should have taken beside how long it took.
+void print_time(const Context& context, const gpu::UploadReport& report, const AskedUpload& asked) {
+  const std::string text =
+      fmt::format("Time: {} {}\n", report::upload_time_text(report.projected_seconds, report.seconds),
+                  report::upload_rates_text(asked.rates, report.device));
+  fmt::print("{}", report::reflowed(text, context.prose_columns));
+}
+
 void print_report(const Context& context, const gpu::UploadReport& report, const UploadFlags& options,
                   const AskedUpload& asked) {
   const std::string rate =
@@ -127,7 +136,7 @@ void print_report(const Context& context, const gpu::UploadReport& report, const
               {kLeft, kRight, kRight, kRight, kRight});
   const auto row = [&](std::string name, std::uint64_t projected, std::uint64_t measured, std::string taken) {
     table.row({std::move(name), bytes_cell(projected), bytes_cell(measured),
-               fmt::format("{:.1f} %", error_percent(projected, measured)), std::move(taken)});
+               fmt::format("{:.1f} %", report::error_percent(projected, measured)), std::move(taken)});
   };
   for (const Space space : kSpaces) {
     const std::size_t at = index(space);
@@ -141,7 +150,10 @@ void print_report(const Context& context, const gpu::UploadReport& report, const
 
   print_system_count(report);
   if (report.device_budget_peak)
-    fmt::print("The driver counts {} more on the device.\n", format_bytes(*report.device_budget_peak));
+    fmt::print("The driver counts {} more on the device; projected are {}, in whole blocks ({:+.1f} %).\n",
+               format_bytes(*report.device_budget_peak), format_bytes(report.projected_device_budget),
+               report::error_percent(report.projected_device_budget, *report.device_budget_peak));
+  print_time(context, report, asked);
   if (report.verified)
     fmt::print("{}\n", *report.verified
                            ? fmt::format("Verified: every byte on the device equals the file{}.",
@@ -163,6 +175,8 @@ int upload(const Context& context, const UploadFlags& options, LoadFlags& flags)
     throw Error(ErrorCode::usage, "an upload takes one --method and one --order");
   check_order_choice(orders.front());
   flags.require_used(request, methods);
+  FileReads reads;
+  for (const Option<FileReads>& option : read_options()) options.reading.apply(option, reads);
   const Method& method = *methods.front();
   const MetaGraphPtr graph = open_for(context, flags.path());
   require_sound(*graph, "upload");
@@ -178,13 +192,15 @@ int upload(const Context& context, const UploadFlags& options, LoadFlags& flags)
     const ProgressLine line(context, "uploading", progress);
     report = gpu::upload(graph, plan,
                          {.device = options.device,
-                          .reads = {options.readers, kReadings.at(options.reading)},
+                          .reads = reads,
                           .verify = options.verify,
                           .validation = options.validation,
-                          .placement = bound.inputs.placement},
+                          .placement = bound.inputs.placement,
+                          .costs = bound.machine_costs()},
                          progress);
   }
-  const AskedUpload asked = {method.id, orders.front(), request.cast, request.prepack};
+  const AskedUpload asked = {method.id,       orders.front(),        request.cast,
+                             request.prepack, bound.machine_costs(), bound.rates};
   if (context.json)
     print_json(report_json(report, asked));
   else
@@ -210,15 +226,7 @@ Action setup_upload(CLI::App& app) {
   app.add_option("--device", options->device, "index or part of a name of a GPU; `devices` lists them")
       ->type_name("N|NAME")
       ->default_str("the best");
-  app.add_option("--readers", options->readers, "threads that read the files")
-      ->type_name("N")
-      ->check(CLI::Range(1u, 64u))
-      ->default_str("as many as cores that are free");
-  app.add_option("--reading", options->reading,
-                 "through the page cache, past it, or past it for files that are not in it (cold)")
-      ->type_name("cache|direct|cold")
-      ->check(CLI::IsMember(kReadings).description(""))
-      ->default_str("cache");
+  for (const Option<FileReads>& option : read_options()) options->reading.add(app, option);
   app.add_flag("--verify", options->verify, "read the device back, compare every byte");
   app.add_flag("--validation", options->validation, "run under the Vulkan validation layer");
   return [options, flags](Context& context) { return upload(context, *options, *flags); };

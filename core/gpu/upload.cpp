@@ -8,11 +8,15 @@
 #include "core/gpu/memory_need.h"
 #include "core/gpu/vulkan_machine.h"
 #include "core/io/storage_reader.h"
+#include "core/load/projection.h"
 #include "core/load/sample_log.h"
 #include "core/plan/cast_range.h"
 #include "core/plan/contents.h"
 #include "core/plan/dry_machine.h"
+#include "core/plan/read_pattern.h"
 #include "core/plan/run.h"
+#include "core/plan/space_sum.h"
+#include "core/plan/step_counter.h"
 
 #include <algorithm>
 #include <chrono>
@@ -144,6 +148,29 @@ class Verifier {
   std::string difference_;
 };
 
+// The driver's count of the device's memory, for a thread that samples. A driver may take far longer to
+// answer than the kernel's counters do: it is asked so seldom that it takes at most a twentieth of the time.
+class DriverCount {
+ public:
+  explicit DriverCount(const VulkanMachine& machine) : machine_(machine) {}
+
+  // The last answer; a new one if it is time.
+  std::uint64_t now() {
+    constexpr double kLeastPause = 19;  // times the time of an answer
+    const double begin = machine_.now();
+    if (begin < next_) return last_;
+    last_ = machine_.device_budget_growth().value_or(0);
+    const double end = machine_.now();
+    next_ = end + kLeastPause * (end - begin);
+    return last_;
+  }
+
+ private:
+  const VulkanMachine& machine_;
+  std::uint64_t last_ = 0;
+  double next_ = 0;  // on the machine's clock
+};
+
 // The measured half of a report. The machine and its device memory are gone when this returns.
 UploadReport measure(const Device& device, const MetaGraphPtr& graph, const Plan& plan,
                      const UploadOptions& options, Progress& progress) {
@@ -171,8 +198,15 @@ UploadReport measure(const Device& device, const MetaGraphPtr& graph, const Plan
                          .import_pages = options.import_pages.value_or(!report.software_device)});
   // announced before the run, so that the fraction done never falls
   if (options.verify) progress.add_total(loaded.bytes());
-  Watch counters(std::chrono::milliseconds(1), [&] { samples.add({machine.now(), *machine.sample()}, 0); });
-  report.measured = run(plan, machine, progress);
+  StepCounter counted(machine);
+  DriverCount driver(machine);
+  Watch counters(std::chrono::milliseconds(1), [&] {
+    const MemorySample sample = {machine.now(), *machine.sample(), driver.now()};
+    const std::size_t step = counted.step();
+    samples.add(sample, step);
+    if (options.sampled) options.sampled(sample, step);
+  });
+  report.measured = run(plan, counted, progress);
   counters.finish();
   report.measured.measured = samples.take().samples;
   report.device_budget_peak = machine.device_budget_peak();
@@ -192,8 +226,19 @@ UploadReport measure(const Device& device, const MetaGraphPtr& graph, const Plan
   for (const MemorySample& sample : report.measured.measured) {
     report.rss_anon_peak = std::max(report.rss_anon_peak, sample.memory.rss_anon);
     report.rss_file_peak = std::max(report.rss_file_peak, sample.memory.rss_file);
+    if (report.device_budget_peak)
+      report.device_budget_peak = std::max(*report.device_budget_peak, sample.device_counted);
   }
   return report;
+}
+
+std::uint64_t projected_budget(const Device& device, const Plan& plan) {
+  const unsigned spaces = spaces_in_device_heap(device, plan);
+  DryMachine books({}, AllocatorModel::vulkan, padded_peaks(plan, pool_alignment(device)));
+  std::uint64_t most = 0;
+  for (const PerSpace<std::uint64_t>& reserved : run(plan, books).reserved_usage)
+    most = std::max(most, sum_over(reserved, spaces));
+  return (spaces & space_bit(Space::staging)) != 0 ? most + bounce_bytes(device, plan) : most;
 }
 
 }  // namespace
@@ -209,13 +254,15 @@ UploadReport upload(const MetaGraphPtr& graph, const Plan& plan, const UploadOpt
       std::ranges::any_of(plan.blocks, [](const Block& block) { return block.prepack.has_value(); });
   std::optional<Device> device(std::in_place, DeviceOptions{options.device, options.validation, packs});
   UploadReport report = measure(*device, graph, plan, options, progress);
-  DryMachine dry;
+  DryMachine dry(options.costs);
   report.projected = run(plan, dry);
+  report.projected_seconds = modelled_seconds(report.projected, read_pattern(plan, *graph), options.costs);
   unsigned anonymous = space_bit(Space::host);
   if (report.software_device) anonymous |= space_bit(Space::device);
   if (report.software_device && report.imported_bytes == 0) anonymous |= space_bit(Space::staging);
   report.projected_rss_anon = peak_over(report.projected, anonymous).bytes;
   if (report.software_device) report.projected_rss_anon += bounce_bytes(*device, plan);
+  if (report.device_budget_peak) report.projected_device_budget = projected_budget(*device, plan);
   // read after the device is destroyed: the layer then reports objects that were left on it
   const std::shared_ptr<const MessageLog> log = device->log();
   device.reset();

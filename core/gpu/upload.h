@@ -5,10 +5,13 @@
 #include "core/graph/meta_graph.h"
 #include "core/io/striped_reader.h"
 #include "core/load/placement.h"
+#include "core/plan/dry_machine.h"
 #include "core/plan/plan.h"
 #include "core/plan/timeline.h"
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -24,6 +27,10 @@ struct UploadOptions {
   // software device, which a file that becomes shorter would end with a signal.
   std::optional<bool> import_pages = {};
   Placement placement = {};  // of the plan: verification expects no tensor that it keeps off the device
+  CostModel costs = {};      // for the projected time
+  // Called with each sample of the measured curve and the step that is running, on the thread that takes the
+  // samples: must be quick.
+  std::function<void(const MemorySample& sample, std::size_t step)> sampled = {};
 };
 
 struct UploadReport {
@@ -32,6 +39,7 @@ struct UploadReport {
   std::uint64_t tensors = 0;        // on the device at the end
   std::uint64_t bytes = 0;          // of these tensors
   double seconds = 0;               // of the whole plan, until the last transfer is complete
+  double projected_seconds = 0;     // modelled_seconds() by UploadOptions::costs: files come from the disk
   double bytes_per_second = 0;      // bytes over seconds
   std::uint64_t staging_bytes = 0;  // peak of the plan's staging blocks
   Timeline projected;
@@ -43,9 +51,13 @@ struct UploadReport {
   // with the machine's own ring.
   std::uint64_t projected_rss_anon = 0;
   std::uint64_t device_ledger_peak = 0;
-  std::optional<std::uint64_t> device_budget_peak;  // by the driver's own count
-  std::optional<bool> verified;                     // absent = not asked for
-  std::string mismatch;                             // why `verified` is false: tensor, byte and both values
+  // By the driver's own count; absent without VK_EXT_memory_budget. Its curve: MemorySample::device_counted.
+  std::optional<std::uint64_t> device_budget_peak;
+  // The projection of device_budget_peak: what the uploader's allocator takes of the heap of the device's
+  // blocks, and the machine's own ring if it is there too. 0 if the driver does not count.
+  std::uint64_t projected_device_budget = 0;
+  std::optional<bool> verified;    // absent = not asked for
+  std::string mismatch;            // why `verified` is false: tensor, byte and both values
   std::vector<std::string> notes;  // sentences on what the device cannot do with what it holds
   std::vector<std::string> validation_messages;
 };

@@ -127,6 +127,11 @@ std::uint64_t bounce_bytes(const Device& device, const Plan& plan) {
   return needs_bounce(plan, device_use(device, plan)) ? kBounceBytes : 0;
 }
 
+unsigned spaces_in_device_heap(const Device& device, const Plan& plan) {
+  const bool one_heap = heap_of(device, device_use(device, plan)) == heap_of(device, MemoryUse::upload);
+  return space_bit(Space::device) | (one_heap ? space_bit(Space::staging) : 0u);
+}
+
 VulkanMachine::VulkanMachine(const Device& device, const StorageReader& reader, const Plan& plan,
                              const MachineOptions& options)
     : VulkanMachine(device, reader, plan.blocks.size(), device_use(device, plan),
@@ -409,9 +414,15 @@ void VulkanMachine::note_reserved() {
   reserved_[index(Space::device)] = device_memory_.reserved();
   for (std::size_t space = 0; space < kSpaceCount; ++space)
     reserved_peak_[space] = std::max(reserved_peak_[space], reserved_[space]);
-  if (!budget_peak_ || reserved_[index(Space::device)] == device_before) return;
+  if (budget_peak_ && reserved_[index(Space::device)] != device_before)
+    budget_peak_ = std::max(*budget_peak_, *device_budget_growth());
+}
+
+// Queries of a physical device need no lock, and the members it reads are constant.
+std::optional<std::uint64_t> VulkanMachine::device_budget_growth() const {
+  if (!device_.info().memory_budget) return std::nullopt;
   const std::uint64_t used = heap_use(device_.physical())[device_heap_].used;
-  if (used > budget_start_) budget_peak_ = std::max(*budget_peak_, used - budget_start_);
+  return used - std::min(used, budget_start_);
 }
 
 }  // namespace loadline::gpu

@@ -27,6 +27,10 @@ namespace loadline::gpu {
 // memory that the device cannot access.
 std::uint64_t bounce_bytes(const Device& device, const Plan& plan);
 
+// The spaces (bit i = space i) whose blocks lie in the heap of the device's blocks: the device, and on a
+// device with one memory for everything the staging memory too.
+unsigned spaces_in_device_heap(const Device& device, const Plan& plan);
+
 struct MachineOptions {
   FileReads reads = {};
   // On a software device, whose memory is this process's: take the memory of a block when the block is made,
@@ -71,6 +75,8 @@ class VulkanMachine final : public Machine {
   void read_back(BlockId id, std::uint64_t offset, std::uint64_t bytes, const Readback::Take& take);
   // The peak growth of this process's memory by the driver's count; nothing without VK_EXT_memory_budget.
   std::optional<std::uint64_t> device_budget_peak() const { return budget_peak_; }
+  // The growth now. Asks the driver; may be called from any thread.
+  std::optional<std::uint64_t> device_budget_growth() const;
   // Bytes of files that the device has read in place.
   std::uint64_t imported_bytes() const { return imported_bytes_; }
   std::uint64_t submissions() const { return transfers_.submissions(); }

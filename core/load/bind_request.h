@@ -37,6 +37,8 @@ struct BoundRequest {
   std::optional<MeasuredRates> rates = {};  // absent: assumed rates
 
   const LoadRequest& request() const { return inputs.request; }
+  // Costs on this machine; inputs.costs are those on the target.
+  CostModel machine_costs() const { return rates ? rates->costs() : CostModel(); }
   // Whether a budget or a required peak is set.
   bool judged() const;
 };

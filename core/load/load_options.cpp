@@ -510,7 +510,7 @@ constexpr std::array<LoadOption, 35> kOptions = {{
       .help = "Rates that times are estimated with: a file of measured rates, or assumed ones.",
       .default_text = "those measured on this machine, if any",
       .access = access::text<&Request::rates>},
-     kPlan},
+     kPlan | bit(LoadUser::upload)},
 }};
 
 }  // namespace

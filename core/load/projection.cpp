@@ -59,6 +59,10 @@ Projection project(const MetaGraph& graph, const Method& method, const Order& or
   return projection;
 }
 
+double modelled_seconds(const Timeline& timeline, const ReadPattern& reads, const CostModel& costs) {
+  return timeline.seconds + static_cast<double>(reads.jumps) * costs.seek_seconds;
+}
+
 Projection project(const MetaGraph& graph, const Method& method, std::string order,
                    const StorageOrder& storages, const LoadInputs& inputs, Progress& progress,
                    const ForwardPass* pass, Projection used) {
@@ -100,8 +104,7 @@ Projection project(const MetaGraph& graph, const Method& method, std::string ord
                                              (*projection.timeline.reserved_peak)[index(Space::host)]);
   if (inputs.request.allocator == AllocatorModel::arena) plan_arenas(projection, progress);
   projection.reads = read_pattern(projection.plan, graph);
-  projection.seconds =
-      projection.timeline.seconds + static_cast<double>(projection.reads.jumps) * inputs.costs.seek_seconds;
+  projection.seconds = modelled_seconds(projection.timeline, projection.reads, inputs.costs);
   return projection;
 }
 

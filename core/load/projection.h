@@ -25,8 +25,11 @@ struct Projection {
   PassReads pass_reads;     // of each token
   // With the allocator `malloc`: the most that the heap of the host keeps (unreused_heap_peak()).
   std::optional<std::uint64_t> host_reserved_high = {};
-  double seconds = 0;  // the timeline's time plus a seek for each jump, which the timeline does not model
+  double seconds = 0;  // modelled_seconds(): the timeline does not model seeks
 };
+
+// The time of a run on the dry machine plus a seek for each jump.
+double modelled_seconds(const Timeline& timeline, const ReadPattern& reads, const CostModel& costs);
 
 // Makes the plan, checks it and runs it on a DryMachine. With `pass`, a forward pass follows the load. Its
 // values are allocated one by one; methods that allocate activations first get the pass's peak as one block.

@@ -12,12 +12,11 @@
 #include "core/plan/cast_range.h"
 #include "core/plan/host_machine.h"
 #include "core/plan/space_sum.h"
+#include "core/plan/step_counter.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cassert>
 #include <chrono>
-#include <functional>
 #include <mutex>
 
 namespace loadline {
@@ -63,40 +62,6 @@ void require_room(const Timeline& projected) {
                 "cannot be measured here: needs {} ({} bytes) of memory, {} ({} bytes) are available",
                 format_bytes(needs), needs, format_bytes(*room), *room);
 }
-
-// Counts the steps done, for the sampling thread. Before a large block is freed it takes a sample: the peak
-// that the free ends may be newer than the sampling thread's last sample.
-class StepCounter final : public Machine {
- public:
-  explicit StepCounter(HostMachine& machine) : machine_(machine) {}
-  // Called from the thread that runs the steps.
-  void look_before_release(std::function<void()> look) { look_ = std::move(look); }
-  void alloc(BlockId id, const Block& block) override {
-    machine_.alloc(id, block);
-    ++done_;
-  }
-  void copy(const Step& step, const Block& to) override {
-    machine_.copy(step, to);
-    ++done_;
-  }
-  void free(BlockId id, const Block& block) override {
-    constexpr std::uint64_t worth = std::uint64_t{1} << 20;  // freeing it takes longer than a sample
-    if (block.bytes >= worth && look_) look_();
-    machine_.free(id, block);
-    ++done_;
-  }
-  double now() const override { return machine_.now(); }
-  void drain() override { machine_.drain(); }
-  std::optional<PerSpace<std::uint64_t>> live_bytes() const override { return machine_.live_bytes(); }
-
-  // The step that is running; the number of steps if all are done.
-  std::size_t step() const { return done_; }
-
- private:
-  HostMachine& machine_;
-  std::function<void()> look_;
-  std::atomic<std::size_t> done_ = 0;
-};
 
 }  // namespace
 

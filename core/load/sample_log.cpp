@@ -9,10 +9,11 @@
 namespace loadline {
 namespace {
 
-void raise(ProcessMemory& most, const ProcessMemory& memory) {
-  most.rss_anon = std::max(most.rss_anon, memory.rss_anon);
-  most.rss_file = std::max(most.rss_file, memory.rss_file);
-  most.rss_shmem = std::max(most.rss_shmem, memory.rss_shmem);
+void raise(MemorySample& most, const MemorySample& sample) {
+  most.memory.rss_anon = std::max(most.memory.rss_anon, sample.memory.rss_anon);
+  most.memory.rss_file = std::max(most.memory.rss_file, sample.memory.rss_file);
+  most.memory.rss_shmem = std::max(most.memory.rss_shmem, sample.memory.rss_shmem);
+  most.device_counted = std::max(most.device_counted, sample.device_counted);
 }
 
 }  // namespace
@@ -22,7 +23,7 @@ SampleLog::SampleLog(std::size_t most) : samples_(most), steps_(most) { assert(m
 
 void SampleLog::add(const MemorySample& sample, std::size_t step) {
   if (in_group_ > 0) {
-    raise(samples_[count_ - 1].memory, sample.memory);
+    raise(samples_[count_ - 1], sample);
   } else {
     if (count_ == samples_.size()) halve();
     samples_[count_] = sample;
@@ -34,12 +35,17 @@ void SampleLog::add(const MemorySample& sample, std::size_t step) {
 void SampleLog::halve() {
   for (std::size_t i = 0; i < count_ / 2; ++i) {
     MemorySample sample = samples_[2 * i];
-    raise(sample.memory, samples_[2 * i + 1].memory);
+    raise(sample, samples_[2 * i + 1]);
     samples_[i] = sample;
     steps_[i] = steps_[2 * i];
   }
   count_ /= 2;
   group_ *= 2;
+}
+
+SampleLog::Entries SampleLog::entries() const {
+  const auto end = static_cast<std::ptrdiff_t>(count_);
+  return {{samples_.begin(), samples_.begin() + end}, {steps_.begin(), steps_.begin() + end}};
 }
 
 SampleLog::Entries SampleLog::take() {

@@ -13,7 +13,7 @@ namespace loadline {
 // samples. No peak is lost.
 class SampleLog {
  public:
-  // `most`: capacity in samples, an even number of at least 2. The default takes 2.5 MiB.
+  // `most`: capacity in samples, an even number of at least 2. The default takes 3 MiB.
   explicit SampleLog(std::size_t most = 1 << 16);
 
   void add(const MemorySample& sample, std::size_t step);
@@ -23,6 +23,8 @@ class SampleLog {
     std::vector<std::size_t> steps = {};
   };
   Entries take();
+  // The same, without emptying the log: the figures up to now of a run that goes on.
+  Entries entries() const;
 
  private:
   void halve();

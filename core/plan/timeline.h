@@ -46,6 +46,8 @@ struct ProcessMemory {
 struct MemorySample {
   double seconds = 0;
   ProcessMemory memory;
+  // Growth of the device memory by the driver's count, as last read; 0 on a machine without such a count.
+  std::uint64_t device_counted = 0;
 };
 
 struct Timeline {

@@ -25,6 +25,20 @@ TEST(SampleLog, KeepsAllWhileThereIsRoom) {
   EXPECT_EQ(samples[3].seconds, 3);
 }
 
+TEST(SampleLog, ShowsWhatItHoldsWithoutLosingIt) {
+  SampleLog log(4);
+  for (std::size_t i = 0; i < 6; ++i) {
+    MemorySample with_count = sample(i);
+    with_count.device_counted = i == 3 ? 50 : 0;
+    log.add(with_count, i);
+  }
+  const auto [samples, steps] = log.entries();
+  EXPECT_EQ(steps, (std::vector<std::size_t>{0, 2, 4}));
+  ASSERT_EQ(samples.size(), 3u);
+  EXPECT_EQ(samples[1].device_counted, 50u);
+  EXPECT_EQ(log.take().steps, steps);
+}
+
 // Also of one that had halved what it holds: a new one stands for single samples again.
 TEST(SampleLog, IsAsNewWhenItWasEmptied) {
   SampleLog log(4);

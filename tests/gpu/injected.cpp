@@ -1,9 +1,16 @@
 // The loader's functions, found behind this program's own.
 #include "tests/gpu/injected.h"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <limits>
+#include <map>
+#include <mutex>
+#include <string_view>
+#include <thread>
+#include <vector>
 
 #include <dlfcn.h>
 #include <vulkan/vulkan.h>
@@ -11,9 +18,16 @@
 namespace loadline::gpu {
 namespace {
 
+constexpr std::string_view kBudget = VK_EXT_MEMORY_BUDGET_EXTENSION_NAME;
 constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
 std::atomic<std::uint64_t> allocations_left = kNever, buffers_left = kNever, submissions_left = kNever;
 std::atomic<bool> lost = false;
+std::atomic<bool> has_budget = false;
+std::atomic<double> budget_seconds = 0;
+std::atomic<std::uint64_t> queries = 0, bytes_alive = 0;
+std::thread::id injecting;
+std::mutex sizes_mutex;
+std::map<VkDeviceMemory, std::uint64_t> sizes;  // of the allocations alive
 std::atomic<std::int64_t> memory_alive = 0, buffers_alive = 0, semaphores_alive = 0, pools_alive = 0,
                           devices_alive = 0;
 
@@ -54,6 +68,15 @@ void inject(const Injected& failures) {
   lost = false;
 }
 
+void inject_budget(bool present, double seconds) {
+  injecting = std::this_thread::get_id();
+  has_budget = present;
+  budget_seconds = seconds;
+  queries = 0;
+}
+
+std::uint64_t budget_queries() { return queries; }
+
 Alive alive() { return {memory_alive, buffers_alive, semaphores_alive, pools_alive, devices_alive}; }
 
 }  // namespace loadline::gpu
@@ -66,10 +89,23 @@ VkResult vkAllocateMemory(VkDevice device, const VkMemoryAllocateInfo* info,
                           const VkAllocationCallbacks* callbacks, VkDeviceMemory* memory) {
   if (fails(allocations_left)) return VK_ERROR_OUT_OF_DEVICE_MEMORY;
   static auto* const next = behind<decltype(vkAllocateMemory)>("vkAllocateMemory");
-  return make(memory_alive, next, device, info, callbacks, memory);
+  const VkResult result = make(memory_alive, next, device, info, callbacks, memory);
+  if (result == VK_SUCCESS) {
+    const std::lock_guard lock(sizes_mutex);
+    sizes[*memory] = info->allocationSize;
+    bytes_alive += info->allocationSize;
+  }
+  return result;
 }
 
 void vkFreeMemory(VkDevice device, VkDeviceMemory memory, const VkAllocationCallbacks* callbacks) {
+  {
+    const std::lock_guard lock(sizes_mutex);
+    if (const auto found = sizes.find(memory); found != sizes.end()) {
+      bytes_alive -= found->second;
+      sizes.erase(found);
+    }
+  }
   static auto* const next = behind<decltype(vkFreeMemory)>("vkFreeMemory");
   destroy(memory_alive, next, device, memory, callbacks);
 }
@@ -111,7 +147,45 @@ void vkDestroyCommandPool(VkDevice device, VkCommandPool pool, const VkAllocatio
 VkResult vkCreateDevice(VkPhysicalDevice physical, const VkDeviceCreateInfo* info,
                         const VkAllocationCallbacks* callbacks, VkDevice* device) {
   static auto* const next = behind<decltype(vkCreateDevice)>("vkCreateDevice");
-  return make(devices_alive, next, physical, info, callbacks, device);
+  // the driver does not know the extension
+  VkDeviceCreateInfo known = *info;
+  std::vector<const char*> extensions(info->ppEnabledExtensionNames,
+                                      info->ppEnabledExtensionNames + info->enabledExtensionCount);
+  if (has_budget)
+    std::erase_if(extensions, [](const char* name) { return std::string_view(name) == kBudget; });
+  known.enabledExtensionCount = static_cast<std::uint32_t>(extensions.size());
+  known.ppEnabledExtensionNames = extensions.data();
+  return make(devices_alive, next, physical, &known, callbacks, device);
+}
+
+VkResult vkEnumerateDeviceExtensionProperties(VkPhysicalDevice physical, const char* layer,
+                                              std::uint32_t* count, VkExtensionProperties* items) {
+  static auto* const next =
+      behind<decltype(vkEnumerateDeviceExtensionProperties)>("vkEnumerateDeviceExtensionProperties");
+  if (!has_budget || layer != nullptr) return next(physical, layer, count, items);
+  if (items != nullptr) --*count;
+  const VkResult result = next(physical, layer, count, items);
+  if (items != nullptr) {
+    VkExtensionProperties& more = items[*count] = {};
+    std::ranges::copy(kBudget, more.extensionName);
+  }
+  ++*count;
+  return result;
+}
+
+void vkGetPhysicalDeviceMemoryProperties2(VkPhysicalDevice physical,
+                                          VkPhysicalDeviceMemoryProperties2* properties) {
+  static auto* const next =
+      behind<decltype(vkGetPhysicalDeviceMemoryProperties2)>("vkGetPhysicalDeviceMemoryProperties2");
+  if (!has_budget) return next(physical, properties);
+  if (std::this_thread::get_id() != injecting) ++queries;
+  std::this_thread::sleep_for(std::chrono::duration<double>(budget_seconds));
+  auto* const budget = static_cast<VkPhysicalDeviceMemoryBudgetPropertiesEXT*>(properties->pNext);
+  properties->pNext = nullptr;
+  next(physical, properties);
+  properties->pNext = budget;
+  std::ranges::fill(budget->heapBudget, VkDeviceSize{1} << 40);
+  std::ranges::fill(budget->heapUsage, bytes_alive.load());
 }
 
 void vkDestroyDevice(VkDevice device, const VkAllocationCallbacks* callbacks) {

@@ -15,6 +15,12 @@ struct Injected {
 // Replaces what was asked before.
 void inject(const Injected& failures);
 
+// Devices have VK_EXT_memory_budget, with the bytes of all allocations alive as the use of every heap. Each
+// query takes `seconds`.
+void inject_budget(bool present, double seconds = 0);
+// Queries of that count since, by other threads than the one that called inject_budget().
+std::uint64_t budget_queries();
+
 // Objects that were made and not destroyed.
 struct Alive {
   std::int64_t memory = 0, buffers = 0, semaphores = 0, pools = 0, devices = 0;

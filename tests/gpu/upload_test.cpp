@@ -5,8 +5,10 @@
 #include "core/gpu/device_memory.h"
 #include "core/load/methods.h"
 #include "core/load/orders.h"
+#include "core/load/projection.h"
 #include "core/plan/dry_machine.h"
 #include "tests/gpu/device_test.h"
+#include "tests/gpu/injected.h"
 #include "tests/gpu/model_file.h"
 #include "tests/support/sanitizers.h"
 
@@ -58,6 +60,75 @@ TEST_F(Upload, ReadsFilePagesInPlaceWhereTheDeviceCan) {
     for (std::size_t space = 0; space < kSpaceCount; ++space)
       EXPECT_EQ(report.measured.peaks[space].bytes, report.projected.peaks[space].bytes) << space;
   }
+}
+
+class UploadBudget : public Upload {
+ protected:
+  void TearDown() override {
+    inject_budget(false);
+    Upload::TearDown();
+  }
+};
+
+TEST_F(UploadBudget, TheDriversCountIsACurveThatPeaksAsProjected) {
+  inject_budget(true);
+  const ModelFile model(std::vector<std::uint64_t>(40, 1 << 20));
+  for (const std::string_view method : {"staged_ring", "per_tensor", "sequential"}) {
+    Progress progress;
+    std::size_t samples = 0;
+    const UploadReport report =
+        upload(model.graph(), plan_of(method, model),
+               {.sampled = [&](const MemorySample&, std::size_t) { ++samples; }}, progress);
+    ASSERT_TRUE(report.device_budget_peak) << method;
+    // the ring for reading back may be there
+    EXPECT_NEAR(static_cast<double>(*report.device_budget_peak),
+                static_cast<double>(report.projected_device_budget), 1 << 20)
+        << method;
+    EXPECT_GT(report.projected_device_budget, 40u << 20) << method;
+    EXPECT_EQ(report.measured.measured.size(), samples) << method;
+    std::uint64_t most = 0;
+    for (const MemorySample& sample : report.measured.measured) most = std::max(most, sample.device_counted);
+    EXPECT_LE(most, *report.device_budget_peak) << method;
+    EXPECT_TRUE(samples < 20 || most > 0) << method;
+  }
+}
+
+TEST_F(UploadBudget, AnExpensiveCountIsReadSeldom) {
+  constexpr double kSeconds = 0.002;
+  inject_budget(true, kSeconds);
+  const ModelFile model(std::vector<std::uint64_t>(100, 1 << 20));
+  Progress progress;
+  const UploadReport report = upload(model.graph(), plan_of("staged_ring", model), {}, progress);
+  // a query takes at most a twentieth of the time
+  EXPECT_LE(static_cast<double>(budget_queries()), report.seconds / kSeconds / 20 + 2);
+  EXPECT_GE(budget_queries(), 1u);
+  ASSERT_TRUE(report.device_budget_peak);
+}
+
+TEST_F(Upload, WithoutABudgetThereIsNoCountOfTheDriver) {
+  if (device().info().memory_budget) GTEST_SKIP() << "the driver counts";
+  const ModelFile model({1'000'000});
+  Progress progress;
+  const UploadReport report = upload(model.graph(), plan_of("staged_ring", model), {}, progress);
+  EXPECT_EQ(report.device_budget_peak, std::nullopt);
+  for (const MemorySample& sample : report.measured.measured) EXPECT_EQ(sample.device_counted, 0u);
+}
+
+TEST_F(Upload, TheTimeIsProjectedByTheRates) {
+  const ModelFile model(std::vector<std::uint64_t>(8, 1 << 20));
+  const Plan plan = plan_of("per_tensor", model);
+  const auto projected = [&](const CostModel& costs) {
+    Progress progress;
+    return upload(model.graph(), plan, {.costs = costs}, progress).projected_seconds;
+  };
+  CostModel slow;
+  slow.disk_read /= 1000;
+  slow.memory_copy /= 1000;
+  slow.pageable_link /= 1000;
+  EXPECT_NEAR(projected(slow) / projected({}), 1000, 1);
+  const LoadInputs inputs{.request = {.staging_bytes = 64 << 10, .slots = 4, .activation_bytes = 5000}};
+  EXPECT_DOUBLE_EQ(projected({}),
+                   project(*model.graph(), find_method("per_tensor"), find_order("file"), inputs).seconds);
 }
 
 TEST_F(Upload, EveryMethodArrivesAndPeaksAsProjected) {
