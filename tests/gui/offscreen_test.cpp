@@ -171,6 +171,11 @@ TEST_F(Offscreen, a_measured_upload_lies_on_its_projection) {
   EXPECT_TRUE(result->alone);
   for (std::size_t i = 0; i < kSpaceCount; ++i)
     EXPECT_EQ(result->report.measured.peaks[i].bytes, result->projection->timeline.peaks[i].bytes);
+  EXPECT_DOUBLE_EQ(result->report.projected_seconds, result->projection->seconds);
+  const SampleLog::Entries live = workspace.live_upload->samples();
+  ASSERT_FALSE(live.steps.empty());
+  EXPECT_TRUE(std::ranges::is_sorted(live.steps));
+  EXPECT_LE(live.steps.back(), result->projection->plan.steps.size());
   // what the system counts is the whole process's
   workspace.upload();
   workspace.convert(conversion("gguf", folder_ / "beside.gguf", {.overwrite = true}));

@@ -3,11 +3,13 @@
 
 #include "app/gui/panels/panels.h"
 #include "app/gui/window/window.h"
+#include "core/load/read_options.h"
 #include "tests/gui/drawn_text.h"
 #include "tests/gui/null_window.h"
 #include "tests/gui/sample_graphs.h"
 #include "tests/gui/states.h"
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -45,11 +47,25 @@ class Stage {
 
   // Once the jobs are done that the panel asks for, and what depends on its layout has found its place.
   Seen draw(Panel& panel, ImVec2 size = {1280, 760}) {
+    return draw_frames(panel, size, [&] {
+      while (workspace.busy())
+        if (!workspace.poll()) std::this_thread::yield();
+    });
+  }
+  // While jobs run: what they answer is not taken in.
+  Seen draw_meanwhile(Panel& panel) {
+    return draw_frames(panel, {1280, 760}, [] {});
+  }
+  Seen draw(std::string_view id) { return draw(*find_panel(id).make()); }
+
+  Workspace workspace{""};
+
+ private:
+  Seen draw_frames(Panel& panel, ImVec2 size, const std::function<void()>& before) {
     window_->set_size(static_cast<int>(size.x), static_cast<int>(size.y));
     constexpr int kFrames = 4;
     for (int i = 0; i < kFrames; ++i) {
-      while (workspace.busy())
-        if (!workspace.poll()) std::this_thread::yield();
+      before();
       window_->frame([&] {
         ImGui::SetNextWindowPos({0, 0});
         ImGui::SetNextWindowSize(size);
@@ -60,11 +76,7 @@ class Stage {
     }
     return {drawn_text(), ImGui::GetDrawData()->TotalVtxCount};
   }
-  Seen draw(std::string_view id) { return draw(*find_panel(id).make()); }
 
-  Workspace workspace{""};
-
- private:
   const std::unique_ptr<Window> window_ = open_null_window({});
   Ui ui_;
 };
@@ -125,7 +137,9 @@ TEST(PanelTexts, say_what_is_in_a_model) {
                 {"metadata", {"1 key", "config.json", "LlamaForCausalLM"}},
                 {"findings", {"Look into the files", "Opening it found nothing odd"}},
                 {"convert", {"Write as", "723 tensors, 131.42 GiB, from 30 files", "Replace files"}},
-                {"upload", {"Upload to", "Staging ring 64MiB", "Projected", "131.42 GiB"}},
+                {"upload",
+                 {"Upload to", "Staging ring 64MiB", "Readers the free cores", "Reading cache", "Verify",
+                  "Projected", "131.42 GiB", "Times by assumed rates"}},
                 {"diff", {"Only one model is open"}}});
 }
 
@@ -184,6 +198,23 @@ TEST(PanelTexts, follow_what_is_chosen) {
   EXPECT_FALSE(shows("tensors", "model.layers.4.input_layernorm.weight"));
   stage.workspace.settings.color_by = ColorBy::dtype;
   EXPECT_TRUE(shows("map", "BF16 131.42 GiB"));
+}
+
+TEST(PanelTexts, of_an_upload_before_while_and_after) {
+  Stage stage;
+  stage.workspace.open_demo();
+  const auto panel = find_panel("upload").make();
+  const auto expect = [](const Seen& seen, std::initializer_list<const char*> words) {
+    for (const char* const word : words)
+      EXPECT_NE(seen.text.find(without_blanks(word)), std::string::npos)
+          << word << " is not in " << seen.text;
+  };
+  expect(stage.draw(*panel), {"fits", "available", "Reading cache", "About"});
+  set_read_option(stage.workspace.settings.reads, "reading", "cold");
+  stage.workspace.upload();
+  expect(stage.draw_meanwhile(*panel), {"Reading cold", "Uploading", "Measured so far", "measured: process"});
+  expect(stage.draw(*panel), {"Uploaded", "every byte verified", "projected", "measured",
+                              "Times by assumed rates", "Counted by the system", "measured: allocated"});
 }
 
 TEST(PanelTexts, of_the_values_of_a_tensor) {

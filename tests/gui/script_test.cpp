@@ -82,6 +82,8 @@ TEST(Script, failing_commands_name_their_line) {
   EXPECT_NE(play("auto_map 8GiB,\n").find("s: line 1: "), std::string::npos);
   EXPECT_EQ(play("sort weight\n"),
             "s: line 1: no column 'weight'; there are: name, dtype, shape, bytes, file, offset");
+  EXPECT_EQ(play("readers 65\n"), "s: line 1: 65 is more than 64, the most possible");
+  EXPECT_EQ(play("reading warm\n"), "s: line 1: 'warm' is none of: cache, direct, cold");
   EXPECT_EQ(play("zoom a.b\n"), "s: line 1: no module 'a.b'");
   EXPECT_EQ(play("expect-notice boom\n"), "s: line 1: no notice says 'boom'");
   EXPECT_EQ(play("close\nselect x\n"), "s: line 2: no model is open");
@@ -115,7 +117,8 @@ TEST(Script, drives_the_workspace) {
                   parse_script("wait\npanel tensors\ntheme light\nfilter layer:3\nsort bytes descending\n"
                                "method sequential\norder largest\nstaging 128MiB\nslots 8\n"
                                "activations 1GiB\nwait\nselect lm_head.weight\nzoom model.layers\n"
-                               "color shard\nopen /nonexistent\nwait\nexpect-notice nonexistent\nquit\n",
+                               "color shard\nreaders 2\nreading cold\nverify off\nopen "
+                               "/nonexistent\nwait\nexpect-notice nonexistent\nquit\n",
                                "s"),
                   "s");
   EXPECT_TRUE(quit);
@@ -132,6 +135,9 @@ TEST(Script, drives_the_workspace) {
             "lm_head.weight");
   EXPECT_EQ(module_path(workspace.document().model->tree, workspace.document().zoomed()), "model.layers");
   EXPECT_EQ(workspace.settings.color_by, ColorBy::shard);
+  EXPECT_EQ(workspace.settings.reads.threads, 2u);
+  EXPECT_EQ(workspace.settings.reads.reading, FileReading::cold);
+  EXPECT_FALSE(workspace.settings.verify_upload);
 }
 
 TEST(Script, drives_the_comparison) {

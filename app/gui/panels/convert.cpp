@@ -1,9 +1,9 @@
 // The convert panel: writes the model in another format.
+#include "app/gui/panels/job_progress.h"
 #include "app/gui/panels/option_controls.h"
 #include "app/gui/panels/panels.h"
 #include "app/gui/session/fits.h"
 #include "app/gui/widgets.h"
-#include "core/base/recent_rate.h"
 #include "core/base/text.h"
 #include "core/io/process_memory.h"
 #include "exporters/convert_options.h"
@@ -86,9 +86,8 @@ class ConvertPanel final : public Panel {
   ConvertRequest request_ = first_request();
   std::string out_;
   std::string suggested_;  // if out_ equals it, the user has typed no other path
-  RecentRate rate_;
-  std::uint64_t rated_ = 0;  // bytes at the last frame
-  std::string measured_;     // the output path whose disk was measured last
+  JobProgress progress_;
+  std::string measured_;  // the output path whose disk was measured last
 };
 
 // In the current folder, under the model's name, with the format's extension unless it becomes a
@@ -198,16 +197,7 @@ void ConvertPanel::draw_progress(Workspace& workspace, const Ui& ui) {
   const auto job = workspace.shared.jobs.find(workspace.conversion.job());
   if (!job) return;
   heading(ui, "Converting");
-  if (progress_with_stop(ui, job->fraction)) workspace.conversion.cancel();
-  if (job->done < rated_) rate_.reset();
-  rated_ = job->done;
-  const double bytes_per_second = rate_.add(job->done);
-  std::string line = fmt::format("{} of {}", format_bytes(job->done), format_bytes(job->total));
-  if (bytes_per_second > 0)
-    line += fmt::format(
-        ", {}, {} left", format_rate(bytes_per_second),
-        format_seconds(static_cast<double>(job->total - std::min(job->done, job->total)) / bytes_per_second));
-  muted(ui, line);
+  if (progress_.draw(ui, *job)) workspace.conversion.cancel();
   muted(ui, fmt::format("this process has {} of memory", format_bytes(read_process_memory().rss_anon)));
   ImGui::Dummy({0, ui.px(8)});
 }

@@ -205,6 +205,8 @@ void TimelinePanel::draw_legend(const Ui& ui, float right) {
     entry(ui.theme->highlight, "measured: allocated", "", "What the upload allocated");
   if (!plot_.curves().process.empty())
     entry(ui.theme->good, "measured: process", "", "What the system counted for this process");
+  if (!plot_.curves().driver.empty())
+    entry(ui.theme->accent, "measured: driver", "", "What the driver counted on the device");
 }
 
 void TimelinePanel::draw_peaks(const Ui& ui, const TimelinePlot::Frame& frame) {

@@ -67,6 +67,14 @@ double x_of_sample(const Timeline& run, TimeAxis axis, double seconds, double en
   return after == run.usage.end() ? end : static_cast<double>(std::prev(after)->step);
 }
 
+void add_sample(TimelineCurves& curves, double x, const MemorySample& sample) {
+  const auto process = static_cast<double>(sample.memory.rss_anon + sample.memory.rss_shmem);
+  const auto driver = static_cast<double>(sample.device_counted);
+  curves.process.push_back({x, process});
+  curves.driver.push_back({x, driver});
+  curves.sides[0].most = std::max({curves.sides[0].most, process, driver});
+}
+
 // The moments that are known before and behind a place in the list of usage.
 struct Moments {
   double from_step = 0, to_step = 0;
@@ -113,10 +121,19 @@ TimelineCurves timeline_curves(const Projection& projection, const UploadResult*
   if (axis == TimeAxis::seconds) curves.length = std::max(curves.length, measured->seconds);
   if (shape == TimelineShape::split) return curves;
   for (const MemorySample& sample : measured->measured)
-    curves.process.push_back({x_of_sample(*measured, axis, sample.seconds, static_cast<double>(steps)),
-                              static_cast<double>(sample.memory.rss_anon + sample.memory.rss_shmem)});
-  curves.sides[0].most = std::max(curves.sides[0].most, most_of(curves.process));
+    add_sample(curves, x_of_sample(*measured, axis, sample.seconds, static_cast<double>(steps)), sample);
+  if (!upload->report.device_budget_peak) curves.driver.clear();
   return curves;
+}
+
+void take_samples(TimelineCurves& curves, const SampleLog::Entries& samples) {
+  curves.process.clear();
+  curves.driver.clear();
+  for (std::size_t i = 0; i < samples.samples.size(); ++i)
+    add_sample(curves, static_cast<double>(samples.steps[i]), samples.samples[i]);
+  curves.sampled_until = samples.steps.empty() ? 0 : static_cast<double>(samples.steps.back());
+  if (std::ranges::all_of(curves.driver, [](const view::CurvePoint& point) { return point.y == 0; }))
+    curves.driver.clear();
 }
 
 // Between two allocations or frees the clock is taken to run evenly: only those moments are kept.

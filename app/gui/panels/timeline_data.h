@@ -37,9 +37,14 @@ struct TimelineCurves {
   TimelineShape shape = TimelineShape::split;
   double length = 0;  // x of the end
   double modelled_length = 0;
-  std::array<TimelineSide, 2> sides;      // above the axis, below it
-  std::vector<view::CurvePoint> process;  // what the system counted; of a stack alone
+  std::array<TimelineSide, 2> sides;  // above the axis, below it
+  // Of a stack alone: what the system counted for the process, and the driver for the device.
+  std::vector<view::CurvePoint> process, driver;
+  std::optional<double> sampled_until = std::nullopt;  // x of the last sample while an upload runs
 };
+
+// Replaces the curves of samples by those of an upload that runs.
+void take_samples(TimelineCurves& curves, const SampleLog::Entries& samples);
 
 // `upload` may be null.
 TimelineCurves timeline_curves(const Projection& projection, const UploadResult* upload, const Budget& budget,

@@ -29,6 +29,11 @@ void TimelinePlot::set_curves(TimelineCurves curves, std::vector<TimelineLevel> 
   columns_ = 0;
 }
 
+void TimelinePlot::take_samples(const SampleLog::Entries& samples) {
+  gui::take_samples(curves_, samples);
+  samples_stale_ = true;
+}
+
 void TimelinePlot::set_ghost(std::optional<TimelineCurves> ghost) {
   ghost_ = std::move(ghost);
   columns_ = 0;
@@ -56,13 +61,18 @@ std::array<TimelinePlot::Lane, 2> TimelinePlot::lanes(const Frame& frame) const 
 }
 
 void TimelinePlot::refresh(std::size_t columns, const PlotRange& range) {
-  if (columns == columns_ && range == columns_range_) return;
-  columns_ = columns;
-  columns_range_ = range;
   const double x0 = range.from * curves_.length, x1 = range.to * curves_.length;
   const auto reduced = [&](std::span<const view::CurvePoint> curve) {
     return curve.empty() ? Columns() : view::step_columns(curve, x0, x1, columns);
   };
+  const bool same = columns == columns_ && range == columns_range_;
+  if (same && !samples_stale_) return;
+  samples_stale_ = false;
+  process_columns_ = reduced(curves_.process);
+  driver_columns_ = reduced(curves_.driver);
+  if (same) return;
+  columns_ = columns;
+  columns_range_ = range;
   for (std::size_t i = 0; i < curves_.sides.size(); ++i) {
     const TimelineSide& side = curves_.sides[i];
     SideColumns& made = side_columns_[i] = {};
@@ -73,7 +83,6 @@ void TimelinePlot::refresh(std::size_t columns, const PlotRange& range) {
     const double scale = curves_.length > 0 ? ghost_->length / curves_.length : 1;
     made.ghost = view::step_columns(ghost_->sides[i].sums.back(), x0 * scale, x1 * scale, columns);
   }
-  process_columns_ = reduced(curves_.process);
 }
 
 float TimelinePlot::pixel_of(const Frame& frame, double x) const {
@@ -143,13 +152,19 @@ void TimelinePlot::draw_excess(const Ui& ui, const Lane& lane, const Columns& co
   }
 }
 
-void TimelinePlot::draw_line(const Ui& ui, const Lane& lane, const Columns& columns, ImU32 color,
-                             float width) const {
+void TimelinePlot::draw_line(const Ui& ui, const Lane& lane, const Columns& columns, ImU32 color, float width,
+                             std::optional<double> until) const {
   if (columns.empty()) return;
   const float each = (lane.right - lane.left) / static_cast<float>(columns.size());
+  std::size_t end = columns.size();
+  if (until && curves_.length > 0) {
+    const double share =
+        (*until / curves_.length - columns_range_.from) / (columns_range_.to - columns_range_.from);
+    end = static_cast<std::size_t>(std::clamp(share, 0.0, 1.0) * static_cast<double>(columns.size()));
+  }
   std::vector<ImVec2> points;
-  points.reserve(columns.size());
-  for (std::size_t i = 0; i < columns.size(); ++i)
+  points.reserve(end);
+  for (std::size_t i = 0; i < end; ++i)
     points.push_back({lane.left + (static_cast<float>(i) + 0.5f) * each, lane.y(columns[i].high)});
   ImGui::GetWindowDrawList()->AddPolyline(points.data(), static_cast<int>(points.size()), color, 0,
                                           ui.px(width));
@@ -216,7 +231,9 @@ void TimelinePlot::draw(const Ui& ui, const Frame& frame) {
     }
     draw_line(ui, places[i], columns.ghost, ui.theme->text, 1.5f);
     draw_line(ui, places[i], columns.measured, ui.theme->highlight, 2.0f);
-    if (i == 0) draw_line(ui, places[i], process_columns_, ui.theme->good, 1.6f);
+    if (i > 0) continue;
+    draw_line(ui, places[i], process_columns_, ui.theme->good, 1.6f, curves_.sampled_until);
+    draw_line(ui, places[i], driver_columns_, ui.theme->accent, 1.6f, curves_.sampled_until);
   }
   for (std::size_t i = 0; i < places.size(); ++i)
     if (!curves_.sides[i].spaces.empty()) draw_lines_of_levels(ui, places[i], curves_.sides[i]);

@@ -26,6 +26,8 @@ class TimelinePlot {
  public:
   void set_curves(TimelineCurves curves, std::vector<TimelineLevel> levels);
   const TimelineCurves& curves() const { return curves_; }
+  // As gui::take_samples(), of the curves that are set.
+  void take_samples(const SampleLog::Entries& samples);
   // Another load's curves, drawn as outlines over these; none: nothing.
   void set_ghost(std::optional<TimelineCurves> ghost);
 
@@ -63,7 +65,9 @@ class TimelinePlot {
   void draw_byte_axis(const Ui& ui, const Lane& lane) const;
   void draw_level(const Ui& ui, const Lane& lane, const Columns& columns, Space space) const;
   void draw_excess(const Ui& ui, const Lane& lane, const Columns& columns, std::uint64_t budget) const;
-  void draw_line(const Ui& ui, const Lane& lane, const Columns& columns, ImU32 color, float width) const;
+  // `until`: x at which the line ends.
+  void draw_line(const Ui& ui, const Lane& lane, const Columns& columns, ImU32 color, float width,
+                 std::optional<double> until = {}) const;
   void draw_lines_of_levels(const Ui& ui, const Lane& lane, const TimelineSide& side);
   void draw_steps_axis(const Ui& ui, const Frame& frame) const;
 
@@ -73,7 +77,8 @@ class TimelinePlot {
   PlotRange columns_range_;
   std::size_t columns_ = 0;
   std::array<SideColumns, 2> side_columns_;
-  Columns process_columns_;
+  Columns process_columns_, driver_columns_;
+  bool samples_stale_ = false;
   std::vector<PlotArea> flags_, labels_;  // of this frame
 };
 

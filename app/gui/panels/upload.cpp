@@ -1,4 +1,5 @@
 // The real upload: its device and options, and the measured figures beside the projected ones.
+#include "app/gui/panels/job_progress.h"
 #include "app/gui/panels/panels.h"
 #include "app/gui/panels/plan_controls.h"
 #include "app/gui/panels/timeline_data.h"
@@ -6,7 +7,9 @@
 #include "app/gui/session/fits.h"
 #include "app/gui/widgets.h"
 #include "app/report/manual.h"
+#include "app/report/upload_time.h"
 #include "core/base/text.h"
+#include "core/load/read_options.h"
 
 #include <algorithm>
 #include <array>
@@ -78,12 +81,37 @@ void draw_pair(const Ui& ui, double projected, std::optional<double> measured, I
   bar(ui, *measured, ui.theme->highlight, {width, ui.px(4)});
 }
 
+// A line for each heap: its purpose, and the memory that this process may use of it.
+void draw_heaps(const Ui& ui, const gpu::DeviceInfo& device) {
+  const FontScope font(ui.fonts.small);
+  for (const gpu::DeviceHeap& heap : device.heaps) {
+    const bool system = device.type == gpu::DeviceType::cpu;
+    const std::string_view name = system               ? "The system's memory"
+                                  : !heap.device_local ? "Host memory"
+                                  : heap.host_visible  ? "Device memory, mappable"
+                                                       : "Device memory";
+    muted(ui, name);
+    const std::string room =
+        !heap.budget ? format_bytes(heap.bytes)
+        : system     ? format_bytes(*heap.budget) + " available"
+                 : fmt::format("{} of {} available", format_bytes(*heap.budget), format_bytes(heap.bytes));
+    ImGui::SameLine();
+    right_aligned(room, ui.theme->text);
+  }
+}
+
 // False while no device is chosen.
 bool draw_devices(Workspace& workspace, const Ui& ui, float width) {
   std::vector<std::string> labels = {"best device"};
   std::size_t current = 0;
-  for (const gpu::DeviceInfo& device : workspace.devices())
-    labels.push_back(fmt::format("{}: {}", device.index, device.name));
+  const std::vector<std::string>& misfits = workspace.document().device_misfits();
+  for (const gpu::DeviceInfo& device : workspace.devices()) {
+    const std::size_t at = labels.size() - 1;
+    const std::string_view fit = at >= misfits.size()  ? ""
+                                 : misfits[at].empty() ? ", fits"
+                                                       : ", does not fit";
+    labels.push_back(fmt::format("{}: {}{}", device.index, device.name, fit));
+  }
   const gpu::DeviceChoice choice = gpu::choose_device(workspace.devices(), workspace.shared.device);
   // a device may also be asked for by a part of its name
   const bool named = !workspace.shared.device.empty();
@@ -101,16 +129,22 @@ bool draw_devices(Workspace& workspace, const Ui& ui, float width) {
     return false;
   }
   const gpu::DeviceInfo& device = workspace.devices()[*choice.chosen];
-  const FontScope font(ui.fonts.small);
-  const gpu::DeviceHeap* heap = gpu::device_heap(device);
-  std::string words = fmt::format("{} ({})", device.name, gpu::device_type_name(device.type));
-  if (heap != nullptr)
-    words += fmt::format(", {} {}", format_bytes(heap->budget.value_or(heap->bytes)),
-                         heap->budget ? "available" : "in all");
-  paragraph(ui, shown(words), ui.theme->muted);
+  const std::string name = shown(fmt::format("{} ({})", device.name, gpu::device_type_name(device.type)));
+  const bool weighed = *choice.chosen < misfits.size();
+  const std::string_view misfit = weighed ? misfits[*choice.chosen] : std::string_view();
+  {
+    const FontScope font(ui.fonts.small);
+    if (weighed)
+      badge_line(ui, misfit.empty() ? "fits" : "does not fit",
+                 misfit.empty() ? ui.theme->good : ui.theme->bad, name, ui.theme->muted);
+    else
+      paragraph(ui, name, ui.theme->muted);
+  }
   hover_card(ui, [&] {
+    if (!misfit.empty()) text(shown(misfit));
     for (const std::string& reason : choice.reasons[*choice.chosen]) text(shown(reason));
   });
+  draw_heaps(ui, device);
   return true;
 }
 
@@ -146,6 +180,17 @@ void draw_peaks(const Ui& ui, const Timeline& projected, const Timeline* measure
   ImGui::EndTable();
 }
 
+// How fast the upload should be; nothing for a target's rates, which are not this machine's.
+void draw_projected_time(const Document& document, const Ui& ui) {
+  const JudgedLoad* const judged = document.judged_load();
+  if (judged == nullptr || judged->bound.target) return;
+  const FontScope font(ui.fonts.small);
+  paragraph(ui,
+            fmt::format("About {}. {}", format_seconds(document.projection.value()->seconds),
+                        rates_line(judged->bound.rates)),
+            ui.theme->muted);
+}
+
 void draw_projected(const Document& document, const Ui& ui) {
   heading(ui, "Projected");
   if (!document.projection.value())
@@ -164,6 +209,7 @@ void draw_projected(const Document& document, const Ui& ui) {
     paragraph(ui, words, ui.theme->bad);
   }
   draw_peaks(ui, document.projection.value()->timeline, nullptr);
+  draw_projected_time(document, ui);
   const Method& method = *document.projection.value()->method;
   ImGui::Dummy({0, ui.px(6)});
   heading(ui, method.id);
@@ -175,27 +221,31 @@ void draw_system_count(const Ui& ui, const UploadResult& result) {
   const gpu::UploadReport& report = result.report;
   constexpr std::array<std::string_view, 5> kTitles = {"Peak of", "", "Projected", "Counted", "Difference"};
   constexpr std::uint64_t kWorthComparing = 8 << 20;  // below it, the process itself is what is counted
-  const auto wanted = static_cast<double>(report.projected_rss_anon);
-  const auto got = static_cast<double>(report.rss_anon_peak);
-  const double most = std::max({wanted, got, 1.0});
+  const std::uint64_t device = report.projected_device_budget;
+  const std::uint64_t most = std::max({report.projected_rss_anon, report.rss_anon_peak, device,
+                                       report.device_budget_peak.value_or(0), std::uint64_t{1}});
   const bool bars = room_for_bars(ui, kTitles.size());
   const FontScope font(bars ? ui.fonts.body : ui.fonts.small);
-  if (begin_figures(ui, "counted", kTitles, bars)) {
+  const auto row = [&](std::string_view name, std::string_view hint, std::uint64_t wanted, std::uint64_t got,
+                       bool alone) {
     ImGui::TableNextRow();
     ImGui::TableNextColumn();
-    text("Process");
-    tooltip(ui, "Growth of the private memory of this process (RssAnon)");
-    draw_pair(ui, wanted / most, got / most, ui.theme->accent);
-    figure(ui, report.projected_rss_anon);
-    figure(ui, report.rss_anon_peak);
+    text(name);
+    tooltip(ui, hint);
+    draw_pair(ui, share_of(wanted, most), share_of(got, most), ui.theme->accent);
+    figure(ui, wanted);
+    figure(ui, got);
     ImGui::TableNextColumn();
-    if (!result.alone || report.projected_rss_anon < kWorthComparing) {
-      right_aligned("\xE2\x80\x93", ui.theme->muted);
-    } else {
-      const double error = (got / wanted - 1) * 100;
-      right_aligned(fmt::format("{:+.1f} %", error),
-                    std::abs(error) <= 5 ? ui.theme->good : ui.theme->warning);
-    }
+    if (!alone || wanted < kWorthComparing) return right_aligned("\xE2\x80\x93", ui.theme->muted);
+    const double error = report::error_percent(wanted, got);
+    right_aligned(fmt::format("{:+.1f} %", error), std::abs(error) <= 5 ? ui.theme->good : ui.theme->warning);
+  };
+  if (begin_figures(ui, "counted", kTitles, bars)) {
+    row("Process", "Growth of the private memory of this process (RssAnon)", report.projected_rss_anon,
+        report.rss_anon_peak, result.alone);
+    if (report.device_budget_peak)
+      row("Device", "Growth of the device memory by the driver's count (VK_EXT_memory_budget)", device,
+          *report.device_budget_peak, true);
     ImGui::EndTable();
   }
   const FontScope small(ui.fonts.small);
@@ -217,17 +267,6 @@ void draw_system_count(const Ui& ui, const UploadResult& result) {
               ui.theme->muted);
 }
 
-void draw_progress(Workspace& workspace, const Ui& ui) {
-  for (const JobView& job : workspace.shared.jobs.view()) {
-    if (job.name != "Uploading") continue;
-    heading(ui, "Uploading");
-    bar(ui, job.fraction, ui.theme->accent, {ImGui::GetContentRegionAvail().x, ui.px(10)});
-    muted(ui, fmt::format("{} of {}", format_bytes(job.done), format_bytes(job.total)));
-    if (button(ui, "Cancel")) workspace.shared.jobs.cancel(job.id);
-    ImGui::Dummy({0, ui.px(8)});
-  }
-}
-
 class UploadPanel final : public Panel {
  public:
   UploadPanel() : Panel("Open one to move its weights to a GPU, for real.") {}
@@ -235,12 +274,15 @@ class UploadPanel final : public Panel {
  private:
   void draw_content(Workspace& workspace, const Ui& ui) override;
   void draw_form(Workspace& workspace, const Ui& ui);
+  void draw_running(Workspace& workspace, const Ui& ui);
   void draw_result(const Workspace& workspace, const Ui& ui, const UploadResult& result);
+  void draw_plot(const Ui& ui, bool allocated);
 
   OptionControls controls_;
   std::uint64_t seen_model_ = 0;  // what is available is asked anew for each
+  JobProgress progress_;
   TimelinePlot plot_;
-  std::shared_ptr<const UploadResult> plotted_;
+  std::shared_ptr<const void> plotted_;  // the result, or the upload that runs
 };
 
 void UploadPanel::draw_content(Workspace& workspace, const Ui& ui) {
@@ -257,8 +299,9 @@ void UploadPanel::draw_content(Workspace& workspace, const Ui& ui) {
   ImGui::SameLine(0, ui.px(12));
   const CardScope card(ui, "result", {0, 0});
   const auto result = workspace.uploaded();
-  if (workspace.uploading.busy()) draw_progress(workspace, ui);
-  if (result)
+  if (workspace.uploading.busy())
+    draw_running(workspace, ui);
+  else if (result)
     draw_result(workspace, ui, *result);
   else
     draw_projected(document, ui);
@@ -266,23 +309,50 @@ void UploadPanel::draw_content(Workspace& workspace, const Ui& ui) {
 
 void UploadPanel::draw_form(Workspace& workspace, const Ui& ui) {
   Document& document = workspace.document();
-  const float width = ImGui::GetContentRegionAvail().x;
-  heading(ui, "Upload to");
-  const bool chosen = draw_devices(workspace, ui, width);
-  method_and_order(workspace, ui, width * 0.62f, width * 0.38f - ui.px(6));
-  upload_options(document, ui, controls_);
-  checkbox(ui, "Read back and compare", &workspace.settings.verify_upload);
-  tooltip(ui, "Every byte on the device is compared with the files");
-  ImGui::Dummy({0, ui.px(4)});
   const Model& model = *document.model;
+  const float line = ImGui::GetFrameHeightWithSpacing();
+  bool chosen = false;
+  {
+    // what begins the upload stays in sight, however many options the method has
+    const ChildScope options("options", {0, -line});
+    const float width = ImGui::GetContentRegionAvail().x;
+    heading(ui, "Upload to");
+    chosen = draw_devices(workspace, ui, width);
+    method_and_order(workspace, ui, width * 0.62f, width * 0.38f - ui.px(6));
+    upload_options(document, ui, controls_);
+    for (const Option<FileReads>& option : read_options())
+      controls_.draw_line(ui, plain_look(option, workspace.settings.reads),
+                          [&](std::string_view word) { set_option(option, workspace.settings.reads, word); });
+    if (const std::string why = use_misfit(model); !why.empty())
+      paragraph(ui, "Cannot be uploaded: " + shown(why), ui.theme->bad);
+  }
   // why it cannot be mapped stands beside the projection, as every misfit does
   const bool ready = chosen && document.projection.value() && !document.projection.busy() &&
                      !workspace.uploading.busy() && use_misfit(model).empty() &&
                      mapping_misfit(model, *document.projection.value()).empty();
   if (button(ui, workspace.uploading.busy() ? "Uploading" : "Upload", ButtonKind::primary, ready))
     workspace.attempt([&] { workspace.upload(); });
-  if (const std::string why = use_misfit(model); !why.empty())
-    paragraph(ui, "Cannot be uploaded: " + shown(why), ui.theme->bad);
+  ImGui::SameLine(0, ui.px(14));
+  checkbox(ui, "Verify", &workspace.settings.verify_upload);
+  tooltip(ui, "Every byte on the device is read back and compared with the files");
+}
+
+// The curves as they grow: projected for the whole upload, measured up to now.
+void UploadPanel::draw_running(Workspace& workspace, const Ui& ui) {
+  heading(ui, "Uploading");
+  if (const auto job = workspace.shared.jobs.find(workspace.uploading.job()))
+    if (progress_.draw(ui, *job)) workspace.uploading.cancel();
+  ImGui::Dummy({0, ui.px(2)});
+  const std::shared_ptr<const LiveUpload>& live = workspace.live_upload;
+  if (plotted_ != live) {
+    plotted_ = live;
+    plot_.set_curves(
+        timeline_curves(*live->projection(), nullptr, {}, TimeAxis::steps, TimelineShape::stacked), {});
+  }
+  const SampleLog::Entries samples = live->samples();
+  plot_.take_samples(samples);
+  heading(ui, "Measured so far");
+  draw_plot(ui, false);
 }
 
 void UploadPanel::draw_result(const Workspace& workspace, const Ui& ui, const UploadResult& result) {
@@ -300,24 +370,48 @@ void UploadPanel::draw_result(const Workspace& workspace, const Ui& ui, const Up
     name_text(ui, report.device, 0, ui.theme->muted);
   }
   if (report.verified == false) paragraph(ui, shown(report.mismatch), ui.theme->bad);
+  {
+    const FontScope font(ui.fonts.small);
+    paragraph(
+        ui,
+        report::upload_time_text(report.projected_seconds, report.seconds) + " " + rates_line(result.rates),
+        ui.theme->text);
+    tooltip(ui, report::upload_rates_text(result.rates, report.device));
+  }
   ImGui::Dummy({0, ui.px(2)});
-  heading(ui, "Counted by the system");
+  heading(ui, report.device_budget_peak ? "Counted by the system and the driver" : "Counted by the system");
   draw_system_count(ui, result);
   ImGui::Dummy({0, ui.px(2)});
   heading(ui, "Allocated as planned");
   draw_peaks(ui, result.projection->timeline, &report.measured);
-  if (plotted_ != workspace.uploaded()) {
-    plotted_ = workspace.uploaded();
+  if (const auto shown = workspace.uploaded(); plotted_ != shown) {
+    plotted_ = shown;
     plot_.set_curves(
-        timeline_curves(*result.projection, plotted_.get(), {}, TimeAxis::steps, TimelineShape::stacked), {});
+        timeline_curves(*result.projection, shown.get(), {}, TimeAxis::steps, TimelineShape::stacked), {});
   }
+  draw_plot(ui, true);
+}
+
+// Measured curves over the projected ones, as high as there is room, and never too flat to be read.
+void UploadPanel::draw_plot(const Ui& ui, bool allocated) {
+  constexpr float kLeastHeight = 170;
+  constexpr float kGap = 16;
+  bool first = true;
+  const auto entry = [&](ImU32 color, std::string_view words) {
+    if (!first) continue_line(ui, kGap, legend_width(ui, words, ""));
+    first = false;
+    legend_entry(ui, color, words, "");
+  };
+  const TimelineCurves& curves = plot_.curves();
+  for (const Space space : curves.sides[0].spaces) entry(ui.theme->spaces[index(space)], space_title(space));
+  if (allocated) entry(ui.theme->highlight, "measured: allocated");
+  entry(ui.theme->good, "measured: process");
+  if (!curves.driver.empty()) entry(ui.theme->accent, "measured: driver");
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const ImVec2 room = ImGui::GetContentRegionAvail();
-  if (room.y < ui.px(110)) return;
-  legend_entry(ui, ui.theme->highlight, "measured: allocated", "");
-  ImGui::SameLine(0, ui.px(16));
-  legend_entry(ui, ui.theme->good, "measured: process", "");
-  plot_.draw(ui, {inside_axes(ui, at + ImVec2{0, ui.px(22)}, at + room, kPlotAxisWidth), {}});
+  const ImVec2 size = {room.x, std::max(room.y, ui.px(kLeastHeight))};
+  plot_area("plot", size);
+  plot_.draw(ui, {inside_axes(ui, at, at + size, kPlotAxisWidth), {}});
 }
 
 }  // namespace

@@ -144,7 +144,9 @@ class Document {
   void save_chart(const std::string& path);
   // Why the chosen device would refuse the upload; empty if the upload fits, or while this is unknown.
   const std::string& upload_misfit() const { return upload_misfit_; }
-  void weigh_upload();  // updates upload_misfit(); called when the list of devices changes
+  // The same for every device that is listed; empty while this is unknown.
+  const std::vector<std::string>& device_misfits() const { return device_misfits_; }
+  void weigh_upload();  // updates both; called when the list of devices changes
 
   // The figures of the pass with the chosen sizes; null if no operators are known.
   const std::shared_ptr<const ForwardFigures>& figures() const { return figures_; }
@@ -231,6 +233,7 @@ class Document {
   std::optional<LoadQuestion> listed_;  // the question whose order is in `order`
   std::string plan_failure_;            // the notice to remove when another plan is made
   std::string upload_misfit_;
+  std::vector<std::string> device_misfits_;
   std::shared_ptr<const ForwardScene> evaluated_;  // the scene and the symbol values behind figures_
   std::vector<std::uint64_t> symbols_;
   std::shared_ptr<const ForwardFigures> figures_;

@@ -232,14 +232,16 @@ void Document::compare() {
 
 void Document::weigh_upload() {
   upload_misfit_.clear();
+  device_misfits_.clear();
   if (!projection.value()) return;
   upload_misfit_ = mapping_misfit(*model, *projection.value());
   if (!upload_misfit_.empty() || !shared_.devices.value()) return;
   const std::vector<gpu::DeviceInfo>& devices = *shared_.devices.value();
+  const std::optional<std::uint64_t> system = available_system_memory();
+  for (const gpu::DeviceInfo& device : devices)
+    device_misfits_.push_back(gui::upload_misfit(projection.value()->timeline, device, system));
   const gpu::DeviceChoice choice = gpu::choose_device(devices, shared_.device);
-  if (choice.chosen)
-    upload_misfit_ =
-        gui::upload_misfit(projection.value()->timeline, devices[*choice.chosen], available_system_memory());
+  if (choice.chosen) upload_misfit_ = device_misfits_[*choice.chosen];
 }
 
 }  // namespace loadline::gui

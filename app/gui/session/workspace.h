@@ -9,6 +9,7 @@
 #include "app/gui/session/folder_listing.h"
 #include "app/gui/session/latest.h"
 #include "app/gui/session/lesson_play.h"
+#include "app/gui/session/live_upload.h"
 #include "app/gui/session/shared.h"
 #include "core/gpu/upload.h"
 #include "core/io/file_system.h"
@@ -70,6 +71,7 @@ struct Settings {
   bool operators_as_list = false;  // else as modules
   bool fold_operators = true;      // repeated modules share one line
   bool verify_upload = true;
+  FileReads reads = {};  // of uploads
 };
 
 // A finished upload beside the projection it was meant to match.
@@ -78,6 +80,7 @@ struct UploadResult {
   gpu::UploadReport report;
   // No other job ran during the upload, so the system's counters for the process measure the upload alone.
   bool alone = true;
+  std::optional<MeasuredRates> rates = {};  // of the projected time; absent: assumed ones
 };
 
 // A finished conversion.
@@ -209,6 +212,8 @@ class Workspace {
   Latest<Model> opening;
   Latest<Conversion> conversion;
   Latest<UploadResult> uploading;
+  std::shared_ptr<const LiveUpload>
+      live_upload;  // of the upload that runs, or ran last; null before the first
   Latest<ConversionCheck> checking;
   Latest<OutputPlace> disk;  // as last measured; null while it is unknown
   Latest<FolderListing> listing;

@@ -108,15 +108,24 @@ void Workspace::upload() {
   std::string misfit = mapping_misfit(*shown.model, *shown.projection.value());
   if (misfit.empty()) misfit = reading_misfit(*shown.model);
   if (!misfit.empty()) throw Error(ErrorCode::unsupported, "cannot upload this model: " + misfit);
-  const gpu::UploadOptions options = {
-      .device = shared.device, .verify = settings.verify_upload, .placement = shown.bound().inputs.placement};
+  const BoundRequest bound = shown.bound();
+  gpu::UploadOptions options = {.device = shared.device,
+                                .reads = settings.reads,
+                                .verify = settings.verify_upload,
+                                .placement = bound.inputs.placement,
+                                .costs = bound.machine_costs()};
+  const auto live = std::make_shared<LiveUpload>(shown.projection.value());
+  live_upload = live;
   const bool idle = shared.jobs.view().empty();
   uploading.ask(
       shared.jobs, "Uploading",
-      [graph = shown.model->graph, projection = shown.projection.value(), options, idle,
-       &jobs = std::as_const(shared.jobs), mine = shared.jobs.posted() + 1](Progress& progress) {
-        UploadResult result{projection, gpu::upload(graph, projection->plan, options, progress)};
+      [graph = shown.model->graph, live, options, rates = bound.rates, idle,
+       &jobs = std::as_const(shared.jobs), mine = shared.jobs.posted() + 1](Progress& progress) mutable {
+        options.sampled = [&](const MemorySample& sample, std::size_t step) { live->add(sample, step); };
+        UploadResult result{live->projection(),
+                            gpu::upload(graph, live->projection()->plan, options, progress)};
         result.alone = idle && jobs.posted() == mine;
+        result.rates = std::move(rates);
         return result;
       },
       [this] {
