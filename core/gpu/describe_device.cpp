@@ -81,6 +81,9 @@ void describe_modern(VkPhysicalDevice device, DeviceInfo& info) {
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_16BIT_STORAGE_FEATURES);
   auto addresses = vulkan_struct<VkPhysicalDeviceBufferDeviceAddressFeatures>(
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_BUFFER_DEVICE_ADDRESS_FEATURES, &halves);
+  auto priority = vulkan_struct<VkPhysicalDeviceMemoryPriorityFeaturesEXT>(
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PRIORITY_FEATURES_EXT);
+  if (info.memory_priority) halves.pNext = &priority;  // only those that the device knows
   auto timeline = vulkan_struct<VkPhysicalDeviceTimelineSemaphoreFeatures>(
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES, &addresses);
   auto features =
@@ -88,6 +91,7 @@ void describe_modern(VkPhysicalDevice device, DeviceInfo& info) {
   vkGetPhysicalDeviceFeatures2(device, &features);
   info.timeline_semaphore = timeline.timelineSemaphore == VK_TRUE;
   info.packs = addresses.bufferDeviceAddress == VK_TRUE && halves.storageBuffer16BitAccess == VK_TRUE;
+  info.memory_priority = priority.memoryPriority == VK_TRUE;
 }
 
 }  // namespace
@@ -124,6 +128,8 @@ DeviceInfo describe_device(VkPhysicalDevice device, std::size_t index) {
   const bool modern = info.api_version >= ApiVersion{kLeastMajor, kLeastMinor, 0};
   info.memory_budget = modern && has(extensions, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
   info.external_memory_host = has(extensions, VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME);
+  info.memory_priority = modern && has(extensions, VK_EXT_MEMORY_PRIORITY_EXTENSION_NAME);
+  info.pageable_memory = has(extensions, VK_EXT_PAGEABLE_DEVICE_LOCAL_MEMORY_EXTENSION_NAME);
   info.heaps = heaps_of(device, info.memory_budget, info.type == DeviceType::cpu);
   const DeviceHeap* const heap = device_heap(info);
   info.unified = heap != nullptr && heap->host_visible;

@@ -115,9 +115,17 @@ void Device::create_device() {
   auto timeline = vulkan_struct<VkPhysicalDeviceTimelineSemaphoreFeatures>(
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES, shaders_ ? &addresses : nullptr);
   timeline.timelineSemaphore = VK_TRUE;
+  auto memory_priority = vulkan_struct<VkPhysicalDeviceMemoryPriorityFeaturesEXT>(
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PRIORITY_FEATURES_EXT);
+  memory_priority.memoryPriority = VK_TRUE;
   std::vector<const char*> extensions;
   if (info_.memory_budget) extensions.push_back(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
   if (import_alignment_ > 0) extensions.push_back(VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME);
+  if (info_.memory_priority) {
+    extensions.push_back(VK_EXT_MEMORY_PRIORITY_EXTENSION_NAME);
+    memory_priority.pNext = timeline.pNext;
+    timeline.pNext = &memory_priority;
+  }
   auto info = vulkan_struct<VkDeviceCreateInfo>(VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO, &timeline);
   info.queueCreateInfoCount = 1;
   info.pQueueCreateInfos = &queue;

@@ -51,6 +51,8 @@ struct DeviceInfo {
   bool unified = false;               // the whole device-local heap can be mapped, not just a small window
   bool memory_budget = false;         // VK_EXT_memory_budget
   bool external_memory_host = false;  // VK_EXT_external_memory_host
+  bool memory_priority = false;       // VK_EXT_memory_priority
+  bool pageable_memory = false;       // VK_EXT_pageable_device_local_memory; not switched on
   bool timeline_semaphore = false;
   bool packs = false;  // its shaders take addresses and write 16-bit numbers: they can pack weights
 };

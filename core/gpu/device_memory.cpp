@@ -133,6 +133,14 @@ class MemoryBlock {
                                                         device.shaders() ? &flags : nullptr);
     allocate.allocationSize = needs.size;
     allocate.memoryTypeIndex = choose_memory_type(device.memory(), needs.memoryTypeBits, use);
+    // where memory runs short, staging is the first to leave the device, and weights are the last
+    auto priority =
+        vulkan_struct<VkMemoryPriorityAllocateInfoEXT>(VK_STRUCTURE_TYPE_MEMORY_PRIORITY_ALLOCATE_INFO_EXT);
+    priority.priority = use == MemoryUse::device || use == MemoryUse::direct ? 1.0F : 0.5F;
+    if (device.info().memory_priority) {
+      priority.pNext = allocate.pNext;
+      allocate.pNext = &priority;
+    }
     VkDeviceMemory taken = VK_NULL_HANDLE;
     result = vkAllocateMemory(device.get(), &allocate, nullptr, &taken);
     if (result != VK_SUCCESS) return;

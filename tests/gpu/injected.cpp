@@ -18,22 +18,32 @@
 namespace loadline::gpu {
 namespace {
 
-constexpr std::string_view kBudget = VK_EXT_MEMORY_BUDGET_EXTENSION_NAME;
 constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
 std::atomic<std::uint64_t> allocations_left = kNever, buffers_left = kNever, submissions_left = kNever;
 std::atomic<bool> lost = false;
-std::atomic<bool> has_budget = false;
+std::vector<std::string> extra;  // set while no other thread runs
 std::atomic<double> budget_seconds = 0;
 std::atomic<std::uint64_t> queries = 0, bytes_alive = 0;
 std::thread::id injecting;
 std::mutex sizes_mutex;
 std::map<VkDeviceMemory, std::uint64_t> sizes;  // of the allocations alive
+std::map<float, std::uint64_t> priorities;      // bytes by priority
 std::atomic<std::int64_t> memory_alive = 0, buffers_alive = 0, semaphores_alive = 0, pools_alive = 0,
                           devices_alive = 0;
 
 template <typename Function>
 Function* behind(const char* name) {
   return reinterpret_cast<Function*>(::dlsym(RTLD_NEXT, name));
+}
+
+bool is_extra(std::string_view name) { return std::ranges::find(extra, name) != extra.end(); }
+
+// The struct of this type in a chain; null if there is none.
+template <typename Struct>
+Struct* in_chain(const void* chain, VkStructureType type) {
+  auto* at = static_cast<VkBaseOutStructure*>(const_cast<void*>(chain));
+  while (at != nullptr && at->sType != type) at = at->pNext;
+  return reinterpret_cast<Struct*>(at);
 }
 
 // Whether this call is the one that fails, or comes after it.
@@ -68,11 +78,18 @@ void inject(const Injected& failures) {
   lost = false;
 }
 
-void inject_budget(bool present, double seconds) {
+void inject_extensions(std::vector<std::string> names, double seconds) {
   injecting = std::this_thread::get_id();
-  has_budget = present;
+  extra = std::move(names);
   budget_seconds = seconds;
   queries = 0;
+  const std::lock_guard lock(sizes_mutex);
+  priorities.clear();
+}
+
+std::map<float, std::uint64_t> bytes_by_priority() {
+  const std::lock_guard lock(sizes_mutex);
+  return priorities;
 }
 
 std::uint64_t budget_queries() { return queries; }
@@ -94,6 +111,9 @@ VkResult vkAllocateMemory(VkDevice device, const VkMemoryAllocateInfo* info,
     const std::lock_guard lock(sizes_mutex);
     sizes[*memory] = info->allocationSize;
     bytes_alive += info->allocationSize;
+    if (const auto* const asked = in_chain<VkMemoryPriorityAllocateInfoEXT>(
+            info->pNext, VK_STRUCTURE_TYPE_MEMORY_PRIORITY_ALLOCATE_INFO_EXT))
+      priorities[asked->priority] += info->allocationSize;
   }
   return result;
 }
@@ -147,14 +167,16 @@ void vkDestroyCommandPool(VkDevice device, VkCommandPool pool, const VkAllocatio
 VkResult vkCreateDevice(VkPhysicalDevice physical, const VkDeviceCreateInfo* info,
                         const VkAllocationCallbacks* callbacks, VkDevice* device) {
   static auto* const next = behind<decltype(vkCreateDevice)>("vkCreateDevice");
-  // the driver does not know the extension
+  // the driver does not know the extra ones
   VkDeviceCreateInfo known = *info;
   std::vector<const char*> extensions(info->ppEnabledExtensionNames,
                                       info->ppEnabledExtensionNames + info->enabledExtensionCount);
-  if (has_budget)
-    std::erase_if(extensions, [](const char* name) { return std::string_view(name) == kBudget; });
+  std::erase_if(extensions, is_extra);
   known.enabledExtensionCount = static_cast<std::uint32_t>(extensions.size());
   known.ppEnabledExtensionNames = extensions.data();
+  auto* const timeline = in_chain<VkBaseOutStructure>(
+      info->pNext, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES);
+  if (is_extra(VK_EXT_MEMORY_PRIORITY_EXTENSION_NAME)) timeline->pNext = nullptr;
   return make(devices_alive, next, physical, &known, callbacks, device);
 }
 
@@ -162,28 +184,37 @@ VkResult vkEnumerateDeviceExtensionProperties(VkPhysicalDevice physical, const c
                                               std::uint32_t* count, VkExtensionProperties* items) {
   static auto* const next =
       behind<decltype(vkEnumerateDeviceExtensionProperties)>("vkEnumerateDeviceExtensionProperties");
-  if (!has_budget || layer != nullptr) return next(physical, layer, count, items);
-  if (items != nullptr) --*count;
+  if (layer != nullptr) return next(physical, layer, count, items);
+  const auto more = static_cast<std::uint32_t>(extra.size());
+  if (items != nullptr) *count -= more;
   const VkResult result = next(physical, layer, count, items);
-  if (items != nullptr) {
-    VkExtensionProperties& more = items[*count] = {};
-    std::ranges::copy(kBudget, more.extensionName);
+  for (std::uint32_t i = 0; items != nullptr && i < more; ++i) {
+    items[*count + i] = {};
+    std::ranges::copy(extra[i], items[*count + i].extensionName);
   }
-  ++*count;
+  *count += more;
   return result;
+}
+
+void vkGetPhysicalDeviceFeatures2(VkPhysicalDevice physical, VkPhysicalDeviceFeatures2* features) {
+  static auto* const next = behind<decltype(vkGetPhysicalDeviceFeatures2)>("vkGetPhysicalDeviceFeatures2");
+  next(physical, features);
+  auto* const priority = in_chain<VkPhysicalDeviceMemoryPriorityFeaturesEXT>(
+      features->pNext, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PRIORITY_FEATURES_EXT);
+  if (priority != nullptr && is_extra(VK_EXT_MEMORY_PRIORITY_EXTENSION_NAME))
+    priority->memoryPriority = VK_TRUE;
 }
 
 void vkGetPhysicalDeviceMemoryProperties2(VkPhysicalDevice physical,
                                           VkPhysicalDeviceMemoryProperties2* properties) {
   static auto* const next =
       behind<decltype(vkGetPhysicalDeviceMemoryProperties2)>("vkGetPhysicalDeviceMemoryProperties2");
-  if (!has_budget) return next(physical, properties);
+  auto* const budget = in_chain<VkPhysicalDeviceMemoryBudgetPropertiesEXT>(
+      properties->pNext, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT);
+  next(physical, properties);
+  if (budget == nullptr || !is_extra(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME)) return;
   if (std::this_thread::get_id() != injecting) ++queries;
   std::this_thread::sleep_for(std::chrono::duration<double>(budget_seconds));
-  auto* const budget = static_cast<VkPhysicalDeviceMemoryBudgetPropertiesEXT*>(properties->pNext);
-  properties->pNext = nullptr;
-  next(physical, properties);
-  properties->pNext = budget;
   std::ranges::fill(budget->heapBudget, VkDeviceSize{1} << 40);
   std::ranges::fill(budget->heapUsage, bytes_alive.load());
 }

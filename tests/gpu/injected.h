@@ -3,6 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
 
 namespace loadline::gpu {
 
@@ -15,11 +18,14 @@ struct Injected {
 // Replaces what was asked before.
 void inject(const Injected& failures);
 
-// Devices have VK_EXT_memory_budget, with the bytes of all allocations alive as the use of every heap. Each
-// query takes `seconds`.
-void inject_budget(bool present, double seconds = 0);
-// Queries of that count since, by other threads than the one that called inject_budget().
+// Devices have these extensions; none: only their own. VK_EXT_memory_budget counts the bytes of all
+// allocations alive as the use of every heap, and each query of it takes `seconds`. VK_EXT_memory_priority is
+// listened to.
+void inject_extensions(std::vector<std::string> names, double seconds = 0);
+// Since then: queries of the count, by other threads than the one that called inject_extensions(); and the
+// bytes that were allocated by their priority.
 std::uint64_t budget_queries();
+std::map<float, std::uint64_t> bytes_by_priority();
 
 // Objects that were made and not destroyed.
 struct Alive {

@@ -62,16 +62,16 @@ TEST_F(Upload, ReadsFilePagesInPlaceWhereTheDeviceCan) {
   }
 }
 
-class UploadBudget : public Upload {
+class UploadExtensions : public Upload {
  protected:
   void TearDown() override {
-    inject_budget(false);
+    inject_extensions({});
     Upload::TearDown();
   }
 };
 
-TEST_F(UploadBudget, TheDriversCountIsACurveThatPeaksAsProjected) {
-  inject_budget(true);
+TEST_F(UploadExtensions, TheDriversCountIsACurveThatPeaksAsProjected) {
+  inject_extensions({VK_EXT_MEMORY_BUDGET_EXTENSION_NAME});
   const ModelFile model(std::vector<std::uint64_t>(40, 1 << 20));
   for (const std::string_view method : {"staged_ring", "per_tensor", "sequential"}) {
     Progress progress;
@@ -93,9 +93,9 @@ TEST_F(UploadBudget, TheDriversCountIsACurveThatPeaksAsProjected) {
   }
 }
 
-TEST_F(UploadBudget, AnExpensiveCountIsReadSeldom) {
+TEST_F(UploadExtensions, AnExpensiveCountIsReadSeldom) {
   constexpr double kSeconds = 0.002;
-  inject_budget(true, kSeconds);
+  inject_extensions({VK_EXT_MEMORY_BUDGET_EXTENSION_NAME}, kSeconds);
   const ModelFile model(std::vector<std::uint64_t>(100, 1 << 20));
   Progress progress;
   const UploadReport report = upload(model.graph(), plan_of("staged_ring", model), {}, progress);
@@ -103,6 +103,20 @@ TEST_F(UploadBudget, AnExpensiveCountIsReadSeldom) {
   EXPECT_LE(static_cast<double>(budget_queries()), report.seconds / kSeconds / 20 + 2);
   EXPECT_GE(budget_queries(), 1u);
   ASSERT_TRUE(report.device_budget_peak);
+}
+
+TEST_F(UploadExtensions, BlocksOnTheDeviceAreTheLastToLeaveIt) {
+  inject_extensions({VK_EXT_MEMORY_PRIORITY_EXTENSION_NAME});
+  const ModelFile model(std::vector<std::uint64_t>(4, 1 << 20));
+  Progress progress;
+  const UploadReport report =
+      upload(model.graph(), plan_of("staged_ring", model), {.verify = true}, progress);
+  EXPECT_EQ(report.verified, true);
+  const std::map<float, std::uint64_t> bytes = bytes_by_priority();
+  ASSERT_EQ(bytes.size(), 2u);
+  EXPECT_EQ(bytes.begin()->first, 0.5F);
+  EXPECT_EQ(bytes.rbegin()->first, 1.0F);
+  EXPECT_EQ(bytes.at(1.0F), (*report.measured.reserved_peak)[index(Space::device)]);
 }
 
 TEST_F(Upload, WithoutABudgetThereIsNoCountOfTheDriver) {
