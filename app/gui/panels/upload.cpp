@@ -53,7 +53,10 @@ bool room_for_bars(const Ui& ui, std::size_t columns) {
 
 // Names, bars where there is room for them, and columns of figures.
 bool begin_figures(const Ui& ui, const char* id, std::span<const std::string_view> titles, bool bars) {
-  constexpr float kNarrowFigure = 80;
+  constexpr float kNarrowFigure = 68;
+  ImVec2 padding = ImGui::GetStyle().CellPadding;
+  if (!bars) padding.x /= 2;
+  const StyleScope narrow(ImGuiStyleVar_CellPadding, padding);
   const std::string own = fmt::format("{}{}", id, bars ? " with bars" : "");  // ImGui keeps a table's widths
   if (!ImGui::BeginTable(own.c_str(), static_cast<int>(titles.size()),
                          ImGuiTableFlags_BordersInnerH | ImGuiTableFlags_PadOuterX))
@@ -83,6 +86,7 @@ void draw_pair(const Ui& ui, double projected, std::optional<double> measured, I
 
 // A line for each heap: its purpose, and the memory that this process may use of it.
 void draw_heaps(const Ui& ui, const gpu::DeviceInfo& device) {
+  constexpr float kGap = 8;
   const FontScope font(ui.fonts.small);
   for (const gpu::DeviceHeap& heap : device.heaps) {
     const bool system = device.type == gpu::DeviceType::cpu;
@@ -95,7 +99,7 @@ void draw_heaps(const Ui& ui, const gpu::DeviceInfo& device) {
         !heap.budget ? format_bytes(heap.bytes)
         : system     ? format_bytes(*heap.budget) + " available"
                  : fmt::format("{} of {} available", format_bytes(*heap.budget), format_bytes(heap.bytes));
-    ImGui::SameLine();
+    continue_line(ui, kGap, text_width(room));
     right_aligned(room, ui.theme->text);
   }
 }
