@@ -3,6 +3,7 @@
 #include "app/cli/load_flags.h"
 #include "app/cli/rehearsing.h"
 #include "app/cli/shell.h"
+#include "app/report/machine_facts.h"
 #include "app/report/match_models.h"
 #include "app/report/model_page.h"
 #include "app/report/verdict.h"
@@ -12,16 +13,11 @@
 #include "core/inspect/doctor.h"
 #include "core/io/storage_reader.h"
 
-#include <algorithm>
-#include <fstream>
 #include <optional>
-#include <thread>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-#include <sys/sysinfo.h>
-#include <sys/utsname.h>
 
 namespace loadline::cli {
 namespace {
@@ -33,23 +29,9 @@ struct ReportFlags {
   bool values = false;
 };
 
-std::string processor_name() {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);)
-    if (line.starts_with("model name")) return line.substr(std::min(line.find(':') + 2, line.size()));
-  return "unknown";
-}
-
 report::OptionList machine() {
   report::OptionList list = {{"Loadline", LOADLINE_VERSION}};
-  utsname system{};
-  if (::uname(&system) == 0)
-    list.push_back({"System", fmt::format("{} {} {}", system.sysname, system.release, system.machine)});
-  list.push_back({"Processor", fmt::format("{}, {}", processor_name(),
-                                           counted(std::thread::hardware_concurrency(), "core"))});
-  struct sysinfo memory {};
-  if (::sysinfo(&memory) == 0)
-    list.push_back({"Memory", format_bytes(std::uint64_t{memory.totalram} * memory.mem_unit)});
+  for (auto& fact : report::machine_facts()) list.push_back(std::move(fact));
   return list;
 }
 

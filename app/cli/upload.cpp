@@ -4,6 +4,7 @@
 #include "app/cli/option_flags.h"
 #include "app/cli/rates.h"
 #include "app/cli/table.h"
+#include "app/report/rehearsal.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/load/order_file.h"
@@ -57,6 +58,7 @@ Json report_json(const gpu::UploadReport& report, const AskedUpload& asked) {
   Json json = {{"device", json_text(report.device)},
                {"method", asked.method},
                {"order", json_text(asked.order)},
+               {"prepack", asked.prepack ? Json(prepacking_id(*asked.prepack)) : Json()},
                {"tensors", report.tensors},
                {"bytes", report.bytes},
                {"seconds", report.seconds},

@@ -12,28 +12,39 @@
 
 namespace loadline::bench {
 
-std::vector<Result> measure(const std::vector<Case>& cases, int rounds) {
+std::vector<Result> measure(const std::vector<Case>& cases, const Rounds& rounds) {
+  using Clock = std::chrono::steady_clock;
+  const auto since = [](Clock::time_point start) {
+    return std::chrono::duration<double>(Clock::now() - start).count();
+  };
   std::vector<std::vector<double>> seconds(cases.size());
   std::vector<std::size_t> order(cases.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::mt19937 random(1);
-  for (int round = -1; round < std::max(rounds, 7); ++round) {
+  const auto begin = Clock::now();
+  for (int round = rounds.warm_up ? -1 : 0; round < rounds.most; ++round) {
+    if (round >= rounds.least && since(begin) > rounds.seconds) break;
     std::shuffle(order.begin(), order.end(), random);
     for (const std::size_t i : order) {
       cases[i].before();
-      const auto start = std::chrono::steady_clock::now();
+      const auto start = Clock::now();
       cases[i].run();
-      const double taken = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      const double taken = since(start);
+      cases[i].after();
       if (round >= 0) seconds[i].push_back(taken);
     }
   }
   std::vector<Result> results;
   for (std::size_t i = 0; i < cases.size(); ++i) {
     std::sort(seconds[i].begin(), seconds[i].end());
-    results.push_back(
-        {cases[i].name, seconds[i][seconds[i].size() / 2], seconds[i].front(), seconds[i].back()});
+    results.push_back({cases[i].name, seconds[i][seconds[i].size() / 2], seconds[i].front(),
+                       seconds[i].back(), static_cast<int>(seconds[i].size())});
   }
   return results;
+}
+
+std::vector<Result> measure(const std::vector<Case>& cases, int rounds) {
+  return measure(cases, Rounds{.most = std::max(rounds, 7)});
 }
 
 void print(const std::string& title, const std::vector<Result>& results, std::uint64_t bytes) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@ struct Case {
   std::string name;
   std::function<void()> run;
   std::function<void()> before = [] {};  // not timed
+  std::function<void()> after = [] {};   // not timed
 };
 
 struct Result {
@@ -19,10 +21,21 @@ struct Result {
   double median = 0;  // seconds
   double least = 0;
   double most = 0;
+  int rounds = 0;
 };
 
-// Runs all cases once untimed, then `rounds` times (at least 7), each time in another order: what a case
-// leaves for the disk to do meets a different one each time.
+// How often the cases run: `most` times, or until `seconds` are over and they have run `least` times.
+struct Rounds {
+  int most = 9;
+  int least = 7;
+  double seconds = std::numeric_limits<double>::infinity();
+  bool warm_up = true;  // once more before, untimed
+};
+
+// Runs all cases, each time in another order: what a case leaves for the disk to do meets a different one
+// each time.
+std::vector<Result> measure(const std::vector<Case>& cases, const Rounds& rounds);
+// The same, at least 7 times.
 std::vector<Result> measure(const std::vector<Case>& cases, int rounds = 9);
 
 // A table: median, spread, rate where `bytes` is not 0, and the ratio to the first case, which is

@@ -3,6 +3,8 @@
 
 #include "core/base/error.h"
 
+#include <cstdlib>
+
 namespace loadline::gpu {
 
 std::string missing_driver() {
@@ -17,8 +19,21 @@ std::string missing_driver() {
   return missing;
 }
 
+bool validation() {
+  static const bool on = [] {
+    if (std::getenv("LOADLINE_TEST_WITHOUT_LAYER") == nullptr) return true;
+    try {
+      const Instance instance(true);
+      return true;
+    } catch (const Error&) {
+      return false;
+    }
+  }();
+  return on;
+}
+
 const Device* DeviceTest::shared() {
-  static const Device device({.wanted = {}, .validation = true});
+  static const Device device({.wanted = {}, .validation = validation()});
   return &device;
 }
 

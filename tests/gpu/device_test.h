@@ -23,6 +23,9 @@ class DeviceTest : public ::testing::Test {
   std::size_t messages_before_ = 0;
 };
 
+// Whether devices are opened with the validation layer: run_tests() says when they are not.
+bool validation();
+
 // Why no Vulkan driver can be used; "" when one can.
 std::string missing_driver();
 

@@ -103,7 +103,7 @@ TEST_F(Memory, CancelledAnywhereNothingIsLeft) {
     for (const int copies : {1, 7, 12}) {
       std::shared_ptr<const MessageLog> log;
       {
-        const Device own({.wanted = {}, .validation = true});
+        const Device own({.wanted = {}, .validation = validation()});
         log = own.log();
         const StorageReader reader(model.graph());
         VulkanMachine machine(own, reader, plan);

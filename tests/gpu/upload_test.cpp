@@ -149,8 +149,9 @@ TEST_F(Upload, EveryMethodArrivesAndPeaksAsProjected) {
   const ModelFile model({1'000'000, 4, 0, 333, 2'000'001, 70'000});
   for (const Method& method : methods()) {
     Progress progress;
-    const UploadReport report = upload(model.graph(), plan_of(method.id, model),
-                                       {.verify = !method.traits.streams, .validation = true}, progress);
+    const UploadReport report =
+        upload(model.graph(), plan_of(method.id, model),
+               {.verify = !method.traits.streams, .validation = validation()}, progress);
     EXPECT_THAT(report.validation_messages, IsEmpty()) << method.id;
     if (method.traits.streams) {
       EXPECT_EQ(report.bytes, 0u);

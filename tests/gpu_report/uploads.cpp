@@ -1,0 +1,412 @@
+// Times uploads beside memcpy, reads and the link, and holds their memory against the projections.
+#include "tests/gpu_report/uploads.h"
+
+#include "app/report/rehearsal.h"
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/gpu/device.h"
+#include "core/gpu/measure_link.h"
+#include "core/gpu/upload.h"
+#include "core/gpu/vulkan_machine.h"
+#include "core/io/output_file.h"
+#include "core/io/page_residency.h"
+#include "core/io/process_memory.h"
+#include "core/io/striped_reader.h"
+#include "core/load/projection.h"
+#include "importers/resolve.h"
+#include "tests/support/builders.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <limits>
+#include <memory>
+#include <random>
+#include <thread>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <malloc.h>
+
+namespace loadline::bench {
+namespace {
+
+constexpr std::uint64_t kMiB = 1ull << 20, kGiB = 1ull << 30;
+constexpr std::uint64_t kMostBuffer = kGiB;       // of memcpy and plain reads: beyond every cache
+constexpr std::uint64_t kMostMethodBytes = kGiB;  // some methods hold the weights several times
+constexpr double kTableSeconds = 100;
+
+// Makes malloc keep what is freed, with its pages.
+void keep_pages() {
+  ::mallopt(M_MMAP_MAX, 0);
+  ::mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
+}
+
+LoadInputs ring_inputs(std::uint32_t slots, std::uint64_t slot_bytes) {
+  LoadInputs inputs;
+  inputs.request.staging_bytes = slots * slot_bytes;
+  inputs.request.slots = slots;
+  return inputs;
+}
+
+Plan plan_of(const MetaGraph& graph, std::string_view method, const LoadInputs& inputs) {
+  return make_plan(graph, find_method(method), find_order("file").make(graph), inputs);
+}
+
+// Rows of one model on one device, and the buffers that they share.
+class Rows {
+ public:
+  Rows(const BenchModel& model, const gpu::Device& device)
+      : model_(model), graph_(*model.graph()), total_(storage_bytes(graph_)), device_(device) {}
+
+  struct Row {
+    RowUse use;
+    Case run;
+  };
+
+  Row copy_all() {
+    return {RowUse::baseline, {"memcpy of touched memory", [this] {
+                                 for (std::uint64_t at = 0; at < total_; at += to_.size())
+                                   std::memcpy(to_.data(), from_.data(),
+                                               std::min<std::uint64_t>(to_.size(), total_ - at));
+                               }}};
+  }
+  Row read_all(RowUse use, unsigned threads, FileReading reading = FileReading::cached) {
+    return {use,
+            {fmt::format("pread into touched memory, {}{}", counted(threads, "thread"),
+                         reading == FileReading::cached ? "" : ", past the cache"),
+             [this, threads, reading] {
+               StripedReader reads(reader_, threads, reading);
+               std::size_t at = 0;
+               for (std::size_t i = 0; i < graph_.storages.size(); ++i) {
+                 const auto bytes = static_cast<std::size_t>(graph_.storages[i].bytes);
+                 if (at + bytes > to_.size()) {
+                   reads.wait(reads.newest());
+                   at = 0;
+                 }
+                 reads.start(StorageId{static_cast<std::uint32_t>(i)}, 0, std::span(to_).subspan(at, bytes));
+                 at += bytes;
+               }
+               reads.wait(reads.newest());
+             }}};
+  }
+  // `readers` 0: as many as the uploader chooses.
+  Row upload(const char* method, std::uint64_t slot_mib = 16, unsigned readers = 0,
+             FileReading reading = FileReading::cached) {
+    const LoadInputs inputs = ring_inputs(4, slot_mib * kMiB);
+    const bool ring = std::string_view(method) == "staged_ring";
+    const auto machine = std::make_shared<std::optional<gpu::VulkanMachine>>();
+    const auto run_it = [this, method, inputs, readers, reading, machine] {
+      const Plan plan = plan_of(graph_, method, inputs);
+      machine->emplace(device_, reader_, plan, gpu::MachineOptions{.reads = {readers, reading}});
+      run(plan, **machine);
+    };
+    return {RowUse::upload,
+            {fmt::format("{}{}{}{}", method, ring ? fmt::format(", 4 x {} MiB", slot_mib) : "",
+                         readers == 0 ? "" : ", " + counted(readers, "reader"),
+                         reading == FileReading::cached ? "" : ", past the cache"),
+             run_it, [] {}, [machine] { machine->reset(); }}};
+  }
+
+  // Runs each row once untimed. Rows that cannot be run here are dropped: `missing` gets why.
+  RateTable measure(RateTable table, std::vector<Row> rows, const Rounds& rounds,
+                    std::vector<std::string>& missing) {
+    table.bytes = total_;
+    std::erase_if(rows, [&](const Row& row) {
+      try {
+        row.run.before();
+        row.run.run();
+        row.run.after();
+        return false;
+      } catch (const Error& error) {
+        row.run.after();
+        missing.push_back(
+            fmt::format("{}: {} could not be run: {}.", table.title, row.run.name, error.what()));
+        return true;
+      }
+    });
+    std::vector<Case> cases;
+    for (const Row& row : rows) cases.push_back(row.run);
+    const std::vector<Result> results = bench::measure(cases, rounds);
+    for (std::size_t i = 0; i < rows.size(); ++i) table.rows.push_back({rows[i].use, results[i]});
+    return table;
+  }
+
+ private:
+  const BenchModel& model_;
+  const MetaGraph& graph_;
+  std::uint64_t total_;
+  const gpu::Device& device_;
+  StorageReader reader_{model_.graph()};
+  std::vector<std::byte> from_ = buffer(), to_ = buffer();
+
+  std::vector<std::byte> buffer() const {
+    return std::vector<std::byte>(static_cast<std::size_t>(std::min(total_, kMostBuffer)));
+  }
+};
+
+MethodFigure measure_method(const MetaGraphPtr& graph, const Method& method, const std::string& device) {
+  MethodFigure figure;
+  figure.method = method.id;
+  try {
+    const LoadInputs inputs = ring_inputs(4, 16 * kMiB);
+    const Plan plan = plan_of(*graph, method.id, inputs);
+    release_free_memory();  // memory that is kept would not be counted again
+    Progress progress;
+    const gpu::UploadReport report =
+        gpu::upload(graph, plan, {.device = device, .verify = !method.traits.streams}, progress);
+    const PerSpace<std::uint64_t> taken = report.measured.reserved_peak.value_or(PerSpace<std::uint64_t>{});
+    const gpu::Device own(gpu::DeviceOptions{.wanted = device});
+    figure.device = report.projected.peaks[index(Space::device)].bytes;
+    figure.device_measured = taken[index(Space::device)];
+    if (!report.software_device && report.device_budget_peak)
+      figure.device_measured = *report.device_budget_peak;
+    figure.staging = report.projected.peaks[index(Space::staging)].bytes + gpu::bounce_bytes(own, plan);
+    figure.staging_measured = taken[index(Space::staging)];
+    figure.anon = report.projected_rss_anon;
+    figure.anon_measured = report.rss_anon_peak;
+    figure.verified = report.verified;
+  } catch (const Error& error) {
+    figure.refusal = error.what();
+  }
+  return figure;
+}
+
+RingFigure measure_ring(const MetaGraphPtr& graph, std::uint64_t slot_bytes, const std::string& device) {
+  constexpr std::uint32_t kSlots = 4;
+  release_free_memory();
+  Progress progress;
+  const gpu::UploadReport report = gpu::upload(
+      graph, plan_of(*graph, "staged_ring", ring_inputs(kSlots, slot_bytes)), {.device = device}, progress);
+  const PerSpace<std::uint64_t> taken = report.measured.reserved_peak.value_or(PerSpace<std::uint64_t>{});
+  const std::uint64_t on_device = report.device_budget_peak.value_or(taken[index(Space::device)]);
+  return {.slots = kSlots,
+          .ring = kSlots * slot_bytes,
+          .held = report.software_device ? report.rss_anon_peak : on_device + taken[index(Space::staging)]};
+}
+
+// The link by itself: copies from one mapped staging buffer to the device.
+std::vector<RateFigure> link_ceilings(const gpu::Device& device, std::uint64_t bytes,
+                                      std::vector<std::string>& missing) {
+  std::vector<RateFigure> figures;
+  for (const std::uint64_t block : {16 * kMiB, 64 * kMiB, 256 * kMiB, kGiB}) try {
+      MeasuredRates rates;
+      Progress progress;
+      gpu::measure_link(device, block, rates, progress);
+      const double seconds = static_cast<double>(bytes) / rates.values.at("link");
+      figures.push_back({RowUse::ceiling,
+                         {fmt::format("pinned-copy loop, blocks of {}", format_bytes(block)), seconds,
+                          seconds, seconds, 7}});
+    } catch (const Error& error) {
+      missing.push_back(
+          fmt::format("The link with blocks of {} was not measured: {}.", format_bytes(block), error.what()));
+    }
+  return figures;
+}
+
+unsigned many_threads() { return std::clamp(std::thread::hardware_concurrency(), 2u, 8u); }
+
+std::vector<Rows::Row> warm_rows(Rows& rows, bool software) {
+  const RowUse reading = software ? RowUse::ceiling : RowUse::reference;
+  std::vector<Rows::Row> list = {rows.copy_all(), rows.read_all(reading, 1),
+                                 rows.read_all(reading, many_threads())};
+  for (const std::uint64_t slot_mib : {1, 4, 8, 16, 32, 64})
+    list.push_back(rows.upload("staged_ring", slot_mib));
+  for (unsigned readers = 1; readers <= many_threads(); readers *= 2)
+    list.push_back(rows.upload("staged_ring", 16, readers));
+  for (const char* method : {"direct", "per_tensor", "state_dict"}) list.push_back(rows.upload(method));
+  return list;
+}
+
+std::vector<Rows::Row> cold_rows(Rows& rows, const BenchModel& model, bool software) {
+  std::vector<Rows::Row> list;
+  if (software) list.push_back(rows.read_all(RowUse::ceiling, 1));
+  for (const FileReading reading : {FileReading::cached, FileReading::direct})
+    list.push_back(rows.read_all(RowUse::ceiling, many_threads(), reading));
+  for (const FileReading reading : {FileReading::cached, FileReading::cold}) {
+    list.push_back(rows.upload("staged_ring", 16, 0, reading));
+    if (software) list.push_back(rows.upload("staged_ring", 16, many_threads(), reading));
+  }
+  for (Rows::Row& row : list)
+    row.run.before = [&model] {
+      ::malloc_trim(0);
+      model.drop();
+    };
+  return list;
+}
+
+std::vector<Rows::Row> fresh_rows(Rows& rows) {
+  std::vector<Rows::Row> list = {rows.copy_all(), rows.upload("direct"), rows.upload("staged_ring"),
+                                 rows.upload("staged_ring", 4)};
+  for (std::size_t i = 1; i < list.size(); ++i) list[i].run.before = [] { ::malloc_trim(0); };
+  return list;
+}
+
+// All methods, and staged_ring with several rings. On a software device their memory is this process's, and
+// must come from the system: before keep_pages().
+void measure_memory(const BenchModel& model, const std::string& device, UploadFigures& figures) {
+  std::optional<BenchModel> small;
+  if (figures.bytes > kMostMethodBytes)
+    small.emplace(std::filesystem::path(model.path()).parent_path().string(), kMostMethodBytes);
+  const MetaGraphPtr& graph = small ? small->graph() : model.graph();
+  figures.method_bytes = storage_bytes(*graph);
+  for (const Method& method : methods()) figures.methods.push_back(measure_method(graph, method, device));
+  figures.held_by = figures.software() ? "the system, as memory of this process (RssAnon)"
+                    : figures.device.memory_budget
+                        ? "the driver (VK_EXT_memory_budget), and the staging memory taken"
+                        : "the uploader: memory taken from the driver";
+  for (const std::uint64_t slot_mib : {1, 4, 16, 64}) try {
+      figures.rings.push_back(measure_ring(model.graph(), slot_mib * kMiB, device));
+    } catch (const Error& error) {
+      figures.missing.push_back(
+          fmt::format("A ring of 4 x {} MiB was not measured: {}.", slot_mib, error.what()));
+    }
+}
+
+}  // namespace
+
+const RateFigure* RateTable::best(RowUse use) const {
+  const RateFigure* found = nullptr;
+  for (const RateFigure& row : rows)
+    if (row.use == use && (found == nullptr || row.times.median < found->times.median)) found = &row;
+  return found;
+}
+
+const RateTable* UploadFigures::table(std::string_view id) const {
+  const auto found = std::ranges::find(tables, id, &RateTable::id);
+  return found == tables.end() ? nullptr : &*found;
+}
+
+bool MethodFigure::agrees() const {
+  return refusal.empty() && report::near_enough(device, device_measured) &&
+         report::near_enough(staging, staging_measured) && report::near_enough(anon, anon_measured) &&
+         verified != false;
+}
+
+double RingFigure::over(std::uint64_t weights) const {
+  return (static_cast<double>(held) - static_cast<double>(ring)) / static_cast<double>(weights);
+}
+
+BenchModel::BenchModel(const std::string& folder, std::uint64_t bytes)
+    : folder_(folder), path_(folder_.path() + "/bench.safetensors") {
+  const std::uint64_t unit = std::min(bytes, 512 * kMiB);
+  testing::SafetensorsHeader header;
+  std::uint64_t written = 0, tensors = 0;
+  const auto add = [&](std::uint64_t size) {
+    size = std::min(size, bytes - written);
+    if (size == 0) return;
+    header.add(fmt::format("t{}", tensors++), "U8", fmt::format("{}", size), size);
+    written += size;
+  };
+  while (written < bytes) {
+    for (int i = 0; i < 2; ++i) add(unit / 4);
+    for (int i = 0; i < 256; ++i) add(unit / 512);
+  }
+  OutputFile out(UniqueFd(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644)), path_);
+  if (out.descriptor() < 0) throw system_error(path_, "create it", errno);
+  const std::string head = testing::safetensors_bytes(header.text(), 0);
+  out.preallocate(head.size() + bytes);
+  out.write_at(0, std::as_bytes(std::span(head)));
+  std::mt19937_64 random(1);
+  std::vector<std::uint64_t> words(2 * kMiB);
+  const auto all = std::as_bytes(std::span(words));
+  for (std::uint64_t at = 0; at < bytes; at += all.size()) {
+    for (std::uint64_t& word : words) word = random();
+    out.write_at(head.size() + at,
+                 all.first(static_cast<std::size_t>(std::min<std::uint64_t>(all.size(), bytes - at))));
+  }
+  out.sync();  // the system drops no page that is still to be written
+  graph_ = std::make_shared<const MetaGraph>(open_model(path_, {}));
+}
+
+double BenchModel::cached() const {
+  const SourceFile file = SourceFile::open(path_);
+  return static_cast<double>(resident_bytes(file)) / static_cast<double>(file.size());
+}
+
+void BenchModel::drop() const { drop_pages(SourceFile::open(path_)); }
+
+std::uint64_t fitting_bytes(const gpu::DeviceInfo& device, const std::string& folder,
+                            std::vector<std::string>& missing) {
+  constexpr std::uint64_t kLeast = 64 * kMiB;
+  const bool software = device.type == gpu::DeviceType::cpu;
+  const std::uint64_t wanted = software ? 512 * kMiB : 16 * kGiB;
+  struct Room {
+    std::string_view what;
+    std::uint64_t bytes;
+  };
+  const gpu::DeviceHeap* const heap = gpu::device_heap(device);
+  const std::uint64_t on_device = heap == nullptr ? wanted : heap->budget.value_or(heap->bytes);
+  std::error_code ignored;
+  const std::uint64_t on_disk = std::filesystem::space(folder, ignored).available;
+  // the page cache must hold the file; the buffers take 2 GiB
+  const std::uint64_t in_memory = available_system_memory().value_or(wanted * 2);
+  const Room least = std::ranges::min(
+      std::initializer_list<Room>{{"the device's memory", on_device / 10 * 8},
+                                  {"the disk", on_disk / 10 * 8},
+                                  {"the system's memory, which also caches the file",
+                                   in_memory > 4 * kGiB ? (in_memory - 2 * kGiB) / 10 * 7 : in_memory / 4}},
+      {}, &Room::bytes);
+  if (least.bytes >= wanted) return wanted;
+  const std::uint64_t bytes = std::max(least.bytes / kMiB * kMiB, kLeast);
+  missing.push_back(fmt::format("The model has {} instead of {}: {} has no room for more.",
+                                format_bytes(bytes), format_bytes(wanted), least.what));
+  return bytes;
+}
+
+UploadFigures measure_uploads(const BenchModel& model, const UploadBenchOptions& options,
+                              const std::function<void(const RateTable&)>& progress) {
+  const gpu::Device device(gpu::DeviceOptions{.wanted = options.device});
+  UploadFigures figures{.device = device.info()};
+  figures.bytes = storage_bytes(*model.graph());
+  const bool software = figures.software();
+  measure_memory(model, options.device, figures);
+  keep_pages();
+  Rows rows(model, device);
+  const Rounds rounds{.most = options.rounds,
+                      .least = std::min(options.rounds, 3),
+                      .seconds = kTableSeconds,
+                      .warm_up = false};
+  const auto add = [&](RateTable table, const std::vector<Rows::Row>& list) {
+    figures.tables.push_back(rows.measure(std::move(table), list, rounds, figures.missing));
+    return &figures.tables.back();
+  };
+  RateTable* const warm = add(
+      {.id = "warm",
+       .title = software ? "Warm cache, touched pages" : "Warm cache",
+       .about = software
+                    ? "The file is in the page cache. The device's pages were touched before, as a GPU's are."
+                    : "The file is in the page cache."},
+      warm_rows(rows, software));
+  if (model.cached() < 0.99)
+    figures.missing.push_back(
+        fmt::format("Only {:.0f} % of the file stayed in the page cache: the warm figures are of a disk too.",
+                    100 * model.cached()));
+  if (!software)
+    for (RateFigure& ceiling : link_ceilings(device, figures.bytes, figures.missing))
+      warm->rows.push_back(std::move(ceiling));
+  progress(*warm);
+  if (software)
+    progress(*add(
+        {.id = "fresh",
+         .title = "Warm cache, fresh pages",
+         .about = "The device's pages come fresh from the system, whose first touch of each costs more than "
+                  "its copy. A GPU has no such cost."},
+        fresh_rows(rows)));
+  model.drop();
+  if (model.cached() > 0.01) {
+    figures.missing.push_back(
+        "Cold figures: the system does not drop the file's pages from memory (a file system in memory, or a "
+        "sandbox).");
+  } else {
+    progress(*add(
+        {.id = "cold",
+         .title = software ? "Cold cache, fresh pages" : "Cold cache",
+         .about = "The file's pages are dropped before each run. Reads past the cache leave nothing in it."},
+        cold_rows(rows, model, software)));
+  }
+  return figures;
+}
+
+}  // namespace loadline::bench
