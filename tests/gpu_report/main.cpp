@@ -21,10 +21,16 @@ struct Flags {
   BenchOptions bench;
 };
 
-// What fails is in the report too.
-void measure_into(GpuReport& report, const BenchOptions& options) try {
+// What fails is in the report too. `save` is called when a part is complete.
+template <typename Save>
+void measure_into(GpuReport& report, const BenchOptions& options, Save save) try {
   const std::unique_ptr<BenchModel> model = run_bench(options, report);
   if (!model) return;
+  if (report.uploads->software())
+    report.missing.insert(
+        report.missing.begin(),
+        "Uploads over a link, and the goals for them: this machine has no GPU that Vulkan can use.");
+  save();
   fmt::print("torch\n");
   std::fflush(stdout);
   report.torch = measure_torch(model->path(), report.uploads->bytes, options.rounds);
@@ -32,6 +38,8 @@ void measure_into(GpuReport& report, const BenchOptions& options) try {
     fmt::print("  load_file: {}\n", format_seconds(report.torch->warm->median));
   else
     report.missing.push_back(fmt::format("load_file of safetensors with torch: {}.", report.torch->absent));
+  if (!report.torch->cold_absent.empty())
+    report.missing.push_back(fmt::format("load_file with a cold cache: {}.", report.torch->cold_absent));
 } catch (const Error& error) {
   report.missing.push_back(fmt::format("The benchmark ended: {}.", error.what()));
 }
@@ -44,19 +52,19 @@ int write_report(const std::string& program, const Flags& flags) {
   if (failed)
     throw Error(ErrorCode::io, "{}: cannot make the folder: {}", safe_display(flags.folder),
                 failed.message());
-  GpuReport report = begin_report();
-  report.tests = run_gpu_tests(program, report.devices, !gpu::software_driver().empty(), flags.test_filter);
-  BenchOptions bench = flags.bench;
-  if (bench.folder.empty()) bench.folder = flags.folder;
-  measure_into(report, bench);
-  if (report.uploads && report.uploads->software())
-    report.missing.insert(
-        report.missing.begin(),
-        "Uploads over a link, and the goals for them: this machine has no GPU that Vulkan can use.");
   const std::string page = (folder / "gpu-report.html").string(),
                     json = (folder / "gpu-report.json").string();
-  report::write_file(page, report_html(report));
-  report::write_file(json, report_json(report));
+  GpuReport report = begin_report();
+  const auto save = [&] {
+    report::write_file(page, report_html(report));
+    report::write_file(json, report_json(report));
+  };
+  report.tests = run_gpu_tests(program, report.devices, !gpu::software_driver().empty(), flags.test_filter);
+  save();
+  BenchOptions bench = flags.bench;
+  if (bench.folder.empty()) bench.folder = flags.folder;
+  measure_into(report, bench, save);
+  save();
   for (const std::string& sentence : report.missing) fmt::print("not measured: {}\n", safe_display(sentence));
   fmt::print("{}\n{}\n", safe_display(page), safe_display(json));
   return report.sound() ? 0 : 1;

@@ -19,7 +19,7 @@ std::string device_line(const gpu::DeviceInfo& device) {
 std::string opening(const GpuReport& report) {
   const UploadFigures* const uploads = report.uploads ? &*report.uploads : nullptr;
   const std::string title =
-      fmt::format("GPU report: {}", uploads == nullptr ? "no device" : uploads->device.name);
+      fmt::format("GPU report: {}", uploads == nullptr ? "no uploads" : uploads->device.name);
   std::string html = report::page_head(title, {"page", "gpu_report"});
   html += fmt::format("<body>\n<main>\n<h1>{}</h1>\n<p class=\"lead\">{}, Loadline {}{}</p>\n",
                       markup_text(title), markup_text(report.date), markup_text(report.version),
@@ -28,7 +28,8 @@ std::string opening(const GpuReport& report) {
                           : markup_text(fmt::format(". {}. Model of {}.", device_line(uploads->device),
                                                     format_bytes(uploads->bytes))));
   if (uploads == nullptr)
-    html += "<p class=\"call\">No Vulkan device was found, so no upload was measured.</p>\n";
+    html += fmt::format("<p class=\"call\">{}No upload was measured.</p>\n",
+                        report.devices.empty() ? "No Vulkan device was found. " : "");
   else if (uploads->software())
     html += fmt::format(
         "<p class=\"call\"><b>This is a software GPU.</b> {} runs on the CPU, and its memory is this "

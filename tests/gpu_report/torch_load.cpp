@@ -13,7 +13,7 @@
 namespace loadline::bench {
 namespace {
 
-constexpr int kTorchSeconds = 60;  // for the warm and for the cold loads
+constexpr int kTorchSeconds = 30;  // for the warm and for the cold loads
 
 std::optional<Result> result_of(const nlohmann::json& json, const char* key) {
   if (!json.contains(key)) return std::nullopt;

@@ -8,24 +8,17 @@
 #include "core/gpu/measure_link.h"
 #include "core/gpu/upload.h"
 #include "core/gpu/vulkan_machine.h"
-#include "core/io/output_file.h"
-#include "core/io/page_residency.h"
 #include "core/io/process_memory.h"
 #include "core/io/striped_reader.h"
 #include "core/load/projection.h"
-#include "importers/resolve.h"
-#include "tests/support/builders.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <limits>
 #include <memory>
-#include <random>
 #include <thread>
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <malloc.h>
 
@@ -35,7 +28,7 @@ namespace {
 constexpr std::uint64_t kMiB = 1ull << 20, kGiB = 1ull << 30;
 constexpr std::uint64_t kMostBuffer = kGiB;       // of memcpy and plain reads: beyond every cache
 constexpr std::uint64_t kMostMethodBytes = kGiB;  // some methods hold the weights several times
-constexpr double kTableSeconds = 100;
+constexpr double kTableSeconds = 60;
 
 // Makes malloc keep what is freed, with its pages.
 void keep_pages() {
@@ -146,7 +139,9 @@ class Rows {
   }
 };
 
-MethodFigure measure_method(const MetaGraphPtr& graph, const Method& method, const std::string& device) {
+std::string index_of(const gpu::Device& device) { return fmt::format("{}", device.info().index); }
+
+MethodFigure measure_method(const MetaGraphPtr& graph, const Method& method, const gpu::Device& device) {
   MethodFigure figure;
   figure.method = method.id;
   try {
@@ -155,14 +150,13 @@ MethodFigure measure_method(const MetaGraphPtr& graph, const Method& method, con
     release_free_memory();  // memory that is kept would not be counted again
     Progress progress;
     const gpu::UploadReport report =
-        gpu::upload(graph, plan, {.device = device, .verify = !method.traits.streams}, progress);
+        gpu::upload(graph, plan, {.device = index_of(device), .verify = !method.traits.streams}, progress);
     const PerSpace<std::uint64_t> taken = report.measured.reserved_peak.value_or(PerSpace<std::uint64_t>{});
-    const gpu::Device own(gpu::DeviceOptions{.wanted = device});
     figure.device = report.projected.peaks[index(Space::device)].bytes;
     figure.device_measured = taken[index(Space::device)];
     if (!report.software_device && report.device_budget_peak)
       figure.device_measured = *report.device_budget_peak;
-    figure.staging = report.projected.peaks[index(Space::staging)].bytes + gpu::bounce_bytes(own, plan);
+    figure.staging = report.projected.peaks[index(Space::staging)].bytes + gpu::bounce_bytes(device, plan);
     figure.staging_measured = taken[index(Space::staging)];
     figure.anon = report.projected_rss_anon;
     figure.anon_measured = report.rss_anon_peak;
@@ -173,12 +167,13 @@ MethodFigure measure_method(const MetaGraphPtr& graph, const Method& method, con
   return figure;
 }
 
-RingFigure measure_ring(const MetaGraphPtr& graph, std::uint64_t slot_bytes, const std::string& device) {
+RingFigure measure_ring(const MetaGraphPtr& graph, std::uint64_t slot_bytes, const gpu::Device& device) {
   constexpr std::uint32_t kSlots = 4;
   release_free_memory();
   Progress progress;
-  const gpu::UploadReport report = gpu::upload(
-      graph, plan_of(*graph, "staged_ring", ring_inputs(kSlots, slot_bytes)), {.device = device}, progress);
+  const gpu::UploadReport report =
+      gpu::upload(graph, plan_of(*graph, "staged_ring", ring_inputs(kSlots, slot_bytes)),
+                  {.device = index_of(device)}, progress);
   const PerSpace<std::uint64_t> taken = report.measured.reserved_peak.value_or(PerSpace<std::uint64_t>{});
   const std::uint64_t on_device = report.device_budget_peak.value_or(taken[index(Space::device)]);
   return {.slots = kSlots,
@@ -211,7 +206,7 @@ std::vector<Rows::Row> warm_rows(Rows& rows, bool software) {
   const RowUse reading = software ? RowUse::ceiling : RowUse::reference;
   std::vector<Rows::Row> list = {rows.copy_all(), rows.read_all(reading, 1),
                                  rows.read_all(reading, many_threads())};
-  for (const std::uint64_t slot_mib : {1, 4, 8, 16, 32, 64})
+  for (const std::uint64_t slot_mib : {1u, 4u, 8u, 16u, 32u, 64u})
     list.push_back(rows.upload("staged_ring", slot_mib));
   for (unsigned readers = 1; readers <= many_threads(); readers *= 2)
     list.push_back(rows.upload("staged_ring", 16, readers));
@@ -245,7 +240,7 @@ std::vector<Rows::Row> fresh_rows(Rows& rows) {
 
 // All methods, and staged_ring with several rings. On a software device their memory is this process's, and
 // must come from the system: before keep_pages().
-void measure_memory(const BenchModel& model, const std::string& device, UploadFigures& figures) {
+void measure_memory(const BenchModel& model, const gpu::Device& device, UploadFigures& figures) {
   std::optional<BenchModel> small;
   if (figures.bytes > kMostMethodBytes)
     small.emplace(std::filesystem::path(model.path()).parent_path().string(), kMostMethodBytes);
@@ -256,7 +251,7 @@ void measure_memory(const BenchModel& model, const std::string& device, UploadFi
                     : figures.device.memory_budget
                         ? "the driver (VK_EXT_memory_budget), and the staging memory taken"
                         : "the uploader: memory taken from the driver";
-  for (const std::uint64_t slot_mib : {1, 4, 16, 64}) try {
+  for (const std::uint64_t slot_mib : {1u, 4u, 16u, 64u}) try {
       figures.rings.push_back(measure_ring(model.graph(), slot_mib * kMiB, device));
     } catch (const Error& error) {
       figures.missing.push_back(
@@ -288,124 +283,61 @@ double RingFigure::over(std::uint64_t weights) const {
   return (static_cast<double>(held) - static_cast<double>(ring)) / static_cast<double>(weights);
 }
 
-BenchModel::BenchModel(const std::string& folder, std::uint64_t bytes)
-    : folder_(folder), path_(folder_.path() + "/bench.safetensors") {
-  const std::uint64_t unit = std::min(bytes, 512 * kMiB);
-  testing::SafetensorsHeader header;
-  std::uint64_t written = 0, tensors = 0;
-  const auto add = [&](std::uint64_t size) {
-    size = std::min(size, bytes - written);
-    if (size == 0) return;
-    header.add(fmt::format("t{}", tensors++), "U8", fmt::format("{}", size), size);
-    written += size;
-  };
-  while (written < bytes) {
-    for (int i = 0; i < 2; ++i) add(unit / 4);
-    for (int i = 0; i < 256; ++i) add(unit / 512);
-  }
-  OutputFile out(UniqueFd(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644)), path_);
-  if (out.descriptor() < 0) throw system_error(path_, "create it", errno);
-  const std::string head = testing::safetensors_bytes(header.text(), 0);
-  out.preallocate(head.size() + bytes);
-  out.write_at(0, std::as_bytes(std::span(head)));
-  std::mt19937_64 random(1);
-  std::vector<std::uint64_t> words(2 * kMiB);
-  const auto all = std::as_bytes(std::span(words));
-  for (std::uint64_t at = 0; at < bytes; at += all.size()) {
-    for (std::uint64_t& word : words) word = random();
-    out.write_at(head.size() + at,
-                 all.first(static_cast<std::size_t>(std::min<std::uint64_t>(all.size(), bytes - at))));
-  }
-  out.sync();  // the system drops no page that is still to be written
-  graph_ = std::make_shared<const MetaGraph>(open_model(path_, {}));
-}
-
-double BenchModel::cached() const {
-  const SourceFile file = SourceFile::open(path_);
-  return static_cast<double>(resident_bytes(file)) / static_cast<double>(file.size());
-}
-
-void BenchModel::drop() const { drop_pages(SourceFile::open(path_)); }
-
-std::uint64_t fitting_bytes(const gpu::DeviceInfo& device, const std::string& folder,
-                            std::vector<std::string>& missing) {
-  constexpr std::uint64_t kLeast = 64 * kMiB;
-  const bool software = device.type == gpu::DeviceType::cpu;
-  const std::uint64_t wanted = software ? 512 * kMiB : 16 * kGiB;
-  struct Room {
-    std::string_view what;
-    std::uint64_t bytes;
-  };
-  const gpu::DeviceHeap* const heap = gpu::device_heap(device);
-  const std::uint64_t on_device = heap == nullptr ? wanted : heap->budget.value_or(heap->bytes);
-  std::error_code ignored;
-  const std::uint64_t on_disk = std::filesystem::space(folder, ignored).available;
-  // the page cache must hold the file; the buffers take 2 GiB
-  const std::uint64_t in_memory = available_system_memory().value_or(wanted * 2);
-  const Room least = std::ranges::min(
-      std::initializer_list<Room>{{"the device's memory", on_device / 10 * 8},
-                                  {"the disk", on_disk / 10 * 8},
-                                  {"the system's memory, which also caches the file",
-                                   in_memory > 4 * kGiB ? (in_memory - 2 * kGiB) / 10 * 7 : in_memory / 4}},
-      {}, &Room::bytes);
-  if (least.bytes >= wanted) return wanted;
-  const std::uint64_t bytes = std::max(least.bytes / kMiB * kMiB, kLeast);
-  missing.push_back(fmt::format("The model has {} instead of {}: {} has no room for more.",
-                                format_bytes(bytes), format_bytes(wanted), least.what));
-  return bytes;
-}
-
 UploadFigures measure_uploads(const BenchModel& model, const UploadBenchOptions& options,
                               const std::function<void(const RateTable&)>& progress) {
   const gpu::Device device(gpu::DeviceOptions{.wanted = options.device});
   UploadFigures figures{.device = device.info()};
   figures.bytes = storage_bytes(*model.graph());
   const bool software = figures.software();
-  measure_memory(model, options.device, figures);
+  measure_memory(model, device, figures);
   keep_pages();
   Rows rows(model, device);
   const Rounds rounds{.most = options.rounds,
                       .least = std::min(options.rounds, 3),
                       .seconds = kTableSeconds,
                       .warm_up = false};
-  const auto add = [&](RateTable table, const std::vector<Rows::Row>& list) {
-    figures.tables.push_back(rows.measure(std::move(table), list, rounds, figures.missing));
-    return &figures.tables.back();
+  const auto add = [&](RateTable table, const std::vector<Rows::Row>& list, const auto& more) {
+    const std::string title = table.title;
+    try {
+      RateTable measured = rows.measure(std::move(table), list, rounds, figures.missing);
+      more(measured);
+      progress(measured);
+      figures.tables.push_back(std::move(measured));
+    } catch (const Error& error) {
+      figures.missing.push_back(fmt::format("{}: {}.", title, error.what()));
+    }
   };
-  RateTable* const warm = add(
-      {.id = "warm",
+  const auto nothing = [](RateTable&) {};
+  add({.id = "warm",
        .title = software ? "Warm cache, touched pages" : "Warm cache",
        .about = software
                     ? "The file is in the page cache. The device's pages were touched before, as a GPU's are."
                     : "The file is in the page cache."},
-      warm_rows(rows, software));
-  if (model.cached() < 0.99)
-    figures.missing.push_back(
-        fmt::format("Only {:.0f} % of the file stayed in the page cache: the warm figures are of a disk too.",
-                    100 * model.cached()));
-  if (!software)
-    for (RateFigure& ceiling : link_ceilings(device, figures.bytes, figures.missing))
-      warm->rows.push_back(std::move(ceiling));
-  progress(*warm);
+      warm_rows(rows, software), [&](RateTable& warm) {
+        if (model.cached() < 0.99)
+          figures.missing.push_back(fmt::format(
+              "A warm cache: only {:.0f} % of the file stayed in the page cache.", 100 * model.cached()));
+        if (software) return;
+        for (RateFigure& ceiling : link_ceilings(device, figures.bytes, figures.missing))
+          warm.rows.push_back(std::move(ceiling));
+      });
   if (software)
-    progress(*add(
-        {.id = "fresh",
+    add({.id = "fresh",
          .title = "Warm cache, fresh pages",
          .about = "The device's pages come fresh from the system, whose first touch of each costs more than "
-                  "its copy. A GPU has no such cost."},
-        fresh_rows(rows)));
+                  "its copy. A "
+                  "GPU has no such cost."},
+        fresh_rows(rows), nothing);
   model.drop();
-  if (model.cached() > 0.01) {
+  if (model.cached() > 0.01)
     figures.missing.push_back(
-        "Cold figures: the system does not drop the file's pages from memory (a file system in memory, or a "
+        "A cold cache: the system does not drop the file's pages from memory (a file system in memory, or a "
         "sandbox).");
-  } else {
-    progress(*add(
-        {.id = "cold",
+  else
+    add({.id = "cold",
          .title = software ? "Cold cache, fresh pages" : "Cold cache",
          .about = "The file's pages are dropped before each run. Reads past the cache leave nothing in it."},
-        cold_rows(rows, model, software)));
-  }
+        cold_rows(rows, model, software), nothing);
   return figures;
 }
 
