@@ -43,7 +43,8 @@ std::string opening(const GpuReport& report) {
 
 std::string verdict(const Judged& one) {
   if (one.goal.empty()) return "no goal";
-  return fmt::format("goal {}: {}", one.goal, !one.met ? "not judged" : *one.met ? "met" : "missed");
+  if (!one.met) return fmt::format("not judged (goal: {})", one.goal);
+  return fmt::format("goal {}: {}", *one.met ? "met" : "missed", one.goal);
 }
 
 std::string goals_html(const GpuReport& report) {

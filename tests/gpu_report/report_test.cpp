@@ -158,7 +158,7 @@ TEST(GpuReport, PageAndJsonHoldTheSame) {
   const std::string html = report_html(report);
   EXPECT_THAT(html, HasSubstr("GPU report: GPU &amp; co"));
   EXPECT_THAT(html, HasSubstr("cold &lt;figures&gt;"));
-  EXPECT_THAT(html, HasSubstr("goal 0.9: met"));
+  EXPECT_THAT(html, HasSubstr("goal met: 0.9"));
   const auto json = nlohmann::json::parse(report_json(report));
   EXPECT_EQ(json["uploads"]["tables"][0]["ceiling"], "pinned-copy loop");
   EXPECT_EQ(json["uploads"]["methods"].size(), 8u);
