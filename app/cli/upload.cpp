@@ -4,7 +4,7 @@
 #include "app/cli/option_flags.h"
 #include "app/cli/rates.h"
 #include "app/cli/table.h"
-#include "app/report/rehearsal.h"
+#include "app/report/error_percent.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/load/order_file.h"

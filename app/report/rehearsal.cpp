@@ -47,12 +47,6 @@ bool near_enough(std::uint64_t projected, std::uint64_t measured) {
   return distance <= std::max(kNear, projected / 50);
 }
 
-double error_percent(std::uint64_t projected, std::uint64_t measured) {
-  if (projected == measured) return 0;
-  if (projected == 0) return 100;
-  return 100 * (static_cast<double>(measured) / static_cast<double>(projected) - 1);
-}
-
 std::uint64_t most_of(const CounterCurve& curve) {
   std::uint64_t most = 0;
   for (const auto* list : {&curve.projected, &curve.measured})

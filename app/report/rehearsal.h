@@ -37,8 +37,6 @@ RehearsedRow rehearsed_row(const Method& method, std::string order, const Plan& 
 // Whether both figures are so small that the comparison would always succeed.
 bool too_small_to_judge(std::uint64_t projected, std::uint64_t measured);
 bool near_enough(std::uint64_t projected, std::uint64_t measured);
-// By how many percent the measured figure differs from the projected one; 0 if both are 0.
-double error_percent(std::uint64_t projected, std::uint64_t measured);
 // The maximum of both curves.
 std::uint64_t most_of(const CounterCurve& curve);
 

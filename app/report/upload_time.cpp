@@ -1,21 +1,12 @@
 // Words for two times and the rates behind one of them.
 #include "app/report/upload_time.h"
 
+#include "app/report/error_percent.h"
 #include "core/base/text.h"
 
 #include <fmt/format.h>
 
 namespace loadline::report {
-
-double error_percent(double projected, double measured) {
-  if (projected == measured) return 0;
-  if (projected == 0) return 100;
-  return 100 * (measured / projected - 1);
-}
-
-double error_percent(std::uint64_t projected, std::uint64_t measured) {
-  return error_percent(static_cast<double>(projected), static_cast<double>(measured));
-}
 
 std::string upload_time_text(double projected, double measured) {
   return fmt::format("{} projected, {} measured ({:+.1f} %).", format_seconds(projected),

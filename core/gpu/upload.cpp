@@ -260,8 +260,12 @@ UploadReport upload(const MetaGraphPtr& graph, const Plan& plan, const UploadOpt
   unsigned anonymous = space_bit(Space::host);
   if (report.software_device) anonymous |= space_bit(Space::device);
   if (report.software_device && report.imported_bytes == 0) anonymous |= space_bit(Space::staging);
-  report.projected_rss_anon = peak_over(report.projected, anonymous).bytes;
-  if (report.software_device) report.projected_rss_anon += bounce_bytes(*device, plan);
+  if (report.software_device) {
+    DryMachine counted;
+    report.projected_rss_anon = peak_over(run(with_bounce(*device, plan), counted), anonymous).bytes;
+  } else {
+    report.projected_rss_anon = peak_over(report.projected, anonymous).bytes;
+  }
   if (report.device_budget_peak) report.projected_device_budget = projected_budget(*device, plan);
   // read after the device is destroyed: the layer then reports objects that were left on it
   const std::shared_ptr<const MessageLog> log = device->log();

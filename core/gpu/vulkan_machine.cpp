@@ -46,14 +46,20 @@ MemoryUse device_use(const Device& device, const Plan& plan) {
 // Whether a shader can read the step's bytes where they are.
 bool on_a_word(const Step& step) { return step.from_offset % 4 == 0; }
 
-bool needs_bounce(const Plan& plan, MemoryUse device_memory) {
-  if (device_memory == MemoryUse::direct) return false;
-  return std::ranges::any_of(plan.steps, [&](const Step& step) {
+// The first step whose bytes go through the machine's own ring; the number of steps if none does.
+std::size_t first_bounce(const Plan& plan, MemoryUse device_memory) {
+  if (device_memory == MemoryUse::direct) return plan.steps.size();
+  const auto first = std::ranges::find_if(plan.steps, [&](const Step& step) {
     if (step.verb != Verb::copy || !on_device(plan.block(step.block).space)) return false;
     const auto* const from = std::get_if<BlockId>(&step.from);
     return from == nullptr || step.cast || !device_sees(plan.block(*from).space) ||
            (plan.block(step.block).prepack && !on_a_word(step));
   });
+  return static_cast<std::size_t>(first - plan.steps.begin());
+}
+
+bool needs_bounce(const Plan& plan, MemoryUse device_memory) {
+  return first_bounce(plan, device_memory) < plan.steps.size();
 }
 
 std::uint32_t heap_of(const Device& device, MemoryUse use) {
@@ -125,6 +131,20 @@ std::uint64_t flush_bytes(std::uint64_t staging_peak) {
 
 std::uint64_t bounce_bytes(const Device& device, const Plan& plan) {
   return needs_bounce(plan, device_use(device, plan)) ? kBounceBytes : 0;
+}
+
+Plan with_bounce(const Device& device, Plan plan) {
+  const std::size_t first = first_bounce(plan, device_use(device, plan));
+  if (first == plan.steps.size()) return plan;
+  const BlockId ring{static_cast<std::uint32_t>(plan.blocks.size())};
+  plan.blocks.push_back({.space = Space::host,
+                         .bytes = kBounceBytes,
+                         .use = BlockUse::ring_slot,
+                         .storage = {},
+                         .label = "the uploader's own ring"});
+  plan.steps.insert(plan.steps.begin() + static_cast<std::ptrdiff_t>(first),
+                    {.verb = Verb::alloc, .block = ring});
+  return plan;
 }
 
 unsigned spaces_in_device_heap(const Device& device, const Plan& plan) {

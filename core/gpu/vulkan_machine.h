@@ -26,6 +26,8 @@ namespace loadline::gpu {
 // Bytes of staging memory that a machine takes for itself while it runs the plan: its ring for copies from
 // memory that the device cannot access.
 std::uint64_t bounce_bytes(const Device& device, const Plan& plan);
+// The plan with that ring as a block of the host, from the step on that first needs it.
+Plan with_bounce(const Device& device, Plan plan);
 
 // The spaces (bit i = space i) whose blocks lie in the heap of the device's blocks: the device, and on a
 // device with one memory for everything the staging memory too.

@@ -1,4 +1,5 @@
 // The report as a page: what it ran on, goals, what is missing, tables.
+#include "app/report/error_percent.h"
 #include "app/report/markup.h"
 #include "app/report/rehearsal.h"
 #include "core/base/text.h"

@@ -1,6 +1,7 @@
 // Chooses device and size, and prints what uploads.cpp measures.
 #include "tests/gpu_report/run_bench.h"
 
+#include "app/report/error_percent.h"
 #include "app/report/machine_facts.h"
 #include "app/report/rehearsal.h"
 #include "core/base/error.h"

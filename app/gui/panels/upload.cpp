@@ -6,6 +6,7 @@
 #include "app/gui/panels/timeline_plot.h"
 #include "app/gui/session/fits.h"
 #include "app/gui/widgets.h"
+#include "app/report/error_percent.h"
 #include "app/report/manual.h"
 #include "app/report/upload_time.h"
 #include "core/base/text.h"
