@@ -75,11 +75,14 @@ std::string heading(const PlanView& view) {
   std::string text = fmt::format("{}: {}, W = {} ({})", safe_display(model_name(view.graph), 80),
                                  counted(view.graph.tensors.size(), "tensor"), format_bytes(weights),
                                  counted(weights, "byte"));
-  if (inputs.request.cast || inputs.request.prepack || !inputs.placement.all_on_device()) {
+  if (inputs.request.cast || !inputs.placement.all_on_device()) {
     LoadInputs weights_alone = inputs;
     weights_alone.request.activation_bytes = 0;
     text += fmt::format(", V = {}", format_bytes(device_lower_bound(view.graph, weights_alone)));
   }
+  if (inputs.request.prepack)
+    text +=
+        fmt::format(", {} once packed", format_bytes(bytes_once_packed(view.graph, *inputs.request.prepack)));
   if (inputs.request.activation_bytes > 0)
     text += fmt::format(", Q = {}", format_bytes(inputs.request.activation_bytes));
   if (const std::string target = report::budget_text(view.bound()); !target.empty()) text += "\n" + target;
@@ -347,6 +350,7 @@ std::string plan_table(const PlanView& view, bool colour, std::size_t columns) {
   text += alive_text(view);
   if (answer.several_orders())
     if (const std::string gain = gain_text(view); !gain.empty()) text += gain + "\n";
+  if (request.prepack) text += prepacking_text(view.graph, *request.prepack) + "\n";
   if (request.cast) text += cast_text(cast_summary(view.graph, *request.cast), *request.cast) + "\n";
   if (bound.judged() && request.allocator != AllocatorModel::exact)
     text +=

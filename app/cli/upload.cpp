@@ -201,6 +201,7 @@ int upload(const Context& context, const UploadFlags& options, LoadFlags& flags)
                           .costs = bound.machine_costs()},
                          progress);
   }
+  if (request.prepack) report.notes.push_back(prepacking_text(*graph, *request.prepack));
   const AskedUpload asked = {method.id,       orders.front(),        request.cast,
                              request.prepack, bound.machine_costs(), bound.rates};
   if (context.json)

@@ -8,6 +8,7 @@
 #include <array>
 #include <cassert>
 #include <cstring>
+#include <limits>
 
 namespace loadline {
 namespace {
@@ -27,6 +28,8 @@ std::size_t convert(const Prepack& how, std::span<const std::byte> source, std::
     std::array<float, kGroup> wide{};
     const std::span<float> values = std::span(wide).first(count);
     dequantize(how.from, source, values);
+    for (float& value : values)
+      if (value != value) value = std::numeric_limits<float>::quiet_NaN();
     cast(DType::f32, std::as_bytes(values), how.to, numbers);
   }
   return count;

@@ -27,6 +27,10 @@ struct Prepack {
   std::uint64_t elements() const { return rows * columns; }
 };
 
+// The limit for the numbers of a packed weight, with the zeros that fill it up: shaders count them in 32
+// bits.
+inline constexpr std::uint64_t kMostPrepacked = std::uint64_t{1} << 31;
+
 // Whether prepack() converts the types: F32, F16 and BF16 to one another or to themselves; Q8_0, Q4_0 and
 // Q4_K to F16.
 bool can_prepack(DType from, DType to);
@@ -37,7 +41,8 @@ std::uint64_t prepacked_bytes(const Prepack& prepack);
 
 // Converts whole blocks of elements that begin with element `first` of the stored order, and puts each number
 // in its place in `out`, which is the whole packed weight. Numbers equal those of cast() and dequantize() bit
-// for bit. What is stored once all elements were given does not depend on how they were divided.
+// for bit, but NaNs of quantised weights are 0x7E00: their sign depends on the processor. What is stored once
+// all elements were given does not depend on how they were divided.
 void prepack(const Prepack& prepack, std::uint64_t first, std::span<const std::byte> source,
              std::span<std::byte> out);
 

@@ -43,7 +43,7 @@ std::vector<VkQueueFamilyProperties> queue_families(VkPhysicalDevice device) {
   return families;
 }
 
-// 0 without the extension. Memory is mapped in whole pages.
+// 0 without the extension, or where a page is too small for it: files are mapped in pages.
 std::uint64_t find_import_alignment(VkPhysicalDevice device, const DeviceInfo& info) {
   if (!info.external_memory_host || !info.timeline_semaphore) return 0;
   auto import = vulkan_struct<VkPhysicalDeviceExternalMemoryHostPropertiesEXT>(
@@ -52,7 +52,7 @@ std::uint64_t find_import_alignment(VkPhysicalDevice device, const DeviceInfo& i
       vulkan_struct<VkPhysicalDeviceProperties2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, &import);
   vkGetPhysicalDeviceProperties2(device, &properties);
   const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-  return std::max(import.minImportedHostPointerAlignment, page);
+  return import.minImportedHostPointerAlignment <= page ? page : 0;
 }
 
 }  // namespace

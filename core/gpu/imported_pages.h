@@ -15,7 +15,8 @@ namespace loadline::gpu {
 // with SIGBUS; a GPU has pinned the pages.
 class ImportedPages {
  public:
-  // Null if the device cannot import pages at all, or refuses these. Throws Error{io} if they cannot be read.
+  // Null if the device cannot import pages at all, was opened for shaders (the buffer has no address), or
+  // refuses these. Throws Error{io} if they cannot be read.
   static std::unique_ptr<ImportedPages> make(const Device& device, const SourceFile& file,
                                              std::uint64_t offset, std::uint64_t bytes);
 

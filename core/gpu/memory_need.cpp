@@ -8,6 +8,7 @@
 #include "core/plan/space_sum.h"
 
 #include <algorithm>
+#include <map>
 
 #include <fmt/format.h>
 
@@ -112,16 +113,19 @@ void require_pieces(const Plan& plan, const MetaGraph& graph, const DeviceInfo& 
                 format_grouped(needed), safe_display(device.name), format_grouped(device.max_allocations));
 }
 
-Unbindable unbindable_tensors(const MetaGraph& graph, const DeviceInfo& device) {
+Unbindable unbindable_tensors(const MetaGraph& graph, const Plan& plan, const DeviceInfo& device) {
   Unbindable found;
   if (device.max_binding == 0) return found;
-  std::uint64_t most = device.max_binding;
+  std::map<StorageId, std::uint64_t> packed;
+  for (const Block& block : plan.blocks)
+    if (block.prepack) packed[*block.storage] = block.bytes;
   for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
-    const std::uint64_t bytes = tensor_bytes(graph, graph.tensors[i]);
+    const auto small = packed.find(graph.tensors[i].storage);
+    const std::uint64_t bytes = small != packed.end() ? small->second : tensor_bytes(graph, graph.tensors[i]);
     if (bytes <= device.max_binding) continue;
     ++found.count;
-    if (bytes <= most) continue;
-    most = bytes;
+    if (bytes <= found.most) continue;
+    found.most = bytes;
     found.largest = TensorId{static_cast<std::uint32_t>(i)};
   }
   return found;

@@ -43,11 +43,12 @@ constexpr bool device_sees(Space space) { return space == Space::device || space
 void require_pieces(const Plan& plan, const MetaGraph& graph, const DeviceInfo& device,
                     std::uint64_t alignment);
 
-// The tensors of which a shader cannot see all bytes at once.
+// The tensors of which a shader cannot see all bytes at once, in the size that the plan packs them to.
 struct Unbindable {
   std::uint64_t count = 0;
   std::optional<TensorId> largest = {};
+  std::uint64_t most = 0;  // bytes of the largest
 };
-Unbindable unbindable_tensors(const MetaGraph& graph, const DeviceInfo& device);
+Unbindable unbindable_tensors(const MetaGraph& graph, const Plan& plan, const DeviceInfo& device);
 
 }  // namespace loadline::gpu

@@ -20,7 +20,7 @@ struct PrepackPiece {
 };
 
 // Makes each pipeline when it is first needed. The device must have been opened for shaders, and must outlive
-// it; so must the recorded commands not.
+// it. It must outlive the commands that it recorded.
 class PrepackShader {
  public:
   explicit PrepackShader(const Device& device);

@@ -131,8 +131,10 @@ class Verifier {
     progress_.check_cancelled();
     expected_.assign(static_cast<std::size_t>(prepacked_bytes(how)), std::byte{0});
     const Step whole{.verb = Verb::copy, .block = id, .from = storage, .bytes = stored_bytes(how)};
-    fill_prepacked(whole, how, expected_,
-                   [&](std::uint64_t at, std::span<std::byte> out) { reader_.read(storage, at, out); });
+    fill_prepacked(whole, how, expected_, [&](std::uint64_t at, std::span<std::byte> out) {
+      progress_.check_cancelled();
+      reader_.read(storage, at, out);
+    });
     machine_.read_back(id, [&](std::uint64_t at, std::span<const std::byte> bytes) {
       progress_.check_cancelled();
       note_difference(storage, at, bytes, std::span(expected_).subspan(static_cast<std::size_t>(at)),
@@ -177,7 +179,7 @@ UploadReport measure(const Device& device, const MetaGraphPtr& graph, const Plan
   UploadReport report;
   report.device = device.info().name;
   report.software_device = device.info().type == DeviceType::cpu;
-  if (const Unbindable large = unbindable_tensors(*graph, device.info()); large.largest) {
+  if (const Unbindable large = unbindable_tensors(*graph, plan, device.info()); large.largest) {
     const Tensor& tensor = graph->tensor(*large.largest);
     report.notes.push_back(fmt::format(
         "A shader on this device sees at most {} of a buffer. {} larger, the largest is '{}' ({}): it must "
@@ -185,7 +187,7 @@ UploadReport measure(const Device& device, const MetaGraphPtr& graph, const Plan
         "in parts.",
         format_bytes(device.info().max_binding),
         large.count == 1 ? "1 tensor is" : fmt::format("{} tensors are", format_grouped(large.count)),
-        safe_display(tensor.name), format_bytes(tensor_bytes(*graph, tensor))));
+        safe_display(tensor.name), format_bytes(large.most)));
   }
   const OnDevice loaded(plan, graph->storages.size());
   if (options.verify && loaded.blocks().empty() && storage_bytes(*graph) > 0)
@@ -195,7 +197,8 @@ UploadReport measure(const Device& device, const MetaGraphPtr& graph, const Plan
   VulkanMachine machine(device, reader, plan,
                         {.reads = options.reads,
                          .take_at_once = true,
-                         .import_pages = options.import_pages.value_or(!report.software_device)});
+                         .import_pages = options.import_pages.value_or(
+                             !report.software_device && options.reads.reading == FileReading::cached)});
   // announced before the run, so that the fraction done never falls
   if (options.verify) progress.add_total(loaded.bytes());
   StepCounter counted(machine);

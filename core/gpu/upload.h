@@ -23,8 +23,9 @@ struct UploadOptions {
   FileReads reads = {};     // how many threads read the files, and how
   bool verify = false;      // read every block back and compare it with the file
   bool validation = false;  // run under the Vulkan validation layer
-  // Whether the device imports file pages where the plan allows it (MachineOptions). Absent: unless it is a
-  // software device, which a file that becomes shorter would end with a signal.
+  // Whether the device imports file pages where the plan allows it (MachineOptions). Absent: if files are
+  // read through the page cache, and it is no software device, which a file that becomes shorter would end
+  // with a signal.
   std::optional<bool> import_pages = {};
   Placement placement = {};  // of the plan: verification expects no tensor that it keeps off the device
   CostModel costs = {};      // for the projected time

@@ -40,7 +40,10 @@ bool reads_to_device(const Plan& plan) {
 }
 
 MemoryUse device_use(const Device& device, const Plan& plan) {
-  return reads_to_device(plan) && can_map_device_memory(device) ? MemoryUse::direct : MemoryUse::device;
+  // packing scatters numbers, which a host should not do over a bus
+  const bool host_packs = device.info().type == DeviceType::cpu || !device.shaders();
+  return reads_to_device(plan) && can_map_device_memory(device) && host_packs ? MemoryUse::direct
+                                                                              : MemoryUse::device;
 }
 
 // Whether a shader can read the step's bytes where they are.
@@ -170,8 +173,8 @@ VulkanMachine::VulkanMachine(const Device& device, const StorageReader& reader, 
       bounce_memory_(device, MemoryUse::upload, kBounceBytes),
       readback_memory_(device, MemoryUse::readback, kBounceBytes),
       reads_(reader, threads_for(options.reads.threads, device_memory), options.reads.reading),
-      transfers_(device, flush_bytes(peaks[index(Space::staging)]), &reads_),
       shader_(device.shaders() ? std::optional<PrepackShader>(std::in_place, device) : std::nullopt),
+      transfers_(device, flush_bytes(peaks[index(Space::staging)]), &reads_),
       upload_bounce_(bounce_memory_, transfers_),
       readback_(readback_memory_, transfers_),
       blocks_(blocks),
@@ -248,7 +251,7 @@ bool VulkanMachine::import_pages(BlockId id, BlockState& to) {
   if (storage.encoding == Encoding::plain)
     pages = ImportedPages::make(device_, reader_.file_of(*to.storage), storage.offset, to.bytes);
   if (!pages) {
-    importable_.clear();  // the next ones would fare no better
+    importable_.clear();  // a driver that refuses a file's pages refuses the next ones too
     to.imports = false;
     to.memory = staging_memory_.allocate(to.bytes);
     note_reserved();
@@ -265,12 +268,12 @@ std::uint64_t VulkanMachine::pack_from(const Prepack& how, std::uint64_t at, con
                                        const BlockState& to, StripedReader::Ticket needs) {
   const DTypeInfo& stored = dtype_info(how.from);
   const std::uint64_t first = at / stored.block_bytes * stored.block_elements;
+  const std::uint64_t count = from.bytes / stored.block_bytes * stored.block_elements;
   // pieces of a weight write numbers of their own, wherever in the block these are: as ranges they stand side
   // by side, so that no piece waits for another
-  const std::uint64_t share = to.memory.range.bytes * at / stored_bytes(how);
-  const std::uint64_t end = to.memory.range.bytes * (at + from.bytes) / stored_bytes(how);
+  const std::uint64_t wide = dtype_info(how.to).block_bytes;
   return transfers_.run(
-      from, to.memory.range.part(share, end - share),
+      from, to.memory.range.part(first * wide, count * wide),
       [&](VkCommandBuffer commands) {
         shader_->record(commands, {.how = how,
                                    .first = first,
@@ -422,6 +425,7 @@ void VulkanMachine::read_back(BlockId id, const Readback::Take& take) {
 void VulkanMachine::read_back(BlockId id, std::uint64_t offset, std::uint64_t bytes,
                               const Readback::Take& take) {
   BlockState& block = state(id);
+  transfers_.wait(block.last_use);  // a packed block is written elsewhere than where its pieces are tracked
   wait_for_fills(block, block.fills.before_read(offset, offset + bytes));
   readback_.read(block.memory.range.part(offset, bytes), take);
 }

@@ -133,8 +133,8 @@ class VulkanMachine final : public Machine {
   MemoryPool bounce_memory_, readback_memory_;  // for the machine's own rings
   std::map<BlockId, std::unique_ptr<ImportedPages>> imported_;
   StripedReader reads_;                  // destroyed, and so ended, before the memory they fill
+  std::optional<PrepackShader> shader_;  // of a device that was opened for shaders; outlives its commands
   TransferQueue transfers_;              // likewise, and before the reads that it waits for
-  std::optional<PrepackShader> shader_;  // of a device that was opened for shaders
   UploadBounce upload_bounce_;
   Readback readback_;
   std::vector<BlockState> blocks_;

@@ -24,11 +24,11 @@ std::unique_ptr<DirectFile> DirectFile::open(const SourceFile& file) {
 }
 
 void DirectFile::read_at(std::uint64_t offset, std::span<std::byte> out, std::span<std::byte> buffer) const {
-  assert(buffer.size() >= 2 * kUnit && buffer.size() % kUnit == 0);
-  assert(reinterpret_cast<std::uintptr_t>(buffer.data()) % kUnit == 0);
+  assert(buffer.size() >= 2 * kDirectUnit && buffer.size() % kDirectUnit == 0);
+  assert(reinterpret_cast<std::uintptr_t>(buffer.data()) % kDirectUnit == 0);
   while (!out.empty()) {
-    const std::uint64_t before = offset % kUnit, begin = offset - before;
-    const std::uint64_t wanted = (before + out.size() + kUnit - 1) / kUnit * kUnit;
+    const std::uint64_t before = offset % kDirectUnit, begin = offset - before;
+    const std::uint64_t wanted = (before + out.size() + kDirectUnit - 1) / kDirectUnit * kDirectUnit;
     const ssize_t got = ::pread(fd_.get(), buffer.data(), std::min<std::uint64_t>(wanted, buffer.size()),
                                 static_cast<off_t>(begin));
     if (got < 0 && errno == EINTR) continue;

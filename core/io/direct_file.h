@@ -1,6 +1,7 @@
 // Reads a file past the page cache.
 #pragma once
 
+#include "core/io/pages.h"
 #include "core/io/source_file.h"
 
 #include <cstddef>
@@ -13,14 +14,11 @@ namespace loadline {
 // May be used from several threads, each with a buffer of its own.
 class DirectFile {
  public:
-  // O_DIRECT wants offsets, sizes and addresses that are multiples of this.
-  static constexpr std::uint64_t kUnit = 4096;
-
   // Null if the file's bytes are in memory, or if its file system cannot read past the cache.
   static std::unique_ptr<DirectFile> open(const SourceFile& file);
 
-  // Fills `out` from byte `offset`, through `buffer`: its address and size are multiples of kUnit, and it has
-  // at least 2 of them. Throws Error{io} if the file cannot be read, or has become shorter.
+  // Fills `out` from byte `offset`, through `buffer`: its address and size are multiples of kDirectUnit, and
+  // it at least 2 of them. Throws Error{io} if the file cannot be read, or has become shorter.
   void read_at(std::uint64_t offset, std::span<std::byte> out, std::span<std::byte> buffer) const;
 
  private:

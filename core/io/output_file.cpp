@@ -3,6 +3,7 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/io/pages.h"
 
 #include <algorithm>
 #include <cerrno>

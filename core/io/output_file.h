@@ -36,8 +36,6 @@ class OutputFile {
   // Makes the content durable.
   void sync();
 
-  static constexpr std::uint64_t kDirectUnit = 4096;
-
  private:
   // Bytes between a write and the moment when its pages are dropped.
   static constexpr std::uint64_t kBehind = 32 << 20;

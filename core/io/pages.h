@@ -6,6 +6,9 @@
 
 namespace loadline {
 
+// O_DIRECT wants offsets, sizes and addresses that are multiples of this.
+inline constexpr std::size_t kDirectUnit = 4096;
+
 class Pages {
  public:
   // Throws Error{io} if the system gives none. No bytes: no memory.

@@ -78,7 +78,7 @@ void StripedReader::read(const Stripe& stripe, std::optional<Pages>& buffer) {
   if (direct == nullptr) return reader_.read(stripe.storage, stripe.offset, stripe.out);
   const Storage& storage = reader_.graph().storage(stripe.storage);
   reader_.require_range(stripe.storage, stripe.offset, stripe.out.size());
-  if (!buffer) buffer.emplace(kStripeBytes + 2 * DirectFile::kUnit);
+  if (!buffer) buffer.emplace(kStripeBytes + 2 * kDirectUnit);
   direct->read_at(storage.offset + stripe.offset, stripe.out, buffer->span());
 }
 

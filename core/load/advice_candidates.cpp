@@ -137,6 +137,7 @@ std::uint64_t AdviceSpace::device_bound(const AdviceCandidate& candidate) const 
 }
 
 void AdviceSpace::find_types() {
+  if (request_.inputs.request.prepack) return;  // which chooses the type already
   LoadInputs inputs = request_.inputs;
   if (inputs.placement.map) inputs.placement = {};  // an automatic map depends on the type
   const auto landed = [&](const std::optional<DType>& cast) -> std::uint64_t {

@@ -4,15 +4,14 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/io/file_system.h"
+#include "core/io/pages.h"
 #include "core/io/unique_fd.h"
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
-#include <cstdlib>
 #include <cstring>
-#include <memory>
 #include <random>
 #include <span>
 
@@ -25,7 +24,6 @@ namespace {
 
 constexpr std::size_t kRuns = 7;
 constexpr std::size_t kChunk = 4 << 20;
-constexpr std::size_t kSector = 4096;  // O_DIRECT needs multiples of it
 
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -33,18 +31,6 @@ double now() {
 
 [[noreturn]] void fail(const std::string& folder, const char* what) {
   throw Error(ErrorCode::io, "{}: {}: {}", safe_display(folder), what, std::strerror(errno));
-}
-
-struct Release {
-  void operator()(std::byte* bytes) const { std::free(bytes); }
-};
-using Buffer = std::unique_ptr<std::byte, Release>;
-
-Buffer aligned(std::size_t bytes) {
-  auto* const memory = static_cast<std::byte*>(std::aligned_alloc(kSector, bytes));
-  if (memory == nullptr)
-    throw Error(ErrorCode::limit, "no memory for {} to measure with", format_bytes(bytes));
-  return Buffer(memory);
 }
 
 // Random numbers, so that no file system can compress them.
@@ -59,15 +45,15 @@ void fill(std::span<std::byte> out) {
 class DiskFile {
  public:
   DiskFile(const std::string& folder, std::uint64_t bytes, Progress& progress)
-      : folder_(folder), bytes_(bytes), buffer_(aligned(kChunk)) {
+      : folder_(folder), bytes_(bytes), buffer_(kChunk) {
     create();
-    fill({buffer_.get(), kChunk});
+    fill(buffer_.span());
     const double start = now();
     // as conversions do; file systems that cannot reserve space are slower at both
     (void)::posix_fallocate(fd_.get(), 0, static_cast<off_t>(bytes_));
     for (std::uint64_t at = 0; at < bytes_; at += kChunk) {
       progress.check_cancelled();
-      std::memcpy(buffer_.get(), &at, sizeof(at));  // makes every chunk different
+      std::memcpy(buffer_.span().data(), &at, sizeof(at));  // makes every chunk different
       write_chunk(at);
       progress.add(kChunk);
     }
@@ -93,7 +79,8 @@ class DiskFile {
     const double start = now();
     const int fd = direct_ ? direct_.get() : fd_.get();
     for (std::size_t done = 0; done < count;) {
-      const ssize_t got = ::pread(fd, buffer_.get() + done, count - done, static_cast<off_t>(at + done));
+      const ssize_t got =
+          ::pread(fd, buffer_.span().data() + done, count - done, static_cast<off_t>(at + done));
       if (got < 0 && errno == EINTR) continue;
       if (got < 0) fail(folder_, "cannot read the file to measure with");
       if (got == 0)
@@ -124,7 +111,7 @@ class DiskFile {
   void write_chunk(std::uint64_t at) {
     for (std::size_t done = 0; done < kChunk;) {
       const ssize_t put =
-          ::pwrite(fd_.get(), buffer_.get() + done, kChunk - done, static_cast<off_t>(at + done));
+          ::pwrite(fd_.get(), buffer_.span().data() + done, kChunk - done, static_cast<off_t>(at + done));
       if (put < 0 && errno == EINTR) continue;
       if (put <= 0) fail(folder_, "cannot write the file to measure with");
       done += static_cast<std::size_t>(put);
@@ -133,7 +120,7 @@ class DiskFile {
 
   const std::string folder_;
   const std::uint64_t bytes_;
-  Buffer buffer_;
+  Pages buffer_;
   UniqueFd fd_, direct_;
   double write_seconds_ = 0;
 };
@@ -169,7 +156,7 @@ void measure_disk(const std::string& folder, std::uint64_t bytes, MeasuredRates&
   std::vector<double> seeks;
   for (int i = 0; i < kSeeks; ++i) {
     progress.check_cancelled();
-    seeks.push_back(file.read(random() % (bytes / kSector) * kSector, kSector));
+    seeks.push_back(file.read(random() % (bytes / kDirectUnit) * kDirectUnit, kDirectUnit));
   }
   rates.values["disk_read"] = static_cast<double>(bytes) / median(wholes);
   rates.how["disk_read"] = fmt::format("{}, median of {}", file.how(), wholes.size());
@@ -180,18 +167,19 @@ void measure_disk(const std::string& folder, std::uint64_t bytes, MeasuredRates&
 }
 
 void measure_memory(std::uint64_t bytes, MeasuredRates& rates, Progress& progress) {
-  const std::size_t count = bytes / kSector * kSector;
-  const Buffer from = aligned(count), to = aligned(count);
-  fill({from.get(), count});
-  std::memcpy(to.get(), from.get(), count);  // first touch: page faults must not count
+  const std::size_t count = bytes / kDirectUnit * kDirectUnit;
+  const Pages source(count), target(count);
+  const std::span<std::byte> from = source.span(), to = target.span();
+  fill(from);
+  std::memcpy(to.data(), from.data(), count);  // first touch: page faults must not count
   std::vector<double> seconds;
   for (std::size_t run = 0; run < kRuns; ++run) {
     progress.check_cancelled();
-    *from.get() = std::byte(run);
+    from.front() = std::byte(run);
     const double start = now();
-    std::memcpy(to.get(), from.get(), count);
+    std::memcpy(to.data(), from.data(), count);
     seconds.push_back(now() - start);
-    if (*to.get() != *from.get()) throw Error(ErrorCode::io, "a copy in memory differs");
+    if (to.front() != from.front()) throw Error(ErrorCode::io, "a copy in memory differs");
   }
   rates.values["memory_copy"] = static_cast<double>(count) / median(seconds);
   rates.how["memory_copy"] = fmt::format("{}, one thread, median of {}", format_bytes(count), kRuns);

@@ -4,11 +4,15 @@
 #include "core/base/checked.h"
 #include "core/base/error.h"
 #include "core/base/lookup.h"
+#include "core/base/text.h"
 #include "core/graph/find_logical.h"
+#include "core/load/storage_cast.h"
 
 #include <algorithm>
 #include <array>
 #include <utility>
+
+#include <fmt/format.h>
 
 namespace loadline {
 namespace {
@@ -25,13 +29,12 @@ constexpr std::array<PrepackingRow, 7> kPrepackings = {{
 
 // How the only tensor of a storage is packed.
 std::optional<Prepack> prepack_of(const MetaGraph& graph, const Tensor& tensor, const Prepacking& asked) {
-  constexpr std::uint64_t kMostElements = std::uint64_t{1} << 32;
   Prepack how = {.from = tensor.dtype, .to = asked.to.value_or(tensor.dtype)};
   if (!can_prepack(how.from, how.to)) return std::nullopt;
   std::uint64_t elements = 1;
   for (const std::uint64_t size : tensor.shape) {
     const auto product = checked_mul(elements, size);
-    if (!product || *product >= kMostElements) return std::nullopt;
+    if (!product || *product >= kMostPrepacked) return std::nullopt;
     elements = *product;
   }
   how.columns = elements;
@@ -43,7 +46,7 @@ std::optional<Prepack> prepack_of(const MetaGraph& graph, const Tensor& tensor, 
   if (how.from == how.to && how.layout == PrepackLayout::rows) return std::nullopt;
   const bool whole = tensor.offset == 0 && tensor.strides.empty() && elements > 0 &&
                      stored_bytes(how) == graph.storage(tensor.storage).bytes;
-  if (!whole || prepacked_bytes(how) / dtype_info(how.to).block_bytes >= kMostElements) return std::nullopt;
+  if (!whole || prepacked_bytes(how) / dtype_info(how.to).block_bytes >= kMostPrepacked) return std::nullopt;
   return how;
 }
 
@@ -109,12 +112,38 @@ std::vector<std::optional<Prepack>> storage_prepacks(const MetaGraph& graph, con
   return prepacks;
 }
 
+std::uint64_t bytes_once_packed(const MetaGraph& graph, const Prepacking& prepacking) {
+  const std::vector<std::optional<Prepack>> prepacks = storage_prepacks(graph, prepacking);
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i < prepacks.size(); ++i)
+    sum = add_loaded(sum, prepacks[i] ? prepacked_bytes(*prepacks[i]) : graph.storages[i].bytes);
+  return sum;
+}
+
+std::string prepacking_text(const MetaGraph& graph, const Prepacking& prepacking) {
+  const std::vector<std::optional<Prepack>> prepacks = storage_prepacks(graph, prepacking);
+  const std::size_t all = graph.tensors.size();
+  const auto packed = static_cast<std::size_t>(std::ranges::count_if(
+      graph.tensors, [&](const Tensor& tensor) { return prepacks[index(tensor.storage)].has_value(); }));
+  const std::string kept = packed == all ? ""
+                                         : fmt::format("; {} {} as stored", format_grouped(all - packed),
+                                                       all - packed == 1 ? "stays" : "stay");
+  return fmt::format("Packed as {}: {} of {}{}.", prepacking_id(prepacking),
+                     packed == 0 ? "none" : format_grouped(packed), counted(all, "tensor"), kept);
+}
+
 Plan with_prepacks(Plan plan, const MetaGraph& graph, const Prepacking& prepacking) {
   const std::vector<std::optional<Prepack>> prepacks = storage_prepacks(graph, prepacking);
   const std::vector<Use> uses = uses_of(plan);
   bool packed = false;
   for (std::size_t i = 0; i < plan.blocks.size(); ++i) {
     Block& block = plan.blocks[i];
+    if (block.space == Space::device && block.use == BlockUse::storage && !block.storage &&
+        uses[i] != Use::none)
+      throw Error(
+          ErrorCode::unsupported,
+          "this load keeps several tensors in one piece of device memory ('{}'): they cannot be packed",
+          safe_display(block.label, 60));
     if (block.space != Space::device || block.use != BlockUse::storage || !block.storage ||
         uses[i] != Use::filled || block.bytes != graph.storage(*block.storage).bytes)
       continue;

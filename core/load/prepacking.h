@@ -31,12 +31,19 @@ std::vector<std::string> prepacking_ids();
 
 // By storage: how it is packed, or nothing if it stays as it is stored. A storage is packed if it holds one
 // tensor (under any number of names) of numbers that can_prepack() knows, whole and contiguous, and with
-// fewer than 2^32 of them once packed. A layout applies to matrices; other tensors are only converted.
+// fewer than kMostPrepacked of them once packed. A layout applies to matrices; other tensors are only
+// converted.
 std::vector<std::optional<Prepack>> storage_prepacks(const MetaGraph& graph, const Prepacking& prepacking);
 
+// The weights' bytes, each storage counted once, packed if it can be.
+std::uint64_t bytes_once_packed(const MetaGraph& graph, const Prepacking& prepacking);
+
+// "Packed as f16: 74 of 75 tensors; 1 stays as stored."
+std::string prepacking_text(const MetaGraph& graph, const Prepacking& prepacking);
+
 // The plan, with each device block that holds one such storage packed. Copies into it convert and place their
-// bytes. Throws Error{unsupported} if the plan brings no such storage to the device by itself, or divides it
-// inside a number.
+// bytes. Throws Error{unsupported} if the plan brings no such storage to the device by itself, divides one
+// inside a number, or keeps several tensors in one block there.
 Plan with_prepacks(Plan plan, const MetaGraph& graph, const Prepacking& prepacking);
 
 }  // namespace loadline

@@ -137,7 +137,7 @@ std::uint64_t device_lower_bound(const MetaGraph& graph, const LoadInputs& input
   if (inputs.request.prepack && !inputs.request.cast) {
     const std::vector<std::optional<Prepack>> prepacks = storage_prepacks(graph, *inputs.request.prepack);
     for (std::size_t i = 0; i < sizes.size(); ++i)
-      if (prepacks[i]) sizes[i] = prepacked_bytes(*prepacks[i]);
+      if (prepacks[i]) sizes[i] = std::min(sizes[i], prepacked_bytes(*prepacks[i]));
   }
   for (const StorageId id : used_storages(graph))
     if (inputs.placement.of(id) == Home::device) needed = add_loaded(needed, sizes[index(id)]);

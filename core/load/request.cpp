@@ -35,6 +35,8 @@ void check_request(const LoadRequest& request) {
     refuse(fmt::format("a ring of {} is over the limit of 1 TiB", format_bytes(request.staging_bytes)));
   if (request.cast && request.prepack)
     refuse("weights are cast on their way or packed on the device, not both");
+  if (request.auto_map && request.prepack)
+    refuse("an automatic map does not know what weights are packed to: place them by rules");
   if (request.activation_bytes >> 60 != 0)
     refuse(
         fmt::format("activations of {} are over the limit of 1 EiB", format_bytes(request.activation_bytes)));

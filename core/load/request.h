@@ -100,7 +100,8 @@ inline bool places_weights(const LoadRequest& request) {
 
 // Throws Error{usage} for members that contradict each other or are out of range: a ring without 1 to 1024
 // slots of at least 4 KiB each, or over 1 TiB in all; not 1 to 1024 loading threads; activations over 1 EiB
-// or together with a pass; a cast and a prepack; two placement options; a host budget for unified memory.
+// or together with a pass; a prepack with a cast or an automatic map; two placement options; a host budget
+// for unified memory.
 void check_request(const LoadRequest& request);
 
 }  // namespace loadline

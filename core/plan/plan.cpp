@@ -8,6 +8,11 @@
 namespace loadline {
 namespace {
 
+bool can_be_made(const Prepack& prepack) {
+  const auto numbers = checked_mul(prepack.rows, prepack.columns);
+  return numbers && *numbers > 0 && *numbers < kMostPrepacked && can_prepack(prepack.from, prepack.to);
+}
+
 enum class State : std::uint8_t { unborn, alive, dead };
 
 // Walks the steps once and stops at the first violation.
@@ -52,7 +57,8 @@ class PlanChecker {
   }
 
   std::optional<std::string> check_mapping(const Block& block) const {
-    if (block.prepack && (block.space != Space::device || block.bytes != prepacked_bytes(*block.prepack)))
+    if (block.prepack && (block.space != Space::device || !block.storage || !can_be_made(*block.prepack) ||
+                          block.bytes != prepacked_bytes(*block.prepack)))
       return fault("block {} is no packed weight on the device", index(plan_.steps[at_].block));
     if (block.storage && index(*block.storage) >= graph_.storages.size())
       return fault("storage {} does not exist", index(*block.storage));

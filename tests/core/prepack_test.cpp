@@ -12,6 +12,7 @@
 #include "tests/support/builders.h"
 
 #include <cstring>
+#include <limits>
 #include <random>
 
 #include <gmock/gmock.h>
@@ -38,6 +39,8 @@ std::vector<std::byte> converted(const Prepack& how, std::span<const std::byte> 
   }
   std::vector<float> wide(static_cast<std::size_t>(how.elements()));
   dequantize(how.from, stored, wide);
+  for (float& value : wide)
+    if (value != value) value = std::numeric_limits<float>::quiet_NaN();
   cast(DType::f32, std::as_bytes(std::span(wide)), how.to, numbers);
   return numbers;
 }

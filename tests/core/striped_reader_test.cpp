@@ -80,7 +80,7 @@ TEST(DirectFile, ReadsAnyRangeThroughASmallBuffer) {
   const SourceFile file = SourceFile::open(graph->files.front().path);
   const auto direct = DirectFile::open(file);
   if (!direct) GTEST_SKIP() << "this file system cannot read past the page cache";
-  const Pages buffer(2 * DirectFile::kUnit);
+  const Pages buffer(2 * kDirectUnit);
   std::mt19937_64 random(7);
   for (int round = 0; round < 300; ++round) {
     const std::uint64_t begin = random() % file.size(), most = file.size() - begin;

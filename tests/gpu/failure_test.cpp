@@ -28,9 +28,11 @@ class UploadFailure : public DeviceTest {
   }
   // The code of the Error that ends the upload; nothing if it succeeds.
   static std::optional<ErrorCode> try_upload(const ModelFile& model, std::string_view method,
-                                             std::stop_token stop = {}) {
+                                             std::stop_token stop = {},
+                                             std::optional<Prepacking> prepack = {}) {
     const bool imports = method == "host_import";
-    const LoadInputs inputs{.request = {.staging_bytes = 1 << 20, .slots = 4, .activation_bytes = 5000}};
+    const LoadInputs inputs{
+        .request = {.staging_bytes = 1 << 20, .slots = 4, .prepack = prepack, .activation_bytes = 5000}};
     const Plan plan =
         make_plan(*model.graph(), find_method(method), find_order("file").make(*model.graph()), inputs);
     Progress progress(std::move(stop));
@@ -72,6 +74,28 @@ TEST_F(UploadFailure, OfEachAllocationLeavesNothing) {
         &Injected::allocation, [&] { return try_upload(model, method); }, 1);
     expect_every_failure(
         &Injected::buffer, [&] { return try_upload(model, method); }, 1);
+  }
+}
+
+TEST_F(UploadFailure, WhileWeightsArePackedLeavesNothing) {
+  const ModelFile model = ModelFile::of_kinds(std::vector<TensorKind>(6, {DType::f32, {700, 900}}));
+  const Alive before = alive();
+  const auto packed = [&](std::stop_token stop = {}) {
+    return try_upload(model, "staged_ring", std::move(stop), find_prepacking("transposed_f16"));
+  };
+  expect_every_failure(
+      &Injected::submission, [&] { return packed(); }, 2);
+  inject({});
+  std::mt19937 random(5);
+  for (int round = 0; round < 40; ++round) {
+    std::stop_source stop;
+    std::jthread canceller([&stop, after = std::chrono::microseconds(random() % 60'000)] {
+      std::this_thread::sleep_for(after);
+      stop.request_stop();
+    });
+    const std::optional<ErrorCode> code = packed(stop.get_token());
+    EXPECT_TRUE(!code || *code == ErrorCode::cancelled);
+    EXPECT_EQ(alive(), before);
   }
 }
 

@@ -83,10 +83,19 @@ TEST(Pieces, AreCountedAtOnce) {
 
 TEST(Pieces, ThatAShaderCannotSeeAreNamed) {
   const MetaGraph graph = graph_of({128 << 20, 129 << 20, 200 << 20, 1});
-  const Unbindable found = unbindable_tensors(graph, small_device());
+  const Unbindable found = unbindable_tensors(graph, {}, small_device());
   EXPECT_EQ(found.count, 2u);
   EXPECT_EQ(found.largest, TensorId{2});
-  EXPECT_EQ(unbindable_tensors(graph_of({5}), small_device()).count, 0u);
+  EXPECT_EQ(found.most, 200u << 20);
+  EXPECT_EQ(unbindable_tensors(graph_of({5}), {}, small_device()).count, 0u);
+  // one of them is packed to half its size
+  Plan packed;
+  packed.blocks.push_back({.space = Space::device,
+                           .bytes = 100 << 20,
+                           .use = BlockUse::storage,
+                           .storage = StorageId{2},
+                           .prepack = Prepack{.from = DType::f32, .to = DType::f16}});
+  EXPECT_EQ(unbindable_tensors(graph, packed, small_device()).largest, TensorId{1});
 }
 
 }  // namespace

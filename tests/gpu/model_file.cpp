@@ -26,12 +26,6 @@ std::vector<TensorKind> bytes_of(const std::vector<std::uint64_t>& sizes) {
   return kinds;
 }
 
-// Offsets of the upper bytes of the f16 scales in a block.
-std::vector<std::size_t> scale_bytes(DType dtype) {
-  if (dtype == DType::q8_0 || dtype == DType::q4_0) return {1};
-  return dtype == DType::q4_k ? std::vector<std::size_t>{1, 3} : std::vector<std::size_t>{};
-}
-
 }  // namespace
 
 ModelFile::ModelFile(const std::vector<std::uint64_t>& sizes, std::uint32_t seed)
@@ -67,13 +61,6 @@ ModelFile::ModelFile(const std::vector<TensorKind>& kinds, std::uint32_t seed) {
   for (std::size_t at = 0; at < content_.size(); at += sizeof(std::uint64_t)) {
     const std::uint64_t word = random();
     std::memcpy(content_.data() + at, &word, std::min(sizeof word, content_.size() - at));
-  }
-  for (std::size_t i = 0; i < kinds.size(); ++i) {
-    const Storage& storage = graph_->storages[i];
-    const std::size_t block = dtype_info(kinds[i].dtype).block_bytes;
-    for (const std::size_t scale : scale_bytes(kinds[i].dtype))
-      for (std::size_t at = scale; at < storage.bytes; at += block)
-        content_[static_cast<std::size_t>(storage.offset) + at] &= std::byte{0xBF};
   }
   std::ofstream(path_, std::ios::binary)
       .write(reinterpret_cast<const char*>(content_.data()), static_cast<std::streamsize>(content_.size()));

@@ -20,8 +20,7 @@ class ModelFile {
  public:
   // One tensor "t0", "t1", ... per size, back to back in the file.
   explicit ModelFile(const std::vector<std::uint64_t>& sizes, std::uint32_t seed = 1);
-  // Tensors of kinds, likewise. Scales of blocks are finite: what a device's floating point makes of
-  // infinity times zero is its own choice.
+  // Tensors of these kinds, likewise.
   static ModelFile of_kinds(const std::vector<TensorKind>& kinds) { return ModelFile(kinds, 1); }
   ModelFile(const ModelFile&) = delete;
   ModelFile& operator=(const ModelFile&) = delete;

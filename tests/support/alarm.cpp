@@ -11,7 +11,7 @@
 
 namespace {
 
-constexpr unsigned kPatience = 300;  // seconds, for one test
+constexpr unsigned kPatience = 120;  // seconds, for one test
 std::string standing;                // "Suite.Name" of the running test; set while no alarm is due
 
 // System calls only. The signal goes to the main thread, which runs the test.

@@ -56,7 +56,12 @@ void HeldBytes::set_written(BlockId id, std::uint64_t written) {
   };
   const std::size_t storage = index(*block.storage), space = index(block.space);
   const std::uint64_t before = std::exchange(written_[index(id)], written);
-  arrived_[space] += std::min(written, whole) - std::min(before, whole);  // modulo 2^64
+  const auto held = [&](std::uint64_t stored) {  // of the block, which may hold them packed
+    if (whole == block.bytes || whole == 0) return std::min(stored, whole);
+    return static_cast<std::uint64_t>(static_cast<double>(std::min(stored, whole)) /
+                                      static_cast<double>(whole) * static_cast<double>(block.bytes));
+  };
+  arrived_[space] += held(written) - held(before);  // modulo 2^64
   for (std::uint32_t i = first_[storage]; i < first_[storage + 1]; ++i) {
     const std::uint64_t bytes = model_->bytes[index(tensors_[i])];
     const std::uint64_t gone = whole == 0 ? 0 : arrived(bytes, before);

@@ -108,6 +108,7 @@ uint number(uint element) {
     case kQ4_0: wide = of_q4_0(element); break;
     default: wide = of_q4_k(element);
   }
+  if (kFrom >= kQ8_0 && (wide & 0x7FFFFFFF) > 0x7F800000) return 0x7E00;
   return kTo == kF32 ? wide : kTo == kF16 ? f16_of_f32(wide) : bf16_of_f32(wide);
 }
 
