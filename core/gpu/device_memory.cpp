@@ -154,10 +154,10 @@ class MemoryBlock {
     // a software device's memory can always be mapped
     const bool software = device.info().type == DeviceType::cpu;
     if (use == MemoryUse::device && !software) return;
-    void* address = nullptr;
-    check(vkMapMemory(device.get(), taken, 0, VK_WHOLE_SIZE, 0, &address),
+    void* host = nullptr;
+    check(vkMapMemory(device.get(), taken, 0, VK_WHOLE_SIZE, 0, &host),
           fmt::format("map {} bytes of {} memory", bytes, use_name(use)));
-    const std::span<std::byte> whole = {static_cast<std::byte*>(address), static_cast<std::size_t>(bytes)};
+    const std::span<std::byte> whole = {static_cast<std::byte*>(host), static_cast<std::size_t>(bytes)};
     if (use != MemoryUse::device) mapped = whole;
     if (software) lazy = whole;
   }
