@@ -1,12 +1,14 @@
 // The table of options of reading files: one row for each member of FileReads.
 #include "core/load/read_options.h"
 
+#include "core/base/lookup.h"
 #include "core/base/option_members.h"
 
 #include <algorithm>
 #include <array>
 #include <cassert>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace loadline {
@@ -15,8 +17,18 @@ namespace {
 constexpr std::string_view kReadGroup = "GPU";
 constexpr std::uint64_t kMostReaders = 64;
 
-// In the order of FileReading.
-std::vector<std::string> reading_words() { return {"cache", "direct", "cold"}; }
+struct ReadingRow {
+  std::string_view id;
+  FileReading reading;
+};
+constexpr std::array<ReadingRow, 3> kReadings = {
+    {{"cache", FileReading::cached}, {"direct", FileReading::direct}, {"cold", FileReading::cold}}};
+
+std::vector<std::string> reading_words() {
+  std::vector<std::string> words;
+  for (const ReadingRow& row : kReadings) words.emplace_back(row.id);
+  return words;
+}
 std::vector<std::string> reader_words() { return {"1", "2", "4", "8", "16", "32", "64"}; }
 
 constexpr std::array<Option<FileReads>, 2> kReadOptions = {{
@@ -43,12 +55,13 @@ constexpr std::array<Option<FileReads>, 2> kReadOptions = {{
      .default_text = "cache",
      .choices = reading_words,
      .access = {[](const FileReads& reads) {
-                  return OptionValue(reading_words()[static_cast<std::size_t>(reads.reading)]);
+                  return OptionValue(
+                      std::string(std::ranges::find(kReadings, reads.reading, &ReadingRow::reading)->id));
                 },
                 [](FileReads& reads, const OptionValue& value) {
-                  const std::vector<std::string> words = reading_words();
-                  const auto word = std::ranges::find(words, std::get<std::string>(value));
-                  reads.reading = static_cast<FileReading>(word - words.begin());
+                  reads.reading = find_row(std::span<const ReadingRow>(kReadings),
+                                           std::get<std::string>(value), "way of reading")
+                                      .reading;
                 }}},
 }};
 
