@@ -36,6 +36,7 @@ Json device_json(const gpu::DeviceInfo& device, bool chosen, const std::vector<s
                {"driver", json_text(device.driver)},
                {"api_version", gpu::version_text(device.api_version)},
                {"heaps", Json::array()},
+               {"queues", Json::array()},
                {"max_allocation", device.max_allocation},
                {"max_buffer", device.max_buffer},
                {"max_binding", device.max_binding},
@@ -50,6 +51,8 @@ Json device_json(const gpu::DeviceInfo& device, bool chosen, const std::vector<s
                {"timeline_semaphore", device.timeline_semaphore},
                {"chosen", chosen},
                {"reasons", reasons}};
+  for (const gpu::QueueFamily& family : device.queues)
+    json["queues"].push_back({{"family", family.index}, {"kind", gpu::queue_family_words(family)}});
   for (const gpu::DeviceHeap& heap : device.heaps) json["heaps"].push_back(heap_json(heap));
   return json;
 }

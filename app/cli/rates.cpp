@@ -26,7 +26,16 @@ namespace {
 namespace fs = std::filesystem;
 
 std::string rate_cell(const RateRow& row, double value) {
+  if (value == CostModel::kUncounted) return "not counted";
   return row.member == &CostModel::seek_seconds ? fmt::format("{:.0f} us", value * 1e6) : format_rate(value);
+}
+
+// "0 at 19.00 GB/s, 1 at 24.00 GB/s".
+std::string queues_text(const std::map<std::uint32_t, double>& rates) {
+  std::string text;
+  for (const auto& [family, rate] : rates)
+    text += fmt::format("{}{} at {}", text.empty() ? "" : ", ", family, format_rate(rate));
+  return text;
 }
 
 // Measures the device's rates. Returns why they are missing; empty if they were measured.
@@ -34,7 +43,7 @@ std::string measure_device(MeasuredRates& rates, Progress& progress) {
 #ifdef LOADLINE_HAS_GPU
   constexpr std::uint64_t kBytes = 128 << 20;
   try {
-    gpu::measure_link(gpu::Device(gpu::DeviceOptions{}), kBytes, rates, progress);
+    gpu::measure_device(gpu::DeviceOptions{}, kBytes, rates, progress);
     return "";
   } catch (const Error& error) {
     if (error.code() == ErrorCode::cancelled) throw;
@@ -75,7 +84,10 @@ std::optional<MeasuredRates> kept_rates(const Context& context) {
 
 Json rates_json(const CostModel& costs, const std::optional<MeasuredRates>& rates) {
   Json json = {{"measured", rates ? Json(json_text(rates->measured)) : Json()}};
-  for (const RateRow& row : rate_rows()) json[std::string(row.key)] = costs.*row.member;
+  for (const RateRow& row : rate_rows()) {
+    const double rate = costs.*row.member;
+    json[std::string(row.key)] = rate == CostModel::kUncounted ? Json() : Json(rate);
+  }
   return json;
 }
 
@@ -119,6 +131,8 @@ std::string measure_text(const Context& context, const RatesAnswer& answer) {
   std::string text = table.text(context.colour);
   if (!answer.rates.device.empty())
     text += fmt::format("The device is {}.\n", safe_display(answer.rates.device, 60));
+  if (!answer.rates.queues.empty())
+    text += fmt::format("The link on each family of its queues: {}.\n", queues_text(answer.rates.queues));
   if (!answer.missing.empty())
     text += fmt::format("The device's rates stay as assumed: {}.\n", answer.missing);
   text += answer.path.empty() ? "Not kept: there is no folder for it.\n"
@@ -132,6 +146,7 @@ Json measure_json(const RatesAnswer& answer) {
                {"kept", answer.path.empty() ? Json() : Json(json_text(answer.path))}};
   if (!answer.missing.empty()) json["missing"] = json_text(answer.missing);
   for (const auto& [key, value] : answer.rates.values) json[key] = value;
+  for (const auto& [family, rate] : answer.rates.queues) json["queues"][fmt::format("{}", family)] = rate;
   for (const auto& [key, text] : answer.rates.how) json["how"][key] = json_text(text);
   return json;
 }

@@ -160,6 +160,13 @@ std::string rehearsal_table(const Rehearsal& rehearsal, bool colour, std::size_t
                     counted(row.samples, "sample"), format_bytes(row.page_cache.files),
                     format_bytes(row.page_cache.before), format_bytes(row.page_cache.most),
                     format_bytes(row.page_cache.after));
+  for (const RehearsedRow& row : rehearsal.rows)
+    for (std::size_t i = 0; i < row.beyond.size(); ++i)
+      if (const RehearsedRow::Beyond& beyond = row.beyond[i]; beyond.samples > 0)
+        text += fmt::format("{} ({}): {} was too high in {} of {}, first at step {} of {}.\n", row.method->id,
+                            safe_display(row.order, 40), kMemoryCounters[i].name,
+                            format_grouped(beyond.samples), counted(row.samples, "sample"),
+                            format_grouped(beyond.first_step), format_grouped(row.steps));
   std::vector<report::Refusal> refusals;
   for (const Rehearsal::Refused& row : rehearsal.refused)
     refusals.push_back({row.method->id, safe_display(row.why)});

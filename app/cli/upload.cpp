@@ -14,6 +14,7 @@
 #ifdef LOADLINE_HAS_GPU
 #include "app/report/upload_time.h"
 #include "app/report/wrap.h"
+#include "core/gpu/measure_link.h"
 #include "core/gpu/upload.h"
 #endif
 
@@ -67,7 +68,10 @@ Json report_json(const gpu::UploadReport& report, const AskedUpload& asked) {
                {"projected",
                 {{"peak", peaks_json(report.projected)},
                  {"rss_anon", report.projected_rss_anon},
-                 {"seconds", report.projected_seconds}}},
+                 {"seconds", report.projected_seconds},
+                 {"seconds_as_cached", report.expected_seconds}}},
+               {"page_cache", {{"files", report.file_bytes}, {"before", report.cached_bytes}}},
+               {"queue", {{"family", report.queue.index}, {"kind", gpu::queue_family_words(report.queue)}}},
                {"measured", {{"peak", peaks_json(report.measured)}}}};
   Json& measured = json["measured"];
   measured["rss_anon_peak"] = report.rss_anon_peak;
@@ -88,7 +92,7 @@ Json report_json(const gpu::UploadReport& report, const AskedUpload& asked) {
   if (report.device_budget_peak)
     json["error_percent"]["device_budget"] =
         report::error_percent(report.projected_device_budget, *report.device_budget_peak);
-  json["error_percent"]["seconds"] = report::error_percent(report.projected_seconds, report.seconds);
+  json["error_percent"]["seconds"] = report::error_percent(report.expected_seconds, report.seconds);
   json["rates"] = rates_json(asked.costs, asked.rates);
   json["verified"] = report.verified ? Json(*report.verified) : Json();
   if (!report.mismatch.empty()) json["mismatch"] = report.mismatch;
@@ -109,6 +113,9 @@ void print_system_count(const gpu::UploadReport& report) {
     fmt::print(
         "A software device's memory is the process's own. It is taken when it is allocated, as on a GPU.\n");
   for (const std::string& note : report.notes) fmt::print("{}\n", note);
+  if (report.queue_families > 1)
+    fmt::print("Copies went through family {} of the device's queues, which {}.\n", report.queue.index,
+               gpu::queue_family_words(report.queue));
   if (report.imported_bytes > 0)
     fmt::print("The device read {} of file pages in place.\n", format_bytes(report.imported_bytes));
   const auto& taken = report.measured.reserved_peak;
@@ -121,9 +128,9 @@ void print_system_count(const gpu::UploadReport& report) {
 
 // Says how long the load should have taken beside how long it took.
 void print_time(const Context& context, const gpu::UploadReport& report, const AskedUpload& asked) {
-  const std::string text =
-      fmt::format("Time: {} {}\n", report::upload_time_text(report.projected_seconds, report.seconds),
-                  report::upload_rates_text(asked.rates, report.device));
+  const report::UploadTime time = report::upload_time(report);
+  const std::string text = fmt::format("Time: {} {}\n", report::upload_time_text(time),
+                                       report::upload_rates_text(time, asked.rates, report.device));
   fmt::print("{}", report::reflowed(text, context.prose_columns));
 }
 
@@ -198,7 +205,8 @@ int upload(const Context& context, const UploadFlags& options, LoadFlags& flags)
                           .verify = options.verify,
                           .validation = options.validation,
                           .placement = bound.inputs.placement,
-                          .costs = bound.machine_costs()},
+                          .costs = bound.machine_costs(),
+                          .queues = gpu::queue_rates(bound.rates)},
                          progress);
   }
   if (request.prepack) report.notes.push_back(prepacking_text(*graph, *request.prepack));

@@ -36,6 +36,17 @@ std::string counter_panel(const CounterCurve& curve, const MemoryCounter& counte
       path(curve.measured, false), height, width);
 }
 
+RehearsedRow::Beyond beyond(const HostMeasurement& measurement, const MemoryCounter& counter) {
+  RehearsedRow::Beyond found;
+  const std::uint64_t projected = measurement.projected.*counter.count;
+  for (std::size_t i = 0; i < measurement.timeline.measured.size(); ++i) {
+    const std::uint64_t measured = measurement.timeline.measured[i].memory.*counter.count;
+    if (measured <= projected || near_enough(projected, measured)) continue;
+    if (found.samples++ == 0) found.first_step = measurement.steps[i];
+  }
+  return found;
+}
+
 }  // namespace
 
 bool too_small_to_judge(std::uint64_t projected, std::uint64_t measured) {
@@ -78,8 +89,10 @@ RehearsedRow rehearsed_row(const Method& method, std::string order, const Plan& 
   row.seconds = measurement.timeline.seconds;
   row.samples = measurement.timeline.measured.size();
   row.steps = plan.steps.size();
-  for (const MemoryCounter& counter : kMemoryCounters)
+  for (const MemoryCounter& counter : kMemoryCounters) {
+    row.beyond.push_back(beyond(measurement, counter));
     row.curves.push_back(counter_curve(measurement, plan, counter, kRehearsedColumns));
+  }
   return row;
 }
 

@@ -24,6 +24,12 @@ struct RehearsedRow {
   std::size_t samples = 0;
   std::vector<CounterCurve> curves = {};  // parallel to kMemoryCounters
   std::size_t steps = 0;
+  // Samples whose counter is above the projected peak by more than near_enough() allows.
+  struct Beyond {
+    std::size_t samples = 0;
+    std::size_t first_step = 0;
+  };
+  std::vector<Beyond> beyond = {};  // parallel to kMemoryCounters
 
   // Whether every counter is within 2 % or 16 MiB of its projection. Absent if no counter was projected or
   // measured at 16 MiB or more, since then the comparison would always succeed.

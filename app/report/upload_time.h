@@ -10,9 +10,24 @@
 
 namespace loadline::report {
 
+struct UploadTime {
+  double measured = 0;             // seconds
+  double projected = 0;            // with the files as they lay: in the page cache, or on the disk
+  double from_disk = 0;            // projected, as if the page cache held nothing
+  std::uint64_t file_bytes = 0;    // of the model
+  std::uint64_t cached_bytes = 0;  // of these, in the page cache before the upload
+};
+// `report`: gpu::UploadReport, of which builds without Vulkan know nothing.
+template <typename Report>
+UploadTime upload_time(const Report& report) {
+  return {report.seconds, report.expected_seconds, report.projected_seconds, report.file_bytes,
+          report.cached_bytes};
+}
+
 // "85.2 ms projected, 66.9 ms measured (-21.5 %)."
-std::string upload_time_text(double projected, double measured);
-// Sentences on the projected time of an upload to `device`: its rates, and what it leaves out.
-std::string upload_rates_text(const std::optional<MeasuredRates>& rates, std::string_view device);
+std::string upload_time_text(const UploadTime& time);
+// Sentences on the projected time of an upload to `device`: what the page cache held, and the rates.
+std::string upload_rates_text(const UploadTime& time, const std::optional<MeasuredRates>& rates,
+                              std::string_view device);
 
 }  // namespace loadline::report

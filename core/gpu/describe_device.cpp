@@ -56,6 +56,28 @@ std::vector<DeviceHeap> heaps_of(VkPhysicalDevice device, bool has_budget, bool 
   return heaps;
 }
 
+std::vector<QueueFamily> queues_of(VkPhysicalDevice device) {
+  constexpr VkQueueFlags kGraphics = VK_QUEUE_GRAPHICS_BIT, kCompute = VK_QUEUE_COMPUTE_BIT;
+  constexpr VkQueueFlags kOnlyCopies =
+      VK_QUEUE_TRANSFER_BIT | VK_QUEUE_SPARSE_BINDING_BIT | VK_QUEUE_PROTECTED_BIT;
+  std::uint32_t count = 0;
+  vkGetPhysicalDeviceQueueFamilyProperties(device, &count, nullptr);
+  std::vector<VkQueueFamilyProperties> families(count);
+  vkGetPhysicalDeviceQueueFamilyProperties(device, &count, families.data());
+  std::vector<QueueFamily> queues;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const VkQueueFlags flags = families[i].queueFlags;
+    // graphics and compute imply transfer, whether or not the driver sets its bit
+    if (families[i].queueCount == 0 || (flags & (kGraphics | kCompute | VK_QUEUE_TRANSFER_BIT)) == 0)
+      continue;
+    queues.push_back({.index = i,
+                      .computes = (flags & kCompute) != 0,
+                      .draws = (flags & kGraphics) != 0,
+                      .only_copies = (flags & ~kOnlyCopies) == 0});
+  }
+  return queues;
+}
+
 // Queries that need Vulkan 1.2.
 void describe_modern(VkPhysicalDevice device, DeviceInfo& info) {
   auto driver =
@@ -131,6 +153,7 @@ DeviceInfo describe_device(VkPhysicalDevice device, std::size_t index) {
   info.memory_priority = modern && has(extensions, VK_EXT_MEMORY_PRIORITY_EXTENSION_NAME);
   info.pageable_memory = has(extensions, VK_EXT_PAGEABLE_DEVICE_LOCAL_MEMORY_EXTENSION_NAME);
   info.heaps = heaps_of(device, info.memory_budget, info.type == DeviceType::cpu);
+  info.queues = queues_of(device);
   const DeviceHeap* const heap = device_heap(info);
   info.unified = heap != nullptr && heap->host_visible;
   if (modern) describe_modern(device, info);

@@ -5,6 +5,7 @@
 #include "core/base/text.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -35,14 +36,6 @@ DeviceChoice require_choice(std::span<const DeviceInfo> devices, const std::stri
               device_list(devices, choice));
 }
 
-std::vector<VkQueueFamilyProperties> queue_families(VkPhysicalDevice device) {
-  std::uint32_t count = 0;
-  vkGetPhysicalDeviceQueueFamilyProperties(device, &count, nullptr);
-  std::vector<VkQueueFamilyProperties> families(count);
-  vkGetPhysicalDeviceQueueFamilyProperties(device, &count, families.data());
-  return families;
-}
-
 // 0 without the extension, or where a page is too small for it: files are mapped in pages.
 std::uint64_t find_import_alignment(VkPhysicalDevice device, const DeviceInfo& info) {
   if (!info.external_memory_host || !info.timeline_semaphore) return 0;
@@ -56,26 +49,6 @@ std::uint64_t find_import_alignment(VkPhysicalDevice device, const DeviceInfo& i
 }
 
 }  // namespace
-
-std::uint32_t choose_queue_family(std::span<const VkQueueFamilyProperties> families, bool shaders) {
-  constexpr VkQueueFlags kGraphics = VK_QUEUE_GRAPHICS_BIT, kCompute = VK_QUEUE_COMPUTE_BIT;
-  constexpr VkQueueFlags kOnlyCopies =
-      VK_QUEUE_TRANSFER_BIT | VK_QUEUE_SPARSE_BINDING_BIT | VK_QUEUE_PROTECTED_BIT;
-  const auto rank = [](VkQueueFlags flags) {
-    // graphics and compute imply transfer, whether or not the driver sets its bit
-    if ((flags & (kGraphics | kCompute | VK_QUEUE_TRANSFER_BIT)) == 0) return 0;
-    if ((flags & ~kOnlyCopies) == 0) return 3;
-    return (flags & kGraphics) == 0 ? 2 : 1;
-  };
-  std::optional<std::uint32_t> best;
-  for (std::uint32_t i = 0; i < families.size(); ++i) {
-    if (families[i].queueCount == 0 || rank(families[i].queueFlags) == 0) continue;
-    if (shaders && (families[i].queueFlags & kCompute) == 0) continue;
-    if (!best || rank(families[i].queueFlags) > rank(families[*best].queueFlags)) best = i;
-  }
-  if (!best) throw Error(ErrorCode::gpu, "the device has no queue that {}", shaders ? "computes" : "copies");
-  return *best;
-}
 
 Device::Device(const DeviceOptions& options) : shaders_(options.shaders), instance_(options.validation) {
   const std::vector<VkPhysicalDevice> physical = instance_.physical_devices();
@@ -95,14 +68,28 @@ Device::Device(const DeviceOptions& options) : shaders_(options.shaders), instan
                 "'{}' cannot pack weights: its shaders cannot take addresses (bufferDeviceAddress) or write "
                 "16-bit numbers (storageBuffer16BitAccess)",
                 safe_display(info_.name));
+  choose_queue(options);
   create_device();
 }
 
+void Device::choose_queue(const DeviceOptions& options) {
+  std::vector<QueueFamily> families = info_.queues;
+  if (!options.queues.empty())
+    std::erase_if(families, [&](const QueueFamily& family) {
+      return std::ranges::find(options.queues, family.index) == options.queues.end();
+    });
+  const bool measured = options.queue_rates.device == info_.name;
+  const auto chosen = choose_queue_family(
+      families, shaders_, measured ? options.queue_rates.rates : std::map<std::uint32_t, double>{});
+  if (!chosen)
+    throw Error(ErrorCode::gpu, "the device has no queue that {}", shaders_ ? "computes" : "copies");
+  queue_kind_ = families[*chosen];
+}
+
 void Device::create_device() {
-  queue_family_ = choose_queue_family(queue_families(physical_), shaders_);
   const float priority = 1.0F;
   auto queue = vulkan_struct<VkDeviceQueueCreateInfo>(VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO);
-  queue.queueFamilyIndex = queue_family_;
+  queue.queueFamilyIndex = queue_family();
   queue.queueCount = 1;
   queue.pQueuePriorities = &priority;
 
@@ -134,7 +121,7 @@ void Device::create_device() {
   VkDevice device = VK_NULL_HANDLE;
   check(vkCreateDevice(physical_, &info, nullptr, &device), "open the device " + safe_display(info_.name));
   device_.reset(device);
-  vkGetDeviceQueue(device, queue_family_, 0, &queue_);
+  vkGetDeviceQueue(device, queue_family(), 0, &queue_);
 }
 
 }  // namespace loadline::gpu

@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -16,6 +15,9 @@ struct DeviceOptions {
   std::string wanted = {};  // index or part of a name; empty = the best
   bool validation = false;  // load the validation layer and keep its messages
   bool shaders = false;     // the queue also runs the shaders that pack weights
+  // Families of queues to consider, by QueueFamily::index; empty: all.
+  std::vector<std::uint32_t> queues = {};
+  QueueRates queue_rates = {};  // decides between them; used only for the device of that name
 };
 
 // Can be moved, not assigned. Each Device has its own Vulkan instance, so a lost device affects nothing else.
@@ -38,11 +40,13 @@ class Device {
   bool shaders() const { return shaders_; }
   // What address and size of imported host memory must be multiples of; 0 if the device imports none.
   std::uint64_t import_alignment() const { return import_alignment_; }
-  std::uint32_t queue_family() const { return queue_family_; }
+  std::uint32_t queue_family() const { return queue_kind_.index; }
+  const QueueFamily& queue_kind() const { return queue_kind_; }
   const VkPhysicalDeviceMemoryProperties& memory() const { return memory_; }
   const VkPhysicalDeviceLimits& limits() const { return limits_; }
 
  private:
+  void choose_queue(const DeviceOptions& options);
   void create_device();
 
   bool shaders_ = false;
@@ -54,13 +58,8 @@ class Device {
   VkPhysicalDeviceMemoryProperties memory_ = {};
   VkPhysicalDeviceLimits limits_ = {};
   UniqueDevice device_;
-  std::uint32_t queue_family_ = 0;
+  QueueFamily queue_kind_ = {};
   VkQueue queue_ = VK_NULL_HANDLE;
 };
-
-// The queue family for copies: a transfer-only family (a dedicated copy engine) if there is one, else a
-// family without graphics, else any. With `shaders` only families that compute are considered. Throws
-// Error{gpu} if there is none.
-std::uint32_t choose_queue_family(std::span<const VkQueueFamilyProperties> families, bool shaders = false);
 
 }  // namespace loadline::gpu

@@ -60,6 +60,31 @@ std::string version_text(ApiVersion version) {
   return fmt::format("{}.{}.{}", version.major, version.minor, version.patch);
 }
 
+std::string_view queue_family_words(const QueueFamily& family) {
+  if (family.only_copies) return "only copies";
+  if (family.draws) return family.computes ? "draws and computes" : "draws";
+  return family.computes ? "computes" : "copies, encodes or decodes";
+}
+
+std::optional<std::size_t> choose_queue_family(std::span<const QueueFamily> families, bool computes,
+                                               const std::map<std::uint32_t, double>& rates) {
+  constexpr double kClearly = 1.05;
+  const auto rank = [](const QueueFamily& family) { return family.only_copies ? 2 : family.draws ? 0 : 1; };
+  const auto rate = [&](const QueueFamily& family) {
+    const auto found = rates.find(family.index);
+    return found == rates.end() ? 0.0 : found->second;
+  };
+  std::optional<std::size_t> by_kind, fastest;
+  for (std::size_t i = 0; i < families.size(); ++i) {
+    if (computes && !families[i].computes) continue;
+    if (!by_kind || rank(families[i]) > rank(families[*by_kind])) by_kind = i;
+    if (!fastest || rate(families[i]) > rate(families[*fastest])) fastest = i;
+  }
+  if (!by_kind) return std::nullopt;
+  const double measured = rate(families[*by_kind]);
+  return measured > 0 && rate(families[*fastest]) > kClearly * measured ? fastest : by_kind;
+}
+
 const DeviceHeap* device_heap(const DeviceInfo& device) {
   const DeviceHeap* best = nullptr;
   for (const DeviceHeap& heap : device.heaps)

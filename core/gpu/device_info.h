@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -36,6 +37,28 @@ struct DeviceHeap {
   std::optional<std::uint64_t> budget = {};
 };
 
+// A family of a device's queues that can copy.
+struct QueueFamily {
+  std::uint32_t index = 0;
+  bool computes = false;
+  bool draws = false;
+  bool only_copies = false;  // a dedicated copy engine
+};
+// "only copies", "computes", "draws and computes", "copies, encodes or decodes".
+std::string_view queue_family_words(const QueueFamily& family);
+
+// The rate of the link on families of queues, measured on the device of this name.
+struct QueueRates {
+  std::string device = {};
+  std::map<std::uint32_t, double> rates = {};  // bytes per second, by QueueFamily::index
+};
+
+// The family for copies, as a position in `families`. By kind: one that only copies, else one without
+// graphics, else any. Another whose measured rate is more than a twentieth higher goes before it. With
+// `computes` only those that compute are considered. Absent if there is none.
+std::optional<std::size_t> choose_queue_family(std::span<const QueueFamily> families, bool computes,
+                                               const std::map<std::uint32_t, double>& rates = {});
+
 struct DeviceInfo {
   std::size_t index = 0;  // in the order in which Vulkan lists the devices
   std::string name;
@@ -44,6 +67,7 @@ struct DeviceInfo {
   std::string driver;  // "llvmpipe Mesa 22.3.6"
   ApiVersion api_version = {};
   std::vector<DeviceHeap> heaps = {};
+  std::vector<QueueFamily> queues = {};
   std::uint64_t max_allocation = 0;   // bytes of one allocation
   std::uint64_t max_buffer = 0;       // bytes of one buffer
   std::uint64_t max_binding = 0;      // bytes of a buffer that a shader can see at once

@@ -15,6 +15,10 @@ namespace {
 
 constexpr int kRuns = 7;
 
+Block block_of(Space space, std::uint64_t bytes) {
+  return {.space = space, .bytes = bytes, .use = BlockUse::temporary, .storage = {}, .label = "rates"};
+}
+
 // Seconds of a copy of the whole block. The first copy is not timed: it touches the memory and raises clocks.
 double seconds_of(VulkanMachine& machine, const Plan& plan, BlockId to, BlockId from, Progress& progress) {
   const Step step{.verb = Verb::copy, .block = to, .from = from, .bytes = plan.block(to).bytes};
@@ -29,28 +33,69 @@ double seconds_of(VulkanMachine& machine, const Plan& plan, BlockId to, BlockId 
   return median(seconds);
 }
 
+// Seconds in which the device gives a new block with all its pages.
+double seconds_of_pages(const Device& device, const StorageReader& nothing, Space space, std::uint64_t bytes,
+                        Progress& progress) {
+  Plan plan;
+  const BlockId id = alloc(plan, block_of(space, bytes));
+  std::vector<double> seconds;
+  for (int run = 0; run < kRuns; ++run) {
+    progress.check_cancelled();
+    VulkanMachine machine(device, nothing, plan, {.take_at_once = true});
+    const double start = machine.now();
+    machine.alloc(id, plan.block(id));
+    seconds.push_back(machine.now() - start);
+  }
+  return median(seconds);
+}
+
 }  // namespace
 
 void measure_link(const Device& device, std::uint64_t bytes, MeasuredRates& rates, Progress& progress) {
-  const auto nothing = std::make_shared<const MetaGraph>();
-  Plan plan;
-  const auto make = [&](Space space) {
-    return alloc(
-        plan, {.space = space, .bytes = bytes, .use = BlockUse::temporary, .storage = {}, .label = "rates"});
+  const StorageReader nothing(std::make_shared<const MetaGraph>());
+  const auto keep = [&](const char* key, double seconds) {
+    rates.values[key] = static_cast<double>(bytes) / seconds;
+    rates.how[key] = fmt::format("{}, median of {}", format_bytes(bytes), kRuns);
   };
+  keep("staging_pages", seconds_of_pages(device, nothing, Space::staging, bytes, progress));
+  keep("device_pages", seconds_of_pages(device, nothing, Space::device, bytes, progress));
+
+  Plan plan;
+  const auto make = [&](Space space) { return alloc(plan, block_of(space, bytes)); };
   const BlockId host = make(Space::host), staging = make(Space::staging);
   const BlockId first = make(Space::device), second = make(Space::device);
-  const StorageReader reader(nothing);
-  VulkanMachine machine(device, reader, plan);
+  VulkanMachine machine(device, nothing, plan);
   for (const BlockId id : {host, staging, first, second}) machine.alloc(id, plan.block(id));
   const auto measure = [&](const char* key, BlockId to, BlockId from) {
-    rates.values[key] = static_cast<double>(bytes) / seconds_of(machine, plan, to, from, progress);
-    rates.how[key] = fmt::format("{}, median of {}", format_bytes(bytes), kRuns);
+    keep(key, seconds_of(machine, plan, to, from, progress));
   };
   measure("link", first, staging);
   measure("pageable_link", first, host);
   measure("device_copy", second, first);
   rates.device = device.info().name;
+}
+
+void measure_device(const DeviceOptions& wanted, std::uint64_t bytes, MeasuredRates& rates,
+                    Progress& progress) {
+  DeviceOptions options = wanted;
+  const std::vector<QueueFamily> families = Device(options).info().queues;
+  QueueRates& found = options.queue_rates;
+  if (families.size() > 1)
+    for (const QueueFamily& family : families) {
+      options.queues = {family.index};
+      const Device device(options);
+      MeasuredRates measured;
+      measure_link(device, bytes, measured, progress);
+      found.device = device.info().name;
+      found.rates[family.index] = measured.values.at("link");
+    }
+  options.queues = wanted.queues;
+  measure_link(Device(options), bytes, rates, progress);
+  rates.queues = found.rates;
+}
+
+QueueRates queue_rates(const std::optional<MeasuredRates>& rates) {
+  return rates ? QueueRates{rates->device, rates->queues} : QueueRates();
 }
 
 }  // namespace loadline::gpu

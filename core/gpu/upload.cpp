@@ -7,7 +7,9 @@
 #include "core/gpu/device.h"
 #include "core/gpu/memory_need.h"
 #include "core/gpu/vulkan_machine.h"
+#include "core/io/process_memory.h"
 #include "core/io/storage_reader.h"
+#include "core/load/cached_files.h"
 #include "core/load/projection.h"
 #include "core/load/sample_log.h"
 #include "core/plan/cast_range.h"
@@ -178,6 +180,8 @@ UploadReport measure(const Device& device, const MetaGraphPtr& graph, const Plan
                      const UploadOptions& options, Progress& progress) {
   UploadReport report;
   report.device = device.info().name;
+  report.queue = device.queue_kind();
+  report.queue_families = device.info().queues.size();
   report.software_device = device.info().type == DeviceType::cpu;
   if (const Unbindable large = unbindable_tensors(*graph, plan, device.info()); large.largest) {
     const Tensor& tensor = graph->tensor(*large.largest);
@@ -193,12 +197,17 @@ UploadReport measure(const Device& device, const MetaGraphPtr& graph, const Plan
   if (options.verify && loaded.blocks().empty() && storage_bytes(*graph) > 0)
     throw Error(ErrorCode::usage, "nothing stays on the device that could be verified");
   const StorageReader reader(graph);
-  SampleLog samples;  // made before the machine's first sample, so its memory is in no difference
+  release_free_memory();  // memory that is kept from before would not be counted again
+  SampleLog samples;      // made before the machine's first sample, so its memory is in no difference
   VulkanMachine machine(device, reader, plan,
                         {.reads = options.reads,
                          .take_at_once = true,
                          .import_pages = options.import_pages.value_or(
                              !report.software_device && options.reads.reading == FileReading::cached)});
+  // after the fit check, since it takes time with large files
+  const std::vector<StorageId> files = one_of_each_file(*graph);
+  report.file_bytes = file_bytes(reader, files);
+  if (options.reads.reading != FileReading::direct) report.cached_bytes = cached_bytes(reader, files);
   // announced before the run, so that the fraction done never falls
   if (options.verify) progress.add_total(loaded.bytes());
   StepCounter counted(machine);
@@ -235,6 +244,15 @@ UploadReport measure(const Device& device, const MetaGraphPtr& graph, const Plan
   return report;
 }
 
+double expected_seconds(const UploadReport& report, const Plan& plan, const MetaGraph& graph,
+                        const CostModel& costs) {
+  if (report.cached_bytes == 0) return report.projected_seconds;
+  const double share = static_cast<double>(report.cached_bytes) / static_cast<double>(report.file_bytes);
+  const CostModel cached = with_cached_files(costs, share);
+  DryMachine dry(cached);
+  return modelled_seconds(run(plan, dry), read_pattern(plan, graph), cached);
+}
+
 std::uint64_t projected_budget(const Device& device, const Plan& plan) {
   const unsigned spaces = spaces_in_device_heap(device, plan);
   DryMachine books({}, AllocatorModel::vulkan, padded_peaks(plan, pool_alignment(device)));
@@ -255,11 +273,16 @@ UploadReport upload(const MetaGraphPtr& graph, const Plan& plan, const UploadOpt
     throw Error(ErrorCode::unsupported, refusal);
   const bool packs =
       std::ranges::any_of(plan.blocks, [](const Block& block) { return block.prepack.has_value(); });
-  std::optional<Device> device(std::in_place, DeviceOptions{options.device, options.validation, packs});
+  std::optional<Device> device(std::in_place, DeviceOptions{.wanted = options.device,
+                                                            .validation = options.validation,
+                                                            .shaders = packs,
+                                                            .queues = {},
+                                                            .queue_rates = options.queues});
   UploadReport report = measure(*device, graph, plan, options, progress);
   DryMachine dry(options.costs);
   report.projected = run(plan, dry);
   report.projected_seconds = modelled_seconds(report.projected, read_pattern(plan, *graph), options.costs);
+  report.expected_seconds = expected_seconds(report, plan, *graph, options.costs);
   unsigned anonymous = space_bit(Space::host);
   if (report.software_device) anonymous |= space_bit(Space::device);
   if (report.software_device && report.imported_bytes == 0) anonymous |= space_bit(Space::staging);

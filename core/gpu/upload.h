@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/base/progress.h"
+#include "core/gpu/device_info.h"
 #include "core/graph/meta_graph.h"
 #include "core/io/striped_reader.h"
 #include "core/load/placement.h"
@@ -29,6 +30,7 @@ struct UploadOptions {
   std::optional<bool> import_pages = {};
   Placement placement = {};  // of the plan: verification expects no tensor that it keeps off the device
   CostModel costs = {};      // for the projected time
+  QueueRates queues = {};    // decide between the device's families of queues
   // Called with each sample of the measured curve and the step that is running, on the thread that takes the
   // samples: must be quick.
   std::function<void(const MemorySample& sample, std::size_t step)> sampled = {};
@@ -36,11 +38,17 @@ struct UploadOptions {
 
 struct UploadReport {
   std::string device;
-  bool software_device = false;     // its memory belongs to this process and counts in rss_anon_peak
-  std::uint64_t tensors = 0;        // on the device at the end
-  std::uint64_t bytes = 0;          // of these tensors
-  double seconds = 0;               // of the whole plan, until the last transfer is complete
-  double projected_seconds = 0;     // modelled_seconds() by UploadOptions::costs: files come from the disk
+  bool software_device = false;  // its memory belongs to this process and counts in rss_anon_peak
+  std::uint64_t tensors = 0;     // on the device at the end
+  std::uint64_t bytes = 0;       // of these tensors
+  double seconds = 0;            // of the whole plan, until the last transfer is complete
+  double projected_seconds = 0;  // modelled_seconds() by UploadOptions::costs: files come from the disk
+  std::uint64_t file_bytes = 0;  // of the model's files
+  std::uint64_t cached_bytes =
+      0;                        // of these, what the page cache held before the upload; 0 if it is bypassed
+  double expected_seconds = 0;  // projected_seconds, with files that are cached at the rate of memory
+  QueueFamily queue = {};       // that copied
+  std::size_t queue_families = 0;   // of the device
   double bytes_per_second = 0;      // bytes over seconds
   std::uint64_t staging_bytes = 0;  // peak of the plan's staging blocks
   Timeline projected;

@@ -5,13 +5,16 @@
 #include "core/base/text.h"
 #include "core/io/file_system.h"
 #include "core/io/pages.h"
+#include "core/io/storage_reader.h"
 #include "core/io/unique_fd.h"
+#include "core/plan/host_machine.h"
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <cstring>
+#include <memory>
 #include <random>
 #include <span>
 
@@ -125,6 +128,15 @@ class DiskFile {
   double write_seconds_ = 0;
 };
 
+// Seconds in which the system gives a block of host memory with all its pages, and takes it back.
+double seconds_of_pages(const StorageReader& nothing, const Block& block) {
+  HostMachine machine(nothing);
+  const double start = now();
+  machine.alloc(BlockId{0}, block);
+  machine.free(BlockId{0}, block);
+  return now() - start;
+}
+
 }  // namespace
 
 double median(std::vector<double> values) {
@@ -183,6 +195,17 @@ void measure_memory(std::uint64_t bytes, MeasuredRates& rates, Progress& progres
   }
   rates.values["memory_copy"] = static_cast<double>(count) / median(seconds);
   rates.how["memory_copy"] = fmt::format("{}, one thread, median of {}", format_bytes(count), kRuns);
+
+  const StorageReader nothing(std::make_shared<const MetaGraph>());
+  const Block block = {
+      .space = Space::host, .bytes = bytes, .use = BlockUse::temporary, .storage = {}, .label = "rates"};
+  seconds.clear();
+  for (std::size_t run = 0; run < kRuns; ++run) {
+    progress.check_cancelled();
+    seconds.push_back(seconds_of_pages(nothing, block));
+  }
+  rates.values["host_pages"] = static_cast<double>(bytes) / median(seconds);
+  rates.how["host_pages"] = fmt::format("{} given and taken back, median of {}", format_bytes(bytes), kRuns);
 }
 
 }  // namespace loadline

@@ -20,8 +20,9 @@ double median(std::vector<double> values);
 // | cancelled}.
 void measure_disk(const std::string& folder, std::uint64_t bytes, MeasuredRates& rates, Progress& progress);
 
-// Measures memory_copy: median of seven copies of `bytes`, which should exceed every cache. Throws
-// Error{limit} if the memory cannot be allocated.
+// Measures memory_copy and host_pages: medians of seven copies of `bytes`, which should exceed every cache,
+// and of seven times that the system gives as much and takes it back. Throws Error{limit | no_fit} if the
+// memory cannot be allocated.
 void measure_memory(std::uint64_t bytes, MeasuredRates& rates, Progress& progress);
 
 }  // namespace loadline

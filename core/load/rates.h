@@ -2,12 +2,15 @@
 //
 //   {"measured": "2025-03-01T12:00Z", "device": "...",    the device may be left out, and so may any rate:
 //    "disk_read": 3.1e9, "disk_write": 1.2e9, "memory_copy": 8.2e9, "link": 2.4e10, "pageable_link": 6.1e9,
-//    "device_copy": 2.0e11, "seek_seconds": 8e-05,         bytes per second; seconds
+//    "device_copy": 2.0e11, "host_pages": 3.2e9, "staging_pages": 2.1e9, "device_pages": 9.0e10,
+//    "seek_seconds": 8e-05,                                bytes per second; seconds
+//    "queues": {"0": 1.9e10, "1": 2.4e10},                 the link on each family of the device's queues
 //    "how": {"disk_read": "..."}}                          for people
 #pragma once
 
 #include "core/plan/dry_machine.h"
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <span>
@@ -31,6 +34,8 @@ struct MeasuredRates {
   std::string device = {};                                   // device that its rates belong to; empty: none
   std::map<std::string, double, std::less<>> values = {};    // by RateRow::key
   std::map<std::string, std::string, std::less<>> how = {};  // how each was measured; by RateRow::key
+  // The rate of the link on the device's families of queues, by their index; of devices with several.
+  std::map<std::uint32_t, double> queues = {};
 
   // Replaces the rates of `costs` that were measured.
   CostModel costs(CostModel costs = {}) const;

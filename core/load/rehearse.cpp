@@ -7,6 +7,7 @@
 #include "core/io/page_residency.h"
 #include "core/io/process_memory.h"
 #include "core/io/storage_reader.h"
+#include "core/load/cached_files.h"
 #include "core/load/projection.h"
 #include "core/load/sample_log.h"
 #include "core/plan/cast_range.h"
@@ -21,25 +22,6 @@
 
 namespace loadline {
 namespace {
-
-std::uint64_t resident(const StorageReader& reader, const std::vector<StorageId>& files) {
-  std::uint64_t bytes = 0;
-  for (const StorageId id : files) bytes += resident_bytes(reader.file_of(id));
-  return bytes;
-}
-
-// One storage of each file that has weights.
-std::vector<StorageId> one_of_each_file(const MetaGraph& graph) {
-  std::vector<bool> seen(graph.files.size(), false);
-  std::vector<StorageId> found;
-  for (std::size_t i = 0; i < graph.storages.size(); ++i) {
-    const Storage& storage = graph.storages[i];
-    if (storage.bytes == 0 || seen[index(storage.file)]) continue;
-    seen[index(storage.file)] = true;
-    found.push_back(StorageId{static_cast<std::uint32_t>(i)});
-  }
-  return found;
-}
 
 void require_runnable(const MetaGraph& graph, const Plan& plan) {
   require_sound(graph, "measure");
@@ -78,11 +60,10 @@ HostMeasurement measure_on_host(const MetaGraphPtr& graph, const Plan& plan, boo
   }
   const StorageReader reader(graph);
   const std::vector<StorageId> files = one_of_each_file(*graph);
-  for (const StorageId id : files) {
-    result.page_cache.files += reader.file_of(id).size();
-    if (cold) drop_pages(reader.file_of(id));
-  }
-  result.page_cache.before = resident(reader, files);
+  result.page_cache.files = file_bytes(reader, files);
+  if (cold)
+    for (const StorageId id : files) drop_pages(reader.file_of(id));
+  result.page_cache.before = cached_bytes(reader, files);
   result.page_cache.most = result.page_cache.before;
 
   SampleLog samples;  // made before the machine's first sample, so its memory is in no difference
@@ -99,14 +80,15 @@ HostMeasurement measure_on_host(const MetaGraphPtr& graph, const Plan& plan, boo
     look();
     counted.look_before_release(look);
     Watch counters(std::chrono::milliseconds(1), look);
-    Watch pages(std::chrono::milliseconds(20),
-                [&] { result.page_cache.most = std::max(result.page_cache.most, resident(reader, files)); });
+    Watch pages(std::chrono::milliseconds(20), [&] {
+      result.page_cache.most = std::max(result.page_cache.most, cached_bytes(reader, files));
+    });
     result.timeline = run(plan, counted, progress);
     pages.finish();
     counters.finish();
     look();
   }
-  result.page_cache.after = resident(reader, files);
+  result.page_cache.after = cached_bytes(reader, files);
   result.page_cache.most = std::max(result.page_cache.most, result.page_cache.after);
 
   SampleLog::Entries taken = samples.take();

@@ -130,6 +130,8 @@ CostModel target_costs(const Target& target, CostModel costs) {
     costs.link = static_cast<double>(*target.link_bandwidth);
     costs.pageable_link = std::min(costs.pageable_link, costs.link);
   }
+  // data sheets do not say how fast a driver gives memory, and another device's drivers say nothing of it
+  costs.staging_pages = costs.device_pages = CostModel::kUncounted;
   return costs;
 }
 

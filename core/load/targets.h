@@ -60,7 +60,8 @@ Targets load_targets(const std::string& folder);
 
 // The budget that the device allows, with its memory treated as kind `memory`.
 Budget target_budget(const Target& target, MemoryKind memory);
-// Replaces rates of `costs` with those that the device's data sheet gives.
+// Replaces rates of `costs` with those that the device's data sheet gives, and leaves out those at which
+// another device's driver gives memory.
 CostModel target_costs(const Target& target, CostModel costs);
 
 }  // namespace loadline

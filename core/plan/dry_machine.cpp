@@ -5,6 +5,13 @@
 
 namespace loadline {
 
+CostModel with_cached_files(CostModel costs, double share) {
+  const double cached = std::clamp(share, 0.0, 1.0);
+  costs.disk_read = 1 / ((1 - cached) / costs.disk_read + cached / costs.memory_copy);
+  costs.seek_seconds *= 1 - cached;
+  return costs;
+}
+
 DryMachine::DryMachine(CostModel costs, AllocatorModel allocator, const PerSpace<std::uint64_t>& expected)
     : costs_(costs) {
   if (allocator != AllocatorModel::exact) books_.emplace(allocator, expected);
@@ -13,6 +20,7 @@ DryMachine::DryMachine(CostModel costs, AllocatorModel allocator, const PerSpace
 void DryMachine::alloc(BlockId id, const Block& block) {
   if (spaces_.size() <= index(id)) spaces_.resize(index(id) + 1);
   spaces_[index(id)] = block.space;
+  reader_ += static_cast<double>(block.bytes) / pages_rate(block.space);
   if (books_) books_->alloc(id, block);
 }
 
@@ -27,6 +35,20 @@ double DryMachine::rate(Space from, Space to) const {
   const bool from_device = from == Space::device, to_device = to == Space::device;
   if (from_device && to_device) return costs_.device_copy;
   return from_device || to_device ? costs_.pageable_link : costs_.memory_copy;
+}
+
+double DryMachine::pages_rate(Space space) const {
+  switch (space) {
+    case Space::host:
+      return costs_.host_pages;
+    case Space::staging:
+      return costs_.staging_pages;
+    case Space::device:
+      return costs_.device_pages;
+    case Space::page_cache:
+      break;  // its pages come with the bytes that are read
+  }
+  return CostModel::kUncounted;
 }
 
 void DryMachine::copy(const Step& step, const Block& to) {

@@ -5,6 +5,7 @@
 #include "core/plan/run.h"
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -21,13 +22,23 @@ struct CostModel {
   double device_copy = 200.0e9;
   double seek_seconds = 80e-6;  // before a jump (read_pattern.h): random read of an NVMe disk
   double disk_write = 1.5e9;    // until the bytes are durable: for conversions, no load writes
+  // Memory that the system gives: its pages are found and cleared, or pinned. The defaults count nothing.
+  double host_pages = kUncounted;     // ordinary memory, given and taken back
+  double staging_pages = kUncounted;  // memory that the device reads
+  double device_pages = kUncounted;   // of the device
+
+  static constexpr double kUncounted = std::numeric_limits<double>::infinity();
 };
 
-// Copies from staging to the device run on a link engine in parallel with the reader; all other work takes
-// the reader's time. Access to a block waits for the copies in flight on it, as on a real machine. A read
-// from a file straight to the device takes the longer of disk time and link time: the system reads ahead
-// while the bytes are written through the device's mapped memory at the link's rate, or through a small ring
-// if that memory cannot be mapped.
+// The same rates where the page cache holds `share` of the bytes of the files, 0 to 1: those come at the rate
+// of a copy in memory and need no seeks.
+CostModel with_cached_files(CostModel costs, double share);
+
+// Allocations take the reader's time too. Copies from staging to the device run on a link engine in parallel
+// with the reader; all other work takes the reader's time. Access to a block waits for the copies in flight
+// on it, as on a real machine. A read from a file straight to the device takes the longer of disk time and
+// link time: the system reads ahead while the bytes are written through the device's mapped memory at the
+// link's rate, or through a small ring if that memory cannot be mapped.
 class DryMachine final : public Machine {
  public:
   // `expected`: padded_peaks() of the plan, for the simulation of `allocator`.
@@ -49,6 +60,7 @@ class DryMachine final : public Machine {
   void set_busy(BlockId id, double until);
   void wait_for(BlockId id);
   double rate(Space from, Space to) const;
+  double pages_rate(Space space) const;
   double cast_seconds(const Step& step) const;
 
   CostModel costs_;

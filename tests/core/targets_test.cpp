@@ -43,6 +43,12 @@ TEST(Targets, TakeMemoryAsAsked) {
   EXPECT_EQ(target_budget(find_target(presets.rows, "t4-16gb"), MemoryKind::unified).unified, 16ull << 30);
   EXPECT_EQ(target_budget(find_target(presets.rows, "pixel-8-pro"), MemoryKind::discrete).device,
             12ull << 30);
+  CostModel measured;
+  measured.host_pages = measured.staging_pages = measured.device_pages = 3e9;
+  const CostModel pages = target_costs(find_target(presets.rows, "t4-16gb"), measured);
+  EXPECT_EQ(pages.host_pages, 3e9);
+  EXPECT_EQ(pages.staging_pages, CostModel::kUncounted);
+  EXPECT_EQ(pages.device_pages, CostModel::kUncounted);
   const CostModel costs = target_costs(find_target(presets.rows, "t4-16gb"), {});
   EXPECT_EQ(costs.link, 15.75e9);
   EXPECT_EQ(costs.device_copy, 150e9);

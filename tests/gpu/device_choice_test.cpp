@@ -105,24 +105,34 @@ TEST(DeviceChoice, TheLargestLocalHeapIsTheDevices) {
   EXPECT_EQ(device_heap(device), nullptr);
 }
 
-VkQueueFamilyProperties family(VkQueueFlags flags, std::uint32_t count = 1) {
-  VkQueueFamilyProperties properties = {};
-  properties.queueFlags = flags;
-  properties.queueCount = count;
-  return properties;
-}
+constexpr QueueFamily kAll{.index = 0, .computes = true, .draws = true};
+constexpr QueueFamily kCompute{.index = 1, .computes = true};
+constexpr QueueFamily kCopies{.index = 2, .only_copies = true};
+constexpr QueueFamily kVideo{.index = 3};
 
 TEST(QueueChoice, CopyEngineThenComputeThenAny) {
-  const auto all = family(VK_QUEUE_GRAPHICS_BIT | VK_QUEUE_COMPUTE_BIT | VK_QUEUE_TRANSFER_BIT);
-  const auto compute = family(VK_QUEUE_COMPUTE_BIT);
-  const auto copies = family(VK_QUEUE_TRANSFER_BIT | VK_QUEUE_SPARSE_BINDING_BIT);
-  const auto video = family(VK_QUEUE_TRANSFER_BIT | 0x20);
-  EXPECT_EQ(choose_queue_family(std::vector{all, compute, copies, video}), 2u);
-  EXPECT_EQ(choose_queue_family(std::vector{all, compute}), 1u);
-  EXPECT_EQ(choose_queue_family(std::vector{all, video}), 1u);
-  EXPECT_EQ(choose_queue_family(std::vector{all}), 0u);
-  EXPECT_EQ(choose_queue_family(std::vector{family(VK_QUEUE_TRANSFER_BIT, 0), all}), 1u);
-  EXPECT_THROW(choose_queue_family(std::vector{family(VK_QUEUE_SPARSE_BINDING_BIT)}), Error);
+  EXPECT_EQ(choose_queue_family(std::vector{kAll, kCompute, kCopies, kVideo}, false), 2u);
+  EXPECT_EQ(choose_queue_family(std::vector{kAll, kCompute}, false), 1u);
+  EXPECT_EQ(choose_queue_family(std::vector{kAll, kVideo}, false), 1u);
+  EXPECT_EQ(choose_queue_family(std::vector{kAll}, false), 0u);
+  EXPECT_EQ(choose_queue_family({}, false), std::nullopt);
+}
+
+TEST(QueueChoice, ShadersNeedAFamilyThatComputes) {
+  EXPECT_EQ(choose_queue_family(std::vector{kCopies, kAll, kCompute}, true), 2u);
+  EXPECT_EQ(choose_queue_family(std::vector{kCopies, kVideo}, true), std::nullopt);
+  EXPECT_EQ(choose_queue_family(std::vector{kAll, kCompute, kCopies}, true, {{0, 3e9}, {1, 2e9}, {2, 9e9}}),
+            0u);
+}
+
+TEST(QueueChoice, AMeasurementDecidesWhereItIsClear) {
+  const std::vector families{kAll, kCompute, kCopies};
+  EXPECT_EQ(choose_queue_family(families, false, {{0, 24e9}, {1, 20e9}, {2, 12e9}}), 0u);
+  EXPECT_EQ(choose_queue_family(families, false, {{0, 24e9}, {1, 20e9}, {2, 23.5e9}}), 2u);  // within 5 %
+  EXPECT_EQ(choose_queue_family(families, false, {{0, 24e9}, {1, 20e9}, {2, 25e9}}), 2u);
+  // not comparable: the family that its kind recommends was not measured
+  EXPECT_EQ(choose_queue_family(families, false, {{0, 24e9}}), 2u);
+  EXPECT_EQ(choose_queue_family(families, false, {{7, 24e9}, {2, 1e9}}), 2u);
 }
 
 }  // namespace

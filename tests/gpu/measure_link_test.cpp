@@ -44,5 +44,34 @@ TEST_F(MeasureLink, EndsWhenAskedAndWhereThereIsNoRoom) {
   EXPECT_EQ(code(std::uint64_t{1} << 50, progress), ErrorCode::no_fit);
 }
 
+TEST_F(MeasureLink, ComparesTheQueuesOfADeviceWithSeveral) {
+  MeasuredRates rates;
+  Progress progress;
+  measure_device({}, 3 << 20, rates, progress);
+  const Device chosen{DeviceOptions{}};
+  const std::size_t families = chosen.info().queues.size();
+  ASSERT_GT(families, 0u);
+  EXPECT_EQ(rates.queues.size(), families == 1 ? 0 : families);
+  EXPECT_EQ(queue_rates(rates).device, chosen.info().name);
+  EXPECT_EQ(queue_rates(rates).rates, rates.queues);
+  EXPECT_TRUE(queue_rates({}).rates.empty());
+}
+
+TEST_F(MeasureLink, ADeviceOpensOnAnyOfItsQueues) {
+  const DeviceInfo info = device().info();
+  for (const QueueFamily& family : info.queues) {
+    const Device opened(
+        {.wanted = "", .validation = false, .shaders = false, .queues = {family.index}, .queue_rates = {}});
+    EXPECT_EQ(opened.queue_family(), family.index);
+  }
+  try {
+    const Device none(
+        {.wanted = "", .validation = false, .shaders = false, .queues = {999}, .queue_rates = {}});
+    FAIL() << "there is no family 999";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::gpu);
+  }
+}
+
 }  // namespace
 }  // namespace loadline::gpu

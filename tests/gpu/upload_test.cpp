@@ -140,9 +140,33 @@ TEST_F(Upload, TheTimeIsProjectedByTheRates) {
   slow.memory_copy /= 1000;
   slow.pageable_link /= 1000;
   EXPECT_NEAR(projected(slow) / projected({}), 1000, 1);
+  CostModel pages;
+  pages.device_pages = 1e6;  // 8 MiB of weights, given in eight seconds
+  EXPECT_NEAR(projected(pages) - projected({}), (8 << 20) / 1e6, 0.05);
   const LoadInputs inputs{.request = {.staging_bytes = 64 << 10, .slots = 4, .activation_bytes = 5000}};
   EXPECT_DOUBLE_EQ(projected({}),
                    project(*model.graph(), find_method("per_tensor"), find_order("file"), inputs).seconds);
+}
+
+TEST_F(Upload, FilesInThePageCacheAreProjectedAtTheRateOfMemory) {
+  const ModelFile model(std::vector<std::uint64_t>(8, 1 << 20));
+  const Plan plan = plan_of("per_tensor", model);
+  CostModel costs;
+  costs.disk_read = 1e6;
+  const auto report = [&](FileReading reading) {
+    Progress progress;
+    UploadReport made =
+        upload(model.graph(), plan, {.reads = {.reading = reading}, .costs = costs}, progress);
+    EXPECT_EQ(made.file_bytes, 8u << 20);
+    EXPECT_GT(made.projected_seconds, 8);
+    return made;
+  };
+  const UploadReport cached = report(FileReading::cached);  // the file was just written
+  EXPECT_EQ(cached.cached_bytes, cached.file_bytes);
+  EXPECT_LT(cached.expected_seconds, 0.1);
+  const UploadReport direct = report(FileReading::direct);
+  EXPECT_EQ(direct.cached_bytes, 0u);
+  EXPECT_EQ(direct.expected_seconds, direct.projected_seconds);
 }
 
 TEST_F(Upload, EveryMethodArrivesAndPeaksAsProjected) {

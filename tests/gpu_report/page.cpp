@@ -17,6 +17,16 @@ std::string device_line(const gpu::DeviceInfo& device) {
                      gpu::version_text(device.api_version));
 }
 
+// Nothing for a device with one family of queues.
+std::string queues_text(const UploadFigures& figures) {
+  if (figures.queues.rates.empty()) return {};
+  std::string links;
+  for (const auto& [family, rate] : figures.queues.rates)
+    links += fmt::format("{}{} at {}", links.empty() ? "" : ", ", family, format_rate(rate));
+  return fmt::format(" Copies go through family {} of its queues, which {}; the link on each: {}.",
+                     figures.queue.index, gpu::queue_family_words(figures.queue), links);
+}
+
 std::string opening(const GpuReport& report) {
   const UploadFigures* const uploads = report.uploads ? &*report.uploads : nullptr;
   const std::string title =
@@ -26,8 +36,8 @@ std::string opening(const GpuReport& report) {
                       markup_text(title), markup_text(report.date), markup_text(report.version),
                       uploads == nullptr
                           ? ""
-                          : markup_text(fmt::format(". {}. Model of {}.", device_line(uploads->device),
-                                                    format_bytes(uploads->bytes))));
+                          : markup_text(fmt::format(". {}. Model of {}.{}", device_line(uploads->device),
+                                                    format_bytes(uploads->bytes), queues_text(*uploads))));
   if (uploads == nullptr)
     html += fmt::format("<p class=\"call\">{}No upload was measured.</p>\n",
                         report.devices.empty() ? "No Vulkan device was found. " : "");

@@ -2,6 +2,7 @@
 #include "core/base/text.h"
 #include "tests/gpu_report/report.h"
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 namespace loadline::bench {
@@ -73,12 +74,15 @@ Json method_json(const MethodFigure& method) {
 
 Json uploads_json(const UploadFigures& uploads) {
   Json json = {{"device", device_json(uploads.device)},
+               {"queue", {{"family", uploads.queue.index}, {"kind", gpu::queue_family_words(uploads.queue)}}},
                {"bytes", uploads.bytes},
                {"tables", Json::array()},
                {"method_bytes", uploads.method_bytes},
                {"methods", Json::array()},
                {"held_by", uploads.held_by},
                {"rings", Json::array()}};
+  for (const auto& [family, rate] : uploads.queues.rates)
+    json["queue"]["links"][fmt::format("{}", family)] = rate;
   for (const RateTable& table : uploads.tables) json["tables"].push_back(table_json(table));
   for (const MethodFigure& method : uploads.methods) json["methods"].push_back(method_json(method));
   for (const RingFigure& ring : uploads.rings)

@@ -141,16 +141,26 @@ class Rows {
 
 std::string index_of(const gpu::Device& device) { return fmt::format("{}", device.info().index); }
 
-MethodFigure measure_method(const MetaGraphPtr& graph, const Method& method, const gpu::Device& device) {
+// The link on each family of the device's queues; nothing for a device with one.
+gpu::QueueRates measured_queues(const std::string& device) {
+  if (gpu::Device(gpu::DeviceOptions{.wanted = device}).info().queues.size() < 2) return {};
+  MeasuredRates rates;
+  Progress progress;
+  gpu::measure_device({.wanted = device}, 256 * kMiB, rates, progress);
+  return gpu::queue_rates(rates);
+}
+
+MethodFigure measure_method(const MetaGraphPtr& graph, const Method& method, const gpu::Device& device,
+                            const gpu::QueueRates& queues) {
   MethodFigure figure;
   figure.method = method.id;
   try {
     const LoadInputs inputs = ring_inputs(4, 16 * kMiB);
     const Plan plan = plan_of(*graph, method.id, inputs);
-    release_free_memory();  // memory that is kept would not be counted again
     Progress progress;
-    const gpu::UploadReport report =
-        gpu::upload(graph, plan, {.device = index_of(device), .verify = !method.traits.streams}, progress);
+    const gpu::UploadReport report = gpu::upload(
+        graph, plan, {.device = index_of(device), .verify = !method.traits.streams, .queues = queues},
+        progress);
     const PerSpace<std::uint64_t> taken = report.measured.reserved_peak.value_or(PerSpace<std::uint64_t>{});
     figure.device = report.projected.peaks[index(Space::device)].bytes;
     figure.device_measured = taken[index(Space::device)];
@@ -167,13 +177,13 @@ MethodFigure measure_method(const MetaGraphPtr& graph, const Method& method, con
   return figure;
 }
 
-RingFigure measure_ring(const MetaGraphPtr& graph, std::uint64_t slot_bytes, const gpu::Device& device) {
+RingFigure measure_ring(const MetaGraphPtr& graph, std::uint64_t slot_bytes, const gpu::Device& device,
+                        const gpu::QueueRates& queues) {
   constexpr std::uint32_t kSlots = 4;
-  release_free_memory();
   Progress progress;
   const gpu::UploadReport report =
       gpu::upload(graph, plan_of(*graph, "staged_ring", ring_inputs(kSlots, slot_bytes)),
-                  {.device = index_of(device)}, progress);
+                  {.device = index_of(device), .queues = queues}, progress);
   const PerSpace<std::uint64_t> taken = report.measured.reserved_peak.value_or(PerSpace<std::uint64_t>{});
   const std::uint64_t on_device = report.device_budget_peak.value_or(taken[index(Space::device)]);
   return {.slots = kSlots,
@@ -246,13 +256,14 @@ void measure_memory(const BenchModel& model, const gpu::Device& device, UploadFi
     small.emplace(std::filesystem::path(model.path()).parent_path().string(), kMostMethodBytes);
   const MetaGraphPtr& graph = small ? small->graph() : model.graph();
   figures.method_bytes = storage_bytes(*graph);
-  for (const Method& method : methods()) figures.methods.push_back(measure_method(graph, method, device));
+  for (const Method& method : methods())
+    figures.methods.push_back(measure_method(graph, method, device, figures.queues));
   figures.held_by = figures.software() ? "the system, as memory of this process (RssAnon)"
                     : figures.device.memory_budget
                         ? "the driver (VK_EXT_memory_budget), and the staging memory taken"
                         : "the uploader: memory taken from the driver";
   for (const std::uint64_t slot_mib : {1u, 4u, 16u, 64u}) try {
-      figures.rings.push_back(measure_ring(model.graph(), slot_mib * kMiB, device));
+      figures.rings.push_back(measure_ring(model.graph(), slot_mib * kMiB, device, figures.queues));
     } catch (const Error& error) {
       figures.missing.push_back(
           fmt::format("A ring of 4 x {} MiB was not measured: {}.", slot_mib, error.what()));
@@ -285,8 +296,10 @@ double RingFigure::over(std::uint64_t weights) const {
 
 UploadFigures measure_uploads(const BenchModel& model, const UploadBenchOptions& options,
                               const std::function<void(const RateTable&)>& progress) {
-  const gpu::Device device(gpu::DeviceOptions{.wanted = options.device});
-  UploadFigures figures{.device = device.info()};
+  const gpu::QueueRates queues = measured_queues(options.device);
+  const gpu::Device device(
+      {.wanted = options.device, .validation = false, .shaders = false, .queues = {}, .queue_rates = queues});
+  UploadFigures figures{.device = device.info(), .queue = device.queue_kind(), .queues = queues};
   figures.bytes = storage_bytes(*model.graph());
   const bool software = figures.software();
   measure_memory(model, device, figures);

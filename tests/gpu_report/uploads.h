@@ -64,6 +64,8 @@ struct RingFigure {
 
 struct UploadFigures {
   gpu::DeviceInfo device;
+  gpu::QueueFamily queue = {};     // that copied
+  gpu::QueueRates queues = {};     // the link on each, of a device with several families
   std::uint64_t bytes = 0;         // of the weights
   std::uint64_t method_bytes = 0;  // of those that all methods were run with
   std::vector<RateTable> tables = {};

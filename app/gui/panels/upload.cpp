@@ -377,11 +377,9 @@ void UploadPanel::draw_result(const Workspace& workspace, const Ui& ui, const Up
   if (report.verified == false) paragraph(ui, shown(report.mismatch), ui.theme->bad);
   {
     const FontScope font(ui.fonts.small);
-    paragraph(
-        ui,
-        report::upload_time_text(report.projected_seconds, report.seconds) + " " + rates_line(result.rates),
-        ui.theme->text);
-    tooltip(ui, report::upload_rates_text(result.rates, report.device));
+    const report::UploadTime time = report::upload_time(report);
+    paragraph(ui, report::upload_time_text(time) + " " + rates_line(result.rates), ui.theme->text);
+    tooltip(ui, report::upload_rates_text(time, result.rates, report.device));
   }
   ImGui::Dummy({0, ui.px(2)});
   heading(ui, report.device_budget_peak ? "Counted by the system and the driver" : "Counted by the system");

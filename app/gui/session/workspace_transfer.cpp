@@ -4,6 +4,7 @@
 #include "app/report/match_models.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/gpu/measure_link.h"
 #include "core/inspect/compare_models.h"
 #include "exporters/convert.h"
 #include "importers/resolve.h"
@@ -113,7 +114,8 @@ void Workspace::upload() {
                                 .reads = settings.reads,
                                 .verify = settings.verify_upload,
                                 .placement = bound.inputs.placement,
-                                .costs = bound.machine_costs()};
+                                .costs = bound.machine_costs(),
+                                .queues = gpu::queue_rates(bound.rates)};
   const auto live = std::make_shared<LiveUpload>(shown.projection.value());
   live_upload = live;
   const bool idle = shared.jobs.view().empty();

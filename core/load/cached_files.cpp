@@ -1,0 +1,32 @@
+// Sums over the files behind storages.
+#include "core/load/cached_files.h"
+
+#include "core/io/page_residency.h"
+
+namespace loadline {
+
+std::vector<StorageId> one_of_each_file(const MetaGraph& graph) {
+  std::vector<bool> seen(graph.files.size(), false);
+  std::vector<StorageId> found;
+  for (std::size_t i = 0; i < graph.storages.size(); ++i) {
+    const Storage& storage = graph.storages[i];
+    if (storage.bytes == 0 || seen[index(storage.file)]) continue;
+    seen[index(storage.file)] = true;
+    found.push_back(StorageId{static_cast<std::uint32_t>(i)});
+  }
+  return found;
+}
+
+std::uint64_t file_bytes(const StorageReader& reader, const std::vector<StorageId>& files) {
+  std::uint64_t bytes = 0;
+  for (const StorageId id : files) bytes += reader.file_of(id).size();
+  return bytes;
+}
+
+std::uint64_t cached_bytes(const StorageReader& reader, const std::vector<StorageId>& files) {
+  std::uint64_t bytes = 0;
+  for (const StorageId id : files) bytes += resident_bytes(reader.file_of(id));
+  return bytes;
+}
+
+}  // namespace loadline
