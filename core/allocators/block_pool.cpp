@@ -14,6 +14,7 @@ constexpr std::uint64_t kLeastExtraBlock = 16ull << 20;
 }  // namespace
 
 BlockPool::Range BlockPool::allocate(std::uint64_t bytes) {
+  ++served_;
   // newest first: while a model is loaded only the newest block has room
   const auto roomy = std::find_if(blocks_.rbegin(), blocks_.rend(),
                                   [&](const Block& block) { return block.ranges.largest_gap() >= bytes; });
@@ -26,14 +27,30 @@ BlockPool::Range BlockPool::allocate(std::uint64_t bytes) {
 BlockPool::Block& BlockPool::add_block(std::uint64_t least) {
   release_empty(0);  // the empty block, if any, was too small
   const std::uint64_t exact = align_up(least, rules_.alignment);
-  const std::uint64_t missing = std::max(rules_.expected > reserved_ ? rules_.expected - reserved_ : 0,
-                                         std::min(rules_.expected, kLeastExtraBlock));
+  const std::uint64_t expected = rules_.expected.peak;
+  const std::uint64_t missing =
+      std::max(expected > reserved_ ? expected - reserved_ : 0, std::min(expected, kLeastExtraBlock));
   const std::uint64_t wanted =
-      std::max(exact, std::min({align_up(missing, rules_.alignment), rules_.block, rules_.most}));
+      std::max(exact, std::min({align_up(missing, rules_.alignment), together(exact), rules_.most}));
   const std::uint32_t id = made_++;
   const PoolBlock block = take_(id, wanted, exact);
   reserved_ += block.reserved;
   return blocks_.emplace_back(Block{id, block.reserved, Suballocator(block.bytes, rules_.alignment)});
+}
+
+std::uint64_t BlockPool::together(std::uint64_t exact) const {
+  const std::vector<std::uint64_t>& requests = rules_.expected.requests;
+  const std::size_t first = served_ - 1;
+  if (first >= requests.size() || requests[first] != exact)
+    return rules_.block;  // another load than expected
+  const std::uint64_t most = std::min(rules_.block, rules_.most);
+  std::uint64_t bytes = 0;
+  for (std::size_t i = first; i < requests.size(); ++i) {
+    if (requests[i] > rules_.block) continue;  // these have blocks of their own
+    if (requests[i] > most - bytes) break;
+    bytes += requests[i];
+  }
+  return bytes;
 }
 
 void BlockPool::free(const Range& range) {

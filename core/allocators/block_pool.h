@@ -10,9 +10,15 @@
 
 namespace loadline {
 
+// What a pool will be asked for, rounding to the alignment included.
+struct PoolForecast {
+  std::uint64_t peak = 0;                    // the most bytes in use at once
+  std::vector<std::uint64_t> requests = {};  // in order; empty: not known
+};
+
 struct BlockPoolRules {
-  std::uint64_t alignment = 256;       // a power of two
-  std::uint64_t expected = 0;          // the most bytes that will be in use at once, rounding included
+  std::uint64_t alignment = 256;  // a power of two
+  PoolForecast expected = {};
   std::uint64_t block = 256ull << 20;  // usual size of a block; less if less is expected
   std::uint64_t most = UINT64_MAX;     // upper limit for one block
 };
@@ -23,8 +29,9 @@ struct PoolBlock {
   std::uint64_t reserved = 0;
 };
 
-// A request larger than rules.block gets a block of its own. One empty block is kept against thrashing; all
-// others are released to the source.
+// A request larger than rules.block gets a block of its own. Other blocks end with the last of the following
+// requests that fit them whole, so that a load that frees nothing leaves no gap. One empty block is kept
+// against thrashing; all others are released to the source.
 class BlockPool {
  public:
   // `take` makes block `id` with `wanted` bytes, or fewer but at least `exact`; both are multiples of the
@@ -51,6 +58,9 @@ class BlockPool {
     Suballocator ranges;
   };
   Block& add_block(std::uint64_t least);
+  // The bytes of the request that is being served and of those that follow it, as far as they fit one block.
+  // The usual size of a block if the requests are not known.
+  std::uint64_t together(std::uint64_t exact) const;
   void release_empty(std::size_t keep);
 
   BlockPoolRules rules_;
@@ -58,6 +68,7 @@ class BlockPool {
   Give give_;
   std::uint32_t made_ = 0;
   std::uint64_t reserved_ = 0;
+  std::size_t served_ = 0;  // requests
   std::vector<Block> blocks_;
 };
 

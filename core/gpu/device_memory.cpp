@@ -171,13 +171,15 @@ class MemoryBlock {
   VkResult result = VK_SUCCESS;
 };
 
-MemoryPool::MemoryPool(const Device& device, MemoryUse use, std::uint64_t expected, bool take_at_once)
+MemoryPool::MemoryPool(const Device& device, MemoryUse use, PoolForecast expected, bool take_at_once)
     : device_(device),
       use_(use),
       take_at_once_(take_at_once),
       alignment_(pool_alignment(device)),
       pool_(
-          {.alignment = alignment_, .expected = expected, .most = largest_piece(device.info(), alignment_)},
+          {.alignment = alignment_,
+           .expected = std::move(expected),
+           .most = largest_piece(device.info(), alignment_)},
           [this](std::uint32_t id, std::uint64_t wanted, std::uint64_t exact) {
             return take_block(id, wanted, exact);
           },

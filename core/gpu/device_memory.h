@@ -55,9 +55,9 @@ struct Allocation {
 // tried.
 class MemoryPool {
  public:
-  // At most `expected` bytes will be in use at once, each allocation rounded up to the alignment.
+  // `expected`: rounded up to pool_alignment().
   // `take_at_once`: MachineOptions::take_at_once.
-  MemoryPool(const Device& device, MemoryUse use, std::uint64_t expected, bool take_at_once = false);
+  MemoryPool(const Device& device, MemoryUse use, PoolForecast expected, bool take_at_once = false);
   MemoryPool(const MemoryPool&) = delete;
   MemoryPool& operator=(const MemoryPool&) = delete;
   ~MemoryPool();

@@ -5,6 +5,7 @@
 #include "core/base/checked.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/plan/allocator_books.h"
 #include "core/plan/space_sum.h"
 
 #include <algorithm>
@@ -80,6 +81,34 @@ std::string purpose(const Block& block, const MetaGraph& graph) {
   return owner ? fmt::format("the tensor '{}'", safe_display(graph.tensor(*owner).name)) : "a block";
 }
 
+// The most allocations that the pools of the device and of staging have at once.
+std::uint64_t allocations_at_once(const Plan& plan, std::uint64_t alignment, std::uint64_t most) {
+  std::uint64_t now = 0, needed = 0;
+  const PerSpace<PoolForecast> expected = pool_forecasts(plan, alignment);
+  const auto pool_of = [&](Space space) {
+    return BlockPool(
+        {.alignment = alignment, .expected = expected[index(space)], .most = most},
+        [&](std::uint32_t, std::uint64_t wanted, std::uint64_t) {
+          needed = std::max(needed, ++now);
+          return PoolBlock{wanted, wanted};
+        },
+        [&](std::uint32_t) { --now; });
+  };
+  BlockPool device = pool_of(Space::device), staging = pool_of(Space::staging);
+  std::vector<BlockPool::Range> ranges(plan.blocks.size());
+  for (const Step& step : plan.steps) {
+    const Block& block = plan.block(step.block);
+    if (step.verb == Verb::copy || !device_sees(block.space) || block.bytes == 0) continue;
+    BlockPool& pool = block.space == Space::staging ? staging : device;
+    BlockPool::Range& range = ranges[index(step.block)];
+    if (step.verb == Verb::alloc)
+      range = pool.allocate(block.bytes);
+    else
+      pool.free(range);
+  }
+  return needed;
+}
+
 }  // namespace
 
 std::uint64_t largest_piece(const DeviceInfo& device, std::uint64_t alignment) {
@@ -95,19 +124,7 @@ void require_pieces(const Plan& plan, const MetaGraph& graph, const DeviceInfo& 
                   "does not fit: {} needs {} ({} bytes) in one piece, {} allows {} ({} bytes)",
                   purpose(block, graph), format_bytes(block.bytes), block.bytes, safe_display(device.name),
                   format_bytes(most), most);
-  // blocks larger than the pool's have an allocation each; the others share
-  const std::uint64_t shared = BlockPoolRules{}.block;
-  std::uint64_t own = 0, small = 0, needed = 0;
-  for (const Step& step : plan.steps) {
-    if (step.verb == Verb::copy || !device_sees(plan.block(step.block).space)) continue;
-    const std::uint64_t bytes = plan.block(step.block).bytes;
-    const bool alone = bytes > shared;
-    if (step.verb == Verb::alloc)
-      (alone ? own : small) += alone ? 1 : bytes;
-    else
-      (alone ? own : small) -= alone ? 1 : bytes;
-    needed = std::max(needed, own + small / shared);
-  }
+  const std::uint64_t needed = allocations_at_once(plan, alignment, most);
   if (device.max_allocations > 0 && needed > device.max_allocations)
     throw Error(ErrorCode::no_fit, "does not fit: needs {} allocations at once, {} allows {}",
                 format_grouped(needed), safe_display(device.name), format_grouped(device.max_allocations));

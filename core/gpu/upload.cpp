@@ -255,7 +255,7 @@ double expected_seconds(const UploadReport& report, const Plan& plan, const Meta
 
 std::uint64_t projected_budget(const Device& device, const Plan& plan) {
   const unsigned spaces = spaces_in_device_heap(device, plan);
-  DryMachine books({}, AllocatorModel::vulkan, padded_peaks(plan, pool_alignment(device)));
+  DryMachine books({}, AllocatorModel::vulkan, pool_forecasts(plan, pool_alignment(device)));
   std::uint64_t most = 0;
   for (const PerSpace<std::uint64_t>& reserved : run(plan, books).reserved_usage)
     most = std::max(most, sum_over(reserved, spaces));

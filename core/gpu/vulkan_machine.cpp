@@ -87,14 +87,14 @@ MemorySupply supply_of(const Device& device, MemoryUse device_memory) {
 }
 
 // Called before the first member that allocates memory is constructed.
-PerSpace<std::uint64_t> fitting_peaks(const Device& device, const MetaGraph& graph, const Plan& plan) {
-  const PerSpace<std::uint64_t> peaks = padded_peaks(plan, pool_alignment(device));
+PerSpace<PoolForecast> fitting_forecasts(const Device& device, const MetaGraph& graph, const Plan& plan) {
+  PerSpace<PoolForecast> forecasts = pool_forecasts(plan, pool_alignment(device));
   const MemoryUse device_memory = device_use(device, plan);
   const std::uint64_t bounce = needs_bounce(plan, device_memory) ? kBounceBytes : 0;
   require_fit(padded_needs(plan, pool_alignment(device), bounce), supply_of(device, device_memory),
               device.info().name);
   require_pieces(plan, graph, device.info(), pool_alignment(device));
-  return peaks;
+  return forecasts;
 }
 
 // Whether the step puts bytes of a file unchanged where they go.
@@ -158,23 +158,23 @@ unsigned spaces_in_device_heap(const Device& device, const Plan& plan) {
 VulkanMachine::VulkanMachine(const Device& device, const StorageReader& reader, const Plan& plan,
                              const MachineOptions& options)
     : VulkanMachine(device, reader, plan.blocks.size(), device_use(device, plan),
-                    fitting_peaks(device, reader.graph(), plan), options) {
+                    fitting_forecasts(device, reader.graph(), plan), options) {
   if (options.import_pages && device.import_alignment() > 0) importable_ = staged_files(plan);
 }
 
 VulkanMachine::VulkanMachine(const Device& device, const StorageReader& reader, std::size_t blocks,
-                             MemoryUse device_memory, const PerSpace<std::uint64_t>& peaks,
+                             MemoryUse device_memory, const PerSpace<PoolForecast>& expected,
                              const MachineOptions& options)
     : device_(device),
       reader_(reader),
       host_(reader),
-      device_memory_(device, device_memory, peaks[index(Space::device)], options.take_at_once),
-      staging_memory_(device, MemoryUse::upload, peaks[index(Space::staging)], options.take_at_once),
-      bounce_memory_(device, MemoryUse::upload, kBounceBytes),
-      readback_memory_(device, MemoryUse::readback, kBounceBytes),
+      device_memory_(device, device_memory, expected[index(Space::device)], options.take_at_once),
+      staging_memory_(device, MemoryUse::upload, expected[index(Space::staging)], options.take_at_once),
+      bounce_memory_(device, MemoryUse::upload, {kBounceBytes, {}}),
+      readback_memory_(device, MemoryUse::readback, {kBounceBytes, {}}),
       reads_(reader, threads_for(options.reads.threads, device_memory), options.reads.reading),
       shader_(device.shaders() ? std::optional<PrepackShader>(std::in_place, device) : std::nullopt),
-      transfers_(device, flush_bytes(peaks[index(Space::staging)]), &reads_),
+      transfers_(device, flush_bytes(expected[index(Space::staging)].peak), &reads_),
       upload_bounce_(bounce_memory_, transfers_),
       readback_(readback_memory_, transfers_),
       blocks_(blocks),

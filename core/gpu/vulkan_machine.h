@@ -95,7 +95,8 @@ class VulkanMachine final : public Machine {
     PendingUses fills;                 // of mapped memory: by the threads that read files; values are tickets
   };
   VulkanMachine(const Device& device, const StorageReader& reader, std::size_t blocks,
-                MemoryUse device_memory, const PerSpace<std::uint64_t>& peaks, const MachineOptions& options);
+                MemoryUse device_memory, const PerSpace<PoolForecast>& expected,
+                const MachineOptions& options);
 
   BlockState& state(BlockId id) { return blocks_[index(id)]; }
   // The pool of this space's blocks; null for a space of the host machine.

@@ -87,9 +87,9 @@ Projection project(const MetaGraph& graph, const Method& method, std::string ord
                         computes_on_host(inputs.placement) ? Space::host : Space::device);
   if (const auto fault = check_plan(projection.plan, graph))
     throw Error(ErrorCode::limit, "{}: {}", method.id, *fault);
-  PerSpace<std::uint64_t> expected = {};
+  PerSpace<PoolForecast> expected = {};
   if (inputs.request.allocator == AllocatorModel::vulkan)
-    expected = padded_peaks(projection.plan, BlockPoolRules{}.alignment);
+    expected = pool_forecasts(projection.plan, BlockPoolRules{}.alignment);
   DryMachine machine(inputs.costs, inputs.request.allocator, expected);
   projection.timeline = run(projection.plan, machine, progress, std::move(used.timeline));
   projection.maps_files = method.traits.imports ||

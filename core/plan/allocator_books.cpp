@@ -4,14 +4,15 @@
 #include "core/base/checked.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace loadline {
 namespace {
 
 constexpr std::uint64_t kTorchHostAlignment = 64;
 
-BlockPool modelled_pool(std::uint64_t expected) {
-  return {{.expected = expected},
+BlockPool modelled_pool(PoolForecast expected) {
+  return {{.expected = std::move(expected)},
           [](std::uint32_t, std::uint64_t wanted, std::uint64_t) {
             return PoolBlock{wanted, wanted};
           },
@@ -20,7 +21,7 @@ BlockPool modelled_pool(std::uint64_t expected) {
 
 }  // namespace
 
-AllocatorBooks::AllocatorBooks(AllocatorModel model, const PerSpace<std::uint64_t>& expected)
+AllocatorBooks::AllocatorBooks(AllocatorModel model, const PerSpace<PoolForecast>& expected)
     : model_(model),
       device_pool_(modelled_pool(expected[index(Space::device)])),
       staging_pool_(modelled_pool(expected[index(Space::staging)])) {}
@@ -75,8 +76,9 @@ std::optional<std::uint64_t> AllocatorBooks::allocated_peak() const {
   return torch_peak_;
 }
 
-PerSpace<std::uint64_t> padded_peaks(const Plan& plan, std::uint64_t alignment) {
-  PerSpace<std::uint64_t> live = {}, peaks = {};
+PerSpace<PoolForecast> pool_forecasts(const Plan& plan, std::uint64_t alignment) {
+  PerSpace<std::uint64_t> live = {};
+  PerSpace<PoolForecast> forecasts = {};
   for (const Step& step : plan.steps) {
     if (step.verb == Verb::copy) continue;
     const Block& block = plan.block(step.block);
@@ -86,9 +88,10 @@ PerSpace<std::uint64_t> padded_peaks(const Plan& plan, std::uint64_t alignment) 
       live[space] += bytes;
     else
       live[space] -= bytes;
-    peaks[space] = std::max(peaks[space], live[space]);
+    if (step.verb == Verb::alloc && bytes > 0) forecasts[space].requests.push_back(bytes);
+    forecasts[space].peak = std::max(forecasts[space].peak, live[space]);
   }
-  return peaks;
+  return forecasts;
 }
 
 std::uint64_t unreused_heap_peak(const Plan& plan) {

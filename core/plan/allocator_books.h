@@ -17,8 +17,8 @@ namespace loadline {
 // So does the model `arena`: its offsets need the whole run (arena.h).
 class AllocatorBooks {
  public:
-  // `expected`: padded_peaks() of the plan that will run; the uploader knows them too.
-  AllocatorBooks(AllocatorModel model, const PerSpace<std::uint64_t>& expected);
+  // `expected`: pool_forecasts() of the plan that will run; the uploader knows them too.
+  AllocatorBooks(AllocatorModel model, const PerSpace<PoolForecast>& expected);
 
   void alloc(BlockId id, const Block& block);
   void free(BlockId id, const Block& block);
@@ -46,8 +46,9 @@ class AllocatorBooks {
   PerSpace<std::uint64_t> reserved_ = {}, peak_ = {};
 };
 
-// Peak of the live bytes per space when every block is rounded up to `alignment`.
-PerSpace<std::uint64_t> padded_peaks(const Plan& plan, std::uint64_t alignment);
+// Per space: the peak of the live bytes and the allocations, when every block is rounded up to `alignment`.
+// Blocks without bytes are left out.
+PerSpace<PoolForecast> pool_forecasts(const Plan& plan, std::uint64_t alignment);
 
 // The most that glibc's malloc keeps of a plan's host blocks if no freed one is used again: small objects of
 // the process split the holes, so that the next block does not fit. Blocks of 32 MiB and more have mappings

@@ -12,7 +12,7 @@ CostModel with_cached_files(CostModel costs, double share) {
   return costs;
 }
 
-DryMachine::DryMachine(CostModel costs, AllocatorModel allocator, const PerSpace<std::uint64_t>& expected)
+DryMachine::DryMachine(CostModel costs, AllocatorModel allocator, const PerSpace<PoolForecast>& expected)
     : costs_(costs) {
   if (allocator != AllocatorModel::exact) books_.emplace(allocator, expected);
 }

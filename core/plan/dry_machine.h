@@ -41,9 +41,9 @@ CostModel with_cached_files(CostModel costs, double share);
 // link's rate, or through a small ring if that memory cannot be mapped.
 class DryMachine final : public Machine {
  public:
-  // `expected`: padded_peaks() of the plan, for the simulation of `allocator`.
+  // `expected`: pool_forecasts() of the plan, for the simulation of `allocator`.
   explicit DryMachine(CostModel costs = {}, AllocatorModel allocator = AllocatorModel::exact,
-                      const PerSpace<std::uint64_t>& expected = {});
+                      const PerSpace<PoolForecast>& expected = {});
 
   void alloc(BlockId id, const Block& block) override;
   void copy(const Step& step, const Block& to) override;

@@ -169,7 +169,7 @@ TEST(MallocHeap, KeepsWhatLiesUnderTheTop) {
 TEST(BlockPool, TakesOnlyWhatIsMissing) {
   std::vector<std::uint64_t> made;
   BlockPool pool(
-      {.expected = 600ull << 20},
+      {.expected = {600ull << 20, {}}},
       [&](std::uint32_t, std::uint64_t wanted, std::uint64_t) {
         made.push_back(wanted);
         return PoolBlock{wanted, wanted};
@@ -182,6 +182,36 @@ TEST(BlockPool, TakesOnlyWhatIsMissing) {
   EXPECT_EQ(pool.reserved(), 712ull << 20);
   for (const auto& range : ranges) pool.free(range);
   EXPECT_LE(pool.reserved(), 256ull << 20);  // one is kept
+}
+
+// The sizes of the blocks that a pool takes for `requests`, when it expects `expected`. All in MiB.
+std::vector<std::uint64_t> blocks_for(const std::vector<std::uint64_t>& requests, PoolForecast expected) {
+  constexpr int kMiB = 20;
+  std::vector<std::uint64_t> made;
+  expected.peak <<= kMiB;
+  for (std::uint64_t& bytes : expected.requests) bytes <<= kMiB;
+  BlockPool pool(
+      {.expected = std::move(expected), .block = 100ull << kMiB},
+      [&](std::uint32_t, std::uint64_t wanted, std::uint64_t) {
+        made.push_back(wanted >> kMiB);
+        return PoolBlock{wanted, wanted};
+      },
+      [](std::uint32_t) {});
+  for (const std::uint64_t bytes : requests) pool.allocate(bytes << kMiB);
+  return made;
+}
+
+TEST(BlockPool, LeavesNoGapsWhereTheRequestsAreKnown) {
+  using Sizes = std::vector<std::uint64_t>;
+  const Sizes last_is_large = {40, 40, 30, 60, 60};
+  EXPECT_EQ(blocks_for(last_is_large, {230, last_is_large}), (Sizes{80, 90, 60}));
+  EXPECT_EQ(blocks_for(last_is_large, {230, {}}), (Sizes{100, 100, 60}));
+  // those that are larger than a block have one of their own, and the others share across them
+  const Sizes mixed = {10, 300, 20, 200, 30};
+  EXPECT_EQ(blocks_for(mixed, {560, mixed}), (Sizes{60, 300, 200}));
+  // another load than expected: never less than asked for
+  EXPECT_EQ(blocks_for({50, 70, 20}, {140, {10, 20, 30}}), (Sizes{100, 70}));
+  EXPECT_EQ(blocks_for({50, 70}, {120, {50}}), (Sizes{50, 70}));
 }
 
 std::uint64_t overlaps(const Plan& plan, const Timeline& timeline, Space space, const Arena& arena) {

@@ -33,7 +33,7 @@ TEST_F(Memory, OnePoolBlockHoldsASmallPlan) {
 
 TEST_F(Memory, PoolsReturnAllButOneEmptyBlock) {
   if (device().info().type != DeviceType::cpu) GTEST_SKIP() << "other drivers round allocations up";
-  MemoryPool pool(device(), MemoryUse::device, 1 << 20);
+  MemoryPool pool(device(), MemoryUse::device, {1 << 20, {}});
   const Allocation a = pool.allocate(1 << 20), b = pool.allocate(1 << 20), c = pool.allocate(3 << 20);
   EXPECT_EQ(pool.reserved(), 5u << 20);
   pool.free(c);
@@ -48,7 +48,7 @@ TEST_F(Memory, PoolsReturnAllButOneEmptyBlock) {
 }
 
 TEST_F(Memory, PoolsRefuseMoreThanOneAllocationMayHold) {
-  MemoryPool pool(device(), MemoryUse::device, 1 << 20);
+  MemoryPool pool(device(), MemoryUse::device, {1 << 20, {}});
   try {
     pool.allocate(device().info().max_allocation + 1);
     FAIL();

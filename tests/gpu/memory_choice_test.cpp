@@ -79,7 +79,11 @@ TEST(MemoryNeed, PeaksAreRoundedPerBlock) {
   free(plan, a);
   alloc(plan, {.space = Space::device, .bytes = 10, .use = {}, .storage = {}, .label = {}});
   alloc(plan, {.space = Space::host, .bytes = 0, .use = {}, .storage = {}, .label = {}});
-  EXPECT_EQ(padded_peaks(plan, 256), (PerSpace<std::uint64_t>{0, 0, 0, 768}));
+  const PerSpace<PoolForecast> expected = pool_forecasts(plan, 256);
+  EXPECT_EQ(expected[index(Space::device)].peak, 768u);
+  EXPECT_EQ(expected[index(Space::device)].requests, (std::vector<std::uint64_t>{256, 512, 256}));
+  EXPECT_EQ(expected[index(Space::host)].peak, 0u);
+  EXPECT_TRUE(expected[index(Space::host)].requests.empty());
 }
 
 // Of a plan that holds all its peaks at once.

@@ -196,7 +196,7 @@ TEST_F(Upload, EveryMethodArrivesAndPeaksAsProjected) {
     }
     // the model of the uploader's blocks is the uploader's own policy
     DryMachine books({}, AllocatorModel::vulkan,
-                     padded_peaks(plan_of(method.id, model), pool_alignment(device())));
+                     pool_forecasts(plan_of(method.id, model), pool_alignment(device())));
     EXPECT_EQ((*run(plan_of(method.id, model), books).reserved_peak)[index(Space::device)],
               (*report.measured.reserved_peak)[index(Space::device)])
         << method.id;

@@ -19,7 +19,8 @@ using Devices = DeviceTest;
 // Two command buffers on a device of their own, without any barrier.
 class Recorder {
  public:
-  Recorder() : device_({.wanted = {}, .validation = true}), memory_(device_, MemoryUse::device, 1 << 16) {
+  Recorder()
+      : device_({.wanted = {}, .validation = true}), memory_(device_, MemoryUse::device, {1 << 16, {}}) {
     VkCommandPoolCreateInfo pool = {};
     pool.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO;
     pool.queueFamilyIndex = device_.queue_family();
