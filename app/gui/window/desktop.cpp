@@ -203,20 +203,30 @@ class DesktopWindow final : public Window {
     });
     glfwSetMouseButtonCallback(window, [](GLFWwindow* from, int button, int action, int) {
       if (button < 0 || button >= static_cast<int>(of(from).buttons_.size())) return;
-      double x = 0, y = 0;
-      glfwGetCursorPos(from, &x, &y);
+      const auto [x, y] = of(from).cursor();
       of(from).input_.push(
           {.kind = action == GLFW_PRESS ? InputEvent::Kind::button_press : InputEvent::Kind::button_release,
            .code = button,
            .x = static_cast<float>(x),
            .y = static_cast<float>(y)});
     });
+    glfwSetCursorPosCallback(
+        window, [](GLFWwindow* from, double x, double y) { of(from).cursor_ = std::pair(x, y); });
     glfwSetCharCallback(window, [](GLFWwindow* from, unsigned int point) {
       of(from).input_.push({InputEvent::Kind::character, static_cast<int>(point), 0, 0, false});
     });
     glfwSetDropCallback(window, [](GLFWwindow* from, int count, const char** paths) {
       of(from).dropped_.insert(of(from).dropped_.end(), paths, paths + count);
     });
+  }
+
+  // Where the mouse was when the event that is being handled happened. GLFW's own answer is where it is now:
+  // a mouse that has gone on since would have clicked there.
+  std::pair<double, double> cursor() const {
+    if (cursor_) return *cursor_;
+    double x = 0, y = 0;
+    glfwGetCursorPos(window_.get(), &x, &y);
+    return {x, y};
   }
 
   void hand_on(const InputEvent& event) {
@@ -329,7 +339,8 @@ class DesktopWindow final : public Window {
   float limited_at_ = 0;  // the scale that the least size was made for
   std::vector<std::string> dropped_;
   InputQueue input_;
-  std::array<bool, 5> buttons_ = {};  // of the mouse, as the last frame was told
+  std::array<bool, 5> buttons_ = {};                 // of the mouse, as the last frame was told
+  std::optional<std::pair<double, double>> cursor_;  // at the last event of the mouse
 };
 
 }  // namespace
