@@ -30,11 +30,11 @@ std::string rate_cell(const RateRow& row, double value) {
   return row.member == &CostModel::seek_seconds ? fmt::format("{:.0f} us", value * 1e6) : format_rate(value);
 }
 
-// "0 at 19.00 GB/s, 1 at 24.00 GB/s".
-std::string queues_text(const std::map<std::uint32_t, double>& rates) {
+// "0 draws and computes: 19.00 GB/s, 1 only copies: 24.00 GB/s".
+std::string queues_text(const std::map<std::string, double, std::less<>>& rates) {
   std::string text;
   for (const auto& [family, rate] : rates)
-    text += fmt::format("{}{} at {}", text.empty() ? "" : ", ", family, format_rate(rate));
+    text += fmt::format("{}{}: {}", text.empty() ? "" : ", ", safe_display(family, 60), format_rate(rate));
   return text;
 }
 
@@ -83,7 +83,8 @@ std::optional<MeasuredRates> kept_rates(const Context& context) {
 }
 
 Json rates_json(const CostModel& costs, const std::optional<MeasuredRates>& rates) {
-  Json json = {{"measured", rates ? Json(json_text(rates->measured)) : Json()}};
+  Json json = {{"measured", rates ? Json(json_text(rates->measured)) : Json()},
+               {"device", rates && !rates->device.empty() ? Json(json_text(rates->device)) : Json()}};
   for (const RateRow& row : rate_rows()) {
     const double rate = costs.*row.member;
     json[std::string(row.key)] = rate == CostModel::kUncounted ? Json() : Json(rate);
@@ -113,7 +114,16 @@ RatesAnswer measure_rates(const Context& context, const MeasureArguments& argume
   const std::time_t time = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
   answer.rates.measured = fmt::format("{:%Y-%m-%dT%H:%MZ}", fmt::gmtime(time));
   answer.path = rates_path(context);
-  if (!answer.path.empty()) keep(answer.path, answer.rates);
+  if (answer.path.empty()) {
+    answer.not_kept = "there is no folder for it";
+    return answer;
+  }
+  try {
+    keep(answer.path, answer.rates);
+  } catch (const Error& error) {
+    answer.path.clear();  // the measurement took a while, and is shown
+    answer.not_kept = error.what();
+  }
   return answer;
 }
 
@@ -132,10 +142,10 @@ std::string measure_text(const Context& context, const RatesAnswer& answer) {
   if (!answer.rates.device.empty())
     text += fmt::format("The device is {}.\n", safe_display(answer.rates.device, 60));
   if (!answer.rates.queues.empty())
-    text += fmt::format("The link on each family of its queues: {}.\n", queues_text(answer.rates.queues));
+    text += fmt::format("The link on families of its queues: {}.\n", queues_text(answer.rates.queues));
   if (!answer.missing.empty())
     text += fmt::format("The device's rates stay as assumed: {}.\n", answer.missing);
-  text += answer.path.empty() ? "Not kept: there is no folder for it.\n"
+  text += answer.path.empty() ? fmt::format("Not kept: {}.\n", answer.not_kept)
                               : fmt::format("Kept in {} for estimates of time.\n", safe_display(answer.path));
   return text;
 }
@@ -144,9 +154,10 @@ Json measure_json(const RatesAnswer& answer) {
   Json json = {{"measured", answer.rates.measured},
                {"device", answer.rates.device.empty() ? Json() : Json(json_text(answer.rates.device))},
                {"kept", answer.path.empty() ? Json() : Json(json_text(answer.path))}};
+  if (!answer.not_kept.empty()) json["not_kept"] = json_text(answer.not_kept);
   if (!answer.missing.empty()) json["missing"] = json_text(answer.missing);
   for (const auto& [key, value] : answer.rates.values) json[key] = value;
-  for (const auto& [family, rate] : answer.rates.queues) json["queues"][fmt::format("{}", family)] = rate;
+  for (const auto& [family, rate] : answer.rates.queues) json["queues"][json_text(family)] = rate;
   for (const auto& [key, text] : answer.rates.how) json["how"][key] = json_text(text);
   return json;
 }

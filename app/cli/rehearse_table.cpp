@@ -126,6 +126,9 @@ Json rehearsal_json(const Rehearsal& rehearsal) {
                                   {"after", row.page_cache.after}}},
                                 {"seconds", row.seconds},
                                 {"samples", row.samples}});
+    Json& too_high = json["measured"].back()["samples_too_high"];
+    for (std::size_t i = 0; i < row.beyond.size(); ++i)
+      too_high[std::string(kMemoryCounters[i].id)] = row.beyond[i].samples;
   }
   for (const Rehearsal::Refused& row : rehearsal.refused)
     json["measured"].push_back(
@@ -166,7 +169,8 @@ std::string rehearsal_table(const Rehearsal& rehearsal, bool colour, std::size_t
         text += fmt::format("{} ({}): {} was too high in {} of {}, first at step {} of {}.\n", row.method->id,
                             safe_display(row.order, 40), kMemoryCounters[i].name,
                             format_grouped(beyond.samples), counted(row.samples, "sample"),
-                            format_grouped(beyond.first_step), format_grouped(row.steps));
+                            format_grouped(std::min(beyond.first_step + 1, row.steps)),
+                            format_grouped(row.steps));
   std::vector<report::Refusal> refusals;
   for (const Rehearsal::Refused& row : rehearsal.refused)
     refusals.push_back({row.method->id, safe_display(row.why)});

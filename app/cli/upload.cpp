@@ -56,23 +56,25 @@ Json peaks_json(const Timeline& timeline) {
 }
 
 Json report_json(const gpu::UploadReport& report, const AskedUpload& asked) {
-  Json json = {{"device", json_text(report.device)},
-               {"method", asked.method},
-               {"order", json_text(asked.order)},
-               {"prepack", asked.prepack ? Json(prepacking_id(*asked.prepack)) : Json()},
-               {"tensors", report.tensors},
-               {"bytes", report.bytes},
-               {"seconds", report.seconds},
-               {"bytes_per_second", report.bytes_per_second},
-               {"staging_bytes", report.staging_bytes},
-               {"projected",
-                {{"peak", peaks_json(report.projected)},
-                 {"rss_anon", report.projected_rss_anon},
-                 {"seconds", report.projected_seconds},
-                 {"seconds_as_cached", report.expected_seconds}}},
-               {"page_cache", {{"files", report.file_bytes}, {"before", report.cached_bytes}}},
-               {"queue", {{"family", report.queue.index}, {"kind", gpu::queue_family_words(report.queue)}}},
-               {"measured", {{"peak", peaks_json(report.measured)}}}};
+  Json json = {
+      {"device", json_text(report.device)},
+      {"method", asked.method},
+      {"order", json_text(asked.order)},
+      {"prepack", asked.prepack ? Json(prepacking_id(*asked.prepack)) : Json()},
+      {"tensors", report.tensors},
+      {"bytes", report.bytes},
+      {"seconds", report.seconds},
+      {"bytes_per_second", report.bytes_per_second},
+      {"staging_bytes", report.staging_bytes},
+      {"projected",
+       {{"peak", peaks_json(report.projected)},
+        {"rss_anon", report.projected_rss_anon},
+        {"seconds", report.projected_seconds},
+        {"seconds_as_cached", report.expected_seconds}}},
+      {"page_cache",
+       {{"files", report.file_bytes}, {"before", report.cached_bytes ? Json(*report.cached_bytes) : Json()}}},
+      {"queue", {{"family", report.queue.index}, {"kind", gpu::queue_family_words(report.queue)}}},
+      {"measured", {{"peak", peaks_json(report.measured)}}}};
   Json& measured = json["measured"];
   measured["rss_anon_peak"] = report.rss_anon_peak;
   measured["rss_file_peak"] = report.rss_file_peak;

@@ -10,13 +10,14 @@ namespace loadline::report {
 namespace {
 
 std::string cache_text(const UploadTime& time) {
-  if (time.cached_bytes == 0) return "The files come from the disk.";
-  const bool all = time.cached_bytes >= time.file_bytes;
-  return fmt::format(
-      "The page cache held {}; from the disk {} are projected.",
-      all ? "the files"
-          : fmt::format("{} of {}", format_bytes(time.cached_bytes), format_bytes(time.file_bytes)),
-      format_seconds(time.from_disk));
+  if (!time.cached_bytes)
+    return "How much of the files the page cache holds is not known: projected from the disk.";
+  if (*time.cached_bytes == 0) return "The files come from the disk.";
+  const bool all = *time.cached_bytes >= time.file_bytes;
+  const std::string held = all ? "The files were in the page cache"
+                               : fmt::format("{} of {} were in the page cache",
+                                             format_bytes(*time.cached_bytes), format_bytes(time.file_bytes));
+  return fmt::format("{}; from the disk it would be {}.", held, format_seconds(time.from_disk));
 }
 
 }  // namespace
@@ -28,10 +29,13 @@ std::string upload_time_text(const UploadTime& time) {
 
 std::string upload_rates_text(const UploadTime& time, const std::optional<MeasuredRates>& rates,
                               std::string_view device) {
-  std::string text = cache_text(time) + " " + rates_line(rates);
+  std::string text =
+      cache_text(time) + (time.packs ? " Packing is not projected." : "") + " " + rates_line(rates);
   if (!rates)
     text += " `loadline devices --measure` measures this machine's.";
-  else if (!rates->device.empty() && rates->device != device)
+  else if (!rates->values.contains("host_pages"))
+    text += " They do not count new memory: `loadline devices --measure` measures that too.";
+  else if (!rates->device.empty() && rates->device != safe_display(device))
     text += fmt::format(" The device's rates are those of {}.", safe_display(rates->device, 60));
   return text;
 }

@@ -11,17 +11,18 @@
 namespace loadline::report {
 
 struct UploadTime {
-  double measured = 0;             // seconds
-  double projected = 0;            // with the files as they lay: in the page cache, or on the disk
-  double from_disk = 0;            // projected, as if the page cache held nothing
-  std::uint64_t file_bytes = 0;    // of the model
-  std::uint64_t cached_bytes = 0;  // of these, in the page cache before the upload
+  double measured = 0;           // seconds
+  double projected = 0;          // with the files as they lay: in the page cache, or on the disk
+  double from_disk = 0;          // projected, as if the page cache held nothing
+  std::uint64_t file_bytes = 0;  // of the model
+  bool packs = false;            // weights on the device, which is not projected
+  std::optional<std::uint64_t> cached_bytes = {};  // of these, read from the page cache; absent: not known
 };
 // `report`: gpu::UploadReport, of which builds without Vulkan know nothing.
 template <typename Report>
 UploadTime upload_time(const Report& report) {
   return {report.seconds, report.expected_seconds, report.projected_seconds, report.file_bytes,
-          report.cached_bytes};
+          report.packs,   report.cached_bytes};
 }
 
 // "85.2 ms projected, 66.9 ms measured (-21.5 %)."

@@ -29,13 +29,15 @@ BlockPool::Block& BlockPool::add_block(std::uint64_t least) {
   const std::uint64_t exact = align_up(least, rules_.alignment);
   const std::uint64_t expected = rules_.expected.peak;
   const std::uint64_t missing =
-      std::max(expected > reserved_ ? expected - reserved_ : 0, std::min(expected, kLeastExtraBlock));
+      std::max(expected > usable_ ? expected - usable_ : 0, std::min(expected, kLeastExtraBlock));
   const std::uint64_t wanted =
       std::max(exact, std::min({align_up(missing, rules_.alignment), together(exact), rules_.most}));
   const std::uint32_t id = made_++;
   const PoolBlock block = take_(id, wanted, exact);
   reserved_ += block.reserved;
-  return blocks_.emplace_back(Block{id, block.reserved, Suballocator(block.bytes, rules_.alignment)});
+  usable_ += block.bytes;
+  return blocks_.emplace_back(
+      Block{id, block.reserved, block.bytes, Suballocator(block.bytes, rules_.alignment)});
 }
 
 std::uint64_t BlockPool::together(std::uint64_t exact) const {
@@ -56,7 +58,9 @@ std::uint64_t BlockPool::together(std::uint64_t exact) const {
 void BlockPool::free(const Range& range) {
   const auto block = std::ranges::lower_bound(blocks_, range.block, {}, &Block::id);
   block->ranges.free(range.offset);
-  if (block->ranges.empty()) release_empty(1);
+  if (!block->ranges.empty()) return;
+  const std::vector<std::uint64_t>& requests = rules_.expected.requests;
+  release_empty(requests.empty() || served_ < requests.size() ? 1 : 0);
 }
 
 void BlockPool::release_empty(std::size_t keep) {
@@ -67,6 +71,7 @@ void BlockPool::release_empty(std::size_t keep) {
       return false;
     }
     reserved_ -= block.reserved;
+    usable_ -= block.usable;
     give_(block.id);
     return true;
   });

@@ -14,6 +14,7 @@ namespace loadline {
 struct PoolForecast {
   std::uint64_t peak = 0;                    // the most bytes in use at once
   std::vector<std::uint64_t> requests = {};  // in order; empty: not known
+  bool ends_blocks = true;                   // whether a block ends with a request (BlockPool)
 };
 
 struct BlockPoolRules {
@@ -30,8 +31,8 @@ struct PoolBlock {
 };
 
 // A request larger than rules.block gets a block of its own. Other blocks end with the last of the following
-// requests that fit them whole, so that a load that frees nothing leaves no gap. One empty block is kept
-// against thrashing; all others are released to the source.
+// requests that fit them whole, so that a load that frees nothing leaves no gap. Until the last request one
+// empty block is kept against thrashing; all others are released to the source.
 class BlockPool {
  public:
   // `take` makes block `id` with `wanted` bytes, or fewer but at least `exact`; both are multiples of the
@@ -54,7 +55,7 @@ class BlockPool {
  private:
   struct Block {
     std::uint32_t id = 0;
-    std::uint64_t reserved = 0;
+    std::uint64_t reserved = 0, usable = 0;
     Suballocator ranges;
   };
   Block& add_block(std::uint64_t least);
@@ -67,8 +68,8 @@ class BlockPool {
   Take take_;
   Give give_;
   std::uint32_t made_ = 0;
-  std::uint64_t reserved_ = 0;
-  std::size_t served_ = 0;  // requests
+  std::uint64_t reserved_ = 0, usable_ = 0;  // of the blocks
+  std::size_t served_ = 0;                   // requests
   std::vector<Block> blocks_;
 };
 

@@ -57,25 +57,11 @@ std::vector<DeviceHeap> heaps_of(VkPhysicalDevice device, bool has_budget, bool 
 }
 
 std::vector<QueueFamily> queues_of(VkPhysicalDevice device) {
-  constexpr VkQueueFlags kGraphics = VK_QUEUE_GRAPHICS_BIT, kCompute = VK_QUEUE_COMPUTE_BIT;
-  constexpr VkQueueFlags kOnlyCopies =
-      VK_QUEUE_TRANSFER_BIT | VK_QUEUE_SPARSE_BINDING_BIT | VK_QUEUE_PROTECTED_BIT;
   std::uint32_t count = 0;
   vkGetPhysicalDeviceQueueFamilyProperties(device, &count, nullptr);
   std::vector<VkQueueFamilyProperties> families(count);
   vkGetPhysicalDeviceQueueFamilyProperties(device, &count, families.data());
-  std::vector<QueueFamily> queues;
-  for (std::uint32_t i = 0; i < count; ++i) {
-    const VkQueueFlags flags = families[i].queueFlags;
-    // graphics and compute imply transfer, whether or not the driver sets its bit
-    if (families[i].queueCount == 0 || (flags & (kGraphics | kCompute | VK_QUEUE_TRANSFER_BIT)) == 0)
-      continue;
-    queues.push_back({.index = i,
-                      .computes = (flags & kCompute) != 0,
-                      .draws = (flags & kGraphics) != 0,
-                      .only_copies = (flags & ~kOnlyCopies) == 0});
-  }
-  return queues;
+  return queue_families(families);
 }
 
 // Queries that need Vulkan 1.2.
@@ -128,6 +114,24 @@ std::vector<HeapUse> heap_use(VkPhysicalDevice device) {
   for (std::uint32_t i = 0; i < memory.memoryProperties.memoryHeapCount; ++i)
     uses.push_back({.budget = budget.heapBudget[i], .used = budget.heapUsage[i]});
   return uses;
+}
+
+std::vector<QueueFamily> queue_families(std::span<const VkQueueFamilyProperties> families) {
+  constexpr VkQueueFlags kGraphics = VK_QUEUE_GRAPHICS_BIT, kCompute = VK_QUEUE_COMPUTE_BIT;
+  constexpr VkQueueFlags kOnlyCopies =
+      VK_QUEUE_TRANSFER_BIT | VK_QUEUE_SPARSE_BINDING_BIT | VK_QUEUE_PROTECTED_BIT;
+  std::vector<QueueFamily> queues;
+  for (std::size_t i = 0; i < families.size(); ++i) {
+    const VkQueueFlags flags = families[i].queueFlags;
+    // graphics and compute imply transfer, whether or not the driver sets its bit
+    if (families[i].queueCount == 0 || (flags & (kGraphics | kCompute | VK_QUEUE_TRANSFER_BIT)) == 0)
+      continue;
+    queues.push_back({.index = static_cast<std::uint32_t>(i),
+                      .computes = (flags & kCompute) != 0,
+                      .draws = (flags & kGraphics) != 0,
+                      .only_copies = (flags & ~kOnlyCopies) == 0});
+  }
+  return queues;
 }
 
 DeviceInfo describe_device(VkPhysicalDevice device, std::size_t index) {

@@ -3,9 +3,9 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/gpu/memory_need.h"
 
 #include <algorithm>
-#include <map>
 #include <optional>
 #include <utility>
 
@@ -63,11 +63,7 @@ Device::Device(const DeviceOptions& options) : shaders_(options.shaders), instan
   vkGetPhysicalDeviceProperties(physical_, &properties);
   limits_ = properties.limits;
   import_alignment_ = find_import_alignment(physical_, info_);
-  if (shaders_ && !info_.packs)
-    throw Error(ErrorCode::unsupported,
-                "'{}' cannot pack weights: its shaders cannot take addresses (bufferDeviceAddress) or write "
-                "16-bit numbers (storageBuffer16BitAccess)",
-                safe_display(info_.name));
+  if (shaders_) require_packing(info_);
   choose_queue(options);
   create_device();
 }
@@ -78,12 +74,14 @@ void Device::choose_queue(const DeviceOptions& options) {
     std::erase_if(families, [&](const QueueFamily& family) {
       return std::ranges::find(options.queues, family.index) == options.queues.end();
     });
-  const bool measured = options.queue_rates.device == info_.name;
-  const auto chosen = choose_queue_family(
-      families, shaders_, measured ? options.queue_rates.rates : std::map<std::uint32_t, double>{});
+  const LinkRates rates =
+      options.queue_rates.device == safe_display(info_.name) ? options.queue_rates.rates : LinkRates{};
+  const auto chosen = choose_queue_family(families, shaders_, rates);
   if (!chosen)
     throw Error(ErrorCode::gpu, "the device has no queue that {}", shaders_ ? "computes" : "copies");
   queue_kind_ = families[*chosen];
+  if (const auto found = rates.find(queue_family_key(queue_kind_)); found != rates.end())
+    measured_link_ = found->second;
 }
 
 void Device::create_device() {

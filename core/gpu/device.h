@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,8 @@ class Device {
   std::uint64_t import_alignment() const { return import_alignment_; }
   std::uint32_t queue_family() const { return queue_kind_.index; }
   const QueueFamily& queue_kind() const { return queue_kind_; }
+  // Of that family, from DeviceOptions::queue_rates.
+  std::optional<double> measured_link() const { return measured_link_; }
   const VkPhysicalDeviceMemoryProperties& memory() const { return memory_; }
   const VkPhysicalDeviceLimits& limits() const { return limits_; }
 
@@ -59,6 +62,7 @@ class Device {
   VkPhysicalDeviceLimits limits_ = {};
   UniqueDevice device_;
   QueueFamily queue_kind_ = {};
+  std::optional<double> measured_link_ = {};
   VkQueue queue_ = VK_NULL_HANDLE;
 };
 

@@ -66,12 +66,20 @@ std::string_view queue_family_words(const QueueFamily& family) {
   return family.computes ? "computes" : "copies, encodes or decodes";
 }
 
+std::string queue_family_key(const QueueFamily& family) {
+  return fmt::format("{} {}", family.index, queue_family_words(family));
+}
+
 std::optional<std::size_t> choose_queue_family(std::span<const QueueFamily> families, bool computes,
-                                               const std::map<std::uint32_t, double>& rates) {
+                                               const LinkRates& rates) {
   constexpr double kClearly = 1.05;
-  const auto rank = [](const QueueFamily& family) { return family.only_copies ? 2 : family.draws ? 0 : 1; };
+  const auto rank = [](const QueueFamily& family) {
+    if (family.only_copies) return 3;
+    if (family.draws) return 1;
+    return family.computes ? 2 : 0;
+  };
   const auto rate = [&](const QueueFamily& family) {
-    const auto found = rates.find(family.index);
+    const auto found = rates.find(queue_family_key(family));
     return found == rates.end() ? 0.0 : found->second;
   };
   std::optional<std::size_t> by_kind, fastest;

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>
@@ -47,17 +48,22 @@ struct QueueFamily {
 // "only copies", "computes", "draws and computes", "copies, encodes or decodes".
 std::string_view queue_family_words(const QueueFamily& family);
 
-// The rate of the link on families of queues, measured on the device of this name.
+// "1 only copies": another driver may number its families in another way.
+std::string queue_family_key(const QueueFamily& family);
+
+// Bytes per second of the link on families of queues, by their key.
+using LinkRates = std::map<std::string, double, std::less<>>;
+// As measured on the device of this name.
 struct QueueRates {
-  std::string device = {};
-  std::map<std::uint32_t, double> rates = {};  // bytes per second, by QueueFamily::index
+  std::string device = {};  // as safe_display() shows it
+  LinkRates rates = {};
 };
 
-// The family for copies, as a position in `families`. By kind: one that only copies, else one without
-// graphics, else any. Another whose measured rate is more than a twentieth higher goes before it. With
-// `computes` only those that compute are considered. Absent if there is none.
+// The family for copies, as a position in `families`. By kind: one that only copies, else one that computes
+// and does not draw, else one that draws, else any. Another whose measured rate is more than a twentieth
+// higher goes before it. With `computes` only those that compute are considered. Absent if there is none.
 std::optional<std::size_t> choose_queue_family(std::span<const QueueFamily> families, bool computes,
-                                               const std::map<std::uint32_t, double>& rates = {});
+                                               const LinkRates& rates = {});
 
 struct DeviceInfo {
   std::size_t index = 0;  // in the order in which Vulkan lists the devices

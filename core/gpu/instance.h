@@ -52,6 +52,8 @@ class Instance {
 };
 
 DeviceInfo describe_device(VkPhysicalDevice device, std::size_t index);
+// Those that can copy.
+std::vector<QueueFamily> queue_families(std::span<const VkQueueFamilyProperties> families);
 
 // Bytes of a heap that this process may use, and that it uses. Only for devices with VK_EXT_memory_budget.
 struct HeapUse {

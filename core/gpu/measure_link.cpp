@@ -1,6 +1,7 @@
 // Times copies between blocks of one plan, each until the device has completed it.
 #include "core/gpu/measure_link.h"
 
+#include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/gpu/vulkan_machine.h"
 #include "core/load/measure_rates.h"
@@ -53,9 +54,10 @@ double seconds_of_pages(const Device& device, const StorageReader& nothing, Spac
 
 void measure_link(const Device& device, std::uint64_t bytes, MeasuredRates& rates, Progress& progress) {
   const StorageReader nothing(std::make_shared<const MetaGraph>());
+  MeasuredRates found;
   const auto keep = [&](const char* key, double seconds) {
-    rates.values[key] = static_cast<double>(bytes) / seconds;
-    rates.how[key] = fmt::format("{}, median of {}", format_bytes(bytes), kRuns);
+    found.values[key] = static_cast<double>(bytes) / seconds;
+    found.how[key] = fmt::format("{}, median of {}", format_bytes(bytes), kRuns);
   };
   keep("staging_pages", seconds_of_pages(device, nothing, Space::staging, bytes, progress));
   keep("device_pages", seconds_of_pages(device, nothing, Space::device, bytes, progress));
@@ -72,23 +74,30 @@ void measure_link(const Device& device, std::uint64_t bytes, MeasuredRates& rate
   measure("link", first, staging);
   measure("pageable_link", first, host);
   measure("device_copy", second, first);
-  rates.device = device.info().name;
+  // all of them or none
+  for (const auto& [key, value] : found.values) rates.values[key] = value;
+  for (const auto& [key, text] : found.how) rates.how[key] = text;
+  rates.device = safe_display(device.info().name);
 }
 
 void measure_device(const DeviceOptions& wanted, std::uint64_t bytes, MeasuredRates& rates,
                     Progress& progress) {
   DeviceOptions options = wanted;
-  const std::vector<QueueFamily> families = Device(options).info().queues;
+  const DeviceInfo info = Device(options).info();
   QueueRates& found = options.queue_rates;
-  if (families.size() > 1)
-    for (const QueueFamily& family : families) {
-      options.queues = {family.index};
-      const Device device(options);
+  found.device = safe_display(info.name);
+  for (const QueueFamily& family : info.queues) {
+    // families of encoders and decoders copy too, but loads would disturb them
+    if (info.queues.size() < 2 || (!family.only_copies && !family.computes && !family.draws)) continue;
+    options.queues = {family.index};
+    try {
       MeasuredRates measured;
-      measure_link(device, bytes, measured, progress);
-      found.device = device.info().name;
-      found.rates[family.index] = measured.values.at("link");
+      measure_link(Device(options), bytes, measured, progress);
+      found.rates[queue_family_key(family)] = measured.values.at("link");
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::cancelled) throw;  // a family that fails is not chosen by its rate
     }
+  }
   options.queues = wanted.queues;
   measure_link(Device(options), bytes, rates, progress);
   rates.queues = found.rates;

@@ -124,10 +124,26 @@ void require_pieces(const Plan& plan, const MetaGraph& graph, const DeviceInfo& 
                   "does not fit: {} needs {} ({} bytes) in one piece, {} allows {} ({} bytes)",
                   purpose(block, graph), format_bytes(block.bytes), block.bytes, safe_display(device.name),
                   format_bytes(most), most);
-  const std::uint64_t needed = allocations_at_once(plan, alignment, most);
-  if (device.max_allocations > 0 && needed > device.max_allocations)
+}
+
+void require_allocations(const Plan& plan, const DeviceInfo& device, std::uint64_t alignment) {
+  if (device.max_allocations == 0) return;
+  const std::uint64_t needed = allocations_at_once(plan, alignment, largest_piece(device, alignment));
+  if (needed > device.max_allocations)
     throw Error(ErrorCode::no_fit, "does not fit: needs {} allocations at once, {} allows {}",
                 format_grouped(needed), safe_display(device.name), format_grouped(device.max_allocations));
+}
+
+bool packs_weights(const Plan& plan) {
+  return std::ranges::any_of(plan.blocks, [](const Block& block) { return block.prepack.has_value(); });
+}
+
+void require_packing(const DeviceInfo& device) {
+  if (device.packs) return;
+  throw Error(ErrorCode::unsupported,
+              "'{}' cannot pack weights: its shaders cannot take addresses (bufferDeviceAddress) or write "
+              "16-bit numbers (storageBuffer16BitAccess)",
+              safe_display(device.name));
 }
 
 Unbindable unbindable_tensors(const MetaGraph& graph, const Plan& plan, const DeviceInfo& device) {

@@ -39,9 +39,17 @@ void require_fit(const MemoryNeeds& needs, const MemorySupply& supply, std::stri
 constexpr bool device_sees(Space space) { return space == Space::device || space == Space::staging; }
 
 // Throws Error{no_fit} with the tensor and both numbers for a device or staging block that the device cannot
-// have in one piece, or for more allocations at once than it allows.
+// have in one piece.
 void require_pieces(const Plan& plan, const MetaGraph& graph, const DeviceInfo& device,
                     std::uint64_t alignment);
+// Throws Error{no_fit} with both numbers if the pools of the uploader need more allocations at once than the
+// device allows.
+void require_allocations(const Plan& plan, const DeviceInfo& device, std::uint64_t alignment);
+
+// Whether the plan packs weights on the device.
+bool packs_weights(const Plan& plan);
+// Throws Error{unsupported} if the device's shaders cannot pack.
+void require_packing(const DeviceInfo& device);
 
 // The tensors of which a shader cannot see all bytes at once, in the size that the plan packs them to.
 struct Unbindable {

@@ -23,6 +23,7 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <utility>
 
@@ -181,6 +182,7 @@ UploadReport measure(const Device& device, const MetaGraphPtr& graph, const Plan
   UploadReport report;
   report.device = device.info().name;
   report.queue = device.queue_kind();
+  report.packs = packs_weights(plan);
   report.queue_families = device.info().queues.size();
   report.software_device = device.info().type == DeviceType::cpu;
   if (const Unbindable large = unbindable_tensors(*graph, plan, device.info()); large.largest) {
@@ -207,19 +209,30 @@ UploadReport measure(const Device& device, const MetaGraphPtr& graph, const Plan
   // after the fit check, since it takes time with large files
   const std::vector<StorageId> files = one_of_each_file(*graph);
   report.file_bytes = file_bytes(reader, files);
-  if (options.reads.reading != FileReading::direct) report.cached_bytes = cached_bytes(reader, files);
+  const bool maps =
+      std::ranges::any_of(plan.blocks, [](const Block& block) { return block.space == Space::page_cache; });
+  if (maps && options.reads.reading != FileReading::cached)
+    report.notes.emplace_back("This load maps the files: it reads them through the page cache all the same.");
+  report.cached_bytes =
+      bytes_read_from_cache(reader, files, maps ? FileReading::cached : options.reads.reading);
   // announced before the run, so that the fraction done never falls
   if (options.verify) progress.add_total(loaded.bytes());
   StepCounter counted(machine);
   DriverCount driver(machine);
-  Watch counters(std::chrono::milliseconds(1), [&] {
+  std::mutex one_at_a_time;
+  const auto look = [&] {
+    const std::lock_guard lock(one_at_a_time);
     const MemorySample sample = {machine.now(), *machine.sample(), driver.now()};
     const std::size_t step = counted.step();
     samples.add(sample, step);
     if (options.sampled) options.sampled(sample, step);
-  });
+  };
+  // also where blocks are about to go: a machine that is busy may give the other thread no time
+  counted.look_before_release(look);
+  Watch counters(std::chrono::milliseconds(1), look);
   report.measured = run(plan, counted, progress);
   counters.finish();
+  look();
   report.measured.measured = samples.take().samples;
   report.device_budget_peak = machine.device_budget_peak();
   report.imported_bytes = machine.imported_bytes();
@@ -246,8 +259,8 @@ UploadReport measure(const Device& device, const MetaGraphPtr& graph, const Plan
 
 double expected_seconds(const UploadReport& report, const Plan& plan, const MetaGraph& graph,
                         const CostModel& costs) {
-  if (report.cached_bytes == 0) return report.projected_seconds;
-  const double share = static_cast<double>(report.cached_bytes) / static_cast<double>(report.file_bytes);
+  if (report.cached_bytes.value_or(0) == 0) return report.projected_seconds;
+  const double share = static_cast<double>(*report.cached_bytes) / static_cast<double>(report.file_bytes);
   const CostModel cached = with_cached_files(costs, share);
   DryMachine dry(cached);
   return modelled_seconds(run(plan, dry), read_pattern(plan, graph), cached);
@@ -271,18 +284,20 @@ UploadReport upload(const MetaGraphPtr& graph, const Plan& plan, const UploadOpt
     throw Error(ErrorCode::usage, "the plan is not valid: " + *fault);
   if (const std::string refusal = cast_refusal(plan); !refusal.empty())
     throw Error(ErrorCode::unsupported, refusal);
-  const bool packs =
-      std::ranges::any_of(plan.blocks, [](const Block& block) { return block.prepack.has_value(); });
   std::optional<Device> device(std::in_place, DeviceOptions{.wanted = options.device,
                                                             .validation = options.validation,
-                                                            .shaders = packs,
+                                                            .shaders = packs_weights(plan),
                                                             .queues = {},
                                                             .queue_rates = options.queues});
   UploadReport report = measure(*device, graph, plan, options, progress);
-  DryMachine dry(options.costs);
+  CostModel costs = options.costs;
+  // the rates are those of the queue that a load without shaders takes
+  if (const std::optional<double> link = device->measured_link(); link && packs_weights(plan))
+    costs.link = *link;
+  DryMachine dry(costs);
   report.projected = run(plan, dry);
-  report.projected_seconds = modelled_seconds(report.projected, read_pattern(plan, *graph), options.costs);
-  report.expected_seconds = expected_seconds(report, plan, *graph, options.costs);
+  report.projected_seconds = modelled_seconds(report.projected, read_pattern(plan, *graph), costs);
+  report.expected_seconds = expected_seconds(report, plan, *graph, costs);
   unsigned anonymous = space_bit(Space::host);
   if (report.software_device) anonymous |= space_bit(Space::device);
   if (report.software_device && report.imported_bytes == 0) anonymous |= space_bit(Space::staging);

@@ -44,10 +44,11 @@ struct UploadReport {
   double seconds = 0;            // of the whole plan, until the last transfer is complete
   double projected_seconds = 0;  // modelled_seconds() by UploadOptions::costs: files come from the disk
   std::uint64_t file_bytes = 0;  // of the model's files
-  std::uint64_t cached_bytes =
-      0;                        // of these, what the page cache held before the upload; 0 if it is bypassed
-  double expected_seconds = 0;  // projected_seconds, with files that are cached at the rate of memory
-  QueueFamily queue = {};       // that copied
+  // Of these, bytes_read_from_cache() before the upload.
+  std::optional<std::uint64_t> cached_bytes = {};
+  double expected_seconds = 0;      // projected_seconds, with files that are cached at the rate of memory
+  bool packs = false;               // the device packs weights; the projected times leave that out
+  QueueFamily queue = {};           // that copied
   std::size_t queue_families = 0;   // of the device
   double bytes_per_second = 0;      // bytes over seconds
   std::uint64_t staging_bytes = 0;  // peak of the plan's staging blocks

@@ -94,6 +94,7 @@ PerSpace<PoolForecast> fitting_forecasts(const Device& device, const MetaGraph& 
   require_fit(padded_needs(plan, pool_alignment(device), bounce), supply_of(device, device_memory),
               device.info().name);
   require_pieces(plan, graph, device.info(), pool_alignment(device));
+  require_allocations(plan, device.info(), pool_alignment(device));
   return forecasts;
 }
 

@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <string>
 #include <vector>
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace loadline {
@@ -34,6 +36,14 @@ std::uint64_t resident_bytes(const SourceFile& file) {
     resident += std::min<std::uint64_t>(length, held);
   }
   return resident;
+}
+
+bool tells_residency(const SourceFile& file) {
+  struct stat status = {};
+  if (file.descriptor() < 0 || ::fstat(file.descriptor(), &status) != 0) return false;
+  if (::geteuid() == 0 || status.st_uid == ::geteuid()) return true;
+  const std::string path = "/proc/self/fd/" + std::to_string(file.descriptor());
+  return ::access(path.c_str(), W_OK) == 0;
 }
 
 void drop_pages(const SourceFile& file) {

@@ -12,6 +12,9 @@ namespace loadline {
 // resident. 0 for a SourceFile in memory. Throws Error{io}.
 std::uint64_t resident_bytes(const SourceFile& file);
 
+// Whether resident_bytes() tells the truth of this file to this process.
+bool tells_residency(const SourceFile& file);
+
 // Asks the system to drop the file's clean pages, so that the next reads come from the disk. Pages that other
 // processes map stay.
 void drop_pages(const SourceFile& file);

@@ -59,6 +59,10 @@ void StripedReader::finish([[maybe_unused]] Ticket ticket) {
   changed_.notify_all();
 }
 
+bool reads_past_cache(FileReading reading, std::uint64_t held, std::uint64_t bytes) {
+  return reading == FileReading::direct || (reading == FileReading::cold && held < bytes / 2);
+}
+
 const DirectFile* StripedReader::direct_file(const Stripe& stripe) {
   const Storage& storage = reader_.graph().storage(stripe.storage);
   if (reading_ == FileReading::cached || storage.encoding != Encoding::plain || storage.file == kNoFile)
@@ -67,8 +71,8 @@ const DirectFile* StripedReader::direct_file(const Stripe& stripe) {
   Way& way = ways_[index(storage.file)];
   if (!std::exchange(way.chosen, true)) {
     const SourceFile& file = reader_.file_of(stripe.storage);
-    if (reading_ == FileReading::direct || resident_bytes(file) < file.size() / 2)
-      way.direct = DirectFile::open(file);
+    const std::uint64_t held = reading_ == FileReading::cold ? resident_bytes(file) : 0;
+    if (reads_past_cache(reading_, held, file.size())) way.direct = DirectFile::open(file);
   }
   return way.direct.get();
 }

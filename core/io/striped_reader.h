@@ -26,6 +26,9 @@ enum class FileReading : std::uint8_t {
   cold,    // past it for files of which the cache holds less than half
 };
 
+// Whether a file of `bytes`, of which the page cache holds `held`, is read past it.
+bool reads_past_cache(FileReading reading, std::uint64_t held, std::uint64_t bytes);
+
 struct FileReads {
   unsigned threads = 0;  // 0: as many as cores that are free
   FileReading reading = FileReading::cached;

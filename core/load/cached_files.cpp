@@ -1,6 +1,8 @@
 // Sums over the files behind storages.
 #include "core/load/cached_files.h"
 
+#include "core/base/error.h"
+#include "core/io/direct_file.h"
 #include "core/io/page_residency.h"
 
 namespace loadline {
@@ -26,6 +28,20 @@ std::uint64_t file_bytes(const StorageReader& reader, const std::vector<StorageI
 std::uint64_t cached_bytes(const StorageReader& reader, const std::vector<StorageId>& files) {
   std::uint64_t bytes = 0;
   for (const StorageId id : files) bytes += resident_bytes(reader.file_of(id));
+  return bytes;
+}
+
+std::optional<std::uint64_t> bytes_read_from_cache(const StorageReader& reader,
+                                                   const std::vector<StorageId>& files, FileReading reading) {
+  std::uint64_t bytes = 0;
+  for (const StorageId id : files) try {
+      const SourceFile& file = reader.file_of(id);
+      if (!tells_residency(file)) return std::nullopt;
+      const std::uint64_t held = resident_bytes(file);
+      if (!reads_past_cache(reading, held, file.size()) || DirectFile::open(file) == nullptr) bytes += held;
+    } catch (const Error&) {
+      return std::nullopt;
+    }
   return bytes;
 }
 

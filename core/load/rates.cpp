@@ -6,6 +6,7 @@
 #include "core/forward/asset_folder.h"
 #include "core/forward/asset_json.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -31,8 +32,8 @@ constexpr std::array<RateRow, 10> kRows = {{
     {"seek_seconds", "random read", &CostModel::seek_seconds, false, 1e-9, 100},
 }};
 
-constexpr std::size_t kLongestText = 200;
-constexpr std::size_t kMostQueues = 64;  // Vulkan devices have up to about ten families
+constexpr std::size_t kLongestText = 300;  // a device's name has up to 255 bytes
+constexpr std::size_t kMostQueues = 64;    // Vulkan devices have up to about ten families
 
 double number(const AssetNode& node, std::string_view key, double least, double most) {
   const std::string& text = node.name(fmt::format("'{}'", key), kMostAssetName);
@@ -44,12 +45,10 @@ double number(const AssetNode& node, std::string_view key, double least, double 
   return *value;
 }
 
-std::map<std::uint32_t, double> queue_rates(const AssetNode& root) {
-  std::map<std::uint32_t, double> rates;
+std::map<std::string, double, std::less<>> queue_rates(const AssetNode& root) {
+  std::map<std::string, double, std::less<>> rates;
   for_each_field(root, "queues", kMostQueues, [&](const std::string& key, const AssetNode& node) {
-    const auto family = text_as<std::uint32_t>(key);
-    if (!family) node.place.fail("'{}' is no index of a family of queues", safe_display(key, 40));
-    rates[*family] = number(node, safe_display(key, 40), kLeastRate, kMostRate);
+    rates[key] = number(node, safe_display(key, 40), kLeastRate, kMostRate);
   });
   return rates;
 }
@@ -66,8 +65,10 @@ CostModel MeasuredRates::costs(CostModel costs) const {
 
 std::string rates_line(const std::optional<MeasuredRates>& rates) {
   if (!rates) return "Times by assumed rates.";
+  const bool of_device = std::ranges::any_of(
+      kRows, [&](const RateRow& row) { return row.of_device && rates->values.contains(row.key); });
   return fmt::format("Times by rates measured on {}{}.", safe_display(rates->measured, 40),
-                     rates->device.empty() ? ", but for those of a device" : "");
+                     of_device ? "" : ", but for those of a device");
 }
 
 MeasuredRates parse_rates(std::string_view json, const std::string& path) {
@@ -94,11 +95,11 @@ MeasuredRates read_rates(const std::string& path) { return parse_rates(asset_tex
 
 std::string rates_text(const MeasuredRates& rates) {
   nlohmann::ordered_json json = {{"measured", rates.measured}};
-  if (!rates.device.empty()) json["device"] = safe_display(rates.device, kLongestText / 2);
+  if (!rates.device.empty()) json["device"] = safe_display(rates.device, kLongestText);
   for (const RateRow& row : kRows)
     if (const auto found = rates.values.find(row.key); found != rates.values.end())
       json[found->first] = found->second;
-  for (const auto& [family, rate] : rates.queues) json["queues"][fmt::format("{}", family)] = rate;
+  for (const auto& [family, rate] : rates.queues) json["queues"][safe_display(family, kLongestText)] = rate;
   for (const auto& [key, text] : rates.how) json["how"][key] = safe_display(text, kLongestText / 2);
   return json.dump(2) + "\n";
 }

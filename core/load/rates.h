@@ -4,7 +4,7 @@
 //    "disk_read": 3.1e9, "disk_write": 1.2e9, "memory_copy": 8.2e9, "link": 2.4e10, "pageable_link": 6.1e9,
 //    "device_copy": 2.0e11, "host_pages": 3.2e9, "staging_pages": 2.1e9, "device_pages": 9.0e10,
 //    "seek_seconds": 8e-05,                                bytes per second; seconds
-//    "queues": {"0": 1.9e10, "1": 2.4e10},                 the link on each family of the device's queues
+//    "queues": {"1 only copies": 2.4e10},                  the link on families of the device's queues
 //    "how": {"disk_read": "..."}}                          for people
 #pragma once
 
@@ -30,12 +30,12 @@ struct RateRow {
 std::span<const RateRow> rate_rows();
 
 struct MeasuredRates {
-  std::string measured = {};                                 // when; empty: all rates are assumed
-  std::string device = {};                                   // device that its rates belong to; empty: none
+  std::string measured = {};  // when; empty: all rates are assumed
+  std::string device = {};    // that its rates belong to, as safe_display() shows it
   std::map<std::string, double, std::less<>> values = {};    // by RateRow::key
   std::map<std::string, std::string, std::less<>> how = {};  // how each was measured; by RateRow::key
-  // The rate of the link on the device's families of queues, by their index; of devices with several.
-  std::map<std::uint32_t, double> queues = {};
+  // The rate of the link on the device's families of queues, of devices with several. Keys: gpu::LinkRates.
+  std::map<std::string, double, std::less<>> queues = {};
 
   // Replaces the rates of `costs` that were measured.
   CostModel costs(CostModel costs = {}) const;

@@ -4,6 +4,7 @@
 #include "core/base/checked.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 namespace loadline {
@@ -17,6 +18,24 @@ BlockPool modelled_pool(PoolForecast expected) {
             return PoolBlock{wanted, wanted};
           },
           [](std::uint32_t) {}};
+}
+
+// The most that a pool reserves in the space during the plan.
+std::uint64_t pool_peak(const Plan& plan, Space space, const PoolForecast& expected) {
+  BlockPool pool = modelled_pool(expected);
+  std::vector<BlockPool::Range> ranges(plan.blocks.size());
+  std::uint64_t peak = 0;
+  for (const Step& step : plan.steps) {
+    const Block& block = plan.block(step.block);
+    if (step.verb == Verb::copy || block.space != space || block.bytes == 0) continue;
+    BlockPool::Range& range = ranges[index(step.block)];
+    if (step.verb == Verb::alloc)
+      range = pool.allocate(block.bytes);
+    else
+      pool.free(range);
+    peak = std::max(peak, pool.reserved());
+  }
+  return peak;
 }
 
 }  // namespace
@@ -90,6 +109,15 @@ PerSpace<PoolForecast> pool_forecasts(const Plan& plan, std::uint64_t alignment)
       live[space] -= bytes;
     if (step.verb == Verb::alloc && bytes > 0) forecasts[space].requests.push_back(bytes);
     forecasts[space].peak = std::max(forecasts[space].peak, live[space]);
+  }
+  for (const Space space : {Space::staging, Space::device}) {
+    PoolForecast& forecast = forecasts[index(space)];
+    const std::uint64_t all =
+        std::accumulate(forecast.requests.begin(), forecast.requests.end(), std::uint64_t{0});
+    if (all == forecast.peak) continue;  // nothing is used again
+    PoolForecast whole = forecast;
+    whole.ends_blocks = false;
+    if (pool_peak(plan, space, forecast) > pool_peak(plan, space, whole)) forecast.ends_blocks = false;
   }
   return forecasts;
 }

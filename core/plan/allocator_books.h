@@ -47,7 +47,8 @@ class AllocatorBooks {
 };
 
 // Per space: the peak of the live bytes and the allocations, when every block is rounded up to `alignment`.
-// Blocks without bytes are left out.
+// Blocks without bytes are left out. Blocks of a pool end with a request unless it would reserve more so: in
+// a load that frees, other requests would use the gaps again.
 PerSpace<PoolForecast> pool_forecasts(const Plan& plan, std::uint64_t alignment);
 
 // The most that glibc's malloc keeps of a plan's host blocks if no freed one is used again: small objects of

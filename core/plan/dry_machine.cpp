@@ -20,7 +20,7 @@ DryMachine::DryMachine(CostModel costs, AllocatorModel allocator, const PerSpace
 void DryMachine::alloc(BlockId id, const Block& block) {
   if (spaces_.size() <= index(id)) spaces_.resize(index(id) + 1);
   spaces_[index(id)] = block.space;
-  reader_ += static_cast<double>(block.bytes) / pages_rate(block.space);
+  reader_ += pages_seconds(block);
   if (books_) books_->alloc(id, block);
 }
 
@@ -37,18 +37,24 @@ double DryMachine::rate(Space from, Space to) const {
   return from_device || to_device ? costs_.pageable_link : costs_.memory_copy;
 }
 
-double DryMachine::pages_rate(Space space) const {
-  switch (space) {
+// Values of a forward pass use the same memory again, on the host too.
+double DryMachine::pages_seconds(const Block& block) {
+  std::uint64_t& live = live_[index(block.space)];
+  std::uint64_t& most = most_live_[index(block.space)];
+  live += block.bytes;
+  const std::uint64_t more = live > most ? live - most : 0;
+  most = std::max(most, live);
+  switch (block.space) {
     case Space::host:
-      return costs_.host_pages;
+      return static_cast<double>(block.storage ? block.bytes : more) / costs_.host_pages;
     case Space::staging:
-      return costs_.staging_pages;
+      return static_cast<double>(more) / costs_.staging_pages;
     case Space::device:
-      return costs_.device_pages;
+      return static_cast<double>(more) / costs_.device_pages;
     case Space::page_cache:
       break;  // its pages come with the bytes that are read
   }
-  return CostModel::kUncounted;
+  return 0;
 }
 
 void DryMachine::copy(const Step& step, const Block& to) {
@@ -80,6 +86,7 @@ double DryMachine::cast_seconds(const Step& step) const {
 
 void DryMachine::free(BlockId id, const Block& block) {
   wait_for(id);
+  live_[index(block.space)] -= block.bytes;
   if (books_) books_->free(id, block);
 }
 

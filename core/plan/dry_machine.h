@@ -23,9 +23,10 @@ struct CostModel {
   double seek_seconds = 80e-6;  // before a jump (read_pattern.h): random read of an NVMe disk
   double disk_write = 1.5e9;    // until the bytes are durable: for conversions, no load writes
   // Memory that the system gives: its pages are found and cleared, or pinned. The defaults count nothing.
-  double host_pages = kUncounted;     // ordinary memory, given and taken back
-  double staging_pages = kUncounted;  // memory that the device reads
-  double device_pages = kUncounted;   // of the device
+  double host_pages = kUncounted;     // ordinary memory: each block of weights is given, and taken back
+  double staging_pages = kUncounted;  // that the device reads, and
+  double device_pages =
+      kUncounted;  // of the device: kept for the next block, so only what exceeds the most so far
 
   static constexpr double kUncounted = std::numeric_limits<double>::infinity();
 };
@@ -60,13 +61,14 @@ class DryMachine final : public Machine {
   void set_busy(BlockId id, double until);
   void wait_for(BlockId id);
   double rate(Space from, Space to) const;
-  double pages_rate(Space space) const;
+  double pages_seconds(const Block& block);
   double cast_seconds(const Step& step) const;
 
   CostModel costs_;
-  double reader_ = 0;                    // the clock of the thread that runs the plan
-  double link_ = 0;                      // when the transfer engine is free again
-  std::vector<Space> spaces_;            // by block
+  double reader_ = 0;          // the clock of the thread that runs the plan
+  double link_ = 0;            // when the transfer engine is free again
+  std::vector<Space> spaces_;  // by block
+  PerSpace<std::uint64_t> live_ = {}, most_live_ = {};
   std::vector<double> busy_until_;       // by block, up to the last that was ever in flight
   std::optional<AllocatorBooks> books_;  // absent for AllocatorModel::exact
 };

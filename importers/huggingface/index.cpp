@@ -32,8 +32,9 @@ class JoinedModel {
 
   void add(const std::string& name, OpenedShard opened) {
     if (opened.error && !error) error = opened.error;
-    shards.push_back({name, kNoFile, graph.tensors.size(), std::move(opened.names)});
-    if (!opened.graph) return;
+    shards.push_back({name, kNoFile, graph.tensors.size()});
+    if (!opened.graph) return;  // and no names: a shard that turned out bad may have some, but no tensors
+    shards.back().names = std::move(opened.names);
     MetaGraph& from = *opened.graph;
     const FileId file{static_cast<std::uint32_t>(graph.files.size())};
     shards.back().file = file;

@@ -214,6 +214,20 @@ TEST(BlockPool, LeavesNoGapsWhereTheRequestsAreKnown) {
   EXPECT_EQ(blocks_for({50, 70}, {120, {50}}), (Sizes{50, 70}));
 }
 
+TEST(BlockPool, ADriverThatRoundsLeavesNoTensorOver) {
+  std::vector<std::uint64_t> made;
+  const std::vector<std::uint64_t> requests(4, 100 << 20);
+  BlockPool pool(
+      {.expected = {400ull << 20, requests}},
+      [&](std::uint32_t, std::uint64_t wanted, std::uint64_t) {
+        made.push_back(wanted);
+        return PoolBlock{wanted, wanted + (64 << 10)};
+      },
+      [](std::uint32_t) {});
+  for (const std::uint64_t bytes : requests) pool.allocate(bytes);
+  EXPECT_EQ(made, (std::vector<std::uint64_t>{200 << 20, 200 << 20}));
+}
+
 std::uint64_t overlaps(const Plan& plan, const Timeline& timeline, Space space, const Arena& arena) {
   std::uint64_t count = 0;
   for (std::size_t a = 0; a < plan.blocks.size(); ++a)

@@ -352,6 +352,45 @@ TEST(Run, WhatIsAliveComesLargestFirst) {
 }
 
 // Reads into mapped device memory hide the shorter of disk and link; a ring of one slot hides nothing.
+TEST(DryMachine, CountsTheMemoryThatTheSystemGives) {
+  CostModel costs;
+  costs.host_pages = 1e9;
+  costs.staging_pages = 2e9;
+  costs.device_pages = 4e9;
+  const auto seconds = [&](std::initializer_list<Block> blocks, bool turns) {
+    Plan plan;
+    for (const Block& block : blocks) {
+      const BlockId id = alloc(plan, block);
+      if (turns) free(plan, id);
+    }
+    DryMachine machine(costs);
+    return run(plan, machine).seconds;
+  };
+  const auto block = [](Space space, std::optional<StorageId> storage = {}) {
+    return Block{.space = space, .bytes = 1'000'000'000, .use = {}, .storage = storage, .label = {}};
+  };
+  const Block device = block(Space::device), staging = block(Space::staging), value = block(Space::host);
+  const Block weights = block(Space::host, StorageId{0});
+  EXPECT_DOUBLE_EQ(seconds({device, device}, false), 0.5);
+  EXPECT_DOUBLE_EQ(seconds({device, device}, true), 0.25);  // the pool keeps it
+  EXPECT_DOUBLE_EQ(seconds({staging, staging}, true), 0.5);
+  EXPECT_DOUBLE_EQ(seconds({weights, weights}, true), 2);  // given and taken back each time
+  EXPECT_DOUBLE_EQ(seconds({value, value, value}, true), 1);
+  EXPECT_DOUBLE_EQ(seconds({block(Space::page_cache)}, false), 0);
+  costs = {};
+  EXPECT_DOUBLE_EQ(seconds({device, staging, weights, value}, false), 0);
+}
+
+TEST(DryMachine, CachedFilesComeAtTheRateOfMemory) {
+  const CostModel costs;
+  EXPECT_EQ(with_cached_files(costs, 0).disk_read, costs.disk_read);
+  EXPECT_EQ(with_cached_files(costs, 0).seek_seconds, costs.seek_seconds);
+  EXPECT_DOUBLE_EQ(with_cached_files(costs, 1).disk_read, costs.memory_copy);
+  EXPECT_EQ(with_cached_files(costs, 1).seek_seconds, 0);
+  const double half = 1 / with_cached_files(costs, 0.5).disk_read;
+  EXPECT_DOUBLE_EQ(half, 0.5 / costs.disk_read + 0.5 / costs.memory_copy);
+}
+
 TEST(DryMachine, DirectReadsTakeNoLongerThanARingWithoutOverlap) {
   for (const auto& [disk, link] : {std::pair(3e9, 20e9), std::pair(20e9, 3e9), std::pair(5e9, 5e9)}) {
     const MetaGraph graph = graph_of({3'000'000, 500, 70'000'000});

@@ -2,6 +2,7 @@
 #include "core/base/error.h"
 #include "core/gpu/device.h"
 #include "core/gpu/device_info.h"
+#include "core/gpu/instance.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -105,34 +106,54 @@ TEST(DeviceChoice, TheLargestLocalHeapIsTheDevices) {
   EXPECT_EQ(device_heap(device), nullptr);
 }
 
-constexpr QueueFamily kAll{.index = 0, .computes = true, .draws = true};
-constexpr QueueFamily kCompute{.index = 1, .computes = true};
-constexpr QueueFamily kCopies{.index = 2, .only_copies = true};
-constexpr QueueFamily kVideo{.index = 3};
+VkQueueFamilyProperties family(VkQueueFlags flags, std::uint32_t count = 1) {
+  VkQueueFamilyProperties properties = {};
+  properties.queueFlags = flags;
+  properties.queueCount = count;
+  return properties;
+}
+const auto kAll = family(VK_QUEUE_GRAPHICS_BIT | VK_QUEUE_COMPUTE_BIT | VK_QUEUE_TRANSFER_BIT);
+const auto kCompute = family(VK_QUEUE_COMPUTE_BIT);
+const auto kCopies = family(VK_QUEUE_TRANSFER_BIT | VK_QUEUE_SPARSE_BINDING_BIT);
+const auto kVideo = family(VK_QUEUE_TRANSFER_BIT | 0x20);
+
+// The index of the family; absent if none can be used.
+std::optional<std::uint32_t> chosen(const std::vector<VkQueueFamilyProperties>& families,
+                                    bool computes = false, const LinkRates& rates = {}) {
+  const std::vector<QueueFamily> queues = queue_families(families);
+  const auto at = choose_queue_family(queues, computes, rates);
+  return at ? std::optional(queues[*at].index) : std::nullopt;
+}
 
 TEST(QueueChoice, CopyEngineThenComputeThenAny) {
-  EXPECT_EQ(choose_queue_family(std::vector{kAll, kCompute, kCopies, kVideo}, false), 2u);
-  EXPECT_EQ(choose_queue_family(std::vector{kAll, kCompute}, false), 1u);
-  EXPECT_EQ(choose_queue_family(std::vector{kAll, kVideo}, false), 1u);
-  EXPECT_EQ(choose_queue_family(std::vector{kAll}, false), 0u);
-  EXPECT_EQ(choose_queue_family({}, false), std::nullopt);
+  EXPECT_EQ(chosen({kAll, kCompute, kCopies, kVideo}), 2u);
+  EXPECT_EQ(chosen({kAll, kCompute}), 1u);
+  EXPECT_EQ(chosen({kAll, kVideo}), 0u);
+  EXPECT_EQ(chosen({kVideo}), 0u);
+  EXPECT_EQ(chosen({family(VK_QUEUE_TRANSFER_BIT, 0), kAll}), 1u);
+  EXPECT_EQ(chosen({family(VK_QUEUE_SPARSE_BINDING_BIT)}), std::nullopt);
 }
 
 TEST(QueueChoice, ShadersNeedAFamilyThatComputes) {
-  EXPECT_EQ(choose_queue_family(std::vector{kCopies, kAll, kCompute}, true), 2u);
-  EXPECT_EQ(choose_queue_family(std::vector{kCopies, kVideo}, true), std::nullopt);
-  EXPECT_EQ(choose_queue_family(std::vector{kAll, kCompute, kCopies}, true, {{0, 3e9}, {1, 2e9}, {2, 9e9}}),
+  EXPECT_EQ(chosen({kCopies, kAll, kCompute}, true), 2u);
+  EXPECT_EQ(chosen({kCopies, kVideo}, true), std::nullopt);
+  EXPECT_EQ(chosen({kAll, kCompute, kCopies}, true,
+                   {{"0 draws and computes", 3e9}, {"1 computes", 2e9}, {"2 only copies", 9e9}}),
             0u);
 }
 
 TEST(QueueChoice, AMeasurementDecidesWhereItIsClear) {
-  const std::vector families{kAll, kCompute, kCopies};
-  EXPECT_EQ(choose_queue_family(families, false, {{0, 24e9}, {1, 20e9}, {2, 12e9}}), 0u);
-  EXPECT_EQ(choose_queue_family(families, false, {{0, 24e9}, {1, 20e9}, {2, 23.5e9}}), 2u);  // within 5 %
-  EXPECT_EQ(choose_queue_family(families, false, {{0, 24e9}, {1, 20e9}, {2, 25e9}}), 2u);
+  const auto with = [](double all, double copies) {
+    return chosen({kAll, kCompute, kCopies}, false,
+                  {{"0 draws and computes", all}, {"1 computes", 20e9}, {"2 only copies", copies}});
+  };
+  EXPECT_EQ(with(24e9, 12e9), 0u);
+  EXPECT_EQ(with(24e9, 23.5e9), 2u);  // within 5 %
+  EXPECT_EQ(with(24e9, 25e9), 2u);
   // not comparable: the family that its kind recommends was not measured
-  EXPECT_EQ(choose_queue_family(families, false, {{0, 24e9}}), 2u);
-  EXPECT_EQ(choose_queue_family(families, false, {{7, 24e9}, {2, 1e9}}), 2u);
+  EXPECT_EQ(chosen({kAll, kCopies}, false, {{"0 draws and computes", 24e9}}), 1u);
+  // another driver numbers them in another way
+  EXPECT_EQ(chosen({kAll, kCopies}, false, {{"0 only copies", 24e9}, {"1 only copies", 1e9}}), 1u);
 }
 
 }  // namespace

@@ -21,7 +21,9 @@ namespace {
 constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
 std::atomic<std::uint64_t> allocations_left = kNever, buffers_left = kNever, submissions_left = kNever;
 std::atomic<bool> lost = false;
-std::vector<std::string> extra;  // set while no other thread runs
+std::vector<std::string> extra;            // set while no other thread runs
+std::vector<std::uint32_t> more_families;  // likewise
+std::uint32_t broken_family = UINT32_MAX, own_families = 0;
 std::atomic<double> budget_seconds = 0;
 std::atomic<std::uint64_t> queries = 0, bytes_alive = 0;
 std::thread::id injecting;
@@ -37,6 +39,11 @@ Function* behind(const char* name) {
 }
 
 bool is_extra(std::string_view name) { return std::ranges::find(extra, name) != extra.end(); }
+
+// The family that the driver knows.
+std::uint32_t own_family(std::uint32_t family) {
+  return !more_families.empty() && family >= own_families ? 0 : family;
+}
 
 // The struct of this type in a chain; null if there is none.
 template <typename Struct>
@@ -85,6 +92,11 @@ void inject_extensions(std::vector<std::string> names, double seconds) {
   queries = 0;
   const std::lock_guard lock(sizes_mutex);
   priorities.clear();
+}
+
+void inject_queue_families(std::vector<std::uint32_t> flags, std::uint32_t broken) {
+  more_families = std::move(flags);
+  broken_family = broken;
 }
 
 std::map<float, std::uint64_t> bytes_by_priority() {
@@ -156,7 +168,9 @@ void vkDestroySemaphore(VkDevice device, VkSemaphore semaphore, const VkAllocati
 VkResult vkCreateCommandPool(VkDevice device, const VkCommandPoolCreateInfo* info,
                              const VkAllocationCallbacks* callbacks, VkCommandPool* pool) {
   static auto* const next = behind<decltype(vkCreateCommandPool)>("vkCreateCommandPool");
-  return make(pools_alive, next, device, info, callbacks, pool);
+  VkCommandPoolCreateInfo known = *info;
+  known.queueFamilyIndex = own_family(info->queueFamilyIndex);
+  return make(pools_alive, next, device, &known, callbacks, pool);
 }
 
 void vkDestroyCommandPool(VkDevice device, VkCommandPool pool, const VkAllocationCallbacks* callbacks) {
@@ -169,6 +183,10 @@ VkResult vkCreateDevice(VkPhysicalDevice physical, const VkDeviceCreateInfo* inf
   static auto* const next = behind<decltype(vkCreateDevice)>("vkCreateDevice");
   // the driver does not know the extra ones
   VkDeviceCreateInfo known = *info;
+  VkDeviceQueueCreateInfo queue = *info->pQueueCreateInfos;
+  if (queue.queueFamilyIndex == broken_family) return VK_ERROR_INITIALIZATION_FAILED;
+  queue.queueFamilyIndex = own_family(queue.queueFamilyIndex);
+  known.pQueueCreateInfos = &queue;
   std::vector<const char*> extensions(info->ppEnabledExtensionNames,
                                       info->ppEnabledExtensionNames + info->enabledExtensionCount);
   std::erase_if(extensions, is_extra);
@@ -194,6 +212,27 @@ VkResult vkEnumerateDeviceExtensionProperties(VkPhysicalDevice physical, const c
   }
   *count += more;
   return result;
+}
+
+void vkGetPhysicalDeviceQueueFamilyProperties(VkPhysicalDevice physical, std::uint32_t* count,
+                                              VkQueueFamilyProperties* items) {
+  static auto* const next =
+      behind<decltype(vkGetPhysicalDeviceQueueFamilyProperties)>("vkGetPhysicalDeviceQueueFamilyProperties");
+  const auto more = static_cast<std::uint32_t>(more_families.size());
+  if (items != nullptr) *count -= more;
+  next(physical, count, items);
+  own_families = *count;
+  for (std::uint32_t i = 0; items != nullptr && i < more; ++i) {
+    items[*count + i] = {};
+    items[*count + i].queueFlags = more_families[i];
+    items[*count + i].queueCount = 1;
+  }
+  *count += more;
+}
+
+void vkGetDeviceQueue(VkDevice device, std::uint32_t family, std::uint32_t index, VkQueue* queue) {
+  static auto* const next = behind<decltype(vkGetDeviceQueue)>("vkGetDeviceQueue");
+  next(device, own_family(family), index, queue);
 }
 
 void vkGetPhysicalDeviceFeatures2(VkPhysicalDevice physical, VkPhysicalDeviceFeatures2* features) {

@@ -27,6 +27,10 @@ void inject_extensions(std::vector<std::string> names, double seconds = 0);
 std::uint64_t budget_queries();
 std::map<float, std::uint64_t> bytes_by_priority();
 
+// Devices have families of queues with these flags after their own; what goes through them goes through their
+// first. They cannot be opened on the family with the index `broken`.
+void inject_queue_families(std::vector<std::uint32_t> flags, std::uint32_t broken = UINT32_MAX);
+
 // Objects that were made and not destroyed.
 struct Alive {
   std::int64_t memory = 0, buffers = 0, semaphores = 0, pools = 0, devices = 0;

@@ -3,6 +3,7 @@
 
 #include "core/base/error.h"
 #include "tests/gpu/device_test.h"
+#include "tests/gpu/injected.h"
 
 #include <cmath>
 #include <stop_token>
@@ -44,17 +45,50 @@ TEST_F(MeasureLink, EndsWhenAskedAndWhereThereIsNoRoom) {
   EXPECT_EQ(code(std::uint64_t{1} << 50, progress), ErrorCode::no_fit);
 }
 
-TEST_F(MeasureLink, ComparesTheQueuesOfADeviceWithSeveral) {
+TEST_F(MeasureLink, OfADeviceWithOneFamilyOfQueuesComparesNone) {
+  if (device().info().queues.size() > 1) GTEST_SKIP() << "the device has several";
   MeasuredRates rates;
   Progress progress;
   measure_device({}, 3 << 20, rates, progress);
-  const Device chosen{DeviceOptions{}};
-  const std::size_t families = chosen.info().queues.size();
-  ASSERT_GT(families, 0u);
-  EXPECT_EQ(rates.queues.size(), families == 1 ? 0 : families);
-  EXPECT_EQ(queue_rates(rates).device, chosen.info().name);
-  EXPECT_EQ(queue_rates(rates).rates, rates.queues);
+  EXPECT_TRUE(rates.queues.empty());
+  EXPECT_EQ(queue_rates(rates).device, device().info().name);
   EXPECT_TRUE(queue_rates({}).rates.empty());
+}
+
+// The second and third family are the first by other names.
+TEST_F(MeasureLink, ComparesTheQueuesOfADeviceWithSeveral) {
+  if (device().info().queues.size() > 1) GTEST_SKIP() << "the device has several of its own";
+  inject_queue_families({VK_QUEUE_TRANSFER_BIT, VK_QUEUE_TRANSFER_BIT | 0x20});
+  MeasuredRates rates;
+  Progress progress;
+  measure_device({}, 3 << 20, rates, progress);
+  const std::string first = queue_family_key(Device(DeviceOptions{}).info().queues.front());
+  ASSERT_EQ(rates.queues.size(), 2u) << "none for the family of decoders";
+  EXPECT_GT(rates.queues.at("1 only copies"), 0);
+  EXPECT_GT(rates.queues.at(first), 0);
+  for (const auto& [fast, family] : {std::pair(std::string("1 only copies"), 1u), std::pair(first, 0u)}) {
+    DeviceOptions options;
+    options.queue_rates = queue_rates(rates);
+    for (auto& [key, rate] : options.queue_rates.rates) rate = key == fast ? 9e9 : 1e9;
+    const Device chosen(options);
+    EXPECT_EQ(chosen.queue_family(), family);
+    EXPECT_EQ(chosen.measured_link(), 9e9);
+    options.queue_rates.device = "another";
+    const Device unmeasured(options);
+    EXPECT_EQ(unmeasured.queue_family(), 1u);
+    EXPECT_EQ(unmeasured.measured_link(), std::nullopt);
+  }
+  // a family that fails is left out, and the rates of the others stay
+  inject_queue_families({VK_QUEUE_TRANSFER_BIT}, 1);
+  rates = {};
+  EXPECT_THROW(measure_device({}, 3 << 20, rates, progress), Error);  // the load itself would take it
+  EXPECT_TRUE(rates.values.empty());
+  DeviceOptions shaders;
+  shaders.shaders = true;
+  measure_device(shaders, 3 << 20, rates, progress);
+  EXPECT_EQ(rates.queues.size(), 1u);
+  EXPECT_TRUE(rates.values.contains("link"));
+  inject_queue_families({});
 }
 
 TEST_F(MeasureLink, ADeviceOpensOnAnyOfItsQueues) {

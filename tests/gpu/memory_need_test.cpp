@@ -44,7 +44,9 @@ DeviceInfo small_device() {
 
 std::string refusal(const MetaGraph& graph, const DeviceInfo& device) {
   try {
-    require_pieces(plan_of(graph, "direct"), graph, device, 256);
+    const Plan plan = plan_of(graph, "direct");
+    require_pieces(plan, graph, device, 256);
+    require_allocations(plan, device, 256);
     return "";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::no_fit);
@@ -78,7 +80,7 @@ TEST(Pieces, AreCountedAtOnce) {
     turns.steps.push_back({.verb = Verb::alloc, .block = BlockId{i}});
     turns.steps.push_back({.verb = Verb::free, .block = BlockId{i}});
   }
-  EXPECT_NO_THROW(require_pieces(turns, MetaGraph{}, device, 256));
+  EXPECT_NO_THROW(require_allocations(turns, device, 256));
 }
 
 TEST(Pieces, ThatAShaderCannotSeeAreNamed) {

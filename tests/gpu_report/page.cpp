@@ -22,8 +22,8 @@ std::string queues_text(const UploadFigures& figures) {
   if (figures.queues.rates.empty()) return {};
   std::string links;
   for (const auto& [family, rate] : figures.queues.rates)
-    links += fmt::format("{}{} at {}", links.empty() ? "" : ", ", family, format_rate(rate));
-  return fmt::format(" Copies go through family {} of its queues, which {}; the link on each: {}.",
+    links += fmt::format("{}{}: {}", links.empty() ? "" : ", ", family, format_rate(rate));
+  return fmt::format(" Copies go through family {} of its queues, which {}; the link on them: {}.",
                      figures.queue.index, gpu::queue_family_words(figures.queue), links);
 }
 

@@ -2,7 +2,6 @@
 #include "core/base/text.h"
 #include "tests/gpu_report/report.h"
 
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 namespace loadline::bench {
@@ -81,8 +80,7 @@ Json uploads_json(const UploadFigures& uploads) {
                {"methods", Json::array()},
                {"held_by", uploads.held_by},
                {"rings", Json::array()}};
-  for (const auto& [family, rate] : uploads.queues.rates)
-    json["queue"]["links"][fmt::format("{}", family)] = rate;
+  for (const auto& [family, rate] : uploads.queues.rates) json["queue"]["links"][family] = rate;
   for (const RateTable& table : uploads.tables) json["tables"].push_back(table_json(table));
   for (const MethodFigure& method : uploads.methods) json["methods"].push_back(method_json(method));
   for (const RingFigure& ring : uploads.rings)

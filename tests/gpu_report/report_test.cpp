@@ -80,7 +80,7 @@ GpuReport on_gpu(double seconds, std::uint64_t bytes = 20'000'000'000) {
       {.device = "GPU & co", .passed = 3, .failed = {}, .skipped = {{"A.b", "<none>"}}, .seconds = 1}};
   UploadFigures figures{.device = report.devices[0]};
   figures.queue = {.index = 1, .only_copies = true};
-  figures.queues = {.device = "GPU & co", .rates = {{0, 24e9}, {1, 25e9}}};
+  figures.queues = {.device = "GPU & co", .rates = {{"0 draws and computes", 24e9}, {"1 only copies", 25e9}}};
   figures.bytes = bytes;
   figures.method_bytes = 1 << 30;
   figures.tables = {
@@ -161,10 +161,10 @@ TEST(GpuReport, PageAndJsonHoldTheSame) {
   EXPECT_THAT(html, HasSubstr("GPU report: GPU &amp; co"));
   EXPECT_THAT(html, HasSubstr("cold &lt;figures&gt;"));
   EXPECT_THAT(html, HasSubstr("goal met: 0.9"));
-  EXPECT_THAT(html,
-              HasSubstr("family 1 of its queues, which only copies; the link on each: 0 at 24.00 GB/s, 1"));
+  EXPECT_THAT(html, HasSubstr("family 1 of its queues, which only copies; the link on them: 0 draws and "
+                              "computes: 24.00 GB/s, 1"));
   const auto json = nlohmann::json::parse(report_json(report));
-  EXPECT_EQ(json["uploads"]["queue"]["links"]["1"], 25e9);
+  EXPECT_EQ(json["uploads"]["queue"]["links"]["1 only copies"], 25e9);
   EXPECT_EQ(json["uploads"]["tables"][0]["ceiling"], "pinned-copy loop");
   EXPECT_EQ(json["uploads"]["methods"].size(), 8u);
   EXPECT_EQ(json["tests"][0]["skipped"][0]["reason"], "<none>");

@@ -142,11 +142,16 @@ class Rows {
 std::string index_of(const gpu::Device& device) { return fmt::format("{}", device.info().index); }
 
 // The link on each family of the device's queues; nothing for a device with one.
-gpu::QueueRates measured_queues(const std::string& device) {
+gpu::QueueRates measured_queues(const std::string& device, std::vector<std::string>& missing) {
   if (gpu::Device(gpu::DeviceOptions{.wanted = device}).info().queues.size() < 2) return {};
   MeasuredRates rates;
   Progress progress;
-  gpu::measure_device({.wanted = device}, 256 * kMiB, rates, progress);
+  try {
+    gpu::measure_device({.wanted = device}, 64 * kMiB, rates, progress);
+  } catch (const Error& error) {
+    missing.push_back(fmt::format("The families of queues were not compared: {}.", error.what()));
+    return {};
+  }
   return gpu::queue_rates(rates);
 }
 
@@ -296,10 +301,12 @@ double RingFigure::over(std::uint64_t weights) const {
 
 UploadFigures measure_uploads(const BenchModel& model, const UploadBenchOptions& options,
                               const std::function<void(const RateTable&)>& progress) {
-  const gpu::QueueRates queues = measured_queues(options.device);
+  std::vector<std::string> missing;
+  const gpu::QueueRates queues = measured_queues(options.device, missing);
   const gpu::Device device(
       {.wanted = options.device, .validation = false, .shaders = false, .queues = {}, .queue_rates = queues});
   UploadFigures figures{.device = device.info(), .queue = device.queue_kind(), .queues = queues};
+  figures.missing = std::move(missing);
   figures.bytes = storage_bytes(*model.graph());
   const bool software = figures.software();
   measure_memory(model, device, figures);

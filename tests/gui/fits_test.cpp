@@ -14,20 +14,22 @@ namespace {
 
 constexpr std::uint64_t kGiB = 1ull << 30;
 
-Timeline peaks(std::uint64_t device, std::uint64_t staging, std::uint64_t host) {
-  Timeline timeline;
+Projection peaks(std::uint64_t device, std::uint64_t staging, std::uint64_t host) {
+  Projection projection;
+  Timeline& timeline = projection.timeline;
   timeline.peaks[index(Space::device)].bytes = device;
   timeline.peaks[index(Space::staging)].bytes = staging;
   timeline.peaks[index(Space::host)].bytes = host;
   UsagePoint all;  // at once
   for (std::size_t space = 0; space < kSpaceCount; ++space) all.bytes[space] = timeline.peaks[space].bytes;
   timeline.usage.push_back(all);
-  return timeline;
+  return projection;
 }
 
 gpu::DeviceInfo discrete(std::uint64_t memory) {
   gpu::DeviceInfo device;
   device.name = "Big";
+  device.max_allocation = device.max_buffer = 4 * kGiB;
   device.type = gpu::DeviceType::discrete;
   device.heaps = {{.bytes = memory, .device_local = true},
                   {.bytes = 8 * kGiB, .host_visible = true},
@@ -63,17 +65,18 @@ TEST(OutputName, of_a_folder_has_no_extension) {
 
 TEST(UploadMisfit, compares_each_heap_with_its_peak) {
   const gpu::DeviceInfo device = discrete(24 * kGiB);
-  EXPECT_EQ(upload_misfit(peaks(24 * kGiB, kGiB, kGiB), device, 4 * kGiB), "");
-  EXPECT_NE(upload_misfit(peaks(25 * kGiB, 0, 0), device, 64 * kGiB).find("25.00 GiB"), std::string::npos);
-  EXPECT_NE(upload_misfit(peaks(kGiB, 9 * kGiB, 0), device, 64 * kGiB), "");
-  EXPECT_NE(upload_misfit(peaks(kGiB, 0, 9 * kGiB), device, 8 * kGiB), "");
-  EXPECT_EQ(upload_misfit(peaks(kGiB, 0, 9 * kGiB), device, std::nullopt), "");
+  EXPECT_EQ(upload_misfit(peaks(24 * kGiB, kGiB, kGiB), {}, device, 4 * kGiB), "");
+  EXPECT_NE(upload_misfit(peaks(25 * kGiB, 0, 0), {}, device, 64 * kGiB).find("25.00 GiB"),
+            std::string::npos);
+  EXPECT_NE(upload_misfit(peaks(kGiB, 9 * kGiB, 0), {}, device, 64 * kGiB), "");
+  EXPECT_NE(upload_misfit(peaks(kGiB, 0, 9 * kGiB), {}, device, 8 * kGiB), "");
+  EXPECT_EQ(upload_misfit(peaks(kGiB, 0, 9 * kGiB), {}, device, std::nullopt), "");
 }
 
 TEST(UploadMisfit, believes_the_budget_before_the_heap) {
   gpu::DeviceInfo device = discrete(24 * kGiB);
   device.heaps[0].budget = 10 * kGiB;
-  EXPECT_NE(upload_misfit(peaks(11 * kGiB, 0, 0), device, 64 * kGiB), "");
+  EXPECT_NE(upload_misfit(peaks(11 * kGiB, 0, 0), {}, device, 64 * kGiB), "");
 }
 
 TEST(UploadMisfit, a_software_device_has_the_system_only) {
@@ -81,8 +84,26 @@ TEST(UploadMisfit, a_software_device_has_the_system_only) {
   device.name = "lavapipe";
   device.type = gpu::DeviceType::cpu;
   device.heaps = {{.bytes = 2 * kGiB, .device_local = true, .host_visible = true, .budget = 16 * kGiB}};
-  EXPECT_EQ(upload_misfit(peaks(14 * kGiB, kGiB, kGiB), device, 16 * kGiB), "");
-  EXPECT_NE(upload_misfit(peaks(14 * kGiB, kGiB, 2 * kGiB), device, 16 * kGiB), "");
+  EXPECT_EQ(upload_misfit(peaks(14 * kGiB, kGiB, kGiB), {}, device, 16 * kGiB), "");
+  EXPECT_NE(upload_misfit(peaks(14 * kGiB, kGiB, 2 * kGiB), {}, device, 16 * kGiB), "");
+}
+
+TEST(UploadMisfit, names_a_tensor_that_no_block_can_hold) {
+  Projection projection = peaks(5 * kGiB, 0, 0);
+  projection.plan.blocks = {
+      {.space = Space::device, .bytes = 5 * kGiB, .use = {}, .storage = {}, .label = "big"}};
+  EXPECT_NE(upload_misfit(projection, {}, discrete(24 * kGiB), 64 * kGiB).find("in one piece"),
+            std::string::npos);
+}
+
+TEST(UploadMisfit, says_that_a_device_cannot_pack) {
+  Projection projection = peaks(kGiB, 0, 0);
+  projection.plan.blocks = {
+      {.space = Space::device, .bytes = 4, .use = {}, .storage = {}, .label = {}, .prepack = Prepack{}}};
+  gpu::DeviceInfo device = discrete(24 * kGiB);
+  EXPECT_NE(upload_misfit(projection, {}, device, 64 * kGiB).find("cannot pack weights"), std::string::npos);
+  device.packs = true;
+  EXPECT_EQ(upload_misfit(projection, {}, device, 64 * kGiB), "");
 }
 
 TEST(DiskSpace, is_that_of_the_nearest_folder) {

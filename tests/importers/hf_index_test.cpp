@@ -7,6 +7,7 @@
 #include <random>
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace loadline {
@@ -168,6 +169,18 @@ TEST(HfIndex, ShardsThatDoNotCountOpenToo) {
   ASSERT_EQ(graph.files.size(), 4u);
   EXPECT_EQ(graph.files[1].path, "extra.safetensors");  // natural order: before "model-..."
   EXPECT_TRUE(graph.notes.empty());
+}
+
+// A shard is found to be cut short only when its names are known already.
+TEST(HfIndex, AnyShardThatIsCutShortIsRefused) {
+  for (const std::size_t shards : {2U, 3U, 9U})
+    for (std::size_t cut = 0; cut < shards; ++cut)
+      for (const bool sorted : {false, true}) {
+        Model model = model_of(shards, 50);
+        if (sorted) std::ranges::sort(model.entries, std::ranges::greater{});
+        model.files[cut].second.pop_back();
+        EXPECT_THAT(error_of(model), ::testing::StartsWith(shard_name(cut, shards) + ": ")) << cut;
+      }
 }
 
 TEST(HfIndex, ANameTwiceInTheIndexIsTheFirstOfThem) {

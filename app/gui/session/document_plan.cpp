@@ -239,7 +239,7 @@ void Document::weigh_upload() {
   const std::vector<gpu::DeviceInfo>& devices = *shared_.devices.value();
   const std::optional<std::uint64_t> system = available_system_memory();
   for (const gpu::DeviceInfo& device : devices)
-    device_misfits_.push_back(gui::upload_misfit(projection.value()->timeline, device, system));
+    device_misfits_.push_back(gui::upload_misfit(*projection.value(), *model->graph, device, system));
   const gpu::DeviceChoice choice = gpu::choose_device(devices, shared_.device);
   if (choice.chosen) upload_misfit_ = device_misfits_[*choice.chosen];
 }

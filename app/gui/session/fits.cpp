@@ -32,10 +32,12 @@ gpu::MemorySupply supply_of(const gpu::DeviceInfo& device, std::optional<std::ui
 
 }  // namespace
 
-std::string upload_misfit(const Timeline& timeline, const gpu::DeviceInfo& device,
+std::string upload_misfit(const Projection& projection, const MetaGraph& graph, const gpu::DeviceInfo& device,
                           std::optional<std::uint64_t> system) {
   try {
-    gpu::require_fit(gpu::needs_of(timeline), supply_of(device, system), device.name);
+    if (gpu::packs_weights(projection.plan)) gpu::require_packing(device);
+    gpu::require_fit(gpu::needs_of(projection.timeline), supply_of(device, system), device.name);
+    gpu::require_pieces(projection.plan, graph, device, 1);
   } catch (const Error& error) {
     return error.what();
   }

@@ -14,9 +14,9 @@
 
 namespace loadline::gui {
 
-// Why the uploader would refuse, in the uploader's words; empty if the upload fits. Uses the device's free
-// memory when it was listed. `system` is the available memory of the machine, if known.
-std::string upload_misfit(const Timeline& timeline, const gpu::DeviceInfo& device,
+// Why the uploader would refuse, in the uploader's words; empty if the device can take the upload. Uses the
+// device's free memory when it was listed. `system` is the available memory of the machine, if known.
+std::string upload_misfit(const Projection& projection, const MetaGraph& graph, const gpu::DeviceInfo& device,
                           std::optional<std::uint64_t> system);
 
 // Why this load cannot map the model's files; empty if it maps no files, or if all weights have plain

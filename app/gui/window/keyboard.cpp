@@ -158,8 +158,9 @@ void move_focus() {
     ImGui::FocusWindow(before.window);
   if (io.MouseClicked[0] || io.MouseClicked[1]) memory.by_keys = false;
   const bool edited = g.ActiveId != 0;
-  const bool tab = !edited && !io.KeyCtrl && !io.KeyAlt && ImGui::IsKeyPressed(kTab, true);
-  if (tab || ImGui::IsKeyPressed(kF6, true)) {
+  const bool tab = !edited && !io.KeyCtrl && !io.KeyAlt && ImGui::IsKeyPressed(kTab, false);
+  // without repeats: frames may be so slow that a tap looks held down, and would go past a part of the window
+  if (tab || ImGui::IsKeyPressed(kF6, false)) {
     memory.step = io.KeyShift ? -1 : 1;
     focus_beside(memory.step);
   } else if (ImGuiWindow* const child = focused_child()) {
