@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cstring>
 #include <utility>
 
 namespace loadline {
@@ -78,16 +79,29 @@ const DirectFile* StripedReader::direct_file(const Stripe& stripe) {
 }
 
 void StripedReader::read(const Stripe& stripe, std::optional<Pages>& buffer) {
+  const Storage& storage = reader_.graph().storage(stripe.storage);
+  if (storage.encoding != Encoding::plain) return read_decoded(stripe, buffer);
   const DirectFile* const direct = direct_file(stripe);
   if (direct == nullptr) return reader_.read(stripe.storage, stripe.offset, stripe.out);
-  const Storage& storage = reader_.graph().storage(stripe.storage);
   reader_.require_range(stripe.storage, stripe.offset, stripe.out.size());
   if (!buffer) buffer.emplace(kStripeBytes + 2 * kDirectUnit);
   direct->read_at(storage.offset + stripe.offset, stripe.out, buffer->span());
 }
 
+// Decoders read again what they have written, which is very slow in memory that is mapped from a device: they
+// write into a buffer of ordinary memory. Whole stripes, so that no other thread moves the decoder meanwhile.
+void StripedReader::read_decoded(const Stripe& stripe, std::optional<Pages>& buffer) {
+  constexpr std::size_t kDecoded = kStripeBytes;
+  if (!buffer) buffer.emplace(kStripeBytes + 2 * kDirectUnit);
+  for (std::size_t at = 0; at < stripe.out.size(); at += kDecoded) {
+    const std::span<std::byte> piece = buffer->span().first(std::min(kDecoded, stripe.out.size() - at));
+    reader_.read(stripe.storage, stripe.offset + at, piece);
+    std::memcpy(stripe.out.data() + at, piece.data(), piece.size());
+  }
+}
+
 void StripedReader::read_stripes() {
-  std::optional<Pages> buffer;  // of this thread, for what is read past the cache
+  std::optional<Pages> buffer;  // of this thread, for what is read past the cache or decoded
   std::unique_lock lock(mutex_);
   while (true) {
     waiting_.wait(lock, [&] { return ends_ || !stripes_.empty(); });

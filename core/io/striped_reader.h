@@ -32,6 +32,7 @@ bool reads_past_cache(FileReading reading, std::uint64_t held, std::uint64_t byt
 struct FileReads {
   unsigned threads = 0;  // 0: as many as cores that are free
   FileReading reading = FileReading::cached;
+  bool operator==(const FileReads&) const = default;
 };
 
 // One core cannot read a warm page cache as fast as a link carries it away, so several threads read the
@@ -71,6 +72,7 @@ class StripedReader {
   };
   void read_stripes();
   void read(const Stripe& stripe, std::optional<Pages>& buffer);
+  void read_decoded(const Stripe& stripe, std::optional<Pages>& buffer);
   // Of the stripe's file; null if it is read through the cache.
   const DirectFile* direct_file(const Stripe& stripe);
   void finish(Ticket ticket);

@@ -11,6 +11,7 @@
 #include "core/load/storage_cast.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include <fmt/format.h>
@@ -194,7 +195,8 @@ Plan MethodBuilder::finish() {
 
 namespace {
 
-constexpr std::uint64_t kWordBytes = 4;
+// Copies whose offsets are no multiple of this are far slower on some devices; shaders read whole words.
+constexpr std::uint64_t kCopyAlignment = 64;
 
 }  // namespace
 
@@ -224,11 +226,14 @@ void TransferRing::send(StorageId from, std::uint64_t bytes, BlockId to, std::ui
     read_unit = std::uint64_t{stored.block_bytes} * target.block_elements;
     unit = target.block_bytes;
   }
-  // shaders read whole words
-  if (unit > 1) filled_ = std::min(align_up(filled_, kWordBytes), slot_bytes_);
+  filled_ = std::min(align_up(filled_, kCopyAlignment), slot_bytes_);
   const std::uint64_t units = bytes / read_unit;
+  // cuts come after as many: what follows is aligned on the device too
+  const std::uint64_t aligned_units = kCopyAlignment / std::gcd(kCopyAlignment, unit);
   for (std::uint64_t done = 0; done < units;) {
-    const std::uint64_t piece = std::min((slot_bytes_ - filled_) / unit, units - done);
+    std::uint64_t piece = std::min((slot_bytes_ - filled_) / unit, units - done);
+    const bool cut = piece < units - done;
+    if (cut && piece > aligned_units) piece -= piece % aligned_units;
     if (piece == 0) {
       flush();
       continue;
@@ -237,7 +242,7 @@ void TransferRing::send(StorageId from, std::uint64_t bytes, BlockId to, std::ui
     transfers_.push_back({.block = to, .at = done * unit, .slot_at = filled_, .bytes = piece * unit});
     filled_ += piece * unit;
     done += piece;
-    if (filled_ == slot_bytes_) flush();
+    if (cut || filled_ == slot_bytes_) flush();
   }
 }
 

@@ -430,6 +430,25 @@ TEST(DryMachine, TheRingOverlapsReadingAndTransfer) {
   EXPECT_NEAR(seconds(4), 0.1342 + 0.0042, 0.002);  // four: the transfer hides behind the reads
 }
 
+// Sizes that are no multiple of anything: every copy out of the ring begins on a multiple of 64 bytes, in its
+// slot and in its tensor.
+TEST(Ring, CopiesAreAlignedAfterAnyTensor) {
+  const MetaGraph graph = graph_of({1, 30'001, 63, 64, 9'999, 2, 50'000, 4096, 7});
+  for (const std::uint64_t staging : {4 * 4096u, 4 * 5000u, 4 * 9'999u}) {
+    const LoadInputs inputs = {.request = {.staging_bytes = staging, .slots = 4}};
+    const Plan plan = make_plan(graph, find_method("staged_ring"), find_order("file").make(graph), inputs);
+    std::uint64_t bytes = 0;
+    for (const Step& step : plan.steps) {
+      if (step.verb != Verb::copy || plan.block(step.block).space != Space::device) continue;
+      EXPECT_EQ(step.from_offset % 64, 0u) << staging;
+      EXPECT_EQ(step.offset % 64, 0u) << staging;
+      bytes += step.bytes;
+    }
+    EXPECT_EQ(bytes, storage_bytes(graph)) << staging;
+    EXPECT_EQ(check_plan(plan, graph), std::nullopt);
+  }
+}
+
 TEST(HostMachine, EveryMethodLeavesTheFilesBytesOnTheDevice) {
   const testing::TemporaryFolder folder;
   const MetaGraphPtr graph = testing::byte_model(folder, {5000, 1, 0, 70'000, 4096, 12'345});
