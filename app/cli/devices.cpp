@@ -42,6 +42,7 @@ Json device_json(const gpu::DeviceInfo& device, bool chosen, const std::vector<s
                {"max_binding", device.max_binding},
                {"max_allocations", device.max_allocations},
                {"unified", device.unified},
+               {"mappable", device.mappable},
                {"extensions",
                 {{"VK_EXT_memory_budget", device.memory_budget},
                  {"VK_EXT_external_memory_host", device.external_memory_host},
@@ -101,7 +102,9 @@ std::string devices_text(const Context& context, bool measure) {
                memory_cell(device), available_cell(device), format_bytes(gpu::largest_piece(device, 1)),
                why});
   }
-  return table.text(context.colour);
+  std::string text = table.text(context.colour);
+  if (const std::string hidden = gpu::hidden_gpu_text(found); !hidden.empty()) text += "\n" + hidden + "\n";
+  return text;
 }
 
 #else

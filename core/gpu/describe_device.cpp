@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <fstream>
 
 #include <fmt/format.h>
 
@@ -48,7 +49,7 @@ std::vector<DeviceHeap> heaps_of(VkPhysicalDevice device, bool has_budget, bool 
     if (is_cpu)
       heaps[i].budget = available_system_memory();
     else if (has_budget)
-      heaps[i].budget = uses[i].budget;
+      heaps[i].budget = uses[i].budget - std::min(uses[i].budget, uses[i].used);
   }
   for (std::uint32_t i = 0; i < memory.memoryTypeCount; ++i)
     if ((memory.memoryTypes[i].propertyFlags & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT) != 0)
@@ -100,6 +101,19 @@ void describe_modern(VkPhysicalDevice device, DeviceInfo& info) {
   info.timeline_semaphore = timeline.timelineSemaphore == VK_TRUE;
   info.packs = addresses.bufferDeviceAddress == VK_TRUE && halves.storageBuffer16BitAccess == VK_TRUE;
   info.memory_priority = priority.memoryPriority == VK_TRUE;
+}
+
+// amdgpu alone says how much it is.
+std::uint64_t set_aside_memory(VkPhysicalDevice device) {
+  auto bus = vulkan_struct<VkPhysicalDevicePCIBusInfoPropertiesEXT>(
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PCI_BUS_INFO_PROPERTIES_EXT);
+  auto properties =
+      vulkan_struct<VkPhysicalDeviceProperties2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, &bus);
+  vkGetPhysicalDeviceProperties2(device, &properties);
+  std::ifstream file(fmt::format("/sys/bus/pci/devices/{:04x}:{:02x}:{:02x}.{:x}/mem_info_vram_total",
+                                 bus.pciDomain, bus.pciBus, bus.pciDevice, bus.pciFunction));
+  std::uint64_t bytes = 0;
+  return file >> bytes ? bytes : 0;
 }
 
 }  // namespace
@@ -159,8 +173,11 @@ DeviceInfo describe_device(VkPhysicalDevice device, std::size_t index) {
   info.heaps = heaps_of(device, info.memory_budget, info.type == DeviceType::cpu);
   info.queues = queues_of(device);
   const DeviceHeap* const heap = device_heap(info);
-  info.unified = heap != nullptr && heap->host_visible;
+  info.unified = info.type == DeviceType::cpu || info.type == DeviceType::integrated;
+  info.mappable = heap != nullptr && heap->host_visible;
   if (modern) describe_modern(device, info);
+  if (modern && info.type == DeviceType::integrated && has(extensions, VK_EXT_PCI_BUS_INFO_EXTENSION_NAME))
+    info.set_aside = set_aside_memory(device);
   return info;
 }
 

@@ -36,9 +36,20 @@ DeviceChoice require_choice(std::span<const DeviceInfo> devices, const std::stri
               device_list(devices, choice));
 }
 
+bool imports_buffers(VkPhysicalDevice device) {
+  auto asked = vulkan_struct<VkPhysicalDeviceExternalBufferInfo>(
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_BUFFER_INFO);
+  asked.usage = VK_BUFFER_USAGE_TRANSFER_SRC_BIT;
+  asked.handleType = VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT;
+  auto found = vulkan_struct<VkExternalBufferProperties>(VK_STRUCTURE_TYPE_EXTERNAL_BUFFER_PROPERTIES);
+  vkGetPhysicalDeviceExternalBufferProperties(device, &asked, &found);
+  return (found.externalMemoryProperties.externalMemoryFeatures &
+          VK_EXTERNAL_MEMORY_FEATURE_IMPORTABLE_BIT) != 0;
+}
+
 // 0 without the extension, or where a page is too small for it: files are mapped in pages.
 std::uint64_t find_import_alignment(VkPhysicalDevice device, const DeviceInfo& info) {
-  if (!info.external_memory_host || !info.timeline_semaphore) return 0;
+  if (!info.external_memory_host || !info.timeline_semaphore || !imports_buffers(device)) return 0;
   auto import = vulkan_struct<VkPhysicalDeviceExternalMemoryHostPropertiesEXT>(
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_MEMORY_HOST_PROPERTIES_EXT);
   auto properties =

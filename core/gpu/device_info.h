@@ -33,8 +33,8 @@ struct DeviceHeap {
   std::uint64_t bytes = 0;
   bool device_local = false;
   bool host_visible = false;  // some memory type of this heap can be mapped
-  // Bytes that this process may use now, from VK_EXT_memory_budget. On a CPU-type device: the available
-  // system memory, because the heap size that such a driver reports means nothing.
+  // Bytes that this process may take besides what it has, from VK_EXT_memory_budget. On a CPU-type device:
+  // the available system memory, because the heap size that such a driver reports means nothing.
   std::optional<std::uint64_t> budget = {};
 };
 
@@ -74,11 +74,15 @@ struct DeviceInfo {
   ApiVersion api_version = {};
   std::vector<DeviceHeap> heaps = {};
   std::vector<QueueFamily> queues = {};
-  std::uint64_t max_allocation = 0;   // bytes of one allocation
-  std::uint64_t max_buffer = 0;       // bytes of one buffer
+  std::uint64_t max_allocation = 0;   // bytes of one allocation that the driver promises; it may allow more
+  std::uint64_t max_buffer = 0;       // bytes of one buffer, which none exceeds
   std::uint64_t max_binding = 0;      // bytes of a buffer that a shader can see at once
   std::uint64_t max_allocations = 0;  // at once
-  bool unified = false;               // the whole device-local heap can be mapped, not just a small window
+  bool unified = false;               // its memory is the system's: an integrated GPU, or a CPU
+  bool mappable = false;              // the whole device-local heap can be mapped, not just a small window
+  // Of an integrated GPU: memory that the firmware set aside for it, which the system does not count as its
+  // own. 0: none, or the driver does not say.
+  std::uint64_t set_aside = 0;
   bool memory_budget = false;         // VK_EXT_memory_budget
   bool external_memory_host = false;  // VK_EXT_external_memory_host
   bool memory_priority = false;       // VK_EXT_memory_priority
@@ -87,8 +91,11 @@ struct DeviceInfo {
   bool packs = false;  // its shaders take addresses and write 16-bit numbers: they can pack weights
 };
 
-// The most bytes that a block may have: one buffer in one allocation, a multiple of `alignment`.
+// The most bytes that a block may have, which is one buffer in one allocation: a multiple of `alignment`.
+// More than max_allocation may be refused by the driver only when it is asked.
 std::uint64_t largest_piece(const DeviceInfo& device, std::uint64_t alignment);
+// The same, of what the driver promises: the size of blocks that hold several tensors.
+std::uint64_t promised_piece(const DeviceInfo& device, std::uint64_t alignment);
 
 // The largest device-local heap; null if the device has none.
 const DeviceHeap* device_heap(const DeviceInfo& device);
@@ -103,6 +110,10 @@ struct DeviceChoice {
 // `wanted` is an index, or a part of a name in upper or lower case; empty means the best device. Nothing is
 // chosen if no device can be used or none matches `wanted`.
 DeviceChoice choose_device(std::span<const DeviceInfo> devices, std::string_view wanted = {});
+
+// A sentence if the devices are all software while this machine has a GPU whose Vulkan driver is missing;
+// else empty. Knows of NVIDIA's, whose kernel driver works without.
+std::string hidden_gpu_text(std::span<const DeviceInfo> devices);
 
 // Every device of every installed driver. Throws Error{gpu} when there is no driver.
 std::vector<DeviceInfo> list_devices();

@@ -16,7 +16,7 @@ namespace loadline::gpu {
 namespace {
 
 std::string_view use_name(MemoryUse use) {
-  constexpr std::string_view kNames[] = {"device", "device", "staging", "readback"};
+  constexpr std::string_view kNames[] = {"device", "device", "staging"};
   return kNames[static_cast<std::size_t>(use)];
 }
 
@@ -43,21 +43,27 @@ std::optional<std::uint64_t> type_rank(const VkPhysicalDeviceMemoryProperties& m
     if (!local) return std::nullopt;
     return memory.memoryHeaps[memory.memoryTypes[type].heapIndex].size;
   }
-  return (local ? 0u : 2u) + (cached == (use == MemoryUse::readback) ? 1u : 0u);
+  return (local ? 0u : 2u) + (cached ? 1u : 0u);
 }
 
 }  // namespace
 
-std::uint32_t choose_memory_type(const VkPhysicalDeviceMemoryProperties& memory, std::uint32_t allowed,
-                                 MemoryUse use) {
+std::optional<std::uint32_t> find_memory_type(const VkPhysicalDeviceMemoryProperties& memory,
+                                              std::uint32_t allowed, MemoryUse use) {
   std::optional<std::uint32_t> best;
   for (std::uint32_t type = 0; type < memory.memoryTypeCount; ++type) {
     if ((allowed & (1u << type)) == 0) continue;
     const auto rank = type_rank(memory, type, use);
     if (rank && (!best || *rank > *type_rank(memory, *best, use))) best = type;
   }
-  if (!best) throw Error(ErrorCode::gpu, "the device has no {} memory for buffers", use_name(use));
-  return *best;
+  return best;
+}
+
+std::uint32_t choose_memory_type(const VkPhysicalDeviceMemoryProperties& memory, std::uint32_t allowed,
+                                 MemoryUse use) {
+  const auto found = find_memory_type(memory, allowed, use);
+  if (!found) throw Error(ErrorCode::gpu, "the device has no {} memory for buffers", use_name(use));
+  return *found;
 }
 
 bool can_map_device_memory(const VkPhysicalDeviceMemoryProperties& memory, std::uint32_t allowed) {
@@ -155,8 +161,8 @@ class MemoryBlock {
     const bool software = device.info().type == DeviceType::cpu;
     if (use == MemoryUse::device && !software) return;
     void* host = nullptr;
-    check(vkMapMemory(device.get(), taken, 0, VK_WHOLE_SIZE, 0, &host),
-          fmt::format("map {} bytes of {} memory", bytes, use_name(use)));
+    result = vkMapMemory(device.get(), taken, 0, VK_WHOLE_SIZE, 0, &host);
+    if (result != VK_SUCCESS) return;
     const std::span<std::byte> whole = {static_cast<std::byte*>(host), static_cast<std::size_t>(bytes)};
     if (use != MemoryUse::device) mapped = whole;
     if (software) lazy = whole;
@@ -179,7 +185,7 @@ MemoryPool::MemoryPool(const Device& device, MemoryUse use, PoolForecast expecte
       pool_(
           {.alignment = alignment_,
            .expected = std::move(expected),
-           .most = largest_piece(device.info(), alignment_)},
+           .most = promised_piece(device.info(), alignment_)},
           [this](std::uint32_t id, std::uint64_t wanted, std::uint64_t exact) {
             return take_block(id, wanted, exact);
           },
@@ -206,12 +212,18 @@ Allocation MemoryPool::allocate(std::uint64_t bytes) {
 }
 
 PoolBlock MemoryPool::take_block(std::uint32_t id, std::uint64_t wanted, std::uint64_t exact) {
-  auto block = std::make_unique<MemoryBlock>(device_, use_, wanted);
-  std::uint64_t bytes = wanted;
-  if (block->result != VK_SUCCESS && wanted > exact) {
-    block = std::make_unique<MemoryBlock>(device_, use_, exact);
-    bytes = exact;
-  }
+  std::unique_ptr<MemoryBlock> block;
+  std::uint64_t bytes = 0;
+  const auto take = [&](MemoryUse use, std::uint64_t size) {
+    bytes = size;
+    block.reset();  // before the next one is taken
+    block = std::make_unique<MemoryBlock>(device_, use, size);
+    return block->result == VK_SUCCESS;
+  };
+  const auto take_either = [&](MemoryUse use) {
+    return take(use, wanted) || (wanted > exact && take(use, exact));
+  };
+  if (!take_either(use_) && use_ == MemoryUse::direct) take_either(MemoryUse::device);
   check(block->result, fmt::format("allocate {} ({} bytes) of {} memory while {} are taken",
                                    format_bytes(exact), exact, use_name(use_), format_bytes(reserved())));
   const std::uint64_t reserved = block->reserved;

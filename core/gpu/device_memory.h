@@ -10,16 +10,16 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 
 namespace loadline::gpu {
 
 // The purpose of an allocation.
 enum class MemoryUse : std::uint8_t {
-  device,    // device-local memory
-  direct,    // mapped device-local memory: the host writes weights to their final place
-  upload,    // mapped, written by the host
-  readback,  // mapped, read by the host; cached if the device has such memory
+  device,   // device-local memory
+  direct,   // mapped device-local memory: the host writes weights to their final place
+  staging,  // mapped, for copies to and from the device
 };
 
 // Whether all device-local memory can be mapped: unified memory, or a window as large as the heap. Considers
@@ -34,9 +34,13 @@ bool can_map_device_memory(const Device& device);
 // The best memory type among those whose bits are set in `allowed`:
 //   device            in the largest device-local heap, preferably not mappable
 //   direct            in the largest device-local heap, mappable
-//   upload, readback  mappable and coherent, preferably outside the device-local heap, because a small mapped
-//                     window into that heap is scarce; preferably cached for readback, uncached for upload
-// Throws Error{gpu} if no type serves.
+//   staging           mappable and coherent, preferably outside the device-local heap, because a small mapped
+//                     window into that heap is scarce; preferably cached: the host reads it back when it
+//                     casts, decodes or verifies, and reads of uncached memory are slower by a factor of 100
+// Absent if no type serves.
+std::optional<std::uint32_t> find_memory_type(const VkPhysicalDeviceMemoryProperties& memory,
+                                              std::uint32_t allowed, MemoryUse use);
+// The same; throws Error{gpu} if no type serves.
 std::uint32_t choose_memory_type(const VkPhysicalDeviceMemoryProperties& memory, std::uint32_t allowed,
                                  MemoryUse use);
 
@@ -52,7 +56,8 @@ struct Allocation {
 
 // Not thread-safe. The device must outlive it. No copy may be in flight when it is destroyed. BlockPool
 // decides when blocks are taken; if the device refuses a block of the usual size, one of the exact size is
-// tried.
+// tried. A pool for MemoryUse::direct whose memory cannot be mapped at the moment, because the window onto it
+// is full, takes memory that is not mapped.
 class MemoryPool {
  public:
   // `expected`: rounded up to pool_alignment().

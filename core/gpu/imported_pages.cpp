@@ -4,8 +4,12 @@
 
 #include "core/base/checked.h"
 #include "core/base/error.h"
+#include "core/gpu/device_memory.h"
 
+#include <algorithm>
 #include <cerrno>
+#include <string>
+#include <vector>
 
 #include <sys/mman.h>
 
@@ -79,14 +83,36 @@ bool ImportedPages::bind(const Device& device) {
   import.pHostPointer = mapping_.base;
   auto allocate = vulkan_struct<VkMemoryAllocateInfo>(VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO, &import);
   allocate.allocationSize = mapping_.bytes;
-  for (std::uint32_t type = 0; type < device.memory().memoryTypeCount; ++type) {
-    if ((types & (1u << type)) == 0) continue;
-    allocate.memoryTypeIndex = type;
-    VkDeviceMemory memory = VK_NULL_HANDLE;
-    if (vkAllocateMemory(device.get(), &allocate, nullptr, &memory) != VK_SUCCESS) continue;
-    memory_ = UniqueMemory(device.get(), memory);
-    return vkBindBufferMemory(device.get(), buffer, memory, 0) == VK_SUCCESS;
-  }
+  // the content of imported pages is only kept in memory that the host sees
+  const auto type = find_memory_type(device.memory(), types, MemoryUse::staging);
+  if (!type) return false;
+  allocate.memoryTypeIndex = *type;
+  VkDeviceMemory memory = VK_NULL_HANDLE;
+  if (vkAllocateMemory(device.get(), &allocate, nullptr, &memory) != VK_SUCCESS) return false;
+  memory_ = UniqueMemory(device.get(), memory);
+  return vkBindBufferMemory(device.get(), buffer, memory, 0) == VK_SUCCESS;
+}
+
+bool can_import_pages(const Device& device, const SourceFile& file, std::uint64_t offset,
+                      std::uint64_t bytes) try {
+  constexpr std::uint64_t kTried = 4096;
+  const std::uint64_t count = std::min(bytes, kTried);
+  std::vector<std::byte> expected(static_cast<std::size_t>(count));
+  file.read_at(offset, expected);
+  DeviceOptions same;
+  same.wanted = std::to_string(device.info().index);
+  same.queues = {device.queue_family()};
+  const Device trial(same);
+  const auto pages = ImportedPages::make(trial, file, offset, count);
+  if (!pages) return false;
+  MemoryPool memory(trial, MemoryUse::staging, {kTried, {}});
+  const Allocation copy = memory.allocate(count);
+  TransferQueue transfers(trial, kTried);
+  transfers.copy(pages->range(), copy.range);
+  transfers.drain();
+  return std::ranges::equal(copy.mapped, expected);
+} catch (const Error& error) {
+  if (error.code() == ErrorCode::io) throw;
   return false;
 }
 

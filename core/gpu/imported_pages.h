@@ -12,7 +12,7 @@ namespace loadline::gpu {
 
 // A mapped range of a file, as a buffer that copies may read. It must not be destroyed while one does. The
 // device reads the mapping itself: if the file becomes shorter meanwhile, a software device ends the process
-// with SIGBUS; a GPU has pinned the pages.
+// with SIGBUS; a GPU either has pinned the pages or fails the copy.
 class ImportedPages {
  public:
   // Null if the device cannot import pages at all, was opened for shaders (the buffer has no address), or
@@ -41,5 +41,11 @@ class ImportedPages {
   UniqueBuffer buffer_;
   BufferRange range_;
 };
+
+// Whether the device reads pages of this file when it is told to copy them. Some drivers take the pages, and
+// lose the device when it first uses them: a device of its own tries, with bytes at the beginning of the
+// range. Throws Error{io} if the file cannot be read.
+bool can_import_pages(const Device& device, const SourceFile& file, std::uint64_t offset,
+                      std::uint64_t bytes);
 
 }  // namespace loadline::gpu

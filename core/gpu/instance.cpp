@@ -6,11 +6,19 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
+
+#include <fmt/format.h>
 
 namespace loadline::gpu {
 namespace {
 
 constexpr const char* kValidationLayer = "VK_LAYER_KHRONOS_validation";
+constexpr std::string_view kNvidiaDriver =
+    "NVIDIA's is in the package nvidia-vulkan-icd; a container has it if NVIDIA_DRIVER_CAPABILITIES names "
+    "graphics.";
 
 bool layer_installed() {
   const auto layers =
@@ -20,10 +28,22 @@ bool layer_installed() {
   });
 }
 
+// Newer layers refuse the choice of features without this extension of theirs.
+bool layer_has_features() {
+  const auto extensions = list_all<VkExtensionProperties>(
+      "list the extensions of the validation layer", [](std::uint32_t* count, VkExtensionProperties* items) {
+        return vkEnumerateInstanceExtensionProperties(kValidationLayer, count, items);
+      });
+  return std::ranges::any_of(extensions, [](const VkExtensionProperties& extension) {
+    return std::strcmp(extension.extensionName, VK_EXT_VALIDATION_FEATURES_EXTENSION_NAME) == 0;
+  });
+}
+
 Error no_driver() {
   return Error(ErrorCode::gpu,
                "no Vulkan driver is installed; the Debian package mesa-vulkan-drivers brings one for most "
-               "GPUs, and one that runs on the CPU");
+               "GPUs, and one that runs on the CPU. {}",
+               kNvidiaDriver);
 }
 
 VKAPI_ATTR VkBool32 VKAPI_CALL on_message(VkDebugUtilsMessageSeverityFlagBitsEXT,
@@ -80,15 +100,16 @@ Instance::Instance(bool validation) {
   features.enabledValidationFeatureCount = static_cast<std::uint32_t>(enabled.size());
   features.pEnabledValidationFeatures = enabled.data();
 
-  const char* const extension = VK_EXT_DEBUG_UTILS_EXTENSION_NAME;
+  std::vector<const char*> extensions = {VK_EXT_DEBUG_UTILS_EXTENSION_NAME};
   auto info = vulkan_struct<VkInstanceCreateInfo>(VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO);
   info.pApplicationInfo = &application;
   if (validation) {
     info.pNext = &features;
     info.enabledLayerCount = 1;
     info.ppEnabledLayerNames = &kValidationLayer;
-    info.enabledExtensionCount = 1;
-    info.ppEnabledExtensionNames = &extension;
+    if (layer_has_features()) extensions.push_back(VK_EXT_VALIDATION_FEATURES_EXTENSION_NAME);
+    info.enabledExtensionCount = static_cast<std::uint32_t>(extensions.size());
+    info.ppEnabledExtensionNames = extensions.data();
   }
   VkInstance instance = VK_NULL_HANDLE;
   const VkResult result = vkCreateInstance(&info, nullptr, &instance);
@@ -114,6 +135,14 @@ std::vector<VkPhysicalDevice> Instance::physical_devices() const {
       });
   if (devices.empty()) throw no_driver();
   return devices;
+}
+
+std::string hidden_gpu_text(std::span<const DeviceInfo> devices) {
+  const bool software =
+      std::ranges::all_of(devices, [](const DeviceInfo& device) { return device.type == DeviceType::cpu; });
+  std::error_code ignored;
+  if (!software || !std::filesystem::exists("/dev/nvidiactl", ignored)) return {};
+  return fmt::format("This machine has an NVIDIA GPU that Vulkan does not see. {}", kNvidiaDriver);
 }
 
 std::vector<DeviceInfo> list_devices() {

@@ -56,7 +56,7 @@ MemoryNeeds needs_of(const Timeline& timeline) {
 void require_fit(const MemoryNeeds& needs, const MemorySupply& supply, std::string_view device) {
   constexpr unsigned kDevice = space_bit(Space::device), kStaging = space_bit(Space::staging),
                      kHost = space_bit(Space::host);
-  if (supply.device_is_system) {
+  if (supply.is_system) {
     if (supply.system)
       require(needs[kDevice | kStaging | kHost], *supply.system,
               fmt::format("system memory ({} has no other)", device));
@@ -69,7 +69,11 @@ void require_fit(const MemoryNeeds& needs, const MemorySupply& supply, std::stri
     require(needs[kDevice], supply.device, fmt::format("device memory on {}", device));
     require(needs[kStaging], supply.staging, fmt::format("transfer memory for {}", device));
   }
-  if (supply.system) require(needs[kHost | kStaging], *supply.system, "system memory");
+  if (!supply.system) return;
+  require(needs[kHost | kStaging], *supply.system, "system memory");
+  if (supply.shares_system)
+    require(needs[kDevice | kStaging | kHost], *supply.system + supply.set_aside,
+            fmt::format("the memory that {} and the host have together", device));
 }
 
 namespace {
@@ -111,24 +115,42 @@ std::uint64_t allocations_at_once(const Plan& plan, std::uint64_t alignment, std
 
 }  // namespace
 
+// No allocation exceeds its heap. NVIDIA's driver promises 4 GiB and gives far more.
 std::uint64_t largest_piece(const DeviceInfo& device, std::uint64_t alignment) {
+  const DeviceHeap* const heap = device_heap(device);
+  const std::uint64_t most = std::max(device.max_allocation, heap == nullptr ? 0 : heap->bytes);
+  return std::min(most, device.max_buffer) / alignment * alignment;
+}
+
+std::uint64_t promised_piece(const DeviceInfo& device, std::uint64_t alignment) {
   return std::min(device.max_allocation, device.max_buffer) / alignment * alignment;
+}
+
+void refuse_piece(const Block& block, const MetaGraph& graph, const DeviceInfo& device, std::uint64_t most) {
+  throw Error(ErrorCode::no_fit, "does not fit: {} needs {} ({} bytes) in one piece, {} allows {} ({} bytes)",
+              purpose(block, graph), format_bytes(block.bytes), block.bytes, safe_display(device.name),
+              format_bytes(most), most);
 }
 
 void require_pieces(const Plan& plan, const MetaGraph& graph, const DeviceInfo& device,
                     std::uint64_t alignment) {
   const std::uint64_t most = largest_piece(device, alignment);
   for (const Block& block : plan.blocks)
-    if (device_sees(block.space) && block.bytes > most)
-      throw Error(ErrorCode::no_fit,
-                  "does not fit: {} needs {} ({} bytes) in one piece, {} allows {} ({} bytes)",
-                  purpose(block, graph), format_bytes(block.bytes), block.bytes, safe_display(device.name),
-                  format_bytes(most), most);
+    if (device_sees(block.space) && block.bytes > most) refuse_piece(block, graph, device, most);
+}
+
+std::optional<BlockId> largest_unpromised(const Plan& plan, const DeviceInfo& device,
+                                          std::uint64_t alignment) {
+  const auto bytes = [&](const Block& block) { return device_sees(block.space) ? block.bytes : 0; };
+  const auto largest = std::ranges::max_element(plan.blocks, {}, bytes);
+  if (largest == plan.blocks.end() || bytes(*largest) <= promised_piece(device, alignment))
+    return std::nullopt;
+  return BlockId{static_cast<std::uint32_t>(largest - plan.blocks.begin())};
 }
 
 void require_allocations(const Plan& plan, const DeviceInfo& device, std::uint64_t alignment) {
   if (device.max_allocations == 0) return;
-  const std::uint64_t needed = allocations_at_once(plan, alignment, largest_piece(device, alignment));
+  const std::uint64_t needed = allocations_at_once(plan, alignment, promised_piece(device, alignment));
   if (needed > device.max_allocations)
     throw Error(ErrorCode::no_fit, "does not fit: needs {} allocations at once, {} allows {}",
                 format_grouped(needed), safe_display(device.name), format_grouped(device.max_allocations));

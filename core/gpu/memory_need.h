@@ -19,7 +19,9 @@ struct MemorySupply {
   std::uint64_t staging = 0;                 // in the heap of mapped memory
   bool same_heap = false;                    // the two are one heap
   std::optional<std::uint64_t> system = {};  // memory of the machine
-  bool device_is_system = false;             // a CPU-type device: everything is system memory
+  bool shares_system = false;                // the device's memory is the machine's: DeviceInfo::unified
+  bool is_system = false;                    // a CPU-type device: its heaps mean nothing
+  std::uint64_t set_aside = 0;               // DeviceInfo::set_aside
 };
 
 // Peak bytes for each combination of memory spaces, indexed by a mask of space_bit()s: the most that the
@@ -42,6 +44,12 @@ constexpr bool device_sees(Space space) { return space == Space::device || space
 // have in one piece.
 void require_pieces(const Plan& plan, const MetaGraph& graph, const DeviceInfo& device,
                     std::uint64_t alignment);
+// The largest device or staging block that needs more in one piece than the driver promises.
+std::optional<BlockId> largest_unpromised(const Plan& plan, const DeviceInfo& device,
+                                          std::uint64_t alignment);
+// Throws Error{no_fit}: the device gives at most `most` bytes in one piece.
+[[noreturn]] void refuse_piece(const Block& block, const MetaGraph& graph, const DeviceInfo& device,
+                               std::uint64_t most);
 // Throws Error{no_fit} with both numbers if the pools of the uploader need more allocations at once than the
 // device allows.
 void require_allocations(const Plan& plan, const DeviceInfo& device, std::uint64_t alignment);

@@ -261,7 +261,7 @@ double expected_seconds(const UploadReport& report, const Plan& plan, const Meta
                         const CostModel& costs) {
   if (report.cached_bytes.value_or(0) == 0) return report.projected_seconds;
   const double share = static_cast<double>(*report.cached_bytes) / static_cast<double>(report.file_bytes);
-  const CostModel cached = with_cached_files(costs, share);
+  const CostModel cached = with_cached_files(costs, share, report.imported_bytes > 0);
   DryMachine dry(cached);
   return modelled_seconds(run(plan, dry), read_pattern(plan, graph), cached);
 }
@@ -294,6 +294,7 @@ UploadReport upload(const MetaGraphPtr& graph, const Plan& plan, const UploadOpt
   // the rates are those of the queue that a load without shaders takes
   if (const std::optional<double> link = device->measured_link(); link && packs_weights(plan))
     costs.link = *link;
+  if (report.imported_bytes > 0) costs = with_imported_pages(costs);
   DryMachine dry(costs);
   report.projected = run(plan, dry);
   report.projected_seconds = modelled_seconds(report.projected, read_pattern(plan, *graph), costs);

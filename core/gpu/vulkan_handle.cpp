@@ -20,6 +20,9 @@ std::string_view result_name(VkResult result) {
       {VK_ERROR_FEATURE_NOT_PRESENT, "VK_ERROR_FEATURE_NOT_PRESENT"},
       {VK_ERROR_INCOMPATIBLE_DRIVER, "VK_ERROR_INCOMPATIBLE_DRIVER"},
       {VK_ERROR_TOO_MANY_OBJECTS, "VK_ERROR_TOO_MANY_OBJECTS"},
+      {VK_ERROR_UNKNOWN, "VK_ERROR_UNKNOWN"},
+      {VK_ERROR_FRAGMENTATION, "VK_ERROR_FRAGMENTATION"},
+      {VK_ERROR_INVALID_EXTERNAL_HANDLE, "VK_ERROR_INVALID_EXTERNAL_HANDLE"},
   };
   for (const auto& [known, name] : kNames)
     if (known == result) return name;
@@ -28,8 +31,11 @@ std::string_view result_name(VkResult result) {
 
 void check(VkResult result, std::string_view what) {
   if (result >= 0) return;
+  // drivers that find memory for work when it is submitted say this too if there is none
   const std::string_view hint =
-      result == VK_ERROR_DEVICE_LOST ? " (the device stopped answering; nothing on it can be used)" : "";
+      result == VK_ERROR_DEVICE_LOST
+          ? " (the device stopped answering, or its memory ran out; nothing on it can be used)"
+          : "";
   throw Error(ErrorCode::gpu, "cannot {}: {} ({}){}", what, result_name(result), static_cast<int>(result),
               hint);
 }

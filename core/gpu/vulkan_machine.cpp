@@ -73,7 +73,7 @@ std::uint32_t heap_of(const Device& device, MemoryUse use) {
 // `device_memory` is the use of the device's blocks.
 MemorySupply supply_of(const Device& device, MemoryUse device_memory) {
   const std::uint32_t device_heap = heap_of(device, device_memory);
-  const std::uint32_t staging_heap = heap_of(device, MemoryUse::upload);
+  const std::uint32_t staging_heap = heap_of(device, MemoryUse::staging);
   const auto room = [&](std::uint32_t heap) {
     if (!device.info().memory_budget) return device.info().heaps[heap].bytes;
     const HeapUse use = heap_use(device.physical())[heap];
@@ -83,7 +83,18 @@ MemorySupply supply_of(const Device& device, MemoryUse device_memory) {
           .staging = room(staging_heap),
           .same_heap = device_heap == staging_heap,
           .system = available_system_memory(),
-          .device_is_system = device.info().type == DeviceType::cpu};
+          .shares_system = device.info().unified,
+          .is_system = device.info().type == DeviceType::cpu,
+          .set_aside = device.info().set_aside};
+}
+
+// A driver may allow more in one piece than it promises: it is asked now. Throws Error{no_fit}.
+void require_one_piece(const Device& device, const Block& block, const MetaGraph& graph, MemoryUse use) {
+  try {
+    MemoryPool(device, use, {}).allocate(block.bytes);
+  } catch (const Error&) {
+    refuse_piece(block, graph, device.info(), promised_piece(device.info(), pool_alignment(device)));
+  }
 }
 
 // Called before the first member that allocates memory is constructed.
@@ -94,6 +105,9 @@ PerSpace<PoolForecast> fitting_forecasts(const Device& device, const MetaGraph& 
   require_fit(padded_needs(plan, pool_alignment(device), bounce), supply_of(device, device_memory),
               device.info().name);
   require_pieces(plan, graph, device.info(), pool_alignment(device));
+  if (const auto large = largest_unpromised(plan, device.info(), pool_alignment(device)))
+    require_one_piece(device, plan.block(*large), graph,
+                      plan.block(*large).space == Space::staging ? MemoryUse::staging : device_memory);
   require_allocations(plan, device.info(), pool_alignment(device));
   return forecasts;
 }
@@ -152,7 +166,7 @@ Plan with_bounce(const Device& device, Plan plan) {
 }
 
 unsigned spaces_in_device_heap(const Device& device, const Plan& plan) {
-  const bool one_heap = heap_of(device, device_use(device, plan)) == heap_of(device, MemoryUse::upload);
+  const bool one_heap = heap_of(device, device_use(device, plan)) == heap_of(device, MemoryUse::staging);
   return space_bit(Space::device) | (one_heap ? space_bit(Space::staging) : 0u);
 }
 
@@ -161,6 +175,13 @@ VulkanMachine::VulkanMachine(const Device& device, const StorageReader& reader, 
     : VulkanMachine(device, reader, plan.blocks.size(), device_use(device, plan),
                     fitting_forecasts(device, reader.graph(), plan), options) {
   if (options.import_pages && device.import_alignment() > 0) importable_ = staged_files(plan);
+  const auto first = std::ranges::find(importable_, true);
+  if (first == importable_.end()) return;
+  const StorageId storage = *plan.blocks[static_cast<std::size_t>(first - importable_.begin())].storage;
+  const Storage& stored = reader.graph().storage(storage);
+  if (stored.encoding != Encoding::plain ||
+      !can_import_pages(device, reader.file_of(storage), stored.offset, stored.bytes))
+    importable_.clear();
 }
 
 VulkanMachine::VulkanMachine(const Device& device, const StorageReader& reader, std::size_t blocks,
@@ -170,9 +191,9 @@ VulkanMachine::VulkanMachine(const Device& device, const StorageReader& reader, 
       reader_(reader),
       host_(reader),
       device_memory_(device, device_memory, expected[index(Space::device)], options.take_at_once),
-      staging_memory_(device, MemoryUse::upload, expected[index(Space::staging)], options.take_at_once),
-      bounce_memory_(device, MemoryUse::upload, {kBounceBytes, {}}),
-      readback_memory_(device, MemoryUse::readback, {kBounceBytes, {}}),
+      staging_memory_(device, MemoryUse::staging, expected[index(Space::staging)], options.take_at_once),
+      bounce_memory_(device, MemoryUse::staging, {kBounceBytes, {}}),
+      readback_memory_(device, MemoryUse::staging, {kBounceBytes, {}}),
       reads_(reader, threads_for(options.reads.threads, device_memory), options.reads.reading),
       shader_(device.shaders() ? std::optional<PrepackShader>(std::in_place, device) : std::nullopt),
       transfers_(device, flush_bytes(expected[index(Space::staging)].peak), &reads_),
@@ -317,9 +338,12 @@ void VulkanMachine::pack(const Step& step, const Prepack& how, BlockState& to) {
 
 void VulkanMachine::copy_on_device(const Step& step, BlockState& from, BlockState& to) {
   wait_for_fills(to, to.fills.before_write(step.offset, step.offset + step.bytes));
+  // what is on the device already needs no pieces: each would cost more than its copy
+  const bool there = on_device(from.space) && from.fills.empty();
+  const std::uint64_t most = there ? step.bytes : kPieceBytes;
   std::uint64_t value = 0;
-  for (std::uint64_t at = 0; at < step.bytes; at += kPieceBytes) {
-    const std::uint64_t bytes = std::min(kPieceBytes, step.bytes - at), begin = step.from_offset + at;
+  for (std::uint64_t at = 0; at < step.bytes; at += most) {
+    const std::uint64_t bytes = std::min(most, step.bytes - at), begin = step.from_offset + at;
     value =
         transfers_.copy(from.memory.range.part(begin, bytes), to.memory.range.part(step.offset + at, bytes),
                         from.fills.before_read(begin, begin + bytes));

@@ -32,8 +32,12 @@ struct CostModel {
 };
 
 // The same rates where the page cache holds `share` of the bytes of the files, 0 to 1: those come at the rate
-// of a copy in memory and need no seeks.
-CostModel with_cached_files(CostModel costs, double share);
+// of a copy in memory and need no seeks. `imported`: they are not copied at all, as for
+// with_imported_pages().
+CostModel with_cached_files(CostModel costs, double share, bool imported = false);
+// The same rates where the device reads file pages in place: staging memory is those pages, and needs no
+// others.
+CostModel with_imported_pages(CostModel costs);
 
 // Allocations take the reader's time too. Copies from staging to the device run on a link engine in parallel
 // with the reader; all other work takes the reader's time. Access to a block waits for the copies in flight

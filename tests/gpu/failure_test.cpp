@@ -99,6 +99,34 @@ TEST_F(UploadFailure, WhileWeightsArePackedLeavesNothing) {
   }
 }
 
+// The window onto the device's memory may be full: then the bytes go through staging memory.
+TEST_F(UploadFailure, OfAMappingTakesAnotherWay) {
+  const ModelFile model({3'000'000});
+  const Alive before = alive();
+  inject({.map = 1});
+  EXPECT_EQ(try_upload(model, "direct"), std::nullopt);
+  EXPECT_EQ(alive(), before);
+  for (const std::string_view method : kMethods) {
+    SCOPED_TRACE(method);
+    for (std::uint64_t k = 1; k < 6; ++k) {
+      inject({.map = k});
+      EXPECT_EQ(try_upload(model, method).value_or(ErrorCode::gpu), ErrorCode::gpu) << k;
+      EXPECT_EQ(alive(), before) << k;
+    }
+  }
+}
+
+// A driver may take pages of a file and lose the device when it first reads them: a device of its own is
+// lost.
+TEST_F(UploadFailure, OfTheFirstImportTakesAnotherWay) {
+  if (device().import_alignment() == 0) GTEST_SKIP() << "the device cannot import pages";
+  const ModelFile model({3'000'000, 70'000});
+  const Alive before = alive();
+  inject({.submission = 1, .device_alone = true});
+  EXPECT_EQ(try_upload(model, "host_import"), std::nullopt);
+  EXPECT_EQ(alive(), before);
+}
+
 // A refused import is no failure: the bytes go another way.
 TEST_F(UploadFailure, OfImportedPagesLeavesNothing) {
   const ModelFile model({3'000'000, 70'000, 5'000'000, 1, 900'000});

@@ -19,8 +19,9 @@ namespace loadline::gpu {
 namespace {
 
 constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
-std::atomic<std::uint64_t> allocations_left = kNever, buffers_left = kNever, submissions_left = kNever;
-std::atomic<bool> lost = false;
+std::atomic<std::uint64_t> allocations_left = kNever, buffers_left = kNever, submissions_left = kNever,
+                           maps_left = kNever;
+std::atomic<bool> lost = false, lost_alone = false;
 std::vector<std::string> extra;            // set while no other thread runs
 std::vector<std::uint32_t> more_families;  // likewise
 std::uint32_t broken_family = UINT32_MAX, own_families = 0;
@@ -82,7 +83,9 @@ void inject(const Injected& failures) {
   allocations_left = from(failures.allocation);
   buffers_left = from(failures.buffer);
   submissions_left = from(failures.submission);
+  maps_left = from(failures.map);
   lost = false;
+  lost_alone = failures.device_alone;
 }
 
 void inject_extensions(std::vector<std::string> names, double seconds) {
@@ -152,6 +155,16 @@ VkResult vkCreateBuffer(VkDevice device, const VkBufferCreateInfo* info,
 void vkDestroyBuffer(VkDevice device, VkBuffer buffer, const VkAllocationCallbacks* callbacks) {
   static auto* const next = behind<decltype(vkDestroyBuffer)>("vkDestroyBuffer");
   destroy(buffers_alive, next, device, buffer, callbacks);
+}
+
+VkResult vkMapMemory(VkDevice device, VkDeviceMemory memory, VkDeviceSize offset, VkDeviceSize size,
+                     VkMemoryMapFlags flags, void** data) {
+  if (fails(maps_left)) {
+    maps_left = kNever;
+    return VK_ERROR_MEMORY_MAP_FAILED;
+  }
+  static auto* const next = behind<decltype(vkMapMemory)>("vkMapMemory");
+  return next(device, memory, offset, size, flags, data);
 }
 
 VkResult vkCreateSemaphore(VkDevice device, const VkSemaphoreCreateInfo* info,
@@ -262,6 +275,7 @@ void vkDestroyDevice(VkDevice device, const VkAllocationCallbacks* callbacks) {
   static auto* const next = behind<decltype(vkDestroyDevice)>("vkDestroyDevice");
   if (device != VK_NULL_HANDLE) --devices_alive;
   next(device, callbacks);
+  if (lost && lost_alone) inject({});
 }
 
 VkResult vkQueueSubmit(VkQueue queue, std::uint32_t count, const VkSubmitInfo* submits, VkFence fence) {

@@ -13,7 +13,9 @@ struct Injected {
   // The k-th call from now on fails (from 1); 0: none does.
   std::uint64_t allocation = 0;  // vkAllocateMemory: VK_ERROR_OUT_OF_DEVICE_MEMORY, and every later one
   std::uint64_t buffer = 0;      // vkCreateBuffer: VK_ERROR_OUT_OF_DEVICE_MEMORY
+  std::uint64_t map = 0;         // vkMapMemory: VK_ERROR_MEMORY_MAP_FAILED, that call alone
   std::uint64_t submission = 0;  // vkQueueSubmit: VK_ERROR_DEVICE_LOST, and every later one and every wait
+  bool device_alone = false;     // until the device is destroyed: others are not lost
 };
 // Replaces what was asked before.
 void inject(const Injected& failures);

@@ -39,18 +39,17 @@ TEST(MemoryType, DiscreteCardWithASmallWindow) {
   const auto card = memory({64ull << 30, 8ull << 30, 256ull << 20},
                            {{kMapped | kLocal, 2}, {kLocal, 1}, {kMapped | kCached, 0}, {kMapped, 0}});
   EXPECT_EQ(choose_memory_type(card, ~0u, MemoryUse::device), 1u);
-  EXPECT_EQ(choose_memory_type(card, ~0u, MemoryUse::upload), 3u);
-  EXPECT_EQ(choose_memory_type(card, ~0u, MemoryUse::readback), 2u);
-  EXPECT_EQ(choose_memory_type(card, 0b0101, MemoryUse::upload), 2u);
+  EXPECT_EQ(choose_memory_type(card, ~0u, MemoryUse::staging), 2u);
+  EXPECT_EQ(choose_memory_type(card, 0b1001, MemoryUse::staging), 3u);
   EXPECT_EQ(choose_memory_type(card, 0b0001, MemoryUse::device), 0u);
   EXPECT_THROW(choose_memory_type(card, 0b1100, MemoryUse::device), Error);
-  EXPECT_THROW(choose_memory_type(card, 0b0010, MemoryUse::upload), Error);
+  EXPECT_THROW(choose_memory_type(card, 0b0010, MemoryUse::staging), Error);
 }
 
 TEST(MemoryType, WholeCardVisible) {
   const auto card = memory({64ull << 30, 8ull << 30}, {{kLocal | kMapped, 1}, {kLocal, 1}, {kMapped, 0}});
   EXPECT_EQ(choose_memory_type(card, ~0u, MemoryUse::device), 1u);
-  EXPECT_EQ(choose_memory_type(card, ~0u, MemoryUse::upload), 2u);
+  EXPECT_EQ(choose_memory_type(card, ~0u, MemoryUse::staging), 2u);
 }
 
 // A window as large as the card's memory, of a type that buffers may not have.
@@ -63,13 +62,13 @@ TEST(MemoryType, MappedOnlyWhereBuffersMayLie) {
 
 TEST(MemoryType, OneTypeForAll) {
   const auto software = memory({2ull << 30}, {{kLocal | kMapped | kCached, 0}});
-  for (const MemoryUse kind : {MemoryUse::device, MemoryUse::upload, MemoryUse::readback})
+  for (const MemoryUse kind : {MemoryUse::device, MemoryUse::direct, MemoryUse::staging})
     EXPECT_EQ(choose_memory_type(software, ~0u, kind), 0u);
 }
 
 TEST(MemoryType, MappedButNotCoherentIsNotUsed) {
   const auto card = memory({1 << 30}, {{VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | kCached, 0}, {kMapped, 0}});
-  EXPECT_EQ(choose_memory_type(card, ~0u, MemoryUse::readback), 1u);
+  EXPECT_EQ(choose_memory_type(card, ~0u, MemoryUse::staging), 1u);
 }
 
 TEST(MemoryNeed, PeaksAreRoundedPerBlock) {
@@ -110,10 +109,22 @@ TEST(MemoryNeed, RefusalsNameBothNumbers) {
               HasSubstr("(110 bytes) of system"));
   EXPECT_THAT(refusal(peaks, {.device = 1009, .staging = 1009, .same_heap = true}),
               HasSubstr("(1010 bytes)"));
-  EXPECT_EQ(refusal(peaks, {.device = 1, .system = 1110, .device_is_system = true}), "fits");
-  EXPECT_THAT(
-      refusal(peaks, {.device = 1 << 30, .staging = 1 << 30, .system = 1109, .device_is_system = true}),
-      HasSubstr("system memory (the card has no other)"));
+  EXPECT_EQ(refusal(peaks, {.device = 1, .system = 1110, .is_system = true}), "fits");
+  EXPECT_THAT(refusal(peaks, {.device = 1 << 30, .staging = 1 << 30, .system = 1109, .is_system = true}),
+              HasSubstr("system memory (the card has no other)"));
+}
+
+// Each heap has room, but they are the same memory, as of an integrated GPU.
+TEST(MemoryNeed, OfADeviceThatSharesTheSystemsMemoryIsAddedUp) {
+  const PerSpace<std::uint64_t> peaks = {100, 1u << 30, 10, 1000};
+  const MemorySupply supply = {.device = 1000, .staging = 10, .system = 1110, .shares_system = true};
+  EXPECT_EQ(refusal(peaks, supply), "fits");
+  MemorySupply less = supply;
+  less.system = 1000;
+  EXPECT_THAT(refusal(peaks, less), AllOf(HasSubstr("(1110 bytes) of the memory that the card and the host"),
+                                          HasSubstr("(1000 bytes)")));
+  less.set_aside = 110;
+  EXPECT_EQ(refusal(peaks, less), "fits");
 }
 
 // What moves from the host to the device piece by piece is held once, though each side has it whole at some
@@ -132,8 +143,8 @@ TEST(MemoryNeed, SpacesThatTakeTurnsAreNotAddedUp) {
   EXPECT_EQ(needs[space_bit(Space::device)], 768u);
   EXPECT_EQ(needs[host_and_device], 1024u);
   EXPECT_EQ(needs[host_and_device | space_bit(Space::staging)], 1031u);
-  EXPECT_NO_THROW(require_fit(needs, {.system = 1031, .device_is_system = true}, "the card"));
-  EXPECT_THROW(require_fit(needs, {.system = 1030, .device_is_system = true}, "the card"), Error);
+  EXPECT_NO_THROW(require_fit(needs, {.system = 1031, .is_system = true}, "the card"));
+  EXPECT_THROW(require_fit(needs, {.system = 1030, .is_system = true}, "the card"), Error);
 }
 
 }  // namespace

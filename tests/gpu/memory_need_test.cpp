@@ -66,6 +66,32 @@ TEST(Pieces, AreRefusedWithTheTensorAndBothNumbers) {
   EXPECT_THAT(refusal(graph_of({101 << 20}), other), HasSubstr("small allows 100.00 MiB"));
 }
 
+// A driver may give more in one piece than it promises, but no more than a heap or a buffer has.
+TEST(Pieces, MayExceedWhatTheDriverPromises) {
+  DeviceInfo device = small_device();
+  device.max_buffer = 3ull << 30;
+  EXPECT_EQ(largest_piece(device, 256), 1u << 30);
+  device.heaps = {{.bytes = 2ull << 30, .device_local = true}};
+  EXPECT_EQ(largest_piece(device, 256), 2ull << 30);
+  device.heaps.front().bytes = 4ull << 30;
+  EXPECT_EQ(largest_piece(device, 256), 3ull << 30);
+  EXPECT_EQ(promised_piece(device, 256), 1u << 30);
+  const MetaGraph graph = graph_of({1, 2ull << 30, 3});
+  EXPECT_EQ(refusal(graph, device), "");
+  const Plan plan = plan_of(graph, "direct");
+  const auto large = largest_unpromised(plan, device, 256);
+  ASSERT_TRUE(large);
+  EXPECT_EQ(plan.block(*large).storage, StorageId{1});
+  EXPECT_EQ(largest_unpromised(plan_of(graph_of({1 << 30}), "direct"), device, 256), std::nullopt);
+  try {
+    refuse_piece(plan.block(*large), graph, device, promised_piece(device, 256));
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::no_fit);
+    EXPECT_THAT(error.what(), HasSubstr("the tensor 't1' needs 2.00 GiB"));
+    EXPECT_THAT(error.what(), HasSubstr("small allows 1.00 GiB"));
+  }
+}
+
 TEST(Pieces, AreCountedAtOnce) {
   const DeviceInfo device = small_device();
   EXPECT_EQ(refusal(graph_of(std::vector<std::uint64_t>(4, 300 << 20)), device), "");

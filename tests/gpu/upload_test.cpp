@@ -169,6 +169,23 @@ TEST_F(Upload, FilesInThePageCacheAreProjectedAtTheRateOfMemory) {
   EXPECT_EQ(direct.expected_seconds, direct.projected_seconds);
 }
 
+// What the device reads in place is neither read into staging memory nor needs any.
+TEST_F(Upload, ImportedPagesCostOnlyTheirCopies) {
+  if (device().import_alignment() == 0) GTEST_SKIP() << "the device cannot import pages";
+  const ModelFile model(std::vector<std::uint64_t>(8, 1 << 20));
+  CostModel costs;
+  costs.staging_pages = costs.memory_copy = 1e6;
+  const auto expected = [&](bool imports) {
+    Progress progress;
+    const UploadReport report = upload(model.graph(), plan_of("host_import", model),
+                                       {.import_pages = imports, .costs = costs}, progress);
+    EXPECT_EQ(report.imported_bytes, imports ? 8u << 20 : 0u);
+    return report.expected_seconds;
+  };
+  EXPECT_GT(expected(false), 8);
+  EXPECT_LT(expected(true), 0.01);
+}
+
 TEST_F(Upload, EveryMethodArrivesAndPeaksAsProjected) {
   const ModelFile model({1'000'000, 4, 0, 333, 2'000'001, 70'000});
   for (const Method& method : methods()) {

@@ -5,14 +5,17 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/gpu/device.h"
+#include "core/gpu/device_memory.h"
 #include "core/gpu/measure_link.h"
 #include "core/gpu/upload.h"
 #include "core/gpu/vulkan_machine.h"
 #include "core/io/process_memory.h"
 #include "core/io/striped_reader.h"
+#include "core/load/measure_rates.h"
 #include "core/load/projection.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <limits>
@@ -196,15 +199,33 @@ RingFigure measure_ring(const MetaGraphPtr& graph, std::uint64_t slot_bytes, con
           .held = report.software_device ? report.rss_anon_peak : on_device + taken[index(Space::staging)]};
 }
 
-// The link by itself: copies from one mapped staging buffer to the device.
+// Seconds of a copy of one mapped staging buffer to the device, as one command: without any of the uploader's
+// pieces, so that it is the link that is measured and not the uploader.
+double seconds_of_link(const gpu::Device& device, std::uint64_t bytes) {
+  constexpr int kRuns = 7;
+  gpu::MemoryPool staging(device, gpu::MemoryUse::staging, {bytes, {}}, true);
+  gpu::MemoryPool memory(device, gpu::MemoryUse::device, {bytes, {}}, true);
+  const gpu::Allocation from = staging.allocate(bytes), to = memory.allocate(bytes);
+  gpu::TransferQueue transfers(device, bytes);
+  std::vector<double> seconds;
+  for (int run = 0; run <= kRuns; ++run) {
+    const auto start = std::chrono::steady_clock::now();
+    transfers.copy(from.range, to.range);
+    transfers.drain();
+    // the first touches the memory and raises clocks
+    if (run > 0)
+      seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  }
+  return median(seconds);
+}
+
+// The link by itself.
 std::vector<RateFigure> link_ceilings(const gpu::Device& device, std::uint64_t bytes,
                                       std::vector<std::string>& missing) {
   std::vector<RateFigure> figures;
   for (const std::uint64_t block : {16 * kMiB, 64 * kMiB, 256 * kMiB, kGiB}) try {
-      MeasuredRates rates;
-      Progress progress;
-      gpu::measure_link(device, block, rates, progress);
-      const double seconds = static_cast<double>(bytes) / rates.values.at("link");
+      const double seconds =
+          seconds_of_link(device, block) * static_cast<double>(bytes) / static_cast<double>(block);
       figures.push_back({RowUse::ceiling,
                          {fmt::format("pinned-copy loop, blocks of {}", format_bytes(block)), seconds,
                           seconds, seconds, 7}});

@@ -17,10 +17,12 @@ gpu::MemorySupply supply_of(const gpu::DeviceInfo& device, std::optional<std::ui
   const auto room = [](const gpu::DeviceHeap& heap) { return heap.budget.value_or(heap.bytes); };
   gpu::MemorySupply supply;
   supply.system = system;
-  supply.device_is_system = device.type == gpu::DeviceType::cpu;
+  supply.shares_system = device.unified;
+  supply.is_system = device.type == gpu::DeviceType::cpu;
+  supply.set_aside = device.set_aside;
   const gpu::DeviceHeap* local = gpu::device_heap(device);
   if (local != nullptr) supply.device = room(*local);
-  if (supply.device_is_system && local != nullptr && local->budget) supply.system = local->budget;
+  if (supply.is_system && local != nullptr && local->budget) supply.system = local->budget;
   supply.same_heap = true;
   for (const gpu::DeviceHeap& heap : device.heaps) {
     if (&heap == local || !heap.host_visible || heap.device_local) continue;
