@@ -85,8 +85,15 @@ LoadFlags::LoadFlags(CLI::App& app, LoadUser user) : user_(user) {
   app.add_option("PATH", path_,
                  user == LoadUser::pack ? "a .csv file of buffers, or a model"
                                         : "model: file, folder, org/name, config.json, shard");
-  for (const LoadOption& option : load_options())
-    if (option.offered_to(user)) flags_.add(app, option);
+  for (const LoadOption& option : load_options()) {
+    if (!option.offered_to(user)) continue;
+    LoadOption shown = option;
+    if (runs_one_load(user) && !option.one.value_name.empty()) {
+      shown.value_name = option.one.value_name;
+      shown.brief = option.one.brief;
+    }
+    flags_.add(app, shown);
+  }
   app.option_defaults()->group("What is shown and saved");
   app.add_option("--request", request_file_, "read a saved request; flags go before it")->type_name("FILE");
   app.add_option("--save-request", save_file_, "write what was asked for")->type_name("FILE");

@@ -121,8 +121,9 @@ int plan(const Context& context, const PlanFlags& options, LoadFlags& flags) {
   const bool fits = pictured.answer.any_fits();
   const std::size_t hidden = arrange_rows(pictured, options);
   show(context, options,
-       {*graph, flags.path(), pictured, !request.rates.empty(), options.explain, options.alive, hidden,
-        request.methods.empty() ? methods().size() - asked.size() : 0, context.prose_columns});
+       {*graph, flags.path(), pictured, !request.rates.empty() || options.sort == "time", options.explain,
+        options.alive, hidden, request.methods.empty() ? methods().size() - asked.size() : 0,
+        context.prose_columns});
   if (!fits) return kNoFit;
   // what is missing may not fit
   return pictured.answer.bound->judged() &&

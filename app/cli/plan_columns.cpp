@@ -139,7 +139,7 @@ class Columns {
       add("jumps", kRight, kBeside,
           [](const LoadRow& row) { return row.refusal ? "-" : format_grouped(row.reads.jumps); });
     if (several || view_.show_times)
-      add("time", kRight, kBeside,
+      add("time", kRight, view_.show_times ? kNeeded : kBeside,
           [](const LoadRow& row) { return row.refusal ? "-" : format_seconds(row.seconds); });
   }
 

@@ -15,7 +15,7 @@ struct PlanView {
   const MetaGraph& graph;
   const std::string& path;  // as the command line named the model
   const report::PicturedAnswer& pictured;
-  bool show_times = false;  // the request sets rates
+  bool show_times = false;  // the request sets rates, or rows are sorted by them
   bool show_laws = false;
   std::size_t alive = 0;             // blocks listed for each row; 0: some, for the first row only
   std::size_t hidden_rows = 0;       // number left out because they do not fit

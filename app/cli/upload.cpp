@@ -1,7 +1,6 @@
 // loadline upload: loads a model onto a GPU and compares the measured peaks with the projected ones.
 #include "app/cli/commands.h"
 #include "app/cli/load_flags.h"
-#include "app/cli/option_flags.h"
 #include "app/cli/rates.h"
 #include "app/cli/table.h"
 #include "app/report/error_percent.h"
@@ -9,7 +8,6 @@
 #include "core/base/text.h"
 #include "core/load/order_file.h"
 #include "core/load/projection.h"
-#include "core/load/read_options.h"
 
 #ifdef LOADLINE_HAS_GPU
 #include "app/report/upload_time.h"
@@ -29,23 +27,22 @@ namespace {
 
 struct UploadFlags {
   std::string device;
-  OptionFlags reading;  // of read_options()
   bool verify = false;
   bool validation = false;
 };
 
 // The resolved request of the upload.
 struct AskedUpload {
+  const LoadRequest& request;
   std::string_view method;
   std::string order;
-  std::optional<DType> cast = {};
-  std::optional<Prepacking> prepack = {};
   CostModel costs = {};  // of the projected time
   std::optional<MeasuredRates> rates = {};
 };
 
 #ifdef LOADLINE_HAS_GPU
 
+constexpr std::string_view kRing = "staged_ring";
 constexpr std::array kSpaces = {Space::device, Space::host, Space::page_cache, Space::staging};
 
 Json peaks_json(const Timeline& timeline) {
@@ -60,7 +57,8 @@ Json report_json(const gpu::UploadReport& report, const AskedUpload& asked) {
       {"device", json_text(report.device)},
       {"method", asked.method},
       {"order", json_text(asked.order)},
-      {"prepack", asked.prepack ? Json(prepacking_id(*asked.prepack)) : Json()},
+      {"prepack", asked.request.prepack ? Json(prepacking_id(*asked.request.prepack)) : Json()},
+      {"options", options_json(asked.request, LoadUser::upload)},
       {"tensors", report.tensors},
       {"bytes", report.bytes},
       {"seconds", report.seconds},
@@ -168,26 +166,35 @@ void print_report(const Context& context, const gpu::UploadReport& report, const
   if (report.verified)
     fmt::print("{}\n", *report.verified
                            ? fmt::format("Verified: every byte on the device equals the file{}.",
-                                         asked.cast      ? ", cast where --cast says so"
-                                         : asked.prepack ? ", packed by the host as --prepack says"
-                                                         : "")
+                                         asked.request.cast      ? ", cast where --cast says so"
+                                         : asked.request.prepack ? ", packed by the host as --prepack says"
+                                                                 : "")
                            : "DIFFERENT: " + report.mismatch);
   if (options.validation)
     fmt::print("The validation layer has {}.\n", counted(report.validation_messages.size(), "message"));
   for (const std::string& message : report.validation_messages) fmt::print("  {}\n", safe_display(message));
 }
 
+// The method of an upload that names none: where the device's memory is the system's, files are read to their
+// place in it, unless an option needs a ring.
+std::string_view method_for(const std::string& device, const LoadRequest& request, const LoadFlags& flags) {
+  const Method& direct = find_method("direct");
+  const std::array methods = {&direct};
+  if (request.prepack || !unused_options(request, methods, flags.given()).empty()) return kRing;
+  const std::vector<gpu::DeviceInfo> devices = gpu::list_devices();
+  const auto chosen = gpu::choose_device(devices, device).chosen;
+  return chosen && devices[*chosen].unified && devices[*chosen].mappable ? direct.id : kRing;
+}
+
 int upload(const Context& context, const UploadFlags& options, LoadFlags& flags) {
   LoadRequest request = flags.request();
-  if (request.methods.empty()) request.methods = {"staged_ring"};
+  if (request.methods.empty()) request.methods = {std::string(method_for(options.device, request, flags))};
   const std::vector<const Method*> methods = find_methods(request.methods);
   const std::vector<std::string> orders = order_names(request.orders);
   if (methods.size() > 1 || orders.size() > 1)
     throw Error(ErrorCode::usage, "an upload takes one --method and one --order");
   check_order_choice(orders.front());
   flags.require_used(request, methods);
-  FileReads reads;
-  for (const Option<FileReads>& option : read_options()) options.reading.apply(option, reads);
   const Method& method = *methods.front();
   const MetaGraphPtr graph = open_for(context, flags.path());
   require_sound(*graph, "upload");
@@ -203,7 +210,7 @@ int upload(const Context& context, const UploadFlags& options, LoadFlags& flags)
     const ProgressLine line(context, "uploading", progress);
     report = gpu::upload(graph, plan,
                          {.device = options.device,
-                          .reads = reads,
+                          .reads = request.reads,
                           .verify = options.verify,
                           .validation = options.validation,
                           .placement = bound.inputs.placement,
@@ -212,8 +219,7 @@ int upload(const Context& context, const UploadFlags& options, LoadFlags& flags)
                          progress);
   }
   if (request.prepack) report.notes.push_back(prepacking_text(*graph, *request.prepack));
-  const AskedUpload asked = {method.id,       orders.front(),        request.cast,
-                             request.prepack, bound.machine_costs(), bound.rates};
+  const AskedUpload asked = {request, method.id, orders.front(), bound.machine_costs(), bound.rates};
   if (context.json)
     print_json(report_json(report, asked));
   else
@@ -235,11 +241,11 @@ int upload(const Context&, const UploadFlags&, LoadFlags&) {
 Action setup_upload(CLI::App& app) {
   auto options = std::make_shared<UploadFlags>();
   auto flags = std::make_shared<LoadFlags>(app, LoadUser::upload);
+  app.get_option("--method")->default_str("by the device");
   app.option_defaults()->group("GPU");
   app.add_option("--device", options->device, "index or part of a name of a GPU; `devices` lists them")
       ->type_name("N|NAME")
       ->default_str("the best");
-  for (const Option<FileReads>& option : read_options()) options->reading.add(app, option);
   app.add_flag("--verify", options->verify, "read the device back, compare every byte");
   app.add_flag("--validation", options->validation, "run under the Vulkan validation layer");
   return [options, flags](Context& context) { return upload(context, *options, *flags); };

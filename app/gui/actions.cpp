@@ -8,7 +8,6 @@
 #include "app/gui/session/selection_text.h"
 #include "app/report/manual.h"
 #include "core/base/text.h"
-#include "core/load/read_options.h"
 
 #include <algorithm>
 #include <array>
@@ -541,12 +540,6 @@ void stop_upload(Workspace& workspace, const std::string&) { workspace.uploading
 void verify_upload(Workspace& workspace, const std::string& word) {
   workspace.settings.verify_upload = on_or_off(word);
 }
-void set_readers(Workspace& workspace, const std::string& word) {
-  set_read_option(workspace.settings.reads, "readers", word);
-}
-void set_reading(Workspace& workspace, const std::string& word) {
-  set_read_option(workspace.settings.reads, "reading", word);
-}
 
 void convert(Workspace& workspace, const std::string& argument) {
   workspace.convert(convert_words(argument));
@@ -663,8 +656,6 @@ constexpr auto kActions = std::to_array<Action>({
     {"present", "Present the lesson: one view, large", "F8", kOptional, plays_lesson, present},
 
     {"device", "Choose the device to upload to", "", kRequired, always, choose_device},
-    {"readers", "Set how many threads read the files of an upload", "", kRequired, always, set_readers},
-    {"reading", "Choose how the files of an upload are read", "", kRequired, always, set_reading},
     {"verify", "Compare an upload with the files", "", kRequired, always, verify_upload},
     {"upload", "Upload to the device", "", kNone, can_upload, upload},
     {"stop-upload", "Stop the upload", "", kNone, is_uploading, stop_upload},

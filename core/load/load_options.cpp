@@ -2,6 +2,7 @@
 #include "core/load/load_options.h"
 
 #include "core/base/error.h"
+#include "core/base/lookup.h"
 #include "core/base/number.h"
 #include "core/base/option_members.h"
 #include "core/base/text.h"
@@ -76,6 +77,15 @@ std::string_view mapped_pages_word(MappedPages pages) {
   return pages == MappedPages::anonymous ? "anonymous" : "droppable";
 }
 
+struct ReadingRow {
+  std::string_view id;
+  FileReading reading;
+};
+constexpr std::array<ReadingRow, 3> kReadings = {
+    {{"cache", FileReading::cached}, {"direct", FileReading::direct}, {"cold", FileReading::cold}}};
+Words reading_words() { return ids_of(std::span<const ReadingRow>(kReadings)); }
+Words reader_words() { return {"1", "2", "4", "8", "16", "32", "64"}; }
+
 void set_methods(Request& request, const OptionValue& value) {
   const auto* const names = std::get_if<Words>(&value);
   request.methods = names == nullptr ? Words() : *names;
@@ -88,18 +98,20 @@ void set_methods(Request& request, const OptionValue& value) {
 constexpr unsigned bit(LoadUser user) { return 1u << static_cast<unsigned>(user); }
 constexpr unsigned kPlan = bit(LoadUser::plan);
 constexpr unsigned kPack = kPlan | bit(LoadUser::pack);
-constexpr unsigned kOnGpu = kPack | bit(LoadUser::upload);
+constexpr unsigned kUpload = bit(LoadUser::upload);
+constexpr unsigned kOnGpu = kPack | kUpload;
 constexpr unsigned kAll = kOnGpu | bit(LoadUser::rehearse);
 
 using load_groups::kFit;
 using load_groups::kPass;
 using load_groups::kPlaces;
+using load_groups::kReads;
 using load_groups::kSettings;
 using load_groups::kSimulated;
 using load_groups::kWhich;
 constexpr std::uint64_t kMostCount = INT64_MAX;
 
-constexpr std::array<LoadOption, 35> kOptions = {{
+constexpr std::array<LoadOption, 37> kOptions = {{
     {{.id = "method",
       .group = kWhich,
       .kind = OptionKind::names,
@@ -110,7 +122,9 @@ constexpr std::array<LoadOption, 35> kOptions = {{
       .choices = method_words,
       .access = {[](const Request& r) { return r.methods.empty() ? OptionValue() : OptionValue(r.methods); },
                  set_methods, true}},
-     kAll},
+     kAll,
+     {},
+     {"ID", "how the model is loaded"}},
     {{.id = "order",
       .group = kWhich,
       .kind = OptionKind::names,
@@ -123,7 +137,9 @@ constexpr std::array<LoadOption, 35> kOptions = {{
       .choices = order_words,
       .access = {[](const Request& r) { return OptionValue(r.orders); },
                  [](Request& r, const OptionValue& value) { r.orders = std::get<Words>(value); }}},
-     kAll},
+     kAll,
+     {},
+     {"ID|FILE", "sequence in which tensors are loaded"}},
     {{.id = "target",
       .group = kFit,
       .kind = OptionKind::text,
@@ -363,6 +379,39 @@ constexpr std::array<LoadOption, 35> kOptions = {{
       .access = access::flag<&Request::doubled_ties>},
      kAll,
      {.supported_by = &MethodTraits::flushes}},
+    {{.id = "readers",
+      .group = kReads,
+      .kind = OptionKind::count,
+      .title = "Readers",
+      .value_name = "N",
+      .brief = "threads that read the files",
+      .help = "Threads that read the files.",
+      .default_text = "the free cores",
+      .choices = reader_words,
+      .access = access::number_or_none<&Request::reads, &FileReads::threads>,
+      .least = 1,
+      .most = 64},
+     kUpload},
+    {{.id = "reading",
+      .group = kReads,
+      .kind = OptionKind::choice,
+      .title = "Reading",
+      .value_name = "HOW",
+      .brief = "cache, direct (past the cache) or cold",
+      .help = "How files are read: through the page cache (cache), past it (direct), or past it for files of "
+              "which the cache holds less than half (cold).",
+      .default_text = "cache",
+      .choices = reading_words,
+      .access = {[](const Request& r) {
+                   return OptionValue(
+                       std::string(std::ranges::find(kReadings, r.reads.reading, &ReadingRow::reading)->id));
+                 },
+                 [](Request& r, const OptionValue& value) {
+                   r.reads.reading = find_row(std::span<const ReadingRow>(kReadings),
+                                              std::get<std::string>(value), "way of reading")
+                                         .reading;
+                 }}},
+     kUpload},
     {{.id = "activations",
       .group = kPass,
       .kind = OptionKind::bytes,
@@ -510,7 +559,7 @@ constexpr std::array<LoadOption, 35> kOptions = {{
       .help = "Rates that times are estimated with: a file of measured rates, or assumed ones.",
       .default_text = "those measured on this machine, if any",
       .access = access::text<&Request::rates>},
-     kPlan | bit(LoadUser::upload)},
+     kPlan | kUpload},
 }};
 
 }  // namespace

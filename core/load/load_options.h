@@ -15,12 +15,15 @@ namespace loadline {
 
 // The commands that load a model; each option is offered to some of them.
 enum class LoadUser : std::uint8_t { plan, rehearse, upload, pack };
+// Whether it takes one method and one order.
+constexpr bool runs_one_load(LoadUser user) { return user == LoadUser::upload || user == LoadUser::pack; }
 
 // The headings that options are grouped under.
 namespace load_groups {
 inline constexpr std::string_view kWhich = "Methods and order";
 inline constexpr std::string_view kFit = "What it has to fit into";
 inline constexpr std::string_view kSettings = "Settings of some methods";
+inline constexpr std::string_view kReads = "How files are read";
 inline constexpr std::string_view kPlaces = "Where weights go";
 inline constexpr std::string_view kPass = "What follows the load";
 inline constexpr std::string_view kSimulated = "What is simulated";
@@ -38,9 +41,16 @@ struct LoadOptionTerms {
   std::string_view symbol = {};
 };
 
+// The words for an option of several names where only one is taken. Empty: those of the row.
+struct OneName {
+  std::string_view value_name = {};
+  std::string_view brief = {};
+};
+
 struct LoadOption : Option<LoadRequest> {
   unsigned users = 0;  // bit i: LoadUser i
   LoadOptionTerms terms = {};
+  OneName one = {};  // for users that run one load
 
   bool offered_to(LoadUser user) const { return (users >> static_cast<unsigned>(user) & 1) != 0; }
 };

@@ -4,6 +4,7 @@
 #include "core/allocators/allocator.h"
 #include "core/forward/forward_model.h"
 #include "core/forward/pass_sizes.h"
+#include "core/io/striped_reader.h"
 #include "core/load/placement.h"
 #include "core/load/prepacking.h"
 #include "core/plan/memory_views.h"
@@ -67,6 +68,8 @@ struct LoadRequest {
   std::optional<std::uint64_t> page_cache_budget = {};
   std::optional<MappedPages> mapped_pages = {};    // absent: the target's, or droppable
   std::optional<std::uint64_t> require_peak = {};  // upper limit for the deciding peak
+
+  FileReads reads = {};  // how an upload reads the files
 
   AllocatorModel allocator = AllocatorModel::exact;  // simulated besides the requested bytes
   std::string rates = {};  // empty: measured on this machine, else assumed; "assumed"; or a file

@@ -38,6 +38,8 @@ const std::vector<std::pair<std::string_view, std::string>>& other_values() {
       {"shard_size", "2GiB"},
       {"flush", "3MiB"},
       {"doubled_ties", "on"},
+      {"readers", "3"},
+      {"reading", "cold"},
       {"activations", "4MiB"},
       {"seq", "16"},
       {"batch", "2"},

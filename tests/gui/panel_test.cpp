@@ -3,7 +3,6 @@
 
 #include "app/gui/panels/panels.h"
 #include "app/gui/window/window.h"
-#include "core/load/read_options.h"
 #include "tests/gui/drawn_text.h"
 #include "tests/gui/null_window.h"
 #include "tests/gui/sample_graphs.h"
@@ -210,7 +209,8 @@ TEST(PanelTexts, of_an_upload_before_while_and_after) {
           << word << " is not in " << seen.text;
   };
   expect(stage.draw(*panel), {"fits", "available", "Reading cache", "About"});
-  set_read_option(stage.workspace.settings.reads, "reading", "cold");
+  stage.workspace.document().set_option("reading", "cold");
+  stage.draw(*panel);
   stage.workspace.upload();
   expect(stage.draw_meanwhile(*panel), {"Reading cold", "Uploading", "Measured so far", "measured: process"});
   expect(stage.draw(*panel), {"Uploaded", "every byte verified", "projected", "measured",

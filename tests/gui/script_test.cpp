@@ -135,8 +135,8 @@ TEST(Script, drives_the_workspace) {
             "lm_head.weight");
   EXPECT_EQ(module_path(workspace.document().model->tree, workspace.document().zoomed()), "model.layers");
   EXPECT_EQ(workspace.settings.color_by, ColorBy::shard);
-  EXPECT_EQ(workspace.settings.reads.threads, 2u);
-  EXPECT_EQ(workspace.settings.reads.reading, FileReading::cold);
+  EXPECT_EQ(workspace.document().asked().request.reads,
+            (FileReads{.threads = 2, .reading = FileReading::cold}));
   EXPECT_FALSE(workspace.settings.verify_upload);
 }
 

@@ -62,7 +62,8 @@ void method_options(Document& document, const Ui& ui, OptionControls& controls) 
 
 void upload_options(Document& document, const Ui& ui, OptionControls& controls) {
   for (const LoadOption& option : load_options())
-    if (is_setting(option) && option.offered_to(LoadUser::upload) && is_offered(document, option))
+    if ((is_setting(option) || option.group == load_groups::kReads) && option.offered_to(LoadUser::upload) &&
+        is_offered(document, option))
       if (const auto look = look_of(document, option))
         controls.draw_line(ui, *look, [&](std::string_view word) { document.set_option(option.id, word); });
 }

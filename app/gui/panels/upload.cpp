@@ -10,7 +10,6 @@
 #include "app/report/manual.h"
 #include "app/report/upload_time.h"
 #include "core/base/text.h"
-#include "core/load/read_options.h"
 
 #include <algorithm>
 #include <array>
@@ -325,9 +324,6 @@ void UploadPanel::draw_form(Workspace& workspace, const Ui& ui) {
     chosen = draw_devices(workspace, ui, width);
     method_and_order(workspace, ui, width * 0.62f, width * 0.38f - ui.px(6));
     upload_options(document, ui, controls_);
-    for (const Option<FileReads>& option : read_options())
-      controls_.draw_line(ui, plain_look(option, workspace.settings.reads),
-                          [&](std::string_view word) { set_option(option, workspace.settings.reads, word); });
     if (const std::string why = use_misfit(model); !why.empty())
       paragraph(ui, "Cannot be uploaded: " + shown(why), ui.theme->bad);
   }

@@ -71,7 +71,6 @@ struct Settings {
   bool operators_as_list = false;  // else as modules
   bool fold_operators = true;      // repeated modules share one line
   bool verify_upload = true;
-  FileReads reads = {};  // of uploads
 };
 
 // A finished upload beside the projection it was meant to match.

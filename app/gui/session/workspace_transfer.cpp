@@ -111,7 +111,7 @@ void Workspace::upload() {
   if (!misfit.empty()) throw Error(ErrorCode::unsupported, "cannot upload this model: " + misfit);
   const BoundRequest bound = shown.bound();
   gpu::UploadOptions options = {.device = shared.device,
-                                .reads = settings.reads,
+                                .reads = bound.request().reads,
                                 .verify = settings.verify_upload,
                                 .placement = bound.inputs.placement,
                                 .costs = bound.machine_costs(),
