@@ -1,9 +1,9 @@
 // loadline rehearse: runs plans in ordinary memory and compares the system's memory counters with them.
 #include "app/cli/commands.h"
 #include "app/cli/load_flags.h"
+#include "app/cli/measured_view.h"
 #include "app/cli/rehearse_table.h"
 #include "app/cli/rehearsing.h"
-#include "app/report/write_file.h"
 #include "core/base/error.h"
 #include "core/load/order_file.h"
 
@@ -19,14 +19,11 @@ namespace {
 
 struct RehearseFlags {
   bool cold = false;
-  bool curve = false;
-  std::string svg;
-  std::string html;
+  PictureFlags picture;
 };
 
 int rehearse(const Context& context, const RehearseFlags& options, LoadFlags& flags) {
-  report::check_picture_path(options.svg, ".svg");
-  report::check_picture_path(options.html, ".html");
+  options.picture.check();
   const LoadRequest request = flags.request();
   flags.require_used(request, find_methods(request.methods));
   const std::vector<std::string> orders = order_names(request.orders);
@@ -36,19 +33,15 @@ int rehearse(const Context& context, const RehearseFlags& options, LoadFlags& fl
   const MetaGraphPtr graph = open_for(context, flags.path());
   const CliEnvironment environment(context, request);
   const BoundRequest bound = bind_request(*graph, request, environment.load);
-  const report::Rehearsal rehearsal = rehearse_all(context, graph, bound, options.cold);
-  if (!options.svg.empty()) report::write_file(options.svg, report::rehearsal_svg(rehearsal));
-  if (!options.html.empty())
-    report::write_file(
-        options.html,
-        report::rehearsal_page(rehearsal, rehearsal_table(rehearsal, false, context.prose_columns)));
+  const report::MeasuredLoads loads = rehearse_all(context, graph, bound, options.cold);
+  options.picture.write(loads, rehearsal_table(loads, false, context.prose_columns));
   if (context.json) {
-    print_json(rehearsal_json(rehearsal));
+    print_json(rehearsal_json(loads, options.cold));
     return kDone;
   }
-  fmt::print("{}", rehearsal_table(rehearsal, context.colour, context.prose_columns));
-  if (options.curve)
-    fmt::print("{}", rehearsal_plots(rehearsal, {context.columns, context.colour, context.unicode}));
+  fmt::print("{}", rehearsal_table(loads, context.colour, context.prose_columns));
+  if (options.picture.curve)
+    fmt::print("{}", measured_plots(loads, {context.columns, context.colour, context.unicode}));
   return kDone;
 }
 
@@ -59,10 +52,7 @@ Action setup_rehearse(CLI::App& app) {
   auto flags = std::make_shared<LoadFlags>(app, LoadUser::rehearse);
   app.option_defaults()->group("What is done and shown");
   app.add_flag("--cold", options->cold, "drop the files' pages from memory first");
-  app.add_flag("--curve", options->curve, "draw projection and measurement")
-      ->excludes(app.get_option("--json"));
-  app.add_option("--svg", options->svg, "write the curves as one picture")->type_name("FILE.svg");
-  app.add_option("--html", options->html, "write curves and table as one page")->type_name("FILE.html");
+  options->picture.add(app);
   return [options, flags](Context& context) { return rehearse(context, *options, *flags); };
 }
 

@@ -11,9 +11,9 @@
 
 namespace loadline::cli {
 
-report::Rehearsal rehearse_all(const Context& context, const MetaGraphPtr& graph, const BoundRequest& bound,
-                               bool cold) {
-  report::Rehearsal rehearsal{*graph, cold, {}, {}};
+report::MeasuredLoads rehearse_all(const Context& context, const MetaGraphPtr& graph,
+                                   const BoundRequest& bound, bool cold) {
+  report::MeasuredLoads loads{*graph, "loaded in ordinary memory", {}, {}};
   std::optional<Error> refusal;
   for (const Method* const method : bound.methods)
     for (const OrderChoice& order : bound.orders) {
@@ -23,19 +23,19 @@ report::Rehearsal rehearse_all(const Context& context, const MetaGraphPtr& graph
         const Plan plan = make_plan(*graph, *method,
                                     make_order(*graph, order, *method, bound.inputs, progress), bound.inputs);
         const ProgressLine line(context, fmt::format("rehearsing {}", method->id), progress);
-        rehearsal.rows.push_back(
-            report::rehearsed_row(*method, order.name, plan, measure_on_host(graph, plan, cold, progress)));
+        loads.rows.push_back(
+            report::rehearsed_load(*method, order.name, plan, measure_on_host(graph, plan, cold, progress)));
       } catch (const Error& error) {
         // a load that cannot be done here does not stop the others
         if (error.code() != ErrorCode::unsupported && error.code() != ErrorCode::limit &&
             error.code() != ErrorCode::no_fit)
           throw;
         if (!refusal) refusal = error;
-        rehearsal.refused.push_back({method, order.name, error.what()});
+        loads.refused.push_back({method, order.name, error.what()});
       }
     }
-  if (rehearsal.rows.empty()) throw *refusal;
-  return rehearsal;
+  if (loads.rows.empty()) throw *refusal;
+  return loads;
 }
 
 }  // namespace loadline::cli

@@ -2,13 +2,13 @@
 #pragma once
 
 #include "app/cli/command.h"
-#include "app/report/rehearsal.h"
+#include "app/report/measured_loads.h"
 #include "core/load/bind_request.h"
 
 namespace loadline::cli {
 
 // Row by row: parallel loads would count each other's memory. Throws the first refusal if all are refused.
-report::Rehearsal rehearse_all(const Context& context, const MetaGraphPtr& graph, const BoundRequest& bound,
-                               bool cold);
+report::MeasuredLoads rehearse_all(const Context& context, const MetaGraphPtr& graph,
+                                   const BoundRequest& bound, bool cold);
 
 }  // namespace loadline::cli

@@ -76,7 +76,7 @@ std::string model_report(const Context& context, const ReportFlags& options, con
     const ProgressLine line(context, "looking into the files", progress);
     page.findings = diagnose(StorageReader(graph), progress);
   }
-  std::optional<report::Rehearsal> rehearsal;
+  std::optional<report::MeasuredLoads> rehearsal;
   if (options.measured) {
     rehearsal.emplace(rehearse_all(context, graph, *answer.bound, false));
     page.rehearsal = &*rehearsal;

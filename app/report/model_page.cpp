@@ -136,21 +136,20 @@ std::string advice_html(const LoadAnswer& answer) {
   return html + "</ul>\n";
 }
 
-std::string measured_html(const Rehearsal* rehearsal) {
+std::string measured_html(const MeasuredLoads* rehearsal) {
   if (rehearsal == nullptr) return "";
   std::string rows = row_html({"method", "counter", "projected", "measured"}, true);
-  for (const RehearsedRow& row : rehearsal->rows)
-    for (const MemoryCounter& counter : kMemoryCounters)
-      if (const std::uint64_t expected = row.projected.*counter.count, found = row.measured.*counter.count;
-          !too_small_to_judge(expected, found))
-        rows += row_html({markup_text(row.method->id), std::string(counter.name), format_bytes(expected),
-                          format_bytes(found)});
+  for (const MeasuredLoad& row : rehearsal->rows)
+    for (const MeasuredCounter& counter : row.counters)
+      if (!too_small_to_judge(counter.projected, counter.measured))
+        rows += row_html({markup_text(row.method->id), std::string(counter.name),
+                          format_bytes(counter.projected), format_bytes(counter.measured)});
   std::string html =
       "<h2>Projected and measured</h2>\n<p>Each method loaded the files in ordinary memory, and the kernel "
       "counted. "
       "Device memory is shared memory here (RssShmem).</p>\n" +
       table_html(rows);
-  for (const Rehearsal::Refused& refused : rehearsal->refused)
+  for (const MeasuredLoads::Refused& refused : rehearsal->refused)
     html += fmt::format("<p class=\"lead\">{}: {}</p>\n", markup_text(refused.method->id),
                         markup_text(refused.why));
   return html;

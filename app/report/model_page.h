@@ -3,7 +3,7 @@
 
 #include "app/report/asked_for.h"
 #include "app/report/chart.h"
-#include "app/report/rehearsal.h"
+#include "app/report/measured_loads.h"
 #include "core/forward/claims.h"
 #include "core/inspect/compare_models.h"
 #include "core/inspect/diff_metadata.h"
@@ -29,7 +29,7 @@ struct ModelPage {
   ChartSubject subject;
   const LoadAnswer& answer;
   std::optional<std::vector<Finding>> findings = {};  // absent: the model has no files to look into
-  const Rehearsal* rehearsal = nullptr;
+  const MeasuredLoads* rehearsal = nullptr;
   OptionList options = {};
   PageFoot foot = {};
 };

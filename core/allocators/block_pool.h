@@ -10,18 +10,23 @@
 
 namespace loadline {
 
-// What a pool will be asked for, rounding to the alignment included.
+// What a pool will be asked for. All sizes are rounded up to the alignment.
+struct PoolRequest {
+  std::uint64_t bytes = 0;
+  bool stays = true;  // it is never freed
+  // The most bytes that requests which do not stay use at once, from this request on.
+  std::uint64_t passing_peak = 0;
+};
 struct PoolForecast {
-  std::uint64_t peak = 0;                    // the most bytes in use at once
-  std::vector<std::uint64_t> requests = {};  // in order; empty: not known
-  bool ends_blocks = true;                   // whether a block ends with a request (BlockPool)
+  std::uint64_t peak = 0;                  // the most bytes in use at once
+  std::vector<PoolRequest> requests = {};  // in order; empty: not known
 };
 
 struct BlockPoolRules {
   std::uint64_t alignment = 256;  // a power of two
   PoolForecast expected = {};
   std::uint64_t block = 256ull << 20;  // usual size of a block; less if less is expected
-  std::uint64_t most = UINT64_MAX;     // upper limit for one block
+  std::uint64_t most = UINT64_MAX;     // upper limit for a block of several requests
 };
 
 // A block as the source made it: the bytes that can be used, and the bytes that it reserves.
@@ -30,9 +35,11 @@ struct PoolBlock {
   std::uint64_t reserved = 0;
 };
 
-// A request larger than rules.block gets a block of its own. Other blocks end with the last of the following
-// requests that fit them whole, so that a load that frees nothing leaves no gap. Until the last request one
-// empty block is kept against thrashing; all others are released to the source.
+// Requests that stay and requests that pass have blocks of their own, so that what passes leaves no holes
+// among what stays. A request larger than rules.block or rules.most gets a block of its own. Other blocks end
+// with the last of the following requests that fit them whole: what only grows has no gaps. Blocks for what
+// passes are no larger than what passes at once from then on. One empty block is kept against thrashing, if
+// it is not far larger than that; all others are released to the source.
 class BlockPool {
  public:
   // `take` makes block `id` with `wanted` bytes, or fewer but at least `exact`; both are multiples of the
@@ -46,7 +53,7 @@ class BlockPool {
     std::uint32_t block = 0;
     std::uint64_t offset = 0;
   };
-  // `bytes` must be > 0 and, rounded up, at most rules.most.
+  // `bytes` must be > 0.
   Range allocate(std::uint64_t bytes);
   void free(const Range& range);
 
@@ -55,21 +62,28 @@ class BlockPool {
  private:
   struct Block {
     std::uint32_t id = 0;
+    bool stays = false;
     std::uint64_t reserved = 0, usable = 0;
     Suballocator ranges;
   };
-  Block& add_block(std::uint64_t least);
-  // The bytes of the request that is being served and of those that follow it, as far as they fit one block.
-  // The usual size of a block if the requests are not known.
-  std::uint64_t together(std::uint64_t exact) const;
-  void release_empty(std::size_t keep);
+  // The forecast of the request that is being served; null for one that was not expected.
+  const PoolRequest* forecast(std::uint64_t exact) const;
+  Block& add_block(std::uint64_t exact, const PoolRequest* request);
+  // The bytes of the request that is being served and of those after it of its kind, as far as they fit one
+  // block.
+  std::uint64_t together(bool stays) const;
+  // The bytes that are missing of `expected`, which the blocks for passing requests must hold.
+  std::uint64_t missing_of(std::uint64_t expected) const;
+  // Releases the empty blocks but the first that has at most `largest` bytes.
+  void release_empty(std::uint64_t largest);
 
   BlockPoolRules rules_;
   Take take_;
   Give give_;
   std::uint32_t made_ = 0;
-  std::uint64_t reserved_ = 0, usable_ = 0;  // of the blocks
-  std::size_t served_ = 0;                   // requests
+  std::uint64_t reserved_ = 0;
+  std::uint64_t passing_usable_ = 0;  // of the blocks for passing requests
+  std::size_t served_ = 0;            // requests
   std::vector<Block> blocks_;
 };
 

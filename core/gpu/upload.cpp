@@ -233,7 +233,9 @@ UploadReport measure(const Device& device, const MetaGraphPtr& graph, const Plan
   report.measured = run(plan, counted, progress);
   counters.finish();
   look();
-  report.measured.measured = samples.take().samples;
+  SampleLog::Entries taken = samples.take();
+  report.measured.measured = std::move(taken.samples);
+  report.sample_steps = std::move(taken.steps);
   report.device_budget_peak = machine.device_budget_peak();
   report.imported_bytes = machine.imported_bytes();
   report.bytes = loaded.bytes();
@@ -264,6 +266,21 @@ double expected_seconds(const UploadReport& report, const Plan& plan, const Meta
   const CostModel cached = with_cached_files(costs, share, report.imported_bytes > 0);
   DryMachine dry(cached);
   return modelled_seconds(run(plan, dry), read_pattern(plan, graph), cached);
+}
+
+// With the machine's own ring. Steps are those of the plan.
+std::vector<UsagePoint> usage_with_bounce(const Device& device, const Plan& plan) {
+  const Plan with_ring = with_bounce(device, plan);
+  DryMachine dry;
+  std::vector<UsagePoint> usage = run(with_ring, dry).usage;
+  if (with_ring.steps.size() == plan.steps.size()) return usage;
+  const BlockId ring{static_cast<std::uint32_t>(plan.blocks.size())};
+  const auto added =
+      std::ranges::find_if(with_ring.steps, [&](const Step& step) { return step.block == ring; });
+  const auto first = static_cast<std::size_t>(added - with_ring.steps.begin());
+  for (UsagePoint& point : usage)
+    if (point.step > first) --point.step;
+  return usage;
 }
 
 std::uint64_t projected_budget(const Device& device, const Plan& plan) {
@@ -299,16 +316,17 @@ UploadReport upload(const MetaGraphPtr& graph, const Plan& plan, const UploadOpt
   report.projected = run(plan, dry);
   report.projected_seconds = modelled_seconds(report.projected, read_pattern(plan, *graph), costs);
   report.expected_seconds = expected_seconds(report, plan, *graph, costs);
-  unsigned anonymous = space_bit(Space::host);
+  unsigned& anonymous = report.anonymous_spaces;
+  anonymous = space_bit(Space::host);
   if (report.software_device) anonymous |= space_bit(Space::device);
   if (report.software_device && report.imported_bytes == 0) anonymous |= space_bit(Space::staging);
-  if (report.software_device) {
-    DryMachine counted;
-    report.projected_rss_anon = peak_over(run(with_bounce(*device, plan), counted), anonymous).bytes;
-  } else {
-    report.projected_rss_anon = peak_over(report.projected, anonymous).bytes;
+  report.projected_usage = report.software_device ? usage_with_bounce(*device, plan) : report.projected.usage;
+  for (const UsagePoint& point : report.projected_usage)
+    report.projected_rss_anon = std::max(report.projected_rss_anon, sum_over(point.bytes, anonymous));
+  if (report.device_budget_peak) {
+    report.projected_device_budget = projected_budget(*device, plan);
+    report.device_heap_spaces = spaces_in_device_heap(*device, plan);
   }
-  if (report.device_budget_peak) report.projected_device_budget = projected_budget(*device, plan);
   // read after the device is destroyed: the layer then reports objects that were left on it
   const std::shared_ptr<const MessageLog> log = device->log();
   device.reset();

@@ -53,16 +53,20 @@ struct UploadReport {
   double bytes_per_second = 0;      // bytes over seconds
   std::uint64_t staging_bytes = 0;  // peak of the plan's staging blocks
   Timeline projected;
-  Timeline measured;                 // .measured holds a sample for each millisecond
-  std::uint64_t imported_bytes = 0;  // of files that the device has read in place
-  std::uint64_t rss_file_peak = 0;   // growth of the mapped pages of files that are in memory
-  std::uint64_t rss_anon_peak = 0;   // growth of the process's private memory, as the system counts it
+  Timeline measured;                        // .measured holds a sample for each millisecond
+  std::vector<std::size_t> sample_steps;    // the step at which each sample was taken
+  std::vector<UsagePoint> projected_usage;  // of `projected`, and of the machine's own ring where it counts
+  unsigned anonymous_spaces = 0;            // bits of the spaces that count in rss_anon_peak
+  std::uint64_t imported_bytes = 0;         // of files that the device has read in place
+  std::uint64_t rss_file_peak = 0;          // growth of the mapped pages of files that are in memory
+  std::uint64_t rss_anon_peak = 0;          // growth of the process's private memory, as the system counts it
   // The projection of rss_anon_peak: host memory, and on a software device also staging and device memory,
   // with the machine's own ring.
   std::uint64_t projected_rss_anon = 0;
   std::uint64_t device_ledger_peak = 0;
   // By the driver's own count; absent without VK_EXT_memory_budget. Its curve: MemorySample::device_counted.
   std::optional<std::uint64_t> device_budget_peak;
+  unsigned device_heap_spaces = 0;  // bits of the spaces that the driver's count includes
   // The projection of device_budget_peak: what the uploader's allocator takes of the heap of the device's
   // blocks, and the machine's own ring if it is there too. 0 if the driver does not count.
   std::uint64_t projected_device_budget = 0;

@@ -16,7 +16,7 @@ namespace loadline {
 // The commands that load a model; each option is offered to some of them.
 enum class LoadUser : std::uint8_t { plan, rehearse, upload, pack };
 // Whether it takes one method and one order.
-constexpr bool runs_one_load(LoadUser user) { return user == LoadUser::upload || user == LoadUser::pack; }
+constexpr bool runs_one_load(LoadUser user) { return user == LoadUser::pack; }
 
 // The headings that options are grouped under.
 namespace load_groups {

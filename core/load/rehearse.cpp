@@ -16,7 +16,6 @@
 #include "core/plan/step_counter.h"
 
 #include <algorithm>
-#include <cassert>
 #include <chrono>
 #include <mutex>
 
@@ -98,33 +97,6 @@ HostMeasurement measure_on_host(const MetaGraphPtr& graph, const Plan& plan, boo
     for (const MemoryCounter& counter : kMemoryCounters)
       result.measured.*counter.count = std::max(result.measured.*counter.count, sample.memory.*counter.count);
   return result;
-}
-
-CounterCurve counter_curve(const HostMeasurement& measurement, const Plan& plan, const MemoryCounter& counter,
-                           std::size_t columns) {
-  assert(columns > 0);
-  CounterCurve curve{std::vector<std::uint64_t>(columns, 0), std::vector<std::uint64_t>(columns, 0)};
-  const std::size_t steps = std::max<std::size_t>(plan.steps.size(), 1);
-  const auto column_of = [&](std::size_t step) { return std::min(step * columns / steps, columns - 1); };
-  // each level counts from its own column until the next one is reached
-  const auto draw = [&](std::vector<std::uint64_t>& column, std::size_t& at, std::uint64_t& level,
-                        std::size_t step, std::uint64_t bytes) {
-    const std::size_t to = column_of(step);
-    for (; at < to; ++at) column[at + 1] = std::max(column[at + 1], level);
-    level = bytes;
-    column[to] = std::max(column[to], bytes);
-  };
-  std::size_t at = 0;
-  std::uint64_t level = 0;
-  for (const UsagePoint& point : measurement.timeline.usage)
-    draw(curve.projected, at, level, point.step, sum_over(point.bytes, counter.spaces));
-  draw(curve.projected, at, level, steps - 1, level);
-  at = 0, level = 0;
-  for (std::size_t i = 0; i < measurement.steps.size(); ++i)
-    draw(curve.measured, at, level, measurement.steps[i],
-         measurement.timeline.measured[i].memory.*counter.count);
-  draw(curve.measured, at, level, steps - 1, level);
-  return curve;
 }
 
 }  // namespace loadline

@@ -55,12 +55,4 @@ struct HostMeasurement {
 // caller must check those: Projection::maps_files); no_fit, before anything is allocated; io; cancelled.
 HostMeasurement measure_on_host(const MetaGraphPtr& graph, const Plan& plan, bool cold, Progress& progress);
 
-// Projected and measured curve of one counter over the plan's steps, in equal columns (at least one): the
-// maximum in each.
-struct CounterCurve {
-  std::vector<std::uint64_t> projected, measured;
-};
-CounterCurve counter_curve(const HostMeasurement& measurement, const Plan& plan, const MemoryCounter& counter,
-                           std::size_t columns);
-
 }  // namespace loadline

@@ -4,7 +4,6 @@
 #include "core/base/checked.h"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 namespace loadline {
@@ -18,24 +17,6 @@ BlockPool modelled_pool(PoolForecast expected) {
             return PoolBlock{wanted, wanted};
           },
           [](std::uint32_t) {}};
-}
-
-// The most that a pool reserves in the space during the plan.
-std::uint64_t pool_peak(const Plan& plan, Space space, const PoolForecast& expected) {
-  BlockPool pool = modelled_pool(expected);
-  std::vector<BlockPool::Range> ranges(plan.blocks.size());
-  std::uint64_t peak = 0;
-  for (const Step& step : plan.steps) {
-    const Block& block = plan.block(step.block);
-    if (step.verb == Verb::copy || block.space != space || block.bytes == 0) continue;
-    BlockPool::Range& range = ranges[index(step.block)];
-    if (step.verb == Verb::alloc)
-      range = pool.allocate(block.bytes);
-    else
-      pool.free(range);
-    peak = std::max(peak, pool.reserved());
-  }
-  return peak;
 }
 
 }  // namespace
@@ -96,29 +77,33 @@ std::optional<std::uint64_t> AllocatorBooks::allocated_peak() const {
 }
 
 PerSpace<PoolForecast> pool_forecasts(const Plan& plan, std::uint64_t alignment) {
-  PerSpace<std::uint64_t> live = {};
+  std::vector<bool> stays(plan.blocks.size(), true);
+  for (const Step& step : plan.steps)
+    if (step.verb == Verb::free) stays[index(step.block)] = false;
+  PerSpace<std::uint64_t> live = {}, passing = {};
   PerSpace<PoolForecast> forecasts = {};
   for (const Step& step : plan.steps) {
     if (step.verb == Verb::copy) continue;
     const Block& block = plan.block(step.block);
     const std::size_t space = index(block.space);
     const std::uint64_t bytes = align_up(block.bytes, alignment);
-    if (step.verb == Verb::alloc)
-      live[space] += bytes;
-    else
+    if (step.verb == Verb::free) {
       live[space] -= bytes;
-    if (step.verb == Verb::alloc && bytes > 0) forecasts[space].requests.push_back(bytes);
-    forecasts[space].peak = std::max(forecasts[space].peak, live[space]);
+      passing[space] -= bytes;
+      continue;
+    }
+    live[space] += bytes;
+    const bool stay = stays[index(step.block)];
+    if (!stay) passing[space] += bytes;
+    PoolForecast& forecast = forecasts[space];
+    if (bytes > 0)
+      forecast.requests.push_back({.bytes = bytes, .stays = stay, .passing_peak = passing[space]});
+    forecast.peak = std::max(forecast.peak, live[space]);
   }
-  for (const Space space : {Space::staging, Space::device}) {
-    PoolForecast& forecast = forecasts[index(space)];
-    const std::uint64_t all =
-        std::accumulate(forecast.requests.begin(), forecast.requests.end(), std::uint64_t{0});
-    if (all == forecast.peak) continue;  // nothing is used again
-    PoolForecast whole = forecast;
-    whole.ends_blocks = false;
-    if (pool_peak(plan, space, forecast) > pool_peak(plan, space, whole)) forecast.ends_blocks = false;
-  }
+  for (PoolForecast& forecast : forecasts)
+    for (std::size_t i = forecast.requests.size(); i-- > 1;)
+      forecast.requests[i - 1].passing_peak =
+          std::max(forecast.requests[i - 1].passing_peak, forecast.requests[i].passing_peak);
   return forecasts;
 }
 

@@ -2,7 +2,7 @@
 #include "app/cli/load_flags.h"
 
 #include "app/report/asked_for.h"
-#include "app/report/rehearsal.h"
+#include "app/report/measured_loads.h"
 #include "core/base/error.h"
 
 #include <algorithm>
@@ -140,21 +140,23 @@ TEST(AskedFor, HoldsWhatIsNotTheDefault) {
   EXPECT_EQ(list.size(), 9u);
 }
 
-TEST(RehearsedRow, WhatIsSmallIsNotJudged) {
+TEST(MeasuredLoad, WhatIsSmallIsNotJudged) {
   constexpr std::uint64_t kMiB = 1 << 20;
-  report::RehearsedRow row;
-  row.projected = {.rss_anon = 15 * kMiB};
+  report::MeasuredLoad row;
+  row.counters.resize(2);
+  std::uint64_t &projected = row.counters[1].projected, &measured = row.counters[1].measured;
+  row.counters[0].projected = 15 * kMiB;
   EXPECT_EQ(row.agrees(), std::nullopt);
-  row.measured = {.rss_shmem = 16 * kMiB - 1};
+  measured = 16 * kMiB - 1;
   EXPECT_EQ(row.agrees(), std::nullopt);
-  row.measured.rss_shmem = 16 * kMiB;  // as much as may lie between them
+  measured = 16 * kMiB;  // as much as may lie between them
   EXPECT_EQ(row.agrees(), true);
-  row.measured.rss_shmem = 17 * kMiB;
+  measured = 17 * kMiB;
   EXPECT_EQ(row.agrees(), false);
-  row.projected.rss_shmem = 1000 * kMiB;
-  row.measured.rss_shmem = 1020 * kMiB;
+  projected = 1000 * kMiB;
+  measured = 1020 * kMiB;
   EXPECT_EQ(row.agrees(), true);
-  row.measured.rss_shmem = 1021 * kMiB;
+  measured = 1021 * kMiB;
   EXPECT_EQ(row.agrees(), false);
 }
 

@@ -184,14 +184,16 @@ TEST(BlockPool, TakesOnlyWhatIsMissing) {
   EXPECT_LE(pool.reserved(), 256ull << 20);  // one is kept
 }
 
-// The sizes of the blocks that a pool takes for `requests`, when it expects `expected`. All in MiB.
-std::vector<std::uint64_t> blocks_for(const std::vector<std::uint64_t>& requests, PoolForecast expected) {
+// The sizes of the blocks that a pool takes for `requests`, when it expects `expected` of them to stay, and
+// `peak` bytes at once. All in MiB.
+std::vector<std::uint64_t> blocks_for(const std::vector<std::uint64_t>& requests, std::uint64_t peak,
+                                      const std::vector<std::uint64_t>& expected) {
   constexpr int kMiB = 20;
   std::vector<std::uint64_t> made;
-  expected.peak <<= kMiB;
-  for (std::uint64_t& bytes : expected.requests) bytes <<= kMiB;
+  PoolForecast forecast = {.peak = peak << kMiB};
+  for (const std::uint64_t bytes : expected) forecast.requests.push_back({.bytes = bytes << kMiB});
   BlockPool pool(
-      {.expected = std::move(expected), .block = 100ull << kMiB},
+      {.expected = std::move(forecast), .block = 100ull << kMiB},
       [&](std::uint32_t, std::uint64_t wanted, std::uint64_t) {
         made.push_back(wanted >> kMiB);
         return PoolBlock{wanted, wanted};
@@ -204,19 +206,73 @@ std::vector<std::uint64_t> blocks_for(const std::vector<std::uint64_t>& requests
 TEST(BlockPool, LeavesNoGapsWhereTheRequestsAreKnown) {
   using Sizes = std::vector<std::uint64_t>;
   const Sizes last_is_large = {40, 40, 30, 60, 60};
-  EXPECT_EQ(blocks_for(last_is_large, {230, last_is_large}), (Sizes{80, 90, 60}));
-  EXPECT_EQ(blocks_for(last_is_large, {230, {}}), (Sizes{100, 100, 60}));
+  EXPECT_EQ(blocks_for(last_is_large, 230, last_is_large), (Sizes{80, 90, 60}));
+  EXPECT_EQ(blocks_for(last_is_large, 230, {}), (Sizes{100, 100, 60}));
   // those that are larger than a block have one of their own, and the others share across them
   const Sizes mixed = {10, 300, 20, 200, 30};
-  EXPECT_EQ(blocks_for(mixed, {560, mixed}), (Sizes{60, 300, 200}));
+  EXPECT_EQ(blocks_for(mixed, 560, mixed), (Sizes{60, 300, 200}));
   // another load than expected: never less than asked for
-  EXPECT_EQ(blocks_for({50, 70, 20}, {140, {10, 20, 30}}), (Sizes{100, 70}));
-  EXPECT_EQ(blocks_for({50, 70}, {120, {50}}), (Sizes{50, 70}));
+  EXPECT_EQ(blocks_for({50, 70, 20}, 140, {10, 20, 30}), (Sizes{100, 70}));
+  EXPECT_EQ(blocks_for({50, 70}, 120, {50}), (Sizes{50, 100}));
+}
+
+// Counts what a pool takes from its source.
+struct CountedPool {
+  explicit CountedPool(PoolForecast expected)
+      : pool(
+            {.expected = std::move(expected)},
+            [this](std::uint32_t, std::uint64_t wanted, std::uint64_t) {
+              ++taken;
+              return PoolBlock{wanted, wanted};
+            },
+            [](std::uint32_t) {}) {}
+  std::size_t taken = 0;
+  BlockPool pool;
+};
+
+// One large weight, then small ones that take turns: the block of the large one does not stay, and small
+// blocks are not taken again and again.
+TEST(BlockPool, KeepsNoBlockFarLargerThanWhatFollows) {
+  constexpr std::uint64_t kMiB = 1 << 20;
+  PoolForecast expected = {.peak = 500 * kMiB};
+  for (std::size_t i = 0; i < 20; ++i)
+    expected.requests.push_back(
+        {.bytes = (i == 3 ? 500 : 20) * kMiB, .stays = false, .passing_peak = (i <= 3 ? 500 : 20) * kMiB});
+  CountedPool counted(expected);
+  BlockPool& pool = counted.pool;
+  for (std::size_t i = 0; i < expected.requests.size(); ++i) {
+    const BlockPool::Range range = pool.allocate(expected.requests[i].bytes);
+    if (i == 3) EXPECT_EQ(pool.reserved(), 500 * kMiB);
+    if (i > 3) EXPECT_EQ(pool.reserved(), 20 * kMiB);
+    pool.free(range);
+    if (i == 3) EXPECT_EQ(pool.reserved(), 0u);
+  }
+  EXPECT_EQ(counted.taken, 3u);
+  EXPECT_EQ(pool.reserved(), 0u);
+}
+
+// Weights arrive one by one, each beside a copy that goes again: the copies leave no holes among the weights.
+TEST(BlockPool, WhatPassesLiesApartFromWhatStays) {
+  constexpr std::uint64_t kMiB = 1 << 20;
+  PoolForecast expected = {.peak = 30 * 50 * kMiB + 50 * kMiB};
+  for (std::size_t i = 0; i < 60; ++i)
+    expected.requests.push_back({.bytes = 50 * kMiB, .stays = i % 2 == 1, .passing_peak = 50 * kMiB});
+  CountedPool counted(expected);
+  std::uint64_t most = 0;
+  for (std::size_t i = 0; i < 30; ++i) {
+    const BlockPool::Range copy = counted.pool.allocate(50 * kMiB);
+    counted.pool.allocate(50 * kMiB);
+    most = std::max(most, counted.pool.reserved());
+    counted.pool.free(copy);
+  }
+  EXPECT_EQ(most, expected.peak);
+  EXPECT_EQ(counted.pool.reserved(), 30 * 50 * kMiB);
+  EXPECT_EQ(counted.taken, 1 + 30 / 5);
 }
 
 TEST(BlockPool, ADriverThatRoundsLeavesNoTensorOver) {
   std::vector<std::uint64_t> made;
-  const std::vector<std::uint64_t> requests(4, 100 << 20);
+  const std::vector<PoolRequest> requests(4, {.bytes = 100 << 20});
   BlockPool pool(
       {.expected = {400ull << 20, requests}},
       [&](std::uint32_t, std::uint64_t wanted, std::uint64_t) {
@@ -224,7 +280,7 @@ TEST(BlockPool, ADriverThatRoundsLeavesNoTensorOver) {
         return PoolBlock{wanted, wanted + (64 << 10)};
       },
       [](std::uint32_t) {});
-  for (const std::uint64_t bytes : requests) pool.allocate(bytes);
+  for (const PoolRequest& request : requests) pool.allocate(request.bytes);
   EXPECT_EQ(made, (std::vector<std::uint64_t>{200 << 20, 200 << 20}));
 }
 

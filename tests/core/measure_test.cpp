@@ -1,5 +1,6 @@
 // Loads run on the host while the system's own counters are watched.
 #include "core/base/error.h"
+#include "core/load/counter_curve.h"
 #include "core/load/methods.h"
 #include "core/load/rehearse.h"
 #include "tests/support/builders.h"
@@ -32,7 +33,11 @@ TEST(Measure, TheSystemCountsWhatIsProjected) {
                    counted = mib(measured.measured.*counter.count);
       EXPECT_GE(counted, projected - 6);
       if (!testing::kSanitized) EXPECT_LE(counted, projected + 6);
-      const CounterCurve curve = counter_curve(measured, plan, counter, 50);
+      std::vector<StepCount> counts;
+      for (std::size_t i = 0; i < measured.steps.size(); ++i)
+        counts.push_back({measured.steps[i], measured.timeline.measured[i].memory.*counter.count});
+      const CounterCurve curve =
+          counter_curve(measured.timeline.usage, counter.spaces, counts, plan.steps.size(), 50);
       EXPECT_EQ(*std::max_element(curve.projected.begin(), curve.projected.end()),
                 measured.projected.*counter.count);
       EXPECT_EQ(*std::max_element(curve.measured.begin(), curve.measured.end()),

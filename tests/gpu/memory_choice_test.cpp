@@ -80,7 +80,15 @@ TEST(MemoryNeed, PeaksAreRoundedPerBlock) {
   alloc(plan, {.space = Space::host, .bytes = 0, .use = {}, .storage = {}, .label = {}});
   const PerSpace<PoolForecast> expected = pool_forecasts(plan, 256);
   EXPECT_EQ(expected[index(Space::device)].peak, 768u);
-  EXPECT_EQ(expected[index(Space::device)].requests, (std::vector<std::uint64_t>{256, 512, 256}));
+  std::vector<std::uint64_t> requests;
+  for (const PoolRequest& request : expected[index(Space::device)].requests)
+    requests.push_back(request.bytes);
+  EXPECT_EQ(requests, (std::vector<std::uint64_t>{256, 512, 256}));
+  EXPECT_FALSE(expected[index(Space::device)].requests[0].stays);
+  EXPECT_TRUE(expected[index(Space::device)].requests[1].stays);
+  EXPECT_EQ(expected[index(Space::device)].requests[0].passing_peak, 256u);
+  EXPECT_EQ(expected[index(Space::device)].requests[1].passing_peak, 256u);
+  EXPECT_EQ(expected[index(Space::device)].requests[2].passing_peak, 0u);
   EXPECT_EQ(expected[index(Space::host)].peak, 0u);
   EXPECT_TRUE(expected[index(Space::host)].requests.empty());
 }

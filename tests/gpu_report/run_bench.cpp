@@ -3,7 +3,7 @@
 
 #include "app/report/error_percent.h"
 #include "app/report/machine_facts.h"
-#include "app/report/rehearsal.h"
+#include "app/report/measured_loads.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 

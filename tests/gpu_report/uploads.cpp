@@ -1,7 +1,7 @@
 // Times uploads beside memcpy, reads and the link, and holds their memory against the projections.
 #include "tests/gpu_report/uploads.h"
 
-#include "app/report/rehearsal.h"
+#include "app/report/measured_loads.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/gpu/device.h"

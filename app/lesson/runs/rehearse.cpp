@@ -1,6 +1,6 @@
 // Loads a small model for real, method by method.
 #include "app/lesson/runs/runs.h"
-#include "app/report/rehearsal.h"
+#include "app/report/measured_loads.h"
 #include "core/base/text.h"
 #include "core/load/load_options.h"
 
@@ -28,17 +28,17 @@ RunResult run_rehearse(const RunCall& call) {
       const Plan plan = make_plan(
           graph, *method, make_order(graph, order, *method, bound.inputs, call.progress), bound.inputs);
       const HostMeasurement measurement = measure_on_host(model.graph(), plan, false, call.progress);
-      const report::RehearsedRow row = report::rehearsed_row(*method, order.name, plan, measurement);
+      const report::MeasuredLoad row = report::rehearsed_load(*method, order.name, plan, measurement);
       const std::string stem = std::string(method->id) + (bound.orders.size() > 1 ? "." + order.name : "");
       const auto add_line = [&](std::string_view counter, std::uint64_t projected, std::uint64_t measured) {
         result.lines.push_back(fmt::format("{:<22}{:<12}{:<10}  {:>11}  {:>11}", method->id,
                                            safe_display(order.name, 11), counter, format_bytes(projected),
                                            format_bytes(measured)));
       };
-      for (const MemoryCounter& counter : kMemoryCounters) {
-        const std::uint64_t expected = row.projected.*counter.count, found = row.measured.*counter.count;
-        result.figures[fmt::format("{}.{}", stem, counter.id)] = run_bytes(found);
-        if (!report::too_small_to_judge(expected, found)) add_line(counter.name, expected, found);
+      for (const report::MeasuredCounter& counter : row.counters) {
+        result.figures[fmt::format("{}.{}", stem, counter.id)] = run_bytes(counter.measured);
+        if (!report::too_small_to_judge(counter.projected, counter.measured))
+          add_line(counter.name, counter.projected, counter.measured);
       }
       // the counters' own peaks may be at different moments
       add_line("at once", measurement.projected_held, measurement.measured_held);

@@ -1,0 +1,159 @@
+// Reduces measured loads to rows, and draws them.
+#include "app/report/measured_loads.h"
+
+#include "app/report/markup.h"
+#include "core/base/text.h"
+#include "core/load/projection.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace loadline::report {
+namespace {
+
+constexpr std::uint64_t kNear = 16 << 20;
+constexpr std::uint64_t kNothing = 1 << 20;
+
+// Draws one counter of one row in a panel of the given size; the plot's corner is at the origin.
+std::string counter_panel(const MeasuredCounter& counter, std::uint64_t most, double width, double height) {
+  const auto scale = static_cast<double>(std::max(most, kNothing));
+  const auto columns = static_cast<double>(counter.curve.projected.size());
+  const auto x = [&](std::size_t i) { return static_cast<double>(i) / columns * width; };
+  const auto y = [&](std::uint64_t bytes) { return height - static_cast<double>(bytes) / scale * height; };
+  const auto path = [&](const std::vector<std::uint64_t>& levels, bool area) {
+    std::string d = fmt::format("M0,{:.1f}", area ? height : y(levels.front()));
+    for (std::size_t i = 0; i < levels.size(); ++i)
+      if (i == 0 || levels[i] != levels[i - 1]) d += fmt::format("H{:.1f}V{:.1f}", x(i), y(levels[i]));
+    return d + fmt::format("H{:.1f}", width) + (area ? fmt::format("V{:.1f}Z", height) : "");
+  };
+  return fmt::format(
+      "<text class=\"name\" y=\"-6\">{}</text><text class=\"most\" x=\"{:.0f}\" y=\"-6\">projected {}, "
+      "measured {}</text>"
+      "<path class=\"area\" d=\"{}\"/><path class=\"line\" d=\"{}\"/>"
+      "<path class=\"axis\" d=\"M0,{:.1f}H{:.1f}\"/>\n",
+      counter.name, width, format_bytes(counter.projected), format_bytes(counter.measured),
+      path(counter.curve.projected, true), path(counter.curve.measured, false), height, width);
+}
+
+// The counters that some row shows, by name in the order of the rows, and the scale of each.
+std::vector<std::pair<std::string_view, std::uint64_t>> shown_counters(const MeasuredLoads& loads) {
+  std::vector<std::pair<std::string_view, std::uint64_t>> shown;
+  for (const MeasuredLoad& row : loads.rows)
+    for (const MeasuredCounter& counter : row.counters) {
+      if (!counter.shows()) continue;
+      const std::uint64_t most = most_of(counter.curve);
+      const auto known = std::ranges::find(shown, counter.name, [](const auto& one) { return one.first; });
+      if (known == shown.end())
+        shown.emplace_back(counter.name, most);
+      else
+        known->second = std::max(known->second, most);
+    }
+  return shown;
+}
+
+}  // namespace
+
+bool too_small_to_judge(std::uint64_t projected, std::uint64_t measured) {
+  return projected < kNear && measured < kNear;
+}
+
+bool near_enough(std::uint64_t projected, std::uint64_t measured) {
+  const std::uint64_t distance = projected > measured ? projected - measured : measured - projected;
+  return distance <= std::max(kNear, projected / 50);
+}
+
+bool MeasuredCounter::shows() const { return projected > 0 || most_of(curve) > kNear; }
+
+MeasuredCounter measured_counter(std::uint64_t projected, std::span<const UsagePoint> usage, unsigned spaces,
+                                 std::span<const StepCount> counted, std::size_t steps) {
+  MeasuredCounter counter;
+  counter.projected = projected;
+  for (const StepCount& count : counted) {
+    counter.measured = std::max(counter.measured, count.bytes);
+    if (count.bytes <= projected || near_enough(projected, count.bytes)) continue;
+    if (counter.beyond.samples++ == 0) counter.beyond.first_step = count.step;
+  }
+  counter.curve = counter_curve(usage, spaces, counted, steps, kMeasuredColumns);
+  return counter;
+}
+
+std::optional<bool> MeasuredLoad::agrees() const {
+  std::optional<bool> agrees;
+  for (const MeasuredCounter& counter : counters)
+    if (!too_small_to_judge(counter.projected, counter.measured))
+      agrees = agrees.value_or(true) && near_enough(counter.projected, counter.measured);
+  return agrees;
+}
+
+MeasuredLoad rehearsed_load(const Method& method, std::string order, const Plan& plan,
+                            const HostMeasurement& measurement) {
+  MeasuredLoad load;
+  load.method = &method;
+  load.order = std::move(order);
+  load.page_cache = measurement.page_cache;
+  load.seconds = measurement.timeline.seconds;
+  load.samples = measurement.timeline.measured.size();
+  load.steps = plan.steps.size();
+  std::vector<StepCount> counted(load.samples);
+  for (const MemoryCounter& counter : kMemoryCounters) {
+    for (std::size_t i = 0; i < counted.size(); ++i)
+      counted[i] = {measurement.steps[i], measurement.timeline.measured[i].memory.*counter.count};
+    load.counters.push_back(measured_counter(measurement.projected.*counter.count, measurement.timeline.usage,
+                                             counter.spaces, counted, load.steps));
+    load.counters.back().name = counter.name;
+    load.counters.back().id = counter.id;
+  }
+  return load;
+}
+
+std::string measured_svg(const MeasuredLoads& loads) {
+  constexpr double kWidth = 1280, kMargin = 40, kHead = 84, kRow = 132, kPlot = 76, kGap = 28;
+  constexpr double kNames = 180;
+  const auto shown = shown_counters(loads);
+  const auto columns = static_cast<double>(std::max<std::size_t>(shown.size(), 1));
+  const double panel = (kWidth - 2 * kMargin - kNames - (columns - 1) * kGap) / columns;
+  const double height = kHead + kRow * static_cast<double>(loads.rows.size()) + kMargin;
+  std::string svg = fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 0 {0:.0f} "
+      "{1:.0f}\">\n<style>{4}</style>\n"
+      "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n"
+      "<text class=\"title\" x=\"{2:.0f}\" y=\"42\">{3}</text>\n"
+      "<text class=\"small\" x=\"{2:.0f}\" y=\"66\">Areas: projected. Lines: counted a thousand times a "
+      "second, over the steps of each load. Each column has one scale.</text>\n",
+      kWidth, height, kMargin,
+      markup_text(fmt::format("{}: {} {}", model_name(loads.graph), format_bytes(storage_bytes(loads.graph)),
+                              loads.how),
+                  100),
+      style_sheet("measured"));
+  for (std::size_t r = 0; r < loads.rows.size(); ++r) {
+    const MeasuredLoad& row = loads.rows[r];
+    const double top = kHead + kRow * static_cast<double>(r) + 30;
+    svg += fmt::format(
+        "<text class=\"method\" x=\"{0:.0f}\" y=\"{1:.0f}\">{2}</text>\n<text class=\"small\" x=\"{0:.0f}\" "
+        "y=\"{3:.0f}\">{4}, {5}</text>\n",
+        kMargin, top + 14, row.method->id, top + 34, markup_text(row.order, 16), format_seconds(row.seconds));
+    for (const MeasuredCounter& counter : row.counters) {
+      if (!counter.shows()) continue;
+      const auto column = std::ranges::find(shown, counter.name, [](const auto& one) { return one.first; });
+      svg +=
+          fmt::format("<g transform=\"translate({:.1f},{:.1f})\">",
+                      kMargin + kNames + static_cast<double>(column - shown.begin()) * (panel + kGap), top);
+      svg += counter_panel(counter, column->second, panel, kPlot) + "</g>\n";
+    }
+  }
+  return svg + "</svg>\n";
+}
+
+std::string measured_page(const MeasuredLoads& loads, std::string_view text) {
+  // line ends must survive, so each line is escaped by itself
+  std::string lines;
+  for (const std::string_view line : lines_of(text)) lines += markup_text(line) + "\n";
+  return fmt::format(
+      "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{} measured</title>\n"
+      "<style>{}</style></head>\n<body>{}<pre>{}</pre></body></html>\n",
+      markup_text(model_name(loads.graph)), style_sheet("measured_page"), measured_svg(loads), lines);
+}
+
+}  // namespace loadline::report
