@@ -2,6 +2,7 @@
 #include "app/cli/command.h"
 
 #include "core/base/recent_rate.h"
+#include "core/base/start_thread.h"
 #include "core/base/text.h"
 #include "core/io/in_place.h"
 
@@ -113,7 +114,7 @@ ProgressLine::ProgressLine(const Context& context, std::string label, const Prog
   if (!context.show_progress) return;
   worker_ = std::make_unique<Worker>();
   Worker& worker = *worker_;
-  worker.thread = std::jthread([&worker, &progress, label = std::move(label)](std::stop_token stop) {
+  worker.thread = start_thread([&worker, &progress, label = std::move(label)](const std::stop_token& stop) {
     RecentRate rate;
     rate.add(0);
     std::unique_lock lock(worker.mutex);

@@ -41,15 +41,6 @@ Json value_json(const OptionValue& value) {
   return nullptr;
 }
 
-// The model's path for the saved file: a relative path is made relative to that file's folder.
-std::string model_beside(const std::string& model, const std::string& file) {
-  std::error_code failed;
-  if (std::filesystem::path(model).is_absolute() || !std::filesystem::exists(model, failed)) return model;
-  const std::filesystem::path folder = std::filesystem::absolute(file, failed).parent_path();
-  const std::filesystem::path beside = std::filesystem::proximate(model, folder, failed);
-  return failed ? model : beside.string();
-}
-
 // Throws Error{usage} instead of replacing a file that is not a saved request: a model's own config.json ends
 // in .json too.
 void save(const LoadRequest& request, const std::string& model, const std::string& file) {
@@ -65,7 +56,7 @@ void save(const LoadRequest& request, const std::string& model, const std::strin
       refuse("exists and is no saved request: it is not written over");
     }
   }
-  report::write_file(file, request_text(request, model_beside(model, file)));
+  report::write_file(file, request_text_beside(request, model, file));
 }
 
 // Reports an unknown name before a model is opened; `find` looks it up in the environment.
@@ -81,7 +72,7 @@ void check_named(std::string_view id, const std::string& value, Find find) {
 
 }  // namespace
 
-LoadFlags::LoadFlags(CLI::App& app, LoadUser user) : user_(user) {
+LoadFlags::LoadFlags(CLI::App& app, LoadUser user) : app_(app), user_(user) {
   app.add_option("PATH", path_,
                  user == LoadUser::pack ? "a .csv file of buffers, or a model"
                                         : "model: file, folder, org/name, config.json, shard");
@@ -108,8 +99,18 @@ LoadRequest LoadFlags::request() {
   for (const LoadOption& option : load_options())
     if (option.offered_to(user_)) flags_.apply(option, saved.request);
   given_ = flags_.given_ids();
-  for (const auto& [id, text] : changed_options(from_file))
-    if (find_load_option(id)->offered_to(user_) && !was_given(id)) given_.push_back(id);
+  std::vector<std::string_view> ignored;
+  for (const auto& [id, text] : changed_options(from_file)) {
+    if (!find_load_option(id)->offered_to(user_))
+      ignored.push_back(id);
+    else if (!was_given(id))
+      given_.push_back(id);
+  }
+  const CLI::App* const program = app_.get_parent();
+  const CLI::Option* const quiet = program == nullptr ? nullptr : program->get_option_no_throw("--quiet");
+  if (!ignored.empty() && (quiet == nullptr || quiet->count() == 0))
+    complain(fmt::format("`{}` does not use these options of {}: {}", app_.get_name(),
+                         safe_display(request_file_, 120), fmt::join(ignored, ", ")));
   if (path_.empty() && saved.model) path_ = *saved.model;
   if (path_.empty()) throw Error(ErrorCode::usage, "PATH is required (see --help)");
   check_request(saved.request);

@@ -19,7 +19,8 @@ class LoadFlags {
   LoadFlags(CLI::App& app, LoadUser user);
 
   // After parsing: the saved request, if one is named, overridden by the flags. Writes the result to
-  // --save-request. Throws Error{usage | malformed | io}, also Error{usage} if no model is named.
+  // --save-request. Says on stderr which options of a saved request have no effect here, unless --quiet.
+  // Throws Error{usage | malformed | io}, also Error{usage} if no model is named.
   LoadRequest request();
   // The model, from the command line or the saved request; valid after request().
   const std::string& path() const { return path_; }
@@ -30,6 +31,7 @@ class LoadFlags {
   void require_used(const LoadRequest& request, std::span<const Method* const> methods) const;
 
  private:
+  const CLI::App& app_;
   LoadUser user_;
   OptionFlags flags_;
   std::string path_, request_file_, save_file_;

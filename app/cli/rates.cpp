@@ -94,7 +94,7 @@ Json rates_json(const CostModel& costs, const std::optional<MeasuredRates>& rate
 
 void add_measure_options(CLI::App& app, MeasureArguments& arguments) {
   CLI::Option* const measure =
-      app.add_flag("--measure", arguments.measure, "measure disk, memory and GPU for estimates of time");
+      app.add_flag("--measure", arguments.measure, "measure memory, GPU and the disk of a folder for times");
   app.add_option("--measure-dir", arguments.folder, "folder whose disk is measured")
       ->type_name("FOLDER")
       ->default_str("the working directory")
@@ -107,7 +107,14 @@ RatesAnswer measure_rates(const Context& context, const MeasureArguments& argume
   Progress progress(context.stop);
   {
     const ProgressLine line(context, "measuring", progress);
-    measure_disk(arguments.folder, kFile, answer.rates, progress);
+    try {
+      measure_disk(arguments.folder, kFile, answer.rates, progress);
+    } catch (const Error& error) {
+      // a folder that was named must be one; the working directory may be any
+      if (error.code() != ErrorCode::io || arguments.folder != MeasureArguments().folder) throw;
+      const std::string what = error.what();
+      answer.disk_missing = "the working directory" + what.substr(std::min(what.find(':'), what.size()));
+    }
     measure_memory(kMemory, answer.rates, progress);
     answer.missing = measure_device(answer.rates, progress);
   }
@@ -143,6 +150,12 @@ std::string measure_text(const Context& context, const RatesAnswer& answer) {
     text += fmt::format("The device is {}.\n", safe_display(answer.rates.device, 60));
   if (!answer.rates.queues.empty())
     text += fmt::format("The link on families of its queues: {}.\n", queues_text(answer.rates.queues));
+  if (!answer.disk_missing.empty())
+    text += fmt::format("The disk's rates stay as assumed: {}. --measure-dir names another folder.\n",
+                        answer.disk_missing);
+  if (const auto disk = answer.rates.how.find("disk_read");
+      disk != answer.rates.how.end() && disk->second.find(" tmpfs") != std::string::npos)
+    text += "This folder lies in memory (tmpfs), not on a disk. --measure-dir names another.\n";
   if (!answer.missing.empty())
     text += fmt::format("The device's rates stay as assumed: {}.\n", answer.missing);
   text += answer.path.empty() ? fmt::format("Not kept: {}.\n", answer.not_kept)
@@ -156,6 +169,7 @@ Json measure_json(const RatesAnswer& answer) {
                {"kept", answer.path.empty() ? Json() : Json(json_text(answer.path))}};
   if (!answer.not_kept.empty()) json["not_kept"] = json_text(answer.not_kept);
   if (!answer.missing.empty()) json["missing"] = json_text(answer.missing);
+  if (!answer.disk_missing.empty()) json["disk_missing"] = json_text(answer.disk_missing);
   for (const auto& [key, value] : answer.rates.values) json[key] = value;
   for (const auto& [family, rate] : answer.rates.queues) json["queues"][json_text(family)] = rate;
   for (const auto& [key, text] : answer.rates.how) json["how"][key] = json_text(text);

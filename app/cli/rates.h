@@ -27,9 +27,10 @@ void add_measure_options(CLI::App& app, MeasureArguments& arguments);
 // The measured rates, the file that stores them, and why some are missing.
 struct RatesAnswer {
   MeasuredRates rates = {};
-  std::string path = {};      // empty: not stored
-  std::string not_kept = {};  // why not
-  std::string missing = {};   // empty: everything was measured
+  std::string path = {};          // empty: not stored
+  std::string not_kept = {};      // why not
+  std::string missing = {};       // why the device's rates are missing; empty: they were measured
+  std::string disk_missing = {};  // likewise for the disk
 };
 // Measures rates and stores them. Throws Error{io | cancelled}.
 RatesAnswer measure_rates(const Context& context, const MeasureArguments& arguments);

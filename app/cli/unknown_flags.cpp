@@ -30,7 +30,8 @@ constexpr std::array<Renamed, 9> kRenamed = {{
     {"plan", "--cold", "`loadline rehearse PATH --cold` does that now"},
     {"plan", "--device",
      "a data sheet is --target now; --device names a GPU of this machine, in `upload` and `devices`"},
-    {"upload", "--target", "--device names a GPU of this machine; a data sheet is --target of `plan`"},
+    {"upload", "--target",
+     "an upload has no --target: it runs on this machine, on the GPU that --device names"},
     {"", "--help-all", "`loadline COMMAND --help` prints the options of one command"},
 }};
 

@@ -98,10 +98,16 @@ Uploads upload_all(const Context& context, const UploadFlags& options, const Met
 int upload(const Context& context, const UploadFlags& options, LoadFlags& flags) {
   options.picture.check();
   LoadRequest request = flags.request();
-  if (request.methods.empty()) request.methods = {std::string(method_for(options.device, request, flags))};
+  const bool named = !request.methods.empty();
+  if (!named) request.methods = {std::string(method_for(options.device, request, flags))};
   const std::vector<const Method*> methods = find_methods(request.methods);
   for (const std::string& name : order_names(request.orders)) check_order_choice(name);
-  flags.require_used(request, methods);
+  try {
+    flags.require_used(request, methods);
+  } catch (const Error& error) {
+    if (named) throw;
+    throw Error(error.code(), "{}; --method names one", error.what());
+  }
   const MetaGraphPtr graph = open_for(context, flags.path());
   require_sound(*graph, "upload");
   const BoundRequest bound = bind_request(*graph, request, CliEnvironment(context, request).load);

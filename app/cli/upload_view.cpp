@@ -78,7 +78,9 @@ Json upload_json(const FinishedUpload& upload) {
   if (report.device_budget_peak)
     json["error_percent"]["device_budget"] =
         report::error_percent(report.projected_device_budget, *report.device_budget_peak);
-  json["error_percent"]["seconds"] = report::error_percent(report.expected_seconds, report.seconds);
+  // packing takes a time that is not projected
+  json["error_percent"]["seconds"] =
+      report.packs ? Json() : Json(report::error_percent(report.expected_seconds, report.seconds));
   json["rates"] = rates_json(asked.costs, asked.rates);
   json["verified"] = report.verified ? Json(*report.verified) : Json();
   if (!report.mismatch.empty()) json["mismatch"] = report.mismatch;
@@ -89,37 +91,34 @@ Json upload_json(const FinishedUpload& upload) {
 
 namespace {
 
-// Shows the process's real memory growth, and why it can differ from the plan.
-std::string system_count_text(const gpu::UploadReport& report) {
-  std::string text = fmt::format(
-      "At the peak the system counts {} more private memory of this process; by the plan it is {}",
-      format_bytes(report.rss_anon_peak), format_bytes(report.projected_rss_anon));
-  constexpr std::uint64_t kWorthComparing = 8 << 20;
-  if (report.projected_rss_anon >= kWorthComparing)
-    text +=
-        fmt::format(" ({:+.1f} %)", report::error_percent(report.projected_rss_anon, report.rss_anon_peak));
-  text += fmt::format(".\n");
+// Sentences on what the figures mean for this device and load.
+std::string remarks_text(const gpu::UploadReport& report) {
+  std::string text;
   if (report.software_device)
-    text += fmt::format(
-        "A software device's memory is the process's own. It is taken when it is allocated, as on a GPU.\n");
-  for (const std::string& note : report.notes) text += fmt::format("{}\n", note);
+    text +=
+        "RssAnon is the private memory of the process, as the system counts it. A software device's memory "
+        "is "
+        "part of it, and is taken when it is allocated, as on a GPU.\n";
+  else
+    text += "RssAnon is the private memory of the process, as the system counts it.\n";
+  if (report.device_budget_peak)
+    text += "\"device, driver\" is what the driver counts; projected are whole blocks.\n";
+  for (const std::string& note : report.notes) text += note + "\n";
   if (report.queue_families > 1)
     text += fmt::format("Copies went through family {} of the device's queues, which {}.\n",
                         report.queue.index, gpu::queue_family_words(report.queue));
   if (report.imported_bytes > 0)
     text += fmt::format("The device read {} of file pages in place.\n", format_bytes(report.imported_bytes));
-  const auto& taken = report.measured.reserved_peak;
-  const std::uint64_t planned = report.measured.peaks[index(Space::staging)].bytes;
-  if (taken && planned == 0 && (*taken)[index(Space::staging)] > 0)
+  if (report.ring_bytes > 0)
     text += fmt::format(
         "{} of staging are the uploader's own buffer for copies from ordinary memory, outside the plan.\n",
-        format_bytes((*taken)[index(Space::staging)]));
+        format_bytes(report.ring_bytes));
   return text;
 }
 
 // Says how long the load should have taken beside how long it took.
 std::string time_text(const gpu::UploadReport& report, const AskedUpload& asked) {
-  const report::UploadTime time = report::upload_time(report);
+  const report::UploadTime time = report::upload_time(report, asked.rates);
   return fmt::format("Time: {} {}\n", report::upload_time_text(time),
                      report::upload_rates_text(time, asked.rates, report.device));
 }
@@ -150,27 +149,24 @@ std::string rate_text(const gpu::UploadReport& report) {
 std::string upload_text(const Context& context, const FinishedUpload& upload, bool validation) {
   const AskedUpload& asked = upload.asked;
   const gpu::UploadReport& report = upload.report;
-  Table table({"peak", "projected", "allocated", "error", "taken in all"},
-              {kLeft, kRight, kRight, kRight, kRight});
-  const auto row = [&](std::string name, std::uint64_t projected, std::uint64_t measured, std::string taken) {
+  Table table({"peak", "projected", "measured", "error"}, {kLeft, kRight, kRight, kRight});
+  const auto row = [&](std::string name, std::uint64_t projected, std::uint64_t measured) {
+    if (projected == 0 && measured == 0) return;
     table.row({std::move(name), bytes_cell(projected), bytes_cell(measured),
-               fmt::format("{:.1f} %", report::error_percent(projected, measured)), std::move(taken)});
+               fmt::format("{:.1f} %", report::error_percent(projected, measured))});
   };
+  // what the uploader took for the blocks, with rounding
+  const PerSpace<std::uint64_t> taken = report.measured.reserved_peak.value_or(PerSpace<std::uint64_t>{});
   for (const Space space : kSpaces) {
     const std::size_t at = index(space);
-    const auto& taken = report.measured.reserved_peak;
     row(space == Space::page_cache ? "page cache" : std::string(space_name(space)),
-        report.projected.peaks[at].bytes, report.measured.peaks[at].bytes,
-        taken ? bytes_cell((*taken)[at]) : "");
+        report.projected.peaks[at].bytes + (space == Space::staging ? report.ring_bytes : 0), taken[at]);
   }
-  row("unified", report.projected.unified.bytes, report.measured.unified.bytes, "");
-
-  std::string prose = system_count_text(report);
   if (report.device_budget_peak)
-    prose += fmt::format(
-        "The driver counts {} more on the device; projected are {}, in whole blocks ({:+.1f} %).\n",
-        format_bytes(*report.device_budget_peak), format_bytes(report.projected_device_budget),
-        report::error_percent(report.projected_device_budget, *report.device_budget_peak));
+    row("device, driver", report.projected_device_budget, *report.device_budget_peak);
+  row("RssAnon", report.projected_rss_anon, report.rss_anon_peak);
+
+  std::string prose = remarks_text(report);
   prose += time_text(report, asked) + verified_text(report, asked.request);
   const std::string head =
       fmt::format("{}, {} onto {} in {}{}, {} in {} order\n\n", counted(report.tensors, "tensor"),

@@ -13,7 +13,9 @@ std::string cache_text(const UploadTime& time) {
   if (!time.cached_bytes)
     return "How much of the files the page cache holds is not known: projected from the disk.";
   if (*time.cached_bytes == 0) return "The files come from the disk.";
-  const bool all = *time.cached_bytes >= time.file_bytes;
+  constexpr double kNearlyAll = 0.999;
+  const bool all =
+      static_cast<double>(*time.cached_bytes) >= kNearlyAll * static_cast<double>(time.file_bytes);
   const std::string held = all ? "The files were in the page cache"
                                : fmt::format("{} of {} were in the page cache",
                                              format_bytes(*time.cached_bytes), format_bytes(time.file_bytes));
@@ -23,8 +25,11 @@ std::string cache_text(const UploadTime& time) {
 }  // namespace
 
 std::string upload_time_text(const UploadTime& time) {
-  return fmt::format("{} projected, {} measured ({:+.1f} %).", format_seconds(time.projected),
-                     format_seconds(time.measured), error_percent(time.projected, time.measured));
+  std::string text =
+      fmt::format("{} projected, {} measured", format_seconds(time.projected), format_seconds(time.measured));
+  if (time.by_measured_rates && !time.packs)
+    text += fmt::format(" ({:+.1f} %)", error_percent(time.projected, time.measured));
+  return text + ".";
 }
 
 std::string upload_rates_text(const UploadTime& time, const std::optional<MeasuredRates>& rates,

@@ -10,6 +10,8 @@ namespace {
 
 // If fragmentation needs more than was expected, each further block is at least this large.
 constexpr std::uint64_t kLeastExtraBlock = 16ull << 20;
+// Smaller blocks cost a driver more than they hold.
+constexpr std::uint64_t kLeastBlock = 1ull << 20;
 
 }  // namespace
 
@@ -56,8 +58,8 @@ BlockPool::Block& BlockPool::add_block(std::uint64_t exact, const PoolRequest* r
 }
 
 std::uint64_t BlockPool::missing_of(std::uint64_t expected) const {
-  return std::max(expected > passing_usable_ ? expected - passing_usable_ : 0,
-                  std::min(expected, kLeastExtraBlock));
+  return std::max({expected > passing_usable_ ? expected - passing_usable_ : 0,
+                   std::min(expected, kLeastExtraBlock), std::min(rules_.expected.peak, kLeastBlock)});
 }
 
 std::uint64_t BlockPool::together(bool stays) const {
@@ -80,7 +82,7 @@ void BlockPool::free(const Range& range) {
   const std::vector<PoolRequest>& requests = rules_.expected.requests;
   if (requests.empty()) return release_empty(UINT64_MAX);
   if (served_ >= requests.size()) return release_empty(0);
-  release_empty(2 * requests[served_].passing_peak);
+  release_empty(std::max(kLeastBlock, 2 * requests[served_].passing_peak));
 }
 
 void BlockPool::release_empty(std::uint64_t largest) {

@@ -1,18 +1,20 @@
 #include "core/base/watch.h"
 
+#include "core/base/start_thread.h"
+
 #include <algorithm>
 #include <utility>
 
 namespace loadline {
 
 Watch::Watch(std::chrono::microseconds period, std::function<void()> look)
-    : period_(period), look_(std::move(look)), thread_([this](const std::stop_token& stop) {
+    : period_(period), look_(std::move(look)), thread_(start_thread([this](const std::stop_token& stop) {
         try {
           repeat(stop);
         } catch (...) {
           failure_ = std::current_exception();
         }
-      }) {}
+      })) {}
 
 void Watch::repeat(const std::stop_token& stop) {
   using Clock = std::chrono::steady_clock;

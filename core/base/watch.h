@@ -14,6 +14,7 @@ namespace loadline {
 // From construction until finish() or destruction. An exception ends the calls.
 class Watch {
  public:
+  // Throws Error{limit} if the system gives no thread.
   Watch(std::chrono::microseconds period, std::function<void()> look);
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;

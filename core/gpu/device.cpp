@@ -32,8 +32,9 @@ DeviceChoice require_choice(std::span<const DeviceInfo> devices, const std::stri
   if (choice.chosen) return choice;
   if (wanted.empty())
     throw Error(ErrorCode::gpu, "no Vulkan device can be used: " + device_list(devices, choice));
-  throw Error(ErrorCode::usage, "no usable device is called '{}': {}", safe_display(wanted),
-              device_list(devices, choice));
+  for (std::vector<std::string>& reasons : choice.reasons) std::erase(reasons, kNotWanted);
+  throw Error(ErrorCode::usage, "no device that can be used has the number or the name '{}'; there are: {}",
+              safe_display(wanted), device_list(devices, choice));
 }
 
 bool imports_buffers(VkPhysicalDevice device) {

@@ -110,7 +110,7 @@ DeviceChoice choose_device(std::span<const DeviceInfo> devices, std::string_view
     const bool can_serve = reasons.empty();
     usable += can_serve ? 1 : 0;
     if (!wanted.empty() && !is_wanted(devices[i], wanted)) {
-      reasons.emplace_back("not the one asked for");
+      reasons.emplace_back(kNotWanted);
       continue;
     }
     if (can_serve && (!choice.chosen || better(devices[i], devices[*choice.chosen]))) choice.chosen = i;

@@ -100,6 +100,9 @@ std::uint64_t promised_piece(const DeviceInfo& device, std::uint64_t alignment);
 // The largest device-local heap; null if the device has none.
 const DeviceHeap* device_heap(const DeviceInfo& device);
 
+// The reason against a device that is not the one asked for.
+inline constexpr std::string_view kNotWanted = "not the one asked for";
+
 // `reasons[i]` says why device i is chosen or not.
 struct DeviceChoice {
   std::optional<std::size_t> chosen;

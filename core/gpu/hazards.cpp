@@ -64,7 +64,8 @@ std::uint64_t PendingUses::before_write(std::uint64_t begin, std::uint64_t end) 
 }
 
 void PendingUses::complete(std::uint64_t value) {
-  while (!batches_.empty() && batches_.front().value <= value) batches_.pop_front();
+  const auto first = std::ranges::find_if(batches_, [&](const Batch& batch) { return batch.value > value; });
+  batches_.erase(batches_.begin(), first);
 }
 
 }  // namespace loadline::gpu

@@ -3,8 +3,8 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <map>
+#include <vector>
 
 namespace loadline::gpu {
 
@@ -54,7 +54,7 @@ class PendingUses {
     std::uint64_t value = 0;
     RangeSet reads, writes;
   };
-  std::deque<Batch> batches_;  // by increasing value
+  std::vector<Batch> batches_;  // by increasing value; few, and an empty vector takes no memory
 };
 
 }  // namespace loadline::gpu

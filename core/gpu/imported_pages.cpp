@@ -54,7 +54,7 @@ std::unique_ptr<ImportedPages> ImportedPages::make(const Device& device, const S
   // a file that was cut short is an Error here
   if (::madvise(made->mapping_.base, static_cast<std::size_t>(lead + bytes), MADV_POPULATE_READ) != 0 &&
       errno != EINVAL)
-    throw system_error(file.path(), "read its mapped pages", errno);
+    throw mapped_read_error(file, errno);
 #endif
   if (!made->bind(device)) return nullptr;
   made->range_ = {made->buffer_.get(), lead, bytes};

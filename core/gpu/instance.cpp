@@ -18,7 +18,7 @@ namespace {
 constexpr const char* kValidationLayer = "VK_LAYER_KHRONOS_validation";
 constexpr std::string_view kNvidiaDriver =
     "NVIDIA's is in the package nvidia-vulkan-icd; a container has it if NVIDIA_DRIVER_CAPABILITIES names "
-    "graphics.";
+    "graphics";
 
 bool layer_installed() {
   const auto layers =
@@ -142,7 +142,7 @@ std::string hidden_gpu_text(std::span<const DeviceInfo> devices) {
       std::ranges::all_of(devices, [](const DeviceInfo& device) { return device.type == DeviceType::cpu; });
   std::error_code ignored;
   if (!software || !std::filesystem::exists("/dev/nvidiactl", ignored)) return {};
-  return fmt::format("This machine has an NVIDIA GPU that Vulkan does not see. {}", kNvidiaDriver);
+  return fmt::format("This machine has an NVIDIA GPU that Vulkan does not see. {}.", kNvidiaDriver);
 }
 
 std::vector<DeviceInfo> list_devices() {

@@ -1,6 +1,8 @@
 // One command buffer per batch. A barrier at its start orders a batch after all earlier ones.
 #include "core/gpu/transfer_queue.h"
 
+#include "core/base/start_thread.h"
+
 #include <algorithm>
 #include <bit>
 #include <cassert>
@@ -44,7 +46,7 @@ TransferQueue::TransferQueue(const Device& device, std::uint64_t flush_bytes, co
     work_.writes |= VK_ACCESS_SHADER_WRITE_BIT;
   }
   if (reads != nullptr)
-    submitter_ = std::jthread([this](const std::stop_token& stop) { submit_when_read(stop); });
+    submitter_ = start_thread([this](const std::stop_token& stop) { submit_when_read(stop); });
 }
 
 TransferQueue::~TransferQueue() {

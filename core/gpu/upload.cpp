@@ -320,6 +320,7 @@ UploadReport upload(const MetaGraphPtr& graph, const Plan& plan, const UploadOpt
   anonymous = space_bit(Space::host);
   if (report.software_device) anonymous |= space_bit(Space::device);
   if (report.software_device && report.imported_bytes == 0) anonymous |= space_bit(Space::staging);
+  report.ring_bytes = bounce_bytes(*device, plan);
   report.projected_usage = report.software_device ? usage_with_bounce(*device, plan) : report.projected.usage;
   for (const UsagePoint& point : report.projected_usage)
     report.projected_rss_anon = std::max(report.projected_rss_anon, sum_over(point.bytes, anonymous));

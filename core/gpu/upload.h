@@ -52,6 +52,7 @@ struct UploadReport {
   std::size_t queue_families = 0;   // of the device
   double bytes_per_second = 0;      // bytes over seconds
   std::uint64_t staging_bytes = 0;  // peak of the plan's staging blocks
+  std::uint64_t ring_bytes = 0;     // bounce_bytes(): the machine's own, besides
   Timeline projected;
   Timeline measured;                        // .measured holds a sample for each millisecond
   std::vector<std::size_t> sample_steps;    // the step at which each sample was taken

@@ -194,6 +194,7 @@ VulkanMachine::VulkanMachine(const Device& device, const StorageReader& reader, 
       staging_memory_(device, MemoryUse::staging, expected[index(Space::staging)], options.take_at_once),
       bounce_memory_(device, MemoryUse::staging, {kBounceBytes, {}}),
       readback_memory_(device, MemoryUse::staging, {kBounceBytes, {}}),
+      past_cache_(options.reads.reading != FileReading::cached),
       reads_(reader, threads_for(options.reads.threads, device_memory), options.reads.reading),
       shader_(device.shaders() ? std::optional<PrepackShader>(std::in_place, device) : std::nullopt),
       transfers_(device, flush_bytes(expected[index(Space::staging)].peak), &reads_),
@@ -412,7 +413,9 @@ void VulkanMachine::drain() {
 // Bytes of a mapping are read from its file: the pages are the same, and a truncated file gives an Error
 // instead of SIGBUS.
 void VulkanMachine::fetch(const CopySource& from, std::uint64_t offset, std::span<std::byte> out) {
-  if (const auto* const storage = std::get_if<StorageId>(&from)) return reader_.read(*storage, offset, out);
+  if (const auto* const storage = std::get_if<StorageId>(&from))
+    return past_cache_ ? reads_.wait(reads_.start(*storage, offset, out))
+                       : reader_.read(*storage, offset, out);
   const BlockId id = std::get<BlockId>(from);
   BlockState& block = state(id);
   if (block.space == Space::page_cache || block.imports) return reader_.read(*block.storage, offset, out);

@@ -133,6 +133,7 @@ class VulkanMachine final : public Machine {
   MemoryPool device_memory_, staging_memory_;   // for the plan's blocks
   MemoryPool bounce_memory_, readback_memory_;  // for the machine's own rings
   std::map<BlockId, std::unique_ptr<ImportedPages>> imported_;
+  bool past_cache_;                      // files may have to be read past the page cache: only reads_ can
   StripedReader reads_;                  // destroyed, and so ended, before the memory they fill
   std::optional<PrepackShader> shader_;  // of a device that was opened for shaders; outlives its commands
   TransferQueue transfers_;              // likewise, and before the reads that it waits for

@@ -36,24 +36,54 @@ std::string read_proc(const char* path) {
   return got > 0 ? std::string(buffer.data(), static_cast<std::size_t>(got)) : std::string();
 }
 
-// Bytes that a control group may still use: its limit minus its use, without file pages that can be dropped.
-// The largest number if there is no limit.
-std::uint64_t control_group_room() {
-  constexpr std::uint64_t kUnlimited = ~std::uint64_t{0};
-  const std::string groups = read_proc("/proc/self/cgroup");
-  const std::size_t at = groups.find("0::");
-  if (at == std::string::npos) return kUnlimited;
-  const std::string path = "/sys/fs/cgroup" + groups.substr(at + 3, groups.find('\n', at) - at - 3);
-  const std::string limit = read_proc((path + "/memory.max").c_str());
-  if (limit.empty() || limit.rfind("max", 0) == 0) return kUnlimited;
-  const std::uint64_t most = number_after(limit, ""),
-                      used = number_after(read_proc((path + "/memory.current").c_str()), "");
-  const std::string stat = read_proc((path + "/memory.stat").c_str());
-  const std::uint64_t droppable = number_after(stat, "\ninactive_file") + number_after(stat, "\nactive_file");
+constexpr std::uint64_t kUnlimited = ~std::uint64_t{0};
+
+// What a limit leaves: the use counts without file pages, which can be dropped.
+std::uint64_t room_below(std::uint64_t most, std::uint64_t used, std::uint64_t droppable) {
   return most - std::min(most, used - std::min(used, droppable));
 }
 
+// Of one group of version 2, at this folder. The largest number if it has no limit.
+std::uint64_t group_room(const std::string& folder) {
+  const std::string limit = read_proc((folder + "/memory.max").c_str());
+  if (limit.empty() || limit.starts_with("max")) return kUnlimited;
+  const std::string stat = read_proc((folder + "/memory.stat").c_str());
+  return room_below(number_after(limit, ""),
+                    number_after(read_proc((folder + "/memory.current").c_str()), ""),
+                    number_after(stat, "\ninactive_file") + number_after(stat, "\nactive_file"));
+}
+
+// Of one group of version 1, with the limits of those above it.
+std::uint64_t old_group_room(const std::string& folder) {
+  const std::string stat = read_proc((folder + "/memory.stat").c_str());
+  const std::uint64_t most = number_after(stat, "\nhierarchical_memory_limit");
+  if (most == 0) return kUnlimited;
+  return room_below(most, number_after(read_proc((folder + "/memory.usage_in_bytes").c_str()), ""),
+                    number_after(stat, "\ntotal_inactive_file") + number_after(stat, "\ntotal_active_file"));
+}
+
+// The path behind `key` in a line of /proc/self/cgroup; "" for none or the root.
+std::string group_path(std::string_view groups, std::string_view key) {
+  const std::size_t at = groups.find(key);
+  if (at == std::string_view::npos) return "";
+  const std::string_view rest = groups.substr(at + key.size());
+  const std::string path(rest.substr(0, rest.find('\n')));
+  return path == "/" ? "" : path;
+}
+
 }  // namespace
+
+std::uint64_t control_group_room(const std::string& groups, const std::string& root) {
+  std::uint64_t room = kUnlimited;
+  // the limits of all groups above hold too; the root of a container is at the root
+  for (std::string path = group_path(groups, "0::");; path.resize(path.rfind('/'))) {
+    room = std::min(room, group_room(root + path));
+    if (path.empty()) break;
+  }
+  const std::string old = root + "/memory";
+  const std::string path = group_path(groups, ":memory:");
+  return std::min({room, old_group_room(old + path), old_group_room(old)});
+}
 
 ProcessMemoryCounters read_process_memory() {
   const std::string text = read_proc("/proc/self/status");
@@ -67,7 +97,7 @@ std::uint64_t peak_resident_bytes() { return number_after(read_proc("/proc/self/
 std::optional<std::uint64_t> available_system_memory() {
   const std::uint64_t bytes = number_after(read_proc("/proc/meminfo"), "MemAvailable:") * 1024;
   if (bytes == 0) return std::nullopt;
-  return std::min(bytes, control_group_room());
+  return std::min(bytes, control_group_room(read_proc("/proc/self/cgroup"), "/sys/fs/cgroup"));
 }
 
 std::uint64_t read_bytes_counter() { return number_after(read_proc("/proc/self/io"), "rchar:"); }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 namespace loadline {
 
@@ -20,9 +21,13 @@ ProcessMemoryCounters read_process_memory();
 // The most memory that was ever resident in this process (VmHWM); 0 if the system does not tell.
 std::uint64_t peak_resident_bytes();
 
-// Memory that the system could give now without swapping: MemAvailable, or the rest of the process's control
-// group (cgroup v2) if that is less. Nothing if the system does not tell.
+// Memory that the system could give now without swapping: MemAvailable, or what the limit of a control group
+// (cgroup) of the process leaves, if that is less. Nothing if the system does not tell.
 std::optional<std::uint64_t> available_system_memory();
+
+// Bytes that the limits of control groups leave: those that `groups` names, in the form of /proc/self/cgroup,
+// and those above them, whose folders are below `root`. The largest number if none has a limit.
+std::uint64_t control_group_room(const std::string& groups, const std::string& root);
 
 // Gives memory that was freed back to the system, where the allocator keeps it: each thread that worked has
 // kept some. A hint; takes milliseconds.

@@ -104,4 +104,12 @@ std::string SourceFile::text_at(std::uint64_t offset, std::uint64_t bytes) const
   return text;
 }
 
+Error mapped_read_error(const SourceFile& file, int number) {
+  // pages past the end of the file
+  if (number == EFAULT)
+    return Error(ErrorCode::io, {.file = file.path()},
+                 "the file became shorter while it was mapped (it had {} bytes)", file.size());
+  return system_error(file.path(), "read its mapped pages", number);
+}
+
 }  // namespace loadline

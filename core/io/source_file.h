@@ -2,6 +2,7 @@
 // shrinks while it is read gives an Error instead of SIGBUS.
 #pragma once
 
+#include "core/base/error.h"
 #include "core/io/unique_fd.h"
 
 #include <algorithm>
@@ -53,5 +54,8 @@ class SourceFile {
   UniqueFd fd_;
   std::vector<std::byte> memory_;
 };
+
+// What to throw where mapped pages of the file could not be made resident. `number`: errno.
+Error mapped_read_error(const SourceFile& file, int number);
 
 }  // namespace loadline

@@ -1,6 +1,8 @@
 // Threads that take stripes from one queue.
 #include "core/io/striped_reader.h"
 
+#include "core/base/error.h"
+#include "core/base/start_thread.h"
 #include "core/io/page_residency.h"
 #include "core/io/pages.h"
 
@@ -14,7 +16,11 @@ namespace loadline {
 StripedReader::StripedReader(const StorageReader& reader, unsigned threads, FileReading reading)
     : reader_(reader), reading_(reading), ways_(reader.graph().files.size()) {
   assert(threads > 0);
-  for (unsigned i = 0; i < threads; ++i) threads_.emplace_back([this] { read_stripes(); });
+  try {
+    for (unsigned i = 0; i < threads; ++i) threads_.push_back(start_thread([this] { read_stripes(); }));
+  } catch (const Error&) {
+    if (threads_.empty()) throw;  // else those that have started do the work
+  }
 }
 
 StripedReader::~StripedReader() {

@@ -45,7 +45,8 @@ class StripedReader {
 
   static constexpr std::uint64_t kStripeBytes = 4ull << 20;
 
-  // `threads` > 0. The reader must outlive this.
+  // `threads` > 0; fewer if the system gives no more. The reader must outlive this. Throws Error{limit} if it
+  // gives none.
   StripedReader(const StorageReader& reader, unsigned threads, FileReading reading = FileReading::cached);
   StripedReader(const StripedReader&) = delete;
   StripedReader& operator=(const StripedReader&) = delete;

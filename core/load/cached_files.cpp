@@ -36,6 +36,10 @@ std::optional<std::uint64_t> bytes_read_from_cache(const StorageReader& reader,
   std::uint64_t bytes = 0;
   for (const StorageId id : files) try {
       const SourceFile& file = reader.file_of(id);
+      if (lies_in_memory(file)) {
+        bytes += file.size();
+        continue;
+      }
       if (!tells_residency(file)) return std::nullopt;
       const std::uint64_t held = resident_bytes(file);
       if (!reads_past_cache(reading, held, file.size()) || DirectFile::open(file) == nullptr) bytes += held;

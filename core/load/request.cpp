@@ -28,9 +28,9 @@ void check_request(const LoadRequest& request) {
   if (request.slots == 0 || request.slots > kMostSlots)
     refuse(fmt::format("a ring needs 1 to {} slots, {} were asked for", kMostSlots, request.slots));
   if (request.staging_bytes / request.slots < kLeastSlot)
-    refuse(fmt::format("a ring of {} in {} has less than {} for each, the least that a slot can be",
+    refuse(fmt::format("a ring of {} is too small for {}: it needs at least {} ({} for each)",
                        counted(request.staging_bytes, "byte"), counted(request.slots, "slot"),
-                       counted(kLeastSlot, "byte")));
+                       counted(kLeastSlot * request.slots, "byte"), format_grouped(kLeastSlot)));
   if (request.staging_bytes > std::uint64_t{1} << 40)
     refuse(fmt::format("a ring of {} is over the limit of 1 TiB", format_bytes(request.staging_bytes)));
   if (request.cast && request.prepack)

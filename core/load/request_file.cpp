@@ -6,7 +6,9 @@
 #include "core/forward/asset_folder.h"
 #include "core/forward/asset_json.h"
 #include "core/load/load_options.h"
+#include "core/load/orders.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -21,6 +23,10 @@ using Json = nlohmann::ordered_json;
 
 void read_option(LoadRequest& request, const std::string& id, const AssetNode& node) {
   const LoadOption* const option = find_load_option(id);
+  // as `options` of JSON output shows what is not set
+  if (option != nullptr && option->can_be_unset() && node.kind == AssetNode::Kind::text &&
+      node.text == "null")
+    return option->set(request, {});
   try {
     if (option == nullptr || node.kind != AssetNode::Kind::list)
       return set_load_option(request, id, node.name(fmt::format("'{}'", id), kLongestValue));
@@ -43,6 +49,35 @@ Json value_json(const OptionValue& value) {
       value);
 }
 
+// The path from the working folder, if `named` is a path from the folder of the request that exists; else as
+// it is: it may be the name of something else.
+std::string from_here(const std::string& named, const std::string& request) {
+  const std::filesystem::path beside = std::filesystem::path(request).parent_path() / named;
+  std::error_code ignored;
+  return !named.empty() && std::filesystem::path(named).is_relative() &&
+                 std::filesystem::exists(beside, ignored)
+             ? beside.string()
+             : named;
+}
+
+// Relative paths are made relative to the file's folder; what is no path of a file stays.
+std::string path_beside(const std::string& named, const std::string& file) {
+  std::error_code failed;
+  if (named.empty() || std::filesystem::path(named).is_absolute() || !std::filesystem::exists(named, failed))
+    return named;
+  const std::filesystem::path folder = std::filesystem::absolute(file, failed).parent_path();
+  const std::filesystem::path beside = std::filesystem::proximate(named, folder, failed);
+  return failed ? named : beside.string();
+}
+
+// The options that may name a file.
+template <typename Change>
+void change_paths(LoadRequest& request, Change change) {
+  if (request.rates != "assumed") request.rates = change(request.rates);
+  for (std::string& order : request.orders)
+    if (std::ranges::find(orders(), order, &Order::id) == orders().end()) order = change(order);
+}
+
 }  // namespace
 
 SavedRequest parse_request(std::string_view json, const std::string& path) {
@@ -56,13 +91,10 @@ SavedRequest parse_request(std::string_view json, const std::string& path) {
   if (const AssetNode* const model = root.find("model")) {
     const std::filesystem::path named = model->name("'model'", kLongestValue);
     if (named.empty()) model->place.fail("'model' is empty");
-    const std::filesystem::path beside = std::filesystem::path(path).parent_path() / named;
-    std::error_code ignored;
-    // a path that does not exist may be the name of a model in the hub cache
-    saved.model =
-        named.is_relative() && std::filesystem::exists(beside, ignored) ? beside.string() : named.string();
+    saved.model = from_here(named.string(), path);
   }
   if (const AssetNode* const options = root.find("options")) read_request_options(saved.request, *options);
+  change_paths(saved.request, [&](const std::string& named) { return from_here(named, path); });
   return saved;
 }
 
@@ -73,6 +105,11 @@ void read_request_options(LoadRequest& request, const AssetNode& options) {
 }
 
 SavedRequest read_request(const std::string& path) { return parse_request(asset_text(path), path); }
+
+std::string request_text_beside(LoadRequest request, const std::string& model, const std::string& file) {
+  change_paths(request, [&](const std::string& named) { return path_beside(named, file); });
+  return request_text(request, path_beside(model, file));
+}
 
 std::string request_text(const LoadRequest& request, const std::optional<std::string>& model) {
   Json json = {{"schema_version", kRequestVersion}};

@@ -4,6 +4,8 @@
 //    "model": "path/to/model",          may be left out; a relative path counts from the file's folder
 //    "options": {"method": ["sequential"], "device_budget": 8589934592}}   ids of load_options()
 //
+// Relative paths of an order or of rates count from the file's folder too.
+//
 // Only options that differ from their default are written. Sizes and counts are numbers or texts such as
 // "8GiB", flags are true or false, several names are a list.
 #pragma once
@@ -34,6 +36,9 @@ SavedRequest read_request(const std::string& path);
 // Sets the options of an object {id: value}. Throws Error{malformed} with the place of the value.
 void read_request_options(LoadRequest& request, const AssetNode& options);
 
+// The text of a saved request in `file`: relative paths, the model's among them, are made relative to its
+// folder.
+std::string request_text_beside(LoadRequest request, const std::string& model, const std::string& file);
 // JSON that parse_request() reads back. `model` is written unchanged.
 std::string request_text(const LoadRequest& request, const std::optional<std::string>& model = {});
 

@@ -108,8 +108,7 @@ void HostMachine::touch_file(const Step& step) {
   // kernels before 5.14 lack this advice: the pages stay untouched there, and copies still work
   if (::madvise(static_cast<std::byte*>(mapping.base) + first, end - first, MADV_POPULATE_READ) != 0 &&
       errno != EINVAL)
-    throw system_error(reader_.file_of(std::get<StorageId>(step.from)).path(), "read its mapped pages",
-                       errno);
+    throw mapped_read_error(reader_.file_of(std::get<StorageId>(step.from)), errno);
 }
 
 std::span<std::byte> HostMachine::bytes(BlockId id) {

@@ -98,7 +98,7 @@ TEST(LoadFlags, NamesTheCompanyThatIsMissing) {
 TEST(LoadFlags, SayWhichOneIsWrong) {
   EXPECT_EQ(refusal({"--slots", "0"}), "--slots: 0 is less than 1, the least possible");
   EXPECT_EQ(refusal({"--slots", "x"}), "--slots: 'x' is not a whole number below 2^64");
-  EXPECT_TRUE(refusal({"--staging", "64"}).starts_with("a ring of 64 bytes in 4 slots"))
+  EXPECT_TRUE(refusal({"--staging", "64"}).starts_with("a ring of 64 bytes is too small for 4 slots"))
       << refusal({"--staging", "64"});
   EXPECT_TRUE(refusal({"--staging", "64M"}).starts_with("--staging: '64M' is ambiguous"));
   EXPECT_TRUE(refusal({"--method", "stagd_ring"}).ends_with("did you mean staged_ring?"));

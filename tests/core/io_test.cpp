@@ -6,6 +6,7 @@
 #include "tests/support/builders.h"
 
 #include <filesystem>
+#include <fstream>
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -154,6 +155,43 @@ TEST(ProcessMemory, SeesTouchedPages) {
   asm volatile("" : : "r"(touched.data()) : "memory");  // an unused vector would be optimised away
   const std::uint64_t after = read_process_memory().rss_anon;
   EXPECT_GE(after - before.rss_anon, 30u << 20);
+}
+
+void write_text(const std::string& path, const std::string& text) {
+  std::filesystem::create_directories(std::filesystem::path(path).parent_path());
+  std::ofstream(path) << text;
+}
+
+TEST(ControlGroups, TheLeastRoomOfAGroupAndThoseAboveIt) {
+  const testing::TemporaryFolder folder;
+  const std::string root = folder / "cgroup";
+  EXPECT_EQ(control_group_room("0::/\n", root), UINT64_MAX);
+  write_text(root + "/jobs/memory.max", "1000\n");
+  write_text(root + "/jobs/memory.current", "700\n");
+  write_text(root + "/jobs/memory.stat", "anon 400\ninactive_file 200\nactive_file 100\n");
+  write_text(root + "/jobs/one/memory.max", "max\n");
+  write_text(root + "/jobs/two/memory.max", "500\n");
+  write_text(root + "/jobs/two/memory.current", "450\n");
+  write_text(root + "/jobs/two/memory.stat", "anon 450\ninactive_file 0\nactive_file 0\n");
+  EXPECT_EQ(control_group_room("0::/\n", root), UINT64_MAX);
+  EXPECT_EQ(control_group_room("0::/jobs/one\n", root), 600u);
+  EXPECT_EQ(control_group_room("0::/jobs/two\n", root), 50u);
+  EXPECT_EQ(control_group_room("0::/jobs/three\n", root), 600u);
+}
+
+TEST(ControlGroups, OfTheOldKind) {
+  const testing::TemporaryFolder folder;
+  const std::string root = folder / "cgroup";
+  const std::string stat =
+      "cache 300\nhierarchical_memory_limit 1000\ntotal_cache 300\ntotal_inactive_file "
+      "200\ntotal_active_file 50\n";
+  write_text(root + "/memory/job/memory.stat", stat);
+  write_text(root + "/memory/job/memory.usage_in_bytes", "900\n");
+  EXPECT_EQ(control_group_room("4:memory:/job\n3:cpu:/job\n0::/\n", root), 350u);
+  // in a container the group is the root, whatever its name is outside
+  write_text(root + "/memory/memory.stat", stat);
+  write_text(root + "/memory/memory.usage_in_bytes", "1200\n");
+  EXPECT_EQ(control_group_room("4:memory:/docker/abc\n", root), 50u);
 }
 
 }  // namespace

@@ -4,12 +4,17 @@
 #include "core/base/error.h"
 #include "core/io/page_residency.h"
 #include "tests/support/builders.h"
+#include "tests/support/sanitizers.h"
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <random>
 
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 namespace loadline {
 namespace {
@@ -72,6 +77,40 @@ TEST(StripedReader, ThrowsWhatAReadHasThrown) {
     // also for a piece that could be read
     EXPECT_THROW(reads.wait(reads.start(StorageId{0}, 0, std::span(out).first(16))), Error);
   }
+}
+
+// Of many threads some start: they do the work. None: an Error, and nothing waits for ever.
+TEST(StripedReader, GoesOnWithTheThreadsThatTheSystemGives) {
+  if (testing::kSanitized) GTEST_SKIP() << "a sanitizer needs more addresses than a limit leaves";
+  const testing::TemporaryFolder folder;
+  const MetaGraphPtr graph = testing::byte_model(folder, {9 << 20});
+  const StorageReader reader(graph);
+  std::vector<std::byte> out(9 << 20);
+  // in a process of its own: the limit stays
+  const auto read_within = [&](rlim_t stacks) {
+    // larger than any stack that is left from threads of other tests
+    constexpr rlim_t kStack = 256 << 20;
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, kStack);
+    pthread_setattr_default_np(&attributes);
+    std::ifstream file("/proc/self/statm");
+    rlim_t pages = 0;
+    file >> pages;
+    struct rlimit limit = {};
+    ::getrlimit(RLIMIT_AS, &limit);
+    limit.rlim_cur = pages * static_cast<rlim_t>(::sysconf(_SC_PAGESIZE)) + stacks * kStack + kStack / 2;
+    ::setrlimit(RLIMIT_AS, &limit);
+    try {
+      StripedReader reads(reader, 64);
+      reads.wait(reads.start(StorageId{0}, 0, out));
+      ::_exit(0);
+    } catch (const Error& error) {
+      ::_exit(error.code() == ErrorCode::limit ? 7 : 8);
+    }
+  };
+  EXPECT_EXIT(read_within(3), ::testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(read_within(0), ::testing::ExitedWithCode(7), "");
 }
 
 TEST(DirectFile, ReadsAnyRangeThroughASmallBuffer) {

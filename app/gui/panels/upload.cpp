@@ -373,7 +373,7 @@ void UploadPanel::draw_result(const Workspace& workspace, const Ui& ui, const Up
   if (report.verified == false) paragraph(ui, shown(report.mismatch), ui.theme->bad);
   {
     const FontScope font(ui.fonts.small);
-    const report::UploadTime time = report::upload_time(report);
+    const report::UploadTime time = report::upload_time(report, result.rates);
     paragraph(ui, report::upload_time_text(time) + " " + rates_line(result.rates), ui.theme->text);
     tooltip(ui, report::upload_rates_text(time, result.rates, report.device));
   }
