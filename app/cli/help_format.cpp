@@ -115,7 +115,8 @@ class HelpFormatter final : public CLI::Formatter {
     std::string text;
     for (const CLI::Option* option : options)
       text += (text.empty() ? "" : ", ") + option->get_name(false, true);
-    return report::wrapped("Common options: " + text, "  ", kColumns).substr(2);
+    // every command takes it, before its name or behind it
+    return report::wrapped("Common options: " + text + ", -q,--quiet", "  ", kColumns).substr(2);
   }
 };
 

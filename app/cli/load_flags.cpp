@@ -72,7 +72,7 @@ void check_named(std::string_view id, const std::string& value, Find find) {
 
 }  // namespace
 
-LoadFlags::LoadFlags(CLI::App& app, LoadUser user) : app_(app), user_(user) {
+LoadFlags::LoadFlags(CLI::App& app, LoadUser user) : command_(app.get_name()), user_(user) {
   app.add_option("PATH", path_,
                  user == LoadUser::pack ? "a .csv file of buffers, or a model"
                                         : "model: file, folder, org/name, config.json, shard");
@@ -90,7 +90,7 @@ LoadFlags::LoadFlags(CLI::App& app, LoadUser user) : app_(app), user_(user) {
   app.add_option("--save-request", save_file_, "write what was asked for")->type_name("FILE");
 }
 
-LoadRequest LoadFlags::request() {
+LoadRequest LoadFlags::request(bool quiet) {
   SavedRequest saved;
   if (!request_file_.empty()) saved = read_request(request_file_);
   const LoadRequest from_file = saved.request;
@@ -106,10 +106,8 @@ LoadRequest LoadFlags::request() {
     else if (!was_given(id))
       given_.push_back(id);
   }
-  const CLI::App* const program = app_.get_parent();
-  const CLI::Option* const quiet = program == nullptr ? nullptr : program->get_option_no_throw("--quiet");
-  if (!ignored.empty() && (quiet == nullptr || quiet->count() == 0))
-    complain(fmt::format("`{}` does not use these options of {}: {}", app_.get_name(),
+  if (!ignored.empty() && !quiet)
+    complain(fmt::format("`{}` does not use these options of {}: {}", command_,
                          safe_display(request_file_, 120), fmt::join(ignored, ", ")));
   if (path_.empty() && saved.model) path_ = *saved.model;
   if (path_.empty()) throw Error(ErrorCode::usage, "PATH is required (see --help)");

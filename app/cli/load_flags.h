@@ -19,9 +19,9 @@ class LoadFlags {
   LoadFlags(CLI::App& app, LoadUser user);
 
   // After parsing: the saved request, if one is named, overridden by the flags. Writes the result to
-  // --save-request. Says on stderr which options of a saved request have no effect here, unless --quiet.
+  // --save-request. Says on stderr which options of a saved request have no effect here, unless `quiet`.
   // Throws Error{usage | malformed | io}, also Error{usage} if no model is named.
-  LoadRequest request();
+  LoadRequest request(bool quiet = false);
   // The model, from the command line or the saved request; valid after request().
   const std::string& path() const { return path_; }
   // Ids of the options set on the command line or in the saved request.
@@ -31,7 +31,7 @@ class LoadFlags {
   void require_used(const LoadRequest& request, std::span<const Method* const> methods) const;
 
  private:
-  const CLI::App& app_;
+  std::string command_;
   LoadUser user_;
   OptionFlags flags_;
   std::string path_, request_file_, save_file_;

@@ -279,8 +279,7 @@ int run_command(const Action& action, Context& context) {
   } catch (const std::filesystem::filesystem_error& error) {
     return report(context, system_error(error.path1().string(), "use", error.code().value()));
   } catch (const std::system_error& error) {  // of a library's threads
-    return report(context, Error(ErrorCode::limit, "the system refuses a thread or a lock: {}",
-                                 error.code().message()));
+    return report(context, Error(ErrorCode::limit, "the system refuses: {}", error.code().message()));
   } catch (const std::bad_alloc&) {
     return report(context, Error(ErrorCode::limit, "out of memory"));
   } catch (const std::exception& error) {

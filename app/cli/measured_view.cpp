@@ -109,7 +109,8 @@ std::string measured_table(const MeasuredLoads& loads, bool colour) {
       if (projected == 0 && too_small_to_judge(projected, measured)) continue;
       table.row({first ? std::string(row.method->id) : "", first ? safe_display(row.order, 40) : "",
                  std::string(counter.name), bytes_cell(projected), bytes_cell(measured),
-                 difference_cell(projected, measured), std::string(judgement(projected, measured))});
+                 difference_cell(projected, measured),
+                 std::string(counter.own_count ? "own count" : judgement(projected, measured))});
       first = false;
     }
   }

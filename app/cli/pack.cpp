@@ -167,7 +167,7 @@ Action setup_pack(CLI::App& app) {
   auto flags = std::make_shared<LoadFlags>(app, LoadUser::pack);
   CLI::Option* const space = add_solver_options(app, *options);
   return [options, flags, space](Context& context) {
-    const LoadRequest request = flags->request();
+    const LoadRequest request = flags->request(context.quiet);
     return is_csv(flags->path()) ? pack_file(context, *options, *flags, space->count() > 0)
                                  : pack_model(context, *options, *flags, request);
   };

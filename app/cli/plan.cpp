@@ -99,7 +99,7 @@ std::size_t arrange_rows(report::PicturedAnswer& pictured, const PlanFlags& opti
 
 int plan(const Context& context, const PlanFlags& options, LoadFlags& flags) {
   check_show(options);
-  const LoadRequest request = flags.request();
+  const LoadRequest request = flags.request(context.quiet);
   const std::vector<const Method*> asked = find_methods(request.methods);
   flags.require_used(request, asked);
   for (const std::string& name : order_names(request.orders)) check_order_choice(name);

@@ -363,7 +363,7 @@ std::string plan_table(const PlanView& view, bool colour, std::size_t columns) {
   const bool curves =
       std::ranges::any_of(view.pictured.curves, [](const auto& curve) { return curve.has_value(); });
   if (answer.several_orders() || view.show_times || answer.advice || curves)
-    text += rates_line(bound.rates) +
+    text += rates_line(bound.rates) + (request.prepack ? " They leave packing out." : "") +
             (bound.rates ? "\n" : " `loadline devices --measure` measures this machine's.\n");
   if (bound.judged() && !answer.any_fits()) text += no_fit_text(bound);
   if (answer.advice) text += advice_text(*answer.advice, view.path);

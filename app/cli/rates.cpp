@@ -5,6 +5,7 @@
 #include "app/report/write_file.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/io/file_system.h"
 #include "core/load/measure_rates.h"
 
 #ifdef LOADLINE_HAS_GPU
@@ -108,6 +109,7 @@ RatesAnswer measure_rates(const Context& context, const MeasureArguments& argume
   {
     const ProgressLine line(context, "measuring", progress);
     try {
+      answer.disk_in_memory = file_system_of(arguments.folder).memory;
       measure_disk(arguments.folder, kFile, answer.rates, progress);
     } catch (const Error& error) {
       // a folder that was named must be one; the working directory may be any
@@ -153,9 +155,8 @@ std::string measure_text(const Context& context, const RatesAnswer& answer) {
   if (!answer.disk_missing.empty())
     text += fmt::format("The disk's rates stay as assumed: {}. --measure-dir names another folder.\n",
                         answer.disk_missing);
-  if (const auto disk = answer.rates.how.find("disk_read");
-      disk != answer.rates.how.end() && disk->second.find(" tmpfs") != std::string::npos)
-    text += "This folder lies in memory (tmpfs), not on a disk. --measure-dir names another.\n";
+  if (answer.disk_in_memory)
+    text += "The folder lies in memory, and on no disk. --measure-dir names another.\n";
   if (!answer.missing.empty())
     text += fmt::format("The device's rates stay as assumed: {}.\n", answer.missing);
   text += answer.path.empty() ? fmt::format("Not kept: {}.\n", answer.not_kept)

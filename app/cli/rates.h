@@ -27,6 +27,7 @@ void add_measure_options(CLI::App& app, MeasureArguments& arguments);
 // The measured rates, the file that stores them, and why some are missing.
 struct RatesAnswer {
   MeasuredRates rates = {};
+  bool disk_in_memory = false;    // the folder whose disk was measured lies on none
   std::string path = {};          // empty: not stored
   std::string not_kept = {};      // why not
   std::string missing = {};       // why the device's rates are missing; empty: they were measured

@@ -24,7 +24,7 @@ struct RehearseFlags {
 
 int rehearse(const Context& context, const RehearseFlags& options, LoadFlags& flags) {
   options.picture.check();
-  const LoadRequest request = flags.request();
+  const LoadRequest request = flags.request(context.quiet);
   flags.require_used(request, find_methods(request.methods));
   const std::vector<std::string> orders = order_names(request.orders);
   for (const std::string& name : orders) check_order_choice(name);

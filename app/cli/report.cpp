@@ -121,7 +121,7 @@ std::string difference_report(const Context& context, const ReportFlags& options
 
 int report_on(const Context& context, const ReportFlags& options, LoadFlags& flags) {
   report::check_picture_path(options.out, ".html");
-  const LoadRequest request = flags.request();
+  const LoadRequest request = flags.request(context.quiet);
   flags.require_used(request, find_methods(request.methods));
   if (options.values && options.other.empty())
     throw Error(ErrorCode::usage, "--values changes nothing without a second model");

@@ -68,6 +68,9 @@ FinishedUpload upload_one(const Context& context, const UploadFlags& options, co
                              .costs = bound.machine_costs(),
                              .queues = gpu::queue_rates(bound.rates)},
                             progress);
+  if (options.verify && !done.report.verified)
+    done.report.notes.push_back(
+        fmt::format("{} leaves nothing on the device that could be verified.", method.id));
   if (const auto& prepack = bound.request().prepack)
     done.report.notes.push_back(prepacking_text(*graph, *prepack));
   loads.rows.push_back(measured_upload(done.asked, done.report, plan.steps.size()));
@@ -84,9 +87,10 @@ Uploads upload_all(const Context& context, const UploadFlags& options, const Met
     for (const OrderChoice& order : bound.orders) try {
         uploads.finished.push_back(upload_one(context, options, graph, bound, *method, order, uploads.loads));
       } catch (const Error& error) {
-        if (error.code() != ErrorCode::unsupported && error.code() != ErrorCode::limit &&
-            error.code() != ErrorCode::no_fit)
-          throw;
+        const bool of_this_load = error.code() == ErrorCode::unsupported ||
+                                  error.code() == ErrorCode::limit || error.code() == ErrorCode::no_fit ||
+                                  error.code() == ErrorCode::gpu;
+        if (!several(bound) || !of_this_load) throw;
         if (!refusal) refusal = error;
         uploads.loads.refused.push_back({method, order.name, error.what()});
       }
@@ -97,7 +101,7 @@ Uploads upload_all(const Context& context, const UploadFlags& options, const Met
 
 int upload(const Context& context, const UploadFlags& options, LoadFlags& flags) {
   options.picture.check();
-  LoadRequest request = flags.request();
+  LoadRequest request = flags.request(context.quiet);
   const bool named = !request.methods.empty();
   if (!named) request.methods = {std::string(method_for(options.device, request, flags))};
   const std::vector<const Method*> methods = find_methods(request.methods);

@@ -203,8 +203,9 @@ MeasuredLoad measured_upload(const AskedUpload& asked, const gpu::UploadReport& 
     std::vector<StepCount> counts;
     for (const UsagePoint& point : report.measured.usage)
       counts.push_back({point.step, point.bytes[index(Space::device)]});
-    add("device (own count)", "device", report.projected.peaks[index(Space::device)].bytes,
-        space_bit(Space::device), counts);
+    add("device", "device", report.projected.peaks[index(Space::device)].bytes, space_bit(Space::device),
+        counts);
+    load.counters.back().own_count = true;
   }
   add("RssAnon", "rss_anon", report.projected_rss_anon, report.anonymous_spaces,
       sampled([](const MemorySample& sample) { return sample.memory.rss_anon; }));
@@ -245,8 +246,8 @@ std::string uploads_text(const Context& context, const MeasuredLoads& loads,
   const bool software = !uploads.empty() && uploads.front().report.software_device;
   text += fmt::format(
       "\nPeaks are differences to the state just before each load. RssAnon counts the private memory of the "
-      "process{}. RssFile counts mapped pages.\n",
-      software ? ", which a software device's is too" : "");
+      "process.{} RssFile counts mapped pages.\n",
+      software ? " A software device's memory is part of it." : "");
   text += measured_summary(loads.rows);
   return head + measured_table(loads, context.colour) + "\n" + report::reflowed(text, context.prose_columns) +
          messages;

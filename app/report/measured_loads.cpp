@@ -82,7 +82,7 @@ MeasuredCounter measured_counter(std::uint64_t projected, std::span<const UsageP
 std::optional<bool> MeasuredLoad::agrees() const {
   std::optional<bool> agrees;
   for (const MeasuredCounter& counter : counters)
-    if (!too_small_to_judge(counter.projected, counter.measured))
+    if (!counter.own_count && !too_small_to_judge(counter.projected, counter.measured))
       agrees = agrees.value_or(true) && near_enough(counter.projected, counter.measured);
   return agrees;
 }

@@ -20,6 +20,7 @@ struct MeasuredCounter {
   std::string_view name = {};                 // for people
   std::string_view id = {};                   // JSON key
   std::uint64_t projected = 0, measured = 0;  // peaks
+  bool own_count = false;                     // counted by the program itself: no judge of its projection
   CounterCurve curve = {};
   // Samples above the projected peak by more than near_enough() allows.
   struct Beyond {

@@ -24,6 +24,11 @@ std::string cache_text(const UploadTime& time) {
 
 }  // namespace
 
+bool measured_for(const std::optional<MeasuredRates>& rates, std::string_view device) {
+  return rates && rates->values.contains("disk_read") && rates->values.contains("link") &&
+         (rates->device.empty() || rates->device == safe_display(device));
+}
+
 std::string upload_time_text(const UploadTime& time) {
   std::string text =
       fmt::format("{} projected, {} measured", format_seconds(time.projected), format_seconds(time.measured));

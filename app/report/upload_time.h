@@ -19,11 +19,18 @@ struct UploadTime {
   bool by_measured_rates = false;
   std::optional<std::uint64_t> cached_bytes = {};  // of these, read from the page cache; absent: not known
 };
+// Whether an upload to `device` is projected by rates that were measured, and not by assumed ones.
+bool measured_for(const std::optional<MeasuredRates>& rates, std::string_view device);
 // `report`: gpu::UploadReport, of which builds without Vulkan know nothing.
 template <typename Report>
 UploadTime upload_time(const Report& report, const std::optional<MeasuredRates>& rates) {
-  return {report.seconds, report.expected_seconds, report.projected_seconds, report.file_bytes,
-          report.packs,   rates.has_value(),       report.cached_bytes};
+  return {report.seconds,
+          report.expected_seconds,
+          report.projected_seconds,
+          report.file_bytes,
+          report.packs,
+          measured_for(rates, report.device),
+          report.cached_bytes};
 }
 
 // "85.2 ms projected, 66.9 ms measured (-21.5 %)." Without the difference if rates were assumed, or if the

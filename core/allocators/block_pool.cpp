@@ -44,7 +44,7 @@ BlockPool::Block& BlockPool::add_block(std::uint64_t exact, const PoolRequest* r
     wanted = together(stays);
   } else if (request != nullptr) {
     const std::uint64_t missing = missing_of(request->passing_peak);
-    wanted = missing <= rules_.block ? missing : together(stays);
+    wanted = missing <= rules_.expected.passing_block ? missing : together(stays);
   } else if (rules_.expected.peak > 0) {
     wanted = std::min(wanted, missing_of(rules_.expected.peak));
   }
@@ -64,7 +64,7 @@ std::uint64_t BlockPool::missing_of(std::uint64_t expected) const {
 
 std::uint64_t BlockPool::together(bool stays) const {
   const std::vector<PoolRequest>& requests = rules_.expected.requests;
-  const std::uint64_t most = std::min(rules_.block, rules_.most);
+  const std::uint64_t most = std::min(stays ? rules_.block : rules_.expected.passing_block, rules_.most);
   std::uint64_t bytes = 0;
   for (std::size_t i = served_ - 1; i < requests.size(); ++i) {
     if (requests[i].stays != stays || requests[i].bytes > most)
@@ -80,17 +80,17 @@ void BlockPool::free(const Range& range) {
   block->ranges.free(range.offset);
   if (!block->ranges.empty()) return;
   const std::vector<PoolRequest>& requests = rules_.expected.requests;
-  if (requests.empty()) return release_empty(UINT64_MAX);
+  if (requests.empty()) return release_empty(block->usable);  // one of the size that is in use
   if (served_ >= requests.size()) return release_empty(0);
   release_empty(std::max(kLeastBlock, 2 * requests[served_].passing_peak));
 }
 
-void BlockPool::release_empty(std::uint64_t largest) {
-  bool kept = false;
+void BlockPool::release_empty(std::uint64_t most) {
+  std::uint64_t kept = 0;
   std::erase_if(blocks_, [&](const Block& block) {
     if (!block.ranges.empty()) return false;
-    if (!kept && block.usable <= largest) {
-      kept = true;
+    if (block.usable <= most - kept) {
+      kept += block.usable;
       return false;
     }
     reserved_ -= block.reserved;

@@ -20,6 +20,8 @@ struct PoolRequest {
 struct PoolForecast {
   std::uint64_t peak = 0;                  // the most bytes in use at once
   std::vector<PoolRequest> requests = {};  // in order; empty: not known
+  // Usual size of a block for what passes: small blocks are given back early, large ones have fewer gaps.
+  std::uint64_t passing_block = 256ull << 20;
 };
 
 struct BlockPoolRules {
@@ -36,10 +38,10 @@ struct PoolBlock {
 };
 
 // Requests that stay and requests that pass have blocks of their own, so that what passes leaves no holes
-// among what stays. A request larger than rules.block or rules.most gets a block of its own. Other blocks end
-// with the last of the following requests that fit them whole: what only grows has no gaps. Blocks for what
-// passes are no larger than what passes at once from then on. One empty block is kept against thrashing, if
-// it is not far larger than that; all others are released to the source.
+// among what stays. A request larger than a usual block or rules.most gets a block of its own. Other blocks
+// end with the last of the following requests that fit them whole: what only grows has no gaps. Blocks for
+// what passes are no larger than what passes at once from then on. Empty blocks are kept against thrashing,
+// as long as they are together not far larger than that; all others are released to the source.
 class BlockPool {
  public:
   // `take` makes block `id` with `wanted` bytes, or fewer but at least `exact`; both are multiples of the
@@ -74,8 +76,8 @@ class BlockPool {
   std::uint64_t together(bool stays) const;
   // The bytes that are missing of `expected`, which the blocks for passing requests must hold.
   std::uint64_t missing_of(std::uint64_t expected) const;
-  // Releases the empty blocks but the first that has at most `largest` bytes.
-  void release_empty(std::uint64_t largest);
+  // Releases the empty blocks but the first that have at most `most` bytes together.
+  void release_empty(std::uint64_t most);
 
   BlockPoolRules rules_;
   Take take_;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <fstream>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -103,17 +104,21 @@ void describe_modern(VkPhysicalDevice device, DeviceInfo& info) {
   info.memory_priority = priority.memoryPriority == VK_TRUE;
 }
 
-// amdgpu alone says how much it is.
+// What nobody uses of it. amdgpu alone says so.
 std::uint64_t set_aside_memory(VkPhysicalDevice device) {
   auto bus = vulkan_struct<VkPhysicalDevicePCIBusInfoPropertiesEXT>(
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PCI_BUS_INFO_PROPERTIES_EXT);
   auto properties =
       vulkan_struct<VkPhysicalDeviceProperties2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, &bus);
   vkGetPhysicalDeviceProperties2(device, &properties);
-  std::ifstream file(fmt::format("/sys/bus/pci/devices/{:04x}:{:02x}:{:02x}.{:x}/mem_info_vram_total",
-                                 bus.pciDomain, bus.pciBus, bus.pciDevice, bus.pciFunction));
-  std::uint64_t bytes = 0;
-  return file >> bytes ? bytes : 0;
+  const auto number = [&](std::string_view name) {
+    std::ifstream file(fmt::format("/sys/bus/pci/devices/{:04x}:{:02x}:{:02x}.{:x}/mem_info_vram_{}",
+                                   bus.pciDomain, bus.pciBus, bus.pciDevice, bus.pciFunction, name));
+    std::uint64_t bytes = 0;
+    return file >> bytes ? bytes : 0;
+  };
+  const std::uint64_t total = number("total");
+  return total - std::min(total, number("used"));
 }
 
 }  // namespace

@@ -80,8 +80,8 @@ struct DeviceInfo {
   std::uint64_t max_allocations = 0;  // at once
   bool unified = false;               // its memory is the system's: an integrated GPU, or a CPU
   bool mappable = false;              // the whole device-local heap can be mapped, not just a small window
-  // Of an integrated GPU: memory that the firmware set aside for it, which the system does not count as its
-  // own. 0: none, or the driver does not say.
+  // Of an integrated GPU: free memory that the firmware set aside for it, which the system does not count as
+  // its own. 0: none, or the driver does not say.
   std::uint64_t set_aside = 0;
   bool memory_budget = false;         // VK_EXT_memory_budget
   bool external_memory_host = false;  // VK_EXT_external_memory_host

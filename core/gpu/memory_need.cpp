@@ -126,10 +126,12 @@ std::uint64_t promised_piece(const DeviceInfo& device, std::uint64_t alignment) 
   return std::min(device.max_allocation, device.max_buffer) / alignment * alignment;
 }
 
-void refuse_piece(const Block& block, const MetaGraph& graph, const DeviceInfo& device, std::uint64_t most) {
-  throw Error(ErrorCode::no_fit, "does not fit: {} needs {} ({} bytes) in one piece, {} allows {} ({} bytes)",
+void refuse_piece(const Block& block, const MetaGraph& graph, const DeviceInfo& device, std::uint64_t most,
+                  std::string_view why) {
+  throw Error(ErrorCode::no_fit,
+              "does not fit: {} needs {} ({} bytes) in one piece, {} allows {} ({} bytes){}{}",
               purpose(block, graph), format_bytes(block.bytes), block.bytes, safe_display(device.name),
-              format_bytes(most), most);
+              format_bytes(most), most, why.empty() ? "" : ": ", why);
 }
 
 void require_pieces(const Plan& plan, const MetaGraph& graph, const DeviceInfo& device,
@@ -139,9 +141,9 @@ void require_pieces(const Plan& plan, const MetaGraph& graph, const DeviceInfo& 
     if (device_sees(block.space) && block.bytes > most) refuse_piece(block, graph, device, most);
 }
 
-std::optional<BlockId> largest_unpromised(const Plan& plan, const DeviceInfo& device,
+std::optional<BlockId> largest_unpromised(const Plan& plan, Space space, const DeviceInfo& device,
                                           std::uint64_t alignment) {
-  const auto bytes = [&](const Block& block) { return device_sees(block.space) ? block.bytes : 0; };
+  const auto bytes = [&](const Block& block) { return block.space == space ? block.bytes : 0; };
   const auto largest = std::ranges::max_element(plan.blocks, {}, bytes);
   if (largest == plan.blocks.end() || bytes(*largest) <= promised_piece(device, alignment))
     return std::nullopt;

@@ -44,12 +44,12 @@ constexpr bool device_sees(Space space) { return space == Space::device || space
 // have in one piece.
 void require_pieces(const Plan& plan, const MetaGraph& graph, const DeviceInfo& device,
                     std::uint64_t alignment);
-// The largest device or staging block that needs more in one piece than the driver promises.
-std::optional<BlockId> largest_unpromised(const Plan& plan, const DeviceInfo& device,
+// The largest block of the space that needs more in one piece than the driver promises.
+std::optional<BlockId> largest_unpromised(const Plan& plan, Space space, const DeviceInfo& device,
                                           std::uint64_t alignment);
-// Throws Error{no_fit}: the device gives at most `most` bytes in one piece.
+// Throws Error{no_fit}: the device gives at most `most` bytes in one piece. `why`: what it said of more.
 [[noreturn]] void refuse_piece(const Block& block, const MetaGraph& graph, const DeviceInfo& device,
-                               std::uint64_t most);
+                               std::uint64_t most, std::string_view why = {});
 // Throws Error{no_fit} with both numbers if the pools of the uploader need more allocations at once than the
 // device allows.
 void require_allocations(const Plan& plan, const DeviceInfo& device, std::uint64_t alignment);

@@ -88,12 +88,14 @@ MemorySupply supply_of(const Device& device, MemoryUse device_memory) {
           .set_aside = device.info().set_aside};
 }
 
-// A driver may allow more in one piece than it promises: it is asked now. Throws Error{no_fit}.
+// A driver may allow more in one piece than it promises: it is asked now, and what it gives goes back. Throws
+// Error{no_fit}.
 void require_one_piece(const Device& device, const Block& block, const MetaGraph& graph, MemoryUse use) {
   try {
     MemoryPool(device, use, {}).allocate(block.bytes);
-  } catch (const Error&) {
-    refuse_piece(block, graph, device.info(), promised_piece(device.info(), pool_alignment(device)));
+  } catch (const Error& error) {
+    refuse_piece(block, graph, device.info(), promised_piece(device.info(), pool_alignment(device)),
+                 error.what());
   }
 }
 
@@ -105,9 +107,10 @@ PerSpace<PoolForecast> fitting_forecasts(const Device& device, const MetaGraph& 
   require_fit(padded_needs(plan, pool_alignment(device), bounce), supply_of(device, device_memory),
               device.info().name);
   require_pieces(plan, graph, device.info(), pool_alignment(device));
-  if (const auto large = largest_unpromised(plan, device.info(), pool_alignment(device)))
-    require_one_piece(device, plan.block(*large), graph,
-                      plan.block(*large).space == Space::staging ? MemoryUse::staging : device_memory);
+  for (const Space space : {Space::device, Space::staging})
+    if (const auto large = largest_unpromised(plan, space, device.info(), pool_alignment(device)))
+      require_one_piece(device, plan.block(*large), graph,
+                        space == Space::staging ? MemoryUse::staging : device_memory);
   require_allocations(plan, device.info(), pool_alignment(device));
   return forecasts;
 }
@@ -138,6 +141,20 @@ std::vector<bool> staged_files(const Plan& plan) {
   }
   for (std::size_t i = 0; i < staged.size(); ++i) staged[i] = staged[i] && copies[i] == 1;
   return staged;
+}
+
+// Those of them that the device can import; empty if it cannot, which is tried.
+std::vector<bool> importable_blocks(const Device& device, const StorageReader& reader, const Plan& plan,
+                                    const MachineOptions& options) {
+  if (!options.import_pages || device.import_alignment() == 0) return {};
+  std::vector<bool> blocks = staged_files(plan);
+  const auto first = std::ranges::find(blocks, true);
+  if (first == blocks.end()) return {};
+  const StorageId storage = *plan.blocks[static_cast<std::size_t>(first - blocks.begin())].storage;
+  const Storage& stored = reader.graph().storage(storage);
+  const bool can = stored.encoding == Encoding::plain &&
+                   can_import_pages(device, reader.file_of(storage), stored.offset, stored.bytes);
+  return can ? blocks : std::vector<bool>();
 }
 
 // At most a quarter of the ring: while one quarter is read from disk, the others are in transfer.
@@ -173,20 +190,12 @@ unsigned spaces_in_device_heap(const Device& device, const Plan& plan) {
 VulkanMachine::VulkanMachine(const Device& device, const StorageReader& reader, const Plan& plan,
                              const MachineOptions& options)
     : VulkanMachine(device, reader, plan.blocks.size(), device_use(device, plan),
-                    fitting_forecasts(device, reader.graph(), plan), options) {
-  if (options.import_pages && device.import_alignment() > 0) importable_ = staged_files(plan);
-  const auto first = std::ranges::find(importable_, true);
-  if (first == importable_.end()) return;
-  const StorageId storage = *plan.blocks[static_cast<std::size_t>(first - importable_.begin())].storage;
-  const Storage& stored = reader.graph().storage(storage);
-  if (stored.encoding != Encoding::plain ||
-      !can_import_pages(device, reader.file_of(storage), stored.offset, stored.bytes))
-    importable_.clear();
-}
+                    fitting_forecasts(device, reader.graph(), plan),
+                    importable_blocks(device, reader, plan, options), options) {}
 
 VulkanMachine::VulkanMachine(const Device& device, const StorageReader& reader, std::size_t blocks,
                              MemoryUse device_memory, const PerSpace<PoolForecast>& expected,
-                             const MachineOptions& options)
+                             std::vector<bool> importable, const MachineOptions& options)
     : device_(device),
       reader_(reader),
       host_(reader),
@@ -201,6 +210,7 @@ VulkanMachine::VulkanMachine(const Device& device, const StorageReader& reader, 
       upload_bounce_(bounce_memory_, transfers_),
       readback_(readback_memory_, transfers_),
       blocks_(blocks),
+      importable_(std::move(importable)),
       device_heap_(heap_of(device, device_memory)) {
   if (device.info().memory_budget) {
     budget_start_ = heap_use(device.physical())[device_heap_].used;

@@ -56,9 +56,9 @@ struct MachineOptions {
 // A plan that reads files straight to the device does not use the ring if all device memory can be mapped.
 class VulkanMachine final : public Machine {
  public:
-  // `plan` is the plan that will run; it must have passed check_plan. Throws Error{no_fit}, before any memory
-  // is allocated, if its peaks exceed the memory that the device or the system has available now. Device and
-  // reader must outlive the machine.
+  // `plan` is the plan that will run; it must have passed check_plan. Throws Error{no_fit}, before any of
+  // its memory is allocated, if its peaks exceed the memory that the device or the system has available now.
+  // Device and reader must outlive the machine.
   VulkanMachine(const Device& device, const StorageReader& reader, const Plan& plan,
                 const MachineOptions& options = {});
 
@@ -95,7 +95,7 @@ class VulkanMachine final : public Machine {
     PendingUses fills;                 // of mapped memory: by the threads that read files; values are tickets
   };
   VulkanMachine(const Device& device, const StorageReader& reader, std::size_t blocks,
-                MemoryUse device_memory, const PerSpace<PoolForecast>& expected,
+                MemoryUse device_memory, const PerSpace<PoolForecast>& expected, std::vector<bool> importable,
                 const MachineOptions& options);
 
   BlockState& state(BlockId id) { return blocks_[index(id)]; }

@@ -10,6 +10,7 @@ namespace loadline {
 struct FileSystem {
   std::string name;      // "ext4", "NFS", or the system's number for an unknown kind
   bool network = false;  // reads and page faults go over the network
+  bool memory = false;   // its files lie in memory, and on no disk
 };
 
 // The file system of an existing path. The name is empty if the system does not tell.

@@ -9,10 +9,8 @@
 #include <vector>
 
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/statfs.h>
 #include <unistd.h>
 
 namespace loadline {
@@ -46,12 +44,6 @@ bool tells_residency(const SourceFile& file) {
   if (::geteuid() == 0 || status.st_uid == ::geteuid()) return true;
   const std::string path = "/proc/self/fd/" + std::to_string(file.descriptor());
   return ::access(path.c_str(), W_OK) == 0;
-}
-
-bool lies_in_memory(const SourceFile& file) {
-  struct statfs system = {};
-  return file.descriptor() >= 0 && ::fstatfs(file.descriptor(), &system) == 0 &&
-         (system.f_type == TMPFS_MAGIC || system.f_type == RAMFS_MAGIC);
 }
 
 void drop_pages(const SourceFile& file) {

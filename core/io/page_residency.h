@@ -15,9 +15,6 @@ std::uint64_t resident_bytes(const SourceFile& file);
 // Whether resident_bytes() tells the truth of this file to this process.
 bool tells_residency(const SourceFile& file);
 
-// Whether the file lies in memory (tmpfs): all of it is read at the rate of memory, whichever way.
-bool lies_in_memory(const SourceFile& file);
-
 // Asks the system to drop the file's clean pages, so that the next reads come from the disk. Pages that other
 // processes map stay.
 void drop_pages(const SourceFile& file);

@@ -1,6 +1,7 @@
 // Parses single lines of /proc files: one open, one read, about 10 us.
 #include "core/io/process_memory.h"
 
+#include "core/base/text.h"
 #include "core/io/unique_fd.h"
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include <charconv>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <fcntl.h>
 #ifdef __GLIBC__
@@ -53,36 +55,47 @@ std::uint64_t group_room(const std::string& folder) {
                     number_after(stat, "\ninactive_file") + number_after(stat, "\nactive_file"));
 }
 
-// Of one group of version 1, with the limits of those above it.
+// Of one group of version 1, at this folder. It says "no limit" by a number beyond every memory.
 std::uint64_t old_group_room(const std::string& folder) {
+  constexpr std::uint64_t kBeyond = 1ull << 60;
+  const std::uint64_t most = number_after(read_proc((folder + "/memory.limit_in_bytes").c_str()), "");
+  if (most == 0 || most >= kBeyond) return kUnlimited;
   const std::string stat = read_proc((folder + "/memory.stat").c_str());
-  const std::uint64_t most = number_after(stat, "\nhierarchical_memory_limit");
-  if (most == 0) return kUnlimited;
   return room_below(most, number_after(read_proc((folder + "/memory.usage_in_bytes").c_str()), ""),
                     number_after(stat, "\ntotal_inactive_file") + number_after(stat, "\ntotal_active_file"));
 }
 
-// The path behind `key` in a line of /proc/self/cgroup; "" for none or the root.
-std::string group_path(std::string_view groups, std::string_view key) {
-  const std::size_t at = groups.find(key);
-  if (at == std::string_view::npos) return "";
-  const std::string_view rest = groups.substr(at + key.size());
-  const std::string path(rest.substr(0, rest.find('\n')));
-  return path == "/" ? "" : path;
+// The path of the group with this controller in the text of /proc/self/cgroup, whose lines are
+// "4:cpu,memory:/path"; "" for the root, or none. Version 2 is the line without controllers.
+std::string group_path(std::string_view groups, std::string_view controller) {
+  for (const std::string_view line : lines_of(groups)) {
+    const std::vector<std::string_view> parts = split(line, ':');
+    if (parts.size() < 3) continue;
+    const std::vector<std::string_view> names = split(parts[1], ',');
+    if (controller.empty() ? !parts[1].empty() : std::ranges::find(names, controller) == names.end())
+      continue;
+    const std::string path(line.substr(parts[0].size() + parts[1].size() + 2));
+    return path == "/" ? "" : path;
+  }
+  return "";
+}
+
+// The least room of the group at root + path and those above it. In a container a group may be the root,
+// whatever its name is outside.
+template <typename Room>
+std::uint64_t least_room(const std::string& root, std::string path, Room room) {
+  std::uint64_t least = kUnlimited;
+  for (;; path.resize(path.rfind('/'))) {
+    least = std::min(least, room(root + path));
+    if (path.empty()) return least;
+  }
 }
 
 }  // namespace
 
 std::uint64_t control_group_room(const std::string& groups, const std::string& root) {
-  std::uint64_t room = kUnlimited;
-  // the limits of all groups above hold too; the root of a container is at the root
-  for (std::string path = group_path(groups, "0::");; path.resize(path.rfind('/'))) {
-    room = std::min(room, group_room(root + path));
-    if (path.empty()) break;
-  }
-  const std::string old = root + "/memory";
-  const std::string path = group_path(groups, ":memory:");
-  return std::min({room, old_group_room(old + path), old_group_room(old)});
+  return std::min(least_room(root, group_path(groups, ""), group_room),
+                  least_room(root + "/memory", group_path(groups, "memory"), old_group_room));
 }
 
 ProcessMemoryCounters read_process_memory() {

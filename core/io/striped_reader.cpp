@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cassert>
-#include <cstring>
 #include <utility>
 
 namespace loadline {
@@ -16,9 +15,10 @@ namespace loadline {
 StripedReader::StripedReader(const StorageReader& reader, unsigned threads, FileReading reading)
     : reader_(reader), reading_(reading), ways_(reader.graph().files.size()) {
   assert(threads > 0);
+  threads_.reserve(threads);
   try {
     for (unsigned i = 0; i < threads; ++i) threads_.push_back(start_thread([this] { read_stripes(); }));
-  } catch (const Error&) {
+  } catch (...) {
     if (threads_.empty()) throw;  // else those that have started do the work
   }
 }
@@ -95,15 +95,14 @@ void StripedReader::read(const Stripe& stripe, std::optional<Pages>& buffer) {
 }
 
 // Decoders read again what they have written, which is very slow in memory that is mapped from a device: they
-// write into a buffer of ordinary memory. Whole stripes, so that no other thread moves the decoder meanwhile.
+// write into a buffer of ordinary memory. Pieces for mapped memory are no larger than a stripe; others are
+// decoded to their place, at once, so that no other thread moves the decoder meanwhile.
 void StripedReader::read_decoded(const Stripe& stripe, std::optional<Pages>& buffer) {
-  constexpr std::size_t kDecoded = kStripeBytes;
+  if (stripe.out.size() > kStripeBytes) return reader_.read(stripe.storage, stripe.offset, stripe.out);
   if (!buffer) buffer.emplace(kStripeBytes + 2 * kDirectUnit);
-  for (std::size_t at = 0; at < stripe.out.size(); at += kDecoded) {
-    const std::span<std::byte> piece = buffer->span().first(std::min(kDecoded, stripe.out.size() - at));
-    reader_.read(stripe.storage, stripe.offset + at, piece);
-    std::memcpy(stripe.out.data() + at, piece.data(), piece.size());
-  }
+  const std::span<std::byte> decoded = buffer->span().first(stripe.out.size());
+  reader_.read(stripe.storage, stripe.offset, decoded);
+  std::ranges::copy(decoded, stripe.out.begin());
 }
 
 void StripedReader::read_stripes() {
@@ -112,8 +111,13 @@ void StripedReader::read_stripes() {
   while (true) {
     waiting_.wait(lock, [&] { return ends_ || !stripes_.empty(); });
     if (ends_) return;
+    if (failure_) {  // nobody will use them, and their memory may be gone
+      stripes_.clear();
+      continue;
+    }
     const Stripe stripe = stripes_.front();
     stripes_.pop_front();
+    ++being_read_;
     lock.unlock();
     std::exception_ptr failure;
     try {
@@ -122,9 +126,9 @@ void StripedReader::read_stripes() {
       failure = std::current_exception();
     }
     lock.lock();
-    if (failure) {
+    --being_read_;
+    if (failure || failure_) {
       if (!failure_) failure_ = failure;
-      stripes_.clear();  // nobody will use them
       changed_.notify_all();
       continue;  // its piece never completes
     }
@@ -135,7 +139,8 @@ void StripedReader::read_stripes() {
 
 void StripedReader::wait(Ticket ticket) const {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return complete_ >= ticket || failure_; });
+  // on failure the caller takes its memory back: no stripe may be on its way into it
+  changed_.wait(lock, [&] { return failure_ ? being_read_ == 0 : complete_ >= ticket; });
   if (failure_) std::rethrow_exception(failure_);
 }
 

@@ -53,7 +53,7 @@ class StripedReader {
   // Waits for the stripes that are being read, and drops the others.
   ~StripedReader();
 
-  // Begins to fill `out`, which must stay until wait() or destruction.
+  // Begins to fill `out`, which must stay until wait() has returned or thrown, or until destruction.
   Ticket start(StorageId storage, std::uint64_t offset, std::span<std::byte> out);
   // Returns once all pieces up to `ticket` are read. Throws the first Error of any piece, then and always.
   void wait(Ticket ticket) const;
@@ -96,6 +96,7 @@ class StripedReader {
   std::deque<Stripe> stripes_;               // not yet begun
   std::deque<std::size_t> left_;             // stripes that are not complete, of the pieces after complete_
   Ticket complete_ = 0;                      // this piece and all before it are complete
+  std::size_t being_read_ = 0;               // stripes that threads are reading
   std::exception_ptr failure_;
   bool ends_ = false;
   std::vector<std::jthread> threads_;  // joined first

@@ -3,6 +3,7 @@
 
 #include "core/base/error.h"
 #include "core/io/direct_file.h"
+#include "core/io/file_system.h"
 #include "core/io/page_residency.h"
 
 namespace loadline {
@@ -36,7 +37,7 @@ std::optional<std::uint64_t> bytes_read_from_cache(const StorageReader& reader,
   std::uint64_t bytes = 0;
   for (const StorageId id : files) try {
       const SourceFile& file = reader.file_of(id);
-      if (lies_in_memory(file)) {
+      if (file_system_of(file.path()).memory) {
         bytes += file.size();
         continue;
       }

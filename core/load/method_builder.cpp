@@ -234,6 +234,7 @@ void TransferRing::send(StorageId from, std::uint64_t bytes, BlockId to, std::ui
     std::uint64_t piece = std::min((slot_bytes_ - filled_) / unit, units - done);
     const bool cut = piece < units - done;
     if (cut && piece > aligned_units) piece -= piece % aligned_units;
+    if (cut && piece < aligned_units && filled_ > 0) piece = 0;  // the next slot has room for more
     if (piece == 0) {
       flush();
       continue;

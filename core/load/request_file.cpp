@@ -106,9 +106,10 @@ void read_request_options(LoadRequest& request, const AssetNode& options) {
 
 SavedRequest read_request(const std::string& path) { return parse_request(asset_text(path), path); }
 
-std::string request_text_beside(LoadRequest request, const std::string& model, const std::string& file) {
+std::string request_text_beside(LoadRequest request, const std::optional<std::string>& model,
+                                const std::string& file) {
   change_paths(request, [&](const std::string& named) { return path_beside(named, file); });
-  return request_text(request, path_beside(model, file));
+  return request_text(request, model ? std::optional(path_beside(*model, file)) : std::nullopt);
 }
 
 std::string request_text(const LoadRequest& request, const std::optional<std::string>& model) {

@@ -38,7 +38,8 @@ void read_request_options(LoadRequest& request, const AssetNode& options);
 
 // The text of a saved request in `file`: relative paths, the model's among them, are made relative to its
 // folder.
-std::string request_text_beside(LoadRequest request, const std::string& model, const std::string& file);
+std::string request_text_beside(LoadRequest request, const std::optional<std::string>& model,
+                                const std::string& file);
 // JSON that parse_request() reads back. `model` is written unchanged.
 std::string request_text(const LoadRequest& request, const std::optional<std::string>& model = {});
 

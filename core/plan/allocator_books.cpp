@@ -19,6 +19,38 @@ BlockPool modelled_pool(PoolForecast expected) {
           [](std::uint32_t) {}};
 }
 
+// The most that a pool reserves in the space during the plan.
+std::uint64_t pool_peak(const Plan& plan, Space space, const PoolForecast& expected) {
+  BlockPool pool = modelled_pool(expected);
+  std::vector<BlockPool::Range> ranges(plan.blocks.size());
+  std::uint64_t peak = 0;
+  for (const Step& step : plan.steps) {
+    const Block& block = plan.block(step.block);
+    if (step.verb == Verb::copy || block.space != space || block.bytes == 0) continue;
+    BlockPool::Range& range = ranges[index(step.block)];
+    if (step.verb == Verb::alloc)
+      range = pool.allocate(block.bytes);
+    else
+      pool.free(range);
+    peak = std::max(peak, pool.reserved());
+  }
+  return peak;
+}
+
+// Tries sizes of blocks for what passes, and takes the one by which the pool reserves least.
+void choose_passing_block(const Plan& plan, Space space, PoolForecast& forecast) {
+  if (std::ranges::all_of(forecast.requests, &PoolRequest::stays)) return;
+  PoolForecast tried = forecast;
+  std::uint64_t least = UINT64_MAX;
+  for (const std::uint64_t block : {PoolForecast().passing_block, std::uint64_t{1} << 30, UINT64_MAX}) {
+    tried.passing_block = block;
+    const std::uint64_t peak = pool_peak(plan, space, tried);
+    if (peak >= least) continue;
+    least = peak;
+    forecast.passing_block = block;
+  }
+}
+
 }  // namespace
 
 AllocatorBooks::AllocatorBooks(AllocatorModel model, const PerSpace<PoolForecast>& expected)
@@ -104,6 +136,8 @@ PerSpace<PoolForecast> pool_forecasts(const Plan& plan, std::uint64_t alignment)
     for (std::size_t i = forecast.requests.size(); i-- > 1;)
       forecast.requests[i - 1].passing_peak =
           std::max(forecast.requests[i - 1].passing_peak, forecast.requests[i].passing_peak);
+  for (const Space space : {Space::device, Space::staging})
+    choose_passing_block(plan, space, forecasts[index(space)]);
   return forecasts;
 }
 

@@ -182,15 +182,20 @@ TEST(ControlGroups, TheLeastRoomOfAGroupAndThoseAboveIt) {
 TEST(ControlGroups, OfTheOldKind) {
   const testing::TemporaryFolder folder;
   const std::string root = folder / "cgroup";
-  const std::string stat =
-      "cache 300\nhierarchical_memory_limit 1000\ntotal_cache 300\ntotal_inactive_file "
-      "200\ntotal_active_file 50\n";
-  write_text(root + "/memory/job/memory.stat", stat);
-  write_text(root + "/memory/job/memory.usage_in_bytes", "900\n");
-  EXPECT_EQ(control_group_room("4:memory:/job\n3:cpu:/job\n0::/\n", root), 350u);
+  const auto group = [&](const std::string& path, const std::string& limit, const std::string& used) {
+    write_text(root + "/memory" + path + "/memory.limit_in_bytes", limit + "\n");
+    write_text(root + "/memory" + path + "/memory.usage_in_bytes", used + "\n");
+    write_text(root + "/memory" + path + "/memory.stat",
+               "cache 300\ntotal_cache 300\ntotal_inactive_file 200\ntotal_active_file 50\n");
+  };
+  group("/pod/one", "9223372036854771712", "900");
+  EXPECT_EQ(control_group_room("4:memory:/pod/one\n3:cpu:/\n0::/\n", root), UINT64_MAX);
+  // the limit of the group above is shared with others
+  group("/pod", "8000", "7250");
+  EXPECT_EQ(control_group_room("4:memory:/pod/one\n3:cpu:/\n0::/\n", root), 1000u);
+  EXPECT_EQ(control_group_room("4:cpu,memory:/pod/one\n0::/\n", root), 1000u);
   // in a container the group is the root, whatever its name is outside
-  write_text(root + "/memory/memory.stat", stat);
-  write_text(root + "/memory/memory.usage_in_bytes", "1200\n");
+  group("", "1000", "1200");
   EXPECT_EQ(control_group_room("4:memory:/docker/abc\n", root), 50u);
 }
 

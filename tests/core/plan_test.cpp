@@ -433,7 +433,7 @@ TEST(DryMachine, TheRingOverlapsReadingAndTransfer) {
 // Sizes that are no multiple of anything: every copy out of the ring begins on a multiple of 64 bytes, in its
 // slot and in its tensor.
 TEST(Ring, CopiesAreAlignedAfterAnyTensor) {
-  const MetaGraph graph = graph_of({1, 30'001, 63, 64, 9'999, 2, 50'000, 4096, 7});
+  const MetaGraph graph = graph_of({1, 30'001, 63, 64, 9'999, 2, 50'000, 4096, 7, 4990, 100, 9990, 9990});
   for (const std::uint64_t staging : {4 * 4096u, 4 * 5000u, 4 * 9'999u}) {
     const LoadInputs inputs = {.request = {.staging_bytes = staging, .slots = 4}};
     const Plan plan = make_plan(graph, find_method("staged_ring"), find_order("file").make(graph), inputs);

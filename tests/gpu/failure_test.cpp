@@ -110,7 +110,9 @@ TEST_F(UploadFailure, OfAMappingTakesAnotherWay) {
     SCOPED_TRACE(method);
     for (std::uint64_t k = 1; k < 6; ++k) {
       inject({.map = k});
-      EXPECT_EQ(try_upload(model, method).value_or(ErrorCode::gpu), ErrorCode::gpu) << k;
+      const std::optional<ErrorCode> code = try_upload(model, method);
+      // what cannot be mapped on the device goes another way
+      EXPECT_TRUE(!code || (*code == ErrorCode::gpu && method != "direct")) << k;
       EXPECT_EQ(alive(), before) << k;
     }
   }

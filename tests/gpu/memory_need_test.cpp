@@ -79,16 +79,17 @@ TEST(Pieces, MayExceedWhatTheDriverPromises) {
   const MetaGraph graph = graph_of({1, 2ull << 30, 3});
   EXPECT_EQ(refusal(graph, device), "");
   const Plan plan = plan_of(graph, "direct");
-  const auto large = largest_unpromised(plan, device, 256);
+  const auto large = largest_unpromised(plan, Space::device, device, 256);
   ASSERT_TRUE(large);
   EXPECT_EQ(plan.block(*large).storage, StorageId{1});
-  EXPECT_EQ(largest_unpromised(plan_of(graph_of({1 << 30}), "direct"), device, 256), std::nullopt);
+  EXPECT_EQ(largest_unpromised(plan_of(graph_of({1 << 30}), "direct"), Space::device, device, 256),
+            std::nullopt);
   try {
-    refuse_piece(plan.block(*large), graph, device, promised_piece(device, 256));
+    refuse_piece(plan.block(*large), graph, device, promised_piece(device, 256), "the driver refused");
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::no_fit);
     EXPECT_THAT(error.what(), HasSubstr("the tensor 't1' needs 2.00 GiB"));
-    EXPECT_THAT(error.what(), HasSubstr("small allows 1.00 GiB"));
+    EXPECT_THAT(error.what(), HasSubstr("small allows 1.00 GiB (1073741824 bytes): the driver refused"));
   }
 }
 

@@ -52,7 +52,7 @@ void Workspace::save_request(const std::string& path) {
     // org/name of a cache is no path
     model = !failed && std::filesystem::exists(absolute, failed) ? absolute.string() : document().model->path;
   }
-  report::write_file(path, request_text(saved_request(document().asked()), model));
+  report::write_file(path, request_text_beside(saved_request(document().asked()), model, path));
   shared.notices.add(Severity::info, fmt::format("The request is in {}", safe_display(path, 120)));
 }
 
