@@ -118,12 +118,13 @@ PerSpace<PoolForecast> fitting_forecasts(const Device& device, const MetaGraph& 
 // Whether the step puts bytes of a file unchanged where they go.
 bool reads_plainly(const Step& step) { return !step.cast && std::holds_alternative<StorageId>(step.from); }
 
-// Reading into mapped device memory leaves a core free that staged copies on a software device need.
+// Reading into mapped device memory leaves a core free that staged copies on a software device need. One
+// thread alone leaves the disk idle while it copies.
 unsigned threads_for(unsigned asked, MemoryUse device_memory) {
-  constexpr unsigned kMost = 8;
+  constexpr unsigned kLeast = 2, kMost = 8;
   if (asked > 0) return asked;
   const unsigned cores = std::max(std::thread::hardware_concurrency(), 1u);
-  return std::clamp(device_memory == MemoryUse::direct ? cores : cores - 1, 1u, kMost);
+  return std::clamp(device_memory == MemoryUse::direct ? cores : cores - 1, kLeast, kMost);
 }
 
 // Staging blocks into which the plan copies one storage whole, and nothing else.
