@@ -2,6 +2,7 @@
 #include "app/cli/measured_view.h"
 
 #include "app/cli/table.h"
+#include "app/report/refusals.h"
 #include "app/report/write_file.h"
 #include "core/base/text.h"
 
@@ -11,6 +12,7 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 namespace loadline::cli {
 namespace {
@@ -128,6 +130,19 @@ std::string too_high_text(const MeasuredLoads& loads) {
                             format_grouped(std::min(counter.beyond.first_step + 1, row.steps)),
                             format_grouped(row.steps));
   return text;
+}
+
+std::string refused_text(const MeasuredLoads& loads, std::string_view cannot) {
+  std::vector<report::Refusal> refusals;
+  for (const MeasuredLoads::Refused& row : loads.refused)
+    refusals.push_back({row.method->id, safe_display(row.why)});
+  return report::refusals_text(refusals, cannot);
+}
+
+void add_refused(Json& list, const MeasuredLoads& loads) {
+  for (const MeasuredLoads::Refused& row : loads.refused)
+    list.push_back(
+        {{"method", row.method->id}, {"order", json_text(row.order)}, {"refused", json_text(row.why)}});
 }
 
 std::string measured_summary(const std::vector<MeasuredLoad>& rows) {

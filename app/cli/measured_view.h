@@ -32,6 +32,10 @@ struct PictureFlags {
 std::string measured_table(const report::MeasuredLoads& loads, bool colour);
 // Names the counters that were above their projection, and since when.
 std::string too_high_text(const report::MeasuredLoads& loads);
+// Names the loads that were refused, and why; empty if none was. `cannot`: "cannot be uploaded".
+std::string refused_text(const report::MeasuredLoads& loads, std::string_view cannot);
+// Adds an object for each of them to a list.
+void add_refused(Json& list, const report::MeasuredLoads& loads);
 // Counts the loads that agree: "2 of 3 loads within 2 % or 16 MiB. 1 load is too small to judge: all counts
 // are below 16 MiB."
 std::string measured_summary(const std::vector<report::MeasuredLoad>& rows);

@@ -2,7 +2,6 @@
 #include "app/cli/rehearse_table.h"
 
 #include "app/cli/measured_view.h"
-#include "app/report/refusals.h"
 #include "app/report/wrap.h"
 #include "core/base/text.h"
 
@@ -46,9 +45,7 @@ Json rehearsal_json(const MeasuredLoads& loads, bool cold) {
     }
     json["measured"].push_back(std::move(one));
   }
-  for (const MeasuredLoads::Refused& row : loads.refused)
-    json["measured"].push_back(
-        {{"method", row.method->id}, {"order", json_text(row.order)}, {"refused", json_text(row.why)}});
+  add_refused(json["measured"], loads);
   return json;
 }
 
@@ -67,10 +64,7 @@ std::string rehearsal_table(const MeasuredLoads& loads, bool colour, std::size_t
                     format_bytes(row.page_cache->before), format_bytes(row.page_cache->most),
                     format_bytes(row.page_cache->after));
   text += too_high_text(loads);
-  std::vector<report::Refusal> refusals;
-  for (const MeasuredLoads::Refused& row : loads.refused)
-    refusals.push_back({row.method->id, safe_display(row.why)});
-  text += report::refusals_text(refusals, "cannot be rehearsed");
+  text += refused_text(loads, "cannot be rehearsed");
   text +=
       "\nPeaks are differences to the state just before each load. RssAnon counts what the plan holds on the "
       "host. RssShmem counts what it holds on the device and in staging: shared memory stands in for both. "

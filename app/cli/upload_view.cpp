@@ -6,7 +6,6 @@
 #include "app/cli/rates.h"
 #include "app/cli/table.h"
 #include "app/report/error_percent.h"
-#include "app/report/refusals.h"
 #include "app/report/upload_time.h"
 #include "app/report/wrap.h"
 #include "core/base/text.h"
@@ -93,14 +92,10 @@ namespace {
 
 // Sentences on what the figures mean for this device and load.
 std::string remarks_text(const gpu::UploadReport& report) {
-  std::string text;
+  std::string text = "RssAnon is the private memory of the process, as the system counts it.";
   if (report.software_device)
-    text +=
-        "RssAnon is the private memory of the process, as the system counts it. A software device's memory "
-        "is "
-        "part of it, and is taken when it is allocated, as on a GPU.\n";
-  else
-    text += "RssAnon is the private memory of the process, as the system counts it.\n";
+    text += " A software device's memory is part of it, and is taken when it is allocated, as on a GPU.";
+  text += "\n";
   if (report.device_budget_peak)
     text += "\"device, driver\" is what the driver counts; projected are whole blocks.\n";
   for (const std::string& note : report.notes) text += note + "\n";
@@ -238,10 +233,7 @@ std::string uploads_text(const Context& context, const MeasuredLoads& loads,
     if (!report.validation_messages.empty()) messages += messages_text(report);
   }
   text += too_high_text(loads);
-  std::vector<report::Refusal> refusals;
-  for (const MeasuredLoads::Refused& row : loads.refused)
-    refusals.push_back({row.method->id, safe_display(row.why)});
-  text += report::refusals_text(refusals, "cannot be uploaded");
+  text += refused_text(loads, "cannot be uploaded");
   for (const std::string& note : notes) text += note + "\n";
   const bool software = !uploads.empty() && uploads.front().report.software_device;
   text += fmt::format(
@@ -263,9 +255,7 @@ Json uploads_json(const MeasuredLoads& loads, const std::vector<FinishedUpload>&
     one["agrees"] = agrees ? Json(*agrees) : Json();
     json["uploads"].push_back(std::move(one));
   }
-  for (const MeasuredLoads::Refused& row : loads.refused)
-    json["uploads"].push_back(
-        {{"method", row.method->id}, {"order", json_text(row.order)}, {"refused", json_text(row.why)}});
+  add_refused(json["uploads"], loads);
   return json;
 }
 
