@@ -1,9 +1,9 @@
 // What the command line asks of the window: the only type that app/cli and app/gui share.
 #pragma once
 
-#include "core/forward/assets.h"
-#include "core/load/rates.h"
-#include "core/load/targets.h"
+#include "core/forward/model/known_models.h"
+#include "core/load/request/bind_request.h"
+#include "core/load/request/rates.h"
 
 #include <memory>
 #include <optional>

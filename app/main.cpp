@@ -1,7 +1,7 @@
 // The program: the command line, and behind one of its commands the window.
-#include "app/cli/main.h"
+#include "app/cli/base/main.h"
 #ifdef LOADLINE_HAS_GUI
-#include "app/gui/main.h"
+#include "app/gui/frame/main.h"
 #endif
 
 int main(int argc, char** argv) {

@@ -1,10 +1,10 @@
 // Reads lists of jobs, and reads and writes the state beside them.
 #include "exporters/batch_file.h"
 
+#include "core/assets/asset_file.h"
+#include "core/assets/asset_folder.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/forward/asset_folder.h"
-#include "core/forward/asset_json.h"
 #include "core/io/atomic_file.h"
 #include "core/io/source_file.h"
 

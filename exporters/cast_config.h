@@ -1,7 +1,7 @@
 // Makes a config.json say what the weights beside it have become.
 #pragma once
 
-#include "core/graph/dtype.h"
+#include "core/graph/dtype_and_shape.h"
 
 #include <string>
 

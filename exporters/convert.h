@@ -1,9 +1,9 @@
 // Converts a model, for every front end: makes the layout, reads the source and writes the output.
 #pragma once
 
-#include "core/base/progress.h"
+#include "core/base/tasks.h"
 #include "exporters/exporter.h"
-#include "exporters/write_layout.h"
+#include "exporters/writer/write_layout.h"
 
 #include <string>
 #include <string_view>

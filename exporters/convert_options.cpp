@@ -5,8 +5,8 @@
 #include "core/base/number.h"
 #include "core/base/option_members.h"
 #include "core/base/text.h"
-#include "core/convert/quantize.h"
-#include "core/graph/filter.h"
+#include "core/convert/numbers/quantize.h"
+#include "core/graph/names/filter.h"
 
 #include <algorithm>
 #include <array>

@@ -3,7 +3,7 @@
 
 #include "core/base/option.h"
 #include "exporters/exporter.h"
-#include "exporters/write_layout.h"
+#include "exporters/writer/write_layout.h"
 
 #include <span>
 #include <string>

@@ -1,10 +1,10 @@
 // Exporters: pure functions from a MetaGraph to a Layout. write_layout (one file) moves all bytes.
 #pragma once
 
-#include "core/convert/recipe.h"
-#include "core/forward/type_policy.h"
-#include "core/graph/importance_file.h"
+#include "core/convert/recipe/recipe.h"
+#include "core/forward/gguf/type_policy.h"
 #include "core/graph/meta_graph.h"
+#include "core/graph/packed/importance_file.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,8 +1,8 @@
 // The table of exporters.
 #include "core/base/lookup.h"
 #include "exporters/exporter.h"
-#include "exporters/formats.h"
-#include "exporters/gguf_metadata.h"
+#include "exporters/formats/formats_2.h"
+#include "exporters/gguf/gguf.h"
 
 #include <algorithm>
 #include <array>

@@ -2,7 +2,7 @@
 #include "exporters/left_out.h"
 
 #include "core/base/text.h"
-#include "core/graph/find_logical.h"
+#include "core/graph/packed/find_logical.h"
 #include "exporters/common.h"
 
 #include <set>

@@ -3,7 +3,7 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/forward/model_config.h"
+#include "core/forward/family/model_config.h"
 #include "core/io/source_file.h"
 
 #include <algorithm>

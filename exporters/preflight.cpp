@@ -3,8 +3,8 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/graph/declared_transform.h"
-#include "core/graph/gguf_names.h"
+#include "core/graph/names/gguf_names.h"
+#include "core/graph/packed/declared_transform.h"
 #include "exporters/common.h"
 #include "exporters/convert.h"
 #include "exporters/convert_options.h"

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "exporters/exporter.h"
-#include "exporters/write_layout.h"
+#include "exporters/writer/write_layout.h"
 
 #include <cstdint>
 #include <string>

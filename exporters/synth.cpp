@@ -3,8 +3,8 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/convert/cast.h"
-#include "core/forward/gguf_family.h"
+#include "core/convert/numbers/cast.h"
+#include "core/forward/gguf/gguf_family.h"
 #include "exporters/exporter.h"
 #include "exporters/writer/work_folder.h"
 

@@ -2,8 +2,8 @@
 // random weights.
 #pragma once
 
-#include "core/base/progress.h"
-#include "exporters/write_layout.h"
+#include "core/base/tasks.h"
+#include "exporters/writer/write_layout.h"
 
 #include <cstdint>
 #include <optional>

@@ -1,7 +1,7 @@
 // Importers turn an opened Source into a MetaGraph. One row per format; the file's content chooses the row.
 #pragma once
 
-#include "core/forward/assets.h"
+#include "core/forward/model/known_models.h"
 #include "core/graph/meta_graph.h"
 #include "core/io/source_file.h"
 

@@ -1,6 +1,6 @@
 // The table of importers, in the order in which their sniff functions are called.
 #include "core/base/error.h"
-#include "core/graph/find_logical.h"
+#include "core/graph/packed/find_logical.h"
 #include "core/graph/validate.h"
 #include "importers/formats.h"
 #include "importers/importer.h"

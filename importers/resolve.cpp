@@ -3,9 +3,9 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/graph/gguf_names.h"
-#include "core/graph/hf_names.h"
-#include "core/graph/npy_names.h"
+#include "core/graph/names/file_names.h"
+#include "core/graph/names/gguf_names.h"
+#include "core/graph/names/hf_names.h"
 #include "core/io/file_system.h"
 #include "importers/containment.h"
 #include "importers/formats.h"

@@ -1,7 +1,7 @@
 // Makes tensor names unique, for formats in which several tensors may have one name.
 #pragma once
 
-#include "core/base/text_hash.h"
+#include "core/graph/text_hash.h"
 
 #include <cstdint>
 #include <string>

@@ -1,8 +1,7 @@
 // Walks a lesson as its readers do.
-#include "app/lesson/check_lesson.h"
-
 #include "app/lesson/ask.h"
-#include "app/lesson/runs/runs.h"
+#include "app/lesson/exercises.h"
+#include "app/lesson/runs.h"
 #include "core/base/text.h"
 
 #include <algorithm>

@@ -1,14 +1,14 @@
 // Answers scenes, and evaluates expressions over them.
 #include "app/lesson/figures.h"
 
-#include "app/report/row_space.h"
+#include "app/report/row_text.h"
 #include "core/base/text.h"
-#include "core/forward/claims.h"
-#include "core/forward/model_config.h"
-#include "core/graph/filter.h"
+#include "core/forward/family/model_config.h"
+#include "core/forward/model/claims.h"
+#include "core/graph/names/filter.h"
 #include "core/graph/shares.h"
-#include "core/io/process_memory.h"
-#include "core/load/load_options.h"
+#include "core/io/system_memory.h"
+#include "core/load/request/load_options.h"
 
 #include <algorithm>
 #include <array>

@@ -21,8 +21,8 @@
 
 #include "app/lesson/lesson.h"
 #include "app/report/pictured_answer.h"
-#include "core/forward/datum.h"
-#include "core/load/answer.h"
+#include "core/assets/datum.h"
+#include "core/load/answer/answer.h"
 
 #include <map>
 #include <memory>

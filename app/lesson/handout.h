@@ -2,7 +2,7 @@
 #pragma once
 
 #include "app/lesson/figures.h"
-#include "app/report/bars.h"
+#include "app/report/pictures.h"
 
 #include <string>
 #include <string_view>

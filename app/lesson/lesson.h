@@ -22,8 +22,8 @@
 #pragma once
 
 #include "app/lesson/scene_model.h"
-#include "core/forward/expression.h"
-#include "core/load/request.h"
+#include "core/assets/expression.h"
+#include "core/load/request/request.h"
 
 #include <optional>
 #include <string>

@@ -1,7 +1,7 @@
 // The built-in lessons, and those of a user's folder.
 #include "app/lesson/lesson.h"
+#include "core/assets/asset_folder.h"
 #include "core/base/lookup.h"
-#include "core/forward/asset_folder.h"
 #include "embedded/lessons_files.h"
 
 #include <algorithm>

@@ -1,12 +1,12 @@
 // Derives the shapes of a scene's model.
 #include "app/lesson/scene_model.h"
 
-#include "core/base/checked.h"
+#include "core/base/checked_arithmetic.h"
 #include "core/base/error.h"
 #include "core/base/lookup.h"
 #include "core/base/text.h"
-#include "core/forward/config_graph.h"
-#include "core/forward/presets.h"
+#include "core/forward/model/config_graph.h"
+#include "core/forward/model/presets.h"
 
 #include <fmt/format.h>
 

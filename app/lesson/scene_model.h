@@ -1,7 +1,7 @@
 // The model of a scene, as shapes without a file.
 #pragma once
 
-#include "core/forward/assets.h"
+#include "core/forward/model/known_models.h"
 #include "core/graph/meta_graph.h"
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // Lists options from the table of load options.
 #include "app/report/asked_for.h"
 
-#include "core/load/load_options.h"
+#include "core/load/request/load_options.h"
 
 namespace loadline::report {
 

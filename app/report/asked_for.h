@@ -1,7 +1,7 @@
 // The options of a request as rows of a page.
 #pragma once
 
-#include "core/load/request.h"
+#include "core/load/request/request.h"
 
 #include <string>
 #include <utility>

@@ -1,8 +1,8 @@
 // Draws panels: the device above the water line, the host's spaces below it.
 #include "app/report/chart.h"
 
-#include "app/report/markup.h"
-#include "app/report/row_space.h"
+#include "app/report/page_parts.h"
+#include "app/report/row_text.h"
 #include "core/base/text.h"
 #include "core/plan/space_sum.h"
 #include "core/view/curves.h"

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "app/report/row_curve.h"
-#include "core/load/rows.h"
+#include "core/load/answer/rows.h"
 
 #include <optional>
 #include <span>

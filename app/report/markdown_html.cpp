@@ -2,7 +2,7 @@
 #include "app/report/markdown_html.h"
 
 #include "app/report/markdown.h"
-#include "app/report/markup.h"
+#include "app/report/page_parts.h"
 #include "core/base/text.h"
 
 #include <algorithm>

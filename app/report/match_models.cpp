@@ -2,7 +2,7 @@
 #include "app/report/match_models.h"
 
 #include "core/base/error.h"
-#include "exporters/counterparts.h"
+#include "exporters/gguf/hugging_face.h"
 
 #include <utility>
 

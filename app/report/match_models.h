@@ -1,9 +1,9 @@
 // The weights of two models side by side, also of a Hugging Face model and its GGUF file.
 #pragma once
 
-#include "core/base/progress.h"
+#include "core/base/tasks.h"
 #include "core/inspect/diff_metadata.h"
-#include "core/inspect/match_weights.h"
+#include "core/inspect/model_differences.h"
 
 #include <string>
 #include <vector>

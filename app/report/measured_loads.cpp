@@ -1,9 +1,9 @@
 // Reduces measured loads to rows, and draws them.
 #include "app/report/measured_loads.h"
 
-#include "app/report/markup.h"
+#include "app/report/page_parts.h"
 #include "core/base/text.h"
-#include "core/load/projection.h"
+#include "core/load/answer/projection.h"
 
 #include <algorithm>
 #include <utility>

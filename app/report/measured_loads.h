@@ -1,9 +1,9 @@
 // Loads that were run, compared with their projections: figures, SVG and HTML.
 #pragma once
 
-#include "core/load/counter_curve.h"
-#include "core/load/methods.h"
-#include "core/load/rehearse.h"
+#include "core/load/measure/counter_curve.h"
+#include "core/load/measure/rehearse.h"
+#include "core/load/request/method.h"
 
 #include <cstdint>
 #include <optional>

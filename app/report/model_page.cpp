@@ -1,9 +1,9 @@
 // Writes the sections of a report.
 #include "app/report/model_page.h"
 
-#include "app/report/bars.h"
-#include "app/report/markup.h"
 #include "app/report/page.h"
+#include "app/report/page_parts.h"
+#include "app/report/pictures.h"
 #include "app/report/treemap_svg.h"
 #include "app/report/verdict.h"
 #include "core/base/text.h"

@@ -4,11 +4,11 @@
 #include "app/report/asked_for.h"
 #include "app/report/chart.h"
 #include "app/report/measured_loads.h"
-#include "core/forward/claims.h"
+#include "core/forward/model/claims.h"
 #include "core/inspect/compare_models.h"
 #include "core/inspect/diff_metadata.h"
 #include "core/inspect/doctor.h"
-#include "core/load/answer.h"
+#include "core/load/answer/answer.h"
 
 #include <optional>
 #include <string>

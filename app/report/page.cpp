@@ -2,10 +2,10 @@
 #include "app/report/page.h"
 
 #include "app/report/manual.h"
-#include "app/report/markup.h"
+#include "app/report/page_parts.h"
 #include "app/report/verdict.h"
 #include "core/base/text.h"
-#include "core/load/evidence.h"
+#include "core/load/measure/evidence.h"
 
 #include <algorithm>
 

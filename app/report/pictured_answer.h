@@ -2,7 +2,7 @@
 #pragma once
 
 #include "app/report/chart.h"
-#include "core/load/answer.h"
+#include "core/load/answer/answer.h"
 
 #include <optional>
 #include <vector>

@@ -1,7 +1,7 @@
 // The curve of a row, reduced to the columns that plots draw, made before its projection is destroyed.
 #pragma once
 
-#include "core/load/projection.h"
+#include "core/load/answer/projection.h"
 #include "core/plan/memory_views.h"
 #include "core/view/usage_columns.h"
 

@@ -1,12 +1,12 @@
 // Draws the tiles of a treemap.
 #include "app/report/treemap_svg.h"
 
-#include "app/report/markup.h"
+#include "app/report/page_parts.h"
 #include "core/base/text.h"
-#include "core/graph/module_tree.h"
-#include "core/graph/role.h"
+#include "core/graph/names/module_tree.h"
+#include "core/graph/names/role.h"
 #include "core/graph/shares.h"
-#include "core/view/treemap.h"
+#include "core/view/layouts.h"
 
 #include <algorithm>
 #include <array>

@@ -1,7 +1,7 @@
 // The runs of real frameworks as a Markdown table.
 #pragma once
 
-#include "core/load/evidence.h"
+#include "core/load/measure/evidence.h"
 
 #include <string>
 

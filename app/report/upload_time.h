@@ -1,7 +1,7 @@
 // The time that an upload should have taken beside the time that it took.
 #pragma once
 
-#include "core/load/rates.h"
+#include "core/load/request/rates.h"
 
 #include <cstdint>
 #include <optional>

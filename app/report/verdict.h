@@ -1,7 +1,7 @@
 // Whether a row fits, in words.
 #pragma once
 
-#include "core/load/rows.h"
+#include "core/load/answer/rows.h"
 
 #include <string>
 

@@ -1,7 +1,7 @@
 // Keeps the number of blocks small and makes none larger than the bytes still expected.
 #include "core/allocators/block_pool.h"
 
-#include "core/base/checked.h"
+#include "core/base/checked_arithmetic.h"
 
 #include <algorithm>
 

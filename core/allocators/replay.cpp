@@ -1,9 +1,9 @@
 // Replays allocations and frees in order on simulated buffers.
 #include "core/allocators/replay.h"
 
-#include "core/allocators/best_fit.h"
+#include "core/allocators/free_ranges.h"
 #include "core/allocators/torch_cache.h"
-#include "core/base/checked.h"
+#include "core/base/checked_arithmetic.h"
 
 #include <algorithm>
 #include <cassert>

@@ -1,7 +1,7 @@
 // The allocated ranges, and the holes between them.
 #include "core/allocators/suballocator.h"
 
-#include "core/base/checked.h"
+#include "core/base/checked_arithmetic.h"
 
 #include <cassert>
 

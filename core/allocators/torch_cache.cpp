@@ -1,7 +1,7 @@
 // Cuts blocks out of segments.
 #include "core/allocators/torch_cache.h"
 
-#include "core/base/checked.h"
+#include "core/base/checked_arithmetic.h"
 
 #include <algorithm>
 

@@ -1,7 +1,6 @@
 // Progress arithmetic and the cancellation error.
-#include "core/base/progress.h"
-
 #include "core/base/error.h"
+#include "core/base/tasks.h"
 
 #include <algorithm>
 

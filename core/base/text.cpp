@@ -1,7 +1,7 @@
 // Formatting and parsing of sizes, counts and names.
 #include "core/base/text.h"
 
-#include "core/base/checked.h"
+#include "core/base/checked_arithmetic.h"
 #include "core/base/error.h"
 
 #include <algorithm>

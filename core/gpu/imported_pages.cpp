@@ -2,7 +2,7 @@
 // another way.
 #include "core/gpu/imported_pages.h"
 
-#include "core/base/checked.h"
+#include "core/base/checked_arithmetic.h"
 #include "core/base/error.h"
 #include "core/gpu/device_memory.h"
 

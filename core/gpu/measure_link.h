@@ -1,9 +1,9 @@
 // Measures the transfer rate to a device and the device's own copy rate.
 #pragma once
 
-#include "core/base/progress.h"
+#include "core/base/tasks.h"
 #include "core/gpu/device.h"
-#include "core/load/rates.h"
+#include "core/load/request/rates.h"
 
 #include <cstdint>
 #include <optional>

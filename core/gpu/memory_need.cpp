@@ -2,10 +2,10 @@
 #include "core/gpu/memory_need.h"
 
 #include "core/allocators/block_pool.h"
-#include "core/base/checked.h"
+#include "core/base/checked_arithmetic.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/plan/allocator_books.h"
+#include "core/plan/reserved_memory.h"
 #include "core/plan/space_sum.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // The compute shader that packs weights on the device (shaders/prepack.comp).
 #pragma once
 
-#include "core/convert/prepack.h"
+#include "core/convert/numbers/prepack.h"
 #include "core/gpu/device.h"
 
 #include <cstdint>

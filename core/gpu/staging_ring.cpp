@@ -1,7 +1,7 @@
 // Slots used in turn, each busy until its timeline value is complete.
 #include "core/gpu/staging_ring.h"
 
-#include "core/base/checked.h"
+#include "core/base/checked_arithmetic.h"
 
 #include <algorithm>
 #include <cassert>

@@ -1,11 +1,11 @@
 // Runs a plan on a GPU, compares the memory use with the projection, and optionally verifies the bytes.
 #pragma once
 
-#include "core/base/progress.h"
+#include "core/base/tasks.h"
 #include "core/gpu/device_info.h"
 #include "core/graph/meta_graph.h"
 #include "core/io/striped_reader.h"
-#include "core/load/placement.h"
+#include "core/load/request/placement.h"
 #include "core/plan/dry_machine.h"
 #include "core/plan/plan.h"
 #include "core/plan/timeline.h"

@@ -2,12 +2,12 @@
 // the bounce ring, or by the host into memory that it can access.
 #include "core/gpu/vulkan_machine.h"
 
-#include "core/base/checked.h"
+#include "core/base/checked_arithmetic.h"
 #include "core/base/error.h"
 #include "core/gpu/memory_need.h"
-#include "core/io/process_memory.h"
-#include "core/plan/allocator_books.h"
+#include "core/io/system_memory.h"
 #include "core/plan/cast_range.h"
+#include "core/plan/reserved_memory.h"
 
 #include <algorithm>
 #include <cstring>

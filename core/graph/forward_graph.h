@@ -1,7 +1,7 @@
 // The forward graph of a model: operators over values whose sizes may depend on batch, sequence and past.
 #pragma once
 
-#include "core/graph/dtype.h"
+#include "core/graph/dtype_and_shape.h"
 #include "core/graph/size_poly.h"
 
 #include <cstdint>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/graph/dimensions.h"
-#include "core/graph/dtype.h"
+#include "core/graph/dtype_and_shape.h"
 #include "core/graph/forward_graph.h"
 #include "core/graph/name.h"
 

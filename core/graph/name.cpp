@@ -2,7 +2,7 @@
 #include "core/graph/name.h"
 
 #include "core/base/error.h"
-#include "core/base/text_hash.h"
+#include "core/graph/text_hash.h"
 
 #include <cstring>
 #include <new>

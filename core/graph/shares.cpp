@@ -1,7 +1,7 @@
 // A storage of one tensor, the usual case, counts whole; the ranges of other storages are swept by offset.
 #include "core/graph/shares.h"
 
-#include "core/graph/find_logical.h"
+#include "core/graph/packed/find_logical.h"
 #include "core/graph/validate.h"
 
 #include <algorithm>

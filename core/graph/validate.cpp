@@ -1,7 +1,7 @@
 // Checks ids, ranges, names and sums.
 #include "core/graph/validate.h"
 
-#include "core/base/checked.h"
+#include "core/base/checked_arithmetic.h"
 #include "core/base/error.h"
 #include "core/base/parallel.h"
 #include "core/base/text.h"

@@ -3,9 +3,9 @@
 
 #include "core/base/error.h"
 #include "core/base/parallel.h"
-#include "core/convert/dequantize.h"
-#include "core/convert/recipe.h"
-#include "core/graph/find_logical.h"
+#include "core/convert/numbers/dequantize.h"
+#include "core/convert/recipe/recipe.h"
+#include "core/graph/packed/find_logical.h"
 #include "core/graph/validate.h"
 #include "core/inspect/value_difference.h"
 #include "core/io/tensor_reader.h"

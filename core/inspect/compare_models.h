@@ -1,9 +1,9 @@
 // Compares two models weight by weight: shapes, types and values.
 #pragma once
 
-#include "core/base/progress.h"
-#include "core/convert/stats.h"
-#include "core/inspect/match_weights.h"
+#include "core/base/tasks.h"
+#include "core/convert/numbers/statistics.h"
+#include "core/inspect/model_differences.h"
 
 #include <cstdint>
 #include <optional>

@@ -1,7 +1,7 @@
 // What differs between the metadata of two models.
 #pragma once
 
-#include "core/base/progress.h"
+#include "core/base/tasks.h"
 #include "core/graph/meta_graph.h"
 #include "core/io/source_file.h"
 

@@ -2,7 +2,7 @@
 #include "core/inspect/diff_types.h"
 
 #include "core/base/text.h"
-#include "core/graph/module_tree.h"
+#include "core/graph/names/module_tree.h"
 
 #include <algorithm>
 #include <map>

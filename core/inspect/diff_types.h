@@ -1,7 +1,7 @@
 // Which weights of two models have which type, and what that costs.
 #pragma once
 
-#include "core/inspect/match_weights.h"
+#include "core/inspect/model_differences.h"
 
 #include <cstdint>
 #include <string>

@@ -2,10 +2,10 @@
 #include "core/inspect/doctor.h"
 
 #include "core/base/text.h"
-#include "core/base/text_hash.h"
-#include "core/base/xxh3.h"
+#include "core/graph/text_hash.h"
 #include "core/io/file_system.h"
-#include "core/load/orders.h"
+#include "core/io/xxh3.h"
+#include "core/load/request/orders.h"
 
 #include <algorithm>
 #include <filesystem>

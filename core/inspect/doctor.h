@@ -2,8 +2,8 @@
 // duplicates, holes.
 #pragma once
 
-#include "core/base/progress.h"
 #include "core/base/remedy.h"
+#include "core/base/tasks.h"
 #include "core/io/storage_reader.h"
 
 #include <cstdint>

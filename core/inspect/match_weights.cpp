@@ -1,8 +1,7 @@
 // Pairs weights through an index of names.
-#include "core/inspect/match_weights.h"
-
-#include "core/graph/find_logical.h"
 #include "core/graph/name_index.h"
+#include "core/graph/packed/find_logical.h"
+#include "core/inspect/model_differences.h"
 
 #include <algorithm>
 

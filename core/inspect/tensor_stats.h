@@ -1,8 +1,8 @@
 // Statistics of tensor values, read from the model's files.
 #pragma once
 
-#include "core/base/progress.h"
-#include "core/convert/stats.h"
+#include "core/base/tasks.h"
+#include "core/convert/numbers/statistics.h"
 #include "core/graph/meta_graph.h"
 #include "core/io/storage_reader.h"
 

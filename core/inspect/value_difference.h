@@ -1,7 +1,7 @@
 // Adds up how two streams of elements differ.
 #pragma once
 
-#include "core/convert/numbers.h"
+#include "core/convert/numbers/elements.h"
 #include "core/inspect/compare_models.h"
 
 #include <cstdint>

@@ -4,10 +4,10 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/base/xxh3.h"
 #include "core/io/atomic_file.h"
 #include "core/io/source_file.h"
 #include "core/io/unique_fd.h"
+#include "core/io/xxh3.h"
 
 #include <algorithm>
 #include <cerrno>

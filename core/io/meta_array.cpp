@@ -1,5 +1,5 @@
 // Reads GGUF arrays, the only kind so far: consecutive numbers, or strings that each follow a u64 length.
-#include "core/io/meta_array.h"
+#include "core/io/graph_reader.h"
 
 #include <algorithm>
 #include <utility>

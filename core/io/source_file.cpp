@@ -1,7 +1,7 @@
 // Reads with pread until the whole range is read; errors name the byte.
 #include "core/io/source_file.h"
 
-#include "core/base/checked.h"
+#include "core/base/checked_arithmetic.h"
 #include "core/base/error.h"
 
 #include <cerrno>

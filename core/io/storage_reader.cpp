@@ -1,7 +1,7 @@
 // Opens the files of a graph's storages at their first use.
 #include "core/io/storage_reader.h"
 
-#include "core/base/checked.h"
+#include "core/base/checked_arithmetic.h"
 #include "core/base/error.h"
 
 #include <algorithm>

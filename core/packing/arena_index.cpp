@@ -1,7 +1,7 @@
 // Interval sets in a segment tree over the sections.
 #include "core/packing/arena_index.h"
 
-#include "core/base/checked.h"
+#include "core/base/checked_arithmetic.h"
 
 #include <bit>
 

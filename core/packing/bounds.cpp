@@ -1,7 +1,7 @@
 // Sums sizes over sections.
 #include "core/packing/bounds.h"
 
-#include "core/base/checked.h"
+#include "core/base/checked_arithmetic.h"
 
 #include <algorithm>
 #include <numeric>

@@ -6,8 +6,8 @@
 #include "core/packing/ejection.h"
 #include "core/packing/floor_portfolio.h"
 #include "core/packing/greedy.h"
+#include "core/packing/search_control.h"
 #include "core/packing/section_model.h"
-#include "core/packing/stop_rule.h"
 
 #include <cstdint>
 #include <map>

@@ -1,7 +1,7 @@
 // Sweeps over the possible starts of a box, and keeps a heap of boxes without a place.
 #include "core/packing/ejection.h"
 
-#include "core/base/checked.h"
+#include "core/base/checked_arithmetic.h"
 
 #include <algorithm>
 #include <cmath>

@@ -4,8 +4,8 @@
 
 #include "core/packing/key_order.h"
 #include "core/packing/mix.h"
+#include "core/packing/search_control.h"
 #include "core/packing/section_model.h"
-#include "core/packing/stop_rule.h"
 
 #include <cstdint>
 #include <vector>

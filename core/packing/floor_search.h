@@ -2,8 +2,8 @@
 // it or none does.
 #pragma once
 
+#include "core/packing/search_control.h"
 #include "core/packing/skyline.h"
-#include "core/packing/stop_rule.h"
 
 #include <cstdint>
 #include <vector>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/packing/problem.h"
-#include "core/packing/stop_rule.h"
+#include "core/packing/search_control.h"
 
 #include <cstdint>
 #include <optional>

@@ -1,7 +1,7 @@
 // Turns groups, gaps, pins and idle ticks into boxes, ranges, obstacles and components.
 #include "core/packing/normal_form.h"
 
-#include "core/base/checked.h"
+#include "core/base/checked_arithmetic.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/packing/tick_event.h"

@@ -2,7 +2,7 @@
 // allows.
 #pragma once
 
-#include "core/base/progress.h"
+#include "core/base/tasks.h"
 #include "core/packing/problem.h"
 
 #include <cstdint>

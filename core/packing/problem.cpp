@@ -1,7 +1,7 @@
 // Checks a problem before anything is computed from it.
 #include "core/packing/problem.h"
 
-#include "core/base/checked.h"
+#include "core/base/checked_arithmetic.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 

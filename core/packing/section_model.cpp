@@ -1,7 +1,7 @@
 // Functions that look at the whole model.
 #include "core/packing/section_model.h"
 
-#include "core/base/checked.h"
+#include "core/base/checked_arithmetic.h"
 
 #include <algorithm>
 #include <limits>

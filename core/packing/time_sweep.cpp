@@ -1,7 +1,7 @@
 // Best fit over the holes that boxes leave when they end.
 #include "core/packing/time_sweep.h"
 
-#include "core/allocators/best_fit.h"
+#include "core/allocators/free_ranges.h"
 
 #include <algorithm>
 #include <queue>

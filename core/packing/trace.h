@@ -3,7 +3,7 @@
 
 #include "core/packing/greedy.h"
 #include "core/packing/problem.h"
-#include "core/packing/stop_rule.h"
+#include "core/packing/search_control.h"
 
 #include <cstddef>
 #include <cstdint>

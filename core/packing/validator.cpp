@@ -1,7 +1,7 @@
 // Sweeps over the ticks and keeps the occupied ranges of bytes.
 #include "core/packing/validator.h"
 
-#include "core/base/checked.h"
+#include "core/base/checked_arithmetic.h"
 #include "core/packing/tick_event.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // Places the blocks of one memory space of a run at fixed offsets in one range.
 #pragma once
 
-#include "core/base/progress.h"
+#include "core/base/tasks.h"
 #include "core/plan/plan.h"
 #include "core/plan/timeline.h"
 

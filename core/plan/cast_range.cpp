@@ -2,7 +2,7 @@
 #include "core/plan/cast_range.h"
 
 #include "core/base/error.h"
-#include "core/convert/cast.h"
+#include "core/convert/numbers/cast.h"
 
 #include <algorithm>
 #include <vector>

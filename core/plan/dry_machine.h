@@ -1,7 +1,7 @@
 // The projecting machine: moves no bytes and keeps a modelled clock.
 #pragma once
 
-#include "core/plan/allocator_books.h"
+#include "core/plan/reserved_memory.h"
 #include "core/plan/run.h"
 
 #include <cstdint>

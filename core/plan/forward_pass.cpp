@@ -2,7 +2,7 @@
 #include "core/plan/forward_pass.h"
 
 #include "core/base/error.h"
-#include "core/forward/lifetimes.h"
+#include "core/forward/pass/lifetimes.h"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 // mmap, memfd and pread behind the three verbs.
 #include "core/plan/host_machine.h"
 
-#include "core/base/checked.h"
+#include "core/base/checked_arithmetic.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/plan/cast_range.h"

@@ -1,8 +1,8 @@
 // The rehearsing machine: real reads and mappings in ordinary memory, without an accelerator.
 #pragma once
 
-#include "core/io/process_memory.h"
 #include "core/io/storage_reader.h"
+#include "core/io/system_memory.h"
 #include "core/plan/run.h"
 
 #include <chrono>

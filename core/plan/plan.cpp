@@ -1,7 +1,7 @@
 // The verbs that append steps, and the validity check of plans.
 #include "core/plan/plan.h"
 
-#include "core/base/checked.h"
+#include "core/base/checked_arithmetic.h"
 
 #include <fmt/format.h>
 

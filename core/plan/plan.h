@@ -1,7 +1,7 @@
 // A program that moves bytes into memory: three verbs (alloc, copy, free) over blocks in spaces.
 #pragma once
 
-#include "core/convert/prepack.h"
+#include "core/convert/numbers/prepack.h"
 #include "core/graph/meta_graph.h"
 
 #include <array>

@@ -1,7 +1,7 @@
 // Follows a plan's reads through the files.
 #include "core/plan/read_pattern.h"
 
-#include "core/base/checked.h"
+#include "core/base/checked_arithmetic.h"
 
 #include <optional>
 #include <vector>

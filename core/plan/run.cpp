@@ -1,7 +1,7 @@
 // Runs a plan step by step and records usage: the same loop for projection and measurement.
 #include "core/plan/run.h"
 
-#include "core/base/large_pages.h"
+#include "core/io/large_pages.h"
 #include "core/plan/space_sum.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // Turns lifetimes of blocks into buffers.
 #include "core/plan/space_problem.h"
 
-#include "core/base/checked.h"
+#include "core/base/checked_arithmetic.h"
 
 namespace loadline {
 

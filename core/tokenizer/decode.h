@@ -1,7 +1,7 @@
 // Joins the texts of tokens as the decoder of a tokenizer.json says.
 #pragma once
 
-#include "core/tokenizer/pattern.h"
+#include "core/tokenizer/text_stages.h"
 #include "core/tokenizer/tokenizer.h"
 
 #include <optional>

@@ -2,7 +2,7 @@
 #include "core/tokenizer/gguf_keys.h"
 
 #include "core/base/text.h"
-#include "core/io/meta_array.h"
+#include "core/io/graph_reader.h"
 #include "core/tokenizer/tokenizer.h"
 
 #include <algorithm>

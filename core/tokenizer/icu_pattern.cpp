@@ -1,6 +1,6 @@
 // Rewrites regular expressions of Oniguruma (Ruby syntax, RE document of version 6.9) for ICU 72.
 #include "core/base/error.h"
-#include "core/tokenizer/pattern.h"
+#include "core/tokenizer/text_stages.h"
 #include "core/tokenizer/unicode.h"
 
 #include <cctype>

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "core/tokenizer/charsmap.h"
-#include "core/tokenizer/pattern.h"
 #include "core/tokenizer/pieces.h"
+#include "core/tokenizer/text_stages.h"
 #include "core/tokenizer/tokenizer.h"
 
 #include <optional>

@@ -1,8 +1,7 @@
 // Runs patterns: plain texts by searching, regular expressions on ICU within limits.
-#include "core/tokenizer/pattern.h"
-
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/tokenizer/text_stages.h"
 #include "core/tokenizer/unicode.h"
 
 #include <ctime>

@@ -1,8 +1,8 @@
 // Cuts a text into the words that a vocabulary encodes one by one, as a tokenizer.json says.
 #pragma once
 
-#include "core/tokenizer/pattern.h"
 #include "core/tokenizer/pieces.h"
+#include "core/tokenizer/text_stages.h"
 #include "core/tokenizer/tokenizer.h"
 
 #include <optional>

@@ -1,7 +1,7 @@
 // The bytes of one output file, window by window: some must come in order, the others any thread can fill.
 #pragma once
 
-#include "core/convert/recipe.h"
+#include "core/convert/recipe/recipe.h"
 #include "core/io/source_file.h"
 #include "core/io/tensor_reader.h"
 #include "exporters/exporter.h"

@@ -2,7 +2,7 @@
 #include "exporters/writer/part_writer.h"
 
 #include "core/base/error.h"
-#include "core/io/process_memory.h"
+#include "core/io/system_memory.h"
 #include "exporters/writer/read_back.h"
 
 #include <algorithm>

@@ -1,12 +1,12 @@
 // Writes one file of a layout as a part in the work folder, from its beginning or from where a run stopped.
 #pragma once
 
-#include "core/base/progress.h"
+#include "core/base/tasks.h"
 #include "core/io/output_file.h"
 #include "core/io/tensor_reader.h"
 #include "exporters/exporter.h"
+#include "exporters/writer/checkpoints.h"
 #include "exporters/writer/consume.h"
-#include "exporters/writer/part_log.h"
 #include "exporters/writer/pipeline.h"
 
 #include <cstddef>

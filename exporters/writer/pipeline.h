@@ -1,8 +1,8 @@
 // Reads, computes and hashes the windows of an output file on several threads, and hands them on in order.
 #pragma once
 
-#include "core/base/progress.h"
-#include "core/base/xxh3.h"
+#include "core/base/tasks.h"
+#include "core/io/xxh3.h"
 #include "exporters/writer/file_content.h"
 
 #include <cstddef>

@@ -2,9 +2,9 @@
 #include "exporters/writer/read_back.h"
 
 #include "core/base/error.h"
-#include "core/base/xxh3.h"
 #include "core/io/page_residency.h"
 #include "core/io/source_file.h"
+#include "core/io/xxh3.h"
 
 #include <algorithm>
 #include <vector>

@@ -1,8 +1,8 @@
 // Reads written files again and compares their hashes.
 #pragma once
 
-#include "core/base/progress.h"
-#include "exporters/writer/part_log.h"
+#include "core/base/tasks.h"
+#include "exporters/writer/checkpoints.h"
 
 #include <cstddef>
 #include <cstdint>

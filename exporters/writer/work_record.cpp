@@ -2,7 +2,7 @@
 #include "exporters/writer/work_record.h"
 
 #include "core/base/error.h"
-#include "core/base/xxh3.h"
+#include "core/io/xxh3.h"
 
 #include <algorithm>
 #include <bit>

@@ -1,12 +1,13 @@
 // GGUF models (the bytes: gguf_file.cpp). A split set (llama.cpp gguf-split) is PREFIX-00001-of-00003.gguf
 // and so on; each part says its number from 0, the first carries all other metadata.
+#include "importers/gguf/gguf.h"
+
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/base/text_hash.h"
-#include "core/graph/gguf_names.h"
+#include "core/graph/names/gguf_names.h"
+#include "core/graph/text_hash.h"
 #include "importers/file_graph.h"
 #include "importers/formats.h"
-#include "importers/gguf/gguf_file.h"
 
 #include <filesystem>
 

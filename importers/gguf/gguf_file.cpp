@@ -8,16 +8,15 @@
 //
 // In a big-endian file every number but the magic is swapped, those in the data too. ne[0] is the fastest
 // dimension: shapes are read in reverse.
-#include "importers/gguf/gguf_file.h"
-
-#include "core/base/checked.h"
+#include "core/base/checked_arithmetic.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/graph/declared_transform.h"
 #include "core/graph/name_index.h"
+#include "core/graph/packed/declared_transform.h"
 #include "core/io/cursor.h"
-#include "core/io/meta_array.h"
+#include "core/io/graph_reader.h"
 #include "importers/file_graph.h"
+#include "importers/gguf/gguf.h"
 
 #include <algorithm>
 #include <array>

@@ -15,7 +15,7 @@
 #include "core/base/error.h"
 #include "core/graph/meta_graph.h"
 #include "core/io/cursor.h"
-#include "importers/gguf/gguf_file.h"
+#include "importers/gguf/gguf.h"
 
 #include <algorithm>
 #include <bit>

@@ -1,7 +1,7 @@
 // Reads importance matrices of llama.cpp.
 #pragma once
 
-#include "core/graph/importance_file.h"
+#include "core/graph/packed/importance_file.h"
 #include "core/io/source_file.h"
 
 #include <memory>

@@ -1,7 +1,7 @@
 // Hugging Face config.json: the model_type and the sizes that its family needs (core/forward/config_graph.h).
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/forward/config_graph.h"
+#include "core/forward/model/config_graph.h"
 #include "importers/formats.h"
 
 namespace loadline {

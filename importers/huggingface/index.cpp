@@ -1,12 +1,13 @@
 // Joins the shards of a sharded model into one graph and checks each name against the index.
+#include "importers/huggingface/index.h"
+
 #include "core/base/error.h"
-#include "core/base/large_pages.h"
 #include "core/base/text.h"
-#include "core/base/text_hash.h"
-#include "core/graph/hf_names.h"
+#include "core/graph/names/hf_names.h"
+#include "core/graph/text_hash.h"
+#include "core/io/large_pages.h"
 #include "importers/file_graph.h"
 #include "importers/formats.h"
-#include "importers/huggingface/index_check.h"
 #include "importers/huggingface/shards.h"
 #include "importers/huggingface/weight_map.h"
 

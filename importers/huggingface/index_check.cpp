@@ -1,8 +1,7 @@
 // Looks up the entries of an index among the tensors, first at the place where each most likely is.
-#include "importers/huggingface/index_check.h"
-
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "importers/huggingface/index.h"
 #include "importers/huggingface/shards.h"
 
 #include <algorithm>

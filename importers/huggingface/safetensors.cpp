@@ -5,12 +5,13 @@
 //                   "name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [begin, end]}
 //                   "__metadata__": {"key": "text"}   optional
 //   [8+N, size)   the tensors' bytes, offsets relative to here, without holes, overlap or remainder
+#include "importers/huggingface/safetensors.h"
+
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/base/text_hash.h"
+#include "core/graph/text_hash.h"
 #include "importers/file_graph.h"
 #include "importers/formats.h"
-#include "importers/huggingface/safetensors_header.h"
 
 #include <algorithm>
 #include <cstring>

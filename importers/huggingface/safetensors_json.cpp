@@ -1,6 +1,6 @@
 // Any safetensors header, through simdjson.
 #include "core/base/text.h"
-#include "importers/huggingface/safetensors_header.h"
+#include "importers/huggingface/safetensors.h"
 
 #include <utility>
 

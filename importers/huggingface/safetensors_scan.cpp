@@ -1,5 +1,5 @@
 // The fast path through a safetensors header: one pass over text in the form that the usual writers give it.
-#include "importers/huggingface/safetensors_header.h"
+#include "importers/huggingface/safetensors.h"
 #include "importers/wire/plain_json.h"
 
 #include <array>

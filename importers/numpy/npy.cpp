@@ -1,9 +1,9 @@
 // npy and npz (numpy 2.x: numpy/lib/_format_impl.py, _npyio_impl.py). An npz is a zip archive of .npy
 // members, stored (savez) or deflated (savez_compressed).
-#include "core/base/checked.h"
+#include "core/base/checked_arithmetic.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/graph/npy_names.h"
+#include "core/graph/names/file_names.h"
 #include "core/graph/validate.h"
 #include "core/io/cursor.h"
 #include "core/io/decoder.h"

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/base/error.h"
-#include "core/graph/dtype.h"
+#include "core/graph/dtype_and_shape.h"
 
 #include <cstdint>
 #include <functional>

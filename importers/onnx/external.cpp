@@ -12,7 +12,7 @@
 // can make a hard link in the folder could have copied the file there.
 #include "importers/onnx/external.h"
 
-#include "core/base/checked.h"
+#include "core/base/checked_arithmetic.h"
 #include "core/base/error.h"
 #include "core/base/number.h"
 #include "core/base/text.h"

@@ -2,7 +2,7 @@
 #include "importers/onnx/forward.h"
 
 #include "core/base/text.h"
-#include "core/base/text_hash.h"
+#include "core/graph/text_hash.h"
 #include "importers/onnx/symbols.h"
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 #include "importers/onnx/names.h"
 
 #include "core/base/error.h"
-#include "core/base/text_hash.h"
+#include "core/graph/text_hash.h"
 #include "importers/unique_names.h"
 
 #include <fmt/format.h>

@@ -10,7 +10,7 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/base/text_hash.h"
+#include "core/graph/text_hash.h"
 #include "core/io/protobuf_wire.h"
 #include "importers/file_graph.h"
 #include "importers/onnx/forward.h"

@@ -1,7 +1,7 @@
 // The scan of attributes and tensors. Values are counted and skipped; those that shape inference needs go
 // into the skeleton.
 #include "core/base/error.h"
-#include "core/graph/dtype.h"
+#include "core/graph/dtype_and_shape.h"
 #include "importers/onnx/scanner.h"
 
 #include <limits>

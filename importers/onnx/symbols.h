@@ -1,8 +1,8 @@
 // Turns names of dimensions into polynomials: "past_sequence_length + 1" becomes P + 1.
 #pragma once
 
-#include "core/base/text_hash.h"
 #include "core/graph/forward_graph.h"
+#include "core/graph/text_hash.h"
 #include "importers/onnx/model.h"
 
 #include <optional>

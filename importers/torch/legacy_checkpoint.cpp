@@ -6,7 +6,7 @@
 //   pickle   the object; persistent ids ('storage', class, key, location, numel, view)
 //   pickle   [key, ...]
 //   per key  i64 little-endian numel, then its elements, little-endian on every machine
-#include "core/base/checked.h"
+#include "core/base/checked_arithmetic.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "importers/file_graph.h"

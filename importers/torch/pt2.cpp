@@ -15,7 +15,7 @@
 // folder.
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/base/text_hash.h"
+#include "core/graph/text_hash.h"
 #include "importers/file_graph.h"
 #include "importers/formats.h"
 #include "importers/torch/rebuild.h"

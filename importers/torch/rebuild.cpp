@@ -1,7 +1,7 @@
 // torch/_utils.py, _rebuild_tensor*: offset and strides count elements.
 #include "importers/torch/rebuild.h"
 
-#include "core/base/checked.h"
+#include "core/base/checked_arithmetic.h"
 #include "core/base/text.h"
 #include "core/graph/validate.h"
 

@@ -3,7 +3,7 @@
 //   zip      ('storage', CLASS, key, location, numel)
 //   legacy   ('storage', CLASS, key, location, numel, None | (view key, offset, numel))
 //            ('module', CLASS, source file, source)           a whole pickled model
-#include "core/base/checked.h"
+#include "core/base/checked_arithmetic.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "importers/torch/values.h"

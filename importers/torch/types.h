@@ -1,7 +1,7 @@
 // Torch's names for element types and storage classes.
 #pragma once
 
-#include "core/graph/dtype.h"
+#include "core/graph/dtype_and_shape.h"
 
 #include <cstdint>
 #include <optional>

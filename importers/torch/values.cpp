@@ -4,7 +4,7 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/base/text_hash.h"
+#include "core/graph/text_hash.h"
 #include "importers/torch/rebuild.h"
 
 #include <algorithm>

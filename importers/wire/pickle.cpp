@@ -12,7 +12,7 @@
 #include "importers/wire/pickle.h"
 
 #include "core/base/text.h"
-#include "core/base/text_hash.h"
+#include "core/graph/text_hash.h"
 #include "importers/wire/pickle_globals.h"
 
 #include <array>

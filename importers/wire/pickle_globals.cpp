@@ -1,7 +1,7 @@
 // The lists of names that only serve to run code.
 #include "importers/wire/pickle_globals.h"
 
-#include "core/graph/word_list.h"
+#include "core/base/word_list.h"
 
 #include <string_view>
 

@@ -11,10 +11,10 @@
 //   end               PK\5\6  2+2 disk 2+2 members 4 directory bytes 4 offset 2 comment
 #include "importers/wire/zip_directory.h"
 
-#include "core/base/checked.h"
+#include "core/base/checked_arithmetic.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/base/text_hash.h"
+#include "core/graph/text_hash.h"
 #include "core/io/cursor.h"
 #include "importers/containment.h"
 

@@ -1,8 +1,8 @@
 // Reads the directory of a zip archive and checks it against the whole file.
 #pragma once
 
-#include "core/base/text_arena.h"
 #include "core/graph/meta_graph.h"
+#include "core/graph/text_arena.h"
 #include "core/io/source_file.h"
 
 #include <cstdint>

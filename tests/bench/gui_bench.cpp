@@ -1,11 +1,11 @@
 // Frames of the window, from NewFrame to Render, and how soon it shows a model: without a display, beside the
 // frame of an empty window and beside opening the model alone.
-#include "app/gui/gui_app.h"
+#include "app/gui/frame/gui_app.h"
 #include "core/base/text.h"
-#include "core/forward/claims.h"
-#include "core/forward/config_graph.h"
-#include "core/forward/presets.h"
-#include "core/io/process_memory.h"
+#include "core/forward/model/claims.h"
+#include "core/forward/model/config_graph.h"
+#include "core/forward/model/presets.h"
+#include "core/io/system_memory.h"
 #include "exporters/synth.h"
 #include "importers/resolve.h"
 #include "tests/bench/harness.h"

@@ -1,7 +1,7 @@
 // Baselines for `bench open`.
 #include "tests/bench/open_cases.h"
 
-#include "core/base/checked.h"
+#include "core/base/checked_arithmetic.h"
 #include "core/io/source_file.h"
 #include "tests/support/builders.h"
 #include "tests/support/gguf_builder.h"

@@ -2,7 +2,7 @@
 // greedy planner.
 #include "tests/bench/pack_forward_bench.h"
 
-#include "core/forward/pass_notes.h"
+#include "core/forward/model/pass_notes.h"
 #include "core/packing/greedy_by_size.h"
 #include "core/packing/validator.h"
 #include "tests/support/packing.h"

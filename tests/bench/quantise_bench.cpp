@@ -1,7 +1,7 @@
 // bench_quantise [--ggml LIBRARY] [--importance] [TYPE...]: quantisers of rows in memory, one thread and two,
 // beside copying the same floats and beside ggml_quantize_chunk of a shared library that has it
 // (libggml-base.so, or the module inside a Python wheel of llama.cpp). Rates count the floats that are read.
-#include "core/convert/quantize.h"
+#include "core/convert/numbers/quantize.h"
 #include "tests/bench/harness.h"
 
 #include <cstdlib>

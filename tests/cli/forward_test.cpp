@@ -1,9 +1,9 @@
 // What plan says of a forward pass whose operators nobody knows.
-#include "app/cli/forward_text.h"
+#include "app/cli/plan/forward_text.h"
 #include "core/base/error.h"
-#include "core/forward/claims.h"
-#include "core/forward/config_graph.h"
-#include "core/forward/presets.h"
+#include "core/forward/model/claims.h"
+#include "core/forward/model/config_graph.h"
+#include "core/forward/model/presets.h"
 #include "tests/forward/graph_builder.h"
 
 #include <gtest/gtest.h>

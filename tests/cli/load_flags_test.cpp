@@ -1,5 +1,5 @@
 // Options that would be ignored, what a page says was asked for, and requests as words.
-#include "app/cli/load_flags.h"
+#include "app/cli/plan/load_flags.h"
 
 #include "app/report/asked_for.h"
 #include "app/report/measured_loads.h"

@@ -1,5 +1,5 @@
 // What `loadline pack` prints and writes is checked by the validator, from the outside.
-#include "app/cli/main.h"
+#include "app/cli/base/main.h"
 #include "core/packing/csv.h"
 #include "core/packing/validator.h"
 #include "tests/support/builders.h"

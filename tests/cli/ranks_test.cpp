@@ -1,5 +1,5 @@
 // Which share a process takes from the variables of Slurm and MPI.
-#include "app/cli/ranks.h"
+#include "app/cli/convert/ranks.h"
 
 #include "core/base/error.h"
 

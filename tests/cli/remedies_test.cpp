@@ -2,7 +2,7 @@
 #include "core/base/error.h"
 #include "core/inspect/doctor.h"
 #include "core/io/atomic_file.h"
-#include "core/load/load_options.h"
+#include "core/load/request/load_options.h"
 #include "exporters/convert.h"
 #include "exporters/convert_options.h"
 #include "importers/open_options.h"

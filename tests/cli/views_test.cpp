@@ -1,5 +1,5 @@
 // What commands print, asked without a process: rows of JSON, and that Ctrl-C reaches long lists.
-#include "app/cli/inspect_views.h"
+#include "app/cli/inspect/inspect_views.h"
 #include "core/base/error.h"
 
 #include <gtest/gtest.h>

@@ -1,9 +1,9 @@
 // Text, arithmetic and errors.
-#include "core/base/checked.h"
+#include "core/base/checked_arithmetic.h"
 #include "core/base/error.h"
-#include "core/base/progress.h"
+#include "core/base/tasks.h"
 #include "core/base/text.h"
-#include "core/base/text_hash.h"
+#include "core/graph/text_hash.h"
 
 #include <gtest/gtest.h>
 

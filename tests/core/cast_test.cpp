@@ -1,5 +1,5 @@
 // Casts against plain definitions of the half and bfloat16 types.
-#include "core/convert/cast.h"
+#include "core/convert/numbers/cast.h"
 
 #include "tests/support/vector_targets.h"
 

@@ -1,7 +1,7 @@
 // Rows of a comparison against projections one by one.
-#include "core/load/compare.h"
+#include "core/load/answer/compare.h"
 
-#include "core/load/optimal_order.h"
+#include "core/load/order/optimal_order_2.h"
 
 #include <atomic>
 #include <stop_token>

@@ -2,7 +2,7 @@
 #include "core/io/cursor.h"
 
 #include "core/base/error.h"
-#include "core/io/meta_array.h"
+#include "core/io/graph_reader.h"
 #include "core/io/storage_reader.h"
 #include "tests/support/builders.h"
 

@@ -1,8 +1,8 @@
 // What frameworks measured: the runs are read, belong to today's methods, and are summed up by method.
-#include "core/load/evidence.h"
+#include "core/load/measure/evidence.h"
 
 #include "core/base/error.h"
-#include "core/load/methods.h"
+#include "core/load/request/method.h"
 
 #include <gtest/gtest.h>
 

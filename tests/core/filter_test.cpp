@@ -1,5 +1,5 @@
 // The filter grammar.
-#include "core/graph/filter.h"
+#include "core/graph/names/filter.h"
 
 #include "core/base/error.h"
 

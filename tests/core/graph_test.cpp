@@ -1,6 +1,6 @@
 // The dtype table, the structural law and the relations over a MetaGraph.
 #include "core/base/error.h"
-#include "core/graph/module_tree.h"
+#include "core/graph/names/module_tree.h"
 #include "core/graph/shares.h"
 #include "core/graph/validate.h"
 #include "tests/support/graph_json.h"

@@ -1,8 +1,8 @@
 // Files: exact reads, whole outputs.
 #include "core/base/error.h"
 #include "core/io/atomic_file.h"
-#include "core/io/process_memory.h"
 #include "core/io/storage_reader.h"
+#include "core/io/system_memory.h"
 #include "tests/support/builders.h"
 
 #include <filesystem>

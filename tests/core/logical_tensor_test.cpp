@@ -1,10 +1,10 @@
 // Weights stored as several tensors, by the names and shapes that packing libraries write.
 #include "core/base/error.h"
-#include "core/convert/unpack.h"
-#include "core/graph/find_logical.h"
+#include "core/convert/recipe/packed_weights.h"
+#include "core/graph/packed/find_logical.h"
 #include "core/graph/shares.h"
 #include "core/graph/validate.h"
-#include "core/load/storage_cast.h"
+#include "core/load/request/casts.h"
 
 #include <map>
 #include <random>

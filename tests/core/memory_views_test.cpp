@@ -2,8 +2,8 @@
 #include "core/plan/memory_views.h"
 
 #include "core/base/error.h"
-#include "core/load/projection.h"
-#include "core/load/rows.h"
+#include "core/load/answer/projection.h"
+#include "core/load/answer/rows.h"
 #include "core/plan/cache_limit.h"
 #include "core/plan/dry_machine.h"
 #include "tests/support/plan_models.h"

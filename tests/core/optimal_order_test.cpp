@@ -1,10 +1,10 @@
 // The order `optimal`: the rule and every method of the table against all permutations.
-#include "core/load/optimal_order.h"
+#include "core/load/order/optimal_order.h"
 
 #include "core/base/error.h"
-#include "core/load/method_builder.h"
-#include "core/load/projection.h"
-#include "core/load/turns.h"
+#include "core/load/answer/projection.h"
+#include "core/load/methods/builder.h"
+#include "core/load/order/optimal_order_2.h"
 #include "tests/support/random_placement.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // Orders as text: round trip, ties, and what a hostile list says.
-#include "core/load/order_file.h"
+#include "core/load/request/order_file.h"
 
 #include "core/base/error.h"
 #include "tests/support/builders.h"

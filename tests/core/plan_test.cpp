@@ -1,8 +1,8 @@
 // Plans: closed forms of every method, the interpreter against brute force, machines against each other.
 #include "core/base/error.h"
-#include "core/load/optimal_order.h"
-#include "core/load/projection.h"
-#include "core/plan/contents.h"
+#include "core/load/answer/projection.h"
+#include "core/load/order/optimal_order_2.h"
+#include "core/plan/block_contents.h"
 #include "core/plan/dry_machine.h"
 #include "core/plan/host_machine.h"
 #include "tests/support/builders.h"

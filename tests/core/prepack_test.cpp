@@ -1,11 +1,11 @@
 // Packed weights against the definition of each layout, number by number; what a plan may pack.
-#include "core/convert/prepack.h"
+#include "core/convert/numbers/prepack.h"
 
 #include "core/base/error.h"
-#include "core/convert/cast.h"
-#include "core/convert/dequantize.h"
-#include "core/load/methods.h"
-#include "core/load/prepacking.h"
+#include "core/convert/numbers/cast.h"
+#include "core/convert/numbers/dequantize.h"
+#include "core/load/request/method.h"
+#include "core/load/request/prepacking.h"
 #include "core/plan/dry_machine.h"
 #include "core/plan/host_machine.h"
 #include "core/plan/run.h"

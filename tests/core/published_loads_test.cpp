@@ -1,7 +1,7 @@
 // Peaks of loads that others have measured and published.
-#include "core/forward/config_graph.h"
-#include "core/forward/presets.h"
-#include "core/load/projection.h"
+#include "core/forward/model/config_graph.h"
+#include "core/forward/model/presets.h"
+#include "core/load/answer/projection.h"
 
 #include <gtest/gtest.h>
 

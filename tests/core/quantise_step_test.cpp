@@ -1,8 +1,8 @@
 // The recipe step that quantises: the blocks of the quantisers, whatever the memory and the pieces.
 #include "core/base/error.h"
-#include "core/convert/cast.h"
-#include "core/convert/quantize.h"
-#include "core/convert/recipe.h"
+#include "core/convert/numbers/cast.h"
+#include "core/convert/numbers/quantize.h"
+#include "core/convert/recipe/recipe.h"
 
 #include <cstring>
 #include <random>

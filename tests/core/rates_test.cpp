@@ -1,8 +1,8 @@
 // Rates: their file, whoever wrote it, and how they are measured.
-#include "core/load/rates.h"
+#include "core/load/request/rates.h"
 
 #include "core/base/error.h"
-#include "core/load/measure_rates.h"
+#include "core/load/measure/measure_rates.h"
 
 #include <cmath>
 #include <filesystem>

@@ -1,7 +1,7 @@
 // Jumps and distances of plans, by hand.
 #include "core/plan/read_pattern.h"
 
-#include "core/load/projection.h"
+#include "core/load/answer/projection.h"
 
 #include <gtest/gtest.h>
 

@@ -1,10 +1,9 @@
 // Statistics and dequantisation against plain definitions and gguf-py's results.
-#include "core/convert/stats.h"
-
-#include "core/convert/codes.h"
-#include "core/convert/dequantize.h"
-#include "core/convert/half.h"
-#include "core/convert/stats_kernels.h"
+#include "core/convert/numbers/codes.h"
+#include "core/convert/numbers/dequantize.h"
+#include "core/convert/numbers/float_bits.h"
+#include "core/convert/numbers/kernels.h"
+#include "core/convert/numbers/statistics.h"
 #include "tests/support/vector_targets.h"
 
 #include <bit>

@@ -1,9 +1,8 @@
 // Data sheets of devices: those built in, a folder over them, and what is wrong in a file.
-#include "core/load/targets.h"
-
 #include "core/base/error.h"
-#include "core/load/bind_request.h"
-#include "core/load/load_options.h"
+#include "core/load/request/bind_request.h"
+#include "core/load/request/bind_request_2.h"
+#include "core/load/request/load_options.h"
 #include "tests/support/builders.h"
 
 #include <filesystem>

@@ -1,7 +1,6 @@
 // Histograms and cells against sums over the whole tensor, and pairs of tensors.
-#include "core/inspect/value_picture.h"
-
 #include "core/base/error.h"
+#include "core/inspect/tensor_values.h"
 #include "tests/support/builders.h"
 
 #include <cmath>

@@ -1,7 +1,7 @@
 // Treemap geometry and curve reduction against brute force.
 #include "core/view/curves.h"
 #include "core/view/lanes.h"
-#include "core/view/treemap.h"
+#include "core/view/layouts.h"
 
 #include <algorithm>
 #include <cmath>

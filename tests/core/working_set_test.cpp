@@ -1,12 +1,12 @@
 // What stays needed after a load, what cannot be dropped, and what llama.cpp holds besides the tensors.
 #include "core/base/error.h"
-#include "core/load/bind_request.h"
-#include "core/load/ggml_cpu.h"
-#include "core/load/load_options.h"
-#include "core/load/projection.h"
-#include "core/load/rows.h"
-#include "core/load/shared_embedding.h"
-#include "core/plan/allocator_books.h"
+#include "core/load/answer/projection.h"
+#include "core/load/answer/rows.h"
+#include "core/load/methods/framework_sizes.h"
+#include "core/load/request/bind_request_2.h"
+#include "core/load/request/load_options.h"
+#include "core/load/request/shared_embedding.h"
+#include "core/plan/reserved_memory.h"
 #include "tests/support/plan_models.h"
 
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // Edited headers: the same size, the same tensors, the metadata that was asked for.
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "exporters/edit_header.h"
+#include "exporters/edit/edit_header.h"
 #include "importers/importer.h"
 #include "tests/support/builders.h"
 #include "tests/support/gguf_builder.h"

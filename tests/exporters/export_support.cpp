@@ -1,8 +1,8 @@
 // A small folder with every plain type.
 #include "tests/exporters/export_support.h"
 
-#include "core/convert/cast.h"
-#include "core/convert/codes.h"
+#include "core/convert/numbers/cast.h"
+#include "core/convert/numbers/codes.h"
 #include "core/io/storage_reader.h"
 #include "exporters/convert_options.h"
 #include "importers/resolve.h"

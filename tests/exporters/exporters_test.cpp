@@ -1,6 +1,6 @@
 // Exporters: the round-trip law for every row of the table, options, orders, safetensors and torch.
 #include "core/base/error.h"
-#include "core/load/written_order.h"
+#include "core/load/order/written_order.h"
 #include "exporters/common.h"
 #include "exporters/convert_options.h"
 #include "importers/resolve.h"

@@ -1,7 +1,7 @@
 // GGUF: exact bytes, metadata, split sets, slack, blocks of 4-bit floats, and what is refused.
 #include "core/base/error.h"
-#include "core/convert/recipe.h"
-#include "core/io/meta_array.h"
+#include "core/convert/recipe/recipe.h"
+#include "core/io/graph_reader.h"
 #include "core/io/storage_reader.h"
 #include "core/io/tensor_reader.h"
 #include "tests/exporters/export_support.h"

@@ -1,10 +1,10 @@
 // Quantised GGUF output: policies on mapped models and on GGUF sources, rules of the user, importance
 // matrices, the keys that say so, and what is refused.
-#include "exporters/gguf_types.h"
+#include "exporters/gguf/gguf_types.h"
 
 #include "core/base/error.h"
-#include "core/convert/dequantize.h"
-#include "core/forward/config_graph.h"
+#include "core/convert/numbers/dequantize.h"
+#include "core/forward/model/config_graph.h"
 #include "exporters/convert_options.h"
 #include "exporters/preflight.h"
 #include "exporters/synth.h"

@@ -1,10 +1,10 @@
 // GGUF files as Hugging Face folders. That transformers loads them is for tests/interop/test_gguf_back.py.
-#include "exporters/hugging_face_model.h"
+#include "exporters/gguf/hugging_face_model.h"
 
 #include "core/base/error.h"
-#include "core/forward/config_graph.h"
-#include "core/forward/model_config.h"
-#include "exporters/counterparts.h"
+#include "core/forward/family/model_config.h"
+#include "core/forward/model/config_graph.h"
+#include "exporters/gguf/hugging_face.h"
 #include "exporters/preflight.h"
 #include "exporters/synth.h"
 #include "tests/exporters/export_support.h"

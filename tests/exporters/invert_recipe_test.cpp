@@ -1,11 +1,11 @@
 // Recipes read backwards: random chains give their numbers back, and every published model of a mapped family
 // can be restored from its GGUF tensors.
-#include "core/convert/invert_recipe.h"
+#include "core/convert/recipe/invert_recipe.h"
 
-#include "core/forward/config_graph.h"
-#include "core/forward/gguf_map.h"
-#include "core/forward/presets.h"
-#include "exporters/gguf_model.h"
+#include "core/forward/gguf/gguf_map.h"
+#include "core/forward/model/config_graph.h"
+#include "core/forward/model/presets.h"
+#include "exporters/gguf/gguf_model.h"
 
 #include <cstring>
 #include <random>

@@ -1,6 +1,6 @@
 // Interrupted conversions: what they leave, what continues them, and what removes it.
 #include "core/base/error.h"
-#include "exporters/join.h"
+#include "exporters/writer/join.h"
 #include "exporters/writer/work_folder.h"
 #include "tests/exporters/export_support.h"
 

@@ -2,9 +2,9 @@
 #include "exporters/synth.h"
 
 #include "core/base/error.h"
-#include "core/convert/cast.h"
-#include "core/forward/config_graph.h"
-#include "core/forward/presets.h"
+#include "core/convert/numbers/cast.h"
+#include "core/forward/model/config_graph.h"
+#include "core/forward/model/presets.h"
 #include "core/io/storage_reader.h"
 #include "importers/resolve.h"
 #include "tests/support/builders.h"

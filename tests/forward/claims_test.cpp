@@ -1,9 +1,9 @@
 // What an architecture says of a model's tensors, and how many parameters there are.
-#include "core/forward/claims.h"
+#include "core/forward/model/claims.h"
 
-#include "core/forward/config_graph.h"
-#include "core/forward/presets.h"
-#include "core/graph/find_logical.h"
+#include "core/forward/model/config_graph.h"
+#include "core/forward/model/presets.h"
+#include "core/graph/packed/find_logical.h"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // Expressions of assets: values, and the place of what is wrong.
-#include "core/forward/expression.h"
+#include "core/assets/expression.h"
 
 #include "core/base/error.h"
 

@@ -1,11 +1,11 @@
 // How much is claimed to be known of a model's forward pass, a user's assets, and load and pass as one plan.
-#include "core/forward/forward_model.h"
+#include "core/forward/model/forward_model.h"
 
 #include "core/base/error.h"
-#include "core/forward/config_graph.h"
-#include "core/forward/presets.h"
-#include "core/load/orders.h"
-#include "core/load/projection.h"
+#include "core/forward/model/config_graph.h"
+#include "core/forward/model/presets.h"
+#include "core/load/answer/projection.h"
+#include "core/load/request/orders.h"
 #include "core/plan/forward_pass.h"
 #include "tests/support/builders.h"
 

@@ -1,9 +1,9 @@
 // The largest context against projections of loads with passes of that many tokens, and of one more.
-#include "core/load/largest_context.h"
+#include "core/load/answer/largest_context.h"
 
 #include "core/base/error.h"
-#include "core/forward/config_graph.h"
-#include "core/load/answer.h"
+#include "core/forward/model/config_graph.h"
+#include "core/load/answer/answer.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -1,13 +1,13 @@
 // What a profile makes of an architecture: sizes, lifetimes, the cache and the peak.
-#include "core/forward/lower.h"
+#include "core/forward/pass/lower.h"
 
 #include "core/base/error.h"
-#include "core/forward/assets.h"
-#include "core/forward/bind.h"
-#include "core/forward/config_graph.h"
-#include "core/forward/lifetimes.h"
-#include "core/forward/operators.h"
-#include "core/forward/presets.h"
+#include "core/forward/family/bind.h"
+#include "core/forward/family/operators_2.h"
+#include "core/forward/model/config_graph.h"
+#include "core/forward/model/known_models.h"
+#include "core/forward/model/presets.h"
+#include "core/forward/pass/lifetimes.h"
 #include "core/graph/validate.h"
 
 #include <fmt/format.h>

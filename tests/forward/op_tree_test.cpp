@@ -1,9 +1,8 @@
 // The tree of a forward graph's operators, and what is folded together in it.
-#include "core/graph/op_tree.h"
-
-#include "core/forward/config_graph.h"
-#include "core/forward/forward_model.h"
-#include "core/forward/presets.h"
+#include "core/forward/model/config_graph.h"
+#include "core/forward/model/forward_model.h"
+#include "core/forward/model/presets.h"
+#include "core/graph/names/tensor_names.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // What allocators make of values that come and go, against plain searches.
-#include "core/forward/lifetimes.h"
+#include "core/forward/pass/lifetimes.h"
 #include "tests/forward/graph_builder.h"
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 // Figures that are published of models that have no preset: a preset's configuration with other sizes.
-#include "core/forward/claims.h"
-#include "core/forward/config_graph.h"
-#include "core/forward/forward_model.h"
-#include "core/forward/presets.h"
+#include "core/forward/model/claims.h"
+#include "core/forward/model/config_graph.h"
+#include "core/forward/model/forward_model.h"
+#include "core/forward/model/presets.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

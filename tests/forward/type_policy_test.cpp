@@ -1,9 +1,9 @@
 // Type policies: what the files say, how rules are counted, and files that are wrong. That the types are
 // those of llama.cpp is for tests/interop/test_type_policies.py to say.
-#include "core/forward/type_policy.h"
+#include "core/forward/gguf/type_policy.h"
 
 #include "core/base/error.h"
-#include "core/forward/assets.h"
+#include "core/forward/model/known_models.h"
 #include "tests/support/builders.h"
 
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 // Edits of headers: whatever the file is, an edit gives an Error, or a file of the same size with the same
 // tensors and the metadata that was asked for. The change is made from the file's own bytes.
 #include "core/base/error.h"
-#include "exporters/edit_header.h"
+#include "exporters/edit/edit_header.h"
 #include "importers/importer.h"
 
 #include <algorithm>

@@ -2,12 +2,12 @@
 // them and running them over a small configuration gives operators that can be lowered and measured, or an
 // Error.
 #include "core/base/error.h"
-#include "core/forward/assets.h"
-#include "core/forward/bind.h"
-#include "core/forward/forward_model.h"
-#include "core/forward/lifetimes.h"
-#include "core/forward/lower.h"
-#include "core/forward/parameters.h"
+#include "core/forward/family/bind.h"
+#include "core/forward/model/forward_model.h"
+#include "core/forward/model/known_models.h"
+#include "core/forward/model/parameters.h"
+#include "core/forward/pass/lifetimes.h"
+#include "core/forward/pass/lower.h"
 #include "core/graph/validate.h"
 
 #include <cstdint>

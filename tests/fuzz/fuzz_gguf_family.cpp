@@ -2,10 +2,10 @@
 // reading them, mapping a small checkpoint, and reading the file's keys back give tensors, keys and a
 // configuration, or an Error.
 #include "core/base/error.h"
-#include "core/forward/assets.h"
-#include "core/forward/config_graph.h"
-#include "core/forward/gguf_binding.h"
-#include "core/forward/gguf_map.h"
+#include "core/forward/gguf/gguf_map.h"
+#include "core/forward/model/config_graph.h"
+#include "core/forward/model/expected_tensors.h"
+#include "core/forward/model/known_models.h"
 #include "core/graph/validate.h"
 
 #include <cstdint>

@@ -2,10 +2,10 @@
 // configuration, its operators and its tokenizer, and making a Hugging Face model of it, give those or an
 // Error.
 #include "core/base/error.h"
-#include "core/forward/assets.h"
-#include "core/forward/forward_model.h"
+#include "core/forward/model/forward_model.h"
+#include "core/forward/model/known_models.h"
 #include "core/tokenizer/hugging_face_tokenizer.h"
-#include "exporters/hugging_face_model.h"
+#include "exporters/gguf/hugging_face_model.h"
 #include "importers/importer.h"
 
 #include <algorithm>

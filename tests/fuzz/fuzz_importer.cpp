@@ -1,8 +1,8 @@
 // One libFuzzer target per importer (LOADLINE_IMPORTER): whatever the bytes are, reading them gives a
 // valid graph or an Error.
 #include "core/base/error.h"
-#include "core/graph/find_logical.h"
-#include "core/graph/module_tree.h"
+#include "core/graph/names/module_tree.h"
+#include "core/graph/packed/find_logical.h"
 #include "core/graph/validate.h"
 #include "importers/importer.h"
 #include "tests/support/graph_json.h"

@@ -1,7 +1,7 @@
 // libFuzzer target for ONNX: as fuzz_importer.cpp, without the process that infers shapes, and with decoding
 // of what small tensors hold.
 #include "core/base/error.h"
-#include "core/graph/module_tree.h"
+#include "core/graph/names/module_tree.h"
 #include "core/graph/validate.h"
 #include "core/io/decoder.h"
 #include "importers/onnx/onnx.h"

@@ -1,9 +1,9 @@
 // Uploads that are cancelled, or that the device gives up half way: one Error, and nothing is left behind.
 #include "core/base/error.h"
 #include "core/gpu/upload.h"
-#include "core/load/methods.h"
-#include "core/load/orders.h"
-#include "core/load/projection.h"
+#include "core/load/answer/projection.h"
+#include "core/load/request/method.h"
+#include "core/load/request/orders.h"
 #include "tests/gpu/device_test.h"
 #include "tests/gpu/injected.h"
 #include "tests/gpu/model_file.h"

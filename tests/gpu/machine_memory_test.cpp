@@ -1,8 +1,8 @@
 // What the machine takes from Vulkan, gives back, and refuses.
 #include "core/base/error.h"
 #include "core/gpu/vulkan_machine.h"
-#include "core/load/methods.h"
-#include "core/load/orders.h"
+#include "core/load/request/method.h"
+#include "core/load/request/orders.h"
 #include "tests/gpu/device_test.h"
 #include "tests/gpu/model_file.h"
 

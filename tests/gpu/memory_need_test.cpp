@@ -2,9 +2,9 @@
 #include "core/gpu/memory_need.h"
 
 #include "core/base/error.h"
-#include "core/load/methods.h"
-#include "core/load/orders.h"
-#include "core/load/projection.h"
+#include "core/load/answer/projection.h"
+#include "core/load/request/method.h"
+#include "core/load/request/orders.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

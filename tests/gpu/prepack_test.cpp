@@ -1,9 +1,9 @@
 // Weights packed on the device equal those that the host packs, bit for bit, by every method.
 #include "core/base/error.h"
 #include "core/gpu/upload.h"
-#include "core/load/methods.h"
-#include "core/load/orders.h"
-#include "core/load/prepacking.h"
+#include "core/load/request/method.h"
+#include "core/load/request/orders.h"
+#include "core/load/request/prepacking.h"
 #include "tests/gpu/device_test.h"
 #include "tests/gpu/model_file.h"
 

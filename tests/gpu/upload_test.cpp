@@ -3,9 +3,9 @@
 
 #include "core/base/error.h"
 #include "core/gpu/device_memory.h"
-#include "core/load/methods.h"
-#include "core/load/orders.h"
-#include "core/load/projection.h"
+#include "core/load/answer/projection.h"
+#include "core/load/request/method.h"
+#include "core/load/request/orders.h"
 #include "core/plan/dry_machine.h"
 #include "tests/gpu/device_test.h"
 #include "tests/gpu/injected.h"

@@ -5,7 +5,7 @@
 #include "core/base/text.h"
 #include "core/io/output_file.h"
 #include "core/io/page_residency.h"
-#include "core/io/process_memory.h"
+#include "core/io/system_memory.h"
 #include "importers/resolve.h"
 #include "tests/support/builders.h"
 

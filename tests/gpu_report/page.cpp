@@ -1,7 +1,7 @@
 // The report as a page: what it ran on, goals, what is missing, tables.
 #include "app/report/error_percent.h"
-#include "app/report/markup.h"
 #include "app/report/measured_loads.h"
+#include "app/report/page_parts.h"
 #include "core/base/text.h"
 #include "tests/gpu_report/report.h"
 

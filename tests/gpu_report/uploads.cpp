@@ -9,10 +9,10 @@
 #include "core/gpu/measure_link.h"
 #include "core/gpu/upload.h"
 #include "core/gpu/vulkan_machine.h"
-#include "core/io/process_memory.h"
 #include "core/io/striped_reader.h"
-#include "core/load/measure_rates.h"
-#include "core/load/projection.h"
+#include "core/io/system_memory.h"
+#include "core/load/answer/projection.h"
+#include "core/load/measure/measure_rates.h"
 
 #include <algorithm>
 #include <chrono>

@@ -1,5 +1,5 @@
 // What the arena panel packs, and what it says of it.
-#include "app/gui/session/workspace.h"
+#include "app/gui/state/workspace.h"
 #include "core/base/error.h"
 #include "core/packing/validator.h"
 #include "tests/gui/sample_graphs.h"

@@ -1,5 +1,5 @@
 // Colours that must be told apart are apart for every kind of colour vision.
-#include "app/gui/theme.h"
+#include "app/gui/parts/theme.h"
 
 #include <algorithm>
 #include <array>

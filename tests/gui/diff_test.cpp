@@ -1,6 +1,6 @@
 // Two open models beside each other: what counts as a difference, and what it marks.
-#include "app/gui/session/model_diff.h"
-#include "app/gui/session/workspace.h"
+#include "app/gui/state/model/model_diff.h"
+#include "app/gui/state/workspace.h"
 #include "tests/gui/settle.h"
 #include "tests/support/builders.h"
 

@@ -1,6 +1,6 @@
 // Several open models: which one is shown, what stays of each, and files that change.
-#include "app/gui/session/file_watch.h"
-#include "app/gui/session/workspace.h"
+#include "app/gui/state/model/files.h"
+#include "app/gui/state/workspace.h"
 #include "tests/gui/sample_graphs.h"
 #include "tests/gui/settle.h"
 #include "tests/support/builders.h"

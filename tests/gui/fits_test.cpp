@@ -1,5 +1,5 @@
 // Room on devices and disks, and the names of converted files.
-#include "app/gui/session/fits.h"
+#include "app/gui/state/model/fits.h"
 
 #include "core/base/error.h"
 #include "exporters/convert_options.h"

@@ -1,8 +1,8 @@
 // The forward pass in the window's state: scenes, figures, the timeline that ends with the first token.
-#include "app/gui/session/workspace.h"
+#include "app/gui/state/workspace.h"
 #include "core/base/error.h"
-#include "core/forward/config_graph.h"
-#include "core/forward/lifetimes.h"
+#include "core/forward/model/config_graph.h"
+#include "core/forward/pass/lifetimes.h"
 #include "tests/gui/sample_graphs.h"
 #include "tests/gui/settle.h"
 

@@ -1,7 +1,7 @@
 // Bytes in memory at a time cursor that jumps about, against a run from the beginning.
-#include "app/gui/session/held_bytes.h"
+#include "app/gui/state/load/held_bytes.h"
 
-#include "app/gui/session/workspace.h"
+#include "app/gui/state/workspace.h"
 #include "tests/gui/sample_graphs.h"
 #include "tests/gui/settle.h"
 

@@ -1,5 +1,5 @@
 // What frames learn of a keyboard and a mouse that are faster than they are.
-#include "app/gui/window/input_queue.h"
+#include "app/gui/window/input.h"
 
 #include <string>
 

@@ -1,5 +1,5 @@
 // Background jobs: delivery, errors, replacement, cancellation, shutdown.
-#include "app/gui/session/jobs.h"
+#include "app/gui/state/base/jobs.h"
 
 #include <algorithm>
 #include <atomic>

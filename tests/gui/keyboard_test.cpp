@@ -2,10 +2,10 @@
 // closes, what the palette says of arguments.
 #include "app/gui/window/keyboard.h"
 
-#include "app/gui/actions.h"
-#include "app/gui/convert_words.h"
-#include "app/gui/gui_app.h"
-#include "app/gui/palette_items.h"
+#include "app/gui/frame/actions_2.h"
+#include "app/gui/frame/convert_words.h"
+#include "app/gui/frame/gui_app.h"
+#include "app/gui/frame/palette_items.h"
 #include "tests/gui/drawn_text.h"
 #include "tests/gui/null_window.h"
 #include "tests/gui/sample_graphs.h"

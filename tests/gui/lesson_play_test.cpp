@@ -1,7 +1,7 @@
 // Lessons in the window, without a window: texts, answers, scenes, runs, and what is left behind.
-#include "app/gui/session/lesson_play.h"
+#include "app/gui/state/lesson_play.h"
 
-#include "app/gui/session/workspace.h"
+#include "app/gui/state/workspace.h"
 #include "core/io/temporary_folder.h"
 #include "tests/gui/sample_graphs.h"
 #include "tests/gui/settle.h"

@@ -1,5 +1,5 @@
 // What is derived from a graph: roles, sorting, filtering, totals.
-#include "app/gui/session/model.h"
+#include "app/gui/state/model/model.h"
 
 #include "core/base/error.h"
 #include "tests/gui/sample_graphs.h"

@@ -2,7 +2,7 @@
 // that are valid, odd and damaged. It must not crash, leak or hang.
 //   gui_monkey [--seconds N | --events N] [--seed N] [--window]
 // The same seed gives the same input; when background jobs end is up to the machine.
-#include "app/gui/gui_app.h"
+#include "app/gui/frame/gui_app.h"
 #include "core/base/error.h"
 #include "tests/gui/drivers.h"
 #include "tests/gui/monkey_input.h"

@@ -1,10 +1,10 @@
 // Words come from the program's own tables, so that most of them mean something.
 #include "tests/gui/monkey_input.h"
 
-#include "app/gui/actions.h"
-#include "app/gui/panel.h"
-#include "core/load/load_options.h"
-#include "core/load/methods.h"
+#include "app/gui/frame/actions_2.h"
+#include "app/gui/panels/panel.h"
+#include "core/load/request/load_options.h"
+#include "core/load/request/method.h"
 
 #include <algorithm>
 #include <array>

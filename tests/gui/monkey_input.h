@@ -1,7 +1,7 @@
 // One random act after the other: of the mouse, of the keyboard, or of the table of actions.
 #pragma once
 
-#include "app/gui/gui_app.h"
+#include "app/gui/frame/gui_app.h"
 #include "tests/gui/monkey_models.h"
 
 #include <cstddef>

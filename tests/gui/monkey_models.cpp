@@ -1,9 +1,9 @@
 // The fuzzers' seeds, each as it is, cut short and with bytes changed.
 #include "tests/gui/monkey_models.h"
 
-#include "core/base/progress.h"
-#include "core/forward/config_graph.h"
-#include "core/forward/presets.h"
+#include "core/base/tasks.h"
+#include "core/forward/model/config_graph.h"
+#include "core/forward/model/presets.h"
 #include "exporters/synth.h"
 #include "tests/gui/sample_graphs.h"
 #include "tests/gui/states.h"

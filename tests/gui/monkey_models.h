@@ -1,7 +1,7 @@
 // Models for random input: files of every format, valid and damaged, and graphs without files.
 #pragma once
 
-#include "app/gui/session/workspace.h"
+#include "app/gui/state/workspace.h"
 #include "tests/support/builders.h"
 
 #include <filesystem>

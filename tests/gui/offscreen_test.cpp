@@ -1,6 +1,6 @@
 // Frames that become pictures: through Vulkan, without a display, under the validation layer.
-#include "app/gui/gui_app.h"
-#include "app/gui/main.h"
+#include "app/gui/frame/gui_app.h"
+#include "app/gui/frame/main.h"
 #include "core/base/error.h"
 #include "tests/gui/sample_graphs.h"
 #include "tests/support/builders.h"

@@ -1,7 +1,7 @@
 // A person at the window of a test: the X server's own mouse and keyboard, moved by xdotool.
 #pragma once
 
-#include "app/gui/gui_app.h"
+#include "app/gui/frame/gui_app.h"
 
 #include <functional>
 #include <string>

@@ -1,11 +1,11 @@
 // Whole sessions of a person at a real window: what they do with mouse and keys, and what comes of it.
 #include "tests/gui/person.h"
 
-#include "app/gui/panel.h"
-#include "app/gui/session/verdict.h"
-#include "core/base/progress.h"
-#include "core/forward/config_graph.h"
-#include "core/forward/presets.h"
+#include "app/gui/panels/panel.h"
+#include "app/gui/state/summary.h"
+#include "core/base/tasks.h"
+#include "core/forward/model/config_graph.h"
+#include "core/forward/model/presets.h"
 #include "exporters/synth.h"
 #include "tests/gui/drawn_text.h"
 #include "tests/gui/sample_graphs.h"

@@ -1,11 +1,11 @@
 // The looks of seven panels beside pictures of them (tests/gui/golden). test_gui_pictures --update makes the
 // pictures anew. Skipped (exit code 77) on another version of the Vulkan driver than the one that made them:
 // it draws other edges.
-#include "app/gui/gui_app.h"
+#include "app/gui/frame/gui_app.h"
 #include "core/base/error.h"
-#include "core/base/progress.h"
-#include "core/forward/config_graph.h"
-#include "core/forward/presets.h"
+#include "core/base/tasks.h"
+#include "core/forward/model/config_graph.h"
+#include "core/forward/model/presets.h"
 #include "core/gpu/device_info.h"
 #include "exporters/synth.h"
 #include "tests/gui/drivers.h"

@@ -1,9 +1,9 @@
 // Saved requests and remedies: what is asked again, otherwise, or of another model.
-#include "app/gui/gui_app.h"
-#include "app/gui/script.h"
-#include "app/gui/session/remedies.h"
+#include "app/gui/frame/gui_app.h"
+#include "app/gui/frame/script.h"
+#include "app/gui/state/base/remedies.h"
 #include "core/inspect/doctor.h"
-#include "core/load/request_file.h"
+#include "core/load/request/request_file.h"
 #include "exporters/convert_options.h"
 #include "tests/gui/drawn_text.h"
 #include "tests/gui/null_window.h"

@@ -1,8 +1,8 @@
 // Graphs built in code; every one passes validate().
 #include "tests/gui/sample_graphs.h"
 
-#include "core/forward/config_graph.h"
-#include "core/forward/presets.h"
+#include "core/forward/model/config_graph.h"
+#include "core/forward/model/presets.h"
 #include "core/graph/validate.h"
 
 #include <array>

@@ -1,9 +1,9 @@
 // The script language: what it accepts, how it refuses, what it does.
-#include "app/gui/script.h"
+#include "app/gui/frame/script.h"
 
-#include "app/gui/theme.h"
+#include "app/gui/parts/theme.h"
 #include "app/report/manual.h"
-#include "core/load/load_options.h"
+#include "core/load/request/load_options.h"
 #include "tests/gui/null_window.h"
 #include "tests/gui/sample_graphs.h"
 

@@ -1,9 +1,9 @@
 // The coordinates that all views share: what is selected, when it is, and the advice that changes the
 // request.
-#include "app/gui/session/folder_listing.h"
-#include "app/gui/session/selection_text.h"
-#include "app/gui/session/verdict.h"
-#include "app/gui/session/workspace.h"
+#include "app/gui/state/model/folder_listing.h"
+#include "app/gui/state/selection_text.h"
+#include "app/gui/state/summary.h"
+#include "app/gui/state/workspace.h"
 #include "tests/gui/sample_graphs.h"
 #include "tests/gui/settle.h"
 #include "tests/support/builders.h"

@@ -1,7 +1,7 @@
 // Waits for the window's background jobs.
 #pragma once
 
-#include "app/gui/session/workspace.h"
+#include "app/gui/state/workspace.h"
 
 #include <thread>
 

@@ -1,7 +1,7 @@
 // The states that a panel must be able to draw: no model, odd ones, huge ones, and what goes wrong.
 #pragma once
 
-#include "app/gui/session/workspace.h"
+#include "app/gui/state/workspace.h"
 
 #include <span>
 

@@ -1,5 +1,5 @@
 // What is remembered comes back, and a wrong file is no reason not to start.
-#include "app/gui/session/window_state.h"
+#include "app/gui/state/window_state.h"
 
 #include "core/base/error.h"
 #include "tests/support/builders.h"

@@ -1,5 +1,5 @@
 // The window's state without a window: verbs, jobs, what follows what.
-#include "app/gui/session/workspace.h"
+#include "app/gui/state/workspace.h"
 
 #include "tests/gui/sample_graphs.h"
 #include "tests/gui/settle.h"

@@ -1,6 +1,6 @@
 // ExecuTorch (.ptd, .pte) and LiteRT (.tflite): goldens, prefixes and hostile tables.
 #include "core/graph/validate.h"
-#include "core/io/process_memory.h"
+#include "core/io/system_memory.h"
 #include "importers/importer.h"
 #include "importers/resolve.h"
 #include "importers/unique_names.h"

@@ -2,9 +2,9 @@
 #include "importers/onnx/onnx.h"
 
 #include "core/graph/validate.h"
-#include "core/io/process_memory.h"
 #include "core/io/protobuf_wire.h"
 #include "core/io/storage_reader.h"
+#include "core/io/system_memory.h"
 #include "importers/resolve.h"
 #include "tests/support/builders.h"
 #include "tests/support/graph_json.h"

@@ -2,7 +2,7 @@
 #include "importers/wire/pickle.h"
 
 #include "core/base/error.h"
-#include "core/io/process_memory.h"
+#include "core/io/system_memory.h"
 #include "tests/support/builders.h"
 #include "tests/support/hostile.h"
 #include "tests/support/pickles.h"

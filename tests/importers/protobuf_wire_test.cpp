@@ -1,7 +1,7 @@
 // The wire reader: every type, limits, laziness, and where its errors say they are.
 #include "core/io/protobuf_wire.h"
 
-#include "core/io/process_memory.h"
+#include "core/io/system_memory.h"
 #include "tests/support/builders.h"
 #include "tests/support/hostile.h"
 #include "tests/support/protobuf_builder.h"

@@ -2,9 +2,9 @@
 #include "importers/resolve.h"
 
 #include "core/base/error.h"
-#include "core/forward/config_graph.h"
-#include "core/forward/presets.h"
-#include "core/graph/gguf_names.h"
+#include "core/forward/model/config_graph.h"
+#include "core/forward/model/presets.h"
+#include "core/graph/names/gguf_names.h"
 #include "importers/containment.h"
 #include "tests/support/builders.h"
 #include "tests/support/gguf_builder.h"

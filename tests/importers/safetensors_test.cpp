@@ -1,7 +1,8 @@
 // safetensors: golden, every prefix, and the hostile table.
+#include "importers/huggingface/safetensors.h"
+
 #include "core/base/error.h"
 #include "core/graph/validate.h"
-#include "importers/huggingface/safetensors_header.h"
 #include "importers/importer.h"
 #include "tests/support/builders.h"
 #include "tests/support/graph_json.h"

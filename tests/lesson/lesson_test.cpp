@@ -2,9 +2,9 @@
 #include "app/lesson/lesson.h"
 
 #include "app/lesson/ask.h"
-#include "app/lesson/check_lesson.h"
+#include "app/lesson/exercises.h"
 #include "app/lesson/handout.h"
-#include "app/lesson/runs/runs.h"
+#include "app/lesson/runs.h"
 #include "tests/support/builders.h"
 
 #include <fstream>

@@ -1,7 +1,6 @@
 // Peaks as bars, and the part of a law that is about a space.
-#include "app/report/bars.h"
-
-#include "app/report/row_space.h"
+#include "app/report/pictures.h"
+#include "app/report/row_text.h"
 
 #include <gtest/gtest.h>
 

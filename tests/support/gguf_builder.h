@@ -1,7 +1,7 @@
 // GGUF files byte by byte, right or wrong, in either byte order.
 #pragma once
 
-#include "core/graph/dtype.h"
+#include "core/graph/dtype_and_shape.h"
 
 #include <algorithm>
 #include <bit>

@@ -1,7 +1,7 @@
 // Builds ONNX messages.
 #include "tests/support/onnx_builder.h"
 
-#include "core/graph/dtype.h"
+#include "core/graph/dtype_and_shape.h"
 
 #include <fmt/format.h>
 

@@ -1,8 +1,8 @@
 // From configurations to buffers.
 #include "tests/support/pass_models.h"
 
-#include "core/forward/config_graph.h"
-#include "core/forward/presets.h"
+#include "core/forward/model/config_graph.h"
+#include "core/forward/model/presets.h"
 #include "core/plan/dry_machine.h"
 #include "core/plan/forward_pass.h"
 #include "core/plan/space_problem.h"

@@ -1,7 +1,7 @@
 // Forward passes of every family that is described, for tests and benchmarks of where values go.
 #pragma once
 
-#include "core/forward/forward_model.h"
+#include "core/forward/model/forward_model.h"
 #include "core/packing/problem.h"
 
 #include <cstdint>

@@ -1,8 +1,8 @@
 // Random homes for the weights of a model, such as a method supports.
 #pragma once
 
-#include "core/load/expert_groups.h"
-#include "core/load/methods.h"
+#include "core/load/methods/expert_groups.h"
+#include "core/load/request/method.h"
 
 #include <random>
 

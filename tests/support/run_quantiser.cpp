@@ -2,7 +2,7 @@
 // interop tests. IN and IMPORTANCE hold plain floats, IMPORTANCE one for each column; MATRIX is an importance
 // matrix that lists TENSOR. OUT gets the blocks.
 #include "core/base/error.h"
-#include "core/convert/quantize.h"
+#include "core/convert/numbers/quantize.h"
 #include "core/io/source_file.h"
 #include "importers/gguf/importance.h"
 

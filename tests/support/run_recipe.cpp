@@ -2,7 +2,7 @@
 // many bytes. RECIPE.json is the list of steps: {"kind": "slice", "inputs": [0], "axis": 1, "first": 2,
 // "count": 3}. A step names its tensor, or its packed weight, in "name"; "importance" is a list of numbers.
 #include "core/base/error.h"
-#include "core/convert/recipe.h"
+#include "core/convert/recipe/recipe.h"
 #include "importers/resolve.h"
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 #include "app/gui/panels/arena_controls.h"
 
 #include "app/gui/panels/arena_plot.h"
-#include "app/gui/widgets.h"
+#include "app/gui/parts/widgets.h"
 #include "core/base/option.h"
 #include "core/base/text.h"
 

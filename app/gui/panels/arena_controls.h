@@ -1,9 +1,9 @@
 // The arena panel's controls for source and options, and the figures of a packing.
 #pragma once
 
-#include "app/gui/session/workspace.h"
-#include "app/gui/ui.h"
-#include "app/gui/widgets.h"
+#include "app/gui/parts/ui.h"
+#include "app/gui/parts/widgets.h"
+#include "app/gui/state/workspace.h"
 
 namespace loadline::gui {
 

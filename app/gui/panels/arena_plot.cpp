@@ -1,8 +1,8 @@
 // Geometry comes from core/view/arena_chart.h; here it gets pixels and colours.
 #include "app/gui/panels/arena_plot.h"
 
-#include "app/gui/session/meta_text.h"
-#include "app/gui/widgets.h"
+#include "app/gui/parts/widgets.h"
+#include "app/gui/state/model/meta_text.h"
 #include "core/base/text.h"
 #include "core/view/curves.h"
 

@@ -1,9 +1,9 @@
 // Paints an arena: buffers in time and offset, lines across, bands of time.
 #pragma once
 
-#include "app/gui/panels/plot_paint.h"
-#include "app/gui/session/arena_scene.h"
-#include "app/gui/ui.h"
+#include "app/gui/parts/plot.h"
+#include "app/gui/parts/ui.h"
+#include "app/gui/state/load/arena.h"
 
 #include <cstdint>
 #include <string_view>

@@ -1,7 +1,7 @@
 // Both plots show the same step number; the shorter run waits at its end.
 #include "app/gui/panels/arena_steps.h"
 
-#include "app/gui/widgets.h"
+#include "app/gui/parts/widgets.h"
 #include "app/gui/window/keyboard.h"
 #include "core/base/text.h"
 

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "app/gui/panels/arena_plot.h"
-#include "app/gui/session/workspace.h"
-#include "app/gui/ui.h"
+#include "app/gui/parts/ui.h"
+#include "app/gui/state/workspace.h"
 
 namespace loadline::gui {
 

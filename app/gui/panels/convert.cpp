@@ -1,14 +1,14 @@
 // The convert panel: writes the model in another format.
-#include "app/gui/panels/job_progress.h"
-#include "app/gui/panels/option_controls.h"
 #include "app/gui/panels/panels.h"
-#include "app/gui/session/fits.h"
-#include "app/gui/widgets.h"
+#include "app/gui/parts/job_progress.h"
+#include "app/gui/parts/option_controls.h"
+#include "app/gui/parts/widgets.h"
+#include "app/gui/state/model/fits.h"
 #include "core/base/text.h"
-#include "core/io/process_memory.h"
+#include "core/io/system_memory.h"
 #include "exporters/convert_options.h"
 #include "exporters/exporter.h"
-#include "exporters/output_check.h"
+#include "exporters/writer/forecast.h"
 
 #include <algorithm>
 #include <filesystem>

@@ -1,8 +1,8 @@
 // Problems of the model and of its loading, each with its cost and its remedy.
 #include "app/gui/panels/panels.h"
-#include "app/gui/session/fits.h"
-#include "app/gui/session/remedies.h"
-#include "app/gui/widgets.h"
+#include "app/gui/parts/widgets.h"
+#include "app/gui/state/base/remedies.h"
+#include "app/gui/state/model/fits.h"
 #include "core/base/text.h"
 
 #include <algorithm>

@@ -1,9 +1,9 @@
 // Controls for the forward pass, shared by several panels: sizes, profile, types, logits.
 #pragma once
 
-#include "app/gui/panels/option_controls.h"
-#include "app/gui/session/workspace.h"
-#include "app/gui/ui.h"
+#include "app/gui/parts/option_controls.h"
+#include "app/gui/parts/ui.h"
+#include "app/gui/state/workspace.h"
 
 #include <string_view>
 

@@ -1,9 +1,9 @@
 // The lifetimes of all values of the forward pass, with a cursor that lists the values alive at one operator.
+#include "app/gui/panels/forward.h"
 #include "app/gui/panels/forward_controls.h"
-#include "app/gui/panels/lifetimes_plot.h"
 #include "app/gui/panels/panels.h"
-#include "app/gui/session/meta_text.h"
-#include "app/gui/widgets.h"
+#include "app/gui/parts/widgets.h"
+#include "app/gui/state/model/meta_text.h"
 #include "core/base/text.h"
 
 #include <algorithm>

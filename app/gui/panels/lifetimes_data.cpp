@@ -2,8 +2,8 @@
 #include "app/gui/panels/lifetimes_data.h"
 
 #include "app/gui/panels/operator_rows.h"
-#include "app/gui/session/meta_text.h"
-#include "app/gui/widgets.h"
+#include "app/gui/parts/widgets.h"
+#include "app/gui/state/model/meta_text.h"
 
 #include <algorithm>
 

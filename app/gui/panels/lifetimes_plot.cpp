@@ -1,8 +1,7 @@
 // Lanes are arranged when data, range or size change; a frame draws rectangles only.
-#include "app/gui/panels/lifetimes_plot.h"
-
-#include "app/gui/session/meta_text.h"
-#include "app/gui/widgets.h"
+#include "app/gui/panels/forward.h"
+#include "app/gui/parts/widgets.h"
+#include "app/gui/state/model/meta_text.h"
 #include "core/base/text.h"
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 // What moves when: every block of the load as a bar from its allocation to its end, a lane for each space.
 #include "app/gui/panels/panels.h"
-#include "app/gui/panels/plot_paint.h"
-#include "app/gui/panels/timeline_data.h"
-#include "app/gui/widgets.h"
+#include "app/gui/parts/plot.h"
+#include "app/gui/parts/timeline_data.h"
+#include "app/gui/parts/widgets.h"
 #include "core/base/text.h"
 #include "core/view/lanes.h"
 

@@ -1,12 +1,12 @@
 // The map: every byte of the model as area, coloured by what it is.
-#include "app/gui/panels/map_paint.h"
 #include "app/gui/panels/panels.h"
-#include "app/gui/panels/plot_paint.h"
-#include "app/gui/panels/timeline_data.h"
-#include "app/gui/session/held_bytes.h"
-#include "app/gui/widgets.h"
+#include "app/gui/parts/map_paint.h"
+#include "app/gui/parts/plot.h"
+#include "app/gui/parts/timeline_data.h"
+#include "app/gui/parts/widgets.h"
+#include "app/gui/state/load/held_bytes.h"
 #include "core/base/text.h"
-#include "core/view/treemap.h"
+#include "core/view/layouts.h"
 
 #include <algorithm>
 #include <array>

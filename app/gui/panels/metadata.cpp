@@ -1,8 +1,8 @@
 // Every key and value that the files carry, searched by both.
 #include "app/gui/panels/metadata_value.h"
 #include "app/gui/panels/panels.h"
-#include "app/gui/session/meta_text.h"
-#include "app/gui/widgets.h"
+#include "app/gui/parts/widgets.h"
+#include "app/gui/state/model/meta_text.h"
 #include "core/base/text.h"
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 // Texts are broken once for a width; elements are read while they are in sight.
 #include "app/gui/panels/metadata_value.h"
 
-#include "app/gui/session/meta_text.h"
-#include "app/gui/widgets.h"
+#include "app/gui/parts/widgets.h"
+#include "app/gui/state/model/meta_text.h"
 #include "core/base/number.h"
 #include "core/base/text.h"
 

@@ -1,8 +1,8 @@
 // Shows one metadata entry in full: its text, or the elements of its array.
 #pragma once
 
-#include "app/gui/session/workspace.h"
-#include "app/gui/ui.h"
+#include "app/gui/parts/ui.h"
+#include "app/gui/state/workspace.h"
 
 #include <string>
 #include <vector>

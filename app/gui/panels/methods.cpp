@@ -1,11 +1,12 @@
 // All load methods side by side, as a table or as curves, and what the chosen one is.
-#include "app/gui/panels/methods_parts.h"
+#include "app/gui/panels/methods.h"
+
 #include "app/gui/panels/panels.h"
-#include "app/gui/panels/plan_controls.h"
-#include "app/gui/widgets.h"
+#include "app/gui/parts/plan_controls.h"
+#include "app/gui/parts/widgets.h"
 #include "app/report/manual.h"
-#include "app/report/row_space.h"
-#include "core/load/evidence.h"
+#include "app/report/row_text.h"
+#include "core/load/measure/evidence.h"
 
 #include <algorithm>
 #include <array>

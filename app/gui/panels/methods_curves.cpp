@@ -1,8 +1,8 @@
 // Small multiples to one scale: the device above the water line, the host's spaces hanging below it.
-#include "app/gui/panels/methods_parts.h"
-#include "app/gui/panels/plot_paint.h"
-#include "app/gui/panels/timeline_data.h"
-#include "app/gui/widgets.h"
+#include "app/gui/panels/methods.h"
+#include "app/gui/parts/plot.h"
+#include "app/gui/parts/timeline_data.h"
+#include "app/gui/parts/widgets.h"
 #include "core/base/text.h"
 #include "core/plan/space_sum.h"
 #include "core/view/curves.h"

@@ -1,6 +1,6 @@
 // The order of a load as a list: rows to drag, modules to unfold, a file to keep it in.
-#include "app/gui/panels/methods_parts.h"
-#include "app/gui/widgets.h"
+#include "app/gui/panels/methods.h"
+#include "app/gui/parts/widgets.h"
 #include "core/base/text.h"
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 // The figure that decides, of a few methods over each other, on one axis.
-#include "app/gui/panels/methods_parts.h"
-#include "app/gui/panels/plot_paint.h"
-#include "app/gui/widgets.h"
-#include "app/report/row_space.h"
+#include "app/gui/panels/methods.h"
+#include "app/gui/parts/plot.h"
+#include "app/gui/parts/widgets.h"
+#include "app/report/row_text.h"
 #include "core/base/text.h"
 #include "core/plan/space_sum.h"
 

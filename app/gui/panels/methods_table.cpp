@@ -1,11 +1,11 @@
 // The table of the comparison: figures with bars behind them, verdicts with what is first over.
-#include "app/gui/panels/methods_parts.h"
-#include "app/gui/panels/timeline_data.h"
-#include "app/gui/widgets.h"
+#include "app/gui/panels/methods.h"
+#include "app/gui/parts/timeline_data.h"
+#include "app/gui/parts/widgets.h"
 #include "app/report/manual.h"
 #include "app/report/verdict.h"
 #include "core/base/text.h"
-#include "core/load/evidence.h"
+#include "core/load/measure/evidence.h"
 
 #include <algorithm>
 #include <array>

@@ -1,8 +1,8 @@
 // The modules of a forward pass with their operators, as a list that unfolds; repeated modules on one line.
 #pragma once
 
-#include "app/gui/session/workspace.h"
-#include "app/gui/ui.h"
+#include "app/gui/parts/ui.h"
+#include "app/gui/state/workspace.h"
 
 #include <cstdint>
 #include <memory>

@@ -1,9 +1,9 @@
 // One pass over the graph for each; texts are made for rows in sight only.
 #include "app/gui/panels/operator_rows.h"
 
-#include "app/gui/session/meta_text.h"
+#include "app/gui/state/model/meta_text.h"
 #include "core/base/text.h"
-#include "core/graph/op_tree.h"
+#include "core/graph/names/tensor_names.h"
 
 #include <algorithm>
 #include <map>

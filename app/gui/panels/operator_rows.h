@@ -1,7 +1,7 @@
 // The data of the operators panel: texts of values, search, counts by kind.
 #pragma once
 
-#include "core/forward/forward_model.h"
+#include "core/forward/model/forward_model.h"
 #include "core/graph/meta_graph.h"
 
 #include <cstdint>

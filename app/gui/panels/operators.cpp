@@ -3,8 +3,8 @@
 #include "app/gui/panels/module_lines.h"
 #include "app/gui/panels/operator_rows.h"
 #include "app/gui/panels/panels.h"
-#include "app/gui/session/meta_text.h"
-#include "app/gui/widgets.h"
+#include "app/gui/parts/widgets.h"
+#include "app/gui/state/model/meta_text.h"
 #include "core/base/text.h"
 
 #include <algorithm>

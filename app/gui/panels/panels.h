@@ -1,7 +1,7 @@
 // The functions that make each panel, for the table of panels and for panels made of others.
 #pragma once
 
-#include "app/gui/panel.h"
+#include "app/gui/panels/panel.h"
 
 namespace loadline::gui {
 

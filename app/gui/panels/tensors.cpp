@@ -1,6 +1,6 @@
 // Every tensor in a table that sorts and filters; only the rows in sight are drawn.
 #include "app/gui/panels/panels.h"
-#include "app/gui/widgets.h"
+#include "app/gui/parts/widgets.h"
 #include "core/base/text.h"
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 // The values of the selected tensor: figures, histogram, heat map, and a comparison with a kept one.
 #include "app/gui/panels/panels.h"
 #include "app/gui/panels/values_map.h"
-#include "app/gui/session/fits.h"
-#include "app/gui/widgets.h"
+#include "app/gui/parts/widgets.h"
+#include "app/gui/state/model/fits.h"
 #include "core/base/text.h"
 #include "core/inspect/tensor_stats.h"
 

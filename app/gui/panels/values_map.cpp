@@ -2,7 +2,7 @@
 // host's, by magnitude.
 #include "app/gui/panels/values_map.h"
 
-#include "app/gui/widgets.h"
+#include "app/gui/parts/widgets.h"
 #include "core/base/text.h"
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 // The heat map of a tensor's values: cells, their scale, and zooming with the mouse.
 #pragma once
 
-#include "app/gui/session/values_view.h"
-#include "app/gui/ui.h"
+#include "app/gui/parts/ui.h"
+#include "app/gui/state/model/values_view.h"
 
 namespace loadline::gui {
 

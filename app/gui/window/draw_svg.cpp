@@ -2,7 +2,7 @@
 // atlas says which.
 #include "app/gui/window/draw_svg.h"
 
-#include "app/report/markup.h"
+#include "app/report/page_parts.h"
 
 #include <algorithm>
 #include <cmath>

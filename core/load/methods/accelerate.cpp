@@ -1,7 +1,7 @@
 // accelerate's load_checkpoint_and_dispatch: shard by shard, to the homes in a device map.
-#include "core/load/mapped_model.h"
+#include "core/load/methods/mapped_model.h"
 #include "core/load/methods/programs.h"
-#include "core/load/shards.h"
+#include "core/load/request/shards.h"
 
 #include <utility>
 

@@ -1,6 +1,6 @@
 // Serving engines: parameters on the device are filled from mapped files, then fused groups are laid out
 // anew.
-#include "core/load/expert_groups.h"
+#include "core/load/methods/expert_groups.h"
 #include "core/load/methods/programs.h"
 
 #include <utility>

@@ -1,6 +1,6 @@
 // Layer streaming: weights come to the device, are used once and are freed.
-#include "core/load/load_units.h"
 #include "core/load/methods/programs.h"
+#include "core/load/request/model_parts.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,7 +1,7 @@
 // llama.cpp: the mapped file itself, plain reads, or direct I/O; with matrices repacked for the CPU.
-#include "core/load/ggml_cpu.h"
-#include "core/load/load_units.h"
+#include "core/load/methods/framework_sizes.h"
 #include "core/load/methods/programs.h"
+#include "core/load/request/model_parts.h"
 
 #include <algorithm>
 #include <array>

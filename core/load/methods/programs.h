@@ -2,7 +2,7 @@
 // follows the allocations and copies of its framework or loader step by step.
 #pragma once
 
-#include "core/load/method_builder.h"
+#include "core/load/methods/builder.h"
 
 namespace loadline {
 

@@ -1,5 +1,5 @@
 // PyTorch recipes, from the naive one to those that need no memory beside the weights.
-#include "core/load/mapped_model.h"
+#include "core/load/methods/mapped_model.h"
 #include "core/load/methods/programs.h"
 
 #include <utility>

@@ -1,6 +1,6 @@
 // Loaders that stream file data: through rings, through pinned pools, or file by file.
 #include "core/load/methods/programs.h"
-#include "core/load/runai_buffers.h"
+#include "core/load/methods/runai_buffers.h"
 
 #include <algorithm>
 #include <deque>

@@ -1,10 +1,10 @@
 // transformers: models filled from mapped files, and version 5's conversion on load.
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/load/expert_groups.h"
-#include "core/load/mapped_model.h"
+#include "core/load/methods/expert_groups.h"
+#include "core/load/methods/mapped_model.h"
 #include "core/load/methods/programs.h"
-#include "core/load/shards.h"
+#include "core/load/request/shards.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,0 +1,314 @@
+// Parses arguments, runs one command, and turns errors into messages and exit codes.
+#include "app/cli/base/main.h"
+
+#include "app/cli/base/command.h"
+#include "app/cli/base/help_format.h"
+#include "app/cli/base/option_flags.h"
+#include "app/cli/base/unknown_flags.h"
+#include "core/base/error.h"
+#include "core/base/option.h"
+#include "core/base/text.h"
+#include "importers/open_options.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+namespace loadline::cli {
+namespace {
+
+std::string environment(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+// Searches in the same places as huggingface_hub.
+std::string hub_cache_folder() {
+  for (const char* name : {"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"})
+    if (std::string folder = environment(name); !folder.empty()) return folder;
+  if (const std::string home = environment("HF_HOME"); !home.empty()) return home + "/hub";
+  if (const std::string cache = environment("XDG_CACHE_HOME"); !cache.empty())
+    return cache + "/huggingface/hub";
+  const std::string home = environment("HOME");
+  return home.empty() ? "" : home + "/.cache/huggingface/hub";
+}
+
+// The folder for the user's own architectures, profiles and devices.
+std::string configuration_folder() {
+  if (const std::string folder = environment("XDG_CONFIG_HOME"); !folder.empty()) return folder + "/loadline";
+  const std::string home = environment("HOME");
+  return home.empty() ? "" : home + "/.config/loadline";
+}
+
+std::shared_ptr<const ForwardAssets> user_assets(const Context& context) {
+  auto assets = context.config_folder.empty() ? built_in_assets() : load_assets(context.config_folder);
+  if (!context.quiet)
+    for (const std::string& fault : assets->faults) complain("left out: " + fault);
+  return assets;
+}
+
+// As setlocale() does: the first of these variables that is set decides.
+bool locale_is_utf8() {
+  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
+    const std::string value = lower_case(environment(name));
+    if (value.empty()) continue;
+    return value.find("utf-8") != std::string::npos || value.find("utf8") != std::string::npos;
+  }
+  return false;
+}
+
+std::size_t terminal_columns() {
+  constexpr std::size_t kUsual = 80;
+  struct winsize size = {};
+  if (::isatty(STDOUT_FILENO) != 1 || ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return kUsual;
+  return size.ws_col == 0 ? kUsual : size.ws_col;
+}
+
+int exit_code(ErrorCode code) {
+  if (code == ErrorCode::usage) return kUsage;
+  if (code == ErrorCode::no_fit) return kNoFit;
+  return code == ErrorCode::cancelled ? kCancelled : kFailed;
+}
+
+int report(const Context& context, const Error& error) {
+  if (context.json) {
+    Json json = {{"code", error_code_name(error.code())}, {"message", json_text(error.what())}};
+    const ErrorPlace& place = error.place();
+    if (!place.file.empty()) json["file"] = json_text(place.file);
+    if (place.byte) json["byte"] = *place.byte;
+    if (place.tensor) json["tensor"] = json_text(*place.tensor);
+    if (const auto& remedy = error.remedy())
+      json["remedy"] = {{"option", remedy->option}, {"value", json_text(remedy->value)}};
+    print_json({{"error", json}});
+  }
+  complain(error.what() + remedy_words(error.remedy()));
+  return exit_code(error.code());
+}
+
+// Turns output that could not be written into a failure of the command.
+int flushed(int code) {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+  complain(fmt::format("cannot write the output: {}", std::strerror(errno)));
+  return kFailed;
+}
+
+// A sharded model's files are all open at once: raises the limit to the system's maximum.
+void raise_file_limit() {
+  struct rlimit limit = {};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  (void)::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+// Waits for termination signals (Ctrl-C) in a thread of its own, so that no signal handler interrupts other
+// code. The first signal requests a stop. A later one ends the program at once, unless it comes within two
+// seconds: wrappers signal both a process and its group.
+class Interrupt {
+ public:
+  Interrupt() {
+    sigemptyset(&signals_);
+    // signals that the parent ignores (nohup, background jobs of a script) stay ignored
+    for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
+      struct sigaction current = {};
+      if (::sigaction(number, nullptr, &current) == 0 && current.sa_handler == SIG_IGN) continue;
+      sigaddset(&signals_, number);
+    }
+    sigaddset(&signals_, kWake);
+    pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
+    thread_ = std::thread([this] {
+      using Clock = std::chrono::steady_clock;
+      constexpr std::chrono::seconds kImpatient(2);
+      Clock::time_point asked;
+      int number = 0;
+      while (sigwait(&signals_, &number) == 0 && !finished_) {
+        if (number == kWake) continue;
+        if (source_.request_stop())
+          asked = Clock::now();
+        else if (Clock::now() - asked > kImpatient)
+          ::_exit(kCancelled);
+      }
+    });
+  }
+  ~Interrupt() {
+    finished_ = true;
+    pthread_kill(thread_.native_handle(), kWake);
+    thread_.join();
+  }
+  std::stop_token token() const { return source_.get_token(); }
+
+ private:
+  static constexpr int kWake = SIGUSR1;  // ends the thread
+  sigset_t signals_ = {};
+  std::stop_source source_;
+  std::atomic<bool> finished_ = false;
+  std::thread thread_;
+};
+
+// Throws unless a word that is not a command names a model: a file here or a model in the hub cache.
+void require_model(const std::string& word, const Context& context) {
+  std::error_code ignored;
+  if (!word.empty() && std::filesystem::exists(word, ignored)) return;
+  try {
+    if (!word.empty()) return (void)resolve(word, context.resolve_options());
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::io) return;  // the model exists: the window reports its fault
+  }
+  std::vector<std::string_view> names;
+  for (const Command& command : commands()) names.push_back(command.name);
+  const std::string_view meant = nearest_word(word, names);
+  throw Error(ErrorCode::usage,
+              "no command, no file and no model in the hub cache is called '{}'; {}`loadline "
+              "--help` lists the commands",
+              safe_display(word, 100), meant.empty() ? "" : fmt::format("did you mean {}? ", meant));
+}
+
+// Adds the command `gui` for `loadline` and `loadline PATH`, which open the window.
+std::vector<std::string> with_default_command(int argc, char** argv, const Context& context) {
+  std::vector<std::string> arguments(argv + 1, argv + argc);
+  std::size_t first = 0;
+  while (first < arguments.size() && (arguments[first] == "--quiet" || arguments[first] == "-q")) ++first;
+  if (first == arguments.size()) {
+    if (context.run_gui != nullptr) arguments.emplace_back("gui");
+    return arguments;
+  }
+  const std::string& word = arguments[first];
+  const bool is_command =
+      std::ranges::any_of(commands(), [&](const Command& command) { return command.name == word; });
+  if (word.starts_with('-') || is_command) return arguments;
+  require_model(word, context);
+  arguments.insert(arguments.begin() + static_cast<std::ptrdiff_t>(first), "gui");
+  return arguments;
+}
+
+// The context without the parts that depend on the command line and the terminal.
+Context make_context(int (*run_gui)(const GuiRequest&)) {
+  Context context;
+  context.run_gui = run_gui;
+  context.hub_cache = hub_cache_folder();
+  context.config_folder = configuration_folder();
+  return context;
+}
+
+// The summary of the command as the first line, then its examples.
+std::string description_of(const Command& command) {
+  std::string text = std::string(command.summary) + ".\n\nExamples:";
+  for (const std::string_view example : lines_of(command.examples)) text += fmt::format("\n  {}", example);
+  return text;
+}
+
+struct Parsers {
+  std::vector<Action> actions;
+  std::vector<CLI::App*> parsers;  // parallel to actions
+};
+
+// Options are bound to `context`, which must outlive `app`.
+Parsers add_commands(CLI::App& app, Context& context) {
+  app.set_version_flag("--version", std::string("loadline ") + LOADLINE_VERSION);
+  app.require_subcommand(1);
+  app.fallthrough();
+  app.formatter(help_formatter());
+  app.footer(
+      "`loadline COMMAND --help` lists the options of a command, `loadline help` the\nmanual.\n"
+      "Exit codes: 0 done, 1 failed, 2 usage, 3 does not fit the budget, 4 differs,\n130 cancelled.");
+  app.add_flag("-q,--quiet", context.quiet, "No progress and no notes on stderr");
+  Parsers added;
+  for (const Command& command : commands()) {
+    CLI::App* const parser = app.add_subcommand(std::string(command.name), description_of(command));
+    parser->footer("");
+    parser->add_flag("--json", context.json, "Print one JSON object");
+    if (command.opens_model)
+      for (const auto& option : open_options())
+        parser->add_flag(flag_of(option.id), context.follow_links, std::string(option.brief));
+    added.actions.push_back(command.setup(*parser));
+    added.parsers.push_back(parser);
+  }
+  return added;
+}
+
+// Returns the exit code if no command is left to run.
+std::optional<int> parse(CLI::App& app, int argc, char** argv, Context& context) {
+  // scripts that ask for JSON get JSON even if the command line is wrong
+  context.json =
+      std::any_of(argv + 1, argv + argc, [](const char* word) { return std::string_view(word) == "--json"; });
+  try {
+    std::vector<std::string> arguments = with_default_command(argc, argv, context);
+    check_flags(app, arguments);
+    std::ranges::reverse(arguments);  // CLI11 reads them from the back
+    app.parse(std::move(arguments));
+    return std::nullopt;
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() != 0)
+      return report(context, Error(ErrorCode::usage, "{} (see --help)", safe_display(error.what())));
+    app.exit(error);  // --help and --version
+    return flushed(kDone);
+  } catch (const Error& error) {
+    return report(context, error);
+  }
+}
+
+void look_at_terminal(Context& context) {
+  context.colour = ::isatty(STDOUT_FILENO) == 1 && environment("NO_COLOR").empty();
+  context.unicode = locale_is_utf8();
+  context.columns = terminal_columns();
+  if (::isatty(STDOUT_FILENO) == 1) context.prose_columns = std::min(context.prose_columns, context.columns);
+  context.show_progress = ::isatty(STDERR_FILENO) == 1 && !context.quiet && !context.json;
+}
+
+int run_command(const Action& action, Context& context) {
+  try {
+    const Interrupt interrupt;
+    context.stop = interrupt.token();
+    return flushed(action(context));
+  } catch (const Error& error) {
+    return report(context, error);
+  } catch (const std::filesystem::filesystem_error& error) {
+    return report(context, system_error(error.path1().string(), "use", error.code().value()));
+  } catch (const std::system_error& error) {  // of a library's threads
+    return report(context, Error(ErrorCode::limit, "the system refuses: {}", error.code().message()));
+  } catch (const std::bad_alloc&) {
+    return report(context, Error(ErrorCode::limit, "out of memory"));
+  } catch (const std::exception& error) {
+    return report(context, Error(ErrorCode::io, "unexpected failure: {}", error.what()));
+  }
+}
+
+}  // namespace
+
+int run(int argc, char** argv, int (*run_gui)(const GuiRequest&)) {
+  Context context = make_context(run_gui);
+  // shared by all copies: read once, and faults reported once
+  context.assets = [&context, loaded = std::make_shared<std::shared_ptr<const ForwardAssets>>()] {
+    if (!*loaded) *loaded = user_assets(context);
+    return *loaded;
+  };
+  CLI::App app(
+      "How deep a model sits in memory before it is loaded: inspects checkpoints, projects the peak of "
+      "every way to load them, converts them and uploads them.",
+      "loadline");
+  const Parsers commands = add_commands(app, context);
+  if (const std::optional<int> code = parse(app, argc, argv, context)) return *code;
+  raise_file_limit();
+  // a file that may not grow (ulimit -f) is an error of that write, not the end of the process
+  std::signal(SIGXFSZ, SIG_IGN);
+  look_at_terminal(context);
+  for (std::size_t i = 0; i < commands.parsers.size(); ++i)
+    if (commands.parsers[i]->parsed()) return run_command(commands.actions[i], context);
+  return kUsage;
+}
+
+}  // namespace loadline::cli

@@ -1,0 +1,180 @@
+// Measures rates, and stores them in the user's configuration folder.
+#include "app/cli/base/rates.h"
+
+#include "app/cli/base/terminal.h"
+#include "app/report/write_file.h"
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/io/file_system.h"
+#include "core/load/measure/measure_rates.h"
+
+#ifdef LOADLINE_HAS_GPU
+#include "core/gpu/measure_link.h"
+#endif
+
+#include <chrono>
+#include <ctime>
+#include <filesystem>
+
+#include <CLI/CLI.hpp>
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace loadline::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string rate_cell(const RateRow& row, double value) {
+  if (value == CostModel::kUncounted) return "not counted";
+  return row.member == &CostModel::seek_seconds ? fmt::format("{:.0f} us", value * 1e6) : format_rate(value);
+}
+
+// "0 draws and computes: 19.00 GB/s, 1 only copies: 24.00 GB/s".
+std::string queues_text(const std::map<std::string, double, std::less<>>& rates) {
+  std::string text;
+  for (const auto& [family, rate] : rates)
+    text += fmt::format("{}{}: {}", text.empty() ? "" : ", ", safe_display(family, 60), format_rate(rate));
+  return text;
+}
+
+// Measures the device's rates. Returns why they are missing; empty if they were measured.
+std::string measure_device(MeasuredRates& rates, Progress& progress) {
+#ifdef LOADLINE_HAS_GPU
+  constexpr std::uint64_t kBytes = 128 << 20;
+  try {
+    gpu::measure_device(gpu::DeviceOptions{}, kBytes, rates, progress);
+    return "";
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::cancelled) throw;
+    return error.what();
+  }
+#else
+  (void)rates, (void)progress;
+  return "built without Vulkan";
+#endif
+}
+
+void keep(const std::string& path, const MeasuredRates& rates) {
+  std::error_code error;
+  fs::create_directories(fs::path(path).parent_path(), error);
+  if (error)
+    throw Error(ErrorCode::io, "{}: cannot make the folder: {}",
+                safe_display(fs::path(path).parent_path().string()), error.message());
+  report::write_file(path, rates_text(rates));
+}
+
+}  // namespace
+
+std::string rates_path(const Context& context) {
+  return context.config_folder.empty() ? "" : context.config_folder + "/rates.json";
+}
+
+std::optional<MeasuredRates> kept_rates(const Context& context) {
+  const std::string path = rates_path(context);
+  std::error_code ignored;
+  if (path.empty() || !fs::exists(path, ignored)) return std::nullopt;
+  try {
+    return read_rates(path);
+  } catch (const Error& error) {
+    if (!context.quiet) complain(fmt::format("left out: {}", error.what()));
+    return std::nullopt;
+  }
+}
+
+Json rates_json(const CostModel& costs, const std::optional<MeasuredRates>& rates) {
+  Json json = {{"measured", rates ? Json(json_text(rates->measured)) : Json()},
+               {"device", rates && !rates->device.empty() ? Json(json_text(rates->device)) : Json()}};
+  for (const RateRow& row : rate_rows()) {
+    const double rate = costs.*row.member;
+    json[std::string(row.key)] = rate == CostModel::kUncounted ? Json() : Json(rate);
+  }
+  return json;
+}
+
+void add_measure_options(CLI::App& app, MeasureArguments& arguments) {
+  CLI::Option* const measure =
+      app.add_flag("--measure", arguments.measure, "measure memory, GPU and the disk of a folder for times");
+  app.add_option("--measure-dir", arguments.folder, "folder whose disk is measured")
+      ->type_name("FOLDER")
+      ->default_str("the working directory")
+      ->needs(measure);
+}
+
+RatesAnswer measure_rates(const Context& context, const MeasureArguments& arguments) {
+  constexpr std::uint64_t kFile = 512 << 20, kMemory = 256 << 20;
+  RatesAnswer answer;
+  Progress progress(context.stop);
+  {
+    const ProgressLine line(context, "measuring", progress);
+    try {
+      answer.disk_in_memory = file_system_of(arguments.folder).memory;
+      measure_disk(arguments.folder, kFile, answer.rates, progress);
+    } catch (const Error& error) {
+      // a folder that was named must be one; the working directory may be any
+      if (error.code() != ErrorCode::io || arguments.folder != MeasureArguments().folder) throw;
+      const std::string what = error.what();
+      answer.disk_missing = "the working directory" + what.substr(std::min(what.find(':'), what.size()));
+    }
+    measure_memory(kMemory, answer.rates, progress);
+    answer.missing = measure_device(answer.rates, progress);
+  }
+  const std::time_t time = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  answer.rates.measured = fmt::format("{:%Y-%m-%dT%H:%MZ}", fmt::gmtime(time));
+  answer.path = rates_path(context);
+  if (answer.path.empty()) {
+    answer.not_kept = "there is no folder for it";
+    return answer;
+  }
+  try {
+    keep(answer.path, answer.rates);
+  } catch (const Error& error) {
+    answer.path.clear();  // the measurement took a while, and is shown
+    answer.not_kept = error.what();
+  }
+  return answer;
+}
+
+std::string measure_text(const Context& context, const RatesAnswer& answer) {
+  const CostModel assumed;
+  Table table({"rate", "measured", "assumed", "with"}, {kLeft, kRight, kRight, kLeft});
+  for (const RateRow& row : rate_rows()) {
+    const auto value = answer.rates.values.find(row.key);
+    const auto how = answer.rates.how.find(row.key);
+    table.row({std::string(row.title),
+               value == answer.rates.values.end() ? "-" : rate_cell(row, value->second),
+               rate_cell(row, assumed.*row.member),
+               how == answer.rates.how.end() ? "" : safe_display(how->second, 80)});
+  }
+  std::string text = table.text(context.colour);
+  if (!answer.rates.device.empty())
+    text += fmt::format("The device is {}.\n", safe_display(answer.rates.device, 60));
+  if (!answer.rates.queues.empty())
+    text += fmt::format("The link on families of its queues: {}.\n", queues_text(answer.rates.queues));
+  if (!answer.disk_missing.empty())
+    text += fmt::format("The disk's rates stay as assumed: {}. --measure-dir names another folder.\n",
+                        answer.disk_missing);
+  if (answer.disk_in_memory)
+    text += "The folder lies in memory, and on no disk. --measure-dir names another.\n";
+  if (!answer.missing.empty())
+    text += fmt::format("The device's rates stay as assumed: {}.\n", answer.missing);
+  text += answer.path.empty() ? fmt::format("Not kept: {}.\n", answer.not_kept)
+                              : fmt::format("Kept in {} for estimates of time.\n", safe_display(answer.path));
+  return text;
+}
+
+Json measure_json(const RatesAnswer& answer) {
+  Json json = {{"measured", answer.rates.measured},
+               {"device", answer.rates.device.empty() ? Json() : Json(json_text(answer.rates.device))},
+               {"kept", answer.path.empty() ? Json() : Json(json_text(answer.path))}};
+  if (!answer.not_kept.empty()) json["not_kept"] = json_text(answer.not_kept);
+  if (!answer.missing.empty()) json["missing"] = json_text(answer.missing);
+  if (!answer.disk_missing.empty()) json["disk_missing"] = json_text(answer.disk_missing);
+  for (const auto& [key, value] : answer.rates.values) json[key] = value;
+  for (const auto& [family, rate] : answer.rates.queues) json["queues"][json_text(family)] = rate;
+  for (const auto& [key, text] : answer.rates.how) json["how"][key] = json_text(text);
+  return json;
+}
+
+}  // namespace loadline::cli

@@ -1,0 +1,35 @@
+// Lays out tables.
+#include "app/cli/base/terminal.h"
+
+#include "core/base/text.h"
+
+#include <algorithm>
+
+namespace loadline::cli {
+
+std::string bytes_cell(std::uint64_t bytes) { return bytes == 0 ? "-" : format_bytes(bytes); }
+
+std::string Table::text(bool colour) const {
+  std::vector<std::size_t> widths(header_.size(), 0);
+  const auto measure = [&](const std::vector<std::string>& cells) {
+    for (std::size_t i = 0; i < cells.size(); ++i) widths[i] = std::max(widths[i], display_width(cells[i]));
+  };
+  measure(header_);
+  for (const auto& cells : rows_) measure(cells);
+
+  const auto line = [&](const std::vector<std::string>& cells) {
+    std::string out;
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      const std::string gap(widths[i] - display_width(cells[i]), ' ');
+      out += i == 0 ? "" : "  ";
+      out += alignment_[i] == kRight ? gap + cells[i] : cells[i] + gap;
+    }
+    out.erase(out.find_last_not_of(' ') + 1);
+    return out + "\n";
+  };
+  std::string out = colour ? "\033[1m" + line(header_) + "\033[0m" : line(header_);
+  for (const auto& cells : rows_) out += line(cells);
+  return out;
+}
+
+}  // namespace loadline::cli

@@ -1,0 +1,186 @@
+// Sentences and JSON keys for a forward pass.
+#include "app/cli/plan/forward_text.h"
+#include "core/base/text.h"
+#include "core/forward/model/pass_notes.h"
+#include "core/forward/pass/lowering.h"
+#include "core/forward/pass/pass_sizes.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace loadline::cli {
+namespace {
+
+std::string values_text(const ForwardModel& model, const ForwardFigures& figures) {
+  constexpr std::size_t kMost = 5;
+  const std::vector<ValueId> alive = alive_during(model, figures, figures.peak.op);
+  std::string text;
+  for (std::size_t i = 0; i < std::min(alive.size(), kMost); ++i)
+    text += fmt::format("{}{} {}", i == 0 ? "" : ", ", safe_display(model.graph->value(alive[i]).name, 40),
+                        format_bytes(*figures.sizes[static_cast<std::size_t>(alive[i])]));
+  if (alive.size() > kMost) text += fmt::format(" and {} more", alive.size() - kMost);
+  return text;
+}
+
+// Once attention windows are full, each token adds fewer bytes to the cache. Recurrent states are beside it.
+std::string windows_text(const ForwardModel& model) {
+  if (const auto& estimate = model.cache_estimate) {
+    std::string text;
+    if (estimate->windowed_per_token > 0)
+      text = fmt::format(" until windows of {} are full, then {}", format_grouped(estimate->window),
+                         format_grouped(estimate->per_token));
+    if (estimate->state > 0)
+      text += fmt::format(", and {} of states that do not grow", format_bytes(estimate->state));
+    return text;
+  }
+  // some profiles keep windows in room of their own, which is padded
+  constexpr std::uint64_t kFull = kMostTokens / 2;
+  const std::uint64_t window = widest_window(model);
+  if (window > kFull) return "";
+  const auto growth = cache_growth(model, 1, kFull);
+  if (!growth || growth == model.cache_bytes_per_token) return "";
+  return fmt::format(" until windows{} are full, then {}", window > 0 ? " of " + format_grouped(window) : "",
+                     format_grouped(*growth));
+}
+
+// Lists names: "height, width and 3 more".
+std::string list_text(const std::vector<std::string>& names) {
+  constexpr std::size_t kMost = 5;
+  const std::size_t shown = std::min(names.size(), kMost);
+  std::string text;
+  for (std::size_t i = 0; i < shown; ++i) {
+    const bool last = i + 1 == names.size();
+    text += (i == 0 ? "" : last ? " and " : ", ") + safe_display(names[i], 40);
+  }
+  return names.size() > kMost ? text + fmt::format(" and {} more", names.size() - kMost) : text;
+}
+
+Json sizes_json(const RequestPass& pass) {
+  Json json = Json::object();
+  for (const NamedSize& size : pass.model().graph->sizes)
+    if (const auto value = size.taken_as.evaluate(pass.symbols())) json[json_text(size.name)] = *value;
+  return json;
+}
+
+// For a model whose operators are unknown: bounds and estimates, but no peak.
+std::string estimates_text(const RequestPass& pass) {
+  std::string text = fmt::format("Of a forward pass of {} x {}{}, which the load above does not include:\n",
+                                 pass.batch(), counted(pass.sequence(), "token"),
+                                 pass.past() == 0 ? "" : fmt::format(" after {}", pass.past()));
+  if (pass.activation_bound())
+    text +=
+        fmt::format("  activations at least {}, if every linear layer sees all tokens: a bound, no peak\n",
+                    format_bytes(*pass.activation_bound()));
+  if (pass.model().cache_bytes_per_token.value_or(0) > 0)
+    text += fmt::format(
+        "  cache {} afterwards, an estimate from the usual keys: {} bytes per token of each sequence{}\n",
+        format_bytes(pass.estimated_cache()), format_grouped(*pass.model().cache_bytes_per_token),
+        windows_text(pass.model()));
+  return text + fmt::format("  {}\n", pass.model().remark);
+}
+
+// For a model whose operators are known.
+std::string figures_text(const RequestPass& pass) {
+  const bool file = pass.model().source == ForwardSource::file;
+  const ForwardPeak& peak = pass.figures()->peak;
+  const std::string of = file && !depends_on_tokens(*pass.model().graph)
+                             ? "with the file's own sizes"
+                             : fmt::format("of {} x {}{}", pass.batch(), counted(pass.sequence(), "token"),
+                                           pass.past() == 0 ? "" : fmt::format(" after {}", pass.past()));
+  std::string text = fmt::format("Forward pass {}{}:\n", of,
+                                 pass.model().profile.empty()
+                                     ? ""
+                                     : fmt::format(", profile {}", safe_display(pass.model().profile, 40)));
+  for (const std::string& note : size_notes(pass)) text += fmt::format("  {}\n", note);
+  const std::string unknown = fmt::format("the size{} of {} {} not known", peak.unknown == 1 ? "" : "s",
+                                          counted(peak.unknown, "value"), peak.unknown == 1 ? "is" : "are");
+  if (peak.bytes == 0 && peak.unknown > 0) {
+    text += fmt::format("  activations not known: {}\n", unknown);
+  } else {
+    text += fmt::format("  activations {} at most, at {}\n", format_bytes(peak.bytes),
+                        safe_display(op_text(pass.model().graph->ops[peak.op]), 80));
+    if (pass.figures()->reserved != peak.bytes)
+      text += fmt::format("    the allocator of this profile holds {} for them\n",
+                          format_bytes(pass.figures()->reserved));
+    if (peak.bytes > 0)
+      text += fmt::format("    alive there: {}\n", values_text(pass.model(), *pass.figures()));
+    if (file && !pass.model().profile.empty())
+      text += fmt::format("    {} of {} values share another's memory\n", sharing_values(*pass.model().graph),
+                          pass.model().graph->values.size());
+    if (peak.unknown > 0) text += fmt::format("    at least: {}\n", unknown);
+  }
+  if (peak.cache_bytes > 0) text += fmt::format("  cache {} afterwards\n", format_bytes(peak.cache_bytes));
+  return text;
+}
+
+}  // namespace
+
+std::vector<std::string> size_notes(const RequestPass& pass) {
+  const ForwardModel& model = pass.model();
+  if (!pass.figures() || model.source != ForwardSource::file) return {};
+  std::vector<std::string> notes;
+  if (!depends_on_tokens(*model.graph))
+    notes.emplace_back("no size in the file depends on --batch, --seq or --past");
+  if (!pass.guessed_sizes().empty())
+    notes.push_back(fmt::format("guessed: {}; --dim sets them", list_text(pass.guessed_sizes())));
+  if (const auto& unset = pass.unset_sizes(); !unset.empty())
+    notes.push_back(
+        fmt::format("{} taken as 1: --dim sets {}", list_text(unset), unset.size() == 1 ? "it" : "them"));
+  return notes;
+}
+
+Json forward_json(const RequestPass& pass) {
+  if (pass.model().source == ForwardSource::nothing && pass.model().remark.empty()) return {};
+  Json json = {{"source", forward_source_name(pass.model().source)}};
+  if (!pass.model().family.empty()) json["family"] = json_text(pass.model().family);
+  if (!pass.model().profile.empty()) json["profile"] = json_text(pass.model().profile);
+  if (!pass.model().remark.empty()) json["remark"] = json_text(pass.model().remark);
+  if (pass.model().cache_bytes_per_token) json["kv_bytes_per_token"] = *pass.model().cache_bytes_per_token;
+  if (pass.sequence() == 0 && pass.symbols().empty()) return json;
+  json["batch"] = pass.batch();
+  json["seq"] = pass.sequence();
+  json["past"] = pass.past();
+  if (!pass.figures()) {
+    if (pass.model().cache_bytes_per_token) json["kv_bytes"] = pass.estimated_cache();
+    if (pass.activation_bound()) json["activation_lower_bound"] = *pass.activation_bound();
+    return json;
+  }
+  json["kv_bytes"] = pass.figures()->peak.cache_bytes;
+  if (const auto growth = cache_growth(pass.model(), pass.sequence(), pass.past()))
+    json["kv_bytes_per_next_token"] = *growth;
+  json["notes"] = json_texts(pass.notes());
+  json["activation_peak"] = pass.figures()->peak.bytes;
+  json["activation_reserved"] = pass.figures()->reserved;
+  json["activation_peak_op"] = json_text(op_text(pass.model().graph->ops[pass.figures()->peak.op]));
+  json["unknown_values"] = pass.figures()->peak.unknown;
+  if (pass.model().source == ForwardSource::file) {
+    json["sharing_values"] = sharing_values(*pass.model().graph);
+    json["dims"] = sizes_json(pass);
+  }
+  json["alive"] = Json::array();
+  for (const ValueId id : alive_during(pass.model(), *pass.figures(), pass.figures()->peak.op)) {
+    const Value& value = pass.model().graph->value(id);
+    json["alive"].push_back({{"name", json_text(value.name)},
+                             {"bytes", *pass.figures()->sizes[static_cast<std::size_t>(id)]},
+                             {"lane", lane_name(value.lane)}});
+  }
+  return json;
+}
+
+std::string forward_text(const RequestPass& pass) {
+  if (pass.sequence() > 0 && !pass.figures()) return estimates_text(pass);
+  std::string text;
+  if (pass.figures()) text += figures_text(pass);
+  if (pass.model().cache_bytes_per_token.value_or(0) > 0)
+    text += fmt::format(
+        "{}: {} bytes per token of each sequence{}{}\n", pass.figures() ? "  cache" : "Cache",
+        format_grouped(*pass.model().cache_bytes_per_token), windows_text(pass.model()),
+        pass.model().source == ForwardSource::estimate ? " (an estimate from the usual keys)" : "");
+  for (const std::string& note : pass.notes()) text += fmt::format("  note: {}\n", note);
+  if (!pass.model().remark.empty()) text += fmt::format("Forward pass: {}\n", pass.model().remark);
+  return text;
+}
+
+}  // namespace loadline::cli

@@ -1,0 +1,167 @@
+// loadline plan: shows projected peaks, one row per method and order.
+#include "app/cli/base/commands.h"
+#include "app/cli/plan/load_flags.h"
+#include "app/cli/plan/plan_plot.h"
+#include "app/cli/plan/plan_view.h"
+#include "app/report/page.h"
+#include "app/report/verdict.h"
+#include "app/report/write_file.h"
+#include "core/base/error.h"
+#include "core/base/lookup.h"
+#include "core/base/text.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace loadline::cli {
+namespace {
+
+// How the answer is shown.
+struct PlanFlags {
+  std::string sort = "fit";
+  bool fits = false;
+  std::size_t alive = 0;
+  bool explain = false;
+  bool curve = false;
+  std::string axis;  // empty: steps if a forward pass follows, which takes no modelled time, else time
+  std::string svg;
+  std::string html;
+};
+
+void check_show(const PlanFlags& options) {
+  report::check_picture_path(options.svg, ".svg");
+  report::check_picture_path(options.html, ".html");
+  try {
+    (void)find_row_sort(options.sort);
+  } catch (const Error& error) {
+    throw Error(error.code(), "--sort: {}", error.what());
+  }
+  if (!options.axis.empty() && !options.curve && options.svg.empty() && options.html.empty())
+    throw Error(ErrorCode::usage, "--axis changes nothing without --curve or --svg or --html");
+}
+
+std::optional<report::CurveOptions> curve_of(const PlanFlags& options, bool has_pass) {
+  const bool page = !options.html.empty();
+  if (!options.curve && !page && options.svg.empty()) return std::nullopt;
+  constexpr std::size_t kSlices = 48;
+  report::CurveOptions curve;
+  if (page) curve.slices = kSlices;
+  const bool steps = options.axis.empty() ? has_pass : options.axis == "steps";
+  curve.axis = steps ? view::CurveAxis::steps : view::CurveAxis::seconds;
+  return curve;
+}
+
+// The texts of the HTML page.
+report::PageText page_text(const PlanView& view) {
+  report::PageText page;
+  page.version = LOADLINE_VERSION;
+  page.lead = fmt::format("{}, W = {}", counted(view.graph.tensors.size(), "tensor"),
+                          counted(storage_bytes(view.graph), "byte"));
+  if (const std::string target = report::budget_text(view.bound()); !target.empty())
+    page.lead += ". " + target;
+  page.lead += ". " + least_text(view);
+  page.options = report::asked_for(view.request(), view.bound().memory);
+  page.options.insert(page.options.begin(), {"Model", view.path});
+  return page;
+}
+
+void show(const Context& context, const PlanFlags& options, const PlanView& view) {
+  if (!options.svg.empty())
+    report::write_file(options.svg, report::chart_svg(view.pictured.subject(view.graph)));
+  if (!options.html.empty())
+    report::write_file(options.html, report::page_html(view.pictured.subject(view.graph), page_text(view)));
+  if (context.json) return print_json(plan_json(view));
+  fmt::print("{}", plan_table(view, context.colour, context.columns));
+  if (options.curve) fmt::print("{}", plan_plots(view, {context.columns, context.colour, context.unicode}));
+  if (options.explain) fmt::print("{}", plan_explanation(view, context.colour));
+}
+
+// Sorts the rows for display; returns how many are left out.
+std::size_t arrange_rows(report::PicturedAnswer& pictured, const PlanFlags& options) {
+  const LoadAnswer& answer = pictured.answer;
+  std::vector<std::size_t> order = sorted_rows(answer.rows, *answer.bound, find_row_sort(options.sort));
+  const std::size_t all = order.size();
+  if (options.fits) {
+    if (!answer.bound->judged())
+      throw Error(ErrorCode::usage,
+                  "--fits changes nothing without a budget: --target, --device-budget, --host-budget or "
+                  "--require-peak");
+    std::erase_if(order, [&](std::size_t at) { return !answer.rows[at].fits(); });
+  }
+  report::arrange(pictured, order);
+  return all - order.size();
+}
+
+int plan(const Context& context, const PlanFlags& options, LoadFlags& flags) {
+  check_show(options);
+  const LoadRequest request = flags.request(context.quiet);
+  const std::vector<const Method*> asked = find_methods(request.methods);
+  flags.require_used(request, asked);
+  for (const std::string& name : order_names(request.orders)) check_order_choice(name);
+  const CliEnvironment environment(context, request);
+  (void)bind_memory(request, environment.load.targets);  // reports a wrong target before a model is opened
+  const MetaGraphPtr graph = open_for(context, flags.path());
+  auto forward = std::make_shared<const RequestPass>(*graph, request, environment.load.assets);
+  constexpr std::size_t kAliveShown = 3, kAliveInJson = 16;
+  AnswerOptions answer_options;
+  answer_options.alive = options.alive > 0 ? options.alive : context.json ? kAliveInJson : kAliveShown;
+  Progress progress(context.stop);
+  report::PicturedAnswer pictured;
+  {
+    const ProgressLine line(context, "projecting", progress);
+    const bool has_pass = forward->pass() != nullptr;
+    pictured = report::picture_answer(*graph, request, environment.load, answer_options,
+                                      curve_of(options, has_pass), std::move(forward), progress);
+  }
+  const bool fits = pictured.answer.any_fits();
+  const std::size_t hidden = arrange_rows(pictured, options);
+  show(context, options,
+       {*graph, flags.path(), pictured, !request.rates.empty() || options.sort == "time", options.explain,
+        options.alive, hidden, request.methods.empty() ? methods().size() - asked.size() : 0,
+        context.prose_columns});
+  if (!fits) return kNoFit;
+  // what is missing may not fit
+  return pictured.answer.bound->judged() &&
+                 std::ranges::any_of(graph->notes,
+                                     [](const Note& note) { return note.severity == Severity::error; })
+             ? kFailed
+             : kDone;
+}
+
+void add_show_options(CLI::App& app, PlanFlags& options) {
+  app.option_defaults()->group("What is shown and saved");
+  app.add_flag("--fits", options.fits, "only rows that fit");
+  app.add_option("--sort", options.sort, "fit, table, method, order, device, host, time, ...")
+      ->type_name("KEY")
+      ->default_str("fit");
+  app.add_option("--alive", options.alive, "the N largest blocks at each peak")
+      ->check(CLI::Range(1, 1000))
+      ->type_name("N");
+  auto* const explain =
+      app.add_flag("--explain", options.explain, "methods, laws, and peaks as every counter sees them");
+  auto* const curve = app.add_flag("--curve", options.curve, "draw memory over the load");
+  app.add_option("--axis", options.axis, "of curves: time, or steps")
+      ->check(CLI::IsMember({"time", "steps"}))
+      ->type_name("AXIS")
+      ->default_str("time; steps with a forward pass");
+  app.add_option("--svg", options.svg, "write the curves as one picture")->type_name("FILE.svg");
+  app.add_option("--html", options.html, "write curves and verdicts as one page")->type_name("FILE.html");
+  // options for human readers have no place in JSON
+  for (CLI::Option* const option : {explain, curve}) option->excludes(app.get_option("--json"));
+}
+
+}  // namespace
+
+Action setup_plan(CLI::App& app) {
+  auto options = std::make_shared<PlanFlags>();
+  auto flags = std::make_shared<LoadFlags>(app, LoadUser::plan);
+  add_show_options(app, *options);
+  return [options, flags](Context& context) { return plan(context, *options, *flags); };
+}
+
+}  // namespace loadline::cli

@@ -1,0 +1,192 @@
+// The keys of plan's JSON output.
+#include "app/cli/base/rates.h"
+#include "app/cli/plan/advice_text.h"
+#include "app/cli/plan/evidence_json.h"
+#include "app/cli/plan/forward_text.h"
+#include "app/cli/plan/load_flags.h"
+#include "app/cli/plan/plan_view.h"
+#include "app/report/row_curve.h"
+#include "core/load/request/cast_summary.h"
+#include "core/load/request/model_parts.h"
+#include "core/load/request/placement.h"
+
+#include <nlohmann/json.hpp>
+
+namespace loadline::cli {
+namespace {
+
+template <typename Value>
+Json or_null(const std::optional<Value>& value) {
+  return value ? Json(*value) : Json();
+}
+
+Json peaks_json(const LoadRow& row, Json& places) {
+  Json peaks = Json::object();
+  const auto add = [&](std::string_view name, const RowPeak& peak) {
+    peaks[std::string(name)] = peak.bytes;
+    if (peak.bytes > 0) places[std::string(name)] = {{"step", peak.step}, {"tensor", json_text(peak.tensor)}};
+  };
+  for (std::size_t i = 0; i < kSpaceCount; ++i) add(space_name(static_cast<Space>(i)), row.peaks[i]);
+  add("unified", row.unified);
+  return peaks;
+}
+
+Json spaces_json(const PerSpace<std::uint64_t>& bytes) {
+  Json json = Json::object();
+  for (std::size_t i = 0; i < kSpaceCount; ++i)
+    json[std::string(space_name(static_cast<Space>(i)))] = bytes[i];
+  return json;
+}
+
+Json fits_json(const LoadRow& row, const BoundRequest& bound) {
+  const Budget& budget = bound.budget;
+  const BudgetVerdict& verdict = row.verdict;
+  const bool host_risk = verdict.at_risk > 0 && verdict.host_high > verdict.host_peak;
+  const bool unified_risk = verdict.at_risk > 0 && verdict.unified_high > verdict.unified_peak;
+  Json json = {{"host", budget.host ? Json(verdict.host_fits && !host_risk) : Json()},
+               {"device", budget.device ? Json(verdict.device_fits) : Json()}};
+  if (bound.memory == MemoryKind::unified)
+    json["unified"] = budget.unified ? Json(verdict.unified_fits && !unified_risk) : Json();
+  return json;
+}
+
+Json alive_json(const LoadRow& row) {
+  Json json = Json::object();
+  for (std::size_t i = 0; i < kSpaceCount; ++i) {
+    if (row.alive[i].count == 0) continue;
+    Json& list = json[std::string(space_name(static_cast<Space>(i)))] = Json::array();
+    for (const AliveBlock& block : row.alive[i].largest)
+      list.push_back({{"label", json_text(block.label)}, {"bytes", block.bytes}});
+  }
+  return json;
+}
+
+Json row_json(const LoadRow& row, const BoundRequest& bound) {
+  if (row.refusal)
+    return {{"method", row.method->id},
+            {"order", json_text(row.order)},
+            {"refused", json_text(row.refusal->what())}};
+  Json places = Json::object();
+  Json peaks = peaks_json(row, places);
+  Json json = {
+      {"method", row.method->id},     {"order", json_text(row.order)},         {"peak", std::move(peaks)},
+      {"peak_at", std::move(places)}, {"final", spaces_json(row.final_bytes)}, {"views", Json::object()},
+      {"fits", fits_json(row, bound)}};
+  json["alive_at_peak"] = alive_json(row);
+  json["law"] = row.method->peak_law;
+  json["evidence"] = evidence_json(row.method->id);
+  if (row.pass_reads.all() > 0)
+    json["pass_reads"] = {{"mapped", row.pass_reads.mapped},
+                          {"disk", row.pass_reads.disk},
+                          {"read_again_per_token", row.reread}};
+  if (row.order_proven) json["order_proven"] = *row.order_proven;
+  json["reads"] = {{"bytes", row.reads.bytes}, {"jumps", row.reads.jumps}, {"distance", row.reads.distance}};
+  json["seconds"] = row.seconds;
+  for (std::size_t i = 0; i < row.views.size(); ++i)
+    json["views"][std::string(memory_views()[i].id)] = row.views[i];
+  if (row.cache)
+    json["cache"] = {{"limit", row.cache->limit},
+                     {"mapped", row.cache->mapped},
+                     {"peak", row.cache->peak},
+                     {"reread_bytes", row.cache->reread_bytes}};
+  if (row.reserved) json["reserved"] = spaces_json(*row.reserved);
+  if (row.reserved_final) json["reserved_final"] = spaces_json(*row.reserved_final);
+  if (row.allocated) json["allocated"] = {{"device", *row.allocated}};
+  const BudgetVerdict& verdict = row.verdict;
+  if (verdict.step)
+    json["first_over_budget"] = {{"step", *verdict.step}, {"tensor", json_text(row.first_over)}};
+  if (verdict.device_over + verdict.host_over + verdict.unified_over > 0) {
+    json["over"] = Json::object();
+    if (!verdict.host_fits) json["over"]["host"] = verdict.host_over;
+    if (!verdict.device_fits) json["over"]["device"] = verdict.device_over;
+    if (!verdict.unified_fits) json["over"]["unified"] = verdict.unified_over;
+  }
+  if (verdict.unified_high > verdict.unified_peak)
+    json["range"]["unified"] = {verdict.unified_peak, verdict.unified_high};
+  if (verdict.unified_high > verdict.unified_peak || row.reserved_high) json["at_risk"] = verdict.at_risk > 0;
+  if (row.reserved_high) {
+    const std::uint64_t least = row.peaks[index(Space::host)].bytes;
+    json["range"]["host"] = {least, std::max(*row.reserved_high, least)};
+  }
+  if (bound.request().max_context) json["context_max"] = or_null(row.context_max);
+  if (bound.request().require_peak) json["within_required_peak"] = row.over_required_peak == 0;
+  return json;
+}
+
+// Bytes by home of the weights; null if all go to the device.
+Json placement_json(const MetaGraph& graph, const Placement& placement) {
+  Json json;
+  if (placement.all_on_device()) return json;
+  for (const Home home : {Home::device, Home::host, Home::disk}) {
+    std::uint64_t bytes = 0;
+    for (const StorageId id : used_storages(graph)) {
+      const bool twin = home == Home::host && placement.has_twin(id);
+      if (twin || placement.of(id) == home) bytes += graph.storage(id).bytes;
+    }
+    json[std::string(home_id(home))] = bytes;
+  }
+  return json;
+}
+
+Json context_json(const ContextAnswer& context) {
+  Json json = {{"positions", or_null(context.positions)}, {"micro_batch", or_null(context.micro_batch)}};
+  if (context.cache_only) json["cache_only"] = true;
+  if (!context.missing.empty()) json["missing"] = json_text(context.missing);
+  return json;
+}
+
+// The options in force: the kind of memory, the profile and the sizes of the pass are resolved by now.
+Json options_in_force(const PlanView& view) {
+  LoadRequest request = view.request();
+  request.memory = view.bound().memory;
+  const RequestPass& forward = *view.answer().forward;
+  const bool pass = asks_for_pass(request) || forward.pass() != nullptr;
+  request.forward.profile = pass ? forward.model().profile : std::string();
+  request.batch = forward.batch();
+  request.sequence = forward.sequence();
+  request.past = forward.past();
+  if (request.methods.empty())
+    for (const Method* method : view.bound().methods) request.methods.emplace_back(method->id);
+  return options_json(request, LoadUser::plan);
+}
+
+}  // namespace
+
+Json plan_json(const PlanView& view) {
+  const LoadAnswer& answer = view.answer();
+  const BoundRequest& bound = view.bound();
+  const std::uint64_t least = device_lower_bound(view.graph, bound.inputs, answer.forward->pass());
+  Json json = {{"model", json_text(model_name(view.graph))},
+               {"bytes", storage_bytes(view.graph)},
+               {"options", options_in_force(view)},
+               {"budget",
+                {{"device", or_null(bound.budget.device)},
+                 {"host", or_null(bound.budget.host)},
+                 {"unified", or_null(bound.budget.unified)}}},
+               {"placement", placement_json(view.graph, bound.inputs.placement)},
+               {"rates", rates_json(bound.inputs.costs, bound.rates)},
+               {"rows", Json::array()},
+               {"lower_bound",
+                {{"host", 0}, {"page_cache", 0}, {"staging", 0}, {"device", least}, {"unified", least}}}};
+  if (bound.request().cast) {
+    const CastSummary cast = cast_summary(view.graph, *bound.request().cast);
+    json["cast"] = {{"tensors", cast.tensors},
+                    {"bytes_before", cast.bytes_before},
+                    {"bytes_after", cast.bytes_after},
+                    {"kept", cast.kept}};
+  }
+  if (Json pass = forward_json(*answer.forward); !pass.is_null()) json["forward"] = std::move(pass);
+  if (answer.context) json["context"] = context_json(*answer.context);
+  for (const LoadRow& row : answer.rows) json["rows"].push_back(row_json(row, bound));
+  if (answer.advice) {
+    json["advice"] = advice_json(*answer.advice, view.path);
+    json["advice_tried"] = answer.advice->advice.tried;
+  }
+  if (!answer.also_fits.empty()) {
+    json["also_fits"] = Json::array();
+    for (const Method* method : answer.also_fits) json["also_fits"].push_back(method->id);
+  }
+  return json;
+}
+
+}  // namespace loadline::cli

@@ -1,0 +1,401 @@
+// The table and the sentences of plan's output.
+#include "app/cli/base/option_flags.h"
+#include "app/cli/base/terminal.h"
+#include "app/cli/plan/advice_text.h"
+#include "app/cli/plan/forward_text.h"
+#include "app/cli/plan/plan_view.h"
+#include "app/report/manual.h"
+#include "app/report/order_gain.h"
+#include "app/report/refusals.h"
+#include "app/report/row_curve.h"
+#include "app/report/row_text.h"
+#include "app/report/verdict.h"
+#include "app/report/wrap.h"
+#include "core/base/text.h"
+#include "core/load/measure/evidence.h"
+#include "core/load/request/cast_summary.h"
+#include "core/load/request/law.h"
+#include "core/load/request/load_options.h"
+
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace loadline::cli {
+namespace {
+
+// The gain of the best order, if there are several orders.
+std::string gain_text(const PlanView& view) {
+  std::vector<report::OrderFigures> figures;
+  for (const LoadRow& row : view.answer().rows)
+    if (!row.refusal)
+      figures.push_back({row.method->id, row.order, row.order == "file" || row.order == "offset",
+                         row.leading.bytes, row.reads.jumps, row.seconds});
+  return report::order_gain_text(figures, view.unified() ? "in one memory" : "on the device");
+}
+
+std::string refused_text(const PlanView& view) {
+  std::vector<report::Refusal> refusals;
+  for (const LoadRow& row : view.answer().rows)
+    if (row.refusal) refusals.push_back({row.method->id, row.refusal->what()});
+  return report::refusals_text(refusals, "cannot be done");
+}
+
+// Names the limits that nothing satisfies: budget, required peak, or both.
+std::string no_fit_text(const BoundRequest& bound) {
+  const bool budget = bound.budget.device || bound.budget.host || bound.budget.unified;
+  const auto& required = bound.request().require_peak;
+  if (!required) return "Nothing here fits the budget.\n";
+  const std::string peak = fmt::format("the required peak of {}", format_bytes(*required));
+  return budget ? fmt::format("Nothing here fits the budget and stays within {}.\n", peak)
+                : fmt::format("Nothing here stays within {}.\n", peak);
+}
+
+// Whether some row uses an order made for its method.
+bool has_own_order(const std::vector<LoadRow>& rows) {
+  return std::ranges::any_of(rows, [](const LoadRow& row) { return row.order_proven.has_value(); });
+}
+
+// Names the methods whose optimal order is not proven to be the best.
+std::string unproven_text(const std::vector<LoadRow>& rows) {
+  std::vector<std::string_view> ids;
+  for (const LoadRow& row : rows)
+    if (row.order_proven == false) ids.push_back(row.method->id);
+  if (ids.empty()) return "";
+  return fmt::format("The order optimal is the best of those tried, not proven, for {}.\n",
+                     fmt::join(ids, ", "));
+}
+
+std::string heading(const PlanView& view) {
+  const std::uint64_t weights = storage_bytes(view.graph);
+  const LoadInputs& inputs = view.bound().inputs;
+  std::string text = fmt::format("{}: {}, W = {} ({})", safe_display(model_name(view.graph), 80),
+                                 counted(view.graph.tensors.size(), "tensor"), format_bytes(weights),
+                                 counted(weights, "byte"));
+  if (inputs.request.cast || !inputs.placement.all_on_device()) {
+    LoadInputs weights_alone = inputs;
+    weights_alone.request.activation_bytes = 0;
+    text += fmt::format(", V = {}", format_bytes(device_lower_bound(view.graph, weights_alone)));
+  }
+  if (inputs.request.prepack)
+    text +=
+        fmt::format(", {} once packed", format_bytes(bytes_once_packed(view.graph, *inputs.request.prepack)));
+  if (inputs.request.activation_bytes > 0)
+    text += fmt::format(", Q = {}", format_bytes(inputs.request.activation_bytes));
+  if (const std::string target = report::budget_text(view.bound()); !target.empty()) text += "\n" + target;
+  return text + "\n\n";
+}
+
+// Lists blocks: "wte.weight 306.74 MiB, ... and 577 more".
+std::string alive_list(const AliveBlocks& alive) {
+  std::string text;
+  for (const AliveBlock& block : alive.largest)
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", safe_display(block.label, 48),
+                        format_bytes(block.bytes));
+  if (alive.count > alive.largest.size())
+    text += fmt::format(" and {} more", format_grouped(alive.count - alive.largest.size()));
+  return text;
+}
+
+std::string alive_line(const LoadRow& row, Space space) {
+  return fmt::format("{} at its peak {}, at {}: {}", report::space_title(space),
+                     format_bytes(row.peaks[index(space)].bytes),
+                     safe_display(row.peaks[index(space)].tensor, 48), alive_list(row.alive[index(space)]));
+}
+
+// The blocks alive at the peaks: for the first row's leading space or, on request, for every row and space.
+std::string alive_text(const PlanView& view) {
+  const std::vector<LoadRow>& rows = view.answer().rows;
+  std::string text;
+  for (const LoadRow& row : rows) {
+    if (row.refusal) continue;
+    const std::string name =
+        fmt::format("{}{}", row.method->id,
+                    view.answer().several_orders() ? fmt::format(" ({})", safe_display(row.order, 40)) : "");
+    if (view.alive == 0) {
+      // the device, unless it holds nothing
+      const auto largest = std::ranges::max_element(
+          row.peaks, [](const RowPeak& a, const RowPeak& b) { return a.bytes < b.bytes; });
+      const Space space = row.peaks[index(Space::device)].bytes > 0
+                              ? Space::device
+                              : static_cast<Space>(largest - row.peaks.begin());
+      if (row.alive[index(space)].count == 0) return "";
+      return fmt::format("{}: {}\n", name, alive_line(row, space));
+    }
+    for (const Space space : {Space::device, Space::host, Space::page_cache, Space::staging})
+      if (row.alive[index(space)].count > 0) text += fmt::format("  {}: {}\n", name, alive_line(row, space));
+  }
+  return text.empty() ? "" : "Alive at each peak:\n" + text;
+}
+
+std::string left_out_text(const PlanView& view) {
+  std::string text;
+  if (view.hidden_rows > 0)
+    text += fmt::format("{} that {} not fit {} left out.\n", counted(view.hidden_rows, "row"),
+                        view.hidden_rows == 1 ? "does" : "do", view.hidden_rows == 1 ? "is" : "are");
+  if (view.hidden_methods > 0)
+    text += fmt::format("{} more methods: --method all shows them.\n", view.hidden_methods);
+  return text;
+}
+
+std::string also_fits_text(const LoadAnswer& answer) {
+  if (answer.also_fits.empty()) return "";
+  std::vector<std::string_view> ids;
+  for (const Method* method : answer.also_fits) ids.push_back(method->id);
+  return fmt::format("Of the methods that are not shown, these fit: {}.\n", fmt::join(ids, ", "));
+}
+
+std::string cache_text(const PlanView& view) {
+  const std::vector<LoadRow>& rows = view.answer().rows;
+  const auto& limit = view.request().page_cache_budget;
+  const auto any = [&](const auto& holds) { return std::ranges::any_of(rows, holds); };
+  if (!limit || !any([](const LoadRow& row) { return row.cache && row.cache->mapped > 0; })) return "";
+  std::string then = "what it drops is not needed again";
+  std::uint64_t reread = 0;
+  for (const LoadRow& row : rows) reread = std::max(reread, row.reread);
+  if (reread > 0)
+    then = fmt::format("each token reads weights of up to {} again that it drops", format_bytes(reread));
+  else if (any([](const LoadRow& row) { return row.cache && row.cache->reread_bytes > 0; }))
+    then = "what was dropped is read again";
+  return fmt::format("The page cache holds at most {}: {}.\n", format_bytes(*limit), then);
+}
+
+// Weights that a token reads from files: what a budget must leave room for, and what it costs if it does not.
+std::string pass_reads_text(const PlanView& view) {
+  std::string text;
+  for (const LoadRow& row : view.answer().rows) {
+    if (row.pass_reads.all() == 0) continue;
+    std::string parts;
+    if (row.pass_reads.mapped > 0)
+      parts = fmt::format("weights of {} from mapped files", format_bytes(row.pass_reads.mapped));
+    if (row.pass_reads.disk > 0)
+      parts += fmt::format("{} of {} from disk", parts.empty() ? "weights" : " and those",
+                           format_bytes(row.pass_reads.disk));
+    std::string line = fmt::format("{}: each token reads {}", row.method->id, parts);
+    if (row.reread > 0)
+      line +=
+          fmt::format("; there is no room for them, so each token reads them again, in about {}",
+                      format_seconds(static_cast<double>(row.reread) / view.bound().inputs.costs.disk_read));
+    line += ".\n";
+    if (text.find(line) == std::string::npos) text += line;  // in every order alike
+  }
+  return text;
+}
+
+// Whether a run had no other options than the request has.
+bool asked_alike(const TruthRow& row, const LoadRequest& request) {
+  const auto changed = changed_options(request);
+  return std::ranges::all_of(row.options, [&](const std::string& word) {
+    return !word.starts_with("--") ||
+           std::ranges::any_of(changed, [&](const auto& option) { return flag_of(option.first) == word; });
+  });
+}
+
+// Methods of which a load with such options was measured beyond the tolerance.
+std::string deviation_line(const PlanView& view) {
+  std::vector<std::string_view> named;
+  for (const LoadRow& row : view.answer().rows) {
+    const std::optional<Evidence> evidence = evidence_of(row.method->id);
+    if (row.refusal || !evidence || std::ranges::find(named, row.method->id) != named.end()) continue;
+    if (std::ranges::any_of(evidence->beyond,
+                            [&](const TruthRow* run) { return asked_alike(*run, view.request()); }))
+      named.push_back(row.method->id);
+  }
+  if (named.empty()) return "";
+  return fmt::format(
+      "Of {} a framework's own load was measured beyond the tolerance: `loadline methods {}` says how far.\n",
+      fmt::join(named, ", "), fmt::join(named, " "));
+}
+
+// How the largest context was counted, or why there is none.
+std::string context_text(const PlanView& view) {
+  const auto& context = view.answer().context;
+  if (!context) return "";
+  if (!context->missing.empty())
+    return fmt::format("Largest context: {}.{}\n", safe_display(context->missing, 300),
+                       view.bound().judged() ? "" : " --target, --device-budget or --host-budget sets one.");
+  if (context->cache_only)
+    return "The largest context is an upper bound: it counts an estimate of the cache, and no activations.\n";
+  std::string text =
+      context->micro_batch
+          ? fmt::format(
+                "The largest context is read in pieces of {}: its cache, and the activations of one piece.",
+                counted(*context->micro_batch, "token"))
+          : "The largest context is read in one pass: its cache, and the activations of all its tokens.";
+  if (context->positions)
+    text += fmt::format(" The model itself has {}.", counted(*context->positions, "position"));
+  return text + "\n";
+}
+
+std::string risk_text(const PlanView& view) {
+  std::string text;
+  for (const LoadRow& row : view.answer().rows) {
+    const BudgetVerdict& verdict = row.verdict;
+    if (row.refusal || verdict.at_risk == 0) continue;
+    if (verdict.unified_high > verdict.unified_peak)
+      text += fmt::format(
+          "{} needs {} to {}: mapped pages that are copied from may turn into memory that cannot be "
+          "dropped here.\n",
+          row.method->id, format_bytes(verdict.unified_peak), format_bytes(verdict.unified_high));
+    else
+      text += fmt::format("{} needs {} to {} on the host: glibc may keep what is freed.\n", row.method->id,
+                          format_bytes(verdict.host_peak), format_bytes(verdict.host_high));
+  }
+  return text;
+}
+
+constexpr std::size_t kTitle = 22;
+constexpr std::size_t kBytes = 11;
+
+// A line with `title` on the left and `text` beside it.
+std::string beside(std::string_view title, std::string_view text, std::size_t columns) {
+  const std::string head = fmt::format("  {:<{}}", title, kTitle);
+  const std::string indent(head.size(), ' ');
+  return head + report::wrapped(text, indent, columns).substr(indent.size());
+}
+
+std::string view_lines(const PlanView& view, const LoadRow& row) {
+  std::string text;
+  for (std::size_t i = 0; i < row.views.size(); ++i)
+    text += fmt::format("  {:<{}}{:>{}}{}\n", memory_views()[i].title, kTitle, bytes_cell(row.views[i]),
+                        kBytes, i == leading_view(view.bound().memory) ? "  decides" : "");
+  return text;
+}
+
+// The bounds of the law: "  by the law at most: device 5.80 GiB, host 306.74 MiB".
+std::string law_line(const LawPeaks& peaks) {
+  std::string text;
+  const auto add = [&](std::string_view name, std::uint64_t bytes) {
+    if (bytes > 0) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, format_bytes(bytes));
+  };
+  if (peaks.unified) add("unified", *peaks.unified);
+  for (const Space space : {Space::device, Space::host, Space::page_cache, Space::staging})
+    add(report::space_title(space), peaks.spaces[index(space)]);
+  return text.empty() ? "" : fmt::format("  by the law at most: {}\n", text);
+}
+
+// Where rows differ, if the peaks that decide are all the same and hide it.
+std::string hidden_difference(const std::vector<LoadRow>& rows, MemoryKind memory) {
+  std::vector<const LoadRow*> possible;
+  for (const LoadRow& row : rows)
+    if (!row.refusal) possible.push_back(&row);
+  const bool same = possible.size() > 1 && std::ranges::all_of(possible, [&](const LoadRow* row) {
+                      return row->leading.bytes == possible.front()->leading.bytes;
+                    });
+  return same ? report::difference_text(possible, memory) : "";
+}
+
+}  // namespace
+
+std::string PlanView::held_name() const {
+  std::string held = request().cast      ? "V, the weights as cast"
+                     : request().prepack ? "the packed weights"
+                                         : "W";
+  if (!bound().inputs.placement.all_on_device()) held = "what is placed there";
+  if (answer().forward->pass() != nullptr) return held + " and the forward pass";
+  return request().activation_bytes > 0 ? held + " + Q" : held;
+}
+
+std::string least_text(const PlanView& view) {
+  const std::vector<LoadRow>& rows = view.answer().rows;
+  // streaming methods count only if all methods stream
+  const bool only_streams =
+      std::ranges::all_of(rows, [](const LoadRow& row) { return row.refusal || row.method->traits.streams; });
+  const auto counts = [&](const LoadRow& row) {
+    return !row.refusal && (only_streams || !row.method->traits.streams);
+  };
+  std::uint64_t least = UINT64_MAX;
+  for (const LoadRow& row : rows)
+    if (counts(row)) least = std::min(least, row.leading.bytes);
+  std::vector<std::string_view> ids;
+  for (const LoadRow& row : rows)
+    if (counts(row) && row.leading.bytes == least && std::ranges::find(ids, row.method->id) == ids.end())
+      ids.push_back(row.method->id);
+  if (ids.empty()) return "No row is shown.";
+  constexpr std::size_t kMostNamed = 4;
+  const std::size_t named = std::min(ids.size(), kMostNamed);
+  std::string by =
+      fmt::format("{}", fmt::join(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(named), ", "));
+  if (ids.size() > named) by += fmt::format(" and {} more", ids.size() - named);
+  const std::uint64_t bound =
+      device_lower_bound(view.graph, view.bound().inputs, view.answer().forward->pass());
+  const std::string_view where = view.unified() ? "in one memory" : "on the device";
+  if (least == 0) return fmt::format("Least {}: nothing, by {}.", where, by);
+  if (only_streams)
+    return fmt::format("Least {}: {}, by {}; no weights stay there.", where, format_bytes(least), by);
+  if (least == bound)
+    return fmt::format("Least {}: {}, which is {}, by {}.", where, format_bytes(least), view.held_name(), by);
+  return fmt::format("Least {}: {}, by {}; what stays there is {} = {}.", where, format_bytes(least), by,
+                     view.held_name(), format_bytes(bound));
+}
+
+std::string plan_table(const PlanView& view, bool colour, std::size_t columns) {
+  const LoadAnswer& answer = view.answer();
+  const BoundRequest& bound = view.bound();
+  const LoadRequest& request = view.request();
+  std::string table;
+  if (!answer.rows.empty()) table = rows_table(view, colour, columns) + "\n";
+  std::string text = refused_text(view);
+  if (!answer.rows.empty()) text += least_text(view) + "\n";
+  if (const std::string difference = hidden_difference(answer.rows, bound.memory); !difference.empty())
+    text += difference + "\n";
+  if (view.unified())
+    text +=
+        "\"must hold\" is device, host and staging memory together. File pages do not count, as the system "
+        "can "
+        "drop them; the verdict counts those that each token needs.\n";
+  text += alive_text(view);
+  if (answer.several_orders())
+    if (const std::string gain = gain_text(view); !gain.empty()) text += gain + "\n";
+  if (request.prepack) text += prepacking_text(view.graph, *request.prepack) + "\n";
+  if (request.cast) text += cast_text(cast_summary(view.graph, *request.cast), *request.cast) + "\n";
+  if (bound.judged() && request.allocator != AllocatorModel::exact)
+    text +=
+        fmt::format("Verdicts are by what the allocator '{}' reserves{}.\n", allocator_id(request.allocator),
+                    has_own_order(answer.rows) ? "; the order optimal is by the bytes requested" : "");
+  text += context_text(view);
+  text += unproven_text(answer.rows) + cache_text(view) + pass_reads_text(view) + risk_text(view) +
+          deviation_line(view) + left_out_text(view);
+  if (const std::string pass = forward_text(*answer.forward); !pass.empty()) text += "\n" + pass;
+  const bool curves =
+      std::ranges::any_of(view.pictured.curves, [](const auto& curve) { return curve.has_value(); });
+  if (answer.several_orders() || view.show_times || answer.advice || curves)
+    text += rates_line(bound.rates) + (request.prepack ? " They leave packing out." : "") +
+            (bound.rates ? "\n" : " `loadline devices --measure` measures this machine's.\n");
+  if (bound.judged() && !answer.any_fits()) text += no_fit_text(bound);
+  if (answer.advice) text += advice_text(*answer.advice, view.path);
+  if (answer.advice && answer.advice->searched && places_weights(request))
+    text += "Weights stay where they were placed, unless a line says otherwise.\n";
+  text += also_fits_text(answer);
+  return report::reflowed(heading(view), view.prose_columns) + table +
+         report::reflowed(text, view.prose_columns);
+}
+
+std::string plan_explanation(const PlanView& view, bool colour) {
+  std::string text;
+  LawValues values = law_values(view.graph, view.bound().inputs);
+  const ForwardPass* const pass = view.answer().forward->pass();
+  if (pass != nullptr && !computes_on_host(view.bound().inputs.placement))
+    values.options["Q"] = device_lower_bound(view.graph, view.bound().inputs, pass) -
+                          device_lower_bound(view.graph, view.bound().inputs);
+  std::vector<const Method*> told;
+  for (const LoadRow& row : view.answer().rows) {
+    if (row.refusal || std::ranges::find(told, row.method) != told.end()) continue;
+    told.push_back(row.method);
+    text += fmt::format("\n{}{}{} ({}): {}\n", colour ? "\033[1m" : "", row.method->id,
+                        colour ? "\033[0m" : "", safe_display(row.order, 40), row.method->peak_law);
+    // laws know nothing of packed sizes
+    if (!view.request().prepack) text += law_line(evaluate_law(row.method->peak_law, values));
+    text += fmt::format("  {}\n  {}\n{}", report::method_explanation(row.method->id),
+                        evidence_text(row.method->id), view_lines(view, row));
+  }
+  text += fmt::format("\nWhat counts so, with {} memory:\n", memory_kind_name(view.bound().memory));
+  for (const MemoryView& counter : memory_views())
+    text += beside(counter.title, counter.counted_by, view.prose_columns);
+  return report::reflowed(text + "\nSymbols of the laws:\n  " + report::law_symbols(), view.prose_columns);
+}
+
+}  // namespace loadline::cli

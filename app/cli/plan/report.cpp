@@ -1,0 +1,158 @@
+// loadline report: what is known of a model, or what differs between two, as a page to pass around.
+#include "app/cli/base/commands.h"
+#include "app/cli/base/shell.h"
+#include "app/cli/plan/load_flags.h"
+#include "app/cli/plan/rehearsing.h"
+#include "app/report/machine_facts.h"
+#include "app/report/match_models.h"
+#include "app/report/model_page.h"
+#include "app/report/verdict.h"
+#include "app/report/write_file.h"
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/inspect/doctor.h"
+#include "core/io/storage_reader.h"
+
+#include <optional>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace loadline::cli {
+namespace {
+
+struct ReportFlags {
+  std::string other;
+  std::string out;
+  bool measured = false;
+  bool values = false;
+};
+
+report::OptionList machine() {
+  report::OptionList list = {{"Loadline", LOADLINE_VERSION}};
+  for (auto& fact : report::machine_facts()) list.push_back(std::move(fact));
+  return list;
+}
+
+// "loadline COMMAND PATH --flag value ...", which gives the same figures.
+std::string command_line(std::string_view command, const std::string& path, const LoadRequest& request) {
+  return fmt::format("loadline {} {}{}", command, shell_word(path), request_words(request));
+}
+
+struct Answered {
+  std::shared_ptr<const RequestPass> forward;
+  report::PicturedAnswer pictured;
+};
+
+Answered answer_for(const Context& context, const MetaGraph& graph, const LoadRequest& request,
+                    const CliEnvironment& environment) {
+  Answered answered;
+  answered.forward = std::make_shared<const RequestPass>(graph, request, environment.load.assets);
+  report::CurveOptions curve;
+  if (answered.forward->pass() != nullptr) curve.axis = view::CurveAxis::steps;
+  Progress progress(context.stop);
+  const ProgressLine line(context, "projecting", progress);
+  answered.pictured =
+      report::picture_answer(graph, request, environment.load, {}, curve, answered.forward, progress);
+  return answered;
+}
+
+std::string model_report(const Context& context, const ReportFlags& options, const std::string& path,
+                         const MetaGraphPtr& graph, const LoadRequest& request,
+                         const CliEnvironment& environment) {
+  const Answered answered = answer_for(context, *graph, request, environment);
+  const LoadAnswer& answer = answered.pictured.answer;
+  report::ModelPage page{.graph = *graph,
+                         .claims = model_claims(*graph, *environment.load.assets),
+                         .subject = answered.pictured.subject(*graph),
+                         .answer = answer,
+                         .findings = {},
+                         .rehearsal = nullptr,
+                         .options = report::asked_for(request, answer.bound->memory),
+                         .foot = {}};
+  if (!graph->files.empty() && !shapes_only(*graph)) {
+    Progress progress(context.stop);
+    const ProgressLine line(context, "looking into the files", progress);
+    page.findings = diagnose(StorageReader(graph), progress);
+  }
+  std::optional<report::MeasuredLoads> rehearsal;
+  if (options.measured) {
+    rehearsal.emplace(rehearse_all(context, graph, *answer.bound, false));
+    page.rehearsal = &*rehearsal;
+  }
+  page.foot = {{command_line("plan", path, request),
+                command_line("report", path, request) + (options.measured ? " --measured" : "")},
+               machine()};
+  return report::model_page_html(page);
+}
+
+std::string difference_report(const Context& context, const ReportFlags& options, const std::string& path,
+                              const MetaGraphPtr& a, const MetaGraphPtr& b, const LoadRequest& request,
+                              const CliEnvironment& environment) {
+  const Answered of_a = answer_for(context, *a, request, environment);
+  const Answered of_b = answer_for(context, *b, request, environment);
+  report::MatchedModels match = report::match_models(*a, *b);
+  Progress progress(context.stop);
+  const ProgressLine line(context, "comparing", progress);
+  std::string problem;
+  std::vector<MetadataDifference> metadata =
+      report::diff_model_metadata(*a, *b, match.mapped, progress, problem);
+  CompareOptions compare;
+  compare.values = options.values;
+  const bool mapped = match.mapped;
+  const Comparison comparison = compare_models(a, b, std::move(match.match), compare, progress);
+  const std::string words = shell_word(path) + " " + shell_word(options.other);
+  return report::difference_page_html(
+      {.a = *a,
+       .b = *b,
+       .path_a = path,
+       .path_b = options.other,
+       .comparison = comparison,
+       .mapped = mapped,
+       .metadata = std::move(metadata),
+       .metadata_problem = std::move(problem),
+       .subject_a = of_a.pictured.subject(*a),
+       .subject_b = of_b.pictured.subject(*b),
+       .foot = {{"loadline diff " + words + (options.values ? "" : " --no-values"),
+                 "loadline report " + words + (options.values ? " --values" : "")},
+                machine()}});
+}
+
+int report_on(const Context& context, const ReportFlags& options, LoadFlags& flags) {
+  report::check_picture_path(options.out, ".html");
+  const LoadRequest request = flags.request(context.quiet);
+  flags.require_used(request, find_methods(request.methods));
+  if (options.values && options.other.empty())
+    throw Error(ErrorCode::usage, "--values changes nothing without a second model");
+  if (options.measured && !options.other.empty())
+    throw Error(ErrorCode::usage, "--measured is for one model");
+  const CliEnvironment environment(context, request);
+  const MetaGraphPtr graph = open_for(context, flags.path());
+  const std::string html = options.other.empty()
+                               ? model_report(context, options, flags.path(), graph, request, environment)
+                               : difference_report(context, options, flags.path(), graph,
+                                                   open_for(context, options.other), request, environment);
+  const std::string out = options.out.empty() ? model_name(*graph) + "-report.html" : options.out;
+  report::write_file(out, html);
+  if (context.json)
+    print_json({{"file", json_text(out)}, {"bytes", html.size()}});
+  else
+    fmt::print("{}  {}\n", safe_display(out), format_bytes(html.size()));
+  return kDone;
+}
+
+}  // namespace
+
+Action setup_report(CLI::App& app) {
+  auto options = std::make_shared<ReportFlags>();
+  auto flags = std::make_shared<LoadFlags>(app, LoadUser::plan);
+  app.add_option("OTHER", options->other, "a second model: the page says what differs");
+  app.option_defaults()->group("What is shown and saved");
+  app.add_option("-o,--out", options->out, "the page to write [NAME-report.html]")->type_name("FILE.html");
+  app.add_flag("--measured", options->measured, "also load the files by each method, and count");
+  app.add_flag("--values", options->values, "of two models: compare the numbers too");
+  return [options, flags](Context& context) { return report_on(context, *options, *flags); };
+}
+
+}  // namespace loadline::cli

@@ -1,0 +1,227 @@
+// One function for each view.
+#include "app/gui/frame/view_csv.h"
+#include "app/gui/panels/lifetimes_data.h"
+#include "app/gui/state/model/meta_text.h"
+#include "core/base/error.h"
+#include "core/base/text.h"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+namespace loadline::gui {
+namespace {
+
+class Csv {
+ public:
+  explicit Csv(std::string_view titles) : text_(fmt::format("{}\r\n", titles)) {}
+
+  template <typename... Cells>
+  void row(const Cells&... cells) {
+    first_ = true;
+    (cell(cells), ...);
+    text_ += "\r\n";
+  }
+  std::string take() { return std::move(text_); }
+
+ private:
+  template <typename Cell>
+  void cell(const Cell& value) {
+    if (!first_) text_ += ',';
+    first_ = false;
+    if constexpr (std::is_arithmetic_v<Cell>)
+      text_ += fmt::format("{}", value);
+    else
+      quote(safe_display(std::string_view(value)));
+  }
+  void quote(const std::string& words) {
+    if (words.find_first_of(",\"") == std::string::npos) {
+      text_ += words;
+      return;
+    }
+    text_ += '"';
+    for (const char c : words) {
+      text_ += c;
+      if (c == '"') text_ += '"';
+    }
+    text_ += '"';
+  }
+
+  std::string text_;
+  bool first_ = true;
+};
+
+std::string file_of(const Model& model, TensorId id) {
+  const FileId file = model.graph->storage(model.tensor(id).storage).file;
+  return file == kNoFile ? "" : model.graph->file(file).path;
+}
+
+std::string tensors(const Document& document) {
+  const Model& model = *document.model;
+  Csv csv("tensor,dtype,shape,bytes,role,layer,file,offset");
+  for (const TensorId id : document.table().rows) {
+    const Tensor& tensor = model.tensor(id);
+    const Storage& storage = model.graph->storage(tensor.storage);
+    std::string shape;
+    for (const std::uint64_t size : tensor.shape)
+      shape += fmt::format("{}{}", shape.empty() ? "" : "x", size);
+    const std::int32_t layer = model.layers[index(id)];
+    csv.row(tensor.name.view(), dtype_info(tensor.dtype).name, shape, model.bytes[index(id)],
+            role_name(model.roles[index(id)]), layer < 0 ? std::string() : std::to_string(layer),
+            file_of(model, id), storage.offset + tensor.offset);
+  }
+  return csv.take();
+}
+
+std::string blocks(const Document& document) {
+  if (!document.projection.value()) throw Error(ErrorCode::usage, "no load is projected yet");
+  const Projection& projection = *document.projection.value();
+  Csv csv("block,space,bytes,from_step,to_step,from_seconds,to_seconds");
+  for (std::size_t i = 0; i < projection.plan.blocks.size(); ++i) {
+    const Block& block = projection.plan.blocks[i];
+    const Lifetime& life = projection.timeline.lifetimes[i];
+    if (life.from_step == kNever) continue;
+    csv.row(block_label(block, *document.model->graph, document.model->owners), space_name(block.space),
+            block.bytes, life.from_step,
+            life.to_step == kNever ? std::string() : std::to_string(life.to_step), life.from_seconds,
+            life.to_seconds);
+  }
+  return csv.take();
+}
+
+std::string methods_table(const Document& document) {
+  const auto& rows = document.comparison.value()->answer.rows;
+  if (rows.empty()) throw Error(ErrorCode::usage, "the methods are not compared yet");
+  Csv csv("method,order,device,host,staging,page_cache,held,seconds,fits,over,refusal");
+  for (const LoadRow& row : rows) {
+    const auto peak = [&](Space space) { return row.peaks[index(space)].bytes; };
+    csv.row(row.method->id, row.order, peak(Space::device), peak(Space::host), peak(Space::staging),
+            peak(Space::page_cache), row.held, row.seconds, row.fits() ? "yes" : "no",
+            row.refusal ? std::uint64_t{0} : row.most_over(),
+            row.refusal ? std::string(row.refusal->what()) : std::string());
+  }
+  return csv.take();
+}
+
+const ForwardGraph& pass_of(const Document& document) {
+  const auto& scene = document.forward.value();
+  if (!scene || scene->forward() == nullptr)
+    throw Error(ErrorCode::usage, "no operators are known of this model");
+  return *scene->forward();
+}
+
+std::string operators(const Document& document) {
+  const ForwardGraph& graph = pass_of(document);
+  Csv csv("operator,kind,name,weights,inputs,outputs");
+  for (std::size_t i = 0; i < graph.ops.size(); ++i) {
+    const Op& op = graph.ops[i];
+    std::string weights, inputs, outputs;
+    for (const TensorId id : op.weights)
+      weights += (weights.empty() ? "" : " ") + document.model->tensor(id).name.str();
+    for (const ValueId id : op.inputs) inputs += (inputs.empty() ? "" : " ") + graph.values[index(id)].name;
+    for (const ValueId id : op.outputs)
+      outputs += (outputs.empty() ? "" : " ") + graph.values[index(id)].name;
+    csv.row(i, op.kind, op.name, weights, inputs, outputs);
+  }
+  return csv.take();
+}
+
+std::string lifetimes(const Document& document) {
+  pass_of(document);
+  const auto data = pass_data(document.forward.value(), document.figures(), true);
+  constexpr std::array<std::string_view, kPassLanes> kLanes = {"weight", "cache", "activation", "temporary"};
+  Csv csv("lane,name,bytes,from_operator,to_operator");
+  for (const LaneRows& lane : data->lanes)
+    for (const PassRow& row : lane.rows)
+      csv.row(kLanes[static_cast<std::size_t>(row.lane)], row_name(*data, row), row.bytes, row.ops.first,
+              row.ops.end);
+  return csv.take();
+}
+
+std::string buffers(const Document& document) {
+  if (!document.arena->scene()) throw Error(ErrorCode::usage, "nothing is packed yet");
+  const ArenaScene& scene = *document.arena->scene();
+  Csv csv("buffer,lower,upper,size,offset");
+  for (std::uint32_t i = 0; i < scene.of->problem.buffers.size(); ++i) {
+    const Buffer& buffer = scene.of->problem.buffers[i];
+    csv.row(scene.of->name(i), buffer.lower, buffer.upper, buffer.size, scene.packing.offsets[i]);
+  }
+  return csv.take();
+}
+
+std::string histogram(const Document& document) {
+  if (!document.values.picture.value()) throw Error(ErrorCode::usage, "no values are read yet");
+  const ValueHistogram& histogram = document.values.picture.value()->histogram;
+  const double width = (histogram.high - histogram.low) / static_cast<double>(histogram.counts.size());
+  Csv csv("from,to,count");
+  for (std::size_t i = 0; i < histogram.counts.size(); ++i)
+    csv.row(histogram.low + width * static_cast<double>(i),
+            histogram.low + width * static_cast<double>(i + 1), histogram.counts[i]);
+  return csv.take();
+}
+
+std::string types(const Document& document) {
+  Csv csv("dtype,tensors,bytes");
+  for (const DTypeShare& share : document.model->dtypes)
+    csv.row(dtype_info(share.dtype).name, share.tensors, share.bytes);
+  return csv.take();
+}
+
+std::string metadata(const Document& document) {
+  constexpr std::size_t kMostValue = 1 << 20;
+  Csv csv("key,value");
+  for (const MetaEntry& entry : document.model->graph->metadata)
+    csv.row(entry.key, meta_line(entry.value, kMostValue));
+  return csv.take();
+}
+
+std::string findings(const Document& document) {
+  Csv csv("severity,text,cost,remedy");
+  for (const Finding& finding : document.findings.or_empty())
+    csv.row(severity_name(finding.severity), finding.text, finding.cost, finding.remedy);
+  for (const Note& note : document.model->graph->notes)
+    csv.row(severity_name(note.severity), note.text, "", "");
+  return csv.take();
+}
+
+std::string differences(const Document& document) {
+  if (!document.diff.result.value()) throw Error(ErrorCode::usage, "no models are compared yet");
+  Csv csv("kind,tensor,here_type,here_shape,here_bytes,there_type,there_shape,there_bytes,numbers");
+  for (const DiffRow& row : document.diff.result.value()->rows) {
+    const DiffSide a = row.a.value_or(DiffSide()), b = row.b.value_or(DiffSide());
+    csv.row(diff_kind_name(row.kind), row.name, a.type, a.shape, a.bytes, b.type, b.shape, b.bytes,
+            row.detail);
+  }
+  return csv.take();
+}
+
+struct View {
+  std::string_view panel;
+  std::string (*rows)(const Document&);
+};
+constexpr auto kViews = std::to_array<View>({{"map", tensors},
+                                             {"tensors", tensors},
+                                             {"load", blocks},
+                                             {"timeline", blocks},
+                                             {"methods", methods_table},
+                                             {"operators", operators},
+                                             {"lifetimes", lifetimes},
+                                             {"arena", buffers},
+                                             {"values", histogram},
+                                             {"model", types},
+                                             {"metadata", metadata},
+                                             {"findings", findings},
+                                             {"diff", differences}});
+
+}  // namespace
+
+std::string view_csv(const Document& document, std::string_view panel) {
+  const auto view = std::ranges::find(kViews, panel, &View::panel);
+  if (view == kViews.end()) throw Error(ErrorCode::usage, "the view '{}' has no rows", panel);
+  const bool needs_model = panel != "arena";
+  if (needs_model && !document.model) throw Error(ErrorCode::usage, "no model is open");
+  return view->rows(document);
+}
+
+}  // namespace loadline::gui

@@ -1,0 +1,43 @@
+// Writes what is seen to files: pictures, drawings, tables, and plays of a load.
+#pragma once
+
+#include "app/gui/parts/ui.h"
+#include "app/gui/state/workspace.h"
+#include "app/gui/window/picture.h"
+#include "app/gui/window/window.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace loadline::gui {
+
+// A rectangle of the window, in pixels.
+struct ViewRect {
+  ImVec2 low, high;
+};
+
+// Takes up workspace.wants_export: some frames later the file is there, or a notice that says why not.
+class ViewExport {
+ public:
+  // Around each frame. `panel` and `timeline` are their places in it.
+  void before_frame(Workspace& workspace);
+  void after_frame(Workspace& workspace, Window& window, const Ui& ui, const ViewRect& panel,
+                   const ViewRect& timeline);
+
+ private:
+  void begin(Workspace& workspace);
+  void write_view(const Workspace& workspace, Window& window, const Ui& ui, const ViewRect& part);
+  bool write_frame(Workspace& workspace, Window& window);
+  void end(Workspace& workspace);
+
+  std::optional<ExportRequest> request_;
+  int wait_ = 0;                     // frames until what is seen is what was asked for
+  std::size_t frame_ = 0;            // of a play
+  std::optional<std::size_t> step_;  // where the time cursor was before the play
+  std::vector<std::size_t> steps_;   // of each frame
+  std::unique_ptr<GifFile> gif_;
+};
+
+}  // namespace loadline::gui

@@ -1,0 +1,190 @@
+// Parses and plays script lines: actions, load options, and commands for the window itself.
+#include "app/gui/frame/actions.h"
+#include "app/gui/frame/actions_2.h"
+#include "app/gui/frame/script.h"
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/load/request/load_options.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace loadline::gui {
+namespace {
+
+void wait(GuiApp& app, const std::string&) { app.settle(); }
+
+void set_size(GuiApp& app, const std::string& text) {
+  const std::size_t by = text.find('x');
+  if (by == std::string::npos) refuse(fmt::format("'{}' is not WIDTHxHEIGHT", text));
+  const std::string_view view = text;
+  const int width = parse_number<int>(view.substr(0, by), 320, 16384);
+  const int height = parse_number<int>(view.substr(by + 1), 240, 16384);
+  app.window().set_size(width, height);
+}
+
+void set_scale(GuiApp& app, const std::string& text) {
+  app.window().set_scale(parse_number<float>(text, 0.5f, 4));
+}
+
+void press(GuiApp& app, const std::string& argument, int times) {
+  const auto words = two_words(argument, "X Y");
+  const auto x = static_cast<float>(parse_number<int>(words[0], 0, 16384));
+  const auto y = static_cast<float>(parse_number<int>(words[1], 0, 16384));
+  app.window().set_mouse(x, y, false);
+  app.frame();  // the item under the mouse is known one frame later
+  app.frame();
+  for (int i = 0; i < times; ++i) {
+    app.window().set_mouse(x, y, true);
+    app.frame();
+    app.window().set_mouse(x, y, false);
+    app.frame();
+  }
+}
+
+void move_mouse(GuiApp& app, const std::string& at) { press(app, at, 0); }
+void click(GuiApp& app, const std::string& at) { press(app, at, 1); }
+void double_click(GuiApp& app, const std::string& at) { press(app, at, 2); }
+
+void draw_frames(GuiApp& app, const std::string& text) {
+  for (int left = parse_number<int>(text, 1, 10000); left > 0; --left) {
+    app.check_open();
+    app.frame();
+  }
+}
+
+void screenshot(GuiApp& app, const std::string& file) {
+  app.draw_settled();
+  app.window().save_png(file);
+}
+
+void expect_notice(GuiApp& app, const std::string& words) {
+  const auto& notices = app.workspace().shared.notices.all();
+  const bool found = std::ranges::any_of(
+      notices, [&](const Notice& notice) { return notice.text.find(words) != std::string::npos; });
+  if (!found) refuse(fmt::format("no notice says '{}'", words));
+}
+
+struct WindowWord {
+  std::string_view id;
+  Argument argument;
+  void (*play)(GuiApp& app, const std::string& argument);
+};
+
+constexpr auto kWindowWords = std::to_array<WindowWord>({
+    {"wait", Argument::none, wait},
+    {"size", Argument::required, set_size},
+    {"scale", Argument::required, set_scale},
+    {"mouse", Argument::required, move_mouse},
+    {"click", Argument::required, click},
+    {"double-click", Argument::required, double_click},
+    {"frames", Argument::required, draw_frames},
+    {"screenshot", Argument::required, screenshot},
+    {"expect-notice", Argument::required, expect_notice},
+});
+
+const WindowWord* find_window_word(std::string_view id) {
+  const auto found = std::ranges::find(kWindowWords, id, &WindowWord::id);
+  return found == kWindowWords.end() ? nullptr : &*found;
+}
+
+// Nothing for an unknown command.
+std::optional<Argument> argument_of(std::string_view command) {
+  if (const Action* action = find_action(command)) return action->argument;
+  if (find_load_option(command) != nullptr) return Argument::required;
+  if (const WindowWord* word = find_window_word(command)) return word->argument;
+  return std::nullopt;
+}
+
+void play(GuiApp& app, const ScriptLine& line) {
+  if (const Action* action = find_action(line.command))
+    action->run(app.workspace(), line.argument);
+  else if (find_load_option(line.command) != nullptr)
+    app.workspace().document().set_option(line.command, line.argument);
+  else
+    find_window_word(line.command)->play(app, line.argument);
+}
+
+// Former script words, and their present names.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kFormerWords = {
+    {{"ring", "staging"},
+     {"shards", "shard_size"},
+     {"limit", "runai_buffer"},
+     {"gpu-layers", "gpu_layers"},
+     {"max-memory", "auto_map"},
+     {"preset", "target"},
+     {"device-budget", "device_budget"},
+     {"host-budget", "host_budget"},
+     {"max-peak", "require_peak"}}};
+
+std::string unknown_word(const std::string& word) {
+  const std::string unknown = fmt::format("unknown word '{}'", safe_display(word, 60));
+  for (const auto& [former, now] : kFormerWords)
+    if (word == former) return fmt::format("{}: it is called {}", unknown, now);
+  const std::string_view meant = nearest_word(word, script_words());
+  return meant.empty() ? unknown + "; the manual's page 'scripting' lists the words"
+                       : fmt::format("{}; did you mean {}?", unknown, meant);
+}
+
+Error at_line(const std::string& file, int line, const Error& error) {
+  return Error(error.code(), {.file = file}, "line {}: {}", line, error.what());
+}
+
+std::string_view trimmed(std::string_view text) {
+  const auto blank = [](char c) { return c == ' ' || c == '\t' || c == '\r'; };
+  while (!text.empty() && blank(text.front())) text.remove_prefix(1);
+  while (!text.empty() && blank(text.back())) text.remove_suffix(1);
+  return text;
+}
+
+}  // namespace
+
+std::vector<std::string_view> script_words() {
+  std::vector<std::string_view> names;
+  for (const Action& action : actions()) names.push_back(action.id);
+  for (const LoadOption& option : load_options()) names.push_back(option.id);
+  for (const WindowWord& word : kWindowWords) names.push_back(word.id);
+  return names;
+}
+
+std::vector<ScriptLine> parse_script(std::string_view text, const std::string& file) {
+  std::vector<ScriptLine> lines;
+  int number = 0;
+  for (const std::string_view whole : lines_of(text)) {
+    const std::string_view line = trimmed(whole);
+    ++number;
+    if (line.empty() || line.front() == '#') continue;
+    const std::size_t space = std::min(line.find(' '), line.size());
+    ScriptLine parsed{number, std::string(line.substr(0, space)), std::string(trimmed(line.substr(space)))};
+    const auto fail = [&](std::string_view detail) {
+      throw at_line(file, number, Error(ErrorCode::usage, detail));
+    };
+    const std::optional<Argument> argument = argument_of(parsed.command);
+    if (!argument) fail(unknown_word(parsed.command));
+    if (argument == Argument::required && parsed.argument.empty())
+      fail(fmt::format("{} needs an argument", parsed.command));
+    if (argument == Argument::none && !parsed.argument.empty())
+      fail(fmt::format("{} takes no argument", parsed.command));
+    lines.push_back(std::move(parsed));
+  }
+  return lines;
+}
+
+bool play_script(GuiApp& app, const std::vector<ScriptLine>& lines, const std::string& file) {
+  for (const ScriptLine& line : lines) {
+    if (line.command == "quit") return true;  // the caller decides how to quit
+    try {
+      app.check_open();
+      play(app, line);
+      app.frame();
+    } catch (const Error& error) {
+      throw at_line(file, line.number, error);
+    }
+  }
+  return false;
+}
+
+}  // namespace loadline::gui

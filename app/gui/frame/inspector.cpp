@@ -1,0 +1,297 @@
+// What is selected, and what is alive at the time cursor.
+#include "app/gui/frame/alive.h"
+#include "app/gui/panels/methods.h"
+#include "app/gui/panels/operator_rows.h"
+#include "app/gui/panels/panels.h"
+#include "app/gui/parts/fact_row.h"
+#include "app/gui/parts/timeline_data.h"
+#include "app/gui/parts/widgets.h"
+#include "app/report/manual.h"
+#include "app/report/verdict.h"
+#include "core/base/text.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+namespace loadline::gui {
+namespace {
+
+// A link that shows the selection elsewhere.
+void show_in(Workspace& workspace, const Ui& ui, const char* words, std::string_view panel) {
+  if (link(ui, words, words, text_width(words) + ui.px(2))) workspace.settings.panel = panel;
+  ImGui::SameLine(0, ui.px(14));
+}
+
+class InspectorPanel final : public Panel {
+ public:
+  void forget() override { alive_.forget(); }
+
+ private:
+  void draw_content(Workspace& workspace, const Ui& ui) override;
+  void draw_header(Document& document, const Ui& ui);
+  void draw_selected(Workspace& workspace, const Ui& ui);
+  void draw_model(const Document& document, const Ui& ui);
+  static void draw_finding(Workspace& workspace, const Ui& ui, std::size_t at);
+  void draw_tensor(Workspace& workspace, const Ui& ui, TensorId id);
+  void draw_lifetimes(const Document& document, const Ui& ui, StorageId storage);
+  void draw_module(Workspace& workspace, const Ui& ui, NodeId id);
+  void draw_operator(Workspace& workspace, const Ui& ui, std::size_t at);
+  void draw_block(const Document& document, const Ui& ui, BlockId id);
+  void draw_load(Workspace& workspace, const Ui& ui, const LoadOf& load);
+
+  AliveList alive_;
+  float above_ = 0;  // what the selection took in the last frame
+};
+
+std::string_view kind_of(const Selected& selected) {
+  constexpr std::array<std::string_view, std::variant_size_v<Selected>> kKinds = {
+      "Model", "Tensor", "Module", "Operator", "Block", "Load", "Finding"};
+  return kKinds[selected.index()];
+}
+
+void InspectorPanel::draw_header(Document& document, const Ui& ui) {
+  const FontScope font(ui.fonts.small);
+  const StyleScope style(ImGuiStyleVar_FramePadding, {ui.px(6), ui.px(2)});
+  ImGui::AlignTextToFramePadding();
+  muted(ui, kind_of(document.selected()));
+  const float side = text_width("<") + ui.px(12);
+  const float right = ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x;
+  ImGui::SameLine(right - 2 * side - ui.px(2));
+  if (button(ui, "<", ButtonKind::ghost, document.can_go_back())) document.go_back();
+  tooltip(ui, "What was selected before (Alt+Left)");
+  ImGui::SameLine(0, ui.px(2));
+  if (button(ui, ">", ButtonKind::ghost, document.can_go_forward())) document.go_forward();
+  tooltip(ui, "What was selected after it (Alt+Right)");
+}
+
+void InspectorPanel::draw_model(const Document& document, const Ui& ui) {
+  const Model& model = *document.model;
+  {
+    const FontScope font(ui.fonts.strong);
+    name_text(ui, model.name, 0, ui.theme->text);
+  }
+  const FontScope font(ui.fonts.small);
+  fact_row(ui, "Weights", format_bytes(model.weight_bytes), format_grouped(model.weight_bytes) + " bytes");
+  fact_row(ui, "Parameters", format_count(document.parameters()), format_grouped(document.parameters()));
+  fact_row(ui, "Tensors", format_grouped(model.graph->tensors.size()));
+  std::string types;
+  for (const DTypeShare& share : model.dtypes)
+    types += fmt::format("{}{} {}", types.empty() ? "" : ", ", dtype_info(share.dtype).name,
+                         format_bytes(share.bytes));
+  fact_row(ui, "Types", types);
+  fact_row(ui, "Files",
+           fmt::format("{}, {}", counted(model.graph->files.size(), "file"), format_bytes(model.disk_bytes)));
+  paragraph(ui, "Select anything: it is selected in every view.", ui.theme->muted);
+}
+
+void InspectorPanel::draw_lifetimes(const Document& document, const Ui& ui, StorageId storage) {
+  const auto& projection = document.projection.value();
+  if (!projection) return;
+  constexpr int kMost = 4;
+  int shown_rows = 0;
+  const Plan& plan = projection->plan;
+  for (std::uint32_t i = 0; i < plan.blocks.size() && shown_rows < kMost; ++i) {
+    const Lifetime& life = projection->timeline.lifetimes[i];
+    if (plan.blocks[i].storage != storage || life.from_step == kNever) continue;
+    const bool stays = life.to_step == kNever || life.to_step >= plan.steps.size();
+    fact_row(ui, space_title(plan.blocks[i].space),
+             fmt::format("step {} to {}", format_grouped(life.from_step),
+                         stays ? "the end" : format_grouped(life.to_step)),
+             stays ? "It is alive when the load has ended" : "");
+    ++shown_rows;
+  }
+}
+
+void InspectorPanel::draw_finding(Workspace& workspace, const Ui& ui, std::size_t at) {
+  Document& document = workspace.document();
+  if (!document.findings.value() || at >= document.findings.value()->size())
+    return muted(ui, "The finding is of an earlier look into the files.");
+  const Finding& finding = (*document.findings.value())[at];
+  badge_line(ui, severity_name(finding.severity), severity_color(*ui.theme, finding.severity),
+             shown(finding.text), ui.theme->text);
+  const FontScope font(ui.fonts.small);
+  if (!finding.cost.empty()) paragraph(ui, "Costs: " + shown(finding.cost), ui.theme->text);
+  if (!finding.remedy.empty()) paragraph(ui, "Mend: " + shown(finding.remedy), ui.theme->text);
+  if (!finding.example) return;
+  muted(ui, "For example");
+  if (link(ui, "example", shown(document.model->tensor(*finding.example).name)))
+    document.select(*finding.example);
+}
+
+void InspectorPanel::draw_tensor(Workspace& workspace, const Ui& ui, TensorId id) {
+  Document& document = workspace.document();
+  const Model& model = *document.model;
+  const Tensor& tensor = model.tensor(id);
+  const Storage& storage = model.graph->storage(tensor.storage);
+  const std::uint64_t bytes = model.bytes[index(id)];
+  fact_title(ui, tensor.name);
+  const FontScope font(ui.fonts.small);
+  const std::string remark = storage_remark(model, id);
+  const std::string_view type = dtype_info(tensor.dtype).name;
+  fact_row(ui, "Type", remark.empty() ? std::string(type) : fmt::format("{}, {}", type, remark),
+           strides_text(tensor));
+  fact_row(ui, "Shape", shape_text(tensor));
+  fact_row(ui, "Size",
+           fmt::format("{} ({})", format_bytes(bytes), percent_text(share_of(bytes, model.weight_bytes))),
+           format_grouped(bytes) + " bytes");
+  fact_row(ui, "Role", role_name(model.roles[index(id)]));
+  if (const std::uint32_t tie = model.tie_of[index(id)]; tie > 0) {
+    fact_row(ui, "Shares", fmt::format("its bytes with {} more", model.ties[tie - 1].size() - 1));
+    hover_card(ui, [&] {
+      for (const TensorId other : model.ties[tie - 1]) text(shown(model.tensor(other).name));
+    });
+  }
+  if (storage.file != kNoFile) {
+    const std::string& path = model.graph->files[index(storage.file)].path;
+    fact_row(ui, "File", std::filesystem::path(path).filename().string(), shown(path));
+    fact_row(ui, "At byte", format_grouped(storage.offset + tensor.offset));
+  }
+  draw_lifetimes(document, ui, tensor.storage);
+  show_in(workspace, ui, "Map", "map");
+  show_in(workspace, ui, "Tensors", "tensors");
+  show_in(workspace, ui, "Load", "load");
+  ImGui::NewLine();
+}
+
+void InspectorPanel::draw_module(Workspace& workspace, const Ui& ui, NodeId id) {
+  constexpr std::size_t kMost = 12;
+  Document& document = workspace.document();
+  const Model& model = *document.model;
+  const ModuleNode& node = model.tree.node(id);
+  fact_title(ui, id == kRootNode ? model.name : module_path(model.tree, id));
+  const FontScope font(ui.fonts.small);
+  fact_row(ui, "Size",
+           fmt::format("{} ({})", format_bytes(node.bytes),
+                       percent_text(share_of(node.bytes, model.weight_bytes))),
+           format_grouped(node.bytes) + " bytes");
+  fact_row(ui, "Parameters", format_count(node.parameters));
+  fact_row(ui, "Tensors", format_grouped(node.tensors));
+  if (link(ui, "zoom", "Show in the map", ui.px(120))) {
+    document.zoom(id);
+    workspace.settings.panel = "map";
+  }
+  std::vector<NodeId> children(node.children.begin(), node.children.end());
+  std::ranges::stable_sort(children, std::ranges::greater(),
+                           [&](NodeId child) { return model.tree.node(child).bytes; });
+  const StyleScope style(ImGuiStyleVar_ItemSpacing, {ui.px(6), ui.px(2)});
+  for (std::size_t i = 0; i < std::min(children.size(), kMost); ++i) {
+    const ModuleNode& child = model.tree.node(children[i]);
+    const IdScope scope(i);
+    if (marked_row(ui, false, ui.theme->neutral, child.name, format_bytes(child.bytes), ui.theme->muted))
+      document.select(child.tensor && child.children.empty() ? Selected(*child.tensor)
+                                                             : Selected(children[i]));
+  }
+  if (children.size() > kMost) muted(ui, fmt::format("and {} more", format_grouped(children.size() - kMost)));
+}
+
+void InspectorPanel::draw_operator(Workspace& workspace, const Ui& ui, std::size_t at) {
+  constexpr std::size_t kMost = 8;
+  Document& document = workspace.document();
+  const ForwardGraph* const graph = document.forward.value() ? document.forward.value()->forward() : nullptr;
+  if (graph == nullptr || at >= graph->ops.size()) return muted(ui, "The forward pass is being worked out.");
+  const Op& op = graph->ops[at];
+  {
+    const FontScope strong(ui.fonts.strong);
+    name_text(ui, fmt::format("{}  {}", at, op.kind), 0, ui.theme->text);
+  }
+  const FontScope font(ui.fonts.small);
+  if (!op.name.empty()) fact_row(ui, "Name", op.name);
+  const auto values = [&](std::string_view label, const std::vector<ValueId>& list) {
+    for (std::size_t i = 0; i < std::min(list.size(), kMost); ++i)
+      fact_row(ui, i == 0 ? label : "",
+               fmt::format("{}  {}", value_text(*graph, list[i]),
+                           value_size_text(document.figures().get(), list[i])));
+  };
+  values("Takes", op.inputs);
+  values("Gives", op.outputs);
+  for (std::size_t i = 0; i < std::min(op.weights.size(), kMost); ++i) {
+    const IdScope scope(i);
+    const TensorId id = op.weights[i];
+    if (marked_row(ui, false, ui.theme->neutral, document.model->tensor(id).name.str(),
+                   format_bytes(document.model->bytes[index(id)]), ui.theme->muted))
+      document.select(id);
+  }
+  show_in(workspace, ui, "Operators", "operators");
+  show_in(workspace, ui, "Lifetimes", "lifetimes");
+  ImGui::NewLine();
+}
+
+void InspectorPanel::draw_block(const Document& document, const Ui& ui, BlockId id) {
+  const Projection& projection = *document.projection.value();
+  const Block& block = projection.plan.block(id);
+  fact_title(ui, block_label(block, *document.model->graph, document.model->owners));
+  const FontScope font(ui.fonts.small);
+  fact_row(ui, "Memory", space_title(block.space));
+  fact_row(ui, "Size", format_bytes(block.bytes), format_grouped(block.bytes) + " bytes");
+  const Lifetime& life = projection.timeline.lifetimes[index(id)];
+  if (life.from_step == kNever) return;
+  fact_row(ui, "Alive",
+           fmt::format("step {} to {}", format_grouped(life.from_step),
+                       life.to_step == kNever ? "the end" : format_grouped(life.to_step)));
+}
+
+void InspectorPanel::draw_load(Workspace& workspace, const Ui& ui, const LoadOf& load) {
+  Document& document = workspace.document();
+  const auto& rows = document.comparison.value()->answer.rows;
+  const auto found = std::ranges::find_if(
+      rows, [&](const LoadRow& one) { return one.method->id == load.method && one.order == load.order; });
+  {
+    const FontScope strong(ui.fonts.strong);
+    name_text(ui, fmt::format("{}, {} order", load.method, load.order), 0, ui.theme->text);
+  }
+  const FontScope font(ui.fonts.small);
+  if (found == rows.end()) return muted(ui, "The comparison does not list this load now.");
+  paragraph(ui, found->method->summary, ui.theme->text);
+  fact_row(ui, "Peak law", found->method->peak_law,
+           fmt::format("The peak as a formula. {}\n\n{}", report::law_symbols(found->method->peak_law),
+                       report::method_explanation(found->method->id)));
+  if (found->refusal) return paragraph(ui, shown(found->refusal->what()), ui.theme->bad);
+  for (const Space space : kStackOrder)
+    if (const RowPeak& peak = found->peaks[index(space)]; peak.bytes > 0)
+      fact_row(ui, space_title(space), format_bytes(peak.bytes),
+               fmt::format("first with {}", shown(peak.tensor)));
+  const BoundRequest& bound = *document.comparison.value()->answer.bound;
+  if (bound.judged())
+    paragraph(ui, report::verdict_text(*found, bound), found->fits() ? ui.theme->good : ui.theme->bad);
+}
+
+void InspectorPanel::draw_selected(Workspace& workspace, const Ui& ui) {
+  const Document& document = workspace.document();
+  const Selected selected = document.selected();  // a click may change it
+  if (const auto* const tensor = std::get_if<TensorId>(&selected)) return draw_tensor(workspace, ui, *tensor);
+  if (const auto* const module = std::get_if<NodeId>(&selected)) return draw_module(workspace, ui, *module);
+  if (const auto* const finding = std::get_if<FindingAt>(&selected))
+    return draw_finding(workspace, ui, finding->at);
+  if (const auto* const op = std::get_if<OperatorAt>(&selected)) return draw_operator(workspace, ui, op->at);
+  if (const auto* const block = std::get_if<BlockId>(&selected)) return draw_block(document, ui, *block);
+  if (const auto* const load = std::get_if<LoadOf>(&selected)) return draw_load(workspace, ui, *load);
+  draw_model(document, ui);
+}
+
+void InspectorPanel::draw_content(Workspace& workspace, const Ui& ui) {
+  Document& document = workspace.document();
+  if (!document.model) return;
+  draw_header(document, ui);
+  const float room = ImGui::GetContentRegionAvail().y;
+  {
+    // what is alive keeps at least some rows
+    const float most = std::max(room * 0.45f, room - ui.px(170));
+    // and what is selected ends with a whole line
+    const float lines = fact_height(ui) * std::floor(most / fact_height(ui));
+    const ChildScope child("selected", {0, above_ <= most ? std::max(above_, ui.px(40)) : lines});
+    const StyleScope style(ImGuiStyleVar_ItemSpacing, {ui.px(6), ui.px(4)});
+    draw_selected(workspace, ui);
+    above_ = ImGui::GetCursorPosY() + ui.px(6);
+  }
+  ImGui::Separator();
+  alive_.draw(document, ui);
+}
+
+}  // namespace
+
+std::unique_ptr<Panel> make_inspector_panel() { return std::make_unique<InspectorPanel>(); }
+
+}  // namespace loadline::gui

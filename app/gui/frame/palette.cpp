@@ -1,0 +1,246 @@
+// Ranks everything that has a name by what was typed.
+#include "app/gui/frame/actions_2.h"
+#include "app/gui/frame/palette_items.h"
+#include "app/gui/panels/panel.h"
+#include "app/report/manual.h"
+#include "core/base/text.h"
+#include "core/load/request/load_options.h"
+#include "core/load/request/method.h"
+
+#include <algorithm>
+#include <cctype>
+#include <optional>
+
+#include <fmt/format.h>
+
+namespace loadline::gui {
+namespace {
+
+constexpr int kLooseMatch = 120;  // and more: letters in order, not a run of them
+constexpr int kWholeLine = 30;    // after titles that begin with what was typed
+
+bool begins_word(std::string_view text, std::size_t at) {
+  return at == 0 || std::isalnum(static_cast<unsigned char>(text[at - 1])) == 0;
+}
+
+// The arguments of each word, from its row in the manual: "| `sort COLUMN [descending]` | sorts ... |".
+std::string arguments_in_manual(std::string_view word) {
+  const std::string_view page = report::find_manual_page("scripting").text;
+  const std::string row = fmt::format("\n| `{}", word);
+  for (std::size_t at = page.find(row); at != std::string_view::npos; at = page.find(row, at + 1)) {
+    const std::size_t begin = at + row.size();
+    if (page[begin] != ' ') continue;  // a longer word, or no argument
+    std::string arguments(page.substr(begin + 1, page.find('`', begin) - begin - 1));
+    std::erase(arguments, '\\');  // before the bars of a table's cell
+    return arguments;
+  }
+  return "";
+}
+
+// The words of "on|off"; none where something else is to be typed.
+std::vector<std::string_view> choices_of(std::string_view arguments) {
+  if (arguments.find('|') == std::string_view::npos) return {};
+  if (arguments.starts_with('[') && arguments.ends_with(']'))
+    arguments = arguments.substr(1, arguments.size() - 2);
+  const auto is_word = [](char c) {
+    return std::islower(static_cast<unsigned char>(c)) != 0 || c == '|' || c == '-';
+  };
+  return std::ranges::all_of(arguments, is_word) ? split(arguments, '|') : std::vector<std::string_view>();
+}
+
+PaletteItem item_of(std::string title, std::string hint, std::string_view word, bool needs_more) {
+  PaletteItem item = {std::move(title), std::move(hint), std::string(word), "", needs_more};
+  if (needs_more) item.takes = arguments_in_manual(word);
+  return item;
+}
+
+class Collector {
+ public:
+  Collector(std::string_view typed, std::size_t most) : typed_(typed), most_(most) {}
+
+  void add(PaletteItem item, int penalty) {
+    if (const auto rank = match_rank(item.title, typed_)) keep(std::move(item), *rank + penalty);
+  }
+  // Makes the item only if its title matches: there may be a million.
+  template <typename Make>
+  void add(std::string_view title, int penalty, Make make) {
+    const auto rank = match_rank(title, typed_);
+    if (rank && (ranked_.size() < kKept || *rank + penalty < worst_)) keep(make(), *rank + penalty);
+  }
+  void keep(PaletteItem item, int rank) {
+    ranked_.emplace_back(rank, std::move(item));
+    worst_ = std::max(worst_, rank);
+    if (ranked_.size() > 2 * kKept) shrink(kKept);
+  }
+  std::vector<PaletteItem> best() {
+    shrink(most_);
+    std::vector<PaletteItem> items;
+    for (auto& [rank, item] : ranked_) items.push_back(std::move(item));
+    return items;
+  }
+
+ private:
+  static constexpr std::size_t kKept = 200;
+  void shrink(std::size_t to) {
+    std::ranges::stable_sort(ranked_, {}, [](const auto& entry) { return entry.first; });
+    if (ranked_.size() > to) ranked_.resize(to);
+    worst_ = ranked_.empty() ? 0 : ranked_.back().first;
+  }
+
+  std::string typed_;
+  std::size_t most_;
+  std::vector<std::pair<int, PaletteItem>> ranked_;
+  int worst_ = 0;
+};
+
+void add_actions(const Workspace& workspace, Collector& found) {
+  for (const Action& action : actions()) {
+    if (!action.enabled(workspace)) continue;
+    found.add(std::string_view(action.title), 0, [&] {
+      return item_of(std::string(action.title), std::string(action.shortcut), action.id,
+                     action.argument == Argument::required);
+    });
+  }
+  if (workspace.document().model)
+    for (const std::string_view form : {"json", "markdown"})
+      found.add({fmt::format("Copy what is selected as {}", form), "action", "copy", std::string(form)}, 1);
+  found.add({"Use the system's theme", "action", "theme", "system"}, 1);
+  for (const PanelRow& row : panels())
+    found.add({fmt::format("Show {}", row.title), "panel", "panel", std::string(row.id)}, 1);
+}
+
+void add_open(const Workspace& workspace, Collector& found) {
+  const auto& documents = workspace.documents();
+  for (std::size_t i = 0; i < documents.size() && documents.size() > 1; ++i)
+    if (documents[i]->model && i != workspace.shown_document())
+      found.add({fmt::format("Go to {}", tab_title(workspace, *documents[i])), "open model", "tab",
+                 fmt::format("{}", i + 1)},
+                2);
+}
+
+void add_recent(const Workspace& workspace, Collector& found) {
+  for (const std::string& path : workspace.favourites)
+    found.add({fmt::format("Open {}", path), "favourite", "open", path}, 3);
+  for (const std::string& path : workspace.recent)
+    found.add({fmt::format("Open {}", path), "opened before", "open", path}, 4);
+  for (const std::string& name : workspace.cached.or_empty())
+    found.add({fmt::format("Open {}", name), "in the cache", "open", name}, 4);
+}
+
+void add_lessons(const Workspace& workspace, Collector& found) {
+  for (const lesson::Lesson& lesson : workspace.lesson.all())
+    found.add({fmt::format("Lesson: {}", lesson.title), "lesson", "lesson", lesson.id}, 2);
+}
+
+// "device budget 8GiB": an option by its title, with its value behind it.
+void add_values(std::string_view typed, Collector& found) {
+  const std::size_t space = typed.find_last_of(' ');
+  if (space == std::string_view::npos || space + 1 == typed.size()) return;
+  const std::string_view words = typed.substr(0, space), value = typed.substr(space + 1);
+  if (std::isdigit(static_cast<unsigned char>(value.front())) == 0) return;
+  for (const LoadOption& option : load_options())
+    if (const auto rank = match_rank(option.title, words); rank && *rank < kLooseMatch)
+      found.keep(
+          {fmt::format("{}: {}", option.title, value), "Enter", std::string(option.id), std::string(value)},
+          *rank);
+}
+
+void add_options(Collector& found) {
+  for (const Method& method : methods())
+    found.add({fmt::format("Method {}", method.id), "load", "method", std::string(method.id)}, 2);
+  for (const LoadOption& option : load_options()) {
+    if (option.choices != nullptr && option.id != "method") {
+      for (const std::string& word : option.choices())
+        found.add({fmt::format("{} {}", option.title, word), "option", std::string(option.id), word}, 3);
+    } else {
+      found.add(option.title, 3,
+                [&] { return item_of(std::string(option.title), "option", option.id, true); });
+    }
+  }
+}
+
+void add_names(const Workspace& workspace, Collector& found) {
+  if (!workspace.document().model) return;
+  const Model& model = *workspace.document().model;
+  for (const Tensor& tensor : model.graph->tensors)
+    found.add(tensor.name.view(), 6, [&] {
+      return PaletteItem{tensor.name.str(), "tensor", "select", tensor.name.str()};
+    });
+  for (std::uint32_t i = 1; i < model.tree.nodes.size(); ++i) {
+    const ModuleNode& node = model.tree.nodes[i];
+    if (node.children.empty()) continue;
+    found.add(node.name, 6, [&] {
+      const std::string path = module_path(model.tree, NodeId{i});
+      return PaletteItem{path, "module", "select-module", path};
+    });
+  }
+}
+
+}  // namespace
+
+std::optional<int> match_rank(std::string_view text, std::string_view typed) {
+  if (typed.empty()) return 0;
+  const auto same = [](char a, char b) {
+    return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b));
+  };
+  const auto found = std::search(text.begin(), text.end(), typed.begin(), typed.end(), same);
+  const auto length = static_cast<int>(std::min<std::size_t>(text.size(), 200));
+  if (found != text.end()) {
+    const auto at = static_cast<std::size_t>(found - text.begin());
+    return (at == 0 ? 0 : begins_word(text, at) ? 20 : 60) + length / 8;
+  }
+  // letters in order: the more of them begin words, the better
+  std::size_t next = 0;
+  int loose = 0;
+  for (std::size_t i = 0; i < text.size() && next < typed.size(); ++i) {
+    if (!same(text[i], typed[next])) continue;
+    loose += begins_word(text, i) ? 1 : 6;
+    ++next;
+  }
+  return next == typed.size() ? std::optional(kLooseMatch + loose + length / 8) : std::nullopt;
+}
+
+std::vector<PaletteItem> palette_items(const Workspace& workspace, std::string_view typed, std::size_t most) {
+  Collector found(typed, most);
+  // a word and its argument: what a script would say
+  const std::size_t space = typed.find(' ');
+  const std::string word(typed.substr(0, space));
+  const Action* const action = find_action(word);
+  const bool known =
+      (action != nullptr && action->argument != Argument::none) || find_load_option(word) != nullptr;
+  const std::string_view title = !known              ? ""
+                                 : action != nullptr ? action->title
+                                                     : find_load_option(word)->title;
+  if (space != std::string_view::npos && known) {
+    const std::string_view begun = typed.substr(space + 1);
+    const std::string takes = arguments_in_manual(word);
+    const std::vector<std::string_view> choices = choices_of(takes);
+    for (const std::string_view choice : choices)
+      if (choice.starts_with(begun) && choice != begun)
+        found.keep({fmt::format("{}: {}", title, choice), "Enter", word, std::string(choice)}, 0);
+    if (begun.empty() && choices.empty())
+      found.keep({fmt::format("{}: {}", title, takes), "", word, "", true, "type it, then Enter"}, 0);
+  }
+  if (space != std::string_view::npos && space + 1 < typed.size() && known) {
+    found.keep({fmt::format("{}: {}", title, typed.substr(space + 1)), "Enter", word,
+                std::string(typed.substr(space + 1))},
+               kWholeLine);
+  }
+  add_actions(workspace, found);
+  add_options(found);
+  add_values(typed, found);
+  add_open(workspace, found);
+  add_lessons(workspace, found);
+  add_recent(workspace, found);
+  if (!typed.empty()) add_names(workspace, found);
+  return found.best();
+}
+
+void run_item(Workspace& workspace, const PaletteItem& item) {
+  // a blank typed behind the last word is no part of it
+  const std::string argument = item.argument.substr(0, item.argument.find_last_not_of(' ') + 1);
+  if (const Action* const action = find_action(item.word)) return action->run(workspace, argument);
+  workspace.document().set_option(item.word, argument);
+}
+
+}  // namespace loadline::gui

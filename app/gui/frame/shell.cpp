@@ -1,0 +1,313 @@
+// The layout of the window, and its panels; shell_chrome.cpp draws the parts around the panels.
+#include "app/gui/frame/shell.h"
+
+#include "app/gui/frame/actions_2.h"
+#include "app/gui/frame/lesson_lines.h"
+#include "app/gui/frame/manual_window.h"
+#include "app/gui/frame/model_tabs.h"
+#include "app/gui/panels/panels.h"
+#include "app/gui/parts/widgets.h"
+#include "app/gui/window/keyboard.h"
+
+#include <algorithm>
+#include <vector>
+
+#include <fmt/format.h>
+
+namespace loadline::gui {
+namespace {
+
+constexpr float kToolbar = 48;
+constexpr float kJobs = 26;
+constexpr float kMargin = 10;
+constexpr float kGap = 6;
+constexpr float kLesson = 412;  // the column of a lesson
+// Logical sizes below which a part tells nothing.
+constexpr float kLeastTree = 180, kLeastInspector = 200, kLeastMain = 430, kLeastTimeline = 110,
+                kLeastUpper = 190;
+
+constexpr ImGuiWindowFlags kShellFlags =
+    ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings |
+    ImGuiWindowFlags_NoBringToFrontOnFocus | ImGuiWindowFlags_NoScrollWithMouse;
+
+// A title, underlined while it is shown; true when it was clicked.
+bool draw_tab(const Ui& ui, std::string_view title, bool current, float pad) {
+  const float height = ui.px(32);
+  const FontScope font(current ? ui.fonts.strong : ui.fonts.body);
+  const ImVec2 size = ImGui::CalcTextSize(title.data(), title.data() + title.size());
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const IdScope scope(title);
+  const bool clicked = press_area(ui, "tab", {size.x + 2 * pad, height});
+  const bool hot = ImGui::IsItemHovered();
+  const ImVec2 pen = {at.x + pad, at.y + (height - size.y) / 2 - ui.px(1)};
+  put_text(pen, current || hot ? ui.theme->text : ui.theme->muted, title);
+  if (current)
+    ImGui::GetWindowDrawList()->AddRectFilled({pen.x, at.y + height - ui.px(4)},
+                                              {pen.x + size.x, at.y + height - ui.px(1)}, ui.theme->accent,
+                                              ui.px(1.5f));
+  return clicked;
+}
+
+// The panel of the tab that was shown last, else its first.
+void show_tab(Workspace& workspace, std::string_view tab) {
+  const auto last = workspace.settings.last_in_tab.find(tab);
+  workspace.settings.panel =
+      last != workspace.settings.last_in_tab.end() ? last->second : std::string(panels_of(tab).front()->id);
+}
+
+}  // namespace
+
+Shell::Shell(Workspace& workspace)
+    : workspace_(workspace),
+      tree_(make_tree_panel()),
+      inspector_(make_inspector_panel()),
+      timeline_(make_timeline_panel()),
+      start_(make_start_panel()),
+      lesson_(make_lesson_panel()) {}
+
+Panel& Shell::panel(std::string_view id) {
+  const auto found = panels_.find(id);
+  if (found != panels_.end()) return *found->second;
+  return *panels_.emplace(std::string(id), find_panel(id).make()).first->second;
+}
+
+void Shell::handle_shortcuts() {
+  if (!workspace_.manual.empty() && shortcut_pressed("Escape")) {
+    workspace_.manual.clear();
+    return;
+  }
+  if (palette_.is_open() || workspace_.shows_keys || workspace_.asks_quit) return;
+  if (lesson_takes_keys()) return;
+  for (std::size_t i = 0; i < tabs().size(); ++i)
+    if (shortcut_pressed(fmt::format("Ctrl+{}", i + 1))) show_tab(workspace_, tabs()[i]);
+  // the key closes what is in front, and leaves what is behind it
+  const bool in_front =
+      ImGui::IsPopupOpen(nullptr, ImGuiPopupFlags_AnyPopupId | ImGuiPopupFlags_AnyPopupLevel);
+  const bool typing = browser_.is_open() || ImGui::GetIO().WantTextInput;
+  if (!in_front && !typing && shortcut_pressed("Escape")) {
+    if (const Action* const dismiss = find_action("dismiss"); dismiss->enabled(workspace_))
+      return run_action(workspace_, dismiss->id);
+    if (leave_sheet()) return;
+  }
+  for (const Action& action : actions()) {
+    if (in_front && action.shortcut == "Escape") continue;
+    if (action.shortcut.empty() || !shortcut_pressed(action.shortcut) || !action.enabled(workspace_))
+      continue;
+    const bool types_nothing = action.shortcut.starts_with("Ctrl+") || action.shortcut.starts_with('F');
+    if (typing && !types_nothing) continue;
+    return run_action(workspace_, action.id);
+  }
+}
+
+void Shell::draw(const Ui& ui) {
+  move_focus();
+  keep_page_keys(workspace_.lesson.plays());
+  handle_shortcuts();
+  follow_lesson(workspace_);
+  workspace_.document().begin_frame();
+  // the frame after an idle time would play all of it at once
+  constexpr double kLongestFrame = 0.1;
+  workspace_.document().advance(std::min(static_cast<double>(ImGui::GetIO().DeltaTime), kLongestFrame));
+  if (seen_model_ != workspace_.document().id) {
+    seen_model_ = workspace_.document().id;
+    for (const auto& [id, panel] : panels_) panel->forget();
+    for (Panel* const panel : {tree_.get(), inspector_.get(), timeline_.get()}) panel->forget();
+  }
+  ImGui::SetNextWindowPos({0, 0});
+  ImGui::SetNextWindowSize(ImGui::GetIO().DisplaySize);
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {0, 0});
+  ImGui::Begin("shell", nullptr, kShellFlags);
+  ImGui::PopStyleVar();
+  const ImVec2 room = ImGui::GetContentRegionAvail();
+  if (workspace_.lesson.presents) {
+    ImGui::SetCursorPos({ui.px(kMargin), ui.px(kMargin)});
+    draw_presented(ui, room - ImVec2{2 * ui.px(kMargin), 2 * ui.px(kMargin)});
+  } else {
+    toolbar_.draw(workspace_, ui, ui.px(kToolbar));
+    const float tabs = model_tabs_height(workspace_, ui);
+    ImGui::SetCursorPos({ui.px(kMargin), ui.px(kToolbar)});
+    if (tabs > 0) draw_model_tabs(workspace_, ui, room.x - 2 * ui.px(kMargin));
+    ImGui::SetCursorPos({ui.px(kMargin), ui.px(kToolbar) + tabs});
+    draw_body(ui, {room.x - 2 * ui.px(kMargin), room.y - ui.px(kToolbar + kJobs) - tabs});
+    ImGui::SetCursorPos({0, room.y - ui.px(kJobs)});
+    draw_jobs(ui, ui.px(kJobs));
+  }
+  if (workspace_.wants_browser) {
+    workspace_.wants_browser = false;
+    browser_.open(workspace_);
+  }
+  browser_.draw(workspace_, ui);
+  draw_manual(workspace_, ui);
+  palette_.draw(workspace_, ui);
+  draw_keys(workspace_, ui);
+  draw_quit(ui);
+  ImGui::End();
+}
+
+void Shell::draw_start(const Ui& ui, ImVec2 size) {
+  const ChildScope body("body", size);
+  draw_notices(ui);
+  if (workspace_.lesson.plays()) {
+    const CardScope card(ui, "start", {0, 0});
+    return empty_state(ui, "The lesson is being prepared", "Its model is derived from a configuration.");
+  }
+  const bool arena = workspace_.settings.panel == "arena";  // it needs no model
+  const CardScope card(ui, "start", {0, 0}, arena);
+  (arena ? panel("arena") : *start_).draw(workspace_, ui);
+}
+
+void Shell::draw_body(const Ui& ui, ImVec2 size) {
+  if (!workspace_.lesson.plays()) return draw_views(ui, size);
+  const ImVec2 at = ImGui::GetCursorPos();
+  const float gap = ui.px(kGap), most = std::max(size.x - ui.px(kLeastMain) - gap, ui.px(kLeastInspector));
+  const float side = std::min(ui.px(kLesson), most);
+  const ImVec2 views = {std::max(ui.px(40), size.x - side - gap), size.y};
+  lesson_hides_views() ? draw_hidden_views(ui, views) : draw_views(ui, views);
+  ImGui::SetCursorPos({at.x + size.x - side, at.y});
+  const CardScope card(ui, "lesson", {side, size.y});
+  lesson_->draw(workspace_, ui);
+}
+
+void Shell::draw_views(const Ui& ui, ImVec2 size) {
+  if (!workspace_.document().model) return draw_start(ui, size);
+  Layout& layout = workspace_.settings.layout;
+  const float gap = ui.px(kGap);
+  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
+  const ChildScope child("body", size);
+  // the lower part gives way first: below this the panels would show nothing
+  const float most_low = std::max(ui.px(kLeastTimeline), size.y - ui.px(kLeastUpper) - gap);
+  const float wanted =
+      layout.timeline > 0 ? ui.px(layout.timeline) : std::clamp(size.y * 0.31f, ui.px(150), ui.px(340));
+  const float low = layout.show_timeline ? std::min(wanted, most_low) : 0;
+  const float upper = size.y - (low > 0 ? low + gap : 0);
+  const float spare = size.x - ui.px(kLeastMain) - 2 * gap;
+  const bool two = spare >= ui.px(kLeastTree + kLeastInspector);
+  const float tree_most =
+      std::max(ui.px(kLeastTree), std::min(size.x * 0.4f, spare - ui.px(kLeastInspector)));
+  const float tree = layout.show_tree ? std::clamp(layout.tree > 0 ? ui.px(layout.tree) : size.x * 0.19f,
+                                                   ui.px(kLeastTree), tree_most)
+                                      : 0;
+  const float side_most = std::max(ui.px(kLeastInspector), std::min(size.x * 0.4f, spare - tree));
+  // where both have no room, the inspector goes: the tree leads to everything
+  const float side = layout.show_inspector && !workspace_.lesson.plays() && (two || tree == 0)
+                         ? std::clamp(layout.inspector > 0 ? ui.px(layout.inspector) : size.x * 0.2f,
+                                      ui.px(kLeastInspector), side_most)
+                         : 0;
+  ImGui::BeginChild("upper", {0, upper});
+  ImGui::PopStyleVar();
+  const StyleScope none(ImGuiStyleVar_ItemSpacing, ImGui::GetStyle().ItemSpacing);
+  if (tree > 0) {
+    {
+      const CardScope card(ui, "tree", {tree, 0});
+      tree_->draw(workspace_, ui);
+    }
+    ImGui::SameLine(0, 0);
+    const float dragged = splitter(ui, "tree width", tree, ui.px(kLeastTree), tree_most, true);
+    if (dragged != tree) layout.tree = dragged / ui.scale;
+    ImGui::SameLine(0, 0);
+  }
+  {
+    const float width = ImGui::GetContentRegionAvail().x - (side > 0 ? side + gap : 0);
+    const ChildScope main("main", {std::max(width, ui.px(40)), 0});
+    draw_main(ui);
+  }
+  if (side > 0) {
+    ImGui::SameLine(0, 0);
+    const float dragged =
+        splitter(ui, "inspector width", side, ui.px(kLeastInspector), side_most, true, true);
+    if (dragged != side) layout.inspector = dragged / ui.scale;
+    ImGui::SameLine(0, 0);
+    const CardScope card(ui, "inspector", {0, 0});
+    inspector_->draw(workspace_, ui);
+  }
+  ImGui::EndChild();
+  if (low <= 0) return;
+  ImGui::SetCursorPosY(upper);
+  {
+    const StyleScope tight(ImGuiStyleVar_ItemSpacing, {0, 0});
+    const float dragged = splitter(ui, "timeline height", low, ui.px(kLeastTimeline), most_low, false, true);
+    if (dragged != low) layout.timeline = dragged / ui.scale;
+  }
+  timeline_rect_.low = ImGui::GetCursorScreenPos();
+  timeline_rect_.high = timeline_rect_.low + ImGui::GetContentRegionAvail();
+  const CardScope card(ui, "timeline", {0, 0});
+  timeline_->draw(workspace_, ui);
+}
+
+void Shell::draw_main(const Ui& ui) {
+  const PanelRow& row = find_panel(workspace_.settings.panel);
+  if (!row.tab.empty()) {
+    last_panel_ = row.id;
+    workspace_.settings.last_in_tab.insert_or_assign(std::string(row.tab), std::string(row.id));
+    draw_tabs(ui);
+  } else {
+    draw_sheet_title(ui);
+  }
+  draw_notices(ui);
+  draw_panel(ui);
+}
+
+void Shell::draw_panel(const Ui& ui) {
+  panel_rect_.low = ImGui::GetCursorScreenPos();
+  panel_rect_.high = panel_rect_.low + ImGui::GetContentRegionAvail();
+  if (find_panel(workspace_.settings.panel).own_cards)
+    return panel(workspace_.settings.panel).draw(workspace_, ui);
+  const CardScope card(ui, "panel", {0, 0});
+  panel(workspace_.settings.panel).draw(workspace_, ui);
+}
+
+void Shell::draw_tabs(const Ui& ui) {
+  const StyleScope style(ImGuiStyleVar_ItemSpacing, {0, ui.px(4)});
+  const PanelRow& now = find_panel(workspace_.settings.panel);
+  const float start = ImGui::GetCursorPosX(), room = ImGui::GetContentRegionAvail().x;
+  for (std::size_t i = 0; i < tabs().size(); ++i) {
+    const std::string_view tab = tabs()[i];
+    if (draw_tab(ui, tab, tab == now.tab, ui.px(room > ui.px(560) ? 11 : 7))) show_tab(workspace_, tab);
+    tooltip(ui, fmt::format("{} (Ctrl+{})", tab, i + 1));
+    ImGui::SameLine(0, 0);
+  }
+  const std::vector<const PanelRow*> views = panels_of(now.tab);
+  if (views.size() < 2) return ImGui::NewLine();
+  std::vector<std::string_view> titles;
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < views.size(); ++i) {
+    titles.push_back(views[i]->title);
+    if (views[i] == &now) at = i;
+  }
+  const FontScope font(ui.fonts.small);
+  const StyleScope frame(ImGuiStyleVar_FramePadding, {ui.px(7), ui.px(3)});
+  const float width = segmented_width(ui, titles);
+  const float right = start + room - width;
+  const bool beside = ImGui::GetCursorPosX() <= right;
+  if (beside) {
+    ImGui::SameLine(right);
+    ImGui::SetCursorPosY(ImGui::GetCursorPosY() + ui.px(2));
+  } else {
+    ImGui::NewLine();
+    ImGui::SetCursorPosX(std::max(start, right));
+  }
+  if (const std::size_t picked = segmented(ui, "views", titles, at); picked != at)
+    workspace_.settings.panel = views[picked]->id;
+  if (beside) ImGui::SetCursorPosY(ui.px(36));
+}
+
+// A sheet lies over the panel until it is closed.
+void Shell::draw_sheet_title(const Ui& ui) {
+  const PanelRow& row = find_panel(workspace_.settings.panel);
+  const StyleScope style(ImGuiStyleVar_ItemSpacing, {ui.px(10), ui.px(4)});
+  {
+    const FontScope font(ui.fonts.strong);
+    control_text(row.title, ui.theme->text);
+  }
+  const std::string_view back = find_panel(last_panel_).title;
+  ImGui::SameLine(0, ui.px(12));
+  if (button(ui, fmt::format("Back to {}", back), ButtonKind::ghost)) leave_sheet();
+}
+
+bool Shell::leave_sheet() {
+  if (!workspace_.document().model || !find_panel(workspace_.settings.panel).tab.empty()) return false;
+  workspace_.settings.panel = last_panel_;
+  return true;
+}
+
+}  // namespace loadline::gui

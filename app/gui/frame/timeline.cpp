@@ -1,0 +1,318 @@
+// The memory timeline of the chosen load, which is always in sight: curves, budgets, peaks, the time cursor.
+#include "app/gui/panels/panels.h"
+#include "app/gui/parts/timeline_plot.h"
+#include "app/gui/parts/widgets.h"
+#include "core/base/text.h"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+namespace loadline::gui {
+namespace {
+
+// The button that adds the first token: whether a forward pass follows the load.
+void draw_first_token(Workspace& workspace, const Ui& ui) {
+  Document& document = workspace.document();
+  constexpr std::array<std::string_view, 2> kEnds = {"Load", "First token"};
+  Asked asked = document.asked();
+  asked.first_token = segmented(ui, "end", kEnds, asked.first_token ? 1 : 0) == 1;
+  const LoadRequest& pass = asked.request;
+  tooltip(ui, fmt::format("Whether a forward pass follows the load: {} x {} tokens after {}, as the panel "
+                          "Forward has it. It takes steps, no modelled time.",
+                          pass.batch, format_grouped(pass.sequence), format_grouped(pass.past)));
+  if (asked.first_token != document.asked().first_token) workspace.attempt([&] { document.ask(asked); });
+}
+
+bool has_pass(const Document& document) {
+  return document.forward.value() && document.forward.value()->forward() != nullptr;
+}
+
+class TimelinePanel final : public Panel {
+ public:
+  TimelinePanel() : Panel("How deep it sits in memory, step by step, will be drawn here.") {}
+  void forget() override {
+    projection_.reset();
+    ghost_.reset();
+    upload_.reset();
+  }
+
+ private:
+  // What the curves were made of.
+  struct Key {
+    TimeAxis axis = TimeAxis::steps;
+    TimelineShape shape = TimelineShape::split;
+    std::optional<std::uint64_t> device, host, unified;
+    bool operator==(const Key&) const = default;
+  };
+  void draw_content(Workspace& workspace, const Ui& ui) override;
+  void refresh(const Workspace& workspace);
+  void draw_header(Workspace& workspace, const Ui& ui);
+  void draw_play(Document& document, const Ui& ui);
+  static void draw_beside(Document& document, const Ui& ui);
+  void draw_legend(const Ui& ui, float right);
+  void draw_plot(Document& document, const Ui& ui, ImVec2 size);
+  void draw_peaks(const Ui& ui, const TimelinePlot::Frame& frame);
+  void draw_selection(const Document& document, const Ui& ui, const TimelinePlot::Frame& frame, float top);
+  void handle_mouse(Document& document, const Ui& ui, const TimelinePlot::Frame& frame);
+  void describe(const Document& document, const Ui& ui, std::size_t step) const;
+  void refresh_selected(StorageId storage);
+
+  std::shared_ptr<const Projection> projection_, ghost_;
+  std::shared_ptr<const UploadResult> upload_;
+  Key key_;
+  TimeAxis axis_ = TimeAxis::steps;
+  std::optional<TimelineShape> shape_;  // until the user chooses, as the kind of memory has it
+  PlotRange range_;
+  TimelinePlot plot_;
+  std::shared_ptr<const Projection> selected_of_;  // what the next two are of
+  std::optional<StorageId> selected_storage_;
+  std::vector<BlockId> selected_blocks_;
+};
+
+void TimelinePanel::refresh(const Workspace& workspace) {
+  const Document& document = workspace.document();
+  const auto upload = workspace.uploaded();
+  const BoundMemory memory = document.memory();
+  const bool shared = memory.kind == MemoryKind::unified;
+  // clocks can be compared, steps cannot
+  const std::shared_ptr<const Projection> beside = document.beside.value();
+  const TimeAxis axis = beside ? TimeAxis::seconds : axis_;
+  const Key key = {axis, shape_.value_or(shared ? TimelineShape::stacked : TimelineShape::split),
+                   memory.budget.device, memory.budget.host, memory.budget.unified};
+  const std::shared_ptr<const Projection> ghost =
+      document.previewed.value() ? document.previewed.value() : beside;
+  if (document.projection.value() == projection_ && upload == upload_ && key == key_ && ghost == ghost_)
+    return;
+  if (document.projection.value() != projection_) range_ = {};
+  projection_ = document.projection.value();
+  upload_ = upload;
+  key_ = key;
+  const std::uint64_t weights = document.model->weight_bytes;
+  TimelineCurves curves = timeline_curves(*projection_, upload_.get(), memory.budget, axis, key.shape);
+  ghost_ = ghost;
+  std::optional<TimelineCurves> outline;
+  if (ghost_) {
+    outline = timeline_curves(*ghost_, nullptr, memory.budget, axis, key.shape);
+    if (axis == TimeAxis::seconds) curves.length = std::max(curves.length, outline->length);
+  }
+  plot_.set_curves(std::move(curves), {{weights, "weights"}, {2 * weights, "2 x weights"}});
+  plot_.set_ghost(std::move(outline));
+}
+
+void TimelinePanel::draw_content(Workspace& workspace, const Ui& ui) {
+  Document& document = workspace.document();
+  if (!document.projection.value())
+    return document.projection.busy()
+               ? empty_state(ui, "Projecting the load", "The plan is being run on the modelled machine.")
+               : empty_state(ui, "This load could not be projected", "The message above says why.");
+  refresh(workspace);
+  draw_header(workspace, ui);
+  draw_plot(document, ui, ImGui::GetContentRegionAvail());
+}
+
+void TimelinePanel::draw_header(Workspace& workspace, const Ui& ui) {
+  Document& document = workspace.document();
+  constexpr std::array<std::string_view, 2> kShapes = {"Split", "Stacked"};
+  constexpr std::array<std::string_view, 2> kAxes = {"Steps", "Time"};
+  constexpr std::array<std::string_view, 2> kEnds = {"Load", "First token"};
+  const FontScope font(ui.fonts.small);
+  const StyleScope frame(ImGuiStyleVar_FramePadding, {ui.px(6), ui.px(3)});
+  const float gap = ui.px(6);
+  const bool pass = has_pass(document);
+  const float controls = segmented_width(ui, kShapes) + gap + segmented_width(ui, kAxes) +
+                         (pass ? gap + segmented_width(ui, kEnds) : 0);
+  const float top = ImGui::GetCursorPosY();
+  const float start = ImGui::GetCursorPosX();
+  const float right = start + ImGui::GetContentRegionAvail().x - controls;
+  draw_play(document, ui);
+  draw_legend(ui, right - ui.px(12));
+  ImGui::SameLine(right);
+  ImGui::SetCursorPos({right, top});
+  const TimelineShape shape = key_.shape;
+  const auto picked =
+      static_cast<TimelineShape>(segmented(ui, "shape", kShapes, static_cast<std::size_t>(shape)));
+  tooltip(ui, "Split: the device above the axis, the host below it. Stacked: all memory as one sum.");
+  if (picked != shape) shape_ = picked;
+  ImGui::SameLine(0, gap);
+  axis_ = static_cast<TimeAxis>(segmented(ui, "axis", kAxes, static_cast<std::size_t>(key_.axis)));
+  if (!pass) return;
+  ImGui::SameLine(0, gap);
+  draw_first_token(workspace, ui);
+}
+
+void TimelinePanel::draw_play(Document& document, const Ui& ui) {
+  const bool pressed = icon_button(
+      ui, "play", document.playing ? "Stop (Space)" : "Play the load (Space)", [&](ImVec2 center, ImU32 ink) {
+        ImDrawList* draw = ImGui::GetWindowDrawList();
+        const float r = ui.px(5);
+        if (!document.playing)
+          return draw->AddTriangleFilled({center.x - r * 0.7f, center.y - r},
+                                         {center.x - r * 0.7f, center.y + r}, {center.x + r, center.y}, ink);
+        draw->AddRectFilled({center.x - r, center.y - r}, {center.x - r / 3, center.y + r}, ink);
+        draw->AddRectFilled({center.x + r / 3, center.y - r}, {center.x + r, center.y + r}, ink);
+      });
+  if (pressed) document.play(!document.playing);
+  ImGui::SameLine(0, ui.px(2));
+  const std::string speed = fmt::format("{:g}x", document.play_speed);
+  if (button(ui, speed, ButtonKind::ghost))
+    document.play_speed = document.play_speed >= 4 ? 0.5 : document.play_speed * 2;
+  tooltip(ui, "Speed of the play; J slower, L faster");
+  ImGui::SameLine(0, ui.px(4));
+  draw_beside(document, ui);
+  ImGui::SameLine(0, ui.px(10));
+}
+
+// The method that is played in step with the load.
+void TimelinePanel::draw_beside(Document& document, const Ui& ui) {
+  std::vector<std::string> names = {"alone"};
+  std::size_t now = 0;
+  for (const Method& method : methods()) {
+    if (method.id == shown_method(document.asked()).id) continue;  // it plays already
+    if (method.id == document.beside_method()) now = names.size();
+    names.emplace_back(method.id);
+  }
+  const std::string preview = now == 0 ? "alone" : "and " + names[now];
+  const auto picked = combo(ui, "##beside", ui.px(now == 0 ? 76 : 150), preview, names, now);
+  tooltip(ui, "Another method in step: its outline is drawn over the curve, its map beside the map");
+  if (picked) document.set_beside(*picked == 0 ? "" : names[*picked]);
+}
+
+void TimelinePanel::draw_legend(const Ui& ui, float right) {
+  const auto room_for = [&](float width) { return ImGui::GetCursorPosX() + width <= right; };
+  bool first = true;
+  const float top = ImGui::GetCursorPosY();
+  const auto entry = [&](ImU32 color, std::string_view words, const std::string& figure,
+                         const std::string& hint) {
+    if (!first) ImGui::SameLine(0, ui.px(16));
+    if (!room_for(legend_width(ui, words, figure))) return ImGui::Dummy({0, 0});
+    first = false;
+    ImGui::SetCursorPosY(top + ImGui::GetStyle().FramePadding.y);  // in line with the buttons
+    legend_entry(ui, color, words, figure);
+    tooltip(ui, hint);
+  };
+  for (const Space space : kStackOrder) {
+    const Peak& peak = projection_->timeline.peaks[index(space)];
+    if (peak.bytes == 0) continue;
+    entry(ui.theme->spaces[index(space)], space_title(space), format_bytes(peak.bytes),
+          fmt::format(
+              "{}: at most {} bytes, first at step {}{}", space_title(space), format_grouped(peak.bytes),
+              format_grouped(peak.step),
+              space == Space::page_cache ? ". Mapped pages can be dropped: budgets do not count them" : ""));
+  }
+  if (!plot_.curves().sides[0].measured.empty() || !plot_.curves().sides[1].measured.empty())
+    entry(ui.theme->highlight, "measured: allocated", "", "What the upload allocated");
+  if (!plot_.curves().process.empty())
+    entry(ui.theme->good, "measured: process", "", "What the system counted for this process");
+  if (!plot_.curves().driver.empty())
+    entry(ui.theme->accent, "measured: driver", "", "What the driver counted on the device");
+}
+
+void TimelinePanel::draw_peaks(const Ui& ui, const TimelinePlot::Frame& frame) {
+  const auto& sides = plot_.curves().sides;
+  const bool stacked = plot_.curves().shape == TimelineShape::stacked;
+  for (std::size_t i = 0; i < sides.size(); ++i) {
+    const Peak& peak = sides[i].peak;
+    if (peak.bytes == 0) continue;
+    const std::string_view what = stacked ? "peak" : i == 0 ? "device peak" : "host peak";
+    plot_.mark_peak(ui, frame, i, x_of_step(*projection_, key_.axis, peak.step),
+                    fmt::format("{} {}", what, format_bytes(peak.bytes)));
+  }
+}
+
+void TimelinePanel::draw_plot(Document& document, const Ui& ui, ImVec2 size) {
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float strip = document.selected_tensor() && size.y > ui.px(90) ? ui.px(20) : 0;
+  if (size.x < ui.px(140) || size.y < ui.px(50)) return ImGui::Dummy(size);
+  plot_area("plot", size);
+  TimelinePlot::Frame frame{
+      inside_axes(ui, at, at + size - ImVec2{ui.px(kLevelLabels), strip}, kPlotAxisWidth), range_};
+  handle_mouse(document, ui, frame);
+  frame.range = range_;
+  ImGui::PushClipRect(at, at + size, true);
+  plot_.draw(ui, frame);
+  const auto x_of = [&](std::size_t step) { return x_of_step(*projection_, key_.axis, step); };
+  const std::vector<Mark>& marks = projection_->plan.marks;
+  const auto each_mark = [&](auto draw) {
+    if (marks.size() > 1)  // else there is the end alone
+      for (const Mark& mark : marks)
+        if (mark.step < projection_->plan.steps.size()) draw(mark);
+  };
+  each_mark([&](const Mark& mark) { plot_.mark(ui, frame, x_of(mark.step), ui.theme->muted); });
+  plot_.mark(ui, frame, x_of(document.step()), ui.theme->text);
+  if (document.hovered_step) plot_.mark(ui, frame, x_of(*document.hovered_step), ui.theme->muted);
+  draw_peaks(ui, frame);
+  each_mark([&](const Mark& mark) { plot_.label_mark(ui, frame, x_of(mark.step), mark.label); });
+  if (strip > 0) draw_selection(document, ui, frame, at.y + size.y - strip);
+  ImGui::PopClipRect();
+}
+
+void TimelinePanel::refresh_selected(StorageId storage) {
+  if (selected_of_ == projection_ && selected_storage_ == storage) return;
+  selected_of_ = projection_;
+  selected_storage_ = storage;
+  selected_blocks_.clear();
+  for (std::uint32_t i = 0; i < projection_->plan.blocks.size(); ++i)
+    if (projection_->plan.blocks[i].storage == storage &&
+        projection_->timeline.lifetimes[i].from_step != kNever)
+      selected_blocks_.push_back(BlockId{i});
+}
+
+// Under the axis: when the selected tensor has a block, and in which space.
+void TimelinePanel::draw_selection(const Document& document, const Ui& ui, const TimelinePlot::Frame& frame,
+                                   float top) {
+  const PlotArea& area = frame.area;
+  ImDrawList* draw = ImGui::GetWindowDrawList();
+  const FontScope font(ui.fonts.small);
+  put_text_before(area.low.x - ui.px(8), top, ui.theme->muted, "selected");
+  draw->AddRectFilled({area.low.x, top}, {area.high.x, top + ui.px(16)}, ui.theme->raised, ui.px(3));
+  refresh_selected(document.model->tensor(*document.selected_tensor()).storage);
+  const Plan& plan = projection_->plan;
+  for (const BlockId id : selected_blocks_) {
+    const Lifetime& life = projection_->timeline.lifetimes[index(id)];
+    const Space space = plan.block(id).space;
+    const std::size_t end = std::min(life.to_step, plan.steps.size());
+    const double x1 =
+        life.to_step == kNever ? plot_.curves().modelled_length : x_of_step(*projection_, key_.axis, end);
+    const float left =
+        std::max(area.low.x, plot_.pixel_of(frame, x_of_step(*projection_, key_.axis, life.from_step)));
+    const float right = std::min(area.high.x, std::max(left + ui.px(2), plot_.pixel_of(frame, x1)));
+    if (right <= area.low.x || left >= area.high.x) continue;
+    // one row per space, so that copies that live at once are both seen
+    std::size_t row = 0;
+    while (kStackOrder[row] != space) ++row;
+    const float y = top + ui.px(4) * static_cast<float>(row);
+    draw->AddRectFilled({left, y}, {right, y + ui.px(4)}, ui.theme->spaces[index(space)]);
+  }
+}
+
+void TimelinePanel::describe(const Document& document, const Ui& ui, std::size_t step) const {
+  const std::size_t steps = projection_->plan.steps.size();
+  text(step >= steps ? "At the end"
+                     : fmt::format("Step {} of {}", format_grouped(step), format_grouped(steps)));
+  if (const std::string words = step_text(*document.model, *projection_, step); !words.empty())
+    muted(ui, words);
+  for (const Space space : kStackOrder)
+    if (projection_->timeline.peaks[index(space)].bytes > 0)
+      legend_entry(ui, ui.theme->spaces[index(space)], space_title(space),
+                   format_bytes(usage_at(projection_->timeline, step, 1u << index(space))));
+  muted(ui, "Click to keep the cursor here.");
+}
+
+void TimelinePanel::handle_mouse(Document& document, const Ui& ui, const TimelinePlot::Frame& frame) {
+  document.hovered_step.reset();
+  if (!ImGui::IsItemHovered() && !ImGui::IsItemActive()) return;
+  const double share = share_at_pixel(frame.area, frame.range, ImGui::GetIO().MousePos.x);
+  zoom_with_mouse(range_, share, frame.area.width());
+  const std::size_t step = step_at_x(*projection_, key_.axis, share * plot_.curves().length);
+  if (ImGui::IsItemActive() && ImGui::IsMouseDown(ImGuiMouseButton_Left)) document.set_step(step);
+  document.hovered_step = step;
+  hover_card(ui, [&] { describe(document, ui, step); });
+}
+
+}  // namespace
+
+std::unique_ptr<Panel> make_timeline_panel() { return std::make_unique<TimelinePanel>(); }
+
+}  // namespace loadline::gui

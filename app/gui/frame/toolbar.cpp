@@ -1,0 +1,279 @@
+// The request as controls, the verdict as a chip that opens the advice, and what can be done with the model.
+#include "app/gui/frame/toolbar.h"
+
+#include "app/gui/frame/actions_2.h"
+#include "app/gui/frame/advice.h"
+#include "app/gui/parts/plan_controls.h"
+#include "app/gui/parts/widgets.h"
+#include "app/gui/state/summary.h"
+#include "app/gui/window/keyboard.h"
+#include "core/base/text.h"
+
+#include <algorithm>
+#include <array>
+#include <numbers>
+
+#include <fmt/format.h>
+
+namespace loadline::gui {
+namespace {
+
+constexpr float kHalfTurn = std::numbers::pi_v<float>;
+
+bool draw_theme_button(const Workspace& workspace, const Ui& ui) {
+  return icon_button(ui, "theme",
+                     fmt::format("{} theme ({})", workspace.settings.dark ? "Light" : "Dark",
+                                 find_action("theme")->shortcut),
+                     [&](ImVec2 center, ImU32 color) {
+                       ImDrawList* draw = ImGui::GetWindowDrawList();
+                       const float r = ui.px(6);
+                       // a disc, half of it in the shade
+                       draw->AddCircle(center, r, color, 32, ui.px(1.5f));
+                       draw->PathArcTo(center, r, -kHalfTurn / 2, kHalfTurn / 2, 24);
+                       draw->PathFillConvex(color);
+                     });
+}
+
+// Logical widths of the line's parts, and of what is left between them.
+constexpr float kMark = 50, kLeastName = 80, kAfterName = 18, kBudget = 126, kTarget = 158, kOrder = 84,
+                kItemGap = 6, kGroupsGap = 10, kBeforeButtons = 14, kEdge = 14;
+
+float button_width(std::string_view words) {
+  return text_width(words) + 2 * ImGui::GetStyle().FramePadding.x;
+}
+
+float chip_padding(const Ui& ui) { return ui.px(12); }
+
+// Of long words, whatever the verdict is now: nothing shall move when it changes.
+float least_chip(const Ui& ui) { return text_width("fits, 88.88 GiB left") + 2 * chip_padding(ui); }
+
+float method_width(const Ui& ui, bool roomy) { return ui.px(roomy ? 168 : 140); }
+
+float buttons_width(const Ui& ui, bool model, bool sheets, bool open) {
+  float width = ImGui::GetFrameHeight() + ui.px(kEdge);  // the theme's
+  const auto add = [&](std::string_view words) { width += button_width(words) + ui.px(kItemGap); };
+  if (open) add("Open");
+  if (model && sheets) {
+    add("Convert");
+    add("Upload");
+  } else if (model) {
+    add("More");
+  }
+  return width;
+}
+
+// The options that differ from those of a new window and have no place of their own in the toolbar.
+std::vector<const LoadOption*> set_behind(const Document& document) {
+  // how many tokens follows the model at first, and has its place in Forward
+  constexpr std::array kShown = {"method", "order", "target", "device_budget", "seq"};
+  const LoadRequest at_first = Asked().request;
+  std::vector<const LoadOption*> set;
+  for (const LoadOption& option : load_options())
+    if (std::ranges::find(kShown, option.id) == kShown.end() &&
+        !same_option(option, document.asked().request, at_first))
+      set.push_back(&option);
+  return set;
+}
+
+// "Options 2": how many are set, so that none works unseen.
+std::string options_label(const Document& document) {
+  const std::size_t set = set_behind(document).size();
+  return set == 0 ? "Options" : fmt::format("Options {}", set);
+}
+
+std::string changed_text(const Document& document) {
+  std::string words;
+  for (const LoadOption* const option : set_behind(document))
+    words +=
+        fmt::format("\n{}: {}", option->title, shown(load_option_text(document.asked().request, *option)));
+  return words;
+}
+
+// What has no button of its own in a narrow line.
+void draw_more(Workspace& workspace, const Ui& ui, bool with_open) {
+  if (button(ui, "More")) ImGui::OpenPopup("more");
+  tooltip(ui, with_open ? "Open, convert or upload a model" : "Convert or upload the model");
+  const StyleScope style(ImGuiStyleVar_WindowPadding, {ui.px(12), ui.px(10)});
+  if (!ImGui::BeginPopup("more")) return;
+  if (list_key_pressed(ListKey::escape)) ImGui::CloseCurrentPopup();
+  if (with_open && ImGui::Selectable("Open")) run_action(workspace, "browse");
+  if (ImGui::Selectable("Convert")) workspace.settings.panel = "convert";
+  if (ImGui::Selectable("Upload")) workspace.settings.panel = "upload";
+  ImGui::EndPopup();
+}
+
+}  // namespace
+
+float Toolbar::request_width(const Ui& ui, const Shown& shown) {
+  return ui.px(kBudget + 3 * kGroupsGap) + (shown.target ? ui.px(kTarget) : 0) +
+         method_width(ui, shown.target) + (shown.order ? ui.px(kOrder + kItemGap) : 0) +
+         button_width("Options 9") + least_chip(ui);
+}
+
+// What matters least goes first, until nothing lies over anything else.
+Toolbar::Shown Toolbar::shown_in(const Ui& ui, float width) {
+  Shown shown;
+  const auto needed = [&] {
+    return ui.px(kMark + kBeforeButtons) + (shown.name ? ui.px(kLeastName + kAfterName) : 0) +
+           request_width(ui, shown) + buttons_width(ui, true, shown.sheets, shown.open);
+  };
+  for (bool Shown::*const part : {&Shown::target, &Shown::sheets, &Shown::order, &Shown::open, &Shown::name})
+    if (needed() > width) shown.*part = false;
+  return shown;
+}
+
+void Toolbar::draw_model(const Workspace& workspace, const Ui& ui, float room) {
+  const Model& model = *workspace.document().model;
+  const std::string facts = fmt::format(
+      "{}   {}   {}   {}", format_bytes(model.weight_bytes), format_count(workspace.document().parameters()),
+      model.dtypes.empty() ? "" : dtype_info(model.dtypes.front().dtype).name,
+      counted(model.graph->files.size(), "file"));
+  const float y = ImGui::GetCursorPosY();
+  const FontScope strong(ui.fonts.strong);
+  const float name = std::min(text_width(shown(model.name)), std::max(ui.px(80), room));
+  ImGui::AlignTextToFramePadding();
+  name_text(ui, model.name, name, ui.theme->text);
+  const FontScope small(ui.fonts.small);
+  tooltip(ui, fmt::format("{}\n{}", shown(model.path), facts));
+  if (name + ui.px(16) + text_width(facts) > room) return;
+  ImGui::SameLine(0, ui.px(16));
+  ImGui::SetCursorPosY(y + ui.px(1));
+  ImGui::AlignTextToFramePadding();
+  muted(ui, facts);
+}
+
+// The chip says whether the load fits; behind it is what would make it fit.
+void Toolbar::draw_chip(Workspace& workspace, const Ui& ui, float room) {
+  const Verdict verdict = verdict_of(workspace.document());
+  const bool over = verdict.state == Verdict::State::over;
+  const ImU32 color = over                                    ? ui.theme->bad
+                      : verdict.state == Verdict::State::fits ? ui.theme->good
+                                                              : ui.theme->muted;
+  // without a budget the chip asks; that there is none stands in the field of the budget
+  std::string words = verdict.state == Verdict::State::unknown    ? "projecting"
+                      : verdict.state == Verdict::State::unjudged ? "Does it fit?"
+                                                                  : verdict.words;
+  const std::string longer = words + ": what fits?";
+  const float pad = chip_padding(ui);
+  if (over && text_width(longer) + 2 * pad <= room) words = longer;
+  words = elided(words, std::max(ui.px(40), room - 2 * pad));
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const ImVec2 size = {text_width(words) + 2 * pad, ImGui::GetFrameHeight()};
+  if (press_area(ui, "chip", size)) ImGui::OpenPopup("advice");
+  const bool hot = ImGui::IsItemHovered();
+  ImDrawList* draw = ImGui::GetWindowDrawList();
+  draw->AddRectFilled(at, at + size, mix(ui.theme->panel, color, hot ? 0.34f : 0.20f), size.y / 2);
+  draw->AddRect(at, at + size, with_alpha(color, 0.8f), size.y / 2, 0, std::max(1.0f, ui.px(1)));
+  put_text({at.x + pad, at.y + (size.y - ImGui::GetFontSize()) / 2}, ui.theme->text, words);
+  tooltip(ui, verdict.first.empty() ? "Whether this load fits, and what would make it fit (F2)"
+                                    : "First over: " + verdict.first);
+  if (workspace.wants_advice) {
+    workspace.wants_advice = false;
+    ImGui::OpenPopup("advice");
+  }
+  ImGui::SetNextWindowPos({at.x, at.y + size.y + ui.px(6)});
+  ImGui::SetNextWindowSize({ui.px(440), 0});
+  const StyleScope style(ImGuiStyleVar_WindowPadding, {ui.px(16), ui.px(12)});
+  const bool open = ImGui::BeginPopup("advice");
+  if (open) {
+    draw_advice(workspace, ui);
+    if (list_key_pressed(ListKey::escape)) ImGui::CloseCurrentPopup();
+    ImGui::EndPopup();
+  }
+  if (advice_open_ && !open) workspace.document().preview(nullptr);
+  advice_open_ = open;
+}
+
+void Toolbar::draw_options(Workspace& workspace, const Ui& ui, bool with_order) {
+  Document& document = workspace.document();
+  if (button(ui, options_label(document))) ImGui::OpenPopup("options");
+  tooltip(ui, "Everything else that can be asked of the load" + changed_text(document));
+  ImGui::SetNextWindowPos({ImGui::GetItemRectMin().x, ImGui::GetItemRectMax().y + ui.px(6)});
+  ImGui::SetNextWindowSize({ui.px(460), std::min(ui.px(560), ImGui::GetIO().DisplaySize.y - ui.px(80))});
+  const StyleScope style(ImGuiStyleVar_WindowPadding, {ui.px(16), ui.px(12)});
+  if (!ImGui::BeginPopup("options")) return;
+  if (list_key_pressed(ListKey::escape)) ImGui::CloseCurrentPopup();
+  if (with_order) order_choice(workspace, ui, field(ui, find_load_option("order")->title));
+  std::string_view group;
+  for (const LoadOption& option : load_options()) {
+    if (option.group == load_groups::kWhich) continue;
+    const auto look = look_of(document, option);
+    if (!look) continue;
+    if (group != option.group) {
+      if (!group.empty()) ImGui::Dummy({0, ui.px(4)});
+      group = option.group;
+      heading(ui, group);
+    }
+    sheet_controls_.draw_line(ui, *look,
+                              [&](std::string_view word) { document.set_option(option.id, word); });
+  }
+  ImGui::EndPopup();
+}
+
+void Toolbar::draw_request(Workspace& workspace, const Ui& ui, const Shown& shown, float right) {
+  Document& document = workspace.document();
+  if (shown.target) {
+    controls_.draw_bare(document, ui, *find_load_option("target"), "no target");
+    ImGui::SameLine(0, ui.px(kItemGap));
+  }
+  controls_.draw_bare(document, ui, *find_load_option("device_budget"), "no budget");
+  ImGui::SameLine(0, ui.px(kGroupsGap));
+  method_choice(workspace, ui, method_width(ui, shown.target));
+  ImGui::SameLine(0, ui.px(kItemGap));
+  if (shown.order) {
+    order_choice(workspace, ui, ui.px(kOrder));
+    ImGui::SameLine(0, ui.px(kItemGap));
+  }
+  draw_options(workspace, ui, !shown.order);
+  if (workspace.lesson.hides_views()) return;
+  ImGui::SameLine(0, ui.px(kGroupsGap));
+  draw_chip(workspace, ui, right - ImGui::GetCursorPosX());
+}
+
+void Toolbar::draw_buttons(Workspace& workspace, const Ui& ui, const Shown& shown) {
+  if (shown.open) {
+    if (button(ui, "Open")) run_action(workspace, "browse");
+    tooltip(ui, fmt::format("Open a model ({})", find_action("browse")->shortcut));
+    ImGui::SameLine(0, ui.px(kItemGap));
+  }
+  if (workspace.document().model) {
+    if (shown.sheets) {
+      if (button(ui, "Convert")) workspace.settings.panel = "convert";
+      ImGui::SameLine(0, ui.px(kItemGap));
+      if (button(ui, "Upload")) workspace.settings.panel = "upload";
+    } else {
+      draw_more(workspace, ui, !shown.open);
+    }
+    ImGui::SameLine(0, ui.px(kItemGap));
+  }
+  if (draw_theme_button(workspace, ui)) run_action(workspace, "theme");
+}
+
+void Toolbar::draw(Workspace& workspace, const Ui& ui, float height) {
+  const float width = ImGui::GetContentRegionAvail().x;
+  const float middle = height / 2;
+  const float frame = ImGui::GetFrameHeight();
+  const bool model = workspace.document().model != nullptr;
+  load_line_mark(ui, {ui.px(28), middle}, ui.px(11));
+  const Shown shown = model ? shown_in(ui, width) : Shown();
+  const float buttons = buttons_width(ui, model, shown.sheets, shown.open);
+  ImGui::SetCursorPos({ui.px(kMark), middle - frame / 2});
+  if (model) {
+    if (shown.name) {
+      // the request needs some room; the name takes what is left of it
+      const float request = std::max(request_width(ui, shown), shown.target ? ui.px(800) : 0);
+      draw_model(workspace, ui, width - buttons - request - ui.px(kMark + kAfterName));
+      ImGui::SameLine(0, ui.px(kAfterName));
+      ImGui::SetCursorPosY(middle - frame / 2);
+    }
+    draw_request(workspace, ui, shown, width - buttons - ui.px(kBeforeButtons));
+  } else {
+    const FontScope title(ui.fonts.title);
+    ImGui::SetCursorPosY(middle - ImGui::GetFontSize() / 2);
+    text("Loadline");
+  }
+  ImGui::SetCursorPos({width - buttons, middle - frame / 2});
+  draw_buttons(workspace, ui, shown);
+}
+
+}  // namespace loadline::gui

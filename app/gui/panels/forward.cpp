@@ -1,0 +1,122 @@
+// Every change goes to the document at once: sizes are evaluated within a frame.
+#include "app/gui/panels/forward_controls.h"
+#include "app/gui/parts/widgets.h"
+#include "app/gui/state/model/meta_text.h"
+#include "app/gui/window/keyboard.h"
+#include "core/base/text.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+namespace loadline::gui {
+namespace {
+
+// Of the symbols that the file itself names, but for batch and tokens.
+void named_sizes(Document& document, const Ui& ui, bool& first) {
+  constexpr std::size_t kMostShown = 6, kMostName = 60;
+  const ForwardScene& scene = *document.forward.value();
+  std::size_t drawn = 0;
+  for (const NamedSize& named : scene.forward()->sizes) {
+    const auto symbol = named.taken_as.as_symbol();
+    if (!symbol || index(*symbol) <= index(kPast) || !scene.symbols_matter[index(*symbol)]) continue;
+    if (++drawn > kMostShown) return;
+    const std::string label = elided(shown(beginning(named.name, kMostName)), ui.px(120));
+    const float width = ui.px(64);
+    label_before(ui, label, width, !std::exchange(first, false));
+    ImGui::SetNextItemWidth(width);
+    ImGui::PushID(static_cast<int>(index(*symbol)));
+    Asked asked = document.asked();
+    std::vector<SizeChoice>& sizes = asked.request.sizes;
+    const auto at = std::ranges::find(sizes, named.name, &SizeChoice::name);
+    std::uint64_t size = at == sizes.end() ? 1 : at->size;
+    const bool changed = ImGui::InputScalar("##size", ImGuiDataType_U64, &size);
+    tooltip(ui, "A size that the file leaves open; 1 until it is set");
+    ImGui::PopID();
+    if (!changed) continue;
+    size = std::min(size, kMostTokens);
+    if (at == sizes.end())
+      sizes.push_back({named.name, size});
+    else
+      at->size = size;
+    document.ask(asked);
+  }
+}
+
+}  // namespace
+
+namespace {
+
+void all_controls(Document& document, const Ui& ui, OptionControls& controls) {
+  bool first = true;
+  for (const LoadOption& option : load_options()) {
+    if (option.group != load_groups::kPass || option.offered_to(LoadUser::upload)) continue;
+    if (option.id == "context") continue;  // it judges loads, and stands beside their budgets
+    if (option.id == "dim") {
+      named_sizes(document, ui, first);
+    } else if (look_of(document, option)) {
+      controls.draw(document, ui, option, std::exchange(first, false));
+    }
+  }
+}
+
+}  // namespace
+
+// Where a panel is low, behind a button: the plot needs the lines.
+void forward_controls(Document& document, const Ui& ui, OptionControls& controls) {
+  if (!document.forward.value() || document.forward.value()->forward() == nullptr) return;
+  constexpr float kRoomy = 440;
+  if (ImGui::GetContentRegionAvail().y >= ui.px(kRoomy)) return all_controls(document, ui, controls);
+  const LoadRequest& request = document.asked().request;
+  const std::string& profile = document.forward.value()->options.profile;
+  const std::string words = fmt::format("Pass: {}, batch {}{}{}", counted(request.sequence, "new token"),
+                                        request.batch, profile.empty() ? "" : ", ", profile);
+  if (button(ui, words)) ImGui::OpenPopup("pass");
+  tooltip(ui, "The sizes, the types and the profile of the forward pass");
+  ImGui::SetNextWindowSize({std::min(ui.px(560), ImGui::GetIO().DisplaySize.x - ui.px(40)), 0});
+  const StyleScope padding(ImGuiStyleVar_WindowPadding, {ui.px(14), ui.px(12)});
+  if (ImGui::BeginPopup("pass")) {
+    all_controls(document, ui, controls);
+    if (list_key_pressed(ListKey::escape)) ImGui::CloseCurrentPopup();
+    ImGui::EndPopup();
+  }
+}
+
+bool forward_absent(const Document& document, const Ui& ui) {
+  if (!document.forward.value()) {
+    if (document.forward.busy())
+      empty_state(ui, "Working out the forward pass", "Its architecture is being applied to the tensors.");
+    else
+      empty_state(ui, "The forward pass could not be worked out", shown(forward_error(document)));
+    return true;
+  }
+  if (document.forward.value()->forward() != nullptr) return false;
+  const ForwardModel& model = document.forward.value()->model;
+  std::string known = "The file holds weights only.";
+  if (!model.remark.empty()) {
+    known = shown(model.remark) + ".";
+    known[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(known[0])));
+  }
+  if (model.cache_bytes_per_token)
+    known += fmt::format(" From the usual keys of its configuration: about {} bytes of cache per token.",
+                         format_grouped(*model.cache_bytes_per_token));
+  empty_state(ui, "No operators are known of this model", known);
+  return true;
+}
+
+std::string_view pass_lane_name(PassLane lane) {
+  constexpr std::array<std::string_view, kPassLanes> kNames = {"Weights", "Cache", "Activations",
+                                                               "Temporaries"};
+  return kNames[static_cast<std::size_t>(lane)];
+}
+
+ImU32 pass_lane_color(const Theme& theme, PassLane lane) {
+  constexpr std::array<std::size_t, kPassLanes> kCategories = {0, 2, 1, 3};
+  return theme.category(kCategories[static_cast<std::size_t>(lane)]);
+}
+
+}  // namespace loadline::gui

@@ -1,0 +1,211 @@
+// Controls to press and pick: buttons, segments, combos, sliders, check boxes.
+#include "app/gui/parts/widgets.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include <imgui_internal.h>
+#include <imgui_stdlib.h>
+
+namespace loadline::gui {
+namespace {
+
+constexpr float kSegmentPadding = 10;
+constexpr std::int64_t kMostLinear = 200;
+
+// The position of a value on a slider, as ImGui computes it: a logarithmic scale from 0 begins at a tenth.
+float slider_share(std::int64_t value, std::int64_t least, std::int64_t most) {
+  if (most <= kMostLinear)
+    return static_cast<float>(value - least) / static_cast<float>(std::max<std::int64_t>(most - least, 1));
+  const double begin = least > 0 ? static_cast<double>(least) : 0.1;
+  if (static_cast<double>(value) <= begin) return 0;
+  return static_cast<float>(std::log(static_cast<double>(value) / begin) /
+                            std::log(static_cast<double>(most) / begin));
+}
+
+}  // namespace
+
+bool button(const Ui& ui, std::string_view label, ButtonKind kind, bool enabled) {
+  const Theme& theme = *ui.theme;
+  const bool primary = kind == ButtonKind::primary;
+  const ImU32 ground = primary                     ? theme.accent
+                       : kind == ButtonKind::ghost ? with_alpha(theme.raised, 0)
+                                                   : theme.raised;
+  const ColorScope resting(ImGuiCol_Button, enabled ? ground : theme.raised);
+  const ColorScope hovered(ImGuiCol_ButtonHovered,
+                           primary ? mix(theme.accent, theme.highlight, 0.15f) : theme.hovered);
+  const ColorScope held(ImGuiCol_ButtonActive, primary ? mix(theme.accent, theme.sea, 0.2f) : theme.active);
+  const ColorScope ink(ImGuiCol_Text, !enabled ? theme.muted : primary ? theme.on_accent : theme.text);
+  ImGui::BeginDisabled(!enabled);
+  const StyleScope alpha(ImGuiStyleVar_DisabledAlpha, 1.0f);
+  const FontScope font(primary ? ui.fonts.strong : ui.fonts.body);
+  // drawn here: ImGui would take "##" in a name for the start of an id
+  const ImVec2 pad = ImGui::GetStyle().FramePadding;
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const IdScope scope(label);
+  const bool pressed = ImGui::Button("##button", {text_width(label) + 2 * pad.x, 0});
+  put_text(at + pad, ImGui::GetColorU32(ImGuiCol_Text), label);
+  ImGui::EndDisabled();
+  return pressed && enabled;
+}
+
+float segmented_width(const Ui& ui, std::span<const std::string_view> labels) {
+  float total = 0;
+  for (const std::string_view label : labels) total += text_width(label) + 2 * ui.px(kSegmentPadding);
+  return total;
+}
+
+std::size_t segmented(const Ui& ui, const char* id, std::span<const std::string_view> labels,
+                      std::size_t current) {
+  const Theme& theme = *ui.theme;
+  const IdScope scope(id);
+  const float height = ImGui::GetFrameHeight();
+  const float pad = ui.px(kSegmentPadding);
+  ImDrawList* draw = ImGui::GetWindowDrawList();
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float total = segmented_width(ui, labels);
+  draw->AddRectFilled(at, {at.x + total, at.y + height}, theme.raised, ui.px(6));
+  std::size_t result = current;
+  float x = at.x;
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    const float width = text_width(labels[i]) + 2 * pad;
+    ImGui::SetCursorScreenPos({x, at.y});
+    if (press_area(ui, std::string(labels[i]).c_str(), {width, height})) result = i;
+    const bool hot = ImGui::IsItemHovered();
+    const ImVec2 low = {x + ui.px(2), at.y + ui.px(2)};
+    const ImVec2 high = {x + width - ui.px(2), at.y + height - ui.px(2)};
+    if (i == current)
+      draw->AddRectFilled(low, high, theme.accent, ui.px(5));
+    else if (hot)
+      draw->AddRectFilled(low, high, theme.hovered, ui.px(5));
+    const ImU32 ink = i == current ? theme.on_accent : hot ? theme.text : theme.muted;
+    put_text({x + pad, at.y + (height - ImGui::GetFontSize()) / 2}, ink, labels[i]);
+    x += width;
+  }
+  ImGui::SetCursorScreenPos(at);
+  ImGui::Dummy({total, height});
+  return result;
+}
+
+std::optional<std::size_t> combo(const Ui& ui, const char* id, float width, std::string_view preview,
+                                 std::span<const std::string_view> labels, std::size_t current) {
+  std::optional<std::size_t> picked;
+  ImGui::SetNextItemWidth(width);
+  const float frame = ImGui::GetFrameHeight();
+  const float room = width - frame - ImGui::GetStyle().FramePadding.x;
+  const std::string cut = preview.empty() ? "" : elided(shown(preview), room);
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  ImDrawList* draw = ImGui::GetWindowDrawList();
+  const bool open =
+      ImGui::BeginCombo(id, cut.c_str(), ImGuiComboFlags_HeightLarge | ImGuiComboFlags_NoArrowButton);
+  const ImVec2 middle = {at.x + width - frame * 0.5f, at.y + frame / 2};
+  const float r = ui.px(3.5f);
+  const std::array<ImVec2, 3> chevron = {
+      {{middle.x - r, middle.y - r / 2}, {middle.x, middle.y + r / 2}, {middle.x + r, middle.y - r / 2}}};
+  draw->AddPolyline(chevron.data(), static_cast<int>(chevron.size()), ui.theme->muted, 0, ui.px(1.6f));
+  if (!open) return picked;
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    const IdScope scope(i);
+    if (ImGui::Selectable(shown(labels[i]).c_str(), i == current)) picked = i;
+    if (i == current && ImGui::IsWindowAppearing()) ImGui::SetItemDefaultFocus();
+  }
+  ImGui::EndCombo();
+  return picked;
+}
+
+std::optional<std::size_t> combo(const Ui& ui, const char* id, float width, std::string_view preview,
+                                 const std::vector<std::string>& labels, std::size_t current) {
+  const std::vector<std::string_view> views(labels.begin(), labels.end());
+  return combo(ui, id, width, preview, views, current);
+}
+
+bool number_slider(const Ui& ui, const char* id, float width, std::uint64_t& value, std::uint64_t least,
+                   std::uint64_t most, std::string_view hint) {
+  ImGui::SetNextItemWidth(width);
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  // signed: a logarithmic scale that begins at 0 needs it
+  auto number = static_cast<std::int64_t>(value);
+  const auto low = static_cast<std::int64_t>(least), high = static_cast<std::int64_t>(most);
+  const ImGuiSliderFlags flags =
+      ImGuiSliderFlags_AlwaysClamp | (high > kMostLinear ? ImGuiSliderFlags_Logarithmic : 0);
+  // ImGui's knob would hide the figure: a filled part below it says the same
+  ImDrawList* draw = ImGui::GetWindowDrawList();
+  draw->ChannelsSplit(2);
+  draw->ChannelsSetCurrent(1);
+  for (const ImGuiCol color : {ImGuiCol_FrameBg, ImGuiCol_FrameBgHovered, ImGuiCol_FrameBgActive,
+                               ImGuiCol_SliderGrab, ImGuiCol_SliderGrabActive})
+    ImGui::PushStyleColor(color, with_alpha(ui.theme->raised, 0));
+  const bool moved = ImGui::SliderScalar(id, ImGuiDataType_S64, &number, &low, &high, "%lld", flags) &&
+                     number != static_cast<std::int64_t>(value);
+  ImGui::PopStyleColor(5);
+  draw->ChannelsSetCurrent(0);
+  const bool hot = ImGui::IsItemHovered() || ImGui::IsItemActive();
+  const float rounding = ImGui::GetStyle().FrameRounding;
+  const ImVec2 end = {at.x + width, at.y + ImGui::GetFrameHeight()};
+  draw->AddRectFilled(at, end, hot ? ui.theme->hovered : ui.theme->raised, rounding);
+  const float edge = at.x + std::max(slider_share(number, low, high) * width, ui.px(3));
+  draw->PushClipRect(at, {edge, end.y}, true);
+  draw->AddRectFilled(at, end, with_alpha(ui.theme->accent, 0.22f), rounding);
+  draw->AddRectFilled({at.x, end.y - ui.px(3)}, {edge, end.y}, ui.theme->accent);
+  draw->PopClipRect();
+  draw->ChannelsMerge();
+  if (!ImGui::IsItemActive()) tooltip(ui, hint);
+  if (moved) value = static_cast<std::uint64_t>(number);
+  return moved;
+}
+
+void fold_arrow(const Ui& ui, ImVec2 center, bool open) {
+  const float r = ui.px(4);
+  ImDrawList* draw = ImGui::GetWindowDrawList();
+  if (open)
+    draw->AddTriangleFilled({center.x - r, center.y - r * 0.6f}, {center.x + r, center.y - r * 0.6f},
+                            {center.x, center.y + r * 0.8f}, ui.theme->muted);
+  else
+    draw->AddTriangleFilled({center.x - r * 0.6f, center.y - r}, {center.x - r * 0.6f, center.y + r},
+                            {center.x + r * 0.8f, center.y}, ui.theme->muted);
+}
+
+bool checkbox(const Ui& ui, const char* label, bool* value) {
+  // a smaller box than its neighbours: in the middle of their line, which the group keeps where it is
+  const float own = ImGui::GetFontSize() + 2 * ui.px(3),
+              line = ImGui::GetCurrentWindowRead()->DC.CurrLineSize.y;
+  const GroupScope group;
+  if (line > own) ImGui::SetCursorPosY(ImGui::GetCursorPosY() + std::round((line - own) / 2));
+  const StyleScope style(ImGuiStyleVar_FramePadding, {ui.px(4), ui.px(3)});
+  return ImGui::Checkbox(label, value);
+}
+
+bool typed_field(const Ui& ui, const char* id, float width, TypedField& field, const std::string& now,
+                 const std::string& empty, std::string_view hint) {
+  if (!field.editing) field.typed = now;
+  ImGui::SetNextItemWidth(width);
+  const std::string cut = elided(empty, width - 2 * ImGui::GetStyle().FramePadding.x);
+  const bool entered =
+      ImGui::InputTextWithHint(id, cut.c_str(), &field.typed, ImGuiInputTextFlags_EnterReturnsTrue);
+  field.editing = ImGui::IsItemActive();
+  const bool left = ImGui::IsItemDeactivatedAfterEdit();
+  if (!field.editing) tooltip(ui, hint);
+  return entered || left;
+}
+
+void label_before(const Ui& ui, std::string_view label, float width, bool continues) {
+  const float own = label.empty() ? 0 : text_width(label) + ui.px(6);
+  if (continues) continue_line(ui, 14, own + width);
+  if (label.empty()) return;
+  control_text(label, ui.theme->muted);
+  ImGui::SameLine(0, ui.px(6));
+}
+
+float field(const Ui& ui, std::string_view label, float share) {
+  const float width = ImGui::GetContentRegionAvail().x;
+  const float x = ImGui::GetCursorPosX();
+  const float room = width * share;
+  ImGui::AlignTextToFramePadding();
+  name_text(ui, label, room - ui.px(8), ui.theme->muted);
+  ImGui::SameLine(0, 0);
+  ImGui::SetCursorPosX(x + room);
+  return width - room;
+}
+
+}  // namespace loadline::gui

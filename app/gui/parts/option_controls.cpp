@@ -1,0 +1,181 @@
+// One control for each kind of option.
+#include "app/gui/parts/option_controls.h"
+
+#include "core/base/error.h"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+namespace loadline::gui {
+namespace {
+
+// Few words of a choice stand side by side.
+bool is_segmented(const OptionLook& look) {
+  return look.kind == OptionKind::choice && look.words.size() == 2;
+}
+
+std::array<std::string_view, 2> segment_labels(const OptionLook& look) {
+  return {look.words[0].shown, look.words[1].shown};
+}
+
+std::string unset_words(const OptionLook& look) {
+  if (look.in_force.empty()) return look.default_text.empty() ? "none" : std::string(look.default_text);
+  if (look.kind == OptionKind::bytes || look.default_text.empty()) return look.in_force;
+  return fmt::format("{}: {}", look.default_text, look.in_force);
+}
+
+std::string hint_of(const OptionLook& look) {
+  return look.default_text.empty() ? std::string(look.help)
+                                   : fmt::format("{} Default: {}.", look.help, look.default_text);
+}
+
+float arrow_width() { return ImGui::GetFrameHeight() * 0.8f; }
+
+float width_of(const Ui& ui, const OptionLook& look) {
+  const float frame = ImGui::GetFrameHeight();
+  if (look.kind == OptionKind::flag) return frame + ui.px(6) + text_width(look.title);
+  if (is_segmented(look)) return segmented_width(ui, segment_labels(look));
+  if (!look.words.empty()) {
+    float widest = ui.px(40);
+    for (const OptionLook::Word& row : look.words) widest = std::max(widest, text_width(row.shown));
+    return std::min(widest + frame + ui.px(8), ui.px(150));
+  }
+  if (look.kind == OptionKind::bytes)
+    return std::max(ui.px(78), text_width("no budget") + 2 * ImGui::GetStyle().FramePadding.x) +
+           arrow_width();
+  if (look.kind == OptionKind::count) return ui.px(112);
+  return ui.px(look.kind == OptionKind::names ? 300 : 130);
+}
+
+// The new word.
+std::optional<std::string> segments(const Ui& ui, const OptionLook& look) {
+  const std::string& word = look.now.empty() ? look.in_force : look.now;
+  const std::size_t before = word == look.words[1].word ? 1 : 0;
+  const std::size_t picked = segmented(ui, look.id.data(), segment_labels(look), before);
+  tooltip(ui, look.help);
+  return picked == before ? std::nullopt : std::optional(look.words[picked].word);
+}
+
+std::optional<std::string> word_combo(const Ui& ui, const OptionLook& look, float width) {
+  const std::string unset = unset_words(look);
+  std::vector<std::string_view> labels;
+  if (look.can_be_unset) labels.push_back(unset);
+  const std::size_t first = labels.size();
+  std::size_t at = 0;
+  std::string preview = !look.now.empty() ? look.now : look.in_force.empty() ? unset : look.in_force;
+  for (const OptionLook::Word& row : look.words) {
+    if (row.word == look.now) {
+      at = labels.size();
+      preview = row.shown;
+    }
+    labels.push_back(row.shown);
+  }
+  const auto picked = combo(ui, "##word", width, preview, labels, at);
+  tooltip(ui, hint_of(look));
+  if (!picked) return std::nullopt;
+  return *picked < first ? look.unset : look.words[*picked - first].word;
+}
+
+// Words for sizes: half of what is set and twice that, or what is common.
+std::vector<std::string> common_sizes(const OptionLook& look) {
+  constexpr std::uint64_t kMiB = 1 << 20, kGiB = 1 << 30;
+  std::vector<std::uint64_t> sizes = {64 * kMiB, 256 * kMiB, kGiB,      4 * kGiB, 8 * kGiB,
+                                      16 * kGiB, 24 * kGiB,  48 * kGiB, 80 * kGiB};
+  if (look.most < sizes.front())
+    sizes = {look.most >> 15, look.most >> 9, look.most >> 5, look.most};
+  else if (const auto* const now = std::get_if<std::uint64_t>(&look.value); now != nullptr && *now >= kMiB)
+    sizes = {*now / 4, *now / 2, *now, *now * 2, *now * 4};
+  std::vector<std::string> words = {look.unset};
+  for (const std::uint64_t size : sizes)
+    if (size >= look.least && size <= look.most)
+      if (std::string word = print_option(OptionKind::bytes, size); word != look.unset)
+        words.push_back(std::move(word));
+  return words;
+}
+
+std::optional<std::string> size_field(const Ui& ui, const OptionLook& look, float width, TypedField& field) {
+  const float arrow = arrow_width();
+  const bool typed =
+      typed_field(ui, "##size", width - arrow, field, look.now, unset_words(look), hint_of(look));
+  ImGui::SameLine(0, 0);
+  const std::vector<std::string> words = common_sizes(look);
+  if (const auto picked = combo(ui, "##sizes", arrow, "", words, words.size())) return words[*picked];
+  return typed ? std::optional(field.typed) : std::nullopt;
+}
+
+}  // namespace
+
+bool is_offered(const Document& document, const LoadOption& option) {
+  return supports(shown_method(document.asked()), option) ||
+         !same_option(option, document.asked().request, LoadRequest());
+}
+
+void OptionControls::draw_control(const Ui& ui, const OptionLook& look, float width, const Set& set) {
+  std::optional<std::string> word;
+  const IdScope scope(look.id);
+  auto& [field, error] = states_[look.id];
+  if (look.kind == OptionKind::flag) {
+    bool on = look.now == "on";
+    if (checkbox(ui, std::string(look.title).c_str(), &on)) word = on ? "on" : "off";
+    tooltip(ui, look.help);
+  } else if (is_segmented(look)) {
+    word = segments(ui, look);
+  } else if (!look.words.empty()) {
+    word = word_combo(ui, look, width);
+  } else if (look.kind == OptionKind::bytes) {
+    word = size_field(ui, look, width, field);
+  } else if (look.kind == OptionKind::count) {
+    const auto* const count = std::get_if<std::uint64_t>(&look.value);
+    std::uint64_t number = std::clamp(count == nullptr ? look.least : *count, look.least, look.most);
+    if (number_slider(ui, "##count", width, number, look.least, look.most, look.help))
+      word = std::to_string(number);
+  } else if (typed_field(ui, "##text", width, field, look.now, unset_words(look), hint_of(look))) {
+    word = field.typed;
+  }
+  if (!word) return;
+  error.clear();
+  try {
+    set(word->empty() ? look.unset : *word);
+  } catch (const Error& fault) {
+    error = fault.what();
+  }
+}
+
+void OptionControls::draw_in_line(Document& document, const Ui& ui, const OptionLook& look, float width) {
+  draw_control(ui, look, width, [&](std::string_view word) { document.set_option(look.id, word); });
+  const std::string& error = states_[look.id].error;
+  if (error.empty()) return;
+  const FontScope font(ui.fonts.small);
+  const float room = std::min(text_width(error), ui.px(280));
+  continue_line(ui, 8, room);
+  ImGui::AlignTextToFramePadding();
+  name_text(ui, error, room, ui.theme->bad);
+}
+
+void OptionControls::draw(Document& document, const Ui& ui, const LoadOption& option, bool first) {
+  const std::optional<OptionLook> look = look_of(document, option);
+  if (!look) return;
+  const float width = width_of(ui, *look);
+  label_before(ui, look->kind == OptionKind::flag ? "" : look->title, width, !first);
+  draw_in_line(document, ui, *look, width);
+}
+
+void OptionControls::draw_bare(Document& document, const Ui& ui, const LoadOption& option,
+                               std::string_view unset) {
+  std::optional<OptionLook> look = look_of(document, option);
+  if (!look) return;
+  if (!unset.empty() && look->in_force.empty()) look->default_text = unset;
+  const float width = width_of(ui, *look);
+  continue_line(ui, 8, width);
+  draw_in_line(document, ui, *look, width);
+}
+
+void OptionControls::draw_line(const Ui& ui, const OptionLook& look, const Set& set) {
+  draw_control(ui, look, look.kind == OptionKind::flag ? 0 : field(ui, look.title), set);
+  if (const std::string& error = states_[look.id].error; !error.empty())
+    paragraph(ui, shown(error), ui.theme->bad);
+}
+
+}  // namespace loadline::gui

@@ -1,0 +1,82 @@
+// Controls for the options of a load or a conversion, drawn by the kind of value.
+#pragma once
+
+#include "app/gui/parts/ui.h"
+#include "app/gui/parts/widgets.h"
+#include "app/gui/state/workspace.h"
+#include "core/load/request/load_options.h"
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace loadline::gui {
+
+// The data that a control shows: the option's row, its value, and the words to choose from.
+struct OptionLook {
+  struct Word {
+    std::string word;
+    std::string shown;
+  };
+  std::string_view id, title, help, default_text;
+  OptionKind kind = OptionKind::text;
+  bool can_be_unset = false;
+  std::uint64_t least = 0, most = UINT64_MAX;
+  OptionValue value = {};
+  std::string now = {};          // the value as a word; empty if not set
+  std::string unset = {};        // the word that resets the option
+  std::vector<Word> words = {};  // the choices; none: the user types a value
+  std::string in_force = {};     // the word in force if the option is not set; empty: none
+};
+
+template <typename T>
+OptionLook plain_look(const Option<T>& option, const T& values) {
+  OptionLook look;
+  look.id = option.id;
+  look.title = option.title;
+  look.help = option.help;
+  look.default_text = option.default_text;
+  look.kind = option.kind;
+  look.can_be_unset = option.can_be_unset();
+  look.least = option.least;
+  look.most = option.most;
+  look.value = option.get(values);
+  const bool set = !std::holds_alternative<std::monostate>(look.value);
+  if (set) look.now = print_option(option.kind, look.value, option.separator);
+  look.unset = option.can_be_unset() ? "none" : print_option(option.kind, option.get(T()), option.separator);
+  if (option.choices != nullptr)
+    for (std::string& word : option.choices()) look.words.push_back({word, word});
+  return look;
+}
+// The look of a load option; nothing if the option would have no effect on this model and request.
+std::optional<OptionLook> look_of(const Document& document, const LoadOption& option);
+
+// Draws controls, and keeps the typed texts and their errors.
+class OptionControls {
+ public:
+  // Draws a label and the control, on the same line if they fit.
+  void draw(Document& document, const Ui& ui, const LoadOption& option, bool first = false);
+  // Draws the control alone, on the same line if it fits. `unset`: what stands there while no value is set.
+  void draw_bare(Document& document, const Ui& ui, const LoadOption& option, std::string_view unset = {});
+  // Draws a line of a form. `set` receives the new word, and may throw Error.
+  using Set = std::function<void(std::string_view word)>;
+  void draw_line(const Ui& ui, const OptionLook& look, const Set& set);
+
+ private:
+  struct State {
+    TypedField field;
+    std::string error;
+  };
+  void draw_control(const Ui& ui, const OptionLook& look, float width, const Set& set);
+  void draw_in_line(Document& document, const Ui& ui, const OptionLook& look, float width);
+
+  std::map<std::string_view, State> states_;  // by id
+};
+
+// Whether the method takes the option. Also true if the option is set: then it is why the load is refused.
+bool is_offered(const Document& document, const LoadOption& option);
+
+}  // namespace loadline::gui

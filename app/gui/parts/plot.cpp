@@ -1,0 +1,160 @@
+// Painter's order: levels are drawn from the top of a stack down, each over the one before.
+#include "app/gui/parts/plot.h"
+
+#include "app/gui/parts/widgets.h"
+#include "core/base/text.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace loadline::gui {
+
+std::string tick_label(std::uint64_t bytes) {
+  if (bytes == 0) return "0";
+  std::string label = format_bytes(bytes);
+  if (const std::size_t zeros = label.find(".00"); zeros != std::string::npos) label.erase(zeros, 3);
+  return label;
+}
+
+PlotArea inside_axes(const Ui& ui, ImVec2 low, ImVec2 high, float axis_width) {
+  const ImVec2 corner = {std::round(low.x + ui.px(axis_width)), std::round(low.y + ui.px(8))};
+  return {corner,
+          {std::max(std::round(high.x - ui.px(6)), corner.x + 1),
+           std::max(std::round(high.y - ui.px(kPlotAxisHeight)), corner.y + 1)}};
+}
+
+float pixel_of_share(const PlotArea& area, const PlotRange& range, double share) {
+  return area.low.x + static_cast<float>((share - range.from) / (range.to - range.from)) * area.width();
+}
+
+double share_at_pixel(const PlotArea& area, const PlotRange& range, float pixel) {
+  const auto seen = static_cast<double>((pixel - area.low.x) / area.width());
+  return range.from + seen * (range.to - range.from);
+}
+
+float plot_y(const PlotArea& area, double most, double bytes) {
+  const double share = most > 0 ? std::min(bytes / most, 1.0) : 0;
+  return std::round(area.high.y - static_cast<float>(share) * area.height());
+}
+
+void paint_byte_axis(const Ui& ui, const PlotArea& area, double most) {
+  ImDrawList* draw = ImGui::GetWindowDrawList();
+  const FontScope font(ui.fonts.small);
+  const auto wanted = static_cast<std::size_t>(std::clamp(area.height() / ui.px(26), 2.0f, 10.0f));
+  for (const double tick : view::byte_ticks(most, wanted)) {
+    if (tick > most) continue;
+    const float y = plot_y(area, most, tick);
+    draw->AddLine({area.low.x, y}, {area.high.x, y}, ui.theme->grid, std::max(1.0f, ui.px(1)));
+    put_text_before(area.low.x - ui.px(8), y - ImGui::GetFontSize() / 2, ui.theme->muted,
+                    tick_label(static_cast<std::uint64_t>(tick)));
+  }
+}
+
+void paint_level(const Ui& ui, const PlotArea& area, double most, std::span<const view::CurveColumn> columns,
+                 ImU32 color) {
+  ImDrawList* draw = ImGui::GetWindowDrawList();
+  const float base = area.high.y;
+  const float width = area.width() / static_cast<float>(columns.size());
+  const ImU32 body = mix(ui.theme->panel, color, 0.80f);
+  const ImU32 teeth = with_alpha(color, 0.5f);
+  for (std::size_t i = 0; i < columns.size();) {
+    std::size_t end = i + 1;
+    while (end < columns.size() && columns[end] == columns[i]) ++end;
+    const float x0 = area.low.x + static_cast<float>(i) * width;
+    const float x1 = area.low.x + static_cast<float>(end) * width;
+    const float low = plot_y(area, most, columns[i].low);
+    const float high = plot_y(area, most, columns[i].high);
+    if (low < base) draw->AddRectFilled({x0, low}, {x1, base}, body);
+    if (high < low) draw->AddRectFilled({x0, high}, {x1, low}, teeth);
+    if (high < base) draw->AddRectFilled({x0, high}, {x1, high + std::max(1.0f, ui.px(1.5f))}, color);
+    i = end;
+  }
+}
+
+void paint_dashed(ImVec2 from, ImVec2 to, ImU32 color, float dash, float gap, float thickness) {
+  const ImVec2 step = from.x < to.x ? ImVec2{dash + gap, 0} : ImVec2{0, dash + gap};
+  const ImVec2 length = from.x < to.x ? ImVec2{dash, 0} : ImVec2{0, dash};
+  for (ImVec2 at = from; at.x < to.x || at.y < to.y; at = at + step)
+    ImGui::GetWindowDrawList()->AddLine(
+        at, {std::min(at.x + length.x, to.x), std::min(at.y + length.y, to.y)}, color, thickness);
+}
+
+void paint_mark(const Ui& ui, const PlotArea& area, float x, ImU32 color, std::optional<float> dot) {
+  paint_dashed({x, area.low.y}, {x, area.high.y}, color, ui.px(4), ui.px(4), std::max(1.0f, ui.px(1.25f)));
+  if (!dot) return;
+  ImDrawList* draw = ImGui::GetWindowDrawList();
+  draw->AddCircleFilled({x, *dot}, ui.px(4.5f), ui.theme->panel);
+  draw->AddCircleFilled({x, *dot}, ui.px(3.2f), color);
+}
+
+void paint_flag(const Ui& ui, const PlotArea& area, float x, ImU32 color, std::string_view label,
+                std::vector<PlotArea>& taken) {
+  const FontScope font(ui.fonts.small);
+  const ImVec2 size = ImGui::CalcTextSize(label.data(), label.data() + label.size());
+  const ImVec2 pad = {ui.px(7), ui.px(3)};
+  const float width = size.x + 2 * pad.x, height = size.y + 2 * pad.y;
+  const float left =
+      x + ui.px(8) + width < area.high.x ? x + ui.px(8) : std::max(area.low.x, x - ui.px(8) - width);
+  PlotArea flag = {{left, area.low.y + ui.px(2)}, {left + width, area.low.y + ui.px(2) + height}};
+  while (std::ranges::any_of(taken, [&](const PlotArea& other) { return flag.overlaps(other); })) {
+    flag.low.y += height + ui.px(2);
+    flag.high.y += height + ui.px(2);
+    if (flag.high.y > area.high.y) return;
+  }
+  taken.push_back(flag);
+  ImGui::GetWindowDrawList()->AddRectFilled(flag.low, flag.high, color, ui.px(5));
+  put_text(flag.low + pad, color == ui.theme->raised ? ui.theme->text : text_on(color), label);
+}
+
+void paint_curve_name(const Ui& ui, const PlotArea& area, ImVec2 at, ImU32 color, std::string_view name,
+                      std::span<const PlotArea> lines, std::vector<PlotArea>& taken) {
+  const FontScope font(ui.fonts.small);
+  const float bar = ui.px(3), pad = ui.px(5), gap = ui.px(8);
+  const ImVec2 size = {text_width(name) + bar + 2 * pad, ImGui::GetFontSize() + ui.px(2)};
+  const bool right = at.x + gap + size.x < area.high.x;
+  const float left = right ? at.x + gap : std::max(area.low.x, at.x - gap - size.x);
+  const float line = size.y + ui.px(2);
+  const auto none_over = [](const PlotArea& place, std::span<const PlotArea> others) {
+    return std::ranges::none_of(others, [&](const PlotArea& other) { return place.overlaps(other); });
+  };
+  const auto paint_at = [&](const PlotArea& place) {
+    taken.push_back(place);
+    ImDrawList* draw = ImGui::GetWindowDrawList();
+    const float middle = place.low.y + size.y / 2;
+    if (std::abs(middle - at.y) > line)
+      draw->AddLine(at, {right ? left : place.high.x, middle}, with_alpha(color, 0.7f), ui.px(1));
+    draw->AddRectFilled(place.low, place.high, ui.theme->raised, ui.px(3));
+    draw->AddRectFilled(place.low, {place.low.x + bar, place.high.y}, color, ui.px(2));
+    put_text(place.low + ImVec2{bar + pad, ui.px(1)}, ui.theme->text, name);
+  };
+  constexpr int kNear = 4;
+  const int most = static_cast<int>(area.height() / line);
+  for (const bool beside_lines : {true, false})
+    for (int off = 0; off <= (beside_lines ? std::min(kNear, most) : most); ++off)
+      for (const float way : {-1.0f, 1.0f}) {
+        const float top = at.y - size.y / 2 + way * static_cast<float>(off) * line;
+        const PlotArea place = {{left, top}, {left + size.x, top + size.y}};
+        if (top >= area.low.y && place.high.y <= area.high.y && none_over(place, taken) &&
+            (!beside_lines || none_over(place, lines)))
+          return paint_at(place);
+      }
+}
+
+void paint_tick(const Ui& ui, const PlotArea& area, float x, std::string_view label) {
+  const FontScope font(ui.fonts.small);
+  const float width = text_width(label);
+  ImGui::GetWindowDrawList()->AddLine({x, area.high.y}, {x, area.high.y + ui.px(4)}, ui.theme->muted,
+                                      std::max(1.0f, ui.px(1)));
+  const float left = std::clamp(x - width / 2, area.low.x, std::max(area.low.x, area.high.x - width));
+  put_text({left, area.high.y + ui.px(6)}, ui.theme->muted, label);
+}
+
+float list_width(const Ui& ui, ImVec2 room) {
+  return room.x > ui.px(640) && room.y > ui.px(84) ? std::min(ui.px(320), room.x * 0.34f) : 0;
+}
+
+std::size_t tick_room(const Ui& ui, const PlotArea& area) {
+  return static_cast<std::size_t>(std::max(1.0f, area.width() / ui.px(110)));
+}
+
+}  // namespace loadline::gui

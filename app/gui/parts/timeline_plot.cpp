@@ -1,0 +1,281 @@
+// Painter's order from the top of the stack down: each level covers what lies below its sum.
+#include "app/gui/parts/timeline_plot.h"
+
+#include "app/gui/parts/widgets.h"
+#include "core/base/text.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+namespace loadline::gui {
+namespace {
+
+// A line further than this above the curves would press them flat: its label says where it is.
+constexpr double kReach = 1.35;
+
+}  // namespace
+
+float TimelinePlot::Lane::y(double bytes) const {
+  const double share = most > 0 ? std::min(bytes / most, 1.0) : 0;
+  return std::round(base + static_cast<float>(share) * (far - base));
+}
+
+void TimelinePlot::set_curves(TimelineCurves curves, std::vector<TimelineLevel> levels) {
+  curves_ = std::move(curves);
+  levels_ = std::move(levels);
+  ghost_.reset();
+  columns_ = 0;
+}
+
+void TimelinePlot::take_samples(const SampleLog::Entries& samples) {
+  gui::take_samples(curves_, samples);
+  samples_stale_ = true;
+}
+
+void TimelinePlot::set_ghost(std::optional<TimelineCurves> ghost) {
+  ghost_ = std::move(ghost);
+  columns_ = 0;
+}
+
+double TimelinePlot::top_of(std::size_t at) const {
+  const TimelineSide& side = curves_.sides[at];
+  double most = side.most;
+  if (ghost_) most = std::max(most, ghost_->sides[at].most);
+  if (most <= 0) return 0;
+  const double reach = most * kReach;
+  if (side.budget && static_cast<double>(*side.budget) <= reach)
+    most = std::max(most, static_cast<double>(*side.budget));
+  return most * kPlotHeadroom;
+}
+
+// Both sides have one scale: what is twice as high is twice as much.
+std::array<TimelinePlot::Lane, 2> TimelinePlot::lanes(const Frame& frame) const {
+  const PlotArea& whole = frame.area;
+  const double above = top_of(0), below = top_of(1);
+  const double sum = std::max(above + below, 1.0);
+  const float base = std::round(whole.low.y + whole.height() * static_cast<float>(above / sum));
+  return {{{whole.low.x, whole.high.x, base, whole.low.y, above},
+           {whole.low.x, whole.high.x, base, whole.high.y, below}}};
+}
+
+void TimelinePlot::refresh(std::size_t columns, const PlotRange& range) {
+  const double x0 = range.from * curves_.length, x1 = range.to * curves_.length;
+  const auto reduced = [&](std::span<const view::CurvePoint> curve) {
+    return curve.empty() ? Columns() : view::step_columns(curve, x0, x1, columns);
+  };
+  const bool same = columns == columns_ && range == columns_range_;
+  if (same && !samples_stale_) return;
+  samples_stale_ = false;
+  process_columns_ = reduced(curves_.process);
+  driver_columns_ = reduced(curves_.driver);
+  if (same) return;
+  columns_ = columns;
+  columns_range_ = range;
+  for (std::size_t i = 0; i < curves_.sides.size(); ++i) {
+    const TimelineSide& side = curves_.sides[i];
+    SideColumns& made = side_columns_[i] = {};
+    for (const auto& sum : side.sums) made.sums.push_back(reduced(sum));
+    made.measured = reduced(side.measured);
+    if (!ghost_ || ghost_->sides[i].sums.empty()) continue;
+    // over the same width: the loads have different steps
+    const double scale = curves_.length > 0 ? ghost_->length / curves_.length : 1;
+    made.ghost = view::step_columns(ghost_->sides[i].sums.back(), x0 * scale, x1 * scale, columns);
+  }
+}
+
+float TimelinePlot::pixel_of(const Frame& frame, double x) const {
+  return pixel_of_share(frame.area, frame.range, curves_.length > 0 ? x / curves_.length : 0);
+}
+
+void TimelinePlot::draw_byte_axis(const Ui& ui, const Lane& lane) const {
+  ImDrawList* draw = ImGui::GetWindowDrawList();
+  const FontScope font(ui.fonts.small);
+  const float height = std::abs(lane.base - lane.far);
+  if (height < ui.px(10)) return;
+  const auto wanted = static_cast<std::size_t>(std::clamp(height / ui.px(20), 1.0f, 8.0f));
+  for (const double tick : view::byte_ticks(lane.most, wanted)) {
+    if (tick > lane.most) continue;
+    const float y = lane.y(tick);
+    draw->AddLine({lane.left, y}, {lane.right, y}, ui.theme->grid, std::max(1.0f, ui.px(1)));
+    if (tick > 0 && std::abs(y - lane.base) < ImGui::GetFontSize()) continue;  // the zero has its label
+    put_text_before(lane.left - ui.px(8), y - ImGui::GetFontSize() / 2, ui.theme->muted,
+                    tick_label(static_cast<std::uint64_t>(tick)));
+  }
+}
+
+void TimelinePlot::draw_level(const Ui& ui, const Lane& lane, const Columns& columns, Space space) const {
+  ImDrawList* draw = ImGui::GetWindowDrawList();
+  const ImU32 color = ui.theme->spaces[index(space)];
+  const float width = (lane.right - lane.left) / static_cast<float>(columns.size());
+  // mapped pages can be dropped: they are paler
+  const ImU32 body = mix(ui.theme->panel, color, space == Space::page_cache ? 0.35f : 0.80f);
+  const auto fill = [&](float x0, float x1, float from, float to, ImU32 ink) {
+    if (from != to) draw->AddRectFilled({x0, std::min(from, to)}, {x1, std::max(from, to)}, ink);
+  };
+  for (std::size_t i = 0; i < columns.size();) {
+    std::size_t end = i + 1;
+    while (end < columns.size() && columns[end] == columns[i]) ++end;
+    const float x0 = lane.left + static_cast<float>(i) * width;
+    const float x1 = lane.left + static_cast<float>(end) * width;
+    const float low = lane.y(columns[i].low), high = lane.y(columns[i].high);
+    fill(x0, x1, lane.base, low, body);
+    fill(x0, x1, low, high, with_alpha(color, 0.5f));
+    if (high != lane.base) fill(x0, x1, high, high - lane.towards(std::max(1.0f, ui.px(1.5f))), color);
+    i = end;
+  }
+}
+
+// Red is what does not fit, and nothing else.
+void TimelinePlot::draw_excess(const Ui& ui, const Lane& lane, const Columns& columns,
+                               std::uint64_t budget) const {
+  const float width = (lane.right - lane.left) / static_cast<float>(columns.size());
+  const float line = lane.y(static_cast<double>(budget));
+  for (std::size_t i = 0; i < columns.size();) {
+    std::size_t end = i + 1;
+    while (end < columns.size() && columns[end] == columns[i]) ++end;
+    if (columns[i].high > static_cast<double>(budget)) {
+      const float high = lane.y(columns[i].high);
+      ImGui::GetWindowDrawList()->AddRectFilled(
+          {lane.left + static_cast<float>(i) * width, std::min(line, high)},
+          {lane.left + static_cast<float>(end) * width, std::max(line, high)}, ui.theme->bad);
+    }
+    i = end;
+  }
+  // hatched: without red and green the host's colour looks the same
+  for (float x = lane.left + ui.px(3); x < lane.right; x += ui.px(6)) {
+    const auto at = std::min(columns.size() - 1, static_cast<std::size_t>((x - lane.left) / width));
+    if (columns[at].high > static_cast<double>(budget))
+      ImGui::GetWindowDrawList()->AddLine({x, line}, {x, lane.y(columns[at].high)},
+                                          with_alpha(ui.theme->sea, 0.4f), ui.px(1));
+  }
+}
+
+void TimelinePlot::draw_line(const Ui& ui, const Lane& lane, const Columns& columns, ImU32 color, float width,
+                             std::optional<double> until) const {
+  if (columns.empty()) return;
+  const float each = (lane.right - lane.left) / static_cast<float>(columns.size());
+  std::size_t end = columns.size();
+  if (until && curves_.length > 0) {
+    const double share =
+        (*until / curves_.length - columns_range_.from) / (columns_range_.to - columns_range_.from);
+    end = static_cast<std::size_t>(std::clamp(share, 0.0, 1.0) * static_cast<double>(columns.size()));
+  }
+  std::vector<ImVec2> points;
+  points.reserve(end);
+  for (std::size_t i = 0; i < end; ++i)
+    points.push_back({lane.left + (static_cast<float>(i) + 0.5f) * each, lane.y(columns[i].high)});
+  ImGui::GetWindowDrawList()->AddPolyline(points.data(), static_cast<int>(points.size()), color, 0,
+                                          ui.px(width));
+}
+
+void TimelinePlot::draw_lines_of_levels(const Ui& ui, const Lane& lane, const TimelineSide& side) {
+  ImDrawList* draw = ImGui::GetWindowDrawList();
+  const FontScope font(ui.fonts.small);
+  const float line = ImGui::GetFontSize();
+  // labels stand beside the plot; a line whose label has no room is known by its height
+  const auto label = [&](float y, ImU32 color, const std::string& words) {
+    const float low = std::min(lane.base, lane.far) - line, high = std::max(lane.base, lane.far) + line;
+    const float top = std::clamp(y - line / 2, low, high - line);
+    const PlotArea place = {{lane.right, top}, {lane.right + ui.px(kLevelLabels), top + line}};
+    if (std::ranges::any_of(labels_, [&](const PlotArea& other) { return place.overlaps(other); })) return;
+    labels_.push_back(place);
+    put_text({lane.right + ui.px(6), top}, color, words);
+  };
+  if (side.budget) {
+    const auto bytes = static_cast<double>(*side.budget);
+    const bool inside = bytes <= lane.most;
+    const float y = inside ? lane.y(bytes) : lane.far;
+    if (inside) draw->AddLine({lane.left, y}, {lane.right, y}, ui.theme->text, std::max(1.0f, ui.px(1.5f)));
+    const std::string_view beyond = inside ? "" : lane.far < lane.base ? "\xE2\x86\x91 " : "\xE2\x86\x93 ";
+    label(y, ui.theme->text, fmt::format("{}{} budget", beyond, tick_label(*side.budget)));
+  }
+  for (auto level = levels_.rbegin(); level != levels_.rend(); ++level) {
+    const auto bytes = static_cast<double>(level->bytes);
+    if (bytes > lane.most) continue;
+    const float y = lane.y(bytes);
+    paint_dashed({lane.left, y}, {lane.right, y}, with_alpha(ui.theme->text, 0.6f), ui.px(3), ui.px(5),
+                 std::max(1.0f, ui.px(1)));
+    label(y, ui.theme->muted, level->label);
+  }
+}
+
+void TimelinePlot::draw_steps_axis(const Ui& ui, const Frame& frame) const {
+  for (const double tick : view::decimal_ticks(frame.range.from * curves_.length,
+                                               frame.range.to * curves_.length, tick_room(ui, frame.area))) {
+    const bool steps = curves_.axis == TimeAxis::steps;
+    const std::string label = !steps     ? tick == 0 ? "0" : format_seconds(tick)
+                                  : tick < 1 ? "start"
+                                         : "step " + format_grouped(static_cast<std::uint64_t>(tick));
+    paint_tick(ui, frame.area, pixel_of(frame, tick), label);
+  }
+}
+
+void TimelinePlot::draw(const Ui& ui, const Frame& frame) {
+  flags_.clear();
+  labels_.clear();
+  refresh(static_cast<std::size_t>(std::max(1.0f, std::round(frame.area.width()))), frame.range);
+  const std::array<Lane, 2> places = lanes(frame);
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    const TimelineSide& side = curves_.sides[i];
+    const SideColumns& columns = side_columns_[i];
+    if (side.spaces.empty()) continue;
+    draw_byte_axis(ui, places[i]);
+    for (std::size_t level = side.spaces.size(); level-- > 0;)
+      draw_level(ui, places[i], columns.sums[level], side.spaces[level]);
+    if (side.budget) {
+      std::size_t counted = side.spaces.size();
+      while (counted > 0 && side.spaces[counted - 1] == Space::page_cache) --counted;
+      if (counted > 0) draw_excess(ui, places[i], columns.sums[counted - 1], *side.budget);
+    }
+    draw_line(ui, places[i], columns.ghost, ui.theme->text, 1.5f);
+    draw_line(ui, places[i], columns.measured, ui.theme->highlight, 2.0f);
+    if (i > 0) continue;
+    draw_line(ui, places[i], process_columns_, ui.theme->good, 1.6f, curves_.sampled_until);
+    draw_line(ui, places[i], driver_columns_, ui.theme->accent, 1.6f, curves_.sampled_until);
+  }
+  for (std::size_t i = 0; i < places.size(); ++i)
+    if (!curves_.sides[i].spaces.empty()) draw_lines_of_levels(ui, places[i], curves_.sides[i]);
+  const float base = places[0].base;
+  ImGui::GetWindowDrawList()->AddLine({frame.area.low.x, base}, {frame.area.high.x, base}, ui.theme->muted,
+                                      std::max(1.0f, ui.px(1)));
+  draw_steps_axis(ui, frame);
+}
+
+void TimelinePlot::mark(const Ui& ui, const Frame& frame, double x, ImU32 color) const {
+  const float at = pixel_of(frame, x);
+  if (at >= frame.area.low.x && at <= frame.area.high.x) paint_mark(ui, frame.area, at, color, std::nullopt);
+}
+
+void TimelinePlot::label_mark(const Ui& ui, const Frame& frame, double x, std::string_view label) {
+  const float at = pixel_of(frame, x);
+  if (at >= frame.area.low.x && at <= frame.area.high.x)
+    paint_flag(ui, frame.area, at, ui.theme->raised, label, flags_);
+}
+
+void TimelinePlot::mark_peak(const Ui& ui, const Frame& frame, std::size_t at, double x,
+                             std::string_view label) {
+  const TimelineSide& side = curves_.sides[at];
+  const float pixel = pixel_of(frame, x);
+  if (side.spaces.empty() || pixel < frame.area.low.x || pixel > frame.area.high.x) return;
+  const bool over = side.budget && side.peak.bytes > *side.budget;
+  const ImU32 color = over ? ui.theme->bad : ui.theme->text;
+  const Lane lane = lanes(frame)[at];
+  const float y = lane.y(static_cast<double>(side.peak.bytes));
+  ImDrawList* draw = ImGui::GetWindowDrawList();
+  draw->AddCircleFilled({pixel, y}, ui.px(4.5f), ui.theme->panel);
+  draw->AddCircleFilled({pixel, y}, ui.px(3.2f), color);
+  const FontScope font(ui.fonts.small);
+  const ImVec2 size = ImGui::CalcTextSize(label.data(), label.data() + label.size());
+  const ImVec2 pad = {ui.px(6), ui.px(2)};
+  const float width = size.x + 2 * pad.x, height = size.y + 2 * pad.y;
+  const float left = pixel + ui.px(8) + width < lane.right ? pixel + ui.px(8) : pixel - ui.px(8) - width;
+  const float top = std::clamp(y - height / 2, frame.area.low.y, frame.area.high.y - height);
+  const PlotArea flag = {{left, top}, {left + width, top + height}};
+  flags_.push_back(flag);
+  draw->AddRectFilled(flag.low, flag.high, over ? color : ui.theme->raised, ui.px(5));
+  put_text(flag.low + pad, over ? text_on(color) : ui.theme->text, label);
+}
+
+}  // namespace loadline::gui

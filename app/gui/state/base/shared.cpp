@@ -1,0 +1,51 @@
+// Notices are a short list, oldest first.
+#include "app/gui/state/base/shared.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace loadline::gui {
+
+void Notices::add(Severity severity, std::string text, std::uint64_t document) {
+  constexpr std::size_t kMost = 5;
+  if (!all_.empty() && all_.back().text == text) return;
+  if (all_.size() == kMost) all_.erase(all_.begin());
+  all_.push_back({severity, std::move(text), document});
+}
+
+void Notices::add(const Error& error, std::string text, std::uint64_t document, std::string path) {
+  add(error.code() == ErrorCode::cancelled ? Severity::info : Severity::error, std::move(text), document);
+  all_.back().remedy = error.remedy();
+  all_.back().path = std::move(path);
+}
+
+std::string Notices::fail(std::string_view what, const Error& error, std::uint64_t document,
+                          std::string path) {
+  const bool cancelled = error.code() == ErrorCode::cancelled;
+  const std::string text =
+      cancelled ? fmt::format("Cancelled: {}", what) : fmt::format("Could not {}: {}", what, error.what());
+  add(error, text, document, std::move(path));
+  return text;
+}
+
+std::optional<Notices::Front> Notices::front(std::uint64_t document) const {
+  std::optional<Front> found;
+  for (std::size_t i = 0; i < all_.size(); ++i)
+    if (all_[i].document == 0 || all_[i].document == document) found = {i, found ? found->older + 1 : 0};
+  return found;
+}
+
+void Notices::dismiss(std::size_t at) {
+  if (at < all_.size()) all_.erase(all_.begin() + static_cast<std::ptrdiff_t>(at));
+}
+
+void Notices::take_back(std::string_view text) {
+  std::erase_if(all_, [&](const Notice& notice) { return notice.text == text; });
+}
+
+void Notices::forget(std::uint64_t document) {
+  std::erase_if(all_, [&](const Notice& notice) { return notice.document == document; });
+}
+
+}  // namespace loadline::gui

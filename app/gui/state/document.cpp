@@ -1,0 +1,202 @@
+// Selection and tensor table; document_plan.cpp and the other document_*.cpp do the computed parts.
+#include "app/gui/state/document.h"
+
+#include "core/base/error.h"
+#include "core/forward/model/claims.h"
+#include "core/graph/names/filter.h"
+#include "core/graph/shares.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace loadline::gui {
+namespace {
+
+std::unique_ptr<ArenaWork> kept_arena(Shared& shared, std::unique_ptr<ArenaWork> arena) {
+  if (arena) return arena;
+  return std::make_unique<ArenaWork>(shared.jobs,
+                                     [&shared](const Error& error) { shared.notices.fail("open", error); });
+}
+
+TableRows list_rows(const Model& model, const std::string& filter, SortColumn column, bool ascending) {
+  TableRows table{
+      .applied = filter, .rows = filtered(model, filter), .bytes = model.tree.root().bytes, .lit = {}};
+  if (table.rows.size() != model.graph->tensors.size()) {
+    table.lit = nodes_with(model, table.rows);
+    table.bytes = sum(shares(*model.graph, table.rows)).bytes;
+  }
+  sort_tensors(model, table.rows, column, ascending);
+  return table;
+}
+
+}  // namespace
+
+Document::Document(Shared& shared, ModelPtr shown, Kept kept)
+    : id(++shared.documents),
+      model(std::move(shown)),
+      metadata(shared.jobs, model ? model->graph : nullptr),
+      values(shared.jobs, model ? model->graph : nullptr),
+      diff(shared.jobs, model),
+      arena(kept_arena(shared, std::move(kept.arena))),
+      shared_(shared),
+      asked_(of_any_model(std::move(kept.asked))) {
+  constexpr std::size_t kSmall = 200'000;  // storages whose loads are compared at once
+  wants_comparison_ = !model || model->graph->storages.size() <= kSmall;
+  comparison.set({});
+  order.set({});
+  table_.column = kept.column;
+  table_.ascending = kept.ascending;
+  table_.filter = std::move(kept.filter);
+  refresh_table();
+  if (model)
+    if (const auto tensor = find_tensor(*model, kept.tensor)) select(*tensor);
+  if (model)
+    counted_.ask(shared_.jobs, "Counting parameters",
+                 [graph = model->graph, assets = shared_.assets](Progress&) {
+                   return model_claims(*graph, *assets).parameters;
+                 });
+  if (model) lower();
+  refresh_load();
+}
+
+Document::Kept Document::kept() const {
+  return {.asked = asked_, .column = table_.column, .ascending = table_.ascending};
+}
+
+Document::Kept Document::hand_over(bool again) {
+  Kept all = kept();
+  arena->forget_model();
+  all.arena = std::move(arena);
+  if (!again) return all;
+  all.filter = table_.filter;
+  if (const auto tensor = selected_tensor()) all.tensor = model->tensor(*tensor).name.str();
+  return all;
+}
+
+bool Document::exists(const Selected& what) const {
+  if (!model) return std::holds_alternative<std::monostate>(what);
+  if (const auto* const tensor = std::get_if<TensorId>(&what))
+    return index(*tensor) < model->graph->tensors.size();
+  if (const auto* const module = std::get_if<NodeId>(&what)) return index(*module) < model->tree.nodes.size();
+  if (const auto* const block = std::get_if<BlockId>(&what))
+    return projection.value() && index(*block) < projection.value()->plan.blocks.size();
+  if (const auto* const finding = std::get_if<FindingAt>(&what))
+    return findings.value() && finding->at < findings.value()->size();
+  if (const auto* const op = std::get_if<OperatorAt>(&what))
+    return forward.value() && forward.value()->forward() != nullptr &&
+           op->at < forward.value()->forward()->ops.size();
+  return true;
+}
+
+void Document::select(Selected what) {
+  if (!exists(what)) return;
+  history_.select(std::move(what));
+  ++selections_;
+}
+
+void Document::go_back() {
+  history_.go_back();
+  ++selections_;
+}
+
+void Document::go_forward() {
+  history_.go_forward();
+  ++selections_;
+}
+
+std::optional<TensorId> Document::selected_tensor() const {
+  if (const auto* const tensor = std::get_if<TensorId>(&selected())) return *tensor;
+  const auto* const block = std::get_if<BlockId>(&selected());
+  if (block == nullptr || !projection.value() || index(*block) >= projection.value()->plan.blocks.size())
+    return std::nullopt;
+  const auto storage = projection.value()->plan.block(*block).storage;
+  return storage ? model->owners[index(*storage)] : std::nullopt;
+}
+
+std::size_t Document::step() const {
+  if (!projection.value()) return 0;
+  return std::min(step_.value_or(projection.value()->timeline.unified.step),
+                  projection.value()->plan.steps.size());
+}
+
+void Document::set_step(std::optional<std::size_t> step) { step_ = step; }
+
+void Document::zoom(NodeId module) {
+  if (!model || index(module) >= model->tree.nodes.size()) return;
+  zoomed_ = module;
+}
+
+void Document::set_filter(std::string filter) {
+  if (filter == table_.filter) return;
+  table_.filter = std::move(filter);
+  refresh_table();
+}
+
+void Document::set_sort(SortColumn column, bool ascending) {
+  if (table_.column == column && table_.ascending == ascending) return;
+  table_.column = column;
+  table_.ascending = ascending;
+  refresh_table();
+}
+
+void Document::refresh_table() {
+  constexpr std::size_t kSmall = 20'000;  // tensors that are listed within a frame
+  table_.error.clear();
+  try {
+    (void)TensorFilter(table_.filter);
+  } catch (const Error& error) {  // half typed
+    table_.error = error.what();
+    return;
+  }
+  listing_.withdraw();
+  if (!model) return take_rows({.applied = table_.filter, .rows = {}, .bytes = 0, .lit = {}});
+  const auto list = [shown = model, filter = table_.filter, column = table_.column, up = table_.ascending] {
+    return list_rows(*shown, filter, column, up);
+  };
+  if (model->graph->tensors.size() <= kSmall) return take_rows(list());
+  listing_.ask(
+      shared_.jobs, "Listing tensors", [list](Progress&) { return list(); },
+      [this] {
+        if (listing_.error() == nullptr) take_rows(*listing_.value());
+        listing_.drop();
+      });
+}
+
+void Document::take_rows(TableRows rows) { static_cast<TableRows&>(table_) = std::move(rows); }
+
+void Document::play(bool on) {
+  playing = on && projection.value() != nullptr;
+  if (!playing) return;
+  if (at_peak() || step() >= projection.value()->plan.steps.size()) step_ = 0;
+  played_ = static_cast<double>(*step_);
+}
+
+void Document::advance(double seconds) {
+  if (!playing) return;
+  if (!projection.value()) {
+    playing = false;
+    return;
+  }
+  constexpr double kWhole = 8;  // seconds, at the speed 1
+  const auto steps = static_cast<double>(projection.value()->plan.steps.size());
+  // somebody may have moved the cursor
+  if (static_cast<std::size_t>(played_) != step()) played_ = static_cast<double>(step());
+  played_ = std::min(steps, played_ + seconds * play_speed * steps / kWhole);
+  step_ = static_cast<std::size_t>(played_);
+  if (played_ >= steps) playing = false;
+}
+
+ArenaModel arena_model(const Document& document) {
+  return {document.model, document.projection.value(), document.forward.value(), document.figures()};
+}
+
+bool arena_waits(const Document& document) {
+  return document.model &&
+         (document.forward.busy() || (document.projection.busy() && !document.projection.value()));
+}
+
+void show_arena(Document& document) {
+  if (!arena_waits(document) && !document.arena->opening()) document.arena->update(arena_model(document));
+}
+
+}  // namespace loadline::gui

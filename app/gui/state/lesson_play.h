@@ -1,0 +1,124 @@
+// A lesson that is played: its step, the student's answers, the texts with their figures, what ran. No ImGui.
+#pragma once
+
+#include "app/gui/state/base/latest.h"
+#include "app/gui/state/base/shared_2.h"
+#include "app/gui/state/model/model.h"
+#include "app/lesson/ask.h"
+#include "app/lesson/figures.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace loadline::gui {
+
+// The texts of a step with their figures, as Markdown; empty where the step has none.
+struct StepTexts {
+  struct Published {
+    std::string printed, computed, off, source;  // "12.8 GiB", "12.83 GiB", "+0.2 %"
+    bool within = false;
+  };
+  std::string text = {}, prompt = {}, answer = {};
+  std::string right = {};  // the right answer: "12.83 GiB"
+  std::vector<Published> published = {};
+};
+
+// What a step did for real.
+struct StepRun {
+  std::vector<std::string> lines = {};  // a small table
+  std::string text = {};                // Markdown
+};
+
+// What is known of a step, and kept when the student goes to another one.
+struct StepState {
+  std::string typed = {};  // the answer as it was typed
+  std::string fault = {};  // why it could not be read, or why the texts could not be filled
+  std::optional<lesson::Judged> judged = {};
+  bool revealed = false;                             // the answer is shown
+  bool looked = false;                               // the views are shown before that
+  std::shared_ptr<const StepTexts> texts = nullptr;  // null until they are filled
+  std::shared_ptr<const StepRun> ran = nullptr;
+};
+
+// Every function returns at once. Texts, judgements and runs are jobs. Used from one thread.
+class LessonPlay {
+ public:
+  explicit LessonPlay(Shared& shared) : shared_(shared) {}
+  LessonPlay(const LessonPlay&) = delete;
+  LessonPlay& operator=(const LessonPlay&) = delete;
+  ~LessonPlay();
+
+  // Where the user's own lessons are; empty: there are none. Set before the first all().
+  std::string folder = {};
+  // All lessons, read when they are first asked for and by each start(). A file that cannot be read becomes a
+  // notice.
+  const std::vector<lesson::Lesson>& all() const;
+
+  // Begins with the first step. Throws Error{usage} that lists the ids.
+  void start(std::string_view id);
+  void leave();
+  bool plays() const { return work_ != nullptr; }
+  // Ids of the lessons whose last step was left by its button, since the program was started.
+  std::set<std::string, std::less<>> finished = {};
+
+  // The rest needs a lesson that is played.
+  const lesson::Lesson& lesson() const;
+  std::size_t at() const { return at_; }
+  std::size_t count() const { return lesson().steps.size(); }
+  const lesson::Step& step() const { return lesson().steps[at_]; }
+  const lesson::Scene& scene() const { return lesson().scenes[step().scene]; }
+  StepState& now() { return states_[at_]; }
+  const StepState& now() const { return states_[at_]; }
+  // Throws Error{usage} for a step that the lesson does not have.
+  void go_to(std::size_t step);
+  // Holds an answer against the right one. Throws Error{usage} if the step asks nothing.
+  void answer(const std::string& given);
+  // Shows the answer without one that was given.
+  void reveal();
+  bool judging() const { return judging_.busy(); }
+  // Whether the step has a question whose answer is not shown.
+  bool is_open() const { return step().ask && !now().revealed; }
+  // Whether the views are still hidden, because they would give the answer away.
+  bool hides_views() const { return plays() && is_open() && !now().looked; }
+
+  // Does for real what the step says. Throws Error{usage} if it says nothing.
+  void run();
+  void cancel_run() { running_.cancel(); }
+  bool runs() const { return running_.busy(); }
+  double run_fraction() const;
+
+  // The model of a scene: shapes without a file. `then` is called once it is there; at once if it is known.
+  void want_model(std::function<void(ModelPtr)> then);
+
+  // The state of the views, kept by Workspace (workspace_lesson.cpp).
+  std::uint64_t document = 0;         // the id of the document with the lesson's model; 0: none
+  std::deque<std::string> to_show{};  // lines of the step that are still to be run
+  bool presents = false;              // one view and the text, large
+
+ private:
+  struct Work;
+  void fill_texts();
+
+  Shared& shared_;
+  mutable std::vector<lesson::Lesson> all_;
+  mutable bool has_read_ = false;
+  std::shared_ptr<Work> work_;  // shared with jobs
+  std::size_t at_ = 0;
+  std::vector<StepState> states_;
+  std::map<std::string, ModelPtr, std::less<>> models_;  // by preset
+  Latest<StepTexts> filling_;
+  Latest<lesson::Judged> judging_;
+  Latest<StepRun> running_;
+  Latest<Model> opening_;
+};
+
+}  // namespace loadline::gui

@@ -1,0 +1,189 @@
+// Derives from the operators, in one pass, everything that does not depend on sizes.
+#include "app/gui/state/load/forward_scene.h"
+
+#include "core/base/error.h"
+#include "core/forward/pass/pass_sizes.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace loadline::gui {
+namespace {
+
+void add_weights(ForwardScene& scene) {
+  const ForwardGraph& forward = *scene.model.graph;
+  constexpr std::uint32_t kUnused = UINT32_MAX;
+  std::vector<OpRange> uses(scene.graph->tensors.size(), {kUnused, 0});
+  for (std::uint32_t i = 0; i < forward.ops.size(); ++i)
+    for (const TensorId id : forward.ops[i].weights) {
+      OpRange& range = uses[index(id)];
+      range = {std::min(range.first, i), i + 1};
+    }
+  for (std::uint32_t i = 0; i < uses.size(); ++i)
+    if (!uses[i].empty()) scene.weights.push_back({TensorId{i}, uses[i]});
+  std::ranges::stable_sort(scene.weights, {}, [](const auto& use) { return use.ops.first; });
+}
+
+void add_values(ForwardScene& scene) {
+  const ForwardGraph& forward = *scene.model.graph;
+  const auto& lives = scene.model.lives;
+  for (std::uint32_t i = 0; i < lives.size(); ++i) {
+    if (lives[i].empty()) continue;
+    (forward.values[i].lane == Lane::temporary ? scene.temporaries : scene.activations).push_back(ValueId{i});
+  }
+  const auto begins = [&](ValueId id) { return lives[static_cast<std::size_t>(id)].first; };
+  for (auto* list : {&scene.activations, &scene.temporaries})
+    std::ranges::stable_sort(*list, [&](ValueId a, ValueId b) { return begins(a) < begins(b); });
+  std::vector<bool> written(forward.values.size(), false);
+  const auto end = static_cast<std::uint32_t>(forward.ops.size());
+  for (std::uint32_t i = 0; i < end; ++i)
+    for (const ValueId id : forward.ops[i].outputs) {
+      const Value& value = forward.value(id);
+      if (value.lane != Lane::cache || value.memory_of || written[static_cast<std::size_t>(id)]) continue;
+      written[static_cast<std::size_t>(id)] = true;
+      scene.cache.emplace_back(id, OpRange{i, end});
+    }
+}
+
+// Whether any dimension depends on the symbol at some size; a window, once full, no longer does.
+bool depends_on(const ForwardGraph& forward, std::size_t symbol) {
+  std::vector<SymbolId> follow = {SymbolId{static_cast<std::uint16_t>(symbol)}};  // symbols that depend on it
+  const auto mentions = [&](const SizePoly& side) {
+    return std::ranges::any_of(follow, [&](SymbolId id) { return side.mentions(id); });
+  };
+  for (const LeastOf& least : forward.least)
+    if (mentions(least.of)) follow.push_back(least.symbol);
+  return std::ranges::any_of(forward.values, [&](const Value& value) {
+    return value.shape && std::ranges::any_of(*value.shape, mentions);
+  });
+}
+
+void add_symbols(ForwardScene& scene) {
+  const ForwardGraph& forward = *scene.model.graph;
+  // a file may name any number of sizes; its inputs name the first ones. The symbols of an architecture
+  // follow from B, S and P
+  constexpr std::size_t kMostTried = 16;
+  const std::size_t tried = forward.least.empty() ? kMostTried : index(kPast) + 1;
+  scene.symbols_matter.assign(forward.symbols.size(), false);
+  for (std::size_t i = 0; i < std::min(forward.symbols.size(), tried); ++i)
+    scene.symbols_matter[i] = depends_on(forward, i);
+}
+
+bool chooses_rows(const BoundOp& op) {
+  return op.line->op == "linear" && std::ranges::any_of(op.attributes, [](const auto& attribute) {
+           return attribute.first == "rows" && attribute.second == Datum(std::string("last"));
+         });
+}
+
+// The range of a node's operators, if no other operator lies between them.
+std::optional<OpRange> contiguous(const OpTree& tree, OpNodeId id) {
+  OpRange range = {UINT32_MAX, 0};
+  std::size_t count = 0;
+  std::vector<OpNodeId> below = {id};
+  while (!below.empty()) {
+    const OpNode& node = tree.node(below.back());
+    below.pop_back();
+    count += node.ops.size();
+    for (const std::uint32_t op : node.ops) range = {std::min(range.first, op), std::max(range.end, op + 1)};
+    below.insert(below.end(), node.children.begin(), node.children.end());
+  }
+  if (range.empty() || range.end - range.first != count) return std::nullopt;
+  return range;
+}
+
+// The name of a stack: "encoder" for encoder.layers, and for encoder itself.
+std::string stack_name(const OpTree& tree, OpNodeId parent) {
+  const OpNode& above = tree.node(tree.node(parent).parent);
+  return above.name.empty() ? tree.node(parent).name : above.name;
+}
+
+// The repeated modules nearest the root, wherever they are.
+void add_bands(ForwardScene& scene) {
+  std::vector<std::pair<ForwardScene::Band, OpNodeId>> bands;  // each with its parent node
+  std::vector<OpNodeId> look = {kRootOpNode};
+  while (!look.empty()) {
+    const OpNodeId at = look.back();
+    look.pop_back();
+    const std::vector<OpGroup> groups = folded_children(scene.tree, at);
+    const bool repeats =
+        std::ranges::any_of(groups, [](const OpGroup& group) { return group.members.size() > 1; });
+    for (const OpGroup& group : groups)
+      for (const OpNodeId member : group.members) {
+        const std::string& name = scene.tree.node(member).name;
+        const std::size_t digits = name.find_last_not_of("0123456789") + 1;  // npos + 1 is 0
+        if (!repeats || digits == name.size() || scene.tree.node(member).all_ops < 2) {
+          look.push_back(member);
+        } else if (const auto range = contiguous(scene.tree, member)) {
+          bands.push_back({{name.substr(digits), "", *range}, at});
+        }
+      }
+  }
+  std::ranges::sort(bands, {}, [](const auto& band) { return band.first.ops.first; });
+  const bool several =
+      std::ranges::any_of(bands, [&](const auto& band) { return band.second != bands.front().second; });
+  for (std::size_t i = 0; i < bands.size(); ++i) {
+    auto& [band, parent] = bands[i];
+    if (i == 0 || parent != bands[i - 1].second)
+      band.stack = several ? stack_name(scene.tree, parent) : "layer";
+    scene.bands.push_back(std::move(band));
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<const ForwardScene> make_forward_scene(MetaGraphPtr graph,
+                                                       std::shared_ptr<const ForwardAssets> assets,
+                                                       const ForwardOptions& options, Progress& progress) {
+  auto scene = std::make_shared<ForwardScene>();
+  scene->graph = std::move(graph);
+  scene->assets = std::move(assets);
+  const auto model = [&](const ForwardOptions& chosen) {
+    scene->model =
+        forward_model(*scene->graph, *scene->assets, chosen_profile(*scene->assets, *scene->graph, chosen));
+  };
+  ForwardOptions fitting = options;  // options chosen for another model may not fit this one
+  try {
+    if (!fitting.profile.empty() && !runs(scene->assets->profile(fitting.profile), *scene->graph))
+      fitting.profile.clear();
+    model(fitting);
+  } catch (const Error& error) {
+    if (fitting == ForwardOptions()) throw;
+    scene->fault = error.what();
+    fitting = {};
+    model(fitting);
+  }
+  // a file's operators have types and shapes of their own
+  if (scene->model.source == ForwardSource::file) fitting = {.profile = fitting.profile};
+  scene->options = std::move(fitting);
+  progress.check_cancelled();
+  if (scene->forward() == nullptr) {
+    scene->tree.nodes.emplace_back();
+    return scene;
+  }
+  scene->tree = op_tree(*scene->graph, *scene->model.graph);
+  progress.check_cancelled();
+  add_weights(*scene);
+  add_values(*scene);
+  add_symbols(*scene);
+  add_bands(*scene);
+  if (scene->model.bound) scene->has_logits = std::ranges::any_of(scene->model.bound->ops, chooses_rows);
+  return scene;
+}
+
+std::vector<std::uint64_t> symbols_of(const ForwardGraph& graph, const LoadRequest& request) {
+  return symbol_values(graph, request.batch, std::max<std::uint64_t>(request.sequence, 1), request.past,
+                       request.sizes);
+}
+
+std::vector<std::uint64_t> peaks_inside(const OpTree& tree, const std::vector<LaneBytes>& usage) {
+  std::vector<std::uint64_t> peaks(tree.nodes.size(), 0);
+  for (std::size_t i = tree.nodes.size(); i-- > 0;) {
+    for (const std::uint32_t op : tree.nodes[i].ops) peaks[i] = std::max(peaks[i], usage[op].passing());
+    if (i == 0) break;
+    std::uint64_t& above = peaks[static_cast<std::size_t>(tree.nodes[i].parent)];
+    above = std::max(above, peaks[i]);
+  }
+  return peaks;
+}
+
+}  // namespace loadline::gui

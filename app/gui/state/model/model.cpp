@@ -1,0 +1,174 @@
+// Derives the facts that panels show from a graph: one pass for each fact, no work per frame.
+#include "app/gui/state/model/model.h"
+
+#include "core/base/parallel.h"
+#include "core/base/text.h"
+#include "core/graph/names/filter.h"
+#include "core/graph/shares.h"
+#include "core/load/answer/projection.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <numeric>
+
+namespace loadline::gui {
+namespace {
+
+std::vector<std::uint32_t> ranks_of_names(const MetaGraph& graph) {
+  std::vector<std::uint32_t> order(graph.tensors.size());
+  std::iota(order.begin(), order.end(), 0u);
+  std::ranges::sort(order, [&](std::uint32_t a, std::uint32_t b) {
+    return natural_less(graph.tensors[a].name, graph.tensors[b].name);
+  });
+  std::vector<std::uint32_t> rank(order.size());
+  for (std::uint32_t i = 0; i < order.size(); ++i) rank[order[i]] = i;
+  return rank;
+}
+
+void add_tensors(Model& model) {
+  const MetaGraph& graph = *model.graph;
+  const std::vector<Share> parts = shares(graph);
+  std::map<DType, DTypeShare> dtypes;
+  model.bytes_of_file.resize(graph.files.size());
+  for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
+    const Tensor& tensor = graph.tensors[i];
+    model.bytes.push_back(tensor_bytes(graph, tensor));
+    model.roles.push_back(tensor_role(tensor.name));
+    const auto layer = layer_number(tensor.name);
+    model.layers.push_back(layer && *layer < 1'000'000 ? static_cast<std::int32_t>(*layer) : -1);
+    model.layer_count = std::max(model.layer_count, model.layers.back() + 1);
+    DTypeShare& share = dtypes[tensor.dtype];
+    share.dtype = tensor.dtype;
+    ++share.tensors;
+    share.bytes += parts[i].bytes;
+    model.role_bytes[static_cast<std::size_t>(model.roles.back())] += parts[i].bytes;
+    const FileId file = graph.storage(tensor.storage).file;
+    if (file != kNoFile) model.bytes_of_file[index(file)] += parts[i].bytes;
+  }
+  for (const auto& [dtype, share] : dtypes) model.dtypes.push_back(share);
+  std::ranges::stable_sort(model.dtypes,
+                           [](const DTypeShare& a, const DTypeShare& b) { return a.bytes > b.bytes; });
+}
+
+void add_tree(Model& model) {
+  const MetaGraph& graph = *model.graph;
+  model.tree = module_tree(graph);
+  model.treemap_order = view::TreemapOrder(model.tree);
+  model.nodes.resize(graph.tensors.size(), kRootNode);
+  for (std::uint32_t i = 0; i < model.tree.nodes.size(); ++i)
+    if (const auto tensor = model.tree.nodes[i].tensor) model.nodes[index(*tensor)] = NodeId{i};
+}
+
+// All but the tree.
+void add_facts(Model& model) {
+  const MetaGraph& graph = *model.graph;
+  model.owners = first_owner(graph);
+  model.ties = tied_groups(graph);
+  model.tie_of.resize(graph.tensors.size());
+  for (std::uint32_t group = 0; group < model.ties.size(); ++group)
+    for (const TensorId id : model.ties[group]) model.tie_of[index(id)] = group + 1;
+  add_tensors(model);
+  model.encodings = encoding_shares(graph);
+  model.mapping_refusal = mapping_refusal(graph);
+  for (std::uint32_t i = 0; i < graph.tensors.size() && !model.remarks; ++i)
+    model.remarks = !storage_remark(model, TensorId{i}).empty();
+  model.weight_bytes = storage_bytes(graph);
+  model.disk_bytes = file_bytes(graph);
+  model.shapes_only = shapes_only(graph);
+  for (const Note& note : graph.notes) model.errors += note.severity == Severity::error;
+}
+
+}  // namespace
+
+const std::vector<std::uint32_t>& NameRanks::of(const MetaGraph& graph) const {
+  std::call_once(once_, [&] { ranks_ = ranks_of_names(graph); });
+  return ranks_;
+}
+
+ModelPtr make_model(MetaGraphPtr graph, std::string path, std::string name) {
+  auto model = std::make_shared<Model>();
+  model->graph = std::move(graph);
+  model->path = std::move(path);
+  const MetaGraph& g = *model->graph;
+  model->name = name.empty() ? model_name(g) : std::move(name);
+  // the two halves take about as long as each other
+  constexpr std::array<void (*)(Model&), 2> kHalves = {add_tree, add_facts};
+  ParallelLoop(kHalves.size(), kHalves.size(), [&](std::size_t i) { kHalves[i](*model); }).finish();
+  return model;
+}
+
+std::optional<TensorId> find_tensor(const Model& model, std::string_view name) {
+  const auto& tensors = model.graph->tensors;
+  const auto found = std::ranges::find_if(tensors, [&](const Tensor& t) { return t.name == name; });
+  if (found == tensors.end()) return std::nullopt;
+  return TensorId{static_cast<std::uint32_t>(found - tensors.begin())};
+}
+
+std::string storage_remark(const Model& model, TensorId id) {
+  const Tensor& tensor = model.tensor(id);
+  const Storage& storage = model.graph->storage(tensor.storage);
+  std::string remark;
+  const auto add = [&](std::string_view word) {
+    if (!remark.empty()) remark += ", ";
+    remark += word;
+  };
+  if (storage.encoding != Encoding::plain) add(encoding_name(storage.encoding));
+  if (!tensor.strides.empty()) add("view");
+  if (model.tie_of[index(id)] > 0)
+    add("tied");
+  else if (tensor.strides.empty() && model.bytes[index(id)] < storage.bytes)
+    add("part");
+  return remark;
+}
+
+std::vector<TensorId> filtered(const Model& model, std::string_view filter) {
+  return TensorFilter(filter).select(*model.graph);
+}
+
+std::vector<bool> nodes_with(const Model& model, std::span<const TensorId> tensors) {
+  std::vector<bool> with(model.tree.nodes.size(), false);
+  for (const TensorId id : tensors) {
+    NodeId at = model.nodes[index(id)];
+    for (; at != kRootNode && !with[index(at)]; at = model.tree.node(at).parent) with[index(at)] = true;
+    with[index(kRootNode)] = true;
+  }
+  return with;
+}
+
+void sort_tensors(const Model& model, std::span<TensorId> rows, SortColumn column, bool ascending) {
+  const MetaGraph& graph = *model.graph;
+  const auto key_less = [&](TensorId a, TensorId b) {
+    const Tensor& ta = graph.tensor(a);
+    const Tensor& tb = graph.tensor(b);
+    switch (column) {
+      case SortColumn::name:
+        return false;
+      case SortColumn::dtype:
+        return ta.dtype < tb.dtype;
+      case SortColumn::shape:
+        return ta.shape < tb.shape;
+      case SortColumn::bytes:
+        return model.bytes[index(a)] < model.bytes[index(b)];
+      case SortColumn::file:
+        return graph.storage(ta.storage).file < graph.storage(tb.storage).file;
+      case SortColumn::offset: {
+        const Storage& sa = graph.storage(ta.storage);
+        const Storage& sb = graph.storage(tb.storage);
+        if (sa.file != sb.file) return sa.file < sb.file;
+        return sa.offset + ta.offset < sb.offset + tb.offset;
+      }
+    }
+    return false;
+  };
+  std::ranges::sort(rows, [&](TensorId a, TensorId b) {
+    if (key_less(a, b)) return ascending;
+    if (key_less(b, a)) return !ascending;
+    if (a == b) return false;
+    const std::vector<std::uint32_t>& ranks = model.name_ranks.of(graph);
+    const bool before = ranks[index(a)] < ranks[index(b)];
+    return column == SortColumn::name && !ascending ? !before : before;
+  });
+}
+
+}  // namespace loadline::gui

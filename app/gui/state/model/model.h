@@ -1,0 +1,90 @@
+// The facts about an opened model that panels show, computed once, in a job.
+#pragma once
+
+#include "core/forward/model/known_models.h"
+#include "core/graph/meta_graph.h"
+#include "core/graph/names/module_tree.h"
+#include "core/graph/names/role.h"
+#include "core/view/layouts.h"
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace loadline::gui {
+
+struct DTypeShare {
+  DType dtype = DType::opaque;
+  std::uint64_t tensors = 0;
+  std::uint64_t bytes = 0;  // bytes that several tensors view count once
+};
+
+// The positions of tensors in the natural order of their names. They are worked out when they are first asked
+// for, from any thread: of a million names that takes a second.
+class NameRanks {
+ public:
+  const std::vector<std::uint32_t>& of(const MetaGraph& graph) const;
+
+ private:
+  mutable std::once_flag once_;
+  mutable std::vector<std::uint32_t> ranks_;
+};
+
+// Immutable once made; vectors named "per tensor" are parallel to graph->tensors.
+struct Model {
+  MetaGraphPtr graph;
+  std::string path;  // as given by the user; empty for a graph without a path
+  std::string name;
+  ModuleTree tree;
+  view::TreemapOrder treemap_order;
+  std::vector<NodeId> nodes;         // per tensor: its place in the tree
+  std::vector<std::uint64_t> bytes;  // per tensor
+  std::vector<Role> roles;           // per tensor
+  std::vector<std::int32_t> layers;  // per tensor; -1 outside numbered layers
+  std::int32_t layer_count = 0;
+  std::vector<std::vector<TensorId>> ties;
+  std::vector<std::uint32_t> tie_of;            // per tensor: 1 + index in ties, 0 = not tied
+  std::vector<std::optional<TensorId>> owners;  // per storage
+  std::uint64_t weight_bytes = 0;               // bytes of all storages
+  std::uint64_t disk_bytes = 0;
+  std::vector<DTypeShare> dtypes;  // by decreasing bytes
+  std::array<std::uint64_t, kRoleCount> role_bytes = {};
+  std::vector<std::uint64_t> bytes_of_file;  // tensor bytes per file
+  std::vector<EncodingShare> encodings;      // all but plain
+  std::string mapping_refusal;               // why the files cannot be mapped; empty if they can
+  bool remarks = false;                      // storage_remark() is not empty for some tensor
+  bool shapes_only = false;                  // no file holds (all of) its weights
+  std::size_t errors = 0;                    // number of notes of severity error
+  NameRanks name_ranks;
+
+  const Tensor& tensor(TensorId id) const { return graph->tensor(id); }
+};
+using ModelPtr = std::shared_ptr<const Model>;
+
+// Computes the facts. An empty name stands for the name that the graph has.
+ModelPtr make_model(MetaGraphPtr graph, std::string path, std::string name = {});
+
+enum class SortColumn { name, dtype, shape, bytes, file, offset };
+inline constexpr std::array<std::string_view, 6> kSortColumnNames = {"name",  "dtype", "shape",
+                                                                     "bytes", "file",  "offset"};
+
+// The first tensor of that name.
+std::optional<TensorId> find_tensor(const Model& model, std::string_view name);
+
+// A remark on unusual storage of a tensor: "view", "deflate", "tied"; else empty.
+std::string storage_remark(const Model& model, TensorId id);
+
+// The tensors that pass the filter (core/graph/filter.h). Throws Error{usage}.
+std::vector<TensorId> filtered(const Model& model, std::string_view filter);
+// Per node of the tree: whether it, or anything below it, is among `tensors`.
+std::vector<bool> nodes_with(const Model& model, std::span<const TensorId> tensors);
+// Sorts `rows` by a column; equal rows are in the order of names.
+void sort_tensors(const Model& model, std::span<TensorId> rows, SortColumn column, bool ascending);
+
+}  // namespace loadline::gui

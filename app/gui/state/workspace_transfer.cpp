@@ -1,0 +1,198 @@
+// The operations that move bytes or query the system: convert, upload, devices, disks, folders.
+#include "app/gui/state/model/fits.h"
+#include "app/gui/state/workspace.h"
+#include "app/report/match_models.h"
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/gpu/measure_link.h"
+#include "core/inspect/compare_models.h"
+#include "exporters/convert.h"
+#include "importers/resolve.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace loadline::gui {
+
+namespace {
+
+// Byte for byte where the types are the same, else as numbers.
+ConversionCheck compare_with_source(const MetaGraphPtr& source, const MetaGraphPtr& result, std::uint64_t id,
+                                    Progress& progress) {
+  ConversionCheck check{.document = id};
+  Matching matching = report::match_models(*source, *result).match;
+  check.numbers = std::ranges::any_of(matching.pairs, [&](const WeightPair& pair) {
+    return weight_type(*source, matching.a[pair.a]) != weight_type(*result, matching.b[pair.b]);
+  });
+  CompareOptions options;
+  if (check.numbers) options.tolerance = Tolerance{kCastTolerance, kCastTolerance};
+  const Comparison compared = compare_models(source, result, std::move(matching), options, progress);
+  check.weights = compared.match.a.size();
+  check.equal = compared.count(PairState::equal);
+  check.missing = compared.match.only_a.size();
+  for (std::size_t i = 0; i < compared.results.size() && check.first_difference.empty(); ++i)
+    if (compared.results[i].state != PairState::equal)
+      check.first_difference = compared.match.a[compared.match.pairs[i].a].name;
+  return check;
+}
+
+}  // namespace
+
+void Workspace::convert(const ConvertTask& task) {
+  const ModelPtr& model = document().model;
+  if (!model) throw Error(ErrorCode::usage, "no model is open");
+  if (conversion.busy()) throw Error(ErrorCode::usage, "a conversion is under way");
+  if (task.out.empty()) throw Error(ErrorCode::usage, "where should the new file go?");
+  require_sound(*model->graph, "convert");
+  if (const std::string misfit = reading_misfit(*model); !misfit.empty())
+    throw Error(ErrorCode::unsupported, "cannot convert this model: " + misfit);
+  const Exporter& exporter = find_exporter(task.request.to);
+  conversion.reset();
+  checking.reset();
+  conversion.ask(
+      shared.jobs, "Converting to " + std::string(exporter.id),
+      [graph = model->graph, &exporter, task, id = document().id,
+       assets = shared.assets](Progress& progress) {
+        const ExportOptions options = layout_options(*graph, task.request, *assets, progress);
+        return Conversion{id, convert_model(graph, exporter, options, task.out, task.request.write, progress),
+                          task.out};
+      },
+      [this, out = task.out, id = document().id] {
+        if (!disk_path_.empty()) measure_disk(disk_path_);
+        if (conversion.error() != nullptr) {
+          done = "Not converted";
+          shared.notices.fail("convert", *conversion.error(), id);
+          return;
+        }
+        const WriteReport& report = conversion.value()->report;
+        done = fmt::format("Wrote {}: {} in {}", safe_display(out), format_bytes(report.bytes_written),
+                           format_seconds(report.seconds));
+        wants_attention = true;
+      });
+}
+
+std::shared_ptr<const Conversion> Workspace::converted() const {
+  const auto& last = conversion.value();
+  return last && last->document == document().id ? last : nullptr;
+}
+
+void Workspace::check_conversion() {
+  const auto last = converted();
+  if (!last || last->report.files.empty()) throw Error(ErrorCode::usage, "nothing has been converted");
+  checking.ask(
+      shared.jobs, "Comparing",
+      [source = document().model->graph, out = last->out, id = last->document](Progress& progress) {
+        const auto result = std::make_shared<const MetaGraph>(open_model(out, {}));
+        return compare_with_source(source, result, id, progress);
+      },
+      [this] {
+        if (checking.error() != nullptr) shared.notices.fail("compare", *checking.error());
+      });
+}
+
+std::shared_ptr<const ConversionCheck> Workspace::checked() const {
+  const auto& last = checking.value();
+  return last && last->document == document().id ? last : nullptr;
+}
+
+void Workspace::upload() {
+  const Document& shown = document();
+  if (!shown.model) throw Error(ErrorCode::usage, "no model is open");
+  if (uploading.busy()) throw Error(ErrorCode::usage, "an upload is under way");
+  // an older projection may still be shown, but the upload must use the options chosen last
+  if (!shown.projection.value() || shown.projection.busy())
+    throw Error(ErrorCode::usage, "the load is still being projected");
+  require_sound(*shown.model->graph, "upload");
+  std::string misfit = mapping_misfit(*shown.model, *shown.projection.value());
+  if (misfit.empty()) misfit = reading_misfit(*shown.model);
+  if (!misfit.empty()) throw Error(ErrorCode::unsupported, "cannot upload this model: " + misfit);
+  const BoundRequest bound = shown.bound();
+  gpu::UploadOptions options = {.device = shared.device,
+                                .reads = bound.request().reads,
+                                .verify = settings.verify_upload,
+                                .placement = bound.inputs.placement,
+                                .costs = bound.machine_costs(),
+                                .queues = gpu::queue_rates(bound.rates)};
+  const auto live = std::make_shared<LiveUpload>(shown.projection.value());
+  live_upload = live;
+  const bool idle = shared.jobs.view().empty();
+  uploading.ask(
+      shared.jobs, "Uploading",
+      [graph = shown.model->graph, live, options, rates = bound.rates, idle,
+       &jobs = std::as_const(shared.jobs), mine = shared.jobs.posted() + 1](Progress& progress) mutable {
+        options.sampled = [&](const MemorySample& sample, std::size_t step) { live->add(sample, step); };
+        UploadResult result{live->projection(),
+                            gpu::upload(graph, live->projection()->plan, options, progress)};
+        result.alone = idle && jobs.posted() == mine;
+        result.rates = std::move(rates);
+        return result;
+      },
+      [this] {
+        find_devices();
+        if (uploading.error() != nullptr) {
+          shared.notices.fail("upload", *uploading.error());
+          return;
+        }
+        const gpu::UploadReport& report = uploading.value()->report;
+        done = fmt::format("Uploaded {} in {}", format_bytes(report.bytes), format_seconds(report.seconds));
+        wants_attention = true;
+        if (report.verified == false)
+          shared.notices.add(Severity::error, "The upload differs from the file: " + report.mismatch);
+      });
+}
+
+std::shared_ptr<const UploadResult> Workspace::uploaded() const {
+  const auto& last = uploading.value();
+  return last && last->projection == document().projection.value() ? last : nullptr;
+}
+
+void Workspace::find_devices() {
+  if (shared.devices.busy()) return;
+  shared.devices.ask(
+      shared.jobs, "Looking for GPUs", [](Progress&) { return gpu::list_devices(); },
+      [this] {
+        if (shared.devices.error() != nullptr) shared.notices.fail("list the GPUs", *shared.devices.error());
+        document().weigh_upload();
+      });
+}
+
+void Workspace::choose_device(std::string device) {
+  shared.device = std::move(device);
+  document().weigh_upload();
+}
+
+void Workspace::ask_quit() {
+  const bool writes = conversion.busy() || uploading.busy();
+  wants_quit = asks_quit || !writes;
+  asks_quit = true;
+}
+
+void Workspace::measure_disk(const std::string& path) {
+  disk_path_ = path;
+  disk.ask(
+      shared.jobs, "Looking for room on the disk",
+      [path](Progress&) {
+        const std::optional<DiskSpace> space = disk_space(path);
+        std::error_code ignored;
+        const bool exists = !path.empty() && std::filesystem::exists(path, ignored);
+        return space ? std::make_shared<const OutputPlace>(OutputPlace{*space, exists}) : nullptr;
+      },
+      [this] {
+        if (disk.error() != nullptr) disk.drop();  // the folder says so when it is written to
+      });
+}
+
+void Workspace::find_cached() {
+  if (cached.value() || cached.busy() || hub_cache_.empty()) return;
+  cached.ask(shared.jobs, "Looking into the cache",
+             [folder = hub_cache_](Progress&) { return list_cache(folder); });
+}
+
+void Workspace::browse(const std::string& folder) {
+  listing.ask(shared.jobs, "Listing a folder", [folder](Progress&) { return list_folder(folder); });
+}
+
+}  // namespace loadline::gui

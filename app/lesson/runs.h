@@ -1,0 +1,86 @@
+// What lessons do for real on the machine at hand: small loads, mappings, limits, packings and casts.
+#pragma once
+
+#include "app/lesson/figures.h"
+#include "core/io/source_file.h"
+#include "core/io/temporary_folder.h"
+#include "core/load/request/bind_request_2.h"
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace loadline::lesson {
+
+struct RunResult {
+  RunFigures figures = {};              // what run(KEY) gives
+  std::vector<std::string> lines = {};  // a small table for display; escaped
+};
+
+// A run and its settings, as a step gives them.
+struct RunCall {
+  const Run& run;
+  const LoadEnvironment& environment;
+  Progress& progress;
+
+  // The setting with this key, or `otherwise`.
+  std::string text(std::string_view key, std::string_view otherwise) const;
+  // The same, separated by commas.
+  std::vector<std::string> list(std::string_view key, std::string_view otherwise) const;
+  // A whole number. Throws Error at the run's place for anything else.
+  std::uint64_t number(std::string_view key, std::uint64_t otherwise, std::uint64_t most) const;
+};
+
+struct RunKind {
+  std::string_view id;
+  std::string_view summary;
+  std::span<const std::string_view> settings;
+  RunResult (*run)(const RunCall& call);
+};
+std::span<const RunKind> run_kinds();
+
+// Throws Error at the run's place for an unknown kind or setting.
+void check_run(const Run& run);
+// Does it. Takes seconds and some hundred MiB of disk and memory; leaves nothing behind. Throws Error for
+// what this machine refuses, besides Error{cancelled}.
+RunResult do_run(const Run& run, const LoadEnvironment& environment, Progress& progress);
+
+// A preset written with seeded random weights, or sparse, for as long as this object lives.
+class WrittenModel {
+ public:
+  WrittenModel(const std::string& preset, bool sparse, const RunCall& call);
+  const MetaGraphPtr& graph() const { return graph_; }
+
+ private:
+  TemporaryFolder folder_;
+  MetaGraphPtr graph_;
+};
+
+// A file of the model, open.
+struct OpenFile {
+  SourceFile file;
+  std::uint64_t bytes = 0;
+};
+OpenFile largest_file(const MetaGraph& graph);
+// The numbers of the model's largest tensor of two dimensions, at most 2^24 of them.
+std::vector<float> largest_matrix(const MetaGraphPtr& graph);
+
+Datum run_bytes(std::uint64_t bytes);
+
+// A line "label   value   remark", aligned with its neighbours.
+std::string run_line(std::string_view label, std::string_view value, std::string_view remark = {});
+
+// The kinds.
+RunResult run_rehearse(const RunCall& call);
+RunResult run_open(const RunCall& call);
+RunResult run_mapped(const RunCall& call);
+RunResult run_commit(const RunCall& call);
+RunResult run_pack(const RunCall& call);
+RunResult run_quantise(const RunCall& call);
+RunResult run_sparsity(const RunCall& call);
+RunResult run_context(const RunCall& call);
+RunResult run_experts(const RunCall& call);
+
+}  // namespace loadline::lesson

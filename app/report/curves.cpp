@@ -1,0 +1,83 @@
+// Reduces a run to columns, and to lines that list blocks.
+#include "app/report/row_curve.h"
+#include "core/base/text.h"
+#include "core/plan/space_sum.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace loadline::report {
+namespace {
+
+std::string slice_text(const Projection& projection, const CurveBand& band, const view::UsageColumn& moment,
+                       const view::AliveAt& alive, const BlockName& name) {
+  if (alive.count == 0) return "";
+  std::string text = fmt::format("step {}", format_grouped(moment.step));
+  for (const Space space : stack_of(band.mask))
+    if (const std::uint64_t bytes = moment.bytes[index(space)]; bytes > 0)
+      text += fmt::format(", {} {}", space_title(space), format_bytes(bytes));
+  for (const BlockId id : alive.largest)
+    text +=
+        fmt::format("\n{}  {}", format_bytes(projection.plan.block(id).bytes), safe_display(name(id), 60));
+  if (alive.count > alive.largest.size())
+    text += fmt::format("\nand {} more", format_grouped(alive.count - alive.largest.size()));
+  return text;
+}
+
+void add_slices(const Projection& projection, CurveBand& band, std::size_t slices, const BlockName& name) {
+  constexpr std::size_t kMostNamed = 4;
+  const std::vector<view::UsageColumn> moments = view::fewer_columns(band.columns, band.mask, slices);
+  std::vector<std::size_t> steps;
+  for (const view::UsageColumn& moment : moments) steps.push_back(moment.step);
+  // an empty column has step 0, but steps must not decrease
+  for (std::size_t i = 1; i < steps.size(); ++i) steps[i] = std::max(steps[i], steps[i - 1]);
+  const auto alive = view::alive_at_steps(projection.timeline, projection.plan, steps, band.mask, kMostNamed);
+  for (std::size_t i = 0; i < moments.size(); ++i)
+    band.slices.push_back(slice_text(projection, band, moments[i], alive[i], name));
+}
+
+}  // namespace
+
+std::vector<Space> stack_of(unsigned mask) {
+  std::vector<Space> spaces;
+  for (const Space space : {Space::device, Space::host, Space::staging, Space::page_cache})
+    if ((mask & space_bit(space)) != 0) spaces.push_back(space);
+  return spaces;
+}
+
+std::string_view space_title(Space space) {
+  return space == Space::page_cache ? "page cache" : space_name(space);
+}
+std::string_view space_class(Space space) { return space == Space::page_cache ? "cache" : space_name(space); }
+
+std::vector<unsigned> band_masks(MemoryKind memory) {
+  if (memory == MemoryKind::unified) return {kAllSpaces};
+  return {space_bit(Space::device), kAllSpaces & ~space_bit(Space::device)};
+}
+
+RowCurve row_curve(const Projection& projection, MemoryKind memory, const CurveOptions& options,
+                   std::size_t peak_step, const BlockName& name) {
+  const Timeline& timeline = projection.timeline;
+  const std::size_t steps = projection.plan.steps.size();
+  RowCurve curve;
+  curve.axis = options.axis;
+  curve.end = options.axis == view::CurveAxis::steps ? static_cast<double>(steps) : timeline.seconds;
+  curve.peak_place = axis_place(timeline, steps, options.axis, peak_step);
+  for (const Mark& mark : projection.plan.marks) {
+    if (mark.label == "loaded") curve.loaded_place = axis_place(timeline, steps, options.axis, mark.step);
+    curve.has_pass = curve.has_pass || mark.label == "first token";
+  }
+  for (const unsigned mask : band_masks(memory)) {
+    CurveBand band;
+    band.mask = mask;
+    band.columns = view::usage_columns(timeline, steps, options.axis, mask, options.columns);
+    for (const view::UsageColumn& column : band.columns)
+      band.most = std::max(band.most, sum_over(column.bytes, mask));
+    if (options.slices > 0) add_slices(projection, band, options.slices, name);
+    curve.bands.push_back(std::move(band));
+  }
+  return curve;
+}
+
+}  // namespace loadline::report

@@ -1,0 +1,116 @@
+// Bars for a page and for a terminal.
+#include "app/report/pictures.h"
+
+#include "app/report/page_parts.h"
+#include "app/report/row_text.h"
+#include "core/base/text.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+namespace loadline::report {
+namespace {
+
+constexpr double kBarsWidth = 720, kBarsLabels = 150, kBarsRow = 26, kBarsHead = 40, kBarHeight = 15;
+
+std::uint64_t greatest(const Bars& bars) {
+  std::uint64_t most = std::max<std::uint64_t>(bars.scale, 1);
+  for (const Bar& bar : bars.bars) most = std::max(most, bar.bytes);
+  return most;
+}
+
+// The lines at W and 2W that bars come near.
+std::vector<std::pair<std::uint64_t, std::string_view>> weight_lines(const Bars& bars) {
+  std::vector<std::pair<std::uint64_t, std::string_view>> lines;
+  const std::uint64_t most = greatest(bars);
+  if (bars.weights == 0) return lines;
+  if (bars.weights <= most + most / 8) lines.emplace_back(bars.weights, "W");
+  if (bars.weights <= most / 2 + most / 8) lines.emplace_back(2 * bars.weights, "2W");
+  return lines;
+}
+
+}  // namespace
+
+Bars method_bars(const std::vector<LoadRow>& rows, std::uint64_t weights, std::string_view asked) {
+  std::vector<const LoadRow*> possible;
+  for (const LoadRow& row : rows)
+    if (!row.refusal) possible.push_back(&row);
+  const RowSpace& space = asked.empty() ? widest_space(possible) : find_row_space(asked);
+  const bool orders = std::ranges::any_of(
+      possible, [&](const LoadRow* row) { return row->order != possible.front()->order; });
+  Bars bars;
+  bars.weights = weights;
+  bars.title = fmt::format("Most {}", space.words);
+  for (const LoadRow* const row : possible) {
+    const std::string_view law = law_part(row->method->peak_law, space.id == "held" ? "unified" : space.id);
+    bars.bars.push_back(
+        {orders ? fmt::format("{}, {}", row->method->id, row->order) : std::string(row->method->id),
+         row->context_max ? counted(*row->context_max, "token") : std::string(law), space.peak(*row).bytes,
+         space.id == "host" ? "host" : "device"});
+  }
+  return bars;
+}
+
+std::string bars_svg(const Bars& bars) {
+  const double height = kBarsHead + kBarsRow * static_cast<double>(bars.bars.size()) + 8;
+  const double room = kBarsWidth - kBarsLabels - 230;  // figure and law stand behind the bars
+  const double scale = room / static_cast<double>(greatest(bars));
+  const auto x = [&](std::uint64_t bytes) { return kBarsLabels + static_cast<double>(bytes) * scale; };
+  std::string svg = fmt::format(
+      "<svg viewBox=\"0 0 {:.0f} {:.0f}\" role=\"img\" aria-label=\"{}\" class=\"bars\">\n"
+      "<text x=\"0\" y=\"13\" class=\"method\">{}</text>\n",
+      kBarsWidth, height, markup_text(bars.title), markup_text(bars.title));
+  for (const auto& [bytes, name] : weight_lines(bars))
+    svg += fmt::format(
+        "<line x1=\"{0:.1f}\" y1=\"{1:.0f}\" x2=\"{0:.1f}\" y2=\"{2:.0f}\" class=\"weights\"/>"
+        "<text x=\"{0:.1f}\" y=\"{3:.0f}\" class=\"tick middle\">{4}</text>\n",
+        x(bytes), kBarsHead - 6, height - 4, kBarsHead - 10, name);
+  for (std::size_t i = 0; i < bars.bars.size(); ++i) {
+    const Bar& bar = bars.bars[i];
+    const double top = kBarsHead + kBarsRow * static_cast<double>(i);
+    svg += fmt::format(
+        "<text x=\"{:.1f}\" y=\"{:.1f}\" class=\"end\">{}</text>"
+        "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" rx=\"2\" class=\"area {}\"/>"
+        "<text x=\"{:.1f}\" y=\"{:.1f}\" class=\"figure\">{}<tspan class=\"where\"> {}</tspan></text>\n",
+        kBarsLabels - 8, top + 12, markup_text(bar.label, 24), kBarsLabels, top,
+        std::max(x(bar.bytes) - kBarsLabels, 1.0), kBarHeight, bar.colour, x(bar.bytes) + 7, top + 12,
+        format_bytes(bar.bytes), markup_text(bar.note, 22));
+  }
+  return svg + "</svg>\n";
+}
+
+std::string bars_text(const Bars& bars, std::size_t columns, bool unicode) {
+  std::size_t label = 0;
+  for (const Bar& bar : bars.bars) label = std::max(label, display_width(safe_display(bar.label, 28)));
+  constexpr std::size_t kFigure = 13;  // "1002.00 MiB" and blanks
+  std::size_t note = 0;
+  for (const Bar& bar : bars.bars) note = std::max(note, std::min<std::size_t>(bar.note.size(), 24) + 2);
+  const std::size_t taken = label + 2 + kFigure + note;
+  const std::size_t room = std::clamp<std::size_t>(columns > taken ? columns - taken : 0, 10, 60);
+  const std::uint64_t most = greatest(bars);
+  const auto cells = [&](std::uint64_t bytes) {
+    return static_cast<std::size_t>(
+        std::llround(static_cast<double>(bytes) / static_cast<double>(most) * static_cast<double>(room)));
+  };
+  std::string text = bars.title + "\n";
+  std::string ruler(room + 4, ' ');
+  for (const auto& [bytes, name] : weight_lines(bars)) {
+    const std::size_t at = std::min(cells(bytes), room);
+    ruler.replace(at, name.size(), name);
+  }
+  while (ruler.ends_with(' ')) ruler.pop_back();
+  if (!ruler.empty()) text += fmt::format("{:<{}}  {}\n", "", label, ruler);
+  for (const Bar& bar : bars.bars) {
+    const std::string shown = safe_display(bar.label, 28);
+    std::string strip;
+    for (std::size_t i = 0; i < std::max<std::size_t>(cells(bar.bytes), bar.bytes > 0 ? 1 : 0); ++i)
+      strip += unicode ? "\xE2\x96\x88" : "#";
+    text += fmt::format("{}{:<{}}  {} {}{}{}\n", shown, "", label - display_width(shown), strip,
+                        format_bytes(bar.bytes), bar.note.empty() ? "" : "  ", safe_display(bar.note, 24));
+  }
+  return text;
+}
+
+}  // namespace loadline::report

@@ -1,0 +1,102 @@
+// The quantisers of single types, and the bytes of their blocks (layouts: core/convert/dequantize.cpp).
+#pragma once
+
+#include "core/convert/numbers/float_bits.h"
+#include "core/convert/numbers/four_bit_levels.h"
+#include "core/graph/dtype_and_shape.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+namespace loadline {
+
+// Blocks that lie together: parts of one row where there is importance.
+struct BlockRun {
+  const float* x = nullptr;
+  const float* importance = nullptr;  // null: none
+  float mean_square = 0;
+  std::size_t blocks = 0;
+  std::uint8_t* out = nullptr;
+};
+using QuantizeRun = void (*)(const BlockRun& run);
+
+// One type's plain quantiser, of one number after another.
+QuantizeRun plain_small_quantizer(DType dtype);  // types of blocks of 32 and 64 numbers, and TQ2_0
+QuantizeRun plain_super_quantizer(DType dtype);  // types of blocks of 256 numbers with scales of their parts
+
+// With vector instructions, blocks without importance that need no search. `plain` takes the rest.
+void quantize_small(DType dtype, const BlockRun& run, QuantizeRun plain);
+// The same for blocks that need a search.
+void quantize_searched(DType dtype, const BlockRun& run, QuantizeRun plain);
+
+inline void put_half(std::uint8_t* to, float value) {
+  const std::uint16_t bits = float_to_half(value);
+  std::memcpy(to, &bits, sizeof bits);
+}
+inline float half_at(const std::uint8_t* from) {
+  std::uint16_t bits = 0;
+  std::memcpy(&bits, from, sizeof bits);
+  return half_to_float(bits);
+}
+
+// 32 levels of four bits: element j below, element j + 16 above.
+inline void put_nibbles(std::uint8_t* to, const std::uint8_t* levels) {
+  for (std::size_t j = 0; j < 16; ++j)
+    to[j] = static_cast<std::uint8_t>((levels[j] & 15) | (levels[j + 16] & 15) << 4);
+}
+// The fifth bits of 32 levels.
+inline void put_fifth_bits(std::uint8_t* to, const std::uint8_t* levels) {
+  std::uint32_t bits = 0;
+  for (std::size_t j = 0; j < 32; ++j) bits |= static_cast<std::uint32_t>(levels[j] >> 4 & 1) << j;
+  std::memcpy(to, &bits, sizeof bits);
+}
+// 256 levels of two bits: element 128 g + 32 s + l at bits 2 s of byte 32 g + l.
+inline void put_two_bits(std::uint8_t* to, const std::uint8_t* levels) {
+  for (std::size_t g = 0; g < 2; ++g)
+    for (std::size_t l = 0; l < 32; ++l) {
+      const std::uint8_t* const q = levels + 128 * g + l;
+      to[32 * g + l] =
+          static_cast<std::uint8_t>((q[0] & 3) | (q[32] & 3) << 2 | (q[64] & 3) << 4 | (q[96] & 3) << 6);
+    }
+}
+// 64 levels to 32 bytes, four times: element 64 g + l below, element 64 g + 32 + l above.
+inline void put_wide_nibbles(std::uint8_t* to, const std::uint8_t* levels) {
+  for (std::size_t g = 0; g < 4; ++g)
+    for (std::size_t l = 0; l < 32; ++l) {
+      const std::uint8_t* const q = levels + 64 * g + l;
+      to[32 * g + l] = static_cast<std::uint8_t>((q[0] & 15) | (q[32] & 15) << 4);
+    }
+}
+// Q5_K: the fifth bit of element 32 p + l at bit p of byte l. Q3_K: the third bit likewise.
+inline void put_high_bits(std::uint8_t* to, const std::uint8_t* levels, unsigned bit) {
+  for (std::size_t l = 0; l < 32; ++l) {
+    unsigned bits = 0;
+    for (std::size_t p = 0; p < 8; ++p) bits |= ((levels[32 * p + l] >> bit) & 1U) << p;
+    to[l] = static_cast<std::uint8_t>(bits);
+  }
+}
+// Q6_K: 128 bytes of nibbles, then 64 of two bits.
+inline void put_six_bits(std::uint8_t* to, const std::uint8_t* levels) {
+  for (std::size_t g = 0; g < 2; ++g)
+    for (std::size_t l = 0; l < 32; ++l) {
+      const std::uint8_t* const q = levels + 128 * g + l;
+      to[64 * g + l] = static_cast<std::uint8_t>((q[0] & 15) | (q[64] & 15) << 4);
+      to[64 * g + 32 + l] = static_cast<std::uint8_t>((q[32] & 15) | (q[96] & 15) << 4);
+      to[128 + 32 * g + l] =
+          static_cast<std::uint8_t>(q[0] >> 4 | (q[32] >> 4) << 2 | (q[64] >> 4) << 4 | (q[96] >> 4) << 6);
+    }
+}
+
+// The E8M0 scale of a block whose largest magnitude is `most`, and half of the factor it stands for.
+std::uint8_t power_scale(float most);
+inline float half_power(std::uint8_t scale) {
+  const std::uint32_t bits = scale < 2 ? 0x00200000U << scale : static_cast<std::uint32_t>(scale - 1) << 23;
+  return std::bit_cast<float>(bits);
+}
+// The unsigned E4M3 scale nearest to `value`, and half of the factor it stands for.
+std::uint8_t e4m3_scale(float value);
+float half_e4m3(std::uint8_t scale);
+
+}  // namespace loadline

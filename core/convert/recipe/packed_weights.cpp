@@ -1,0 +1,427 @@
+// The arithmetic of each packing. find_logical.cpp has the layouts.
+//
+//   GPTQ, AWQ              (code - zero) * scale; GPTQ stores zero - 1, GPTQ v2 and AWQ zero
+//   bitsandbytes 4-bit     codebook[code] * scale of a block; nested: codebook[scale] * its scale + offset
+//   bitsandbytes 8-bit     code * (scale / 127)
+//   8-bit with scales      code * scale, integers with zeros (code - zero) * scale
+//   compressed integers    (code - zero) * scale; codes and zeros are stored plus half their range
+//   FP4 and FP8 in groups  code * scale, scales are floats of 8 bits times a factor, or powers of two
+//   MLX affine             code * scale, rounded to the type of the scales, + bias
+#include "core/convert/recipe/packed_weights.h"
+
+#include "core/base/error.h"
+#include "core/convert/numbers/cast.h"
+#include "core/convert/numbers/codes.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+namespace loadline {
+namespace {
+
+constexpr std::uint64_t kGroupOfExperts = 32;
+// AWQ stores the outputs of a word in the order 0 2 4 6 1 3 5 7: where each of eight is found.
+constexpr std::array<std::uint32_t, 8> kAwqPlaces = {0, 4, 1, 5, 2, 6, 3, 7};
+
+// Bits [at, at + bits) of words of 32 bits, lowest first.
+std::uint32_t bits_at(const std::uint32_t* words, std::uint64_t at, std::uint32_t bits) {
+  const std::uint64_t word = at / 32, shift = at % 32;
+  std::uint64_t value = words[word] >> shift;
+  if (shift + bits > 32) value |= static_cast<std::uint64_t>(words[word + 1]) << (32 - shift);
+  return static_cast<std::uint32_t>(value & ((std::uint64_t{1} << bits) - 1));
+}
+
+}  // namespace
+
+Unpacker::Unpacker(const MetaGraph& graph, const ReadTensor& read, const LogicalTensor& weight)
+    : graph_(graph), read_(read), weight_(weight) {
+  columns_ = weight.shape.empty() ? 1 : weight.shape.back();
+  const DType codes = graph.tensor(weight.codes).dtype;
+  values_ = float_code_values(is_code_type(codes) && weight.bits == 8 ? codes : DType::f4_e2m1);
+  if (weight.packing == WeightPacking::mlx_mxfp8) values_ = float_code_values(DType::f8_e4m3);
+  if (const auto scales = weight.companion(Companion::scales)) {
+    const DType type = graph.tensor(*scales).dtype;
+    const bool floats = type == DType::f8_e4m3 || weight.packing == WeightPacking::mlx_nvfp4;
+    exponents_ = float_code_values(floats ? DType::f8_e4m3 : DType::f8_e8m0);
+  }
+  if (has(Companion::global_scale)) {
+    const std::vector<float> factor = all_floats(Companion::global_scale);
+    const bool divides = weight.packing == WeightPacking::compressed_nvfp4;
+    if (!factor.empty()) (divides ? divisor_ : factor_) = factor.front();
+  }
+  if (has(Companion::groups) && weight.packing == WeightPacking::compressed_integers)
+    throw Error(ErrorCode::unsupported, {.tensor = weight.name},
+                "its inputs are grouped out of order, which is not read for compressed-tensors");
+  const bool by_input = weight.packing == WeightPacking::gptq || weight.packing == WeightPacking::gptq_v2 ||
+                        weight.packing == WeightPacking::awq;
+  if (by_input && has(Companion::groups)) {
+    const Stored from = companion(Companion::groups);
+    load(from, {0, 1, 0, columns_}, bytes_);
+    if (from.dtype != DType::i32 || bytes_.size() != columns_ * sizeof(std::uint32_t))
+      throw Error(ErrorCode::malformed, {.tensor = weight.name}, "its groups are not one number per input");
+    groups_.resize(columns_);
+    std::memcpy(groups_.data(), bytes_.data(), bytes_.size());
+    const Shape& scales = graph.tensor(*weight.companion(Companion::scales)).shape;
+    for (const std::uint32_t group : groups_)
+      if (group >= scales[0])
+        throw Error(ErrorCode::malformed, {.tensor = weight.name}, "an input has group {}, there are {}",
+                    group, scales[0]);
+  }
+  if (weight.packing == WeightPacking::bitsandbytes_4bit) {
+    const std::vector<float> codebook = all_floats(Companion::codebook);
+    if (codebook.size() != 16)
+      throw Error(ErrorCode::malformed, {.tensor = weight.name}, "its codebook has {} numbers, not 16",
+                  codebook.size());
+    std::ranges::copy(codebook, values_.begin());
+    if (has(Companion::nested_scales)) {
+      read_nested_state();
+      nested_scales_ = all_floats(Companion::nested_scales);
+      nested_codebook_ = all_floats(Companion::nested_codebook);
+      const std::uint64_t scales = elements(graph.tensor(*weight.companion(Companion::scales)));
+      if (nested_codebook_.size() != 256 || nested_block_ == 0 ||
+          graph.tensor(*weight.companion(Companion::scales)).dtype != DType::u8 ||
+          nested_scales_.size() != scales / nested_block_ + (scales % nested_block_ == 0 ? 0 : 1))
+        throw Error(ErrorCode::malformed, {.tensor = weight.name}, "the scales of its scales do not fit");
+    }
+  }
+}
+
+// {"nested_blocksize": 256, "nested_offset": 0.03}
+void Unpacker::read_nested_state() {
+  const auto state = nlohmann::json::parse(weight_.state, nullptr, false);
+  const auto number = [&](const char* key) {
+    const auto found = state.is_object() ? state.find(key) : state.end();
+    return found != state.end() && found->is_number() ? found->get<double>() : 0;
+  };
+  const double block = number("nested_blocksize");
+  nested_block_ = block >= 1 && block <= 1 << 20 ? static_cast<std::uint64_t>(block) : 0;
+  nested_offset_ = static_cast<float>(number("nested_offset"));
+}
+
+Unpacker::Stored Unpacker::stored(TensorId id) const {
+  const Tensor& tensor = graph_.tensor(id);
+  return {id, tensor.dtype, tensor.shape.empty() ? 1 : tensor.shape.back()};
+}
+
+Unpacker::Stored Unpacker::companion(Companion kind) const {
+  const auto id = weight_.companion(kind);
+  if (!id) throw Error(ErrorCode::malformed, {.tensor = weight_.name}, "has no {}", companion_name(kind));
+  return stored(*id);
+}
+
+void Unpacker::load(const Stored& from, const Region& region, std::vector<std::byte>& into) const {
+  const std::uint64_t size = dtype_info(from.dtype).block_bytes;
+  into.resize(static_cast<std::size_t>(region.rows * region.columns * size));
+  const std::span<std::byte> out(into);
+  if (region.columns == from.columns) return read_(from.tensor, region.row * from.columns * size, out);
+  const auto row_bytes = static_cast<std::size_t>(region.columns * size);
+  for (std::uint64_t i = 0; i < region.rows; ++i)
+    read_(from.tensor, ((region.row + i) * from.columns + region.column) * size,
+          out.subspan(static_cast<std::size_t>(i) * row_bytes, row_bytes));
+}
+
+void Unpacker::load_floats(const Stored& from, const Region& region, const std::array<float, 256>& bytes,
+                           std::vector<float>& into) {
+  load(from, region, bytes_);
+  into.resize(static_cast<std::size_t>(region.rows * region.columns));
+  if (dtype_info(from.dtype).block_bytes == 1) {
+    for (std::size_t i = 0; i < into.size(); ++i) into[i] = bytes[static_cast<std::uint8_t>(bytes_[i])];
+  } else {
+    if (!can_cast(from.dtype, DType::f32))
+      throw Error(ErrorCode::unsupported, {.tensor = weight_.name}, "its companion has numbers of type {}",
+                  dtype_info(from.dtype).name);
+    cast(from.dtype, bytes_, DType::f32, std::as_writable_bytes(std::span(into)));
+  }
+}
+
+std::vector<float> Unpacker::all_floats(Companion kind) {
+  const Stored from = companion(kind);
+  const std::uint64_t count = elements(graph_.tensor(from.tensor));
+  constexpr std::uint64_t kMost = 1 << 24;
+  if (count > kMost)
+    throw Error(ErrorCode::limit, {.tensor = weight_.name}, "has {} {}, at most {} are read", count,
+                companion_name(kind), kMost);
+  std::vector<float> numbers;
+  load_floats({from.tensor, from.dtype, count}, {0, 1, 0, count}, exponents_, numbers);
+  return numbers;
+}
+
+// MLX multiplies and adds in the type of the scales.
+void Unpacker::round_to(DType dtype, std::span<float> numbers) {
+  if (dtype == DType::f32) return;
+  bytes_.resize(numbers.size() * dtype_info(dtype).block_bytes);
+  cast(DType::f32, std::as_bytes(numbers), dtype, bytes_);
+  cast(dtype, bytes_, DType::f32, std::as_writable_bytes(numbers));
+}
+
+void Unpacker::load_words(const Stored& from, const Region& region) {
+  load(from, region, bytes_);
+  words_.resize(bytes_.size() / sizeof(std::uint32_t) + 1);  // one more for codes that cross words
+  words_.back() = 0;
+  std::memcpy(words_.data(), bytes_.data(), bytes_.size());
+}
+
+Unpacker::Blocks Unpacker::blocks_of(const Region& region) const {
+  const std::size_t rank = weight_.shape.size();
+  Blocks blocks;
+  blocks.width = weight_.block.back();
+  blocks.height = rank < 2 ? 1 : weight_.block[rank - 2];
+  blocks.matrix = rank < 2 ? 1 : weight_.shape[rank - 2];
+  blocks.down = (blocks.matrix + blocks.height - 1) / blocks.height;
+  blocks.row = region.row;
+  blocks.column = region.column;
+  blocks.top = blocks.row_of(region.row);
+  blocks.rows = blocks.row_of(region.row + region.rows - 1) - blocks.top + 1;
+  blocks.first = region.column / blocks.width;
+  blocks.across = (region.column + region.columns - 1) / blocks.width - blocks.first + 1;
+  blocks.all = (columns_ + blocks.width - 1) / blocks.width;
+  return blocks;
+}
+
+// A single number stands for every block.
+void Unpacker::load_blocks(Companion kind, const Blocks& blocks, const std::array<float, 256>& bytes,
+                           std::vector<float>& into) {
+  const Stored from = companion(kind);
+  const auto size = static_cast<std::size_t>(blocks.rows * blocks.across);
+  const std::uint64_t count = elements(graph_.tensor(from.tensor));
+  if (count == 1) {
+    load_floats({from.tensor, from.dtype, 1}, {0, 1, 0, 1}, bytes, into);
+    return into.resize(size, into.front());
+  }
+  if (count < (blocks.top + blocks.rows) * blocks.all)
+    throw Error(ErrorCode::malformed, {.tensor = weight_.name}, "has {} {}, {} are needed", count,
+                companion_name(kind), (blocks.top + blocks.rows) * blocks.all);
+  load_floats({from.tensor, from.dtype, blocks.all}, {blocks.top, blocks.rows, blocks.first, blocks.across},
+              bytes, into);
+}
+
+void Unpacker::read(const Region& region, std::span<float> out) {
+  if (region.rows == 0 || region.columns == 0) return;
+  switch (weight_.packing) {
+    case WeightPacking::gptq:
+    case WeightPacking::gptq_v2:
+    case WeightPacking::awq:
+      return read_by_input(region, out);
+    case WeightPacking::bitsandbytes_4bit:
+      return read_flat(region, out);
+    case WeightPacking::bitsandbytes_8bit:
+    case WeightPacking::scaled:
+    case WeightPacking::mlx_mxfp8:
+      return read_numbers(region, out);
+    case WeightPacking::compressed_integers:
+    case WeightPacking::mlx_affine:
+      return read_words(region, out);
+    case WeightPacking::compressed_nvfp4:
+    case WeightPacking::compressed_mxfp4:
+    case WeightPacking::nvfp4:
+    case WeightPacking::mlx_mxfp4:
+    case WeightPacking::mlx_nvfp4:
+      return read_nibbles(region, out);
+    case WeightPacking::mxfp4:
+      return read_experts(region, out);
+  }
+}
+
+// A code of 8 bits for each number.
+void Unpacker::read_numbers(const Region& region, std::span<float> out) {
+  const Blocks blocks = blocks_of(region);
+  load_blocks(Companion::scales, blocks, exponents_, scales_);
+  zeros_.assign(scales_.size(), 0);
+  if (has(Companion::zeros)) load_blocks(Companion::zeros, blocks, values_, zeros_);
+  load({weight_.codes, DType::u8, columns_}, region, bytes_);
+  const bool vectorwise = weight_.packing == WeightPacking::bitsandbytes_8bit;
+  constexpr float kPerInt8 = 7.874015718698502e-3F;  // 1 / 127, as bitsandbytes has it
+  std::size_t at = 0;
+  for (std::uint64_t i = 0; i < region.rows; ++i)
+    for (std::uint64_t j = 0; j < region.columns; ++j, ++at) {
+      const std::size_t block = blocks.at(i, j);
+      const float number = (values_[static_cast<std::uint8_t>(bytes_[at])] - zeros_[block]) * scales_[block];
+      out[at] = vectorwise ? number * kPerInt8 : number;
+    }
+}
+
+// Two codes of 4 bits a byte, the first in its low half.
+void Unpacker::read_nibbles(const Region& region, std::span<float> out) {
+  const Blocks blocks = blocks_of(region);
+  load_blocks(Companion::scales, blocks, exponents_, scales_);
+  for (float& scale : scales_) scale = divisor_ == 1 ? scale * factor_ : scale / divisor_;
+  const std::uint64_t begin = region.column / 2, bytes = (region.column + region.columns + 1) / 2 - begin;
+  load({weight_.codes, DType::u8, columns_ / 2}, {region.row, region.rows, begin, bytes}, bytes_);
+  std::size_t at = 0;
+  for (std::uint64_t i = 0; i < region.rows; ++i) {
+    const std::byte* const row = bytes_.data() + i * bytes;
+    for (std::uint64_t j = 0; j < region.columns; ++j, ++at) {
+      const std::uint64_t column = region.column + j;
+      const auto pair = static_cast<std::uint8_t>(row[column / 2 - begin]);
+      out[at] = values_[column % 2 == 0 ? pair & 15U : pair >> 4U] * scales_[blocks.at(i, j)];
+    }
+  }
+}
+
+// Codes of any width that run on through the words of a row.
+void Unpacker::read_words(const Region& region, std::span<float> out) {
+  const Blocks blocks = blocks_of(region);
+  const std::uint32_t bits = weight_.bits;
+  const bool affine = weight_.packing == WeightPacking::mlx_affine;
+  load_blocks(Companion::scales, blocks, exponents_, scales_);
+  if (affine)
+    load_blocks(Companion::biases, blocks, exponents_, zeros_);
+  else if (has(Companion::zeros))
+    load_packed_zeros(region, blocks);
+  else
+    zeros_.assign(scales_.size(), static_cast<float>(1U << (bits - 1)));
+  const Stored codes = stored(weight_.codes);
+  const std::uint64_t begin = region.column * bits / 32;
+  const std::uint64_t words = ((region.column + region.columns) * bits + 31) / 32 - begin;
+  load_words(codes, {region.row, region.rows, begin, words});
+  std::size_t at = 0;
+  for (std::uint64_t i = 0; i < region.rows; ++i) {
+    const std::uint32_t* const row = words_.data() + i * words;
+    for (std::uint64_t j = 0; j < region.columns; ++j, ++at) {
+      const auto code = static_cast<float>(bits_at(row, (region.column + j) * bits - begin * 32, bits));
+      const std::size_t block = blocks.at(i, j);
+      out[at] = affine ? code * scales_[block] : (code - zeros_[block]) * scales_[block];
+    }
+  }
+  if (!affine) return;
+  round_to(weight_.dtype, out);
+  at = 0;
+  for (std::uint64_t i = 0; i < region.rows; ++i)
+    for (std::uint64_t j = 0; j < region.columns; ++j, ++at) out[at] += zeros_[blocks.at(i, j)];
+}
+
+// Zeros of compressed integers run down the rows. They are stored plus half their range, as the codes are.
+void Unpacker::load_packed_zeros(const Region& region, const Blocks& blocks) {
+  const Stored from = companion(Companion::zeros);
+  const std::uint64_t begin = region.row * weight_.bits / 32;
+  const std::uint64_t words = ((region.row + region.rows) * weight_.bits + 31) / 32 - begin;
+  if (from.dtype != DType::i32 || from.columns != blocks.all ||
+      elements(graph_.tensor(from.tensor)) < (begin + words) * from.columns)
+    throw Error(ErrorCode::malformed, {.tensor = weight_.name}, "its zeros do not fit its scales");
+  load_words(from, {begin, words, blocks.first, blocks.across});
+  zeros_.resize(static_cast<std::size_t>(region.rows * blocks.across));
+  std::vector<std::uint32_t> run(static_cast<std::size_t>(words) + 1, 0);
+  for (std::uint64_t g = 0; g < blocks.across; ++g) {
+    for (std::uint64_t w = 0; w < words; ++w)
+      run[static_cast<std::size_t>(w)] = words_[static_cast<std::size_t>(w * blocks.across + g)];
+    for (std::uint64_t i = 0; i < region.rows; ++i)
+      zeros_[static_cast<std::size_t>(i * blocks.across + g)] =
+          static_cast<float>(bits_at(run.data(), (region.row + i) * weight_.bits - begin * 32, weight_.bits));
+  }
+}
+
+// GPTQ and AWQ store inputs as rows: [inputs, outputs], scales and zeros [groups, outputs].
+void Unpacker::read_by_input(const Region& region, std::span<float> out) {
+  const std::uint32_t bits = weight_.bits;
+  const bool awq = weight_.packing == WeightPacking::awq;
+  const Stored scales = companion(Companion::scales), zeros = companion(Companion::zeros);
+  const std::uint64_t group_rows = graph_.tensor(scales.tensor).shape[0];
+  load_floats(scales, {0, group_rows, region.row, region.rows}, exponents_, scales_);
+
+  // words that hold the codes of the outputs: AWQ's codes and both packings' zeros
+  const std::uint64_t word_begin = region.row * bits / 32;
+  const std::uint64_t word_end = ((region.row + region.rows) * bits + 31) / 32;
+  const std::uint64_t words = word_end - word_begin;
+  const auto code_of = [&](const std::uint32_t* row, std::uint64_t output) {
+    if (!awq) return bits_at(row, output * bits - word_begin * 32, bits);
+    return (row[output / 8 - word_begin] >> (4 * kAwqPlaces[output % 8])) & 15U;
+  };
+  load_words(zeros, {0, group_rows, word_begin, words});
+  zeros_.resize(static_cast<std::size_t>(group_rows * region.rows));
+  // GPTQ stores zeros less one; its 3-bit layout lets the sum grow beyond three bits
+  const std::uint32_t more = weight_.packing == WeightPacking::gptq ? 1 : 0;
+  const std::uint32_t mask = bits == 3 ? ~0U : (1U << bits) - 1;
+  for (std::uint64_t g = 0; g < group_rows; ++g)
+    for (std::uint64_t i = 0; i < region.rows; ++i)
+      zeros_[static_cast<std::size_t>(g * region.rows + i)] =
+          static_cast<float>((code_of(words_.data() + g * words, region.row + i) + more) & mask);
+
+  const Stored codes = stored(weight_.codes);
+  const std::uint64_t block = weight_.block.back();
+  const auto put = [&](std::uint64_t i, std::uint64_t j, std::uint32_t code) {
+    const std::uint64_t column = region.column + j;
+    const std::uint64_t group = groups_.empty() ? column / block : groups_[static_cast<std::size_t>(column)];
+    const auto at = static_cast<std::size_t>(group * region.rows + i);
+    out[static_cast<std::size_t>(i * region.columns + j)] =
+        (static_cast<float>(code) - zeros_[at]) * scales_[at];
+  };
+  if (awq) {
+    load_words(codes, {region.column, region.columns, word_begin, words});
+    for (std::uint64_t j = 0; j < region.columns; ++j)
+      for (std::uint64_t i = 0; i < region.rows; ++i)
+        put(i, j, code_of(words_.data() + j * words, region.row + i));
+    return;
+  }
+  const std::uint64_t begin = region.column * bits / 32;
+  const std::uint64_t end = ((region.column + region.columns) * bits + 31) / 32;
+  load_words(codes, {begin, end - begin, region.row, region.rows});
+  std::vector<std::uint32_t> run(static_cast<std::size_t>(end - begin) + 1, 0);
+  for (std::uint64_t i = 0; i < region.rows; ++i) {
+    for (std::uint64_t w = 0; w < end - begin; ++w)
+      run[static_cast<std::size_t>(w)] = words_[static_cast<std::size_t>(w * region.rows + i)];
+    for (std::uint64_t j = 0; j < region.columns; ++j)
+      put(i, j, bits_at(run.data(), (region.column + j) * bits - begin * 32, bits));
+  }
+}
+
+// gpt-oss stores [experts, outputs, groups of inputs]; the weight is [experts, inputs, outputs].
+void Unpacker::read_experts(const Region& region, std::span<float> out) {
+  const Stored scales = companion(Companion::scales);
+  const std::uint64_t inputs = weight_.shape[weight_.shape.size() - 2], groups = inputs / kGroupOfExperts;
+  for (std::uint64_t done = 0; done < region.rows;) {
+    const std::uint64_t row = region.row + done;
+    const std::uint64_t expert = row / inputs, input = row % inputs;
+    const std::uint64_t count = std::min(region.rows - done, inputs - input);
+    const std::uint64_t first = input / kGroupOfExperts;
+    const std::uint64_t last = (input + count - 1) / kGroupOfExperts, taken = last - first + 1;
+    const std::uint64_t output = expert * columns_ + region.column;
+    load_floats({scales.tensor, scales.dtype, groups}, {output, region.columns, first, taken}, exponents_,
+                scales_);
+    constexpr std::uint64_t kBytes = kGroupOfExperts / 2;
+    load({weight_.codes, DType::u8, groups * kBytes},
+         {output, region.columns, first * kBytes, taken * kBytes}, bytes_);
+    for (std::uint64_t j = 0; j < region.columns; ++j)
+      for (std::uint64_t i = 0; i < count; ++i) {
+        const std::uint64_t number = input + i - first * kGroupOfExperts;
+        const auto pair =
+            static_cast<std::uint8_t>(bytes_[static_cast<std::size_t>(j * taken * kBytes + number / 2)]);
+        const float scale = scales_[static_cast<std::size_t>(j * taken + number / kGroupOfExperts)];
+        out[static_cast<std::size_t>((done + i) * region.columns + j)] =
+            values_[number % 2 == 0 ? pair & 15U : pair >> 4U] * scale;
+      }
+    done += count;
+  }
+}
+
+// bitsandbytes numbers all elements through, two a byte, the first in its high half.
+void Unpacker::read_flat(const Region& region, std::span<float> out) {
+  const Stored scales = companion(Companion::scales);
+  const std::uint64_t block = weight_.block[0], count = elements(graph_.tensor(scales.tensor));
+  const std::uint64_t bytes = tensor_bytes(graph_, graph_.tensor(weight_.codes));
+  for (std::uint64_t i = 0; i < region.rows; ++i) {
+    const std::uint64_t begin = (region.row + i) * columns_ + region.column, end = begin + region.columns;
+    const std::uint64_t first = begin / block, last = (end - 1) / block;
+    if (nested_codebook_.empty()) {
+      load_floats({scales.tensor, scales.dtype, count}, {0, 1, first, last - first + 1}, exponents_, scales_);
+    } else {
+      load({scales.tensor, DType::u8, count}, {0, 1, first, last - first + 1}, bytes_);
+      scales_.resize(bytes_.size());
+      for (std::size_t k = 0; k < scales_.size(); ++k)
+        scales_[k] = nested_codebook_[static_cast<std::uint8_t>(bytes_[k])] *
+                         nested_scales_[static_cast<std::size_t>((first + k) / nested_block_)] +
+                     nested_offset_;
+    }
+    load({weight_.codes, DType::u8, bytes}, {0, 1, begin / 2, (end + 1) / 2 - begin / 2}, bytes_);
+    for (std::uint64_t at = begin; at < end; ++at) {
+      const auto pair = static_cast<std::uint8_t>(bytes_[static_cast<std::size_t>(at / 2 - begin / 2)]);
+      out[static_cast<std::size_t>(i * region.columns + at - begin)] =
+          values_[at % 2 == 0 ? pair >> 4U : pair & 15U] *
+          scales_[static_cast<std::size_t>(at / block - first)];
+    }
+  }
+}
+
+}  // namespace loadline

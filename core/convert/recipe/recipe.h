@@ -1,0 +1,111 @@
+// How the numbers of one tensor of an output come to be: a short list of steps over streamed parts.
+#pragma once
+
+#include "core/convert/recipe/packed_weights.h"
+#include "core/graph/meta_graph.h"
+#include "core/graph/packed/importance.h"
+#include "core/io/tensor_reader.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace loadline {
+
+enum class StepKind : std::uint8_t {
+  take,          // a tensor as it is stored
+  unpack,        // a packed weight of the graph, as F32
+  slice,         // `count` positions of dimension `axis`, from `first` on
+  concatenate,   // all inputs, one after another along dimension `axis`
+  permute_rows,  // rows of the first dimension in groups of a x b become groups of b x a
+  transpose,     // the last two dimensions change places
+  reshape,       // another shape for the same numbers in the same order
+  add_constant,  // the number `value`, rounded to the type, to each
+  add,           // a second input of the same shape and type
+  add_product,   // `value` * (second input [O, r] x third input [r, I]) to a first input [O, I]
+  dequantise,    // blocks, and floats of 8 bits, become F32
+  cast,          // another type of floating point numbers
+  repack,        // the rows of a packed weight as blocks of ggml (core/convert/repack.h)
+  numbers,       // the vector `numbers`, as F32
+  quantise,      // floating point numbers as blocks of the type `dtype` (core/convert/quantize.h)
+};
+// For messages and tests: "permute_rows".
+std::string_view step_name(StepKind kind);
+
+// Inputs are positions of earlier steps.
+struct RecipeStep {
+  StepKind kind{};
+  std::vector<std::uint32_t> inputs = {};
+  TensorId tensor{};                   // take
+  std::uint32_t packed = 0;            // unpack, repack: a position in MetaGraph::logical
+  std::uint64_t axis = 0;              // slice, concatenate
+  std::uint64_t first = 0, count = 0;  // slice
+  std::uint64_t a = 1, b = 1;          // permute_rows
+  double value = 0;                    // add_constant, add_product
+  Shape shape = {};                    // reshape
+  DType dtype = DType::opaque;         // cast, quantise
+  std::vector<float> numbers = {};     // numbers
+  // quantise: of the columns, or null; one row for all, or for each position of the first dimension
+  std::shared_ptr<const TensorImportance> importance = {};
+  bool operator==(const RecipeStep&) const = default;
+};
+
+// The last step gives the result.
+struct Recipe {
+  std::vector<RecipeStep> steps;
+  bool operator==(const Recipe&) const = default;
+
+  // Adds a step with one input, the last step.
+  Recipe& then(RecipeStep step);
+  // Adds the steps of another recipe; the position of the step that gives its result.
+  std::uint32_t append(const Recipe& other);
+};
+Recipe take(TensorId tensor);
+Recipe unpack(std::uint32_t packed);
+// The one tensor that a recipe copies unchanged; nothing for any other recipe.
+std::optional<TensorId> copied_tensor(const Recipe& recipe);
+
+// Whether the step `dequantise` takes this type.
+bool can_become_f32(DType dtype);
+
+// The type and shape that a step gives.
+struct Form {
+  DType dtype = DType::opaque;
+  Shape shape;
+  bool operator==(const Form&) const = default;
+};
+// By step. Throws Error{unsupported} naming the step and both shapes or types where they do not fit, and
+// Error{limit} for sizes beyond 62 bits.
+std::vector<Form> recipe_forms(const MetaGraph& graph, const Recipe& recipe);
+
+// The tensors that are read for a result.
+std::vector<TensorId> recipe_tensors(const MetaGraph& graph, const Recipe& recipe);
+// Bytes that are read from the source for the whole result.
+std::uint64_t recipe_source_bytes(const MetaGraph& graph, const Recipe& recipe);
+
+// Computes a recipe's result, any part of it at any time; for one thread. Sums and products are computed in
+// F32 and rounded once to the type of their first input; an add_product adds up its products in F64.
+class RecipeReader {
+ public:
+  // `memory`: bytes that buffers may take, at least kLeastMemory. The graph must outlive it.
+  RecipeReader(const MetaGraph& graph, const ReadTensor& read, const Recipe& recipe, std::uint64_t memory);
+  ~RecipeReader();
+  RecipeReader(RecipeReader&&) noexcept;
+
+  static constexpr std::uint64_t kLeastMemory = 256 << 10;
+
+  const Form& form() const;
+  std::uint64_t bytes() const;
+  // Bytes [offset, offset + out.size()) of the result, in C order. The range must begin and end at whole
+  // elements, or blocks.
+  void read(std::uint64_t offset, std::span<std::byte> out);
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace loadline

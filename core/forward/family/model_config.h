@@ -1,0 +1,50 @@
+// A model's config.json, for look-ups by expressions.
+#pragma once
+
+#include "core/assets/datum.h"
+#include "core/base/error.h"
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace loadline {
+
+// Keys are dotted paths: "rope_scaling.factor". A multimodal model keeps the settings of its text part in
+// text_config: keys are looked up there first, unless the top level has a hidden_size. "root.KEY" always
+// reads the top level. A number such as 2.0 is a whole number.
+class ModelConfig {
+ public:
+  // Throws Error{malformed} naming `path` for anything but a JSON object of bounded depth, and if
+  // "architectures" is no list.
+  ModelConfig(std::string_view json, const std::string& path);
+
+  // The value under `key`; null if the key is absent or its value is null. Throws Error{limit} for a list of
+  // more than 100,000 values.
+  Datum get(std::string_view key) const;
+  // The text under `key`, or `otherwise` if there is none. Throws Error{malformed} for a value of another
+  // kind.
+  std::string text(std::string_view key, std::string_view otherwise) const;
+  // "model_type", and the class names under "architectures".
+  std::string model_type() const { return text("model_type", ""); }
+  std::vector<std::string> architectures() const;
+
+  const std::string& path() const { return path_; }
+  Error fail(std::string_view detail, ErrorCode code = ErrorCode::malformed) const {
+    return Error(code, {.file = path_}, detail);
+  }
+  template <typename First, typename... Rest>
+  Error fail(fmt::format_string<First, Rest...> detail, const First& first, const Rest&... rest) const {
+    return fail(fmt::vformat(detail, fmt::make_format_args(first, rest...)));
+  }
+
+ private:
+  struct Json;
+  Datum find_value(std::string_view key) const;
+
+  std::string path_;
+  std::shared_ptr<const Json> json_;
+};
+
+}  // namespace loadline

@@ -1,0 +1,67 @@
+// Tries a name with each prefix and each ending in turn.
+#include "core/forward/family/tensor_names.h"
+
+namespace loadline {
+
+Header::Header(const MetaGraph& graph, NameVariants variants)
+    : graph_(graph),
+      variants_(std::move(variants)),
+      names_(graph.tensors.size()),
+      claimed_(graph.tensors.size(), false) {
+  const auto text_of = [&](std::uint32_t at) { return name_at(at); };
+  for (std::uint32_t i = 0; i < graph.tensors.size(); ++i)
+    names_.add(graph.tensors[i].name, graph.tensors[i].name.hash(), i, text_of);
+  if (graph.logical.empty()) return;
+  packed_.resize(graph.tensors.size());
+  for (std::uint32_t i = 0; i < graph.logical.size(); ++i) {
+    const LogicalTensor& weight = graph.logical[i];
+    packed_[index(weight.codes)] = i;
+    // where codes have the weight's name, they are found by it already
+    names_.add(weight.name, weight.name.hash(), static_cast<std::uint32_t>(graph.tensors.size()) + i,
+               text_of);
+  }
+}
+
+std::string_view Header::name_at(std::uint32_t at) const {
+  const std::size_t tensors = graph_.tensors.size();
+  return at < tensors ? graph_.tensors[at].name.view() : graph_.logical[at - tensors].name.view();
+}
+
+std::optional<TensorId> Header::find(const std::string& name) const {
+  if (const auto id = find_prefixed(name)) return id;
+  for (const auto& [ending, older] : variants_.spellings)
+    if (name.ends_with(ending))
+      if (const auto id = find_prefixed(name.substr(0, name.size() - ending.size()) + older)) return id;
+  return std::nullopt;
+}
+
+std::optional<TensorId> Header::find_prefixed(const std::string& name) const {
+  if (const auto id = find_exact(name)) return id;
+  for (const std::string& prefix : variants_.prefixes) {
+    if (const auto id = find_exact(prefix + name)) return id;
+    if (!name.starts_with(prefix)) continue;
+    const std::string rest = name.substr(prefix.size());
+    if (const auto id = find_exact(rest)) return id;
+    for (const std::string& other : variants_.prefixes)
+      if (const auto id = find_exact(other + rest)) return id;
+  }
+  return std::nullopt;
+}
+
+std::optional<TensorId> Header::find_exact(std::string_view name) const {
+  const auto at = names_.find(name, name_hash(name), [this](std::uint32_t i) { return name_at(i); });
+  if (!at) return std::nullopt;
+  return *at < graph_.tensors.size() ? TensorId{*at} : graph_.logical[*at - graph_.tensors.size()].codes;
+}
+
+const LogicalTensor* Header::packed(TensorId id) const {
+  return packed_.empty() || !packed_[index(id)] ? nullptr : &graph_.logical[*packed_[index(id)]];
+}
+
+void Header::claim(TensorId id) {
+  claimed_[index(id)] = true;
+  if (const LogicalTensor* const weight = packed(id))
+    for (const CompanionTensor& companion : weight->companions) claimed_[index(companion.tensor)] = true;
+}
+
+}  // namespace loadline

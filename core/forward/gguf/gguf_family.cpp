@@ -1,0 +1,188 @@
+// Parses an asset's JSON into a GgufFamily. Every line is parsed at once, so that any fault is reported.
+#include "core/forward/gguf/gguf_family.h"
+
+#include "core/assets/asset_file.h"
+#include "core/assets/asset_folder.h"
+#include "core/assets/parsing.h"
+#include "core/base/text.h"
+#include "embedded/gguf_files.h"
+
+#include <algorithm>
+#include <optional>
+
+#include <fmt/format.h>
+
+namespace loadline {
+namespace {
+
+using Kind = AssetNode::Kind;
+
+constexpr std::size_t kMostLines = 500;
+
+struct TypeWord {
+  std::string_view word;
+  GgufType type;
+};
+constexpr TypeWord kTypes[] = {
+    {"u32", GgufType::u32}, {"f32", GgufType::f32}, {"bool", GgufType::boolean}, {"str", GgufType::text}};
+
+struct ConfigWord {
+  std::string_view word;
+  ConfigType type;
+};
+constexpr ConfigWord kConfigTypes[] = {{"int", ConfigType::whole},    {"real", ConfigType::real},
+                                       {"bool", ConfigType::boolean}, {"str", ConfigType::text},
+                                       {"list", ConfigType::list},    {"let", ConfigType::local}};
+
+// "embedding_length u32 = d"
+class KeyParser : public AssetScanner {
+ public:
+  using AssetScanner::AssetScanner;
+
+  template <typename Row, std::size_t count>
+  auto type(const Row (&rows)[count]) {
+    const std::string found = word("a type");
+    const auto known = std::ranges::find(rows, std::string_view(found), &Row::word);
+    if (known == std::end(rows)) fail("there is no type '{}'", safe_display(found, 40));
+    return known->type;
+  }
+  Expression value() {
+    expect('=');
+    Expression found = expression();
+    skip_space();
+    if (!at_end()) fail("nothing more expected here");
+    return found;
+  }
+
+  GgufKeyRule parse() {
+    GgufKeyRule rule;
+    skip_space();
+    rule.name = name();
+    rule.whole = rule.name.starts_with("general.") || rule.name.starts_with("tokenizer.");
+    rule.type = type(kTypes);
+    rule.value = value();
+    return rule;
+  }
+
+  ConfigRule parse_config() {
+    ConfigRule rule;
+    skip_space();
+    rule.name = name();
+    rule.type = type(kConfigTypes);
+    rule.write_null = take('?');
+    rule.value = value();
+    return rule;
+  }
+};
+
+class FamilyParser {
+ public:
+  FamilyParser(std::string_view json, const std::string& path) : root_(parse_asset(json, path)) {
+    result_.path = path;
+  }
+
+  GgufFamily parse() {
+    result_.architecture = root_.at("architecture").expression("'architecture'");
+    result_.model_types = texts("model_types");
+    result_.classes = texts("classes");
+    result_.prefixes = texts("prefix");
+    if (const AssetNode* const spellings = root_.find("spellings"))
+      result_.spellings = spellings->pairs("'spellings'", kMostAssetNames, kMostAssetName);
+    result_.f32 = texts("f32");
+    result_.drop = texts("drop");
+    result_.reads = texts("reads");
+    result_.let = expressions("let");
+    result_.refuse = expressions("refuse");
+    result_.notes = expressions("notes");
+    result_.remarks = expressions("remarks");
+    result_.flags = expressions("flags");
+    for (const AssetNode& item : lines("keys"))
+      result_.keys.push_back(KeyParser(item.text, item.place).parse());
+    for (const AssetNode& item : lines("tensors"))
+      result_.tensors.push_back(parse_name_rule(item.text, item.place));
+    if (root_.find("config") != nullptr)
+      for (const AssetNode& item : lines("config"))
+        result_.config.push_back(KeyParser(item.text, item.place).parse_config());
+    blocks();
+    return std::move(result_);
+  }
+
+ private:
+  std::vector<std::string> texts(std::string_view key) {
+    const AssetNode* const list = root_.find(key);
+    return list == nullptr ? std::vector<std::string>()
+                           : list->texts(fmt::format("'{}'", key), kMostAssetNames, kMostAssetName);
+  }
+  std::vector<std::pair<std::string, Expression>> expressions(std::string_view key) {
+    std::vector<std::pair<std::string, Expression>> found;
+    for_each_field(root_, key, kMostAssetNames, [&](const std::string& name, const AssetNode& node) {
+      found.emplace_back(name, node.expression(fmt::format("'{}'", key)));
+    });
+    return found;
+  }
+  const std::vector<AssetNode>& lines(std::string_view key) {
+    const AssetNode& list = root_.at(key);
+    const std::string what = fmt::format("'{}'", key);
+    list.as(Kind::list, what).at_most(kMostLines, what);
+    for (const AssetNode& item : list.items) item.as(Kind::text, "a line");
+    return list.items;
+  }
+
+  void blocks() {
+    constexpr std::string_view kOthers[] = {"architecture", "about",   "model_types", "classes",   "let",
+                                            "keys",         "tensors", "prefix",      "spellings", "refuse",
+                                            "notes",        "f32",     "drop",        "reads",     "config",
+                                            "remarks",      "flags"};
+    root_.at_most(kMostAssetNames, "an asset");
+    for (const std::string& name : root_.keys)
+      if (std::ranges::find(kOthers, std::string_view(name)) == std::end(kOthers))
+        for (const AssetNode& item : lines(name))
+          result_.blocks[name].push_back(parse_name_rule(item.text, item.place));
+    check(result_.tensors, true);
+    for (const auto& [name, rules] : result_.blocks) check(rules, false);
+  }
+
+  void check(const std::vector<NameRule>& rules, bool loops) const {
+    for (const NameRule& rule : rules) {
+      if (!rule.loop()) continue;
+      if (!loops) rule.place.fail("a loop within a block");
+      if (!result_.blocks.contains(rule.block))
+        rule.place.fail("there is no block '{}'", safe_display(rule.block, 40));
+    }
+  }
+
+  AssetNode root_;
+  GgufFamily result_;
+};
+
+}  // namespace
+
+GgufFamily parse_gguf_family(std::string_view json, const std::string& path) {
+  return FamilyParser(json, path).parse();
+}
+
+std::span<const GgufFamily> built_in_gguf_families() {
+  static const auto rows = parse_all(embedded::gguf_files(), parse_gguf_family);
+  return rows;
+}
+
+const GgufFamily* find_gguf_family(const ModelConfig& config) {
+  const auto has = [](const std::vector<std::string>& names, const std::string& name) {
+    return std::ranges::find(names, name) != names.end();
+  };
+  const auto families = built_in_gguf_families();
+  for (const std::string& name : config.architectures())
+    for (const GgufFamily& family : families)
+      if (has(family.classes, name)) return &family;
+  for (const GgufFamily& family : families)
+    if (has(family.model_types, config.model_type())) return &family;
+  return nullptr;
+}
+
+const GgufFamily* find_gguf_reader(std::string_view architecture) {
+  for (const GgufFamily& family : built_in_gguf_families())
+    if (std::ranges::find(family.reads, architecture) != family.reads.end()) return &family;
+  return nullptr;
+}
+
+}  // namespace loadline

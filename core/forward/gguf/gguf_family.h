@@ -1,0 +1,95 @@
+// How a model family becomes a GGUF file that llama.cpp runs, as data: metadata keys and tensors as functions
+// of config.json. Read from assets/gguf/*.json:
+//
+//   {"architecture": "'llama'",              an expression: general.architecture, and the prefix of other
+//   keys
+//    "model_types": ["llama", ...],          as in architectures (core/forward/architecture.h)
+//    "classes": ["LlamaForCausalLM", ...],
+//    "let": {"d": "hidden_size", ...},
+//    "prefix": ["model."], "spellings": {},  as in architectures
+//    "refuse": {"norm_topk_prob must be true": "moe and not norm_topk_prob"},   models that would run wrongly
+//    "notes": {"it does not scale logits": "tie_word_embeddings"},   what llama.cpp does in another way
+//    "keys": ["embedding_length u32 = d", ...],       absent where the value is null
+//    "tensors": ["token_embd = model.embed_tokens", "each i in L: layer @blk.{i} = model.layers.{i}", ...],
+//    "layer": ["attn_q = self_attn.q_proj | permute(H)", ...],   other lists are blocks that loops name
+//    "f32": ["*.ffn_gate_inp.weight"],       tensors that stay in F32 whatever the output's type
+//    "drop": ["*.rotary_emb.inv_freq"],      tensors of the source that have no place in the file; "{L}" as
+//    in names
+//    "reads": ["llama", "qwen2"],            values of general.architecture that the rest reads
+//    "config": ["hidden_size int = embedding_length", ...],   config.json from a file's keys; gguf_config.h
+//    "remarks": {"its base is taken to be 10000": "not has('rope_freqs.weight')"},   what no key says
+//    "flags": {"latent": "has('blk.0.attn_k_b.weight')"}}   names for the conditions of architectures
+//
+// Types of "config" are int, real, bool, str, list, and let: a name for later lines only. "?" behind a type
+// writes null. Its expressions see the lines before them and the file's keys, without the architecture's
+// prefix; texts of arrays count only: len(tokenizer.ggml.tokens). Of tensors they see
+// has('token_embd.weight'), side(name, axis), numbers(name), largest(name); of lists one(list), if all are
+// alike, and choose(list, a, b) by the truth of each; and dtype(), the type of most weights.
+//
+// Source: llama.cpp's own converter and gguf-py's table of names, compared key by key and tensor by tensor in
+// tests/interop/test_gguf_names.py.
+#pragma once
+
+#include "core/forward/family/model_config.h"
+#include "core/forward/gguf/name_rule.h"
+
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace loadline {
+
+enum class GgufType : std::uint8_t { u32, f32, boolean, text };
+
+struct GgufKeyRule {
+  std::string name = {};  // "embedding_length"
+  bool whole = false;     // "general." or "tokenizer.": no architecture before it
+  GgufType type{};
+  Expression value = {};
+};
+
+enum class ConfigType : std::uint8_t { whole, real, boolean, text, list, local };
+
+struct ConfigRule {
+  std::string name = {};  // "rope_scaling.factor": a field of an object
+  ConfigType type{};
+  bool write_null = false;  // else the setting is absent where the value is null
+  Expression value = {};
+};
+
+struct GgufFamily {
+  Expression architecture = {};
+  std::string path = {};  // of the asset, for messages
+  std::vector<std::string> model_types = {};
+  std::vector<std::string> classes = {};
+  std::vector<std::pair<std::string, Expression>> let = {};
+  std::vector<std::pair<std::string, Expression>> refuse = {};  // a reason, and when it holds
+  std::vector<std::pair<std::string, Expression>> notes =
+      {};  // a remark for whoever runs the file, and when it holds
+  std::vector<GgufKeyRule> keys = {};
+  std::vector<NameRule> tensors = {};
+  std::map<std::string, std::vector<NameRule>, std::less<>> blocks = {};
+  std::vector<std::string> prefixes = {};  // of names in the source: some files omit or add them
+  std::vector<std::pair<std::string, std::string>> spellings = {};  // endings, and those of older files
+  std::vector<std::string> f32 = {};                                // globs over names in the file
+  std::vector<std::string> drop = {};                               // globs over names in the source
+  std::vector<std::string> reads = {};                              // values of general.architecture
+  std::vector<ConfigRule> config = {};
+  std::vector<std::pair<std::string, Expression>> remarks = {};  // a remark, and when it holds
+  std::vector<std::pair<std::string, Expression>> flags = {};
+};
+
+// Throws Error{malformed | limit} naming `path`, line and column.
+GgufFamily parse_gguf_family(std::string_view json, const std::string& path);
+std::span<const GgufFamily> built_in_gguf_families();
+// By class name, then by model_type; null if there is none.
+const GgufFamily* find_gguf_family(const ModelConfig& config);
+// The word under "reads" for any architecture: the keys that most have, for an estimate.
+inline constexpr std::string_view kAnyArchitecture = "*";
+// The family that reads files with this general.architecture; null if there is none.
+const GgufFamily* find_gguf_reader(std::string_view architecture);
+
+}  // namespace loadline

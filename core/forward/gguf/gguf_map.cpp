@@ -1,0 +1,242 @@
+// Goes through the rules in order and claims the tensors that they take.
+#include "core/forward/gguf/gguf_map.h"
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/forward/family/operators.h"
+#include "core/forward/family/settings_read.h"
+#include "core/forward/family/tensor_names.h"
+#include "core/forward/gguf/rope_values.h"
+#include "core/graph/names/filter.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+namespace loadline {
+namespace {
+
+constexpr std::int64_t kMostTurns = 100'000;
+constexpr std::size_t kMostTensors = 1'000'000;
+
+class Mapper {
+ public:
+  Mapper(const GgufFamily& family, const ModelConfig& config, const MetaGraph& graph)
+      : family_(family), config_(config), header_(graph, {family.prefixes, family.spellings}) {
+    scope_.name = [this](std::string_view name) { return value_of(name); };
+    scope_.call = [this](std::string_view function, std::span<const Datum> arguments) {
+      return call(function, arguments);
+    };
+  }
+
+  GgufMap map() {
+    for (const auto& [name, value] : family_.let) {
+      read_.begin_line();
+      names_[name] = value.evaluate(scope_);
+      read_.define(name);
+    }
+    read_.begin_line();
+    for (const auto& [reason, holds] : family_.refuse)
+      if (holds.evaluate(scope_).truth())
+        throw Error(ErrorCode::unsupported, {.file = config_.path()}, "llama.cpp would run it wrongly: {}",
+                    reason);
+    for (const auto& [note, holds] : family_.notes)
+      if (holds.evaluate(scope_).truth()) map_.notes.push_back(note);
+    const Datum architecture = family_.architecture.evaluate(scope_);
+    if (architecture.text() == nullptr)
+      family_.architecture.place().fail("the architecture is {}: a text expected", architecture.shown());
+    map_.architecture = *architecture.text();
+    for (const GgufKeyRule& rule : family_.keys) {
+      read_.begin_line();
+      if (Datum value = rule.value.evaluate(scope_); !value.null())
+        map_.keys.push_back(
+            {rule.whole ? rule.name : map_.architecture + "." + rule.name, rule.type, std::move(value)});
+    }
+    for (const NameRule& rule : family_.tensors) apply(rule, "", "");
+    check_all_taken();
+    return std::move(map_);
+  }
+
+  const SettingsRead& settings_read() const { return read_; }
+
+ private:
+  Datum value_of(std::string_view name) {
+    read_.note(name);
+    if (const auto found = names_.find(name); found != names_.end()) return found->second;
+    Datum value = config_.get(name);
+    read_.is_setting(name, !value.null());
+    return value;
+  }
+
+  // has('NAME'): whether the model holds that tensor.
+  std::optional<Datum> call(std::string_view function, std::span<const Datum> arguments) const {
+    if (function == "has" && arguments.size() == 1 && arguments[0].text() != nullptr)
+      return Datum(std::int64_t{header_.find(*arguments[0].text()).has_value()});
+    return call_rope(function, arguments);
+  }
+
+  bool holds(const Expression& condition) const {
+    return condition.text().empty() || condition.evaluate(scope_).truth();
+  }
+
+  void apply(const NameRule& rule, const std::string& to, const std::string& from) {
+    read_.begin_line();
+    if (!rule.loop()) {
+      if (holds(rule.condition)) map_tensor(rule, to, from);
+      return;
+    }
+    const std::int64_t turns = count(rule.count, rule.place);
+    for (std::int64_t i = 0; i < turns; ++i) {
+      names_[rule.variable] = i;
+      if (!holds(rule.condition)) continue;
+      const std::string name = expand_name(rule.name, rule.place, scope_) + ".";
+      const std::string source = expand_name(rule.source, rule.place, scope_) + ".";
+      for (const NameRule& line : family_.blocks.find(rule.block)->second) apply(line, name, source);
+    }
+    names_.erase(rule.variable);
+  }
+
+  std::int64_t count(const Expression& expression, const AssetPlace& place) const {
+    const Datum value = expression.evaluate(scope_);
+    if (value.number() == nullptr || *value.number() < 0 || *value.number() > kMostTurns)
+      place.fail("'{}' is {}: a number up to {} expected", expression.text(), value.shown(), kMostTurns);
+    return *value.number();
+  }
+
+  void map_tensor(const NameRule& rule, const std::string& to, const std::string& from) {
+    const std::string name = to + expand_name(rule.name, rule.place, scope_);
+    if (rule.whole) return add(name, steps_of(rule, from, ""));
+    for (const char* ending : {".weight", ".bias"}) add(name + ending, steps_of(rule, from, ending));
+  }
+
+  void add(const std::string& name, std::optional<std::vector<NameStep>> steps) {
+    if (!steps) return;
+    if (map_.tensors.size() == kMostTensors)
+      throw Error(ErrorCode::limit, {.file = config_.path()}, "more than {} tensors", kMostTensors);
+    map_.tensors.push_back({name, std::move(*steps)});
+  }
+
+  // Nothing if the model has none of the tensors. Some, but not all, are an Error.
+  std::optional<std::vector<NameStep>> steps_of(const NameRule& rule, const std::string& from,
+                                                const char* ending) {
+    std::vector<NameStep> steps;
+    std::vector<std::uint32_t> last;  // by step of the rule: its position in `steps`
+    std::vector<TensorId> taken;
+    std::string missing;
+    const auto source = [&](const NameRuleStep& step) {
+      const std::string name = from + expand_name(step.name, step.place, scope_) + (step.whole ? "" : ending);
+      const auto id = header_.find(name);
+      if (!id)
+        missing = name;
+      else
+        taken.push_back(*id);
+      NameStep found{.kind = NameStepKind::source, .name = name, .tensor = id.value_or(TensorId{})};
+      steps.push_back(std::move(found));
+      return static_cast<std::uint32_t>(steps.size() - 1);
+    };
+    for (const NameRuleStep& step : rule.steps) {
+      NameStep next{.kind = step.kind};
+      if (step.kind == NameStepKind::source) {
+        last.push_back(source(step));
+        continue;
+      }
+      if (step.kind == NameStepKind::values) {
+        next.values = list(step.numbers.front(), step.place);
+      } else if (step.kind == NameStepKind::stack) {
+        const std::int64_t turns = count(step.numbers.front(), step.place);
+        for (std::int64_t e = 0; e < turns; ++e) {
+          names_[step.variable] = e;
+          next.inputs.push_back(source(step));
+          if (taken.empty()) break;
+        }
+        names_.erase(step.variable);
+      } else {
+        for (const std::uint32_t input : step.inputs) next.inputs.push_back(last[input]);
+        if (step.kind == NameStepKind::add)
+          next.values = {real(step.numbers.front().evaluate(scope_), step.place)};
+        else
+          for (const Expression& number : step.numbers) next.numbers.push_back(whole(number, step.place));
+      }
+      steps.push_back(std::move(next));
+      last.push_back(static_cast<std::uint32_t>(steps.size() - 1));
+    }
+    const bool computed = rule.steps.front().kind == NameStepKind::values;
+    if (taken.empty() && !computed) return std::nullopt;
+    if (!missing.empty())
+      throw Error(ErrorCode::malformed, {.file = config_.path(), .tensor = missing},
+                  "is missing: a GGUF file holds it together with '{}'",
+                  safe_display(header_.graph().tensor(taken.front()).name, 100));
+    for (const TensorId id : taken) header_.claim(id);
+    return steps;
+  }
+
+  std::int64_t whole(const Expression& expression, const AssetPlace& place) const {
+    const Datum value = expression.evaluate(scope_);
+    if (value.number() == nullptr || *value.number() < 0)
+      place.fail("'{}' is {}: a whole number expected", expression.text(), value.shown());
+    return *value.number();
+  }
+  static double real(const Datum& value, const AssetPlace& place) {
+    if (value.number() != nullptr) return static_cast<double>(*value.number());
+    if (value.real() == nullptr) place.fail("{} is no number", value.shown());
+    return *value.real();
+  }
+  std::vector<double> list(const Expression& expression, const AssetPlace& place) const {
+    const Datum value = expression.evaluate(scope_);
+    if (value.list() == nullptr) place.fail("'{}' is {}: a list expected", expression.text(), value.shown());
+    std::vector<double> numbers;
+    for (const Datum& item : *value.list()) numbers.push_back(real(item, place));
+    return numbers;
+  }
+
+  void check_all_taken() {
+    const MetaGraph& graph = header_.graph();
+    std::vector<bool> ties(graph.tensors.size(), false);
+    for (const auto& group : tied_groups(graph))
+      if (std::ranges::any_of(group, [&](TensorId id) { return header_.claimed(id); }))
+        for (const TensorId id : group) ties[index(id)] = true;
+    std::vector<std::string> patterns;
+    for (const std::string& pattern : family_.drop)
+      patterns.push_back(expand_name(pattern, family_.architecture.place(), scope_));
+    std::vector<TensorId> left;
+    for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
+      const TensorId id{static_cast<std::uint32_t>(i)};
+      if (header_.claimed(id)) continue;
+      const bool drops = ties[i] || std::ranges::any_of(patterns, [&](const std::string& pattern) {
+                           return glob_matches(pattern, graph.tensors[i].name);
+                         });
+      if (drops)
+        map_.dropped.push_back(graph.tensors[i].name.str());
+      else
+        left.push_back(id);
+    }
+    if (left.empty()) return;
+    const Tensor& first = graph.tensor(left.front());
+    throw Error(ErrorCode::unsupported, {.file = config_.path(), .tensor = first.name},
+                "has no place in a GGUF file of '{}'{}", map_.architecture,
+                left.size() == 1 ? "" : fmt::format(", nor have {} others", left.size() - 1));
+  }
+
+  const GgufFamily& family_;
+  const ModelConfig& config_;
+  Header header_;
+  Scope scope_;
+  std::map<std::string, Datum, std::less<>> names_;  // "let" and loop variables
+  SettingsRead read_;
+  GgufMap map_;
+};
+
+}  // namespace
+
+GgufMap map_to_gguf(const GgufFamily& family, const ModelConfig& config, const MetaGraph& graph) {
+  Mapper mapper(family, config, graph);
+  try {
+    return mapper.map();
+  } catch (const Error& error) {
+    // assets are tested: the configuration is at fault
+    if (error.place().file != family.path) throw;
+    throw config.fail(mapper.settings_read().misfit(error.what(), family.path), error.code());
+  }
+}
+
+}  // namespace loadline

@@ -1,0 +1,229 @@
+// Tries the sources of a forward graph in turn: the file's operators, an architecture, an estimate, nothing.
+#include "core/forward/model/forward_model.h"
+
+#include "core/base/checked_arithmetic.h"
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/forward/model/claims.h"
+#include "core/forward/model/estimate.h"
+#include "core/forward/model/expected_tensors.h"
+#include "core/forward/model/pass_notes.h"
+#include "core/forward/pass/lower.h"
+#include "core/forward/pass/lowering.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace loadline {
+namespace {
+
+std::string without_asset(std::string_view name) {
+  return fmt::format("no asset for {}: sizes only; the manual tells how to add one",
+                     name.empty() ? "this model" : safe_display(name, 60));
+}
+
+void estimate(ForwardModel& model, const MetaGraph& graph, const ModelConfig& config,
+              const Profile& profile) {
+  model.cache_estimate = estimated_cache(config, profile.cache);
+  model.activation_bound_per_token = activation_bound_per_token(graph, config);
+  if (!model.cache_estimate) return;
+  model.cache_bytes_per_token = model.cache_estimate->per_token + model.cache_estimate->windowed_per_token;
+  model.source = ForwardSource::estimate;
+}
+
+// Lowers the bound architecture, unless the files leave doubts about it.
+void run_architecture(ForwardModel& model, const MetaGraph& graph, const Profile& profile) {
+  model.family = model.bound->architecture->family;
+  model.remark = doubts(*model.bound, graph);
+  if (!model.remark.empty()) return;
+  model.source = ForwardSource::architecture;
+  model.activation_bound_per_token.reset();  // the operators give exact figures
+  model.cache_estimate.reset();
+  model.profile = profile.id;
+  model.allocator = profile.allocator;
+  model.micro_batch = profile.micro_batch;
+  model.graph = lower(*model.bound, profile);
+  model.lives = lifetimes(*model.graph);
+  // states that do not grow, and a cache of fixed size, are not counted
+  model.cache_bytes_per_token = cache_growth(model, 1, 0);
+}
+
+// Fills in the model from a configuration and its asset. If it throws, the estimate stays in `model`.
+void describe(ForwardModel& model, const MetaGraph& graph, const ModelConfig& config,
+              const ForwardAssets& assets, const Profile& profile) {
+  estimate(model, graph, config, profile);
+  const Architecture* const architecture = assets.architecture(config);
+  if (architecture == nullptr) {
+    const std::vector<std::string> classes = config.architectures();
+    model.remark = without_asset(classes.empty() ? config.model_type() : classes.front());
+    return;
+  }
+  model.family = architecture->family;
+  model.bound = bind_architecture(*architecture, config, &graph, profile.flags);
+  run_architecture(model, graph, profile);
+}
+
+// The same for a GGUF file, whose keys are its configuration.
+void describe_gguf(ForwardModel& model, const MetaGraph& graph, const ForwardAssets& assets,
+                   Profile profile) {
+  const std::string path = graph.files.empty() ? "" : graph.files.front().path;
+  if (const auto usual = usual_gguf_config(graph))
+    estimate(model, graph, ModelConfig(usual->json, path), profile);
+  const std::optional<GgufConfig> config = gguf_config(graph);
+  if (!config) {
+    const std::string* const name = find_text(graph, "general.architecture");
+    const bool known = name != nullptr && find_gguf_reader(*name) != nullptr;
+    model.remark =
+        known ? fmt::format("the file has no keys of a '{}' model: sizes only", safe_display(*name, 60))
+              : without_asset(name == nullptr ? "" : *name);
+    return;
+  }
+  profile.flags = flags_for(*config, std::move(profile.flags));
+  model.bound = bind_gguf(*config, graph, assets, profile.flags).bound;
+  run_architecture(model, graph, profile);
+}
+
+// Throws for a profile that is not for this model's operators. Operators that no profile is for accept any
+// profile for architectures, which is then not applied.
+void refuse_foreign(const Profile& profile, const MetaGraph& graph, const ForwardAssets& assets) {
+  if (runs(profile, graph)) return;
+  if (!profile.format.empty())
+    throw Error(ErrorCode::usage, "profile '{}' runs operators that {} files list; {} take another",
+                safe_display(profile.id, 40), safe_display(profile.format, 20),
+                graph.forward ? "those of this file" : "an architecture's");
+  for (const Profile& other : assets.profiles)
+    if (runs(other, graph))
+      throw Error(ErrorCode::usage,
+                  "profile '{}' runs an architecture's operators; those that this file lists take "
+                  "another, such as '{}'",
+                  safe_display(profile.id, 40), safe_display(other.id, 40));
+}
+
+// Why a file that should list its operators lists none; empty for other files.
+std::string why_no_operators(const MetaGraph& graph) {
+  for (const Note& note : graph.notes)
+    if (note.text.starts_with(kOperatorsLeftOut)) return note.text;
+  return graph.format == "onnx" ? "the file lists no operators: sizes only" : "";
+}
+
+}  // namespace
+
+std::string_view forward_source_name(ForwardSource source) {
+  constexpr std::string_view kNames[] = {"nothing", "estimate", "architecture", "file"};
+  return kNames[static_cast<std::size_t>(source)];
+}
+
+ForwardModel forward_model(const MetaGraph& graph, const ForwardAssets& assets, const Profile& profile) {
+  ForwardModel model;
+  if (!graph.forward) model.remark = why_no_operators(graph);
+  if (!model.remark.empty()) return model;
+  refuse_foreign(profile, graph, assets);
+  if (graph.forward) {
+    model.source = ForwardSource::file;
+    if (runs(profile, graph)) {
+      model.graph = with_profile(*graph.forward, profile);
+      model.profile = profile.id;
+      model.allocator = profile.allocator;
+    } else {
+      model.graph = graph.forward;
+    }
+    model.lives = lifetimes(*model.graph);
+    return model;
+  }
+  const std::string* const json = find_text(graph, kConfigKey);
+  const bool gguf = json == nullptr && graph.format == "gguf";
+  if (json == nullptr && !gguf) {
+    model.remark = "no config.json lies beside the weights: sizes only";
+    return model;
+  }
+  try {
+    if (gguf)
+      describe_gguf(model, graph, assets, profile);
+    else
+      describe(model, graph, ModelConfig(*json, "config.json"), assets, profile);
+  } catch (const Error& error) {
+    // a fault in the profile must be corrected by its author, so it is not hidden behind an estimate
+    if (error.place().file == profile.path) throw;
+    model.graph.reset();
+    model.lives.clear();
+    model.source = model.cache_bytes_per_token ? ForwardSource::estimate : ForwardSource::nothing;
+    model.remark = error.what();
+  }
+  return model;
+}
+
+bool runs(const Profile& profile, const MetaGraph& graph) {
+  return profile.format == (graph.forward ? graph.format : "");
+}
+
+const Profile& default_profile(const ForwardAssets& assets, const MetaGraph& graph) {
+  const auto found = std::ranges::find_if(assets.profiles, [&](const Profile& one) {
+    return graph.forward ? runs(one, graph) : one.default_for == graph.format;
+  });
+  return found == assets.profiles.end() ? assets.profile("fused") : *found;
+}
+
+Profile chosen_profile(const ForwardAssets& assets, const MetaGraph& graph, const ForwardOptions& options) {
+  Profile profile =
+      options.profile.empty() ? default_profile(assets, graph) : assets.profile(options.profile);
+  const auto choose = [](std::optional<DType>& chosen, const std::optional<DType>& dtype) {
+    if (!dtype) return;
+    if (dtype_info(*dtype).block_elements != 1)
+      throw Error(ErrorCode::usage,
+                  "{} comes in blocks: activations and caches are counted by "
+                  "element",
+                  dtype_info(*dtype).name);
+    chosen = dtype;
+  };
+  choose(profile.activation, options.activation);
+  choose(profile.cache, options.cache);
+  profile.all_logits = options.all_logits.value_or(profile.all_logits);
+  return profile;
+}
+
+std::optional<std::uint64_t> activation_lower_bound(const ForwardModel& model, std::uint64_t batch,
+                                                    std::uint64_t sequence) {
+  if (!model.activation_bound_per_token) return std::nullopt;
+  const auto tokens = checked_mul(batch, sequence);
+  const auto bytes = tokens ? checked_mul(*tokens, *model.activation_bound_per_token) : std::nullopt;
+  if (!bytes)
+    throw Error(ErrorCode::limit, "{} x {} tokens of {} bytes each exceed 64 bits", batch, sequence,
+                *model.activation_bound_per_token);
+  return bytes;
+}
+
+std::optional<ForwardFigures> forward_figures(const ForwardModel& model,
+                                              std::span<const std::uint64_t> symbols) {
+  if (!model.graph || model.graph->ops.empty()) return std::nullopt;
+  const ForwardGraph& graph = *model.graph;
+  ForwardFigures figures;
+  figures.sizes = value_sizes(graph, symbols);
+  figures.usage = forward_usage(graph, model.lives, figures.sizes);
+  figures.peak = forward_peak(graph, figures.usage, figures.sizes);
+  figures.reserved = reserved_bytes(allocations_of(graph, model.lives, figures.sizes), model.allocator);
+  return figures;
+}
+
+std::optional<ForwardFigures> forward_figures(const ForwardModel& model, std::uint64_t batch,
+                                              std::uint64_t sequence, std::uint64_t past) {
+  if (!model.graph) return std::nullopt;
+  return forward_figures(model, symbol_values(*model.graph, batch, sequence, past));
+}
+
+std::vector<ValueId> alive_during(const ForwardModel& model, const ForwardFigures& figures,
+                                  std::uint32_t op) {
+  std::vector<ValueId> alive;
+  for (std::uint32_t i = 0; i < model.lives.size(); ++i)
+    if (model.lives[i].first <= op && op < model.lives[i].end && figures.sizes[i].value_or(0) > 0)
+      alive.push_back(ValueId{i});
+  const auto bytes = [&](ValueId id) { return *figures.sizes[static_cast<std::size_t>(id)]; };
+  std::ranges::stable_sort(alive, [&](ValueId a, ValueId b) { return bytes(a) > bytes(b); });
+  return alive;
+}
+
+std::string op_text(const Op& op) {
+  return op.name.empty() ? op.kind : fmt::format("{} ({})", op.name, op.kind);
+}
+
+}  // namespace loadline

@@ -1,0 +1,95 @@
+// The forward pass of an opened model, as far as its file or its family describes it.
+#pragma once
+
+#include "core/forward/family/bind.h"
+#include "core/forward/model/estimate.h"
+#include "core/forward/model/known_models.h"
+#include "core/forward/pass/lifetimes.h"
+#include "core/graph/meta_graph.h"
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace loadline {
+
+// The source of the operators. In the first two cases there are no figures for activations.
+enum class ForwardSource {
+  nothing,       // no operators, and no configuration that describes them
+  estimate,      // no asset for this family: only the size of the cache follows from the configuration
+  architecture,  // an asset and a profile
+  file,          // the file holds its operators
+};
+std::string_view forward_source_name(ForwardSource source);
+
+struct ForwardModel {
+  ForwardSource source = ForwardSource::nothing;
+  std::string family = {};   // of the asset
+  std::string profile = {};  // applied to the operators; empty if none applies to a file's own operators
+  AllocatorModel allocator = AllocatorModel::exact;
+  std::uint64_t micro_batch = 0;         // of the profile; 0: a text is read in one pass
+  std::string remark = {};               // why information is missing
+  std::optional<BoundModel> bound = {};  // of an architecture, even if the architecture was rejected
+  std::optional<ForwardGraph> graph = {};
+  std::vector<OpRange> lives = {};  // lifetimes of the graph's values
+  // Cache bytes that one more token of one sequence adds while no window is full: exact for an architecture;
+  // for an estimate, from the usual keys.
+  std::optional<std::uint64_t> cache_bytes_per_token = {};
+  std::optional<CacheEstimate> cache_estimate = {};  // if the source is an estimate
+  // Without a graph: a lower bound of the activation bytes that one more new token adds (estimate.h).
+  std::optional<std::uint64_t> activation_bound_per_token = {};
+};
+
+// An asset is rejected if it leaves more than a hundredth of the model's bytes unclaimed, or expects tensors
+// that the files lack: then the source is an estimate and the remark says so. So it is for a configuration
+// that does not fit its architecture. `assets` must outlive the result. A file's own operators run in file
+// order, without shared memory, if no profile is for their format. Throws Error{malformed} for a profile that
+// does not fit the operators, and Error{usage} for a profile for other operators.
+ForwardModel forward_model(const MetaGraph& graph, const ForwardAssets& assets, const Profile& profile);
+
+// Whether the profile is for the operators of this model: for the file's format if the file lists operators,
+// else for architectures.
+bool runs(const Profile& profile, const MetaGraph& graph);
+// The profile for a model if the user chooses none: the first profile for the operators of its file, else the
+// first that names its format, or "fused" if there is none.
+const Profile& default_profile(const ForwardAssets& assets, const MetaGraph& graph);
+
+// The options of a pass: a profile, and settings that override the profile's.
+struct ForwardOptions {
+  std::string profile = {};  // empty: default_profile()
+  std::optional<DType> activation = {};
+  std::optional<DType> cache = {};
+  std::optional<bool> all_logits = {};
+  bool operator==(const ForwardOptions&) const = default;
+};
+// The chosen profile with the overrides applied. Throws Error{usage} for an unknown profile, and for types
+// whose elements have no size of their own.
+Profile chosen_profile(const ForwardAssets& assets, const MetaGraph& graph, const ForwardOptions& options);
+// A heuristic lower bound of the activation bytes of a pass, for a model without a graph, if every linear
+// layer sees all tokens. Nothing for other models, and if the shapes give no bound. Throws Error{limit}
+// beyond 64 bits.
+std::optional<std::uint64_t> activation_lower_bound(const ForwardModel& model, std::uint64_t batch,
+                                                    std::uint64_t sequence);
+
+// The figures of one pass with given sizes.
+struct ForwardFigures {
+  std::vector<std::optional<std::uint64_t>> sizes = {};  // of the graph's values
+  std::vector<LaneBytes> usage = {};                     // during each operator
+  ForwardPeak peak = {};
+  std::uint64_t reserved = 0;  // the most that the profile's allocator reserves; the peak itself for "sum"
+};
+
+// Nothing unless `model` has a graph. `symbols` are the symbol_values() of that graph. Throws Error{limit}
+// for sizes beyond 2^62 bytes.
+std::optional<ForwardFigures> forward_figures(const ForwardModel& model,
+                                              std::span<const std::uint64_t> symbols);
+std::optional<ForwardFigures> forward_figures(const ForwardModel& model, std::uint64_t batch,
+                                              std::uint64_t sequence, std::uint64_t past);
+
+// The activations and temporaries alive during an operator, largest first, without those of 0 bytes.
+std::vector<ValueId> alive_during(const ForwardModel& model, const ForwardFigures& figures, std::uint32_t op);
+// An operator in words: "model.layers.3.mlp.down_proj (linear)".
+std::string op_text(const Op& op);
+
+}  // namespace loadline

@@ -1,0 +1,125 @@
+// Finds lifetimes and usage in one sweep over the operators.
+#include "core/forward/pass/lifetimes.h"
+
+#include "core/base/checked_arithmetic.h"
+#include "core/base/error.h"
+#include "core/base/text.h"
+
+#include <algorithm>
+
+namespace loadline {
+namespace {
+
+std::size_t position(ValueId id) { return static_cast<std::size_t>(id); }
+
+std::uint64_t added(std::uint64_t total, std::uint64_t bytes) {
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 62;
+  const auto sum = checked_add(total, bytes);
+  if (!sum || *sum > kMost) throw Error(ErrorCode::limit, "the values of a forward pass exceed 2^62 bytes");
+  return *sum;
+}
+
+}  // namespace
+
+std::vector<OpRange> lifetimes(const ForwardGraph& graph) {
+  constexpr std::uint32_t kNever = UINT32_MAX;
+  // the owner of each value's memory; owners come before the values that share with them
+  std::vector<std::uint32_t> owner(graph.values.size());
+  for (std::uint32_t i = 0; i < owner.size(); ++i) {
+    const std::optional<ValueId>& of = graph.values[i].memory_of;
+    owner[i] = of ? owner[position(*of)] : i;
+  }
+  std::vector<OpRange> lives(graph.values.size(), {kNever, 0});
+  const auto use = [&](ValueId id, std::uint32_t first, std::uint32_t end) {
+    OpRange& range = lives[owner[position(id)]];
+    range.first = std::min(range.first, first);
+    range.end = std::max(range.end, end);
+  };
+  const auto ops = static_cast<std::uint32_t>(graph.ops.size());
+  for (const ValueId id : graph.inputs) use(id, 0, 0);
+  for (std::uint32_t i = 0; i < ops; ++i) {
+    const Op& op = graph.ops[i];
+    for (const auto* ids : {&op.inputs, &op.outputs, &op.temporaries, &op.held})
+      for (const ValueId id : *ids) use(id, i, i + 1);
+  }
+  for (const ValueId id : graph.outputs) use(id, ops, ops);
+  for (std::size_t i = 0; i < lives.size(); ++i)
+    if (lives[i].first == kNever || graph.values[i].lane == Lane::cache) lives[i] = {};
+  return lives;
+}
+
+std::vector<std::optional<std::uint64_t>> value_sizes(const ForwardGraph& graph,
+                                                      std::span<const std::uint64_t> symbols) {
+  std::vector<std::optional<std::uint64_t>> sizes;
+  sizes.reserve(graph.values.size());
+  for (const Value& value : graph.values) {
+    const auto bytes = value_bytes(value);
+    sizes.push_back(bytes ? bytes->evaluate(symbols) : std::nullopt);
+    if (bytes && !sizes.back())
+      throw Error(ErrorCode::limit, "the size of value '{}' is negative or does not fit in 64 bits",
+                  safe_display(value.name, 100));
+  }
+  return sizes;
+}
+
+std::vector<LaneBytes> forward_usage(const ForwardGraph& graph, std::span<const OpRange> lives,
+                                     std::span<const std::optional<std::uint64_t>> sizes) {
+  // bytes that begin and end with each operator; if the total does not overflow, no sum below does
+  std::vector<LaneBytes> begins(graph.ops.size() + 1), ends(graph.ops.size() + 1);
+  std::uint64_t total = 0;
+  for (std::size_t i = 0; i < graph.values.size(); ++i) {
+    const Value& value = graph.values[i];
+    if (value.memory_of || !sizes[i]) continue;
+    total = added(total, *sizes[i]);
+    if (lives[i].empty()) continue;
+    const auto member = value.lane == Lane::temporary ? &LaneBytes::temporaries : &LaneBytes::activations;
+    begins[lives[i].first].*member += *sizes[i];
+    ends[lives[i].end].*member += *sizes[i];
+  }
+  std::vector<LaneBytes> usage(graph.ops.size());
+  std::vector<bool> written(graph.values.size(), false);
+  LaneBytes alive;
+  for (std::size_t i = 0; i < usage.size(); ++i) {
+    alive.activations += begins[i].activations;
+    alive.activations -= ends[i].activations;
+    alive.temporaries += begins[i].temporaries;
+    alive.temporaries -= ends[i].temporaries;
+    for (const ValueId id : graph.ops[i].outputs) {
+      const Value& value = graph.value(id);
+      if (value.lane != Lane::cache || value.memory_of || written[position(id)]) continue;
+      written[position(id)] = true;
+      alive.cache += sizes[position(id)].value_or(0);
+    }
+    usage[i] = alive;
+  }
+  return usage;
+}
+
+ForwardPeak forward_peak(const ForwardGraph& graph, std::span<const LaneBytes> usage,
+                         std::span<const std::optional<std::uint64_t>> sizes) {
+  ForwardPeak peak;
+  for (std::uint32_t i = 0; i < usage.size(); ++i)
+    if (usage[i].passing() > peak.bytes) peak.bytes = usage[i].passing(), peak.op = i;
+  for (std::size_t i = 0; i < graph.values.size(); ++i) {
+    const Value& value = graph.values[i];
+    if (value.memory_of) continue;
+    if (!sizes[i]) ++peak.unknown;
+    if (value.lane == Lane::cache) peak.cache_bytes = added(peak.cache_bytes, sizes[i].value_or(0));
+  }
+  return peak;
+}
+
+std::vector<Allocation> allocations_of(const ForwardGraph& graph, std::span<const OpRange> lives,
+                                       std::span<const std::optional<std::uint64_t>> sizes) {
+  std::vector<Allocation> result(lives.size());
+  for (std::size_t i = 0; i < lives.size(); ++i)
+    result[i] = {lives[i].first + 1, lives[i].end + 1, sizes[i].value_or(0),
+                 graph.values[i].lane != Lane::temporary};
+  for (const auto* ids : {&graph.inputs, &graph.outputs})
+    for (const ValueId id : *ids) result[position(id)].planned = false;
+  for (const ValueId id : graph.inputs)
+    if (Allocation& input = result[position(id)]; !lives[position(id)].empty()) input.first = 0;
+  return result;
+}
+
+}  // namespace loadline

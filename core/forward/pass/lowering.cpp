@@ -1,0 +1,588 @@
+// One function per operator computes the shapes of its results.
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/forward/family/operators_2.h"
+#include "core/forward/pass/execution_order.h"
+#include "core/forward/pass/lower.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+
+namespace loadline {
+namespace {
+
+using Sizes = std::vector<SizePoly>;
+
+constexpr std::size_t kMostDimensions = 8;
+constexpr std::size_t kMostValues = 500'000;
+constexpr std::uint64_t kMostWork = 50'000'000;  // steps of expressions: 1000 layers take a twentieth
+
+class Lowering {
+ public:
+  Lowering(const BoundModel& model, const Profile& profile)
+      : model_(model),
+        profile_(profile),
+        activation_(profile.activation.value_or(model.dtype)),
+        cache_(profile.cache.value_or(model.dtype)) {
+    scope_.work = &work_;
+    scope_.name = [this](std::string_view name) { return name_value(name); };
+    scope_.call = [this](std::string_view function, std::span<const Datum> arguments) {
+      return call(function, arguments);
+    };
+  }
+
+  ForwardGraph lower() {
+    const SizePoly past = SizePoly::symbol(kPast), sequence = SizePoly::symbol(kSequence);
+    total_ = *SizePoly::sum(sequence, past);
+    for (const auto& [name, value] : model_.constants) constants_.insert_or_assign(name, value);
+    for (const auto& [name, value] : profile_.flags) constants_.insert_or_assign(name, value);
+    constants_.insert_or_assign("B", Datum(SizePoly::symbol(kBatch)));
+    constants_.insert_or_assign("S", Datum(sequence));
+    constants_.insert_or_assign("P", Datum(past));
+    constants_.insert_or_assign("T", Datum(total_));
+    constants_.insert_or_assign("e", Datum(bytes_of(activation_)));
+    constants_.insert_or_assign("ce", Datum(bytes_of(cache_)));
+    values_.resize(model_.values.size());
+    made_by_.resize(model_.values.size());
+    for (std::size_t i = 0; i < model_.inputs.size(); ++i) add_input(i);
+    shared_.resize(profile_.shared.size());
+    const std::size_t rows_at = output_rows_at();
+    for (std::size_t i = 0; i < model_.ops.size(); ++i) add_op(model_.ops[i], i == rows_at);
+    if (!model_.ops.empty())
+      for (const std::uint32_t output : model_.ops.back().outputs) graph_.outputs.push_back(*values_[output]);
+    hold(graph_, turns_, until_);
+    if (profile_.hold_block_inputs) hold_block_inputs(graph_, turns_);
+    if (profile_.order == OpOrder::inputs_first) put_inputs_first(graph_, early_, in_place_);
+    merge_in_place(graph_, in_place_);
+    return std::move(graph_);
+  }
+
+ private:
+  void see_attributes(const BoundOp& op) {
+    locals_.clear();
+    for (const auto& [name, value] : op.attributes) locals_.insert_or_assign(name, value);
+  }
+
+  // The names that a rule sees of an operator whose outputs have their shapes.
+  void see(const BoundOp& op) {
+    see_attributes(op);
+    locals_.insert_or_assign("weights", Datum(static_cast<std::int64_t>(op.weights.size())));
+    if (!op.inputs.empty()) {
+      const Sizes& first = shape(0);
+      SizePoly rows(1);
+      for (std::size_t i = 0; i + 1 < first.size(); ++i) rows = product(rows, first[i]);
+      const std::string& name = model_.values[op.inputs[0]];
+      locals_.insert_or_assign("input", Datum(name.substr(0, name.find('.'))));
+      locals_.insert_or_assign("n", Datum(rows));
+      locals_.insert_or_assign("c", Datum(first.empty() ? SizePoly(1) : first.back()));
+      const Sizes& second = shape(op.inputs.size() > 1 ? 1 : 0);
+      locals_.insert_or_assign("also", Datum(second.empty() ? SizePoly(1) : second.back()));
+      locals_.insert_or_assign("t", Datum(second.size() > 1 ? second[second.size() - 2] : SizePoly(1)));
+      const auto window = windows_.find(op.inputs.size() > 1 ? op.inputs[1] : op.inputs[0]);
+      locals_.insert_or_assign("within", Datum(window == windows_.end() ? 0 : window->second));
+      const std::string_view other = op.inputs.size() > 1 ? made_by_[op.inputs[1]] : std::string_view();
+      locals_.insert_or_assign("other", Datum(std::string(other)));
+      locals_.insert_or_assign("in_heads", Datum(std::int64_t{in_heads_.contains(op.inputs[0])}));
+      locals_.insert_or_assign("parts", Datum(parts(op)));
+    }
+    if (!op.outputs.empty()) {
+      const Sizes& first = *graph_.value(*values_[op.outputs[0]]).shape;
+      locals_.insert_or_assign("o", Datum(first.empty() ? SizePoly(1) : first.back()));
+    }
+  }
+
+  // The number of equal parts of its input's width that a norm works on; 1 for other operators.
+  std::int64_t parts(const BoundOp& op) const {
+    const auto in_width = width(0);
+    if (op.line->op != "norm" || !in_width || op.weights.empty() || op.weights[0].shape.empty()) return 1;
+    return *in_width / std::max(std::int64_t{1}, static_cast<std::int64_t>(op.weights[0].shape.back()));
+  }
+
+  // Notes the results whose rows are seen as heads from here on.
+  void see_heads(const BoundOp& op) {
+    if (op.inputs.empty() || op.outputs.empty()) return;
+    const bool passed_on = op.line->op == "scale" && in_heads_.contains(op.inputs[0]);
+    if (op.line->op == "rope" || parts(op) > 1 || passed_on) in_heads_.insert(op.outputs[0]);
+  }
+
+  // Adds the shared values that this operator uses to its inputs. Its first user gives each its size.
+  void add_shared(const BoundOp& op, Op& lowered) {
+    for (std::size_t i = 0; i < shared_.size(); ++i) {
+      const SharedValue& shared = profile_.shared[i];
+      if (std::ranges::find(shared.ops, op.line->op) == shared.ops.end()) continue;
+      if (!shared.condition.text().empty() && !shared.condition.evaluate(scope_).truth()) continue;
+      if (!shared_[i]) {
+        const SizePoly bytes = size_of(shared.bytes);
+        if (bytes == SizePoly(0)) continue;
+        shared_[i] = add_value(shared.name, DType::u8, {bytes}, Lane::activation);
+        graph_.inputs.push_back(*shared_[i]);
+        if (shared.to_end) graph_.outputs.push_back(*shared_[i]);
+      }
+      lowered.inputs.push_back(*shared_[i]);
+    }
+  }
+
+  // The position of the operator whose inputs an engine takes rows of; that of no operator if it takes none.
+  std::size_t output_rows_at() const {
+    const auto is = [](std::string_view kind) {
+      return [kind](const BoundOp& op) { return op.line->op == kind; };
+    };
+    if (profile_.output_rows_at.empty()) return model_.ops.size();
+    const auto last = std::find_if(model_.ops.rbegin(), model_.ops.rend(), is("attn")).base();
+    return static_cast<std::size_t>(std::find_if(last, model_.ops.end(), is(profile_.output_rows_at)) -
+                                    model_.ops.begin());
+  }
+
+  template <typename... Values>
+  [[noreturn]] void fail(fmt::format_string<Values...> detail, const Values&... values) const {
+    if (op_ == nullptr) throw Error(ErrorCode::limit, {.file = model_.architecture->path}, detail, values...);
+    op_->line->place.fail(fmt::vformat(detail, fmt::make_format_args(values...)));
+  }
+
+  static std::int64_t bytes_of(DType dtype) { return dtype_info(dtype).block_bytes; }
+
+  Datum name_value(std::string_view name) const {
+    if (const auto found = locals_.find(name); found != locals_.end()) return found->second;
+    if (const auto found = constants_.find(name); found != constants_.end()) return found->second;
+    return model_.config.get(name);
+  }
+
+  // min(size, number) becomes a symbol of its own if the size depends on batch or sequence.
+  std::optional<Datum> call(std::string_view function, std::span<const Datum> arguments) {
+    if (function != "min" || arguments.size() != 2) return std::nullopt;
+    const bool first = arguments[0].poly() != nullptr;
+    const SizePoly* const of = arguments[first ? 0 : 1].poly();
+    const std::int64_t* const most = arguments[first ? 1 : 0].number();
+    if (of == nullptr || most == nullptr || *most < 0) return std::nullopt;
+    return Datum(least(*of, static_cast<std::uint64_t>(*most)));
+  }
+
+  SizePoly least(const SizePoly& of, std::uint64_t most) {
+    for (const LeastOf& known : graph_.least)
+      if (known.of == of && known.most == most) return SizePoly::symbol(known.symbol);
+    constexpr std::size_t kMostSymbols = 1000;
+    if (graph_.symbols.size() == kMostSymbols) fail("more than a thousand different limits");
+    const SymbolId symbol{static_cast<std::uint16_t>(graph_.symbols.size())};
+    graph_.symbols.push_back(fmt::format("min({}, {})", of.text(graph_.symbols), most));
+    graph_.least.push_back({symbol, of, most});
+    return SizePoly::symbol(symbol);
+  }
+
+  SizePoly size_of(const Expression& expression) const {
+    const auto size = expression.evaluate(scope_).size();
+    if (!size) expression.place().fail("'{}' is no size", expression.text());
+    return *size;
+  }
+
+  ValueId add_value(std::string name, DType dtype, Sizes shape, Lane lane,
+                    std::optional<ValueId> memory_of = {}) {
+    if (graph_.values.size() == kMostValues) fail("more than 500,000 values and temporaries");
+    const ValueId id{static_cast<std::uint32_t>(graph_.values.size())};
+    graph_.values.push_back({std::move(name), dtype, std::move(shape), lane, memory_of});
+    return id;
+  }
+
+  void add_input(std::size_t i) {
+    const InputSpec& input = model_.inputs[i];
+    Sizes shape;
+    for (const Expression& size : input.shape) shape.push_back(size_of(size));
+    values_[i] = add_value(input.name, input.dtype, std::move(shape), Lane::activation);
+    graph_.inputs.push_back(*values_[i]);
+  }
+
+  // Accessors for the rules of operators, below: inputs, weights and attributes of the current operator.
+  const Value& in(std::size_t i) const {
+    if (i >= op_->inputs.size()) fail("'{}' needs {} input{}", op_->line->op, i + 1, i == 0 ? "" : "s");
+    return graph_.value(*values_[op_->inputs[i]]);
+  }
+  const Sizes& shape(std::size_t i) const { return *in(i).shape; }
+  Sizes with_last(std::size_t i, const SizePoly& last) const {
+    Sizes result = shape(i);
+    if (result.empty()) fail("the input has no dimensions");
+    result.back() = last;
+    return result;
+  }
+  const BoundWeight& weight(std::size_t i) const {
+    if (i >= op_->weights.size()) fail("'{}' needs a weight", op_->line->op);
+    if (op_->weights[i].shape.empty())
+      fail("'{}' cannot use the scalar '{}'", op_->line->op, safe_display(op_->weights[i].name, 100));
+    return op_->weights[i];
+  }
+  // The outermost dimension of an input.
+  const SizePoly& batch(std::size_t i) const {
+    if (shape(i).empty()) fail("the input has no dimensions");
+    return shape(i).front();
+  }
+  const Datum* attribute(std::string_view key) const {
+    for (const auto& [name, value] : op_->attributes)
+      if (name == key) return &value;
+    return nullptr;
+  }
+  SizePoly size_attribute(std::string_view key) const {
+    const Datum* const value = attribute(key);
+    const auto size = value == nullptr ? std::nullopt : value->size();
+    if (!size) fail("'{}' needs {}, a size", op_->line->op, key);
+    return *size;
+  }
+  SizePoly size_attribute(std::string_view key, const SizePoly& otherwise) const {
+    return attribute(key) == nullptr || attribute(key)->null() ? otherwise : size_attribute(key);
+  }
+  Sizes sizes_of(const Datum& list) const {
+    Sizes sizes;
+    if (list.list() == nullptr || list.list()->size() > kMostDimensions)
+      fail("{}: a list of at most {} sizes expected", list.shown(), kMostDimensions);
+    for (const Datum& one : *list.list()) {
+      const auto size = one.size();
+      if (!size) fail("{} is no size", one.shown());
+      sizes.push_back(*size);
+    }
+    return sizes;
+  }
+  static SizePoly size(std::uint64_t number) { return SizePoly(static_cast<std::int64_t>(number)); }
+  SizePoly product(const SizePoly& a, const SizePoly& b) const {
+    const auto result = SizePoly::product(a, b);
+    if (!result) fail("a size becomes too large");
+    return *result;
+  }
+
+  void out(std::size_t i, Sizes shape, Lane lane = Lane::activation, std::optional<ValueId> memory_of = {}) {
+    out(i, std::move(shape), lane == Lane::cache ? cache_ : activation_, lane, memory_of);
+  }
+  void out(std::size_t i, Sizes shape, DType dtype, Lane lane, std::optional<ValueId> memory_of = {}) {
+    if (i >= op_->outputs.size()) fail("'{}' has {} results", op_->line->op, i + 1);
+    const std::uint32_t number = op_->outputs[i];
+    values_[number] = add_value(model_.values[number], dtype, std::move(shape), lane, memory_of);
+  }
+
+  // The width (last dimension) of an input, if it is a fixed number.
+  std::optional<std::int64_t> width(std::size_t i) const {
+    return shape(i).empty() ? std::nullopt : shape(i).back().constant();
+  }
+  void same(const BoundOp&) { out(0, shape(0)); }
+  // A norm over the whole width, or over equal parts of it.
+  void norm(const BoundOp& op) {
+    const auto of = op.weights.empty() || op.weights[0].shape.empty()
+                        ? std::nullopt
+                        : std::optional(static_cast<std::int64_t>(op.weights[0].shape.back()));
+    if (const auto in_width = width(0); of && in_width && *in_width % *of != 0)
+      fail("the weight has {} numbers, the input rows of {}", *of, *in_width);
+    same(op);
+  }
+  // Inputs have the same width, or a single column that applies to all columns.
+  void add(const BoundOp& op) {
+    const auto first = width(0);
+    for (std::size_t i = 1; i < op.inputs.size(); ++i) {
+      const auto other = width(i);
+      if (first && other && *first != *other && *first != 1 && *other != 1)
+        fail("'{}' of rows of {} and rows of {}", op.line->op, *first, *other);
+    }
+    same(op);
+  }
+  void embed(const BoundOp&) {
+    Sizes result = shape(0);
+    result.push_back(size(weight(0).shape.back()));
+    out(0, std::move(result));
+  }
+  void linear(const BoundOp&) {
+    const Shape& stored = weight(0).shape;
+    if (stored.empty()) fail("a weight of no dimensions");
+    const Datum* const layout = attribute("layout");
+    if (attribute("cols") != nullptr) return out(0, with_last(0, size_attribute("cols")));
+    Sizes result = with_last(0, size(layout != nullptr ? stored.back() : stored.front()));
+    const std::uint64_t takes = layout != nullptr ? stored.front() : stored.back();
+    if (const auto in_width = width(0);
+        stored.size() == 2 && in_width && static_cast<std::uint64_t>(*in_width) != takes)
+      fail("the weight takes rows of {}, the input has rows of {}", takes, *in_width);
+    const Datum* const rows = attribute("rows");
+    if (rows != nullptr && !rows->null() && *rows != Datum(std::string("last")) &&
+        *rows != Datum(std::string("first")))
+      fail("rows is {}: 'first' or 'last' expected", rows->shown());
+    // 'last': the logits, and a profile may want all rows; 'first': a pooler, which always has one row
+    const bool one = rows != nullptr && !(profile_.all_logits && *rows == Datum(std::string("last")));
+    if (one && result.size() > 1) result[result.size() - 2] = SizePoly(1);
+    out(0, std::move(result));
+  }
+  // A table with one row for each number of the input, or with a given shape.
+  void table(const BoundOp&) {
+    const Datum* const dims = attribute("dims");
+    if (dims != nullptr) return out(0, sizes_of(*dims));
+    Sizes result = shape(0);
+    result.push_back(size_attribute("cols"));
+    out(0, std::move(result));
+  }
+  void split(const BoundOp& op) {
+    const Datum* const by = attribute("by");
+    if (by == nullptr || by->list() == nullptr || by->list()->size() != op.outputs.size())
+      fail("'split' needs by, a list of one size for each result");
+    SizePoly sum;
+    for (const Datum& part : *by->list())
+      if (const auto size = part.size()) sum = SizePoly::sum(sum, *size).value_or(sum);
+    if (shape(0).empty() || sum != shape(0).back()) fail("'by' does not add up to the width of the input");
+    // refers to the owner of the memory: views of views would make long chains
+    const ValueId whole = in(0).memory_of.value_or(*values_[op.inputs[0]]);
+    for (std::size_t i = 0; i < op.outputs.size(); ++i) {
+      const auto part = (*by->list())[i].size();
+      if (!part) fail("'by' holds something that is no size");
+      out(i, with_last(0, *part), in(0).dtype.value_or(activation_), Lane::activation, whole);
+    }
+  }
+  // Concatenates along the width, or along the rows.
+  void concat(const BoundOp&) {
+    const DType dtype = in(0).dtype.value_or(activation_);
+    if (attribute("rows") == nullptr)
+      return out(0, with_last(0, size_attribute("cols")), dtype, Lane::activation);
+    Sizes result = attribute("cols") == nullptr ? shape(0) : with_last(0, size_attribute("cols"));
+    if (result.size() < 2) fail("'concat' with rows needs an input that has rows");
+    result[result.size() - 2] = size_attribute("rows");
+    out(0, std::move(result), dtype, Lane::activation);
+  }
+  // [rows, positions, width]. The positions are all tokens, or limited by a window, or a fixed number; with
+  // "once" they are the input's, written by the first pass.
+  void cache(const BoundOp& op) {
+    const SizePoly fixed = size_attribute("fixed", SizePoly(0)),
+                   window = size_attribute("window", SizePoly(0));
+    SizePoly positions = total_;
+    if (fixed != SizePoly(0)) positions = fixed;
+    const std::int64_t most = window.constant().value_or(0);
+    if (most > 0) positions = window_positions(op, static_cast<std::uint64_t>(most));
+    const bool once = attribute("once") != nullptr && attribute("once")->truth();
+    for (std::size_t i = 0; i < op.outputs.size(); ++i) {
+      Sizes result = shape(i);
+      if (result.size() < 2) fail("a cached value has rows, positions and a width");
+      if (once)
+        result.front() = SizePoly::symbol(kBatch);
+      else
+        result[result.size() - 2] = positions;
+      out(i, std::move(result), Lane::cache);
+      if (most > 0) windows_.insert_or_assign(op.outputs[i], most);
+    }
+  }
+  // The positions that a cache with a window keeps; some frameworks keep more than the window.
+  SizePoly window_positions(const BoundOp& op, std::uint64_t window) {
+    const Expression& windowed = profile_.rule(op.line->op).windowed;
+    if (windowed.text().empty()) return least(total_, window);
+    see_attributes(op);
+    const SizePoly positions = size_of(windowed);
+    locals_.clear();
+    return positions;
+  }
+  void attention(const BoundOp&) {
+    const SizePoly heads = size_attribute("heads"), dim = size_attribute("dim");
+    out(0, with_last(0, product(heads, size_attribute("vdim", dim))));
+  }
+  // For each row, the chosen experts as I64 and their weights as F32.
+  void route(const BoundOp&) {
+    constexpr std::int64_t kBytes = 8 + 4;
+    out(0, with_last(0, product(size_attribute("k"), SizePoly(kBytes))), DType::u8, Lane::activation);
+  }
+  void take(const BoundOp&) {
+    Sizes result = shape(0);
+    if (result.size() < 2) fail("'take' needs rows to take from");
+    result[result.size() - 2] = size_attribute("rows", SizePoly(1));
+    out(0, std::move(result));
+  }
+  // Patches of an image or steps of a signal become rows; without "rows", the number of rows stays the same.
+  void convolution(const BoundOp&) {
+    const SizePoly channels = size(weight(0).shape.front());
+    if (attribute("rows") == nullptr) return out(0, with_last(0, channels));
+    out(0, {batch(0), size_attribute("rows"), channels});
+  }
+  // Gives the result, and a state that does not grow with the sequence.
+  void scan(const BoundOp& op) {
+    out(0, shape(0));
+    if (op.outputs.size() > 1) out(1, {batch(0), size_attribute("state")}, Lane::cache);
+  }
+
+  // One rule for each operator, in the order of kOperators.
+  struct Rule {
+    std::string_view name;
+    void (Lowering::*make)(const BoundOp& op);
+  };
+  static constexpr std::array<Rule, kOperators.size()> kRules = {{{"embed", &Lowering::embed},
+                                                                  {"norm", &Lowering::norm},
+                                                                  {"linear", &Lowering::linear},
+                                                                  {"table", &Lowering::table},
+                                                                  {"rope", &Lowering::same},
+                                                                  {"cache", &Lowering::cache},
+                                                                  {"attn", &Lowering::attention},
+                                                                  {"act", &Lowering::same},
+                                                                  {"mul", &Lowering::same},
+                                                                  {"add", &Lowering::add},
+                                                                  {"scale", &Lowering::same},
+                                                                  {"split", &Lowering::split},
+                                                                  {"concat", &Lowering::concat},
+                                                                  {"route", &Lowering::route},
+                                                                  {"experts", &Lowering::same},
+                                                                  {"conv", &Lowering::convolution},
+                                                                  {"scan", &Lowering::scan},
+                                                                  {"take", &Lowering::take},
+                                                                  {"cap", &Lowering::same}}};
+  static_assert(std::equal(kRules.begin(), kRules.end(), kOperators.begin(),
+                           [](const Rule& rule, const OperatorInfo& known) {
+                             return rule.name == known.name;
+                           }));
+
+  // Copies the rows of each input that go into the output.
+  void take_rows(const BoundOp& op) {
+    for (const std::uint32_t input : op.inputs) {
+      Value copy = graph_.value(*values_[input]);
+      if (copy.lane != Lane::activation || !copy.shape) continue;
+      Op take = {.kind = "take", .name = op.name, .inputs = {*values_[input]}, .weights = {}, .outputs = {}};
+      values_[input] = add_value(copy.name + ".rows", *copy.dtype, *copy.shape, Lane::activation);
+      take.outputs = {*values_[input]};
+      graph_.ops.push_back(std::move(take));
+      turns_.push_back(op.turn);
+    }
+  }
+
+  void add_op(const BoundOp& op, bool of_output_rows) {
+    op_ = &op;
+    if (of_output_rows) take_rows(op);
+    const auto row = std::ranges::find_if(kRules, [&](const Rule& one) { return one.name == op.line->op; });
+    if (row == kRules.end())
+      fail("there is no operator '{}'; there are: {}", safe_display(op.line->op, 40), operator_list());
+    (this->*row->make)(op);
+    Op lowered;
+    lowered.kind = op.line->op;
+    lowered.name = op.name;
+    for (const std::uint32_t input : op.inputs) lowered.inputs.push_back(*values_[input]);
+    see(op);
+    add_shared(op, lowered);
+    lowered.weights = tensors_of(op);
+    for (const std::uint32_t output : op.outputs) {
+      if (!values_[output]) fail("'{}' does not give so many results", op.line->op);
+      lowered.outputs.push_back(*values_[output]);
+    }
+    apply_rule(op, lowered);
+    see_heads(op);
+    for (const std::uint32_t output : op.outputs) made_by_[output] = op.line->op;
+    graph_.ops.push_back(std::move(lowered));
+    turns_.push_back(op.turn);
+  }
+
+  // Each once: a GGUF file stacks the weights of all experts.
+  static std::vector<TensorId> tensors_of(const BoundOp& op) {
+    std::vector<TensorId> ids;
+    const auto add = [&](TensorId id) {
+      constexpr std::size_t kFew = 8;  // of a stack; an expert's own weight never repeats
+      const auto begin = ids.size() < kFew ? ids.begin() : ids.end() - kFew;
+      if (std::find(begin, ids.end(), id) == ids.end()) ids.push_back(id);
+    };
+    for (const BoundWeight& weight : op.weights) {
+      if (weight.tensor) add(*weight.tensor);
+      for (const TensorId id : weight.companions) add(id);
+    }
+    return ids;
+  }
+
+  std::vector<ValueId> temporaries(const BoundOp& op, const std::vector<Expression>& sizes) {
+    std::vector<ValueId> ids;
+    for (const Expression& expression : sizes) {
+      const SizePoly bytes = size_of(expression);
+      if (bytes == SizePoly(0)) continue;
+      ids.push_back(
+          add_value(fmt::format("{}.{}", op.line->op, ids.size()), DType::u8, {bytes}, Lane::temporary));
+    }
+    return ids;
+  }
+
+  ValueId root_of(ValueId id) const { return graph_.value(id).memory_of.value_or(id); }
+
+  // Operators before this one, each with one result that the next one uses.
+  void add_stages(const BoundOp& op, const OpRule& rule, Op& lowered) {
+    for (const ValueId id : temporaries(op, rule.stages)) {
+      Op stage = {.kind = lowered.kind,
+                  .name = lowered.name,
+                  .inputs = std::move(lowered.inputs),
+                  .weights = std::move(lowered.weights),
+                  .outputs = {id}};
+      graph_.ops.push_back(std::move(stage));
+      turns_.push_back(op.turn);
+      lowered.inputs = {id};
+      lowered.weights.clear();
+    }
+  }
+
+  // Temporaries that outlive their operator.
+  void keep(const BoundOp& op, const std::vector<Expression>& sizes, const char* until, Op& lowered) {
+    std::vector<ValueId> kept = temporaries(op, sizes);
+    if (kept.empty()) return;
+    lowered.temporaries.insert(lowered.temporaries.end(), kept.begin(), kept.end());
+    until_.push_back({graph_.ops.size(), until, std::move(kept)});
+  }
+
+  void apply_rule(const BoundOp& op, Op& lowered) {
+    const OpRule& rule = profile_.rule(op.line->op);
+    see(op);
+    if (const auto input = input_number(rule.view, scope_); input && *input < op.inputs.size())
+      graph_.values[static_cast<std::size_t>(lowered.outputs.at(0))].memory_of =
+          root_of(*values_[op.inputs[*input]]);
+    if (const auto first = input_number(rule.first, scope_); first && *first < lowered.inputs.size())
+      std::rotate(lowered.inputs.begin(), lowered.inputs.begin() + static_cast<std::ptrdiff_t>(*first),
+                  lowered.inputs.end());
+    if (!rule.before.empty()) {
+      Op first = {
+          .kind = lowered.kind, .name = lowered.name, .inputs = lowered.inputs, .weights = {}, .outputs = {}};
+      first.temporaries = temporaries(op, rule.before);
+      graph_.ops.push_back(std::move(first));
+      turns_.push_back(op.turn);
+    }
+    if (!rule.stages.empty()) add_stages(op, rule, lowered);
+    lowered.temporaries = temporaries(op, rule.temporaries);
+    for (const ValueId id : temporaries(op, rule.to_end)) {
+      lowered.temporaries.push_back(id);
+      graph_.outputs.push_back(id);
+    }
+    if (rule.output_to_end.evaluate(scope_).truth())
+      graph_.outputs.insert(graph_.outputs.end(), lowered.outputs.begin(), lowered.outputs.end());
+    if (rule.without.evaluate(scope_).truth())
+      for (const ValueId id : lowered.outputs)
+        graph_.values[static_cast<std::size_t>(id)].shape = Sizes{SizePoly(0)};
+    const Datum until = rule.until.evaluate(scope_);
+    if (until.truth() && until.text() == nullptr) rule.until.place().fail("the name of an operator expected");
+    if (until.truth() && find_operator(*until.text()) == nullptr && *until.text() != "turn" &&
+        *until.text() != "loop" && *until.text() != "end")
+      rule.until.place().fail("'{}' is neither an operator nor 'turn', 'loop' or 'end'",
+                              safe_display(*until.text(), 40));
+    if (until.truth()) until_.push_back({graph_.ops.size(), *until.text(), lowered.outputs});
+    keep(op, rule.kept, "turn", lowered);
+    keep(op, rule.returned, "next", lowered);
+    if (const auto input = input_number(rule.in_place, scope_))
+      in_place_.push_back({graph_.ops.size(), *input});
+    if (rule.early.evaluate(scope_).truth()) early_.push_back(static_cast<std::uint32_t>(graph_.ops.size()));
+    locals_.clear();
+  }
+
+  const BoundModel& model_;
+  const Profile& profile_;
+  DType activation_;
+  DType cache_;
+  Scope scope_;
+  std::uint64_t work_ = kMostWork;
+  std::map<std::string, Datum, std::less<>> constants_;
+  std::map<std::string, Datum, std::less<>> locals_;  // names that the current operator defines
+  SizePoly total_;                                    // S + P
+  ForwardGraph graph_;
+  std::vector<std::optional<ValueId>> values_;  // by number of the value in the BoundModel
+  std::vector<std::string_view> made_by_;       // operators, by that number; empty for an input
+  std::vector<std::optional<ValueId>> shared_;  // parallel to the profile's; those that are used
+  std::vector<std::uint32_t> turns_;            // of each operator: BoundOp::turn
+  std::vector<Until> until_;
+  std::vector<InPlace> in_place_;
+  std::vector<std::uint32_t> early_;               // positions in the graph
+  std::map<std::uint32_t, std::int64_t> windows_;  // of cached values, by number in the BoundModel
+  std::set<std::uint32_t> in_heads_;               // values whose rows are seen as heads, by number there
+  const BoundOp* op_ = nullptr;
+};
+
+}  // namespace
+
+ForwardGraph lower(const BoundModel& model, const Profile& profile) {
+  return Lowering(model, profile).lower();
+}
+
+}  // namespace loadline

@@ -1,0 +1,132 @@
+// Lowering profiles as data: how a framework runs the operators of an architecture. The activation peak
+// depends on the framework as much as on the model. Read from assets/profiles/*.json:
+//
+//   {"profile": "hf_eager", "about": "...",
+//    "activation": "model",     dtype of activations: "model" (the dtype of its configuration), or "F32"
+//    "cache": "model",          dtype of keys and values
+//    "operators": "asset",      the operators it runs: those of an architecture ("asset"), or those that
+//    files
+//                               of one format list themselves ("onnx")
+//    "default_for": "gguf",     the format whose models take this profile if the user chooses none
+//    "micro_batch": "512",      new tokens of one pass where a longer text is read piece by piece; 0: no
+//    limit "logits": "last",          rows of the head's output: "last" token of each sequence, or "all"
+//    "allocator": "exact",      see core/allocators/allocator.h
+//    "order": "listed",         order of operators, see op_order.h: as the asset or the file lists them,
+//                               "inputs_first", or, for a file's own operators, "last_first"
+//    "reuse": "1",              a value reuses freed memory of its shape (a file's own operators only)
+//    "shared": {"mask": {"bytes": "B*S*T*e", "ops": ["attn"],
+//                 "if": "causal ?? 0",    made before the first operator, kept to its last user, or to the
+//                 "to_end": "0"}},        end; names are those that its first user sees
+//    "output_rows_at": "add",   the first such operator behind the last "attn" gets copies of its inputs
+//    "hold_block_inputs": "1",  values that enter a loop turn stay alive to the end of the turn; with a
+//    file's
+//                               own operators, the graph's inputs stay alive to the end
+//    "flags": {"latent": 1},    names for the asset's conditions
+//    "ops": {"norm": {"temporaries": ["4*n*c"], "in_place": "0", "without": "0",
+//                     "before": ["8*n*c"], "kept": [], "returned": [], "windowed": "S + P",
+//                     "until": "'add'", "view": "0", "stages": ["8*n*c"], "to_end": [],
+//                     "output_to_end": "0", "first": "0", "early": "0"}, ...}}
+//
+// Expressions of an operator see these names:
+//   B, S, P, T = S + P   the sizes of the pass
+//   n, c                 the rows of the first input, and their width
+//   o                    the width of the first output
+//   weights              the number of weights; a bias counts as one
+//   also, input          the width of the second input, and the name of the first one in its line
+//   other                the operator that made the second input; '' for an input of the model
+//   in_heads             1: the rows of the first input are seen as heads, because of an earlier operator
+//   parts                the number of equal parts of its input's width that a norm works on
+//   t, within            the positions that the second input holds, and the window of its cache (0: none)
+//   e, ce                the bytes of an element of an activation, and of the cache
+//   and the operator's attributes and the names of the asset.
+// Operators listed by a file have the file's names ("Softmax", "com.microsoft.Gelu"). Only view, in_place,
+// without and temporaries of their rules apply (file_graph.h). Their rules see B, S, P, n, c, o, e (of the
+// first output), out (the bytes of the first output) and inputs (the number of inputs that are no weights).
+#pragma once
+
+#include "core/allocators/allocator.h"
+#include "core/assets/expression.h"
+#include "core/forward/pass/op_order.h"
+#include "core/graph/dtype_and_shape.h"
+
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace loadline {
+
+// How one kind of operator uses memory beyond its inputs and outputs.
+struct OpRule {
+  // How long the output is referenced. An operator's name: until the next operator of that kind begins;
+  // "turn": to the end of the turn of a numbered loop; "loop": of its last turn; "end": to the last operator.
+  Expression until = {};
+  Expression without = {};                   // true: the outputs take no memory; they are computed where used
+  std::vector<Expression> before = {};       // bytes each; freed before the outputs are made
+  std::vector<Expression> kept = {};         // bytes each; alive from now to the end of the turn
+  std::vector<Expression> returned = {};     // bytes each; alive from now to the end of the next turn
+  std::vector<Expression> temporaries = {};  // bytes each; alive together with the outputs
+  // 1, 2...: the operator names that input first, then those behind it, then those before it.
+  Expression first = {};
+  Expression early = {};  // true: with 'inputs_first', it comes before all that only the results need
+  // 1, 2...: the output reuses the memory of an input that dies with the operator, preferably of that input.
+  Expression in_place = {};
+  Expression view = {};  // 1, 2...: the output is a view of that input
+  // Bytes of the steps that lead to the output, in order; each is alive together with the step before it, the
+  // last one with the output. The inputs are used by the first step alone.
+  std::vector<Expression> stages = {};
+  std::vector<Expression> to_end = {};  // bytes each; alive from now to the end of the pass
+  Expression output_to_end = {};        // true: the outputs stay alive to the end of the pass
+  // For a cache with a window: the positions that it holds after the pass; empty: min(T, window).
+  Expression windowed = {};
+};
+
+// The input that a rule names, counted from 0 (the rule counts from 1); nothing if it names none. Throws an
+// Error at the place of the rule.
+std::optional<std::size_t> input_number(const Expression& rule, const Scope& scope);
+
+// A value that the architecture does not list: made before the first operator, and used by every operator of
+// the kinds `ops` that satisfies the condition.
+struct SharedValue {
+  std::string name = {};
+  Expression bytes = {};
+  Expression condition = {};  // over an operator's attributes: whether it uses the value; empty text: always
+  std::vector<std::string> ops = {};
+  bool to_end = false;  // stays alive behind its last user
+};
+
+struct Profile {
+  std::string id = {};
+  std::string about = {};
+  std::string path = {};
+  std::string format = {};               // of the files whose operators it runs; empty: for architectures
+  std::string default_for = {};          // a format
+  std::uint64_t micro_batch = 0;         // 0: a text is read in one pass
+  std::optional<DType> activation = {};  // nothing: the model's
+  std::optional<DType> cache = {};
+  bool all_logits = false;
+  OpOrder order = OpOrder::listed;
+  bool reuse = false;
+  bool hold_block_inputs = false;
+  // A kind of operators: the first of them behind the last "attn" gets copies of its inputs, as rows that an
+  // engine takes for its output. Empty: none.
+  std::string output_rows_at = {};
+  std::vector<SharedValue> shared = {};
+  AllocatorModel allocator = AllocatorModel::exact;
+  std::vector<std::pair<std::string, Datum>> flags = {};
+  std::map<std::string, OpRule, std::less<>> ops = {};
+
+  // The rule for an operator; an empty rule if the profile has none.
+  const OpRule& rule(std::string_view op) const;
+};
+
+// Throws Error{malformed | limit} naming `path`, line and column.
+Profile parse_profile(std::string_view json, const std::string& path);
+
+// The built-in profiles, sorted by name.
+std::span<const Profile> built_in_profiles();
+
+}  // namespace loadline

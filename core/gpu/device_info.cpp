@@ -1,0 +1,189 @@
+// Fills DeviceInfo from Vulkan queries.
+#include "core/gpu/instance.h"
+#include "core/io/system_memory.h"
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <string_view>
+
+#include <fmt/format.h>
+
+namespace loadline::gpu {
+namespace {
+
+bool has(const std::vector<VkExtensionProperties>& extensions, const char* name) {
+  return std::ranges::any_of(extensions, [&](const VkExtensionProperties& extension) {
+    return std::strcmp(extension.extensionName, name) == 0;
+  });
+}
+
+DeviceType type_of(VkPhysicalDeviceType type) {
+  constexpr std::pair<VkPhysicalDeviceType, DeviceType> kTypes[] = {
+      {VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU, DeviceType::discrete},
+      {VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU, DeviceType::integrated},
+      {VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU, DeviceType::virtual_gpu},
+      {VK_PHYSICAL_DEVICE_TYPE_CPU, DeviceType::cpu}};
+  for (const auto& [known, ours] : kTypes)
+    if (known == type) return ours;
+  return DeviceType::other;
+}
+
+// PCI vendor ids, and Khronos' own for vendors that have none.
+std::string vendor_of(std::uint32_t id) {
+  constexpr std::pair<std::uint32_t, std::string_view> kVendors[] = {
+      {0x1002, "AMD"},      {0x1010, "Imagination"}, {0x10de, "NVIDIA"}, {0x13b5, "Arm"},
+      {0x5143, "Qualcomm"}, {0x8086, "Intel"},       {0x106b, "Apple"},  {VK_VENDOR_ID_MESA, "Mesa"}};
+  for (const auto& [known, name] : kVendors)
+    if (known == id) return std::string(name);
+  return fmt::format("vendor 0x{:04x}", id);
+}
+
+std::vector<DeviceHeap> heaps_of(VkPhysicalDevice device, bool has_budget, bool is_cpu) {
+  VkPhysicalDeviceMemoryProperties memory = {};
+  vkGetPhysicalDeviceMemoryProperties(device, &memory);
+  std::vector<DeviceHeap> heaps(memory.memoryHeapCount);
+  const std::vector<HeapUse> uses = has_budget ? heap_use(device) : std::vector<HeapUse>{};
+  for (std::size_t i = 0; i < heaps.size(); ++i) {
+    heaps[i].bytes = memory.memoryHeaps[i].size;
+    heaps[i].device_local = (memory.memoryHeaps[i].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) != 0;
+    if (is_cpu)
+      heaps[i].budget = available_system_memory();
+    else if (has_budget)
+      heaps[i].budget = uses[i].budget - std::min(uses[i].budget, uses[i].used);
+  }
+  for (std::uint32_t i = 0; i < memory.memoryTypeCount; ++i)
+    if ((memory.memoryTypes[i].propertyFlags & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT) != 0)
+      heaps[memory.memoryTypes[i].heapIndex].host_visible = true;
+  return heaps;
+}
+
+std::vector<QueueFamily> queues_of(VkPhysicalDevice device) {
+  std::uint32_t count = 0;
+  vkGetPhysicalDeviceQueueFamilyProperties(device, &count, nullptr);
+  std::vector<VkQueueFamilyProperties> families(count);
+  vkGetPhysicalDeviceQueueFamilyProperties(device, &count, families.data());
+  return queue_families(families);
+}
+
+// Queries that need Vulkan 1.2.
+void describe_modern(VkPhysicalDevice device, DeviceInfo& info) {
+  auto driver =
+      vulkan_struct<VkPhysicalDeviceDriverProperties>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES);
+  auto limits = vulkan_struct<VkPhysicalDeviceMaintenance3Properties>(
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES, &driver);
+  auto properties =
+      vulkan_struct<VkPhysicalDeviceProperties2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, &limits);
+  vkGetPhysicalDeviceProperties2(device, &properties);
+  info.driver = fmt::format("{} {}", driver.driverName, driver.driverInfo);
+  info.max_allocation = limits.maxMemoryAllocationSize;
+  info.max_buffer = info.max_allocation;  // before 1.3 nothing else limits a buffer
+  if (info.api_version >= ApiVersion{1, 3, 0}) {
+    auto buffers = vulkan_struct<VkPhysicalDeviceMaintenance4Properties>(
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_PROPERTIES);
+    auto more =
+        vulkan_struct<VkPhysicalDeviceProperties2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, &buffers);
+    vkGetPhysicalDeviceProperties2(device, &more);
+    info.max_buffer = buffers.maxBufferSize;
+  }
+
+  auto halves = vulkan_struct<VkPhysicalDevice16BitStorageFeatures>(
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_16BIT_STORAGE_FEATURES);
+  auto addresses = vulkan_struct<VkPhysicalDeviceBufferDeviceAddressFeatures>(
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_BUFFER_DEVICE_ADDRESS_FEATURES, &halves);
+  auto priority = vulkan_struct<VkPhysicalDeviceMemoryPriorityFeaturesEXT>(
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PRIORITY_FEATURES_EXT);
+  if (info.memory_priority) halves.pNext = &priority;  // only those that the device knows
+  auto timeline = vulkan_struct<VkPhysicalDeviceTimelineSemaphoreFeatures>(
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES, &addresses);
+  auto features =
+      vulkan_struct<VkPhysicalDeviceFeatures2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, &timeline);
+  vkGetPhysicalDeviceFeatures2(device, &features);
+  info.timeline_semaphore = timeline.timelineSemaphore == VK_TRUE;
+  info.packs = addresses.bufferDeviceAddress == VK_TRUE && halves.storageBuffer16BitAccess == VK_TRUE;
+  info.memory_priority = priority.memoryPriority == VK_TRUE;
+}
+
+// What nobody uses of it. amdgpu alone says so.
+std::uint64_t set_aside_memory(VkPhysicalDevice device) {
+  auto bus = vulkan_struct<VkPhysicalDevicePCIBusInfoPropertiesEXT>(
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PCI_BUS_INFO_PROPERTIES_EXT);
+  auto properties =
+      vulkan_struct<VkPhysicalDeviceProperties2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, &bus);
+  vkGetPhysicalDeviceProperties2(device, &properties);
+  const auto number = [&](std::string_view name) {
+    std::ifstream file(fmt::format("/sys/bus/pci/devices/{:04x}:{:02x}:{:02x}.{:x}/mem_info_vram_{}",
+                                   bus.pciDomain, bus.pciBus, bus.pciDevice, bus.pciFunction, name));
+    std::uint64_t bytes = 0;
+    return file >> bytes ? bytes : 0;
+  };
+  const std::uint64_t total = number("total");
+  return total - std::min(total, number("used"));
+}
+
+}  // namespace
+
+std::vector<HeapUse> heap_use(VkPhysicalDevice device) {
+  auto budget = vulkan_struct<VkPhysicalDeviceMemoryBudgetPropertiesEXT>(
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT);
+  auto memory = vulkan_struct<VkPhysicalDeviceMemoryProperties2>(
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2, &budget);
+  vkGetPhysicalDeviceMemoryProperties2(device, &memory);
+  std::vector<HeapUse> uses;
+  for (std::uint32_t i = 0; i < memory.memoryProperties.memoryHeapCount; ++i)
+    uses.push_back({.budget = budget.heapBudget[i], .used = budget.heapUsage[i]});
+  return uses;
+}
+
+std::vector<QueueFamily> queue_families(std::span<const VkQueueFamilyProperties> families) {
+  constexpr VkQueueFlags kGraphics = VK_QUEUE_GRAPHICS_BIT, kCompute = VK_QUEUE_COMPUTE_BIT;
+  constexpr VkQueueFlags kOnlyCopies =
+      VK_QUEUE_TRANSFER_BIT | VK_QUEUE_SPARSE_BINDING_BIT | VK_QUEUE_PROTECTED_BIT;
+  std::vector<QueueFamily> queues;
+  for (std::size_t i = 0; i < families.size(); ++i) {
+    const VkQueueFlags flags = families[i].queueFlags;
+    // graphics and compute imply transfer, whether or not the driver sets its bit
+    if (families[i].queueCount == 0 || (flags & (kGraphics | kCompute | VK_QUEUE_TRANSFER_BIT)) == 0)
+      continue;
+    queues.push_back({.index = static_cast<std::uint32_t>(i),
+                      .computes = (flags & kCompute) != 0,
+                      .draws = (flags & kGraphics) != 0,
+                      .only_copies = (flags & ~kOnlyCopies) == 0});
+  }
+  return queues;
+}
+
+DeviceInfo describe_device(VkPhysicalDevice device, std::size_t index) {
+  VkPhysicalDeviceProperties properties = {};
+  vkGetPhysicalDeviceProperties(device, &properties);
+  const auto extensions = list_all<VkExtensionProperties>(
+      "list a device's extensions", [&](std::uint32_t* count, VkExtensionProperties* items) {
+        return vkEnumerateDeviceExtensionProperties(device, nullptr, count, items);
+      });
+  DeviceInfo info;
+  info.index = index;
+  info.max_binding = properties.limits.maxStorageBufferRange;
+  info.max_allocations = properties.limits.maxMemoryAllocationCount;
+  info.name = properties.deviceName;
+  info.type = type_of(properties.deviceType);
+  info.vendor = vendor_of(properties.vendorID);
+  info.api_version = {VK_API_VERSION_MAJOR(properties.apiVersion),
+                      VK_API_VERSION_MINOR(properties.apiVersion),
+                      VK_API_VERSION_PATCH(properties.apiVersion)};
+  const bool modern = info.api_version >= ApiVersion{kLeastMajor, kLeastMinor, 0};
+  info.memory_budget = modern && has(extensions, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
+  info.external_memory_host = has(extensions, VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME);
+  info.memory_priority = modern && has(extensions, VK_EXT_MEMORY_PRIORITY_EXTENSION_NAME);
+  info.pageable_memory = has(extensions, VK_EXT_PAGEABLE_DEVICE_LOCAL_MEMORY_EXTENSION_NAME);
+  info.heaps = heaps_of(device, info.memory_budget, info.type == DeviceType::cpu);
+  info.queues = queues_of(device);
+  const DeviceHeap* const heap = device_heap(info);
+  info.unified = info.type == DeviceType::cpu || info.type == DeviceType::integrated;
+  info.mappable = heap != nullptr && heap->host_visible;
+  if (modern) describe_modern(device, info);
+  if (modern && info.type == DeviceType::integrated && has(extensions, VK_EXT_PCI_BUS_INFO_EXTENSION_NAME))
+    info.set_aside = set_aside_memory(device);
+  return info;
+}
+
+}  // namespace loadline::gpu

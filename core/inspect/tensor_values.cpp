@@ -1,0 +1,259 @@
+// Streams numbers in the tensor's order, part by part.
+#include "core/inspect/tensor_values.h"
+
+#include "core/base/error.h"
+#include "core/convert/numbers/elements.h"
+#include "core/graph/validate.h"
+#include "core/inspect/tensor_stats.h"
+#include "core/io/tensor_reader.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <span>
+#include <variant>
+
+namespace loadline {
+namespace {
+
+constexpr std::uint64_t kBuffer = 1 << 20;
+constexpr std::size_t kScatterSide = 96;
+
+// The numbers of a part of a tensor, beginning at any element.
+class NumberStream {
+ public:
+  NumberStream(const StorageReader& reader, TensorId id)
+      : reader_(reader), id_(id), tensor_(reader.graph().tensor(id)), numbers_(checked_type(tensor_)) {}
+
+  std::uint64_t per_element() const { return numbers_.per_element(); }
+  // Elements that one part may have: whole blocks.
+  std::uint64_t part_elements() const {
+    const DTypeInfo& info = dtype_info(tensor_.dtype);
+    return std::max<std::uint64_t>(1, kBuffer / info.block_bytes) * info.block_elements;
+  }
+
+  // The numbers of elements [first, first + count); `first` begins a block.
+  std::span<const double> read(std::uint64_t first, std::uint64_t count) {
+    const std::uint64_t offset = packed_byte_size(tensor_.dtype, first).value();
+    bytes_.resize(static_cast<std::size_t>(packed_byte_size(tensor_.dtype, first + count).value() - offset));
+    TensorReader(reader_).read(id_, offset, bytes_);
+    values_.resize(static_cast<std::size_t>(count * per_element()));
+    numbers_.read(bytes_, values_);
+    return values_;
+  }
+  std::size_t bytes_read() const { return bytes_.size(); }
+
+ private:
+  static DType checked_type(const Tensor& tensor) {
+    if (const auto why = measure_refusal(tensor.dtype))
+      throw Error(ErrorCode::unsupported, {.tensor = tensor.name}, *why);
+    return tensor.dtype;
+  }
+
+  const StorageReader& reader_;
+  TensorId id_;
+  const Tensor& tensor_;
+  Numbers numbers_;
+  std::vector<std::byte> bytes_;
+  std::vector<double> values_;
+};
+
+// Calls `take(first number, numbers)` for the elements [first, end), which may begin inside a block.
+template <typename Take>
+void for_each_part(NumberStream& stream, const Tensor& tensor, std::uint64_t first, std::uint64_t end,
+                   Progress& progress, Take take) {
+  const std::uint64_t block = dtype_info(tensor.dtype).block_elements, per = stream.per_element();
+  for (std::uint64_t at = first / block * block; at < end;) {
+    progress.check_cancelled();
+    const std::uint64_t last = std::min(std::max(end, at + 1), at + stream.part_elements());
+    // whole blocks, except at the tensor's end
+    const std::uint64_t whole = std::min(elements(tensor), (last + block - 1) / block * block);
+    const std::span<const double> values = stream.read(at, whole - at);
+    const std::uint64_t skipped = std::max(at, first) - at;
+    const std::uint64_t count = std::min(whole, end) - at - skipped;
+    take((at + skipped) * per,
+         values.subspan(static_cast<std::size_t>(skipped * per), static_cast<std::size_t>(count * per)));
+    progress.add(stream.bytes_read());
+    at = whole;
+  }
+}
+
+class CellTally {
+ public:
+  CellTally(const CellRange& range, std::uint64_t columns, std::size_t height, std::size_t width)
+      : columns_(columns) {
+    cells_.range = range;
+    cells_.height = static_cast<std::size_t>(std::min<std::uint64_t>(height, range.rows));
+    cells_.width = static_cast<std::size_t>(std::min<std::uint64_t>(width, range.columns));
+    sums_.resize(cells_.height * cells_.width);
+    counts_.resize(sums_.size());
+    cells_.largest.resize(sums_.size(), std::numeric_limits<float>::quiet_NaN());
+  }
+
+  void add(std::uint64_t first, std::span<const double> values) {
+    const CellRange& range = cells_.range;
+    for (std::size_t i = 0; i < values.size();) {
+      const std::uint64_t row = (first + i) / columns_, column = (first + i) % columns_;
+      const auto length =
+          static_cast<std::size_t>(std::min<std::uint64_t>(values.size() - i, columns_ - column));
+      if (row >= range.row && row - range.row < range.rows) add_row(row, column, values.subspan(i, length));
+      i += length;
+    }
+  }
+
+  ValueCells result() {
+    cells_.mean.resize(sums_.size());
+    for (std::size_t i = 0; i < sums_.size(); ++i)
+      cells_.mean[i] = counts_[i] == 0 ? std::numeric_limits<float>::quiet_NaN()
+                                       : static_cast<float>(sums_[i] / static_cast<double>(counts_[i]));
+    return std::move(cells_);
+  }
+
+ private:
+  // Which of `parts` equal parts of `whole` holds the position; both fit into 64 bits, their product may not.
+  static std::size_t part_of(std::uint64_t at, std::uint64_t whole, std::size_t parts) {
+    return std::min(parts - 1, static_cast<std::size_t>(static_cast<double>(at) / static_cast<double>(whole) *
+                                                        static_cast<double>(parts)));
+  }
+
+  void add_row(std::uint64_t row, std::uint64_t column, std::span<const double> values) {
+    const CellRange& range = cells_.range;
+    const std::size_t line = part_of(row - range.row, range.rows, cells_.height) * cells_.width;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const std::uint64_t at = column + i;
+      if (at < range.column || at - range.column >= range.columns || !std::isfinite(values[i])) continue;
+      const std::size_t cell = line + part_of(at - range.column, range.columns, cells_.width);
+      sums_[cell] += values[i];
+      ++counts_[cell];
+      const auto size = static_cast<float>(std::abs(values[i]));
+      if (!(cells_.largest[cell] >= size)) cells_.largest[cell] = size;
+    }
+  }
+
+  std::uint64_t columns_;
+  ValueCells cells_;
+  std::vector<double> sums_;
+  std::vector<std::uint64_t> counts_;
+};
+
+double as_double(const Number& number) {
+  return std::visit([](auto value) { return static_cast<double>(value); }, number);
+}
+
+std::size_t bin_of(double value, double low, double high, std::size_t bins) {
+  if (!(high > low)) return 0;
+  // halves, so that the distance of the largest floats is finite
+  const double share = (value / 2 - low / 2) / (high / 2 - low / 2);
+  return std::min(bins - 1, static_cast<std::size_t>(std::max(0.0, share * static_cast<double>(bins))));
+}
+
+}  // namespace
+
+std::uint64_t ValueHistogram::most() const { return counts.empty() ? 0 : *std::ranges::max_element(counts); }
+
+MatrixSides matrix_sides(const Tensor& tensor) {
+  const std::uint64_t count = elements(tensor);
+  if (count == 0) return {};
+  const std::uint64_t per = can_measure(tensor.dtype) ? Numbers(tensor.dtype).per_element() : 1;
+  const std::uint64_t last = tensor.shape.empty() ? 1 : tensor.shape.back();
+  return {count / last, last * per};
+}
+
+ValuePicture picture_values(const StorageReader& reader, TensorId id, std::size_t height, std::size_t width,
+                            Progress& progress) {
+  const Tensor& tensor = reader.graph().tensor(id);
+  progress.add_total(2 * tensor_bytes(reader.graph(), tensor));
+  ValuePicture picture;
+  picture.stats = tensor_stats(reader, id, progress);
+  const MatrixSides sides = matrix_sides(tensor);
+  if (sides.rows == 0) return picture;
+  ValueHistogram& histogram = picture.histogram;
+  histogram.counts.resize(kHistogramBins);
+  if (picture.stats.min) histogram.low = as_double(*picture.stats.min);
+  if (picture.stats.max) histogram.high = as_double(*picture.stats.max);
+  CellTally cells({0, sides.rows, 0, sides.columns}, sides.columns, height, width);
+  NumberStream stream(reader, id);
+  for_each_part(stream, tensor, 0, elements(tensor), progress,
+                [&](std::uint64_t first, std::span<const double> values) {
+                  cells.add(first, values);
+                  for (const double value : values)
+                    if (std::isfinite(value))
+                      ++histogram.counts[bin_of(value, histogram.low, histogram.high, kHistogramBins)];
+                });
+  picture.cells = cells.result();
+  return picture;
+}
+
+ValueCells value_cells(const StorageReader& reader, TensorId id, const CellRange& range, std::size_t height,
+                       std::size_t width, Progress& progress) {
+  const Tensor& tensor = reader.graph().tensor(id);
+  const MatrixSides sides = matrix_sides(tensor);
+  if (range.rows == 0 || range.columns == 0 || range.row >= sides.rows ||
+      range.rows > sides.rows - range.row || range.column >= sides.columns ||
+      range.columns > sides.columns - range.column)
+    throw Error(ErrorCode::usage, {.tensor = tensor.name},
+                "the cells asked for lie outside of its {} x {} values", sides.rows, sides.columns);
+  NumberStream stream(reader, id);
+  const std::uint64_t row_elements = sides.columns / stream.per_element();
+  CellTally cells(range, sides.columns, height, width);
+  for_each_part(stream, tensor, range.row * row_elements, (range.row + range.rows) * row_elements, progress,
+                [&](std::uint64_t first, std::span<const double> values) { cells.add(first, values); });
+  return cells.result();
+}
+
+ValueComparison compare_values(const StorageReader& reader, TensorId first, TensorId second,
+                               Progress& progress) {
+  const Tensor &a = reader.graph().tensor(first), &b = reader.graph().tensor(second);
+  NumberStream of_a(reader, first), of_b(reader, second);
+  const std::uint64_t count = elements(a) * of_a.per_element();
+  if (elements(b) * of_b.per_element() != count)
+    throw Error(ErrorCode::usage, {.tensor = b.name}, "has {} values, '{}' has {}",
+                elements(b) * of_b.per_element(), a.name, count);
+  progress.add_total(2 * (tensor_bytes(reader.graph(), a) + tensor_bytes(reader.graph(), b)));
+  ValueComparison result;
+  const ValueStats stats_a = tensor_stats(reader, first, progress),
+                   stats_b = tensor_stats(reader, second, progress);
+  result.count = count;
+  result.side = kScatterSide;
+  result.scatter.resize(kScatterSide * kScatterSide);
+  for (const ValueStats* stats : {&stats_a, &stats_b}) {
+    if (stats->min) result.low = std::min(result.low, as_double(*stats->min));
+    if (stats->max) result.high = std::max(result.high, as_double(*stats->max));
+  }
+  double distance = 0, squares = 0, square_a = 0, square_b = 0, product = 0;
+  std::uint64_t pairs = 0;
+  // parts of one are not parts of the other: whole blocks of both
+  std::vector<double> left;
+  std::uint64_t left_at = 0;
+  const auto pair = [&](double x, double y) {
+    result.equal += x == y || (std::isnan(x) && std::isnan(y));
+    if (!std::isfinite(x) || !std::isfinite(y)) return;
+    ++pairs;
+    const double apart = std::abs(x - y);
+    result.largest = std::max(result.largest, apart);
+    distance += apart;
+    squares += apart * apart;
+    square_a += x * x;
+    square_b += y * y;
+    product += x * y;
+    ++result.scatter[bin_of(y, result.low, result.high, kScatterSide) * kScatterSide +
+                     bin_of(x, result.low, result.high, kScatterSide)];
+  };
+  for_each_part(of_a, a, 0, elements(a), progress, [&](std::uint64_t from, std::span<const double> values) {
+    left.assign(values.begin(), values.end());
+    left_at = from;
+    const std::uint64_t per = of_b.per_element();
+    for_each_part(of_b, b, from / per, (from + values.size() + per - 1) / per, progress,
+                  [&](std::uint64_t at, std::span<const double> others) {
+                    for (std::size_t i = 0; i < others.size(); ++i)
+                      if (at + i >= left_at && at + i < left_at + left.size())
+                        pair(left[static_cast<std::size_t>(at + i - left_at)], others[i]);
+                  });
+  });
+  if (pairs > 0) result.mean = distance / static_cast<double>(pairs);
+  if (square_a > 0) result.relative = std::sqrt(squares / square_a);
+  if (square_a > 0 && square_b > 0) result.cosine = product / std::sqrt(square_a) / std::sqrt(square_b);
+  return result;
+}
+
+}  // namespace loadline

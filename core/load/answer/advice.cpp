@@ -1,0 +1,208 @@
+// Tries candidates stage by stage, one kind of change at a time, until enough of them fit.
+#include "core/base/checked_arithmetic.h"
+#include "core/base/error.h"
+#include "core/base/parallel.h"
+#include "core/load/answer/advice_2.h"
+
+#include <algorithm>
+#include <map>
+#include <span>
+#include <string_view>
+#include <tuple>
+
+namespace loadline {
+namespace {
+
+std::uint64_t capped_sum(std::uint64_t a, std::uint64_t b) { return checked_add(a, b).value_or(UINT64_MAX); }
+
+std::uint64_t over(const BudgetVerdict& verdict) {
+  return capped_sum(capped_sum(verdict.device_over, verdict.host_over),
+                    capped_sum(verdict.unified_over, verdict.at_risk));
+}
+
+std::uint64_t over(std::uint64_t bytes, const Budget& budget) {
+  const auto above = [&](const std::optional<std::uint64_t>& limit) {
+    return limit && bytes > *limit ? bytes - *limit : 0;
+  };
+  return capped_sum(above(budget.device), above(budget.unified));
+}
+
+bool same_kinds(const AdviceCandidate& a, const AdviceCandidate& b) {
+  return std::ranges::equal(a.changes, b.changes, {}, &Change::take, &Change::take);
+}
+
+// A candidate and the result of its projection.
+struct Tried {
+  AdviceCandidate candidate;
+  AdvisedLoad load;
+};
+
+bool better(const Tried& a, const Tried& b) {
+  if (takes_less(a.candidate, b.candidate)) return true;
+  if (takes_less(b.candidate, a.candidate)) return false;
+  return std::tie(a.load.seconds, a.load.held, a.load.settings) <
+         std::tie(b.load.seconds, b.load.held, b.load.settings);
+}
+
+class Search {
+ public:
+  Search(const MetaGraph& graph, const AdviceRequest& request, Progress& progress, std::size_t threads,
+         std::size_t most)
+      : graph_(graph),
+        request_(request),
+        space_(graph, request),
+        progress_(progress),
+        threads_(threads),
+        most_(most),
+        mapped_(mapping_refusal(graph).empty()) {
+    for (const Order& order : orders())
+      if (order.make != nullptr) sequences_.emplace(order.id, order.make(graph));
+  }
+
+  Advice run() {
+    using Stage = AdviceStage;
+    try_stage(Stage::one_change);
+    if (fitting_.empty()) try_stage(Stage::two_changes);
+    if (fitting_.size() < kMostAdvice) try_stage(Stage::streaming);
+    if (fitting_.empty()) try_stage(Stage::streaming_and_another);
+    if (fitting_.empty()) try_ruled_out();
+    for (Tried& tried : fitting_) advice_.loads.push_back(std::move(tried.load));
+    if (advice_.loads.empty() && nearest_) advice_.nearest = std::move(nearest_->load);
+    return std::move(advice_);
+  }
+
+ private:
+  void try_stage(AdviceStage stage) {
+    const std::vector<AdviceCandidate> all = space_.candidates(stage);
+    for (auto from = all.begin(); from != all.end() && fitting_.size() < kMostAdvice;) {
+      const auto to = std::find_if(from, all.end(),
+                                   [&](const AdviceCandidate& load) { return !same_kinds(load, *from); });
+      try_kind({from, to});
+      from = to;
+    }
+  }
+
+  void try_kind(std::span<const AdviceCandidate> all) {
+    std::vector<AdviceCandidate> possible;
+    for (const AdviceCandidate& candidate : all) {
+      const bool ruled_out = over(space_.device_bound(candidate), request_.budget) > 0;
+      (ruled_out ? ruled_out_ : possible).push_back(candidate);
+    }
+    std::vector<Tried> fits;
+    for (Tried& tried : project_all(possible)) {
+      if (tried.load.verdict.fits())
+        fits.push_back(std::move(tried));
+      else
+        note_nearest(std::move(tried));
+    }
+    std::ranges::sort(fits, better);
+    // a slightly smaller change of the same kind is no real alternative
+    constexpr std::size_t kMostOfAKind = 2;
+    std::vector<const Method*> told;
+    for (Tried& tried : fits) {
+      if (fitting_.size() == kMostAdvice || told.size() == kMostOfAKind) return;
+      if (std::ranges::find(told, tried.load.method) != told.end()) continue;
+      told.push_back(tried.load.method);
+      fitting_.push_back(std::move(tried));
+    }
+  }
+
+  // Projects ruled-out candidates by increasing bound until none left can be nearer than the nearest known
+  // load.
+  void try_ruled_out() {
+    const auto bound_over = [&](const AdviceCandidate& load) {
+      return over(space_.device_bound(load), request_.budget);
+    };
+    std::ranges::stable_sort(ruled_out_,
+                             [&](const auto& a, const auto& b) { return bound_over(a) < bound_over(b); });
+    constexpr std::size_t kAtOnce = 8, kMostRounds = 8;
+    const std::span<const AdviceCandidate> all(ruled_out_);
+    for (std::size_t at = 0; at < std::min(all.size(), kAtOnce * kMostRounds); at += kAtOnce) {
+      if (nearest_ && bound_over(all[at]) >= over(nearest_->load.verdict)) return;
+      for (Tried& tried : project_all(all.subspan(at, std::min(kAtOnce, all.size() - at))))
+        note_nearest(std::move(tried));
+    }
+  }
+
+  void note_nearest(Tried tried) {
+    const auto figure = [](const Tried& t) { return over(t.load.verdict); };
+    if (!nearest_ || figure(tried) < figure(*nearest_) ||
+        (figure(tried) == figure(*nearest_) && better(tried, *nearest_)))
+      nearest_ = std::move(tried);
+  }
+
+  // Projects the candidates and returns those that can be done, in the given order.
+  std::vector<Tried> project_all(std::span<const AdviceCandidate> all) {
+    const std::size_t count = std::min(all.size(), most_ - advice_.tried);
+    if (count < all.size()) advice_.complete = false;
+    advice_.tried += count;
+    progress_.add_total(count);
+    std::vector<std::optional<Tried>> tried(count);
+    ParallelLoop(count, threads_, [&](std::size_t i) {
+      tried[i] = project_one(all[i]);
+      progress_.add(1);
+    }).finish();
+    std::vector<Tried> done;
+    for (std::optional<Tried>& one : tried)
+      if (one) done.push_back(std::move(*one));
+    return done;
+  }
+
+  StorageOrder sequence(const AdviceCandidate& candidate, const LoadInputs& inputs) const {
+    const OrderChoice& order = *candidate.order;
+    const auto known = order.row == nullptr ? sequences_.end() : sequences_.find(order.row->id);
+    if (known != sequences_.end()) return known->second;
+    return make_order(graph_, order, *candidate.method, inputs, progress_);
+  }
+
+  std::optional<Tried> project_one(const AdviceCandidate& candidate) const {
+    try {
+      const LoadInputs inputs = space_.inputs(candidate);
+      Progress own(progress_.stop_token());
+      const Projection projection = project(graph_, *candidate.method, candidate.order->name,
+                                            sequence(candidate, inputs), inputs, own, request_.pass);
+      const PerSpace<Peak>& peaks = projection.timeline.peaks;
+      if (!mapped_ && projection.maps_files) return std::nullopt;
+      Tried tried{candidate, {}};
+      for (const Change& change : candidate.changes) tried.load.changes.push_back(change.text);
+      tried.load.settings = space_.settings(candidate);
+      tried.load.request = candidate.request;
+      tried.load.request.methods = {std::string(candidate.method->id)};
+      tried.load.request.orders = {candidate.order->name};
+      tried.load.method = candidate.method;
+      tried.load.order = candidate.order->name;
+      for (std::size_t i = 0; i < kSpaceCount; ++i) tried.load.peaks[i] = peaks[i].bytes;
+      tried.load.held = held_peak(projection.timeline);
+      tried.load.seconds = projection.seconds;
+      tried.load.verdict = check_budget(projection, request_.budget);
+      return tried;
+    } catch (const Error& error) {
+      // a load that cannot be done is no advice; a ring too small for the model is one example
+      if (error.code() == ErrorCode::limit || error.code() == ErrorCode::unsupported) return std::nullopt;
+      throw;
+    }
+  }
+
+  const MetaGraph& graph_;
+  const AdviceRequest& request_;
+  const AdviceSpace space_;
+  Progress& progress_;
+  const std::size_t threads_, most_;
+  const bool mapped_;
+  std::map<std::string_view, StorageOrder> sequences_;  // of orders that do not depend on the method
+  std::vector<AdviceCandidate> ruled_out_;
+  std::vector<Tried> fitting_;
+  std::optional<Tried> nearest_;
+  Advice advice_;
+};
+
+}  // namespace
+
+Advice advise(const MetaGraph& graph, const AdviceRequest& request, Progress& progress, std::size_t threads,
+              std::size_t most_projections) {
+  check_request(request.inputs.request);
+  progress.check_cancelled();
+  return Search(graph, request, progress, threads, most_projections).run();
+}
+
+}  // namespace loadline

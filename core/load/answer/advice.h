@@ -1,0 +1,115 @@
+// The changes that can be tried on a load that does not fit, before any of them is projected.
+#pragma once
+
+#include "core/load/answer/projection.h"
+#include "core/load/request/order_file.h"
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace loadline {
+
+// A load of the original request.
+struct AskedLoad {
+  const Method* method = nullptr;
+  OrderChoice order = {};
+};
+
+struct AdviceRequest {
+  std::vector<AskedLoad> loads = {};  // loads that do not fit or that stream; nearest to a fit first
+  LoadInputs inputs = {};             // the methods and orders of its request are ignored
+  Budget budget = {};
+  const ForwardPass* pass = nullptr;
+};
+
+// What a change costs the user, cheapest first.
+enum class Take : std::uint8_t { order, buffer, shards, method, type, off_device, streaming };
+
+struct Change {
+  Take take = Take::order;
+  // The size of the change, compared among changes of the same kind: bytes by which a type, a buffer or
+  // shards shrink, or that leave the device; 1 for a method that needs the files in another format.
+  std::uint64_t degree = 0;
+  std::string text = {};
+};
+
+// A placement with weights off the device, and the load option that produces it.
+struct PlacementChoice {
+  Placement placement = {};
+  std::string_view option = {};
+  std::string value = {};
+  std::string text = {};
+  std::uint64_t off_device = 0;  // bytes; weights on disk count twice
+};
+
+// A load and its changes from one of the original request.
+struct AdviceCandidate {
+  const Method* method = nullptr;
+  const OrderChoice* order = nullptr;
+  LoadRequest request = {};                    // with the changes made
+  const PlacementChoice* placement = nullptr;  // null: as in the original request
+  std::vector<Change> changes = {};            // the largest change first
+
+  bool streams() const { return method->traits.streams; }
+};
+
+// Which candidates are tried together; a later stage changes more than an earlier one.
+enum class AdviceStage : std::uint8_t { one_change, two_changes, streaming, streaming_and_another };
+
+// Generates the candidates of a request. Graph and request must outlive it; it must outlive its candidates.
+class AdviceSpace {
+ public:
+  AdviceSpace(const MetaGraph& graph, const AdviceRequest& request);
+  AdviceSpace(const AdviceSpace&) = delete;
+  AdviceSpace& operator=(const AdviceSpace&) = delete;
+
+  // The stage's candidates, the cheapest changes first. Each load appears once, with its cheapest changes.
+  std::vector<AdviceCandidate> candidates(AdviceStage stage) const;
+  LoadInputs inputs(const AdviceCandidate& candidate) const;
+  // Ids and values of the candidate's options that differ from the original request; method and order always.
+  std::vector<std::pair<std::string_view, std::string>> settings(const AdviceCandidate& candidate) const;
+  // device_lower_bound() for the candidate's cast and placement; 0 for a method that streams.
+  std::uint64_t device_bound(const AdviceCandidate& candidate) const;
+
+ private:
+  AdviceCandidate asked(const AskedLoad& load) const;
+  std::vector<AdviceCandidate> changed(const AdviceCandidate& base) const;
+  std::vector<AdviceCandidate> changed_again(const std::vector<AdviceCandidate>& ones) const;
+  void add_orders(const AdviceCandidate& base, std::vector<AdviceCandidate>& list) const;
+  void add_buffers(const AdviceCandidate& base, std::vector<AdviceCandidate>& list) const;
+  void add_shards(const AdviceCandidate& base, std::vector<AdviceCandidate>& list) const;
+  void add_methods(const AdviceCandidate& base, std::vector<AdviceCandidate>& list) const;
+  void add_types(const AdviceCandidate& base, std::vector<AdviceCandidate>& list) const;
+  void add_placements(const AdviceCandidate& base, std::vector<AdviceCandidate>& list) const;
+
+  void find_types();
+  void find_placements();
+  void place_everything();
+  void place_layers(std::uint64_t room);
+  void place_map(std::uint64_t room);
+  void keep(PlacementChoice choice);
+  const Placement& chosen(const PlacementChoice* placement) const;
+  std::uint64_t bound(const std::optional<DType>& cast, const PlacementChoice* placement) const;
+
+  const MetaGraph& graph_;
+  const AdviceRequest& request_;
+  std::vector<OrderChoice> orders_;  // those of the table
+  std::uint64_t weights_ = 0;
+  std::uint64_t largest_file_ = 0;
+  bool all_stream_ = false;
+  std::uint64_t pass_ = 0;                              // most device bytes that the forward pass adds
+  std::vector<std::pair<DType, std::uint64_t>> types_;  // narrower than the requested type; bytes saved
+  std::vector<std::unique_ptr<const PlacementChoice>> placements_;
+  std::map<std::pair<std::optional<DType>, const PlacementChoice*>, std::uint64_t> bounds_;
+};
+
+// Whether the changes of `a` are smaller than those of `b`: by kind, then by degree.
+bool takes_less(const AdviceCandidate& a, const AdviceCandidate& b);
+
+}  // namespace loadline

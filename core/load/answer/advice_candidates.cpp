@@ -1,0 +1,406 @@
+// Single changes of every kind that a method supports, and pairs of them.
+#include "core/base/checked_arithmetic.h"
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/load/answer/advice.h"
+#include "core/load/request/casts.h"
+#include "core/load/request/load_options.h"
+#include "core/load/request/model_parts.h"
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <set>
+
+#include <fmt/format.h>
+
+namespace loadline {
+namespace {
+
+constexpr std::uint64_t kMiB = 1 << 20;
+
+std::uint64_t saturated(std::uint64_t a, std::uint64_t b) { return checked_add(a, b).value_or(UINT64_MAX); }
+
+// Round figures are easier to type: a large size is rounded down to a whole MiB.
+std::uint64_t rounded(std::uint64_t bytes) { return bytes >= 16 * kMiB ? bytes / kMiB * kMiB : bytes; }
+
+std::string size_text(std::uint64_t bytes) { return print_option(OptionKind::bytes, bytes); }
+
+// Fractions of `now`, each once, down to `least`.
+std::vector<std::uint64_t> smaller(std::uint64_t now, std::initializer_list<std::uint64_t> divisors,
+                                   std::uint64_t least) {
+  std::vector<std::uint64_t> list;
+  for (const std::uint64_t divisor : divisors) {
+    const std::uint64_t bytes = rounded(now / divisor);
+    if (bytes >= least && bytes < now && (list.empty() || list.back() != bytes)) list.push_back(bytes);
+  }
+  return list;
+}
+
+bool can_do(const Method& method, const AdviceCandidate& load, bool placed) {
+  return (!load.request.cast || method.traits.casts) && (!placed || method.traits.offloads) &&
+         supports_placement(method, load.request);
+}
+
+// Loaders that read certain formats only; files of another format would have to be converted first.
+struct Loader {
+  std::string_view methods;  // prefix of their ids
+  std::array<std::string_view, 2> formats;
+};
+constexpr std::array<Loader, 4> kLoaders = {{{"llama_cpp", {"gguf", {}}},
+                                             {"executorch", {"pte", "ptd"}},
+                                             {"fastsafetensors", {"safetensors", {}}},
+                                             {"runai", {"safetensors", {}}}}};
+
+// The format that the method needs; empty if it reads `format`.
+std::string_view wanted_format(const Method& method, std::string_view format) {
+  for (const Loader& loader : kLoaders)
+    if (method.id.starts_with(loader.methods))
+      return std::ranges::find(loader.formats, format) == loader.formats.end() ? loader.formats.front()
+                                                                               : std::string_view();
+  return {};
+}
+
+Change method_change(const Method& method, bool streamed_before, std::string_view format) {
+  const bool streams = method.traits.streams && !streamed_before;
+  const std::string_view wanted = wanted_format(method, format);
+  return {streams ? Take::streaming : Take::method, wanted.empty() ? 0u : 1u,
+          fmt::format("method {}{}{}", method.id, streams ? ", where nothing stays on the device" : "",
+                      wanted.empty() ? "" : fmt::format(", for files of the format {}", wanted))};
+}
+
+bool same_order(const OrderChoice& a, const OrderChoice& b) {
+  return a.row == b.row && (a.row != nullptr || a.name == b.name);
+}
+
+AdviceCandidate with(const AdviceCandidate& base, Change change) {
+  AdviceCandidate next = base;
+  next.changes.push_back(std::move(change));
+  std::ranges::stable_sort(next.changes, [](const Change& a, const Change& b) { return a.take > b.take; });
+  return next;
+}
+
+bool has(const AdviceCandidate& load, Take take) {
+  return std::ranges::any_of(load.changes, [&](const Change& change) { return change.take == take; });
+}
+
+}  // namespace
+
+bool takes_less(const AdviceCandidate& a, const AdviceCandidate& b) {
+  const auto less = [](const AdviceCandidate& x, const AdviceCandidate& y, auto member) {
+    return std::ranges::lexicographical_compare(x.changes, y.changes, {}, member, member);
+  };
+  if (less(a, b, &Change::take)) return true;
+  return !less(b, a, &Change::take) && less(a, b, &Change::degree);
+}
+
+AdviceSpace::AdviceSpace(const MetaGraph& graph, const AdviceRequest& request)
+    : graph_(graph), request_(request), weights_(storage_bytes(graph)) {
+  for (const Order& order : orders()) orders_.push_back({std::string(order.id), &order, {}});
+  std::map<FileId, std::uint64_t> files;
+  for (const StorageId id : used_storages(graph)) {
+    const Storage& storage = graph.storage(id);
+    largest_file_ = std::max(largest_file_, files[storage.file] += storage.bytes);
+  }
+  all_stream_ =
+      std::ranges::all_of(request.loads, [](const AskedLoad& load) { return load.method->traits.streams; });
+  // the pass needs the same bytes whatever is cast or placed
+  const std::uint64_t without = device_lower_bound(graph, request.inputs);
+  pass_ = device_lower_bound(graph, request.inputs, request.pass) - without;
+  find_types();
+  find_placements();
+  std::vector<const PlacementChoice*> places = {nullptr};
+  for (const auto& placement : placements_) places.push_back(placement.get());
+  for (const PlacementChoice* const place : places) {
+    bounds_[{request.inputs.request.cast, place}] = bound(request.inputs.request.cast, place);
+    for (const auto& type : types_) bounds_[{type.first, place}] = bound(type.first, place);
+  }
+}
+
+const Placement& AdviceSpace::chosen(const PlacementChoice* placement) const {
+  return placement != nullptr ? placement->placement : request_.inputs.placement;
+}
+
+std::uint64_t AdviceSpace::bound(const std::optional<DType>& cast, const PlacementChoice* placement) const {
+  LoadInputs inputs = request_.inputs;
+  inputs.request.cast = cast;
+  inputs.placement = chosen(placement);
+  // places nothing on the device instead of remaking the map: that would take longer than the bound saves
+  if (inputs.placement.map && cast != request_.inputs.request.cast)
+    inputs.placement.homes.assign(graph_.storages.size(), Home::host);
+  return device_lower_bound(graph_, inputs) + pass_;
+}
+
+std::uint64_t AdviceSpace::device_bound(const AdviceCandidate& candidate) const {
+  return candidate.streams() ? 0 : bounds_.at({candidate.request.cast, candidate.placement});
+}
+
+void AdviceSpace::find_types() {
+  if (request_.inputs.request.prepack) return;  // which chooses the type already
+  LoadInputs inputs = request_.inputs;
+  if (inputs.placement.map) inputs.placement = {};  // an automatic map depends on the type
+  const auto landed = [&](const std::optional<DType>& cast) -> std::uint64_t {
+    inputs.request.cast = cast;
+    try {
+      return device_lower_bound(graph_, inputs);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::limit) throw;
+      return UINT64_MAX;  // too large in this type
+    }
+  };
+  const std::uint64_t now = landed(request_.inputs.request.cast);
+  for (const DType type : {DType::bf16, DType::f16, DType::q8_0, DType::q4_0}) {
+    const std::uint64_t bytes = landed(type);
+    if (bytes < now) types_.emplace_back(type, now - bytes);
+  }
+}
+
+// Only a budget that covers the device says how much must leave it.
+void AdviceSpace::find_placements() {
+  const Budget& budget = request_.budget;
+  if (places_weights(request_.inputs.request)) place_everything();
+  if (!budget.device && !budget.unified) return;
+  const std::uint64_t whole =
+      std::min(budget.device.value_or(UINT64_MAX), budget.unified.value_or(UINT64_MAX));
+  LoadInputs nothing = request_.inputs;
+  nothing.placement.homes.assign(graph_.storages.size(), Home::host);
+  const std::uint64_t beside = device_lower_bound(graph_, nothing) + pass_;
+  const std::uint64_t room = whole > beside ? whole - beside : 0;  // 0 may still give the nearest load
+  place_layers(room);
+  place_map(room);
+}
+
+void AdviceSpace::keep(PlacementChoice choice) {
+  for (const StorageId id : used_storages(graph_)) {
+    const Home home = choice.placement.of(id);
+    const std::uint64_t bytes = home == Home::device ? 0 : graph_.storage(id).bytes;
+    choice.off_device = saturated(choice.off_device, home == Home::disk ? saturated(bytes, bytes) : bytes);
+  }
+  const Placement& asked = request_.inputs.placement;
+  if (choice.placement.homes == asked.homes && choice.placement.twins == asked.twins) return;
+  for (const auto& known : placements_)
+    if (known->placement.homes == choice.placement.homes && known->placement.twins == choice.placement.twins)
+      return;
+  if (choice.off_device > 0)
+    placements_.push_back(std::make_unique<const PlacementChoice>(std::move(choice)));
+}
+
+// Takes the placement that was asked for back.
+void AdviceSpace::place_everything() {
+  for (const LoadOption& option : load_options())
+    if (option.terms.excludes == "placement" && !same_option(option, request_.inputs.request, LoadRequest()))
+      placements_.push_back(std::make_unique<const PlacementChoice>(
+          PlacementChoice{.option = option.id, .value = "none", .text = "no placement of weights"}));
+}
+
+// llama.cpp's layer offload: as many layers as fit, and fewer.
+void AdviceSpace::place_layers(std::uint64_t room) {
+  const StorageOrder used = used_storages(graph_);
+  std::vector<std::uint64_t> layers;
+  for (const LoadUnit& unit : load_units(graph_, used))
+    if (unit.phase == Phase::layer) layers.push_back(unit.bytes);
+  // llama.cpp's first offloaded layer is final norm and head, with an embedding that doubles as the head
+  const Placement behind = place_gpu_layers(graph_, 1);
+  std::uint64_t most = 0;
+  std::uint64_t placed = 0;
+  for (const StorageId id : used)
+    if (behind.of(id) == Home::device) placed += graph_.storage(id).bytes;
+  for (std::size_t i = layers.size() + 1; i-- > 0 && placed <= room; ++most)
+    if (i > 0) placed += layers[i - 1];
+  std::set<std::uint64_t> counts = {0, most / 4, most / 2, most * 3 / 4, most};
+  if (most > 0) counts.insert(most - 1);
+  for (auto count = counts.rbegin(); count != counts.rend(); ++count)
+    keep({.placement = place_gpu_layers(graph_, *count),
+          .option = "gpu_layers",
+          .value = fmt::format("{}", *count),
+          .text = fmt::format("{} on the device, the rest on the host", counted(*count, "layer"))});
+}
+
+// accelerate's automatic map: the device filled to fractions of `room`, the host as far as its budget allows.
+void AdviceSpace::place_map(std::uint64_t room) {
+  const Budget& budget = request_.budget;
+  for (const std::uint64_t eighths : {8u, 7u, 6u, 4u, 2u, 1u}) {
+    const std::uint64_t device = rounded(room / 8 * eighths);
+    std::vector<std::optional<std::uint64_t>> hosts;
+    if (budget.host || budget.unified) {
+      std::uint64_t host = budget.host.value_or(UINT64_MAX);
+      if (budget.unified) host = std::min(host, *budget.unified - device);
+      for (const std::uint64_t part : {host, host / 8 * 7, host / 2, std::uint64_t{0}})
+        hosts.emplace_back(rounded(part));
+    } else {
+      hosts.emplace_back();
+    }
+    for (const auto& host : hosts) {
+      const std::string rest = !host ? "the rest on the host"
+                               : *host == 0
+                                   ? "the rest on disk"
+                                   : fmt::format("{} on the host, the rest on disk", format_bytes(*host));
+      keep({.placement = place_automatically(graph_, device, host, request_.inputs.request.cast),
+            .option = "auto_map",
+            .value = size_text(device) + (host ? "," + size_text(*host) : ""),
+            .text = fmt::format("at most {} of the weights on the device, {}", format_bytes(device), rest)});
+    }
+  }
+}
+
+AdviceCandidate AdviceSpace::asked(const AskedLoad& load) const {
+  return {.method = load.method, .order = &load.order, .request = request_.inputs.request};
+}
+
+void AdviceSpace::add_orders(const AdviceCandidate& base, std::vector<AdviceCandidate>& list) const {
+  if (has(base, Take::order)) return;
+  for (const OrderChoice& order : orders_) {
+    if (same_order(order, *base.order)) continue;
+    AdviceCandidate next = with(base, {Take::order, 0, fmt::format("order {}", order.name)});
+    next.order = &order;
+    list.push_back(std::move(next));
+  }
+}
+
+// Smaller buffers: the ring, the Run:ai streamer's buffer, ExecuTorch's flush threshold.
+void AdviceSpace::add_buffers(const AdviceCandidate& base, std::vector<AdviceCandidate>& list) const {
+  constexpr std::uint64_t kLeastSlot = 64 << 10;
+  if (has(base, Take::buffer)) return;
+  const MethodTraits& traits = base.method->traits;
+  const auto ring = [&](std::uint64_t bytes, std::uint32_t slots) {
+    list.push_back(
+        with(base, {Take::buffer, base.request.staging_bytes - bytes,
+                    fmt::format("a ring of {} in {}", format_bytes(bytes), counted(slots, "slot"))}));
+    list.back().request.staging_bytes = bytes;
+    list.back().request.slots = slots;
+  };
+  if (traits.ring) {
+    for (const std::uint64_t bytes :
+         smaller(base.request.staging_bytes, {4, 16, 64}, kLeastSlot * base.request.slots))
+      ring(bytes, base.request.slots);
+    // fewer slots of the same size
+    for (const std::uint32_t part : {2u, 4u})
+      if (base.request.slots % part == 0) ring(base.request.staging_bytes / part, base.request.slots / part);
+  }
+  if (traits.limit) {
+    std::vector<std::uint64_t> limits =
+        smaller(std::min(base.request.runai_buffer, weights_), {2, 4, 16, UINT64_MAX}, 0);
+    if (request_.budget.host && *request_.budget.host < base.request.runai_buffer)
+      limits.push_back(rounded(*request_.budget.host));
+    for (const std::uint64_t bytes : limits) {
+      list.push_back(with(base, {Take::buffer, base.request.runai_buffer - bytes,
+                                 bytes == 0 ? "the least Run:ai buffer"
+                                            : fmt::format("a Run:ai buffer of {}", format_bytes(bytes))}));
+      list.back().request.runai_buffer = bytes;
+    }
+  }
+  if (traits.flushes)
+    for (const std::uint64_t bytes : smaller(base.request.flush_bytes, {4, 16, UINT64_MAX}, 0)) {
+      list.push_back(with(base, {Take::buffer, base.request.flush_bytes - bytes,
+                                 bytes == 0 ? "a flush after every tensor"
+                                            : fmt::format("a flush at {}", format_bytes(bytes))}));
+      list.back().request.flush_bytes = bytes;
+    }
+}
+
+void AdviceSpace::add_shards(const AdviceCandidate& base, std::vector<AdviceCandidate>& list) const {
+  if (has(base, Take::shards) || !base.method->traits.shards) return;
+  const std::uint64_t now =
+      base.request.shard_bytes == 0 ? largest_file_ : std::min(base.request.shard_bytes, largest_file_);
+  for (const std::uint64_t bytes : smaller(now, {2, 4, 16}, 1)) {
+    list.push_back(
+        with(base, {Take::shards, now - bytes, fmt::format("shards of at most {}", format_bytes(bytes))}));
+    list.back().request.shard_bytes = bytes;
+  }
+}
+
+void AdviceSpace::add_methods(const AdviceCandidate& base, std::vector<AdviceCandidate>& list) const {
+  if (has(base, Take::method) || has(base, Take::streaming)) return;
+  const bool placed = !chosen(base.placement).all_on_device();
+  for (const Method& method : methods()) {
+    // a requested method is a starting point of its own
+    const bool asked_for =
+        std::ranges::any_of(request_.loads, [&](const AskedLoad& load) { return load.method == &method; });
+    if (asked_for || !can_do(method, base, placed)) continue;
+    list.push_back(with(base, method_change(method, base.streams(), graph_.format)));
+    list.back().method = &method;
+  }
+}
+
+void AdviceSpace::add_types(const AdviceCandidate& base, std::vector<AdviceCandidate>& list) const {
+  if (has(base, Take::type) || !base.method->traits.casts) return;
+  for (const auto& [type, saved] : types_) {
+    list.push_back(with(base, {Take::type, saved, fmt::format("cast to {}", dtype_info(type).name)}));
+    list.back().request.cast = type;
+  }
+}
+
+void AdviceSpace::add_placements(const AdviceCandidate& base, std::vector<AdviceCandidate>& list) const {
+  if (has(base, Take::off_device)) return;
+  for (const auto& choice : placements_) {
+    if (choice->value != "none" && !supports(*base.method, *find_load_option(choice->option))) continue;
+    list.push_back(with(base, {Take::off_device, choice->off_device, choice->text}));
+    list.back().placement = choice.get();
+    set_load_option(list.back().request, choice->option, choice->value);
+  }
+}
+
+std::vector<AdviceCandidate> AdviceSpace::changed(const AdviceCandidate& base) const {
+  std::vector<AdviceCandidate> list;
+  add_orders(base, list);
+  add_buffers(base, list);
+  add_shards(base, list);
+  add_methods(base, list);
+  add_types(base, list);
+  add_placements(base, list);
+  return list;
+}
+
+std::vector<AdviceCandidate> AdviceSpace::changed_again(const std::vector<AdviceCandidate>& ones) const {
+  std::vector<AdviceCandidate> list;
+  for (const AdviceCandidate& one : ones) {
+    std::vector<AdviceCandidate> more = changed(one);
+    std::move(more.begin(), more.end(), std::back_inserter(list));
+  }
+  return list;
+}
+
+std::vector<AdviceCandidate> AdviceSpace::candidates(AdviceStage stage) const {
+  const bool streaming = stage == AdviceStage::streaming || stage == AdviceStage::streaming_and_another;
+  const bool two = stage == AdviceStage::two_changes || stage == AdviceStage::streaming_and_another;
+  std::vector<AdviceCandidate> list;
+  for (const AskedLoad& load : request_.loads) {
+    AdviceCandidate base = asked(load);
+    // streaming was requested beside methods that do not stream: it stays the last resort
+    if (base.streams() && !all_stream_) base = with(base, method_change(*base.method, false, graph_.format));
+    std::vector<AdviceCandidate> ones = changed(base);
+    if (has(base, Take::streaming)) ones = {base};
+    if (two) ones = changed_again(ones);
+    std::move(ones.begin(), ones.end(), std::back_inserter(list));
+  }
+  std::erase_if(list, [&](const AdviceCandidate& load) { return has(load, Take::streaming) != streaming; });
+  std::ranges::stable_sort(list, takes_less);
+  std::set<std::vector<std::pair<std::string_view, std::string>>> seen;
+  for (const AskedLoad& load : request_.loads)
+    if (!load.method->traits.streams || all_stream_) seen.insert(settings(asked(load)));
+  std::erase_if(list, [&](const AdviceCandidate& load) { return !seen.insert(settings(load)).second; });
+  return list;
+}
+
+LoadInputs AdviceSpace::inputs(const AdviceCandidate& candidate) const {
+  LoadInputs inputs = request_.inputs;
+  inputs.request = candidate.request;
+  inputs.placement = chosen(candidate.placement);
+  // a method that ignores placements needs no new map
+  if (const auto map = inputs.placement.map;
+      map && candidate.request.cast != request_.inputs.request.cast && candidate.method->traits.offloads)
+    inputs.placement = place_automatically(graph_, map->device, map->host, candidate.request.cast);
+  return inputs;
+}
+
+std::vector<std::pair<std::string_view, std::string>> AdviceSpace::settings(
+    const AdviceCandidate& candidate) const {
+  std::vector<std::pair<std::string_view, std::string>> list = {{"method", std::string(candidate.method->id)},
+                                                                {"order", candidate.order->name}};
+  for (const LoadOption& option : load_options())
+    if (!same_option(option, candidate.request, request_.inputs.request))
+      list.emplace_back(option.id, load_option_text(candidate.request, option));
+  return list;
+}
+
+}  // namespace loadline

@@ -1,0 +1,160 @@
+// Finds the bytes that a load leaves free, then the longest pass that fits into them by bisection.
+#include "core/base/checked_arithmetic.h"
+#include "core/base/error.h"
+#include "core/forward/family/model_config.h"
+#include "core/load/answer/compare.h"
+#include "core/load/answer/largest_context.h"
+#include "core/plan/dry_machine.h"
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+
+#include <fmt/format.h>
+
+namespace loadline {
+namespace {
+
+// What a pass over a context needs, by its number of tokens. The peak never falls as tokens are added.
+class PassBytes {
+ public:
+  PassBytes(const BoundRequest& bound, const RequestPass& pass, std::optional<std::uint64_t> micro_batch)
+      : bound_(bound), pass_(pass), micro_batch_(micro_batch) {}
+
+  // The most tokens whose pass takes at most `room` bytes. May be called from several threads.
+  std::uint64_t most_tokens(std::uint64_t room) {
+    const std::scoped_lock lock(mutex_);
+    std::uint64_t fits = 0, beyond = kMostTokens + 1;
+    while (beyond - fits > 1) {
+      const std::uint64_t middle = fits + (beyond - fits) / 2;
+      (bytes(middle) <= room ? fits : beyond) = middle;
+    }
+    return fits;
+  }
+
+ private:
+  std::uint64_t bytes(std::uint64_t tokens) {
+    const auto [known, fresh] = known_.try_emplace(tokens, UINT64_MAX);
+    if (!fresh) return known->second;
+    if (!pass_.model().graph) {
+      const auto each = pass_.model().cache_estimate->bytes(tokens);
+      return known->second = each ? checked_mul(*each, pass_.batch()).value_or(UINT64_MAX) : UINT64_MAX;
+    }
+    const std::uint64_t last = std::min(tokens, micro_batch_.value_or(tokens));
+    try {
+      const ForwardGraph& graph = *pass_.model().graph;
+      Plan plan;
+      append_forward_pass(
+          plan, {&graph, symbol_values(graph, pass_.batch(), last, tokens - last, bound_.request().sizes)});
+      DryMachine machine(bound_.inputs.costs, bound_.request().allocator);
+      const Timeline timeline = run(plan, machine);
+      known->second = std::max(timeline.peaks[index(Space::device)].bytes,
+                               timeline.reserved_peak ? (*timeline.reserved_peak)[index(Space::device)] : 0);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::limit) throw;  // more bytes than can be counted do not fit
+    }
+    return known->second;
+  }
+
+  const BoundRequest& bound_;
+  const RequestPass& pass_;
+  std::optional<std::uint64_t> micro_batch_;
+  std::mutex mutex_;
+  std::map<std::uint64_t, std::uint64_t> known_;
+};
+
+// The budgets, and a required peak as one of them.
+Budget limits_of(const BoundRequest& bound) {
+  Budget budget = bound.budget;
+  if (const auto& required = bound.request().require_peak) {
+    auto& limit = bound.memory == MemoryKind::unified ? budget.unified : budget.device;
+    limit = std::min(limit.value_or(UINT64_MAX), *required);
+  }
+  return budget;
+}
+
+// The bytes that a load leaves for a pass; nothing if it does not fit itself; UINT64_MAX without a limit.
+std::optional<std::uint64_t> room_of(const Projection& projection, const Budget& budget, bool on_host) {
+  const BudgetVerdict verdict = check_budget(projection, budget);
+  if (!verdict.fits()) return std::nullopt;
+  const Timeline& timeline = projection.timeline;
+  std::uint64_t device = 0, host = 0, pages = 0;
+  if (!timeline.usage.empty()) {
+    const PerSpace<std::uint64_t>& last = judged_bytes(timeline, timeline.usage.size() - 1);
+    device = last[index(Space::device)];
+    host = last[index(Space::host)] + last[index(Space::staging)] + projection.pass_reads.mapped;
+    if (budget.pages_may_stay)
+      pages = last[index(Space::page_cache)] -
+              std::min(last[index(Space::page_cache)], projection.pass_reads.mapped);
+  }
+  std::uint64_t held = device + host + pages;
+  if (projection.method->traits.activations_first) {  // they are there while the weights come
+    device = std::max(device, verdict.device_peak);
+    held = std::max(held, std::max(verdict.unified_peak, verdict.unified_high));
+  }
+  std::uint64_t room = UINT64_MAX;
+  const auto leave = [&](const std::optional<std::uint64_t>& limit, std::uint64_t taken) {
+    if (limit) room = std::min(room, *limit - std::min(*limit, taken));
+  };
+  if (on_host)
+    leave(budget.host, host);
+  else
+    leave(budget.device, device);
+  leave(budget.unified, held);
+  return room;
+}
+
+// The positions of the model, under the names that configurations have for them.
+std::optional<std::uint64_t> positions_of(const ForwardModel& model) {
+  if (!model.bound) return std::nullopt;
+  for (const char* key : {"max_position_embeddings", "n_positions", "max_sequence_length", "seq_length"}) {
+    const Datum value = model.bound->config.get(key);
+    if (value.number() != nullptr && *value.number() > 0) return static_cast<std::uint64_t>(*value.number());
+  }
+  return std::nullopt;
+}
+
+std::string missing(const BoundRequest& bound, const RequestPass& pass) {
+  if (!bound.judged()) return "it needs a budget";
+  const ForwardModel& model = pass.model();
+  if (!model.graph && model.cache_estimate)
+    return model.cache_bytes_per_token == 0u ? "the cache of the model does not grow with the tokens" : "";
+  if (!model.graph || model.graph->ops.empty())
+    return model.remark.empty() ? "the model's operators are not known" : model.remark;
+  if (!depends_on_tokens(*model.graph)) return "no size of the model depends on the tokens";
+  return "";
+}
+
+}  // namespace
+
+ContextAnswer find_contexts(const MetaGraph& graph, const BoundRequest& bound, const RequestPass& pass,
+                            std::span<LoadRow> rows, Progress& progress) {
+  ContextAnswer answer{.missing = missing(bound, pass), .positions = positions_of(pass.model())};
+  if (!answer.missing.empty()) return answer;
+  answer.cache_only = !pass.model().graph;
+  const std::uint64_t chosen =
+      bound.request().sequence > 0 ? bound.request().sequence : pass.model().micro_batch;
+  if (chosen > 0 && !answer.cache_only) answer.micro_batch = chosen;
+
+  LoadInputs load = bound.inputs;
+  load.request.sequence = kMostTokens;  // a pass follows, but is not part of these projections
+  const Budget budget = limits_of(bound);
+  const bool on_host = computes_on_host(load.placement);
+  PassBytes bytes(bound, pass, answer.micro_batch);
+  const auto take = [&](std::size_t at, const Projection& projection) {
+    if (rows[at].refusal) return;
+    const std::optional<std::uint64_t> room =
+        room_of(projection, budget, on_host && !projection.method->traits.activations_first);
+    if (!room)
+      rows[at].context_max = 0;
+    else if (*room != UINT64_MAX)
+      rows[at].context_max = bytes.most_tokens(*room);
+  };
+  compare(graph, bound.methods, bound.orders, load, nullptr, {take, [](std::size_t, const Error&) {}},
+          progress);
+  if (std::ranges::none_of(rows, [](const LoadRow& row) { return row.context_max.has_value(); }))
+    answer.missing = "no budget limits the memory that the pass is in";
+  return answer;
+}
+
+}  // namespace loadline

@@ -1,0 +1,55 @@
+// Turns a request about a model into figures: rows and advice. Every front end goes through here.
+#pragma once
+
+#include "core/base/tasks.h"
+#include "core/load/answer/advice_2.h"
+#include "core/load/answer/largest_context.h"
+#include "core/load/answer/rows.h"
+#include "core/load/request/bind_request_2.h"
+#include "core/load/request/pass.h"
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace loadline {
+
+// What to compute besides the figures of each row.
+struct AnswerOptions {
+  std::size_t alive = 0;  // how many blocks to list at each peak
+  bool advise = true;     // search for changes that fit if rows do not
+  // Called with each projection before it is destroyed; from several threads at once.
+  std::function<void(std::size_t at, const LoadRow& row, const Projection& projection)> projected = {};
+};
+
+struct LoadAdvice {
+  Advice advice = {};
+  bool searched = false;  // false: `advice` holds requested rows that fit
+};
+
+struct LoadAnswer {
+  std::shared_ptr<const BoundRequest> bound;
+  std::shared_ptr<const RequestPass> forward;
+  std::vector<LoadRow> rows;                  // method by method, each in the requested orders
+  std::optional<ContextAnswer> context = {};  // if the request asks for the largest context
+  // Absent if every row fits, or without any budget or required peak.
+  std::optional<LoadAdvice> advice = {};
+  // Methods outside the default set that fit. Filled only if the request names no method and no row fits.
+  std::vector<const Method*> also_fits = {};
+
+  bool several_orders() const { return bound->orders.size() > 1; }
+  // Whether at least one row has figures, fits its budgets and stays within the required peak.
+  bool any_fits() const;
+};
+
+// A load that cannot be done becomes a row with its refusal. If every row is refused, throws the first
+// refusal. Also throws Error{usage} as bind_request() and RequestPass do, and Error{cancelled}.
+LoadAnswer answer(const MetaGraph& graph, const LoadRequest& request, const LoadEnvironment& environment,
+                  const AnswerOptions& options, Progress& progress);
+// The same with a pass already bound, for another request with the same pass.
+LoadAnswer answer(const MetaGraph& graph, const LoadRequest& request, const LoadEnvironment& environment,
+                  const AnswerOptions& options, std::shared_ptr<const RequestPass> forward,
+                  Progress& progress);
+
+}  // namespace loadline

@@ -1,0 +1,196 @@
+// Runs plans on the dry machine and checks them against budgets.
+#include "core/load/answer/projection.h"
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/load/order/optimal_order_2.h"
+#include "core/load/request/casts.h"
+#include "core/load/request/model_parts.h"
+#include "core/plan/arena.h"
+#include "core/plan/dry_machine.h"
+#include "core/plan/reserved_memory.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace loadline {
+
+namespace {
+
+// An arena is reserved as one range from its first allocation to its last free, then released as a whole.
+void plan_arenas(Projection& projection, Progress& progress) {
+  Timeline& timeline = projection.timeline;
+  for (const Space space : {Space::host, Space::staging, Space::device}) {
+    const std::uint64_t height = plan_arena(projection.plan, timeline, space, progress).height;
+    (*timeline.reserved_peak)[index(space)] = height;
+    (*timeline.reserved_final)[index(space)] = timeline.final_bytes[index(space)] > 0 ? height : 0;
+    const auto used = [&](const UsagePoint& point) { return point.bytes[index(space)] > 0; };
+    const auto from = std::ranges::find_if(timeline.usage, used);
+    const auto to = std::find_if(timeline.usage.rbegin(), timeline.usage.rend(), used).base();
+    for (auto at = from; at < to; ++at)
+      timeline.reserved_usage[static_cast<std::size_t>(at - timeline.usage.begin())][index(space)] = height;
+  }
+}
+
+std::size_t loaded_step(const Plan& plan) {
+  const auto loaded = std::ranges::find(plan.marks, "loaded", &Mark::label);
+  return loaded == plan.marks.end() ? kNever : loaded->step;
+}
+
+std::uint64_t forward_peak(const ForwardPass& pass) {
+  Plan plan;
+  append_forward_pass(plan, pass);
+  DryMachine machine;
+  return run(plan, machine).peaks[index(Space::device)].bytes;
+}
+
+}  // namespace
+
+Projection project(const MetaGraph& graph, const Method& method, const Order& order, const LoadInputs& inputs,
+                   Progress& progress, const ForwardPass* pass) {
+  check_request(inputs.request);
+  progress.check_cancelled();
+  const std::string id(order.id);
+  if (order.make != nullptr) return project(graph, method, id, order.make(graph), inputs, progress, pass);
+  const OptimalOrder best = optimal_order(graph, method, inputs, progress);
+  Projection projection = project(graph, method, id, best.order, inputs, progress, pass);
+  projection.order_proven = best.proven;
+  return projection;
+}
+
+double modelled_seconds(const Timeline& timeline, const ReadPattern& reads, const CostModel& costs) {
+  return timeline.seconds + static_cast<double>(reads.jumps) * costs.seek_seconds;
+}
+
+Projection project(const MetaGraph& graph, const Method& method, std::string order,
+                   const StorageOrder& storages, const LoadInputs& inputs, Progress& progress,
+                   const ForwardPass* pass, Projection used) {
+  progress.check_cancelled();
+  Projection projection;
+  projection.method = &method;
+  projection.order = std::move(order);
+  // activations allocated before the weights cannot be allocated one by one: the pass's peak becomes one
+  // block
+  const bool ahead = pass != nullptr && method.traits.activations_first;
+  LoadInputs chosen = inputs;
+  if (ahead) {  // a request takes activations or a pass, not both
+    chosen.request.activation_bytes += forward_peak(*pass);
+    chosen.request.sequence = 0;
+    chosen.request.sizes.clear();
+    chosen.request.max_context = false;
+  }
+  projection.plan = make_plan(graph, method, storages, chosen, std::move(used.plan));
+  progress.check_cancelled();
+  if (pass != nullptr && !ahead)
+    append_forward_pass(projection.plan, *pass,
+                        computes_on_host(inputs.placement) ? Space::host : Space::device);
+  if (const auto fault = check_plan(projection.plan, graph))
+    throw Error(ErrorCode::limit, "{}: {}", method.id, *fault);
+  PerSpace<PoolForecast> expected = {};
+  if (inputs.request.allocator == AllocatorModel::vulkan)
+    expected = pool_forecasts(projection.plan, BlockPoolRules{}.alignment);
+  DryMachine machine(inputs.costs, inputs.request.allocator, expected);
+  projection.timeline = run(projection.plan, machine, progress, std::move(used.timeline));
+  projection.maps_files = method.traits.imports ||
+                          projection.timeline.peaks[index(Space::page_cache)].bytes > 0 ||
+                          (method.traits.views && !inputs.placement.all_on_device());
+  const bool brought =
+      method.traits.maps && !computes_on_host(inputs.placement) && !inputs.placement.all_on_device();
+  projection.pass_reads =
+      pass_reads(graph, inputs.request, inputs.placement, brought, projection.plan, projection.timeline);
+  if (inputs.request.allocator == AllocatorModel::malloc)
+    projection.host_reserved_high = std::max(unreused_heap_peak(projection.plan),
+                                             (*projection.timeline.reserved_peak)[index(Space::host)]);
+  if (inputs.request.allocator == AllocatorModel::arena) plan_arenas(projection, progress);
+  projection.reads = read_pattern(projection.plan, graph);
+  projection.seconds = modelled_seconds(projection.timeline, projection.reads, inputs.costs);
+  return projection;
+}
+
+Projection project(const MetaGraph& graph, const Method& method, const Order& order,
+                   const LoadInputs& inputs) {
+  Progress progress;
+  return project(graph, method, order, inputs, progress);
+}
+
+std::string mapping_refusal(const MetaGraph& graph) {
+  const std::vector<EncodingShare> encoded = encoding_shares(graph);
+  if (encoded.empty()) return "";
+  std::string kinds;
+  std::uint64_t storages = 0;
+  std::uint64_t bytes = 0;
+  for (const EncodingShare& share : encoded) {
+    kinds += (kinds.empty() ? "" : ", ") + std::string(encoding_name(share.encoding));
+    storages += share.storages;
+    bytes += share.bytes;
+  }
+  return fmt::format("the files cannot be mapped: {} of {} ({}) not stored as plain bytes: {}",
+                     format_grouped(storages), counted(graph.storages.size(), "storage"), format_bytes(bytes),
+                     kinds);
+}
+
+std::uint64_t device_lower_bound(const MetaGraph& graph, const LoadInputs& inputs, const ForwardPass* pass) {
+  const bool on_device = !computes_on_host(inputs.placement);
+  std::uint64_t needed = on_device ? inputs.request.activation_bytes : 0;
+  std::vector<std::uint64_t> sizes = loaded_bytes(graph, inputs.request.cast);
+  if (inputs.request.prepack && !inputs.request.cast) {
+    const std::vector<std::optional<Prepack>> prepacks = storage_prepacks(graph, *inputs.request.prepack);
+    for (std::size_t i = 0; i < sizes.size(); ++i)
+      if (prepacks[i]) sizes[i] = std::min(sizes[i], prepacked_bytes(*prepacks[i]));
+  }
+  for (const StorageId id : used_storages(graph))
+    if (inputs.placement.of(id) == Home::device) needed = add_loaded(needed, sizes[index(id)]);
+  if (pass != nullptr && on_device) needed = add_loaded(needed, forward_peak(*pass));
+  return needed;
+}
+
+std::uint64_t held_peak(const Timeline& timeline) {
+  return peak_over(timeline, space_bit(Space::device) | space_bit(Space::host) | space_bit(Space::staging))
+      .bytes;
+}
+
+const PerSpace<std::uint64_t>& judged_bytes(const Timeline& timeline, std::size_t i) {
+  return timeline.reserved_usage.empty() ? timeline.usage[i].bytes : timeline.reserved_usage[i];
+}
+
+BudgetVerdict check_budget(const Projection& projection, const Budget& budget) {
+  BudgetVerdict verdict;
+  const auto check = [](std::uint64_t bytes, const std::optional<std::uint64_t>& limit, bool& fits,
+                        std::uint64_t& over) {
+    if (!limit || bytes <= *limit) return;
+    fits = false;
+    over = std::max(over, bytes - *limit);
+  };
+  const Timeline& timeline = projection.timeline;
+  const std::size_t loaded = loaded_step(projection.plan);
+  for (std::size_t i = 0; i < timeline.usage.size(); ++i) {
+    const PerSpace<std::uint64_t>& bytes = judged_bytes(timeline, i);
+    const std::uint64_t device = bytes[index(Space::device)];
+    const std::uint64_t needed = timeline.usage[i].step >= loaded ? projection.pass_reads.mapped : 0;
+    const std::uint64_t host = bytes[index(Space::host)] + bytes[index(Space::staging)] + needed;
+    verdict.device_peak = std::max(verdict.device_peak, device);
+    verdict.host_peak = std::max(verdict.host_peak, host);
+    verdict.unified_peak = std::max(verdict.unified_peak, device + host);
+    check(device, budget.device, verdict.device_fits, verdict.device_over);
+    check(host, budget.host, verdict.host_fits, verdict.host_over);
+    check(device + host, budget.unified, verdict.unified_fits, verdict.unified_over);
+    if (budget.pages_may_stay)
+      verdict.unified_high =
+          std::max(verdict.unified_high, device + host - needed + bytes[index(Space::page_cache)]);
+    if (!verdict.fits() && !verdict.step) {
+      verdict.step = timeline.usage[i].step;
+      verdict.block = projection.plan.steps[*verdict.step].block;
+    }
+  }
+  verdict.unified_high = std::max(verdict.unified_high, verdict.unified_peak);
+  verdict.host_high = std::max(verdict.host_peak, projection.host_reserved_high.value_or(0));
+  const auto risk = [&](std::uint64_t high, const std::optional<std::uint64_t>& limit, bool fits) {
+    if (limit && fits && high > *limit) verdict.at_risk = std::max(verdict.at_risk, high - *limit);
+  };
+  risk(verdict.unified_high, budget.unified, verdict.unified_fits);
+  risk(verdict.host_high, budget.host, verdict.host_fits);
+  return verdict;
+}
+
+}  // namespace loadline

@@ -1,0 +1,104 @@
+// Projects a load: runs a method's plan on the dry machine and checks it against budgets.
+#pragma once
+
+#include "core/load/request/method.h"
+#include "core/load/request/pass_reads.h"
+#include "core/plan/forward_pass.h"
+#include "core/plan/read_pattern.h"
+#include "core/plan/run.h"
+
+#include <optional>
+#include <string>
+
+namespace loadline {
+
+struct Projection {
+  const Method* method = nullptr;
+  std::string order;  // the id of an order, or the name of a custom one
+  // Only for orders that depend on the method: whether no order has a lower peak (optimal_order.h). Set by
+  // the code that made the order.
+  std::optional<bool> order_proven = {};
+  Plan plan;
+  Timeline timeline;
+  ReadPattern reads;
+  bool maps_files = false;  // of the model; imported pages among them
+  PassReads pass_reads;     // of each token
+  // With the allocator `malloc`: the most that the heap of the host keeps (unreused_heap_peak()).
+  std::optional<std::uint64_t> host_reserved_high = {};
+  double seconds = 0;  // modelled_seconds(): the timeline does not model seeks
+};
+
+// The time of a run on the dry machine plus a seek for each jump.
+double modelled_seconds(const Timeline& timeline, const ReadPattern& reads, const CostModel& costs);
+
+// Makes the plan, checks it and runs it on a DryMachine. With `pass`, a forward pass follows the load. Its
+// values are allocated one by one; methods that allocate activations first get the pass's peak as one block.
+// Throws Error{usage} for options that check_request() refuses, Error{limit} for sizes that no memory can
+// hold, Error{cancelled}.
+Projection project(const MetaGraph& graph, const Method& method, const Order& order, const LoadInputs& inputs,
+                   Progress& progress, const ForwardPass* pass = nullptr);
+// The same for a given sequence `storages`, named `order`: for a custom order, or a sequence made once for
+// several methods. The projection takes over the memory of `used`, whose contents are dropped: at a million
+// tensors, fresh memory costs more than all the rest.
+Projection project(const MetaGraph& graph, const Method& method, std::string order,
+                   const StorageOrder& storages, const LoadInputs& inputs, Progress& progress,
+                   const ForwardPass* pass = nullptr, Projection used = {});
+Projection project(const MetaGraph& graph, const Method& method, const Order& order,
+                   const LoadInputs& inputs);
+
+// Why a plan with page_cache blocks cannot run on the model's files although it can be projected: encoded
+// storages must be decoded, so their pages cannot be mapped. Empty if all storages can be mapped.
+std::string mapping_refusal(const MetaGraph& graph);
+// A lower bound for the device peak of every method that keeps the weights on the device: all storages placed
+// there, at their size once loaded, plus the activations or the peak of the pass. Throws Error{limit} if the
+// sum overflows.
+std::uint64_t device_lower_bound(const MetaGraph& graph, const LoadInputs& inputs,
+                                 const ForwardPass* pass = nullptr);
+
+// Absent = unlimited. The host budget covers host and staging; the unified budget covers device, host and
+// staging. The page cache can be dropped and does not count, but for weights that a forward pass behind the
+// load reads from their mapping: those are needed for every token.
+struct Budget {
+  std::optional<std::uint64_t> device = {};
+  std::optional<std::uint64_t> host = {};
+  std::optional<std::uint64_t> unified = {};
+  // Mapped pages that are copied from may turn into anonymous memory: a load whose peak with all its pages is
+  // above the unified budget is at risk.
+  bool pages_may_stay = false;
+};
+
+struct BudgetVerdict {
+  bool device_fits = true;
+  bool host_fits = true;
+  bool unified_fits = true;
+  // Bytes by which the peak exceeds its budget.
+  std::uint64_t device_over = 0;
+  std::uint64_t host_over = 0;
+  std::uint64_t unified_over = 0;
+  // The peaks that are compared with the budgets.
+  std::uint64_t device_peak = 0;
+  std::uint64_t host_peak = 0;
+  std::uint64_t unified_peak = 0;
+  // With Budget::pages_may_stay: the unified peak if no mapped page can be dropped.
+  std::uint64_t unified_high = 0;
+  // With Projection::host_reserved_high: the host's peak if its heap keeps that much.
+  std::uint64_t host_high = 0;
+  // The excess of such a peak over its budget, where the ordinary peak fits.
+  std::uint64_t at_risk = 0;
+  // The first allocation that exceeds a budget.
+  std::optional<std::size_t> step = {};
+  std::optional<BlockId> block = {};
+
+  bool fits() const { return device_fits && host_fits && unified_fits && at_risk == 0; }
+};
+
+// The peak of device, host and staging together: the spaces that a unified budget covers.
+std::uint64_t held_peak(const Timeline& timeline);
+
+// The bytes compared with budgets after usage[i]: the bytes reserved if an allocator is simulated, else the
+// bytes requested.
+const PerSpace<std::uint64_t>& judged_bytes(const Timeline& timeline, std::size_t i);
+
+BudgetVerdict check_budget(const Projection& projection, const Budget& budget);
+
+}  // namespace loadline

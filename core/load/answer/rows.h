@@ -1,0 +1,123 @@
+// The figures of one load, kept after its projection is destroyed, which can be large.
+#pragma once
+
+#include "core/base/error.h"
+#include "core/load/answer/projection.h"
+#include "core/load/request/bind_request_2.h"
+#include "core/plan/cache_limit.h"
+#include "core/plan/memory_views.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace loadline {
+
+// Display names of the blocks that steps allocate. The graph is searched once.
+class Labels {
+ public:
+  explicit Labels(const MetaGraph& graph) : graph_(graph), owners_(first_owner(graph)) {}
+  std::string of(const Plan& plan, BlockId id) const { return block_label(plan.block(id), graph_, owners_); }
+  std::string at_step(const Plan& plan, std::size_t step) const { return of(plan, plan.steps[step].block); }
+
+ private:
+  const MetaGraph& graph_;
+  std::vector<std::optional<TensorId>> owners_;
+};
+
+struct RowPeak {
+  std::uint64_t bytes = 0;
+  std::size_t step = 0;
+  std::string tensor = {};  // label of the block that this step allocates; not escaped
+};
+
+// A block that is alive at a peak.
+struct AliveBlock {
+  std::string label = {};  // not escaped
+  std::uint64_t bytes = 0;
+};
+struct AliveBlocks {
+  std::vector<AliveBlock> largest = {};  // largest first
+  std::size_t count = 0;                 // of all blocks alive
+};
+
+// One method in one order.
+struct LoadRow {
+  const Method* method = nullptr;
+  std::string order = {};
+  std::optional<bool> order_proven = {};  // Projection::order_proven
+  PerSpace<RowPeak> peaks = {};
+  PerSpace<AliveBlocks> alive = {};  // at the peak of each space
+  ReadPattern reads = {};
+  double seconds = 0;      // the projection's, plus re-reads that budgets cause
+  RowPeak unified = {};    // of device, host, page cache and staging together
+  RowPeak leading = {};    // of leading_view()
+  RowPeak judged = {};     // of judged_bytes(), same spaces; compared with the required peak
+  std::uint64_t held = 0;  // the peak of device, host and staging together
+  PerSpace<std::uint64_t> final_bytes = {};
+  std::optional<PerSpace<std::uint64_t>> reserved = {};
+  std::optional<PerSpace<std::uint64_t>> reserved_final = {};
+  std::optional<std::uint64_t> reserved_high = {};  // Projection::host_reserved_high
+  std::optional<std::uint64_t> allocated = {};
+  std::vector<std::uint64_t> views = {};  // parallel to memory_views()
+  std::optional<CacheOutcome> cache = {};
+  // What each token reads from files: weights that stay mapped, and weights on disk.
+  // `reread` of them are not found in the page cache again, as far as budgets say.
+  PassReads pass_reads = {};
+  std::uint64_t reread = 0;
+  BudgetVerdict verdict = {};
+  std::string first_over = {};                    // label of verdict.block; not escaped
+  std::uint64_t over_required_peak = 0;           // excess of the judged peak over it
+  std::optional<std::uint64_t> context_max = {};  // of find_contexts(); 0: not even one token
+  std::optional<Error> refusal = {};              // why the load cannot be done; if set, there are no figures
+
+  bool fits() const { return !refusal && verdict.fits() && over_required_peak == 0; }
+  // The largest excess over any budget or the required peak; 0 if there is none.
+  std::uint64_t most_over() const {
+    return std::max(
+        {verdict.device_over, verdict.host_over, verdict.unified_over, verdict.at_risk, over_required_peak});
+  }
+};
+
+// `alive`: how many blocks to list at each peak.
+LoadRow make_row(const Projection& projection, const BoundRequest& bound, const Labels& labels,
+                 std::size_t alive);
+LoadRow refused_row(const Method& method, std::string order, const Error& refusal);
+
+// The keys by which rows can be sorted.
+enum class RowSort : std::uint8_t {
+  fit,    // rows that fit first, then by the deciding peak
+  table,  // in the order of methods and orders of the request
+  method,
+  order,
+  device,
+  host,
+  page_cache,
+  staging,
+  held,     // device, host and staging together
+  unified,  // all four spaces together
+  jumps,
+  time,
+  context,  // by the largest context, the largest first
+  verdict,  // by excess over the budgets
+};
+struct RowSortName {
+  std::string_view id;
+  RowSort sort;
+  std::uint64_t (*figure)(const LoadRow& row) = nullptr;  // null: sorted by more than one figure
+};
+std::span<const RowSortName> row_sorts();
+// Throws Error{usage} that lists all ids.
+RowSort find_row_sort(std::string_view id);
+
+// Positions in `rows`. Refused rows come last, except when sorted by name; ties keep their order. The
+// deciding peak is the peak of the space with the least room relative to its budget. Without budgets it is
+// the device's, then the host's; in unified memory that of device, host and staging together.
+std::vector<std::size_t> sorted_rows(std::span<const LoadRow> rows, const BoundRequest& bound, RowSort sort,
+                                     bool ascending = true);
+
+}  // namespace loadline

@@ -1,0 +1,262 @@
+// Builds plans step by step for load methods.
+#include "core/load/methods/builder.h"
+
+#include "core/base/checked_arithmetic.h"
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/io/large_pages.h"
+#include "core/load/request/casts.h"
+#include "core/load/request/pass_reads.h"
+#include "core/load/request/shards.h"
+#include "core/load/request/shared_embedding.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace loadline {
+
+MethodBuilder::MethodBuilder(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs,
+                             Plan used)
+    : graph_(graph), inputs_(inputs), plan_(std::move(used)) {
+  check_request(inputs.request);
+  if (inputs.request.cast) casts_ = storage_casts(graph, *inputs.request.cast);
+  if (inputs.request.prepack) prepacks_ = storage_prepacks(graph, *inputs.request.prepack);
+  for (const StorageId id : order)
+    if (graph.storage(id).bytes > 0) order_.push_back(id);
+  plan_.blocks.clear();
+  plan_.steps.clear();
+  plan_.marks.clear();
+  // room for the largest plans, so that they do not move while they grow; untouched memory costs nothing
+  plan_.blocks.reserve(4 * order_.size());
+  plan_.steps.reserve(12 * order_.size());
+  prefer_large_pages(plan_.blocks.data(), plan_.blocks.capacity() * sizeof(Block));
+  prefer_large_pages(plan_.steps.data(), plan_.steps.capacity() * sizeof(Step));
+}
+
+namespace {
+
+// may wrap; check_plan refuses such plans
+template <typename BytesOf>
+std::uint64_t sum_of(const StorageOrder& order, const BytesOf& bytes_of) {
+  std::uint64_t sum = 0;
+  for (const StorageId id : order) sum += bytes_of(id);
+  return sum;
+}
+
+}  // namespace
+
+std::uint64_t MethodBuilder::all_bytes() const {
+  return sum_of(order_, [&](StorageId id) { return bytes(id); });
+}
+
+std::uint64_t MethodBuilder::cast_bytes(StorageId id) const {
+  const auto how = cast(id);
+  return how ? *loadline::cast_bytes(*how, bytes(id)) : bytes(id);
+}
+
+std::uint64_t MethodBuilder::unit(StorageId id) const {
+  return prepacks_.empty() || !prepacks_[index(id)] ? 1 : dtype_info(prepacks_[index(id)]->from).block_bytes;
+}
+
+std::uint64_t MethodBuilder::all_cast_bytes() const {
+  return sum_of(order_, [&](StorageId id) { return cast_bytes(id); });
+}
+
+std::uint64_t MethodBuilder::most_bytes() const {
+  std::uint64_t most = 0;
+  for (const StorageId id : order_) most = std::max(most, bytes(id));
+  return most;
+}
+
+std::vector<StorageOrder> MethodBuilder::by_shard() const {
+  constexpr std::size_t kUnmet = static_cast<std::size_t>(-1);
+  const std::vector<std::uint32_t> numbers = shards_of(graph_, inputs_.request.shard_bytes);
+  std::vector<std::size_t> places(graph_.files.size() + numbers.size() + 1, kUnmet);
+  std::vector<StorageOrder> shards;
+  for (const StorageId id : order_) {
+    std::size_t& place = places[numbers[index(id)]];
+    if (place == kUnmet) {
+      place = shards.size();
+      shards.emplace_back();
+    }
+    shards[place].push_back(id);
+  }
+  return shards;
+}
+
+BlockId MethodBuilder::make(Space space, StorageId id, BlockUse use) {
+  return alloc(plan_, {.space = space, .bytes = bytes(id), .use = use, .storage = id});
+}
+
+BlockId MethodBuilder::make_cast(Space space, StorageId id, BlockUse use) {
+  return alloc(plan_, {.space = space, .bytes = cast_bytes(id), .use = use, .storage = id});
+}
+
+std::vector<BlockId> MethodBuilder::make_all(Space space, BlockUse use) {
+  std::vector<BlockId> blocks;
+  for (const StorageId id : order_) blocks.push_back(make(space, id, use));
+  return blocks;
+}
+
+std::vector<BlockId> MethodBuilder::make_all_cast(Space space, BlockUse use) {
+  std::vector<BlockId> blocks;
+  for (const StorageId id : order_) blocks.push_back(make_cast(space, id, use));
+  return blocks;
+}
+
+BlockId MethodBuilder::load(Space space, StorageId id) {
+  const BlockId block = make(space, id, BlockUse::temporary);
+  read(block, id);
+  return block;
+}
+
+void MethodBuilder::drop_all(const std::vector<BlockId>& blocks) {
+  for (const BlockId block : blocks) drop(block);
+}
+
+std::optional<BlockId> MethodBuilder::untied_head(Space space, BlockUse use) {
+  const std::optional<StorageId> embedding = shared_embedding(graph_);
+  if (!embedding || bytes(*embedding) == 0) return std::nullopt;
+  return alloc(plan_, {.space = space,
+                       .bytes = cast_bytes(*embedding),
+                       .use = use,
+                       .storage = {},
+                       .label = "head that is not tied"});
+}
+
+std::vector<BlockId> MethodBuilder::build() {
+  std::vector<BlockId> model = make_all_cast(Space::host);
+  if (const std::optional<BlockId> head = untied_head(Space::host, BlockUse::temporary)) drop(*head);
+  mark(plan_, "built on the host");
+  return model;
+}
+
+void MethodBuilder::fill_by_shard(const std::vector<BlockId>& model, Space from) {
+  std::vector<BlockId> weights(graph_.storages.size());
+  for (std::size_t i = 0; i < model.size(); ++i) weights[index(order_[i])] = model[i];
+  for (const StorageOrder& shard : by_shard()) {
+    std::vector<BlockId> state;
+    for (const StorageId id : shard) {
+      state.push_back(load(from, id));
+      move_cast(weights[index(id)], state.back(), id);
+    }
+    drop_all(state);
+  }
+  mark(plan_, "loaded on the host");
+}
+
+void MethodBuilder::activations() {
+  if (inputs_.request.activation_bytes == 0) return;
+  alloc(plan_, {.space = computes_on_host(inputs_.placement) ? Space::host : Space::device,
+                .bytes = inputs_.request.activation_bytes,
+                .use = BlockUse::value,
+                .storage = {},
+                .label = "activations"});
+}
+
+void MethodBuilder::touch_views() {
+  const WeightReads reads(graph_, inputs_.request, inputs_.placement, offloaded_ > 0);
+  for (const StorageId id : views_) {
+    const std::uint64_t used = reads.of(id);
+    const BlockId pages =
+        alloc(plan_, {.space = Space::page_cache, .bytes = used, .use = BlockUse::storage, .storage = id});
+    copy(plan_, pages, 0, id, 0, used);
+  }
+  mark(plan_, "weights on the host touched");
+}
+
+void MethodBuilder::bring_offloaded() {
+  if (!uses_weights(inputs_.request)) return;
+  std::uint64_t largest = 0;
+  bool some_on_device = false;
+  for (const StorageId id : order_)
+    if (home(id) == Home::device)
+      some_on_device = true;
+    else
+      largest = std::max(largest, cast_bytes(id));
+  if (some_on_device && largest > 0) offloaded_ = largest;
+}
+
+Plan MethodBuilder::finish() {
+  mark(plan_, "loaded");
+  if (!views_.empty() && uses_weights(inputs_.request)) touch_views();
+  if (offloaded_ > 0)
+    alloc(plan_, {.space = Space::device,
+                  .bytes = offloaded_,
+                  .use = BlockUse::temporary,
+                  .storage = {},
+                  .label = "offloaded weight in use"});
+  activations();
+  return std::move(plan_);
+}
+
+namespace {
+
+// Copies whose offsets are no multiple of this are far slower on some devices; shaders read whole words.
+constexpr std::uint64_t kCopyAlignment = 64;
+
+}  // namespace
+
+TransferRing::TransferRing(Plan& plan, std::uint32_t slots, std::uint64_t slot_bytes, std::uint64_t bytes,
+                           std::string_view remedy)
+    : plan_(plan), slot_bytes_(slot_bytes) {
+  // a plan lists every transfer: a ring far too small for its model is refused before the list fills memory
+  constexpr std::uint64_t kMostTransfers = 2'000'000;
+  if (bytes / slot_bytes > kMostTransfers)
+    throw Error(ErrorCode::limit, "slots of {} need {} transfers for {}, the limit is {}{}",
+                format_bytes(slot_bytes), format_grouped(bytes / slot_bytes), format_bytes(bytes),
+                format_grouped(kMostTransfers), remedy);
+  for (std::uint32_t i = 0; i < slots; ++i)
+    slots_.push_back(alloc(plan_, {.space = Space::staging,
+                                   .bytes = slot_bytes_,
+                                   .use = BlockUse::ring_slot,
+                                   .storage = {},
+                                   .label = fmt::format("ring slot {}", i)}));
+}
+
+void TransferRing::send(StorageId from, std::uint64_t bytes, BlockId to, std::uint64_t unit,
+                        std::optional<Cast> cast) {
+  // the smallest unit that can be cast alone: one number, or the numbers of one block
+  std::uint64_t read_unit = unit;
+  if (cast) {
+    const DTypeInfo &stored = dtype_info(cast->from), &target = dtype_info(cast->to);
+    read_unit = std::uint64_t{stored.block_bytes} * target.block_elements;
+    unit = target.block_bytes;
+  }
+  filled_ = std::min(align_up(filled_, kCopyAlignment), slot_bytes_);
+  const std::uint64_t units = bytes / read_unit;
+  // cuts come after as many: what follows is aligned on the device too
+  const std::uint64_t aligned_units = kCopyAlignment / std::gcd(kCopyAlignment, unit);
+  for (std::uint64_t done = 0; done < units;) {
+    std::uint64_t piece = std::min((slot_bytes_ - filled_) / unit, units - done);
+    const bool cut = piece < units - done;
+    if (cut && piece > aligned_units) piece -= piece % aligned_units;
+    if (cut && piece < aligned_units && filled_ > 0) piece = 0;  // the next slot has room for more
+    if (piece == 0) {
+      flush();
+      continue;
+    }
+    copy(plan_, slots_[current_], filled_, from, done * read_unit, piece * read_unit, cast);
+    transfers_.push_back({.block = to, .at = done * unit, .slot_at = filled_, .bytes = piece * unit});
+    filled_ += piece * unit;
+    done += piece;
+    if (cut || filled_ == slot_bytes_) flush();
+  }
+}
+
+void TransferRing::flush() {
+  for (const Transfer& t : transfers_) copy(plan_, t.block, t.at, slots_[current_], t.slot_at, t.bytes);
+  transfers_.clear();
+  filled_ = 0;
+  current_ = (current_ + 1) % slots_.size();
+}
+
+void TransferRing::close() {
+  flush();
+  for (const BlockId slot : slots_) free(plan_, slot);
+}
+
+}  // namespace loadline

@@ -1,0 +1,74 @@
+// How each storage's turn in a load changes the memory level, and the order of turns with the lowest peak.
+//
+// In a phase of a load every storage has one turn: it raises the level by at most a (its hump) and leaves it
+// changed by n (its net). The peak of an order is base + max_i(sum_{j<i} n_j + a_i). The lowest peak comes
+// from turns with n <= 0 by increasing a, followed by turns with n > 0 by decreasing a - n. Proof by exchange
+// of neighbours: i before j peaks at max(a_i, n_i + a_j), and the turns after the two begin at the same level
+// either way. Case 1, n_i <= 0 < n_j, or both n <= 0 and a_i <= a_j: n_i + a_j <= a_j, and a_i <= n_j + a_i
+// or a_i <= a_j, so i first is no worse. Case 2, both n > 0 and a_i - n_i >= a_j - n_j: n_i + a_j <= n_j +
+// a_i and a_i <= n_j + a_i, so i first is no worse. The rule is a total order on these cases, so swaps of
+// neighbours lead from any order to it without ever raising the peak. It is Johnson's rule for a flow shop of
+// two machines with times a and a - n (S. M. Johnson, Optimal two- and three-stage production schedules with
+// setup times included, 1954).
+#pragma once
+
+#include "core/load/request/orders.h"
+#include "core/plan/plan.h"
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace loadline {
+
+// The effect of one turn, in bytes relative to the level at its start.
+struct Turn {
+  StorageId storage{};
+  std::int64_t hump = 0;  // highest level during the turn; at least 0 and at least net
+  std::int64_t net = 0;   // level at its end
+  bool operator==(const Turn&) const = default;
+};
+
+// Sorts turns by the rule above. Ties keep their order.
+void sort_turns(std::vector<Turn>& turns);
+// max_i(sum_{j<i} n_j + a_i), at least 0.
+std::int64_t peak_of(std::span<const Turn> turns);
+
+// A stretch of a plan: one turn for each of some storages. Without turns: allocations that belong to no
+// storage (a ring, activations).
+struct TurnPhase {
+  std::int64_t base = 0;  // level at its start
+  std::int64_t hump = 0;  // highest level relative to base, at least 0
+  std::vector<Turn> turns = {};
+};
+
+// A plan's allocations and frees in the spaces of `mask`, cut into phases as late as possible: before a
+// storage that already had its turn in the phase, and around allocations that belong to no storage.
+struct TurnCut {
+  std::vector<TurnPhase> phases = {};
+  std::int64_t final_level = 0;
+  std::int64_t peak = 0;
+};
+// Throws Error{limit} for a plan that allocates 2^62 bytes or more in all; below that, no sum here overflows.
+TurnCut cut_turns(const Plan& plan, std::size_t storages, unsigned mask);
+
+// For loads that keep groups of storages together: one turn per group. Its hump is the least peak that the
+// rule reaches inside the group. `groups` gives for each storage the representative of its group.
+struct GroupCut {
+  TurnCut cut = {};
+  std::vector<TurnCut> within = {};  // cut inside each turn, in plan order
+};
+GroupCut cut_groups(const Plan& plan, std::span<const StorageId> groups, unsigned mask);
+
+// Whether two cuts have the same phases with the same turns, in any order within a phase.
+bool same_turns(const TurnCut& a, const TurnCut& b, std::size_t storages);
+bool same_turns(const GroupCut& a, const GroupCut& b, std::size_t storages);
+// Whether the turns of every phase are in the sequence of `order`.
+bool follows(const TurnCut& cut, const StorageOrder& order, std::size_t storages);
+
+// The lowest peak over all orders of the turns within their phases.
+std::int64_t least_peak(const TurnCut& cut);
+// The peak if every phase takes its turns in this order.
+std::int64_t peak_in(const TurnCut& cut, const StorageOrder& order, std::size_t storages);
+
+}  // namespace loadline

@@ -1,0 +1,91 @@
+// Decides which storages are cast.
+#include "core/load/request/casts.h"
+
+#include "core/base/checked_arithmetic.h"
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/graph/packed/find_logical.h"
+
+#include <algorithm>
+#include <cctype>
+#include <string>
+
+namespace loadline {
+
+namespace {
+
+std::optional<KeptWhy> why_kept(const MetaGraph& graph, const Tensor& tensor, bool packed, DType to) {
+  const DTypeInfo &from = dtype_info(tensor.dtype), &target = dtype_info(to);
+  if (tensor.dtype == to) return KeptWhy::already;
+  if (from.kind == DTypeKind::block || packed) return KeptWhy::quantised;
+  if (from.kind != DTypeKind::floating || from.block_elements != 1) return KeptWhy::no_float;
+  const std::uint64_t bytes = graph.storage(tensor.storage).bytes;
+  if (tensor.offset % from.block_bytes != 0 || bytes % from.block_bytes != 0) return KeptWhy::uneven;
+  if (target.kind == DTypeKind::block &&
+      (tensor.shape.size() < 2 || tensor.shape.back() % target.block_elements != 0 ||
+       bytes / from.block_bytes % target.block_elements != 0))
+    return KeptWhy::rows;
+  if (!cast_bytes({tensor.dtype, to}, bytes)) return KeptWhy::too_large;
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::vector<std::optional<KeptWhy>> kept_reasons(const MetaGraph& graph, DType to) {
+  const auto packed = logical_positions(graph);
+  std::vector<std::optional<KeptWhy>> reasons;
+  for (std::size_t i = 0; i < graph.tensors.size(); ++i)
+    reasons.push_back(why_kept(graph, graph.tensors[i], packed[i].has_value(), to));
+  return reasons;
+}
+
+std::vector<std::optional<Cast>> storage_casts(const MetaGraph& graph, DType to) {
+  std::vector<std::optional<Cast>> casts(graph.storages.size());
+  std::vector<bool> kept(graph.storages.size(), false);
+  const auto reasons = kept_reasons(graph, to);
+  for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
+    const Tensor& tensor = graph.tensors[i];
+    const std::size_t at = index(tensor.storage);
+    const Cast cast{tensor.dtype, to};
+    const bool other = casts[at] && *casts[at] != cast;
+    if (other || reasons[i]) kept[at] = true;
+    casts[at] = cast;
+  }
+  for (std::size_t i = 0; i < casts.size(); ++i)
+    if (kept[i]) casts[i].reset();
+  return casts;
+}
+
+std::vector<std::uint64_t> loaded_bytes(const MetaGraph& graph, const std::optional<DType>& cast) {
+  std::vector<std::uint64_t> sizes;
+  for (const Storage& storage : graph.storages) sizes.push_back(storage.bytes);
+  if (!cast) return sizes;
+  const std::vector<std::optional<Cast>> casts = storage_casts(graph, *cast);
+  for (std::size_t i = 0; i < sizes.size(); ++i)
+    if (casts[i]) sizes[i] = *cast_bytes(*casts[i], sizes[i]);
+  return sizes;
+}
+
+std::uint64_t add_loaded(std::uint64_t sum, std::uint64_t bytes) {
+  if (const auto both = checked_add(sum, bytes)) return *both;
+  throw Error(ErrorCode::limit,
+              "as they are loaded, weights of {} bytes and {} more are too large "
+              "to be counted in 64 bits",
+              sum, bytes);
+}
+
+DType find_cast(std::string_view name) {
+  std::string upper(name);
+  std::transform(upper.begin(), upper.end(), upper.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  std::string names;
+  for (const DTypeInfo& row : dtype_table()) {
+    const bool numbers = row.kind == DTypeKind::floating || row.kind == DTypeKind::block;
+    if (!numbers || row.block_bytes == 0 || row.id == DType::f8_e8m0) continue;
+    if (row.name == upper) return row.id;
+    names += (names.empty() ? "" : ", ") + std::string(row.name);
+  }
+  throw Error(ErrorCode::usage, "nothing can be cast to '{}'; there are: {}", safe_display(name, 40), names);
+}
+
+}  // namespace loadline

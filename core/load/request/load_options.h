@@ -1,0 +1,89 @@
+// The options of a load as a table that every front end reads.
+#pragma once
+
+#include "core/base/option.h"
+#include "core/load/request/method.h"
+#include "core/load/request/request.h"
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace loadline {
+
+// The commands that load a model; each option is offered to some of them.
+enum class LoadUser : std::uint8_t { plan, rehearse, upload, pack };
+// Whether it takes one method and one order.
+constexpr bool runs_one_load(LoadUser user) { return user == LoadUser::pack; }
+
+// The headings that options are grouped under.
+namespace load_groups {
+inline constexpr std::string_view kWhich = "Methods and order";
+inline constexpr std::string_view kFit = "What it has to fit into";
+inline constexpr std::string_view kSettings = "Settings of some methods";
+inline constexpr std::string_view kReads = "How files are read";
+inline constexpr std::string_view kPlaces = "Where weights go";
+inline constexpr std::string_view kPass = "What follows the load";
+inline constexpr std::string_view kSimulated = "What is simulated";
+}  // namespace load_groups
+
+// How an option depends on methods and other options.
+struct LoadOptionTerms {
+  // The trait of methods that support the option; null: independent of the method.
+  bool MethodTraits::*supported_by = nullptr;
+  // Ids, separated by commas: the option has an effect only if one of them is set.
+  std::string_view needs = {};
+  // Options with the same word here exclude each other; empty: no exclusion.
+  std::string_view excludes = {};
+  // The symbol for the option's value in the peak laws of methods.
+  std::string_view symbol = {};
+};
+
+// The words for an option of several names where only one is taken. Empty: those of the row.
+struct OneName {
+  std::string_view value_name = {};
+  std::string_view brief = {};
+};
+
+struct LoadOption : Option<LoadRequest> {
+  unsigned users = 0;  // bit i: LoadUser i
+  LoadOptionTerms terms = {};
+  OneName one = {};  // for users that run one load
+
+  bool offered_to(LoadUser user) const { return (users >> static_cast<unsigned>(user) & 1) != 0; }
+};
+
+std::span<const LoadOption> load_options();
+// Null if there is none.
+const LoadOption* find_load_option(std::string_view id);
+
+// Sets one option from a word and unsets those that it excludes. Throws Error{usage} for an unknown id (with
+// the nearest known id) or a word that the option does not take.
+void set_load_option(LoadRequest& request, std::string_view id, std::string_view word);
+// Unsets the options that this one excludes. `option` is a row of load_options().
+void unset_excluded(LoadRequest& request, const LoadOption& option);
+// The option's value in the form that set_load_option() reads.
+std::string load_option_text(const LoadRequest& request, const LoadOption& option);
+
+// False if the option has no effect on a load by this method.
+bool supports(const Method& method, const LoadOption& option);
+// The options that this method supports and some other methods do not.
+std::vector<const LoadOption*> supported_options(const Method& method);
+
+// The options that differ from a default LoadRequest: id and text, in table order.
+std::vector<std::pair<std::string_view, std::string>> changed_options(const LoadRequest& request);
+
+// An option that is set but has no effect, and the reason. unused_options() is empty if all options have an
+// effect.
+struct UnusedOption {
+  const LoadOption* option = nullptr;
+  std::vector<std::string_view> supported_by = {};  // methods, if none of the chosen ones supports it
+  std::vector<std::string_view> needs = {};         // options, if none of them is set
+};
+// `given`: ids that the user set explicitly, even to the default value.
+std::vector<UnusedOption> unused_options(const LoadRequest& request, std::span<const Method* const> methods,
+                                         const std::vector<std::string_view>& given);
+
+}  // namespace loadline

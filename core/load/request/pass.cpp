@@ -1,0 +1,84 @@
+// Binds a pass to a model's operators and evaluates its sizes.
+#include "core/load/request/pass.h"
+
+#include "core/base/checked_arithmetic.h"
+#include "core/base/error.h"
+#include "core/forward/family/model_config.h"
+#include "core/forward/model/pass_notes.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace loadline {
+
+RequestPass::RequestPass(const MetaGraph& graph, const LoadRequest& request,
+                         std::shared_ptr<const ForwardAssets> assets, UnknownPass unknown)
+    : assets_(assets ? std::move(assets) : built_in_assets()),
+      batch_(request.batch),
+      sequence_(request.sequence),
+      past_(request.past) {
+  const ForwardOptions& options = request.forward;
+  const Profile profile = chosen_profile(*assets_, graph, options);
+  const bool asked = asks_for_pass(request);
+  try {
+    model_ = forward_model(graph, *assets_, profile);
+  } catch (const Error& error) {
+    if (asked || error.code() == ErrorCode::usage) throw;
+    model_ = {};
+    model_.remark = error.what();
+  }
+  if (model_.source == ForwardSource::file && (options.activation || options.cache || options.all_logits))
+    throw Error(ErrorCode::usage,
+                "types of activations and of the cache, and rows of logits, can be chosen for checkpoints: "
+                "the operators of this file have types and shapes of their own");
+  if (!request.sizes.empty() && model_.source != ForwardSource::file)
+    throw Error(ErrorCode::usage,
+                "named sizes are for files that list their operators: this model's sizes have no names");
+  if (!asked) return;
+  if (model_.graph) choose_sizes(request);
+  figures_ = forward_figures(model_, symbols_);
+  if (!figures_) {
+    bound_ = activation_lower_bound(model_, batch_, sequence_);
+    if (bound_ || model_.cache_bytes_per_token || unknown == UnknownPass::leave_out) return;
+    // an unreadable configuration does not stop the load: the remark says what is wrong with it
+    if (find_metadata(graph, kConfigKey) != nullptr && !model_.remark.empty()) return;
+    throw Error(ErrorCode::unsupported, "no forward pass is known: {}",
+                model_.remark.empty() ? "the file holds no operators" : model_.remark);
+  }
+  notes_ = pass_notes(model_, batch_, sequence_, past_);
+  pass_ = ForwardPass{&*model_.graph, symbols_};
+}
+
+// Named sizes may stand for the batch, the sequence or the past tokens: then they set those too.
+void RequestPass::choose_sizes(const LoadRequest& request) {
+  const ForwardGraph& graph = *model_.graph;
+  symbols_ = symbol_values(graph, batch_, std::max<std::uint64_t>(sequence_, 1), past_, request.sizes);
+  batch_ = symbols_[index(kBatch)];
+  sequence_ = symbols_[index(kSequence)];
+  past_ = symbols_[index(kPast)];
+  const auto check = [](const char* what, std::uint64_t given, std::uint64_t unset, std::uint64_t is) {
+    if (given != unset && given != is)
+      throw Error(ErrorCode::usage, "{} {} contradict the named sizes, which say {}", given, what, is);
+  };
+  check("sequences", request.batch, 1, batch_);
+  check("new tokens", request.sequence, 0, sequence_);
+  check("tokens before", request.past, 0, past_);
+  if (model_.source != ForwardSource::file) return;
+  for (const NamedSize& size : graph.sizes)
+    if (size.guessed)
+      guessed_.push_back(fmt::format("{} as the {}", size.name,
+                                     size.taken_as == SizePoly::symbol(kBatch) ? "batch" : "sequence"));
+  unset_ = sizes_left_at_1(graph, request.sizes);
+}
+
+std::uint64_t RequestPass::estimated_cache() const {
+  const auto tokens = checked_add(sequence_, past_);
+  const auto each = tokens && model_.cache_estimate ? model_.cache_estimate->bytes(*tokens) : std::nullopt;
+  const auto bytes = each ? checked_mul(*each, batch_) : std::nullopt;
+  if (!bytes) throw Error(ErrorCode::limit, "the cache of this pass exceeds 64 bits");
+  return *bytes;
+}
+
+}  // namespace loadline

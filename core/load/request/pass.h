@@ -1,0 +1,69 @@
+// The forward pass that a request asks for, bound to the model's operators if they are known.
+#pragma once
+
+#include "core/forward/model/forward_model.h"
+#include "core/forward/model/known_models.h"
+#include "core/load/request/request.h"
+#include "core/plan/forward_pass.h"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace loadline {
+
+// Whether a requested pass is an Error if neither operators nor a configuration describe it.
+enum class UnknownPass : std::uint8_t { refuse, leave_out };
+
+class RequestPass {
+ public:
+  // `assets` null: the built-in ones. Throws Error{usage} for an unknown profile or for options without
+  // meaning for these operators; Error{unsupported} if a sequence is requested but neither operators nor a
+  // configuration describe the pass.
+  RequestPass(const MetaGraph& graph, const LoadRequest& request, std::shared_ptr<const ForwardAssets> assets,
+              UnknownPass unknown = UnknownPass::refuse);
+
+  RequestPass(const RequestPass&) = delete;  // pass() points into it
+  RequestPass& operator=(const RequestPass&) = delete;
+
+  // The pass to append to a load; null if none was requested or the operators are unknown.
+  const ForwardPass* pass() const { return pass_ ? &*pass_ : nullptr; }
+  const ForwardModel& model() const { return model_; }
+  // Batch, new tokens and cached tokens, after the ONNX file's named sizes are taken into account.
+  std::uint64_t batch() const { return batch_; }
+  std::uint64_t sequence() const { return sequence_; }
+  std::uint64_t past() const { return past_; }
+  // Values of the graph's symbols, if a pass was requested.
+  const std::vector<std::uint64_t>& symbols() const { return symbols_; }
+  // Absent if the operators are unknown or no pass was requested.
+  const std::optional<ForwardFigures>& figures() const { return figures_; }
+  // Upper bound for the activations, if there are no figures.
+  const std::optional<std::uint64_t>& activation_bound() const { return bound_; }
+  // Remarks on the pass for the user.
+  const std::vector<std::string>& notes() const { return notes_; }
+  // guessed_sizes(): named sizes of the file that were taken for the batch or the sequence. unset_sizes():
+  // named sizes that the request did not set; they are 1.
+  const std::vector<std::string>& guessed_sizes() const { return guessed_; }
+  const std::vector<std::string>& unset_sizes() const { return unset_; }
+  // Number of values that pass() leaves out because their size is unknown.
+  std::size_t unknown_values() const { return figures_ ? figures_->peak.unknown : 0; }
+  // The size of the key-value cache after the pass, from the configuration, if the operators are unknown.
+  // Throws Error{limit}.
+  std::uint64_t estimated_cache() const;
+
+ private:
+  void choose_sizes(const LoadRequest& request);
+
+  std::shared_ptr<const ForwardAssets> assets_;  // model_ refers to it
+  ForwardModel model_;
+  std::uint64_t batch_ = 1, sequence_ = 0, past_ = 0;
+  std::vector<std::uint64_t> symbols_;
+  std::optional<ForwardFigures> figures_;
+  std::vector<std::string> notes_, guessed_, unset_;
+  std::optional<std::uint64_t> bound_;
+  std::optional<ForwardPass> pass_;
+};
+
+}  // namespace loadline

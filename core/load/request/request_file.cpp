@@ -1,0 +1,130 @@
+// Reads and writes a request's options by the option table.
+#include "core/load/request/request_file.h"
+
+#include "core/assets/asset_file.h"
+#include "core/assets/asset_folder.h"
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/load/request/load_options.h"
+#include "core/load/request/orders.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace loadline {
+namespace {
+
+constexpr std::size_t kMostNames = 1000;
+constexpr std::size_t kLongestValue = 4096;
+using Json = nlohmann::ordered_json;
+
+void read_option(LoadRequest& request, const std::string& id, const AssetNode& node) {
+  const LoadOption* const option = find_load_option(id);
+  // as `options` of JSON output shows what is not set
+  if (option != nullptr && option->can_be_unset() && node.kind == AssetNode::Kind::text &&
+      node.text == "null")
+    return option->set(request, {});
+  try {
+    if (option == nullptr || node.kind != AssetNode::Kind::list)
+      return set_load_option(request, id, node.name(fmt::format("'{}'", id), kLongestValue));
+    if (option->kind != OptionKind::names) node.place.fail("'{}' takes one value", id);
+    set_option_value(*option, request, node.texts(fmt::format("'{}'", id), kMostNames, kLongestValue));
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::usage) throw;
+    node.place.fail(option == nullptr ? error.what() : fmt::format("'{}': {}", id, error.what()));
+  }
+}
+
+Json value_json(const OptionValue& value) {
+  return std::visit(
+      [](const auto& held) -> Json {
+        if constexpr (std::is_same_v<std::decay_t<decltype(held)>, std::monostate>)
+          return nullptr;
+        else
+          return held;
+      },
+      value);
+}
+
+// The path from the working folder, if `named` is a path from the folder of the request that exists; else as
+// it is: it may be the name of something else.
+std::string from_here(const std::string& named, const std::string& request) {
+  const std::filesystem::path beside = std::filesystem::path(request).parent_path() / named;
+  std::error_code ignored;
+  return !named.empty() && std::filesystem::path(named).is_relative() &&
+                 std::filesystem::exists(beside, ignored)
+             ? beside.string()
+             : named;
+}
+
+// Relative paths are made relative to the file's folder; what is no path of a file stays.
+std::string path_beside(const std::string& named, const std::string& file) {
+  std::error_code failed;
+  if (named.empty() || std::filesystem::path(named).is_absolute() || !std::filesystem::exists(named, failed))
+    return named;
+  const std::filesystem::path folder = std::filesystem::absolute(file, failed).parent_path();
+  const std::filesystem::path beside = std::filesystem::proximate(named, folder, failed);
+  return failed ? named : beside.string();
+}
+
+// The options that may name a file.
+template <typename Change>
+void change_paths(LoadRequest& request, Change change) {
+  if (request.rates != "assumed") request.rates = change(request.rates);
+  for (std::string& order : request.orders)
+    if (std::ranges::find(orders(), order, &Order::id) == orders().end()) order = change(order);
+}
+
+}  // namespace
+
+SavedRequest parse_request(std::string_view json, const std::string& path) {
+  const AssetNode root = parse_asset(json, path);
+  root.allow({"schema_version", "model", "options"});
+  const AssetNode& version = root.at("schema_version");
+  if (version.text != std::to_string(kRequestVersion))
+    version.place.fail("'schema_version' is {}, this program reads {}", safe_display(version.text, 20),
+                       kRequestVersion);
+  SavedRequest saved;
+  if (const AssetNode* const model = root.find("model")) {
+    const std::filesystem::path named = model->name("'model'", kLongestValue);
+    if (named.empty()) model->place.fail("'model' is empty");
+    saved.model = from_here(named.string(), path);
+  }
+  if (const AssetNode* const options = root.find("options")) read_request_options(saved.request, *options);
+  change_paths(saved.request, [&](const std::string& named) { return from_here(named, path); });
+  return saved;
+}
+
+void read_request_options(LoadRequest& request, const AssetNode& options) {
+  options.as(AssetNode::Kind::object, "'options'").at_most(load_options().size(), "'options'");
+  for (std::size_t i = 0; i < options.items.size(); ++i)
+    read_option(request, options.keys[i], options.items[i]);
+}
+
+SavedRequest read_request(const std::string& path) { return parse_request(asset_text(path), path); }
+
+std::string request_text_beside(LoadRequest request, const std::optional<std::string>& model,
+                                const std::string& file) {
+  change_paths(request, [&](const std::string& named) { return path_beside(named, file); });
+  return request_text(request, model ? std::optional(path_beside(*model, file)) : std::nullopt);
+}
+
+std::string request_text(const LoadRequest& request, const std::optional<std::string>& model) {
+  Json json = {{"schema_version", kRequestVersion}};
+  if (model) json["model"] = is_valid_utf8(*model) ? *model : safe_display(*model);
+  json["options"] = Json::object();
+  const LoadRequest defaults;
+  for (const LoadOption& option : load_options())
+    if (!same_option(option, request, defaults))
+      json["options"][std::string(option.id)] = value_json(option.get(request));
+  try {
+    return json.dump(2) + "\n";
+  } catch (const Json::type_error&) {  // JSON has no other text, and a changed value would ask something else
+    throw Error(ErrorCode::usage, "the request cannot be saved: one of its options is not UTF-8");
+  }
+}
+
+}  // namespace loadline

@@ -1,0 +1,159 @@
+// One allocator model per space.
+#include "core/plan/reserved_memory.h"
+
+#include "core/base/checked_arithmetic.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace loadline {
+namespace {
+
+constexpr std::uint64_t kTorchHostAlignment = 64;
+
+BlockPool modelled_pool(PoolForecast expected) {
+  return {{.expected = std::move(expected)},
+          [](std::uint32_t, std::uint64_t wanted, std::uint64_t) {
+            return PoolBlock{wanted, wanted};
+          },
+          [](std::uint32_t) {}};
+}
+
+// The most that a pool reserves in the space during the plan.
+std::uint64_t pool_peak(const Plan& plan, Space space, const PoolForecast& expected) {
+  BlockPool pool = modelled_pool(expected);
+  std::vector<BlockPool::Range> ranges(plan.blocks.size());
+  std::uint64_t peak = 0;
+  for (const Step& step : plan.steps) {
+    const Block& block = plan.block(step.block);
+    if (step.verb == Verb::copy || block.space != space || block.bytes == 0) continue;
+    BlockPool::Range& range = ranges[index(step.block)];
+    if (step.verb == Verb::alloc)
+      range = pool.allocate(block.bytes);
+    else
+      pool.free(range);
+    peak = std::max(peak, pool.reserved());
+  }
+  return peak;
+}
+
+// Tries sizes of blocks for what passes, and takes the one by which the pool reserves least.
+void choose_passing_block(const Plan& plan, Space space, PoolForecast& forecast) {
+  if (std::ranges::all_of(forecast.requests, &PoolRequest::stays)) return;
+  PoolForecast tried = forecast;
+  std::uint64_t least = UINT64_MAX;
+  for (const std::uint64_t block : {PoolForecast().passing_block, std::uint64_t{1} << 30, UINT64_MAX}) {
+    tried.passing_block = block;
+    const std::uint64_t peak = pool_peak(plan, space, tried);
+    if (peak >= least) continue;
+    least = peak;
+    forecast.passing_block = block;
+  }
+}
+
+}  // namespace
+
+AllocatorBooks::AllocatorBooks(AllocatorModel model, const PerSpace<PoolForecast>& expected)
+    : model_(model),
+      device_pool_(modelled_pool(expected[index(Space::device)])),
+      staging_pool_(modelled_pool(expected[index(Space::staging)])) {}
+
+void AllocatorBooks::note(Space space, std::uint64_t reserved) {
+  reserved_[index(space)] = reserved;
+  peak_[index(space)] = std::max(peak_[index(space)], reserved);
+}
+
+void AllocatorBooks::alloc(BlockId id, const Block& block) {
+  if (blocks_.size() <= index(id)) blocks_.resize(index(id) + 1);
+  State& state = blocks_[index(id)];
+  if (model_ == AllocatorModel::torch && block.space == Space::device) {
+    state.torch = torch_.allocate(block.bytes);
+    torch_peak_ = std::max(torch_peak_, torch_.allocated());
+    return note(block.space, torch_.reserved());
+  }
+  if (model_ == AllocatorModel::malloc && block.space == Space::host) {
+    state.chunk = heap_.allocate(block.bytes, kTorchHostAlignment);
+    return note(block.space, heap_.reserved());
+  }
+  if (model_ == AllocatorModel::vulkan && block.bytes > 0 &&
+      (block.space == Space::device || block.space == Space::staging)) {
+    BlockPool& pool = block.space == Space::device ? device_pool_ : staging_pool_;
+    state.range = pool.allocate(block.bytes);
+    return note(block.space, pool.reserved());
+  }
+  note(block.space, reserved_[index(block.space)] + block.bytes);
+}
+
+void AllocatorBooks::free(BlockId id, const Block& block) {
+  State& state = blocks_[index(id)];
+  if (model_ == AllocatorModel::torch && block.space == Space::device) {
+    torch_.release(state.torch);
+    return note(block.space, torch_.reserved());
+  }
+  if (model_ == AllocatorModel::malloc && block.space == Space::host) {
+    heap_.release(state.chunk);
+    return note(block.space, heap_.reserved());
+  }
+  if (model_ == AllocatorModel::vulkan && block.bytes > 0 &&
+      (block.space == Space::device || block.space == Space::staging)) {
+    BlockPool& pool = block.space == Space::device ? device_pool_ : staging_pool_;
+    pool.free(state.range);
+    return note(block.space, pool.reserved());
+  }
+  note(block.space, reserved_[index(block.space)] - block.bytes);
+}
+
+std::optional<std::uint64_t> AllocatorBooks::allocated_peak() const {
+  if (model_ != AllocatorModel::torch) return std::nullopt;
+  return torch_peak_;
+}
+
+PerSpace<PoolForecast> pool_forecasts(const Plan& plan, std::uint64_t alignment) {
+  std::vector<bool> stays(plan.blocks.size(), true);
+  for (const Step& step : plan.steps)
+    if (step.verb == Verb::free) stays[index(step.block)] = false;
+  PerSpace<std::uint64_t> live = {}, passing = {};
+  PerSpace<PoolForecast> forecasts = {};
+  for (const Step& step : plan.steps) {
+    if (step.verb == Verb::copy) continue;
+    const Block& block = plan.block(step.block);
+    const std::size_t space = index(block.space);
+    const std::uint64_t bytes = align_up(block.bytes, alignment);
+    if (step.verb == Verb::free) {
+      live[space] -= bytes;
+      passing[space] -= bytes;
+      continue;
+    }
+    live[space] += bytes;
+    const bool stay = stays[index(step.block)];
+    if (!stay) passing[space] += bytes;
+    PoolForecast& forecast = forecasts[space];
+    if (bytes > 0)
+      forecast.requests.push_back({.bytes = bytes, .stays = stay, .passing_peak = passing[space]});
+    forecast.peak = std::max(forecast.peak, live[space]);
+  }
+  for (PoolForecast& forecast : forecasts)
+    for (std::size_t i = forecast.requests.size(); i-- > 1;)
+      forecast.requests[i - 1].passing_peak =
+          std::max(forecast.requests[i - 1].passing_peak, forecast.requests[i].passing_peak);
+  for (const Space space : {Space::device, Space::staging})
+    choose_passing_block(plan, space, forecasts[index(space)]);
+  return forecasts;
+}
+
+std::uint64_t unreused_heap_peak(const Plan& plan) {
+  constexpr std::uint64_t kMapped = 32 << 20;  // glibc's DEFAULT_MMAP_THRESHOLD_MAX
+  std::uint64_t heap = 0, mapped = 0, peak = 0;
+  for (const Step& step : plan.steps) {
+    const Block& block = plan.block(step.block);
+    if (step.verb == Verb::copy || block.space != Space::host) continue;
+    if (block.bytes >= kMapped)
+      mapped = step.verb == Verb::alloc ? mapped + block.bytes : mapped - block.bytes;
+    else if (step.verb == Verb::alloc)
+      heap += block.bytes;
+    peak = std::max(peak, heap + mapped);
+  }
+  return peak;
+}
+
+}  // namespace loadline

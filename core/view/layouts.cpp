@@ -1,0 +1,280 @@
+// Squarified treemap: rows along the shorter side, each grown while its worst aspect ratio improves.
+#include "core/view/layouts.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+namespace loadline::view {
+namespace {
+
+// The worst aspect ratio in a row of tiles with total area `sum`, laid along `side`.
+double worst_ratio(double largest, double smallest, double sum, double side) {
+  const double side2 = side * side;
+  const double sum2 = sum * sum;
+  return std::max(side2 * largest / sum2, sum2 / (side2 * smallest));
+}
+
+// Lays areas [first, last) as one row along the shorter side of `free` and returns what is left.
+Rect place_row(std::span<const double> areas, std::size_t first, std::size_t last, double sum,
+               const Rect& free, std::span<Rect> out) {
+  const bool tall = free.w >= free.h;  // the row is a column at the left
+  const double side = tall ? free.h : free.w;
+  const double thickness = side > 0 ? sum / side : 0;
+  double at = tall ? free.y : free.x;
+  for (std::size_t i = first; i < last; ++i) {
+    if (areas[i] <= 0) continue;
+    const double length = thickness > 0 ? areas[i] / thickness : 0;
+    out[i] = tall ? Rect{free.x, at, thickness, length} : Rect{at, free.y, length, thickness};
+    at += length;
+  }
+  if (tall) return {free.x + thickness, free.y, std::max(0.0, free.w - thickness), free.h};
+  return {free.x, free.y + thickness, free.w, std::max(0.0, free.h - thickness)};
+}
+
+// One thing to place inside a module: a child, the module's own tensor, or the merged rest.
+struct Item {
+  TileKind kind = TileKind::module;
+  NodeId node{};
+  std::uint64_t bytes = 0;
+  std::uint64_t tensors = 0;
+};
+
+class Layouter {
+ public:
+  Layouter(const ModuleTree& tree, const TreemapOrder& order, const TreemapOptions& options)
+      : tree_(tree), order_(order), options_(options) {}
+
+  void fill(NodeId module, const Rect& bounds, std::uint16_t depth);
+  std::vector<Tile> take() { return std::move(tiles_); }
+
+ private:
+  std::vector<Item> items_of(NodeId module, double area) const;
+  bool in_natural_order(NodeId module, std::vector<Item>& items) const;
+  NodeId skip_chain(NodeId node) const;
+  void place_module(const Item& item, const Rect& rect, std::uint16_t depth);
+
+  const ModuleTree& tree_;
+  const TreemapOrder& order_;
+  const TreemapOptions& options_;
+  std::vector<Tile> tiles_;
+};
+
+// A module with one child and no bytes of its own is replaced by that child.
+NodeId Layouter::skip_chain(NodeId node) const {
+  while (order_.own_bytes(node) == 0 && tree_.node(node).children.size() == 1)
+    node = tree_.node(node).children.front();
+  return node;
+}
+
+// Sorted by decreasing bytes; items smaller than the limit at this scale are merged into one aggregate.
+std::vector<Item> Layouter::items_of(NodeId module, double area) const {
+  const ModuleNode& parent = tree_.node(module);
+  const double per_byte = area / static_cast<double>(parent.bytes);
+  const double least = options_.min_side * options_.min_side;
+  const std::span<const NodeId> children = order_.children(module);
+  const auto visible_end = std::partition_point(children.begin(), children.end(), [&](NodeId child) {
+    return static_cast<double>(tree_.node(child).bytes) * per_byte >= least;
+  });
+
+  std::vector<Item> items;
+  std::uint64_t rest_bytes = parent.bytes;
+  std::uint64_t rest_tensors = parent.tensors;
+  const auto add = [&](const Item& item) {
+    items.push_back(item);
+    rest_bytes -= item.bytes;
+    rest_tensors -= item.tensors;
+  };
+  if (order_.own_bytes(module) > 0) add({TileKind::tensor, module, order_.own_bytes(module), 1});
+  // an aggregate of a single child would only hide its name
+  const bool one_left = children.end() - visible_end == 1;
+  for (auto child = children.begin(); child != (one_left ? children.end() : visible_end); ++child) {
+    const ModuleNode& node = tree_.node(*child);
+    if (node.bytes > 0) add({TileKind::module, *child, node.bytes, node.tensors});
+  }
+  if (rest_bytes > 0) items.push_back({TileKind::aggregate, module, rest_bytes, rest_tensors});
+  std::ranges::stable_sort(items, [](const Item& a, const Item& b) { return a.bytes > b.bytes; });
+  return items;
+}
+
+// Whether the items have similar sizes; if so, sorts them in the tree's order: layer 2 before layer 10.
+bool Layouter::in_natural_order(NodeId module, std::vector<Item>& items) const {
+  constexpr std::size_t kFewest = 4;
+  constexpr double kAlike = 1.02;
+  if (items.size() < kFewest || items.size() != tree_.node(module).children.size()) return false;
+  // sorted by size: comparing the first and the last is enough
+  if (static_cast<double>(items.front().bytes) > kAlike * static_cast<double>(items.back().bytes))
+    return false;
+  const auto is_child = [](const Item& item) { return item.kind == TileKind::module; };
+  if (!std::ranges::all_of(items, is_child)) return false;
+  std::transform(tree_.node(module).children.begin(), tree_.node(module).children.end(), items.begin(),
+                 [&](NodeId child) {
+                   const ModuleNode& node = tree_.node(child);
+                   return Item{TileKind::module, child, node.bytes, node.tensors};
+                 });
+  return true;
+}
+
+void Layouter::place_module(const Item& item, const Rect& rect, std::uint16_t depth) {
+  const NodeId node = skip_chain(item.node);
+  if (tree_.node(node).children.empty()) {
+    tiles_.push_back({TileKind::tensor, false, depth, node, rect, item.bytes, item.tensors});
+    return;
+  }
+  // too small for contents: the whole module becomes one tile
+  if (rect.w < 2 * options_.min_side || rect.h < 2 * options_.min_side) {
+    tiles_.push_back({TileKind::aggregate, false, depth, node, rect, item.bytes, item.tensors});
+    return;
+  }
+  const bool number = tree_.node(node).name.find_first_not_of("0123456789") == std::string::npos;
+  const bool header = rect.w >= (number ? options_.number_width : options_.header_width) &&
+                      rect.h >= (number ? 2.5 : 3.6) * options_.header;
+  const double padding =
+      std::min({header ? options_.padding : options_.padding / 3, rect.w / 12, rect.h / 12});
+  const double top = header ? options_.header : padding;
+  tiles_.push_back({TileKind::module, header, depth, node, rect, item.bytes, item.tensors});
+  fill(node, {rect.x + padding, rect.y + top, rect.w - 2 * padding, rect.h - top - padding},
+       static_cast<std::uint16_t>(depth + 1));
+}
+
+void Layouter::fill(NodeId module, const Rect& bounds, std::uint16_t depth) {
+  if (tree_.node(module).bytes == 0 || bounds.w <= 0 || bounds.h <= 0) return;
+  std::vector<Item> items = items_of(module, bounds.area());
+  const bool alike = in_natural_order(module, items);
+  std::vector<double> weights(items.size());
+  std::transform(items.begin(), items.end(), weights.begin(),
+                 [](const Item& item) { return static_cast<double>(item.bytes); });
+  const std::vector<Rect> rects = alike ? even_columns(weights, bounds) : squarify(weights, bounds);
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const Item& item = items[i];
+    if (item.kind == TileKind::module)
+      place_module(item, rects[i], depth);
+    else
+      tiles_.push_back({item.kind, false, depth, item.node, rects[i], item.bytes, item.tensors});
+  }
+}
+
+}  // namespace
+
+std::vector<Rect> squarify(std::span<const double> weights, const Rect& bounds) {
+  std::vector<Rect> rects(weights.size());
+  double total = 0;
+  for (const double weight : weights) total += std::max(weight, 0.0);
+  if (total <= 0 || bounds.w <= 0 || bounds.h <= 0) return rects;
+  std::vector<double> areas(weights.size());
+  const double scale = bounds.area() / total;
+  std::transform(weights.begin(), weights.end(), areas.begin(),
+                 [&](double weight) { return std::max(weight, 0.0) * scale; });
+
+  Rect free = bounds;
+  for (std::size_t first = 0; first < areas.size();) {
+    const double side = std::min(free.w, free.h);
+    double sum = 0;
+    double largest = 0;
+    double smallest = std::numeric_limits<double>::max();
+    double worst = std::numeric_limits<double>::max();
+    std::size_t last = first;
+    for (; last < areas.size(); ++last) {
+      if (areas[last] <= 0) continue;
+      const double next_largest = std::max(largest, areas[last]);
+      const double next_smallest = std::min(smallest, areas[last]);
+      const double next = worst_ratio(next_largest, next_smallest, sum + areas[last], side);
+      if (sum > 0 && next > worst) break;
+      sum += areas[last];
+      largest = next_largest;
+      smallest = next_smallest;
+      worst = next;
+    }
+    free = place_row(areas, first, last, sum, free, rects);
+    first = last;
+  }
+  return rects;
+}
+
+namespace {
+
+// How many columns make `count` equal tiles nearly square in the bounds. A number that fills every column is
+// preferred to a slightly squarer one.
+std::size_t column_count(std::size_t count, const Rect& bounds) {
+  constexpr double kAspect = 1.15;  // a little wider than high, to leave room for titles
+  constexpr double kMostStretch = 1.6;
+  const double ideal = std::sqrt(static_cast<double>(count) * bounds.w / (bounds.h * kAspect));
+  double best = std::clamp(std::round(ideal), 1.0, static_cast<double>(count));
+  double best_stretch = kMostStretch;
+  for (std::size_t columns = 1; columns <= count; ++columns) {
+    const double ratio = static_cast<double>(columns) / ideal;
+    const double stretch = std::max(ratio, 1 / ratio);
+    if (count % columns != 0 || stretch > best_stretch) continue;
+    best = static_cast<double>(columns);
+    best_stretch = stretch;
+  }
+  return static_cast<std::size_t>(best);
+}
+
+}  // namespace
+
+std::vector<Rect> even_columns(std::span<const double> weights, const Rect& bounds) {
+  std::vector<Rect> rects(weights.size());
+  const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
+  if (total <= 0 || bounds.w <= 0 || bounds.h <= 0) return rects;
+  const std::size_t columns = column_count(weights.size(), bounds);
+  std::size_t first = 0;
+  double x = bounds.x;
+  for (std::size_t column = 0; column < columns; ++column) {
+    const std::size_t size = weights.size() / columns + (column < weights.size() % columns ? 1 : 0);
+    const auto part = weights.subspan(first, size);
+    const double sum = std::accumulate(part.begin(), part.end(), 0.0);
+    const double width = bounds.w * sum / total;
+    double y = bounds.y;
+    for (std::size_t i = 0; i < size; ++i) {
+      const double height = bounds.h * part[i] / sum;
+      rects[first + i] = {x, y, width, height};
+      y += height;
+    }
+    x += width;
+    first += size;
+  }
+  return rects;
+}
+
+TreemapOrder::TreemapOrder(const ModuleTree& tree) {
+  first_.reserve(tree.nodes.size() + 1);
+  sorted_.reserve(tree.nodes.size());
+  own_bytes_.reserve(tree.nodes.size());
+  for (const ModuleNode& node : tree.nodes) {
+    const auto first = static_cast<std::ptrdiff_t>(sorted_.size());
+    first_.push_back(sorted_.size());
+    sorted_.insert(sorted_.end(), node.children.begin(), node.children.end());
+    std::stable_sort(sorted_.begin() + first, sorted_.end(),
+                     [&](NodeId a, NodeId b) { return tree.node(a).bytes > tree.node(b).bytes; });
+    own_bytes_.push_back(
+        std::accumulate(node.children.begin(), node.children.end(), node.bytes,
+                        [&](std::uint64_t rest, NodeId child) { return rest - tree.node(child).bytes; }));
+  }
+  first_.push_back(sorted_.size());
+}
+
+std::span<const NodeId> TreemapOrder::children(NodeId id) const {
+  return std::span(sorted_).subspan(first_[index(id)], first_[index(id) + 1] - first_[index(id)]);
+}
+
+std::vector<Tile> layout_treemap(const ModuleTree& tree, const TreemapOrder& order, NodeId root,
+                                 const Rect& bounds, const TreemapOptions& options) {
+  Layouter layouter(tree, order, options);
+  if (tree.node(root).children.empty()) {
+    const ModuleNode& node = tree.node(root);
+    if (node.bytes == 0) return {};
+    return {{TileKind::tensor, false, 0, root, bounds, node.bytes, node.tensors}};
+  }
+  layouter.fill(root, bounds, 0);
+  return layouter.take();
+}
+
+const Tile* tile_at(std::span<const Tile> tiles, double x, double y) {
+  const auto found =
+      std::find_if(tiles.rbegin(), tiles.rend(), [&](const Tile& tile) { return tile.rect.contains(x, y); });
+  return found == tiles.rend() ? nullptr : &*found;
+}
+
+}  // namespace loadline::view

@@ -1,0 +1,69 @@
+// Squarified treemap of a module tree: tile area is proportional to bytes, at any zoom.
+#pragma once
+
+#include "core/graph/names/module_tree.h"
+#include "core/view/geometry.h"
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace loadline::view {
+
+// Rectangles that tile `bounds` with areas in proportion to `weights`, kept near-square by a greedy choice.
+// Parallel to `weights`, which should be descending for good shapes; weights that are not positive get empty
+// rectangles. O(n). Source: Bruls, Huizing, van Wijk, Squarified Treemaps, 2000.
+std::vector<Rect> squarify(std::span<const double> weights, const Rect& bounds);
+
+// The same for weights that hardly differ, such as a model's repeated layers: columns of equal count, filled
+// downwards in the given order. Each area is still exactly proportional. All weights must be > 0.
+std::vector<Rect> even_columns(std::span<const double> weights, const Rect& bounds);
+
+// The children of every node by decreasing bytes, sorted once per model so that each layout takes linear
+// time.
+class TreemapOrder {
+ public:
+  TreemapOrder() = default;
+  explicit TreemapOrder(const ModuleTree& tree);
+
+  std::span<const NodeId> children(NodeId id) const;
+  // Bytes of the node's own tensor, without its children's; 0 for a pure module.
+  std::uint64_t own_bytes(NodeId id) const { return own_bytes_[index(id)]; }
+
+ private:
+  std::vector<NodeId> sorted_;
+  std::vector<std::size_t> first_;  // one entry more than there are nodes
+  std::vector<std::uint64_t> own_bytes_;
+};
+
+struct TreemapOptions {
+  double min_side = 4;       // siblings with less area than min_side squared share one aggregate tile
+  double padding = 3;        // between frame and children of a titled module; a third for others
+  double header = 18;        // height of a module's title strip, if there is enough room
+  double header_width = 48;  // modules narrower than this get no title strip
+  double number_width = 24;  // unless their name is a number, as a layer's is: down to this width
+};
+
+enum class TileKind : std::uint8_t { module, tensor, aggregate };
+
+struct Tile {
+  TileKind kind = TileKind::tensor;
+  bool header = false;      // modules: the title strip is inside `rect`, at its top
+  std::uint16_t depth = 0;  // number of frames around the tile
+  NodeId node{};            // aggregate: the module whose smallest children it stands for
+  Rect rect;
+  std::uint64_t bytes = 0;
+  std::uint64_t tensors = 0;
+};
+
+// Tiles in drawing order, each frame before its contents. A module with a single child and no bytes of its
+// own gets no frame: its child takes its place. Siblings of nearly equal size are laid out in even columns,
+// in their natural order; all others are squarified. The work is proportional to the tiles made, not to the
+// tree.
+std::vector<Tile> layout_treemap(const ModuleTree& tree, const TreemapOrder& order, NodeId root,
+                                 const Rect& bounds, const TreemapOptions& options);
+
+// The topmost tile at a point: the last one in `tiles` that contains it; null if there is none.
+const Tile* tile_at(std::span<const Tile> tiles, double x, double y);
+
+}  // namespace loadline::view

@@ -1,0 +1,245 @@
+// Steps shared by all exporters.
+#include "core/base/checked_arithmetic.h"
+#include "core/base/error.h"
+#include "core/convert/numbers/cast.h"
+#include "core/convert/recipe/repack.h"
+#include "core/graph/packed/find_logical.h"
+#include "exporters/common.h"
+#include "exporters/formats/formats.h"
+
+#include <algorithm>
+#include <bit>
+#include <unordered_map>
+#include <utility>
+
+namespace loadline {
+namespace {
+
+// Limit for all tensors together. Views of a few stored bytes can have any number of elements.
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 62;
+
+template <typename T>
+void append_little_endian(std::vector<std::byte>& out, T value) {
+  for (std::size_t i = 0; i < sizeof(T); ++i)
+    out.push_back(static_cast<std::byte>((value >> (8 * i)) & 0xFF));
+}
+
+// The first tensor that is read for a slot; null for one that is computed from nothing but numbers.
+const Tensor* source_tensor(const MetaGraph& graph, const Slot& slot) {
+  for (const RecipeStep& step : slot.recipe.steps) {
+    if (step.kind == StepKind::take) return &graph.tensor(step.tensor);
+    if (step.kind == StepKind::unpack || step.kind == StepKind::repack)
+      return &graph.tensor(graph.logical[step.packed].codes);
+  }
+  return nullptr;
+}
+
+Slot unpacked_slot(const MetaGraph& graph, std::uint32_t packed, DType outtype) {
+  const LogicalTensor& weight = graph.logical[packed];
+  Recipe recipe = unpack(packed);
+  if (outtype != DType::f32) recipe.then({.kind = StepKind::cast, .dtype = outtype});
+  return {weight.name,       outtype, weight.shape,
+          std::move(recipe), 0,       slot_bytes(weight.name, outtype, weight.shape)};
+}
+
+Slot slot_of(const MetaGraph& graph, TensorId id, const ExportOptions& options) {
+  const Tensor& tensor = graph.tensor(id);
+  Slot slot{tensor.name, tensor.dtype, tensor.shape, take(id), 0, 0};
+  const auto to = options.outtype;
+  if (to && *to != tensor.dtype && can_become(tensor.dtype, *to)) {
+    slot.dtype = *to;
+    if (can_become_f32(tensor.dtype)) slot.recipe.then({.kind = StepKind::dequantise});
+    if (!can_become_f32(tensor.dtype) || *to != DType::f32)
+      slot.recipe.then({.kind = StepKind::cast, .dtype = *to});
+  }
+  slot.bytes = slot.dtype == DType::opaque ? tensor_bytes(graph, tensor)
+                                           : slot_bytes(slot.name, slot.dtype, slot.shape);
+  return slot;
+}
+
+Slot repacked_slot(const MetaGraph& graph, std::uint32_t packed, const Repacking& blocks) {
+  const LogicalTensor& weight = graph.logical[packed];
+  Recipe recipe{{{.kind = StepKind::repack, .packed = packed}}};
+  return {weight.name,
+          blocks.dtype,
+          blocks.shape,
+          std::move(recipe),
+          0,
+          slot_bytes(weight.name, blocks.dtype, blocks.shape)};
+}
+
+// A tensor that is written as what a recipe gives.
+Slot computed_slot(const MetaGraph& graph, const Name& name, const Recipe& recipe,
+                   const ExportOptions& options) {
+  Form form = recipe_forms(graph, recipe).back();
+  Slot slot{name, form.dtype, std::move(form.shape), recipe, 0, 0};
+  if (options.outtype && *options.outtype != slot.dtype && can_cast(slot.dtype, *options.outtype)) {
+    slot.dtype = *options.outtype;
+    slot.recipe.then({.kind = StepKind::cast, .dtype = slot.dtype});
+  }
+  slot.bytes = slot_bytes(name, slot.dtype, slot.shape);
+  return slot;
+}
+
+// Goes through the tensors of a model; `repacks`: to blocks of ggml, where there is no outtype.
+class SlotList {
+ public:
+  SlotList(const MetaGraph& graph, const ExportOptions& options, bool repacks)
+      : graph_(graph),
+        options_(options),
+        repacks_(repacks && !options.outtype),
+        packed_(logical_positions(graph)),
+        tied_(graph.tensors.size(), false) {
+    for (const auto& group : tied_groups(graph))
+      for (std::size_t i = 1; i < group.size(); ++i) tied_[index(group[i])] = true;
+  }
+
+  std::vector<Slot> list() {
+    std::vector<Slot> slots;
+    const std::size_t written = options_.recipes == nullptr
+                                    ? graph_.tensors.size()
+                                    : std::min(options_.recipes->written, graph_.tensors.size());
+    for (std::size_t i = 0; i < written; ++i) {
+      auto slot = slot_at(TensorId{static_cast<std::uint32_t>(i)});
+      if (!slot) continue;
+      slots.push_back(std::move(*slot));
+    }
+    check_total(slots);
+    arrange(graph_, options_, slots);
+    return slots;
+  }
+
+ private:
+  // Nothing for tied tensors, and for parts of packed weights that are written as one tensor.
+  std::optional<Slot> slot_at(TensorId id) const {
+    if (tied_[index(id)]) return std::nullopt;
+    const auto packed = packed_[index(id)];
+    if (const Recipe* const recipe = instead(id)) {
+      const bool unpacks = packed && options_.outtype;
+      if (unpacks && graph_.logical[*packed].codes != id) return std::nullopt;
+      return computed_slot(graph_, unpacks ? graph_.logical[*packed].name : graph_.tensor(id).name, *recipe,
+                           options_);
+    }
+    if (packed && options_.outtype)
+      return graph_.logical[*packed].codes == id
+                 ? std::optional(unpacked_slot(graph_, *packed, *options_.outtype))
+                 : std::nullopt;
+    const auto blocks = packed && repacks_ ? ggml_repacking(graph_, graph_.logical[*packed]) : std::nullopt;
+    if (blocks && blocks->codes == id) return repacked_slot(graph_, *packed, *blocks);
+    if (blocks && blocks->scales == id) return std::nullopt;
+    return slot_of(graph_, id, options_);
+  }
+
+  const Recipe* instead(TensorId id) const {
+    if (options_.recipes == nullptr) return nullptr;
+    const auto found = options_.recipes->instead.find(index(id));
+    return found == options_.recipes->instead.end() ? nullptr : &found->second;
+  }
+
+  const MetaGraph& graph_;
+  const ExportOptions& options_;
+  bool repacks_;
+  std::vector<std::optional<std::uint32_t>> packed_;
+  std::vector<bool> tied_;
+};
+
+}  // namespace
+
+std::uint64_t slot_bytes(const Name& name, DType dtype, const Shape& shape) {
+  const auto count = element_count(shape);
+  const auto bytes = count ? byte_size(dtype, *count) : std::nullopt;
+  if (!bytes) throw Error(ErrorCode::limit, {.tensor = name}, "its size overflows 64 bits");
+  return *bytes;
+}
+
+void check_total(const std::vector<Slot>& slots) {
+  std::uint64_t sum = 0;
+  for (const Slot& slot : slots) {
+    const auto total = checked_add(sum, slot.bytes);
+    if (!total || *total >= kMostBytes)
+      throw Error(ErrorCode::limit, {.tensor = slot.name}, "the tensors add up to more than 2^62 bytes");
+    sum = *total;
+  }
+}
+
+bool can_become(DType dtype, DType outtype) { return can_cast(dtype, outtype) || can_become_f32(dtype); }
+
+DType stored_dtype(const MetaGraph& graph, const Slot& slot) {
+  const Tensor* const tensor = source_tensor(graph, slot);
+  return tensor == nullptr ? slot.dtype : tensor->dtype;
+}
+
+void arrange(const MetaGraph& graph, const ExportOptions& options, std::vector<Slot>& slots) {
+  if (options.order.empty()) return;
+  std::vector<std::size_t> place(graph.storages.size(), SIZE_MAX);
+  for (std::size_t i = 0; i < options.order.size(); ++i) place[index(options.order[i])] = i;
+  std::ranges::stable_sort(slots, {}, [&](const Slot& slot) {
+    const Tensor* const tensor = source_tensor(graph, slot);
+    return tensor == nullptr ? 0 : place[index(tensor->storage)];
+  });
+}
+
+std::vector<Slot> output_slots(const MetaGraph& graph, const ExportOptions& options) {
+  return SlotList(graph, options, false).list();
+}
+
+std::vector<Slot> ggml_slots(const MetaGraph& graph, const ExportOptions& options) {
+  return SlotList(graph, options, true).list();
+}
+
+void add_result(MetaGraph& result, FileId file, const Slot& slot) {
+  const StorageId storage = result.add_storage(plain_storage(file, slot.offset, slot.bytes));
+  result.tensors.push_back({slot.name, slot.dtype, slot.shape, {}, storage, 0});
+}
+
+// Tensors that hold a shape are written as they are, and what they hold is known from the source.
+void add_logical(const MetaGraph& source, MetaGraph& result) {
+  std::unordered_map<std::string_view, const LogicalTensor*> shapes;
+  for (const LogicalTensor& weight : source.logical)
+    for (const Companion kind : {Companion::state, Companion::shape})
+      if (const auto id = weight.companion(kind)) shapes.emplace(source.tensor(*id).name.view(), &weight);
+  result.logical = find_logical_tensors(result, [&](TensorId id) -> std::optional<std::string> {
+                     const auto found = shapes.find(result.tensor(id).name.view());
+                     if (found == shapes.end()) return std::nullopt;
+                     if (!found->second->state.empty()) return found->second->state;
+                     std::vector<std::byte> bytes;
+                     for (const std::uint64_t side : found->second->shape) append_u64(bytes, side);
+                     return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+                   }).tensors;
+}
+
+std::uint64_t header_bytes(const LayoutFile& file) {
+  std::uint64_t bytes = file.header.size();
+  for (const HeaderCopy& copy : file.copies) bytes += copy.array.bytes;
+  return bytes;
+}
+
+void append_bytes(std::vector<std::byte>& out, std::string_view text) {
+  const auto bytes = std::as_bytes(std::span(text));
+  out.insert(out.end(), bytes.begin(), bytes.end());
+}
+
+void append_u32(std::vector<std::byte>& out, std::uint32_t value) { append_little_endian(out, value); }
+void append_u64(std::vector<std::byte>& out, std::uint64_t value) { append_little_endian(out, value); }
+
+void append_string(std::vector<std::byte>& out, std::string_view text) {
+  append_u64(out, text.size());
+  append_bytes(out, text);
+}
+
+std::uint64_t zip_alignment(const ExportOptions& options, std::uint64_t otherwise) {
+  check_alignment(options.alignment);
+  if (options.max_shard_bytes != 0)
+    throw Error(ErrorCode::usage, "this format is one file: it has no shards");
+  if (options.alignment > ZipLayout::kMostAlignment)
+    throw Error(ErrorCode::usage, "an alignment of {}: members of zip archives can have up to {}",
+                options.alignment, ZipLayout::kMostAlignment);
+  return options.alignment == 0 ? otherwise : options.alignment;
+}
+
+void check_alignment(std::uint64_t alignment) {
+  if (alignment != 0 && (!std::has_single_bit(alignment) || alignment > std::uint64_t{2} << 20))
+    throw Error(ErrorCode::usage, "an alignment of {} is not a power of two up to 2097152", alignment);
+}
+
+}  // namespace loadline

@@ -1,0 +1,347 @@
+// Chooses types by policy and by the user's rules, and ends each recipe in its type.
+#include "core/base/checked_arithmetic.h"
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/convert/numbers/cast.h"
+#include "core/convert/numbers/quantize.h"
+#include "core/graph/names/filter.h"
+#include "core/graph/packed/find_logical.h"
+#include "core/io/graph_reader.h"
+#include "exporters/common.h"
+#include "exporters/gguf/gguf_types.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+#include <string_view>
+#include <type_traits>
+#include <unordered_map>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace loadline {
+namespace {
+
+constexpr std::uint32_t kQuantizationVersion = 2;
+constexpr std::size_t kMostNamed = 3;
+
+// As llama.cpp's loader names a file by the type of most of its tensors (llama_ftype of llama.h).
+struct FileTypeRow {
+  DType dtype;
+  std::uint32_t number;
+};
+constexpr std::array<FileTypeRow, 20> kFileTypes = {
+    {{DType::f32, 0},   {DType::f16, 1},    {DType::q4_0, 2},    {DType::q4_1, 3},   {DType::q8_0, 7},
+     {DType::q5_0, 8},  {DType::q5_1, 9},   {DType::q2_k, 10},   {DType::q3_k, 12},  {DType::q4_k, 15},
+     {DType::q5_k, 17}, {DType::q6_k, 18},  {DType::iq4_nl, 25}, {DType::iq3_s, 26}, {DType::iq4_xs, 30},
+     {DType::bf16, 32}, {DType::tq1_0, 36}, {DType::tq2_0, 37},  {DType::mxfp4, 38}, {DType::nvfp4, 39}}};
+
+bool is_float(DType dtype) { return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16; }
+
+bool is_block(DType dtype) { return dtype_info(dtype).kind == DTypeKind::block; }
+
+// How many matrices a tensor stacks: experts.
+std::uint64_t depth_of(const Shape& shape) { return shape.size() < 3 ? 1 : shape[shape.size() - 3]; }
+
+bool is_embedding(std::string_view name) {
+  return name == "token_embd.weight" || name == "per_layer_token_embd.weight";
+}
+
+// The numbers that a recipe casts to F32 at its end, before that cast.
+void drop_cast(const MetaGraph& graph, Recipe& recipe) {
+  const std::vector<Form> forms = recipe_forms(graph, recipe);
+  const RecipeStep& last = recipe.steps.back();
+  if (last.kind == StepKind::cast && is_float(forms[last.inputs.front()].dtype) &&
+      last.inputs.front() + 2 == recipe.steps.size())
+    recipe.steps.pop_back();
+}
+
+class TypeChooser {
+ public:
+  TypeChooser(const MetaGraph& graph, SlotForms forms, const std::optional<PolicyModel>& names,
+              const ExportOptions& options)
+      : graph_(graph), forms_(std::move(forms)), names_(names), options_(options) {
+    common_ = common_type_policy(built_in_type_policies());
+    if (options.policy != nullptr && !names && !options.policy->plain) {
+      const bool chosen = options.keep_names.value_or(false);
+      const Error error(
+          ErrorCode::unsupported,
+          "the types of {} go by llama.cpp's names of tensors, and this output keeps the model's own{}",
+          options.policy->name,
+          chosen || find_text(graph, kConfigKey) != nullptr ? ""
+                                                            : ": no config.json lies beside the weights");
+      throw chosen ? error.with({"names", "auto"}) : error;
+    }
+    for (const Slot& slot : forms_.stored) stored_.emplace(slot.name.view(), &slot);
+    for (const LogicalTensor& weight : graph.logical) packed_.emplace(weight.name, &weight);
+  }
+
+  TypedSlots choose() {
+    std::vector<std::optional<DType>> types = types_of_policy();
+    apply_rules(types);
+    for (std::size_t i = 0; i < types.size(); ++i)
+      result_.slots.push_back(types[i] ? typed(forms_.numbers[i], *types[i]) : kept(forms_.numbers[i]));
+    check_total(result_.slots);
+    add_notes();
+    add_keys();
+    return std::move(result_);
+  }
+
+ private:
+  const TypePolicy& policy() const { return options_.policy != nullptr ? *options_.policy : *common_; }
+
+  static PolicyTensor tensor_of(const Slot& slot) { return {slot.name.view(), slot.shape}; }
+
+  // Numbers that may get another type.
+  bool changes(const Slot& slot) const {
+    if (slot.dtype != DType::f32) return false;
+    if (names_) return may_change(policy(), tensor_of(slot));
+    const auto long_sides = std::ranges::count_if(slot.shape, [](std::uint64_t side) { return side != 1; });
+    return long_sides > 1 && lower_case(slot.name.view()).find("norm") == std::string::npos;
+  }
+
+  std::vector<std::optional<DType>> types_of_policy() const {
+    const std::vector<Slot>& slots = forms_.numbers;
+    std::vector<std::optional<DType>> types(slots.size());
+    if (options_.policy == nullptr) return types;
+    if (names_) {
+      std::vector<PolicyTensor> tensors;
+      for (const Slot& slot : slots) tensors.push_back(tensor_of(slot));
+      types = policy_types(policy(), *names_, tensors);
+    } else {
+      std::ranges::fill(types, policy().plain);
+    }
+    for (std::size_t i = 0; i < slots.size(); ++i)
+      if (!changes(slots[i])) types[i].reset();
+    return types;
+  }
+
+  // The tensors as filters see them: names of the output, types and sizes as they would be stored.
+  MetaGraph shown() const {
+    MetaGraph graph;
+    for (const Slot& slot : forms_.numbers) {
+      const auto found = stored_.find(slot.name.view());
+      const Slot& of = found == stored_.end() ? slot : *found->second;
+      const StorageId storage = graph.add_storage(shapes_only_storage(of.bytes));
+      graph.tensors.push_back({of.name, of.dtype, of.shape, {}, storage, 0});
+    }
+    return graph;
+  }
+
+  void apply_rules(std::vector<std::optional<DType>>& types) {
+    if (options_.types.empty()) return;
+    const MetaGraph graph = shown();
+    for (const TypeRule& rule : options_.types) {
+      bool any = false;
+      for (const TensorId id : TensorFilter(rule.filter).select(graph)) {
+        if (!changes(forms_.numbers[index(id)])) continue;
+        types[index(id)] = rule.type;
+        any = true;
+      }
+      if (!any)
+        result_.notes.push_back(make_note(Severity::warning, {},
+                                          "no tensor whose type can change matches '{}'",
+                                          safe_display(rule.filter, 100)));
+    }
+  }
+
+  // A tensor that keeps its type. Packed weights have none as one tensor: the type that they had before.
+  Slot kept(const Slot& numbers) const {
+    if (const auto found = stored_.find(numbers.name.view()); found != stored_.end()) return *found->second;
+    const auto weight = packed_.find(numbers.name.view());
+    return as_float(numbers, weight == packed_.end() ? DType::f32 : weight->second->dtype);
+  }
+
+  Slot as_float(Slot slot, DType type) const {
+    if (type == DType::f32 || !is_float(type)) return slot;
+    slot.recipe.then({.kind = StepKind::cast, .dtype = type});
+    slot.dtype = type;
+    slot.bytes = slot_bytes(slot.name, slot.dtype, slot.shape);
+    return slot;
+  }
+
+  Slot typed(const Slot& numbers, DType wanted) {
+    const std::uint64_t columns = numbers.shape.empty() ? 1 : numbers.shape.back();
+    const DType type = fitting_type(policy(), wanted, columns);
+    if (type != wanted) ++fallbacks_[{wanted, type}];
+    if (const auto found = stored_.find(numbers.name.view());
+        found != stored_.end() && found->second->dtype == type && found->second->shape == numbers.shape)
+      return *found->second;
+    if (is_float(type)) return as_float(numbers, type);
+    if (!can_quantize(type))
+      throw Error(ErrorCode::unsupported, {.tensor = numbers.name.str()}, "cannot be written as {}",
+                  dtype_info(type).name);
+    Slot slot = numbers;
+    if (const DType source = stored_dtype(graph_, slot); is_block(source)) again_.insert(source);
+    drop_cast(graph_, slot.recipe);
+    slot.recipe.then({.kind = StepKind::quantise, .dtype = type, .importance = importance(slot, type)});
+    slot.dtype = type;
+    slot.bytes = slot_bytes(slot.name, slot.dtype, slot.shape);
+    return slot;
+  }
+
+  // What the importance matrix says of a tensor, or null.
+  const TensorImportance* entry_of(const Slot& slot) const {
+    const auto& entries = options_.importance->matrix.tensors;
+    const auto entry = std::ranges::lower_bound(entries, slot.name.view(), {}, &TensorImportance::name);
+    return entry != entries.end() && entry->name == slot.name.view() ? &*entry : nullptr;
+  }
+
+  std::shared_ptr<const TensorImportance> importance(const Slot& slot, DType type) {
+    if (options_.importance == nullptr || !heeds_importance(type)) return nullptr;
+    const TensorImportance* const entry = entry_of(slot);
+    const auto expected = checked_mul(slot.shape.back(), depth_of(slot.shape));
+    const bool fits = entry != nullptr && expected == entry->weights.size();
+    if (entry != nullptr && !fits && !is_embedding(slot.name.view()))
+      throw Error(ErrorCode::malformed, {.file = options_.importance->path, .tensor = slot.name.str()},
+                  "has {} weights, the tensor needs {}: {} columns of {} matrices", entry->weights.size(),
+                  expected.value_or(0), slot.shape.back(), depth_of(slot.shape));
+    if (!fits) {
+      without_importance_.push_back(slot.name.str());
+      return nullptr;
+    }
+    ++with_importance_;
+    return {options_.importance, entry};
+  }
+
+  void add_notes() {
+    std::vector<std::string> words;
+    std::uint64_t count = 0;
+    for (const auto& [types, tensors] : fallbacks_) {
+      words.push_back(
+          fmt::format("{} become {}", dtype_info(types.first).name, dtype_info(types.second).name));
+      count += tensors;
+    }
+    if (count > 0)
+      say("the rows of {} do not divide into blocks of the type: {}", counted(count, "tensor"),
+          fmt::join(words, ", "));
+    words.clear();
+    for (const DType type : again_) words.emplace_back(dtype_info(type).name);
+    if (!words.empty())
+      say("quantised weights ({}) are quantised again, which loses more than quantising the original",
+          fmt::join(words, ", "));
+    if (options_.importance == nullptr) return;
+    const std::string file = safe_display(options_.importance->path, 100);
+    if (std::ranges::none_of(result_.slots, [&](const Slot& slot) { return entry_of(slot) != nullptr; }))
+      throw Error(ErrorCode::unsupported, {.file = options_.importance->path},
+                  "has no entry for any of the {} tensors of the output", result_.slots.size());
+    if (with_importance_ == 0 && without_importance_.empty())
+      say("the importance matrix '{}' changes nothing: no tensor gets a type that uses it", file);
+    else if (!without_importance_.empty())
+      say("the importance matrix '{}' has no weights for {}: {}", file,
+          counted(without_importance_.size(), "tensor"), join_names(without_importance_, kMostNamed));
+  }
+
+  template <typename... Values>
+  void say(fmt::format_string<Values...> text, const Values&... values) {
+    result_.notes.push_back(make_note(Severity::info, {}, text, values...));
+  }
+
+  void add_keys() {
+    if (options_.policy != nullptr && options_.policy->file_type)
+      result_.keys.push_back({"general.file_type", *options_.policy->file_type});
+    if (std::ranges::any_of(result_.slots, [](const Slot& slot) { return is_block(slot.dtype); }))
+      result_.keys.push_back({"general.quantization_version", kQuantizationVersion});
+    if (options_.importance == nullptr) return;
+    const auto& [path, matrix] = *options_.importance;
+    result_.keys.push_back({"quantize.imatrix.file", path});
+    if (!matrix.datasets.empty())
+      result_.keys.push_back({"quantize.imatrix.dataset", matrix.datasets.front()});
+    const auto number = [](std::uint64_t value) { return static_cast<std::uint32_t>(value); };
+    result_.keys.push_back({"quantize.imatrix.entries_count", number(matrix.tensors.size())});
+    if (matrix.chunks > 0) result_.keys.push_back({"quantize.imatrix.chunks_count", number(matrix.chunks)});
+  }
+
+  const MetaGraph& graph_;
+  SlotForms forms_;
+  std::optional<PolicyModel> names_;
+  const ExportOptions& options_;
+  TypePolicyPtr common_;
+  std::unordered_map<std::string_view, const Slot*> stored_;
+  std::unordered_map<std::string_view, const LogicalTensor*> packed_;
+  TypedSlots result_ = {};
+  std::map<std::pair<DType, DType>, std::uint64_t> fallbacks_ = {};
+  std::set<DType> again_ = {};  // block types of the source that are quantised again
+  std::uint64_t with_importance_ = 0;
+  std::vector<std::string> without_importance_ = {};
+};
+
+// A key of either place: the output's own come first.
+class KeyReader {
+ public:
+  KeyReader(const MetaGraph& graph, const std::vector<MetaEntry>& keys) : graph_(graph), keys_(keys) {}
+
+  const MetaValue* find(const std::string& name) const {
+    const auto own = std::ranges::find(keys_, name, &MetaEntry::key);
+    if (own != keys_.end()) return &own->value;
+    return graph_.format == "gguf" ? find_metadata(graph_, name) : nullptr;
+  }
+
+  // A whole number; of a list, its first.
+  std::int64_t number(const std::string& name, std::int64_t otherwise) const {
+    const MetaValue* const value = find(name);
+    if (value == nullptr) return otherwise;
+    if (const auto* const array = std::get_if<MetaArray>(value)) {
+      if (array->count == 0 || array->element == MetaType::string) return otherwise;
+      return whole(read_meta_array(graph_, *array, 0, 1).front(), otherwise);
+    }
+    return whole(*value, otherwise);
+  }
+
+ private:
+  static std::int64_t whole(const MetaValue& value, std::int64_t otherwise) {
+    return std::visit(
+        [&](const auto& held) -> std::int64_t {
+          using Held = std::decay_t<decltype(held)>;
+          if constexpr (std::is_integral_v<Held> && !std::is_same_v<Held, bool>)
+            if (std::in_range<std::int64_t>(held)) return static_cast<std::int64_t>(held);
+          return otherwise;
+        },
+        value);
+  }
+
+  const MetaGraph& graph_;
+  const std::vector<MetaEntry>& keys_;
+};
+
+}  // namespace
+
+bool chooses_types(const ExportOptions& options) {
+  return options.policy != nullptr || !options.types.empty();
+}
+
+TypedSlots typed_slots(const MetaGraph& graph, SlotForms forms, const std::optional<PolicyModel>& names,
+                       const ExportOptions& options) {
+  return TypeChooser(graph, std::move(forms), names, options).choose();
+}
+
+std::optional<PolicyModel> policy_model(const MetaGraph& graph, const std::vector<MetaEntry>& keys,
+                                        const std::vector<Slot>& slots) {
+  const auto known = [](const Slot& slot) {
+    const std::string_view name = slot.name.view();
+    return name == "token_embd.weight" || name.starts_with("blk.");
+  };
+  const KeyReader reader(graph, keys);
+  const MetaValue* const architecture = reader.find("general.architecture");
+  if (architecture == nullptr || !std::holds_alternative<std::string>(*architecture)) return std::nullopt;
+  if (std::ranges::none_of(slots, known)) return std::nullopt;
+  PolicyModel model;
+  model.architecture = std::get<std::string>(*architecture);
+  const std::string prefix = model.architecture + ".";
+  model.layers = std::max<std::int64_t>(reader.number(prefix + "block_count", 0), 0);
+  model.experts = std::max<std::int64_t>(reader.number(prefix + "expert_count", 0), 0);
+  const std::int64_t heads = reader.number(prefix + "attention.head_count", 1);
+  const std::int64_t kv_heads = reader.number(prefix + "attention.head_count_kv", heads);
+  model.gqa = kv_heads <= 0 || heads < 0 ? 0 : heads / kv_heads;
+  return model;
+}
+
+std::optional<std::uint32_t> gguf_file_type(DType dtype) {
+  const auto row = std::ranges::find(kFileTypes, dtype, &FileTypeRow::dtype);
+  return row == kFileTypes.end() ? std::nullopt : std::optional(row->number);
+}
+
+}  // namespace loadline

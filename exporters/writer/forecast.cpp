@@ -1,0 +1,97 @@
+// Targets, the files of another model beside them, permissions and room.
+#include "exporters/writer/forecast.h"
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/graph/names/hf_names.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <string>
+
+#include <unistd.h>
+
+namespace loadline {
+namespace {
+
+namespace fs = std::filesystem;
+
+// No target, and no file to be removed, may be a file of the source model, not even through links.
+void refuse_input(const MetaGraph& source, const fs::path& target) {
+  std::error_code failure;
+  for (const ModelFile& input : source.files)
+    for (const fs::path& own : {fs::path(input.path), fs::path(input.path).parent_path() / "config.json"})
+      if (fs::equivalent(target, own, failure))
+        throw Error(ErrorCode::usage, {.file = target.string()},
+                    "is a file of the model being read; write elsewhere");
+}
+
+void check_targets(const Layout& layout, const MetaGraph& source, bool overwrite) {
+  for (const LayoutFile& file : layout.files) {
+    std::error_code failure;
+    const fs::path target(file.path);
+    if (!fs::exists(fs::symlink_status(target, failure))) continue;
+    refuse_input(source, target);
+    if (fs::is_directory(target, failure)) throw Error(ErrorCode::usage, {.file = file.path}, "is a folder");
+    if (!overwrite) throw Error(ErrorCode::usage, {.file = file.path}, "exists").with({"force", "on"});
+  }
+}
+
+// Weight files in the output folder that this layout does not write.
+std::vector<fs::path> find_superseded(const Layout& layout, const MetaGraph& source, bool overwrite) {
+  std::vector<fs::path> superseded;
+  std::error_code failure;
+  if (layout.folder.empty() || !is_folder(layout.folder)) return superseded;
+  for (fs::directory_iterator at(layout.folder, failure), end; !failure && at != end; at.increment(failure)) {
+    const fs::path path = at->path();
+    const std::string name = path.filename().string();
+    const bool written = std::ranges::any_of(
+        layout.files, [&](const LayoutFile& file) { return fs::path(file.path) == path; });
+    if (written) continue;
+    // opening the folder would find that index before the new model
+    if (name.ends_with(kHfIndexSuffix) && !is_hf_weight_file(name))
+      throw Error(ErrorCode::usage, {.file = path.string()}, "is another model's index; write elsewhere");
+    if (!is_hf_weight_file(name)) continue;
+    refuse_input(source, path);
+    std::error_code ignored;
+    if (at->is_directory(ignored)) throw Error(ErrorCode::usage, {.file = path.string()}, "is a folder");
+    superseded.push_back(path);
+  }
+  if (failure) throw system_error(layout.folder, "list the folder", failure.value());
+  if (!superseded.empty() && !overwrite)
+    throw Error(ErrorCode::usage, {.file = superseded.front().string()},
+                "belongs to another model in the output folder")
+        .with({"force", "on"});
+  return superseded;
+}
+
+}  // namespace
+
+std::uint64_t total_bytes(const Layout& layout) {
+  std::uint64_t total = 0;
+  for (const LayoutFile& file : layout.files) total += file.bytes;  // exporters keep the sum below 2^63
+  return total;
+}
+
+OutputCheck check_output(const Layout& layout, const MetaGraph& source, bool overwrite) {
+  OutputCheck check;
+  check_targets(layout, source, overwrite);
+  check.superseded = find_superseded(layout, source, overwrite);
+  if (layout.files.empty()) return check;
+  check.disk = disk_space(layout.files.front().path);
+  if (check.disk && ::access(check.disk->folder.c_str(), W_OK | X_OK) != 0)
+    throw system_error(check.disk->folder, "write to the folder", errno);
+  return check;
+}
+
+void check_room(const Layout& layout, std::uint64_t needed) {
+  if (layout.files.empty()) return;
+  const std::string& first = layout.files.front().path;
+  const auto disk = disk_space(first);
+  if (disk && needed > disk->available)
+    throw Error(ErrorCode::io, {.file = layout.folder.empty() ? first : layout.folder},
+                "needs {} ({} bytes) in all, the disk of '{}' has {} free ({} bytes)", format_bytes(needed),
+                needed, safe_display(disk->folder, 100), format_bytes(disk->available), disk->available);
+}
+
+}  // namespace loadline

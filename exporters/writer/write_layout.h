@@ -1,0 +1,75 @@
+// Writes a layout to disk. No other code writes weight bytes.
+#pragma once
+
+#include "core/base/tasks.h"
+#include "core/io/output_file.h"
+#include "core/io/tensor_reader.h"
+#include "exporters/exporter.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace loadline {
+
+// One of several processes that write the files of one output together.
+struct WriteShare {
+  std::uint32_t index = 0, count = 1;  // a count of 0: the front end finds both in its environment
+  bool operator==(const WriteShare&) const = default;
+};
+
+struct WriteOptions {
+  std::uint64_t memory_budget = 256ull << 20;  // bytes of buffers; a few hundred KiB are used at least
+  std::uint32_t threads = 0;                   // that read and compute; 0 = as many as processors, at most 8
+  bool overwrite = false;                      // replace existing targets, and remove dead remains
+  bool resume = false;                         // go on with remains, and leave them for the next run
+  bool consume = false;                        // give the source's disk space back as its bytes are written
+  bool verify = false;                         // read each file back and compare its hash before the rename
+  bool sparse = false;                         // leave tensor bytes as holes and never call the reader
+  std::optional<WriteShare> share =
+      {};  // write this share only, and leave the end to join_parts() (exporters/join.h)
+  WritePolicy policy = WritePolicy::drop_behind;
+  // How often written bytes are made durable, so that a kill or a power cut costs no more; a consumed source
+  // needs smaller steps, of at most kConsumedStep.
+  std::uint64_t checkpoint_bytes = 512ull << 20;
+};
+
+struct WrittenFile {
+  std::string path;
+  std::uint64_t bytes = 0;
+  std::uint64_t xxh3 = 0;  // XXH3-64 of the whole file; 0 for sparse output
+};
+
+struct WriteReport {
+  std::vector<WrittenFile> files;  // that this call wrote or found complete
+  std::uint64_t tensors = 0;
+  std::uint64_t bytes_read = 0;  // from the source
+  std::uint64_t bytes_written = 0;
+  std::uint64_t bytes_resumed = 0;    // of the output, that earlier runs had written
+  std::uint64_t buffer_bytes = 0;     // size of the writer's buffers
+  std::uint64_t peak_host_bytes = 0;  // growth of anonymous memory while writing, sampled per buffer
+  std::uint64_t peak_rss_bytes = 0;   // the process's VmHWM at the end; 0 if the system does not tell
+  double seconds = 0;
+  bool verified = false;
+  bool complete = true;  // false for a share: the output appears when it is joined
+};
+
+// `reader` gives the source's bytes; it is called from several threads. `source` is the graph from which the
+// layout was made. Missing folders are created. All files grow in a work folder beside their targets
+// (exporters/writer/work_folder.h), are made durable, and are then renamed in order. If the source's files
+// change meanwhile, throws Error{io}.
+//
+// After an error or cancellation before the renames existing targets are unchanged, and nothing remains,
+// unless `resume` is set, files are shared with other processes, or the source has been consumed in part. A
+// process that dies leaves its work folder. Then the next call for that output throws Error{usage}, unless it
+// resumes, or may overwrite, which removes the work folder; never one that holds the only copy of something.
+//
+// If a rename fails, files already in place are taken back, unless `overwrite` is set. Weight files of
+// another model in the layout's folder count as targets: with `overwrite` they are removed once the new files
+// are in place. Throws Error{usage} if a target exists and may not be overwritten, or is one of the source's
+// own files. Throws Error{io} before writing if the disk has less room than all files need.
+WriteReport write_layout(const Layout& layout, const MetaGraph& source, const ReadTensor& reader,
+                         const WriteOptions& options, Progress& progress);
+
+}  // namespace loadline

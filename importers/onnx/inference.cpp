@@ -1,0 +1,190 @@
+// Runs onnx 1.12's shape inference in a forked child with limits (fork(2), setrlimit(2), prctl(2)).
+#include "core/base/checked_arithmetic.h"
+#include "core/io/unique_fd.h"
+#include "importers/onnx/confine.h"
+#include "importers/onnx/infer.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <exception>
+#include <fstream>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <google/protobuf/stubs/logging.h>
+#include <onnx/onnx_pb.h>
+#include <onnx/shape_inference/implementation.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace loadline {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// The child sends one byte, then the answer or the reason of its failure, then closes the pipe.
+constexpr char kAnswered = 'A';
+constexpr char kRefused = 'R';
+constexpr std::size_t kMostReason = 300;
+
+// First with data propagation: values of small tensors are followed through Shape, Gather and Concat, with
+// which exporters compute target shapes. If that throws, without it.
+void infer(onnx::ModelProto& model) {
+  const onnx::ShapeInferenceOptions follow_values(/*check_type=*/false, /*strict_mode=*/0,
+                                                  /*data_prop=*/true);
+  const onnx::ModelProto original = model;
+  try {
+    onnx::shape_inference::InferShapes(model, onnx::OpSchemaRegistry::Instance(), follow_values);
+  } catch (const std::exception&) {
+    model = original;
+    onnx::shape_inference::InferShapes(model);
+  }
+}
+
+// Keeps only the types of values, and the operators that contain graphs, for the values inside. All operators
+// would double the answer. As deep as protobuf allows nested messages.
+void move_values(onnx::GraphProto& from, onnx::GraphProto& to) {
+  to.mutable_value_info()->Swap(from.mutable_value_info());
+  to.mutable_output()->Swap(from.mutable_output());
+  for (onnx::NodeProto& node : *from.mutable_node()) {
+    onnx::NodeProto* holder = nullptr;
+    for (onnx::AttributeProto& attribute : *node.mutable_attribute()) {
+      if (!attribute.has_g() && attribute.graphs_size() == 0) continue;
+      if (holder == nullptr) holder = to.add_node();
+      onnx::AttributeProto& same = *holder->add_attribute();
+      if (attribute.has_g()) move_values(*attribute.mutable_g(), *same.mutable_g());
+      for (onnx::GraphProto& graph : *attribute.mutable_graphs()) move_values(graph, *same.add_graphs());
+    }
+  }
+}
+
+std::string run_library(std::string_view bytes) {
+  google::protobuf::SetLogHandler(nullptr);
+  onnx::ModelProto model;
+  if (!model.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return "Rprotobuf cannot parse it";
+  infer(model);
+  onnx::ModelProto answer;
+  move_values(*model.mutable_graph(), *answer.mutable_graph());
+  return kAnswered + answer.SerializeAsString();
+}
+
+void write_all(int fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t wrote = ::write(fd, bytes.data(), bytes.size());
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote <= 0) return;
+    bytes.remove_prefix(static_cast<std::size_t>(wrote));
+  }
+}
+
+void limit(decltype(RLIMIT_AS) what, rlim_t most) {
+  const rlimit both{most, most};
+  ::setrlimit(what, &both);
+}
+
+// Runs in the child and never returns. This program's handlers must not run there, and nothing may be
+// printed.
+[[noreturn]] void child(std::string_view model, int out, std::uint64_t address_space,
+                        const InferenceLimits& limits) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  // No other file stays open: a second child's pipe, inherited here, would keep its reader waiting.
+  constexpr int kOut = STDERR_FILENO + 1;
+  ::dup2(out, kOut);
+  ::close_range(kOut + 1, ~0U, 0);
+  for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTERM, SIGINT, SIGPIPE, SIGXCPU})
+    ::signal(signal, SIG_DFL);
+  if (const int nowhere = ::open("/dev/null", O_RDWR); nowhere >= 0)
+    for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::dup2(nowhere, standard);
+  limit(RLIMIT_CORE, 0);
+  limit(RLIMIT_AS, address_space);
+  limit(RLIMIT_CPU, static_cast<rlim_t>(limits.time.count() / 1000 + 1));
+  confine_to_memory();
+  std::string answer;
+  try {
+    answer = run_library(model);
+  } catch (const std::exception& error) {
+    answer = kRefused + std::string(error.what()).substr(0, kMostReason);
+  } catch (...) {
+    answer = "Rthe library threw something unknown";
+  }
+  write_all(kOut, answer);
+  ::_exit(0);
+}
+
+// This process's virtual memory in bytes; 0 if unknown. It differs by terabytes with and without
+// sanitizers.
+std::uint64_t own_address_space() {
+  std::ifstream file("/proc/self/statm");
+  std::uint64_t pages = 0;
+  file >> pages;
+  return pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+// Reads until the end of the pipe. Gives the reason if the end does not come in time or the answer is too
+// large.
+struct Received {
+  std::string bytes;
+  std::string failure;
+};
+Received receive(int in, const InferenceLimits& limits, Clock::time_point deadline) {
+  Received received;
+  std::array<char, 64 << 10> buffer;
+  while (true) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
+    if (left <= 0) {
+      received.failure = fmt::format("it took more than {} ms", limits.time.count());
+      return received;
+    }
+    pollfd waiting{in, POLLIN, 0};
+    if (::poll(&waiting, 1, static_cast<int>(std::min<std::int64_t>(left, 1000))) <= 0) continue;
+    const ssize_t got = ::read(in, buffer.data(), buffer.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return received;
+    received.bytes.append(buffer.data(), static_cast<std::size_t>(got));
+    if (received.bytes.size() > limits.most_answer) {
+      received.failure = fmt::format("its answer has more than {} bytes", limits.most_answer);
+      return received;
+    }
+  }
+}
+
+Inference failed(std::string why) { return {{}, std::move(why)}; }
+
+}  // namespace
+
+Inference infer_shapes(std::string_view model, const InferenceLimits& limits) {
+  if (model.size() > limits.most_model)
+    return failed(fmt::format("the model without its weights has {} bytes, the limit is {}", model.size(),
+                              limits.most_model));
+  const std::uint64_t space = own_address_space();
+  const auto most = checked_add(space, limits.memory);
+  int ends[2] = {-1, -1};
+  if (space == 0 || !most || ::pipe2(ends, O_CLOEXEC) != 0)
+    return failed("no process for it could be prepared");
+  const UniqueFd in(ends[0]);
+  UniqueFd out(ends[1]);
+  const Clock::time_point deadline = Clock::now() + limits.time;
+  const pid_t pid = ::fork();
+  if (pid < 0) return failed(fmt::format("no process for it: {}", std::strerror(errno)));
+  if (pid == 0) child(model, out.get(), *most, limits);
+  out = UniqueFd();
+
+  Received received = receive(in.get(), limits, deadline);
+  ::kill(pid, SIGKILL);  // has ended already, unless it was too slow or sent too much
+  int status = 0;
+  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (!received.failure.empty()) return failed(std::move(received.failure));
+  if (received.bytes.starts_with(kAnswered) && WIFEXITED(status)) return {received.bytes.substr(1), {}};
+  if (received.bytes.starts_with(kRefused)) return failed(received.bytes.substr(1, kMostReason));
+  if (WIFSIGNALED(status)) return failed(fmt::format("it was stopped by signal {}", WTERMSIG(status)));
+  return failed("it gave no answer");
+}
+
+}  // namespace loadline
