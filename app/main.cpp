@@ -1,5 +1,5 @@
 // The program: the command line, and behind one of its commands the window.
-#include "app/cli/base/main.h"
+#include "app/cli/base/command.h"
 #ifdef LOADLINE_HAS_GUI
 #include "app/gui/frame/main.h"
 #endif

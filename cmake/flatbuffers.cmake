@@ -7,7 +7,7 @@ function(loadline_flatbuffers name)
     set(header ${folder}/${stem}_generated.h)
     add_custom_command(OUTPUT ${header}
       COMMAND flatbuffers::flatc --cpp -o ${folder} ${PROJECT_SOURCE_DIR}/${schema}
-      DEPENDS ${schema} VERBATIM)
+      DEPENDS ${PROJECT_SOURCE_DIR}/${schema} VERBATIM)
     list(APPEND headers ${header})
   endforeach()
   add_custom_target(${name}_headers DEPENDS ${headers})

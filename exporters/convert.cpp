@@ -1,16 +1,26 @@
-// Runs a conversion and names its output.
+// Runs a conversion, names its output; lists of jobs and their state.
 #include "exporters/convert.h"
 
+#include "core/assets/asset_file.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/io/atomic_file.h"
 #include "core/io/file_system.h"
-#include "core/io/storage_reader.h"
-#include "core/io/tensor_reader.h"
+#include "core/io/graph_reader.h"
+#include "core/io/source_file.h"
 #include "exporters/preflight.h"
 
 #include <filesystem>
+#include <optional>
+#include <set>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <sys/stat.h>
 
 namespace loadline {
+
+// --- Runs a conversion and names its output.
 
 namespace fs = std::filesystem;
 
@@ -60,6 +70,159 @@ const Exporter& exporter_for_output(const std::string& out) {
     return find_exporter("safetensors");
   throw Error(ErrorCode::usage, "no output format has the extension '{}'", safe_display(extension))
       .with({"to", "safetensors"});
+}
+
+// --- Reads lists of jobs, and reads and writes the state beside them.
+
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t kMostJobs = 10'000;
+constexpr std::size_t kLongestValue = 4096;
+constexpr std::uint64_t kMostState = 64 << 20;
+
+std::string_view nearest_option(std::string_view id) {
+  std::vector<std::string_view> ids;
+  for (const auto& option : convert_options()) ids.push_back(option.id);
+  return nearest_word(id, ids);
+}
+
+void read_options(const AssetNode& from, BatchJob& job) {
+  for_each_field(from, "options", convert_options().size(),
+                 [&](const std::string& id, const AssetNode& node) {
+                   if (id == "memory_budget")
+                     node.place.fail("'memory_budget' is shared by all jobs: it is set for the batch");
+                   const auto* const option = find_option(convert_options(), id);
+                   if (option == nullptr) {
+                     const std::string meant(nearest_option(id));
+                     node.place.fail("no option is called '{}'{}", safe_display(id, 60),
+                                     meant.empty() ? "" : fmt::format("; did you mean {}?", meant));
+                   }
+                   const std::string& text = node.name(fmt::format("'{}'", id), kLongestValue);
+                   try {
+                     set_option(*option, job.request, text);
+                   } catch (const Error& error) {
+                     if (error.code() != ErrorCode::usage) throw;
+                     node.place.fail("'{}': {}", id, error.what());
+                   }
+                   job.options.emplace_back(id, text);
+                 });
+}
+
+std::string path_in(const AssetNode& job, std::string_view key) {
+  const AssetNode& node = job.at(key);
+  const std::string& text = node.name(fmt::format("'{}'", key), kLongestValue);
+  if (text.empty()) node.place.fail("'{}' is empty", key);
+  return text;
+}
+
+// The same from every working folder.
+std::string absolute_text(const std::string& path) {
+  std::error_code failure;
+  const fs::path whole = fs::absolute(path, failure);
+  return failure ? path : whole.lexically_normal().string();
+}
+
+std::optional<FileStamp> stamp(const std::string& path) {
+  struct stat status = {};
+  if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
+  return FileStamp{absolute_text(path), static_cast<std::uint64_t>(status.st_size),
+                   std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec};
+}
+
+std::string request_text(const BatchJob& job) {
+  Json options = Json::array();
+  for (const auto& [id, value] : job.options) options.push_back({id, value});
+  std::error_code ignored;
+  const std::string in = fs::exists(job.in, ignored) ? absolute_text(job.in) : job.in;
+  return Json({{"in", in}, {"options", options}}).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace
+
+std::vector<BatchJob> parse_batch(std::string_view json, const std::string& path) {
+  const AssetNode root = parse_asset(json, path);
+  root.allow({"options", "jobs"});
+  BatchJob shared;
+  read_options(root, shared);
+  const AssetNode& list = root.at("jobs").as(AssetNode::Kind::list, "'jobs'");
+  list.at_most(kMostJobs, "'jobs'");
+  const fs::path folder = fs::path(path).parent_path();
+  std::vector<BatchJob> jobs;
+  std::set<fs::path> outputs;
+  for (const AssetNode& node : list.items) {
+    node.as(AssetNode::Kind::object, "a job").allow({"in", "out", "options"});
+    BatchJob job = shared;
+    const fs::path in = path_in(node, "in"), out = path_in(node, "out");
+    std::error_code ignored;
+    // a path that does not exist may be the name of a model in the hub cache
+    job.in = in.is_relative() && fs::exists(folder / in, ignored) ? (folder / in).string() : in.string();
+    job.out = (folder / out).string();
+    if (!outputs.insert((folder / out).lexically_normal()).second)
+      node.at("out").place.fail("two jobs write '{}'", safe_display(out.string(), 200));
+    read_options(node, job);
+    jobs.push_back(std::move(job));
+  }
+  return jobs;
+}
+
+std::vector<BatchJob> read_batch(const std::string& path) { return parse_batch(asset_text(path), path); }
+
+std::string BatchState::path_of(const std::string& jobs_path) { return jobs_path + ".state"; }
+
+BatchState::BatchState(const std::string& jobs_path) : path_(path_of(jobs_path)) {
+  if (std::error_code ignored; !fs::exists(path_, ignored)) return;
+  const SourceFile file = SourceFile::open(path_);
+  const auto damaged = [&] {
+    return Error(ErrorCode::malformed, {.file = path_},
+                 "is no state of a batch: remove it, and every job runs again");
+  };
+  if (file.size() > kMostState) throw damaged();
+  try {
+    const Json json = Json::parse(file.text_at(0, file.size()));
+    for (const Json& entry : json.at("done")) {
+      Done done{entry.at("request"), {}};
+      for (const Json& of : entry.at("files"))
+        done.files.push_back({of.at("path"), of.at("bytes"), of.at("modified")});
+      done_.insert_or_assign(entry.at("out").get<std::string>(), std::move(done));
+    }
+  } catch (const nlohmann::json::exception&) {
+    throw damaged();
+  }
+}
+
+bool BatchState::is_done(const BatchJob& job) const {
+  const auto found = done_.find(absolute_text(job.out));
+  if (found == done_.end() || found->second.request != request_text(job)) return false;
+  for (const FileStamp& file : found->second.files)
+    if (stamp(file.path) != file) return false;
+  return true;
+}
+
+void BatchState::set_done(const BatchJob& job, std::span<const std::string> read,
+                          std::span<const std::string> written) {
+  Done done{request_text(job), {}};
+  for (const auto& paths : {read, written})
+    for (const std::string& path : paths)
+      if (auto of = stamp(path)) done.files.push_back(std::move(*of));
+  done_.insert_or_assign(absolute_text(job.out), std::move(done));
+  save();
+}
+
+void BatchState::save() const {
+  Json list = Json::array();
+  for (const auto& [out, done] : done_) {
+    Json files = Json::array();
+    for (const FileStamp& file : done.files)
+      files.push_back({{"path", file.path}, {"bytes", file.bytes}, {"modified", file.modified}});
+    list.push_back({{"out", out}, {"request", done.request}, {"files", std::move(files)}});
+  }
+  const std::string text = Json({{"done", list}}).dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  AtomicFile file(path_);
+  file.write_at(0, std::as_bytes(std::span(text)));
+  file.commit();
 }
 
 }  // namespace loadline

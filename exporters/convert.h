@@ -1,14 +1,39 @@
-// Converts a model, for every front end: makes the layout, reads the source and writes the output.
+// A conversion: the request, the option table, one run, a list of runs.
 #pragma once
 
+#include "core/base/option.h"
 #include "core/base/tasks.h"
 #include "exporters/exporter.h"
 #include "exporters/writer/write_layout.h"
 
+#include <cstdint>
+#include <map>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace loadline {
+
+// --- A conversion request, and the table of its options for every front end.
+
+struct ConvertRequest {
+  std::string to = {};       // an exporter's id; empty: chosen by the output's extension
+  std::string order = {};    // a word for core/load's written_order(), which gives ExportOptions::order
+  std::string imatrix = {};  // a path for read_importance_matrix(), which gives ExportOptions::importance
+  ExportOptions layout = {};
+  WriteOptions write = {};
+};
+
+std::span<const Option<ConvertRequest>> convert_options();
+
+// Whether a conversion to that format takes the option. Options that no exporter lists apply to all formats.
+bool takes_option(const Exporter& exporter, std::string_view id);
+// Throws Error{usage} naming the first option that is set and that the format does not take.
+void check_options_taken(const Exporter& exporter, const ExportOptions& options);
+
+// --- Converts a model, for every front end: makes the layout, reads the source and writes the output.
 
 // preflight() and write_model(). Throws an Error for a model without weights or with a note of severity
 // error, and as the exporter's layout and write_layout do.
@@ -29,5 +54,53 @@ void refuse_own_folder(const MetaGraph& graph, const std::string& out);
 // The exporter for the extension of `out`; a path without an extension is a safetensors folder. Throws
 // Error{usage} for an extension that no exporter has.
 const Exporter& exporter_for_output(const std::string& out);
+
+// --- A list of conversions in a file, and what is known of those that are done.
+
+struct BatchJob {
+  std::string in, out;  // as they are opened: relative paths of the file count from its folder
+  // Option ids and values as written, the file's own before the job's; they are what `request` was made from.
+  std::vector<std::pair<std::string, std::string>> options;
+  ConvertRequest request;
+};
+
+// {"options": {id: value}, "jobs": [{"in": ..., "out": ..., "options": {id: value}}]}: ids are those of
+// convert_options(), the first options are for all jobs. `path` is for messages and relative paths. Throws
+// Error{malformed | limit} with the line of the fault, also for two jobs with the same output and for the
+// option memory_budget, which all jobs share.
+std::vector<BatchJob> parse_batch(std::string_view json, const std::string& path);
+std::vector<BatchJob> read_batch(const std::string& path);
+
+// A file as it was when a job ended.
+struct FileStamp {
+  std::string path;
+  std::uint64_t bytes = 0;
+  std::int64_t modified = 0;  // nanoseconds
+  bool operator==(const FileStamp&) const = default;
+};
+
+// Which jobs are done, in a file beside the list: by output, with the request and the files that were read
+// and written. A job counts as done if its request is the same, and none of these files has another size or
+// time.
+class BatchState {
+ public:
+  // Reads the state if there is one. Throws Error{malformed} for a file that is none.
+  explicit BatchState(const std::string& jobs_path);
+
+  static std::string path_of(const std::string& jobs_path);
+  bool is_done(const BatchJob& job) const;
+  // Throws Error{io}.
+  void set_done(const BatchJob& job, std::span<const std::string> read, std::span<const std::string> written);
+
+ private:
+  struct Done {
+    std::string request;
+    std::vector<FileStamp> files;
+  };
+  void save() const;
+
+  std::string path_;
+  std::map<std::string, Done> done_;  // by output
+};
 
 }  // namespace loadline

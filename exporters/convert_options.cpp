@@ -1,12 +1,10 @@
 // The table of conversion options, one row each.
-#include "exporters/convert_options.h"
-
 #include "core/base/error.h"
-#include "core/base/number.h"
-#include "core/base/option_members.h"
+#include "core/base/option.h"
 #include "core/base/text.h"
 #include "core/convert/numbers/quantize.h"
-#include "core/graph/names/filter.h"
+#include "core/graph/names/tensor_names.h"
+#include "exporters/convert.h"
 
 #include <algorithm>
 #include <array>

@@ -1,21 +1,31 @@
-// Sorts the entries of a folder into copied files and others by their names.
+// Lists the files of a model folder, rewrites config.json, reads the pooling of sentence-transformers.
 #include "exporters/model_folder.h"
 
 #include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/forward/family/model_config.h"
 #include "core/io/file_system.h"
+#include "core/io/source_file.h"
 
 #include <algorithm>
 #include <array>
 #include <filesystem>
 #include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 namespace loadline {
+
+// --- Sorts the entries of a folder into copied files and others by their names.
+
 namespace {
 
 namespace fs = std::filesystem;
 
 constexpr std::size_t kMostEntries = 10'000;
-constexpr int kMostDepth = 4;
+constexpr int kMostFolderDepth = 4;
 
 // Endings of files that hold weights or training state, and of their indexes.
 constexpr std::array<std::string_view, 21> kWeights = {
@@ -55,7 +65,7 @@ class Lister {
       std::error_code ignored;
       if (at->is_directory(ignored)) {
         // a link to a folder could lead in a circle
-        if (at->is_symlink(ignored) || depth == kMostDepth)
+        if (at->is_symlink(ignored) || depth == kMostFolderDepth)
           result_.left_out.push_back(name + "/");
         else
           visit(at->path(), depth + 1);
@@ -130,6 +140,110 @@ void add_folder_files(Layout& layout, const std::vector<FolderFile>& files, bool
   }
   layout.files.insert(layout.files.begin(), std::make_move_iterator(copies.begin()),
                       std::make_move_iterator(copies.end()));
+}
+
+// --- Edits the parsed object; loaders take the types of weights from it, not from the weights.
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::array<const char*, 2> kTypes = {"dtype", "torch_dtype"};
+constexpr std::array<const char*, 3> kPackings = {"quantization_config", "quantization",
+                                                  "compression_config"};
+constexpr int kMostJsonDepth = 64;
+
+// Sets the types that an object has; whether it had any.
+bool set_types(Json& object, std::string_view name) {
+  bool any = false;
+  for (const char* const key : kTypes)
+    if (const auto found = object.find(key);
+        found != object.end() && (found->is_string() || found->is_null())) {
+      *found = name;
+      any = true;
+    }
+  return any;
+}
+
+}  // namespace
+
+std::string cast_config(const std::string& text, DType outtype, bool unpacked) {
+  bool deep = false;
+  const auto measure = [&](int depth, Json::parse_event_t, Json&) {
+    deep |= depth > kMostJsonDepth;
+    return depth <= kMostJsonDepth;
+  };
+  Json config = Json::parse(text, measure, false);
+  if (deep || !config.is_object()) return text;
+  const std::string_view name = dtype_info(outtype).torch;
+  bool any = set_types(config, name);
+  const auto edit = [&](Json& object) {
+    if (unpacked)
+      for (const char* const key : kPackings) object.erase(key);
+  };
+  edit(config);
+  for (auto& [key, value] : config.items())
+    if (value.is_object() && key.ends_with("_config")) {
+      any |= set_types(value, name);
+      edit(value);
+    }
+  if (!any) config["torch_dtype"] = name;
+  return config.dump(2) + "\n";
+}
+
+// --- modules.json: [{"idx": 1, "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"}, ...]
+
+namespace {
+
+constexpr std::size_t kMostBytes = 1 << 20;
+
+std::optional<std::string> text_of(const std::vector<FolderFile>& files, const std::string& name,
+                                   std::vector<std::string>& files_read) {
+  const auto found = std::ranges::find(files, name, &FolderFile::name);
+  if (found == files.end()) return std::nullopt;
+  if (found->bytes > kMostBytes)
+    throw Error(ErrorCode::limit, {.file = found->path}, "has {} bytes, the limit is {}", found->bytes,
+                kMostBytes);
+  files_read.push_back(name);
+  return SourceFile::open(found->path).head(kMostBytes);
+}
+
+// The folder of the pooling module.
+std::optional<std::string> pooling_folder(const std::string& modules) {
+  const auto list = nlohmann::json::parse(modules, nullptr, false);
+  if (!list.is_array()) throw Error(ErrorCode::malformed, {.file = "modules.json"}, "is no list of modules");
+  for (const auto& module : list) {
+    if (!module.is_object() || !module.contains("type") || !module["type"].is_string() ||
+        !module.contains("path") || !module["path"].is_string())
+      continue;
+    if (module["type"].get<std::string>().ends_with("Pooling")) return module["path"].get<std::string>();
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::uint32_t> pooling_type(const std::vector<FolderFile>& files,
+                                          std::vector<std::string>& files_read) {
+  const auto modules = text_of(files, "modules.json", files_read);
+  const auto folder = modules ? pooling_folder(*modules) : std::nullopt;
+  if (!folder) return std::nullopt;
+  const std::string name = folder->empty() ? std::string(kConfigKey) : *folder + "/config.json";
+  const auto text = text_of(files, name, files_read);
+  if (!text) return std::nullopt;
+  const ModelConfig config(*text, name);
+  constexpr std::array<std::pair<std::string_view, std::uint32_t>, 3> kFlags = {
+      {{"pooling_mode_mean_tokens", 1}, {"pooling_mode_cls_token", 2}, {"pooling_mode_lasttoken", 3}}};
+  for (const auto& [flag, type] : kFlags)
+    if (config.get(flag).truth()) return type;
+  constexpr std::array<std::pair<std::string_view, std::uint32_t>, 3> kModes = {
+      {{"mean", 1}, {"cls", 2}, {"lasttoken", 3}}};
+  const std::string mode = config.text("pooling_mode", "");
+  for (const auto& [word, type] : kModes)
+    if (mode == word) return type;
+  throw config.fail(
+      "llama.cpp takes the mean of all tokens, the first or the last one, this model none of them",
+      ErrorCode::unsupported);
 }
 
 }  // namespace loadline

@@ -1,13 +1,17 @@
-// The files of a model folder beside its weights: tokenizer, templates, code, descriptions.
+// Files beside the weights: which are copied, and what config.json says after a conversion.
 #pragma once
 
+#include "core/graph/dtype_and_shape.h"
 #include "exporters/exporter.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace loadline {
+
+// --- The files of a model folder beside its weights: tokenizer, templates, code, descriptions.
 
 struct FolderFile {
   std::string name;  // relative to the folder, with '/'
@@ -28,5 +32,22 @@ FolderFiles folder_files(const MetaGraph& graph, bool follow_links);
 
 // Adds copies of the files, or other names for them, to a layout that writes a folder, before all others.
 void add_folder_files(Layout& layout, const std::vector<FolderFile>& files, bool link);
+
+// --- Makes a config.json say what the weights beside it have become.
+
+// `text` with every "dtype" and "torch_dtype" of the model and of its parts (text_config, ...) set to
+// `outtype`; one is added if there is none. With `unpacked`, what says how weights were packed is removed:
+// "quantization_config", "quantization" and "compression_config". The order of keys stays. A text that is no
+// JSON object is returned as it is.
+std::string cast_config(const std::string& text, DType outtype, bool unpacked);
+
+// --- How a sentence-transformers folder turns the vectors of tokens into one of the text.
+
+// llama.cpp's number for it: 1 the mean, 2 the first token, 3 the last one. `modules.json` names a module
+// whose folder holds a config.json; the names of the files that were read are added to `files_read`. Nothing
+// without such a module. Throws Error{unsupported} for a way that llama.cpp does not have, and
+// Error{malformed} for files that are no JSON.
+std::optional<std::uint32_t> pooling_type(const std::vector<FolderFile>& files,
+                                          std::vector<std::string>& files_read);
 
 }  // namespace loadline

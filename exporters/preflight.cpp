@@ -1,35 +1,144 @@
-// Lays the output out and sums it up by type.
+// Checks, the layout, what it leaves out, tables by type and by kind of tensor.
 #include "exporters/preflight.h"
 
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/graph/names/gguf_names.h"
-#include "core/graph/packed/declared_transform.h"
-#include "exporters/common.h"
+#include "core/graph/names/file_names.h"
+#include "core/graph/packed/quantization.h"
 #include "exporters/convert.h"
-#include "exporters/convert_options.h"
-#include "exporters/left_out.h"
+#include "exporters/exporter.h"
 #include "exporters/model_folder.h"
 
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <set>
 #include <string_view>
 #include <tuple>
+#include <unordered_set>
 
 #include <fmt/format.h>
 
 namespace loadline {
+
+// --- One check for each kind of loss.
+
+namespace {
+
+constexpr std::size_t kMostNamed = 3;
+
+// "1 tensor is", "1,024 tensors are"
+std::string counted_are(std::uint64_t count, std::string_view noun) {
+  return counted(count, noun) + (count == 1 ? " is" : " are");
+}
+
+std::vector<std::string> tied_names(const MetaGraph& graph) {
+  std::vector<std::string> names;
+  for (const auto& group : tied_groups(graph))
+    for (std::size_t i = 1; i < group.size(); ++i) names.push_back(graph.tensor(group[i]).name);
+  return names;
+}
+
+// "format": "pt" names the framework that wrote a safetensors file: no other file needs to say so.
+bool tells_of_framework(const MetaGraph& graph, const MetaEntry& entry) {
+  return graph.format == "safetensors" && entry.key == "format";
+}
+
+std::vector<std::string> lost_keys(const MetaGraph& graph, const Exporter& exporter,
+                                   const std::vector<std::string>& held) {
+  const std::unordered_set<std::string_view> elsewhere(held.begin(), held.end());
+  std::vector<std::string> keys;
+  for (const MetaEntry& entry : graph.metadata)
+    if (entry.key != kConfigKey && !tells_of_framework(graph, entry) && !elsewhere.contains(entry.key) &&
+        !exporter.carries(graph, entry))
+      keys.push_back(entry.key);
+  return keys;
+}
+
+// Integers whose scale is a metadata entry that the output cannot hold.
+std::vector<std::string> without_scale(const MetaGraph& graph, const Exporter& exporter) {
+  constexpr std::string_view kScale = ".scale";
+  std::unordered_set<std::string_view> scaled;
+  for (const MetaEntry& entry : graph.metadata) {
+    const std::string_view key = entry.key;
+    if (key.ends_with(kScale) && !exporter.carries(graph, entry))
+      scaled.insert(key.substr(0, key.size() - kScale.size()));
+  }
+  std::vector<std::string> names;
+  if (scaled.empty()) return names;
+  for (const Tensor& tensor : graph.tensors)
+    if (dtype_info(tensor.dtype).kind == DTypeKind::integer && scaled.contains(tensor.name.view()))
+      names.push_back(tensor.name);
+  return names;
+}
+
+// Integers of up to 16 bits from LiteRT: their scales lie beside the tensors and are not read.
+std::vector<std::string> litert_integers(const MetaGraph& graph) {
+  std::vector<std::string> names;
+  if (graph.format != "tflite") return names;
+  for (const Tensor& tensor : graph.tensors) {
+    const DTypeInfo& type = dtype_info(tensor.dtype);
+    if (type.kind == DTypeKind::integer && type.block_bytes <= 2 * type.block_elements)
+      names.push_back(tensor.name);
+  }
+  return names;
+}
+
+// "2 tensors are not cast to F16: F8_E4M3, Q4_K stay as stored"; empty if all requested casts are possible.
+std::string not_cast(const MetaGraph& graph, const ExportOptions& options) {
+  if (!options.outtype) return "";
+  std::set<std::string_view> types;
+  std::uint64_t count = 0;
+  const auto packed = logical_positions(graph);
+  for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
+    const Tensor& tensor = graph.tensors[i];
+    const DTypeInfo& type = dtype_info(tensor.dtype);
+    const bool meant = type.kind == DTypeKind::floating || type.kind == DTypeKind::block;
+    if (!meant || packed[i] || can_become(tensor.dtype, *options.outtype)) continue;
+    types.insert(type.name);
+    ++count;
+  }
+  if (count == 0) return "";
+  return fmt::format("{} not cast to {}: {} as stored", counted_are(count, "tensor"),
+                     dtype_info(*options.outtype).name,
+                     fmt::format("{} {}", fmt::join(types, ", "), types.size() == 1 ? "stays" : "stay"));
+}
+
+}  // namespace
+
+std::vector<std::string> left_out(const MetaGraph& graph, const Exporter& exporter,
+                                  const ExportOptions& options, const std::vector<std::string>& held_keys) {
+  std::vector<std::string> sentences;
+  const auto say = [&](const std::vector<std::string>& names, std::string_view noun, std::string_view what) {
+    if (!names.empty())
+      sentences.push_back(
+          fmt::format("{} {}: {}", counted_are(names.size(), noun), what, join_names(names, kMostNamed)));
+  };
+  if (!exporter.keeps_ties) say(tied_names(graph), "tensor", "tied to another and written once");
+  const std::vector<std::string> keys = lost_keys(graph, exporter, held_keys);
+  say(keys, "metadata key",
+      fmt::format("not written, {} has no place for {}", exporter.id, keys.size() == 1 ? "it" : "them"));
+  say(without_scale(graph, exporter), "quantised tensor",
+      "written as integers, without scale and zero point");
+  say(litert_integers(graph), "integer tensor",
+      "written without the scale and zero point that LiteRT keeps beside quantised ones");
+  if (std::string kept = not_cast(graph, options); !kept.empty()) sentences.push_back(std::move(kept));
+  return sentences;
+}
+
+// --- Lays the output out and sums it up by type.
+
 namespace {
 
 // What becomes of the files beside the model.
 void add_files_left_out(const Layout& layout, const FolderFiles& beside,
                         std::vector<std::string>& sentences) {
-  constexpr std::size_t kMostNamed = 3;
+  constexpr std::size_t kMostFilesNamed = 3;
   const auto say = [&](const std::vector<std::string>& names, std::string_view why) {
     if (!names.empty())
       sentences.push_back(fmt::format("{} of the model's folder {} not copied{}: {}",
                                       counted(names.size(), "file"), names.size() == 1 ? "is" : "are", why,
-                                      join_names(names, kMostNamed)));
+                                      join_names(names, kMostFilesNamed)));
   };
   std::vector<std::string> names;
   for (const FolderFile& file : beside.files)
@@ -100,6 +209,96 @@ Preflight preflight(const MetaGraph& graph, const Exporter& exporter, const Expo
   if (options.strict && !result.left_out.empty())
     throw Error(ErrorCode::unsupported, "{}; without --strict it is left out", result.left_out.front());
   return result;
+}
+
+// --- Sums slots up.
+
+namespace {
+
+std::uint64_t weights_of(const Slot& slot) {
+  return slot.dtype == DType::opaque ? slot.bytes : element_count(slot.shape).value_or(0);
+}
+
+void add(TypeShare& share, const Slot& slot) {
+  share.type = slot.dtype;
+  ++share.tensors;
+  share.weights += weights_of(slot);
+  share.bytes += slot.bytes;
+}
+
+// The name with * for each part that is a number, and the first of these numbers.
+std::pair<std::string, std::optional<std::uint64_t>> pattern_of(std::string_view name) {
+  std::string pattern;
+  std::optional<std::uint64_t> first;
+  for (const std::string_view part : split(name, '.')) {
+    const auto number = text_as<std::uint64_t>(part);
+    if (number && !first) first = number;
+    pattern.append(pattern.empty() ? "" : ".").append(number ? "*" : part);
+  }
+  return {std::move(pattern), first};
+}
+
+template <typename Each>
+void for_each_slot(const Layout& layout, Each each) {
+  for (const LayoutFile& file : layout.files)
+    for (const Slot& slot : file.slots) each(slot);
+}
+
+}  // namespace
+
+std::vector<TypeShare> type_shares(const Layout& layout) {
+  std::map<DType, TypeShare> by_type;
+  for_each_slot(layout, [&](const Slot& slot) { add(by_type[slot.dtype], slot); });
+  std::vector<TypeShare> shares;
+  for (const auto& [type, share] : by_type) shares.push_back(share);
+  std::ranges::stable_sort(shares, [](const TypeShare& a, const TypeShare& b) { return a.bytes > b.bytes; });
+  return shares;
+}
+
+std::vector<TensorGroup> tensor_groups(const MetaGraph& graph, const Layout& layout) {
+  std::vector<TensorGroup> groups;
+  std::map<std::tuple<std::string, DType, DType>, std::size_t> positions;
+  struct Seen {
+    std::size_t first = 0, groups = 0;
+  };
+  std::map<std::string, Seen> patterns;
+  for_each_slot(layout, [&](const Slot& slot) {
+    auto [pattern, layer] = pattern_of(slot.name.view());
+    const DType from = stored_dtype(graph, slot);
+    const auto [at, fresh] = positions.emplace(std::tuple(pattern, from, slot.dtype), groups.size());
+    if (fresh) {
+      ++patterns.emplace(pattern, Seen{groups.size()}).first->second.groups;
+      groups.push_back({.pattern = std::move(pattern), .from = from, .layers = {}});
+    }
+    TensorGroup& group = groups[at->second];
+    add(group.share, slot);
+    if (layer) group.layers.push_back(*layer);
+  });
+  for (TensorGroup& group : groups) {
+    group.alone = patterns[group.pattern].groups == 1;
+    std::ranges::sort(group.layers);
+    group.layers.erase(std::unique(group.layers.begin(), group.layers.end()), group.layers.end());
+  }
+  std::ranges::stable_sort(groups, {},
+                           [&](const TensorGroup& group) { return patterns[group.pattern].first; });
+  return groups;
+}
+
+double bits_per_weight(std::uint64_t bytes, std::uint64_t weights) {
+  return weights == 0 ? 0 : 8.0 * static_cast<double>(bytes) / static_cast<double>(weights);
+}
+
+bool has_blocks(const Layout& layout) {
+  bool any = false;
+  for_each_slot(layout, [&](const Slot& slot) { any |= dtype_info(slot.dtype).kind == DTypeKind::block; });
+  return any;
+}
+
+bool quantises(const Layout& layout) {
+  bool any = false;
+  for_each_slot(layout,
+                [&](const Slot& slot) { any |= slot.recipe.steps.back().kind == StepKind::quantise; });
+  return any;
 }
 
 }  // namespace loadline

@@ -3,7 +3,7 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/convert/numbers/cast.h"
+#include "core/convert/numbers/elements.h"
 #include "core/forward/gguf/gguf_family.h"
 #include "exporters/exporter.h"
 #include "exporters/writer/work_folder.h"

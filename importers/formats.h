@@ -2,7 +2,7 @@
 // share.
 #pragma once
 
-#include "core/graph/name_index.h"
+#include "core/graph/name.h"
 #include "importers/importer.h"
 
 #include <string_view>

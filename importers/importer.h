@@ -1,8 +1,10 @@
-// Importers turn an opened Source into a MetaGraph. One row per format; the file's content chooses the row.
+// What an importer is: a Source in, a MetaGraph out; the base class and helpers of readers.
 #pragma once
 
+#include "core/base/error.h"
 #include "core/forward/model/known_models.h"
 #include "core/graph/meta_graph.h"
+#include "core/graph/name.h"
 #include "core/io/source_file.h"
 
 #include <cstddef>
@@ -12,9 +14,15 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
 namespace loadline {
+
+// --- Importers turn an opened Source into a MetaGraph. One row per format; the file's content chooses the
+// row.
 
 // A primary file and the right to open its siblings.
 struct Source {
@@ -52,5 +60,70 @@ const Importer& importer_for(const SourceFile& file);
 
 // Reads headers with the right importer, adds the source's notes, validates and finds packed weights.
 MetaGraph import_source(const Source& source);
+
+// --- Helpers for importers: the graph of one file, and graphs joined from several files.
+
+// A graph without tensors; FileId{0} is the file.
+inline MetaGraph file_graph(const SourceFile& file, std::string_view format) {
+  MetaGraph graph;
+  graph.format = format;
+  graph.files.push_back({file.path(), file.size()});
+  return graph;
+}
+
+// Base of readers of one file: the graph that they fill, and errors that name the file.
+class GraphReader {
+ protected:
+  GraphReader(const SourceFile& file, std::string_view format)
+      : file_(file), graph_(file_graph(file, format)) {}
+
+  template <typename... Values>
+  Error malformed(fmt::format_string<Values...> detail, const Values&... values) const {
+    return Error(ErrorCode::malformed, {.file = file_.path()}, detail, values...);
+  }
+  template <typename... Values>
+  Error at_tensor(const std::string& name, fmt::format_string<Values...> detail,
+                  const Values&... values) const {
+    return Error(ErrorCode::malformed, {.file = file_.path(), .tensor = name}, detail, values...);
+  }
+
+  const SourceFile& file_;
+  MetaGraph graph_;
+};
+
+// Appends the storages, tensors and notes of `from` to `graph`. Storages that lie in a file get `file`.
+inline void append_weights(MetaGraph& graph, MetaGraph& from, FileId file) {
+  const std::size_t first = graph.storages.size();
+  for (const Storage& storage : from.storages) {
+    graph.storages.push_back(storage);
+    if (storage.file != kNoFile) graph.storages.back().file = file;
+  }
+  for (Tensor& tensor : from.tensors) {
+    tensor.storage = StorageId{static_cast<std::uint32_t>(first + index(tensor.storage))};
+    graph.tensors.push_back(std::move(tensor));
+  }
+  for (Note& note : from.notes) graph.notes.push_back(std::move(note));
+}
+
+// --- Makes tensor names unique, for formats in which several tensors may have one name.
+
+class UniqueNames {
+ public:
+  // Returns `name` itself, or name#2, name#3 and so on if it was returned before.
+  std::string take(std::string name) {
+    if (taken_.insert(name).second) return name;
+    // the counter continues where it stopped, so that a million equal names take linear time
+    std::uint64_t& number = numbers_.try_emplace(name, 1).first->second;
+    std::string numbered;
+    do {
+      numbered = fmt::format("{}#{}", name, ++number);
+    } while (!taken_.insert(numbered).second);
+    return numbered;
+  }
+
+ private:
+  TextSet taken_;
+  TextMap<std::uint64_t> numbers_;  // by requested name: the last number given
+};
 
 }  // namespace loadline

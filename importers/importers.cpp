@@ -1,7 +1,7 @@
 // The table of importers, in the order in which their sniff functions are called.
 #include "core/base/error.h"
-#include "core/graph/packed/find_logical.h"
-#include "core/graph/validate.h"
+#include "core/graph/meta_graph.h"
+#include "core/graph/packed/quantization.h"
 #include "importers/formats.h"
 #include "importers/importer.h"
 

@@ -1,11 +1,42 @@
-// Turns a user's path into a Source: a file, a model folder, a Hugging Face cache, or org/name.
+// From a PATH to a Source: files, folders, hub cache, containment, options of opening.
 #pragma once
 
+#include "core/base/option.h"
+#include "core/io/source_file.h"
 #include "importers/importer.h"
 
+#include <filesystem>
+#include <memory>
+#include <span>
 #include <string>
+#include <vector>
 
 namespace loadline {
+
+// --- Containment: a model may only open sibling files inside its own folder.
+
+// A clean relative path: no empty, "." or ".." component, no backslash, drive letter or NUL.
+bool is_clean_relative(std::string_view name);
+
+// The folder of a model's files. A sibling's links must end inside it or, for a Hugging Face snapshot
+// (models--org--name/snapshots/COMMIT), in that repository's blobs/ or the hub cache's shared blobs/.
+class ModelFolder {
+ public:
+  // `folder` must exist; "" is the current folder. Throws Error{io}.
+  ModelFolder(const std::filesystem::path& folder, bool follow_links);
+
+  // As Source::open_sibling. Errors name `asked_by`, the file that refers to the sibling, unless it is empty.
+  std::shared_ptr<const SourceFile> open(const std::string& name, const std::string& asked_by = "") const;
+
+ private:
+  bool allows(const std::filesystem::path& real) const;
+
+  std::filesystem::path folder_;                // as shown to the user
+  std::vector<std::filesystem::path> allowed_;  // resolved; the first is the folder itself
+  bool follow_links_;
+};
+
+// --- Turns a user's path into a Source: a file, a model folder, a Hugging Face cache, or org/name.
 
 struct ResolveOptions {
   // The hub cache's folder (HF_HUB_CACHE or its default). If empty, org/name is not looked up.
@@ -24,5 +55,9 @@ Source resolve(const std::string& path, const ResolveOptions& options);
 
 // resolve(), then import_source().
 MetaGraph open_model(const std::string& path, const ResolveOptions& options);
+
+// --- The table of options for opening a model, for every front end.
+
+std::span<const Option<ResolveOptions>> open_options();
 
 }  // namespace loadline

@@ -1,13 +1,34 @@
-// Checks that a lesson says nothing that is not so.
+// Questions and their answers, published figures, the check of a lesson, handouts.
 #pragma once
 
 #include "app/lesson/figures.h"
+#include "app/report/pictures.h"
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace loadline::lesson {
+
+// --- Questions of a lesson: the right answer, and whether one that was given is right.
+
+// The right answer in words: "12.83 GiB", "per_tensor".
+std::string right_answer(const Ask& ask, std::size_t scene, Figures& figures);
+
+// How near a number has to be: "Within 5 % is right." Empty for a choice.
+std::string tolerance_text(const Ask& ask);
+
+struct Judged {
+  bool right = false;
+  std::string words =
+      {};  // "Right: it is 12.83 GiB", "Not quite: it is 12.83 GiB, not 6.4; yours is half of that."
+};
+// `given`: a number in the question's unit, with or without the unit, or a size such as 12.8GiB; or a choice,
+// by its text or its place from 1. Throws Error{usage} for what is neither.
+Judged judge(const Ask& ask, std::string_view given, std::size_t scene, Figures& figures);
+
+// --- Checks that a lesson says nothing that is not so.
 
 // A published figure beside the computed one.
 struct ComparedFigure {
@@ -24,5 +45,23 @@ ComparedFigure compared_figure(const Published& published, std::size_t scene, Fi
 // real. One sentence per fault, with its step; none if the lesson is sound. Throws Error{cancelled}.
 std::vector<std::string> lesson_faults(const Lesson& lesson, const LoadEnvironment& environment,
                                        bool with_runs, Progress& progress);
+
+// --- A lesson as a page to hand out: self-contained HTML.
+
+enum class Sheet : std::uint8_t {
+  lesson,     // texts, pictures, questions with their answers folded away, sliders
+  worksheet,  // the questions alone, with room for answers
+  key,        // the questions with their answers, for the teacher
+};
+
+// `version`: of the program. Sliders need the script inside the page; without one they show their first
+// value, and on paper the table of all. Throws as Figures::value() does.
+std::string handout_html(const Lesson& lesson, Sheet sheet, std::string_view version, Figures& figures);
+
+// The peaks of the step's methods in its space.
+report::Bars step_bars(const Step& step, const SceneAnswer& scene);
+
+// The picture of a step as SVG or HTML; empty if it has none. `scale`: of bars, at least so many bytes.
+std::string step_picture(const Step& step, const SceneAnswer& scene, std::uint64_t scale = 0);
 
 }  // namespace loadline::lesson

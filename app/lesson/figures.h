@@ -20,8 +20,8 @@
 #pragma once
 
 #include "app/lesson/lesson.h"
-#include "app/report/pictured_answer.h"
-#include "core/assets/datum.h"
+#include "app/report/chart.h"
+#include "core/assets/expression.h"
 #include "core/load/answer/answer.h"
 
 #include <map>

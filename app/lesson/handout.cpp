@@ -1,13 +1,9 @@
 // Writes steps as sections.
-#include "app/lesson/handout.h"
-
-#include "app/lesson/ask.h"
 #include "app/lesson/exercises.h"
-#include "app/report/markdown_html.h"
+#include "app/report/markdown.h"
 #include "app/report/page.h"
 #include "app/report/page_parts.h"
 #include "app/report/pictures.h"
-#include "app/report/treemap_svg.h"
 #include "core/base/text.h"
 #include "core/load/request/load_options.h"
 

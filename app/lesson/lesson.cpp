@@ -1,12 +1,15 @@
-// Parses a lesson's JSON and Markdown.
+// Parses a lesson's JSON and Markdown; finds built-in and user's lessons; the shapes of a scene's model.
 #include "app/lesson/lesson.h"
 
 #include "app/report/row_text.h"
 #include "core/assets/asset_file.h"
-#include "core/base/lookup.h"
+#include "core/base/checked_arithmetic.h"
+#include "core/base/error.h"
+#include "core/base/option.h"
 #include "core/base/text.h"
-#include "core/forward/model/presets.h"
-#include "core/load/request/request_file.h"
+#include "core/forward/model/known_models.h"
+#include "core/load/request/load_options.h"
+#include "embedded/lessons_files.h"
 
 #include <algorithm>
 #include <array>
@@ -17,6 +20,9 @@
 #include <fmt/format.h>
 
 namespace loadline::lesson {
+
+// --- Parses a lesson's JSON and Markdown.
+
 namespace {
 
 using Kind = AssetNode::Kind;
@@ -278,6 +284,102 @@ Lesson parse_lesson(std::string_view json, std::string_view markdown, const std:
     throw Error(ErrorCode::malformed, {.file = beside}, "the section '{}' belongs to no step",
                 safe_display(sections.begin()->first, 60));
   return lesson;
+}
+
+// --- The built-in lessons, and those of a user's folder.
+
+namespace {
+
+// From the one that needs nothing to those that build on others.
+constexpr std::array<std::string_view, 13> kTeachingOrder = {
+    "six-ways",  "meta-device",     "mmap",         "anonymous", "lazy-allocation", "order",  "staging-ring",
+    "lifetimes", "offline-packing", "quantisation", "sparsity",  "kv-cache",        "experts"};
+
+std::size_t teaching_place(const Lesson& lesson) {
+  return static_cast<std::size_t>(std::ranges::find(kTeachingOrder, lesson.id) - kTeachingOrder.begin());
+}
+
+std::vector<Lesson> built_in_lessons() {
+  std::vector<Lesson> lessons;
+  const auto files = embedded::lessons_files();
+  for (const embedded::File& file : files) {
+    if (!file.name.ends_with(".json")) continue;
+    const std::string text_name = std::string(file.name.substr(0, file.name.size() - 5)) + ".md";
+    const auto text = std::ranges::find(files, text_name, &embedded::File::name);
+    lessons.push_back(parse_lesson(file.bytes, text == files.end() ? std::string_view() : text->bytes,
+                                   std::string(file.name)));
+  }
+  std::ranges::stable_sort(lessons, {}, teaching_place);
+  return lessons;
+}
+
+}  // namespace
+
+Lesson read_lesson(const std::string& path) {
+  const std::string beside = std::filesystem::path(path).replace_extension(".md").string();
+  return parse_lesson(asset_text(path), asset_text(beside), path);
+}
+
+const Lesson& Lessons::find(std::string_view id) const {
+  return find_row(std::span<const Lesson>(all), id, "lesson");
+}
+
+Lessons load_lessons(const std::string& folder) {
+  Lessons lessons;
+  lessons.all = built_in_lessons();
+  if (folder.empty()) return lessons;
+  for (const std::string& path : json_files(folder)) {
+    try {
+      Lesson own = read_lesson(path);
+      const auto same = std::ranges::find(lessons.all, own.id, &Lesson::id);
+      if (same != lessons.all.end())
+        *same = std::move(own);
+      else
+        lessons.all.push_back(std::move(own));
+    } catch (const Error& error) {
+      lessons.faults.emplace_back(error.what());
+    }
+  }
+  return lessons;
+}
+
+// --- Derives the shapes of a scene's model.
+
+namespace {
+
+MetaGraph listed_shapes(const std::vector<ListedTensors>& listed) {
+  MetaGraph graph;
+  std::uint64_t total = 0;
+  for (const ListedTensors& some : listed) {
+    if (some.count > kMostListedTensors - graph.tensors.size())
+      throw Error(ErrorCode::limit, "a scene lists more than {} tensors", kMostListedTensors);
+    const auto bytes = checked_mul(some.count, some.bytes);
+    const auto sum = bytes ? checked_add(total, *bytes) : std::nullopt;
+    if (!sum) throw Error(ErrorCode::limit, "the tensors of a scene have more than 2^64 bytes");
+    total = *sum;
+    for (std::uint64_t i = 0; i < some.count; ++i) {
+      const StorageId storage{static_cast<std::uint32_t>(graph.storages.size())};
+      graph.storages.push_back(shapes_only_storage(some.bytes));
+      const std::string name = some.count == 1 ? some.name : fmt::format("{}.{}", some.name, i);
+      graph.tensors.push_back({Name(name), DType::i8, {some.bytes}, {}, storage, 0});
+    }
+  }
+  return graph;
+}
+
+}  // namespace
+
+MetaGraphPtr model_shapes(const SceneModel& model, const ForwardAssets& assets) {
+  return std::make_shared<const MetaGraph>(model.listed.empty()
+                                               ? config_graph(model_config(model), model.name, assets)
+                                               : listed_shapes(model.listed));
+}
+
+std::string_view model_config(const SceneModel& model) {
+  if (!model.listed.empty())
+    throw Error(ErrorCode::usage, "'{}' is a list of tensors: it has no configuration",
+                safe_display(model.name, 60));
+  return find_row(presets(), model.name, "model").config_json;
 }
 
 }  // namespace loadline::lesson

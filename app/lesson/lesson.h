@@ -1,4 +1,47 @@
-// A lesson: steps that each show a load, may ask for a prediction, and explain the answer.
+// A lesson as data: scenes and their models, figures, steps; its file format.
+#pragma once
+
+#include "core/assets/expression.h"
+#include "core/forward/model/known_models.h"
+#include "core/graph/meta_graph.h"
+#include "core/load/request/request.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace loadline::lesson {
+
+// --- The model of a scene, as shapes without a file.
+
+// So many tensors of one size, called NAME, or NAME.0, NAME.1, ... if they are several.
+struct ListedTensors {
+  std::string name = {};
+  std::uint64_t count = 1;
+  std::uint64_t bytes = 0;  // of each
+  bool operator==(const ListedTensors&) const = default;
+};
+
+struct SceneModel {
+  std::string name = {};  // of a preset (core/forward/presets.h), or of the lesson's own list
+  std::vector<ListedTensors> listed = {};  // in the order of the file; empty for a preset
+  bool operator==(const SceneModel&) const = default;
+};
+
+inline constexpr std::uint64_t kMostListedTensors = 100'000;
+
+// Throws Error{usage} for a preset that does not exist, Error{limit} for more tensors than kMostListedTensors
+// or bytes that overflow.
+MetaGraphPtr model_shapes(const SceneModel& model, const ForwardAssets& assets);
+
+// The configuration of a preset. Throws Error{usage} for a model that has none.
+std::string_view model_config(const SceneModel& model);
+
+// --- A lesson: steps that each show a load, may ask for a prediction, and explain the answer.
 //
 // A lesson is two files of one name. NAME.json:
 //
@@ -19,20 +62,6 @@
 // NAME.md holds the texts: for each step a section "## ID", in it at the end "### Answer", shown once the
 // question is answered, and "### Run", shown once the run has ended. `{EXPRESSION}` and
 // `{EXPRESSION|UNIT}` stand for figures (figures.h), which are computed when the text is shown.
-#pragma once
-
-#include "app/lesson/scene_model.h"
-#include "core/assets/expression.h"
-#include "core/load/request/request.h"
-
-#include <optional>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <variant>
-#include <vector>
-
-namespace loadline::lesson {
 
 inline constexpr int kLessonVersion = 1;
 

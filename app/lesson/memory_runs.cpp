@@ -1,23 +1,254 @@
-// A mapped file: read, dropped, shared, and under a memory limit.
-#include "app/lesson/child.h"
+// Runs in a process of their own: commit limits, mapped files, experts.
+
 #include "app/lesson/runs.h"
+#include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/io/page_residency.h"
+#include "core/forward/family/model_config.h"
+#include "core/graph/names/tensor_names.h"
+#include "core/io/graph_reader.h"
+#include "core/io/system_memory.h"
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <csignal>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <optional>
+#include <string_view>
+#include <type_traits>
 
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 namespace loadline::lesson {
+
+// --- Does something in a process of its own: a limit that is set there, or a kill, does not reach this one.
+
+namespace {
+
+// How a child ended.
+template <typename Result>
+struct ChildEnd {
+  std::optional<Result> result = {};  // what it returned; absent if it was killed
+  int signal = 0;                     // that killed it
+};
+
+// Counters of the calling process by system calls alone, as a child of a program with threads may use them:
+// no allocation, no locks. Bytes; 0 where the system does not tell.
+struct OwnCounters {
+  std::uint64_t rss_anon = 0, rss_file = 0;
+  std::uint64_t data = 0;       // VmData: private writable mappings
+  std::uint64_t committed = 0;  // Committed_AS of the whole system
+  std::uint64_t major_faults = 0;
+};
+inline constexpr std::size_t kPageBytes = 4096;
+inline std::uint64_t growth(std::uint64_t from, std::uint64_t to) { return to > from ? to - from : 0; }
+
+// Forks; the child calls `work()`, whose result comes back. `work` may make system calls only. Throws
+// Error{io} if there can be no child.
+template <typename Work, typename Result = std::invoke_result_t<Work>>
+ChildEnd<Result> in_child(Work work) {
+  static_assert(std::is_trivially_copyable_v<Result> && sizeof(Result) <= 4096);  // one write to a pipe
+  int ends[2];
+  if (::pipe(ends) != 0) throw Error(ErrorCode::io, "no pipe to a child process: error {}", errno);
+  const pid_t child = ::fork();
+  if (child < 0) {
+    const int failed = errno;
+    ::close(ends[0]);
+    ::close(ends[1]);
+    throw Error(ErrorCode::io, "no child process: error {}", failed);
+  }
+  if (child == 0) {
+    ::close(ends[0]);
+    const Result result = work();
+    const bool whole = ::write(ends[1], &result, sizeof(result)) == static_cast<ssize_t>(sizeof(result));
+    ::_exit(whole ? 0 : 1);
+  }
+  ::close(ends[1]);
+  ChildEnd<Result> end;
+  Result result{};
+  ssize_t got = 0;
+  do got = ::read(ends[0], &result, sizeof(result));
+  while (got < 0 && errno == EINTR);
+  ::close(ends[0]);
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (got == static_cast<ssize_t>(sizeof(result))) end.result = result;
+  if (WIFSIGNALED(status)) end.signal = WTERMSIG(status);
+  return end;
+}
+
+// The number of KiB behind `key` in a file of /proc, in bytes.
+class ProcFile {
+ public:
+  explicit ProcFile(const char* path) {
+    const int file = ::open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0) return;
+    ssize_t got = 0;
+    while (size_ < sizeof(text_) && (got = ::read(file, text_ + size_, sizeof(text_) - size_)) > 0)
+      size_ += static_cast<std::size_t>(got);
+    ::close(file);
+  }
+  std::uint64_t bytes(std::string_view key) const {
+    const std::string_view all(text_, size_);
+    const std::size_t at = all.find(key);
+    if (at == std::string_view::npos) return 0;
+    std::uint64_t kib = 0;
+    for (const char letter : all.substr(at + key.size())) {
+      if (letter >= '0' && letter <= '9')
+        kib = kib * 10 + static_cast<std::uint64_t>(letter - '0');
+      else if (letter != ' ' && letter != '\t')
+        break;
+    }
+    return kib * 1024;
+  }
+
+ private:
+  char text_[8192];
+  std::size_t size_ = 0;
+};
+
+OwnCounters own_counters() {
+  OwnCounters counters;
+  const ProcFile status("/proc/self/status");
+  counters.rss_anon = status.bytes("RssAnon:");
+  counters.rss_file = status.bytes("RssFile:");
+  counters.data = status.bytes("VmData:");
+  counters.committed = ProcFile("/proc/meminfo").bytes("Committed_AS:");
+  rusage usage{};
+  if (::getrusage(RUSAGE_SELF, &usage) == 0)
+    counters.major_faults = static_cast<std::uint64_t>(usage.ru_majflt);
+  return counters;
+}
+
+// Reads a byte of every page.
+void touch_pages(const void* pages, std::size_t bytes) {
+  for (std::size_t at = 0; at < bytes; at += kPageBytes) (void)static_cast<const volatile char*>(pages)[at];
+}
+
+}  // namespace
+
+// --- Anonymous and file-backed memory under a limit: what the kernel says to each.
+
+namespace {
+
+// What a child finds.
+struct Found {
+  bool limit_set = false;
+  int refused = 0;               // errno of an anonymous mapping over the limit; 0: it was granted
+  bool smaller_granted = false;  // an anonymous mapping under the limit
+  bool file_mapped = false;
+  std::uint64_t limit = 0;
+  OwnCounters start, promised, half, mapped, read;
+};
+
+Found try_limits(int file, std::uint64_t bytes) {
+  Found found;
+  found.start = own_counters();
+  const std::size_t size = static_cast<std::size_t>(bytes);
+  // first without a limit: a promise costs nothing until it is used
+  void* const promise = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  found.promised = own_counters();
+  if (promise != MAP_FAILED) {
+    for (std::size_t at = 0; at < size / 2; at += kPageBytes) static_cast<volatile char*>(promise)[at] = 1;
+    found.half = own_counters();
+    ::munmap(promise, size);
+  }
+  // then with one that leaves room for half the file
+  rlimit limit{};
+  found.limit = own_counters().data + bytes / 2;
+  limit.rlim_cur = limit.rlim_max = found.limit;
+  found.limit_set = ::setrlimit(RLIMIT_DATA, &limit) == 0;
+  void* const over = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  found.refused = over == MAP_FAILED ? errno : 0;
+  if (over != MAP_FAILED) ::munmap(over, size);
+  void* const under = ::mmap(nullptr, size / 4, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  found.smaller_granted = under != MAP_FAILED;
+  if (under != MAP_FAILED) ::munmap(under, size / 4);
+  void* const pages = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, 0);
+  found.file_mapped = pages != MAP_FAILED;
+  found.mapped = own_counters();
+  if (pages != MAP_FAILED) {
+    touch_pages(pages, size);
+    found.read = own_counters();
+    ::munmap(pages, size);
+  }
+  return found;
+}
+
+int overcommit_mode() {
+  std::ifstream file("/proc/sys/vm/overcommit_memory");
+  int mode = -1;
+  file >> mode;
+  return mode;
+}
+
+}  // namespace
+
+RunResult run_commit(const RunCall& call) {
+  const WrittenModel model(call.text("model", "demo"), false, call);
+  const OpenFile largest = largest_file(*model.graph());
+  const auto end = in_child([&] { return try_limits(largest.file.descriptor(), largest.bytes); });
+  if (!end.result)
+    throw Error(ErrorCode::io, "the child process that tries the limits was killed by signal {}", end.signal);
+  const Found& found = *end.result;
+  const bool limits = found.limit_set && found.refused != 0 && found.smaller_granted;
+  RunResult result;
+  const std::uint64_t promised = growth(found.start.committed, found.promised.committed);
+  result.figures = {
+      {"file", run_bytes(largest.bytes)},
+      {"limit", run_bytes(largest.bytes / 2)},
+      {"promised", run_bytes(promised)},
+      {"promised_rss", run_bytes(growth(found.start.rss_anon, found.promised.rss_anon))},
+      {"half_rss", run_bytes(growth(found.start.rss_anon, found.half.rss_anon))},
+      {"limit_works", Datum(std::int64_t{limits})},
+      {"answer", Datum(std::string(found.refused == 0 ? "granted" : ::strerror(found.refused)))},
+      {"file_mapped", Datum(std::int64_t{found.file_mapped})},
+      {"file_rss", run_bytes(growth(found.mapped.rss_file, found.read.rss_file))},
+      {"file_anon", run_bytes(growth(found.mapped.rss_anon, found.read.rss_anon))}};
+  const int mode = overcommit_mode();
+  auto& lines = result.lines;
+  lines.push_back(run_line("anonymous memory asked for", format_bytes(largest.bytes)));
+  lines.push_back(
+      run_line("  commit charge grew by", format_bytes(promised), "Committed_AS, of the whole system"));
+  lines.push_back(run_line("  resident after asking",
+                           format_bytes(growth(found.start.rss_anon, found.promised.rss_anon)), "RssAnon"));
+  lines.push_back(run_line("  resident after half was used",
+                           format_bytes(growth(found.start.rss_anon, found.half.rss_anon)), "RssAnon"));
+  lines.push_back(
+      run_line("limit on private memory, on top", format_bytes(largest.bytes / 2), "RLIMIT_DATA"));
+  if (!found.limit_set)
+    lines.push_back("  The system refused the limit: what follows ran without one.");
+  else if (!limits)
+    lines.push_back("  The limit limits nothing here: memory beyond it was granted. Do not trust it.");
+  lines.push_back(run_line("  the same anonymous memory", found.refused == 0 ? "granted" : "refused",
+                           found.refused == 0 ? "" : ::strerror(found.refused)));
+  lines.push_back(run_line("  a quarter of it", found.smaller_granted ? "granted" : "refused"));
+  lines.push_back(run_line("  the file, mapped", found.file_mapped ? "granted" : "refused"));
+  lines.push_back(run_line("  resident after reading all",
+                           format_bytes(growth(found.mapped.rss_file, found.read.rss_file)), "RssFile"));
+  lines.push_back(run_line("overcommit",
+                           mode == 2   ? "never"
+                           : mode == 1 ? "always"
+                           : mode == 0 ? "guessed"
+                                       : "unknown",
+                           "/proc/sys/vm/overcommit_memory"));
+  return result;
+}
+
+// --- A mapped file: read, dropped, shared, and under a memory limit.
+
 namespace {
 
 // Resident memory of a child that maps the file, in the order in which things happen to it.
@@ -215,6 +446,92 @@ RunResult run_mapped(const RunCall& call) {
       run_line("in the page cache after eviction", format_bytes(evicted), "posix_fadvise, mincore"));
   const std::uint64_t percent = call.number("limit_percent", 50, 100);
   try_limit(file, file.bytes / 100 * percent, result);
+  return result;
+}
+
+// --- Maps a layer's experts, and reads only those that a token is sent to.
+
+namespace {
+
+constexpr std::size_t kMostRanges = 512;
+
+// A tensor of the layer in its file.
+struct Range {
+  int file = -1;
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;
+};
+struct Ranges {
+  std::array<Range, kMostRanges> items = {};
+  std::size_t count = 0;
+  std::uint64_t bytes = 0;
+};
+
+Ranges ranges_of(const MetaGraph& graph, const StorageReader& reader, const std::string& filter) {
+  Ranges ranges;
+  for (const TensorId id : TensorFilter(filter).select(graph)) {
+    const Storage& storage = graph.storage(graph.tensor(id).storage);
+    if (ranges.count == kMostRanges) break;
+    ranges.items[ranges.count++] = {reader.file_of(graph.tensor(id).storage).descriptor(), storage.offset,
+                                    storage.bytes};
+    ranges.bytes += storage.bytes;
+  }
+  return ranges;
+}
+
+// Maps every range and reads the pages of those before `active`; returns what is resident of them.
+std::uint64_t read_ranges(const Ranges& ranges, std::size_t active) {
+  (void)own_counters();  // its code is pages of a file too, and must be there already
+  touch_pages(&ranges, sizeof(ranges));
+  const std::uint64_t before = own_counters().rss_file;
+  for (std::size_t i = 0; i < ranges.count; ++i) {
+    const Range& range = ranges.items[i];
+    const std::uint64_t from = range.offset / kPageBytes * kPageBytes;
+    const auto length = static_cast<std::size_t>(range.offset + range.bytes - from);
+    void* const pages = ::mmap(nullptr, length, PROT_READ, MAP_SHARED, range.file, static_cast<off_t>(from));
+    if (pages == MAP_FAILED || i >= active) continue;
+    ::madvise(pages, length, MADV_RANDOM);  // no pages of experts that are not needed
+    touch_pages(pages, length);
+  }
+  const std::uint64_t after = own_counters().rss_file;
+  return after > before ? after - before : 0;
+}
+
+}  // namespace
+
+RunResult run_experts(const RunCall& call) {
+  const std::string preset = call.text("model", "qwen3-30b-a3b");
+  const WrittenModel model(preset, true, call);
+  const MetaGraph& graph = *model.graph();
+  const std::uint64_t layer = call.number("layer", 0, 1000);
+  const StorageReader reader(model.graph());
+  const Ranges all = ranges_of(graph, reader, fmt::format("layer:{} name:*experts*", layer));
+  const std::string* const config = find_text(graph, kConfigKey);
+  if (all.count == 0 || config == nullptr) throw Error(ErrorCode::usage, "'{}' has no experts", preset);
+  const ModelConfig keys(*config, preset);
+  const auto number = [&](std::initializer_list<std::string_view> names) -> std::uint64_t {
+    for (const std::string_view name : names)
+      if (const Datum value = keys.get(name); value.number() != nullptr)
+        return static_cast<std::uint64_t>(*value.number());
+    throw Error(ErrorCode::usage, "'{}' does not say how many experts it has", preset);
+  };
+  const std::uint64_t experts = number({"num_experts", "num_local_experts", "n_routed_experts"});
+  const std::uint64_t active = number({"num_experts_per_tok", "experts_per_token"});
+  const std::size_t read = static_cast<std::size_t>(all.count * active / std::max<std::uint64_t>(experts, 1));
+  std::uint64_t expected = 0;
+  for (std::size_t i = 0; i < read; ++i) expected += all.items[i].bytes;
+  const auto end = in_child([&] { return read_ranges(all, read); });
+  if (!end.result) throw Error(ErrorCode::io, "the child process was killed by signal {}", end.signal);
+  RunResult result;
+  result.figures = {{"experts", run_bytes(experts)},
+                    {"active", run_bytes(active)},
+                    {"layer", run_bytes(all.bytes)},
+                    {"expected", run_bytes(expected)},
+                    {"resident", run_bytes(*end.result)}};
+  result.lines = {run_line("experts of the layer", format_bytes(all.bytes),
+                           fmt::format("{} experts, all mapped", experts)),
+                  run_line("a token's experts", format_bytes(expected), fmt::format("{} of them", active)),
+                  run_line("resident after reading those", format_bytes(*end.result), "RssFile")};
   return result;
 }
 

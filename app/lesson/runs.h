@@ -2,9 +2,9 @@
 #pragma once
 
 #include "app/lesson/figures.h"
+#include "core/io/file_system.h"
 #include "core/io/source_file.h"
-#include "core/io/temporary_folder.h"
-#include "core/load/request/bind_request_2.h"
+#include "core/load/request/bind_request.h"
 
 #include <optional>
 #include <span>

@@ -1,6 +1,16 @@
-// Prunes weights to 2:4, measures the error, and how well their bytes compress.
+// Runs on weights: rehearsed loads, a packing, quantizing, pruning.
+
 #include "app/lesson/runs.h"
+#include "app/report/measured_loads.h"
 #include "core/base/text.h"
+#include "core/convert/numbers/quantize.h"
+#include "core/graph/dtype_and_shape.h"
+#include "core/load/answer/answer.h"
+#include "core/load/answer/projection.h"
+#include "core/load/request/load_options.h"
+#include "core/packing/greedy.h"
+#include "core/packing/pack.h"
+#include "core/plan/reserved_memory.h"
 
 #include <algorithm>
 #include <array>
@@ -12,6 +22,130 @@
 #include <zlib.h>
 
 namespace loadline::lesson {
+
+// --- Loads a small model for real, method by method.
+
+RunResult run_rehearse(const RunCall& call) {
+  const WrittenModel model(call.text("model", "demo"), false, call);
+  const MetaGraph& graph = *model.graph();
+  LoadRequest request;
+  request.methods = call.list("method", "sequential");
+  request.orders = call.list("order", "file");
+  if (const std::string ring = call.text("staging", ""); !ring.empty())
+    set_load_option(request, "staging", ring);
+  const BoundRequest bound = bind_request(graph, request, call.environment);
+  RunResult result;
+  result.figures["W"] = run_bytes(storage_bytes(graph));
+  result.lines.push_back(
+      fmt::format("{}: {} of random weights", model_name(graph), format_bytes(storage_bytes(graph))));
+  result.lines.push_back(fmt::format("{:<22}{:<12}{:<10}  {:>11}  {:>11}", "method", "order", "counter",
+                                     "projected", "measured"));
+  for (const Method* const method : bound.methods)
+    for (const OrderChoice& order : bound.orders) {
+      const Plan plan = make_plan(
+          graph, *method, make_order(graph, order, *method, bound.inputs, call.progress), bound.inputs);
+      const HostMeasurement measurement = measure_on_host(model.graph(), plan, false, call.progress);
+      const report::MeasuredLoad row = report::rehearsed_load(*method, order.name, plan, measurement);
+      const std::string stem = std::string(method->id) + (bound.orders.size() > 1 ? "." + order.name : "");
+      const auto add_line = [&](std::string_view counter, std::uint64_t projected, std::uint64_t measured) {
+        result.lines.push_back(fmt::format("{:<22}{:<12}{:<10}  {:>11}  {:>11}", method->id,
+                                           safe_display(order.name, 11), counter, format_bytes(projected),
+                                           format_bytes(measured)));
+      };
+      for (const report::MeasuredCounter& counter : row.counters) {
+        result.figures[fmt::format("{}.{}", stem, counter.id)] = run_bytes(counter.measured);
+        if (!report::too_small_to_judge(counter.projected, counter.measured))
+          add_line(counter.name, counter.projected, counter.measured);
+      }
+      // the counters' own peaks may be at different moments
+      add_line("at once", measurement.projected_held, measurement.measured_held);
+      result.figures[stem + ".projected"] = run_bytes(measurement.projected_held);
+      result.figures[stem + ".measured"] = run_bytes(measurement.measured_held);
+      result.figures[stem + ".seconds"] = Datum(row.seconds);
+    }
+  return result;
+}
+
+// --- Packs the device blocks of a load and the pass behind it.
+
+RunResult run_pack(const RunCall& call) {
+  const WrittenModel model(call.text("model", "demo"), true, call);
+  const MetaGraph& graph = *model.graph();
+  LoadRequest request;
+  request.methods = {call.text("method", "staged_ring")};
+  request.sequence = call.number("sequence", 64, 1 << 16);
+  const BoundRequest bound = bind_request(graph, request, call.environment);
+  const RequestPass pass(graph, request, call.environment.assets);
+  const Projection projection =
+      project(graph, *bound.methods.at(0), find_order("file"), bound.inputs, call.progress, pass.pass());
+  const SpaceProblem space = space_problem(projection.plan, projection.timeline, Space::device);
+  std::uint64_t sum = 0;
+  for (const Buffer& buffer : space.problem.buffers) sum += buffer.size;
+  PackOptions options;
+  options.minimize = true;
+  constexpr double kSeconds = 5;
+  options.seconds = kSeconds;
+  const Packing packing = pack(space.problem, options, call.progress);
+  const std::uint64_t greedy = greedy_by_size_height(space.problem).value_or(0);
+  RunResult result;
+  result.figures = {{"buffers", run_bytes(space.problem.buffers.size())},
+                    {"sum", run_bytes(sum)},
+                    {"greedy", run_bytes(greedy)},
+                    {"packed", run_bytes(packing.height())},
+                    {"bound", run_bytes(packing.lower_bound())},
+                    {"proven", Datum(std::int64_t{packing.proven_optimal()})},
+                    {"seconds", Datum(packing.seconds)}};
+  result.lines = {
+      run_line("buffers", format_grouped(space.problem.buffers.size())),
+      run_line("each with memory of its own", format_bytes(sum)),
+      run_line("greedy, the largest first", format_bytes(greedy), "as TensorFlow Lite plans"),
+      run_line("packed", format_bytes(packing.height()),
+               fmt::format("{}, {}", packing.proven_optimal() ? "proven: no packing is lower" : "not proven",
+                           format_seconds(packing.seconds))),
+      run_line("alive at once, at most", format_bytes(packing.lower_bound()), "no packing is lower")};
+  return result;
+}
+
+// --- Quantises the weights of a small model, and measures what that changes.
+
+RunResult run_quantise(const RunCall& call) {
+  const WrittenModel model(call.text("model", "demo"), false, call);
+  const std::vector<float> numbers = largest_matrix(model.graph());
+  double square = 0;
+  for (const float number : numbers) square += static_cast<double>(number) * static_cast<double>(number);
+  RunResult result;
+  result.figures["elements"] = run_bytes(numbers.size());
+  result.lines.push_back(
+      fmt::format("{:<10}{:>18}{:>14}{:>18}", "type", "bits per weight", "bytes", "error (RMS)"));
+  for (const std::string& name : call.list("types", "q8_0,q6_k,q4_k,q4_0,q2_k")) {
+    const auto type = dtype_named(name);
+    if (!type || !can_quantize(*type))
+      call.run.place.fail("'{}' is no type that weights can be quantised to", name);
+    const DTypeInfo& info = dtype_info(*type);
+    const std::size_t whole = numbers.size() / info.block_elements * info.block_elements;
+    std::vector<std::byte> blocks(whole / info.block_elements * info.block_bytes);
+    quantize(*type, std::span(numbers).first(whole), blocks);
+    std::vector<float> back(whole);
+    dequantize(*type, blocks, back);
+    double error = 0;
+    for (std::size_t i = 0; i < whole; ++i) {
+      const double off = static_cast<double>(back[i]) - static_cast<double>(numbers[i]);
+      error += off * off;
+    }
+    const double percent = square == 0 ? 0 : std::sqrt(error / square) * 100;
+    const double bits = static_cast<double>(info.block_bytes) * 8 / static_cast<double>(info.block_elements);
+    result.figures[name + ".bits"] = Datum(bits);
+    result.figures[name + ".bytes"] = run_bytes(blocks.size());
+    result.figures[name + ".error"] = Datum(percent);
+    result.lines.push_back(
+        fmt::format("{:<10}{:>18.2f}{:>14}{:>16.2f} %", name, bits, format_bytes(blocks.size()), percent));
+    call.progress.check_cancelled();
+  }
+  return result;
+}
+
+// --- Prunes weights to 2:4, measures the error, and how well their bytes compress.
+
 namespace {
 
 // Bits per byte that no code over single bytes goes below (Shannon's entropy of order 0).

@@ -4,7 +4,7 @@
 #include "app/report/page_parts.h"
 #include "app/report/row_text.h"
 #include "core/base/text.h"
-#include "core/plan/space_sum.h"
+#include "core/plan/plan.h"
 #include "core/view/curves.h"
 
 #include <algorithm>

@@ -1,15 +1,61 @@
-// The curves of `plan` as SVG: one panel per method, all with the same scale.
+// Curves of rows, the charts drawn from them, and an answer together with its curves.
 #pragma once
 
-#include "app/report/row_curve.h"
+#include "core/load/answer/answer.h"
+#include "core/load/answer/projection.h"
 #include "core/load/answer/rows.h"
+#include "core/plan/timeline.h"
+#include "core/view/curves.h"
 
+#include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace loadline::report {
+
+// --- The curve of a row, reduced to the columns that plots draw, made before its projection is destroyed.
+
+struct CurveOptions {
+  view::CurveAxis axis = view::CurveAxis::seconds;
+  std::size_t columns = 240;
+  std::size_t slices = 0;  // number of slices that list the blocks alive; 0: none
+};
+
+// A stack of spaces in one memory. With discrete memory the device is above the water line and the host's
+// spaces are below it; unified memory is a single stack.
+struct CurveBand {
+  unsigned mask = 0;
+  std::vector<view::UsageColumn> columns = {};
+  std::uint64_t most = 0;                // greatest sum of the spaces
+  std::vector<std::string> slices = {};  // for each slice the blocks alive at its highest moment; escaped
+};
+
+struct RowCurve {
+  view::CurveAxis axis = view::CurveAxis::seconds;
+  double end = 0;  // seconds or steps
+  std::vector<CurveBand> bands = {};
+  double peak_place = 0;  // position of the leading peak, from 0 to 1
+  double loaded_place = 1;
+  bool has_pass = false;  // a forward pass follows; the curve ends with the first token
+};
+
+// The spaces of a band in stacking order, from the water line outwards.
+std::vector<Space> stack_of(unsigned mask);
+std::string_view space_title(Space space);
+// The class and the colour of a space in style sheets.
+std::string_view space_class(Space space);
+std::vector<unsigned> band_masks(MemoryKind memory);
+
+using BlockName = std::function<std::string(BlockId)>;
+// `peak_step` is the step that first reaches the leading peak.
+RowCurve row_curve(const Projection& projection, MemoryKind memory, const CurveOptions& options,
+                   std::size_t peak_step, const BlockName& name);
+
+// --- The curves of `plan` as SVG: one panel per method, all with the same scale.
 
 // The contents of a chart. Holds references to the objects it was made from.
 struct ChartSubject {
@@ -62,5 +108,24 @@ std::string panel_svg(const PicturedRow& pictured, const BoundRequest& bound, co
 
 // The whole chart as an SVG file: a slide of 1280 by 720 on a light ground.
 std::string chart_svg(const ChartSubject& subject);
+
+// --- An answer together with the curves of its rows.
+
+struct PicturedAnswer {
+  LoadAnswer answer;
+  std::vector<std::optional<RowCurve>> curves;  // parallel to the rows; all empty if no curves were requested
+
+  // Holds references to this object and `graph`.
+  ChartSubject subject(const MetaGraph& graph) const { return {graph, *answer.bound, answer.rows, curves}; }
+};
+
+// answer() with curves drawn as `curve` says; without curves if it is absent. Throws as answer() does.
+PicturedAnswer picture_answer(const MetaGraph& graph, const LoadRequest& request,
+                              const LoadEnvironment& environment, AnswerOptions options,
+                              const std::optional<CurveOptions>& curve,
+                              std::shared_ptr<const RequestPass> forward, Progress& progress);
+
+// Keeps only the rows at these positions, in that order, and their curves.
+void arrange(PicturedAnswer& pictured, const std::vector<std::size_t>& positions);
 
 }  // namespace loadline::report

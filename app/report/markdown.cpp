@@ -1,13 +1,19 @@
-// Reads Markdown: lines become blocks, texts of blocks become runs of one emphasis.
+// Reads Markdown, writes its blocks, wraps lines.
 #include "app/report/markdown.h"
 
+#include "app/report/page_parts.h"
 #include "core/base/text.h"
 
 #include <algorithm>
 #include <optional>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace loadline::report {
+
+// --- Reads Markdown: lines become blocks, texts of blocks become runs of one emphasis.
+
 namespace {
 
 std::string_view trimmed(std::string_view text) {
@@ -171,5 +177,173 @@ RichText rich_text(std::string_view line) {
 }
 
 std::vector<Block> markdown_blocks(std::string_view markdown) { return BlockReader().read(markdown); }
+
+// --- Writes blocks as lines.
+
+namespace {
+
+std::string words_of(const RichText& text) {
+  std::string words;
+  for (const TextRun& run : text) words += run.text;
+  return words;
+}
+
+// The last column is filled to what is left of the line.
+std::string table_text(const Block& block, std::size_t columns) {
+  constexpr std::size_t kGap = 2, kLeast = 24;
+  std::vector<std::size_t> widths;
+  for (const auto& row : block.rows)
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      if (i == widths.size()) widths.push_back(0);
+      widths[i] = std::max(widths[i], display_width(words_of(row[i])));
+    }
+  std::size_t before = 0;
+  for (std::size_t i = 0; i + 1 < widths.size(); ++i) before += widths[i] + kGap;
+  const std::size_t room = std::max(columns > before ? columns - before : 0, kLeast);
+  std::string text;
+  for (const auto& row : block.rows) {
+    std::string line;
+    for (std::size_t i = 0; i + 1 < row.size(); ++i) {
+      const std::string cell = words_of(row[i]);
+      line += cell + std::string(widths[i] - display_width(cell) + kGap, ' ');
+    }
+    const std::string last = row.empty() ? "" : wrapped(words_of(row.back()), "", room);
+    for (const std::string_view part : lines_of(last)) {
+      line += part;
+      text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+      line.assign(before, ' ');
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string markdown_text(std::string_view markdown, std::size_t columns, bool bold) {
+  std::string text;
+  bool in_list = false;
+  for (const Block& block : markdown_blocks(markdown)) {
+    const bool item = block.kind == BlockKind::item;
+    if (in_list && !item) text += "\n";
+    in_list = item;
+    if (block.kind == BlockKind::code) {
+      for (const std::string_view line : lines_of(block.code)) text += "    " + std::string(line) + "\n";
+    } else if (block.kind == BlockKind::table) {
+      text += table_text(block, columns);
+    } else if (block.kind == BlockKind::heading && bold) {
+      text += "\033[1m" + words_of(block.text) + "\033[0m\n";
+    } else if (item) {
+      text += wrapped(block.mark + " " + words_of(block.text), "  ", columns);
+    } else {
+      text += wrapped(words_of(block.text), "", columns);
+    }
+    if (!item) text += "\n";
+  }
+  if (in_list) text += "\n";
+  return text;
+}
+
+// --- Writes blocks as elements.
+
+namespace {
+
+std::string runs_html(const RichText& text) {
+  std::string html;
+  for (const TextRun& run : text) {
+    const std::string words = markup_text(run.text);
+    html += run.emphasis == Emphasis::strong ? fmt::format("<strong>{}</strong>", words)
+            : run.emphasis == Emphasis::code ? fmt::format("<code>{}</code>", words)
+                                             : words;
+  }
+  return html;
+}
+
+std::string table_html(const Block& block) {
+  std::string html = "<div class=\"scroll\"><table>\n";
+  for (std::size_t i = 0; i < block.rows.size(); ++i) {
+    html += "<tr>";
+    for (const RichText& cell : block.rows[i])
+      html += fmt::format("<{0} class=\"left\">{1}</{0}>", i == 0 ? "th" : "td", runs_html(cell));
+    html += "</tr>\n";
+  }
+  return html + "</table></div>\n";
+}
+
+// Line ends must survive, so each line is escaped by itself.
+std::string code_html(std::string_view code) {
+  std::string html = "<pre>";
+  for (const std::string_view line : lines_of(code)) html += markup_text(line) + "\n";
+  return html + "</pre>\n";
+}
+
+}  // namespace
+
+std::string rich_html(std::string_view line) { return runs_html(rich_text(line)); }
+
+std::string markdown_html(std::string_view markdown, std::size_t first) {
+  constexpr std::size_t kDeepest = 6;
+  std::string html, list;  // the list that is open
+  const auto leave_list = [&] {
+    if (!list.empty()) html += fmt::format("</{}>\n", list);
+    list.clear();
+  };
+  for (const Block& block : markdown_blocks(markdown)) {
+    if (block.kind != BlockKind::item) leave_list();
+    switch (block.kind) {
+      case BlockKind::heading:
+        html += fmt::format("<h{0}>{1}</h{0}>\n", std::min(block.level + first - 1, kDeepest),
+                            runs_html(block.text));
+        break;
+      case BlockKind::paragraph:
+        html += fmt::format("<p>{}</p>\n", runs_html(block.text));
+        break;
+      case BlockKind::item: {
+        const std::string kind = block.mark == "-" ? "ul" : "ol";
+        if (list != kind) {
+          leave_list();
+          list = kind;
+          html += fmt::format("<{}>\n", kind);
+        }
+        html += fmt::format("<li>{}</li>\n", runs_html(block.text));
+        break;
+      }
+      case BlockKind::code:
+        html += code_html(block.code);
+        break;
+      case BlockKind::table:
+        html += table_html(block);
+        break;
+    }
+  }
+  leave_list();
+  return html;
+}
+
+// --- Breaks lines between words.
+
+std::string wrapped(std::string_view text, std::string_view indent, std::size_t columns) {
+  std::string lines;
+  std::size_t used = 0;
+  for (const std::string_view word : split(text, ' ')) {
+    if (word.empty()) continue;
+    const std::size_t width = display_width(word);
+    const bool fresh = used == 0 || used + 1 + width > columns;
+    lines.append(fresh ? (used == 0 ? "" : "\n") : " ").append(fresh ? indent : "").append(word);
+    used = fresh ? indent.size() + width : used + 1 + width;
+  }
+  return lines + "\n";
+}
+
+std::string reflowed(std::string_view text, std::size_t columns) {
+  std::string lines;
+  for (const std::string_view line : lines_of(text)) {
+    const std::string_view indent = line.substr(0, std::min(line.find_first_not_of(' '), line.size()));
+    if (display_width(line) <= columns || line.substr(indent.size()).starts_with('('))
+      lines.append(line) += '\n';
+    else
+      lines += wrapped(line, indent, columns);
+  }
+  return lines;
+}
 
 }  // namespace loadline::report

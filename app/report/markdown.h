@@ -1,4 +1,4 @@
-// The Markdown of the manual as blocks that a front end can draw: headings, paragraphs, items, code, tables.
+// Markdown as blocks, as text for a terminal and as HTML; prose wrapped for a terminal.
 #pragma once
 
 #include <cstddef>
@@ -7,6 +7,9 @@
 #include <vector>
 
 namespace loadline::report {
+
+// --- The Markdown of the manual as blocks that a front end can draw: headings, paragraphs, items, code,
+// tables.
 
 enum class Emphasis { none, strong, code };
 
@@ -31,5 +34,28 @@ struct Block {
 // What pages of the manual use of Markdown, and no more: lists have one level, pictures are left out.
 std::vector<Block> markdown_blocks(std::string_view markdown);
 RichText rich_text(std::string_view line);
+
+// --- The Markdown of pages as plain text for a terminal.
+
+// What markdown_blocks() reads: paragraphs filled to `columns`, an empty line after each, code indented,
+// tables in columns whose last is filled too. With `bold`, headings have the terminal's escape sequences for
+// that.
+std::string markdown_text(std::string_view markdown, std::size_t columns, bool bold = false);
+
+// --- The Markdown of pages as HTML.
+
+// What markdown_blocks() reads, as HTML; a heading of level 1 becomes <h`first`>. Everything is escaped.
+std::string markdown_html(std::string_view markdown, std::size_t first = 2);
+// The inside of one line.
+std::string rich_html(std::string_view line);
+
+// --- Wraps prose for a terminal.
+
+// `text` in lines of at most `columns` columns, each begun by `indent`; ends with a line break.
+std::string wrapped(std::string_view text, std::string_view indent, std::size_t columns);
+
+// Wraps every line that is too long and keeps its indent. Lines that begin with a parenthesis (commands) stay
+// whole, so that they can be copied.
+std::string reflowed(std::string_view text, std::size_t columns);
 
 }  // namespace loadline::report

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "core/base/tasks.h"
-#include "core/inspect/diff_metadata.h"
 #include "core/inspect/model_differences.h"
 
 #include <string>

@@ -1,14 +1,26 @@
-// Escapes text for markup, and finds the embedded style sheets.
+// Escapes, style sheets, facts, and whole files or none.
 #include "app/report/page_parts.h"
 
+#include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/io/atomic_file.h"
+#include "core/load/request/load_options.h"
 #include "embedded/report_files.h"
 
+#include <algorithm>
 #include <array>
+#include <fstream>
+#include <span>
+#include <thread>
 
 #include <fmt/format.h>
+#include <sys/sysinfo.h>
+#include <sys/utsname.h>
 
 namespace loadline {
+
+// --- Escapes text for markup, and finds the embedded style sheets.
+
 namespace {
 
 std::string escaped(std::string_view shown) {
@@ -50,3 +62,63 @@ std::string report::page_head(std::string_view title, std::initializer_list<std:
 }
 
 }  // namespace loadline
+
+namespace loadline::report {
+
+// --- Writes through a temporary file.
+
+void check_picture_path(const std::string& path, std::string_view extension) {
+  if (path.empty() || path.ends_with(extension)) return;
+  throw Error(ErrorCode::usage, "'{}' does not end in {}: other files are not written over",
+              safe_display(path, 120), extension);
+}
+
+void write_file(const std::string& path, std::string_view text, bool replace) {
+  AtomicFile file(path);
+  file.write_at(0, std::as_bytes(std::span(text)));
+  file.sync();
+  file.rename_into_place(replace);
+}
+
+// --- Lists options from the table of load options.
+
+OptionList asked_for(const LoadRequest& request, MemoryKind memory) {
+  LoadRequest in_force = request;
+  in_force.memory = memory;
+  const LoadRequest defaults;
+  OptionList list;
+  for (const LoadOption& option : load_options()) {
+    const bool always = option.id == "memory" || option.id == "staging" || option.id == "slots";
+    if (always || !same_option(option, in_force, defaults))
+      list.emplace_back(option.title, show_option(option.kind, option.get(in_force), option.separator));
+  }
+  return list;
+}
+
+// --- Asks the system about itself.
+
+namespace {
+
+std::string processor_name() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with("model name")) return line.substr(std::min(line.find(':') + 2, line.size()));
+  return "unknown";
+}
+
+}  // namespace
+
+OptionList machine_facts() {
+  OptionList list;
+  utsname system{};
+  if (::uname(&system) == 0)
+    list.push_back({"System", fmt::format("{} {} {}", system.sysname, system.release, system.machine)});
+  list.push_back({"Processor", fmt::format("{}, {}", processor_name(),
+                                           counted(std::thread::hardware_concurrency(), "core"))});
+  struct sysinfo memory {};
+  if (::sysinfo(&memory) == 0)
+    list.push_back({"Memory", format_bytes(std::uint64_t{memory.totalram} * memory.mem_unit)});
+  return list;
+}
+
+}  // namespace loadline::report

@@ -1,6 +1,7 @@
-// Peaks as bars on one scale: the plainest comparison of methods.
+// Small pictures: peaks as bars, a model as a treemap.
 #pragma once
 
+#include "core/graph/meta_graph.h"
 #include "core/load/answer/rows.h"
 
 #include <cstdint>
@@ -9,6 +10,8 @@
 #include <vector>
 
 namespace loadline::report {
+
+// --- Peaks as bars on one scale: the plainest comparison of methods.
 
 struct Bar {
   std::string label = {};
@@ -32,5 +35,14 @@ Bars method_bars(const std::vector<LoadRow>& rows, std::uint64_t weights, std::s
 std::string bars_svg(const Bars& bars);
 // Lines of text for a terminal of that many columns.
 std::string bars_text(const Bars& bars, std::size_t columns, bool unicode);
+
+// --- What is in a model, as a treemap for a page.
+
+// An SVG element of its own: area is bytes, colour is the role of a tensor, titles have what they take. A
+// page defines the colours of the classes role0 to role5 (assets/report/treemap.css). Parts too small to see
+// are drawn together, so the size is bounded for any model.
+std::string treemap_svg(const MetaGraph& graph);
+// The roles that the model has, with their bytes, as a legend.
+std::string treemap_legend(const MetaGraph& graph);
 
 }  // namespace loadline::report

@@ -1,15 +1,71 @@
-// The table of spaces, and the comparison of rows in each.
+// The table of spaces, and sentences on rows.
 #include "app/report/row_text.h"
 
-#include "core/base/lookup.h"
+#include "core/base/option.h"
 #include "core/base/text.h"
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace loadline::report {
+
+// --- Words verdicts and the limits behind them.
+
+std::string over_text(const BudgetVerdict& verdict) {
+  std::vector<std::string> parts;
+  const auto add = [&](std::string_view what, std::uint64_t over) {
+    if (over > 0) parts.push_back(fmt::format("{} {} over", what, format_bytes(over)));
+  };
+  add("device", verdict.device_over);
+  add("host", verdict.host_over);
+  add("memory", verdict.unified_over);
+  if (verdict.at_risk > 0) {
+    const bool unified = verdict.unified_high > verdict.unified_peak;
+    parts.push_back(fmt::format("at risk: {} to {}",
+                                format_bytes(unified ? verdict.unified_peak : verdict.host_peak),
+                                format_bytes(unified ? verdict.unified_high : verdict.host_high)));
+  }
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::string verdict_text(const LoadRow& row, const BoundRequest& bound) {
+  if (row.refusal) return "cannot be done";
+  if (!bound.judged()) return "possible";
+  if (row.fits()) return "fits";
+  std::string text = over_text(row.verdict);
+  if (row.verdict.block) text += fmt::format(", first at {}", safe_display(row.first_over, 48));
+  if (row.over_required_peak == 0) return text;
+  const std::string over = fmt::format("{} over the required peak", format_bytes(row.over_required_peak));
+  return text.empty() ? fmt::format("{} at {}", over, safe_display(row.judged.tensor, 48))
+                      : fmt::format("{}; {}", text, over);
+}
+
+std::string budget_text(const BoundRequest& bound) {
+  std::string text;
+  if (bound.target) {
+    const Budget own = target_budget(*bound.target, bound.memory);
+    text = fmt::format("On {}:", safe_display(bound.target->name, 80));
+    if (own.unified) text += fmt::format(" {} for everything", format_bytes(*own.unified));
+    if (own.unified && own.device) text += ", of which";
+    if (own.device)
+      text += fmt::format(" {} {}", format_bytes(*own.device),
+                          own.unified ? "may be the device's" : "of the device's own");
+    if (own.host) text += fmt::format(", {} for the host", format_bytes(*own.host));
+  }
+  for (const std::string& note : bound.notes) text += (text.empty() ? "" : "; ") + note;
+  return text;
+}
+
+// --- The table of spaces, and the comparison of rows in each.
+
 namespace {
 
 constexpr std::array kSpaces = {
@@ -87,6 +143,66 @@ std::string_view law_part(std::string_view law, std::string_view space) {
     return part;
   }
   return {};
+}
+
+// --- Groups reasons in the order of their first occurrence.
+
+std::string refusals_text(const std::vector<Refusal>& refusals, std::string_view cannot) {
+  std::vector<std::pair<std::string_view, std::vector<std::string_view>>> reasons;
+  for (const Refusal& refusal : refusals) {
+    auto same =
+        std::ranges::find_if(reasons, [&](const auto& reason) { return reason.first == refusal.why; });
+    if (same == reasons.end()) same = reasons.insert(same, {refusal.why, {}});
+    std::vector<std::string_view>& ids = same->second;
+    if (std::ranges::find(ids, refusal.method) == ids.end()) ids.push_back(refusal.method);
+  }
+  std::string text;
+  for (const auto& [why, ids] : reasons)
+    text += fmt::format("{} {}: {}.\n", fmt::join(ids, ", "), cannot, why);
+  return text;
+}
+
+// --- Finds the best order among the rows.
+
+namespace {
+
+std::string seconds_text(double more) {
+  return fmt::format("{} {}", format_seconds(std::abs(more)), more < 0 ? "less" : "more");
+}
+
+}  // namespace
+
+std::string order_gain_text(std::span<const OrderFigures> rows, std::string_view where) {
+  std::unordered_map<std::string_view, const OrderFigures*> file;  // by method
+  for (const OrderFigures& row : rows)
+    if (row.is_file) file.try_emplace(row.method, &row);
+  const OrderFigures *best = nullptr, *before = nullptr;
+  std::uint64_t gain = 0;
+  std::uint64_t most_jumps = 0;
+  bool compared = false;
+  for (const OrderFigures& row : rows) {
+    const auto found = file.find(row.method);
+    if (row.is_file || found == file.end()) continue;
+    compared = true;
+    most_jumps = std::max(most_jumps, row.jumps);
+    const OrderFigures& base = *found->second;
+    const std::uint64_t less = base.peak > row.peak ? base.peak - row.peak : 0;
+    if (less == 0 || less < gain || (less == gain && row.jumps >= best->jumps)) continue;
+    gain = less;
+    best = &row;
+    before = &base;
+  }
+  if (!compared) return "";
+  if (best == nullptr)
+    return fmt::format(
+        "No order gains anything {} over file order{}.", where,
+        most_jumps == 0 ? "" : fmt::format("; reads jump up to {} in them", counted(most_jumps, "time")));
+  return fmt::format(
+      "The order that gains most {}: {} for {}, {} instead of {} in file order ({} less), with {} "
+      "between reads instead of {} and an estimated {}.",
+      where, safe_display(best->order, 40), best->method, format_bytes(best->peak),
+      format_bytes(before->peak), format_bytes(gain), counted(best->jumps, "jump"),
+      format_grouped(before->jumps), seconds_text(best->seconds - before->seconds));
 }
 
 }  // namespace loadline::report

@@ -1,13 +1,30 @@
-// The peaks of a row by space and by sums of spaces, and the space that tells rows apart.
+// Rows of an answer in words: verdicts, peaks by space, refusals, the gain of orders.
 #pragma once
 
 #include "core/load/answer/rows.h"
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace loadline::report {
+
+// --- Whether a row fits, in words.
+
+// The excess over each budget: "device 1.20 GiB over, host 3.00 MiB over". Empty if there is none.
+std::string over_text(const BudgetVerdict& verdict);
+
+// "fits", or which budget is exceeded, by how much, and the first block over it; escaped. Without a budget
+// "possible" or "cannot be done".
+std::string verdict_text(const LoadRow& row, const BoundRequest& bound);
+
+// The memory limits from the target's data sheet, and which of them apply: "On NVIDIA ...: 8.00 GiB of the
+// device's own". Empty if there are none.
+std::string budget_text(const BoundRequest& bound);
+
+// --- The peaks of a row by space and by sums of spaces, and the space that tells rows apart.
 
 struct RowSpace {
   std::string_view id;     // device, host, held, page_cache, staging, resident, unified
@@ -29,5 +46,32 @@ std::string difference_text(std::span<const LoadRow* const> rows, MemoryKind mem
 // The part of a peak law that is about one space, without its cases: of "device W + w* (cast: c*), host W"
 // and "device" it is "W + w*". Empty if the law does not name the space.
 std::string_view law_part(std::string_view law, std::string_view space);
+
+// --- Groups refused methods by reason.
+
+struct Refusal {
+  std::string_view method;
+  std::string why = {};  // safe to show
+};
+// Lists each reason once, after the methods that share it: "a, b cannot be done: WHY.\n". Each method is
+// named once.
+std::string refusals_text(const std::vector<Refusal>& refusals, std::string_view cannot);
+
+// --- Tells in one sentence how much the best order gains over file order, and at which cost.
+
+// The figures of one method in one order.
+struct OrderFigures {
+  std::string_view method;
+  std::string_view order;   // as in the request; not escaped
+  bool is_file = false;     // the order equals file order, whatever its name
+  std::uint64_t peak = 0;   // the peak to compare
+  std::uint64_t jumps = 0;  // jumps between its reads
+  double seconds = 0;       // modelled time, jumps included
+};
+
+// The row with the greatest gain over its method's peak in file order, and among equals the fewest jumps, as
+// a sentence. `where` names the memory of the peaks: "on the device". Empty if there is no row in file order
+// or none in another order.
+std::string order_gain_text(std::span<const OrderFigures> rows, std::string_view where);
 
 }  // namespace loadline::report

@@ -1,11 +1,55 @@
-// Chunks of the heap, its top, and mappings.
+// The rows of the table; the policies of malloc and PyTorch; the replay of lifetimes.
 #include "core/allocators/allocator_models.h"
 
+#include "core/allocators/free_ranges.h"
 #include "core/base/checked_arithmetic.h"
+#include "core/base/option.h"
 
 #include <algorithm>
+#include <array>
+#include <cassert>
+#include <functional>
+#include <vector>
 
 namespace loadline {
+
+// --- The table of allocators.
+
+namespace {
+
+constexpr std::array<AllocatorRow, 7> kAllocators = {{
+    {"exact", AllocatorModel::exact, "exactly the bytes requested", true, true},
+    {"torch", AllocatorModel::torch,
+     "device memory by PyTorch's caching allocator: multiples of 512 bytes from segments of 2 and 20 MiB",
+     true, true},
+    {"malloc", AllocatorModel::malloc, "host memory by glibc's malloc, which often keeps freed memory", true,
+     false},
+    {"vulkan", AllocatorModel::vulkan,
+     "device and staging memory in blocks of up to 256 MiB, as `upload` allocates them", true, false},
+    {"arena", AllocatorModel::arena, "each space as one range with offsets planned ahead", true, false},
+    {"ggml", AllocatorModel::ggml, "one buffer by best fit, as ggml's graph allocator", false, true},
+    {"onnxruntime", AllocatorModel::onnxruntime, "onnxruntime's memory pattern", false, true},
+}};
+
+}  // namespace
+
+std::span<const AllocatorRow> allocators() { return kAllocators; }
+
+AllocatorModel load_allocator(std::string_view id) {
+  std::vector<AllocatorRow> rows;
+  for (const AllocatorRow& row : kAllocators)
+    if (row.of_loads) rows.push_back(row);
+  return find_row(std::span<const AllocatorRow>(rows), id, "allocator").model;
+}
+
+std::string_view allocator_id(AllocatorModel model) {
+  const auto row = std::ranges::find(kAllocators, model, &AllocatorRow::model);
+  assert(row != kAllocators.end());
+  return row->id;
+}
+
+// --- Chunks of the heap, its top, and mappings.
+
 namespace {
 
 constexpr std::uint64_t kPage = 4096;
@@ -104,6 +148,120 @@ void MallocHeap::trim() {
   const std::uint64_t room = heap_ - top_;
   if (room < trim_threshold_ || room <= kLeastChunk + kTopPad) return;
   heap_ -= (room - kLeastChunk - kTopPad) / kPage * kPage;
+}
+
+// --- Cuts blocks out of segments.
+
+namespace {
+
+constexpr std::uint64_t kRound = 512;
+constexpr std::uint64_t kSmall = 1 << 20;         // largest request that the small pool serves
+constexpr std::uint64_t kSmallSegment = 2 << 20;  // segment size of the small pool
+constexpr std::uint64_t kLarge = 10 << 20;        // smaller requests share segments of kLargeSegment
+constexpr std::uint64_t kLargeSegment = 20 << 20;
+constexpr std::uint64_t kStep = 2 << 20;  // larger requests get a segment of their own, a multiple of this
+
+}  // namespace
+
+TorchCache::Block TorchCache::allocate(std::uint64_t asked) {
+  const std::uint64_t bytes = align_up(std::max<std::uint64_t>(asked, 1), kRound);
+  const bool small = bytes <= kSmall;
+  Holes& pool = small ? small_ : large_;
+  Hole room = pool.take(bytes).value_or(Hole{});
+  if (room.bytes == 0) {
+    const std::uint64_t segment = small            ? kSmallSegment
+                                  : bytes < kLarge ? kLargeSegment
+                                                   : align_up(bytes, kStep);
+    reserved_ += segment;
+    room = {{segments_++, 0}, segment};
+  }
+  const std::uint64_t rest = room.bytes - bytes;
+  if (small ? rest >= kRound : rest > kSmall) {
+    room.bytes = bytes;
+    pool.add({{room.place.segment, room.end()}, rest});
+  }
+  allocated_ += room.bytes;
+  return {room, small};
+}
+
+void TorchCache::release(const Block& block) {
+  allocated_ -= block.room.bytes;
+  (block.small ? small_ : large_).add(block.room);
+}
+
+// --- Replays allocations and frees in order on simulated buffers.
+
+namespace {
+
+// Calls `allocate` and `release` with indices into `lives`, tick by tick.
+void replay(std::span<const Allocation> lives, const std::function<void(std::size_t)>& allocate,
+            const std::function<void(std::size_t)>& release) {
+  std::uint32_t ticks = 0;
+  for (const Allocation& life : lives) ticks = std::max(ticks, life.end);
+  std::vector<std::vector<std::uint32_t>> begins(ticks + std::size_t{1}), ends(ticks + std::size_t{1});
+  for (std::uint32_t i = 0; i < lives.size(); ++i) {
+    if (lives[i].first >= lives[i].end || lives[i].bytes == 0) continue;
+    begins[lives[i].first].push_back(i);
+    ends[lives[i].end].push_back(i);
+  }
+  for (std::size_t tick = 0; tick < ticks; ++tick) {
+    for (const std::uint32_t i : begins[tick]) allocate(i);
+    for (const std::uint32_t i : ends[tick + 1]) release(i);
+  }
+}
+
+std::uint64_t exact_bytes(std::span<const Allocation> lives) {
+  std::uint64_t alive = 0, most = 0;
+  replay(
+      lives, [&](std::size_t i) { most = std::max(most, alive += lives[i].bytes); },
+      [&](std::size_t i) { alive -= lives[i].bytes; });
+  return most;
+}
+
+std::uint64_t best_fit_bytes(std::span<const Allocation> lives, std::uint64_t alignment, Holes::Of equals) {
+  BestFit buffer(0, equals);
+  std::uint64_t most = 0;
+  std::vector<std::uint64_t> offsets(lives.size());
+  const auto allocate = [&](std::size_t i) {
+    offsets[i] = buffer.take(align_up(lives[i].bytes, alignment));
+    most = std::max(most, buffer.end());
+  };
+  replay(lives, allocate,
+         [&](std::size_t i) { buffer.give_back(offsets[i], align_up(lives[i].bytes, alignment)); });
+  return most;
+}
+
+std::uint64_t pattern_bytes(std::span<const Allocation> lives) {
+  constexpr std::uint64_t kAlignment = 256;
+  std::vector<Allocation> planned, beside;
+  for (const Allocation& life : lives) (life.planned ? planned : beside).push_back(life);
+  return exact_bytes(beside) + best_fit_bytes(planned, kAlignment, Holes::Of::first);
+}
+
+std::uint64_t torch_bytes(std::span<const Allocation> lives) {
+  TorchCache cache;
+  std::vector<TorchCache::Block> blocks(lives.size());
+  replay(
+      lives, [&](std::size_t i) { blocks[i] = cache.allocate(lives[i].bytes); },
+      [&](std::size_t i) { cache.release(blocks[i]); });
+  return cache.reserved();
+}
+
+}  // namespace
+
+std::uint64_t reserved_bytes(std::span<const Allocation> lives, AllocatorModel model) {
+  constexpr std::uint64_t kGgmlAlignment = 32;
+  switch (model) {
+    case AllocatorModel::ggml:
+      return best_fit_bytes(lives, kGgmlAlignment, Holes::Of::last);
+    case AllocatorModel::onnxruntime:
+      return pattern_bytes(lives);
+    case AllocatorModel::torch:
+      return torch_bytes(lives);
+    default:
+      assert(model == AllocatorModel::exact && "not an allocator of forward passes");
+      return exact_bytes(lives);
+  }
 }
 
 }  // namespace loadline

@@ -1,13 +1,42 @@
-// glibc's malloc as the system sees it: the memory that it reserves and when it returns it. Source:
-// malloc/malloc.c of glibc 2.36 (sysmalloc, systrim, munmap_chunk, the moving mmap threshold).
+// The table of allocators that can be simulated, glibc's malloc, PyTorch's cache, the bytes that each holds
+// for values with lifetimes.
 #pragma once
 
-#include "core/allocators/holes.h"
+#include "core/allocators/free_ranges.h"
 
 #include <array>
 #include <cstdint>
+#include <span>
+#include <string_view>
 
 namespace loadline {
+
+// --- The allocators that can be simulated, for loads and for forward passes.
+
+enum class AllocatorModel : std::uint8_t {
+  exact,        // reserves exactly what is requested and releases it at once
+  torch,        // PyTorch's caching allocator (torch_cache.h); in a load, on the device
+  malloc,       // glibc's malloc, which releases memory late (malloc_heap.h); in a load, on the host
+  vulkan,       // blocks of up to 256 MiB, divided at multiples of 256 bytes, as the uploader allocates
+  arena,        // one range per space with offsets planned ahead
+  ggml,         // ggml's graph allocator: one buffer, best fit
+  onnxruntime,  // onnxruntime's memory pattern: one buffer for planned values, the rest beside it
+};
+
+struct AllocatorRow {
+  std::string_view id;
+  AllocatorModel model = AllocatorModel::exact;
+  std::string_view summary;
+  bool of_loads = false;   // can be simulated for a load
+  bool of_passes = false;  // can be named by the profile of a forward pass
+};
+std::span<const AllocatorRow> allocators();
+// The allocator of loads with this id. Throws Error{usage} that lists the ids.
+AllocatorModel load_allocator(std::string_view id);
+std::string_view allocator_id(AllocatorModel model);
+
+// --- glibc's malloc as the system sees it: the memory that it reserves and when it returns it. Source:
+// malloc/malloc.c of glibc 2.36 (sysmalloc, systrim, munmap_chunk, the moving mmap threshold).
 
 // One arena and one thread, as in a loader's main loop. Small requests are cut from a heap that grows and
 // shrinks only at its top. Large requests get mappings of their own, which are returned on free. Each freed
@@ -48,5 +77,49 @@ class MallocHeap {
   std::uint64_t mmap_threshold_ = 128 << 10;
   std::uint64_t trim_threshold_ = 128 << 10;
 };
+
+// --- The accounting of PyTorch's caching allocator on a device. Source: c10/cuda/CUDACachingAllocator.cpp
+// (rounding, the 2 MiB and 20 MiB segments, when a remainder is split off).
+
+// Blocks in multiples of 512 bytes, cut from the segments of two pools. Nothing is ever returned to the
+// driver.
+class TorchCache {
+ public:
+  struct Block {
+    Hole room = {};
+    bool small = false;
+  };
+
+  Block allocate(std::uint64_t bytes);
+  void release(const Block& block);
+
+  std::uint64_t reserved() const { return reserved_; }  // equals torch.cuda.memory_reserved()
+  // Equals torch.cuda.memory_allocated(): a remainder too small to split off counts with its block.
+  std::uint64_t allocated() const { return allocated_; }
+
+ private:
+  Holes small_, large_;
+  std::uint64_t segments_ = 0;
+  std::uint64_t reserved_ = 0;
+  std::uint64_t allocated_ = 0;
+};
+
+// --- The peak memory that an allocator holds for values with known sizes and lifetimes.
+
+// One value, alive in the ticks [first, end). Nothing is allocated if that range is empty or `bytes` is 0.
+struct Allocation {
+  std::uint32_t first = 0;
+  std::uint32_t end = 0;
+  std::uint64_t bytes = 0;
+  // Belongs to the buffer that onnxruntime plans ahead; false for inputs, outputs and temporaries.
+  bool planned = true;
+};
+
+// The most bytes held at any time. Each tick in turn allocates the values that begin with it, in the order of
+// `lives`, then frees those that end with it. `model` must be one for forward passes. The sum of all sizes
+// must be below 2^62. Sources: ggml/src/ggml-alloc.c (blocks of 32 bytes, the last of equal holes, the hole
+// at the end only if no other fits); onnxruntime/core/framework/mem_pattern_planner.h (blocks of 256 bytes;
+// the buffer is held throughout, from the second run on); for torch see torch_cache.h.
+std::uint64_t reserved_bytes(std::span<const Allocation> lives, AllocatorModel model);
 
 }  // namespace loadline

@@ -2,7 +2,7 @@
 // and when they are released.
 #pragma once
 
-#include "core/allocators/suballocator.h"
+#include "core/allocators/free_ranges.h"
 
 #include <cstdint>
 #include <functional>

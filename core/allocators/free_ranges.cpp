@@ -1,9 +1,14 @@
-// Keeps the holes in two trees, by place and by size.
-#include "core/allocators/holes.h"
+// The indices of free ranges; allocation and freeing inside one block.
+#include "core/allocators/free_ranges.h"
 
+#include "core/base/checked_arithmetic.h"
+
+#include <cassert>
 #include <iterator>
 
 namespace loadline {
+
+// --- Keeps the holes in two trees, by place and by size.
 
 std::optional<Hole> Holes::take(std::uint64_t bytes, Of equals) {
   auto best = by_size_.lower_bound({bytes, Place{}});
@@ -38,6 +43,34 @@ void Holes::remove(const Place& place) {
   const auto hole = by_place_.find(place);
   by_size_.erase({hole->second, hole->first});
   by_place_.erase(hole);
+}
+
+// --- The allocated ranges, and the holes between them.
+
+Suballocator::Suballocator(std::uint64_t capacity, std::uint64_t alignment) : alignment_(alignment) {
+  assert(alignment > 0 && capacity % alignment == 0);
+  if (capacity > 0) gaps_.add({{0, 0}, capacity});
+}
+
+std::optional<std::uint64_t> Suballocator::allocate(std::uint64_t bytes) {
+  assert(bytes > 0);
+  const auto rounded = checked_align_up(bytes, alignment_);
+  if (!rounded) return std::nullopt;
+  const auto gap = gaps_.take(*rounded);
+  if (!gap) return std::nullopt;
+  const std::uint64_t offset = gap->place.offset;
+  if (gap->bytes > *rounded) gaps_.add({{0, offset + *rounded}, gap->bytes - *rounded});
+  taken_.emplace(offset, *rounded);
+  used_ += *rounded;
+  return offset;
+}
+
+void Suballocator::free(std::uint64_t offset) {
+  const auto found = taken_.find(offset);
+  assert(found != taken_.end() && "freed an offset that is not allocated");
+  used_ -= found->second;
+  gaps_.add({{0, offset}, found->second});
+  taken_.erase(found);
 }
 
 }  // namespace loadline

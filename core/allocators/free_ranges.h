@@ -1,12 +1,52 @@
-// Best fit in a range of bytes without an upper end.
+// Free ranges by address and by size, best fit in a range without an end, best fit inside one block.
 #pragma once
 
-#include "core/allocators/holes.h"
 #include "core/base/checked_arithmetic.h"
 
+#include <compare>
 #include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <unordered_map>
+#include <utility>
 
 namespace loadline {
+
+// --- The free ranges (holes) of an allocator, indexed by address and by size, because a file may cause very
+// many.
+
+struct Place {
+  std::uint64_t segment = 0;  // number of the range that the allocator got from the system
+  std::uint64_t offset = 0;   // inside the segment
+  auto operator<=>(const Place&) const = default;
+};
+
+struct Hole {
+  Place place = {};
+  std::uint64_t bytes = 0;
+  std::uint64_t end() const { return place.offset + bytes; }
+};
+
+// No two holes touch. Each call takes logarithmic time.
+class Holes {
+ public:
+  enum class Of : std::uint8_t { first, last };  // of equal holes, that with the lowest or the highest place
+  // Removes and returns the smallest hole of at least `bytes` bytes.
+  std::optional<Hole> take(std::uint64_t bytes, Of equals = Of::first);
+  // Adds a free range and merges it with the holes that it touches. Returns the resulting hole.
+  Hole add(Hole hole);
+  // Removes the hole that begins at `place`.
+  void remove(const Place& place);
+  // Size of the largest hole; 0 if there is none.
+  std::uint64_t largest() const { return by_size_.empty() ? 0 : by_size_.rbegin()->first; }
+
+ private:
+  std::map<Place, std::uint64_t> by_place_;
+  std::set<std::pair<std::uint64_t, Place>> by_size_;
+};
+
+// --- Best fit in a range of bytes without an upper end.
 
 // The holes in the used part, and the end of that part; no hole touches the end.
 class BestFit {
@@ -43,6 +83,30 @@ class BestFit {
   Holes holes_;
   std::uint64_t end_;
   Holes::Of equals_;
+};
+
+// --- Allocates offsets inside one range of bytes: best fit, with free neighbours merged.
+
+// Every offset and every reserved size is a multiple of the alignment. Each call takes O(log n).
+class Suballocator {
+ public:
+  // `alignment` is a power of two that divides `capacity`.
+  Suballocator(std::uint64_t capacity, std::uint64_t alignment);
+
+  // The offset of `bytes` (> 0) in the smallest gap that is large enough; nothing if there is none.
+  std::optional<std::uint64_t> allocate(std::uint64_t bytes);
+  // `offset` must come from allocate() and not have been freed since.
+  void free(std::uint64_t offset);
+
+  std::uint64_t used() const { return used_; }  // rounding included
+  bool empty() const { return used_ == 0; }
+  std::uint64_t largest_gap() const { return gaps_.largest(); }
+
+ private:
+  std::uint64_t alignment_;
+  std::uint64_t used_ = 0;
+  std::unordered_map<std::uint64_t, std::uint64_t> taken_;  // offset -> bytes
+  Holes gaps_;
 };
 
 }  // namespace loadline

@@ -1,17 +1,23 @@
-// Parses on demand with simdjson, which still knows the position of each token.
+// The same, by simdjson; faults by nlohmann::json; lists and reads the files of a folder.
 #include "core/assets/asset_file.h"
 
-#include "core/assets/json_fault.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/io/source_file.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <filesystem>
 #include <unordered_set>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 #include <simdjson.h>
 
 namespace loadline {
+
+// --- Parses on demand with simdjson, which still knows the position of each token.
+
 namespace {
 
 using simdjson::ondemand::json_type;
@@ -160,6 +166,63 @@ AssetNode parse_asset(std::string_view json, const std::string& path) {
     throw Error(ErrorCode::limit, {.file = path}, "an asset of {} bytes, the limit is {}", json.size(),
                 kMostBytes);
   return AssetReader(json, path).read().as(AssetNode::Kind::object, "an asset");
+}
+
+// --- Lists and reads the asset files of a folder.
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> json_files(const std::string& folder) {
+  std::vector<std::string> paths;
+  std::error_code error;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
+    if (at->path().extension() == ".json") paths.push_back(at->path().string());
+  std::ranges::sort(paths);
+  return paths;
+}
+
+std::string asset_text(const std::string& path) {
+  constexpr std::size_t kMostBytes = (1 << 20) + 1;
+  return SourceFile::open(path).head(kMostBytes);
+}
+
+// --- Parses the text again with nlohmann::json, which is slower but reports what it expected.
+
+namespace {
+
+using nlohmann::json;
+
+std::string parse_error(std::string_view text) {
+  const auto keep_nothing = [](int, json::parse_event_t, json&) { return false; };
+  try {
+    const json nothing = json::parse(text, keep_nothing);
+    return "";
+  } catch (const json::exception& error) {
+    return error.what();
+  }
+}
+
+}  // namespace
+
+std::string json_fault(std::string_view text) {
+  const std::string whole = parse_error(text);
+  // "[json.exception.ID] parse error at line 1, column 2: syntax error while parsing value - unexpected X;
+  // ..."
+  std::string_view message = whole;
+  if (message.empty()) return "no JSON: something stands behind the end, or a name occurs twice";
+  const auto drop_to = [&](std::string_view mark) {
+    const std::size_t at = message.find(mark);
+    if (at != message.npos) message.remove_prefix(at + mark.size());
+  };
+  drop_to("] ");
+  drop_to("parse error at ");
+  const std::size_t colon = message.find(": ");
+  const std::string_view place = message.starts_with("line ") ? message.substr(0, colon) : "";
+  if (!place.empty()) drop_to(": ");
+  if (message.starts_with("syntax error")) drop_to(" - ");
+  constexpr std::size_t kShown = 160;
+  return fmt::format("{}{}not valid JSON: {}", place, place.empty() ? "" : ": ",
+                     safe_display(message, kShown));
 }
 
 }  // namespace loadline

@@ -1,14 +1,18 @@
-// JSON assets in which every text keeps its line and column, for error messages.
+// Data files: JSON with the place of every text, faults in words, folders that override what is built in.
 #pragma once
 
 #include "core/assets/expression.h"
+#include "core/base/error.h"
 
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 namespace loadline {
+
+// --- JSON assets in which every text keeps its line and column, for error messages.
 
 // A value of an asset. Numbers, true and false are kept as texts, since readers parse them as expressions.
 struct AssetNode {
@@ -58,5 +62,45 @@ inline constexpr std::size_t kMostAssetNames = 200;
 
 // Throws Error{malformed | limit} naming `path` for anything but a JSON object of at most 1 MiB.
 AssetNode parse_asset(std::string_view json, const std::string& path);
+
+// --- Reads a folder of a user's own assets, which replace built-in ones of the same name.
+
+// The paths of a folder's .json files, sorted; none if the folder does not exist.
+std::vector<std::string> json_files(const std::string& folder);
+// The content of a file, up to one byte more than the size limit of an asset. Throws Error{io}.
+std::string asset_text(const std::string& path);
+
+// Parses every embedded file into a row.
+template <typename Row, typename Files>
+std::vector<Row> parse_all(const Files& files, Row (*parse)(std::string_view json, const std::string& path)) {
+  std::vector<Row> rows;
+  for (const auto& file : files) rows.push_back(parse(file.bytes, std::string(file.name)));
+  return rows;
+}
+
+// Parses each file of a folder into a row. A new row replaces a row with the same key; the new rows come
+// first. A file that does not parse is left out, and its error is added to `faults`. Returns the number of
+// new rows.
+template <typename Row, typename Parse>
+std::size_t add_folder(const std::string& folder, std::vector<Row>& rows, std::string Row::*key, Parse parse,
+                       std::vector<std::string>& faults) {
+  std::vector<Row> own;
+  for (const std::string& path : json_files(folder)) {
+    try {
+      own.push_back(parse(asset_text(path), path));
+    } catch (const Error& error) {
+      faults.emplace_back(error.what());
+    }
+  }
+  for (const Row& row : own) std::erase_if(rows, [&](const Row& other) { return other.*key == row.*key; });
+  rows.insert(rows.begin(), std::make_move_iterator(own.begin()), std::make_move_iterator(own.end()));
+  return own.size();
+}
+
+// --- Says where and why a text is not valid JSON.
+
+// Describes the fault in a text that a parser rejected: "line 3, column 5: unexpected '}'; expected string
+// literal". If there is no syntax error, "no JSON: ..." names other possible reasons.
+std::string json_fault(std::string_view text);
 
 }  // namespace loadline

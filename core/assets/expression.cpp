@@ -1,7 +1,7 @@
-// Evaluates parsed expressions.
+// Evaluates expressions; truth, comparison and display of their values.
 #include "core/assets/expression.h"
 
-#include "core/assets/expression_nodes.h"
+#include "core/assets/parsing.h"
 #include "core/base/text.h"
 
 #include <algorithm>
@@ -10,6 +10,8 @@
 #include <fmt/format.h>
 
 namespace loadline {
+
+// --- Evaluates parsed expressions.
 
 class Evaluation {
  public:
@@ -256,6 +258,56 @@ class Evaluation {
 Datum Expression::evaluate(const Scope& scope) const {
   if (!nodes_) return Datum();
   return Evaluation(*this, scope).value(nodes_->size() - 1);
+}
+
+// --- Truth, comparison and display of expression values.
+
+Datum::Datum(std::vector<Datum> list) {
+  std::uint64_t total = 1;
+  for (const Datum& item : list)
+    if (__builtin_add_overflow(total, item.total(), &total)) total = UINT64_MAX;
+  value_ = std::make_shared<const ListData>(ListData{std::move(list), total});
+}
+
+Datum::Datum(const SizePoly& poly) {
+  if (const auto constant = poly.constant())
+    value_ = *constant;
+  else
+    value_ = poly;
+}
+
+std::optional<SizePoly> Datum::size() const {
+  if (const std::int64_t* const whole = number()) return SizePoly(*whole);
+  if (const SizePoly* const symbolic = poly()) return *symbolic;
+  return std::nullopt;
+}
+
+bool Datum::truth() const {
+  if (const std::int64_t* const whole = number()) return *whole != 0;
+  if (const double* const fraction = real()) return *fraction != 0;
+  if (const std::string* const words = text()) return !words->empty();
+  if (const std::vector<Datum>* const values = list()) return !values->empty();
+  return !null();
+}
+
+std::string Datum::shown() const {
+  if (null()) return "null";
+  if (const std::int64_t* const whole = number()) return fmt::format("{}", *whole);
+  if (const double* const fraction = real()) return fmt::format("{}", *fraction);
+  if (const std::string* const words = text()) return fmt::format("'{}'", safe_display(*words, 60));
+  if (const std::vector<Datum>* const values = list()) return fmt::format("[{} values]", values->size());
+  return poly() != nullptr ? "a size that depends on batch or sequence" : "an object";
+}
+
+bool operator==(const Datum& a, const Datum& b) {
+  if (const std::vector<Datum>* const x = a.list()) {
+    const std::vector<Datum>* const y = b.list();
+    return y != nullptr && *x == *y;
+  }
+  // 1 and 1.0 are equal
+  if (a.real() != nullptr && b.number() != nullptr) return *a.real() == static_cast<double>(*b.number());
+  if (a.number() != nullptr && b.real() != nullptr) return b == a;
+  return a.value_ == b.value_;
 }
 
 }  // namespace loadline

@@ -1,5 +1,4 @@
 // Recursive descent over one line, with bounded depth.
-#include "core/assets/expression_nodes.h"
 #include "core/assets/parsing.h"
 #include "core/base/error.h"
 

@@ -1,15 +1,18 @@
-// The common base of the parsers of asset lines; for expression_parser.cpp, op_line.cpp and name_rule.cpp
-// only.
+// What the parsers of lines share: a scanner of one line, and the parsed form of an expression.
 #pragma once
 
 #include "core/assets/expression.h"
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
 namespace loadline {
+
+// --- The common base of the parsers of asset lines; for expression_parser.cpp, op_line.cpp and name_rule.cpp
+// only.
 
 // A position in one line of an asset.
 class AssetScanner {
@@ -80,6 +83,41 @@ class AssetScanner {
   std::string_view text_;
   AssetPlace place_;
   std::size_t at_ = 0;
+};
+
+// --- The parsed form of an expression; for expression*.cpp only.
+
+struct Expression::Node {
+  enum class Kind : std::uint8_t {
+    literal,
+    name,
+    call,
+    list,
+    index,
+    negate,
+    logical_not,
+    choice,
+    otherwise,  // ??
+    logical_or,
+    logical_and,
+    equal,
+    unequal,
+    less,
+    less_equal,
+    greater,
+    greater_equal,
+    contains,  // in
+    add,
+    subtract,
+    multiply,
+    divide,
+    remainder,
+  };
+  Kind kind = Kind::literal;
+  std::uint32_t at = 0;                      // offset in the text
+  Datum literal = {};                        // of a literal
+  std::string name = {};                     // of a name or a function
+  std::vector<std::uint32_t> children = {};  // positions among the nodes
 };
 
 }  // namespace loadline

@@ -1,7 +1,6 @@
-// The one exception class: a code for programs, a place in the input, and a sentence for people.
+// The one exception class: a code for programs, a place in the input, a sentence for people, and the option
+// that would help.
 #pragma once
-
-#include "core/base/remedy.h"
 
 #include <cstdint>
 #include <optional>
@@ -13,6 +12,17 @@
 #include <fmt/core.h>
 
 namespace loadline {
+
+// --- The option that would resolve an error, as data: front ends show it as a flag or a button.
+
+// An option of one of the tables (opening, loading, converting) and the value to set; a flag's value is "on".
+struct Remedy {
+  std::string option = {};
+  std::string value = {};
+  bool operator==(const Remedy&) const = default;
+};
+
+// --- The one exception class: a code for programs, a place in the input, and a sentence for people.
 
 enum class ErrorCode { io, malformed, unsupported, limit, gpu, cancelled, usage, no_fit };
 

@@ -2,7 +2,6 @@
 #include "core/base/option.h"
 
 #include "core/base/error.h"
-#include "core/base/number.h"
 #include "core/base/text.h"
 
 #include <algorithm>

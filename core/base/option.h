@@ -1,15 +1,24 @@
-// Options as data: one row says what an option is called, what it means and how its value is read and
-// printed. The command line, the window, scripts, saved requests and JSON iterate such rows.
+// Options as data: a row, how a row is found by its id, how a row reads and sets a member of a struct.
 #pragma once
 
+#include "core/base/error.h"
+#include "core/base/text.h"
+
+#include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 #include <variant>
 #include <vector>
 
 namespace loadline {
+
+// --- Options as data: one row says what an option is called, what it means and how its value is read and
+// printed. The command line, the window, scripts, saved requests and JSON iterate such rows.
 
 enum class OptionKind : std::uint8_t {
   bytes,   // a size: "64MiB"
@@ -104,4 +113,135 @@ const Row* find_option(std::span<const Row> table, std::string_view id) {
   return nullptr;
 }
 
+// --- Finds a row of a const table by its id.
+
+// "file, name, forward": the ids of a table, for help and messages.
+template <typename Row>
+std::string id_list(std::span<const Row> table) {
+  std::string ids;
+  for (const Row& row : table) ids.append(ids.empty() ? "" : ", ").append(safe_display(row.id, 60));
+  return ids;
+}
+
+// The row with this id. Throws Error{usage} that lists all ids and suggests the nearest one. `kind` is the
+// message's noun for a row: "method".
+template <typename Row>
+const Row& find_row(std::span<const Row> table, std::string_view id, std::string_view kind) {
+  const auto row = std::ranges::find_if(table, [&](const Row& r) { return r.id == id; });
+  if (row != table.end()) return *row;
+  std::vector<std::string_view> ids;
+  for (const Row& r : table) ids.emplace_back(r.id);
+  const std::string meant = safe_display(nearest_word(id, ids), 60);
+  throw Error(ErrorCode::usage, "no {} is called '{}'; {}{}there are: {}", kind, safe_display(id, 60),
+              meant.empty() ? "" : "did you mean ", meant.empty() ? meant : meant + "? ", id_list(table));
+}
+
 }  // namespace loadline
+
+namespace loadline::access {
+
+// --- Getters and setters for members of plain structs, for rows of Option<T>. A nested member is named by
+// its path: access::flag<&Request::write, &WriteOptions::verify>.
+
+template <typename T, typename Member>
+T struct_with(Member T::*);
+// The struct that the member pointer belongs to.
+template <auto member>
+using StructWith = decltype(struct_with(member));
+
+template <auto member, auto... deeper, typename T>
+auto& member_of(T& values) {
+  if constexpr (sizeof...(deeper) == 0)
+    return (values.*member);
+  else
+    return member_of<deeper...>(values.*member);
+}
+
+inline std::string text_in(const OptionValue& value) {
+  const auto* const text = std::get_if<std::string>(&value);
+  return text == nullptr ? std::string() : *text;
+}
+
+template <auto first, auto... deeper>
+constexpr Access<StructWith<first>> number = {
+    [](const auto& values) -> OptionValue { return std::uint64_t{member_of<first, deeper...>(values)}; },
+    [](auto& values, const OptionValue& value) {
+      auto& member = member_of<first, deeper...>(values);
+      member = static_cast<std::remove_reference_t<decltype(member)>>(std::get<std::uint64_t>(value));
+    }};
+
+// A number for which 0 means not set.
+template <auto first, auto... deeper>
+constexpr Access<StructWith<first>> number_or_none = {
+    [](const auto& values) {
+      const std::uint64_t number = member_of<first, deeper...>(values);
+      return number == 0 ? OptionValue() : OptionValue(number);
+    },
+    [](auto& values, const OptionValue& value) {
+      const auto* const number = std::get_if<std::uint64_t>(&value);
+      auto& member = member_of<first, deeper...>(values);
+      member = static_cast<std::remove_reference_t<decltype(member)>>(number == nullptr ? 0 : *number);
+    },
+    true};
+
+template <auto first, auto... deeper>
+constexpr Access<StructWith<first>> optional_number = {
+    [](const auto& values) {
+      const auto& member = member_of<first, deeper...>(values);
+      return member ? OptionValue(*member) : OptionValue();
+    },
+    [](auto& values, const OptionValue& value) {
+      const auto* const number = std::get_if<std::uint64_t>(&value);
+      member_of<first, deeper...>(values) = number == nullptr ? std::nullopt : std::optional(*number);
+    },
+    true};
+
+template <auto first, auto... deeper>
+constexpr Access<StructWith<first>> flag = {
+    [](const auto& values) -> OptionValue { return member_of<first, deeper...>(values); },
+    [](auto& values, const OptionValue& value) {
+      member_of<first, deeper...>(values) = std::get<bool>(value);
+    }};
+
+// A text for which empty means not set.
+template <auto first, auto... deeper>
+constexpr Access<StructWith<first>> text = {
+    [](const auto& values) {
+      const std::string& member = member_of<first, deeper...>(values);
+      return member.empty() ? OptionValue() : OptionValue(member);
+    },
+    [](auto& values, const OptionValue& value) { member_of<first, deeper...>(values) = text_in(value); },
+    true};
+
+// A std::optional written as a word: parse(std::string) and print() convert between the two.
+template <auto parse, auto print, auto first, auto... deeper>
+constexpr Access<StructWith<first>> word = {[](const auto& values) {
+                                              const auto& member = member_of<first, deeper...>(values);
+                                              return member ? OptionValue(std::string(print(*member)))
+                                                            : OptionValue();
+                                            },
+                                            [](auto& values, const OptionValue& value) {
+                                              const std::string text = text_in(value);
+                                              auto& member = member_of<first, deeper...>(values);
+                                              member.reset();
+                                              if (!text.empty()) member = parse(text);
+                                            },
+                                            true};
+
+// A vector whose elements are each written as a word. Empty means not set.
+template <auto parse, auto print, auto first, auto... deeper>
+constexpr Access<StructWith<first>> words = {
+    [](const auto& values) {
+      std::vector<std::string> texts;
+      for (const auto& element : member_of<first, deeper...>(values)) texts.emplace_back(print(element));
+      return texts.empty() ? OptionValue() : OptionValue(std::move(texts));
+    },
+    [](auto& values, const OptionValue& value) {
+      std::remove_reference_t<decltype(member_of<first, deeper...>(values))> elements;
+      if (const auto* const texts = std::get_if<std::vector<std::string>>(&value))
+        for (const std::string& text : *texts) elements.push_back(parse(text));
+      member_of<first, deeper...>(values) = std::move(elements);
+    },
+    true};
+
+}  // namespace loadline::access

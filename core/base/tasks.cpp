@@ -1,14 +1,45 @@
-// Threads that each take the next index until none is left.
-#include "core/base/parallel.h"
+// Progress arithmetic, the parallel loop, the watch's thread.
+#include "core/base/tasks.h"
 
+#include "core/base/error.h"
+
+#include <algorithm>
 #include <atomic>
 #include <exception>
 #include <mutex>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#ifdef __linux__
+#include <sys/resource.h>
+#include <unistd.h>
+#endif
+
 namespace loadline {
+
+// --- Progress arithmetic and the cancellation error.
+
+double Progress::fraction() const {
+  const std::uint64_t total = total_;
+  return total == 0 ? 0.0 : std::min(1.0, static_cast<double>(done_) / static_cast<double>(total));
+}
+
+void Progress::check_cancelled() const {
+  if (cancelled()) throw Error(ErrorCode::cancelled, "cancelled");
+}
+
+// --- On Linux each thread has a nice value of its own.
+
+void yield_to_others() {
+#ifdef __linux__
+  constexpr int kNice = 5;
+  (void)setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kNice);
+#endif
+}
+
+// --- Threads that each take the next index until none is left.
 
 struct ParallelLoop::State {
   std::size_t count = 0;
@@ -50,6 +81,32 @@ void ParallelLoop::finish() {
   state_->work();
   state_->threads.clear();
   if (state_->failure) std::rethrow_exception(state_->failure);
+}
+
+Watch::Watch(std::chrono::microseconds period, std::function<void()> look)
+    : period_(period), look_(std::move(look)), thread_(start_thread([this](const std::stop_token& stop) {
+        try {
+          repeat(stop);
+        } catch (...) {
+          failure_ = std::current_exception();
+        }
+      })) {}
+
+void Watch::repeat(const std::stop_token& stop) {
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point next = Clock::now();
+  while (!stop.stop_requested()) {
+    look_();
+    next = std::max(next + period_, Clock::now());  // a late call delays the later ones
+    std::unique_lock lock(mutex_);
+    sleep_.wait_until(lock, stop, next, [] { return false; });
+  }
+}
+
+void Watch::finish() {
+  thread_.request_stop();
+  thread_.join();
+  if (failure_) std::rethrow_exception(failure_);
 }
 
 }  // namespace loadline

@@ -1,11 +1,28 @@
-// Progress of a long task and the request to cancel it; shared by the worker and any watcher.
+// Long tasks: progress and cancellation, their rate, threads and their priority, a loop on several threads, a
+// periodic watch beside them.
 #pragma once
 
+#include "core/base/error.h"
+
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
 #include <cstdint>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
 #include <stop_token>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
 
 namespace loadline {
+
+// --- Progress of a long task and the request to cancel it; shared by the worker and any watcher.
 
 // The worker adds bytes and checks for cancellation; a watcher on another thread reads fraction(). Must
 // outlive both. Not copyable. All members may be used from any thread.
@@ -35,6 +52,91 @@ class Progress {
   std::atomic<std::uint64_t> done_ = 0;
   std::atomic<std::uint64_t> total_ = 0;
   std::stop_token stop_;
+};
+
+// --- How fast a task has been lately.
+
+// The rate of the last few seconds: an average since the start would hide a disk that has become slow.
+class RecentRate {
+ public:
+  // Bytes per second, after `done` bytes in all. Call it a few times a second; 0 at the first call.
+  double add(std::uint64_t done) {
+    const auto now = std::chrono::steady_clock::now();
+    samples_.emplace_back(now, done);
+    while (samples_.size() > 2 && now - samples_.front().first > kSpan) samples_.pop_front();
+    const std::chrono::duration<double> time = now - samples_.front().first;
+    return time.count() <= 0 ? 0 : static_cast<double>(done - samples_.front().second) / time.count();
+  }
+  void reset() { samples_.clear(); }
+
+ private:
+  static constexpr std::chrono::seconds kSpan{5};
+  std::deque<std::pair<std::chrono::steady_clock::time_point, std::uint64_t>> samples_;
+};
+
+// --- Starts a thread, or says that the system gives none.
+
+// Throws Error{limit} if the system refuses.
+template <typename Function>
+std::jthread start_thread(Function&& function) {
+  try {
+    return std::jthread(std::forward<Function>(function));
+  } catch (const std::system_error& error) {
+    throw Error(ErrorCode::limit,
+                "cannot start a thread: {}; a limit of processes, threads or memory is reached",
+                error.code().message());
+  }
+}
+
+// --- Which threads the system prefers where there are more of them than cores.
+
+// Lets other threads, such as the one that draws, run before this one. A hint: some systems cannot.
+void yield_to_others();
+
+// --- Runs the iterations of a loop on several threads.
+
+// Runs turn(0) ... turn(count - 1), each once and in no fixed order, on `threads` threads. The constructor
+// starts all but one; the caller of finish() is the last. If the system refuses a thread, those already
+// started do the work.
+class ParallelLoop {
+ public:
+  ParallelLoop(std::size_t count, std::size_t threads, std::function<void(std::size_t)> turn);
+  // Skips the turns that have not begun and waits for those that have.
+  ~ParallelLoop();
+  ParallelLoop(const ParallelLoop&) = delete;
+  ParallelLoop& operator=(const ParallelLoop&) = delete;
+
+  // Takes part in the loop and returns when every turn has run. If turns threw, rethrows one of the
+  // exceptions; turns that had not begun by then are skipped.
+  void finish();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// --- Calls a function periodically on a thread of its own.
+
+// From construction until finish() or destruction. An exception ends the calls.
+class Watch {
+ public:
+  // Throws Error{limit} if the system gives no thread.
+  Watch(std::chrono::microseconds period, std::function<void()> look);
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+
+  // Stops the calls. Rethrows the exception that ended them, if any.
+  void finish();
+
+ private:
+  void repeat(const std::stop_token& stop);
+
+  std::chrono::microseconds period_;
+  std::function<void()> look_;
+  std::mutex mutex_;
+  std::condition_variable_any sleep_;
+  std::exception_ptr failure_;  // read only after the thread is joined
+  std::jthread thread_;
 };
 
 }  // namespace loadline

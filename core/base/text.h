@@ -1,12 +1,19 @@
-// Numbers and names for display: sizes, rates, counts, natural order, escaping.
+// Sizes, counts and names as text, and back; splitting, natural order, escaping for a terminal.
 #pragma once
 
+#include <algorithm>
+#include <charconv>
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 namespace loadline {
+
+// --- Numbers and names for display: sizes, rates, counts, natural order, escaping.
 
 // Binary units with three significant decimals at most: "0 B", "512 B", "1.50 KiB", "14.96 GiB".
 std::string format_bytes(std::uint64_t bytes);
@@ -51,5 +58,28 @@ bool is_valid_utf8(std::string_view text);
 
 // 'one', 'two', 'three' and 4 more: a list for a message, escaped and cut after `most` names.
 std::string join_names(const std::vector<std::string>& names, std::size_t most);
+
+// --- Numbers in texts.
+
+// The number that the whole text is, without blanks and a plus sign. Nothing if the text is anything else, or
+// if the type cannot hold the number.
+template <typename Number>
+std::optional<Number> text_as(std::string_view text) {
+  Number number{};
+  const char* const end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, number);
+  return read.ec == std::errc() && read.ptr == end ? std::optional(number) : std::nullopt;
+}
+
+// --- Short lists of words, kept as one text with single spaces between the words.
+
+inline bool has_word(std::string_view words, std::string_view word) {
+  while (!words.empty()) {
+    const std::size_t end = std::min(words.find(' '), words.size());
+    if (words.substr(0, end) == word) return true;
+    words.remove_prefix(std::min(end + 1, words.size()));
+  }
+  return false;
+}
 
 }  // namespace loadline

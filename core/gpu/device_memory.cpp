@@ -1,18 +1,27 @@
-// Chooses memory types, allocates blocks and hands out ranges of them.
+// Chooses memory types, allocates blocks, maps file pages, takes slots in turn.
 #include "core/gpu/device_memory.h"
 
+#include "core/base/checked_arithmetic.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 
 #include <algorithm>
+#include <array>
+#include <cassert>
+#include <cerrno>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 namespace loadline::gpu {
+
+// --- Chooses memory types, allocates blocks and hands out ranges of them.
+
 namespace {
 
 std::string_view use_name(MemoryUse use) {
@@ -233,6 +242,210 @@ PoolBlock MemoryPool::take_block(std::uint32_t id, std::uint64_t wanted, std::ui
 
 void MemoryPool::free(const Allocation& allocation) {
   if (allocation.range.bytes > 0) pool_.free(allocation.place);
+}
+
+// --- Maps whole pages around the range, and lays a buffer over them. What a driver refuses is no error:
+// there is another way.
+
+namespace {
+
+constexpr VkExternalMemoryHandleTypeFlagBits kHostMemory =
+    VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT;
+
+// One bit for each memory type that the pages can be imported as.
+std::uint32_t memory_types(const Device& device, const void* pages) {
+  const auto ask = reinterpret_cast<PFN_vkGetMemoryHostPointerPropertiesEXT>(
+      vkGetDeviceProcAddr(device.get(), "vkGetMemoryHostPointerPropertiesEXT"));
+  auto properties =
+      vulkan_struct<VkMemoryHostPointerPropertiesEXT>(VK_STRUCTURE_TYPE_MEMORY_HOST_POINTER_PROPERTIES_EXT);
+  if (ask == nullptr || ask(device.get(), kHostMemory, pages, &properties) != VK_SUCCESS) return 0;
+  return properties.memoryTypeBits;
+}
+
+}  // namespace
+
+ImportedPages::Mapping::Mapping(const SourceFile& file, std::uint64_t offset, std::uint64_t length) {
+  void* const mapped = ::mmap(nullptr, static_cast<std::size_t>(length), PROT_READ, MAP_SHARED,
+                              file.descriptor(), static_cast<off_t>(offset));
+  if (mapped == MAP_FAILED) return;
+  base = mapped;
+  bytes = static_cast<std::size_t>(length);
+}
+
+ImportedPages::Mapping::~Mapping() {
+  if (base != nullptr) ::munmap(base, bytes);
+}
+
+std::unique_ptr<ImportedPages> ImportedPages::make(const Device& device, const SourceFile& file,
+                                                   std::uint64_t offset, std::uint64_t bytes) {
+  const std::uint64_t unit = device.import_alignment();
+  if (unit == 0 || device.shaders() || file.descriptor() < 0 || bytes == 0) return nullptr;
+  const std::uint64_t begin = offset / unit * unit, lead = offset - begin;
+  std::unique_ptr<ImportedPages> made(new ImportedPages(file, begin, align_up(lead + bytes, unit)));
+  if (made->mapping_.base == nullptr) return nullptr;
+#ifdef MADV_POPULATE_READ
+  // a file that was cut short is an Error here
+  if (::madvise(made->mapping_.base, static_cast<std::size_t>(lead + bytes), MADV_POPULATE_READ) != 0 &&
+      errno != EINVAL)
+    throw mapped_read_error(file, errno);
+#endif
+  if (!made->bind(device)) return nullptr;
+  made->range_ = {made->buffer_.get(), lead, bytes};
+  return made;
+}
+
+bool ImportedPages::bind(const Device& device) {
+  auto external =
+      vulkan_struct<VkExternalMemoryBufferCreateInfo>(VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO);
+  external.handleTypes = kHostMemory;
+  auto info = vulkan_struct<VkBufferCreateInfo>(VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO, &external);
+  info.size = mapping_.bytes;
+  info.usage = VK_BUFFER_USAGE_TRANSFER_SRC_BIT;
+  info.sharingMode = VK_SHARING_MODE_EXCLUSIVE;
+  VkBuffer buffer = VK_NULL_HANDLE;
+  if (vkCreateBuffer(device.get(), &info, nullptr, &buffer) != VK_SUCCESS) return false;
+  buffer_ = UniqueBuffer(device.get(), buffer);
+  VkMemoryRequirements needs = {};
+  vkGetBufferMemoryRequirements(device.get(), buffer, &needs);
+  const std::uint32_t types = needs.memoryTypeBits & memory_types(device, mapping_.base);
+  if (types == 0 || needs.size > mapping_.bytes) return false;
+
+  auto import =
+      vulkan_struct<VkImportMemoryHostPointerInfoEXT>(VK_STRUCTURE_TYPE_IMPORT_MEMORY_HOST_POINTER_INFO_EXT);
+  import.handleType = kHostMemory;
+  import.pHostPointer = mapping_.base;
+  auto allocate = vulkan_struct<VkMemoryAllocateInfo>(VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO, &import);
+  allocate.allocationSize = mapping_.bytes;
+  // the content of imported pages is only kept in memory that the host sees
+  const auto type = find_memory_type(device.memory(), types, MemoryUse::staging);
+  if (!type) return false;
+  allocate.memoryTypeIndex = *type;
+  VkDeviceMemory memory = VK_NULL_HANDLE;
+  if (vkAllocateMemory(device.get(), &allocate, nullptr, &memory) != VK_SUCCESS) return false;
+  memory_ = UniqueMemory(device.get(), memory);
+  return vkBindBufferMemory(device.get(), buffer, memory, 0) == VK_SUCCESS;
+}
+
+bool can_import_pages(const Device& device, const SourceFile& file, std::uint64_t offset,
+                      std::uint64_t bytes) try {
+  constexpr std::uint64_t kTried = 4096;
+  const std::uint64_t count = std::min(bytes, kTried);
+  std::vector<std::byte> expected(static_cast<std::size_t>(count));
+  file.read_at(offset, expected);
+  DeviceOptions same;
+  same.wanted = std::to_string(device.info().index);
+  same.queues = {device.queue_family()};
+  const Device trial(same);
+  const auto pages = ImportedPages::make(trial, file, offset, count);
+  if (!pages) return false;
+  MemoryPool memory(trial, MemoryUse::staging, {kTried, {}});
+  const Allocation copy = memory.allocate(count);
+  TransferQueue transfers(trial, kTried);
+  transfers.copy(pages->range(), copy.range);
+  transfers.drain();
+  return std::ranges::equal(copy.mapped, expected);
+} catch (const Error& error) {
+  if (error.code() == ErrorCode::io) throw;
+  return false;
+}
+
+// --- Slots used in turn, each busy until its timeline value is complete.
+
+StagingRing::StagingRing(std::uint32_t slots, std::uint64_t slot_bytes)
+    : slot_bytes_(slot_bytes), busy_until_(slots, 0) {
+  assert(slots > 0 && slot_bytes > 0);
+}
+
+void StagingRing::begin([[maybe_unused]] std::uint64_t completed) {
+  assert(!filling_ && "one slot is filled at a time");
+  assert(busy_until_[next_] <= completed && "the slot is still in flight");
+  filling_ = true;
+  used_ = 0;
+}
+
+std::uint64_t StagingRing::room() const {
+  assert(filling_);
+  return slot_bytes_ - used_;
+}
+
+StagingRing::Piece StagingRing::take(std::uint64_t most, [[maybe_unused]] std::uint64_t alignment) {
+  assert(most > 0 && room() > 0 && slot_bytes_ % alignment == 0);
+  const Piece piece = {next_, next_ * slot_bytes_ + used_, std::min(most, room())};
+  used_ = std::min(align_up(used_ + piece.bytes, alignment), slot_bytes_);
+  return piece;
+}
+
+void StagingRing::submit(std::uint64_t value) {
+  assert(filling_ && "only a slot being filled can be submitted");
+  assert(value >= last_value_ && "timeline values never decrease");
+  last_value_ = value;
+  busy_until_[next_] = value;
+  next_ = (next_ + 1) % slots();
+  filling_ = false;
+}
+
+// --- Uploads and readbacks through rings of mapped memory.
+
+namespace {
+
+// Alignment of the pieces in a slot, for aligned vector stores. Copies may start at any byte.
+constexpr std::uint64_t kPieceAlignment = 64;
+
+}  // namespace
+
+UploadBounce::UploadBounce(MemoryPool& memory, TransferQueue& transfers)
+    : memory_(memory), transfers_(transfers), ring_(kBounceSlots, kBounceSlotBytes) {}
+
+std::uint64_t UploadBounce::copy(const Fill& fill, const BufferRange& to) {
+  return send(fill, to.bytes, 1, [&](std::uint64_t at, const BufferRange& slot) {
+    return transfers_.copy(slot, to.part(at, slot.bytes));
+  });
+}
+
+std::uint64_t UploadBounce::send(const Fill& fill, std::uint64_t bytes, std::uint64_t unit,
+                                 const Send& send) {
+  if (slots_.range.bytes == 0) slots_ = memory_.allocate(kBounceSlots * kBounceSlotBytes);
+  for (std::uint64_t done = 0; done < bytes;) {
+    if (!ring_.filling()) {
+      transfers_.wait(ring_.next_needs());
+      ring_.begin(transfers_.completed());
+    }
+    StagingRing::Piece piece = ring_.take(bytes - done, kPieceAlignment);
+    piece.bytes = piece.bytes / unit * unit;  // the rest of the slot stays empty
+    if (piece.bytes > 0) {
+      fill(done, slots_.mapped.subspan(static_cast<std::size_t>(piece.offset),
+                                       static_cast<std::size_t>(piece.bytes)));
+      newest_ = send(done, slots_.range.part(piece.offset, piece.bytes));
+    }
+    if (ring_.room() == 0) ring_.submit(newest_);
+    done += piece.bytes;
+  }
+  return newest_;
+}
+
+Readback::Readback(MemoryPool& memory, TransferQueue& transfers) : memory_(memory), transfers_(transfers) {}
+
+void Readback::read(const BufferRange& from, const Take& take) {
+  if (slots_.range.bytes == 0) slots_ = memory_.allocate(kBounceSlots * kBounceSlotBytes);
+  std::array<std::uint64_t, kBounceSlots> values = {};
+  const std::uint64_t chunks = (from.bytes + kBounceSlotBytes - 1) / kBounceSlotBytes;
+  const auto size_of = [&](std::uint64_t chunk) {
+    return std::min(kBounceSlotBytes, from.bytes - chunk * kBounceSlotBytes);
+  };
+  // chunk k goes to `take` just before its slot is needed for chunk k + kBounceSlots
+  for (std::uint64_t chunk = 0; chunk < chunks + kBounceSlots; ++chunk) {
+    const std::uint64_t slot = chunk % kBounceSlots;
+    if (chunk >= kBounceSlots && chunk - kBounceSlots < chunks) {
+      const std::uint64_t ready = chunk - kBounceSlots;
+      transfers_.wait(values[slot]);
+      take(ready * kBounceSlotBytes, slots_.mapped.subspan(static_cast<std::size_t>(slot * kBounceSlotBytes),
+                                                           static_cast<std::size_t>(size_of(ready))));
+    }
+    if (chunk >= chunks) continue;
+    values[slot] = transfers_.copy(from.part(chunk * kBounceSlotBytes, size_of(chunk)),
+                                   slots_.range.part(slot * kBounceSlotBytes, size_of(chunk)));
+    transfers_.flush();
+  }
 }
 
 }  // namespace loadline::gpu

@@ -5,8 +5,8 @@
 #include "core/base/checked_arithmetic.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/plan/plan.h"
 #include "core/plan/reserved_memory.h"
-#include "core/plan/space_sum.h"
 
 #include <algorithm>
 #include <map>

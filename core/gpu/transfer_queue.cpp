@@ -1,14 +1,83 @@
-// One command buffer per batch. A barrier at its start orders a batch after all earlier ones.
+// Sets of bytes in use, batches behind one timeline semaphore, one pipeline for each pair of types.
 #include "core/gpu/transfer_queue.h"
 
-#include "core/base/start_thread.h"
+#include "core/base/tasks.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cassert>
+#include <iterator>
 #include <limits>
 
 namespace loadline::gpu {
+
+// --- Interval sets: per buffer for recorded copies, per batch for pending uses.
+
+void RangeSet::insert(std::uint64_t begin, std::uint64_t end) {
+  if (begin >= end) return;
+  auto at = ranges_.upper_bound(begin);
+  if (at != ranges_.begin() && std::prev(at)->second >= begin) --at;
+  while (at != ranges_.end() && at->first <= end) {
+    begin = std::min(begin, at->first);
+    end = std::max(end, at->second);
+    at = ranges_.erase(at);
+  }
+  ranges_.emplace(begin, end);
+}
+
+bool RangeSet::overlaps(std::uint64_t begin, std::uint64_t end) const {
+  if (begin >= end) return false;
+  const auto after = ranges_.lower_bound(end);  // the first range that starts at or after `end`
+  return after != ranges_.begin() && std::prev(after)->second > begin;
+}
+
+bool HazardTracker::conflicts(const Range& from, const Range& to) const {
+  const auto touches = [](const std::map<std::uint64_t, RangeSet>& sets, const Range& range) {
+    const auto found = sets.find(range.buffer);
+    return found != sets.end() && found->second.overlaps(range.begin, range.end);
+  };
+  return touches(writes_, from) || touches(writes_, to) || touches(reads_, to);
+}
+
+void HazardTracker::add(const Range& from, const Range& to) {
+  reads_[from.buffer].insert(from.begin, from.end);
+  writes_[to.buffer].insert(to.begin, to.end);
+}
+
+void HazardTracker::clear() {
+  reads_.clear();
+  writes_.clear();
+}
+
+void PendingUses::add(std::uint64_t begin, std::uint64_t end, std::uint64_t value, bool writes) {
+  if (batches_.empty() || batches_.back().value != value) {
+    batches_.emplace_back();
+    batches_.back().value = value;
+  }
+  (writes ? batches_.back().writes : batches_.back().reads).insert(begin, end);
+}
+
+std::uint64_t PendingUses::before_read(std::uint64_t begin, std::uint64_t end) const {
+  const auto last = std::find_if(batches_.rbegin(), batches_.rend(),
+                                 [&](const Batch& batch) { return batch.writes.overlaps(begin, end); });
+  return last == batches_.rend() ? 0 : last->value;
+}
+
+std::uint64_t PendingUses::before_write(std::uint64_t begin, std::uint64_t end) const {
+  const auto last = std::find_if(batches_.rbegin(), batches_.rend(), [&](const Batch& batch) {
+    return batch.writes.overlaps(begin, end) || batch.reads.overlaps(begin, end);
+  });
+  return last == batches_.rend() ? 0 : last->value;
+}
+
+void PendingUses::complete(std::uint64_t value) {
+  const auto first = std::ranges::find_if(batches_, [&](const Batch& batch) { return batch.value > value; });
+  batches_.erase(batches_.begin(), first);
+}
+
+// --- One command buffer per batch. A barrier at its start orders a batch after all earlier ones.
+
 namespace {
 
 constexpr std::size_t kMostBatches = 16;  // in flight; their command buffers are reused
@@ -240,6 +309,94 @@ void TransferQueue::wait_for_closed(std::uint64_t value) {
   info.pValues = &value;
   check(vkWaitSemaphores(device_.get(), &info, std::numeric_limits<std::uint64_t>::max()), "wait for copies");
   completed();
+}
+
+// --- One pipeline for each pair of types and layout; addresses and sizes are push constants.
+
+namespace {
+
+constexpr std::uint32_t kCode[] = {
+#include "embedded/prepack.spv.inc"
+};
+constexpr std::uint32_t kGroup = 128;  // invocations; local_size_x of the shader
+
+// As the shader declares it.
+struct Push {
+  VkDeviceAddress source = 0;
+  VkDeviceAddress target = 0;
+  std::uint32_t first = 0;
+  std::uint32_t count = 0;
+  std::uint32_t rows = 0;
+  std::uint32_t columns = 0;
+};
+
+// The number by which the shader knows a type.
+std::uint32_t type_number(DType type) {
+  constexpr std::array kTypes = {DType::f32, DType::f16, DType::bf16, DType::q8_0, DType::q4_0, DType::q4_k};
+  std::uint32_t number = 0;
+  while (kTypes[number] != type) ++number;
+  return number;
+}
+
+UniquePipelineLayout make_layout(VkDevice device) {
+  const VkPushConstantRange range = {VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof(Push)};
+  auto info = vulkan_struct<VkPipelineLayoutCreateInfo>(VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO);
+  info.pushConstantRangeCount = 1;
+  info.pPushConstantRanges = &range;
+  return {device, vkCreatePipelineLayout, info, "lay out a shader's constants"};
+}
+
+UniqueShaderModule make_module(VkDevice device) {
+  auto info = vulkan_struct<VkShaderModuleCreateInfo>(VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO);
+  info.codeSize = sizeof(kCode);
+  info.pCode = kCode;
+  return {device, vkCreateShaderModule, info, "load a shader"};
+}
+
+}  // namespace
+
+PrepackShader::PrepackShader(const Device& device)
+    : device_(device), module_(make_module(device.get())), layout_(make_layout(device.get())) {}
+
+VkPipeline PrepackShader::pipeline_for(const Prepack& how) {
+  UniquePipeline& made = pipelines_[{how.from, how.to, how.layout}];
+  if (made.get() != VK_NULL_HANDLE) return made.get();
+  const std::array<std::uint32_t, 3> values = {type_number(how.from), type_number(how.to),
+                                               static_cast<std::uint32_t>(how.layout)};
+  const std::array<VkSpecializationMapEntry, 3> entries = {{{0, 0, 4}, {1, 4, 4}, {2, 8, 4}}};
+  VkSpecializationInfo special = {};
+  special.mapEntryCount = entries.size();
+  special.pMapEntries = entries.data();
+  special.dataSize = sizeof(values);
+  special.pData = values.data();
+  auto info = vulkan_struct<VkComputePipelineCreateInfo>(VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO);
+  info.stage =
+      vulkan_struct<VkPipelineShaderStageCreateInfo>(VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO);
+  info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
+  info.stage.module = module_.get();
+  info.stage.pName = "main";
+  info.stage.pSpecializationInfo = &special;
+  info.layout = layout_.get();
+  VkPipeline pipeline = VK_NULL_HANDLE;
+  check(vkCreateComputePipelines(device_.get(), VK_NULL_HANDLE, 1, &info, nullptr, &pipeline),
+        "build the shader that packs weights");
+  made = UniquePipeline(device_.get(), pipeline);
+  return pipeline;
+}
+
+void PrepackShader::record(VkCommandBuffer commands, const PrepackPiece& piece) {
+  const DTypeInfo& from = dtype_info(piece.how.from);
+  assert(piece.source % 4 == 0 && piece.bytes % from.block_bytes == 0);
+  const Push push = {
+      .source = piece.source,
+      .target = piece.target,
+      .first = static_cast<std::uint32_t>(piece.first),
+      .count = static_cast<std::uint32_t>(piece.bytes / from.block_bytes * from.block_elements),
+      .rows = static_cast<std::uint32_t>(piece.how.rows),
+      .columns = static_cast<std::uint32_t>(piece.how.columns)};
+  vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline_for(piece.how));
+  vkCmdPushConstants(commands, layout_.get(), VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof(push), &push);
+  vkCmdDispatch(commands, (push.count + kGroup - 1) / kGroup, 1, 1);
 }
 
 }  // namespace loadline::gpu

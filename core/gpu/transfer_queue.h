@@ -1,9 +1,9 @@
-// Records buffer copies in batches and submits them behind one timeline semaphore, as soon as what they copy
-// has been read.
+// What is recorded for the device: copies in batches with barriers only where they are needed, and the shader
+// that packs weights.
 #pragma once
 
+#include "core/convert/numbers/prepack.h"
 #include "core/gpu/device.h"
-#include "core/gpu/hazards.h"
 #include "core/io/striped_reader.h"
 
 #include <condition_variable>
@@ -11,11 +11,68 @@
 #include <deque>
 #include <exception>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 namespace loadline::gpu {
+
+// --- Finds recorded copies that touch the same bytes, so that barriers stand only where they are needed.
+// Contains no Vulkan.
+
+// A set of bytes, stored as disjoint ranges; ranges that touch are merged.
+class RangeSet {
+ public:
+  void insert(std::uint64_t begin, std::uint64_t end);
+  bool overlaps(std::uint64_t begin, std::uint64_t end) const;
+  void clear() { ranges_.clear(); }
+  std::size_t size() const { return ranges_.size(); }
+
+ private:
+  std::map<std::uint64_t, std::uint64_t> ranges_;  // begin -> end
+};
+
+// The copies recorded since the last barrier. Any number may identify a buffer.
+class HazardTracker {
+ public:
+  struct Range {
+    std::uint64_t buffer = 0;
+    std::uint64_t begin = 0;
+    std::uint64_t end = 0;
+  };
+  // Whether the copy reads bytes that an added copy writes, or writes bytes that one reads or writes.
+  bool conflicts(const Range& from, const Range& to) const;
+  void add(const Range& from, const Range& to);
+  void clear();
+
+ private:
+  std::map<std::uint64_t, RangeSet> reads_, writes_;
+};
+
+// Pending device accesses to one mapped block. The host asks it before touching the block.
+class PendingUses {
+ public:
+  // The device's access is complete at timeline value `value`. Values never decrease.
+  void add(std::uint64_t begin, std::uint64_t end, std::uint64_t value, bool writes);
+  // The timeline value to wait for before the host reads or writes [begin, end); 0: none.
+  std::uint64_t before_read(std::uint64_t begin, std::uint64_t end) const;
+  std::uint64_t before_write(std::uint64_t begin, std::uint64_t end) const;
+  // Forgets all accesses up to `value`, which are complete.
+  void complete(std::uint64_t value);
+  bool empty() const { return batches_.empty(); }
+
+ private:
+  struct Batch {
+    std::uint64_t value = 0;
+    RangeSet reads, writes;
+  };
+  std::vector<Batch> batches_;  // by increasing value; few, and an empty vector takes no memory
+};
+
+// --- Records buffer copies in batches and submits them behind one timeline semaphore, as soon as what they
+// copy has been read.
 
 struct BufferRange {
   VkBuffer buffer = VK_NULL_HANDLE;
@@ -115,6 +172,35 @@ class TransferQueue {
   std::uint64_t submitted_ = 0;    // value of the newest submission
   std::exception_ptr failure_;
   std::jthread submitter_;  // joined first
+};
+
+// --- The compute shader that packs weights on the device (shaders/prepack.comp).
+
+// Whole blocks of elements of one weight, beginning with element `first`. `source` is a multiple of 4.
+struct PrepackPiece {
+  Prepack how;
+  std::uint64_t first = 0;
+  std::uint64_t bytes = 0;  // as stored
+  VkDeviceAddress source = 0;
+  VkDeviceAddress target = 0;  // of the whole packed weight
+};
+
+// Makes each pipeline when it is first needed. The device must have been opened for shaders, and must outlive
+// it. It must outlive the commands that it recorded.
+class PrepackShader {
+ public:
+  explicit PrepackShader(const Device& device);
+
+  // Throws Error{gpu} if the device refuses the pipeline.
+  void record(VkCommandBuffer commands, const PrepackPiece& piece);
+
+ private:
+  VkPipeline pipeline_for(const Prepack& how);
+
+  const Device& device_;
+  UniqueShaderModule module_;
+  UniquePipelineLayout layout_;
+  std::map<std::tuple<DType, DType, PrepackLayout>, UniquePipeline> pipelines_;
 };
 
 }  // namespace loadline::gpu

@@ -2,23 +2,19 @@
 #include "core/gpu/upload.h"
 
 #include "core/base/error.h"
+#include "core/base/tasks.h"
 #include "core/base/text.h"
-#include "core/base/watch.h"
 #include "core/gpu/device.h"
 #include "core/gpu/memory_need.h"
 #include "core/gpu/vulkan_machine.h"
-#include "core/io/storage_reader.h"
+#include "core/io/graph_reader.h"
 #include "core/io/system_memory.h"
 #include "core/load/answer/projection.h"
-#include "core/load/measure/cached_files.h"
-#include "core/load/measure/sample_log.h"
+#include "core/load/measure/rehearse.h"
 #include "core/plan/block_contents.h"
-#include "core/plan/cast_range.h"
 #include "core/plan/dry_machine.h"
-#include "core/plan/read_pattern.h"
+#include "core/plan/plan.h"
 #include "core/plan/run.h"
-#include "core/plan/space_sum.h"
-#include "core/plan/step_counter.h"
 
 #include <algorithm>
 #include <chrono>

@@ -5,7 +5,7 @@
 #include "core/gpu/device_info.h"
 #include "core/graph/meta_graph.h"
 #include "core/io/striped_reader.h"
-#include "core/load/request/placement.h"
+#include "core/load/request/request.h"
 #include "core/plan/dry_machine.h"
 #include "core/plan/plan.h"
 #include "core/plan/timeline.h"

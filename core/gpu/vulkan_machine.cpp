@@ -6,7 +6,7 @@
 #include "core/base/error.h"
 #include "core/gpu/memory_need.h"
 #include "core/io/system_memory.h"
-#include "core/plan/cast_range.h"
+#include "core/plan/block_contents.h"
 #include "core/plan/reserved_memory.h"
 
 #include <algorithm>

@@ -1,14 +1,10 @@
 // Executes plans on a GPU: the staged upload and every other load method, for real.
 #pragma once
 
-#include "core/gpu/bounce.h"
 #include "core/gpu/device.h"
 #include "core/gpu/device_memory.h"
-#include "core/gpu/hazards.h"
-#include "core/gpu/imported_pages.h"
-#include "core/gpu/prepack_shader.h"
 #include "core/gpu/transfer_queue.h"
-#include "core/io/storage_reader.h"
+#include "core/io/graph_reader.h"
 #include "core/io/striped_reader.h"
 #include "core/plan/host_machine.h"
 #include "core/plan/run.h"

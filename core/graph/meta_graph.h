@@ -1,24 +1,127 @@
-// The checkpoint as a plain value: names, shapes and byte ranges in files. It holds no handles and no data.
+// The checkpoint as a plain value: metadata, packed weights, files, storages, tensors; the rules it obeys;
+// what each tensor contributes to a sum.
 #pragma once
 
-#include "core/graph/dimensions.h"
 #include "core/graph/dtype_and_shape.h"
 #include "core/graph/forward_graph.h"
-#include "core/graph/logical_tensor.h"
-#include "core/graph/meta_value.h"
 #include "core/graph/name.h"
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <fmt/core.h>
 
 namespace loadline {
+
+// --- Values of a model's metadata, in the types that the file declares.
+
+// The position of a file in MetaGraph::files.
+enum class FileId : std::uint32_t {};
+// No file: the model is known from its configuration alone.
+inline constexpr FileId kNoFile{std::numeric_limits<std::uint32_t>::max()};
+
+// In the order of MetaValue's alternatives. An array has elements of one of the other types.
+enum class MetaType : std::uint8_t { boolean, u8, i8, u16, i16, u32, i32, u64, i64, f32, f64, string, array };
+std::string_view meta_type_name(MetaType type);
+// Bytes of one value of a type with a fixed size; 0 for strings and arrays.
+std::uint64_t meta_type_bytes(MetaType type);
+
+// An array that stays in its file: opening a model only skips a vocabulary of 250,000 strings.
+// core/io/meta_array.h reads elements.
+struct MetaArray {
+  MetaType element = MetaType::u8;  // never array
+  bool big_endian = false;
+  FileId file = kNoFile;
+  std::uint64_t count = 0;
+  std::uint64_t offset = 0;  // of the first element, absolute, in the file
+  std::uint64_t bytes = 0;   // of all elements together, in the file
+  bool operator==(const MetaArray&) const = default;
+};
+
+using MetaValue =
+    std::variant<bool, std::uint8_t, std::int8_t, std::uint16_t, std::int16_t, std::uint32_t, std::int32_t,
+                 std::uint64_t, std::int64_t, float, double, std::string, MetaArray>;
+
+inline MetaType meta_type(const MetaValue& value) { return static_cast<MetaType>(value.index()); }
+
+// The value for a person: "true", "42", "1e-05", the text itself (not escaped), "250,112 strings", "3 f32
+// values".
+std::string meta_text(const MetaValue& value);
+
+// --- What several stored tensors mean together: codes, scales and their other companions are one weight.
+
+// How a weight is stored as several tensors. find_logical.cpp has the layouts.
+enum class WeightPacking : std::uint8_t {
+  gptq,
+  gptq_v2,
+  awq,
+  bitsandbytes_4bit,
+  bitsandbytes_8bit,
+  scaled,  // numbers of 8 bits with scales of a tensor, a row or a block
+  compressed_integers,
+  compressed_nvfp4,
+  compressed_mxfp4,
+  nvfp4,
+  mxfp4,
+  mlx_affine,
+  mlx_mxfp4,
+  mlx_nvfp4,
+  mlx_mxfp8,
+};
+// For a person, beside the bits of a code: "GPTQ".
+std::string_view packing_name(WeightPacking packing);
+
+// What a tensor beside the codes holds.
+enum class Companion : std::uint8_t {
+  scales,
+  zeros,             // the codes that stand for 0
+  biases,            // numbers that are added to the scaled codes
+  groups,            // by input, the group whose scale it uses
+  global_scale,      // of all scales
+  codebook,          // by code, the number that it stands for
+  state,             // bitsandbytes' description, JSON text
+  nested_scales,     // of the scales
+  nested_codebook,   // of the scales
+  shape,             // of the weight
+  activation_scale,  // of the inputs, no part of the weight
+  format,            // of bitsandbytes' 8-bit rows
+};
+inline constexpr std::size_t kCompanions = 12;
+std::string_view companion_name(Companion companion);
+
+struct CompanionTensor {
+  Companion kind{};
+  TensorId tensor{};
+  bool operator==(const CompanionTensor&) const = default;
+};
+
+// A weight as the model uses it.
+struct LogicalTensor {
+  Name name;  // of the weight where it is not packed
+  WeightPacking packing{};
+  DType dtype = DType::f32;  // that its numbers had before they were packed
+  Shape shape;               // outermost first, as in torch
+  std::uint32_t bits = 0;    // of a code
+  Shape block;               // numbers along each dimension that share a scale; the last block may be cut
+  TensorId codes{};
+  std::vector<CompanionTensor> companions;  // in the order of Companion, each at most once
+  std::string state;                        // the text in Companion::state
+  bool operator==(const LogicalTensor&) const = default;
+
+  // The tensor of that kind, if there is one.
+  std::optional<TensorId> companion(Companion kind) const;
+};
+
+// --- The checkpoint as a plain value: names, shapes and byte ranges in files. It holds no handles and no
+// data.
 
 // Positions in MetaGraph's vectors. Distinct types so that one cannot stand for another.
 enum class StorageId : std::uint32_t {};
@@ -166,5 +269,40 @@ void require_sound(const MetaGraph& graph, std::string_view verb);
 // The model's name for a person: the name of its folder or file; for a split GGUF set, the name in its
 // metadata without the part number.
 std::string model_name(const MetaGraph& graph);
+
+// --- The structural rules that every MetaGraph obeys, whichever importer made it.
+
+// Throws Error{malformed} naming file, tensor and both numbers unless: ids are in range; storages
+// lie inside their files; tensors (with their strides) lie inside their storages; tensor names are
+// unique; sums of sizes fit in 63 bits. Importers call it as their last step; tests call it on every graph.
+void validate(const MetaGraph& graph);
+
+// Elements from a tensor's first to its last, gaps between them included; 0 for an empty tensor, nothing on
+// overflow.
+std::optional<std::uint64_t> spanned_elements(const Tensor& tensor);
+// Bytes from a tensor's first element to the end of its last, gaps between them included. Nothing for a type
+// without a fixed size, and on overflow.
+std::optional<std::uint64_t> spanned_bytes(const Tensor& tensor);
+
+// Whether a tensor is stored in C order without gaps.
+bool is_contiguous(const Tensor& tensor);
+
+// --- Sums over tensors that may view the same bytes: how much each tensor contributes to the sum.
+
+// The contribution of one tensor. `elements` is 0 for every tied tensor but the first, and for a tensor whose
+// bytes lie wholly within another tensor's range of the same storage (a slice, a transposed view). `bytes`
+// counts the bytes that no earlier tensor covers; tensors are ordered by offset, longer ranges first. Codes
+// of a packed weight (MetaGraph::logical) have the elements of that weight, its other parts have none.
+struct Share {
+  std::uint64_t bytes = 0;
+  std::uint64_t elements = 0;
+};
+
+// Parallel to `tensors`, which must be distinct. Bytes of a storage that no tensor of the graph covers belong
+// to the storage's first tensor, so the bytes of all tensors add up to the storages they use. O(n log n).
+std::vector<Share> shares(const MetaGraph& graph, std::span<const TensorId> tensors);
+// The shares of all tensors, in graph order.
+std::vector<Share> shares(const MetaGraph& graph);
+Share sum(std::span<const Share> parts);
 
 }  // namespace loadline

@@ -1,13 +1,26 @@
-// Stores the texts of names in reference-counted blocks.
+// The seeded hash; names in reference-counted blocks.
 #include "core/graph/name.h"
 
 #include "core/base/error.h"
-#include "core/graph/text_hash.h"
 
 #include <cstring>
 #include <new>
+#include <random>
+
+#define XXH_INLINE_ALL  // texts are short: a call costs as much as the hash
+#include <xxhash.h>
 
 namespace loadline {
+
+// --- XXH3 with a random seed per run.
+
+std::uint64_t text_hash(std::string_view text) {
+  static const std::uint64_t seed = (std::uint64_t{std::random_device()()} << 32) ^ std::random_device()();
+  return text.empty() ? 0 : XXH3_64bits_withSeed(text.data(), text.size(), seed);
+}
+
+// --- Stores the texts of names in reference-counted blocks.
+
 namespace {
 
 constexpr std::size_t kLengthBytes = sizeof(std::uint32_t);

@@ -1,14 +1,139 @@
-// Tensor names: immutable, compact, cheap to copy. A model may have a hundred thousand of them.
+// Names by the hundred thousand: hash tables with a secret seed, texts in few allocations, shared names and
+// an index of them.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
+#include <bit>
 #include <compare>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
+#include <unordered_set>
 #include <vector>
+
+namespace loadline {
+
+// --- Hash tables keyed by texts from files.
+
+// 0 for the empty text. The seed differs from run to run, so nobody can craft a file whose texts all collide
+// and make filling a table quadratic.
+std::uint64_t text_hash(std::string_view text);
+
+// Transparent: strings, views and literals find each other.
+struct TextHash {
+  using is_transparent = void;
+  std::size_t operator()(std::string_view text) const { return static_cast<std::size_t>(text_hash(text)); }
+};
+
+template <typename Value>
+using TextMap = std::unordered_map<std::string, Value, TextHash, std::equal_to<>>;
+using TextSet = std::unordered_set<std::string, TextHash, std::equal_to<>>;
+// The keys are views; the texts behind them must outlive the table.
+template <typename Value>
+using TextViewMap = std::unordered_map<std::string_view, Value, TextHash, std::equal_to<>>;
+using TextViewSet = std::unordered_set<std::string_view, TextHash, std::equal_to<>>;
+
+// --- Stores many short texts in few allocations.
+
+// The views that keep() returns stay valid for the arena's lifetime, also after it is moved.
+class TextArena {
+ public:
+  std::string_view keep(std::string_view text) {
+    if (text.empty()) return {};
+    if (text.size() > room_) {
+      const std::size_t bytes = std::max(kBlock, text.size());
+      blocks_.emplace_back(new char[bytes]);
+      at_ = blocks_.back().get();
+      room_ = bytes;
+    }
+    char* const to = at_;
+    std::memcpy(to, text.data(), text.size());
+    at_ += text.size();
+    room_ -= text.size();
+    return {to, text.size()};
+  }
+
+ private:
+  static constexpr std::size_t kBlock = std::size_t{64} << 10;
+
+  std::vector<std::unique_ptr<char[]>> blocks_;  // their addresses never change
+  char* at_ = nullptr;                           // free part of the last block
+  std::size_t room_ = 0;
+};
+
+// --- Finds names by their text: a flat hash table, for sets of a hundred thousand names.
+
+// Maps names to the positions at which they were added. The texts are not copied: `text_of(position)` must
+// return the text of every name that was added, as long as the index is used.
+class NameIndex {
+ public:
+  // Reserves room for `most` names; the table grows if more are added.
+  explicit NameIndex(std::size_t most = 0) { resize(most); }
+
+  // Adds `name` at `position` and returns nothing; or returns the position of an equal name added before.
+  template <typename TextOf>
+  std::optional<std::uint32_t> add(std::string_view name, std::uint32_t hash, std::uint32_t position,
+                                   const TextOf& text_of) {
+    if (4 * (count_ + 1) > 3 * slots_.size()) grow();
+    Slot& slot = slots_[find_slot(name, hash, text_of)];
+    if (slot.position != kFree) return slot.position;
+    slot = {hash, position};
+    ++count_;
+    return std::nullopt;
+  }
+
+  template <typename TextOf>
+  std::optional<std::uint32_t> find(std::string_view name, std::uint32_t hash, const TextOf& text_of) const {
+    const Slot& slot = slots_[find_slot(name, hash, text_of)];
+    return slot.position == kFree ? std::nullopt : std::optional(slot.position);
+  }
+
+ private:
+  static constexpr std::uint32_t kFree = UINT32_MAX;
+  struct Slot {
+    std::uint32_t hash = 0;
+    std::uint32_t position = kFree;
+  };
+
+  // The table is at most three quarters full.
+  void resize(std::size_t names) { slots_.assign(std::bit_ceil(names + names / 3 + 2), Slot()); }
+
+  template <typename TextOf>
+  std::size_t find_slot(std::string_view name, std::uint32_t hash, const TextOf& text_of) const {
+    const std::size_t mask = slots_.size() - 1;
+    std::size_t at = hash & mask;
+    while (slots_[at].position != kFree && (slots_[at].hash != hash || text_of(slots_[at].position) != name))
+      at = (at + 1) & mask;
+    return at;
+  }
+
+  void grow() {
+    const std::vector<Slot> old = std::move(slots_);
+    resize(old.size());
+    const std::size_t mask = slots_.size() - 1;
+    for (const Slot& slot : old) {
+      if (slot.position == kFree) continue;
+      std::size_t at = slot.hash & mask;
+      while (slots_[at].position != kFree) at = (at + 1) & mask;
+      slots_[at] = slot;
+    }
+  }
+
+  std::vector<Slot> slots_;
+  std::size_t count_ = 0;
+};
+
+}  // namespace loadline
+
+// --- Tensor names: immutable, compact, cheap to copy. A model may have a hundred thousand of them.
 
 namespace loadline {
 

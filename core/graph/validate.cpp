@@ -1,11 +1,10 @@
 // Checks ids, ranges, names and sums.
-#include "core/graph/validate.h"
-
 #include "core/base/checked_arithmetic.h"
 #include "core/base/error.h"
-#include "core/base/parallel.h"
+#include "core/base/tasks.h"
 #include "core/base/text.h"
-#include "core/graph/name_index.h"
+#include "core/graph/meta_graph.h"
+#include "core/graph/name.h"
 
 #include <algorithm>
 #include <atomic>

@@ -2,13 +2,12 @@
 #include "core/inspect/compare_models.h"
 
 #include "core/base/error.h"
-#include "core/base/parallel.h"
-#include "core/convert/numbers/dequantize.h"
+#include "core/base/tasks.h"
+#include "core/convert/numbers/quantize.h"
 #include "core/convert/recipe/recipe.h"
-#include "core/graph/packed/find_logical.h"
-#include "core/graph/validate.h"
-#include "core/inspect/value_difference.h"
-#include "core/io/tensor_reader.h"
+#include "core/graph/meta_graph.h"
+#include "core/graph/packed/quantization.h"
+#include "core/io/graph_reader.h"
 
 #include <algorithm>
 #include <cstring>

@@ -2,10 +2,10 @@
 #include "core/inspect/doctor.h"
 
 #include "core/base/text.h"
-#include "core/graph/text_hash.h"
+#include "core/graph/name.h"
+#include "core/io/atomic_file.h"
 #include "core/io/file_system.h"
-#include "core/io/xxh3.h"
-#include "core/load/request/orders.h"
+#include "core/load/request/model_parts.h"
 
 #include <algorithm>
 #include <filesystem>

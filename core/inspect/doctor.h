@@ -2,9 +2,9 @@
 // duplicates, holes.
 #pragma once
 
-#include "core/base/remedy.h"
+#include "core/base/error.h"
 #include "core/base/tasks.h"
-#include "core/io/storage_reader.h"
+#include "core/io/graph_reader.h"
 
 #include <cstdint>
 #include <optional>

@@ -1,8 +1,10 @@
-// Pairs the weights of two models by name.
+// Two models without their values: weights paired by name, types in groups, ties, metadata.
 #pragma once
 
+#include "core/base/tasks.h"
 #include "core/convert/recipe/recipe.h"
 #include "core/graph/meta_graph.h"
+#include "core/io/source_file.h"
 
 #include <cstdint>
 #include <memory>
@@ -12,6 +14,8 @@
 #include <vector>
 
 namespace loadline {
+
+// --- Pairs the weights of two models by name.
 
 // One weight as models are compared: a stored tensor, several stored tensors that make up a packed weight, or
 // what a conversion would make of stored tensors.
@@ -58,5 +62,53 @@ bool packed_alike(const MetaGraph& a, const Weight& of_a, const MetaGraph& b, co
 
 // Equal, but a single number may have rank 0 in one model and one dimension in the other, as in GGUF files.
 bool same_shape(const Shape& a, const Shape& b);
+
+// --- Which weights of two models have which type, and what that costs.
+
+// Weights whose names differ only in numbers, and whose types are the same in each model.
+struct TypeGroup {
+  std::string pattern;  // numbers are "N": "blk.N.ffn_down.weight"
+  std::string a, b;     // weight_type()
+  std::uint64_t count = 0;
+  std::uint64_t elements = 0;
+  std::uint64_t bytes_a = 0, bytes_b = 0;
+  std::vector<std::uint64_t> layers;  // the first number in each name, without repeats, in increasing order
+  bool all_layers = true;             // no other group has the same pattern
+};
+
+// Pairs of equal shape, in the order of their first weight in A.
+std::vector<TypeGroup> type_groups(const MetaGraph& a, const MetaGraph& b, const Matching& match);
+
+// "0-3, 8, 10"
+std::string ranges_text(const std::vector<std::uint64_t>& numbers);
+
+// Tensors of one model that are one range of bytes there, and that are not so in the other model: names, in
+// groups. `other` may lack some of them; then it stores the weight once.
+std::vector<std::vector<std::string>> ties_missing(const MetaGraph& graph, const MetaGraph& other);
+
+// --- What differs between the metadata of two models.
+
+// One key that is in one model only, or whose values differ. Values are as a person writes them, not escaped:
+// 42, "text", an array by its length and the first element that differs.
+struct MetadataDifference {
+  std::string key;  // for a setting of config.json: "config.json: rope_scaling.factor"
+  std::optional<std::string> a, b;
+};
+
+// A model's metadata, and the file that its arrays lie in if that is none of the model's.
+struct MetadataSource {
+  MetadataSource(const MetaGraph& model, const SourceFile* header_file = nullptr)
+      : graph(model), header(header_file) {}
+  const MetaGraph& graph;
+  const SourceFile* header;
+};
+
+// In A's order, then what only B has. config.json is compared setting by setting if it is JSON with at most
+// kMostConfigDepth levels, else as a text. Arrays that stayed in their files are read and compared element by
+// element. Throws Error{io | malformed | cancelled}.
+std::vector<MetadataDifference> diff_metadata(const MetadataSource& a, const MetadataSource& b,
+                                              Progress& progress);
+
+inline constexpr int kMostConfigDepth = 64;
 
 }  // namespace loadline

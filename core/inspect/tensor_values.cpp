@@ -1,35 +1,130 @@
-// Streams numbers in the tensor's order, part by part.
+// Streams values through small buffers into sums, bins and cells.
 #include "core/inspect/tensor_values.h"
 
 #include "core/base/error.h"
+#include "core/base/tasks.h"
 #include "core/convert/numbers/elements.h"
-#include "core/graph/validate.h"
-#include "core/inspect/tensor_stats.h"
-#include "core/io/tensor_reader.h"
+#include "core/graph/meta_graph.h"
+#include "core/io/graph_reader.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
+#include <mutex>
 #include <span>
+#include <thread>
 #include <variant>
 
 namespace loadline {
+
+// --- Streams tensors into a StatsAccumulator.
+
 namespace {
 
-constexpr std::uint64_t kBuffer = 1 << 20;
+constexpr std::uint64_t kContiguousBuffer = 1 << 20;
+// Rows of a transposed tensor are columns in its file: the more rows are read at once, the longer the reads.
+constexpr std::uint64_t kStridedBuffer = 4 << 20;
+
+// The tensor without its repetitions: elements that a stride of 0 repeats appear once.
+Tensor without_repeats(const StorageReader& reader, const Tensor& tensor) {
+  Tensor once = tensor;
+  std::uint64_t places = 1;  // cannot overflow: the tensor is valid
+  for (std::size_t i = 0; i < tensor.strides.size(); ++i) {
+    if (tensor.strides[i] == 0) once.shape[i] = 1;
+    places *= once.shape[i];
+  }
+  const DTypeInfo& info = dtype_info(tensor.dtype);
+  if (!once.strides.empty() && info.block_elements == 1 &&
+      places > reader.graph().storage(tensor.storage).bytes / info.block_bytes)
+    throw Error(ErrorCode::unsupported, {.tensor = tensor.name}, "its view repeats elements of its storage");
+  return once;
+}
+
+// Adds the elements in the tensor's order.
+void add_values(const StorageReader& reader, const Tensor& tensor, StatsAccumulator& stats,
+                Progress& progress) {
+  const DTypeInfo& info = dtype_info(tensor.dtype);
+  const TensorReader values(reader);
+  std::uint64_t left = elements(tensor), offset = 0;
+  const std::uint64_t most_bytes = is_contiguous(tensor) ? kContiguousBuffer : kStridedBuffer;
+  const std::uint64_t most = std::min(left, most_bytes / info.block_bytes * info.block_elements);
+  const auto buffer_bytes = static_cast<std::size_t>(packed_byte_size(info.id, most).value());
+  const std::unique_ptr<std::byte[]> buffer(new std::byte[buffer_bytes]);  // not set to zero first
+  while (left > 0) {
+    progress.check_cancelled();
+    const std::uint64_t count = std::min(left, most);
+    const std::span part(buffer.get(), static_cast<std::size_t>(packed_byte_size(info.id, count).value()));
+    values.read(tensor, offset, part);
+    stats.add(part, count);
+    progress.add(part.size());
+    offset += part.size();
+    left -= count;
+  }
+}
+
+// Whether an error concerns one tensor only.
+MeasuredTensor measure_or_refuse(const StorageReader& reader, TensorId id, Progress& progress) {
+  if (auto why = measure_refusal(reader.graph().tensor(id).dtype)) return {{}, std::move(*why)};
+  try {
+    return {tensor_stats(reader, id, progress), {}};
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::unsupported && error.code() != ErrorCode::malformed) throw;
+    return {{}, error.what()};
+  }
+}
+
+}  // namespace
+
+std::optional<std::string> measure_refusal(DType dtype) {
+  if (can_measure(dtype)) return std::nullopt;
+  return dtype_info(dtype).kind == DTypeKind::text ? "it holds text" : "its type is not known";
+}
+
+ValueStats tensor_stats(const StorageReader& reader, TensorId id, Progress& progress) {
+  const Tensor& tensor = reader.graph().tensor(id);
+  if (const auto why = measure_refusal(tensor.dtype))
+    throw Error(ErrorCode::unsupported, {.tensor = tensor.name}, *why);
+  StatsAccumulator stats(tensor.dtype);
+  if (elements(tensor) > 0) add_values(reader, without_repeats(reader, tensor), stats, progress);
+  return stats.result();
+}
+
+void measure_tensors(const StorageReader& reader, std::span<const TensorId> tensors, Progress& progress,
+                     const std::function<void(std::size_t, MeasuredTensor)>& done) {
+  constexpr std::size_t kMostThreads = 8;  // and as many buffers
+  const MetaGraph& graph = reader.graph();
+  for (const TensorId id : tensors)
+    if (!measure_refusal(graph.tensor(id).dtype)) progress.add_total(tensor_bytes(graph, graph.tensor(id)));
+  std::mutex mutex;
+  const auto turn = [&](std::size_t i) {
+    MeasuredTensor measured = measure_or_refuse(reader, tensors[i], progress);
+    const std::lock_guard lock(mutex);
+    done(i, std::move(measured));
+  };
+  const std::size_t threads = std::min<std::size_t>(
+      {std::max(std::thread::hardware_concurrency(), 1u), kMostThreads, tensors.size()});
+  ParallelLoop(tensors.size(), threads, turn).finish();
+}
+
+// --- Streams numbers in the tensor's order, part by part.
+
+namespace {
+
+constexpr std::uint64_t kPartBytes = 1 << 20;
 constexpr std::size_t kScatterSide = 96;
 
 // The numbers of a part of a tensor, beginning at any element.
-class NumberStream {
+class PartReader {
  public:
-  NumberStream(const StorageReader& reader, TensorId id)
+  PartReader(const StorageReader& reader, TensorId id)
       : reader_(reader), id_(id), tensor_(reader.graph().tensor(id)), numbers_(checked_type(tensor_)) {}
 
   std::uint64_t per_element() const { return numbers_.per_element(); }
   // Elements that one part may have: whole blocks.
   std::uint64_t part_elements() const {
     const DTypeInfo& info = dtype_info(tensor_.dtype);
-    return std::max<std::uint64_t>(1, kBuffer / info.block_bytes) * info.block_elements;
+    return std::max<std::uint64_t>(1, kPartBytes / info.block_bytes) * info.block_elements;
   }
 
   // The numbers of elements [first, first + count); `first` begins a block.
@@ -60,7 +155,7 @@ class NumberStream {
 
 // Calls `take(first number, numbers)` for the elements [first, end), which may begin inside a block.
 template <typename Take>
-void for_each_part(NumberStream& stream, const Tensor& tensor, std::uint64_t first, std::uint64_t end,
+void for_each_part(PartReader& stream, const Tensor& tensor, std::uint64_t first, std::uint64_t end,
                    Progress& progress, Take take) {
   const std::uint64_t block = dtype_info(tensor.dtype).block_elements, per = stream.per_element();
   for (std::uint64_t at = first / block * block; at < end;) {
@@ -136,7 +231,7 @@ class CellTally {
   std::vector<std::uint64_t> counts_;
 };
 
-double as_double(const Number& number) {
+double double_of(const Number& number) {
   return std::visit([](auto value) { return static_cast<double>(value); }, number);
 }
 
@@ -169,10 +264,10 @@ ValuePicture picture_values(const StorageReader& reader, TensorId id, std::size_
   if (sides.rows == 0) return picture;
   ValueHistogram& histogram = picture.histogram;
   histogram.counts.resize(kHistogramBins);
-  if (picture.stats.min) histogram.low = as_double(*picture.stats.min);
-  if (picture.stats.max) histogram.high = as_double(*picture.stats.max);
+  if (picture.stats.min) histogram.low = double_of(*picture.stats.min);
+  if (picture.stats.max) histogram.high = double_of(*picture.stats.max);
   CellTally cells({0, sides.rows, 0, sides.columns}, sides.columns, height, width);
-  NumberStream stream(reader, id);
+  PartReader stream(reader, id);
   for_each_part(stream, tensor, 0, elements(tensor), progress,
                 [&](std::uint64_t first, std::span<const double> values) {
                   cells.add(first, values);
@@ -193,7 +288,7 @@ ValueCells value_cells(const StorageReader& reader, TensorId id, const CellRange
       range.columns > sides.columns - range.column)
     throw Error(ErrorCode::usage, {.tensor = tensor.name},
                 "the cells asked for lie outside of its {} x {} values", sides.rows, sides.columns);
-  NumberStream stream(reader, id);
+  PartReader stream(reader, id);
   const std::uint64_t row_elements = sides.columns / stream.per_element();
   CellTally cells(range, sides.columns, height, width);
   for_each_part(stream, tensor, range.row * row_elements, (range.row + range.rows) * row_elements, progress,
@@ -204,7 +299,7 @@ ValueCells value_cells(const StorageReader& reader, TensorId id, const CellRange
 ValueComparison compare_values(const StorageReader& reader, TensorId first, TensorId second,
                                Progress& progress) {
   const Tensor &a = reader.graph().tensor(first), &b = reader.graph().tensor(second);
-  NumberStream of_a(reader, first), of_b(reader, second);
+  PartReader of_a(reader, first), of_b(reader, second);
   const std::uint64_t count = elements(a) * of_a.per_element();
   if (elements(b) * of_b.per_element() != count)
     throw Error(ErrorCode::usage, {.tensor = b.name}, "has {} values, '{}' has {}",
@@ -217,8 +312,8 @@ ValueComparison compare_values(const StorageReader& reader, TensorId first, Tens
   result.side = kScatterSide;
   result.scatter.resize(kScatterSide * kScatterSide);
   for (const ValueStats* stats : {&stats_a, &stats_b}) {
-    if (stats->min) result.low = std::min(result.low, as_double(*stats->min));
-    if (stats->max) result.high = std::max(result.high, as_double(*stats->max));
+    if (stats->min) result.low = std::min(result.low, double_of(*stats->min));
+    if (stats->max) result.high = std::max(result.high, double_of(*stats->max));
   }
   double distance = 0, squares = 0, square_a = 0, square_b = 0, product = 0;
   std::uint64_t pairs = 0;

@@ -1,5 +1,5 @@
 // Compares elements one by one; only parts that are known to differ come here.
-#include "core/inspect/value_difference.h"
+#include "core/inspect/compare_models.h"
 
 #include <algorithm>
 #include <array>

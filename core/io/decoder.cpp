@@ -1,8 +1,7 @@
 // deflate (RFC 1951, through zlib), protobuf numbers (protobuf.dev, "Encoding"), big-endian numbers.
-#include "core/io/decoder.h"
-
 #include "core/base/error.h"
-#include "core/io/cursor.h"
+#include "core/io/graph_reader.h"
+#include "core/io/source_file.h"
 
 #include <algorithm>
 #include <array>

@@ -1,14 +1,25 @@
-// Names file systems by statfs, with the numbers of linux/magic.h and of file systems outside the kernel.
+// Statfs, flock, mkdtemp.
 #include "core/io/file_system.h"
+
+#include "core/base/error.h"
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <filesystem>
+#include <system_error>
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/vfs.h>
 
 namespace loadline {
+
+// --- Names file systems by statfs, with the numbers of linux/magic.h and of file systems outside the kernel.
+
 namespace {
 
 struct Kind {
@@ -51,6 +62,55 @@ std::optional<DiskSpace> disk_space(const std::string& path) {
   const std::filesystem::space_info space = std::filesystem::space(folder, failed);
   if (failed) return std::nullopt;
   return DiskSpace{folder.string(), space.available};
+}
+
+// --- flock, and a second look whether the file is still there.
+
+namespace {
+
+int operation(LockKind kind) { return (kind == LockKind::shared ? LOCK_SH : LOCK_EX) | LOCK_NB; }
+
+}  // namespace
+
+UniqueFd lock_file(const std::string& path, LockKind kind) {
+  while (true) {
+    UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666));
+    if (!fd) throw system_error(path, "open", errno);
+    if (::flock(fd.get(), operation(kind)) != 0) {
+      if (errno == EWOULDBLOCK) return {};
+      throw system_error(path, "lock", errno);
+    }
+    // whoever held the lock before may have removed the file: then another one has its name, or none
+    struct stat held = {}, named = {};
+    if (::fstat(fd.get(), &held) == 0 && ::stat(path.c_str(), &named) == 0 && held.st_ino == named.st_ino)
+      return fd;
+  }
+}
+
+bool change_lock(const UniqueFd& fd, LockKind kind) { return ::flock(fd.get(), operation(kind)) == 0; }
+
+// --- Makes and removes a folder with a name that is not taken.
+
+namespace {
+
+std::string system_folder() {
+  std::error_code failed;
+  const std::filesystem::path folder = std::filesystem::temp_directory_path(failed);
+  return failed ? "/tmp" : folder.string();
+}
+
+}  // namespace
+
+TemporaryFolder::TemporaryFolder() : TemporaryFolder(system_folder()) {}
+
+TemporaryFolder::TemporaryFolder(const std::string& parent) {
+  path_ = (std::filesystem::path(parent) / "loadline-XXXXXX").string();
+  if (mkdtemp(path_.data()) == nullptr) throw system_error(path_, "create", errno);
+}
+
+TemporaryFolder::~TemporaryFolder() {
+  std::error_code ignored;  // a folder that cannot be removed stays in the temporary folder
+  std::filesystem::remove_all(path_, ignored);
 }
 
 }  // namespace loadline

@@ -1,11 +1,38 @@
-// Queries about file systems: their kind, and their free space.
+// Descriptors, kinds of file systems and their free space, locks, temporary folders.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
+
+#include <unistd.h>
 
 namespace loadline {
+
+// --- A file descriptor that is closed by its owner's destructor.
+
+class UniqueFd {
+ public:
+  UniqueFd() = default;
+  explicit UniqueFd(int fd) : fd_(fd) {}
+  UniqueFd(UniqueFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  UniqueFd& operator=(UniqueFd&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~UniqueFd() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+
+  int get() const { return fd_; }
+  explicit operator bool() const { return fd_ >= 0; }
+
+ private:
+  int fd_ = -1;
+};
+
+// --- Queries about file systems: their kind, and their free space.
 
 struct FileSystem {
   std::string name;      // "ext4", "NFS", or the system's number for an unknown kind
@@ -26,5 +53,34 @@ struct DiskSpace {
 // The free space of the disk that would hold `path`. Folders of `path` need not exist yet. Nothing if the
 // system does not tell.
 std::optional<DiskSpace> disk_space(const std::string& path);
+
+// --- Advisory locks on files (flock): held by an open file, gone when the process ends in whatever way.
+
+enum class LockKind { shared, exclusive };
+
+// Opens the file, which is created if need be and must not be a link, and locks it. An invalid descriptor if
+// another process holds a lock that excludes this one. The file that is returned still has that name. Throws
+// Error{io}, also where the file system has no locks.
+UniqueFd lock_file(const std::string& path, LockKind kind);
+// Changes the kind of a lock that is held. False if another process holds one that excludes it.
+bool change_lock(const UniqueFd& fd, LockKind kind);
+
+// --- A folder that is removed with its content.
+
+// A new folder in the system's temporary folder, or in `parent`. The destructor removes it with its content.
+class TemporaryFolder {
+ public:
+  // Throws Error{io}.
+  TemporaryFolder();
+  explicit TemporaryFolder(const std::string& parent);
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  ~TemporaryFolder();
+
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
 
 }  // namespace loadline

@@ -1,16 +1,158 @@
-// Gathers strided tensors. A range is cut into boxes of indices. A box whose bytes lie close together is read
-// whole and its elements are copied out in memory; any other box is split along its longest stride.
+// Elements of GGUF arrays; files opened at first use; strided tensors gathered by boxes.
+#include "core/io/graph_reader.h"
+
+#include "core/base/checked_arithmetic.h"
 #include "core/base/error.h"
-#include "core/graph/validate.h"
-#include "core/io/tensor_reader.h"
+#include "core/graph/meta_graph.h"
 
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace loadline {
+
+// --- Reads GGUF arrays, the only kind so far: consecutive numbers, or strings that each follow a u64 length.
+
+namespace {
+
+template <typename T>
+MetaValue number(Cursor& cursor) {
+  return cursor.read<T>("a number");
+}
+
+}  // namespace
+
+MetaValue read_meta_number(Cursor& cursor, MetaType type) {
+  using Read = MetaValue (*)(Cursor&);
+  // in the order of MetaType
+  constexpr Read kReaders[] = {[](Cursor& in) -> MetaValue { return in.read<std::uint8_t>("a bool") != 0; },
+                               number<std::uint8_t>,
+                               number<std::int8_t>,
+                               number<std::uint16_t>,
+                               number<std::int16_t>,
+                               number<std::uint32_t>,
+                               number<std::int32_t>,
+                               number<std::uint64_t>,
+                               number<std::int64_t>,
+                               number<float>,
+                               number<double>};
+  const auto at = static_cast<std::size_t>(type);
+  if (at < std::size(kReaders)) return kReaders[at](cursor);
+  throw cursor.malformed(cursor.at(), "no number, but {}", meta_type_name(type));
+}
+
+namespace {
+
+MetaValue read_element(Cursor& cursor, MetaType type) {
+  if (type != MetaType::string) return read_meta_number(cursor, type);
+  const auto bytes = cursor.read<std::uint64_t>("a string's length");
+  const std::uint64_t kept = std::min(bytes, kMostElementText);
+  std::string text = cursor.read_text(kept, kMostElementText, "a string");
+  cursor.skip(bytes - kept, "a string");
+  return text;
+}
+
+}  // namespace
+
+MetaArrayReader::MetaArrayReader(const MetaGraph& graph, const MetaArray& array)
+    : MetaArrayReader(SourceFile::open(graph.file(array.file).path), array) {}
+MetaArrayReader::MetaArrayReader(const SourceFile& file, const MetaArray& array)
+    : MetaArrayReader(file.part(file.path(), 0, file.size()), array) {}
+MetaArrayReader::MetaArrayReader(SourceFile&& file, const MetaArray& array)
+    : array_(array), file_(std::move(file)), cursor_(file_, array.offset, array.offset + array.bytes) {
+  cursor_.set_big_endian(array.big_endian);
+}
+
+void MetaArrayReader::skip(std::uint64_t count) {
+  const std::uint64_t stepped = std::min(count, remaining());
+  if (array_.element == MetaType::string)
+    for (std::uint64_t i = 0; i < stepped; ++i)
+      cursor_.skip(cursor_.read<std::uint64_t>("a string's length"), "a string");
+  else if (stepped > 0)
+    cursor_.skip(stepped * (array_.bytes / array_.count), "elements");
+  at_ += stepped;
+}
+
+MetaValue MetaArrayReader::next() {
+  ++at_;
+  return read_element(cursor_, array_.element);
+}
+
+std::vector<MetaValue> read_meta_array(const MetaGraph& graph, const MetaArray& array, std::uint64_t first,
+                                       std::uint64_t count) {
+  MetaArrayReader reader(graph, array);
+  reader.skip(first);
+  std::vector<MetaValue> elements;
+  for (std::uint64_t left = std::min(count, reader.remaining()); left > 0; --left)
+    elements.push_back(reader.next());
+  return elements;
+}
+
+// --- Opens the files of a graph's storages at their first use.
+
+StorageReader::StorageReader(MetaGraphPtr graph) : graph_(std::move(graph)), files_(graph_->files.size()) {}
+
+const SourceFile& StorageReader::file_of(StorageId id) const {
+  const Storage& storage = graph_->storage(id);
+  if (storage.file == kNoFile)
+    throw Error(ErrorCode::usage, "this model has shapes only: no file holds its weights");
+  const ModelFile& file = graph_->files[index(storage.file)];
+  const std::lock_guard lock(mutex_);
+  std::unique_ptr<SourceFile>& slot = files_[index(storage.file)];
+  if (!slot) {
+    auto opened = std::make_unique<SourceFile>(SourceFile::open(file.path));
+    if (opened->size() != file.bytes)
+      throw Error(ErrorCode::io, {.file = file.path}, "has {} bytes now, it had {} when the model was opened",
+                  opened->size(), file.bytes);
+    slot = std::move(opened);
+  }
+  return *slot;
+}
+
+void StorageReader::require_range(StorageId id, std::uint64_t offset, std::uint64_t bytes) const {
+  const std::uint64_t most = graph_->storage(id).bytes;
+  if (!range_fits(offset, bytes, most))
+    throw Error(ErrorCode::usage, "reads {} bytes at {} of a storage of {}", bytes, offset, most);
+}
+
+void StorageReader::read(StorageId id, std::uint64_t offset, std::span<std::byte> out) const {
+  const Storage& storage = graph_->storage(id);
+  require_range(id, offset, out.size());
+  switch (storage.encoding) {
+    case Encoding::plain:
+      return file_of(id).read_at(storage.offset + offset, out);
+    case Encoding::byte_swapped:
+      return read_swapped(file_of(id), storage, offset, out);
+    default:
+      return read_decoded(id, offset, out);
+  }
+}
+
+void StorageReader::read_decoded(StorageId id, std::uint64_t offset, std::span<std::byte> out) const {
+  const SourceFile& file = file_of(id);
+  const std::lock_guard lock(decoder_mutex_);
+  if (!decoder_ || decoded_ != id || decoder_->at() > offset) {
+    decoder_ = make_decoder(file, graph_->storage(id));
+    decoded_ = id;
+  }
+  try {
+    std::array<std::byte, 16 << 10> passed = {};
+    while (decoder_->at() < offset)
+      decoder_->read(std::span(passed).first(
+          static_cast<std::size_t>(std::min<std::uint64_t>(passed.size(), offset - decoder_->at()))));
+    decoder_->read(out);
+  } catch (...) {
+    decoder_.reset();  // it stopped in the middle of the storage
+    throw;
+  }
+}
+
+// --- Gathers strided tensors. A range is cut into boxes of indices. A box whose bytes lie close together is
+// read whole and its elements are copied out in memory; any other box is split along its longest stride.
+
 namespace {
 
 // A read may be this many times larger than the wanted bytes, or one page.

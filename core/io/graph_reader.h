@@ -1,14 +1,21 @@
-// Reads elements of metadata arrays from their file on demand.
+// Reads what a MetaGraph describes: elements of metadata arrays, bytes of storages (decoded), tensors in C
+// order.
 #pragma once
 
 #include "core/graph/meta_graph.h"
-#include "core/io/cursor.h"
 #include "core/io/source_file.h"
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
 #include <vector>
 
 namespace loadline {
+
+// --- Reads elements of metadata arrays from their file on demand.
 
 // Longer string elements are cut at this many bytes.
 inline constexpr std::uint64_t kMostElementText = 1 << 20;
@@ -47,5 +54,83 @@ class MetaArrayReader {
 // Elements [first, first + count) in order, fewer at the array's end. Throws as MetaArrayReader does.
 std::vector<MetaValue> read_meta_array(const MetaGraph& graph, const MetaArray& array, std::uint64_t first,
                                        std::uint64_t count);
+
+// --- Decodes storages whose bytes are encoded in their file (deflate, protobuf, byte-swapped).
+
+// Returns the decoded bytes front to back, in bounded memory. Errors name the file and the byte.
+class Decoder {
+ public:
+  virtual ~Decoder() = default;
+  // Fills `out` with the next bytes. Throws Error{malformed} if the encoded bytes end too early or are not a
+  // valid encoding.
+  virtual void read(std::span<std::byte> out) = 0;
+  // Decoded bytes returned so far.
+  std::uint64_t at() const { return at_; }
+
+ protected:
+  std::uint64_t at_ = 0;
+};
+
+// A decoder for deflate or protobuf. `file` must outlive it. Throws Error{unsupported} for other encodings.
+std::unique_ptr<Decoder> make_decoder(const SourceFile& file, const Storage& storage);
+
+// For byte_swapped storages: fills `out` from byte `offset` of the storage. Any offset is allowed.
+void read_swapped(const SourceFile& file, const Storage& storage, std::uint64_t offset,
+                  std::span<std::byte> out);
+
+// --- Reads weight bytes: the storages of a MetaGraph from its files.
+
+// Opens each file at its first use and keeps it open. All members may be called from several threads. Files
+// are opened by the paths in the graph, without a new check of where links end. A file whose size differs
+// from the graph's gives Error{io}. A replacement by a file of the same size is not noticed.
+class StorageReader {
+ public:
+  explicit StorageReader(MetaGraphPtr graph);
+
+  const MetaGraph& graph() const { return *graph_; }
+
+  // Fills `out` from byte `offset` of the decoded storage. Reading an encoded storage front to back decodes
+  // it once; each step back restarts decoding at its beginning. Throws Error{usage} if the storage has no
+  // file, Error{io} if the file cannot be read, and Error{malformed} if it does not decode.
+  void read(StorageId storage, std::uint64_t offset, std::span<std::byte> out) const;
+  // Throws Error{usage} if the storage does not have these bytes.
+  void require_range(StorageId storage, std::uint64_t offset, std::uint64_t bytes) const;
+  // The open file that holds the storage.
+  const SourceFile& file_of(StorageId storage) const;
+
+ private:
+  void read_decoded(StorageId storage, std::uint64_t offset, std::span<std::byte> out) const;
+
+  MetaGraphPtr graph_;
+  mutable std::mutex mutex_;
+  mutable std::vector<std::unique_ptr<SourceFile>> files_;
+  // the one storage being decoded
+  mutable std::mutex decoder_mutex_;
+  mutable StorageId decoded_{};
+  mutable std::unique_ptr<Decoder> decoder_;
+};
+
+// --- Reads the bytes of a tensor in C order, even if it is strided.
+
+// Fills `out` with bytes of a tensor, in C order, from byte `offset` on.
+using ReadTensor = std::function<void(TensorId tensor, std::uint64_t offset, std::span<std::byte> out)>;
+
+// May be called from several threads. `storages` must outlive it.
+class TensorReader {
+ public:
+  explicit TensorReader(const StorageReader& storages) : storages_(storages) {}
+
+  // Fills `out` from byte `offset` of the tensor as if it were contiguous. A strided tensor is gathered
+  // through a buffer of at most kMostGathered bytes; a larger `out` means fewer and longer reads. Throws
+  // Error{unsupported} for a strided tensor of a sub-byte or block type, and as StorageReader::read does.
+  void read(TensorId tensor, std::uint64_t offset, std::span<std::byte> out) const;
+  // The same for any view of the graph's storages; it need not be a tensor of the graph.
+  void read(const Tensor& tensor, std::uint64_t offset, std::span<std::byte> out) const;
+
+  static constexpr std::uint64_t kMostGathered = 4 << 20;
+
+ private:
+  const StorageReader& storages_;
+};
 
 }  // namespace loadline

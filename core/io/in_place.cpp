@@ -1,13 +1,10 @@
 // The backup: "LOADLINE EDIT 1\n" | u64 bytes of the file | u64 N | u64 XXH3 of what follows | N old bytes |
 // N new bytes.
-#include "core/io/in_place.h"
-
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/io/atomic_file.h"
+#include "core/io/file_system.h"
 #include "core/io/source_file.h"
-#include "core/io/unique_fd.h"
-#include "core/io/xxh3.h"
 
 #include <algorithm>
 #include <cerrno>

@@ -1,9 +1,10 @@
-// Reads with pread until the whole range is read; errors name the byte.
+// Pread until the whole range is read; reading ahead.
 #include "core/io/source_file.h"
 
 #include "core/base/checked_arithmetic.h"
 #include "core/base/error.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -13,6 +14,8 @@
 #include <unistd.h>
 
 namespace loadline {
+
+// --- Reads with pread until the whole range is read; errors name the byte.
 
 SourceFile SourceFile::open(const std::string& path) {
   // O_NONBLOCK: opening a named pipe must not wait for its writer
@@ -110,6 +113,48 @@ Error mapped_read_error(const SourceFile& file, int number) {
     return Error(ErrorCode::io, {.file = file.path()},
                  "the file became shorter while it was mapped (it had {} bytes)", file.size());
   return system_error(file.path(), "read its mapped pages", number);
+}
+
+// --- Reads ahead a little at first, then more: a header of a kilobyte costs one small read, a vocabulary
+// of megabytes few large ones.
+
+Cursor::Cursor(const SourceFile& file, std::uint64_t begin, std::uint64_t end)
+    : file_(file), at_(std::min(begin, file.size())), end_(std::max(at_, std::min(end, file.size()))) {}
+
+void Cursor::fail_past_end(std::uint64_t bytes, std::string_view what) const {
+  throw malformed(at_, "{} takes {} bytes, {} follow", what, bytes, remaining());
+}
+
+void Cursor::fetch(std::size_t bytes, std::string_view what) {
+  if (bytes > remaining()) fail_past_end(bytes, what);
+  if (in_buffer(bytes)) return;
+  const auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(std::max(bytes, ahead_), remaining()));
+  if (buffer_.size() < wanted) buffer_.resize(wanted);
+  file_.read_at(at_, std::span(buffer_).first(wanted));
+  buffer_at_ = at_;
+  buffered_ = wanted;
+  ahead_ = std::min(ahead_ * 4, kBufferBytes);
+}
+
+std::string Cursor::read_text(std::uint64_t bytes, std::uint64_t most, std::string_view what) {
+  if (bytes > remaining()) fail_past_end(bytes, what);
+  if (bytes > most)
+    throw Error(ErrorCode::limit, {.file = file_.path(), .byte = at_}, "{} has {} bytes, the limit is {}",
+                what, bytes, most);
+  std::string text(static_cast<std::size_t>(bytes), '\0');
+  read_bytes(std::as_writable_bytes(std::span(text)), what);
+  return text;
+}
+
+void Cursor::read_bytes(std::span<std::byte> out, std::string_view what) {
+  if (out.size() > remaining()) fail_past_end(out.size(), what);
+  if (out.size() > kBufferBytes) {
+    file_.read_at(at_, out);
+  } else if (!out.empty()) {
+    fetch(out.size(), what);
+    std::memcpy(out.data(), buffer_.data() + (at_ - buffer_at_), out.size());
+  }
+  at_ += out.size();
 }
 
 }  // namespace loadline

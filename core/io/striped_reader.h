@@ -1,9 +1,9 @@
-// Reads storages on several threads, each piece in stripes.
+// Reads many bytes fast: past the page cache, and storages on several threads in stripes.
 #pragma once
 
-#include "core/io/direct_file.h"
-#include "core/io/pages.h"
-#include "core/io/storage_reader.h"
+#include "core/io/graph_reader.h"
+#include "core/io/source_file.h"
+#include "core/io/system_memory.h"
 
 #include <condition_variable>
 #include <cstddef>
@@ -18,6 +18,26 @@
 #include <vector>
 
 namespace loadline {
+
+// --- Reads a file past the page cache.
+
+// May be used from several threads, each with a buffer of its own.
+class DirectFile {
+ public:
+  // Null if the file's bytes are in memory, or if its file system cannot read past the cache.
+  static std::unique_ptr<DirectFile> open(const SourceFile& file);
+
+  // Fills `out` from byte `offset`, through `buffer`: its address and size are multiples of kDirectUnit, and
+  // it at least 2 of them. Throws Error{io} if the file cannot be read, or has become shorter.
+  void read_at(std::uint64_t offset, std::span<std::byte> out, std::span<std::byte> buffer) const;
+
+ private:
+  DirectFile(UniqueFd fd, std::string path) : fd_(std::move(fd)), path_(std::move(path)) {}
+  UniqueFd fd_;
+  std::string path_;
+};
+
+// --- Reads storages on several threads, each piece in stripes.
 
 // How bytes come from a file.
 enum class FileReading : std::uint8_t {

@@ -1,23 +1,33 @@
-// Parses single lines of /proc files: one open, one read, about 10 us.
+// /proc and control groups; madvise, mmap, mincore.
 #include "core/io/system_memory.h"
 
+#include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/io/unique_fd.h"
+#include "core/io/file_system.h"
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <charconv>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
 #include <unistd.h>
 
 namespace loadline {
+
+// --- Parses single lines of /proc files: one open, one read, about 10 us.
+
 namespace {
 
 std::uint64_t number_after(std::string_view text, std::string_view key) {
@@ -119,6 +129,64 @@ void release_free_memory() {
 #ifdef __GLIBC__
   malloc_trim(0);
 #endif
+}
+
+// --- madvise(MADV_HUGEPAGE) on the whole pages inside the range.
+
+void prefer_large_pages(void* begin, std::size_t bytes) {
+  constexpr std::size_t kWorthIt = std::size_t{2} << 20;
+  if (begin == nullptr || bytes < kWorthIt) return;
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const std::uintptr_t first = (reinterpret_cast<std::uintptr_t>(begin) + page - 1) / page * page;
+  const std::uintptr_t end = (reinterpret_cast<std::uintptr_t>(begin) + bytes) / page * page;
+  ::madvise(reinterpret_cast<void*>(first), end - first, MADV_HUGEPAGE);
+}
+
+Pages::Pages(std::size_t bytes) : bytes_(bytes) {
+  if (bytes == 0) return;
+  data_ = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (data_ == MAP_FAILED) throw system_error("", "get memory for buffers", errno);
+}
+
+Pages::~Pages() {
+  if (data_ != nullptr) ::munmap(data_, bytes_);
+}
+
+// --- Maps the file window by window and counts its resident pages.
+
+std::uint64_t resident_bytes(const SourceFile& file) {
+  if (file.descriptor() < 0) return 0;
+  constexpr std::uint64_t kWindow = 1ull << 30;
+  const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  std::vector<unsigned char> pages;
+  std::uint64_t resident = 0;
+  for (std::uint64_t at = 0; at < file.size(); at += kWindow) {
+    const auto length = static_cast<std::size_t>(std::min(kWindow, file.size() - at));
+    void* const base =
+        ::mmap(nullptr, length, PROT_READ, MAP_SHARED, file.descriptor(), static_cast<off_t>(at));
+    if (base == MAP_FAILED) throw system_error(file.path(), "map it to count its pages", errno);
+    pages.assign((length + page - 1) / page, 0);
+    const int failed = ::mincore(base, length, pages.data()) == 0 ? 0 : errno;
+    ::munmap(base, length);
+    if (failed != 0) throw system_error(file.path(), "count its pages in memory", failed);
+    const auto held = page * static_cast<std::uint64_t>(
+                                 std::ranges::count_if(pages, [](unsigned char p) { return (p & 1) != 0; }));
+    // the last page counts only up to the end of the file
+    resident += std::min<std::uint64_t>(length, held);
+  }
+  return resident;
+}
+
+bool tells_residency(const SourceFile& file) {
+  struct stat status = {};
+  if (file.descriptor() < 0 || ::fstat(file.descriptor(), &status) != 0) return false;
+  if (::geteuid() == 0 || status.st_uid == ::geteuid()) return true;
+  const std::string path = "/proc/self/fd/" + std::to_string(file.descriptor());
+  return ::access(path.c_str(), W_OK) == 0;
+}
+
+void drop_pages(const SourceFile& file) {
+  if (file.descriptor() >= 0) ::posix_fadvise(file.descriptor(), 0, 0, POSIX_FADV_DONTNEED);
 }
 
 }  // namespace loadline

@@ -1,16 +1,34 @@
-// Packs below a target by ejection: a box without a gap takes the place where it does the least harm, and the
-// boxes that it ejects look for new places.
+// Guided ejection: a box without a gap takes the place where it does the least harm.
 #pragma once
 
-#include "core/packing/key_order.h"
-#include "core/packing/mix.h"
+#include "core/packing/normal_form.h"
 #include "core/packing/search_control.h"
-#include "core/packing/section_model.h"
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
+#include <hwy/contrib/sort/vqsort.h>
+
 namespace loadline {
+
+// --- Sorts indices by keys with vector instructions.
+
+// Reuses its memory between calls.
+class KeyOrder {
+ public:
+  // The indices 0, 1, ... sorted by keys[i]; equal keys by index. Fewer than 2^32 keys. The result is valid
+  // until the next call.
+  std::span<const std::uint32_t> sort(std::span<const std::uint64_t> keys);
+
+ private:
+  hwy::Sorter sorter_;  // its construction asks the system for random numbers
+  std::vector<std::uint64_t> packed_;
+  std::vector<std::uint32_t> order_;
+};
+
+// --- Packs below a target by ejection: a box without a gap takes the place where it does the least harm, and
+// the boxes that it ejects look for new places.
 
 // Guided ejection (after Nagata and Braysy 2009, who use it for vehicle routing). A box that had to eject
 // others becomes more expensive to eject itself, so that the same few boxes do not eject each other for ever.

@@ -1,11 +1,111 @@
-// Greedy orders, placement in order, and the squeaky wheel.
+// The segment tree over sections and the heuristics on it.
 #include "core/packing/greedy.h"
 
-#include "core/packing/mix.h"
+#include "core/allocators/free_ranges.h"
+#include "core/base/checked_arithmetic.h"
+#include "core/packing/normal_form.h"
+#include "core/packing/search_control.h"
 
 #include <algorithm>
+#include <bit>
+#include <queue>
 
 namespace loadline {
+
+// --- Interval sets in a segment tree over the sections.
+
+ArenaIndex::ArenaIndex(const SectionModel& model)
+    : model_(model), obstacles_(model.obstacles), nodes_(2 * std::bit_ceil(std::size_t{model.sections})) {
+  // in ascending order each insertion goes to the end of its sets
+  std::ranges::sort(obstacles_, {}, &SectionModel::Obstacle::offset);
+  take_obstacles();
+}
+
+void ArenaIndex::clear() {
+  for (Node& node : nodes_) {
+    node.whole.clear();
+    node.parts.clear();
+  }
+  take_obstacles();
+}
+
+void ArenaIndex::take_obstacles() {
+  for (const auto& obstacle : obstacles_)
+    add(1, 0, static_cast<std::uint32_t>(nodes_.size() / 2), obstacle.range,
+        {obstacle.offset, obstacle.offset + obstacle.range.size});
+}
+
+// `node` covers sections [first, last).
+void ArenaIndex::add(std::size_t node, std::uint32_t first, std::uint32_t last, const SectionRange& range,
+                     const Interval& taken) {
+  if (range.first <= first && last <= range.last) {
+    nodes_[node].whole.add(taken);
+    return;
+  }
+  nodes_[node].parts.add(taken);
+  const std::uint32_t middle = first + (last - first) / 2;
+  if (range.first < middle) add(2 * node, first, middle, range, taken);
+  if (middle < range.last) add(2 * node + 1, middle, last, range, taken);
+}
+
+void ArenaIndex::meet(const IntervalSet& taken, std::uint64_t size) {
+  const std::vector<Interval>& parts = taken.parts();
+  if (!parts.empty()) taken_.push_back({parts.data(), parts.data() + parts.size(), size});
+}
+
+void ArenaIndex::collect(std::size_t node, std::uint32_t first, std::uint32_t last,
+                         const SectionRange& range) {
+  meet(nodes_[node].whole, range.size);
+  if (range.first <= first && last <= range.last) {
+    meet(nodes_[node].parts, range.size);
+    return;
+  }
+  const std::uint32_t middle = first + (last - first) / 2;
+  if (range.first < middle) collect(2 * node, first, middle, range);
+  if (middle < range.last) collect(2 * node + 1, middle, last, range);
+}
+
+// Each node in turn moves the start above the intervals that block it there, until all nodes agree.
+ArenaIndex::Gap ArenaIndex::next_gap(std::uint64_t start, std::uint64_t alignment) {
+  Gap gap{start};
+  std::size_t agree = 0;
+  for (std::size_t i = 0; agree < taken_.size(); i = i + 1 == taken_.size() ? 0 : i + 1) {
+    Taken& taken = taken_[i];
+    const std::uint64_t before = start;
+    while (true) {
+      while (taken.next != taken.end && taken.next->to <= start) ++taken.next;
+      if (taken.next == taken.end || start + taken.size <= taken.next->from) break;
+      start = alignment == 1 ? taken.next->to : align_up(taken.next->to, alignment);
+    }
+    if (start != before) gap = {start}, agree = 0;
+    ++agree;
+    if (taken.next != taken.end && taken.next->from - taken.size - start < gap.spare)
+      gap.spare = taken.next->from - taken.size - start, gap.behind = taken.next->to;
+  }
+  return gap;
+}
+
+std::uint64_t ArenaIndex::find(std::uint32_t box, Fit fit) {
+  taken_.clear();
+  for (const SectionRange& range : model_.ranges_of(box))
+    collect(1, 0, static_cast<std::uint32_t>(nodes_.size() / 2), range);
+  const std::uint64_t alignment = model_.alignment_of(box);
+  Gap best = next_gap(0, alignment);
+  if (fit == Fit::first) return best.from;
+  for (Gap gap = best; gap.spare < UINT64_MAX;) {
+    gap = next_gap(alignment == 1 ? gap.behind : align_up(gap.behind, alignment), alignment);
+    if (gap.spare < best.spare) best = gap;
+  }
+  return best.from;
+}
+
+void ArenaIndex::take(std::uint32_t box, std::uint64_t offset) {
+  for (const SectionRange& range : model_.ranges_of(box))
+    add(1, 0, static_cast<std::uint32_t>(nodes_.size() / 2), range, {offset, offset + range.size});
+}
+
+// --- Greedy orders, placement in order, and the squeaky wheel.
+
 namespace {
 
 double area_of(const SectionModel& model, std::uint32_t box) {
@@ -123,6 +223,71 @@ GreedyPacking squeaky_wheel(const SectionModel& model, ArenaIndex& index, std::v
   }
   if (best.offsets.empty()) best.height = UINT64_MAX;
   return best;
+}
+
+// --- Best fit over the holes that boxes leave when they end.
+
+GreedyPacking pack_by_time(const SectionModel& model, std::uint64_t most) {
+  std::uint64_t height = model.top_of_obstacles();
+  BestFit arena(height);
+  using Ending = std::pair<std::uint32_t, std::uint32_t>;  // first section after the box, and box
+  std::priority_queue<Ending, std::vector<Ending>, std::greater<>> endings;
+  GreedyPacking packing;
+  packing.offsets.assign(model.box_count(), 0);
+  for (const std::uint32_t box : by_first_section(model)) {
+    while (!endings.empty() && endings.top().first <= model.first_of(box)) {
+      const std::uint32_t ended = endings.top().second;
+      endings.pop();
+      arena.give_back(packing.offsets[ended], model.height_of(ended));
+    }
+    const std::uint64_t start = arena.take(model.height_of(box), model.alignment_of(box));
+    height = std::max(height, start + model.height_of(box));
+    if (height > most) return packing;
+    packing.offsets[box] = start;
+    endings.emplace(model.last_of(box), box);
+  }
+  packing.height = height;
+  return packing;
+}
+
+// --- The first greedy rule, component by component.
+
+namespace {
+
+std::optional<std::uint64_t> height_in(const Problem& problem, std::uint32_t arena, const StopRule& rule) {
+  const NormalForm form = normal_form(problem, arena);
+  const GreedyRule& by_size = greedy_rules().front();
+  std::uint64_t height = 0;
+  for (const PackingComponent& component : form.components) {
+    ArenaIndex index(component.model);
+    const auto packing = pack_in_order(component.model, index, order_by(component.model, by_size),
+                                       by_size.fit, kHighestPacking / component.unit, rule);
+    if (packing.height == UINT64_MAX) return std::nullopt;
+    height = std::max(height, packing.height * component.unit);
+  }
+  // pinned buffers without other buffers alive belong to no component
+  if (const Buffer* pin = highest_pin(problem, arena)) height = std::max(height, *pin->offset + pin->size);
+  return height;
+}
+
+}  // namespace
+
+std::vector<std::optional<std::uint64_t>> greedy_by_size_heights(const Problem& problem,
+                                                                 const StopRule& rule) {
+  check_problem(problem);
+  const std::uint32_t arenas = arena_count(problem);
+  std::vector<std::optional<std::uint64_t>> heights;
+  for (std::uint32_t arena = 0; arena < arenas; ++arena) heights.push_back(height_in(problem, arena, rule));
+  return heights;
+}
+
+std::optional<std::uint64_t> greedy_by_size_height(const Problem& problem, const StopRule& rule) {
+  std::uint64_t most = 0;
+  for (const auto& height : greedy_by_size_heights(problem, rule)) {
+    if (!height) return std::nullopt;
+    most = std::max(most, *height);
+  }
+  return most;
 }
 
 }  // namespace loadline

@@ -1,5 +1,4 @@
-// Finds offsets for the buffers of a problem: by fast heuristics first, then by exact search as far as time
-// allows.
+// Options, answer and pack(); the check of an answer without knowing how it was made.
 #pragma once
 
 #include "core/base/tasks.h"
@@ -7,10 +6,14 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 namespace loadline {
+
+// --- Finds offsets for the buffers of a problem: by fast heuristics first, then by exact search as far as
+// time allows.
 
 // How many algorithms run. Below `full` the result depends on the problem and the seed only, unless time runs
 // out.
@@ -58,5 +61,23 @@ struct Packing {
 // equal packings, unless the clock ends the search. Uses about 500 bytes per buffer or part of one; exact
 // search uses at most 512 MiB, plus 128 MiB per thread. Throws Error{cancelled}.
 Packing pack(const Problem& problem, const PackOptions& options, Progress& progress);
+
+// --- Checks a packing without knowing how it was made.
+
+// The first fault of `offsets` (one per buffer), in words; nothing if the packing keeps every rule. Faults
+// are: an offset that breaks alignment or pin; a buffer, alive at some tick, that ends past `capacity` (by
+// arena; absent: unbounded); members of a group at different offsets; two buffers alive at the same tick that
+// share a byte. Sweeps over the ticks: a million buffers take seconds.
+std::optional<std::string> find_fault(const Problem& problem, std::span<const std::uint64_t> offsets,
+                                      std::span<const std::optional<std::uint64_t>> capacity = {});
+
+// The first fault of a whole answer: offsets that break a rule, a height that is not the highest end, a
+// height below its lower bound, or a verdict that contradicts the heights. Nothing if the answer may be
+// shown.
+std::optional<std::string> packing_fault(const Problem& problem, const Packing& packing,
+                                         std::span<const std::optional<std::uint64_t>> capacity = {});
+
+// Whether both buffers are alive at some common tick; a buffer is not alive in its gaps.
+bool alive_together(const Buffer& a, const Buffer& b);
 
 }  // namespace loadline

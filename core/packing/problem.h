@@ -1,16 +1,21 @@
-// The input and the verdicts of offline arena planning: buffers with lifetimes get offsets in arenas.
+// Buffers with lifetimes, the rules that a problem keeps, lifetimes as events in the order of time, problems
+// as CSV.
 #pragma once
 
 #include <algorithm>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace loadline {
+
+// --- The input and the verdicts of offline arena planning: buffers with lifetimes get offsets in arenas.
 
 // Ticks [lower, upper). Only the order of ticks has a meaning, not their length.
 struct Lifespan {
@@ -82,5 +87,40 @@ std::string_view verdict_name(Verdict verdict);
 
 // By how many percent `height` exceeds `bound`, which is not greater; 0 for a bound of 0.
 double percent_over(std::uint64_t height, std::uint64_t bound);
+
+// --- The begins and ends of lifetimes in the order of time.
+
+struct TickEvent {
+  std::uint64_t tick = 0;
+  bool begins = false;  // at equal ticks ends sort before begins
+  std::uint32_t index = 0;
+  auto operator<=>(const TickEvent&) const = default;
+};
+
+// Two events for each of `lives`, which have ticks [lower, upper); sorted.
+template <typename Life>
+std::vector<TickEvent> tick_events(const std::vector<Life>& lives) {
+  std::vector<TickEvent> events;
+  events.reserve(lives.size() * 2);
+  for (std::uint32_t i = 0; i < lives.size(); ++i) {
+    events.push_back({lives[i].lower, true, i});
+    events.push_back({lives[i].upper, false, i});
+  }
+  std::ranges::sort(events);
+  return events;
+}
+
+// --- Packing problems as comma-separated values: MiniMalloc's columns and additional ones.
+
+// The first line names the columns, in any order. Required: `lower` and `upper` (or `start` and `end`), and
+// `size`. Optional: `id`, `alignment`, `offset` (pinned), `gaps` (`7-9 12-14`), `group` (any name), `arena`
+// (a number); `hint` is read and ignored. An empty field of an optional column counts as absent. Fields may
+// be quoted as in RFC 4180; lines end in LF or CRLF; empty lines are skipped. Throws Error{malformed} that
+// names `file` and line, Error{limit} for more than 2^24 buffers, kMostPackingArenas arenas, 64 columns or
+// 2^16 gaps of one buffer. The problem is not checked further.
+Problem read_packing_csv(std::string_view text, const std::string& file);
+
+// The problem and its offsets as CSV: only columns in use, `offset` last.
+std::string packing_csv(const Problem& problem, std::span<const std::uint64_t> offsets);
 
 }  // namespace loadline

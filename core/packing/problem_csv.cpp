@@ -1,7 +1,7 @@
 // Parses the text in one pass; every error names its line.
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/packing/csv.h"
+#include "core/packing/problem.h"
 
 #include <algorithm>
 #include <charconv>

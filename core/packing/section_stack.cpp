@@ -1,6 +1,6 @@
 // The innermost loop of the search. 32-bit numbers use vector instructions, compiled for each instruction set
 // that Highway supports; 64-bit numbers use plain loops.
-#include "core/packing/section_stack.h"
+#include "core/packing/skyline.h"
 
 #include <algorithm>
 #include <limits>

@@ -1,7 +1,7 @@
 // Places, lifts and undoes; each call takes time proportional to its changes.
 #include "core/packing/skyline.h"
 
-#include "core/packing/mix.h"
+#include "core/packing/search_control.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,17 +1,19 @@
-// Translates boxes of components back into buffers.
+// Records greedy orders and the last attempt of exact search.
 #include "core/packing/trace.h"
 
 #include "core/base/error.h"
-#include "core/packing/floor_portfolio.h"
 #include "core/packing/floor_search.h"
 #include "core/packing/normal_form.h"
 
 #include <algorithm>
 
 namespace loadline {
+
+// --- Translates boxes of components back into buffers.
+
 namespace {
 
-constexpr std::uint64_t kMostSearchBytes = std::uint64_t{256} << 20;
+constexpr std::uint64_t kMostTracedBytes = std::uint64_t{256} << 20;
 
 // Translates boxes to buffers, writes the trace, and tracks the first excess over the capacity.
 class TraceWriter {
@@ -162,7 +164,7 @@ PackingTrace search_trace(const Problem& problem, std::uint64_t capacity, const 
     const PackingComponent& component = form.components[i];
     const std::uint64_t units = capacity / component.unit;
     if (!fits_in<std::int64_t>(component.model, units) ||
-        floor_search_bytes(component.model) > kMostSearchBytes)
+        floor_search_bytes(component.model) > kMostTracedBytes)
       throw Error(ErrorCode::limit, "too large a problem to search it step by step");
     Recorder recorder(options.most_steps);
     std::uint64_t& attempts = writer.trace.attempts;
@@ -189,6 +191,24 @@ std::vector<std::optional<std::uint64_t>> placed_after(const PackingTrace& trace
       placed[step.buffer] = step.offset;
   }
   return placed;
+}
+
+// --- A small problem on which every greedy order fails.
+
+// Cut from a square of 16 ticks by 16 units, so a solution wastes no space; found by trying seeds.
+Problem teaching_problem() {
+  constexpr std::uint64_t kUnit = kTeachingCapacity / 16;
+  constexpr struct {
+    const char* id;
+    std::uint64_t lower, upper, units;
+  } kRows[] = {{"A", 0, 13, 2}, {"B", 0, 3, 8},  {"C", 7, 9, 8}, {"D", 9, 16, 2}, {"E", 13, 16, 8},
+               {"F", 3, 7, 8},  {"G", 9, 16, 6}, {"H", 0, 4, 6}, {"I", 4, 9, 6},  {"J", 9, 13, 6}};
+  Problem problem;
+  for (const auto& row : kRows) {
+    problem.buffers.push_back({.lower = row.lower, .upper = row.upper, .size = row.units * kUnit});
+    problem.ids.emplace_back(row.id);
+  }
+  return problem;
 }
 
 }  // namespace loadline

@@ -1,8 +1,7 @@
 // Sweeps over the ticks and keeps the occupied ranges of bytes.
-#include "core/packing/validator.h"
-
 #include "core/base/checked_arithmetic.h"
-#include "core/packing/tick_event.h"
+#include "core/packing/pack.h"
+#include "core/packing/problem.h"
 
 #include <algorithm>
 #include <map>

@@ -4,7 +4,7 @@
 #include "core/base/checked_arithmetic.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/plan/cast_range.h"
+#include "core/plan/block_contents.h"
 
 #include <cerrno>
 #include <cstring>

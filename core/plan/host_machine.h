@@ -1,7 +1,7 @@
 // The rehearsing machine: real reads and mappings in ordinary memory, without an accelerator.
 #pragma once
 
-#include "core/io/storage_reader.h"
+#include "core/io/graph_reader.h"
 #include "core/io/system_memory.h"
 #include "core/plan/run.h"
 

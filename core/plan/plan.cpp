@@ -1,11 +1,19 @@
-// The verbs that append steps, and the validity check of plans.
+// The verbs, the check, reads of the files, values as blocks.
 #include "core/plan/plan.h"
 
 #include "core/base/checked_arithmetic.h"
+#include "core/base/error.h"
+#include "core/forward/pass/lifetimes.h"
+
+#include <optional>
+#include <vector>
 
 #include <fmt/format.h>
 
 namespace loadline {
+
+// --- The verbs that append steps, and the validity check of plans.
+
 namespace {
 
 bool can_be_made(const Prepack& prepack) {
@@ -161,6 +169,102 @@ std::string block_label(const Block& block, const MetaGraph& graph,
   if (!block.label.empty() || !block.storage) return block.label;
   const std::optional<TensorId> owner = owners[index(*block.storage)];
   return owner ? graph.tensor(*owner).name.str() : fmt::format("storage {}", index(*block.storage));
+}
+
+// --- Follows a plan's reads through the files.
+
+namespace {
+
+constexpr std::uint64_t kPage = 4096;
+
+// The offset in the stored storage that corresponds to byte `at` of its decoded contents.
+std::uint64_t stored_at(const Storage& storage, std::uint64_t at) {
+  if (storage.stored_bytes == storage.bytes || storage.bytes == 0) return at;
+  const auto exact = static_cast<unsigned __int128>(storage.stored_bytes) * at / storage.bytes;
+  return static_cast<std::uint64_t>(exact);  // at <= bytes
+}
+
+std::uint64_t saturating_add(std::uint64_t a, std::uint64_t b) {
+  return checked_add(a, b).value_or(UINT64_MAX);
+}
+
+}  // namespace
+
+ReadPattern read_pattern(const Plan& plan, const MetaGraph& graph) {
+  ReadPattern pattern;
+  std::vector<std::optional<std::uint64_t>> ends(graph.files.size());  // of the last read in each file
+  FileId last = kNoFile;
+  for (const Step& step : plan.steps) {
+    if (step.verb != Verb::copy || !std::holds_alternative<StorageId>(step.from)) continue;
+    const Storage& storage = graph.storage(std::get<StorageId>(step.from));
+    const std::uint64_t from = stored_at(storage, step.from_offset);
+    const std::uint64_t to = stored_at(storage, step.from_offset + step.bytes);
+    pattern.bytes = saturating_add(pattern.bytes, to - from);
+    ++pattern.reads;
+    if (index(storage.file) >= ends.size()) continue;  // kNoFile
+    const std::uint64_t start = storage.offset + from;
+    auto& end = ends[index(storage.file)];
+    const std::uint64_t skipped = !end ? 0 : start >= *end ? start - *end : *end - start;
+    const bool goes_on = storage.file == last && start >= *end && skipped < kPage;
+    if (!goes_on && last != kNoFile) ++pattern.jumps;
+    pattern.distance = saturating_add(pattern.distance, skipped);
+    end = storage.offset + to;
+    last = storage.file;
+  }
+  return pattern;
+}
+
+// --- Turns values into blocks and operators into steps.
+
+namespace {
+
+BlockUse use_of(Lane lane) { return lane == Lane::temporary ? BlockUse::temporary : BlockUse::value; }
+
+}  // namespace
+
+void append_forward_pass(Plan& plan, const ForwardPass& pass, Space space) {
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 62;
+  const ForwardGraph& graph = *pass.graph;
+  const std::vector<OpRange> lives = lifetimes(graph);
+  const auto sizes = value_sizes(graph, pass.symbols);
+  std::vector<std::vector<ValueId>> begins(graph.ops.size()), ends(graph.ops.size() + 1);
+  std::vector<std::size_t> named_by(graph.values.size(), 0);  // the operator in a value's label
+  for (std::size_t i = 0; i < lives.size(); ++i) {
+    if (lives[i].empty() || sizes[i].value_or(0) == 0 || lives[i].first >= graph.ops.size()) continue;
+    if (*sizes[i] > kMost) throw Error(ErrorCode::limit, "a value of a forward pass exceeds 2^62 bytes");
+    named_by[i] = lives[i].first;
+    begins[lives[i].first].push_back(ValueId{static_cast<std::uint32_t>(i)});
+    ends[lives[i].end].push_back(ValueId{static_cast<std::uint32_t>(i)});
+  }
+  // the cache lives from the operator that writes it on; with a past, every layer's is there before the pass
+  const auto past_at = static_cast<std::size_t>(kPast);
+  const bool has_past = past_at < pass.symbols.size() && pass.symbols[past_at] > 0;
+  for (std::size_t i = 0; i < graph.ops.size(); ++i)
+    for (const ValueId id : graph.ops[i].outputs) {
+      const Value& value = graph.value(id);
+      const auto at = static_cast<std::size_t>(id);
+      if (value.lane != Lane::cache || value.memory_of || sizes[at].value_or(0) == 0) continue;
+      named_by[at] = i;
+      begins[has_past ? 0 : i].push_back(id);
+    }
+  std::vector<bool> kept(graph.values.size(), false);
+  for (const ValueId id : graph.outputs) kept[static_cast<std::size_t>(id)] = true;
+  std::vector<BlockId> blocks(graph.values.size());
+  for (std::size_t i = 0; i < graph.ops.size(); ++i) {
+    for (const ValueId id : begins[i]) {
+      const Value& value = graph.value(id);
+      const std::string& op = graph.ops[named_by[static_cast<std::size_t>(id)]].name;
+      blocks[static_cast<std::size_t>(id)] =
+          alloc(plan, {.space = space,
+                       .bytes = *sizes[static_cast<std::size_t>(id)],
+                       .use = use_of(value.lane),
+                       .label = op.empty() ? value.name : fmt::format("{} of {}", value.name, op)});
+    }
+    for (const ValueId id : ends[i + 1]) {
+      if (!kept[static_cast<std::size_t>(id)]) free(plan, blocks[static_cast<std::size_t>(id)]);
+    }
+  }
+  mark(plan, "first token");
 }
 
 }  // namespace loadline

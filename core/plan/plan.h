@@ -1,7 +1,9 @@
-// A program that moves bytes into memory: three verbs (alloc, copy, free) over blocks in spaces.
+// The program: blocks in spaces, the steps alloc, copy and free, its rules, its reads, a forward pass as
+// steps.
 #pragma once
 
 #include "core/convert/numbers/prepack.h"
+#include "core/graph/forward_graph.h"
 #include "core/graph/meta_graph.h"
 
 #include <array>
@@ -13,6 +15,8 @@
 #include <vector>
 
 namespace loadline {
+
+// --- A program that moves bytes into memory: three verbs (alloc, copy, free) over blocks in spaces.
 
 // host       anonymous memory of the process; counts against the commit limit
 // page_cache file pages that the process maps; clean, so the system can drop them
@@ -109,5 +113,48 @@ std::optional<std::string> check_plan(const Plan& plan, const MetaGraph& graph);
 // The block's display name: its storage's first tensor, or its label. Not escaped.
 std::string block_label(const Block& block, const MetaGraph& graph,
                         const std::vector<std::optional<TensorId>>& owners);
+
+// --- Sums the memory spaces in a mask: one space, several, or all of unified memory.
+
+// `mask` has bit 1 << index(space) set for each space to add. The sum must fit in 64 bits; this holds for the
+// bytes of any plan that passed check_plan.
+constexpr std::uint64_t sum_over(const PerSpace<std::uint64_t>& bytes, unsigned mask) {
+  std::uint64_t sum = 0;
+  for (std::size_t space = 0; space < kSpaceCount; ++space)
+    if ((mask & (1u << space)) != 0) sum += bytes[space];
+  return sum;
+}
+
+// --- How a plan reads the files: the cost of an order without sequential reads.
+
+struct ReadPattern {
+  std::uint64_t bytes = 0;     // read from files, in their stored size
+  std::uint64_t reads = 0;     // copies from a storage
+  std::uint64_t jumps = 0;     // reads that do not continue where the previous one ended
+  std::uint64_t distance = 0;  // bytes skipped in a file between two reads, in either direction
+  bool operator==(const ReadPattern&) const = default;
+};
+
+// A read jumps if the previous read was in another file, or if it does not start at the end of the last read
+// in its file. A forward skip of less than a page, as over padding, is no jump but counts as distance. The
+// very first read is no jump. The first read in a file adds no distance. A part of an encoded storage is
+// located by its share of the bytes. Storages without a file are read and never jump. The plan must have
+// passed check_plan.
+ReadPattern read_pattern(const Plan& plan, const MetaGraph& graph);
+
+// --- A forward pass as a plan, so that "load, then first token" is one timeline.
+
+// One run of a graph's operators with given sizes. The graph must outlive it.
+struct ForwardPass {
+  const ForwardGraph* graph = nullptr;
+  std::vector<std::uint64_t> symbols = {};  // symbol_values
+};
+
+// Appends the pass in `space`, the device or the host. Each value is allocated by the operator that produces
+// it (inputs by the first one) and freed after its last use; temporaries live during their operator. The
+// cache is allocated at its first write, or with a past before the first operator; like the outputs, it is
+// never freed. Values of unknown size are left out. Adds the mark "first token" at the end. Throws
+// Error{limit} for a value over 2^62 bytes.
+void append_forward_pass(Plan& plan, const ForwardPass& pass, Space space = Space::device);
 
 }  // namespace loadline

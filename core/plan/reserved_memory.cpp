@@ -1,12 +1,20 @@
-// One allocator model per space.
+// One allocator model a space; lifetimes as a packing problem.
 #include "core/plan/reserved_memory.h"
 
 #include "core/base/checked_arithmetic.h"
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/io/source_file.h"
+#include "core/packing/pack.h"
+#include "core/packing/problem.h"
 
 #include <algorithm>
 #include <utility>
 
 namespace loadline {
+
+// --- One allocator model per space.
+
 namespace {
 
 constexpr std::uint64_t kTorchHostAlignment = 64;
@@ -154,6 +162,63 @@ std::uint64_t unreused_heap_peak(const Plan& plan) {
     peak = std::max(peak, heap + mapped);
   }
   return peak;
+}
+
+// --- Turns lifetimes of blocks into buffers.
+
+SpaceProblem space_problem(const Plan& plan, const Timeline& timeline, Space space, std::uint64_t alignment) {
+  SpaceProblem result;
+  for (std::size_t i = 0; i < plan.blocks.size(); ++i) {
+    const Lifetime& life = timeline.lifetimes[i];
+    if (plan.blocks[i].space != space || plan.blocks[i].bytes == 0 || life.from_step == kNever) continue;
+    result.problem.buffers.push_back({.lower = life.from_step,
+                                      .upper = life.to_step == kNever ? plan.steps.size() + 1 : life.to_step,
+                                      .size = align_up(plan.blocks[i].bytes, alignment),
+                                      .alignment = alignment});
+    result.blocks.push_back(BlockId{static_cast<std::uint32_t>(i)});
+  }
+  return result;
+}
+
+// --- Packs the blocks of a space.
+
+namespace {
+
+// Advice projects hundreds of loads. For a streaming load of 91,991 tensors the greedy heuristics take 0.1 s;
+// the searches after them take 0.7 to 1.2 s more and save 0.001 % of the height. Below this size they take at
+// most 0.2 s.
+constexpr std::size_t kMany = 50'000;
+
+}  // namespace
+
+Arena plan_arena(const Plan& plan, const Timeline& timeline, Space space, Progress& progress,
+                 std::uint64_t alignment) {
+  const SpaceProblem blocks = space_problem(plan, timeline, space, alignment);
+  PackOptions options;
+  options.effort = blocks.blocks.size() > kMany ? Effort::greedy : Effort::bounded;
+  const Packing packing = pack(blocks.problem, options, progress);
+  if (packing.offsets.size() != blocks.blocks.size())
+    throw Error(ErrorCode::limit, "no arena below 2^62 bytes holds the blocks");
+  Arena arena;
+  arena.height = packing.height();
+  arena.lower_bound = packing.lower_bound();
+  arena.offsets.assign(plan.blocks.size(), 0);
+  for (std::size_t i = 0; i < blocks.blocks.size(); ++i)
+    arena.offsets[static_cast<std::size_t>(blocks.blocks[i])] = packing.offsets[i];
+  return arena;
+}
+
+// --- Reads the whole file at once and frees the text once the buffers exist.
+
+Problem read_packing_file(const std::string& path) {
+  constexpr std::uint64_t kMostFile = std::uint64_t{1} << 30;
+  const SourceFile file = SourceFile::open(path);
+  if (file.size() > kMostFile)
+    throw Error(ErrorCode::limit, {.file = path}, "{} is over the limit of {}", format_bytes(file.size()),
+                format_bytes(kMostFile));
+  Problem problem = read_packing_csv(file.head(file.size()), path);
+  check_problem(problem);
+  return problem;
 }
 
 }  // namespace loadline

@@ -1,17 +1,21 @@
-// The bytes that an allocator reserves from the system for a plan's allocations.
+// What an allocator takes from the system for a plan, block by block or as one packed arena.
 #pragma once
 
-#include "core/allocators/allocator.h"
 #include "core/allocators/allocator_models.h"
 #include "core/allocators/block_pool.h"
-#include "core/allocators/torch_cache.h"
+#include "core/base/tasks.h"
+#include "core/packing/problem.h"
 #include "core/plan/plan.h"
+#include "core/plan/timeline.h"
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace loadline {
+
+// --- The bytes that an allocator reserves from the system for a plan's allocations.
 
 // The reserved bytes of one run, by space. A space that the model does not cover reserves what is requested.
 // So does the model `arena`: its offsets need the whole run (arena.h).
@@ -55,5 +59,38 @@ PerSpace<PoolForecast> pool_forecasts(const Plan& plan, std::uint64_t alignment)
 // the process split the holes, so that the next block does not fit. Blocks of 32 MiB and more have mappings
 // of their own, which are returned. The other mode, with every hole as good as new, is the model `malloc`.
 std::uint64_t unreused_heap_peak(const Plan& plan);
+
+// --- Turns the blocks of one memory space of a run into an arena packing problem.
+
+struct SpaceProblem {
+  Problem problem = {};              // time in steps of the plan; buffers have no ids
+  std::vector<BlockId> blocks = {};  // by buffer
+};
+
+// Every block of `space` that the run allocates with at least one byte, in plan order. Sizes are rounded up
+// to multiples of `alignment`, as offsets are, so that any two blocks can be neighbours. Blocks that outlive
+// the plan live until one tick after its last step.
+SpaceProblem space_problem(const Plan& plan, const Timeline& timeline, Space space,
+                           std::uint64_t alignment = 256);
+
+// --- Places the blocks of one memory space of a run at fixed offsets in one range.
+
+struct Arena {
+  std::uint64_t height = 0;            // bytes of the range
+  std::uint64_t lower_bound = 0;       // at least the most bytes alive at once; no placement is lower
+  std::vector<std::uint64_t> offsets;  // by block; 0 for blocks of other spaces or never allocated
+};
+
+// Offsets for the blocks of `space`, at multiples of `alignment`; blocks alive together do not overlap. Packs
+// space_problem() without a time limit, so that the same run gives the same arena on every machine. Throws
+// Error{limit} for sizes over 2^62 bytes, Error{cancelled}.
+Arena plan_arena(const Plan& plan, const Timeline& timeline, Space space, Progress& progress,
+                 std::uint64_t alignment = 256);
+
+// --- Reads packing problems from the user's files; here because core/packing opens no files.
+
+// As read_packing_csv(); the problem has passed check_problem(). Also throws Error{io}, and Error{limit} for
+// a file over 1 GiB.
+Problem read_packing_file(const std::string& path);
 
 }  // namespace loadline

@@ -1,8 +1,8 @@
 // Runs a plan step by step and records usage: the same loop for projection and measurement.
 #include "core/plan/run.h"
 
-#include "core/io/large_pages.h"
-#include "core/plan/space_sum.h"
+#include "core/io/system_memory.h"
+#include "core/plan/plan.h"
 
 #include <algorithm>
 #include <unordered_map>

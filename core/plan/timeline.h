@@ -1,13 +1,17 @@
-// The result of running a plan: lifetimes, usage per space over time, and peaks.
+// What a run leaves: lifetimes, usage, peaks; how counters of memory see it, and a limited page cache.
 #pragma once
 
 #include "core/plan/plan.h"
 
 #include <cstdint>
 #include <optional>
+#include <span>
+#include <string_view>
 #include <vector>
 
 namespace loadline {
+
+// --- The result of running a plan: lifetimes, usage per space over time, and peaks.
 
 inline constexpr std::size_t kNever = static_cast<std::size_t>(-1);
 
@@ -79,5 +83,59 @@ constexpr unsigned space_bit(Space space) { return 1u << index(space); }
 Peak peak_over(const Timeline& timeline, unsigned mask);
 // Blocks alive after `step` in the spaces of `mask`, largest first, ties by id.
 std::vector<BlockId> alive_at(const Timeline& timeline, const Plan& plan, std::size_t step, unsigned mask);
+
+// --- One memory seen by several counters: the figures of a task manager, a driver or a commit limit.
+
+// Whether the accelerator has its own memory or shares the host's.
+enum class MemoryKind : std::uint8_t { discrete, unified };
+std::string_view memory_kind_name(MemoryKind kind);
+// Reads "discrete" or "unified". Throws Error{usage} that lists both.
+MemoryKind memory_kind(std::string_view name);
+
+// One way to count memory: the peak of a sum over spaces.
+struct MemoryView {
+  std::string_view id;  // stable, for scripts
+  std::string_view title;
+  std::string_view counted_by;  // one sentence: what counts this way, and where the user sees it
+  unsigned discrete_mask = 0;   // bit i = space i
+  unsigned unified_mask = 0;
+
+  unsigned mask(MemoryKind kind) const { return kind == MemoryKind::unified ? unified_mask : discrete_mask; }
+};
+std::span<const MemoryView> memory_views();
+
+// The position of the row with this id, which must exist.
+std::size_t view_position(std::string_view id);
+
+// The row that decides whether a load fits: the device's own memory or, if memory is unified, device, host
+// and staging without file pages, which the system can drop.
+std::size_t leading_view(MemoryKind kind);
+// The spaces that this row sums; order `optimal` minimises the peak of their sum.
+unsigned deciding_spaces(MemoryKind kind);
+
+struct ViewPeak {
+  std::uint64_t bytes = 0;
+  std::size_t step = 0;  // where the peak is first reached
+};
+// peak_over() for each row of memory_views(), computed in one pass. With `cache_limit` the page cache never
+// counts for more than that.
+std::vector<ViewPeak> view_peaks(const Timeline& timeline, MemoryKind kind,
+                                 std::optional<std::uint64_t> cache_limit = {});
+
+// --- The extra reads that a limited page cache causes: evicted pages are read again.
+
+struct CacheOutcome {
+  std::uint64_t limit = 0;
+  std::uint64_t mapped = 0;        // F: peak of mapped pages without a limit
+  std::uint64_t peak = 0;          // min(F, limit)
+  std::uint64_t reread_bytes = 0;  // read from files in addition to the plan's own reads
+};
+
+// Simulates the plan with a page cache of at most `limit` bytes and least-recently-used eviction. Pages
+// imported by the device are staging memory: they are not evicted and do not count. Pages are evicted in
+// granules of 64 KiB, larger for large plans so that the simulation costs no more; a granule larger than the
+// limit is never cached. A copy out of pages that directly follows the copy which read them is the same pass
+// over the file. `timeline` is the plan's.
+CacheOutcome limit_cache(const Plan& plan, const Timeline& timeline, std::uint64_t limit);
 
 }  // namespace loadline

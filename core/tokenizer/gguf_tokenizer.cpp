@@ -5,9 +5,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/tokenizer/encoder.h"
-#include "core/tokenizer/gguf_special.h"
 #include "core/tokenizer/gguf_vocabulary.h"
-#include "core/tokenizer/pre_tokenizer_id.h"
 
 #include <algorithm>
 #include <initializer_list>

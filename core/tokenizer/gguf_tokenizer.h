@@ -1,7 +1,7 @@
-// What a GGUF file says about its tokenizer, as keys and values: tokenizer.ggml.* and
-// tokenizer.chat_template*.
+// A tokenizer as GGUF keys, and GGUF keys as the files that transformers reads.
 #pragma once
 
+#include "core/graph/meta_graph.h"
 #include "core/tokenizer/model_tokenizer.h"
 
 #include <cstdint>
@@ -10,6 +10,9 @@
 #include <vector>
 
 namespace loadline {
+
+// --- What a GGUF file says about its tokenizer, as keys and values: tokenizer.ggml.* and
+// tokenizer.chat_template*.
 
 // GGUF's types bool, u32, string, and arrays of strings, f32, i32 and u8.
 using GgufTokenizerValue =
@@ -46,5 +49,20 @@ struct GgufTokenizer {
 // naming the file: no tokenizer, an architecture whose vocabulary only its own Python code can read, ids
 // beyond vocab_size, an unknown pre-tokeniser.
 GgufTokenizer gguf_tokenizer(const ModelTokenizer& model, const GgufTokenizerRequest& request);
+
+// --- The tokenizer of a GGUF file as the files that transformers reads.
+
+struct HuggingFaceTokenizer {
+  struct File {
+    std::string name;  // "tokenizer.json"
+    std::string text;
+  };
+  std::vector<File> files = {};        // tokenizer.json, tokenizer_config.json, generation_config.json
+  std::vector<std::string> lost = {};  // sentences: what the keys do not say
+};
+
+// Reads the keys tokenizer.* of the graph and their arrays from its file. Without a vocabulary there are no
+// files. Throws Error{malformed | limit} naming the file and the key, and Error{io}.
+HuggingFaceTokenizer hugging_face_tokenizer(const MetaGraph& gguf);
 
 }  // namespace loadline

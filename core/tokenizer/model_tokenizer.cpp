@@ -5,7 +5,6 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/tokenizer/read_tokenizer.h"
 
 #include <algorithm>
 #include <charconv>

@@ -1,4 +1,4 @@
-// All that a model's folder says about its tokenizer, from up to ten files.
+// Reading: tokenizer.json, a SentencePiece model, and the files beside them.
 #pragma once
 
 #include "core/io/source_file.h"
@@ -13,6 +13,17 @@
 #include <vector>
 
 namespace loadline {
+
+// --- Reads a tokenizer's files: tokenizer.json of Hugging Face, and SentencePiece's model.
+
+// Throws Error{malformed | unsupported | limit | io} naming the file and the entry: "tokenizer.json:
+// normalizer.normalizers[1].pattern: ...". Regular expressions are compiled by the Encoder, not here.
+Tokenizer read_tokenizer_json(const SourceFile& file);
+
+// SentencePiece's protobuf (sentencepiece_model.proto of version 0.2). The same errors.
+Tokenizer read_sentencepiece(const SourceFile& file);
+
+// --- All that a model's folder says about its tokenizer, from up to ten files.
 
 // A special token's text, which files give as a string or as an object with the token's flags.
 struct SpecialText {

@@ -1,6 +1,5 @@
 // Each pre-tokenizer as the `tokenizers` library of Hugging Face (0.23) defines it.
-#include "core/tokenizer/pre_tokenize.h"
-
+#include "core/tokenizer/text_stages.h"
 #include "core/tokenizer/unicode.h"
 
 #include <algorithm>

@@ -1,9 +1,8 @@
 // Looks up the hash of a fixed text's ids in the table that llama.cpp's converter has (its name and version
 // stand in the asset).
-#include "core/tokenizer/pre_tokenizer_id.h"
-
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/tokenizer/gguf_vocabulary.h"
 #include "embedded/tokenizers_files.h"
 
 #include <algorithm>

@@ -6,7 +6,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/io/protobuf_wire.h"
-#include "core/tokenizer/read_tokenizer.h"
+#include "core/tokenizer/model_tokenizer.h"
 
 #include <bit>
 #include <cmath>

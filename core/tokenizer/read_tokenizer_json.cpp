@@ -8,8 +8,8 @@
 //   model                          {type, vocab, ...}: vocab is {text: id}, or of Unigram [[text, score]]
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/tokenizer/base64.h"
-#include "core/tokenizer/read_tokenizer.h"
+#include "core/tokenizer/model_tokenizer.h"
+#include "core/tokenizer/unicode.h"
 
 #include <algorithm>
 #include <array>

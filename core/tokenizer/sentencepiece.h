@@ -1,9 +1,9 @@
 // Encodes with a SentencePiece model, as its own library does.
 #pragma once
 
-#include "core/tokenizer/byte_trie.h"
-#include "core/tokenizer/charsmap.h"
+#include "core/tokenizer/text_stages.h"
 #include "core/tokenizer/tokenizer.h"
+#include "core/tokenizer/vocabulary.h"
 
 #include <cstdint>
 #include <string>

@@ -1,13 +1,16 @@
-// Unicode as tokenizers need it: characters of UTF-8 texts, their classes, and normal forms.
+// Texts and bytes: characters and their classes, normal forms, byte-level text, base64.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace loadline {
+
+// --- Unicode as tokenizers need it: characters of UTF-8 texts, their classes, and normal forms.
 
 // The character at `at`, which moves behind it. `text` is UTF-8 (core/base/text.h: is_valid_utf8), and `at`
 // is in front of one of its characters.
@@ -52,5 +55,11 @@ int byte_of_character(char32_t character);
 
 // `bytes` with every part that is not UTF-8 replaced by U+FFFD.
 std::string repaired_utf8(std::string_view bytes);
+
+// --- Base64, in which JSON holds bytes.
+
+// The bytes of a text in base64 with its padding (RFC 4648); nothing if the text is not base64.
+std::optional<std::string> base64_bytes(std::string_view text);
+std::string base64_text(std::string_view bytes);
 
 }  // namespace loadline

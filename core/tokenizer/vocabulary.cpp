@@ -1,11 +1,70 @@
-// Pieces by text in a hash table, by id in their sorted list.
+// Look-ups, BPE merges, WordPiece.
 #include "core/tokenizer/vocabulary.h"
 
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/tokenizer/tokenizer.h"
+#include "core/tokenizer/unicode.h"
+
 #include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <queue>
+#include <unordered_map>
+#include <vector>
 
 #include <fmt/format.h>
 
 namespace loadline {
+
+// --- Names of the kinds of vocabularies.
+
+std::string_view vocabulary_kind_name(VocabularyKind kind) {
+  switch (kind) {
+    case VocabularyKind::bpe:
+      return "BPE";
+    case VocabularyKind::wordpiece:
+      return "WordPiece";
+    case VocabularyKind::unigram:
+      return "Unigram";
+    case VocabularyKind::word_level:
+      return "WordLevel";
+    case VocabularyKind::sentencepiece:
+      return "SentencePiece";
+  }
+  return "";
+}
+
+// --- Edges in one hash table, but for those of the root.
+
+void ByteTrie::add(std::string_view text, std::uint32_t number) {
+  if (text.empty()) return;
+  if (roots_.empty()) roots_.assign(256, kNone);
+  std::uint32_t node = 0;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    const auto fresh = static_cast<std::uint32_t>(numbers_.size());
+    std::uint32_t next = fresh;
+    if (node == 0) {
+      if (roots_[byte] == kNone) roots_[byte] = fresh;
+      next = roots_[byte];
+    } else {
+      next = children_.try_emplace(static_cast<std::uint64_t>(node) << 8 | byte, fresh).first->second;
+    }
+    if (next == fresh) numbers_.push_back(kNone);
+    node = next;
+  }
+  if (numbers_[node] == kNone) numbers_[node] = number;
+}
+
+std::optional<ByteTrie::Found> ByteTrie::longest(std::string_view text) const {
+  std::optional<Found> best;
+  for_each_prefix(text, [&](std::size_t bytes, std::uint32_t number) { best = Found{bytes, number}; });
+  return best;
+}
+
+// --- Pieces by text in a hash table, by id in their sorted list.
 
 std::string byte_piece(unsigned char byte) { return fmt::format("<0x{:02X}>", byte); }
 
@@ -24,6 +83,339 @@ const std::string* Vocabulary::text(std::uint32_t id) const {
   auto found = std::ranges::upper_bound(tokenizer_.pieces, id, {}, &VocabularyPiece::id);
   if (found == tokenizer_.pieces.begin() || (--found)->id != id) return nullptr;
   return &found->text;
+}
+
+// --- Joins neighbouring symbols, the most important pair first, in n log n steps.
+
+namespace {
+
+struct MergeRule {
+  std::uint32_t rank = 0;  // the lowest joins first; of equal ones the leftmost
+  std::uint32_t joined = 0;
+};
+
+// `rule(left, right)` gives the rule for a pair of symbols, or nothing. `symbols` becomes what stays.
+template <typename Rule>
+void merge_pairs(std::vector<std::uint32_t>& symbols, Rule rule) {
+  struct Link {
+    std::size_t previous, next;
+    bool gone;
+  };
+  struct Candidate {
+    std::uint32_t rank;
+    std::size_t left;
+    std::uint32_t joined;
+    // the queue gives its largest first
+    bool operator<(const Candidate& other) const {
+      return rank != other.rank ? rank > other.rank : left > other.left;
+    }
+  };
+  const std::size_t none = symbols.size();
+  std::vector<Link> links(symbols.size());
+  for (std::size_t i = 0; i < symbols.size(); ++i) links[i] = {i == 0 ? none : i - 1, i + 1, false};
+  std::vector<Candidate> first;
+  const auto candidate = [&](std::size_t left, std::size_t right) -> std::optional<Candidate> {
+    if (left == none || right == none) return std::nullopt;
+    const std::optional<MergeRule> found = rule(symbols[left], symbols[right]);
+    if (!found) return std::nullopt;
+    return Candidate{found->rank, left, found->joined};
+  };
+  for (std::size_t i = 0; i + 1 < symbols.size(); ++i)
+    if (const auto found = candidate(i, i + 1)) first.push_back(*found);
+  std::priority_queue<Candidate> queue(std::less<Candidate>(), std::move(first));
+  while (!queue.empty()) {
+    const Candidate top = queue.top();
+    queue.pop();
+    if (links[top.left].gone || links[top.left].next == none) continue;
+    const std::size_t right = links[top.left].next;
+    // either symbol may have changed since the candidate was found
+    const std::optional<MergeRule> now = rule(symbols[top.left], symbols[right]);
+    if (!now || now->joined != top.joined) continue;
+    symbols[top.left] = top.joined;
+    links[top.left].next = links[right].next;
+    links[right].gone = true;
+    if (links[right].next != none) links[links[right].next].previous = top.left;
+    if (const auto found = candidate(links[top.left].previous, top.left)) queue.push(*found);
+    if (const auto found = candidate(top.left, links[top.left].next)) queue.push(*found);
+  }
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < symbols.size(); ++i)
+    if (!links[i].gone) symbols[kept++] = symbols[i];
+  symbols.resize(kept);
+}
+
+}  // namespace
+
+// --- BPE after Sennrich, Haddow and Birch, "Neural Machine Translation of Rare Words with Subword Units"
+// (2016); WordPiece after Wu et al., "Google's Neural Machine Translation System" (2016); Unigram after Kudo,
+// "Subword Regularization" (2018). Ties and unknown characters as the `tokenizers` library of Hugging Face
+// has them.
+
+namespace {
+
+class Bpe final : public WordModel {
+ public:
+  explicit Bpe(const Tokenizer& tokenizer) : tokenizer_(tokenizer), vocabulary_(tokenizer) {
+    if (tokenizer.unknown) unknown_ = vocabulary_.id(*tokenizer.unknown);
+    merges_.reserve(tokenizer.merges.size());
+    for (std::size_t rank = 0; rank < tokenizer.merges.size(); ++rank) {
+      const Merge& merge = tokenizer.merges[rank];
+      const std::size_t prefix = tokenizer.subword_prefix.size();
+      if (merge.right.size() < prefix) throw no_piece(rank, merge.right);
+      const std::uint32_t left = known(rank, merge.left), right = known(rank, merge.right);
+      const std::uint32_t joined = known(rank, merge.left + merge.right.substr(prefix));
+      // of two rules for a pair the later one counts
+      merges_.insert_or_assign(pair_key(left, right), Rule{static_cast<std::uint32_t>(rank), joined});
+    }
+  }
+
+  void encode(std::string_view word, std::vector<std::uint32_t>& ids) const override {
+    if (word.empty()) return;
+    if (tokenizer_.ignore_merges) {
+      if (const auto id = vocabulary_.id(word)) return ids.push_back(*id);
+    }
+    std::vector<std::uint32_t> symbols = characters(word);
+    merge_pairs(symbols, [&](std::uint32_t left, std::uint32_t right) -> std::optional<MergeRule> {
+      const auto rule = merges_.find(pair_key(left, right));
+      if (rule == merges_.end()) return std::nullopt;
+      return MergeRule{rule->second.rank, rule->second.joined};
+    });
+    ids.insert(ids.end(), symbols.begin(), symbols.end());
+  }
+
+ private:
+  struct Rule {
+    std::uint32_t rank = 0, joined = 0;
+  };
+  static std::uint64_t pair_key(std::uint32_t left, std::uint32_t right) {
+    return static_cast<std::uint64_t>(left) << 32 | right;
+  }
+  Error no_piece(std::size_t rank, std::string_view text) const {
+    return Error(ErrorCode::malformed, {.file = tokenizer_.file},
+                 "model.merges[{}]: the vocabulary has no piece '{}'", rank, safe_display(text, 60));
+  }
+  std::uint32_t known(std::size_t rank, const std::string& text) const {
+    if (const auto id = vocabulary_.id(text)) return *id;
+    throw no_piece(rank, text);
+  }
+
+  // The ids of a word's characters, before any merge.
+  std::vector<std::uint32_t> characters(std::string_view word) const {
+    std::vector<std::uint32_t> symbols;
+    symbols.reserve(word.size());
+    bool unknown = false;  // an unknown character waits: others may join it
+    const auto flush = [&] {
+      if (unknown) symbols.push_back(*unknown_);
+      unknown = false;
+    };
+    std::string decorated;
+    for (std::size_t at = 0; at < word.size();) {
+      const bool first = at == 0;
+      const std::size_t from = at;
+      at += character_bytes(word[at]);
+      std::string_view text = word.substr(from, at - from);
+      const bool prefixed = !first && !tokenizer_.subword_prefix.empty();
+      const bool suffixed = at == word.size() && !tokenizer_.word_suffix.empty();
+      if (prefixed || suffixed) {
+        decorated = prefixed ? tokenizer_.subword_prefix : "";
+        decorated += text;
+        if (suffixed) decorated += tokenizer_.word_suffix;
+        text = decorated;
+      }
+      if (const auto id = vocabulary_.id(text)) {
+        flush();
+        symbols.push_back(*id);
+      } else if (tokenizer_.byte_fallback && add_bytes(text, symbols)) {
+        // an unknown character before these bytes still waits, and comes behind them
+      } else if (tokenizer_.unknown) {
+        if (!unknown_)
+          throw Error(ErrorCode::malformed, {.file = tokenizer_.file},
+                      "model.unk_token: the vocabulary has no piece '{}'",
+                      safe_display(*tokenizer_.unknown, 60));
+        if (!tokenizer_.fuse_unknown) flush();
+        unknown = true;
+      }
+    }
+    flush();
+    return symbols;
+  }
+
+  bool add_bytes(std::string_view text, std::vector<std::uint32_t>& symbols) const {
+    for (const char c : text)
+      if (!vocabulary_.byte(static_cast<unsigned char>(c))) return false;
+    for (const char c : text) symbols.push_back(*vocabulary_.byte(static_cast<unsigned char>(c)));
+    return true;
+  }
+
+  const Tokenizer& tokenizer_;
+  Vocabulary vocabulary_;
+  std::optional<std::uint32_t> unknown_;
+  std::unordered_map<std::uint64_t, Rule> merges_;
+};
+
+std::uint32_t unknown_piece(const Tokenizer& tokenizer, const Vocabulary& vocabulary) {
+  const std::string text =
+      tokenizer.unknown.value_or(tokenizer.kind == VocabularyKind::wordpiece ? "[UNK]" : "<unk>");
+  if (const auto id = vocabulary.id(text)) return *id;
+  throw Error(ErrorCode::malformed, {.file = tokenizer.file},
+              "model.unk_token: the vocabulary has no piece '{}', and the text has an unknown word",
+              safe_display(text, 60));
+}
+
+class WordPiece final : public WordModel {
+ public:
+  explicit WordPiece(const Tokenizer& tokenizer) : tokenizer_(tokenizer), vocabulary_(tokenizer) {
+    // the pieces that continue a word are looked up without their prefix
+    for (const VocabularyPiece& piece : tokenizer.pieces) {
+      firsts_.add(piece.text, piece.id);
+      if (piece.text.starts_with(tokenizer.subword_prefix))
+        rests_.add(std::string_view(piece.text).substr(tokenizer.subword_prefix.size()), piece.id);
+    }
+  }
+
+  void encode(std::string_view word, std::vector<std::uint32_t>& ids) const override {
+    const std::size_t before = ids.size();
+    bool known = count_characters(word) <= tokenizer_.most_word_characters;
+    for (std::size_t at = 0; known && at < word.size();) {
+      const auto found = (at == 0 ? firsts_ : rests_).longest(word.substr(at));
+      known = found.has_value();
+      if (!known) break;
+      ids.push_back(found->number);
+      at += found->bytes;
+    }
+    if (known) return;
+    ids.resize(before);
+    ids.push_back(unknown_piece(tokenizer_, vocabulary_));
+  }
+
+ private:
+  const Tokenizer& tokenizer_;
+  Vocabulary vocabulary_;
+  ByteTrie firsts_, rests_;
+};
+
+class WordLevel final : public WordModel {
+ public:
+  explicit WordLevel(const Tokenizer& tokenizer) : tokenizer_(tokenizer), vocabulary_(tokenizer) {}
+
+  void encode(std::string_view word, std::vector<std::uint32_t>& ids) const override {
+    const auto id = vocabulary_.id(word);
+    ids.push_back(id ? *id : unknown_piece(tokenizer_, vocabulary_));
+  }
+
+ private:
+  const Tokenizer& tokenizer_;
+  Vocabulary vocabulary_;
+};
+
+class Unigram final : public WordModel {
+ public:
+  explicit Unigram(const Tokenizer& tokenizer) : tokenizer_(tokenizer), vocabulary_(tokenizer) {
+    double least = std::numeric_limits<double>::infinity();
+    for (const VocabularyPiece& piece : tokenizer.pieces) {
+      least = std::min(least, piece.score);
+      // of two pieces with one text the later counts
+      if (vocabulary_.id(piece.text) == piece.id) trie_.add(piece.text, piece.id);
+    }
+    unknown_score_ = least - kUnknownPenalty;
+  }
+
+  void encode(std::string_view word, std::vector<std::uint32_t>& ids) const override {
+    const std::vector<Node> best = best_paths(word);
+    // backwards along the best path; unknown neighbours become one
+    std::vector<std::string_view> parts;
+    bool joins = false;
+    for (std::size_t end = word.size(); end > 0;) {
+      const Node& node = best[end];
+      const bool unknown = tokenizer_.unknown_id && node.id == *tokenizer_.unknown_id;
+      const std::string_view part = word.substr(node.begin, end - node.begin);
+      if (unknown && joins) {
+        parts.back() = word.substr(node.begin, part.size() + parts.back().size());
+      } else {
+        parts.push_back(part);
+      }
+      joins = unknown;
+      end = node.begin;
+    }
+    std::ranges::reverse(parts);
+    for (const std::string_view part : parts) add_part(part, ids);
+  }
+
+ private:
+  static constexpr double kUnknownPenalty = 10;
+  struct Node {
+    std::uint32_t id = 0;
+    bool reached = false;
+    std::size_t begin = 0;
+    double score = 0;
+  };
+
+  Error no_unknown() const {
+    return Error(ErrorCode::malformed, {.file = tokenizer_.file},
+                 "model.unk_id is missing, and the text has an unknown character");
+  }
+
+  // The best way to reach each byte of a word (Viterbi).
+  std::vector<Node> best_paths(std::string_view word) const {
+    std::vector<Node> best(word.size() + 1);
+    for (std::size_t at = 0; at < word.size();) {
+      const std::size_t bytes = character_bytes(word[at]);
+      const double so_far = best[at].score;
+      bool single = false;
+      const auto offer = [&](std::size_t end, double score, std::uint32_t id) {
+        Node& node = best[end];
+        if (!node.reached || score > node.score) node = {id, true, at, score};
+      };
+      trie_.for_each_prefix(word.substr(at), [&](std::size_t length, std::uint32_t id) {
+        offer(at + length, tokenizer_.pieces[id].score + so_far, id);
+        single = single || length == bytes;
+      });
+      if (!single) {
+        if (!tokenizer_.unknown_id) throw no_unknown();
+        offer(at + bytes, unknown_score_ + so_far, *tokenizer_.unknown_id);
+      }
+      at += bytes;
+    }
+    return best;
+  }
+
+  void add_part(std::string_view part, std::vector<std::uint32_t>& ids) const {
+    if (const auto id = vocabulary_.id(part)) return ids.push_back(*id);
+    if (tokenizer_.byte_fallback) {
+      const auto has_piece = [&](char c) {
+        return vocabulary_.byte(static_cast<unsigned char>(c)).has_value();
+      };
+      if (std::ranges::all_of(part, has_piece)) {
+        for (const char c : part) ids.push_back(*vocabulary_.byte(static_cast<unsigned char>(c)));
+        return;
+      }
+    }
+    if (!tokenizer_.unknown_id) throw no_unknown();
+    ids.push_back(*tokenizer_.unknown_id);
+  }
+
+  const Tokenizer& tokenizer_;
+  Vocabulary vocabulary_;
+  ByteTrie trie_;
+  double unknown_score_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<WordModel> word_model(const Tokenizer& tokenizer) {
+  switch (tokenizer.kind) {
+    case VocabularyKind::bpe:
+      return std::make_unique<Bpe>(tokenizer);
+    case VocabularyKind::wordpiece:
+      return std::make_unique<WordPiece>(tokenizer);
+    case VocabularyKind::unigram:
+      return std::make_unique<Unigram>(tokenizer);
+    case VocabularyKind::word_level:
+      return std::make_unique<WordLevel>(tokenizer);
+    case VocabularyKind::sentencepiece:
+      break;
+  }
+  throw Error(ErrorCode::usage, "a SentencePiece model has no words");
 }
 
 }  // namespace loadline

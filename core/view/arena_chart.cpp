@@ -1,7 +1,7 @@
 // Small boxes are added to a difference grid by their corners, so each costs the same whatever its size.
 #include "core/view/arena_chart.h"
 
-#include "core/packing/tick_event.h"
+#include "core/packing/problem.h"
 
 #include <algorithm>
 #include <array>

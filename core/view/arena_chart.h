@@ -3,7 +3,7 @@
 
 #include "core/packing/problem.h"
 #include "core/view/curves.h"
-#include "core/view/geometry.h"
+#include "core/view/layouts.h"
 
 #include <cstdint>
 #include <optional>

@@ -1,10 +1,16 @@
-// One pass over each curve's points; each column keeps the extremes that it meets.
+// One pass over the points; one over the blocks, largest first.
 #include "core/view/curves.h"
+
+#include "core/plan/plan.h"
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <utility>
 
 namespace loadline::view {
+
+// --- One pass over each curve's points; each column keeps the extremes that it meets.
 
 std::vector<CurveColumn> step_columns(std::span<const CurvePoint> curve, double x0, double x1,
                                       std::size_t columns) {
@@ -56,6 +62,122 @@ std::vector<double> decimal_ticks(double from, double to, std::size_t wanted) {
   // computed from the index, so that errors do not add up
   for (double i = first; i <= last && ticks.size() <= wanted; ++i) ticks.push_back(i * step);
   return ticks;
+}
+
+// --- One pass over the points of a run, and one over its blocks, largest first.
+
+namespace {
+
+double place_of(const UsagePoint& point, CurveAxis axis, double end) {
+  const double x = axis == CurveAxis::steps ? static_cast<double>(point.step) : point.seconds;
+  return end > 0 ? std::clamp(x / end, 0.0, 1.0) : 0;
+}
+
+double end_of(const Timeline& timeline, std::size_t steps, CurveAxis axis) {
+  return axis == CurveAxis::steps ? static_cast<double>(steps) : timeline.seconds;
+}
+
+}  // namespace
+
+std::vector<UsageColumn> usage_columns(const Timeline& timeline, std::size_t steps, CurveAxis axis,
+                                       unsigned mask, std::size_t columns) {
+  std::vector<UsageColumn> result;
+  const double end = end_of(timeline, steps, axis);
+  UsageColumn now, most;
+  const auto raise = [&](UsageColumn& column) {
+    if (sum_over(now.bytes, mask) > sum_over(column.bytes, mask)) column = now;
+  };
+  for (const UsagePoint& point : timeline.usage) {
+    const auto column = static_cast<std::size_t>(place_of(point, axis, end) * static_cast<double>(columns));
+    while (result.size() < std::min(column, columns - 1)) {
+      result.push_back(most);
+      most = now;
+    }
+    now = {point.bytes, point.step};
+    raise(most);
+  }
+  if (end <= 0) return std::vector<UsageColumn>(columns, most);
+  while (result.size() < columns) {
+    result.push_back(most);
+    most = now;
+  }
+  return result;
+}
+
+double axis_place(const Timeline& timeline, std::size_t steps, CurveAxis axis, std::size_t step) {
+  const auto at = std::ranges::lower_bound(timeline.usage, step, {}, &UsagePoint::step);
+  if (at == timeline.usage.end()) return 1;
+  const double end = end_of(timeline, steps, axis);
+  if (axis == CurveAxis::steps) return end > 0 ? std::min(static_cast<double>(step) / end, 1.0) : 0;
+  return place_of(*at, axis, end);
+}
+
+std::vector<AliveAt> alive_at_steps(const Timeline& timeline, const Plan& plan,
+                                    std::span<const std::size_t> moments, unsigned mask, std::size_t most) {
+  struct Seen {
+    std::uint64_t bytes;
+    BlockId block;
+    std::size_t from, to;  // moments: from the first, up to the second
+  };
+  const auto moment_at = [&](std::size_t step) {
+    return static_cast<std::size_t>(std::ranges::lower_bound(moments, step) - moments.begin());
+  };
+  std::vector<AliveAt> result(moments.size());
+  std::vector<std::ptrdiff_t> change(moments.size() + 1);  // of the count, at each moment
+  // of blocks that come and go between the same moments, no list names more than the largest
+  std::vector<std::vector<Seen>> between(moments.size() * (moments.size() + 1));
+  const auto larger = [](const Seen& a, const Seen& b) {
+    return std::pair(b.bytes, a.block) < std::pair(a.bytes, b.block);
+  };
+  for (std::size_t i = 0; i < plan.blocks.size(); ++i) {
+    const Lifetime& life = timeline.lifetimes[i];
+    if ((mask & space_bit(plan.blocks[i].space)) == 0 || life.from_step == kNever) continue;
+    const std::size_t from = moment_at(life.from_step);
+    const std::size_t to = life.to_step == kNever ? moments.size() : moment_at(life.to_step);
+    if (from >= to) continue;  // most blocks of a load: they come and go between two moments
+    ++change[from];
+    --change[to];
+    const Seen block = {plan.blocks[i].bytes, BlockId{static_cast<std::uint32_t>(i)}, from, to};
+    std::vector<Seen>& alike = between[from * (moments.size() + 1) + to];
+    if (alike.size() == most) {
+      if (most == 0 || !larger(block, alike.back())) continue;
+      alike.pop_back();
+    }
+    alike.insert(std::ranges::upper_bound(alike, block, larger), block);
+  }
+  std::ptrdiff_t count = 0;
+  for (std::size_t i = 0; i < moments.size(); ++i)
+    result[i].count = static_cast<std::size_t>(count += change[i]);
+
+  if (most == 0) return result;
+  std::vector<Seen> seen;
+  for (const std::vector<Seen>& alike : between) seen.insert(seen.end(), alike.begin(), alike.end());
+  std::ranges::sort(seen, larger);
+  // open[i]: a moment at or after i; the lists from i up to it are full
+  std::vector<std::size_t> open(moments.size() + 1);
+  std::iota(open.begin(), open.end(), std::size_t{0});
+  const auto next_open = [&](std::size_t i) {
+    while (open[i] != i) i = open[i] = open[open[i]];
+    return i;
+  };
+  for (const Seen& block : seen) {
+    if (next_open(0) == moments.size()) break;
+    for (std::size_t i = next_open(block.from); i < block.to; i = next_open(i + 1)) {
+      result[i].largest.push_back(block.block);
+      if (result[i].largest.size() == most) open[i] = i + 1;
+    }
+  }
+  return result;
+}
+
+std::vector<UsageColumn> fewer_columns(std::span<const UsageColumn> from, unsigned mask,
+                                       std::size_t columns) {
+  std::vector<UsageColumn> result(std::min(columns, from.size()));
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    UsageColumn& column = result[i * result.size() / from.size()];
+    if (sum_over(from[i].bytes, mask) > sum_over(column.bytes, mask)) column = from[i];
+  }
+  return result;
 }
 
 }  // namespace loadline::view

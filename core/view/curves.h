@@ -1,10 +1,17 @@
-// Step curves reduced to the columns of a plot, and the axis ticks that go with them.
+// Step curves and the usage of a run, reduced to the columns of a plot; axis ticks; blocks alive at chosen
+// moments.
 #pragma once
 
+#include "core/plan/timeline.h"
+
+#include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
 
 namespace loadline::view {
+
+// --- Step curves reduced to the columns of a plot, and the axis ticks that go with them.
 
 // A step curve: `y` holds from `x` until the next point. Points are in non-decreasing x.
 struct CurvePoint {
@@ -33,5 +40,39 @@ std::vector<double> byte_ticks(double most, std::size_t wanted);
 // Ticks in [from, to] at multiples of 1, 2 or 5 times a power of ten, about `wanted` of them. None if
 // neighbouring ticks would be the same double.
 std::vector<double> decimal_ticks(double from, double to, std::size_t wanted);
+
+// --- Reduces the usage of a run to the columns of a stacked plot, and lists the blocks alive at chosen
+// moments.
+
+enum class CurveAxis : std::uint8_t { seconds, steps };
+
+// One moment of a run that stands for its column: the first one with the greatest sum over a mask. Only the
+// spaces of the mask count for the sum.
+struct UsageColumn {
+  PerSpace<std::uint64_t> bytes = {};
+  std::size_t step = 0;
+};
+
+// Divides a run of `steps` steps into `columns` equal columns. Each column shows the moment at which the
+// spaces of `mask` together hold most, including the level at its start, so no peak is lost, however short.
+// The parts of a column were present at the same time. If a run takes no time, all columns show its highest
+// moment. O(usage + columns).
+std::vector<UsageColumn> usage_columns(const Timeline& timeline, std::size_t steps, CurveAxis axis,
+                                       unsigned mask, std::size_t columns);
+
+// The position of a step on the axis, from 0 to 1.
+double axis_place(const Timeline& timeline, std::size_t steps, CurveAxis axis, std::size_t step);
+
+struct AliveAt {
+  std::vector<BlockId> largest;  // ties by id
+  std::size_t count = 0;         // of all blocks alive
+};
+// Blocks of the spaces in `mask` that are alive after each of `moments` (steps in ascending order), at most
+// `most` for each moment. O(blocks log blocks + moments * most).
+std::vector<AliveAt> alive_at_steps(const Timeline& timeline, const Plan& plan,
+                                    std::span<const std::size_t> moments, unsigned mask, std::size_t most);
+
+// Merges `from` into fewer columns; each keeps the column whose spaces of `mask` hold most.
+std::vector<UsageColumn> fewer_columns(std::span<const UsageColumn> from, unsigned mask, std::size_t columns);
 
 }  // namespace loadline::view

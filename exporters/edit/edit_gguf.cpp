@@ -4,9 +4,9 @@
 // loadline.slack fills what more there is.
 #include "core/base/checked_arithmetic.h"
 #include "core/base/text.h"
-#include "core/io/cursor.h"
-#include "exporters/common.h"
+#include "core/io/source_file.h"
 #include "exporters/edit/edit_header.h"
+#include "exporters/exporter.h"
 
 #include <algorithm>
 #include <array>

@@ -1,17 +1,62 @@
-// A folder of .npy files (exporters/npy_header.h), one for each tensor, named by core/graph/npy_names.h.
+// Numpy arrays: a folder of .npy files, or one .npz.
+
+#include "core/base/checked_arithmetic.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/graph/names/file_names.h"
 #include "core/io/file_system.h"
-#include "exporters/common.h"
-#include "exporters/formats/formats_2.h"
-#include "exporters/formats/npy_header.h"
+#include "exporters/exporter.h"
+#include "exporters/formats/formats.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <set>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace loadline {
+
+// --- The header of a .npy array, for files and members of archives.
+
+namespace {
+
+// Of the numbers, as numpy itself writes.
+inline constexpr std::uint64_t kNpyUnit = 64;
+// numpy refuses headers of more than 10,000 bytes.
+inline constexpr std::uint64_t kMostNpyUnit = 8192;
+
+// Padded so that the numbers begin at a multiple of `unit`, a power of two from kNpyUnit to kMostNpyUnit.
+std::vector<std::byte> npy_header(const Slot& slot, std::uint64_t unit) {
+  constexpr std::size_t kMagic = 10;
+  const char* const comma = slot.shape.size() == 1 ? "," : "";
+  std::string text = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}{}), }}",
+                                 dtype_info(slot.dtype).npy, fmt::join(slot.shape, ", "), comma);
+  text.resize(static_cast<std::size_t>(align_up(kMagic + text.size() + 1, unit)) - kMagic - 1, ' ');
+  text += '\n';
+  std::vector<std::byte> bytes;
+  append_bytes(bytes, std::string_view("\x93NUMPY\1\0", 8));
+  bytes.push_back(static_cast<std::byte>(text.size() & 0xFF));
+  bytes.push_back(static_cast<std::byte>(text.size() >> 8));
+  append_bytes(bytes, text);
+  return bytes;
+}
+
+// Throws Error{unsupported} for types that numpy has not.
+void check_npy_dtype(const Slot& slot) {
+  if (dtype_info(slot.dtype).npy.empty())
+    throw Error(ErrorCode::unsupported, {.tensor = slot.name}, "numpy has no dtype {}",
+                dtype_info(slot.dtype).name)
+        .with({"outtype", "f32"});
+}
+
+}  // namespace
+
+// --- A folder of .npy files (exporters/npy_header.h), one for each tensor, named by core/graph/npy_names.h.
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -88,6 +133,32 @@ Layout npy_layout(const MetaGraph& graph, const ExportOptions& options, const st
   }
   add_logical(graph, layout.result);
   return layout;
+}
+
+// --- npz (numpy 2.x: numpy/lib/_format_impl.py): a zip archive of .npy members, stored.
+// Members are padded so that the numbers are aligned in the file.
+
+namespace {
+
+constexpr std::uint64_t kDefaultAlignment = 64;
+
+}  // namespace
+
+bool npz_supports(DType dtype) { return !dtype_info(dtype).npy.empty(); }
+
+bool npz_carries(const MetaGraph&, const MetaEntry&) { return false; }
+
+Layout npz_layout(const MetaGraph& graph, const ExportOptions& options, const std::string& out) {
+  ZipLayout zip(zip_alignment(options, kDefaultAlignment));
+  for (Slot& slot : output_slots(graph, options)) {
+    check_npy_dtype(slot);
+    if (!is_valid_utf8(slot.name))
+      throw Error(ErrorCode::unsupported, {.tensor = slot.name}, "its name is not UTF-8 text");
+    const std::string member = slot.name.str() + ".npy";
+    std::vector<std::byte> header = npy_header(slot, kNpyUnit);
+    zip.add(member, std::move(header), std::move(slot));
+  }
+  return zip.layout(graph, "npz", out);
 }
 
 }  // namespace loadline

@@ -6,9 +6,8 @@
 #include "core/base/checked_arithmetic.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "exporters/common.h"
-#include "exporters/formats/formats_2.h"
-#include "exporters/formats/onnx_edits.h"
+#include "exporters/exporter.h"
+#include "exporters/formats/formats.h"
 
 #include <algorithm>
 #include <climits>

@@ -1,9 +1,8 @@
 // One walk through the messages of a ModelProto (onnx 1.23: onnx.in.proto) that can hold tensors.
-#include "exporters/formats/onnx_edits.h"
-
 #include "core/base/error.h"
-#include "core/base/number.h"
+#include "core/base/text.h"
 #include "core/graph/dtype_and_shape.h"
+#include "exporters/formats/formats.h"
 
 #include <algorithm>
 #include <filesystem>

@@ -8,8 +8,8 @@
 #include "core/base/checked_arithmetic.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "exporters/common.h"
-#include "exporters/formats/formats_2.h"
+#include "exporters/exporter.h"
+#include "exporters/formats/formats.h"
 
 #include <algorithm>
 #include <cstring>

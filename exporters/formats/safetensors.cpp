@@ -6,10 +6,10 @@
 #include "core/base/checked_arithmetic.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "exporters/cast_config.h"
-#include "exporters/common.h"
-#include "exporters/formats/formats_2.h"
-#include "exporters/gguf/hugging_face_model.h"
+#include "exporters/exporter.h"
+#include "exporters/formats/formats.h"
+#include "exporters/gguf/hugging_face.h"
+#include "exporters/model_folder.h"
 
 #include <algorithm>
 #include <array>

@@ -8,9 +8,8 @@
 // Types that torch has no storage class for go through UntypedStorage and _rebuild_tensor_v3.
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "exporters/common.h"
+#include "exporters/exporter.h"
 #include "exporters/formats/formats.h"
-#include "exporters/formats/formats_2.h"
 
 #include <array>
 #include <filesystem>

@@ -5,7 +5,7 @@
 //   version flags method time date crc size size lengths... offset name extra end              ["PK\6\6" ...
 //   "PK\6\7" ...] "PK\5\6" disks counts size offset comment-length
 #include "core/base/error.h"
-#include "exporters/common.h"
+#include "exporters/exporter.h"
 #include "exporters/formats/formats.h"
 
 #include <algorithm>

@@ -12,10 +12,8 @@
 #include "core/base/checked_arithmetic.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "exporters/common.h"
-#include "exporters/formats/formats_2.h"
-#include "exporters/gguf/gguf_model.h"
-#include "exporters/gguf/gguf_types.h"
+#include "exporters/exporter.h"
+#include "exporters/formats/formats.h"
 
 #include <algorithm>
 #include <iterator>

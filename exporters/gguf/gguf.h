@@ -1,14 +1,19 @@
-// The key-values of an output GGUF file: those of a GGUF source, else the few that readers require.
+// GGUF output: key-values, types of tensors, a Hugging Face model under llama.cpp names.
 #pragma once
 
+#include "core/forward/gguf/gguf_map.h"
+#include "core/forward/gguf/type_policy.h"
 #include "core/tokenizer/gguf_tokenizer.h"
 #include "exporters/exporter.h"
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace loadline {
+
+// --- The key-values of an output GGUF file: those of a GGUF source, else the few that readers require.
 
 struct GgufMetadata {
   std::uint64_t keys = 0;
@@ -65,5 +70,61 @@ GgufMetadata gguf_metadata(const MetaGraph& graph, const std::vector<Slot>& slot
 // The key-values of a part of a split set behind the first. `entries` stay empty: the first part has them
 // all.
 GgufMetadata gguf_part_metadata(const GgufPart& part, std::uint64_t alignment);
+
+// --- The type of each tensor of a GGUF file, where a policy, rules of the user or both choose it.
+
+// The tensors of a file in two forms, in the same order and without offsets.
+struct SlotForms {
+  std::vector<Slot> stored;   // as they are written where nothing chooses a type
+  std::vector<Slot> numbers;  // in F32; a packed weight is one tensor here
+};
+
+struct TypedSlots {
+  std::vector<Slot> slots;
+  std::vector<MetaEntry> keys = {};  // that the choice adds to the file, or replaces in it
+  std::vector<Note> notes = {};
+};
+
+// Whether anything chooses types.
+bool chooses_types(const ExportOptions& options);
+
+// `names`: what rules ask of a model whose tensors have llama.cpp's names, or nothing. Rules of the user come
+// after the policy, the last that matches wins; neither changes vectors, norms and other tensors that a
+// policy keeps. Throws Error{unsupported} for a policy that needs llama.cpp's names, Error{malformed} where
+// the importance matrix has the wrong number of weights for a tensor.
+TypedSlots typed_slots(const MetaGraph& graph, SlotForms forms, const std::optional<PolicyModel>& names,
+                       const ExportOptions& options);
+
+// What rules ask of a model, from the keys of its file. Nothing if no tensor has one of llama.cpp's names.
+// Reads a few bytes of the source's file where a key has a value for each layer.
+std::optional<PolicyModel> policy_model(const MetaGraph& graph, const std::vector<MetaEntry>& keys,
+                                        const std::vector<Slot>& slots);
+
+// The value of general.file_type for a file of mostly this type, if llama.cpp has a number for it.
+std::optional<std::uint32_t> gguf_file_type(DType dtype);
+
+// --- A Hugging Face model as the tensors and keys that llama.cpp runs: core/forward/gguf_map, made into
+// recipes.
+
+struct GgufModel {
+  std::vector<Slot> slots = {};  // without offsets
+  GgufModelKeys keys = {};
+  std::vector<Slot> numbers = {};            // the same in F32, where chooses_types()
+  std::vector<std::string> notes = {};       // what llama.cpp does in another way than the model
+  std::vector<std::string> dropped = {};     // tensors of the model that are not written
+  std::vector<std::string> files_read = {};  // files of the model's folder that `keys` come from
+};
+
+// Whether a GGUF file of this model has llama.cpp's names: not if they are to be kept, and not for a model
+// without config.json, or whose file lists operators or is a GGUF file itself.
+bool maps_names(const MetaGraph& graph, const ExportOptions& options);
+// A model without a tokenizer gets the vocabulary "none", which llama.cpp runs on token ids. Throws
+// Error{unsupported} for a model of a family that no asset describes, or with tensors that have no place in
+// the file, and Error{malformed} for one that does not fit its configuration.
+GgufModel gguf_model(const MetaGraph& graph, const ExportOptions& options);
+// The value of a key as the file has it. Throws Error{malformed} for a value that its type cannot hold.
+MetaValue key_value(const MappedKey& key);
+// The slots alone, without looking for a tokenizer.
+std::vector<Slot> gguf_slots(const MetaGraph& graph, const ExportOptions& options);
 
 }  // namespace loadline

@@ -1,22 +1,76 @@
-// GGUF key-values: string key; u32 type; value (ggml docs/gguf.md). An array is u32 element type; u64 count;
-// elements. Arrays of the source stay in its file until the writer copies them.
+// The key-values of a GGUF file.
+
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/graph/packed/config_text.h"
-#include "core/io/cursor.h"
-#include "exporters/common.h"
+#include "core/graph/packed/quantization.h"
+#include "core/io/source_file.h"
+#include "exporters/exporter.h"
 #include "exporters/gguf/gguf.h"
-#include "exporters/gguf/gguf_types.h"
-#include "exporters/gguf/size_label.h"
 
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
+#include <cstdint>
 #include <cstring>
 #include <map>
 #include <optional>
+#include <span>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
 
 namespace loadline {
+
+// --- How large a model is, in one word of its GGUF file.
+
+namespace {
+
+std::string short_count(double count) {
+  constexpr std::array<std::pair<double, char>, 3> kUnits = {{{1e12, 'T'}, {1e9, 'B'}, {1e6, 'M'}}};
+  double scaled = count * 1e-3;
+  char unit = 'K';
+  for (const auto& [size, letter] : kUnits)
+    if (count > size) {
+      scaled = count * (1 / size);
+      unit = letter;
+      break;
+    }
+  const double whole = std::nearbyint(scaled);
+  const int digits = whole < 1 ? 0 : static_cast<int>(std::log10(whole)) + 1;
+  return fmt::format("{:.{}f}{}", scaled, std::max(2 - digits, 0), unit);
+}
+
+// general.size_label as gguf-py (utility.py) makes it of the tensors of a file with llama.cpp's names:
+// "8.0B", or "8x7.2B" where stacks of experts hold 8 each; that number is of what all tokens use and one
+// expert.
+std::string size_label(std::span<const Slot> slots) {
+  double shared = 0, expert = 0;
+  std::uint64_t experts = 0, stacks = 0;
+  for (const Slot& slot : slots) {
+    double elements = 1;
+    for (const std::uint64_t side : slot.shape) elements *= static_cast<double>(side);
+    const std::size_t rank = slot.shape.size();
+    const bool stack = slot.name.view().find("_exps.") != std::string_view::npos && rank >= 3;
+    if (!stack) {
+      shared += elements;
+      continue;
+    }
+    const std::uint64_t held = slot.shape[rank - 3];
+    expert += held == 0 ? 0 : elements / static_cast<double>(held);
+    experts += held;
+    ++stacks;
+  }
+  const std::string count = short_count(shared + expert);
+  return stacks == 0 || experts < stacks ? count : fmt::format("{}x{}", experts / stacks, count);
+}
+
+}  // namespace
+
+// --- GGUF key-values: string key; u32 type; value (ggml docs/gguf.md). An array is u32 element type; u64
+// count; elements. Arrays of the source stay in its file until the writer copies them.
+
 namespace {
 
 constexpr std::uint64_t kDefaultAlignment = 32;

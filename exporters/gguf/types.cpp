@@ -2,13 +2,13 @@
 #include "core/base/checked_arithmetic.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/convert/numbers/cast.h"
+#include "core/convert/numbers/elements.h"
 #include "core/convert/numbers/quantize.h"
-#include "core/graph/names/filter.h"
-#include "core/graph/packed/find_logical.h"
+#include "core/graph/names/tensor_names.h"
+#include "core/graph/packed/quantization.h"
 #include "core/io/graph_reader.h"
-#include "exporters/common.h"
-#include "exporters/gguf/gguf_types.h"
+#include "exporters/exporter.h"
+#include "exporters/gguf/gguf.h"
 
 #include <algorithm>
 #include <array>

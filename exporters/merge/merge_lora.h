@@ -1,13 +1,18 @@
-// The settings of a LoRA adapter: PEFT's adapter_config.json.
+// Merges a LoRA adapter into its base.
 #pragma once
 
+#include "exporters/exporter.h"
+
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 namespace loadline {
+
+// --- The settings of a LoRA adapter: PEFT's adapter_config.json.
 
 struct LoraConfig {
   std::uint64_t rank = 0;
@@ -25,5 +30,23 @@ struct LoraConfig {
 // `path` is for messages. Throws Error{malformed | limit} for a text that is no such configuration, and
 // Error{unsupported} with the reason for one that a sum of weights cannot express.
 LoraConfig parse_lora_config(std::string_view text, const std::string& path);
+
+// --- A LoRA adapter and its base as one conversion: W + scale * B x A, computed while the weights are
+// copied.
+
+struct LoraMerge {
+  // The base with the adapter's tensors behind its own. Metadata, logical tensors and notes are the base's.
+  MetaGraphPtr graph;
+  std::shared_ptr<const TensorRecipes> recipes;
+  std::uint64_t merged = 0;    // weights that get a product added
+  std::uint64_t replaced = 0;  // other weights that the adapter holds whole
+};
+
+// Pairs the adapter's tensors, named as PEFT saves them, with weights of the base. `outtype` is that of the
+// conversion: weights of the base that are quantised or packed need one. Throws Error{malformed} for tensors
+// whose parts or shapes do not fit, and Error{unsupported} with the reason for what cannot be merged: a
+// weight that the base does not have, tied weights, convolutions, tensors that are no LoRA.
+LoraMerge merge_lora(const MetaGraph& base, const MetaGraph& adapter, const LoraConfig& config,
+                     std::optional<DType> outtype);
 
 }  // namespace loadline

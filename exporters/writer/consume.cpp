@@ -2,10 +2,10 @@
 #include "exporters/writer/consume.h"
 
 #include "core/base/error.h"
-#include "core/base/number.h"
+#include "core/base/text.h"
 #include "core/io/atomic_file.h"
+#include "core/io/file_system.h"
 #include "core/io/source_file.h"
-#include "core/io/unique_fd.h"
 
 #include <algorithm>
 #include <cerrno>

@@ -1,8 +1,10 @@
-// Checks, before anything is written, whether a layout can be written where it is to go.
+// What a conversion will need, and whether it can begin.
 #pragma once
 
 #include "core/io/file_system.h"
 #include "exporters/exporter.h"
+#include "exporters/writer/pipeline.h"
+#include "exporters/writer/write_layout.h"
 
 #include <cstdint>
 #include <filesystem>
@@ -10,6 +12,8 @@
 #include <vector>
 
 namespace loadline {
+
+// --- Checks, before anything is written, whether a layout can be written where it is to go.
 
 std::uint64_t total_bytes(const Layout& layout);
 
@@ -24,5 +28,20 @@ OutputCheck check_output(const Layout& layout, const MetaGraph& source, bool ove
 // Throws Error{io} if the disk has less than `needed` bytes: replaced files free nothing before the new ones
 // are whole.
 void check_room(const Layout& layout, std::uint64_t needed);
+
+// --- What a conversion will need, and whether it can begin: the same checks for a dry run and for the real
+// one.
+
+struct WriteForecast {
+  OutputCheck output;
+  PipelineSizes buffers;
+  std::uint64_t bytes_read = 0;     // from the source
+  std::uint64_t bytes_written = 0;  // of the output, less what an interrupted run has written
+  std::uint64_t disk_bytes = 0;     // that must be free: the most that the work takes beyond what it has now
+  std::uint64_t memory_bytes = 0;   // peak of the process: what it has now, and the buffers
+};
+
+// Throws what write_layout() would throw before it writes.
+WriteForecast forecast_write(const Layout& layout, const MetaGraph& source, const WriteOptions& options);
 
 }  // namespace loadline

@@ -2,7 +2,7 @@
 #include "exporters/writer/pipeline.h"
 
 #include "core/base/error.h"
-#include "core/io/pages.h"
+#include "core/io/system_memory.h"
 #include "exporters/writer/stage_order.h"
 
 #include <algorithm>

@@ -5,10 +5,8 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/io/atomic_file.h"
-#include "core/io/file_lock.h"
 #include "core/io/file_system.h"
 #include "core/io/source_file.h"
-#include "core/io/xxh3.h"
 #include "exporters/writer/checkpoints.h"
 #include "exporters/writer/consume.h"
 

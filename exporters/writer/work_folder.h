@@ -1,20 +1,70 @@
-// The folder `.loadline-...` in which the files of one output grow until all of them appear.
-//
-//   job.json     what is written, and from which files    lock       held by every process at work
-//   00000.part   the first file of the layout              00000.log  how much of it is durable
-//   publish      exists once parts begin to appear         consumed   what was taken from the sources
+// The folder in which the files of an output grow, and its record.
 #pragma once
 
-#include "core/io/unique_fd.h"
-#include "exporters/writer/work_record.h"
+#include "core/io/file_system.h"
+#include "exporters/exporter.h"
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace loadline {
+
+// --- What tells that an input file is still the one that was opened.
+
+struct SourceState {
+  std::string path;
+  std::uint64_t bytes = 0;
+  std::int64_t modified_ns = 0;  // since 1970
+  std::uint64_t device = 0, inode = 0;
+  std::uint64_t generation = 0;  // of the inode; 0 where the file system has none
+  bool operator==(const SourceState&) const = default;
+};
+
+// Throws Error{io}.
+SourceState source_state(const std::string& path);
+// Throws Error{io} that names what differs. `punched`: holes have been made in the file, which changes its
+// time.
+void check_unchanged(const SourceState& before, bool punched);
+
+// --- What a conversion writes, and from which files, so that another run can tell whether it may go on.
+
+struct WorkFile {
+  std::string target;  // relative to the output folder
+  std::uint64_t bytes = 0;
+  bool operator==(const WorkFile&) const = default;
+};
+
+struct WorkRecord {
+  std::uint64_t identity = 0;   // runs with the same number write the same bytes
+  std::vector<WorkFile> files;  // in the order in which they must appear
+  std::vector<std::string>
+      superseded;  // files of another model, relative: they go once the new ones are there
+  std::vector<SourceState> sources;
+  bool replaces = false;             // existing targets
+  std::vector<std::string> removes;  // sources that go once the output is in place; empty if they stay
+};
+
+// The folder of a layout's targets: its output folder, or that of its one file.
+std::string output_folder(const Layout& layout);
+
+// The files that a layout's bytes come from, as they are now. Throws Error{io}.
+std::vector<SourceState> layout_sources(const Layout& layout, const MetaGraph& source);
+// Identifies the bytes that a layout writes.
+WorkRecord work_record(const Layout& layout, std::vector<SourceState> sources);
+
+std::string record_text(const WorkRecord& record);
+// Throws Error{malformed}. `path` is used in messages.
+WorkRecord parse_record(std::string_view text, const std::string& path);
+
+// --- The folder `.loadline-...` in which the files of one output grow until all of them appear.
+//
+//   job.json     what is written, and from which files    lock       held by every process at work
+//   00000.part   the first file of the layout              00000.log  how much of it is durable
+//   publish      exists once parts begin to appear         consumed   what was taken from the sources
 
 struct WorkPolicy {
   bool shared = false;  // other processes write parts at the same time, and go on with each other's remains

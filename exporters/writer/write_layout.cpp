@@ -1,27 +1,192 @@
-// Checks, writes the parts, puts them in place.
+// New folders, one part at a time, all parts of a layout, the last step of shares.
 #include "exporters/writer/write_layout.h"
 
 #include "core/base/error.h"
+#include "core/base/tasks.h"
 #include "core/base/text.h"
 #include "core/io/atomic_file.h"
+#include "core/io/file_system.h"
+#include "core/io/graph_reader.h"
 #include "core/io/system_memory.h"
+#include "exporters/exporter.h"
+#include "exporters/writer/checkpoints.h"
 #include "exporters/writer/consume.h"
-#include "exporters/writer/forecast_2.h"
-#include "exporters/writer/new_folders.h"
-#include "exporters/writer/part_writer.h"
-#include "exporters/writer/read_back.h"
+#include "exporters/writer/forecast.h"
+#include "exporters/writer/pipeline.h"
 #include "exporters/writer/work_folder.h"
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <numeric>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
 
 #include <fcntl.h>
 #include <unistd.h>
 
 namespace loadline {
+
+// --- Folders that are made for an output, and go again if it fails.
+
+namespace {
+
+// Its destructor removes those that are still empty, unless they are kept.
+class NewFolders {
+ public:
+  NewFolders() = default;
+  NewFolders(const NewFolders&) = delete;
+  NewFolders& operator=(const NewFolders&) = delete;
+  ~NewFolders() {
+    std::error_code ignored;
+    for (auto folder = made_.rbegin(); folder != made_.rend(); ++folder)
+      std::filesystem::remove(*folder, ignored);
+  }
+
+  // Creates a folder and those above it. Throws Error{io}.
+  void make(const std::filesystem::path& folder) {
+    std::error_code failure;
+    if (folder.empty() || std::filesystem::is_directory(folder, failure)) return;
+    make(folder.parent_path());
+    if (std::filesystem::create_directory(folder, failure)) made_.push_back(folder);
+    if (failure) throw system_error(folder.string(), "create the folder", failure.value());
+  }
+  void keep() { made_.clear(); }
+
+ private:
+  std::vector<std::filesystem::path> made_;
+};
+
+}  // namespace
+
+// --- Writes one file of a layout as a part in the work folder, from its beginning or from where a run
+// stopped.
+
+namespace {
+
+// What all parts of an output share; it must outlive the PartWriter.
+struct PartContext {
+  const Layout& layout;
+  const MetaGraph& source;
+  const ReadTensor& read;
+  Progress& progress;
+  Consumption* consumption = nullptr;  // null: the source stays as it is
+  WritePolicy policy = WritePolicy::drop_behind;
+  std::uint64_t step = 0;  // bytes between checkpoints
+};
+
+// A file of the layout that is being written; its members must outlive it.
+struct OpenPart {
+  std::size_t file = 0;  // its number in the layout
+  OutputFile& out;
+  const std::string& path;
+  PartLog& log;
+};
+
+class PartWriter {
+ public:
+  PartWriter(const PartContext& context, const PipelineSizes& sizes)
+      : context_(context), recipes_(sizes.recipes), pipeline_(sizes) {}
+
+  // Writes all of a file that the log does not have yet, and makes it durable. Returns the last checkpoint:
+  // size and hash of the whole.
+  Checkpoint write(const OpenPart& part);
+
+  std::uint64_t resumed_bytes() const { return resumed_; }  // that earlier runs had written
+  std::uint64_t written_bytes() const { return written_; }
+  std::uint64_t peak_anonymous() const { return peak_; }  // of this process, sampled at each window
+
+ private:
+  void put(const OpenPart& part, std::uint64_t offset, std::span<const std::byte> bytes,
+           std::uint64_t digest);
+  void make_durable(const OpenPart& part, const Checkpoint& checkpoint);
+
+  const PartContext& context_;
+  std::uint64_t recipes_;
+  Pipeline pipeline_;
+  std::uint64_t resumed_ = 0, written_ = 0, peak_ = 0;
+  // of the file being written
+  Checkpoint durable_;
+  Xxh3 unverified_;  // of the bytes behind durable_.at, if the source is consumed
+};
+
+Checkpoint PartWriter::write(const OpenPart& part) {
+  const LayoutFile& layout = context_.layout.files[part.file];
+  std::optional<FileContent> content;
+  Xxh3 hash;
+  const auto restart = [&] {
+    content.emplace(layout, context_.source, context_.read, recipes_);
+    hash = Xxh3();
+  };
+  restart();
+  std::vector<Checkpoint> known = part.log.read();
+  const std::size_t logged = known.size();
+  std::erase_if(known, [&](const Checkpoint& checkpoint) {
+    return checkpoint.at > layout.bytes || !content->can_start_at(checkpoint.at);
+  });
+  while (!known.empty()) {
+    const std::size_t good = matching_checkpoints(
+        part.path, known, context_.progress, [&](std::uint64_t offset, std::span<const std::byte> bytes) {
+          hash.update(bytes);
+          content->pass(offset, bytes);
+        });
+    if (good == known.size()) break;
+    known.resize(good);
+    restart();
+  }
+  if (known.size() != logged) {
+    part.log.clear();
+    for (const Checkpoint& checkpoint : known) part.log.append(checkpoint);
+  }
+  durable_ = known.empty() ? Checkpoint{} : known.back();
+  resumed_ += durable_.at;
+  if (context_.consumption != nullptr) context_.consumption->written(part.file, durable_.at);
+  if (!known.empty() && durable_.at == layout.bytes) return durable_;
+
+  part.out.set_policy(context_.policy);
+  unverified_ = Xxh3();
+  pipeline_.run(
+      *content, durable_.at, layout.bytes, hash,
+      [&](std::uint64_t offset, std::span<const std::byte> bytes, std::uint64_t digest) {
+        put(part, offset, bytes, digest);
+      },
+      context_.progress);
+  if (durable_.at < layout.bytes || layout.bytes == 0) make_durable(part, {layout.bytes, hash.digest()});
+  return durable_;
+}
+
+void PartWriter::put(const OpenPart& part, std::uint64_t offset, std::span<const std::byte> bytes,
+                     std::uint64_t digest) {
+  part.out.write_at(offset, bytes);
+  const std::uint64_t end = offset + bytes.size();
+  written_ += bytes.size();
+  context_.progress.add(bytes.size());
+  peak_ = std::max(peak_, read_process_memory().rss_anon);
+  if (context_.consumption != nullptr) unverified_.update(bytes);
+  if (end - durable_.at >= context_.step) make_durable(part, {end, digest});
+}
+
+void PartWriter::make_durable(const OpenPart& part, const Checkpoint& checkpoint) {
+  part.out.sync();
+  if (context_.consumption != nullptr) {
+    // nothing is taken from the source before its copy has been seen on the disk
+    check_range_read_back(part.path, part.out.path(), durable_.at, checkpoint.at, unverified_.digest());
+    unverified_ = Xxh3();
+  }
+  part.log.append(checkpoint);
+  durable_ = checkpoint;
+  if (context_.consumption != nullptr) context_.consumption->written(part.file, checkpoint.at);
+}
+
+}  // namespace
+
+// --- Checks, writes the parts, puts them in place.
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -247,6 +412,87 @@ class Writer {
 WriteReport write_layout(const Layout& layout, const MetaGraph& source, const ReadTensor& reader,
                          const WriteOptions& options, Progress& progress) {
   return Writer(layout, source, reader, options, progress).write();
+}
+
+// --- Reads every part back, then publishes.
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// Work with a record, for an output or in a folder.
+std::vector<Remains> find_work(const std::string& out) {
+  const bool folder = is_folder(out);
+  const fs::path parent = fs::path(out).parent_path();
+  std::vector<Remains> all = find_remains(folder ? out : parent.empty() ? "." : parent.string());
+  const std::string name = fs::path(out).filename().string();
+  const std::string first_of_split = fs::path(out).stem().string() + "-00001-of-";
+  std::erase_if(all, [&](const Remains& remains) {
+    if (!remains.record || remains.record->files.empty()) return true;
+    const std::string& first = remains.record->files.front().target;
+    return !folder && first != name && !first.starts_with(first_of_split);
+  });
+  return all;
+}
+
+// Logs are removed after all files are in place: a run that died meanwhile has left some.
+bool is_in_place(const WorkFolder& work, std::size_t i) {
+  std::error_code failure;
+  return work.publishing() && !fs::exists(work.part(i)) &&
+         fs::file_size(work.target(i), failure) == work.record().files[i].bytes && !failure;
+}
+
+Checkpoint complete_part(const WorkFolder& work, std::size_t i, const Progress& progress) {
+  const WorkFile& file = work.record().files[i];
+  const auto log = read_part_log(work.log(i));
+  if (log.empty() && is_in_place(work, i)) return {file.bytes, file_hash(work.target(i), progress)};
+  const std::uint64_t have = log.empty() ? 0 : log.back().at;
+  if (log.empty() || have != file.bytes)
+    throw Error(ErrorCode::usage, {.file = work.target(i)},
+                "{} of its {} bytes are written: run the conversion of its part again", have, file.bytes);
+  return log.back();
+}
+
+}  // namespace
+
+WriteReport join_parts(const std::string& out, bool overwrite, Progress& progress) {
+  const auto start = std::chrono::steady_clock::now();
+  const std::vector<Remains> found = find_work(out);
+  if (found.empty()) throw Error(ErrorCode::usage, {.file = out}, "there are no parts to join");
+  if (found.size() > 1)
+    throw Error(ErrorCode::usage, {.file = out}, "holds the parts of {} outputs: name one of them",
+                found.size());
+  WorkFolder work(found.front().path);
+  WriteReport report;
+  for (std::size_t i = 0; i < work.record().files.size(); ++i) {
+    const Checkpoint whole = complete_part(work, i, progress);
+    progress.add_total(whole.at);
+    report.files.push_back({work.target(i), whole.at, whole.xxh3});
+  }
+  const bool before = work.publishing();
+  for (std::size_t i = 0; i < report.files.size(); ++i) {
+    const WrittenFile& file = report.files[i];
+    // what an interrupted run has put in place already is read there
+    const std::string path = before && !fs::exists(work.part(i)) ? work.target(i) : work.part(i);
+    check_read_back(path, file.path, {file.bytes, file.xxh3}, progress);
+    report.bytes_read += file.bytes;
+  }
+  for (const SourceState& state : work.record().sources)
+    if (!before && fs::exists(state.path)) check_unchanged(state, !work.record().removes.empty());
+  progress.check_cancelled();
+  work.allow_replacing(overwrite);
+  work.publish();
+  work.remove();
+  report.verified = true;
+  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return report;
+}
+
+bool waits_for_last_step(const std::string& out) {
+  if (!is_folder(out) && !is_folder(fs::path(out).parent_path().string()) && fs::path(out).has_parent_path())
+    return false;
+  const std::vector<Remains> found = find_work(out);
+  return found.size() == 1 && found.front().publishing && !found.front().alive;
 }
 
 }  // namespace loadline

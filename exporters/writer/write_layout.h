@@ -1,9 +1,9 @@
-// Writes a layout to disk. No other code writes weight bytes.
+// Writes a layout to disk, in one process or in shares that are joined.
 #pragma once
 
 #include "core/base/tasks.h"
-#include "core/io/output_file.h"
-#include "core/io/tensor_reader.h"
+#include "core/io/atomic_file.h"
+#include "core/io/graph_reader.h"
 #include "exporters/exporter.h"
 
 #include <cstdint>
@@ -12,6 +12,8 @@
 #include <vector>
 
 namespace loadline {
+
+// --- Writes a layout to disk. No other code writes weight bytes.
 
 // One of several processes that write the files of one output together.
 struct WriteShare {
@@ -71,5 +73,16 @@ struct WriteReport {
 // own files. Throws Error{io} before writing if the disk has less room than all files need.
 WriteReport write_layout(const Layout& layout, const MetaGraph& source, const ReadTensor& reader,
                          const WriteOptions& options, Progress& progress);
+
+// --- Ends an output whose parts are written.
+
+// Verifies every part that was written in shares, or by a run whose last step was interrupted, and puts all
+// in place, an index last. `out` is the output, or the folder of a single output file. The source is not
+// needed. Throws Error{usage} if there is nothing to end, if a process still writes, or if a part is missing
+// or incomplete, naming the first.
+WriteReport join_parts(const std::string& out, bool overwrite, Progress& progress);
+
+// Whether all parts of an output are written, and an interrupted run had begun to put them in place.
+bool waits_for_last_step(const std::string& out);
 
 }  // namespace loadline

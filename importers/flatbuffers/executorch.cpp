@@ -1,4 +1,223 @@
-// ExecuTorch program, .pte (executorch 1.5: docs/source/pte-file-format.md, extended_header.cpp).
+// ExecuTorch: tensor files and programs.
+
+#include "core/base/checked_arithmetic.h"
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/graph/meta_graph.h"
+#include "core/graph/name.h"
+#include "core/io/source_file.h"
+#include "importers/flatbuffers/flatbuffer.h"
+#include "importers/formats.h"
+#include "importers/importer.h"
+
+#include <algorithm>
+#include <bitset>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <numeric>
+#include <span>
+
+#include <flat_tensor_generated.h>
+#include <fmt/format.h>
+#include <program_generated.h>
+
+namespace loadline {
+
+// --- Tensor layouts of ExecuTorch's two formats: shapes with an order of dimensions.
+
+namespace {
+
+// Dtype, shape and strides of a tensor in an ExecuTorch file.
+struct ExecutorchLayout {
+  DType dtype = DType::opaque;
+  Shape shape;
+  Strides strides;                     // empty when contiguous
+  std::optional<std::uint64_t> bytes;  // of all elements; nothing for an opaque dtype
+};
+
+constexpr std::size_t kMostRank = 16;  // kTensorDimensionLimit
+
+// An empty `dim_order` means contiguous. Throws Error{malformed} for negative sizes, a dim_order that is not
+// a permutation, a rank above 16, or a size that overflows.
+ExecutorchLayout executorch_layout(const ErrorPlace& place, int scalar_type,
+                                   std::span<const std::int32_t> sizes,
+                                   std::span<const std::uint8_t> dim_order) {
+  if (sizes.size() > kMostRank)
+    throw Error(ErrorCode::malformed, place, "has rank {}, at most {}", sizes.size(), kMostRank);
+  std::vector<std::uint64_t> shape;
+  for (const std::int32_t size : sizes) {
+    if (size < 0) throw Error(ErrorCode::malformed, place, "has a dimension of {}", size);
+    shape.push_back(static_cast<std::uint64_t>(size));
+  }
+  ExecutorchLayout layout;
+  layout.dtype = dtype_from(&DTypeInfo::executorch, scalar_type).value_or(DType::opaque);
+  layout.shape = shape;
+  const auto count = element_count(shape);
+  if (!count)
+    throw Error(ErrorCode::malformed, place, "the shape [{}] overflows 64 bits", fmt::join(shape, ","));
+  if (layout.dtype != DType::opaque) {
+    layout.bytes = byte_size(layout.dtype, *count);
+    if (!layout.bytes)
+      throw Error(ErrorCode::malformed, place, "[{}] overflows 64 bits", fmt::join(shape, ","));
+  }
+  if (dim_order.empty()) return layout;
+
+  if (dim_order.size() != shape.size())
+    throw Error(ErrorCode::malformed, place, "dim_order has {} entries for rank {}", dim_order.size(),
+                shape.size());
+  std::bitset<kMostRank> seen;
+  bool in_order = true;
+  std::vector<std::uint64_t> strides(shape.size(), 0);
+  std::uint64_t stride = 1;
+  for (std::size_t i = dim_order.size(); i-- > 0;) {
+    const std::size_t dimension = dim_order[i];
+    if (dimension >= shape.size() || seen[dimension])
+      throw Error(ErrorCode::malformed, place, "dim_order [{}] is no order of {} dimensions",
+                  fmt::join(dim_order.begin(), dim_order.end(), ","), shape.size());
+    seen[dimension] = true;
+    in_order = in_order && dimension == i;
+    strides[dimension] = stride;
+    stride *= std::max<std::uint64_t>(shape[dimension], 1);  // no overflow where the element count fits
+  }
+  if (!in_order && *count > 0) layout.strides = strides;
+  return layout;
+}
+
+}  // namespace
+
+// --- ExecuTorch FlatTensor, .ptd (executorch 1.5: docs/source/ptd-file-format.md, flat_tensor_header.cpp).
+//
+//   [0, 4)    u32 root offset, counted from byte 0    [4, 8)   "FT01"
+//   [8, 12)   "FH01"      [12, 16)  u32 bytes of this header, at least 40
+//   [16, 48)  u64 flatbuffer offset, flatbuffer bytes, segment base, bytes of all segments
+//   ...       the flatbuffer (flat_tensor.fbs), then the segments
+
+namespace {
+
+constexpr std::uint32_t kLeastPtdHeader = 40;
+constexpr std::uint64_t kHeaderAt = 8;
+
+struct PtdHeader {
+  std::uint64_t flatbuffer_end = 0;
+  std::uint64_t segment_base = 0;
+  std::uint64_t segment_bytes = 0;
+};
+
+PtdHeader read_ptd_header(const SourceFile& file) {
+  Cursor in(file, kHeaderAt, file.size());
+  if (in.read_text(4, 4, "the header") != "FH01") throw in.malformed(kHeaderAt, "has no 'FH01' header");
+  if (const auto bytes = in.read<std::uint32_t>("the header's size"); bytes < kLeastPtdHeader)
+    throw in.malformed(12, "the header has {} bytes, at least {} are needed", bytes, kLeastPtdHeader);
+  const auto offset = in.read<std::uint64_t>("an offset");
+  const auto size = in.read<std::uint64_t>("a size");
+  PtdHeader header;
+  header.segment_base = in.read<std::uint64_t>("an offset");
+  header.segment_bytes = in.read<std::uint64_t>("a size");
+  const auto end = checked_add(offset, size);
+  if (!end || *end > file.size())
+    throw in.malformed(16, "a flatbuffer of {} bytes at {} in a file of {}", size, offset, file.size());
+  if (!range_fits(header.segment_base, header.segment_bytes, file.size()))
+    throw in.malformed(32, "segments of {} bytes at {} in a file of {}", header.segment_bytes,
+                       header.segment_base, file.size());
+  header.flatbuffer_end = *end;
+  return header;
+}
+
+class PtdReader : GraphReader {
+ public:
+  explicit PtdReader(const SourceFile& file)
+      : GraphReader(file, "ptd"),
+        header_(read_ptd_header(file)),
+        image_(file, header_.flatbuffer_end, {}),
+        root_(flat_root<flatbuffers::Verifier>(image_, ptd::GetFlatTensor, "FT01", file.path())) {
+    if (root_.segments() == nullptr || root_.named_data() == nullptr)
+      throw malformed("has no list of segments or of names");
+  }
+
+  MetaGraph read() {
+    graph_.metadata.push_back({"version", std::uint32_t{root_.version()}});
+    for (std::uint32_t i = 0; i < root_.segments()->size(); ++i) add_segment(i);
+    used_.resize(graph_.storages.size());
+    for (const ptd::NamedData* entry : *root_.named_data()) add_tensor(*entry);
+    for (std::size_t i = 0; i < used_.size(); ++i)
+      if (!used_[i]) graph_.note(Severity::warning, {}, "segment {} has no name", i);
+    note_overlaps();
+    return std::move(graph_);
+  }
+
+ private:
+  void add_segment(std::uint32_t number) {
+    const ptd::Segment& segment = *root_.segments()->Get(number);
+    if (!range_fits(segment.offset(), segment.size(), header_.segment_bytes))
+      throw malformed("segment {} has {} bytes at {}, all segments together {}", number, segment.size(),
+                      segment.offset(), header_.segment_bytes);
+    graph_.add_storage(plain_storage(FileId{0}, header_.segment_base + segment.offset(), segment.size()));
+  }
+
+  void add_tensor(const ptd::NamedData& entry) {
+    const std::string name = flat_text(entry.key());
+    const std::uint32_t segment = entry.segment_index();
+    if (segment >= graph_.storages.size())
+      throw at_tensor(name, "lies in segment {}, there are {}", segment, graph_.storages.size());
+    used_[segment] = true;
+    Tensor tensor;
+    tensor.name = name;
+    tensor.storage = StorageId{segment};
+    if (const ptd::TensorLayout* layout = entry.tensor_layout()) {
+      ExecutorchLayout found =
+          executorch_layout({.file = file_.path(), .tensor = name}, layout->scalar_type(),
+                            flat_span(layout->sizes()), flat_span(layout->dim_order()));
+      check_bytes(name, found, layout->scalar_type(), graph_.storages[segment].bytes);
+      tensor.dtype = found.dtype;
+      tensor.shape = std::move(found.shape);
+      tensor.strides = std::move(found.strides);
+    }
+    graph_.tensors.push_back(std::move(tensor));
+  }
+
+  void check_bytes(const std::string& name, const ExecutorchLayout& layout, int scalar_type,
+                   std::uint64_t held) {
+    if (!layout.bytes)
+      graph_.note(Severity::warning, name, "unknown scalar type {}: shown as bytes", scalar_type);
+    else if (*layout.bytes > held)
+      throw at_tensor(name, "needs {} bytes for [{}] {}, its segment has {}", *layout.bytes,
+                      fmt::join(layout.shape, ","), dtype_info(layout.dtype).name, held);
+    else if (*layout.bytes < held)
+      graph_.note(Severity::warning, name, "takes {} of its segment's {} bytes", *layout.bytes, held);
+  }
+
+  void note_overlaps() {
+    std::vector<std::size_t> order(graph_.storages.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    const auto& storages = graph_.storages;
+    std::ranges::sort(order,
+                      [&](std::size_t a, std::size_t b) { return storages[a].offset < storages[b].offset; });
+    for (std::size_t i = 1; i < order.size(); ++i) {
+      const Storage &before = storages[order[i - 1]], &after = storages[order[i]];
+      if (after.bytes > 0 && before.offset + before.bytes > after.offset)
+        graph_.note(Severity::warning, {}, "segments {} and {} overlap", order[i - 1], order[i]);
+    }
+  }
+
+  PtdHeader header_;
+  FlatImage image_;
+  const ptd::FlatTensor& root_;
+  std::vector<bool> used_;  // segments that have a name
+};
+
+}  // namespace
+
+Match sniff_ptd(std::string_view head, std::string_view) {
+  return head.size() >= 12 && head.substr(4).starts_with("FT01") ? Match::yes : Match::no;
+}
+
+MetaGraph read_ptd_file(const SourceFile& file) { return PtdReader(file).read(); }
+
+MetaGraph read_ptd(const Source& source) { return read_ptd_file(*source.file); }
+
+// --- ExecuTorch program, .pte (executorch 1.5: docs/source/pte-file-format.md, extended_header.cpp).
 //
 //   [0, 4)   u32 root offset                [4, 8)   "ET12"
 //   [8, 12)  "eh00", if there are segments  [12, 16) u32 bytes of the header, at least 24
@@ -6,46 +225,28 @@
 //   ...      the flatbuffer (program.fbs), then the segments
 //
 // Without "eh00" the whole file is the flatbuffer, and constants lie inside it.
-#include "core/base/checked_arithmetic.h"
-#include "core/base/text.h"
-#include "core/graph/text_hash.h"
-#include "core/io/cursor.h"
-#include "importers/file_graph.h"
-#include "importers/flatbuffers/flat_values.h"
-#include "importers/flatbuffers/flatbuffer.h"
-#include "importers/flatbuffers/tensor.h"
-#include "importers/formats.h"
-#include "importers/unique_names.h"
 
-#include <cstring>
-#include <filesystem>
-#include <map>
-
-#include <fmt/format.h>
-#include <program_generated.h>
-
-namespace loadline {
 namespace {
 
-constexpr std::uint32_t kLeastHeader = 24;
+constexpr std::uint32_t kLeastPteHeader = 24;
 constexpr std::uint32_t kHeaderWithSize = 32;
 // Fields of the root table, counted from 0.
 constexpr unsigned kConstantBuffer = 2;
 constexpr unsigned kDelegateData = 3;
 
-struct Header {
+struct PteHeader {
   std::uint64_t program_bytes = 0;
   std::uint64_t segment_base = 0;
   std::uint64_t segment_bytes = 0;
 };
 
-Header read_header(const SourceFile& file) {
-  Header header = {file.size(), 0, 0};
+PteHeader read_pte_header(const SourceFile& file) {
+  PteHeader header = {file.size(), 0, 0};
   Cursor in(file, 8, file.size());
   if (in.remaining() < 4 || in.read_text(4, 4, "the header") != "eh00") return header;
   const auto bytes = in.read<std::uint32_t>("the header's size");
-  if (bytes < kLeastHeader)
-    throw in.malformed(12, "the header has {} bytes, at least {} are needed", bytes, kLeastHeader);
+  if (bytes < kLeastPteHeader)
+    throw in.malformed(12, "the header has {} bytes, at least {} are needed", bytes, kLeastPteHeader);
   header.program_bytes = in.read<std::uint64_t>("a size");
   header.segment_base = in.read<std::uint64_t>("an offset");
   if (header.program_bytes > file.size())
@@ -78,12 +279,12 @@ std::uint64_t number_at(const flatbuffers::Vector<std::uint64_t>& vector, std::u
   return number;
 }
 
-class Reader : GraphReader {
+class PteReader : GraphReader {
  public:
-  explicit Reader(const Source& source)
+  explicit PteReader(const Source& source)
       : GraphReader(*source.file, "pte"),
         source_(source),
-        header_(read_header(file_)),
+        header_(read_pte_header(file_)),
         image_(file_, header_.program_bytes, inline_weights(file_, header_.program_bytes)),
         program_(flat_root<flatbuffers::Verifier>(image_, pte::GetProgram, "ET12", file_.path())) {
     if (flat_count(program_.constant_buffer()) > 0 && program_.constant_segment() != nullptr &&
@@ -249,7 +450,7 @@ class Reader : GraphReader {
   }
 
   const Source& source_;
-  Header header_;
+  PteHeader header_;
   FlatImage image_;
   const pte::Program& program_;
   std::map<std::pair<std::uint64_t, std::uint64_t>, StorageId> storages_;  // by offset and bytes
@@ -265,6 +466,6 @@ Match sniff_pte(std::string_view head, std::string_view) {
   return head.size() >= 8 && head.substr(4).starts_with("ET12") ? Match::yes : Match::no;
 }
 
-MetaGraph read_pte(const Source& source) { return Reader(source).read(); }
+MetaGraph read_pte(const Source& source) { return PteReader(source).read(); }
 
 }  // namespace loadline

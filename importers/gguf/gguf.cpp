@@ -4,10 +4,10 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/graph/names/gguf_names.h"
-#include "core/graph/text_hash.h"
-#include "importers/file_graph.h"
+#include "core/graph/name.h"
+#include "core/graph/names/file_names.h"
 #include "importers/formats.h"
+#include "importers/importer.h"
 
 #include <filesystem>
 

@@ -1,12 +1,17 @@
-// Parses one GGUF file: its key-values and tensors. A model may consist of several such files.
+// One GGUF file, and importance matrices.
 #pragma once
 
 #include "core/graph/meta_graph.h"
+#include "core/graph/packed/quantization.h"
 #include "core/io/source_file.h"
 
+#include <memory>
 #include <optional>
+#include <string>
 
 namespace loadline {
+
+// --- Parses one GGUF file: its key-values and tensors. A model may consist of several such files.
 
 // The split.* key-values of one part of a split set.
 struct GgufSplit {
@@ -22,5 +27,13 @@ struct GgufFile {
 
 // Throws Error naming the file and the byte.
 GgufFile read_gguf_file(const SourceFile& file);
+
+// --- Reads importance matrices of llama.cpp.
+
+// A GGUF file whose general.type is "imatrix", or the binary form that came before it. Throws Error naming
+// the file and the byte or the entry; a weight that is negative or not finite is one.
+ImportanceMatrix read_importance_matrix(const SourceFile& file);
+// Throws as above, and Error{io}.
+std::shared_ptr<const ImportanceFile> read_importance_file(const std::string& path);
 
 }  // namespace loadline

@@ -11,12 +11,12 @@
 #include "core/base/checked_arithmetic.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/graph/name_index.h"
-#include "core/graph/packed/declared_transform.h"
-#include "core/io/cursor.h"
+#include "core/graph/name.h"
+#include "core/graph/packed/quantization.h"
 #include "core/io/graph_reader.h"
-#include "importers/file_graph.h"
+#include "core/io/source_file.h"
 #include "importers/gguf/gguf.h"
+#include "importers/importer.h"
 
 #include <algorithm>
 #include <array>

@@ -10,11 +10,9 @@
 //   optional: i32 chunks | i32 length; dataset's name
 //
 // where values are divided by `calls`, if that is positive.
-#include "importers/gguf/importance.h"
-
 #include "core/base/error.h"
 #include "core/graph/meta_graph.h"
-#include "core/io/cursor.h"
+#include "core/io/source_file.h"
 #include "importers/gguf/gguf.h"
 
 #include <algorithm>

@@ -1,14 +1,17 @@
-// Compares the tensors in a model's shards with the model's index.
+// The index of a sharded model: its entries, its shards, the check of one against the other.
 #pragma once
 
 #include "core/graph/meta_graph.h"
-#include "core/graph/name_index.h"
-#include "importers/huggingface/weight_map.h"
+#include "core/graph/name.h"
+#include "core/io/source_file.h"
+#include "importers/importer.h"
 
 #include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -18,6 +21,67 @@
 #include <vector>
 
 namespace loadline {
+
+// --- Reads the index of a sharded model entry by entry. An entry says which shard holds a tensor.
+
+// Reads the index anew for each scan() or parse() and keeps no entries: an index may be as large as all shard
+// headers together.
+class HfWeightMap {
+ public:
+  // The file must outlive this object. Throws Error{limit} naming a file that is too large.
+  explicit HfWeightMap(const SourceFile& file);
+
+  // Receives one tensor name and the name of its shard. The entries of one piece come in order; different
+  // pieces come concurrently, on several threads. The texts are valid during the call only.
+  using Take = std::function<void(std::size_t piece, std::string_view tensor, std::string_view shard)>;
+
+  // The number of pieces that an index of this size is cut into.
+  std::size_t pieces() const;
+  // The fast path, for an index in the form of the usual writers. Returns false for any other index; the
+  // entries passed to `take` so far then mean nothing. Passes on exceptions of `take`.
+  bool scan(std::size_t threads, const Take& take);
+  // Reads any index, in one piece. Throws Error{malformed | limit} naming the file.
+  void parse(const Take& take);
+
+  // metadata.total_size, and whether it is present but not a whole number. Known after scan() or parse().
+  std::optional<std::uint64_t> total_size() const { return total_size_; }
+  bool odd_total() const { return odd_total_; }
+
+ private:
+  // The "metadata" object beside the map.
+  struct Metadata {
+    bool there = false;
+    std::optional<std::uint64_t> total = {};
+  };
+  bool scan_piece(std::size_t piece, const Take& take, Metadata& before, Metadata& behind) const;
+
+  const SourceFile& file_;
+  std::optional<std::uint64_t> total_size_;
+  bool odd_total_ = false;
+};
+
+// --- Opens the shards of a sharded model in parallel.
+
+// The result for one shard: a graph, an error, or neither if there is no such file.
+struct OpenedShard {
+  std::optional<MetaGraph> graph = {};
+  NameIndex names = NameIndex();  // the positions of its tensors
+  std::exception_ptr error = {};
+};
+
+// Calls `take` once for each of `names`, in their order, as soon as that shard and all before it are open.
+// Calls never overlap, but may come from different threads.
+void open_shards(const Source& source, const std::vector<std::string>& names,
+                 const std::function<void(OpenedShard shard)>& take);
+
+// The number of threads worth starting for that many shards.
+std::size_t threads_for_shards(std::size_t shards);
+
+// The shard names that an index most likely lists, guessed from the first name in it
+// ("model-00001-of-00163.safetensors"). Empty if that name has no such number.
+std::vector<std::string> likely_shards(const SourceFile& index);
+
+// --- Compares the tensors in a model's shards with the model's index.
 
 // One shard of the joined model. Its tensors are consecutive in the joined graph.
 struct JoinedShard {

@@ -1,24 +1,216 @@
-// safetensors (huggingface/safetensors 0.8: README, safetensors/src/tensor.rs).
+// A .safetensors file: the header by fast scan or by JSON parser, then the checks of shapes and offsets.
+#include "importers/huggingface/safetensors.h"
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/graph/name.h"
+#include "importers/formats.h"
+#include "importers/importer.h"
+#include "importers/wire/plain_json.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include <fmt/format.h>
+#include <simdjson.h>
+
+namespace loadline {
+
+// --- The fast path through a safetensors header: one pass over text in the form that the usual writers give
+// it.
+
+namespace {
+
+bool scan_shape(PlainJson& json, Shape& shape) {
+  std::array<std::uint64_t, 8> sizes = {};  // a header with more goes to the JSON parser
+  std::size_t rank = 0;
+  if (!json.take('[')) return false;
+  if (!json.take(']')) {
+    do {
+      if (rank == sizes.size() || !json.number(sizes[rank++])) return false;
+    } while (json.take(','));
+    if (!json.take(']')) return false;
+  }
+  shape = Shape(std::span(sizes).first(rank));
+  return true;
+}
+
+bool scan_entry(PlainJson& json, SafetensorsEntry& entry) {
+  return json.take('{') && json.string_is("dtype") && json.take(':') && json.string(entry.dtype) &&
+         json.take(',') && json.string_is("shape") && json.take(':') && scan_shape(json, entry.shape) &&
+         json.take(',') && json.string_is("data_offsets") && json.take(':') && json.take('[') &&
+         json.number(entry.begin) && json.take(',') && json.number(entry.end) && json.take(']') &&
+         json.take('}');
+}
+
+bool scan_metadata(PlainJson& json, std::vector<SafetensorsMetadata>& metadata) {
+  if (!json.take('{')) return false;
+  if (json.take('}')) return true;
+  do {
+    SafetensorsMetadata& pair = metadata.emplace_back();
+    if (!json.string(pair.key) || !json.take(':') || !json.string(pair.value)) return false;
+  } while (json.take(','));
+  return json.take('}');
+}
+
+}  // namespace
+
+bool scan_safetensors_header(std::string_view text, SafetensorsFields& fields) {
+  constexpr std::size_t kUsualEntry = 110;  // bytes, so that the list seldom grows
+  fields.entries.reserve(text.size() / kUsualEntry);
+  PlainJson json(text);
+  if (!json.take('{')) return false;
+  if (json.take('}')) return json.at_end();
+  bool metadata = false;
+  do {
+    std::string_view name;
+    if (!json.string(name) || !json.take(':')) return false;
+    if (name == "__metadata__") {
+      if (std::exchange(metadata, true) || !scan_metadata(json, fields.metadata)) return false;
+    } else {
+      SafetensorsEntry& entry = fields.entries.emplace_back();
+      entry.name = name;
+      if (!scan_entry(json, entry)) return false;
+    }
+  } while (json.take(','));
+  return json.take('}') && json.at_end();
+}
+
+// --- Any safetensors header, through simdjson.
+
+namespace {
+
+constexpr std::size_t kMostDepth = 64;
+
+class Reader {
+ public:
+  Reader(std::string_view text, const std::string& path, SafetensorsFields& fields)
+      : text_(text), path_(path), fields_(fields) {}
+
+  void read(simdjson::dom::object root) {
+    bool metadata = false;
+    for (const auto& [key, value] : root) {
+      if (key != "__metadata__") {
+        read_entry(key, value);
+      } else {
+        if (std::exchange(metadata, true)) throw at_tensor(key, "the name occurs twice in the header");
+        read_metadata(value);
+      }
+    }
+  }
+
+ private:
+  template <typename... Values>
+  Error at_tensor(std::string_view name, fmt::format_string<Values...> detail,
+                  const Values&... values) const {
+    return Error(ErrorCode::malformed, safetensors_place(path_, text_, name), detail, values...);
+  }
+
+  void read_metadata(simdjson::dom::element value) {
+    simdjson::dom::object object;
+    if (value.get(object) != simdjson::SUCCESS) throw at_tensor("__metadata__", "is not an object");
+    for (const auto& [key, text] : object) {
+      std::string_view held;
+      if (text.get(held) != simdjson::SUCCESS)
+        throw at_tensor("__metadata__", "the value of '{}' is not a string", safe_display(key, 100));
+      fields_.metadata.push_back({key, held});
+    }
+  }
+
+  std::vector<std::uint64_t> read_integers(std::string_view name, std::string_view field,
+                                           simdjson::dom::element value) const {
+    simdjson::dom::array array;
+    if (value.get(array) != simdjson::SUCCESS) throw at_tensor(name, "{} is not an array", field);
+    std::vector<std::uint64_t> numbers;
+    for (const simdjson::dom::element item : array) {
+      std::uint64_t number = 0;
+      if (item.type() == simdjson::dom::element_type::DOUBLE || item.get(number) != simdjson::SUCCESS)
+        throw at_tensor(name, "{} holds something that is not a whole number from 0 to 2^64-1", field);
+      numbers.push_back(number);
+    }
+    return numbers;
+  }
+
+  void read_entry(std::string_view name, simdjson::dom::element value) {
+    simdjson::dom::object object;
+    if (value.get(object) != simdjson::SUCCESS) throw at_tensor(name, "its entry is not an object");
+    SafetensorsEntry entry;
+    entry.name = name;
+    bool has_dtype = false, has_shape = false, has_offsets = false;
+    const auto once = [&](bool& seen, std::string_view field) {
+      if (std::exchange(seen, true)) throw at_tensor(name, "{} occurs twice", field);
+    };
+    for (const auto& [key, field] : object) {
+      if (key == "dtype") {
+        once(has_dtype, key);
+        if (field.get(entry.dtype) != simdjson::SUCCESS) throw at_tensor(name, "dtype is not a string");
+      } else if (key == "shape") {
+        once(has_shape, key);
+        entry.shape = read_integers(name, key, field);
+      } else if (key == "data_offsets") {
+        once(has_offsets, key);
+        const std::vector<std::uint64_t> offsets = read_integers(name, key, field);
+        if (offsets.size() != 2)
+          throw at_tensor(name, "data_offsets holds {} numbers, not 2", offsets.size());
+        entry.begin = offsets[0];
+        entry.end = offsets[1];
+      } else {
+        fields_.notes.push_back(make_note(Severity::warning, std::string(name),
+                                          "unknown field '{}' in its header entry", safe_display(key, 100)));
+      }
+    }
+    if (!has_dtype || !has_shape || !has_offsets)
+      throw at_tensor(name, "{} is missing", !has_dtype ? "dtype" : !has_shape ? "shape" : "data_offsets");
+    fields_.entries.push_back(std::move(entry));
+  }
+
+  std::string_view text_;
+  const std::string& path_;
+  SafetensorsFields& fields_;
+};
+
+}  // namespace
+
+struct SafetensorsJson::Parser {
+  simdjson::dom::parser parser;
+};
+
+SafetensorsJson::SafetensorsJson() : parser_(std::make_unique<Parser>()) {}
+SafetensorsJson::~SafetensorsJson() = default;
+
+void SafetensorsJson::parse(std::string_view text, const std::string& path, SafetensorsFields& fields) {
+  static_assert(kPadding >= simdjson::SIMDJSON_PADDING);
+  const ErrorPlace place{.file = path, .byte = 8};
+  if (parser_->parser.allocate(text.size(), kMostDepth) != simdjson::SUCCESS)
+    throw Error(ErrorCode::limit, {.file = path}, "no memory for a header of {} bytes", text.size());
+  simdjson::dom::object root;
+  constexpr bool kCopyIfNeeded = false;
+  if (const auto error = parser_->parser.parse(text.data(), text.size(), kCopyIfNeeded).get(root);
+      error != simdjson::SUCCESS) {
+    if (error == simdjson::INCORRECT_TYPE)
+      throw Error(ErrorCode::malformed, place, "the header is not a JSON object");
+    throw Error(ErrorCode::malformed, place, "the header is not valid JSON: {}",
+                simdjson::error_message(error));
+  }
+  Reader(text, path, fields).read(root);
+}
+
+ErrorPlace safetensors_place(const std::string& path, std::string_view header, std::string_view name) {
+  const std::size_t found = header.rfind(fmt::format("\"{}\"", name));
+  const std::uint64_t byte = 8 + (found == std::string_view::npos ? 0 : found);
+  return {.file = path, .byte = byte, .tensor = std::string(name)};
+}
+
+// --- safetensors (huggingface/safetensors 0.8: README, safetensors/src/tensor.rs).
 //
 //   [0, 8)        u64 little-endian N, at most 100,000,000
 //   [8, 8+N)      UTF-8 JSON object, padded at its end with spaces
 //                   "name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [begin, end]}
 //                   "__metadata__": {"key": "text"}   optional
 //   [8+N, size)   the tensors' bytes, offsets relative to here, without holes, overlap or remainder
-#include "importers/huggingface/safetensors.h"
 
-#include "core/base/error.h"
-#include "core/base/text.h"
-#include "core/graph/text_hash.h"
-#include "importers/file_graph.h"
-#include "importers/formats.h"
-
-#include <algorithm>
-#include <cstring>
-
-#include <fmt/format.h>
-
-namespace loadline {
 namespace {
 
 constexpr std::uint64_t kMostHeader = 100'000'000;

@@ -1,5 +1,5 @@
 // seccomp(2), filter mode: a list of allowed calls as a classic BPF program.
-#include "importers/onnx/confine.h"
+#include "importers/onnx/forward.h"
 
 #include <cerrno>
 #include <cstddef>

@@ -1,8 +1,6 @@
 // Parses sums of products, left to right, without parentheses: exporters write no other expressions.
-#include "core/base/number.h"
 #include "core/base/text.h"
-#include "core/base/word_list.h"
-#include "importers/onnx/symbols.h"
+#include "importers/onnx/forward.h"
 
 #include <algorithm>
 #include <array>

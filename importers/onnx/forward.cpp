@@ -2,8 +2,7 @@
 #include "importers/onnx/forward.h"
 
 #include "core/base/text.h"
-#include "core/graph/text_hash.h"
-#include "importers/onnx/symbols.h"
+#include "core/graph/name.h"
 
 #include <algorithm>
 #include <string_view>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/io/protobuf_wire.h"
-#include "importers/onnx/scan.h"
+#include "importers/onnx/model.h"
 
 #include <cstdint>
 #include <optional>

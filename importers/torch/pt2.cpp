@@ -15,10 +15,10 @@
 // folder.
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/graph/text_hash.h"
-#include "importers/file_graph.h"
+#include "core/graph/name.h"
 #include "importers/formats.h"
-#include "importers/torch/rebuild.h"
+#include "importers/importer.h"
+#include "importers/torch/values.h"
 #include "importers/wire/zip.h"
 
 #include <fmt/format.h>

@@ -4,8 +4,7 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/graph/text_hash.h"
-#include "importers/torch/rebuild.h"
+#include "core/graph/name.h"
 
 #include <algorithm>
 #include <array>

@@ -1,9 +1,10 @@
-// Reads a pickled checkpoint: its storages, its tensors, and its other values as metadata.
+// A pickled checkpoint: element types, storages, tensors, other values.
 #pragma once
 
+#include "core/base/error.h"
+#include "core/graph/dtype_and_shape.h"
 #include "core/graph/meta_graph.h"
-#include "core/graph/name_index.h"
-#include "importers/torch/types.h"
+#include "core/graph/name.h"
 #include "importers/wire/pickle.h"
 
 #include <cstdint>
@@ -14,6 +15,23 @@
 #include <vector>
 
 namespace loadline {
+
+// --- Torch's names for element types and storage classes.
+
+struct TorchType {
+  DType dtype = DType::opaque;
+  std::uint8_t item_bytes = 0;  // bytes of one element as torch counts elements; 0: unknown
+};
+
+// The type named "torch.float32", "torch.float8_e4m3fn" and so on; opaque if the dtype table has no row for
+// it. Nothing if the name is not in the module torch.
+std::optional<TorchType> torch_dtype(std::string_view global);
+// The element type of "torch.FloatStorage", "torch.cuda.HalfStorage" and so on; UntypedStorage has elements
+// of one byte. Nothing if the name is not a storage class.
+std::optional<TorchType> torch_storage_class(std::string_view global);
+bool is_untyped_storage(std::string_view global);
+
+// --- Reads a pickled checkpoint: its storages, its tensors, and its other values as metadata.
 
 // A storage as described by its persistent ids.
 struct TorchStorage {
@@ -75,5 +93,57 @@ std::vector<Note> unused_storages(const std::vector<std::string>& names);
 // Sorts storages by file position, and tensors by storage. Most files are in this order already; then nothing
 // moves.
 void sort_by_place(MetaGraph& graph);
+
+// --- Makes a tensor from the arguments of torch's rebuild functions.
+
+// The bytes of a storage that a tensor may use.
+struct StorageWindow {
+  StorageId storage{};
+  std::uint64_t offset = 0;  // from the start of the storage
+  std::uint64_t bytes = 0;
+};
+
+// Completes a tensor whose name, shape and strides are set, at element `offset` of the window: sets its
+// dtype, storage and byte offset, and clears the strides if it is contiguous. Throws Error{malformed} naming
+// the tensor if it needs more bytes than the window has.
+Tensor place_tensor(Tensor tensor, TorchType type, std::uint64_t offset, const StorageWindow& window,
+                    const std::string& file);
+
+// Reads the arguments of rebuild functions and checks them against the storage. Every Error names the tensor.
+class TorchRebuilder {
+ public:
+  TorchRebuilder(const Pickle& pickle, const TorchStorages& storages, const std::vector<StorageId>& placed,
+                 std::string file)
+      : pickle_(pickle), storages_(storages), placed_(placed), file_(std::move(file)) {}
+
+  // Arguments (storage, offset, size, stride, ...). The elements have `type`, or by default the storage's
+  // type.
+  Tensor on_storage(const std::string& name, std::span<const PickleValue> arguments,
+                    std::optional<TorchType> type) const;
+  // A tensor without bytes; its storage is not set.
+  Tensor without_storage(const std::string& name, PickleValue dtype, PickleValue size,
+                         PickleValue stride) const;
+  // A bare storage as a tensor: a vector of its elements.
+  Tensor whole_storage(const std::string& name, PickleValue persistent) const;
+
+  // The type that the global `value` names. Throws Error{malformed} if it names none.
+  TorchType type_of(const std::string& name, PickleValue value) const;
+  // The items of a tuple, a list, or a torch.Size.
+  std::span<const PickleValue> sequence(PickleValue value) const;
+
+ private:
+  template <typename... Values>
+  Error malformed(const std::string& name, fmt::format_string<Values...> detail,
+                  const Values&... values) const {
+    return Error(ErrorCode::malformed, {.file = file_, .tensor = name}, detail, values...);
+  }
+  std::uint64_t number(const std::string& name, PickleValue value, std::string_view what) const;
+  std::vector<std::uint64_t> numbers(const std::string& name, PickleValue value, std::string_view what) const;
+
+  const Pickle& pickle_;
+  const TorchStorages& storages_;
+  const std::vector<StorageId>& placed_;
+  std::string file_;
+};
 
 }  // namespace loadline

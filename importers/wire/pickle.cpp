@@ -1,4 +1,59 @@
-// Python pickle, protocols 0 to 2 (Lib/pickletools.py), as far as torch writes it: the opcodes of torch's
+// The pickle machine: opcodes, limits, globals that run code.
+#include "importers/wire/pickle.h"
+
+#include "core/base/text.h"
+#include "core/graph/name.h"
+
+#include <array>
+#include <string>
+#include <string_view>
+
+#include <fmt/format.h>
+
+namespace loadline {
+
+// --- Names in Python modules as pickles give them: their modern spelling, and whether they only serve to run
+// code.
+
+namespace {
+
+struct PickleGlobal {
+  std::string module;
+  std::string name;
+};
+
+// Modules that only a pickle meant to run code names. Reading is safe without this list, because nothing is
+// ever called. The list allows a clear error message.
+constexpr std::string_view kCodeModules =
+    "_posixsubprocess asyncio bdb code codeop commands cProfile ctypes doctest ensurepip idlelib imp "
+    "importlib marshal nt operator os pdb pickle pip pkgutil posix profile pty pydoc runpy shelve shutil "
+    "socket subprocess sys timeit venv webbrowser";
+// The names in builtins that do not run code.
+constexpr std::string_view kDataBuiltins =
+    "bool bytearray bytes complex dict float frozenset int list object range set slice str tuple Ellipsis";
+
+// The Python 3 name of a global. Protocol 2 writes Python 2 names.
+PickleGlobal modern_global(PickleGlobal global) {
+  if (global.module == "copy_reg") global.module = "copyreg";
+  if (global.module == "__builtin__") {
+    global.module = "builtins";
+    if (global.name == "long") global.name = "int";
+    if (global.name == "unicode") global.name = "str";
+    if (global.name == "xrange") global.name = "range";
+  }
+  return global;
+}
+
+// Whether the global only serves to run code, so that no honest checkpoint names it. Takes the Python 3 name.
+bool runs_code(const PickleGlobal& global) {
+  if (global.module == "builtins") return !has_word(kDataBuiltins, global.name);
+  const std::string_view package = std::string_view(global.module).substr(0, global.module.find('.'));
+  return has_word(kCodeModules, package);
+}
+
+}  // namespace
+
+// --- Python pickle, protocols 0 to 2 (Lib/pickletools.py), as far as torch writes it: the opcodes of torch's
 // _weights_only_unpickler.py. One byte each, then their argument; a stack machine with a memo:
 //
 //   80 PROTO u8       2e STOP           28 MARK           63 GLOBAL "module\nname\n"
@@ -9,17 +64,7 @@
 //   29 EMPTY_TUPLE  85 86 87 TUPLE1-3  74 TUPLE           5d EMPTY_LIST  61 APPEND  65 APPENDS
 //   7d EMPTY_DICT   73 SETITEM  75 SETITEMS               8f EMPTY_SET
 //   52 REDUCE callee(arguments)    81 NEWOBJ class(arguments)    62 BUILD sets the state of an object
-#include "importers/wire/pickle.h"
 
-#include "core/base/text.h"
-#include "core/graph/text_hash.h"
-#include "importers/wire/pickle_globals.h"
-
-#include <array>
-
-#include <fmt/format.h>
-
-namespace loadline {
 namespace {
 
 using Kind = PickleValue::Kind;

@@ -4,7 +4,7 @@
 //   text      28 bits: block 11, byte 16, 0     or a position among the long ones, 1
 //   tuple     28 bits: block 13, item 14, 0     or a position among the containers, 1
 //   others    a position
-#include "importers/wire/pickle_store.h"
+#include "importers/wire/pickle.h"
 
 #include <algorithm>
 #include <cassert>

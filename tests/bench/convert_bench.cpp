@@ -6,11 +6,9 @@
 // Eleven layers are 4 GiB; the largest tensor has 1 GiB. Baseline: cp without reflinks. Ceiling: the best of
 // three copies. Then the peak of a fresh process for each memory budget, and what three ways to write cost.
 #include "core/base/error.h"
-#include "core/base/number.h"
 #include "core/base/text.h"
-#include "core/forward/model/config_graph.h"
+#include "core/forward/model/known_models.h"
 #include "core/io/atomic_file.h"
-#include "core/io/page_residency.h"
 #include "core/io/system_memory.h"
 #include "exporters/convert.h"
 #include "exporters/synth.h"

@@ -1,9 +1,8 @@
 // What a move of the window's sliders costs: new sizes, lifetimes and peak of a whole model; and what
 // choosing another profile does, which lowers the architecture anew.
-#include "core/forward/model/config_graph.h"
 #include "core/forward/model/forward_model.h"
-#include "core/forward/model/presets.h"
-#include "core/forward/pass/lower.h"
+#include "core/forward/model/known_models.h"
+#include "core/forward/pass/lowering.h"
 #include "tests/bench/harness.h"
 
 #include <numeric>

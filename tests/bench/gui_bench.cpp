@@ -2,9 +2,8 @@
 // frame of an empty window and beside opening the model alone.
 #include "app/gui/frame/gui_app.h"
 #include "core/base/text.h"
-#include "core/forward/model/claims.h"
-#include "core/forward/model/config_graph.h"
-#include "core/forward/model/presets.h"
+#include "core/forward/model/expected_tensors.h"
+#include "core/forward/model/known_models.h"
 #include "core/io/system_memory.h"
 #include "exporters/synth.h"
 #include "importers/resolve.h"

@@ -1,8 +1,7 @@
 // Opening models warm, beside merely reading the same header bytes and beside the formats' Python
 // readers, if `./dev interop` has installed them.
 #include "core/base/text.h"
-#include "core/forward/model/config_graph.h"
-#include "core/forward/model/presets.h"
+#include "core/forward/model/known_models.h"
 #include "core/io/system_memory.h"
 #include "exporters/synth.h"
 #include "importers/resolve.h"

@@ -1,10 +1,10 @@
 // Arena planning: MiniMalloc's instances at their capacity, another solver beside them, and large problems
 // beside TensorFlow Lite's greedy planner.
 //   bench_pack [--data FOLDER] [--peer PATH] [--seeds N]
-#include "core/packing/csv.h"
-#include "core/packing/greedy_by_size.h"
-#include "core/packing/mix.h"
-#include "core/packing/validator.h"
+#include "core/packing/greedy.h"
+#include "core/packing/pack.h"
+#include "core/packing/problem.h"
+#include "core/packing/search_control.h"
 #include "tests/bench/pack_forward_bench.h"
 #include "tests/packing/guillotine.h"
 #include "tests/support/packing.h"

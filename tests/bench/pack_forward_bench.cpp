@@ -2,9 +2,9 @@
 // greedy planner.
 #include "tests/bench/pack_forward_bench.h"
 
-#include "core/forward/model/pass_notes.h"
-#include "core/packing/greedy_by_size.h"
-#include "core/packing/validator.h"
+#include "core/forward/model/forward_model.h"
+#include "core/packing/greedy.h"
+#include "core/packing/pack.h"
 #include "tests/support/packing.h"
 #include "tests/support/pass_models.h"
 

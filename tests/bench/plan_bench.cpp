@@ -1,9 +1,8 @@
 // Projecting the loads of a model with 91,991 tensors: one method in one order, and every method in every
 // order as `plan --method all --order all` does.
-#include "core/forward/model/config_graph.h"
-#include "core/forward/model/presets.h"
-#include "core/load/answer/compare.h"
-#include "core/load/order/optimal_order_2.h"
+#include "core/forward/model/known_models.h"
+#include "core/load/answer/rows.h"
+#include "core/load/order/optimal_order.h"
 #include "exporters/synth.h"
 #include "importers/resolve.h"
 #include "tests/bench/harness.h"

@@ -5,14 +5,12 @@
 //
 // 27 layers are 5 GB in BF16. Ceiling: the floats of each type, quantised in memory by as many threads.
 #include "core/base/error.h"
-#include "core/base/number.h"
 #include "core/base/text.h"
 #include "core/convert/numbers/quantize.h"
-#include "core/forward/model/config_graph.h"
+#include "core/forward/model/known_models.h"
 #include "exporters/convert.h"
-#include "exporters/convert_options.h"
+#include "exporters/preflight.h"
 #include "exporters/synth.h"
-#include "exporters/type_table.h"
 #include "importers/resolve.h"
 #include "tests/support/builders.h"
 

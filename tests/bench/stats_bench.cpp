@@ -1,6 +1,6 @@
 // Statistics of values in memory, beside merely reading the same bytes and beside numpy, if `./dev interop`
 // has installed it.
-#include "core/convert/numbers/cast.h"
+#include "core/convert/numbers/elements.h"
 #include "core/convert/numbers/statistics.h"
 #include "tests/bench/harness.h"
 

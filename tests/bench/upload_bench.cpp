@@ -1,6 +1,6 @@
 // Uploads to a device beside memcpy, plain reads and the link: throughput, and projected against measured
 // peaks. `./dev gpu-report` writes the same as a page.
-#include "app/report/write_file.h"
+#include "app/report/page_parts.h"
 #include "core/base/error.h"
 #include "tests/gpu_report/run_bench.h"
 

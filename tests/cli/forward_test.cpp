@@ -1,9 +1,8 @@
 // What plan says of a forward pass whose operators nobody knows.
-#include "app/cli/plan/forward_text.h"
+#include "app/cli/plan/plan_view.h"
 #include "core/base/error.h"
-#include "core/forward/model/claims.h"
-#include "core/forward/model/config_graph.h"
-#include "core/forward/model/presets.h"
+#include "core/forward/model/expected_tensors.h"
+#include "core/forward/model/known_models.h"
 #include "tests/forward/graph_builder.h"
 
 #include <gtest/gtest.h>

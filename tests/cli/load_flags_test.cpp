@@ -1,8 +1,8 @@
 // Options that would be ignored, what a page says was asked for, and requests as words.
 #include "app/cli/plan/load_flags.h"
 
-#include "app/report/asked_for.h"
 #include "app/report/measured_loads.h"
+#include "app/report/page_parts.h"
 #include "core/base/error.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // A Hugging Face model beside its GGUF file: the keys that say how it runs.
 #include "app/report/match_models.h"
 
-#include "core/forward/model/config_graph.h"
+#include "core/forward/model/known_models.h"
 #include "exporters/synth.h"
 #include "importers/resolve.h"
 #include "tests/support/builders.h"

@@ -1,5 +1,5 @@
 // The sentence about what an order gains.
-#include "app/report/order_gain.h"
+#include "app/report/row_text.h"
 
 #include <vector>
 

@@ -1,7 +1,7 @@
 // What `loadline pack` prints and writes is checked by the validator, from the outside.
-#include "app/cli/base/main.h"
-#include "core/packing/csv.h"
-#include "core/packing/validator.h"
+#include "app/cli/base/command.h"
+#include "core/packing/pack.h"
+#include "core/packing/problem.h"
 #include "tests/support/builders.h"
 
 #include <optional>

@@ -1,14 +1,12 @@
 // plan's plots, charts and pages, asked without a process: what they say, and that names cannot say more.
-#include "app/cli/plan/plan_plot.h"
 #include "app/cli/plan/plan_view.h"
 #include "app/report/manual.h"
 #include "app/report/page.h"
 #include "app/report/page_parts.h"
-#include "app/report/verdict.h"
-#include "app/report/write_file.h"
+#include "app/report/row_text.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/load/request/law.h"
+#include "core/load/request/method.h"
 #include "tests/support/builders.h"
 
 #include <algorithm>

@@ -1,6 +1,5 @@
 // Which share a process takes from the variables of Slurm and MPI.
-#include "app/cli/convert/ranks.h"
-
+#include "app/cli/convert/conversion.h"
 #include "core/base/error.h"
 
 #include <map>

@@ -4,8 +4,7 @@
 #include "core/io/atomic_file.h"
 #include "core/load/request/load_options.h"
 #include "exporters/convert.h"
-#include "exporters/convert_options.h"
-#include "importers/open_options.h"
+#include "importers/resolve.h"
 #include "tests/support/builders.h"
 
 #include <filesystem>

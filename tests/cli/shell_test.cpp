@@ -1,5 +1,5 @@
 // Words of a command line that is printed.
-#include "app/cli/base/shell.h"
+#include "app/cli/base/terminal.h"
 
 #include <gtest/gtest.h>
 

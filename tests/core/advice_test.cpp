@@ -1,6 +1,7 @@
 // Advice against projections of everything that it could have said.
+#include "core/load/answer/advice.h"
+
 #include "core/base/error.h"
-#include "core/load/answer/advice_2.h"
 
 #include <algorithm>
 #include <array>

@@ -1,7 +1,6 @@
 // The books of allocators: against the real malloc, against what an arena must obey, and of whole loads.
 #include "core/base/error.h"
 #include "core/load/answer/projection.h"
-#include "core/plan/arena.h"
 #include "core/plan/reserved_memory.h"
 #include "tests/support/builders.h"
 #include "tests/support/random_plans.h"

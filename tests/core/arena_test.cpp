@@ -1,10 +1,8 @@
 // The blocks of a space as a packing problem, and arenas made of them.
-#include "core/plan/arena.h"
-
-#include "core/packing/greedy_by_size.h"
-#include "core/packing/validator.h"
+#include "core/packing/greedy.h"
+#include "core/packing/pack.h"
 #include "core/plan/dry_machine.h"
-#include "core/plan/space_problem.h"
+#include "core/plan/reserved_memory.h"
 #include "tests/support/plan_models.h"
 #include "tests/support/random_plans.h"
 

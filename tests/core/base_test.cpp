@@ -3,7 +3,7 @@
 #include "core/base/error.h"
 #include "core/base/tasks.h"
 #include "core/base/text.h"
-#include "core/graph/text_hash.h"
+#include "core/graph/name.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // What is told of a cast: how many tensors, how many bytes, and why the others stay.
-#include "core/load/request/cast_summary.h"
+#include "core/load/request/casts.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,5 @@
 // Casts against plain definitions of the half and bfloat16 types.
-#include "core/convert/numbers/cast.h"
-
+#include "core/convert/numbers/elements.h"
 #include "tests/support/vector_targets.h"
 
 #include <bit>

@@ -1,7 +1,6 @@
 // Rows of a comparison against projections one by one.
-#include "core/load/answer/compare.h"
-
-#include "core/load/order/optimal_order_2.h"
+#include "core/load/answer/rows.h"
+#include "core/load/order/optimal_order.h"
 
 #include <atomic>
 #include <stop_token>

@@ -1,9 +1,7 @@
 // Cursor, decoders, lazy metadata arrays.
-#include "core/io/cursor.h"
-
 #include "core/base/error.h"
 #include "core/io/graph_reader.h"
-#include "core/io/storage_reader.h"
+#include "core/io/source_file.h"
 #include "tests/support/builders.h"
 
 #include <gtest/gtest.h>

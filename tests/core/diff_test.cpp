@@ -1,7 +1,6 @@
 // Differences of metadata, types and ties.
 #include "core/base/error.h"
-#include "core/inspect/diff_metadata.h"
-#include "core/inspect/diff_types.h"
+#include "core/inspect/model_differences.h"
 #include "tests/support/builders.h"
 
 #include <gtest/gtest.h>

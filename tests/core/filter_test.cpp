@@ -1,7 +1,6 @@
 // The filter grammar.
-#include "core/graph/names/filter.h"
-
 #include "core/base/error.h"
+#include "core/graph/names/tensor_names.h"
 
 #include <gtest/gtest.h>
 

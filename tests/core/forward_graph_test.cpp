@@ -2,7 +2,7 @@
 #include "core/graph/forward_graph.h"
 
 #include "core/base/error.h"
-#include "core/graph/validate.h"
+#include "core/graph/meta_graph.h"
 
 #include <random>
 

@@ -1,8 +1,7 @@
 // The dtype table, the structural law and the relations over a MetaGraph.
 #include "core/base/error.h"
-#include "core/graph/names/module_tree.h"
-#include "core/graph/shares.h"
-#include "core/graph/validate.h"
+#include "core/graph/meta_graph.h"
+#include "core/graph/names/tensor_names.h"
 #include "tests/support/graph_json.h"
 
 #include <algorithm>

@@ -1,7 +1,6 @@
 // Exchanges in place: whole, refused, interrupted at every byte.
-#include "core/io/in_place.h"
-
 #include "core/base/error.h"
+#include "core/io/atomic_file.h"
 #include "tests/support/builders.h"
 
 #include <filesystem>

@@ -1,7 +1,7 @@
 // Files: exact reads, whole outputs.
 #include "core/base/error.h"
 #include "core/io/atomic_file.h"
-#include "core/io/storage_reader.h"
+#include "core/io/graph_reader.h"
 #include "core/io/system_memory.h"
 #include "tests/support/builders.h"
 

@@ -1,9 +1,8 @@
 // Weights stored as several tensors, by the names and shapes that packing libraries write.
 #include "core/base/error.h"
 #include "core/convert/recipe/packed_weights.h"
-#include "core/graph/packed/find_logical.h"
-#include "core/graph/shares.h"
-#include "core/graph/validate.h"
+#include "core/graph/meta_graph.h"
+#include "core/graph/packed/quantization.h"
 #include "core/load/request/casts.h"
 
 #include <map>

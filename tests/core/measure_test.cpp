@@ -1,6 +1,5 @@
 // Loads run on the host while the system's own counters are watched.
 #include "core/base/error.h"
-#include "core/load/measure/counter_curve.h"
 #include "core/load/measure/rehearse.h"
 #include "core/load/request/method.h"
 #include "tests/support/builders.h"

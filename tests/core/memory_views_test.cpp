@@ -1,11 +1,9 @@
 // Views of memory against peak_over() on random plans, unified budgets, and a page cache that drops.
-#include "core/plan/memory_views.h"
-
 #include "core/base/error.h"
 #include "core/load/answer/projection.h"
 #include "core/load/answer/rows.h"
-#include "core/plan/cache_limit.h"
 #include "core/plan/dry_machine.h"
+#include "core/plan/timeline.h"
 #include "tests/support/plan_models.h"
 #include "tests/support/random_plans.h"
 

@@ -1,8 +1,7 @@
 // Names, shapes and the index of names.
 #include "core/graph/name.h"
 
-#include "core/graph/dimensions.h"
-#include "core/graph/name_index.h"
+#include "core/graph/dtype_and_shape.h"
 
 #include <random>
 #include <unordered_map>

@@ -4,7 +4,6 @@
 #include "core/base/error.h"
 #include "core/load/answer/projection.h"
 #include "core/load/methods/builder.h"
-#include "core/load/order/optimal_order_2.h"
 #include "tests/support/random_placement.h"
 
 #include <algorithm>

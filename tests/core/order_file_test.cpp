@@ -1,7 +1,6 @@
 // Orders as text: round trip, ties, and what a hostile list says.
-#include "core/load/request/order_file.h"
-
 #include "core/base/error.h"
+#include "core/load/request/bind_request.h"
 #include "tests/support/builders.h"
 
 #include <filesystem>

@@ -1,5 +1,5 @@
 // Loops over several threads.
-#include "core/base/parallel.h"
+#include "core/base/tasks.h"
 
 #include <atomic>
 #include <stdexcept>

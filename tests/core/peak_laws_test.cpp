@@ -1,6 +1,6 @@
 // The laws of the table of methods, evaluated on random models, against the projected peaks.
 #include "core/load/answer/projection.h"
-#include "core/load/request/law.h"
+#include "core/load/request/method.h"
 #include "tests/support/plan_models.h"
 #include "tests/support/random_placement.h"
 

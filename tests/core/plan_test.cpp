@@ -1,7 +1,7 @@
 // Plans: closed forms of every method, the interpreter against brute force, machines against each other.
 #include "core/base/error.h"
 #include "core/load/answer/projection.h"
-#include "core/load/order/optimal_order_2.h"
+#include "core/load/order/optimal_order.h"
 #include "core/plan/block_contents.h"
 #include "core/plan/dry_machine.h"
 #include "core/plan/host_machine.h"

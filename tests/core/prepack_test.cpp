@@ -2,10 +2,10 @@
 #include "core/convert/numbers/prepack.h"
 
 #include "core/base/error.h"
-#include "core/convert/numbers/cast.h"
-#include "core/convert/numbers/dequantize.h"
+#include "core/convert/numbers/elements.h"
+#include "core/convert/numbers/quantize.h"
 #include "core/load/request/method.h"
-#include "core/load/request/prepacking.h"
+#include "core/load/request/request.h"
 #include "core/plan/dry_machine.h"
 #include "core/plan/host_machine.h"
 #include "core/plan/run.h"

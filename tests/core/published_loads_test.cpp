@@ -1,6 +1,5 @@
 // Peaks of loads that others have measured and published.
-#include "core/forward/model/config_graph.h"
-#include "core/forward/model/presets.h"
+#include "core/forward/model/known_models.h"
 #include "core/load/answer/projection.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // The recipe step that quantises: the blocks of the quantisers, whatever the memory and the pieces.
 #include "core/base/error.h"
-#include "core/convert/numbers/cast.h"
+#include "core/convert/numbers/elements.h"
 #include "core/convert/numbers/quantize.h"
 #include "core/convert/recipe/recipe.h"
 

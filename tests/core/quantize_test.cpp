@@ -1,7 +1,6 @@
 // Quantisers against hashes of what ggml's reference gives, and vector code against the plain definition.
 #include "core/convert/numbers/quantize.h"
 
-#include "core/convert/numbers/dequantize.h"
 #include "tests/support/vector_targets.h"
 
 #include <algorithm>

@@ -1,7 +1,6 @@
 // Jumps and distances of plans, by hand.
-#include "core/plan/read_pattern.h"
-
 #include "core/load/answer/projection.h"
+#include "core/plan/plan.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,6 @@
 // The table of load options, and requests as files.
 #include "core/base/error.h"
 #include "core/load/request/load_options.h"
-#include "core/load/request/request_file.h"
 #include "tests/support/builders.h"
 
 #include <set>

@@ -1,7 +1,6 @@
 // What a log of samples keeps, and that a long one takes no memory while it is filled.
-#include "core/load/measure/sample_log.h"
-
 #include "core/io/system_memory.h"
+#include "core/load/measure/rehearse.h"
 
 #include <algorithm>
 

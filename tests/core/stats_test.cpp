@@ -1,8 +1,8 @@
 // Statistics and dequantisation against plain definitions and gguf-py's results.
-#include "core/convert/numbers/codes.h"
-#include "core/convert/numbers/dequantize.h"
+#include "core/convert/numbers/elements.h"
 #include "core/convert/numbers/float_bits.h"
 #include "core/convert/numbers/kernels.h"
+#include "core/convert/numbers/quantize.h"
 #include "core/convert/numbers/statistics.h"
 #include "tests/support/vector_targets.h"
 

@@ -2,7 +2,7 @@
 #include "core/io/striped_reader.h"
 
 #include "core/base/error.h"
-#include "core/io/page_residency.h"
+#include "core/io/system_memory.h"
 #include "tests/support/builders.h"
 #include "tests/support/sanitizers.h"
 

@@ -1,5 +1,5 @@
 // Offsets never overlap, gaps merge, and nothing is lost.
-#include "core/allocators/suballocator.h"
+#include "core/allocators/free_ranges.h"
 
 #include <map>
 #include <random>

@@ -1,7 +1,6 @@
 // Data sheets of devices: those built in, a folder over them, and what is wrong in a file.
 #include "core/base/error.h"
 #include "core/load/request/bind_request.h"
-#include "core/load/request/bind_request_2.h"
 #include "core/load/request/load_options.h"
 #include "tests/support/builders.h"
 

@@ -1,8 +1,7 @@
 // Strided tensors against a brute-force gather.
-#include "core/io/tensor_reader.h"
-
 #include "core/base/error.h"
-#include "core/graph/validate.h"
+#include "core/graph/meta_graph.h"
+#include "core/io/graph_reader.h"
 #include "tests/support/builders.h"
 
 #include <random>

@@ -1,7 +1,6 @@
 // Statistics of tensors in files: contiguous, strided, large, narrow, refused and cancelled.
-#include "core/inspect/tensor_stats.h"
-
 #include "core/base/error.h"
+#include "core/inspect/tensor_values.h"
 #include "tests/support/builders.h"
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 #include "core/base/error.h"
 #include "core/tokenizer/encoder.h"
 #include "core/tokenizer/gguf_tokenizer.h"
-#include "core/tokenizer/read_tokenizer.h"
+#include "core/tokenizer/model_tokenizer.h"
 #include "tests/support/builders.h"
 #include "tests/support/hostile.h"
 #include "tests/support/protobuf_builder.h"

@@ -1,8 +1,7 @@
 // Curves in columns against every point of a run, and what is alive against alive_at().
-#include "core/view/usage_columns.h"
-
 #include "core/plan/dry_machine.h"
 #include "core/plan/run.h"
+#include "core/view/curves.h"
 #include "tests/support/random_plans.h"
 
 #include <algorithm>

@@ -1,6 +1,5 @@
 // Treemap geometry and curve reduction against brute force.
 #include "core/view/curves.h"
-#include "core/view/lanes.h"
 #include "core/view/layouts.h"
 
 #include <algorithm>

@@ -3,9 +3,9 @@
 #include "core/load/answer/projection.h"
 #include "core/load/answer/rows.h"
 #include "core/load/methods/framework_sizes.h"
-#include "core/load/request/bind_request_2.h"
+#include "core/load/request/bind_request.h"
 #include "core/load/request/load_options.h"
-#include "core/load/request/shared_embedding.h"
+#include "core/load/request/model_parts.h"
 #include "core/plan/reserved_memory.h"
 #include "tests/support/plan_models.h"
 

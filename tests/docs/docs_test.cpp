@@ -4,8 +4,7 @@
 //
 // With --update the examples in the repository are rewritten to what the program prints.
 #include "app/report/manual.h"
-#include "app/report/markdown_text.h"
-#include "app/report/truth_table.h"
+#include "app/report/markdown.h"
 #include "tests/docs/examples.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // numpy arrays and archives, and ExecuTorch tensors.
 #include "core/base/error.h"
-#include "core/load/order/written_order.h"
+#include "core/load/order/optimal_order.h"
 #include "exporters/preflight.h"
 #include "tests/exporters/export_support.h"
 #include "tests/support/plan_models.h"

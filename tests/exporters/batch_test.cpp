@@ -1,6 +1,6 @@
 // Lists of jobs, right and wrong, and the state beside them.
 #include "core/base/error.h"
-#include "exporters/batch_file.h"
+#include "exporters/convert.h"
 #include "tests/support/builders.h"
 
 #include <filesystem>

@@ -1,10 +1,9 @@
 // A small folder with every plain type.
 #include "tests/exporters/export_support.h"
 
-#include "core/convert/numbers/cast.h"
-#include "core/convert/numbers/codes.h"
-#include "core/io/storage_reader.h"
-#include "exporters/convert_options.h"
+#include "core/convert/numbers/elements.h"
+#include "core/io/graph_reader.h"
+#include "exporters/convert.h"
 #include "importers/resolve.h"
 
 #include <cstring>

@@ -1,8 +1,8 @@
 // Exporters: the round-trip law for every row of the table, options, orders, safetensors and torch.
 #include "core/base/error.h"
-#include "core/load/order/written_order.h"
-#include "exporters/common.h"
-#include "exporters/convert_options.h"
+#include "core/load/order/optimal_order.h"
+#include "exporters/convert.h"
+#include "exporters/exporter.h"
 #include "importers/resolve.h"
 #include "tests/exporters/export_support.h"
 #include "tests/support/onnx_builder.h"

@@ -2,8 +2,6 @@
 #include "core/base/error.h"
 #include "core/convert/recipe/recipe.h"
 #include "core/io/graph_reader.h"
-#include "core/io/storage_reader.h"
-#include "core/io/tensor_reader.h"
 #include "tests/exporters/export_support.h"
 #include "tests/support/gguf_builder.h"
 #include "tests/support/plan_models.h"

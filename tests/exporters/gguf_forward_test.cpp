@@ -1,10 +1,8 @@
 // GGUF files open as models: their keys give back the configuration, their tensors the operators' weights.
-#include "core/forward/gguf/gguf_config.h"
-#include "core/forward/model/claims.h"
-#include "core/forward/model/config_graph.h"
+#include "core/forward/gguf/gguf_map.h"
 #include "core/forward/model/expected_tensors.h"
 #include "core/forward/model/forward_model.h"
-#include "core/forward/model/presets.h"
+#include "core/forward/model/known_models.h"
 #include "exporters/synth.h"
 #include "importers/resolve.h"
 #include "tests/support/builders.h"

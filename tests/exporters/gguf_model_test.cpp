@@ -1,12 +1,10 @@
 // Models mapped to llama.cpp's names: every published configuration of a mapped family, and what is refused.
 // That names, keys and bytes are right is for tests/interop/test_gguf_names.py to say.
-#include "exporters/gguf/gguf_model.h"
-
 #include "core/base/error.h"
 #include "core/forward/gguf/gguf_map.h"
-#include "core/forward/model/config_graph.h"
-#include "core/forward/model/presets.h"
-#include "core/graph/packed/find_logical.h"
+#include "core/forward/model/known_models.h"
+#include "core/graph/packed/quantization.h"
+#include "exporters/gguf/gguf.h"
 #include "exporters/synth.h"
 #include "tests/exporters/export_support.h"
 

@@ -1,14 +1,12 @@
 // Quantised GGUF output: policies on mapped models and on GGUF sources, rules of the user, importance
 // matrices, the keys that say so, and what is refused.
-#include "exporters/gguf/gguf_types.h"
-
 #include "core/base/error.h"
-#include "core/convert/numbers/dequantize.h"
-#include "core/forward/model/config_graph.h"
-#include "exporters/convert_options.h"
+#include "core/convert/numbers/quantize.h"
+#include "core/forward/model/known_models.h"
+#include "exporters/convert.h"
+#include "exporters/gguf/gguf.h"
 #include "exporters/preflight.h"
 #include "exporters/synth.h"
-#include "exporters/type_table.h"
 #include "tests/exporters/export_support.h"
 #include "tests/support/gguf_builder.h"
 

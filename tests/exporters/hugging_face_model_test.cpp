@@ -1,9 +1,7 @@
 // GGUF files as Hugging Face folders. That transformers loads them is for tests/interop/test_gguf_back.py.
-#include "exporters/gguf/hugging_face_model.h"
-
 #include "core/base/error.h"
 #include "core/forward/family/model_config.h"
-#include "core/forward/model/config_graph.h"
+#include "core/forward/model/known_models.h"
 #include "exporters/gguf/hugging_face.h"
 #include "exporters/preflight.h"
 #include "exporters/synth.h"

@@ -1,11 +1,9 @@
 // Recipes read backwards: random chains give their numbers back, and every published model of a mapped family
 // can be restored from its GGUF tensors.
-#include "core/convert/recipe/invert_recipe.h"
-
+#include "core/convert/recipe/recipe.h"
 #include "core/forward/gguf/gguf_map.h"
-#include "core/forward/model/config_graph.h"
-#include "core/forward/model/presets.h"
-#include "exporters/gguf/gguf_model.h"
+#include "core/forward/model/known_models.h"
+#include "exporters/gguf/gguf.h"
 
 #include <cstring>
 #include <random>

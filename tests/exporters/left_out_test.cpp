@@ -1,6 +1,5 @@
 // What a conversion is said to lose.
-#include "exporters/left_out.h"
-
+#include "exporters/preflight.h"
 #include "tests/support/hostile.h"
 #include "tests/support/samples.h"
 

@@ -1,7 +1,7 @@
 // LoRA adapters: what is merged, what is refused and why.
 #include "core/base/error.h"
-#include "exporters/common.h"
-#include "exporters/merge/merge_lora_2.h"
+#include "exporters/exporter.h"
+#include "exporters/merge/merge_lora.h"
 #include "importers/importer.h"
 #include "tests/support/builders.h"
 

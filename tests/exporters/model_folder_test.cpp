@@ -2,7 +2,6 @@
 #include "exporters/model_folder.h"
 
 #include "core/base/error.h"
-#include "exporters/cast_config.h"
 #include "exporters/preflight.h"
 #include "tests/exporters/export_support.h"
 

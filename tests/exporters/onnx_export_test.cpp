@@ -1,6 +1,6 @@
 // ONNX: weights move out of the file and back, and nothing else changes.
 #include "core/base/error.h"
-#include "core/load/order/written_order.h"
+#include "core/load/order/optimal_order.h"
 #include "tests/exporters/export_support.h"
 #include "tests/support/onnx_builder.h"
 

@@ -1,7 +1,7 @@
 // Interrupted conversions: what they leave, what continues them, and what removes it.
 #include "core/base/error.h"
-#include "exporters/writer/join.h"
 #include "exporters/writer/work_folder.h"
+#include "exporters/writer/write_layout.h"
 #include "tests/exporters/export_support.h"
 
 #include <atomic>

@@ -2,10 +2,9 @@
 #include "exporters/synth.h"
 
 #include "core/base/error.h"
-#include "core/convert/numbers/cast.h"
-#include "core/forward/model/config_graph.h"
-#include "core/forward/model/presets.h"
-#include "core/io/storage_reader.h"
+#include "core/convert/numbers/elements.h"
+#include "core/forward/model/known_models.h"
+#include "core/io/graph_reader.h"
 #include "importers/resolve.h"
 #include "tests/support/builders.h"
 

@@ -1,10 +1,10 @@
 // Assets and what they make of a configuration and of a file.
+#include "core/forward/family/architecture.h"
+
 #include "core/assets/asset_file.h"
 #include "core/base/error.h"
-#include "core/forward/family/bind.h"
-#include "core/forward/model/config_graph.h"
-#include "core/forward/model/presets.h"
-#include "core/graph/packed/find_logical.h"
+#include "core/forward/model/known_models.h"
+#include "core/graph/packed/quantization.h"
 
 #include <algorithm>
 

@@ -1,9 +1,7 @@
 // What an architecture says of a model's tensors, and how many parameters there are.
-#include "core/forward/model/claims.h"
-
-#include "core/forward/model/config_graph.h"
-#include "core/forward/model/presets.h"
-#include "core/graph/packed/find_logical.h"
+#include "core/forward/model/expected_tensors.h"
+#include "core/forward/model/known_models.h"
+#include "core/graph/packed/quantization.h"
 
 #include <algorithm>
 

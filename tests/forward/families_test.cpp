@@ -1,9 +1,8 @@
 // Every family against the figures that are published of its models (families.csv; "facts" where they are in
 // the notes on architectures).
-#include "core/forward/model/config_graph.h"
+#include "core/forward/model/expected_tensors.h"
 #include "core/forward/model/forward_model.h"
-#include "core/forward/model/parameters.h"
-#include "core/forward/model/presets.h"
+#include "core/forward/model/known_models.h"
 
 #include <fstream>
 #include <sstream>

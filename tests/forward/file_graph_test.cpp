@@ -1,10 +1,10 @@
 // Which values share memory when a file's own operators run under a profile, and in which order they run.
 #include "core/base/error.h"
 #include "core/forward/model/forward_model.h"
+#include "core/forward/pass/execution_order.h"
 #include "core/forward/pass/lifetimes.h"
 #include "core/forward/pass/lowering.h"
-#include "core/forward/pass/op_order.h"
-#include "core/graph/validate.h"
+#include "core/graph/meta_graph.h"
 #include "tests/forward/graph_builder.h"
 
 #include <algorithm>

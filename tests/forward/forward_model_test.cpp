@@ -2,11 +2,10 @@
 #include "core/forward/model/forward_model.h"
 
 #include "core/base/error.h"
-#include "core/forward/model/config_graph.h"
-#include "core/forward/model/presets.h"
+#include "core/forward/model/known_models.h"
 #include "core/load/answer/projection.h"
-#include "core/load/request/orders.h"
-#include "core/plan/forward_pass.h"
+#include "core/load/request/model_parts.h"
+#include "core/plan/plan.h"
 #include "tests/support/builders.h"
 
 #include <filesystem>

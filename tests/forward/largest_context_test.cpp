@@ -1,8 +1,6 @@
 // The largest context against projections of loads with passes of that many tokens, and of one more.
-#include "core/load/answer/largest_context.h"
-
 #include "core/base/error.h"
-#include "core/forward/model/config_graph.h"
+#include "core/forward/model/known_models.h"
 #include "core/load/answer/answer.h"
 
 #include <fmt/format.h>

@@ -1,14 +1,11 @@
 // What a profile makes of an architecture: sizes, lifetimes, the cache and the peak.
-#include "core/forward/pass/lower.h"
-
 #include "core/base/error.h"
-#include "core/forward/family/bind.h"
-#include "core/forward/family/operators_2.h"
-#include "core/forward/model/config_graph.h"
+#include "core/forward/family/architecture.h"
+#include "core/forward/family/operators.h"
 #include "core/forward/model/known_models.h"
-#include "core/forward/model/presets.h"
 #include "core/forward/pass/lifetimes.h"
-#include "core/graph/validate.h"
+#include "core/forward/pass/lowering.h"
+#include "core/graph/meta_graph.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -1,7 +1,6 @@
 // The tree of a forward graph's operators, and what is folded together in it.
-#include "core/forward/model/config_graph.h"
 #include "core/forward/model/forward_model.h"
-#include "core/forward/model/presets.h"
+#include "core/forward/model/known_models.h"
 #include "core/graph/names/tensor_names.h"
 
 #include <gmock/gmock.h>

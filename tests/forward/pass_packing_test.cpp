@@ -1,6 +1,6 @@
 // The values of every family's forward pass in one arena.
-#include "core/packing/greedy_by_size.h"
-#include "core/packing/validator.h"
+#include "core/packing/greedy.h"
+#include "core/packing/pack.h"
 #include "tests/support/packing.h"
 #include "tests/support/pass_models.h"
 

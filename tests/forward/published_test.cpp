@@ -1,8 +1,7 @@
 // Figures that are published of models that have no preset: a preset's configuration with other sizes.
-#include "core/forward/model/claims.h"
-#include "core/forward/model/config_graph.h"
+#include "core/forward/model/expected_tensors.h"
 #include "core/forward/model/forward_model.h"
-#include "core/forward/model/presets.h"
+#include "core/forward/model/known_models.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

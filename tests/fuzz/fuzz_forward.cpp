@@ -2,13 +2,13 @@
 // them and running them over a small configuration gives operators that can be lowered and measured, or an
 // Error.
 #include "core/base/error.h"
-#include "core/forward/family/bind.h"
+#include "core/forward/family/architecture.h"
+#include "core/forward/model/expected_tensors.h"
 #include "core/forward/model/forward_model.h"
 #include "core/forward/model/known_models.h"
-#include "core/forward/model/parameters.h"
 #include "core/forward/pass/lifetimes.h"
-#include "core/forward/pass/lower.h"
-#include "core/graph/validate.h"
+#include "core/forward/pass/lowering.h"
+#include "core/graph/meta_graph.h"
 
 #include <cstdint>
 #include <cstdlib>

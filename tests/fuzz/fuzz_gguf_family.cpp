@@ -3,10 +3,9 @@
 // configuration, or an Error.
 #include "core/base/error.h"
 #include "core/forward/gguf/gguf_map.h"
-#include "core/forward/model/config_graph.h"
 #include "core/forward/model/expected_tensors.h"
 #include "core/forward/model/known_models.h"
-#include "core/graph/validate.h"
+#include "core/graph/meta_graph.h"
 
 #include <cstdint>
 #include <map>

@@ -4,8 +4,8 @@
 #include "core/base/error.h"
 #include "core/forward/model/forward_model.h"
 #include "core/forward/model/known_models.h"
-#include "core/tokenizer/hugging_face_tokenizer.h"
-#include "exporters/gguf/hugging_face_model.h"
+#include "core/tokenizer/gguf_tokenizer.h"
+#include "exporters/gguf/hugging_face.h"
 #include "importers/importer.h"
 
 #include <algorithm>

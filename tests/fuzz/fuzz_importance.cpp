@@ -1,7 +1,7 @@
 // libFuzzer target for importance matrices: whatever the bytes are, reading them gives sorted entries whose
 // weights are finite and not negative, or an Error.
 #include "core/base/error.h"
-#include "importers/gguf/importance.h"
+#include "importers/gguf/gguf.h"
 
 #include <cmath>
 #include <cstdint>

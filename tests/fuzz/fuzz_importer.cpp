@@ -1,9 +1,9 @@
 // One libFuzzer target per importer (LOADLINE_IMPORTER): whatever the bytes are, reading them gives a
 // valid graph or an Error.
 #include "core/base/error.h"
-#include "core/graph/names/module_tree.h"
-#include "core/graph/packed/find_logical.h"
-#include "core/graph/validate.h"
+#include "core/graph/meta_graph.h"
+#include "core/graph/names/tensor_names.h"
+#include "core/graph/packed/quantization.h"
 #include "importers/importer.h"
 #include "tests/support/graph_json.h"
 

@@ -1,9 +1,9 @@
 // libFuzzer target for ONNX: as fuzz_importer.cpp, without the process that infers shapes, and with decoding
 // of what small tensors hold.
 #include "core/base/error.h"
-#include "core/graph/names/module_tree.h"
-#include "core/graph/validate.h"
-#include "core/io/decoder.h"
+#include "core/graph/meta_graph.h"
+#include "core/graph/names/tensor_names.h"
+#include "core/io/graph_reader.h"
 #include "importers/onnx/onnx.h"
 #include "tests/support/graph_json.h"
 

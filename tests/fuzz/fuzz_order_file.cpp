@@ -1,7 +1,7 @@
 // libFuzzer target for lists of tensors: whatever the bytes are, reading them gives a permutation of the
 // storages, or an Error.
 #include "core/base/error.h"
-#include "core/load/request/order_file.h"
+#include "core/load/request/bind_request.h"
 
 #include <algorithm>
 #include <cstdint>

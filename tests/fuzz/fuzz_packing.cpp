@@ -1,8 +1,8 @@
 // libFuzzer target for files of buffers: whatever the bytes are, reading and packing them gives offsets that
 // keep every rule, or an Error; what fits is never called infeasible, and what is written reads back alike.
 #include "core/base/error.h"
-#include "core/packing/csv.h"
-#include "core/packing/validator.h"
+#include "core/packing/pack.h"
+#include "core/packing/problem.h"
 #include "tests/support/packing.h"
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // libFuzzer target for verdicts: the bytes are a problem of at most seven buffers with gaps, pins, groups,
 // alignments and two arenas, and a capacity, and the answer is that of trying every offset.
 #include "core/base/error.h"
-#include "core/packing/validator.h"
+#include "core/packing/pack.h"
 #include "tests/packing/brute_force.h"
 #include "tests/support/packing.h"
 

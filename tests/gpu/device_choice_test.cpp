@@ -2,7 +2,6 @@
 #include "core/base/error.h"
 #include "core/gpu/device.h"
 #include "core/gpu/device_info.h"
-#include "core/gpu/instance.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

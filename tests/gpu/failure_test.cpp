@@ -3,7 +3,7 @@
 #include "core/gpu/upload.h"
 #include "core/load/answer/projection.h"
 #include "core/load/request/method.h"
-#include "core/load/request/orders.h"
+#include "core/load/request/model_parts.h"
 #include "tests/gpu/device_test.h"
 #include "tests/gpu/injected.h"
 #include "tests/gpu/model_file.h"

@@ -1,5 +1,5 @@
 // Interval sets against a bitmap, and which pairs of copies conflict.
-#include "core/gpu/hazards.h"
+#include "core/gpu/transfer_queue.h"
 
 #include <random>
 #include <vector>

@@ -2,7 +2,7 @@
 #include "core/base/error.h"
 #include "core/gpu/vulkan_machine.h"
 #include "core/load/request/method.h"
-#include "core/load/request/orders.h"
+#include "core/load/request/model_parts.h"
 #include "tests/gpu/device_test.h"
 #include "tests/gpu/model_file.h"
 

@@ -2,8 +2,8 @@
 #include "core/base/error.h"
 #include "core/gpu/device_memory.h"
 #include "core/gpu/memory_need.h"
+#include "core/plan/plan.h"
 #include "core/plan/reserved_memory.h"
-#include "core/plan/space_sum.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

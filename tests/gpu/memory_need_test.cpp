@@ -4,7 +4,7 @@
 #include "core/base/error.h"
 #include "core/load/answer/projection.h"
 #include "core/load/request/method.h"
-#include "core/load/request/orders.h"
+#include "core/load/request/model_parts.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

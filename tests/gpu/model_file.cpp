@@ -1,7 +1,7 @@
 // Writes the file and describes it.
 #include "tests/gpu/model_file.h"
 
-#include "core/graph/validate.h"
+#include "core/graph/meta_graph.h"
 
 #include <algorithm>
 #include <atomic>

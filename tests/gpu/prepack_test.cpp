@@ -2,8 +2,8 @@
 #include "core/base/error.h"
 #include "core/gpu/upload.h"
 #include "core/load/request/method.h"
-#include "core/load/request/orders.h"
-#include "core/load/request/prepacking.h"
+#include "core/load/request/model_parts.h"
+#include "core/load/request/request.h"
 #include "tests/gpu/device_test.h"
 #include "tests/gpu/model_file.h"
 

@@ -1,5 +1,5 @@
 // The ring's states, by hand and against a model of every slot.
-#include "core/gpu/staging_ring.h"
+#include "core/gpu/device_memory.h"
 
 #include <algorithm>
 #include <random>

@@ -5,7 +5,7 @@
 #include "core/gpu/device_memory.h"
 #include "core/load/answer/projection.h"
 #include "core/load/request/method.h"
-#include "core/load/request/orders.h"
+#include "core/load/request/model_parts.h"
 #include "core/plan/dry_machine.h"
 #include "tests/gpu/device_test.h"
 #include "tests/gpu/injected.h"

@@ -3,8 +3,7 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/io/output_file.h"
-#include "core/io/page_residency.h"
+#include "core/io/atomic_file.h"
 #include "core/io/system_memory.h"
 #include "importers/resolve.h"
 #include "tests/support/builders.h"

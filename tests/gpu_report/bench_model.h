@@ -3,7 +3,7 @@
 
 #include "core/gpu/device_info.h"
 #include "core/graph/meta_graph.h"
-#include "core/io/temporary_folder.h"
+#include "core/io/file_system.h"
 
 #include <cstdint>
 #include <string>

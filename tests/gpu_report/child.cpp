@@ -1,7 +1,7 @@
 // Spawns the program with its output in a pipe.
 #include "tests/gpu_report/child.h"
 
-#include "core/io/unique_fd.h"
+#include "core/io/file_system.h"
 
 #include <algorithm>
 #include <array>

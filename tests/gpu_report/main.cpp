@@ -1,5 +1,5 @@
 // gpu-report: GPU tests, upload benchmark and torch on one machine, as a page and as JSON.
-#include "app/report/write_file.h"
+#include "app/report/page_parts.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "tests/gpu/run_tests.h"

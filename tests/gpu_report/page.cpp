@@ -1,5 +1,4 @@
 // The report as a page: what it ran on, goals, what is missing, tables.
-#include "app/report/error_percent.h"
 #include "app/report/measured_loads.h"
 #include "app/report/page_parts.h"
 #include "core/base/text.h"

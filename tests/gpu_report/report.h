@@ -1,7 +1,7 @@
 // What gpu-report found on one machine: tests, uploads, torch, and what could not be measured.
 #pragma once
 
-#include "app/report/asked_for.h"
+#include "app/report/page_parts.h"
 #include "core/gpu/device_info.h"
 #include "tests/gpu_report/uploads.h"
 

@@ -1,9 +1,8 @@
 // Chooses device and size, and prints what uploads.cpp measures.
 #include "tests/gpu_report/run_bench.h"
 
-#include "app/report/error_percent.h"
-#include "app/report/machine_facts.h"
 #include "app/report/measured_loads.h"
+#include "app/report/page_parts.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 

@@ -1,9 +1,9 @@
 // The tables of actions and panels: rows that scripts, buttons and shortcuts can rely on, and the keys that
 // run them.
-#include "app/gui/frame/actions_2.h"
+#include "app/gui/frame/actions.h"
+
 #include "app/gui/frame/gui_app.h"
-#include "app/gui/frame/script.h"
-#include "app/gui/panels/panel.h"
+#include "app/gui/panels/panels.h"
 #include "app/report/manual.h"
 #include "tests/gui/drawn_text.h"
 #include "tests/gui/null_window.h"

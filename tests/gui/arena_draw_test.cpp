@@ -1,6 +1,5 @@
 // The arena panel under the mouse and under scripts.
 #include "app/gui/frame/gui_app.h"
-#include "app/gui/frame/script.h"
 #include "app/gui/panels/arena_plot.h"
 #include "tests/gui/null_window.h"
 #include "tests/gui/sample_graphs.h"

@@ -1,7 +1,7 @@
 // What the arena panel packs, and what it says of it.
 #include "app/gui/state/workspace.h"
 #include "core/base/error.h"
-#include "core/packing/validator.h"
+#include "core/packing/pack.h"
 #include "tests/gui/sample_graphs.h"
 #include "tests/support/builders.h"
 

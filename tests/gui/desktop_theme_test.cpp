@@ -1,5 +1,5 @@
 // The desktop's answer to what theme it wants: a bus and a portal of this test's own.
-#include "app/gui/window/desktop_theme.h"
+#include "app/gui/window/window.h"
 
 #include <array>
 #include <csignal>

@@ -59,9 +59,9 @@ TEST_F(Diffs, NameEveryKindAndMarkIt) {
   settle(workspace);
   EXPECT_EQ(count(DiffKind::values), 1u);
   EXPECT_EQ(count(DiffKind::type), 1u);
-  for (const DiffRow& row : diff.result.value()->rows)
-    if (row.kind == DiffKind::type)
-      EXPECT_NE(row.detail.find(" at most, 4 of 4"), std::string::npos) << row.detail;
+  for (const DiffRow& found : diff.result.value()->rows)
+    if (found.kind == DiffKind::type)
+      EXPECT_NE(found.detail.find(" at most, 4 of 4"), std::string::npos) << found.detail;
   const Model& model = *workspace.document().model;
   const auto kind_of = [&](const char* name) {
     return diff.result.value()->of_tensor[index(*find_tensor(model, name))];

@@ -1,5 +1,5 @@
 // What a document reads of a model's files: metadata arrays, findings, what an exporter would refuse.
-#include "app/gui/state/model/meta_text.h"
+#include "app/gui/state/model/file_data.h"
 #include "app/gui/state/workspace.h"
 #include "importers/resolve.h"
 #include "tests/gui/sample_graphs.h"

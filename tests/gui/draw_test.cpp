@@ -1,6 +1,5 @@
 // Every panel in every state under a mouse that goes everywhere, and what the mouse does. No window.
 #include "app/gui/frame/gui_app.h"
-#include "app/gui/frame/script.h"
 #include "app/gui/parts/widgets.h"
 #include "tests/gui/drawn_text.h"
 #include "tests/gui/null_window.h"

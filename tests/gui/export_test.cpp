@@ -1,8 +1,8 @@
 // Files of what is seen: tables of every view, drawings, and plays.
+#include "app/gui/frame/export.h"
+
 #include "app/gui/frame/gui_app.h"
-#include "app/gui/frame/script.h"
-#include "app/gui/frame/view_csv.h"
-#include "app/gui/panels/panel.h"
+#include "app/gui/panels/panels.h"
 #include "app/gui/window/still_window.h"
 #include "tests/gui/null_window.h"
 #include "tests/gui/sample_graphs.h"

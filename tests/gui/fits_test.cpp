@@ -1,8 +1,7 @@
 // Room on devices and disks, and the names of converted files.
-#include "app/gui/state/model/fits.h"
-
+#include "app/gui/state/model/model.h"
 #include "core/base/error.h"
-#include "exporters/convert_options.h"
+#include "exporters/convert.h"
 #include "tests/gui/sample_graphs.h"
 
 #include <filesystem>

@@ -1,7 +1,7 @@
 // The forward pass in the window's state: scenes, figures, the timeline that ends with the first token.
 #include "app/gui/state/workspace.h"
 #include "core/base/error.h"
-#include "core/forward/model/config_graph.h"
+#include "core/forward/model/known_models.h"
 #include "core/forward/pass/lifetimes.h"
 #include "tests/gui/sample_graphs.h"
 #include "tests/gui/settle.h"

@@ -1,7 +1,6 @@
 // Plays a script of app/gui/script.h: gui_play SCRIPT [window], offscreen unless told otherwise.
 // Every message of the Vulkan validation layer is a failure.
 #include "app/gui/frame/gui_app.h"
-#include "app/gui/frame/script.h"
 #include "core/base/error.h"
 #include "tests/gui/drivers.h"
 

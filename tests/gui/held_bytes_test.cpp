@@ -1,6 +1,5 @@
 // Bytes in memory at a time cursor that jumps about, against a run from the beginning.
-#include "app/gui/state/load/held_bytes.h"
-
+#include "app/gui/state/load/load.h"
 #include "app/gui/state/workspace.h"
 #include "tests/gui/sample_graphs.h"
 #include "tests/gui/settle.h"

@@ -1,11 +1,9 @@
 // The keyboard alone: parts of the window in turn, lists by their arrows, the filter's hits, what Escape
 // closes, what the palette says of arguments.
-#include "app/gui/window/keyboard.h"
-
-#include "app/gui/frame/actions_2.h"
-#include "app/gui/frame/convert_words.h"
+#include "app/gui/frame/actions.h"
 #include "app/gui/frame/gui_app.h"
-#include "app/gui/frame/palette_items.h"
+#include "app/gui/frame/overlays.h"
+#include "app/gui/window/input.h"
 #include "tests/gui/drawn_text.h"
 #include "tests/gui/null_window.h"
 #include "tests/gui/sample_graphs.h"

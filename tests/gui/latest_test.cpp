@@ -1,5 +1,5 @@
 // The newest question alone is answered, whatever the jobs of older ones deliver, and when.
-#include "app/gui/state/base/latest.h"
+#include "app/gui/state/base/jobs.h"
 
 #include <latch>
 #include <thread>

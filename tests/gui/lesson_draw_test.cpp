@@ -1,7 +1,6 @@
 // Every step of every lesson drawn, beside the views and in front of an audience; its keys. No window.
-#include "app/gui/frame/actions_2.h"
+#include "app/gui/frame/actions.h"
 #include "app/gui/frame/gui_app.h"
-#include "app/gui/frame/lesson_lines.h"
 #include "tests/gui/drawn_text.h"
 #include "tests/gui/null_window.h"
 #include "tests/gui/sample_graphs.h"

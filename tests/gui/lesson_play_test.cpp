@@ -2,7 +2,7 @@
 #include "app/gui/state/lesson_play.h"
 
 #include "app/gui/state/workspace.h"
-#include "core/io/temporary_folder.h"
+#include "core/io/file_system.h"
 #include "tests/gui/sample_graphs.h"
 #include "tests/gui/settle.h"
 

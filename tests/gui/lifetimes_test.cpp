@@ -1,5 +1,5 @@
 // The lanes of a forward pass: every row, and what is listed at an operator.
-#include "app/gui/panels/lifetimes_data.h"
+#include "app/gui/panels/forward.h"
 #include "tests/gui/sample_graphs.h"
 
 #include <algorithm>

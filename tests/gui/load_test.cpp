@@ -1,8 +1,8 @@
 // What is chosen for a load and its comparison, orders arranged by hand, and the files of both.
 #include "app/gui/state/workspace.h"
-#include "app/report/verdict.h"
+#include "app/report/row_text.h"
+#include "core/load/request/bind_request.h"
 #include "core/load/request/load_options.h"
-#include "core/load/request/order_file.h"
 #include "tests/gui/sample_graphs.h"
 #include "tests/gui/settle.h"
 #include "tests/support/builders.h"

@@ -1,8 +1,8 @@
 // Words come from the program's own tables, so that most of them mean something.
 #include "tests/gui/monkey_input.h"
 
-#include "app/gui/frame/actions_2.h"
-#include "app/gui/panels/panel.h"
+#include "app/gui/frame/actions.h"
+#include "app/gui/panels/panels.h"
 #include "core/load/request/load_options.h"
 #include "core/load/request/method.h"
 

@@ -2,8 +2,7 @@
 #include "tests/gui/monkey_models.h"
 
 #include "core/base/tasks.h"
-#include "core/forward/model/config_graph.h"
-#include "core/forward/model/presets.h"
+#include "core/forward/model/known_models.h"
 #include "exporters/synth.h"
 #include "tests/gui/sample_graphs.h"
 #include "tests/gui/states.h"

@@ -1,7 +1,6 @@
 // What the palette finds, and what it runs.
 #include "app/gui/frame/gui_app.h"
-#include "app/gui/frame/palette_items.h"
-#include "app/gui/frame/script.h"
+#include "app/gui/frame/overlays.h"
 #include "core/base/error.h"
 #include "tests/gui/drawn_text.h"
 #include "tests/gui/null_window.h"

@@ -1,6 +1,4 @@
 // What is to be seen in each panel, drawn alone: a panel that draws nothing, or something else, fails here.
-#include "app/gui/panels/panel.h"
-
 #include "app/gui/panels/panels.h"
 #include "app/gui/window/window.h"
 #include "tests/gui/drawn_text.h"

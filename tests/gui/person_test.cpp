@@ -1,11 +1,10 @@
 // Whole sessions of a person at a real window: what they do with mouse and keys, and what comes of it.
 #include "tests/gui/person.h"
 
-#include "app/gui/panels/panel.h"
+#include "app/gui/panels/panels.h"
 #include "app/gui/state/summary.h"
 #include "core/base/tasks.h"
-#include "core/forward/model/config_graph.h"
-#include "core/forward/model/presets.h"
+#include "core/forward/model/known_models.h"
 #include "exporters/synth.h"
 #include "tests/gui/drawn_text.h"
 #include "tests/gui/sample_graphs.h"

@@ -1,10 +1,9 @@
 // Saved requests and remedies: what is asked again, otherwise, or of another model.
 #include "app/gui/frame/gui_app.h"
-#include "app/gui/frame/script.h"
-#include "app/gui/state/base/remedies.h"
+#include "app/gui/state/base/shared.h"
 #include "core/inspect/doctor.h"
-#include "core/load/request/request_file.h"
-#include "exporters/convert_options.h"
+#include "core/load/request/load_options.h"
+#include "exporters/convert.h"
 #include "tests/gui/drawn_text.h"
 #include "tests/gui/null_window.h"
 #include "tests/gui/sample_graphs.h"

@@ -1,9 +1,8 @@
 // Graphs built in code; every one passes validate().
 #include "tests/gui/sample_graphs.h"
 
-#include "core/forward/model/config_graph.h"
-#include "core/forward/model/presets.h"
-#include "core/graph/validate.h"
+#include "core/forward/model/known_models.h"
+#include "core/graph/meta_graph.h"
 
 #include <array>
 #include <string>

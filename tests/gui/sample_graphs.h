@@ -1,7 +1,7 @@
 // Models for the window to show, without files behind them.
 #pragma once
 
-#include "app/gui/state/convert_task.h"
+#include "app/gui/state/document.h"
 #include "core/graph/meta_graph.h"
 
 #include <cstddef>

@@ -1,6 +1,5 @@
 // The script language: what it accepts, how it refuses, what it does.
-#include "app/gui/frame/script.h"
-
+#include "app/gui/frame/gui_app.h"
 #include "app/gui/parts/theme.h"
 #include "app/report/manual.h"
 #include "core/load/request/load_options.h"

@@ -1,7 +1,6 @@
 // The coordinates that all views share: what is selected, when it is, and the advice that changes the
 // request.
-#include "app/gui/state/model/folder_listing.h"
-#include "app/gui/state/selection_text.h"
+#include "app/gui/state/model/files.h"
 #include "app/gui/state/summary.h"
 #include "app/gui/state/workspace.h"
 #include "tests/gui/sample_graphs.h"

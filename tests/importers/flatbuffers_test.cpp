@@ -1,9 +1,8 @@
 // ExecuTorch (.ptd, .pte) and LiteRT (.tflite): goldens, prefixes and hostile tables.
-#include "core/graph/validate.h"
+#include "core/graph/meta_graph.h"
 #include "core/io/system_memory.h"
 #include "importers/importer.h"
 #include "importers/resolve.h"
-#include "importers/unique_names.h"
 #include "tests/support/builders.h"
 #include "tests/support/flat_builder.h"
 #include "tests/support/graph_json.h"

@@ -1,8 +1,7 @@
 // GGUF: goldens in both byte orders, split sets, lazy arrays, and the hostile table.
 #include "core/base/error.h"
-#include "core/graph/validate.h"
+#include "core/graph/meta_graph.h"
 #include "core/io/graph_reader.h"
-#include "core/io/storage_reader.h"
 #include "importers/importer.h"
 #include "importers/resolve.h"
 #include "tests/support/builders.h"

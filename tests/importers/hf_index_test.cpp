@@ -1,6 +1,6 @@
 // Sharded models: the index in pieces and whole, in any order, and against its shards.
 #include "core/base/error.h"
-#include "importers/huggingface/weight_map.h"
+#include "importers/huggingface/index.h"
 #include "tests/support/builders.h"
 
 #include <algorithm>

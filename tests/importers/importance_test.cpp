@@ -1,7 +1,6 @@
 // Importance matrices in both forms, right and wrong.
-#include "importers/gguf/importance.h"
-
 #include "core/base/error.h"
+#include "importers/gguf/gguf.h"
 #include "tests/support/builders.h"
 #include "tests/support/gguf_builder.h"
 #include "tests/support/hostile.h"

@@ -1,6 +1,6 @@
 // npy and npz: goldens, prefixes, types, and the hostile tables.
 #include "core/base/error.h"
-#include "core/io/tensor_reader.h"
+#include "core/io/graph_reader.h"
 #include "tests/support/builders.h"
 #include "tests/support/graph_json.h"
 #include "tests/support/hostile.h"

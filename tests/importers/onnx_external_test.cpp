@@ -1,6 +1,6 @@
 // ONNX external data: where it may lie, and what its numbers may say.
 #include "core/base/error.h"
-#include "core/io/storage_reader.h"
+#include "core/io/graph_reader.h"
 #include "importers/onnx/onnx.h"
 #include "importers/resolve.h"
 #include "tests/support/builders.h"

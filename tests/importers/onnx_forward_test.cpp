@@ -1,5 +1,5 @@
 // ONNX operators: what they use, sizes by name, and graphs that do not fit.
-#include "core/graph/validate.h"
+#include "core/graph/meta_graph.h"
 #include "importers/onnx/onnx.h"
 #include "tests/support/builders.h"
 #include "tests/support/hostile.h"

@@ -1,9 +1,8 @@
 // Shape inference in a child process: what it finds, and that nothing it does reaches this process.
-#include "core/graph/validate.h"
-#include "importers/onnx/confine.h"
-#include "importers/onnx/infer.h"
+#include "core/graph/meta_graph.h"
+#include "importers/onnx/forward.h"
+#include "importers/onnx/model.h"
 #include "importers/onnx/onnx.h"
-#include "importers/onnx/scan.h"
 #include "tests/support/builders.h"
 #include "tests/support/hostile.h"
 #include "tests/support/onnx_builder.h"

@@ -1,9 +1,9 @@
 // ONNX: golden, every prefix, names, metadata, and the hostile table.
 #include "importers/onnx/onnx.h"
 
-#include "core/graph/validate.h"
+#include "core/graph/meta_graph.h"
+#include "core/io/graph_reader.h"
 #include "core/io/protobuf_wire.h"
-#include "core/io/storage_reader.h"
 #include "core/io/system_memory.h"
 #include "importers/resolve.h"
 #include "tests/support/builders.h"

@@ -2,10 +2,8 @@
 #include "importers/resolve.h"
 
 #include "core/base/error.h"
-#include "core/forward/model/config_graph.h"
-#include "core/forward/model/presets.h"
-#include "core/graph/names/gguf_names.h"
-#include "importers/containment.h"
+#include "core/forward/model/known_models.h"
+#include "core/graph/names/file_names.h"
 #include "tests/support/builders.h"
 #include "tests/support/gguf_builder.h"
 #include "tests/support/hostile.h"

@@ -2,7 +2,7 @@
 #include "importers/huggingface/safetensors.h"
 
 #include "core/base/error.h"
-#include "core/graph/validate.h"
+#include "core/graph/meta_graph.h"
 #include "importers/importer.h"
 #include "tests/support/builders.h"
 #include "tests/support/graph_json.h"

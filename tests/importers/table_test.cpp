@@ -1,6 +1,6 @@
 // Every importer against the samples of all formats, cut at every byte.
 #include "core/base/error.h"
-#include "core/graph/validate.h"
+#include "core/graph/meta_graph.h"
 #include "importers/importer.h"
 #include "tests/support/builders.h"
 #include "tests/support/flat_builder.h"

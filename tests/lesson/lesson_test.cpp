@@ -1,9 +1,7 @@
 // Lessons: how they are read, what they compute, and that every built-in one says what is so.
 #include "app/lesson/lesson.h"
 
-#include "app/lesson/ask.h"
 #include "app/lesson/exercises.h"
-#include "app/lesson/handout.h"
 #include "app/lesson/runs.h"
 #include "tests/support/builders.h"
 

@@ -1,6 +1,6 @@
 // The published hard instances, of tests/packing/data.
-#include "core/packing/csv.h"
-#include "core/packing/validator.h"
+#include "core/packing/pack.h"
+#include "core/packing/problem.h"
 #include "tests/support/packing.h"
 
 #include <filesystem>

@@ -1,8 +1,8 @@
 // Packing by trying every offset that matters: slow, short and independent of the solver.
 #pragma once
 
+#include "core/packing/pack.h"
 #include "core/packing/problem.h"
-#include "core/packing/validator.h"
 
 #include <algorithm>
 #include <cstdint>

@@ -1,7 +1,6 @@
 // Files of buffers that would take more memory than they may.
-#include "core/packing/csv.h"
-
 #include "core/base/error.h"
+#include "core/packing/problem.h"
 
 #include <gtest/gtest.h>
 

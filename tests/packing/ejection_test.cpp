@@ -2,9 +2,8 @@
 #include "core/packing/ejection.h"
 
 #include "core/packing/greedy.h"
-#include "core/packing/key_order.h"
-#include "core/packing/mix.h"
 #include "core/packing/normal_form.h"
+#include "core/packing/search_control.h"
 #include "tests/packing/guillotine.h"
 #include "tests/packing/random_problem.h"
 

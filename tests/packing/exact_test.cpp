@@ -1,5 +1,5 @@
 // The solver against trying everything.
-#include "core/packing/validator.h"
+#include "core/packing/pack.h"
 #include "tests/packing/brute_force.h"
 #include "tests/packing/random_problem.h"
 #include "tests/support/packing.h"

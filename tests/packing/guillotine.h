@@ -1,8 +1,8 @@
 // Zero-slack packing problems of which one solution is known.
 #pragma once
 
-#include "core/packing/mix.h"
 #include "core/packing/problem.h"
+#include "core/packing/search_control.h"
 
 #include <cstddef>
 #include <utility>

@@ -2,10 +2,10 @@
 #include "tests/support/packing.h"
 
 #include "core/base/error.h"
-#include "core/packing/csv.h"
-#include "core/packing/mix.h"
-#include "core/packing/section_stack.h"
-#include "core/packing/validator.h"
+#include "core/packing/pack.h"
+#include "core/packing/problem.h"
+#include "core/packing/search_control.h"
+#include "core/packing/skyline.h"
 #include "tests/packing/guillotine.h"
 #include "tests/packing/random_problem.h"
 

@@ -1,9 +1,9 @@
 // Small problems with every feature, by seed.
 #pragma once
 
-#include "core/packing/mix.h"
+#include "core/packing/pack.h"
 #include "core/packing/problem.h"
-#include "core/packing/validator.h"
+#include "core/packing/search_control.h"
 
 #include <algorithm>
 

@@ -2,7 +2,7 @@
 #include "core/packing/trace.h"
 
 #include "core/base/error.h"
-#include "core/packing/validator.h"
+#include "core/packing/pack.h"
 #include "tests/packing/guillotine.h"
 #include "tests/packing/random_problem.h"
 #include "tests/support/packing.h"

@@ -1,7 +1,6 @@
 // The validator itself: against every pair of buffers, and against answers that were made wrong.
-#include "core/packing/validator.h"
-
-#include "core/packing/mix.h"
+#include "core/packing/pack.h"
+#include "core/packing/search_control.h"
 #include "tests/packing/random_problem.h"
 #include "tests/support/packing.h"
 

@@ -1,6 +1,5 @@
 // Markdown as HTML and as text for a terminal.
-#include "app/report/markdown_html.h"
-#include "app/report/markdown_text.h"
+#include "app/report/markdown.h"
 
 #include <gtest/gtest.h>
 

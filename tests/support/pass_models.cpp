@@ -1,11 +1,10 @@
 // From configurations to buffers.
 #include "tests/support/pass_models.h"
 
-#include "core/forward/model/config_graph.h"
-#include "core/forward/model/presets.h"
+#include "core/forward/model/known_models.h"
 #include "core/plan/dry_machine.h"
-#include "core/plan/forward_pass.h"
-#include "core/plan/space_problem.h"
+#include "core/plan/plan.h"
+#include "core/plan/reserved_memory.h"
 
 namespace loadline::testing {
 namespace {

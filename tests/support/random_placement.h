@@ -1,7 +1,7 @@
 // Random homes for the weights of a model, such as a method supports.
 #pragma once
 
-#include "core/load/methods/expert_groups.h"
+#include "core/load/methods/framework_sizes.h"
 #include "core/load/request/method.h"
 
 #include <random>

@@ -4,7 +4,7 @@
 #include "core/base/error.h"
 #include "core/convert/numbers/quantize.h"
 #include "core/io/source_file.h"
-#include "importers/gguf/importance.h"
+#include "importers/gguf/gguf.h"
 
 #include <cstdio>
 #include <cstdlib>

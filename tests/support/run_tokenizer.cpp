@@ -4,7 +4,7 @@
 #include "core/base/error.h"
 #include "core/tokenizer/encoder.h"
 #include "core/tokenizer/gguf_tokenizer.h"
-#include "core/tokenizer/read_tokenizer.h"
+#include "core/tokenizer/model_tokenizer.h"
 
 #include <cstdio>
 #include <exception>

@@ -1,8 +1,8 @@
 // What every block holds after each step of a plan, in plain vectors: the oracle of the machine tests.
 #pragma once
 
-#include "core/convert/numbers/cast.h"
-#include "core/io/storage_reader.h"
+#include "core/convert/numbers/elements.h"
+#include "core/io/graph_reader.h"
 #include "core/plan/plan.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The definition of a command, and the context that every command receives.
+// What every command gets and uses: its context, exit codes, JSON output, progress line; the commands; run().
 #pragma once
 
 #include "core/base/tasks.h"
@@ -14,6 +14,8 @@
 #include <string_view>
 
 #include <nlohmann/json_fwd.hpp>
+
+// --- The definition of a command, and the context that every command receives.
 
 namespace CLI {
 class App;
@@ -120,5 +122,46 @@ class ProgressLine {
   struct Worker;
   std::unique_ptr<Worker> worker_;
 };
+
+}  // namespace loadline::cli
+namespace loadline::cli {
+
+// --- One setup function per command, each in its own file.
+
+Action setup_batch(CLI::App& app);
+Action setup_clean(CLI::App& app);
+Action setup_convert(CLI::App& app);
+Action setup_devices(CLI::App& app);
+Action setup_diff(CLI::App& app);
+Action setup_edit(CLI::App& app);
+Action setup_formats(CLI::App& app);
+Action setup_gui(CLI::App& app);
+Action setup_help(CLI::App& app);
+Action setup_inspect(CLI::App& app);
+Action setup_join(CLI::App& app);
+Action setup_merge(CLI::App& app);
+Action setup_methods(CLI::App& app);
+Action setup_plan(CLI::App& app);
+Action setup_lesson(CLI::App& app);
+Action setup_rehearse(CLI::App& app);
+Action setup_report(CLI::App& app);
+Action setup_synth(CLI::App& app);
+Action setup_pack(CLI::App& app);
+Action setup_targets(CLI::App& app);
+Action setup_upload(CLI::App& app);
+Action setup_verify(CLI::App& app);
+
+}  // namespace loadline::cli
+
+// --- The command line.
+
+namespace loadline {
+struct GuiRequest;
+}
+
+namespace loadline::cli {
+
+// Parses and runs; returns the exit code. `run_gui` is null when built without the window.
+int run(int argc, char** argv, int (*run_gui)(const GuiRequest&));
 
 }  // namespace loadline::cli

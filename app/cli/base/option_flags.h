@@ -1,21 +1,25 @@
-// Turns rows of an option table into flags of a command: the only place where an id becomes a flag.
+// Flags: made from option tables, unknown ones, their layout in --help.
 #pragma once
 
 #include "core/base/error.h"
 #include "core/base/option.h"
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace CLI {
 class App;
+class FormatterBase;
 class Option;
 class Validator;
 }  // namespace CLI
 
 namespace loadline::cli {
+
+// --- Turns rows of an option table into flags of a command: the only place where an id becomes a flag.
 
 // "device_budget" -> "--device-budget".
 std::string flag_of(std::string_view id);
@@ -75,5 +79,20 @@ class OptionFlags {
 
   std::vector<Flag> flags_;
 };
+
+// --- Reports unknown flags, with their new name or the nearest known flag.
+
+// Throws Error{usage} for the first flag in `arguments` that neither `app` nor the named command knows; the
+// message has its new name or the nearest known flag.
+void check_flags(const CLI::App& app, const std::vector<std::string>& arguments);
+
+// "; --force allows it"; empty without a remedy.
+std::string remedy_words(const std::optional<Remedy>& remedy);
+// The remedy as a flag: "--align 64".
+std::string remedy_flag(const Remedy& remedy);
+
+// --- The layout of --help: examples first, then options by group, one line each.
+
+std::shared_ptr<CLI::FormatterBase> help_formatter();
 
 }  // namespace loadline::cli

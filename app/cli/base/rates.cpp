@@ -2,7 +2,7 @@
 #include "app/cli/base/rates.h"
 
 #include "app/cli/base/terminal.h"
-#include "app/report/write_file.h"
+#include "app/report/page_parts.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/io/file_system.h"

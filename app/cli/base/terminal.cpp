@@ -1,11 +1,15 @@
-// Lays out tables.
+// Lays out tables, quotes words.
 #include "app/cli/base/terminal.h"
 
 #include "core/base/text.h"
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 namespace loadline::cli {
+
+// --- Lays out tables.
 
 std::string bytes_cell(std::uint64_t bytes) { return bytes == 0 ? "-" : format_bytes(bytes); }
 
@@ -30,6 +34,24 @@ std::string Table::text(bool colour) const {
   std::string out = colour ? "\033[1m" + line(header_) + "\033[0m" : line(header_);
   for (const auto& cells : rows_) out += line(cells);
   return out;
+}
+
+// --- Quotes words for a shell.
+
+std::string shell_word(std::string_view raw) {
+  const auto plain = [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+           std::string_view("_-./:=,+@%").find(c) != std::string_view::npos;
+  };
+  if (!raw.empty() && std::ranges::all_of(raw, plain)) return std::string(raw);
+  std::string word;
+  if (safe_display(raw) == raw) {
+    for (const char c : raw) word += c == '\'' ? "'\\''" : std::string(1, c);
+    return "'" + word + "'";
+  }
+  for (const char c : raw)
+    word += plain(c) ? std::string(1, c) : fmt::format("\\{:03o}", static_cast<unsigned char>(c));
+  return "$'" + word + "'";
 }
 
 }  // namespace loadline::cli

@@ -1,11 +1,14 @@
-// Plain text tables for a terminal.
+// Text for a terminal: tables, and words that are safe to paste into a shell.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace loadline::cli {
+
+// --- Plain text tables for a terminal.
 
 enum Align : std::uint8_t { kLeft, kRight };
 
@@ -27,5 +30,11 @@ class Table {
   std::vector<Align> alignment_;
   std::vector<std::vector<std::string>> rows_;
 };
+
+// --- Command lines for display, safe to paste into a shell.
+
+// `raw` as one word for bash and zsh: unchanged if that is safe, else quoted; characters unsafe for a
+// terminal are written as escapes.
+std::string shell_word(std::string_view raw);
 
 }  // namespace loadline::cli

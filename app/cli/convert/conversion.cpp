@@ -1,29 +1,118 @@
 // Shows a conversion before it begins, runs it, and reports it.
 #include "app/cli/convert/conversion.h"
 
+#include "app/cli/base/command.h"
 #include "app/cli/base/rates.h"
-#include "app/cli/base/shell.h"
 #include "app/cli/base/terminal.h"
-#include "app/cli/convert/ranks.h"
-#include "app/cli/convert/type_tables.h"
-#include "app/cli/convert/written_files.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/io/file_system.h"
-#include "core/load/order/written_order.h"
+#include "core/load/order/optimal_order.h"
 #include "exporters/convert.h"
-#include "exporters/type_table.h"
-#include "exporters/writer/forecast_2.h"
+#include "exporters/exporter.h"
+#include "exporters/preflight.h"
+#include "exporters/writer/forecast.h"
 #include "exporters/writer/work_folder.h"
-#include "importers/gguf/importance.h"
+#include "importers/gguf/gguf.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 namespace loadline::cli {
+
+// --- Shows which tensors of a new file get which type.
+
+namespace {
+
+// "0-3, 6, 9-12"
+std::string ranges_text(const std::vector<std::uint64_t>& numbers) {
+  std::string text;
+  for (std::size_t i = 0; i < numbers.size();) {
+    std::size_t last = i;
+    while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", numbers[i]);
+    if (last > i) text += fmt::format("-{}", numbers[last]);
+    i = last + 1;
+  }
+  return text;
+}
+
+std::string bits_text(const TypeShare& share) {
+  return fmt::format("{:.2f}", bits_per_weight(share.bytes, share.weights));
+}
+
+TypeShare together(const std::vector<TypeShare>& shares) {
+  TypeShare sum;
+  for (const TypeShare& share : shares) {
+    sum.tensors += share.tensors;
+    sum.weights += share.weights;
+    sum.bytes += share.bytes;
+  }
+  return sum;
+}
+
+Json share_json(const TypeShare& share) {
+  return {{"type", dtype_info(share.type).name},
+          {"tensors", share.tensors},
+          {"weights", share.weights},
+          {"bytes", share.bytes},
+          {"bits_per_weight", bits_per_weight(share.bytes, share.weights)}};
+}
+
+// Two tables: by type, with the bits of a weight, and by kind of tensor.
+void print_type_tables(const Context& context, const MetaGraph& graph, const Layout& layout) {
+  const std::vector<TypeShare> shares = type_shares(layout);
+  const TypeShare all = together(shares);
+  Table types({"type", "tensors", "weights", "bits a weight", "bytes"},
+              {kLeft, kRight, kRight, kRight, kRight});
+  const auto row = [&](std::string name, const TypeShare& share) {
+    types.row({std::move(name), format_grouped(share.tensors), format_grouped(share.weights),
+               bits_text(share), format_grouped(share.bytes)});
+  };
+  for (const TypeShare& share : shares) row(std::string(dtype_info(share.type).name), share);
+  row("together", all);
+  fmt::print("{}", types.text(context.colour));
+  Table kinds({"tensors", "number", "from", "to", "bytes", "layers"},
+              {kLeft, kRight, kLeft, kLeft, kRight, kLeft});
+  for (const TensorGroup& group : tensor_groups(graph, layout))
+    kinds.row({safe_display(group.pattern, 60), format_grouped(group.share.tensors),
+               std::string(dtype_info(group.from).name), std::string(dtype_info(group.share.type).name),
+               format_grouped(group.share.bytes), group.alone ? "" : ranges_text(group.layers)});
+  fmt::print("{}", kinds.text(context.colour));
+}
+
+// The same as JSON, with a row for each tensor: the keys types, groups, tensor_types and bits_per_weight.
+Json type_tables_json(const MetaGraph& graph, const Layout& layout) {
+  Json json = {{"types", Json::array()}, {"groups", Json::array()}, {"tensor_types", Json::array()}};
+  const std::vector<TypeShare> shares = type_shares(layout);
+  const TypeShare all = together(shares);
+  json["bits_per_weight"] = bits_per_weight(all.bytes, all.weights);
+  for (const TypeShare& share : shares) json["types"].push_back(share_json(share));
+  for (const TensorGroup& group : tensor_groups(graph, layout)) {
+    Json row = {{"pattern", json_text(group.pattern)},
+                {"from", dtype_info(group.from).name},
+                {"layers", group.layers}};
+    row.update(share_json(group.share));
+    json["groups"].push_back(std::move(row));
+  }
+  for (const LayoutFile& file : layout.files)
+    for (const Slot& slot : file.slots)
+      json["tensor_types"].push_back({{"name", json_text(slot.name.view())},
+                                      {"from", dtype_info(stored_dtype(graph, slot)).name},
+                                      {"type", dtype_info(slot.dtype).name},
+                                      {"shape", slot.shape.vector()},
+                                      {"bytes", slot.bytes}});
+  return json;
+}
+
+}  // namespace
+
+// --- Shows a conversion before it begins, runs it, and reports it.
+
 namespace {
 
 const std::string& output_of(const Layout& layout) {
@@ -191,6 +280,62 @@ int write_conversion(const Context& context, const MetaGraphPtr& graph, const Pr
     fmt::print("This part is written. When all parts are: loadline join {}\n",
                shell_word(output_of(planned.layout)));
   return kDone;
+}
+
+// --- Names, sizes and hashes.
+
+Json files_json(const WriteReport& report) {
+  Json files = Json::array();
+  for (const WrittenFile& file : report.files)
+    files.push_back(
+        {{"path", json_text(file.path)}, {"bytes", file.bytes}, {"xxh3", fmt::format("{:016x}", file.xxh3)}});
+  return files;
+}
+
+void print_files(const WriteReport& report) {
+  for (const WrittenFile& file : report.files)
+    fmt::print("{}  {}  xxh3 {:016x}\n", safe_display(file.path), format_bytes(file.bytes), file.xxh3);
+}
+
+// --- A row for each scheduler: the variables for rank, first rank and number of ranks.
+
+namespace {
+
+struct Scheduler {
+  const char* rank;
+  const char* size;
+  const char* first;  // null: ranks begin at 0
+};
+
+// The task of a job array comes first: each task of an array has a SLURM_PROCID of its own, which is 0. MPI
+// comes before Slurm's tasks: mpirun inside a Slurm job starts more processes than Slurm knows.
+constexpr std::array<Scheduler, 4> kSchedulers = {{
+    {"SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_COUNT", "SLURM_ARRAY_TASK_MIN"},
+    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", nullptr},
+    {"PMI_RANK", "PMI_SIZE", nullptr},
+    {"SLURM_PROCID", "SLURM_NTASKS", nullptr},
+}};
+
+}  // namespace
+
+WriteShare share_from_environment(const std::function<std::string(const char*)>& variable) {
+  const auto number = [&](const char* name) {
+    const std::string text = variable(name);
+    const auto value = text_as<std::uint32_t>(text);
+    if (!value) throw Error(ErrorCode::usage, "{} is '{}', which is no number", name, safe_display(text, 40));
+    return *value;
+  };
+  for (const Scheduler& scheduler : kSchedulers) {
+    if (variable(scheduler.rank).empty()) continue;
+    const std::uint32_t first = scheduler.first == nullptr ? 0 : number(scheduler.first);
+    const WriteShare share{number(scheduler.rank) - first, number(scheduler.size)};
+    if (share.index >= share.count)
+      throw Error(ErrorCode::usage, "{} is {}, {} is {}: ranks must lie close together", scheduler.rank,
+                  share.index + first, scheduler.size, share.count);
+    return share;
+  }
+  throw Error(ErrorCode::usage,
+              "this process was not started by Slurm or MPI: give its part as a number, such as 1/4");
 }
 
 }  // namespace loadline::cli

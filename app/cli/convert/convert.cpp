@@ -1,25 +1,249 @@
-// loadline batch: many conversions from a list.
+// Loadline convert, join, clean, merge and batch: write models within a memory budget.
+
 #include "exporters/convert.h"
 
-#include "app/cli/base/commands.h"
+#include "app/cli/base/command.h"
+#include "app/cli/base/option_flags.h"
 #include "app/cli/convert/conversion.h"
-#include "app/cli/convert/written_files.h"
 #include "core/base/error.h"
-#include "core/base/parallel.h"
+#include "core/base/tasks.h"
 #include "core/base/text.h"
-#include "exporters/batch_file.h"
+#include "exporters/merge/merge_lora.h"
+#include "exporters/writer/work_folder.h"
+#include "exporters/writer/write_layout.h"
 
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdio>
+#include <filesystem>
 #include <mutex>
+#include <optional>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 namespace loadline::cli {
+
+// --- loadline convert: writes a model in a chosen format within a memory budget.
+
+namespace {
+
+struct ConvertFlags {
+  std::string in;
+  std::optional<std::string> out;
+  OptionFlags flags;
+  bool dry_run = false;
+};
+
+int convert(const Context& context, const ConvertFlags& options) {
+  ConvertRequest request;
+  for (const auto& option : convert_options()) options.flags.apply(option, request);
+  // an empty variable of a script
+  if (options.out && options.out->empty()) throw Error(ErrorCode::usage, "the output has no name");
+  const std::string given = options.out.value_or("");
+  const Exporter& exporter = chosen_exporter(request.to, given);
+  // its source may be gone already
+  if (request.write.resume && !given.empty() && waits_for_last_step(given))
+    return run_join(context, given, request.write.overwrite);
+  const MetaGraphPtr graph = open_for(context, options.in);
+  complete_request(context, *graph, request);
+  const std::string out =
+      given.empty() ? output_name(model_name(*graph), exporter, exporter.kind(request.layout)) : given;
+  const Preflight planned = preflight(*graph, exporter, request.layout, out);
+  return write_conversion(context, graph, planned, request.write, options.dry_run, Json::object());
+}
+
+}  // namespace
+
+Action setup_convert(CLI::App& app) {
+  auto options = std::make_shared<ConvertFlags>();
+  app.add_option("IN", options->in, "the model to read")->required();
+  app.add_option(
+      "OUT", options->out,
+      "a file, or a folder for safetensors with config.json and shards; by default the model's name with "
+      "-loadline, in the current folder");
+  for (const auto& option : convert_options()) options->flags.add(app, option);
+  app.add_flag("--dry-run", options->dry_run, "show the files that would be written")->group("Writing");
+  return [options](Context& context) { return convert(context, *options); };
+}
+
+// --- loadline join: ends a conversion that several processes wrote, or whose last step was interrupted.
+
+int run_join(const Context& context, const std::string& out, bool force) {
+  Progress progress(context.stop);
+  WriteReport report;
+  {
+    const ProgressLine line(context, "verifying", progress);
+    report = join_parts(out, force, progress);
+  }
+  if (context.json) {
+    print_json({{"files", files_json(report)},
+                {"bytes_read", report.bytes_read},
+                {"seconds", report.seconds},
+                {"verified", report.verified}});
+    return kDone;
+  }
+  print_files(report);
+  fmt::print("{} read back and in place, in {}\n", counted(report.files.size(), "file"),
+             format_seconds(report.seconds));
+  return kDone;
+}
+
+Action setup_join(CLI::App& app) {
+  struct Flags {
+    std::string out;
+    bool force = false;
+  };
+  auto flags = std::make_shared<Flags>();
+  app.add_option("OUT", flags->out, "the output of the conversion")->required();
+  app.add_flag("--force", flags->force, "replace existing output");
+  return [flags](Context& context) { return run_join(context, flags->out, flags->force); };
+}
+
+// --- loadline clean: removes what interrupted conversions left in a folder.
+
+namespace {
+
+struct CleanFlags {
+  std::string folder;
+  bool dry_run = false;
+  std::uint64_t discard = 0;  // bytes that may be lost; 0: none
+};
+
+// Why remains stay, or nothing.
+std::string reason_to_keep(const Remains& remains, const CleanFlags& flags) {
+  if (remains.alive) return "a process is writing it";
+  if (remains.consumed == 0 || remains.consumed == flags.discard) return {};
+  return fmt::format(
+      "it holds the only copy of {} bytes ({}) of a model that was being consumed; continue with "
+      "convert --consume --resume, or lose them with --discard-data {}",
+      remains.consumed, format_bytes(remains.consumed), remains.consumed);
+}
+
+std::string output_of(const Remains& remains) {
+  if (!remains.record || remains.record->files.empty()) return {};
+  return remains.record->files.back().target;
+}
+
+std::string describe(const Remains& remains) {
+  const std::string output = output_of(remains);
+  return fmt::format(
+      "{}: {}{}", safe_display(std::filesystem::path(remains.path).filename().string()),
+      format_bytes(remains.written),
+      output.empty() ? std::string() : fmt::format(" of an output with '{}'", safe_display(output)));
+}
+
+int clean(const Context& context, const CleanFlags& flags) {
+  Json removed = Json::array(), kept = Json::array();
+  for (const Remains& remains : find_remains(flags.folder)) {
+    const std::string reason = reason_to_keep(remains, flags);
+    if (reason.empty() && !flags.dry_run) remove_remains(remains, true);
+    Json row = {{"path", json_text(remains.path)},
+                {"output", json_text(output_of(remains))},
+                {"bytes", remains.written},
+                {"consumed_bytes", remains.consumed}};
+    if (!reason.empty()) row["reason"] = json_text(reason);
+    (reason.empty() ? removed : kept).push_back(std::move(row));
+    if (context.json) continue;
+    if (reason.empty())
+      fmt::print("{} {}\n", flags.dry_run ? "would remove" : "removed", describe(remains));
+    else
+      fmt::print("kept {}\n  {}\n", describe(remains), reason);
+  }
+  const int code = kept.empty() ? kDone : kFailed;
+  if (context.json)
+    print_json({{"dry_run", flags.dry_run}, {"removed", std::move(removed)}, {"kept", std::move(kept)}});
+  else if (removed.empty() && kept.empty())
+    fmt::print("Nothing to remove: no conversion was interrupted here.\n");
+  return code;
+}
+
+}  // namespace
+
+Action setup_clean(CLI::App& app) {
+  auto flags = std::make_shared<CleanFlags>();
+  app.add_option("FOLDER", flags->folder, "the output folder, or the folder of a single output file")
+      ->required();
+  app.add_flag("--dry-run", flags->dry_run, "list what would be removed");
+  app.add_option("--discard-data", flags->discard,
+                 "also remove remains that hold the only copy of exactly this many bytes")
+      ->check(CLI::Range(std::int64_t{1}, kMostNumber))
+      ->type_name("BYTES");
+  return [flags](Context& context) { return clean(context, *flags); };
+}
+
+// --- loadline merge: writes a base with a LoRA adapter added to its weights.
+
+namespace {
+
+constexpr const char* kAdapterConfig = "adapter_config.json";
+
+struct MergeFlags {
+  std::string base, adapter, out;
+  OptionFlags flags;
+  bool dry_run = false;
+};
+
+struct Adapter {
+  MetaGraph graph;
+  LoraConfig config;
+};
+
+Adapter open_adapter(const Context& context, const std::string& path) {
+  const Source source = resolve(path, context.resolve_options());
+  Adapter adapter;
+  adapter.graph = import_source(source);
+  if (adapter.graph.format == "gguf")
+    throw Error(
+        ErrorCode::unsupported, {.file = path},
+        "is a GGUF adapter; llama.cpp adds it when it loads a model, with --lora. Merge the PEFT adapter "
+        "that it was made from");
+  require_sound(adapter.graph, "merge");
+  const auto config = source.open_sibling(kAdapterConfig);
+  if (!config)
+    throw Error(ErrorCode::io, {.file = path}, "has no {} beside its weights: it is no PEFT adapter",
+                kAdapterConfig);
+  constexpr std::size_t kMost = (4 << 20) + 1;  // one more than can be parsed
+  adapter.config = parse_lora_config(config->head(kMost), config->path());
+  return adapter;
+}
+
+int merge(const Context& context, const MergeFlags& options) {
+  ConvertRequest request;
+  for (const auto& option : convert_options()) options.flags.apply(option, request);
+  const Exporter& exporter = chosen_exporter(request.to, options.out);
+  const MetaGraphPtr base = open_for(context, options.base);
+  complete_request(context, *base, request);
+  require_sound(*base, "merge");
+  const Adapter adapter = open_adapter(context, options.adapter);
+  const LoraMerge merged = merge_lora(*base, adapter.graph, adapter.config, request.layout.outtype);
+  request.layout.recipes = merged.recipes;
+  const Preflight planned = preflight(*merged.graph, exporter, request.layout, options.out);
+  const int code = write_conversion(context, merged.graph, planned, request.write, options.dry_run,
+                                    {{"merged", merged.merged}, {"replaced", merged.replaced}});
+  if (!context.json)
+    fmt::print("{}: {} merged, {} replaced\n", safe_display(options.adapter, 60),
+               counted(merged.merged, "weight"), format_grouped(merged.replaced));
+  return code;
+}
+
+}  // namespace
+
+Action setup_merge(CLI::App& app) {
+  auto options = std::make_shared<MergeFlags>();
+  app.add_option("BASE", options->base, "the model that the adapter was trained on")->required();
+  app.add_option("ADAPTER", options->adapter, "folder of a PEFT LoRA: adapter_config.json and its weights")
+      ->required();
+  app.add_option("OUT", options->out, "a file, or a folder for safetensors with config.json")->required();
+  for (const auto& option : convert_options()) options->flags.add(app, option);
+  app.add_flag("--dry-run", options->dry_run, "show the files that would be written")->group("Writing");
+  return [options](Context& context) { return merge(context, *options); };
+}
+
+// --- loadline batch: many conversions from a list.
+
 namespace {
 
 struct BatchFlags {

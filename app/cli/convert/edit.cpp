@@ -1,9 +1,9 @@
 // loadline edit: changes the metadata of a file in place.
-#include "app/cli/base/commands.h"
+#include "app/cli/base/command.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/io/atomic_file.h"
 #include "core/io/file_system.h"
-#include "core/io/in_place.h"
 #include "exporters/edit/edit_header.h"
 #include "importers/importer.h"
 

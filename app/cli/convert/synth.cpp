@@ -1,13 +1,12 @@
 // loadline synth: writes a checkpoint made from a configuration alone.
 #include "exporters/synth.h"
 
-#include "app/cli/base/commands.h"
+#include "app/cli/base/command.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/forward/gguf/gguf_config.h"
 #include "core/forward/gguf/gguf_family.h"
-#include "core/forward/model/config_graph.h"
-#include "core/forward/model/presets.h"
+#include "core/forward/gguf/gguf_map.h"
+#include "core/forward/model/known_models.h"
 #include "exporters/convert.h"
 
 #include <filesystem>

@@ -1,5 +1,5 @@
 // loadline devices: lists the GPUs, why one is chosen, and the measured rates of the machine.
-#include "app/cli/base/commands.h"
+#include "app/cli/base/command.h"
 #include "app/cli/base/rates.h"
 #include "app/cli/base/terminal.h"
 #include "core/base/error.h"

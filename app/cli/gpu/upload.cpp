@@ -1,5 +1,5 @@
 // loadline upload: loads a model onto a GPU and compares the measured peaks with the projected ones.
-#include "app/cli/base/commands.h"
+#include "app/cli/base/command.h"
 #include "app/cli/plan/load_flags.h"
 #include "app/cli/plan/rehearsal.h"
 #include "core/base/error.h"
@@ -9,7 +9,7 @@
 #include "core/base/text.h"
 #include "core/gpu/measure_link.h"
 #include "core/load/answer/projection.h"
-#include "core/load/request/order_file.h"
+#include "core/load/request/bind_request.h"
 #endif
 
 #include <array>

@@ -5,11 +5,10 @@
 #include "app/cli/base/terminal.h"
 #include "app/cli/plan/load_flags.h"
 #include "app/cli/plan/rehearsal.h"
-#include "app/report/error_percent.h"
-#include "app/report/upload_time.h"
-#include "app/report/wrap.h"
+#include "app/report/markdown.h"
+#include "app/report/measured_loads.h"
 #include "core/base/text.h"
-#include "core/plan/space_sum.h"
+#include "core/plan/plan.h"
 
 #include <algorithm>
 #include <array>

@@ -1,8 +1,8 @@
 // Writes what `verify` and `diff` say about tensors.
 #include "app/cli/inspect/comparison_view.h"
 
+#include "app/report/markdown.h"
 #include "app/report/match_models.h"
-#include "app/report/wrap.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 

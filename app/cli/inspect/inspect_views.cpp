@@ -1,17 +1,16 @@
 // inspect: writes the text and the JSON output.
 #include "app/cli/inspect/inspect_views.h"
 
+#include "app/cli/base/option_flags.h"
 #include "app/cli/base/terminal.h"
-#include "app/cli/base/unknown_flags.h"
 #include "core/base/text.h"
-#include "core/graph/names/gguf_names.h"
-#include "core/graph/names/module_tree.h"
-#include "core/graph/packed/config_text.h"
-#include "core/graph/packed/find_logical.h"
-#include "core/graph/shares.h"
+#include "core/graph/meta_graph.h"
+#include "core/graph/names/file_names.h"
+#include "core/graph/names/tensor_names.h"
+#include "core/graph/packed/quantization.h"
 #include "core/io/graph_reader.h"
 #include "core/io/system_memory.h"
-#include "exporters/convert_options.h"
+#include "exporters/convert.h"
 
 #include <filesystem>
 #include <map>

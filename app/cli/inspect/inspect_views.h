@@ -2,9 +2,9 @@
 #pragma once
 
 #include "app/cli/base/command.h"
-#include "core/forward/model/claims.h"
+#include "core/forward/model/expected_tensors.h"
 #include "core/inspect/doctor.h"
-#include "core/inspect/tensor_stats.h"
+#include "core/inspect/tensor_values.h"
 
 #include <span>
 #include <string>

@@ -2,10 +2,10 @@
 #include "app/cli/plan/load_flags.h"
 
 #include "app/cli/base/rates.h"
-#include "app/cli/base/shell.h"
-#include "app/report/write_file.h"
+#include "app/cli/base/terminal.h"
+#include "app/report/page_parts.h"
 #include "core/base/text.h"
-#include "core/load/request/request_file.h"
+#include "core/load/request/load_options.h"
 
 #include <algorithm>
 #include <filesystem>

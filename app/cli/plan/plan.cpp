@@ -1,13 +1,12 @@
 // loadline plan: shows projected peaks, one row per method and order.
-#include "app/cli/base/commands.h"
+#include "app/cli/base/command.h"
 #include "app/cli/plan/load_flags.h"
-#include "app/cli/plan/plan_plot.h"
 #include "app/cli/plan/plan_view.h"
 #include "app/report/page.h"
-#include "app/report/verdict.h"
-#include "app/report/write_file.h"
+#include "app/report/page_parts.h"
+#include "app/report/row_text.h"
 #include "core/base/error.h"
-#include "core/base/lookup.h"
+#include "core/base/option.h"
 #include "core/base/text.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // Defines each column: its cells and how dispensable it is.
 #include "app/cli/base/terminal.h"
 #include "app/cli/plan/plan_view.h"
-#include "app/report/verdict.h"
+#include "app/report/row_text.h"
 #include "core/base/text.h"
 
 #include <algorithm>

@@ -1,14 +1,11 @@
 // The keys of plan's JSON output.
 #include "app/cli/base/rates.h"
-#include "app/cli/plan/advice_text.h"
-#include "app/cli/plan/evidence_json.h"
-#include "app/cli/plan/forward_text.h"
 #include "app/cli/plan/load_flags.h"
 #include "app/cli/plan/plan_view.h"
-#include "app/report/row_curve.h"
-#include "core/load/request/cast_summary.h"
+#include "app/report/chart.h"
+#include "core/load/request/casts.h"
 #include "core/load/request/model_parts.h"
-#include "core/load/request/placement.h"
+#include "core/load/request/request.h"
 
 #include <nlohmann/json.hpp>
 

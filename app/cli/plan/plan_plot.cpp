@@ -1,6 +1,5 @@
 // Stacked columns in eighths of a line; without colours each space has its own shade.
-#include "app/cli/plan/plan_plot.h"
-
+#include "app/cli/plan/plan_view.h"
 #include "core/base/text.h"
 
 #include <algorithm>

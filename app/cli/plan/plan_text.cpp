@@ -1,21 +1,16 @@
 // The table and the sentences of plan's output.
 #include "app/cli/base/option_flags.h"
 #include "app/cli/base/terminal.h"
-#include "app/cli/plan/advice_text.h"
-#include "app/cli/plan/forward_text.h"
 #include "app/cli/plan/plan_view.h"
+#include "app/report/chart.h"
 #include "app/report/manual.h"
-#include "app/report/order_gain.h"
-#include "app/report/refusals.h"
-#include "app/report/row_curve.h"
+#include "app/report/markdown.h"
 #include "app/report/row_text.h"
-#include "app/report/verdict.h"
-#include "app/report/wrap.h"
 #include "core/base/text.h"
 #include "core/load/measure/evidence.h"
-#include "core/load/request/cast_summary.h"
-#include "core/load/request/law.h"
+#include "core/load/request/casts.h"
 #include "core/load/request/load_options.h"
+#include "core/load/request/method.h"
 
 #include <algorithm>
 #include <string_view>

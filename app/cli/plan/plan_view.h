@@ -1,14 +1,21 @@
-// The answer of `plan`, how to show it, and its forms: table, sentences and JSON.
+// The answer of `plan` and its forms: table, sentences, JSON, plots; the parts that other commands show too:
+// forward pass, evidence, advice.
 #pragma once
 
 #include "app/cli/base/command.h"
-#include "app/report/pictured_answer.h"
+#include "app/report/chart.h"
+#include "core/load/answer/answer.h"
+#include "core/load/request/pass.h"
 
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace loadline::cli {
+
+// --- The answer of `plan`, how to show it, and its forms: table, sentences and JSON.
 
 // Holds references to the objects it was made from.
 struct PlanView {
@@ -40,5 +47,41 @@ std::string plan_explanation(const PlanView& view, bool colour);
 // One sentence: "Least on the device: 5.80 GiB, which is W, by ...".
 std::string least_text(const PlanView& view);
 Json plan_json(const PlanView& view);
+
+// --- Curves of memory over a load, drawn with text characters.
+
+// The drawing abilities of a terminal.
+struct PlotStyle {
+  std::size_t columns = 80;
+  bool colour = false;
+  bool unicode = true;  // if false, ASCII only
+};
+
+// One plot for each row that has a curve, all with the same scale of bytes, and a legend.
+std::string plan_plots(const PlanView& view, const PlotStyle& style);
+
+// --- Describes a forward pass in text and in JSON.
+
+// Remarks on named sizes of a file that were guessed and may be wrong.
+std::vector<std::string> size_notes(const RequestPass& pass);
+
+// The key "forward" of the JSON output; null if nothing is known.
+Json forward_json(const RequestPass& pass);
+// Lines of text; empty if nothing is known and no pass was requested.
+std::string forward_text(const RequestPass& pass);
+
+// --- The JSON form of what frameworks measured of a method.
+
+// {"kind": "measured", "framework", "version", "frameworks", "loads", "in_range", "beyond", "error_percent"},
+// or
+// {"kind": "construction"}.
+Json evidence_json(std::string_view method);
+
+// --- The advice of `plan` after a table in which not everything fits: the smallest changes that make a load
+// fit.
+
+// `path` is the model as given on the command line: each change comes with a `plan` command that projects it.
+std::string advice_text(const LoadAdvice& advice, const std::string& path);
+Json advice_json(const LoadAdvice& advice, const std::string& path);
 
 }  // namespace loadline::cli

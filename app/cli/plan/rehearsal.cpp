@@ -1,13 +1,21 @@
-// The table, the sentences and the plots of measured loads.
+// Loadline rehearse, and how commands show measured loads.
 #include "app/cli/plan/rehearsal.h"
 
+#include "app/cli/base/command.h"
 #include "app/cli/base/terminal.h"
-#include "app/report/refusals.h"
-#include "app/report/write_file.h"
+#include "app/cli/plan/load_flags.h"
+#include "app/report/markdown.h"
+#include "app/report/measured_loads.h"
+#include "app/report/page_parts.h"
+#include "app/report/row_text.h"
+#include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/load/request/bind_request.h"
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include <CLI/CLI.hpp>
@@ -15,6 +23,9 @@
 #include <nlohmann/json.hpp>
 
 namespace loadline::cli {
+
+// --- The table, the sentences and the plots of measured loads.
+
 namespace {
 
 using report::MeasuredCounter;
@@ -179,6 +190,148 @@ std::string measured_plots(const MeasuredLoads& loads, const PlotStyle& style) {
   }
   return text +
          fmt::format("{} projected   {} measured\n", style.unicode ? "░" : ".", style.unicode ? "●" : "*");
+}
+
+// --- The output of `rehearse`, for a terminal and as JSON.
+
+namespace {
+
+Json rehearsal_json(const report::MeasuredLoads& loads, bool cold);
+// Sentences are wrapped at `prose_columns`; the table is not.
+std::string rehearsal_table(const report::MeasuredLoads& loads, bool colour, std::size_t prose_columns);
+
+using report::MeasuredCounter;
+using report::MeasuredLoad;
+using report::MeasuredLoads;
+
+Json rehearsal_json(const MeasuredLoads& loads, bool cold) {
+  Json json = {{"model", json_text(model_name(loads.graph))},
+               {"bytes", storage_bytes(loads.graph)},
+               {"cold", cold},
+               {"measured", Json::array()}};
+  for (const MeasuredLoad& row : loads.rows) {
+    const std::optional<bool> agrees = row.agrees();
+    Json one = {{"method", row.method->id},
+                {"order", json_text(row.order)},
+                {"projected_peak", Json::object()},
+                {"measured_peak", Json::object()},
+                {"agrees", agrees ? Json(*agrees) : Json()},
+                {"page_cache",
+                 {{"files", row.page_cache->files},
+                  {"before", row.page_cache->before},
+                  {"most", row.page_cache->most},
+                  {"after", row.page_cache->after}}},
+                {"seconds", row.seconds},
+                {"samples", row.samples},
+                {"samples_too_high", Json::object()}};
+    for (const MeasuredCounter& counter : row.counters) {
+      const std::string id(counter.id);
+      one["projected_peak"][id] = counter.projected;
+      one["measured_peak"][id] = counter.measured;
+      one["samples_too_high"][id] = counter.beyond.samples;
+    }
+    json["measured"].push_back(std::move(one));
+  }
+  add_refused(json["measured"], loads);
+  return json;
+}
+
+std::string rehearsal_table(const MeasuredLoads& loads, bool colour, std::size_t prose_columns) {
+  const std::uint64_t weights = storage_bytes(loads.graph);
+  const std::string heading =
+      fmt::format("{}: {}, W = {} ({}), our own plans run in ordinary memory\n\n",
+                  safe_display(model_name(loads.graph), 80), counted(loads.graph.tensors.size(), "tensor"),
+                  format_bytes(weights), counted(weights, "byte"));
+  std::string text;
+  for (const MeasuredLoad& row : loads.rows)
+    text +=
+        fmt::format("{} ({}): {}, {}; of {} in files the page cache held {} before, {} at most, {} after.\n",
+                    row.method->id, safe_display(row.order, 40), format_seconds(row.seconds),
+                    counted(row.samples, "sample"), format_bytes(row.page_cache->files),
+                    format_bytes(row.page_cache->before), format_bytes(row.page_cache->most),
+                    format_bytes(row.page_cache->after));
+  text += too_high_text(loads);
+  text += refused_text(loads, "cannot be rehearsed");
+  text +=
+      "\nPeaks are differences to the state just before each load. RssAnon counts what the plan holds on the "
+      "host. RssShmem counts what it holds on the device and in staging: shared memory stands in for both. "
+      "RssFile counts its mapped pages.\n" +
+      measured_summary(loads.rows);
+  return heading + measured_table(loads, colour) + "\n" + report::reflowed(text, prose_columns);
+}
+
+}  // namespace
+
+// --- Measures each method, and keeps the reasons of those that cannot be done.
+
+report::MeasuredLoads rehearse_all(const Context& context, const MetaGraphPtr& graph,
+                                   const BoundRequest& bound, bool cold) {
+  report::MeasuredLoads loads{*graph, "loaded in ordinary memory", {}, {}};
+  std::optional<Error> refusal;
+  for (const Method* const method : bound.methods)
+    for (const OrderChoice& order : bound.orders) {
+      Progress progress(context.stop);
+      try {
+        require_importable(*graph, *method);
+        const Plan plan = make_plan(*graph, *method,
+                                    make_order(*graph, order, *method, bound.inputs, progress), bound.inputs);
+        const ProgressLine line(context, fmt::format("rehearsing {}", method->id), progress);
+        loads.rows.push_back(
+            report::rehearsed_load(*method, order.name, plan, measure_on_host(graph, plan, cold, progress)));
+      } catch (const Error& error) {
+        // a load that cannot be done here does not stop the others
+        if (error.code() != ErrorCode::unsupported && error.code() != ErrorCode::limit &&
+            error.code() != ErrorCode::no_fit)
+          throw;
+        if (!refusal) refusal = error;
+        loads.refused.push_back({method, order.name, error.what()});
+      }
+    }
+  if (loads.rows.empty()) throw *refusal;
+  return loads;
+}
+
+// --- loadline rehearse: runs plans in ordinary memory and compares the system's memory counters with them.
+
+namespace {
+
+struct RehearseFlags {
+  bool cold = false;
+  PictureFlags picture;
+};
+
+int rehearse(const Context& context, const RehearseFlags& options, LoadFlags& flags) {
+  options.picture.check();
+  const LoadRequest request = flags.request(context.quiet);
+  flags.require_used(request, find_methods(request.methods));
+  const std::vector<std::string> orders = order_names(request.orders);
+  for (const std::string& name : orders) check_order_choice(name);
+  if (flags.was_given("memory") && std::ranges::find(orders, "optimal") == orders.end())
+    throw Error(ErrorCode::usage, "--memory changes nothing without --order optimal");
+  const MetaGraphPtr graph = open_for(context, flags.path());
+  const CliEnvironment environment(context, request);
+  const BoundRequest bound = bind_request(*graph, request, environment.load);
+  const report::MeasuredLoads loads = rehearse_all(context, graph, bound, options.cold);
+  options.picture.write(loads, rehearsal_table(loads, false, context.prose_columns));
+  if (context.json) {
+    print_json(rehearsal_json(loads, options.cold));
+    return kDone;
+  }
+  fmt::print("{}", rehearsal_table(loads, context.colour, context.prose_columns));
+  if (options.picture.curve)
+    fmt::print("{}", measured_plots(loads, {context.columns, context.colour, context.unicode}));
+  return kDone;
+}
+
+}  // namespace
+
+Action setup_rehearse(CLI::App& app) {
+  auto options = std::make_shared<RehearseFlags>();
+  auto flags = std::make_shared<LoadFlags>(app, LoadUser::rehearse);
+  app.option_defaults()->group("What is done and shown");
+  app.add_flag("--cold", options->cold, "drop the files' pages from memory first");
+  options->picture.add(app);
+  return [options, flags](Context& context) { return rehearse(context, *options, *flags); };
 }
 
 }  // namespace loadline::cli

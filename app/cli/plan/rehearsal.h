@@ -1,9 +1,10 @@
-// What commands say of measured loads, and how they draw them.
+// Measured loads as table, sentences and plots; rehearsing the methods of a request.
 #pragma once
 
 #include "app/cli/base/command.h"
-#include "app/cli/plan/plan_plot.h"
+#include "app/cli/plan/plan_view.h"
 #include "app/report/measured_loads.h"
+#include "core/load/request/bind_request.h"
 
 #include <string>
 #include <string_view>
@@ -14,6 +15,8 @@ class App;
 }  // namespace CLI
 
 namespace loadline::cli {
+
+// --- What commands say of measured loads, and how they draw them.
 
 // The flags --curve, --svg and --html.
 struct PictureFlags {
@@ -41,5 +44,11 @@ void add_refused(Json& list, const report::MeasuredLoads& loads);
 std::string measured_summary(const std::vector<report::MeasuredLoad>& rows);
 // One plot per row and counter with any bytes: the projection as areas, the measurement as points.
 std::string measured_plots(const report::MeasuredLoads& loads, const PlotStyle& style);
+
+// --- Rehearses the methods of a request.
+
+// Row by row: parallel loads would count each other's memory. Throws the first refusal if all are refused.
+report::MeasuredLoads rehearse_all(const Context& context, const MetaGraphPtr& graph,
+                                   const BoundRequest& bound, bool cold);
 
 }  // namespace loadline::cli

@@ -1,17 +1,16 @@
 // loadline report: what is known of a model, or what differs between two, as a page to pass around.
-#include "app/cli/base/commands.h"
-#include "app/cli/base/shell.h"
+#include "app/cli/base/command.h"
+#include "app/cli/base/terminal.h"
 #include "app/cli/plan/load_flags.h"
-#include "app/cli/plan/rehearsing.h"
-#include "app/report/machine_facts.h"
+#include "app/cli/plan/rehearsal.h"
 #include "app/report/match_models.h"
-#include "app/report/model_page.h"
-#include "app/report/verdict.h"
-#include "app/report/write_file.h"
+#include "app/report/page.h"
+#include "app/report/page_parts.h"
+#include "app/report/row_text.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/inspect/doctor.h"
-#include "core/io/storage_reader.h"
+#include "core/io/graph_reader.h"
 
 #include <optional>
 

@@ -1,16 +1,13 @@
 // loadline lesson: teaches why loading costs what it costs.
-#include "app/cli/base/commands.h"
+#include "app/cli/base/command.h"
 #include "app/cli/plan/load_flags.h"
-#include "app/lesson/ask.h"
 #include "app/lesson/exercises.h"
-#include "app/lesson/handout.h"
 #include "app/lesson/runs.h"
-#include "app/report/markdown_text.h"
+#include "app/report/markdown.h"
+#include "app/report/page_parts.h"
 #include "app/report/pictures.h"
-#include "app/report/wrap.h"
-#include "app/report/write_file.h"
 #include "core/base/error.h"
-#include "core/base/lookup.h"
+#include "core/base/option.h"
 #include "core/base/text.h"
 
 #include <algorithm>

@@ -1,14 +1,133 @@
-// loadline targets: lists the data sheets of devices for --target.
-#include "app/cli/base/commands.h"
+// Loadline help, methods, targets and formats: prints the manual and the tables that the program has.
+
+#include "app/cli/base/command.h"
+#include "app/cli/base/option_flags.h"
 #include "app/cli/base/terminal.h"
+#include "app/cli/plan/plan_view.h"
+#include "app/report/manual.h"
+#include "app/report/markdown.h"
 #include "core/base/text.h"
+#include "core/load/measure/evidence.h"
 #include "core/load/request/bind_request.h"
+#include "core/load/request/load_options.h"
+#include "exporters/convert.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 namespace loadline::cli {
+
+// --- loadline help: shows the manual on a terminal.
+
+namespace {
+
+using report::ManualPage;
+
+int help(const Context& context, const std::string& topic) {
+  if (!topic.empty()) {
+    const ManualPage& page = report::find_manual_page(topic);
+    if (context.json)
+      print_json({{"topic", page.id}, {"title", page.title}, {"markdown", page.text}});
+    else
+      fmt::print("{}", report::markdown_text(page.text, context.prose_columns, context.colour));
+    return kDone;
+  }
+  if (context.json) {
+    Json json = {{"topics", Json::array()}};
+    for (const ManualPage& page : report::manual_pages())
+      json["topics"].push_back({{"id", page.id}, {"title", page.title}});
+    print_json(json);
+    return kDone;
+  }
+  fmt::print("Pages of the manual:\n");
+  for (const ManualPage& page : report::manual_pages()) fmt::print("  {:<18}{}\n", page.id, page.title);
+  fmt::print("`loadline help TOPIC` prints one. `loadline COMMAND --help` lists the options of a command.\n");
+  return kDone;
+}
+
+}  // namespace
+
+Action setup_help(CLI::App& app) {
+  auto topic = std::make_shared<std::string>();
+  app.add_option("TOPIC", *topic, "the page to print");
+  return [topic](Context& context) { return help(context, *topic); };
+}
+
+// --- loadline methods: shows what each load method does, its peak law and the options that it supports.
+
+namespace {
+
+std::string flags_text(const Method& method) {
+  std::string text;
+  for (const LoadOption* option : supported_options(method))
+    text += (text.empty() ? "" : ", ") + flag_of(option->id);
+  return text;
+}
+
+Json method_json(const Method& method) {
+  Json json = {{"id", method.id},          {"summary", method.summary},
+               {"law", method.peak_law},   {"explanation", report::method_explanation(method.id)},
+               {"default", method.common}, {"options", Json::array()}};
+  for (const LoadOption* option : supported_options(method)) json["options"].push_back(option->id);
+  json["evidence"] = evidence_json(method.id);
+  return json;
+}
+
+void print_one(const Context& context, const Method& method) {
+  fmt::print("{}{}{}: {}\n", context.colour ? "\033[1m" : "", method.id, context.colour ? "\033[0m" : "",
+             method.summary);
+  fmt::print("{}", report::wrapped(report::method_explanation(method.id), "  ", context.prose_columns));
+  fmt::print("{}", report::wrapped(fmt::format("Law: {}", method.peak_law), "  ", context.prose_columns));
+  fmt::print("{}", report::wrapped(evidence_text(method.id), "  ", context.prose_columns));
+  if (const std::string flags = flags_text(method); !flags.empty()) fmt::print("  Options: {}\n", flags);
+}
+
+std::string off_by(const Method& method) {
+  const std::optional<Evidence> evidence = evidence_of(method.id);
+  if (!evidence) return "-";
+  return fmt::format("{:.1f} %{}", evidence->error_percent, evidence->beyond.empty() ? "" : "+");
+}
+
+int print_methods(const Context& context, const std::vector<std::string>& ids) {
+  std::vector<const Method*> chosen;
+  for (const std::string& id : ids) chosen.push_back(&find_method(id));
+  if (context.json) {
+    Json json = {{"methods", Json::array()}};
+    if (ids.empty())
+      for (const Method& method : methods()) json["methods"].push_back(method_json(method));
+    for (const Method* method : chosen) json["methods"].push_back(method_json(*method));
+    print_json(json);
+    return kDone;
+  }
+  if (!chosen.empty()) {
+    for (const Method* method : chosen) print_one(context, *method);
+    fmt::print("{}", report::wrapped("Symbols: " + report::law_symbols(), "", context.prose_columns));
+    return kDone;
+  }
+  Table table({"method", "", "off by", "what it does"}, {kLeft, kLeft, kRight, kLeft});
+  for (const Method& method : methods())
+    table.row(
+        {std::string(method.id), method.common ? "*" : "", off_by(method), std::string(method.summary)});
+  const std::string legend =
+      "* shown by `plan` unless --method says otherwise. `off by`: the most that a framework's own load "
+      "differed "
+      "from the projection; - by construction, not measured; + some loads differ by more. "
+      "`loadline methods ID` explains one.\n";
+  fmt::print("{}{}", table.text(context.colour), report::wrapped(legend, "", context.prose_columns));
+  return kDone;
+}
+
+}  // namespace
+
+Action setup_methods(CLI::App& app) {
+  auto ids = std::make_shared<std::vector<std::string>>();
+  app.add_option("ID", *ids, "the methods to explain");
+  return [ids](Context& context) { return print_methods(context, *ids); };
+}
+
+// --- loadline targets: lists the data sheets of devices for --target.
+
 namespace {
 
 Json target_json(const Target& target) {
@@ -85,6 +204,64 @@ Action setup_targets(CLI::App& app) {
   auto ids = std::make_shared<std::vector<std::string>>();
   app.add_option("ID", *ids, "the data sheets to print in full");
   return [ids](Context& context) { return print_targets(context, *ids); };
+}
+
+// --- loadline formats: lists the formats that can be read and written.
+
+namespace {
+
+Json dtypes_of(const Exporter& exporter) {
+  Json names = Json::array();
+  for (const DTypeInfo& info : dtype_table())
+    if (exporter.supports(info.id)) names.push_back(info.name);
+  return names;
+}
+
+std::vector<std::string_view> option_ids(const Exporter& exporter) {
+  std::vector<std::string_view> ids;
+  for (const auto& option : convert_options())
+    if (("," + std::string(exporter.options) + ",").find("," + std::string(option.id) + ",") !=
+        std::string::npos)
+      ids.push_back(option.id);
+  return ids;
+}
+
+std::string flags_of(const Exporter& exporter) {
+  std::string text;
+  for (const std::string_view id : option_ids(exporter)) text += (text.empty() ? "" : ", ") + flag_of(id);
+  return text;
+}
+
+int formats(const Context& context) {
+  if (context.json) {
+    Json json = {{"importers", Json::array()}, {"exporters", Json::array()}};
+    for (const Importer& importer : importers())
+      json["importers"].push_back(
+          {{"id", importer.id}, {"name", importer.name}, {"extensions", importer.extensions}});
+    for (const Exporter& exporter : exporters())
+      json["exporters"].push_back({{"id", exporter.id},
+                                   {"name", exporter.name},
+                                   {"extension", exporter.extension},
+                                   {"options", option_ids(exporter)},
+                                   {"dtypes", dtypes_of(exporter)}});
+    print_json(json);
+    return kDone;
+  }
+  Table read({"reads", "extension", "what"}, {kLeft, kLeft, kLeft});
+  for (const Importer& importer : importers())
+    read.row({std::string(importer.id), std::string(importer.extensions), std::string(importer.name)});
+  Table write({"writes", "extension", "what", "options"}, {kLeft, kLeft, kLeft, kLeft});
+  for (const Exporter& exporter : exporters())
+    write.row({std::string(exporter.id), std::string(exporter.extension), std::string(exporter.name),
+               flags_of(exporter)});
+  fmt::print("{}\n{}", read.text(context.colour), write.text(context.colour));
+  return kDone;
+}
+
+}  // namespace
+
+Action setup_formats(CLI::App&) {
+  return [](Context& context) { return formats(context); };
 }
 
 }  // namespace loadline::cli

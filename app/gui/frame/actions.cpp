@@ -1,11 +1,8 @@
 // The table of actions, one function each.
 #include "app/gui/frame/actions.h"
 
-#include "app/gui/frame/actions_2.h"
-#include "app/gui/frame/convert_words.h"
-#include "app/gui/frame/export_words.h"
-#include "app/gui/panels/panel.h"
-#include "app/gui/state/selection_text.h"
+#include "app/gui/panels/panels.h"
+#include "app/gui/state/summary.h"
 #include "app/report/manual.h"
 #include "core/base/text.h"
 

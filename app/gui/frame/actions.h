@@ -1,11 +1,15 @@
-// Parses the arguments of script lines: numbers, names from a list, pairs of words, on or off.
+// Everything that a user can do, as one table; how the arguments are read: numbers, names, conversions,
+// exports.
 #pragma once
 
+#include "app/gui/state/document.h"
+#include "app/gui/state/workspace.h"
 #include "core/base/error.h"
-#include "core/base/number.h"
+#include "core/base/text.h"
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,6 +18,30 @@
 #include <fmt/ranges.h>
 
 namespace loadline::gui {
+
+// --- Everything that a user can do, as one table. Buttons, shortcuts and scripts run its rows.
+
+enum class Argument : std::uint8_t { none, optional, required };
+
+// `run` throws Error if the action cannot be done, even if `enabled` is true. A later failure becomes a
+// notice.
+struct Action {
+  std::string_view id;  // the word in a script
+  std::string_view title;
+  // "Ctrl+O", or a single key, which is ignored while the user types text; empty: no shortcut.
+  std::string_view shortcut;
+  Argument argument;                  // one line of text
+  bool (*enabled)(const Workspace&);  // whether the action makes sense now
+  void (*run)(Workspace&, const std::string& argument);
+};
+
+std::span<const Action> actions();
+// The action with this id; null for an unknown id.
+const Action* find_action(std::string_view id);
+// Runs an action for a button: a failure becomes a notice. The id must be in the table.
+void run_action(Workspace& workspace, std::string_view id);
+
+// --- Parses the arguments of script lines: numbers, names from a list, pairs of words, on or off.
 
 [[noreturn]] inline void refuse(std::string_view detail) { throw Error(ErrorCode::usage, detail); }
 
@@ -46,5 +74,18 @@ inline bool on_or_off(const std::string& word) {
   if (word != "on" && word != "off") refuse(fmt::format("'{}' is neither on nor off", word));
   return word == "on";
 }
+
+// --- The words that ask for a conversion: "gguf out.gguf --outtype q8_0".
+
+// FORMAT FILE [--OPTION VALUE]..., with the options of `loadline convert`; the file may hold blanks. What is
+// written replaces the file that is there, and is verified. Throws Error{usage}.
+ConvertTask convert_words(std::string_view words);
+
+// --- What the actions "export" and "export-play" are told, in words.
+
+// "map.png", "timeline plan.svg", "window all.png". Throws Error{usage} for another kind of file.
+ExportRequest view_request(const std::string& words);
+// "load.gif", "load.png 40": with the number of frames behind it. Throws likewise.
+ExportRequest play_request(const std::string& words);
 
 }  // namespace loadline::gui

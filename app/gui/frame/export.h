@@ -1,7 +1,8 @@
-// Writes what is seen to files: pictures, drawings, tables, and plays of a load.
+// Writes what is seen to files.
 #pragma once
 
-#include "app/gui/parts/ui.h"
+#include "app/gui/parts/theme.h"
+#include "app/gui/state/document.h"
 #include "app/gui/state/workspace.h"
 #include "app/gui/window/picture.h"
 #include "app/gui/window/window.h"
@@ -9,9 +10,18 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace loadline::gui {
+
+// --- What a view shows as a table, in CSV (RFC 4180).
+
+// The rows behind the panel with this id: those that pass the filter, in the order of the view. Names are
+// escaped as on the screen. Throws Error{usage} for a view without rows, or whose rows are not there yet.
+std::string view_csv(const Document& document, std::string_view panel);
+
+// --- Writes what is seen to files: pictures, drawings, tables, and plays of a load.
 
 // A rectangle of the window, in pixels.
 struct ViewRect {

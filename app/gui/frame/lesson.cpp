@@ -1,20 +1,90 @@
-// The lesson that is played: a column beside the views, or in front of an audience a strip below one of them.
-#include "app/gui/frame/lesson.h"
+// The lesson's column, its presentation, and its keys.
 
-#include "app/gui/frame/actions_2.h"
-#include "app/gui/frame/manual_page.h"
+#include "app/gui/frame/actions.h"
+#include "app/gui/frame/gui_app.h"
+#include "app/gui/frame/overlays.h"
 #include "app/gui/panels/panels.h"
 #include "app/gui/parts/widgets.h"
+#include "app/gui/window/input.h"
 #include "core/base/text.h"
 #include "core/load/request/load_options.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include <fmt/format.h>
 #include <imgui_stdlib.h>
 
 namespace loadline::gui {
+namespace {
+
+// A lesson may come from somebody else: it changes what is seen, and no file.
+constexpr std::array<std::string_view, 32> kViewWords = {
+    "panel",       "tree",          "timeline",     "time",      "play",      "beside",       "speed",
+    "select",      "select-module", "deselect",     "zoom",      "zoom-out",  "color",        "filter",
+    "sort",        "find",          "metadata",     "operator",  "operators", "fold",         "first-token",
+    "every-order", "methods-view",  "methods-sort", "overlay",   "arena",     "arena-number", "arena-zoom",
+    "arena-view",  "arena-rule",    "arena-step",   "arena-play"};
+
+struct LessonLine {
+  std::string word, argument;
+};
+
+LessonLine words_of(std::string_view line) {
+  const std::size_t space = std::min(line.find(' '), line.size());
+  const std::size_t argument = std::min(line.find_first_not_of(' ', space), line.size());
+  return {std::string(line.substr(0, space)), std::string(line.substr(argument))};
+}
+
+// Whether what the line needs may still come from a job.
+bool must_wait(const Workspace& workspace, const LessonLine& line) {
+  const Document& document = workspace.document();
+  const Action* const action = find_action(line.word);
+  if (action == nullptr) return false;
+  const bool of_load = line.word == "time" || line.word == "play";
+  if (of_load && document.projection.busy()) return true;
+  return !action->enabled(workspace) && !workspace.shared.jobs.idle();
+}
+
+}  // namespace
+
+void run_lesson_line(Workspace& workspace, const std::string& line) {
+  const auto [word, argument] = words_of(line);
+  if (find_load_option(word) != nullptr) return workspace.document().set_option(word, argument);
+  const Action* const action = find_action(word);
+  if (action == nullptr) refuse(fmt::format("unknown word '{}'", safe_display(word, 60)));
+  if (std::ranges::find(kViewWords, word) == kViewWords.end())
+    refuse(fmt::format("'{}' does more than change the view, which no lesson may", word));
+  if (action->argument == Argument::required && argument.empty())
+    refuse(fmt::format("{} needs an argument", word));
+  if (action->argument == Argument::none && !argument.empty())
+    refuse(fmt::format("{} takes no argument", word));
+  action->run(workspace, argument);
+}
+
+void follow_lesson(Workspace& workspace) {
+  LessonPlay& play = workspace.lesson;
+  while (play.plays() && !play.to_show.empty()) {
+    if (workspace.document().id != play.document) return play.to_show.clear();
+    const std::string line = play.to_show.front();
+    if (must_wait(workspace, words_of(line))) return;
+    play.to_show.pop_front();
+    try {
+      run_lesson_line(workspace, line);
+    } catch (const Error& error) {
+      workspace.shared.notices.add(
+          Severity::error,
+          fmt::format("Lesson {}, step {}: '{}': {}", safe_display(play.lesson().id, 60),
+                      safe_display(play.step().id, 60), safe_display(line, 80), error.what()),
+          play.document);
+    }
+  }
+}
+
+// --- The lesson that is played: a column beside the views, or in front of an audience a strip below one of
+// them.
+
 namespace {
 
 void gap(const Ui& ui, float height) { ImGui::Dummy({0, ui.px(height)}); }
@@ -394,6 +464,86 @@ void draw_caption(Workspace& workspace, const Ui& ui) {
     if (play.step().slider) draw_slider(workspace, ui);
     if (play.step().run) draw_run(workspace, ui);
   }
+}
+
+// --- A lesson in front of an audience, and the keys that turn its steps.
+
+bool Shell::lesson_takes_keys() {
+  LessonPlay& play = workspace_.lesson;
+  if (!play.plays() || browser_.is_open() || !workspace_.manual.empty()) return false;
+  const auto go = [&](bool on) {
+    workspace_.attempt([&] {
+      if (on && play.presents && play.is_open())
+        return play.reveal();  // the audience sees the question first
+      find_action("lesson-step")->run(workspace_, on ? "next" : "back");
+    });
+    return true;
+  };
+  if (take_list_key(ListKey::page_down)) return go(true);
+  if (take_list_key(ListKey::page_up)) return go(false);
+  if (!play.presents || ImGui::GetIO().WantTextInput || ImGui::GetIO().KeyAlt || ImGui::GetIO().KeyCtrl)
+    return false;
+  if (take_list_key(ListKey::right) || take_space()) return go(true);
+  if (take_list_key(ListKey::left)) return go(false);
+  const bool in_front =
+      ImGui::IsPopupOpen(nullptr, ImGuiPopupFlags_AnyPopupId | ImGuiPopupFlags_AnyPopupLevel);
+  if (in_front || !take_list_key(ListKey::escape)) return false;
+  play.presents = false;
+  return true;
+}
+
+// Of another model the views say nothing about the question.
+bool Shell::lesson_hides_views() const {
+  return workspace_.lesson.hides_views() && workspace_.document().id == workspace_.lesson.document;
+}
+
+void Shell::draw_hidden_views(const Ui& ui, ImVec2 size) {
+  const ChildScope body("body", size);
+  draw_notices(ui);
+  const CardScope card(ui, "hidden", {0, 0});
+  empty_state(ui, "Predict first", "The views show this load once you have answered.");
+  const std::string_view words = "Show them now";
+  const float width = text_width(words) + 2 * ImGui::GetStyle().FramePadding.x;
+  ImGui::SetCursorPos({(ImGui::GetWindowWidth() - width) / 2, ImGui::GetCursorPosY() + ui.px(10)});
+  if (button(ui, words, ButtonKind::ghost)) run_action(workspace_, "lesson-view");
+}
+
+// The view that the step shows, and below it the text, as high as it needs to be.
+void Shell::draw_presented(const Ui& ui, ImVec2 size) {
+  const LessonPlay& play = workspace_.lesson;
+  const ChildScope body("presented", size);
+  draw_notices(ui);
+  const float room = ImGui::GetContentRegionAvail().y, gap = ui.px(8);
+  if (play.hides_views()) {
+    const CardScope card(ui, "question", {0, 0});
+    scroll_by_keys();
+    draw_caption(workspace_, ui);
+    ImGui::SetCursorPosY(std::max(ImGui::GetCursorPosY() + ui.px(10),
+                                  ImGui::GetWindowContentRegionMax().y - ImGui::GetFontSize()));
+    return muted(ui, "Space shows the answer");
+  }
+  // of the room: a table is read to its end, and the buttons of a slider are reached
+  const float most = play.now().ran || play.step().slider ? 0.66f : 0.5f;
+  const float strip = std::clamp(caption_, ui.px(70), room * most);
+  {
+    const ChildScope view("view", {0, room - strip - gap});
+    const bool of_load = workspace_.settings.panel == "load";
+    if (!workspace_.document().model) {
+      empty_state(ui, "The lesson is being prepared", "Its model is derived from a configuration.");
+    } else if (of_load) {
+      timeline_rect_.low = ImGui::GetCursorScreenPos();
+      timeline_rect_.high = timeline_rect_.low + ImGui::GetContentRegionAvail();
+      const CardScope card(ui, "timeline", {0, 0});
+      timeline_->draw(workspace_, ui);
+    } else {
+      draw_panel(ui);
+    }
+  }
+  ImGui::SetCursorPosY(ImGui::GetWindowContentRegionMax().y - strip);
+  const CardScope card(ui, "caption", {0, strip});
+  scroll_by_keys();
+  draw_caption(workspace_, ui);
+  caption_ = ImGui::GetCursorPosY() + ImGui::GetScrollY() + ImGui::GetStyle().WindowPadding.y;
 }
 
 }  // namespace loadline::gui

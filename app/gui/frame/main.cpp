@@ -2,7 +2,6 @@
 #include "app/gui/frame/main.h"
 
 #include "app/gui/frame/gui_app.h"
-#include "app/gui/frame/script.h"
 #include "app/gui/state/window_state.h"
 #include "core/base/error.h"
 #include "core/io/source_file.h"

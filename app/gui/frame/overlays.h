@@ -1,12 +1,69 @@
-// The dialog that opens a model: a path line, a list of the folder, and the keyboard.
+// What lies over the window: palette, keys, manual, file browser.
 #pragma once
 
-#include "app/gui/parts/ui.h"
+#include "app/gui/parts/theme.h"
 #include "app/gui/state/workspace.h"
 
+#include <cstddef>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace loadline::gui {
+
+// --- What the palette offers for what was typed: actions, options with values, panels, tensors and modules.
+
+struct PaletteItem {
+  std::string title;        // "Show the panel Methods"
+  std::string hint;         // a shortcut, or what kind of thing it is
+  std::string word;         // of a script: an action, or an option of the load
+  std::string argument;     // of that word
+  bool needs_more = false;  // the argument is still to be typed: `word` goes into the field
+  std::string takes = {};   // what that is, as in the manual: "FORMAT FILE", "on|off"
+};
+
+// The best `most` of what matches, best first: its words begin like those typed, or contain their letters in
+// order. A whole line of a script is an item of its own.
+std::vector<PaletteItem> palette_items(const Workspace& workspace, std::string_view typed, std::size_t most);
+// How well `text` matches what was typed: the less the better; nothing if it does not.
+std::optional<int> match_rank(std::string_view text, std::string_view typed);
+// Runs an item. Throws Error.
+void run_item(Workspace& workspace, const PaletteItem& item);
+
+// --- The palette, which runs everything by its name, and the sheet of keys.
+
+class Palette {
+ public:
+  bool is_open() const { return open_; }
+  // Draws it while workspace.wants_palette is set, until something is run or Escape is pressed.
+  void draw(Workspace& workspace, const Ui& ui);
+
+ private:
+  void refresh(const Workspace& workspace);
+  void run(Workspace& workspace, std::size_t at);
+
+  bool open_ = false;
+  bool to_end_ = false;  // the caret goes behind a text that was put into the field
+  std::string typed_, listed_;
+  std::vector<PaletteItem> items_;
+  std::size_t current_ = 0;
+  std::uint64_t document_ = 0;
+};
+
+// The keys of all actions, while workspace.shows_keys is set.
+void draw_keys(Workspace& workspace, const Ui& ui);
+
+// --- Draws a page of the manual.
+
+// Markdown in lines as wide as the region; code and tables may be wider.
+void draw_manual_page(const Ui& ui, std::string_view markdown);
+
+// --- The manual, drawn over the window.
+
+// Draws the manual page Workspace::manual, with a way to close it; nothing if it is empty.
+void draw_manual(Workspace& workspace, const Ui& ui);
+
+// --- The dialog that opens a model: a path line, a list of the folder, and the keyboard.
 
 class FileBrowser {
  public:

@@ -1,21 +1,137 @@
-// The request as controls, the verdict as a chip that opens the advice, and what can be done with the model.
-#include "app/gui/frame/toolbar.h"
+// The request as controls, the verdict with its advice, the tabs of models.
 
-#include "app/gui/frame/actions_2.h"
-#include "app/gui/frame/advice.h"
-#include "app/gui/parts/plan_controls.h"
+#include "app/gui/frame/actions.h"
+#include "app/gui/frame/gui_app.h"
+#include "app/gui/parts/option_controls.h"
+#include "app/gui/parts/theme.h"
+#include "app/gui/parts/timeline_plot.h"
 #include "app/gui/parts/widgets.h"
 #include "app/gui/state/summary.h"
-#include "app/gui/window/keyboard.h"
+#include "app/gui/state/workspace.h"
+#include "app/gui/window/input.h"
+#include "app/report/row_text.h"
 #include "core/base/text.h"
 
 #include <algorithm>
 #include <array>
 #include <numbers>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace loadline::gui {
+
+// --- What would make the load fit that is asked for.
+
+namespace {
+
+std::string peaks_text(const PerSpace<std::uint64_t>& peaks) {
+  std::string words;
+  for (const Space space : kStackOrder)
+    if (peaks[index(space)] > 0)
+      words += fmt::format("{}{} {}", words.empty() ? "" : ", ", space_name(space),
+                           format_bytes(peaks[index(space)]));
+  return words;
+}
+
+PerSpace<std::uint64_t> peaks_of(const LoadRow& row) {
+  PerSpace<std::uint64_t> peaks = {};
+  for (std::size_t i = 0; i < kSpaceCount; ++i) peaks[i] = row.peaks[i].bytes;
+  return peaks;
+}
+
+std::string change_text(const AdvisedLoad& load) {
+  const std::string changes = fmt::format("{}", fmt::join(load.changes, " and "));
+  return load.changes.empty() ? fmt::format("{} in {} order", load.method->id, load.order) : changes;
+}
+
+// True while the mouse is over it.
+bool draw_change(Workspace& workspace, const Ui& ui, const AdvisedLoad& load, std::size_t at) {
+  Document& document = workspace.document();
+  const IdScope scope(at);
+  const ImVec2 start = ImGui::GetCursorScreenPos();
+  const float left = ImGui::GetCursorPosX(), width = ImGui::GetContentRegionAvail().x;
+  ImGui::SetCursorPosX(left + width - ui.px(72));
+  if (button(ui, "Apply", ButtonKind::primary)) {
+    workspace.attempt([&] { document.apply(load); });
+    ImGui::CloseCurrentPopup();
+  }
+  const float below = ImGui::GetCursorPosY();
+  ImGui::SetCursorScreenPos(start);
+  ImGui::PushTextWrapPos(left + width - ui.px(84));
+  text_colored(ui.theme->text, shown(change_text(load)));
+  {
+    const FontScope font(ui.fonts.small);
+    muted(ui, fmt::format("{}, about {}", peaks_text(load.peaks), format_seconds(load.seconds)));
+  }
+  ImGui::PopTextWrapPos();
+  ImGui::SetCursorPosY(std::max(below, ImGui::GetCursorPosY()) + ui.px(4));
+  return ImGui::IsMouseHoveringRect(start, ImVec2{start.x + width, ImGui::GetCursorScreenPos().y});
+}
+
+void draw_found(Workspace& workspace, const Ui& ui, const LoadAdvice& found) {
+  Document& document = workspace.document();
+  const Advice& advice = found.advice;
+  const AdvisedLoad* hovered = nullptr;
+  heading(ui, advice.loads.empty() ? "Nothing makes it fit" : "What makes it fit");
+  if (advice.loads.empty() && advice.nearest) muted(ui, "Nearest:");
+  for (std::size_t i = 0; i < advice.loads.size(); ++i)
+    if (draw_change(workspace, ui, advice.loads[i], i)) hovered = &advice.loads[i];
+  if (advice.loads.empty() && advice.nearest) {
+    if (draw_change(workspace, ui, *advice.nearest, 0)) hovered = &*advice.nearest;
+    paragraph(ui, report::over_text(advice.nearest->verdict), ui.theme->bad);
+  }
+  document.preview(hovered);
+  if (found.searched)
+    small_text(ui,
+               fmt::format("{} projected{}", counted(advice.tried, "other load"),
+                           advice.complete ? "" : ", then the search ended at its limit"),
+               ui.theme->muted);
+}
+
+// The content of the sheet behind the chip: the verdict, each change with its figures before and after, and
+// buttons that take it over or back. Searches for changes while it is drawn.
+void draw_advice(Workspace& workspace, const Ui& ui) {
+  Document& document = workspace.document();
+  const Verdict verdict = verdict_of(document);
+  if (document.judged_load() == nullptr) return muted(ui, "The load is being projected.");
+  const LoadRow* const row = &document.judged_load()->row;
+  heading(ui, fmt::format("{} in {} order", row->method->id, row->order));
+  if (!row->refusal) muted(ui, peaks_text(peaks_of(*row)));
+  text_colored(verdict.state == Verdict::State::over   ? ui.theme->bad
+               : verdict.state == Verdict::State::fits ? ui.theme->good
+                                                       : ui.theme->text,
+               verdict.words);
+  if (verdict.state != Verdict::State::unjudged &&
+      document.asked().request.allocator != AllocatorModel::exact)
+    paragraph(ui, "Held against what the allocator takes for it, which is more.", ui.theme->muted);
+  if (!verdict.first.empty()) paragraph(ui, "First over: " + shown(verdict.first), ui.theme->text);
+  if (document.can_take_back()) {
+    if (button(ui, "Take the change back")) workspace.attempt([&] { document.take_back(); });
+  }
+  ImGui::Separator();
+  if (verdict.state == Verdict::State::unjudged)
+    return paragraph(ui,
+                     "State a target or a budget in the toolbar: then this says whether the load fits, and "
+                     "what would make it fit.",
+                     ui.theme->muted);
+  if (verdict.state == Verdict::State::fits)
+    return paragraph(ui, "It fits. The panel Methods lists what else does.", ui.theme->muted);
+  document.advise();
+  if (document.advice.busy() || !document.advised()) return muted(ui, "Projecting other loads");
+  if (document.advice.error() != nullptr) return paragraph(ui, document.advice.error_text(), ui.theme->bad);
+  if (document.advice.value() && document.advice.value()->advice)
+    draw_found(workspace, ui, *document.advice.value()->advice);
+}
+
+}  // namespace
+
+// --- The request as controls, the verdict as a chip that opens the advice, and what can be done with the
+// model.
+
 namespace {
 
 constexpr float kHalfTurn = std::numbers::pi_v<float>;
@@ -274,6 +390,102 @@ void Toolbar::draw(Workspace& workspace, const Ui& ui, float height) {
   }
   ImGui::SetCursorPos({width - buttons, middle - frame / 2});
   draw_buttons(workspace, ui, shown);
+}
+
+// --- One tab for each open model, as wide as its name while there is room for all.
+
+namespace {
+
+constexpr float kHeight = 30;
+constexpr float kLeastTab = 72, kMostTab = 240;
+
+struct TabAnswer {
+  bool shown = false, closed = false;
+};
+
+TabAnswer draw_tab(const Ui& ui, const Document& document, std::string_view title, bool current,
+                   float width) {
+  const IdScope scope(static_cast<int>(document.id));
+  const float height = ui.px(kHeight - 4), cross = ui.px(22), pad = ui.px(10);
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  TabAnswer answer;
+  answer.shown = press_area(ui, "tab", {width, height});
+  ImGui::SetItemAllowOverlap();
+  const bool hot = ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenOverlapped);
+  answer.closed = hot && ImGui::IsMouseReleased(ImGuiMouseButton_Middle);
+  tooltip(ui, document.model ? shown(document.model->path) : "Nothing is open here");
+  ImDrawList* draw = ImGui::GetWindowDrawList();
+  const ImVec2 end = {at.x + width, at.y + height};
+  if (current || hot)
+    draw->AddRectFilled(at, end, current ? ui.theme->panel : with_alpha(ui.theme->panel, 0.5f), ui.px(6));
+  if (current) draw->AddRect(at, end, ui.theme->border, ui.px(6));
+  const float room = width - 2 * pad - (current || hot ? cross - ui.px(4) : 0);
+  put_text({at.x + pad, at.y + (height - ImGui::GetFontSize()) / 2},
+           current || hot ? ui.theme->text : ui.theme->muted, elided(title, room));
+  if (!current && !hot) return answer;
+  ImGui::SameLine(0, 0);
+  ImGui::SetCursorScreenPos({end.x - cross, at.y});
+  if (press_area(ui, "close", {cross, height})) answer = {false, true};
+  const bool hot_cross = ImGui::IsItemHovered();
+  tooltip(ui, fmt::format("Close ({})", find_action("close")->shortcut));
+  paint_cross(ui, {end.x - cross / 2 - ui.px(2), at.y + height / 2},
+              hot_cross ? ui.theme->text : ui.theme->muted);
+  return answer;
+}
+
+}  // namespace
+
+float model_tabs_height(const Workspace& workspace, const Ui& ui) {
+  return workspace.documents().size() > 1 ? ui.px(kHeight) : 0;
+}
+
+void draw_model_tabs(Workspace& workspace, const Ui& ui, float width) {
+  const FontScope font(ui.fonts.small);
+  const float gap = ui.px(4), plus = ui.px(28);
+  const auto& documents = workspace.documents();
+  std::vector<float> widths;
+  std::vector<std::string> titles;
+  float all = plus;
+  for (const auto& document : documents) {
+    titles.push_back(shown(tab_title(workspace, *document)));
+    widths.push_back(std::clamp(text_width(titles.back()) + ui.px(46), ui.px(kLeastTab), ui.px(kMostTab)));
+    all += widths.back() + gap;
+  }
+  const float each = std::max(ui.px(kLeastTab), (width - plus) / static_cast<float>(documents.size()) - gap);
+  if (all > width)
+    for (float& tab : widths) tab = std::min(tab, each);
+  const ChildScope strip("models", {width, ui.px(kHeight)}, false,
+                         all > width ? ImGuiWindowFlags_HorizontalScrollbar : ImGuiWindowFlags_NoScrollbar);
+  std::optional<std::size_t> shown, closed;
+  const StyleScope spacing(ImGuiStyleVar_ItemSpacing, {gap, 0});
+  for (std::size_t i = 0; i < documents.size(); ++i) {
+    ImGui::SetCursorPos({ImGui::GetCursorPosX(), 0});
+    const float left = ImGui::GetCursorPosX();
+    const TabAnswer answer =
+        draw_tab(ui, *documents[i], titles[i], i == workspace.shown_document(), widths[i]);
+    if (answer.shown) shown = i;
+    if (answer.closed) closed = i;
+    ImGui::SetCursorPos({left + widths[i] + gap, 0});
+  }
+  if (icon_button(ui, "open", fmt::format("Open another model ({})", find_action("browse")->shortcut),
+                  [&](ImVec2 center, ImU32 color) {
+                    const float r = ui.px(5);
+                    ImDrawList* draw = ImGui::GetWindowDrawList();
+                    draw->AddLine({center.x - r, center.y}, {center.x + r, center.y}, color, ui.px(1.5f));
+                    draw->AddLine({center.x, center.y - r}, {center.x, center.y + r}, color, ui.px(1.5f));
+                  }))
+    run_action(workspace, "browse");
+  const float room = width - text_width("Diff") - 2 * ImGui::GetStyle().FramePadding.x;
+  if (ImGui::GetCursorPosX() < room && workspace.document().model) {
+    ImGui::SameLine(room);
+    ImGui::SetCursorPosY(0);
+    if (button(ui, "Diff", ButtonKind::ghost)) workspace.settings.panel = "diff";
+    tooltip(ui, fmt::format("What differs between two open models ({})", find_action("diff")->shortcut));
+  }
+  if (shown) workspace.show_document(*shown);
+  if (!closed) return;
+  workspace.show_document(*closed);
+  workspace.close_model();
 }
 
 }  // namespace loadline::gui

@@ -1,11 +1,11 @@
 // The module tree with subtotals: bytes, share and parameters of everything below a name.
-#include "app/gui/frame/actions_2.h"
+#include "app/gui/frame/actions.h"
 #include "app/gui/panels/panels.h"
-#include "app/gui/parts/map_paint.h"
+#include "app/gui/parts/plot.h"
 #include "app/gui/parts/widgets.h"
-#include "app/gui/window/keyboard.h"
+#include "app/gui/window/input.h"
 #include "core/base/text.h"
-#include "core/graph/names/filter.h"
+#include "core/graph/names/tensor_names.h"
 
 #include <algorithm>
 #include <cmath>

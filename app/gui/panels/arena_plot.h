@@ -1,15 +1,18 @@
-// Paints an arena: buffers in time and offset, lines across, bands of time.
+// Tab Arena: the plot of a packing, and of its steps.
 #pragma once
 
 #include "app/gui/parts/plot.h"
-#include "app/gui/parts/ui.h"
+#include "app/gui/parts/theme.h"
 #include "app/gui/state/load/arena.h"
+#include "app/gui/state/workspace.h"
 
 #include <cstdint>
 #include <string_view>
 #include <vector>
 
 namespace loadline::gui {
+
+// --- Paints an arena: buffers in time and offset, lines across, bands of time.
 
 ImU32 arena_kind_color(const Theme& theme, ArenaPalette palette, std::uint8_t kind);
 std::string_view arena_kind_name(ArenaKind kind);
@@ -47,5 +50,21 @@ void paint_box(const Ui& ui, const ArenaFrame& frame, const view::ArenaBox& box,
 // `taken`: at the right or left edge, above or below the line.
 void paint_level_line(const Ui& ui, const ArenaFrame& frame, double byte, ImU32 color, bool dashed,
                       std::string_view label, std::vector<PlotArea>& taken);
+
+// --- Step mode: a greedy run and the exact search beside each other, step by step.
+
+// Fills the rest of the region with two plots, and below them the controls to move through the steps. Arrow
+// keys step, Enter plays and stops.
+class ArenaStepsView {
+ public:
+  void draw(Document& document, const Ui& ui);
+  void forget() { waited_ = 0; }
+
+ private:
+  bool absent(Document& document, const Ui& ui) const;
+  void advance(ArenaView& view, const ArenaSteps& steps);
+
+  double waited_ = 0;  // seconds since the last step that was played
+};
 
 }  // namespace loadline::gui

@@ -1,12 +1,12 @@
 // The convert panel: writes the model in another format.
+#include "exporters/convert.h"
+
 #include "app/gui/panels/panels.h"
-#include "app/gui/parts/job_progress.h"
 #include "app/gui/parts/option_controls.h"
 #include "app/gui/parts/widgets.h"
-#include "app/gui/state/model/fits.h"
+#include "app/gui/state/model/model.h"
 #include "core/base/text.h"
 #include "core/io/system_memory.h"
-#include "exporters/convert_options.h"
 #include "exporters/exporter.h"
 #include "exporters/writer/forecast.h"
 

@@ -1,6 +1,6 @@
 // The sheet that compares the model shown with another open one: weights by kind of difference, metadata.
 #include "app/gui/panels/panels.h"
-#include "app/gui/parts/map_paint.h"
+#include "app/gui/parts/plot.h"
 #include "app/gui/parts/widgets.h"
 #include "core/base/text.h"
 

@@ -1,8 +1,8 @@
 // Problems of the model and of its loading, each with its cost and its remedy.
 #include "app/gui/panels/panels.h"
 #include "app/gui/parts/widgets.h"
-#include "app/gui/state/base/remedies.h"
-#include "app/gui/state/model/fits.h"
+#include "app/gui/state/base/shared.h"
+#include "app/gui/state/model/model.h"
 #include "core/base/text.h"
 
 #include <algorithm>

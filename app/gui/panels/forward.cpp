@@ -1,19 +1,25 @@
-// Every change goes to the document at once: sizes are evaluated within a frame.
-#include "app/gui/panels/forward_controls.h"
+// Tab Forward: controls of the pass, texts of operators.
+#include "app/gui/panels/forward.h"
+
 #include "app/gui/parts/widgets.h"
-#include "app/gui/state/model/meta_text.h"
-#include "app/gui/window/keyboard.h"
+#include "app/gui/state/model/file_data.h"
+#include "app/gui/window/input.h"
 #include "core/base/text.h"
+#include "core/graph/names/tensor_names.h"
 
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <map>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
 namespace loadline::gui {
+
+// --- Every change goes to the document at once: sizes are evaluated within a frame.
+
 namespace {
 
 // Of the symbols that the file itself names, but for batch and tokens.
@@ -46,10 +52,6 @@ void named_sizes(Document& document, const Ui& ui, bool& first) {
     document.ask(asked);
   }
 }
-
-}  // namespace
-
-namespace {
 
 void all_controls(Document& document, const Ui& ui, OptionControls& controls) {
   bool first = true;
@@ -117,6 +119,73 @@ std::string_view pass_lane_name(PassLane lane) {
 ImU32 pass_lane_color(const Theme& theme, PassLane lane) {
   constexpr std::array<std::size_t, kPassLanes> kCategories = {0, 2, 1, 3};
   return theme.category(kCategories[static_cast<std::size_t>(lane)]);
+}
+
+// --- One pass over the graph for each; texts are made for rows in sight only.
+
+std::string sides_text(const ForwardGraph& forward, ValueId id) {
+  constexpr std::size_t kMostSides = 12;
+  const Value& value = forward.value(id);
+  if (!value.shape) return "[?]";
+  std::string sides;
+  for (std::size_t i = 0; i < value.shape->size() && i < kMostSides; ++i)
+    sides += (i > 0 ? ", " : "") + (*value.shape)[i].text(forward.symbols);
+  if (value.shape->size() > kMostSides) sides += ", \xE2\x80\xA6";
+  return "[" + sides + "]";
+}
+
+std::string value_text(const ForwardGraph& forward, ValueId id) {
+  constexpr std::size_t kMostName = 200;  // bytes
+  const Value& value = forward.value(id);
+  std::string result(beginning(value.name, kMostName));
+  result += " " + sides_text(forward, id);
+  if (value.dtype) result += " " + std::string(dtype_info(*value.dtype).name);
+  return result;
+}
+
+std::string value_size_text(const ForwardFigures* figures, ValueId id) {
+  const auto bytes = figures == nullptr ? std::nullopt : figures->sizes[static_cast<std::size_t>(id)];
+  return bytes ? format_bytes(*bytes) : "?";
+}
+
+std::string value_size_formula(const ForwardGraph& forward, ValueId id) {
+  const auto poly = value_bytes(forward.value(id));
+  if (!poly || poly->constant()) return "";
+  return poly->text(forward.symbols) + " bytes";
+}
+
+OperatorSummary summarise(const ForwardGraph& forward) {
+  OperatorSummary summary;
+  std::map<std::string_view, std::uint64_t> kinds;
+  for (std::size_t i = 0; i < forward.ops.size(); ++i) {
+    const Op& op = forward.ops[i];
+    summary.named = summary.named || !op.name.empty();
+    if (is_part_of_next(forward, i)) continue;
+    ++kinds[op.kind];
+    ++summary.operators;
+  }
+  for (const auto& [kind, count] : kinds) summary.kinds.emplace_back(kind, count);
+  std::ranges::stable_sort(summary.kinds, [](const auto& a, const auto& b) { return a.second > b.second; });
+  summary.values = forward.values.size();
+  for (const Value& value : forward.values) summary.unknown += !value.shape;
+  return summary;
+}
+
+std::vector<std::uint32_t> matching_operators(const MetaGraph& graph, const ForwardGraph& forward,
+                                              std::string_view text) {
+  const Needle needle(text);
+  const auto names = [&](const std::vector<ValueId>& values) {
+    return std::ranges::any_of(values, [&](ValueId id) { return needle.in(forward.value(id).name); });
+  };
+  std::vector<std::uint32_t> rows;
+  for (std::uint32_t i = 0; i < forward.ops.size(); ++i) {
+    const Op& op = forward.ops[i];
+    const bool matches =
+        needle.in(op.kind) || needle.in(op.name) || names(op.inputs) || names(op.outputs) ||
+        std::ranges::any_of(op.weights, [&](TensorId id) { return needle.in(graph.tensor(id).name); });
+    if (matches) rows.push_back(i);
+  }
+  return rows;
 }
 
 }  // namespace loadline::gui

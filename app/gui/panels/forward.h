@@ -1,17 +1,153 @@
-// Draws a forward pass into a rectangle: the curve, then a lane each for weights, cache, activations and
-// temporaries, with the model's layers as bands behind them.
+// Tab Forward: controls of the pass, operators and modules in words, rows and plot of the lifetimes.
 #pragma once
 
-#include "app/gui/panels/lifetimes_data.h"
+#include "app/gui/parts/option_controls.h"
 #include "app/gui/parts/plot.h"
-#include "app/gui/parts/ui.h"
+#include "app/gui/parts/theme.h"
+#include "app/gui/state/workspace.h"
+#include "core/forward/model/forward_model.h"
+#include "core/graph/meta_graph.h"
+#include "core/view/curves.h"
+#include "core/view/layouts.h"
 
 #include <array>
+#include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace loadline::gui {
+
+// --- Controls for the forward pass, shared by several panels: sizes, profile, types, logits.
+
+// Draws the options of the pass, on as many lines as they need. Options without effect are left out.
+void forward_controls(Document& document, const Ui& ui, OptionControls& controls);
+// If no operators are known, draws the reason and the known figures in place of a panel's content, and
+// returns true.
+bool forward_absent(const Document& document, const Ui& ui);
+
+// The lanes in which a pass is drawn, with their names and colours.
+enum class PassLane { weights, cache, activations, temporaries };
+inline constexpr std::size_t kPassLanes = 4;
+std::string_view pass_lane_name(PassLane lane);
+ImU32 pass_lane_color(const Theme& theme, PassLane lane);
+
+// --- The data of the operators panel: texts of values, search, counts by kind.
+
+// The shape of a value: "[B, S, 768]", or "[?]" if it is unknown. Not escaped.
+std::string sides_text(const ForwardGraph& forward, ValueId id);
+// Name, shape and dtype of a value: "hidden [B, S, 768] F32". Not escaped.
+std::string value_text(const ForwardGraph& forward, ValueId id);
+// Bytes with the sizes chosen; "?" where they are unknown or there are no figures.
+std::string value_size_text(const ForwardFigures* figures, ValueId id);
+// The formula of a value's size: "4*B*S*768 bytes". Empty if the size is a fixed number.
+std::string value_size_formula(const ForwardGraph& forward, ValueId id);
+
+struct OperatorSummary {
+  std::vector<std::pair<std::string, std::uint64_t>> kinds;  // the most frequent first
+  std::uint64_t operators = 0;  // an operator that is_part_of_next() is not counted
+  bool named = false;           // some operator has a name of its own
+  std::uint64_t values = 0;
+  std::uint64_t unknown = 0;  // values whose shape the file does not say
+};
+OperatorSummary summarise(const ForwardGraph& forward);
+
+// Positions of operators whose kind, name, weights or values hold `text`, in any case.
+std::vector<std::uint32_t> matching_operators(const MetaGraph& graph, const ForwardGraph& forward,
+                                              std::string_view text);
+
+// --- The modules of a forward pass with their operators, as a list that unfolds; repeated modules on one
+// line.
+
+class ModuleLines {
+ public:
+  // For a document with operators.
+  void draw(Workspace& workspace, const Ui& ui, float height);
+  void forget();
+
+ private:
+  // A line: one operator, or a group of repeated modules.
+  struct Line {
+    std::string name;
+    OpGroup group;                    // no members: an operator that shares its name with others
+    std::optional<std::uint32_t> op;  // also for a module that is one operator and nothing else
+    std::uint16_t depth = 0;
+    bool branch = false;
+  };
+  void refresh(const Workspace& workspace);
+  void unfold();
+  // Unfolds the modules around an operator that was chosen elsewhere, except for folded repetitions.
+  void reveal(const Document& document);
+  void mark(const Document& document);
+  std::vector<Line> inside(OpNodeId node, std::uint16_t depth) const;
+  std::vector<OpGroup> groups_inside(OpNodeId node) const;
+  Line line_of(OpGroup group, std::uint16_t depth) const;
+  void move(Document& document, const Ui& ui);
+  void choose(Document& document, const Line& line);
+  void draw_line(Document& document, const Ui& ui, const Line& line, bool selected);
+  void draw_name(Document& document, const Ui& ui, const Line& line, bool selected);
+  void describe(const Ui& ui, const Line& line) const;
+
+  std::shared_ptr<const ForwardScene> scene_;
+  std::shared_ptr<const ForwardFigures> figures_;
+  std::vector<std::uint64_t> peaks_;  // per node
+  std::vector<bool> open_;            // per node; a group uses the flag of its first member
+  std::vector<Line> lines_;
+  std::optional<std::size_t> seen_;    // the operator that was revealed
+  std::optional<std::size_t> marked_;  // the innermost line that holds the operator shown
+  std::optional<std::size_t> at_;      // the line that the arrows came to
+  bool scroll_ = false;                // to what is marked
+  bool folded_ = true;
+  bool stale_ = true;
+};
+
+// --- The data of the lifetimes plot: a row with its bytes for each value, in lanes, and the curve above the
+// lanes.
+
+// A row: a tensor of the graph, or a value of its forward pass.
+struct PassRow {
+  PassLane lane = PassLane::activations;
+  std::uint32_t id = 0;  // TensorId or ValueId
+  std::uint64_t bytes = 0;
+  OpRange ops = {};
+};
+
+struct LaneRows {
+  std::vector<PassRow> rows;
+  std::vector<view::Span> spans;  // parallel to rows
+  std::uint64_t most_bytes = 0;   // of a row
+  std::uint64_t bytes = 0;        // of all rows
+};
+
+// The data for one scene with one set of sizes. On the x axis, operator i lasts from i to i + 1.
+struct PassData {
+  std::shared_ptr<const ForwardScene> scene;
+  std::shared_ptr<const ForwardFigures> figures;
+  std::array<LaneRows, kPassLanes> lanes;  // by PassLane; values of unknown or no size have no row
+  // The stack from the bottom: activations, then temporaries; with `everything`, weights and cache below
+  // them.
+  std::array<std::vector<view::CurvePoint>, kPassLanes> curves;  // by PassLane, each the sum up to it
+  double most_passing = 0, most_everything = 0;
+  std::uint64_t weight_bytes = 0;
+  double length = 0;  // operators
+};
+
+// With null `figures`, the rows have lifetimes but no bytes.
+std::shared_ptr<const PassData> pass_data(std::shared_ptr<const ForwardScene> scene,
+                                          std::shared_ptr<const ForwardFigures> figures, bool everything);
+
+// The rows alive during an operator, largest first in each lane. Of the weights, only those that it uses.
+std::vector<PassRow> alive_rows(const PassData& data, std::uint32_t op);
+
+std::string_view row_name(const PassData& data, const PassRow& row);
+// "[B, S, 768] F32", as the file or the architecture says it.
+std::string row_shape(const PassData& data, const PassRow& row);
+
+// --- Draws a forward pass into a rectangle: the curve, then a lane each for weights, cache, activations and
+// temporaries, with the model's layers as bands behind them.
 
 class AxisLabels;
 

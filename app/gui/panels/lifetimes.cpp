@@ -1,9 +1,8 @@
 // The lifetimes of all values of the forward pass, with a cursor that lists the values alive at one operator.
 #include "app/gui/panels/forward.h"
-#include "app/gui/panels/forward_controls.h"
 #include "app/gui/panels/panels.h"
 #include "app/gui/parts/widgets.h"
-#include "app/gui/state/model/meta_text.h"
+#include "app/gui/state/model/file_data.h"
 #include "core/base/text.h"
 
 #include <algorithm>

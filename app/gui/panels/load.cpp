@@ -1,10 +1,10 @@
 // What moves when: every block of the load as a bar from its allocation to its end, a lane for each space.
 #include "app/gui/panels/panels.h"
 #include "app/gui/parts/plot.h"
-#include "app/gui/parts/timeline_data.h"
+#include "app/gui/parts/timeline_plot.h"
 #include "app/gui/parts/widgets.h"
 #include "core/base/text.h"
-#include "core/view/lanes.h"
+#include "core/view/layouts.h"
 
 #include <algorithm>
 #include <cmath>

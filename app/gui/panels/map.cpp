@@ -1,10 +1,9 @@
 // The map: every byte of the model as area, coloured by what it is.
 #include "app/gui/panels/panels.h"
-#include "app/gui/parts/map_paint.h"
 #include "app/gui/parts/plot.h"
-#include "app/gui/parts/timeline_data.h"
+#include "app/gui/parts/timeline_plot.h"
 #include "app/gui/parts/widgets.h"
-#include "app/gui/state/load/held_bytes.h"
+#include "app/gui/state/load/load.h"
 #include "core/base/text.h"
 #include "core/view/layouts.h"
 

@@ -3,7 +3,7 @@
 
 #include "app/gui/parts/widgets.h"
 #include "app/gui/state/workspace.h"
-#include "app/report/pictured_answer.h"
+#include "app/report/chart.h"
 
 #include <cstdint>
 #include <optional>

@@ -1,19 +1,26 @@
-// Small multiples to one scale: the device above the water line, the host's spaces hanging below it.
+// Tab Methods: small multiples, and a few curves over each other.
+
 #include "app/gui/panels/methods.h"
 #include "app/gui/parts/plot.h"
-#include "app/gui/parts/timeline_data.h"
+#include "app/gui/parts/timeline_plot.h"
 #include "app/gui/parts/widgets.h"
+#include "app/report/row_text.h"
 #include "core/base/text.h"
-#include "core/plan/space_sum.h"
+#include "core/plan/plan.h"
 #include "core/view/curves.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
 
 namespace loadline::gui {
+
+// --- Small multiples to one scale: the device above the water line, the host's spaces hanging below it.
+
 namespace {
 
 bool hangs(const report::CurveBand& band) { return (band.mask & space_bit(Space::device)) == 0; }
@@ -223,6 +230,307 @@ void draw_methods_curves(Workspace& workspace, const Ui& ui, ImVec2 size) {
     if (i % static_cast<std::size_t>(columns) != 0) ImGui::SameLine(0, gap);
     draw_cell(workspace, ui, rows[i], scale, cell);
   }
+}
+
+// --- The figure that decides, of a few methods over each other, on one axis.
+
+namespace {
+
+// Of a curve, on its swatch, and beside its end where a plot is too small for names.
+std::string letter_of(std::size_t at) { return {static_cast<char>('A' + at)}; }
+
+constexpr std::size_t kMostOverlaid = std::tuple_size_v<decltype(Theme::categories)>;
+
+// A curve: the bytes of one space, or in unified memory of all that must be held, without page cache.
+struct OverlayRow {
+  report::PicturedRow pictured;
+  const report::CurveBand* band = nullptr;
+  std::vector<double> bytes = {};  // for each column of the band
+  double peak = 0;
+  double peak_place = 0;  // from 0 to 1, on the row's own axis
+};
+
+// Of device and host the one in which the rows differ most; in unified memory all that must be held.
+const report::RowSpace& overlay_space(std::span<const report::PicturedRow> rows, MemoryKind memory) {
+  if (memory == MemoryKind::unified) return report::find_row_space("held");
+  const report::RowSpace& widest = report::widest_space(report::rows_of(rows));
+  return report::find_row_space(widest.id == "host" ? "host" : "device");
+}
+
+OverlayRow overlay_row(const report::PicturedRow& pictured, const report::RowSpace& space) {
+  const report::RowCurve& curve = *pictured.curve;
+  const bool host = space.id == "host";
+  OverlayRow row{pictured, &(host ? curve.bands.back() : curve.bands.front())};
+  const unsigned held = space_bit(Space::device) | space_bit(Space::host) | space_bit(Space::staging);
+  const unsigned mask = host ? space_bit(Space::host) : space.id == "held" ? held : space_bit(Space::device);
+  for (const view::UsageColumn& column : row.band->columns)
+    row.bytes.push_back(static_cast<double>(sum_over(column.bytes, mask)));
+  row.peak = static_cast<double>(space.peak(*pictured.row).bytes);
+  const auto count = static_cast<double>(std::max<std::size_t>(row.bytes.size(), 1));
+  if (host) {
+    const auto most = std::ranges::max_element(row.bytes);
+    row.peak_place = static_cast<double>(most - row.bytes.begin()) / count;
+  } else {
+    row.peak_place = curve.peak_place;
+    // the column's moment is the fullest with pages, which may not be the one with the most to hold
+    const auto at = static_cast<std::size_t>(row.peak_place * count);
+    if (!row.bytes.empty()) row.bytes[std::min(at, row.bytes.size() - 1)] = row.peak;
+  }
+  return row;
+}
+
+struct Overlay {
+  std::vector<OverlayRow> rows;
+  const report::RowSpace* space = nullptr;
+  std::optional<std::uint64_t> limit = {};
+  double end = 1;   // of the axis
+  double most = 1;  // of the bytes
+  bool steps = false;
+};
+
+Overlay overlay_of(const std::vector<report::PicturedRow>& rows, const report::RowSpace& space,
+                   const BoundRequest& bound) {
+  Overlay overlay;
+  overlay.space = &space;
+  overlay.limit = overlay.space->id == "host" ? bound.budget.host : leading_budget(bound);
+  overlay.end = 0;
+  for (const report::PicturedRow& row : rows) {
+    overlay.rows.push_back(overlay_row(row, *overlay.space));
+    overlay.steps = row.curve->axis == view::CurveAxis::steps;
+    overlay.end = std::max(overlay.end, overlay.steps ? 1 : row.curve->end);
+    overlay.most = std::max(overlay.most, overlay.rows.back().peak * kPlotHeadroom);
+  }
+  if (overlay.limit && static_cast<double>(*overlay.limit) < 2 * overlay.most)
+    overlay.most = std::max(overlay.most, static_cast<double>(*overlay.limit) * kPlotHeadroom);
+  if (overlay.end <= 0) overlay.end = 1;
+  return overlay;
+}
+
+// Where a row's own axis, from 0 to 1, is on the common one. Steps are each plan's own: shares of it.
+double share_of(const Overlay& overlay, const OverlayRow& row) {
+  const double end = row.pictured.curve->end;
+  return overlay.steps || end <= 0 ? 1 : end / overlay.end;
+}
+
+ImVec2 peak_of(const PlotArea& area, const Overlay& overlay, const OverlayRow& row) {
+  const float width = area.width() * static_cast<float>(share_of(overlay, row));
+  return {area.low.x + width * static_cast<float>(row.peak_place), plot_y(area, overlay.most, row.peak)};
+}
+
+// The corners of the line.
+std::vector<ImVec2> paint_line(const Ui& ui, const PlotArea& area, const Overlay& overlay,
+                               const OverlayRow& row, ImU32 colour, bool strong) {
+  const auto count = row.bytes.size();
+  const float width = area.width() * static_cast<float>(share_of(overlay, row));
+  std::vector<ImVec2> points = {{area.low.x, area.high.y}};
+  for (std::size_t i = 0; i < count; ++i) {
+    const float y = plot_y(area, overlay.most, row.bytes[i]);
+    const float x = area.low.x + width * static_cast<float>(i) / static_cast<float>(count);
+    points.push_back({x, points.back().y});
+    points.push_back({x, y});
+  }
+  points.push_back({area.low.x + width, points.back().y});
+  ImDrawList* draw = ImGui::GetWindowDrawList();
+  draw->AddPolyline(points.data(), static_cast<int>(points.size()), colour, 0, ui.px(strong ? 2.6f : 1.7f));
+  draw->AddCircleFilled(points.back(), ui.px(3), colour);
+  const ImVec2 peak = peak_of(area, overlay, row);
+  draw->AddCircleFilled(peak, ui.px(4), ui.theme->panel);
+  draw->AddCircle(peak, ui.px(3.6f), colour, 0, ui.px(1.8f));
+  return points;
+}
+
+// At the ends of the lines: their colours alone tell too little.
+void paint_names(const Ui& ui, const PlotArea& area, const Overlay& overlay, std::span<const ImU32> colours,
+                 std::span<const std::vector<ImVec2>> curves) {
+  std::vector<PlotArea> dots, lines;
+  const ImVec2 dot = {ui.px(4), ui.px(4)};
+  for (std::size_t i = 0; i < curves.size(); ++i) {
+    for (const ImVec2 place : {curves[i].back(), peak_of(area, overlay, overlay.rows[i])})
+      dots.push_back({place - dot, place + dot});
+    for (std::size_t k = 1; k < curves[i].size(); ++k) {
+      const ImVec2 from = curves[i][k - 1], to = curves[i][k];  // level, or upright
+      const ImVec2 edge = {ui.px(1), ui.px(1)};
+      lines.push_back(
+          {ImVec2{from.x, std::min(from.y, to.y)} - edge, ImVec2{to.x, std::max(from.y, to.y)} + edge});
+    }
+  }
+  const bool named = area.width() > ui.px(400) && area.height() > ui.px(190);
+  for (std::size_t i = 0; i < curves.size(); ++i)
+    paint_curve_name(ui, area, curves[i].back(), colours[i],
+                     named ? std::string(overlay.rows[i].pictured.row->method->id) : letter_of(i), lines,
+                     dots);
+}
+
+void paint_axis(const Ui& ui, const PlotArea& area, const Overlay& overlay) {
+  if (overlay.steps) {
+    paint_tick(ui, area, area.low.x, "start");
+    paint_tick(ui, area, area.high.x, "each plan's last step");
+    return;
+  }
+  for (const double tick : view::decimal_ticks(0, overlay.end, tick_room(ui, area)))
+    paint_tick(ui, area, pixel_of_share(area, {}, tick / overlay.end),
+               tick == 0 ? "0" : format_seconds(tick));
+}
+
+// The card under the pointer: each curve's bytes at that moment, largest first, and the blocks alive in the
+// nearest curve.
+void overlay_card(const Ui& ui, const PlotArea& area, const Overlay& overlay,
+                  std::span<const ImU32> colours) {
+  const ImVec2 mouse = ImGui::GetIO().MousePos;
+  const double place = std::clamp(share_at_pixel(area, {}, mouse.x), 0.0, 1.0);
+  struct Line {
+    double bytes = 0;
+    std::size_t row = 0;
+    double own = 0;  // place on its own axis
+  };
+  std::vector<Line> lines;
+  for (std::size_t i = 0; i < overlay.rows.size(); ++i) {
+    const OverlayRow& row = overlay.rows[i];
+    const double own = std::min(place / share_of(overlay, row), 1.0);
+    const std::size_t count = row.bytes.size();
+    const auto column = std::min(static_cast<std::size_t>(own * static_cast<double>(count)), count - 1);
+    lines.push_back({row.bytes[column], i, own});
+  }
+  std::ranges::stable_sort(lines, [](const Line& a, const Line& b) { return a.bytes > b.bytes; });
+  const auto distance = [&](const Line& line) {
+    return std::abs(plot_y(area, overlay.most, line.bytes) - mouse.y);
+  };
+  const auto nearest = std::ranges::min_element(lines, {}, distance);
+  hover_card(ui, [&] {
+    if (!overlay.steps) muted(ui, "at " + format_seconds(place * overlay.end));
+    for (const Line& line : lines)
+      legend_entry(ui, colours[line.row], overlay.rows[line.row].pictured.row->method->id,
+                   format_bytes(static_cast<std::uint64_t>(line.bytes)));
+    if (nearest == lines.end()) return;
+    const auto& slices = overlay.rows[nearest->row].band->slices;
+    if (slices.empty()) return;
+    const auto at = std::min(static_cast<std::size_t>(nearest->own * static_cast<double>(slices.size())),
+                             slices.size() - 1);
+    if (slices[at].empty()) return;
+    heading(ui, overlay.rows[nearest->row].pictured.row->method->id);
+    muted(ui, slices[at]);
+  });
+  ImGui::GetWindowDrawList()->AddLine({mouse.x, area.low.y}, {mouse.x, area.high.y}, ui.theme->muted,
+                                      ui.px(1));
+}
+
+void draw_plot(const Document& document, const Ui& ui, const Overlay& overlay, std::span<const ImU32> colours,
+               ImVec2 size) {
+  if (size.x < ui.px(140) || size.y < ui.px(70)) return ImGui::Dummy(size);
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  plot_area("overlay", size);
+  const bool hot = ImGui::IsItemHovered();
+  const PlotArea area = {{at.x + ui.px(kPlotAxisWidth), at.y + ui.px(8)},
+                         {at.x + size.x - ui.px(8), at.y + size.y - ui.px(kPlotAxisHeight)}};
+  if (hot && !overlay.rows.empty()) overlay_card(ui, area, overlay, colours);
+  paint_byte_axis(ui, area, overlay.most);
+  paint_axis(ui, area, overlay);
+  if (overlay.limit && static_cast<double>(*overlay.limit) <= overlay.most) {
+    const float y = plot_y(area, overlay.most, static_cast<double>(*overlay.limit));
+    paint_dashed({area.low.x, y}, {area.high.x, y}, ui.theme->bad, ui.px(5), ui.px(4), ui.px(1.5f));
+  }
+  // the chosen one last: it lies over the others
+  std::vector<std::vector<ImVec2>> curves(overlay.rows.size());
+  for (const bool chosen : {false, true})
+    for (std::size_t i = 0; i < overlay.rows.size(); ++i)
+      if ((overlay.rows[i].pictured.row->method->id == shown_method(document.asked()).id) == chosen)
+        curves[i] = paint_line(ui, area, overlay, overlay.rows[i], colours[i], chosen);
+  paint_names(ui, area, overlay, colours, curves);
+}
+
+// Which methods: a swatch where they are shown, their peak at the right. A click shows or hides one.
+void draw_choices(Document& document, const Ui& ui, const std::vector<report::PicturedRow>& rows,
+                  const Overlay& overlay, std::span<const ImU32> colours) {
+  for (const report::PicturedRow& row : rows) {
+    const auto at = std::ranges::find(overlay.rows, row, &OverlayRow::pictured);
+    const bool there = at != overlay.rows.end();
+    const FontScope font(ui.fonts.small);
+    const float height = ImGui::GetFontSize() + ui.px(6);
+    const ImVec2 pen = ImGui::GetCursorScreenPos();
+    const float width = ImGui::GetContentRegionAvail().x;
+    const IdScope scope(row.row->method);
+    if (ImGui::Selectable("##choice", false, 0, {width, height})) {
+      std::set<std::string, std::less<>> picked;
+      for (const OverlayRow& other : overlay.rows) picked.emplace(other.pictured.row->method->id);
+      if (there)
+        picked.erase(std::string(row.row->method->id));
+      else if (picked.size() < kMostOverlaid)
+        picked.emplace(row.row->method->id);
+      document.overlaid = std::move(picked);
+    }
+    row_card(document, ui, *row.row);
+    ImDrawList* draw = ImGui::GetWindowDrawList();
+    const float square = ui.px(15);
+    const ImVec2 low = pen + ImVec2{ui.px(2), std::round((height - square) / 2)};
+    const ImVec2 high = low + ImVec2{square, square};
+    if (there) {
+      const auto curve = static_cast<std::size_t>(at - overlay.rows.begin());
+      const std::string letter = letter_of(curve);
+      draw->AddRectFilled(low, high, colours[curve], ui.px(3));
+      put_text({low.x + (square - text_width(letter)) / 2, pen.y + ui.px(3)}, text_on(colours[curve]),
+               letter);
+    } else {
+      draw->AddRect(low, high, ui.theme->muted, ui.px(3));
+    }
+    const std::string figure = format_bytes(overlay.space->peak(*row.row).bytes);
+    const float y = pen.y + ui.px(3);
+    put_text({pen.x + square + ui.px(10), y}, there ? ui.theme->text : ui.theme->muted,
+             elided(row.row->method->id, width - text_width(figure) - square - ui.px(22)));
+    put_text_before(pen.x + width - ui.px(4), y, row.row->fits() ? ui.theme->muted : ui.theme->bad, figure);
+  }
+}
+
+}  // namespace
+
+std::vector<report::PicturedRow> overlaid_rows(const Document& document,
+                                               const std::vector<report::PicturedRow>& rows) {
+  std::vector<report::PicturedRow> result;
+  if (!document.overlaid.empty()) {
+    for (const report::PicturedRow& row : rows)
+      if (document.overlaid.contains(row.row->method->id) && result.size() < kMostOverlaid)
+        result.push_back(row);
+    return result;
+  }
+  // the chosen one, then some from the least peak to the most
+  constexpr std::size_t kFew = 5;
+  const report::RowSpace& space = overlay_space(rows, document.comparison.value()->answer.bound->memory);
+  const auto peak = [&](const report::PicturedRow& row) { return space.peak(*row.row).bytes; };
+  std::vector<report::PicturedRow> sorted = rows;
+  std::ranges::stable_sort(sorted, {}, peak);
+  std::vector<report::PicturedRow> distinct;
+  for (const report::PicturedRow& row : sorted) {
+    if (row.row->method->id == shown_method(document.asked()).id) result.push_back(row);
+    if (distinct.empty() || peak(distinct.back()) != peak(row)) distinct.push_back(row);
+  }
+  const auto add = [&](const report::PicturedRow& row) {
+    if (result.size() < kFew && std::ranges::find(result, row) == result.end()) result.push_back(row);
+  };
+  for (std::size_t i = 0; i + 1 < kFew; ++i) add(distinct[i * (distinct.size() - 1) / (kFew - 2)]);
+  for (const report::PicturedRow& row : sorted) add(row);  // where few peaks differ
+  return result;
+}
+
+void draw_methods_overlay(Document& document, const Ui& ui, ImVec2 size) {
+  const report::ChartSubject subject = document.comparison.value()->subject(*document.model->graph);
+  const std::vector<report::PicturedRow> rows = report::pictured_rows(subject);
+  const ChildScope child("overlaid", size);
+  if (rows.empty()) return empty_state(ui, "No method can load this model", "The table says why.");
+  const BoundRequest& bound = *document.comparison.value()->answer.bound;
+  const std::vector<report::PicturedRow> shown = overlaid_rows(document, rows);
+  // of chosen rows the space in which they differ, else that of all
+  const report::RowSpace& space = overlay_space(document.overlaid.empty() ? rows : shown, bound.memory);
+  const Overlay overlay = overlay_of(shown, space, bound);
+  std::vector<ImU32> colours;
+  for (std::size_t i = 0; i < overlay.rows.size(); ++i) colours.push_back(ui.theme->category(i));
+  const ImVec2 room = ImGui::GetContentRegionAvail();
+  const float list = std::min(ui.px(250), room.x * 0.4f);
+  draw_plot(document, ui, overlay, colours, {room.x - list - ui.px(12), room.y});
+  ImGui::SameLine(0, ui.px(12));
+  const ChildScope choices("choices", {list, room.y});
+  std::string where(overlay.space->id == "held" ? "what must be held" : overlay.space->words);
+  where.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(where.front())));
+  small_text(ui, fmt::format("{}; up to {} curves", where, kMostOverlaid), ui.theme->muted);
+  draw_choices(document, ui, rows, overlay, colours);
 }
 
 }  // namespace loadline::gui

@@ -1,9 +1,9 @@
 // The table of the comparison: figures with bars behind them, verdicts with what is first over.
 #include "app/gui/panels/methods.h"
-#include "app/gui/parts/timeline_data.h"
+#include "app/gui/parts/timeline_plot.h"
 #include "app/gui/parts/widgets.h"
 #include "app/report/manual.h"
-#include "app/report/verdict.h"
+#include "app/report/row_text.h"
 #include "core/base/text.h"
 #include "core/load/measure/evidence.h"
 

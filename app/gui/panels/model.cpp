@@ -1,7 +1,7 @@
 // The model in figures: totals, dtypes, roles, findings, files and metadata.
 #include "app/gui/panels/panels.h"
 #include "app/gui/parts/widgets.h"
-#include "app/gui/state/model/meta_text.h"
+#include "app/gui/state/model/file_data.h"
 #include "core/base/text.h"
 
 #include <algorithm>

@@ -1,10 +1,8 @@
 // Makes the lines of the list when a module is unfolded, and their texts when they are visible.
-#include "app/gui/panels/module_lines.h"
-
-#include "app/gui/panels/operator_rows.h"
+#include "app/gui/panels/forward.h"
 #include "app/gui/parts/widgets.h"
-#include "app/gui/state/model/meta_text.h"
-#include "app/gui/window/keyboard.h"
+#include "app/gui/state/model/file_data.h"
+#include "app/gui/window/input.h"
 #include "core/base/text.h"
 
 #include <algorithm>

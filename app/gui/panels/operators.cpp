@@ -1,10 +1,8 @@
 // What the model computes: its modules, or operator by operator, with the sizes of what flows between them.
-#include "app/gui/panels/forward_controls.h"
-#include "app/gui/panels/module_lines.h"
-#include "app/gui/panels/operator_rows.h"
+#include "app/gui/panels/forward.h"
 #include "app/gui/panels/panels.h"
 #include "app/gui/parts/widgets.h"
-#include "app/gui/state/model/meta_text.h"
+#include "app/gui/state/model/file_data.h"
 #include "core/base/text.h"
 
 #include <algorithm>

@@ -1,9 +1,61 @@
-// The functions that make each panel, for the table of panels and for panels made of others.
+// The base class of panels, the table of panels, and what makes each.
 #pragma once
 
-#include "app/gui/panels/panel.h"
+#include "app/gui/parts/theme.h"
+#include "app/gui/state/workspace.h"
+
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
 
 namespace loadline::gui {
+
+// --- The base class of panels, and the table of all panels.
+
+// A panel draws one view of the document into the content region of the current ImGui window, of any size and
+// in every state of the workspace. It keeps its own state between frames: scroll, zoom, cached geometry.
+class Panel {
+ public:
+  // `promise` is shown while no model is open: it says what the panel will show. Empty: the panel needs no
+  // model.
+  explicit Panel(std::string_view promise = {}) : promise_(promise) {}
+  Panel(const Panel&) = delete;
+  Panel& operator=(const Panel&) = delete;
+  virtual ~Panel() = default;
+
+  void draw(Workspace& workspace, const Ui& ui);
+  // Called when the document changes. Drops cached data that keeps the last model in memory.
+  virtual void forget() {}
+
+ private:
+  virtual void draw_content(Workspace& workspace, const Ui& ui) = 0;
+
+  std::string_view promise_;
+};
+
+// `id` is the title in lower case, which scripts and --panel use.
+struct PanelRow {
+  std::string_view id;
+  std::string_view title;
+  // The tab that holds it, beside other views of the same matter; empty: a sheet over the panel, which a
+  // button of the toolbar opens.
+  std::string_view tab;
+  std::string_view manual;  // the manual's topic about the panel
+  bool own_cards;           // the panel draws its own cards; else the shell draws one behind it
+  std::unique_ptr<Panel> (*make)();
+};
+
+// All panels, in the order of the tabs. The first is shown at the start.
+std::span<const PanelRow> panels();
+// The panel with this id. Throws Error{usage} that lists the ids, or gives the new id for a former one.
+const PanelRow& find_panel(std::string_view id);
+// The titles of the tabs, from left to right.
+std::span<const std::string_view> tabs();
+// The panels of a tab, in the order of the table. Throws nothing: an unknown tab has none.
+std::vector<const PanelRow*> panels_of(std::string_view tab);
+
+// --- The functions that make each panel, for the table of panels and for panels made of others.
 
 std::unique_ptr<Panel> make_map_panel();
 std::unique_ptr<Panel> make_lifetimes_panel();

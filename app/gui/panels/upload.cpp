@@ -1,14 +1,11 @@
 // The real upload: its device and options, and the measured figures beside the projected ones.
 #include "app/gui/panels/panels.h"
-#include "app/gui/parts/job_progress.h"
-#include "app/gui/parts/plan_controls.h"
-#include "app/gui/parts/timeline_data.h"
+#include "app/gui/parts/option_controls.h"
 #include "app/gui/parts/timeline_plot.h"
 #include "app/gui/parts/widgets.h"
-#include "app/gui/state/model/fits.h"
-#include "app/report/error_percent.h"
+#include "app/gui/state/model/model.h"
 #include "app/report/manual.h"
-#include "app/report/upload_time.h"
+#include "app/report/measured_loads.h"
 #include "core/base/text.h"
 
 #include <algorithm>

@@ -1,14 +1,23 @@
-// Controls to press and pick: buttons, segments, combos, sliders, check boxes.
+// Controls to press and pick, sheets over the window, bars of jobs, lines of facts.
+
 #include "app/gui/parts/widgets.h"
+#include "app/gui/window/input.h"
+#include "core/base/text.h"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
+#include <string>
 
+#include <fmt/format.h>
 #include <imgui_internal.h>
 #include <imgui_stdlib.h>
 
 namespace loadline::gui {
+
+// --- Controls to press and pick: buttons, segments, combos, sliders, check boxes.
+
 namespace {
 
 constexpr float kSegmentPadding = 10;
@@ -206,6 +215,124 @@ float field(const Ui& ui, std::string_view label, float share) {
   ImGui::SameLine(0, 0);
   ImGui::SetCursorPosX(x + room);
   return width - room;
+}
+
+SheetScope::SheetScope(const Ui& ui, const char* id, ImVec2 size, float top) {
+  const ImVec2 screen = ImGui::GetIO().DisplaySize;
+  const float margin = ui.px(40), above = top < 0 ? margin : top;
+  const ImVec2 at = {screen.x / 2, top < 0 ? screen.y / 2 : top};
+  ImGui::SetNextWindowPos(at, ImGuiCond_Always, {0.5f, top < 0 ? 0.5f : 0.0f});
+  ImGui::SetNextWindowSize(
+      {std::min(size.x, screen.x - margin), std::min(size.y, screen.y - above - margin)});
+  ImGui::SetNextWindowFocus();
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {ui.px(16), ui.px(14)});
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowRounding, ui.px(10));
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowBorderSize, 1);
+  ImGui::PushStyleColor(ImGuiCol_WindowBg, ui.theme->panel);
+  ImGui::Begin(id, nullptr,
+               ImGuiWindowFlags_NoTitleBar | ImGuiWindowFlags_NoResize | ImGuiWindowFlags_NoMove |
+                   ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_NoNavInputs);
+  ImGui::PopStyleColor();
+  ImGui::PopStyleVar(3);
+}
+
+bool sheet_is_left() {
+  // what the mouse has just gone down on in the sheet is active, which ImGui would not count as hovered
+  constexpr ImGuiHoveredFlags kInside =
+      ImGuiHoveredFlags_ChildWindows | ImGuiHoveredFlags_AllowWhenBlockedByActiveItem;
+  return list_key_pressed(ListKey::escape) || (ImGui::IsMouseClicked(0) && !ImGui::IsWindowHovered(kInside));
+}
+
+// --- A job whose bytes went down is another job: its rate begins anew.
+
+bool JobProgress::draw(const Ui& ui, const JobView& job) {
+  const bool stops = progress_with_stop(ui, job.fraction);
+  if (job.done < rated_) rate_.reset();
+  rated_ = job.done;
+  const double bytes_per_second = rate_.add(job.done);
+  if (job.total == 0) {
+    muted(ui, "Preparing");
+    return stops;
+  }
+  std::string line = fmt::format("{} of {}", format_bytes(job.done), format_bytes(job.total));
+  if (bytes_per_second > 0)
+    line += fmt::format(
+        ", {}, {} left", format_rate(bytes_per_second),
+        format_seconds(static_cast<double>(job.total - std::min(job.done, job.total)) / bytes_per_second));
+  muted(ui, line);
+  return stops;
+}
+
+// --- Breaks values into lines: sentences between words, names of files between their parts.
+
+namespace {
+
+// The length of the text up to where a line may end: behind one of `ends`.
+std::size_t part_length(std::string_view text, std::string_view ends) {
+  const std::size_t end = text.find_first_of(ends);
+  return end == std::string_view::npos ? text.size() : end + 1;
+}
+
+// None if a part is wider than a line, or the text too long to be a fact: files can hold any name.
+std::optional<std::string> in_lines(std::string_view text, float width, std::string_view ends) {
+  constexpr std::size_t kLongest = 256;
+  if (text.size() > kLongest) return std::nullopt;
+  std::string lines;
+  std::size_t line = 0;  // where the last one begins
+  for (std::size_t at = 0; at < text.size();) {
+    const std::string_view part = text.substr(at, part_length(text.substr(at), ends));
+    const std::string_view visible = part.ends_with(' ') ? part.substr(0, part.size() - 1) : part;
+    if (text_width(visible) > width) return std::nullopt;
+    if (text_width(lines.substr(line) + std::string(visible)) > width) {
+      lines += '\n';
+      line = lines.size();
+    }
+    lines += part;
+    at += part.size();
+  }
+  return lines;
+}
+
+// Each line as high as a line of facts.
+void draw_lines(const Ui& ui, std::string_view lines, float left) {
+  const StyleScope style(ImGuiStyleVar_ItemSpacing, {0, fact_height(ui) - ImGui::GetFontSize()});
+  for (const std::string_view line : split(lines, '\n')) {
+    ImGui::SetCursorPosX(left);
+    text_colored(ui.theme->text, line);
+  }
+}
+
+}  // namespace
+
+float fact_height(const Ui& ui) { return ui.fonts.small->FontSize + ui.px(4); }
+
+void fact_title(const Ui& ui, std::string_view name) {
+  const FontScope font(ui.fonts.mono);
+  const float room = ImGui::GetContentRegionAvail().x;
+  const std::string whole = shown(name);
+  auto lines = in_lines(whole, room, " ./");
+  if (!lines) lines = in_lines(whole, room, " ._-/");
+  draw_lines(ui, lines ? *lines : elided_name(whole, room), ImGui::GetCursorPosX());
+}
+
+void fact_row(const Ui& ui, std::string_view label, std::string_view value, std::string_view hint) {
+  const float start = ImGui::GetCursorPosX(), column = ui.px(84), indent = ui.px(10);
+  const float room = ImGui::GetContentRegionAvail().x;
+  const std::string whole = shown(value);
+  {
+    const GroupScope group;
+    const StyleScope style(ImGuiStyleVar_ItemSpacing, {0, fact_height(ui) - ImGui::GetFontSize()});
+    const float top = ImGui::GetCursorPosY();
+    muted(ui, label);
+    if (const auto beside = in_lines(whole, room - column, " ")) {
+      ImGui::SetCursorPosY(top);
+      draw_lines(ui, *beside, start + column);
+    } else {
+      const auto below = in_lines(whole, room - indent, " -_.");
+      draw_lines(ui, below ? *below : elided(whole, room - indent), start + indent);
+    }
+  }
+  tooltip(ui, hint);
 }
 
 }  // namespace loadline::gui

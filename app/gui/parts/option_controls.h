@@ -1,7 +1,7 @@
-// Controls for the options of a load or a conversion, drawn by the kind of value.
+// Controls of options by their kind, and those of a load: method, order, placement.
 #pragma once
 
-#include "app/gui/parts/ui.h"
+#include "app/gui/parts/theme.h"
 #include "app/gui/parts/widgets.h"
 #include "app/gui/state/workspace.h"
 #include "core/load/request/load_options.h"
@@ -14,6 +14,8 @@
 #include <vector>
 
 namespace loadline::gui {
+
+// --- Controls for the options of a load or a conversion, drawn by the kind of value.
 
 // The data that a control shows: the option's row, its value, and the words to choose from.
 struct OptionLook {
@@ -78,5 +80,27 @@ class OptionControls {
 
 // Whether the method takes the option. Also true if the option is set: then it is why the load is refused.
 bool is_offered(const Document& document, const LoadOption& option);
+
+// --- Controls for the load, shared by several panels.
+
+// Draw the choice of the method, of the order, and both side by side.
+void method_choice(Workspace& workspace, const Ui& ui, float width);
+void order_choice(Workspace& workspace, const Ui& ui, float width);
+void method_and_order(Workspace& workspace, const Ui& ui, float method_width, float order_width);
+
+// Draws the options that the chosen method takes, side by side on as many lines as they need.
+void method_options(Document& document, const Ui& ui, OptionControls& controls);
+// Draws the options of an upload by the chosen method, one below the other.
+void upload_options(Document& document, const Ui& ui, OptionControls& controls);
+
+// The placement of weights, for a method that keeps some off the device: one of several options. A placement
+// that is set is shown for other methods, too, since it is why they are refused.
+class PlacementControls {
+ public:
+  void draw(Document& document, const Ui& ui, OptionControls& controls);
+
+ private:
+  const LoadOption* wanted_ = nullptr;  // the option that was chosen but has no value yet
+};
 
 }  // namespace loadline::gui

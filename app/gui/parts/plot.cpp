@@ -1,4 +1,4 @@
-// Painter's order: levels are drawn from the top of a stack down, each over the one before.
+// Paints plots in painter's order; colors by role, dtype, layer or shard.
 #include "app/gui/parts/plot.h"
 
 #include "app/gui/parts/widgets.h"
@@ -7,7 +7,56 @@
 #include <algorithm>
 #include <cmath>
 
+#include <imgui.h>
+
 namespace loadline::gui {
+
+// --- Zooming and panning with the mouse, for all plots.
+
+namespace {
+
+// The place under the mouse stays where it is.
+void zoom(PlotRange& range, double share, float wheel) {
+  constexpr double kLeast = 1e-4;
+  const double shown = range.to - range.from;
+  const double next = std::clamp(shown * std::pow(0.8, static_cast<double>(wheel)), kLeast, 1.0);
+  const double left = share - (share - range.from) * next / shown;
+  range.from = std::clamp(left, 0.0, 1.0 - next);
+  range.to = range.from + next;
+}
+
+void pull(PlotRange& range, float delta, float width) {
+  if (!(width > 0)) return;
+  const double shown = range.to - range.from;
+  const double moved = static_cast<double>(delta / width) * shown;
+  range.from = std::clamp(range.from - moved, 0.0, 1.0 - shown);
+  range.to = range.from + shown;
+}
+
+}  // namespace
+
+void zoom_with_mouse(PlotRange& range, double share, float width) {
+  const ImGuiIO& io = ImGui::GetIO();
+  if (ImGui::IsItemHovered() && std::abs(io.MouseWheel) > 0) zoom(range, share, io.MouseWheel);
+  if (ImGui::IsMouseDragging(ImGuiMouseButton_Right)) pull(range, io.MouseDelta.x, width);
+  if (ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left)) range = {};
+}
+
+void zoom_with_mouse(PlotRange& across, PlotRange& up, double share_x, double share_y, float width,
+                     float height) {
+  const ImGuiIO& io = ImGui::GetIO();
+  if (ImGui::IsItemHovered() && std::abs(io.MouseWheel) > 0) {
+    if (!io.KeyCtrl) zoom(across, share_x, io.MouseWheel);
+    if (!io.KeyShift) zoom(up, share_y, io.MouseWheel);
+  }
+  if (ImGui::IsMouseDragging(ImGuiMouseButton_Right)) {
+    pull(across, io.MouseDelta.x, width);
+    pull(up, -io.MouseDelta.y, height);
+  }
+  if (ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left)) across = up = {};
+}
+
+// --- Painter's order: levels are drawn from the top of a stack down, each over the one before.
 
 std::string tick_label(std::uint64_t bytes) {
   if (bytes == 0) return "0";
@@ -155,6 +204,99 @@ float list_width(const Ui& ui, ImVec2 room) {
 
 std::size_t tick_room(const Ui& ui, const PlotArea& area) {
   return static_cast<std::size_t>(std::max(1.0f, area.width() / ui.px(110)));
+}
+
+// --- Colours by role, dtype, layer or shard.
+
+namespace {
+
+Paint role_paint(const Theme& theme, Role role) {
+  return {static_cast<int>(role), theme.roles[static_cast<std::size_t>(role)]};
+}
+
+Paint layer_paint(const Model& model, const Theme& theme, int layer) {
+  return {layer, theme.ramp(static_cast<double>(layer) / std::max(1, model.layer_count - 1))};
+}
+
+}  // namespace
+
+Paint paint_of(const Model& model, const Theme& theme, ColorBy mode, TensorId id) {
+  const std::size_t i = index(id);
+  switch (mode) {
+    case ColorBy::role:
+    case ColorBy::diff:
+      return role_paint(theme, model.roles[i]);
+    case ColorBy::dtype: {
+      const DType dtype = model.tensor(id).dtype;
+      const auto share = std::ranges::find(model.dtypes, dtype, &DTypeShare::dtype);
+      return {static_cast<int>(share - model.dtypes.begin()), theme.dtype(dtype)};
+    }
+    case ColorBy::layer:
+      return model.layers[i] < 0 ? Paint{-1, theme.neutral} : layer_paint(model, theme, model.layers[i]);
+    case ColorBy::shard: {
+      const FileId file = model.graph->storage(model.tensor(id).storage).file;
+      if (file == kNoFile) return {-1, theme.neutral};
+      return {static_cast<int>(index(file)), theme.category(index(file))};
+    }
+  }
+  return {};
+}
+
+ImU32 diff_color(const Theme& theme, DiffKind kind) {
+  const auto role = [&](Role like) { return theme.roles[static_cast<std::size_t>(like)]; };
+  switch (kind) {
+    case DiffKind::only_here:
+    case DiffKind::only_there:
+      return role(Role::embedding);
+    case DiffKind::shape:
+      return role(Role::head);
+    case DiffKind::type:
+      return role(Role::attention);
+    case DiffKind::values:
+      return role(Role::mlp);
+    case DiffKind::refused:
+      return role(Role::norm);
+    case DiffKind::equal:
+      break;
+  }
+  return mix(theme.panel, theme.neutral, 0.45f);
+}
+
+Paint paint_of_difference(const ModelDiff& diff, const Theme& theme, TensorId id) {
+  const DiffKind kind = diff.of_tensor[index(id)];
+  return {static_cast<int>(kind), diff_color(theme, kind)};
+}
+
+Paint paint_of_difference(const ModelDiff& diff, const Theme& theme, NodeId module) {
+  return {-1, diff.touched[index(module)] ? theme.neutral : diff_color(theme, DiffKind::equal)};
+}
+
+Paint paint_of_module(const Model& model, const Theme& theme, ColorBy mode, NodeId node) {
+  const std::string path = module_path(model.tree, node);
+  if (mode == ColorBy::role || mode == ColorBy::diff) {
+    const Role role = tensor_role(path);
+    if (role != Role::other) return role_paint(theme, role);
+  }
+  if (mode == ColorBy::layer) {
+    const auto layer = layer_number(path);
+    if (layer && *layer < static_cast<std::uint64_t>(model.layer_count))
+      return layer_paint(model, theme, static_cast<int>(*layer));
+  }
+  return {-1, theme.neutral};
+}
+
+void paint_space(const Ui& ui, Space space, ImVec2 low, ImVec2 high) {
+  ImDrawList* draw = ImGui::GetWindowDrawList();
+  draw->AddRectFilled(low, high, ui.theme->spaces[index(space)]);
+  const float thick = std::max(1.0f, std::round(ui.scale)), period = ui.px(4);
+  const ImU32 ink = with_alpha(ui.theme->sea, 0.28f);
+  // counted from the window's edge: lines of neighbours meet
+  if (space == Space::host)
+    for (float y = std::ceil(low.y / period) * period; y + thick <= high.y; y += period)
+      draw->AddRectFilled({low.x, std::round(y)}, {high.x, std::round(y) + thick}, ink);
+  if (space == Space::page_cache)
+    for (float x = std::ceil(low.x / period) * period; x + thick <= high.x; x += period)
+      draw->AddRectFilled({std::round(x), low.y}, {std::round(x) + thick, high.y}, ink);
 }
 
 }  // namespace loadline::gui

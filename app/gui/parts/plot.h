@@ -1,8 +1,9 @@
-// Painting shared by plots of bytes: axes, filled step curves, marks and labels.
+// Axes, stacks, zooming, and the colors of tiles and memory spaces.
 #pragma once
 
-#include "app/gui/parts/plot_zoom.h"
-#include "app/gui/parts/ui.h"
+#include "app/gui/parts/theme.h"
+#include "app/gui/state/base/coordinates.h"
+#include "app/gui/state/workspace.h"
 #include "core/view/curves.h"
 
 #include <cstdint>
@@ -13,6 +14,19 @@
 #include <vector>
 
 namespace loadline::gui {
+
+// --- The mouse over a plot: zooming and panning.
+
+// Handles the mouse on the last ImGui item, which is the plot. The wheel zooms around `share`, the place
+// under the mouse. The right button pans an axis of `width` pixels. A double click shows everything.
+void zoom_with_mouse(PlotRange& range, double share, float width);
+
+// The same in both directions at once: `share_y` and `height` count from below. With Shift only the first is
+// zoomed, with Ctrl only the second.
+void zoom_with_mouse(PlotRange& across, PlotRange& up, double share_x, double share_y, float width,
+                     float height);
+
+// --- Painting shared by plots of bytes: axes, filled step curves, marks and labels.
 
 // The rectangle inside the axes.
 struct PlotArea {
@@ -67,5 +81,24 @@ std::size_t tick_room(const Ui& ui, const PlotArea& area);
 
 // The width of a list at the right of a plot, in the room for both; 0 if only the plot has room.
 float list_width(const Ui& ui, ImVec2 room);
+
+// --- The colour of a tile of the map, and its row in the legend.
+
+// `category` is the row of the legend: a role, an index in Model::dtypes, a layer or a file; -1 = none.
+struct Paint {
+  int category = -1;
+  ImU32 color = 0;
+};
+
+Paint paint_of(const Model& model, const Theme& theme, ColorBy mode, TensorId id);
+// The ground of a tensor that differs that way from one of another model. Red is for what is over a budget.
+ImU32 diff_color(const Theme& theme, DiffKind kind);
+Paint paint_of_difference(const ModelDiff& diff, const Theme& theme, TensorId id);
+Paint paint_of_difference(const ModelDiff& diff, const Theme& theme, NodeId module);
+// The paint of a module whose tensors are too small to draw: by the role or layer in its path.
+Paint paint_of_module(const Model& model, const Theme& theme, ColorBy mode, NodeId node);
+// Fills a rectangle with the colour of a space, and hatches it: level lines for the host, upright ones for
+// the page cache.
+void paint_space(const Ui& ui, Space space, ImVec2 low, ImVec2 high);
 
 }  // namespace loadline::gui

@@ -1,4 +1,4 @@
-// Colours, fonts and measures: the look of the window.
+// Colors, fonts and measures, and the context of every drawing function.
 #pragma once
 
 #include "app/gui/state/model/model.h"
@@ -10,6 +10,8 @@
 #include <imgui.h>
 
 namespace loadline::gui {
+
+// --- Colours, fonts and measures: the look of the window.
 
 // Text on every surface has a contrast of at least 4.5 (WCAG AA; tested). Category colours begin with those
 // of Okabe and Ito, Color Universal Design, 2008, and are moved apart until they are distinct without red,
@@ -68,5 +70,20 @@ struct Fonts {
 Fonts load_fonts(float scale);
 // Sets ImGui's style from the theme.
 void apply_theme(const Theme& theme, float scale);
+
+// --- The context of every drawing function: theme, fonts and scale of this frame.
+
+inline ImVec2 operator+(ImVec2 a, ImVec2 b) { return {a.x + b.x, a.y + b.y}; }
+inline ImVec2 operator-(ImVec2 a, ImVec2 b) { return {a.x - b.x, a.y - b.y}; }
+inline ImVec2 operator/(ImVec2 a, float by) { return {a.x / by, a.y / by}; }
+
+struct Ui {
+  const Theme* theme = nullptr;
+  Fonts fonts;
+  float scale = 1;
+
+  // Logical units to pixels.
+  float px(float logical) const { return logical * scale; }
+};
 
 }  // namespace loadline::gui

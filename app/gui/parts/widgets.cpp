@@ -1,7 +1,7 @@
 // Text, marks and surfaces, drawn so that they look the same in both themes and at any scale.
 #include "app/gui/parts/widgets.h"
 
-#include "app/gui/window/keyboard.h"
+#include "app/gui/window/input.h"
 #include "core/base/text.h"
 
 #include <algorithm>

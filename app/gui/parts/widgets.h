@@ -1,8 +1,10 @@
-// The controls that panels are made of, in the program's own style.
+// Text, marks, surfaces, controls, lists, sheets, progress of jobs, lines of facts.
 #pragma once
 
-#include "app/gui/parts/ui.h"
+#include "app/gui/parts/theme.h"
+#include "app/gui/state/base/jobs.h"
 #include "core/base/error.h"
+#include "core/base/tasks.h"
 #include "core/graph/meta_graph.h"
 
 #include <cstdint>
@@ -15,6 +17,8 @@
 #include <vector>
 
 namespace loadline::gui {
+
+// --- The controls that panels are made of, in the program's own style.
 
 // Calls `end` at the end of the block. The derived constructors call the matching begin function.
 template <void (*end)()>
@@ -248,5 +252,42 @@ std::string strides_text(const Tensor& tensor);
 std::string percent_text(double fraction);
 double share_of(std::uint64_t part, std::uint64_t whole);
 ImU32 severity_color(const Theme& theme, Severity severity);
+
+// --- A sheet lies over everything else in the middle of the window: palette, keys, manual, a question.
+
+// Between the constructor and the end of the block the sheet's content is drawn. It keeps the keyboard.
+class SheetScope {
+ public:
+  // `size` in pixels, cut to what the window has; `top` too, else the sheet stands in the middle.
+  SheetScope(const Ui& ui, const char* id, ImVec2 size, float top = -1);
+  SheetScope(const SheetScope&) = delete;
+  SheetScope& operator=(const SheetScope&) = delete;
+  ~SheetScope() { ImGui::End(); }
+};
+
+// In a sheet: whether Escape was pressed, or a mouse button outside of it.
+bool sheet_is_left();
+
+// --- The progress of a job that moves bytes: a bar with a button that stops it, its rate and the time left.
+
+// Keeps the rate from frame to frame.
+class JobProgress {
+ public:
+  // True when the button that stops the job was pressed.
+  bool draw(const Ui& ui, const JobView& job);
+
+ private:
+  RecentRate rate_;
+  std::uint64_t rated_ = 0;  // bytes at the last frame
+};
+
+// --- Lines of facts: labels, and values that are never cut as long as lines can be broken.
+
+// Every line, of small text with 4 pixels between, is as high as this.
+float fact_height(const Ui& ui);
+// The name of what the facts are about.
+void fact_title(const Ui& ui, std::string_view name);
+// The value stands at the right of the label or, without room there, below it.
+void fact_row(const Ui& ui, std::string_view label, std::string_view value, std::string_view hint = {});
 
 }  // namespace loadline::gui

@@ -1,15 +1,20 @@
-// Selection and tensor table; document_plan.cpp and the other document_*.cpp do the computed parts.
+// Coordinates and tensor table; problems of the files, the check before a conversion.
 #include "app/gui/state/document.h"
 
+#include "app/gui/state/model/model.h"
 #include "core/base/error.h"
-#include "core/forward/model/claims.h"
-#include "core/graph/names/filter.h"
-#include "core/graph/shares.h"
+#include "core/forward/model/expected_tensors.h"
+#include "core/graph/meta_graph.h"
+#include "core/graph/names/tensor_names.h"
+#include "core/io/graph_reader.h"
 
 #include <algorithm>
 #include <utility>
 
 namespace loadline::gui {
+
+// --- Selection and tensor table; document_plan.cpp and the other document_*.cpp do the computed parts.
+
 namespace {
 
 std::unique_ptr<ArenaWork> kept_arena(Shared& shared, std::unique_ptr<ArenaWork> arena) {
@@ -197,6 +202,34 @@ bool arena_waits(const Document& document) {
 
 void show_arena(Document& document) {
   if (!arena_waits(document) && !document.arena->opening()) document.arena->update(arena_model(document));
+}
+
+// --- Questions about a model's files: problems that slow down loading, and whether an exporter can write
+// them.
+
+void Document::diagnose() {
+  if (!model) throw Error(ErrorCode::usage, "no model is open");
+  if (findings.busy()) return;
+  findings.reset();
+  findings.ask(shared_.jobs, "Looking into the files", [graph = model->graph](Progress& progress) {
+    const StorageReader reader(graph);
+    return loadline::diagnose(reader, progress);
+  });
+}
+
+void Document::weigh_convert(const ConvertTask& task) {
+  convert_fit.reset();
+  if (!model || !use_misfit(*model).empty() || task.out.empty()) return;
+  const Exporter& exporter = find_exporter(task.request.to);
+  convert_fit.ask(shared_.jobs, "Laying out the new file",
+                  [graph = model->graph, &exporter, task, assets = shared_.assets](Progress& progress) {
+                    return preflight(*graph, exporter,
+                                     layout_options(*graph, task.request, *assets, progress), task.out);
+                  });
+}
+
+std::string diagnosis_error(const Document& document) {
+  return document.findings.was_cancelled() ? "Stopped before it was done." : document.findings.error_text();
 }
 
 }  // namespace loadline::gui

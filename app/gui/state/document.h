@@ -1,22 +1,22 @@
-// The open model, the user's choices for it, and the answers: load, forward pass, tensor table. No ImGui.
+// The open model, what is asked of it, and the answers.
 #pragma once
 
 #include "app/gui/state/base/coordinates.h"
-#include "app/gui/state/base/latest.h"
-#include "app/gui/state/base/shared_2.h"
-#include "app/gui/state/convert_task.h"
-#include "app/gui/state/load/arena_work.h"
-#include "app/gui/state/load/asked.h"
+#include "app/gui/state/base/jobs.h"
+#include "app/gui/state/base/shared.h"
+#include "app/gui/state/load/arena.h"
 #include "app/gui/state/load/forward_scene.h"
 #include "app/gui/state/load/load.h"
-#include "app/gui/state/load/order_list.h"
-#include "app/gui/state/model/metadata_view.h"
+#include "app/gui/state/model/file_data.h"
 #include "app/gui/state/model/model.h"
 #include "app/gui/state/model/model_diff.h"
-#include "app/gui/state/model/values_view.h"
+#include "core/forward/model/known_models.h"
 #include "core/inspect/doctor.h"
 #include "core/load/answer/projection.h"
+#include "core/load/order/optimal_order.h"
+#include "exporters/convert.h"
 #include "exporters/preflight.h"
+#include "importers/gguf/gguf.h"
 
 #include <cstdint>
 #include <memory>
@@ -27,6 +27,27 @@
 #include <vector>
 
 namespace loadline::gui {
+
+// --- A conversion and its target path.
+
+struct ConvertTask {
+  ConvertRequest request = {};  // `to` names an exporter
+  std::string out = {};
+};
+
+// What the exporter needs to know for this model: the order by name becomes a list, the user's own policy
+// replaces a built-in one, and the importance matrix is read.
+inline ExportOptions layout_options(const MetaGraph& graph, const ConvertRequest& request,
+                                    const ForwardAssets& assets, const Progress& progress) {
+  ExportOptions options = request.layout;
+  if (options.policy != nullptr)
+    options.policy = find_type_policy(assets.type_policies, options.policy->name);
+  if (!request.imatrix.empty()) options.importance = read_importance_file(request.imatrix);
+  if (!request.order.empty()) options.order = written_order(graph, request.order, progress);
+  return options;
+}
+
+// --- The open model, the user's choices for it, and the answers: load, forward pass, tensor table. No ImGui.
 
 // The tensors that pass a filter, sorted.
 struct TableRows {

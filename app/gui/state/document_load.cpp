@@ -1,10 +1,15 @@
-// The background computations for a model: the forward pass, the projection, the comparison.
+// The forward pass, the load, the comparison, advice, and orders of one's own.
+
 #include "app/gui/state/document.h"
-#include "app/gui/state/model/fits.h"
+#include "app/gui/state/model/model.h"
+#include "app/report/page.h"
+#include "app/report/page_parts.h"
+#include "app/report/row_text.h"
 #include "core/base/error.h"
+#include "core/base/text.h"
 #include "core/io/system_memory.h"
+#include "core/load/request/bind_request.h"
 #include "core/load/request/load_options.h"
-#include "core/load/request/order_file.h"
 
 #include <algorithm>
 #include <utility>
@@ -12,6 +17,9 @@
 #include <fmt/format.h>
 
 namespace loadline::gui {
+
+// --- The background computations for a model: the forward pass, the projection, the comparison.
+
 namespace {
 
 // Finds an operator again under another profile, which adds operators: operators of one name are counted from
@@ -142,11 +150,11 @@ void Document::refresh_load() {
   if (!model) return;
   // a question that was cancelled or failed is tried again
   const bool planned = projection.value() || projection.busy();
-  const bool compared = !comparison.value()->answer.rows.empty() || comparison.busy();
+  const bool is_compared = !comparison.value()->answer.rows.empty() || comparison.busy();
   if (planned_ != timeline() || !planned) plan();
   judge();
   plan_beside();
-  if (wants_comparison_ && (compared_ != comparison_question(asked_, pass(), custom_) || !compared))
+  if (wants_comparison_ && (compared_ != comparison_question(asked_, pass(), custom_) || !is_compared))
     compare();
 }
 
@@ -242,6 +250,167 @@ void Document::weigh_upload() {
     device_misfits_.push_back(gui::upload_misfit(*projection.value(), *model->graph, device, system));
   const gpu::DeviceChoice choice = gpu::choose_device(devices, shared_.device);
   if (choice.chosen) upload_misfit_ = device_misfits_[*choice.chosen];
+}
+
+// --- Advice: changes that make the load fit, tried out, taken over and taken back.
+
+namespace {
+
+Asked asked_as(const Asked& now, const AdvisedLoad& load) {
+  Asked asked = now;
+  asked.request = load.request;
+  asked.request.methods = {std::string(load.method->id)};
+  asked.request.orders = {load.order};
+  return asked;
+}
+
+}  // namespace
+
+void Document::advise() {
+  if (!model || advised()) return;
+  advised_ = asked_;
+  advice.drop();
+  LoadQuestion question = timeline();
+  LoadRequest budgeted = asked_.request;  // the timeline does not depend on budgets
+  budgeted.methods = std::move(question.request.methods);
+  budgeted.orders = std::move(question.request.orders);
+  question.request = std::move(budgeted);
+  if (pass() == nullptr) take_pass(question.request, {});
+  advice.ask(shared_.jobs, "Looking for loads that fit",
+             [task = task(std::move(question))](Progress& progress) { return advise_load(task, progress); });
+}
+
+void Document::apply(const AdvisedLoad& load) {
+  const Asked before = asked_;
+  ask(asked_as(asked_, load));
+  restored_ = before;
+  applied_ = asked_;
+}
+
+void Document::take_back() {
+  if (!can_take_back()) return;
+  const Asked before = *restored_;
+  ask(before);
+  applied_.reset();
+}
+
+void Document::preview(const AdvisedLoad* load) {
+  if (load == nullptr) {
+    previewing_.reset();
+    return previewed.reset();
+  }
+  const Asked asked = asked_as(asked_, *load);
+  if (previewing_ == asked) return;
+  previewing_ = asked;
+  previewed.drop();
+  previewed.ask(shared_.jobs, "Projecting the change",
+                [task = task(timeline_question(asked, pass(), custom_))](Progress& progress) {
+                  return project_load(task, progress);
+                });
+}
+
+// --- Custom load orders, arranged by hand or read from a file, and pictures of the comparison.
+
+namespace {
+
+[[noreturn]] void refuse_suffix(const std::string& path, std::string_view suffix) {
+  throw Error(ErrorCode::usage, "'{}' does not end in {}: other files are not written over",
+              safe_display(path, 120), suffix);
+}
+
+// The lines of a page about the model and the request.
+report::PageText page_text(const MetaGraph& graph, const BoundRequest& bound) {
+  report::PageText page;
+  page.version = LOADLINE_VERSION;
+  page.lead = fmt::format("{}, W = {}", counted(graph.tensors.size(), "tensor"),
+                          counted(storage_bytes(graph), "byte"));
+  if (const std::string target = report::budget_text(bound); !target.empty()) page.lead += ". " + target;
+  page.options = report::asked_for(bound.request(), bound.memory);
+  page.options.emplace_back("Times", rates_line(bound.rates));
+  return page;
+}
+
+// Writes the text that `text` makes to a file, and reports the path. Its job continues if the model is
+// closed.
+template <typename Text>
+void save(Shared& shared, const std::string& path, std::string_view what, Text text) {
+  shared.jobs.post(
+      "Writing " + safe_display(path, 60), "",
+      [text, path](Progress& progress) {
+        report::write_file(path, text(progress));
+        return path;
+      },
+      [&shared, what](Outcome<std::string> outcome) {
+        if (outcome.ok())
+          shared.notices.add(Severity::info,
+                             fmt::format("The {} is in {}", what, safe_display(outcome.value(), 120)));
+        else
+          shared.notices.fail(fmt::format("write the {}", what), outcome.error());
+      });
+}
+
+}  // namespace
+
+void Document::list_order() {
+  if (!model) return;
+  LoadQuestion wanted = timeline();
+  // a custom order stays unfolded as it is, whatever else changes
+  if (wanted.own_order) wanted.request = {};
+  if (wanted == listed_) return;
+  listed_ = std::move(wanted);
+  order.ask(
+      shared_.jobs, "Listing the order",
+      [task = task(timeline())](Progress& progress) {
+        return OrderList(*task.graph, first_order(task, progress));
+      },
+      [this] {
+        if (order.error() == nullptr) return;
+        shared_.notices.fail("list the order", *order.error(), id);
+        order.set({});
+      });
+}
+
+void Document::arrange_order(OrderList list) {
+  if (!model) return;
+  order.set(std::move(list));
+  StorageOrder arranged = order.value()->order();
+  const bool unfolded = custom_ && shown_order(asked_) == kOwnOrder && arranged == *custom_;
+  if (!unfolded) custom_ = std::make_shared<const StorageOrder>(std::move(arranged));
+  asked_.request.orders = {std::string(kOwnOrder)};
+  listed_ = LoadQuestion{{}, custom_};
+  refresh_load();
+}
+
+void Document::load_order(const std::string& path) {
+  if (!model) throw Error(ErrorCode::usage, "no model is open");
+  order.ask(
+      shared_.jobs, "Reading " + safe_display(path, 60),
+      [graph = model->graph, path](Progress&) { return OrderList(*graph, read_order(*graph, path)); },
+      [this] {
+        if (order.error() == nullptr)
+          arrange_order(*order.value());
+        else
+          shared_.notices.fail("read the order", *order.error(), id);
+      });
+}
+
+void Document::save_order(const std::string& path) {
+  if (!model) throw Error(ErrorCode::usage, "no model is open");
+  if (!path.ends_with(".txt")) refuse_suffix(path, ".txt");
+  save(shared_, path, "order", [task = task(timeline())](Progress& progress) {
+    return order_text(*task.graph, first_order(task, progress));
+  });
+}
+
+void Document::save_chart(const std::string& path) {
+  if (!model || comparison.value()->answer.rows.empty() || comparison.busy())
+    throw Error(ErrorCode::usage, "the methods are not compared yet");
+  const bool page = path.ends_with(".html");
+  if (!page && !path.ends_with(".svg")) refuse_suffix(path, ".svg or .html");
+  save(shared_, path, "chart", [graph = model->graph, compared = comparison.value(), page](Progress&) {
+    const report::ChartSubject subject = compared->subject(*graph);
+    return page ? report::page_html(subject, page_text(*graph, subject.bound)) : report::chart_svg(subject);
+  });
 }
 
 }  // namespace loadline::gui

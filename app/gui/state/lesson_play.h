@@ -1,10 +1,10 @@
 // A lesson that is played: its step, the student's answers, the texts with their figures, what ran. No ImGui.
 #pragma once
 
-#include "app/gui/state/base/latest.h"
-#include "app/gui/state/base/shared_2.h"
+#include "app/gui/state/base/jobs.h"
+#include "app/gui/state/base/shared.h"
 #include "app/gui/state/model/model.h"
-#include "app/lesson/ask.h"
+#include "app/lesson/exercises.h"
 #include "app/lesson/figures.h"
 
 #include <cstddef>

@@ -1,5 +1,8 @@
-// Facts as pairs, then written in the form asked for.
-#include "app/gui/state/selection_text.h"
+// The verdict in a few words; facts of the selection as text, Markdown or JSON.
+#include "app/gui/state/summary.h"
+
+#include "app/gui/state/document.h"
+#include "app/report/row_text.h"
 #include "core/base/text.h"
 
 #include <algorithm>
@@ -11,6 +14,45 @@
 #include <nlohmann/json.hpp>
 
 namespace loadline::gui {
+
+// --- The row of the comparison against its budgets.
+
+namespace {
+
+// The least room that is left below any budget.
+std::uint64_t slack(const LoadRow& row, const Budget& budget) {
+  std::uint64_t least = UINT64_MAX;
+  const auto hold = [&](std::optional<std::uint64_t> most, std::uint64_t peak) {
+    if (most && peak <= *most) least = std::min(least, *most - peak);
+  };
+  hold(budget.device, row.verdict.device_peak);
+  hold(budget.host, row.verdict.host_peak);
+  hold(budget.unified, row.verdict.unified_peak);
+  return least;
+}
+
+}  // namespace
+
+Verdict verdict_of(const Document& document) {
+  const JudgedLoad* const judged = document.judged_load();
+  if (judged == nullptr || document.judged.busy()) return {};
+  const LoadRow* const row = &judged->row;
+  const BoundRequest& bound = judged->bound;
+  if (row->refusal) return {Verdict::State::over, "cannot be done", safe_display(row->refusal->what(), 200)};
+  if (!bound.judged()) return {Verdict::State::unjudged, "no budget", {}};
+  if (!row->fits()) {
+    const std::uint64_t over = row->most_over();
+    return {Verdict::State::over, over > 0 ? format_bytes(over) + " over" : report::over_text(row->verdict),
+            safe_display(row->first_over, 200)};
+  }
+  const std::uint64_t left = slack(*row, bound.budget);
+  return {Verdict::State::fits,
+          left == UINT64_MAX ? "fits" : fmt::format("fits, {} left", format_bytes(left)),
+          {}};
+}
+
+// --- Facts as pairs, then written in the form asked for.
+
 namespace {
 
 using Json = nlohmann::ordered_json;

@@ -1,16 +1,12 @@
-// The state of the program's window and the user's operations on it. Needs no window: no ImGui, no Vulkan
-// types.
+// The state of the window and the user's operations on it.
 #pragma once
 
-#include "app/gui/state/base/latest.h"
-#include "app/gui/state/base/shared_2.h"
-#include "app/gui/state/convert_task.h"
+#include "app/gui/state/base/jobs.h"
+#include "app/gui/state/base/shared.h"
 #include "app/gui/state/document.h"
-#include "app/gui/state/export_request.h"
 #include "app/gui/state/lesson_play.h"
-#include "app/gui/state/load/live_upload.h"
+#include "app/gui/state/load/load.h"
 #include "app/gui/state/model/files.h"
-#include "app/gui/state/model/folder_listing.h"
 #include "core/gpu/upload.h"
 #include "core/io/file_system.h"
 #include "core/load/answer/rows.h"
@@ -27,6 +23,25 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+namespace loadline::gui {
+
+// --- What is to be written to a file of what is seen.
+
+// A file of what is seen; the end of its name says what it holds: .png, .svg, .csv, and for a play .gif or
+// the .png of a numbered series.
+enum class ViewPart : std::uint8_t { panel, timeline, window };
+struct ExportRequest {
+  std::string path;
+  ViewPart part = ViewPart::panel;
+  std::size_t frames = 0;  // of a play from the beginning to the end of the load; 0: what is seen now
+  bool operator==(const ExportRequest&) const = default;
+};
+
+}  // namespace loadline::gui
+
+// --- The state of the program's window and the user's operations on it. Needs no window: no ImGui, no Vulkan
+// types.
 
 namespace loadline {
 class TemporaryFolder;
@@ -257,5 +272,13 @@ class Workspace {
 
 // What a tab is called, not escaped: the model's name, and where another open model has that too, its file's.
 std::string tab_title(const Workspace& workspace, const Document& document);
+
+}  // namespace loadline::gui
+namespace loadline::gui {
+
+// --- Recognises saved requests among the files that a user opens.
+
+// Whether the file declares itself a saved request, well-formed or not.
+bool is_request_file(const std::string& path);
 
 }  // namespace loadline::gui

@@ -1,5 +1,5 @@
 // The operations that move bytes or query the system: convert, upload, devices, disks, folders.
-#include "app/gui/state/model/fits.h"
+#include "app/gui/state/model/model.h"
 #include "app/gui/state/workspace.h"
 #include "app/report/match_models.h"
 #include "core/base/error.h"

@@ -1,7 +1,5 @@
 // The window on a desktop: GLFW for the window and its events, a Vulkan swapchain for the picture.
 #include "app/gui/window/input.h"
-#include "app/gui/window/keyboard.h"
-#include "app/gui/window/swapchain.h"
 #include "app/gui/window/vulkan.h"
 #include "core/base/error.h"
 

@@ -1,4 +1,4 @@
-#include "app/gui/window/keyboard.h"
+#include "app/gui/window/input.h"
 
 #include <algorithm>
 #include <array>

@@ -1,12 +1,18 @@
-// Pictures of the window, and the files they are written to.
+// Pictures of the window and the files they are written to: PNG, GIF, SVG.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include <imgui.h>
+
 namespace loadline::gui {
+
+// --- Pictures of the window, and the files they are written to.
 
 // RGBA pixels, row by row from the top.
 struct Picture {
@@ -41,5 +47,19 @@ class GifFile {
   struct State;
   std::unique_ptr<State> state_;
 };
+
+// --- A frame as a scalable picture: its shapes as paths, its words as text.
+
+// How a font of ImGui is called outside of it.
+struct FontFace {
+  std::string_view family;  // "Inter"
+  int weight = 400;
+  float em = 1;  // its em as a share of its line's height, which is what ImGui calls its size
+};
+
+// The part of the last frame inside the rectangle, in pixels. The frame must have been built without
+// anti-aliasing, which SVG viewers do themselves. Gradients become the mean of their corners.
+std::string draw_svg(const ImDrawData& data, ImVec2 low, ImVec2 high,
+                     const std::function<FontFace(const ImFont&)>& face_of);
 
 }  // namespace loadline::gui

@@ -1,7 +1,7 @@
 // The part of a window that needs no device: a logical size, a scale, a steady clock.
 #pragma once
 
-#include "app/gui/window/keyboard.h"
+#include "app/gui/window/input.h"
 #include "app/gui/window/window.h"
 
 #include <cmath>

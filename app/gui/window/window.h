@@ -1,16 +1,19 @@
-// The interface of the window: it draws frames. Everything that depends on Vulkan, GLFW or the version of
-// Dear ImGui stays behind this header.
+// The interface of a window that draws frames, and the theme that the desktop wants.
 #pragma once
 
 #include "app/gui/window/picture.h"
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace loadline::gui {
+
+// --- The interface of the window: it draws frames. Everything that depends on Vulkan, GLFW or the version of
+// Dear ImGui stays behind this header.
 
 // The smallest size, in logical units, at which panels have room for their content.
 inline constexpr int kLeastWidth = 1024;
@@ -72,5 +75,11 @@ class Window {
 std::unique_ptr<Window> open_desktop_window(const WindowOptions& options);
 // Draws into an image through Vulkan; needs no display.
 std::unique_ptr<Window> open_offscreen_window(const WindowOptions& options);
+
+// --- Whether the desktop wants dark windows.
+
+// Asks the desktop's portal (org.freedesktop.appearance, color-scheme) over D-Bus; waits at most half a
+// second. Nothing without a session bus, without a portal, or where the user prefers neither.
+std::optional<bool> desktop_prefers_dark();
 
 }  // namespace loadline::gui

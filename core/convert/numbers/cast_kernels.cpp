@@ -1,14 +1,13 @@
 // Vector loops with Google Highway, compiled for every instruction set it knows and chosen at run time.
-#include "core/convert/numbers/cast_kernels.h"
-
-#include "core/convert/numbers/float_bits_2.h"
+#include "core/convert/numbers/float_bits.h"
+#include "core/convert/numbers/kernels.h"
 
 #include <cassert>
 #include <cstdint>
 #include <cstring>
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "core/convert/cast_kernels.cpp"
+#define HWY_TARGET_INCLUDE "core/convert/numbers/cast_kernels.cpp"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 

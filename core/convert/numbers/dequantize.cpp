@@ -32,17 +32,15 @@
 //   MXFP4    32       E8M0 scale, 16 of nibbles                                  d e2m1[q]
 //   NVFP4    64       4 of UE4M3 scales, 32 of nibbles                           d e2m1[q]
 //
-// Points are those of core/convert/code_books. A sign set of seven bits stands for eight signs, of which an
-// even number is negative.
+// Points are those of core/convert/numbers/code_books. A sign set of seven bits stands for eight signs, of
+// which an even number is negative.
 //
 // Nibbles of 32 elements: byte j holds element j below and element j + 16 above.
 //
 // Compiled once for each instruction set that Highway knows. Compilers vectorise the plain loops.
-#include "core/convert/numbers/dequantize.h"
-
-#include "core/convert/numbers/code_books.h"
 #include "core/convert/numbers/float_bits.h"
-#include "core/convert/numbers/four_bit_levels.h"
+#include "core/convert/numbers/ggml_blocks.h"
+#include "core/convert/numbers/quantize.h"
 
 #include <algorithm>
 #include <bit>
@@ -52,7 +50,7 @@
 #include <iterator>
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "core/convert/dequantize.cpp"
+#define HWY_TARGET_INCLUDE "core/convert/numbers/dequantize.cpp"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 

@@ -1,10 +1,12 @@
-// Converts between IEEE 16-bit floats and float.
+// Floats of 16 and 32 bits: their bits from a float and back, each narrowing rounded once.
 #pragma once
 
 #include <bit>
 #include <cstdint>
 
 namespace loadline {
+
+// --- Converts between IEEE 16-bit floats and float.
 
 // Exact for every pattern; a NaN keeps its sign and payload. Without branches, so that loops over it
 // vectorise.
@@ -35,5 +37,34 @@ inline std::uint16_t float_to_half(float value) {
              std::bit_cast<std::uint32_t>(0.5f);
   return static_cast<std::uint16_t>(sign | result);
 }
+
+// --- The 16-bit and 32-bit floating-point types: their bits from a float and back, each narrowing rounded
+// once.
+
+inline std::uint32_t bits_of(float value) { return std::bit_cast<std::uint32_t>(value); }
+inline float float_of(std::uint32_t bits) { return std::bit_cast<float>(bits); }
+
+struct F32 {
+  using Bits = std::uint32_t;
+  static float widen(Bits bits) { return float_of(bits); }
+  static Bits narrow(float value) { return bits_of(value); }
+};
+
+struct BF16 {
+  using Bits = std::uint16_t;
+  static float widen(Bits bits) { return float_of(static_cast<std::uint32_t>(bits) << 16); }
+  // round to nearest even by adding just under half; NaN would round into infinity, so it is quieted
+  static Bits narrow(float value) {
+    const std::uint32_t bits = bits_of(value);
+    if (value != value) return static_cast<Bits>((bits >> 16) | 0x40u);
+    return static_cast<Bits>((bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16);
+  }
+};
+
+struct F16 {
+  using Bits = std::uint16_t;
+  static float widen(Bits bits) { return half_to_float(bits); }
+  static Bits narrow(float value) { return float_to_half(value); }
+};
 
 }  // namespace loadline

@@ -1,16 +1,43 @@
-// The quantisers of single types, and the bytes of their blocks (layouts: core/convert/dequantize.cpp).
+// Tables and bytes of ggml blocks: code books, levels of four bits, packing of levels, the quantizers of
+// single types.
 #pragma once
 
 #include "core/convert/numbers/float_bits.h"
-#include "core/convert/numbers/four_bit_levels.h"
 #include "core/graph/dtype_and_shape.h"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <span>
 
 namespace loadline {
+
+// --- The numbers that codes of four bits stand for.
+
+// IQ4_NL and IQ4_XS.
+inline constexpr std::int8_t kFourBitLevels[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
+                                                   1,    13,   25,  38,  53,  69,  89,  113};
+
+// E2M1 numbers doubled; the factors are halved instead.
+inline constexpr std::int8_t kE2M1Doubled[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+
+// --- Code books of ggml's IQ types: the points that an index into a book stands for.
+
+template <std::size_t kPoints, std::size_t kElements>
+using CodeBook = std::array<std::array<std::int8_t, kElements>, kPoints>;
+
+// Made on first use. IQ2: elements 8, 25 and 43; IQ1: -1, 0 and 1; IQ3_XXS: 4 to 62; IQ3_S: odd numbers up
+// to 15.
+const CodeBook<256, 8>& iq2_xxs_book();
+const CodeBook<512, 8>& iq2_xs_book();
+const CodeBook<1024, 8>& iq2_s_book();
+const CodeBook<2048, 8>& iq1_book();  // of IQ1_S and IQ1_M
+const CodeBook<256, 4>& iq3_xxs_book();
+const CodeBook<512, 4>& iq3_s_book();
+
+// --- The quantisers of single types, and the bytes of their blocks (layouts:
+// core/convert/numbers/dequantize.cpp).
 
 // Blocks that lie together: parts of one row where there is importance.
 struct BlockRun {

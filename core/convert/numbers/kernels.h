@@ -1,5 +1,7 @@
-// The vectorised inner loops of StatsAccumulator, and plain versions of them for tests.
+// The vectorized loops behind cast() and StatsAccumulator, and their plain definitions.
 #pragma once
+
+#include "core/graph/dtype_and_shape.h"
 
 #include <array>
 #include <cstddef>
@@ -8,6 +10,13 @@
 #include <span>
 
 namespace loadline {
+
+// --- The vectorised loops of cast() among 16-bit and 32-bit floats.
+
+// As cast(), bit by bit, on every instruction set. Both are one of F32, F16 and BF16 and they differ.
+void cast_floats(DType from, std::span<const std::byte> source, DType to, std::span<std::byte> out);
+
+// --- The vectorised inner loops of StatsAccumulator, and plain versions of them for tests.
 
 // Elements measured at once: the chunk and its working space stay in the nearest cache.
 inline constexpr std::size_t kChunk = 4096;

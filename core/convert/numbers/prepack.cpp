@@ -1,8 +1,8 @@
 // Converts a group of elements into a small buffer, then puts the numbers in their places.
 #include "core/convert/numbers/prepack.h"
 
-#include "core/convert/numbers/cast.h"
-#include "core/convert/numbers/dequantize.h"
+#include "core/convert/numbers/elements.h"
+#include "core/convert/numbers/quantize.h"
 
 #include <algorithm>
 #include <array>

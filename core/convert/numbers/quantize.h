@@ -1,4 +1,4 @@
-// Turns floats into quantised blocks of ggml.
+// Ggml blocks to floats and floats to ggml blocks.
 #pragma once
 
 #include "core/graph/dtype_and_shape.h"
@@ -7,6 +7,18 @@
 #include <span>
 
 namespace loadline {
+
+// --- Turns quantised blocks into floats.
+
+// Whether the dtype consists of blocks. dequantize() knows the layouts of all of them.
+bool can_dequantize(DType dtype);
+
+// Dequantises whole blocks. `out` has block_elements floats for each block. `blocks` need not be aligned. The
+// values equal those of gguf-py 0.19 bit for bit (f32 arithmetic, no fused multiply-add); for types that
+// gguf-py does not read they equal ggml's. NaN stays NaN. The dtype must satisfy can_dequantize.
+void dequantize(DType dtype, std::span<const std::byte> blocks, std::span<float> out);
+
+// --- Turns floats into quantised blocks of ggml.
 
 // Whether quantize() writes this type: Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q2_K to Q6_K, IQ4_NL, IQ4_XS, MXFP4,
 // NVFP4 and TQ2_0.

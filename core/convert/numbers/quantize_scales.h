@@ -1,14 +1,18 @@
-// Searches for the scale with which few levels stand for a few numbers at the least weighted error. They
-// follow ggml's (ggml-quants.c of 2026-08) addition by addition: another order would give other bits.
+// Searches for the scale of a few numbers; the scales of a super-block in a few bits.
 #pragma once
 
-#include "core/convert/numbers/four_bit_levels.h"
+#include "core/convert/numbers/ggml_blocks.h"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 namespace loadline {
+
+// --- Searches for the scale with which few levels stand for a few numbers at the least weighted error. They
+// follow ggml's (ggml-quants.c of 2026-08) addition by addition: another order would give other bits.
 
 // Groups whose numbers are all smaller become zero.
 inline constexpr float kLeastMagnitude = 1e-15F;
@@ -56,5 +60,29 @@ std::uint8_t nearest_four_bit(float x);
 
 // x = scale * kFourBitLevels[...]. Returns the scale.
 float fit_four_bit(std::span<const float> x, std::span<const float> weights);
+
+// --- Scales of the parts of a super-block in a few bits each.
+
+// What a search found for each part.
+struct PartScales {
+  std::span<const float> scales;
+  std::span<const float> depths = {};   // of the types that have them
+  std::span<const float> weights = {};  // sums; empty without importance
+};
+
+// What the stored scales stand for.
+struct PartFactors {
+  std::array<float, 16> scales{}, depths{};
+};
+
+// Each writes a block's scales, in their place in the block at `out`.
+PartFactors put_q2_k_scales(const PartScales& parts, std::uint8_t* out);
+PartFactors put_q3_k_scales(const PartScales& parts, std::uint8_t* out);
+// Q4_K and Q5_K. Without `bounded`, a negative scale spoils others too, as in ggml's Q4_K with importance.
+PartFactors put_q4_k_scales(const PartScales& parts, bool bounded, std::uint8_t* out);
+// Nothing, and a block of zeros, where all scales are next to nothing.
+std::optional<PartFactors> put_q6_k_scales(const PartScales& parts, std::uint8_t* out);
+// The factors are inverse: 0 for a scale of 0.
+PartFactors put_iq4_xs_scales(const PartScales& parts, std::uint8_t* out);
 
 }  // namespace loadline

@@ -1,12 +1,12 @@
-// The searches of core/convert/quantize_fit.h for sixteen groups of numbers at once. Each lane does what the
-// plain loop does for its group, in the same order, so that it gets the same bits. Included once for each
-// instruction set.
+// The searches of core/convert/numbers/quantize_scales.h for sixteen groups of numbers at once. Each lane
+// does what the plain loop does for its group, in the same order, so that it gets the same bits. Included
+// once for each instruction set.
 
-#if defined(LOADLINE_QUANTIZE_LANES_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef LOADLINE_QUANTIZE_LANES_INL_H_
-#undef LOADLINE_QUANTIZE_LANES_INL_H_
+#if defined(LOADLINE_QUANTIZE_SEARCH_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef LOADLINE_QUANTIZE_SEARCH_INL_H_
+#undef LOADLINE_QUANTIZE_SEARCH_INL_H_
 #else
-#define LOADLINE_QUANTIZE_LANES_INL_H_
+#define LOADLINE_QUANTIZE_SEARCH_INL_H_
 #endif
 
 #include "core/convert/numbers/quantize_scales.h"

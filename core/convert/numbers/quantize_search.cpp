@@ -1,9 +1,8 @@
 // Types whose quantisers search for scales, sixteen groups of numbers at once, compiled for every instruction
-// set that Highway knows. The blocks' bytes come to be as in core/convert/quantize_super.cpp and
-// quantize_small.cpp. Numbers or importance that are not finite go to the plain quantiser.
+// set that Highway knows. The blocks' bytes come to be as in core/convert/numbers/quantize_super.cpp and
+// quantize.cpp. Numbers or importance that are not finite go to the plain quantiser.
 #include "core/convert/numbers/ggml_blocks.h"
 #include "core/convert/numbers/quantize_scales.h"
-#include "core/convert/numbers/quantize_scales_2.h"
 
 #include <algorithm>
 #include <bit>
@@ -11,7 +10,7 @@
 #include <iterator>
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "core/convert/quantize_search.cpp"
+#define HWY_TARGET_INCLUDE "core/convert/numbers/quantize_search.cpp"
 // clang-format off
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>

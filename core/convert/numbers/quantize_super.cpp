@@ -1,8 +1,7 @@
 // Types of super-blocks: 256 numbers in parts of 16 or 32, each with a scale of its own in a few bits.
-// Searches: core/convert/quantize_fit.h.
+// Searches: core/convert/numbers/quantize_scales.h.
 #include "core/convert/numbers/ggml_blocks.h"
 #include "core/convert/numbers/quantize_scales.h"
-#include "core/convert/numbers/quantize_scales_2.h"
 
 #include <algorithm>
 #include <array>

@@ -9,7 +9,7 @@
 #include <iterator>
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "core/convert/quantize_vector.cpp"
+#define HWY_TARGET_INCLUDE "core/convert/numbers/quantize_vector.cpp"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 

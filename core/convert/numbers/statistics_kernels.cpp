@@ -8,7 +8,7 @@
 #include <cstring>
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "core/convert/stats_kernels.cpp"
+#define HWY_TARGET_INCLUDE "core/convert/numbers/statistics_kernels.cpp"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 

@@ -1,5 +1,5 @@
 // Follows a tensor of the original through the steps that use it, then undoes those steps, last first.
-#include "core/convert/recipe/invert_recipe.h"
+#include "core/convert/recipe/recipe.h"
 
 #include <algorithm>
 #include <map>

@@ -3,11 +3,10 @@
 
 #include "core/base/checked_arithmetic.h"
 #include "core/base/error.h"
-#include "core/convert/numbers/cast.h"
-#include "core/convert/numbers/dequantize.h"
+#include "core/convert/numbers/elements.h"
 #include "core/convert/numbers/quantize.h"
-#include "core/convert/recipe/repack.h"
-#include "core/graph/packed/find_logical.h"
+#include "core/convert/recipe/packed_weights.h"
+#include "core/graph/packed/quantization.h"
 
 #include <algorithm>
 #include <array>

@@ -1,19 +1,23 @@
-// How the numbers of one tensor of an output come to be: a short list of steps over streamed parts.
+// How one output tensor is computed: steps over streamed parts; and a conversion read backwards.
 #pragma once
 
 #include "core/convert/recipe/packed_weights.h"
 #include "core/graph/meta_graph.h"
-#include "core/graph/packed/importance.h"
-#include "core/io/tensor_reader.h"
+#include "core/graph/packed/quantization.h"
+#include "core/io/graph_reader.h"
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace loadline {
+
+// --- How the numbers of one tensor of an output come to be: a short list of steps over streamed parts.
 
 enum class StepKind : std::uint8_t {
   take,          // a tensor as it is stored
@@ -28,9 +32,9 @@ enum class StepKind : std::uint8_t {
   add_product,   // `value` * (second input [O, r] x third input [r, I]) to a first input [O, I]
   dequantise,    // blocks, and floats of 8 bits, become F32
   cast,          // another type of floating point numbers
-  repack,        // the rows of a packed weight as blocks of ggml (core/convert/repack.h)
+  repack,        // the rows of a packed weight as blocks of ggml (core/convert/recipe/packed_weights.h)
   numbers,       // the vector `numbers`, as F32
-  quantise,      // floating point numbers as blocks of the type `dtype` (core/convert/quantize.h)
+  quantise,      // floating point numbers as blocks of the type `dtype` (core/convert/numbers/quantize.h)
 };
 // For messages and tests: "permute_rows".
 std::string_view step_name(StepKind kind);
@@ -106,6 +110,46 @@ class RecipeReader {
  private:
   class Impl;
   std::unique_ptr<Impl> impl_;
+};
+
+// --- From a converted model back to its original: the recipes of a conversion, read backwards.
+
+// A tensor of the converted model, and the recipe over the original that made it.
+struct ConvertedTensor {
+  TensorId tensor{};
+  Recipe recipe;
+};
+
+// Inverts moves of numbers (slice, concatenate, permute_rows, transpose, reshape) and add_constant. Casts and
+// quantisation count as nothing: what they rounded away stays lost. Neither graph needs bytes, and both must
+// outlive it.
+class RecipeInverter {
+ public:
+  // Throws as recipe_forms() does.
+  RecipeInverter(const MetaGraph& original, const MetaGraph& converted, std::vector<ConvertedTensor> tensors);
+
+  // A recipe over the converted model for the numbers of a tensor of the original, in the type that they have
+  // there, F32 for blocks. Nothing if the converted model does not hold all of them.
+  std::optional<Recipe> recipe_for(TensorId original) const;
+
+ private:
+  // The number `step` of the recipe of converted tensor `tensor`.
+  struct Place {
+    std::uint32_t tensor = 0, step = 0;
+  };
+  // A later step that has the number as its input `input`.
+  struct Use {
+    Place place;
+    std::uint32_t input = 0;
+  };
+  class Backwards;
+
+  const MetaGraph& original_;
+  const MetaGraph& converted_;
+  std::vector<ConvertedTensor> tensors_;
+  std::vector<std::vector<Form>> forms_;             // by converted tensor and step
+  std::vector<std::vector<std::vector<Use>>> uses_;  // by converted tensor and step
+  std::vector<std::vector<Place>> taken_;            // by tensor of the original
 };
 
 }  // namespace loadline

@@ -1,10 +1,8 @@
 // Computes parts of a recipe's result. Each step asks its inputs for the parts that it needs.
-#include "core/convert/numbers/cast.h"
-#include "core/convert/numbers/codes.h"
-#include "core/convert/numbers/dequantize.h"
+#include "core/convert/numbers/elements.h"
 #include "core/convert/numbers/quantize.h"
+#include "core/convert/recipe/packed_weights.h"
 #include "core/convert/recipe/recipe.h"
-#include "core/convert/recipe/repack.h"
 
 #include <algorithm>
 #include <array>

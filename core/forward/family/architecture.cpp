@@ -2,7 +2,6 @@
 #include "core/forward/family/architecture.h"
 
 #include "core/assets/asset_file.h"
-#include "core/assets/asset_folder.h"
 #include "core/base/text.h"
 #include "embedded/architectures_files.h"
 

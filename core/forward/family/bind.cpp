@@ -1,12 +1,11 @@
 // Runs an asset's lines once, in order, with the loops unrolled.
-#include "core/forward/family/bind.h"
-
 #include "core/base/checked_arithmetic.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/forward/family/settings_read.h"
+#include "core/forward/family/architecture.h"
+#include "core/forward/family/model_config.h"
 #include "core/forward/family/tensor_names.h"
-#include "core/graph/names/filter.h"
+#include "core/graph/names/tensor_names.h"
 
 #include <algorithm>
 #include <map>

@@ -1,14 +1,28 @@
-// Scans a line from left to right.
+// The table of operators; the parser of a line; names with expressions in them.
 #include "core/forward/family/operators.h"
 
 #include "core/assets/parsing.h"
 #include "core/base/text.h"
-#include "core/base/word_list.h"
-#include "core/forward/family/operators_2.h"
 
 #include <algorithm>
 
 namespace loadline {
+
+// --- Look-ups in the table of operators.
+
+const OperatorInfo* find_operator(std::string_view name) {
+  const auto found = std::ranges::find(kOperators, name, &OperatorInfo::name);
+  return found == kOperators.end() ? nullptr : &*found;
+}
+
+std::string operator_list() {
+  std::string names;
+  for (const OperatorInfo& one : kOperators) names.append(names.empty() ? "" : ", ").append(one.name);
+  return names;
+}
+
+// --- Scans a line from left to right.
+
 namespace {
 
 constexpr std::size_t kMostLine = 4000;  // bytes; the longest built-in line has 200

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/graph/meta_graph.h"
-#include "core/graph/name_index.h"
+#include "core/graph/name.h"
 
 #include <optional>
 #include <string>

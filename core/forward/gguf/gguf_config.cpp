@@ -1,10 +1,9 @@
 // Evaluates a family's "config" lines over the keys and tensors of a file.
-#include "core/forward/gguf/gguf_config.h"
-
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/forward/family/operators.h"
 #include "core/forward/family/tensor_names.h"
+#include "core/forward/gguf/gguf_map.h"
 #include "core/io/graph_reader.h"
 #include "core/io/source_file.h"
 

@@ -2,10 +2,9 @@
 #include "core/forward/gguf/type_policy.h"
 
 #include "core/assets/asset_file.h"
-#include "core/assets/asset_folder.h"
-#include "core/base/lookup.h"
-#include "core/base/number.h"
-#include "core/graph/names/filter.h"
+#include "core/base/option.h"
+#include "core/base/text.h"
+#include "core/graph/names/tensor_names.h"
 #include "embedded/types_files.h"
 
 #include <algorithm>

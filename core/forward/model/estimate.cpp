@@ -1,7 +1,6 @@
 // Reads the usual keys of config.json and the usual names of weights.
-#include "core/forward/model/estimate.h"
-
 #include "core/base/checked_arithmetic.h"
+#include "core/forward/model/forward_model.h"
 
 #include <algorithm>
 #include <array>

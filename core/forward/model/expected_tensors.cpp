@@ -1,5 +1,5 @@
-// Binds the architecture to the tensors of a checkpoint that would become this file, then puts the file's
-// tensors in their places.
+// Reads the claims of a bound model; puts a GGUF file's tensors in the places of a checkpoint's; counts
+// parameters.
 #include "core/forward/model/expected_tensors.h"
 
 #include "core/base/checked_arithmetic.h"
@@ -7,18 +7,84 @@
 #include "core/base/text.h"
 #include "core/forward/family/tensor_names.h"
 #include "core/forward/gguf/gguf_map.h"
-#include "core/forward/model/config_graph.h"
-#include "core/forward/model/parameters.h"
-#include "core/graph/names/gguf_names.h"
+#include "core/forward/model/forward_model.h"
+#include "core/forward/model/known_models.h"
+#include "core/graph/names/file_names.h"
 
 #include <algorithm>
 #include <array>
+#include <set>
+#include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 namespace loadline {
+
+// --- Binds the architecture to the model, without a profile, and reads the claims.
+
+std::string doubts(const BoundModel& bound, const MetaGraph& graph) {
+  const Claims& claims = bound.claims;
+  if (!claims.missing.empty())
+    return fmt::format("architecture '{}' asks for {} that the files do not hold, {} first",
+                       bound.architecture->family, counted(claims.missing.size(), "tensor"),
+                       safe_display(claims.missing.front(), 100));
+  if (!claims.disagreements.empty())
+    return fmt::format("tensor '{}': {}", safe_display(claims.disagreements.front().tensor.value_or(""), 100),
+                       claims.disagreements.front().text);
+  constexpr std::uint64_t kHundredth = 100;
+  if (claims.unclaimed_bytes > storage_bytes(graph) / kHundredth)
+    return fmt::format("architecture '{}' leaves {} of {} unexplained", bound.architecture->family,
+                       format_bytes(claims.unclaimed_bytes), format_bytes(storage_bytes(graph)));
+  return "";
+}
+
+namespace {
+
+void claim(ModelClaims& result, const MetaGraph& graph, BoundModel bound, std::uint64_t parameters) {
+  result.family = bound.architecture->family;
+  if (doubts(bound, graph).empty()) result.parameters = parameters;
+  const std::unordered_set<std::string_view> known(graph.missing.begin(), graph.missing.end());
+  for (std::string& name : bound.claims.missing)
+    if (!known.contains(name)) result.missing.push_back(std::move(name));
+  result.unclaimed = std::move(bound.claims.unclaimed);
+  result.notes = std::move(bound.claims.disagreements);
+  for (std::string& note : left_out(*bound.architecture, bound.config))
+    result.notes.push_back({Severity::info, {}, std::move(note)});
+}
+
+}  // namespace
+
+ModelClaims model_claims(const MetaGraph& graph, const ForwardAssets& assets) {
+  ModelClaims result;
+  result.missing = graph.missing;
+  const std::string* const json = find_text(graph, kConfigKey);
+  try {
+    // an ONNX export beside a config.json names its tensors differently
+    const bool checkpoint = !graph.forward && graph.format != "onnx" && graph.format != "gguf";
+    if (const auto config = gguf_config(graph)) {
+      GgufBinding binding = bind_gguf(*config, graph, assets);
+      claim(result, graph, std::move(binding.bound), binding.parameters);
+    } else if (json != nullptr && checkpoint) {
+      const ModelConfig config_json(*json, std::string(kConfigKey));
+      if (const Architecture* const architecture = assets.architecture(config_json)) {
+        BoundModel bound = bind_architecture(*architecture, config_json, &graph);
+        const std::uint64_t count = parameters(bound, graph);
+        claim(result, graph, std::move(bound), count);
+      }
+    }
+  } catch (const Error& error) {
+    result.notes.push_back({Severity::info, {}, error.what()});
+  }
+  if (result.parameters == 0) result.parameters = parameter_count(graph);
+  return result;
+}
+
+// --- Binds the architecture to the tensors of a checkpoint that would become this file, then puts the file's
+// tensors in their places.
+
 namespace {
 
 using Sides = std::vector<std::uint64_t>;
@@ -329,6 +395,57 @@ std::vector<std::pair<std::string, Datum>> flags_for(const GgufConfig& config,
 GgufBinding bind_gguf(const GgufConfig& config, const MetaGraph& graph, const ForwardAssets& assets,
                       const std::vector<std::pair<std::string, Datum>>& flags) {
   return GgufBinder(config, graph, assets).bind(flags_for(config, flags));
+}
+
+// --- Sums the weights of operators, and the tensors that the architecture does not describe.
+
+namespace {
+
+bool is_scale(std::string_view name) {
+  constexpr std::array<std::string_view, 3> kEndings = {".weight_scale_inv", ".weight_scale", "_scales"};
+  return std::ranges::any_of(kEndings, [&](std::string_view ending) { return name.ends_with(ending); });
+}
+
+// A sum of elements that counts each weight once, at its first name.
+class Sum {
+ public:
+  explicit Sum(const MetaGraph& graph) : graph_(graph) {}
+
+  void add(const BoundWeight& weight) {
+    if (is_scale(weight.name)) return;
+    if (weight.tensor ? !first_at(*weight.tensor) : !names_.insert(weight.name).second) return;
+    const bool packed = weight.dtype == DType::u8 && weight.name.ends_with("_blocks");
+    add(element_count(weight.shape).value_or(0));
+    if (packed) add(element_count(weight.shape).value_or(0));
+  }
+  void add(TensorId id) {
+    const Tensor& tensor = graph_.tensor(id);
+    if (!is_scale(tensor.name) && first_at(id)) add(elements(tensor));
+  }
+  std::uint64_t value() const { return sum_; }
+
+ private:
+  void add(std::uint64_t count) { sum_ = checked_add(sum_, count).value_or(UINT64_MAX); }
+  bool first_at(TensorId id) {
+    const Tensor& tensor = graph_.tensor(id);
+    return places_.emplace(index(tensor.storage), tensor.offset).second;
+  }
+
+  const MetaGraph& graph_;
+  std::set<std::pair<std::size_t, std::uint64_t>> places_;
+  std::unordered_set<std::string_view> names_;
+  std::uint64_t sum_ = 0;
+};
+
+}  // namespace
+
+std::uint64_t parameters(const BoundModel& model, const MetaGraph& graph) {
+  Sum sum(graph);
+  for (const BoundOp& op : model.ops)
+    for (const BoundWeight& weight : op.weights) sum.add(weight);
+  for (const TensorId id : model.claims.ignored) sum.add(id);
+  for (const TensorId id : model.claims.unclaimed) sum.add(id);
+  return sum.value();
 }
 
 }  // namespace loadline

@@ -1,9 +1,9 @@
-// An architecture bound to a GGUF file: its operators use the file's own tensors, whatever the map of its
-// family made of the checkpoint's.
+// A model's tensors compared with those that its architecture expects; the same for a GGUF file; the number
+// of parameters.
 #pragma once
 
-#include "core/forward/family/bind.h"
-#include "core/forward/gguf/gguf_config.h"
+#include "core/forward/family/architecture.h"
+#include "core/forward/gguf/gguf_map.h"
 #include "core/forward/model/known_models.h"
 
 #include <cstdint>
@@ -12,6 +12,26 @@
 #include <vector>
 
 namespace loadline {
+
+// --- Compares a model's tensors with those that its architecture expects, and counts the parameters.
+
+struct ModelClaims {
+  std::string family = {};       // of the asset for this model; empty if there is none
+  std::uint64_t parameters = 0;  // parameters.h if the asset fits the model; else every element, once
+  std::vector<std::string> missing = {};  // expected by the asset or listed by an index, but in no file
+  std::vector<TensorId> unclaimed = {};   // neither expected nor in a part that the asset leaves out
+  std::vector<Note> notes = {};           // shapes that differ, or why the asset cannot be applied
+};
+
+// A configuration that does not fit the asset gives a note, not an Error.
+ModelClaims model_claims(const MetaGraph& graph, const ForwardAssets& assets);
+
+// Why the architecture does not describe this model: missing tensors, other shapes, or more than a hundredth
+// of the bytes unclaimed. Empty if it does.
+std::string doubts(const BoundModel& bound, const MetaGraph& graph);
+
+// --- An architecture bound to a GGUF file: its operators use the file's own tensors, whatever the map of its
+// family made of the checkpoint's.
 
 struct GgufBinding {
   // Weights and claims name tensors of the file. One tensor may be the weight of several operators (fused
@@ -29,5 +49,13 @@ GgufBinding bind_gguf(const GgufConfig& config, const MetaGraph& graph, const Fo
 // The flags, with those of the file in place of those of the same name.
 std::vector<std::pair<std::string, Datum>> flags_for(const GgufConfig& config,
                                                      std::vector<std::pair<std::string, Datum>> flags);
+
+// --- The number of parameters of a model, as publications count them.
+
+// Counts the weights that the computation uses, each once. It leaves out buffers, tied copies, layers that
+// are only stored, and the scales of quantised weights. A byte of 4-bit blocks counts as two. Tensors in
+// parts that the architecture does not describe count with their shape in the file. `model` must be bound to
+// `graph`.
+std::uint64_t parameters(const BoundModel& model, const MetaGraph& graph);
 
 }  // namespace loadline

@@ -1,18 +1,49 @@
-// The forward pass of an opened model, as far as its file or its family describes it.
+// The forward pass of an opened model, as far as its file or its family describes it: graph, estimate,
+// figures, notes.
 #pragma once
 
-#include "core/forward/family/bind.h"
-#include "core/forward/model/estimate.h"
+#include "core/forward/family/architecture.h"
+#include "core/forward/family/model_config.h"
 #include "core/forward/model/known_models.h"
 #include "core/forward/pass/lifetimes.h"
 #include "core/graph/meta_graph.h"
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 namespace loadline {
+
+// --- Estimates of a forward pass without an architecture, from config.json and the shapes of the weights.
+
+// What a sequence leaves in the cache, by the usual keys of a configuration.
+struct CacheEstimate {
+  std::uint64_t per_token = 0;           // bytes that each token adds
+  std::uint64_t windowed_per_token = 0;  // further bytes, until a window is full
+  std::uint64_t window = 0;              // tokens that a window holds
+  std::uint64_t state = 0;               // bytes of recurrent states, which do not grow
+
+  // Bytes after so many tokens of one sequence; nothing beyond 64 bits.
+  std::optional<std::uint64_t> bytes(std::uint64_t tokens) const;
+
+  bool operator==(const CacheEstimate&) const = default;
+};
+
+// Keys and values in the usual layout of decoders, of elements of `element`, else of the model's own type.
+// Layers may differ: lists of head counts (0: no attention), `layer_types`, `full_attention_interval`,
+// `num_kv_shared_layers`, and windows where the keys tell which layers have them. An estimate: families have
+// rules of their own. Nothing if the usual keys are missing.
+std::optional<CacheEstimate> estimated_cache(const ModelConfig& config, std::optional<DType> element = {});
+
+// A lower bound of the activation peak in bytes for each new token, if every linear layer sees all tokens:
+// the widest output among the two-dimensional weights NAME.weight. It leaves out embeddings (gathered from),
+// heads, poolers and classifiers (may apply to one row), and the weights of single experts (apply to some
+// rows). A heuristic; nothing if no weight qualifies.
+std::optional<std::uint64_t> activation_bound_per_token(const MetaGraph& graph, const ModelConfig& config);
+
+// --- The forward pass of an opened model, as far as its file or its family describes it.
 
 // The source of the operators. In the first two cases there are no figures for activations.
 enum class ForwardSource {
@@ -91,5 +122,23 @@ std::optional<ForwardFigures> forward_figures(const ForwardModel& model, std::ui
 std::vector<ValueId> alive_during(const ForwardModel& model, const ForwardFigures& figures, std::uint32_t op);
 // An operator in words: "model.layers.3.mlp.down_proj (linear)".
 std::string op_text(const Op& op);
+
+// --- Notes beside the figures of a pass: reasons why they may not hold.
+
+// Notes on positions beyond a learned table, a sequence on which nothing depends, an encoder that has run in
+// an earlier pass, and parts that the asset leaves out. Empty for a model without a graph of an architecture.
+std::vector<std::string> pass_notes(const ForwardModel& model, std::uint64_t batch, std::uint64_t sequence,
+                                    std::uint64_t past);
+
+// A note for each part of a configuration that the asset leaves out: "vision_config is not described: text
+// model only".
+std::vector<std::string> left_out(const Architecture& architecture, const ModelConfig& config);
+
+// The bytes that one more token of one sequence adds to the cache after this pass. They become fewer once
+// windows are full. Nothing without a graph.
+std::optional<std::uint64_t> cache_growth(const ForwardModel& model, std::uint64_t sequence,
+                                          std::uint64_t past);
+// The widest window of a cache; 0 without one.
+std::uint64_t widest_window(const ForwardModel& model);
 
 }  // namespace loadline

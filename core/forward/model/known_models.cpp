@@ -1,10 +1,21 @@
-// Loads the built-in assets, and replaces them by those of a user's folder.
+// Loads them, and replaces them by those of a user's folder; tensors from config.json.
 #include "core/forward/model/known_models.h"
 
-#include "core/assets/asset_folder.h"
-#include "core/base/lookup.h"
+#include "core/assets/asset_file.h"
+#include "core/base/error.h"
+#include "core/base/option.h"
+#include "core/base/text.h"
+#include "core/forward/family/architecture.h"
+#include "core/graph/packed/quantization.h"
+#include "embedded/models_files.h"
+
+#include <vector>
+
+#include <fmt/format.h>
 
 namespace loadline {
+
+// --- Loads the built-in assets, and replaces them by those of a user's folder.
 
 const Architecture* ForwardAssets::architecture(const ModelConfig& config) const {
   const std::span<const Architecture> all(architectures);
@@ -37,6 +48,68 @@ std::shared_ptr<const ForwardAssets> load_assets(const std::string& folder) {
   add_folder(folder + "/profiles", all->profiles, &Profile::id, parse_profile, all->faults);
   add_folder(folder + "/types", all->type_policies, &TypePolicy::name, parse_type_policy, all->faults);
   return all;
+}
+
+// --- The table of presets, whose configurations are embedded from assets/models by file name.
+
+namespace {
+
+constexpr std::uint64_t kHubShard = 5'000'000'000;       // huggingface_hub's default
+constexpr std::uint64_t kDemoShard = 24'000'000;         // three shards, small enough to look at
+constexpr std::uint64_t kDeepSeekShard = 4'270'000'000;  // 163 shards, as published
+
+std::uint64_t shard_bytes(std::string_view id) {
+  if (id == "demo") return kDemoShard;
+  return id == "deepseek-v3" ? kDeepSeekShard : kHubShard;
+}
+
+std::vector<Preset> load_presets() {
+  std::vector<Preset> rows;
+  for (const embedded::File& file : embedded::models_files()) {
+    const std::string_view id = file.name.substr(0, file.name.rfind('.'));
+    rows.push_back({id, file.bytes, shard_bytes(id)});
+  }
+  return rows;
+}
+
+}  // namespace
+
+std::span<const Preset> presets() {
+  static const std::vector<Preset> rows = load_presets();
+  return rows;
+}
+
+const Preset* find_preset(std::string_view id) { return find_option(presets(), id); }
+
+// --- Makes a graph without files from the tensors that the architecture expects for a configuration.
+
+MetaGraph config_graph(std::string_view config_json, const std::string& path, const ForwardAssets& assets) {
+  const ModelConfig config(config_json, path);
+  const Architecture* const architecture = assets.architecture(config);
+  if (architecture == nullptr) {
+    std::string known;
+    for (const Architecture& row : assets.architectures)
+      for (const std::string& name : row.model_types) known += (known.empty() ? "" : ", ") + name;
+    throw config.fail(fmt::format("model_type '{}' has no known shapes; known: {}",
+                                  safe_display(config.model_type(), 60), known),
+                      ErrorCode::unsupported);
+  }
+  const BoundModel model = bind_architecture(*architecture, config, nullptr);
+  MetaGraph graph;
+  graph.format = "config";
+  graph.metadata.push_back({std::string(kConfigKey), std::string(config_json)});
+  std::vector<std::string_view> texts;
+  for (const BoundWeight& weight : model.asked) texts.push_back(weight.name);
+  std::vector<Name> names = Name::many(texts);
+  for (std::size_t i = 0; i < model.asked.size(); ++i) {
+    const BoundWeight& weight = model.asked[i];
+    const StorageId storage{static_cast<std::uint32_t>(graph.storages.size())};
+    // bind_architecture() has checked that the size fits
+    graph.storages.push_back(shapes_only_storage(*byte_size(weight.dtype, *element_count(weight.shape))));
+    graph.tensors.push_back({std::move(names[i]), weight.dtype, weight.shape, {}, storage, 0});
+  }
+  graph.logical = find_logical_tensors(graph, {}).tensors;
+  return graph;
 }
 
 }  // namespace loadline

@@ -1,9 +1,9 @@
 // One walk over the operators, with a reference count for each piece of memory.
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/forward/pass/execution_order.h"
 #include "core/forward/pass/lowering.h"
-#include "core/forward/pass/op_order.h"
-#include "core/graph/text_hash.h"
+#include "core/graph/name.h"
 
 #include <algorithm>
 #include <span>

@@ -1,15 +1,18 @@
-// The lifetime of each value of a forward pass, and the peak of memory that follows.
+// The sizes of a pass, the lifetime of each value, and the peak of memory that follows.
 #pragma once
 
-#include "core/allocators/replay.h"
+#include "core/allocators/allocator_models.h"
 #include "core/graph/forward_graph.h"
 
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace loadline {
+
+// --- The lifetime of each value of a forward pass, and the peak of memory that follows.
 
 // The operators during which a value's memory is held: [first, end), by position in ForwardGraph::ops. Empty
 // for a value that shares an earlier value's memory (the earlier value then lives as long as both need it),
@@ -59,5 +62,27 @@ ForwardPeak forward_peak(const ForwardGraph& graph, std::span<const LaneBytes> u
 // of unknown size have 0 bytes. Parallel to `lives`.
 std::vector<Allocation> allocations_of(const ForwardGraph& graph, std::span<const OpRange> lives,
                                        std::span<const std::optional<std::uint64_t>> sizes);
+
+// --- The sizes of a pass: batch, sequence and past, and sizes that the file names itself.
+
+// A size chosen by its name in the file: "height=224".
+struct SizeChoice {
+  std::string name = {};
+  std::uint64_t size = 0;
+  bool operator==(const SizeChoice&) const = default;
+};
+
+// The symbol_values() of batch, sequence and past, overridden by `choices`. A choice sets the symbol that its
+// name stands for, so names of the same symbol must get equal sizes. Throws Error{usage} for an unknown name,
+// listing the known ones, and for a name that stands for a sum of sizes.
+std::vector<std::uint64_t> symbol_values(const ForwardGraph& graph, std::uint64_t batch,
+                                         std::uint64_t sequence, std::uint64_t past,
+                                         std::span<const SizeChoice> choices);
+
+// The names of sizes that are 1 because they are not chosen and do not follow from batch, sequence or past.
+std::vector<std::string> sizes_left_at_1(const ForwardGraph& graph, std::span<const SizeChoice> choices);
+
+// Whether any value's size depends on the batch, the sequence or the past.
+bool depends_on_tokens(const ForwardGraph& graph);
 
 }  // namespace loadline

@@ -1,9 +1,10 @@
 // One function per operator computes the shapes of its results.
+#include "core/forward/pass/lowering.h"
+
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/forward/family/operators_2.h"
+#include "core/forward/family/operators.h"
 #include "core/forward/pass/execution_order.h"
-#include "core/forward/pass/lower.h"
 
 #include <algorithm>
 #include <array>

@@ -1,12 +1,23 @@
-// Applies a profile to a file's own operators: their order, and which values share memory.
+// The graph as one profile runs it: of an architecture, or of the operators that a file lists.
 #pragma once
 
+#include "core/forward/family/architecture.h"
 #include "core/forward/pass/profile.h"
 #include "core/graph/forward_graph.h"
 
 #include <cstddef>
 
 namespace loadline {
+
+// --- Lowers an architecture's operators to a forward graph with sizes, as one profile runs them.
+
+// Every dimension is a polynomial in B, S and P (and min(T, window)). Cached keys and values are in
+// Lane::cache; temporaries belong to their operator. Weights are the tensors that `model` found. Throws
+// Error{malformed} at the asset's line if operators do not fit together, and at the profile's expression if
+// it gives no size.
+ForwardGraph lower(const BoundModel& model, const Profile& profile);
+
+// --- Applies a profile to a file's own operators: their order, and which values share memory.
 
 // The graph as a framework runs it, from a file's graph in which no value shares memory yet. Operators are in
 // the profile's order. For each value, the first case that applies decides about its memory:

@@ -2,9 +2,8 @@
 #include "core/forward/pass/profile.h"
 
 #include "core/assets/asset_file.h"
-#include "core/assets/asset_folder.h"
 #include "core/base/text.h"
-#include "core/forward/family/operators_2.h"
+#include "core/forward/family/operators.h"
 #include "embedded/profiles_files.h"
 
 #include <algorithm>

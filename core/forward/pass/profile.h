@@ -44,9 +44,9 @@
 // first output), out (the bytes of the first output) and inputs (the number of inputs that are no weights).
 #pragma once
 
-#include "core/allocators/allocator.h"
+#include "core/allocators/allocator_models.h"
 #include "core/assets/expression.h"
-#include "core/forward/pass/op_order.h"
+#include "core/forward/pass/execution_order.h"
 #include "core/graph/dtype_and_shape.h"
 
 #include <map>

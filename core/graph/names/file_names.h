@@ -1,11 +1,39 @@
-// Names of tensors as names of .npy files, and back.
+// What the names of files tell: Hugging Face shards and indexes, the parts of a GGUF set, tensors as .npy
+// files.
 #pragma once
+
+#include "core/graph/meta_graph.h"
 
 #include <optional>
 #include <string>
 #include <string_view>
 
 namespace loadline {
+
+// --- The names that Hugging Face libraries give to weight files.
+
+inline constexpr std::string_view kHfIndexSuffix = ".safetensors.index.json";
+inline constexpr std::string_view kHfTorchIndexSuffix = ".bin.index.json";
+
+// "model" of "model-00001-of-00003.safetensors", "pytorch_model" of "pytorch_model-00001-of-00003.bin";
+// nothing for any other name.
+std::optional<std::string_view> hf_shard_stem(std::string_view name);
+
+// Whether `name` is the weight file, a shard or the index of the main model in a model folder.
+bool is_hf_weight_file(std::string_view name);
+
+// --- The names of GGUF files that go with a model: projectors, draft models.
+
+// "mmproj" (projector of another modality), "mtp" (layers that predict further tokens) or "draft" (a small
+// model that guesses ahead), as the name of a file says: "mmproj-model-f16.gguf", "model-mmproj.gguf". Empty
+// for any other file: a model, or a part of one.
+std::string_view gguf_role(std::string_view file_name);
+
+// The same for a file of a set that was opened together: empty for the files of the model itself. The tensors
+// of any other file begin with its role and a dot.
+std::string_view set_role(const MetaGraph& graph, FileId file);
+
+// --- Names of tensors as names of .npy files, and back.
 
 inline constexpr std::string_view kNpyExtension = ".npy";
 

@@ -1,10 +1,7 @@
 // Turns the terms of a filter into tests on tensors.
-#include "core/graph/names/filter.h"
-
 #include "core/base/error.h"
-#include "core/base/number.h"
 #include "core/base/text.h"
-#include "core/graph/names/module_tree.h"
+#include "core/graph/names/tensor_names.h"
 
 #include <algorithm>
 #include <filesystem>

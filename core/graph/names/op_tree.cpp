@@ -1,5 +1,4 @@
 // Builds the nodes in one pass over the names. Nodes are alike if the texts that describe them are equal.
-#include "core/graph/names/module_tree.h"
 #include "core/graph/names/tensor_names.h"
 
 #include <algorithm>

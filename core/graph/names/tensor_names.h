@@ -1,13 +1,104 @@
-// The module tree built from operator names: "model.layers.0.mlp.up_proj", "/encoder/layer.3/MatMul".
+// What the names of tensors and operators tell: modules with subtotals, layers, roles, a filter ("dtype:bf16
+// layer:0-7"), repeated groups of operators.
 #pragma once
 
 #include "core/graph/meta_graph.h"
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace loadline {
+
+// --- The module tree with subtotals, built from dotted tensor names: "model.layers.0.mlp.up_proj.weight".
+
+enum class NodeId : std::uint32_t {};
+inline constexpr NodeId kRootNode{0};
+
+struct ModuleNode {
+  std::string name;  // one segment of the path; empty for the root
+  NodeId parent = kRootNode;
+  std::vector<NodeId> children;    // in natural order: "2" before "10"
+  std::optional<TensorId> tensor;  // set on leaves (a module may also be a tensor of that name)
+  // Totals of the node and everything below it. Bytes that several tensors view count once
+  // (core/graph/shares.h); tied tensors count at their first name.
+  std::uint64_t bytes = 0;
+  std::uint64_t parameters = 0;
+  std::uint64_t tensors = 0;
+};
+
+// nodes[0] is the root; a node comes before its children.
+struct ModuleTree {
+  std::vector<ModuleNode> nodes;
+
+  const ModuleNode& node(NodeId id) const { return nodes[index(id)]; }
+  const ModuleNode& root() const { return nodes.front(); }
+};
+
+// Splits names at dots. Empty segments are kept, so that every tensor has a node of its own. In a name of
+// more than kMostDepth segments, the last segment holds the rest.
+inline constexpr std::size_t kMostDepth = 64;
+ModuleTree module_tree(const MetaGraph& graph);
+// The tree of `tensors` alone, which must be distinct.
+ModuleTree module_tree(const MetaGraph& graph, std::span<const TensorId> tensors);
+
+// The dotted path of a node, "" for the root.
+std::string module_path(const ModuleTree& tree, NodeId id);
+
+// The index of the repeated layer a name belongs to: its first wholly numeric segment.
+std::optional<std::uint64_t> layer_number(std::string_view name);
+
+// --- What a tensor is for, guessed from its name.
+
+enum class Role : std::uint8_t { embedding, attention, mlp, norm, head, other };
+inline constexpr std::size_t kRoleCount = 6;
+std::string_view role_name(Role role);
+Role tensor_role(std::string_view name);
+
+// --- Selects tensors by a typed text: "dtype:bf16 shape:*x4096 size:>100MiB layer:0-7".
+
+// The text consists of terms separated by spaces; a tensor must satisfy all of them. A term is KEY:VALUE, or
+// a word alone, which must occur in the name. "-" before a term negates it. VALUE may be in quotes.
+//
+//   name:GLOB    file:GLOB     * any run, ? one character; matches the whole name, case-sensitive
+//   dtype:GLOB                 case-insensitive; several with commas: dtype:f32,bf16
+//   shape:GLOB                 sizes with x between: *x4096, 32000x*
+//   size:RANGE                 bytes: >100MiB, <=4KiB, 1MiB-2MiB, 4096
+//   rank:  layer:  shard:RANGE numbers: 3, 0-7, >=2, 1,4,7; shard numbers the files with weights from 1
+class TensorFilter {
+ public:
+  // Every tensor passes an empty text. Throws Error{usage} that quotes the faulty term.
+  explicit TensorFilter(std::string_view text);
+
+  bool empty() const { return terms_.empty(); }
+  // The tensors that pass, in graph order.
+  std::vector<TensorId> select(const MetaGraph& graph) const;
+
+ private:
+  struct Context;
+  using Test = std::function<bool(const Context&, const Tensor&)>;
+  static Test make_test(std::string_view key, const std::string& value, const std::string& term);
+  void add_term(bool turned, std::string_view key, const std::string& value, const std::string& term);
+
+  struct Term {
+    bool turned = false;
+    Test test;
+  };
+  std::vector<Term> terms_;
+};
+
+// Whether `pattern`, in which * stands for any run and ? for one character, matches all of `text`.
+bool glob_matches(std::string_view pattern, std::string_view text);
+
+// The grammar in one line, for --help and the window.
+std::string_view filter_help();
+
+// --- The module tree built from operator names: "model.layers.0.mlp.up_proj", "/encoder/layer.3/MatMul".
 
 enum class OpNodeId : std::uint32_t {};
 inline constexpr OpNodeId kRootOpNode{0};

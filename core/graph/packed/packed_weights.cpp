@@ -15,8 +15,7 @@
 //   MLX                   weight U32 [O, I*b/32], scales [O, G], biases [O, G] (affine)
 #include "core/base/checked_arithmetic.h"
 #include "core/base/text.h"
-#include "core/graph/name_index.h"
-#include "core/graph/packed/find_logical.h"
+#include "core/graph/name.h"
 #include "core/graph/packed/quantization.h"
 
 #include <algorithm>

@@ -1,9 +1,54 @@
-// Reads "quantization_config", MLX's "quantization", and the type of the weights.
+// Reads config.json and metadata; looks up columns in the importance matrix.
 #include "core/graph/packed/quantization.h"
+
+#include "core/base/checked_arithmetic.h"
+#include "core/base/error.h"
+#include "core/base/text.h"
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <string>
+#include <string_view>
 
 #include <nlohmann/json.hpp>
 
 namespace loadline {
+
+// --- Looks into config.json; anything that is not a JSON object counts as no config.
+
+namespace {
+
+// The top-level value under `key`; null without one.
+nlohmann::json config_value(const MetaGraph& graph, std::string_view key) {
+  const std::string* const text = find_text(graph, kConfigKey);
+  if (text == nullptr) return {};
+  // only the first two levels are built: a deeply nested file cannot make anything recurse
+  const auto keep = [](int depth, nlohmann::json::parse_event_t, nlohmann::json&) { return depth <= 2; };
+  const auto json = nlohmann::json::parse(*text, keep, false);
+  return json.is_object() ? json.value(std::string(key), nlohmann::json()) : nlohmann::json();
+}
+
+}  // namespace
+
+std::optional<std::string> config_text(const MetaGraph& graph, std::string_view key) {
+  const nlohmann::json value = config_value(graph, key);
+  return value.is_string() ? std::optional(value.get<std::string>()) : std::nullopt;
+}
+
+std::optional<bool> config_flag(const MetaGraph& graph, std::string_view key) {
+  const nlohmann::json value = config_value(graph, key);
+  return value.is_boolean() ? std::optional(value.get<bool>()) : std::nullopt;
+}
+
+std::optional<std::string> model_family(const MetaGraph& graph) {
+  if (auto type = config_text(graph, "model_type")) return type;
+  const std::string* const text = find_text(graph, "general.architecture");
+  return text == nullptr ? std::nullopt : std::optional(*text);
+}
+
+// --- Reads "quantization_config", MLX's "quantization", and the type of the weights.
+
 namespace {
 
 using Json = nlohmann::json;
@@ -72,6 +117,46 @@ QuantizationConfig read_quantization_config(const MetaGraph& graph) {
         if (const auto groups = code_groups(value)) result.modules.emplace(module, *groups);
   }
   return result;
+}
+
+// --- Splits keys at dots and underscores.
+
+namespace {
+
+// "rotary" and "rope" are not among them: those turn activations in every file.
+constexpr std::array<std::string_view, 6> kWords = {"hadamard", "rotated",   "rotation",
+                                                    "quarot",   "spinquant", "transformed"};
+
+bool declares(std::string_view key) {
+  std::string words = lower_case(key);
+  std::ranges::replace(words, '_', '.');
+  return std::ranges::any_of(split(words, '.'), [](std::string_view word) {
+    return std::ranges::find(kWords, word) != kWords.end();
+  });
+}
+
+}  // namespace
+
+const MetaEntry* declared_transform(const MetaGraph& graph) {
+  if (graph.format != "gguf") return nullptr;
+  const auto entry =
+      std::ranges::find_if(graph.metadata, [](const MetaEntry& item) { return declares(item.key); });
+  return entry == graph.metadata.end() ? nullptr : &*entry;
+}
+
+// --- Looks weights up by the tensor's name.
+
+std::span<const float> column_importance(const ImportanceMatrix& matrix, std::string_view tensor,
+                                         std::uint64_t columns, std::uint64_t expert, std::uint64_t experts) {
+  assert(expert < experts);
+  const auto found = std::ranges::lower_bound(matrix.tensors, tensor, {}, &TensorImportance::name);
+  if (found == matrix.tensors.end() || found->name != tensor) return {};
+  const std::span<const float> weights = found->weights;
+  if (checked_mul(columns, experts) != weights.size())
+    throw Error(ErrorCode::malformed, {.tensor = std::string(tensor)},
+                "has {} columns in {} experts, the importance matrix has {} weights", columns, experts,
+                weights.size());
+  return weights.subspan(static_cast<std::size_t>(expert * columns), static_cast<std::size_t>(columns));
 }
 
 }  // namespace loadline

@@ -1,8 +1,9 @@
 // Tries candidates stage by stage, one kind of change at a time, until enough of them fit.
+#include "core/load/answer/advice.h"
+
 #include "core/base/checked_arithmetic.h"
 #include "core/base/error.h"
-#include "core/base/parallel.h"
-#include "core/load/answer/advice_2.h"
+#include "core/base/tasks.h"
 
 #include <algorithm>
 #include <map>

@@ -3,10 +3,9 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/load/order/optimal_order_2.h"
+#include "core/load/order/optimal_order.h"
 #include "core/load/request/casts.h"
 #include "core/load/request/model_parts.h"
-#include "core/plan/arena.h"
 #include "core/plan/dry_machine.h"
 #include "core/plan/reserved_memory.h"
 

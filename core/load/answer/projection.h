@@ -2,9 +2,8 @@
 #pragma once
 
 #include "core/load/request/method.h"
-#include "core/load/request/pass_reads.h"
-#include "core/plan/forward_pass.h"
-#include "core/plan/read_pattern.h"
+#include "core/load/request/pass.h"
+#include "core/plan/plan.h"
 #include "core/plan/run.h"
 
 #include <optional>

@@ -4,9 +4,8 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/io/file_system.h"
-#include "core/io/pages.h"
-#include "core/io/storage_reader.h"
-#include "core/io/unique_fd.h"
+#include "core/io/graph_reader.h"
+#include "core/io/system_memory.h"
 #include "core/plan/host_machine.h"
 
 #include <algorithm>

@@ -1,25 +1,173 @@
-// Threads that sample counters while the host machine runs.
+// Page cache, samples, curves, and the run itself.
 #include "core/load/measure/rehearse.h"
 
 #include "core/base/error.h"
+#include "core/base/tasks.h"
 #include "core/base/text.h"
-#include "core/base/watch.h"
-#include "core/io/page_residency.h"
-#include "core/io/storage_reader.h"
+#include "core/io/file_system.h"
+#include "core/io/graph_reader.h"
+#include "core/io/striped_reader.h"
 #include "core/io/system_memory.h"
 #include "core/load/answer/projection.h"
-#include "core/load/measure/cached_files.h"
-#include "core/load/measure/sample_log.h"
-#include "core/plan/cast_range.h"
+#include "core/plan/block_contents.h"
 #include "core/plan/host_machine.h"
-#include "core/plan/space_sum.h"
-#include "core/plan/step_counter.h"
+#include "core/plan/plan.h"
+#include "core/plan/run.h"
 
 #include <algorithm>
+#include <cassert>
 #include <chrono>
 #include <mutex>
+#include <utility>
 
 namespace loadline {
+
+// --- Sums over the files behind storages.
+
+std::vector<StorageId> one_of_each_file(const MetaGraph& graph) {
+  std::vector<bool> seen(graph.files.size(), false);
+  std::vector<StorageId> found;
+  for (std::size_t i = 0; i < graph.storages.size(); ++i) {
+    const Storage& storage = graph.storages[i];
+    if (storage.bytes == 0 || seen[index(storage.file)]) continue;
+    seen[index(storage.file)] = true;
+    found.push_back(StorageId{static_cast<std::uint32_t>(i)});
+  }
+  return found;
+}
+
+std::uint64_t file_bytes(const StorageReader& reader, const std::vector<StorageId>& files) {
+  std::uint64_t bytes = 0;
+  for (const StorageId id : files) bytes += reader.file_of(id).size();
+  return bytes;
+}
+
+std::uint64_t cached_bytes(const StorageReader& reader, const std::vector<StorageId>& files) {
+  std::uint64_t bytes = 0;
+  for (const StorageId id : files) bytes += resident_bytes(reader.file_of(id));
+  return bytes;
+}
+
+std::optional<std::uint64_t> bytes_read_from_cache(const StorageReader& reader,
+                                                   const std::vector<StorageId>& files, FileReading reading) {
+  std::uint64_t bytes = 0;
+  for (const StorageId id : files) try {
+      const SourceFile& file = reader.file_of(id);
+      if (file_system_of(file.path()).memory) {
+        bytes += file.size();
+        continue;
+      }
+      if (!tells_residency(file)) return std::nullopt;
+      const std::uint64_t held = resident_bytes(file);
+      if (!reads_past_cache(reading, held, file.size()) || DirectFile::open(file) == nullptr) bytes += held;
+    } catch (const Error&) {
+      return std::nullopt;
+    }
+  return bytes;
+}
+
+// --- A table of fixed size; each entry is the maximum of a group of samples, and groups double when the
+// table is full.
+
+namespace {
+
+void raise(MemorySample& most, const MemorySample& sample) {
+  most.memory.rss_anon = std::max(most.memory.rss_anon, sample.memory.rss_anon);
+  most.memory.rss_file = std::max(most.memory.rss_file, sample.memory.rss_file);
+  most.memory.rss_shmem = std::max(most.memory.rss_shmem, sample.memory.rss_shmem);
+  most.device_counted = std::max(most.device_counted, sample.device_counted);
+}
+
+}  // namespace
+
+// Zero-initialised vectors have all their pages touched.
+SampleLog::SampleLog(std::size_t most) : samples_(most), steps_(most) { assert(most >= 2 && most % 2 == 0); }
+
+void SampleLog::add(const MemorySample& sample, std::size_t step) {
+  if (in_group_ > 0) {
+    raise(samples_[count_ - 1], sample);
+  } else {
+    if (count_ == samples_.size()) halve();
+    samples_[count_] = sample;
+    steps_[count_++] = step;
+  }
+  in_group_ = (in_group_ + 1) % group_;
+}
+
+void SampleLog::halve() {
+  for (std::size_t i = 0; i < count_ / 2; ++i) {
+    MemorySample sample = samples_[2 * i];
+    raise(sample, samples_[2 * i + 1]);
+    samples_[i] = sample;
+    steps_[i] = steps_[2 * i];
+  }
+  count_ /= 2;
+  group_ *= 2;
+}
+
+SampleLog::Entries SampleLog::entries() const {
+  const auto end = static_cast<std::ptrdiff_t>(count_);
+  return {{samples_.begin(), samples_.begin() + end}, {steps_.begin(), steps_.begin() + end}};
+}
+
+SampleLog::Entries SampleLog::take() {
+  SampleLog taken = std::exchange(*this, SampleLog(samples_.size()));
+  taken.samples_.resize(taken.count_);
+  taken.steps_.resize(taken.count_);
+  return {std::move(taken.samples_), std::move(taken.steps_)};
+}
+
+// --- Each level counts from its own column until the next one is reached.
+
+namespace {
+
+class Columns {
+ public:
+  Columns(std::size_t steps, std::size_t columns)
+      : steps_(std::max<std::size_t>(steps, 1)), most_(columns, 0) {}
+
+  void add(std::size_t step, std::uint64_t bytes) {
+    const std::size_t to = std::min(step * most_.size() / steps_, most_.size() - 1);
+    reach(to);
+    level_ = bytes;
+    most_[to] = std::max(most_[to], bytes);
+  }
+  std::vector<std::uint64_t> take() {
+    reach(most_.size() - 1);
+    return std::move(most_);
+  }
+
+ private:
+  void reach(std::size_t to) {
+    for (; at_ < to; ++at_) most_[at_ + 1] = std::max(most_[at_ + 1], level_);
+  }
+
+  std::size_t steps_;
+  std::vector<std::uint64_t> most_;
+  std::size_t at_ = 0;
+  std::uint64_t level_ = 0;
+};
+
+}  // namespace
+
+CounterCurve counter_curve(std::span<const UsagePoint> usage, unsigned spaces,
+                           std::span<const StepCount> counted, std::size_t steps, std::size_t columns) {
+  assert(columns > 0);
+  Columns projected(steps, columns), measured(steps, columns);
+  for (const UsagePoint& point : usage) projected.add(point.step, sum_over(point.bytes, spaces));
+  for (const StepCount& count : counted) measured.add(count.step, count.bytes);
+  return {projected.take(), measured.take()};
+}
+
+std::uint64_t most_of(const CounterCurve& curve) {
+  std::uint64_t most = 0;
+  for (const auto* list : {&curve.projected, &curve.measured})
+    for (const std::uint64_t bytes : *list) most = std::max(most, bytes);
+  return most;
+}
+
+// --- Threads that sample counters while the host machine runs.
+
 namespace {
 
 void require_runnable(const MetaGraph& graph, const Plan& plan) {

@@ -1,17 +1,91 @@
-// Runs a load method with real bytes in ordinary memory and samples the kernel's counters meanwhile.
+// A load with real bytes in ordinary memory, and the kernel's counters meanwhile.
 #pragma once
 
 #include "core/base/tasks.h"
 #include "core/graph/meta_graph.h"
+#include "core/io/graph_reader.h"
+#include "core/io/striped_reader.h"
 #include "core/plan/plan.h"
 #include "core/plan/timeline.h"
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
 namespace loadline {
+
+// --- How much of a model's files the system's page cache holds.
+
+// One storage of each file that has weights.
+std::vector<StorageId> one_of_each_file(const MetaGraph& graph);
+
+// Bytes of the files of these storages: all, and those that the page cache holds (page_residency.h). Throws
+// Error{io}.
+std::uint64_t file_bytes(const StorageReader& reader, const std::vector<StorageId>& files);
+std::uint64_t cached_bytes(const StorageReader& reader, const std::vector<StorageId>& files);
+
+// Bytes of these files that would be read from the page cache now, and not from the disk or past the cache.
+// Absent if the system does not tell: of files of another user, and on some file systems.
+std::optional<std::uint64_t> bytes_read_from_cache(const StorageReader& reader,
+                                                   const std::vector<StorageId>& files, FileReading reading);
+
+// --- A log of memory samples from a run of any length, in memory that is allocated and touched before the
+// run.
+
+// Keeps every sample while there is room. When full, merges neighbouring samples in pairs: each pair keeps
+// the first one's time and step and the maximum of each counter. From then on each entry covers twice as many
+// samples. No peak is lost.
+class SampleLog {
+ public:
+  // `most`: capacity in samples, an even number of at least 2. The default takes 3 MiB.
+  explicit SampleLog(std::size_t most = 1 << 16);
+
+  void add(const MemorySample& sample, std::size_t step);
+  // The samples and, parallel to them, the steps at which they were taken. take() leaves the log empty.
+  struct Entries {
+    std::vector<MemorySample> samples = {};
+    std::vector<std::size_t> steps = {};
+  };
+  Entries take();
+  // The same, without emptying the log: the figures up to now of a run that goes on.
+  Entries entries() const;
+
+ private:
+  void halve();
+
+  std::vector<MemorySample> samples_;
+  std::vector<std::size_t> steps_;
+  std::size_t count_ = 0;
+  std::size_t group_ = 1;     // samples per entry
+  std::size_t in_group_ = 0;  // samples in the last entry; 0: it is full
+};
+
+// --- What a plan holds and what was counted while it ran, over its steps, as columns of equal width.
+
+// A count of bytes while a step ran.
+struct StepCount {
+  std::size_t step = 0;
+  std::uint64_t bytes = 0;
+};
+
+// The maximum in each column.
+struct CounterCurve {
+  std::vector<std::uint64_t> projected, measured;
+};
+
+// `usage` is summed over `spaces` (bits of space_bit()). Both lists are in the order of steps, of which there
+// are `steps`. `columns` > 0.
+CounterCurve counter_curve(std::span<const UsagePoint> usage, unsigned spaces,
+                           std::span<const StepCount> counted, std::size_t steps, std::size_t columns);
+
+// The maximum of both curves.
+std::uint64_t most_of(const CounterCurve& curve);
+
+// --- Runs a load method with real bytes in ordinary memory and samples the kernel's counters meanwhile.
 
 // The kernel's three resident set counters of a process, each with the spaces whose bytes it counts on the
 // host machine.

@@ -1,11 +1,14 @@
-// Helpers that write the plans of load methods; for methods only.
+// What methods are written with, and the list of their functions.
 #pragma once
 
 #include "core/load/request/method.h"
 
+#include <optional>
 #include <vector>
 
 namespace loadline {
+
+// --- Helpers that write the plans of load methods; for methods only.
 
 // A plan under construction for the storages that have bytes, in load order.
 class MethodBuilder {
@@ -117,5 +120,101 @@ class TransferRing {
   std::uint64_t filled_ = 0;
   std::size_t current_ = 0;
 };
+
+// --- A model on the host whose parameters are views of mapped files, or blocks of their own; for methods
+// only.
+
+// Keeps account of files that are mapped and touched tensor by tensor. Pages that were touched stay resident
+// until their file is unmapped: once it is closed and no parameter is a view of it any longer.
+class MappedModel {
+ public:
+  explicit MappedModel(MethodBuilder& b);
+
+  // The files or shards, in load order.
+  const std::vector<StorageOrder>& files() const { return files_; }
+  // Reads the pages of a weight.
+  BlockId touch(StorageId id);
+  // The parameter is a view of the mapping; nothing is read yet.
+  void view(StorageId id);
+  // The parameter is a block in host memory, such as a cast copy.
+  void own(StorageId id, BlockId block) { own_[index(id)] = block; }
+  // Closes one file, by its position, or all of them.
+  void close(std::size_t file);
+  void close();
+  // Module.to(device), in the order of the files, for parameters that belong on the device; closes the files.
+  // Other views remain views.
+  void to_device();
+
+ private:
+  struct Mapping {
+    std::vector<BlockId> touched = {};
+    std::size_t views = 0;
+  };
+
+  MethodBuilder& b_;
+  const std::vector<StorageOrder> files_;
+  std::vector<std::size_t> file_of_;  // by storage
+  std::vector<Mapping> mappings_;     // by file
+  std::vector<std::optional<BlockId>> own_;
+  std::vector<bool> viewed_;
+};
+
+// --- The functions that make the plans for the table of methods, grouped by origin; for methods.cpp only.
+// Each follows the allocations and copies of its framework or loader step by step.
+
+// PyTorch recipes.
+Plan load_to_device(MethodBuilder& b);
+Plan load_shard_by_shard(MethodBuilder& b);
+Plan load_meta_assign(MethodBuilder& b);
+Plan load_safetensors_bytes(MethodBuilder& b);
+Plan load_state_dict(MethodBuilder& b);
+Plan load_sequential(MethodBuilder& b);
+Plan load_meta_map_location(MethodBuilder& b);
+Plan load_mmap_assign(MethodBuilder& b);
+Plan load_mmap_copy(MethodBuilder& b);
+Plan load_mmap_state_dict(MethodBuilder& b);
+Plan load_per_tensor(MethodBuilder& b);
+
+// ExecuTorch's Vulkan delegate.
+bool executorch_waits(const LoadRequest& request);
+Plan load_executorch_before(MethodBuilder& b);
+Plan load_executorch_after(MethodBuilder& b);
+
+// Loads that differ in where weights are cast.
+Plan load_cast_on_host(MethodBuilder& b);
+Plan load_cast_on_device(MethodBuilder& b);
+
+// transformers and accelerate.
+Plan load_transformers_v4(MethodBuilder& b);
+Plan load_transformers_v4_early(MethodBuilder& b);
+Plan load_transformers_v5(MethodBuilder& b);
+Plan load_transformers_v5_to(MethodBuilder& b);
+Plan load_fused_in_place(MethodBuilder& b);
+Plan load_accelerate(MethodBuilder& b);
+
+// Serving engines.
+Plan load_engine_repack(MethodBuilder& b);
+Plan load_engine_repack_all(MethodBuilder& b);
+
+// Weights that are on the device only while in use.
+Plan load_layer_streaming(MethodBuilder& b);
+Plan load_layer_streaming_prefetch(MethodBuilder& b);
+
+// No copy of the weights on the host.
+Plan load_direct(MethodBuilder& b);
+Plan load_host_import(MethodBuilder& b);
+
+// llama.cpp.
+Plan load_llama_cpp_ring(MethodBuilder& b);
+Plan load_llama_cpp_direct(MethodBuilder& b);
+Plan load_llama_cpp_mmap(MethodBuilder& b);
+
+// Loaders that stream.
+Plan load_staged_ring(MethodBuilder& b);
+Plan load_fastsafetensors(MethodBuilder& b);
+Plan load_fastsafetensors_copy(MethodBuilder& b);
+Plan load_fastsafetensors_all(MethodBuilder& b);
+Plan load_runai(MethodBuilder& b);
+Plan load_pinned_pool(MethodBuilder& b);
 
 }  // namespace loadline

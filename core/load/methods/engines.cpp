@@ -1,11 +1,15 @@
-// Serving engines: parameters on the device are filled from mapped files, then fused groups are laid out
-// anew.
-#include "core/load/methods/expert_groups.h"
-#include "core/load/methods/programs.h"
+// VLLM and SGLang, ExecuTorch.
+
+#include "core/load/methods/builder.h"
+#include "core/load/methods/framework_sizes.h"
 
 #include <utility>
 
 namespace loadline {
+
+// --- Serving engines: parameters on the device are filled from mapped files, then fused groups are laid out
+// anew.
+
 namespace {
 
 // vLLM and SGLang copy each tensor to its place in a parameter that holds all experts of a layer, and replace
@@ -60,5 +64,91 @@ Plan load_and_repack(MethodBuilder& b, bool together) {
 Plan load_engine_repack(MethodBuilder& b) { return load_and_repack(b, false); }
 
 Plan load_engine_repack_all(MethodBuilder& b) { return load_and_repack(b, true); }
+
+// --- ExecuTorch's Vulkan delegate, before and after pytorch/executorch#13501.
+
+namespace {
+
+// A weight with several names has as many consumers. Its host copy is freed with the last of them
+// (pytorch/executorch#18906). If prepacked tensors are not cached, each consumer packs its own (#18361).
+class StagedPrepack {
+ public:
+  explicit StagedPrepack(MethodBuilder& b) : b_(b), consumers_(b.graph().storages.size(), 1) {
+    for (const std::vector<TensorId>& group : tied_groups(b.graph()))
+      consumers_[index(b.graph().tensor(group.front()).storage)] = group.size();
+    for (const StorageId id : b_.order()) read_.push_back(b_.load(Space::host, id));
+    mark(b_.plan(), "file data on the host");
+  }
+
+  // The number of device tensors that a storage becomes.
+  std::size_t copies(StorageId id) const {
+    return b_.inputs().request.doubled_ties ? consumers_[index(id)] : 1;
+  }
+
+  // `make` returns the i-th storage's k-th tensor on the device; it is called in packing order. Further
+  // consumers of a weight come after all first ones, as a head does.
+  template <typename Make>
+  void run(Make make) {
+    for (std::size_t i = 0; i < read_.size(); ++i) pack(i, 0, make);
+    for (std::size_t i = 0; i < read_.size(); ++i) {
+      const StorageId id = b_.order()[i];
+      for (std::size_t k = 1; k < copies(id); ++k) pack(i, k, make);
+      if (consumers_[index(id)] > 1) b_.drop(read_[i]);
+    }
+    flush();
+  }
+
+ private:
+  // Packs through a staging buffer of the tensor's size; the host copy is freed once the buffer is filled.
+  template <typename Make>
+  void pack(std::size_t i, std::size_t k, Make make) {
+    const StorageId id = b_.order()[i];
+    const BlockId staging = b_.make(Space::staging, id, BlockUse::temporary);
+    const BlockId weight = make(i, k);
+    b_.move(staging, read_[i]);
+    if (consumers_[index(id)] == 1) b_.drop(read_[i]);
+    b_.move(weight, staging);
+    waiting_.push_back(staging);
+    waiting_bytes_ += b_.bytes(id);
+    if (waiting_bytes_ >= b_.inputs().request.flush_bytes) flush();
+  }
+
+  // Frees the staging buffers, which wait until flush_bytes are worth a submission
+  // (pytorch/executorch#18816).
+  void flush() {
+    b_.drop_all(std::exchange(waiting_, {}));
+    waiting_bytes_ = 0;
+  }
+
+  MethodBuilder& b_;
+  std::vector<std::size_t> consumers_;  // by storage
+  std::vector<BlockId> read_, waiting_;
+  std::uint64_t waiting_bytes_ = 0;
+};
+
+}  // namespace
+
+bool executorch_waits(const LoadRequest& request) { return request.flush_bytes > 0; }
+
+Plan load_executorch_before(MethodBuilder& b) {
+  StagedPrepack staged(b);
+  std::vector<std::vector<BlockId>> model;
+  for (const StorageId id : b.order()) {
+    model.emplace_back();
+    for (std::size_t k = 0; k < staged.copies(id); ++k) model.back().push_back(b.make(Space::device, id));
+  }
+  b.activations();
+  mark(b.plan(), "prepack starts");
+  staged.run([&](std::size_t i, std::size_t k) { return model[i][k]; });
+  mark(b.plan(), "loaded");
+  return std::move(b.plan());
+}
+
+Plan load_executorch_after(MethodBuilder& b) {
+  StagedPrepack staged(b);
+  mark(b.plan(), "prepack starts");
+  staged.run([&](std::size_t i, std::size_t) { return b.make(Space::device, b.order()[i]); });
+  return b.finish();
+}
 
 }  // namespace loadline

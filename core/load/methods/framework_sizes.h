@@ -1,5 +1,4 @@
-// What llama.cpp holds in host memory besides the tensors of a file as they are: matrices repacked for the
-// CPU, and the vocabulary. After ggml/src/ggml-cpu/repack.cpp of 2026.
+// What frameworks hold besides the tensors as they are stored.
 #pragma once
 
 #include "core/graph/meta_graph.h"
@@ -7,11 +6,15 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace loadline {
+
+// --- What llama.cpp holds in host memory besides the tensors of a file as they are: matrices repacked for
+// the CPU, and the vocabulary. After ggml/src/ggml-cpu/repack.cpp of 2026.
 
 // "x86" or "arm". Throws Error{usage} that lists them.
 CpuRepack find_cpu_repack(std::string_view id);
@@ -28,5 +31,37 @@ std::uint64_t repacked_head(const MetaGraph& graph, std::optional<CpuRepack> cpu
 // The host memory of a GGUF file's vocabulary: 243 bytes a token and 235 a merge, fitted to llama.cpp with
 // 32,000 to 262,144 tokens. 0 without a tokenizer.
 std::uint64_t vocabulary_bytes(const MetaGraph& graph);
+
+// --- How the Run:ai streamer divides its limit into requests (runai-model-streamer 0.17, _ring_sizing).
+
+// A request holds whole tensors, at most `bytes` unless a single one is larger; `count` are in flight.
+struct RunaiBuffers {
+  std::uint64_t bytes = 0;
+  std::uint64_t count = 0;
+};
+// `sizes` of the tensors in load order. A limit above their sum leaves every request in flight; a limit of 0
+// reads one tensor of the largest size at a time.
+RunaiBuffers runai_buffers(std::span<const std::uint64_t> sizes, std::uint64_t limit);
+
+// --- Expert weights of a mixture-of-experts model that a framework fuses into one tensor on load.
+
+// One fused tensor, as a table: one row per expert, one column per weight that is concatenated (gate and up;
+// or down alone). All members of a column have the same size, and each fills its whole storage.
+struct ExpertGroup {
+  std::string label;                // "model.layers.0.mlp.experts.gate_up_proj"
+  std::vector<StorageId> storages;  // experts * columns entries, expert by expert
+  std::size_t columns = 1;
+  std::uint64_t bytes = 0;
+
+  std::size_t experts() const { return storages.size() / columns; }
+  StorageId member(std::size_t expert, std::size_t column) const {
+    return storages[expert * columns + column];
+  }
+};
+
+// Finds the groups of at least two experts in `order`, sorted by the position of each group's first member.
+// Members are recognised by name: "experts.N.gate_proj" or "w1" pairs with "up_proj" or "w3"; "down_proj" or
+// "w2" stands alone.
+std::vector<ExpertGroup> expert_groups(const MetaGraph& graph, std::span<const StorageId> order);
 
 }  // namespace loadline

@@ -1,6 +1,6 @@
 // llama.cpp: the mapped file itself, plain reads, or direct I/O; with matrices repacked for the CPU.
+#include "core/load/methods/builder.h"
 #include "core/load/methods/framework_sizes.h"
-#include "core/load/methods/programs.h"
 #include "core/load/request/model_parts.h"
 
 #include <algorithm>

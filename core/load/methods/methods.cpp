@@ -1,12 +1,17 @@
-// The table of load methods. The manual's page `methods` explains each of them.
+// The table of methods, and the check that one supports a request.
+
 #include "core/base/error.h"
-#include "core/base/lookup.h"
-#include "core/load/methods/programs.h"
+#include "core/base/option.h"
+#include "core/load/methods/builder.h"
 #include "core/load/request/method.h"
 
 #include <array>
+#include <utility>
 
 namespace loadline {
+
+// --- The table of load methods. The manual's page `methods` explains each of them.
+
 namespace {
 
 constexpr std::array<Method, 36> kMethods = {{
@@ -228,6 +233,30 @@ void refuse_old_method(std::string_view id) {
 const Method& find_method(std::string_view id) {
   refuse_old_method(id);
   return find_row(methods(), id, "method");
+}
+
+// --- Checks that a method supports the request, then makes its plan.
+
+std::uint32_t loading_threads(const LoadInputs& inputs) {
+  return inputs.placement.leaves_on_disk() ? 1 : inputs.request.workers;
+}
+
+Plan make_plan(const MetaGraph& graph, const Method& method, const StorageOrder& order,
+               const LoadInputs& inputs, Plan used) {
+  check_request(inputs.request);
+  if (inputs.request.cast && !method.traits.casts)
+    throw Error(ErrorCode::unsupported, "weights are loaded as they are stored");
+  if (!inputs.placement.all_on_device() && !method.traits.offloads)
+    throw Error(ErrorCode::unsupported, "weights can go nowhere but to the device");
+  if (!supports_placement(method, inputs.request))
+    throw Error(ErrorCode::unsupported, inputs.request.gpu_layers
+                                            ? "only llama.cpp counts layers on the device"
+                                            : "no automatic map of this loader");
+  if (!method.traits.disk && inputs.placement.leaves_on_disk())
+    throw Error(ErrorCode::unsupported, "weights cannot stay on disk");
+  MethodBuilder builder(graph, order, inputs, std::move(used));
+  Plan plan = method.make(builder);
+  return inputs.request.prepack ? with_prepacks(std::move(plan), graph, *inputs.request.prepack) : plan;
 }
 
 }  // namespace loadline

@@ -3,15 +3,11 @@
 #include "core/base/checked_arithmetic.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/load/methods/expert_groups.h"
 #include "core/load/methods/framework_sizes.h"
-#include "core/load/methods/runai_buffers.h"
 #include "core/load/request/casts.h"
-#include "core/load/request/law.h"
 #include "core/load/request/load_options.h"
+#include "core/load/request/method.h"
 #include "core/load/request/model_parts.h"
-#include "core/load/request/shards.h"
-#include "core/load/request/shared_embedding.h"
 
 #include <algorithm>
 #include <array>

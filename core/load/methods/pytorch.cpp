@@ -1,10 +1,13 @@
-// PyTorch recipes, from the naive one to those that need no memory beside the weights.
-#include "core/load/methods/mapped_model.h"
-#include "core/load/methods/programs.h"
+// PyTorch recipes.
+
+#include "core/load/methods/builder.h"
 
 #include <utility>
 
 namespace loadline {
+
+// --- PyTorch recipes, from the naive one to those that need no memory beside the weights.
+
 namespace {
 
 // Moves weights from the host to the device parameter by parameter, as Module.to() does. Those that a
@@ -163,6 +166,34 @@ Plan load_per_tensor(MethodBuilder& b) {
     }
     b.move(model[i], read);
     b.drop(read);
+  }
+  return b.finish();
+}
+
+// --- Loads that differ in where weights are cast: on the host or on the device.
+
+// The host first holds all weights in their stored type. Each is cast onto the device, then its source is
+// freed.
+Plan load_cast_on_host(MethodBuilder& b) {
+  const std::vector<BlockId> read = b.make_all(Space::host, BlockUse::temporary);
+  for (std::size_t i = 0; i < read.size(); ++i) b.read(read[i], b.order()[i]);
+  mark(b.plan(), "file data on the host");
+  for (std::size_t i = 0; i < read.size(); ++i) {
+    b.move_cast(b.make_cast(Space::device, b.order()[i]), read[i], b.order()[i]);
+    b.drop(read[i]);
+  }
+  return b.finish();
+}
+
+// A tensor arrives on the device in its stored type, then is cast into a block of its own beside it.
+Plan load_cast_on_device(MethodBuilder& b) {
+  for (const StorageId id : b.order()) {
+    const BlockId read = b.load(Space::host, id);
+    const BlockId stored = b.make(Space::device, id, BlockUse::temporary);
+    b.move(stored, read);
+    b.drop(read);
+    b.move_cast(b.make_cast(Space::device, id), stored, id);
+    b.drop(stored);
   }
   return b.finish();
 }

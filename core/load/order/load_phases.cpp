@@ -10,12 +10,12 @@
 namespace loadline {
 namespace {
 
-constexpr std::uint32_t kNowhere = UINT32_MAX;
+constexpr std::uint32_t kNoPhase = UINT32_MAX;
 
 // Follows the memory level through a plan and records its turns and phases.
 class TurnCutter {
  public:
-  explicit TurnCutter(std::size_t storages) : last_phase_(storages, kNowhere) {}
+  explicit TurnCutter(std::size_t storages) : last_phase_(storages, kNoPhase) {}
 
   // Records one allocation or free. Returns whether a turn begins with it.
   bool change(std::optional<StorageId> storage, std::int64_t by) {
@@ -183,7 +183,7 @@ bool same_turns(const GroupCut& a, const GroupCut& b, std::size_t storages) {
 namespace {
 
 std::vector<std::uint32_t> places_of(const StorageOrder& order, std::size_t storages) {
-  std::vector<std::uint32_t> places(storages, kNowhere);
+  std::vector<std::uint32_t> places(storages, kNoPhase);
   for (std::size_t i = 0; i < order.size(); ++i) places[index(order[i])] = static_cast<std::uint32_t>(i);
   return places;
 }

@@ -1,8 +1,8 @@
-// Candidates for the optimal order, their peaks, and the bound that proves one optimal.
+// Candidates, their peaks, and the bound that proves one optimal.
 #include "core/load/order/optimal_order.h"
 
-#include "core/load/order/optimal_order_2.h"
-#include "core/load/request/shards.h"
+#include "core/load/request/bind_request.h"
+#include "core/load/request/model_parts.h"
 
 #include <algorithm>
 #include <map>
@@ -11,6 +11,9 @@
 #include <vector>
 
 namespace loadline {
+
+// --- Candidates for the optimal order, their peaks, and the bound that proves one optimal.
+
 namespace {
 
 class Search {
@@ -206,6 +209,12 @@ OptimalOrder optimal_order(const MetaGraph& graph, const Method& method, const L
 StorageOrder make_order(const MetaGraph& graph, const Order& order, const Method& method,
                         const LoadInputs& inputs, const Progress& progress) {
   return order.make != nullptr ? order.make(graph) : optimal_order(graph, method, inputs, progress).order;
+}
+
+// --- Asks the table of orders for a load whose peak depends on the order.
+
+StorageOrder written_order(const MetaGraph& graph, const std::string& name, const Progress& progress) {
+  return make_order(graph, choose_order(graph, name), find_method("cast_on_device"), {}, progress);
 }
 
 }  // namespace loadline

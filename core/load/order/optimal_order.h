@@ -1,4 +1,21 @@
-// How each storage's turn in a load changes the memory level, and the order of turns with the lowest peak.
+// How each storage's turn changes the memory level, and the order with the lowest peak.
+#pragma once
+
+#include "core/base/tasks.h"
+#include "core/load/request/method.h"
+#include "core/load/request/model_parts.h"
+#include "core/plan/plan.h"
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace loadline {
+
+// --- How each storage's turn in a load changes the memory level, and the order of turns with the lowest
+// peak.
 //
 // In a phase of a load every storage has one turn: it raises the level by at most a (its hump) and leaves it
 // changed by n (its net). The peak of an order is base + max_i(sum_{j<i} n_j + a_i). The lowest peak comes
@@ -10,16 +27,6 @@
 // neighbours lead from any order to it without ever raising the peak. It is Johnson's rule for a flow shop of
 // two machines with times a and a - n (S. M. Johnson, Optimal two- and three-stage production schedules with
 // setup times included, 1954).
-#pragma once
-
-#include "core/load/request/orders.h"
-#include "core/plan/plan.h"
-
-#include <cstdint>
-#include <span>
-#include <vector>
-
-namespace loadline {
 
 // The effect of one turn, in bytes relative to the level at its start.
 struct Turn {
@@ -70,5 +77,48 @@ bool follows(const TurnCut& cut, const StorageOrder& order, std::size_t storages
 std::int64_t least_peak(const TurnCut& cut);
 // The peak if every phase takes its turns in this order.
 std::int64_t peak_in(const TurnCut& cut, const StorageOrder& order, std::size_t storages);
+
+// --- Finds the load order with the lowest peak of a method, over the sum of some spaces.
+//
+// The method's plan is cut into phases with one turn per storage, or per shard for methods that take whole
+// files (turns.h, shards.h). If the turns do not depend on the order, two bounds hold for every order: each
+// phase's peak by Johnson's rule, and the levels between phases. Phases may want different orders, so the
+// greatest bound is not always reached. Candidates are the rule's orders for the highest phases (ties keep
+// file order) and the orders of the table.
+
+struct OptimalOrder {
+  StorageOrder order;
+  // Peak of the load alone, over LoadInputs::spaces. Absent if the method is order_free: file order is then
+  // optimal, and no plan is made.
+  std::optional<std::uint64_t> peak = {};
+  // True if no order has a lower peak. Proven in three cases: the method is order_free; or the peak equals
+  // the level at the end of the load, which is the same in every order; or the peak equals the greatest bound
+  // and the turns do not depend on the order. The last is tested with plans in file order and shuffled (below
+  // 1,000 storages also reversed and rotated), and no buffer may collect several tensors (Method::waits). If
+  // false, the order is the best candidate. The proof covers requested bytes only, not the bytes that an
+  // allocator model reserves (LoadRequest::allocator), which budgets are checked against.
+  bool proven = false;
+};
+
+// The candidate with the lowest peak over LoadInputs::spaces; file order if none is lower, because then the
+// reads stay sequential. Among equal peaks, the order that departs from file order least often, then the
+// earlier candidate. O(n log n) and a handful of plans. Throws Error{cancelled}. Unless the method is
+// order_free, also throws as make_plan() does, and Error{limit} for a load of 2^62 bytes or more.
+OptimalOrder optimal_order(const MetaGraph& graph, const Method& method, const LoadInputs& inputs,
+                           const Progress& progress = Progress());
+
+// The sequence of storages for this method: from the table's order if it depends on the graph alone, else the
+// optimal order.
+StorageOrder make_order(const MetaGraph& graph, const Order& order, const Method& method,
+                        const LoadInputs& inputs, const Progress& progress = Progress());
+
+// --- The order of a model's weights in a file that is to be written.
+
+// The storages in the order `name`: a row of orders(), or a file of tensor names (order_file.h). `optimal`
+// is the order with the lowest peak on the device for a load that takes the tensors as they follow in the
+// file and holds each twice for a moment: the method `cast_on_device`. Throws as choose_order() and
+// optimal_order().
+StorageOrder written_order(const MetaGraph& graph, const std::string& name,
+                           const Progress& progress = Progress());
 
 }  // namespace loadline

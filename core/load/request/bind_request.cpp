@@ -1,7 +1,8 @@
 // Looks up the names in a request and derives placement, budgets and rates.
+#include "core/load/request/bind_request.h"
+
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/load/request/bind_request_2.h"
 #include "core/load/request/load_options.h"
 
 #include <algorithm>

@@ -1,4 +1,59 @@
-// Data sheets of devices: the size and kind of their memory. Read from assets/targets/*.json, one file each:
+// What the names in a request stand for: order files, targets, and the request bound to one model.
+#pragma once
+
+#include "core/base/tasks.h"
+#include "core/forward/model/known_models.h"
+#include "core/load/answer/projection.h"
+#include "core/load/request/method.h"
+#include "core/load/request/rates.h"
+#include "core/plan/dry_machine.h"
+#include "core/plan/timeline.h"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace loadline {
+
+// --- Load orders in a text file: one tensor name per line.
+
+// Lines end with \n or \r\n. Blank lines, lines that begin with '#' and a leading byte order mark are
+// ignored. Every other line is exactly one tensor name of the model, blanks included. A storage takes the
+// position of its first listed name; further names of it (ties) change nothing. Storages that are not listed
+// follow in file order. Throws Error that names `file` and the line: malformed for an unknown name, a name
+// listed twice, a NUL byte or a text without names; limit for a line over 64 KiB.
+StorageOrder parse_order(const MetaGraph& graph, std::string_view text, const std::string& file);
+// Reads the same from a file. Also throws Error{limit} for a file over 256 MiB, Error{unsupported} for a
+// folder or a pipe, Error{io}.
+StorageOrder read_order(const MetaGraph& graph, const std::string& path);
+
+// A text from which parse_order() restores `order`: the first name of each storage. `order` holds storages of
+// this graph that a tensor uses, as make_order() returns them. Throws Error{unsupported} for names that a
+// line cannot hold.
+std::string order_text(const MetaGraph& graph, const StorageOrder& order);
+
+// A requested order: a row of the table, or the storages that a file lists.
+struct OrderChoice {
+  std::string name;            // as written in the request
+  const Order* row = nullptr;  // null: use `listed`
+  StorageOrder listed = {};
+};
+// Throws Error{usage} unless `name` is the id of an order or the path of an existing file.
+void check_order_choice(const std::string& name);
+// The order with this id, else the order in the file at this path. Throws as check_order_choice() and
+// read_order().
+OrderChoice choose_order(const MetaGraph& graph, const std::string& name);
+// The sequence of storages that the choice gives for this method.
+StorageOrder make_order(const MetaGraph& graph, const OrderChoice& choice, const Method& method,
+                        const LoadInputs& inputs, const Progress& progress = Progress());
+
+// --- Data sheets of devices: the size and kind of their memory. Read from assets/targets/*.json, one file
+// each:
 //
 //   {"id": "rtx-4060-8gb", "name": "NVIDIA GeForce RTX 4060",
 //    "class": "desktop",              phone, laptop, desktop, server or board
@@ -12,21 +67,6 @@
 //    "options": {"allocator": "vulkan"},  load options for requests that do not set them; optional
 //    "source": "..."}                 the data sheet, and the source of the options
 //
-#pragma once
-
-#include "core/load/answer/projection.h"
-#include "core/plan/dry_machine.h"
-#include "core/plan/memory_views.h"
-
-#include <cstdint>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
-
-namespace loadline {
 
 struct Target {
   std::string id = {};
@@ -63,5 +103,53 @@ Budget target_budget(const Target& target, MemoryKind memory);
 // Replaces rates of `costs` with those that the device's data sheet gives, and leaves out those at which
 // another device's driver gives memory.
 CostModel target_costs(const Target& target, CostModel costs);
+
+// --- Resolves a request for one model: looks up methods, orders, placements, budgets and rates.
+
+// What a front end supplies besides the model and the request.
+struct LoadEnvironment {
+  std::shared_ptr<const ForwardAssets> assets = nullptr;  // null: the built-in ones
+  std::span<const Target> targets = built_in_targets();
+  std::optional<MeasuredRates> measured_rates = {};         // of this machine
+  std::shared_ptr<const StorageOrder> own_order = nullptr;  // the order that kOwnOrder names
+};
+
+// The name of an order that the user arranged by hand.
+inline constexpr std::string_view kOwnOrder = "custom";
+
+struct BoundRequest {
+  LoadInputs inputs = {};
+  std::vector<const Method*> methods = {};  // without repeats
+  std::vector<OrderChoice> orders = {};
+  MemoryKind memory = MemoryKind::discrete;
+  Budget budget = {};
+  std::optional<Target> target = {};
+  std::vector<std::string> notes = {};      // sentences on which budgets apply
+  std::optional<MeasuredRates> rates = {};  // absent: assumed rates
+
+  const LoadRequest& request() const { return inputs.request; }
+  // Costs on this machine; inputs.costs are those on the target.
+  CostModel machine_costs() const { return rates ? rates->costs() : CostModel(); }
+  // Whether a budget or a required peak is set.
+  bool judged() const;
+};
+
+// The memory kind and budgets of a request and its target, without a model. Throws Error{usage}.
+struct BoundMemory {
+  LoadRequest request = {};  // with the target's own options filled in
+  MemoryKind kind = MemoryKind::discrete;
+  Budget budget = {};
+  std::optional<Target> target = {};
+  std::vector<std::string> notes = {};
+};
+BoundMemory bind_memory(const LoadRequest& request, std::span<const Target> targets);
+
+// Throws Error{usage} for unknown ids, and as check_request(), place_by_rules() and read_rates() do.
+BoundRequest bind_request(const MetaGraph& graph, const LoadRequest& request,
+                          const LoadEnvironment& environment);
+
+// Removes repeated ids; the first one counts. "all" stands for every row of the table. Throws Error{usage}.
+std::vector<const Method*> find_methods(const std::vector<std::string>& ids);
+std::vector<std::string> order_names(const std::vector<std::string>& names);
 
 }  // namespace loadline

@@ -1,14 +1,19 @@
-// How a cast converts each storage.
+// What a cast converts and what stays as it is stored.
 #pragma once
 
+#include "core/graph/meta_graph.h"
 #include "core/plan/plan.h"
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 namespace loadline {
+
+// --- How a cast converts each storage.
 
 // Why a tensor cannot be cast, regardless of the other tensors on its storage.
 enum class KeptWhy : std::uint8_t { already, quantised, no_float, uneven, rows, too_large };
@@ -31,5 +36,21 @@ std::uint64_t add_loaded(std::uint64_t sum, std::uint64_t bytes);
 // Finds a type to cast to: "f32", "bf16", "q4_k"; case does not matter. Throws Error{usage} for an unknown
 // name or a type that weights cannot have.
 DType find_cast(std::string_view name);
+
+// --- What a cast changes, and why the other tensors keep their stored type.
+
+struct CastSummary {
+  std::uint64_t tensors = 0;       // number that are cast
+  std::uint64_t bytes_before = 0;  // of the storages of cast tensors, each counted once
+  std::uint64_t bytes_after = 0;
+  std::uint64_t kept = 0;  // number of tensors that are not cast
+  // Why tensors are not cast, and how many for each reason: "are F32 already". Largest count first.
+  std::vector<std::pair<std::string, std::uint64_t>> reasons = {};
+};
+// Summarises storage_casts(). Throws Error{limit} if the sum of the cast sizes overflows.
+CastSummary cast_summary(const MetaGraph& graph, DType to);
+
+// "Cast to F16: 74 tensors, 61.02 MiB become 30.51 MiB; 1 tensor stays as stored: 1 is F16 already."
+std::string cast_text(const CastSummary& summary, DType to);
 
 }  // namespace loadline

@@ -2,16 +2,14 @@
 #include "core/load/request/load_options.h"
 
 #include "core/base/error.h"
-#include "core/base/lookup.h"
-#include "core/base/number.h"
-#include "core/base/option_members.h"
+#include "core/base/option.h"
 #include "core/base/text.h"
 #include "core/forward/model/known_models.h"
 #include "core/load/methods/framework_sizes.h"
 #include "core/load/request/bind_request.h"
 #include "core/load/request/casts.h"
-#include "core/load/request/orders.h"
-#include "core/load/request/prepacking.h"
+#include "core/load/request/model_parts.h"
+#include "core/load/request/request.h"
 
 #include <algorithm>
 #include <array>

@@ -1,14 +1,133 @@
-// The table of orders.
+// Finds the parts by names, files and sizes; the table of orders.
 #include "core/load/request/model_parts.h"
 
-#include "core/base/lookup.h"
-#include "core/load/request/orders.h"
+#include "core/base/option.h"
+#include "core/graph/names/tensor_names.h"
+#include "core/graph/packed/quantization.h"
 
 #include <algorithm>
 #include <array>
+#include <initializer_list>
+#include <map>
+#include <string>
+#include <string_view>
 #include <tuple>
+#include <vector>
 
 namespace loadline {
+
+// --- Judges by a tensor's name where a forward pass uses it.
+
+namespace {
+
+bool has_any(std::string_view name, std::initializer_list<std::string_view> parts) {
+  return std::ranges::any_of(
+      parts, [&](std::string_view part) { return name.find(part) != std::string_view::npos; });
+}
+
+// Encoders and vision towers run before the stack that attends to them.
+// Draft models and layers that predict further tokens run behind it.
+int stack_rank(std::string_view name) {
+  if (name.starts_with("draft.") || name.starts_with("mtp.")) return 2;
+  return has_any(name, {"encoder", "vision", "visual", "mmproj"}) ? 0 : 1;
+}
+
+std::string unit_label(Phase phase, int stack, std::uint64_t number) {
+  constexpr std::array<std::string_view, 5> kLabels = {"embedding", "layer ", "the rest", "final norm",
+                                                       "head"};
+  const std::string label(kLabels[static_cast<std::size_t>(phase)]);
+  if (phase != Phase::layer) return label;
+  constexpr std::array<std::string_view, 3> kStacks = {"encoder ", "", "draft "};
+  return std::string(kStacks[static_cast<std::size_t>(stack)]) + label + std::to_string(number);
+}
+
+Phase phase_outside_layers(std::string_view name) {
+  // "embed_out" is GPT-NeoX's head; "embeddings.LayerNorm" is not the final norm; "output_norm" is not the
+  // head
+  if (has_any(name, {"embed_out"})) return Phase::head;
+  if (has_any(name, {"emb", "wte", "wpe"})) return Phase::embedding;
+  if (has_any(name, {"norm", "Norm", "ln_"})) return Phase::final_norm;
+  if (has_any(name, {"head", "classifier", "pooler", "score", "output"})) return Phase::head;
+  return Phase::rest;
+}
+
+}  // namespace
+
+Phase phase_of(std::string_view name) {
+  return layer_number(name) ? Phase::layer : phase_outside_layers(name);
+}
+
+std::tuple<Phase, int, std::uint64_t> forward_key(std::string_view name) {
+  const auto number = layer_number(name);
+  return {number ? Phase::layer : phase_outside_layers(name), stack_rank(name), number.value_or(0)};
+}
+
+std::vector<StorageId> used_storages(const MetaGraph& graph) {
+  std::vector<StorageId> used;
+  const auto owners = first_owner(graph);
+  for (std::size_t i = 0; i < owners.size(); ++i)
+    if (owners[i]) used.push_back(StorageId{static_cast<std::uint32_t>(i)});
+  return used;
+}
+
+std::vector<LoadUnit> load_units(const MetaGraph& graph, const std::vector<StorageId>& order) {
+  const auto owners = first_owner(graph);
+  std::map<std::tuple<Phase, int, std::uint64_t>, LoadUnit> units;
+  for (const StorageId id : order) {
+    auto key = forward_key(graph.tensor(*owners[index(id)]).name);
+    if (std::get<Phase>(key) != Phase::layer) std::get<int>(key) = 0;
+    LoadUnit& unit = units[key];
+    unit.storages.push_back(id);
+    unit.bytes += graph.storage(id).bytes;
+  }
+  std::vector<LoadUnit> list;
+  for (auto& [key, unit] : units) {
+    unit.phase = std::get<Phase>(key);
+    unit.label = unit_label(unit.phase, std::get<int>(key), std::get<std::uint64_t>(key));
+    list.push_back(std::move(unit));
+  }
+  return list;
+}
+
+// --- Finds the weight that a model uses as embedding and as head.
+
+namespace {
+
+// bert, nomic-bert, modern-bert, ...: llama.cpp gives these no head. An unknown family is taken for a
+// decoder.
+bool is_bert(const MetaGraph& graph) {
+  const std::optional<std::string> family = model_family(graph);
+  return family && family->find("bert") != std::string::npos;
+}
+
+}  // namespace
+
+std::optional<StorageId> shared_embedding(const MetaGraph& graph) {
+  bool head = false;
+  std::optional<StorageId> embedding;
+  for (const Tensor& tensor : graph.tensors) {
+    const std::string_view name = tensor.name.view();
+    head = head || phase_of(name) == Phase::head;
+    if (!embedding && (name == "token_embd.weight" || name.ends_with("embed_tokens.weight") ||
+                       name.ends_with("wte.weight")))
+      embedding = tensor.storage;
+  }
+  if (!head) {
+    const bool headless = !embedding || is_bert(graph) || config_flag(graph, "tie_word_embeddings") == false;
+    return headless ? std::nullopt : embedding;
+  }
+  for (const std::vector<TensorId>& group : tied_groups(graph)) {
+    const auto any = [&](Phase phase) {
+      return std::ranges::any_of(group,
+                                 [&](TensorId id) { return phase_of(graph.tensor(id).name) == phase; });
+    };
+    if (any(Phase::embedding) && any(Phase::head)) return graph.tensor(group.front()).storage;
+  }
+  return std::nullopt;
+}
+
+// --- The table of orders.
+
 namespace {
 
 // Sorted by file and offset; storages without a file by their number.
@@ -82,5 +201,36 @@ std::span<const Order> orders() { return kOrders; }
 const Order& find_order(std::string_view id) {
   return find_row(orders(), id == "offset" ? "file" : id, "order");
 }
+
+// --- Divides a model's storages into shards.
+
+std::vector<std::uint32_t> shards_of(const MetaGraph& graph, std::uint64_t most) {
+  std::vector<std::uint32_t> shards(graph.storages.size(), 0);
+  if (most == 0) {
+    const auto without = static_cast<std::uint32_t>(graph.files.size());
+    for (std::size_t i = 0; i < shards.size(); ++i)
+      shards[i] = std::min(static_cast<std::uint32_t>(index(graph.storages[i].file)), without);
+    return shards;
+  }
+  std::uint32_t shard = 0;  // being filled
+  std::uint32_t next = 1;
+  std::uint64_t room = most;
+  for (const StorageId id : find_order("file").make(graph)) {
+    const std::uint64_t bytes = graph.storage(id).bytes;
+    if (bytes > most) {
+      shards[index(id)] = next++;
+      continue;
+    }
+    if (bytes > room) {
+      shard = next++;
+      room = most;
+    }
+    shards[index(id)] = shard;
+    room -= bytes;
+  }
+  return shards;
+}
+
+bool is_pickled(const MetaGraph& graph) { return graph.format.starts_with("torch"); }
 
 }  // namespace loadline

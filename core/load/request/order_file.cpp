@@ -1,11 +1,10 @@
 // Reads and writes load orders as text.
-#include "core/load/request/order_file.h"
-
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/graph/text_hash.h"
+#include "core/graph/name.h"
 #include "core/io/source_file.h"
-#include "core/load/order/optimal_order_2.h"
+#include "core/load/order/optimal_order.h"
+#include "core/load/request/bind_request.h"
 
 #include <filesystem>
 #include <optional>

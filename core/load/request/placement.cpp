@@ -1,14 +1,12 @@
 // Placement by rules, by layers counted from the end, and by accelerate's automatic map.
-#include "core/load/request/placement.h"
-
 #include "core/base/checked_arithmetic.h"
 #include "core/base/error.h"
 #include "core/base/option.h"
 #include "core/base/text.h"
-#include "core/graph/names/filter.h"
+#include "core/graph/names/tensor_names.h"
 #include "core/load/request/casts.h"
 #include "core/load/request/model_parts.h"
-#include "core/load/request/shared_embedding.h"
+#include "core/load/request/request.h"
 
 #include <algorithm>
 #include <array>

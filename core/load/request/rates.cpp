@@ -2,8 +2,6 @@
 #include "core/load/request/rates.h"
 
 #include "core/assets/asset_file.h"
-#include "core/assets/asset_folder.h"
-#include "core/base/number.h"
 #include "core/base/text.h"
 
 #include <algorithm>

@@ -1,21 +1,126 @@
-// A load request: methods, orders, memory and placement of a load, and what follows it.
+// All settings of a load as one plain value, with where weights go and how they are packed.
 #pragma once
 
-#include "core/allocators/allocator.h"
+#include "core/allocators/allocator_models.h"
+#include "core/convert/numbers/prepack.h"
 #include "core/forward/model/forward_model.h"
-#include "core/forward/pass/pass_sizes.h"
+#include "core/forward/pass/lifetimes.h"
+#include "core/graph/meta_graph.h"
 #include "core/io/striped_reader.h"
-#include "core/load/request/placement.h"
-#include "core/load/request/prepacking.h"
-#include "core/plan/memory_views.h"
+#include "core/plan/plan.h"
+#include "core/plan/timeline.h"
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace loadline {
+
+// --- Where the weights of a model end up: on the device, on the host, or left on disk.
+
+enum class Home : std::uint8_t { device, host, disk };
+// "device", "host", "disk". Throws Error{usage} that lists them.
+Home find_home(std::string_view id);
+std::string_view home_id(Home place);
+
+// The memory that an automatic map may fill.
+struct MemoryMap {
+  std::uint64_t device = 0;
+  std::optional<std::uint64_t> host = {};  // absent: unlimited
+  bool operator==(const MemoryMap&) const = default;
+};
+
+struct Placement {
+  std::vector<Home> homes = {};  // by storage of the graph; empty: all on the device
+  // Storages on the device that llama.cpp also keeps on the host: an embedding that doubles as the head.
+  std::vector<StorageId> twins = {};
+  // The limits of an automatic map. Its homes depend on weight sizes, so another cast needs a new map.
+  std::optional<MemoryMap> map = {};
+
+  Home of(StorageId id) const { return homes.empty() ? Home::device : homes[index(id)]; }
+  bool has_twin(StorageId id) const;
+  bool all_on_device() const;
+  bool leaves_on_disk() const;  // some weight
+  bool operator==(const Placement&) const = default;
+};
+
+// Whether no weight is on the device: what follows the load runs on the host.
+bool computes_on_host(const Placement& placement);
+
+// A placement rule: tensors that match the filter go to `place`.
+struct PlaceRule {
+  std::string filter;  // core/graph/filter.h
+  Home place = Home::device;
+  bool operator==(const PlaceRule&) const = default;
+};
+// Reads "name:*experts*=host"; the text after the last "=" is the place. Throws Error{usage}.
+PlaceRule parse_place_rule(std::string_view text);
+std::string print_place_rule(const PlaceRule& rule);
+// A storage follows the first rule that matches its first tensor; without a match it goes to the device.
+// Throws Error{usage} for a filter that cannot be parsed or that no tensor matches.
+Placement place_by_rules(const MetaGraph& graph, const std::vector<PlaceRule>& rules);
+
+// llama.cpp's layer offload. Of N layers, one is everything after the last numbered layer (final norm, head);
+// the others are the last N - 1 numbered layers. All other weights stay on the host. The embedding is always
+// on the host. An embedding that doubles as the head is therefore loaded twice; this is the case if the two
+// names share a storage or if the model has no head (llama.cpp makes output.weight from token_embd.weight).
+// Encoders with "bert" in model_type or general.architecture need no head.
+Placement place_gpu_layers(const MetaGraph& graph, std::uint64_t layers);
+
+// Reads "DEVICE[,HOST]", both sizes. Throws Error{usage} that says which of the two is not a size.
+MemoryMap parse_memory_map(std::string_view text);
+std::string print_memory_map(const MemoryMap& map);
+
+// accelerate's infer_auto_device_map for one device. Modules go in forward order onto the device until one
+// does not fit, then onto the host until one does not fit, then to disk. Layers are not split, and no module
+// goes back to an earlier home. Device and host each keep free space for the largest module still to be
+// placed, so that offloaded weights can pass through; the last module needs no such space. Modules that share
+// a weight are placed together, and the shared weight counts once; while they are being placed, all but the
+// first count as still to be placed. Sizes are those after `cast`. `host_bytes` absent: unlimited. Throws
+// Error{limit} if the sizes of one module overflow when summed.
+Placement place_automatically(const MetaGraph& graph, std::uint64_t device_bytes,
+                              std::optional<std::uint64_t> host_bytes, std::optional<DType> cast = {});
+
+// --- How weights are packed on the device as they arrive there.
+
+// What a load is asked to make of its weights. An absent type keeps the stored one.
+struct Prepacking {
+  PrepackLayout layout = PrepackLayout::rows;
+  std::optional<DType> to = {};
+  bool operator==(const Prepacking&) const = default;
+};
+
+struct PrepackingRow {
+  std::string_view id;
+  Prepacking prepacking;
+};
+std::span<const PrepackingRow> prepackings();
+// Throws Error{usage} for an unknown id.
+Prepacking find_prepacking(std::string_view id);
+std::string_view prepacking_id(const Prepacking& prepacking);
+std::vector<std::string> prepacking_ids();
+
+// By storage: how it is packed, or nothing if it stays as it is stored. A storage is packed if it holds one
+// tensor (under any number of names) of numbers that can_prepack() knows, whole and contiguous, and with
+// fewer than kMostPrepacked of them once packed. A layout applies to matrices; other tensors are only
+// converted.
+std::vector<std::optional<Prepack>> storage_prepacks(const MetaGraph& graph, const Prepacking& prepacking);
+
+// The weights' bytes, each storage counted once, packed if it can be.
+std::uint64_t bytes_once_packed(const MetaGraph& graph, const Prepacking& prepacking);
+
+// "Packed as f16: 74 of 75 tensors; 1 stays as stored."
+std::string prepacking_text(const MetaGraph& graph, const Prepacking& prepacking);
+
+// The plan, with each device block that holds one such storage packed. Copies into it convert and place their
+// bytes. Throws Error{unsupported} if the plan brings no such storage to the device by itself, divides one
+// inside a number, or keeps several tensors in one block there.
+Plan with_prepacks(Plan plan, const MetaGraph& graph, const Prepacking& prepacking);
+
+// --- A load request: methods, orders, memory and placement of a load, and what follows it.
 
 // Memory set aside for the system: bytes, or a percentage of the memory.
 struct Reserve {

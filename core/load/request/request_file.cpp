@@ -1,12 +1,9 @@
 // Reads and writes a request's options by the option table.
-#include "core/load/request/request_file.h"
-
 #include "core/assets/asset_file.h"
-#include "core/assets/asset_folder.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/load/request/load_options.h"
-#include "core/load/request/orders.h"
+#include "core/load/request/model_parts.h"
 
 #include <algorithm>
 #include <filesystem>

@@ -1,7 +1,6 @@
 // Reads data sheets of devices and derives budgets from them.
 #include "core/assets/asset_file.h"
-#include "core/assets/asset_folder.h"
-#include "core/base/lookup.h"
+#include "core/base/option.h"
 #include "core/base/text.h"
 #include "core/load/request/bind_request.h"
 #include "core/load/request/load_options.h"

@@ -1,8 +1,8 @@
-// What is selected, and what was selected before it.
+// What every view shares: the selection and its history, the visible part of an axis.
 #pragma once
 
 #include "core/graph/meta_graph.h"
-#include "core/graph/names/module_tree.h"
+#include "core/graph/names/tensor_names.h"
 #include "core/plan/plan.h"
 
 #include <cstddef>
@@ -13,6 +13,17 @@
 #include <vector>
 
 namespace loadline::gui {
+
+// --- The visible part of an axis.
+
+// The visible part, as shares of the axis's length.
+struct PlotRange {
+  double from = 0;
+  double to = 1;
+  bool operator==(const PlotRange&) const = default;
+};
+
+// --- What is selected, and what was selected before it.
 
 struct OperatorAt {
   std::size_t at = 0;  // position in the forward graph

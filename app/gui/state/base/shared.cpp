@@ -1,11 +1,19 @@
-// Notices are a short list, oldest first.
+// The list of notices, and the buttons of remedies.
 #include "app/gui/state/base/shared.h"
 
+#include "core/base/error.h"
+#include "core/load/request/load_options.h"
+#include "exporters/convert.h"
+#include "importers/resolve.h"
+
+#include <cassert>
 #include <utility>
 
 #include <fmt/format.h>
 
 namespace loadline::gui {
+
+// --- Notices are a short list, oldest first.
 
 void Notices::add(Severity severity, std::string text, std::uint64_t document) {
   constexpr std::size_t kMost = 5;
@@ -46,6 +54,26 @@ void Notices::take_back(std::string_view text) {
 
 void Notices::forget(std::uint64_t document) {
   std::erase_if(all_, [&](const Notice& notice) { return notice.document == document; });
+}
+
+// --- Looks up the options of remedies in the option tables.
+
+RemedyKind remedy_kind(std::span<const Remedy> remedies) {
+  assert(!remedies.empty());
+  const std::string& id = remedies.front().option;
+  if (find_option(open_options(), id) != nullptr) return RemedyKind::open;
+  if (find_load_option(id) != nullptr) return RemedyKind::load;
+  if (find_option(convert_options(), id) != nullptr) return RemedyKind::convert;
+  throw Error(ErrorCode::usage, "there is no option '{}'", id);
+}
+
+std::string remedy_title(std::span<const Remedy> remedies) {
+  const Remedy& first = remedies.front();
+  const RemedyKind kind = remedy_kind(remedies);
+  if (kind == RemedyKind::open) return std::string(find_option(open_options(), first.option)->title);
+  if (kind == RemedyKind::load)
+    return fmt::format("Set {} to {}", find_load_option(first.option)->title, first.value);
+  return "Use these options";
 }
 
 }  // namespace loadline::gui

@@ -1,17 +1,26 @@
-// Messages to the user, shown until they are dismissed.
+// What all documents share: notices with their remedies, jobs, devices, assets, targets.
 #pragma once
 
+#include "app/gui/state/base/jobs.h"
 #include "core/base/error.h"
+#include "core/forward/model/known_models.h"
+#include "core/gpu/device_info.h"
 #include "core/graph/meta_graph.h"
+#include "core/load/request/bind_request.h"
+#include "core/load/request/rates.h"
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace loadline::gui {
+
+// --- Messages to the user, shown until they are dismissed.
 
 struct Notice {
   Severity severity = Severity::info;
@@ -44,6 +53,33 @@ class Notices {
 
  private:
   std::vector<Notice> all_;
+};
+
+// --- The kind of a remedy, and the title of its button.
+
+enum class RemedyKind : std::uint8_t { open, load, convert };
+
+// The kind of remedies that one button applies together. Throws Error{usage} if the first option is unknown.
+RemedyKind remedy_kind(std::span<const Remedy> remedies);
+// The button's title: "Follow links", "Set Order to file", "Use these options".
+std::string remedy_title(std::span<const Remedy> remedies);
+
+// --- The services that all documents of the window share: background jobs, notices, devices, assets and
+// targets.
+
+struct Shared {
+  // Enough that opening a model never waits for an upload, and planning never waits for an opening.
+  static constexpr unsigned kWorkers = 3;
+
+  Jobs jobs{kWorkers};  // first member: it is destroyed after everything that posts jobs
+  Notices notices;
+  std::shared_ptr<const ForwardAssets> assets;
+  std::shared_ptr<const std::vector<Target>> targets;  // never null
+  // The rates for time estimates, from the next plan on; nothing: assumed rates.
+  std::optional<MeasuredRates> rates;
+  Latest<std::vector<gpu::DeviceInfo>> devices;  // of this machine; null before the first look-up
+  std::string device;                            // the device for uploads; empty: the best one
+  std::uint64_t documents = 0;                   // documents made so far: the id of the newest
 };
 
 }  // namespace loadline::gui

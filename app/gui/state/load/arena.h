@@ -1,6 +1,8 @@
-// The data of the arena panel: a packing problem from the model, a file or the lesson, and its packing.
+// A packing problem of the model, a file or the lesson, its packing, and the arena panel's state.
 #pragma once
 
+#include "app/gui/state/base/coordinates.h"
+#include "app/gui/state/base/jobs.h"
 #include "app/gui/state/load/forward_scene.h"
 #include "app/gui/state/model/model.h"
 #include "core/base/tasks.h"
@@ -11,6 +13,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,6 +21,8 @@
 #include <vector>
 
 namespace loadline::gui {
+
+// --- The data of the arena panel: a packing problem from the model, a file or the lesson, and its packing.
 
 // The source of the buffers: one memory space of the load plan, the forward pass, a file, or the lesson.
 enum class ArenaSource : std::uint8_t { device, host, staging, pass, file, example };
@@ -103,5 +108,92 @@ std::shared_ptr<const ArenaSteps> make_arena_steps(std::shared_ptr<const ArenaSc
 std::string capacity_text(const ArenaScene& scene, std::uint32_t arena);
 // Describes the state of a trace after `at` steps. Escaped for display.
 std::string step_text(const ArenaSteps& steps, const PackingTrace& trace, std::size_t at);
+
+// --- The state of the arena panel: the chosen source and options, and the packing shown. No ImGui.
+
+inline constexpr double kArenaSeconds[] = {0.1, 1, 10};
+inline constexpr unsigned kArenaThreads[] = {1, 2, 4};
+inline constexpr double kArenaSpeeds[] = {1, 2, 5, 20};  // steps per second
+
+// How the panel shows the packing. The mouse and scripts change it.
+struct ArenaView {
+  bool steps = false;  // step mode
+  std::size_t step = 0;
+  bool playing = false;
+  std::size_t speed = 1;
+  std::size_t rule = 0;  // position in greedy_rules(), of the run beside the search
+  std::uint32_t arena = 0;
+  // The visible part, as shares of time and of height.
+  PlotRange time = {}, height = {};
+};
+
+// Used from the thread that owns `jobs`, which must outlive this object.
+class ArenaWork {
+ public:
+  // `fail` is called if a file cannot be opened.
+  ArenaWork(Jobs& jobs, std::function<void(const Error&)> fail) : jobs_(jobs), fail_(std::move(fail)) {}
+
+  // Reads a problem file in the background, and makes it the chosen source.
+  void open(const std::string& path);
+  bool opening() const { return file_.busy(); }
+  // Throws Error{usage} for a source without buffers.
+  void choose(ArenaSource source, const ArenaModel& model);
+  // Called while the panel is visible. Packs the chosen source in the background, unless its packing is
+  // there. If none is chosen, or the chosen one has no buffers: the pass, else the first of sources().
+  void update(const ArenaModel& model);
+  // Traces the packing shown, in the background; does nothing for more than kMostTraced buffers.
+  void update_steps();
+  void cancel();
+  // Repeats the packing or the trace that was cancelled.
+  void retry();
+  // Drops everything that keeps the model in memory.
+  void forget_model();
+
+  // The sources that can be chosen; scans each plan once.
+  std::vector<ArenaSource> sources(const ArenaModel& model) const;
+  ArenaSource source(const ArenaModel& model) const;
+  const ArenaProblemPtr& file() const { return file_.value(); }
+  // The last packing, even while another is under way; null before the first.
+  const std::shared_ptr<const ArenaScene>& scene() const { return scene_.value(); }
+  const std::shared_ptr<const ArenaSteps>& steps() const { return steps_.value(); }
+  bool packing() const { return scene_.busy(); }
+  bool tracing() const { return steps_.busy(); }
+  // Why the chosen source could not be packed; empty if it could, while it is being packed, and if cancelled.
+  std::string error() const { return cancelled() ? "" : scene_.error_text(); }
+  std::string steps_error() const { return steps_cancelled() ? "" : steps_.error_text(); }
+  bool cancelled() const { return scene_.was_cancelled(); }
+  bool steps_cancelled() const { return steps_.was_cancelled(); }
+
+  ArenaOptions options;  // of the next packing
+  ArenaView view;
+
+ private:
+  // The inputs of a packing.
+  struct Asked {
+    ArenaSource source;
+    ArenaOptions options;
+    std::shared_ptr<const Projection> projection;   // for a memory space of the plan
+    std::shared_ptr<const ForwardFigures> figures;  // for the pass
+    ArenaProblemPtr file;
+    bool operator==(const Asked&) const = default;
+  };
+  struct Traced {
+    std::shared_ptr<const ArenaScene> scene;
+    std::uint32_t arena;
+    std::size_t rule;
+    bool operator==(const Traced&) const = default;
+  };
+
+  Jobs& jobs_;
+  std::function<void(const Error&)> fail_;
+  std::optional<ArenaSource> source_;
+  Latest<ArenaProblem> file_;
+  std::optional<Asked> asked_;    // the inputs of scene_
+  std::optional<Traced> traced_;  // the inputs of steps_
+  Latest<ArenaScene> scene_;
+  Latest<ArenaSteps> steps_;
+  mutable std::shared_ptr<const Projection> scanned_;
+  mutable std::vector<ArenaSource> spaces_;  // the sources found in scanned_
+};
 
 }  // namespace loadline::gui

@@ -2,7 +2,7 @@
 #include "app/gui/state/load/forward_scene.h"
 
 #include "core/base/error.h"
-#include "core/forward/pass/pass_sizes.h"
+#include "core/forward/pass/lifetimes.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,12 +1,16 @@
-// Turns the window's request into the questions behind the timeline and the comparison.
-#include "app/gui/state/load/asked.h"
+// Binds, projects and compares; folds orders; follows the time cursor through the bytes.
+#include "app/gui/state/load/load.h"
+
 #include "core/base/error.h"
-#include "core/load/request/bind_request_2.h"
+#include "core/load/request/bind_request.h"
 
 #include <algorithm>
 #include <utility>
 
 namespace loadline::gui {
+
+// --- Turns the window's request into the questions behind the timeline and the comparison.
+
 namespace {
 
 bool is_row(const std::string& order) {
@@ -113,6 +117,233 @@ LoadQuestion comparison_question(const Asked& asked, const ForwardScene* pass,
   }
   if (request.orders.back() == kOwnOrder) question.own_order = own_order;
   return question;
+}
+
+// --- Binds the request of a task, and computes its projection or its comparison.
+
+namespace {
+
+LoadEnvironment environment_of(const LoadTask& task) {
+  return {.assets = task.assets,
+          .targets = *task.targets,
+          .measured_rates = task.rates,
+          .own_order = task.question.own_order};
+}
+
+}  // namespace
+
+std::shared_ptr<const RequestPass> PassMemo::find(const MetaGraph& graph, const LoadRequest& request,
+                                                  const std::shared_ptr<const ForwardAssets>& assets) {
+  LoadRequest wanted;
+  take_pass(wanted, request);
+  const std::lock_guard lock(mutex_);
+  if (!last_ || wanted != of_) {
+    last_ = std::make_shared<const RequestPass>(graph, wanted, assets, UnknownPass::leave_out);
+    of_ = wanted;
+  }
+  return last_;
+}
+
+BoundRequest bind(const LoadTask& task) {
+  return bind_request(*task.graph, task.question.request, environment_of(task));
+}
+
+StorageOrder first_order(const LoadTask& task, const Progress& progress) {
+  const BoundRequest bound = bind(task);
+  return make_order(*task.graph, bound.orders.front(), *bound.methods.front(), bound.inputs, progress);
+}
+
+Projection project_load(const LoadTask& task, Progress& progress) {
+  const BoundRequest bound = bind(task);
+  const Method& method = *bound.methods.front();
+  const OrderChoice& order = bound.orders.front();
+  std::shared_ptr<const RequestPass> forward;
+  if (asks_for_pass(task.question.request))
+    forward = task.passes->find(*task.graph, task.question.request, task.assets);
+  return project(*task.graph, method, order.name,
+                 make_order(*task.graph, order, method, bound.inputs, progress), bound.inputs, progress,
+                 forward ? forward->pass() : nullptr);
+}
+
+JudgedLoad judge_load(const LoadTask& task, const Projection& projection) {
+  JudgedLoad judged = {bind(task), {}};
+  const std::string unmapped = mapping_refusal(*task.graph);
+  judged.row =
+      projection.maps_files && !unmapped.empty()
+          ? refused_row(*projection.method, projection.order, Error(ErrorCode::unsupported, unmapped))
+          : make_row(projection, judged.bound, Labels(*task.graph), 0);
+  return judged;
+}
+
+report::PicturedAnswer compare_loads(const LoadTask& task, Progress& progress) {
+  constexpr std::size_t kSlices = 48;
+  const LoadRequest& request = task.question.request;
+  auto forward = task.passes->find(*task.graph, request, task.assets);
+  progress.check_cancelled();
+  // operators take no modelled time
+  const report::CurveOptions curve = {
+      .axis = forward->pass() != nullptr ? view::CurveAxis::steps : view::CurveAxis::seconds,
+      .slices = kSlices};
+  return report::picture_answer(*task.graph, request, environment_of(task), {.advise = false}, curve,
+                                std::move(forward), progress);
+}
+
+LoadAnswer advise_load(const LoadTask& task, Progress& progress) {
+  auto forward = task.passes->find(*task.graph, task.question.request, task.assets);
+  return answer(*task.graph, task.question.request, environment_of(task), {.advise = true},
+                std::move(forward), progress);
+}
+
+// --- Groups an order into runs of one module, and moves, unfolds and folds them.
+
+std::string order_module(std::string_view name) {
+  const auto number = [](std::string_view part) {
+    return !part.empty() && std::ranges::all_of(part, [](char c) { return c >= '0' && c <= '9'; });
+  };
+  std::size_t begin = 0;
+  std::size_t last = 0;  // begin of the last part
+  while (true) {
+    const std::size_t end = std::min(name.find('.', begin), name.size());
+    if (number(name.substr(begin, end - begin))) return std::string(name.substr(0, end));
+    if (end == name.size()) break;
+    begin = end + 1;
+    last = begin;
+  }
+  return std::string(last == 0 ? name : name.substr(0, last - 1));
+}
+
+OrderList::OrderList(const MetaGraph& graph, const StorageOrder& order) {
+  const auto owners = first_owner(graph);
+  for (const StorageId id : order) {
+    const auto owner = owners[index(id)];
+    if (!owner) continue;
+    std::string module = order_module(graph.tensor(*owner).name);
+    if (items_.empty() || items_.back().module != module) items_.push_back({std::move(module), {}, 0, false});
+    items_.back().storages.push_back(id);
+    items_.back().bytes += graph.storage(id).bytes;
+  }
+}
+
+void OrderList::move(std::size_t from, std::size_t to) {
+  if (from >= items_.size() || to >= items_.size() || from == to) return;
+  const auto at = [&](std::size_t i) { return items_.begin() + static_cast<std::ptrdiff_t>(i); };
+  if (from < to)
+    std::rotate(at(from), at(from + 1), at(to + 1));
+  else
+    std::rotate(at(to), at(from), at(from + 1));
+}
+
+void OrderList::unfold(const MetaGraph& graph, std::size_t at) {
+  if (at >= items_.size() || items_[at].tensor) return;
+  const OrderItem item = std::move(items_[at]);
+  std::vector<OrderItem> parts;
+  for (const StorageId id : item.storages)
+    parts.push_back({item.module, {id}, graph.storage(id).bytes, true});
+  const auto place = items_.erase(items_.begin() + static_cast<std::ptrdiff_t>(at));
+  items_.insert(place, std::make_move_iterator(parts.begin()), std::make_move_iterator(parts.end()));
+}
+
+void OrderList::fold(std::size_t at) {
+  if (at >= items_.size() || !items_[at].tensor) return;
+  const auto same = [&](std::size_t i) { return items_[i].tensor && items_[i].module == items_[at].module; };
+  std::size_t first = at, end = at + 1;
+  while (first > 0 && same(first - 1)) --first;
+  while (end < items_.size() && same(end)) ++end;
+  OrderItem whole = {items_[at].module, {}, 0, false};
+  for (std::size_t i = first; i < end; ++i) {
+    whole.storages.push_back(items_[i].storages.front());
+    whole.bytes += items_[i].bytes;
+  }
+  items_[first] = std::move(whole);
+  items_.erase(items_.begin() + static_cast<std::ptrdiff_t>(first + 1),
+               items_.begin() + static_cast<std::ptrdiff_t>(end));
+}
+
+StorageOrder OrderList::order() const {
+  StorageOrder order;
+  for (const OrderItem& item : items_) order.insert(order.end(), item.storages.begin(), item.storages.end());
+  return order;
+}
+
+// --- Plays the copies and frees between two steps, forwards or backwards.
+
+void HeldBytes::clear() {
+  model_.reset();
+  projection_.reset();
+}
+
+// At the first step, which is counted.
+void HeldBytes::begin(const ModelPtr& model, const std::shared_ptr<const Projection>& projection) {
+  const MetaGraph& graph = *model->graph;
+  if (model_ != model) {
+    first_.assign(graph.storages.size() + 1, 0);
+    for (const Tensor& tensor : graph.tensors) ++first_[index(tensor.storage) + 1];
+    for (std::size_t i = 1; i < first_.size(); ++i) first_[i] += first_[i - 1];
+    std::vector<std::uint32_t> next = first_;
+    tensors_.resize(graph.tensors.size());
+    for (std::uint32_t i = 0; i < graph.tensors.size(); ++i)
+      tensors_[next[index(graph.tensors[i].storage)]++] = TensorId{i};
+  }
+  model_ = model;
+  projection_ = projection;
+  written_.assign(projection->plan.blocks.size(), 0);
+  freed_.assign(projection->plan.blocks.size(), 0);
+  nodes_.assign(model->tree.nodes.size(), {});
+  arrived_ = {};
+  step_ = 0;
+  if (!projection->plan.steps.empty()) apply(projection->plan.steps.front(), false);
+}
+
+void HeldBytes::apply(const Step& step, bool undo) {
+  if (!projection_->plan.block(step.block).storage) return;
+  std::uint64_t& written = written_[index(step.block)];
+  if (step.verb == Verb::copy)
+    return set_written(step.block, undo ? written - step.written() : written + step.written());
+  if (step.verb == Verb::alloc) return;  // nothing has arrived before it or right after it
+  std::uint64_t& freed = freed_[index(step.block)];
+  if (undo) return set_written(step.block, freed);
+  freed = written;
+  set_written(step.block, 0);
+}
+
+// Each tensor of the storage has arrived as far as the block was written.
+void HeldBytes::set_written(BlockId id, std::uint64_t written) {
+  const Block& block = projection_->plan.block(id);
+  const std::uint64_t whole = block.addressed_bytes();
+  const auto arrived = [&](std::uint64_t bytes, std::uint64_t of_block) {
+    const double share = static_cast<double>(std::min(of_block, whole)) /
+                         static_cast<double>(std::max<std::uint64_t>(whole, 1));
+    return of_block >= whole ? bytes : static_cast<std::uint64_t>(static_cast<double>(bytes) * share);
+  };
+  const std::size_t storage = index(*block.storage), space = index(block.space);
+  const std::uint64_t before = std::exchange(written_[index(id)], written);
+  const auto held = [&](std::uint64_t stored) {  // of the block, which may hold them packed
+    if (whole == block.bytes || whole == 0) return std::min(stored, whole);
+    return static_cast<std::uint64_t>(static_cast<double>(std::min(stored, whole)) /
+                                      static_cast<double>(whole) * static_cast<double>(block.bytes));
+  };
+  arrived_[space] += held(written) - held(before);  // modulo 2^64
+  for (std::uint32_t i = first_[storage]; i < first_[storage + 1]; ++i) {
+    const std::uint64_t bytes = model_->bytes[index(tensors_[i])];
+    const std::uint64_t gone = whole == 0 ? 0 : arrived(bytes, before);
+    const std::uint64_t come = whole == 0 ? 0 : arrived(bytes, written);
+    if (gone == come) continue;
+    for (NodeId node = model_->nodes[index(tensors_[i])];; node = model_->tree.node(node).parent) {
+      std::uint64_t& below = nodes_[index(node)][space];
+      below = below - gone + come;
+      if (node == kRootNode) break;
+    }
+  }
+}
+
+void HeldBytes::move_to(const ModelPtr& model, const std::shared_ptr<const Projection>& projection,
+                        std::size_t step) {
+  const std::vector<Step>& steps = projection->plan.steps;
+  // a jump to the other end is shorter from the beginning
+  if (model_ != model || projection_ != projection || step < step_ / 2) begin(model, projection);
+  const std::size_t last = std::min(step, steps.empty() ? 0 : steps.size() - 1);
+  for (; step_ < last; ++step_) apply(steps[step_ + 1], false);
+  for (; step_ > last; --step_) apply(steps[step_], true);
 }
 
 }  // namespace loadline::gui

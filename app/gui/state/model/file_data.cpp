@@ -1,12 +1,96 @@
-// Keeps the pages around the visible elements; other pages are read again when they become visible.
+// Metadata as text, pages of arrays, cells of values.
 #include "app/gui/state/model/file_data.h"
 
-#include "app/gui/state/model/meta_text.h"
+#include "core/base/text.h"
 #include "core/io/graph_reader.h"
 
 #include <algorithm>
+#include <utility>
+#include <variant>
+
+#include <fmt/format.h>
 
 namespace loadline::gui {
+
+// --- One pass over each text; nothing here knows what keys mean.
+
+namespace {
+
+char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
+bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
+
+}  // namespace
+
+std::string_view beginning(std::string_view text, std::size_t most) {
+  if (text.size() <= most) return text;
+  std::size_t end = most;
+  // a sequence has at most three bytes after its first
+  for (int i = 0; i < 3 && end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0u) == 0x80u; ++i) --end;
+  return text.substr(0, end);
+}
+
+std::string meta_line(const MetaValue& value, std::size_t most) {
+  const auto* text = std::get_if<std::string>(&value);
+  if (text == nullptr) return meta_text(value);
+  const std::string_view kept = beginning(*text, most);
+  std::string line;
+  for (const char c : kept)
+    if (!is_blank(c))
+      line += c;
+    else if (!line.empty() && line.back() != ' ')
+      line += ' ';
+  return kept.size() == text->size() ? line : line + "\xE2\x80\xA6";
+}
+
+std::string meta_type_text(const MetaValue& value) {
+  if (const auto* array = std::get_if<MetaArray>(&value))
+    return fmt::format("{}[{}]", meta_type_name(array->element), format_grouped(array->count));
+  return std::string(meta_type_name(meta_type(value)));
+}
+
+std::string broken_json(std::string_view text) {
+  constexpr std::size_t kDeepest = 40;  // indents no further
+  const std::size_t first = text.find_first_not_of(" \t");
+  if (first == std::string_view::npos || (text[first] != '{' && text[first] != '[') ||
+      text.find('\n') != std::string_view::npos)
+    return std::string(text);
+  std::string out;
+  std::size_t depth = 0;
+  bool quoted = false;
+  const auto new_line = [&] { out += "\n" + std::string(2 * std::min(depth, kDeepest), ' '); };
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (quoted) {
+      out += c;
+      if (c == '\\' && i + 1 < text.size()) out += text[++i];
+      quoted = c != '"';
+      continue;
+    }
+    if (is_blank(c)) continue;
+    const bool closes = c == '}' || c == ']';
+    if (closes && depth > 0) --depth;
+    // an empty pair stays together
+    if (closes && !out.empty() && out.back() != (c == '}' ? '{' : '[')) new_line();
+    if (!out.empty() && (out.back() == '{' || out.back() == '[') && !closes) new_line();
+    out += c;
+    if (c == '{' || c == '[') ++depth;
+    if (c == ',') new_line();
+    if (c == ':') out += ' ';
+    quoted = c == '"';
+  }
+  return out;
+}
+
+Needle::Needle(std::string_view text) : lower_(lower_case(text)) {}
+
+bool Needle::in(std::string_view text) const {
+  return lower_.empty() || std::search(text.begin(), text.end(), lower_.begin(), lower_.end(),
+                                       [](char a, char b) { return lower(a) == b; }) != text.end();
+}
+
+// --- Keeps the pages around the visible elements; other pages are read again when they become visible.
+
 namespace {
 
 constexpr std::size_t kMostPages = 64;
@@ -99,6 +183,69 @@ void ArrayView::search(std::string text) {
 
 std::string ArrayView::search_error() const {
   return found_.was_cancelled() ? "The search was stopped." : found_.error_text();
+}
+
+// --- Opens a metadata array while it is shown.
+
+void MetadataView::look_at(std::optional<std::size_t> entry) {
+  array_.reset();
+  entry_.reset();
+  wants_element.reset();
+  ++looks_;
+  if (!graph_ || !entry || *entry >= graph_->metadata.size()) return;
+  entry_ = entry;
+  if (std::holds_alternative<MetaArray>(graph_->metadata[*entry].value))
+    array_ = std::make_unique<ArrayView>(jobs_, graph_, *entry);
+}
+
+// --- One job for each question; a newer one takes the place of an older.
+
+std::shared_ptr<const StorageReader> ValuesView::reader() {
+  if (!reader_) reader_ = std::make_shared<const StorageReader>(graph_);
+  return reader_;
+}
+
+void ValuesView::read(TensorId tensor) {
+  if (!graph_ || shown_ == tensor) return;
+  shown_ = tensor;
+  const MatrixSides sides = matrix_sides(graph_->tensor(tensor));
+  range_ = {0, sides.rows, 0, sides.columns};
+  picture.reset();
+  part_.reset();
+  picture.ask(jobs_, "Reading " + safe_display(graph_->tensor(tensor).name, 60),
+              [from = reader(), tensor](Progress& progress) {
+                return picture_values(*from, tensor, kMostCells, kMostCells, progress);
+              });
+}
+
+void ValuesView::zoom(const CellRange& range) {
+  if (!shown_ || range == range_) return;
+  range_ = range;
+  const MatrixSides sides = matrix_sides(graph_->tensor(*shown_));
+  if (range == CellRange{0, sides.rows, 0, sides.columns}) return part_.reset();
+  part_.ask(jobs_, "Reading a part", [from = reader(), tensor = *shown_, range](Progress& progress) {
+    return value_cells(*from, tensor, range, kMostCells, kMostCells, progress);
+  });
+}
+
+const ValueCells* ValuesView::cells() const {
+  if (part_.value() && part_.value()->range == range_) return part_.value().get();
+  return picture.value() ? &picture.value()->cells : nullptr;
+}
+
+void ValuesView::keep(std::optional<TensorId> tensor) {
+  kept_ = tensor;
+  compared_.reset();
+  comparison.reset();
+}
+
+void ValuesView::compare(TensorId with) {
+  if (!kept_ || compared_ == with) return;
+  compared_ = with;
+  comparison.reset();
+  comparison.ask(jobs_, "Comparing values", [from = reader(), first = *kept_, with](Progress& progress) {
+    return compare_values(*from, first, with, progress);
+  });
 }
 
 }  // namespace loadline::gui

@@ -1,16 +1,45 @@
-// A metadata array as the window shows it: pages of elements and a search, read from the file by jobs.
+// What is read from the files while it is looked at: metadata, elements of arrays, values of tensors.
 #pragma once
 
 #include "app/gui/state/base/jobs.h"
-#include "app/gui/state/base/latest.h"
 #include "core/graph/meta_graph.h"
+#include "core/inspect/tensor_values.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace loadline::gui {
+
+// --- Metadata as text in a window: beginnings of long values, JSON with line breaks, substring search.
+
+// At most `most` bytes, not cut inside a UTF-8 sequence.
+std::string_view beginning(std::string_view text, std::size_t most);
+// The value in one line, cut after about `most` bytes; runs of blanks and line breaks become one blank.
+std::string meta_line(const MetaValue& value, std::size_t most);
+// The type as a person reads it: "u32", "string", "f32[32,000]".
+std::string meta_type_text(const MetaValue& value);
+
+// Breaks JSON without line breaks into a line for each element, indented by two spaces a level. Any other
+// text is returned unchanged. Text that only looks like JSON keeps all its characters except blanks.
+std::string broken_json(std::string_view text);
+
+// A text to search for in other texts, ignoring the case of ASCII letters.
+class Needle {
+ public:
+  explicit Needle(std::string_view text);
+  bool in(std::string_view text) const;  // an empty needle is in every text
+
+ private:
+  std::string lower_;
+};
+
+// --- A metadata array as the window shows it: pages of elements and a search, read from the file by jobs.
 
 // Used from the thread that owns the jobs.
 class ArrayView {
@@ -56,6 +85,73 @@ class ArrayView {
   std::uint64_t reading_last_ = 0;  // pages
   std::string searched_;
   Latest<std::vector<std::uint64_t>> found_;
+};
+
+// --- The metadata entry that the window shows.
+
+class MetadataView {
+ public:
+  // `graph` may be null.
+  MetadataView(Jobs& jobs, MetaGraphPtr graph) : jobs_(jobs), graph_(std::move(graph)) {}
+
+  // Shows an entry, and opens an array for reading. Shows nothing for nothing or an unknown entry.
+  void look_at(std::optional<std::size_t> entry);
+  std::optional<std::size_t> entry() const { return entry_; }
+  // Null unless the entry is an array.
+  ArrayView* array() const { return array_.get(); }
+  // Counts the calls of look_at(). Lists scroll to the entry when it changes.
+  std::uint64_t looks() const { return looks_; }
+
+  std::string search;
+  std::optional<std::uint64_t> wants_element;  // the element that the metadata panel shows next
+
+ private:
+  Jobs& jobs_;
+  MetaGraphPtr graph_;
+  std::optional<std::size_t> entry_;
+  std::unique_ptr<ArrayView> array_;
+  std::uint64_t looks_ = 0;
+};
+
+// --- The values of a tensor as the panel Values shows them, read from the files by jobs. No ImGui.
+
+// Used from the thread that owns the jobs. Every function returns at once.
+class ValuesView {
+ public:
+  // A null graph has no tensors.
+  ValuesView(Jobs& jobs, MetaGraphPtr graph) : jobs_(jobs), graph_(std::move(graph)) {}
+
+  // Reads the values, unless they are read already.
+  void read(TensorId tensor);
+  std::optional<TensorId> shown() const { return shown_; }  // the tensor read last
+  // The part of the matrix that the map shows; the whole at first.
+  const CellRange& range() const { return range_; }
+  void zoom(const CellRange& range);
+  // The finest cells there are of range(): those of the part, else those of the whole, which cover it.
+  const ValueCells* cells() const;
+
+  // Keeps the tensor, to hold others against it.
+  void keep(std::optional<TensorId> tensor);
+  std::optional<TensorId> kept() const { return kept_; }
+  // Compares the kept tensor with this one, unless that is known.
+  void compare(TensorId with);
+
+  // Tensors of at most this size are read without being asked.
+  static constexpr std::uint64_t kSmall = 64 << 20;
+  static constexpr std::size_t kMostCells = 160;  // in each direction
+
+  Latest<ValuePicture> picture;
+  Latest<ValueComparison> comparison;
+
+ private:
+  std::shared_ptr<const StorageReader> reader();
+
+  Jobs& jobs_;
+  MetaGraphPtr graph_;
+  std::shared_ptr<const StorageReader> reader_;
+  std::optional<TensorId> shown_, kept_, compared_;
+  CellRange range_;
+  Latest<ValueCells> part_;
 };
 
 }  // namespace loadline::gui

@@ -1,5 +1,7 @@
-// Notices when files are written or replaced by another program.
+// The files around models: paths, a folder's list, files that changed, the demo model.
 #pragma once
+
+#include "core/base/tasks.h"
 
 #include <condition_variable>
 #include <cstdint>
@@ -10,6 +12,43 @@
 #include <vector>
 
 namespace loadline::gui {
+
+// --- Paths as people type them: relative or absolute, with a slash at the end or without.
+
+// A path that is none (org/name) stays what it is.
+std::string absolute_path(const std::string& path);
+bool is_same_path(const std::string& a, const std::string& b);
+
+// --- One folder as the file browser shows it.
+
+struct FolderEntry {
+  std::string name;
+  bool folder = false;
+  bool model = false;  // a file with an extension that an importer reads, or a folder with such a file
+  std::uint64_t bytes = 0;
+};
+
+struct FolderListing {
+  std::string path;                  // absolute
+  std::vector<FolderEntry> entries;  // folders first, in natural order
+  bool truncated = false;            // the folder has more than kMostEntries
+};
+
+inline constexpr std::size_t kMostEntries = 5000;
+
+// Lists a folder without hidden entries. Throws Error{io}.
+FolderListing list_folder(const std::string& path);
+
+// The models in a hub cache, as org/name, by name; empty for a folder that is none or cannot be read.
+std::vector<std::string> list_cache(const std::string& hub_cache);
+
+// Whether a folder is opened as one model.
+bool is_model_folder(const std::string& path);
+
+// The parent folder; the root is its own parent.
+std::string parent_folder(const std::string& path);
+
+// --- Notices when files are written or replaced by another program.
 
 // Looks at the files every two seconds, on a thread of its own: a slow or vanished network folder holds up
 // nothing else. A file counts as changed once two looks in a row agree, and it is there: then whoever wrote
@@ -53,5 +92,12 @@ class FileWatch {
   std::function<void()> wake_;
   std::jthread thread_;  // last member: it ends before what it uses
 };
+
+// --- The built-in demo model: a small checkpoint in a temporary folder.
+
+// Writes the demo preset with seeded random weights into `folder`, unless it is already there, and
+// returns the path to open. The model appears whole or not at all, even if others write there at the same
+// time.
+std::string write_demo_model(const std::string& folder, Progress& progress);
 
 }  // namespace loadline::gui

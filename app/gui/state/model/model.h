@@ -1,11 +1,15 @@
-// The facts about an opened model that panels show, computed once, in a job.
+// The facts about an open model, and what forbids to use it.
 #pragma once
 
 #include "core/forward/model/known_models.h"
+#include "core/gpu/device_info.h"
 #include "core/graph/meta_graph.h"
-#include "core/graph/names/module_tree.h"
-#include "core/graph/names/role.h"
+#include "core/graph/names/tensor_names.h"
+#include "core/io/file_system.h"
+#include "core/load/answer/projection.h"
+#include "core/plan/timeline.h"
 #include "core/view/layouts.h"
+#include "exporters/convert.h"
 
 #include <array>
 #include <cstdint>
@@ -18,6 +22,8 @@
 #include <vector>
 
 namespace loadline::gui {
+
+// --- The facts about an opened model that panels show, computed once, in a job.
 
 struct DTypeShare {
   DType dtype = DType::opaque;
@@ -86,5 +92,21 @@ std::vector<TensorId> filtered(const Model& model, std::string_view filter);
 std::vector<bool> nodes_with(const Model& model, std::span<const TensorId> tensors);
 // Sorts `rows` by a column; equal rows are in the order of names.
 void sort_tensors(const Model& model, std::span<TensorId> rows, SortColumn column, bool ascending);
+
+// --- Checks before an upload or a conversion: does the model fit on the device, and how large is the new
+// file?
+
+// Why the uploader would refuse, in the uploader's words; empty if the device can take the upload. Uses the
+// device's free memory when it was listed. `system` is the available memory of the machine, if known.
+std::string upload_misfit(const Projection& projection, const MetaGraph& graph, const gpu::DeviceInfo& device,
+                          std::optional<std::uint64_t> system);
+
+// Why this load cannot map the model's files; empty if it maps no files, or if all weights have plain
+// encoding.
+std::string mapping_misfit(const Model& model, const Projection& projection);
+// Why the weights cannot all be read, so that neither load nor conversion is possible; empty if they can.
+std::string reading_misfit(const Model& model);
+// Why the model can only be inspected, and its weights not be used; empty if they can.
+std::string use_misfit(const Model& model);
 
 }  // namespace loadline::gui

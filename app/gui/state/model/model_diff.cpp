@@ -1,7 +1,7 @@
 // Turns the comparison of weights into rows, and marks this model's tensors and modules.
 #include "app/gui/state/model/model_diff.h"
 
-#include "app/gui/state/model/fits.h"
+#include "app/gui/state/model/model.h"
 #include "app/report/match_models.h"
 #include "core/base/error.h"
 #include "core/base/text.h"

@@ -1,10 +1,10 @@
 // What differs between two open models: their weights, name by name, and their metadata.
 #pragma once
 
-#include "app/gui/state/base/latest.h"
+#include "app/gui/state/base/jobs.h"
 #include "app/gui/state/model/model.h"
 #include "core/inspect/compare_models.h"
-#include "core/inspect/diff_metadata.h"
+#include "core/inspect/model_differences.h"
 
 #include <array>
 #include <cstdint>

@@ -1,0 +1,39 @@
+# How a room is built: its flags, its library, its embedded assets.
+add_library(loadline_options INTERFACE)
+target_include_directories(loadline_options INTERFACE ${PROJECT_SOURCE_DIR})
+target_compile_options(loadline_options INTERFACE -Wall -Wextra -Wshadow -Wconversion
+                       # g++ 12 sees overlaps in std::string that are not there (GCC bug 105651)
+                       $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
+                       $<$<BOOL:${LOADLINE_WERROR}>:-Werror>)
+if(LOADLINE_SANITIZE)
+  target_compile_options(loadline_options INTERFACE -fsanitize=${LOADLINE_SANITIZE} -fno-omit-frame-pointer
+                         -fno-sanitize-recover=all
+                         # g++ does not follow initialization through what the sanitizers insert
+                         $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
+  if(LOADLINE_SANITIZE STREQUAL thread)
+    set(ignorelist tsan.ignore)
+  else()
+    set(ignorelist asan.ignore)
+  endif()
+  target_compile_options(loadline_options INTERFACE
+                         $<$<CXX_COMPILER_ID:Clang>:-fsanitize-ignorelist=${PROJECT_SOURCE_DIR}/cmake/${ignorelist}>)
+  target_link_options(loadline_options INTERFACE -fsanitize=${LOADLINE_SANITIZE})
+endif()
+
+# loadline_assets(FOLDER): assets/FOLDER/*.json, embedded as the target embedded_FOLDER
+function(loadline_assets folder)
+  file(GLOB files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/assets/${folder}/*.json)
+  loadline_embed(embedded_${folder} ${folder}_files.h ${files})
+endfunction()
+
+# loadline_layer(NAME [SOURCES...] [LINK targets...] [PRIVATE targets...]): a static library. A room lists its
+# files with target_sources(), so that each can have its line of comment.
+function(loadline_layer name)
+  cmake_parse_arguments(LAYER "" "" "LINK;PRIVATE" ${ARGN})
+  add_library(${name} STATIC ${LAYER_UNPARSED_ARGUMENTS})
+  target_link_libraries(${name} PUBLIC loadline_options ${LAYER_LINK} PRIVATE ${LAYER_PRIVATE})
+  # what fuzzers can reach tells them which branches an input took
+  if(LOADLINE_FUZZ AND name MATCHES "^(core_|importers|exporters)" AND NOT name STREQUAL core_gpu)
+    target_compile_options(${name} PRIVATE -fsanitize=fuzzer-no-link)
+  endif()
+endfunction()
