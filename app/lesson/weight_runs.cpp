@@ -7,6 +7,7 @@
 #include "core/graph/dtype_and_shape.h"
 #include "core/load/answer/answer.h"
 #include "core/load/answer/projection.h"
+#include "core/load/order/optimal_order.h"
 #include "core/load/request/load_options.h"
 #include "core/packing/greedy.h"
 #include "core/packing/pack.h"

@@ -9,6 +9,7 @@
 #include "core/base/text.h"
 #include "core/gpu/measure_link.h"
 #include "core/load/answer/projection.h"
+#include "core/load/order/optimal_order.h"
 #include "core/load/request/bind_request.h"
 #endif
 

@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/load/answer/projection.h"
+#include "core/load/order/optimal_order.h"
 #include "core/load/request/bind_request.h"
 #include "core/packing/greedy.h"
 #include "core/packing/pack.h"

@@ -10,6 +10,7 @@
 #include "app/report/row_text.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/load/order/optimal_order.h"
 #include "core/load/request/bind_request.h"
 
 #include <algorithm>

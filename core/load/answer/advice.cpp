@@ -4,6 +4,7 @@
 #include "core/base/checked_arithmetic.h"
 #include "core/base/error.h"
 #include "core/base/tasks.h"
+#include "core/load/order/optimal_order.h"
 
 #include <algorithm>
 #include <map>

@@ -1,6 +1,7 @@
 // Projects a load: runs a method's plan on the dry machine and checks it against budgets.
 #pragma once
 
+#include "core/load/request/bind_request.h"
 #include "core/load/request/method.h"
 #include "core/load/request/pass.h"
 #include "core/plan/plan.h"
@@ -53,18 +54,6 @@ std::string mapping_refusal(const MetaGraph& graph);
 // sum overflows.
 std::uint64_t device_lower_bound(const MetaGraph& graph, const LoadInputs& inputs,
                                  const ForwardPass* pass = nullptr);
-
-// Absent = unlimited. The host budget covers host and staging; the unified budget covers device, host and
-// staging. The page cache can be dropped and does not count, but for weights that a forward pass behind the
-// load reads from their mapping: those are needed for every token.
-struct Budget {
-  std::optional<std::uint64_t> device = {};
-  std::optional<std::uint64_t> host = {};
-  std::optional<std::uint64_t> unified = {};
-  // Mapped pages that are copied from may turn into anonymous memory: a load whose peak with all its pages is
-  // above the unified budget is at risk.
-  bool pages_may_stay = false;
-};
 
 struct BudgetVerdict {
   bool device_fits = true;

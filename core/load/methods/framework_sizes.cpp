@@ -19,12 +19,6 @@ namespace loadline {
 
 namespace {
 
-struct CpuRow {
-  std::string_view id;
-  CpuRepack cpu;
-};
-constexpr std::array<CpuRow, 2> kCpus = {{{"x86", CpuRepack::x86}, {"arm", CpuRepack::arm}}};
-
 // A matrix is repacked if its rows are a multiple of this; 0: never.
 struct TypeRow {
   DType type;
@@ -54,18 +48,6 @@ std::uint64_t array_count(const MetaGraph& graph, std::string_view key) {
 }
 
 }  // namespace
-
-CpuRepack find_cpu_repack(std::string_view id) {
-  return find_row(std::span<const CpuRow>(kCpus), id, "CPU to repack for").cpu;
-}
-
-std::string_view cpu_repack_id(CpuRepack cpu) { return kCpus[static_cast<std::size_t>(cpu)].id; }
-
-std::vector<std::string> cpu_repack_ids() {
-  std::vector<std::string> ids;
-  for (const CpuRow& row : kCpus) ids.emplace_back(row.id);
-  return ids;
-}
 
 std::vector<bool> repacked_storages(const MetaGraph& graph, std::optional<CpuRepack> cpu) {
   std::vector<bool> repacked(graph.storages.size(), false);

@@ -16,11 +16,6 @@ namespace loadline {
 // --- What llama.cpp holds in host memory besides the tensors of a file as they are: matrices repacked for
 // the CPU, and the vocabulary. After ggml/src/ggml-cpu/repack.cpp of 2026.
 
-// "x86" or "arm". Throws Error{usage} that lists them.
-CpuRepack find_cpu_repack(std::string_view id);
-std::string_view cpu_repack_id(CpuRepack cpu);
-std::vector<std::string> cpu_repack_ids();
-
 // By storage, whether the matrix is repacked where it is used on the host: its type has a kernel for the CPU
 // (x86 with AVX2, ARM with dot products and i8mm) that takes its number of rows. Embeddings are only looked
 // up.

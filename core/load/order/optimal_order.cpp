@@ -1,7 +1,6 @@
 // Candidates, their peaks, and the bound that proves one optimal.
 #include "core/load/order/optimal_order.h"
 
-#include "core/load/request/bind_request.h"
 #include "core/load/request/model_parts.h"
 
 #include <algorithm>
@@ -209,6 +208,11 @@ OptimalOrder optimal_order(const MetaGraph& graph, const Method& method, const L
 StorageOrder make_order(const MetaGraph& graph, const Order& order, const Method& method,
                         const LoadInputs& inputs, const Progress& progress) {
   return order.make != nullptr ? order.make(graph) : optimal_order(graph, method, inputs, progress).order;
+}
+
+StorageOrder make_order(const MetaGraph& graph, const OrderChoice& choice, const Method& method,
+                        const LoadInputs& inputs, const Progress& progress) {
+  return choice.row == nullptr ? choice.listed : make_order(graph, *choice.row, method, inputs, progress);
 }
 
 // --- Asks the table of orders for a load whose peak depends on the order.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/base/tasks.h"
+#include "core/load/request/bind_request.h"
 #include "core/load/request/method.h"
 #include "core/load/request/model_parts.h"
 #include "core/plan/plan.h"
@@ -81,7 +82,7 @@ std::int64_t peak_in(const TurnCut& cut, const StorageOrder& order, std::size_t 
 // --- Finds the load order with the lowest peak of a method, over the sum of some spaces.
 //
 // The method's plan is cut into phases with one turn per storage, or per shard for methods that take whole
-// files (turns.h, shards.h). If the turns do not depend on the order, two bounds hold for every order: each
+// files. If the turns do not depend on the order, two bounds hold for every order: each
 // phase's peak by Johnson's rule, and the levels between phases. Phases may want different orders, so the
 // greatest bound is not always reached. Candidates are the rule's orders for the highest phases (ties keep
 // file order) and the orders of the table.
@@ -112,9 +113,13 @@ OptimalOrder optimal_order(const MetaGraph& graph, const Method& method, const L
 StorageOrder make_order(const MetaGraph& graph, const Order& order, const Method& method,
                         const LoadInputs& inputs, const Progress& progress = Progress());
 
+// The sequence of storages that the choice gives for this method.
+StorageOrder make_order(const MetaGraph& graph, const OrderChoice& choice, const Method& method,
+                        const LoadInputs& inputs, const Progress& progress = Progress());
+
 // --- The order of a model's weights in a file that is to be written.
 
-// The storages in the order `name`: a row of orders(), or a file of tensor names (order_file.h). `optimal`
+// The storages in the order `name`: a row of orders(), or a file of tensor names (bind_request.h). `optimal`
 // is the order with the lowest peak on the device for a load that takes the tensors as they follow in the
 // file and holds each twice for a moment: the method `cast_on_device`. Throws as choose_order() and
 // optimal_order().

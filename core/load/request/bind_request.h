@@ -3,7 +3,6 @@
 
 #include "core/base/tasks.h"
 #include "core/forward/model/known_models.h"
-#include "core/load/answer/projection.h"
 #include "core/load/request/method.h"
 #include "core/load/request/rates.h"
 #include "core/plan/dry_machine.h"
@@ -48,9 +47,20 @@ void check_order_choice(const std::string& name);
 // The order with this id, else the order in the file at this path. Throws as check_order_choice() and
 // read_order().
 OrderChoice choose_order(const MetaGraph& graph, const std::string& name);
-// The sequence of storages that the choice gives for this method.
-StorageOrder make_order(const MetaGraph& graph, const OrderChoice& choice, const Method& method,
-                        const LoadInputs& inputs, const Progress& progress = Progress());
+
+// --- What a load has to fit into.
+
+// Absent = unlimited. The host budget covers host and staging; the unified budget covers device, host and
+// staging. The page cache can be dropped and does not count, but for weights that a forward pass behind the
+// load reads from their mapping: those are needed for every token.
+struct Budget {
+  std::optional<std::uint64_t> device = {};
+  std::optional<std::uint64_t> host = {};
+  std::optional<std::uint64_t> unified = {};
+  // Mapped pages that are copied from may turn into anonymous memory: a load whose peak with all its pages is
+  // above the unified budget is at risk.
+  bool pages_may_stay = false;
+};
 
 // --- Data sheets of devices: the size and kind of their memory. Read from assets/targets/*.json, one file
 // each:

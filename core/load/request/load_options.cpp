@@ -5,7 +5,6 @@
 #include "core/base/option.h"
 #include "core/base/text.h"
 #include "core/forward/model/known_models.h"
-#include "core/load/methods/framework_sizes.h"
 #include "core/load/request/bind_request.h"
 #include "core/load/request/casts.h"
 #include "core/load/request/model_parts.h"
@@ -13,8 +12,6 @@
 
 #include <algorithm>
 #include <array>
-
-#include <fmt/format.h>
 
 namespace loadline {
 namespace {
@@ -45,17 +42,6 @@ Words logits_words() { return {"last", "all"}; }
 Words value_type_words() { return {"f32", "f16", "bf16", "f8_e4m3", "f8_e5m2", "i8"}; }
 Words profile_words() { return ids_of(std::span<const Profile>(built_in_assets()->profiles)); }
 
-SizeChoice parse_size_choice(const std::string& text) {
-  constexpr std::size_t kMostDigits = 12;
-  const std::size_t at = text.rfind('=');
-  const std::string number = at == std::string::npos ? "" : text.substr(at + 1);
-  const auto size = text_as<std::uint64_t>(number);
-  if (at == 0 || !size || number.size() > kMostDigits)
-    throw Error(ErrorCode::usage, "'{}' is no NAME=N, such as height=224", safe_display(text, 80));
-  return {text.substr(0, at), *size};
-}
-std::string print_size_choice(const SizeChoice& size) { return fmt::format("{}={}", size.name, size.size); }
-
 DType parse_value_type(const std::string& name) {
   const std::optional<DType> type = dtype_named(name);
   check_option_choice(lower_case(name), value_type_words());
@@ -66,22 +52,6 @@ Words context_words() { return {std::string(kMaxContext)}; }
 bool all_logits(const std::string& rows) { return rows == "all"; }
 std::string_view logits_word(bool all) { return all ? "all" : "last"; }
 
-Words mapped_pages_words() { return {"droppable", "anonymous"}; }
-MappedPages find_mapped_pages(const std::string& word) {
-  check_option_choice(word, mapped_pages_words());
-  return word == "anonymous" ? MappedPages::anonymous : MappedPages::droppable;
-}
-std::string_view mapped_pages_word(MappedPages pages) {
-  return pages == MappedPages::anonymous ? "anonymous" : "droppable";
-}
-
-struct ReadingRow {
-  std::string_view id;
-  FileReading reading;
-};
-constexpr std::array<ReadingRow, 3> kReadings = {
-    {{"cache", FileReading::cached}, {"direct", FileReading::direct}, {"cold", FileReading::cold}}};
-Words reading_words() { return ids_of(std::span<const ReadingRow>(kReadings)); }
 Words reader_words() { return {"1", "2", "4", "8", "16", "32", "64"}; }
 
 void set_methods(Request& request, const OptionValue& value) {
@@ -400,14 +370,9 @@ constexpr std::array<LoadOption, 37> kOptions = {{
               "which the cache holds less than half (cold).",
       .default_text = "cache",
       .choices = reading_words,
-      .access = {[](const Request& r) {
-                   return OptionValue(
-                       std::string(std::ranges::find(kReadings, r.reads.reading, &ReadingRow::reading)->id));
-                 },
+      .access = {[](const Request& r) { return OptionValue(std::string(reading_id(r.reads.reading))); },
                  [](Request& r, const OptionValue& value) {
-                   r.reads.reading = find_row(std::span<const ReadingRow>(kReadings),
-                                              std::get<std::string>(value), "way of reading")
-                                         .reading;
+                   r.reads.reading = find_reading(std::get<std::string>(value));
                  }}},
      kUpload},
     {{.id = "activations",
@@ -563,73 +528,5 @@ constexpr std::array<LoadOption, 37> kOptions = {{
 }  // namespace
 
 std::span<const LoadOption> load_options() { return kOptions; }
-
-const LoadOption* find_load_option(std::string_view id) { return find_option(load_options(), id); }
-
-void set_load_option(LoadRequest& request, std::string_view id, std::string_view word) {
-  const LoadOption* const option = find_load_option(id);
-  if (option == nullptr) {
-    std::vector<std::string_view> ids;
-    for (const LoadOption& row : kOptions) ids.push_back(row.id);
-    const std::string_view meant = nearest_word(id, ids);
-    throw Error(ErrorCode::usage, "no option of a load is called '{}'{}", safe_display(id, 60),
-                meant.empty() ? "" : fmt::format("; did you mean {}?", meant));
-  }
-  set_option(*option, request, word);
-  if (!std::holds_alternative<std::monostate>(option->get(request))) unset_excluded(request, *option);
-}
-
-void unset_excluded(LoadRequest& request, const LoadOption& option) {
-  for (const LoadOption& other : kOptions)
-    if (&other != &option && !option.terms.excludes.empty() && other.terms.excludes == option.terms.excludes)
-      other.set(request, {});
-}
-
-std::string load_option_text(const LoadRequest& request, const LoadOption& option) {
-  return print_option(option.kind, option.get(request), option.separator);
-}
-
-bool supports(const Method& method, const LoadOption& option) {
-  return option.terms.supported_by == nullptr || method.traits.*option.terms.supported_by;
-}
-
-std::vector<const LoadOption*> supported_options(const Method& method) {
-  std::vector<const LoadOption*> options;
-  for (const LoadOption& option : kOptions)
-    if (option.terms.supported_by != nullptr && supports(method, option)) options.push_back(&option);
-  return options;
-}
-
-std::vector<std::pair<std::string_view, std::string>> changed_options(const LoadRequest& request) {
-  const LoadRequest defaults;
-  std::vector<std::pair<std::string_view, std::string>> changed;
-  for (const LoadOption& option : kOptions)
-    if (!same_option(option, request, defaults))
-      changed.emplace_back(option.id, load_option_text(request, option));
-  return changed;
-}
-
-std::vector<UnusedOption> unused_options(const LoadRequest& request, std::span<const Method* const> chosen,
-                                         const std::vector<std::string_view>& given) {
-  const LoadRequest defaults;
-  const auto is_set = [&](const LoadOption& option) {
-    return std::ranges::find(given, option.id) != given.end() || !same_option(option, request, defaults);
-  };
-  std::vector<UnusedOption> unused;
-  for (const LoadOption& option : kOptions) {
-    if (!is_set(option)) continue;
-    if (std::ranges::none_of(chosen, [&](const Method* m) { return supports(*m, option); })) {
-      unused.push_back({&option, {}, {}});
-      for (const Method& method : methods())
-        if (supports(method, option)) unused.back().supported_by.push_back(method.id);
-      continue;
-    }
-    if (option.terms.needs.empty()) continue;
-    const std::vector<std::string_view> needs = split(option.terms.needs, ',');
-    if (std::ranges::none_of(needs, [&](std::string_view id) { return is_set(*find_load_option(id)); }))
-      unused.push_back({&option, {}, needs});
-  }
-  return unused;
-}
 
 }  // namespace loadline

@@ -3,7 +3,6 @@
 #include "core/base/text.h"
 #include "core/graph/name.h"
 #include "core/io/source_file.h"
-#include "core/load/order/optimal_order.h"
 #include "core/load/request/bind_request.h"
 
 #include <filesystem>
@@ -144,11 +143,6 @@ OrderChoice choose_order(const MetaGraph& graph, const std::string& name) {
   check_order_choice(name);
   if (const Order* row = find_row_of(name)) return {.name = name, .row = row};
   return {.name = name, .row = nullptr, .listed = read_order(graph, name)};
-}
-
-StorageOrder make_order(const MetaGraph& graph, const OrderChoice& choice, const Method& method,
-                        const LoadInputs& inputs, const Progress& progress) {
-  return choice.row == nullptr ? choice.listed : make_order(graph, *choice.row, method, inputs, progress);
 }
 
 }  // namespace loadline

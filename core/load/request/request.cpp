@@ -1,4 +1,4 @@
-// Checks of a request without a model; packings by their names.
+// Words for settings, checks of a request without a model, packings by their names.
 #include "core/load/request/request.h"
 
 #include "core/base/checked_arithmetic.h"
@@ -16,7 +16,7 @@
 
 namespace loadline {
 
-// --- Reads and writes reserves, and checks requests independently of any model.
+// --- Reads and writes single settings, and checks requests independently of any model.
 
 Reserve parse_reserve(std::string_view text) {
   if (!text.ends_with('%')) return {.bytes = parse_size(text, "")};
@@ -29,6 +29,69 @@ std::string print_reserve(const Reserve& reserve) {
   return reserve.percent > 0 ? fmt::format("{}%", reserve.percent)
                              : print_option(OptionKind::bytes, reserve.bytes);
 }
+
+namespace {
+
+struct CpuRow {
+  std::string_view id;
+  CpuRepack cpu;
+};
+constexpr std::array<CpuRow, 2> kCpus = {{{"x86", CpuRepack::x86}, {"arm", CpuRepack::arm}}};
+
+struct ReadingRow {
+  std::string_view id;
+  FileReading reading;
+};
+constexpr std::array<ReadingRow, 3> kReadings = {
+    {{"cache", FileReading::cached}, {"direct", FileReading::direct}, {"cold", FileReading::cold}}};
+
+}  // namespace
+
+CpuRepack find_cpu_repack(std::string_view id) {
+  return find_row(std::span<const CpuRow>(kCpus), id, "CPU to repack for").cpu;
+}
+
+std::string_view cpu_repack_id(CpuRepack cpu) { return kCpus[static_cast<std::size_t>(cpu)].id; }
+
+std::vector<std::string> cpu_repack_ids() {
+  std::vector<std::string> ids;
+  for (const CpuRow& row : kCpus) ids.emplace_back(row.id);
+  return ids;
+}
+
+std::vector<std::string> mapped_pages_words() { return {"droppable", "anonymous"}; }
+MappedPages find_mapped_pages(const std::string& word) {
+  check_option_choice(word, mapped_pages_words());
+  return word == "anonymous" ? MappedPages::anonymous : MappedPages::droppable;
+}
+std::string_view mapped_pages_word(MappedPages pages) {
+  return pages == MappedPages::anonymous ? "anonymous" : "droppable";
+}
+
+FileReading find_reading(std::string_view id) {
+  return find_row(std::span<const ReadingRow>(kReadings), id, "way of reading").reading;
+}
+
+std::string_view reading_id(FileReading reading) {
+  return std::ranges::find(kReadings, reading, &ReadingRow::reading)->id;
+}
+
+std::vector<std::string> reading_words() {
+  std::vector<std::string> words;
+  for (const ReadingRow& row : kReadings) words.emplace_back(row.id);
+  return words;
+}
+
+SizeChoice parse_size_choice(const std::string& text) {
+  constexpr std::size_t kMostDigits = 12;
+  const std::size_t at = text.rfind('=');
+  const std::string number = at == std::string::npos ? "" : text.substr(at + 1);
+  const auto size = text_as<std::uint64_t>(number);
+  if (at == 0 || !size || number.size() > kMostDigits)
+    throw Error(ErrorCode::usage, "'{}' is no NAME=N, such as height=224", safe_display(text, 80));
+  return {text.substr(0, at), *size};
+}
+std::string print_size_choice(const SizeChoice& size) { return fmt::format("{}={}", size.name, size.size); }
 
 void check_request(const LoadRequest& request) {
   constexpr std::uint64_t kLeastSlot = 4096;

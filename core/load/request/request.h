@@ -52,7 +52,7 @@ bool computes_on_host(const Placement& placement);
 
 // A placement rule: tensors that match the filter go to `place`.
 struct PlaceRule {
-  std::string filter;  // core/graph/filter.h
+  std::string filter;  // core/graph/names/tensor_names.h
   Home place = Home::device;
   bool operator==(const PlaceRule&) const = default;
 };
@@ -135,10 +135,27 @@ std::string print_reserve(const Reserve& reserve);
 
 // The CPU that llama.cpp repacks matrices for, where they are used on the host.
 enum class CpuRepack : std::uint8_t { x86, arm };
+// "x86" or "arm". Throws Error{usage} that lists them.
+CpuRepack find_cpu_repack(std::string_view id);
+std::string_view cpu_repack_id(CpuRepack cpu);
+std::vector<std::string> cpu_repack_ids();
 
 // What becomes of mapped file pages that a device's driver pins or copies from, where memory is unified:
 // droppable as any clean page, or turned into anonymous memory that nothing drops.
 enum class MappedPages : std::uint8_t { droppable, anonymous };
+std::vector<std::string> mapped_pages_words();
+// Throws Error{usage} that lists them.
+MappedPages find_mapped_pages(const std::string& word);
+std::string_view mapped_pages_word(MappedPages pages);
+
+// How files are read: "cache", "direct" or "cold". Throws Error{usage} that lists them.
+FileReading find_reading(std::string_view id);
+std::string_view reading_id(FileReading reading);
+std::vector<std::string> reading_words();
+
+// The size of a dimension that an ONNX file names: "height=224". Throws Error{usage}.
+SizeChoice parse_size_choice(const std::string& text);
+std::string print_size_choice(const SizeChoice& size);
 
 // A plain value; load_options() describes each member as a row of a table. Independent of any model:
 // bind_request() resolves it for one.
@@ -150,12 +167,12 @@ struct LoadRequest {
   std::uint64_t staging_bytes = 64ull << 20;    // of the whole ring
   std::uint32_t slots = 4;                      // of the ring
   std::uint32_t workers = 4;                    // transformers 5: threads that materialise tensors
-  std::optional<CpuRepack> repack = {};         // llama.cpp (ggml_cpu.h); absent: none
+  std::optional<CpuRepack> repack = {};         // llama.cpp (methods/framework_sizes.h); absent: none
   std::uint64_t runai_buffer = 40'000'000'000;  // Run:ai streamer's host buffer
   std::uint64_t shard_bytes = 0;                // as if re-saved in shards of at most this; 0: its own files
   std::uint64_t flush_bytes = 0;                // ExecuTorch: staging bytes collected before they are sent
   bool doubled_ties = false;                    // ExecuTorch: a weight with two names is packed once for each
-  std::optional<DType> cast = {};               // type for floating point weights (storage_cast.h)
+  std::optional<DType> cast = {};               // type for floating point weights (casts.h)
 
   std::optional<Prepacking> prepack = {};  // device weights are packed as they arrive; not with `cast`
 
@@ -165,7 +182,7 @@ struct LoadRequest {
   std::vector<PlaceRule> place = {};
 
   // What the load must fit into. An absent budget is the target's, or unlimited.
-  std::string target = {};                          // a device's data sheet (targets.h); empty: none
+  std::string target = {};                          // a device's data sheet (bind_request.h); empty: none
   std::optional<MemoryKind> memory = {};            // absent: the target's, or discrete
   std::optional<std::uint64_t> device_budget = {};  // unified memory: for device, host and staging
   std::optional<std::uint64_t> host_budget = {};    // host and staging together

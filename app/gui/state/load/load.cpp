@@ -2,6 +2,7 @@
 #include "app/gui/state/load/load.h"
 
 #include "core/base/error.h"
+#include "core/load/order/optimal_order.h"
 #include "core/load/request/bind_request.h"
 
 #include <algorithm>

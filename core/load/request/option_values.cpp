@@ -1,4 +1,4 @@
-// Reads and writes a request's options by the option table.
+// Sets, prints and compares options by id, one at a time or as JSON.
 #include "core/assets/asset_file.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
@@ -12,6 +12,79 @@
 #include <nlohmann/json.hpp>
 
 namespace loadline {
+
+// --- One option at a time, by its id.
+
+const LoadOption* find_load_option(std::string_view id) { return find_option(load_options(), id); }
+
+void set_load_option(LoadRequest& request, std::string_view id, std::string_view word) {
+  const LoadOption* const option = find_load_option(id);
+  if (option == nullptr) {
+    std::vector<std::string_view> ids;
+    for (const LoadOption& row : load_options()) ids.push_back(row.id);
+    const std::string_view meant = nearest_word(id, ids);
+    throw Error(ErrorCode::usage, "no option of a load is called '{}'{}", safe_display(id, 60),
+                meant.empty() ? "" : fmt::format("; did you mean {}?", meant));
+  }
+  set_option(*option, request, word);
+  if (!std::holds_alternative<std::monostate>(option->get(request))) unset_excluded(request, *option);
+}
+
+void unset_excluded(LoadRequest& request, const LoadOption& option) {
+  for (const LoadOption& other : load_options())
+    if (&other != &option && !option.terms.excludes.empty() && other.terms.excludes == option.terms.excludes)
+      other.set(request, {});
+}
+
+std::string load_option_text(const LoadRequest& request, const LoadOption& option) {
+  return print_option(option.kind, option.get(request), option.separator);
+}
+
+bool supports(const Method& method, const LoadOption& option) {
+  return option.terms.supported_by == nullptr || method.traits.*option.terms.supported_by;
+}
+
+std::vector<const LoadOption*> supported_options(const Method& method) {
+  std::vector<const LoadOption*> options;
+  for (const LoadOption& option : load_options())
+    if (option.terms.supported_by != nullptr && supports(method, option)) options.push_back(&option);
+  return options;
+}
+
+std::vector<std::pair<std::string_view, std::string>> changed_options(const LoadRequest& request) {
+  const LoadRequest defaults;
+  std::vector<std::pair<std::string_view, std::string>> changed;
+  for (const LoadOption& option : load_options())
+    if (!same_option(option, request, defaults))
+      changed.emplace_back(option.id, load_option_text(request, option));
+  return changed;
+}
+
+std::vector<UnusedOption> unused_options(const LoadRequest& request, std::span<const Method* const> chosen,
+                                         const std::vector<std::string_view>& given) {
+  const LoadRequest defaults;
+  const auto is_set = [&](const LoadOption& option) {
+    return std::ranges::find(given, option.id) != given.end() || !same_option(option, request, defaults);
+  };
+  std::vector<UnusedOption> unused;
+  for (const LoadOption& option : load_options()) {
+    if (!is_set(option)) continue;
+    if (std::ranges::none_of(chosen, [&](const Method* m) { return supports(*m, option); })) {
+      unused.push_back({&option, {}, {}});
+      for (const Method& method : methods())
+        if (supports(method, option)) unused.back().supported_by.push_back(method.id);
+      continue;
+    }
+    if (option.terms.needs.empty()) continue;
+    const std::vector<std::string_view> needs = split(option.terms.needs, ',');
+    if (std::ranges::none_of(needs, [&](std::string_view id) { return is_set(*find_load_option(id)); }))
+      unused.push_back({&option, {}, needs});
+  }
+  return unused;
+}
+
+// --- Requests as JSON.
+
 namespace {
 
 constexpr std::size_t kMostNames = 1000;
