@@ -3,7 +3,6 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/graph/packed/quantization.h"
 
 #include <algorithm>
 #include <array>
@@ -115,6 +114,30 @@ std::uint64_t elements(const Tensor& tensor) { return element_count(tensor.shape
 
 std::uint64_t tensor_bytes(const MetaGraph& graph, const Tensor& tensor) {
   return packed_byte_size(tensor.dtype, elements(tensor)).value_or(graph.storage(tensor.storage).bytes);
+}
+
+std::vector<std::optional<std::uint32_t>> logical_positions(const MetaGraph& graph) {
+  std::vector<std::optional<std::uint32_t>> positions(graph.tensors.size());
+  for (std::uint32_t i = 0; i < graph.logical.size(); ++i) {
+    positions[index(graph.logical[i].codes)] = i;
+    for (const CompanionTensor& companion : graph.logical[i].companions)
+      positions[index(companion.tensor)] = i;
+  }
+  return positions;
+}
+
+std::uint64_t elements(const LogicalTensor& weight) { return element_count(weight.shape).value_or(0); }
+
+std::uint64_t packed_bytes(const MetaGraph& graph, const LogicalTensor& weight) {
+  std::uint64_t bytes = tensor_bytes(graph, graph.tensor(weight.codes));
+  for (const CompanionTensor& companion : weight.companions)
+    bytes += tensor_bytes(graph, graph.tensor(companion.tensor));  // in files: their sum fits in 63 bits
+  return bytes;
+}
+
+double bits_per_weight(const MetaGraph& graph, const LogicalTensor& weight) {
+  const std::uint64_t count = elements(weight);
+  return count == 0 ? 0 : 8 * static_cast<double>(packed_bytes(graph, weight)) / static_cast<double>(count);
 }
 
 std::vector<EncodingShare> encoding_shares(const MetaGraph& graph) {

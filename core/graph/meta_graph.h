@@ -35,7 +35,7 @@ std::string_view meta_type_name(MetaType type);
 std::uint64_t meta_type_bytes(MetaType type);
 
 // An array that stays in its file: opening a model only skips a vocabulary of 250,000 strings.
-// core/io/meta_array.h reads elements.
+// core/io/graph_reader.h reads elements.
 struct MetaArray {
   MetaType element = MetaType::u8;  // never array
   bool big_endian = false;
@@ -58,7 +58,7 @@ std::string meta_text(const MetaValue& value);
 
 // --- What several stored tensors mean together: codes, scales and their other companions are one weight.
 
-// How a weight is stored as several tensors. find_logical.cpp has the layouts.
+// How a weight is stored as several tensors. core/graph/packed/packed_layouts.cpp has the layouts.
 enum class WeightPacking : std::uint8_t {
   gptq,
   gptq_v2,
@@ -202,7 +202,7 @@ struct MetaEntry {
 // The metadata key that holds the whole text of a model folder's config.json.
 inline constexpr std::string_view kConfigKey = "config.json";
 
-// A regular value, shared as shared_ptr<const MetaGraph>. Obeys validate() (core/graph/validate.h).
+// A regular value, shared as shared_ptr<const MetaGraph>. Obeys validate() (below).
 struct MetaGraph {
   std::string format;  // the importer's id: "safetensors", ...
   std::vector<ModelFile> files;
@@ -212,7 +212,7 @@ struct MetaGraph {
   std::vector<MetaEntry> metadata;
   std::vector<Note> notes;
   std::optional<ForwardGraph> forward;  // if the file holds operators
-  std::vector<LogicalTensor> logical;   // weights that several tensors make up (core/graph/find_logical.h)
+  std::vector<LogicalTensor> logical;   // weights that several tensors make up
   bool operator==(const MetaGraph&) const = default;
 
   const Storage& storage(StorageId id) const { return storages[index(id)]; }
@@ -241,6 +241,15 @@ std::uint64_t file_bytes(const MetaGraph& graph);
 std::uint64_t tensor_bytes(const MetaGraph& graph, const Tensor& tensor);
 std::uint64_t elements(const Tensor& tensor);
 
+// By tensor: the position in graph.logical of the weight that it is a part of.
+std::vector<std::optional<std::uint32_t>> logical_positions(const MetaGraph& graph);
+
+std::uint64_t elements(const LogicalTensor& weight);
+// Bytes of the codes and all companions.
+std::uint64_t packed_bytes(const MetaGraph& graph, const LogicalTensor& weight);
+// Bits of those bytes for each element; 0 for an empty weight.
+double bits_per_weight(const MetaGraph& graph, const LogicalTensor& weight);
+
 // Storages whose encoding is not plain.
 struct EncodingShare {
   Encoding encoding = Encoding::plain;
@@ -257,7 +266,7 @@ std::vector<std::optional<TensorId>> first_owner(const MetaGraph& graph);
 // Names that share one storage range, dtype and shape: groups of two or more, in tensor order.
 std::vector<std::vector<TensorId>> tied_groups(const MetaGraph& graph);
 // Elements of all weights. Tied tensors count once; so do tensors that view bytes within another tensor's
-// range of the same storage (core/graph/shares.h).
+// range of the same storage (Share).
 std::uint64_t parameter_count(const MetaGraph& graph);
 
 const MetaValue* find_metadata(const MetaGraph& graph, std::string_view key);

@@ -72,15 +72,6 @@ struct LogicalTensors {
 // companions that hold a shape: at most kMostSmallTensor bytes each.
 LogicalTensors find_logical_tensors(const MetaGraph& graph, const ReadSmallTensor& read);
 
-// By tensor: the position in graph.logical of the weight that it is a part of.
-std::vector<std::optional<std::uint32_t>> logical_positions(const MetaGraph& graph);
-
-std::uint64_t elements(const LogicalTensor& weight);
-// Bytes of the codes and all companions.
-std::uint64_t packed_bytes(const MetaGraph& graph, const LogicalTensor& weight);
-// Bits of those bytes for each element; 0 for an empty weight.
-double bits_per_weight(const MetaGraph& graph, const LogicalTensor& weight);
-
 // --- How much the columns of a model's weights matter, as measured on text: an importance matrix of
 // llama.cpp.
 
