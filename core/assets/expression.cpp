@@ -2,6 +2,7 @@
 #include "core/assets/expression.h"
 
 #include "core/assets/parsing.h"
+#include "core/base/error.h"
 #include "core/base/text.h"
 
 #include <algorithm>
@@ -10,6 +11,10 @@
 #include <fmt/format.h>
 
 namespace loadline {
+
+void AssetPlace::fail(std::string_view detail, ErrorCode code) const {
+  throw Error(code, {.file = file ? *file : std::string()}, "line {}, column {}: {}", line, column, detail);
+}
 
 // --- Evaluates parsed expressions.
 

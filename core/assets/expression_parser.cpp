@@ -7,10 +7,6 @@
 
 namespace loadline {
 
-void AssetPlace::fail(std::string_view detail, ErrorCode code) const {
-  throw Error(code, {.file = file ? *file : std::string()}, "line {}, column {}: {}", line, column, detail);
-}
-
 class ExpressionParser : public AssetScanner {
  public:
   using Node = Expression::Node;

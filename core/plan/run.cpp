@@ -4,49 +4,12 @@
 #include "core/io/system_memory.h"
 #include "core/plan/plan.h"
 
-#include <algorithm>
-#include <unordered_map>
 #include <utility>
 
 namespace loadline {
 namespace {
 
 constexpr double kSamplePeriod = 0.001;  // seconds
-
-// Sorts blocks by size, largest first; ties keep their order. Models have a hundred thousand tensors of a
-// dozen sizes, so a counting sort is several times faster than a comparison sort.
-std::vector<BlockId> largest_first(const Plan& plan, std::vector<BlockId> blocks) {
-  constexpr std::size_t kFew = 512;
-  std::unordered_map<std::uint64_t, std::size_t> places;  // first the count of each size
-  for (const BlockId id : blocks) {
-    ++places[plan.block(id).bytes];
-    if (places.size() <= kFew) continue;
-    std::ranges::stable_sort(blocks,
-                             [&](BlockId a, BlockId b) { return plan.block(a).bytes > plan.block(b).bytes; });
-    return blocks;
-  }
-  std::vector<std::uint64_t> sizes;
-  for (const auto& [bytes, count] : places) sizes.push_back(bytes);
-  std::sort(sizes.rbegin(), sizes.rend());
-  std::size_t place = 0;  // then the next position for each size
-  for (const std::uint64_t bytes : sizes) place += std::exchange(places.at(bytes), place);
-  std::vector<BlockId> sorted(blocks.size());
-  for (const BlockId id : blocks) sorted[places.at(plan.block(id).bytes)++] = id;
-  return sorted;
-}
-
-void raise(Peak& peak, std::uint64_t bytes, const UsagePoint& point) {
-  if (bytes > peak.bytes) peak = {.bytes = bytes, .step = point.step, .seconds = point.seconds};
-}
-
-// Finds the peak of each space and of their sum in one pass.
-void find_peaks(Timeline& timeline) {
-  for (const UsagePoint& point : timeline.usage) {
-    for (std::size_t space = 0; space < kSpaceCount; ++space)
-      raise(timeline.peaks[space], point.bytes[space], point);
-    raise(timeline.unified, sum_over(point.bytes, kAllSpaces), point);
-  }
-}
 
 }  // namespace
 
@@ -122,29 +85,6 @@ Timeline run(const Plan& plan, Machine& machine, Progress& progress, Timeline us
 Timeline run(const Plan& plan, Machine& machine) {
   Progress progress;
   return run(plan, machine, progress);
-}
-
-std::uint64_t usage_at(const Timeline& timeline, std::size_t step, unsigned mask) {
-  const auto after = std::upper_bound(timeline.usage.begin(), timeline.usage.end(), step,
-                                      [](std::size_t s, const UsagePoint& point) { return s < point.step; });
-  return after == timeline.usage.begin() ? 0 : sum_over(std::prev(after)->bytes, mask);
-}
-
-Peak peak_over(const Timeline& timeline, unsigned mask) {
-  Peak peak;
-  for (const UsagePoint& point : timeline.usage) raise(peak, sum_over(point.bytes, mask), point);
-  return peak;
-}
-
-std::vector<BlockId> alive_at(const Timeline& timeline, const Plan& plan, std::size_t step, unsigned mask) {
-  std::vector<BlockId> alive;
-  alive.reserve(plan.blocks.size());
-  for (std::size_t i = 0; i < plan.blocks.size(); ++i) {
-    const Lifetime& life = timeline.lifetimes[i];
-    if (life.from_step <= step && step < life.to_step && (mask & space_bit(plan.blocks[i].space)) != 0)
-      alive.push_back(BlockId{static_cast<std::uint32_t>(i)});
-  }
-  return largest_first(plan, std::move(alive));
 }
 
 }  // namespace loadline

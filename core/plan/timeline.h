@@ -81,6 +81,8 @@ constexpr unsigned space_bit(Space space) { return 1u << index(space); }
 
 // The peak of the sum over the spaces in `mask`.
 Peak peak_over(const Timeline& timeline, unsigned mask);
+// Sets `peaks` and `unified` from `usage`, in one pass.
+void find_peaks(Timeline& timeline);
 // Blocks alive after `step` in the spaces of `mask`, largest first, ties by id.
 std::vector<BlockId> alive_at(const Timeline& timeline, const Plan& plan, std::size_t step, unsigned mask);
 

@@ -147,4 +147,12 @@ const Architecture* find_architecture(const ModelConfig& config, std::span<const
   return nullptr;
 }
 
+std::vector<std::string> left_out(const Architecture& architecture, const ModelConfig& config) {
+  std::vector<std::string> notes;
+  for (const std::string& key : architecture.leaves_out)
+    if (!config.get("root." + key).null())
+      notes.push_back(fmt::format("{} is not described: text model only", safe_display(key, 60)));
+  return notes;
+}
+
 }  // namespace loadline

@@ -75,6 +75,10 @@ std::span<const Architecture> built_in_architectures();
 // ForwardAssets::architecture tries a user's own architectures first.
 const Architecture* find_architecture(const ModelConfig& config, std::span<const Architecture> among);
 
+// A note for each part of a configuration that the asset leaves out: "vision_config is not described: text
+// model only".
+std::vector<std::string> left_out(const Architecture& architecture, const ModelConfig& config);
+
 // --- Applies an architecture to one model: the operators in order, each with the tensors that it uses.
 
 // A tensor that the architecture expects.

@@ -1,4 +1,4 @@
-// The table of operators; the parser of a line; names with expressions in them.
+// The table of operators; the parser of a line.
 #include "core/forward/family/operators.h"
 
 #include "core/assets/parsing.h"
@@ -160,25 +160,6 @@ class LineParser : public AssetScanner {
 };
 
 }  // namespace
-
-std::string expand_name(std::string_view name, const AssetPlace& place, const Scope& scope) {
-  std::string result;
-  while (true) {
-    const std::size_t open = name.find('{');
-    result += name.substr(0, open);
-    if (open == std::string_view::npos) return result;
-    const std::size_t close = name.find('}', open);
-    if (close == std::string_view::npos) place.fail("a '{' without its '}'");
-    const std::string_view inside = name.substr(open + 1, close - open - 1);
-    // usually the name of a loop variable, which needs no parser
-    Datum value = scope.name(inside);
-    if (value.null()) value = Expression::parse(inside, place).evaluate(scope);
-    if (value.number() == nullptr)
-      place.fail("{{{}}} is {}: a whole number expected", safe_display(inside, 40), value.shown());
-    result += std::to_string(*value.number());
-    name.remove_prefix(close + 1);
-  }
-}
 
 OpLine parse_op_line(std::string_view text, const AssetPlace& place) {
   return LineParser(text, place).parse();

@@ -85,7 +85,7 @@ std::string operator_list();
 
 struct WeightSpec {
   AssetPlace place = {};
-  std::string name = {};  // with its "{i}"; see expand_name
+  std::string name = {};  // with its "{i}"; see expand_name() in tensor_names.h
   std::vector<Expression> shape = {};
   bool bare = false;  // no ".weight" behind the name
   bool bias = false;
@@ -119,9 +119,6 @@ struct OpLine {
 inline bool is_pass_size(std::string_view name) {
   return name == "B" || name == "S" || name == "P" || name == "T";
 }
-
-// Replaces each "{expr}" in a name by its value. Throws Error{malformed} for a value that is no whole number.
-std::string expand_name(std::string_view name, const AssetPlace& place, const Scope& scope);
 
 // Parses one line. Throws Error{malformed} at the character that does not fit.
 OpLine parse_op_line(std::string_view text, const AssetPlace& place);

@@ -1,7 +1,28 @@
-// Tries a name with each prefix and each ending in turn.
+// Evaluates expressions in names; tries a name with each prefix and each ending in turn.
 #include "core/forward/family/tensor_names.h"
 
+#include "core/base/text.h"
+
 namespace loadline {
+
+std::string expand_name(std::string_view name, const AssetPlace& place, const Scope& scope) {
+  std::string result;
+  while (true) {
+    const std::size_t open = name.find('{');
+    result += name.substr(0, open);
+    if (open == std::string_view::npos) return result;
+    const std::size_t close = name.find('}', open);
+    if (close == std::string_view::npos) place.fail("a '{' without its '}'");
+    const std::string_view inside = name.substr(open + 1, close - open - 1);
+    // usually the name of a loop variable, which needs no parser
+    Datum value = scope.name(inside);
+    if (value.null()) value = Expression::parse(inside, place).evaluate(scope);
+    if (value.number() == nullptr)
+      place.fail("{{{}}} is {}: a whole number expected", safe_display(inside, 40), value.shown());
+    result += std::to_string(*value.number());
+    name.remove_prefix(close + 1);
+  }
+}
 
 Header::Header(const MetaGraph& graph, NameVariants variants)
     : graph_(graph),

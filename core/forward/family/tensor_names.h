@@ -1,6 +1,7 @@
-// Finds a model's tensors by the names that an asset uses; for bind.cpp and gguf_map.cpp only.
+// The names that an asset uses: expressions in them, and the tensors of a model that they mean.
 #pragma once
 
+#include "core/assets/expression.h"
 #include "core/graph/meta_graph.h"
 #include "core/graph/name.h"
 
@@ -11,6 +12,9 @@
 #include <vector>
 
 namespace loadline {
+
+// Replaces each "{expr}" in a name by its value. Throws Error{malformed} for a value that is no whole number.
+std::string expand_name(std::string_view name, const AssetPlace& place, const Scope& scope);
 
 // How names in files may differ from those in an asset.
 struct NameVariants {

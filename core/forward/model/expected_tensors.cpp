@@ -7,7 +7,6 @@
 #include "core/base/text.h"
 #include "core/forward/family/tensor_names.h"
 #include "core/forward/gguf/gguf_map.h"
-#include "core/forward/model/forward_model.h"
 #include "core/forward/model/known_models.h"
 #include "core/graph/names/file_names.h"
 

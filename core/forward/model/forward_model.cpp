@@ -266,14 +266,6 @@ std::uint64_t cached(const ForwardModel& model, std::uint64_t sequence, std::uin
 
 }  // namespace
 
-std::vector<std::string> left_out(const Architecture& architecture, const ModelConfig& config) {
-  std::vector<std::string> notes;
-  for (const std::string& key : architecture.leaves_out)
-    if (!config.get("root." + key).null())
-      notes.push_back(fmt::format("{} is not described: text model only", safe_display(key, 60)));
-  return notes;
-}
-
 std::vector<std::string> pass_notes(const ForwardModel& model, std::uint64_t batch, std::uint64_t sequence,
                                     std::uint64_t past) {
   std::vector<std::string> notes;

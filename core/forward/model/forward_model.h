@@ -130,10 +130,6 @@ std::string op_text(const Op& op);
 std::vector<std::string> pass_notes(const ForwardModel& model, std::uint64_t batch, std::uint64_t sequence,
                                     std::uint64_t past);
 
-// A note for each part of a configuration that the asset leaves out: "vision_config is not described: text
-// model only".
-std::vector<std::string> left_out(const Architecture& architecture, const ModelConfig& config);
-
 // The bytes that one more token of one sequence adds to the cache after this pass. They become fewer once
 // windows are full. Nothing without a graph.
 std::optional<std::uint64_t> cache_growth(const ForwardModel& model, std::uint64_t sequence,
