@@ -4,14 +4,16 @@
 //    "file_type": 15,                  general.file_type of the file
 //    "type": "q4_k",                   of tensors that no rule names
 //    "plain": "q4_0",                  one type for all matrices, for names that the rules do not know;
-//    without
-//                                      it such a model is refused
+//                                      without it such a model is refused
 //    "weights": ["*weight"],           globs: other tensors keep their type,
 //    "keep": ["*_norm.weight*"],       and so do these
-//    "kinds": {"attn_v": ["*attn_v.weight*", ...], ...},   the first kind with a glob that matches; else
-//    "other" "fallback": {"q4_k": "q5_0"},     for rows that do not divide into blocks; F16 where that does
-//    not fit either "let": {"eighth": "(n - n % 8) / 8", ...},            evaluated for each tensor where a
-//    rule asks for it "rules": {"attn_v": "i < eighth ? 'q6_k' : type"}}    by kind: the name of a type
+//    "kinds": {"attn_v": ["*attn_v.weight*", ...], ...},   the first kind with a glob that matches;
+//                                                          else "other"
+//    "fallback": {"q4_k": "q5_0"},     for rows that do not divide into blocks; F16 where that does not
+//                                      fit either
+//    "let": {"eighth": "(n - n % 8) / 8", ...},            evaluated for each tensor where a rule asks
+//                                                          for it
+//    "rules": {"attn_v": "i < eighth ? 'q6_k' : type"}}    by kind: the name of a type
 //
 // Expressions see these names:
 //   kind, name              of the tensor

@@ -4,23 +4,22 @@
 //   {"profile": "hf_eager", "about": "...",
 //    "activation": "model",     dtype of activations: "model" (the dtype of its configuration), or "F32"
 //    "cache": "model",          dtype of keys and values
-//    "operators": "asset",      the operators it runs: those of an architecture ("asset"), or those that
-//    files
+//    "operators": "asset",      the operators it runs: of an architecture ("asset"), or those that files
 //                               of one format list themselves ("onnx")
 //    "default_for": "gguf",     the format whose models take this profile if the user chooses none
-//    "micro_batch": "512",      new tokens of one pass where a longer text is read piece by piece; 0: no
-//    limit "logits": "last",          rows of the head's output: "last" token of each sequence, or "all"
-//    "allocator": "exact",      see core/allocators/allocator.h
-//    "order": "listed",         order of operators, see op_order.h: as the asset or the file lists them,
+//    "micro_batch": "512",      new tokens of one pass where a longer text is read piece by piece;
+//                               0: no limit
+//    "logits": "last",          rows of the head's output: "last" token of each sequence, or "all"
+//    "allocator": "exact",      see core/allocators/allocator_models.h
+//    "order": "listed",         order of operators, see execution_order.h: as the asset or file lists them,
 //                               "inputs_first", or, for a file's own operators, "last_first"
 //    "reuse": "1",              a value reuses freed memory of its shape (a file's own operators only)
 //    "shared": {"mask": {"bytes": "B*S*T*e", "ops": ["attn"],
 //                 "if": "causal ?? 0",    made before the first operator, kept to its last user, or to the
 //                 "to_end": "0"}},        end; names are those that its first user sees
 //    "output_rows_at": "add",   the first such operator behind the last "attn" gets copies of its inputs
-//    "hold_block_inputs": "1",  values that enter a loop turn stay alive to the end of the turn; with a
-//    file's
-//                               own operators, the graph's inputs stay alive to the end
+//    "hold_block_inputs": "1",  values that enter a loop turn stay alive to the end of the turn; with
+//                               a file's own operators, the graph's inputs stay alive to the end
 //    "flags": {"latent": 1},    names for the asset's conditions
 //    "ops": {"norm": {"temporaries": ["4*n*c"], "in_place": "0", "without": "0",
 //                     "before": ["8*n*c"], "kept": [], "returned": [], "windowed": "S + P",
@@ -40,7 +39,7 @@
 //   e, ce                the bytes of an element of an activation, and of the cache
 //   and the operator's attributes and the names of the asset.
 // Operators listed by a file have the file's names ("Softmax", "com.microsoft.Gelu"). Only view, in_place,
-// without and temporaries of their rules apply (file_graph.h). Their rules see B, S, P, n, c, o, e (of the
+// without and temporaries of their rules apply (lowering.h). Their rules see B, S, P, n, c, o, e (of the
 // first output), out (the bytes of the first output) and inputs (the number of inputs that are no weights).
 #pragma once
 
