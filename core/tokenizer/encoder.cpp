@@ -3,7 +3,6 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/tokenizer/sentencepiece.h"
 #include "core/tokenizer/text_stages.h"
 #include "core/tokenizer/tokenizer.h"
 #include "core/tokenizer/unicode.h"

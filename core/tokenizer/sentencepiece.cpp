@@ -1,7 +1,5 @@
 // SentencePiece's algorithms (Kudo and Richardson, "SentencePiece", 2018): the Unigram model's best path, and
 // BPE by the scores of pieces. Scores are added in single precision, since ties and near ties are decided so.
-#include "core/tokenizer/sentencepiece.h"
-
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/tokenizer/unicode.h"
