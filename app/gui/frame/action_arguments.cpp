@@ -1,4 +1,4 @@
-// Reads conversions and exports from words.
+// What actions share, and their arguments: conversions and exports in words.
 
 #include "app/gui/frame/actions.h"
 #include "core/base/option.h"
@@ -11,6 +11,29 @@
 #include <fmt/format.h>
 
 namespace loadline::gui {
+
+// --- What the two tables of actions share.
+
+bool always(const Workspace&) { return true; }
+
+bool has_model(const Workspace& workspace) { return workspace.document().model != nullptr; }
+
+const Model& model_of(const Workspace& workspace) {
+  if (!workspace.document().model) refuse("no model is open");
+  return *workspace.document().model;
+}
+
+bool ascending(std::string_view& column) {
+  const std::size_t space = column.find(' ');
+  if (space == std::string_view::npos) return true;
+  const std::string_view word = column.substr(space + 1);
+  if (word != "descending") refuse(fmt::format("'{}' is not descending", word));
+  column = column.substr(0, space);
+  return false;
+}
+
+// --- The words of a conversion.
+
 namespace {
 
 const Option<ConvertRequest>& option_called(std::string_view flag) {
@@ -58,7 +81,7 @@ ConvertTask convert_words(std::string_view words) {
   return task;
 }
 
-// --- The last word, or the first, may be no part of the path.
+// --- The words of an export. The last word, or the first, may be no part of the path.
 
 ExportRequest view_request(const std::string& words) {
   constexpr std::array<std::string_view, 3> kParts = {"panel", "timeline", "window"};

@@ -41,6 +41,19 @@ const Action* find_action(std::string_view id);
 // Runs an action for a button: a failure becomes a notice. The id must be in the table.
 void run_action(Workspace& workspace, std::string_view id);
 
+// --- What the two tables of actions share.
+
+// The rows that actions() lists last: those of model_actions.cpp.
+std::span<const Action> model_actions();
+
+// For `enabled`.
+bool always(const Workspace& workspace);
+bool has_model(const Workspace& workspace);
+// The model shown. Throws Error{usage} if there is none.
+const Model& model_of(const Workspace& workspace);
+// Whether a COLUMN is not followed by "descending", which is taken off. Throws Error{usage} for another word.
+bool ascending(std::string_view& column);
+
 // --- Parses the arguments of script lines: numbers, names from a list, pairs of words, on or off.
 
 [[noreturn]] inline void refuse(std::string_view detail) { throw Error(ErrorCode::usage, detail); }
