@@ -17,7 +17,7 @@ struct GuiRequest {
   std::vector<std::string> paths = {};  // models to open; none = start page
   std::string request;        // file of a load request, for the last of them or the model that it names
   std::string screenshot;     // PNG to write offscreen instead of opening a window; needs no display
-  std::string script;         // file of commands to play (app/gui/script.h)
+  std::string script;         // file of commands to play (app/gui/frame/gui_app.h)
   bool offscreen = false;     // play the script without a window and without a display
   std::string panel;          // id of the panel to show first; empty = the default
   std::string lesson;         // id of a lesson to play; empty = none

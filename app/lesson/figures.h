@@ -13,7 +13,7 @@
 //   fits(METHOD), context(METHOD)   whether it fits the budgets; the largest context
 //   least(SPACE), most(SPACE)       the method of the scene with the least or the greatest peak
 //   widest()                  the space in which the scene's methods differ most
-//   bytes(FILTER), number(FILTER)   of the tensors that a filter selects (core/graph/filter.h)
+//   bytes(FILTER), number(FILTER)   of the tensors that a filter selects (core/graph/names/tensor_names.h)
 //   config(KEY)               a value of the model's config.json
 //   ratio(A, B), percent(A, B)      A / B, and the same in hundredths
 //   run(KEY)                  a figure of the step's run, once it has ended

@@ -27,7 +27,7 @@ struct ListedTensors {
 };
 
 struct SceneModel {
-  std::string name = {};  // of a preset (core/forward/presets.h), or of the lesson's own list
+  std::string name = {};  // of a preset (core/forward/model/known_models.h), or of the lesson's own list
   std::vector<ListedTensors> listed = {};  // in the order of the file; empty for a preset
   bool operator==(const SceneModel&) const = default;
 };
@@ -134,7 +134,7 @@ struct Step {
   std::string title = {};
   std::size_t scene = 0;
   Picture picture = Picture::none;
-  std::string space = {};              // of bars (app/report/row_space.h); empty: where they differ most
+  std::string space = {};              // of bars (app/report/row_text.h); empty: where they differ most
   std::vector<std::string> show = {};  // script lines for the window
   std::optional<Ask> ask = {};
   std::vector<Published> published = {};

@@ -1,4 +1,5 @@
 // What is to be seen in each panel, drawn alone: a panel that draws nothing, or something else, fails here.
+#include "app/gui/frame/gui_app.h"
 #include "app/gui/panels/panels.h"
 #include "app/gui/window/window.h"
 #include "tests/gui/drawn_text.h"

@@ -197,14 +197,6 @@ std::string measured_plots(const MeasuredLoads& loads, const PlotStyle& style) {
 
 namespace {
 
-Json rehearsal_json(const report::MeasuredLoads& loads, bool cold);
-// Sentences are wrapped at `prose_columns`; the table is not.
-std::string rehearsal_table(const report::MeasuredLoads& loads, bool colour, std::size_t prose_columns);
-
-using report::MeasuredCounter;
-using report::MeasuredLoad;
-using report::MeasuredLoads;
-
 Json rehearsal_json(const MeasuredLoads& loads, bool cold) {
   Json json = {{"model", json_text(model_name(loads.graph))},
                {"bytes", storage_bytes(loads.graph)},
@@ -237,6 +229,7 @@ Json rehearsal_json(const MeasuredLoads& loads, bool cold) {
   return json;
 }
 
+// Sentences are wrapped at `prose_columns`; the table is not.
 std::string rehearsal_table(const MeasuredLoads& loads, bool colour, std::size_t prose_columns) {
   const std::uint64_t weights = storage_bytes(loads.graph);
   const std::string heading =

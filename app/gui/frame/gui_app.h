@@ -68,6 +68,13 @@ void draw_caption(Workspace& workspace, const Ui& ui);
 
 // --- The frame around the panels: toolbar, module tree, tabs, notices, inspector, timeline, jobs line.
 
+// Panels that are in no tab: they have fixed places in the window.
+std::unique_ptr<Panel> make_tree_panel();
+std::unique_ptr<Panel> make_inspector_panel();
+std::unique_ptr<Panel> make_timeline_panel();
+std::unique_ptr<Panel> make_start_panel();
+std::unique_ptr<Panel> make_lesson_panel();
+
 class Shell {
  public:
   explicit Shell(Workspace& workspace);
@@ -160,8 +167,9 @@ class GuiApp {
 
 // --- A small script language that drives the window, for tests and demos.
 
-// A line begins with an action (app/gui/actions.h), a load option (core/load/load_options.h) or a command for
-// the window itself. The rest of the line is the argument. The manual's page "scripting" lists the commands.
+// A line begins with an action (app/gui/frame/actions.h), a load option (core/load/request/load_options.h) or
+// a command for the window itself. The rest of the line is the argument. The manual's page "scripting" lists
+// the commands.
 struct ScriptLine {
   int number = 0;
   std::string command;

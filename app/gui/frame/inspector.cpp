@@ -1,5 +1,6 @@
 // What is selected, and what is alive at the time cursor.
 
+#include "app/gui/frame/gui_app.h"
 #include "app/gui/panels/forward.h"
 #include "app/gui/panels/methods.h"
 #include "app/gui/panels/panels.h"

@@ -19,13 +19,15 @@ namespace loadline::gui {
 
 namespace {
 
+using report::Block;
+using report::BlockKind;
+using report::Emphasis;
+
 // The width of a text in one line, and of its widest word, in pixels.
 struct RichWidth {
   float line = 0;
   float word = 0;
 };
-
-using report::Emphasis;
 
 // A part of a word in one font.
 struct Piece {
@@ -147,9 +149,6 @@ float draw_rich_text(const Ui& ui, const report::RichText& text, ImVec2 at, floa
 // --- Draws the blocks of a page one below the other; what is out of sight only takes its place.
 
 namespace {
-
-using report::Block;
-using report::BlockKind;
 
 // Takes `size` from the region; false if it is out of sight.
 bool take(ImVec2 size) {

@@ -20,7 +20,7 @@
 
 namespace loadline::gui {
 
-// --- The layout of the window, and its panels; shell_chrome.cpp draws the parts around the panels.
+// --- The layout of the window, and its panels.
 
 namespace {
 

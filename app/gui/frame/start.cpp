@@ -1,5 +1,6 @@
 // The start page, shown while no model is open.
 #include "app/gui/frame/actions.h"
+#include "app/gui/frame/gui_app.h"
 #include "app/gui/panels/panels.h"
 #include "app/gui/parts/widgets.h"
 #include "importers/importer.h"

@@ -1,4 +1,5 @@
 // The memory timeline of the chosen load, which is always in sight: curves, budgets, peaks, the time cursor.
+#include "app/gui/frame/gui_app.h"
 #include "app/gui/panels/panels.h"
 #include "app/gui/parts/timeline_plot.h"
 #include "app/gui/parts/widgets.h"

@@ -1,5 +1,6 @@
 // The module tree with subtotals: bytes, share and parameters of everything below a name.
 #include "app/gui/frame/actions.h"
+#include "app/gui/frame/gui_app.h"
 #include "app/gui/panels/panels.h"
 #include "app/gui/parts/plot.h"
 #include "app/gui/parts/widgets.h"

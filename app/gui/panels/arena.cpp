@@ -36,9 +36,6 @@ class ArenaControls {
   TypedField capacity_;
 };
 
-// Draws height, lower bound, gap, greedy height, how the packing was found, and whether it fits the capacity.
-void arena_figures(const Document& document, const Ui& ui, const ArenaScene& scene, std::uint32_t arena);
-
 std::string source_title(ArenaSource source, const ArenaWork& work) {
   if (source == ArenaSource::file) return work.file()->title;
   constexpr std::array<const char*, kArenaSourceIds.size()> kTitles = {
@@ -155,6 +152,7 @@ void ArenaControls::pick_capacity(Workspace& workspace, const Ui& ui, ArenaOptio
     });
 }
 
+// Draws height, lower bound, gap, greedy height, how the packing was found, and whether it fits the capacity.
 void arena_figures(const Document& document, const Ui& ui, const ArenaScene& scene, std::uint32_t number) {
   const Theme& theme = *ui.theme;
   const ArenaPacking& arena = scene.packing.arenas[number];

@@ -71,11 +71,5 @@ std::unique_ptr<Panel> make_convert_panel();
 std::unique_ptr<Panel> make_upload_panel();
 std::unique_ptr<Panel> make_diff_panel();
 std::unique_ptr<Panel> make_values_panel();
-// Not in the table of tabs: they have fixed places in the window.
-std::unique_ptr<Panel> make_tree_panel();
-std::unique_ptr<Panel> make_inspector_panel();
-std::unique_ptr<Panel> make_timeline_panel();
-std::unique_ptr<Panel> make_start_panel();
-std::unique_ptr<Panel> make_lesson_panel();
 
 }  // namespace loadline::gui

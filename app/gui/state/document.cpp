@@ -13,7 +13,7 @@
 
 namespace loadline::gui {
 
-// --- Selection and tensor table; document_plan.cpp and the other document_*.cpp do the computed parts.
+// --- Selection and tensor table.
 
 namespace {
 

@@ -156,8 +156,8 @@ class Document {
   // Makes the edited list the custom order, and chooses it.
   void arrange_order(OrderList list);
   bool has_custom_order() const { return custom_ != nullptr; }
-  // Loads the custom order from a file, or saves the chosen order to one (core/load/order_file.h). Throws
-  // Error{usage} without a model. Only a .txt file is overwritten.
+  // Loads the custom order from a file, or saves the chosen order to one (core/load/request/bind_request.h).
+  // Throws Error{usage} without a model. Only a .txt file is overwritten.
   void load_order(const std::string& path);
   void save_order(const std::string& path);
   // Saves the comparison as a picture (.svg) or as a page (.html). Throws Error{usage} without a comparison,

@@ -21,17 +21,31 @@
 
 namespace loadline::gui {
 
-// --- Opens models; workspace_documents.cpp keeps the open ones, workspace_transfer.cpp moves their bytes.
+// --- Opens models.
 
 namespace {
 
-// A path that is none (org/name) stays what it is.
-// The document with the model at this path; 0 if there is none.
+// The id of the document with the model at this path; 0 if there is none.
 std::uint64_t id_with_path(const std::vector<std::unique_ptr<Document>>& documents, const std::string& path) {
   if (path.empty()) return 0;
   for (const std::unique_ptr<Document>& document : documents)
     if (document->model && is_same_path(document->model->path, path)) return document->id;
   return 0;
+}
+
+// Whether the file declares itself a saved request, well-formed or not.
+bool is_request_file(const std::string& path) {
+  constexpr std::uint64_t kHead = 4096;  // the version comes first
+  std::error_code failed;
+  if (!path.ends_with(".json") || !std::filesystem::is_regular_file(path, failed)) return false;
+  try {
+    const SourceFile file = SourceFile::open(path);
+    std::string head(std::min(file.size(), kHead), '\0');
+    file.read_at(0, std::as_writable_bytes(std::span(head)));
+    return head.find("\"schema_version\"") != std::string::npos;
+  } catch (const Error&) {
+    return false;  // opening the file will report the error
+  }
 }
 
 }  // namespace
@@ -254,20 +268,6 @@ std::string tab_title(const Workspace& workspace, const Document& document) {
 }
 
 // --- Opens and saves load requests, and applies remedies.
-
-bool is_request_file(const std::string& path) {
-  constexpr std::uint64_t kHead = 4096;  // the version comes first
-  std::error_code failed;
-  if (!path.ends_with(".json") || !std::filesystem::is_regular_file(path, failed)) return false;
-  try {
-    const SourceFile file = SourceFile::open(path);
-    std::string head(std::min(file.size(), kHead), '\0');
-    file.read_at(0, std::as_writable_bytes(std::span(head)));
-    return head.find("\"schema_version\"") != std::string::npos;
-  } catch (const Error&) {
-    return false;  // opening the file will report the error
-  }
-}
 
 void Workspace::open_request(const std::string& path, const std::string& model) {
   SavedRequest saved = read_request(path);

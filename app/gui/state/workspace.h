@@ -1,4 +1,4 @@
-// The state of the window and the user's operations on it.
+// The state of the window and the user's operations on it. Needs no window: no ImGui, no Vulkan types.
 #pragma once
 
 #include "app/gui/state/base/jobs.h"
@@ -38,16 +38,7 @@ struct ExportRequest {
   bool operator==(const ExportRequest&) const = default;
 };
 
-}  // namespace loadline::gui
-
-// --- The state of the program's window and the user's operations on it. Needs no window: no ImGui, no Vulkan
-// types.
-
-namespace loadline {
-class TemporaryFolder;
-}
-
-namespace loadline::gui {
+// --- The settings of the window, and what has been finished.
 
 // How the map colours tensors; without another model to differ from, `diff` is `role`.
 enum class ColorBy { role, dtype, layer, shard, diff };
@@ -120,6 +111,8 @@ struct ConversionCheck {
   std::string first_difference = {};  // the name of a weight; empty if there is none
 };
 
+// --- The open models, and the user's operations on them.
+
 // Every function returns at once. Long work runs in a job, whose result poll() takes in. Used from one
 // thread.
 class Workspace {
@@ -134,8 +127,8 @@ class Workspace {
   // without a model, else a new one at the end. A .csv file is a packing problem, which the panel "arena"
   // shows beside the model. A .json file may be a saved request.
   void open(const std::string& path, const std::vector<Remedy>& with = {});
-  // Opens a saved request (core/load/request_file.h) and applies it to `model`, else to the model that it
-  // names, else to the present model. Throws Error.
+  // Opens a saved request (core/load/request/load_options.h) and applies it to `model`, else to the model
+  // that it names, else to the present model. Throws Error.
   void open_request(const std::string& path, const std::string& model = {});
   void save_request(const std::string& path);
   // Writes the built-in demo model to a temporary folder, once, and opens it.
@@ -272,13 +265,5 @@ class Workspace {
 
 // What a tab is called, not escaped: the model's name, and where another open model has that too, its file's.
 std::string tab_title(const Workspace& workspace, const Document& document);
-
-}  // namespace loadline::gui
-namespace loadline::gui {
-
-// --- Recognises saved requests among the files that a user opens.
-
-// Whether the file declares itself a saved request, well-formed or not.
-bool is_request_file(const std::string& path);
 
 }  // namespace loadline::gui

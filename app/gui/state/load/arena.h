@@ -66,7 +66,7 @@ bool has_buffers(ArenaSource source, const ArenaModel& model);
 // Error{limit}.
 ArenaProblemPtr model_arena(ArenaSource source, const ArenaModel& model);
 ArenaProblemPtr example_arena();
-// Reads a problem file (core/packing/csv.h). Throws Error{io, malformed, limit}.
+// Reads a problem file (core/plan/reserved_memory.h). Throws Error{io, malformed, limit}.
 ArenaProblemPtr file_arena(const std::string& path);
 
 struct ArenaOptions {

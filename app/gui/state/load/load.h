@@ -102,7 +102,7 @@ struct JudgedLoad {
 JudgedLoad judge_load(const LoadTask& task, const Projection& projection);
 // The comparison of all methods and orders of the question, with curves.
 report::PicturedAnswer compare_loads(const LoadTask& task, Progress& progress);
-// Changes that make the load fit its budgets (core/load/advice.h); none if it fits.
+// Changes that make the load fit its budgets (core/load/answer/advice.h); none if it fits.
 LoadAnswer advise_load(const LoadTask& task, Progress& progress);
 
 // --- A load order as a list of rows to move: modules, some of them unfolded to their tensors. No ImGui.

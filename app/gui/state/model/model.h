@@ -86,7 +86,7 @@ std::optional<TensorId> find_tensor(const Model& model, std::string_view name);
 // A remark on unusual storage of a tensor: "view", "deflate", "tied"; else empty.
 std::string storage_remark(const Model& model, TensorId id);
 
-// The tensors that pass the filter (core/graph/filter.h). Throws Error{usage}.
+// The tensors that pass the filter (core/graph/names/tensor_names.h). Throws Error{usage}.
 std::vector<TensorId> filtered(const Model& model, std::string_view filter);
 // Per node of the tree: whether it, or anything below it, is among `tensors`.
 std::vector<bool> nodes_with(const Model& model, std::span<const TensorId> tensors);
