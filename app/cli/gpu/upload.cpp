@@ -5,21 +5,295 @@
 #include "core/base/error.h"
 
 #ifdef LOADLINE_HAS_GPU
-#include "app/cli/gpu/upload_view.h"
+#include "app/cli/base/rates.h"
+#include "app/cli/base/terminal.h"
+#include "app/report/markdown.h"
+#include "app/report/measured_loads.h"
 #include "core/base/text.h"
 #include "core/gpu/measure_link.h"
+#include "core/gpu/upload.h"
 #include "core/load/answer/projection.h"
 #include "core/load/order/optimal_order.h"
 #include "core/load/request/bind_request.h"
+#include "core/load/request/rates.h"
+#include "core/plan/plan.h"
 #endif
 
+#include <algorithm>
 #include <array>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 namespace loadline::cli {
+
+// --- What the command says of its loads: text, JSON, counters.
+
+#ifdef LOADLINE_HAS_GPU
+
+namespace {
+
+using report::MeasuredLoad;
+using report::MeasuredLoads;
+
+// One load of a resolved request.
+struct AskedUpload {
+  const LoadRequest& request;
+  const Method& method;
+  std::string order;
+  CostModel costs = {};  // of the projected time
+  std::optional<MeasuredRates> rates = {};
+};
+
+struct FinishedUpload {
+  AskedUpload asked;
+  gpu::UploadReport report;
+};
+
+constexpr std::array kSpaces = {Space::device, Space::host, Space::page_cache, Space::staging};
+
+Json peaks_json(const Timeline& timeline) {
+  Json json;
+  for (const Space space : kSpaces) json[std::string(space_name(space))] = timeline.peaks[index(space)].bytes;
+  json["unified"] = timeline.unified.bytes;
+  return json;
+}
+
+Json upload_json(const FinishedUpload& upload) {
+  const AskedUpload& asked = upload.asked;
+  const gpu::UploadReport& report = upload.report;
+  Json json = {
+      {"device", json_text(report.device)},
+      {"method", asked.method.id},
+      {"order", json_text(asked.order)},
+      {"prepack", asked.request.prepack ? Json(prepacking_id(*asked.request.prepack)) : Json()},
+      {"options", options_json(asked.request, LoadUser::upload)},
+      {"tensors", report.tensors},
+      {"bytes", report.bytes},
+      {"seconds", report.seconds},
+      {"bytes_per_second", report.bytes_per_second},
+      {"staging_bytes", report.staging_bytes},
+      {"projected",
+       {{"peak", peaks_json(report.projected)},
+        {"rss_anon", report.projected_rss_anon},
+        {"seconds", report.projected_seconds},
+        {"seconds_as_cached", report.expected_seconds}}},
+      {"page_cache",
+       {{"files", report.file_bytes}, {"before", report.cached_bytes ? Json(*report.cached_bytes) : Json()}}},
+      {"queue", {{"family", report.queue.index}, {"kind", gpu::queue_family_words(report.queue)}}},
+      {"measured", {{"peak", peaks_json(report.measured)}}}};
+  Json& measured = json["measured"];
+  measured["rss_anon_peak"] = report.rss_anon_peak;
+  measured["rss_file_peak"] = report.rss_file_peak;
+  measured["device_ledger_peak"] = report.device_ledger_peak;
+  measured["imported_bytes"] = report.imported_bytes;
+  if (report.device_budget_peak) measured["device_budget_peak"] = *report.device_budget_peak;
+  if (report.measured.reserved_peak)
+    for (const Space space : kSpaces)
+      measured["reserved"][std::string(space_name(space))] = (*report.measured.reserved_peak)[index(space)];
+  for (const Space space : kSpaces)
+    json["error_percent"][std::string(space_name(space))] = report::error_percent(
+        report.projected.peaks[index(space)].bytes, report.measured.peaks[index(space)].bytes);
+  json["error_percent"]["unified"] =
+      report::error_percent(report.projected.unified.bytes, report.measured.unified.bytes);
+  json["error_percent"]["rss_anon"] = report::error_percent(report.projected_rss_anon, report.rss_anon_peak);
+  if (report.device_budget_peak) json["projected"]["device_budget"] = report.projected_device_budget;
+  if (report.device_budget_peak)
+    json["error_percent"]["device_budget"] =
+        report::error_percent(report.projected_device_budget, *report.device_budget_peak);
+  // packing takes a time that is not projected
+  json["error_percent"]["seconds"] =
+      report.packs ? Json() : Json(report::error_percent(report.expected_seconds, report.seconds));
+  json["rates"] = rates_json(asked.costs, asked.rates);
+  json["verified"] = report.verified ? Json(*report.verified) : Json();
+  if (!report.mismatch.empty()) json["mismatch"] = report.mismatch;
+  json["notes"] = json_texts(report.notes);
+  json["validation_messages"] = json_texts(report.validation_messages);
+  return json;
+}
+
+// Sentences on what the figures mean for this device and load.
+std::string remarks_text(const gpu::UploadReport& report) {
+  std::string text = "RssAnon is the private memory of the process, as the system counts it.";
+  if (report.software_device)
+    text += " A software device's memory is part of it, and is taken when it is allocated, as on a GPU.";
+  text += "\n";
+  if (report.device_budget_peak)
+    text += "\"device, driver\" is what the driver counts; projected are whole blocks.\n";
+  for (const std::string& note : report.notes) text += note + "\n";
+  if (report.queue_families > 1)
+    text += fmt::format("Copies went through family {} of the device's queues, which {}.\n",
+                        report.queue.index, gpu::queue_family_words(report.queue));
+  if (report.imported_bytes > 0)
+    text += fmt::format("The device read {} of file pages in place.\n", format_bytes(report.imported_bytes));
+  if (report.ring_bytes > 0)
+    text += fmt::format(
+        "{} of staging are the uploader's own buffer for copies from ordinary memory, outside the plan.\n",
+        format_bytes(report.ring_bytes));
+  return text;
+}
+
+// Says how long the load should have taken beside how long it took.
+std::string time_text(const gpu::UploadReport& report, const AskedUpload& asked) {
+  const report::UploadTime time = report::upload_time(report, asked.rates);
+  return fmt::format("Time: {} {}\n", report::upload_time_text(time),
+                     report::upload_rates_text(time, asked.rates, report.device));
+}
+
+std::string verified_text(const gpu::UploadReport& report, const LoadRequest& request) {
+  if (!report.verified) return "";
+  if (!*report.verified) return "DIFFERENT: " + report.mismatch + "\n";
+  return fmt::format("Verified: every byte on the device equals the file{}.\n",
+                     request.cast      ? ", cast where --cast says so"
+                     : request.prepack ? ", packed by the host as --prepack says"
+                                       : "");
+}
+
+std::string messages_text(const gpu::UploadReport& report) {
+  std::string text =
+      fmt::format("The validation layer has {}.\n", counted(report.validation_messages.size(), "message"));
+  for (const std::string& message : report.validation_messages)
+    text += fmt::format("  {}\n", safe_display(message));
+  return text;
+}
+
+std::string rate_text(const gpu::UploadReport& report) {
+  return report.bytes == 0 ? "" : fmt::format(" ({})", format_rate(report.bytes_per_second));
+}
+
+// All that is known of one load. `validation`: it ran under the validation layer.
+std::string upload_text(const Context& context, const FinishedUpload& upload, bool validation) {
+  const AskedUpload& asked = upload.asked;
+  const gpu::UploadReport& report = upload.report;
+  Table table({"peak", "projected", "measured", "error"}, {kLeft, kRight, kRight, kRight});
+  const auto row = [&](std::string name, std::uint64_t projected, std::uint64_t measured) {
+    if (projected == 0 && measured == 0) return;
+    table.row({std::move(name), bytes_cell(projected), bytes_cell(measured),
+               fmt::format("{:.1f} %", report::error_percent(projected, measured))});
+  };
+  // what the uploader took for the blocks, with rounding
+  const PerSpace<std::uint64_t> taken = report.measured.reserved_peak.value_or(PerSpace<std::uint64_t>{});
+  for (const Space space : kSpaces) {
+    const std::size_t at = index(space);
+    row(space == Space::page_cache ? "page cache" : std::string(space_name(space)),
+        report.projected.peaks[at].bytes + (space == Space::staging ? report.ring_bytes : 0), taken[at]);
+  }
+  if (report.device_budget_peak)
+    row("device, driver", report.projected_device_budget, *report.device_budget_peak);
+  row("RssAnon", report.projected_rss_anon, report.rss_anon_peak);
+
+  std::string prose = remarks_text(report);
+  prose += time_text(report, asked) + verified_text(report, asked.request);
+  const std::string head =
+      fmt::format("{}, {} onto {} in {}{}, {} in {} order\n\n", counted(report.tensors, "tensor"),
+                  format_bytes(report.bytes), safe_display(report.device, 60), format_seconds(report.seconds),
+                  rate_text(report), asked.method.id, safe_display(asked.order, 60));
+  return head + table.text(context.colour) + "\n" + report::reflowed(prose, context.prose_columns) +
+         (validation ? messages_text(report) : "");
+}
+
+// The counters of a load: the system's, and the driver's or the uploader's own of the device. `steps`: of its
+// plan.
+MeasuredLoad measured_upload(const AskedUpload& asked, const gpu::UploadReport& report, std::size_t steps) {
+  MeasuredLoad load;
+  load.method = &asked.method;
+  load.order = asked.order;
+  load.seconds = report.seconds;
+  load.samples = report.measured.measured.size();
+  load.steps = steps;
+  const auto add = [&](std::string_view name, std::string_view id, std::uint64_t projected, unsigned spaces,
+                       const std::vector<StepCount>& counts) {
+    load.counters.push_back(
+        report::measured_counter(projected, report.projected_usage, spaces, counts, steps));
+    load.counters.back().name = name;
+    load.counters.back().id = id;
+  };
+  const auto sampled = [&](const auto& count_of) {
+    std::vector<StepCount> counts;
+    for (std::size_t i = 0; i < load.samples; ++i)
+      counts.push_back({report.sample_steps[i], count_of(report.measured.measured[i])});
+    return counts;
+  };
+  if (report.device_budget_peak) {
+    add("device", "device_budget", report.projected_device_budget, report.device_heap_spaces,
+        sampled([](const MemorySample& sample) { return sample.device_counted; }));
+  } else if (!report.software_device) {
+    std::vector<StepCount> counts;
+    for (const UsagePoint& point : report.measured.usage)
+      counts.push_back({point.step, point.bytes[index(Space::device)]});
+    add("device", "device", report.projected.peaks[index(Space::device)].bytes, space_bit(Space::device),
+        counts);
+    load.counters.back().own_count = true;
+  }
+  add("RssAnon", "rss_anon", report.projected_rss_anon, report.anonymous_spaces,
+      sampled([](const MemorySample& sample) { return sample.memory.rss_anon; }));
+  // pages that the device reads in place are mapped too
+  const unsigned mapped =
+      space_bit(Space::page_cache) | (report.imported_bytes > 0 ? space_bit(Space::staging) : 0u);
+  std::uint64_t most = 0;
+  for (const UsagePoint& point : report.projected_usage) most = std::max(most, sum_over(point.bytes, mapped));
+  add("RssFile", "rss_file", most, mapped,
+      sampled([](const MemorySample& sample) { return sample.memory.rss_file; }));
+  return load;
+}
+
+// Several loads side by side. `uploads` are those of `loads.rows`.
+std::string uploads_text(const Context& context, const MeasuredLoads& loads,
+                         const std::vector<FinishedUpload>& uploads) {
+  const std::uint64_t weights = storage_bytes(loads.graph);
+  std::string head = fmt::format("{}: {}, W = {} ({}), {}\n\n", safe_display(model_name(loads.graph), 80),
+                                 counted(loads.graph.tensors.size(), "tensor"), format_bytes(weights),
+                                 counted(weights, "byte"), safe_display(loads.how, 80));
+  std::string text, messages;
+  std::vector<std::string> notes;
+  for (const FinishedUpload& upload : uploads) {
+    const gpu::UploadReport& report = upload.report;
+    const std::string verified = verified_text(report, upload.asked.request);
+    text += fmt::format("{} ({}): {}{}.{}", upload.asked.method.id, safe_display(upload.asked.order, 40),
+                        format_seconds(report.seconds), rate_text(report),
+                        verified.empty() ? "\n" : " " + verified);
+    for (const std::string& note : report.notes)
+      if (std::ranges::find(notes, note) == notes.end()) notes.push_back(note);
+    if (!report.validation_messages.empty()) messages += messages_text(report);
+  }
+  text += too_high_text(loads);
+  text += refused_text(loads, "cannot be uploaded");
+  for (const std::string& note : notes) text += note + "\n";
+  const bool software = !uploads.empty() && uploads.front().report.software_device;
+  text += fmt::format(
+      "\nPeaks are differences to the state just before each load. RssAnon counts the private memory of the "
+      "process.{} RssFile counts mapped pages.\n",
+      software ? " A software device's memory is part of it." : "");
+  text += measured_summary(loads.rows);
+  return head + measured_table(loads, context.colour) + "\n" + report::reflowed(text, context.prose_columns) +
+         messages;
+}
+
+Json uploads_json(const MeasuredLoads& loads, const std::vector<FinishedUpload>& uploads) {
+  Json json = {{"model", json_text(model_name(loads.graph))},
+               {"bytes", storage_bytes(loads.graph)},
+               {"uploads", Json::array()}};
+  for (std::size_t i = 0; i < uploads.size(); ++i) {
+    Json one = upload_json(uploads[i]);
+    const std::optional<bool> agrees = loads.rows[i].agrees();
+    one["agrees"] = agrees ? Json(*agrees) : Json();
+    json["uploads"].push_back(std::move(one));
+  }
+  add_refused(json["uploads"], loads);
+  return json;
+}
+
+}  // namespace
+
+#endif
+
+// --- loadline upload: which loads, one after another.
+
 namespace {
 
 struct UploadFlags {

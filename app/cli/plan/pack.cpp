@@ -3,6 +3,7 @@
 
 #include "app/cli/base/command.h"
 #include "app/cli/base/option_flags.h"
+#include "app/cli/plan/load_flags.h"
 #include "app/cli/plan/plan_view.h"
 #include "app/report/page_parts.h"
 #include "core/base/checked_arithmetic.h"
@@ -14,6 +15,7 @@
 #include "core/packing/greedy.h"
 #include "core/packing/pack.h"
 #include "core/packing/problem.h"
+#include "core/packing/search_control.h"
 #include "core/plan/dry_machine.h"
 #include "core/plan/reserved_memory.h"
 
@@ -30,6 +32,216 @@
 #include <nlohmann/json.hpp>
 
 namespace loadline::cli {
+
+// --- Projects the run of a model that the options ask for.
+
+namespace {
+
+// Tokens of the pass if neither a load nor a pass is requested.
+constexpr std::uint64_t kPackedTokens = 512;
+
+constexpr std::array kSpaces = {Space::device, Space::staging, Space::host};
+
+Space space_of(const std::string& name) {
+  for (const Space space : kSpaces)
+    if (space_name(space) == name) return space;
+  throw Error(ErrorCode::usage, "--space: no space '{}'", safe_display(name, 40));
+}
+
+// Without a load or a pass in the request, packs a pass of kPackedTokens tokens.
+LoadRequest with_pass(LoadRequest request) {
+  if (request.methods.empty() && !asks_for_pass(request)) request.sequence = kPackedTokens;
+  return request;
+}
+
+std::string pass_text(const RequestPass& forward) {
+  std::string text = fmt::format("a forward pass of {} x {}", format_grouped(forward.batch()),
+                                 counted(forward.sequence(), "token"));
+  if (forward.past() > 0) text += fmt::format(" after {}", format_grouped(forward.past()));
+  if (const std::string& profile = forward.model().profile; !profile.empty())
+    text += fmt::format(" (profile {})", safe_display(profile, 40));
+  return text;
+}
+
+// The pass of the request. Without a load a pass is needed; if none is known, Error{unsupported} suggests a
+// load instead.
+std::shared_ptr<const RequestPass> find_pass(const Context& context, const MetaGraph& graph,
+                                             const std::string& path, const LoadRequest& request) {
+  const bool needed = request.methods.empty();
+  auto forward = std::make_shared<const RequestPass>(graph, with_pass(request), context.assets(),
+                                                     needed ? UnknownPass::leave_out : UnknownPass::refuse);
+  if (!needed || forward->pass() != nullptr) return forward;
+  const std::string& remark = forward->model().remark;
+  throw Error(ErrorCode::unsupported, {.file = path},
+              "no forward pass is known: {}; --method ID packs a load instead, such as --method per_tensor",
+              remark.empty() ? "the file holds no operators" : remark);
+}
+
+void project_pass(PackRun& run_of, const ForwardPass& pass, Progress& progress) {
+  append_forward_pass(run_of.plan, pass);
+  if (const auto fault = check_plan(run_of.plan, *run_of.graph)) throw Error(ErrorCode::limit, *fault);
+  DryMachine machine;
+  run_of.timeline = run(run_of.plan, machine, progress);
+}
+
+void project_load(const Context& context, PackRun& run_of, const LoadRequest& request,
+                  const ForwardPass* pass, Progress& progress) {
+  const MetaGraph& graph = *run_of.graph;
+  const CliEnvironment environment(context, request);
+  const BoundRequest bound = bind_request(graph, request, environment.load);
+  const Method& method = *bound.methods.front();
+  const OrderChoice& order = bound.orders.front();
+  Projection projection =
+      project(graph, method, order.name, make_order(graph, order, method, bound.inputs, progress),
+              bound.inputs, progress, pass);
+  run_of.plan = std::move(projection.plan);
+  run_of.timeline = std::move(projection.timeline);
+  run_of.method = method.id;
+  run_of.order = order.name;
+  run_of.text = fmt::format("a load by {} in {} order", method.id, safe_display(order.name, 60));
+}
+
+// Names of the spaces whose blocks can be packed.
+std::vector<std::string> packed_spaces() {
+  std::vector<std::string> names;
+  for (const Space space : kSpaces) names.emplace_back(space_name(space));
+  return names;
+}
+
+// Throws Error{usage} for load options without a load, and for other options that have no effect.
+void check_pack_request(const LoadRequest& request, const LoadFlags& flags) {
+  if (!request.methods.empty()) {
+    const std::vector<const Method*> methods = find_methods(request.methods);
+    const std::vector<std::string> orders = order_names(request.orders);
+    if (methods.size() > 1 || orders.size() > 1)
+      throw Error(ErrorCode::usage, "one load is packed: name one --method and one --order");
+    check_order_choice(orders.front());
+    return flags.require_used(request, methods);
+  }
+  for (const std::string_view id : flags.given()) {
+    const LoadOption* const option = find_load_option(id);
+    if (option->terms.supported_by != nullptr || id == "order" || id == "activations")
+      throw Error(ErrorCode::usage, "{} changes nothing without --method, which packs a load", flag_of(id));
+  }
+}
+
+// Opens the model and projects the run. Throws Error{usage}, and Error{unsupported} if no load is requested
+// and the model's operators are unknown.
+PackRun pack_run(const Context& context, const std::string& path, const LoadRequest& request,
+                 const std::string& space, Progress& progress) {
+  PackRun result;
+  result.space = space_of(space);
+  result.graph = open_for(context, path);
+  const bool load = !request.methods.empty();
+  const auto forward = find_pass(context, *result.graph, path, request);
+  const ForwardPass* const pass = forward->pass();
+  if (load)
+    project_load(context, result, request, pass, progress);
+  else
+    project_pass(result, *pass, progress);
+  if (pass != nullptr) {
+    result.forward = forward;
+    result.text += (load ? ", then " : "") + pass_text(*forward);
+    result.notes = forward->notes();
+    for (std::string& note : size_notes(*forward)) result.notes.push_back(std::move(note));
+    if (forward->unknown_values() > 0)
+      result.notes.push_back(
+          fmt::format("{} of unknown size left out", counted(forward->unknown_values(), "value")));
+  } else if (request.sequence > 0) {
+    result.notes.push_back("the operators are not known: the forward pass is left out");
+  }
+  return result;
+}
+
+// --- Makes packing problems from files and runs.
+
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 62;
+
+// Lists spaces: "device 549 blocks, host 3 blocks".
+std::string spaces_with_blocks(const PackRun& run) {
+  std::string text;
+  for (std::size_t i = 0; i < kSpaceCount; ++i) {
+    const auto count = std::ranges::count_if(
+        run.plan.blocks, [&](const Block& block) { return index(block.space) == i && block.bytes > 0; });
+    if (count > 0)
+      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", space_name(static_cast<Space>(i)),
+                          counted(static_cast<std::uint64_t>(count), "block"));
+  }
+  return text.empty() ? "no blocks anywhere" : text;
+}
+
+// The labels of the blocks; of equal labels the second gets " #2", and so on.
+std::vector<std::string> unique_labels(const PackRun& run, const std::vector<BlockId>& blocks) {
+  const auto owners = first_owner(*run.graph);
+  std::vector<std::string> labels;
+  std::unordered_set<std::string> taken;
+  for (const BlockId id : blocks) {
+    labels.push_back(safe_display(block_label(run.plan.block(id), *run.graph, owners)));
+    taken.insert(labels.back());
+  }
+  std::unordered_map<std::string, std::uint64_t> seen;
+  for (std::string& label : labels) {
+    std::uint64_t& count = seen[label];
+    if (++count == 1) continue;
+    std::string other;
+    do {
+      other = fmt::format("{} #{}", label, count++);
+    } while (!taken.insert(other).second);
+    --count;
+    label = std::move(other);
+  }
+  return labels;
+}
+
+std::uint64_t& sum_of(BytesByUse& bytes, const Block& block) {
+  if (block.use == BlockUse::storage) return bytes.weights;
+  if (block.use == BlockUse::ring_slot) return bytes.ring_slots;
+  if (block.use == BlockUse::value) return bytes.values;
+  return block.storage ? bytes.weight_copies : bytes.temporaries;
+}
+
+void add_bytes(BytesByUse& bytes, const Block& block) {
+  const auto together = checked_add(bytes.sum(), block.bytes);
+  if (!together || *together > kMostBytes)
+    throw Error(ErrorCode::limit, "the blocks of the run take more than 2^62 bytes together");
+  sum_of(bytes, block) += block.bytes;
+}
+
+// The buffers of a file, each additionally aligned to `alignment`. Throws Error{io, malformed}, and
+// Error{limit} if the two alignments of a buffer have no common multiple below 2^62.
+Problem file_problem(const std::string& path, std::uint64_t alignment) {
+  Problem problem = read_packing_file(path);
+  // combines each buffer's own alignment with --align
+  for (std::size_t i = 0; i < problem.buffers.size(); ++i) {
+    Buffer& buffer = problem.buffers[i];
+    const auto both = checked_mul(buffer.alignment / std::gcd(buffer.alignment, alignment), alignment);
+    if (!both || *both > kMostBytes)
+      throw Error(ErrorCode::limit, {.file = path},
+                  "buffer '{}': alignment {} and --align {} have no common multiple below 2^62",
+                  safe_display(problem.id_of(i)), buffer.alignment, alignment);
+    buffer.alignment = *both;
+  }
+  return problem;
+}
+
+// The blocks of the run's space, at multiples of `alignment`. Throws Error{usage} if the space has no blocks
+// (the message names spaces that have some), Error{limit} for sizes over 2^62 bytes. `rule` ends the
+// comparison with the greedy planner.
+RunProblem run_problem(const PackRun& run, std::uint64_t alignment, const StopRule& rule) {
+  SpaceProblem space = space_problem(run.plan, run.timeline, run.space, alignment);
+  if (space.blocks.empty())
+    throw Error(ErrorCode::usage, "--space {}: {} has no blocks there, but {}", space_name(run.space),
+                run.text, spaces_with_blocks(run));
+  RunProblem result;
+  for (const BlockId id : space.blocks) add_bytes(result.bytes, run.plan.block(id));
+  space.problem.ids = unique_labels(run, space.blocks);
+  result.problem = std::move(space.problem);
+  result.alive = run.timeline.peaks[index(run.space)].bytes;
+  result.greedy = greedy_by_size_height(result.problem, rule);
+  return result;
+}
+
+}  // namespace
 
 // --- loadline pack: finds offsets in an arena for buffers with lifetimes, from a file or from a model's run.
 
@@ -187,209 +399,6 @@ Action setup_pack(CLI::App& app) {
     return is_csv(flags->path()) ? pack_file(context, *options, *flags, space->count() > 0)
                                  : pack_model(context, *options, *flags, request);
   };
-}
-
-// --- Projects the run of a model that the options ask for.
-
-namespace {
-
-constexpr std::array kSpaces = {Space::device, Space::staging, Space::host};
-
-Space space_of(const std::string& name) {
-  for (const Space space : kSpaces)
-    if (space_name(space) == name) return space;
-  throw Error(ErrorCode::usage, "--space: no space '{}'", safe_display(name, 40));
-}
-
-// Without a load or a pass in the request, packs a pass of kPackedTokens tokens.
-LoadRequest with_pass(LoadRequest request) {
-  if (request.methods.empty() && !asks_for_pass(request)) request.sequence = kPackedTokens;
-  return request;
-}
-
-std::string pass_text(const RequestPass& forward) {
-  std::string text = fmt::format("a forward pass of {} x {}", format_grouped(forward.batch()),
-                                 counted(forward.sequence(), "token"));
-  if (forward.past() > 0) text += fmt::format(" after {}", format_grouped(forward.past()));
-  if (const std::string& profile = forward.model().profile; !profile.empty())
-    text += fmt::format(" (profile {})", safe_display(profile, 40));
-  return text;
-}
-
-// The pass of the request. Without a load a pass is needed; if none is known, Error{unsupported} suggests a
-// load instead.
-std::shared_ptr<const RequestPass> find_pass(const Context& context, const MetaGraph& graph,
-                                             const std::string& path, const LoadRequest& request) {
-  const bool needed = request.methods.empty();
-  auto forward = std::make_shared<const RequestPass>(graph, with_pass(request), context.assets(),
-                                                     needed ? UnknownPass::leave_out : UnknownPass::refuse);
-  if (!needed || forward->pass() != nullptr) return forward;
-  const std::string& remark = forward->model().remark;
-  throw Error(ErrorCode::unsupported, {.file = path},
-
-              "no forward pass is known: {}; --method ID packs a load instead, such as --method per_tensor",
-              remark.empty() ? "the file holds no operators" : remark);
-}
-
-void project_pass(PackRun& run_of, const ForwardPass& pass, Progress& progress) {
-  append_forward_pass(run_of.plan, pass);
-  if (const auto fault = check_plan(run_of.plan, *run_of.graph)) throw Error(ErrorCode::limit, *fault);
-  DryMachine machine;
-  run_of.timeline = run(run_of.plan, machine, progress);
-}
-
-void project_load(const Context& context, PackRun& run_of, const LoadRequest& request,
-                  const ForwardPass* pass, Progress& progress) {
-  const MetaGraph& graph = *run_of.graph;
-  const CliEnvironment environment(context, request);
-  const BoundRequest bound = bind_request(graph, request, environment.load);
-  const Method& method = *bound.methods.front();
-  const OrderChoice& order = bound.orders.front();
-  Projection projection =
-      project(graph, method, order.name, make_order(graph, order, method, bound.inputs, progress),
-              bound.inputs, progress, pass);
-  run_of.plan = std::move(projection.plan);
-  run_of.timeline = std::move(projection.timeline);
-  run_of.method = method.id;
-  run_of.order = order.name;
-  run_of.text = fmt::format("a load by {} in {} order", method.id, safe_display(order.name, 60));
-}
-
-}  // namespace
-
-std::vector<std::string> packed_spaces() {
-  std::vector<std::string> names;
-  for (const Space space : kSpaces) names.emplace_back(space_name(space));
-  return names;
-}
-
-void check_pack_request(const LoadRequest& request, const LoadFlags& flags) {
-  if (!request.methods.empty()) {
-    const std::vector<const Method*> methods = find_methods(request.methods);
-    const std::vector<std::string> orders = order_names(request.orders);
-    if (methods.size() > 1 || orders.size() > 1)
-      throw Error(ErrorCode::usage, "one load is packed: name one --method and one --order");
-    check_order_choice(orders.front());
-    return flags.require_used(request, methods);
-  }
-  for (const std::string_view id : flags.given()) {
-    const LoadOption* const option = find_load_option(id);
-    if (option->terms.supported_by != nullptr || id == "order" || id == "activations")
-      throw Error(ErrorCode::usage, "{} changes nothing without --method, which packs a load", flag_of(id));
-  }
-}
-
-PackRun pack_run(const Context& context, const std::string& path, const LoadRequest& request,
-                 const std::string& space, Progress& progress) {
-  PackRun result;
-  result.space = space_of(space);
-  result.graph = open_for(context, path);
-  const bool load = !request.methods.empty();
-  const auto forward = find_pass(context, *result.graph, path, request);
-  const ForwardPass* const pass = forward->pass();
-  if (load)
-    project_load(context, result, request, pass, progress);
-  else
-    project_pass(result, *pass, progress);
-  if (pass != nullptr) {
-    result.forward = forward;
-    result.text += (load ? ", then " : "") + pass_text(*forward);
-    result.notes = forward->notes();
-    for (std::string& note : size_notes(*forward)) result.notes.push_back(std::move(note));
-    if (forward->unknown_values() > 0)
-      result.notes.push_back(
-          fmt::format("{} of unknown size left out", counted(forward->unknown_values(), "value")));
-  } else if (request.sequence > 0) {
-    result.notes.push_back("the operators are not known: the forward pass is left out");
-  }
-  return result;
-}
-
-// --- Makes packing problems from files and runs.
-
-namespace {
-
-constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 62;
-
-// Lists spaces: "device 549 blocks, host 3 blocks".
-std::string spaces_with_blocks(const PackRun& run) {
-  std::string text;
-  for (std::size_t i = 0; i < kSpaceCount; ++i) {
-    const auto count = std::ranges::count_if(
-        run.plan.blocks, [&](const Block& block) { return index(block.space) == i && block.bytes > 0; });
-    if (count > 0)
-      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", space_name(static_cast<Space>(i)),
-                          counted(static_cast<std::uint64_t>(count), "block"));
-  }
-  return text.empty() ? "no blocks anywhere" : text;
-}
-
-// The labels of the blocks; of equal labels the second gets " #2", and so on.
-std::vector<std::string> unique_labels(const PackRun& run, const std::vector<BlockId>& blocks) {
-  const auto owners = first_owner(*run.graph);
-  std::vector<std::string> labels;
-  std::unordered_set<std::string> taken;
-  for (const BlockId id : blocks) {
-    labels.push_back(safe_display(block_label(run.plan.block(id), *run.graph, owners)));
-    taken.insert(labels.back());
-  }
-  std::unordered_map<std::string, std::uint64_t> seen;
-  for (std::string& label : labels) {
-    std::uint64_t& count = seen[label];
-    if (++count == 1) continue;
-    std::string other;
-    do {
-      other = fmt::format("{} #{}", label, count++);
-    } while (!taken.insert(other).second);
-    --count;
-    label = std::move(other);
-  }
-  return labels;
-}
-
-std::uint64_t& sum_of(BytesByUse& bytes, const Block& block) {
-  if (block.use == BlockUse::storage) return bytes.weights;
-  if (block.use == BlockUse::ring_slot) return bytes.ring_slots;
-  if (block.use == BlockUse::value) return bytes.values;
-  return block.storage ? bytes.weight_copies : bytes.temporaries;
-}
-
-void add_bytes(BytesByUse& bytes, const Block& block) {
-  const auto together = checked_add(bytes.sum(), block.bytes);
-  if (!together || *together > kMostBytes)
-    throw Error(ErrorCode::limit, "the blocks of the run take more than 2^62 bytes together");
-  sum_of(bytes, block) += block.bytes;
-}
-
-}  // namespace
-
-Problem file_problem(const std::string& path, std::uint64_t alignment) {
-  Problem problem = read_packing_file(path);
-  // combines each buffer's own alignment with --align
-  for (std::size_t i = 0; i < problem.buffers.size(); ++i) {
-    Buffer& buffer = problem.buffers[i];
-    const auto both = checked_mul(buffer.alignment / std::gcd(buffer.alignment, alignment), alignment);
-    if (!both || *both > kMostBytes)
-      throw Error(ErrorCode::limit, {.file = path},
-                  "buffer '{}': alignment {} and --align {} have no common multiple below 2^62",
-                  safe_display(problem.id_of(i)), buffer.alignment, alignment);
-    buffer.alignment = *both;
-  }
-  return problem;
-}
-
-RunProblem run_problem(const PackRun& run, std::uint64_t alignment, const StopRule& rule) {
-  SpaceProblem space = space_problem(run.plan, run.timeline, run.space, alignment);
-  if (space.blocks.empty())
-    throw Error(ErrorCode::usage, "--space {}: {} has no blocks there, but {}", space_name(run.space),
-                run.text, spaces_with_blocks(run));
-  RunProblem result;
-  for (const BlockId id : space.blocks) add_bytes(result.bytes, run.plan.block(id));
-  space.problem.ids = unique_labels(run, space.blocks);
-  result.problem = std::move(space.problem);
-  result.alive = run.timeline.peaks[index(run.space)].bytes;
-  result.greedy = greedy_by_size_height(result.problem, rule);
-  return result;
 }
 
 }  // namespace loadline::cli
