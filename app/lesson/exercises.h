@@ -61,7 +61,4 @@ std::string handout_html(const Lesson& lesson, Sheet sheet, std::string_view ver
 // The peaks of the step's methods in its space.
 report::Bars step_bars(const Step& step, const SceneAnswer& scene);
 
-// The picture of a step as SVG or HTML; empty if it has none. `scale`: of bars, at least so many bytes.
-std::string step_picture(const Step& step, const SceneAnswer& scene, std::uint64_t scale = 0);
-
 }  // namespace loadline::lesson

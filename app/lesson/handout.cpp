@@ -65,6 +65,24 @@ std::string published_html(const Step& step, Figures& figures) {
   return html + "</table></div>\n";
 }
 
+// The picture of a step as SVG or HTML; empty if it has none. `scale`: of bars, at least so many bytes.
+std::string step_picture(const Step& step, const SceneAnswer& scene, std::uint64_t scale = 0) {
+  switch (step.slider && step.picture == Picture::none ? Picture::bars : step.picture) {
+    case Picture::none:
+      return "";
+    case Picture::bars: {
+      report::Bars bars = step_bars(step, scene);
+      bars.scale = scale;
+      return report::bars_svg(bars);
+    }
+    case Picture::methods:
+      return report::charts_html(scene.subject(), kPanel);
+    case Picture::map:
+      return report::treemap_legend(*scene.graph) + report::treemap_svg(*scene.graph);
+  }
+  return "";
+}
+
 // All positions are in the page; the script shows one of them.
 std::string slider_html(const Step& step, Figures& figures) {
   const Slider& slider = *step.slider;
@@ -140,23 +158,6 @@ report::Bars step_bars(const Step& step, const SceneAnswer& scene) {
   for (report::Bar& bar : bars.bars)
     if (bar.note.find_first_not_of("0123456789Ww* +,()max tokens") != std::string::npos) bar.note.clear();
   return bars;
-}
-
-std::string step_picture(const Step& step, const SceneAnswer& scene, std::uint64_t scale) {
-  switch (step.slider && step.picture == Picture::none ? Picture::bars : step.picture) {
-    case Picture::none:
-      return "";
-    case Picture::bars: {
-      report::Bars bars = step_bars(step, scene);
-      bars.scale = scale;
-      return report::bars_svg(bars);
-    }
-    case Picture::methods:
-      return report::charts_html(scene.subject(), kPanel);
-    case Picture::map:
-      return report::treemap_legend(*scene.graph) + report::treemap_svg(*scene.graph);
-  }
-  return "";
 }
 
 std::string handout_html(const Lesson& lesson, Sheet sheet, std::string_view version, Figures& figures) {

@@ -18,6 +18,7 @@
 #include <array>
 #include <charconv>
 #include <chrono>
+#include <span>
 
 #include <fmt/format.h>
 
@@ -26,6 +27,13 @@ namespace loadline::lesson {
 // --- The table of runs, and what they share.
 
 namespace {
+
+struct RunKind {
+  std::string_view id;
+  std::string_view summary;
+  std::span<const std::string_view> settings;
+  RunResult (*run)(const RunCall& call);
+};
 
 using Keys = std::array<std::string_view, 4>;
 constexpr Keys kRehearse = {"model", "method", "order", "staging"};
@@ -53,12 +61,10 @@ constexpr std::array kKinds = {
 
 }  // namespace
 
-std::span<const RunKind> run_kinds() { return kKinds; }
-
 void check_run(const Run& run) {
   const RunKind* kind = nullptr;
   try {
-    kind = &find_row(run_kinds(), run.kind, "run");
+    kind = &find_row<RunKind>(kKinds, run.kind, "run");
   } catch (const Error& error) {
     run.place.fail("{}", error.what());
   }
@@ -69,7 +75,7 @@ void check_run(const Run& run) {
 
 RunResult do_run(const Run& run, const LoadEnvironment& environment, Progress& progress) {
   check_run(run);
-  return find_row(run_kinds(), run.kind, "run").run({run, environment, progress});
+  return find_row<RunKind>(kKinds, run.kind, "run").run({run, environment, progress});
 }
 
 std::string RunCall::text(std::string_view key, std::string_view otherwise) const {

@@ -7,7 +7,6 @@
 #include "core/load/request/bind_request.h"
 
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,14 +31,6 @@ struct RunCall {
   // A whole number. Throws Error at the run's place for anything else.
   std::uint64_t number(std::string_view key, std::uint64_t otherwise, std::uint64_t most) const;
 };
-
-struct RunKind {
-  std::string_view id;
-  std::string_view summary;
-  std::span<const std::string_view> settings;
-  RunResult (*run)(const RunCall& call);
-};
-std::span<const RunKind> run_kinds();
 
 // Throws Error at the run's place for an unknown kind or setting.
 void check_run(const Run& run);

@@ -206,6 +206,9 @@ std::vector<const LoadRow*> rows_of(std::span<const PicturedRow> pictured) {
   return rows;
 }
 
+namespace {
+
+// A sentence on how many rows are shown; empty if all drawn rows are.
 std::string pictured_note(const ChartSubject& subject) {
   const std::size_t shown = pictured_rows(subject).size();
   const auto drawn = static_cast<std::size_t>(
@@ -213,8 +216,6 @@ std::string pictured_note(const ChartSubject& subject) {
   if (shown == drawn) return "";
   return fmt::format("Each method in the order with the least peak: {} of {} rows.", shown, drawn);
 }
-
-namespace {
 
 // Why curves over time do not start at 0: memory that is taken at once takes no time. Empty if all nearly do.
 std::string start_note(const ChartSubject& subject, std::span<const PicturedRow> rows) {

@@ -48,7 +48,6 @@ std::vector<Space> stack_of(unsigned mask);
 std::string_view space_title(Space space);
 // The class and the colour of a space in style sheets.
 std::string_view space_class(Space space);
-std::vector<unsigned> band_masks(MemoryKind memory);
 
 using BlockName = std::function<std::string(BlockId)>;
 // `peak_step` is the step that first reaches the leading peak.
@@ -76,8 +75,6 @@ struct PicturedRow {
 // equals the earlier row.
 std::vector<PicturedRow> pictured_rows(const ChartSubject& subject);
 std::vector<const LoadRow*> rows_of(std::span<const PicturedRow> pictured);
-// A sentence on how many rows are shown; empty if all drawn rows are.
-std::string pictured_note(const ChartSubject& subject);
 // What a reader of the curves should know, a sentence each: which rows are shown, in which space they differ
 // most, and what is held at t = 0. `rows`: those that are drawn, of pictured_rows().
 std::vector<std::string> chart_notes(const ChartSubject& subject, std::span<const PicturedRow> rows);

@@ -17,6 +17,12 @@ namespace loadline::report {
 
 namespace {
 
+// The spaces of each band of a curve, as a mask.
+std::vector<unsigned> band_masks(MemoryKind memory) {
+  if (memory == MemoryKind::unified) return {kAllSpaces};
+  return {space_bit(Space::device), kAllSpaces & ~space_bit(Space::device)};
+}
+
 std::string slice_text(const Projection& projection, const CurveBand& band, const view::UsageColumn& moment,
                        const view::AliveAt& alive, const BlockName& name) {
   if (alive.count == 0) return "";
@@ -57,11 +63,6 @@ std::string_view space_title(Space space) {
   return space == Space::page_cache ? "page cache" : space_name(space);
 }
 std::string_view space_class(Space space) { return space == Space::page_cache ? "cache" : space_name(space); }
-
-std::vector<unsigned> band_masks(MemoryKind memory) {
-  if (memory == MemoryKind::unified) return {kAllSpaces};
-  return {space_bit(Space::device), kAllSpaces & ~space_bit(Space::device)};
-}
 
 RowCurve row_curve(const Projection& projection, MemoryKind memory, const CurveOptions& options,
                    std::size_t peak_step, const BlockName& name) {

@@ -319,8 +319,11 @@ TEST(PlanChart, ShowsEachMethodInItsBestOrder) {
     for (const LoadRow& other : a.rows())
       if (other.method == one.row->method) EXPECT_LE(one.row->leading.bytes, other.leading.bytes);
   EXPECT_EQ(rows[1].row->order, "file");  // small tensors go first: as they lie, and before `smallest`
-  EXPECT_EQ(report::pictured_note(a.subject()), "Each method in the order with the least peak: 2 of 6 rows.");
-  EXPECT_TRUE(report::pictured_note(Answered(graph_of(two()), {"to_device"}, curves()).subject()).empty());
+  const std::string_view note = "Each method in the order with the least peak: ";
+  EXPECT_EQ(report::chart_notes(a.subject(), rows).front(), std::string(note) + "2 of 6 rows.");
+  const Answered one(graph_of(two()), {"to_device"}, curves());
+  for (const std::string& said : report::chart_notes(one.subject(), report::pictured_rows(one.subject())))
+    EXPECT_EQ(said.find(note), std::string::npos) << said;
 }
 
 TEST(PlanPictures, AreWrittenWholeAndOnlyWherePicturesGo) {

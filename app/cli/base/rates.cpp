@@ -65,11 +65,12 @@ void keep(const std::string& path, const MeasuredRates& rates) {
   report::write_file(path, rates_text(rates));
 }
 
-}  // namespace
-
+// The file in which `devices --measure` stores rates; empty if there is no folder for it.
 std::string rates_path(const Context& context) {
   return context.config_folder.empty() ? "" : context.config_folder + "/rates.json";
 }
+
+}  // namespace
 
 std::optional<MeasuredRates> kept_rates(const Context& context) {
   const std::string path = rates_path(context);

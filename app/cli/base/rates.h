@@ -9,9 +9,6 @@
 
 namespace loadline::cli {
 
-// The file in which `devices --measure` stores rates; empty if there is no folder for it.
-std::string rates_path(const Context& context);
-
 // The stored rates; absent if there are none. A file that cannot be read is reported on stderr and ignored.
 std::optional<MeasuredRates> kept_rates(const Context& context);
 

@@ -154,6 +154,11 @@ std::string_view state_name(PairState state) {
   }
 }
 
+// No tensor of one model has the name of a tensor of the other.
+bool share_nothing(const Matching& match) {
+  return match.pairs.empty() && !match.a.empty() && !match.b.empty();
+}
+
 bool differs(PairState state) { return state != PairState::equal && state != PairState::not_looked; }
 
 }  // namespace
@@ -192,11 +197,6 @@ bool ComparedModels::same() const {
   return match.only_a.empty() && match.only_b.empty() &&
          std::ranges::none_of(comparison.results,
                               [](const PairResult& result) { return differs(result.state); });
-}
-
-bool ComparedModels::share_nothing() const {
-  const Matching& match = comparison.match;
-  return match.pairs.empty() && !match.a.empty() && !match.b.empty();
 }
 
 ComparedModels compare_for(const Context& context, const MetaGraphPtr& a, const MetaGraphPtr& b,
@@ -268,7 +268,7 @@ std::string counts_text(const ComparedModels& models) {
 }
 
 std::string advice_text(const ComparedModels& models, bool has_tolerance) {
-  if (models.share_nothing())
+  if (share_nothing(models.comparison.match))
     return "No tensor of A has the name of a tensor of B. Names are compared as stored, except for a Hugging "
            "Face model beside a GGUF file of a family that Loadline can convert.";
   if (!has_tolerance && models.comparison.count(PairState::other_type) > 0)

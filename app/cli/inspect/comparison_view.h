@@ -34,8 +34,6 @@ struct ComparedModels {
   bool mapped = false;  // a Hugging Face model beside its GGUF file, under llama.cpp's names
 
   bool same() const;
-  // No tensor of one has the name of a tensor of the other.
-  bool share_nothing() const;
 };
 // Opens and compares with a progress line.
 ComparedModels compare_for(const Context& context, const MetaGraphPtr& a, const MetaGraphPtr& b,

@@ -213,22 +213,8 @@ void play(GuiApp& app, const ScriptLine& line) {
     find_window_word(line.command)->play(app, line.argument);
 }
 
-// Former script words, and their present names.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kFormerWords = {
-    {{"ring", "staging"},
-     {"shards", "shard_size"},
-     {"limit", "runai_buffer"},
-     {"gpu-layers", "gpu_layers"},
-     {"max-memory", "auto_map"},
-     {"preset", "target"},
-     {"device-budget", "device_budget"},
-     {"host-budget", "host_budget"},
-     {"max-peak", "require_peak"}}};
-
 std::string unknown_word(const std::string& word) {
   const std::string unknown = fmt::format("unknown word '{}'", safe_display(word, 60));
-  for (const auto& [former, now] : kFormerWords)
-    if (word == former) return fmt::format("{}: it is called {}", unknown, now);
   const std::string_view meant = nearest_word(word, script_words());
   return meant.empty() ? unknown + "; the manual's page 'scripting' lists the words"
                        : fmt::format("{}; did you mean {}?", unknown, meant);

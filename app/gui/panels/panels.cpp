@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <utility>
 
 namespace loadline::gui {
 namespace {
@@ -31,10 +30,6 @@ constexpr auto kPanels = std::to_array<PanelRow>({
     {"diff", "Diff", "", "comparing", true, make_diff_panel},
 });
 
-// Former ids of panels, and their present ids.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kFormerIds = {
-    {{"treemap", "map"}, {"overview", "model"}, {"explore", "map"}, {"timeline", "load"}}};
-
 }  // namespace
 
 void Panel::draw(Workspace& workspace, const Ui& ui) {
@@ -56,12 +51,9 @@ std::vector<const PanelRow*> panels_of(std::string_view tab) {
 const PanelRow& find_panel(std::string_view id) {
   const auto found = std::ranges::find_if(kPanels, [&](const PanelRow& row) { return row.id == id; });
   if (found != kPanels.end()) return *found;
-  const std::string unknown = "no panel '" + std::string(id) + "'";
-  for (const auto& [former, now] : kFormerIds)
-    if (id == former) throw Error(ErrorCode::usage, unknown + ": it is called " + std::string(now));
   std::string ids;
   for (const PanelRow& row : kPanels) ids += (ids.empty() ? "" : ", ") + std::string(row.id);
-  throw Error(ErrorCode::usage, unknown + "; there are: " + ids);
+  throw Error(ErrorCode::usage, "no panel '" + std::string(id) + "'; there are: " + ids);
 }
 
 }  // namespace loadline::gui

@@ -48,7 +48,7 @@ struct PanelRow {
 
 // All panels, in the order of the tabs. The first is shown at the start.
 std::span<const PanelRow> panels();
-// The panel with this id. Throws Error{usage} that lists the ids, or gives the new id for a former one.
+// The panel with this id. Throws Error{usage} that lists the ids.
 const PanelRow& find_panel(std::string_view id);
 // The titles of the tabs, from left to right.
 std::span<const std::string_view> tabs();
