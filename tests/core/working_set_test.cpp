@@ -144,21 +144,5 @@ TEST(SharedEmbedding, NeedsTheModelToTieIt) {
   EXPECT_EQ(shared_embedding(graph), std::nullopt);
 }
 
-TEST(Methods, AnOldIdNamesTheNewOnes) {
-  const auto message = [](const auto& call) -> std::string {
-    try {
-      call();
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ErrorCode::usage);
-      return error.what();
-    }
-    return "";
-  };
-  LoadRequest request;
-  for (const std::string& text : {message([] { find_method("from_pretrained"); }),
-                                  message([&] { set_load_option(request, "method", "from_pretrained"); })})
-    EXPECT_NE(text.find("transformers_v4_early"), std::string::npos) << text;
-}
-
 }  // namespace
 }  // namespace loadline

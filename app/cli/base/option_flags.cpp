@@ -73,25 +73,17 @@ void OptionFlags::refuse(std::string_view id, const Error& error) {
   throw Error(error.code(), "{}: {}", flag_of(id), error.what());
 }
 
-// --- The table of renamed flags, and a check of the command line before it is parsed.
+// --- A check of the command line before it is parsed.
 
 namespace {
 
-// A flag that no longer exists, and its replacement. An empty `command` stands for all commands.
-struct Renamed {
+// A flag that a user may expect, and what there is instead. An empty `command` stands for all commands.
+struct Expected {
   std::string_view command;
   std::string_view flag;
-  std::string_view now;
+  std::string_view instead;
 };
-constexpr std::array<Renamed, 9> kRenamed = {{
-    {"", "--memory-limit", "it is called --runai-buffer now"},
-    {"", "--max-memory", "it is called --auto-map now"},
-    {"", "--max-peak", "it is called --require-peak now"},
-    {"", "--cache-limit", "it is called --page-cache-budget now"},
-    {"plan", "--measure", "`loadline rehearse PATH --method METHODS` does that now"},
-    {"plan", "--cold", "`loadline rehearse PATH --cold` does that now"},
-    {"plan", "--device",
-     "a data sheet is --target now; --device names a GPU of this machine, in `upload` and `devices`"},
+constexpr std::array<Expected, 2> kExpected = {{
     {"upload", "--target",
      "an upload has no --target: it runs on this machine, on the GPU that --device names"},
     {"", "--help-all", "`loadline COMMAND --help` prints the options of one command"},
@@ -122,9 +114,9 @@ bool is_value(const CLI::App& app, const std::string& before) {
 }
 
 [[noreturn]] void refuse(const CLI::App& command, const std::string& flag) {
-  for (const Renamed& row : kRenamed)
+  for (const Expected& row : kExpected)
     if (row.flag == flag && (row.command.empty() || row.command == command.get_name()))
-      throw Error(ErrorCode::usage, "{}: {}", flag, row.now);
+      throw Error(ErrorCode::usage, "{}: {}", flag, row.instead);
   const std::vector<std::string> flags = flags_of(command);
   const std::string_view meant = nearest_word(flag, {flags.begin(), flags.end()});
   throw Error(ErrorCode::usage, "{} has no option {}{} (see --help)", command.get_name(),

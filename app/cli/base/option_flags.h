@@ -80,10 +80,10 @@ class OptionFlags {
   std::vector<Flag> flags_;
 };
 
-// --- Reports unknown flags, with their new name or the nearest known flag.
+// --- Reports unknown flags, with the nearest known flag.
 
 // Throws Error{usage} for the first flag in `arguments` that neither `app` nor the named command knows; the
-// message has its new name or the nearest known flag.
+// message has the nearest known flag, or what there is instead.
 void check_flags(const CLI::App& app, const std::vector<std::string>& arguments);
 
 // "; --force allows it"; empty without a remedy.

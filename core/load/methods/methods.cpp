@@ -223,17 +223,7 @@ bool supports_placement(const Method& method, const LoadRequest& request) {
 
 std::span<const Method> methods() { return kMethods; }
 
-void refuse_old_method(std::string_view id) {
-  if (id == "from_pretrained")
-    throw Error(ErrorCode::usage,
-                "the method from_pretrained is two now: transformers_v4 (as version 4.57 loads) and "
-                "transformers_v4_early (as version 4.38 does)");
-}
-
-const Method& find_method(std::string_view id) {
-  refuse_old_method(id);
-  return find_row(methods(), id, "method");
-}
+const Method& find_method(std::string_view id) { return find_row(methods(), id, "method"); }
 
 // --- Checks that a method supports the request, then makes its plan.
 

@@ -57,10 +57,7 @@ Words reader_words() { return {"1", "2", "4", "8", "16", "32", "64"}; }
 void set_methods(Request& request, const OptionValue& value) {
   const auto* const names = std::get_if<Words>(&value);
   request.methods = names == nullptr ? Words() : *names;
-  for (const std::string& name : request.methods) {
-    refuse_old_method(name);
-    check_option_choice(name, method_words());
-  }
+  for (const std::string& name : request.methods) check_option_choice(name, method_words());
 }
 
 constexpr unsigned bit(LoadUser user) { return 1u << static_cast<unsigned>(user); }

@@ -71,9 +71,7 @@ struct Method {
 bool supports_placement(const Method& method, const LoadRequest& request);
 
 std::span<const Method> methods();
-// Throws Error{usage} for an id that methods had before; it names what that has become.
-void refuse_old_method(std::string_view id);
-// Throws Error{usage} that lists the ids, or as refuse_old_method().
+// Throws Error{usage} that lists the ids.
 const Method& find_method(std::string_view id);
 // The method's plan. Throws Error{usage} as check_request() does, Error{unsupported} for a cast or a
 // placement that the method does not support, Error{limit} if the plan itself would be too large. The plan

@@ -8,8 +8,6 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
-#include <system_error>
 
 #include <fmt/format.h>
 
@@ -101,10 +99,6 @@ Targets load_targets(const std::string& folder) {
   targets.rows.assign(built_in_targets().begin(), built_in_targets().end());
   if (folder.empty()) return targets;
   add_folder(folder + "/targets", targets.rows, &Target::id, parse_target, targets.faults);
-  std::error_code ignored;
-  if (const std::string old = folder + "/devices"; std::filesystem::is_directory(old, ignored))
-    targets.faults.push_back(
-        fmt::format("{}: data sheets are read from {}/targets", safe_display(old), safe_display(folder)));
   return targets;
 }
 
