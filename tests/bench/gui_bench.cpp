@@ -8,7 +8,7 @@
 #include "exporters/synth.h"
 #include "importers/resolve.h"
 #include "tests/bench/harness.h"
-#include "tests/gui/null_window.h"
+#include "tests/gui/harness.h"
 #include "tests/gui/sample_graphs.h"
 #include "tests/support/builders.h"
 

@@ -6,7 +6,7 @@
 #include "core/packing/greedy.h"
 #include "core/packing/pack.h"
 #include "tests/support/packing.h"
-#include "tests/support/pass_models.h"
+#include "tests/support/plan_models.h"
 
 #include <algorithm>
 #include <set>

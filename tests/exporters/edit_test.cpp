@@ -1,14 +1,37 @@
-// Edited headers: the same size, the same tensors, the metadata that was asked for.
+// Changed headers, merged adapters, moved weights, synthetic checkpoints.
+
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/convert/numbers/elements.h"
+#include "core/forward/model/known_models.h"
+#include "core/io/graph_reader.h"
+#include "core/load/order/optimal_order.h"
 #include "exporters/edit/edit_header.h"
+#include "exporters/exporter.h"
+#include "exporters/merge/merge_lora.h"
+#include "exporters/synth.h"
 #include "importers/importer.h"
+#include "importers/resolve.h"
+#include "tests/exporters/export_support.h"
 #include "tests/support/builders.h"
 #include "tests/support/gguf_builder.h"
+#include "tests/support/onnx_builder.h"
 
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 namespace loadline {
+
+// --- Edited headers: the same size, the same tensors, the metadata that was asked for.
+
 namespace {
 
 using testing::GgufBuilder;
@@ -266,4 +289,480 @@ TEST(EditHeader, OtherFormatsAreRefused) {
 }
 
 }  // namespace
+
+// --- LoRA adapters: what is merged, what is refused and why.
+
+namespace {
+
+using testing::SafetensorsHeader;
+
+struct Given {
+  std::string name, dtype, shape;
+  std::uint64_t bytes;
+};
+
+MetaGraph model(const std::string& path, const std::vector<Given>& tensors) {
+  SafetensorsHeader header;
+  for (const Given& tensor : tensors) header.add(tensor.name, tensor.dtype, tensor.shape, tensor.bytes);
+  return import_source(
+      testing::memory_source(path, testing::safetensors_bytes(header.text(), header.data_bytes())));
+}
+
+const std::vector<Given> kBase = {
+    {"model.layers.0.q_proj.weight", "BF16", "6,4", 48}, {"model.layers.0.o_proj.weight", "F32", "4,4", 64},
+    {"model.layers.0.f8.weight", "F8_E4M3", "6,4", 24},  {"model.layers.0.ids.weight", "I32", "6,4", 96},
+    {"model.embed_tokens.weight", "BF16", "10,4", 80},   {"model.norm.weight", "F32", "4", 16}};
+
+std::string key(std::string_view module, std::string_view part) {
+  return "base_model.model." + std::string(module) + "." + std::string(part);
+}
+
+class Merge : public ::testing::Test {
+ protected:
+  LoraMerge merge(const std::vector<Given>& adapter, std::optional<DType> outtype = {}) {
+    return merge_lora(base, model("adapter_model.safetensors", adapter), config, outtype);
+  }
+  std::string fault(const std::vector<Given>& adapter, std::optional<DType> outtype = {}) {
+    try {
+      (void)merge(adapter, outtype);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  }
+  // The two factors of rank 2 of one module.
+  static std::vector<Given> factors(std::string_view module, int rows, int columns,
+                                    const std::string& dtype = "F32") {
+    const auto number = [](int n) { return std::to_string(n); };
+    const std::uint64_t size = dtype == "F32" ? 4 : 2;
+    return {{key(module, "lora_A.weight"), dtype, "2," + number(columns),
+             static_cast<std::uint64_t>(2 * columns) * size},
+            {key(module, "lora_B.weight"), dtype, number(rows) + ",2",
+             static_cast<std::uint64_t>(2 * rows) * size}};
+  }
+  static std::vector<Given> joined(std::vector<Given> a, const std::vector<Given>& b) {
+    a.insert(a.end(), b.begin(), b.end());
+    return a;
+  }
+
+  MetaGraph base = model("model.safetensors", kBase);
+  LoraConfig config{2, 8, false, false, {}, {}};
+};
+
+TEST_F(Merge, OnlyTheBasesTensorsAreWritten) {
+  const LoraMerge merged =
+      merge(joined(factors("model.layers.0.q_proj", 6, 4), {{key("model.norm", "weight"), "BF16", "4", 8}}));
+  EXPECT_EQ(merged.merged, 1u);
+  EXPECT_EQ(merged.replaced, 1u);
+  ExportOptions options;
+  options.recipes = merged.recipes;
+  const std::vector<Slot> slots = output_slots(*merged.graph, options);
+  ASSERT_EQ(slots.size(), base.tensors.size());
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    EXPECT_EQ(slots[i].name, base.tensors[i].name);
+    EXPECT_EQ(slots[i].dtype, base.tensors[i].dtype);
+    EXPECT_EQ(slots[i].shape, base.tensors[i].shape);
+  }
+  const auto slot =
+      std::ranges::find_if(slots, [](const Slot& s) { return s.name == "model.layers.0.q_proj.weight"; });
+  EXPECT_EQ(slot->recipe.steps.back().kind, StepKind::add_product);
+  EXPECT_EQ(slot->recipe.steps.back().value, 4);
+}
+
+TEST_F(Merge, OuttypesApplyToWhatIsMerged) {
+  const LoraMerge merged =
+      merge(joined(factors("model.layers.0.q_proj", 6, 4, "F16"), factors("model.layers.0.f8", 6, 4, "BF16")),
+            DType::f16);
+  ExportOptions options;
+  options.outtype = DType::f16;
+  options.recipes = merged.recipes;
+  for (const Slot& slot : output_slots(*merged.graph, options))
+    if (slot.name != "model.layers.0.ids.weight") EXPECT_EQ(slot.dtype, DType::f16) << slot.name.view();
+}
+
+TEST_F(Merge, WeightsOfInputsByOutputs) {
+  EXPECT_EQ(merge(factors("model.layers.0.q_proj", 4, 6)).recipes->instead.begin()->second.steps.size(), 6u);
+  // a square weight goes by the configuration
+  EXPECT_EQ(merge(factors("model.layers.0.o_proj", 4, 4)).recipes->instead.begin()->second.steps.size(), 4u);
+  config.fan_in_fan_out = true;
+  EXPECT_EQ(merge(factors("model.layers.0.o_proj", 4, 4)).recipes->instead.begin()->second.steps.size(), 6u);
+}
+
+TEST_F(Merge, NamesOfTheInnerModelAreFound) {
+  EXPECT_EQ(merge(factors("layers.0.q_proj", 6, 4)).merged, 1u);
+  EXPECT_EQ(merge(factors("outer.model.layers.0.q_proj", 6, 4)).merged, 1u);
+  EXPECT_TRUE(
+      says(fault(factors("layers.9.q_proj", 6, 4)), "the base has no weight 'layers.9.q_proj.weight'"));
+}
+
+TEST_F(Merge, EmbeddingsAndTheirOwnCopy) {
+  const std::vector<Given> embedding = {{key("model.embed_tokens", "lora_embedding_A"), "F32", "2,10", 80},
+                                        {key("model.embed_tokens", "lora_embedding_B"), "F32", "4,2", 32}};
+  EXPECT_EQ(merge(embedding).merged, 1u);
+  const LoraMerge both =
+      merge(joined(embedding, {{key("model.embed_tokens", "base_layer.weight"), "F32", "10,4", 160}}));
+  EXPECT_EQ(both.merged, 1u);
+  EXPECT_EQ(both.replaced, 0u);
+  const Recipe& recipe = both.recipes->instead.begin()->second;
+  EXPECT_EQ(both.graph->tensor(recipe.steps.front().tensor).name,
+            "base_model.model.model.embed_tokens.base_layer.weight");
+  EXPECT_EQ(recipe_forms(*both.graph, recipe).back().dtype, DType::bf16);
+}
+
+TEST_F(Merge, RefusesWithTheReason) {
+  const auto of = [](std::string_view module, std::string_view part) {
+    return std::vector<Given>{{key(module, part), "F32", "4", 16}};
+  };
+  EXPECT_TRUE(says(fault(of("model.layers.0.q_proj", "lora_magnitude_vector")), "belongs to DoRA"));
+  EXPECT_TRUE(says(fault(of("model.layers.0.q_proj", "lora_B.bias")), "no part of a plain LoRA"));
+  EXPECT_TRUE(says(fault({{"model.norm.weight", "F32", "4", 16}}), "is not named as PEFT names tensors"));
+  EXPECT_TRUE(says(fault({}), "holds no factors"));
+  EXPECT_TRUE(says(fault({{key("model.embed_tokens", "weight"), "F32", "11,4", 176}}),
+                   "is [11, 4], the base's weight [10, 4]: config.json would not fit"));
+  EXPECT_TRUE(says(fault(factors("model.layers.0.ids", 6, 4)), "the base's weight is I32, not floats"));
+  EXPECT_TRUE(says(fault(factors("model.layers.0.f8", 6, 4)), "needs a type to be written in"));
+  EXPECT_TRUE(
+      says(fault(factors("model.layers.0.q_proj", 6, 5)), "gives [6, 5], the base's weight is [6, 4]"));
+  EXPECT_TRUE(
+      says(fault({factors("model.layers.0.q_proj", 6, 4)[0]}), "its other factor, lora_B, is missing"));
+  EXPECT_TRUE(says(fault(joined(factors("model.layers.0.q_proj", 6, 4), factors("layers.0.q_proj", 6, 4))),
+                   "two tensors are for the same weight"));
+  EXPECT_TRUE(says(fault({{key("model.layers.0.q_proj", "lora_A.weight"), "F32", "2,4,1,1", 32},
+                          {key("model.layers.0.q_proj", "lora_B.weight"), "F32", "6,2,1,1", 48}}),
+                   "only matrices can be merged"));
+  EXPECT_TRUE(says(fault(factors("model.layers.0.q_proj", 6, 4, "I16")), "is I16, not F32, F16 or BF16"));
+  config.rank = 3;
+  EXPECT_TRUE(
+      says(fault(factors("model.layers.0.q_proj", 6, 4)), "has rank 2, lora_B 2, the configuration says 3"));
+}
+
+TEST_F(Merge, TiedWeightsAreRefused) {
+  Tensor head = base.tensors[0];
+  for (const Tensor& tensor : base.tensors)
+    if (tensor.name == "model.embed_tokens.weight") head = tensor;
+  head.name = "lm_head.weight";
+  base.tensors.push_back(head);
+  EXPECT_TRUE(says(fault({{key("lm_head", "weight"), "F32", "10,4", 160}}),
+                   "the base ties 'lm_head.weight' to 'model.embed_tokens.weight'"));
+  base.tensors.pop_back();
+  base.metadata.push_back({std::string(kConfigKey), std::string(R"({"tie_word_embeddings": true})")});
+  EXPECT_TRUE(
+      says(fault({{key("model.embed_tokens", "weight"), "F32", "10,4", 160}}), "output head is tied"));
+}
+
+// --- adapter_config.json
+
+std::string config_fault(std::string_view text) {
+  try {
+    (void)parse_lora_config(text, "adapter_config.json");
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(LoraConfig, ScalesAndPatterns) {
+  const LoraConfig config = parse_lora_config(
+      R"({"peft_type": "LORA", "r": 8, "lora_alpha": 16, "rank_pattern": {"v_proj": 4, "layers\\.1\\.o_proj": 2},
+          "alpha_pattern": {"layers.1.v_proj": 32, "v_proj": 4}, "use_dora": false, "layer_replication": null,
+          "target_parameters": [], "init_lora_weights": true, "bias": "none"})",
+      "adapter_config.json");
+  EXPECT_EQ(config.scale_of("model.layers.0.q_proj"), 2);
+  EXPECT_EQ(config.scale_of("model.layers.0.v_proj"), 1);
+  EXPECT_EQ(config.scale_of("model.layers.1.v_proj"), 8);
+  EXPECT_EQ(config.scale_of("model.layers.11.v_proj"), 1);
+  EXPECT_EQ(config.rank_of("model.layers.1.o_proj"), 2u);
+  EXPECT_EQ(config.rank_of("model.layers.11.o_proj"), 8u);
+  EXPECT_EQ(config.rank_of("model.layers.0.kv_proj"), 8u);
+  LoraConfig stabilised = config;
+  stabilised.rank_stabilised = true;
+  EXPECT_EQ(stabilised.scale_of("q_proj"), 16 / std::sqrt(8.0));
+}
+
+TEST(LoraConfig, RefusesWhatIsNoPlainSum) {
+  const auto with = [](const std::string& more) {
+    return config_fault(R"({"peft_type": "LORA", "r": 8, "lora_alpha": 16, )" + more + "}");
+  };
+  EXPECT_TRUE(says(with(R"("use_dora": true)"), "use_dora: DoRA scales each row"));
+  EXPECT_TRUE(says(with(R"("lora_bias": true)"), "it trains biases"));
+  EXPECT_TRUE(says(with(R"("bias": "all")"), "bias is 'all'"));
+  EXPECT_TRUE(says(with(R"("layer_replication": [[0, 4]])"), "it repeats layers"));
+  EXPECT_TRUE(says(with(R"("init_lora_weights": "pissa")"), "was changed before training"));
+  EXPECT_EQ(with(R"("init_lora_weights": "gaussian")"), "");
+  EXPECT_TRUE(says(with(R"("alpha_pattern": {"(q|v)_proj": 3})"), "the regular expression '(q|v)_proj'"));
+  EXPECT_TRUE(says(with(R"("alpha_pattern": [1])"), "'alpha_pattern' is no object"));
+  EXPECT_TRUE(says(with(R"("rank_pattern": {"q": 0.5})"), "no whole number"));
+}
+
+TEST(LoraConfig, HostileTexts) {
+  EXPECT_TRUE(says(config_fault(""), "is no JSON object"));
+  EXPECT_TRUE(says(config_fault("[1]"), "is no JSON object"));
+  EXPECT_TRUE(says(config_fault(std::string(200'000, '[')), "is no JSON object"));
+  EXPECT_TRUE(says(config_fault(std::string(5 << 20, ' ')), "the limit is"));
+  EXPECT_TRUE(says(config_fault("{}"), "has no text 'peft_type'"));
+  EXPECT_TRUE(says(config_fault(R"({"peft_type": "IA3"})"), "only LORA"));
+  EXPECT_TRUE(
+      says(config_fault(R"({"peft_type": "LORA", "r": 0, "lora_alpha": 1})"), "'r' is no whole number"));
+  EXPECT_TRUE(says(config_fault(R"({"peft_type": "LORA", "r": 8})"), "'lora_alpha' is no number"));
+  EXPECT_TRUE(says(config_fault(R"({"peft_type": "LORA", "r": 8, "lora_alpha": "1"})"), "is no number"));
+}
+
+}  // namespace
+
+// --- ONNX: weights move out of the file and back, and nothing else changes.
+
+namespace {
+
+namespace fs = std::filesystem;
+using export_tests::convert;
+using export_tests::expect_law;
+using export_tests::open;
+using export_tests::plain_model;
+using testing::read_file;
+using testing::TemporaryFolder;
+using testing::write_file;
+
+// A branch with an initialiser of its own, weights above and below the size that stays inside, in raw_data
+// and in typed fields, two tensors on one external range, and a field that no version knows.
+void write_onnx_model(const std::string& path) {
+  namespace onnx = testing::onnx;
+  std::string big(8192, '\0');
+  for (std::size_t i = 0; i < big.size(); ++i) big[i] = static_cast<char>(i * 7);
+  std::vector<std::uint64_t> numbers(300);
+  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = i << (i % 40);
+  testing::Proto branch, graph;
+  branch.text(onnx::kNode, onnx::node("Identity", {"inner"}, {"b"}));
+  branch.text(onnx::kInitializer, onnx::raw_tensor("inner", onnx::kFloat, {512}, big.substr(0, 2048)));
+  branch.text(onnx::kOutput, onnx::value("b", onnx::kFloat, {"512"}));
+  testing::Proto constant = onnx::node("Constant", {}, {"c"}, "constant");
+  constant.text(5, onnx::attribute_tensor("value", onnx::raw_tensor("", onnx::kFloat, {2048}, big)));
+  testing::Proto choice = onnx::node("If", {"x"}, {"y"}, "choice");
+  choice.text(5, onnx::attribute_graph("then_branch", branch));
+  choice.text(5, onnx::attribute_graph("else_branch", branch));
+  graph.text(onnx::kNode, constant).text(onnx::kNode, choice);
+  graph.text(onnx::kInitializer, onnx::raw_tensor("large", onnx::kFloat, {64, 32}, big));
+  graph.text(onnx::kInitializer, onnx::raw_tensor("least", onnx::kUint8, {1024}, big.substr(1, 1024)));
+  graph.text(onnx::kInitializer, onnx::raw_tensor("small", onnx::kUint8, {1023}, big.substr(1, 1023)));
+  graph.text(onnx::kInitializer, onnx::raw_tensor("nothing", onnx::kFloat, {0, 4}, ""));
+  graph.text(onnx::kInitializer, onnx::int64_tensor("typed", numbers));
+  const auto outside = [&](const char* name, const onnx::Dims& dims, const char* offset, const char* length) {
+    graph.text(onnx::kInitializer,
+               onnx::external_tensor(name, onnx::kFloat, dims,
+                                     {{"location", "./w.bin"}, {"offset", offset}, {"length", length}}));
+  };
+  outside("tied", {16, 32}, "16", "2048");
+  outside("head", {32, 16}, "16", "2048");
+  outside("bias", {4}, "4000", "16");
+  graph.text(onnx::kInput, onnx::value("x", onnx::kBool, {}));
+  graph.text(onnx::kOutput, onnx::value("y", onnx::kFloat, {"512"}));
+  graph.text(2000, "of a later version");
+  write_file(path, onnx::model(graph));
+  write_file(fs::path(path).parent_path() / "w.bin", big);
+}
+
+TEST(OnnxExport, ObeysTheRoundTripLaw) {
+  const TemporaryFolder folder;
+  fs::create_directories(folder / "in");
+  write_file(folder / "in/sample.onnx", testing::onnx::sample_onnx());
+  write_file(folder / "in/sample.data", testing::onnx::sample_onnx_data());
+  write_onnx_model(folder / "in/model.onnx");
+  ExportOptions within, aligned;
+  within.inline_weights = true;
+  aligned.alignment = 65536;
+  for (const char* const name : {"sample", "model"}) {
+    const MetaGraphPtr source = open(folder / fmt::format("in/{}.onnx", name));
+    expect_law(source, folder / fmt::format("out/{}.onnx", name));
+    expect_law(source, folder / fmt::format("wide/{}.onnx", name), aligned);
+    aligned.order = written_order(*source, "largest");
+    expect_law(source, folder / fmt::format("ordered/{}.onnx", name), aligned);
+    aligned.order.clear();
+    expect_law(source, folder / fmt::format("one/{}.onnx", name), within);
+    EXPECT_FALSE(fs::exists(folder / fmt::format("one/{}.onnx.data", name)));
+    // and back from there
+    expect_law(open(folder / fmt::format("out/{}.onnx", name)), folder / fmt::format("back/{}.onnx", name),
+               within);
+    expect_law(open(folder / fmt::format("one/{}.onnx", name)), folder / fmt::format("again/{}.onnx", name));
+  }
+  EXPECT_TRUE(fs::exists(folder / "again/model.onnx.data"));
+}
+
+TEST(OnnxExport, MovesWeightsAndNothingElse) {
+  const TemporaryFolder folder;
+  fs::create_directories(folder / "in");
+  write_onnx_model(folder / "in/model.onnx");
+  const MetaGraphPtr source = open(folder / "in/model.onnx");
+  const Layout layout = find_exporter("onnx").layout(*source, {}, folder / "o.onnx");
+  std::map<std::string, std::uint64_t> outside;
+  for (const Tensor& tensor : layout.result.tensors) {
+    const Storage& storage = layout.result.storage(tensor.storage);
+    if (storage.file == FileId{1}) outside[tensor.name] = storage.offset;
+    if (storage.file == FileId{1}) EXPECT_EQ(storage.offset % 4096, 0u);
+  }
+  EXPECT_EQ(outside.at("tied"), outside.at("head"));
+  std::set<std::string> names;
+  for (const auto& [name, offset] : outside) names.insert(name);
+  EXPECT_EQ(names, (std::set<std::string>{"choice/else_branch/inner", "choice/then_branch/inner", "head",
+                                          "large", "least", "tied", "typed"}));
+  EXPECT_LT(layout.files.back().header.size(), 8192u);  // values within the file are copied, not held
+  EXPECT_EQ(layout.files.back().slots.size(), 2u);      // the constant's, and the bias that is inside now
+  // a model whose weights are all small or inside stays as it is, byte by byte
+  write_file(folder / "in/plain.onnx", testing::onnx::weights_model({testing::onnx::raw_tensor(
+                                           "w", testing::onnx::kFloat, {2048}, std::string(8192, 'w'))}));
+  ExportOptions within;
+  within.inline_weights = true;
+  expect_law(open(folder / "in/plain.onnx"), folder / "plain.onnx", within);
+  EXPECT_EQ(read_file(folder / "plain.onnx"), read_file(folder / "in/plain.onnx"));
+  EXPECT_NE(read_file(folder / "in/model.onnx").find("of a later version"), std::string::npos);
+  convert(source, folder / "o.onnx");
+  EXPECT_NE(read_file(folder / "o.onnx").find("of a later version"), std::string::npos);
+}
+
+TEST(OnnxExport, Refuses) {
+  const TemporaryFolder folder;
+  const MetaGraphPtr plain = plain_model(folder);
+  EXPECT_THROW(convert(plain, folder / "o.onnx"), Error);  // has no operators
+  fs::create_directories(folder / "in");
+  write_onnx_model(folder / "in/model.onnx");
+  const MetaGraphPtr source = open(folder / "in/model.onnx");
+  EXPECT_THROW(convert(source, folder / "a..b.onnx"), Error);
+  EXPECT_THROW(
+      convert(source, folder / "o.onnx", {.outtype = DType::f16, .alignment = 0, .max_shard_bytes = 0}),
+      Error);
+  EXPECT_THROW(
+      convert(source, folder / "o.onnx", {.outtype = {}, .alignment = 1 << 17, .max_shard_bytes = 0}), Error);
+  // 2^31 bytes within one file
+  const std::uint64_t large = std::uint64_t{1} << 30;
+  const auto weight = [&](const char* name, std::uint64_t offset) {
+    return testing::onnx::external_tensor(
+        name, testing::onnx::kUint8, {large},
+        {{"location", "w.bin"}, {"offset", std::to_string(offset)}, {"length", std::to_string(large)}});
+  };
+  write_file(folder / "big/m.onnx", testing::onnx::weights_model({weight("a", 0), weight("b", large)}));
+  write_file(folder / "big/w.bin", "");
+  fs::resize_file(folder / "big/w.bin", 2 * large);
+  ExportOptions within;
+  within.inline_weights = true;
+  try {
+    find_exporter("onnx").layout(*open(folder / "big/m.onnx"), within, folder / "o.onnx");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::limit);
+    EXPECT_NE(std::string(error.what()).find("protobuf's limit is 2147483646"), std::string::npos)
+        << error.what();
+  }
+  EXPECT_NO_THROW(find_exporter("onnx").layout(*open(folder / "big/m.onnx"), {}, folder / "o.onnx"));
+}
+
+}  // namespace
+
+// --- Synthetic checkpoints: real files of the right shape, sparse or seeded.
+
+namespace {
+
+constexpr const char* kTiny =
+    R"({"model_type":"llama","hidden_size":64,"num_hidden_layers":3,"num_attention_heads":4,"num_key_value_heads":2,)"
+    R"("intermediate_size":96,"vocab_size":200,"torch_dtype":"bfloat16"})";
+
+WriteReport synth(const MetaGraph& shapes, const std::string& out, std::optional<std::uint64_t> seed,
+                  std::uint64_t shard = 0) {
+  Progress progress;
+  return synthesize(shapes, out, {.seed = seed, .max_shard_bytes = shard, .overwrite = false}, progress);
+}
+
+TEST(Synth, OpensAsTheModelItWasMadeFrom) {
+  const testing::TemporaryFolder folder;
+  const MetaGraph shapes = config_graph(kTiny, "tiny");
+  synth(shapes, folder / "m", 7, 40'000);
+  const MetaGraph back = open_model(folder / "m", {});
+  EXPECT_EQ(parameter_count(back), parameter_count(shapes));
+  EXPECT_EQ(storage_bytes(back), storage_bytes(shapes));
+  EXPECT_GT(back.files.size(), 3u);
+  EXPECT_TRUE(back.notes.empty());
+  EXPECT_EQ(*find_metadata(back, kConfigKey), MetaValue(std::string(kTiny)));
+}
+
+TEST(Synth, TheSameSeedGivesTheSameBytes) {
+  const testing::TemporaryFolder folder;
+  const MetaGraph shapes = config_graph(kTiny, "tiny");
+  const auto hash = [&](const char* name, std::uint64_t seed) {
+    return synth(shapes, folder / name, seed).files.back().xxh3;
+  };
+  const std::uint64_t first = hash("a", 7);
+  EXPECT_EQ(hash("b", 7), first);
+  EXPECT_NE(hash("c", 8), first);
+}
+
+TEST(Synth, ValuesLookLikeWeights) {
+  const testing::TemporaryFolder folder;
+  synth(config_graph(kTiny, "tiny"), folder / "m", 1);
+  const auto graph = std::make_shared<const MetaGraph>(open_model(folder / "m", {}));
+  const StorageReader reader(graph);
+  for (const Tensor& tensor : graph->tensors) {
+    std::vector<std::byte> bytes(tensor_bytes(*graph, tensor));
+    reader.read(tensor.storage, 0, bytes);
+    std::vector<float> values(elements(tensor));
+    cast(DType::bf16, bytes, DType::f32, std::as_writable_bytes(std::span(values)));
+    double sum = 0, squares = 0;
+    for (const float value : values) sum += value, squares += value * value;
+    const double mean = sum / static_cast<double>(values.size());
+    const bool norm = tensor.name.view().find("norm") != std::string_view::npos;
+    EXPECT_NEAR(mean, norm ? 1.0 : 0.0, 0.01) << tensor.name.view();
+    EXPECT_NEAR(std::sqrt(squares / static_cast<double>(values.size()) - mean * mean), 0.02, 0.006)
+        << tensor.name.view();
+  }
+}
+
+TEST(Synth, SparseTakesNoDisk) {
+  const testing::TemporaryFolder folder;
+  synth(config_graph(find_preset("llama-3.1-70b")->config_json, "p"), folder / "m", std::nullopt,
+        5'000'000'000);
+  std::uint64_t logical = 0, blocks = 0, shards = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder / "m")) {
+    struct stat status = {};
+    ::stat(entry.path().c_str(), &status);
+    logical += static_cast<std::uint64_t>(status.st_size);
+    blocks += static_cast<std::uint64_t>(status.st_blocks) * 512;
+    shards += entry.path().extension() == ".safetensors" ? 1 : 0;
+  }
+  EXPECT_EQ(shards, 30u);
+  EXPECT_GT(logical, 141'107'412'992u);
+  EXPECT_LT(blocks, 2u << 20);
+  EXPECT_EQ(storage_bytes(open_model(folder / "m", {})), 141'107'412'992u);
+}
+
+// Counts and sizes as published; the scales make the difference to the parameters.
+TEST(Synth, DeepSeekV3IsWhatItsShardsSay) {
+  const MetaGraph graph = config_graph(find_preset("deepseek-v3")->config_json, "p");
+  EXPECT_EQ(graph.tensors.size(), 91'991u);
+  EXPECT_EQ(storage_bytes(graph), 688'574'839'360u);
+  std::map<DType, std::uint64_t> counts;
+  for (const Tensor& tensor : graph.tensors) counts[tensor.dtype] += elements(tensor);
+  EXPECT_EQ(counts[DType::f8_e4m3], 680'571'043'840u);
+  EXPECT_EQ(counts[DType::bf16], 3'918'786'560u);
+  EXPECT_EQ(counts[DType::f32], 41'555'600u);
+
+  const testing::TemporaryFolder folder;
+  synth(graph, folder / "m", std::nullopt, find_preset("deepseek-v3")->max_shard_bytes);
+  EXPECT_TRUE(std::filesystem::exists(folder / "m/model-00163-of-00163.safetensors"));
+  const MetaGraph back = open_model(folder / "m", {});
+  EXPECT_EQ(back.tensors.size(), graph.tensors.size());
+  EXPECT_EQ(storage_bytes(back), storage_bytes(graph));
+  EXPECT_TRUE(back.notes.empty());
+}
+
+TEST(Synth, EmbedsTheDemoInThreeShards) {
+  const Preset* demo = find_preset("demo");
+  ASSERT_NE(demo, nullptr);
+  const testing::TemporaryFolder folder;
+  synth(config_graph(demo->config_json, "demo"), folder / "m", std::nullopt, demo->max_shard_bytes);
+  EXPECT_TRUE(std::filesystem::exists(folder / "m/model-00003-of-00003.safetensors"));
+}
+
+TEST(Synth, WantsAFolder) {
+  const testing::TemporaryFolder folder;
+  EXPECT_THROW(synth(config_graph(kTiny, "tiny"), folder / "m.safetensors", 1), Error);
+}
+
+}  // namespace
+
 }  // namespace loadline

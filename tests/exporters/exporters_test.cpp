@@ -1,20 +1,123 @@
-// Exporters: the round-trip law for every row of the table, options, orders, safetensors and torch.
+// Every exporter, lists of jobs, and what a conversion loses.
+
 #include "core/base/error.h"
+#include "core/convert/numbers/elements.h"
+#include "core/io/graph_reader.h"
 #include "core/load/order/optimal_order.h"
 #include "exporters/convert.h"
 #include "exporters/exporter.h"
+#include "exporters/preflight.h"
 #include "importers/resolve.h"
 #include "tests/exporters/export_support.h"
+#include "tests/support/builders.h"
 #include "tests/support/onnx_builder.h"
 #include "tests/support/plan_models.h"
+#include "tests/support/samples.h"
 
 #include <cstring>
+#include <filesystem>
 #include <map>
+#include <memory>
+#include <set>
+#include <stdexcept>
+#include <vector>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+namespace loadline::export_tests {
+
+// --- A small folder with every plain type.
+
+MetaGraphPtr open(const std::string& path) { return std::make_shared<const MetaGraph>(open_model(path, {})); }
+
+MetaGraphPtr plain_model(const testing::TemporaryFolder& folder) {
+  testing::SafetensorsHeader header;
+  header.add("a.weight", "F32", "4,6", 96);
+  header.add("b.weight", "BF16", "3,5", 30);
+  header.add("c.weight", "F16", "7", 14);
+  header.add("d.ids", "I64", "", 8);
+  header.add("e.small", "I8", "5", 5);
+  header.add("f.double", "F64", "2,1,1,3", 48);
+  testing::write_file(folder / "in/config.json", R"({"model_type":"llama","hidden_size":4})");
+  testing::write_file(folder / "in/model.safetensors",
+                      testing::safetensors_bytes(header.text(), header.data_bytes()));
+  return open(folder / "in/model.safetensors");
+}
+
+WriteReport convert(const MetaGraphPtr& graph, const std::string& out, const ExportOptions& options,
+                    const WriteOptions& write, const Exporter* exporter) {
+  Progress progress;
+  return convert_model(graph, exporter == nullptr ? exporter_for_output(out) : *exporter, options, out, write,
+                       progress);
+}
+
+MetaGraphPtr sample_model(const testing::TemporaryFolder& folder) {
+  testing::write_file(folder / "in/sample.safetensors", testing::sample_safetensors());
+  return open(folder / "in/sample.safetensors");
+}
+
+std::string tensor_content(const MetaGraphPtr& graph, const Tensor& tensor) {
+  const StorageReader reader(graph);
+  std::string bytes(tensor_bytes(*graph, tensor), '\0');
+  reader.read(tensor.storage, tensor.offset, std::as_writable_bytes(std::span(bytes)));
+  return bytes;
+}
+
+const Tensor& tensor_named(const MetaGraph& graph, const std::string& name) {
+  for (const Tensor& tensor : graph.tensors)
+    if (tensor.name == name) return tensor;
+  throw std::runtime_error("no tensor " + name);
+}
+
+void expect_law(const MetaGraphPtr& graph, const std::string& out, const ExportOptions& asked,
+                std::string_view to) {
+  const Exporter& exporter = to.empty() ? exporter_for_output(out) : find_exporter(to);
+  const ExportOptions options = [&] {
+    ExportOptions kept = asked;
+    if (takes_option(exporter, "names")) kept.keep_names = true;
+    return kept;
+  }();
+  const Layout layout = exporter.layout(*graph, options, out);
+  convert(graph, out, options, {}, &exporter);
+  std::vector<std::string> written;
+  for (const LayoutFile& file : layout.files) written.push_back(testing::read_file(file.path));
+  convert(graph, out, options, {.overwrite = true}, &exporter);
+  for (std::size_t i = 0; i < written.size(); ++i)
+    EXPECT_EQ(testing::read_file(layout.files[i].path) == written[i], true) << layout.files[i].path;
+  // of a split set, any part opens it whole
+  const MetaGraphPtr back = open(std::filesystem::exists(out) ? out : layout.files.back().path);
+  EXPECT_EQ(*back, layout.result) << out;
+  for (const Tensor& tensor : back->tensors) {
+    const Tensor& source = tensor_named(*graph, tensor.name);
+    ASSERT_EQ(elements(tensor), elements(source));  // GGUF has no rank 0
+    std::string expected = tensor_content(graph, source);
+    if (tensor.dtype != source.dtype) {
+      std::string cast_bytes(tensor_bytes(*back, tensor), '\0');
+      DType from = source.dtype;
+      if (is_code_type(from)) {  // floats of 8 bits
+        std::string floats(sizeof(float) * expected.size(), '\0');
+        for (std::size_t i = 0; i < expected.size(); ++i) {
+          const auto value = static_cast<float>(code_values(from)[static_cast<std::uint8_t>(expected[i])]);
+          std::memcpy(floats.data() + i * sizeof value, &value, sizeof value);
+        }
+        expected = floats;
+        from = DType::f32;
+      }
+      cast(from, std::as_bytes(std::span(expected)), tensor.dtype,
+           std::as_writable_bytes(std::span(cast_bytes)));
+      expected = cast_bytes;
+    }
+    EXPECT_EQ(tensor_content(back, tensor), expected) << tensor.name.view();
+  }
+}
+
+}  // namespace loadline::export_tests
+
 namespace loadline {
+
+// --- Exporters: the round-trip law for every row of the table, options, orders, safetensors and torch.
+
 namespace {
 
 using export_tests::convert;
@@ -270,4 +373,345 @@ TEST(SafetensorsExport, KeepsTheTextsOfItsSource) {
 }
 
 }  // namespace
+
+// --- numpy arrays and archives, and ExecuTorch tensors.
+
+namespace {
+
+namespace fs = std::filesystem;
+
+TEST(NpzExport, ObeysTheRoundTripLaw) {
+  const TemporaryFolder folder;
+  expect_law(plain_model(folder), folder / "out/a.npz",
+             {.outtype = DType::f32, .alignment = 0, .max_shard_bytes = 0});
+  EXPECT_THROW(convert(plain_model(folder), folder / "out/b.npz"), Error);  // BF16
+  const MetaGraphPtr written = open(folder / "out/a.npz");
+  for (const Storage& storage : written->storages) EXPECT_EQ(storage.offset % 64, 0u);
+  EXPECT_THROW(convert(plain_model(folder), folder / "out/c.npz",
+                       {.outtype = DType::f32, .alignment = 65536, .max_shard_bytes = 0}),
+               Error);
+}
+
+TEST(PtdExport, ObeysTheRoundTripLaw) {
+  const TemporaryFolder folder;
+  const MetaGraphPtr plain = plain_model(folder);
+  expect_law(plain, folder / "out/a.ptd");
+  for (const std::uint64_t alignment : {1u, 16u, 4096u}) {
+    const std::string out = folder / fmt::format("out/{}.ptd", alignment);
+    ExportOptions options = {.outtype = DType::f16, .alignment = alignment, .max_shard_bytes = 0};
+    options.order = written_order(*plain, "smallest");
+    expect_law(plain, out, options);
+    const MetaGraphPtr written = open(out);
+    for (const Storage& storage : written->storages) EXPECT_EQ(storage.offset % alignment, 0u);
+  }
+  EXPECT_THROW(convert(sample_model(folder), folder / "out/f4.ptd"), Error);
+}
+
+TEST(PtdExport, TiedTensorsShareASegment) {
+  const TemporaryFolder folder;
+  write_file(folder / "raw", std::string(64, 'r'));
+  MetaGraph graph;
+  graph.files = {{folder / "raw", 64}};
+  graph.storages = {plain_storage(FileId{0}, 0, 32), plain_storage(FileId{0}, 32, 32)};
+  graph.tensors = {{"embed", DType::f32, {2, 4}, {}, StorageId{0}, 0},
+                   {"norm", DType::f32, {8}, {}, StorageId{1}, 0},
+                   {"head", DType::f32, {2, 4}, {}, StorageId{0}, 0},
+                   {"blob", DType::opaque, {}, {}, StorageId{1}, 0}};
+  const auto shared = std::make_shared<const MetaGraph>(graph);
+  expect_law(shared, folder / "o.ptd");
+  const MetaGraphPtr back = open(folder / "o.ptd");
+  EXPECT_EQ(back->storages.size(), 3u);
+  EXPECT_EQ(tied_groups(*back).size(), 1u);
+  EXPECT_TRUE(preflight(*shared, find_exporter("ptd"), {}, folder / "p.ptd").left_out.empty());
+}
+
+TEST(PtdExport, RefusesAndNamesTheTensor) {
+  const auto error_of = [](std::string name, DType dtype, Shape shape) -> std::string {
+    MetaGraph graph;
+    graph.storages = {shapes_only_storage(std::uint64_t{1} << 40)};
+    graph.tensors = {{std::move(name), dtype, std::move(shape), {}, StorageId{0}, 0}};
+    try {
+      find_exporter("ptd").layout(graph, {}, "o.ptd");
+      return "";
+    } catch (const Error& error) {
+      return error.what();
+    }
+  };
+  EXPECT_EQ(error_of("w", DType::f32, {1}), "");
+  EXPECT_NE(error_of("w", DType::f32, {std::uint64_t{1} << 31}).find("2147483648"), std::string::npos);
+  EXPECT_NE(error_of("w", DType::f32, Shape(std::vector<std::uint64_t>(17, 1))).find("rank 17"),
+            std::string::npos);
+  EXPECT_NE(error_of("w", DType::q4_0, {32}).find("no dtype Q4_0"), std::string::npos);
+  EXPECT_NE(error_of(std::string("w\0x", 3), DType::f32, {1}), "");
+}
+
+TEST(NpyExport, ObeysTheRoundTripLaw) {
+  const TemporaryFolder folder;
+  const auto all_floats = [](std::uint64_t alignment) {
+    return ExportOptions{.outtype = DType::f32, .alignment = alignment, .max_shard_bytes = 0};
+  };
+  const MetaGraphPtr plain = plain_model(folder);
+  for (const std::uint64_t alignment : {0u, 64u, 4096u, 8192u}) {
+    const std::string out = folder / fmt::format("out/{}", alignment);
+    expect_law(plain, out, all_floats(alignment), "npy");
+    const MetaGraphPtr written = open(out);
+    EXPECT_EQ(model_name(*written), std::to_string(alignment));  // the folder's
+    for (const Storage& storage : written->storages)
+      EXPECT_EQ(storage.offset % std::max<std::uint64_t>(alignment, 64), 0u);
+  }
+  EXPECT_THROW(find_exporter("npy").layout(*plain, {}, folder / "b"), Error);  // BF16
+  EXPECT_THROW(find_exporter("npy").layout(*plain, all_floats(16384), folder / "b"), Error);
+  EXPECT_EQ(open(folder / "out/0/a.weight.npy")->tensors.size(), 1u);  // a file by itself is itself
+}
+
+TEST(NpyExport, NamesOfTensorsLeadNowhereElse) {
+  const TemporaryFolder folder;
+  const std::vector<std::string> names = {"..",    "../up", "/root",   "a/b",       "a%2Fb",
+                                          "con:1", "x\\y",  ".hidden", "b\xFF\x80", "\xC3\xA9",
+                                          "l\n",   "10",    "9",       "scheduler"};
+  std::string bytes(names.size() * 4, '\0');
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i);
+  write_file(folder / "raw", bytes);
+  MetaGraph graph;
+  graph.files = {{folder / "raw", bytes.size()}};
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const StorageId storage = graph.add_storage(plain_storage(FileId{0}, 4 * i, 4));
+    graph.tensors.push_back({names[i], DType::i32, {}, {}, storage, 0});
+  }
+  const auto shared = std::make_shared<const MetaGraph>(graph);
+  expect_law(shared, folder / "deep/out", {}, "npy");
+  std::set<std::string> files;
+  for (const auto& entry : fs::recursive_directory_iterator(folder / "deep"))
+    if (entry.is_regular_file()) files.insert(fs::relative(entry.path(), folder / "deep").string());
+  EXPECT_EQ(files.size(), names.size());
+  EXPECT_TRUE(files.contains("out/%2E..npy"));
+  EXPECT_TRUE(files.contains("out/%2E.%2Fup.npy"));
+  EXPECT_TRUE(files.contains("out/a%252Fb.npy"));
+  for (const std::string& name : {std::string(), std::string(252, 'n'), std::string(90, '/')}) {
+    graph.tensors[0].name = name;
+    EXPECT_THROW(find_exporter("npy").layout(graph, {}, folder / "x"), Error) << name;
+  }
+  graph.tensors[0].name = std::string(251, 'n');
+  EXPECT_NO_THROW(find_exporter("npy").layout(graph, {}, folder / "x"));
+}
+
+TEST(NpyExport, ArraysOfAnotherModelAreRefused) {
+  const TemporaryFolder folder;
+  const MetaGraphPtr graph = testing::byte_model(folder, {4, 4});
+  write_file(folder / "out/other.npy", "");
+  EXPECT_THROW(convert(graph, folder / "out", {}, {.overwrite = true}, &find_exporter("npy")), Error);
+  fs::remove(folder / "out/other.npy");
+  expect_law(graph, folder / "out", {}, "npy");
+  EXPECT_THROW(convert(graph, folder / "out", {}, {}, &find_exporter("npy")), Error);  // exists
+  EXPECT_NO_THROW(convert(graph, folder / "out", {}, {.overwrite = true}, &find_exporter("npy")));
+}
+
+TEST(ZipExport, LargeArchivesUseZip64) {
+  const TemporaryFolder folder;
+  MetaGraph graph = testing::graph_of({5ull << 30, 8, 5ull << 30, 16});
+  const Layout layout = find_exporter("npz").layout(graph, {}, folder / "big.npz");
+  Progress progress;
+  const ReadTensor never = [](TensorId, std::uint64_t, std::span<std::byte>) { ADD_FAILURE(); };
+  write_layout(layout, graph, never, {.sparse = true}, progress);
+  EXPECT_EQ(*open(folder / "big.npz"), layout.result);
+}
+
+}  // namespace
+
+// --- Lists of jobs, right and wrong, and the state beside them.
+
+namespace {
+
+std::string fault(const std::string& json) {
+  try {
+    (void)parse_batch(json, "jobs.json");
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+bool says(const std::string& text, std::string_view words) { return text.find(words) != std::string::npos; }
+std::string job(const std::string& more) { return R"({"jobs": [{"in": "a", "out": "b")" + more + "}]}"; }
+
+TEST(BatchFile, OptionsOfTheFileThenOfTheJob) {
+  const auto jobs = parse_batch(R"({
+    "options": {"outtype": "bf16", "force": true},
+    "jobs": [{"in": "/models/a", "out": "b.gguf"},
+             {"in": "org/name", "out": "/c", "options": {"outtype": "f16", "align": 4096, "max_shard_size": "5GB"}}]})",
+                                "/lists/jobs.json");
+  ASSERT_EQ(jobs.size(), 2u);
+  EXPECT_EQ(jobs[0].in, "/models/a");
+  EXPECT_EQ(jobs[0].out, "/lists/b.gguf");
+  EXPECT_EQ(jobs[0].request.layout.outtype, DType::bf16);
+  EXPECT_TRUE(jobs[0].request.write.overwrite);
+  EXPECT_EQ(jobs[1].in, "org/name");
+  EXPECT_EQ(jobs[1].out, "/c");
+  EXPECT_EQ(jobs[1].request.layout.outtype, DType::f16);
+  EXPECT_EQ(jobs[1].request.layout.alignment, 4096u);
+  EXPECT_EQ(jobs[1].request.layout.max_shard_bytes, 5'000'000'000u);
+}
+
+TEST(BatchFile, ExistingInputsCountFromTheFile) {
+  const TemporaryFolder folder;
+  write_file(folder / "a.safetensors", "");
+  const auto jobs = parse_batch(R"({"jobs": [{"in": "a.safetensors", "out": "x/y"}]})", folder / "jobs.json");
+  EXPECT_EQ(jobs[0].in, folder / "a.safetensors");
+  EXPECT_EQ(jobs[0].out, folder / "x/y");
+}
+
+TEST(BatchFile, FaultsNameTheLine) {
+  EXPECT_TRUE(says(fault(""), "jobs.json"));
+  EXPECT_TRUE(says(fault("{}"), "jobs"));
+  EXPECT_TRUE(says(fault(R"({"jobs": {}})"), "'jobs'"));
+  EXPECT_TRUE(says(fault(R"({"jobs": [3]})"), "a job"));
+  EXPECT_TRUE(says(fault(R"({"jobs": [{"in": "a"}]})"), "out"));
+  EXPECT_TRUE(says(fault(R"({"jobs": [{"in": "", "out": "b"}]})"), "'in' is empty"));
+  EXPECT_TRUE(says(fault(R"({"jobs": [], "job": 1})"), "job"));
+  EXPECT_TRUE(says(fault(job(R"(,
+  "options": {"outype": "f16"})")),
+                   "line 2"));
+  EXPECT_TRUE(says(fault(job(R"(, "options": {"outype": "f16"})")), "did you mean outtype?"));
+  EXPECT_TRUE(says(fault(job(R"(, "options": {"outtype": "q4_k"})")), "'outtype': "));
+  EXPECT_TRUE(says(fault(job(R"(, "options": {"outtype": ["f16"]})")), "'outtype'"));
+  EXPECT_TRUE(says(fault(job(R"(, "options": {"force": "perhaps"})")), "'force': "));
+  EXPECT_TRUE(says(fault(job(R"(, "options": {"memory_budget": "1GiB"})")), "is shared by all jobs"));
+  EXPECT_TRUE(says(fault(R"({"jobs": [{"in": "a", "out": "b"}, {"in": "c", "out": "./d/../b"}]})"),
+                   "two jobs write './d/../b'"));
+  EXPECT_NE(fault("{\"jobs\": " + std::string(100'000, '[') + "}"), "");
+}
+
+class State : public ::testing::Test {
+ protected:
+  State() {
+    write_file(folder / "in", "source");
+    write_file(folder / "out", "result");
+    done.in = folder / "in";
+    done.out = folder / "out";
+    done.options = {{"outtype", "f16"}};
+    const std::string read[] = {done.in}, written[] = {done.out};
+    BatchState(list).set_done(done, read, written);
+  }
+  bool is_done(const BatchJob& of) { return BatchState(list).is_done(of); }
+
+  TemporaryFolder folder;
+  std::string list = folder / "jobs.json";
+  BatchJob done;
+};
+
+TEST_F(State, WhatIsDoneStaysDone) {
+  EXPECT_TRUE(is_done(done));
+  BatchState again(list);
+  again.set_done(done, {}, {});
+  EXPECT_TRUE(is_done(done));
+}
+
+TEST_F(State, AnotherRequestIsNotDone) {
+  BatchJob other = done;
+  other.options = {{"outtype", "bf16"}};
+  EXPECT_FALSE(is_done(other));
+  other = done;
+  other.in += "2";
+  EXPECT_FALSE(is_done(other));
+  other = done;
+  other.out += "2";
+  EXPECT_FALSE(is_done(other));
+}
+
+TEST_F(State, ChangedFilesAreNotDone) {
+  write_file(folder / "out", "result, longer");
+  EXPECT_FALSE(is_done(done));
+  std::filesystem::remove(folder / "out");
+  EXPECT_FALSE(is_done(done));
+}
+
+TEST_F(State, ATouchedSourceIsNotDone) {
+  std::filesystem::last_write_time(folder / "in",
+                                   std::filesystem::file_time_type::clock::now() + std::chrono::seconds(5));
+  EXPECT_FALSE(is_done(done));
+}
+
+TEST_F(State, DamagedStatesAreRefused) {
+  const std::string path = BatchState::path_of(list), whole = testing::read_file(path);
+  for (std::size_t cut = 0; cut + 2 < whole.size(); ++cut) {
+    write_file(path, whole.substr(0, cut));
+    EXPECT_THROW(BatchState state(list), Error) << cut;
+  }
+  for (const char* text :
+       {"[]", "{\"done\": 3}", "{\"done\": [{}]}", R"({"done": [{"out": 1, "request": "", "files": []}]})",
+        R"({"done": [{"out": "", "request": "", "files": [{"path": "x", "bytes": "y"}]}]})"}) {
+    write_file(path, text);
+    EXPECT_THROW(BatchState state(list), Error) << text;
+  }
+}
+
+}  // namespace
+
+// --- What a conversion is said to lose.
+
+namespace {
+
+using Sentences = std::vector<std::string>;
+
+MetaGraph graph_of(std::string format, std::vector<DType> dtypes) {
+  MetaGraph graph;
+  graph.format = std::move(format);
+  for (const DType dtype : dtypes) {
+    const auto number = static_cast<std::uint32_t>(graph.tensors.size());
+    graph.storages.push_back(shapes_only_storage(*byte_size(dtype, 256)));
+    graph.tensors.push_back({"t" + std::to_string(number), dtype, {256}, {}, StorageId{number}, 0});
+  }
+  return graph;
+}
+
+Sentences left_out(const MetaGraph& graph, std::string_view format, std::optional<DType> outtype = {}) {
+  return loadline::left_out(graph, find_exporter(format),
+                            {.outtype = outtype, .alignment = 0, .max_shard_bytes = 0});
+}
+
+TEST(LeftOut, NothingIsSaidWhereNothingIsLost) {
+  MetaGraph graph = graph_of("safetensors", {DType::f32, DType::i8, DType::f16});
+  graph.metadata = {{"note", std::string("text")}, {std::string(kConfigKey), std::string("{}")}};
+  EXPECT_EQ(left_out(graph, "safetensors", DType::bf16), Sentences());
+  graph.format = "gguf";
+  graph.metadata = {{"n", std::uint32_t{1}}, {"a", MetaArray{}}};
+  EXPECT_EQ(left_out(graph, "gguf"), Sentences());
+}
+
+TEST(LeftOut, TiesAndKeys) {
+  MetaGraph graph = graph_of("gguf", {DType::f32, DType::f32});
+  graph.tensors[1].storage = StorageId{0};
+  graph.metadata = {{"n", std::uint32_t{1}}, {"a\x1b", MetaArray{}}, {"text", std::string("kept")}};
+  EXPECT_EQ(left_out(graph, "safetensors"),
+            (Sentences{"1 tensor is tied to another and written once: 't1'",
+                       "2 metadata keys are not written, safetensors has no place for them: 'n', 'a\\x1b'"}));
+}
+
+TEST(LeftOut, WhatTheOuttypeCannotChange) {
+  const MetaGraph graph = graph_of(
+      "gguf", {DType::f4_e2m1, DType::f8_e8m0, DType::f8_e8m0, DType::f32, DType::f6_e2m3, DType::i32});
+  EXPECT_EQ(left_out(graph, "gguf", DType::f16),
+            (Sentences{"4 tensors are not cast to F16: F4, F6_E2M3, F8_E8M0 stay as stored"}));
+  EXPECT_EQ(left_out(graph_of("gguf", {DType::iq2_xxs, DType::iq1_m}), "gguf", DType::f16), Sentences());
+  EXPECT_EQ(left_out(graph_of("x", {DType::f8_e8m0}), "safetensors", DType::f32),
+            (Sentences{"1 tensor is not cast to F32: F8_E8M0 stays as stored"}));
+  EXPECT_EQ(left_out(graph, "gguf"), Sentences());
+}
+
+TEST(LeftOut, ScalesOfQuantisedTensors) {
+  // torch: a number beside the tensor; what became a tensor itself is written too
+  const MetaGraph torch = testing::import_bytes("m.pt", testing::sample_torch());
+  bool told = false;
+  for (const std::string& sentence : left_out(torch, "safetensors"))
+    told |=
+        sentence == "1 quantised tensor is written as integers, without scale and zero point: 'quantised'";
+  EXPECT_TRUE(told);
+  MetaGraph graph = graph_of("tflite", {DType::i8, DType::i32, DType::u8, DType::i4, DType::i16, DType::f32});
+  EXPECT_EQ(
+      left_out(graph, "safetensors"),
+      (Sentences{"4 integer tensors are written without the scale and zero point that LiteRT keeps beside "
+                 "quantised ones: 't0', 't2', 't3' and 1 more"}));
+}
+
+}  // namespace
+
 }  // namespace loadline

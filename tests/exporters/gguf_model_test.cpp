@@ -1,20 +1,267 @@
-// Models mapped to llama.cpp's names: every published configuration of a mapped family, and what is refused.
-// That names, keys and bytes are right is for tests/interop/test_gguf_names.py to say.
+// Models under llama.cpp's names, there and back.
+
 #include "core/base/error.h"
+#include "core/convert/recipe/recipe.h"
+#include "core/forward/family/model_config.h"
 #include "core/forward/gguf/gguf_map.h"
+#include "core/forward/model/expected_tensors.h"
+#include "core/forward/model/forward_model.h"
 #include "core/forward/model/known_models.h"
 #include "core/graph/packed/quantization.h"
 #include "exporters/gguf/gguf.h"
+#include "exporters/gguf/hugging_face.h"
+#include "exporters/preflight.h"
 #include "exporters/synth.h"
+#include "importers/resolve.h"
 #include "tests/exporters/export_support.h"
+#include "tests/support/builders.h"
 
+#include <algorithm>
+#include <cstring>
+#include <functional>
 #include <map>
+#include <random>
 #include <set>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 namespace loadline {
+
+// --- GGUF files open as models: their keys give back the configuration, their tensors the operators'
+// weights.
+
+namespace {
+
+// A sparse file of llama.cpp's names and keys.
+MetaGraph gguf_of(const MetaGraph& shapes, const testing::TemporaryFolder& folder, const std::string& name) {
+  Progress progress;
+  const std::string path = folder / (name + ".gguf");
+  synthesize(shapes, path, {.seed = {}, .max_shard_bytes = 0, .overwrite = true, .to = "gguf"}, progress);
+  return open_model(path, {});
+}
+MetaGraph gguf_of(const std::string& config, const testing::TemporaryFolder& folder) {
+  return gguf_of(config_graph(config, "config.json"), folder, "model");
+}
+
+ForwardModel pass_of(const MetaGraph& graph, const char* profile) {
+  return forward_model(graph, *built_in_assets(), built_in_assets()->profile(profile));
+}
+
+void expect_equal_passes(const ForwardModel& file, const ForwardModel& model) {
+  ASSERT_EQ(file.source, ForwardSource::architecture) << file.remark;
+  ASSERT_TRUE(file.graph && model.graph);
+  EXPECT_EQ(file.cache_bytes_per_token, model.cache_bytes_per_token);
+  EXPECT_EQ(file.graph->symbols, model.graph->symbols);
+  EXPECT_TRUE(file.graph->values == model.graph->values);
+  ASSERT_EQ(file.graph->ops.size(), model.graph->ops.size());
+  for (std::size_t i = 0; i < file.graph->ops.size(); ++i) {
+    Op ours = file.graph->ops[i], theirs = model.graph->ops[i];
+    ours.weights = theirs.weights = {};
+    EXPECT_TRUE(ours == theirs) << ours.name;
+  }
+}
+
+// What a file of llama.cpp cannot say: Mistral's sliding window, and how weights were packed.
+std::string without_lost_settings(const Preset& preset) {
+  nlohmann::json config = nlohmann::json::parse(preset.config_json);
+  if (config["model_type"] == "mistral") config["sliding_window"] = nullptr;
+  config.erase("quantization_config");  // of gpt-oss: its file has MXFP4 blocks as one tensor
+  return config.dump();
+}
+
+TEST(GgufModels, PublishedModelsComeBackAsTheyWere) {
+  const testing::TemporaryFolder folder;
+  std::size_t mapped = 0;
+  for (const Preset& preset : presets()) {
+    const std::string config = without_lost_settings(preset);
+    if (find_gguf_family(ModelConfig(config, "config.json")) == nullptr) continue;
+    SCOPED_TRACE(preset.id);
+    ++mapped;
+    const MetaGraph shapes = config_graph(config, "config.json");
+    const MetaGraph file = gguf_of(shapes, folder, "model");
+    const bool pooled = preset.id == "bert-base-uncased";  // llama.cpp's files lack its pooler
+    for (const char* profile : {"fused", "ggml"})
+      if (pooled)
+        EXPECT_EQ(pass_of(file, profile).source, ForwardSource::architecture);
+      else
+        expect_equal_passes(pass_of(file, profile), pass_of(shapes, profile));
+    const ModelClaims claims = model_claims(file, *built_in_assets());
+    EXPECT_TRUE(claims.missing.empty());
+    EXPECT_TRUE(claims.unclaimed.empty());
+    if (!pooled) EXPECT_EQ(claims.parameters, model_claims(shapes, *built_in_assets()).parameters);
+  }
+  EXPECT_GE(mapped, 20u);
+}
+
+TEST(GgufModels, EveryTensorIsTheWeightOfSomeOperator) {
+  const testing::TemporaryFolder folder;
+  for (const char* id : {"mixtral-8x7b", "deepseek-v2-lite", "falcon-40b", "gpt2"}) {
+    SCOPED_TRACE(id);
+    const MetaGraph file = gguf_of(config_graph(find_preset(id)->config_json, id), folder, id);
+    const ForwardModel model = pass_of(file, "ggml");
+    ASSERT_TRUE(model.graph) << model.remark;
+    std::set<TensorId> used;
+    for (const Op& op : model.graph->ops) {
+      EXPECT_EQ(std::set<TensorId>(op.weights.begin(), op.weights.end()).size(), op.weights.size())
+          << op.name;
+      used.insert(op.weights.begin(), op.weights.end());
+    }
+    EXPECT_EQ(used.size(), file.tensors.size());
+  }
+}
+
+constexpr const char* kSmall =
+    R"("hidden_size":64,"num_hidden_layers":2,"num_attention_heads":4,"num_key_value_heads":2,)"
+    R"("intermediate_size":96,"vocab_size":200,"torch_dtype":"float16")";
+
+nlohmann::json keys_back(const std::string& config) {
+  const testing::TemporaryFolder folder;
+  return nlohmann::json::parse(gguf_config(gguf_of(config, folder))->json);
+}
+
+TEST(GgufModels, SettingsComeBack) {
+  const nlohmann::json llama = keys_back(
+      fmt::format(R"({{"model_type":"llama",{},"rms_norm_eps":1e-05,"rope_theta":500000.0,"head_dim":32,
+        "rope_scaling":{{"rope_type":"llama3","factor":8.0,"low_freq_factor":1.0,"high_freq_factor":4.0,
+        "original_max_position_embeddings":8192}}}})",
+                  kSmall));
+  EXPECT_EQ(llama["architectures"], nlohmann::json::array({"LlamaForCausalLM"}));
+  EXPECT_EQ(llama["rms_norm_eps"].dump(), "1e-05");
+  EXPECT_EQ(llama["rope_theta"].dump(), "500000.0");
+  EXPECT_EQ(llama["head_dim"], 32);
+  EXPECT_EQ(llama["tie_word_embeddings"], false);
+  EXPECT_EQ(llama["torch_dtype"], "float16");
+  EXPECT_EQ(llama["rope_scaling"]["factor"], 8.0);
+  EXPECT_EQ(llama["rope_scaling"]["rope_type"], "llama3");
+
+  const nlohmann::json yarn = keys_back(
+      fmt::format(R"({{"model_type":"qwen2",{},"tie_word_embeddings":true,"rope_scaling":{{"type":"yarn",
+        "factor":4.0,"original_max_position_embeddings":64}}}})",
+                  kSmall));
+  EXPECT_EQ(yarn["model_type"], "qwen2");
+  EXPECT_EQ(yarn["tie_word_embeddings"], true);
+  EXPECT_EQ(yarn["rope_scaling"]["rope_type"], "yarn");
+  EXPECT_EQ(yarn["rope_scaling"]["original_max_position_embeddings"], 64);
+  EXPECT_FALSE(yarn.contains("attention_bias"));
+
+  EXPECT_EQ(
+      keys_back(fmt::format(R"({{"model_type":"mixtral",{},"num_local_experts":4}})", kSmall))["model_type"],
+      "mixtral");
+}
+
+// Puts parts of every layer together, as the converter's options do.
+MetaGraph fused(MetaGraph graph, const std::vector<std::string>& parts, const std::string& whole) {
+  std::map<std::string, std::uint64_t> rows;
+  std::vector<Tensor> kept;
+  for (Tensor& tensor : graph.tensors) {
+    const std::string name = tensor.name.str();
+    const auto part = std::ranges::find_if(
+        parts, [&](const std::string& one) { return name.ends_with("." + one + ".weight"); });
+    if (part == parts.end()) {
+      kept.push_back(tensor);
+      continue;
+    }
+    const std::string to = name.substr(0, name.size() - part->size() - 7) + whole + ".weight";
+    const std::size_t axis = tensor.shape.size() - 2;
+    std::uint64_t& sum = rows[to];
+    sum += tensor.shape[axis];
+    if (*part != parts.back()) continue;
+    std::vector<std::uint64_t> sides = tensor.shape.vector();
+    sides[axis] = sum;
+    tensor.name = Name(to);
+    tensor.shape = Shape(sides);
+    tensor.storage =
+        graph.add_storage(shapes_only_storage(*byte_size(tensor.dtype, *element_count(tensor.shape))));
+    kept.push_back(tensor);
+  }
+  graph.tensors = kept;
+  return graph;
+}
+
+TEST(GgufModels, FusedTensorsAreLegal) {
+  const testing::TemporaryFolder folder;
+  const MetaGraph llama = gguf_of(fmt::format(R"({{"model_type":"llama",{}}})", kSmall), folder);
+  const MetaGraph qkv = fused(llama, {"attn_q", "attn_k", "attn_v"}, "attn_qkv");
+  EXPECT_EQ(qkv.tensors.size(), llama.tensors.size() - 4);
+  expect_equal_passes(pass_of(qkv, "ggml"), pass_of(llama, "ggml"));
+  EXPECT_EQ(model_claims(qkv, *built_in_assets()).parameters,
+            model_claims(llama, *built_in_assets()).parameters);
+
+  const MetaGraph experts =
+      gguf_of(fmt::format(R"({{"model_type":"mixtral",{},"num_local_experts":4}})", kSmall), folder);
+  const MetaGraph gate_up = fused(experts, {"ffn_gate_exps", "ffn_up_exps"}, "ffn_gate_up_exps");
+  expect_equal_passes(pass_of(gate_up, "ggml"), pass_of(experts, "ggml"));
+  EXPECT_TRUE(model_claims(gate_up, *built_in_assets()).unclaimed.empty());
+}
+
+TEST(GgufModels, WhatDoesNotFitIsSaid) {
+  const testing::TemporaryFolder folder;
+  const MetaGraph whole = gguf_of(fmt::format(R"({{"model_type":"llama",{}}})", kSmall), folder);
+  const auto without = [&](std::string_view name) {
+    MetaGraph graph = whole;
+    std::erase_if(graph.tensors, [&](const Tensor& tensor) { return tensor.name.view() == name; });
+    return graph;
+  };
+  const MetaGraph lacking = without("blk.1.attn_k.weight");
+  EXPECT_EQ(pass_of(lacking, "ggml").source, ForwardSource::estimate);
+  EXPECT_EQ(model_claims(lacking, *built_in_assets()).missing,
+            std::vector<std::string>{"blk.1.attn_k.weight"});
+
+  const auto with_key = [&](std::string_view key, MetaValue value) {
+    MetaGraph graph = whole;
+    for (MetaEntry& entry : graph.metadata)
+      if (entry.key == key) entry.value = std::move(value);
+    return graph;
+  };
+  const ForwardModel wider = pass_of(with_key("llama.feed_forward_length", std::uint32_t{128}), "ggml");
+  EXPECT_NE(wider.source, ForwardSource::architecture);
+  EXPECT_NE(wider.remark.find("blk.0.ffn_gate.weight"), std::string::npos) << wider.remark;
+  EXPECT_NE(wider.remark.find("[128,64]"), std::string::npos) << wider.remark;
+  const ForwardModel text = pass_of(with_key("llama.embedding_length", std::string("wide")), "ggml");
+  EXPECT_NE(text.remark.find("'hidden_size' is 'wide': a whole number expected"), std::string::npos)
+      << text.remark;
+  const ForwardModel huge = pass_of(with_key("llama.block_count", std::uint32_t{4'000'000'000u}), "ggml");
+  EXPECT_NE(huge.source, ForwardSource::architecture);
+  const ForwardModel none = pass_of(with_key("general.architecture", std::string("no-such")), "ggml");
+  EXPECT_NE(none.remark.find("no-such"), std::string::npos) << none.remark;
+  EXPECT_FALSE(gguf_config(with_key("general.architecture", std::string("*"))));
+}
+
+// An unknown architecture with the usual keys has a cache all the same.
+TEST(GgufModels, UnknownArchitecturesAreEstimated) {
+  const testing::TemporaryFolder folder;
+  MetaGraph graph = gguf_of(fmt::format(R"({{"model_type":"llama",{}}})", kSmall), folder);
+  const std::uint64_t cache = *pass_of(graph, "fused").cache_bytes_per_token;
+  for (MetaEntry& entry : graph.metadata) {
+    if (entry.key == "general.architecture") entry.value = std::string("other");
+    if (entry.key.starts_with("llama.")) entry.key.replace(0, 5, "other");
+  }
+  const ForwardModel model = pass_of(graph, "ggml");
+  EXPECT_EQ(model.source, ForwardSource::estimate);
+  EXPECT_EQ(model.cache_bytes_per_token, cache);
+}
+
+// Each tensor that no rule explains is unclaimed.
+TEST(GgufModels, OtherTensorsAreUnclaimed) {
+  const testing::TemporaryFolder folder;
+  MetaGraph graph = gguf_of(fmt::format(R"({{"model_type":"llama",{}}})", kSmall), folder);
+  Tensor other = graph.tensors.front();
+  other.name = Name("my_adapter.weight");
+  other.shape = {1, 4};
+  other.storage = graph.add_storage(shapes_only_storage(*byte_size(other.dtype, 4)));
+  graph.tensors.push_back(other);
+  const ModelClaims claims = model_claims(graph, *built_in_assets());
+  ASSERT_EQ(claims.unclaimed.size(), 1u);
+  EXPECT_EQ(graph.tensor(claims.unclaimed.front()).name.view(), "my_adapter.weight");
+}
+
+}  // namespace
+
+// --- Models mapped to llama.cpp's names: every published configuration of a mapped family, and what is
+// refused. That names, keys and bytes are right is for tests/interop/test_gguf_names.py to say.
+
 namespace {
 
 MetaGraph llama(const std::string& more = "") {
@@ -198,4 +445,284 @@ TEST(GgufModel, RulesThatDoNotFitAreErrorsAtTheirPlace) {
 }
 
 }  // namespace
+
+// --- GGUF files as Hugging Face folders. That transformers loads them is for
+// tests/interop/test_gguf_back.py.
+
+namespace {
+
+using export_tests::convert;
+using export_tests::open;
+using testing::TemporaryFolder;
+
+class HuggingFaceModels : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    Progress progress;
+    synthesize(
+        config_graph(R"({"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 64,
+      "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
+      "vocab_size": 320, "max_position_embeddings": 256, "rms_norm_eps": 1e-5, "torch_dtype": "bfloat16",
+      "tie_word_embeddings": false})",
+                     "config.json"),
+        folder_ / "m", {.seed = 1, .max_shard_bytes = 0, .overwrite = false}, progress);
+    model_ = open(folder_ / "m");
+    convert(model_, folder_ / "m.gguf", {});
+    gguf_ = open(folder_ / "m.gguf");
+  }
+
+  std::string refusal(const std::function<void(MetaGraph&)>& change) const {
+    MetaGraph graph = *gguf_;
+    change(graph);
+    try {
+      (void)hugging_face_model(graph, {});
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  }
+
+  TemporaryFolder folder_;
+  MetaGraphPtr model_, gguf_;
+};
+
+Tensor& named(MetaGraph& graph, std::string_view name) {
+  return *std::ranges::find_if(graph.tensors,
+                               [&](const Tensor& tensor) { return tensor.name.view() == name; });
+}
+
+TEST_F(HuggingFaceModels, AreWhatTheFilesWereMadeOf) {
+  convert(gguf_, folder_ / "back", {});
+  const MetaGraphPtr back = open(folder_ / "back");
+  ASSERT_EQ(back->tensors.size(), model_->tensors.size());
+  for (const Tensor& tensor : model_->tensors) {
+    const Tensor& restored = export_tests::tensor_named(*back, tensor.name.str());
+    EXPECT_EQ(restored.dtype, DType::bf16);
+    EXPECT_EQ(export_tests::tensor_content(back, restored), export_tests::tensor_content(model_, tensor))
+        << tensor.name.view();
+  }
+  const ModelConfig config(*find_text(*back, kConfigKey), "config.json");
+  EXPECT_EQ(config.model_type(), "llama");
+  EXPECT_EQ(config.get("num_key_value_heads"), Datum(std::int64_t{2}));
+  EXPECT_EQ(config.text("torch_dtype", ""), "bfloat16");
+}
+
+TEST_F(HuggingFaceModels, KeepWhatTheFileSaysOfItself) {
+  MetaGraph graph = *gguf_;
+  graph.metadata.push_back({"general.license", std::string("apache-2.0")});
+  graph.metadata.push_back({"llama.of_no_family", std::uint32_t{7}});
+  const auto gguf = std::make_shared<const MetaGraph>(std::move(graph));
+  const Preflight planned = preflight(*gguf, find_exporter("safetensors"), {}, folder_ / "back");
+  ASSERT_EQ(planned.left_out.size(), 1u) << ::testing::PrintToString(planned.left_out);
+  EXPECT_EQ(planned.left_out.front(),
+            "1 metadata key is not written, safetensors has no place for it: 'llama.of_no_family'");
+  convert(gguf, folder_ / "back", {});
+  const MetaGraphPtr back = open(folder_ / "back");
+  EXPECT_EQ(*find_text(*back, "general.license"), "apache-2.0");
+  EXPECT_EQ(find_metadata(*back, "general.architecture"), nullptr);
+  convert(back, folder_ / "again.gguf", {});
+  EXPECT_EQ(*find_text(*open(folder_ / "again.gguf"), "general.license"), "apache-2.0");
+}
+
+TEST_F(HuggingFaceModels, KeepTheFilesNamesIfAsked) {
+  ExportOptions options;
+  options.keep_names = true;
+  EXPECT_FALSE(hugging_face_model(*gguf_, options));
+  convert(gguf_, folder_ / "kept", options);
+  EXPECT_EQ(export_tests::tensor_named(*open(folder_ / "kept"), "blk.0.attn_q.weight").dtype, DType::bf16);
+}
+
+TEST_F(HuggingFaceModels, TheModelsOwnNamesAreKept) {
+  MetaGraph graph = *gguf_;
+  named(graph, "blk.1.ffn_up.weight").name = Name("model.layers.1.mlp.up_proj.weight");
+  EXPECT_FALSE(hugging_face_model(graph, {}));
+}
+
+TEST_F(HuggingFaceModels, FilesThatDoNotFitTheirKeysAreErrors) {
+  EXPECT_EQ(refusal([](MetaGraph&) {}), "");
+  EXPECT_NE(refusal([](MetaGraph& graph) {
+              named(graph, "blk.1.ffn_up.weight").name = Name("elsewhere");
+            }).find("'model.layers.1.mlp.up_proj.weight': the file does not hold"),
+            std::string::npos);
+  EXPECT_NE(refusal([](MetaGraph& graph) {
+              named(graph, "blk.1.ffn_up.weight").shape = {96, 63};
+            }).find("has the shape [96, 63], the file's keys say [96, 64]"),
+            std::string::npos);
+}
+
+TEST_F(HuggingFaceModels, LayersThatTheKeysDoNotCountAreErrors) {
+  const std::string error = refusal([](MetaGraph& graph) {
+    std::ranges::find(graph.metadata, "llama.block_count", &MetaEntry::key)->value = std::uint32_t{1};
+  });
+  EXPECT_NE(error.find("is of layer 1, and the key 'llama.block_count' says that there are 1"),
+            std::string::npos)
+      << error;
+}
+
+TEST_F(HuggingFaceModels, VectorsStayF32InEveryFloatType) {
+  ExportOptions half;
+  half.outtype = DType::f16;
+  convert(gguf_, folder_ / "half.gguf", half);
+  const MetaGraphPtr read = open(folder_ / "half.gguf");
+  EXPECT_EQ(export_tests::tensor_named(*read, "blk.0.attn_norm.weight").dtype, DType::f32);
+  EXPECT_EQ(export_tests::tensor_named(*read, "blk.0.attn_q.weight").dtype, DType::f16);
+}
+
+TEST_F(HuggingFaceModels, KeysAreComparedWithoutATokenizerToo) {
+  testing::write_file(folder_ / "m/tokenizer.json",
+                      R"({"pre_tokenizer": {"type": "ByteLevel"}, "model": {"type": "BPE", "vocab": {"a": 0},
+                          "merges": []}})");
+  const auto keys = counterpart_keys(*open(folder_ / "m"), *gguf_);
+  ASSERT_TRUE(keys);
+  EXPECT_NE(keys->problem.find("SHA-256"), std::string::npos) << keys->problem;
+  EXPECT_TRUE(find_metadata(keys->graph, "llama.block_count"));
+  EXPECT_FALSE(find_metadata(keys->graph, "tokenizer.ggml.model"));
+}
+
+TEST_F(HuggingFaceModels, TensorsWithoutAPlaceAreNamed) {
+  MetaGraph graph = *gguf_;
+  graph.tensors.push_back(graph.tensors.front());
+  graph.tensors.back().name = Name("blk.0.another.weight");
+  const std::vector<std::string> lost = hugging_face_model(graph, {}).value().lost;
+  EXPECT_TRUE(std::ranges::any_of(lost, [](const std::string& sentence) {
+    return sentence.find("blk.0.another.weight") != std::string::npos;
+  }));
+}
+
+}  // namespace
+
+// --- Recipes read backwards: random chains give their numbers back, and every published model of a mapped
+// family can be restored from its GGUF tensors.
+
+namespace {
+
+TensorId add(MetaGraph& graph, const std::string& name, DType dtype, const Shape& shape) {
+  const StorageId storage{static_cast<std::uint32_t>(graph.storages.size())};
+  graph.storages.push_back(shapes_only_storage(*byte_size(dtype, *element_count(shape))));
+  graph.tensors.push_back({name, dtype, shape, {}, storage, 0});
+  return TensorId{static_cast<std::uint32_t>(graph.tensors.size() - 1)};
+}
+
+using Bytes = std::vector<std::vector<std::byte>>;  // by tensor
+
+std::vector<std::byte> run(const MetaGraph& graph, const Bytes& bytes, const Recipe& recipe) {
+  const ReadTensor read = [&](TensorId id, std::uint64_t offset, std::span<std::byte> out) {
+    std::memcpy(out.data(), bytes[index(id)].data() + offset, out.size());
+  };
+  RecipeReader reader(graph, read, recipe, RecipeReader::kLeastMemory);
+  std::vector<std::byte> result(static_cast<std::size_t>(reader.bytes()));
+  reader.read(0, result);
+  return result;
+}
+
+// A chain of moves of a tensor [4 x 6, 8], cut or joined on the way.
+class Chain {
+ public:
+  explicit Chain(std::mt19937& random) : random_(random) {}
+
+  RecipeStep move(const Form& form) {
+    switch (random_() % 4) {
+      case 0:
+        return {.kind = StepKind::permute_rows, .a = 2, .b = 3};
+      case 1:
+        return {.kind = StepKind::add_constant, .value = 1};
+      case 2:
+        if (form.shape.size() > 1 && form.shape[form.shape.size() - 2] % 6 == 0)
+          return {.kind = StepKind::transpose};
+        [[fallthrough]];
+      default:
+        return {.kind = StepKind::reshape, .shape = {6, *element_count(form.shape) / 6}};
+    }
+  }
+
+ private:
+  std::mt19937& random_;
+};
+
+TEST(InvertRecipe, RandomChainsGiveTheirNumbersBack) {
+  std::mt19937 random(7);
+  for (int turn = 0; turn < 200; ++turn) {
+    MetaGraph model;
+    const TensorId weight = add(model, "w", DType::f32, {24, 8}),
+                   other = add(model, "o", DType::f32, {24, 8});
+    Bytes bytes(2, std::vector<std::byte>(24 * 8 * 4));
+    for (auto& tensor : bytes)
+      for (std::size_t i = 0; i < tensor.size(); i += 4) {
+        const auto value = static_cast<float>(random() % 1000);
+        std::memcpy(&tensor[i], &value, 4);
+      }
+    // `w` is cut in three along its rows, each part goes a way of its own, and the first is joined with `o`
+    std::vector<Recipe> recipes;
+    std::uint64_t first = 0;
+    for (const std::uint64_t rows : {6u, 12u, 6u}) {
+      Recipe recipe = take(weight);
+      recipe.then({.kind = StepKind::slice, .axis = 0, .first = first, .count = rows});
+      first += rows;
+      Chain chain(random);
+      for (int i = 0; i < 3; ++i) {
+        Recipe longer = recipe;
+        longer.then(chain.move(recipe_forms(model, recipe).back()));
+        try {
+          (void)recipe_forms(model, longer);
+          recipe = std::move(longer);
+        } catch (const Error&) {  // a move that does not fit this shape
+        }
+      }
+      recipes.push_back(std::move(recipe));
+    }
+    Recipe joined = recipes[0];
+    const auto left = static_cast<std::uint32_t>(joined.steps.size() - 1);
+    const std::uint32_t right = joined.append(take(other));
+    joined.steps.push_back({.kind = StepKind::reshape, .inputs = {left}, .shape = {48}});
+    joined.steps.push_back({.kind = StepKind::reshape, .inputs = {right}, .shape = {192}});
+    joined.steps.push_back({.kind = StepKind::concatenate, .inputs = {right + 2, right + 1}, .axis = 0});
+    recipes[0] = std::move(joined);
+
+    MetaGraph converted;
+    Bytes made;
+    std::vector<ConvertedTensor> tensors;
+    for (const Recipe& recipe : recipes) {
+      const Form form = recipe_forms(model, recipe).back();
+      tensors.push_back({add(converted, "c" + std::to_string(made.size()), form.dtype, form.shape), recipe});
+      made.push_back(run(model, bytes, recipe));
+    }
+    const RecipeInverter back(model, converted, tensors);
+    for (const TensorId id : {weight, other}) {
+      const auto recipe = back.recipe_for(id);
+      ASSERT_TRUE(recipe) << turn;
+      EXPECT_EQ(recipe_forms(converted, *recipe).back().shape, model.tensor(id).shape);
+      EXPECT_EQ(run(converted, made, *recipe), bytes[index(id)]) << turn;
+    }
+    tensors.pop_back();
+    EXPECT_FALSE(RecipeInverter(model, converted, tensors).recipe_for(weight)) << "a third is missing";
+  }
+}
+
+TEST(InvertRecipe, PublishedModelsCanBeRestored) {
+  std::size_t families = 0;
+  for (const Preset& preset : presets()) {
+    const ModelConfig config(preset.config_json, std::string(preset.id));
+    const GgufFamily* const family = find_gguf_family(config);
+    if (family == nullptr) continue;
+    ++families;
+    const MetaGraph model = config_graph(preset.config_json, std::string(preset.id));
+    const std::vector<std::string> dropped = map_to_gguf(*family, config, model).dropped;
+    MetaGraph gguf;
+    std::vector<ConvertedTensor> tensors;
+    for (const Slot& slot : gguf_slots(model, {.outtype = DType::f16}))
+      tensors.push_back({add(gguf, slot.name.str(), slot.dtype, slot.shape), slot.recipe});
+    const RecipeInverter back(model, gguf, std::move(tensors));
+    for (std::uint32_t i = 0; i < model.tensors.size(); ++i) {
+      const auto recipe = back.recipe_for(TensorId{i});
+      const std::string name = model.tensors[i].name.str();
+      const bool written = std::ranges::find(dropped, name) == dropped.end();
+      if (model.logical.empty() && written) ASSERT_TRUE(recipe) << preset.id << ' ' << name;
+      if (recipe) EXPECT_EQ(recipe_forms(gguf, *recipe).back().shape, model.tensors[i].shape) << preset.id;
+    }
+  }
+  EXPECT_GE(families, 10u);
+}
+
+}  // namespace
+
 }  // namespace loadline

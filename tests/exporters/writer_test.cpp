@@ -1,5 +1,10 @@
-// The writer: the same bytes whatever happens, targets in the way, and failures that leave nothing.
+// The writer, interrupted conversions, and the folder around them.
+
 #include "core/base/error.h"
+#include "exporters/model_folder.h"
+#include "exporters/preflight.h"
+#include "exporters/writer/work_folder.h"
+#include "exporters/writer/write_layout.h"
 #include "tests/exporters/export_support.h"
 
 #include <atomic>
@@ -7,6 +12,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <functional>
+#include <map>
 #include <set>
 
 #include <fmt/format.h>
@@ -15,15 +23,419 @@
 #include <unistd.h>
 
 namespace loadline {
+
+// --- Interrupted conversions: what they leave, what continues them, and what removes it.
+
 namespace {
 
 namespace fs = std::filesystem;
-using export_tests::convert;
-using export_tests::open;
-using export_tests::plain_model;
 using testing::read_file;
 using testing::TemporaryFolder;
 using testing::write_file;
+
+constexpr std::uint64_t kTensor = 300'000;
+
+// Reads a model's bytes; `before` is called first.
+ReadTensor reader_with(const MetaGraphPtr& graph, std::function<void(TensorId, std::uint64_t)> before = {}) {
+  const auto storages = std::make_shared<StorageReader>(graph);
+  return [storages, before](TensorId id, std::uint64_t offset, std::span<std::byte> out) {
+    if (before) before(id, offset);
+    TensorReader(*storages).read(id, offset, out);
+  };
+}
+
+WriteOptions small_steps() {
+  WriteOptions options;
+  options.memory_budget = 64 << 10;
+  options.checkpoint_bytes = 32 << 10;
+  options.threads = 2;
+  return options;
+}
+
+// The names of all files below a folder and what they hold.
+std::map<std::string, std::string> contents(const fs::path& folder) {
+  std::map<std::string, std::string> files;
+  for (const auto& entry : fs::recursive_directory_iterator(folder))
+    if (entry.is_regular_file())
+      files[entry.path().lexically_relative(folder).string()] = read_file(entry.path().string());
+  return files;
+}
+
+class Resume : public ::testing::Test {
+ protected:
+  Layout layout(const std::string& out, std::string_view exporter = "safetensors", std::uint64_t shard = 0) {
+    return find_exporter(exporter).layout(*graph_, {.outtype = {}, .alignment = 0, .max_shard_bytes = shard},
+                                          folder_ / out);
+  }
+  WriteReport write(const Layout& layout, const WriteOptions& options) {
+    Progress progress;
+    return write_layout(layout, *graph_, reader_with(graph_), options, progress);
+  }
+  // In a process of its own, which is killed when it reads tensor `id` at `offset` or later.
+  void write_until(const Layout& layout, const WriteOptions& options, std::uint32_t id,
+                   std::uint64_t offset) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      Progress progress;
+      const ReadTensor dying = reader_with(graph_, [&](TensorId tensor, std::uint64_t at) {
+        if (index(tensor) == id && at >= offset) ::raise(SIGKILL);
+      });
+      write_layout(layout, *graph_, dying, options, progress);
+      ::_exit(0);
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFSIGNALED(status));
+  }
+  std::size_t remains(const std::string& folder) { return find_remains(folder_ / folder).size(); }
+
+  const TemporaryFolder folder_;
+  MetaGraphPtr graph_ = testing::byte_model(folder_, {kTensor, kTensor, kTensor});
+};
+
+TEST_F(Resume, EndsWithTheSameBytes) {
+  for (const std::string exporter : {"safetensors", "npz", "torch"}) {
+    const std::string end(find_exporter(exporter).extension);
+    const Layout whole = layout("whole" + end, exporter), cut = layout("out/cut" + end, exporter);
+    write(whole, {});
+    write_until(cut, small_steps(), 1, 100'000);
+    EXPECT_EQ(remains("out"), 1u) << exporter;
+    EXPECT_FALSE(fs::exists(folder_ / ("out/cut" + end)));
+    WriteOptions resume = small_steps();
+    resume.resume = true;
+    const WriteReport report = write(cut, resume);
+    EXPECT_GT(report.bytes_resumed, kTensor) << exporter;
+    EXPECT_EQ(report.bytes_resumed + report.bytes_written, cut.files[0].bytes) << exporter;
+    EXPECT_EQ(read_file(folder_ / ("out/cut" + end)), read_file(folder_ / ("whole" + end))) << exporter;
+    EXPECT_EQ(contents(folder_ / "out").size(), 1u) << exporter;
+    fs::remove_all(folder_ / "out");
+  }
+}
+
+TEST_F(Resume, WithoutItRemainsAreNamedAndForceRemovesThem) {
+  const Layout out = layout("out/o.safetensors");
+  write_until(out, small_steps(), 1, 100'000);
+  try {
+    write(out, {});
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::usage);
+    EXPECT_NE(std::string(error.what()).find("an interrupted conversion left these files: "),
+              std::string::npos)
+        << error.what();
+    ASSERT_TRUE(error.remedy());
+    EXPECT_EQ(error.remedy()->option, "resume");
+  }
+  EXPECT_EQ(remains("out"), 1u);
+  WriteOptions force;
+  force.overwrite = true;
+  EXPECT_EQ(write(out, force).bytes_resumed, 0u);
+  EXPECT_EQ(contents(folder_ / "out").size(), 1u);
+}
+
+TEST_F(Resume, RemainsOfAnotherConversionAreNotContinued) {
+  write_until(layout("out", "safetensors", kTensor), small_steps(), 1, 100'000);
+  WriteOptions resume;
+  resume.resume = true;
+  EXPECT_THROW(write(layout("out", "safetensors", 2 * kTensor), resume), Error);
+  EXPECT_EQ(remains("out"), 1u);
+}
+
+TEST_F(Resume, AChangedSourceIsNotContinued) {
+  const Layout out = layout("out/o.safetensors");
+  write_until(out, small_steps(), 1, 100'000);
+  const std::string source = graph_->files[0].path;
+  const auto time = fs::last_write_time(source);
+  fs::last_write_time(source, time + std::chrono::seconds(5));
+  WriteOptions resume;
+  resume.resume = true;
+  EXPECT_THROW(write(out, resume), Error);
+  fs::last_write_time(source, time);
+  write(out, resume);
+  EXPECT_TRUE(fs::exists(folder_ / "out/o.safetensors"));
+}
+
+TEST_F(Resume, DamagedBytesAndLogsAreWrittenAgain) {
+  const Layout whole = layout("whole.safetensors"), out = layout("out/o.safetensors");
+  write(whole, {});
+  WriteOptions resume = small_steps();
+  resume.resume = true;
+  const std::string work = WorkFolder::path_of(out);
+  const auto damage = [&](const std::string& file, std::uint64_t at) {
+    std::fstream stream(work + "/" + file, std::ios::in | std::ios::out | std::ios::binary);
+    stream.seekp(static_cast<std::streamoff>(at));
+    stream.put('\x5a');
+  };
+  const auto resumed = [&] {
+    const std::uint64_t bytes = write(out, resume).bytes_resumed;
+    EXPECT_EQ(read_file(folder_ / "out/o.safetensors"), read_file(folder_ / "whole.safetensors"));
+    fs::remove_all(folder_ / "out");
+    return bytes;
+  };
+  write_until(out, small_steps(), 2, 0);
+  damage("00000.part", 200'000);
+  const std::uint64_t before_damage = resumed();
+  EXPECT_GT(before_damage, 100'000u);
+  EXPECT_LE(before_damage, 200'000u);
+
+  write_until(out, small_steps(), 2, 0);
+  damage("00000.log", 3 * 51 + 7);
+  const std::uint64_t three_lines = resumed();
+  EXPECT_GE(three_lines, 3 * (32u << 10));
+  EXPECT_LT(three_lines, 4 * (64u << 10));
+
+  write_until(out, small_steps(), 2, 0);
+  fs::resize_file(work + "/00000.part", 150'000);
+  EXPECT_LE(resumed(), 150'000u);
+}
+
+TEST_F(Resume, CancellingKeepsTheFilesOnlyIfAsked) {
+  const Layout out = layout("out/o.safetensors");
+  for (const bool keep : {false, true}) {
+    std::stop_source stop;
+    Progress progress(stop.get_token());
+    const ReadTensor stopping = reader_with(graph_, [&](TensorId id, std::uint64_t at) {
+      if (index(id) == 1 && at > 100'000) stop.request_stop();
+    });
+    WriteOptions options = small_steps();
+    options.resume = keep;
+    EXPECT_THROW(write_layout(out, *graph_, stopping, options, progress), Error);
+    EXPECT_EQ(fs::exists(folder_ / "out"), keep);
+  }
+  WriteOptions resume = small_steps();
+  resume.resume = true;
+  EXPECT_GT(write(out, resume).bytes_resumed, 0u);
+}
+
+TEST_F(Resume, AnInterruptedLastStepIsEnded) {
+  const Layout whole = layout("whole", "safetensors", kTensor), out = layout("out", "safetensors", kTensor);
+  write(whole, {});
+  // all parts are written, and the first is in place
+  WriteOptions share = small_steps();
+  share.share = WriteShare{0, 1};
+  EXPECT_FALSE(write(out, share).complete);
+  const std::string work = WorkFolder::path_of(out);
+  write_file(work + "/publish", "");
+  fs::rename(work + "/00000.part", out.files[0].path);
+  for (const bool join : {false, true}) {
+    const TemporaryFolder copy;
+    fs::copy(folder_ / "out", copy / "kept", fs::copy_options::recursive);
+    if (join) {
+      Progress progress;
+      join_parts(folder_ / "out", false, progress);
+    } else {
+      WriteOptions resume;
+      resume.resume = true;
+      EXPECT_EQ(write(out, resume).files.size(), out.files.size());
+    }
+    EXPECT_EQ(contents(folder_ / "out"), contents(folder_ / "whole"));
+    fs::remove_all(folder_ / "out");
+    fs::copy(copy / "kept", folder_ / "out", fs::copy_options::recursive);
+  }
+}
+
+// Temporary files go one by one, and logs may go before the record.
+TEST_F(Resume, ARemovalThatWasInterruptedIsEnded) {
+  const Layout whole = layout("whole", "safetensors", kTensor), out = layout("out", "safetensors", kTensor);
+  write(whole, {});
+  for (const bool complete : {true, false}) {
+    WriteOptions share = small_steps();
+    share.share = WriteShare{0, 1};
+    EXPECT_FALSE(write(out, share).complete);
+    const std::string work = WorkFolder::path_of(out);
+    write_file(work + "/publish", "");
+    for (std::size_t i = 0; i < out.files.size(); ++i) {
+      const std::string part = fmt::format("{}/{:05}.part", work, i);
+      if (complete || i > 0) fs::rename(part, out.files[i].path);
+    }
+    fs::remove(work + "/00000.log");
+    Progress progress;
+    if (!complete) {  // a file that is not in place needs its log
+      EXPECT_THROW(join_parts(out.folder, false, progress), Error);
+      continue;
+    }
+    EXPECT_EQ(join_parts(out.folder, false, progress).files.size(), out.files.size());
+    EXPECT_FALSE(fs::exists(work));
+    for (std::size_t i = 0; i < out.files.size(); ++i)
+      EXPECT_EQ(read_file(out.files[i].path), read_file(whole.files[i].path));
+    fs::remove_all(out.folder);
+  }
+}
+
+TEST_F(Resume, TheSourceMayNotChangeMeanwhile) {
+  const Layout out = layout("out/o.safetensors");
+  const std::string source = graph_->files[0].path;
+  const ReadTensor changing = reader_with(graph_, [&](TensorId id, std::uint64_t) {
+    if (index(id) == 2) fs::last_write_time(source, fs::last_write_time(source) + std::chrono::seconds(1));
+  });
+  Progress progress;
+  EXPECT_THROW(write_layout(out, *graph_, changing, small_steps(), progress), Error);
+  EXPECT_FALSE(fs::exists(folder_ / "out"));
+}
+
+TEST_F(Resume, SharesTogetherAreTheWhole) {
+  const Layout whole = layout("whole", "safetensors", kTensor), out = layout("out", "safetensors", kTensor);
+  write(whole, {});
+  WriteOptions options = small_steps();
+  Progress progress;
+  EXPECT_THROW(join_parts(folder_.path().string(), false, progress), Error);  // nothing to join
+  // the second of three dies; the others do its work
+  options.share = WriteShare{1, 3};
+  write_until(out, options, 1, 100'000);
+  EXPECT_THROW(join_parts(folder_ / "out", false, progress), Error);  // incomplete
+  for (const std::uint32_t i : {0u, 2u}) {
+    options.share = WriteShare{i, 3};
+    EXPECT_FALSE(write(out, options).complete);
+  }
+  const WriteReport report = join_parts(folder_ / "out", false, progress);
+  EXPECT_EQ(report.files.size(), out.files.size());
+  EXPECT_EQ(contents(folder_ / "out"), contents(folder_ / "whole"));
+}
+
+TEST_F(Resume, ADamagedPartIsNotJoined) {
+  const Layout out = layout("out", "safetensors", kTensor);
+  WriteOptions options;
+  options.share = WriteShare{0, 1};
+  write(out, options);
+  std::fstream(WorkFolder::path_of(out) + "/00001.part", std::ios::in | std::ios::out).put('x');
+  Progress progress;
+  EXPECT_THROW(join_parts(folder_ / "out", false, progress), Error);
+  EXPECT_FALSE(fs::exists(out.files[0].path));
+}
+
+// A folder that somebody else made may hold any record.
+TEST_F(Resume, AHostileRecordLeadsNowhere) {
+  const Layout out = layout("out", "safetensors", kTensor);
+  WriteOptions share = small_steps();
+  share.share = WriteShare{0, 1};
+  write(out, share);
+  const std::string record = WorkFolder::path_of(out) + "/job.json", good = read_file(record);
+  write_file(folder_ / "precious", "mine");
+  fs::create_directory_symlink(folder_.path(), folder_ / "out/link");
+  const auto with = [&](const std::string& from, const std::string& to) {
+    std::string text = good;
+    text.replace(text.find(from), from.size(), to);
+    write_file(record, text);
+    Progress progress;
+    return join_parts(folder_ / "out", true, progress);
+  };
+  const std::string first = "\"target\": \"" + fs::path(out.files[0].path).filename().string();
+  for (const char* target : {"../precious", "link/precious", "/tmp/precious", ""})
+    EXPECT_THROW(with(first, std::string("\"target\": \"") + target), Error) << target;
+  EXPECT_THROW(with("{", "["), Error);
+  EXPECT_THROW(with("\"version\": 1", "\"version\": 99"), Error);
+  EXPECT_EQ(read_file(folder_ / "precious"), "mine");
+  // a file that the conversion did not read is not removed after it
+  with("\"removes\": []", "\"removes\": [\"" + (folder_ / "precious") + "\"]");
+  EXPECT_EQ(read_file(folder_ / "precious"), "mine");
+  EXPECT_TRUE(fs::exists(out.files[0].path));
+}
+
+TEST_F(Resume, TwoProcessesDoNotWriteOneOutput) {
+  const Layout out = layout("out/o.safetensors");
+  const ReadTensor second = reader_with(graph_, [&](TensorId id, std::uint64_t at) {
+    if (index(id) != 1 || at > 0) return;
+    try {
+      write(out, {});
+      ADD_FAILURE();
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("another process is writing"), std::string::npos)
+          << error.what();
+    }
+    EXPECT_TRUE(find_remains(folder_ / "out").at(0).alive);
+    EXPECT_THROW(remove_remains(find_remains(folder_ / "out").at(0), true), Error);
+  });
+  Progress progress;
+  write_layout(out, *graph_, second, small_steps(), progress);
+  EXPECT_EQ(contents(folder_ / "out").size(), 1u);
+}
+
+// The same with files that give their space back.
+class Consume : public Resume {
+ protected:
+  static constexpr std::uint64_t kLarge = 3 << 20;
+  Consume() { graph_ = testing::byte_model(folder_, {kLarge, kLarge, kLarge}); }
+  WriteOptions consuming() {
+    WriteOptions options = small_steps();
+    options.checkpoint_bytes = 1 << 20;
+    options.consume = true;
+    return options;
+  }
+  std::uint64_t source_blocks() {
+    struct stat state = {};
+    return ::stat(graph_->files[0].path.c_str(), &state) == 0
+               ? static_cast<std::uint64_t>(state.st_blocks) * 512
+               : 0;
+  }
+};
+
+TEST_F(Consume, GivesSpaceBackAndRemovesTheSource) {
+  const Layout whole = layout("whole.safetensors"), out = layout("out.safetensors");
+  write(whole, {});
+  std::atomic<std::uint64_t> least = UINT64_MAX;
+  Progress progress;
+  write_layout(
+      out, *graph_,
+      reader_with(graph_, [&](TensorId, std::uint64_t) { least = std::min(least.load(), source_blocks()); }),
+      consuming(), progress);
+  EXPECT_LT(least, 2 * kLarge);
+  EXPECT_EQ(read_file(folder_ / "out.safetensors"), read_file(folder_ / "whole.safetensors"));
+  EXPECT_FALSE(fs::exists(graph_->files[0].path));
+  EXPECT_EQ(find_remains(folder_.path().string()).size(), 0u);
+}
+
+TEST_F(Consume, RemainsHoldTheOnlyCopyAndStay) {
+  const Layout whole = layout("whole.safetensors"), out = layout("out/o.safetensors");
+  write(whole, {});
+  write_until(out, consuming(), 2, 0);
+  EXPECT_LT(source_blocks(), 3 * kLarge);
+  const Remains remains = find_remains(folder_ / "out").at(0);
+  EXPECT_GE(remains.consumed, kLarge);
+  EXPECT_THROW(remove_remains(remains, false), Error);
+  WriteOptions force = consuming();
+  force.overwrite = true;
+  EXPECT_THROW(write(out, force), Error);
+  // cancelling does not remove them either
+  std::stop_source stop;
+  stop.request_stop();
+  Progress cancelled(stop.get_token());
+  WriteOptions resume = consuming();
+  resume.resume = true;
+  EXPECT_THROW(write_layout(out, *graph_, reader_with(graph_), resume, cancelled), Error);
+  EXPECT_EQ(find_remains(folder_ / "out").size(), 1u);
+  write(out, resume);
+  EXPECT_EQ(read_file(folder_ / "out/o.safetensors"), read_file(folder_ / "whole.safetensors"));
+  EXPECT_FALSE(fs::exists(graph_->files[0].path));
+  EXPECT_EQ(contents(folder_ / "out").size(), 1u);
+}
+
+TEST_F(Consume, CancellingKeepsWhatIsTheOnlyCopy) {
+  const Layout out = layout("out/o.safetensors");
+  std::stop_source stop;
+  Progress progress(stop.get_token());
+  const ReadTensor stopping = reader_with(graph_, [&](TensorId id, std::uint64_t) {
+    if (index(id) == 2) stop.request_stop();
+  });
+  EXPECT_THROW(write_layout(out, *graph_, stopping, consuming(), progress), Error);
+  EXPECT_GE(find_remains(folder_ / "out").at(0).consumed, kLarge);
+}
+
+TEST_F(Consume, ASourceWithOtherNamesIsRefused) {
+  const std::string path = graph_->files[0].path;
+  fs::create_hard_link(path, path + ".other");
+  EXPECT_THROW(write(layout("out.safetensors"), consuming()), Error);
+  EXPECT_EQ(read_file(path), read_file(path + ".other"));
+}
+
+}  // namespace
+
+// --- The writer: the same bytes whatever happens, targets in the way, and failures that leave nothing.
+
+namespace {
+
+using export_tests::convert;
+using export_tests::open;
+using export_tests::plain_model;
 
 std::size_t entries(const fs::path& folder) {
   return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder), {}));
@@ -260,4 +672,122 @@ TEST(Convert, TheOutputsNamePicksTheFormat) {
 }
 
 }  // namespace
+
+// --- A converted folder stays a model: its other files, and a config.json that says what the weights became.
+
+namespace {
+
+// A model folder with everything that people leave in one.
+MetaGraphPtr full_folder(const TemporaryFolder& folder) {
+  for (const char* name :
+       {"in/tokenizer.json", "in/README.md", "in/modeling_x.py", "in/1_Pooling/config.json"})
+    write_file(folder / name, std::string("content of ") + name);
+  for (const char* name : {"in/pytorch_model.bin", "in/onnx/model.onnx", "in/.gitattributes",
+                           "in/.cache/x.json", "in/__pycache__/x.pyc", "in/optimizer.pt"})
+    write_file(folder / name, "x");
+  return plain_model(folder);
+}
+
+std::vector<std::string> names(const std::vector<FolderFile>& files) {
+  std::vector<std::string> result;
+  for (const FolderFile& file : files) result.push_back(file.name);
+  return result;
+}
+
+TEST(ModelFolder, FilesBesideTheWeightsAreCopied) {
+  const TemporaryFolder folder;
+  const MetaGraphPtr graph = full_folder(folder);
+  const FolderFiles found = folder_files(*graph, false);
+  EXPECT_EQ(names(found.files), (std::vector<std::string>{"1_Pooling/config.json", "README.md",
+                                                          "modeling_x.py", "tokenizer.json"}));
+  EXPECT_EQ(found.left_out,
+            (std::vector<std::string>{"onnx/model.onnx", "optimizer.pt", "pytorch_model.bin"}));
+  convert(graph, folder / "out");
+  for (const std::string& name : names(found.files))
+    EXPECT_EQ(read_file(folder / ("out/" + name)), "content of in/" + name);
+  EXPECT_FALSE(fs::exists(folder / "out/optimizer.pt"));
+  // again, over itself
+  EXPECT_THROW(convert(graph, folder / "out"), Error);
+  convert(graph, folder / "out", {}, {.overwrite = true});
+}
+
+TEST(ModelFolder, FilesCanBeLinked) {
+  const TemporaryFolder folder;
+  const MetaGraphPtr graph = full_folder(folder);
+  ExportOptions links;
+  links.link_files = true;
+  convert(graph, folder / "out", links);
+  EXPECT_TRUE(fs::equivalent(folder / "in/README.md", folder / "out/README.md"));
+  EXPECT_FALSE(fs::equivalent(folder / "in/config.json", folder / "out/config.json"));
+  // replacing them changes the names only
+  convert(graph, folder / "out", {}, {.overwrite = true});
+  EXPECT_FALSE(fs::equivalent(folder / "in/README.md", folder / "out/README.md"));
+  EXPECT_EQ(read_file(folder / "in/README.md"), "content of in/README.md");
+  EXPECT_THROW(preflight(*graph, find_exporter("gguf"), links, folder / "o.gguf"), Error);
+}
+
+TEST(ModelFolder, WhatASingleFileLosesIsTold) {
+  const TemporaryFolder folder;
+  const MetaGraphPtr graph = full_folder(folder);
+  ExportOptions keep;
+  keep.keep_names = true;
+  const auto losses = preflight(*graph, find_exporter("gguf"), keep, folder / "o.gguf").left_out;
+  ASSERT_EQ(losses.size(), 2u);
+  EXPECT_EQ(
+      losses[0],
+      "4 files of the model's folder are not copied, the output is no model folder: '1_Pooling/config.json', "
+      "'README.md', 'modeling_x.py' and 1 more");
+  EXPECT_EQ(
+      losses[1],
+      "3 files of the model's folder are not copied: 'onnx/model.onnx', 'optimizer.pt', 'pytorch_model.bin'");
+  ExportOptions strict = keep;
+  strict.strict = true;
+  EXPECT_THROW(preflight(*graph, find_exporter("gguf"), strict, folder / "o.gguf"), Error);
+}
+
+TEST(ModelFolder, LinksOutOfItAreLeftOut) {
+  const TemporaryFolder folder;
+  const MetaGraphPtr graph = plain_model(folder);
+  write_file(folder / "secret", "s");
+  fs::create_symlink("../secret", folder / "in/vocab.txt");
+  fs::create_symlink(".", folder / "in/circle");
+  fs::create_symlink("model.safetensors", folder / "in/inside.txt");
+  const FolderFiles found = folder_files(*graph, false);
+  EXPECT_EQ(found.left_out, (std::vector<std::string>{"circle/", "vocab.txt"}));
+  EXPECT_EQ(names(found.files), std::vector<std::string>{"inside.txt"});
+}
+
+TEST(ModelFolder, AFileThatChangesIsNotCut) {
+  const TemporaryFolder folder;
+  const MetaGraphPtr graph = full_folder(folder);
+  const Layout layout = preflight(*graph, find_exporter("safetensors"), {}, folder / "out").layout;
+  write_file(folder / "in/README.md", "shorter");
+  Progress progress;
+  const ReadTensor nothing = [](TensorId, std::uint64_t, std::span<std::byte>) {};
+  EXPECT_THROW(write_layout(layout, *graph, nothing, {}, progress), Error);
+  EXPECT_FALSE(fs::exists(folder / "out"));
+}
+
+TEST(CastConfig, FollowsTheCast) {
+  EXPECT_EQ(cast_config(R"({"b":1,"torch_dtype":"float32","a":1e-05})", DType::bf16, false),
+            "{\n  \"b\": 1,\n  \"torch_dtype\": \"bfloat16\",\n  \"a\": 1e-05\n}\n");
+  EXPECT_EQ(cast_config(R"({"quantization_config":{"bits":4},"x":1})", DType::f16, true),
+            "{\n  \"x\": 1,\n  \"torch_dtype\": \"float16\"\n}\n");
+  EXPECT_EQ(cast_config(R"({"quantization_config":{"bits":4},"dtype":null})", DType::f16, false),
+            "{\n  \"quantization_config\": {\n    \"bits\": 4\n  },\n  \"dtype\": \"float16\"\n}\n");
+  EXPECT_EQ(cast_config(R"({"text_config":{"dtype":"bfloat16","quantization_config":{}}})", DType::f32, true),
+            "{\n  \"text_config\": {\n    \"dtype\": \"float32\"\n  }\n}\n");
+}
+
+TEST(CastConfig, LeavesWhatItDoesNotUnderstand) {
+  std::string deep;
+  for (int i = 0; i < 100'000; ++i) deep += "{\"a\":";
+  for (const std::string& text :
+       {std::string("[]"), std::string("{"), std::string(), deep,
+        std::string(R"({"a":)") + std::string(100, '[') + std::string(100, ']') + "}"})
+    EXPECT_EQ(cast_config(text, DType::f16, true), text);
+}
+
+}  // namespace
+
 }  // namespace loadline

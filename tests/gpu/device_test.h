@@ -1,4 +1,4 @@
-// The device that the tests share.
+// The device that the tests share, and how a program runs them.
 #pragma once
 
 #include "core/gpu/device.h"
@@ -9,6 +9,8 @@
 #include <gtest/gtest.h>
 
 namespace loadline::gpu {
+
+// --- The device that the tests share.
 
 // Gives each test a device with validation, and fails it on any message. Skips where no driver is.
 // The device is opened once for all tests: that takes longer than most of them.
@@ -28,5 +30,16 @@ bool validation();
 
 // Why no Vulkan driver can be used; "" when one can.
 std::string missing_driver();
+
+// --- Runs the GPU tests of the program that this is linked into.
+
+// The manifest of Mesa's software driver; "" where it is not installed.
+std::string software_driver();
+
+// Flags are GoogleTest's. Without a driver chosen by VK_ICD_FILENAMES the tests run on the software driver if
+// it is installed; with LOADLINE_TEST_ANY_GPU in the environment, on the machine's best device. With
+// LOADLINE_TEST_WITHOUT_LAYER they also run where the validation layer is not installed; tests of the layer
+// itself are skipped then. Returns the exit code.
+int run_tests(int argc, char** argv);
 
 }  // namespace loadline::gpu

@@ -1,21 +1,111 @@
-// The whole upload: every method, projected against measured, verified, and its failures.
+// Uploads: every method, failures half way, packed weights.
+
 #include "core/gpu/upload.h"
 
 #include "core/base/error.h"
 #include "core/gpu/device_memory.h"
+#include "core/graph/meta_graph.h"
 #include "core/load/answer/projection.h"
 #include "core/load/request/method.h"
 #include "core/load/request/model_parts.h"
+#include "core/load/request/request.h"
 #include "core/plan/dry_machine.h"
 #include "tests/gpu/device_test.h"
 #include "tests/gpu/injected.h"
 #include "tests/gpu/model_file.h"
 #include "tests/support/sanitizers.h"
 
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <random>
+#include <set>
+#include <thread>
+
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 namespace loadline::gpu {
+
+// --- Writes the file and describes it.
+
+namespace {
+
+std::vector<TensorKind> bytes_of(const std::vector<std::uint64_t>& sizes) {
+  std::vector<TensorKind> kinds;
+  for (const std::uint64_t size : sizes) kinds.push_back({DType::u8, {size}});
+  return kinds;
+}
+
+}  // namespace
+
+ModelFile::ModelFile(const std::vector<std::uint64_t>& sizes, std::uint32_t seed)
+    : ModelFile(bytes_of(sizes), seed) {}
+
+ModelFile::ModelFile(const std::vector<TensorKind>& kinds, std::uint32_t seed) {
+  static std::atomic<int> count = 0;
+  path_ = (std::filesystem::temp_directory_path() /
+           fmt::format("loadline-gpu-{}-{}.bin", ::getpid(), count.fetch_add(1)))
+              .string();
+  MetaGraph graph;
+  graph.format = "test";
+  std::uint64_t total = 0;
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    const std::uint64_t elements =
+        std::accumulate(kinds[i].shape.begin(), kinds[i].shape.end(), std::uint64_t{1}, std::multiplies<>());
+    const std::uint64_t bytes = *byte_size(kinds[i].dtype, elements);
+    graph.storages.push_back(plain_storage(FileId{0}, total, bytes));
+    Tensor tensor;
+    tensor.name = fmt::format("t{}", i);
+    tensor.dtype = kinds[i].dtype;
+    tensor.shape = kinds[i].shape;
+    tensor.storage = StorageId{static_cast<std::uint32_t>(i)};
+    graph.tensors.push_back(tensor);
+    total += bytes;
+  }
+  graph.files.push_back({.path = path_, .bytes = total});
+  validate(graph);
+  graph_ = std::make_shared<const MetaGraph>(std::move(graph));
+
+  std::mt19937_64 random(seed);
+  content_.resize(static_cast<std::size_t>(total));
+  for (std::size_t at = 0; at < content_.size(); at += sizeof(std::uint64_t)) {
+    const std::uint64_t word = random();
+    std::memcpy(content_.data() + at, &word, std::min(sizeof word, content_.size() - at));
+  }
+  std::ofstream(path_, std::ios::binary)
+      .write(reinterpret_cast<const char*>(content_.data()), static_cast<std::streamsize>(content_.size()));
+}
+
+ModelFile::~ModelFile() {
+  std::error_code ignored;
+  std::filesystem::remove(path_, ignored);
+}
+
+std::vector<std::byte> ModelFile::bytes(StorageId id) const {
+  const Storage& storage = graph_->storage(id);
+  const auto begin = content_.begin() + static_cast<std::ptrdiff_t>(storage.offset);
+  return {begin, begin + static_cast<std::ptrdiff_t>(storage.bytes)};
+}
+
+void ModelFile::flip(std::uint64_t offset) const {
+  std::fstream file(path_, std::ios::binary | std::ios::in | std::ios::out);
+  file.seekp(static_cast<std::streamoff>(offset));
+  file.put(static_cast<char>(~std::to_integer<unsigned char>(content_[static_cast<std::size_t>(offset)])));
+}
+
+// --- The whole upload: every method, projected against measured, verified, and its failures.
+
 namespace {
 
 using ::testing::HasSubstr;
@@ -299,4 +389,270 @@ TEST_F(Upload, Failures) {
 }
 
 }  // namespace
+
+// --- Uploads that are cancelled, or that the device gives up half way: one Error, and nothing is left
+// behind.
+
+namespace {
+
+class UploadFailure : public DeviceTest {
+ protected:
+  void TearDown() override {
+    inject({});
+    DeviceTest::TearDown();
+  }
+  // The code of the Error that ends the upload; nothing if it succeeds.
+  static std::optional<ErrorCode> try_upload(const ModelFile& model, std::string_view method,
+                                             std::stop_token stop = {},
+                                             std::optional<Prepacking> prepack = {}) {
+    const bool imports = method == "host_import";
+    const LoadInputs inputs{
+        .request = {.staging_bytes = 1 << 20, .slots = 4, .prepack = prepack, .activation_bytes = 5000}};
+    const Plan plan =
+        make_plan(*model.graph(), find_method(method), find_order("file").make(*model.graph()), inputs);
+    Progress progress(std::move(stop));
+    try {
+      upload(model.graph(), plan, {.reads = {.threads = 2}, .import_pages = imports}, progress);
+      return std::nullopt;
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()), "");
+      return error.code();
+    }
+  }
+};
+
+constexpr std::array kMethods = {"staged_ring", "state_dict", "direct", "executorch_after", "per_tensor"};
+
+// Each call fails once, from the first to the one after the last: then the upload succeeds.
+template <typename Upload>
+void expect_every_failure(std::uint64_t Injected::*call, Upload upload, std::uint64_t least) {
+  const Alive before = alive();
+  std::uint64_t failed = 0;
+  while (true) {
+    Injected failures;
+    failures.*call = failed + 1;
+    inject(failures);
+    const std::optional<ErrorCode> code = upload();
+    EXPECT_EQ(alive(), before) << failed;
+    if (!code) break;
+    EXPECT_TRUE(*code == ErrorCode::gpu || *code == ErrorCode::no_fit) << failed;
+    ASSERT_LT(++failed, 200u);
+  }
+  EXPECT_GE(failed, least);
+}
+
+TEST_F(UploadFailure, OfEachAllocationLeavesNothing) {
+  const ModelFile model({3'000'000, 70'000, 5'000'000, 1, 900'000});
+  for (const std::string_view method : kMethods) {
+    SCOPED_TRACE(method);
+    expect_every_failure(
+        &Injected::allocation, [&] { return try_upload(model, method); }, 1);
+    expect_every_failure(
+        &Injected::buffer, [&] { return try_upload(model, method); }, 1);
+  }
+}
+
+TEST_F(UploadFailure, WhileWeightsArePackedLeavesNothing) {
+  const ModelFile model = ModelFile::of_kinds(std::vector<TensorKind>(6, {DType::f32, {700, 900}}));
+  const Alive before = alive();
+  const auto packed = [&](std::stop_token stop = {}) {
+    return try_upload(model, "staged_ring", std::move(stop), find_prepacking("transposed_f16"));
+  };
+  expect_every_failure(
+      &Injected::submission, [&] { return packed(); }, 2);
+  inject({});
+  std::mt19937 random(5);
+  for (int round = 0; round < 40; ++round) {
+    std::stop_source stop;
+    std::jthread canceller([&stop, after = std::chrono::microseconds(random() % 60'000)] {
+      std::this_thread::sleep_for(after);
+      stop.request_stop();
+    });
+    const std::optional<ErrorCode> code = packed(stop.get_token());
+    EXPECT_TRUE(!code || *code == ErrorCode::cancelled);
+    EXPECT_EQ(alive(), before);
+  }
+}
+
+// The window onto the device's memory may be full: then the bytes go through staging memory.
+TEST_F(UploadFailure, OfAMappingTakesAnotherWay) {
+  const ModelFile model({3'000'000});
+  const Alive before = alive();
+  inject({.map = 1});
+  EXPECT_EQ(try_upload(model, "direct"), std::nullopt);
+  EXPECT_EQ(alive(), before);
+  for (const std::string_view method : kMethods) {
+    SCOPED_TRACE(method);
+    for (std::uint64_t k = 1; k < 6; ++k) {
+      inject({.map = k});
+      const std::optional<ErrorCode> code = try_upload(model, method);
+      // what cannot be mapped on the device goes another way
+      EXPECT_TRUE(!code || (*code == ErrorCode::gpu && method != "direct")) << k;
+      EXPECT_EQ(alive(), before) << k;
+    }
+  }
+}
+
+// A driver may take pages of a file and lose the device when it first reads them: a device of its own is
+// lost.
+TEST_F(UploadFailure, OfTheFirstImportTakesAnotherWay) {
+  if (device().import_alignment() == 0) GTEST_SKIP() << "the device cannot import pages";
+  const ModelFile model({3'000'000, 70'000});
+  const Alive before = alive();
+  inject({.submission = 1, .device_alone = true});
+  EXPECT_EQ(try_upload(model, "host_import"), std::nullopt);
+  EXPECT_EQ(alive(), before);
+}
+
+// A refused import is no failure: the bytes go another way.
+TEST_F(UploadFailure, OfImportedPagesLeavesNothing) {
+  const ModelFile model({3'000'000, 70'000, 5'000'000, 1, 900'000});
+  const Alive before = alive();
+  int ended = 0, went_on = 0;
+  for (const auto call : {&Injected::allocation, &Injected::buffer, &Injected::submission})
+    for (std::uint64_t k = 1; k < 20; ++k) {
+      Injected failures;
+      failures.*call = k;
+      inject(failures);
+      const std::optional<ErrorCode> code = try_upload(model, "host_import");
+      EXPECT_EQ(alive(), before) << k;
+      EXPECT_TRUE(!code || *code == ErrorCode::gpu || *code == ErrorCode::no_fit) << k;
+      ++(code ? ended : went_on);
+    }
+  EXPECT_GT(ended, 5);
+  EXPECT_GT(went_on, 5);
+}
+
+TEST_F(UploadFailure, OfTheDeviceAtEachSubmissionLeavesNothing) {
+  const ModelFile model({3'000'000, 70'000, 5'000'000, 1, 900'000});
+  for (const std::string_view method : kMethods) {
+    SCOPED_TRACE(method);
+    const bool submits = method != "direct";  // a software device's memory is written in place
+    expect_every_failure(
+        &Injected::submission, [&] { return try_upload(model, method); }, submits ? 2 : 0);
+  }
+}
+
+TEST_F(UploadFailure, OfAFileThatBecomesShorterIsAnError) {
+  for (const std::string_view method : kMethods) {
+    const ModelFile model({30'000'000, 70'000, 5'000'000});
+    const Alive before = alive();
+    std::jthread cutter([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(3));
+      std::filesystem::resize_file(model.path(), 1000);
+    });
+    const std::optional<ErrorCode> code = try_upload(model, method);
+    cutter.join();
+    EXPECT_EQ(code.value_or(ErrorCode::io), ErrorCode::io) << method;  // or it was faster
+    EXPECT_EQ(alive(), before) << method;
+    EXPECT_EQ(try_upload(model, method), ErrorCode::io) << method;
+  }
+}
+
+TEST_F(UploadFailure, CancelledAtAnyMomentLeavesNothing) {
+  const ModelFile model({30'000'000, 70'000, 50'000'000, 1, 9'000'000});
+  const Alive before = alive();
+  std::mt19937_64 random(1);
+  int cancelled = 0;
+  for (int round = 0; round < 50; ++round) {
+    std::stop_source source;
+    const auto after = std::chrono::microseconds(random() % 60'000);
+    std::jthread stopper([&] {
+      std::this_thread::sleep_for(after);
+      source.request_stop();
+    });
+    const auto code =
+        try_upload(model, kMethods[static_cast<std::size_t>(round) % kMethods.size()], source.get_token());
+    stopper.join();
+    EXPECT_TRUE(!code || *code == ErrorCode::cancelled);
+    if (code) ++cancelled;
+    EXPECT_EQ(alive(), before) << round;
+  }
+  EXPECT_GT(cancelled, 5);
+}
+
+}  // namespace
+
+// --- Weights packed on the device equal those that the host packs, bit for bit, by every method.
+
+namespace {
+
+class PackedUpload : public DeviceTest {
+ protected:
+  static UploadReport upload_packed(const ModelFile& model, std::string_view method,
+                                    const Prepacking& prepacking) {
+    // slots that are no multiple of any block
+    const LoadInputs inputs{.request = {.staging_bytes = 40'000, .slots = 4, .prepack = prepacking}};
+    const Plan plan =
+        make_plan(*model.graph(), find_method(method), find_order("file").make(*model.graph()), inputs);
+    Progress progress;
+    return upload(model.graph(), plan, {.verify = true, .validation = true}, progress);
+  }
+};
+
+// Odd sizes: rows that are no multiple of four, and tensors that begin anywhere in the file.
+const std::vector<TensorKind> kKinds = {
+    {DType::u8, {33}},         {DType::f32, {37, 53}},  {DType::f16, {64, 71}},  {DType::bf16, {5, 7}},
+    {DType::q8_0, {9, 64}},    {DType::q4_0, {6, 96}},  {DType::q4_k, {3, 512}}, {DType::f32, {11}},
+    {DType::f16, {2, 3, 5}},   {DType::bf16, {1, 257}}, {DType::f32, {0, 4}},    {DType::f32, {257, 1}},
+    {DType::q8_0, {700, 256}}, {DType::i32, {4, 4}},
+};
+
+TEST_F(PackedUpload, EqualsTheHostByEveryMethod) {
+  const ModelFile model = ModelFile::of_kinds(kKinds);
+  std::set<std::string_view> refused;
+  for (const Method& method : methods()) {
+    if (method.traits.streams) continue;  // nothing stays that could be compared
+    for (const PrepackingRow& row : prepackings()) {
+      try {
+        const UploadReport report = upload_packed(model, method.id, row.prepacking);
+        EXPECT_EQ(report.verified, true) << method.id << " " << row.id << ": " << report.mismatch;
+        EXPECT_THAT(report.validation_messages, IsEmpty()) << method.id << " " << row.id;
+        for (std::size_t space = 0; space < kSpaceCount; ++space)
+          EXPECT_EQ(report.measured.peaks[space].bytes, report.projected.peaks[space].bytes) << method.id;
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::unsupported) << error.what();
+        refused.insert(method.id);
+      }
+    }
+  }
+  EXPECT_THAT(refused, IsEmpty());
+}
+
+// Every pattern of 16 bits, and a million of 32, of which some are next to where rounding changes.
+TEST_F(PackedUpload, EqualsTheHostForEveryNumber) {
+  const ModelFile model = ModelFile::of_kinds({{DType::f16, {1024, 256}},
+                                               {DType::bf16, {1024, 256}},
+                                               {DType::f32, {1024, 1024}},
+                                               {DType::q4_k, {64, 4096}}});
+  for (const PrepackingRow& row : prepackings()) {
+    const UploadReport report = upload_packed(model, "staged_ring", row.prepacking);
+    EXPECT_EQ(report.verified, true) << row.id << ": " << report.mismatch;
+  }
+}
+
+TEST_F(PackedUpload, CostsTheHostNothing) {
+  const ModelFile model = ModelFile::of_kinds(std::vector<TensorKind>(8, {DType::f32, {256, 1024}}));
+  const UploadReport report = upload_packed(model, "staged_ring", find_prepacking("f16"));
+  EXPECT_EQ(report.measured.peaks[index(Space::host)].bytes, 0u);
+  EXPECT_EQ(report.measured.peaks[index(Space::staging)].bytes, 40'000u);
+  EXPECT_EQ(report.measured.peaks[index(Space::device)].bytes, 8u * 256 * 1024 * 2);
+  EXPECT_EQ((*report.measured.reserved_peak)[index(Space::staging)] < (1u << 20), true);
+}
+
+TEST_F(PackedUpload, NamesWhatDiffers) {
+  const ModelFile model = ModelFile::of_kinds({{DType::f32, {64, 64}}});
+  const LoadInputs inputs{.request = {.prepack = find_prepacking("transposed")}};
+  Plan plan = make_plan(*model.graph(), find_method("per_tensor"), {StorageId{0}}, inputs);
+  for (Step& step : plan.steps)
+    if (step.verb == Verb::copy && plan.block(step.block).prepack) step.bytes /= 2;  // half of it never comes
+  Progress progress;
+  const UploadReport report = upload(model.graph(), plan, {.verify = true}, progress);
+  EXPECT_EQ(report.verified, false);
+  EXPECT_THAT(report.mismatch, HasSubstr("tensor 't0': byte "));
+  EXPECT_THAT(report.mismatch, HasSubstr("as packed on the host"));
+}
+
+}  // namespace
+
 }  // namespace loadline::gpu

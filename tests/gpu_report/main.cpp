@@ -2,10 +2,9 @@
 #include "app/report/page_parts.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "tests/gpu/run_tests.h"
-#include "tests/gpu_report/gpu_tests.h"
+#include "tests/gpu/device_test.h"
 #include "tests/gpu_report/run_bench.h"
-#include "tests/gpu_report/torch_load.h"
+#include "tests/gpu_report/runs.h"
 
 #include <filesystem>
 

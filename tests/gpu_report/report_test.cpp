@@ -1,9 +1,7 @@
 // What gpu-report reads from tests, and how it judges a machine that is not here.
 #include "tests/gpu_report/report.h"
 
-#include "tests/gpu_report/child.h"
-#include "tests/gpu_report/gpu_tests.h"
-#include "tests/gpu_report/torch_load.h"
+#include "tests/gpu_report/runs.h"
 
 #include <algorithm>
 

@@ -1,7 +1,8 @@
-// Times uploads beside memcpy, reads and the link, and holds their memory against the projections.
+// Times uploads beside memcpy, reads and the link.
 #include "tests/gpu_report/uploads.h"
 
 #include "app/report/measured_loads.h"
+#include "app/report/page_parts.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/gpu/device.h"
@@ -9,23 +10,37 @@
 #include "core/gpu/measure_link.h"
 #include "core/gpu/upload.h"
 #include "core/gpu/vulkan_machine.h"
+#include "core/io/atomic_file.h"
 #include "core/io/striped_reader.h"
 #include "core/io/system_memory.h"
 #include "core/load/answer/projection.h"
 #include "core/load/measure/measure_rates.h"
+#include "importers/resolve.h"
+#include "tests/gpu_report/run_bench.h"
+#include "tests/support/builders.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 #include <limits>
 #include <memory>
+#include <random>
+#include <span>
 #include <thread>
 
+#include <CLI/CLI.hpp>
+#include <fcntl.h>
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <malloc.h>
 
 namespace loadline::bench {
+
+// --- Times uploads beside memcpy, reads and the link, and holds their memory against the projections.
+
 namespace {
 
 constexpr std::uint64_t kMiB = 1ull << 20, kGiB = 1ull << 30;
@@ -380,6 +395,166 @@ UploadFigures measure_uploads(const BenchModel& model, const UploadBenchOptions&
          .about = "The file's pages are dropped before each run. Reads past the cache leave nothing in it."},
         cold_rows(rows, model, software), nothing);
   return figures;
+}
+
+// --- Writes the file, and chooses its size.
+
+namespace {
+
+constexpr std::uint64_t kMebibyte = 1ull << 20, kGibibyte = 1ull << 30;
+
+}  // namespace
+
+BenchModel::BenchModel(const std::string& folder, std::uint64_t bytes)
+    : folder_(folder), path_(folder_.path() + "/bench.safetensors") {
+  const std::uint64_t unit = std::min(bytes, 512 * kMebibyte);
+  testing::SafetensorsHeader header;
+  std::uint64_t written = 0, tensors = 0;
+  const auto add = [&](std::uint64_t size) {
+    size = std::min(size, bytes - written);
+    if (size == 0) return;
+    header.add(fmt::format("t{}", tensors++), "U8", fmt::format("{}", size), size);
+    written += size;
+  };
+  while (written < bytes) {
+    for (int i = 0; i < 2; ++i) add(unit / 4);
+    for (int i = 0; i < 256; ++i) add(unit / 512);
+  }
+  OutputFile out(UniqueFd(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644)), path_);
+  if (out.descriptor() < 0) throw system_error(path_, "create it", errno);
+  const std::string head = testing::safetensors_bytes(header.text(), 0);
+  out.preallocate(head.size() + bytes);
+  out.write_at(0, std::as_bytes(std::span(head)));
+  std::mt19937_64 random(1);
+  std::vector<std::uint64_t> words(2 * kMebibyte);
+  const auto all = std::as_bytes(std::span(words));
+  for (std::uint64_t at = 0; at < bytes; at += all.size()) {
+    for (std::uint64_t& word : words) word = random();
+    out.write_at(head.size() + at,
+                 all.first(static_cast<std::size_t>(std::min<std::uint64_t>(all.size(), bytes - at))));
+  }
+  out.sync();  // the system drops no page that is still to be written
+  graph_ = std::make_shared<const MetaGraph>(open_model(path_, {}));
+}
+
+double BenchModel::cached() const {
+  const SourceFile file = SourceFile::open(path_);
+  return static_cast<double>(resident_bytes(file)) / static_cast<double>(file.size());
+}
+
+void BenchModel::drop() const { drop_pages(SourceFile::open(path_)); }
+
+std::uint64_t fitting_bytes(const gpu::DeviceInfo& device, const std::string& folder,
+                            std::vector<std::string>& missing) {
+  constexpr std::uint64_t kLeast = 64 * kMebibyte;
+  const bool software = device.type == gpu::DeviceType::cpu;
+  const std::uint64_t wanted = software ? 512 * kMebibyte : 16 * kGibibyte;
+  struct Room {
+    std::string_view what;
+    std::uint64_t bytes;
+  };
+  const gpu::DeviceHeap* const heap = gpu::device_heap(device);
+  const std::uint64_t on_device = heap == nullptr ? wanted : heap->budget.value_or(heap->bytes);
+  std::error_code ignored;
+  const std::uint64_t on_disk = std::filesystem::space(folder, ignored).available;
+  // the page cache must hold the file; the buffers take 2 GiB
+  const std::uint64_t in_memory = available_system_memory().value_or(wanted * 2);
+  const Room rooms[] = {{"the device's memory", on_device / 10 * 8},
+                        {"the disk", on_disk / 10 * 8},
+                        {"the system's memory, which also caches the file",
+                         in_memory > 4 * kGibibyte ? (in_memory - 2 * kGibibyte) / 10 * 7 : in_memory / 4}};
+  const Room& least = *std::ranges::min_element(rooms, {}, &Room::bytes);
+  if (least.bytes >= wanted) return wanted;
+  const std::uint64_t bytes = std::max(least.bytes / kMebibyte * kMebibyte, kLeast);
+  missing.push_back(fmt::format("A model of {}: it has {}, because no more fits into {}.",
+                                format_bytes(wanted), format_bytes(bytes), least.what));
+  return bytes;
+}
+
+// --- Chooses device and size, and prints what uploads.cpp measures.
+
+namespace {
+
+void print_table(const RateTable& table, const gpu::DeviceInfo& device) {
+  std::vector<Result> results;
+  for (const RateFigure& row : table.rows) results.push_back(row.times);
+  print(fmt::format("upload {} to {}: {}", format_bytes(table.bytes), device.name, lower_case(table.title)),
+        results, table.bytes);
+  std::fflush(stdout);
+}
+
+void print_memory(const UploadFigures& uploads) {
+  fmt::print("peaks of {}, projected / measured\n", format_bytes(uploads.method_bytes));
+  const auto pair = [](std::uint64_t projected, std::uint64_t measured) {
+    return fmt::format("{} / {}", format_bytes(projected), format_bytes(measured));
+  };
+  for (const MethodFigure& one : uploads.methods)
+    if (one.refusal.empty())
+      fmt::print("  {:<24} device {:<25} staging {:<23} RssAnon {:<25} {:+6.1f} % {}{}\n", one.method,
+                 pair(one.device, one.device_measured), pair(one.staging, one.staging_measured),
+                 pair(one.anon, one.anon_measured), report::error_percent(one.anon, one.anon_measured),
+                 one.agrees() ? "as projected" : "NOT AS PROJECTED",
+                 one.verified == false ? ", OTHER BYTES" : "");
+    else
+      fmt::print("  {:<24} {}\n", one.method, one.refusal);
+  fmt::print("memory held by staged_ring, counted by {}\n", uploads.held_by);
+  for (const RingFigure& ring : uploads.rings)
+    fmt::print("  ring of {:>10}: {:>10}, without the ring {:.3f} of the weights\n", format_bytes(ring.ring),
+               format_bytes(ring.held), ring.over(uploads.bytes));
+}
+
+}  // namespace
+
+void add_bench_options(CLI::App& app, BenchOptions& options, const std::string& model_folder) {
+  app.add_option("--device", options.device, "index or part of a name of a GPU for the benchmark")
+      ->type_name("N|NAME")
+      ->default_str("the best");
+  app.add_option("--size", options.size, "size of the model")
+      ->type_name("SIZE")
+      ->default_str("16GiB on a GPU, 512MiB on a software GPU, less where no more fits");
+  app.add_option("--model-folder", options.folder,
+                 "folder on the disk whose reads are measured; the model's file is removed at the end")
+      ->type_name("FOLDER")
+      ->default_str(model_folder);
+  app.add_option("--rounds", options.rounds, "times that each row is run")
+      ->type_name("N")
+      ->check(CLI::Range(1, 100))
+      ->capture_default_str();
+}
+
+GpuReport begin_report() {
+  GpuReport report;
+  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  report.date = fmt::format("{:%Y-%m-%d %H:%M} UTC", fmt::gmtime(now));
+  report.version = LOADLINE_VERSION;
+  report.machine = report::machine_facts();
+  try {
+    report.devices = gpu::list_devices();
+  } catch (const Error& error) {
+    report.missing.push_back(fmt::format("Uploads, and all tests that need a device: {}.", error.what()));
+  }
+  return report;
+}
+
+std::unique_ptr<BenchModel> run_bench(const BenchOptions& options, GpuReport& report) {
+  const gpu::DeviceChoice choice = gpu::choose_device(report.devices, options.device);
+  if (report.devices.empty()) return nullptr;
+  if (!choice.chosen)
+    throw Error(ErrorCode::usage, "no device that can be used matches '{}'", safe_display(options.device));
+  const gpu::DeviceInfo& device = report.devices[*choice.chosen];
+  const std::string folder =
+      options.folder.empty() ? std::filesystem::temp_directory_path().string() : options.folder;
+  constexpr std::uint64_t kMiB = 1 << 20;
+  const std::uint64_t bytes = options.size.empty() ? fitting_bytes(device, folder, report.missing)
+                                                   : parse_size(options.size, "--size") / kMiB * kMiB;
+  if (bytes < kMiB) throw Error(ErrorCode::usage, "--size: a model has at least 1 MiB");
+  auto model = std::make_unique<BenchModel>(folder, bytes);
+  report.uploads =
+      measure_uploads(*model, {.device = fmt::format("{}", device.index), .rounds = options.rounds},
+                      [&](const RateTable& table) { print_table(table, device); });
+  print_memory(*report.uploads);
+  for (const std::string& sentence : report.uploads->missing) report.missing.push_back(sentence);
+  return model;
 }
 
 }  // namespace loadline::bench

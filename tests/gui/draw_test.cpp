@@ -1,16 +1,26 @@
-// Every panel in every state under a mouse that goes everywhere, and what the mouse does. No window.
+// The whole window drawn, without one: every state, lessons, saved requests.
+
+#include "app/gui/frame/actions.h"
 #include "app/gui/frame/gui_app.h"
 #include "app/gui/parts/widgets.h"
-#include "tests/gui/drawn_text.h"
-#include "tests/gui/null_window.h"
+#include "app/gui/state/base/shared.h"
+#include "core/inspect/doctor.h"
+#include "core/load/request/load_options.h"
+#include "exporters/convert.h"
+#include "tests/gui/harness.h"
 #include "tests/gui/sample_graphs.h"
-#include "tests/gui/states.h"
+#include "tests/support/builders.h"
+
+#include <filesystem>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <imgui.h>
 
 namespace loadline::gui {
+
+// --- Every panel in every state under a mouse that goes everywhere, and what the mouse does. No window.
+
 namespace {
 
 // Nothing of it may fail; panel_test.cpp says what is to be seen.
@@ -418,4 +428,261 @@ TEST(Names, are_escaped_and_cut_in_the_middle) {
 }
 
 }  // namespace
+
+// --- Every step of every lesson drawn, beside the views and in front of an audience; its keys. No window.
+
+namespace {
+
+class LessonInWindow : public ::testing::Test {
+ protected:
+  void settle() {
+    app_.settle();
+    app_.draw_settled();
+    app_.settle();
+    app_.draw_settled();
+  }
+  void run(std::string_view action, const std::string& argument = "") {
+    find_action(action)->run(workspace_, argument);
+    settle();
+  }
+  void press(int key) {
+    ImGui::GetIO().KeysDown[key] = true;
+    app_.frame();
+    ImGui::GetIO().KeysDown[key] = false;
+    app_.frame();
+    settle();
+  }
+  static bool shows(std::string_view words) {
+    return drawn_text().find(without_blanks(words)) != std::string::npos;
+  }
+  void expect_no_error(const std::string& where) {
+    for (const Notice& notice : workspace_.shared.notices.all())
+      EXPECT_NE(notice.severity, Severity::error) << where << ": " << notice.text;
+  }
+
+  static constexpr int kSpace = 32, kEscape = 256, kRight = 262, kLeft = 263, kPageUp = 266, kPageDown = 267;
+  const std::unique_ptr<Window> window_ = open_null_window({.width = 1280, .height = 720});
+  GuiApp app_{*window_, ""};
+  Workspace& workspace_ = app_.workspace();
+};
+
+TEST_F(LessonInWindow, every_step_of_every_lesson) {
+  std::vector<std::string> ids;
+  for (const lesson::Lesson& lesson : workspace_.lesson.all()) ids.push_back(lesson.id);
+  for (const std::string& id : ids) {
+    run("lesson", id);
+    const LessonPlay& play = workspace_.lesson;
+    for (std::size_t at = 0; at < play.count(); ++at) {
+      const std::string where = id + ", step " + play.lesson().steps[at].id;
+      run("lesson-step", std::to_string(at + 1));
+      EXPECT_TRUE(play.to_show.empty()) << where;
+      expect_no_error(where);
+      EXPECT_TRUE(shows("Step " + std::to_string(at + 1) + " of")) << where;
+      EXPECT_EQ(shows("Check"),
+                play.step().ask && std::holds_alternative<lesson::AskNumber>(play.step().ask->kind))
+          << where;
+      workspace_.settings.dark = !workspace_.settings.dark;
+      run("present", "on");
+      EXPECT_FALSE(shows("Reset the view")) << where;
+      if (play.step().ask) run("lesson-answer");
+      run("present", "off");
+      expect_no_error(where);
+    }
+  }
+  run("lesson-leave");
+  EXPECT_TRUE(shows("How deep will it sit?"));
+}
+
+TEST_F(LessonInWindow, a_line_that_cannot_be_run_is_a_notice) {
+  run("lesson", "six-ways");
+  for (const char* line : {"fly", "quit", "convert gguf out.gguf", "panel nowhere", "panel",
+                           "method teleport", "export window out.png", "zoom-out now"})
+    EXPECT_THROW(run_lesson_line(workspace_, line), Error) << line;
+  EXPECT_FALSE(workspace_.wants_quit);
+  workspace_.lesson.to_show = {"panel nowhere", "time end", "panel values"};
+  settle();
+  EXPECT_EQ(workspace_.settings.panel, "values");  // the lines after it are run
+  ASSERT_EQ(workspace_.shared.notices.all().size(), 1u);
+  EXPECT_NE(workspace_.shared.notices.all()[0].text.find("Lesson six-ways, step weights: 'panel nowhere'"),
+            std::string::npos);
+}
+
+TEST_F(LessonInWindow, keys_turn_its_steps) {
+  run("lesson", "six-ways");
+  const LessonPlay& play = workspace_.lesson;
+  press(kPageDown);
+  EXPECT_EQ(play.at(), 1u);
+  EXPECT_TRUE(ImGui::GetIO().WantTextInput) << "the answer has the keyboard";
+  press(kPageDown);
+  press(kPageDown);
+  press(kPageUp);
+  EXPECT_EQ(play.at(), 2u);
+  run("present", "on");
+  EXPECT_TRUE(shows("How many GiB"));
+  press(kSpace);  // the answer first
+  EXPECT_EQ(play.at(), 2u);
+  EXPECT_FALSE(play.is_open());
+  press(kRight);
+  EXPECT_EQ(play.at(), 3u);
+  press(kLeft);
+  EXPECT_EQ(play.at(), 2u);
+  EXPECT_FALSE(workspace_.document().playing);
+  press(kEscape);
+  EXPECT_FALSE(play.presents);
+  EXPECT_TRUE(play.plays());
+  press(kRight);
+  EXPECT_EQ(play.at(), 2u);
+}
+
+TEST_F(LessonInWindow, its_cross_leaves_it) {
+  run("lesson", "six-ways");
+  const std::vector<ImVec2> present = drawn_at("Present");
+  ASSERT_EQ(present.size(), 1u);
+  const float x = 1280 - 10 - 14 - 12;  // the margin, the padding of the card, half of the button
+  for (const bool down : {false, true, false}) {
+    window_->set_mouse(x, present[0].y, down);
+    app_.frame();
+    app_.frame();
+  }
+  settle();
+  EXPECT_FALSE(workspace_.lesson.plays());
+}
+
+TEST_F(LessonInWindow, enter_checks_the_answer) {
+  run("lesson", "six-ways");
+  run("lesson-step", "next");
+  ImGui::GetIO().AddInputCharactersUTF8("12.8");
+  settle();
+  EXPECT_EQ(workspace_.lesson.now().typed, "12.8");
+  press(257);
+  ASSERT_TRUE(workspace_.lesson.now().judged);
+  EXPECT_TRUE(workspace_.lesson.now().judged->right);
+  EXPECT_TRUE(shows("Right: it is"));
+  EXPECT_TRUE(shows("Published: 12.8"));
+}
+
+}  // namespace
+
+// --- Saved requests and remedies: what is asked again, otherwise, or of another model.
+
+namespace {
+
+namespace fs = std::filesystem;
+
+class Requests : public ::testing::Test {
+ protected:
+  void play(const std::string& lines) { play_script(app_, parse_script(lines, "s"), "s"); }
+  std::string refusal(const std::string& lines) {
+    try {
+      play(lines);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  }
+  // The demo model in a folder of its own.
+  std::string demo() {
+    play("demo\nwait\n");
+    const std::string copy = folder_ / "model";
+    fs::copy(workspace_.document().model->path, copy, fs::copy_options::recursive);
+    play("close\n");
+    return copy;
+  }
+  const LoadRequest& request() const { return workspace_.document().asked().request; }
+
+  const loadline::testing::TemporaryFolder folder_;
+  const std::unique_ptr<Window> window_ = open_null_window({});
+  GuiApp app_{*window_, ""};
+  Workspace& workspace_ = app_.workspace();
+};
+
+TEST_F(Requests, a_model_whose_shard_is_a_link_elsewhere_can_be_opened) {
+  const std::string model = demo();
+  fs::path shard;
+  for (const auto& entry : fs::directory_iterator(model))
+    if (entry.path().extension() == ".safetensors") shard = entry.path();
+  ASSERT_FALSE(shard.empty());
+  fs::rename(shard, folder_ / "elsewhere.safetensors");
+  fs::create_symlink(folder_ / "elsewhere.safetensors", shard);
+  play("open " + model + "\nwait\nexpect-notice elsewhere.safetensors\n");
+  EXPECT_FALSE(workspace_.document().model);
+  ASSERT_EQ(workspace_.shared.notices.all().size(), 1u);
+  EXPECT_EQ(workspace_.shared.notices.all()[0].remedy, (Remedy{"follow_links", "on"}));
+  app_.draw_settled();
+  EXPECT_NE(drawn_text().find("Followlinks"), std::string::npos);
+  play("mend\nwait\n");
+  ASSERT_TRUE(workspace_.document().model);
+  EXPECT_EQ(workspace_.document().model->errors, 0u);
+  EXPECT_TRUE(workspace_.shared.notices.all().empty());
+  EXPECT_EQ(refusal("mend\n"), "s: line 1: no message offers a remedy");
+}
+
+TEST_F(Requests, findings_set_options_of_the_load_and_of_a_conversion) {
+  workspace_.show(many_tensors(10), "");
+  app_.settle();
+  EXPECT_EQ(remedy_title(std::vector<Remedy>{{"order", "largest"}}), "Set Order to largest");
+  workspace_.mend({{"order", "largest"}});
+  EXPECT_EQ(request().orders, std::vector<std::string>{"largest"});
+  const std::vector<Remedy> settings = {{"to", "gguf"}, {"align", "4096"}};
+  EXPECT_EQ(remedy_kind(settings), RemedyKind::convert);
+  workspace_.mend(settings);
+  EXPECT_EQ(workspace_.settings.panel, "convert");
+  EXPECT_EQ(workspace_.document().wants_convert, settings);
+  EXPECT_THROW(workspace_.mend({{"no_such_option", "on"}}), Error);
+}
+
+TEST_F(Requests, are_saved_and_opened_with_their_model) {
+  const std::string model = demo();
+  const std::string file = folder_ / "small.json";
+  play("open " + model +
+       "\nwait\nmethod accelerate\norder largest\nevery-order on\nauto_map 16MiB\nseq 64\n"
+       "device_budget 64MiB\nsave-request " +
+       file + "\n");
+  EXPECT_EQ(read_request(file).request.sequence, 0u);  // no pass follows the load
+  EXPECT_EQ(read_request(file).model, model);
+  play("first-token on\nactivations 1MiB\nsave-request " + file + "\nclose\nmethod direct\n");
+  const LoadRequest saved = read_request(file).request;
+  EXPECT_EQ(saved.sequence, 64u);
+  EXPECT_EQ(saved.activation_bytes, 0u);
+  check_request(saved);
+  for (const char* word : {"open-request ", "open "}) {
+    play("close\ntarget none\n" + (word + file) + "\nwait\n");
+    ASSERT_TRUE(workspace_.document().model) << word;
+    const Asked& asked = workspace_.document().asked();
+    EXPECT_EQ(shown_method(asked).id, "accelerate");
+    EXPECT_EQ(shown_order(asked), "largest");
+    EXPECT_TRUE(asked.every_order);
+    EXPECT_TRUE(asked.first_token);
+    EXPECT_EQ(request().auto_map, MemoryMap{16 << 20});
+    EXPECT_EQ(workspace_.document().memory().budget.device, 64u << 20);
+  }
+  EXPECT_NE(refusal("save-request " + folder_ / "small.txt").find(".json"), std::string::npos);
+  loadline::testing::write_file(file, std::string_view(R"({"schema_version": 2, "options": {"slotz": 3}})"));
+  EXPECT_NE(refusal("open-request " + file).find("slots"), std::string::npos);
+  EXPECT_EQ(shown_method(workspace_.document().asked()).id, "accelerate");
+}
+
+TEST_F(Requests, an_order_that_no_file_holds_is_not_saved) {
+  workspace_.show(llama_70b_graph(), "");
+  play("wait\npanel methods\nmethods-view order\nframes 2\nwait\nmove-item 1 3\nwait\n");
+  const std::string file = folder_ / "own.json", order = folder_ / "order.txt";
+  EXPECT_NE(refusal("save-request " + file).find("arranged by hand"), std::string::npos);
+  EXPECT_FALSE(fs::exists(file));
+  play("save-order " + order + "\nwait\norder " + order + "\nwait\nsave-request " + file + "\n");
+  EXPECT_EQ(read_request(file).request.orders, std::vector<std::string>{order});
+  EXPECT_EQ(workspace_.document().projection.value()->order, order);
+}
+
+TEST_F(Requests, targets_of_ones_own_are_offered) {
+  Target own = built_in_targets().front();
+  own.id = "my-machine";
+  workspace_.shared.targets = std::make_shared<const std::vector<Target>>(1, own);
+  workspace_.show(llama_70b_graph(), "");
+  play("wait\ntarget my-machine\nwait\n");
+  EXPECT_EQ(workspace_.document().memory().target->id, "my-machine");
+  EXPECT_EQ(workspace_.document().comparison.value()->answer.bound->target->id, "my-machine");
+}
+
+}  // namespace
+
 }  // namespace loadline::gui

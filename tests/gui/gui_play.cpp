@@ -2,7 +2,7 @@
 // Every message of the Vulkan validation layer is a failure.
 #include "app/gui/frame/gui_app.h"
 #include "core/base/error.h"
-#include "tests/gui/drivers.h"
+#include "tests/gui/harness.h"
 
 #include <cstdio>
 #include <fstream>

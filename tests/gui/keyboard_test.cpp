@@ -1,11 +1,13 @@
-// The keyboard alone: parts of the window in turn, lists by their arrows, the filter's hits, what Escape
-// closes, what the palette says of arguments.
+// Keys, actions, the palette, and the queue of input.
+
 #include "app/gui/frame/actions.h"
 #include "app/gui/frame/gui_app.h"
 #include "app/gui/frame/overlays.h"
+#include "app/gui/panels/panels.h"
 #include "app/gui/window/input.h"
-#include "tests/gui/drawn_text.h"
-#include "tests/gui/null_window.h"
+#include "app/report/manual.h"
+#include "core/base/error.h"
+#include "tests/gui/harness.h"
 #include "tests/gui/sample_graphs.h"
 
 #include <algorithm>
@@ -17,6 +19,10 @@
 #include <imgui_internal.h>
 
 namespace loadline::gui {
+
+// --- The keyboard alone: parts of the window in turn, lists by their arrows, the filter's hits, what Escape
+// closes, what the palette says of arguments.
+
 namespace {
 
 constexpr int kEscape = 256, kEnter = 257, kTab = 258, kRight = 262, kLeft = 263, kDown = 264, kUp = 265,
@@ -223,4 +229,317 @@ TEST(ConvertWords, take_options_and_tell_a_type_from_a_name) {
 }
 
 }  // namespace
+
+// --- The tables of actions and panels: rows that scripts, buttons and shortcuts can rely on, and the keys
+// that run them.
+
+namespace {
+
+TEST(Actions, every_word_of_a_script_means_one_thing) {
+  const std::vector<std::string_view> words = script_words();
+  EXPECT_EQ(std::set(words.begin(), words.end()).size(), words.size());
+  for (const std::string_view word : words) {
+    EXPECT_FALSE(word.empty());
+    EXPECT_EQ(word.find_first_not_of("abcdefghijklmnopqrstuvwxyz-_"), std::string_view::npos) << word;
+  }
+}
+
+TEST(Actions, have_titles_and_shortcuts_of_their_own) {
+  std::set<std::string_view> titles, shortcuts;
+  std::size_t with_shortcut = 0;
+  for (const Action& action : actions()) {
+    EXPECT_FALSE(action.title.empty()) << action.id;
+    titles.insert(action.title);
+    if (action.shortcut.empty()) continue;
+    shortcuts.insert(action.shortcut);
+    ++with_shortcut;
+    EXPECT_NE(action.argument, Argument::required) << action.id << ": a key gives none";
+  }
+  EXPECT_EQ(titles.size(), actions().size());
+  EXPECT_EQ(shortcuts.size(), with_shortcut);
+  EXPECT_EQ(find_action("fly"), nullptr);
+}
+
+TEST(Actions, what_needs_a_model_is_enabled_once_it_is_there) {
+  Workspace workspace("");
+  const auto enabled = [&](std::string_view id) { return find_action(id)->enabled(workspace); };
+  for (const char* id : {"select", "doctor", "convert", "upload", "save-chart", "operator", "move-item"})
+    EXPECT_FALSE(enabled(id)) << id;
+  for (const char* id : {"open", "demo", "theme", "panel"}) EXPECT_TRUE(enabled(id)) << id;
+  workspace.show(operator_graph(3), "");
+  EXPECT_TRUE(enabled("select"));
+  EXPECT_FALSE(enabled("upload"));  // it is not projected yet
+  while (workspace.busy()) workspace.poll();
+  for (const char* id : {"doctor", "convert", "upload", "save-chart", "operator"})
+    EXPECT_TRUE(enabled(id)) << id;
+  for (const char* id : {"compare-converted", "open-converted"}) EXPECT_FALSE(enabled(id)) << id;
+  run_action(workspace, "close");
+  EXPECT_FALSE(enabled("select"));
+}
+
+TEST(Actions, a_failure_is_a_notice) {
+  Workspace workspace("");
+  run_action(workspace, "upload");
+  ASSERT_EQ(workspace.shared.notices.all().size(), 1u);
+  EXPECT_EQ(workspace.shared.notices.all()[0].text, "no model is open");
+}
+
+TEST(Panels, are_called_the_same_everywhere) {
+  for (const PanelRow& row : panels()) {
+    std::string title(row.title);
+    title[0] = static_cast<char>(title[0] - 'A' + 'a');
+    EXPECT_EQ(title, row.id);
+    EXPECT_FALSE(report::find_manual_page(row.manual).text.empty()) << row.id;
+    EXPECT_EQ(&find_panel(row.id), &row);
+  }
+}
+
+class Keys : public ::testing::Test {
+ protected:
+  Keys() {  // as the desktop's window has them
+    ImGui::GetIO().KeyMap[ImGuiKey_Escape] = kEscape;
+    ImGui::GetIO().KeyMap[ImGuiKey_Backspace] = kBackspace;
+  }
+  // Presses what an action's shortcut says, and lets it go.
+  void press(std::string_view id) {
+    const std::string_view shortcut = find_action(id)->shortcut;
+    ImGuiIO& io = ImGui::GetIO();
+    const bool control = shortcut.starts_with("Ctrl+");
+    ASSERT_TRUE(control || shortcut == "Escape" || shortcut == "Backspace" || shortcut == "F1") << shortcut;
+    const int key = control                ? shortcut.back()
+                    : shortcut == "Escape" ? kEscape
+                    : shortcut == "F1"     ? kF1
+                                           : kBackspace;
+    app_.frame();
+    io.KeyCtrl = control;
+    io.KeysDown[key] = true;
+    app_.frame();
+    io.KeyCtrl = false;
+    io.KeysDown[key] = false;
+    app_.frame();
+  }
+
+  static constexpr int kEscape = 256;
+  static constexpr int kBackspace = 259;
+  static constexpr int kF1 = 290;
+  const std::unique_ptr<Window> window_ = open_null_window({});
+  GuiApp app_{*window_, ""};
+  Workspace& workspace_ = app_.workspace();
+};
+
+TEST_F(Keys, run_the_actions_that_name_them) {
+  workspace_.show(llama_70b_graph(), "");
+  app_.settle();
+  const bool dark = workspace_.settings.dark;
+  press("theme");
+  EXPECT_NE(workspace_.settings.dark, dark);
+  workspace_.document().select(TensorId{3});
+  press("deselect");
+  EXPECT_FALSE(workspace_.document().selected_tensor());
+  const NodeId below = workspace_.document().model->tree.root().children.front();
+  workspace_.document().zoom(below);
+  press("zoom-out");
+  EXPECT_EQ(workspace_.document().zoomed(), kRootNode);
+  workspace_.document().select(TensorId{3});
+  press("find-tensor");
+  app_.frame();
+  EXPECT_TRUE(ImGui::GetIO().WantTextInput) << "the filter has the keyboard";
+  press("deselect");
+  EXPECT_TRUE(workspace_.document().selected_tensor()) << "Escape leaves the filter first";
+  press("tree");
+  EXPECT_FALSE(workspace_.settings.layout.show_tree);
+  press("close");
+  EXPECT_FALSE(workspace_.document().model);
+  press("browse");
+  EXPECT_TRUE(workspace_.listing.busy() || !workspace_.folder().path.empty());  // of the file browser
+  EXPECT_FALSE(app_.wants_close());
+  press("quit");
+  EXPECT_TRUE(app_.wants_close());
+}
+
+TEST_F(Keys, show_the_manual_s_page_about_the_panel_and_close_it) {
+  workspace_.show(llama_70b_graph(), "");
+  app_.settle();
+  for (const PanelRow& row : panels()) {
+    workspace_.settings.panel = row.id;
+    press("manual");
+    EXPECT_EQ(workspace_.manual, row.manual);
+    EXPECT_NE(drawn_text().find(without_blanks(report::find_manual_page(row.manual).title)),
+              std::string::npos)
+        << row.id;
+    for (const std::string_view markup : {"**", "|---", "```"})
+      EXPECT_EQ(drawn_text().find(markup), std::string::npos) << row.id << ": " << markup;
+    workspace_.document().select(TensorId{3});
+    press("deselect");  // closes the manual alone
+    EXPECT_EQ(workspace_.manual, "");
+    EXPECT_TRUE(workspace_.document().selected_tensor());
+  }
+  EXPECT_THROW(find_action("manual")->run(workspace_, "cookery"), Error);
+}
+
+}  // namespace
+
+// --- What frames learn of a keyboard and a mouse that are faster than they are.
+
+namespace {
+
+using Kind = InputEvent::Kind;
+
+// What one frame gets: "+a" pressed, "-a" released, "'a" typed; "down", "up" and "@x" for the mouse, which
+// the frame before saw at `mouse`.
+std::string frame(InputQueue& queue, float mouse = 0) {
+  std::string seen;
+  const auto place = queue.deliver({mouse, 0}, [&](const InputEvent& event) {
+    if (event.of_button()) {
+      seen += event.kind == Kind::button_press ? "down" : "up";
+      return;
+    }
+    seen += event.kind == Kind::press ? '+' : event.kind == Kind::release ? '-' : '\'';
+    seen += static_cast<char>(event.code);
+  });
+  if (place) seen += "@" + std::to_string(static_cast<int>(place->x));
+  return seen;
+}
+
+void click(InputQueue& queue, float x) {
+  for (const Kind kind : {Kind::button_press, Kind::button_release})
+    queue.push({.kind = kind, .code = 0, .x = x});
+}
+
+void tap(InputQueue& queue, char key, bool shortcut = false) {
+  queue.push({Kind::press, key, 0, 0, shortcut});
+  if (!shortcut) queue.push({Kind::character, key, 0, 0, false});
+  queue.push({Kind::release, key, 0, 0, false});
+}
+
+TEST(InputQueue, ATapShorterThanAFrameIsSeen) {
+  InputQueue queue;
+  tap(queue, 'a');
+  EXPECT_EQ(frame(queue), "+a'a");
+  EXPECT_FALSE(queue.empty());
+  EXPECT_EQ(frame(queue), "-a");
+  EXPECT_TRUE(queue.empty());
+  EXPECT_EQ(frame(queue), "");
+}
+
+TEST(InputQueue, EveryTapOfOneKeyIsSeen) {
+  InputQueue queue;
+  for (int i = 0; i < 3; ++i) tap(queue, 'j');
+  std::string all;
+  for (int i = 0; i < 6; ++i) all += frame(queue) + " ";
+  EXPECT_EQ(all, "+j'j -j +j'j -j +j'j -j ");
+}
+
+TEST(InputQueue, DifferentKeysShareAFrame) {
+  InputQueue queue;
+  for (const char key : {'a', 'b'}) {
+    queue.push({Kind::press, key, 0, 0, false});
+    queue.push({Kind::character, key, 0, 0, false});
+  }
+  EXPECT_EQ(frame(queue), "+a'a+b'b");
+}
+
+TEST(InputQueue, WhatIsTypedAfterAShortcutWaitsForTheFocus) {
+  InputQueue queue;
+  tap(queue, 'F', true);
+  tap(queue, 'x');
+  EXPECT_EQ(frame(queue), "+F");
+  EXPECT_EQ(frame(queue), "");  // the field takes the focus meanwhile
+  EXPECT_EQ(frame(queue), "");
+  EXPECT_FALSE(queue.empty());
+  EXPECT_EQ(frame(queue), "-F+x'x");
+  EXPECT_EQ(frame(queue), "-x");
+  EXPECT_TRUE(queue.empty());
+}
+
+TEST(InputQueue, AClickIsWhereTheMouseWasAndAfterAFrameThatSawItThere) {
+  InputQueue queue;
+  click(queue, 7);
+  EXPECT_EQ(frame(queue, 3), "@7");
+  EXPECT_EQ(frame(queue, 7), "down@7");
+  EXPECT_EQ(frame(queue, 7), "up@7");
+  EXPECT_TRUE(queue.empty());
+  EXPECT_EQ(frame(queue, 7), "") << "the mouse is free again";
+}
+
+TEST(InputQueue, EveryClickOfTwoInOneFrameIsSeen) {
+  InputQueue queue;
+  click(queue, 7);
+  click(queue, 7);
+  std::string all;
+  for (int i = 0; i < 4; ++i) all += frame(queue, 7) + " ";
+  EXPECT_EQ(all, "down@7 up@7 down@7 up@7 ");
+}
+
+TEST(InputQueue, AButtonKeepsItsTurnAmongKeys) {
+  InputQueue queue;
+  queue.push({Kind::press, 'c', 0, 0, false});
+  click(queue, 7);
+  queue.push({Kind::release, 'c', 0, 0, false});
+  EXPECT_EQ(frame(queue, 7), "+cdown@7");
+  EXPECT_EQ(frame(queue, 7), "up@7");
+  EXPECT_EQ(frame(queue, 7), "-c");
+}
+
+}  // namespace
+
+// --- What the palette finds, and what it runs.
+
+namespace {
+
+std::vector<PaletteItem> find(const Workspace& workspace, std::string_view typed) {
+  return palette_items(workspace, typed, 20);
+}
+
+TEST(Palette, RanksBeginningsBeforeMiddlesBeforeScatteredLetters) {
+  EXPECT_LT(*match_rank("methods", "met"), *match_rank("show methods", "met"));
+  EXPECT_LT(*match_rank("show methods", "met"), *match_rank("primetime", "met"));
+  EXPECT_LT(*match_rank("primetime", "met"), *match_rank("m e t", "met"));
+  EXPECT_FALSE(match_rank("methods", "meth0d"));
+  EXPECT_FALSE(match_rank("", "a"));
+  EXPECT_EQ(match_rank("anything", ""), 0);
+}
+
+TEST(Palette, FindsActionsPanelsOptionsTensorsAndModules) {
+  Workspace workspace("");
+  EXPECT_EQ(find(workspace, "open a model").at(0).word, "browse");
+  for (const PaletteItem& item : find(workspace, ""))
+    EXPECT_NE(item.word, "upload") << "it is not possible now";
+  workspace.show(llama_70b_graph(), "");
+  EXPECT_EQ(find(workspace, "show methods").at(0).argument, "methods");
+  EXPECT_EQ(find(workspace, "state_dict").at(0).word, "method");
+  EXPECT_TRUE(find(workspace, "device budget").at(0).needs_more);
+  const PaletteItem tensor = find(workspace, "layers.7.mlp.down").at(0);
+  EXPECT_EQ(tensor.word, "select");
+  EXPECT_EQ(tensor.argument, "model.layers.7.mlp.down_proj.weight");
+  EXPECT_EQ(find(workspace, "self_attn").at(0).word, "select-module");
+  EXPECT_TRUE(find(workspace, "zzzzqq").empty());
+}
+
+TEST(Palette, RunsWhatAScriptWouldSay) {
+  Workspace workspace("");
+  workspace.show(llama_70b_graph(), "");
+  const PaletteItem budget = find(workspace, "device_budget 80GiB").at(0);
+  EXPECT_EQ(budget.argument, "80GiB");
+  run_item(workspace, budget);
+  EXPECT_EQ(workspace.document().asked().request.device_budget, std::uint64_t{80} << 30);
+  run_item(workspace, find(workspace, "show tensors").at(0));
+  EXPECT_EQ(workspace.settings.panel, "tensors");
+  EXPECT_THROW(run_item(workspace, find(workspace, "select no_such_tensor").at(0)), Error);
+}
+
+TEST(Palette, IsDrawnOverEverything) {
+  const auto window = open_null_window({});
+  GuiApp app(*window, "");
+  app.workspace().show(llama_70b_graph(), "");
+  app.settle();
+  play_script(app, parse_script("palette\nframes 3\n", "inline"), "inline");
+  EXPECT_NE(drawn_text().find(without_blanks("Open a path")), std::string::npos);
+  play_script(app, parse_script("click 20 700\nkeys\nframes 3\n", "inline"), "inline");
+  EXPECT_NE(drawn_text().find(without_blanks("Run anything by its name")), std::string::npos);
+  EXPECT_NE(drawn_text().find("Ctrl+P"), std::string::npos);
+}
+
+}  // namespace
+
 }  // namespace loadline::gui

@@ -1,13 +1,17 @@
-// Models for the window to show, without files behind them.
+// Models for the window to show, without files behind them, and how tests wait for the window's jobs.
 #pragma once
 
 #include "app/gui/state/document.h"
+#include "app/gui/state/workspace.h"
 #include "core/graph/meta_graph.h"
 
 #include <cstddef>
 #include <string>
+#include <thread>
 
 namespace loadline::gui {
+
+// --- Models for the window to show, without files behind them.
 
 // Two tensors in one file, one of them with a name that needs escaping, and a tied third.
 MetaGraphPtr tiny_graph();
@@ -35,5 +39,14 @@ MetaGraphPtr unknown_family_graph();
 MetaGraphPtr annotated_graph(std::size_t entries);
 
 ConvertTask conversion(std::string to, std::string out, const WriteOptions& write = {});
+
+// --- Waits for the window's background jobs.
+
+// Until no job is left, and every result has arrived.
+inline void settle(Workspace& workspace) {
+  while (workspace.busy())
+    if (!workspace.poll()) std::this_thread::yield();
+  workspace.poll();
+}
 
 }  // namespace loadline::gui

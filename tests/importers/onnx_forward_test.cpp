@@ -1,24 +1,313 @@
-// ONNX operators: what they use, sizes by name, and graphs that do not fit.
+// ONNX operators, and the inference of their shapes.
+
 #include "core/graph/meta_graph.h"
+#include "importers/onnx/forward.h"
+#include "importers/onnx/model.h"
 #include "importers/onnx/onnx.h"
 #include "tests/support/builders.h"
-#include "tests/support/hostile.h"
 #include "tests/support/onnx_builder.h"
+#include "tests/support/sanitizers.h"
 
 #include <algorithm>
+#include <chrono>
 #include <set>
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 namespace loadline {
+
+// --- Shape inference in a child process: what it finds, and that nothing it does reaches this process.
+
 namespace {
 
 using namespace testing::onnx;
+using testing::memory_source;
 using testing::Proto;
 
+MetaGraph read(const std::string& bytes) {
+  MetaGraph graph = read_onnx(memory_source("m.onnx", bytes));
+  validate(graph);
+  // no child is left behind
+  EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1);
+  EXPECT_EQ(errno, ECHILD);
+  return graph;
+}
+
+// "F32 [B, 4]" of a value.
+std::string type_of(const MetaGraph& graph, std::string_view name) {
+  for (const Value& value : graph.forward->values) {
+    if (value.name != name) continue;
+    std::string text;
+    if (value.shape)
+      for (const SizePoly& size : *value.shape)
+        text += (text.empty() ? "" : ", ") + size.text(graph.forward->symbols);
+    return fmt::format("{} {}", value.dtype ? dtype_info(*value.dtype).name : "?",
+                       value.shape ? "[" + text + "]" : "?");
+  }
+  return "no such value";
+}
+
+std::string floats(std::size_t count) { return std::string(4 * count, '\0'); }
+
+TEST(OnnxInference, ShapesFlowThroughOperators) {
+  const MetaGraph graph =
+      read(model(Proto()
+                     .text(kNode, node("MatMul", {"x", "w"}, {"y"}))
+                     .text(kNode, node("Transpose", {"y"}, {"t"}).text(5, attribute_ints("perm", {0, 2, 1})))
+                     .text(kNode, node("Softmax", {"t"}, {"z"}))
+                     .text(kInput, value("x", kFloat, {"batch", "seq", "8"}))
+                     .text(kInitializer, raw_tensor("w", kFloat, {8, 16}, floats(128)))));
+  EXPECT_EQ(type_of(graph, "y"), "F32 [B, S, 16]");
+  EXPECT_EQ(type_of(graph, "t"), "F32 [B, 16, S]");
+  EXPECT_EQ(type_of(graph, "z"), "F32 [B, 16, S]");
+  EXPECT_TRUE(graph.notes.empty());
+}
+
+TEST(OnnxInference, WhatTheFileDoesNotSayIsMarked) {
+  const MetaGraph graph = read(model(Proto()
+                                         .text(kNode, node("Relu", {"x"}, {"y"}))
+                                         .text(kNode, node("Relu", {"y"}, {"z"}))
+                                         .text(kInput, value("x", kFloat, {"batch", "8"}))
+                                         .text(kValueInfo, value("y", kFloat, {"batch", "8"}))));
+  for (const Value& one : graph.forward->values) {
+    EXPECT_TRUE(one.shape) << one.name;
+    EXPECT_EQ(one.inferred, one.name == "z") << one.name;
+  }
+}
+
+TEST(OnnxInference, ValuesOfSmallTensorsCount) {
+  for (const Proto& shape :
+       {int64_tensor("shape", {0, 4, 4}),
+        raw_tensor("shape", kInt64, {3},
+                   std::string("\0\0\0\0\0\0\0\0\4\0\0\0\0\0\0\0\4\0\0\0\0\0\0\0", 24))}) {
+    const MetaGraph graph = read(model(Proto()
+                                           .text(kNode, node("Reshape", {"x", "shape"}, {"y"}))
+                                           .text(kInput, value("x", kFloat, {"batch", "16"}))
+                                           .text(kInitializer, shape)));
+    EXPECT_EQ(type_of(graph, "y"), "F32 [B, 4, 4]");
+  }
+  const Proto constant =
+      node("Constant", {}, {"shape"}).text(5, attribute_tensor("value", int64_tensor("", {2, 8})));
+  const MetaGraph graph = read(model(Proto()
+                                         .text(kNode, constant)
+                                         .text(kNode, node("Reshape", {"x", "shape"}, {"y"}))
+                                         .text(kInput, value("x", kFloat, {"16"}))));
+  EXPECT_EQ(type_of(graph, "y"), "F32 [2, 8]");
+}
+
+TEST(OnnxInference, ShapesMayBeExternalData) {
+  const std::string values("\0\0\0\0\0\0\0\0\4\0\0\0\0\0\0\0\4\0\0\0\0\0\0\0", 24);
+  const std::string bytes = model(
+      Proto()
+          .text(kNode, node("Reshape", {"x", "shape"}, {"y"}))
+          .text(kInput, value("x", kFloat, {"batch", "16"}))
+          .text(kInitializer, external_tensor("shape", kInt64, {3}, {{"location", "./w"}, {"offset", "2"}})));
+  const MetaGraph graph = read_onnx(memory_source("m.onnx", bytes, {{"w", "xx" + values}}));
+  EXPECT_EQ(type_of(graph, "y"), "F32 [B, 4, 4]");
+  // without the file the rest is still known
+  EXPECT_EQ(type_of(read_onnx(memory_source("m.onnx", bytes)), "x"), "F32 [B, 16]");
+}
+
+TEST(OnnxInference, LargeTensorsAreNotInTheSkeleton) {
+  const std::string bytes =
+      weights_model({raw_tensor("large", kInt64, {5000}, std::string(40'000, 'x')),
+                     raw_tensor("floats", kFloat, {1000}, floats(1000)), int64_tensor("small", {7})});
+  const OnnxScan scan = scan_onnx(SourceFile::from_memory("m.onnx", testing::as_bytes(bytes)));
+  EXPECT_LT(scan.skeleton.bytes.size(), 200u);
+  EXPECT_NE(scan.skeleton.bytes.find("floats"), std::string::npos);
+}
+
+TEST(OnnxInference, TypesTheLibraryDoesNotKnowKeepTheirShapes) {
+  for (const auto& [code, name] : {std::pair(kFloat8, "F8_E4M3"), std::pair(kInt4, "I4"),
+                                   std::pair(kFloat4, "F4"), std::pair(kInt2, "I2")}) {
+    const MetaGraph graph =
+        read(model(Proto()
+                       .text(kNode, node("Transpose", {"x"}, {"y"}))
+                       .text(kNode, node("Cast", {"f"}, {"cast"}).text(5, attribute_int("to", code)))
+                       .text(kNode, node("Relu", {"f"}, {"plain"}))
+                       .text(kInput, value("x", code, {"batch", "3"}))
+                       .text(kInput, value("f", kFloat, {"N"}))
+                       .text(kInitializer, tensor("w", code, {4}).varints(5, {1, 1, 1, 1})),
+                   21, 10));
+    EXPECT_EQ(type_of(graph, "y"), fmt::format("{} [3, B]", name));
+    EXPECT_EQ(type_of(graph, "cast"), fmt::format("{} [B]", name));
+    EXPECT_EQ(type_of(graph, "plain"), "F32 [B]");
+  }
+}
+
+TEST(OnnxInference, SeveralUnknownTypesAreToldApart) {
+  Proto graph;
+  const std::int64_t codes[] = {17, 18, 19, 20, 21, 22, 23, 24};
+  for (const std::int64_t code : codes)
+    graph.text(kInput, value(fmt::format("x{}", code), code, {"2"}))
+        .text(kNode, node("Identity", {fmt::format("x{}", code)}, {fmt::format("y{}", code)}));
+  const MetaGraph read_graph = read(model(graph, 21, 11));
+  for (const std::int64_t code : codes)
+    EXPECT_EQ(type_of(read_graph, fmt::format("y{}", code)),
+              fmt::format("{} [2]", dtype_info(*dtype_from(&DTypeInfo::onnx, code)).name));
+}
+
+TEST(OnnxInference, MoreUnknownTypesThanStandInsKeepTheirShapes) {
+  Proto graph;
+  for (std::int64_t code = 17; code < 32; ++code)
+    graph.text(kInput, value(fmt::format("x{}", code), code, {"2"}))
+        .text(kNode, node("Identity", {fmt::format("x{}", code)}, {fmt::format("y{}", code)}));
+  const MetaGraph read_graph = read(model(graph, 21, 14));
+  EXPECT_EQ(type_of(read_graph, "y17"), "F8_E4M3 [2]");
+  EXPECT_EQ(type_of(read_graph, "y28"), "? [2]");  // shares its stand-in
+  EXPECT_EQ(type_of(read_graph, "x28"), "F6_E3M2 [2]");
+}
+
+TEST(OnnxInference, AttributesTooLargeForTheSkeletonAreLeftOutWhole) {
+  const std::string blob(1 << 20, 'e');
+  const Proto engine = Proto().text(1, "ep_cache_context").number(20, 3).text(4, blob);
+  const std::vector<std::uint64_t> many(100'000, 1);
+  const std::string bytes =
+      model(Proto()
+                .text(kNode, node("EPContext", {}, {"y"}, "", "com.microsoft").text(5, engine))
+                .text(kNode, node("Tree", {}, {"z"}).text(5, attribute_ints("ids", many)))
+                .text(kNode, node("Tree", {}, {"u"}).text(5, Proto().text(1, "packed").varints(8, many))));
+  const OnnxScan scan = scan_onnx(SourceFile::from_memory("m.onnx", testing::as_bytes(bytes)));
+  EXPECT_LT(scan.skeleton.bytes.size(), 200u);
+  EXPECT_EQ(scan.skeleton.bytes.find("packed"), std::string::npos);
+  EXPECT_NE(scan.skeleton.bytes.find("EPContext"), std::string::npos);
+}
+
+TEST(OnnxInference, NewOperatorSetsAndForeignDomainsOpen) {
+  const std::string bytes = model(Proto()
+                                      .text(kNode, node("MatMul", {"x", "w"}, {"y"}))
+                                      .text(kNode, node("FancyAttention", {"y"}, {"z"}, "", "com.example"))
+                                      .text(kNode, node("Relu", {"z"}, {"u"}))
+                                      .text(kInput, value("x", kFloat, {"N", "2"}))
+                                      .text(kInitializer, raw_tensor("w", kFloat, {2, 3}, floats(6)))
+                                      .text(kOutput, value("u", kFloat, {"batch", "seq"})),
+                                  21, 10);
+  const MetaGraph graph = read(bytes);
+  EXPECT_EQ(type_of(graph, "y"), "F32 [B, 3]");
+  EXPECT_EQ(type_of(graph, "z"), "? ?");
+  EXPECT_EQ(type_of(graph, "u"), "F32 [B, S]");  // the file's own word
+  ASSERT_EQ(graph.notes.size(), 1u);
+  EXPECT_EQ(graph.notes[0].text, "the shapes of 1 of 4 values are unknown");
+}
+
+TEST(OnnxInference, ADivisionByZeroStaysInTheChild) {
+  const MetaGraph graph = read(model(Proto()
+                                         .text(kNode, node("MaxPool", {"x"}, {"y"})
+                                                          .text(5, attribute_ints("kernel_shape", {2, 2}))
+                                                          .text(5, attribute_ints("strides", {0, 0})))
+                                         .text(kNode, node("Relu", {"y"}, {"z"}))
+                                         .text(kInput, value("x", kFloat, {"1", "3", "8", "8"}))));
+  EXPECT_EQ(type_of(graph, "y"), "? ?");
+  ASSERT_EQ(graph.notes.size(), 2u);
+  EXPECT_EQ(graph.notes[0].severity, Severity::info);
+  EXPECT_NE(graph.notes[0].text.find("shapes were not inferred"), std::string::npos);
+}
+
+TEST(OnnxInference, FunctionsInCirclesStayInTheChild) {
+  const auto function = [](std::string_view name, std::string_view calls) {
+    return Proto()
+        .text(25, Proto()
+                      .text(1, name)
+                      .text(4, "i")
+                      .text(5, "o")
+                      .text(7, node(calls, {"i"}, {"o"}, "", "f"))
+                      .text(9, Proto().text(1, "f").number(2, 1))
+                      .text(10, "f"))
+        .bytes();
+  };
+  const std::string bytes =
+      model(Proto().text(kNode, node("a", {"x"}, {"y"}, "", "f")).text(kInput, value("x", kFloat, {"2"}))) +
+      Proto().text(8, Proto().text(1, "f").number(2, 1)).bytes() + function("a", "b") + function("b", "a");
+  EXPECT_EQ(read(bytes).forward->ops.size(), 1u);
+}
+
+TEST(OnnxInference, AnInconsistentModelOpens) {
+  const MetaGraph graph = read(model(Proto()
+                                         .text(kNode, node("MatMul", {"x", "w"}, {"y"}))
+                                         .text(kNode, node("Relu", {"x"}, {"z"}))
+                                         .text(kInput, value("x", kFloat, {"2", "5"}))
+                                         .text(kInitializer, raw_tensor("w", kFloat, {2, 3}, floats(6)))));
+  EXPECT_EQ(graph.forward->ops.size(), 2u);
+  EXPECT_FALSE(graph.notes.empty());
+}
+
+// A chain of operators long enough that reading it takes a while.
+std::string long_chain(int length) {
+  Proto graph = Proto().text(kInput, value("v0", kFloat, {"2"}));
+  for (int i = 0; i < length; ++i)
+    graph.text(kNode, node("Relu", {fmt::format("v{}", i)}, {fmt::format("v{}", i + 1)}));
+  return model(graph);
+}
+
+TEST(OnnxInference, ASlowModelIsGivenUp) {
+  const std::string bytes = long_chain(200'000);
+  const auto start = std::chrono::steady_clock::now();
+  const Inference inference = infer_shapes(bytes, {.time = std::chrono::milliseconds(100)});
+  const auto took = std::chrono::steady_clock::now() - start;
+  EXPECT_EQ(inference.failure, "it took more than 100 ms");
+  EXPECT_TRUE(inference.model.empty());
+  EXPECT_LT(took, std::chrono::seconds(5));
+}
+
+TEST(OnnxInference, AHungryModelIsGivenUp) {
+  if (testing::kSanitized) GTEST_SKIP() << "sanitizers do not survive a limit of memory";
+  const Inference inference = infer_shapes(long_chain(100'000), {.memory = 16 << 20});
+  EXPECT_FALSE(inference.failure.empty());
+  EXPECT_NE(inference.failure.find("bad_alloc"), std::string::npos) << inference.failure;
+}
+
+TEST(OnnxInference, AnAnswerThatIsTooLongIsGivenUp) {
+  const Inference inference = infer_shapes(long_chain(1000), {.most_answer = 1000});
+  EXPECT_EQ(inference.failure, "its answer has more than 1000 bytes");
+}
+
+TEST(OnnxInference, AModelThatIsTooLargeIsNotTried) {
+  EXPECT_EQ(infer_shapes(std::string(101, 'x'), {.most_model = 100}).failure,
+            "the model without its weights has 101 bytes, the limit is 100");
+  EXPECT_EQ(infer_shapes("\xFF\xFF", {}).failure, "protobuf cannot parse it");
+}
+
+TEST(OnnxInference, TheChildReachesNoFiles) {
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    confine_to_memory();
+    const bool opened = ::open("/dev/null", O_RDONLY) >= 0;
+    const bool refused = !opened && errno == EPERM && ::socket(AF_UNIX, SOCK_STREAM, 0) < 0;
+    const std::vector<char> memory(1 << 24, 'm');  // memory there still is
+    ::_exit(refused && memory.back() == 'm' ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status));
+#if defined(__x86_64__) || defined(__aarch64__)
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+#endif
+}
+
+TEST(OnnxInference, NothingIsPrinted) {
+  ::testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStdout();
+  infer_shapes("\xFF\xFF", {});
+  read(model(
+      Proto().text(kNode, node("MatMul", {"x", "x"}, {"y"})).text(kInput, value("x", kFloat, {"2", "5"})),
+      900));
+  EXPECT_EQ(::testing::internal::GetCapturedStderr() + ::testing::internal::GetCapturedStdout(), "");
+}
+
+}  // namespace
+
+// --- ONNX operators: what they use, sizes by name, and graphs that do not fit.
+
+namespace {
+
 // Without shape inference: onnx_inference_test has that.
-MetaGraph read(std::string_view bytes) {
+MetaGraph read_plain(std::string_view bytes) {
   MetaGraph graph = read_onnx(testing::memory_source("m.onnx", bytes), {false});
   validate(graph);
   return graph;
@@ -40,7 +329,7 @@ std::string shape_text(const MetaGraph& graph, std::string_view value) {
 }
 
 TEST(OnnxForward, OperatorsUseValuesAndWeights) {
-  const MetaGraph graph = read(sample_onnx());
+  const MetaGraph graph = read_plain(sample_onnx());
   ASSERT_TRUE(graph.forward);
   const ForwardGraph& forward = *graph.forward;
   ASSERT_EQ(forward.ops.size(), 4u);
@@ -67,10 +356,10 @@ TEST(OnnxForward, OperatorsUseValuesAndWeights) {
 
 TEST(OnnxForward, DimensionNamesBecomePolynomials) {
   const auto shape_of = [](const std::string& dim) {
-    const MetaGraph graph = read(model(Proto()
-                                           .text(kNode, node("Relu", {"x"}, {"y"}))
-                                           .text(kInput, value("x", kFloat, {dim}))
-                                           .text(kOutput, value("y", kFloat, {}))));
+    const MetaGraph graph = read_plain(model(Proto()
+                                                 .text(kNode, node("Relu", {"x"}, {"y"}))
+                                                 .text(kInput, value("x", kFloat, {dim}))
+                                                 .text(kOutput, value("y", kFloat, {}))));
     return shape_text(graph, "x");
   };
   for (const char* name : {"batch", "batch_size", "N", "b"}) EXPECT_EQ(shape_of(name), "B") << name;
@@ -96,7 +385,7 @@ TEST(OnnxForward, DimensionNamesBecomePolynomials) {
 std::string sizes_text(const std::vector<Proto>& inputs) {
   Proto graph = Proto().text(kNode, node("Op", {}, {"y"}));
   for (const Proto& input : inputs) graph.text(kInput, input);
-  const MetaGraph read_graph = read(model(graph));
+  const MetaGraph read_graph = read_plain(model(graph));
   std::string text;
   for (const NamedSize& size : read_graph.forward->sizes)
     text += fmt::format("{}{}={}{}", text.empty() ? "" : " ", size.name,
@@ -140,7 +429,7 @@ TEST(OnnxForward, GraphsInOperatorsAreBodies) {
                           .text(kNode, node("Add", {"r", "x"}, {"o"}))
                           .text(kValueInfo, value("r", kFloat, {"8"}))
                           .text(kOutput, value("o", kFloat, {"8"}));
-  const MetaGraph graph = read(model(
+  const MetaGraph graph = read_plain(model(
       Proto()
           .text(kNode, node("Relu", {"x"}, {"hidden"}))
           .text(kNode,
@@ -164,7 +453,7 @@ TEST(OnnxForward, BodiesAsDeepAsTheyMayBe) {
   Proto deep = Proto().text(kNode, node("Relu", {"x"}, {"o"}));
   for (int i = 0; i < 20; ++i)
     deep = Proto().text(kNode, node("If", {"x"}, {"o"}).text(5, attribute_graph("then_branch", deep)));
-  const MetaGraph graph = read(model(deep.text(kInput, value("x", kFloat, {"8"}))));
+  const MetaGraph graph = read_plain(model(deep.text(kInput, value("x", kFloat, {"8"}))));
   EXPECT_EQ(graph.forward->bodies.size(), kMostBodyDepth);
   // in the innermost one something is unknown
   EXPECT_TRUE(std::any_of(graph.forward->bodies.begin(), graph.forward->bodies.end(), [&](const Body& body) {
@@ -177,14 +466,14 @@ TEST(OnnxForward, ManySymbolsEnd) {
   Proto graph = Proto().text(kNode, node("Relu", {"x0"}, {"y"}));
   for (int i = 0; i < 10'000; ++i)
     graph.text(kInput, value(fmt::format("x{}", i), kFloat, {fmt::format("dim{}", i)}));
-  const MetaGraph read_graph = read(model(graph));
+  const MetaGraph read_graph = read_plain(model(graph));
   EXPECT_LE(read_graph.forward->symbols.size(), 4096u);
   EXPECT_EQ(read_graph.forward->inputs.size(), 10'000u);
 }
 
 TEST(OnnxForward, OperatorsThatDoNotFitAreLeftOutWithAReason) {
   const auto why = [](const Proto& graph) {
-    const MetaGraph read_graph = read(model(graph));
+    const MetaGraph read_graph = read_plain(model(graph));
     EXPECT_FALSE(read_graph.forward);
     return note_text(read_graph, 0);
   };
@@ -214,13 +503,13 @@ TEST(OnnxForward, OperatorsThatDoNotFitAreLeftOutWithAReason) {
 
 TEST(OnnxForward, InitialisersAmongTheInputsAreWeights) {
   // IR version 3 lists every initialiser as an input, too
-  const MetaGraph graph = read(model(Proto()
-                                         .text(kNode, node("Add", {"x", "w"}, {"y"}))
-                                         .text(kInput, value("x", kFloat, {"1"}))
-                                         .text(kInput, value("w", kFloat, {"1"}))
-                                         .text(kOutput, value("w", kFloat, {"1"}))
-                                         .text(kInitializer, raw_tensor("w", kFloat, {1}, "1234")),
-                                     8, 3));
+  const MetaGraph graph = read_plain(model(Proto()
+                                               .text(kNode, node("Add", {"x", "w"}, {"y"}))
+                                               .text(kInput, value("x", kFloat, {"1"}))
+                                               .text(kInput, value("w", kFloat, {"1"}))
+                                               .text(kOutput, value("w", kFloat, {"1"}))
+                                               .text(kInitializer, raw_tensor("w", kFloat, {1}, "1234")),
+                                           8, 3));
   EXPECT_EQ(graph.forward->inputs.size(), 1u);
   EXPECT_EQ(graph.forward->ops[0].weights.size(), 1u);
   EXPECT_TRUE(graph.forward->outputs.empty());
@@ -234,14 +523,15 @@ TEST(OnnxForward, FunctionsInCirclesAreRead) {
         .bytes();
   };
   const std::string calls = model(Proto().text(kNode, node("a", {}, {"y"}, "", "f")));
-  EXPECT_EQ(read(calls + function("a", "a")).forward->ops.size(), 1u);
-  EXPECT_EQ(read(calls + function("a", "b") + function("b", "a")).forward->ops.size(), 1u);
+  EXPECT_EQ(read_plain(calls + function("a", "a")).forward->ops.size(), 1u);
+  EXPECT_EQ(read_plain(calls + function("a", "b") + function("b", "a")).forward->ops.size(), 1u);
   const Proto branch = Proto().text(kNode, node("a", {}, {"o"}, "", "f"));
   const Proto choice = node("If", {"c"}, {"o"}).text(5, attribute_graph("then_branch", branch));
   const std::string through =
       Proto().text(25, Proto().text(1, "a").text(4, "c").text(5, "o").text(7, choice).text(10, "f")).bytes();
-  EXPECT_EQ(read(calls + through).forward->ops.size(), 1u);
+  EXPECT_EQ(read_plain(calls + through).forward->ops.size(), 1u);
 }
 
 }  // namespace
+
 }  // namespace loadline

@@ -1,20 +1,34 @@
-// Bounds, heuristics, files, and what must not change an answer.
+// Packing: bounds, heuristics and search against brute force, files, answers, recorded runs.
+
 #include "tests/support/packing.h"
 
 #include "core/base/error.h"
+#include "core/packing/ejection.h"
+#include "core/packing/greedy.h"
+#include "core/packing/normal_form.h"
 #include "core/packing/pack.h"
 #include "core/packing/problem.h"
 #include "core/packing/search_control.h"
 #include "core/packing/skyline.h"
+#include "core/packing/trace.h"
+#include "tests/packing/brute_force.h"
 #include "tests/packing/guillotine.h"
 #include "tests/packing/random_problem.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <functional>
+#include <iterator>
+#include <numeric>
+#include <vector>
 
 #include <gtest/gtest.h>
 
 namespace loadline {
+
+// --- Bounds, heuristics, files, and what must not change an answer.
+
 namespace {
 
 std::string refusal(const std::function<void()>& act) {
@@ -417,4 +431,554 @@ TEST(PackingCsv, HostileProblems) {
 }
 
 }  // namespace
+
+// --- Files of buffers that would take more memory than they may.
+
+namespace {
+
+std::string csv_refusal(const std::string& text) {
+  try {
+    read_packing_csv(text, "bad.csv");
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+// A quote that is not closed stands behind the first field too many: whoever reads on complains of that.
+TEST(PackingCsv, NothingIsReadBehindTheFirstFieldTooMany) {
+  EXPECT_EQ(csv_refusal("lower,upper,size\n1,2,3\n1,2,3,,,,\"\n"),
+            "bad.csv: line 3: more than 3 fields, 3 columns");
+  std::string header = "lower,upper,size";
+  for (int i = 0; i < 61; ++i) header += ",hint";
+  EXPECT_EQ(csv_refusal(header + "\n"), "");
+  EXPECT_EQ(csv_refusal(header + ",hint,\"\n"), "bad.csv: line 1: more than 64 columns");
+}
+
+TEST(PackingCsv, TheLastArenaIsTheLimits) {
+  const auto row = [](std::uint32_t arena) {
+    return "lower,upper,size,arena\n0,1,1," + std::to_string(arena) + "\n";
+  };
+  EXPECT_EQ(csv_refusal(row(kMostPackingArenas - 1)), "");
+  EXPECT_EQ(csv_refusal(row(kMostPackingArenas)), "bad.csv: line 2: arena 64 is over the limit of 63");
+}
+
+}  // namespace
+
+// --- The validator itself: against every pair of buffers, and against answers that were made wrong.
+
+namespace {
+
+// Whether two buffers of a group lie apart or two others share a byte: pair by pair.
+bool any_pair_clashes(const Problem& problem, const std::vector<std::uint64_t>& offsets) {
+  for (std::size_t i = 0; i < offsets.size(); ++i)
+    for (std::size_t j = 0; j < i; ++j) {
+      const Buffer &a = problem.buffers[i], &b = problem.buffers[j];
+      if (a.group != kNoGroup && a.group == b.group) {
+        if (offsets[i] != offsets[j]) return true;
+        continue;
+      }
+      if (a.arena != b.arena || a.size == 0 || b.size == 0) continue;
+      if (offsets[i] + a.size <= offsets[j] || offsets[j] + b.size <= offsets[i]) continue;
+      if (alive_together(a, b)) return true;
+    }
+  return false;
+}
+
+// Offsets that keep alignments and pins, and mostly groups, and clash about as often as not.
+std::vector<std::uint64_t> random_offsets(const Problem& problem, MixedSequence& random) {
+  std::vector<std::uint64_t> offsets;
+  for (const Buffer& buffer : problem.buffers)
+    offsets.push_back(buffer.offset.value_or(random.below(30) * buffer.alignment));
+  if (random.below(4) == 0) return offsets;
+  for (std::size_t i = 0; i < offsets.size(); ++i)
+    for (std::size_t j = 0; j < i; ++j)
+      if (problem.buffers[i].group != kNoGroup && problem.buffers[i].group == problem.buffers[j].group)
+        offsets[i] = offsets[j];
+  return offsets;
+}
+
+TEST(Validator, TheSweepAgreesWithEveryPair) {
+  MixedSequence random(5);
+  int clashes = 0, sound = 0;
+  for (std::uint64_t seed = 0; seed < 4000; ++seed) {
+    const ProblemShape shape = {.buffers = 6,
+                                .ticks = 12,
+                                .gaps = true,
+                                .groups = seed % 2 == 0,
+                                .arenas = 1 + static_cast<std::uint32_t>(seed % 3)};
+    Problem problem = random_problem(shape, seed);
+    if (seed % 5 == 0) problem.buffers.front().size = 0;
+    const auto offsets = random_offsets(problem, random);
+    const auto fault = find_fault(problem, offsets);
+    ASSERT_EQ(fault.has_value(), any_pair_clashes(problem, offsets))
+        << "seed " << seed << ": " << fault.value_or("no fault");
+    ++(fault ? clashes : sound);
+  }
+  EXPECT_GT(clashes, 500);
+  EXPECT_GT(sound, 1000);
+}
+
+TEST(Validator, NamesTheTwoThatShareBytes) {
+  Problem problem;
+  problem.buffers = {{.lower = 0, .upper = 4, .size = 8}, {.lower = 3, .upper = 5, .size = 8}};
+  EXPECT_EQ(find_fault(problem, std::vector<std::uint64_t>{0, 7}), "buffers 0 at 0 and 1 at 7 share bytes");
+  EXPECT_EQ(find_fault(problem, std::vector<std::uint64_t>{7, 0}), "buffers 0 at 7 and 1 at 0 share bytes");
+  EXPECT_EQ(find_fault(problem, std::vector<std::uint64_t>{0, 8}), std::nullopt);
+  problem.buffers[1].lower = 4;  // the first has ended
+  EXPECT_EQ(find_fault(problem, std::vector<std::uint64_t>{0, 7}), std::nullopt);
+}
+
+TEST(Validator, RefusesEveryKindOfWrongAnswer) {
+  Problem problem;
+  problem.buffers = {{.lower = 0, .upper = 4, .size = 8, .alignment = 4},
+                     {.lower = 2, .upper = 6, .size = 4, .alignment = 4}};
+  const Packing right = pack(problem, {});
+  const std::vector<std::optional<std::uint64_t>> capacity = {right.height()};
+  ASSERT_EQ(packing_fault(problem, right, capacity), std::nullopt);
+  struct Row {
+    const char* expected;
+    std::function<void(Packing&)> change;
+  };
+  const Row rows[] = {
+      {"1 offsets for 2 buffers", [](Packing& p) { p.offsets.pop_back(); }},
+      {"0 arenas of 1", [](Packing& p) { p.arenas.clear(); }},
+      {"buffer 0 at 1, not a multiple of 4",
+       [](Packing& p) {
+         p.offsets = {1, 12};
+       }},
+      {"buffers 0 at 0 and 1 at 4 share bytes",
+       [](Packing& p) {
+         p.offsets = {0, 4};
+       }},
+      {"arena 0 has height 12, its highest end is 16",
+       [](Packing& p) {
+         p.offsets = {8, 0};
+       }},
+      {"arena 0 has height 12, below its bound 13", [](Packing& p) { p.arenas[0].lower_bound = 13; }},
+      {"arena 0 is called optimal at 12 with bound 11", [](Packing& p) { p.arenas[0].lower_bound = 11; }},
+      {"called feasible, but not packed", [](Packing& p) { p.arenas[0].height = ArenaPacking::kNotPacked; }}};
+  for (const Row& row : rows) {
+    Packing wrong = right;
+    row.change(wrong);
+    EXPECT_EQ(packing_fault(problem, wrong, capacity), row.expected);
+  }
+  const std::vector<std::optional<std::uint64_t>> less = {right.height() - 1};
+  EXPECT_EQ(packing_fault(problem, right, less), "arena 0 is called feasible at 12, past 11");
+}
+
+TEST(Validator, TakesABigProblemInTime) {
+  // every buffer is alive with all others: pair by pair these would be 2 * 10^10 comparisons
+  constexpr std::size_t kCount = 200'000;
+  Problem problem;
+  problem.buffers.assign(kCount, {.lower = 0, .upper = 2, .size = 1});
+  std::vector<std::uint64_t> offsets(kCount);
+  for (std::size_t i = 0; i < kCount; ++i) offsets[i] = kCount - i;
+  EXPECT_EQ(find_fault(problem, offsets), std::nullopt);
+  offsets.back() = 1000;
+  EXPECT_EQ(find_fault(problem, offsets), "buffers 199000 at 1000 and 199999 at 1000 share bytes");
+}
+
+}  // namespace
+
+// --- The published hard instances, of tests/packing/data.
+
+namespace {
+
+const std::filesystem::path kFolder = LOADLINE_PACKING_DATA;
+
+Problem problem_in(const std::filesystem::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  EXPECT_TRUE(in) << "cannot open " << path;
+  return read_packing_csv(std::string(std::istreambuf_iterator<char>(in), {}), path.string());
+}
+
+TEST(PublishedPackings, AllElevenOfMiniMallocAreSolved) {
+  constexpr std::uint64_t kCapacity = 1048576;
+  for (const char name : std::string("ABCDEFGHIJK")) {
+    const Problem problem = problem_in(kFolder / "minimalloc" / (std::string(1, name) + ".1048576.csv"));
+    PackOptions options;
+    options.capacity = {kCapacity};
+    const Packing packing = pack(problem, options);
+    EXPECT_EQ(packing.verdict, Verdict::feasible) << name;
+    EXPECT_FALSE(find_fault(problem, packing.offsets, options.capacity)) << name;
+  }
+}
+
+TEST(PublishedPackings, LowerBoundsAreAttained) {
+  struct Row {
+    const char* file;
+    std::uint64_t bytes;
+  };
+  constexpr Row kRows[] = {{"minimalloc/input.12.csv", 12},
+                           {"minimalloc/C.1048576.csv", 1039360},
+                           {"idealloc/G_1.csv", 3030937746},
+                           {"idealloc/resnet50.csv", 1515472556}};
+  for (const Row& row : kRows) {
+    const Problem problem = problem_in(kFolder / row.file);
+    PackOptions options;
+    options.minimize = true;
+    const Packing packing = pack(problem, options);
+    EXPECT_TRUE(packing.proven_optimal()) << row.file;
+    EXPECT_EQ(packing.height(), row.bytes) << row.file;
+    EXPECT_FALSE(find_fault(problem, packing.offsets)) << row.file;
+  }
+}
+
+}  // namespace
+
+// --- The solver against trying everything.
+
+namespace {
+
+std::string told(const Problem& problem) {
+  std::string text;
+  for (std::size_t i = 0; i < problem.buffers.size(); ++i) {
+    const Buffer& b = problem.buffers[i];
+    text += std::to_string(b.lower) + "-" + std::to_string(b.upper) + " size " + std::to_string(b.size) +
+            " alignment " + std::to_string(b.alignment);
+    if (b.offset) text += " at " + std::to_string(*b.offset);
+    for (const Lifespan& gap : b.gaps)
+      text += " gap " + std::to_string(gap.lower) + "-" + std::to_string(gap.upper);
+    if (b.arena != 0) text += " arena " + std::to_string(b.arena);
+    if (b.group != kNoGroup) text += " group " + std::to_string(b.group);
+    text += "\n";
+  }
+  return text;
+}
+
+// Feasible at the least capacity and proved infeasible one below; minimising finds and proves it, by so
+// many `decisions` of exact search.
+void expect_exact(const ProblemShape& shape, std::uint64_t seeds, std::uint64_t* decisions = nullptr) {
+  constexpr std::uint64_t kMost = 60;
+  for (std::uint64_t seed = 0; seed < seeds; ++seed) {
+    const Problem problem = random_problem(shape, seed);
+    const auto least = least_capacity(problem, shape.large ? sums_of_sizes(problem) : numbers_to(kMost));
+    ASSERT_TRUE(least) << told(problem);
+    PackOptions options;
+    options.seed = seed;
+    options.capacity.assign(shape.arenas, *least);
+    const Packing packing = pack(problem, options);
+    ASSERT_EQ(packing.verdict, Verdict::feasible) << "seed " << seed << ", capacity " << *least << "\n"
+                                                  << told(problem);
+    const auto fault = find_fault(problem, packing.offsets, options.capacity);
+    ASSERT_FALSE(fault) << *fault << "\n" << told(problem);
+    if (*least > 0) {
+      options.capacity.assign(shape.arenas, *least - 1);
+      ASSERT_EQ(pack(problem, options).verdict, Verdict::infeasible)
+          << "seed " << seed << ", capacity " << *least - 1 << "\n"
+          << told(problem);
+    }
+    options.capacity.clear();
+    options.minimize = true;
+    const Packing lowest = pack(problem, options);
+    if (decisions != nullptr) *decisions += lowest.nodes;
+    ASSERT_TRUE(lowest.proven_optimal()) << told(problem);
+    ASSERT_EQ(lowest.height(), *least) << told(problem);
+    ASSERT_FALSE(find_fault(problem, lowest.offsets));
+  }
+}
+
+constexpr std::uint64_t kSeeds = 3000;  // each is solved at two capacities and minimised
+
+TEST(ExactPacking, plain) { expect_exact({}, kSeeds); }
+TEST(ExactPacking, many_small) { expect_exact({.buffers = 8, .ticks = 4, .most_size = 3}, kSeeds); }
+TEST(ExactPacking, alignments) { expect_exact({.alignments = true}, kSeeds); }
+TEST(ExactPacking, pins) { expect_exact({.buffers = 7, .pins = true}, kSeeds); }
+TEST(ExactPacking, gaps) { expect_exact({.most_size = 4, .gaps = true}, kSeeds); }
+TEST(ExactPacking, groups) { expect_exact({.groups = true}, kSeeds); }
+TEST(ExactPacking, pinned_groups) { expect_exact({.groups = true, .pinned_groups = true}, kSeeds); }
+TEST(ExactPacking, arenas) { expect_exact({.arenas = 3}, kSeeds); }
+// One unit is one byte here, and an offset takes more than 32 bits.
+TEST(ExactPacking, large) {
+  std::uint64_t decisions = 0;
+  expect_exact({.buffers = 6, .gaps = true, .groups = true, .large = true}, kSeeds / 6, &decisions);
+  EXPECT_GT(decisions, 0u) << "the search of 64 bits never ran";
+}
+
+TEST(ExactPacking, everything_at_once) {
+  const ProblemShape shape = {.buffers = 7, .alignments = true, .pins = true, .gaps = true, .groups = true};
+  expect_exact(shape, kSeeds);
+  ProblemShape more = shape;
+  more.pinned_groups = true;
+  more.arenas = 2;
+  expect_exact(more, kSeeds);
+}
+
+}  // namespace
+
+// --- What is driven out lands somewhere, and keys are sorted whatever their width.
+
+namespace {
+
+using Offsets = std::vector<std::uint64_t>;
+
+bool meet(const SectionRange& a, std::uint64_t at, const SectionRange& b, std::uint64_t other) {
+  return a.first < b.last && b.first < a.last && at < other + b.size && other < at + a.size;
+}
+
+bool overlap(const SectionModel& model, const Offsets& offsets, std::uint32_t a, std::uint32_t b) {
+  for (const SectionRange& mine : model.ranges_of(a))
+    for (const SectionRange& theirs : model.ranges_of(b))
+      if (meet(mine, offsets[a], theirs, offsets[b])) return true;
+  return false;
+}
+
+void expect_sound(const SectionModel& model, const Offsets& offsets, std::uint64_t most) {
+  for (std::uint32_t a = 0; a < model.box_count(); ++a) {
+    EXPECT_LE(offsets[a] + model.height_of(a), most);
+    EXPECT_EQ(offsets[a] % model.alignment_of(a), 0u);
+    for (std::uint32_t b = 0; b < a; ++b) EXPECT_FALSE(overlap(model, offsets, a, b)) << a << " and " << b;
+    for (const auto& obstacle : model.obstacles)
+      for (const SectionRange& range : model.ranges_of(a))
+        EXPECT_FALSE(meet(range, offsets[a], obstacle.range, obstacle.offset)) << a;
+  }
+}
+
+GreedyPacking by_size(const SectionModel& model) {
+  ArenaIndex index(model);
+  const GreedyRule& rule = greedy_rules().front();
+  return pack_in_order(model, index, order_by(model, rule), rule.fit, kHighestPacking);
+}
+
+TEST(Ejection, KeepsEveryRuleAndSaysTheTruth) {
+  int lowered = 0, refused = 0;
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    SCOPED_TRACE(seed);
+    const NormalForm form = normal_form(random_problem(kEverything, seed));
+    for (const PackingComponent& component : form.components) {
+      const GreedyPacking greedy = by_size(component.model);
+      for (const std::uint64_t part : {1u, 4u, 8u}) {
+        const std::uint64_t target = greedy.height - greedy.height * part / 16;
+        Offsets offsets = greedy.offsets;
+        if (EjectionSearch(component.model, 1).lower(offsets, target, 200, {})) {
+          ++lowered;
+          expect_sound(component.model, offsets, target);
+        } else {
+          ++refused;
+          EXPECT_EQ(offsets, greedy.offsets);
+        }
+      }
+    }
+  }
+  EXPECT_GT(lowered, 50);
+  EXPECT_GT(refused, 50);
+}
+
+TEST(Ejection, GoesBelowWhatGreedyOrdersLeave) {
+  int tried = 0, lowered = 0;
+  for (std::uint64_t seed = 0; seed < 10; ++seed) {
+    SCOPED_TRACE(seed);
+    const NormalForm form = normal_form(guillotine(200, seed));
+    for (const PackingComponent& component : form.components) {
+      const GreedyPacking greedy = by_size(component.model);
+      const std::uint64_t bound = kGuillotineCapacity / component.unit;
+      if (component.model.box_count() < 100 || greedy.height < bound + bound / 20) continue;
+      Offsets offsets = greedy.offsets;
+      const std::uint64_t target = greedy.height - (greedy.height - bound) / 4;
+      ++tried;
+      if (!EjectionSearch(component.model, 1).lower(offsets, target, 4000, {})) continue;
+      ++lowered;
+      expect_sound(component.model, offsets, target);
+    }
+  }
+  ASSERT_GE(tried, 4);
+  EXPECT_GT(2 * lowered, tried);
+}
+
+TEST(Ejection, EndsWhenItIsTold) {
+  const NormalForm form = normal_form(guillotine(200, 1));
+  const SectionModel& model = form.components.front().model;
+  const std::uint64_t bound = kGuillotineCapacity / form.components.front().unit;
+  Offsets offsets = by_size(model).offsets;
+  StopRule due;
+  due.deadline = std::chrono::steady_clock::now();
+  EXPECT_FALSE(EjectionSearch(model, 1).lower(offsets, bound, UINT64_MAX, due));
+}
+
+TEST(KeyOrder, IsStableForKeysOfAnyWidth) {
+  KeyOrder order;
+  for (const std::uint64_t most : {1ull, 50ull, 1ull << 40, 1ull << 62, ~0ull})
+    for (const std::size_t count : {0u, 1u, 2u, 7u, 64u, 1000u}) {
+      MixedSequence random(count + most);
+      std::vector<std::uint64_t> keys;
+      for (std::size_t i = 0; i < count; ++i) keys.push_back(random.below(most));
+      std::vector<std::uint32_t> expected(count);
+      std::iota(expected.begin(), expected.end(), 0u);
+      std::stable_sort(expected.begin(), expected.end(),
+                       [&](std::uint32_t a, std::uint32_t b) { return keys[a] < keys[b]; });
+      const auto sorted = order.sort(keys);
+      EXPECT_EQ(std::vector<std::uint32_t>(sorted.begin(), sorted.end()), expected) << count << " " << most;
+    }
+}
+
+}  // namespace
+
+// --- Recorded runs: what is shown step by step must be what happened.
+
+namespace {
+
+// Why the placed buffers cannot stand together, with what is not placed left out.
+std::optional<std::string> fault_of(const Problem& problem,
+                                    const std::vector<std::optional<std::uint64_t>>& placed) {
+  Problem part;
+  std::vector<std::uint64_t> offsets;
+  for (std::size_t i = 0; i < placed.size(); ++i) {
+    if (!placed[i]) continue;
+    part.buffers.push_back(problem.buffers[i]);
+    offsets.push_back(*placed[i]);
+  }
+  return find_fault(part, offsets);
+}
+
+// Every state on the way; and no step takes back what is not there, or places what is.
+void expect_sound(const Problem& problem, const PackingTrace& trace, std::uint64_t seed) {
+  std::vector<bool> there(problem.buffers.size(), false);
+  for (std::size_t step = 0; step < trace.steps.size(); ++step) {
+    const PackingStep& now = trace.steps[step];
+    ASSERT_LT(now.buffer, there.size());
+    ASSERT_EQ(there[now.buffer], now.event == PackingEvent::taken_back)
+        << "seed " << seed << " step " << step;
+    there[now.buffer] = !there[now.buffer];
+    const auto fault = fault_of(problem, placed_after(trace, problem.buffers.size(), step + 1));
+    ASSERT_FALSE(fault) << "seed " << seed << " step " << step << ": " << *fault;
+  }
+}
+
+std::vector<std::uint64_t> offsets_of(const Problem& problem, const PackingTrace& trace) {
+  std::vector<std::uint64_t> offsets(problem.buffers.size(), 0);
+  const auto placed = placed_after(trace, problem.buffers.size(), trace.steps.size());
+  for (std::size_t i = 0; i < offsets.size(); ++i) {
+    const Buffer& buffer = problem.buffers[i];
+    offsets[i] = placed[i] ? *placed[i] : buffer.offset.value_or(0);
+    const bool lives = buffer.size > 0 && alive_together(buffer, buffer);
+    EXPECT_EQ(placed[i].has_value(), lives) << i;
+  }
+  return offsets;
+}
+
+TEST(Trace, GreedyPlacesEveryBufferOnce) {
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    const Problem problem = random_problem(kEverything, seed);
+    for (const GreedyRule& rule : greedy_rules()) {
+      const PackingTrace trace = greedy_trace(problem, rule, UINT64_MAX);
+      EXPECT_EQ(trace.end, TraceEnd::packed);
+      expect_sound(problem, trace, seed);
+      EXPECT_FALSE(find_fault(problem, offsets_of(problem, trace)));
+    }
+  }
+}
+
+TEST(Trace, WhatGapsLeaveNothingOfIsLeftOut) {
+  Problem problem;
+  problem.buffers = {{.lower = 0, .upper = 5, .size = 3},
+                     {.lower = 1, .upper = 3, .size = 9, .offset = 8, .gaps = {{1, 3}}},
+                     {.lower = 1, .upper = 3, .size = 2, .group = 0},
+                     {.lower = 1, .upper = 3, .size = 7, .gaps = {{1, 2}, {2, 3}}, .group = 0}};
+  for (const GreedyRule& rule : greedy_rules()) {
+    const PackingTrace trace = greedy_trace(problem, rule, 5);
+    EXPECT_EQ(trace.end, TraceEnd::packed);
+    EXPECT_EQ(trace.height, 5u);
+    EXPECT_EQ(trace.steps.size(), 2u);
+    offsets_of(problem, trace);
+    expect_sound(problem, trace, 0);
+  }
+  const PackingTrace trace = search_trace(problem, 5, {});
+  EXPECT_EQ(trace.end, TraceEnd::packed);
+  EXPECT_EQ(trace.height, 5u);
+  EXPECT_EQ(trace.steps.size(), 2u);
+}
+
+TEST(Trace, GreedyEndsWhereItsTimeDoes) {
+  StopRule rule;
+  rule.deadline = std::chrono::steady_clock::now();
+  const PackingTrace trace = greedy_trace(guillotine(50, 2), greedy_rules()[0], kGuillotineCapacity, 0, rule);
+  EXPECT_EQ(trace.end, TraceEnd::gave_up);
+  EXPECT_TRUE(trace.steps.empty());
+}
+
+TEST(Trace, TheFirstThatEndsAboveTheCapacityIsMarked) {
+  const Problem problem = guillotine(60, 3);
+  const PackingTrace trace = greedy_trace(problem, greedy_rules()[0], kGuillotineCapacity);
+  ASSERT_EQ(trace.end, TraceEnd::too_high);
+  EXPECT_GT(trace.height, kGuillotineCapacity);
+  std::size_t marked = 0;
+  for (const PackingStep& step : trace.steps) {
+    const bool above = step.offset + problem.buffers[step.buffer].size > kGuillotineCapacity;
+    if (step.event == PackingEvent::too_high) ++marked;
+    EXPECT_EQ(step.event == PackingEvent::too_high, above && marked == 1) << "one only, and the first";
+    if (marked == 0) EXPECT_FALSE(above);
+    if (step.event == PackingEvent::too_high) marked = 2;
+  }
+  EXPECT_EQ(marked, 2u);
+}
+
+TEST(Trace, SearchEndsInAValidPacking) {
+  std::size_t packed = 0;
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    const Problem problem = random_problem(kEverything, seed);
+    PackOptions options;
+    options.minimize = true;
+    options.effort = Effort::bounded;
+    const Packing packing = pack(problem, options);
+    const PackingTrace trace = search_trace(problem, packing.height(), {});
+    expect_sound(problem, trace, seed);
+    EXPECT_NE(trace.end, TraceEnd::infeasible) << "seed " << seed;
+    if (trace.end != TraceEnd::packed) continue;
+    ++packed;
+    EXPECT_LE(trace.height, packing.height());
+    EXPECT_FALSE(find_fault(problem, offsets_of(problem, trace), {{packing.height()}})) << "seed " << seed;
+  }
+  EXPECT_GT(packed, 180u);
+}
+
+TEST(Trace, ALongSearchShowsItsEnd) {
+  const Problem problem = guillotine(120, 1);
+  const PackingTrace whole = search_trace(problem, kGuillotineCapacity, {.most_steps = 1 << 20});
+  ASSERT_EQ(whole.end, TraceEnd::packed);
+  EXPECT_EQ(whole.shortened, 0u);
+  const PackingTrace tail = search_trace(problem, kGuillotineCapacity, {.most_steps = 40});
+  ASSERT_EQ(tail.end, TraceEnd::packed);
+  EXPECT_LE(tail.steps.size(), 40 + problem.buffers.size());
+  EXPECT_GT(tail.shortened, 0u);
+  expect_sound(problem, tail, 1);
+  EXPECT_TRUE(std::equal(tail.steps.end() - 40, tail.steps.end(), whole.steps.end() - 40));
+  EXPECT_EQ(offsets_of(problem, tail), offsets_of(problem, whole));
+}
+
+TEST(Trace, WhatCannotBePackedIsProved) {
+  Problem problem;
+  for (int i = 0; i < 3; ++i) problem.buffers.push_back({.lower = 0, .upper = 2, .size = 4});
+  const PackingTrace trace = search_trace(problem, 11, {});
+  EXPECT_EQ(trace.end, TraceEnd::infeasible);
+  EXPECT_EQ(search_trace(problem, 12, {}).end, TraceEnd::packed);
+}
+
+TEST(Trace, AStopIsNoProof) {
+  StopRule rule;
+  rule.deadline = std::chrono::steady_clock::now();
+  const PackingTrace trace = search_trace(guillotine(50, 2), kGuillotineCapacity, {}, rule);
+  EXPECT_EQ(trace.end, TraceEnd::gave_up);
+  EXPECT_TRUE(trace.steps.empty());
+}
+
+TEST(Trace, OnTheTeachingProblemGreedyFailsAndSearchSucceeds) {
+  const Problem problem = teaching_problem();
+  for (const GreedyRule& rule : greedy_rules()) {
+    const PackingTrace trace = greedy_trace(problem, rule, kTeachingCapacity);
+    EXPECT_EQ(trace.end, TraceEnd::too_high) << rule.id;
+  }
+  const PackingTrace trace = search_trace(problem, kTeachingCapacity, {});
+  ASSERT_EQ(trace.end, TraceEnd::packed);
+  EXPECT_EQ(trace.attempts, 1u);
+  EXPECT_FALSE(find_fault(problem, offsets_of(problem, trace), {{kTeachingCapacity}}));
+  const auto taken_back = std::count_if(trace.steps.begin(), trace.steps.end(), [](const PackingStep& step) {
+    return step.event == PackingEvent::taken_back;
+  });
+  EXPECT_GT(taken_back, 0);
+  expect_sound(problem, trace, 0);
+}
+
+}  // namespace
+
 }  // namespace loadline

@@ -1,17 +1,29 @@
-// Builders for tests.
+// Builds checkpoints, models and plans.
 #include "tests/support/builders.h"
 
+#include "core/base/error.h"
+#include "core/forward/model/known_models.h"
+#include "core/plan/dry_machine.h"
+#include "core/plan/plan.h"
+#include "core/plan/reserved_memory.h"
 #include "importers/resolve.h"
+#include "tests/support/plan_models.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <map>
+#include <random>
 #include <stdexcept>
+#include <vector>
 
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 #include <stdlib.h>
 
 namespace loadline::testing {
+
+// --- Builders for tests.
 
 TemporaryFolder::TemporaryFolder() {
   std::string name = (std::filesystem::temp_directory_path() / "loadline-test-XXXXXX").string();
@@ -107,6 +119,242 @@ MetaGraphPtr byte_model(const TemporaryFolder& folder, const std::vector<std::ui
   const std::string path = folder / "bytes.safetensors";
   write_file(path, bytes);
   return std::make_shared<const MetaGraph>(open_model(path, {}));
+}
+
+// --- Checks that every importer's test makes.
+
+MetaGraph import_bytes(std::string_view name, std::string_view bytes) {
+  return import_source(memory_source(std::string(name), bytes));
+}
+
+std::string error_of(const std::function<void()>& call) {
+  try {
+    call();
+    return "";
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+std::string import_error(std::string_view name, std::string_view bytes) {
+  return error_of([&] { import_bytes(name, bytes); });
+}
+
+void expect_golden(const std::string& name, const std::string& text) {
+  const std::string path = std::string(LOADLINE_GOLDEN) + "/" + name;
+  if (std::getenv("LOADLINE_UPDATE_GOLDEN") != nullptr) write_file(path, text);
+  EXPECT_EQ(text, read_file(path)) << "LOADLINE_UPDATE_GOLDEN=1 rewrites it";
+}
+
+void expect_errors(const std::vector<Hostile>& table, const std::function<void(std::string_view)>& read) {
+  for (const Hostile& row : table) {
+    const std::string error = error_of([&] { read(row.bytes); });
+    EXPECT_NE(error, "") << row.name << ": opened";
+    EXPECT_NE(error.find(row.expected), std::string::npos) << row.name << ": '" << error << "'";
+  }
+}
+
+void expect_hostile(std::string_view file, const std::vector<Hostile>& table) {
+  expect_errors(table, [&](std::string_view bytes) { import_bytes(file, bytes); });
+}
+
+void expect_prefixes_refused(std::string_view file, std::string_view sample) {
+  for (std::size_t length = 0; length < sample.size(); ++length) {
+    const std::string error = import_error(file, sample.substr(0, length));
+    ASSERT_NE(error, "") << "length " << length;
+    ASSERT_EQ(error.rfind(file, 0), 0u) << error;
+  }
+  EXPECT_EQ(import_error(file, sample), "");
+}
+
+void expect_flips_survived(std::string_view file, std::string_view sample, std::size_t end,
+                           const std::function<void(std::string_view)>& read) {
+  int refused = 0, opened = 0;
+  for (std::size_t at = 0; at < end; ++at)
+    for (const int flip : {0x01, 0x08, 0x10, 0x80, 0xFF}) {
+      std::string bytes(sample);
+      bytes[at] = static_cast<char>(bytes[at] ^ flip);
+      const std::string error = error_of([&] { read(bytes); });
+      ++(error.empty() ? opened : refused);
+      ASSERT_TRUE(error.empty() || error.rfind(file, 0) == 0) << "byte " << at << ": " << error;
+    }
+  EXPECT_GT(refused, 0);
+  EXPECT_GT(opened, 0);
+}
+
+void expect_flips_survived(std::string_view file, std::string_view sample, std::size_t end) {
+  // import_source() ends with validate()
+  expect_flips_survived(file, sample, end, [&](std::string_view bytes) { import_bytes(file, bytes); });
+}
+
+bool has_note(const MetaGraph& graph, Severity severity, std::string_view part) {
+  return std::any_of(graph.notes.begin(), graph.notes.end(), [&](const Note& note) {
+    return note.severity == severity && note.text.find(part) != std::string::npos;
+  });
+}
+
+const Tensor& tensor_named(const MetaGraph& graph, std::string_view name) {
+  for (const Tensor& tensor : graph.tensors)
+    if (tensor.name == name) return tensor;
+  throw std::out_of_range(std::string(name));
+}
+
+std::string repeat(std::string_view text, std::size_t times) {
+  std::string all;
+  all.reserve(text.size() * times);
+  for (std::size_t i = 0; i < times; ++i) all += text;
+  return all;
+}
+
+// --- Generates random plans.
+
+namespace {
+
+class Generator {
+ public:
+  Generator(const MetaGraph& graph, std::uint64_t seed) : graph_(graph), random_(seed) {}
+
+  Plan make(std::size_t steps) {
+    while (plan_.steps.size() < steps) {
+      const std::uint64_t dice = below(10);
+      if (alive_.size() < 2 || dice < 3)
+        add_block();
+      else if (dice == 9)
+        drop_block();
+      else
+        add_copy();
+    }
+    return std::move(plan_);
+  }
+
+ private:
+  std::uint64_t below(std::uint64_t limit) { return random_() % limit; }
+
+  void add_block() {
+    const auto space = static_cast<Space>(below(kSpaceCount));
+    const StorageId storage{static_cast<std::uint32_t>(below(graph_.storages.size()))};
+    const std::uint64_t whole = graph_.storage(storage).bytes;
+    const std::uint64_t bytes = space == Space::page_cache ? whole
+                                : below(3) == 0            ? whole
+                                                           : 1 + below(20'000);
+    alive_.push_back(
+        alloc(plan_, {.space = space, .bytes = bytes, .use = BlockUse::storage, .storage = storage}));
+  }
+
+  void drop_block() {
+    const std::size_t at = below(alive_.size());
+    free(plan_, alive_[at]);
+    alive_.erase(alive_.begin() + static_cast<std::ptrdiff_t>(at));
+  }
+
+  void add_copy() {
+    const BlockId to = alive_[below(alive_.size())], from = alive_[below(alive_.size())];
+    const Block& target = plan_.block(to);
+    if (target.space == Space::page_cache || below(2) == 0) return read_storage(to, target);
+    if (from == to) return;
+    const std::uint64_t have = plan_.block(from).bytes;
+    const std::uint64_t offset = below(target.bytes + 1), from_offset = below(have + 1);
+    const std::uint64_t bytes = below(std::min(target.bytes - offset, have - from_offset) + 1);
+    if (below(4) == 0) return add_cast(to, offset, from, from_offset, bytes);
+    copy(plan_, to, offset, from, from_offset, bytes);
+  }
+
+  // As many whole numbers as fit where a plain copy of `bytes` would.
+  void add_cast(BlockId to, std::uint64_t offset, CopySource from, std::uint64_t from_offset,
+                std::uint64_t bytes) {
+    constexpr Cast kCasts[] = {
+        {DType::bf16, DType::f32}, {DType::f32, DType::bf16}, {DType::f16, DType::f32}};
+    const Cast cast = kCasts[below(3)];
+    const std::uint64_t wide = *byte_size(cast.from, 1), narrow = *byte_size(cast.to, 1);
+    const std::uint64_t lead = (wide - from_offset % wide) % wide;
+    const std::uint64_t elements = bytes < lead ? 0 : (bytes - lead) / std::max(wide, narrow);
+    if (elements > 0) copy(plan_, to, offset, from, from_offset + lead, elements * wide, cast);
+  }
+
+  void read_storage(BlockId to, const Block& target) {
+    const bool mapped = target.space == Space::page_cache;
+    const StorageId storage =
+        mapped ? *target.storage : StorageId{static_cast<std::uint32_t>(below(graph_.storages.size()))};
+    const std::uint64_t have = graph_.storage(storage).bytes;
+    const std::uint64_t from_offset = below(have + 1);
+    const std::uint64_t offset = mapped ? from_offset : below(target.bytes + 1);
+    const std::uint64_t bytes = below(std::min(target.bytes - offset, have - from_offset) + 1);
+    if (!mapped && below(4) == 0) return add_cast(to, offset, storage, from_offset, bytes);
+    copy(plan_, to, offset, storage, from_offset, bytes);
+  }
+
+  const MetaGraph& graph_;
+  std::mt19937_64 random_;
+  Plan plan_;
+  std::vector<BlockId> alive_;
+};
+
+}  // namespace
+
+Plan random_plan(const MetaGraph& graph, std::uint64_t seed, std::size_t steps) {
+  return Generator(graph, seed).make(steps);
+}
+
+// --- Models as plain values.
+
+MetaGraph graph_of(const std::vector<std::uint64_t>& sizes) {
+  MetaGraph graph;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    graph.storages.push_back(shapes_only_storage(sizes[i]));
+    graph.tensors.push_back(
+        {"t" + std::to_string(i), DType::u8, {sizes[i]}, {}, StorageId{static_cast<std::uint32_t>(i)}, 0});
+  }
+  return graph;
+}
+
+MetaGraph model_of(const std::vector<Weight>& weights, DType dtype) {
+  MetaGraph graph;
+  graph.files.push_back({"model.safetensors", 0});
+  std::uint64_t offset = 0;
+  for (const Weight& weight : weights) {
+    const StorageId id{static_cast<std::uint32_t>(graph.storages.size())};
+    const std::uint64_t bytes = *byte_size(dtype, weight.rows * 32);
+    graph.storages.push_back(plain_storage(FileId{0}, offset, bytes));
+    graph.tensors.push_back({Name(weight.name), dtype, {weight.rows, 32}, {}, id, 0});
+    offset += bytes;
+  }
+  graph.files[0].bytes = offset;
+  return graph;
+}
+
+void tie(MetaGraph& graph, const std::string& name, std::uint32_t storage) {
+  Tensor twin = graph.tensors[storage];
+  twin.name = Name(name);
+  graph.tensors.push_back(twin);
+}
+
+// --- From configurations to buffers.
+
+namespace {
+
+// Of all-mpnet-base-v2.
+constexpr std::string_view kMpnet = R"({"architectures":["MPNetModel"],"model_type":"mpnet","hidden_size":768,
+  "num_hidden_layers":12,"num_attention_heads":12,"intermediate_size":3072,"vocab_size":30527,
+  "max_position_embeddings":514,"relative_attention_num_buckets":32,"torch_dtype":"float32"})";
+
+}  // namespace
+
+std::vector<DescribedModel> described_models() {
+  std::vector<DescribedModel> models;
+  for (const Preset& preset : presets()) {
+    const std::string name(preset.id);
+    models.push_back({name, config_graph(preset.config_json, name)});
+  }
+  models.push_back({"all-mpnet-base-v2", config_graph(kMpnet, "all-mpnet-base-v2")});
+  return models;
+}
+
+Problem pass_problem(const ForwardModel& model, std::uint64_t batch, std::uint64_t sequence) {
+  Plan plan;
+  append_forward_pass(plan, {&*model.graph, symbol_values(*model.graph, batch, sequence, 0)});
+  DryMachine machine;
+  const Timeline timeline = run(plan, machine);
+  return space_problem(plan, timeline, Space::device).problem;
 }
 
 }  // namespace loadline::testing

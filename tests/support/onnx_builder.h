@@ -1,7 +1,5 @@
-// ONNX messages for tests, on protobuf fields.
+// Protobuf wire data field by field, right or wrong, and ONNX messages on it.
 #pragma once
-
-#include "tests/support/protobuf_builder.h"
 
 #include <cstdint>
 #include <string>
@@ -9,7 +7,37 @@
 #include <utility>
 #include <vector>
 
+namespace loadline::testing {
+
+// --- Protobuf wire data, field by field, right or wrong.
+
+// Fields in the order of the calls. Converts to its bytes.
+class Proto {
+ public:
+  Proto& number(std::uint32_t field, std::uint64_t value);
+  Proto& fixed32(std::uint32_t field, std::uint32_t value);
+  Proto& fixed64(std::uint32_t field, std::uint64_t value);
+  // Text, a message or a packed run.
+  Proto& text(std::uint32_t field, std::string_view content);
+  Proto& varints(std::uint32_t field, const std::vector<std::uint64_t>& values);
+  // Bytes as they are.
+  Proto& raw(std::string_view bytes);
+
+  const std::string& bytes() const { return bytes_; }
+  operator std::string_view() const { return bytes_; }
+  operator const std::string&() const { return bytes_; }
+
+ private:
+  std::string bytes_;
+};
+
+std::string varint_bytes(std::uint64_t value);
+
+}  // namespace loadline::testing
+
 namespace loadline::testing::onnx {
+
+// --- ONNX messages for tests, on protobuf fields.
 
 // Element types by their code.
 inline constexpr std::int64_t kFloat = 1, kUint8 = 2, kInt8 = 3, kInt32 = 6, kInt64 = 7, kString = 8,

@@ -1,11 +1,20 @@
-// Builds the samples.
+// Builds files: zips, pickles, protobuf, ONNX, samples.
 #include "tests/support/samples.h"
 
-#include "tests/support/pickles.h"
+#include "core/graph/dtype_and_shape.h"
+#include "tests/support/onnx_builder.h"
+
+#include <algorithm>
+#include <bit>
+#include <stdexcept>
 
 #include <fmt/format.h>
+#include <zlib.h>
 
 namespace loadline::testing {
+
+// --- Builds the samples.
+
 namespace {
 
 using namespace pickle;
@@ -209,4 +218,420 @@ std::vector<std::string> format_samples() {
   return {sample_torch(), sample_torch_legacy(), sample_npy(), sample_npz(), sample_pt2()};
 }
 
+// --- Writes protobuf wire data.
+
+std::string varint_bytes(std::uint64_t value) {
+  std::string bytes;
+  for (; value >= 0x80; value >>= 7) bytes += static_cast<char>((value & 0x7F) | 0x80);
+  return bytes + static_cast<char>(value);
+}
+
+Proto& Proto::number(std::uint32_t field, std::uint64_t value) {
+  bytes_ += varint_bytes(field << 3) + varint_bytes(value);
+  return *this;
+}
+
+Proto& Proto::fixed32(std::uint32_t field, std::uint32_t value) {
+  bytes_ += varint_bytes(field << 3 | 5);
+  for (int i = 0; i < 4; ++i) bytes_ += static_cast<char>(value >> (8 * i) & 0xFF);
+  return *this;
+}
+
+Proto& Proto::fixed64(std::uint32_t field, std::uint64_t value) {
+  bytes_ += varint_bytes(field << 3 | 1);
+  for (int i = 0; i < 8; ++i) bytes_ += static_cast<char>(value >> (8 * i) & 0xFF);
+  return *this;
+}
+
+Proto& Proto::text(std::uint32_t field, std::string_view content) {
+  bytes_ += varint_bytes(field << 3 | 2) + varint_bytes(content.size());
+  bytes_ += content;
+  return *this;
+}
+
+Proto& Proto::varints(std::uint32_t field, const std::vector<std::uint64_t>& values) {
+  std::string run;
+  for (const std::uint64_t value : values) run += varint_bytes(value);
+  return text(field, run);
+}
+
+Proto& Proto::raw(std::string_view bytes) {
+  bytes_ += bytes;
+  return *this;
+}
+
 }  // namespace loadline::testing
+
+namespace loadline::testing::onnx {
+
+// --- Builds ONNX messages.
+
+namespace {
+
+Proto opset(std::string_view domain, std::uint64_t version) {
+  Proto proto;
+  if (!domain.empty()) proto.text(1, domain);
+  return proto.number(2, version);
+}
+
+Proto entry(std::string_view key, std::string_view text) { return Proto().text(1, key).text(2, text); }
+
+Proto attribute(std::string_view name, std::uint64_t kind) { return Proto().text(1, name).number(20, kind); }
+
+std::string pattern(std::size_t bytes) {
+  std::string text;
+  for (std::size_t i = 0; i < bytes; ++i) text += static_cast<char>(i * 7 + 3);
+  return text;
+}
+
+// Five elements of each type: odd, so that packed types end inside a byte (6-bit types may not: left out).
+void add_every_type(Proto& graph) {
+  for (const DTypeInfo& info : dtype_table()) {
+    if (info.onnx < 1 || info.id == DType::f6_e2m3 || info.id == DType::f6_e3m2) continue;
+    const std::string name(info.name);
+    if (info.id == DType::string) {
+      graph.text(kInitializer, tensor("typed." + name, kString, {2}).text(6, "one").text(6, "two"));
+      continue;
+    }
+    const auto bytes = static_cast<std::size_t>(packed_byte_size(info.id, 5).value());
+    graph.text(kInitializer, raw_tensor("raw." + name, info.onnx, {5}, pattern(bytes)));
+    Proto typed = tensor("typed." + name, info.onnx, {5});
+    if (info.id == DType::f32 || info.id == DType::c64)
+      typed.text(4, pattern(bytes));
+    else if (info.id == DType::f64 || info.id == DType::c128)
+      typed.text(10, pattern(bytes));
+    else if (info.id == DType::i64)
+      typed.varints(7, {1, 2, 3, 4, ~std::uint64_t{0}});
+    else if (info.id == DType::u64 || info.id == DType::u32)
+      typed.varints(11, {1, 2, 3, 4, 0xFFFFFFFF});
+    else
+      typed.varints(5, std::vector<std::uint64_t>(bytes / info.block_bytes, 1));
+    graph.text(kInitializer, typed);
+  }
+}
+
+void add_external(Proto& graph) {
+  graph.text(kInitializer,
+             external_tensor("external.a", kFloat, {4, 2},
+                             {{"location", "sample.data"}, {"offset", "64"}, {"length", "32"}}));
+  graph.text(kInitializer,
+             external_tensor("external.tied", kFloat, {4, 2},
+                             {{"location", "sample.data"}, {"offset", "64"}, {"length", "32"}}));
+  graph.text(kInitializer, external_tensor("external.b", kFloat8, {3}, {{"location", "./sample.data"}}));
+}
+
+Proto branch(std::string_view name, std::string_view output) {
+  return Proto()
+      .text(kNode, node("Add", {"hidden", "bias"}, {"sum"}))
+      .text(kNode, node("Constant", {}, {"one"})
+                       .text(5, attribute_tensor("value", raw_tensor("", kFloat, {},
+                                                                     std::string_view("\0\0\x80\x3F", 4)))))
+      .text(kNode, node("Mul", {"sum", "one"}, {std::string(output)}))
+      .text(2, name)
+      .text(kInitializer, raw_tensor("bias", kFloat, {1}, "1234"))
+      .text(kOutput, value(output, kFloat, {}));
+}
+
+}  // namespace
+
+Proto tensor(std::string_view name, std::int64_t type, const Dims& dims) {
+  Proto proto;
+  for (const std::uint64_t dim : dims) proto.number(1, dim);
+  proto.number(2, static_cast<std::uint64_t>(type));
+  if (!name.empty()) proto.text(8, name);
+  return proto;
+}
+
+Proto raw_tensor(std::string_view name, std::int64_t type, const Dims& dims, std::string_view bytes) {
+  return tensor(name, type, dims).text(9, bytes);
+}
+
+Proto external_tensor(std::string_view name, std::int64_t type, const Dims& dims,
+                      const std::vector<std::pair<std::string, std::string>>& entries) {
+  Proto proto = tensor(name, type, dims);
+  for (const auto& [key, text] : entries) proto.text(13, entry(key, text));
+  return proto.number(14, 1);
+}
+
+Proto int64_tensor(std::string_view name, const std::vector<std::uint64_t>& values) {
+  return tensor(name, kInt64, {values.size()}).varints(7, values);
+}
+
+Proto value(std::string_view name, std::int64_t type, const Names& dims) {
+  Proto shape;
+  for (const std::string& dim : dims) {
+    Proto one;
+    if (!dim.empty() && dim.size() < 19 && dim.find_first_not_of("0123456789") == std::string::npos)
+      one.number(1, std::stoull(dim));
+    else if (!dim.empty())
+      one.text(2, dim);
+    shape.text(1, one);
+  }
+  const Proto tensor_type = Proto().number(1, static_cast<std::uint64_t>(type)).text(2, shape);
+  return Proto().text(1, name).text(2, Proto().text(1, tensor_type));
+}
+
+Proto node(std::string_view op, const Names& inputs, const Names& outputs, std::string_view name,
+           std::string_view domain) {
+  Proto proto;
+  for (const std::string& input : inputs) proto.text(1, input);
+  for (const std::string& output : outputs) proto.text(2, output);
+  if (!name.empty()) proto.text(3, name);
+  proto.text(4, op);
+  if (!domain.empty()) proto.text(7, domain);
+  return proto;
+}
+
+Proto attribute_int(std::string_view name, std::int64_t number) {
+  return attribute(name, 2).number(3, static_cast<std::uint64_t>(number));
+}
+
+Proto attribute_ints(std::string_view name, const std::vector<std::uint64_t>& numbers) {
+  Proto proto = attribute(name, 7);
+  for (const std::uint64_t number : numbers) proto.number(8, number);
+  return proto;
+}
+
+Proto attribute_tensor(std::string_view name, const Proto& held) { return attribute(name, 4).text(5, held); }
+
+Proto attribute_graph(std::string_view name, const Proto& graph) { return attribute(name, 5).text(6, graph); }
+
+std::string model(const Proto& graph, std::uint64_t version, std::uint64_t ir_version) {
+  return Proto().number(1, ir_version).text(7, graph).text(8, opset("", version)).bytes();
+}
+
+std::string weights_model(const std::vector<Proto>& tensors) {
+  Proto graph;
+  for (const Proto& one : tensors) graph.text(kInitializer, one);
+  return model(graph);
+}
+
+std::string sample_onnx() {
+  Proto graph;
+  graph.text(kNode, node("MatMul", {"x", "weight"}, {"hidden"}, "project"));
+  graph.text(kNode, node("Half", {"hidden"}, {"half"}, "", "local"));
+  graph.text(kNode, node("If", {"flag"}, {"chosen"}, "choose")
+                        .text(5, attribute_graph("then_branch", branch("then", "out")))
+                        .text(5, attribute_graph("else_branch", branch("else", "out"))));
+  graph.text(kNode, node("Add", {"chosen", "half"}, {"y"}));
+  graph.text(2, "sample");
+  graph.text(kInitializer, raw_tensor("weight", kFloat, {4, 2}, pattern(32)));
+  add_every_type(graph);
+  add_external(graph);
+  graph.text(kInitializer, raw_tensor("unknown", 99, {3}, "seven77"));
+  graph.text(kInitializer, tensor("empty", kFloat, {0, 7}));
+  graph.text(kInitializer, raw_tensor("esc\x07 aped", kUint8, {}, "a"));
+  graph.text(kInput, value("x", kFloat, {"batch", "past_sequence_length + sequence_length", "4"}));
+  graph.text(kInput, value("flag", kBool, {}));
+  graph.text(kOutput, value("y", kFloat, {"batch", "", "2"}));
+  graph.text(kValueInfo, value("hidden", kFloat, {"batch", "total_sequence_length", "2"}));
+  graph.text(kSparse, Proto()
+                          .text(1, raw_tensor("sparse", kFloat, {2}, "12345678"))
+                          .text(2, int64_tensor("", {1, 5}))
+                          .number(3, 6));
+
+  const Proto constant =
+      node("Constant", {}, {"two"})
+          .text(5, attribute_tensor("value", raw_tensor("", kFloat, {}, std::string_view("\0\0\0\x40", 4))));
+  const Proto function = Proto()
+                             .text(1, "Half")
+                             .text(4, "in")
+                             .text(5, "out")
+                             .text(7, constant)
+                             .text(7, node("Div", {"in", "two"}, {"out"}))
+                             .text(9, opset("", 17))
+                             .text(10, "local");
+  const Proto training =
+      Proto().text(1, Proto().text(kInitializer, raw_tensor("weight", kFloat, {1}, "abcd")));
+  return Proto()
+      .number(1, 8)
+      .text(2, "loadline")
+      .text(3, "1.0")
+      .text(4, "ai.example")
+      .number(5, 3)
+      .text(6, "a sample")
+      .text(7, graph)
+      .text(8, opset("", 17))
+      .text(8, opset("local", 1))
+      .text(14, entry("author", "nobody"))
+      .text(20, training)
+      .text(25, function)
+      .bytes();
+}
+
+std::string sample_onnx_data() { return pattern(96); }
+
+}  // namespace loadline::testing::onnx
+
+namespace loadline::testing {
+
+// --- Writes zip archives for tests.
+
+namespace {
+
+std::string deflated(const std::string& content) {
+  z_stream stream = {};
+  if (deflateInit2(&stream, 9, Z_DEFLATED, -MAX_WBITS, 8, Z_DEFAULT_STRATEGY) != Z_OK)
+    throw std::runtime_error("deflateInit2");
+  std::string in = content, out(deflateBound(&stream, content.size()), '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(in.data());
+  stream.avail_in = static_cast<uInt>(in.size());
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  if (deflate(&stream, Z_FINISH) != Z_STREAM_END) throw std::runtime_error("deflate");
+  out.resize(stream.total_out);
+  deflateEnd(&stream);
+  return out;
+}
+
+// An extra field of torch's kind that moves the content to a multiple of the alignment.
+std::string padding(std::size_t at, std::size_t alignment) {
+  if (alignment == 0) return "";
+  const std::size_t fill = (alignment - (at + 4) % alignment) % alignment;
+  return "FB" + little_endian(fill, 2) + std::string(fill, 'Z');
+}
+
+}  // namespace
+
+std::string little_endian(std::uint64_t value, int bytes) {
+  std::string text;
+  for (int i = 0; i < bytes; ++i) text += static_cast<char>(value >> (8 * i) & 0xFF);
+  return text;
+}
+
+std::string zip_bytes(const std::vector<ZipSpec>& members, const ZipEnd& end) {
+  std::string out = end.prefix, directory;
+  for (const ZipSpec& member : members) {
+    const std::string stored = member.deflate ? deflated(member.content) : member.content;
+    const auto crc = static_cast<std::uint32_t>(
+        crc32_z(0, reinterpret_cast<const Bytef*>(member.content.data()), member.content.size()));
+    const std::uint16_t method = member.method.value_or(member.deflate ? 8 : 0);
+    const auto flags = static_cast<std::uint16_t>(member.flags | (member.sizes_follow ? 8 : 0));
+    const std::string name = member.local_name.value_or(member.name);
+    const std::uint64_t header = out.size();
+    const auto local = [&](std::uint64_t value) { return little_endian(member.sizes_follow ? 0 : value, 4); };
+    const std::string extra =
+        member.local_extra +
+        padding(out.size() + 30 + name.size() + member.local_extra.size(), member.alignment);
+    out += "PK\3\4" + little_endian(20, 2) + little_endian(flags, 2) +
+           little_endian(member.local_method.value_or(method), 2) + little_endian(0, 4) +
+           local(member.local_crc.value_or(member.crc.value_or(crc))) +
+           local(member.stored_bytes.value_or(static_cast<std::uint32_t>(stored.size()))) +
+           local(member.local_bytes.value_or(
+               member.bytes.value_or(static_cast<std::uint32_t>(member.content.size())))) +
+           little_endian(name.size(), 2) + little_endian(extra.size(), 2) + name + extra + stored;
+    if (member.sizes_follow)
+      out += member.descriptor.value_or("PK\7\10" + little_endian(member.crc.value_or(crc), 4) +
+                                        little_endian(stored.size(), 4) +
+                                        little_endian(member.content.size(), 4));
+    out += member.after;
+    directory += "PK\1\2" + little_endian(20, 2) + little_endian(20, 2) + little_endian(flags, 2) +
+                 little_endian(method, 2) + little_endian(0, 4) + little_endian(member.crc.value_or(crc), 4) +
+                 little_endian(member.stored_bytes.value_or(static_cast<std::uint32_t>(stored.size())), 4) +
+                 little_endian(member.bytes.value_or(static_cast<std::uint32_t>(member.content.size())), 4) +
+                 little_endian(member.name.size(), 2) + little_endian(member.extra.size(), 2) +
+                 little_endian(0, 2) + little_endian(member.disk, 2) + little_endian(0, 6) +
+                 little_endian(member.header.value_or(static_cast<std::uint32_t>(header)), 4) + member.name +
+                 member.extra;
+  }
+  const std::uint64_t at = out.size();
+  out += directory + end.before_end;
+  const std::uint64_t end64 = out.size();
+  if (end.zip64)
+    out += "PK\6\6" + little_endian(44 + end.extension.size(), 8) + little_endian(45, 2) +
+           little_endian(45, 2) + little_endian(0, 8) +
+           little_endian(end.members64.value_or(members.size()), 8) +
+           little_endian(end.members64.value_or(members.size()), 8) + little_endian(directory.size(), 8) +
+           little_endian(end.directory64.value_or(at), 8) + end.extension + "PK\6\7" + little_endian(0, 4) +
+           little_endian(end.end64.value_or(end64), 8) + little_endian(1, 4);
+  const auto count = end.members.value_or(static_cast<std::uint16_t>(members.size()));
+  out += "PK\5\6" + little_endian(end.disk, 4) + little_endian(count, 2) + little_endian(count, 2) +
+         little_endian(end.directory_bytes.value_or(static_cast<std::uint32_t>(directory.size())), 4) +
+         little_endian(end.directory.value_or(static_cast<std::uint32_t>(at)), 4) +
+         little_endian(end.comment_bytes, 2);
+  return out + end.after_end;
+}
+
+}  // namespace loadline::testing
+
+namespace loadline::testing::pickle {
+
+// --- Writes pickles for tests.
+
+namespace {
+
+std::string numbers(std::initializer_list<std::int64_t> values) {
+  std::string items = "(";
+  for (const std::int64_t value : values) items += number(value);
+  return items + "t";
+}
+
+std::string hooks() { return global("collections", "OrderedDict") + ")R"; }
+
+}  // namespace
+
+std::string text(std::string_view text) { return "X" + little_endian(text.size(), 4) + std::string(text); }
+
+std::string number(std::int64_t value) {
+  if (value >= 0 && value < 256) return "K" + little_endian(static_cast<std::uint64_t>(value), 1);
+  return "\x8A\x08" + little_endian(static_cast<std::uint64_t>(value), 8);
+}
+
+std::string real(double value) {
+  std::string bytes = little_endian(std::bit_cast<std::uint64_t>(value), 8);
+  std::reverse(bytes.begin(), bytes.end());
+  return "G" + bytes;
+}
+
+std::string global(std::string_view module, std::string_view name) {
+  return "c" + std::string(module) + "\n" + std::string(name) + "\n";
+}
+
+std::string tuple(std::initializer_list<std::string> items) {
+  std::string all = "(";
+  for (const std::string& item : items) all += item;
+  return all + "t";
+}
+
+std::string list(std::initializer_list<std::string> items) {
+  std::string all = "](";
+  for (const std::string& item : items) all += item;
+  return all + "e";
+}
+
+std::string dict(std::initializer_list<std::pair<std::string, std::string>> items) {
+  std::string all = "}(";
+  for (const auto& [key, value] : items) all += text(key) + value;
+  return all + "u";
+}
+
+std::string call(const std::string& global, std::initializer_list<std::string> arguments) {
+  return global + tuple(arguments) + "R";
+}
+
+std::string stream(const std::string& value) { return "\x80\x02" + value + "."; }
+
+std::string storage(std::string_view key, std::string_view type, std::int64_t numel) {
+  return tuple({text("storage"), global("torch", type), text(key), text("cpu"), number(numel)}) + "Q";
+}
+
+std::string legacy_storage(std::string_view key, std::string_view type, std::int64_t numel,
+                           const std::string& view) {
+  return tuple({text("storage"), global("torch", type), text(key), text("cpu"), number(numel), view}) + "Q";
+}
+
+std::string tensor(const std::string& storage, std::int64_t offset, std::initializer_list<std::int64_t> size,
+                   std::initializer_list<std::int64_t> stride) {
+  return call(global("torch._utils", "_rebuild_tensor_v2"),
+              {storage, number(offset), numbers(size), numbers(stride), "\x89", hooks()});
+}
+
+std::string tensor_v3(const std::string& storage, std::int64_t offset,
+                      std::initializer_list<std::int64_t> size, std::initializer_list<std::int64_t> stride,
+                      std::string_view dtype) {
+  return call(
+      global("torch._utils", "_rebuild_tensor_v3"),
+      {storage, number(offset), numbers(size), numbers(stride), "\x89", hooks(), global("torch", dtype)});
+}
+
+}  // namespace loadline::testing::pickle

@@ -1,0 +1,722 @@
+// What commands ask and print, without a process.
+
+#include "app/cli/base/terminal.h"
+#include "app/cli/convert/conversion.h"
+#include "app/cli/inspect/inspect_views.h"
+#include "app/cli/plan/load_flags.h"
+#include "app/cli/plan/plan_view.h"
+#include "app/report/match_models.h"
+#include "app/report/measured_loads.h"
+#include "app/report/page_parts.h"
+#include "app/report/row_text.h"
+#include "core/base/error.h"
+#include "core/forward/model/expected_tensors.h"
+#include "core/forward/model/known_models.h"
+#include "core/inspect/doctor.h"
+#include "core/io/atomic_file.h"
+#include "core/load/request/load_options.h"
+#include "exporters/convert.h"
+#include "exporters/synth.h"
+#include "importers/resolve.h"
+#include "tests/forward/graph_builder.h"
+#include "tests/support/builders.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <regex>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+namespace loadline::cli {
+
+// --- What plan says of a forward pass whose operators nobody knows.
+
+namespace {
+
+MetaGraph foreign(std::string_view config) {
+  MetaGraph graph;
+  graph.format = "safetensors";
+  graph.files = {{"m.safetensors", 1 << 20}};
+  graph.storages = {plain_storage(FileId{0}, 0, 96 * 64 * 2)};
+  graph.tensors = {{"layers.0.up.weight", DType::bf16, {96, 64}, {}, StorageId{0}, 0}};
+  if (!config.empty()) graph.metadata = {{std::string(kConfigKey), std::string(config)}};
+  return graph;
+}
+
+TEST(ForwardText, AnUnknownFamilyGetsBoundsAndNoPass) {
+  const MetaGraph graph =
+      foreign(R"({"architectures":["NewForCausalLM"],"num_hidden_layers":2,"hidden_size":64,
+                                      "num_attention_heads":4,"torch_dtype":"bfloat16"})");
+  const RequestPass answer(graph, {.batch = 2, .sequence = 16, .past = 4}, nullptr);
+  EXPECT_EQ(answer.pass(), nullptr);
+  const Json json = forward_json(answer);
+  EXPECT_EQ(json["source"], "estimate");
+  EXPECT_EQ(json["activation_lower_bound"], 2 * 16 * 96 * 2);
+  EXPECT_EQ(json["kv_bytes"], 2 * 20 * 2 * 2 * 64 * 2);
+  EXPECT_FALSE(json.contains("activation_peak"));
+  const std::string text = forward_text(answer);
+  EXPECT_NE(text.find("which the load above does not include"), std::string::npos) << text;
+  EXPECT_NE(text.find("activations at least 6.00 KiB, if every linear layer sees all tokens"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("the manual tells how to add one"), std::string::npos) << text;
+}
+
+TEST(ForwardText, AConfigurationThatIsNoneLeavesTheLoad) {
+  const MetaGraph graph = foreign("{\"hidden_size\": 64,}");
+  const RequestPass answer(graph, {.batch = 1, .sequence = 16}, nullptr);
+  EXPECT_EQ(answer.pass(), nullptr);
+  const std::string text = forward_text(answer);
+  EXPECT_NE(
+      text.find("config.json: line 1, column 20: not valid JSON: unexpected '}'; expected string literal"),
+      std::string::npos)
+      << text;
+  EXPECT_EQ(text.find("json.exception"), std::string::npos);
+}
+
+struct Preset {
+  explicit Preset(std::string_view id) : graph(config_graph(find_preset(id)->config_json, "config.json")) {}
+  Json json(const LoadRequest& arguments) const {
+    return forward_json(RequestPass(graph, arguments, nullptr));
+  }
+  std::string text(const LoadRequest& arguments) const {
+    return forward_text(RequestPass(graph, arguments, nullptr));
+  }
+  MetaGraph graph;
+};
+
+TEST(ForwardText, NotesWhatASequenceDoesNotSuit) {
+  EXPECT_EQ(Preset("gpt2").json({.batch = 1, .sequence = 1024})["notes"], Json::array());
+  EXPECT_EQ(Preset("gpt2").json({.batch = 1, .sequence = 3000, .past = 48})["notes"],
+            Json::array({"3,048 positions, the model has 1,024 (wpe.weight)"}));
+  EXPECT_EQ(Preset("opt-125m").json({.batch = 1, .sequence = 2048})["notes"], Json::array());
+  EXPECT_NE(
+      Preset("opt-125m").text({.batch = 1, .sequence = 2049}).find("2,049 positions, the model has 2,048"),
+      std::string::npos);
+  EXPECT_NE(
+      Preset("vit-base").text({.batch = 1, .sequence = 16}).find("the number of tokens changes nothing"),
+      std::string::npos);
+}
+
+TEST(ForwardText, AnEncoderRunsOnce) {
+  const Preset whisper("whisper-tiny");
+  const Json first = whisper.json({.batch = 1, .sequence = 448});
+  const Json later = whisper.json({.batch = 1, .sequence = 1, .past = 447});
+  EXPECT_TRUE(first["activation_peak_op"].get<std::string>().find("encoder.") != std::string::npos);
+  EXPECT_TRUE(later["activation_peak_op"].get<std::string>().find("encoder.layers") == std::string::npos);
+  EXPECT_EQ(later["kv_bytes"], first["kv_bytes"]);
+  EXPECT_EQ(later["notes"][0], "the encoder has run before: only what it left in the cache is counted");
+  // T5: six layers, keys and values of 512 source tokens and of 513 target tokens, 512 wide
+  const Json t5 = Preset("t5-small").json({.batch = 1, .sequence = 1, .past = 512});
+  EXPECT_EQ(t5["kv_bytes"], 6 * 2 * (512 + 513) * 512 * 4);
+  EXPECT_TRUE(t5["activation_peak_op"].get<std::string>().find("encoder.block") == std::string::npos);
+}
+
+TEST(ForwardText, TellsWhatATokenAddsOnceWindowsAreFull) {
+  const std::string text = Preset("gemma-3-1b").text({.batch = 1, .sequence = 4096});
+  EXPECT_NE(text.find("26,624 bytes per token of each sequence until windows of 512 are full, then 4,096"),
+            std::string::npos)
+      << text;
+  const Json json = Preset("gemma-3-1b").json({.batch = 1, .sequence = 4096});
+  EXPECT_EQ(json["kv_bytes_per_token"], 26'624);
+  EXPECT_EQ(json["kv_bytes_per_next_token"], 4'096);
+  EXPECT_EQ(Preset("llama-3-8b").text({.batch = 1, .sequence = 16}).find("until"), std::string::npos);
+  // a window that no pass fills
+  const MetaGraph wide = config_graph(
+      R"({"model_type":"mistral","hidden_size":64,"num_hidden_layers":2,"num_attention_heads":4,
+          "intermediate_size":96,"vocab_size":100,"sliding_window":4000000000000000000})",
+      "config.json");
+  for (const char* profile : {"fused", "ggml", "hf_eager", "hf_sdpa"}) {
+    LoadRequest arguments = {.batch = 1, .sequence = 16, .past = 3};
+    arguments.forward.profile = profile;
+    EXPECT_EQ(forward_text(RequestPass(wide, arguments, nullptr)).find("until"), std::string::npos)
+        << profile;
+  }
+}
+
+TEST(ForwardText, SaysThatAPassIsOfTheTextModel) {
+  const MetaGraph graph = config_graph(
+      R"({"model_type":"gemma3","architectures":["Gemma3ForConditionalGeneration"],"vision_config":{},
+          "text_config":{"hidden_size":64,"num_hidden_layers":2,"num_attention_heads":4,"num_key_value_heads":2,
+                         "head_dim":16,"intermediate_size":96,"vocab_size":100}})",
+      "config.json");
+  const RequestPass answer(graph, {.batch = 1, .sequence = 16}, nullptr);
+  EXPECT_NE(forward_text(answer).find("vision_config is not described: text model only"), std::string::npos)
+      << forward_text(answer);
+  const std::vector<Note> notes = model_claims(graph, *built_in_assets()).notes;
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_EQ(notes[0].text, "vision_config is not described: text model only");
+}
+
+// y = x + x with these sizes, all of them the file's own names unless they are B or S.
+MetaGraph file_graph(const std::vector<NamedSize>& sizes) {
+  MetaGraph graph;
+  graph.format = "onnx";
+  graph.files = {{"m.onnx", 100}};
+  testing::Builder::Sizes shape;
+  for (const NamedSize& size : sizes) shape.push_back(size.taken_as);
+  ForwardGraph forward = testing::Builder().op("Add", {"x"}, "y", shape).returns({"y"}).graph();
+  for (const NamedSize& size : sizes)
+    if (const auto symbol = size.taken_as.as_symbol(); symbol && *symbol > kPast)
+      forward.symbols.push_back(size.name);
+  forward.values[0].shape = shape;
+  forward.sizes = sizes;
+  graph.forward = forward;
+  return graph;
+}
+
+NamedSize named(const std::string& name, SymbolId symbol, bool guessed = false) {
+  return {name, SizePoly::symbol(symbol), guessed};
+}
+
+std::string refusal(const MetaGraph& graph, const LoadRequest& arguments) {
+  try {
+    const RequestPass answer(graph, arguments, nullptr);
+    return "none";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::usage);
+    return error.what();
+  }
+}
+
+TEST(ForwardText, SizesByTheFilesOwnNames) {
+  const SymbolId own{3}, other{4};
+  const MetaGraph graph =
+      file_graph({named("s77", kBatch, true), named("height", own), named("width", other)});
+  const RequestPass plain(graph, {.batch = 2, .sequence = 1}, nullptr);
+  EXPECT_EQ(forward_json(plain)["dims"].dump(), R"({"s77":2,"height":1,"width":1})");
+  const std::string text = forward_text(plain);
+  EXPECT_NE(text.find("  guessed: s77 as the batch; --dim sets them\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("  height and width taken as 1: --dim sets them\n"), std::string::npos) << text;
+
+  const RequestPass chosen(graph, {.sizes = {{"height", 30}, {"s77", 5}}}, nullptr);
+  EXPECT_EQ(forward_json(chosen)["dims"].dump(), R"({"s77":5,"height":30,"width":1})");
+  EXPECT_EQ(forward_json(chosen)["batch"], 5);
+  EXPECT_EQ(forward_json(chosen)["activation_peak"], 2 * 5 * 30 * 4);
+  EXPECT_NE(forward_text(chosen).find("  width taken as 1: --dim sets it\n"), std::string::npos)
+      << forward_text(chosen);
+  ASSERT_NE(chosen.pass(), nullptr);
+  EXPECT_EQ(chosen.pass()->symbols, (std::vector<std::uint64_t>{5, 1, 0, 30, 1}));
+}
+
+TEST(ForwardText, SizesThatCannotBeChosen) {
+  const MetaGraph graph = file_graph({named("batch", kBatch), named("n", kBatch)});
+  EXPECT_EQ(refusal(graph, {.sizes = {{"depth", 3}}}),
+            "the file has no size that is called 'depth'; it has batch, n");
+  EXPECT_EQ(refusal(graph, {.sizes = {{"batch", 3}, {"n", 4}}}),
+            "'batch' and 'n' are the same size, B: it cannot be 3 and 4");
+  EXPECT_EQ(refusal(graph, {.batch = 2, .sizes = {{"batch", 3}}}),
+            "2 sequences contradict the named sizes, which say 3");
+  EXPECT_EQ(refusal(graph, {.sizes = {{"batch", 3}, {"n", 3}}}), "none");
+  MetaGraph total = graph;
+  total.forward->sizes = {
+      {"total", *SizePoly::sum(SizePoly::symbol(kSequence), SizePoly::symbol(kPast)), false}};
+  EXPECT_EQ(refusal(total, {.sizes = {{"total", 3}}}), "'total' is S + P: choose those");
+  EXPECT_EQ(refusal(foreign(""), {.sizes = {{"batch", 3}}}),
+            "named sizes are for files that list their operators: this model's sizes have no names");
+}
+
+TEST(ForwardText, AFileOfFixedSizesSaysSo) {
+  MetaGraph graph = file_graph({});
+  for (Value& value : graph.forward->values) value.shape = testing::Builder::Sizes{SizePoly(4), SizePoly(16)};
+  const std::string text = forward_text(RequestPass(graph, {.batch = 2, .sequence = 8}, nullptr));
+  EXPECT_TRUE(text.starts_with("Forward pass with the file's own sizes, profile onnxruntime:\n")) << text;
+  EXPECT_NE(text.find("no size in the file depends on --batch, --seq or --past"), std::string::npos) << text;
+  graph.forward->values[1].shape.reset();
+  EXPECT_NE(forward_text(RequestPass(graph, {.sequence = 8}, nullptr))
+                .find("at least: the size of 1 value is not known"),
+            std::string::npos);
+  graph.forward->values[0].shape.reset();
+  const std::string nothing = forward_text(RequestPass(graph, {.sequence = 8}, nullptr));
+  EXPECT_NE(nothing.find("activations not known: the sizes of 2 values are not known"), std::string::npos)
+      << nothing;
+  EXPECT_EQ(nothing.find("alive there"), std::string::npos) << nothing;
+}
+
+TEST(ForwardText, WithoutAConfigurationThereIsNothingToSay) {
+  const MetaGraph graph = foreign("");
+  EXPECT_THROW(RequestPass(graph, {.batch = 1, .sequence = 16}, nullptr), Error);
+  const RequestPass unasked(graph, {}, nullptr);
+  EXPECT_EQ(unasked.pass(), nullptr);
+}
+
+}  // namespace
+
+// --- Options that would be ignored, what a page says was asked for, and requests as words.
+
+namespace {
+
+// A command line of `plan`, without PATH.
+struct Line {
+  explicit Line(std::vector<std::string> words) : flags(app, LoadUser::plan) {
+    words.insert(words.begin(), "m");
+    std::reverse(words.begin(), words.end());
+    app.parse(std::move(words));
+    request = flags.request();
+  }
+  CLI::App app;
+  LoadFlags flags;
+  LoadRequest request;
+};
+
+std::string refusal(std::vector<std::string> words) {
+  try {
+    Line line(std::move(words));
+    line.flags.require_used(line.request, find_methods(line.request.methods));
+    return "";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::usage);
+    return error.what();
+  }
+}
+
+TEST(LoadFlags, EachMethodSupportsWhatTheTableSays) {
+  const std::vector<std::pair<std::string, std::vector<std::string>>> options = {
+      {"staging", {"--staging", "1MiB"}},          {"slots", {"--slots", "4"}},
+      {"runai_buffer", {"--runai-buffer", "1GB"}}, {"cast", {"--cast", "f32"}},
+      {"shard_size", {"--shard-size", "1GB"}},     {"flush", {"--flush", "1MB"}},
+      {"doubled_ties", {"--doubled-ties"}},        {"gpu_layers", {"--gpu-layers", "1"}},
+      {"place", {"--place", "name:x=host"}},       {"auto_map", {"--auto-map", "1GB"}}};
+  for (const Method& method : methods()) {
+    const std::vector<const LoadOption*> supported = supported_options(method);
+    for (const auto& [id, words] : options) {
+      const LoadOption* const option = find_load_option(id);
+      const bool listed = std::find(supported.begin(), supported.end(), option) != supported.end();
+      EXPECT_EQ(supports(method, *option), listed) << method.id << id;
+      std::vector<std::string> line = words;
+      line.insert(line.end(), {"--method", std::string(method.id)});
+      const std::string told = refusal(line);
+      EXPECT_EQ(told.empty(), listed) << method.id << id << told;
+      if (listed) continue;
+      EXPECT_TRUE(told.starts_with(words[0] + " changes nothing for " + std::string(method.id) + ": "))
+          << told;
+      line.back() += ",all";
+      EXPECT_EQ(refusal(line), "");
+    }
+    EXPECT_TRUE(supports(method, *find_load_option("activations")));
+  }
+}
+
+TEST(LoadFlags, CountsWhatIsNamedTwiceOnce) {
+  EXPECT_EQ(find_methods({"direct", "runai", "direct"}),
+            (std::vector<const Method*>{&find_method("direct"), &find_method("runai")}));
+  EXPECT_EQ(find_methods({"direct", "all"}).size(), methods().size());
+  EXPECT_EQ(order_names({"name", "file", "name"}), (std::vector<std::string>{"name", "file"}));
+}
+
+TEST(LoadFlags, AllLeavesWhatIsNamedBesideIt) {
+  const std::vector<std::string> names = order_names({"largest", "all", "heads.txt"});
+  ASSERT_EQ(names.size(), orders().size() + 1);
+  EXPECT_EQ(names.front(), "largest");
+  EXPECT_EQ(names.back(), "heads.txt");
+  EXPECT_EQ(find_methods({"direct", "all"}).front(), &find_method("direct"));
+  EXPECT_THROW(find_methods({"all", "typo"}), Error);
+}
+
+TEST(LoadFlags, EightMethodsAreShownByDefault) {
+  const std::vector<const Method*> shown = find_methods({});
+  EXPECT_EQ(shown.size(), 8u);
+  for (const char* id : {"to_device", "sequential", "mmap_assign", "transformers_v5", "accelerate",
+                         "llama_cpp_mmap", "executorch_after", "staged_ring"})
+    EXPECT_NE(std::find(shown.begin(), shown.end(), &find_method(id)), shown.end()) << id;
+}
+
+TEST(LoadFlags, NamesTheCompanyThatIsMissing) {
+  EXPECT_EQ(refusal({"--profile", "fused"}), "--profile changes nothing without --seq or --dim or --context");
+  EXPECT_EQ(refusal({"--batch", "2"}), "--batch changes nothing without --seq or --context");
+  EXPECT_EQ(refusal({"--profile", "fused", "--dim", "batch=2"}), "");
+}
+
+TEST(LoadFlags, SayWhichOneIsWrong) {
+  EXPECT_EQ(refusal({"--slots", "0"}), "--slots: 0 is less than 1, the least possible");
+  EXPECT_EQ(refusal({"--slots", "x"}), "--slots: 'x' is not a whole number below 2^64");
+  EXPECT_TRUE(refusal({"--staging", "64"}).starts_with("a ring of 64 bytes is too small for 4 slots"))
+      << refusal({"--staging", "64"});
+  EXPECT_TRUE(refusal({"--staging", "64M"}).starts_with("--staging: '64M' is ambiguous"));
+  EXPECT_TRUE(refusal({"--method", "stagd_ring"}).ends_with("did you mean staged_ring?"));
+  EXPECT_TRUE(refusal({"--memory", "unifed"}).ends_with("did you mean unified?"));
+  EXPECT_TRUE(refusal({"--gpu-layers", "2", "--auto-map", "1GB"}).starts_with("weights can be placed by"));
+}
+
+// What a person asked for comes back from its own words: the command of an advice is one.
+TEST(LoadFlags, RequestsAndWordsAreTheSame) {
+  const Line line({"--method", "accelerate", "--order", "largest", "--place", "name:a, b=host", "--place",
+                   "layer:0-3=disk", "--cast", "bf16", "--device-budget", "6GiB", "--seq", "16"});
+  const Line again(request_arguments(line.request, find_method("accelerate")));
+  EXPECT_EQ(again.request, line.request);
+  EXPECT_EQ(line.request.place.size(), 2u);
+  EXPECT_EQ(
+      request_words(LoadRequest{.methods = {"direct"}, .staging_bytes = 1 << 20}, find_method("direct")),
+      " --method direct --order file");
+}
+
+TEST(AskedFor, HoldsWhatIsNotTheDefault) {
+  const Line line({"--runai-buffer", "1GB", "--flush", "5MB", "--doubled-ties", "--allocator", "torch",
+                   "--place", "a=host", "--place", "b=disk", "--method", "runai,direct"});
+  const report::OptionList list = report::asked_for(line.request, MemoryKind::discrete);
+  const auto value = [&](std::string_view name) {
+    const auto found =
+        std::find_if(list.begin(), list.end(), [&](const auto& row) { return row.first == name; });
+    return found == list.end() ? "" : found->second;
+  };
+  EXPECT_EQ(value("Run:ai buffer"), "953.67 MiB");
+  EXPECT_EQ(value("Flush threshold"), "4.77 MiB");
+  EXPECT_EQ(value("Doubled ties"), "yes");
+  EXPECT_EQ(value("Allocator"), "torch");
+  EXPECT_EQ(value("Placement rules"), "a=host; b=disk");
+  EXPECT_EQ(value("Methods"), "runai, direct");
+  EXPECT_EQ(value("Staging ring"), "64.00 MiB");
+  EXPECT_EQ(value("Ring slots"), "4");
+  EXPECT_EQ(value("Memory"), "discrete");
+  EXPECT_EQ(value("Cast"), "");
+  EXPECT_EQ(list.size(), 9u);
+}
+
+TEST(MeasuredLoad, WhatIsSmallIsNotJudged) {
+  constexpr std::uint64_t kMiB = 1 << 20;
+  report::MeasuredLoad row;
+  row.counters.resize(2);
+  std::uint64_t &projected = row.counters[1].projected, &measured = row.counters[1].measured;
+  row.counters[0].projected = 15 * kMiB;
+  EXPECT_EQ(row.agrees(), std::nullopt);
+  measured = 16 * kMiB - 1;
+  EXPECT_EQ(row.agrees(), std::nullopt);
+  measured = 16 * kMiB;  // as much as may lie between them
+  EXPECT_EQ(row.agrees(), true);
+  measured = 17 * kMiB;
+  EXPECT_EQ(row.agrees(), false);
+  projected = 1000 * kMiB;
+  measured = 1020 * kMiB;
+  EXPECT_EQ(row.agrees(), true);
+  measured = 1021 * kMiB;
+  EXPECT_EQ(row.agrees(), false);
+}
+
+}  // namespace
+
+}  // namespace loadline::cli
+
+namespace loadline {
+
+// --- What mends a fault must exist: every remedy names an option of one of the three tables and a value for
+// it.
+
+namespace {
+
+// Throws Error{usage} where the option does not take the value; false where there is no such option.
+bool takes(const Remedy& remedy) {
+  for (const auto& option : open_options())
+    if (option.id == remedy.option) {
+      ResolveOptions values;
+      set_option(option, values, remedy.value);
+      return true;
+    }
+  if (const auto* const option = find_option(convert_options(), remedy.option)) {
+    ConvertRequest values;
+    set_option(*option, values, remedy.value);
+    return true;
+  }
+  if (find_load_option(remedy.option) == nullptr) return false;
+  LoadRequest values;
+  set_load_option(values, remedy.option, remedy.value);
+  return true;
+}
+
+// Each {"id", "value"} in the sources of the core that stands where a remedy does.
+std::set<std::pair<std::string, std::string>> remedies_in_sources() {
+  namespace fs = std::filesystem;
+  std::set<std::pair<std::string, std::string>> found;
+  const std::regex with(R"re(\.with\(\{"([a-z_]+)", "([^"]*)"\}\))re");
+  const std::regex settings(R"re(\.settings = \{(.*)\})re");
+  const std::regex pair(R"re(\{"([a-z_]+)", "([^"]*)"\})re");
+  for (const char* folder : {"core", "importers", "exporters"})
+    for (const auto& entry : fs::recursive_directory_iterator(fs::path(LOADLINE_SOURCES) / folder)) {
+      if (entry.path().extension() != ".cpp") continue;
+      std::stringstream stream;
+      stream << std::ifstream(entry.path()).rdbuf();
+      const std::string text = stream.str();
+      for (std::sregex_iterator at(text.begin(), text.end(), with), end; at != end; ++at)
+        found.emplace((*at)[1], (*at)[2]);
+      for (std::sregex_iterator at(text.begin(), text.end(), settings), end; at != end; ++at) {
+        const std::string list = (*at)[1];
+        for (std::sregex_iterator one(list.begin(), list.end(), pair); one != end; ++one)
+          found.emplace((*one)[1], (*one)[2]);
+      }
+    }
+  return found;
+}
+
+TEST(Remedies, NameOptionsThatThereAre) {
+  const auto found = remedies_in_sources();
+  EXPECT_GE(found.size(), 7u);
+  for (const auto& [option, value] : found) {
+    SCOPED_TRACE(option + " " + value);
+    EXPECT_TRUE(takes({option, value}));
+  }
+  EXPECT_FALSE(takes({"nothing", "on"}));
+  EXPECT_TRUE(found.contains({"follow_links", "on"}));
+  EXPECT_TRUE(found.contains({"force", "on"}));
+  EXPECT_TRUE(found.contains({"align", "64"}));
+}
+
+TEST(Remedies, GoWithTheError) {
+  const testing::TemporaryFolder folder;
+  testing::write_file(folder / "there", "x");
+  AtomicFile file(folder / "there");
+  file.sync();
+  try {
+    file.rename_into_place(false);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.remedy(), (Remedy{"force", "on"}));
+    EXPECT_EQ(std::string(error.what()).find("--"), std::string::npos);
+  }
+  try {
+    (void)exporter_for_output("model.xyz");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.remedy(), (Remedy{"to", "safetensors"}));
+  }
+}
+
+}  // namespace
+
+}  // namespace loadline
+
+namespace loadline::report {
+
+// --- A Hugging Face model beside its GGUF file: the keys that say how it runs.
+
+namespace {
+
+constexpr const char* kConfig = R"({"model_type": "llama", "architectures": ["LlamaForCausalLM"],
+  "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4,
+  "num_key_value_heads": 2, "vocab_size": 320, "max_position_embeddings": 256, "rms_norm_eps": 1e-5,
+  "rope_theta": 10000.0, "torch_dtype": "float32"})";
+
+class ModelAndFile : public ::testing::Test {
+ protected:
+  ModelAndFile() {
+    Progress progress;
+    synthesize(config_graph(kConfig, "config.json"), folder_ / "m", {.seed = 1}, progress);
+    synthesize(config_graph(kConfig, "config.json"), folder_ / "m.gguf", {.seed = 1, .to = "gguf"}, progress);
+  }
+
+  // "key: a | b", with "-" for what a model has not
+  std::vector<std::string> differences(bool file_first = false) {
+    const MetaGraph model = open_model(folder_ / "m", {}), file = open_model(folder_ / "m.gguf", {});
+    Progress progress;
+    std::vector<std::string> lines;
+    for (const MetadataDifference& found : file_first
+                                               ? diff_model_metadata(file, model, true, progress, problem_)
+                                               : diff_model_metadata(model, file, true, progress, problem_))
+      lines.push_back(found.key + ": " + found.a.value_or("-") + " | " + found.b.value_or("-"));
+    return lines;
+  }
+
+  // Replaces one text in the model's config.json.
+  void set(const std::string& from, const std::string& to) {
+    const std::string path = folder_ / "m" + "/config.json";
+    std::ifstream in(path);
+    std::string text{std::istreambuf_iterator<char>(in), {}};
+    const std::size_t at = text.find(from);
+    ASSERT_NE(at, std::string::npos) << text;
+    std::ofstream(path) << text.replace(at, from.size(), to);
+  }
+
+  testing::TemporaryFolder folder_;
+  std::string problem_;
+};
+
+using Lines = std::vector<std::string>;
+
+TEST_F(ModelAndFile, HaveTheSameKeys) {
+  EXPECT_EQ(differences(), Lines());
+  EXPECT_EQ(differences(true), Lines());
+  EXPECT_EQ(problem_, "");
+}
+
+TEST_F(ModelAndFile, AnotherSettingIsAnotherKey) {
+  set("10000", "5000");
+  EXPECT_EQ(differences(), Lines{"llama.rope.freq_base: 5000 | 10000"});
+  EXPECT_EQ(differences(true), Lines{"llama.rope.freq_base: 10000 | 5000"});
+}
+
+TEST_F(ModelAndFile, AModelThatCannotBeMappedSaysWhy) {
+  set("num_attention_heads", "number_of_heads");
+  EXPECT_EQ(differences(), Lines());
+  EXPECT_NE(problem_.find("not set: 'head_dim', 'num_attention_heads'"), std::string::npos) << problem_;
+}
+
+}  // namespace
+
+}  // namespace loadline::report
+
+namespace loadline::cli {
+
+// --- What commands print, asked without a process: rows of JSON, and that Ctrl-C reaches long lists.
+
+namespace {
+
+MetaGraph three_tensors() {
+  MetaGraph graph;
+  graph.files = {{"m.safetensors", 100}};
+  graph.storages = {plain_storage(FileId{0}, 10, 24)};
+  graph.tensors = {{"a\n\"b\"", DType::f32, {2, 3}, {}, StorageId{0}, 0},
+                   {"scalar", DType::u8, {}, {}, StorageId{0}, 3},
+                   {"t", DType::f32, {3, 2}, {1, 3}, StorageId{0}, 0}};
+  return graph;
+}
+
+TEST(JsonRows, AreTheArrayThatWouldBePrinted) {
+  JsonRows rows("tensors");
+  EXPECT_EQ(rows.text(), "");
+  Json array = Json::array();
+  for (const Json& row : {Json{{"name", "x\n  y"}, {"shape", Json::array()}, {"bytes", 3}},
+                          Json{{"name", "\xC3\xA9"}, {"shape", {1, 2}}}, Json("text"), Json::object()}) {
+    rows.add(row);
+    array.push_back(row);
+  }
+  EXPECT_EQ("{\n  \"tensors\": [" + rows.text() + "\n  ]\n}", Json({{"tensors", array}}).dump(2, ' ', true));
+}
+
+TEST(TensorsJson, HoldsEveryTensorAndItsPlace) {
+  const MetaGraph graph = three_tensors();
+  const Selection all = {"", all_tensors(graph), 24};
+  const Json json = Json::parse("[" + tensors_json({}, graph, all, 0).text() + "]");
+  ASSERT_EQ(json.size(), 3u);
+  EXPECT_EQ(json[0]["name"], "a\n\"b\"");
+  EXPECT_EQ(json[1]["shape"], Json::array());
+  EXPECT_EQ(json[1]["offset"], 13);
+  EXPECT_EQ(json[2]["strides"], Json({1, 3}));
+  EXPECT_EQ(Json::parse("[" + tensors_json({}, graph, all, 1).text() + "]").size(), 1u);
+}
+
+TEST(TensorsJson, StopsWhenAsked) {
+  const MetaGraph graph = three_tensors();
+  const Selection all = {"", all_tensors(graph), 24};
+  std::stop_source stop;
+  Context context;
+  context.stop = stop.get_token();
+  EXPECT_NO_THROW(tensors_json(context, graph, all, 0));
+  stop.request_stop();
+  EXPECT_THROW(tensors_json(context, graph, all, 0), Error);
+  EXPECT_THROW(print_tensors(context, graph, all, 0), Error);
+}
+
+}  // namespace
+
+// --- Which share a process takes from the variables of Slurm and MPI.
+
+namespace {
+
+WriteShare share(const std::map<std::string, std::string>& environment) {
+  return share_from_environment([&](const char* name) {
+    const auto found = environment.find(name);
+    return found == environment.end() ? std::string() : found->second;
+  });
+}
+
+TEST(Ranks, ComeFromSlurmAndMpi) {
+  EXPECT_EQ(share({{"OMPI_COMM_WORLD_RANK", "2"}, {"OMPI_COMM_WORLD_SIZE", "4"}}), (WriteShare{2, 4}));
+  EXPECT_EQ(share({{"PMI_RANK", "0"}, {"PMI_SIZE", "3"}}), (WriteShare{0, 3}));
+  EXPECT_EQ(share({{"SLURM_PROCID", "7"}, {"SLURM_NTASKS", "8"}}), (WriteShare{7, 8}));
+  // mpirun in a job of one task; an array whose tasks have a rank 0 each, counted from 1
+  EXPECT_EQ(share({{"SLURM_PROCID", "0"},
+                   {"SLURM_NTASKS", "1"},
+                   {"OMPI_COMM_WORLD_RANK", "1"},
+                   {"OMPI_COMM_WORLD_SIZE", "2"}}),
+            (WriteShare{1, 2}));
+  EXPECT_EQ(share({{"SLURM_ARRAY_TASK_ID", "4"},
+                   {"SLURM_ARRAY_TASK_MIN", "1"},
+                   {"SLURM_ARRAY_TASK_COUNT", "4"},
+                   {"SLURM_PROCID", "0"},
+                   {"SLURM_NTASKS", "1"}}),
+            (WriteShare{3, 4}));
+}
+
+TEST(Ranks, WhatDoesNotFitIsAnError) {
+  EXPECT_THROW(share({}), Error);
+  EXPECT_THROW(share({{"PMI_RANK", "x"}, {"PMI_SIZE", "3"}}), Error);
+  EXPECT_THROW(share({{"PMI_RANK", "1"}}), Error);
+  EXPECT_THROW(share({{"PMI_RANK", "3"}, {"PMI_SIZE", "3"}}), Error);
+  // an array with steps leaves gaps
+  EXPECT_THROW(
+      share({{"SLURM_ARRAY_TASK_ID", "6"}, {"SLURM_ARRAY_TASK_MIN", "0"}, {"SLURM_ARRAY_TASK_COUNT", "4"}}),
+      Error);
+}
+
+}  // namespace
+
+// --- The sentence about what an order gains.
+
+namespace {
+
+TEST(OrderGain, NamesTheFurthestBelowFileOrder) {
+  std::vector<report::OrderFigures> rows = {
+      {"m", "file", true, 5000, 1, 1.0},  {"m", "name", false, 4000, 7, 1.5},
+      {"m", "\x1b", false, 4000, 3, 0.5}, {"n", "file", true, 9000, 1, 1.0},
+      {"n", "name", false, 8500, 7, 1.5}, {"o", "name", false, 1, 7, 1.5}};
+  EXPECT_EQ(
+      report::order_gain_text(rows, "on the device"),
+      "The order that gains most on the device: \\x1b for m, 3.91 KiB instead of 4.88 KiB in file order "
+      "(1000 B less), with 3 jumps between reads instead of 1 and an estimated 500.0 ms less.");
+  rows[2].jumps = 1;
+  EXPECT_NE(report::order_gain_text(rows, "on the device").find("with 1 jump between reads instead of 1 and"),
+            std::string::npos);
+  rows.resize(2);
+  rows[1].peak = 6000;
+  EXPECT_EQ(report::order_gain_text(rows, "on the device"),
+            "No order gains anything on the device over file order; reads jump up to 7 times in them.");
+  rows[1].jumps = 1;
+  EXPECT_EQ(report::order_gain_text(rows, "on the device"),
+            "No order gains anything on the device over file order; reads jump up to 1 time in them.");
+  rows[1].jumps = 0;
+  EXPECT_EQ(report::order_gain_text(rows, "on the device"),
+            "No order gains anything on the device over file order.");
+}
+
+TEST(OrderGain, SaysNothingWithoutSomethingToCompare) {
+  EXPECT_EQ(report::order_gain_text({}, "on the device"), "");
+  EXPECT_EQ(report::order_gain_text(std::vector<report::OrderFigures>{{"m", "file", true, 5, 1, 1}},
+                                    "on the device"),
+            "");
+  EXPECT_EQ(report::order_gain_text(std::vector<report::OrderFigures>{{"m", "name", false, 5, 1, 1}},
+                                    "on the device"),
+            "");
+}
+
+}  // namespace
+
+// --- Words of a command line that is printed.
+
+namespace {
+
+TEST(ShellWord, IsQuotedWhereItMustBe) {
+  EXPECT_EQ(shell_word("--staging"), "--staging");
+  EXPECT_EQ(shell_word("models/gpt2-xl_v1.safetensors"), "models/gpt2-xl_v1.safetensors");
+  EXPECT_EQ(shell_word(""), "''");
+  EXPECT_EQ(shell_word("a b"), "'a b'");
+  EXPECT_EQ(shell_word("$(rm)"), "'$(rm)'");
+  EXPECT_EQ(shell_word("it's"), "'it'\\''s'");
+  EXPECT_EQ(shell_word("name:*=host"), "'name:*=host'");
+}
+
+TEST(ShellWord, LetsNothingReachTheTerminal) {
+  EXPECT_EQ(shell_word("a\nb"), "$'a\\012b'");
+  EXPECT_EQ(shell_word("\x1b[2J"), "$'\\033\\1332J'");
+  EXPECT_EQ(shell_word("it's\a"), "$'it\\047s\\007'");
+}
+
+}  // namespace
+
+}  // namespace loadline::cli

@@ -1,0 +1,771 @@
+// Assets, and what they make of models whose figures are published.
+
+#include "core/assets/asset_file.h"
+#include "core/assets/expression.h"
+#include "core/base/error.h"
+#include "core/forward/family/architecture.h"
+#include "core/forward/model/expected_tensors.h"
+#include "core/forward/model/forward_model.h"
+#include "core/forward/model/known_models.h"
+#include "core/graph/packed/quantization.h"
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+namespace loadline {
+
+// --- Assets and what they make of a configuration and of a file.
+
+namespace {
+
+constexpr std::string_view kAsset = R"json({
+  "family": "tiny",
+  "model_types": ["tiny"],
+  "let": {"d": "hidden_size", "L": "layers", "E": "experts ?? 0"},
+  "prefix": ["model."],
+  "spellings": {".weight": ".gamma"},
+  "tie": "tie ?? true",
+  "tied": {"head.weight": "model.embed.weight"},
+  "absent": ["have @model.inv_freq[d / 2]!:F32"],
+  "extra": ["each i in L: mask @model.layers.{i}"],
+  "mask": ["have @mask[4, 4]!:F32"],
+  "ignore": ["vision.*"],
+  "main": [
+    "x = embed ids @model.embed[10, d]",
+    "each i in L: layer @model.layers.{i}",
+    "y = linear x @head[10, d]"
+  ],
+  "layer": [
+    "h = norm x @norm[d]",
+    "h = linear h @proj[d, d]+b(bias ?? false)",
+    "h = experts h @up.{e}[d, d] count=E if E > 0",
+    "x = add x h"
+  ]
+})json";
+
+Architecture tiny() { return parse_architecture(kAsset, "tiny.json"); }
+
+std::string error_with(std::string_view from, std::string_view to) {
+  std::string text(kAsset);
+  text.replace(text.find(from), from.size(), to);
+  try {
+    parse_architecture(text, "tiny.json");
+    return "";
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+TEST(Architecture, FaultsAreToldWithLineAndColumn) {
+  struct Row {
+    const char *from, *to, *message;
+  };
+  const Row rows[] = {
+      {R"("family": "tiny",)", "", "'family' is missing"},
+      {"h = norm x @norm[d]", "h norm x @norm[d]", "tiny.json: line 19, column 15: '=' expected"},
+      {"h = norm x @norm[d]", "h = norm x @norm(d)", "tiny.json: line 19, column 22: '[' expected"},
+      {"h = norm x @norm[d]", "h = norm x @norm[d]+c", "'+b' expected"},
+      {"h = norm x @norm[d]", "h = norm x @norm[d]:Q9", "'Q9' is no dtype"},
+      {"h = norm x @norm[d]", "h = norm x @norm[d", "expected"},
+      {"h = norm x @norm[d]", "h = norm x @norm[d] inner=1 more", "'=' expected"},
+      {"x = add x h", "x = add x h rows=1", "line 22, column 18: 'add' has no attribute 'rows'"},
+      {"each i in L: layer", "each i of L: layer", "'in' expected"},
+      {"each i in L: layer", "each i in L: no_such", "there is no block 'no_such'"},
+      {"x = add x h", "each j in 2: layer", "without end"},
+      {R"("main": [)", R"("other": [)", "'main' is missing"},
+      {R"("tie ?? true")", R"("tie ??")", "line 7, column"},
+      {R"(["vision.*"])", R"({"a": "b"})", "'ignore' is an object, a list expected"},
+      {R"("ignore": )", R"("family": "x", "ignore": )", "'family' occurs twice"},
+      {R"("ignore": )", R"("ignore" )", "not valid JSON: unexpected '['; expected ':'"},
+  };
+  for (const Row& row : rows)
+    EXPECT_NE(error_with(row.from, row.to).find(row.message), std::string::npos)
+        << row.to << ": " << error_with(row.from, row.to);
+}
+
+ModelConfig config(std::string_view more = "") {
+  return ModelConfig(fmt::format(R"({{"model_type":"tiny","hidden_size":8,"layers":2{}}})", more),
+                     "config.json");
+}
+
+std::vector<std::string> names_of(const std::vector<BoundWeight>& weights) {
+  std::vector<std::string> names;
+  for (const BoundWeight& weight : weights) names.push_back(weight.name);
+  return names;
+}
+
+TEST(Bind, AConfigurationAloneSaysWhichTensorsThereAre) {
+  const Architecture architecture = tiny();
+  const BoundModel model = bind_architecture(architecture, config(R"(,"bias":true,"experts":2)"), nullptr);
+  EXPECT_EQ(names_of(model.asked),
+            (std::vector<std::string>{
+                "model.embed.weight", "model.layers.0.norm.weight", "model.layers.0.proj.weight",
+                "model.layers.0.proj.bias", "model.layers.0.up.0.weight", "model.layers.0.up.1.weight",
+                "model.layers.1.norm.weight", "model.layers.1.proj.weight", "model.layers.1.proj.bias",
+                "model.layers.1.up.0.weight", "model.layers.1.up.1.weight"}));
+  EXPECT_EQ(names_of(model.absent), std::vector<std::string>{"model.inv_freq"});
+  ASSERT_EQ(model.tied.size(), 1u);
+  EXPECT_EQ(model.tied[0].first, "head.weight");
+  EXPECT_EQ(model.ops.size(), 10u);
+  EXPECT_EQ(model.ops.back().weights[0].name, "model.embed.weight");
+  EXPECT_EQ(model.ops[2].name, "model.layers.0.proj");
+  // each value has a name of its own, and each input stands before it is used
+  EXPECT_EQ(model.values[model.ops[1].outputs[0]], "h");
+  EXPECT_EQ(model.values[model.ops[5].outputs[0]], "h.3");
+  const BoundModel untied = bind_architecture(architecture, config(R"(,"tie":false)"), nullptr);
+  EXPECT_EQ(names_of(untied.asked).back(), "head.weight");
+  EXPECT_EQ(
+      names_of(bind_architecture(architecture, config(R"(,"loadline_stored_buffers":true)"), nullptr).asked)
+          .back(),
+      "model.layers.1.mask");
+}
+
+struct Stored {
+  std::string name;
+  Shape shape;
+  DType dtype = DType::f32;
+};
+MetaGraph file_with(const std::vector<Stored>& tensors) {
+  MetaGraph graph;
+  graph.files.push_back({"m.safetensors", 1 << 20});
+  for (const auto& [name, shape, dtype] : tensors) {
+    const StorageId id{static_cast<std::uint32_t>(graph.storages.size())};
+    graph.storages.push_back(plain_storage(FileId{0}, 0, *byte_size(dtype, *element_count(shape))));
+    graph.tensors.push_back({Name(name), dtype, shape, {}, id, 0});
+  }
+  graph.logical = find_logical_tensors(graph, {}).tensors;
+  return graph;
+}
+
+TEST(Bind, AFileDecidesWhatThereIs) {
+  const Architecture architecture = tiny();
+  const MetaGraph graph = file_with({{"embed.weight", {10, 8}},
+                                     {"layers.0.norm.gamma", {8}},
+                                     {"layers.0.proj.weight", {8, 4}},
+                                     {"layers.0.proj.bias", {8}},
+                                     {"layers.1.norm.weight", {8}},
+                                     {"layers.1.mask", {4, 4}},
+                                     {"vision.tower", {2}},
+                                     {"lora.a", {3}}});
+  const BoundModel model = bind_architecture(architecture, config(), &graph);
+  EXPECT_EQ(model.claims.missing, std::vector<std::string>{"model.layers.1.proj.weight"});
+  ASSERT_EQ(model.claims.disagreements.size(), 1u);
+  EXPECT_EQ(model.claims.disagreements[0].text, "config.json says [8,8], the file [8,4]");
+  EXPECT_EQ(model.claims.unclaimed, std::vector<TensorId>{TensorId{7}});
+  EXPECT_EQ(model.claims.unclaimed_bytes, 12u);
+  EXPECT_EQ(model.claims.ignored, std::vector<TensorId>{TensorId{6}});
+  EXPECT_EQ(model.claims.extra, std::vector<TensorId>{TensorId{5}});
+  EXPECT_EQ(model.ops.back().weights[0].tensor, TensorId{0});  // the head is the embedding
+  EXPECT_EQ(model.ops[2].weights.size(), 2u);                  // its bias is in the file
+  EXPECT_EQ(model.ops[2].weights[0].shape, (Shape{8, 8}));
+}
+
+TEST(Bind, QuantisedFilesAreClaimedWhole) {
+  const Architecture architecture = tiny();
+  const MetaGraph graph = file_with({{"model.embed.weight", {10, 8}},
+                                     {"model.layers.0.norm.weight", {8}},
+                                     {"model.layers.0.proj.qweight", {1, 8}, DType::i32},
+                                     {"model.layers.0.proj.qzeros", {1, 1}, DType::i32},
+                                     {"model.layers.0.proj.scales", {1, 8}, DType::f16},
+                                     {"model.layers.1.norm.weight", {8}},
+                                     {"model.layers.1.proj.weight", {8, 8}, DType::f8_e4m3},
+                                     {"model.layers.1.proj.weight_scale_inv", {1, 1}}});
+  const BoundModel model = bind_architecture(architecture, config(), &graph);
+  EXPECT_TRUE(model.claims.missing.empty());
+  EXPECT_TRUE(model.claims.unclaimed.empty());
+  EXPECT_TRUE(model.claims.disagreements.empty());
+  const BoundWeight& packed = model.ops[2].weights[0];
+  EXPECT_EQ(packed.name, "model.layers.0.proj.weight");
+  EXPECT_EQ(packed.shape, (Shape{8, 8}));
+  EXPECT_EQ(packed.dtype, DType::f16);
+  EXPECT_EQ(packed.companions.size(), 2u);
+}
+
+TEST(Bind, WhatDoesNotFitNamesTheConfiguration) {
+  const auto error_of = [](std::string_view more) -> std::string {
+    const Architecture architecture = tiny();
+    try {
+      bind_architecture(architecture, config(more), nullptr);
+      return "";
+    } catch (const Error& error) {
+      return error.what();
+    }
+  };
+  EXPECT_EQ(
+      error_of(R"(,"experts":"x")"),
+      "config.json: does not fit the architecture: 'x' is no number (tiny.json: line 21, column 47, which "
+      "reads 'experts')");
+  EXPECT_NE(error_of(R"(,"experts":1000000)").find("a whole number from 0 to 10000 expected"),
+            std::string::npos);
+  EXPECT_NE(error_of(R"(,"torch_dtype":"float7")").find("torch_dtype 'float7' is not known"),
+            std::string::npos);
+}
+
+// What an asset with this main block, over a configuration, asks for.
+std::vector<std::string> asked_by(std::string_view asset, std::string_view json,
+                                  const MetaGraph* graph = nullptr) {
+  const Architecture architecture = parse_architecture(asset, "a.json");
+  const BoundModel model = bind_architecture(architecture, ModelConfig(json, "config.json"), graph);
+  std::vector<std::string> names = names_of(model.asked);
+  for (const BoundOp& op : model.ops)
+    for (const BoundWeight& weight : op.weights)
+      if (weight.tensor) names.push_back(weight.name);
+  return names;
+}
+
+std::string error_from(std::string_view asset, std::string_view json, const MetaGraph* graph = nullptr) {
+  try {
+    asked_by(asset, json, graph);
+    return "";
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+using Names = std::vector<std::string>;
+
+TEST(Bind, CountsTheFieldsOfAnObject) {
+  const std::string_view asset =
+      R"json({"family":"f","let":{"n":"len(id2label)"},"main":["x = linear ids @head[n, 2]"]})json";
+  const Architecture architecture = parse_architecture(asset, "a.json");
+  const BoundModel model = bind_architecture(
+      architecture, ModelConfig(R"({"id2label":{"0":"a","1":"b","2":"c"}})", "config.json"), nullptr);
+  EXPECT_EQ(model.asked[0].shape, (Shape{3, 2}));
+}
+
+TEST(Bind, SeesKeysThatTheTextsPartHides) {
+  const std::string_view asset =
+      R"json({"family":"f","let":{"a":"size","b":"root.size"},"main":["x = embed ids @w[a, b]"]})json";
+  const Architecture architecture = parse_architecture(asset, "a.json");
+  const ModelConfig nested(R"({"size":7,"text_config":{"size":3}})", "config.json");
+  EXPECT_EQ(bind_architecture(architecture, nested, nullptr).asked[0].shape, (Shape{3, 7}));
+}
+
+TEST(Bind, ATensorAskedForTwiceIsOne) {
+  const std::string_view asset =
+      R"json({"family":"f","main":["x = embed ids @w[4, 2]","each i in 3: layer @shared"],
+              "layer":["x = linear x @w[2, 2]"]})json";
+  EXPECT_EQ(asked_by(asset, "{}"), (Names{"w.weight", "shared.w.weight"}));
+  const std::string message =
+      error_from(R"json({"family":"f","main":["x = embed ids @w[4, 2]","x = linear x @w[2, 2]"]})json", "{}");
+  EXPECT_NE(message.find("tensor 'w.weight' is asked for twice: as F32 [4,2] and as F32 [2,2]"),
+            std::string::npos)
+      << message;
+}
+
+TEST(Bind, BiasesCanBeTied) {
+  const std::string_view asset =
+      R"json({"family":"f","tie":"true","tied":{"b.bias":"a.bias"},
+              "main":["x = embed ids @w[4, 2]","x = linear x @a[2, 2]+b","x = linear x @b[2, 2]+b"]})json";
+  EXPECT_EQ(asked_by(asset, "{}"), (Names{"w.weight", "a.weight", "a.bias", "b.weight"}));
+  const MetaGraph graph =
+      file_with({{"w.weight", {4, 2}}, {"a.weight", {2, 2}}, {"a.bias", {2}}, {"b.weight", {2, 2}}});
+  const Architecture architecture = parse_architecture(asset, "a.json");
+  const BoundModel model = bind_architecture(architecture, ModelConfig("{}", "config.json"), &graph);
+  EXPECT_TRUE(model.claims.missing.empty());
+  EXPECT_EQ(model.ops.back().weights.at(1).tensor, TensorId{2});
+}
+
+TEST(Bind, AsksForNamesWithNumbersInThem) {
+  const std::string_view asset =
+      R"json({"family":"f","let":{"L":"2"},"main":["x = embed ids @w[4, 2] if has('h.{L - 1}.w.weight')",
+              "x = embed ids @v[4, 2] if not has('h.{L - 1}.w.weight')"]})json";
+  const MetaGraph with = file_with({{"h.1.w.weight", {1}}, {"w.weight", {4, 2}}, {"v.weight", {4, 2}}});
+  EXPECT_EQ(asked_by(asset, "{}", &with), Names{"w.weight"});
+  const MetaGraph without = file_with({{"h.0.w.weight", {1}}, {"w.weight", {4, 2}}, {"v.weight", {4, 2}}});
+  EXPECT_EQ(asked_by(asset, "{}", &without), Names{"v.weight"});
+  // a configuration cannot make it ask without end
+  EXPECT_NE(error_from(R"json({"family":"f","main":["x = embed ids @w[4, 2] if has(key)"]})json",
+                       R"({"key":"{has(key)}"})", &with)
+                .find("has() within has()"),
+            std::string::npos);
+}
+
+TEST(Bind, ExpressionsThatTakeTooLongAreRefused) {
+  std::string list = "7";
+  for (int i = 0; i < 50'000; ++i) list += ",7";
+  EXPECT_NE(error_from(R"json({"family":"f","main":["x = embed ids @w[4, 2]","each i in 9000: layer"],
+                               "layer":["x = act x if i in list"]})json",
+                       fmt::format(R"({{"list":[{}]}})", list))
+                .find("take too many operations"),
+            std::string::npos);
+}
+
+TEST(Bind, ListsOfAConfigurationAreBounded) {
+  std::string list = "1";
+  for (int i = 0; i < 100'000; ++i) list += ",1";
+  EXPECT_NE(error_from(kAsset, fmt::format(R"({{"hidden_size":[{}]}})", list)).find("the limit is 100000"),
+            std::string::npos);
+}
+
+TEST(Bind, ModulesThatStayAsTheyAreAreFoundByTheEndOfTheirNames) {
+  const Architecture architecture = tiny();
+  const BoundModel model = bind_architecture(
+      architecture,
+      config(R"(,"experts":2,"quantization_config":{"quant_method":"fp8","weight_block_size":[4,4],
+               "modules_to_not_convert":["proj","layers.1.up.0","ayers.1.up.1"]})"),
+      nullptr);
+  Names kept;
+  for (const BoundWeight& weight : model.asked)
+    if (weight.dtype == DType::f8_e4m3) kept.push_back(weight.name);
+  EXPECT_EQ(kept, (Names{"model.layers.0.up.0.weight", "model.layers.0.up.1.weight",
+                         "model.layers.1.up.1.weight"}));
+}
+
+TEST(Bind, ClassesThatAreNoListAreToldSo) {
+  EXPECT_EQ(error_from(kAsset, R"({"architectures":"TinyModel"})"),
+            "config.json: 'architectures' is 'TinyModel': a list of class names expected");
+}
+
+TEST(Architecture, WhatAnAssetMayNameIsBounded) {
+  const std::string long_name(500, 'x');
+  std::string many = R"("a")";
+  for (int i = 0; i < 1000; ++i) many += R"(,"a")";
+  const std::pair<std::string, const char*> rows[] = {
+      {fmt::format(R"("prefix":["{}"],)", long_name), "'prefix' has 500 bytes, the limit is 300"},
+      {fmt::format(R"("prefix":[{}],)", many), "'prefix' has 1001 entries, the limit is 8"},
+      {fmt::format(R"("ignore":[{}],)", many), "'ignore' has 1001 entries, the limit is 200"},
+      {fmt::format(R"("spellings":{{"{}":"b"}},)", long_name), "'spellings' has 500 bytes"},
+      {fmt::format(R"("classes":[{}],)", many), "'classes' has 1001 entries"},
+      {R"("let":{"S":"1"},)", "'S' stands for a size of the pass"},
+      {fmt::format(R"("more":["x = act {}"],)", std::string(5000, 'x')),
+       "a line of 5008 bytes, the limit is 4000"},
+      {R"("more":["x = add a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a"],)",
+       "more than 32 results, inputs"},
+  };
+  for (const auto& [text, message] : rows) {
+    const std::string asset = fmt::format(R"({{"family":"f",{}"main":["x = embed ids @w[4, 2]"]}})", text);
+    EXPECT_NE(error_from(asset, "{}").find(message), std::string::npos) << error_from(asset, "{}");
+  }
+}
+
+// Each place is found from the last: tens of thousands take no longer than they are.
+TEST(Architecture, PlacesInLongAssetsAreExact) {
+  std::string text = "{\"many\": {\n";
+  constexpr int kKeys = 40'000;
+  for (int i = 0; i < kKeys; ++i) text += fmt::format("  \"k{}\": [\"v\"],\n", i);
+  text += "  \"last\": \"here\"}}";
+  const AssetNode root = parse_asset(text, "long.json");
+  const AssetNode& last = root.items[0].items.back();
+  EXPECT_EQ(last.place.line, kKeys + 2u);
+  EXPECT_EQ(last.place.column, 12u);
+  EXPECT_EQ(root.items[0].items[7].place.line, 9u);
+  EXPECT_EQ(root.items[0].items[7].items[0].place.column, 11u);
+}
+
+struct PublishedSizes {
+  const char* preset;
+  std::uint64_t parameters;  // of the state dict
+  std::uint64_t bytes;
+  std::size_t tensors;
+  std::size_t ops;
+};
+
+// Facts: the models' indexes and cards on the Hub, as collected in the notes on architectures.
+TEST(Families, HaveTheirPublishedSizes) {
+  const PublishedSizes rows[] = {
+      {"llama-3-8b", 8'030'261'248, 16'060'522'496, 291, 548},
+      {"llama-3.1-70b", 70'553'706'496, 141'107'412'992, 723, 1364},
+      {"llama-3.2-1b", 1'235'814'400, 2'471'628'800, 146, 276},
+      {"gpt2-xl", 1'557'611'200, 6'230'444'800, 580, 581},
+      {"deepseek-v3", 684'489'845'504, 688'574'839'360, 91'991, 1639},  // and 41,540,496 scales
+  };
+  for (const PublishedSizes& row : rows) {
+    const Preset& preset = *find_preset(row.preset);
+    const MetaGraph graph = config_graph(preset.config_json, row.preset);
+    EXPECT_EQ(parameter_count(graph), row.parameters) << row.preset;
+    EXPECT_EQ(storage_bytes(graph), row.bytes) << row.preset;
+    EXPECT_EQ(graph.tensors.size(), row.tensors) << row.preset;
+    const ModelConfig config(preset.config_json, row.preset);
+    const Architecture& architecture = *find_architecture(config, built_in_architectures());
+    const std::vector<std::pair<std::string, Datum>> latent = {{"latent", Datum(std::int64_t{1})}};
+    const BoundModel model = bind_architecture(architecture, config, &graph, latent);
+    EXPECT_EQ(model.ops.size(), row.ops) << row.preset;
+    EXPECT_TRUE(model.claims.missing.empty()) << row.preset << ": " << model.claims.missing.front();
+    EXPECT_TRUE(model.claims.unclaimed.empty()) << row.preset;
+    EXPECT_TRUE(model.claims.disagreements.empty()) << row.preset;
+  }
+}
+
+}  // namespace
+
+// --- What an architecture says of a model's tensors, and how many parameters there are.
+
+namespace {
+
+MetaGraph preset_graph(std::string_view id) {
+  return config_graph(find_preset(id)->config_json, "config.json");
+}
+
+TEST(Claims, ParametersAreThoseThatPeopleCount) {
+  const auto count = [](std::string_view id) {
+    return model_claims(preset_graph(id), *built_in_assets()).parameters;
+  };
+  EXPECT_EQ(count("gpt2"), 124'439'808u);             // without the masks that its file holds
+  EXPECT_EQ(count("gpt-oss-20b"), 20'914'757'184u);   // two numbers in each byte
+  EXPECT_EQ(count("deepseek-v3"), 671'026'419'200u);  // without scales and what predicts further tokens
+  EXPECT_EQ(count("llama-2-7b"), 6'738'415'616u);     // without rotations
+}
+
+TEST(Claims, ListsWhatIsMissingAndWhatNothingAsksFor) {
+  MetaGraph graph = preset_graph("demo");
+  EXPECT_TRUE(model_claims(graph, *built_in_assets()).missing.empty());
+  graph.missing = {"promised"};
+  graph.tensors[3].name = Name("model.layers.0.other.weight");
+  graph.tensors[5].shape = Shape{7, 7};
+  const ModelClaims claims = model_claims(graph, *built_in_assets());
+  EXPECT_EQ(claims.family, "llama");
+  ASSERT_EQ(claims.missing.size(), 2u);
+  EXPECT_EQ(claims.missing[0], "promised");
+  EXPECT_TRUE(claims.missing[1].starts_with("model.layers.0.")) << claims.missing[1];
+  EXPECT_EQ(claims.unclaimed, std::vector<TensorId>{TensorId{3}});
+  ASSERT_EQ(claims.notes.size(), 1u);
+  EXPECT_NE(claims.notes[0].text.find("the file [7,7]"), std::string::npos);
+  EXPECT_EQ(claims.parameters, parameter_count(graph));  // an asset that does not fit counts nothing
+}
+
+TEST(Claims, PartsThatAnAssetLeavesOutCountAsTheyLie) {
+  MetaGraph graph = preset_graph("demo");
+  const std::uint64_t before = model_claims(graph, *built_in_assets()).parameters;
+  graph.storages.push_back(shapes_only_storage(2 * 1'000));
+  const StorageId last{static_cast<std::uint32_t>(graph.storages.size() - 1)};
+  graph.tensors.push_back({Name("vision_tower.w"), DType::bf16, Shape{1'000}, {}, last, 0});
+  graph.tensors.push_back({Name("vision_tower.tied"), DType::bf16, Shape{1'000}, {}, last, 0});
+  EXPECT_EQ(model_claims(graph, *built_in_assets()).parameters, before + 1'000);
+}
+
+TEST(Claims, AHeadOnItsEmbeddingsStorageCountsOnce) {
+  MetaGraph graph = preset_graph("demo");
+  const std::uint64_t before = model_claims(graph, *built_in_assets()).parameters;
+  const auto tensor = [&](std::string_view name) -> Tensor& {
+    return *std::find_if(graph.tensors.begin(), graph.tensors.end(),
+                         [&](const Tensor& one) { return one.name == name; });
+  };
+  Tensor& head = tensor("lm_head.weight");
+  head.storage = tensor("model.embed_tokens.weight").storage;
+  EXPECT_EQ(model_claims(graph, *built_in_assets()).parameters, before - elements(head));
+}
+
+MetaGraph without(MetaGraph graph, std::string_view part) {
+  std::erase_if(graph.tensors,
+                [&](const Tensor& one) { return one.name.view().find(part) != std::string_view::npos; });
+  graph.logical = find_logical_tensors(graph, {}).tensors;
+  return graph;
+}
+
+TEST(Claims, WhatIsOnlyStoredMayBeLeftOut) {
+  const MetaGraph whole = preset_graph("deepseek-v3");
+  const MetaGraph graph = without(whole, "model.layers.61.");
+  ASSERT_LT(graph.tensors.size(), whole.tensors.size());
+  const ModelClaims claims = model_claims(graph, *built_in_assets());
+  EXPECT_TRUE(claims.missing.empty()) << claims.missing.front();
+  EXPECT_EQ(claims.parameters, model_claims(whole, *built_in_assets()).parameters);
+}
+
+TEST(Claims, AHeadIsMissedUnlessItMayBeTied) {
+  MetaGraph graph = without(preset_graph("llama-3-8b"), "lm_head");
+  EXPECT_EQ(model_claims(graph, *built_in_assets()).missing, std::vector<std::string>{"lm_head.weight"});
+  std::string& config = std::get<std::string>(graph.metadata[0].value);
+  const std::size_t at = config.find("\"tie_word_embeddings\": false");
+  ASSERT_NE(at, std::string::npos) << config;
+  config.replace(at, 28, "\"tie_word_embeddings\": true ");
+  EXPECT_TRUE(model_claims(graph, *built_in_assets()).missing.empty());
+}
+
+TEST(Claims, NeverStopAnInspection) {
+  MetaGraph graph = preset_graph("demo");
+  graph.metadata[0].value = std::string(R"({"model_type":"llama","hidden_size":"wide"})");
+  ModelClaims claims = model_claims(graph, *built_in_assets());
+  ASSERT_EQ(claims.notes.size(), 1u);
+  EXPECT_NE(claims.notes[0].text.find("does not fit the architecture"), std::string::npos);
+  EXPECT_EQ(claims.parameters, parameter_count(graph));
+  graph.metadata.clear();
+  claims = model_claims(graph, *built_in_assets());
+  EXPECT_TRUE(claims.family.empty() && claims.notes.empty());
+  EXPECT_EQ(claims.parameters, parameter_count(graph));
+}
+
+}  // namespace
+
+// --- Expressions of assets: values, and the place of what is wrong.
+
+namespace {
+
+Scope scope() {
+  Scope scope;
+  scope.name = [](std::string_view name) {
+    if (name == "d") return Datum(std::int64_t{64});
+    if (name == "H") return Datum(std::int64_t{4});
+    if (name == "fraction") return Datum(0.25);
+    if (name == "kind") return Datum(std::string("gemma2"));
+    if (name == "rope.factor") return Datum(std::int64_t{8});
+    if (name == "types") return Datum({Datum(std::string("full")), Datum(std::string("sliding"))});
+    if (name == "labels") return Datum(Datum::Object{3});
+    if (name == "B") return Datum(SizePoly::symbol(SymbolId{0}));
+    if (name == "S") return Datum(SizePoly::symbol(SymbolId{1}));
+    return Datum();
+  };
+  return scope;
+}
+
+AssetPlace here() { return {std::make_shared<const std::string>("asset.json"), 3, 10}; }
+
+std::string value_of(std::string_view text) {
+  const Datum value = Expression::parse(text, here()).evaluate(scope());
+  const std::vector<std::string> symbols = {"B", "S"};
+  return value.poly() != nullptr ? value.poly()->text(symbols) : value.shown();
+}
+
+std::string error_of(std::string_view text) {
+  try {
+    value_of(text);
+    return "";
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+TEST(Expression, Values) {
+  const std::pair<const char*, const char*> rows[] = {
+      {"7", "7"},
+      {"d/H", "16"},
+      {"d / H * 2 + 1", "33"},
+      {"2 + 3 * 4", "14"},
+      {"(2 + 3) * 4", "20"},
+      {"10 - 3 - 2", "5"},
+      {"-3 + 5", "2"},
+      {"10 % 4", "2"},
+      {"missing ?? d", "64"},
+      {"d ?? missing", "64"},
+      {"missing ?? also ?? 5", "5"},
+      {"d == 64 and H < 5", "1"},
+      {"d != 64 or not (H >= 4)", "0"},
+      {"not missing", "1"},
+      {"H > 4 ? 1 : 2", "2"},
+      {"kind == 'gemma2' ? (H == 4 ? 'a' : 'b') : 'c'", "'a'"},
+      {"kind in ['gemma', 'gemma2']", "1"},
+      {"'x' in missing", "0"},
+      {"types[1] == 'sliding'", "1"},
+      {"len(types) + count(types, 'full')", "3"},
+      {"len(labels)", "3"},
+      {"cdiv(d, 60)", "2"},
+      {"min(d, H) + max(d, H)", "68"},
+      {"floor(d * fraction)", "16"},
+      {"rope.factor", "8"},
+      {"true and not false", "1"},
+      {"missing == null", "1"},
+      {"2*B*S + B*S", "3*B*S"},
+      {"B*(S - 1)", "B*S - B"},
+      {"B - B", "0"},
+  };
+  for (const auto& [text, value] : rows) EXPECT_EQ(value_of(text), value) << text;
+}
+
+TEST(Expression, ErrorsNameThePlace) {
+  const std::pair<const char*, const char*> rows[] = {
+      {"d / 7", "asset.json: line 3, column 12: 64 / 7 leaves a remainder"},
+      {"missing + 1", "asset.json: line 3, column 18: 'missing' is missing"},
+      {"1 + kind", "asset.json: line 3, column 12: 'gemma2' is no number"},
+      {"types[2]", "asset.json: line 3, column 15: 'types' has 2 entries, position 2 (from 0) is asked for"},
+      {"d[0]", "asset.json: line 3, column 11: 64[0]: a list and a whole number expected"},
+      {"d / 0", "asset.json: line 3, column 12: 64 divided by 0"},
+      {"9223372036854775807 + 1", "the result does not fit in 64 bits"},
+      {"B / 2", "cannot be divided"},
+      {"min(B, 2)", "is not possible"},
+      {"len(d)", "len(64) is not possible"},
+      {"no_such(1)", "there is no function 'no_such'"},
+      {"1 +", "asset.json: line 3, column 13: an expression expected"},
+      {"(1", "')' expected"},
+      {"'open", "a text without its closing quote"},
+      {"1 2", "asset.json: line 3, column 12: nothing more expected here"},
+      {"d ? 1", "':' expected"},
+      {"99999999999999999999", "a number of more than 63 bits"},
+      {"", "an expression expected"},
+  };
+  for (const auto& [text, message] : rows)
+    EXPECT_NE(error_of(text).find(message), std::string::npos) << text << ": " << error_of(text);
+}
+
+TEST(Expression, DepthAndLengthAreBounded) {
+  EXPECT_NE(error_of(std::string(100, '(') + "1" + std::string(100, ')')).find("50 levels"),
+            std::string::npos);
+  std::string sum = "1";
+  for (int i = 0; i < 5000; ++i) sum += "+1";
+  EXPECT_NE(error_of(sum).find("1,000 parts"), std::string::npos);
+}
+
+}  // namespace
+
+// --- Every family against the figures that are published of its models (families.csv; "facts" where they are
+// in the notes on architectures).
+
+namespace {
+
+struct Row {
+  std::string preset;
+  std::uint64_t parameters = 0, elements = 0, bytes = 0, tensors = 0, operators = 0, cache = 0;
+};
+
+std::vector<Row> rows() {
+  std::ifstream file(LOADLINE_GOLDEN "/../forward/families.csv");
+  std::vector<Row> rows;
+  std::string line;
+  std::getline(file, line);  // the header
+  while (std::getline(file, line)) {
+    std::istringstream fields(line);
+    Row row;
+    std::getline(fields, row.preset, ',');
+    for (std::uint64_t* number :
+         {&row.parameters, &row.elements, &row.bytes, &row.tensors, &row.operators, &row.cache}) {
+      std::string field;
+      std::getline(fields, field, ',');
+      *number = std::stoull(field);
+    }
+    rows.push_back(row);
+  }
+  return rows;
+}
+
+TEST(Families, HaveTheirPublishedFigures) {
+  const std::vector<Row> all = rows();
+  ASSERT_GE(all.size(), 30u);
+  for (const Row& row : all) {
+    const Preset* const preset = find_preset(row.preset);
+    ASSERT_NE(preset, nullptr) << row.preset;
+    const MetaGraph graph = config_graph(preset->config_json, row.preset);
+    std::uint64_t stored = 0;
+    for (const Tensor& tensor : graph.tensors) stored += elements(tensor);
+    EXPECT_EQ(stored, row.elements) << row.preset;
+    EXPECT_EQ(storage_bytes(graph), row.bytes) << row.preset;
+    EXPECT_EQ(graph.tensors.size(), row.tensors) << row.preset;
+    const auto assets = built_in_assets();
+    const ForwardModel model = forward_model(graph, *assets, assets->profile("fused"));
+    ASSERT_EQ(model.source, ForwardSource::architecture) << row.preset << ": " << model.remark;
+    EXPECT_EQ(model.graph->ops.size(), row.operators) << row.preset;
+    EXPECT_EQ(model.cache_bytes_per_token, row.cache) << row.preset;
+    EXPECT_EQ(parameters(*model.bound, graph), row.parameters) << row.preset;
+    EXPECT_TRUE(model.bound->claims.unclaimed.empty()) << row.preset;
+    // every profile can run every family
+    for (const Profile& profile : assets->profiles) {
+      if (!runs(profile, graph)) continue;
+      const auto figures = forward_figures(forward_model(graph, *assets, profile), 2, 16, 3);
+      ASSERT_TRUE(figures) << row.preset << " " << profile.id;
+      EXPECT_GT(figures->peak.bytes, 0u);
+      EXPECT_EQ(figures->peak.unknown, 0u) << row.preset << " " << profile.id;
+      EXPECT_GE(figures->reserved, figures->peak.bytes);
+    }
+  }
+}
+
+}  // namespace
+
+// --- Figures that are published of models that have no preset: a preset's configuration with other sizes.
+
+namespace {
+
+constexpr std::uint64_t kUnpublished = 0;
+
+struct Published {
+  const char* model;
+  const char* preset;
+  const char* sizes;         // over the preset's config.json
+  std::uint64_t parameters;  // kUnpublished, or what its page says
+  std::uint64_t bytes;       // of the weights
+  std::uint64_t cache;       // of keys and values a token, 16 bits each
+};
+
+// Sources: the models' index files and Hub pages; for caches the sizes in their config.json.
+constexpr Published kPublished[] = {
+    {"Llama-2-13B", "llama-3-8b",
+     R"({"hidden_size":5120,"num_hidden_layers":40,"num_attention_heads":40,"num_key_value_heads":40,
+         "intermediate_size":13824,"vocab_size":32000})",
+     13'015'864'320, 26'031'728'640, 819'200},
+    {"Llama-2-70B", "llama-3.1-70b", R"({"vocab_size":32000})", kUnpublished, kUnpublished, 327'680},
+    {"Llama-3-70B", "llama-3.1-70b", "{}", 70'553'706'496, 141'107'412'992, 327'680},
+    {"Llama-3.1-405B", "llama-3.1-70b",
+     R"({"hidden_size":16384,"num_hidden_layers":126,"num_attention_heads":128,"intermediate_size":53248})",
+     405'853'388'800, 811'706'777'600, 516'096},
+    {"Llama-3.2-1B", "llama-3.2-1b", "{}", 1'235'814'400, 2 * 1'235'814'400ull, 32'768},
+    {"Llama-3.2-3B", "llama-3.2-1b",
+     R"({"hidden_size":3072,"num_hidden_layers":28,"num_attention_heads":24,"head_dim":128})", 3'212'749'824,
+     2 * 3'212'749'824ull, 114'688},
+    {"Mistral-7B-v0.3", "mistral-7b", R"({"vocab_size":32768})", 7'248'023'552, 2 * 7'248'023'552ull,
+     131'072},
+    {"Mistral-Nemo", "mistral-7b",
+     R"({"hidden_size":5120,"num_hidden_layers":40,"head_dim":128,"vocab_size":131072,"sliding_window":null})",
+     12'247'782'400, 2 * 12'247'782'400ull, 163'840},
+    {"Mixtral-8x7B", "mixtral-8x7b", "{}", 46'702'792'704, 93'405'585'408, 131'072},
+    {"Qwen2.5-1.5B", "qwen2.5-7b",
+     R"({"hidden_size":1536,"num_attention_heads":12,"num_key_value_heads":2,"intermediate_size":8960,
+         "vocab_size":151936,"tie_word_embeddings":true})",
+     1'543'714'304, 2 * 1'543'714'304ull, 28'672},
+    {"Qwen2.5-72B", "qwen2.5-7b",
+     R"({"hidden_size":8192,"num_hidden_layers":80,"num_attention_heads":64,"num_key_value_heads":8,
+         "intermediate_size":29568})",
+     72'706'203'648, 145'412'407'296, 327'680},
+    {"Qwen3-32B", "qwen3-8b",
+     R"({"hidden_size":5120,"num_hidden_layers":64,"num_attention_heads":64,"intermediate_size":25600})",
+     32'762'123'264, 2 * 32'762'123'264ull, 262'144},
+    {"Gemma-7B", "gemma-2-9b",
+     R"({"architectures":["GemmaForCausalLM"],"model_type":"gemma","hidden_size":3072,"num_hidden_layers":28,
+         "num_attention_heads":16,"num_key_value_heads":16,"intermediate_size":24576,"sliding_window":null,
+         "attn_logit_softcapping":null,"final_logit_softcapping":null,"layer_types":null})",
+     8'537'680'896, 2 * 8'537'680'896ull, 458'752},
+    {"Gemma-2-27B", "gemma-2-9b",
+     R"({"hidden_size":4608,"num_hidden_layers":46,"num_attention_heads":32,"num_key_value_heads":16,
+         "head_dim":128,"intermediate_size":36864,"layer_types":null})",
+     27'227'128'320, 2 * 27'227'128'320ull, 376'832},
+    {"GPT-2 medium", "gpt2", R"({"n_embd":1024,"n_layer":24,"n_head":16})", 354'823'168, kUnpublished,
+     98'304},
+    {"GPT-2 large", "gpt2", R"({"n_embd":1280,"n_layer":36,"n_head":20})", 774'030'080, kUnpublished,
+     184'320},
+    {"GPT-2", "gpt2", "{}", 124'439'808, 548'090'880, 36'864},
+    {"GPT-2 XL", "gpt2-xl", "{}", 1'557'611'200, kUnpublished, 307'200},
+    {"Pythia-1.4B", "pythia-6.9b",
+     R"({"hidden_size":2048,"num_hidden_layers":24,"num_attention_heads":16,"intermediate_size":8192})",
+     kUnpublished, kUnpublished, 196'608},
+    {"Phi-3-mini", "phi-3-mini", "{}", 3'821'079'552, kUnpublished, 393'216},
+    {"Gemma-2-9B", "gemma-2-9b", "{}", 9'241'705'984, 2 * 9'241'705'984ull, 344'064},
+    {"DeepSeek-V3", "deepseek-v3", "{}", 671'026'419'200, 688'574'839'360, 70'272},
+    {"Falcon-7B", "falcon-7b", "{}", kUnpublished, kUnpublished, 8'192},
+    {"Falcon-40B", "falcon-40b", "{}", kUnpublished, kUnpublished, 122'880},
+};
+
+MetaGraph graph_of(const Published& model) {
+  auto config = nlohmann::json::parse(find_preset(model.preset)->config_json);
+  config.merge_patch(nlohmann::json::parse(model.sizes));
+  return config_graph(config.dump(), "config.json");
+}
+
+TEST(Published, ParametersBytesAndCaches) {
+  const ForwardAssets& assets = *built_in_assets();
+  for (const Published& model : kPublished) {
+    SCOPED_TRACE(model.model);
+    const MetaGraph graph = graph_of(model);
+    if (model.parameters != kUnpublished) EXPECT_EQ(model_claims(graph, assets).parameters, model.parameters);
+    if (model.bytes != kUnpublished) EXPECT_EQ(storage_bytes(graph), model.bytes);
+    const Profile profile = chosen_profile(assets, graph, {.cache = DType::f16});
+    EXPECT_EQ(forward_model(graph, assets, profile).cache_bytes_per_token, model.cache);
+  }
+}
+
+TEST(Published, CachesThatAnotherFrameworkKeeps) {
+  const ForwardAssets& assets = *built_in_assets();
+  const auto cache = [&](const char* preset, const Profile& profile) {
+    const MetaGraph graph = config_graph(find_preset(preset)->config_json, "config.json");
+    return forward_model(graph, assets, profile).cache_bytes_per_token;
+  };
+  EXPECT_EQ(cache("falcon-40b", assets.profile("hf_eager")), 1'966'080u);  // keys and values of every head
+  // keys and values instead of what they are made of, as DeepSeek's own code keeps them
+  EXPECT_EQ(cache("deepseek-v3", parse_profile(R"({"profile":"naive","cache":"F16"})", "naive.json")),
+            4'997'120u);
+}
+
+}  // namespace
+
+}  // namespace loadline

@@ -1,0 +1,504 @@
+// Memory of a pass: allocators, arenas, the largest context; types of files for it.
+
+#include "core/base/error.h"
+#include "core/forward/gguf/type_policy.h"
+#include "core/forward/model/known_models.h"
+#include "core/forward/pass/lifetimes.h"
+#include "core/load/answer/answer.h"
+#include "core/packing/greedy.h"
+#include "core/packing/pack.h"
+#include "tests/forward/graph_builder.h"
+#include "tests/support/builders.h"
+#include "tests/support/packing.h"
+#include "tests/support/plan_models.h"
+
+#include <algorithm>
+#include <random>
+#include <set>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+namespace loadline {
+
+// --- What allocators make of values that come and go, against plain searches.
+
+namespace {
+
+using testing::Builder;
+
+TEST(PassAllocators, APatternIsOneBufferBesideInputsAndOutputs) {
+  const auto of = [](std::int64_t floats) { return Builder::Sizes{SizePoly(floats)}; };
+  Builder builder;  // a and b at once, then c at a's place and d behind b, until the output is made
+  builder.op("Make", {"x"}, "a", of(100)).op("Make", {"a"}, "b", of(65)).op("Make", {"b"}, "c", of(120));
+  builder.op("Join", {"b", "c"}, "d", of(1)).op("Make", {"d"}, "y", of(50)).returns({"y"});
+  const ForwardGraph& graph = builder.graph();
+  const auto sizes = value_sizes(graph, symbol_values(graph, 1, 1, 0));
+  // 400 bytes take 512, as do 260 and 480; 4 take 256
+  EXPECT_EQ(reserved_bytes(allocations_of(graph, lifetimes(graph), sizes), AllocatorModel::onnxruntime),
+            4000u + 512 + 512 + 256);
+  EXPECT_EQ(reserved_bytes(allocations_of(graph, lifetimes(graph), sizes), AllocatorModel::exact),
+            4000u + 400);
+}
+
+// The smallest hole that takes it, the last of equals, and the end only if none does: against a plain
+// search.
+TEST(PassAllocators, BestFitAgreesWithAPlainSearch) {
+  std::mt19937 random(5);
+  for (int round = 0; round < 50; ++round) {
+    Builder builder;
+    std::vector<std::string> names = {"x"};
+    for (int i = 0; i < 60; ++i) {
+      const std::string from = names[names.size() - 1 - random() % std::min<std::size_t>(names.size(), 9)];
+      names.push_back(fmt::format("v{}", i));
+      builder.op("Make", {from, names[names.size() - 2]}, names.back(),
+                 Builder::Sizes{SizePoly(8 * static_cast<std::int64_t>(1 + random() % 40))});
+    }
+    const ForwardGraph& graph = builder.graph();
+    const auto lives = lifetimes(graph);
+    const auto sizes = value_sizes(graph, symbol_values(graph, 1, 1, 0));
+    struct Block {
+      std::uint64_t begin, end;
+      std::uint32_t until;
+    };
+    std::vector<Block> blocks;  // by offset
+    std::uint64_t most = 0;
+    for (std::uint32_t op = 0; op < graph.ops.size(); ++op) {
+      for (std::size_t value = 0; value < lives.size(); ++value) {
+        if (lives[value].empty() || lives[value].first != op) continue;
+        const std::uint64_t bytes = *sizes[value];
+        std::uint64_t at = blocks.empty() ? 0 : blocks.back().end, waste = UINT64_MAX, free_from = 0;
+        for (const Block& block : blocks) {
+          const std::uint64_t gap = block.begin - free_from;
+          if (gap >= bytes && gap - bytes <= waste) {
+            waste = gap - bytes;
+            at = free_from;
+          }
+          free_from = block.end;
+        }
+        blocks.push_back({at, at + bytes, lives[value].end});
+        std::sort(blocks.begin(), blocks.end(),
+                  [](const Block& a, const Block& b) { return a.begin < b.begin; });
+        most = std::max(most, blocks.back().end);
+      }
+      std::erase_if(blocks, [&](const Block& block) { return block.until == op + 1; });
+    }
+    EXPECT_EQ(reserved_bytes(allocations_of(graph, lives, sizes), AllocatorModel::ggml), most);
+  }
+}
+
+// PyTorch's blocks, each segment a row of pieces that are searched one after the other.
+TEST(PassAllocators, TorchAgreesWithAPlainSearch) {
+  constexpr std::uint64_t kKi = 1 << 10, kMi = 1 << 20;
+  struct Piece {
+    std::uint64_t bytes;
+    std::uint32_t until;  // 0: free
+  };
+  struct Segment {
+    bool small;
+    std::vector<Piece> pieces;
+  };
+  std::mt19937 random(7);
+  for (int round = 0; round < 50; ++round) {
+    Builder builder;
+    std::vector<std::string> names = {"x"};
+    for (int i = 0; i < 80; ++i) {
+      const std::string from = names[names.size() - 1 - random() % std::min<std::size_t>(names.size(), 12)];
+      names.push_back(fmt::format("v{}", i));
+      const std::int64_t unit = random() % 2 == 0 ? 100 : 100'000;  // floats: either pool
+      builder.op("Make", {from, names[names.size() - 2]}, names.back(),
+                 Builder::Sizes{SizePoly(unit * static_cast<std::int64_t>(1 + random() % 30))});
+    }
+    const ForwardGraph& graph = builder.graph();
+    const auto lives = lifetimes(graph);
+    const auto sizes = value_sizes(graph, symbol_values(graph, 1, 1, 0));
+    std::vector<Segment> segments;
+    std::uint64_t reserved = 0;
+    const auto place = [&](std::uint64_t asked, std::uint32_t until) {
+      const std::uint64_t bytes = (asked + 511) / 512 * 512;
+      const bool small = bytes <= kMi;
+      Segment* in = nullptr;
+      std::size_t best = 0;
+      for (Segment& segment : segments)
+        for (std::size_t i = 0; segment.small == small && i < segment.pieces.size(); ++i)
+          if (segment.pieces[i].until == 0 && segment.pieces[i].bytes >= bytes &&
+              (in == nullptr || segment.pieces[i].bytes < in->pieces[best].bytes))
+            in = &segment, best = i;
+      if (in == nullptr) {
+        const std::uint64_t whole = small              ? 2 * kMi
+                                    : bytes < 10 * kMi ? 20 * kMi
+                                                       : (bytes + 2 * kMi - 1) / (2 * kMi) * (2 * kMi);
+        reserved += whole;
+        segments.push_back({small, {{whole, 0}}});
+        in = &segments.back();
+        best = 0;
+      }
+      const std::uint64_t rest = in->pieces[best].bytes - bytes;
+      in->pieces[best].until = until;
+      if (small ? rest < kKi / 2 : rest <= kMi) return;
+      in->pieces[best].bytes = bytes;
+      in->pieces.insert(in->pieces.begin() + static_cast<std::ptrdiff_t>(best) + 1, {rest, 0});
+    };
+    for (std::uint32_t op = 0; op < graph.ops.size(); ++op) {
+      for (std::size_t value = 0; value < lives.size(); ++value)
+        if (!lives[value].empty() && lives[value].first == op) place(*sizes[value], lives[value].end);
+      for (Segment& segment : segments) {
+        std::vector<Piece> joined;
+        for (Piece piece : segment.pieces) {
+          if (piece.until == op + 1) piece.until = 0;
+          if (!joined.empty() && joined.back().until == 0 && piece.until == 0)
+            joined.back().bytes += piece.bytes;
+          else
+            joined.push_back(piece);
+        }
+        segment.pieces = std::move(joined);
+      }
+    }
+    EXPECT_EQ(reserved_bytes(allocations_of(graph, lives, sizes), AllocatorModel::torch), reserved);
+  }
+}
+
+TEST(PassAllocators, ManyHolesTakeNoQuadraticTime) {
+  Builder builder;  // every other value goes, then each of as many is too large for the holes
+  constexpr int kMany = 60'000;
+  std::vector<std::string> kept, gone;
+  for (int i = 0; i < kMany; ++i) {
+    auto& names = i % 2 == 0 ? kept : gone;
+    names.push_back(fmt::format("v{}", i));
+    builder.op("Make", {"x"}, names.back(), Builder::Sizes{SizePoly(8)});
+  }
+  builder.op("Join", gone, "all gone");
+  for (int i = 0; i < kMany; ++i) {
+    kept.push_back(fmt::format("w{}", i));
+    builder.op("Make", {"x"}, kept.back(), Builder::Sizes{SizePoly(16)});
+  }
+  const ForwardGraph& graph = builder.op("Join", kept, "y").graph();
+  const auto sizes = value_sizes(graph, symbol_values(graph, 1, 1, 0));
+  // a search of all holes for each would take 2 * 10^9 steps
+  EXPECT_GT(reserved_bytes(allocations_of(graph, lifetimes(graph), sizes), AllocatorModel::ggml),
+            60'000u * 64);
+  EXPECT_GT(reserved_bytes(allocations_of(graph, lifetimes(graph), sizes), AllocatorModel::torch),
+            60'000u * 512);
+}
+
+}  // namespace
+
+// --- Type policies: what the files say, how rules are counted, and files that are wrong. That the types are
+// those of llama.cpp is for tests/interop/test_type_policies.py to say.
+
+namespace {
+
+using Types = std::vector<std::optional<DType>>;
+
+TypePolicyPtr built_in(std::string_view name) { return find_type_policy(built_in_type_policies(), name); }
+
+std::string fault(std::string_view json) {
+  try {
+    (void)parse_type_policy(json, "p.json");
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+bool says(const std::string& message, std::string_view part) {
+  return message.find(part) != std::string::npos;
+}
+
+// A policy of one rule, completed as a user's own is.
+std::vector<TypePolicy> with_rule(std::string_view let, std::string_view rule) {
+  std::vector<TypePolicy> files;
+  for (const TypePolicy& file : built_in_type_policies())
+    if (!file.type) files.push_back(file);
+  files.push_back(parse_type_policy(
+      fmt::format(R"({{"policy": "own", "type": "q4_k", "let": {{{}}}, "rules": {{"attn_v": "{}"}}}})", let,
+                  rule),
+      "own.json"));
+  return files;
+}
+
+std::string rule_fault(std::string_view let, std::string_view rule) {
+  const std::vector<TypePolicy> files = with_rule(let, rule);
+  const std::vector<std::uint64_t> shape = {256, 256};
+  const std::vector<PolicyTensor> tensors = {{"blk.0.attn_v.weight", shape}};
+  try {
+    (void)policy_types(*find_type_policy(files, "own"), {}, tensors);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(TypePolicy, EveryBuiltInPolicyGivesTypes) {
+  const std::vector<std::string> names = type_policy_names(built_in_type_policies());
+  EXPECT_GE(names.size(), 19u);
+  const std::vector<std::uint64_t> matrix = {512, 256}, experts = {8, 512, 256}, vector = {256};
+  std::vector<PolicyTensor> tensors;
+  for (const char* const name : {"output.weight", "token_embd.weight", "blk.0.attn_q.weight",
+                                 "blk.0.attn_k.weight", "blk.0.attn_v.weight", "blk.0.attn_output.weight",
+                                 "blk.0.ffn_up.weight", "blk.0.ffn_down.weight", "blk.0.ssm_in.weight"})
+    tensors.push_back({name, matrix});
+  tensors.push_back({"blk.0.ffn_down_exps.weight", experts});
+  const std::size_t changing = tensors.size();
+  tensors.push_back({"blk.0.attn_norm.weight", vector});
+  tensors.push_back({"blk.0.ffn_gate_inp.weight", matrix});
+  tensors.push_back({"blk.0.attn_q.bias", matrix});
+  for (const std::string& name : names)
+    for (const char* const architecture : {"llama", "falcon"})
+      for (const std::int64_t layers : {0, 1, 80})
+        for (const std::int64_t count : {0, 8})
+          for (const bool imatrix : {false, true}) {
+            const Types types =
+                policy_types(*built_in(name), {architecture, layers, count, 8, imatrix}, tensors);
+            for (std::size_t i = 0; i < types.size(); ++i)
+              EXPECT_EQ(types[i].has_value(), i < changing) << name << ' ' << tensors[i].name;
+          }
+}
+
+TEST(TypePolicy, CountsByLayerAndName) {
+  const std::vector<std::uint64_t> shape = {256, 256};
+  std::vector<std::string> names;
+  for (int layer = 15; layer >= 0; --layer) names.push_back(fmt::format("blk.{}.attn_v.weight", layer));
+  std::vector<PolicyTensor> tensors;
+  for (const std::string& name : names) tensors.push_back({name, shape});
+  const Types types = policy_types(*built_in("q4_k_m"), {"llama", 16, 0, 4, false}, tensors);
+  std::string sixes;
+  for (int layer = 0; layer < 16; ++layer)
+    if (types[static_cast<std::size_t>(15 - layer)] == DType::q6_k) sixes += fmt::format("{} ", layer);
+  EXPECT_EQ(sixes, "0 1 4 7 10 13 14 15 ");
+}
+
+TEST(TypePolicy, TiedEmbeddingsAreTheOutput) {
+  const std::vector<std::uint64_t> shape = {320, 256}, odd = {320, 96};
+  const std::vector<PolicyTensor> tied = {{"token_embd.weight", shape}};
+  const std::vector<PolicyTensor> apart = {{"token_embd.weight", shape}, {"output.weight", shape}};
+  EXPECT_EQ(policy_types(*built_in("q4_k_m"), {}, tied), (Types{DType::q6_k}));
+  EXPECT_EQ(policy_types(*built_in("q4_k_m"), {}, apart), (Types{DType::q4_k, DType::q6_k}));
+  const std::vector<PolicyTensor> thin = {{"output.weight", odd}};
+  EXPECT_EQ(policy_types(*built_in("q4_k_m"), {}, thin), (Types{DType::q8_0}));
+}
+
+TEST(TypePolicy, FallsBackWhereRowsDoNotDivide) {
+  const TypePolicyPtr policy = built_in("q4_k_m");
+  EXPECT_EQ(fitting_type(*policy, DType::q4_k, 512), DType::q4_k);
+  EXPECT_EQ(fitting_type(*policy, DType::q4_k, 96), DType::q5_0);
+  EXPECT_EQ(fitting_type(*policy, DType::q6_k, 96), DType::q8_0);
+  EXPECT_EQ(fitting_type(*policy, DType::q6_k, 80), DType::f16);
+  EXPECT_EQ(fitting_type(*policy, DType::q8_0, 48), DType::f16);
+  EXPECT_EQ(fitting_type(*policy, DType::f32, 7), DType::f32);
+  const std::vector<std::uint64_t> row = {1, 256}, column = {256, 1}, matrix = {1, 2, 256};
+  EXPECT_FALSE(may_change(*policy, {"a.weight", row}));
+  EXPECT_TRUE(may_change(*policy, {"a.weight", column}));
+  EXPECT_TRUE(may_change(*policy, {"a.weight", matrix}));
+}
+
+TEST(TypePolicy, FaultsNameTheirPlace) {
+  EXPECT_TRUE(says(fault(R"({"policy": "p"})"), "'type' is missing"));
+  EXPECT_TRUE(says(fault(R"({"type": "q4_k"})"), "'policy' is missing"));
+  EXPECT_TRUE(says(fault(R"({"policy": "", "type": "q4_k"})"), "'policy' is empty"));
+  EXPECT_TRUE(says(fault("{\"policy\": \"p\",\n \"type\": \"q4_z\"}"),
+                   "p.json: line 2, column 11: there is no type 'q4_z'"));
+  EXPECT_TRUE(says(fault(R"({"policy": "p", "type": "opaque"})"), "there is no type 'opaque'"));
+  EXPECT_TRUE(says(fault(R"({"policy": "p", "type": "q4_k", "file_type": -1})"), "no number of 32 bits"));
+  EXPECT_TRUE(
+      says(fault(R"({"policy": "p", "type": "q4_k", "file_type": 4294967296})"), "no number of 32 bits"));
+  EXPECT_TRUE(says(fault(R"({"policy": "p", "type": "q4_k", "rule": {}})"), "'rule'"));
+  EXPECT_TRUE(says(fault(R"({"policy": "p", "type": "q4_k", "rules": {"output": "1 +"}})"), "line 1"));
+  EXPECT_TRUE(
+      says(fault(R"({"policy": "p", "type": "q4_k", "fallback": {"x": "q4_0"}})"), "there is no type 'x'"));
+  EXPECT_TRUE(says(fault("[]"), "p.json"));
+  EXPECT_TRUE(says(rule_fault("", "'q9'"), "'q9' is no type"));
+  EXPECT_TRUE(says(rule_fault("", "7"), "7 is no type"));
+  EXPECT_TRUE(says(rule_fault("", "unknown"), "null is no type"));
+  EXPECT_TRUE(says(rule_fault(R"("a": "b", "b": "a")", "a"), "needs itself"));
+  EXPECT_TRUE(says(rule_fault(R"("a": "layers / 0")", "a"), "divided by 0"));
+  std::string doubling = R"("a40": "1")";
+  for (int i = 0; i < 40; ++i) doubling += fmt::format(R"(, "a{}": "a{} + a{}")", i, i + 1, i + 1);
+  EXPECT_TRUE(says(rule_fault(doubling, "a0"), "too many operations"));
+}
+
+TEST(TypePolicy, AUsersOwnReplacesABuiltInOne) {
+  const testing::TemporaryFolder folder;
+  std::filesystem::create_directories(folder / "types");
+  testing::write_file(folder / "types/mine.json", R"({"policy": "q4_k_m", "type": "q5_k"})");
+  testing::write_file(folder / "types/wrong.json", R"({"policy": "wrong"})");
+  const auto assets = load_assets(folder / "");
+  EXPECT_EQ(find_type_policy(assets->type_policies, "q4_k_m")->type, DType::q5_k);
+  EXPECT_EQ(find_type_policy(assets->type_policies, "q4_k_s")->type, DType::q4_k);
+  ASSERT_EQ(assets->faults.size(), 1u);
+  EXPECT_TRUE(says(assets->faults[0], "'type' is missing"));
+  try {
+    (void)find_type_policy(assets->type_policies, "q4_k");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_TRUE(says(error.what(), "did you mean"));
+  }
+  EXPECT_THROW((void)find_type_policy(assets->type_policies, "common"), Error);
+}
+
+}  // namespace
+
+// --- The largest context against projections of loads with passes of that many tokens, and of one more.
+
+namespace {
+
+MetaGraph model() {
+  return config_graph(
+      R"({"model_type":"llama","hidden_size":64,"num_hidden_layers":3,"num_attention_heads":4,
+          "num_key_value_heads":2,"intermediate_size":96,"vocab_size":200,"torch_dtype":"float16",
+          "max_position_embeddings":4096})",
+      "config.json");
+}
+
+LoadAnswer ask(const MetaGraph& graph, LoadRequest request) {
+  Progress progress;
+  AnswerOptions options;
+  options.advise = false;
+  return answer(graph, request, {}, options, progress);
+}
+
+// Whether load and pass fit by a projection of both.
+bool fits(const MetaGraph& graph, LoadRequest request, const LoadRow& row, std::uint64_t tokens,
+          std::optional<std::uint64_t> piece) {
+  request.max_context = false;
+  request.methods = {std::string(row.method->id)};
+  request.orders = {row.order};
+  request.sequence = std::min(tokens, piece.value_or(tokens));
+  request.past = tokens - request.sequence;
+  return ask(graph, request).rows[0].fits();
+}
+
+void expect_exact(const MetaGraph& graph, LoadRequest request) {
+  request.max_context = true;
+  const LoadAnswer found = ask(graph, request);
+  ASSERT_TRUE(found.context);
+  ASSERT_EQ(found.context->missing, "");
+  std::size_t limited = 0;
+  for (const LoadRow& row : found.rows) {
+    if (row.refusal) continue;
+    SCOPED_TRACE(row.method->id);
+    ASSERT_TRUE(row.context_max);
+    const std::uint64_t most = *row.context_max;
+    if (most > 0) EXPECT_TRUE(fits(graph, request, row, most, found.context->micro_batch)) << most;
+    // what a pass reads of a mapped embedding is counted whole
+    if (row.pass_reads.mapped == 0 && most < kMostTokens)
+      EXPECT_FALSE(fits(graph, request, row, most + 1, found.context->micro_batch)) << most;
+    if (most > 0 && most < kMostTokens) ++limited;
+  }
+  EXPECT_GT(limited, 0u);
+}
+
+TEST(LargestContext, IsExact) {
+  const MetaGraph graph = model();
+  const std::uint64_t weights = storage_bytes(graph);
+  for (const std::uint64_t budget : {weights + 100'000, 3 * weights, 20 * weights}) {
+    SCOPED_TRACE(budget);
+    LoadRequest request;
+    request.methods = {"all"};
+    request.device_budget = budget;
+    expect_exact(graph, request);
+    request.sequence = 7;
+    expect_exact(graph, request);
+    request.batch = 3;
+    request.forward.profile = "ggml";
+    expect_exact(graph, request);
+    request.memory = MemoryKind::unified;
+    expect_exact(graph, request);
+  }
+}
+
+TEST(LargestContext, SaysWhatIsMissing) {
+  const MetaGraph graph = model();
+  LoadRequest request;
+  request.max_context = true;
+  EXPECT_EQ(ask(graph, request).context->missing, "it needs a budget");
+  request.host_budget = 1 << 30;
+  EXPECT_EQ(ask(graph, request).context->missing, "no budget limits the memory that the pass is in");
+  request.device_budget = 1 << 30;
+  const LoadAnswer found = ask(graph, request);
+  EXPECT_EQ(found.context->missing, "");
+  EXPECT_EQ(found.context->positions, 4096u);
+  EXPECT_FALSE(found.context->micro_batch);
+  request.forward.profile = "ggml";
+  EXPECT_EQ(ask(graph, request).context->micro_batch, 512u);
+
+  MetaGraph bare = graph;
+  bare.metadata.clear();
+  EXPECT_EQ(ask(bare, request).context->missing, "no config.json lies beside the weights: sizes only");
+  request.activation_bytes = 100;
+  EXPECT_THROW(ask(graph, request), Error);
+}
+
+// Without operators, the estimate of the cache gives an upper bound.
+TEST(LargestContext, IsAnUpperBoundByTheCacheAlone) {
+  MetaGraph graph = model();
+  const auto config = [&](std::string_view more) {
+    graph.metadata[0].value = fmt::format(
+        R"({{"architectures":["New"],"num_hidden_layers":2,"num_attention_heads":2,"hidden_size":16,)"
+        R"("dtype":"float16"{}}})",
+        more);
+  };
+  LoadRequest request;
+  request.max_context = true;
+  request.batch = 3;
+  request.methods = {"direct"};
+  request.device_budget = storage_bytes(graph) + 100'000;
+  config("");
+  const LoadAnswer found = ask(graph, request);
+  EXPECT_TRUE(found.context->cache_only);
+  EXPECT_FALSE(found.context->micro_batch);
+  EXPECT_EQ(found.rows[0].context_max, 100'000u / (3 * 2 * 2 * 16 * 2));
+  config(R"(,"num_key_value_heads":[2,0],"layer_types":["mamba","mamba"],"recurrent_state":4)");
+  EXPECT_EQ(ask(graph, request).context->missing, "the cache of the model does not grow with the tokens");
+}
+
+TEST(LargestContext, IsNothingWhereTheLoadDoesNotFit) {
+  const MetaGraph graph = model();
+  LoadRequest request;
+  request.max_context = true;
+  request.methods = {"direct"};
+  request.device_budget = storage_bytes(graph) - 1;
+  EXPECT_EQ(ask(graph, request).rows[0].context_max, 0u);
+}
+
+}  // namespace
+
+// --- The values of every family's forward pass in one arena.
+
+namespace {
+
+// Falcon's score matrices are where bounded effort ends above its lower bound.
+bool may_be_above_the_bound(const std::string& name, std::uint64_t sequence) {
+  return name == "falcon-7b hf_eager" && sequence == 2048;
+}
+
+// Every family packs, keeps the rules and is at the least height that there is.
+void expect_packs(std::uint64_t sequence) {
+  const auto assets = built_in_assets();
+  std::set<std::string> families;
+  for (const testing::DescribedModel& described : testing::described_models())
+    for (const char* profile : {"fused", "hf_eager"}) {
+      SCOPED_TRACE(described.name + " " + profile);
+      const ForwardModel model = forward_model(described.graph, *assets, assets->profile(profile));
+      ASSERT_TRUE(model.graph) << model.remark;
+      families.insert(model.family);
+      const Problem problem = testing::pass_problem(model, 1, sequence);
+      const Packing packing = pack(problem, {.effort = Effort::bounded});
+      EXPECT_EQ(packing.verdict, Verdict::feasible);
+      const auto fault = find_fault(problem, packing.offsets);
+      EXPECT_FALSE(fault) << *fault;
+      EXPECT_GT(packing.lower_bound(), 0u);
+      if (!may_be_above_the_bound(described.name + " " + profile, sequence)) {
+        EXPECT_EQ(packing.height(), packing.lower_bound());
+        EXPECT_TRUE(packing.proven_optimal());
+      }
+      EXPECT_LE(packing.height(), greedy_by_size_height(problem).value());
+    }
+  EXPECT_EQ(families.size(), assets->architectures.size());
+}
+
+TEST(PassPacking, EveryFamilyPacksAFewTokens) { expect_packs(7); }
+TEST(PassPacking, EveryFamilyPacksManyTokens) { expect_packs(2048); }
+
+}  // namespace
+
+}  // namespace loadline

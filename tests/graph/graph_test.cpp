@@ -1,0 +1,646 @@
+// A model as data: types, names, filters, relations, forward graphs.
+
+#include "core/base/error.h"
+#include "core/graph/dtype_and_shape.h"
+#include "core/graph/forward_graph.h"
+#include "core/graph/meta_graph.h"
+#include "core/graph/name.h"
+#include "core/graph/names/tensor_names.h"
+#include "tests/support/graph_json.h"
+
+#include <algorithm>
+#include <array>
+#include <random>
+#include <set>
+#include <unordered_map>
+
+#include <gtest/gtest.h>
+
+namespace loadline {
+
+// --- The dtype table, the structural law and the relations over a MetaGraph.
+
+namespace {
+
+// Two tensors tied on one storage, one alone.
+MetaGraph small_graph() {
+  MetaGraph graph;
+  graph.format = "test";
+  graph.files = {{"/somewhere/model.bin", 200}};
+  graph.storages = {plain_storage(FileId{0}, 0, 64), plain_storage(FileId{0}, 64, 32)};
+  graph.tensors = {{"embed.weight", DType::f32, {4, 4}, {}, StorageId{0}, 0},
+                   {"layers.0.w", DType::f16, {16}, {}, StorageId{1}, 0},
+                   {"head.weight", DType::f32, {4, 4}, {}, StorageId{0}, 0}};
+  return graph;
+}
+
+TEST(DTypes, CodesAreUniquePerFormat) {
+  std::set<std::string_view> names, safetensors, torch;
+  std::set<int> ggml, onnx, executorch, tflite, pt2;
+  for (const DTypeInfo& info : dtype_table()) {
+    EXPECT_TRUE(names.insert(info.name).second) << info.name;
+    if (!info.safetensors.empty()) EXPECT_TRUE(safetensors.insert(info.safetensors).second) << info.name;
+    if (!info.torch.empty()) EXPECT_TRUE(torch.insert(info.torch).second) << info.name;
+    for (auto [set, code] : {std::pair(&ggml, info.ggml),
+                             {&onnx, info.onnx},
+                             {&executorch, info.executorch},
+                             {&tflite, info.tflite},
+                             {&pt2, info.pt2}})
+      if (code >= 0) EXPECT_TRUE(set->insert(code).second) << info.name << " " << code;
+  }
+  EXPECT_EQ(safetensors.size(), 22u);  // the enum of safetensors 0.8
+  EXPECT_EQ(ggml.size(), 36u);         // 0..42 less the eight removed ids, and the other layout of 42
+  for (const int removed : {4, 5, 31, 32, 33, 36, 37, 38}) EXPECT_EQ(ggml.count(removed), 0u);
+  EXPECT_EQ(onnx.size(), 28u);  // 1..28
+}
+
+TEST(DTypes, SizesAreThoseOfTheFormats) {
+  EXPECT_EQ(byte_size(DType::f32, 3), 12u);
+  EXPECT_EQ(byte_size(DType::f4_e2m1, 6), 3u);
+  EXPECT_FALSE(byte_size(DType::f4_e2m1, 5));
+  EXPECT_EQ(byte_size(DType::f6_e2m3, 8), 6u);
+  EXPECT_EQ(byte_size(DType::q4_k, 512), 288u);
+  EXPECT_EQ(byte_size(DType::q6_k, 256), 210u);
+  EXPECT_FALSE(byte_size(DType::q4_0, 31));
+  EXPECT_FALSE(byte_size(DType::f64, std::uint64_t{1} << 61));
+  EXPECT_FALSE(byte_size(DType::opaque, 1));
+  // bits per weight as ggml prints them
+  const std::pair<DType, double> bits[] = {
+      {DType::q4_0, 4.5},     {DType::q5_1, 6},     {DType::q2_k, 2.625},   {DType::q3_k, 3.4375},
+      {DType::iq1_s, 1.5625}, {DType::iq1_m, 1.75}, {DType::tq1_0, 1.6875}, {DType::mxfp4, 4.25},
+      {DType::nvfp4, 4.5},    {DType::q1_0, 1.125}, {DType::iq2_s, 2.5625}, {DType::q8_k, 9.125}};
+  for (const auto& [dtype, expected] : bits) {
+    const DTypeInfo& info = dtype_info(dtype);
+    EXPECT_DOUBLE_EQ(8.0 * info.block_bytes / info.block_elements, expected) << info.name;
+  }
+}
+
+TEST(DTypes, LookupsFindOnlyKnownCodes) {
+  EXPECT_EQ(dtype_from(&DTypeInfo::safetensors, "F8_E4M3"), DType::f8_e4m3);
+  EXPECT_FALSE(dtype_from(&DTypeInfo::safetensors, ""));
+  EXPECT_FALSE(dtype_from(&DTypeInfo::safetensors, "f32"));
+  EXPECT_EQ(dtype_from(&DTypeInfo::ggml, 30), DType::bf16);
+  EXPECT_FALSE(dtype_from(&DTypeInfo::ggml, -1));
+  EXPECT_FALSE(dtype_from(&DTypeInfo::ggml, 65536));  // would be 0 in 16 bits
+  EXPECT_EQ(dtype_from(&DTypeInfo::torch, "bfloat16"), DType::bf16);
+  EXPECT_EQ(dtype_from(&DTypeInfo::onnx, 16), DType::bf16);
+}
+
+TEST(Shapes, ProductsAreChecked) {
+  using Shape = std::vector<std::uint64_t>;
+  EXPECT_EQ(element_count(Shape{}), 1u);
+  EXPECT_EQ(element_count(Shape{3, 0, 5}), 0u);
+  EXPECT_FALSE(element_count(Shape{std::uint64_t{1} << 40, 0, std::uint64_t{1} << 40}));
+  EXPECT_FALSE(element_count(Shape{std::uint64_t{1} << 32, std::uint64_t{1} << 32}));
+}
+
+TEST(MetaGraph, TiesCountOnce) {
+  const MetaGraph graph = small_graph();
+  EXPECT_NO_THROW(validate(graph));
+  EXPECT_EQ(storage_bytes(graph), 96u);
+  EXPECT_EQ(parameter_count(graph), 32u);
+  const auto ties = tied_groups(graph);
+  ASSERT_EQ(ties.size(), 1u);
+  EXPECT_EQ(ties[0], (std::vector<TensorId>{TensorId{0}, TensorId{2}}));
+  EXPECT_EQ(first_owner(graph)[0], TensorId{0});
+}
+
+TEST(MetaGraph, TiesAreSeenAmongViews) {
+  MetaGraph graph;
+  graph.storages = {shapes_only_storage(64), shapes_only_storage(64)};
+  const auto view = [](const char* name, std::uint32_t storage, std::uint64_t offset,
+                       std::vector<std::uint64_t> strides) {
+    return Tensor{name, DType::u8, {4, 4}, std::move(strides), StorageId{storage}, offset};
+  };
+  graph.tensors = {view("whole", 0, 0, {}),        view("a", 1, 16, {}),          view("t", 0, 0, {1, 4}),
+                   view("b", 0, 16, {}),           view("t again", 0, 0, {1, 4}), view("b again", 0, 16, {}),
+                   view("a elsewhere", 1, 32, {}), view("b once more", 0, 16, {})};
+  using Ids = std::vector<TensorId>;
+  EXPECT_EQ(tied_groups(graph),
+            (std::vector<Ids>{Ids{TensorId{2}, TensorId{4}}, Ids{TensorId{3}, TensorId{5}, TensorId{7}}}));
+  EXPECT_EQ(parameter_count(graph), 4u * 16);  // "t" is "whole" once more
+}
+
+TEST(Shares, ViewsOfOneStorageCountOnce) {
+  MetaGraph graph;
+  graph.storages = {shapes_only_storage(100), shapes_only_storage(16), shapes_only_storage(8)};
+  const auto add = [&](const char* name, Shape shape, Strides strides, std::uint32_t storage,
+                       std::uint64_t offset) {
+    graph.tensors.push_back(
+        {name, DType::f16, std::move(shape), std::move(strides), StorageId{storage}, offset});
+  };
+  add("slice", {4}, {}, 0, 8);               // inside "whole", though it comes first
+  add("whole", {5, 4}, {}, 0, 0);            // bytes 0 to 40
+  add("transposed", {4, 5}, {1, 4}, 0, 0);   // the same
+  add("overlapping", {10}, {}, 0, 30);       // ten bytes of its own
+  add("apart", {10}, {}, 0, 60);             // 80 to 100 and 50 to 60 nobody uses
+  add("alone", {3}, {}, 1, 0);               // takes its whole storage
+  add("repeated", {1000, 4}, {0, 1}, 2, 0);  // four elements
+  EXPECT_NO_THROW(validate(graph));
+  const std::vector<Share> parts = shares(graph);
+  std::vector<std::uint64_t> bytes, counted;
+  for (const Share& part : parts) bytes.push_back(part.bytes), counted.push_back(part.elements);
+  EXPECT_EQ(counted, (std::vector<std::uint64_t>{0, 20, 0, 10, 10, 3, 4}));
+  EXPECT_EQ(bytes, (std::vector<std::uint64_t>{30, 40, 0, 10, 20, 16, 8}));
+  EXPECT_EQ(parameter_count(graph), 47u);
+  EXPECT_EQ(sum(parts).bytes, storage_bytes(graph));
+  // of a selection: what was another's is its own, and what nobody uses stays with the storage's first
+  const std::vector<TensorId> some = {TensorId{2}, TensorId{3}};
+  EXPECT_EQ(sum(shares(graph, some)).elements, 30u);
+  EXPECT_EQ(sum(shares(graph, some)).bytes, 50u);
+  const ModuleTree tree = module_tree(graph, some);
+  EXPECT_EQ(tree.root().tensors, 2u);
+  EXPECT_EQ(tree.root().bytes, 50u);
+  EXPECT_EQ(module_tree(graph).root().parameters, 47u);
+}
+
+// Against every pair of tensors and every byte.
+TEST(Shares, AreThoseOfABruteCount) {
+  std::mt19937 random(7);
+  const auto below = [&](std::uint64_t n) { return random() % n; };
+  for (int round = 0; round < 300; ++round) {
+    MetaGraph graph;
+    for (int i = 0; i < 3; ++i) graph.storages.push_back(shapes_only_storage(40));
+    const std::uint64_t count = 1 + below(12);
+    for (std::uint32_t i = 0; i < count; ++i) {
+      const std::uint64_t offset = below(30), size = below(41 - offset);
+      graph.tensors.push_back({std::to_string(i),
+                               DType::u8,
+                               {size},
+                               {},
+                               StorageId{static_cast<std::uint32_t>(below(3))},
+                               offset});
+    }
+    std::vector<TensorId> some;
+    for (const TensorId id : all_tensors(graph))
+      if (below(3) > 0) some.push_back(id);
+    const std::vector<Share> parts = shares(graph, some);
+    std::uint64_t bytes = 0, every = 0;
+    for (std::size_t i = 0; i < some.size(); ++i) {
+      const Tensor& tensor = graph.tensor(some[i]);
+      const bool within = std::any_of(some.begin(), some.end(), [&](TensorId id) {
+        const Tensor& other = graph.tensor(id);
+        const bool same = other.offset == tensor.offset && other.shape == tensor.shape;
+        return id != some[i] && other.storage == tensor.storage && other.offset <= tensor.offset &&
+               other.offset + other.shape[0] >= tensor.offset + tensor.shape[0] && (!same || id < some[i]);
+      });
+      EXPECT_EQ(parts[i].elements, within ? 0 : tensor.shape[0]) << round;
+    }
+    std::set<StorageId> used;
+    for (const Tensor& tensor : graph.tensors) used.insert(tensor.storage);
+    for (const StorageId storage : used) {
+      std::array<bool, 40> chosen = {}, covered = {};
+      for (const TensorId id : all_tensors(graph)) {
+        const Tensor& tensor = graph.tensor(id);
+        if (tensor.storage != storage) continue;
+        const bool asked = std::find(some.begin(), some.end(), id) != some.end();
+        for (std::uint64_t at = tensor.offset; at < tensor.offset + tensor.shape[0]; ++at) {
+          covered[at] = true;
+          chosen[at] |= asked;
+        }
+      }
+      bytes += static_cast<std::uint64_t>(std::count(chosen.begin(), chosen.end(), true));
+      const TensorId owner = *first_owner(graph)[index(storage)];
+      if (std::find(some.begin(), some.end(), owner) != some.end())
+        bytes += static_cast<std::uint64_t>(std::count(covered.begin(), covered.end(), false));
+      every += 40;
+    }
+    EXPECT_EQ(sum(parts).bytes, bytes) << round;
+    EXPECT_EQ(sum(shares(graph)).bytes, every) << round;
+  }
+}
+
+TEST(ModelName, OfASplitSetIsTheWholeOnes) {
+  MetaGraph graph;
+  graph.format = "gguf";
+  graph.files = {{"/models/phi-2-q4-00001-of-00003.gguf", 1}};
+  EXPECT_EQ(model_name(graph), "phi-2-q4");
+  graph.metadata = {{"general.name", std::string("Phi 2-00001-of-00003")}};
+  EXPECT_EQ(model_name(graph), "Phi 2");
+  graph.metadata = {{"general.name", std::string()}};
+  graph.files[0].path = "/models/phi/model-00001-of-00003.gguf";
+  EXPECT_EQ(model_name(graph), "phi");
+  graph.files[0].path = "/models/phi-0001-of-0003.gguf";
+  EXPECT_EQ(model_name(graph), "phi-0001-of-0003");
+}
+
+TEST(Validate, RefusesEveryBrokenLaw) {
+  const auto broken = [](auto change) {
+    MetaGraph graph = small_graph();
+    change(graph);
+    return graph;
+  };
+  const MetaGraph cases[] = {
+      broken([](MetaGraph& g) { g.tensors[0].storage = StorageId{9}; }),
+      broken([](MetaGraph& g) { g.storages[1].offset = 190; }),
+      broken([](MetaGraph& g) { g.storages[1].file = FileId{3}; }),
+      broken([](MetaGraph& g) { g.tensors[1].shape = {17}; }),
+      broken([](MetaGraph& g) { g.tensors[1].offset = 2; }),
+      broken([](MetaGraph& g) { g.tensors[1].offset = ~std::uint64_t{0}; }),
+      broken([](MetaGraph& g) { g.tensors[2].name = "embed.weight"; }),
+      broken([](MetaGraph& g) { g.tensors[0].strides = {4}; }),
+      broken([](MetaGraph& g) {
+        g.tensors[0].strides = {8, 1};
+      }),
+      broken([](MetaGraph& g) {
+        g.tensors[0].strides = {std::uint64_t{1} << 63, 1};
+      }),
+      broken([](MetaGraph& g) {
+        g.tensors[0].shape = {std::uint64_t{1} << 62, 4};
+      }),
+      broken([](MetaGraph& g) { g.storages[0] = shapes_only_storage(std::uint64_t{1} << 63); }),
+      broken([](MetaGraph& g) { g.tensors[1].dtype = DType::opaque, g.tensors[1].offset = 33; }),
+  };
+  for (std::size_t i = 0; i < std::size(cases); ++i) EXPECT_THROW(validate(cases[i]), Error) << "case " << i;
+}
+
+TEST(Validate, StridedViewsMayCoverTheirStorageExactly) {
+  MetaGraph graph = small_graph();
+  graph.tensors[0].strides = {1, 4};  // transposed
+  EXPECT_NO_THROW(validate(graph));
+  EXPECT_FALSE(is_contiguous(graph.tensors[0]));
+  graph.tensors[0].strides = {4, 1};
+  EXPECT_TRUE(is_contiguous(graph.tensors[0]));
+}
+
+TEST(ModuleTree, SumsOnceAndSortsNaturally) {
+  MetaGraph graph = small_graph();
+  for (const char* name : {"layers.10.w", "layers.2.w", "layers.2.w.scale", "a..b", ""}) {
+    const StorageId storage{static_cast<std::uint32_t>(graph.storages.size())};
+    graph.storages.push_back(plain_storage(FileId{0}, 100, 8));
+    graph.tensors.push_back({name, DType::u8, {8}, {}, storage, 0});
+  }
+  const ModuleTree tree = module_tree(graph);
+  EXPECT_EQ(tree.root().bytes, storage_bytes(graph));
+  EXPECT_EQ(tree.root().parameters, parameter_count(graph));
+  EXPECT_EQ(tree.root().tensors, graph.tensors.size());
+  std::vector<std::string> paths;
+  std::size_t leaves = 0;
+  for (std::size_t i = 0; i < tree.nodes.size(); ++i) {
+    const ModuleNode& node = tree.nodes[i];
+    if (node.tensor) {
+      ++leaves;
+      EXPECT_EQ(module_path(tree, NodeId{static_cast<std::uint32_t>(i)}), graph.tensor(*node.tensor).name);
+    }
+    if (node.name == "layers")
+      for (const NodeId child : node.children) paths.push_back(tree.node(child).name);
+  }
+  EXPECT_EQ(leaves, graph.tensors.size());
+  EXPECT_EQ(paths, (std::vector<std::string>{"0", "2", "10"}));
+}
+
+TEST(ModuleTree, DeepNamesStayBounded) {
+  MetaGraph graph;
+  graph.storages = {shapes_only_storage(1)};
+  graph.tensors = {{std::string(100'000, '.'), DType::u8, {1}, {}, StorageId{0}, 0}};
+  EXPECT_LE(module_tree(graph).nodes.size(), kMostDepth + 1);
+}
+
+TEST(ModuleTree, LayerNumbersAreWholeSegments) {
+  EXPECT_EQ(layer_number("model.layers.12.mlp.weight"), 12u);
+  EXPECT_EQ(layer_number("h.0.attn.bias"), 0u);
+  EXPECT_FALSE(layer_number("w2.weight"));
+  EXPECT_FALSE(layer_number("99999999999999999999.weight"));
+}
+
+TEST(GraphJson, EscapesWhatIsNotText) {
+  MetaGraph graph = small_graph();
+  graph.tensors[1].name = "bad\xFF";
+  graph.notes = {{Severity::error, "bad\xFF", "text\xC0"}};
+  const std::string json = graph_json(graph);
+  EXPECT_NE(json.find(R"(bad\\xff)"), std::string::npos);
+  EXPECT_EQ(json.find("/somewhere"), std::string::npos);
+}
+
+}  // namespace
+
+// --- Names, shapes and the index of names.
+
+namespace {
+
+TEST(Name, HoldsItsText) {
+  const std::string long_text(100'000, 'x');
+  Name name = long_text;
+  const Name copy = name;
+  EXPECT_EQ(copy, long_text);
+  name = "short";
+  EXPECT_EQ(copy.size(), long_text.size());
+  EXPECT_EQ(name, "short");
+  EXPECT_NE(name, copy);
+  EXPECT_LT(name, copy);
+  const Name moved = std::move(name);
+  EXPECT_EQ(moved.str(), "short");
+  EXPECT_TRUE(Name().empty());
+  EXPECT_EQ(Name(""), Name());
+  EXPECT_EQ(Name(std::string_view("a\0b", 3)).size(), 3u);
+}
+
+TEST(Name, ManyShareWithoutDependingOnEachOther) {
+  std::vector<std::string> texts;
+  for (int i = 0; i < 40'000; ++i)
+    texts.push_back(i % 7 == 0 ? "" : std::string(static_cast<std::size_t>(i % 90), 'a') + std::to_string(i));
+  std::vector<std::string_view> views(texts.begin(), texts.end());
+  std::vector<Name> names = Name::many(views);
+  ASSERT_EQ(names.size(), texts.size());
+  const std::vector<Name> kept = {names[1], names[39'999]};
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    ASSERT_EQ(names[i], texts[i]);
+    ASSERT_EQ(names[i].hash(), name_hash(texts[i]));
+  }
+  names.clear();
+  EXPECT_EQ(kept[0], texts[1]);
+  EXPECT_EQ(kept[1], texts[39'999]);
+}
+
+TEST(Dimensions, BehavesLikeAVector) {
+  std::mt19937 random(3);
+  for (int round = 0; round < 500; ++round) {
+    std::vector<std::uint64_t> expected;
+    Shape shape;
+    Strides strides;
+    for (std::size_t n = random() % 6; n-- > 0;) {
+      expected.push_back(random());
+      shape.push_back(expected.back());
+      strides.push_back(expected.back());
+    }
+    const Shape copy = shape;
+    Shape moved = std::move(shape);
+    shape = copy;
+    Shape& itself = moved;
+    moved = itself;
+    EXPECT_EQ(copy.vector(), expected);
+    EXPECT_EQ(moved, shape);
+    EXPECT_EQ(strides.vector(), expected);
+    EXPECT_EQ(std::vector<std::uint64_t>(copy.rbegin(), copy.rend()),
+              std::vector<std::uint64_t>(expected.rbegin(), expected.rend()));
+    if (!expected.empty()) {
+      EXPECT_EQ(copy.front(), expected.front());
+      EXPECT_EQ(copy.back(), expected.back());
+      shape[0] += 1;
+      EXPECT_NE(shape, copy);
+      EXPECT_EQ(shape < copy, shape.vector() < copy.vector());
+    }
+  }
+}
+
+TEST(NameIndex, AgreesWithAMap) {
+  std::mt19937 random(5);
+  std::vector<std::string> texts;
+  std::unordered_map<std::string, std::uint32_t> expected;
+  NameIndex index(10);  // far too few: it grows
+  const auto text_of = [&](std::uint32_t i) { return std::string_view(texts[i]); };
+  for (std::uint32_t i = 0; i < 20'000; ++i) {
+    texts.push_back(std::to_string(random() % 15'000));
+    // few hashes, so that names meet in the table
+    const auto hash = static_cast<std::uint32_t>(std::stoul(texts.back()) % 512);
+    const auto known = index.add(texts.back(), hash, i, text_of);
+    const auto [at, fresh] = expected.try_emplace(texts.back(), i);
+    ASSERT_EQ(known.has_value(), !fresh);
+    if (known) {
+      ASSERT_EQ(*known, at->second);
+    }
+    ASSERT_EQ(index.find(texts.back(), hash, text_of), at->second);
+  }
+  EXPECT_FALSE(index.find("none", 7, text_of));
+}
+
+}  // namespace
+
+// --- The filter grammar.
+
+namespace {
+
+MetaGraph sample() {
+  MetaGraph graph;
+  graph.files = {{"m.index.json", 10}, {"a.safetensors", 1 << 20}, {"b.safetensors", 1 << 20}};
+  const auto add = [&](const char* name, DType dtype, Shape shape, std::uint32_t file) {
+    const std::uint64_t bytes = byte_size(dtype, element_count(shape).value()).value();
+    graph.storages.push_back(plain_storage(FileId{file}, 0, bytes));
+    graph.tensors.push_back({name,
+                             dtype,
+                             std::move(shape),
+                             {},
+                             StorageId{static_cast<std::uint32_t>(graph.storages.size() - 1)},
+                             0});
+  };
+  add("embed.weight", DType::bf16, {100, 64}, 1);                     // 0: 12800 bytes
+  add("layers.0.self_attn.q_proj.weight", DType::bf16, {64, 64}, 1);  // 1: 8192
+  add("layers.7.self_attn.k_proj.weight", DType::f32, {64, 64}, 1);   // 2: 16384
+  add("layers.12.mlp.up_proj.weight", DType::q4_k, {4, 256}, 2);      // 3: 576
+  add("two words", DType::i64, {}, 2);                                // 4: 8
+  return graph;
+}
+
+std::vector<int> select(std::string_view text) {
+  std::vector<int> positions;
+  for (const TensorId id : TensorFilter(text).select(sample())) positions.push_back(static_cast<int>(id));
+  return positions;
+}
+
+using Positions = std::vector<int>;
+
+TEST(Filter, SelectsByEveryKey) {
+  EXPECT_EQ(select(""), (Positions{0, 1, 2, 3, 4}));
+  EXPECT_EQ(select("  "), (Positions{0, 1, 2, 3, 4}));
+  EXPECT_EQ(select("dtype:bf16"), (Positions{0, 1}));
+  EXPECT_EQ(select("dtype:BF16,q4_*"), (Positions{0, 1, 3}));
+  EXPECT_EQ(select("shape:*x64"), (Positions{0, 1, 2}));
+  EXPECT_EQ(select("shape:64x64"), (Positions{1, 2}));
+  EXPECT_EQ(select("size:>12.5KiB"), (Positions{2}));
+  EXPECT_EQ(select("size:>=12800"), (Positions{0, 2}));
+  EXPECT_EQ(select("size:<8KiB"), (Positions{3, 4}));
+  EXPECT_EQ(select("size:576-8KiB"), (Positions{1, 3}));
+  EXPECT_EQ(select("rank:0"), (Positions{4}));
+  EXPECT_EQ(select("layer:0-7"), (Positions{1, 2}));
+  EXPECT_EQ(select("layer:12,0"), (Positions{1, 3}));
+  EXPECT_EQ(select("layer:>7"), (Positions{3}));
+  EXPECT_EQ(select("shard:2"), (Positions{3, 4}));  // the index is no shard
+  EXPECT_EQ(select("file:a.*"), (Positions{0, 1, 2}));
+  EXPECT_EQ(select("name:*_proj*"), (Positions{1, 2, 3}));
+  EXPECT_EQ(select("name:embed"), Positions{});  // the whole name
+  EXPECT_EQ(select("proj"), (Positions{1, 2, 3}));
+  EXPECT_EQ(select("name:\"two words\""), (Positions{4}));
+  EXPECT_EQ(select("dtype:bf16 layer:0"), (Positions{1}));
+  EXPECT_EQ(select("proj -attn"), (Positions{3}));
+  EXPECT_EQ(select("-dtype:bf16 -rank:0"), (Positions{2, 3}));
+}
+
+TEST(Filter, SaysWhatIsWrong) {
+  const auto error = [](std::string_view text) -> std::string {
+    try {
+      TensorFilter filter(text);
+      return "";
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), ErrorCode::usage);
+      return e.what();
+    }
+  };
+  EXPECT_NE(error("colour:red").find("there is no 'colour'"), std::string::npos);
+  EXPECT_NE(error("layer:x").find("'x' is no number"), std::string::npos);
+  EXPECT_NE(error("layer:3-").find("'' is no number"), std::string::npos);
+  EXPECT_NE(error("size:>5G").find("size:>5G"), std::string::npos);
+  EXPECT_NE(error("name:").find("has no value"), std::string::npos);
+  EXPECT_NE(error("name:\"open").find("quote is not closed"), std::string::npos);
+  EXPECT_EQ(error("layer:>18446744073709551615 rank:<0"), "");
+}
+
+TEST(Glob, StarsAndQuestionMarks) {
+  EXPECT_TRUE(glob_matches("*", ""));
+  EXPECT_TRUE(glob_matches("a*b*c", "axxbyyc"));
+  EXPECT_FALSE(glob_matches("a*b*c", "axxbyy"));
+  EXPECT_TRUE(glob_matches("a?c", "abc"));
+  EXPECT_FALSE(glob_matches("a?c", "ac"));
+  EXPECT_FALSE(glob_matches("", "a"));
+  EXPECT_FALSE(glob_matches(std::string(30, '*') + "b", std::string(100'000, 'a')));
+}
+
+}  // namespace
+
+// --- Size polynomials and the laws of forward graphs.
+
+namespace {
+
+const std::vector<std::string> kSymbols = {"B", "S", "P"};
+
+SizePoly sum(const SizePoly& a, const SizePoly& b) { return SizePoly::sum(a, b).value(); }
+SizePoly product(const SizePoly& a, const SizePoly& b) { return SizePoly::product(a, b).value(); }
+
+TEST(SizePoly, WritesWhatItIs) {
+  const SizePoly b = SizePoly::symbol(kBatch), s = SizePoly::symbol(kSequence);
+  EXPECT_EQ(SizePoly().text(kSymbols), "0");
+  EXPECT_EQ(sum(product(SizePoly(2), product(s, b)), SizePoly(64)).text(kSymbols), "2*B*S + 64");
+  EXPECT_EQ(sum(s, SizePoly(-1)).text(kSymbols), "S - 1");
+  EXPECT_EQ(product(SizePoly(-3), s).text(kSymbols), "-3*S");
+  EXPECT_EQ(SizePoly::symbol(SymbolId{9}).text(kSymbols), "?");
+}
+
+TEST(SizePoly, EqualSizesAreEqual) {
+  const SizePoly s = SizePoly::symbol(kSequence), p = SizePoly::symbol(kPast);
+  EXPECT_EQ(product(sum(s, p), sum(s, p)),
+            sum(sum(product(s, s), product(p, p)), product(SizePoly(2), product(p, s))));
+  EXPECT_EQ(sum(s, product(SizePoly(-1), s)), SizePoly());
+}
+
+TEST(SizePoly, AgreesWithArithmetic) {
+  std::mt19937 random(7);
+  for (int round = 0; round < 200; ++round) {
+    const std::vector<std::uint64_t> at = {random() % 50, random() % 50, random() % 50};
+    SizePoly poly(1);
+    std::uint64_t expected = 1;
+    for (int i = 0; i < 4; ++i) {
+      const auto symbol = static_cast<std::uint16_t>(random() % 3);
+      const auto constant = static_cast<std::int64_t>(random() % 100);
+      if (random() % 2 == 0) {
+        poly = product(poly, sum(SizePoly::symbol(SymbolId{symbol}), SizePoly(constant)));
+        expected *= at[symbol] + static_cast<std::uint64_t>(constant);
+      } else {
+        poly = sum(poly, SizePoly(constant));
+        expected += static_cast<std::uint64_t>(constant);
+      }
+    }
+    EXPECT_EQ(poly.evaluate(at), expected) << poly.text(kSymbols);
+  }
+}
+
+TEST(SizePoly, OverflowIsNothing) {
+  const SizePoly big(INT64_MAX), s = SizePoly::symbol(kSequence);
+  EXPECT_FALSE(SizePoly::sum(big, SizePoly(1)));
+  EXPECT_FALSE(SizePoly::product(big, SizePoly(2)));
+  EXPECT_FALSE(product(s, s).evaluate(std::vector<std::uint64_t>{0, std::uint64_t{1} << 32, 0}));
+  EXPECT_FALSE(sum(s, SizePoly(-1)).evaluate(std::vector<std::uint64_t>{0, 0, 0}));
+  EXPECT_FALSE(s.evaluate({}));
+  std::optional<SizePoly> power = s;
+  for (int i = 0; i < 20 && power; ++i) power = SizePoly::product(*power, s);
+  EXPECT_FALSE(power);
+}
+
+TEST(ValueBytes, CountsElementsAndPacking) {
+  const SizePoly s = SizePoly::symbol(kSequence);
+  EXPECT_EQ(value_bytes({"v", DType::f16, std::vector{s, SizePoly(8)}})->text(kSymbols), "16*S");
+  EXPECT_EQ(value_bytes({"v", DType::i4, std::vector{SizePoly(5)}})->constant(), 3);
+  EXPECT_FALSE(value_bytes({"v", DType::i4, std::vector{s}}));
+  EXPECT_FALSE(value_bytes({"v", std::nullopt, std::vector{s}}));
+  EXPECT_FALSE(value_bytes({"v", DType::f32, std::nullopt}));
+}
+
+TEST(ForwardLaws, ValuesAreMadeOnceBeforeUse) {
+  MetaGraph graph;
+  graph.forward = ForwardGraph();
+  graph.forward->values = {{"x", {}, {}}, {"y", {}, {}}};
+  graph.forward->inputs = {ValueId{0}};
+  graph.forward->outputs = {ValueId{1}};
+  EXPECT_THROW(validate(graph), Error);  // y is never made
+  graph.forward->ops = {{"Relu", "r", {ValueId{0}}, {}, {ValueId{1}}}};
+  EXPECT_NO_THROW(validate(graph));
+  graph.forward->ops.push_back(graph.forward->ops[0]);
+  EXPECT_THROW(validate(graph), Error);  // y is made twice
+  graph.forward->ops = {{"Relu", "r", {ValueId{1}}, {}, {ValueId{1}}}};
+  EXPECT_THROW(validate(graph), Error);  // y is used before it is made
+  graph.forward->ops = {{"Relu", "r", {ValueId{0}}, {TensorId{0}}, {ValueId{1}}}};
+  EXPECT_THROW(validate(graph), Error);  // there is no tensor
+}
+
+TEST(ForwardLaws, WhatIsHeldIsThere) {
+  MetaGraph graph;
+  graph.forward = ForwardGraph();
+  ForwardGraph& forward = *graph.forward;
+  forward.values = {{"x", {}, {}}, {"y", {}, {}}, {"z", {}, {}}, {"t", {}, {}}};
+  forward.inputs = {ValueId{0}};
+  forward.ops = {{"Relu", "r", {ValueId{0}}, {}, {ValueId{1}}},
+                 {"Relu", "s", {ValueId{1}}, {}, {ValueId{2}}}};
+  forward.ops[0].temporaries = {ValueId{3}};
+  forward.ops[1].held = {ValueId{3}, ValueId{2}};  // an earlier one's temporary, and what it makes itself
+  EXPECT_NO_THROW(validate(graph));
+  forward.ops[0].temporaries.clear();
+  EXPECT_THROW(validate(graph), Error);
+  forward.ops[1].held.clear();
+  forward.ops[0].temporaries = {ValueId{9}};
+  EXPECT_THROW(validate(graph), Error);
+}
+
+TEST(ForwardLaws, ABodyIsOneOperatorsAndNotTooDeep) {
+  MetaGraph graph;
+  graph.forward = ForwardGraph();
+  ForwardGraph& forward = *graph.forward;
+  forward.values = {{"x", {}, {}}, {"y", {}, {}}, {"i", {}, {}}, {"b", {}, {}}};
+  forward.inputs = {ValueId{0}};
+  forward.outputs = {ValueId{1}};
+  forward.ops = {{"Loop", "l", {ValueId{0}}, {}, {ValueId{1}}}};
+  forward.ops[0].bodies = {0};
+  EXPECT_THROW(validate(graph), Error);  // there is none
+  forward.bodies.push_back(
+      {{{"Add", "a", {ValueId{0}, ValueId{2}}, {}, {ValueId{3}}}}, {ValueId{2}}, {ValueId{3}}});
+  EXPECT_NO_THROW(validate(graph));
+  forward.bodies[0].outputs = {ValueId{1}};
+  EXPECT_THROW(validate(graph), Error);  // y is made later
+  forward.bodies[0].outputs = {ValueId{3}};
+  forward.bodies[0].ops[0].bodies = {0};
+  EXPECT_THROW(validate(graph), Error);  // it is in itself
+  forward.bodies[0].ops[0].bodies.clear();
+  for (std::uint32_t i = 1; i <= kMostBodyDepth; ++i) {
+    forward.bodies.push_back({{{"If", "i", {}, {}, {}}}, {}, {}});
+    forward.bodies[i - 1].ops[0].bodies = {i};
+    EXPECT_EQ(i < kMostBodyDepth, [&] {
+      try {
+        validate(graph);
+        return true;
+      } catch (const Error&) {
+        return false;
+      }
+    }());
+  }
+}
+
+TEST(SizePoly, TellsWhichSymbolsAreInIt) {
+  const SizePoly batch = SizePoly::symbol(kBatch), both = *SizePoly::sum(batch, SizePoly::symbol(kPast));
+  EXPECT_EQ(batch.as_symbol(), kBatch);
+  EXPECT_FALSE(both.as_symbol());
+  EXPECT_FALSE(SizePoly::product(batch, SizePoly(2))->as_symbol());
+  EXPECT_FALSE(SizePoly(1).as_symbol());
+  EXPECT_TRUE(both.mentions(kPast));
+  EXPECT_FALSE(both.mentions(kSequence));
+}
+
+}  // namespace
+
+}  // namespace loadline

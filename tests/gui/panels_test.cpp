@@ -1,0 +1,631 @@
+// Each panel drawn alone, and its colours.
+
+#include "app/gui/panels/panels.h"
+
+#include "app/gui/frame/gui_app.h"
+#include "app/gui/panels/arena_plot.h"
+#include "app/gui/panels/forward.h"
+#include "app/gui/parts/theme.h"
+#include "app/gui/window/window.h"
+#include "tests/gui/harness.h"
+#include "tests/gui/sample_graphs.h"
+#include "tests/support/builders.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <imgui.h>
+
+namespace loadline::gui {
+
+// --- What is to be seen in each panel, drawn alone: a panel that draws nothing, or something else, fails
+// here.
+
+namespace {
+
+class EmptyPanel final : public Panel {
+ public:
+  void draw_content(Workspace&, const Ui&) override {}
+};
+
+struct Seen {
+  std::string text;
+  int vertices = 0;
+};
+
+// A window with one panel in it, and nothing around that.
+class Stage {
+ public:
+  Stage() {
+    ui_.fonts = load_fonts(1);
+    window_->upload_fonts();
+    look(true);
+  }
+
+  void look(bool dark) {
+    ui_.theme = dark ? &dark_theme() : &light_theme();
+    apply_theme(*ui_.theme, 1);
+  }
+
+  // Once the jobs are done that the panel asks for, and what depends on its layout has found its place.
+  Seen draw(Panel& panel, ImVec2 size = {1280, 760}) {
+    return draw_frames(panel, size, [&] {
+      while (workspace.busy())
+        if (!workspace.poll()) std::this_thread::yield();
+    });
+  }
+  // While jobs run: what they answer is not taken in.
+  Seen draw_meanwhile(Panel& panel) {
+    return draw_frames(panel, {1280, 760}, [] {});
+  }
+  Seen draw(std::string_view id) { return draw(*find_panel(id).make()); }
+
+  Workspace workspace{""};
+
+ private:
+  Seen draw_frames(Panel& panel, ImVec2 size, const std::function<void()>& before) {
+    window_->set_size(static_cast<int>(size.x), static_cast<int>(size.y));
+    constexpr int kFrames = 4;
+    for (int i = 0; i < kFrames; ++i) {
+      before();
+      window_->frame([&] {
+        ImGui::SetNextWindowPos({0, 0});
+        ImGui::SetNextWindowSize(size);
+        ImGui::Begin("stage", nullptr, ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove);
+        panel.draw(workspace, ui_);
+        ImGui::End();
+      });
+    }
+    return {drawn_text(), ImGui::GetDrawData()->TotalVtxCount};
+  }
+
+  const std::unique_ptr<Window> window_ = open_null_window({});
+  Ui ui_;
+};
+
+class Panels : public ::testing::TestWithParam<State> {};
+
+TEST_P(Panels, draw_something_to_read_in_every_state) {
+  Stage stage;
+  GetParam().prepare(stage.workspace);
+  EmptyPanel empty;
+  for (const bool dark : {true, false}) {
+    stage.look(dark);
+    const Seen nothing = stage.draw(empty);
+    EXPECT_EQ(nothing.text, "");
+    for (const PanelRow& row : panels()) {
+      const Seen seen = stage.draw(row.id);
+      EXPECT_GT(seen.vertices, nothing.vertices) << row.id;
+      EXPECT_NE(seen.text, "") << row.id;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(States, Panels, ::testing::ValuesIn(states().begin(), states().end()),
+                         [](const ::testing::TestParamInfo<State>& state) {
+                           return std::string(state.param.name);
+                         });
+
+// A panel, and words that stand in it.
+struct Expected {
+  const char* panel;
+  std::vector<const char*> words;
+};
+
+void expect_words(const char* state, const std::vector<Expected>& expected) {
+  Stage stage;
+  for (const State& known : states())
+    if (known.name == std::string_view(state)) known.prepare(stage.workspace);
+  ASSERT_EQ(expected.size(), panels().size());
+  for (const auto& [panel, words] : expected) {
+    const Seen seen = stage.draw(std::string_view(panel));
+    for (const char* const word : words)
+      EXPECT_NE(seen.text.find(without_blanks(word)), std::string::npos)
+          << state << ", " << panel << ": '" << word << "' is not in: " << seen.text;
+  }
+}
+
+TEST(PanelTexts, say_what_is_in_a_model) {
+  expect_words("llama_70b",
+               {{"map", {"Role", "Shard", "layers 127.50 GiB", "attention 22.50 GiB", "norm 2.52 MiB"}},
+                {"load", {"staged_ring in file order", "Device", "Staging"}},
+                {"methods", {"Peak law", "layer_streaming", "staged_ring", "Every order"}},
+                {"operators", {"1,364 operators", "layers.0-79", "input_layernorm", "lm_head"}},
+                {"lifetimes", {"Activations 92.25 MiB", "327,680 bytes per token", "Alive at the peak"}},
+                {"arena", {"Buffers 1,286", "Lower bound 92.25 MiB", "Forward pas"}},
+                {"tensors", {"723 tensors, 131.42 GiB", "model.embed_tokens.weight", "2,101,346,304"}},
+                {"values", {"No tensor is selected"}},
+                {"model", {"141,107,412,992 bytes", "70,553,706,496", "model-13.safetensors"}},
+                {"metadata", {"1 key", "config.json", "LlamaForCausalLM"}},
+                {"findings", {"Look into the files", "Opening it found nothing odd"}},
+                {"convert", {"Write as", "723 tensors, 131.42 GiB, from 30 files", "Replace files"}},
+                {"upload",
+                 {"Upload to", "Staging ring 64MiB", "Readers the free cores", "Reading cache", "Verify",
+                  "Projected", "131.42 GiB", "Times by assumed rates"}},
+                {"diff", {"Only one model is open"}}});
+}
+
+TEST(PanelTexts, say_what_will_be_there_without_a_model) {
+  expect_words("empty", {{"map", {"No model is open", "tensor by tensor"}},
+                         {"load", {"No model is open", "block by block"}},
+                         {"methods", {"No model is open", "Every way of loading it"}},
+                         {"operators", {"No model is open", "What it computes"}},
+                         {"lifetimes", {"No model is open", "is alive"}},
+                         {"arena", {"Example: greedy fails", "Buffers 10", "Lower bound 1.00 MiB"}},
+                         {"tensors", {"No model is open", "Its tensors"}},
+                         {"values", {"No model is open", "numbers of the selected tensor"}},
+                         {"model", {"No model is open", "Its figures"}},
+                         {"metadata", {"No model is open", "say of themselves"}},
+                         {"findings", {"No model is open", "wrong with its files"}},
+                         {"convert", {"No model is open", "mmap-friendly file"}},
+                         {"upload", {"No model is open", "to a GPU"}},
+                         {"diff", {"No model is open", "another one beside it"}}});
+}
+
+TEST(PanelTexts, say_what_differs_between_two_models) {
+  Stage stage;
+  stage.workspace.show(preset_graph("demo"), "");
+  stage.workspace.show(tiny_graph(), "");
+  const Seen seen = stage.draw("diff");
+  for (const char* const word :
+       {"against model", "differ 76", "only here 1", "only there 73", "model.embed_tokens.weight"})
+    EXPECT_NE(seen.text.find(without_blanks(word)), std::string::npos) << word << " is not in " << seen.text;
+}
+
+TEST(PanelTexts, list_the_differences_again_after_another_tab) {
+  Stage stage;
+  stage.workspace.show(preset_graph("demo"), "");
+  stage.workspace.show(tiny_graph(), "");
+  const auto panel = find_panel("diff").make();
+  const std::string before = stage.draw(*panel).text;
+  panel->forget();  // another tab was shown, and nothing of its differences was there yet
+  EXPECT_EQ(stage.draw(*panel).text, before);
+  EXPECT_NE(before.find("onlythere"), std::string::npos);
+}
+
+TEST(PanelTexts, follow_what_is_chosen) {
+  Stage stage;
+  stage.workspace.show(llama_70b_graph(), "");
+  Document& document = stage.workspace.document();
+  const auto shows = [&](const char* panel, const char* words) {
+    return stage.draw(std::string_view(panel)).text.find(without_blanks(words)) != std::string::npos;
+  };
+  EXPECT_FALSE(shows("load", "sequential"));
+  document.set_option("method", "sequential");
+  EXPECT_TRUE(shows("load", "sequential"));
+  document.set_filter("layer:3");
+  EXPECT_TRUE(shows("tensors", "9 of 723 tensors"));
+  document.select(document.table().rows.front());
+  EXPECT_TRUE(shows("tensors", "model.layers.3.input_layernorm.weight"));
+  EXPECT_FALSE(shows("tensors", "model.layers.4.input_layernorm.weight"));
+  stage.workspace.settings.color_by = ColorBy::dtype;
+  EXPECT_TRUE(shows("map", "BF16 131.42 GiB"));
+}
+
+TEST(PanelTexts, of_an_upload_before_while_and_after) {
+  Stage stage;
+  stage.workspace.open_demo();
+  const auto panel = find_panel("upload").make();
+  const auto expect = [](const Seen& seen, std::initializer_list<const char*> words) {
+    for (const char* const word : words)
+      EXPECT_NE(seen.text.find(without_blanks(word)), std::string::npos)
+          << word << " is not in " << seen.text;
+  };
+  expect(stage.draw(*panel), {"fits", "available", "Reading cache", "About"});
+  stage.workspace.document().set_option("reading", "cold");
+  stage.draw(*panel);
+  stage.workspace.upload();
+  expect(stage.draw_meanwhile(*panel), {"Reading cold", "Uploading", "Measured so far", "measured: process"});
+  expect(stage.draw(*panel), {"Uploaded", "every byte verified", "projected", "measured",
+                              "Times by assumed rates", "Counted by the system", "measured: allocated"});
+}
+
+TEST(PanelTexts, of_the_values_of_a_tensor) {
+  Stage stage;
+  stage.workspace.open_demo();
+  stage.draw("values");
+  Document& document = stage.workspace.document();
+  ASSERT_TRUE(document.model);
+  const auto shows = [&](const char* words) {
+    return stage.draw("values").text.find(without_blanks(words)) != std::string::npos;
+  };
+  document.select(TensorId{0});
+  EXPECT_TRUE(shows("Deviation"));
+  ASSERT_TRUE(document.values.picture.value());
+  const auto cells = document.values.picture.value()->cells;
+  EXPECT_EQ(cells.mean.size(), cells.height * cells.width);
+  const CellRange whole = document.values.range();
+  document.values.zoom({0, 4, 0, 4});
+  stage.draw("values");
+  EXPECT_EQ(document.values.cells()->range, (CellRange{0, 4, 0, 4}));
+  document.values.zoom(whole);
+  EXPECT_EQ(document.values.cells()->range, whole);
+  document.values.keep(TensorId{0});
+  TensorId other{0};  // another of the same shape
+  for (std::uint32_t i = 1; i < document.model->graph->tensors.size() && other == TensorId{0}; ++i)
+    for (std::uint32_t k = 1; k < i; ++k)
+      if (document.model->graph->tensors[i].shape == document.model->graph->tensors[k].shape) {
+        document.values.keep(TensorId{k});
+        other = TensorId{i};
+        break;
+      }
+  document.select(other);
+  EXPECT_TRUE(shows("relative error"));
+  EXPECT_TRUE(shows("Let go"));
+  const auto& tensors = document.model->graph->tensors;
+  const auto longer = std::ranges::find_if(tensors, [&](const Tensor& tensor) {
+    return elements(tensor) != elements(document.model->tensor(*document.values.kept()));
+  });
+  ASSERT_NE(longer, tensors.end());
+  document.select(TensorId{static_cast<std::uint32_t>(longer - tensors.begin())});
+  EXPECT_TRUE(shows("Cannot be compared"));
+}
+
+TEST(PanelTexts, of_the_parts_around_the_panels) {
+  Stage stage;
+  stage.workspace.show(llama_70b_graph(), "");
+  Document& document = stage.workspace.document();
+  const auto inspector = make_inspector_panel(), timeline = make_timeline_panel(), tree = make_tree_panel();
+  const auto shows = [&](Panel& panel, const char* words, ImVec2 size = {420, 700}) {
+    return stage.draw(panel, size).text.find(without_blanks(words)) != std::string::npos;
+  };
+  const ImVec2 wide = {1200, 240};
+  EXPECT_TRUE(shows(*timeline, "device peak 131.42 GiB", wide));
+  EXPECT_TRUE(shows(*timeline, "host peak 64.00 MiB", wide));
+  EXPECT_FALSE(shows(*timeline, "budget", wide));
+  document.set_option("device_budget", "160GiB");
+  EXPECT_TRUE(shows(*timeline, "160 GiB budget", wide));
+  EXPECT_TRUE(shows(*inspector, "Parameters 70.6 B"));
+  EXPECT_TRUE(shows(*inspector, "Alive at the peak 131.48 GiB"));
+  document.set_step(0);
+  EXPECT_TRUE(shows(*inspector, "Alive at step 0"));
+  document.select(TensorId{0});
+  EXPECT_TRUE(shows(*inspector, "model.embed_tokens.weight"));
+  EXPECT_TRUE(shows(*inspector, "At byte"));
+  EXPECT_TRUE(shows(*timeline, "selected", wide));
+  document.select(document.model->tree.root().children.front());
+  EXPECT_TRUE(shows(*inspector, "Show in the map"));
+  document.select(LoadOf{"to_device", "file"});
+  EXPECT_TRUE(shows(*inspector, "Peak law"));
+  document.select(OperatorAt{5});
+  EXPECT_TRUE(shows(*inspector, "Takes"));
+  document.select(BlockId{0});
+  EXPECT_TRUE(shows(*inspector, "Alive"));
+  document.set_filter("layer:3");
+  EXPECT_TRUE(shows(*tree, "9 of 723 tensors"));
+  document.set_filter("size:");
+  EXPECT_TRUE(shows(*tree, "size"));
+}
+
+}  // namespace
+
+// --- The arena panel under the mouse and under scripts.
+
+namespace {
+
+void play(GuiApp& app, const std::string& text) { play_script(app, parse_script(text, "s"), "s"); }
+
+std::string refusal(GuiApp& app, const std::string& text) {
+  try {
+    play(app, text);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+void move_everywhere(GuiApp& app, int width, int height) {
+  for (int y = 60; y < height; y += 70)
+    for (int x = 20; x < width; x += 110) {
+      app.window().set_mouse(static_cast<float>(x), static_cast<float>(y), false);
+      app.frame();
+      app.frame();
+    }
+}
+
+TEST(SmokeArenaPanel, BothViewsAtEverySizeUnderTheMouse) {
+  for (const bool model : {false, true}) {
+    const auto window = open_null_window({});
+    GuiApp app(*window, "");
+    if (model) app.workspace().show(preset_graph("demo"), "");
+    play(app, "panel arena\narena-time 0.1\nwait\n");
+    for (const char* view : {"packing", "steps"})
+      for (const auto& [width, height] :
+           {std::pair(kLeastWidth, kLeastHeight), std::pair(1600, 900), std::pair(420, 260)}) {
+        window->set_size(width, height);
+        play(app, std::string("arena-view ") + view + "\nframes 2\nwait\nframes 2\n");
+        app.workspace().settings.dark = !app.workspace().settings.dark;
+        move_everywhere(app, width, height);
+      }
+  }
+}
+
+TEST(ArenaPanel, ScriptsDriveIt) {
+  const auto window = open_null_window({});
+  GuiApp app(*window, "");
+  const loadline::testing::TemporaryFolder folder;
+  loadline::testing::write_file(folder / "p.csv", "id,lower,upper,size,arena\na,0,4,100,0\nb,2,6,50,1\n");
+  app.workspace().show(preset_graph("demo"), "");
+  play(app,
+       "wait\npanel arena\narena device\narena-time 0.1\narena-threads 2\narena-capacity 1GiB\nwait\n"
+       "arena-zoom 0.25 0.5 0 0.5\nframes 2\n");
+  ArenaWork& work = *app.workspace().document().arena;
+  EXPECT_EQ(work.scene()->of->source, ArenaSource::device);
+  EXPECT_EQ(work.options.threads, 2u);
+  EXPECT_EQ(work.options.seconds, 0.1);
+  EXPECT_EQ(work.options.capacity, 1u << 30);
+  EXPECT_EQ(work.view.time, (PlotRange{0.25, 0.5}));
+  EXPECT_EQ(work.view.height, (PlotRange{0, 0.5}));
+  play(app,
+       "arena example\narena-capacity none\nwait\narena-zoom\narena-view steps\narena-rule start\nwait\n"
+       "frames 2\nwait\narena-step end\nframes 2\n");
+  ASSERT_TRUE(work.steps());
+  EXPECT_EQ(greedy_rules()[work.steps()->rule].id, "start");
+  EXPECT_EQ(work.view.step, work.steps()->length());
+  EXPECT_EQ(refusal(app, "arena nowhere\n"),
+            "s: line 1: no arena 'nowhere'; there are: device, host, staging, pass, file, example");
+  EXPECT_NE(refusal(app, "arena file\n").find("nothing to pack of 'file'"), std::string::npos);
+  EXPECT_EQ(refusal(app, "arena-step 1000\n"),
+            "s: line 1: '1000' is not a number between 0 and " + std::to_string(work.steps()->length()));
+  EXPECT_EQ(refusal(app, "arena-view pie\n"), "s: line 1: no view 'pie'; there are: packing, steps");
+  EXPECT_EQ(refusal(app, "arena-zoom 0.5 0.5\n"), "s: line 1: '0.5 0.5' is not TIME0 TIME1 [LOW HIGH]");
+  EXPECT_EQ(refusal(app, "arena-zoom 0 1 0 1 0\n"), "s: line 1: '0 1 0 1 0' is not TIME0 TIME1 [LOW HIGH]");
+  EXPECT_EQ(refusal(app, "arena-zoom 0 nan\n"), "s: line 1: 'nan' is not a number between 0 and 1");
+  EXPECT_NE(refusal(app, "arena-rule luck\n").find("no greedy order 'luck'; there are: size,"),
+            std::string::npos);
+  EXPECT_EQ(refusal(app, "arena-number 1\n"), "s: line 1: '1' is not a number between 0 and 0");
+  play(app, "arena-view packing\nopen " + folder / "p.csv" + "\nwait\narena-number 1\nframes 2\n");
+  EXPECT_EQ(work.scene()->of->title, "p.csv");
+  EXPECT_EQ(work.view.arena, 1u);
+  EXPECT_EQ(refusal(app, "arena-step 1\n"), "") << "those of the example are still there";
+}
+
+// Ticks and sizes as large as a file can have them, names that are none.
+TEST(ArenaPanel, DrawsWhatAHostileFileHas) {
+  const auto window = open_null_window({});
+  GuiApp app(*window, "");
+  const loadline::testing::TemporaryFolder folder;
+  loadline::testing::write_file(
+      folder / "far.csv",
+      "id,lower,upper,size,gaps\n\x1b[31m,0,18446744073709551615,1,\n\"a,b\",18446744073709551000,"
+      "18446744073709551615,4611686018427387000,\n,5,5,7,\n\xff\xfe,1,9,0,\nz,2,100,3,4-5 7-9\n");
+  play(app, "open " + folder / "far.csv" + "\nwait\n");
+  ASSERT_TRUE(app.workspace().shared.notices.all().empty())
+      << app.workspace().shared.notices.all().front().text;
+  ASSERT_TRUE(app.workspace().document().arena->scene()) << app.workspace().document().arena->error();
+  for (const char* how :
+       {"arena-zoom", "arena-zoom 0.9999 1 0.9999 1", "arena-zoom 0 0.0001 0 0.0001", "arena-view steps"}) {
+    play(app, std::string(how) + "\nframes 2\nwait\nframes 2\n");
+    move_everywhere(app, 1280, 800);
+  }
+}
+
+TEST(ArenaPanel, APlaceIsAWholeNumber) {
+  EXPECT_EQ(whole(std::numeric_limits<double>::quiet_NaN()), 0u);
+  EXPECT_EQ(whole(-1), 0u);
+  EXPECT_EQ(whole(2.9), 2u);
+  EXPECT_EQ(whole(0x1p64), UINT64_MAX - 2047);
+}
+
+// Ticks that are one double, and such as are neighbours among doubles.
+TEST(ArenaPanel, DrawsTicksThatDoublesDoNotTellApart) {
+  const auto window = open_null_window({});
+  GuiApp app(*window, "");
+  const loadline::testing::TemporaryFolder folder;
+  for (const char* ticks :
+       {"18446744073709551614,18446744073709551615", "9223372036854775808,9223372036854779904",
+        "18446744073709547520,18446744073709551615", "9007199254740993,9007199254740995"}) {
+    loadline::testing::write_file(folder / "late.csv", std::string("lower,upper,size\n") + ticks + ",7\n");
+    play(app, "open " + folder / "late.csv" + "\narena-view packing\nwait\nframes 2\n");
+    ASSERT_TRUE(app.workspace().shared.notices.all().empty())
+        << app.workspace().shared.notices.all().front().text;
+    for (const char* how : {"arena-zoom", "arena-zoom 0.9999 1 0.9999 1", "arena-zoom 0 0.0001 0.9999 1"}) {
+      play(app, std::string(how) + "\narena-view packing\nframes 2\n");
+      move_everywhere(app, 1280, 800);
+      app.window().set_mouse(700, 400, false);
+      ImGui::GetIO().MouseWheel = 1;
+      app.frame();
+      app.frame();
+      const ArenaView& view = app.workspace().document().arena->view;
+      EXPECT_TRUE(view.time.from < view.time.to) << ticks;
+      play(app, "arena-view steps\nframes 2\nwait\nframes 2\n");
+      move_everywhere(app, 1280, 800);
+    }
+  }
+}
+
+TEST(ArenaPanel, PlaysToTheEndAndStops) {
+  const auto window = open_null_window({});
+  GuiApp app(*window, "");
+  play(app, "panel arena\nwait\narena-view steps\nframes 2\nwait\nframes 2\narena-play on\n");
+  ArenaView& view = app.workspace().document().arena->view;
+  ASSERT_TRUE(app.workspace().document().arena->steps());
+  view.speed = std::size(kArenaSpeeds) - 1;
+  std::size_t last = view.step;
+  for (int i = 0; i < 1000 && view.playing; ++i) {
+    app.frame();
+    EXPECT_GE(view.step, last);
+    last = view.step;
+  }
+  EXPECT_FALSE(view.playing);
+  EXPECT_EQ(view.step, app.workspace().document().arena->steps()->length());
+}
+
+TEST(ArenaPanel, AClickSelectsTheTensorThatLiesThere) {
+  const auto window = open_null_window({});
+  GuiApp app(*window, "");
+  app.workspace().show(llama_70b_graph(), "");
+  play(app, "wait\npanel arena\narena-time 0.1\narena device\nwait\nframes 2\n");
+  for (int y = 300; y < 600 && !app.workspace().document().selected_tensor(); y += 40)
+    play(app, "click 1100 " + std::to_string(y) + "\n");
+  EXPECT_TRUE(app.workspace().document().selected_tensor());
+  play(app, "frames 2\n");  // with its outline
+}
+
+TEST(ArenaPanel, IsAPageOfItsOwnWithoutAModel) {
+  const auto window = open_null_window({});
+  GuiApp app(*window, "");
+  play(app, "demo\nwait\npanel arena\nwait\nclose\n");
+  EXPECT_EQ(app.workspace().settings.panel, "map") << "the start page, not an example nobody asked for";
+  play(app, "panel arena\nwait\nframes 2\n");
+  EXPECT_EQ(app.workspace().document().arena->scene()->of->source, ArenaSource::example);
+  for (int y = 66; y < 100 && app.workspace().settings.panel == "arena"; y += 6)
+    play(app, "click 60 " + std::to_string(y) + "\n");
+  EXPECT_EQ(app.workspace().settings.panel, "map") << "the button that leads back";
+  play(app, "frames 2\n");
+  for (int y = 280; y < 440 && app.workspace().settings.panel != "arena"; y += 12)
+    play(app, "click 790 " + std::to_string(y) + "\n");
+  EXPECT_EQ(app.workspace().settings.panel, "arena") << "the button that leads here";
+}
+
+}  // namespace
+
+// --- The lanes of a forward pass: every row, and what is listed at an operator.
+
+namespace {
+
+std::shared_ptr<const PassData> data_of(const char* preset, const char* profile, bool everything) {
+  Progress progress;
+  auto scene = make_forward_scene(preset_graph(preset), built_in_assets(), {.profile = profile}, progress);
+  auto figures = std::make_shared<const ForwardFigures>(*forward_figures(scene->model, 1, 64, 32));
+  return pass_data(std::move(scene), std::move(figures), everything);
+}
+
+const LaneRows& lane(const PassData& data, PassLane which) {
+  return data.lanes[static_cast<std::size_t>(which)];
+}
+
+TEST(PassData, rows_at_every_operator_add_up_to_its_usage) {
+  for (const char* profile : {"fused", "hf_eager", "ggml"}) {
+    const auto data = data_of("demo", profile, false);
+    for (std::uint32_t op = 0; op < data->figures->usage.size(); ++op) {
+      LaneBytes sum;
+      for (const PassRow& row : alive_rows(*data, op)) {
+        if (row.lane == PassLane::activations) sum.activations += row.bytes;
+        if (row.lane == PassLane::temporaries) sum.temporaries += row.bytes;
+        if (row.lane == PassLane::cache) sum.cache += row.bytes;
+      }
+      EXPECT_EQ(sum.activations, data->figures->usage[op].activations) << profile << " " << op;
+      EXPECT_EQ(sum.temporaries, data->figures->usage[op].temporaries) << profile << " " << op;
+      EXPECT_EQ(sum.cache, data->figures->usage[op].cache) << profile << " " << op;
+    }
+  }
+}
+
+TEST(PassData, rows_begin_in_order_and_have_spans) {
+  const auto data = data_of("llama-3-8b", "hf_eager", false);
+  for (const LaneRows& rows : data->lanes) {
+    ASSERT_EQ(rows.rows.size(), rows.spans.size());
+    EXPECT_TRUE(std::is_sorted(rows.spans.begin(), rows.spans.end(),
+                               [](const auto& a, const auto& b) { return a.from < b.from; }));
+  }
+  EXPECT_EQ(lane(*data, PassLane::weights).bytes, data->weight_bytes);
+  EXPECT_EQ(lane(*data, PassLane::cache).bytes, data->figures->peak.cache_bytes);
+}
+
+TEST(PassData, an_operator_lists_the_weights_that_it_uses) {
+  const auto data = data_of("demo", "fused", false);
+  const ForwardGraph& forward = *data->scene->forward();
+  for (std::uint32_t op = 0; op < forward.ops.size(); ++op) {
+    const auto rows = alive_rows(*data, op);
+    const auto used = std::count_if(rows.begin(), rows.end(),
+                                    [](const PassRow& row) { return row.lane == PassLane::weights; });
+    EXPECT_EQ(static_cast<std::size_t>(used), forward.ops[op].weights.size()) << op;
+  }
+}
+
+TEST(PassData, the_curve_can_stand_on_weights_and_cache) {
+  const auto passing = data_of("demo", "fused", false);
+  const auto everything = data_of("demo", "fused", true);
+  const auto top = [](const PassData& data) {
+    double most = 0;
+    for (const view::CurvePoint& point : data.curves.back()) most = std::max(most, point.y);
+    return most;
+  };
+  EXPECT_EQ(top(*passing), static_cast<double>(passing->figures->peak.bytes));
+  EXPECT_GE(top(*everything), static_cast<double>(everything->weight_bytes + passing->figures->peak.bytes));
+}
+
+TEST(PassData, lifetimes_are_shown_where_sizes_cannot_be) {
+  Progress progress;
+  auto scene = make_forward_scene(preset_graph("demo"), built_in_assets(), {}, progress);
+  const auto data = pass_data(scene, nullptr, true);
+  EXPECT_FALSE(lane(*data, PassLane::activations).rows.empty());
+  EXPECT_EQ(lane(*data, PassLane::activations).bytes, 0u);
+  EXPECT_TRUE(data->curves.back().empty());
+}
+
+}  // namespace
+
+// --- Colours that must be told apart are apart for every kind of colour vision.
+
+namespace {
+
+using Triple = std::array<double, 3>;
+using Matrix = std::array<Triple, 3>;
+
+Triple times(const Matrix& m, const Triple& v) {
+  Triple result{};
+  for (std::size_t i = 0; i < 3; ++i) result[i] = m[i][0] * v[0] + m[i][1] * v[1] + m[i][2] * v[2];
+  return result;
+}
+
+// Linear RGB as seen without one kind of cone: Machado, Oliveira, Fernandes, 2009, severity 1. The first is
+// what is seen with all.
+constexpr std::array<Matrix, 4> kVisions = {
+    {{{{1, 0, 0}, {0, 1, 0}, {0, 0, 1}}},
+     {{{0.152286, 1.052583, -0.204868}, {0.114503, 0.786281, 0.099216}, {-0.003882, -0.048116, 1.051998}}},
+     {{{0.367322, 0.860646, -0.227968}, {0.280085, 0.672501, 0.047413}, {-0.011820, 0.042940, 0.968881}}},
+     {{{1.255528, -0.076749, -0.178779}, {-0.078411, 0.930809, 0.147602}, {0.004733, 0.691367, 0.303900}}}}};
+
+// Ottosson, "A perceptual color space for image processing", 2020.
+Triple oklab(ImU32 color, const Matrix& vision) {
+  Triple rgb{};
+  for (std::size_t i = 0; i < 3; ++i) {
+    const double c = static_cast<double>((color >> (8 * i)) & 0xFFu) / 255;
+    rgb[i] = c <= 0.04045 ? c / 12.92 : std::pow((c + 0.055) / 1.055, 2.4);
+  }
+  rgb = times(vision, rgb);
+  for (double& c : rgb) c = std::clamp(c, 0.0, 1.0);
+  Triple cones = times({{{0.4122214708, 0.5363325363, 0.0514459929},
+                         {0.2119034982, 0.6806995451, 0.1073969566},
+                         {0.0883024619, 0.2817188376, 0.6299787005}}},
+                       rgb);
+  for (double& c : cones) c = std::cbrt(c);
+  return times({{{0.2104542553, 0.7936177850, -0.0040720468},
+                 {1.9779984951, -2.4285922050, 0.4505937099},
+                 {0.0259040371, 0.7827717662, -0.8086757660}}},
+               cones);
+}
+
+double least_distance(const std::vector<ImU32>& colors) {
+  double least = 1;
+  for (const Matrix& vision : kVisions)
+    for (std::size_t i = 0; i < colors.size(); ++i)
+      for (std::size_t j = i + 1; j < colors.size(); ++j) {
+        const Triple a = oklab(colors[i], vision), b = oklab(colors[j], vision);
+        least = std::min(least, std::hypot(a[0] - b[0], a[1] - b[1], a[2] - b[2]));
+      }
+  return least;
+}
+
+TEST(Theme, colors_are_apart_for_every_colour_vision) {
+  constexpr double kApart = 0.05;
+  for (const Theme* theme : {&dark_theme(), &light_theme()}) {
+    EXPECT_GE(least_distance({theme->roles.begin(), theme->roles.end()}), kApart);
+    EXPECT_GE(least_distance({theme->categories.begin(), theme->categories.end()}), kApart);
+    EXPECT_GE(least_distance({theme->spaces.begin(), theme->spaces.end()}), kApart);
+  }
+}
+
+}  // namespace
+
+}  // namespace loadline::gui

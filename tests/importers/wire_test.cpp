@@ -1,0 +1,675 @@
+// Containers: zip archives, numpy arrays in them, protobuf.
+
+#include "core/base/error.h"
+#include "core/io/graph_reader.h"
+#include "core/io/protobuf_wire.h"
+#include "core/io/system_memory.h"
+#include "importers/wire/zip.h"
+#include "tests/support/builders.h"
+#include "tests/support/graph_json.h"
+#include "tests/support/onnx_builder.h"
+#include "tests/support/samples.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+namespace loadline {
+
+// --- Zip archives: what the directory gives, and every way in which it could lie.
+
+namespace {
+
+using testing::little_endian;
+using testing::zip_bytes;
+using testing::ZipEnd;
+using testing::ZipSpec;
+
+SourceFile file_of(const std::string& bytes) {
+  return SourceFile::from_memory("z", testing::as_bytes(bytes));
+}
+
+std::string error_of(const std::string& bytes, ZipCase name_case = ZipCase::folded) {
+  const SourceFile file = file_of(bytes);
+  return testing::error_of([&] {
+    const ZipArchive zip(file, name_case);
+    zip.root();
+    for (const ZipMember& member : zip.members()) zip.read(member, 1 << 20);
+  });
+}
+
+ZipSpec spec(std::string name, std::string content) {
+  ZipSpec member;
+  member.name = std::move(name);
+  member.content = std::move(content);
+  return member;
+}
+
+TEST(Zip, GivesPlaceAndContentOfEveryMember) {
+  std::vector<ZipSpec> members = {spec("r/a", "stored"), spec("r/b", std::string(5000, 'x')), spec("r/c", ""),
+                                  spec("r/d", "as torch writes"), spec("r/folder/", "")};
+  members[1].deflate = true;
+  members[3].sizes_follow = true;
+  members[3].alignment = 64;
+  for (const bool zip64 : {false, true}) {
+    const std::string bytes = zip_bytes(members, {.zip64 = zip64});
+    const SourceFile file = file_of(bytes);
+    const ZipArchive zip(file, ZipCase::folded);
+    ASSERT_EQ(zip.members().size(), 4u);
+    EXPECT_EQ(zip.root(), "r");
+    for (std::size_t i = 0; i < 4; ++i) {
+      const ZipMember& member = *zip.find(members[i].name);
+      EXPECT_EQ(zip.read(member, 10'000), members[i].content);
+      EXPECT_EQ(member.bytes, members[i].content.size());
+      if (!member.deflated) EXPECT_EQ(bytes.substr(member.payload, member.bytes), members[i].content);
+    }
+    EXPECT_EQ(zip.find("r/d")->payload % 64, 0u);
+    EXPECT_TRUE(zip.find("r/b")->deflated);
+    EXPECT_EQ(zip.find("r/x"), nullptr);
+    EXPECT_EQ(zip.storage(*zip.find("r/b"), FileId{0}).encoding, Encoding::deflate);
+  }
+}
+
+TEST(Zip, SizesMayStandInTheZip64Field) {
+  ZipSpec member = spec("r/a", "content");
+  member.bytes = member.stored_bytes = 0xFFFFFFFF;
+  member.local_extra = little_endian(1, 2) + little_endian(16, 2) + little_endian(7, 8) + little_endian(7, 8);
+  member.header = 0xFFFFFFFF;
+  member.extra = little_endian(1, 2) + little_endian(24, 2) + little_endian(7, 8) + little_endian(7, 8) +
+                 little_endian(0, 8);
+  EXPECT_EQ(error_of(zip_bytes({member}, {.zip64 = true})), "");
+}
+
+TEST(Zip, NamesThatDifferInCaseAreNumpysAffair) {
+  const std::string bytes = zip_bytes({spec("r/a", "1"), spec("r/A", "2")});
+  EXPECT_EQ(error_of(bytes, ZipCase::distinct), "");
+  EXPECT_NE(error_of(bytes, ZipCase::folded).find("occurs twice"), std::string::npos);
+}
+
+TEST(Zip, AChecksumOfZeroIsOneLeftOut) {
+  ZipSpec member = spec("r/a", "content");
+  member.crc = 0;
+  EXPECT_EQ(error_of(zip_bytes({member})), "");
+}
+
+std::string notes_of(const std::string& bytes) {
+  const SourceFile file = file_of(bytes);
+  std::string text;
+  const ZipArchive zip(file, ZipCase::folded);
+  for (const Note& note : zip.notes())
+    text += std::string(severity_name(note.severity)) + ": " + note.text + "\n";
+  return text;
+}
+
+// [0] begins with a local header of 33 bytes and "first".
+std::string with_gaps(const std::string& first, const std::string& second) {
+  std::vector<ZipSpec> members = {spec("r/a", "first"), spec("r/b", "second")};
+  members[0].after = first;
+  members[1].after = second;
+  return zip_bytes(members);
+}
+
+TEST(Zip, BytesThatBelongToNoMemberAreNoted) {
+  EXPECT_EQ(notes_of(with_gaps("", "")), "");
+  EXPECT_EQ(notes_of(with_gaps("hidden", "")),
+            "warning: z: 6 bytes at byte 38 belong to no member of the zip archive\n");
+  EXPECT_EQ(notes_of(with_gaps("", "%PDF-1.7")),
+            "warning: z: 8 bytes at byte 77 belong to no member of the zip archive\n");
+  EXPECT_EQ(notes_of(with_gaps(std::string(100, 'x'), "y")),
+            "warning: z: 101 bytes at 2 places, the first byte 38 belong to no member of the zip archive\n");
+  // no descriptor without flag 3
+  EXPECT_NE(notes_of(with_gaps("PK\7\10" + std::string(12, 'x'), "")).find("16 bytes at byte 38"),
+            std::string::npos);
+  const std::string extended = zip_bytes({spec("r/a", "first")}, {.zip64 = true, .extension = "hidden"});
+  EXPECT_NE(notes_of(extended).find("6 bytes at byte"), std::string::npos);
+  EXPECT_EQ(error_of(extended), "");
+}
+
+TEST(Zip, ADescriptorBelongsToItsMember) {
+  ZipSpec member = spec("r/a", "content");
+  member.sizes_follow = true;
+  const std::string crc = little_endian(0xFEC530A9, 4), signature = "PK\7\10";
+  const std::string narrow = crc + little_endian(7, 4) + little_endian(7, 4);
+  const std::string wide = crc + little_endian(7, 8) + little_endian(7, 8);
+  for (const std::string& descriptor : {narrow, wide, signature + narrow, signature + wide, std::string()}) {
+    member.descriptor = descriptor;
+    member.after.clear();
+    EXPECT_EQ(notes_of(zip_bytes({member, spec("r/b", "x")})), "") << descriptor.size();
+    EXPECT_EQ(notes_of(zip_bytes({member})), "") << descriptor.size();
+    member.after = "gap";
+    EXPECT_NE(notes_of(zip_bytes({member, spec("r/b", "x")})).find(" 3 bytes at byte"), std::string::npos);
+  }
+}
+
+TEST(Zip, ADescriptorMayKnowAChecksumThatTheDirectoryLeavesOut) {
+  ZipSpec member = spec("r/a", "content");
+  member.sizes_follow = true;
+  member.crc = 0;
+  member.descriptor = "PK\7\10" + little_endian(0xFEC530A9, 4) + little_endian(7, 4) + little_endian(7, 4);
+  EXPECT_EQ(notes_of(zip_bytes({member})), "");
+}
+
+TEST(Zip, ContentIsCapped) {
+  ZipSpec bomb = spec("r/a", std::string(10 << 20, '\0'));
+  bomb.deflate = true;
+  EXPECT_NE(error_of(zip_bytes({bomb})).find("has 10485760 bytes, the limit is 1048576"), std::string::npos);
+}
+
+TEST(Zip, EveryPrefixIsRefused) {
+  const std::string sample = zip_bytes({spec("r/a", "stored"), spec("r/b", "x")}, {.zip64 = true});
+  for (std::size_t length = 0; length < sample.size(); ++length)
+    ASSERT_NE(error_of(sample.substr(0, length)), "") << length;
+}
+
+// One member with one lie.
+template <typename Change>
+std::string lie(Change change) {
+  std::vector<ZipSpec> members = {spec("r/a", "first"), spec("r/b", "second")};
+  change(members[1]);
+  return zip_bytes(members);
+}
+
+std::string end_lie(const ZipEnd& end) {
+  return zip_bytes({spec("r/a", "first"), spec("r/b", "second")}, end);
+}
+
+std::string name_lie(const std::string& name) {
+  return lie([&](ZipSpec& m) { m.name = name; });
+}
+
+std::string extra_field(int id, const std::string& content) {
+  return little_endian(static_cast<std::uint64_t>(id), 2) + little_endian(content.size(), 2) + content;
+}
+
+std::vector<testing::Hostile> header_table() {
+  const std::string wide = little_endian(6, 8);
+  return {
+      {"local name differs", lie([](ZipSpec& m) { m.local_name = "r/c"; }),
+       "another name in its local header"},
+      {"local name longer", lie([](ZipSpec& m) { m.local_name = "r/bb"; }),
+       "another name in its local header"},
+      {"encrypted", lie([](ZipSpec& m) { m.flags = 1; }), "encrypted"},
+      {"flag 5, patches", lie([](ZipSpec& m) { m.flags = 1 << 5; }), "flags 0x0020"},
+      {"flag 6, strong encryption", lie([](ZipSpec& m) { m.flags = 1 << 6; }), "flags 0x0040"},
+      {"flag 13, masked", lie([](ZipSpec& m) { m.flags = 1 << 13; }), "flags 0x2000"},
+      {"bzip2", lie([](ZipSpec& m) { m.method = 12; }), "method 12"},
+      {"method 99", lie([](ZipSpec& m) { m.method = 99; }), "method 99"},
+      {"local method differs", lie([](ZipSpec& m) { m.local_method = 8; }), "another compression method"},
+      {"local size differs", lie([](ZipSpec& m) { m.local_bytes = 5; }),
+       "has 5 bytes (6 stored) in its local"},
+      {"stored size differs from plain", lie([](ZipSpec& m) { m.bytes = 7; }), "stored as 6 bytes and has 7"},
+      {"bad checksum", lie([](ZipSpec& m) { m.crc = 5; }), "has checksum"},
+      {"local checksum differs", lie([](ZipSpec& m) { m.local_crc = 5; }),
+       "another checksum in its local header"},
+      {"descriptor with another size", lie([](ZipSpec& m) {
+         m.sizes_follow = true;
+         m.descriptor = "PK\7\10" + little_endian(0, 4) + little_endian(6, 4) + little_endian(7, 4);
+       }),
+       "another size or checksum in the descriptor"},
+      {"descriptor cut short", lie([](ZipSpec& m) {
+         m.sizes_follow = true;
+         m.descriptor = "PK\7\10";
+       }),
+       "another size or checksum in the descriptor"},
+      {"another disk", lie([](ZipSpec& m) { m.disk = 1; }), "another disk"},
+      {"no local header there", lie([](ZipSpec& m) { m.header = 1; }), "overlaps the one before it"},
+      {"two members at one place", lie([](ZipSpec& m) { m.header = 0; }), "overlaps the one before it"},
+      {"header past the directory", lie([](ZipSpec& m) { m.header = 4000; }), "the directory begins at"},
+      {"header at 2^32-1", lie([](ZipSpec& m) { m.header = 0xFFFFFFFF; }), "the directory begins at"},
+      {"content past the directory", lie([](ZipSpec& m) { m.bytes = m.stored_bytes = 600; }),
+       "has 600 bytes at"},
+      {"content over the next member",
+       [] {
+         std::vector<ZipSpec> members = {spec("r/a", "first"), spec("r/b", "second")};
+         members[0].bytes = members[0].stored_bytes = 20;
+         return zip_bytes(members);
+       }(),
+       "overlaps the one before it"},
+      {"deflate that ends early", lie([](ZipSpec& m) {
+         m.deflate = true;
+         m.bytes = 60;
+       }),
+       "ends after"},
+      {"deflate that gives too much", lie([](ZipSpec& m) {
+         m.deflate = true;
+         m.bytes = 1 << 30;
+       }),
+       "no deflate stream holds that many"},
+      {"deflate of garbage", lie([](ZipSpec& m) {
+         m.method = 8;
+         m.content = "\xFF\xFF\xFF\xFF";
+       }),
+       "damaged"},
+      {"zip64 says another size",
+       lie([&](ZipSpec& m) { m.extra = extra_field(1, little_endian(7, 8) + wide); }),
+       "the zip64 extra field says 7, the header 6"},
+      {"zip64 cut short", lie([&](ZipSpec& m) {
+         m.bytes = m.stored_bytes = 0xFFFFFFFF;
+         m.extra = extra_field(1, wide);
+       }),
+       "cut short"},
+      {"zip64 twice",
+       lie([&](ZipSpec& m) { m.extra = extra_field(1, wide + wide) + extra_field(1, wide + wide); }),
+       "two zip64"},
+      {"zip64 of 2^64-1", lie([&](ZipSpec& m) {
+         m.bytes = m.stored_bytes = 0xFFFFFFFF;
+         m.extra = extra_field(1, std::string(16, '\xFF'));
+       }),
+       "the directory begins at"},
+      {"extra field past its end", lie([](ZipSpec& m) {
+         m.extra =
+             "ab\xFF\xFF"
+             "x";
+       }),
+       "an extra field of 65535"},
+  };
+}
+
+std::vector<testing::Hostile> name_table() {
+  return {
+      {"absolute", name_lie("/etc/passwd"), "no clean relative path"},
+      {"parent", name_lie("r/../../x"), "no clean relative path"},
+      {"backslash", name_lie("r\\b"), "no clean relative path"},
+      {"drive", name_lie("C:/x"), "no clean relative path"},
+      {"empty", name_lie(""), "no clean relative path"},
+      {"NUL", name_lie(std::string("r/b\0c", 5)), "no clean relative path"},
+      {"dot", name_lie("r/./b"), "no clean relative path"},
+      {"double slash", name_lie("r//b"), "no clean relative path"},
+      {"twice", name_lie("r/a"), "occurs twice"},
+      {"twice but for case", name_lie("R/A"), "occurs twice"},
+      {"another root", name_lie("s/b"), "lies outside 'r/'"},
+      {"no root", zip_bytes({spec("a", "x")}), "lies in no folder"},
+      {"a folder with content", name_lie("r/b/"), "a folder with content"},
+  };
+}
+
+std::vector<testing::Hostile> end_table() {
+  return {
+      {"empty file", "", "at least 22 bytes"},
+      {"no members", zip_bytes({}), "the zip archive is empty"},
+      {"comment announced", end_lie({.comment_bytes = 5}), "announces a comment of 5 bytes"},
+      {"comment", end_lie({.after_end = "hello", .comment_bytes = 5}), "no end record in its last 22 bytes"},
+      {"a second end in the comment",
+       end_lie({.after_end = zip_bytes({spec("r/x", "")}).substr(30 + 3 + 49), .comment_bytes = 22}), "byte"},
+      {"trailing bytes", end_lie({.after_end = "x"}), "no end record"},
+      {"prefix bytes", end_lie({.prefix = "MZ"}), "2 bytes stand before the first member"},
+      {"a gap before the end", end_lie({.before_end = "gap"}), "does not end where its end record begins"},
+      {"another disk", end_lie({.disk = 1}), "several disks"},
+      {"fewer members", end_lie({.members = 1}), "follow the 1 members"},
+      {"more members", end_lie({.members = 3}), "cannot hold 3"},
+      {"65535 members", end_lie({.members = 65535}), "cannot hold 65535 members"},
+      {"directory elsewhere", end_lie({.directory = 3}), "does not end where"},
+      {"directory past the end", end_lie({.directory = 0xFFFFFFF0}), "does not end where"},
+      {"directory too long", end_lie({.directory_bytes = 0xFFFFFFF0}), "does not end where"},
+      {"zip64 with other members", end_lie({.zip64 = true, .members64 = 3}),
+       "the end record says 2, the zip64"},
+      {"zip64 with 2^64-1 members",
+       end_lie({.zip64 = true, .members = 0xFFFF, .members64 = ~std::uint64_t{0}}), "the limit is 2000000"},
+      {"zip64 with another place", end_lie({.zip64 = true, .directory64 = 1}), "the zip64 end record 1"},
+      {"zip64 at 2^64-8", end_lie({.zip64 = true, .directory = 0xFFFFFFFF, .directory64 = ~std::uint64_t{7}}),
+       "does not end where"},
+      {"locator past the end", end_lie({.zip64 = true, .end64 = ~std::uint64_t{0}}),
+       "the zip64 locator gives"},
+      {"locator into content", end_lie({.zip64 = true, .end64 = 0}), "where no zip64 end record is"},
+  };
+}
+
+TEST(Zip, LiesAreRefused) {
+  for (const auto& table : {header_table(), name_table(), end_table()})
+    for (const testing::Hostile& row : table) {
+      const std::string error = error_of(row.bytes);
+      EXPECT_NE(error.find(row.expected), std::string::npos) << row.name << ": '" << error << "'";
+    }
+}
+
+TEST(Zip, ManyMembersStayLinear) {
+  std::vector<ZipSpec> members;
+  for (int i = 0; i < 60'000; ++i) members.push_back(spec("r/data/" + std::to_string(i), "x"));
+  const SourceFile file = file_of(zip_bytes(members));
+  EXPECT_EQ(ZipArchive(file, ZipCase::folded).members().size(), 60'000u);
+}
+
+}  // namespace
+
+// --- npy and npz: goldens, prefixes, types, and the hostile tables.
+
+namespace {
+
+using testing::import_bytes;
+using testing::npy_bytes;
+using testing::npy_header;
+
+TEST(Npy, SamplesEqualTheirGoldens) {
+  testing::expect_golden("npy_sample.json", graph_json(import_bytes("w.npy", testing::sample_npy())));
+  testing::expect_golden("npz_sample.json", graph_json(import_bytes("m.npz", testing::sample_npz())));
+}
+
+TEST(Npy, EveryPrefixIsAClearError) {
+  testing::expect_prefixes_refused("w.npy", testing::sample_npy());
+  testing::expect_prefixes_refused("m.npz", testing::sample_npz());
+}
+
+TEST(Npy, EveryFlippedByteIsSurvived) {
+  testing::expect_flips_survived("w.npy", testing::sample_npy(), testing::sample_npy().size());
+  testing::expect_flips_survived("m.npz", testing::sample_npz(), testing::sample_npz().size());
+}
+
+Tensor typed(std::string_view descr, std::size_t bytes) {
+  return import_bytes("w.npy", npy_bytes(npy_header(descr, "(2,)"), bytes)).tensors.at(0);
+}
+
+TEST(Npy, EveryType) {
+  for (const DTypeInfo& info : dtype_table())
+    if (!info.npy.empty()) EXPECT_EQ(typed(info.npy, 2 * info.block_bytes).dtype, info.id) << info.npy;
+  EXPECT_EQ(typed("?", 2).dtype, DType::boolean);
+  EXPECT_EQ(typed("=f4", 8).dtype, DType::f32);
+  EXPECT_EQ(typed("<u1", 2).dtype, DType::u8);
+  for (const auto& [descr, bytes] : {std::pair("|O", 20),
+                                     {"<U3", 24},
+                                     {"|S3", 6},
+                                     {"|V2", 4},
+                                     {"<M8[ns]", 16},
+                                     {"<m8[D]", 16},
+                                     {"<f16", 32},
+                                     {"<c32", 64}})
+    EXPECT_EQ(typed(descr, static_cast<std::size_t>(bytes)).dtype, DType::opaque) << descr;
+}
+
+TEST(Npy, RecordsAreBytes) {
+  const MetaGraph graph = import_bytes(
+      "w.npy",
+      npy_bytes(
+          "{'descr': [('a', '<f4'), ('b', [('c', '<i4', (2,))])], 'fortran_order': False, 'shape': (2,)}",
+          24));
+  EXPECT_EQ(graph.tensors[0].dtype, DType::opaque);
+  EXPECT_EQ(graph.storages[0].bytes, 24u);
+  EXPECT_TRUE(testing::has_note(graph, Severity::warning, "a record"));
+}
+
+TEST(Npy, HeadersOfOldWriters) {
+  EXPECT_EQ(import_bytes("w.npy",
+                         npy_bytes("{\"shape\": (3L, 2L), \"fortran_order\": False, \"descr\": \"<f4\"}", 24))
+                .tensors[0]
+                .shape,
+            (std::vector<std::uint64_t>{3, 2}));
+  std::string version2 = "\x93NUMPY" + std::string("\2\0", 2);
+  const std::string header = npy_header("<f4", "()") + "\n";
+  version2 += testing::little_endian(header.size(), 4) + header + "abcd";
+  EXPECT_EQ(elements(import_bytes("w.npy", version2).tensors[0]), 1u);
+}
+
+TEST(Npy, FortranOrderIsStrides) {
+  const auto strides = [](std::string_view shape, std::size_t bytes) {
+    return import_bytes("w.npy", npy_bytes(npy_header("<f4", shape, "True"), bytes)).tensors[0].strides;
+  };
+  EXPECT_EQ(strides("(2, 3, 4)", 96), (std::vector<std::uint64_t>{1, 2, 6}));
+  EXPECT_TRUE(strides("(6,)", 24).empty());
+  EXPECT_TRUE(strides("(1, 6, 1)", 24).empty());
+  EXPECT_TRUE(strides("(0, 6)", 0).empty());
+}
+
+TEST(Npy, TrailingBytesAreNoted) {
+  const MetaGraph graph = import_bytes("w.npy", npy_bytes(npy_header("<f4", "(2,)"), 9));
+  EXPECT_TRUE(testing::has_note(graph, Severity::warning, "1 bytes follow the array's 8"));
+  EXPECT_EQ(graph.storages[0].bytes, 8u);
+}
+
+TEST(Npy, CompressedMembersAreReadThroughTheirStream) {
+  const testing::TemporaryFolder folder;
+  testing::write_file(folder / "m.npz", testing::sample_npz());
+  const auto graph = std::make_shared<const MetaGraph>(
+      import_source({std::make_shared<const SourceFile>(SourceFile::open(folder / "m.npz")),
+                     [](const std::string&) { return nullptr; },
+                     {}}));
+  const StorageReader storages(graph);
+  const std::string data = testing::pattern(160);
+  for (std::size_t i = 0; i < graph->tensors.size(); ++i) {
+    if (graph->tensors[i].name != "packed") continue;
+    std::string read(160, '\0');
+    TensorReader(storages).read(TensorId{static_cast<std::uint32_t>(i)}, 0,
+                                std::as_writable_bytes(std::span(read)));
+    for (std::size_t row = 0; row < 4; ++row)
+      for (std::size_t column = 0; column < 5; ++column)
+        EXPECT_EQ(read.substr((row * 5 + column) * 8, 8), data.substr((column * 4 + row) * 8, 8));
+  }
+}
+
+TEST(Npy, CompressedBigEndianNumbersCannotBeUsed) {
+  testing::ZipSpec member;
+  member.name = "x.npy";
+  member.content = npy_bytes(npy_header(">i4", "(2,)"), 8);
+  member.deflate = true;
+  const MetaGraph graph = import_bytes("m.npz", testing::zip_bytes({member}));
+  EXPECT_TRUE(testing::has_note(graph, Severity::error, "big-endian numbers that are compressed"));
+  EXPECT_EQ(graph.tensors[0].dtype, DType::opaque);
+}
+
+TEST(Npy, HostileFilesGiveTheirError) {
+  const auto header = [](std::string_view text) { return npy_bytes(text, 8); };
+  const auto shape = [](std::string_view text) { return npy_bytes(npy_header("<f4", text), 8); };
+  const auto descr = [](std::string_view text) { return npy_bytes(npy_header(text, "(2,)"), 8); };
+  std::string far_header = testing::sample_npy();
+  far_header[8] = far_header[9] = '\xFF';
+  std::string huge_header = "\x93NUMPY" + std::string("\2\0", 2) + "\xFF\xFF\xFF\xFF";
+  std::string version4 = testing::sample_npy();
+  version4[6] = 4;
+  std::string minor = testing::sample_npy();
+  minor[7] = 1;
+  testing::expect_hostile(
+      "w.npy",
+      {{"header length past the end", far_header, "needs 65535 bytes at 10"},
+       {"header of 4 GiB", huge_header, "the limit is 1048576"},
+       {"version 4", version4, "version 4.0"},
+       {"version 1.1", minor, "version 1.1"},
+       {"no dict", header("[]"), "lacks a '{'"},
+       {"an empty header", header(""), "lacks a '{'"},
+       {"unterminated dict", header("{'descr': '<f4'"), "lacks a '}'"},
+       {"unterminated string", header("{'descr': '<f4"), "a string without its end"},
+       {"text after the dict", header(npy_header("<f4", "(2,)") + " x"), "goes on after its dict"},
+       {"an expression", header("__import__('os').system('id')"), "lacks a '{'"},
+       {"an expression as shape", shape("(1+1,)"), "lacks a ')'"},
+       {"a call as shape", shape("(int(2),)"), "no tuple of whole numbers"},
+       {"no descr", header("{'fortran_order': False, 'shape': (2,)}"), "no 'descr'"},
+       {"no shape", header("{'descr': '<f4', 'fortran_order': False}"), "no 'shape'"},
+       {"no order", header("{'descr': '<f4', 'shape': (2,)}"), "no 'fortran_order'"},
+       {"a key twice", header("{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': (2,)}"),
+        "'descr' occurs twice"},
+       {"an unknown key", header("{'descr': '<f4', 'fortran_order': False, 'shape': (2,), 'x': 1}"),
+        "unknown key 'x'"},
+       {"order is a number", header("{'descr': '<f4', 'fortran_order': 1, 'shape': (2,)}"),
+        "neither True nor"},
+       {"negative dimension", shape("(-2,)"), "no tuple of whole numbers"},
+       {"fractional dimension", shape("(2.0,)"), "lacks a ')'"},
+       {"dimension 2^64", shape("(18446744073709551616,)"), "no tuple of whole numbers"},
+       {"product 2^64", shape("(4294967296, 4294967296)"), "overflows 64 bits"},
+       {"product wraps behind a zero", shape("(4294967296, 0, 4294967296, 4294967296)"), "overflows 64 bits"},
+       {"bytes 2^64", shape("(4611686018427387904,)"), "needs more than 2^64 bytes"},
+       {"data shorter than needed", shape("(3,)"), "needs 12 bytes for [3] of '<f4', 8 follow"},
+       {"65 dimensions", shape("(" + testing::repeat("1,", 65) + ")"), "more than 64 dimensions"},
+       {"unclosed list", header("{'descr': [('a', '<f4'"), "a list without its end"},
+       {"nested lists", header("{'descr': " + testing::repeat("[", 5000)), "nested too deep"},
+       {"empty descr", descr(""), "empty descr"},
+       {"unknown kind", descr("<q4"), "no type of numpy"},
+       {"no width", descr("<f"), "no type of numpy"},
+       {"width 2^64", descr("<f99999999999999999999"), "no type of numpy"},
+       {"width 2^32", descr("|S4294967296"), "no type of numpy"},
+       {"two types", descr("<f4<f4"), "no type of numpy"},
+       {"escape", descr("<f\\x34"), "an escape"}});
+}
+
+TEST(Npz, HostileArchivesGiveTheirError) {
+  const auto member = [](std::string content, bool deflate) {
+    testing::ZipSpec spec;
+    spec.name = "a.npy";
+    spec.content = std::move(content);
+    spec.deflate = deflate;
+    return spec;
+  };
+  testing::ZipSpec lying = member(npy_bytes(npy_header("<f4", "(2,)"), 8), true);
+  lying.bytes = static_cast<std::uint32_t>(lying.content.size()) + 100;
+  testing::ZipSpec encrypted = member(testing::sample_npy(), false);
+  encrypted.flags = 1;
+  const testing::ZipSpec plain = member(testing::sample_npy(), false);
+  std::string bomb = "\x93NUMPY" + std::string("\2\0", 2) + testing::little_endian(100 << 20, 4);
+  testing::expect_hostile(
+      "m.npz",
+      {{"not an array", testing::zip_bytes({member("hello, world", false)}), "is no npy array"},
+       {"shorter than its magic", testing::zip_bytes({member("\x93NUM", true)}), "needs 8 bytes at 0"},
+       {"shape beyond the member",
+        testing::zip_bytes({member(npy_bytes(npy_header("<f4", "(9,)"), 8), true)}), "needs 36 bytes"},
+       {"a header that inflates to 100 MB",
+        testing::zip_bytes({member(bomb + std::string(101 << 20, ' '), true)}), "the limit is 1048576"},
+       {"encrypted", testing::zip_bytes({encrypted}), "encrypted"},
+       {"one name twice", testing::zip_bytes({plain, plain}), "occurs twice"}});
+  // the size of a compressed member is only a claim: reading past its end says so
+  const MetaGraph graph = import_bytes("m.npz", testing::zip_bytes({lying}));
+  EXPECT_TRUE(testing::has_note(graph, Severity::warning, "100 bytes follow"));
+}
+
+}  // namespace
+
+// --- The wire reader: every type, limits, laziness, and where its errors say they are.
+
+namespace {
+
+using testing::Proto;
+
+SourceFile memory(std::string_view bytes) {
+  return SourceFile::from_memory("m.pb", testing::as_bytes(bytes));
+}
+
+// Steps over all fields of the message.
+std::string wire_error(std::string_view bytes) {
+  const SourceFile file = memory(bytes);
+  return testing::error_of([&] {
+    WireReader reader(file, 0, file.size());
+    while (reader.next()) {
+    }
+  });
+}
+
+TEST(ProtobufWire, EveryTypeIsRead) {
+  const Proto proto =
+      Proto().number(1, ~std::uint64_t{0}).fixed64(2, 1ULL << 63).text(3, "text").fixed32(4, 7);
+  const SourceFile file = memory(proto);
+  WireReader reader(file, 0, file.size());
+  EXPECT_EQ(reader.next()->value, ~std::uint64_t{0});
+  EXPECT_EQ(reader.next()->value, 1ULL << 63);
+  const WireField text = reader.next().value();
+  EXPECT_EQ(text.tag, wire_tag(3, WireType::length));
+  EXPECT_EQ(text.at, 20u);
+  EXPECT_EQ(text.offset, 22u);
+  EXPECT_EQ(text.bytes, 4u);
+  EXPECT_EQ(reader.text(text, 4, "text"), "text");
+  EXPECT_EQ(reader.next()->value, 7u);
+  EXPECT_FALSE(reader.next());
+}
+
+TEST(ProtobufWire, MessagesAreEnteredAndLeftHalfRead) {
+  const Proto inner = Proto().number(1, 5).text(2, "skipped").number(3, 6);
+  const SourceFile file = memory(Proto().text(1, inner).number(2, 9));
+  WireReader reader(file, 0, file.size());
+  reader.enter(reader.next().value());
+  EXPECT_EQ(reader.next()->value, 5u);
+  EXPECT_EQ(reader.next()->number(), 2u);
+  reader.leave();
+  EXPECT_EQ(reader.next()->value, 9u);
+  EXPECT_FALSE(reader.next());
+}
+
+TEST(ProtobufWire, ARangeGivesAbsoluteBytes) {
+  const std::string message = Proto().number(1, 5).text(2, "abc");
+  const SourceFile file = memory("xxxx" + message + "yy");
+  WireReader reader(file, 4, 4 + message.size());
+  EXPECT_EQ(reader.next()->at, 4u);
+  EXPECT_EQ(reader.next()->offset, 8u);
+  EXPECT_FALSE(reader.next());
+}
+
+TEST(ProtobufWire, WhatIsSkippedIsNotRead) {
+  testing::TemporaryFolder folder;
+  std::string bytes;
+  for (int i = 0; i < 10; ++i) bytes += Proto().text(1, std::string(1 << 20, 'w')).bytes();
+  testing::write_file(folder / "m.pb", bytes);
+  const SourceFile file = SourceFile::open(folder / "m.pb");
+  const std::uint64_t before = read_bytes_counter();
+  WireReader reader(file, 0, file.size());
+  int fields = 0;
+  while (reader.next()) ++fields;
+  const std::uint64_t read = read_bytes_counter() - before;
+  EXPECT_EQ(fields, 10);
+  EXPECT_LT(read, 20'000u);
+}
+
+TEST(ProtobufWire, NestingEndsAtProtobufsLimit) {
+  const auto levels = [](std::size_t depth) {
+    std::string bytes;
+    for (std::size_t i = 0; i < depth; ++i) bytes = Proto().text(1, bytes).bytes();
+    const SourceFile file = memory(bytes);
+    return testing::error_of([&] {
+      WireReader reader(file, 0, file.size());
+      while (const auto field = reader.next()) reader.enter(*field);
+    });
+  };
+  EXPECT_EQ(levels(100), "");
+  EXPECT_NE(levels(101).find("nested more than 100 deep"), std::string::npos);
+}
+
+TEST(ProtobufWire, HostileBytesGiveTheirError) {
+  const std::string eleven(10, '\xFF');
+  testing::expect_errors(
+      {
+          {"tag cut off", "\x80", "byte 0: a varint does not end in the 1 bytes"},
+          {"varint cut off", "\x08\xFF", "byte 1: a varint does not end"},
+          {"varint of 11 bytes", "\x08" + eleven + "\x01", "byte 1: a varint of more than 10 bytes"},
+          {"tag over 32 bits", "\xFF\xFF\xFF\xFF\x7F\x01", "byte 0: field number"},
+          {"field number 0", std::string("\0\0", 2), "byte 0: field number 0"},
+          {"group start", "\x0B\x0C", "wire type 3"},
+          {"group end", "\x0C", "wire type 4"},
+          {"wire type 6", "\x0E", "wire type 6"},
+          {"wire type 7", "\x0F", "wire type 7"},
+          {"fixed32 cut off", "\x0D\1\2\3", "takes 4 bytes, its message has 3 left"},
+          {"fixed64 cut off", "\x09\1\2\3\4\5\6\7", "takes 8 bytes, its message has 7 left"},
+          {"length past the end", "\x0A\x05onl", "byte 0: field 1 takes 5 bytes, its message has 3 left"},
+          {"length 2^31", "\x0A\x80\x80\x80\x80\x08", "takes 2147483648 bytes"},
+          {"length 2^64-1", "\x0A" + std::string(9, '\xFF') + "\x01", "takes 18446744073709551615 bytes"},
+      },
+      [](std::string_view bytes) {
+        const SourceFile file = memory(bytes);
+        WireReader reader(file, 0, file.size());
+        while (reader.next()) {
+        }
+      });
+  EXPECT_EQ(wire_error("\x08\x01").find("m.pb"), std::string::npos);
+  EXPECT_EQ(wire_error("\x0A\x05onl").rfind("m.pb: byte 0: ", 0), 0u);
+}
+
+TEST(ProtobufWire, AnInnerLengthMayNotLeaveItsMessage) {
+  // 4 bytes inside a message of 3, with enough of the file behind it
+  const SourceFile file = memory("\x0A\x03\x12\x04zzzzzzz");
+  WireReader reader(file, 0, file.size());
+  reader.enter(reader.next().value());
+  EXPECT_THROW(reader.next(), Error);
+}
+
+TEST(ProtobufWire, TextOverItsLimitIsRefused) {
+  const SourceFile file = memory(Proto().text(1, "abcdef"));
+  WireReader reader(file, 0, file.size());
+  const WireField field = reader.next().value();
+  EXPECT_NE(
+      testing::error_of([&] { reader.text(field, 5, "a name"); }).find("a name has 6 bytes, the limit is 5"),
+      std::string::npos);
+}
+
+TEST(ProtobufWire, AFileThatShrinksIsAnError) {
+  testing::TemporaryFolder folder;
+  testing::write_file(folder / "m.pb", Proto().text(1, std::string(100'000, 'x')).number(2, 1).bytes());
+  const SourceFile file = SourceFile::open(folder / "m.pb");
+  WireReader reader(file, 0, file.size());
+  ASSERT_TRUE(reader.next());
+  std::filesystem::resize_file(folder / "m.pb", 50'000);
+  EXPECT_NE(testing::error_of([&] { reader.next(); }).find("became shorter"), std::string::npos);
+}
+
+}  // namespace
+
+}  // namespace loadline

@@ -1,0 +1,643 @@
+// Files in and out, and what is read of them: numbers, arrays, strided tensors.
+
+#include "core/base/error.h"
+#include "core/graph/meta_graph.h"
+#include "core/io/atomic_file.h"
+#include "core/io/graph_reader.h"
+#include "core/io/source_file.h"
+#include "core/io/system_memory.h"
+#include "tests/support/builders.h"
+
+#include <filesystem>
+#include <fstream>
+#include <random>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+namespace loadline {
+
+// --- Files: exact reads, whole outputs.
+
+namespace {
+
+using testing::as_bytes;
+using testing::read_file;
+using testing::TemporaryFolder;
+using testing::write_file;
+
+std::size_t entries(const std::filesystem::path& folder) {
+  return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(folder), {}));
+}
+
+TEST(SourceFile, APartIsAFileOfItsOwn) {
+  const testing::TemporaryFolder folder;
+  testing::write_file(folder / "whole", "0123456789");
+  const SourceFile files[] = {SourceFile::open(folder / "whole"),
+                              SourceFile::from_memory("whole", testing::as_bytes("0123456789"))};
+  for (const SourceFile& whole : files) {
+    const SourceFile part = whole.part("part", 2, 6).part("part of it", 1, 4);
+    EXPECT_EQ(part.size(), 4u);
+    EXPECT_EQ(part.path(), "part of it");
+    EXPECT_EQ(part.head(10), "3456");
+    std::byte one{};
+    EXPECT_THROW(part.read_at(4, std::span(&one, 1)), Error);
+    EXPECT_THROW(part.part("", 2, 3), Error);
+    EXPECT_THROW(part.part("", ~std::uint64_t{0}, 2), Error);
+  }
+}
+
+TEST(SourceFile, ReadsExactRangesAndNothingElse) {
+  const TemporaryFolder folder;
+  write_file(folder / "f", "0123456789");
+  for (const SourceFile& file :
+       {SourceFile::open(folder / "f"), SourceFile::from_memory("f", as_bytes("0123456789"))}) {
+    std::vector<std::byte> out(4);
+    file.read_at(6, out);
+    EXPECT_EQ(out, as_bytes("6789"));
+    EXPECT_THROW(file.read_at(7, out), Error);
+    EXPECT_THROW(file.read_at(~std::uint64_t{0}, out), Error);
+    EXPECT_EQ(file.head(100), "0123456789");
+    EXPECT_NO_THROW(file.read_at(10, {}));
+  }
+}
+
+TEST(SourceFile, AFileThatShrinksGivesAnError) {
+  const TemporaryFolder folder;
+  write_file(folder / "f", std::string(10000, 'x'));
+  const SourceFile file = SourceFile::open(folder / "f");
+  std::filesystem::resize_file(folder / "f", 100);
+  std::vector<std::byte> out(5000);
+  EXPECT_THROW(file.read_at(0, out), Error);
+}
+
+TEST(SourceFile, RefusesWhatIsNoRegularFile) {
+  const TemporaryFolder folder;
+  EXPECT_THROW(SourceFile::open(folder.path().string()), Error);
+  EXPECT_THROW(SourceFile::open(folder / "absent"), Error);
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  EXPECT_THROW(SourceFile::open(folder / "pipe"), Error);  // and does not wait for a writer
+  EXPECT_THROW(SourceFile::open("/dev/zero"), Error);
+}
+
+TEST(AtomicFile, AppearsWholeOrNotAtAll) {
+  const TemporaryFolder folder;
+  write_file(folder / "target", "old");
+  {
+    AtomicFile file(folder / "target");
+    file.preallocate(6);
+    file.write_at(0, as_bytes("new"));
+    EXPECT_EQ(read_file(folder / "target"), "old");
+    EXPECT_EQ(entries(folder.path()), 2u);
+  }
+  EXPECT_EQ(read_file(folder / "target"), "old");
+  EXPECT_EQ(entries(folder.path()), 1u);
+
+  AtomicFile file(folder / "target");
+  file.write_at(0, as_bytes("new"));
+  file.commit();
+  EXPECT_EQ(read_file(folder / "target"), "new");
+  EXPECT_EQ(entries(folder.path()), 1u);
+}
+
+TEST(AtomicFile, HasOrdinaryPermissions) {
+  const TemporaryFolder folder;
+  write_file(folder / "plain", "x");
+  AtomicFile file(folder / "target");
+  file.commit();
+  struct stat plain = {}, made = {};
+  ::stat((folder / "plain").c_str(), &plain);
+  ::stat((folder / "target").c_str(), &made);
+  EXPECT_EQ(plain.st_mode, made.st_mode);
+}
+
+TEST(AtomicFile, AFolderThatIsNotThereIsAnError) {
+  const TemporaryFolder folder;
+  EXPECT_THROW(AtomicFile(folder / "no/such/file"), Error);
+}
+
+TEST(AtomicFile, WhatIsNoFileIsLeftAlone) {
+  const TemporaryFolder folder;
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  EXPECT_THROW(AtomicFile(folder / "pipe"), Error);
+  EXPECT_TRUE(std::filesystem::is_fifo(folder / "pipe"));
+  EXPECT_THROW(AtomicFile("/dev/null"), Error);
+}
+
+TEST(AtomicFile, MoreThanTheDiskHoldsFailsBeforeAnythingIsWritten) {
+  const TemporaryFolder folder;
+  AtomicFile file(folder / "huge");
+  EXPECT_THROW(file.preallocate(std::uint64_t{1} << 60), Error);
+}
+
+TEST(StorageReader, RefusesAFileThatWasReplaced) {
+  const TemporaryFolder folder;
+  const MetaGraphPtr graph = testing::byte_model(folder, {100, 200});
+  {
+    const StorageReader reader(graph);
+    std::vector<std::byte> out(200);
+    reader.read(StorageId{1}, 0, out);
+    EXPECT_EQ(std::string(reinterpret_cast<const char*>(out.data()), out.size()),
+              read_file(graph->files[0].path).substr(graph->storages[1].offset, 200));
+  }
+  write_file(graph->files[0].path, "something else");
+  const StorageReader reader(graph);
+  std::vector<std::byte> out(1);
+  EXPECT_THROW(reader.read(StorageId{0}, 0, out), Error);
+}
+
+TEST(StorageReader, AModelWithoutFilesHasNoBytes) {
+  auto graph = std::make_shared<MetaGraph>();
+  graph->storages = {shapes_only_storage(8)};
+  const StorageReader reader(graph);
+  std::vector<std::byte> out(1);
+  EXPECT_THROW(reader.read(StorageId{0}, 0, out), Error);
+}
+
+TEST(ProcessMemory, SeesTouchedPages) {
+  const ProcessMemoryCounters before = read_process_memory();
+  EXPECT_GT(before.rss_anon, 0u);
+  const std::vector<char> touched(32 << 20, 'x');
+  asm volatile("" : : "r"(touched.data()) : "memory");  // an unused vector would be optimised away
+  const std::uint64_t after = read_process_memory().rss_anon;
+  EXPECT_GE(after - before.rss_anon, 30u << 20);
+}
+
+void write_text(const std::string& path, const std::string& text) {
+  std::filesystem::create_directories(std::filesystem::path(path).parent_path());
+  std::ofstream(path) << text;
+}
+
+TEST(ControlGroups, TheLeastRoomOfAGroupAndThoseAboveIt) {
+  const testing::TemporaryFolder folder;
+  const std::string root = folder / "cgroup";
+  EXPECT_EQ(control_group_room("0::/\n", root), UINT64_MAX);
+  write_text(root + "/jobs/memory.max", "1000\n");
+  write_text(root + "/jobs/memory.current", "700\n");
+  write_text(root + "/jobs/memory.stat", "anon 400\ninactive_file 200\nactive_file 100\n");
+  write_text(root + "/jobs/one/memory.max", "max\n");
+  write_text(root + "/jobs/two/memory.max", "500\n");
+  write_text(root + "/jobs/two/memory.current", "450\n");
+  write_text(root + "/jobs/two/memory.stat", "anon 450\ninactive_file 0\nactive_file 0\n");
+  EXPECT_EQ(control_group_room("0::/\n", root), UINT64_MAX);
+  EXPECT_EQ(control_group_room("0::/jobs/one\n", root), 600u);
+  EXPECT_EQ(control_group_room("0::/jobs/two\n", root), 50u);
+  EXPECT_EQ(control_group_room("0::/jobs/three\n", root), 600u);
+}
+
+TEST(ControlGroups, OfTheOldKind) {
+  const testing::TemporaryFolder folder;
+  const std::string root = folder / "cgroup";
+  const auto group = [&](const std::string& path, const std::string& limit, const std::string& used) {
+    write_text(root + "/memory" + path + "/memory.limit_in_bytes", limit + "\n");
+    write_text(root + "/memory" + path + "/memory.usage_in_bytes", used + "\n");
+    write_text(root + "/memory" + path + "/memory.stat",
+               "cache 300\ntotal_cache 300\ntotal_inactive_file 200\ntotal_active_file 50\n");
+  };
+  group("/pod/one", "9223372036854771712", "900");
+  EXPECT_EQ(control_group_room("4:memory:/pod/one\n3:cpu:/\n0::/\n", root), UINT64_MAX);
+  // the limit of the group above is shared with others
+  group("/pod", "8000", "7250");
+  EXPECT_EQ(control_group_room("4:memory:/pod/one\n3:cpu:/\n0::/\n", root), 1000u);
+  EXPECT_EQ(control_group_room("4:cpu,memory:/pod/one\n0::/\n", root), 1000u);
+  // in a container the group is the root, whatever its name is outside
+  group("", "1000", "1200");
+  EXPECT_EQ(control_group_room("4:memory:/docker/abc\n", root), 50u);
+}
+
+}  // namespace
+
+// --- Cursor, decoders, lazy metadata arrays.
+
+namespace {
+
+SourceFile memory(std::string_view bytes) { return SourceFile::from_memory("f", as_bytes(bytes)); }
+
+template <typename Body>
+std::string error_of(Body body) {
+  try {
+    body();
+    return "";
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+TEST(Cursor, ReadsNumbersInBothOrders) {
+  const SourceFile file = memory(std::string("\x01\x02\x03\x04\0\0\x80\x3f\xff\xfe", 10));
+  Cursor cursor(file);
+  EXPECT_EQ(cursor.read<std::uint16_t>("n"), 0x0201);
+  cursor.set_big_endian(true);
+  EXPECT_EQ(cursor.read<std::uint16_t>("n"), 0x0304);
+  cursor.set_big_endian(false);
+  EXPECT_EQ(cursor.read<float>("n"), 1.0F);
+  cursor.set_big_endian(true);
+  EXPECT_EQ(cursor.read<std::int16_t>("n"), -2);
+  EXPECT_EQ(cursor.remaining(), 0u);
+}
+
+TEST(Cursor, NothingPastTheRange) {
+  const SourceFile file = memory("0123456789");
+  Cursor cursor(file, 2, 6);
+  cursor.skip(1, "x");
+  EXPECT_EQ(error_of([&] { cursor.read<std::uint32_t>("a count"); }),
+            "f: byte 3: a count takes 4 bytes, 3 follow");
+  EXPECT_EQ(error_of([&] { cursor.skip(~std::uint64_t{0}, "a string"); }),
+            "f: byte 3: a string takes 18446744073709551615 bytes, 3 follow");
+  EXPECT_EQ(error_of([&] { cursor.read_text(3, 2, "a name"); }),
+            "f: byte 3: a name has 3 bytes, the limit is 2");
+  EXPECT_EQ(cursor.read_text(3, 3, "a name"), "345");
+  EXPECT_EQ(Cursor(file, 20, 30).remaining(), 0u);
+}
+
+TEST(Cursor, LongFilesAreReadInPieces) {
+  std::string bytes;
+  for (int i = 0; i < 400'000; ++i) bytes.push_back(static_cast<char>(i * 7));
+  const SourceFile file = memory(bytes);
+  Cursor cursor(file);
+  for (std::size_t i = 0; i < bytes.size();) {
+    if (i % 3 == 0 && i + 1000 < bytes.size()) {
+      ASSERT_EQ(cursor.read_text(1000, 1000, "t"), bytes.substr(i, 1000));
+      i += 1000;
+    } else {
+      ASSERT_EQ(cursor.read<std::uint8_t>("n"), static_cast<std::uint8_t>(bytes[i]));
+      ++i;
+    }
+  }
+}
+
+// Reads the one storage of a graph in every way: whole, in pieces, backwards.
+std::string read_all(const std::string& path, Storage storage) {
+  auto graph = std::make_shared<MetaGraph>();
+  graph->files = {{path, SourceFile::open(path).size()}};
+  storage.file = FileId{0};
+  graph->storages = {storage};
+  const StorageReader reader(graph);
+  const auto n = static_cast<std::size_t>(storage.bytes);
+  std::string whole(n, '\0');
+  reader.read(StorageId{0}, 0, std::as_writable_bytes(std::span(whole)));
+  std::string pieces(n, '\0');
+  const auto out = std::as_writable_bytes(std::span(pieces));
+  for (std::size_t at = 0; at < n; at += 3)
+    reader.read(StorageId{0}, at, out.subspan(at, std::min<std::size_t>(3, n - at)));
+  EXPECT_EQ(pieces, whole);
+  std::string backwards(n, '\0');
+  const auto back = std::as_writable_bytes(std::span(backwards));
+  for (std::size_t at = n; at > 0; at = at > 5000 ? at - 5000 : 0) {
+    const std::size_t begin = at > 5000 ? at - 5000 : 0;
+    reader.read(StorageId{0}, begin, back.subspan(begin, at - begin));
+  }
+  EXPECT_EQ(backwards, whole);
+  return whole;
+}
+
+TEST(Encodings, DeflateIsUndone) {
+  const TemporaryFolder folder;
+  std::string text;
+  for (int i = 0; i < 30'000; ++i) text += std::to_string(i * i);
+  z_stream stream = {};
+  ASSERT_EQ(deflateInit2(&stream, 6, Z_DEFLATED, -MAX_WBITS, 8, Z_DEFAULT_STRATEGY), Z_OK);
+  std::string packed(text.size() + 100, '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(text.data());
+  stream.avail_in = static_cast<uInt>(text.size());
+  stream.next_out = reinterpret_cast<Bytef*>(packed.data());
+  stream.avail_out = static_cast<uInt>(packed.size());
+  ASSERT_EQ(deflate(&stream, Z_FINISH), Z_STREAM_END);
+  packed.resize(stream.total_out);
+  deflateEnd(&stream);
+  write_file(folder / "f", "##" + packed + "tail");
+  Storage storage = {
+      .encoding = Encoding::deflate, .offset = 2, .bytes = text.size(), .stored_bytes = packed.size()};
+  EXPECT_EQ(read_all(folder / "f", storage), text);
+
+  storage.bytes += 1;
+  EXPECT_NE(error_of([&] { read_all(folder / "f", storage); }).find("the compressed data ends after"),
+            std::string::npos);
+  storage.stored_bytes /= 2;
+  EXPECT_NE(error_of([&] { read_all(folder / "f", storage); }).find("the compressed data ends after"),
+            std::string::npos);
+  storage.offset = 0;
+  EXPECT_NE(error_of([&] { read_all(folder / "f", storage); }).find("is damaged after"), std::string::npos);
+}
+
+TEST(Encodings, BigEndianNumbersAreSwapped) {
+  const TemporaryFolder folder;
+  write_file(folder / "f", "xabcdefgh");
+  const auto swapped = [&](std::uint8_t unit) {
+    return read_all(
+        folder / "f",
+        {.encoding = Encoding::byte_swapped, .unit = unit, .offset = 1, .bytes = 8, .stored_bytes = 8});
+  };
+  EXPECT_EQ(swapped(1), "abcdefgh");
+  EXPECT_EQ(swapped(2), "badcfehg");
+  EXPECT_EQ(swapped(4), "dcbahgfe");
+  EXPECT_EQ(swapped(8), "hgfedcba");
+}
+
+TEST(Encodings, ProtobufNumbersPackedAndNot) {
+  const TemporaryFolder folder;
+  // field 5: 1, then packed {2, 300}, an unrelated field 4 (fixed32) and 8 (bytes), then 65535 alone
+  const std::string message = std::string("\x28\x01\x2a\x03\x02\xac\x02\x25\0\0\0\0", 12) +
+                              std::string("\x42\x02hi\x28\xff\xff\x03", 8);
+  write_file(folder / "f", message);
+  const Storage storage = {.encoding = Encoding::protobuf_varints,
+                           .unit = 2,
+                           .field = 5,
+                           .bytes = 8,
+                           .stored_bytes = message.size()};
+  EXPECT_EQ(read_all(folder / "f", storage), std::string("\x01\0\x02\0\x2c\x01\xff\xff", 8));
+  Storage more = storage;
+  more.bytes = 10;
+  EXPECT_NE(error_of([&] { read_all(folder / "f", more); }).find("field 5 ends after 8 bytes"),
+            std::string::npos);
+
+  // a run that ends within a number
+  write_file(folder / "h", std::string("\x22\x02", 2) + "ab" + std::string("\x22\x06", 2) + "cdefgh");
+  const Storage cut = {
+      .encoding = Encoding::protobuf_fixed, .unit = 4, .field = 4, .bytes = 8, .stored_bytes = 12};
+  EXPECT_NE(error_of([&] { read_all(folder / "h", cut); }).find("crosses the end of its run"),
+            std::string::npos);
+
+  // field 4 as floats: one alone, two packed
+  const std::string floats = std::string("\x25", 1) + "abcd" + std::string("\x22\x08", 2) + "efghijkl";
+  write_file(folder / "g", floats);
+  EXPECT_EQ(read_all(folder / "g", {.encoding = Encoding::protobuf_fixed,
+                                    .unit = 4,
+                                    .field = 4,
+                                    .bytes = 12,
+                                    .stored_bytes = floats.size()}),
+            "abcdefghijkl");
+}
+
+TEST(MetaArrays, ElementsAreReadWhereTheyLie) {
+  const TemporaryFolder folder;
+  std::string bytes = "??";
+  for (const std::string text : {"zero", "", "two"})
+    bytes += std::string(1, static_cast<char>(text.size())) + std::string(7, '\0') + text;
+  write_file(folder / "f", bytes);
+  MetaGraph graph;
+  graph.files = {{folder / "f", bytes.size()}};
+  const MetaArray strings = {MetaType::string, false, FileId{0}, 3, 2, bytes.size() - 2};
+  EXPECT_EQ(read_meta_array(graph, strings, 1, 10),
+            (std::vector<MetaValue>{std::string(), std::string("two")}));
+  EXPECT_TRUE(read_meta_array(graph, strings, 3, 10).empty());
+  const MetaArray numbers = {MetaType::u16, true, FileId{0}, 2, 0, 4};
+  EXPECT_EQ(read_meta_array(graph, numbers, 0, ~std::uint64_t{0}),
+            (std::vector<MetaValue>{std::uint16_t{0x3f3f}, std::uint16_t{0x0400}}));
+  EXPECT_EQ(meta_text(strings), "3 strings");
+}
+
+}  // namespace
+
+// --- Exchanges in place: whole, refused, interrupted at every byte.
+
+namespace {
+
+class InPlace : public ::testing::Test {
+ protected:
+  void replace(
+      std::string_view before, std::string_view after, const std::function<void()>& check = [] {}) {
+    replace_in_place(path, as_bytes(before), as_bytes(after), check);
+  }
+  // The words of the Error, or "".
+  std::string fault(const std::function<void()>& action) {
+    try {
+      action();
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  }
+  bool says(const std::string& text, std::string_view words) { return text.find(words) != std::string::npos; }
+  std::size_t entries() {
+    return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(folder.path()), {}));
+  }
+
+  TemporaryFolder folder;
+  std::string path = folder / "model";
+};
+
+TEST_F(InPlace, ReplacesTheBeginningAndLeavesNothing) {
+  write_file(path, "old header, data");
+  replace("old header", "new header");
+  EXPECT_EQ(read_file(path), "new header, data");
+  EXPECT_EQ(entries(), 1u);
+  EXPECT_EQ(recover_in_place(path), Recovery::none);
+}
+
+TEST_F(InPlace, TheBackupIsThereWhileTheCheckRuns) {
+  write_file(path, "old");
+  replace("old", "new", [&] {
+    EXPECT_TRUE(edit_was_interrupted(path));
+    EXPECT_EQ(read_file(path), "new");
+  });
+}
+
+TEST_F(InPlace, AFailedCheckPutsTheOldBytesBack) {
+  write_file(path, "old header, data");
+  EXPECT_TRUE(
+      says(fault([&] { replace("old header", "new header", [] { throw Error(ErrorCode::io, "not so"); }); }),
+           "not so"));
+  EXPECT_EQ(read_file(path), "old header, data");
+  EXPECT_EQ(entries(), 1u);
+}
+
+TEST_F(InPlace, AnInterruptionAfterAnyByteIsUndone) {
+  const std::string before = "old header", after = "new HEADER";
+  for (std::size_t written = 0; written <= before.size(); ++written) {
+    write_file(path, before + ", data");
+    save_edit_backup(path, as_bytes(before), as_bytes(after));
+    write_file(path, after.substr(0, written) + before.substr(written) + ", data");
+    EXPECT_TRUE(edit_was_interrupted(path));
+    const bool complete = written == before.size();
+    EXPECT_EQ(recover_in_place(path), complete ? Recovery::done : Recovery::undone);
+    EXPECT_EQ(read_file(path), (complete ? after : before) + ", data");
+    EXPECT_EQ(entries(), 1u);
+  }
+}
+
+TEST_F(InPlace, PagesMayReachTheDiskInAnyOrder) {
+  write_file(path, "abcdef");
+  save_edit_backup(path, as_bytes("abcdef"), as_bytes("ABCDEF"));
+  write_file(path, "abCDeF");
+  EXPECT_EQ(recover_in_place(path), Recovery::undone);
+  EXPECT_EQ(read_file(path), "abcdef");
+}
+
+TEST_F(InPlace, AnotherFileIsNotTouched) {
+  write_file(path, "abcdef");
+  save_edit_backup(path, as_bytes("abc"), as_bytes("xyz"));
+  write_file(path, "abQdef");
+  EXPECT_TRUE(says(fault([&] { recover_in_place(path); }), "its byte 2 is neither the old nor the new one"));
+  write_file(path, "abcdefg");
+  EXPECT_TRUE(says(fault([&] { recover_in_place(path); }), "it has 7 bytes now and had 6"));
+  EXPECT_EQ(read_file(path), "abcdefg");
+  EXPECT_TRUE(says(fault([&] { replace("abc", "xyz"); }), "an edit of this file was interrupted"));
+}
+
+TEST_F(InPlace, DamagedBackupsAreRefused) {
+  write_file(path, "abcdef");
+  save_edit_backup(path, as_bytes("abc"), as_bytes("xyz"));
+  const std::string backup = edit_backup_path(path), whole = read_file(backup);
+  for (std::size_t cut = 0; cut < whole.size(); ++cut) {
+    write_file(backup, whole.substr(0, cut));
+    EXPECT_TRUE(says(fault([&] { recover_in_place(path); }), "damaged backup")) << cut;
+  }
+  for (std::size_t at = 24; at < whole.size(); ++at) {
+    std::string changed = whole;
+    changed[at] = static_cast<char>(changed[at] ^ 1);
+    write_file(backup, changed);
+    EXPECT_NE(fault([&] { recover_in_place(path); }), "") << at;
+  }
+  std::filesystem::resize_file(backup, std::uint64_t{1} << 40);  // sparse
+  EXPECT_TRUE(says(fault([&] { recover_in_place(path); }), "damaged backup"));
+  EXPECT_EQ(read_file(path), "abcdef");
+}
+
+TEST_F(InPlace, RefusesOtherContentSizesLinksAndLockedFiles) {
+  write_file(path, "abcdef");
+  EXPECT_TRUE(says(fault([&] { replace("abX", "xyz"); }), "was changed by another program"));
+  EXPECT_TRUE(says(fault([&] { replace("abc", "wxyz"); }), "4 bytes cannot replace 3"));
+  EXPECT_TRUE(says(fault([&] { replace("abcdefg", "xxxxxxx"); }), "ends early"));
+  const int other = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  ASSERT_EQ(::flock(other, LOCK_EX), 0);
+  EXPECT_TRUE(says(fault([&] { replace("abc", "xyz"); }), "is being edited by another process"));
+  ::close(other);
+  std::filesystem::create_hard_link(path, folder / "second");
+  EXPECT_TRUE(says(fault([&] { replace("abc", "xyz"); }), "has 2 names"));
+  EXPECT_EQ(read_file(path), "abcdef");
+  EXPECT_EQ(entries(), 2u);
+}
+
+TEST_F(InPlace, LinksToTheFileHaveTheSameBackup) {
+  write_file(path, "abc");
+  std::filesystem::create_symlink(path, folder / "link");
+  EXPECT_EQ(edit_backup_path(folder / "link"), edit_backup_path(path));
+}
+
+}  // namespace
+
+// --- Strided tensors against a brute-force gather.
+
+namespace {
+
+constexpr std::size_t kBytes = 1 << 20;
+
+std::string random_bytes() {
+  std::mt19937 random(7);
+  std::string bytes(kBytes, '\0');
+  for (char& c : bytes) c = static_cast<char>(random());
+  return bytes;
+}
+
+std::string deflated(const std::string& bytes) {
+  z_stream stream = {};
+  EXPECT_EQ(deflateInit2(&stream, 1, Z_DEFLATED, -MAX_WBITS, 8, Z_DEFAULT_STRATEGY), Z_OK);
+  std::string out(deflateBound(&stream, bytes.size()), '\0');
+  std::string in = bytes;
+  stream.next_in = reinterpret_cast<Bytef*>(in.data());
+  stream.avail_in = static_cast<uInt>(in.size());
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  EXPECT_EQ(deflate(&stream, Z_FINISH), Z_STREAM_END);
+  out.resize(stream.total_out);
+  deflateEnd(&stream);
+  return out;
+}
+
+// One file: the bytes as they are, then deflated.
+class TensorReading : public ::testing::Test {
+ protected:
+  TensorReading() {
+    const std::string packed = deflated(bytes_);
+    testing::write_file(folder_ / "raw", bytes_ + packed);
+    graph_.files = {{folder_ / "raw", kBytes + packed.size()}};
+    Storage encoded = plain_storage(FileId{0}, kBytes, kBytes);
+    encoded.stored_bytes = packed.size();
+    encoded.encoding = Encoding::deflate;
+    graph_.storages = {plain_storage(FileId{0}, 0, kBytes), encoded};
+  }
+
+  std::string expected(const Tensor& tensor) const {
+    const std::size_t item = dtype_info(tensor.dtype).block_bytes;
+    std::string result;
+    std::vector<std::uint64_t> at(tensor.shape.size(), 0);
+    for (std::uint64_t n = elements(tensor); n-- > 0;) {
+      std::uint64_t element = 0;
+      for (std::size_t i = 0; i < at.size(); ++i) element += at[i] * tensor.strides[i];
+      result += bytes_.substr(tensor.offset + element * item, item);
+      for (std::size_t i = at.size(); i-- > 0 && ++at[i] == tensor.shape[i];) at[i] = 0;
+    }
+    return result;
+  }
+
+  std::string read(const Tensor& tensor, std::uint64_t offset, std::size_t count) {
+    graph_.tensors = {tensor};
+    validate(graph_);
+    const StorageReader storages(std::make_shared<const MetaGraph>(graph_));
+    std::string result(count, '\0');
+    TensorReader(storages).read(TensorId{0}, offset, std::as_writable_bytes(std::span(result)));
+    return result;
+  }
+
+  void expect_whole(const Tensor& tensor) {
+    const std::string wanted = expected(tensor);
+    EXPECT_EQ(read(tensor, 0, wanted.size()), wanted)
+        << fmt::format("[{}] by [{}]", fmt::join(tensor.shape, ","), fmt::join(tensor.strides, ","));
+  }
+
+  const std::string bytes_ = random_bytes();
+  testing::TemporaryFolder folder_;
+  MetaGraph graph_;
+};
+
+TEST_F(TensorReading, TypicalViews) {
+  for (const std::uint32_t storage : {0U, 1U})
+    for (const Tensor& tensor : {
+             Tensor{"transposed", DType::f32, {300, 200}, {1, 300}, StorageId{storage}, 64},
+             Tensor{"columns", DType::f16, {100, 7}, {500, 1}, StorageId{storage}, 6},
+             Tensor{"one column", DType::f32, {100}, {2000}, StorageId{storage}, 0},
+             Tensor{"every other", DType::f64, {50, 40}, {400, 2}, StorageId{storage}, 8},
+             Tensor{"expanded rows", DType::i16, {30, 50}, {0, 1}, StorageId{storage}, 2},
+             Tensor{"expanded columns", DType::i16, {50, 30}, {1, 0}, StorageId{storage}, 2},
+             Tensor{"one element", DType::u8, {1000}, {0}, StorageId{storage}, 9},
+             Tensor{"permuted", DType::u8, {5, 13, 11, 7}, {1, 5 * 7 * 11, 5, 5 * 11}, StorageId{storage}, 3},
+             Tensor{"overlapping", DType::u8, {10, 10}, {1, 1}, StorageId{storage}, 0},
+             Tensor{"ones", DType::c128, {1, 9, 1, 4, 1}, {3, 1, 5, 9, 7}, StorageId{storage}, 16},
+         })
+      expect_whole(tensor);
+}
+
+TEST_F(TensorReading, AnyRangeOfRandomViews) {
+  std::mt19937 random(3);
+  const auto up_to = [&](std::uint64_t most) { return random() % (most + 1); };
+  const DType types[] = {DType::u8, DType::f16, DType::f32, DType::f64, DType::c128};
+  for (int round = 0; round < 300; ++round) {
+    Tensor tensor{"t", types[up_to(4)], {}, {}, StorageId{0}, 0};
+    for (std::uint64_t rank = 1 + up_to(4); rank-- > 0;) {
+      tensor.shape.push_back(1 + up_to(8));
+      tensor.strides.push_back(up_to(round % 2 == 0 ? 40 : 2000));
+    }
+    const std::string wanted = expected(tensor);
+    expect_whole(tensor);
+    const std::uint64_t from = up_to(wanted.size()), count = up_to(wanted.size() - from);
+    EXPECT_EQ(read(tensor, from, count), wanted.substr(from, count)) << round;
+  }
+}
+
+TEST_F(TensorReading, RefusesRangesOutsideAndPackedTypes) {
+  const Tensor tensor{"t", DType::f32, {3, 2}, {1, 3}, StorageId{0}, 0};
+  EXPECT_THROW(read(tensor, 20, 8), Error);
+  EXPECT_THROW(read(tensor, 25, 0), Error);
+  EXPECT_EQ(read(tensor, 24, 0), "");
+  EXPECT_THROW(read(Tensor{"q", DType::i4, {4, 2}, {1, 4}, StorageId{0}, 0}, 0, 4), Error);
+}
+
+}  // namespace
+
+}  // namespace loadline

@@ -1,0 +1,785 @@
+// Load methods: closed forms, laws, and what stays needed.
+
+#include "core/base/error.h"
+#include "core/load/answer/projection.h"
+#include "core/load/answer/rows.h"
+#include "core/load/methods/framework_sizes.h"
+#include "core/load/request/bind_request.h"
+#include "core/load/request/casts.h"
+#include "core/load/request/load_options.h"
+#include "core/load/request/method.h"
+#include "core/load/request/model_parts.h"
+#include "core/plan/block_contents.h"
+#include "core/plan/reserved_memory.h"
+#include "tests/support/plan_models.h"
+#include "tests/support/random_placement.h"
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <random>
+#include <set>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+namespace loadline {
+
+// --- Load methods with casts, homes, shards and ties: closed forms, and what every plan must leave behind.
+
+namespace {
+
+using testing::model_of;
+using testing::tie;
+using testing::Weight;
+
+Timeline project_with(const MetaGraph& graph, std::string_view method, const LoadInputs& options,
+                      std::string_view order = "file") {
+  return project(graph, find_method(method), find_order(order), options).timeline;
+}
+std::uint64_t peak(const Timeline& timeline, Space space) { return timeline.peaks[index(space)].bytes; }
+
+std::vector<Weight> random_weights(std::mt19937_64& random) {
+  std::vector<Weight> weights = {{"model.embed_tokens.weight", 1 + random() % 40}};
+  const std::uint64_t layers = 1 + random() % 3, experts = random() % 4;
+  for (std::uint64_t layer = 0; layer < layers; ++layer) {
+    const std::string prefix = fmt::format("model.layers.{}.", layer);
+    weights.push_back({prefix + "self_attn.q_proj.weight", 1 + random() % 20});
+    const std::uint64_t gate = 1 + random() % 9, down = 1 + random() % 9;
+    for (std::uint64_t e = 0; e < experts; ++e) {
+      const std::string expert = fmt::format("{}mlp.experts.{}.", prefix, e);
+      weights.push_back({expert + "gate_proj.weight", gate});
+      weights.push_back({expert + "up_proj.weight", gate});
+      weights.push_back({expert + "down_proj.weight", down});
+    }
+  }
+  weights.push_back({"model.norm.weight", 1});
+  if (random() % 2 == 0) weights.push_back({"lm_head.weight", 1 + random() % 40});
+  return weights;
+}
+
+// Which bytes of which storages a plan leaves in which spaces, each counted once.
+struct Held {
+  std::vector<std::uint64_t> device, host, mapped;  // bytes of each storage
+  bool overlaps = false;
+};
+Held held_at_end(const MetaGraph& graph, const Plan& plan) {
+  const std::vector<std::uint64_t> none(graph.storages.size());
+  Held held{none, none, none};
+  std::vector<std::vector<std::pair<std::uint64_t, std::uint64_t>>> ranges(graph.storages.size());
+  const auto contents = final_contents(plan);
+  for (std::size_t i = 0; i < contents.size(); ++i)
+    for (const Extent& extent : contents[i]) {
+      const std::size_t at = index(extent.storage);
+      const bool device = plan.blocks[i].space == Space::device;
+      const bool mapped = plan.blocks[i].space == Space::page_cache;
+      (device ? held.device : mapped ? held.mapped : held.host)[at] += extent.storage_bytes();
+      if (device)
+        ranges[at].emplace_back(extent.storage_offset, extent.storage_offset + extent.storage_bytes());
+    }
+  for (auto& list : ranges) {
+    std::sort(list.begin(), list.end());
+    for (std::size_t i = 1; i < list.size(); ++i) held.overlaps |= list[i].first < list[i - 1].second;
+  }
+  return held;
+}
+
+TEST(LoadMethods, EveryPlanLeavesEveryWeightOnceWhereItBelongs) {
+  std::mt19937_64 random(7);
+  std::size_t plans = 0, fused = 0;
+  for (int round = 0; round < 120; ++round) {
+    MetaGraph graph = model_of(random_weights(random));
+    if (random() % 2 == 0) graph.format = random() % 2 == 0 ? "torch" : "safetensors";
+    if (random() % 3 == 0) tie(graph, "lm_head.tied", 0);
+    LoadInputs options{.request = {.staging_bytes = 16384, .slots = 4, .activation_bytes = random() % 5000}};
+    options.request.shard_bytes = random() % 3 == 0 ? 1 + random() % 4000 : 0;
+    options.request.flush_bytes = random() % 3 == 0 ? random() % 4000 : 0;
+    for (const Method& method : methods()) {
+      LoadInputs chosen = options;
+      constexpr DType kCasts[] = {DType::f32, DType::f16, DType::q4_0};
+      if (method.traits.casts && random() % 2 == 0) chosen.request.cast = kCasts[random() % 3];
+      if (method.traits.offloads && random() % 2 == 0)
+        chosen.placement = testing::random_placement(random, graph, method);
+      for (const Order& order : orders()) {
+        SCOPED_TRACE(fmt::format("{} {} round {}", method.id, order.id, round));
+        const Projection projection = project(graph, method, order, chosen);
+        ASSERT_EQ(check_plan(projection.plan, graph), std::nullopt);
+        const Held held = held_at_end(graph, projection.plan);
+        EXPECT_FALSE(held.overlaps);
+        for (std::size_t i = 0; i < graph.storages.size(); ++i) {
+          const Home home = chosen.placement.of(StorageId{static_cast<std::uint32_t>(i)});
+          const bool device = home == Home::device && !method.traits.streams;
+          EXPECT_EQ(held.device[i], device ? graph.storages[i].bytes : 0);
+          const bool llama = method.id.starts_with("llama_cpp");  // it leaves no weights on disk
+          if (home == Home::host || (home == Home::disk && llama)) {
+            // views are touched when something uses the weights
+            const bool view = held.host[i] == 0 && method.id != "to_device";
+            EXPECT_EQ(view ? held.mapped[i] : held.host[i],
+                      view && !uses_weights(chosen.request) && !llama ? 0 : graph.storages[i].bytes);
+          } else {
+            EXPECT_EQ(held.host[i], 0u);
+            if (chosen.placement.all_on_device()) EXPECT_EQ(held.mapped[i], 0u);
+          }
+        }
+        if (!method.traits.streams)
+          EXPECT_GE(peak(projection.timeline, Space::device), device_lower_bound(graph, chosen));
+        ++plans;
+      }
+      fused +=
+          method.id == "transformers_v5" && !expert_groups(graph, find_order("file").make(graph)).empty();
+    }
+  }
+  EXPECT_GT(plans, 10'000u);
+  EXPECT_GT(fused, 20u);
+}
+
+// What one token reads: all weights, but of an embedding that is no head one row with its neighbours.
+std::uint64_t touched(const MetaGraph& graph) {
+  std::uint64_t sum = 0;
+  const auto shared = shared_embedding(graph);
+  for (const Tensor& tensor : graph.tensors)
+    if (phase_of(tensor.name) != Phase::embedding || tensor.storage == shared)
+      sum += graph.storage(tensor.storage).bytes;
+    else
+      sum += std::min<std::uint64_t>(graph.storage(tensor.storage).bytes, 64 << 10);
+  return sum;
+}
+
+TEST(LoadMethods, AcceleratesLaw) {
+  std::mt19937_64 random(3);
+  for (int round = 0; round < 100; ++round) {
+    MetaGraph graph = model_of(random_weights(random));
+    // shards of consecutive tensors
+    std::vector<std::uint64_t> shard(1, 0);
+    graph.files.clear();
+    std::uint64_t offset = 0;
+    for (Storage& storage : graph.storages) {
+      if (random() % 3 == 0 && shard.back() > 0) shard.push_back(0), offset = 0;
+      storage.file = FileId{static_cast<std::uint32_t>(shard.size() - 1)};
+      storage.offset = offset;
+      offset += storage.bytes;
+      shard.back() += storage.bytes;
+    }
+    graph.files.resize(shard.size());
+    const std::uint64_t weights = storage_bytes(graph);
+    const std::uint64_t largest = *std::max_element(shard.begin(), shard.end());
+    // of a pickled shard the last tensor stays until the next shard is loaded
+    std::vector<std::uint64_t> last(shard.size());
+    for (const Storage& storage : graph.storages) last[index(storage.file)] = storage.bytes;
+    std::uint64_t with_last = 0;
+    for (std::size_t k = 0; k < shard.size(); ++k)
+      with_last = std::max(with_last, shard[k] + (k > 0 ? last[k - 1] : 0));
+    for (const char* format : {"safetensors", "torch"}) {
+      graph.format = format;
+      const bool pickled = graph.format == "torch";
+      const Timeline plain = project_with(graph, "accelerate", {});
+      EXPECT_EQ(peak(plain, Space::device), weights);
+      EXPECT_EQ(peak(plain, Space::page_cache), pickled ? 0 : largest);
+      EXPECT_EQ(peak(plain, Space::host), pickled ? with_last : 0);
+      // cast to twice the size: safetensors on the device, max_k(sum_{j<k} V_j + S_k + V_k)
+      std::uint64_t expected = 0, before = 0;
+      for (const std::uint64_t bytes : shard) {
+        expected = std::max(expected, before + bytes + 2 * bytes);
+        before += 2 * bytes;
+      }
+      EXPECT_EQ(peak(project_with(graph, "accelerate", {.request = {.cast = DType::f32}}), Space::device),
+                pickled ? 2 * weights : expected);
+      // all on the host: views of safetensors, or the tensors of pickled shards themselves
+      LoadInputs host;
+      host.placement.homes.assign(graph.storages.size(), Home::host);
+      const Timeline kept = project_with(graph, "accelerate", host);
+      EXPECT_EQ(peak(kept, Space::host), graph.format == "torch" ? weights : 0u);
+      EXPECT_EQ(peak(kept, Space::page_cache), 0u);
+      EXPECT_EQ(peak(kept, Space::device), 0u);
+      host.request.sequence = 1;
+      EXPECT_EQ(peak(project_with(graph, "accelerate", host), Space::page_cache),
+                graph.format == "torch" ? 0u : touched(graph));
+      host.request.cast = DType::f32;
+      const std::uint64_t cast = peak(project_with(graph, "accelerate", host), Space::host);
+      EXPECT_GE(cast, pickled ? expected : 2 * weights);
+      EXPECT_LE(cast, pickled ? expected + *std::ranges::max_element(last) : 2 * weights);
+    }
+  }
+}
+
+TEST(LoadMethods, FusionNeedsItsSourcesAndStacks) {
+  std::vector<Weight> weights;
+  for (int e = 0; e < 8; ++e)
+    for (const char* part : {"w1", "w2", "w3"})
+      weights.push_back({fmt::format("model.layers.0.block_sparse_moe.experts.{}.{}.weight", e, part), 10});
+  const MetaGraph graph = model_of(weights);
+  const std::uint64_t each = 10 * 32 * 2, all = storage_bytes(graph);
+  const auto groups = expert_groups(graph, find_order("file").make(graph));
+  ASSERT_EQ(groups.size(), 2u);
+  EXPECT_EQ(groups[0].label, "model.layers.0.block_sparse_moe.experts.gate_up_proj");
+  EXPECT_EQ(groups[0].bytes, 16 * each);
+  EXPECT_EQ(groups[1].bytes, 8 * each);
+  // threads bring all sources ahead; two stacks and their concatenation replace those of the larger group
+  EXPECT_EQ(peak(project_with(graph, "transformers_v5", {}), Space::device), all + groups[0].bytes);
+  // on the host the sources are the mapping
+  EXPECT_EQ(peak(project_with(graph, "transformers_v5_to", {}), Space::host), 2 * groups[0].bytes);
+  const Timeline better = project_with(graph, "fused_in_place", {});
+  EXPECT_EQ(peak(better, Space::device), all);
+  EXPECT_EQ(peak(better, Space::host), each);
+}
+
+// Experts that do not match each other are loaded one by one.
+TEST(LoadMethods, OnlyCompleteExpertsFuse) {
+  const auto groups = [](const std::vector<Weight>& weights) {
+    const MetaGraph graph = model_of(weights);
+    return expert_groups(graph, find_order("file").make(graph)).size();
+  };
+  EXPECT_EQ(groups({{"a.experts.0.w2.weight", 3}, {"a.experts.1.w2.weight", 3}}), 1u);
+  EXPECT_EQ(groups({{"a.experts.0.w2.weight", 3}, {"a.experts.1.w2.weight", 4}}), 0u);
+  EXPECT_EQ(groups({{"a.experts.0.w2.weight", 3}, {"a.experts.2.w2.weight", 3}}), 0u);
+  EXPECT_EQ(groups({{"a.experts.0.w1.weight", 3}, {"a.experts.1.w1.weight", 3}}), 0u);  // gates without ups
+  EXPECT_EQ(groups({{"a.experts.0.w2.weight", 3}, {"b.experts.1.w2.weight", 3}}), 0u);
+  EXPECT_EQ(groups({{"a.experts.99999999999999999999.w2.weight", 3}, {"a.experts.1.w2.weight", 3}}), 0u);
+}
+
+TEST(LoadMethods, LayerStreamingHoldsTheLargestUnit) {
+  MetaGraph graph = model_of({{"model.embed_tokens.weight", 50},
+                              {"model.layers.0.a", 10},
+                              {"model.layers.0.b", 20},
+                              {"model.layers.1.a", 35},
+                              {"model.norm.weight", 1},
+                              {"lm_head.weight", 40}});
+  const std::uint64_t row = 32 * 2;
+  const LoadInputs options{.request = {.activation_bytes = 777}};
+  EXPECT_EQ(peak(project_with(graph, "layer_streaming", options), Space::device), 50 * row + 777);
+  EXPECT_EQ(peak(project_with(graph, "layer_streaming", options), Space::host), 50 * row);
+  const Timeline ahead = project_with(graph, "layer_streaming_prefetch", options);
+  EXPECT_EQ(peak(ahead, Space::device), 50 * row + 777);
+  EXPECT_EQ(peak(ahead, Space::host), (50 + 30) * row);
+  // a head that is the embedding comes again at the end
+  graph = model_of({{"model.embed_tokens.weight", 50}, {"model.layers.0.a", 10}, {"model.norm.weight", 1}});
+  tie(graph, "lm_head.weight", 0);
+  // the same where the head's name comes first
+  MetaGraph turned = model_of({{"lm_head.weight", 50}, {"model.layers.0.a", 10}, {"model.norm.weight", 1}});
+  tie(turned, "model.embed_tokens.weight", 0);
+  EXPECT_EQ(peak(project_with(turned, "layer_streaming_prefetch", {}), Space::host), (50 + 10) * row);
+  std::uint64_t read = 0;
+  for (const Step& step : project(graph, find_method("layer_streaming"), find_order("file"), {}).plan.steps)
+    if (std::holds_alternative<StorageId>(step.from) && step.verb == Verb::copy) read += step.bytes;
+  EXPECT_EQ(read, (50 + 10 + 1 + 50) * row);
+}
+
+TEST(LoadMethods, StagingWaitsForTheFlush) {
+  std::mt19937_64 random(5);
+  for (int round = 0; round < 100; ++round) {
+    const MetaGraph graph = model_of(random_weights(random));
+    std::uint64_t most = 0;
+    for (const Storage& storage : graph.storages) most = std::max(most, storage.bytes);
+    const std::uint64_t all = storage_bytes(graph), threshold = 1 + random() % (2 * all);
+    const std::uint64_t staging = peak(
+        project_with(graph, "executorch_after", {.request = {.flush_bytes = threshold}}), Space::staging);
+    EXPECT_LE(staging, std::min(threshold + most, all));
+    EXPECT_GE(staging, std::min(threshold, all));
+    EXPECT_EQ(peak(project_with(graph, "executorch_after", {}), Space::staging), most);
+  }
+}
+
+TEST(LoadMethods, TiedWeightsWaitForTheirLastUser) {
+  MetaGraph graph = model_of({{"embed", 50}, {"layers.0.w", 10}, {"layers.1.w", 10}});
+  tie(graph, "lm_head", 0);
+  const std::uint64_t row = 32 * 2, all = 70 * row;
+  // the embedding's host copy is still there when the layers are packed
+  const Timeline shared = project_with(graph, "executorch_after", {});
+  EXPECT_EQ(usage_at(shared, shared.usage.back().step - 1, space_bit(Space::host)), 50 * row);
+  EXPECT_EQ(shared.final_bytes[index(Space::device)], all);
+  const Timeline doubled = project_with(graph, "executorch_after", {.request = {.doubled_ties = true}});
+  EXPECT_EQ(doubled.final_bytes[index(Space::device)], all + 50 * row);
+  EXPECT_EQ(project_with(graph, "executorch_before", {.request = {.doubled_ties = true}})
+                .final_bytes[index(Space::device)],
+            all + 50 * row);
+}
+
+TEST(LoadMethods, WhatAMethodCannotDoItRefuses) {
+  const MetaGraph graph = model_of({{"a", 1}});
+  LoadInputs offload;
+  offload.placement.homes = {Home::host};
+  for (const Method& method : methods()) {
+    const auto made = [&](const LoadInputs& options) {
+      try {
+        make_plan(graph, method, find_order("file").make(graph), options);
+        return true;
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::unsupported) << method.id;
+        return false;
+      }
+    };
+    EXPECT_EQ(made({.request = {.cast = DType::f32}}), method.traits.casts) << method.id;
+    EXPECT_EQ(made(offload), method.traits.offloads) << method.id;
+  }
+}
+
+TEST(StorageCast, OnlyWholeTensorsOfNumbers) {
+  MetaGraph graph = model_of({{"matrix", 4}, {"other", 4}});
+  graph.tensors[1].dtype = DType::i8;
+  auto casts = storage_casts(graph, DType::f32);
+  EXPECT_EQ(casts[0], (Cast{DType::bf16, DType::f32}));
+  EXPECT_EQ(casts[1], std::nullopt);
+  EXPECT_EQ(storage_casts(graph, DType::bf16)[0], std::nullopt);  // is that already
+  EXPECT_EQ(storage_casts(graph, DType::q4_0)[0], (Cast{DType::bf16, DType::q4_0}));
+  EXPECT_EQ(storage_casts(graph, DType::q4_k)[0], std::nullopt);  // rows of 32 are no blocks of 256
+  graph.tensors[0].shape = {128};
+  EXPECT_EQ(storage_casts(graph, DType::q4_0)[0], std::nullopt);  // one dimension: a norm
+  tie(graph, "view", 0);
+  graph.tensors.back().dtype = DType::f16;
+  EXPECT_EQ(storage_casts(graph, DType::f32)[0], std::nullopt);  // two types share the bytes
+  EXPECT_EQ(find_cast("bf16"), DType::bf16);
+  EXPECT_EQ(find_cast("q4_K"), DType::q4_k);
+  for (const char* wrong : {"", "i8", "opaque", "f128"}) EXPECT_THROW(find_cast(wrong), Error) << wrong;
+}
+
+// Device, host, disk, or both: on the device with a twin on the host.
+std::string letters(const Placement& placement) {
+  std::string text;
+  for (std::uint32_t i = 0; i < placement.homes.size(); ++i)
+    text += placement.has_twin(StorageId{i}) ? 'B' : "Dhd"[static_cast<int>(placement.homes[i])];
+  return text;
+}
+
+// What f8 weights of 2^62 bytes become as f32 has no size: a sum that wraps would fit everywhere.
+TEST(StorageCast, SumsThatWrapAreRefused) {
+  MetaGraph graph = model_of({{"layers.0.a", 1}, {"layers.0.b", 1}}, DType::f8_e4m3);
+  for (Storage& storage : graph.storages) storage.bytes = std::uint64_t{1} << 61;
+  const auto is_refused = [](const auto& call) {
+    try {
+      call();
+    } catch (const Error& error) {
+      return error.code() == ErrorCode::limit;
+    }
+    return false;
+  };
+  EXPECT_TRUE(is_refused([&] { device_lower_bound(graph, {.request = {.cast = DType::f32}}); }));
+  EXPECT_TRUE(is_refused([&] { place_automatically(graph, 1, {}, DType::f32); }));
+  EXPECT_TRUE(is_refused([&] { cast_summary(graph, DType::f32); }));
+  EXPECT_EQ(device_lower_bound(graph, {.request = {.cast = DType::bf16}}), std::uint64_t{1} << 63);
+  // in modules of their own only what is added up is refused
+  graph.tensors[1].name = Name("layers.1.b");
+  EXPECT_EQ(letters(place_automatically(graph, 1, 1, DType::f32)), "dd");
+}
+
+// A tensor over the limit is saved by itself, and the shard before it goes on being filled.
+TEST(Shards, AreCutAsSavePretrainedDoes) {
+  const auto shards = [](const std::vector<std::uint64_t>& rows) {
+    std::vector<Weight> weights;
+    for (std::size_t i = 0; i < rows.size(); ++i) weights.push_back({fmt::format("t{}", i), rows[i]});
+    return shards_of(model_of(weights), 100 * 32 * 2);
+  };
+  using Numbers = std::vector<std::uint32_t>;
+  EXPECT_EQ(shards({60, 200, 40}), (Numbers{0, 1, 0}));
+  EXPECT_EQ(shards({60, 50, 101, 40, 10, 1}), (Numbers{0, 1, 2, 1, 1, 3}));
+  EXPECT_EQ(shards({200, 100, 300, 1}), (Numbers{1, 0, 2, 3}));
+}
+
+// An embedding, three layers, norm and head.
+MetaGraph six_units() {
+  return model_of({{"embed", 50},
+                   {"layers.0.w", 10},
+                   {"layers.1.w", 10},
+                   {"layers.2.w", 10},
+                   {"norm", 1},
+                   {"lm_head", 40}});
+}
+
+TEST(Placement, LayersCountFromTheEnd) {
+  const MetaGraph graph = six_units();
+  const auto on_device = [&](std::uint64_t layers) { return letters(place_gpu_layers(graph, layers)); };
+  EXPECT_EQ(on_device(0), "hhhhhh");
+  EXPECT_EQ(on_device(1), "hhhhDD");
+  EXPECT_EQ(on_device(3), "hhDDDD");
+  EXPECT_EQ(on_device(99), "hDDDDD");
+}
+
+TEST(Placement, AutomaticFillsInTurn) {
+  const MetaGraph graph = six_units();
+  const std::uint64_t row = 32 * 2;
+  const auto map = [&](std::uint64_t device, std::optional<std::uint64_t> host) {
+    return letters(place_automatically(graph, device * row, host ? *host * row : host));
+  };
+  // the head is the largest behind every other: 40 stay free until it is placed itself, with none behind it
+  EXPECT_EQ(map(121, 0), "DDDDDD");
+  EXPECT_EQ(map(120, {}), "DDDDhh");
+  EXPECT_EQ(map(110, {}), "DDDhhh");
+  EXPECT_EQ(map(90, 49), "Dddddd");  // the host keeps 40 free, too
+  EXPECT_EQ(map(90, 50), "Dhdddd");
+  EXPECT_EQ(map(89, 90), "hddddd");
+  EXPECT_EQ(map(0, {}), "hhhhhh");
+}
+
+// As f32 the bf16 weights, and the room that is kept free, are twice as large.
+TEST(Placement, AutomaticCountsBytesAsTheyLand) {
+  const MetaGraph graph = six_units();
+  const std::uint64_t row = 32 * 2;
+  EXPECT_EQ(letters(place_automatically(graph, 200 * row, 0)), "DDDDDD");
+  EXPECT_EQ(letters(place_automatically(graph, 200 * row, {}, DType::f32)), "DDhhhh");
+  EXPECT_EQ(letters(place_automatically(graph, 242 * row, 0, DType::f32)), "DDDDDD");
+  LoadInputs options = {.request = {.cast = DType::f32}};
+  options.placement = place_automatically(graph, 242 * row - 1, {}, DType::f32);
+  EXPECT_EQ(letters(options.placement), "DDDDhh");
+  EXPECT_LE(device_lower_bound(graph, options), 242 * row - 1);
+}
+
+// A head with a bias of its own that shares the embedding's weight is placed with it, the weight counted
+// once.
+TEST(Placement, AutomaticKeepsTiedModulesTogether) {
+  MetaGraph graph =
+      model_of({{"embed.weight", 50}, {"layers.0.w", 10}, {"layers.1.w", 10}, {"lm_head.bias", 5}});
+  tie(graph, "lm_head.weight", 0);
+  const std::uint64_t row = 32 * 2;
+  // the embedding and the bias with a layer free, then the layers
+  EXPECT_EQ(letters(place_automatically(graph, 75 * row, {})), "DDDD");
+  EXPECT_EQ(letters(place_automatically(graph, 74 * row, {})), "DhhD");
+  EXPECT_EQ(letters(place_automatically(graph, 65 * row, {})), "DhhD");
+  EXPECT_EQ(letters(place_automatically(graph, 64 * row, 75 * row)), "hhhh");
+  EXPECT_EQ(letters(place_automatically(graph, 64 * row, 64 * row)), "dddd");
+}
+
+// Links over a third module, and names of which the storage's first is none.
+TEST(Placement, AutomaticFollowsTiesThroughOthers) {
+  MetaGraph graph = model_of({{"a.x", 10}, {"b.x", 10}, {"c.x", 10}, {"d.x", 10}, {"b.y", 10}});
+  tie(graph, "b.tied", 0);
+  tie(graph, "d.tied", 4);
+  graph.tensors.push_back(graph.tensors[2]);  // of a part of c.x, under two names
+  graph.tensors.back().name = Name("e.part");
+  graph.tensors.back().shape = {5, 32};
+  tie(graph, "f.part", static_cast<std::uint32_t>(graph.tensors.size() - 1));
+  const std::uint64_t row = 32 * 2;
+  // a, b with both of its tensors, and d: 40 in one piece; b of 20 is the largest that comes behind a
+  EXPECT_EQ(letters(place_automatically(graph, 60 * row, {})), "DDDDD");
+  EXPECT_EQ(letters(place_automatically(graph, 59 * row, {})), "hhhhh");
+}
+
+// llama.cpp makes the head of the embedding, which stays on the host for looking up: it is there twice.
+TEST(Placement, ASharedEmbeddingIsOnHostAndDevice) {
+  const std::vector<Weight> weights = {
+      {"token_embd.weight", 50}, {"blk.0.w", 10}, {"blk.1.w", 10}, {"output_norm.weight", 1}};
+  const MetaGraph headless = model_of(weights);
+  EXPECT_EQ(letters(place_gpu_layers(headless, 0)), "hhhh");
+  EXPECT_EQ(letters(place_gpu_layers(headless, 1)), "BhhD");
+  EXPECT_EQ(letters(place_gpu_layers(headless, 2)), "BhDD");
+  MetaGraph tied = model_of({{"lm_head.weight", 50}, {"model.layers.0.w", 10}, {"model.norm.weight", 1}});
+  tie(tied, "model.embed_tokens.weight", 0);
+  EXPECT_EQ(letters(place_gpu_layers(tied, 1)), "BhD");
+  const std::uint64_t row = 32 * 2;
+  LoadInputs options;
+  options.placement = place_gpu_layers(headless, 3);
+  const Timeline ring = project_with(headless, "llama_cpp_ring", options);
+  EXPECT_EQ(ring.final_bytes[index(Space::device)], 71 * row);
+  EXPECT_EQ(ring.final_bytes[index(Space::host)], 50 * row);
+  const Timeline mapped = project_with(headless, "llama_cpp_mmap", options);
+  EXPECT_EQ(mapped.final_bytes[index(Space::device)], 71 * row);
+  EXPECT_EQ(mapped.final_bytes[index(Space::page_cache)], 50 * row);
+  // other loaders keep one
+  const Timeline one = project_with(headless, "accelerate", options);
+  EXPECT_EQ(one.final_bytes[index(Space::device)], 71 * row);
+  EXPECT_EQ(one.final_bytes[index(Space::host)], 0u);
+}
+
+// With --gpu-layers 0 nothing goes through the pinned buffers: there are none.
+TEST(Placement, WithoutLayersOnTheDeviceNothingIsPinned) {
+  const MetaGraph graph = six_units();
+  const auto staging = [&](std::uint64_t layers) {
+    LoadInputs options;
+    options.placement = place_gpu_layers(graph, layers);
+    return project_with(graph, "llama_cpp_ring", options).peaks[index(Space::staging)].bytes;
+  };
+  EXPECT_EQ(staging(0), 0u);
+  EXPECT_EQ(staging(1), 4u << 20);
+}
+
+// llama.cpp asks for no head of an encoder.
+TEST(Placement, AnEncoderNeedsNoHead) {
+  MetaGraph graph = model_of({{"token_embd.weight", 50}, {"blk.0.w", 10}, {"blk.1.w", 10}});
+  const auto placed_as = [&](const std::string& architecture) {
+    graph.metadata = {{"general.architecture", architecture}};
+    return letters(place_gpu_layers(graph, 2));
+  };
+  EXPECT_EQ(placed_as("llama"), "BhD");
+  EXPECT_EQ(placed_as("bert"), "hhD");
+  EXPECT_EQ(placed_as("nomic-bert-moe"), "hhD");
+}
+
+TEST(Placement, RulesInTheirOrder) {
+  const MetaGraph graph = model_of({{"a.experts.w", 1}, {"a.attn.w", 1}, {"b", 1}});
+  const Placement placement =
+      place_by_rules(graph, {{"name:*experts*", Home::disk}, {"name:a.*", Home::host}});
+  EXPECT_EQ(placement.homes, (std::vector<Home>{Home::disk, Home::host, Home::device}));
+  EXPECT_THROW(place_by_rules(graph, {{"name:nothing", Home::host}}), Error);
+  EXPECT_THROW(find_home("moon"), Error);
+}
+
+}  // namespace
+
+// --- The laws of the table of methods, evaluated on random models, against the projected peaks.
+
+namespace {
+
+// Layers with experts, in up to four files; of every third the embedding is the head.
+MetaGraph random_model(std::mt19937_64& random) {
+  std::vector<testing::Weight> weights = {{"model.embed_tokens.weight", 1 + random() % 40}};
+  const std::uint64_t layers = 1 + random() % 3, experts = random() % 4;
+  for (std::uint64_t layer = 0; layer < layers; ++layer) {
+    const std::string prefix = fmt::format("model.layers.{}.", layer);
+    weights.push_back({prefix + "self_attn.q_proj.weight", 1 + random() % 20});
+    const std::uint64_t gate = 1 + random() % 9, down = 1 + random() % 9;
+    for (std::uint64_t e = 0; e < experts; ++e) {
+      weights.push_back({fmt::format("{}mlp.experts.{}.gate_proj.weight", prefix, e), gate});
+      weights.push_back({fmt::format("{}mlp.experts.{}.up_proj.weight", prefix, e), gate});
+      weights.push_back({fmt::format("{}mlp.experts.{}.down_proj.weight", prefix, e), down});
+    }
+  }
+  weights.push_back({"model.norm.weight", 1});
+  const bool tied = random() % 3 == 0;
+  if (!tied) weights.push_back({"lm_head.weight", 1 + random() % 40});
+  MetaGraph graph = testing::model_of(weights);
+  if (tied) testing::tie(graph, "lm_head.weight", 0);
+  graph.format = random() % 2 == 0 ? "torch" : "safetensors";
+  graph.files.resize(1 + random() % 4);
+  for (Storage& storage : graph.storages)
+    storage.file = FileId{static_cast<std::uint32_t>(random() % graph.files.size())};
+  return graph;
+}
+
+LoadInputs random_options(std::mt19937_64& random, const Method& method, const MetaGraph& graph) {
+  constexpr DType kCasts[] = {DType::f32, DType::q4_0};
+  LoadInputs options = {.request = {.staging_bytes = 4096 * (4 + random() % 9),
+                                    .slots = 1 + static_cast<std::uint32_t>(random() % 4)}};
+  options.request.activation_bytes = random() % 2 == 0 ? 0 : random() % 9000;
+  options.request.runai_buffer = random() % 9000;
+  if (random() % 3 == 0) options.request.shard_bytes = 1 + random() % 4000;
+  if (random() % 2 == 0) options.request.flush_bytes = random() % 4000;
+  if (method.traits.casts && random() % 2 == 0) options.request.cast = kCasts[random() % 2];
+  if (method.traits.offloads && random() % 2 == 0)
+    options.placement = testing::random_placement(random, graph, method);
+  options.request.workers = 1 + static_cast<std::uint32_t>(random() % 4);
+  if (random() % 3 == 0) options.request.repack = CpuRepack::arm;
+  options.request.doubled_ties = random() % 2 == 0;
+  if (method.id.starts_with("llama_cpp") && random() % 2 == 0)
+    for (std::uint32_t i = 0; i < graph.storages.size(); ++i)
+      if (options.placement.of(StorageId{i}) == Home::device && random() % 4 == 0)
+        options.placement.twins.push_back(StorageId{i});
+  return options;
+}
+
+// How near to a law the peaks came.
+struct Seen {
+  int tight = 0, tried = 0;
+};
+
+TEST(PeakLaws, HoldInEveryOrderAndAreReached) {
+  std::map<std::string_view, Seen> seen;
+  for (std::uint64_t seed = 0; seed < 3200; ++seed) {
+    std::mt19937_64 random(seed);
+    const Method& method = methods()[seed % methods().size()];
+    const MetaGraph graph = random_model(random);
+    const LoadInputs options = random_options(random, method, graph);
+    const LawPeaks law = evaluate_law(method.peak_law, law_values(graph, options));
+    for (const Order& order : orders()) {
+      SCOPED_TRACE(fmt::format("{} {} seed {}: {}", method.id, order.id, seed, method.peak_law));
+      const Timeline timeline = project(graph, method, order, options).timeline;
+      const auto peak = [&](Space space) { return timeline.peaks[index(space)].bytes; };
+      Seen& known = seen[method.id];
+      ++known.tried;
+      if (law.unified) {
+        EXPECT_LE(timeline.unified.bytes, *law.unified);
+        known.tight += timeline.unified.bytes == *law.unified;
+        continue;
+      }
+      EXPECT_LE(peak(Space::device), law.spaces[index(Space::device)]);
+      EXPECT_LE(peak(Space::host), law.spaces[index(Space::host)]);
+      EXPECT_LE(peak(Space::page_cache), law.spaces[index(Space::page_cache)]);
+      EXPECT_LE(peak(Space::staging), law.spaces[index(Space::staging)]);
+      known.tight += peak(Space::device) == law.spaces[index(Space::device)] &&
+                     peak(Space::host) == law.spaces[index(Space::host)] &&
+                     peak(Space::page_cache) == law.spaces[index(Space::page_cache)] &&
+                     peak(Space::staging) == law.spaces[index(Space::staging)];
+    }
+  }
+  // a bound that nothing reaches would be no law
+  for (const auto& [id, known] : seen) EXPECT_GT(known.tight * 20, known.tried) << id;
+  for (const char* id : {"state_dict", "sequential", "per_tensor", "staged_ring", "shard_by_shard",
+                         "fused_in_place", "cast_on_host", "layer_streaming", "layer_streaming_prefetch",
+                         "direct", "host_import", "pinned_pool"})
+    EXPECT_EQ(seen.at(id).tight, seen.at(id).tried) << id;
+}
+
+TEST(PeakLaws, TellWhatIsWrongWithOne) {
+  const LawValues values = {.W = 10, .w = 4, .slot = 3};
+  const auto fault = [&](std::string_view law) -> std::string {
+    try {
+      (void)evaluate_law(law, values);
+      return "";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::malformed) << law;
+      return error.what();
+    }
+  };
+  for (const char* law :
+       {"", "W", "disk W", "device", "device Z", "device W +", "device W (cast: W", "device W (W)",
+        "device W (never: W)", "device w* - W", "device max(W", "host 'W'", "host slots(W, W)"})
+    EXPECT_NE(fault(law), "") << law;
+  EXPECT_NE(fault("device Z").find("'Z' is no symbol"), std::string::npos);
+  EXPECT_EQ(fault("device 2W + w*, host max(W, 3w*), staging slots(W), page cache 4 MiB (disk: 0)"), "");
+}
+
+TEST(PeakLaws, CasesReplaceOrAdd) {
+  LawValues values = {.W = 10, .w = 4, .slot = 4};
+  const auto host = [&] {
+    return evaluate_law("host W (cast: w*; disk: + 2w*; pickled: + slots(W))", values)
+        .spaces[index(Space::host)];
+  };
+  EXPECT_EQ(host(), 10u);
+  values.disk = true;
+  EXPECT_EQ(host(), 18u);
+  values.cast = true;
+  EXPECT_EQ(host(), 12u);
+  values.pickled = true;
+  EXPECT_EQ(host(), 24u);
+  EXPECT_EQ(evaluate_law("unified 2W", values).unified, 20u);
+}
+
+}  // namespace
+
+// --- What stays needed after a load, what cannot be dropped, and what llama.cpp holds besides the tensors.
+
+namespace {
+
+constexpr std::uint64_t kRow = 32 * 2;  // bytes
+
+MetaGraph small_model() {
+  return testing::model_of({{"token_embd.weight", 50},
+                            {"blk.0.ffn_up.weight", 10},
+                            {"blk.1.ffn_up.weight", 20},
+                            {"output_norm.weight", 1},
+                            {"output.weight", 40}});
+}
+
+LoadRow row_of(const MetaGraph& graph, LoadRequest request) {
+  const BoundRequest bound = bind_request(graph, request, {});
+  Progress progress;
+  const Projection projection =
+      project(graph, *bound.methods.front(), find_order("file"), bound.inputs, progress);
+  return make_row(projection, bound, Labels(graph), 0);
+}
+
+TEST(WorkingSet, MappedWeightsCountOnceTheyAreUsed) {
+  const MetaGraph graph = small_model();
+  LoadRequest request = {.methods = {"llama_cpp_mmap"}, .gpu_layers = 1, .memory = MemoryKind::unified};
+  const std::uint64_t device = 41 * kRow, host = 80 * kRow;
+  request.device_budget = device + 100;
+  EXPECT_TRUE(row_of(graph, request).fits());  // nothing uses the weights yet
+  request.activation_bytes = 100;
+  const LoadRow row = row_of(graph, request);
+  EXPECT_EQ(row.pass_reads.mapped, host);
+  EXPECT_EQ(row.verdict.unified_over, host);
+  EXPECT_EQ(row.reread, host);
+  request.device_budget = device + 100 + host;
+  EXPECT_TRUE(row_of(graph, request).fits());
+  EXPECT_EQ(row_of(graph, request).reread, 0u);
+  request.page_cache_budget = host - 1;
+  EXPECT_EQ(row_of(graph, request).reread, host);
+}
+
+TEST(WorkingSet, ATokenReadsItsRowOfAnEmbedding) {
+  MetaGraph graph = small_model();
+  graph.tensors[0].shape = {100'000, 32};
+  graph.storages[0].bytes = 100'000 * kRow;
+  const LoadRequest request = {.sequence = 3};
+  EXPECT_EQ(WeightReads(graph, request, {}, false).of(StorageId{0}), 3u * (64 << 10));
+  EXPECT_EQ(WeightReads(graph, request, {}, false).of(StorageId{1}), 10 * kRow);
+  graph.tensors.pop_back();  // the embedding is the head as well
+  EXPECT_EQ(WeightReads(graph, request, {}, false).of(StorageId{0}), 100'000 * kRow);
+}
+
+TEST(WorkingSet, WeightsOnDiskAreReadAgain) {
+  const MetaGraph graph = small_model();
+  LoadRequest request = {.methods = {"accelerate"}, .activation_bytes = 10};
+  request.place = {{"name:blk*", Home::disk}};
+  const LoadRow row = row_of(graph, request);
+  EXPECT_EQ(row.pass_reads.disk, 30 * kRow);
+  // the pass brings the largest of them to the device
+  EXPECT_EQ(row.peaks[index(Space::device)].bytes, 91 * kRow + 20 * kRow + 10);
+}
+
+TEST(MappedPages, ThatMayStayMakeARange) {
+  const MetaGraph graph = testing::graph_of({100, 300});
+  LoadRequest request = {.methods = {"mmap_assign"},
+                         .memory = MemoryKind::unified,
+                         .device_budget = 500,
+                         .mapped_pages = MappedPages::anonymous};
+  LoadRow row = row_of(graph, request);
+  EXPECT_EQ(row.verdict.unified_peak, 400u);
+  EXPECT_EQ(row.verdict.unified_high, 800u);
+  EXPECT_EQ(row.verdict.at_risk, 300u);
+  EXPECT_TRUE(row.verdict.unified_fits);
+  EXPECT_FALSE(row.fits());
+  request.device_budget = 800;
+  EXPECT_TRUE(row_of(graph, request).fits());
+  request.device_budget = 500;
+  request.mapped_pages = MappedPages::droppable;
+  EXPECT_TRUE(row_of(graph, request).fits());
+  // the data sheet of such a machine says so
+  const LoadRequest spark = {.methods = {"mmap_assign"}, .target = "dgx-spark-128gb"};
+  EXPECT_TRUE(bind_request(graph, spark, {}).budget.pages_may_stay);
+}
+
+TEST(MallocRange, KeepsWhatIsBelowTheLargestThreshold) {
+  constexpr std::uint64_t kMiB = 1 << 20;
+  const MetaGraph graph = testing::graph_of({10 * kMiB, 40 * kMiB, 20 * kMiB});
+  LoadRequest request = {.methods = {"per_tensor"}, .allocator = AllocatorModel::malloc};
+  const LoadRow row = row_of(graph, request);
+  ASSERT_TRUE(row.reserved_high);
+  EXPECT_GE(*row.reserved_high, 50 * kMiB);  // 10 kept when 40 are mapped
+  EXPECT_LT(*row.reserved_high, 51 * kMiB);
+  EXPECT_GE(*row.reserved_high, row.peaks[index(Space::host)].bytes);
+  request.host_budget = 45 * kMiB;
+  EXPECT_GT(row_of(graph, request).verdict.at_risk, 0u);
+}
+
+TEST(GgmlCpu, RepacksMatricesWithAKernel) {
+  MetaGraph graph = small_model();
+  for (Tensor& tensor : graph.tensors) tensor.dtype = DType::q4_0;
+  graph.tensors[2].dtype = DType::q8_0;
+  using Flags = std::vector<bool>;
+  graph.tensors[1].shape = {8, 32};
+  graph.tensors[2].shape = {16, 32};
+  graph.tensors[4].shape = {12, 32};
+  EXPECT_EQ(repacked_storages(graph, std::nullopt), Flags(5, false));
+  EXPECT_EQ(repacked_storages(graph, CpuRepack::x86), (Flags{false, true, false, false, false}));
+  EXPECT_EQ(repacked_storages(graph, CpuRepack::arm), (Flags{false, true, true, false, true}));
+  EXPECT_EQ(repacked_head(graph, CpuRepack::x86), 0u);
+  graph.tensors.pop_back();
+  graph.tensors[0].shape = {8, 32};
+  EXPECT_EQ(repacked_head(graph, CpuRepack::x86), graph.storages[0].bytes);
+}
+
+TEST(GgmlCpu, AVocabularyCountsByItsTokens) {
+  MetaGraph graph = small_model();
+  EXPECT_EQ(vocabulary_bytes(graph), 0u);
+  graph.metadata.push_back(
+      {"tokenizer.ggml.tokens", MetaArray{MetaType::string, false, FileId{0}, 1000, 0, 0}});
+  graph.metadata.push_back(
+      {"tokenizer.ggml.merges", MetaArray{MetaType::string, false, FileId{0}, 100, 0, 0}});
+  EXPECT_EQ(vocabulary_bytes(graph), 1000u * 243 + 100u * 235);
+  const LoadRow row = row_of(graph, {.methods = {"llama_cpp_mmap"}});
+  EXPECT_EQ(row.peaks[index(Space::host)].bytes, vocabulary_bytes(graph));
+}
+
+TEST(SharedEmbedding, NeedsTheModelToTieIt) {
+  MetaGraph graph = testing::model_of({{"model.embed_tokens.weight", 4}, {"model.layers.0.a", 1}});
+  EXPECT_EQ(shared_embedding(graph), StorageId{0});
+  graph.metadata.push_back({std::string(kConfigKey), std::string(R"({"tie_word_embeddings": false})")});
+  EXPECT_EQ(shared_embedding(graph), std::nullopt);
+  graph.metadata.back().value = std::string(R"({"model_type": "bert"})");
+  EXPECT_EQ(shared_embedding(graph), std::nullopt);
+}
+
+}  // namespace
+
+}  // namespace loadline

@@ -1,0 +1,171 @@
+// Pages of the manual, bars, and rows of measured loads.
+
+#include "app/report/manual.h"
+#include "app/report/markdown.h"
+#include "app/report/measured_loads.h"
+#include "app/report/pictures.h"
+#include "app/report/row_text.h"
+
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+namespace loadline::report {
+
+// --- Pages of the manual as blocks.
+
+namespace {
+
+// "plain *strong* `code`".
+std::string marked(const RichText& text) {
+  std::string all;
+  for (const TextRun& run : text) {
+    const std::string_view mark = run.emphasis == Emphasis::code     ? "`"
+                                  : run.emphasis == Emphasis::strong ? "*"
+                                                                     : "";
+    all.append(mark).append(run.text).append(mark);
+  }
+  return all;
+}
+
+TEST(Markdown, has_runs_of_one_emphasis) {
+  EXPECT_EQ(marked(rich_text("a **strong** word, *Options* and `--a *b*`.")),
+            "a *strong* word, *Options* and `--a *b*`.");
+  EXPECT_EQ(marked(rich_text("2 * x * y, [see `here`](there.md), [1, 2]")), "2 * x * y, see `here`, [1, 2]");
+  EXPECT_EQ(marked(rich_text("one ` alone")), "one ` alone");
+}
+
+TEST(Markdown, has_blocks) {
+  const auto blocks = markdown_blocks(
+      "# Title\n\nOne\nparagraph.\n\n- first\n  goes on\n- second\n\n1. third\n\n```sh\n# code\n\n| "
+      "code\n```\n"
+      "![picture](a.png)\nBefore\n| a | b |\n|---|---|\n| `x\\|y` | z |\n\n| c |\n|---|\n");
+  const std::vector<BlockKind> kinds = {BlockKind::heading,   BlockKind::paragraph, BlockKind::item,
+                                        BlockKind::item,      BlockKind::item,      BlockKind::code,
+                                        BlockKind::paragraph, BlockKind::table,     BlockKind::table};
+  ASSERT_EQ(blocks.size(), kinds.size());
+  for (std::size_t i = 0; i < kinds.size(); ++i) EXPECT_EQ(blocks[i].kind, kinds[i]) << i;
+  EXPECT_EQ(marked(blocks[1].text), "One paragraph.");
+  EXPECT_EQ(marked(blocks[2].text), "first goes on");
+  EXPECT_EQ(blocks[4].mark, "1.");
+  EXPECT_EQ(blocks[5].code, "# code\n\n| code\n");
+  ASSERT_EQ(blocks[7].rows.size(), 2u);
+  EXPECT_EQ(marked(blocks[7].rows[0].at(1)), "*b*") << "titles are strong";
+  EXPECT_EQ(marked(blocks[7].rows[1].at(0)), "`x|y`");
+  EXPECT_EQ(marked(blocks[7].rows[1].at(1)), "z");
+}
+
+TEST(Markdown, leaves_no_markup_in_the_manual) {
+  for (const ManualPage& page : manual_pages())
+    for (const Block& block : markdown_blocks(page.text)) {
+      for (const auto& row : block.rows) EXPECT_EQ(row.size(), block.rows.front().size()) << page.id;
+      for (const TextRun& run : block.text)
+        if (run.emphasis != Emphasis::code) {
+          EXPECT_EQ(run.text.find("**"), std::string::npos) << page.id << ": " << run.text;
+          EXPECT_EQ(run.text.find('`'), std::string::npos) << page.id << ": " << run.text;
+        }
+    }
+}
+
+}  // namespace
+
+// --- Peaks as bars, and the part of a law that is about a space.
+
+namespace {
+
+TEST(Bars, name_the_part_of_a_law) {
+  EXPECT_EQ(law_part("device W + max(w*, Q), host W + h", "device"), "W + max(w*, Q)");
+  EXPECT_EQ(law_part("device W + max(w*, Q), host W + h", "host"), "W + h");
+  EXPECT_EQ(law_part("unified 2W", "host"), "");
+  EXPECT_EQ(law_part("", "host"), "");
+  EXPECT_EQ(law_part("host w* (cast: c*; disk: 0)", "host"), "w*");
+  EXPECT_EQ(law_part("device V, host N (repack: + P)", "host"), "N");
+}
+
+TEST(Bars, have_one_scale_and_lines_at_the_weights) {
+  const Bars bars{"Most", {{"a", "W", 100}, {"long_name", "2W", 200}}, 100};
+  EXPECT_EQ(bars_text(bars, 50, false),
+            "Most\n"
+            "                      W          2W\n"
+            "a          ########### 100 B  W\n"
+            "long_name  ###################### 200 B  2W\n");
+  const std::string svg = bars_svg(bars);
+  EXPECT_NE(svg.find(">2W</text>"), std::string::npos);
+  EXPECT_EQ(svg.find("nan"), std::string::npos);
+  EXPECT_EQ(bars_text({"Most", {}, 0}, 10, true), "Most\n");
+}
+
+TEST(Bars, escape_what_names_hold) {
+  EXPECT_EQ(bars_svg({"<&>", {{"<b>", "\"", 1}}, 0}).find("<b>"), std::string::npos);
+}
+
+}  // namespace
+
+// --- Markdown as HTML and as text for a terminal.
+
+namespace {
+
+constexpr std::string_view kPage =
+    "# Title\n\nA **strong** word\nand `a < b`.\n\n- one\n- two\n\n```\nx & y\n```\n\n| a | b "
+    "|\n|---|---|\n| 1 | 2 |\n";
+
+TEST(MarkdownHtml, has_an_element_for_each_block) {
+  EXPECT_EQ(markdown_html(kPage),
+            "<h2>Title</h2>\n<p>A <strong>strong</strong> word and <code>a &lt; b</code>.</p>\n"
+            "<ul>\n<li>one</li>\n<li>two</li>\n</ul>\n<pre>x &amp; y\n</pre>\n"
+            "<div class=\"scroll\"><table>\n<tr><th class=\"left\"><strong>a</strong></th><th "
+            "class=\"left\"><strong>b</strong></th></tr>\n"
+            "<tr><td class=\"left\">1</td><td class=\"left\">2</td></tr>\n</table></div>\n");
+  EXPECT_EQ(rich_html("<script>"), "&lt;script&gt;");
+  EXPECT_EQ(markdown_html(""), "");
+}
+
+TEST(MarkdownText, fills_lines) {
+  EXPECT_EQ(markdown_text(kPage, 20),
+            "Title\n\nA strong word and a\n< b.\n\n  - one\n  - two\n\n    x & y\n\na  b\n1  2\n\n");
+  EXPECT_EQ(markdown_text("| a | b |\n|---|---|\n| 1 | one two three four five six |\n", 29),
+            "a  b\n1  one two three four five\n   six\n\n");
+  EXPECT_EQ(markdown_text("# T\n", 20, true), "\033[1mT\033[0m\n\n");
+}
+
+}  // namespace
+
+// --- Measured loads made from measurements that never ran.
+
+namespace {
+
+constexpr std::uint64_t kMiB = 1 << 20;
+
+MeasuredLoad row_of(std::initializer_list<std::uint64_t> anon, std::uint64_t projected) {
+  HostMeasurement measurement;
+  measurement.projected.rss_anon = projected;
+  Plan plan;
+  for (const std::uint64_t bytes : anon) {
+    measurement.timeline.measured.push_back({0, {.rss_anon = bytes, .rss_file = 0, .rss_shmem = 0}, 0});
+    measurement.steps.push_back(plan.steps.size());
+    measurement.measured.rss_anon = std::max(measurement.measured.rss_anon, bytes);
+    plan.steps.push_back({});
+  }
+  return rehearsed_load(find_method("per_tensor"), "file", plan, measurement);
+}
+
+TEST(MeasuredLoad, CountsTheSamplesAboveTheProjection) {
+  const MeasuredLoad differs = row_of({0, 10 * kMiB, 40 * kMiB, 60 * kMiB, 5 * kMiB}, 10 * kMiB);
+  EXPECT_EQ(differs.agrees(), false);
+  EXPECT_EQ(differs.counters[0].beyond.samples, 2u);
+  EXPECT_EQ(differs.counters[0].beyond.first_step, 2u);
+  EXPECT_EQ(differs.counters[1].beyond.samples + differs.counters[2].beyond.samples, 0u);
+}
+
+TEST(MeasuredLoad, CountsNoneWhereTheLoadAgreesOrNeededLess) {
+  const MeasuredLoad near = row_of({0, 110 * kMiB}, 100 * kMiB);
+  EXPECT_EQ(near.agrees(), true);
+  EXPECT_EQ(near.counters[0].beyond.samples, 0u);
+  const MeasuredLoad less = row_of({0, 10 * kMiB}, 100 * kMiB);
+  EXPECT_EQ(less.agrees(), false);
+  EXPECT_EQ(less.counters[0].beyond.samples, 0u);
+}
+
+}  // namespace
+
+}  // namespace loadline::report

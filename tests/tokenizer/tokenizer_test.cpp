@@ -1,0 +1,419 @@
+// Small tokenizers written here: what each step does, and what hostile files give.
+#include "core/base/error.h"
+#include "core/tokenizer/encoder.h"
+#include "core/tokenizer/gguf_tokenizer.h"
+#include "core/tokenizer/model_tokenizer.h"
+#include "tests/support/builders.h"
+#include "tests/support/onnx_builder.h"
+
+#include <algorithm>
+#include <bit>
+#include <map>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <gtest/gtest.h>
+
+namespace loadline {
+namespace {
+
+using testing::Proto;
+using Ids = std::vector<std::uint32_t>;
+
+Tokenizer from_json(std::string_view json) {
+  return read_tokenizer_json(SourceFile::from_memory("tokenizer.json", testing::as_bytes(json)));
+}
+
+// A tokenizer of whole words, whose ids show how a text was cut.
+std::string words_json(std::string_view more, std::string_view words) {
+  std::string vocabulary = R"("<unk>":0)";
+  std::uint32_t id = 0;
+  std::size_t at = 0;
+  while (at < words.size()) {
+    const std::size_t end = std::min(words.find('|', at), words.size());
+    vocabulary += fmt::format(R"(,"{}":{})", words.substr(at, end - at), ++id);
+    at = end + 1;
+  }
+  return fmt::format(R"({{{}"model":{{"type":"WordLevel","vocab":{{{}}},"unk_token":"<unk>"}}}})", more,
+                     vocabulary);
+}
+
+Ids encoded(std::string_view json, std::string_view text, bool special = false) {
+  const Tokenizer tokenizer = from_json(json);
+  return Encoder(tokenizer).encode(text, special);
+}
+
+std::string encode_error(std::string_view json, std::string_view text) {
+  return testing::error_of([&] { encoded(json, text); });
+}
+
+TEST(TokenizerReading, KeepsWhatTheFileSays) {
+  const Tokenizer tokenizer = from_json(R"({
+    "added_tokens": [{"id": 5, "content": "<s>", "special": true, "lstrip": true}],
+    "normalizer": {"type": "Sequence", "normalizers": [{"type": "NFC"}, {"type": "Sequence", "normalizers": [{"type": "Lowercase"}]}]},
+    "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false},
+    "post_processor": {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<s>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
+                       "pair": [], "special_tokens": {"<s>": {"id": "<s>", "ids": [5], "tokens": ["<s>"]}}},
+    "decoder": {"type": "ByteLevel"},
+    "model": {"type": "BPE", "vocab": {"b": 1, "a": 0, "ab": 2}, "merges": [["a", "b"]], "ignore_merges": true}})");
+  EXPECT_EQ(tokenizer.kind, VocabularyKind::bpe);
+  ASSERT_EQ(tokenizer.pieces.size(), 3U);
+  EXPECT_EQ(tokenizer.pieces[0].text, "a");
+  EXPECT_EQ(tokenizer.normalizers.size(), 2U);
+  EXPECT_EQ(tokenizer.merges.size(), 1U);
+  EXPECT_TRUE(tokenizer.ignore_merges);
+  EXPECT_TRUE(tokenizer.added[0].lstrip);
+  EXPECT_FALSE(tokenizer.added[0].normalized);
+  EXPECT_EQ(tokenizer.decoder_type, "ByteLevel");
+  EXPECT_EQ(Encoder(tokenizer).encode("ab <s>", true), (Ids{5, 2, 5}));
+  EXPECT_EQ(Encoder(tokenizer).decode({2, 5}), "ab<s>");
+}
+
+TEST(TokenizerReading, NamesTheEntryOfAFault) {
+  const std::string model = R"("model":{"type":"BPE","vocab":{"a":0},"merges":[]})";
+  const std::vector<testing::Hostile> table = {
+      {"empty", "", "is no JSON"},
+      {"no object", "[]", "is not an object"},
+      {"no model", "{}", "has no 'model'"},
+      {"a large id", R"({"model":{"type":"BPE","vocab":{"a":4294967295},"merges":[]}})",
+       "model.vocab.a: token id 4294967295 is not below"},
+      {"a negative id", R"({"model":{"type":"BPE","vocab":{"a":-1},"merges":[]}})",
+       "model.vocab.a: is not a whole number"},
+      {"an id with a fraction", R"({"model":{"type":"BPE","vocab":{"a":1.0},"merges":[]}})",
+       "model.vocab.a: is not a whole number"},
+      {"twice", R"({"model":{"type":"BPE","vocab":{"a":1,"a":2},"merges":[]}})",
+       "model.vocab: 'a' occurs twice"},
+      {"another model", R"({"model":{"type":"Magic","vocab":{}}})", "model.type: no model is called 'Magic'"},
+      {"dropout", R"({"model":{"type":"BPE","vocab":{},"merges":[],"dropout":0.1}})",
+       "model.dropout: merges are dropped"},
+      {"a merge of one", R"({"model":{"type":"BPE","vocab":{"a":0},"merges":["a"]}})",
+       "model.merges[0]: is not two pieces"},
+      {"a merge of three", R"({"model":{"type":"BPE","vocab":{"a":0},"merges":[["a","a","a"]]}})",
+       "model.merges[0]: is not a pair"},
+      {"unigram id", R"({"model":{"type":"Unigram","vocab":[["a",0]],"unk_id":1}})",
+       "model.unk_id: 1 is not below the 1 pieces"},
+      {"unigram text", R"({"model":{"type":"Unigram","vocab":[["a"]]}})", "model.vocab[0]: is not a pair"},
+      {"normalizer",
+       "{" + model + R"(,"normalizer":{"type":"Sequence","normalizers":[{"type":"NFC"},{"type":"Magic"}]}})",
+       "normalizer.normalizers[1].type: no normalizer is called 'Magic'"},
+      {"no pattern",
+       "{" + model + R"(,"pre_tokenizer":{"type":"Split","behavior":"Isolated","invert":false}})",
+       "pre_tokenizer: has no 'pattern'"},
+      {"behaviour",
+       "{" + model + R"(,"pre_tokenizer":{"type":"Split","pattern":{"String":"a"},"behavior":"Eaten"}})",
+       "pre_tokenizer.behavior: no behaviour is called 'Eaten'"},
+      {"length", "{" + model + R"(,"pre_tokenizer":{"type":"FixedLength","length":0}})", "length is 0"},
+      {"base64", "{" + model + R"(,"normalizer":{"type":"Precompiled","precompiled_charsmap":"a"}})",
+       "normalizer.precompiled_charsmap: is not base64"},
+      {"template",
+       "{" + model +
+           R"(,"post_processor":{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"x"}}],"special_tokens":{}}})",
+       "post_processor.special_tokens: has no 'x'"},
+      {"deep",
+       "{" + model + R"(,"normalizer":)" + testing::repeat(R"({"type":"Sequence","normalizers":[)", 20) +
+           testing::repeat("]}", 20) + "}",
+       "sequences are nested more than"},
+      {"deeper", "{" + model + R"(,"normalizer":)" + testing::repeat("[", 5000) + "}", "is no JSON"},
+  };
+  testing::expect_errors(table, [](std::string_view json) { from_json(json); });
+}
+
+TEST(TokenizerReading, RefusesWhatCannotBeEncoded) {
+  const auto with = [](std::string_view step) {
+    return fmt::format(R"({{"pre_tokenizer":{},"model":{{"type":"BPE","vocab":{{"a":0}},"merges":[]}}}})",
+                       step);
+  };
+  EXPECT_EQ(encode_error(R"({"model":{"type":"BPE","vocab":{"a":0},"merges":["a b"]}})", "a"),
+            "tokenizer.json: model.merges[0]: the vocabulary has no piece 'b'");
+  EXPECT_EQ(encode_error(R"({"model":{"type":"Unigram","vocab":[["a",0]]}})", "b"),
+            "tokenizer.json: model.unk_id is missing, and the text has an unknown character");
+  const auto split = [&](std::string_view regex) {
+    return with(fmt::format(
+        R"({{"type":"Split","pattern":{{"Regex":"{}"}},"behavior":"Isolated","invert":false}})", regex));
+  };
+  EXPECT_NE(encode_error(split("("), "a").find("pre-tokenizer 1: regular expression, byte 1: '(' has no ')'"),
+            std::string::npos);
+  EXPECT_NE(encode_error(split("a)"), "a").find("')' has no '('"), std::string::npos);
+  EXPECT_NE(encode_error(split("(?<n>a)"), "a").find("only the groups"), std::string::npos);
+  EXPECT_NE(encode_error(split("\\\\p{Nonsense}"), "a").find("does not compile"), std::string::npos);
+  EXPECT_NE(encode_error(split("\\\\G"), "a").find("escape '\\G' is not known"), std::string::npos);
+  EXPECT_NE(encode_error(split(testing::repeat("(", 500)), "a").find("nested too deep"), std::string::npos);
+  // a pattern that tries every way to cut the text
+  EXPECT_NE(
+      encode_error(split("(?:a|a|aa)+b"), std::string(100, 'a')).find("takes too long or too much memory"),
+      std::string::npos);
+  EXPECT_NE(
+      encode_error(
+          R"({"normalizer":{"type":"Precompiled","precompiled_charsmap":"/////w=="},"model":{"type":"BPE","vocab":{"a":0},"merges":[]}})",
+          "a")
+          .find("precompiled_charsmap: a trie of"),
+      std::string::npos);
+  EXPECT_EQ(encode_error(R"({"model":{"type":"BPE","vocab":{"a":0},"merges":[]}})", "\xFF"),
+            "the text to encode is not UTF-8");
+}
+
+TEST(TokenizerPatterns, MeanTheSameInBothLibraries) {
+  const auto cut = [](std::string_view regex, std::string_view words, std::string_view text) {
+    const std::string step = fmt::format(
+        R"("pre_tokenizer":{{"type":"Split","pattern":{{"Regex":"{}"}},"behavior":"Isolated","invert":false}},)",
+        regex);
+    return encoded(words_json(step, words), text);
+  };
+  // {n,m}+ and {n}? are repetitions, not possessive and lazy
+  EXPECT_EQ(cut("a{1,2}+", "aaaaa|b", "aaaaab"), (Ids{1, 2}));
+  EXPECT_EQ(cut("a{2}?", "aa|b", "aab"), (Ids{1, 2}));
+  // a brace that begins no repetition, operators of ICU's sets
+  EXPECT_EQ(cut("a{x}", "a{x}|b", "a{x}b"), (Ids{1, 2}));
+  EXPECT_EQ(cut("[&-]+", "-&", "-&"), (Ids{1}));
+  EXPECT_EQ(cut("[a-c&{|}~-]+", "a&{}~-", "a&{}~-"), (Ids{1}));
+  EXPECT_EQ(cut("[a-z&&[^b]]+", "ac|b", "acb"), (Ids{1, 2}));
+  // lines end at line feeds only, and everywhere
+  EXPECT_EQ(cut("a$", "a|\\nb", "a\nb"), (Ids{1, 2}));
+  EXPECT_EQ(cut(".+", "a\\rb|\\n", "a\rb\n"), (Ids{1, 2}));
+  // white space is the Unicode property
+  EXPECT_EQ(cut("\\\\s+", "a|\\u000B\\u0085", "a\x0B\xC2\x85"), (Ids{1, 2}));
+  EXPECT_EQ(cut("(?i:'S)", "a|'s", "a's"), (Ids{1, 2}));
+  EXPECT_EQ(cut("(?i)x|y", "a|Y", "aY"), (Ids{1, 2}));
+  EXPECT_EQ(cut("\\\\h+", "g|aF", "gaF"), (Ids{1, 2}));
+}
+
+TEST(TokenizerPatterns, BearLongRunsOfSpaces) {
+  const std::string json = words_json(
+      R"("pre_tokenizer":{"type":"Split","pattern":{"Regex":"\\s+$"},"behavior":"Isolated","invert":false},)",
+      "a");
+  EXPECT_EQ(encoded(json, std::string(5000, ' ') + "a").size(), 1U);
+}
+
+TEST(TokenizerSplitting, CutsAsEachBehaviourSays) {
+  const auto cut = [](std::string_view behavior, std::string_view words) {
+    const std::string step = fmt::format(
+        R"("pre_tokenizer":{{"type":"Split","pattern":{{"String":"-"}},"behavior":"{}","invert":false}},)",
+        behavior);
+    return encoded(words_json(step, words), "the-final--countdown");
+  };
+  EXPECT_EQ(cut("Removed", "the|final|countdown"), (Ids{1, 2, 3}));
+  EXPECT_EQ(cut("Isolated", "the|-|final|countdown"), (Ids{1, 2, 3, 2, 2, 4}));
+  EXPECT_EQ(cut("MergedWithPrevious", "the-|final-|-|countdown"), (Ids{1, 2, 3, 4}));
+  EXPECT_EQ(cut("MergedWithNext", "the|-final|-|-countdown"), (Ids{1, 2, 3, 4}));
+  EXPECT_EQ(cut("Contiguous", "the|-|final|--|countdown"), (Ids{1, 2, 3, 4, 5}));
+}
+
+TEST(TokenizerSplitting, PutsASpaceInFrontOfTheFirstPieceOnly) {
+  const auto cut = [](std::string_view scheme) {
+    const std::string step = fmt::format(
+        R"("added_tokens":[{{"id":9,"content":"<x>","special":true}}],"pre_tokenizer":{{"type":"Metaspace","replacement":"_","prepend_scheme":"{}"}},)",
+        scheme);
+    return encoded(words_json(step, "a|_a|b|_b"), "a b<x>a");
+  };
+  EXPECT_EQ(cut("first"), (Ids{2, 4, 9, 1}));
+  EXPECT_EQ(cut("always"), (Ids{2, 4, 9, 2}));
+  EXPECT_EQ(cut("never"), (Ids{1, 4, 9, 1}));
+}
+
+TEST(TokenizerAddedTokens, FollowTheirFlags) {
+  const auto find = [](std::string_view flags, std::string_view text) {
+    const std::string more = fmt::format(
+        R"("added_tokens":[{{"id":9,"content":"Tok",{}}}],"normalizer":{{"type":"Lowercase"}},"pre_tokenizer":{{"type":"Split","pattern":{{"String":"|"}},"behavior":"Removed"}},)",
+        flags);
+    return encoded(words_json(more, "a|a |b| b|atokb|tok"), text);
+  };
+  EXPECT_EQ(find(R"("normalized":false)", "aTokb"), (Ids{1, 9, 3}));
+  EXPECT_EQ(find(R"("normalized":false)", "atokb"), (Ids{5}));
+  EXPECT_EQ(find(R"("normalized":true)", "atokb"), (Ids{1, 9, 3}));
+  EXPECT_EQ(find(R"("normalized":false,"single_word":true)", "aTokb"), (Ids{5}));
+  EXPECT_EQ(find(R"("normalized":false,"single_word":true)", "a Tok b"), (Ids{2, 9, 4}));
+  EXPECT_EQ(find(R"("normalized":false,"lstrip":true)", "a Tok b"), (Ids{1, 9, 4}));
+  EXPECT_EQ(find(R"("normalized":false,"rstrip":true)", "a Tok b"), (Ids{2, 9, 3}));
+}
+
+TEST(TokenizerModels, MergeInTheOrderOfRanks) {
+  const std::string json =
+      R"({"model":{"type":"BPE","vocab":{"a":0,"b":1,"c":2,"ab":3,"bc":4,"abc":5},"merges":["b c","a b","a bc"]}})";
+  EXPECT_EQ(encoded(json, "abc"), (Ids{5}));
+  EXPECT_EQ(encoded(json, "abab"), (Ids{3, 3}));
+  // long words are no trouble
+  EXPECT_EQ(encoded(json, testing::repeat("ab", 200000)).size(), 200000U);
+  const std::string fused =
+      R"({"model":{"type":"BPE","vocab":{"<unk>":0,"a":1},"merges":[],"unk_token":"<unk>","fuse_unk":true}})";
+  EXPECT_EQ(encoded(fused, "xyax"), (Ids{0, 1, 0}));
+}
+
+TEST(TokenizerModels, WordPieceTakesTheLongestPieces) {
+  const std::string json =
+      R"({"model":{"type":"WordPiece","vocab":{"[UNK]":0,"un":1,"##aff":2,"##able":3,"a":4},"unk_token":"[UNK]","max_input_chars_per_word":9}})";
+  EXPECT_EQ(encoded(json, "unaffable"), (Ids{1, 2, 3}));
+  EXPECT_EQ(encoded(json, "unaffables"), (Ids{0}));
+  EXPECT_EQ(encoded(json, "unx"), (Ids{0}));
+}
+
+TEST(TokenizerModels, UnigramTakesTheBestPath) {
+  const std::string json =
+      R"({"model":{"type":"Unigram","unk_id":0,"vocab":[["<unk>",0],["a",0],["b",0],["c",0],["d",0],["cd",1],["ab",2],["abc",5],["abcd",10]]}})";
+  EXPECT_EQ(encoded(json, "abcdacdxx"), (Ids{8, 1, 5, 0}));
+}
+
+std::string piece(std::string_view text, float score, std::uint64_t type) {
+  return Proto().text(1, text).fixed32(2, std::bit_cast<std::uint32_t>(score)).number(3, type).bytes();
+}
+
+std::string sentencepiece_model(std::uint64_t kind) {
+  Proto model;
+  const std::pair<const char*, float> pieces[] = {{"\xE2\x96\x81", -1},
+                                                  {"a", -2},
+                                                  {"b", -3},
+                                                  {"ab", -2.5F},
+                                                  {"\xE2\x96\x81"
+                                                   "a",
+                                                   -4}};
+  model.text(1, piece("<unk>", 0, 2)).text(1, piece("<s>", 0, 3)).text(1, piece("</s>", 0, 3));
+  for (const auto& [text, score] : pieces) model.text(1, piece(text, score, 1));
+  return model.text(2, Proto().number(3, kind)).text(3, Proto().number(4, 1)).bytes();
+}
+
+Tokenizer from_proto(std::string_view bytes) {
+  return read_sentencepiece(SourceFile::from_memory("tokenizer.model", testing::as_bytes(bytes)));
+}
+
+TEST(TokenizerSentencePiece, EncodesBothWays) {
+  const Tokenizer bpe = from_proto(sentencepiece_model(2)), unigram = from_proto(sentencepiece_model(1));
+  EXPECT_EQ(Encoder(bpe).encode("ab  x", false), (Ids{3, 6, 3, 0}));
+  EXPECT_EQ(Encoder(unigram).encode("ab", false), (Ids{3, 6}));
+  // bytes that are no UTF-8 are unknown
+  EXPECT_EQ(Encoder(bpe).encode("\xFF", false), (Ids{3, 0}));
+  EXPECT_EQ(Encoder(bpe).encode("", false), Ids{});
+}
+
+TEST(TokenizerSentencePiece, RefusesBrokenModels) {
+  const std::string sample = sentencepiece_model(2);
+  const std::vector<testing::Hostile> table = {
+      {"empty", "", "has no pieces"},
+      {"no unknown", Proto().text(1, piece("a", 0, 1)).bytes(), "has no piece of type unknown"},
+      {"no text", Proto().text(1, Proto().number(3, 1)).bytes(), "a piece has no text"},
+      {"type", Proto().text(1, piece("a", 0, 7)).bytes(), "no piece has type 7"},
+      {"score", Proto().text(1, piece("a", std::bit_cast<float>(0x7FC00000U), 1)).bytes(),
+       "score is not a number"},
+      {"not UTF-8", Proto().text(1, piece("\xFF", 0, 1)).bytes(), "is not UTF-8"},
+      {"model", Proto().text(1, piece("a", 0, 2)).text(2, Proto().number(3, 9)).bytes(),
+       "no model has type 9"},
+      {"past the end", sample.substr(0, sample.size() - 1), "byte"},
+      {"tiktoken", "IQ== 0\nIg== 1\n", "tokenizer.model"},
+  };
+  testing::expect_errors(table, [](std::string_view bytes) { from_proto(bytes); });
+  const Tokenizer twice =
+      from_proto(Proto().text(1, piece("<unk>", 0, 2)).text(1, piece("a", 0, 1)).text(1, piece("a", 0, 1)));
+  EXPECT_EQ(testing::error_of([&] { Encoder{twice}; }), "tokenizer.model: pieces[2]: 'a' occurs twice");
+  const Tokenizer bytes = from_proto(Proto().text(1, piece("<unk>", 0, 2)).text(2, Proto().number(35, 1)));
+  EXPECT_EQ(testing::error_of([&] { Encoder{bytes}; }),
+            "tokenizer.model: byte_fallback is set, but there is no byte piece '<0x00>'");
+}
+
+ModelTokenizer model_of(const std::map<std::string, std::string>& files) {
+  return read_model_tokenizer(
+      [&](const std::string& name) {
+        const auto found = files.find(name);
+        return found == files.end() ? nullptr
+                                    : std::make_shared<const SourceFile>(
+                                          SourceFile::from_memory(name, testing::as_bytes(found->second)));
+      },
+      [&](const std::string& folder) {
+        std::vector<std::string> names;
+        for (const auto& [name, text] : files)
+          if (name.starts_with(folder + "/")) names.push_back(name.substr(folder.size() + 1));
+        return names;
+      });
+}
+
+// The values as texts, by the ends of their names.
+std::map<std::string, std::string> gguf_keys(const ModelTokenizer& model,
+                                             const GgufTokenizerRequest& request = {}) {
+  std::map<std::string, std::string> keys;
+  for (const GgufTokenizerKey& key : gguf_tokenizer(model, request).keys)
+    std::visit(
+        [&](const auto& value) { keys[key.name.substr(key.name.find('.') + 1)] = fmt::format("{}", value); },
+        key.value);
+  return keys;
+}
+
+TEST(TokenizerGguf, WritesSentencePieceWithWhatStandsBesideIt) {
+  const auto keys = gguf_keys(model_of(
+      {{"tokenizer.model", sentencepiece_model(2)},
+       {"config.json",
+        R"({"architectures":["LlamaForCausalLM"],"vocab_size":11,"bos_token_id":1,"eos_token_id":[2,3],"pad_token_id":-1})"},
+       {"tokenizer_config.json",
+        R"({"add_bos_token":true,"add_prefix_space":false,"added_tokens_decoder":{"8":{"content":"<|x|>"},"9":{"content":"\u2581y"}}})"},
+       {"chat_template.jinja", "{{ a }}"},
+       {"additional_chat_templates/tool use.jinja", "b"}}));
+  EXPECT_EQ(keys.at("ggml.model"), "llama");
+  EXPECT_EQ(keys.at("ggml.pre"), "default");
+  EXPECT_EQ(keys.at("ggml.token_type"), "[2, 3, 3, 1, 1, 1, 1, 1, 3, 4, 5]");
+  EXPECT_NE(keys.at("ggml.tokens").find(R"("<|x|>", " y", "[PAD10]")"), std::string::npos);
+  EXPECT_EQ(keys.at("ggml.bos_token_id"), "1");
+  EXPECT_FALSE(keys.contains("ggml.eos_token_id"));
+  EXPECT_FALSE(keys.contains("ggml.padding_token_id"));
+  EXPECT_EQ(keys.at("ggml.add_bos_token"), "true");
+  EXPECT_EQ(keys.at("ggml.add_space_prefix"), "false");
+  EXPECT_EQ(keys.at("chat_template"), "{{ a }}");
+  EXPECT_EQ(keys.at("chat_template.tool_use"), "b");
+  EXPECT_EQ(keys.at("chat_templates"), R"(["tool_use"])");
+}
+
+TEST(TokenizerGguf, TellsWhatItCannotName) {
+  const std::string bytes =
+      R"({"pre_tokenizer":{"type":"ByteLevel","add_prefix_space":false},"decoder":{"type":"ByteLevel"},
+    "model":{"type":"BPE","vocab":{"a":0,"b":1,"ab":2},"merges":["a b"]}})";
+  const ModelTokenizer model = model_of({{"tokenizer.json", bytes}, {"config.json", R"({"vocab_size":4})"}});
+  try {
+    gguf_tokenizer(model, {});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("SHA-256 "), std::string::npos);
+    EXPECT_NE(std::string(error.what()).find("its steps are those of 'gpt-2'"), std::string::npos);
+    EXPECT_EQ(error.remedy(), (Remedy{"pre_tokenizer", "gpt-2"}));
+  }
+  GgufTokenizerRequest request;
+  request.pre_tokenizer = "gpt-2";
+  const auto keys = gguf_keys(model, request);
+  EXPECT_EQ(keys.at("ggml.pre"), "gpt-2");
+  EXPECT_EQ(keys.at("ggml.tokens"), R"(["a", "b", "ab", "[PAD3]"])");
+  EXPECT_EQ(keys.at("ggml.merges"), R"(["a b"])");
+  // a stated id is held against the steps
+  const auto notes_with = [&](std::string id) {
+    return fmt::format("{}", fmt::join(gguf_tokenizer(model, {.pre_tokenizer = std::move(id)}).notes, "; "));
+  };
+  EXPECT_EQ(notes_with("gpt-2"), "");
+  EXPECT_EQ(notes_with("default"), "");
+  EXPECT_EQ(notes_with("viking"), "");  // known, but no rule tells its steps
+  EXPECT_EQ(notes_with("nonsense"),
+            "it may refuse the file: its converter knows no pre-tokeniser 'nonsense'");
+  EXPECT_EQ(notes_with("llama-bpe"),
+            "it will cut texts as 'llama-bpe' does, but the steps of tokenizer.json are not those known of "
+            "'llama-bpe', but those of 'gpt-2', 'phi-2', 'roberta-bpe' and 11 more");
+  const auto error_with = [&](std::string_view config) {
+    return testing::error_of([&] {
+      gguf_tokenizer(model_of({{"tokenizer.json", bytes}, {"config.json", std::string(config)}}), request);
+    });
+  };
+  EXPECT_EQ(error_with(R"({"vocab_size":2})"),
+            "tokenizer.json: has the token id 2, but config.json's vocab_size is 2");
+  EXPECT_EQ(error_with(R"({"vocab_size":4294967296})"),
+            "tokenizer.json: config.json's vocab_size 4294967296 is above 4,194,304");
+  EXPECT_NE(error_with(R"({"architectures":["GemmaForCausalLM"]})").find("needs tokenizer.model"),
+            std::string::npos);
+  EXPECT_NE(error_with(R"({"architectures":["QWenLMHeadModel"]})").find("read by Python code"),
+            std::string::npos);
+  EXPECT_NE(testing::error_of([&] {
+              gguf_tokenizer(model_of({}), {});
+            }).find("needs tokenizer.json or tokenizer.model"),
+            std::string::npos);
+  EXPECT_NE(testing::error_of([&] {
+              model_of({{"tokenizer_config.json", "{"}});
+            }).find("is no JSON"),
+            std::string::npos);
+  EXPECT_NE(testing::error_of([&] {
+              model_of({{"added_tokens.json", R"({"a":4194304})"}});
+            }).find("is not below"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace loadline
