@@ -1,7 +1,7 @@
 // What the command line asks of the window: the only type that app/cli and app/gui share.
 #pragma once
 
-#include "core/forward/model/known_models.h"
+#include "core/forward/model/assets_loader.h"
 #include "core/load/request/bind_request.h"
 #include "core/load/request/rates.h"
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/base/option.h"
-#include "core/base/tasks.h"
+#include "core/base/progress.h"
 #include "exporters/exporter.h"
 #include "exporters/writer/write_layout.h"
 

@@ -2,7 +2,7 @@
 // random weights.
 #pragma once
 
-#include "core/base/tasks.h"
+#include "core/base/progress.h"
 #include "exporters/writer/write_layout.h"
 
 #include <cstdint>

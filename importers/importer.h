@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/base/error.h"
-#include "core/forward/model/known_models.h"
+#include "core/forward/model/assets_loader.h"
 #include "core/graph/meta_graph.h"
 #include "core/graph/name.h"
 #include "core/io/source_file.h"

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/assets/expression.h"
-#include "core/forward/model/known_models.h"
+#include "core/forward/model/assets_loader.h"
 #include "core/graph/meta_graph.h"
 #include "core/load/request/request.h"
 
@@ -27,7 +27,7 @@ struct ListedTensors {
 };
 
 struct SceneModel {
-  std::string name = {};  // of a preset (core/forward/model/known_models.h), or of the lesson's own list
+  std::string name = {};  // of a preset (core/forward/model/assets_loader.h), or of the lesson's own list
   std::vector<ListedTensors> listed = {};  // in the order of the file; empty for a preset
   bool operator==(const SceneModel&) const = default;
 };

@@ -1,7 +1,7 @@
 // The weights of two models side by side, also of a Hugging Face model and its GGUF file.
 #pragma once
 
-#include "core/base/tasks.h"
+#include "core/base/progress.h"
 #include "core/inspect/model_differences.h"
 
 #include <string>

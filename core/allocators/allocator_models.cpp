@@ -1,6 +1,7 @@
 // The rows of the table; the policies of malloc and PyTorch; the replay of lifetimes.
 #include "core/allocators/allocator_models.h"
 
+#include "core/allocators/allocator_rules.h"
 #include "core/allocators/free_ranges.h"
 #include "core/base/checked_arithmetic.h"
 #include "core/base/option.h"

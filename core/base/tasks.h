@@ -1,8 +1,8 @@
-// Long tasks: progress and cancellation, their rate, threads and their priority, a loop on several threads, a
-// periodic watch beside them.
+// Long tasks: their rate, threads and their priority, a loop on several threads, a periodic call beside them.
 #pragma once
 
 #include "core/base/error.h"
+#include "core/base/progress.h"
 
 #include <atomic>
 #include <chrono>
@@ -21,38 +21,6 @@
 #include <utility>
 
 namespace loadline {
-
-// --- Progress of a long task and the request to cancel it; shared by the worker and any watcher.
-
-// The worker adds bytes and checks for cancellation; a watcher on another thread reads fraction(). Must
-// outlive both. Not copyable. All members may be used from any thread.
-class Progress {
- public:
-  Progress() = default;
-  explicit Progress(std::stop_token stop) : stop_(std::move(stop)) {}
-  Progress(const Progress&) = delete;
-  Progress& operator=(const Progress&) = delete;
-
-  // Announces work: a task in several parts adds each part's total before the part starts.
-  void add_total(std::uint64_t total) { total_ += total; }
-  void add(std::uint64_t amount) { done_ += amount; }
-
-  std::uint64_t done() const { return done_; }
-  std::uint64_t total() const { return total_; }
-  // In [0, 1]; 0 while the total is unknown.
-  double fraction() const;
-
-  // For sub-tasks that count their own progress.
-  const std::stop_token& stop_token() const { return stop_; }
-  bool cancelled() const { return stop_.stop_requested(); }
-  // Throws Error{cancelled} once a stop was requested.
-  void check_cancelled() const;
-
- private:
-  std::atomic<std::uint64_t> done_ = 0;
-  std::atomic<std::uint64_t> total_ = 0;
-  std::stop_token stop_;
-};
 
 // --- How fast a task has been lately.
 

@@ -1,7 +1,7 @@
 // Measures the transfer rate to a device and the device's own copy rate.
 #pragma once
 
-#include "core/base/tasks.h"
+#include "core/base/progress.h"
 #include "core/gpu/device.h"
 #include "core/load/request/rates.h"
 

@@ -2,6 +2,7 @@
 #include "core/gpu/transfer_queue.h"
 
 #include "core/base/tasks.h"
+#include "core/io/striped_reader.h"
 
 #include <algorithm>
 #include <array>

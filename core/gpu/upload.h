@@ -1,7 +1,7 @@
 // Runs a plan on a GPU, compares the memory use with the projection, and optionally verifies the bytes.
 #pragma once
 
-#include "core/base/tasks.h"
+#include "core/base/progress.h"
 #include "core/gpu/device_info.h"
 #include "core/graph/meta_graph.h"
 #include "core/io/striped_reader.h"

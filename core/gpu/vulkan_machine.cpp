@@ -5,6 +5,7 @@
 #include "core/base/checked_arithmetic.h"
 #include "core/base/error.h"
 #include "core/gpu/memory_need.h"
+#include "core/io/striped_reader.h"
 #include "core/io/system_memory.h"
 #include "core/plan/block_contents.h"
 #include "core/plan/reserved_memory.h"

@@ -1,7 +1,7 @@
 // Two models value by value, and the tally of a difference.
 #pragma once
 
-#include "core/base/tasks.h"
+#include "core/base/progress.h"
 #include "core/convert/numbers/elements.h"
 #include "core/convert/numbers/statistics.h"
 #include "core/inspect/model_differences.h"

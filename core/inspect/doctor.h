@@ -3,7 +3,7 @@
 #pragma once
 
 #include "core/base/error.h"
-#include "core/base/tasks.h"
+#include "core/base/progress.h"
 #include "core/io/graph_reader.h"
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // Two models without their values: weights paired by name, types in groups, ties, metadata.
 #pragma once
 
-#include "core/base/tasks.h"
+#include "core/base/progress.h"
 #include "core/convert/recipe/recipe.h"
 #include "core/graph/meta_graph.h"
 #include "core/io/source_file.h"

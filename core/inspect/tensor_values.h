@@ -1,7 +1,7 @@
 // Statistics of a tensor's values, their histogram and map, two tensors against each other.
 #pragma once
 
-#include "core/base/tasks.h"
+#include "core/base/progress.h"
 #include "core/convert/numbers/statistics.h"
 #include "core/graph/meta_graph.h"
 #include "core/io/graph_reader.h"

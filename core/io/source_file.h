@@ -17,6 +17,21 @@
 
 namespace loadline {
 
+// --- The ways of reading files that a user can choose from.
+
+// How bytes come from a file.
+enum class FileReading : std::uint8_t {
+  cached,  // through the page cache
+  direct,  // past it, where the file system can
+  cold,    // past it for files of which the cache holds less than half
+};
+
+struct FileReads {
+  unsigned threads = 0;  // 0: as many as cores that are free
+  FileReading reading = FileReading::cached;
+  bool operator==(const FileReads&) const = default;
+};
+
 // --- One open input: a regular file read with pread, or bytes in memory. It is never a mapping: a file that
 // shrinks while it is read gives an Error instead of SIGBUS.
 

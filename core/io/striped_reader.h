@@ -39,21 +39,8 @@ class DirectFile {
 
 // --- Reads storages on several threads, each piece in stripes.
 
-// How bytes come from a file.
-enum class FileReading : std::uint8_t {
-  cached,  // through the page cache
-  direct,  // past it, where the file system can
-  cold,    // past it for files of which the cache holds less than half
-};
-
 // Whether a file of `bytes`, of which the page cache holds `held`, is read past it.
 bool reads_past_cache(FileReading reading, std::uint64_t held, std::uint64_t bytes);
-
-struct FileReads {
-  unsigned threads = 0;  // 0: as many as cores that are free
-  FileReading reading = FileReading::cached;
-  bool operator==(const FileReads&) const = default;
-};
 
 // One core cannot read a warm page cache as fast as a link carries it away, so several threads read the
 // stripes of a piece. Pieces are begun in the order of start(). One thread calls start(); wait() and done()

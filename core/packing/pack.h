@@ -1,7 +1,7 @@
 // Options, answer and pack(); the check of an answer without knowing how it was made.
 #pragma once
 
-#include "core/base/tasks.h"
+#include "core/base/progress.h"
 #include "core/packing/problem.h"
 
 #include <cstdint>

@@ -2,8 +2,9 @@
 #pragma once
 
 #include "core/allocators/allocator_models.h"
+#include "core/allocators/allocator_rules.h"
 #include "core/allocators/block_pool.h"
-#include "core/base/tasks.h"
+#include "core/base/progress.h"
 #include "core/packing/problem.h"
 #include "core/plan/plan.h"
 #include "core/plan/timeline.h"

@@ -1,7 +1,7 @@
 // The one interpreter of plans, and the interface of the machines that execute them.
 #pragma once
 
-#include "core/base/tasks.h"
+#include "core/base/progress.h"
 #include "core/plan/plan.h"
 #include "core/plan/timeline.h"
 

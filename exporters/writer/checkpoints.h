@@ -1,7 +1,7 @@
 // How much of a file is durable: checkpoints, their log, reading back.
 #pragma once
 
-#include "core/base/tasks.h"
+#include "core/base/progress.h"
 #include "core/io/file_system.h"
 
 #include <cstddef>

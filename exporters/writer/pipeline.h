@@ -1,7 +1,7 @@
 // The bytes of an output file window by window, and the threads that fill windows.
 #pragma once
 
-#include "core/base/tasks.h"
+#include "core/base/progress.h"
 #include "core/convert/recipe/recipe.h"
 #include "core/graph/meta_graph.h"
 #include "core/io/atomic_file.h"

@@ -2,7 +2,7 @@
 #include "exporters/writer/write_layout.h"
 
 #include "core/base/error.h"
-#include "core/base/tasks.h"
+#include "core/base/progress.h"
 #include "core/base/text.h"
 #include "core/io/atomic_file.h"
 #include "core/io/file_system.h"

@@ -1,7 +1,7 @@
 // Writes a layout to disk, in one process or in shares that are joined.
 #pragma once
 
-#include "core/base/tasks.h"
+#include "core/base/progress.h"
 #include "core/io/atomic_file.h"
 #include "core/io/graph_reader.h"
 #include "exporters/exporter.h"

@@ -1,4 +1,5 @@
 // The books of allocators: against the real malloc, against what an arena must obey, and of whole loads.
+#include "core/allocators/allocator_rules.h"
 #include "core/base/error.h"
 #include "core/load/answer/projection.h"
 #include "core/plan/reserved_memory.h"

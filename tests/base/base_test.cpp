@@ -3,7 +3,7 @@
 #include "core/base/checked_arithmetic.h"
 #include "core/base/error.h"
 #include "core/base/option.h"
-#include "core/base/tasks.h"
+#include "core/base/progress.h"
 #include "core/base/text.h"
 #include "core/graph/name.h"
 

@@ -5,7 +5,7 @@
 #include "app/gui/panels/panels.h"
 #include "app/gui/state/workspace.h"
 #include "core/base/error.h"
-#include "core/base/tasks.h"
+#include "core/base/progress.h"
 #include "core/forward/model/known_models.h"
 #include "core/load/request/load_options.h"
 #include "core/load/request/method.h"

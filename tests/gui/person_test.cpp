@@ -4,7 +4,7 @@
 #include "app/gui/panels/panels.h"
 #include "app/gui/state/summary.h"
 #include "core/base/error.h"
-#include "core/base/tasks.h"
+#include "core/base/progress.h"
 #include "core/forward/model/known_models.h"
 #include "exporters/synth.h"
 #include "tests/gui/harness.h"

@@ -2,7 +2,7 @@
 
 #include "app/gui/frame/gui_app.h"
 #include "core/base/error.h"
-#include "core/base/tasks.h"
+#include "core/base/progress.h"
 #include "core/forward/model/known_models.h"
 #include "core/gpu/device_info.h"
 #include "exporters/synth.h"

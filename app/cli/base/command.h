@@ -1,7 +1,7 @@
 // What every command gets and uses: its context, exit codes, JSON output, progress line; the commands; run().
 #pragma once
 
-#include "core/base/tasks.h"
+#include "core/base/progress.h"
 #include "core/graph/meta_graph.h"
 #include "importers/resolve.h"
 

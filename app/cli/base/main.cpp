@@ -9,6 +9,7 @@
 #include "core/base/option.h"
 #include "core/base/text.h"
 #include "importers/resolve.h"
+#include "core/forward/model/known_models.h"
 
 #include <algorithm>
 #include <cerrno>

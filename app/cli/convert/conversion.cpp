@@ -14,6 +14,7 @@
 #include "exporters/writer/forecast.h"
 #include "exporters/writer/work_folder.h"
 #include "importers/gguf/gguf.h"
+#include "core/forward/model/known_models.h"
 
 #include <algorithm>
 #include <array>

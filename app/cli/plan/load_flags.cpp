@@ -6,6 +6,7 @@
 #include "app/report/page_parts.h"
 #include "core/base/text.h"
 #include "core/load/request/load_options.h"
+#include "core/forward/model/known_models.h"
 
 #include <algorithm>
 #include <filesystem>

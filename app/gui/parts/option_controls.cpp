@@ -3,6 +3,8 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/forward/model/known_models.h"
+#include "core/forward/family/architecture.h"
 
 #include <algorithm>
 #include <array>

@@ -1,8 +1,8 @@
 // Colors, fonts and measures, and the context of every drawing function.
 #pragma once
 
-#include "app/gui/state/model/model.h"
 #include "core/graph/dtype_and_shape.h"
+#include "core/graph/names/tensor_names.h"
 #include "core/plan/plan.h"
 
 #include <array>

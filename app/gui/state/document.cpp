@@ -4,9 +4,12 @@
 #include "app/gui/state/model/model.h"
 #include "core/base/error.h"
 #include "core/forward/model/expected_tensors.h"
+#include "core/forward/model/known_models.h"
 #include "core/graph/meta_graph.h"
 #include "core/graph/names/tensor_names.h"
 #include "core/io/graph_reader.h"
+#include "core/load/order/optimal_order.h"
+#include "importers/gguf/gguf.h"
 
 #include <algorithm>
 #include <utility>
@@ -206,6 +209,16 @@ void show_arena(Document& document) {
 
 // --- Questions about a model's files: problems that slow down loading, and whether an exporter can write
 // them.
+
+ExportOptions layout_options(const MetaGraph& graph, const ConvertRequest& request,
+                             const ForwardAssets& assets, const Progress& progress) {
+  ExportOptions options = request.layout;
+  if (options.policy != nullptr)
+    options.policy = find_type_policy(assets.type_policies, options.policy->name);
+  if (!request.imatrix.empty()) options.importance = read_importance_file(request.imatrix);
+  if (!request.order.empty()) options.order = written_order(graph, request.order, progress);
+  return options;
+}
 
 void Document::diagnose() {
   if (!model) throw Error(ErrorCode::usage, "no model is open");

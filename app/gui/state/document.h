@@ -10,13 +10,11 @@
 #include "app/gui/state/model/file_data.h"
 #include "app/gui/state/model/model.h"
 #include "app/gui/state/model/model_diff.h"
-#include "core/forward/model/known_models.h"
+#include "core/forward/model/assets_loader.h"
 #include "core/inspect/doctor.h"
 #include "core/load/answer/projection.h"
-#include "core/load/order/optimal_order.h"
 #include "exporters/convert.h"
 #include "exporters/preflight.h"
-#include "importers/gguf/gguf.h"
 
 #include <cstdint>
 #include <memory>
@@ -37,15 +35,8 @@ struct ConvertTask {
 
 // What the exporter needs to know for this model: the order by name becomes a list, the user's own policy
 // replaces a built-in one, and the importance matrix is read.
-inline ExportOptions layout_options(const MetaGraph& graph, const ConvertRequest& request,
-                                    const ForwardAssets& assets, const Progress& progress) {
-  ExportOptions options = request.layout;
-  if (options.policy != nullptr)
-    options.policy = find_type_policy(assets.type_policies, options.policy->name);
-  if (!request.imatrix.empty()) options.importance = read_importance_file(request.imatrix);
-  if (!request.order.empty()) options.order = written_order(graph, request.order, progress);
-  return options;
-}
+ExportOptions layout_options(const MetaGraph& graph, const ConvertRequest& request,
+                             const ForwardAssets& assets, const Progress& progress);
 
 // --- The open model, the user's choices for it, and the answers: load, forward pass, tensor table. No ImGui.
 

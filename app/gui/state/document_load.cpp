@@ -10,6 +10,7 @@
 #include "core/io/system_memory.h"
 #include "core/load/request/bind_request.h"
 #include "core/load/request/load_options.h"
+#include "core/forward/model/known_models.h"
 
 #include <algorithm>
 #include <utility>

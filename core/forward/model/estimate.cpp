@@ -1,5 +1,7 @@
 // Reads the usual keys of config.json and the usual names of weights.
+#include "core/assets/expression.h"
 #include "core/base/checked_arithmetic.h"
+#include "core/forward/family/model_config.h"
 #include "core/forward/model/forward_model.h"
 
 #include <algorithm>

@@ -4,7 +4,7 @@
 
 #include "core/forward/family/architecture.h"
 #include "core/forward/gguf/gguf_map.h"
-#include "core/forward/model/known_models.h"
+#include "core/forward/model/assets_loader.h"
 
 #include <cstdint>
 #include <string>

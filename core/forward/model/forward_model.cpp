@@ -5,6 +5,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/forward/model/expected_tensors.h"
+#include "core/forward/model/known_models.h"
 #include "core/forward/pass/lowering.h"
 
 #include <algorithm>
@@ -60,7 +61,8 @@ void describe(ForwardModel& model, const MetaGraph& graph, const ModelConfig& co
     return;
   }
   model.family = architecture->family;
-  model.bound = bind_architecture(*architecture, config, &graph, profile.flags);
+  model.bound =
+      std::make_shared<const BoundModel>(bind_architecture(*architecture, config, &graph, profile.flags));
   run_architecture(model, graph, profile);
 }
 
@@ -80,7 +82,7 @@ void describe_gguf(ForwardModel& model, const MetaGraph& graph, const ForwardAss
     return;
   }
   profile.flags = flags_for(*config, std::move(profile.flags));
-  model.bound = bind_gguf(*config, graph, assets, profile.flags).bound;
+  model.bound = std::make_shared<const BoundModel>(bind_gguf(*config, graph, assets, profile.flags).bound);
   run_architecture(model, graph, profile);
 }
 

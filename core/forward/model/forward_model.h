@@ -2,19 +2,23 @@
 // figures, notes.
 #pragma once
 
-#include "core/forward/family/architecture.h"
-#include "core/forward/family/model_config.h"
-#include "core/forward/model/known_models.h"
+#include "core/allocators/allocator_models.h"
+#include "core/forward/model/assets_loader.h"
 #include "core/forward/pass/lifetimes.h"
 #include "core/graph/meta_graph.h"
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 namespace loadline {
+
+class ModelConfig;  // family/model_config.h
+struct BoundModel;  // family/architecture.h
+struct Profile;     // pass/profile.h
 
 // --- Estimates of a forward pass without an architecture, from config.json and the shapes of the weights.
 
@@ -59,9 +63,10 @@ struct ForwardModel {
   std::string family = {};   // of the asset
   std::string profile = {};  // applied to the operators; empty if none applies to a file's own operators
   AllocatorModel allocator = AllocatorModel::exact;
-  std::uint64_t micro_batch = 0;         // of the profile; 0: a text is read in one pass
-  std::string remark = {};               // why information is missing
-  std::optional<BoundModel> bound = {};  // of an architecture, even if the architecture was rejected
+  std::uint64_t micro_batch = 0;  // of the profile; 0: a text is read in one pass
+  std::string remark = {};        // why information is missing
+  std::shared_ptr<const BoundModel> bound =
+      {};  // of an architecture, even a rejected one; null: none applies
   std::optional<ForwardGraph> graph = {};
   std::vector<OpRange> lives = {};  // lifetimes of the graph's values
   // Cache bytes that one more token of one sequence adds while no window is full: exact for an architecture;

@@ -4,11 +4,11 @@
 
 #include "core/forward/family/architecture.h"
 #include "core/forward/gguf/type_policy.h"
+#include "core/forward/model/assets_loader.h"
 #include "core/forward/pass/profile.h"
 #include "core/graph/meta_graph.h"
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -33,11 +33,6 @@ struct ForwardAssets {
   // The profile with this id. Throws Error{usage} that lists the profiles.
   const Profile& profile(std::string_view id) const;
 };
-
-std::shared_ptr<const ForwardAssets> built_in_assets();
-
-// Loads the assets when they are first needed. An empty function means the built-in assets.
-using AssetsLoader = std::function<std::shared_ptr<const ForwardAssets>()>;
 
 // The built-in assets and every file folder/KIND/*.json, where KIND is architectures, profiles or types. A
 // file replaces the built-in asset of the same family, profile or policy name. A missing folder adds nothing.

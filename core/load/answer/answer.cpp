@@ -3,6 +3,7 @@
 
 #include "core/base/checked_arithmetic.h"
 #include "core/base/error.h"
+#include "core/forward/family/architecture.h"
 #include "core/forward/family/model_config.h"
 #include "core/load/answer/rows.h"
 #include "core/plan/dry_machine.h"

@@ -1,7 +1,7 @@
 // A request turned into figures: rows, largest contexts, advice.
 #pragma once
 
-#include "core/base/tasks.h"
+#include "core/base/progress.h"
 #include "core/load/answer/advice.h"
 #include "core/load/answer/rows.h"
 #include "core/load/request/bind_request.h"

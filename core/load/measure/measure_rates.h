@@ -1,7 +1,7 @@
 // Measures how fast this machine reads its disk and copies its memory.
 #pragma once
 
-#include "core/base/tasks.h"
+#include "core/base/progress.h"
 #include "core/load/request/rates.h"
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // A load with real bytes in ordinary memory, and the kernel's counters meanwhile.
 #pragma once
 
-#include "core/base/tasks.h"
+#include "core/base/progress.h"
 #include "core/graph/meta_graph.h"
 #include "core/io/graph_reader.h"
 #include "core/io/striped_reader.h"

@@ -1,7 +1,7 @@
 // How each storage's turn changes the memory level, and the order with the lowest peak.
 #pragma once
 
-#include "core/base/tasks.h"
+#include "core/base/progress.h"
 #include "core/load/request/bind_request.h"
 #include "core/load/request/method.h"
 #include "core/load/request/model_parts.h"

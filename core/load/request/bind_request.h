@@ -1,8 +1,8 @@
 // What the names in a request stand for: order files, targets, and the request bound to one model.
 #pragma once
 
-#include "core/base/tasks.h"
-#include "core/forward/model/known_models.h"
+#include "core/base/progress.h"
+#include "core/forward/model/assets_loader.h"
 #include "core/load/request/method.h"
 #include "core/load/request/rates.h"
 #include "core/plan/dry_machine.h"

@@ -5,6 +5,7 @@
 #include "core/base/error.h"
 #include "core/forward/family/model_config.h"
 #include "core/forward/model/forward_model.h"
+#include "core/forward/model/known_models.h"
 #include "core/load/request/casts.h"
 #include "core/load/request/model_parts.h"
 

@@ -1,8 +1,8 @@
 // The forward pass that follows a load, and what it reads of each weight.
 #pragma once
 
+#include "core/forward/model/assets_loader.h"
 #include "core/forward/model/forward_model.h"
-#include "core/forward/model/known_models.h"
 #include "core/load/request/request.h"
 #include "core/plan/plan.h"
 #include "core/plan/timeline.h"

@@ -6,7 +6,7 @@
 #include "core/forward/model/forward_model.h"
 #include "core/forward/pass/lifetimes.h"
 #include "core/graph/meta_graph.h"
-#include "core/io/striped_reader.h"
+#include "core/io/source_file.h"
 #include "core/plan/plan.h"
 #include "core/plan/timeline.h"
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/base/error.h"
-#include "core/base/tasks.h"
+#include "core/base/progress.h"
 
 #include <condition_variable>
 #include <cstdint>

@@ -3,7 +3,7 @@
 
 #include "app/gui/state/base/jobs.h"
 #include "core/base/error.h"
-#include "core/forward/model/known_models.h"
+#include "core/forward/model/assets_loader.h"
 #include "core/gpu/device_info.h"
 #include "core/graph/meta_graph.h"
 #include "core/load/request/bind_request.h"

@@ -5,7 +5,7 @@
 #include "app/gui/state/base/jobs.h"
 #include "app/gui/state/load/forward_scene.h"
 #include "app/gui/state/model/model.h"
-#include "core/base/tasks.h"
+#include "core/base/progress.h"
 #include "core/load/answer/projection.h"
 #include "core/packing/pack.h"
 #include "core/packing/trace.h"

@@ -3,6 +3,8 @@
 
 #include "core/base/error.h"
 #include "core/forward/pass/lifetimes.h"
+#include "core/forward/model/known_models.h"
+#include "core/forward/family/architecture.h"
 
 #include <algorithm>
 #include <utility>

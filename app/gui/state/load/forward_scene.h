@@ -1,7 +1,7 @@
 // The forward pass as the window shows it: operators, their module tree, and the lifetimes of values.
 #pragma once
 
-#include "core/base/tasks.h"
+#include "core/base/progress.h"
 #include "core/forward/model/forward_model.h"
 #include "core/graph/names/tensor_names.h"
 #include "core/load/request/request.h"

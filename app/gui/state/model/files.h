@@ -1,7 +1,7 @@
 // The files around models: paths, a folder's list, files that changed, the demo model.
 #pragma once
 
-#include "core/base/tasks.h"
+#include "core/base/progress.h"
 
 #include <condition_variable>
 #include <cstdint>

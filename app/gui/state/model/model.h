@@ -1,7 +1,7 @@
 // The facts about an open model, and what forbids to use it.
 #pragma once
 
-#include "core/forward/model/known_models.h"
+#include "core/forward/model/assets_loader.h"
 #include "core/gpu/device_info.h"
 #include "core/graph/meta_graph.h"
 #include "core/graph/names/tensor_names.h"
