@@ -260,7 +260,7 @@ cli_case(plan_gpu_layers_too_many 2 "plan demo --method llama_cpp_mmap --gpu-lay
 cli_case(plan_max_memory 0 "plan demo --method accelerate --auto-map 30MiB,10MiB --json" STDOUT "\"disk\": [1-9]")
 cli_case(methods_explains 0 "methods accelerate" STDOUT "accelerate: .*load_checkpoint_and_dispatch.*Law: device V . Q .cast: V . max.S., Q.*host 0 .*page cache[ \n]+S.*\n  Options: [^\n]*--cast, --shard-size")
 cli_case(methods_symbols 0 "methods runai" STDOUT "W: all weights as they are stored, .*R:[ \n]the[ \n]requests[ \n]that")
-cli_case(plan_cold_alone 2 "plan demo --cold" STDERR "--cold: `loadline rehearse PATH --cold` does that now")
+cli_case(plan_cold_alone 2 "plan demo --cold" STDERR "plan has no option --cold")
 
 cli_case(convert_gguf 0 "convert demo out/demo.gguf --force --verify" STDOUT "read back and equal")
 cli_case(convert_split_set 0 "convert demo out/parts.gguf --max-shard-size 30MB --force" STDOUT "parts-00001-of-00003.gguf .*parts-00003-of-00003.gguf ")
