@@ -24,11 +24,11 @@ struct GuiRequest {
   std::string lesson_folder;  // of the user's own lessons; empty: there are none
   std::string hub_cache;      // for org/name
   std::string state_file;     // what the window remembers; empty: nothing
-  std::shared_ptr<const ForwardAssets>
-      assets;                          // what a configuration alone may be of; null: what is built in
-  std::vector<Target> targets;         // data sheets to choose a budget from; empty: those built in
-  std::optional<MeasuredRates> rates;  // what times are estimated with; absent: assumed ones
-  int width = 1280;                    // logical size; the picture has width*scale by height*scale pixels
+  std::shared_ptr<const forward::ForwardAssets>
+      assets;                                // what a configuration alone may be of; null: what is built in
+  std::vector<load::Target> targets;         // data sheets to choose a budget from; empty: those built in
+  std::optional<load::MeasuredRates> rates;  // what times are estimated with; absent: assumed ones
+  int width = 1280;  // logical size; the picture has width*scale by height*scale pixels
   int height = 800;
   std::stop_token stop;  // requested by Ctrl-C: the window closes as if its close button was pressed
   bool dark = true;

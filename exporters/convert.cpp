@@ -18,33 +18,34 @@
 #include <nlohmann/json.hpp>
 #include <sys/stat.h>
 
-namespace loadline {
+namespace loadline::exporters {
 
 // --- Runs a conversion and names its output.
 
 namespace fs = std::filesystem;
 
 // In the model's own folder the output's files would mix with the input's.
-void refuse_own_folder(const MetaGraph& graph, const std::string& out) {
-  if (!is_folder(out)) return;
+void refuse_own_folder(const graph::MetaGraph& graph, const std::string& out) {
+  if (!io::is_folder(out)) return;
   std::error_code failure;
-  for (const ModelFile& file : graph.files) {
+  for (const graph::ModelFile& file : graph.files) {
     const fs::path folder = fs::path(file.path).parent_path();
     if (fs::equivalent(out, folder.empty() ? fs::path(".") : folder, failure))
       throw Error(ErrorCode::usage, {.file = out}, "is the folder of the model being read; write elsewhere");
   }
 }
 
-WriteReport convert_model(const MetaGraphPtr& graph, const Exporter& exporter, const ExportOptions& options,
-                          const std::string& out, const WriteOptions& write, Progress& progress) {
+WriteReport convert_model(const graph::MetaGraphPtr& graph, const Exporter& exporter,
+                          const ExportOptions& options, const std::string& out, const WriteOptions& write,
+                          Progress& progress) {
   return write_model(graph, preflight(*graph, exporter, options, out).layout, write, progress);
 }
 
-WriteReport write_model(const MetaGraphPtr& graph, const Layout& layout, const WriteOptions& write,
+WriteReport write_model(const graph::MetaGraphPtr& graph, const Layout& layout, const WriteOptions& write,
                         Progress& progress) {
-  const StorageReader reader(graph);
-  const TensorReader tensors(reader);
-  const ReadTensor read = [&](TensorId id, std::uint64_t offset, std::span<std::byte> bytes) {
+  const io::StorageReader reader(graph);
+  const io::TensorReader tensors(reader);
+  const io::ReadTensor read = [&](graph::TensorId id, std::uint64_t offset, std::span<std::byte> bytes) {
     tensors.read(id, offset, bytes);
   };
   return write_layout(layout, *graph, read, write, progress);
@@ -66,7 +67,7 @@ const Exporter& exporter_for_output(const std::string& out) {
   if (const Exporter* exporter = exporter_for(out)) return *exporter;
   const std::string extension = fs::path(out).extension().string();
   // an extension that starts with a digit belongs to a folder's name: "Llama-3.1"
-  if (extension.empty() || extension.find_first_of("0123456789") == 1 || is_folder(out))
+  if (extension.empty() || extension.find_first_of("0123456789") == 1 || io::is_folder(out))
     return find_exporter("safetensors");
   throw Error(ErrorCode::usage, "no output format has the extension '{}'", safe_display(extension))
       .with({"to", "safetensors"});
@@ -89,30 +90,30 @@ std::string_view nearest_option(std::string_view id) {
   return nearest_word(id, ids);
 }
 
-void read_options(const AssetNode& from, BatchJob& job) {
-  for_each_field(from, "options", convert_options().size(),
-                 [&](const std::string& id, const AssetNode& node) {
-                   if (id == "memory_budget")
-                     node.place.fail("'memory_budget' is shared by all jobs: it is set for the batch");
-                   const auto* const option = find_option(convert_options(), id);
-                   if (option == nullptr) {
-                     const std::string meant(nearest_option(id));
-                     node.place.fail("no option is called '{}'{}", safe_display(id, 60),
-                                     meant.empty() ? "" : fmt::format("; did you mean {}?", meant));
-                   }
-                   const std::string& text = node.name(fmt::format("'{}'", id), kLongestValue);
-                   try {
-                     set_option(*option, job.request, text);
-                   } catch (const Error& error) {
-                     if (error.code() != ErrorCode::usage) throw;
-                     node.place.fail("'{}': {}", id, error.what());
-                   }
-                   job.options.emplace_back(id, text);
-                 });
+void read_options(const assets::AssetNode& from, BatchJob& job) {
+  assets::for_each_field(
+      from, "options", convert_options().size(), [&](const std::string& id, const assets::AssetNode& node) {
+        if (id == "memory_budget")
+          node.place.fail("'memory_budget' is shared by all jobs: it is set for the batch");
+        const auto* const option = find_option(convert_options(), id);
+        if (option == nullptr) {
+          const std::string meant(nearest_option(id));
+          node.place.fail("no option is called '{}'{}", safe_display(id, 60),
+                          meant.empty() ? "" : fmt::format("; did you mean {}?", meant));
+        }
+        const std::string& text = node.name(fmt::format("'{}'", id), kLongestValue);
+        try {
+          set_option(*option, job.request, text);
+        } catch (const Error& error) {
+          if (error.code() != ErrorCode::usage) throw;
+          node.place.fail("'{}': {}", id, error.what());
+        }
+        job.options.emplace_back(id, text);
+      });
 }
 
-std::string path_in(const AssetNode& job, std::string_view key) {
-  const AssetNode& node = job.at(key);
+std::string path_in(const assets::AssetNode& job, std::string_view key) {
+  const assets::AssetNode& node = job.at(key);
   const std::string& text = node.name(fmt::format("'{}'", key), kLongestValue);
   if (text.empty()) node.place.fail("'{}' is empty", key);
   return text;
@@ -143,17 +144,17 @@ std::string request_text(const BatchJob& job) {
 }  // namespace
 
 std::vector<BatchJob> parse_batch(std::string_view json, const std::string& path) {
-  const AssetNode root = parse_asset(json, path);
+  const assets::AssetNode root = assets::parse_asset(json, path);
   root.allow({"options", "jobs"});
   BatchJob shared;
   read_options(root, shared);
-  const AssetNode& list = root.at("jobs").as(AssetNode::Kind::list, "'jobs'");
+  const assets::AssetNode& list = root.at("jobs").as(assets::AssetNode::Kind::list, "'jobs'");
   list.at_most(kMostJobs, "'jobs'");
   const fs::path folder = fs::path(path).parent_path();
   std::vector<BatchJob> jobs;
   std::set<fs::path> outputs;
-  for (const AssetNode& node : list.items) {
-    node.as(AssetNode::Kind::object, "a job").allow({"in", "out", "options"});
+  for (const assets::AssetNode& node : list.items) {
+    node.as(assets::AssetNode::Kind::object, "a job").allow({"in", "out", "options"});
     BatchJob job = shared;
     const fs::path in = path_in(node, "in"), out = path_in(node, "out");
     std::error_code ignored;
@@ -168,13 +169,15 @@ std::vector<BatchJob> parse_batch(std::string_view json, const std::string& path
   return jobs;
 }
 
-std::vector<BatchJob> read_batch(const std::string& path) { return parse_batch(asset_text(path), path); }
+std::vector<BatchJob> read_batch(const std::string& path) {
+  return parse_batch(assets::asset_text(path), path);
+}
 
 std::string BatchState::path_of(const std::string& jobs_path) { return jobs_path + ".state"; }
 
 BatchState::BatchState(const std::string& jobs_path) : path_(path_of(jobs_path)) {
   if (std::error_code ignored; !fs::exists(path_, ignored)) return;
-  const SourceFile file = SourceFile::open(path_);
+  const io::SourceFile file = io::SourceFile::open(path_);
   const auto damaged = [&] {
     return Error(ErrorCode::malformed, {.file = path_},
                  "is no state of a batch: remove it, and every job runs again");
@@ -220,9 +223,9 @@ void BatchState::save() const {
     list.push_back({{"out", out}, {"request", done.request}, {"files", std::move(files)}});
   }
   const std::string text = Json({{"done", list}}).dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
-  AtomicFile file(path_);
+  io::AtomicFile file(path_);
   file.write_at(0, std::as_bytes(std::span(text)));
   file.commit();
 }
 
-}  // namespace loadline
+}  // namespace loadline::exporters

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace loadline {
+namespace loadline::exporters {
 
 // --- A conversion request, and the table of its options for every front end.
 
@@ -37,11 +37,12 @@ void check_options_taken(const Exporter& exporter, const ExportOptions& options)
 
 // preflight() and write_model(). Throws an Error for a model without weights or with a note of severity
 // error, and as the exporter's layout and write_layout do.
-WriteReport convert_model(const MetaGraphPtr& graph, const Exporter& exporter, const ExportOptions& options,
-                          const std::string& out, const WriteOptions& write, Progress& progress);
+WriteReport convert_model(const graph::MetaGraphPtr& graph, const Exporter& exporter,
+                          const ExportOptions& options, const std::string& out, const WriteOptions& write,
+                          Progress& progress);
 
 // Writes what preflight() laid out.
-WriteReport write_model(const MetaGraphPtr& graph, const Layout& layout, const WriteOptions& write,
+WriteReport write_model(const graph::MetaGraphPtr& graph, const Layout& layout, const WriteOptions& write,
                         Progress& progress);
 
 // A name for the converted model: the model's name, "-loadline" and, for a file, the exporter's extension.
@@ -49,7 +50,7 @@ WriteReport write_model(const MetaGraphPtr& graph, const Layout& layout, const W
 std::string output_name(std::string_view model_name, const Exporter& exporter, OutputKind kind);
 
 // Throws Error{usage} if `out` is the folder that the model's files lie in.
-void refuse_own_folder(const MetaGraph& graph, const std::string& out);
+void refuse_own_folder(const graph::MetaGraph& graph, const std::string& out);
 
 // The exporter for the extension of `out`; a path without an extension is a safetensors folder. Throws
 // Error{usage} for an extension that no exporter has.
@@ -103,4 +104,4 @@ class BatchState {
   std::map<std::string, Done> done_;  // by output
 };
 
-}  // namespace loadline
+}  // namespace loadline::exporters

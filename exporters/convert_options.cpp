@@ -13,7 +13,7 @@
 
 #include <fmt/format.h>
 
-namespace loadline {
+namespace loadline::exporters {
 namespace {
 
 using Request = ConvertRequest;
@@ -26,7 +26,7 @@ std::vector<std::string> exporter_ids() {
 std::vector<std::string> float_types() { return {"f32", "f16", "bf16"}; }
 std::vector<std::string> outtypes() {
   std::vector<std::string> words = float_types();
-  std::ranges::move(type_policy_names(built_in_type_policies()), std::back_inserter(words));
+  std::ranges::move(forward::type_policy_names(forward::built_in_type_policies()), std::back_inserter(words));
   return words;
 }
 // A float is a type, every other word a policy.
@@ -34,7 +34,7 @@ constexpr Access<Request> kOuttype = {[](const Request& request) -> OptionValue 
                                         if (request.layout.policy != nullptr)
                                           return request.layout.policy->name;
                                         if (request.layout.outtype)
-                                          return dtype_word(*request.layout.outtype);
+                                          return graph::dtype_word(*request.layout.outtype);
                                         return {};
                                       },
                                       [](Request& request, const OptionValue& value) {
@@ -45,10 +45,10 @@ constexpr Access<Request> kOuttype = {[](const Request& request) -> OptionValue 
                                         check_option_choice(*word, outtypes());
                                         const std::vector<std::string> floats = float_types();
                                         if (std::ranges::find(floats, *word) != floats.end())
-                                          request.layout.outtype = dtype_named(*word);
+                                          request.layout.outtype = graph::dtype_named(*word);
                                         else
-                                          request.layout.policy =
-                                              find_type_policy(built_in_type_policies(), *word);
+                                          request.layout.policy = forward::find_type_policy(
+                                              forward::built_in_type_policies(), *word);
                                       },
                                       true};
 
@@ -58,15 +58,15 @@ TypeRule parse_type_rule(const std::string& text) {
     throw Error(ErrorCode::usage, "'{}': write FILTER=TYPE, such as attn_v=q8_0", safe_display(text, 60));
   const std::string word = text.substr(equals + 1);
   std::vector<std::string> types = float_types();
-  for (const DTypeInfo& row : dtype_table())
-    if (can_quantize(row.id)) types.push_back(dtype_word(row.id));
+  for (const graph::DTypeInfo& row : graph::dtype_table())
+    if (convert::can_quantize(row.id)) types.push_back(graph::dtype_word(row.id));
   check_option_choice(word, types);
-  TypeRule rule{text.substr(0, equals), *dtype_named(word)};
-  if (TensorFilter(rule.filter).empty())
+  TypeRule rule{text.substr(0, equals), *graph::dtype_named(word)};
+  if (graph::TensorFilter(rule.filter).empty())
     throw Error(ErrorCode::usage, "'{}': its filter is empty", safe_display(text, 60));
   return rule;
 }
-std::string print_type_rule(const TypeRule& rule) { return rule.filter + "=" + dtype_word(rule.type); }
+std::string print_type_rule(const TypeRule& rule) { return rule.filter + "=" + graph::dtype_word(rule.type); }
 
 std::vector<std::string> name_choices() { return {"auto", "keep"}; }
 bool parse_names(const std::string& word) {
@@ -325,4 +325,4 @@ void check_options_taken(const Exporter& exporter, const ExportOptions& options)
         .with({"outtype", "bf16"});
 }
 
-}  // namespace loadline
+}  // namespace loadline::exporters

@@ -16,7 +16,7 @@
 #include <unordered_map>
 #include <utility>
 
-namespace loadline {
+namespace loadline::exporters {
 
 // --- Steps shared by all exporters.
 
@@ -32,41 +32,41 @@ void append_little_endian(std::vector<std::byte>& out, T value) {
 }
 
 // The first tensor that is read for a slot; null for one that is computed from nothing but numbers.
-const Tensor* source_tensor(const MetaGraph& graph, const Slot& slot) {
-  for (const RecipeStep& step : slot.recipe.steps) {
-    if (step.kind == StepKind::take) return &graph.tensor(step.tensor);
-    if (step.kind == StepKind::unpack || step.kind == StepKind::repack)
+const graph::Tensor* source_tensor(const graph::MetaGraph& graph, const Slot& slot) {
+  for (const convert::RecipeStep& step : slot.recipe.steps) {
+    if (step.kind == convert::StepKind::take) return &graph.tensor(step.tensor);
+    if (step.kind == convert::StepKind::unpack || step.kind == convert::StepKind::repack)
       return &graph.tensor(graph.logical[step.packed].codes);
   }
   return nullptr;
 }
 
-Slot unpacked_slot(const MetaGraph& graph, std::uint32_t packed, DType outtype) {
-  const LogicalTensor& weight = graph.logical[packed];
-  Recipe recipe = unpack(packed);
-  if (outtype != DType::f32) recipe.then({.kind = StepKind::cast, .dtype = outtype});
+Slot unpacked_slot(const graph::MetaGraph& graph, std::uint32_t packed, graph::DType outtype) {
+  const graph::LogicalTensor& weight = graph.logical[packed];
+  convert::Recipe recipe = convert::unpack(packed);
+  if (outtype != graph::DType::f32) recipe.then({.kind = convert::StepKind::cast, .dtype = outtype});
   return {weight.name,       outtype, weight.shape,
           std::move(recipe), 0,       slot_bytes(weight.name, outtype, weight.shape)};
 }
 
-Slot slot_of(const MetaGraph& graph, TensorId id, const ExportOptions& options) {
-  const Tensor& tensor = graph.tensor(id);
-  Slot slot{tensor.name, tensor.dtype, tensor.shape, take(id), 0, 0};
+Slot slot_of(const graph::MetaGraph& graph, graph::TensorId id, const ExportOptions& options) {
+  const graph::Tensor& tensor = graph.tensor(id);
+  Slot slot{tensor.name, tensor.dtype, tensor.shape, convert::take(id), 0, 0};
   const auto to = options.outtype;
   if (to && *to != tensor.dtype && can_become(tensor.dtype, *to)) {
     slot.dtype = *to;
-    if (can_become_f32(tensor.dtype)) slot.recipe.then({.kind = StepKind::dequantise});
-    if (!can_become_f32(tensor.dtype) || *to != DType::f32)
-      slot.recipe.then({.kind = StepKind::cast, .dtype = *to});
+    if (convert::can_become_f32(tensor.dtype)) slot.recipe.then({.kind = convert::StepKind::dequantise});
+    if (!convert::can_become_f32(tensor.dtype) || *to != graph::DType::f32)
+      slot.recipe.then({.kind = convert::StepKind::cast, .dtype = *to});
   }
-  slot.bytes = slot.dtype == DType::opaque ? tensor_bytes(graph, tensor)
-                                           : slot_bytes(slot.name, slot.dtype, slot.shape);
+  slot.bytes = slot.dtype == graph::DType::opaque ? graph::tensor_bytes(graph, tensor)
+                                                  : slot_bytes(slot.name, slot.dtype, slot.shape);
   return slot;
 }
 
-Slot repacked_slot(const MetaGraph& graph, std::uint32_t packed, const Repacking& blocks) {
-  const LogicalTensor& weight = graph.logical[packed];
-  Recipe recipe{{{.kind = StepKind::repack, .packed = packed}}};
+Slot repacked_slot(const graph::MetaGraph& graph, std::uint32_t packed, const convert::Repacking& blocks) {
+  const graph::LogicalTensor& weight = graph.logical[packed];
+  convert::Recipe recipe{{{.kind = convert::StepKind::repack, .packed = packed}}};
   return {weight.name,
           blocks.dtype,
           blocks.shape,
@@ -76,13 +76,13 @@ Slot repacked_slot(const MetaGraph& graph, std::uint32_t packed, const Repacking
 }
 
 // A tensor that is written as what a recipe gives.
-Slot computed_slot(const MetaGraph& graph, const Name& name, const Recipe& recipe,
+Slot computed_slot(const graph::MetaGraph& graph, const graph::Name& name, const convert::Recipe& recipe,
                    const ExportOptions& options) {
-  Form form = recipe_forms(graph, recipe).back();
+  convert::Form form = convert::recipe_forms(graph, recipe).back();
   Slot slot{name, form.dtype, std::move(form.shape), recipe, 0, 0};
-  if (options.outtype && *options.outtype != slot.dtype && can_cast(slot.dtype, *options.outtype)) {
+  if (options.outtype && *options.outtype != slot.dtype && convert::can_cast(slot.dtype, *options.outtype)) {
     slot.dtype = *options.outtype;
-    slot.recipe.then({.kind = StepKind::cast, .dtype = slot.dtype});
+    slot.recipe.then({.kind = convert::StepKind::cast, .dtype = slot.dtype});
   }
   slot.bytes = slot_bytes(name, slot.dtype, slot.shape);
   return slot;
@@ -91,14 +91,14 @@ Slot computed_slot(const MetaGraph& graph, const Name& name, const Recipe& recip
 // Goes through the tensors of a model; `repacks`: to blocks of ggml, where there is no outtype.
 class SlotList {
  public:
-  SlotList(const MetaGraph& graph, const ExportOptions& options, bool repacks)
+  SlotList(const graph::MetaGraph& graph, const ExportOptions& options, bool repacks)
       : graph_(graph),
         options_(options),
         repacks_(repacks && !options.outtype),
-        packed_(logical_positions(graph)),
+        packed_(graph::logical_positions(graph)),
         tied_(graph.tensors.size(), false) {
-    for (const auto& group : tied_groups(graph))
-      for (std::size_t i = 1; i < group.size(); ++i) tied_[index(group[i])] = true;
+    for (const auto& group : graph::tied_groups(graph))
+      for (std::size_t i = 1; i < group.size(); ++i) tied_[graph::index(group[i])] = true;
   }
 
   std::vector<Slot> list() {
@@ -107,7 +107,7 @@ class SlotList {
                                     ? graph_.tensors.size()
                                     : std::min(options_.recipes->written, graph_.tensors.size());
     for (std::size_t i = 0; i < written; ++i) {
-      auto slot = slot_at(TensorId{static_cast<std::uint32_t>(i)});
+      auto slot = slot_at(graph::TensorId{static_cast<std::uint32_t>(i)});
       if (!slot) continue;
       slots.push_back(std::move(*slot));
     }
@@ -118,10 +118,10 @@ class SlotList {
 
  private:
   // Nothing for tied tensors, and for parts of packed weights that are written as one tensor.
-  std::optional<Slot> slot_at(TensorId id) const {
-    if (tied_[index(id)]) return std::nullopt;
-    const auto packed = packed_[index(id)];
-    if (const Recipe* const recipe = instead(id)) {
+  std::optional<Slot> slot_at(graph::TensorId id) const {
+    if (tied_[graph::index(id)]) return std::nullopt;
+    const auto packed = packed_[graph::index(id)];
+    if (const convert::Recipe* const recipe = instead(id)) {
       const bool unpacks = packed && options_.outtype;
       if (unpacks && graph_.logical[*packed].codes != id) return std::nullopt;
       return computed_slot(graph_, unpacks ? graph_.logical[*packed].name : graph_.tensor(id).name, *recipe,
@@ -131,19 +131,20 @@ class SlotList {
       return graph_.logical[*packed].codes == id
                  ? std::optional(unpacked_slot(graph_, *packed, *options_.outtype))
                  : std::nullopt;
-    const auto blocks = packed && repacks_ ? ggml_repacking(graph_, graph_.logical[*packed]) : std::nullopt;
+    const auto blocks =
+        packed && repacks_ ? convert::ggml_repacking(graph_, graph_.logical[*packed]) : std::nullopt;
     if (blocks && blocks->codes == id) return repacked_slot(graph_, *packed, *blocks);
     if (blocks && blocks->scales == id) return std::nullopt;
     return slot_of(graph_, id, options_);
   }
 
-  const Recipe* instead(TensorId id) const {
+  const convert::Recipe* instead(graph::TensorId id) const {
     if (options_.recipes == nullptr) return nullptr;
-    const auto found = options_.recipes->instead.find(index(id));
+    const auto found = options_.recipes->instead.find(graph::index(id));
     return found == options_.recipes->instead.end() ? nullptr : &found->second;
   }
 
-  const MetaGraph& graph_;
+  const graph::MetaGraph& graph_;
   const ExportOptions& options_;
   bool repacks_;
   std::vector<std::optional<std::uint32_t>> packed_;
@@ -152,9 +153,9 @@ class SlotList {
 
 }  // namespace
 
-std::uint64_t slot_bytes(const Name& name, DType dtype, const Shape& shape) {
-  const auto count = element_count(shape);
-  const auto bytes = count ? byte_size(dtype, *count) : std::nullopt;
+std::uint64_t slot_bytes(const graph::Name& name, graph::DType dtype, const graph::Shape& shape) {
+  const auto count = graph::element_count(shape);
+  const auto bytes = count ? graph::byte_size(dtype, *count) : std::nullopt;
   if (!bytes) throw Error(ErrorCode::limit, {.tensor = name}, "its size overflows 64 bits");
   return *bytes;
 }
@@ -169,43 +170,45 @@ void check_total(const std::vector<Slot>& slots) {
   }
 }
 
-bool can_become(DType dtype, DType outtype) { return can_cast(dtype, outtype) || can_become_f32(dtype); }
+bool can_become(graph::DType dtype, graph::DType outtype) {
+  return convert::can_cast(dtype, outtype) || convert::can_become_f32(dtype);
+}
 
-DType stored_dtype(const MetaGraph& graph, const Slot& slot) {
-  const Tensor* const tensor = source_tensor(graph, slot);
+graph::DType stored_dtype(const graph::MetaGraph& graph, const Slot& slot) {
+  const graph::Tensor* const tensor = source_tensor(graph, slot);
   return tensor == nullptr ? slot.dtype : tensor->dtype;
 }
 
-void arrange(const MetaGraph& graph, const ExportOptions& options, std::vector<Slot>& slots) {
+void arrange(const graph::MetaGraph& graph, const ExportOptions& options, std::vector<Slot>& slots) {
   if (options.order.empty()) return;
   std::vector<std::size_t> place(graph.storages.size(), SIZE_MAX);
-  for (std::size_t i = 0; i < options.order.size(); ++i) place[index(options.order[i])] = i;
+  for (std::size_t i = 0; i < options.order.size(); ++i) place[graph::index(options.order[i])] = i;
   std::ranges::stable_sort(slots, {}, [&](const Slot& slot) {
-    const Tensor* const tensor = source_tensor(graph, slot);
-    return tensor == nullptr ? 0 : place[index(tensor->storage)];
+    const graph::Tensor* const tensor = source_tensor(graph, slot);
+    return tensor == nullptr ? 0 : place[graph::index(tensor->storage)];
   });
 }
 
-std::vector<Slot> output_slots(const MetaGraph& graph, const ExportOptions& options) {
+std::vector<Slot> output_slots(const graph::MetaGraph& graph, const ExportOptions& options) {
   return SlotList(graph, options, false).list();
 }
 
-std::vector<Slot> ggml_slots(const MetaGraph& graph, const ExportOptions& options) {
+std::vector<Slot> ggml_slots(const graph::MetaGraph& graph, const ExportOptions& options) {
   return SlotList(graph, options, true).list();
 }
 
-void add_result(MetaGraph& result, FileId file, const Slot& slot) {
-  const StorageId storage = result.add_storage(plain_storage(file, slot.offset, slot.bytes));
+void add_result(graph::MetaGraph& result, graph::FileId file, const Slot& slot) {
+  const graph::StorageId storage = result.add_storage(graph::plain_storage(file, slot.offset, slot.bytes));
   result.tensors.push_back({slot.name, slot.dtype, slot.shape, {}, storage, 0});
 }
 
 // Tensors that hold a shape are written as they are, and what they hold is known from the source.
-void add_logical(const MetaGraph& source, MetaGraph& result) {
-  std::unordered_map<std::string_view, const LogicalTensor*> shapes;
-  for (const LogicalTensor& weight : source.logical)
-    for (const Companion kind : {Companion::state, Companion::shape})
+void add_logical(const graph::MetaGraph& source, graph::MetaGraph& result) {
+  std::unordered_map<std::string_view, const graph::LogicalTensor*> shapes;
+  for (const graph::LogicalTensor& weight : source.logical)
+    for (const graph::Companion kind : {graph::Companion::state, graph::Companion::shape})
       if (const auto id = weight.companion(kind)) shapes.emplace(source.tensor(*id).name.view(), &weight);
-  result.logical = find_logical_tensors(result, [&](TensorId id) -> std::optional<std::string> {
+  result.logical = graph::find_logical_tensors(result, [&](graph::TensorId id) -> std::optional<std::string> {
                      const auto found = shapes.find(result.tensor(id).name.view());
                      if (found == shapes.end()) return std::nullopt;
                      if (!found->second->state.empty()) return found->second->state;
@@ -291,4 +294,4 @@ const Exporter* exporter_for(std::string_view path) {
   return row == kExporters.end() ? nullptr : &*row;
 }
 
-}  // namespace loadline
+}  // namespace loadline::exporters

@@ -16,16 +16,16 @@
 #include <unordered_map>
 #include <vector>
 
-namespace loadline {
+namespace loadline::exporters {
 
 // --- Exporters: pure functions from a MetaGraph to a Layout. write_layout (one file) moves all bytes.
 
 // One tensor of the output, and how its bytes come to be.
 struct Slot {
-  Name name;
-  DType dtype = DType::opaque;
-  Shape shape;
-  Recipe recipe;
+  graph::Name name;
+  graph::DType dtype = graph::DType::opaque;
+  graph::Shape shape;
+  convert::Recipe recipe;
   std::uint64_t offset = 0;  // absolute, in the file
   std::uint64_t bytes = 0;
   bool operator==(const Slot&) const = default;
@@ -33,8 +33,8 @@ struct Slot {
 
 // A metadata array of the source, copied element by element because it can be too large for memory.
 struct HeaderCopy {
-  std::uint64_t at = 0;  // absolute, in the output
-  MetaArray array;       // written little-endian
+  std::uint64_t at = 0;    // absolute, in the output
+  graph::MetaArray array;  // written little-endian
 };
 
 // Bytes that a format puts before, between or behind tensors.
@@ -70,12 +70,12 @@ struct Layout {
   // The output folder, if the output is a model folder. Weight files and indexes of another model there would
   // be taken for parts of this model, so write_layout() replaces all of them or none.
   std::string folder;
-  MetaGraph result;
+  graph::MetaGraph result;
   std::vector<std::string> left_out = {};    // sentences: what of the source the output lacks
   std::vector<std::string> held_files = {};  // files of the model's folder whose content is in the output
   std::vector<std::string> held_keys =
-      {};                        // of the model's metadata, whose content is elsewhere in the output
-  std::vector<Note> notes = {};  // what a person should know of the conversion
+      {};                               // of the model's metadata, whose content is elsewhere in the output
+  std::vector<graph::Note> notes = {};  // what a person should know of the conversion
 };
 
 // The size of the header, copies included.
@@ -83,26 +83,27 @@ std::uint64_t header_bytes(const LayoutFile& file);
 
 // Tensors of a graph that are written as something else, and tensors that only their recipes read.
 struct TensorRecipes {
-  std::size_t written = SIZE_MAX;                   // tensors from this position on are not written
-  std::unordered_map<std::size_t, Recipe> instead;  // by position; of a packed weight, that of its codes
+  std::size_t written = SIZE_MAX;  // tensors from this position on are not written
+  std::unordered_map<std::size_t, convert::Recipe>
+      instead;  // by position; of a packed weight, that of its codes
 };
 
 // Tensors of the output that a filter selects get a type.
 struct TypeRule {
   std::string filter;  // a text for TensorFilter
-  DType type = DType::opaque;
+  graph::DType type = graph::DType::opaque;
   bool operator==(const TypeRule&) const = default;
 };
 
 struct ExportOptions {
-  std::optional<DType> outtype;       // of floating, quantised and packed weights; nothing = as stored
-  std::uint64_t alignment = 0;        // 0 = the format's own default
-  std::uint64_t max_shard_bytes = 0;  // 0 = one file
-  bool link_files = false;            // of files that are copied from the model's folder
-  bool strict = false;                // refuse to leave anything out
+  std::optional<graph::DType> outtype;  // of floating, quantised and packed weights; nothing = as stored
+  std::uint64_t alignment = 0;          // 0 = the format's own default
+  std::uint64_t max_shard_bytes = 0;    // 0 = one file
+  bool link_files = false;              // of files that are copied from the model's folder
+  bool strict = false;                  // refuse to leave anything out
   // The storages that tensors use, in the order in which the output holds their tensors; empty = the
   // source's.
-  std::vector<StorageId> order = {};
+  std::vector<graph::StorageId> order = {};
   // The model's own names and forms, where the format's programs have others.
   std::optional<bool> keep_names = {};
   // How texts are cut, as llama.cpp names it (tokenizer.ggml.pre); empty = found by the tokenizer's files.
@@ -113,9 +114,9 @@ struct ExportOptions {
   // Room for later edits of the metadata; nothing = the format's own.
   std::optional<std::uint64_t> metadata_slack = {};
   std::shared_ptr<const TensorRecipes> recipes = {};
-  TypePolicyPtr policy = {};                              // chooses types instead of `outtype`
-  std::vector<TypeRule> types = {};                       // after the policy; the last that matches wins
-  std::shared_ptr<const ImportanceFile> importance = {};  // for types that use one
+  forward::TypePolicyPtr policy = {};  // chooses types instead of `outtype`
+  std::vector<TypeRule> types = {};    // after the policy; the last that matches wins
+  std::shared_ptr<const graph::ImportanceFile> importance = {};  // for types that use one
 };
 
 // What an output path names.
@@ -127,12 +128,12 @@ struct Exporter {
   std::string_view extension;  // ".safetensors"; empty: only its id chooses it
   std::string_view options;    // ids of the convert_options() that its layout takes, separated by commas
   OutputKind (*kind)(const ExportOptions& options);
-  bool (*supports)(DType dtype);
+  bool (*supports)(graph::DType dtype);
   // Whether the output keeps this entry of the source's metadata.
-  bool (*carries)(const MetaGraph& graph, const MetaEntry& entry);
+  bool (*carries)(const graph::MetaGraph& graph, const graph::MetaEntry& entry);
   // `out` is the output file, or the folder of a sharded or folder output. Throws Error{unsupported} naming a
   // tensor that the format cannot hold, and Error{usage} for options that it does not take.
-  Layout (*layout)(const MetaGraph& graph, const ExportOptions& options, const std::string& out);
+  Layout (*layout)(const graph::MetaGraph& graph, const ExportOptions& options, const std::string& out);
   bool keeps_ties = false;  // tensors on the same bytes stay so, under all their names
 };
 
@@ -147,24 +148,24 @@ const Exporter* exporter_for(std::string_view path);
 // What is written of a model, in the order asked for, without offsets: of tied tensors the first, and with an
 // outtype packed weights as one tensor each; options.recipes instead of what they replace. Throws
 // Error{limit} if their total size is too large.
-std::vector<Slot> output_slots(const MetaGraph& graph, const ExportOptions& options);
+std::vector<Slot> output_slots(const graph::MetaGraph& graph, const ExportOptions& options);
 // As output_slots(); without an outtype, packed weights of 4-bit floats become blocks of ggml.
-std::vector<Slot> ggml_slots(const MetaGraph& graph, const ExportOptions& options);
+std::vector<Slot> ggml_slots(const graph::MetaGraph& graph, const ExportOptions& options);
 // The size of a tensor. Throws Error{limit} beyond 64 bits.
-std::uint64_t slot_bytes(const Name& name, DType dtype, const Shape& shape);
+std::uint64_t slot_bytes(const graph::Name& name, graph::DType dtype, const graph::Shape& shape);
 // Throws Error{limit} if the tensors together are too large for the offsets of a file.
 void check_total(const std::vector<Slot>& slots);
 // Puts slots in the order asked for. Tensors of one storage stay together, as they follow in the source.
-void arrange(const MetaGraph& graph, const ExportOptions& options, std::vector<Slot>& slots);
+void arrange(const graph::MetaGraph& graph, const ExportOptions& options, std::vector<Slot>& slots);
 // The type in which a slot's tensor is stored in the source, or the first of several.
-DType stored_dtype(const MetaGraph& graph, const Slot& slot);
+graph::DType stored_dtype(const graph::MetaGraph& graph, const Slot& slot);
 // Whether a tensor of this type can be written as `options.outtype`.
-bool can_become(DType dtype, DType outtype);
+bool can_become(graph::DType dtype, graph::DType outtype);
 
 // Adds the slot's tensor to `result`, as importing file number `file` of the output would.
-void add_result(MetaGraph& result, FileId file, const Slot& slot);
+void add_result(graph::MetaGraph& result, graph::FileId file, const Slot& slot);
 // Finds the packed weights of a complete `result`, as importing it would.
-void add_logical(const MetaGraph& source, MetaGraph& result);
+void add_logical(const graph::MetaGraph& source, graph::MetaGraph& result);
 
 void append_bytes(std::vector<std::byte>& out, std::string_view text);
 // Little-endian.
@@ -179,4 +180,4 @@ std::uint64_t zip_alignment(const ExportOptions& options, std::uint64_t otherwis
 // Throws Error{usage} unless `alignment` is 0 or a power of two up to 2 MiB, a huge page.
 void check_alignment(std::uint64_t alignment);
 
-}  // namespace loadline
+}  // namespace loadline::exporters

@@ -16,7 +16,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-namespace loadline {
+namespace loadline::exporters {
 
 // --- Sorts the entries of a folder into copied files and others by their names.
 
@@ -39,7 +39,7 @@ bool holds_weights(std::string_view name) {
 
 class Lister {
  public:
-  Lister(const MetaGraph& graph, fs::path folder, bool follow_links)
+  Lister(const graph::MetaGraph& graph, fs::path folder, bool follow_links)
       : graph_(graph), folder_(std::move(folder)), follow_links_(follow_links) {
     std::error_code ignored;
     real_ = fs::canonical(folder_, ignored);
@@ -80,7 +80,7 @@ class Lister {
 
   void add(const fs::directory_entry& entry, const std::string& name) {
     std::error_code failure;
-    if (name == kConfigKey || is_own(entry)) return;
+    if (name == graph::kConfigKey || is_own(entry)) return;
     const std::uintmax_t bytes = entry.file_size(failure);
     if (holds_weights(name) || failure || !(follow_links_ || stays_inside(entry.path())))
       return result_.left_out.push_back(name);
@@ -88,7 +88,7 @@ class Lister {
   }
 
   bool is_own(const fs::directory_entry& entry) const {
-    return std::ranges::any_of(graph_.files, [&](const ModelFile& file) {
+    return std::ranges::any_of(graph_.files, [&](const graph::ModelFile& file) {
       std::error_code ignored;
       return fs::path(file.path).filename() == entry.path().filename() &&
              fs::equivalent(file.path, entry.path(), ignored);
@@ -106,7 +106,7 @@ class Lister {
            real_.parent_path().parent_path() == real.parent_path().parent_path();
   }
 
-  const MetaGraph& graph_;
+  const graph::MetaGraph& graph_;
   const fs::path folder_;
   fs::path real_;
   const bool follow_links_;
@@ -116,11 +116,11 @@ class Lister {
 
 }  // namespace
 
-FolderFiles folder_files(const MetaGraph& graph, bool follow_links) {
-  if (graph.files.empty() || find_text(graph, kConfigKey) == nullptr) return {};
+FolderFiles folder_files(const graph::MetaGraph& graph, bool follow_links) {
+  if (graph.files.empty() || graph::find_text(graph, graph::kConfigKey) == nullptr) return {};
   fs::path folder = fs::path(graph.files.front().path).parent_path();
   if (folder.empty()) folder = ".";
-  if (!is_folder(folder.string())) return {};
+  if (!io::is_folder(folder.string())) return {};
   return Lister(graph, std::move(folder), follow_links).list();
 }
 
@@ -167,7 +167,7 @@ bool set_types(Json& object, std::string_view name) {
 
 }  // namespace
 
-std::string cast_config(const std::string& text, DType outtype, bool unpacked) {
+std::string cast_config(const std::string& text, graph::DType outtype, bool unpacked) {
   bool deep = false;
   const auto measure = [&](int depth, Json::parse_event_t, Json&) {
     deep |= depth > kMostJsonDepth;
@@ -175,7 +175,7 @@ std::string cast_config(const std::string& text, DType outtype, bool unpacked) {
   };
   Json config = Json::parse(text, measure, false);
   if (deep || !config.is_object()) return text;
-  const std::string_view name = dtype_info(outtype).torch;
+  const std::string_view name = graph::dtype_info(outtype).torch;
   bool any = set_types(config, name);
   const auto edit = [&](Json& object) {
     if (unpacked)
@@ -205,7 +205,7 @@ std::optional<std::string> text_of(const std::vector<FolderFile>& files, const s
     throw Error(ErrorCode::limit, {.file = found->path}, "has {} bytes, the limit is {}", found->bytes,
                 kMostBytes);
   files_read.push_back(name);
-  return SourceFile::open(found->path).head(kMostBytes);
+  return io::SourceFile::open(found->path).head(kMostBytes);
 }
 
 // The folder of the pooling module.
@@ -228,10 +228,10 @@ std::optional<std::uint32_t> pooling_type(const std::vector<FolderFile>& files,
   const auto modules = text_of(files, "modules.json", files_read);
   const auto folder = modules ? pooling_folder(*modules) : std::nullopt;
   if (!folder) return std::nullopt;
-  const std::string name = folder->empty() ? std::string(kConfigKey) : *folder + "/config.json";
+  const std::string name = folder->empty() ? std::string(graph::kConfigKey) : *folder + "/config.json";
   const auto text = text_of(files, name, files_read);
   if (!text) return std::nullopt;
-  const ModelConfig config(*text, name);
+  const forward::ModelConfig config(*text, name);
   constexpr std::array<std::pair<std::string_view, std::uint32_t>, 3> kFlags = {
       {{"pooling_mode_mean_tokens", 1}, {"pooling_mode_cls_token", 2}, {"pooling_mode_lasttoken", 3}}};
   for (const auto& [flag, type] : kFlags)
@@ -246,4 +246,4 @@ std::optional<std::uint32_t> pooling_type(const std::vector<FolderFile>& files,
       ErrorCode::unsupported);
 }
 
-}  // namespace loadline
+}  // namespace loadline::exporters

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace loadline {
+namespace loadline::exporters {
 
 // --- The files of a model folder beside its weights: tokenizer, templates, code, descriptions.
 
@@ -28,7 +28,7 @@ struct FolderFiles {
 // indexes, hidden files and Python's caches count as neither. Nothing for a model without a config.json: its
 // folder is any folder. Links out of the folder are left out, unless they are to be followed. Throws
 // Error{limit} for more than 10,000 entries.
-FolderFiles folder_files(const MetaGraph& graph, bool follow_links);
+FolderFiles folder_files(const graph::MetaGraph& graph, bool follow_links);
 
 // Adds copies of the files, or other names for them, to a layout that writes a folder, before all others.
 void add_folder_files(Layout& layout, const std::vector<FolderFile>& files, bool link);
@@ -39,7 +39,7 @@ void add_folder_files(Layout& layout, const std::vector<FolderFile>& files, bool
 // `outtype`; one is added if there is none. With `unpacked`, what says how weights were packed is removed:
 // "quantization_config", "quantization" and "compression_config". The order of keys stays. A text that is no
 // JSON object is returned as it is.
-std::string cast_config(const std::string& text, DType outtype, bool unpacked);
+std::string cast_config(const std::string& text, graph::DType outtype, bool unpacked);
 
 // --- How a sentence-transformers folder turns the vectors of tokens into one of the text.
 
@@ -50,4 +50,4 @@ std::string cast_config(const std::string& text, DType outtype, bool unpacked);
 std::optional<std::uint32_t> pooling_type(const std::vector<FolderFile>& files,
                                           std::vector<std::string>& files_read);
 
-}  // namespace loadline
+}  // namespace loadline::exporters

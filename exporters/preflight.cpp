@@ -19,7 +19,7 @@
 
 #include <fmt/format.h>
 
-namespace loadline {
+namespace loadline::exporters {
 
 // --- One check for each kind of loss.
 
@@ -32,81 +32,82 @@ std::string counted_are(std::uint64_t count, std::string_view noun) {
   return counted(count, noun) + (count == 1 ? " is" : " are");
 }
 
-std::vector<std::string> tied_names(const MetaGraph& graph) {
+std::vector<std::string> tied_names(const graph::MetaGraph& graph) {
   std::vector<std::string> names;
-  for (const auto& group : tied_groups(graph))
+  for (const auto& group : graph::tied_groups(graph))
     for (std::size_t i = 1; i < group.size(); ++i) names.push_back(graph.tensor(group[i]).name);
   return names;
 }
 
 // "format": "pt" names the framework that wrote a safetensors file: no other file needs to say so.
-bool tells_of_framework(const MetaGraph& graph, const MetaEntry& entry) {
+bool tells_of_framework(const graph::MetaGraph& graph, const graph::MetaEntry& entry) {
   return graph.format == "safetensors" && entry.key == "format";
 }
 
-std::vector<std::string> lost_keys(const MetaGraph& graph, const Exporter& exporter,
+std::vector<std::string> lost_keys(const graph::MetaGraph& graph, const Exporter& exporter,
                                    const std::vector<std::string>& held) {
   const std::unordered_set<std::string_view> elsewhere(held.begin(), held.end());
   std::vector<std::string> keys;
-  for (const MetaEntry& entry : graph.metadata)
-    if (entry.key != kConfigKey && !tells_of_framework(graph, entry) && !elsewhere.contains(entry.key) &&
-        !exporter.carries(graph, entry))
+  for (const graph::MetaEntry& entry : graph.metadata)
+    if (entry.key != graph::kConfigKey && !tells_of_framework(graph, entry) &&
+        !elsewhere.contains(entry.key) && !exporter.carries(graph, entry))
       keys.push_back(entry.key);
   return keys;
 }
 
 // Integers whose scale is a metadata entry that the output cannot hold.
-std::vector<std::string> without_scale(const MetaGraph& graph, const Exporter& exporter) {
+std::vector<std::string> without_scale(const graph::MetaGraph& graph, const Exporter& exporter) {
   constexpr std::string_view kScale = ".scale";
   std::unordered_set<std::string_view> scaled;
-  for (const MetaEntry& entry : graph.metadata) {
+  for (const graph::MetaEntry& entry : graph.metadata) {
     const std::string_view key = entry.key;
     if (key.ends_with(kScale) && !exporter.carries(graph, entry))
       scaled.insert(key.substr(0, key.size() - kScale.size()));
   }
   std::vector<std::string> names;
   if (scaled.empty()) return names;
-  for (const Tensor& tensor : graph.tensors)
-    if (dtype_info(tensor.dtype).kind == DTypeKind::integer && scaled.contains(tensor.name.view()))
+  for (const graph::Tensor& tensor : graph.tensors)
+    if (graph::dtype_info(tensor.dtype).kind == graph::DTypeKind::integer &&
+        scaled.contains(tensor.name.view()))
       names.push_back(tensor.name);
   return names;
 }
 
 // Integers of up to 16 bits from LiteRT: their scales lie beside the tensors and are not read.
-std::vector<std::string> litert_integers(const MetaGraph& graph) {
+std::vector<std::string> litert_integers(const graph::MetaGraph& graph) {
   std::vector<std::string> names;
   if (graph.format != "tflite") return names;
-  for (const Tensor& tensor : graph.tensors) {
-    const DTypeInfo& type = dtype_info(tensor.dtype);
-    if (type.kind == DTypeKind::integer && type.block_bytes <= 2 * type.block_elements)
+  for (const graph::Tensor& tensor : graph.tensors) {
+    const graph::DTypeInfo& type = graph::dtype_info(tensor.dtype);
+    if (type.kind == graph::DTypeKind::integer && type.block_bytes <= 2 * type.block_elements)
       names.push_back(tensor.name);
   }
   return names;
 }
 
 // "2 tensors are not cast to F16: F8_E4M3, Q4_K stay as stored"; empty if all requested casts are possible.
-std::string not_cast(const MetaGraph& graph, const ExportOptions& options) {
+std::string not_cast(const graph::MetaGraph& graph, const ExportOptions& options) {
   if (!options.outtype) return "";
   std::set<std::string_view> types;
   std::uint64_t count = 0;
-  const auto packed = logical_positions(graph);
+  const auto packed = graph::logical_positions(graph);
   for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
-    const Tensor& tensor = graph.tensors[i];
-    const DTypeInfo& type = dtype_info(tensor.dtype);
-    const bool meant = type.kind == DTypeKind::floating || type.kind == DTypeKind::block;
+    const graph::Tensor& tensor = graph.tensors[i];
+    const graph::DTypeInfo& type = graph::dtype_info(tensor.dtype);
+    const bool meant = type.kind == graph::DTypeKind::floating || type.kind == graph::DTypeKind::block;
     if (!meant || packed[i] || can_become(tensor.dtype, *options.outtype)) continue;
     types.insert(type.name);
     ++count;
   }
   if (count == 0) return "";
   return fmt::format("{} not cast to {}: {} as stored", counted_are(count, "tensor"),
-                     dtype_info(*options.outtype).name,
+                     graph::dtype_info(*options.outtype).name,
                      fmt::format("{} {}", fmt::join(types, ", "), types.size() == 1 ? "stays" : "stay"));
 }
 
 }  // namespace
 
-std::vector<std::string> left_out(const MetaGraph& graph, const Exporter& exporter,
+std::vector<std::string> left_out(const graph::MetaGraph& graph, const Exporter& exporter,
                                   const ExportOptions& options, const std::vector<std::string>& held_keys) {
   std::vector<std::string> sentences;
   const auto say = [&](const std::vector<std::string>& names, std::string_view noun, std::string_view what) {
@@ -149,17 +150,18 @@ void add_files_left_out(const Layout& layout, const FolderFiles& beside,
 }
 
 // An output is one model.
-void refuse_set(const MetaGraph& graph) {
+void refuse_set(const graph::MetaGraph& graph) {
   for (std::uint32_t i = 0; i < graph.files.size(); ++i)
-    if (const std::string_view role = set_role(graph, FileId{i}); !role.empty())
+    if (const std::string_view role = graph::set_role(graph, graph::FileId{i}); !role.empty())
       throw Error(ErrorCode::unsupported, {.file = graph.files[i].path},
                   "goes with the model as its '{}': convert one file at a time, '{}' first", role,
                   safe_display(graph.files.front().path));
 }
 
 // Rotated weights stay what they are in a copy that keeps the metadata and the types.
-void refuse_transformed(const MetaGraph& graph, const Exporter& exporter, const ExportOptions& options) {
-  const MetaEntry* const key = declared_transform(graph);
+void refuse_transformed(const graph::MetaGraph& graph, const Exporter& exporter,
+                        const ExportOptions& options) {
+  const graph::MetaEntry* const key = graph::declared_transform(graph);
   if (key == nullptr) return;
   const bool keeps_types = !options.outtype && options.policy == nullptr && options.types.empty();
   if (exporter.carries(graph, *key) && keeps_types && options.recipes == nullptr) return;
@@ -173,13 +175,13 @@ void refuse_transformed(const MetaGraph& graph, const Exporter& exporter, const 
 
 std::vector<std::string> remarks(const Preflight& planned) {
   std::vector<std::string> sentences = planned.left_out;
-  for (const Note& note : planned.layout.notes) sentences.push_back(note.text);
+  for (const graph::Note& note : planned.layout.notes) sentences.push_back(note.text);
   return sentences;
 }
 
-Preflight preflight(const MetaGraph& graph, const Exporter& exporter, const ExportOptions& options,
+Preflight preflight(const graph::MetaGraph& graph, const Exporter& exporter, const ExportOptions& options,
                     const std::string& out) {
-  require_sound(graph, "convert");
+  graph::require_sound(graph, "convert");
   refuse_set(graph);
   if (out.empty()) throw Error(ErrorCode::usage, "the output has no name");
   check_options_taken(exporter, options);
@@ -192,10 +194,10 @@ Preflight preflight(const MetaGraph& graph, const Exporter& exporter, const Expo
                 "is a single file: only folders have files that can be linked");
   const FolderFiles beside = folder_files(graph, options.follow_links);
   if (!result.layout.folder.empty()) add_folder_files(result.layout, beside.files, options.link_files);
-  std::map<std::tuple<DType, DType, bool>, TypeChange> changes;
+  std::map<std::tuple<graph::DType, graph::DType, bool>, TypeChange> changes;
   for (const LayoutFile& file : result.layout.files)
     for (const Slot& slot : file.slots) {
-      const bool unpacked = slot.recipe.steps.front().kind == StepKind::unpack;
+      const bool unpacked = slot.recipe.steps.front().kind == convert::StepKind::unpack;
       TypeChange& change = changes[{stored_dtype(graph, slot), slot.dtype, unpacked}];
       change = {stored_dtype(graph, slot), slot.dtype, unpacked, change.tensors + 1,
                 change.bytes + slot.bytes};
@@ -216,7 +218,7 @@ Preflight preflight(const MetaGraph& graph, const Exporter& exporter, const Expo
 namespace {
 
 std::uint64_t weights_of(const Slot& slot) {
-  return slot.dtype == DType::opaque ? slot.bytes : element_count(slot.shape).value_or(0);
+  return slot.dtype == graph::DType::opaque ? slot.bytes : graph::element_count(slot.shape).value_or(0);
 }
 
 void add(TypeShare& share, const Slot& slot) {
@@ -247,7 +249,7 @@ void for_each_slot(const Layout& layout, Each each) {
 }  // namespace
 
 std::vector<TypeShare> type_shares(const Layout& layout) {
-  std::map<DType, TypeShare> by_type;
+  std::map<graph::DType, TypeShare> by_type;
   for_each_slot(layout, [&](const Slot& slot) { add(by_type[slot.dtype], slot); });
   std::vector<TypeShare> shares;
   for (const auto& [type, share] : by_type) shares.push_back(share);
@@ -255,16 +257,16 @@ std::vector<TypeShare> type_shares(const Layout& layout) {
   return shares;
 }
 
-std::vector<TensorGroup> tensor_groups(const MetaGraph& graph, const Layout& layout) {
+std::vector<TensorGroup> tensor_groups(const graph::MetaGraph& graph, const Layout& layout) {
   std::vector<TensorGroup> groups;
-  std::map<std::tuple<std::string, DType, DType>, std::size_t> positions;
+  std::map<std::tuple<std::string, graph::DType, graph::DType>, std::size_t> positions;
   struct Seen {
     std::size_t first = 0, groups = 0;
   };
   std::map<std::string, Seen> patterns;
   for_each_slot(layout, [&](const Slot& slot) {
     auto [pattern, layer] = pattern_of(slot.name.view());
-    const DType from = stored_dtype(graph, slot);
+    const graph::DType from = stored_dtype(graph, slot);
     const auto [at, fresh] = positions.emplace(std::tuple(pattern, from, slot.dtype), groups.size());
     if (fresh) {
       ++patterns.emplace(pattern, Seen{groups.size()}).first->second.groups;
@@ -290,15 +292,17 @@ double bits_per_weight(std::uint64_t bytes, std::uint64_t weights) {
 
 bool has_blocks(const Layout& layout) {
   bool any = false;
-  for_each_slot(layout, [&](const Slot& slot) { any |= dtype_info(slot.dtype).kind == DTypeKind::block; });
+  for_each_slot(layout, [&](const Slot& slot) {
+    any |= graph::dtype_info(slot.dtype).kind == graph::DTypeKind::block;
+  });
   return any;
 }
 
 bool quantises(const Layout& layout) {
   bool any = false;
-  for_each_slot(layout,
-                [&](const Slot& slot) { any |= slot.recipe.steps.back().kind == StepKind::quantise; });
+  for_each_slot(
+      layout, [&](const Slot& slot) { any |= slot.recipe.steps.back().kind == convert::StepKind::quantise; });
   return any;
 }
 
-}  // namespace loadline
+}  // namespace loadline::exporters

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace loadline {
+namespace loadline::exporters {
 
 // --- Lists the information of a model that its conversion loses.
 
@@ -16,7 +16,7 @@ namespace loadline {
 // tensors written under one name only, metadata that the format cannot hold, integers whose scale lies
 // outside the tensor, and tensors that cannot be cast to `options.outtype`. `held_keys`: metadata that the
 // output has in another form.
-std::vector<std::string> left_out(const MetaGraph& graph, const Exporter& exporter,
+std::vector<std::string> left_out(const graph::MetaGraph& graph, const Exporter& exporter,
                                   const ExportOptions& options,
                                   const std::vector<std::string>& held_keys = {});
 
@@ -24,7 +24,7 @@ std::vector<std::string> left_out(const MetaGraph& graph, const Exporter& export
 
 // Tensors of one stored type that are written as one type.
 struct TypeChange {
-  DType from = DType::opaque, to = DType::opaque;
+  graph::DType from = graph::DType::opaque, to = graph::DType::opaque;
   bool unpacked = false;      // packed weights become tensors of their own
   std::uint64_t tensors = 0;  // of the output
   std::uint64_t bytes = 0;    // in the output
@@ -40,13 +40,13 @@ struct Preflight {
 std::vector<std::string> remarks(const Preflight& planned);
 
 // Throws as convert_model() would before it writes, but for targets and room, which check_output() checks.
-Preflight preflight(const MetaGraph& graph, const Exporter& exporter, const ExportOptions& options,
+Preflight preflight(const graph::MetaGraph& graph, const Exporter& exporter, const ExportOptions& options,
                     const std::string& out);
 
 // --- The tensors of a new file by type, and by kind: what a person wants to see before a conversion.
 
 struct TypeShare {
-  DType type = DType::opaque;
+  graph::DType type = graph::DType::opaque;
   std::uint64_t tensors = 0;
   std::uint64_t weights = 0;  // numbers; of types without a size, bytes
   std::uint64_t bytes = 0;
@@ -54,9 +54,9 @@ struct TypeShare {
 
 // Tensors whose names differ in numbers alone, and that have the same types.
 struct TensorGroup {
-  std::string pattern;         // "blk.*.attn_v.weight"
-  DType from = DType::opaque;  // in the source
-  TypeShare share = {};        // in the output
+  std::string pattern;                       // "blk.*.attn_v.weight"
+  graph::DType from = graph::DType::opaque;  // in the source
+  TypeShare share = {};                      // in the output
   std::vector<std::uint64_t>
       layers;         // first numbers of the names, in increasing order; empty if they have none
   bool alone = true;  // the only group with this pattern
@@ -65,11 +65,11 @@ struct TensorGroup {
 // Most bytes first.
 std::vector<TypeShare> type_shares(const Layout& layout);
 // In the order of the file; groups of one pattern stand together.
-std::vector<TensorGroup> tensor_groups(const MetaGraph& graph, const Layout& layout);
+std::vector<TensorGroup> tensor_groups(const graph::MetaGraph& graph, const Layout& layout);
 // 0 for no weights.
 double bits_per_weight(std::uint64_t bytes, std::uint64_t weights);
 // Whether any tensor of the output is quantised, and whether the conversion quantises one.
 bool has_blocks(const Layout& layout);
 bool quantises(const Layout& layout);
 
-}  // namespace loadline
+}  // namespace loadline::exporters

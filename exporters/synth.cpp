@@ -15,7 +15,7 @@
 #include <fmt/ranges.h>
 #include <xxhash.h>
 
-namespace loadline {
+namespace loadline::exporters {
 namespace {
 
 // SplitMix64 (Steele, Lea, Flood 2014): a bijection of the counter. Each element depends on its number alone,
@@ -35,7 +35,7 @@ float normal_like(std::uint64_t bits) {
   return (static_cast<float>(sum) - 131070.0f) / 37836.8f;
 }
 
-bool is_norm_scale(const Tensor& tensor) {
+bool is_norm_scale(const graph::Tensor& tensor) {
   const std::string& name = tensor.name;
   const bool norm = name.find("norm") != std::string::npos || name.find("ln_") != std::string::npos;
   return norm && tensor.shape.size() == 1 && (name.ends_with(".weight") || name.ends_with(".scale"));
@@ -44,22 +44,23 @@ bool is_norm_scale(const Tensor& tensor) {
 // Values of one tensor, by element number.
 class Values {
  public:
-  Values(const Tensor& tensor, std::uint64_t seed)
+  Values(const graph::Tensor& tensor, std::uint64_t seed)
       : dtype_(tensor.dtype),
         stream_(mix(seed ^ XXH3_64bits(tensor.name.view().data(), tensor.name.size()))),
-        floating_(can_cast(DType::f32, tensor.dtype)),
+        floating_(convert::can_cast(graph::DType::f32, tensor.dtype)),
         mean_(is_norm_scale(tensor) ? 1.0f : 0.0f) {}
 
   // `offset` and the size are in bytes of whole elements for floating types.
   void fill(std::uint64_t offset, std::span<std::byte> out) const {
     if (!floating_) return fill_bytes(offset, out);
-    const std::size_t width = dtype_info(dtype_).block_bytes;
+    const std::size_t width = graph::dtype_info(dtype_).block_bytes;
     std::array<float, 1024> values = {};
     std::uint64_t element = offset / width;
     while (!out.empty()) {
       const std::size_t n = std::min(values.size(), out.size() / width);
       for (std::size_t i = 0; i < n; ++i) values[i] = mean_ + 0.02f * normal_like(mix(stream_ + element + i));
-      cast(DType::f32, std::as_bytes(std::span(values).first(n)), dtype_, out.first(n * width));
+      convert::cast(graph::DType::f32, std::as_bytes(std::span(values).first(n)), dtype_,
+                    out.first(n * width));
       element += n;
       out = out.subspan(n * width);
     }
@@ -71,19 +72,20 @@ class Values {
       out[i] = static_cast<std::byte>(mix(stream_ + (offset + i) / 8) >> (8 * ((offset + i) % 8)));
   }
 
-  DType dtype_;
+  graph::DType dtype_;
   std::uint64_t stream_;
   bool floating_;
   float mean_;
 };
 
 // Whether the file can have the names and keys that llama.cpp runs.
-bool maps_to_gguf(const MetaGraph& shapes) {
-  const std::string* const json = find_text(shapes, kConfigKey);
-  return json != nullptr && find_gguf_family(ModelConfig(*json, std::string(kConfigKey))) != nullptr;
+bool maps_to_gguf(const graph::MetaGraph& shapes) {
+  const std::string* const json = graph::find_text(shapes, graph::kConfigKey);
+  return json != nullptr &&
+         forward::find_gguf_family(forward::ModelConfig(*json, std::string(graph::kConfigKey))) != nullptr;
 }
 
-Layout layout_of(const MetaGraph& shapes, const std::string& out, const SynthOptions& options) {
+Layout layout_of(const graph::MetaGraph& shapes, const std::string& out, const SynthOptions& options) {
   constexpr std::string_view kWritten[] = {"safetensors", "torch", "gguf"};
   if (std::ranges::find(kWritten, options.to) == std::end(kWritten))
     throw Error(ErrorCode::usage, "synth writes {}, not '{}'", fmt::join(kWritten, ", "),
@@ -101,11 +103,11 @@ Layout layout_of(const MetaGraph& shapes, const std::string& out, const SynthOpt
 
 }  // namespace
 
-WriteReport synthesize(const MetaGraph& shapes, const std::string& out, const SynthOptions& options,
+WriteReport synthesize(const graph::MetaGraph& shapes, const std::string& out, const SynthOptions& options,
                        Progress& progress) {
   if (out.empty()) throw Error(ErrorCode::usage, "the output has no name");
   const Layout layout = layout_of(shapes, out, options);
-  const ReadTensor generate = [&](TensorId id, std::uint64_t offset, std::span<std::byte> bytes) {
+  const io::ReadTensor generate = [&](graph::TensorId id, std::uint64_t offset, std::span<std::byte> bytes) {
     Values(shapes.tensor(id), *options.seed).fill(offset, bytes);
   };
   // a checkpoint that is made of numbers alone is made again: what an interrupted run has left goes
@@ -117,4 +119,4 @@ WriteReport synthesize(const MetaGraph& shapes, const std::string& out, const Sy
   return write_layout(layout, shapes, generate, write, progress);
 }
 
-}  // namespace loadline
+}  // namespace loadline::exporters

@@ -9,7 +9,7 @@
 #include <optional>
 #include <string>
 
-namespace loadline {
+namespace loadline::exporters {
 
 struct SynthOptions {
   std::optional<std::uint64_t> seed;  // nothing = sparse: bytes are holes that read as zero
@@ -24,7 +24,7 @@ struct SynthOptions {
 // Random floating values are about normally distributed around 0 (norm weights around 1) with a standard
 // deviation of about 0.02. The same seed and shapes give the same bytes on every machine.
 // Throws Error{usage} for another exporter.
-WriteReport synthesize(const MetaGraph& shapes, const std::string& out, const SynthOptions& options,
+WriteReport synthesize(const graph::MetaGraph& shapes, const std::string& out, const SynthOptions& options,
                        Progress& progress);
 
-}  // namespace loadline
+}  // namespace loadline::exporters

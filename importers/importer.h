@@ -19,23 +19,24 @@
 
 #include <fmt/format.h>
 
-namespace loadline {
+namespace loadline::importers {
 
 // --- Importers turn an opened Source into a MetaGraph. One row per format; the file's content chooses the
 // row.
 
 // A primary file and the right to open its siblings.
 struct Source {
-  std::shared_ptr<const SourceFile> file;
+  std::shared_ptr<const io::SourceFile> file;
   // Opens NAME in the primary file's folder; null if there is no such file. Throws Error{malformed} if the
   // name is not a clean relative path, Error{unsupported} if the file lies outside the model's folder (links
   // resolved), and Error{io} if it cannot be opened. May be called from several threads.
-  std::function<std::shared_ptr<const SourceFile>(const std::string& name)> open_sibling;
+  std::function<std::shared_ptr<const io::SourceFile>(const std::string& name)> open_sibling;
   // The names of all files of the folder that make up the model together, if no file there lists them: numpy
   // arrays. Empty if the primary file was opened by itself.
   std::vector<std::string> set = {};
-  AssetsLoader assets = {};      // architecture descriptions, for models given by a configuration alone
-  std::vector<Note> notes = {};  // from resolving the path: other candidates, the index found beside a shard
+  forward::AssetsLoader assets = {};  // architecture descriptions, for models given by a configuration alone
+  std::vector<graph::Note> notes =
+      {};  // from resolving the path: other candidates, the index found beside a shard
 };
 
 enum class Match : std::uint8_t { no, maybe, yes };
@@ -47,7 +48,7 @@ struct Importer {
   // Judges the first kSniffBytes of the file, or all of a smaller one. `path` may only break ties.
   Match (*sniff)(std::string_view head, std::string_view path);
   // Reads headers only. The result passes validate(). Throws Error.
-  MetaGraph (*read)(const Source& source);
+  graph::MetaGraph (*read)(const Source& source);
 };
 
 // Enough for the magic of a tar archive, which stands at byte 257.
@@ -56,16 +57,16 @@ inline constexpr std::size_t kSniffBytes = 512;
 std::span<const Importer> importers();
 // The importer whose sniff says yes, else one that says maybe. Throws Error{unsupported} naming the file and
 // the formats tried.
-const Importer& importer_for(const SourceFile& file);
+const Importer& importer_for(const io::SourceFile& file);
 
 // Reads headers with the right importer, adds the source's notes, validates and finds packed weights.
-MetaGraph import_source(const Source& source);
+graph::MetaGraph import_source(const Source& source);
 
 // --- Helpers for importers: the graph of one file, and graphs joined from several files.
 
 // A graph without tensors; FileId{0} is the file.
-inline MetaGraph file_graph(const SourceFile& file, std::string_view format) {
-  MetaGraph graph;
+inline graph::MetaGraph file_graph(const io::SourceFile& file, std::string_view format) {
+  graph::MetaGraph graph;
   graph.format = format;
   graph.files.push_back({file.path(), file.size()});
   return graph;
@@ -74,7 +75,7 @@ inline MetaGraph file_graph(const SourceFile& file, std::string_view format) {
 // Base of readers of one file: the graph that they fill, and errors that name the file.
 class GraphReader {
  protected:
-  GraphReader(const SourceFile& file, std::string_view format)
+  GraphReader(const io::SourceFile& file, std::string_view format)
       : file_(file), graph_(file_graph(file, format)) {}
 
   template <typename... Values>
@@ -87,22 +88,22 @@ class GraphReader {
     return Error(ErrorCode::malformed, {.file = file_.path(), .tensor = name}, detail, values...);
   }
 
-  const SourceFile& file_;
-  MetaGraph graph_;
+  const io::SourceFile& file_;
+  graph::MetaGraph graph_;
 };
 
 // Appends the storages, tensors and notes of `from` to `graph`. Storages that lie in a file get `file`.
-inline void append_weights(MetaGraph& graph, MetaGraph& from, FileId file) {
+inline void append_weights(graph::MetaGraph& graph, graph::MetaGraph& from, graph::FileId file) {
   const std::size_t first = graph.storages.size();
-  for (const Storage& storage : from.storages) {
+  for (const graph::Storage& storage : from.storages) {
     graph.storages.push_back(storage);
-    if (storage.file != kNoFile) graph.storages.back().file = file;
+    if (storage.file != graph::kNoFile) graph.storages.back().file = file;
   }
-  for (Tensor& tensor : from.tensors) {
-    tensor.storage = StorageId{static_cast<std::uint32_t>(first + index(tensor.storage))};
+  for (graph::Tensor& tensor : from.tensors) {
+    tensor.storage = graph::StorageId{static_cast<std::uint32_t>(first + graph::index(tensor.storage))};
     graph.tensors.push_back(std::move(tensor));
   }
-  for (Note& note : from.notes) graph.notes.push_back(std::move(note));
+  for (graph::Note& note : from.notes) graph.notes.push_back(std::move(note));
 }
 
 // --- Makes tensor names unique, for formats in which several tensors may have one name.
@@ -122,8 +123,8 @@ class UniqueNames {
   }
 
  private:
-  TextSet taken_;
-  TextMap<std::uint64_t> numbers_;  // by requested name: the last number given
+  graph::TextSet taken_;
+  graph::TextMap<std::uint64_t> numbers_;  // by requested name: the last number given
 };
 
-}  // namespace loadline
+}  // namespace loadline::importers

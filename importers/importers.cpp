@@ -7,7 +7,7 @@
 
 #include <array>
 
-namespace loadline {
+namespace loadline::importers {
 namespace {
 
 constexpr std::array kImporters = std::to_array<Importer>({
@@ -31,7 +31,7 @@ constexpr std::array kImporters = std::to_array<Importer>({
 
 // Refuses a bare pickle of a newer protocol, which torch.save writes only on request. Its first bytes differ
 // from the magic number that the legacy torch importer looks for.
-void refuse_new_pickle(std::string_view head, const SourceFile& file) {
+void refuse_new_pickle(std::string_view head, const io::SourceFile& file) {
   constexpr std::uint8_t kMostRead = 2, kMostKnown = 5;
   if (head.size() < 2 || head[0] != '\x80') return;
   const auto protocol = static_cast<std::uint8_t>(head[1]);
@@ -45,19 +45,19 @@ void refuse_new_pickle(std::string_view head, const SourceFile& file) {
 // Reads small tensors from the primary file and its siblings.
 class SmallTensors {
  public:
-  SmallTensors(const Source& source, const MetaGraph& graph) : source_(source), graph_(graph) {}
+  SmallTensors(const Source& source, const graph::MetaGraph& graph) : source_(source), graph_(graph) {}
 
-  std::optional<std::string> read(TensorId id) {
-    const Tensor& tensor = graph_.tensor(id);
-    const Storage& storage = graph_.storage(tensor.storage);
-    if (storage.file == kNoFile || storage.encoding != Encoding::plain) return std::nullopt;
+  std::optional<std::string> read(graph::TensorId id) {
+    const graph::Tensor& tensor = graph_.tensor(id);
+    const graph::Storage& storage = graph_.storage(tensor.storage);
+    if (storage.file == graph::kNoFile || storage.encoding != graph::Encoding::plain) return std::nullopt;
     const auto file = open(graph_.file(storage.file).path);
     if (!file) return std::nullopt;
-    return file->text_at(storage.offset + tensor.offset, tensor_bytes(graph_, tensor));
+    return file->text_at(storage.offset + tensor.offset, graph::tensor_bytes(graph_, tensor));
   }
 
  private:
-  std::shared_ptr<const SourceFile> open(const std::string& path) {
+  std::shared_ptr<const io::SourceFile> open(const std::string& path) {
     const std::string& primary = source_.file->path();
     if (path == primary) return source_.file;
     if (file_ && file_->path() == path) return file_;
@@ -67,15 +67,15 @@ class SmallTensors {
   }
 
   const Source& source_;
-  const MetaGraph& graph_;
-  std::shared_ptr<const SourceFile> file_;  // the last sibling
+  const graph::MetaGraph& graph_;
+  std::shared_ptr<const io::SourceFile> file_;  // the last sibling
 };
 
 }  // namespace
 
 std::span<const Importer> importers() { return kImporters; }
 
-const Importer& importer_for(const SourceFile& file) {
+const Importer& importer_for(const io::SourceFile& file) {
   const std::string head = file.head(kSniffBytes);
   if (head.empty() && !file.path().ends_with(".safetensors"))
     throw Error(ErrorCode::malformed, {.file = file.path()}, "the file is empty");
@@ -94,18 +94,19 @@ const Importer& importer_for(const SourceFile& file) {
   throw Error(ErrorCode::unsupported, {.file = file.path()}, "not a format this version reads: {}", known);
 }
 
-MetaGraph import_source(const Source& source) {
+graph::MetaGraph import_source(const Source& source) {
   const Importer& importer = importer_for(*source.file);
-  MetaGraph graph = importer.read(source);
+  graph::MetaGraph graph = importer.read(source);
   graph.notes.insert(graph.notes.begin(), source.notes.begin(), source.notes.end());
   if (importer.id == "hf_index" && graph.tensors.empty() && graph.missing.empty())
-    graph.note(Severity::warning, {}, "the index maps no tensors: its weight_map is empty");
-  validate(graph);
+    graph.note(graph::Severity::warning, {}, "the index maps no tensors: its weight_map is empty");
+  graph::validate(graph);
   SmallTensors small(source, graph);
-  LogicalTensors packed = find_logical_tensors(graph, [&](TensorId id) { return small.read(id); });
+  graph::LogicalTensors packed =
+      graph::find_logical_tensors(graph, [&](graph::TensorId id) { return small.read(id); });
   graph.logical = std::move(packed.tensors);
   graph.notes.insert(graph.notes.end(), packed.notes.begin(), packed.notes.end());
   return graph;
 }
 
-}  // namespace loadline
+}  // namespace loadline::importers

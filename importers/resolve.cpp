@@ -17,7 +17,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 
-namespace loadline {
+namespace loadline::importers {
 
 // --- Opens a file first, then asks the system for the open file's real path: no gap between check and use.
 
@@ -71,13 +71,13 @@ bool ModelFolder::allows(const fs::path& real) const {
          std::ranges::any_of(allowed_, [&](const fs::path& folder) { return is_inside(real, folder); });
 }
 
-std::shared_ptr<const SourceFile> ModelFolder::open(const std::string& name,
-                                                    const std::string& asked_by) const {
+std::shared_ptr<const io::SourceFile> ModelFolder::open(const std::string& name,
+                                                        const std::string& asked_by) const {
   if (!is_clean_relative(name))
     throw Error(ErrorCode::malformed, {.file = asked_by.empty() ? folder_.string() : asked_by},
                 "names a file '{}' outside its folder or not cleanly inside it", safe_display(name, 200));
   const std::string path = (folder_ / name).string();
-  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  io::UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd && (errno == ENOENT || errno == ENOTDIR)) return nullptr;
   if (!fd) throw system_error(path, "open", errno);
   std::error_code failure;
@@ -88,7 +88,7 @@ std::shared_ptr<const SourceFile> ModelFolder::open(const std::string& name,
                 asked_by.empty() ? "" : fmt::format("asked for by '{}': ", safe_display(asked_by)),
                 safe_display(real.string(), 200))
         .with({"follow_links", "on"});
-  return std::make_shared<const SourceFile>(SourceFile::adopt(std::move(fd), path));
+  return std::make_shared<const io::SourceFile>(io::SourceFile::adopt(std::move(fd), path));
 }
 
 // --- Resolves a path as a file, a folder, a cache or a hub name, in that order.
@@ -97,7 +97,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Source make_source(std::shared_ptr<const SourceFile> file, std::shared_ptr<const ModelFolder> folder) {
+Source make_source(std::shared_ptr<const io::SourceFile> file, std::shared_ptr<const ModelFolder> folder) {
   Source source;
   source.file = std::move(file);
   source.open_sibling = [folder = std::move(folder), asker = source.file->path()](const std::string& name) {
@@ -132,13 +132,13 @@ constexpr std::string_view kBesideGguf = "beside a .gguf";
 
 // File names and endings that can be a folder's model, in order of preference.
 constexpr std::string_view kCandidates[] = {"model.safetensors.index.json",
-                                            kHfIndexSuffix,
+                                            graph::kHfIndexSuffix,
                                             "model.safetensors",
                                             ".safetensors",
                                             ".gguf",
                                             kBesideGguf,
                                             "pytorch_model.bin.index.json",
-                                            kHfTorchIndexSuffix,
+                                            graph::kHfTorchIndexSuffix,
                                             "pytorch_model.bin",
                                             ".bin .pt .pth .ckpt",
                                             ".onnx",
@@ -151,7 +151,7 @@ constexpr std::string_view kCandidates[] = {"model.safetensors.index.json",
                                             "config.json"};
 
 std::optional<std::size_t> candidate_rank(std::string_view name) {
-  const bool beside = !gguf_role(name).empty();
+  const bool beside = !graph::gguf_role(name).empty();
   const auto is_kind = [&](std::string_view kind) {
     if (beside) return false;
     return kind.starts_with('.') ? name.ends_with(kind) : name == kind;
@@ -188,14 +188,15 @@ bool is_foreign_bin(const ModelFolder& folder, const std::string& name) {
 }
 
 std::string index_name(std::string_view shard) {
-  const std::string_view suffix = shard.ends_with(".bin") ? kHfTorchIndexSuffix : kHfIndexSuffix;
-  return std::string(*hf_shard_stem(shard)).append(suffix);
+  const std::string_view suffix =
+      shard.ends_with(".bin") ? graph::kHfTorchIndexSuffix : graph::kHfIndexSuffix;
+  return std::string(*graph::hf_shard_stem(shard)).append(suffix);
 }
 
 // Whether opening `chosen` opens `other` as well: parts of one GGUF split set, a program's tensors, arrays.
 bool belongs_to(std::string_view chosen, std::string_view other) {
   if (chosen.ends_with(".pte")) return other.ends_with(".ptd");
-  if (chosen.ends_with(kNpyExtension)) return other.ends_with(kNpyExtension);
+  if (chosen.ends_with(graph::kNpyExtension)) return other.ends_with(graph::kNpyExtension);
   constexpr std::size_t kTail = std::string_view("-00001-of-00001.gguf").size();
   const auto set = [](std::string_view name) {  // "model" and "of-00003.gguf"
     return std::pair(name.substr(0, name.size() - kTail), name.substr(name.size() - kTail + 7));
@@ -210,7 +211,7 @@ std::vector<std::string> other_models(const std::vector<std::string>& found) {
   std::vector<std::string> others;
   for (std::size_t i = 1; i < found.size(); ++i) {
     const bool indexed =
-        hf_shard_stem(found[i]) && std::ranges::find(found, index_name(found[i])) != found.end();
+        graph::hf_shard_stem(found[i]) && std::ranges::find(found, index_name(found[i])) != found.end();
     if (found[i] != "config.json" && !is_leftover(found[i]) && !indexed &&
         !belongs_to(found.front(), found[i]))
       others.push_back(found[i]);
@@ -222,11 +223,11 @@ std::vector<std::string> other_models(const std::vector<std::string>& found) {
 // Several of a role are alternatives, as several models are: then none of them is opened.
 std::vector<std::string> gguf_set(const std::vector<std::string>& found) {
   const std::string& chosen = found.front();
-  if (!chosen.ends_with(".gguf") || !gguf_role(chosen).empty()) return {};
+  if (!chosen.ends_with(".gguf") || !graph::gguf_role(chosen).empty()) return {};
   std::map<std::string_view, std::vector<std::string>> beside;
   for (const std::string& name : found) {
     if (!name.ends_with(".gguf") || name == chosen) continue;
-    const std::string_view role = gguf_role(name);
+    const std::string_view role = graph::gguf_role(name);
     if (role.empty() && !belongs_to(chosen, name)) return {};
     if (!role.empty()) beside[role].push_back(name);
   }
@@ -251,26 +252,27 @@ Source resolve_model_folder(const fs::path& path, const ResolveOptions& options)
   auto file = folder->open(found.front());
   if (!file) throw Error(ErrorCode::io, {.file = (path / found.front()).string()}, "is a broken link");
   Source source = make_source(std::move(file), folder);
-  if (found.front().ends_with(kNpyExtension))
+  if (found.front().ends_with(graph::kNpyExtension))
     std::ranges::copy_if(names, std::back_inserter(source.set),
-                         [](const std::string& name) { return name.ends_with(kNpyExtension); });
+                         [](const std::string& name) { return name.ends_with(graph::kNpyExtension); });
 
   if (std::vector<std::string> set = gguf_set(found); !set.empty()) {
     std::erase_if(found, [&](const std::string& name) { return std::ranges::find(set, name) != set.end(); });
-    source.notes.push_back(make_note(Severity::info, {}, "'{}' is opened together with {}",
-                                     safe_display(found.front()), join_names(set, 3)));
+    source.notes.push_back(graph::make_note(graph::Severity::info, {}, "'{}' is opened together with {}",
+                                            safe_display(found.front()), join_names(set, 3)));
     source.set = std::move(set);
   }
 
   const std::string stem = fs::path(found.front()).stem().string();
   const bool alone = stem.ends_with("-of-00001") || stem.ends_with("-of-000001");
-  if (hf_shard_stem(found.front()) && !alone)
-    source.notes.push_back(make_note(Severity::error, {},
-                                     "'{}' is one shard of a model whose index is missing",
-                                     safe_display(found.front())));
+  if (graph::hf_shard_stem(found.front()) && !alone)
+    source.notes.push_back(graph::make_note(graph::Severity::error, {},
+                                            "'{}' is one shard of a model whose index is missing",
+                                            safe_display(found.front())));
   if (const std::vector<std::string> others = other_models(found); !others.empty())
-    source.notes.push_back(make_note(Severity::warning, {}, "opened '{}' only; the folder also holds {}",
-                                     safe_display(found.front()), join_names(others, 3)));
+    source.notes.push_back(graph::make_note(graph::Severity::warning, {},
+                                            "opened '{}' only; the folder also holds {}",
+                                            safe_display(found.front()), join_names(others, 3)));
   return source;
 }
 
@@ -278,14 +280,14 @@ Source resolve_model_folder(const fs::path& path, const ResolveOptions& options)
 bool is_own_snapshot(const fs::path& snapshot, const fs::path& repository) {
   std::error_code failure;
   const fs::path real = fs::canonical(snapshot, failure);
-  return !failure && is_folder(real.string()) &&
+  return !failure && io::is_folder(real.string()) &&
          real.parent_path() == fs::canonical(repository, failure) / "snapshots";
 }
 
 // The snapshot that refs/main names; nothing if there is no such reference or snapshot.
 std::optional<fs::path> main_snapshot(const fs::path& repository) {
   constexpr std::size_t kMostCommit = 64;
-  std::shared_ptr<const SourceFile> file;
+  std::shared_ptr<const io::SourceFile> file;
   try {
     file = ModelFolder(repository / "refs", false).open("main");
   } catch (const Error&) {
@@ -324,24 +326,25 @@ Source newest_snapshot(const fs::path& repository, const ResolveOptions& options
                 "this cache entry has no snapshot with a model: the download is incomplete");
   const fs::path newest = std::ranges::max_element(found)->second;
   Source source = resolve_model_folder(newest, options);
-  source.notes.push_back(make_note(Severity::warning, {},
-                                   "refs/main names no snapshot here: opened '{}', the newest of {}",
-                                   safe_display(newest.filename().string(), 60), found.size()));
+  source.notes.push_back(graph::make_note(graph::Severity::warning, {},
+                                          "refs/main names no snapshot here: opened '{}', the newest of {}",
+                                          safe_display(newest.filename().string(), 60), found.size()));
   return source;
 }
 
 Source resolve_folder(const fs::path& path, const ResolveOptions& options) {
   const fs::path name = (path.filename().empty() ? path.parent_path() : path).filename();
-  const bool repository = name.string().rfind("models--", 0) == 0 && is_folder((path / "snapshots").string());
+  const bool repository =
+      name.string().rfind("models--", 0) == 0 && io::is_folder((path / "snapshots").string());
   if (!repository) return resolve_model_folder(path, options);
-  const auto snapshot = is_folder((path / "refs").string()) ? main_snapshot(path) : std::nullopt;
+  const auto snapshot = io::is_folder((path / "refs").string()) ? main_snapshot(path) : std::nullopt;
   return snapshot ? resolve_model_folder(*snapshot, options) : newest_snapshot(path, options);
 }
 
 // The index beside a shard that lists it, or nothing.
-std::shared_ptr<const SourceFile> index_of(const fs::path& shard, const ModelFolder& folder) {
+std::shared_ptr<const io::SourceFile> index_of(const fs::path& shard, const ModelFolder& folder) {
   const std::string name = shard.filename().string();
-  if (!hf_shard_stem(name)) return nullptr;
+  if (!graph::hf_shard_stem(name)) return nullptr;
   auto index = folder.open(index_name(name));
   constexpr std::uint64_t kMostSearched = 64 << 20;
   if (!index || index->size() > kMostSearched) return nullptr;
@@ -350,12 +353,12 @@ std::shared_ptr<const SourceFile> index_of(const fs::path& shard, const ModelFol
 
 Source resolve_file(const fs::path& path, const ResolveOptions& options) {
   // the user named this file, so it may be a link to anywhere
-  auto file = std::make_shared<const SourceFile>(SourceFile::open(path.string()));
+  auto file = std::make_shared<const io::SourceFile>(io::SourceFile::open(path.string()));
   const auto folder = std::make_shared<const ModelFolder>(path.parent_path(), options.follow_links);
   if (auto index = index_of(path, *folder)) {
     Source source = make_source(index, folder);
-    source.notes.push_back(make_note(
-        Severity::info, {}, "'{}' is one shard: opened the whole model through '{}'",
+    source.notes.push_back(graph::make_note(
+        graph::Severity::info, {}, "'{}' is one shard: opened the whole model through '{}'",
         safe_display(path.filename().string()), safe_display(fs::path(index->path()).filename().string())));
     return source;
   }
@@ -389,7 +392,7 @@ Source resolve_path(const std::string& path, const ResolveOptions& options) {
     if (const std::size_t slash = folder.find('/'); slash != std::string::npos)
       folder.replace(slash, 1, "--");
     const fs::path repository = fs::path(options.hub_cache) / folder;
-    if (is_folder(repository.string())) return resolve_folder(repository, options);
+    if (io::is_folder(repository.string())) return resolve_folder(repository, options);
     throw Error(ErrorCode::io, {.file = path}, "no such file, and no such model in the hub cache '{}'",
                 safe_display(options.hub_cache));
   }
@@ -404,7 +407,7 @@ Source resolve(const std::string& path, const ResolveOptions& options) {
   return source;
 }
 
-MetaGraph open_model(const std::string& path, const ResolveOptions& options) {
+graph::MetaGraph open_model(const std::string& path, const ResolveOptions& options) {
   return import_source(resolve(path, options));
 }
 
@@ -426,4 +429,4 @@ constexpr std::array<Option<ResolveOptions>, 1> kOptions = {{
 
 std::span<const Option<ResolveOptions>> open_options() { return kOptions; }
 
-}  // namespace loadline
+}  // namespace loadline::importers

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace loadline {
+namespace loadline::importers {
 
 // --- Containment: a model may only open sibling files inside its own folder.
 
@@ -26,7 +26,7 @@ class ModelFolder {
   ModelFolder(const std::filesystem::path& folder, bool follow_links);
 
   // As Source::open_sibling. Errors name `asked_by`, the file that refers to the sibling, unless it is empty.
-  std::shared_ptr<const SourceFile> open(const std::string& name, const std::string& asked_by = "") const;
+  std::shared_ptr<const io::SourceFile> open(const std::string& name, const std::string& asked_by = "") const;
 
  private:
   bool allows(const std::filesystem::path& real) const;
@@ -44,7 +44,7 @@ struct ResolveOptions {
   // Follow the user's own links out of the model's folder.
   bool follow_links = false;
   // Architecture descriptions, for models given by a configuration alone.
-  AssetsLoader assets = {};
+  forward::AssetsLoader assets = {};
 };
 
 // An existing path beats org/name. A folder opens the first of: *.safetensors.index.json, model.safetensors,
@@ -54,10 +54,10 @@ struct ResolveOptions {
 Source resolve(const std::string& path, const ResolveOptions& options);
 
 // resolve(), then import_source().
-MetaGraph open_model(const std::string& path, const ResolveOptions& options);
+graph::MetaGraph open_model(const std::string& path, const ResolveOptions& options);
 
 // --- The table of options for opening a model, for every front end.
 
 std::span<const Option<ResolveOptions>> open_options();
 
-}  // namespace loadline
+}  // namespace loadline::importers

@@ -143,7 +143,7 @@ void check_slider(const Step& step, Figures& figures) {
 
 }  // namespace
 
-std::vector<std::string> lesson_faults(const Lesson& lesson, const LoadEnvironment& environment,
+std::vector<std::string> lesson_faults(const Lesson& lesson, const load::LoadEnvironment& environment,
                                        bool with_runs, Progress& progress) {
   std::vector<std::string> faults;
   Figures figures(lesson, environment, progress);

@@ -25,20 +25,21 @@ namespace loadline::lesson {
 
 namespace {
 
-Datum bytes_datum(std::uint64_t bytes) {
+assets::Datum bytes_datum(std::uint64_t bytes) {
   if (bytes > static_cast<std::uint64_t>(INT64_MAX))
     throw Error(ErrorCode::limit, "{} bytes are too many", bytes);
-  return Datum(static_cast<std::int64_t>(bytes));
+  return assets::Datum(static_cast<std::int64_t>(bytes));
 }
 
-RowPeak peak_of(const LoadRow& row, std::string_view space) {
+load::RowPeak peak_of(const load::LoadRow& row, std::string_view space) {
   return space.empty() ? row.leading : report::find_row_space(space).peak(row);
 }
 
 // The arguments of a call, checked as they are taken.
 class Arguments {
  public:
-  Arguments(std::string_view function, std::span<const Datum> given, std::size_t least, std::size_t most)
+  Arguments(std::string_view function, std::span<const assets::Datum> given, std::size_t least,
+            std::size_t most)
       : function_(function), given_(given) {
     if (given.size() < least || given.size() > most)
       throw Error(ErrorCode::usage, "{} takes {} arguments, not {}", function,
@@ -61,14 +62,14 @@ class Arguments {
 
  private:
   std::string_view function_;
-  std::span<const Datum> given_;
+  std::span<const assets::Datum> given_;
 };
 
-std::uint64_t selected_bytes(const MetaGraph& graph, const std::string& filter) {
-  return sum(shares(graph, TensorFilter(filter).select(graph))).bytes;
+std::uint64_t selected_bytes(const graph::MetaGraph& graph, const std::string& filter) {
+  return graph::sum(graph::shares(graph, graph::TensorFilter(filter).select(graph))).bytes;
 }
 
-const ForwardFigures& pass_of(const SceneAnswer& scene) {
+const forward::ForwardFigures& pass_of(const SceneAnswer& scene) {
   if (!scene.forward || !scene.forward->figures())
     throw Error(ErrorCode::usage, "the scene has no forward pass");
   return *scene.forward->figures();
@@ -78,13 +79,13 @@ const ForwardFigures& pass_of(const SceneAnswer& scene) {
 
 struct Figures::Work {
   std::vector<std::optional<SceneAnswer>> scenes;
-  std::map<std::string, Datum, std::less<>> named;
-  std::set<std::string, std::less<>> open;           // figures being evaluated
-  std::map<std::string, LoadRow, std::less<>> rows;  // of methods and orders that scenes do not ask for
+  std::map<std::string, assets::Datum, std::less<>> named;
+  std::set<std::string, std::less<>> open;                 // figures being evaluated
+  std::map<std::string, load::LoadRow, std::less<>> rows;  // of methods and orders that scenes do not ask for
   RunFigures run;
 };
 
-Figures::Figures(const Lesson& lesson, LoadEnvironment environment, Progress& progress)
+Figures::Figures(const Lesson& lesson, load::LoadEnvironment environment, Progress& progress)
     : lesson_(lesson),
       environment_(std::move(environment)),
       progress_(progress),
@@ -100,16 +101,16 @@ void Figures::set_run(RunFigures figures) {
 
 namespace {
 
-SceneAnswer answer_scene(const MetaGraphPtr& graph, const LoadRequest& request,
-                         const LoadEnvironment& environment, Progress& progress) {
+SceneAnswer answer_scene(const graph::MetaGraphPtr& graph, const load::LoadRequest& request,
+                         const load::LoadEnvironment& environment, Progress& progress) {
   constexpr std::size_t kAlive = 8, kSlices = 48;
   SceneAnswer scene;
   scene.graph = graph;
-  scene.forward = std::make_shared<const RequestPass>(*graph, request, environment.assets);
+  scene.forward = std::make_shared<const load::RequestPass>(*graph, request, environment.assets);
   report::CurveOptions curve;
   curve.slices = kSlices;
   if (scene.forward->pass() != nullptr) curve.axis = view::CurveAxis::steps;
-  AnswerOptions options;
+  load::AnswerOptions options;
   options.alive = kAlive;
   options.advise = false;
   scene.pictured =
@@ -123,7 +124,7 @@ const SceneAnswer& Figures::scene(std::size_t at) {
   std::optional<SceneAnswer>& slot = work_->scenes[at];
   if (slot) return *slot;
   const Scene& scene = lesson_.scenes[at];
-  MetaGraphPtr graph;
+  graph::MetaGraphPtr graph;
   for (std::size_t i = 0; i < lesson_.scenes.size() && !graph; ++i)  // another scene may have the same model
     if (lesson_.scenes[i].model == scene.model && work_->scenes[i]) graph = work_->scenes[i]->graph;
   if (!graph) graph = model_shapes(scene.model, *environment_.assets);
@@ -132,38 +133,40 @@ const SceneAnswer& Figures::scene(std::size_t at) {
 }
 
 SceneAnswer Figures::changed_scene(std::size_t at, std::string_view option, const std::string& value) {
-  LoadRequest request = lesson_.scenes[at].request;
-  set_load_option(request, option, value);
+  load::LoadRequest request = lesson_.scenes[at].request;
+  load::set_load_option(request, option, value);
   return answer_scene(scene(at).graph, request, environment_, progress_);
 }
 
 namespace {
 
 // The row of a scene's own answer; null if the scene does not ask for it.
-const LoadRow* find_scene_row(const SceneAnswer& scene, std::string_view method, std::string_view order) {
-  for (const LoadRow& row : scene.pictured.answer.rows)
+const load::LoadRow* find_scene_row(const SceneAnswer& scene, std::string_view method,
+                                    std::string_view order) {
+  for (const load::LoadRow& row : scene.pictured.answer.rows)
     if (row.method->id == method && (order.empty() || row.order == order)) return &row;
   return nullptr;
 }
 
 }  // namespace
 
-Datum Figures::value(const Expression& expression, std::size_t at) {
-  const auto row_of = [&](const std::string& method, const std::string& order) -> const LoadRow& {
+assets::Datum Figures::value(const assets::Expression& expression, std::size_t at) {
+  const auto row_of = [&](const std::string& method, const std::string& order) -> const load::LoadRow& {
     const SceneAnswer& asked = scene(at);
-    const LoadRow* row = find_scene_row(asked, method, order);
+    const load::LoadRow* row = find_scene_row(asked, method, order);
     if (row == nullptr) {
       const std::string key = fmt::format("{} {} {}", at, method, order);
       const auto known = work_->rows.find(key);
       if (known != work_->rows.end()) {
         row = &known->second;
       } else {
-        LoadRequest request = lesson_.scenes[at].request;
+        load::LoadRequest request = lesson_.scenes[at].request;
         request.methods = {method};
         if (!order.empty()) request.orders = {order};
-        AnswerOptions options;
+        load::AnswerOptions options;
         options.advise = false;
-        LoadAnswer answered = answer(*asked.graph, request, environment_, options, asked.forward, progress_);
+        load::LoadAnswer answered =
+            load::answer(*asked.graph, request, environment_, options, asked.forward, progress_);
         row = &work_->rows.emplace(key, std::move(answered.rows.at(0))).first->second;
       }
     }
@@ -172,20 +175,20 @@ Datum Figures::value(const Expression& expression, std::size_t at) {
   };
   // the method with the least or the greatest peak in a space
   const auto extreme = [&](const std::string& space, bool greatest) {
-    const LoadRow* best = nullptr;
-    for (const LoadRow& row : scene(at).pictured.answer.rows) {
+    const load::LoadRow* best = nullptr;
+    for (const load::LoadRow& row : scene(at).pictured.answer.rows) {
       if (row.refusal) continue;
-      const auto bytes = [&](const LoadRow& one) { return peak_of(one, space).bytes; };
+      const auto bytes = [&](const load::LoadRow& one) { return peak_of(one, space).bytes; };
       if (best == nullptr || (greatest ? bytes(row) > bytes(*best) : bytes(row) < bytes(*best))) best = &row;
     }
     if (best == nullptr) throw Error(ErrorCode::usage, "no method of the scene can be done");
-    return Datum(std::string(best->method->id));
+    return assets::Datum(std::string(best->method->id));
   };
 
-  Scope scope;
+  assets::Scope scope;
   std::uint64_t work = 100'000;
   scope.work = &work;
-  scope.name = [&](std::string_view name) -> Datum {
+  scope.name = [&](std::string_view name) -> assets::Datum {
     const auto figure = std::ranges::find(lesson_.figures, name, &Figure::name);
     if (figure != lesson_.figures.end()) {
       if (const auto known = work_->named.find(name); known != work_->named.end()) return known->second;
@@ -193,18 +196,19 @@ Datum Figures::value(const Expression& expression, std::size_t at) {
         throw Error(ErrorCode::usage, "the figure '{}' refers to itself", safe_display(name, 60));
       // also where it fails: the next to ask may have better luck
       const std::shared_ptr<void> closed(nullptr, [&](void*) { work_->open.erase(figure->name); });
-      Datum result = value(figure->value, figure->scene);
+      assets::Datum result = value(figure->value, figure->scene);
       return work_->named.emplace(figure->name, std::move(result)).first->second;
     }
-    const MetaGraph& graph = *scene(at).graph;
-    if (name == "W") return bytes_datum(storage_bytes(graph));
+    const graph::MetaGraph& graph = *scene(at).graph;
+    if (name == "W") return bytes_datum(graph::storage_bytes(graph));
     if (name == "largest") {
       std::uint64_t most = 0;
-      for (const Storage& storage : graph.storages) most = std::max(most, storage.bytes);
+      for (const graph::Storage& storage : graph.storages) most = std::max(most, storage.bytes);
       return bytes_datum(most);
     }
     if (name == "tensors") return bytes_datum(graph.tensors.size());
-    if (name == "parameters") return bytes_datum(model_claims(graph, *environment_.assets).parameters);
+    if (name == "parameters")
+      return bytes_datum(forward::model_claims(graph, *environment_.assets).parameters);
     if (name == "Q") return bytes_datum(pass_of(scene(at)).peak.bytes);
     if (name == "values") {
       std::uint64_t sum = 0;
@@ -212,33 +216,36 @@ Datum Figures::value(const Expression& expression, std::size_t at) {
       return bytes_datum(sum);
     }
     if (name == "cache") return bytes_datum(pass_of(scene(at)).peak.cache_bytes);
-    if (name == "memory") return bytes_datum(available_system_memory().value_or(0));
+    if (name == "memory") return bytes_datum(io::available_system_memory().value_or(0));
     throw Error(ErrorCode::usage, "no figure is called '{}'", safe_display(name, 60));
   };
-  scope.call = [&](std::string_view function, std::span<const Datum> given) -> std::optional<Datum> {
+  scope.call = [&](std::string_view function,
+                   std::span<const assets::Datum> given) -> std::optional<assets::Datum> {
     if (function == "peak" || function == "blame") {
       const Arguments of(function, given, 1, 3);
-      const RowPeak peak = peak_of(row_of(of.text(0), of.text(2)), of.text(1));
-      return function == "peak" ? bytes_datum(peak.bytes) : Datum(peak.tensor);
+      const load::RowPeak peak = peak_of(row_of(of.text(0), of.text(2)), of.text(1));
+      return function == "peak" ? bytes_datum(peak.bytes) : assets::Datum(peak.tensor);
     }
     if (function == "final") {
       const Arguments of(function, given, 2, 2);
-      const LoadRow& row = row_of(of.text(0), "");
-      for (const Space space : {Space::host, Space::page_cache, Space::staging, Space::device})
-        if (space_name(space) == of.text(1)) return bytes_datum(row.final_bytes[index(space)]);
+      const load::LoadRow& row = row_of(of.text(0), "");
+      for (const plan::Space space :
+           {plan::Space::host, plan::Space::page_cache, plan::Space::staging, plan::Space::device})
+        if (plan::space_name(space) == of.text(1)) return bytes_datum(row.final_bytes[plan::index(space)]);
       (void)report::find_row_space(of.text(1));
       throw Error(ErrorCode::usage, "final: '{}' is no single space", of.text(1));
     }
     if (function == "allocated") {
-      const LoadRow& row = row_of(Arguments(function, given, 1, 1).text(0), "");
+      const load::LoadRow& row = row_of(Arguments(function, given, 1, 1).text(0), "");
       if (!row.allocated) throw Error(ErrorCode::usage, "allocated: the scene's allocator is not torch");
       return bytes_datum(*row.allocated);
     }
-    if (function == "seconds") return Datum(row_of(Arguments(function, given, 1, 1).text(0), "").seconds);
+    if (function == "seconds")
+      return assets::Datum(row_of(Arguments(function, given, 1, 1).text(0), "").seconds);
     if (function == "fits")
-      return Datum(std::int64_t{row_of(Arguments(function, given, 1, 1).text(0), "").fits()});
+      return assets::Datum(std::int64_t{row_of(Arguments(function, given, 1, 1).text(0), "").fits()});
     if (function == "context") {
-      const LoadRow& row = row_of(Arguments(function, given, 1, 1).text(0), "");
+      const load::LoadRow& row = row_of(Arguments(function, given, 1, 1).text(0), "");
       if (!row.context_max) throw Error(ErrorCode::usage, "context: the scene does not ask for max_context");
       return bytes_datum(*row.context_max);
     }
@@ -246,28 +253,28 @@ Datum Figures::value(const Expression& expression, std::size_t at) {
       return extreme(Arguments(function, given, 1, 1).text(0), function == "most");
     if (function == "widest") {
       (void)Arguments(function, given, 0, 0);
-      std::vector<const LoadRow*> rows;
-      for (const LoadRow& row : scene(at).pictured.answer.rows) rows.push_back(&row);
-      return Datum(std::string(report::widest_space(rows).id));
+      std::vector<const load::LoadRow*> rows;
+      for (const load::LoadRow& row : scene(at).pictured.answer.rows) rows.push_back(&row);
+      return assets::Datum(std::string(report::widest_space(rows).id));
     }
     if (function == "bytes")
       return bytes_datum(selected_bytes(*scene(at).graph, Arguments(function, given, 1, 1).text(0)));
     if (function == "number")
       return bytes_datum(
-          TensorFilter(Arguments(function, given, 1, 1).text(0)).select(*scene(at).graph).size());
+          graph::TensorFilter(Arguments(function, given, 1, 1).text(0)).select(*scene(at).graph).size());
     if (function == "config") {
       const std::string& key = Arguments(function, given, 1, 1).text(0);
       const SceneModel& model = lesson_.scenes[at].model;
-      return ModelConfig(model_config(model), model.name).get(key);
+      return forward::ModelConfig(model_config(model), model.name).get(key);
     }
     if (function == "ratio" || function == "percent") {
       const Arguments of(function, given, 2, 2);
       if (of.number(1) == 0) throw Error(ErrorCode::usage, "{}: divides by 0", function);
-      return Datum(of.number(0) / of.number(1) * (function == "percent" ? 100 : 1));
+      return assets::Datum(of.number(0) / of.number(1) * (function == "percent" ? 100 : 1));
     }
     if (function == "run") {
       const auto found = work_->run.find(Arguments(function, given, 1, 1).text(0));
-      return found == work_->run.end() ? Datum() : found->second;
+      return found == work_->run.end() ? assets::Datum() : found->second;
     }
     return std::nullopt;
   };
@@ -298,14 +305,14 @@ constexpr std::array kUnits = {
     UnitName{"text", Unit::text, 1, 0, ""},
 };
 
-double number_of(const Datum& value) {
+double number_of(const assets::Datum& value) {
   if (const std::int64_t* const whole = value.number()) return static_cast<double>(*whole);
   if (const double* const real = value.real()) return *real;
   throw Error(ErrorCode::malformed, "{} is no number", value.shown());
 }
 
 // Without a unit: sizes for whole numbers, two decimals for others, texts as they are.
-std::string plain_text(const Datum& value) {
+std::string plain_text(const assets::Datum& value) {
   if (value.text() != nullptr) return safe_display(*value.text());
   if (const std::int64_t* const whole = value.number(); whole != nullptr && *whole >= 0)
     return format_bytes(static_cast<std::uint64_t>(*whole));
@@ -317,9 +324,11 @@ std::string plain_text(const Datum& value) {
 std::span<const UnitName> units() { return kUnits; }
 const UnitName& unit_name(Unit unit) { return kUnits[static_cast<std::size_t>(unit)]; }
 
-double figure_number(const Datum& value, Unit unit) { return number_of(value) / unit_name(unit).scale; }
+double figure_number(const assets::Datum& value, Unit unit) {
+  return number_of(value) / unit_name(unit).scale;
+}
 
-std::string figure_text(const Datum& value, Unit unit) {
+std::string figure_text(const assets::Datum& value, Unit unit) {
   if (unit == Unit::text) return plain_text(value);
   const UnitName& name = unit_name(unit);
   const double number = figure_number(value, unit);
@@ -342,7 +351,7 @@ std::string fill(std::string_view markdown, std::size_t scene, Figures& figures)
       throw Error(ErrorCode::malformed, "'{{' without '}}': {}", safe_display(markdown.substr(open, 40)));
     const std::string_view inside = markdown.substr(open + 1, close - open - 1);
     const std::size_t bar = inside.find('|');
-    const AssetPlace place{
+    const assets::AssetPlace place{
         std::make_shared<const std::string>(figures.lesson().id + ".md: {" + safe_display(inside, 80) + "}"),
         1, 1};
     Unit unit = Unit::text;
@@ -351,7 +360,7 @@ std::string fill(std::string_view markdown, std::size_t scene, Figures& figures)
       if (row == kUnits.end()) place.fail("no unit is called '{}'", safe_display(inside.substr(bar + 1), 40));
       unit = row->unit;
     }
-    const Datum value = figures.value(Expression::parse(inside.substr(0, bar), place), scene);
+    const assets::Datum value = figures.value(assets::Expression::parse(inside.substr(0, bar), place), scene);
     if (value.null()) place.fail("has no value");
     text += figure_text(value, unit);
     at = close + 1;

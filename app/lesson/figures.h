@@ -33,13 +33,13 @@
 namespace loadline::lesson {
 
 // The figures that a run leaves behind, by key.
-using RunFigures = std::map<std::string, Datum, std::less<>>;
+using RunFigures = std::map<std::string, assets::Datum, std::less<>>;
 
 // What a scene comes to, with the curves of its rows.
 struct SceneAnswer {
-  MetaGraphPtr graph = {};
+  graph::MetaGraphPtr graph = {};
   report::PicturedAnswer pictured = {};
-  std::shared_ptr<const RequestPass> forward = {};
+  std::shared_ptr<const load::RequestPass> forward = {};
 
   report::ChartSubject subject() const { return pictured.subject(*graph); }
 };
@@ -47,7 +47,7 @@ struct SceneAnswer {
 // Computes scenes and figures when they are first asked for. For one thread. The lesson must outlive it.
 class Figures {
  public:
-  Figures(const Lesson& lesson, LoadEnvironment environment, Progress& progress);
+  Figures(const Lesson& lesson, load::LoadEnvironment environment, Progress& progress);
   ~Figures();
 
   // Throws as answer() does.
@@ -55,7 +55,7 @@ class Figures {
   // The same scene with one option changed.
   SceneAnswer changed_scene(std::size_t at, std::string_view option, const std::string& value);
   // Throws Error at the expression's place for an unknown name, function or method.
-  Datum value(const Expression& expression, std::size_t scene);
+  assets::Datum value(const assets::Expression& expression, std::size_t scene);
   // run(KEY) gives these from now on. Without them it gives null.
   void set_run(RunFigures figures);
   const Lesson& lesson() const { return lesson_; }
@@ -63,15 +63,15 @@ class Figures {
  private:
   struct Work;
   const Lesson& lesson_;
-  LoadEnvironment environment_;
+  load::LoadEnvironment environment_;
   Progress& progress_;
   std::unique_ptr<Work> work_;
 };
 
 // "12.83 GiB", "821", "2.0 times". Throws Error{malformed} for a value that is not of this kind.
-std::string figure_text(const Datum& value, Unit unit);
+std::string figure_text(const assets::Datum& value, Unit unit);
 // The figure as a number of that unit: 12.83.
-double figure_number(const Datum& value, Unit unit);
+double figure_number(const assets::Datum& value, Unit unit);
 
 // The text with its placeholders filled. Throws Error that quotes a placeholder that cannot be evaluated.
 std::string fill(std::string_view markdown, std::size_t scene, Figures& figures);

@@ -34,7 +34,7 @@ std::string ask_html(const Step& step, Sheet sheet, const std::string& shown, Fi
   if (sheet == Sheet::worksheet) {
     // on paper nothing else says it
     html += fmt::format("<p class=\"lead\">Given: {}, {}.</p>\n",
-                        markup_text(figures.lesson().scenes[step.scene].model.name),
+                        report::markup_text(figures.lesson().scenes[step.scene].model.name),
                         fill("weights W = {W|GiB}, the largest of them {largest|MiB}", step.scene, figures));
     const auto* const number = std::get_if<AskNumber>(&ask.kind);
     html += fmt::format(
@@ -59,7 +59,7 @@ std::string published_html(const Step& step, Figures& figures) {
   for (const Published& published : step.published) {
     const ComparedFigure compared = compared_figure(published, step.scene, figures);
     html += fmt::format("<tr><td class=\"left\">{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
-                        markup_text(published.source), compared.printed_text, compared.computed_text,
+                        report::markup_text(published.source), compared.printed_text, compared.computed_text,
                         compared.off_text);
   }
   return html + "</table></div>\n";
@@ -86,14 +86,14 @@ std::string step_picture(const Step& step, const SceneAnswer& scene, std::uint64
 // All positions are in the page; the script shows one of them.
 std::string slider_html(const Step& step, Figures& figures) {
   const Slider& slider = *step.slider;
-  const LoadOption* const option = find_load_option(slider.option);
+  const load::LoadOption* const option = load::find_load_option(slider.option);
   if (option == nullptr)
     throw Error(ErrorCode::malformed, "no option is called '{}'", safe_display(slider.option, 40));
   const std::string id = "slider-" + step.id;
   std::string html = fmt::format(
       "<div class=\"slider\">\n<p><label for=\"{0}\">{1}: <output id=\"{0}-value\">{2}</output></label>\n"
       "<input type=\"range\" id=\"{0}\" min=\"0\" max=\"{3}\" value=\"0\" step=\"1\"></p>\n",
-      markup_text(id), markup_text(option->title), markup_text(slider.values.front()),
+      report::markup_text(id), report::markup_text(option->title), report::markup_text(slider.values.front()),
       slider.values.size() - 1);
   std::vector<SceneAnswer> scenes;
   std::uint64_t most = 0;  // one scale for all positions
@@ -106,19 +106,20 @@ std::string slider_html(const Step& step, Figures& figures) {
     html += fmt::format(
         "<div class=\"position\" data-of=\"{}\" data-value=\"{}\"{}>\n<p class=\"printed\">{}: "
         "{}</p>\n{}</div>\n",
-        markup_text(id), markup_text(slider.values[i]), i == 0 ? "" : " hidden", markup_text(option->title),
-        markup_text(slider.values[i]), step_picture(step, scene, most));
+        report::markup_text(id), report::markup_text(slider.values[i]), i == 0 ? "" : " hidden",
+        report::markup_text(option->title), report::markup_text(slider.values[i]),
+        step_picture(step, scene, most));
   }
   return html + "</div>\n";
 }
 
 std::string run_html(const Lesson& lesson, const Step& step) {
   return fmt::format("<p>Do it on your machine:</p>\n<pre>loadline lesson run {} --step {}</pre>\n",
-                     markup_text(lesson.id), markup_text(step.id));
+                     report::markup_text(lesson.id), report::markup_text(step.id));
 }
 
 std::string step_html(const Lesson& lesson, const Step& step, Sheet sheet, Figures& figures) {
-  std::string html = fmt::format("<section>\n<h2>{}</h2>\n", markup_text(step.title));
+  std::string html = fmt::format("<section>\n<h2>{}</h2>\n", report::markup_text(step.title));
   std::string shown;
   if (sheet == Sheet::lesson) {
     html += markdown_html(fill(step.text, step.scene, figures), 3);
@@ -153,7 +154,7 @@ std::string_view sheet_title(Sheet sheet) {
 
 report::Bars step_bars(const Step& step, const SceneAnswer& scene) {
   report::Bars bars =
-      report::method_bars(scene.pictured.answer.rows, storage_bytes(*scene.graph), step.space);
+      report::method_bars(scene.pictured.answer.rows, graph::storage_bytes(*scene.graph), step.space);
   // a law whose symbols the lesson does not explain would only puzzle
   for (report::Bar& bar : bars.bars)
     if (bar.note.find_first_not_of("0123456789Ww* +,()max tokens") != std::string::npos) bar.note.clear();
@@ -164,7 +165,7 @@ std::string handout_html(const Lesson& lesson, Sheet sheet, std::string_view ver
   const std::string title = std::string(sheet_title(sheet)) + lesson.title;
   std::string html = report::page_head(title, {"chart", "page", "treemap", "lesson"});
   html += fmt::format("<body>\n<main class=\"lesson\">\n<h1>{}</h1>\n<p class=\"question\">{}</p>\n",
-                      markup_text(title), rich_html(lesson.question));
+                      report::markup_text(title), rich_html(lesson.question));
   if (sheet == Sheet::lesson) {
     html += "<p>After this lesson you can:</p>\n<ul>\n";
     for (const std::string& goal : lesson.goals) html += fmt::format("<li>{}</li>\n", rich_html(goal));
@@ -178,7 +179,7 @@ std::string handout_html(const Lesson& lesson, Sheet sheet, std::string_view ver
   }
   html += fmt::format(
       "<footer>Computed by Loadline {}. The same lesson in the program: loadline lesson run {}</footer>\n",
-      markup_text(version), markup_text(lesson.id));
+      report::markup_text(version), report::markup_text(lesson.id));
   html += "</main>\n";
   if (sheet == Sheet::lesson) html += kScript;
   return html + "</body>\n</html>\n";

@@ -25,7 +25,7 @@ namespace loadline::lesson {
 
 namespace {
 
-using Kind = AssetNode::Kind;
+using Kind = assets::AssetNode::Kind;
 
 constexpr std::size_t kMostSteps = 40, kMostScenes = 20, kMostFigures = 100, kMostList = 40;
 constexpr std::size_t kLongestText = 2000, kLongestMarkdown = 1 << 20;
@@ -35,14 +35,14 @@ constexpr std::array kPictures = {std::pair{std::string_view("none"), Picture::n
                                   std::pair{std::string_view("bars"), Picture::bars},
                                   std::pair{std::string_view("map"), Picture::map}};
 
-std::string text_of(const AssetNode& node, std::string_view key) {
+std::string text_of(const assets::AssetNode& node, std::string_view key) {
   const std::string& text = node.at(key).name(fmt::format("'{}'", key), kLongestText);
   if (text.empty()) node.at(key).place.fail("'{}' is empty", key);
   return text;
 }
 
-double number_of(const AssetNode& node, std::string_view key, double otherwise) {
-  const AssetNode* const found = node.find(key);
+double number_of(const assets::AssetNode& node, std::string_view key, double otherwise) {
+  const assets::AssetNode* const found = node.find(key);
   if (found == nullptr) return otherwise;
   const std::string& text = found->name(fmt::format("'{}'", key), 40);
   char* end = nullptr;
@@ -52,8 +52,8 @@ double number_of(const AssetNode& node, std::string_view key, double otherwise) 
   return value;
 }
 
-Unit unit_of(const AssetNode& node, Unit otherwise) {
-  const AssetNode* const found = node.find("unit");
+Unit unit_of(const assets::AssetNode& node, Unit otherwise) {
+  const assets::AssetNode* const found = node.find("unit");
   if (found == nullptr) return otherwise;
   try {
     return find_row(units(), found->name("'unit'", 40), "unit").unit;
@@ -102,7 +102,7 @@ std::map<std::string, Section, std::less<>> sections_of(std::string_view markdow
   return sections;
 }
 
-ListedTensors parse_listed(const std::string& name, const AssetNode& node) {
+ListedTensors parse_listed(const std::string& name, const assets::AssetNode& node) {
   node.as(Kind::object, "tensors of a scene").allow({"count", "bytes"});
   if (name.empty()) node.place.fail("tensors have no name");
   const double count = number_of(node, "count", 1);
@@ -119,39 +119,41 @@ ListedTensors parse_listed(const std::string& name, const AssetNode& node) {
 }
 
 // A preset, or the tensors that the scene lists.
-SceneModel parse_model(const AssetNode& node) {
+SceneModel parse_model(const assets::AssetNode& node) {
   SceneModel model{text_of(node, "model")};
-  for_each_field(node, "tensors", kMostList, [&](const std::string& name, const AssetNode& some) {
-    model.listed.push_back(parse_listed(name, some));
-  });
-  const AssetPlace& place = node.at("model").place;
+  assets::for_each_field(node, "tensors", kMostList,
+                         [&](const std::string& name, const assets::AssetNode& some) {
+                           model.listed.push_back(parse_listed(name, some));
+                         });
+  const assets::AssetPlace& place = node.at("model").place;
   if (!model.listed.empty()) {
-    if (find_preset(model.name) != nullptr)
+    if (forward::find_preset(model.name) != nullptr)
       place.fail("'{}' is a model of `loadline synth`; tensors of your own need another name",
                  safe_display(model.name, 60));
     return model;
   }
   try {
-    (void)find_row(presets(), model.name, "model");
+    (void)find_row(forward::presets(), model.name, "model");
   } catch (const Error& error) {
     place.fail("{}", error.what());
   }
   return model;
 }
 
-Scene parse_scene(const std::string& id, const AssetNode& node) {
+Scene parse_scene(const std::string& id, const assets::AssetNode& node) {
   node.as(Kind::object, "a scene").allow({"model", "tensors", "options"});
   Scene scene{id, parse_model(node)};
-  if (const AssetNode* const options = node.find("options")) read_request_options(scene.request, *options);
+  if (const assets::AssetNode* const options = node.find("options"))
+    load::read_request_options(scene.request, *options);
   return scene;
 }
 
-std::size_t scene_of(const AssetNode& node, const std::vector<Scene>& scenes) {
-  const AssetNode* const found = node.find("scene");
+std::size_t scene_of(const assets::AssetNode& node, const std::vector<Scene>& scenes) {
+  const assets::AssetNode* const found = node.find("scene");
   if (found == nullptr) return 0;
   try {
     return static_cast<std::size_t>(
-        &find_row(std::span<const Scene>(scenes), found->name("'scene'", kMostAssetName), "scene") -
+        &find_row(std::span<const Scene>(scenes), found->name("'scene'", assets::kMostAssetName), "scene") -
         scenes.data());
   } catch (const Error& error) {
     if (error.code() != ErrorCode::usage) throw;
@@ -159,11 +161,11 @@ std::size_t scene_of(const AssetNode& node, const std::vector<Scene>& scenes) {
   }
 }
 
-Ask parse_ask(const AssetNode& node) {
+Ask parse_ask(const assets::AssetNode& node) {
   node.as(Kind::object, "'ask'").allow({"prompt", "number", "unit", "within_percent", "choose", "answer"});
   Ask ask;
   ask.prompt = text_of(node, "prompt");
-  const AssetNode* const choices = node.find("choose");
+  const assets::AssetNode* const choices = node.find("choose");
   if ((choices == nullptr) == (node.find("number") == nullptr))
     node.place.fail("'ask' needs either 'number' or 'choose'");
   if (choices == nullptr) {
@@ -178,14 +180,14 @@ Ask parse_ask(const AssetNode& node) {
   return ask;
 }
 
-Published parse_published(const AssetNode& node) {
+Published parse_published(const assets::AssetNode& node) {
   node.as(Kind::object, "a published figure").allow({"figure", "value", "unit", "within_percent", "source"});
   (void)node.at("value");
   return {node.at("figure").expression("'figure'"), number_of(node, "value", 0), unit_of(node, Unit::gib),
           number_of(node, "within_percent", 0), text_of(node, "source")};
 }
 
-Run parse_run(const AssetNode& node) {
+Run parse_run(const assets::AssetNode& node) {
   Run run;
   run.place = node.place;
   run.kind = text_of(node, "kind");
@@ -194,7 +196,7 @@ Run parse_run(const AssetNode& node) {
   return run;
 }
 
-Step parse_step(const AssetNode& node, const std::vector<Scene>& scenes) {
+Step parse_step(const assets::AssetNode& node, const std::vector<Scene>& scenes) {
   node.as(Kind::object, "a step")
       .allow({"id", "title", "scene", "picture", "space", "show", "ask", "published", "slider", "run"});
   Step step;
@@ -202,39 +204,39 @@ Step parse_step(const AssetNode& node, const std::vector<Scene>& scenes) {
   step.id = text_of(node, "id");
   step.title = text_of(node, "title");
   step.scene = scene_of(node, scenes);
-  if (const AssetNode* const picture = node.find("picture")) {
+  if (const assets::AssetNode* const picture = node.find("picture")) {
     const auto row = std::ranges::find(kPictures, picture->name("'picture'", 40),
                                        [](const auto& one) { return one.first; });
     if (row == kPictures.end()) picture->place.fail("no such picture; there are: none, methods, bars, map");
     step.picture = row->second;
   }
-  if (const AssetNode* const space = node.find("space")) {
+  if (const assets::AssetNode* const space = node.find("space")) {
     step.space = space->name("'space'", 40);
     if (find_option(report::row_spaces(), step.space) == nullptr)
       space->place.fail("no such space; there are: {}", id_list(report::row_spaces()));
   }
-  if (const AssetNode* const show = node.find("show"))
+  if (const assets::AssetNode* const show = node.find("show"))
     step.show = show->texts("'show'", kMostList, kLongestText);
-  if (const AssetNode* const ask = node.find("ask")) step.ask = parse_ask(*ask);
-  if (const AssetNode* const published = node.find("published")) {
+  if (const assets::AssetNode* const ask = node.find("ask")) step.ask = parse_ask(*ask);
+  if (const assets::AssetNode* const published = node.find("published")) {
     published->as(Kind::list, "'published'").at_most(kMostList, "'published'");
-    for (const AssetNode& one : published->items) step.published.push_back(parse_published(one));
+    for (const assets::AssetNode& one : published->items) step.published.push_back(parse_published(one));
   }
-  if (const AssetNode* const slider = node.find("slider")) {
+  if (const assets::AssetNode* const slider = node.find("slider")) {
     slider->as(Kind::object, "'slider'").allow({"option", "values"});
     step.slider = Slider{text_of(*slider, "option"), slider->at("values").texts("'values'", kMostList, 100)};
     if (step.slider->values.size() < 2) slider->place.fail("'values' needs two values at least");
   }
-  if (const AssetNode* const run = node.find("run")) step.run = parse_run(*run);
+  if (const assets::AssetNode* const run = node.find("run")) step.run = parse_run(*run);
   return step;
 }
 
 }  // namespace
 
 Lesson parse_lesson(std::string_view json, std::string_view markdown, const std::string& path) {
-  const AssetNode root = parse_asset(json, path);
+  const assets::AssetNode root = assets::parse_asset(json, path);
   root.allow({"schema_version", "title", "question", "goals", "scenes", "figures", "steps"});
-  const AssetNode& version = root.at("schema_version");
+  const assets::AssetNode& version = root.at("schema_version");
   if (version.text != std::to_string(kLessonVersion))
     version.place.fail("'schema_version' is {}, this program reads {}", safe_display(version.text, 20),
                        kLessonVersion);
@@ -244,25 +246,28 @@ Lesson parse_lesson(std::string_view json, std::string_view markdown, const std:
   lesson.title = text_of(root, "title");
   lesson.question = text_of(root, "question");
   lesson.goals = root.at("goals").texts("'goals'", kMostList, kLongestText);
-  for_each_field(root, "scenes", kMostScenes, [&](const std::string& id, const AssetNode& node) {
-    Scene scene = parse_scene(id, node);
-    for (const Scene& other : lesson.scenes)
-      if (other.model.name == scene.model.name && other.model != scene.model)
-        node.place.fail("another scene lists other tensors under the name '{}'",
-                        safe_display(scene.model.name, 60));
-    lesson.scenes.push_back(std::move(scene));
-  });
+  assets::for_each_field(root, "scenes", kMostScenes,
+                         [&](const std::string& id, const assets::AssetNode& node) {
+                           Scene scene = parse_scene(id, node);
+                           for (const Scene& other : lesson.scenes)
+                             if (other.model.name == scene.model.name && other.model != scene.model)
+                               node.place.fail("another scene lists other tensors under the name '{}'",
+                                               safe_display(scene.model.name, 60));
+                           lesson.scenes.push_back(std::move(scene));
+                         });
   if (lesson.scenes.empty()) root.place.fail("'scenes' names no scene");
-  for_each_field(root, "figures", kMostFigures, [&](const std::string& name, const AssetNode& node) {
-    node.as(Kind::object, "a figure").allow({"scene", "value"});
-    lesson.figures.push_back({name, scene_of(node, lesson.scenes), node.at("value").expression("'value'")});
-  });
-  const AssetNode& steps = root.at("steps").as(Kind::list, "'steps'");
+  assets::for_each_field(root, "figures", kMostFigures,
+                         [&](const std::string& name, const assets::AssetNode& node) {
+                           node.as(Kind::object, "a figure").allow({"scene", "value"});
+                           lesson.figures.push_back(
+                               {name, scene_of(node, lesson.scenes), node.at("value").expression("'value'")});
+                         });
+  const assets::AssetNode& steps = root.at("steps").as(Kind::list, "'steps'");
   steps.at_most(kMostSteps, "'steps'");
   if (steps.items.empty()) steps.place.fail("'steps' is empty");
   const std::string beside = std::filesystem::path(path).replace_extension(".md").string();
   auto sections = sections_of(markdown, beside);
-  for (const AssetNode& node : steps.items) {
+  for (const assets::AssetNode& node : steps.items) {
     Step step = parse_step(node, lesson.scenes);
     if (std::ranges::find(lesson.steps, step.id, &Step::id) != lesson.steps.end())
       node.at("id").place.fail("two steps are called '{}'", safe_display(step.id, 60));
@@ -317,7 +322,7 @@ std::vector<Lesson> built_in_lessons() {
 
 Lesson read_lesson(const std::string& path) {
   const std::string beside = std::filesystem::path(path).replace_extension(".md").string();
-  return parse_lesson(asset_text(path), asset_text(beside), path);
+  return parse_lesson(assets::asset_text(path), assets::asset_text(beside), path);
 }
 
 const Lesson& Lessons::find(std::string_view id) const {
@@ -328,7 +333,7 @@ Lessons load_lessons(const std::string& folder) {
   Lessons lessons;
   lessons.all = built_in_lessons();
   if (folder.empty()) return lessons;
-  for (const std::string& path : json_files(folder)) {
+  for (const std::string& path : assets::json_files(folder)) {
     try {
       Lesson own = read_lesson(path);
       const auto same = std::ranges::find(lessons.all, own.id, &Lesson::id);
@@ -347,8 +352,8 @@ Lessons load_lessons(const std::string& folder) {
 
 namespace {
 
-MetaGraph listed_shapes(const std::vector<ListedTensors>& listed) {
-  MetaGraph graph;
+graph::MetaGraph listed_shapes(const std::vector<ListedTensors>& listed) {
+  graph::MetaGraph graph;
   std::uint64_t total = 0;
   for (const ListedTensors& some : listed) {
     if (some.count > kMostListedTensors - graph.tensors.size())
@@ -358,10 +363,10 @@ MetaGraph listed_shapes(const std::vector<ListedTensors>& listed) {
     if (!sum) throw Error(ErrorCode::limit, "the tensors of a scene have more than 2^64 bytes");
     total = *sum;
     for (std::uint64_t i = 0; i < some.count; ++i) {
-      const StorageId storage{static_cast<std::uint32_t>(graph.storages.size())};
-      graph.storages.push_back(shapes_only_storage(some.bytes));
+      const graph::StorageId storage{static_cast<std::uint32_t>(graph.storages.size())};
+      graph.storages.push_back(graph::shapes_only_storage(some.bytes));
       const std::string name = some.count == 1 ? some.name : fmt::format("{}.{}", some.name, i);
-      graph.tensors.push_back({Name(name), DType::i8, {some.bytes}, {}, storage, 0});
+      graph.tensors.push_back({graph::Name(name), graph::DType::i8, {some.bytes}, {}, storage, 0});
     }
   }
   return graph;
@@ -369,17 +374,17 @@ MetaGraph listed_shapes(const std::vector<ListedTensors>& listed) {
 
 }  // namespace
 
-MetaGraphPtr model_shapes(const SceneModel& model, const ForwardAssets& assets) {
-  return std::make_shared<const MetaGraph>(model.listed.empty()
-                                               ? config_graph(model_config(model), model.name, assets)
-                                               : listed_shapes(model.listed));
+graph::MetaGraphPtr model_shapes(const SceneModel& model, const forward::ForwardAssets& assets) {
+  return std::make_shared<const graph::MetaGraph>(
+      model.listed.empty() ? forward::config_graph(model_config(model), model.name, assets)
+                           : listed_shapes(model.listed));
 }
 
 std::string_view model_config(const SceneModel& model) {
   if (!model.listed.empty())
     throw Error(ErrorCode::usage, "'{}' is a list of tensors: it has no configuration",
                 safe_display(model.name, 60));
-  return find_row(presets(), model.name, "model").config_json;
+  return find_row(forward::presets(), model.name, "model").config_json;
 }
 
 }  // namespace loadline::lesson

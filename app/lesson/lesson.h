@@ -36,7 +36,7 @@ inline constexpr std::uint64_t kMostListedTensors = 100'000;
 
 // Throws Error{usage} for a preset that does not exist, Error{limit} for more tensors than kMostListedTensors
 // or bytes that overflow.
-MetaGraphPtr model_shapes(const SceneModel& model, const ForwardAssets& assets);
+graph::MetaGraphPtr model_shapes(const SceneModel& model, const forward::ForwardAssets& assets);
 
 // The configuration of a preset. Throws Error{usage} for a model that has none.
 std::string_view model_config(const SceneModel& model);
@@ -81,23 +81,23 @@ const UnitName& unit_name(Unit unit);
 struct Scene {
   std::string id = {};
   SceneModel model = {};
-  LoadRequest request = {};
+  load::LoadRequest request = {};
 };
 
 struct Figure {
   std::string name = {};
   std::size_t scene = 0;
-  Expression value = {};
+  assets::Expression value = {};
 };
 
 struct AskNumber {
-  Expression answer = {};
+  assets::Expression answer = {};
   Unit unit = Unit::gib;
   double within_percent = 5;  // of the answer
 };
 struct AskChoice {
   std::vector<std::string> choices = {};
-  Expression answer = {};  // a text among the choices
+  assets::Expression answer = {};  // a text among the choices
 };
 struct Ask {
   std::string prompt = {};
@@ -106,7 +106,7 @@ struct Ask {
 
 // A figure that somebody else printed.
 struct Published {
-  Expression figure = {};
+  assets::Expression figure = {};
   double value = 0;
   Unit unit = Unit::gib;
   double within_percent = 0;
@@ -123,7 +123,7 @@ struct Slider {
 struct Run {
   std::string kind = {};
   std::vector<std::pair<std::string, std::string>> settings = {};
-  AssetPlace place = {};
+  assets::AssetPlace place = {};
 };
 
 // What stands beside the text.
@@ -144,7 +144,7 @@ struct Step {
   std::string text = {};
   std::string answer = {};
   std::string after_run = {};
-  AssetPlace place = {};
+  assets::AssetPlace place = {};
 };
 
 struct Lesson {

@@ -212,9 +212,9 @@ RunResult run_commit(const RunCall& call) {
       {"promised", run_bytes(promised)},
       {"promised_rss", run_bytes(growth(found.start.rss_anon, found.promised.rss_anon))},
       {"half_rss", run_bytes(growth(found.start.rss_anon, found.half.rss_anon))},
-      {"limit_works", Datum(std::int64_t{limits})},
-      {"answer", Datum(std::string(found.refused == 0 ? "granted" : ::strerror(found.refused)))},
-      {"file_mapped", Datum(std::int64_t{found.file_mapped})},
+      {"limit_works", assets::Datum(std::int64_t{limits})},
+      {"answer", assets::Datum(std::string(found.refused == 0 ? "granted" : ::strerror(found.refused)))},
+      {"file_mapped", assets::Datum(std::int64_t{found.file_mapped})},
       {"file_rss", run_bytes(growth(found.mapped.rss_file, found.read.rss_file))},
       {"file_anon", run_bytes(growth(found.mapped.rss_anon, found.read.rss_anon))}};
   const int mode = overcommit_mode();
@@ -384,7 +384,7 @@ void try_limit(const OpenFile& file, std::uint64_t limit, RunResult& result) {
   std::string why_not = group.there() ? "" : "no control group that limits memory can be made here";
   if (why_not.empty()) {
     const std::string door = group.door();
-    drop_pages(file.file);  // else its pages count for whoever read them first
+    io::drop_pages(file.file);  // else its pages count for whoever read them first
     const auto killed = in_child([&] { return fill_anonymous(door.c_str(), file.bytes); });
     const auto read = in_child([&] {
       return read_limited(door.c_str(), file.file.descriptor(), static_cast<std::size_t>(file.bytes));
@@ -393,7 +393,7 @@ void try_limit(const OpenFile& file, std::uint64_t limit, RunResult& result) {
     if (!read.result || !read.result->entered) {
       why_not = "no process may enter a control group here";
     } else {
-      result.figures["limit_works"] = Datum(std::int64_t{works});
+      result.figures["limit_works"] = assets::Datum(std::int64_t{works});
       result.figures["limited_resident"] = run_bytes(read.result->resident);
       lines.push_back(run_line("  the bytes as anonymous memory", works ? "killed" : "granted",
                                works ? "by the kernel, out of memory" : "THE LIMIT LIMITS NOTHING HERE"));
@@ -403,7 +403,7 @@ void try_limit(const OpenFile& file, std::uint64_t limit, RunResult& result) {
       return;
     }
   }
-  result.figures["limit_works"] = Datum(std::int64_t{0});
+  result.figures["limit_works"] = assets::Datum(std::int64_t{0});
   result.figures["limited_resident"] = run_bytes(0);
   lines.push_back(fmt::format("  Not tried: {}.", why_not));
 }
@@ -413,18 +413,18 @@ void try_limit(const OpenFile& file, std::uint64_t limit, RunResult& result) {
 RunResult run_mapped(const RunCall& call) {
   const WrittenModel model(call.text("model", "demo"), false, call);
   const OpenFile file = largest_file(*model.graph());
-  drop_pages(file.file);
+  io::drop_pages(file.file);
   RunResult result;
   auto& lines = result.lines;
-  const std::uint64_t dropped = resident_bytes(file.file);
+  const std::uint64_t dropped = io::resident_bytes(file.file);
   const auto end =
       in_child([&] { return live_through(file.file.descriptor(), static_cast<std::size_t>(file.bytes)); });
   if (!end.result || !end.result->mapped)
     throw Error(ErrorCode::io, {.file = file.file.path()}, "cannot be mapped here");
   const Life& life = *end.result;
-  const std::uint64_t cached = resident_bytes(file.file);
-  drop_pages(file.file);
-  const std::uint64_t evicted = resident_bytes(file.file);
+  const std::uint64_t cached = io::resident_bytes(file.file);
+  io::drop_pages(file.file);
+  const std::uint64_t evicted = io::resident_bytes(file.file);
   result.figures = {{"file", run_bytes(file.bytes)},
                     {"mapped", run_bytes(life.after_map)},
                     {"resident", run_bytes(life.after_read)},
@@ -467,10 +467,10 @@ struct Ranges {
   std::uint64_t bytes = 0;
 };
 
-Ranges ranges_of(const MetaGraph& graph, const StorageReader& reader, const std::string& filter) {
+Ranges ranges_of(const graph::MetaGraph& graph, const io::StorageReader& reader, const std::string& filter) {
   Ranges ranges;
-  for (const TensorId id : TensorFilter(filter).select(graph)) {
-    const Storage& storage = graph.storage(graph.tensor(id).storage);
+  for (const graph::TensorId id : graph::TensorFilter(filter).select(graph)) {
+    const graph::Storage& storage = graph.storage(graph.tensor(id).storage);
     if (ranges.count == kMostRanges) break;
     ranges.items[ranges.count++] = {reader.file_of(graph.tensor(id).storage).descriptor(), storage.offset,
                                     storage.bytes};
@@ -502,16 +502,16 @@ std::uint64_t read_ranges(const Ranges& ranges, std::size_t active) {
 RunResult run_experts(const RunCall& call) {
   const std::string preset = call.text("model", "qwen3-30b-a3b");
   const WrittenModel model(preset, true, call);
-  const MetaGraph& graph = *model.graph();
+  const graph::MetaGraph& graph = *model.graph();
   const std::uint64_t layer = call.number("layer", 0, 1000);
-  const StorageReader reader(model.graph());
+  const io::StorageReader reader(model.graph());
   const Ranges all = ranges_of(graph, reader, fmt::format("layer:{} name:*experts*", layer));
-  const std::string* const config = find_text(graph, kConfigKey);
+  const std::string* const config = graph::find_text(graph, graph::kConfigKey);
   if (all.count == 0 || config == nullptr) throw Error(ErrorCode::usage, "'{}' has no experts", preset);
-  const ModelConfig keys(*config, preset);
+  const forward::ModelConfig keys(*config, preset);
   const auto number = [&](std::initializer_list<std::string_view> names) -> std::uint64_t {
     for (const std::string_view name : names)
-      if (const Datum value = keys.get(name); value.number() != nullptr)
+      if (const assets::Datum value = keys.get(name); value.number() != nullptr)
         return static_cast<std::uint64_t>(*value.number());
     throw Error(ErrorCode::usage, "'{}' does not say how many experts it has", preset);
   };

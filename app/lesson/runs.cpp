@@ -73,7 +73,7 @@ void check_run(const Run& run) {
       run.place.fail("the run '{}' has no setting '{}'", run.kind, safe_display(key, 40));
 }
 
-RunResult do_run(const Run& run, const LoadEnvironment& environment, Progress& progress) {
+RunResult do_run(const Run& run, const load::LoadEnvironment& environment, Progress& progress) {
   check_run(run);
   return find_row<RunKind>(kKinds, run.kind, "run").run({run, environment, progress});
 }
@@ -101,7 +101,7 @@ std::uint64_t RunCall::number(std::string_view key, std::uint64_t otherwise, std
   return value;
 }
 
-Datum run_bytes(std::uint64_t bytes) { return Datum(static_cast<std::int64_t>(bytes)); }
+assets::Datum run_bytes(std::uint64_t bytes) { return assets::Datum(static_cast<std::int64_t>(bytes)); }
 
 std::string run_line(std::string_view label, std::string_view value, std::string_view remark) {
   return fmt::format("{:<34}  {:>12}{}{}", label, value, remark.empty() ? "" : "  ", remark);
@@ -113,18 +113,20 @@ namespace {
 
 constexpr std::uint64_t kSeed = 1;
 
-std::string write_model(const Preset& preset, const std::string& folder, bool sparse, const RunCall& call) {
-  SynthOptions options;
+std::string write_model(const forward::Preset& preset, const std::string& folder, bool sparse,
+                        const RunCall& call) {
+  exporters::SynthOptions options;
   if (!sparse) options.seed = kSeed;
   options.max_shard_bytes = preset.max_shard_bytes;
   const std::string path = folder + "/" + std::string(preset.id);
-  synthesize(*model_shapes({std::string(preset.id)}, *call.environment.assets), path, options, call.progress);
+  exporters::synthesize(*model_shapes({std::string(preset.id)}, *call.environment.assets), path, options,
+                        call.progress);
   return path;
 }
 
-const Preset& preset_of(const RunCall& call, const std::string& id) {
+const forward::Preset& preset_of(const RunCall& call, const std::string& id) {
   try {
-    return find_row(presets(), id, "model");
+    return find_row(forward::presets(), id, "model");
   } catch (const Error& error) {
     call.run.place.fail("{}", error.what());
   }
@@ -134,54 +136,54 @@ const Preset& preset_of(const RunCall& call, const std::string& id) {
 
 WrittenModel::WrittenModel(const std::string& preset, bool sparse, const RunCall& call) {
   const std::string path = write_model(preset_of(call, preset), folder_.path(), sparse, call);
-  graph_ = std::make_shared<const MetaGraph>(open_model(path, {}));
+  graph_ = std::make_shared<const graph::MetaGraph>(importers::open_model(path, {}));
 }
 
-OpenFile largest_file(const MetaGraph& graph) {
-  const ModelFile* largest = nullptr;
-  for (const ModelFile& file : graph.files)
+OpenFile largest_file(const graph::MetaGraph& graph) {
+  const graph::ModelFile* largest = nullptr;
+  for (const graph::ModelFile& file : graph.files)
     if (largest == nullptr || file.bytes > largest->bytes) largest = &file;
-  SourceFile file = SourceFile::open(largest->path);
+  io::SourceFile file = io::SourceFile::open(largest->path);
   const std::uint64_t bytes = file.size();
   return {std::move(file), bytes};
 }
 
-std::vector<float> largest_matrix(const MetaGraphPtr& graph) {
+std::vector<float> largest_matrix(const graph::MetaGraphPtr& graph) {
   constexpr std::uint64_t kMost = 1 << 24;
-  const Tensor* largest = nullptr;
-  for (const Tensor& tensor : graph->tensors)
-    if (tensor.shape.size() == 2 && can_measure(tensor.dtype) &&
-        (largest == nullptr || elements(tensor) > elements(*largest)))
+  const graph::Tensor* largest = nullptr;
+  for (const graph::Tensor& tensor : graph->tensors)
+    if (tensor.shape.size() == 2 && convert::can_measure(tensor.dtype) &&
+        (largest == nullptr || graph::elements(tensor) > graph::elements(*largest)))
       largest = &tensor;
   if (largest == nullptr) throw Error(ErrorCode::unsupported, "the model has no matrix");
-  const std::uint64_t count = std::min(elements(*largest), kMost);
-  std::vector<std::byte> bytes(count * dtype_info(largest->dtype).block_bytes);
-  const StorageReader storages(graph);
-  TensorReader(storages).read(*largest, 0, bytes);
+  const std::uint64_t count = std::min(graph::elements(*largest), kMost);
+  std::vector<std::byte> bytes(count * graph::dtype_info(largest->dtype).block_bytes);
+  const io::StorageReader storages(graph);
+  io::TensorReader(storages).read(*largest, 0, bytes);
   std::vector<double> numbers(count);
-  Numbers(largest->dtype).read(bytes, numbers);
+  convert::Numbers(largest->dtype).read(bytes, numbers);
   return {numbers.begin(), numbers.end()};
 }
 
 RunResult run_open(const RunCall& call) {
-  const TemporaryFolder folder;
+  const io::TemporaryFolder folder;
   const std::string path =
       write_model(preset_of(call, call.text("model", "deepseek-v3")), folder.path(), true, call);
-  release_free_memory();
-  const std::uint64_t before = read_process_memory().rss_anon, read_before = read_bytes_counter();
+  io::release_free_memory();
+  const std::uint64_t before = io::read_process_memory().rss_anon, read_before = io::read_bytes_counter();
   const auto start = std::chrono::steady_clock::now();
-  const MetaGraph graph = open_model(path, {});
+  const graph::MetaGraph graph = importers::open_model(path, {});
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  const std::uint64_t read = read_bytes_counter() - read_before;
-  const std::uint64_t after = read_process_memory().rss_anon;
+  const std::uint64_t read = io::read_bytes_counter() - read_before;
+  const std::uint64_t after = io::read_process_memory().rss_anon;
   const std::uint64_t grown = after > before ? after - before : 0;
   RunResult result;
-  result.figures = {{"weights", run_bytes(storage_bytes(graph))},
+  result.figures = {{"weights", run_bytes(graph::storage_bytes(graph))},
                     {"tensors", run_bytes(graph.tensors.size())},
                     {"read", run_bytes(read)},
                     {"memory", run_bytes(grown)},
-                    {"seconds", Datum(seconds.count())}};
-  result.lines = {run_line("weights in the files", format_bytes(storage_bytes(graph))),
+                    {"seconds", assets::Datum(seconds.count())}};
+  result.lines = {run_line("weights in the files", format_bytes(graph::storage_bytes(graph))),
                   run_line("tensors", format_grouped(graph.tensors.size())),
                   run_line("bytes read to open it", format_bytes(read)),
                   run_line("memory of the meta graph", format_bytes(grown), "RssAnon, after less before"),
@@ -190,21 +192,22 @@ RunResult run_open(const RunCall& call) {
 }
 
 RunResult run_context(const RunCall& call) {
-  const Preset& preset = preset_of(call, call.text("model", "llama-3.2-1b"));
-  const std::uint64_t memory = available_system_memory().value_or(0);
+  const forward::Preset& preset = preset_of(call, call.text("model", "llama-3.2-1b"));
+  const std::uint64_t memory = io::available_system_memory().value_or(0);
   if (memory == 0) throw Error(ErrorCode::unsupported, "the system does not tell how much memory is free");
-  const MetaGraphPtr graph = model_shapes({std::string(preset.id)}, *call.environment.assets);
+  const graph::MetaGraphPtr graph = model_shapes({std::string(preset.id)}, *call.environment.assets);
   RunResult result;
   result.figures["memory"] = run_bytes(memory);
   result.lines = {run_line("memory that is free now", format_bytes(memory))};
   for (const std::string& type : call.list("types", "model,i8")) {
-    LoadRequest request;
+    load::LoadRequest request;
     request.methods = {call.text("method", "staged_ring")};
-    request.memory = MemoryKind::unified;
+    request.memory = plan::MemoryKind::unified;
     request.device_budget = memory;
     request.max_context = true;
-    if (type != "model") set_load_option(request, "cache_dtype", type);
-    const LoadAnswer answered = answer(*graph, request, call.environment, {.advise = false}, call.progress);
+    if (type != "model") load::set_load_option(request, "cache_dtype", type);
+    const load::LoadAnswer answered =
+        load::answer(*graph, request, call.environment, {.advise = false}, call.progress);
     const std::uint64_t tokens = answered.rows.at(0).context_max.value_or(0);
     result.figures["tokens_" + type] = run_bytes(tokens);
     result.lines.push_back(run_line(fmt::format("context, cache {}", type == "model" ? "as the model" : type),

@@ -21,7 +21,7 @@ struct RunResult {
 // A run and its settings, as a step gives them.
 struct RunCall {
   const Run& run;
-  const LoadEnvironment& environment;
+  const load::LoadEnvironment& environment;
   Progress& progress;
 
   // The setting with this key, or `otherwise`.
@@ -36,29 +36,29 @@ struct RunCall {
 void check_run(const Run& run);
 // Does it. Takes seconds and some hundred MiB of disk and memory; leaves nothing behind. Throws Error for
 // what this machine refuses, besides Error{cancelled}.
-RunResult do_run(const Run& run, const LoadEnvironment& environment, Progress& progress);
+RunResult do_run(const Run& run, const load::LoadEnvironment& environment, Progress& progress);
 
 // A preset written with seeded random weights, or sparse, for as long as this object lives.
 class WrittenModel {
  public:
   WrittenModel(const std::string& preset, bool sparse, const RunCall& call);
-  const MetaGraphPtr& graph() const { return graph_; }
+  const graph::MetaGraphPtr& graph() const { return graph_; }
 
  private:
-  TemporaryFolder folder_;
-  MetaGraphPtr graph_;
+  io::TemporaryFolder folder_;
+  graph::MetaGraphPtr graph_;
 };
 
 // A file of the model, open.
 struct OpenFile {
-  SourceFile file;
+  io::SourceFile file;
   std::uint64_t bytes = 0;
 };
-OpenFile largest_file(const MetaGraph& graph);
+OpenFile largest_file(const graph::MetaGraph& graph);
 // The numbers of the model's largest tensor of two dimensions, at most 2^24 of them.
-std::vector<float> largest_matrix(const MetaGraphPtr& graph);
+std::vector<float> largest_matrix(const graph::MetaGraphPtr& graph);
 
-Datum run_bytes(std::uint64_t bytes);
+assets::Datum run_bytes(std::uint64_t bytes);
 
 // A line "label   value   remark", aligned with its neighbours.
 std::string run_line(std::string_view label, std::string_view value, std::string_view remark = {});

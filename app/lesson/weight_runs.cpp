@@ -28,24 +28,25 @@ namespace loadline::lesson {
 
 RunResult run_rehearse(const RunCall& call) {
   const WrittenModel model(call.text("model", "demo"), false, call);
-  const MetaGraph& graph = *model.graph();
-  LoadRequest request;
+  const graph::MetaGraph& graph = *model.graph();
+  load::LoadRequest request;
   request.methods = call.list("method", "sequential");
   request.orders = call.list("order", "file");
   if (const std::string ring = call.text("staging", ""); !ring.empty())
-    set_load_option(request, "staging", ring);
-  const BoundRequest bound = bind_request(graph, request, call.environment);
+    load::set_load_option(request, "staging", ring);
+  const load::BoundRequest bound = load::bind_request(graph, request, call.environment);
   RunResult result;
-  result.figures["W"] = run_bytes(storage_bytes(graph));
-  result.lines.push_back(
-      fmt::format("{}: {} of random weights", model_name(graph), format_bytes(storage_bytes(graph))));
+  result.figures["W"] = run_bytes(graph::storage_bytes(graph));
+  result.lines.push_back(fmt::format("{}: {} of random weights", graph::model_name(graph),
+                                     format_bytes(graph::storage_bytes(graph))));
   result.lines.push_back(fmt::format("{:<22}{:<12}{:<10}  {:>11}  {:>11}", "method", "order", "counter",
                                      "projected", "measured"));
-  for (const Method* const method : bound.methods)
-    for (const OrderChoice& order : bound.orders) {
-      const Plan plan = make_plan(
-          graph, *method, make_order(graph, order, *method, bound.inputs, call.progress), bound.inputs);
-      const HostMeasurement measurement = measure_on_host(model.graph(), plan, false, call.progress);
+  for (const load::Method* const method : bound.methods)
+    for (const load::OrderChoice& order : bound.orders) {
+      const plan::Plan plan = load::make_plan(
+          graph, *method, load::make_order(graph, order, *method, bound.inputs, call.progress), bound.inputs);
+      const load::HostMeasurement measurement =
+          load::measure_on_host(model.graph(), plan, false, call.progress);
       const report::MeasuredLoad row = report::rehearsed_load(*method, order.name, plan, measurement);
       const std::string stem = std::string(method->id) + (bound.orders.size() > 1 ? "." + order.name : "");
       const auto add_line = [&](std::string_view counter, std::uint64_t projected, std::uint64_t measured) {
@@ -62,7 +63,7 @@ RunResult run_rehearse(const RunCall& call) {
       add_line("at once", measurement.projected_held, measurement.measured_held);
       result.figures[stem + ".projected"] = run_bytes(measurement.projected_held);
       result.figures[stem + ".measured"] = run_bytes(measurement.measured_held);
-      result.figures[stem + ".seconds"] = Datum(row.seconds);
+      result.figures[stem + ".seconds"] = assets::Datum(row.seconds);
     }
   return result;
 }
@@ -71,31 +72,32 @@ RunResult run_rehearse(const RunCall& call) {
 
 RunResult run_pack(const RunCall& call) {
   const WrittenModel model(call.text("model", "demo"), true, call);
-  const MetaGraph& graph = *model.graph();
-  LoadRequest request;
+  const graph::MetaGraph& graph = *model.graph();
+  load::LoadRequest request;
   request.methods = {call.text("method", "staged_ring")};
   request.sequence = call.number("sequence", 64, 1 << 16);
-  const BoundRequest bound = bind_request(graph, request, call.environment);
-  const RequestPass pass(graph, request, call.environment.assets);
-  const Projection projection =
-      project(graph, *bound.methods.at(0), find_order("file"), bound.inputs, call.progress, pass.pass());
-  const SpaceProblem space = space_problem(projection.plan, projection.timeline, Space::device);
+  const load::BoundRequest bound = load::bind_request(graph, request, call.environment);
+  const load::RequestPass pass(graph, request, call.environment.assets);
+  const load::Projection projection = load::project(graph, *bound.methods.at(0), load::find_order("file"),
+                                                    bound.inputs, call.progress, pass.pass());
+  const plan::SpaceProblem space =
+      plan::space_problem(projection.plan, projection.timeline, plan::Space::device);
   std::uint64_t sum = 0;
-  for (const Buffer& buffer : space.problem.buffers) sum += buffer.size;
-  PackOptions options;
+  for (const packing::Buffer& buffer : space.problem.buffers) sum += buffer.size;
+  packing::PackOptions options;
   options.minimize = true;
   constexpr double kSeconds = 5;
   options.seconds = kSeconds;
-  const Packing packing = pack(space.problem, options, call.progress);
-  const std::uint64_t greedy = greedy_by_size_height(space.problem).value_or(0);
+  const packing::Packing packing = packing::pack(space.problem, options, call.progress);
+  const std::uint64_t greedy = packing::greedy_by_size_height(space.problem).value_or(0);
   RunResult result;
   result.figures = {{"buffers", run_bytes(space.problem.buffers.size())},
                     {"sum", run_bytes(sum)},
                     {"greedy", run_bytes(greedy)},
                     {"packed", run_bytes(packing.height())},
                     {"bound", run_bytes(packing.lower_bound())},
-                    {"proven", Datum(std::int64_t{packing.proven_optimal()})},
-                    {"seconds", Datum(packing.seconds)}};
+                    {"proven", assets::Datum(std::int64_t{packing.proven_optimal()})},
+                    {"seconds", assets::Datum(packing.seconds)}};
   result.lines = {
       run_line("buffers", format_grouped(space.problem.buffers.size())),
       run_line("each with memory of its own", format_bytes(sum)),
@@ -119,15 +121,15 @@ RunResult run_quantise(const RunCall& call) {
   result.lines.push_back(
       fmt::format("{:<10}{:>18}{:>14}{:>18}", "type", "bits per weight", "bytes", "error (RMS)"));
   for (const std::string& name : call.list("types", "q8_0,q6_k,q4_k,q4_0,q2_k")) {
-    const auto type = dtype_named(name);
-    if (!type || !can_quantize(*type))
+    const auto type = graph::dtype_named(name);
+    if (!type || !convert::can_quantize(*type))
       call.run.place.fail("'{}' is no type that weights can be quantised to", name);
-    const DTypeInfo& info = dtype_info(*type);
+    const graph::DTypeInfo& info = graph::dtype_info(*type);
     const std::size_t whole = numbers.size() / info.block_elements * info.block_elements;
     std::vector<std::byte> blocks(whole / info.block_elements * info.block_bytes);
-    quantize(*type, std::span(numbers).first(whole), blocks);
+    convert::quantize(*type, std::span(numbers).first(whole), blocks);
     std::vector<float> back(whole);
-    dequantize(*type, blocks, back);
+    convert::dequantize(*type, blocks, back);
     double error = 0;
     for (std::size_t i = 0; i < whole; ++i) {
       const double off = static_cast<double>(back[i]) - static_cast<double>(numbers[i]);
@@ -135,9 +137,9 @@ RunResult run_quantise(const RunCall& call) {
     }
     const double percent = square == 0 ? 0 : std::sqrt(error / square) * 100;
     const double bits = static_cast<double>(info.block_bytes) * 8 / static_cast<double>(info.block_elements);
-    result.figures[name + ".bits"] = Datum(bits);
+    result.figures[name + ".bits"] = assets::Datum(bits);
     result.figures[name + ".bytes"] = run_bytes(blocks.size());
-    result.figures[name + ".error"] = Datum(percent);
+    result.figures[name + ".error"] = assets::Datum(percent);
     result.lines.push_back(
         fmt::format("{:<10}{:>18.2f}{:>14}{:>16.2f} %", name, bits, format_bytes(blocks.size()), percent));
     call.progress.check_cancelled();
@@ -220,14 +222,15 @@ RunResult run_sparsity(const RunCall& call) {
   const double error = square == 0 ? 0 : std::sqrt(lost / square) * 100;
   const double coded = (high_bits + low_bits) / 16 * 100;
   RunResult result;
-  result.figures = {{"elements", run_bytes(numbers.size())},
-                    {"sparse_before", Datum(before)},
-                    {"sparse_after", Datum(after)},
-                    {"error", Datum(error)},
-                    {"high_bits", Datum(high_bits)},
-                    {"low_bits", Datum(low_bits)},
-                    {"coded", Datum(coded)},
-                    {"zipped", Datum(static_cast<double>(zipped) / static_cast<double>(both.size()) * 100)}};
+  result.figures = {
+      {"elements", run_bytes(numbers.size())},
+      {"sparse_before", assets::Datum(before)},
+      {"sparse_after", assets::Datum(after)},
+      {"error", assets::Datum(error)},
+      {"high_bits", assets::Datum(high_bits)},
+      {"low_bits", assets::Datum(low_bits)},
+      {"coded", assets::Datum(coded)},
+      {"zipped", assets::Datum(static_cast<double>(zipped) / static_cast<double>(both.size()) * 100)}};
   const auto percent = [](double value) { return fmt::format("{:.1f} %", value); };
   result.lines = {
       run_line("weights", format_grouped(numbers.size()), "the model's largest matrix"),

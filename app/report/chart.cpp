@@ -47,7 +47,7 @@ class Frame {
   double share_ = 1, unit_ = 1, water_ = 0;
 };
 
-bool hangs(const CurveBand& band) { return (band.mask & space_bit(Space::device)) == 0; }
+bool hangs(const CurveBand& band) { return (band.mask & plan::space_bit(plan::Space::device)) == 0; }
 
 // The area between the water line and the sum of the stack's first `spaces` spaces.
 std::string area_path(const CurveBand& band, const Frame& frame, unsigned spaces) {
@@ -55,7 +55,8 @@ std::string area_path(const CurveBand& band, const Frame& frame, unsigned spaces
   const auto columns = static_cast<double>(band.columns.size());
   double last = -1;
   for (std::size_t i = 0; i < band.columns.size(); ++i) {
-    const double y = frame.edge(static_cast<double>(sum_over(band.columns[i].bytes, spaces)), hangs(band));
+    const double y =
+        frame.edge(static_cast<double>(plan::sum_over(band.columns[i].bytes, spaces)), hangs(band));
     if (i > 0 && std::abs(y - last) < 0.05) continue;
     path += fmt::format("H{:.1f}V{:.1f}", frame.x(static_cast<double>(i) / columns), y);
     last = y;
@@ -67,14 +68,14 @@ std::string area_path(const CurveBand& band, const Frame& frame, unsigned spaces
 std::string band_svg(const CurveBand& band, const Frame& frame) {
   std::string svg;
   unsigned spaces = band.mask;
-  const std::vector<Space> stack = stack_of(band.mask);
+  const std::vector<plan::Space> stack = stack_of(band.mask);
   for (auto space = stack.rbegin(); space != stack.rend(); ++space) {
     const bool there = std::ranges::any_of(
-        band.columns, [&](const view::UsageColumn& column) { return column.bytes[index(*space)] > 0; });
+        band.columns, [&](const view::UsageColumn& column) { return column.bytes[plan::index(*space)] > 0; });
     if (there)
       svg += fmt::format("<path class=\"area {}\" d=\"{}\"/>\n", space_class(*space),
                          area_path(band, frame, spaces));
-    spaces &= ~space_bit(*space);
+    spaces &= ~plan::space_bit(*space);
   }
   return svg;
 }
@@ -156,8 +157,8 @@ std::string axis_end(const RowCurve& curve, double end) {
                                               : format_seconds(end);
 }
 
-std::string marks_svg(const PicturedRow& pictured, const BoundRequest& bound, const Frame& frame) {
-  const LoadRow& row = *pictured.row;
+std::string marks_svg(const PicturedRow& pictured, const load::BoundRequest& bound, const Frame& frame) {
+  const load::LoadRow& row = *pictured.row;
   const RowCurve& curve = *pictured.curve;
   std::string svg;
   const std::optional<std::uint64_t>& limit = leading_budget(bound);
@@ -181,8 +182,8 @@ std::string marks_svg(const PicturedRow& pictured, const BoundRequest& bound, co
 
 }  // namespace
 
-const std::optional<std::uint64_t>& leading_budget(const BoundRequest& bound) {
-  return bound.memory == MemoryKind::unified ? bound.budget.unified : bound.budget.device;
+const std::optional<std::uint64_t>& leading_budget(const load::BoundRequest& bound) {
+  return bound.memory == plan::MemoryKind::unified ? bound.budget.unified : bound.budget.device;
 }
 
 std::vector<PicturedRow> pictured_rows(const ChartSubject& subject) {
@@ -200,8 +201,8 @@ std::vector<PicturedRow> pictured_rows(const ChartSubject& subject) {
   return rows;
 }
 
-std::vector<const LoadRow*> rows_of(std::span<const PicturedRow> pictured) {
-  std::vector<const LoadRow*> rows;
+std::vector<const load::LoadRow*> rows_of(std::span<const PicturedRow> pictured) {
+  std::vector<const load::LoadRow*> rows;
   for (const PicturedRow& one : pictured) rows.push_back(one.row);
   return rows;
 }
@@ -220,18 +221,18 @@ std::string pictured_note(const ChartSubject& subject) {
 // Why curves over time do not start at 0: memory that is taken at once takes no time. Empty if all nearly do.
 std::string start_note(const ChartSubject& subject, std::span<const PicturedRow> rows) {
   constexpr std::uint64_t kWorthSaying = 2;  // half of the weights; a first tensor can be large
-  const std::uint64_t least = std::max<std::uint64_t>(storage_bytes(subject.graph) / kWorthSaying, 1);
+  const std::uint64_t least = std::max<std::uint64_t>(graph::storage_bytes(subject.graph) / kWorthSaying, 1);
   const PicturedRow* first = nullptr;
   std::uint64_t most = 0;
-  Space where = Space::host;
+  plan::Space where = plan::Space::host;
   std::size_t count = 0;
   for (const PicturedRow& one : rows) {
     if (one.curve->axis != view::CurveAxis::seconds) continue;
     bool counted_row = false;
     for (const CurveBand& band : one.curve->bands) {
-      for (const Space space : {Space::device, Space::host}) {
-        if (band.columns.empty() || (band.mask & space_bit(space)) == 0) continue;
-        const std::uint64_t bytes = band.columns.front().bytes[index(space)];
+      for (const plan::Space space : {plan::Space::device, plan::Space::host}) {
+        if (band.columns.empty() || (band.mask & plan::space_bit(space)) == 0) continue;
+        const std::uint64_t bytes = band.columns.front().bytes[plan::index(space)];
         if (bytes < least) continue;
         if (!std::exchange(counted_row, true)) ++count;
         if (bytes <= most) continue;
@@ -247,7 +248,7 @@ std::string start_note(const ChartSubject& subject, std::span<const PicturedRow>
       "At t = 0 {}{} already {} {}{} on the {}: a model that is built first, or a buffer for a whole file, "
       "takes its memory before a byte is read.",
       first->row->method->id, others, count > 1 ? "hold" : "holds", count > 1 ? "up to " : "",
-      format_bytes(most), where == Space::device ? "device" : "host");
+      format_bytes(most), where == plan::Space::device ? "device" : "host");
 }
 
 }  // namespace
@@ -261,13 +262,13 @@ std::vector<std::string> chart_notes(const ChartSubject& subject, std::span<cons
 }
 
 std::string chart_title(const ChartSubject& subject) {
-  return fmt::format("{}: {} on its way into memory", safe_display(model_name(subject.graph), 60),
-                     format_bytes(storage_bytes(subject.graph)));
+  return fmt::format("{}: {} on its way into memory", safe_display(graph::model_name(subject.graph), 60),
+                     format_bytes(graph::storage_bytes(subject.graph)));
 }
 
 ChartScale chart_scale(const ChartSubject& subject, const std::vector<PicturedRow>& rows) {
   ChartScale scale;
-  scale.weights = storage_bytes(subject.graph);
+  scale.weights = graph::storage_bytes(subject.graph);
   scale.orders = std::ranges::any_of(
       rows, [&](const PicturedRow& one) { return one.row->order != rows.front().row->order; });
   for (const PicturedRow& one : rows) {
@@ -282,9 +283,9 @@ ChartScale chart_scale(const ChartSubject& subject, const std::vector<PicturedRo
   return scale;
 }
 
-std::string panel_svg(const PicturedRow& pictured, const BoundRequest& bound, const ChartScale& scale,
+std::string panel_svg(const PicturedRow& pictured, const load::BoundRequest& bound, const ChartScale& scale,
                       const PanelSize& size) {
-  const LoadRow& row = *pictured.row;
+  const load::LoadRow& row = *pictured.row;
   const RowCurve& curve = *pictured.curve;
   const Frame place(scale, curve.end, size);
   const std::string figure = format_bytes(row.leading.bytes);
@@ -293,7 +294,7 @@ std::string panel_svg(const PicturedRow& pictured, const BoundRequest& bound, co
   const auto letters = static_cast<std::size_t>(std::max(room / 6.2, 8.0));
   // the law says more than the name of the tensor, which is in the slices
   const std::string_view law =
-      law_part(row.method->peak_law, bound.memory == MemoryKind::unified ? "unified" : "device");
+      law_part(row.method->peak_law, bound.memory == plan::MemoryKind::unified ? "unified" : "device");
   std::string svg = text_svg(0, 13, "method", markup_text(row.method->id));
   if (scale.orders) svg += text_svg(place.right(), 13, "tick end", markup_text(row.order, 14));
   svg +=
@@ -318,8 +319,8 @@ namespace {
 // Draws "[] device  [] host ..." from `x` on.
 std::string legend_svg(const ChartSubject& subject, double x, double y) {
   std::string svg;
-  const bool unified = subject.bound.memory == MemoryKind::unified;
-  for (const Space space : stack_of(kAllSpaces)) {
+  const bool unified = subject.bound.memory == plan::MemoryKind::unified;
+  for (const plan::Space space : stack_of(plan::kAllSpaces)) {
     svg += fmt::format(
         "<rect class=\"area {}\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"12\" height=\"12\" rx=\"2\"/>\n",
         space_class(space), x, y - 10.5);

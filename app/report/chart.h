@@ -44,29 +44,29 @@ struct RowCurve {
 };
 
 // The spaces of a band in stacking order, from the water line outwards.
-std::vector<Space> stack_of(unsigned mask);
-std::string_view space_title(Space space);
+std::vector<plan::Space> stack_of(unsigned mask);
+std::string_view space_title(plan::Space space);
 // The class and the colour of a space in style sheets.
-std::string_view space_class(Space space);
+std::string_view space_class(plan::Space space);
 
-using BlockName = std::function<std::string(BlockId)>;
+using BlockName = std::function<std::string(plan::BlockId)>;
 // `peak_step` is the step that first reaches the leading peak.
-RowCurve row_curve(const Projection& projection, MemoryKind memory, const CurveOptions& options,
+RowCurve row_curve(const load::Projection& projection, plan::MemoryKind memory, const CurveOptions& options,
                    std::size_t peak_step, const BlockName& name);
 
 // --- The curves of `plan` as SVG: one panel per method, all with the same scale.
 
 // The contents of a chart. Holds references to the objects it was made from.
 struct ChartSubject {
-  const MetaGraph& graph;
-  const BoundRequest& bound;
-  std::span<const LoadRow> rows;
+  const graph::MetaGraph& graph;
+  const load::BoundRequest& bound;
+  std::span<const load::LoadRow> rows;
   std::span<const std::optional<RowCurve>> curves;  // parallel to rows
 };
 
 // A row and its curve.
 struct PicturedRow {
-  const LoadRow* row = nullptr;
+  const load::LoadRow* row = nullptr;
   const RowCurve* curve = nullptr;
   bool operator==(const PicturedRow&) const = default;
 };
@@ -74,7 +74,7 @@ struct PicturedRow {
 // The rows that pictures show: for each method that can be done, its row with the lowest leading peak; among
 // equals the earlier row.
 std::vector<PicturedRow> pictured_rows(const ChartSubject& subject);
-std::vector<const LoadRow*> rows_of(std::span<const PicturedRow> pictured);
+std::vector<const load::LoadRow*> rows_of(std::span<const PicturedRow> pictured);
 // What a reader of the curves should know, a sentence each: which rows are shown, in which space they differ
 // most, and what is held at t = 0. `rows`: those that are drawn, of pictured_rows().
 std::vector<std::string> chart_notes(const ChartSubject& subject, std::span<const PicturedRow> rows);
@@ -82,7 +82,7 @@ std::vector<std::string> chart_notes(const ChartSubject& subject, std::span<cons
 std::string chart_title(const ChartSubject& subject);
 
 // The budget that the leading peak is compared with.
-const std::optional<std::uint64_t>& leading_budget(const BoundRequest& bound);
+const std::optional<std::uint64_t>& leading_budget(const load::BoundRequest& bound);
 
 // The scale that all panels share.
 struct ChartScale {
@@ -100,7 +100,7 @@ struct PanelSize {
 };
 // One panel as an SVG group of the given size: title, peak, areas, axis. The style sheet `chart` has the
 // rules for its classes; `light` and `dark` set its colours.
-std::string panel_svg(const PicturedRow& pictured, const BoundRequest& bound, const ChartScale& scale,
+std::string panel_svg(const PicturedRow& pictured, const load::BoundRequest& bound, const ChartScale& scale,
                       const PanelSize& size = {});
 
 // The whole chart as an SVG file: a slide of 1280 by 720 on a light ground.
@@ -109,18 +109,20 @@ std::string chart_svg(const ChartSubject& subject);
 // --- An answer together with the curves of its rows.
 
 struct PicturedAnswer {
-  LoadAnswer answer;
+  load::LoadAnswer answer;
   std::vector<std::optional<RowCurve>> curves;  // parallel to the rows; all empty if no curves were requested
 
   // Holds references to this object and `graph`.
-  ChartSubject subject(const MetaGraph& graph) const { return {graph, *answer.bound, answer.rows, curves}; }
+  ChartSubject subject(const graph::MetaGraph& graph) const {
+    return {graph, *answer.bound, answer.rows, curves};
+  }
 };
 
 // answer() with curves drawn as `curve` says; without curves if it is absent. Throws as answer() does.
-PicturedAnswer picture_answer(const MetaGraph& graph, const LoadRequest& request,
-                              const LoadEnvironment& environment, AnswerOptions options,
+PicturedAnswer picture_answer(const graph::MetaGraph& graph, const load::LoadRequest& request,
+                              const load::LoadEnvironment& environment, load::AnswerOptions options,
                               const std::optional<CurveOptions>& curve,
-                              std::shared_ptr<const RequestPass> forward, Progress& progress);
+                              std::shared_ptr<const load::RequestPass> forward, Progress& progress);
 
 // Keeps only the rows at these positions, in that order, and their curves.
 void arrange(PicturedAnswer& pictured, const std::vector<std::size_t>& positions);

@@ -18,19 +18,19 @@ namespace loadline::report {
 namespace {
 
 // The spaces of each band of a curve, as a mask.
-std::vector<unsigned> band_masks(MemoryKind memory) {
-  if (memory == MemoryKind::unified) return {kAllSpaces};
-  return {space_bit(Space::device), kAllSpaces & ~space_bit(Space::device)};
+std::vector<unsigned> band_masks(plan::MemoryKind memory) {
+  if (memory == plan::MemoryKind::unified) return {plan::kAllSpaces};
+  return {plan::space_bit(plan::Space::device), plan::kAllSpaces & ~plan::space_bit(plan::Space::device)};
 }
 
-std::string slice_text(const Projection& projection, const CurveBand& band, const view::UsageColumn& moment,
-                       const view::AliveAt& alive, const BlockName& name) {
+std::string slice_text(const load::Projection& projection, const CurveBand& band,
+                       const view::UsageColumn& moment, const view::AliveAt& alive, const BlockName& name) {
   if (alive.count == 0) return "";
   std::string text = fmt::format("step {}", format_grouped(moment.step));
-  for (const Space space : stack_of(band.mask))
-    if (const std::uint64_t bytes = moment.bytes[index(space)]; bytes > 0)
+  for (const plan::Space space : stack_of(band.mask))
+    if (const std::uint64_t bytes = moment.bytes[plan::index(space)]; bytes > 0)
       text += fmt::format(", {} {}", space_title(space), format_bytes(bytes));
-  for (const BlockId id : alive.largest)
+  for (const plan::BlockId id : alive.largest)
     text +=
         fmt::format("\n{}  {}", format_bytes(projection.plan.block(id).bytes), safe_display(name(id), 60));
   if (alive.count > alive.largest.size())
@@ -38,7 +38,8 @@ std::string slice_text(const Projection& projection, const CurveBand& band, cons
   return text;
 }
 
-void add_slices(const Projection& projection, CurveBand& band, std::size_t slices, const BlockName& name) {
+void add_slices(const load::Projection& projection, CurveBand& band, std::size_t slices,
+                const BlockName& name) {
   constexpr std::size_t kMostNamed = 4;
   const std::vector<view::UsageColumn> moments = view::fewer_columns(band.columns, band.mask, slices);
   std::vector<std::size_t> steps;
@@ -52,27 +53,30 @@ void add_slices(const Projection& projection, CurveBand& band, std::size_t slice
 
 }  // namespace
 
-std::vector<Space> stack_of(unsigned mask) {
-  std::vector<Space> spaces;
-  for (const Space space : {Space::device, Space::host, Space::staging, Space::page_cache})
-    if ((mask & space_bit(space)) != 0) spaces.push_back(space);
+std::vector<plan::Space> stack_of(unsigned mask) {
+  std::vector<plan::Space> spaces;
+  for (const plan::Space space :
+       {plan::Space::device, plan::Space::host, plan::Space::staging, plan::Space::page_cache})
+    if ((mask & plan::space_bit(space)) != 0) spaces.push_back(space);
   return spaces;
 }
 
-std::string_view space_title(Space space) {
-  return space == Space::page_cache ? "page cache" : space_name(space);
+std::string_view space_title(plan::Space space) {
+  return space == plan::Space::page_cache ? "page cache" : plan::space_name(space);
 }
-std::string_view space_class(Space space) { return space == Space::page_cache ? "cache" : space_name(space); }
+std::string_view space_class(plan::Space space) {
+  return space == plan::Space::page_cache ? "cache" : plan::space_name(space);
+}
 
-RowCurve row_curve(const Projection& projection, MemoryKind memory, const CurveOptions& options,
+RowCurve row_curve(const load::Projection& projection, plan::MemoryKind memory, const CurveOptions& options,
                    std::size_t peak_step, const BlockName& name) {
-  const Timeline& timeline = projection.timeline;
+  const plan::Timeline& timeline = projection.timeline;
   const std::size_t steps = projection.plan.steps.size();
   RowCurve curve;
   curve.axis = options.axis;
   curve.end = options.axis == view::CurveAxis::steps ? static_cast<double>(steps) : timeline.seconds;
   curve.peak_place = axis_place(timeline, steps, options.axis, peak_step);
-  for (const Mark& mark : projection.plan.marks) {
+  for (const plan::Mark& mark : projection.plan.marks) {
     if (mark.label == "loaded") curve.loaded_place = axis_place(timeline, steps, options.axis, mark.step);
     curve.has_pass = curve.has_pass || mark.label == "first token";
   }
@@ -81,7 +85,7 @@ RowCurve row_curve(const Projection& projection, MemoryKind memory, const CurveO
     band.mask = mask;
     band.columns = view::usage_columns(timeline, steps, options.axis, mask, options.columns);
     for (const view::UsageColumn& column : band.columns)
-      band.most = std::max(band.most, sum_over(column.bytes, mask));
+      band.most = std::max(band.most, plan::sum_over(column.bytes, mask));
     if (options.slices > 0) add_slices(projection, band, options.slices, name);
     curve.bands.push_back(std::move(band));
   }
@@ -90,33 +94,33 @@ RowCurve row_curve(const Projection& projection, MemoryKind memory, const CurveO
 
 // --- Reduces each projection to a curve while it is alive.
 
-PicturedAnswer picture_answer(const MetaGraph& graph, const LoadRequest& request,
-                              const LoadEnvironment& environment, AnswerOptions options,
+PicturedAnswer picture_answer(const graph::MetaGraph& graph, const load::LoadRequest& request,
+                              const load::LoadEnvironment& environment, load::AnswerOptions options,
                               const std::optional<CurveOptions>& curve,
-                              std::shared_ptr<const RequestPass> forward, Progress& progress) {
+                              std::shared_ptr<const load::RequestPass> forward, Progress& progress) {
   std::mutex mutex;
   std::map<std::size_t, RowCurve> curves;
   if (curve) {
-    const Labels labels(graph);
-    const MemoryKind memory = bind_memory(request, environment.targets).kind;
+    const load::Labels labels(graph);
+    const plan::MemoryKind memory = load::bind_memory(request, environment.targets).kind;
     options.projected = [&, labels, memory, other = std::move(options.projected)](
-                            std::size_t at, const LoadRow& row, const Projection& projection) {
+                            std::size_t at, const load::LoadRow& row, const load::Projection& projection) {
       if (other) other(at, row, projection);
       RowCurve drawn = row_curve(projection, memory, *curve, row.leading.step,
-                                 [&](BlockId id) { return labels.of(projection.plan, id); });
+                                 [&](plan::BlockId id) { return labels.of(projection.plan, id); });
       const std::lock_guard lock(mutex);
       curves.emplace(at, std::move(drawn));
     };
   }
   PicturedAnswer result;
-  result.answer = answer(graph, request, environment, options, std::move(forward), progress);
+  result.answer = load::answer(graph, request, environment, options, std::move(forward), progress);
   result.curves.resize(result.answer.rows.size());
   for (auto& [at, drawn] : curves) result.curves[at] = std::move(drawn);
   return result;
 }
 
 void arrange(PicturedAnswer& pictured, const std::vector<std::size_t>& positions) {
-  std::vector<LoadRow> rows;
+  std::vector<load::LoadRow> rows;
   std::vector<std::optional<RowCurve>> curves;
   for (const std::size_t at : positions) {
     rows.push_back(std::move(pictured.answer.rows[at]));

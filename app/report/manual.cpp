@@ -27,7 +27,7 @@ std::string_view filled_truth(std::string_view text) {
     constexpr std::string_view kPlace = "{runs}";
     std::string page(text);
     if (const std::size_t at = page.find(kPlace); at != std::string::npos)
-      page.replace(at, kPlace.size(), truth_table(built_in_truth()));
+      page.replace(at, kPlace.size(), truth_table(load::built_in_truth()));
     return page;
   }();
   return filled;
@@ -118,36 +118,36 @@ std::string mib(std::uint64_t bytes) {
   return fmt::format("{:.0f}", static_cast<double>(bytes) / kMiB);
 }
 
-std::string cell(const TruthRow& row, std::string_view name) {
-  const auto counter = std::ranges::find(row.counters, name, &TruthCounter::name);
+std::string cell(const load::TruthRow& row, std::string_view name) {
+  const auto counter = std::ranges::find(row.counters, name, &load::TruthCounter::name);
   if (counter == row.counters.end()) return "-";
   std::string claimed = counter->projected ? mib(*counter->projected) : "-";
   if (counter->low && counter->high) claimed = mib(*counter->low) + " to " + mib(*counter->high);
   return claimed + " / " + mib(counter->measured);
 }
 
-std::string verdict(const TruthRow& row) {
-  if (!row.ok) return "beyond: " + deviation_text(row);
+std::string verdict(const load::TruthRow& row) {
+  if (!row.ok) return "beyond: " + load::deviation_text(row);
   return fmt::format("{:.1f} %{}", row.error_percent.value_or(0), row.range ? ", range" : "");
 }
 
-std::string method(const TruthRow& row) {
+std::string method(const load::TruthRow& row) {
   std::string text = row.method.empty() ? "none" : row.method;
   for (const std::string& option : row.options) text += ' ' + option;
   return text;
 }
 
-std::string line(const TruthRow& row) {
+std::string line(const load::TruthRow& row) {
   return fmt::format("| {} | {} | `{}` | {} | {} | {} | {} |\n", row.recipe, row.model, method(row),
                      cell(row, "anonymous"), cell(row, "file"), cell(row, "device"), verdict(row));
 }
 
 }  // namespace
 
-std::string truth_table(const Truth& truth) {
+std::string truth_table(const load::Truth& truth) {
   std::vector<std::string> frameworks;
   std::size_t good = 0, ranged = 0;
-  for (const TruthRow& row : truth.rows) {
+  for (const load::TruthRow& row : truth.rows) {
     const std::string framework = row.framework + " " + row.version;
     if (std::ranges::find(frameworks, framework) == frameworks.end()) frameworks.push_back(framework);
     good += row.ok && !row.range ? 1 : 0;
@@ -161,13 +161,13 @@ std::string truth_table(const Truth& truth) {
         "\n### {}\n\n| recipe | checkpoint | method | host | mapped pages | device | off by |\n"
         "|---|---|---|---|---|---|---|\n",
         framework);
-    for (const TruthRow& row : truth.rows)
+    for (const load::TruthRow& row : truth.rows)
       if (row.framework + " " + row.version == framework) text += line(row);
   }
   return text;
 }
 
-std::string truth_summary(const Truth& truth) {
+std::string truth_summary(const load::Truth& truth) {
   struct Shown {
     std::string_view recipe, model, words;
   };
@@ -182,7 +182,7 @@ std::string truth_summary(const Truth& truth) {
   std::string text =
       "| load | framework | host | mapped pages | device | off by |\n|---|---|---|---|---|---|\n";
   for (const Shown& shown : kShown)
-    for (const TruthRow& row : truth.rows)
+    for (const load::TruthRow& row : truth.rows)
       if (row.recipe == shown.recipe && row.model == shown.model)
         text += fmt::format("| {} | {} {} | {} | {} | {} | {} |\n", shown.words, row.framework, row.version,
                             cell(row, "anonymous"), cell(row, "file"), cell(row, "device"), verdict(row));

@@ -33,8 +33,8 @@ std::string law_symbols(std::string_view law = {});
 
 // A section per framework and version, a line per run: recipe, checkpoint, method, then projected and
 // measured MiB of host, mapped pages and device, and the verdict.
-std::string truth_table(const Truth& truth);
+std::string truth_table(const load::Truth& truth);
 // The six runs that the README shows, as a Markdown table of its own.
-std::string truth_summary(const Truth& truth);
+std::string truth_summary(const load::Truth& truth);
 
 }  // namespace loadline::report

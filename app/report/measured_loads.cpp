@@ -46,7 +46,7 @@ std::vector<std::pair<std::string_view, std::uint64_t>> shown_counters(const Mea
   for (const MeasuredLoad& row : loads.rows)
     for (const MeasuredCounter& counter : row.counters) {
       if (!counter.shows()) continue;
-      const std::uint64_t most = most_of(counter.curve);
+      const std::uint64_t most = load::most_of(counter.curve);
       const auto known = std::ranges::find(shown, counter.name, [](const auto& one) { return one.first; });
       if (known == shown.end())
         shown.emplace_back(counter.name, most);
@@ -67,18 +67,19 @@ bool near_enough(std::uint64_t projected, std::uint64_t measured) {
   return distance <= std::max(kNear, projected / 50);
 }
 
-bool MeasuredCounter::shows() const { return projected > 0 || most_of(curve) > kNear; }
+bool MeasuredCounter::shows() const { return projected > 0 || load::most_of(curve) > kNear; }
 
-MeasuredCounter measured_counter(std::uint64_t projected, std::span<const UsagePoint> usage, unsigned spaces,
-                                 std::span<const StepCount> counted, std::size_t steps) {
+MeasuredCounter measured_counter(std::uint64_t projected, std::span<const plan::UsagePoint> usage,
+                                 unsigned spaces, std::span<const load::StepCount> counted,
+                                 std::size_t steps) {
   MeasuredCounter counter;
   counter.projected = projected;
-  for (const StepCount& count : counted) {
+  for (const load::StepCount& count : counted) {
     counter.measured = std::max(counter.measured, count.bytes);
     if (count.bytes <= projected || near_enough(projected, count.bytes)) continue;
     if (counter.beyond.samples++ == 0) counter.beyond.first_step = count.step;
   }
-  counter.curve = counter_curve(usage, spaces, counted, steps, kMeasuredColumns);
+  counter.curve = load::counter_curve(usage, spaces, counted, steps, kMeasuredColumns);
   return counter;
 }
 
@@ -90,8 +91,8 @@ std::optional<bool> MeasuredLoad::agrees() const {
   return agrees;
 }
 
-MeasuredLoad rehearsed_load(const Method& method, std::string order, const Plan& plan,
-                            const HostMeasurement& measurement) {
+MeasuredLoad rehearsed_load(const load::Method& method, std::string order, const plan::Plan& plan,
+                            const load::HostMeasurement& measurement) {
   MeasuredLoad load;
   load.method = &method;
   load.order = std::move(order);
@@ -99,8 +100,8 @@ MeasuredLoad rehearsed_load(const Method& method, std::string order, const Plan&
   load.seconds = measurement.timeline.seconds;
   load.samples = measurement.timeline.measured.size();
   load.steps = plan.steps.size();
-  std::vector<StepCount> counted(load.samples);
-  for (const MemoryCounter& counter : kMemoryCounters) {
+  std::vector<load::StepCount> counted(load.samples);
+  for (const load::MemoryCounter& counter : load::kMemoryCounters) {
     for (std::size_t i = 0; i < counted.size(); ++i)
       counted[i] = {measurement.steps[i], measurement.timeline.measured[i].memory.*counter.count};
     load.counters.push_back(measured_counter(measurement.projected.*counter.count, measurement.timeline.usage,
@@ -126,8 +127,8 @@ std::string measured_svg(const MeasuredLoads& loads) {
       "<text class=\"small\" x=\"{2:.0f}\" y=\"66\">Areas: projected. Lines: counted a thousand times a "
       "second, over the steps of each load. Each column has one scale.</text>\n",
       kWidth, height, kMargin,
-      markup_text(fmt::format("{}: {} {}", model_name(loads.graph), format_bytes(storage_bytes(loads.graph)),
-                              loads.how),
+      markup_text(fmt::format("{}: {} {}", graph::model_name(loads.graph),
+                              format_bytes(graph::storage_bytes(loads.graph)), loads.how),
                   100),
       style_sheet("measured"));
   for (std::size_t r = 0; r < loads.rows.size(); ++r) {
@@ -156,7 +157,7 @@ std::string measured_page(const MeasuredLoads& loads, std::string_view text) {
   return fmt::format(
       "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{} measured</title>\n"
       "<style>{}</style></head>\n<body>{}<pre>{}</pre></body></html>\n",
-      markup_text(model_name(loads.graph)), style_sheet("measured_page"), measured_svg(loads), lines);
+      markup_text(graph::model_name(loads.graph)), style_sheet("measured_page"), measured_svg(loads), lines);
 }
 
 // --- Words for two times and the rates behind one of them.
@@ -178,7 +179,7 @@ std::string cache_text(const UploadTime& time) {
 
 }  // namespace
 
-bool measured_for(const std::optional<MeasuredRates>& rates, std::string_view device) {
+bool measured_for(const std::optional<load::MeasuredRates>& rates, std::string_view device) {
   return rates && rates->values.contains("disk_read") && rates->values.contains("link") &&
          (rates->device.empty() || rates->device == safe_display(device));
 }
@@ -191,10 +192,10 @@ std::string upload_time_text(const UploadTime& time) {
   return text + ".";
 }
 
-std::string upload_rates_text(const UploadTime& time, const std::optional<MeasuredRates>& rates,
+std::string upload_rates_text(const UploadTime& time, const std::optional<load::MeasuredRates>& rates,
                               std::string_view device) {
   std::string text =
-      cache_text(time) + (time.packs ? " Packing is not projected." : "") + " " + rates_line(rates);
+      cache_text(time) + (time.packs ? " Packing is not projected." : "") + " " + load::rates_line(rates);
   if (!rates)
     text += " `loadline devices --measure` measures this machine's.";
   else if (!rates->values.contains("host_pages"))

@@ -23,7 +23,7 @@ struct MeasuredCounter {
   std::string_view id = {};                   // JSON key
   std::uint64_t projected = 0, measured = 0;  // peaks
   bool own_count = false;                     // counted by the program itself: no judge of its projection
-  CounterCurve curve = {};
+  load::CounterCurve curve = {};
   // Samples above the projected peak by more than near_enough() allows.
   struct Beyond {
     std::size_t samples = 0;
@@ -34,37 +34,38 @@ struct MeasuredCounter {
   bool shows() const;
 };
 // Without a name and a key. `steps`: of the plan.
-MeasuredCounter measured_counter(std::uint64_t projected, std::span<const UsagePoint> usage, unsigned spaces,
-                                 std::span<const StepCount> counted, std::size_t steps);
+MeasuredCounter measured_counter(std::uint64_t projected, std::span<const plan::UsagePoint> usage,
+                                 unsigned spaces, std::span<const load::StepCount> counted,
+                                 std::size_t steps);
 
 // One method in one order. Keeps figures and curves only, not the plan and the samples.
 struct MeasuredLoad {
-  const Method* method = nullptr;
+  const load::Method* method = nullptr;
   std::string order = {};
   double seconds = 0;
   std::size_t samples = 0;
   std::size_t steps = 0;
   std::vector<MeasuredCounter> counters = {};
-  std::optional<PageCacheUse> page_cache = {};  // of a rehearsal
+  std::optional<load::PageCacheUse> page_cache = {};  // of a rehearsal
 
   // Whether every counter is within 2 % or 16 MiB of its projection. Absent if no counter was projected or
   // measured at 16 MiB or more, since then the comparison would always succeed.
   std::optional<bool> agrees() const;
 };
 // Its counters are kMemoryCounters.
-MeasuredLoad rehearsed_load(const Method& method, std::string order, const Plan& plan,
-                            const HostMeasurement& measurement);
+MeasuredLoad rehearsed_load(const load::Method& method, std::string order, const plan::Plan& plan,
+                            const load::HostMeasurement& measurement);
 
 // Whether both figures are so small that the comparison would always succeed.
 bool too_small_to_judge(std::uint64_t projected, std::uint64_t measured);
 bool near_enough(std::uint64_t projected, std::uint64_t measured);
 
 struct MeasuredLoads {
-  const MetaGraph& graph;
+  const graph::MetaGraph& graph;
   std::string how = {};  // "loaded in ordinary memory"
   std::vector<MeasuredLoad> rows = {};
   struct Refused {
-    const Method* method = nullptr;
+    const load::Method* method = nullptr;
     std::string order = {};
     std::string why = {};
   };
@@ -99,10 +100,10 @@ struct UploadTime {
   std::optional<std::uint64_t> cached_bytes = {};  // of these, read from the page cache; absent: not known
 };
 // Whether an upload to `device` is projected by rates that were measured, and not by assumed ones.
-bool measured_for(const std::optional<MeasuredRates>& rates, std::string_view device);
+bool measured_for(const std::optional<load::MeasuredRates>& rates, std::string_view device);
 // `report`: gpu::UploadReport, of which builds without Vulkan know nothing.
 template <typename Report>
-UploadTime upload_time(const Report& report, const std::optional<MeasuredRates>& rates) {
+UploadTime upload_time(const Report& report, const std::optional<load::MeasuredRates>& rates) {
   return {report.seconds,
           report.expected_seconds,
           report.projected_seconds,
@@ -116,7 +117,7 @@ UploadTime upload_time(const Report& report, const std::optional<MeasuredRates>&
 // device packed.
 std::string upload_time_text(const UploadTime& time);
 // Sentences on the projected time of an upload to `device`: what the page cache held, and the rates.
-std::string upload_rates_text(const UploadTime& time, const std::optional<MeasuredRates>& rates,
+std::string upload_rates_text(const UploadTime& time, const std::optional<load::MeasuredRates>& rates,
                               std::string_view device);
 
 }  // namespace loadline::report

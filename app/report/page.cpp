@@ -22,11 +22,11 @@ namespace loadline::report {
 namespace {
 
 std::string legend(const ChartSubject& subject) {
-  const bool unified = subject.bound.memory == MemoryKind::unified;
+  const bool unified = subject.bound.memory == plan::MemoryKind::unified;
   std::string html = "<div class=\"legend\">";
-  for (const Space space : stack_of(kAllSpaces))
-    if (std::ranges::any_of(subject.rows,
-                            [&](const LoadRow& row) { return row.peaks[index(space)].bytes > 0; }))
+  for (const plan::Space space : stack_of(plan::kAllSpaces))
+    if (std::ranges::any_of(
+            subject.rows, [&](const load::LoadRow& row) { return row.peaks[plan::index(space)].bytes > 0; }))
       html += fmt::format("<span><i style=\"background:var(--{})\">&nbsp;</i>{}</span>", space_class(space),
                           space_title(space));
   html += fmt::format("<span><i class=\"ring\">&nbsp;</i>{}</span>",
@@ -40,7 +40,7 @@ std::string legend(const ChartSubject& subject) {
 
 std::string bytes_cell(std::uint64_t bytes) { return bytes == 0 ? "&ndash;" : format_bytes(bytes); }
 
-std::string verdict_cell(const LoadRow& row, const BoundRequest& bound) {
+std::string verdict_cell(const load::LoadRow& row, const load::BoundRequest& bound) {
   const std::string text =
       row.refusal ? fmt::format("cannot be done: {}", row.refusal->what()) : verdict_text(row, bound);
   return fmt::format("<td class=\"left verdict {}\">{}</td>", row.fits() ? "good" : "bad", markup_text(text));
@@ -48,15 +48,15 @@ std::string verdict_cell(const LoadRow& row, const BoundRequest& bound) {
 
 std::string explanations(const ChartSubject& subject) {
   std::string html = "<h2>What each method does</h2>\n<dl>\n";
-  const Method* last = nullptr;
-  for (const LoadRow& row : subject.rows) {
+  const load::Method* last = nullptr;
+  for (const load::LoadRow& row : subject.rows) {
     if (row.method == last) continue;
     last = row.method;
     html += fmt::format("<dt>{}</dt><dd>{}</dd>\n", markup_text(row.method->id),
                         markup_text(method_explanation(row.method->id)));
   }
   html += "</dl>\n<h2>What counts the memory</h2>\n<dl>\n";
-  for (const MemoryView& view : memory_views())
+  for (const plan::MemoryView& view : plan::memory_views())
     html += fmt::format("<dt>{}</dt><dd>{}</dd>\n", markup_text(view.title), markup_text(view.counted_by));
   return html + "</dl>\n";
 }
@@ -89,10 +89,10 @@ std::string charts_html(const ChartSubject& subject, double widest) {
 }
 
 std::string peaks_html(const ChartSubject& subject) {
-  const BoundRequest& bound = subject.bound;
-  const bool unified = bound.memory == MemoryKind::unified;
+  const load::BoundRequest& bound = subject.bound;
+  const bool unified = bound.memory == plan::MemoryKind::unified;
   const auto is_set = [](const auto& member) { return member.has_value(); };
-  const bool verdicts = bound.judged() || std::ranges::any_of(subject.rows, is_set, &LoadRow::refusal);
+  const bool verdicts = bound.judged() || std::ranges::any_of(subject.rows, is_set, &load::LoadRow::refusal);
   std::string html =
       "<h2>Peaks</h2>\n<div class=\"scroll\"><table>\n<tr><th class=\"left\">method</th>"
       "<th class=\"left\">order</th>";
@@ -101,24 +101,24 @@ std::string peaks_html(const ChartSubject& subject) {
   if (bound.request().page_cache_budget) html += "<th>read again</th>";
   html += "<th>staging</th><th>unified</th><th class=\"left\">law</th><th class=\"left\">held against</th>";
   html += verdicts ? "<th class=\"left\">verdict</th></tr>\n" : "</tr>\n";
-  for (const LoadRow& row : subject.rows) {
+  for (const load::LoadRow& row : subject.rows) {
     html += fmt::format("<tr><td class=\"left\">{}</td><td class=\"left\">{}</td>",
                         markup_text(row.method->id), markup_text(row.order, 40));
     const auto cell = [&](std::uint64_t bytes) { html += fmt::format("<td>{}</td>", bytes_cell(bytes)); };
     if (unified) cell(row.leading.bytes);
-    cell(row.peaks[index(Space::device)].bytes);
-    cell(row.peaks[index(Space::host)].bytes);
-    cell(row.cache ? row.cache->peak : row.peaks[index(Space::page_cache)].bytes);
+    cell(row.peaks[plan::index(plan::Space::device)].bytes);
+    cell(row.peaks[plan::index(plan::Space::host)].bytes);
+    cell(row.cache ? row.cache->peak : row.peaks[plan::index(plan::Space::page_cache)].bytes);
     if (bound.request().page_cache_budget) cell(row.cache ? row.cache->reread_bytes : 0);
-    cell(row.peaks[index(Space::staging)].bytes);
+    cell(row.peaks[plan::index(plan::Space::staging)].bytes);
     cell(row.unified.bytes);
     html += fmt::format("<td class=\"left\">{}</td>", markup_text(row.method->peak_law));
-    html += fmt::format("<td class=\"left\">{}</td>", markup_text(evidence_brief(row.method->id)));
+    html += fmt::format("<td class=\"left\">{}</td>", markup_text(load::evidence_brief(row.method->id)));
     html += (verdicts ? verdict_cell(row, bound) : "") + "</tr>\n";
   }
   html += "</table></div>\n";
-  const bool reserved = std::ranges::any_of(subject.rows, is_set, &LoadRow::reserved);
-  const bool own_order = std::ranges::any_of(subject.rows, is_set, &LoadRow::order_proven);
+  const bool reserved = std::ranges::any_of(subject.rows, is_set, &load::LoadRow::reserved);
+  const bool own_order = std::ranges::any_of(subject.rows, is_set, &load::LoadRow::order_proven);
   if (bound.judged() && reserved)
     html +=
         fmt::format("<p class=\"lead\">Verdicts are by what the allocator reserves for these peaks{}.</p>\n",
@@ -166,11 +166,11 @@ std::string list_html(const OptionList& items) {
 }
 
 // Types by bytes; bytes that several tensors share count for one of them.
-std::string types_text(const MetaGraph& graph) {
+std::string types_text(const graph::MetaGraph& graph) {
   std::map<std::string_view, std::uint64_t> bytes;
-  const std::vector<Share> parts = shares(graph);
+  const std::vector<graph::Share> parts = graph::shares(graph);
   for (std::size_t i = 0; i < parts.size(); ++i)
-    bytes[dtype_info(graph.tensors[i].dtype).name] += parts[i].bytes;
+    bytes[graph::dtype_info(graph.tensors[i].dtype).name] += parts[i].bytes;
   std::vector<std::pair<std::string_view, std::uint64_t>> types(bytes.begin(), bytes.end());
   std::ranges::stable_sort(types, std::greater<>(), [](const auto& type) { return type.second; });
   std::vector<std::string> words;
@@ -179,10 +179,10 @@ std::string types_text(const MetaGraph& graph) {
 }
 
 std::string contents_html(const ModelPage& page) {
-  const MetaGraph& graph = page.graph;
+  const graph::MetaGraph& graph = page.graph;
   OptionList facts = {{"Format", graph.format},
-                      {"Weights", fmt::format("{} ({})", format_bytes(storage_bytes(graph)),
-                                              counted(storage_bytes(graph), "byte"))},
+                      {"Weights", fmt::format("{} ({})", format_bytes(graph::storage_bytes(graph)),
+                                              counted(graph::storage_bytes(graph), "byte"))},
                       {"Parameters", format_grouped(page.claims.parameters)},
                       {"Tensors", format_grouped(graph.tensors.size())},
                       {"Types", types_text(graph)},
@@ -199,19 +199,19 @@ std::string contents_html(const ModelPage& page) {
       [&](std::uint32_t a, std::uint32_t b) { return bytes(a) != bytes(b) ? bytes(a) > bytes(b) : a < b; });
   std::string rows = row_html({"largest tensors", "type", "shape", "bytes"}, true);
   for (std::size_t i = 0; i < shown; ++i) {
-    const Tensor& tensor = graph.tensors[order[i]];
-    rows += row_html({markup_text(tensor.name.view(), 80), std::string(dtype_info(tensor.dtype).name),
+    const graph::Tensor& tensor = graph.tensors[order[i]];
+    rows += row_html({markup_text(tensor.name.view(), 80), std::string(graph::dtype_info(tensor.dtype).name),
                       fmt::format("{}", fmt::join(tensor.shape, " x ")), format_bytes(bytes(order[i]))});
   }
   return html + table_html(rows);
 }
 
 std::string pass_html(const ModelPage& page) {
-  const RequestPass& pass = *page.answer.forward;
+  const load::RequestPass& pass = *page.answer.forward;
   std::string html;
   const auto per_token = pass.model().cache_bytes_per_token;
   if (pass.figures()) {
-    const ForwardPeak& peak = pass.figures()->peak;
+    const forward::ForwardPeak& peak = pass.figures()->peak;
     html += list_html({{"New tokens", format_grouped(pass.sequence())},
                        {"Activations at most", format_bytes(peak.bytes)},
                        {"Cache after the pass", format_bytes(peak.cache_bytes)},
@@ -224,38 +224,38 @@ std::string pass_html(const ModelPage& page) {
         rows += row_html({counted(tokens, "token"), format_bytes(*per_token * tokens)});
     html += table_html(rows);
   }
-  for (const LoadRow& row : page.answer.rows)
+  for (const load::LoadRow& row : page.answer.rows)
     if (row.context_max)
       html += fmt::format("<p>{}: room for a context of {}.</p>\n", markup_text(row.method->id),
                           counted(*row.context_max, "token"));
   return html.empty() ? "" : "<h2>Forward pass and context</h2>\n" + html;
 }
 
-std::string findings_html(const std::optional<std::vector<Finding>>& findings) {
+std::string findings_html(const std::optional<std::vector<inspect::Finding>>& findings) {
   if (!findings) return "";
   std::string html = "<h2>Findings in the files</h2>\n";
   if (findings->empty()) return html + "<p>Nothing in the files makes loading cost more than it must.</p>\n";
   html += "<dl>\n";
-  for (const Finding& finding : *findings)
+  for (const inspect::Finding& finding : *findings)
     html += fmt::format("<dt>{}</dt><dd>{}: {}<small>{}</small></dd>\n", markup_text(finding.id),
                         markup_text(finding.text), markup_text(finding.cost), markup_text(finding.remedy));
   return html + "</dl>\n";
 }
 
-std::string advice_html(const LoadAnswer& answer) {
+std::string advice_html(const load::LoadAnswer& answer) {
   if (!answer.advice) return "";
-  const Advice& advice = answer.advice->advice;
+  const load::Advice& advice = answer.advice->advice;
   std::string html = "<h2>What makes it fit</h2>\n";
   if (advice.loads.empty()) html += "<p>No load was found that fits.</p>\n";
   html += "<ul>\n";
-  const auto line = [&](const AdvisedLoad& load) {
+  const auto line = [&](const load::AdvisedLoad& load) {
     const std::string changes = load.changes.empty()
                                     ? fmt::format("{} in {} order", load.method->id, load.order)
                                     : fmt::format("{}", fmt::join(load.changes, " and "));
     html += fmt::format("<li>{}: {} by {}</li>\n", markup_text(changes), format_bytes(load.held),
                         markup_text(load.method->id));
   };
-  for (const AdvisedLoad& load : advice.loads) line(load);
+  for (const load::AdvisedLoad& load : advice.loads) line(load);
   if (advice.loads.empty() && advice.nearest) line(*advice.nearest);
   return html + "</ul>\n";
 }
@@ -291,41 +291,41 @@ std::string begin_html(const std::string& title) {
          fmt::format("<body>\n<main>\n<h1>{}</h1>\n", markup_text(title));
 }
 
-std::string_view state_words(PairState state) {
+std::string_view state_words(inspect::PairState state) {
   switch (state) {
-    case PairState::equal:
+    case inspect::PairState::equal:
       return "equal";
-    case PairState::other_shape:
+    case inspect::PairState::other_shape:
       return "other shape";
-    case PairState::other_type:
+    case inspect::PairState::other_type:
       return "other type";
-    case PairState::other_values:
+    case inspect::PairState::other_values:
       return "other values";
-    case PairState::refused:
+    case inspect::PairState::refused:
       return "cannot be compared";
-    case PairState::not_looked:
+    case inspect::PairState::not_looked:
       return "same shape and type";
   }
   return "";
 }
 
-Bars held_bars(const MetaGraph& graph, const ChartSubject& subject) {
-  return method_bars({subject.rows.begin(), subject.rows.end()}, storage_bytes(graph), "held");
+Bars held_bars(const graph::MetaGraph& graph, const ChartSubject& subject) {
+  return method_bars({subject.rows.begin(), subject.rows.end()}, graph::storage_bytes(graph), "held");
 }
 
-std::string side_html(const MetaGraph& graph, const std::string& path, Bars bars, std::uint64_t scale,
+std::string side_html(const graph::MetaGraph& graph, const std::string& path, Bars bars, std::uint64_t scale,
                       std::string_view letter) {
   bars.scale = scale;
   return fmt::format(
              "<h2>{}: {}</h2>\n<p>{}</p>\n", letter, markup_text(path),
              markup_text(fmt::format("{}, {}, {}", graph.format, counted(graph.tensors.size(), "tensor"),
-                                     format_bytes(storage_bytes(graph))))) +
+                                     format_bytes(graph::storage_bytes(graph))))) +
          bars_svg(bars);
 }
 
-std::string pairs_html(const Comparison& comparison) {
-  std::map<PairState, std::uint64_t> counts;
-  for (const PairResult& result : comparison.results) ++counts[result.state];
+std::string pairs_html(const inspect::Comparison& comparison) {
+  std::map<inspect::PairState, std::uint64_t> counts;
+  for (const inspect::PairResult& result : comparison.results) ++counts[result.state];
   std::string html = "<h2>Weights</h2>\n<ul>\n";
   for (const auto& [state, count] : counts)
     html += fmt::format("<li>{}: {}</li>\n", state_words(state), format_grouped(count));
@@ -337,14 +337,14 @@ std::string pairs_html(const Comparison& comparison) {
   std::string rows = row_html({"weight", "", "A", "B"}, true);
   std::size_t shown = 0, all = 0;
   for (std::size_t i = 0; i < comparison.results.size(); ++i) {
-    const PairState state = comparison.results[i].state;
-    if (state == PairState::equal || state == PairState::not_looked) continue;
+    const inspect::PairState state = comparison.results[i].state;
+    if (state == inspect::PairState::equal || state == inspect::PairState::not_looked) continue;
     if (++all > kMostRows) continue;
     ++shown;
-    const Weight& a = comparison.match.a[comparison.match.pairs[i].a];
-    const Weight& b = comparison.match.b[comparison.match.pairs[i].b];
-    const auto side = [](const Weight& weight) {
-      return fmt::format("{} {}", dtype_info(weight.dtype).name, fmt::join(weight.shape, " x "));
+    const inspect::Weight& a = comparison.match.a[comparison.match.pairs[i].a];
+    const inspect::Weight& b = comparison.match.b[comparison.match.pairs[i].b];
+    const auto side = [](const inspect::Weight& weight) {
+      return fmt::format("{} {}", graph::dtype_info(weight.dtype).name, fmt::join(weight.shape, " x "));
     };
     rows += row_html({markup_text(a.name.view(), 80), std::string(state_words(state)), side(a), side(b)});
   }
@@ -353,7 +353,8 @@ std::string pairs_html(const Comparison& comparison) {
   return html;
 }
 
-std::string metadata_html(const std::vector<MetadataDifference>& metadata, const std::string& problem) {
+std::string metadata_html(const std::vector<inspect::MetadataDifference>& metadata,
+                          const std::string& problem) {
   const std::string said =
       problem.empty() ? "" : fmt::format("<p class=\"lead\">{}</p>\n", markup_text(problem));
   if (metadata.empty()) return said.empty() ? "" : "<h2>Metadata</h2>\n" + said;
@@ -371,7 +372,7 @@ std::string metadata_html(const std::vector<MetadataDifference>& metadata, const
 }  // namespace
 
 std::string model_page_html(const ModelPage& page) {
-  std::string html = begin_html(model_name(page.graph));
+  std::string html = begin_html(graph::model_name(page.graph));
   html += contents_html(page);
   html += "<h2>Loading it</h2>\n" + charts_html(page.subject, 280) + peaks_html(page.subject);
   html += advice_html(page.answer) + pass_html(page) + findings_html(page.findings) +
@@ -381,7 +382,8 @@ std::string model_page_html(const ModelPage& page) {
 }
 
 std::string difference_page_html(const DifferencePage& page) {
-  std::string html = begin_html(fmt::format("{} and {}", model_name(page.a), model_name(page.b)));
+  std::string html =
+      begin_html(fmt::format("{} and {}", graph::model_name(page.a), graph::model_name(page.b)));
   if (page.mapped)
     html += "<p class=\"lead\">Compared as a GGUF file holds them: llama.cpp's names, norms in F32.</p>\n";
   const Bars of_a = held_bars(page.a, page.subject_a), of_b = held_bars(page.b, page.subject_b);

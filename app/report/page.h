@@ -45,11 +45,11 @@ struct PageFoot {
 };
 
 struct ModelPage {
-  const MetaGraph& graph;
-  ModelClaims claims = {};
+  const graph::MetaGraph& graph;
+  forward::ModelClaims claims = {};
   ChartSubject subject;
-  const LoadAnswer& answer;
-  std::optional<std::vector<Finding>> findings = {};  // absent: the model has no files to look into
+  const load::LoadAnswer& answer;
+  std::optional<std::vector<inspect::Finding>> findings = {};  // absent: the model has no files to look into
   const MeasuredLoads* rehearsal = nullptr;
   OptionList options = {};
   PageFoot foot = {};
@@ -58,12 +58,12 @@ std::string model_page_html(const ModelPage& page);
 
 // Two models, and what differs between them.
 struct DifferencePage {
-  const MetaGraph& a;
-  const MetaGraph& b;
+  const graph::MetaGraph& a;
+  const graph::MetaGraph& b;
   std::string path_a = {}, path_b = {};
-  const Comparison& comparison;
+  const inspect::Comparison& comparison;
   bool mapped = false;  // match_models()
-  std::vector<MetadataDifference> metadata = {};
+  std::vector<inspect::MetadataDifference> metadata = {};
   std::string metadata_problem = {};  // why some of it is not compared
   ChartSubject subject_a, subject_b;
   PageFoot foot = {};

@@ -17,7 +17,7 @@
 #include <sys/sysinfo.h>
 #include <sys/utsname.h>
 
-namespace loadline {
+namespace loadline::report {
 
 // --- Escapes text for markup, and finds the embedded style sheets.
 
@@ -45,13 +45,13 @@ std::string markup_text(std::string_view raw, std::size_t columns) {
   return escaped(safe_display(raw, columns));
 }
 
-std::string_view report::style_sheet(std::string_view name) {
+std::string_view style_sheet(std::string_view name) {
   for (const embedded::File& file : embedded::report_files())
     if (file.name.substr(0, file.name.find('.')) == name) return file.bytes;
   return {};
 }
 
-std::string report::page_head(std::string_view title, std::initializer_list<std::string_view> sheets) {
+std::string page_head(std::string_view title, std::initializer_list<std::string_view> sheets) {
   std::string html = fmt::format(
       "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n<title>{}</title>\n"
@@ -60,10 +60,6 @@ std::string report::page_head(std::string_view title, std::initializer_list<std:
   for (const std::string_view sheet : sheets) html += style_sheet(sheet);
   return html + "</style>\n</head>\n";
 }
-
-}  // namespace loadline
-
-namespace loadline::report {
 
 // --- Writes through a temporary file.
 
@@ -74,7 +70,7 @@ void check_picture_path(const std::string& path, std::string_view extension) {
 }
 
 void write_file(const std::string& path, std::string_view text, bool replace) {
-  AtomicFile file(path);
+  io::AtomicFile file(path);
   file.write_at(0, std::as_bytes(std::span(text)));
   file.sync();
   file.rename_into_place(replace);
@@ -82,12 +78,12 @@ void write_file(const std::string& path, std::string_view text, bool replace) {
 
 // --- Lists options from the table of load options.
 
-OptionList asked_for(const LoadRequest& request, MemoryKind memory) {
-  LoadRequest in_force = request;
+OptionList asked_for(const load::LoadRequest& request, plan::MemoryKind memory) {
+  load::LoadRequest in_force = request;
   in_force.memory = memory;
-  const LoadRequest defaults;
+  const load::LoadRequest defaults;
   OptionList list;
-  for (const LoadOption& option : load_options()) {
+  for (const load::LoadOption& option : load::load_options()) {
     const bool always = option.id == "memory" || option.id == "staging" || option.id == "slots";
     if (always || !same_option(option, in_force, defaults))
       list.emplace_back(option.title, show_option(option.kind, option.get(in_force), option.separator));

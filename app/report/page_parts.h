@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace loadline {
+namespace loadline::report {
 
 // --- Escapes text for SVG and HTML, and gives them their style sheets.
 
@@ -20,17 +20,11 @@ std::string markup_text(std::string_view raw);
 // The same, shortened to at most `columns` code points.
 std::string markup_text(std::string_view raw, std::size_t columns);
 
-namespace report {
 // assets/report/NAME.css.
 std::string_view style_sheet(std::string_view name);
 // The head of a self-contained page: light or dark as the reader has it, then these style sheets. `title` is
 // escaped here.
 std::string page_head(std::string_view title, std::initializer_list<std::string_view> sheets);
-}  // namespace report
-
-}  // namespace loadline
-
-namespace loadline::report {
 
 // --- Writes the files that commands produce besides their answer: charts, pages, saved requests, packings
 // and rates. A file appears complete or not at all.
@@ -49,7 +43,7 @@ using OptionList = std::vector<std::pair<std::string, std::string>>;
 
 // The kind of memory, the staging ring, and every option that differs from its default; named by option
 // title.
-OptionList asked_for(const LoadRequest& request, MemoryKind memory);
+OptionList asked_for(const load::LoadRequest& request, plan::MemoryKind memory);
 
 // --- What machine a page's figures come from.
 

@@ -40,17 +40,17 @@ std::vector<std::pair<std::uint64_t, std::string_view>> weight_lines(const Bars&
 
 }  // namespace
 
-Bars method_bars(const std::vector<LoadRow>& rows, std::uint64_t weights, std::string_view asked) {
-  std::vector<const LoadRow*> possible;
-  for (const LoadRow& row : rows)
+Bars method_bars(const std::vector<load::LoadRow>& rows, std::uint64_t weights, std::string_view asked) {
+  std::vector<const load::LoadRow*> possible;
+  for (const load::LoadRow& row : rows)
     if (!row.refusal) possible.push_back(&row);
   const RowSpace& space = asked.empty() ? widest_space(possible) : find_row_space(asked);
   const bool orders = std::ranges::any_of(
-      possible, [&](const LoadRow* row) { return row->order != possible.front()->order; });
+      possible, [&](const load::LoadRow* row) { return row->order != possible.front()->order; });
   Bars bars;
   bars.weights = weights;
   bars.title = fmt::format("Most {}", space.words);
-  for (const LoadRow* const row : possible) {
+  for (const load::LoadRow* const row : possible) {
     const std::string_view law = law_part(row->method->peak_law, space.id == "held" ? "unified" : space.id);
     bars.bars.push_back(
         {orders ? fmt::format("{}, {}", row->method->id, row->order) : std::string(row->method->id),
@@ -126,17 +126,18 @@ namespace {
 
 constexpr double kMapWidth = 960, kMapHeight = 420, kMapLetter = 6.2;
 
-std::string tile_svg(const MetaGraph& graph, const ModuleTree& tree, const view::Tile& tile) {
-  const ModuleNode& node = tree.node(tile.node);
+std::string tile_svg(const graph::MetaGraph& graph, const graph::ModuleTree& tree, const view::Tile& tile) {
+  const graph::ModuleNode& node = tree.node(tile.node);
   const double width = tile.rect.w, height = tile.rect.h;
-  const std::string path = module_path(tree, tile.node);
+  const std::string path = graph::module_path(tree, tile.node);
   std::string svg;
   const std::string title = tile.kind == view::TileKind::aggregate
                                 ? fmt::format("{} small parts of {}", format_grouped(tile.tensors), path)
                                 : path;
   const bool tensor = tile.kind == view::TileKind::tensor && node.tensor;
   // of small parts together, what their module is for
-  const Role role = tensor ? tensor_role(graph.tensor(*node.tensor).name.view()) : tensor_role(path + ".");
+  const graph::Role role =
+      tensor ? graph::tensor_role(graph.tensor(*node.tensor).name.view()) : graph::tensor_role(path + ".");
   svg += fmt::format(
       "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" class=\"{}\"><title>{}: "
       "{}</title></rect>\n",
@@ -145,8 +146,8 @@ std::string tile_svg(const MetaGraph& graph, const ModuleTree& tree, const view:
                                           : fmt::format("role{}", static_cast<int>(role)),
       markup_text(title, 100), format_bytes(tile.bytes));
   // "weight" says nothing: its module does
-  const bool nameless =
-      node.children.empty() && tile.node != kRootNode && (node.name == "weight" || node.name == "bias");
+  const bool nameless = node.children.empty() && tile.node != graph::kRootNode &&
+                        (node.name == "weight" || node.name == "bias");
   const std::string& label = nameless ? tree.node(node.parent).name : node.name;
   const auto letters = static_cast<std::size_t>(std::max(0.0, (width - 6) / kMapLetter));
   const bool titled = tile.kind == view::TileKind::module ? tile.header : height >= 16;
@@ -158,8 +159,8 @@ std::string tile_svg(const MetaGraph& graph, const ModuleTree& tree, const view:
 
 }  // namespace
 
-std::string treemap_svg(const MetaGraph& graph) {
-  const ModuleTree tree = module_tree(graph);
+std::string treemap_svg(const graph::MetaGraph& graph) {
+  const graph::ModuleTree tree = graph::module_tree(graph);
   const view::TreemapOrder order(tree);
   view::TreemapOptions options;
   options.min_side = 10;
@@ -169,21 +170,21 @@ std::string treemap_svg(const MetaGraph& graph) {
       "class=\"treemap\">\n",
       kMapWidth, kMapHeight);
   for (const view::Tile& tile :
-       view::layout_treemap(tree, order, kRootNode, {0, 0, kMapWidth, kMapHeight}, options))
+       view::layout_treemap(tree, order, graph::kRootNode, {0, 0, kMapWidth, kMapHeight}, options))
     svg += tile_svg(graph, tree, tile);
   return svg + "</svg>\n";
 }
 
-std::string treemap_legend(const MetaGraph& graph) {
-  std::array<std::uint64_t, kRoleCount> bytes{};
-  const std::vector<Share> parts = shares(graph);
+std::string treemap_legend(const graph::MetaGraph& graph) {
+  std::array<std::uint64_t, graph::kRoleCount> bytes{};
+  const std::vector<graph::Share> parts = graph::shares(graph);
   for (std::size_t i = 0; i < parts.size(); ++i)
-    bytes[static_cast<std::size_t>(tensor_role(graph.tensors[i].name.view()))] += parts[i].bytes;
+    bytes[static_cast<std::size_t>(graph::tensor_role(graph.tensors[i].name.view()))] += parts[i].bytes;
   std::string html = "<div class=\"legend\">";
-  for (std::size_t i = 0; i < kRoleCount; ++i)
+  for (std::size_t i = 0; i < graph::kRoleCount; ++i)
     if (bytes[i] > 0)
       html += fmt::format("<span><i class=\"role{}\">&nbsp;</i>{} {}</span>", i,
-                          role_name(static_cast<Role>(i)), format_bytes(bytes[i]));
+                          graph::role_name(static_cast<graph::Role>(i)), format_bytes(bytes[i]));
   return html + "</div>\n";
 }
 

@@ -29,7 +29,7 @@ struct Bars {
 
 // The rows that can be done, by their peak in one space (row_space.h), which the title names: if none is
 // given, in the one where they are furthest apart.
-Bars method_bars(const std::vector<LoadRow>& rows, std::uint64_t weights, std::string_view space = {});
+Bars method_bars(const std::vector<load::LoadRow>& rows, std::uint64_t weights, std::string_view space = {});
 
 // An SVG element of its own; the style sheet `chart` has its classes. Text is escaped here.
 std::string bars_svg(const Bars& bars);
@@ -41,8 +41,8 @@ std::string bars_text(const Bars& bars, std::size_t columns, bool unicode);
 // An SVG element of its own: area is bytes, colour is the role of a tensor, titles have what they take. A
 // page defines the colours of the classes role0 to role5 (assets/report/treemap.css). Parts too small to see
 // are drawn together, so the size is bounded for any model.
-std::string treemap_svg(const MetaGraph& graph);
+std::string treemap_svg(const graph::MetaGraph& graph);
 // The roles that the model has, with their bytes, as a legend.
-std::string treemap_legend(const MetaGraph& graph);
+std::string treemap_legend(const graph::MetaGraph& graph);
 
 }  // namespace loadline::report

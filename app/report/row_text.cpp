@@ -19,7 +19,7 @@ namespace loadline::report {
 
 // --- Words verdicts and the limits behind them.
 
-std::string over_text(const BudgetVerdict& verdict) {
+std::string over_text(const load::BudgetVerdict& verdict) {
   std::vector<std::string> parts;
   const auto add = [&](std::string_view what, std::uint64_t over) {
     if (over > 0) parts.push_back(fmt::format("{} {} over", what, format_bytes(over)));
@@ -36,7 +36,7 @@ std::string over_text(const BudgetVerdict& verdict) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-std::string verdict_text(const LoadRow& row, const BoundRequest& bound) {
+std::string verdict_text(const load::LoadRow& row, const load::BoundRequest& bound) {
   if (row.refusal) return "cannot be done";
   if (!bound.judged()) return "possible";
   if (row.fits()) return "fits";
@@ -48,10 +48,10 @@ std::string verdict_text(const LoadRow& row, const BoundRequest& bound) {
                       : fmt::format("{}; {}", text, over);
 }
 
-std::string budget_text(const BoundRequest& bound) {
+std::string budget_text(const load::BoundRequest& bound) {
   std::string text;
   if (bound.target) {
-    const Budget own = target_budget(*bound.target, bound.memory);
+    const load::Budget own = load::target_budget(*bound.target, bound.memory);
     text = fmt::format("On {}:", safe_display(bound.target->name, 80));
     if (own.unified) text += fmt::format(" {} for everything", format_bytes(*own.unified));
     if (own.unified && own.device) text += ", of which";
@@ -69,21 +69,23 @@ std::string budget_text(const BoundRequest& bound) {
 namespace {
 
 constexpr std::array kSpaces = {
-    RowSpace{"device", "on the device", [](const LoadRow& row) { return row.peaks[index(Space::device)]; }},
-    RowSpace{"host", "on the host", [](const LoadRow& row) { return row.peaks[index(Space::host)]; }},
+    RowSpace{"device", "on the device",
+             [](const load::LoadRow& row) { return row.peaks[plan::index(plan::Space::device)]; }},
+    RowSpace{"host", "on the host",
+             [](const load::LoadRow& row) { return row.peaks[plan::index(plan::Space::host)]; }},
     RowSpace{"held", "in device, host and staging together",
-             [](const LoadRow& row) {
-               return RowPeak{row.held, row.unified.step, row.unified.tensor};
+             [](const load::LoadRow& row) {
+               return load::RowPeak{row.held, row.unified.step, row.unified.tensor};
              }},
     RowSpace{"page_cache", "in the page cache",
-             [](const LoadRow& row) { return row.peaks[index(Space::page_cache)]; }},
+             [](const load::LoadRow& row) { return row.peaks[plan::index(plan::Space::page_cache)]; }},
     RowSpace{"staging", "in staging memory",
-             [](const LoadRow& row) { return row.peaks[index(Space::staging)]; }},
+             [](const load::LoadRow& row) { return row.peaks[plan::index(plan::Space::staging)]; }},
     RowSpace{"resident", "in the process: its own memory and file pages",
-             [](const LoadRow& row) {
-               return RowPeak{row.views.at(view_position("resident_set")), 0, {}};
+             [](const load::LoadRow& row) {
+               return load::RowPeak{row.views.at(plan::view_position("resident_set")), 0, {}};
              }},
-    RowSpace{"unified", "in all memory together", [](const LoadRow& row) { return row.unified; }},
+    RowSpace{"unified", "in all memory together", [](const load::LoadRow& row) { return row.unified; }},
 };
 constexpr std::size_t kCompared = 3;  // the first ones
 
@@ -92,12 +94,12 @@ constexpr std::size_t kCompared = 3;  // the first ones
 std::span<const RowSpace> row_spaces() { return kSpaces; }
 const RowSpace& find_row_space(std::string_view id) { return find_row(row_spaces(), id, "space"); }
 
-const RowSpace& widest_space(std::span<const LoadRow* const> rows) {
+const RowSpace& widest_space(std::span<const load::LoadRow* const> rows) {
   const RowSpace* widest = &kSpaces.front();
   std::uint64_t most = 0;
   for (const RowSpace& space : row_spaces().first(kCompared)) {
     std::uint64_t low = UINT64_MAX, high = 0;
-    for (const LoadRow* const row : rows) {
+    for (const load::LoadRow* const row : rows) {
       if (row->refusal) continue;
       low = std::min(low, space.peak(*row).bytes);
       high = std::max(high, space.peak(*row).bytes);
@@ -109,18 +111,18 @@ const RowSpace& widest_space(std::span<const LoadRow* const> rows) {
   return *widest;
 }
 
-std::string difference_text(std::span<const LoadRow* const> rows, MemoryKind memory) {
+std::string difference_text(std::span<const load::LoadRow* const> rows, plan::MemoryKind memory) {
   const RowSpace& space = widest_space(rows);
-  if (space.id == (memory == MemoryKind::unified ? "held" : "device")) return "";
-  const LoadRow *least = nullptr, *most = nullptr;
-  for (const LoadRow* const row : rows) {
+  if (space.id == (memory == plan::MemoryKind::unified ? "held" : "device")) return "";
+  const load::LoadRow *least = nullptr, *most = nullptr;
+  for (const load::LoadRow* const row : rows) {
     if (row->refusal) continue;
     const std::uint64_t bytes = space.peak(*row).bytes;
     if (least == nullptr || bytes < space.peak(*least).bytes) least = row;
     if (most == nullptr || bytes > space.peak(*most).bytes) most = row;
   }
   if (least == nullptr || least == most) return "";
-  const auto figure = [&](const LoadRow& row) {
+  const auto figure = [&](const load::LoadRow& row) {
     return fmt::format("{} ({})", format_bytes(space.peak(row).bytes), row.method->id);
   };
   return fmt::format("They differ most {}: {} to {}.", space.words, figure(*least), figure(*most));

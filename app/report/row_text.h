@@ -14,22 +14,22 @@ namespace loadline::report {
 // --- Whether a row fits, in words.
 
 // The excess over each budget: "device 1.20 GiB over, host 3.00 MiB over". Empty if there is none.
-std::string over_text(const BudgetVerdict& verdict);
+std::string over_text(const load::BudgetVerdict& verdict);
 
 // "fits", or which budget is exceeded, by how much, and the first block over it; escaped. Without a budget
 // "possible" or "cannot be done".
-std::string verdict_text(const LoadRow& row, const BoundRequest& bound);
+std::string verdict_text(const load::LoadRow& row, const load::BoundRequest& bound);
 
 // The memory limits from the target's data sheet, and which of them apply: "On NVIDIA ...: 8.00 GiB of the
 // device's own". Empty if there are none.
-std::string budget_text(const BoundRequest& bound);
+std::string budget_text(const load::BoundRequest& bound);
 
 // --- The peaks of a row by space and by sums of spaces, and the space that tells rows apart.
 
 struct RowSpace {
   std::string_view id;     // device, host, held, page_cache, staging, resident, unified
   std::string_view words;  // "on the device", "in device, host and staging together"
-  RowPeak (*peak)(const LoadRow& row);
+  load::RowPeak (*peak)(const load::LoadRow& row);
 };
 std::span<const RowSpace> row_spaces();
 // Throws Error{usage} that lists the ids.
@@ -37,11 +37,11 @@ const RowSpace& find_row_space(std::string_view id);
 
 // Of device, host and both together with staging (held), the one in which the peaks of these rows are
 // furthest apart, by bytes; of equals the first. The device if nothing differs.
-const RowSpace& widest_space(std::span<const LoadRow* const> rows);
+const RowSpace& widest_space(std::span<const load::LoadRow* const> rows);
 
 // "They differ most on the host: 0 B (mmap_assign) to 12.58 GiB (to_device)." Empty if that is where the peak
 // is that decides whether a load fits, or if nothing differs.
-std::string difference_text(std::span<const LoadRow* const> rows, MemoryKind memory);
+std::string difference_text(std::span<const load::LoadRow* const> rows, plan::MemoryKind memory);
 
 // The part of a peak law that is about one space, without its cases: of "device W + w* (cast: c*), host W"
 // and "device" it is "W + w*". Empty if the law does not name the space.

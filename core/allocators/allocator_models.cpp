@@ -12,7 +12,7 @@
 #include <functional>
 #include <vector>
 
-namespace loadline {
+namespace loadline::allocators {
 
 // --- The table of allocators.
 
@@ -265,4 +265,4 @@ std::uint64_t reserved_bytes(std::span<const Allocation> lives, AllocatorModel m
   }
 }
 
-}  // namespace loadline
+}  // namespace loadline::allocators

@@ -5,7 +5,7 @@
 #include <span>
 #include <string_view>
 
-namespace loadline {
+namespace loadline::allocators {
 
 // --- The allocators that can be simulated, for loads and for forward passes.
 
@@ -49,4 +49,4 @@ struct Allocation {
 // the buffer is held throughout, from the second run on); for torch see torch_cache.h.
 std::uint64_t reserved_bytes(std::span<const Allocation> lives, AllocatorModel model);
 
-}  // namespace loadline
+}  // namespace loadline::allocators

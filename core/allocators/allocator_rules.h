@@ -6,7 +6,7 @@
 #include <array>
 #include <cstdint>
 
-namespace loadline {
+namespace loadline::allocators {
 
 // --- glibc's malloc as the system sees it: the memory that it reserves and when it returns it. Source:
 // malloc/malloc.c of glibc 2.36 (sysmalloc, systrim, munmap_chunk, the moving mmap threshold).
@@ -77,4 +77,4 @@ class TorchCache {
   std::uint64_t allocated_ = 0;
 };
 
-}  // namespace loadline
+}  // namespace loadline::allocators

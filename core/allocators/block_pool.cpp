@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace loadline {
+namespace loadline::allocators {
 namespace {
 
 // If fragmentation needs more than was expected, each further block is at least this large.
@@ -100,4 +100,4 @@ void BlockPool::release_empty(std::uint64_t most) {
   });
 }
 
-}  // namespace loadline
+}  // namespace loadline::allocators

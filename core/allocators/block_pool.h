@@ -8,7 +8,7 @@
 #include <functional>
 #include <vector>
 
-namespace loadline {
+namespace loadline::allocators {
 
 // What a pool will be asked for. All sizes are rounded up to the alignment.
 struct PoolRequest {
@@ -89,4 +89,4 @@ class BlockPool {
   std::vector<Block> blocks_;
 };
 
-}  // namespace loadline
+}  // namespace loadline::allocators

@@ -6,7 +6,7 @@
 #include <cassert>
 #include <iterator>
 
-namespace loadline {
+namespace loadline::allocators {
 
 // --- Keeps the holes in two trees, by place and by size.
 
@@ -73,4 +73,4 @@ void Suballocator::free(std::uint64_t offset) {
   taken_.erase(found);
 }
 
-}  // namespace loadline
+}  // namespace loadline::allocators

@@ -11,7 +11,7 @@
 #include <unordered_map>
 #include <utility>
 
-namespace loadline {
+namespace loadline::allocators {
 
 // --- The free ranges (holes) of an allocator, indexed by address and by size, because a file may cause very
 // many.
@@ -109,4 +109,4 @@ class Suballocator {
   Holes gaps_;
 };
 
-}  // namespace loadline
+}  // namespace loadline::allocators

@@ -14,7 +14,7 @@
 #include <nlohmann/json.hpp>
 #include <simdjson.h>
 
-namespace loadline {
+namespace loadline::assets {
 
 // --- Parses on demand with simdjson, which still knows the position of each token.
 
@@ -183,7 +183,7 @@ std::vector<std::string> json_files(const std::string& folder) {
 
 std::string asset_text(const std::string& path) {
   constexpr std::size_t kMostBytes = (1 << 20) + 1;
-  return SourceFile::open(path).head(kMostBytes);
+  return io::SourceFile::open(path).head(kMostBytes);
 }
 
 // --- Parses the text again with nlohmann::json, which is slower but reports what it expected.
@@ -225,4 +225,4 @@ std::string json_fault(std::string_view text) {
                      safe_display(message, kShown));
 }
 
-}  // namespace loadline
+}  // namespace loadline::assets

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace loadline {
+namespace loadline::assets {
 
 // --- JSON assets in which every text keeps its line and column, for error messages.
 
@@ -103,4 +103,4 @@ std::size_t add_folder(const std::string& folder, std::vector<Row>& rows, std::s
 // literal". If there is no syntax error, "no JSON: ..." names other possible reasons.
 std::string json_fault(std::string_view text);
 
-}  // namespace loadline
+}  // namespace loadline::assets

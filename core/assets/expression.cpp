@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-namespace loadline {
+namespace loadline::assets {
 
 void AssetPlace::fail(std::string_view detail, ErrorCode code) const {
   throw Error(code, {.file = file ? *file : std::string()}, "line {}, column {}: {}", line, column, detail);
@@ -201,13 +201,13 @@ class Evaluation {
     };
     constexpr std::uint64_t kOperations = 10;  // a rough cost, since polynomials may have many terms
     spend(node, kOperations);
-    const SizePoly x = operand(a, 0), y = operand(b, node.children.size() - 1);
-    std::optional<SizePoly> result;
-    if (kind == Kind::add) result = SizePoly::sum(x, y);
-    if (kind == Kind::multiply) result = SizePoly::product(x, y);
+    const graph::SizePoly x = operand(a, 0), y = operand(b, node.children.size() - 1);
+    std::optional<graph::SizePoly> result;
+    if (kind == Kind::add) result = graph::SizePoly::sum(x, y);
+    if (kind == Kind::multiply) result = graph::SizePoly::product(x, y);
     if (kind == Kind::subtract) {
-      const auto negative = SizePoly::product(y, SizePoly(-1));
-      if (negative) result = SizePoly::sum(x, *negative);
+      const auto negative = graph::SizePoly::product(y, graph::SizePoly(-1));
+      if (negative) result = graph::SizePoly::sum(x, *negative);
     }
     if (kind == Kind::divide || kind == Kind::remainder)
       fail(node, "a size that depends on batch or sequence cannot be divided");
@@ -274,16 +274,16 @@ Datum::Datum(std::vector<Datum> list) {
   value_ = std::make_shared<const ListData>(ListData{std::move(list), total});
 }
 
-Datum::Datum(const SizePoly& poly) {
+Datum::Datum(const graph::SizePoly& poly) {
   if (const auto constant = poly.constant())
     value_ = *constant;
   else
     value_ = poly;
 }
 
-std::optional<SizePoly> Datum::size() const {
-  if (const std::int64_t* const whole = number()) return SizePoly(*whole);
-  if (const SizePoly* const symbolic = poly()) return *symbolic;
+std::optional<graph::SizePoly> Datum::size() const {
+  if (const std::int64_t* const whole = number()) return graph::SizePoly(*whole);
+  if (const graph::SizePoly* const symbolic = poly()) return *symbolic;
   return std::nullopt;
 }
 
@@ -315,4 +315,4 @@ bool operator==(const Datum& a, const Datum& b) {
   return a.value_ == b.value_;
 }
 
-}  // namespace loadline
+}  // namespace loadline::assets

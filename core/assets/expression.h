@@ -14,7 +14,7 @@
 #include <variant>
 #include <vector>
 
-namespace loadline {
+namespace loadline::assets {
 
 // --- The value type of expressions in architecture and profile assets.
 
@@ -41,11 +41,11 @@ class Datum {
   Datum(std::string text) : value_(std::move(text)) {}
   Datum(std::vector<Datum> list);
   Datum(Object object) : value_(object) {}
-  Datum(const SizePoly& poly);
+  Datum(const graph::SizePoly& poly);
 
   bool null() const { return std::holds_alternative<std::monostate>(value_); }
   const std::int64_t* number() const { return std::get_if<std::int64_t>(&value_); }
-  const SizePoly* poly() const { return std::get_if<SizePoly>(&value_); }
+  const graph::SizePoly* poly() const { return std::get_if<graph::SizePoly>(&value_); }
   const double* real() const { return std::get_if<double>(&value_); }
   const std::string* text() const { return std::get_if<std::string>(&value_); }
   const std::vector<Datum>* list() const {
@@ -59,7 +59,7 @@ class Datum {
     return list == nullptr ? 1 : (*list)->total;
   }
   // A whole number or a polynomial, as a polynomial; nothing for other values.
-  std::optional<SizePoly> size() const;
+  std::optional<graph::SizePoly> size() const;
   // False for null, 0, an empty text and an empty list; else true.
   bool truth() const;
   // The value as messages show it: "7", "'gelu'", "[2 values]", "null".
@@ -68,7 +68,7 @@ class Datum {
   friend bool operator==(const Datum& a, const Datum& b);
 
  private:
-  std::variant<std::monostate, std::int64_t, SizePoly, double, std::string, List, Object> value_;
+  std::variant<std::monostate, std::int64_t, graph::SizePoly, double, std::string, List, Object> value_;
 };
 
 // --- Expressions in architecture and profile assets: sizes and conditions over a configuration's keys.
@@ -135,4 +135,4 @@ class Expression {
   AssetPlace place_;
 };
 
-}  // namespace loadline
+}  // namespace loadline::assets

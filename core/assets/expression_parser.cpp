@@ -5,7 +5,7 @@
 #include <array>
 #include <charconv>
 
-namespace loadline {
+namespace loadline::assets {
 
 class ExpressionParser : public AssetScanner {
  public:
@@ -236,4 +236,4 @@ Expression Expression::parse(std::string_view text, const AssetPlace& place) {
   return parser.take(root);
 }
 
-}  // namespace loadline
+}  // namespace loadline::assets

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace loadline {
+namespace loadline::assets {
 
 // --- The common base of the parsers of asset lines; for expression_parser.cpp, op_line.cpp and name_rule.cpp
 // only.
@@ -120,4 +120,4 @@ struct Expression::Node {
   std::vector<std::uint32_t> children = {};  // positions among the nodes
 };
 
-}  // namespace loadline
+}  // namespace loadline::assets

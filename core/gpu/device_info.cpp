@@ -54,7 +54,7 @@ std::vector<DeviceHeap> heaps_of(VkPhysicalDevice device, bool has_budget, bool 
     heaps[i].bytes = memory.memoryHeaps[i].size;
     heaps[i].device_local = (memory.memoryHeaps[i].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) != 0;
     if (is_cpu)
-      heaps[i].budget = available_system_memory();
+      heaps[i].budget = io::available_system_memory();
     else if (has_budget)
       heaps[i].budget = uses[i].budget - std::min(uses[i].budget, uses[i].used);
   }

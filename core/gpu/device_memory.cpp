@@ -186,7 +186,8 @@ class MemoryBlock {
   VkResult result = VK_SUCCESS;
 };
 
-MemoryPool::MemoryPool(const Device& device, MemoryUse use, PoolForecast expected, bool take_at_once)
+MemoryPool::MemoryPool(const Device& device, MemoryUse use, allocators::PoolForecast expected,
+                       bool take_at_once)
     : device_(device),
       use_(use),
       take_at_once_(take_at_once),
@@ -220,7 +221,7 @@ Allocation MemoryPool::allocate(std::uint64_t bytes) {
   return made;
 }
 
-PoolBlock MemoryPool::take_block(std::uint32_t id, std::uint64_t wanted, std::uint64_t exact) {
+allocators::PoolBlock MemoryPool::take_block(std::uint32_t id, std::uint64_t wanted, std::uint64_t exact) {
   std::unique_ptr<MemoryBlock> block;
   std::uint64_t bytes = 0;
   const auto take = [&](MemoryUse use, std::uint64_t size) {
@@ -264,7 +265,7 @@ std::uint32_t memory_types(const Device& device, const void* pages) {
 
 }  // namespace
 
-ImportedPages::Mapping::Mapping(const SourceFile& file, std::uint64_t offset, std::uint64_t length) {
+ImportedPages::Mapping::Mapping(const io::SourceFile& file, std::uint64_t offset, std::uint64_t length) {
   void* const mapped = ::mmap(nullptr, static_cast<std::size_t>(length), PROT_READ, MAP_SHARED,
                               file.descriptor(), static_cast<off_t>(offset));
   if (mapped == MAP_FAILED) return;
@@ -276,7 +277,7 @@ ImportedPages::Mapping::~Mapping() {
   if (base != nullptr) ::munmap(base, bytes);
 }
 
-std::unique_ptr<ImportedPages> ImportedPages::make(const Device& device, const SourceFile& file,
+std::unique_ptr<ImportedPages> ImportedPages::make(const Device& device, const io::SourceFile& file,
                                                    std::uint64_t offset, std::uint64_t bytes) {
   const std::uint64_t unit = device.import_alignment();
   if (unit == 0 || device.shaders() || file.descriptor() < 0 || bytes == 0) return nullptr;
@@ -287,7 +288,7 @@ std::unique_ptr<ImportedPages> ImportedPages::make(const Device& device, const S
   // a file that was cut short is an Error here
   if (::madvise(made->mapping_.base, static_cast<std::size_t>(lead + bytes), MADV_POPULATE_READ) != 0 &&
       errno != EINVAL)
-    throw mapped_read_error(file, errno);
+    throw io::mapped_read_error(file, errno);
 #endif
   if (!made->bind(device)) return nullptr;
   made->range_ = {made->buffer_.get(), lead, bytes};
@@ -326,7 +327,7 @@ bool ImportedPages::bind(const Device& device) {
   return vkBindBufferMemory(device.get(), buffer, memory, 0) == VK_SUCCESS;
 }
 
-bool can_import_pages(const Device& device, const SourceFile& file, std::uint64_t offset,
+bool can_import_pages(const Device& device, const io::SourceFile& file, std::uint64_t offset,
                       std::uint64_t bytes) try {
   constexpr std::uint64_t kTried = 4096;
   const std::uint64_t count = std::min(bytes, kTried);

@@ -55,7 +55,7 @@ class MemoryBlock;
 // A range of a pool. Cheap to copy, valid until freed. `mapped` views the same bytes from the host; it is
 // empty for memory that is not mapped.
 struct Allocation {
-  BlockPool::Range place = {};
+  allocators::BlockPool::Range place = {};
   BufferRange range = {};
   std::span<std::byte> mapped = {};
 };
@@ -68,7 +68,8 @@ class MemoryPool {
  public:
   // `expected`: rounded up to pool_alignment().
   // `take_at_once`: MachineOptions::take_at_once.
-  MemoryPool(const Device& device, MemoryUse use, PoolForecast expected, bool take_at_once = false);
+  MemoryPool(const Device& device, MemoryUse use, allocators::PoolForecast expected,
+             bool take_at_once = false);
   MemoryPool(const MemoryPool&) = delete;
   MemoryPool& operator=(const MemoryPool&) = delete;
   ~MemoryPool();
@@ -82,14 +83,14 @@ class MemoryPool {
   std::uint64_t alignment() const { return alignment_; }
 
  private:
-  PoolBlock take_block(std::uint32_t id, std::uint64_t wanted, std::uint64_t exact);
+  allocators::PoolBlock take_block(std::uint32_t id, std::uint64_t wanted, std::uint64_t exact);
 
   const Device& device_;
   MemoryUse use_;
   bool take_at_once_;
   std::uint64_t alignment_;
   std::map<std::uint32_t, std::unique_ptr<MemoryBlock>> blocks_;
-  BlockPool pool_;
+  allocators::BlockPool pool_;
 };
 
 // The alignment of a pool's ranges. It suits copies and shader bindings.
@@ -104,7 +105,7 @@ class ImportedPages {
  public:
   // Null if the device cannot import pages at all, was opened for shaders (the buffer has no address), or
   // refuses these. Throws Error{io} if they cannot be read.
-  static std::unique_ptr<ImportedPages> make(const Device& device, const SourceFile& file,
+  static std::unique_ptr<ImportedPages> make(const Device& device, const io::SourceFile& file,
                                              std::uint64_t offset, std::uint64_t bytes);
 
   const BufferRange& range() const { return range_; }
@@ -112,14 +113,14 @@ class ImportedPages {
 
  private:
   struct Mapping {
-    Mapping(const SourceFile& file, std::uint64_t offset, std::uint64_t length);
+    Mapping(const io::SourceFile& file, std::uint64_t offset, std::uint64_t length);
     Mapping(const Mapping&) = delete;
     Mapping& operator=(const Mapping&) = delete;
     ~Mapping();
     void* base = nullptr;  // null if the file cannot be mapped there
     std::size_t bytes = 0;
   };
-  ImportedPages(const SourceFile& file, std::uint64_t offset, std::uint64_t length)
+  ImportedPages(const io::SourceFile& file, std::uint64_t offset, std::uint64_t length)
       : mapping_(file, offset, length) {}
   bool bind(const Device& device);
 
@@ -132,7 +133,7 @@ class ImportedPages {
 // Whether the device reads pages of this file when it is told to copy them. Some drivers take the pages, and
 // lose the device when it first uses them: a device of its own tries, with bytes at the beginning of the
 // range. Throws Error{io} if the file cannot be read.
-bool can_import_pages(const Device& device, const SourceFile& file, std::uint64_t offset,
+bool can_import_pages(const Device& device, const io::SourceFile& file, std::uint64_t offset,
                       std::uint64_t bytes);
 
 // --- The state machine of a ring of transfer slots: decides which slot may be filled now. Contains no

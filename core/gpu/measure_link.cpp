@@ -17,13 +17,14 @@ namespace {
 
 constexpr int kRuns = 7;
 
-Block block_of(Space space, std::uint64_t bytes) {
-  return {.space = space, .bytes = bytes, .use = BlockUse::temporary, .storage = {}, .label = "rates"};
+plan::Block block_of(plan::Space space, std::uint64_t bytes) {
+  return {.space = space, .bytes = bytes, .use = plan::BlockUse::temporary, .storage = {}, .label = "rates"};
 }
 
 // Seconds of a copy of the whole block. The first copy is not timed: it touches the memory and raises clocks.
-double seconds_of(VulkanMachine& machine, const Plan& plan, BlockId to, BlockId from, Progress& progress) {
-  const Step step{.verb = Verb::copy, .block = to, .from = from, .bytes = plan.block(to).bytes};
+double seconds_of(VulkanMachine& machine, const plan::Plan& plan, plan::BlockId to, plan::BlockId from,
+                  Progress& progress) {
+  const plan::Step step{.verb = plan::Verb::copy, .block = to, .from = from, .bytes = plan.block(to).bytes};
   std::vector<double> seconds;
   for (int run = 0; run <= kRuns; ++run) {
     progress.check_cancelled();
@@ -32,19 +33,20 @@ double seconds_of(VulkanMachine& machine, const Plan& plan, BlockId to, BlockId 
     machine.drain();
     if (run > 0) seconds.push_back(machine.now() - start);
   }
-  return median(seconds);
+  return load::median(seconds);
 }
 
 // Seconds in which the device gives a new block with all its pages. Some drivers find them only when work
 // first uses the block: a small copy is such work.
-double seconds_of_pages(const Device& device, const StorageReader& nothing, Space space, std::uint64_t bytes,
-                        Progress& progress) {
+double seconds_of_pages(const Device& device, const io::StorageReader& nothing, plan::Space space,
+                        std::uint64_t bytes, Progress& progress) {
   constexpr std::uint64_t kSmall = 256;
-  Plan plan;
-  const BlockId id = alloc(plan, block_of(space, bytes));
-  const bool on_device = space == Space::device;
-  const BlockId other = alloc(plan, block_of(on_device ? Space::staging : Space::device, kSmall));
-  Step first_use = {.verb = Verb::copy, .block = id, .from = other, .bytes = kSmall};
+  plan::Plan plan;
+  const plan::BlockId id = plan::alloc(plan, block_of(space, bytes));
+  const bool on_device = space == plan::Space::device;
+  const plan::BlockId other =
+      plan::alloc(plan, block_of(on_device ? plan::Space::staging : plan::Space::device, kSmall));
+  plan::Step first_use = {.verb = plan::Verb::copy, .block = id, .from = other, .bytes = kSmall};
   if (!on_device) std::tie(first_use.block, first_use.from) = std::tuple(other, id);
   std::vector<double> seconds;
   for (int run = 0; run < kRuns; ++run) {
@@ -57,28 +59,28 @@ double seconds_of_pages(const Device& device, const StorageReader& nothing, Spac
     machine.drain();
     seconds.push_back(machine.now() - start);
   }
-  return median(seconds);
+  return load::median(seconds);
 }
 
 }  // namespace
 
-void measure_link(const Device& device, std::uint64_t bytes, MeasuredRates& rates, Progress& progress) {
-  const StorageReader nothing(std::make_shared<const MetaGraph>());
-  MeasuredRates found;
+void measure_link(const Device& device, std::uint64_t bytes, load::MeasuredRates& rates, Progress& progress) {
+  const io::StorageReader nothing(std::make_shared<const graph::MetaGraph>());
+  load::MeasuredRates found;
   const auto keep = [&](const char* key, double seconds) {
     found.values[key] = static_cast<double>(bytes) / seconds;
     found.how[key] = fmt::format("{}, median of {}", format_bytes(bytes), kRuns);
   };
-  keep("staging_pages", seconds_of_pages(device, nothing, Space::staging, bytes, progress));
-  keep("device_pages", seconds_of_pages(device, nothing, Space::device, bytes, progress));
+  keep("staging_pages", seconds_of_pages(device, nothing, plan::Space::staging, bytes, progress));
+  keep("device_pages", seconds_of_pages(device, nothing, plan::Space::device, bytes, progress));
 
-  Plan plan;
-  const auto make = [&](Space space) { return alloc(plan, block_of(space, bytes)); };
-  const BlockId host = make(Space::host), staging = make(Space::staging);
-  const BlockId first = make(Space::device), second = make(Space::device);
+  plan::Plan plan;
+  const auto make = [&](plan::Space space) { return plan::alloc(plan, block_of(space, bytes)); };
+  const plan::BlockId host = make(plan::Space::host), staging = make(plan::Space::staging);
+  const plan::BlockId first = make(plan::Space::device), second = make(plan::Space::device);
   VulkanMachine machine(device, nothing, plan);
-  for (const BlockId id : {host, staging, first, second}) machine.alloc(id, plan.block(id));
-  const auto measure = [&](const char* key, BlockId to, BlockId from) {
+  for (const plan::BlockId id : {host, staging, first, second}) machine.alloc(id, plan.block(id));
+  const auto measure = [&](const char* key, plan::BlockId to, plan::BlockId from) {
     keep(key, seconds_of(machine, plan, to, from, progress));
   };
   measure("link", first, staging);
@@ -90,7 +92,7 @@ void measure_link(const Device& device, std::uint64_t bytes, MeasuredRates& rate
   rates.device = safe_display(device.info().name);
 }
 
-void measure_device(const DeviceOptions& wanted, std::uint64_t bytes, MeasuredRates& rates,
+void measure_device(const DeviceOptions& wanted, std::uint64_t bytes, load::MeasuredRates& rates,
                     Progress& progress) {
   DeviceOptions options = wanted;
   const DeviceInfo info = Device(options).info();
@@ -101,7 +103,7 @@ void measure_device(const DeviceOptions& wanted, std::uint64_t bytes, MeasuredRa
     if (info.queues.size() < 2 || (!family.only_copies && !family.computes && !family.draws)) continue;
     options.queues = {family.index};
     try {
-      MeasuredRates measured;
+      load::MeasuredRates measured;
       measure_link(Device(options), bytes, measured, progress);
       found.rates[queue_family_key(family)] = measured.values.at("link");
     } catch (const Error& error) {
@@ -113,7 +115,7 @@ void measure_device(const DeviceOptions& wanted, std::uint64_t bytes, MeasuredRa
   rates.queues = found.rates;
 }
 
-QueueRates queue_rates(const std::optional<MeasuredRates>& rates) {
+QueueRates queue_rates(const std::optional<load::MeasuredRates>& rates) {
   return rates ? QueueRates{rates->device, rates->queues} : QueueRates();
 }
 

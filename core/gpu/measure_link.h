@@ -14,15 +14,15 @@ namespace loadline::gpu {
 // VulkanMachine, moved as an upload moves them. Also staging_pages and device_pages: medians of seven
 // allocations. Sets rates.device. Throws Error{no_fit | gpu | cancelled},
 // and has set nothing then.
-void measure_link(const Device& device, std::uint64_t bytes, MeasuredRates& rates, Progress& progress);
+void measure_link(const Device& device, std::uint64_t bytes, load::MeasuredRates& rates, Progress& progress);
 
 // The same for the device that `wanted` names, on the queue that an upload would take. Measures the link on
 // each family of queues that copies, computes or draws, if the device has several, and sets rates.queues. A
 // family on which the measurement fails is left out.
-void measure_device(const DeviceOptions& wanted, std::uint64_t bytes, MeasuredRates& rates,
+void measure_device(const DeviceOptions& wanted, std::uint64_t bytes, load::MeasuredRates& rates,
                     Progress& progress);
 
 // What measure_device() found about queues.
-QueueRates queue_rates(const std::optional<MeasuredRates>& rates);
+QueueRates queue_rates(const std::optional<load::MeasuredRates>& rates);
 
 }  // namespace loadline::gpu

@@ -24,38 +24,39 @@ void require(std::uint64_t need, std::uint64_t there, std::string_view what) {
 
 }  // namespace
 
-MemoryNeeds padded_needs(const Plan& plan, std::uint64_t alignment, std::uint64_t staging) {
-  PerSpace<std::uint64_t> live = {};
+MemoryNeeds padded_needs(const plan::Plan& plan, std::uint64_t alignment, std::uint64_t staging) {
+  plan::PerSpace<std::uint64_t> live = {};
   MemoryNeeds needs = {};
   const auto note = [&] {
     for (unsigned mask = 0; mask < needs.size(); ++mask)
-      needs[mask] = std::max(needs[mask], sum_over(live, mask));
+      needs[mask] = std::max(needs[mask], plan::sum_over(live, mask));
   };
-  live[index(Space::staging)] = staging;
+  live[plan::index(plan::Space::staging)] = staging;
   note();
-  for (const Step& step : plan.steps) {
-    if (step.verb == Verb::copy) continue;
-    const Block& block = plan.block(step.block);
+  for (const plan::Step& step : plan.steps) {
+    if (step.verb == plan::Verb::copy) continue;
+    const plan::Block& block = plan.block(step.block);
     const std::uint64_t bytes = align_up(block.bytes, alignment);
-    if (step.verb == Verb::alloc) {
-      live[index(block.space)] += bytes;
+    if (step.verb == plan::Verb::alloc) {
+      live[plan::index(block.space)] += bytes;
       note();
     } else {
-      live[index(block.space)] -= bytes;
+      live[plan::index(block.space)] -= bytes;
     }
   }
   return needs;
 }
 
-MemoryNeeds needs_of(const Timeline& timeline) {
+MemoryNeeds needs_of(const plan::Timeline& timeline) {
   MemoryNeeds needs = {};
-  for (unsigned mask = 1; mask < needs.size(); ++mask) needs[mask] = peak_over(timeline, mask).bytes;
+  for (unsigned mask = 1; mask < needs.size(); ++mask) needs[mask] = plan::peak_over(timeline, mask).bytes;
   return needs;
 }
 
 void require_fit(const MemoryNeeds& needs, const MemorySupply& supply, std::string_view device) {
-  constexpr unsigned kDevice = space_bit(Space::device), kStaging = space_bit(Space::staging),
-                     kHost = space_bit(Space::host);
+  constexpr unsigned kDevice = plan::space_bit(plan::Space::device),
+                     kStaging = plan::space_bit(plan::Space::staging),
+                     kHost = plan::space_bit(plan::Space::host);
   if (supply.is_system) {
     if (supply.system)
       require(needs[kDevice | kStaging | kHost], *supply.system,
@@ -79,33 +80,33 @@ void require_fit(const MemoryNeeds& needs, const MemorySupply& supply, std::stri
 namespace {
 
 // What a block is for: "the tensor 'wte.weight'", or "a block" if it is for no storage.
-std::string purpose(const Block& block, const MetaGraph& graph) {
+std::string purpose(const plan::Block& block, const graph::MetaGraph& graph) {
   if (!block.storage) return "a block";
-  const auto owner = first_owner(graph)[index(*block.storage)];
+  const auto owner = graph::first_owner(graph)[graph::index(*block.storage)];
   return owner ? fmt::format("the tensor '{}'", safe_display(graph.tensor(*owner).name)) : "a block";
 }
 
 // The most allocations that the pools of the device and of staging have at once.
-std::uint64_t allocations_at_once(const Plan& plan, std::uint64_t alignment, std::uint64_t most) {
+std::uint64_t allocations_at_once(const plan::Plan& plan, std::uint64_t alignment, std::uint64_t most) {
   std::uint64_t now = 0, needed = 0;
-  const PerSpace<PoolForecast> expected = pool_forecasts(plan, alignment);
-  const auto pool_of = [&](Space space) {
-    return BlockPool(
-        {.alignment = alignment, .expected = expected[index(space)], .most = most},
+  const plan::PerSpace<allocators::PoolForecast> expected = plan::pool_forecasts(plan, alignment);
+  const auto pool_of = [&](plan::Space space) {
+    return allocators::BlockPool(
+        {.alignment = alignment, .expected = expected[plan::index(space)], .most = most},
         [&](std::uint32_t, std::uint64_t wanted, std::uint64_t) {
           needed = std::max(needed, ++now);
-          return PoolBlock{wanted, wanted};
+          return allocators::PoolBlock{wanted, wanted};
         },
         [&](std::uint32_t) { --now; });
   };
-  BlockPool device = pool_of(Space::device), staging = pool_of(Space::staging);
-  std::vector<BlockPool::Range> ranges(plan.blocks.size());
-  for (const Step& step : plan.steps) {
-    const Block& block = plan.block(step.block);
-    if (step.verb == Verb::copy || !device_sees(block.space) || block.bytes == 0) continue;
-    BlockPool& pool = block.space == Space::staging ? staging : device;
-    BlockPool::Range& range = ranges[index(step.block)];
-    if (step.verb == Verb::alloc)
+  allocators::BlockPool device = pool_of(plan::Space::device), staging = pool_of(plan::Space::staging);
+  std::vector<allocators::BlockPool::Range> ranges(plan.blocks.size());
+  for (const plan::Step& step : plan.steps) {
+    const plan::Block& block = plan.block(step.block);
+    if (step.verb == plan::Verb::copy || !device_sees(block.space) || block.bytes == 0) continue;
+    allocators::BlockPool& pool = block.space == plan::Space::staging ? staging : device;
+    allocators::BlockPool::Range& range = ranges[graph::index(step.block)];
+    if (step.verb == plan::Verb::alloc)
       range = pool.allocate(block.bytes);
     else
       pool.free(range);
@@ -126,31 +127,31 @@ std::uint64_t promised_piece(const DeviceInfo& device, std::uint64_t alignment) 
   return std::min(device.max_allocation, device.max_buffer) / alignment * alignment;
 }
 
-void refuse_piece(const Block& block, const MetaGraph& graph, const DeviceInfo& device, std::uint64_t most,
-                  std::string_view why) {
+void refuse_piece(const plan::Block& block, const graph::MetaGraph& graph, const DeviceInfo& device,
+                  std::uint64_t most, std::string_view why) {
   throw Error(ErrorCode::no_fit,
               "does not fit: {} needs {} ({} bytes) in one piece, {} allows {} ({} bytes){}{}",
               purpose(block, graph), format_bytes(block.bytes), block.bytes, safe_display(device.name),
               format_bytes(most), most, why.empty() ? "" : ": ", why);
 }
 
-void require_pieces(const Plan& plan, const MetaGraph& graph, const DeviceInfo& device,
+void require_pieces(const plan::Plan& plan, const graph::MetaGraph& graph, const DeviceInfo& device,
                     std::uint64_t alignment) {
   const std::uint64_t most = largest_piece(device, alignment);
-  for (const Block& block : plan.blocks)
+  for (const plan::Block& block : plan.blocks)
     if (device_sees(block.space) && block.bytes > most) refuse_piece(block, graph, device, most);
 }
 
-std::optional<BlockId> largest_unpromised(const Plan& plan, Space space, const DeviceInfo& device,
-                                          std::uint64_t alignment) {
-  const auto bytes = [&](const Block& block) { return block.space == space ? block.bytes : 0; };
+std::optional<plan::BlockId> largest_unpromised(const plan::Plan& plan, plan::Space space,
+                                                const DeviceInfo& device, std::uint64_t alignment) {
+  const auto bytes = [&](const plan::Block& block) { return block.space == space ? block.bytes : 0; };
   const auto largest = std::ranges::max_element(plan.blocks, {}, bytes);
   if (largest == plan.blocks.end() || bytes(*largest) <= promised_piece(device, alignment))
     return std::nullopt;
-  return BlockId{static_cast<std::uint32_t>(largest - plan.blocks.begin())};
+  return plan::BlockId{static_cast<std::uint32_t>(largest - plan.blocks.begin())};
 }
 
-void require_allocations(const Plan& plan, const DeviceInfo& device, std::uint64_t alignment) {
+void require_allocations(const plan::Plan& plan, const DeviceInfo& device, std::uint64_t alignment) {
   if (device.max_allocations == 0) return;
   const std::uint64_t needed = allocations_at_once(plan, alignment, promised_piece(device, alignment));
   if (needed > device.max_allocations)
@@ -158,8 +159,8 @@ void require_allocations(const Plan& plan, const DeviceInfo& device, std::uint64
                 format_grouped(needed), safe_display(device.name), format_grouped(device.max_allocations));
 }
 
-bool packs_weights(const Plan& plan) {
-  return std::ranges::any_of(plan.blocks, [](const Block& block) { return block.prepack.has_value(); });
+bool packs_weights(const plan::Plan& plan) {
+  return std::ranges::any_of(plan.blocks, [](const plan::Block& block) { return block.prepack.has_value(); });
 }
 
 void require_packing(const DeviceInfo& device) {
@@ -170,20 +171,22 @@ void require_packing(const DeviceInfo& device) {
               safe_display(device.name));
 }
 
-Unbindable unbindable_tensors(const MetaGraph& graph, const Plan& plan, const DeviceInfo& device) {
+Unbindable unbindable_tensors(const graph::MetaGraph& graph, const plan::Plan& plan,
+                              const DeviceInfo& device) {
   Unbindable found;
   if (device.max_binding == 0) return found;
-  std::map<StorageId, std::uint64_t> packed;
-  for (const Block& block : plan.blocks)
+  std::map<graph::StorageId, std::uint64_t> packed;
+  for (const plan::Block& block : plan.blocks)
     if (block.prepack) packed[*block.storage] = block.bytes;
   for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
     const auto small = packed.find(graph.tensors[i].storage);
-    const std::uint64_t bytes = small != packed.end() ? small->second : tensor_bytes(graph, graph.tensors[i]);
+    const std::uint64_t bytes =
+        small != packed.end() ? small->second : graph::tensor_bytes(graph, graph.tensors[i]);
     if (bytes <= device.max_binding) continue;
     ++found.count;
     if (bytes <= found.most) continue;
     found.most = bytes;
-    found.largest = TensorId{static_cast<std::uint32_t>(i)};
+    found.largest = graph::TensorId{static_cast<std::uint32_t>(i)};
   }
   return found;
 }

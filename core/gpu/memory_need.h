@@ -27,44 +27,47 @@ struct MemorySupply {
 // Peak bytes for each combination of memory spaces, indexed by a mask of space_bit()s: the most that the
 // spaces hold together at one moment. This can be far below the sum of their separate peaks, because a load
 // that moves weights holds each weight once.
-using MemoryNeeds = std::array<std::uint64_t, kAllSpaces + 1>;
+using MemoryNeeds = std::array<std::uint64_t, plan::kAllSpaces + 1>;
 // The needs of a plan, with every block rounded up to `alignment` and `staging` extra bytes of staging
 // memory.
-MemoryNeeds padded_needs(const Plan& plan, std::uint64_t alignment, std::uint64_t staging = 0);
-MemoryNeeds needs_of(const Timeline& timeline);
+MemoryNeeds padded_needs(const plan::Plan& plan, std::uint64_t alignment, std::uint64_t staging = 0);
+MemoryNeeds needs_of(const plan::Timeline& timeline);
 
 // Throws Error{no_fit} with both numbers if a need exceeds the supply. Mapped file pages do not count,
 // because the system can drop them. `device` is the device's name for the message.
 void require_fit(const MemoryNeeds& needs, const MemorySupply& supply, std::string_view device);
 
 // Whether blocks of this space are memory that the device can access.
-constexpr bool device_sees(Space space) { return space == Space::device || space == Space::staging; }
+constexpr bool device_sees(plan::Space space) {
+  return space == plan::Space::device || space == plan::Space::staging;
+}
 
 // Throws Error{no_fit} with the tensor and both numbers for a device or staging block that the device cannot
 // have in one piece.
-void require_pieces(const Plan& plan, const MetaGraph& graph, const DeviceInfo& device,
+void require_pieces(const plan::Plan& plan, const graph::MetaGraph& graph, const DeviceInfo& device,
                     std::uint64_t alignment);
 // The largest block of the space that needs more in one piece than the driver promises.
-std::optional<BlockId> largest_unpromised(const Plan& plan, Space space, const DeviceInfo& device,
-                                          std::uint64_t alignment);
+std::optional<plan::BlockId> largest_unpromised(const plan::Plan& plan, plan::Space space,
+                                                const DeviceInfo& device, std::uint64_t alignment);
 // Throws Error{no_fit}: the device gives at most `most` bytes in one piece. `why`: what it said of more.
-[[noreturn]] void refuse_piece(const Block& block, const MetaGraph& graph, const DeviceInfo& device,
-                               std::uint64_t most, std::string_view why = {});
+[[noreturn]] void refuse_piece(const plan::Block& block, const graph::MetaGraph& graph,
+                               const DeviceInfo& device, std::uint64_t most, std::string_view why = {});
 // Throws Error{no_fit} with both numbers if the pools of the uploader need more allocations at once than the
 // device allows.
-void require_allocations(const Plan& plan, const DeviceInfo& device, std::uint64_t alignment);
+void require_allocations(const plan::Plan& plan, const DeviceInfo& device, std::uint64_t alignment);
 
 // Whether the plan packs weights on the device.
-bool packs_weights(const Plan& plan);
+bool packs_weights(const plan::Plan& plan);
 // Throws Error{unsupported} if the device's shaders cannot pack.
 void require_packing(const DeviceInfo& device);
 
 // The tensors of which a shader cannot see all bytes at once, in the size that the plan packs them to.
 struct Unbindable {
   std::uint64_t count = 0;
-  std::optional<TensorId> largest = {};
+  std::optional<graph::TensorId> largest = {};
   std::uint64_t most = 0;  // bytes of the largest
 };
-Unbindable unbindable_tensors(const MetaGraph& graph, const Plan& plan, const DeviceInfo& device);
+Unbindable unbindable_tensors(const graph::MetaGraph& graph, const plan::Plan& plan,
+                              const DeviceInfo& device);
 
 }  // namespace loadline::gpu

@@ -104,7 +104,7 @@ UniqueCommandPool make_command_pool(const Device& device) {
 
 }  // namespace
 
-TransferQueue::TransferQueue(const Device& device, std::uint64_t flush_bytes, const StripedReader* reads)
+TransferQueue::TransferQueue(const Device& device, std::uint64_t flush_bytes, const io::StripedReader* reads)
     : device_(device),
       flush_bytes_(flush_bytes),
       timeline_(make_timeline(device.get())),
@@ -133,7 +133,7 @@ void TransferQueue::order(const BufferRange& from, const BufferRange& to) {
   host_will_read_ = host_will_read_ || to.mapped;
 }
 
-std::uint64_t TransferQueue::note(const BufferRange& from, StripedReader::Ticket needs) {
+std::uint64_t TransferQueue::note(const BufferRange& from, io::StripedReader::Ticket needs) {
   needs_ = std::max(needs_, needs);
   batch_bytes_ += from.bytes;
   recorded_ = closed_ + 1;
@@ -142,7 +142,7 @@ std::uint64_t TransferQueue::note(const BufferRange& from, StripedReader::Ticket
 }
 
 std::uint64_t TransferQueue::run(const BufferRange& from, const BufferRange& to, const Record& record,
-                                 StripedReader::Ticket needs) {
+                                 io::StripedReader::Ticket needs) {
   assert(device_.shaders() && from.bytes > 0 && (needs == 0 || reads_ != nullptr));
   order(from, to);
   write_regions();
@@ -151,7 +151,7 @@ std::uint64_t TransferQueue::run(const BufferRange& from, const BufferRange& to,
 }
 
 std::uint64_t TransferQueue::copy(const BufferRange& from, const BufferRange& to,
-                                  StripedReader::Ticket needs) {
+                                  io::StripedReader::Ticket needs) {
   assert(from.bytes == to.bytes && from.bytes > 0 && (needs == 0 || reads_ != nullptr));
   order(from, to);
   if (from.buffer != from_.buffer || to.buffer != to_.buffer) write_regions();
@@ -332,8 +332,9 @@ struct Push {
 };
 
 // The number by which the shader knows a type.
-std::uint32_t type_number(DType type) {
-  constexpr std::array kTypes = {DType::f32, DType::f16, DType::bf16, DType::q8_0, DType::q4_0, DType::q4_k};
+std::uint32_t type_number(graph::DType type) {
+  constexpr std::array kTypes = {graph::DType::f32,  graph::DType::f16,  graph::DType::bf16,
+                                 graph::DType::q8_0, graph::DType::q4_0, graph::DType::q4_k};
   std::uint32_t number = 0;
   while (kTypes[number] != type) ++number;
   return number;
@@ -359,7 +360,7 @@ UniqueShaderModule make_module(VkDevice device) {
 PrepackShader::PrepackShader(const Device& device)
     : device_(device), module_(make_module(device.get())), layout_(make_layout(device.get())) {}
 
-VkPipeline PrepackShader::pipeline_for(const Prepack& how) {
+VkPipeline PrepackShader::pipeline_for(const convert::Prepack& how) {
   UniquePipeline& made = pipelines_[{how.from, how.to, how.layout}];
   if (made.get() != VK_NULL_HANDLE) return made.get();
   const std::array<std::uint32_t, 3> values = {type_number(how.from), type_number(how.to),
@@ -386,7 +387,7 @@ VkPipeline PrepackShader::pipeline_for(const Prepack& how) {
 }
 
 void PrepackShader::record(VkCommandBuffer commands, const PrepackPiece& piece) {
-  const DTypeInfo& from = dtype_info(piece.how.from);
+  const graph::DTypeInfo& from = graph::dtype_info(piece.how.from);
   assert(piece.source % 4 == 0 && piece.bytes % from.block_bytes == 0);
   const Push push = {
       .source = piece.source,

@@ -92,7 +92,7 @@ struct BufferRange {
 class TransferQueue {
  public:
   // A batch is closed automatically once it holds `flush_bytes`. `reads` may be null: then no copy needs any.
-  TransferQueue(const Device& device, std::uint64_t flush_bytes, const StripedReader* reads = nullptr);
+  TransferQueue(const Device& device, std::uint64_t flush_bytes, const io::StripedReader* reads = nullptr);
   TransferQueue(const TransferQueue&) = delete;
   TransferQueue& operator=(const TransferQueue&) = delete;
   ~TransferQueue();
@@ -100,12 +100,12 @@ class TransferQueue {
   // Records a copy of from.bytes == to.bytes > 0 bytes between ranges that do not overlap. Returns the
   // timeline value for wait(). The copy sees bytes that the host wrote to a mapped range before this call,
   // and those of all reads up to `needs`.
-  std::uint64_t copy(const BufferRange& from, const BufferRange& to, StripedReader::Ticket needs = 0);
+  std::uint64_t copy(const BufferRange& from, const BufferRange& to, io::StripedReader::Ticket needs = 0);
   // Records a command of another kind that reads `from` and writes `to`, in order with the copies. The device
   // must have been opened for shaders. Waits and values are those of copy().
   using Record = std::function<void(VkCommandBuffer)>;
   std::uint64_t run(const BufferRange& from, const BufferRange& to, const Record& record,
-                    StripedReader::Ticket needs = 0);
+                    io::StripedReader::Ticket needs = 0);
   // Closes the batch of the recorded copies: it is submitted once its reads are complete. Throws what a read
   // or an earlier submission has thrown.
   void flush();
@@ -122,11 +122,11 @@ class TransferQueue {
   struct Batch {
     VkCommandBuffer commands = VK_NULL_HANDLE;
     std::uint64_t value = 0;
-    StripedReader::Ticket needs = 0;  // the reads that come before it
+    io::StripedReader::Ticket needs = 0;  // the reads that come before it
   };
   // Before and after a command is recorded.
   void order(const BufferRange& from, const BufferRange& to);
-  std::uint64_t note(const BufferRange& from, StripedReader::Ticket needs);
+  std::uint64_t note(const BufferRange& from, io::StripedReader::Ticket needs);
   void open_batch();
   void barrier();
   void memory_barrier(VkPipelineStageFlags to_stage, VkAccessFlags to_access);
@@ -158,14 +158,14 @@ class TransferQueue {
   std::uint64_t batch_bytes_ = 0;
   bool host_will_read_ = false;
 
-  StripedReader::Ticket needs_ = 0;  // of the batch being recorded
+  io::StripedReader::Ticket needs_ = 0;  // of the batch being recorded
 
   std::uint64_t recorded_ = 0;  // value of the newest copy
   std::uint64_t closed_ = 0;    // value of the newest closed batch
   std::uint64_t completed_ = 0;
 
   // Shared with the submitting thread. The Vulkan queue is used with the mutex held.
-  const StripedReader* reads_;
+  const io::StripedReader* reads_;
   std::mutex mutex_;
   std::condition_variable_any waiting_, changed_;
   std::deque<Batch> unsubmitted_;  // the first stays until it has been submitted
@@ -178,7 +178,7 @@ class TransferQueue {
 
 // Whole blocks of elements of one weight, beginning with element `first`. `source` is a multiple of 4.
 struct PrepackPiece {
-  Prepack how;
+  convert::Prepack how;
   std::uint64_t first = 0;
   std::uint64_t bytes = 0;  // as stored
   VkDeviceAddress source = 0;
@@ -195,12 +195,12 @@ class PrepackShader {
   void record(VkCommandBuffer commands, const PrepackPiece& piece);
 
  private:
-  VkPipeline pipeline_for(const Prepack& how);
+  VkPipeline pipeline_for(const convert::Prepack& how);
 
   const Device& device_;
   UniqueShaderModule module_;
   UniquePipelineLayout layout_;
-  std::map<std::tuple<DType, DType, PrepackLayout>, UniquePipeline> pipelines_;
+  std::map<std::tuple<graph::DType, graph::DType, convert::PrepackLayout>, UniquePipeline> pipelines_;
 };
 
 }  // namespace loadline::gpu

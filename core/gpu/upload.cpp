@@ -31,40 +31,40 @@ namespace {
 // The storages on the device at the end of a plan.
 class OnDevice {
  public:
-  explicit OnDevice(const Plan& plan, std::size_t storages)
-      : contents_(final_contents(plan)), covered_(storages, 0) {
+  explicit OnDevice(const plan::Plan& plan, std::size_t storages)
+      : contents_(plan::final_contents(plan)), covered_(storages, 0) {
     for (std::size_t i = 0; i < contents_.size(); ++i) {
-      const Block& block = plan.blocks[i];
-      if (block.space != Space::device || contents_[i].empty()) continue;
+      const plan::Block& block = plan.blocks[i];
+      if (block.space != plan::Space::device || contents_[i].empty()) continue;
       if (block.prepack) {
         bytes_ += block.bytes;
         contents_[i] = {{0, block.addressed_bytes(), *block.storage, 0, {}}};
-        covered_[index(*block.storage)] += block.addressed_bytes();
-        blocks_.push_back(BlockId{static_cast<std::uint32_t>(i)});
+        covered_[graph::index(*block.storage)] += block.addressed_bytes();
+        blocks_.push_back(plan::BlockId{static_cast<std::uint32_t>(i)});
         continue;
       }
       // a block for one storage must hold that storage, whatever the plan copied into it
-      if (block.storage && block.use == BlockUse::storage)
+      if (block.storage && block.use == plan::BlockUse::storage)
         contents_[i] = {{0, block.bytes, *block.storage, 0, contents_[i].front().cast}};
-      blocks_.push_back(BlockId{static_cast<std::uint32_t>(i)});
-      for (const Extent& extent : contents_[i]) {
-        covered_[index(extent.storage)] += extent.storage_bytes();
+      blocks_.push_back(plan::BlockId{static_cast<std::uint32_t>(i)});
+      for (const plan::Extent& extent : contents_[i]) {
+        covered_[graph::index(extent.storage)] += extent.storage_bytes();
         bytes_ += extent.bytes;
       }
     }
   }
 
-  const std::vector<BlockId>& blocks() const { return blocks_; }
-  std::span<const Extent> extents(BlockId id) const { return contents_[index(id)]; }
+  const std::vector<plan::BlockId>& blocks() const { return blocks_; }
+  std::span<const plan::Extent> extents(plan::BlockId id) const { return contents_[graph::index(id)]; }
   std::uint64_t bytes() const { return bytes_; }
-  std::uint64_t covered(StorageId id) const { return covered_[index(id)]; }
-  bool holds(const MetaGraph& graph, StorageId id) const {
-    return covered_[index(id)] >= graph.storage(id).bytes;
+  std::uint64_t covered(graph::StorageId id) const { return covered_[graph::index(id)]; }
+  bool holds(const graph::MetaGraph& graph, graph::StorageId id) const {
+    return covered_[graph::index(id)] >= graph.storage(id).bytes;
   }
 
  private:
-  std::vector<std::vector<Extent>> contents_;
-  std::vector<BlockId> blocks_;
+  std::vector<std::vector<plan::Extent>> contents_;
+  std::vector<plan::BlockId> blocks_;
   std::vector<std::uint64_t> covered_;  // bytes of each storage
   std::uint64_t bytes_ = 0;
 };
@@ -72,22 +72,25 @@ class OnDevice {
 // Compares device blocks with their files.
 class Verifier {
  public:
-  Verifier(VulkanMachine& machine, const StorageReader& reader, Progress& progress)
-      : machine_(machine), reader_(reader), progress_(progress), owners_(first_owner(reader.graph())) {}
+  Verifier(VulkanMachine& machine, const io::StorageReader& reader, Progress& progress)
+      : machine_(machine),
+        reader_(reader),
+        progress_(progress),
+        owners_(graph::first_owner(reader.graph())) {}
 
   // A description of the first difference, or an empty string.
-  std::string compare(const Plan& plan, const OnDevice& loaded, const Placement& placement) {
-    for (const BlockId id : loaded.blocks()) {
+  std::string compare(const plan::Plan& plan, const OnDevice& loaded, const load::Placement& placement) {
+    for (const plan::BlockId id : loaded.blocks()) {
       if (const auto& prepack = plan.block(id).prepack)
         compare_packed(id, *prepack, *plan.block(id).storage);
       else
-        for (const Extent& extent : loaded.extents(id)) compare_extent(id, extent);
+        for (const plan::Extent& extent : loaded.extents(id)) compare_extent(id, extent);
       if (!difference_.empty()) return difference_;
     }
-    const MetaGraph& graph = reader_.graph();
+    const graph::MetaGraph& graph = reader_.graph();
     for (std::size_t i = 0; i < graph.storages.size(); ++i) {
-      const StorageId id{static_cast<std::uint32_t>(i)};
-      if (owners_[i] && placement.of(id) == Home::device && !loaded.holds(graph, id))
+      const graph::StorageId id{static_cast<std::uint32_t>(i)};
+      if (owners_[i] && placement.of(id) == load::Home::device && !loaded.holds(graph, id))
         return fmt::format("tensor '{}' is not{} on the device", name(id),
                            loaded.covered(id) > 0 ? " whole" : "");
     }
@@ -95,15 +98,15 @@ class Verifier {
   }
 
  private:
-  std::string name(StorageId storage) const {
-    const auto owner = owners_[index(storage)];
+  std::string name(graph::StorageId storage) const {
+    const auto owner = owners_[graph::index(storage)];
     return owner ? safe_display(reader_.graph().tensor(*owner).name)
-                 : fmt::format("storage {}", index(storage));
+                 : fmt::format("storage {}", graph::index(storage));
   }
 
   // Notes the first byte that differs. `first` is the number by which the first of the bytes is called, and
   // `as` says what they are compared with.
-  void note_difference(StorageId storage, std::uint64_t first, std::span<const std::byte> bytes,
+  void note_difference(graph::StorageId storage, std::uint64_t first, std::span<const std::byte> bytes,
                        std::span<const std::byte> expected, std::string_view as) {
     progress_.add(bytes.size());
     const auto differs = std::mismatch(bytes.begin(), bytes.end(), expected.begin());
@@ -114,23 +117,24 @@ class Verifier {
                     static_cast<unsigned>(*differs.first), static_cast<unsigned>(*differs.second), as);
   }
 
-  void compare_extent(BlockId id, const Extent& extent) {
+  void compare_extent(plan::BlockId id, const plan::Extent& extent) {
     machine_.read_back(id, extent.offset, extent.bytes,
                        [&](std::uint64_t at, std::span<const std::byte> bytes) {
                          progress_.check_cancelled();
                          expected_.resize(bytes.size());
-                         expected_bytes(reader_, {&extent, 1}, extent.offset + at, expected_);
+                         plan::expected_bytes(reader_, {&extent, 1}, extent.offset + at, expected_);
                          note_difference(extent.storage, extent.cast ? at : extent.storage_offset + at, bytes,
                                          expected_, extent.cast ? "as cast from the file" : "in the file");
                        });
   }
 
   // The weight is packed again, whole, in host memory.
-  void compare_packed(BlockId id, const Prepack& how, StorageId storage) {
+  void compare_packed(plan::BlockId id, const convert::Prepack& how, graph::StorageId storage) {
     progress_.check_cancelled();
-    expected_.assign(static_cast<std::size_t>(prepacked_bytes(how)), std::byte{0});
-    const Step whole{.verb = Verb::copy, .block = id, .from = storage, .bytes = stored_bytes(how)};
-    fill_prepacked(whole, how, expected_, [&](std::uint64_t at, std::span<std::byte> out) {
+    expected_.assign(static_cast<std::size_t>(convert::prepacked_bytes(how)), std::byte{0});
+    const plan::Step whole{
+        .verb = plan::Verb::copy, .block = id, .from = storage, .bytes = convert::stored_bytes(how)};
+    plan::fill_prepacked(whole, how, expected_, [&](std::uint64_t at, std::span<std::byte> out) {
       progress_.check_cancelled();
       reader_.read(storage, at, out);
     });
@@ -142,9 +146,9 @@ class Verifier {
   }
 
   VulkanMachine& machine_;
-  const StorageReader& reader_;
+  const io::StorageReader& reader_;
   Progress& progress_;
-  std::vector<std::optional<TensorId>> owners_;
+  std::vector<std::optional<graph::TensorId>> owners_;
   std::vector<std::byte> expected_;
   std::string difference_;
 };
@@ -173,7 +177,7 @@ class DriverCount {
 };
 
 // The measured half of a report. The machine and its device memory are gone when this returns.
-UploadReport measure(const Device& device, const MetaGraphPtr& graph, const Plan& plan,
+UploadReport measure(const Device& device, const graph::MetaGraphPtr& graph, const plan::Plan& plan,
                      const UploadOptions& options, Progress& progress) {
   UploadReport report;
   report.device = device.info().name;
@@ -182,7 +186,7 @@ UploadReport measure(const Device& device, const MetaGraphPtr& graph, const Plan
   report.queue_families = device.info().queues.size();
   report.software_device = device.info().type == DeviceType::cpu;
   if (const Unbindable large = unbindable_tensors(*graph, plan, device.info()); large.largest) {
-    const Tensor& tensor = graph->tensor(*large.largest);
+    const graph::Tensor& tensor = graph->tensor(*large.largest);
     report.notes.push_back(fmt::format(
         "A shader on this device sees at most {} of a buffer. {} larger, the largest is '{}' ({}): it must "
         "be used "
@@ -192,33 +196,33 @@ UploadReport measure(const Device& device, const MetaGraphPtr& graph, const Plan
         safe_display(tensor.name), format_bytes(large.most)));
   }
   const OnDevice loaded(plan, graph->storages.size());
-  if (options.verify && loaded.blocks().empty() && storage_bytes(*graph) > 0)
+  if (options.verify && loaded.blocks().empty() && graph::storage_bytes(*graph) > 0)
     throw Error(ErrorCode::usage, "nothing stays on the device that could be verified");
-  const StorageReader reader(graph);
-  release_free_memory();  // memory that is kept from before would not be counted again
-  SampleLog samples;      // made before the machine's first sample, so its memory is in no difference
+  const io::StorageReader reader(graph);
+  io::release_free_memory();  // memory that is kept from before would not be counted again
+  load::SampleLog samples;    // made before the machine's first sample, so its memory is in no difference
   VulkanMachine machine(device, reader, plan,
                         {.reads = options.reads,
                          .take_at_once = true,
                          .import_pages = options.import_pages.value_or(
-                             !report.software_device && options.reads.reading == FileReading::cached)});
+                             !report.software_device && options.reads.reading == io::FileReading::cached)});
   // after the fit check, since it takes time with large files
-  const std::vector<StorageId> files = one_of_each_file(*graph);
-  report.file_bytes = file_bytes(reader, files);
-  const bool maps =
-      std::ranges::any_of(plan.blocks, [](const Block& block) { return block.space == Space::page_cache; });
-  if (maps && options.reads.reading != FileReading::cached)
+  const std::vector<graph::StorageId> files = load::one_of_each_file(*graph);
+  report.file_bytes = load::file_bytes(reader, files);
+  const bool maps = std::ranges::any_of(
+      plan.blocks, [](const plan::Block& block) { return block.space == plan::Space::page_cache; });
+  if (maps && options.reads.reading != io::FileReading::cached)
     report.notes.emplace_back("This load maps the files: it reads them through the page cache all the same.");
   report.cached_bytes =
-      bytes_read_from_cache(reader, files, maps ? FileReading::cached : options.reads.reading);
+      load::bytes_read_from_cache(reader, files, maps ? io::FileReading::cached : options.reads.reading);
   // announced before the run, so that the fraction done never falls
   if (options.verify) progress.add_total(loaded.bytes());
-  StepCounter counted(machine);
+  plan::StepCounter counted(machine);
   DriverCount driver(machine);
   std::mutex one_at_a_time;
   const auto look = [&] {
     const std::lock_guard lock(one_at_a_time);
-    const MemorySample sample = {machine.now(), *machine.sample(), driver.now()};
+    const plan::MemorySample sample = {machine.now(), *machine.sample(), driver.now()};
     const std::size_t step = counted.step();
     samples.add(sample, step);
     if (options.sampled) options.sampled(sample, step);
@@ -226,17 +230,17 @@ UploadReport measure(const Device& device, const MetaGraphPtr& graph, const Plan
   // also where blocks are about to go: a machine that is busy may give the other thread no time
   counted.look_before_release(look);
   Watch counters(std::chrono::milliseconds(1), look);
-  report.measured = run(plan, counted, progress);
+  report.measured = plan::run(plan, counted, progress);
   counters.finish();
   look();
-  SampleLog::Entries taken = samples.take();
+  load::SampleLog::Entries taken = samples.take();
   report.measured.measured = std::move(taken.samples);
   report.sample_steps = std::move(taken.steps);
   report.device_budget_peak = machine.device_budget_peak();
   report.imported_bytes = machine.imported_bytes();
   report.bytes = loaded.bytes();
   // a tensor without bytes counts as loaded without a block
-  for (const Tensor& tensor : graph->tensors)
+  for (const graph::Tensor& tensor : graph->tensors)
     if (loaded.holds(*graph, tensor.storage)) ++report.tensors;
   if (options.verify) {
     report.mismatch = Verifier(machine, reader, progress).compare(plan, loaded, options.placement);
@@ -244,9 +248,9 @@ UploadReport measure(const Device& device, const MetaGraphPtr& graph, const Plan
   }
   report.seconds = report.measured.seconds;
   report.bytes_per_second = report.seconds > 0 ? static_cast<double>(report.bytes) / report.seconds : 0;
-  report.staging_bytes = report.measured.peaks[index(Space::staging)].bytes;
-  report.device_ledger_peak = report.measured.peaks[index(Space::device)].bytes;
-  for (const MemorySample& sample : report.measured.measured) {
+  report.staging_bytes = report.measured.peaks[plan::index(plan::Space::staging)].bytes;
+  report.device_ledger_peak = report.measured.peaks[plan::index(plan::Space::device)].bytes;
+  for (const plan::MemorySample& sample : report.measured.measured) {
     report.rss_anon_peak = std::max(report.rss_anon_peak, sample.memory.rss_anon);
     report.rss_file_peak = std::max(report.rss_file_peak, sample.memory.rss_file);
     if (report.device_budget_peak)
@@ -255,47 +259,48 @@ UploadReport measure(const Device& device, const MetaGraphPtr& graph, const Plan
   return report;
 }
 
-double expected_seconds(const UploadReport& report, const Plan& plan, const MetaGraph& graph,
-                        const CostModel& costs) {
+double expected_seconds(const UploadReport& report, const plan::Plan& plan, const graph::MetaGraph& graph,
+                        const plan::CostModel& costs) {
   if (report.cached_bytes.value_or(0) == 0) return report.projected_seconds;
   const double share = static_cast<double>(*report.cached_bytes) / static_cast<double>(report.file_bytes);
-  const CostModel cached = with_cached_files(costs, share, report.imported_bytes > 0);
-  DryMachine dry(cached);
-  return modelled_seconds(run(plan, dry), read_pattern(plan, graph), cached);
+  const plan::CostModel cached = plan::with_cached_files(costs, share, report.imported_bytes > 0);
+  plan::DryMachine dry(cached);
+  return load::modelled_seconds(plan::run(plan, dry), plan::read_pattern(plan, graph), cached);
 }
 
 // With the machine's own ring. Steps are those of the plan.
-std::vector<UsagePoint> usage_with_bounce(const Device& device, const Plan& plan) {
-  const Plan with_ring = with_bounce(device, plan);
-  DryMachine dry;
-  std::vector<UsagePoint> usage = run(with_ring, dry).usage;
+std::vector<plan::UsagePoint> usage_with_bounce(const Device& device, const plan::Plan& plan) {
+  const plan::Plan with_ring = with_bounce(device, plan);
+  plan::DryMachine dry;
+  std::vector<plan::UsagePoint> usage = plan::run(with_ring, dry).usage;
   if (with_ring.steps.size() == plan.steps.size()) return usage;
-  const BlockId ring{static_cast<std::uint32_t>(plan.blocks.size())};
+  const plan::BlockId ring{static_cast<std::uint32_t>(plan.blocks.size())};
   const auto added =
-      std::ranges::find_if(with_ring.steps, [&](const Step& step) { return step.block == ring; });
+      std::ranges::find_if(with_ring.steps, [&](const plan::Step& step) { return step.block == ring; });
   const auto first = static_cast<std::size_t>(added - with_ring.steps.begin());
-  for (UsagePoint& point : usage)
+  for (plan::UsagePoint& point : usage)
     if (point.step > first) --point.step;
   return usage;
 }
 
-std::uint64_t projected_budget(const Device& device, const Plan& plan) {
+std::uint64_t projected_budget(const Device& device, const plan::Plan& plan) {
   const unsigned spaces = spaces_in_device_heap(device, plan);
-  DryMachine books({}, AllocatorModel::vulkan, pool_forecasts(plan, pool_alignment(device)));
+  plan::DryMachine books({}, allocators::AllocatorModel::vulkan,
+                         plan::pool_forecasts(plan, pool_alignment(device)));
   std::uint64_t most = 0;
-  for (const PerSpace<std::uint64_t>& reserved : run(plan, books).reserved_usage)
-    most = std::max(most, sum_over(reserved, spaces));
-  return (spaces & space_bit(Space::staging)) != 0 ? most + bounce_bytes(device, plan) : most;
+  for (const plan::PerSpace<std::uint64_t>& reserved : plan::run(plan, books).reserved_usage)
+    most = std::max(most, plan::sum_over(reserved, spaces));
+  return (spaces & plan::space_bit(plan::Space::staging)) != 0 ? most + bounce_bytes(device, plan) : most;
 }
 
 }  // namespace
 
-UploadReport upload(const MetaGraphPtr& graph, const Plan& plan, const UploadOptions& options,
+UploadReport upload(const graph::MetaGraphPtr& graph, const plan::Plan& plan, const UploadOptions& options,
                     Progress& progress) {
-  require_sound(*graph, "upload");
-  if (const auto fault = check_plan(plan, *graph))
+  graph::require_sound(*graph, "upload");
+  if (const auto fault = plan::check_plan(plan, *graph))
     throw Error(ErrorCode::usage, "the plan is not valid: " + *fault);
-  if (const std::string refusal = cast_refusal(plan); !refusal.empty())
+  if (const std::string refusal = plan::cast_refusal(plan); !refusal.empty())
     throw Error(ErrorCode::unsupported, refusal);
   std::optional<Device> device(std::in_place, DeviceOptions{.wanted = options.device,
                                                             .validation = options.validation,
@@ -303,23 +308,25 @@ UploadReport upload(const MetaGraphPtr& graph, const Plan& plan, const UploadOpt
                                                             .queues = {},
                                                             .queue_rates = options.queues});
   UploadReport report = measure(*device, graph, plan, options, progress);
-  CostModel costs = options.costs;
+  plan::CostModel costs = options.costs;
   // the rates are those of the queue that a load without shaders takes
   if (const std::optional<double> link = device->measured_link(); link && packs_weights(plan))
     costs.link = *link;
-  if (report.imported_bytes > 0) costs = with_imported_pages(costs);
-  DryMachine dry(costs);
-  report.projected = run(plan, dry);
-  report.projected_seconds = modelled_seconds(report.projected, read_pattern(plan, *graph), costs);
+  if (report.imported_bytes > 0) costs = plan::with_imported_pages(costs);
+  plan::DryMachine dry(costs);
+  report.projected = plan::run(plan, dry);
+  report.projected_seconds =
+      load::modelled_seconds(report.projected, plan::read_pattern(plan, *graph), costs);
   report.expected_seconds = expected_seconds(report, plan, *graph, costs);
   unsigned& anonymous = report.anonymous_spaces;
-  anonymous = space_bit(Space::host);
-  if (report.software_device) anonymous |= space_bit(Space::device);
-  if (report.software_device && report.imported_bytes == 0) anonymous |= space_bit(Space::staging);
+  anonymous = plan::space_bit(plan::Space::host);
+  if (report.software_device) anonymous |= plan::space_bit(plan::Space::device);
+  if (report.software_device && report.imported_bytes == 0)
+    anonymous |= plan::space_bit(plan::Space::staging);
   report.ring_bytes = bounce_bytes(*device, plan);
   report.projected_usage = report.software_device ? usage_with_bounce(*device, plan) : report.projected.usage;
-  for (const UsagePoint& point : report.projected_usage)
-    report.projected_rss_anon = std::max(report.projected_rss_anon, sum_over(point.bytes, anonymous));
+  for (const plan::UsagePoint& point : report.projected_usage)
+    report.projected_rss_anon = std::max(report.projected_rss_anon, plan::sum_over(point.bytes, anonymous));
   if (report.device_budget_peak) {
     report.projected_device_budget = projected_budget(*device, plan);
     report.device_heap_spaces = spaces_in_device_heap(*device, plan);

@@ -20,20 +20,20 @@
 namespace loadline::gpu {
 
 struct UploadOptions {
-  std::string device = {};  // index or part of a name; empty = the best
-  FileReads reads = {};     // how many threads read the files, and how
-  bool verify = false;      // read every block back and compare it with the file
-  bool validation = false;  // run under the Vulkan validation layer
+  std::string device = {};   // index or part of a name; empty = the best
+  io::FileReads reads = {};  // how many threads read the files, and how
+  bool verify = false;       // read every block back and compare it with the file
+  bool validation = false;   // run under the Vulkan validation layer
   // Whether the device imports file pages where the plan allows it (MachineOptions). Absent: if files are
   // read through the page cache, and it is no software device, which a file that becomes shorter would end
   // with a signal.
   std::optional<bool> import_pages = {};
-  Placement placement = {};  // of the plan: verification expects no tensor that it keeps off the device
-  CostModel costs = {};      // for the projected time
-  QueueRates queues = {};    // decide between the device's families of queues
+  load::Placement placement = {};  // of the plan: verification expects no tensor that it keeps off the device
+  plan::CostModel costs = {};      // for the projected time
+  QueueRates queues = {};          // decide between the device's families of queues
   // Called with each sample of the measured curve and the step that is running, on the thread that takes the
   // samples: must be quick.
-  std::function<void(const MemorySample& sample, std::size_t step)> sampled = {};
+  std::function<void(const plan::MemorySample& sample, std::size_t step)> sampled = {};
 };
 
 struct UploadReport {
@@ -53,14 +53,15 @@ struct UploadReport {
   double bytes_per_second = 0;      // bytes over seconds
   std::uint64_t staging_bytes = 0;  // peak of the plan's staging blocks
   std::uint64_t ring_bytes = 0;     // bounce_bytes(): the machine's own, besides
-  Timeline projected;
-  Timeline measured;                        // .measured holds a sample for each millisecond
-  std::vector<std::size_t> sample_steps;    // the step at which each sample was taken
-  std::vector<UsagePoint> projected_usage;  // of `projected`, and of the machine's own ring where it counts
-  unsigned anonymous_spaces = 0;            // bits of the spaces that count in rss_anon_peak
-  std::uint64_t imported_bytes = 0;         // of files that the device has read in place
-  std::uint64_t rss_file_peak = 0;          // growth of the mapped pages of files that are in memory
-  std::uint64_t rss_anon_peak = 0;          // growth of the process's private memory, as the system counts it
+  plan::Timeline projected;
+  plan::Timeline measured;                // .measured holds a sample for each millisecond
+  std::vector<std::size_t> sample_steps;  // the step at which each sample was taken
+  std::vector<plan::UsagePoint>
+      projected_usage;               // of `projected`, and of the machine's own ring where it counts
+  unsigned anonymous_spaces = 0;     // bits of the spaces that count in rss_anon_peak
+  std::uint64_t imported_bytes = 0;  // of files that the device has read in place
+  std::uint64_t rss_file_peak = 0;   // growth of the mapped pages of files that are in memory
+  std::uint64_t rss_anon_peak = 0;   // growth of the process's private memory, as the system counts it
   // The projection of rss_anon_peak: host memory, and on a software device also staging and device memory,
   // with the machine's own ring.
   std::uint64_t projected_rss_anon = 0;
@@ -84,7 +85,7 @@ struct UploadReport {
 //   no_fit       the plan needs too much memory; nothing is allocated
 //   gpu, io, cancelled
 // Progress counts the bytes of the plan's copies, then the verified bytes.
-UploadReport upload(const MetaGraphPtr& graph, const Plan& plan, const UploadOptions& options,
+UploadReport upload(const graph::MetaGraphPtr& graph, const plan::Plan& plan, const UploadOptions& options,
                     Progress& progress);
 
 }  // namespace loadline::gpu

@@ -25,22 +25,22 @@ constexpr std::uint64_t kBounceBytes = kBounceSlots * kBounceSlotBytes;
 constexpr std::uint64_t kLeastFlush = 64ull << 10;
 // What is read and then copied in one piece. Small, so that the copy finds the bytes in a cache, and the
 // first copy begins early; large enough for the cost of a submission.
-constexpr std::uint64_t kPieceBytes = StripedReader::kStripeBytes;
+constexpr std::uint64_t kPieceBytes = io::StripedReader::kStripeBytes;
 
-bool on_device(Space space) { return space == Space::device; }
+bool on_device(plan::Space space) { return space == plan::Space::device; }
 
 std::uint64_t page_size() { return static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)); }
 
 // Whether the plan reads files straight to the device. Only then is mapping device memory worth it, because
 // mapped device memory may be slower for everything else.
-bool reads_to_device(const Plan& plan) {
-  return std::ranges::any_of(plan.steps, [&](const Step& step) {
-    return step.verb == Verb::copy && on_device(plan.block(step.block).space) &&
-           std::holds_alternative<StorageId>(step.from);
+bool reads_to_device(const plan::Plan& plan) {
+  return std::ranges::any_of(plan.steps, [&](const plan::Step& step) {
+    return step.verb == plan::Verb::copy && on_device(plan.block(step.block).space) &&
+           std::holds_alternative<graph::StorageId>(step.from);
   });
 }
 
-MemoryUse device_use(const Device& device, const Plan& plan) {
+MemoryUse device_use(const Device& device, const plan::Plan& plan) {
   // packing scatters numbers, which a host should not do over a bus
   const bool host_packs = device.info().type == DeviceType::cpu || !device.shaders();
   return reads_to_device(plan) && can_map_device_memory(device) && host_packs ? MemoryUse::direct
@@ -48,21 +48,21 @@ MemoryUse device_use(const Device& device, const Plan& plan) {
 }
 
 // Whether a shader can read the step's bytes where they are.
-bool on_a_word(const Step& step) { return step.from_offset % 4 == 0; }
+bool on_a_word(const plan::Step& step) { return step.from_offset % 4 == 0; }
 
 // The first step whose bytes go through the machine's own ring; the number of steps if none does.
-std::size_t first_bounce(const Plan& plan, MemoryUse device_memory) {
+std::size_t first_bounce(const plan::Plan& plan, MemoryUse device_memory) {
   if (device_memory == MemoryUse::direct) return plan.steps.size();
-  const auto first = std::ranges::find_if(plan.steps, [&](const Step& step) {
-    if (step.verb != Verb::copy || !on_device(plan.block(step.block).space)) return false;
-    const auto* const from = std::get_if<BlockId>(&step.from);
+  const auto first = std::ranges::find_if(plan.steps, [&](const plan::Step& step) {
+    if (step.verb != plan::Verb::copy || !on_device(plan.block(step.block).space)) return false;
+    const auto* const from = std::get_if<plan::BlockId>(&step.from);
     return from == nullptr || step.cast || !device_sees(plan.block(*from).space) ||
            (plan.block(step.block).prepack && !on_a_word(step));
   });
   return static_cast<std::size_t>(first - plan.steps.begin());
 }
 
-bool needs_bounce(const Plan& plan, MemoryUse device_memory) {
+bool needs_bounce(const plan::Plan& plan, MemoryUse device_memory) {
   return first_bounce(plan, device_memory) < plan.steps.size();
 }
 
@@ -83,7 +83,7 @@ MemorySupply supply_of(const Device& device, MemoryUse device_memory) {
   return {.device = room(device_heap),
           .staging = room(staging_heap),
           .same_heap = device_heap == staging_heap,
-          .system = available_system_memory(),
+          .system = io::available_system_memory(),
           .shares_system = device.info().unified,
           .is_system = device.info().type == DeviceType::cpu,
           .set_aside = device.info().set_aside};
@@ -91,7 +91,8 @@ MemorySupply supply_of(const Device& device, MemoryUse device_memory) {
 
 // A driver may allow more in one piece than it promises: it is asked now, and what it gives goes back. Throws
 // Error{no_fit}.
-void require_one_piece(const Device& device, const Block& block, const MetaGraph& graph, MemoryUse use) {
+void require_one_piece(const Device& device, const plan::Block& block, const graph::MetaGraph& graph,
+                       MemoryUse use) {
   try {
     MemoryPool(device, use, {}).allocate(block.bytes);
   } catch (const Error& error) {
@@ -101,23 +102,27 @@ void require_one_piece(const Device& device, const Block& block, const MetaGraph
 }
 
 // Called before the first member that allocates memory is constructed.
-PerSpace<PoolForecast> fitting_forecasts(const Device& device, const MetaGraph& graph, const Plan& plan) {
-  PerSpace<PoolForecast> forecasts = pool_forecasts(plan, pool_alignment(device));
+plan::PerSpace<allocators::PoolForecast> fitting_forecasts(const Device& device,
+                                                           const graph::MetaGraph& graph,
+                                                           const plan::Plan& plan) {
+  plan::PerSpace<allocators::PoolForecast> forecasts = plan::pool_forecasts(plan, pool_alignment(device));
   const MemoryUse device_memory = device_use(device, plan);
   const std::uint64_t bounce = needs_bounce(plan, device_memory) ? kBounceBytes : 0;
   require_fit(padded_needs(plan, pool_alignment(device), bounce), supply_of(device, device_memory),
               device.info().name);
   require_pieces(plan, graph, device.info(), pool_alignment(device));
-  for (const Space space : {Space::device, Space::staging})
+  for (const plan::Space space : {plan::Space::device, plan::Space::staging})
     if (const auto large = largest_unpromised(plan, space, device.info(), pool_alignment(device)))
       require_one_piece(device, plan.block(*large), graph,
-                        space == Space::staging ? MemoryUse::staging : device_memory);
+                        space == plan::Space::staging ? MemoryUse::staging : device_memory);
   require_allocations(plan, device.info(), pool_alignment(device));
   return forecasts;
 }
 
 // Whether the step puts bytes of a file unchanged where they go.
-bool reads_plainly(const Step& step) { return !step.cast && std::holds_alternative<StorageId>(step.from); }
+bool reads_plainly(const plan::Step& step) {
+  return !step.cast && std::holds_alternative<graph::StorageId>(step.from);
+}
 
 // Reading into mapped device memory leaves a core free that staged copies on a software device need. One
 // thread alone leaves the disk idle while it copies.
@@ -129,32 +134,32 @@ unsigned threads_for(unsigned asked, MemoryUse device_memory) {
 }
 
 // Staging blocks into which the plan copies one storage whole, and nothing else.
-std::vector<bool> staged_files(const Plan& plan) {
+std::vector<bool> staged_files(const plan::Plan& plan) {
   std::vector<std::uint32_t> copies(plan.blocks.size(), 0);
   std::vector<bool> staged(plan.blocks.size(), false);
-  for (const Step& step : plan.steps) {
-    if (step.verb != Verb::copy) continue;
-    const Block& to = plan.block(step.block);
-    const auto* const file = std::get_if<StorageId>(&step.from);
-    ++copies[index(step.block)];
-    staged[index(step.block)] = to.space == Space::staging && to.storage && file != nullptr &&
-                                *file == *to.storage && !step.cast && step.offset == 0 &&
-                                step.from_offset == 0 && step.bytes == to.bytes;
+  for (const plan::Step& step : plan.steps) {
+    if (step.verb != plan::Verb::copy) continue;
+    const plan::Block& to = plan.block(step.block);
+    const auto* const file = std::get_if<graph::StorageId>(&step.from);
+    ++copies[graph::index(step.block)];
+    staged[graph::index(step.block)] = to.space == plan::Space::staging && to.storage && file != nullptr &&
+                                       *file == *to.storage && !step.cast && step.offset == 0 &&
+                                       step.from_offset == 0 && step.bytes == to.bytes;
   }
   for (std::size_t i = 0; i < staged.size(); ++i) staged[i] = staged[i] && copies[i] == 1;
   return staged;
 }
 
 // Those of them that the device can import; empty if it cannot, which is tried.
-std::vector<bool> importable_blocks(const Device& device, const StorageReader& reader, const Plan& plan,
-                                    const MachineOptions& options) {
+std::vector<bool> importable_blocks(const Device& device, const io::StorageReader& reader,
+                                    const plan::Plan& plan, const MachineOptions& options) {
   if (!options.import_pages || device.import_alignment() == 0) return {};
   std::vector<bool> blocks = staged_files(plan);
   const auto first = std::ranges::find(blocks, true);
   if (first == blocks.end()) return {};
-  const StorageId storage = *plan.blocks[static_cast<std::size_t>(first - blocks.begin())].storage;
-  const Storage& stored = reader.graph().storage(storage);
-  const bool can = stored.encoding == Encoding::plain &&
+  const graph::StorageId storage = *plan.blocks[static_cast<std::size_t>(first - blocks.begin())].storage;
+  const graph::Storage& stored = reader.graph().storage(storage);
+  const bool can = stored.encoding == graph::Encoding::plain &&
                    can_import_pages(device, reader.file_of(storage), stored.offset, stored.bytes);
   return can ? blocks : std::vector<bool>();
 }
@@ -166,49 +171,51 @@ std::uint64_t flush_bytes(std::uint64_t staging_peak) {
 
 }  // namespace
 
-std::uint64_t bounce_bytes(const Device& device, const Plan& plan) {
+std::uint64_t bounce_bytes(const Device& device, const plan::Plan& plan) {
   return needs_bounce(plan, device_use(device, plan)) ? kBounceBytes : 0;
 }
 
-Plan with_bounce(const Device& device, Plan plan) {
+plan::Plan with_bounce(const Device& device, plan::Plan plan) {
   const std::size_t first = first_bounce(plan, device_use(device, plan));
   if (first == plan.steps.size()) return plan;
-  const BlockId ring{static_cast<std::uint32_t>(plan.blocks.size())};
-  plan.blocks.push_back({.space = Space::host,
+  const plan::BlockId ring{static_cast<std::uint32_t>(plan.blocks.size())};
+  plan.blocks.push_back({.space = plan::Space::host,
                          .bytes = kBounceBytes,
-                         .use = BlockUse::ring_slot,
+                         .use = plan::BlockUse::ring_slot,
                          .storage = {},
                          .label = "the uploader's own ring"});
   plan.steps.insert(plan.steps.begin() + static_cast<std::ptrdiff_t>(first),
-                    {.verb = Verb::alloc, .block = ring});
+                    {.verb = plan::Verb::alloc, .block = ring});
   return plan;
 }
 
-unsigned spaces_in_device_heap(const Device& device, const Plan& plan) {
+unsigned spaces_in_device_heap(const Device& device, const plan::Plan& plan) {
   const bool one_heap = heap_of(device, device_use(device, plan)) == heap_of(device, MemoryUse::staging);
-  return space_bit(Space::device) | (one_heap ? space_bit(Space::staging) : 0u);
+  return plan::space_bit(plan::Space::device) | (one_heap ? plan::space_bit(plan::Space::staging) : 0u);
 }
 
-VulkanMachine::VulkanMachine(const Device& device, const StorageReader& reader, const Plan& plan,
+VulkanMachine::VulkanMachine(const Device& device, const io::StorageReader& reader, const plan::Plan& plan,
                              const MachineOptions& options)
     : VulkanMachine(device, reader, plan.blocks.size(), device_use(device, plan),
                     fitting_forecasts(device, reader.graph(), plan),
                     importable_blocks(device, reader, plan, options), options) {}
 
-VulkanMachine::VulkanMachine(const Device& device, const StorageReader& reader, std::size_t blocks,
-                             MemoryUse device_memory, const PerSpace<PoolForecast>& expected,
+VulkanMachine::VulkanMachine(const Device& device, const io::StorageReader& reader, std::size_t blocks,
+                             MemoryUse device_memory,
+                             const plan::PerSpace<allocators::PoolForecast>& expected,
                              std::vector<bool> importable, const MachineOptions& options)
     : device_(device),
       reader_(reader),
       host_(reader),
-      device_memory_(device, device_memory, expected[index(Space::device)], options.take_at_once),
-      staging_memory_(device, MemoryUse::staging, expected[index(Space::staging)], options.take_at_once),
+      device_memory_(device, device_memory, expected[plan::index(plan::Space::device)], options.take_at_once),
+      staging_memory_(device, MemoryUse::staging, expected[plan::index(plan::Space::staging)],
+                      options.take_at_once),
       bounce_memory_(device, MemoryUse::staging, {kBounceBytes, {}}),
       readback_memory_(device, MemoryUse::staging, {kBounceBytes, {}}),
-      past_cache_(options.reads.reading != FileReading::cached),
+      past_cache_(options.reads.reading != io::FileReading::cached),
       reads_(reader, threads_for(options.reads.threads, device_memory), options.reads.reading),
       shader_(device.shaders() ? std::optional<PrepackShader>(std::in_place, device) : std::nullopt),
-      transfers_(device, flush_bytes(expected[index(Space::staging)].peak), &reads_),
+      transfers_(device, flush_bytes(expected[plan::index(plan::Space::staging)].peak), &reads_),
       upload_bounce_(bounce_memory_, transfers_),
       readback_(readback_memory_, transfers_),
       blocks_(blocks),
@@ -220,70 +227,71 @@ VulkanMachine::VulkanMachine(const Device& device, const StorageReader& reader, 
   }
 }
 
-MemoryPool* VulkanMachine::pool_of(Space space) {
+MemoryPool* VulkanMachine::pool_of(plan::Space space) {
   if (on_device(space)) return &device_memory_;
-  return space == Space::staging ? &staging_memory_ : nullptr;
+  return space == plan::Space::staging ? &staging_memory_ : nullptr;
 }
 
-void VulkanMachine::alloc(BlockId id, const Block& block) {
+void VulkanMachine::alloc(plan::BlockId id, const plan::Block& block) {
   BlockState& made = state(id);
   made = {};
   made.space = block.space;
   made.bytes = block.bytes;
-  if (!importable_.empty() && importable_[index(id)]) {
+  if (!importable_.empty() && importable_[graph::index(id)]) {
     made.imports = true;
     made.storage = block.storage;
     made.memory.range.bytes = block.bytes;
   } else if (MemoryPool* const pool = pool_of(block.space)) {
     made.memory = pool->allocate(block.bytes);
   } else {
-    if (block.space == Space::page_cache) made.storage = block.storage;
+    if (block.space == plan::Space::page_cache) made.storage = block.storage;
     host_.alloc(id, block);
-    reserved_[index(block.space)] += align_up(block.bytes, page_size());
+    reserved_[plan::index(block.space)] += align_up(block.bytes, page_size());
   }
-  live_[index(block.space)] += made.memory.range.bytes;
+  live_[plan::index(block.space)] += made.memory.range.bytes;
   note_reserved();
 }
 
-std::optional<PerSpace<std::uint64_t>> VulkanMachine::live_bytes() const {
-  PerSpace<std::uint64_t> live = *host_.live_bytes();
-  for (const Space space : {Space::device, Space::staging}) live[index(space)] += live_[index(space)];
+std::optional<plan::PerSpace<std::uint64_t>> VulkanMachine::live_bytes() const {
+  plan::PerSpace<std::uint64_t> live = *host_.live_bytes();
+  for (const plan::Space space : {plan::Space::device, plan::Space::staging})
+    live[plan::index(space)] += live_[plan::index(space)];
   return live;
 }
 
-void VulkanMachine::free(BlockId id, const Block& block) {
+void VulkanMachine::free(plan::BlockId id, const plan::Block& block) {
   BlockState& gone = state(id);
   wait_for_fills(gone, gone.fills.before_write(0, gone.bytes));
   wait_for(gone, gone.last_use);
-  live_[index(block.space)] -= gone.memory.range.bytes;
+  live_[plan::index(block.space)] -= gone.memory.range.bytes;
   if (gone.imports) {
     imported_.erase(id);
   } else if (MemoryPool* const pool = pool_of(block.space)) {
     pool->free(gone.memory);
   } else {
     host_.free(id, block);
-    reserved_[index(block.space)] -= align_up(block.bytes, page_size());
+    reserved_[plan::index(block.space)] -= align_up(block.bytes, page_size());
   }
   gone = {};
 }
 
-void VulkanMachine::copy(const Step& step, const Block& to) {
+void VulkanMachine::copy(const plan::Step& step, const plan::Block& to) {
   if (step.bytes == 0) return;
   BlockState& target = state(step.block);
-  if (to.space == Space::page_cache) return host_.copy(step, to);
+  if (to.space == plan::Space::page_cache) return host_.copy(step, to);
   if (to.prepack) return pack(step, *to.prepack, target);
   if (target.imports && import_pages(step.block, target)) return;
-  if (const auto* const from = std::get_if<BlockId>(&step.from))
+  if (const auto* const from = std::get_if<plan::BlockId>(&step.from))
     if (!step.cast && device_sees(state(*from).space) && device_sees(to.space))
       return copy_on_device(step, state(*from), target);
   if (on_device(to.space)) return copy_to_device(step, target);
   copy_to_host(step, target);
 }
 
-bool VulkanMachine::import_pages(BlockId id, BlockState& to) {
-  const Storage& storage = reader_.graph().storage(*to.storage);
+bool VulkanMachine::import_pages(plan::BlockId id, BlockState& to) {
+  const graph::Storage& storage = reader_.graph().storage(*to.storage);
   std::unique_ptr<ImportedPages> pages;
-  if (storage.encoding == Encoding::plain)
+  if (storage.encoding == graph::Encoding::plain)
     pages = ImportedPages::make(device_, reader_.file_of(*to.storage), storage.offset, to.bytes);
   if (!pages) {
     importable_.clear();  // a driver that refuses a file's pages refuses the next ones too
@@ -299,14 +307,14 @@ bool VulkanMachine::import_pages(BlockId id, BlockState& to) {
   return true;
 }
 
-std::uint64_t VulkanMachine::pack_from(const Prepack& how, std::uint64_t at, const BufferRange& from,
-                                       const BlockState& to, StripedReader::Ticket needs) {
-  const DTypeInfo& stored = dtype_info(how.from);
+std::uint64_t VulkanMachine::pack_from(const convert::Prepack& how, std::uint64_t at, const BufferRange& from,
+                                       const BlockState& to, io::StripedReader::Ticket needs) {
+  const graph::DTypeInfo& stored = graph::dtype_info(how.from);
   const std::uint64_t first = at / stored.block_bytes * stored.block_elements;
   const std::uint64_t count = from.bytes / stored.block_bytes * stored.block_elements;
   // pieces of a weight write numbers of their own, wherever in the block these are: as ranges they stand side
   // by side, so that no piece waits for another
-  const std::uint64_t wide = dtype_info(how.to).block_bytes;
+  const std::uint64_t wide = graph::dtype_info(how.to).block_bytes;
   return transfers_.run(
       from, to.memory.range.part(first * wide, count * wide),
       [&](VkCommandBuffer commands) {
@@ -319,14 +327,14 @@ std::uint64_t VulkanMachine::pack_from(const Prepack& how, std::uint64_t at, con
       needs);
 }
 
-void VulkanMachine::pack(const Step& step, const Prepack& how, BlockState& to) {
+void VulkanMachine::pack(const plan::Step& step, const convert::Prepack& how, BlockState& to) {
   const auto from_host = [&](std::uint64_t at, std::span<std::byte> out) { fetch(step.from, at, out); };
   if (!to.memory.mapped.empty()) {
     wait_for(to, to.last_use);
-    return fill_prepacked(step, how, to.memory.mapped, from_host);
+    return plan::fill_prepacked(step, how, to.memory.mapped, from_host);
   }
-  const std::uint64_t unit = dtype_info(how.from).block_bytes;
-  const auto* const id = std::get_if<BlockId>(&step.from);
+  const std::uint64_t unit = graph::dtype_info(how.from).block_bytes;
+  const auto* const id = std::get_if<plan::BlockId>(&step.from);
   if (id == nullptr || !device_sees(state(*id).space) || !on_a_word(step)) {
     to.last_use = upload_bounce_.send(
         [&](std::uint64_t at, std::span<std::byte> out) { from_host(step.from_offset + at, out); },
@@ -345,11 +353,11 @@ void VulkanMachine::pack(const Step& step, const Prepack& how, BlockState& to) {
                       from.fills.before_read(begin, begin + bytes));
   }
   from.last_use = to.last_use = value;
-  if (from.space == Space::staging)
+  if (from.space == plan::Space::staging)
     from.uses.add(step.from_offset, step.from_offset + step.bytes, value, false);
 }
 
-void VulkanMachine::copy_on_device(const Step& step, BlockState& from, BlockState& to) {
+void VulkanMachine::copy_on_device(const plan::Step& step, BlockState& from, BlockState& to) {
   wait_for_fills(to, to.fills.before_write(step.offset, step.offset + step.bytes));
   // what is on the device already needs no pieces: each would cost more than its copy
   const bool there = on_device(from.space) && from.fills.empty();
@@ -362,15 +370,16 @@ void VulkanMachine::copy_on_device(const Step& step, BlockState& from, BlockStat
                         from.fills.before_read(begin, begin + bytes));
   }
   from.last_use = to.last_use = value;
-  if (from.space == Space::staging)
+  if (from.space == plan::Space::staging)
     from.uses.add(step.from_offset, step.from_offset + step.bytes, value, false);
-  if (to.space == Space::staging) to.uses.add(step.offset, step.offset + step.bytes, value, true);
+  if (to.space == plan::Space::staging) to.uses.add(step.offset, step.offset + step.bytes, value, true);
 }
 
-void VulkanMachine::copy_to_device(const Step& step, BlockState& to) {
+void VulkanMachine::copy_to_device(const plan::Step& step, BlockState& to) {
   const auto fill = [&](std::uint64_t at, std::span<std::byte> out) {
-    fill_from(step, at, out,
-              [&](std::uint64_t offset, std::span<std::byte> piece) { fetch(step.from, offset, piece); });
+    plan::fill_from(step, at, out, [&](std::uint64_t offset, std::span<std::byte> piece) {
+      fetch(step.from, offset, piece);
+    });
   };
   if (!to.memory.mapped.empty()) {
     // wait for the device's pending uses of the block; its later copies see the new content
@@ -385,33 +394,33 @@ void VulkanMachine::copy_to_device(const Step& step, BlockState& to) {
   note_reserved();
 }
 
-void VulkanMachine::copy_to_host(const Step& step, BlockState& to) {
+void VulkanMachine::copy_to_host(const plan::Step& step, BlockState& to) {
   const std::uint64_t written = step.written();
-  if (to.space == Space::staging) {
+  if (to.space == plan::Space::staging) {
     wait_for(to, to.uses.before_write(step.offset, step.offset + written));
     if (reads_plainly(step)) return read_into(step, to, host_bytes(step.block, step.offset, written));
     wait_for_fills(to, to.fills.before_write(step.offset, step.offset + written));
   } else if (reads_plainly(step)) {
-    return reads_.wait(reads_.start(std::get<StorageId>(step.from), step.from_offset,
+    return reads_.wait(reads_.start(std::get<graph::StorageId>(step.from), step.from_offset,
                                     host_bytes(step.block, step.offset, written)));
   }
-  fill_from(step, 0, host_bytes(step.block, step.offset, written),
-            [&](std::uint64_t offset, std::span<std::byte> piece) { fetch(step.from, offset, piece); });
+  plan::fill_from(step, 0, host_bytes(step.block, step.offset, written),
+                  [&](std::uint64_t offset, std::span<std::byte> piece) { fetch(step.from, offset, piece); });
 }
 
-void VulkanMachine::read_into(const Step& step, BlockState& to, std::span<std::byte> out) {
+void VulkanMachine::read_into(const plan::Step& step, BlockState& to, std::span<std::byte> out) {
   wait_for_fills(to, to.fills.before_write(step.offset, step.offset + out.size()));
   to.fills.complete(reads_.complete());
   for (std::uint64_t at = 0; at < out.size(); at += kPieceBytes) {
     const std::uint64_t bytes = std::min<std::uint64_t>(kPieceBytes, out.size() - at);
-    const StripedReader::Ticket ticket =
-        reads_.start(std::get<StorageId>(step.from), step.from_offset + at,
+    const io::StripedReader::Ticket ticket =
+        reads_.start(std::get<graph::StorageId>(step.from), step.from_offset + at,
                      out.subspan(static_cast<std::size_t>(at), static_cast<std::size_t>(bytes)));
     to.fills.add(step.offset + at, step.offset + at + bytes, ticket, true);
   }
 }
 
-void VulkanMachine::wait_for_fills(BlockState& block, StripedReader::Ticket ticket) {
+void VulkanMachine::wait_for_fills(BlockState& block, io::StripedReader::Ticket ticket) {
   if (ticket == 0) return;
   reads_.wait(ticket);
   block.fills.complete(ticket);
@@ -424,13 +433,14 @@ void VulkanMachine::drain() {
 
 // Bytes of a mapping are read from its file: the pages are the same, and a truncated file gives an Error
 // instead of SIGBUS.
-void VulkanMachine::fetch(const CopySource& from, std::uint64_t offset, std::span<std::byte> out) {
-  if (const auto* const storage = std::get_if<StorageId>(&from))
+void VulkanMachine::fetch(const plan::CopySource& from, std::uint64_t offset, std::span<std::byte> out) {
+  if (const auto* const storage = std::get_if<graph::StorageId>(&from))
     return past_cache_ ? reads_.wait(reads_.start(*storage, offset, out))
                        : reader_.read(*storage, offset, out);
-  const BlockId id = std::get<BlockId>(from);
+  const plan::BlockId id = std::get<plan::BlockId>(from);
   BlockState& block = state(id);
-  if (block.space == Space::page_cache || block.imports) return reader_.read(*block.storage, offset, out);
+  if (block.space == plan::Space::page_cache || block.imports)
+    return reader_.read(*block.storage, offset, out);
   if (on_device(block.space)) {
     wait_for_fills(block, block.fills.before_read(offset, offset + out.size()));
     readback_.read(block.memory.range.part(offset, out.size()),
@@ -439,16 +449,16 @@ void VulkanMachine::fetch(const CopySource& from, std::uint64_t offset, std::spa
                    });
     return note_reserved();
   }
-  if (block.space == Space::staging) {
+  if (block.space == plan::Space::staging) {
     wait_for(block, block.uses.before_read(offset, offset + out.size()));
     wait_for_fills(block, block.fills.before_read(offset, offset + out.size()));
   }
   std::memcpy(out.data(), host_bytes(id, offset, out.size()).data(), out.size());
 }
 
-std::span<std::byte> VulkanMachine::host_bytes(BlockId id, std::uint64_t offset, std::uint64_t bytes) {
+std::span<std::byte> VulkanMachine::host_bytes(plan::BlockId id, std::uint64_t offset, std::uint64_t bytes) {
   const BlockState& block = state(id);
-  if (block.space == Space::staging)
+  if (block.space == plan::Space::staging)
     return block.memory.mapped.subspan(static_cast<std::size_t>(offset), static_cast<std::size_t>(bytes));
   return host_.bytes(id).subspan(static_cast<std::size_t>(offset), static_cast<std::size_t>(bytes));
 }
@@ -458,11 +468,11 @@ void VulkanMachine::wait_for(BlockState& block, std::uint64_t value) {
   block.uses.complete(value);
 }
 
-void VulkanMachine::read_back(BlockId id, const Readback::Take& take) {
+void VulkanMachine::read_back(plan::BlockId id, const Readback::Take& take) {
   read_back(id, 0, state(id).memory.range.bytes, take);
 }
 
-void VulkanMachine::read_back(BlockId id, std::uint64_t offset, std::uint64_t bytes,
+void VulkanMachine::read_back(plan::BlockId id, std::uint64_t offset, std::uint64_t bytes,
                               const Readback::Take& take) {
   BlockState& block = state(id);
   transfers_.wait(block.last_use);  // a packed block is written elsewhere than where its pieces are tracked
@@ -471,14 +481,15 @@ void VulkanMachine::read_back(BlockId id, std::uint64_t offset, std::uint64_t by
 }
 
 void VulkanMachine::note_reserved() {
-  reserved_[index(Space::staging)] =
+  reserved_[plan::index(plan::Space::staging)] =
       staging_memory_.reserved() + bounce_memory_.reserved() + readback_memory_.reserved();
-  for (const auto& [id, pages] : imported_) reserved_[index(Space::staging)] += pages->whole_bytes();
-  const std::uint64_t device_before = reserved_[index(Space::device)];
-  reserved_[index(Space::device)] = device_memory_.reserved();
-  for (std::size_t space = 0; space < kSpaceCount; ++space)
+  for (const auto& [id, pages] : imported_)
+    reserved_[plan::index(plan::Space::staging)] += pages->whole_bytes();
+  const std::uint64_t device_before = reserved_[plan::index(plan::Space::device)];
+  reserved_[plan::index(plan::Space::device)] = device_memory_.reserved();
+  for (std::size_t space = 0; space < plan::kSpaceCount; ++space)
     reserved_peak_[space] = std::max(reserved_peak_[space], reserved_[space]);
-  if (budget_peak_ && reserved_[index(Space::device)] != device_before)
+  if (budget_peak_ && reserved_[plan::index(plan::Space::device)] != device_before)
     budget_peak_ = std::max(*budget_peak_, *device_budget_growth());
 }
 

@@ -8,7 +8,7 @@
 #include <array>
 #include <string>
 
-namespace loadline {
+namespace loadline::graph {
 namespace {
 
 using D = DType;
@@ -130,4 +130,4 @@ std::optional<std::uint64_t> packed_byte_size(DType id, std::uint64_t elements) 
   return whole ? byte_size(id, *whole) : std::nullopt;
 }
 
-}  // namespace loadline
+}  // namespace loadline::graph

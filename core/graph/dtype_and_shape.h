@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace loadline {
+namespace loadline::graph {
 
 // --- Shapes and strides: a short list of numbers. A shape of at most two dimensions needs no heap
 // allocation.
@@ -211,4 +211,4 @@ inline std::optional<std::uint64_t> element_count(std::span<const std::uint64_t>
   return empty ? 0 : nonzero;
 }
 
-}  // namespace loadline
+}  // namespace loadline::graph

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-namespace loadline {
+namespace loadline::graph {
 
 // --- Arithmetic on polynomials in normal form.
 
@@ -154,4 +154,4 @@ std::optional<SizePoly> value_bytes(const Value& value) {
                                       : std::nullopt;
 }
 
-}  // namespace loadline
+}  // namespace loadline::graph

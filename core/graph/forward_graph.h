@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-namespace loadline {
+namespace loadline::graph {
 
 // --- Sizes that depend on the batch, the sequence and the past: polynomials with integer coefficients.
 
@@ -151,4 +151,4 @@ inline constexpr std::string_view kOperatorsLeftOut = "the operators are left ou
 // Bytes of a value. Nothing if its dtype or shape is unknown or its dtype has no fixed size.
 std::optional<SizePoly> value_bytes(const Value& value);
 
-}  // namespace loadline
+}  // namespace loadline::graph

@@ -12,7 +12,7 @@
 
 #include <fmt/format.h>
 
-namespace loadline {
+namespace loadline::graph {
 
 // --- Metadata values as text.
 
@@ -383,4 +383,4 @@ Share sum(std::span<const Share> parts) {
   });
 }
 
-}  // namespace loadline
+}  // namespace loadline::graph

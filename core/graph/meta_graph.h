@@ -19,7 +19,7 @@
 
 #include <fmt/core.h>
 
-namespace loadline {
+namespace loadline::graph {
 
 // --- Values of a model's metadata, in the types that the file declares.
 
@@ -314,4 +314,4 @@ std::vector<Share> shares(const MetaGraph& graph, std::span<const TensorId> tens
 std::vector<Share> shares(const MetaGraph& graph);
 Share sum(std::span<const Share> parts);
 
-}  // namespace loadline
+}  // namespace loadline::graph

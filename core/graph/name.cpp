@@ -10,7 +10,7 @@
 #define XXH_INLINE_ALL  // texts are short: a call costs as much as the hash
 #include <xxhash.h>
 
-namespace loadline {
+namespace loadline::graph {
 
 // --- XXH3 with a random seed per run.
 
@@ -90,4 +90,4 @@ std::string_view Name::view() const {
   return {from + kLengthBytes, length};
 }
 
-}  // namespace loadline
+}  // namespace loadline::graph

@@ -19,7 +19,7 @@
 #include <unordered_set>
 #include <vector>
 
-namespace loadline {
+namespace loadline::graph {
 
 // --- Hash tables keyed by texts from files.
 
@@ -131,11 +131,11 @@ class NameIndex {
   std::size_t count_ = 0;
 };
 
-}  // namespace loadline
+}  // namespace loadline::graph
 
 // --- Tensor names: immutable, compact, cheap to copy. A model may have a hundred thousand of them.
 
-namespace loadline {
+namespace loadline::graph {
 
 // A string of at most 2^32-1 bytes, with its hash. Copies share the text. Names made together by many() share
 // an allocation, which lives as long as any of them. A regular value; may be used from several threads.
@@ -199,9 +199,9 @@ class Name {
 // The hash that a Name of this text has. It differs from run to run.
 std::uint32_t name_hash(std::string_view text);
 
-}  // namespace loadline
+}  // namespace loadline::graph
 
 template <>
-struct std::hash<loadline::Name> {
-  std::size_t operator()(const loadline::Name& name) const { return name.hash(); }
+struct std::hash<loadline::graph::Name> {
+  std::size_t operator()(const loadline::graph::Name& name) const { return name.hash(); }
 };

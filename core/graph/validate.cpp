@@ -12,7 +12,7 @@
 
 #include <fmt/format.h>
 
-namespace loadline {
+namespace loadline::graph {
 namespace {
 
 template <typename... Values>
@@ -234,4 +234,4 @@ void validate(const MetaGraph& graph) {
   check_packed(graph);
 }
 
-}  // namespace loadline
+}  // namespace loadline::graph

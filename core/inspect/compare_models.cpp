@@ -18,7 +18,7 @@
 #include <thread>
 #include <tuple>
 
-namespace loadline {
+namespace loadline::inspect {
 namespace {
 
 constexpr std::uint64_t kBuffer = 512 << 10;         // bytes that are read of each model at once
@@ -37,36 +37,37 @@ enum class How : std::uint8_t { bytes, packed_bytes, numbers };
 
 // Types that a tolerance applies to.
 bool is_number_type(const Weight& weight) {
-  const DTypeInfo& type = dtype_info(weight.dtype);
-  return weight.packed || type.kind == DTypeKind::floating || can_dequantize(weight.dtype);
+  const graph::DTypeInfo& type = graph::dtype_info(weight.dtype);
+  return weight.packed || type.kind == graph::DTypeKind::floating || convert::can_dequantize(weight.dtype);
 }
 
 // One tensor, as its file has it.
 bool is_stored(const Weight& weight) { return !weight.packed && !weight.recipe; }
 
 // Elements of a weight; for a type without a fixed size, its bytes.
-std::uint64_t element_total(const MetaGraph& graph, const Weight& weight) {
-  return dtype_info(weight.dtype).block_elements == 0 ? weight_bytes(graph, weight)
-                                                      : element_count(weight.shape).value_or(0);
+std::uint64_t element_total(const graph::MetaGraph& graph, const Weight& weight) {
+  return graph::dtype_info(weight.dtype).block_elements == 0 ? weight_bytes(graph, weight)
+                                                             : graph::element_count(weight.shape).value_or(0);
 }
 
 // Whether what a weight is read from can only be read from front to back.
-bool is_stream(const MetaGraph& graph, const Weight& weight) {
-  const auto of = [&](TensorId id) {
-    const Encoding encoding = graph.storage(graph.tensor(id).storage).encoding;
-    return encoding != Encoding::plain && encoding != Encoding::byte_swapped;
+bool is_stream(const graph::MetaGraph& graph, const Weight& weight) {
+  const auto of = [&](graph::TensorId id) {
+    const graph::Encoding encoding = graph.storage(graph.tensor(id).storage).encoding;
+    return encoding != graph::Encoding::plain && encoding != graph::Encoding::byte_swapped;
   };
-  return weight.recipe ? std::ranges::any_of(recipe_tensors(graph, *weight.recipe), of) : of(weight.tensor);
+  return weight.recipe ? std::ranges::any_of(convert::recipe_tensors(graph, *weight.recipe), of)
+                       : of(weight.tensor);
 }
 
 // The bytes of a weight of one model, as stored or as computed. For one thread.
 class ByteStream {
  public:
-  ByteStream(const MetaGraph& graph, const ReadTensor& read, const Weight& weight)
+  ByteStream(const graph::MetaGraph& graph, const io::ReadTensor& read, const Weight& weight)
       : read_(read), tensor_(weight.tensor) {
     if (weight.recipe) computed_.emplace(graph, read, *weight.recipe, kRecipeMemory);
   }
-  ByteStream(const ReadTensor& read, TensorId tensor) : read_(read), tensor_(tensor) {}
+  ByteStream(const io::ReadTensor& read, graph::TensorId tensor) : read_(read), tensor_(tensor) {}
 
   void read(std::uint64_t offset, std::span<std::byte> out) {
     if (computed_)
@@ -76,18 +77,18 @@ class ByteStream {
   }
 
  private:
-  const ReadTensor& read_;
-  TensorId tensor_;
-  std::optional<RecipeReader> computed_;
+  const io::ReadTensor& read_;
+  graph::TensorId tensor_;
+  std::optional<convert::RecipeReader> computed_;
 };
 
 // The numbers of a weight of one model. For one thread.
 class NumberStream {
  public:
-  NumberStream(const MetaGraph& graph, const ReadTensor& read, const Weight& weight)
+  NumberStream(const graph::MetaGraph& graph, const io::ReadTensor& read, const Weight& weight)
       : bytes_of_(graph, read, weight), dtype_(weight.dtype) {
     if (weight.packed)
-      unpacked_.emplace(graph, read, unpack(*weight.packed), kRecipeMemory);
+      unpacked_.emplace(graph, read, convert::unpack(*weight.packed), kRecipeMemory);
     else
       numbers_.emplace(weight.dtype);
   }
@@ -100,8 +101,8 @@ class NumberStream {
       unpacked_->read(first * sizeof(float), std::as_writable_bytes(std::span(floats_)));
       std::ranges::copy(floats_, doubles_.begin());
     } else {
-      bytes_.resize(static_cast<std::size_t>(packed_byte_size(dtype_, count).value()));
-      bytes_of_.read(byte_size(dtype_, first).value(), bytes_);
+      bytes_.resize(static_cast<std::size_t>(graph::packed_byte_size(dtype_, count).value()));
+      bytes_of_.read(graph::byte_size(dtype_, first).value(), bytes_);
       numbers_->read(bytes_, doubles_);
     }
     return doubles_;
@@ -109,9 +110,9 @@ class NumberStream {
 
  private:
   ByteStream bytes_of_;
-  DType dtype_;
-  std::optional<RecipeReader> unpacked_;
-  std::optional<Numbers> numbers_;
+  graph::DType dtype_;
+  std::optional<convert::RecipeReader> unpacked_;
+  std::optional<convert::Numbers> numbers_;
   std::vector<std::byte> bytes_;
   std::vector<float> floats_;
   std::vector<double> doubles_;
@@ -119,8 +120,8 @@ class NumberStream {
 
 class Comparer {
  public:
-  Comparer(const MetaGraphPtr& a, const MetaGraphPtr& b, const CompareOptions& options, Progress& progress,
-           Comparison& into)
+  Comparer(const graph::MetaGraphPtr& a, const graph::MetaGraphPtr& b, const CompareOptions& options,
+           Progress& progress, Comparison& into)
       : a_(a),
         b_(b),
         options_(options),
@@ -193,12 +194,12 @@ class Comparer {
   // An earlier pair of tensors on the same bytes: tied weights.
   std::optional<std::uint32_t> same_bytes_before(std::uint32_t pair) {
     if (!is_stored(a(pair)) || !is_stored(b(pair))) return std::nullopt;
-    const Tensor &x = a_->tensor(a(pair).tensor), &y = b_->tensor(b(pair).tensor);
+    const graph::Tensor &x = a_->tensor(a(pair).tensor), &y = b_->tensor(b(pair).tensor);
     const auto [found, added] = seen_.try_emplace(std::tuple(x.storage, x.offset, y.storage, y.offset), pair);
     if (added) return std::nullopt;
-    const Tensor& earlier_x = a_->tensor(a(found->second).tensor);
-    const Tensor& earlier_y = b_->tensor(b(found->second).tensor);
-    const auto same_view = [](const Tensor& one, const Tensor& other) {
+    const graph::Tensor& earlier_x = a_->tensor(a(found->second).tensor);
+    const graph::Tensor& earlier_y = b_->tensor(b(found->second).tensor);
+    const auto same_view = [](const graph::Tensor& one, const graph::Tensor& other) {
       return one.dtype == other.dtype && one.shape == other.shape && one.strides == other.strides;
     };
     return same_view(x, earlier_x) && same_view(y, earlier_y) ? std::optional(found->second) : std::nullopt;
@@ -207,10 +208,11 @@ class Comparer {
   // Whether both are the same bytes of one file.
   bool is_one_range(const Weight& of_a, const Weight& of_b) {
     if (!is_stored(of_a) || !is_stored(of_b) || of_a.dtype != of_b.dtype) return false;
-    const Tensor &x = a_->tensor(of_a.tensor), &y = b_->tensor(of_b.tensor);
-    const Storage &s = a_->storage(x.storage), &t = b_->storage(y.storage);
-    if (s.encoding != Encoding::plain || t.encoding != Encoding::plain || s.file == kNoFile ||
-        t.file == kNoFile || s.offset + x.offset != t.offset + y.offset || x.strides != y.strides)
+    const graph::Tensor &x = a_->tensor(of_a.tensor), &y = b_->tensor(of_b.tensor);
+    const graph::Storage &s = a_->storage(x.storage), &t = b_->storage(y.storage);
+    if (s.encoding != graph::Encoding::plain || t.encoding != graph::Encoding::plain ||
+        s.file == graph::kNoFile || t.file == graph::kNoFile || s.offset + x.offset != t.offset + y.offset ||
+        x.strides != y.strides)
       return false;
     const auto [found, added] = one_file_.try_emplace({s.file, t.file}, false);
     if (added) {
@@ -225,11 +227,11 @@ class Comparer {
     try {
       const Weight &of_a = a(part.pair), &of_b = b(part.pair);
       // a reader decodes one storage at a time
-      std::optional<StorageReader> own_a, own_b;
+      std::optional<io::StorageReader> own_a, own_b;
       if (is_stream(*a_, of_a)) own_a.emplace(a_);
       if (is_stream(*b_, of_b)) own_b.emplace(b_);
-      const TensorReader tensors_a(own_a ? *own_a : reader_a_), tensors_b(own_b ? *own_b : reader_b_);
-      const ReadTensor read_a = counted(tensors_a), read_b = counted(tensors_b);
+      const io::TensorReader tensors_a(own_a ? *own_a : reader_a_), tensors_b(own_b ? *own_b : reader_b_);
+      const io::ReadTensor read_a = counted(tensors_a), read_b = counted(tensors_b);
       if (how_[part.pair] == How::numbers)
         compare_numbers(part, read_a, read_b, tally, *options_.tolerance);
       else if (how_[part.pair] == How::bytes)
@@ -246,8 +248,8 @@ class Comparer {
     tallies_[part.pair].join(tally);
   }
 
-  ReadTensor counted(const TensorReader& tensors) {
-    return [this, &tensors](TensorId id, std::uint64_t offset, std::span<std::byte> out) {
+  io::ReadTensor counted(const io::TensorReader& tensors) {
+    return [this, &tensors](graph::TensorId id, std::uint64_t offset, std::span<std::byte> out) {
       progress_.check_cancelled();
       tensors.read(id, offset, out);
       progress_.add(out.size());
@@ -258,8 +260,9 @@ class Comparer {
   // Reads a range of two weights of one type; calls `differ(first, count, bytes of a, bytes of b)` for pieces
   // of it that are not equal.
   template <typename Differ>
-  static void read_both(DType dtype, ByteStream of_a, ByteStream of_b, const Part& part, Differ differ) {
-    const DTypeInfo& type = dtype_info(dtype);
+  static void read_both(graph::DType dtype, ByteStream of_a, ByteStream of_b, const Part& part,
+                        Differ differ) {
+    const graph::DTypeInfo& type = graph::dtype_info(dtype);
     const std::uint64_t unit = std::max<std::uint32_t>(type.block_elements, 1);
     const std::uint64_t unit_bytes = std::max<std::uint32_t>(type.block_bytes, 1);
     const std::uint64_t most = std::min(part.count, kBuffer / unit_bytes * unit);
@@ -277,8 +280,8 @@ class Comparer {
     }
   }
 
-  void compare_bytes(const Weight& of_a, const Weight& of_b, const Part& part, const ReadTensor& read_a,
-                     const ReadTensor& read_b, DifferenceTally& tally) const {
+  void compare_bytes(const Weight& of_a, const Weight& of_b, const Part& part, const io::ReadTensor& read_a,
+                     const io::ReadTensor& read_b, DifferenceTally& tally) const {
     const bool numbers = options_.tolerance && is_number_type(of_a);
     read_both(of_a.dtype, ByteStream(*a_, read_a, of_a), ByteStream(*b_, read_b, of_b), part,
               [&](std::uint64_t first, std::uint64_t count, std::span<const std::byte> x,
@@ -290,7 +293,7 @@ class Comparer {
               });
   }
 
-  void compare_numbers(const Part& part, const ReadTensor& read_a, const ReadTensor& read_b,
+  void compare_numbers(const Part& part, const io::ReadTensor& read_a, const io::ReadTensor& read_b,
                        DifferenceTally& tally, const Tolerance& tolerance) {
     NumberStream x(*a_, read_a, a(part.pair)), y(*b_, read_b, b(part.pair));
     for (std::uint64_t done = 0; done < part.count; done += kNumbers) {
@@ -301,10 +304,10 @@ class Comparer {
   }
 
   // All stored parts of two packed weights; if any differ, the numbers that they give.
-  void compare_packed(const Part& part, const ReadTensor& read_a, const ReadTensor& read_b,
+  void compare_packed(const Part& part, const io::ReadTensor& read_a, const io::ReadTensor& read_b,
                       DifferenceTally& tally) {
-    const LogicalTensor& x = a_->logical[*a(part.pair).packed];
-    const LogicalTensor& y = b_->logical[*b(part.pair).packed];
+    const graph::LogicalTensor& x = a_->logical[*a(part.pair).packed];
+    const graph::LogicalTensor& y = b_->logical[*b(part.pair).packed];
     bool same = same_tensor(x.codes, y.codes, read_a, read_b);
     for (std::size_t i = 0; i < x.companions.size() && same; ++i)
       same = same_tensor(x.companions[i].tensor, y.companions[i].tensor, read_a, read_b);
@@ -313,12 +316,13 @@ class Comparer {
     compare_numbers(part, read_a, read_b, tally, Tolerance());
   }
 
-  bool same_tensor(TensorId x, TensorId y, const ReadTensor& read_a, const ReadTensor& read_b) const {
-    const Tensor &of_a = a_->tensor(x), &of_b = b_->tensor(y);
-    const std::uint64_t bytes = tensor_bytes(*a_, of_a);
-    if (bytes != tensor_bytes(*b_, of_b)) return false;
+  bool same_tensor(graph::TensorId x, graph::TensorId y, const io::ReadTensor& read_a,
+                   const io::ReadTensor& read_b) const {
+    const graph::Tensor &of_a = a_->tensor(x), &of_b = b_->tensor(y);
+    const std::uint64_t bytes = graph::tensor_bytes(*a_, of_a);
+    if (bytes != graph::tensor_bytes(*b_, of_b)) return false;
     bool same = true;
-    read_both(DType::opaque, ByteStream(read_a, x), ByteStream(read_b, y), {0, 0, bytes},
+    read_both(graph::DType::opaque, ByteStream(read_a, x), ByteStream(read_b, y), {0, 0, bytes},
               [&](std::uint64_t, std::uint64_t, auto, auto) { same = false; });
     return same;
   }
@@ -337,16 +341,16 @@ class Comparer {
     result_.bytes_read = read_;
   }
 
-  MetaGraphPtr a_, b_;
+  graph::MetaGraphPtr a_, b_;
   const CompareOptions& options_;
   Progress& progress_;
   Comparison& result_;
-  StorageReader reader_a_, reader_b_;
+  io::StorageReader reader_a_, reader_b_;
   std::vector<How> how_;                // by pair
   std::vector<std::uint32_t> same_as_;  // by pair: an earlier pair with the same bytes
   std::vector<Part> parts_;
-  std::map<std::tuple<StorageId, std::uint64_t, StorageId, std::uint64_t>, std::uint32_t> seen_;
-  std::map<std::pair<FileId, FileId>, bool> one_file_;
+  std::map<std::tuple<graph::StorageId, std::uint64_t, graph::StorageId, std::uint64_t>, std::uint32_t> seen_;
+  std::map<std::pair<graph::FileId, graph::FileId>, bool> one_file_;
   std::atomic<std::uint64_t> read_ = 0;
   std::mutex mutex_;
   std::vector<DifferenceTally> tallies_;  // by pair
@@ -358,12 +362,12 @@ std::uint64_t Comparison::count(PairState state) const {
   return static_cast<std::uint64_t>(std::ranges::count(results, state, &PairResult::state));
 }
 
-Comparison compare_models(const MetaGraphPtr& a, const MetaGraphPtr& b, const CompareOptions& options,
-                          Progress& progress) {
+Comparison compare_models(const graph::MetaGraphPtr& a, const graph::MetaGraphPtr& b,
+                          const CompareOptions& options, Progress& progress) {
   return compare_models(a, b, match_weights(*a, *b), options, progress);
 }
 
-Comparison compare_models(const MetaGraphPtr& a, const MetaGraphPtr& b, Matching match,
+Comparison compare_models(const graph::MetaGraphPtr& a, const graph::MetaGraphPtr& b, Matching match,
                           const CompareOptions& options, Progress& progress) {
   Comparison result;
   result.match = std::move(match);
@@ -371,4 +375,4 @@ Comparison compare_models(const MetaGraphPtr& a, const MetaGraphPtr& b, Matching
   return result;
 }
 
-}  // namespace loadline
+}  // namespace loadline::inspect

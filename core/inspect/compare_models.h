@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace loadline {
+namespace loadline::inspect {
 
 // --- Compares two models weight by weight: shapes, types and values.
 
@@ -39,7 +39,7 @@ struct ValueDifference {
   // Without numbers for text and types whose values are not known: then `unit_elements` elements, a block or
   // a byte of an unknown type, count as one, and `first` is the first of them.
   std::uint64_t first = 0;
-  std::optional<Number> a, b;
+  std::optional<convert::Number> a, b;
   std::uint64_t unit_elements = 1;
   // Largest |a - b|, and largest |a - b| / max(|a|, |b|), where both numbers are finite.
   double max_absolute = 0, max_relative = 0;
@@ -72,10 +72,10 @@ struct Comparison {
 
 // Reads both models in a fixed memory, on several threads. Throws Error{io | malformed} if a file cannot be
 // read or decoded, and Error{cancelled}.
-Comparison compare_models(const MetaGraphPtr& a, const MetaGraphPtr& b, const CompareOptions& options,
-                          Progress& progress);
+Comparison compare_models(const graph::MetaGraphPtr& a, const graph::MetaGraphPtr& b,
+                          const CompareOptions& options, Progress& progress);
 // With the weights to compare, as match_weights() pairs them.
-Comparison compare_models(const MetaGraphPtr& a, const MetaGraphPtr& b, Matching match,
+Comparison compare_models(const graph::MetaGraphPtr& a, const graph::MetaGraphPtr& b, Matching match,
                           const CompareOptions& options, Progress& progress);
 
 // --- Adds up how two streams of elements differ.
@@ -85,13 +85,13 @@ class DifferenceTally {
  public:
   // Elements [first, first + count) of the same type, whose bytes differ somewhere. `count` elements take
   // whole blocks. An element differs if its bytes do; in a block, if its value does.
-  void add_bytes(DType dtype, std::uint64_t first, std::uint64_t count, std::span<const std::byte> a,
+  void add_bytes(graph::DType dtype, std::uint64_t first, std::uint64_t count, std::span<const std::byte> a,
                  std::span<const std::byte> b);
   // Numbers of weights that are compared as numbers. Counts those that are not close.
   void add_numbers(std::uint64_t first, std::span<const double> a, std::span<const double> b,
                    const Tolerance& tolerance);
   // The same for elements that are compared as numbers.
-  void add_close(DType dtype, std::uint64_t first, std::uint64_t count, std::span<const std::byte> a,
+  void add_close(graph::DType dtype, std::uint64_t first, std::uint64_t count, std::span<const std::byte> a,
                  std::span<const std::byte> b, const Tolerance& tolerance);
   // That bytes differ of which no element may.
   void add_hidden() { found_.total = 1; }
@@ -102,13 +102,13 @@ class DifferenceTally {
   std::optional<ValueDifference> result(std::uint64_t total) const;
 
  private:
-  void note(std::uint64_t element, const Number& a, const Number& b);
-  void add_units(std::uint64_t first, std::uint64_t count, const DTypeInfo& type,
+  void note(std::uint64_t element, const convert::Number& a, const convert::Number& b);
+  void add_units(std::uint64_t first, std::uint64_t count, const graph::DTypeInfo& type,
                  std::span<const std::byte> a, std::span<const std::byte> b);
-  void add_elements(const Numbers& numbers, const DTypeInfo& type, std::uint64_t first, std::uint64_t count,
-                    std::span<const std::byte> a, std::span<const std::byte> b);
+  void add_elements(const convert::Numbers& numbers, const graph::DTypeInfo& type, std::uint64_t first,
+                    std::uint64_t count, std::span<const std::byte> a, std::span<const std::byte> b);
 
   ValueDifference found_;  // `total` is not 0 once anything differs
 };
 
-}  // namespace loadline
+}  // namespace loadline::inspect

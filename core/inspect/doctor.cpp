@@ -13,7 +13,7 @@
 
 #include <fmt/format.h>
 
-namespace loadline {
+namespace loadline::inspect {
 namespace {
 
 namespace fs = std::filesystem;
@@ -26,12 +26,12 @@ constexpr std::uint64_t kMostCompared = std::uint64_t{4}
 constexpr std::uint64_t kMostPadding = kPage;   // between tensors: padding that aligns them
 constexpr std::uint64_t kVector = 64;           // alignment for the widest vector loads and most DMA engines
 
-bool in_file(const Storage& storage) { return storage.file != kNoFile && storage.bytes > 0; }
+bool in_file(const graph::Storage& storage) { return storage.file != graph::kNoFile && storage.bytes > 0; }
 
 // The alignment in bytes that one element, or one block, needs to be used in place.
-std::uint64_t natural_alignment(DType dtype) {
-  const DTypeInfo& info = dtype_info(dtype);
-  return info.kind == DTypeKind::block || info.block_elements != 1
+std::uint64_t natural_alignment(graph::DType dtype) {
+  const graph::DTypeInfo& info = graph::dtype_info(dtype);
+  return info.kind == graph::DTypeKind::block || info.block_elements != 1
              ? 2
              : std::max<std::uint64_t>(info.block_bytes, 1);
 }
@@ -44,8 +44,8 @@ std::string counted_with(std::uint64_t count, std::string_view noun, std::string
 
 class Doctor {
  public:
-  Doctor(const StorageReader& reader, Progress& progress)
-      : reader_(reader), graph_(reader.graph()), progress_(progress), owners_(first_owner(graph_)) {}
+  Doctor(const io::StorageReader& reader, Progress& progress)
+      : reader_(reader), graph_(reader.graph()), progress_(progress), owners_(graph::first_owner(graph_)) {}
 
   std::vector<Finding> diagnose() {
     if (std::ranges::none_of(graph_.storages, in_file)) return {};
@@ -69,7 +69,7 @@ class Doctor {
     if (graph_.missing.empty()) return;
     findings_.push_back(
         {.id = "missing",
-         .severity = Severity::error,
+         .severity = graph::Severity::error,
          .text = fmt::format("{} promised by the index {} in no file: {}",
                              counted(graph_.missing.size(), "tensor"),
                              graph_.missing.size() == 1 ? "is" : "are", join_names(graph_.missing, 3)),
@@ -91,7 +91,7 @@ class Doctor {
     }
     findings_.push_back(
         {.id = "unclaimed",
-         .severity = Severity::warning,
+         .severity = graph::Severity::warning,
          .text = fmt::format("{} beside the model {} not listed in its index: {}",
                              counted(files.size(), "weight file"), files.size() == 1 ? "is" : "are",
                              join_names(names, 3)),
@@ -106,15 +106,15 @@ class Doctor {
 
   void encoded() {
     Finding found = {.id = "encoded",
-                     .severity = Severity::warning,
+                     .severity = graph::Severity::warning,
                      .remedy = "a conversion to safetensors or GGUF, which writes plain bytes",
                      .settings = {{"to", "safetensors"}}};
     std::map<std::string_view, std::uint64_t> kinds;
     for (std::size_t i = 0; i < graph_.storages.size(); ++i) {
-      const Storage& storage = graph_.storages[i];
-      if (!in_file(storage) || storage.encoding == Encoding::plain) continue;
+      const graph::Storage& storage = graph_.storages[i];
+      if (!in_file(storage) || storage.encoding == graph::Encoding::plain) continue;
       count(found, i);
-      ++kinds[encoding_name(storage.encoding)];
+      ++kinds[graph::encoding_name(storage.encoding)];
     }
     std::string shares;
     for (const auto& [kind, number] : kinds)
@@ -126,19 +126,19 @@ class Doctor {
   // Whether tensors could be used in place in a mapping.
   void alignment() {
     Finding elements = {.id = "alignment",
-                        .severity = Severity::warning,
+                        .severity = graph::Severity::warning,
                         .remedy = "a conversion to GGUF, which aligns every tensor to any power of two",
                         .settings = {{"to", "gguf"}, {"align", "64"}}};
     Finding vectors = {
         .id = "vector_alignment",
-        .severity = Severity::info,
+        .severity = graph::Severity::info,
         .remedy = "a conversion to GGUF with this alignment; 4096 for direct I/O and host-pointer import",
         .settings = {{"to", "gguf"}, {"align", "64"}}};
     std::vector<bool> seen(graph_.storages.size(), false);
-    for (const Tensor& tensor : graph_.tensors) {
-      const std::size_t at = index(tensor.storage);
-      const Storage& storage = graph_.storages[at];
-      if (!in_file(storage) || storage.encoding != Encoding::plain || seen[at]) continue;
+    for (const graph::Tensor& tensor : graph_.tensors) {
+      const std::size_t at = graph::index(tensor.storage);
+      const graph::Storage& storage = graph_.storages[at];
+      if (!in_file(storage) || storage.encoding != graph::Encoding::plain || seen[at]) continue;
       seen[at] = true;
       const std::uint64_t offset = storage.offset + tensor.offset;
       if (offset % natural_alignment(tensor.dtype) != 0)
@@ -160,12 +160,12 @@ class Doctor {
   void pages() {
     Finding found = {
         .id = "page_straddle",
-        .severity = Severity::info,
+        .severity = graph::Severity::info,
         .remedy = "a conversion to GGUF with this alignment, which gives every tensor pages of its own",
         .settings = {{"to", "gguf"}, {"align", "4096"}}};
     for (std::size_t i = 0; i < graph_.storages.size(); ++i) {
-      const Storage& storage = graph_.storages[i];
-      if (!in_file(storage) || storage.encoding != Encoding::plain) continue;
+      const graph::Storage& storage = graph_.storages[i];
+      if (!in_file(storage) || storage.encoding != graph::Encoding::plain) continue;
       const std::uint64_t first = storage.offset / kPage, last = (storage.offset + storage.bytes - 1) / kPage;
       const std::uint64_t least = (storage.bytes + kPage - 1) / kPage;
       if (last - first + 1 <= least) continue;
@@ -183,15 +183,15 @@ class Doctor {
 
   // Counts how often the file position moves back when tensors are read in order of use.
   void order() {
-    const StorageOrder use = find_order("forward").make(graph_);
+    const load::StorageOrder use = load::find_order("forward").make(graph_);
     Finding found = {.id = "order",
-                     .severity = Severity::info,
+                     .severity = graph::Severity::info,
                      .remedy = "loading in file order; no conversion reorders tensors yet",
                      .settings = {{"order", "file"}}};
-    const Storage* before = nullptr;
+    const graph::Storage* before = nullptr;
     std::uint64_t steps = 0;
-    for (const StorageId id : use) {
-      const Storage& storage = graph_.storage(id);
+    for (const graph::StorageId id : use) {
+      const graph::Storage& storage = graph_.storage(id);
       if (!in_file(storage)) continue;
       if (before != nullptr) {
         ++steps;
@@ -199,7 +199,7 @@ class Doctor {
         if (storage.file != before->file ? storage.file < before->file : storage.offset < end) {
           found.count += 1;
           found.bytes += storage.file == before->file ? end - storage.offset : 0;
-          example(found, index(id));
+          example(found, graph::index(id));
         }
       }
       before = &storage;
@@ -213,15 +213,16 @@ class Doctor {
   // Bytes of each file, after its header, that belong to no storage.
   void holes() {
     std::vector<std::vector<std::pair<std::uint64_t, std::uint64_t>>> ranges(graph_.files.size());
-    for (const Storage& storage : graph_.storages)
-      if (storage.file != kNoFile && storage.stored_bytes > 0)
-        ranges[index(storage.file)].emplace_back(storage.offset, storage.offset + storage.stored_bytes);
+    for (const graph::Storage& storage : graph_.storages)
+      if (storage.file != graph::kNoFile && storage.stored_bytes > 0)
+        ranges[graph::index(storage.file)].emplace_back(storage.offset,
+                                                        storage.offset + storage.stored_bytes);
     Finding inside = {.id = "holes",
-                      .severity = Severity::info,
+                      .severity = graph::Severity::info,
                       .remedy = "a conversion, which writes tensors side by side",
                       .settings = {{"to", "safetensors"}}};
     Finding after = {.id = "trailing",
-                     .severity = Severity::info,
+                     .severity = graph::Severity::info,
                      .remedy = "a conversion, which leaves out what belongs to no tensor",
                      .settings = {{"to", "safetensors"}}};
     for (std::size_t f = 0; f < ranges.size(); ++f) {
@@ -255,8 +256,9 @@ class Doctor {
   // A view of a large storage brings all of it along.
   void partial_storages() {
     std::vector<std::vector<std::pair<std::uint64_t, std::uint64_t>>> views(graph_.storages.size());
-    for (const Tensor& tensor : graph_.tensors)
-      views[index(tensor.storage)].emplace_back(tensor.offset, tensor.offset + tensor_bytes(graph_, tensor));
+    for (const graph::Tensor& tensor : graph_.tensors)
+      views[graph::index(tensor.storage)].emplace_back(tensor.offset,
+                                                       tensor.offset + graph::tensor_bytes(graph_, tensor));
     std::vector<std::uint64_t> used(graph_.storages.size(), 0);
     for (std::size_t i = 0; i < views.size(); ++i) {
       std::ranges::sort(views[i]);
@@ -267,11 +269,11 @@ class Doctor {
       }
     }
     Finding found = {.id = "unused_bytes",
-                     .severity = Severity::warning,
+                     .severity = graph::Severity::warning,
                      .remedy = "a conversion to safetensors, which writes each tensor's own bytes only",
                      .settings = {{"to", "safetensors"}}};
     for (std::size_t i = 0; i < used.size(); ++i) {
-      const Storage& storage = graph_.storages[i];
+      const graph::Storage& storage = graph_.storages[i];
       if (!in_file(storage) || used[i] >= storage.bytes || storage.bytes - used[i] < kPage) continue;
       found.count += 1;
       found.bytes += storage.bytes - used[i];
@@ -285,18 +287,18 @@ class Doctor {
 
   void network() {
     const auto file = std::ranges::find_if(graph_.storages, in_file)->file;
-    const FileSystem system = file_system_of(graph_.file(file).path);
+    const io::FileSystem system = io::file_system_of(graph_.file(file).path);
     if (!system.network) return;
     findings_.push_back(
         {.id = "network",
-         .severity = Severity::warning,
+         .severity = graph::Severity::warning,
          .text = fmt::format("the files lie on {}, a network or user-space file system", system.name),
          .cost = "mapping them makes every page fault a round trip: 4 to 50 times slower than reading in "
                  "sequence",
          .remedy = "copying the model to a local disk, or a method that reads instead of mapping",
          .settings = {{"method", "staged_ring"}},
          .count = graph_.files.size(),
-         .bytes = storage_bytes(graph_)});
+         .bytes = graph::storage_bytes(graph_)});
   }
 
   void add(Finding& finding, std::string text, std::string cost) {
@@ -308,11 +310,11 @@ class Doctor {
 
   std::uint64_t content_hash(std::size_t at, std::uint64_t bytes) {
     buffer_.resize(1 << 20);
-    Xxh3 hash;
+    io::Xxh3 hash;
     for (std::uint64_t done = 0; done < bytes;) {
       progress_.check_cancelled();
       const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(buffer_.size(), bytes - done));
-      reader_.read(StorageId{static_cast<std::uint32_t>(at)}, done, std::span(buffer_).first(n));
+      reader_.read(graph::StorageId{static_cast<std::uint32_t>(at)}, done, std::span(buffer_).first(n));
       hash.update(std::span(buffer_).first(n));
       done += n;
       progress_.add(n);
@@ -338,12 +340,13 @@ class Doctor {
   std::uint64_t sample_hash(std::size_t at) {
     const std::uint64_t bytes = graph_.storages[at].bytes;
     if (bytes <= kPlaces * kPlace) return content_hash(at, bytes);
-    Xxh3 hash;
+    io::Xxh3 hash;
     buffer_.resize(std::max<std::size_t>(buffer_.size(), kPlace));
     for (std::uint64_t i = 0; i < kPlaces; ++i) {
       progress_.check_cancelled();
       const auto piece = std::span(buffer_).first(kPlace);
-      reader_.read(StorageId{static_cast<std::uint32_t>(at)}, (bytes - kPlace) / (kPlaces - 1) * i, piece);
+      reader_.read(graph::StorageId{static_cast<std::uint32_t>(at)}, (bytes - kPlace) / (kPlaces - 1) * i,
+                   piece);
       hash.update(piece);
       progress_.add(kPlace);
     }
@@ -354,13 +357,15 @@ class Doctor {
     constexpr std::uint64_t kLeast = kPage;
     std::map<std::uint64_t, std::vector<std::size_t>> by_size;
     Finding unwritten = {.id = "unwritten",
-                         .severity = Severity::warning,
+                         .severity = graph::Severity::warning,
                          .remedy = "write the weights there; a plan of the load needs none"};
     for (std::size_t i = 0; i < graph_.storages.size(); ++i) {
-      const Storage& storage = graph_.storages[i];
-      if (!in_file(storage) || storage.bytes < kLeast || storage.encoding == Encoding::unreadable) continue;
+      const graph::Storage& storage = graph_.storages[i];
+      if (!in_file(storage) || storage.bytes < kLeast || storage.encoding == graph::Encoding::unreadable)
+        continue;
       progress_.check_cancelled();
-      if (reader_.file_of(StorageId{static_cast<std::uint32_t>(i)}).has_data(storage.offset, storage.bytes))
+      if (reader_.file_of(graph::StorageId{static_cast<std::uint32_t>(i)})
+              .has_data(storage.offset, storage.bytes))
         by_size[storage.bytes].push_back(i);
       else
         count(unwritten, i);
@@ -384,7 +389,7 @@ class Doctor {
       groups = split(groups, [this](std::size_t at) { return content_hash(at, graph_.storages[at].bytes); });
     }
     Finding found = {.id = "duplicates",
-                     .severity = Severity::warning,
+                     .severity = graph::Severity::warning,
                      .remedy = "nothing here yet: tie the tensors where the model is saved"};
     for (const auto& group : groups) {
       found.count += group.size() - 1;
@@ -407,20 +412,20 @@ class Doctor {
     if (!finding.example) finding.example = owners_[storage];
   }
 
-  const StorageReader& reader_;
-  const MetaGraph& graph_;
+  const io::StorageReader& reader_;
+  const graph::MetaGraph& graph_;
   Progress& progress_;
-  std::vector<std::optional<TensorId>> owners_;
+  std::vector<std::optional<graph::TensorId>> owners_;
   std::vector<Finding> findings_;
   std::vector<std::byte> buffer_;
 };
 
 }  // namespace
 
-std::vector<std::string> unclaimed_files(const MetaGraph& graph) {
+std::vector<std::string> unclaimed_files(const graph::MetaGraph& graph) {
   // only an index lists the files of a model; files beside a single file are no leftovers
   if (graph.files.empty() || !graph.files.front().path.ends_with(".index.json")) return {};
-  TextSet own, extensions;
+  graph::TextSet own, extensions;
   for (std::size_t i = 1; i < graph.files.size(); ++i) {
     const fs::path path(graph.files[i].path);
     own.insert(path.filename().string());
@@ -441,8 +446,8 @@ std::vector<std::string> unclaimed_files(const MetaGraph& graph) {
   return found;
 }
 
-std::vector<Finding> diagnose(const StorageReader& reader, Progress& progress) {
+std::vector<Finding> diagnose(const io::StorageReader& reader, Progress& progress) {
   return Doctor(reader, progress).diagnose();
 }
 
-}  // namespace loadline
+}  // namespace loadline::inspect

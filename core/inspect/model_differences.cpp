@@ -17,7 +17,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-namespace loadline {
+namespace loadline::inspect {
 
 // --- Pairs weights through an index of names.
 
@@ -25,40 +25,40 @@ namespace {
 
 constexpr std::uint32_t kNone = UINT32_MAX;
 
-NameIndex index_of(const std::vector<Weight>& weights) {
-  NameIndex index(weights.size());
+graph::NameIndex index_of(const std::vector<Weight>& weights) {
+  graph::NameIndex index(weights.size());
   for (std::uint32_t i = 0; i < weights.size(); ++i)
     index.add(weights[i].name, weights[i].name.hash(), i,
               [&](std::uint32_t at) { return weights[at].name.view(); });
   return index;
 }
 
-std::optional<std::uint32_t> find(const std::vector<Weight>& weights, const NameIndex& index,
+std::optional<std::uint32_t> find(const std::vector<Weight>& weights, const graph::NameIndex& index,
                                   std::string_view name) {
-  return index.find(name, name_hash(name), [&](std::uint32_t at) { return weights[at].name.view(); });
+  return index.find(name, graph::name_hash(name), [&](std::uint32_t at) { return weights[at].name.view(); });
 }
 
 // By tensor: the other names of the same bytes.
-std::vector<std::uint32_t> group_of_tensor(const MetaGraph& graph,
-                                           const std::vector<std::vector<TensorId>>& groups) {
+std::vector<std::uint32_t> group_of_tensor(const graph::MetaGraph& graph,
+                                           const std::vector<std::vector<graph::TensorId>>& groups) {
   std::vector<std::uint32_t> result(graph.tensors.size(), kNone);
   for (std::uint32_t i = 0; i < groups.size(); ++i)
-    for (const TensorId id : groups[i]) result[index(id)] = i;
+    for (const graph::TensorId id : groups[i]) result[graph::index(id)] = i;
   return result;
 }
 
 // Pairs weights of one model, `alone`, with weights of the other through the names they are tied to.
 template <typename Add>
-void pair_tied(const MetaGraph& graph, const std::vector<Weight>& weights,
+void pair_tied(const graph::MetaGraph& graph, const std::vector<Weight>& weights,
                const std::vector<Weight>& of_other, std::vector<std::uint32_t>& alone, Add add) {
-  const auto groups = tied_groups(graph);
+  const auto groups = graph::tied_groups(graph);
   if (groups.empty() || alone.empty()) return;
   const auto group = group_of_tensor(graph, groups);
-  const NameIndex other = index_of(of_other);
+  const graph::NameIndex other = index_of(of_other);
   std::erase_if(alone, [&](std::uint32_t position) {
     const Weight& weight = weights[position];
-    if (weight.packed || weight.recipe || group[index(weight.tensor)] == kNone) return false;
-    for (const TensorId id : groups[group[index(weight.tensor)]])
+    if (weight.packed || weight.recipe || group[graph::index(weight.tensor)] == kNone) return false;
+    for (const graph::TensorId id : groups[group[graph::index(weight.tensor)]])
       if (const auto found = find(of_other, other, graph.tensor(id).name.view())) {
         add(position, *found);
         return true;
@@ -69,55 +69,56 @@ void pair_tied(const MetaGraph& graph, const std::vector<Weight>& weights,
 
 }  // namespace
 
-std::vector<Weight> model_weights(const MetaGraph& graph) {
-  const auto packed = logical_positions(graph);
+std::vector<Weight> model_weights(const graph::MetaGraph& graph) {
+  const auto packed = graph::logical_positions(graph);
   std::vector<Weight> weights;
   weights.reserve(graph.tensors.size());
   for (std::uint32_t i = 0; i < graph.tensors.size(); ++i) {
-    const TensorId id{i};
+    const graph::TensorId id{i};
     if (!packed[i]) {
-      const Tensor& tensor = graph.tensors[i];
+      const graph::Tensor& tensor = graph.tensors[i];
       weights.push_back({tensor.name, tensor.dtype, tensor.shape, id});
-    } else if (const LogicalTensor& weight = graph.logical[*packed[i]]; weight.codes == id) {
+    } else if (const graph::LogicalTensor& weight = graph.logical[*packed[i]]; weight.codes == id) {
       weights.push_back({weight.name, weight.dtype, weight.shape, id, packed[i]});
     }
   }
   return weights;
 }
 
-Weight computed_weight(const MetaGraph& graph, Name name, Recipe recipe) {
-  Form form = recipe_forms(graph, recipe).back();
-  const std::vector<TensorId> read = recipe_tensors(graph, recipe);
+Weight computed_weight(const graph::MetaGraph& graph, graph::Name name, convert::Recipe recipe) {
+  convert::Form form = convert::recipe_forms(graph, recipe).back();
+  const std::vector<graph::TensorId> read = convert::recipe_tensors(graph, recipe);
   return {std::move(name),
           form.dtype,
           std::move(form.shape),
-          read.empty() ? TensorId{} : read.front(),
+          read.empty() ? graph::TensorId{} : read.front(),
           {},
-          std::make_shared<const Recipe>(std::move(recipe))};
+          std::make_shared<const convert::Recipe>(std::move(recipe))};
 }
 
-std::uint64_t weight_bytes(const MetaGraph& graph, const Weight& weight) {
-  if (weight.recipe) return byte_size(weight.dtype, element_count(weight.shape).value_or(0)).value_or(0);
-  return weight.packed ? packed_bytes(graph, graph.logical[*weight.packed])
-                       : tensor_bytes(graph, graph.tensor(weight.tensor));
+std::uint64_t weight_bytes(const graph::MetaGraph& graph, const Weight& weight) {
+  if (weight.recipe)
+    return graph::byte_size(weight.dtype, graph::element_count(weight.shape).value_or(0)).value_or(0);
+  return weight.packed ? graph::packed_bytes(graph, graph.logical[*weight.packed])
+                       : graph::tensor_bytes(graph, graph.tensor(weight.tensor));
 }
 
-std::string weight_type(const MetaGraph& graph, const Weight& weight) {
-  if (!weight.packed) return std::string(dtype_info(weight.dtype).name);
-  const LogicalTensor& packed = graph.logical[*weight.packed];
-  return fmt::format("{} {}-bit", packing_name(packed.packing), packed.bits);
+std::string weight_type(const graph::MetaGraph& graph, const Weight& weight) {
+  if (!weight.packed) return std::string(graph::dtype_info(weight.dtype).name);
+  const graph::LogicalTensor& packed = graph.logical[*weight.packed];
+  return fmt::format("{} {}-bit", graph::packing_name(packed.packing), packed.bits);
 }
 
-Matching match_weights(const MetaGraph& a, const MetaGraph& b) {
+Matching match_weights(const graph::MetaGraph& a, const graph::MetaGraph& b) {
   return match_weights(a, model_weights(a), b, model_weights(b));
 }
 
-Matching match_weights(const MetaGraph& a, std::vector<Weight> of_a, const MetaGraph& b,
+Matching match_weights(const graph::MetaGraph& a, std::vector<Weight> of_a, const graph::MetaGraph& b,
                        std::vector<Weight> of_b) {
   Matching result;
   result.a = std::move(of_a);
   result.b = std::move(of_b);
-  const NameIndex names = index_of(result.b);
+  const graph::NameIndex names = index_of(result.b);
   std::vector<bool> paired(result.b.size(), false);
   for (std::uint32_t i = 0; i < result.a.size(); ++i) {
     const auto found = find(result.b, names, result.a[i].name.view());
@@ -143,13 +144,14 @@ Matching match_weights(const MetaGraph& a, std::vector<Weight> of_a, const MetaG
   return result;
 }
 
-bool packed_alike(const MetaGraph& a, const Weight& of_a, const MetaGraph& b, const Weight& of_b) {
+bool packed_alike(const graph::MetaGraph& a, const Weight& of_a, const graph::MetaGraph& b,
+                  const Weight& of_b) {
   if (!of_a.packed || !of_b.packed) return false;
-  const LogicalTensor &x = a.logical[*of_a.packed], &y = b.logical[*of_b.packed];
+  const graph::LogicalTensor &x = a.logical[*of_a.packed], &y = b.logical[*of_b.packed];
   if (x.packing != y.packing || x.bits != y.bits || x.dtype != y.dtype || x.block != y.block ||
       x.companions.size() != y.companions.size())
     return false;
-  const auto same = [&](TensorId i, TensorId j) {
+  const auto same = [&](graph::TensorId i, graph::TensorId j) {
     return a.tensor(i).dtype == b.tensor(j).dtype && a.tensor(i).shape == b.tensor(j).shape;
   };
   for (std::size_t i = 0; i < x.companions.size(); ++i)
@@ -158,8 +160,8 @@ bool packed_alike(const MetaGraph& a, const Weight& of_a, const MetaGraph& b, co
   return same(x.codes, y.codes);
 }
 
-bool same_shape(const Shape& a, const Shape& b) {
-  const auto single = [](const Shape& shape) {
+bool same_shape(const graph::Shape& a, const graph::Shape& b) {
+  const auto single = [](const graph::Shape& shape) {
     return shape.empty() || (shape.size() == 1 && shape[0] == 1);
   };
   return a == b || (single(a) && single(b));
@@ -180,7 +182,8 @@ std::string pattern_of(std::string_view name) {
 
 }  // namespace
 
-std::vector<TypeGroup> type_groups(const MetaGraph& a, const MetaGraph& b, const Matching& match) {
+std::vector<TypeGroup> type_groups(const graph::MetaGraph& a, const graph::MetaGraph& b,
+                                   const Matching& match) {
   std::vector<TypeGroup> groups;
   std::map<std::tuple<std::string, std::string, std::string>, std::size_t> places;
   std::map<std::string, std::size_t> same_pattern;
@@ -199,10 +202,10 @@ std::vector<TypeGroup> type_groups(const MetaGraph& a, const MetaGraph& b, const
     }
     TypeGroup& group = groups[place->second];
     ++group.count;
-    group.elements += element_count(of_a.shape).value_or(0);
+    group.elements += graph::element_count(of_a.shape).value_or(0);
     group.bytes_a += weight_bytes(a, of_a);
     group.bytes_b += weight_bytes(b, of_b);
-    if (const auto layer = layer_number(of_a.name.view())) group.layers.push_back(*layer);
+    if (const auto layer = graph::layer_number(of_a.name.view())) group.layers.push_back(*layer);
   }
   for (TypeGroup& group : groups) {
     std::ranges::sort(group.layers);
@@ -224,17 +227,18 @@ std::string ranges_text(const std::vector<std::uint64_t>& numbers) {
   return text;
 }
 
-std::vector<std::vector<std::string>> ties_missing(const MetaGraph& graph, const MetaGraph& other) {
-  const auto names = [](const MetaGraph& of, const std::vector<TensorId>& group) {
+std::vector<std::vector<std::string>> ties_missing(const graph::MetaGraph& graph,
+                                                   const graph::MetaGraph& other) {
+  const auto names = [](const graph::MetaGraph& of, const std::vector<graph::TensorId>& group) {
     std::vector<std::string> list;
-    for (const TensorId id : group) list.push_back(of.tensor(id).name.str());
+    for (const graph::TensorId id : group) list.push_back(of.tensor(id).name.str());
     std::ranges::sort(list);
     return list;
   };
   std::set<std::vector<std::string>> known;
-  for (const auto& group : tied_groups(other)) known.insert(names(other, group));
+  for (const auto& group : graph::tied_groups(other)) known.insert(names(other, group));
   std::vector<std::vector<std::string>> missing;
-  for (const auto& group : tied_groups(graph))
+  for (const auto& group : graph::tied_groups(graph))
     if (auto list = names(graph, group); !known.contains(list)) missing.push_back(std::move(list));
   return missing;
 }
@@ -248,9 +252,9 @@ using Json = nlohmann::ordered_json;
 constexpr std::string_view kSlackKey = "loadline.slack";  // only takes room in GGUF files
 using Settings = std::vector<std::pair<std::string, Json>>;
 
-std::string scalar_text(const MetaValue& value) {
+std::string scalar_text(const graph::MetaValue& value) {
   const auto* const text = std::get_if<std::string>(&value);
-  return text == nullptr ? meta_text(value) : fmt::format("\"{}\"", *text);
+  return text == nullptr ? graph::meta_text(value) : fmt::format("\"{}\"", *text);
 }
 
 // --- config.json
@@ -310,7 +314,7 @@ std::string setting_words(const Json& value, const Json& other) {
 void diff_settings(const Settings& a, const Settings& b, std::vector<MetadataDifference>& found) {
   std::map<std::string_view, const Json*> of_b;
   for (const auto& [key, value] : b) of_b.emplace(key, &value);
-  const auto name = [](const std::string& key) { return fmt::format("{}: {}", kConfigKey, key); };
+  const auto name = [](const std::string& key) { return fmt::format("{}: {}", graph::kConfigKey, key); };
   for (const auto& [key, value] : a) {
     const auto other = of_b.find(key);
     if (other == of_b.end()) {
@@ -334,16 +338,16 @@ class MetadataDiff {
       : a_(a), b_(b), progress_(progress) {}
 
   std::vector<MetadataDifference> run() {
-    const auto settings_a = config_settings(find_text(a_.graph, kConfigKey));
-    const auto settings_b = config_settings(find_text(b_.graph, kConfigKey));
+    const auto settings_a = config_settings(graph::find_text(a_.graph, graph::kConfigKey));
+    const auto settings_b = config_settings(graph::find_text(b_.graph, graph::kConfigKey));
     const bool by_setting = settings_a && settings_b;
-    const auto compared = [&](const MetaEntry& entry) {
-      return entry.key != kSlackKey && (!by_setting || entry.key != kConfigKey);
+    const auto compared = [&](const graph::MetaEntry& entry) {
+      return entry.key != kSlackKey && (!by_setting || entry.key != graph::kConfigKey);
     };
-    std::map<std::string_view, const MetaValue*> of_b;
-    for (const MetaEntry& entry : b_.graph.metadata)
+    std::map<std::string_view, const graph::MetaValue*> of_b;
+    for (const graph::MetaEntry& entry : b_.graph.metadata)
       if (compared(entry)) of_b.emplace(entry.key, &entry.value);
-    for (const MetaEntry& entry : a_.graph.metadata) {
+    for (const graph::MetaEntry& entry : a_.graph.metadata) {
       if (!compared(entry)) continue;
       const auto other = of_b.find(entry.key);
       if (other == of_b.end()) {
@@ -353,37 +357,38 @@ class MetadataDiff {
       diff_values(entry.key, entry.value, *other->second);
       of_b.erase(other);
     }
-    for (const MetaEntry& entry : b_.graph.metadata)
+    for (const graph::MetaEntry& entry : b_.graph.metadata)
       if (of_b.contains(entry.key)) found_.push_back({entry.key, {}, scalar_text(entry.value)});
     if (by_setting) diff_settings(*settings_a, *settings_b, found_);
     return std::move(found_);
   }
 
  private:
-  void diff_values(const std::string& key, const MetaValue& a, const MetaValue& b) {
-    const auto *x = std::get_if<MetaArray>(&a), *y = std::get_if<MetaArray>(&b);
+  void diff_values(const std::string& key, const graph::MetaValue& a, const graph::MetaValue& b) {
+    const auto *x = std::get_if<graph::MetaArray>(&a), *y = std::get_if<graph::MetaArray>(&b);
     if (x != nullptr && y != nullptr) return diff_arrays(key, *x, *y);
     if (a == b) return;
     std::string of_a = scalar_text(a), of_b = scalar_text(b);
     if (of_a == of_b) {  // of different types
-      of_a += fmt::format(" ({})", meta_type_name(meta_type(a)));
-      of_b += fmt::format(" ({})", meta_type_name(meta_type(b)));
+      of_a += fmt::format(" ({})", graph::meta_type_name(graph::meta_type(a)));
+      of_b += fmt::format(" ({})", graph::meta_type_name(graph::meta_type(b)));
     }
     if (of_a != of_b) found_.push_back({key, of_a, of_b});
   }
 
-  static MetaArrayReader reader(const MetadataSource& of, const MetaArray& array) {
-    return of.header != nullptr ? MetaArrayReader(*of.header, array) : MetaArrayReader(of.graph, array);
+  static io::MetaArrayReader reader(const MetadataSource& of, const graph::MetaArray& array) {
+    return of.header != nullptr ? io::MetaArrayReader(*of.header, array)
+                                : io::MetaArrayReader(of.graph, array);
   }
 
-  void diff_arrays(const std::string& key, const MetaArray& a, const MetaArray& b) {
-    std::string of_a = meta_text(a), of_b = meta_text(b);
+  void diff_arrays(const std::string& key, const graph::MetaArray& a, const graph::MetaArray& b) {
+    std::string of_a = graph::meta_text(a), of_b = graph::meta_text(b);
     if (a.element == b.element) {
-      MetaArrayReader x = reader(a_, a), y = reader(b_, b);
-      std::optional<std::pair<MetaValue, MetaValue>> first;
+      io::MetaArrayReader x = reader(a_, a), y = reader(b_, b);
+      std::optional<std::pair<graph::MetaValue, graph::MetaValue>> first;
       while (!first && x.remaining() > 0 && y.remaining() > 0) {
         progress_.check_cancelled();
-        MetaValue of_x = x.next(), of_y = y.next();
+        graph::MetaValue of_x = x.next(), of_y = y.next();
         // NaN differs from itself, but not from an equal entry of the other file
         if (of_x != of_y && scalar_text(of_x) != scalar_text(of_y))
           first.emplace(std::move(of_x), std::move(of_y));
@@ -409,4 +414,4 @@ std::vector<MetadataDifference> diff_metadata(const MetadataSource& a, const Met
   return MetadataDiff(a, b, progress).run();
 }
 
-}  // namespace loadline
+}  // namespace loadline::inspect

@@ -16,7 +16,7 @@
 #include <thread>
 #include <variant>
 
-namespace loadline {
+namespace loadline::inspect {
 
 // --- Streams tensors into a StatsAccumulator.
 
@@ -27,14 +27,14 @@ constexpr std::uint64_t kContiguousBuffer = 1 << 20;
 constexpr std::uint64_t kStridedBuffer = 4 << 20;
 
 // The tensor without its repetitions: elements that a stride of 0 repeats appear once.
-Tensor without_repeats(const StorageReader& reader, const Tensor& tensor) {
-  Tensor once = tensor;
+graph::Tensor without_repeats(const io::StorageReader& reader, const graph::Tensor& tensor) {
+  graph::Tensor once = tensor;
   std::uint64_t places = 1;  // cannot overflow: the tensor is valid
   for (std::size_t i = 0; i < tensor.strides.size(); ++i) {
     if (tensor.strides[i] == 0) once.shape[i] = 1;
     places *= once.shape[i];
   }
-  const DTypeInfo& info = dtype_info(tensor.dtype);
+  const graph::DTypeInfo& info = graph::dtype_info(tensor.dtype);
   if (!once.strides.empty() && info.block_elements == 1 &&
       places > reader.graph().storage(tensor.storage).bytes / info.block_bytes)
     throw Error(ErrorCode::unsupported, {.tensor = tensor.name}, "its view repeats elements of its storage");
@@ -42,19 +42,20 @@ Tensor without_repeats(const StorageReader& reader, const Tensor& tensor) {
 }
 
 // Adds the elements in the tensor's order.
-void add_values(const StorageReader& reader, const Tensor& tensor, StatsAccumulator& stats,
-                Progress& progress) {
-  const DTypeInfo& info = dtype_info(tensor.dtype);
-  const TensorReader values(reader);
-  std::uint64_t left = elements(tensor), offset = 0;
-  const std::uint64_t most_bytes = is_contiguous(tensor) ? kContiguousBuffer : kStridedBuffer;
+void add_values(const io::StorageReader& reader, const graph::Tensor& tensor,
+                convert::StatsAccumulator& stats, Progress& progress) {
+  const graph::DTypeInfo& info = graph::dtype_info(tensor.dtype);
+  const io::TensorReader values(reader);
+  std::uint64_t left = graph::elements(tensor), offset = 0;
+  const std::uint64_t most_bytes = graph::is_contiguous(tensor) ? kContiguousBuffer : kStridedBuffer;
   const std::uint64_t most = std::min(left, most_bytes / info.block_bytes * info.block_elements);
-  const auto buffer_bytes = static_cast<std::size_t>(packed_byte_size(info.id, most).value());
+  const auto buffer_bytes = static_cast<std::size_t>(graph::packed_byte_size(info.id, most).value());
   const std::unique_ptr<std::byte[]> buffer(new std::byte[buffer_bytes]);  // not set to zero first
   while (left > 0) {
     progress.check_cancelled();
     const std::uint64_t count = std::min(left, most);
-    const std::span part(buffer.get(), static_cast<std::size_t>(packed_byte_size(info.id, count).value()));
+    const std::span part(buffer.get(),
+                         static_cast<std::size_t>(graph::packed_byte_size(info.id, count).value()));
     values.read(tensor, offset, part);
     stats.add(part, count);
     progress.add(part.size());
@@ -64,7 +65,7 @@ void add_values(const StorageReader& reader, const Tensor& tensor, StatsAccumula
 }
 
 // Whether an error concerns one tensor only.
-MeasuredTensor measure_or_refuse(const StorageReader& reader, TensorId id, Progress& progress) {
+MeasuredTensor measure_or_refuse(const io::StorageReader& reader, graph::TensorId id, Progress& progress) {
   if (auto why = measure_refusal(reader.graph().tensor(id).dtype)) return {{}, std::move(*why)};
   try {
     return {tensor_stats(reader, id, progress), {}};
@@ -76,26 +77,27 @@ MeasuredTensor measure_or_refuse(const StorageReader& reader, TensorId id, Progr
 
 }  // namespace
 
-std::optional<std::string> measure_refusal(DType dtype) {
-  if (can_measure(dtype)) return std::nullopt;
-  return dtype_info(dtype).kind == DTypeKind::text ? "it holds text" : "its type is not known";
+std::optional<std::string> measure_refusal(graph::DType dtype) {
+  if (convert::can_measure(dtype)) return std::nullopt;
+  return graph::dtype_info(dtype).kind == graph::DTypeKind::text ? "it holds text" : "its type is not known";
 }
 
-ValueStats tensor_stats(const StorageReader& reader, TensorId id, Progress& progress) {
-  const Tensor& tensor = reader.graph().tensor(id);
+convert::ValueStats tensor_stats(const io::StorageReader& reader, graph::TensorId id, Progress& progress) {
+  const graph::Tensor& tensor = reader.graph().tensor(id);
   if (const auto why = measure_refusal(tensor.dtype))
     throw Error(ErrorCode::unsupported, {.tensor = tensor.name}, *why);
-  StatsAccumulator stats(tensor.dtype);
-  if (elements(tensor) > 0) add_values(reader, without_repeats(reader, tensor), stats, progress);
+  convert::StatsAccumulator stats(tensor.dtype);
+  if (graph::elements(tensor) > 0) add_values(reader, without_repeats(reader, tensor), stats, progress);
   return stats.result();
 }
 
-void measure_tensors(const StorageReader& reader, std::span<const TensorId> tensors, Progress& progress,
-                     const std::function<void(std::size_t, MeasuredTensor)>& done) {
+void measure_tensors(const io::StorageReader& reader, std::span<const graph::TensorId> tensors,
+                     Progress& progress, const std::function<void(std::size_t, MeasuredTensor)>& done) {
   constexpr std::size_t kMostThreads = 8;  // and as many buffers
-  const MetaGraph& graph = reader.graph();
-  for (const TensorId id : tensors)
-    if (!measure_refusal(graph.tensor(id).dtype)) progress.add_total(tensor_bytes(graph, graph.tensor(id)));
+  const graph::MetaGraph& graph = reader.graph();
+  for (const graph::TensorId id : tensors)
+    if (!measure_refusal(graph.tensor(id).dtype))
+      progress.add_total(graph::tensor_bytes(graph, graph.tensor(id)));
   std::mutex mutex;
   const auto turn = [&](std::size_t i) {
     MeasuredTensor measured = measure_or_refuse(reader, tensors[i], progress);
@@ -117,21 +119,22 @@ constexpr std::size_t kScatterSide = 96;
 // The numbers of a part of a tensor, beginning at any element.
 class PartReader {
  public:
-  PartReader(const StorageReader& reader, TensorId id)
+  PartReader(const io::StorageReader& reader, graph::TensorId id)
       : reader_(reader), id_(id), tensor_(reader.graph().tensor(id)), numbers_(checked_type(tensor_)) {}
 
   std::uint64_t per_element() const { return numbers_.per_element(); }
   // Elements that one part may have: whole blocks.
   std::uint64_t part_elements() const {
-    const DTypeInfo& info = dtype_info(tensor_.dtype);
+    const graph::DTypeInfo& info = graph::dtype_info(tensor_.dtype);
     return std::max<std::uint64_t>(1, kPartBytes / info.block_bytes) * info.block_elements;
   }
 
   // The numbers of elements [first, first + count); `first` begins a block.
   std::span<const double> read(std::uint64_t first, std::uint64_t count) {
-    const std::uint64_t offset = packed_byte_size(tensor_.dtype, first).value();
-    bytes_.resize(static_cast<std::size_t>(packed_byte_size(tensor_.dtype, first + count).value() - offset));
-    TensorReader(reader_).read(id_, offset, bytes_);
+    const std::uint64_t offset = graph::packed_byte_size(tensor_.dtype, first).value();
+    bytes_.resize(
+        static_cast<std::size_t>(graph::packed_byte_size(tensor_.dtype, first + count).value() - offset));
+    io::TensorReader(reader_).read(id_, offset, bytes_);
     values_.resize(static_cast<std::size_t>(count * per_element()));
     numbers_.read(bytes_, values_);
     return values_;
@@ -139,30 +142,30 @@ class PartReader {
   std::size_t bytes_read() const { return bytes_.size(); }
 
  private:
-  static DType checked_type(const Tensor& tensor) {
+  static graph::DType checked_type(const graph::Tensor& tensor) {
     if (const auto why = measure_refusal(tensor.dtype))
       throw Error(ErrorCode::unsupported, {.tensor = tensor.name}, *why);
     return tensor.dtype;
   }
 
-  const StorageReader& reader_;
-  TensorId id_;
-  const Tensor& tensor_;
-  Numbers numbers_;
+  const io::StorageReader& reader_;
+  graph::TensorId id_;
+  const graph::Tensor& tensor_;
+  convert::Numbers numbers_;
   std::vector<std::byte> bytes_;
   std::vector<double> values_;
 };
 
 // Calls `take(first number, numbers)` for the elements [first, end), which may begin inside a block.
 template <typename Take>
-void for_each_part(PartReader& stream, const Tensor& tensor, std::uint64_t first, std::uint64_t end,
+void for_each_part(PartReader& stream, const graph::Tensor& tensor, std::uint64_t first, std::uint64_t end,
                    Progress& progress, Take take) {
-  const std::uint64_t block = dtype_info(tensor.dtype).block_elements, per = stream.per_element();
+  const std::uint64_t block = graph::dtype_info(tensor.dtype).block_elements, per = stream.per_element();
   for (std::uint64_t at = first / block * block; at < end;) {
     progress.check_cancelled();
     const std::uint64_t last = std::min(std::max(end, at + 1), at + stream.part_elements());
     // whole blocks, except at the tensor's end
-    const std::uint64_t whole = std::min(elements(tensor), (last + block - 1) / block * block);
+    const std::uint64_t whole = std::min(graph::elements(tensor), (last + block - 1) / block * block);
     const std::span<const double> values = stream.read(at, whole - at);
     const std::uint64_t skipped = std::max(at, first) - at;
     const std::uint64_t count = std::min(whole, end) - at - skipped;
@@ -231,7 +234,7 @@ class CellTally {
   std::vector<std::uint64_t> counts_;
 };
 
-double double_of(const Number& number) {
+double double_of(const convert::Number& number) {
   return std::visit([](auto value) { return static_cast<double>(value); }, number);
 }
 
@@ -246,18 +249,19 @@ std::size_t bin_of(double value, double low, double high, std::size_t bins) {
 
 std::uint64_t ValueHistogram::most() const { return counts.empty() ? 0 : *std::ranges::max_element(counts); }
 
-MatrixSides matrix_sides(const Tensor& tensor) {
-  const std::uint64_t count = elements(tensor);
+MatrixSides matrix_sides(const graph::Tensor& tensor) {
+  const std::uint64_t count = graph::elements(tensor);
   if (count == 0) return {};
-  const std::uint64_t per = can_measure(tensor.dtype) ? Numbers(tensor.dtype).per_element() : 1;
+  const std::uint64_t per =
+      convert::can_measure(tensor.dtype) ? convert::Numbers(tensor.dtype).per_element() : 1;
   const std::uint64_t last = tensor.shape.empty() ? 1 : tensor.shape.back();
   return {count / last, last * per};
 }
 
-ValuePicture picture_values(const StorageReader& reader, TensorId id, std::size_t height, std::size_t width,
-                            Progress& progress) {
-  const Tensor& tensor = reader.graph().tensor(id);
-  progress.add_total(2 * tensor_bytes(reader.graph(), tensor));
+ValuePicture picture_values(const io::StorageReader& reader, graph::TensorId id, std::size_t height,
+                            std::size_t width, Progress& progress) {
+  const graph::Tensor& tensor = reader.graph().tensor(id);
+  progress.add_total(2 * graph::tensor_bytes(reader.graph(), tensor));
   ValuePicture picture;
   picture.stats = tensor_stats(reader, id, progress);
   const MatrixSides sides = matrix_sides(tensor);
@@ -268,7 +272,7 @@ ValuePicture picture_values(const StorageReader& reader, TensorId id, std::size_
   if (picture.stats.max) histogram.high = double_of(*picture.stats.max);
   CellTally cells({0, sides.rows, 0, sides.columns}, sides.columns, height, width);
   PartReader stream(reader, id);
-  for_each_part(stream, tensor, 0, elements(tensor), progress,
+  for_each_part(stream, tensor, 0, graph::elements(tensor), progress,
                 [&](std::uint64_t first, std::span<const double> values) {
                   cells.add(first, values);
                   for (const double value : values)
@@ -279,9 +283,9 @@ ValuePicture picture_values(const StorageReader& reader, TensorId id, std::size_
   return picture;
 }
 
-ValueCells value_cells(const StorageReader& reader, TensorId id, const CellRange& range, std::size_t height,
-                       std::size_t width, Progress& progress) {
-  const Tensor& tensor = reader.graph().tensor(id);
+ValueCells value_cells(const io::StorageReader& reader, graph::TensorId id, const CellRange& range,
+                       std::size_t height, std::size_t width, Progress& progress) {
+  const graph::Tensor& tensor = reader.graph().tensor(id);
   const MatrixSides sides = matrix_sides(tensor);
   if (range.rows == 0 || range.columns == 0 || range.row >= sides.rows ||
       range.rows > sides.rows - range.row || range.column >= sides.columns ||
@@ -296,22 +300,22 @@ ValueCells value_cells(const StorageReader& reader, TensorId id, const CellRange
   return cells.result();
 }
 
-ValueComparison compare_values(const StorageReader& reader, TensorId first, TensorId second,
+ValueComparison compare_values(const io::StorageReader& reader, graph::TensorId first, graph::TensorId second,
                                Progress& progress) {
-  const Tensor &a = reader.graph().tensor(first), &b = reader.graph().tensor(second);
+  const graph::Tensor &a = reader.graph().tensor(first), &b = reader.graph().tensor(second);
   PartReader of_a(reader, first), of_b(reader, second);
-  const std::uint64_t count = elements(a) * of_a.per_element();
-  if (elements(b) * of_b.per_element() != count)
+  const std::uint64_t count = graph::elements(a) * of_a.per_element();
+  if (graph::elements(b) * of_b.per_element() != count)
     throw Error(ErrorCode::usage, {.tensor = b.name}, "has {} values, '{}' has {}",
-                elements(b) * of_b.per_element(), a.name, count);
-  progress.add_total(2 * (tensor_bytes(reader.graph(), a) + tensor_bytes(reader.graph(), b)));
+                graph::elements(b) * of_b.per_element(), a.name, count);
+  progress.add_total(2 * (graph::tensor_bytes(reader.graph(), a) + graph::tensor_bytes(reader.graph(), b)));
   ValueComparison result;
-  const ValueStats stats_a = tensor_stats(reader, first, progress),
-                   stats_b = tensor_stats(reader, second, progress);
+  const convert::ValueStats stats_a = tensor_stats(reader, first, progress),
+                            stats_b = tensor_stats(reader, second, progress);
   result.count = count;
   result.side = kScatterSide;
   result.scatter.resize(kScatterSide * kScatterSide);
-  for (const ValueStats* stats : {&stats_a, &stats_b}) {
+  for (const convert::ValueStats* stats : {&stats_a, &stats_b}) {
     if (stats->min) result.low = std::min(result.low, double_of(*stats->min));
     if (stats->max) result.high = std::max(result.high, double_of(*stats->max));
   }
@@ -334,21 +338,22 @@ ValueComparison compare_values(const StorageReader& reader, TensorId first, Tens
     ++result.scatter[bin_of(y, result.low, result.high, kScatterSide) * kScatterSide +
                      bin_of(x, result.low, result.high, kScatterSide)];
   };
-  for_each_part(of_a, a, 0, elements(a), progress, [&](std::uint64_t from, std::span<const double> values) {
-    left.assign(values.begin(), values.end());
-    left_at = from;
-    const std::uint64_t per = of_b.per_element();
-    for_each_part(of_b, b, from / per, (from + values.size() + per - 1) / per, progress,
-                  [&](std::uint64_t at, std::span<const double> others) {
-                    for (std::size_t i = 0; i < others.size(); ++i)
-                      if (at + i >= left_at && at + i < left_at + left.size())
-                        pair(left[static_cast<std::size_t>(at + i - left_at)], others[i]);
-                  });
-  });
+  for_each_part(of_a, a, 0, graph::elements(a), progress,
+                [&](std::uint64_t from, std::span<const double> values) {
+                  left.assign(values.begin(), values.end());
+                  left_at = from;
+                  const std::uint64_t per = of_b.per_element();
+                  for_each_part(of_b, b, from / per, (from + values.size() + per - 1) / per, progress,
+                                [&](std::uint64_t at, std::span<const double> others) {
+                                  for (std::size_t i = 0; i < others.size(); ++i)
+                                    if (at + i >= left_at && at + i < left_at + left.size())
+                                      pair(left[static_cast<std::size_t>(at + i - left_at)], others[i]);
+                                });
+                });
   if (pairs > 0) result.mean = distance / static_cast<double>(pairs);
   if (square_a > 0) result.relative = std::sqrt(squares / square_a);
   if (square_a > 0 && square_b > 0) result.cosine = product / std::sqrt(square_a) / std::sqrt(square_b);
   return result;
 }
 
-}  // namespace loadline
+}  // namespace loadline::inspect

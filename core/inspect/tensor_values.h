@@ -14,23 +14,23 @@
 #include <string>
 #include <vector>
 
-namespace loadline {
+namespace loadline::inspect {
 
 // --- Statistics of tensor values, read from the model's files.
 
 // The reason why values of this dtype cannot be measured, for a person; nothing if they can.
-std::optional<std::string> measure_refusal(DType dtype);
+std::optional<std::string> measure_refusal(graph::DType dtype);
 
 // Measures one tensor through a buffer of at most 1 MiB, or 4 MiB for a strided tensor. May be called from
 // several threads with one reader. Adds tensor_bytes() to `progress` bit by bit; the caller adds them to its
 // total. Elements are taken in the tensor's order; elements that a stride of 0 repeats count once. Throws
 // Error{unsupported} with measure_refusal(), or for a view whose elements overlap or are smaller than a byte.
 // Also throws as StorageReader does, and Error{cancelled}.
-ValueStats tensor_stats(const StorageReader& reader, TensorId id, Progress& progress);
+convert::ValueStats tensor_stats(const io::StorageReader& reader, graph::TensorId id, Progress& progress);
 
 // The result for one tensor: its statistics, or the reason why there are none.
 struct MeasuredTensor {
-  std::optional<ValueStats> stats;
+  std::optional<convert::ValueStats> stats;
   std::string refusal;
 };
 
@@ -38,8 +38,8 @@ struct MeasuredTensor {
 // each, in any order and from other threads, but never concurrently. Adds its work to the total of
 // `progress`. A tensor that cannot be measured or decoded gets a refusal; any other Error ends the
 // measurement and is thrown here.
-void measure_tensors(const StorageReader& reader, std::span<const TensorId> tensors, Progress& progress,
-                     const std::function<void(std::size_t, MeasuredTensor)>& done);
+void measure_tensors(const io::StorageReader& reader, std::span<const graph::TensorId> tensors,
+                     Progress& progress, const std::function<void(std::size_t, MeasuredTensor)>& done);
 
 // --- The values of a tensor as pictures: a histogram over the values, and a map of cells over the places.
 // Also two tensors against each other.
@@ -48,7 +48,7 @@ void measure_tensors(const StorageReader& reader, std::span<const TensorId> tens
 struct MatrixSides {
   std::uint64_t rows = 0, columns = 0;
 };
-MatrixSides matrix_sides(const Tensor& tensor);
+MatrixSides matrix_sides(const graph::Tensor& tensor);
 
 struct CellRange {
   std::uint64_t row = 0, rows = 0, column = 0, columns = 0;
@@ -71,7 +71,7 @@ struct ValueHistogram {
 };
 
 struct ValuePicture {
-  ValueStats stats;
+  convert::ValueStats stats;
   ValueHistogram histogram;
   ValueCells cells;  // of the whole tensor
 };
@@ -80,13 +80,13 @@ inline constexpr std::size_t kHistogramBins = 128;
 
 // Reads the tensor twice through buffers of at most 4 MiB; adds twice tensor_bytes() to the progress, and to
 // its total. The cells are at most as many as rows and columns. Throws as tensor_stats() does.
-ValuePicture picture_values(const StorageReader& reader, TensorId id, std::size_t height, std::size_t width,
-                            Progress& progress);
+ValuePicture picture_values(const io::StorageReader& reader, graph::TensorId id, std::size_t height,
+                            std::size_t width, Progress& progress);
 
 // The cells of a part alone: reads its rows. The range must lie inside the matrix and not be empty. Throws
 // likewise.
-ValueCells value_cells(const StorageReader& reader, TensorId id, const CellRange& range, std::size_t height,
-                       std::size_t width, Progress& progress);
+ValueCells value_cells(const io::StorageReader& reader, graph::TensorId id, const CellRange& range,
+                       std::size_t height, std::size_t width, Progress& progress);
 
 struct ValueComparison {
   std::uint64_t count = 0, equal = 0;  // equal as numbers
@@ -102,7 +102,7 @@ struct ValueComparison {
 
 // Element by element, of tensors with equally many. Throws Error{usage} for different counts, and as
 // tensor_stats() does.
-ValueComparison compare_values(const StorageReader& reader, TensorId first, TensorId second,
+ValueComparison compare_values(const io::StorageReader& reader, graph::TensorId first, graph::TensorId second,
                                Progress& progress);
 
-}  // namespace loadline
+}  // namespace loadline::inspect

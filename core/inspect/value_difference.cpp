@@ -7,17 +7,17 @@
 #include <cstring>
 #include <type_traits>
 
-namespace loadline {
+namespace loadline::inspect {
 namespace {
 
 constexpr std::size_t kAtOnce = 2048;  // elements; a multiple of every block
 
-double as_double(const Number& number) {
+double as_double(const convert::Number& number) {
   return std::visit([](auto value) { return static_cast<double>(value); }, number);
 }
 
 // |a - b|, for integers before it is rounded.
-double distance(const Number& a, const Number& b) {
+double distance(const convert::Number& a, const convert::Number& b) {
   return std::visit(
       [&](auto x) {
         using T = decltype(x);
@@ -45,7 +45,7 @@ bool is_close(double a, double b, const Tolerance& tolerance) {
   return gap <= tolerance.absolute || gap <= tolerance.relative * std::max(std::abs(a), std::abs(b));
 }
 
-void DifferenceTally::note(std::uint64_t element, const Number& a, const Number& b) {
+void DifferenceTally::note(std::uint64_t element, const convert::Number& a, const convert::Number& b) {
   if (found_.differing == 0 || element < found_.first) {
     found_.first = element;
     found_.a = a;
@@ -69,14 +69,14 @@ void DifferenceTally::add_numbers(std::uint64_t first, std::span<const double> a
     if (!is_close(a[i], b[i], tolerance)) note(first + i, a[i], b[i]);
 }
 
-void DifferenceTally::add_close(DType dtype, std::uint64_t first, std::uint64_t count,
+void DifferenceTally::add_close(graph::DType dtype, std::uint64_t first, std::uint64_t count,
                                 std::span<const std::byte> a, std::span<const std::byte> b,
                                 const Tolerance& tolerance) {
-  const Numbers numbers(dtype);
+  const convert::Numbers numbers(dtype);
   std::array<double, kAtOnce> x, y;
   while (count > 0) {
     const auto elements = static_cast<std::size_t>(std::min<std::uint64_t>(count, kAtOnce));
-    const auto bytes = static_cast<std::size_t>(packed_byte_size(dtype, elements).value());
+    const auto bytes = static_cast<std::size_t>(graph::packed_byte_size(dtype, elements).value());
     numbers.read(a.first(bytes), std::span(x).first(elements));
     numbers.read(b.first(bytes), std::span(y).first(elements));
     add_numbers(first, std::span(x).first(elements), std::span(y).first(elements), tolerance);
@@ -87,18 +87,18 @@ void DifferenceTally::add_close(DType dtype, std::uint64_t first, std::uint64_t 
   }
 }
 
-void DifferenceTally::add_bytes(DType dtype, std::uint64_t first, std::uint64_t count,
+void DifferenceTally::add_bytes(graph::DType dtype, std::uint64_t first, std::uint64_t count,
                                 std::span<const std::byte> a, std::span<const std::byte> b) {
-  const DTypeInfo& type = dtype_info(dtype);
+  const graph::DTypeInfo& type = graph::dtype_info(dtype);
   found_.total = 1;
-  if (can_measure(dtype))
-    add_elements(Numbers(dtype), type, first, count, a, b);
+  if (convert::can_measure(dtype))
+    add_elements(convert::Numbers(dtype), type, first, count, a, b);
   else
     add_units(first, count, type, a, b);
 }
 
 // Blocks, or bytes, without numbers.
-void DifferenceTally::add_units(std::uint64_t first, std::uint64_t count, const DTypeInfo& type,
+void DifferenceTally::add_units(std::uint64_t first, std::uint64_t count, const graph::DTypeInfo& type,
                                 std::span<const std::byte> a, std::span<const std::byte> b) {
   const std::size_t bytes = std::max<std::uint32_t>(type.block_bytes, 1);
   const std::uint64_t elements = std::max<std::uint32_t>(type.block_elements, 1);
@@ -110,16 +110,16 @@ void DifferenceTally::add_units(std::uint64_t first, std::uint64_t count, const 
   }
 }
 
-void DifferenceTally::add_elements(const Numbers& numbers, const DTypeInfo& type, std::uint64_t first,
-                                   std::uint64_t count, std::span<const std::byte> a,
+void DifferenceTally::add_elements(const convert::Numbers& numbers, const graph::DTypeInfo& type,
+                                   std::uint64_t first, std::uint64_t count, std::span<const std::byte> a,
                                    std::span<const std::byte> b) {
   const std::uint32_t parts = numbers.per_element();
   const std::size_t number_bytes = type.block_bytes / parts;
-  const bool exact = type.kind == DTypeKind::integer && type.block_bytes == 8;
+  const bool exact = type.kind == graph::DTypeKind::integer && type.block_bytes == 8;
   std::array<double, 2 * kAtOnce> x, y;
   while (count > 0) {
     const auto elements = static_cast<std::size_t>(std::min<std::uint64_t>(count, kAtOnce));
-    const auto bytes = static_cast<std::size_t>(packed_byte_size(type.id, elements).value());
+    const auto bytes = static_cast<std::size_t>(graph::packed_byte_size(type.id, elements).value());
     const auto part_a = a.first(bytes), part_b = b.first(bytes);
     if (std::memcmp(part_a.data(), part_b.data(), bytes) != 0) {
       const std::size_t total = elements * parts;
@@ -168,4 +168,4 @@ std::optional<ValueDifference> DifferenceTally::result(std::uint64_t total) cons
   return found;
 }
 
-}  // namespace loadline
+}  // namespace loadline::inspect

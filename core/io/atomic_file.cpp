@@ -19,7 +19,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-namespace loadline {
+namespace loadline::io {
 
 // --- A thin wrapper around libxxhash.
 
@@ -194,4 +194,4 @@ void AtomicFile::commit() {
   rename_into_place(true);
 }
 
-}  // namespace loadline
+}  // namespace loadline::io

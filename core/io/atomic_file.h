@@ -13,7 +13,7 @@
 
 struct XXH3_state_s;
 
-namespace loadline {
+namespace loadline::io {
 
 // --- The 64-bit XXH3 checksum of bytes that arrive in pieces.
 
@@ -144,4 +144,4 @@ void replace_in_place(const std::string& path, std::span<const std::byte> before
 void save_edit_backup(const std::string& path, std::span<const std::byte> before,
                       std::span<const std::byte> after);
 
-}  // namespace loadline
+}  // namespace loadline::io

@@ -9,12 +9,12 @@
 #include <fmt/format.h>
 #include <zlib.h>
 
-namespace loadline {
+namespace loadline::io {
 namespace {
 
 class DeflateDecoder final : public Decoder {
  public:
-  DeflateDecoder(const SourceFile& file, const Storage& storage)
+  DeflateDecoder(const SourceFile& file, const graph::Storage& storage)
       : file_(file), next_(storage.offset), end_(storage.offset + storage.stored_bytes) {
     if (inflateInit2(&stream_, -MAX_WBITS) != Z_OK)
       throw Error(ErrorCode::limit, {.file = file.path()}, "no memory to decompress");
@@ -71,11 +71,11 @@ constexpr std::uint64_t kFixed32 = 5;
 // Repeated scalars may be packed, single or mixed; all are read, in order.
 class ProtobufFieldDecoder final : public Decoder {
  public:
-  ProtobufFieldDecoder(const SourceFile& file, const Storage& storage)
+  ProtobufFieldDecoder(const SourceFile& file, const graph::Storage& storage)
       : cursor_(file, storage.offset, storage.offset + storage.stored_bytes),
         field_(storage.field),
         unit_(storage.unit),
-        fixed_(storage.encoding == Encoding::protobuf_fixed ? storage.unit : 0) {}
+        fixed_(storage.encoding == graph::Encoding::protobuf_fixed ? storage.unit : 0) {}
 
   void read(std::span<std::byte> out) override {
     while (!out.empty()) {
@@ -157,12 +157,12 @@ class ProtobufFieldDecoder final : public Decoder {
 
 }  // namespace
 
-std::unique_ptr<Decoder> make_decoder(const SourceFile& file, const Storage& storage) {
+std::unique_ptr<Decoder> make_decoder(const SourceFile& file, const graph::Storage& storage) {
   switch (storage.encoding) {
-    case Encoding::deflate:
+    case graph::Encoding::deflate:
       return std::make_unique<DeflateDecoder>(file, storage);
-    case Encoding::protobuf_varints:
-    case Encoding::protobuf_fixed:
+    case graph::Encoding::protobuf_varints:
+    case graph::Encoding::protobuf_fixed:
       return std::make_unique<ProtobufFieldDecoder>(file, storage);
     default:
       throw Error(ErrorCode::unsupported, {.file = file.path(), .byte = storage.offset},
@@ -170,7 +170,7 @@ std::unique_ptr<Decoder> make_decoder(const SourceFile& file, const Storage& sto
   }
 }
 
-void read_swapped(const SourceFile& file, const Storage& storage, std::uint64_t offset,
+void read_swapped(const SourceFile& file, const graph::Storage& storage, std::uint64_t offset,
                   std::span<std::byte> out) {
   const std::uint64_t unit = storage.unit;
   while (!out.empty()) {
@@ -194,4 +194,4 @@ void read_swapped(const SourceFile& file, const Storage& storage, std::uint64_t 
   }
 }
 
-}  // namespace loadline
+}  // namespace loadline::io

@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
-namespace loadline {
+namespace loadline::io {
 
 // --- Names file systems by statfs, with the numbers of linux/magic.h and of file systems outside the kernel.
 
@@ -113,4 +113,4 @@ TemporaryFolder::~TemporaryFolder() {
   std::filesystem::remove_all(path_, ignored);
 }
 
-}  // namespace loadline
+}  // namespace loadline::io

@@ -8,7 +8,7 @@
 
 #include <unistd.h>
 
-namespace loadline {
+namespace loadline::io {
 
 // --- A file descriptor that is closed by its owner's destructor.
 
@@ -83,4 +83,4 @@ class TemporaryFolder {
   std::string path_;
 };
 
-}  // namespace loadline
+}  // namespace loadline::io

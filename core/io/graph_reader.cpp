@@ -12,42 +12,43 @@
 #include <utility>
 #include <vector>
 
-namespace loadline {
+namespace loadline::io {
 
 // --- Reads GGUF arrays, the only kind so far: consecutive numbers, or strings that each follow a u64 length.
 
 namespace {
 
 template <typename T>
-MetaValue number(Cursor& cursor) {
+graph::MetaValue number(Cursor& cursor) {
   return cursor.read<T>("a number");
 }
 
 }  // namespace
 
-MetaValue read_meta_number(Cursor& cursor, MetaType type) {
-  using Read = MetaValue (*)(Cursor&);
+graph::MetaValue read_meta_number(Cursor& cursor, graph::MetaType type) {
+  using Read = graph::MetaValue (*)(Cursor&);
   // in the order of MetaType
-  constexpr Read kReaders[] = {[](Cursor& in) -> MetaValue { return in.read<std::uint8_t>("a bool") != 0; },
-                               number<std::uint8_t>,
-                               number<std::int8_t>,
-                               number<std::uint16_t>,
-                               number<std::int16_t>,
-                               number<std::uint32_t>,
-                               number<std::int32_t>,
-                               number<std::uint64_t>,
-                               number<std::int64_t>,
-                               number<float>,
-                               number<double>};
+  constexpr Read kReaders[] = {
+      [](Cursor& in) -> graph::MetaValue { return in.read<std::uint8_t>("a bool") != 0; },
+      number<std::uint8_t>,
+      number<std::int8_t>,
+      number<std::uint16_t>,
+      number<std::int16_t>,
+      number<std::uint32_t>,
+      number<std::int32_t>,
+      number<std::uint64_t>,
+      number<std::int64_t>,
+      number<float>,
+      number<double>};
   const auto at = static_cast<std::size_t>(type);
   if (at < std::size(kReaders)) return kReaders[at](cursor);
-  throw cursor.malformed(cursor.at(), "no number, but {}", meta_type_name(type));
+  throw cursor.malformed(cursor.at(), "no number, but {}", graph::meta_type_name(type));
 }
 
 namespace {
 
-MetaValue read_element(Cursor& cursor, MetaType type) {
-  if (type != MetaType::string) return read_meta_number(cursor, type);
+graph::MetaValue read_element(Cursor& cursor, graph::MetaType type) {
+  if (type != graph::MetaType::string) return read_meta_number(cursor, type);
   const auto bytes = cursor.read<std::uint64_t>("a string's length");
   const std::uint64_t kept = std::min(bytes, kMostElementText);
   std::string text = cursor.read_text(kept, kMostElementText, "a string");
@@ -57,18 +58,18 @@ MetaValue read_element(Cursor& cursor, MetaType type) {
 
 }  // namespace
 
-MetaArrayReader::MetaArrayReader(const MetaGraph& graph, const MetaArray& array)
+MetaArrayReader::MetaArrayReader(const graph::MetaGraph& graph, const graph::MetaArray& array)
     : MetaArrayReader(SourceFile::open(graph.file(array.file).path), array) {}
-MetaArrayReader::MetaArrayReader(const SourceFile& file, const MetaArray& array)
+MetaArrayReader::MetaArrayReader(const SourceFile& file, const graph::MetaArray& array)
     : MetaArrayReader(file.part(file.path(), 0, file.size()), array) {}
-MetaArrayReader::MetaArrayReader(SourceFile&& file, const MetaArray& array)
+MetaArrayReader::MetaArrayReader(SourceFile&& file, const graph::MetaArray& array)
     : array_(array), file_(std::move(file)), cursor_(file_, array.offset, array.offset + array.bytes) {
   cursor_.set_big_endian(array.big_endian);
 }
 
 void MetaArrayReader::skip(std::uint64_t count) {
   const std::uint64_t stepped = std::min(count, remaining());
-  if (array_.element == MetaType::string)
+  if (array_.element == graph::MetaType::string)
     for (std::uint64_t i = 0; i < stepped; ++i)
       cursor_.skip(cursor_.read<std::uint64_t>("a string's length"), "a string");
   else if (stepped > 0)
@@ -76,16 +77,16 @@ void MetaArrayReader::skip(std::uint64_t count) {
   at_ += stepped;
 }
 
-MetaValue MetaArrayReader::next() {
+graph::MetaValue MetaArrayReader::next() {
   ++at_;
   return read_element(cursor_, array_.element);
 }
 
-std::vector<MetaValue> read_meta_array(const MetaGraph& graph, const MetaArray& array, std::uint64_t first,
-                                       std::uint64_t count) {
+std::vector<graph::MetaValue> read_meta_array(const graph::MetaGraph& graph, const graph::MetaArray& array,
+                                              std::uint64_t first, std::uint64_t count) {
   MetaArrayReader reader(graph, array);
   reader.skip(first);
-  std::vector<MetaValue> elements;
+  std::vector<graph::MetaValue> elements;
   for (std::uint64_t left = std::min(count, reader.remaining()); left > 0; --left)
     elements.push_back(reader.next());
   return elements;
@@ -93,15 +94,16 @@ std::vector<MetaValue> read_meta_array(const MetaGraph& graph, const MetaArray& 
 
 // --- Opens the files of a graph's storages at their first use.
 
-StorageReader::StorageReader(MetaGraphPtr graph) : graph_(std::move(graph)), files_(graph_->files.size()) {}
+StorageReader::StorageReader(graph::MetaGraphPtr graph)
+    : graph_(std::move(graph)), files_(graph_->files.size()) {}
 
-const SourceFile& StorageReader::file_of(StorageId id) const {
-  const Storage& storage = graph_->storage(id);
-  if (storage.file == kNoFile)
+const SourceFile& StorageReader::file_of(graph::StorageId id) const {
+  const graph::Storage& storage = graph_->storage(id);
+  if (storage.file == graph::kNoFile)
     throw Error(ErrorCode::usage, "this model has shapes only: no file holds its weights");
-  const ModelFile& file = graph_->files[index(storage.file)];
+  const graph::ModelFile& file = graph_->files[graph::index(storage.file)];
   const std::lock_guard lock(mutex_);
-  std::unique_ptr<SourceFile>& slot = files_[index(storage.file)];
+  std::unique_ptr<SourceFile>& slot = files_[graph::index(storage.file)];
   if (!slot) {
     auto opened = std::make_unique<SourceFile>(SourceFile::open(file.path));
     if (opened->size() != file.bytes)
@@ -112,26 +114,26 @@ const SourceFile& StorageReader::file_of(StorageId id) const {
   return *slot;
 }
 
-void StorageReader::require_range(StorageId id, std::uint64_t offset, std::uint64_t bytes) const {
+void StorageReader::require_range(graph::StorageId id, std::uint64_t offset, std::uint64_t bytes) const {
   const std::uint64_t most = graph_->storage(id).bytes;
   if (!range_fits(offset, bytes, most))
     throw Error(ErrorCode::usage, "reads {} bytes at {} of a storage of {}", bytes, offset, most);
 }
 
-void StorageReader::read(StorageId id, std::uint64_t offset, std::span<std::byte> out) const {
-  const Storage& storage = graph_->storage(id);
+void StorageReader::read(graph::StorageId id, std::uint64_t offset, std::span<std::byte> out) const {
+  const graph::Storage& storage = graph_->storage(id);
   require_range(id, offset, out.size());
   switch (storage.encoding) {
-    case Encoding::plain:
+    case graph::Encoding::plain:
       return file_of(id).read_at(storage.offset + offset, out);
-    case Encoding::byte_swapped:
+    case graph::Encoding::byte_swapped:
       return read_swapped(file_of(id), storage, offset, out);
     default:
       return read_decoded(id, offset, out);
   }
 }
 
-void StorageReader::read_decoded(StorageId id, std::uint64_t offset, std::span<std::byte> out) const {
+void StorageReader::read_decoded(graph::StorageId id, std::uint64_t offset, std::span<std::byte> out) const {
   const SourceFile& file = file_of(id);
   const std::lock_guard lock(decoder_mutex_);
   if (!decoder_ || decoded_ != id || decoder_->at() > offset) {
@@ -166,7 +168,7 @@ struct Dimension {
 };
 
 // The dimensions without those of size 1; neighbours that are contiguous together are merged.
-std::vector<Dimension> dimensions(const Tensor& tensor) {
+std::vector<Dimension> dimensions(const graph::Tensor& tensor) {
   std::vector<Dimension> result;
   for (std::size_t i = 0; i < tensor.shape.size(); ++i) {
     const std::uint64_t size = tensor.shape[i], stride = tensor.strides[i];
@@ -192,11 +194,11 @@ struct Box {
 
 class Gatherer {
  public:
-  Gatherer(const StorageReader& storages, const Tensor& tensor)
+  Gatherer(const StorageReader& storages, const graph::Tensor& tensor)
       : storages_(storages),
         tensor_(tensor),
         dimensions_(dimensions(tensor)),
-        item_(dtype_info(tensor.dtype).block_bytes) {}
+        item_(graph::dtype_info(tensor.dtype).block_bytes) {}
 
   // Reads elements from `first` on until `out` is full.
   void gather(std::uint64_t first, std::span<std::byte> out) {
@@ -323,7 +325,7 @@ class Gatherer {
   }
 
   const StorageReader& storages_;
-  const Tensor& tensor_;
+  const graph::Tensor& tensor_;
   std::vector<Dimension> dimensions_;
   std::uint64_t item_;
   std::byte* out_ = nullptr;
@@ -335,20 +337,20 @@ class Gatherer {
 
 }  // namespace
 
-void TensorReader::read(TensorId tensor, std::uint64_t offset, std::span<std::byte> out) const {
+void TensorReader::read(graph::TensorId tensor, std::uint64_t offset, std::span<std::byte> out) const {
   read(storages_.graph().tensor(tensor), offset, out);
 }
 
-void TensorReader::read(const Tensor& tensor, std::uint64_t offset, std::span<std::byte> out) const {
-  if (is_contiguous(tensor)) return storages_.read(tensor.storage, tensor.offset + offset, out);
-  const DTypeInfo& info = dtype_info(tensor.dtype);
+void TensorReader::read(const graph::Tensor& tensor, std::uint64_t offset, std::span<std::byte> out) const {
+  if (graph::is_contiguous(tensor)) return storages_.read(tensor.storage, tensor.offset + offset, out);
+  const graph::DTypeInfo& info = graph::dtype_info(tensor.dtype);
   if (info.block_elements != 1)
     throw Error(ErrorCode::unsupported, {.tensor = tensor.name}, "a strided view of {} cannot be read",
                 info.name);
   const std::uint64_t item = info.block_bytes;
-  if (offset > elements(tensor) * item || out.size() > elements(tensor) * item - offset)
+  if (offset > graph::elements(tensor) * item || out.size() > graph::elements(tensor) * item - offset)
     throw Error(ErrorCode::usage, {.tensor = tensor.name}, "reads {} bytes at {} of a tensor of {}",
-                out.size(), offset, elements(tensor) * item);
+                out.size(), offset, graph::elements(tensor) * item);
   Gatherer gatherer(storages_, tensor);
   std::array<std::byte, 16> one = {};
   while (!out.empty()) {
@@ -366,4 +368,4 @@ void TensorReader::read(const Tensor& tensor, std::uint64_t offset, std::span<st
   }
 }
 
-}  // namespace loadline
+}  // namespace loadline::io

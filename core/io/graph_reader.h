@@ -13,7 +13,7 @@
 #include <span>
 #include <vector>
 
-namespace loadline {
+namespace loadline::io {
 
 // --- Reads elements of metadata arrays from their file on demand.
 
@@ -21,15 +21,15 @@ namespace loadline {
 inline constexpr std::uint64_t kMostElementText = 1 << 20;
 
 // Reads a bool or a number; another `type` is a caller's bug. Throws Error{malformed} past the cursor's end.
-MetaValue read_meta_number(Cursor& cursor, MetaType type);
+graph::MetaValue read_meta_number(Cursor& cursor, graph::MetaType type);
 
 // Reads an array's elements front to back, each once.
 class MetaArrayReader {
  public:
   // Opens the file by the path in the graph. Throws Error{io}.
-  MetaArrayReader(const MetaGraph& graph, const MetaArray& array);
+  MetaArrayReader(const graph::MetaGraph& graph, const graph::MetaArray& array);
   // Of a file that is open already, or that is in memory. Throws Error{io | malformed}.
-  MetaArrayReader(const SourceFile& file, const MetaArray& array);
+  MetaArrayReader(const SourceFile& file, const graph::MetaArray& array);
   MetaArrayReader(const MetaArrayReader&) = delete;
   MetaArrayReader& operator=(const MetaArrayReader&) = delete;
 
@@ -40,20 +40,20 @@ class MetaArrayReader {
   void skip(std::uint64_t count);
   // The next element, of the array's element type. Call it only while remaining() > 0. Throws
   // Error{io | malformed}.
-  MetaValue next();
+  graph::MetaValue next();
 
  private:
-  MetaArrayReader(SourceFile&& file, const MetaArray& array);
+  MetaArrayReader(SourceFile&& file, const graph::MetaArray& array);
 
-  MetaArray array_;
+  graph::MetaArray array_;
   SourceFile file_;
   Cursor cursor_;
   std::uint64_t at_ = 0;
 };
 
 // Elements [first, first + count) in order, fewer at the array's end. Throws as MetaArrayReader does.
-std::vector<MetaValue> read_meta_array(const MetaGraph& graph, const MetaArray& array, std::uint64_t first,
-                                       std::uint64_t count);
+std::vector<graph::MetaValue> read_meta_array(const graph::MetaGraph& graph, const graph::MetaArray& array,
+                                              std::uint64_t first, std::uint64_t count);
 
 // --- Decodes storages whose bytes are encoded in their file (deflate, protobuf, byte-swapped).
 
@@ -72,10 +72,10 @@ class Decoder {
 };
 
 // A decoder for deflate or protobuf. `file` must outlive it. Throws Error{unsupported} for other encodings.
-std::unique_ptr<Decoder> make_decoder(const SourceFile& file, const Storage& storage);
+std::unique_ptr<Decoder> make_decoder(const SourceFile& file, const graph::Storage& storage);
 
 // For byte_swapped storages: fills `out` from byte `offset` of the storage. Any offset is allowed.
-void read_swapped(const SourceFile& file, const Storage& storage, std::uint64_t offset,
+void read_swapped(const SourceFile& file, const graph::Storage& storage, std::uint64_t offset,
                   std::span<std::byte> out);
 
 // --- Reads weight bytes: the storages of a MetaGraph from its files.
@@ -85,35 +85,36 @@ void read_swapped(const SourceFile& file, const Storage& storage, std::uint64_t 
 // from the graph's gives Error{io}. A replacement by a file of the same size is not noticed.
 class StorageReader {
  public:
-  explicit StorageReader(MetaGraphPtr graph);
+  explicit StorageReader(graph::MetaGraphPtr graph);
 
-  const MetaGraph& graph() const { return *graph_; }
+  const graph::MetaGraph& graph() const { return *graph_; }
 
   // Fills `out` from byte `offset` of the decoded storage. Reading an encoded storage front to back decodes
   // it once; each step back restarts decoding at its beginning. Throws Error{usage} if the storage has no
   // file, Error{io} if the file cannot be read, and Error{malformed} if it does not decode.
-  void read(StorageId storage, std::uint64_t offset, std::span<std::byte> out) const;
+  void read(graph::StorageId storage, std::uint64_t offset, std::span<std::byte> out) const;
   // Throws Error{usage} if the storage does not have these bytes.
-  void require_range(StorageId storage, std::uint64_t offset, std::uint64_t bytes) const;
+  void require_range(graph::StorageId storage, std::uint64_t offset, std::uint64_t bytes) const;
   // The open file that holds the storage.
-  const SourceFile& file_of(StorageId storage) const;
+  const SourceFile& file_of(graph::StorageId storage) const;
 
  private:
-  void read_decoded(StorageId storage, std::uint64_t offset, std::span<std::byte> out) const;
+  void read_decoded(graph::StorageId storage, std::uint64_t offset, std::span<std::byte> out) const;
 
-  MetaGraphPtr graph_;
+  graph::MetaGraphPtr graph_;
   mutable std::mutex mutex_;
   mutable std::vector<std::unique_ptr<SourceFile>> files_;
   // the one storage being decoded
   mutable std::mutex decoder_mutex_;
-  mutable StorageId decoded_{};
+  mutable graph::StorageId decoded_{};
   mutable std::unique_ptr<Decoder> decoder_;
 };
 
 // --- Reads the bytes of a tensor in C order, even if it is strided.
 
 // Fills `out` with bytes of a tensor, in C order, from byte `offset` on.
-using ReadTensor = std::function<void(TensorId tensor, std::uint64_t offset, std::span<std::byte> out)>;
+using ReadTensor =
+    std::function<void(graph::TensorId tensor, std::uint64_t offset, std::span<std::byte> out)>;
 
 // May be called from several threads. `storages` must outlive it.
 class TensorReader {
@@ -123,9 +124,9 @@ class TensorReader {
   // Fills `out` from byte `offset` of the tensor as if it were contiguous. A strided tensor is gathered
   // through a buffer of at most kMostGathered bytes; a larger `out` means fewer and longer reads. Throws
   // Error{unsupported} for a strided tensor of a sub-byte or block type, and as StorageReader::read does.
-  void read(TensorId tensor, std::uint64_t offset, std::span<std::byte> out) const;
+  void read(graph::TensorId tensor, std::uint64_t offset, std::span<std::byte> out) const;
   // The same for any view of the graph's storages; it need not be a tensor of the graph.
-  void read(const Tensor& tensor, std::uint64_t offset, std::span<std::byte> out) const;
+  void read(const graph::Tensor& tensor, std::uint64_t offset, std::span<std::byte> out) const;
 
   static constexpr std::uint64_t kMostGathered = 4 << 20;
 
@@ -133,4 +134,4 @@ class TensorReader {
   const StorageReader& storages_;
 };
 
-}  // namespace loadline
+}  // namespace loadline::io

@@ -19,7 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-namespace loadline {
+namespace loadline::io {
 namespace {
 
 namespace fs = std::filesystem;
@@ -207,4 +207,4 @@ void replace_in_place(const std::string& path, Bytes before, Bytes after,
   remove_backup(path);
 }
 
-}  // namespace loadline
+}  // namespace loadline::io

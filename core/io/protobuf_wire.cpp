@@ -16,7 +16,7 @@
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream.h>
 
-namespace loadline {
+namespace loadline::io {
 namespace {
 
 using google::protobuf::io::CodedInputStream;
@@ -183,4 +183,4 @@ std::string WireReader::text(const WireField& field, std::uint64_t most, std::st
   return text;
 }
 
-}  // namespace loadline
+}  // namespace loadline::io

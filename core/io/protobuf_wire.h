@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-namespace loadline {
+namespace loadline::io {
 
 enum class WireType : std::uint8_t { varint = 0, fixed64 = 1, length = 2, fixed32 = 5 };
 
@@ -71,4 +71,4 @@ class WireReader {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace loadline
+}  // namespace loadline::io

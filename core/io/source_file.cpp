@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-namespace loadline {
+namespace loadline::io {
 
 // --- Reads with pread until the whole range is read; errors name the byte.
 
@@ -157,4 +157,4 @@ void Cursor::read_bytes(std::span<std::byte> out, std::string_view what) {
   at_ += out.size();
 }
 
-}  // namespace loadline
+}  // namespace loadline::io

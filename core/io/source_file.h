@@ -15,7 +15,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace loadline {
+namespace loadline::io {
 
 // --- The ways of reading files that a user can choose from.
 
@@ -149,4 +149,4 @@ class Cursor {
   std::size_t ahead_ = 4096;     // bytes that the next fill reads; grows while reading goes on
 };
 
-}  // namespace loadline
+}  // namespace loadline::io

@@ -15,7 +15,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-namespace loadline {
+namespace loadline::io {
 
 // --- Whole units are read into the buffer, and the wanted part copied out of it.
 
@@ -72,11 +72,11 @@ StripedReader::~StripedReader() {
   threads_.clear();
 }
 
-StripedReader::Ticket StripedReader::start(StorageId storage, std::uint64_t offset,
+StripedReader::Ticket StripedReader::start(graph::StorageId storage, std::uint64_t offset,
                                            std::span<std::byte> out) {
   // the decoder of an encoded storage goes from front to back: only one thread may read it
-  const Encoding encoding = reader_.graph().storage(storage).encoding;
-  const bool striped = encoding == Encoding::plain || encoding == Encoding::byte_swapped;
+  const graph::Encoding encoding = reader_.graph().storage(storage).encoding;
+  const bool striped = encoding == graph::Encoding::plain || encoding == graph::Encoding::byte_swapped;
   const std::uint64_t most = striped ? kStripeBytes : std::max<std::uint64_t>(out.size(), 1);
   const Ticket ticket = ++newest_;
   std::size_t added = 0;
@@ -110,11 +110,12 @@ bool reads_past_cache(FileReading reading, std::uint64_t held, std::uint64_t byt
 }
 
 const DirectFile* StripedReader::direct_file(const Stripe& stripe) {
-  const Storage& storage = reader_.graph().storage(stripe.storage);
-  if (reading_ == FileReading::cached || storage.encoding != Encoding::plain || storage.file == kNoFile)
+  const graph::Storage& storage = reader_.graph().storage(stripe.storage);
+  if (reading_ == FileReading::cached || storage.encoding != graph::Encoding::plain ||
+      storage.file == graph::kNoFile)
     return nullptr;
   const std::lock_guard lock(ways_mutex_);
-  Way& way = ways_[index(storage.file)];
+  Way& way = ways_[graph::index(storage.file)];
   if (!std::exchange(way.chosen, true)) {
     const SourceFile& file = reader_.file_of(stripe.storage);
     const std::uint64_t held = reading_ == FileReading::cold ? resident_bytes(file) : 0;
@@ -124,8 +125,8 @@ const DirectFile* StripedReader::direct_file(const Stripe& stripe) {
 }
 
 void StripedReader::read(const Stripe& stripe, std::optional<Pages>& buffer) {
-  const Storage& storage = reader_.graph().storage(stripe.storage);
-  if (storage.encoding != Encoding::plain) return read_decoded(stripe, buffer);
+  const graph::Storage& storage = reader_.graph().storage(stripe.storage);
+  if (storage.encoding != graph::Encoding::plain) return read_decoded(stripe, buffer);
   const DirectFile* const direct = direct_file(stripe);
   if (direct == nullptr) return reader_.read(stripe.storage, stripe.offset, stripe.out);
   reader_.require_range(stripe.storage, stripe.offset, stripe.out.size());
@@ -193,4 +194,4 @@ bool StripedReader::done(Ticket ticket) const {
   return complete_ >= ticket && !failure_;
 }
 
-}  // namespace loadline
+}  // namespace loadline::io

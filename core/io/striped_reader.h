@@ -17,7 +17,7 @@
 #include <thread>
 #include <vector>
 
-namespace loadline {
+namespace loadline::io {
 
 // --- Reads a file past the page cache.
 
@@ -61,7 +61,7 @@ class StripedReader {
   ~StripedReader();
 
   // Begins to fill `out`, which must stay until wait() has returned or thrown, or until destruction.
-  Ticket start(StorageId storage, std::uint64_t offset, std::span<std::byte> out);
+  Ticket start(graph::StorageId storage, std::uint64_t offset, std::span<std::byte> out);
   // Returns once all pieces up to `ticket` are read. Throws the first Error of any piece, then and always.
   void wait(Ticket ticket) const;
   // Whether all pieces up to `ticket` are read.
@@ -74,7 +74,7 @@ class StripedReader {
  private:
   struct Stripe {
     Ticket ticket = 0;
-    StorageId storage = {};
+    graph::StorageId storage = {};
     std::uint64_t offset = 0;
     std::span<std::byte> out = {};
   };
@@ -109,4 +109,4 @@ class StripedReader {
   std::vector<std::jthread> threads_;  // joined first
 };
 
-}  // namespace loadline
+}  // namespace loadline::io

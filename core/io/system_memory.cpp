@@ -24,7 +24,7 @@
 #endif
 #include <unistd.h>
 
-namespace loadline {
+namespace loadline::io {
 
 // --- Parses single lines of /proc files: one open, one read, about 10 us.
 
@@ -189,4 +189,4 @@ void drop_pages(const SourceFile& file) {
   if (file.descriptor() >= 0) ::posix_fadvise(file.descriptor(), 0, 0, POSIX_FADV_DONTNEED);
 }
 
-}  // namespace loadline
+}  // namespace loadline::io

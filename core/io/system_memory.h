@@ -10,7 +10,7 @@
 #include <span>
 #include <string>
 
-namespace loadline {
+namespace loadline::io {
 
 // --- Memory counters of this process, and the memory still available: from /proc and the control group.
 
@@ -83,4 +83,4 @@ bool tells_residency(const SourceFile& file);
 // processes map stay.
 void drop_pages(const SourceFile& file);
 
-}  // namespace loadline
+}  // namespace loadline::io

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <numeric>
 
-namespace loadline {
+namespace loadline::packing {
 
 // --- Packs key and index into 64 bits if both fit: Highway's sort is several times faster than a comparison
 // sort.
@@ -187,4 +187,4 @@ bool EjectionSearch::lower(std::vector<std::uint64_t>& offsets, std::uint64_t ta
   return true;
 }
 
-}  // namespace loadline
+}  // namespace loadline::packing

@@ -10,7 +10,7 @@
 
 #include <hwy/contrib/sort/vqsort.h>
 
-namespace loadline {
+namespace loadline::packing {
 
 // --- Sorts indices by keys with vector instructions.
 
@@ -98,4 +98,4 @@ class EjectionSearch {
   KeyOrder rises_, falls_;
 };
 
-}  // namespace loadline
+}  // namespace loadline::packing

@@ -10,7 +10,7 @@
 #include <limits>
 #include <utility>
 
-namespace loadline {
+namespace loadline::packing {
 
 // --- Depth-first search on an explicit stack, with failed states kept across attempts.
 
@@ -417,4 +417,4 @@ std::uint64_t FloorPortfolio::nodes() const {
   return sum;
 }
 
-}  // namespace loadline
+}  // namespace loadline::packing

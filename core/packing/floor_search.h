@@ -9,7 +9,7 @@
 #include <variant>
 #include <vector>
 
-namespace loadline {
+namespace loadline::packing {
 
 // --- Exact packing by filling the floor: at a section where the floor is lowest, either one box sits exactly
 // on it or none does.
@@ -173,4 +173,4 @@ class FloorPortfolio {
   std::vector<std::uint64_t> offsets_;
 };
 
-}  // namespace loadline
+}  // namespace loadline::packing

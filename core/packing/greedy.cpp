@@ -10,7 +10,7 @@
 #include <bit>
 #include <queue>
 
-namespace loadline {
+namespace loadline::packing {
 
 // --- Interval sets in a segment tree over the sections.
 
@@ -229,7 +229,7 @@ GreedyPacking squeaky_wheel(const SectionModel& model, ArenaIndex& index, std::v
 
 GreedyPacking pack_by_time(const SectionModel& model, std::uint64_t most) {
   std::uint64_t height = model.top_of_obstacles();
-  BestFit arena(height);
+  allocators::BestFit arena(height);
   using Ending = std::pair<std::uint32_t, std::uint32_t>;  // first section after the box, and box
   std::priority_queue<Ending, std::vector<Ending>, std::greater<>> endings;
   GreedyPacking packing;
@@ -290,4 +290,4 @@ std::optional<std::uint64_t> greedy_by_size_height(const Problem& problem, const
   return most;
 }
 
-}  // namespace loadline
+}  // namespace loadline::packing

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-namespace loadline {
+namespace loadline::packing {
 
 // --- A set of disjoint intervals that merges intervals as they are added.
 
@@ -148,4 +148,4 @@ std::vector<std::optional<std::uint64_t>> greedy_by_size_heights(const Problem& 
 // The greatest height of all arenas.
 std::optional<std::uint64_t> greedy_by_size_height(const Problem& problem, const StopRule& rule = {});
 
-}  // namespace loadline
+}  // namespace loadline::packing

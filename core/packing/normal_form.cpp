@@ -12,7 +12,7 @@
 #include <numeric>
 #include <tuple>
 
-namespace loadline {
+namespace loadline::packing {
 
 // --- Functions that look at the whole model.
 
@@ -445,4 +445,4 @@ LowerBound lower_bound(const SectionModel& model) {
   return bound;
 }
 
-}  // namespace loadline
+}  // namespace loadline::packing

@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-namespace loadline {
+namespace loadline::packing {
 
 // --- A packing problem in normal form: boxes over sections of time, with sizes in units.
 
@@ -113,4 +113,4 @@ struct LowerBound {
 };
 LowerBound lower_bound(const SectionModel& model);
 
-}  // namespace loadline
+}  // namespace loadline::packing

@@ -18,7 +18,7 @@
 
 #include <fmt/format.h>
 
-namespace loadline {
+namespace loadline::packing {
 
 // --- Packs one component by a ladder of algorithms: greedy orders, squeaky wheel, ejection, exact floor
 // filling.
@@ -542,4 +542,4 @@ Packing pack(const Problem& problem, const PackOptions& options, Progress& progr
   return packing;
 }
 
-}  // namespace loadline
+}  // namespace loadline::packing

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace loadline {
+namespace loadline::packing {
 
 // --- Finds offsets for the buffers of a problem: by fast heuristics first, then by exact search as far as
 // time allows.
@@ -80,4 +80,4 @@ std::optional<std::string> packing_fault(const Problem& problem, const Packing& 
 // Whether both buffers are alive at some common tick; a buffer is not alive in its gaps.
 bool alive_together(const Buffer& a, const Buffer& b);
 
-}  // namespace loadline
+}  // namespace loadline::packing

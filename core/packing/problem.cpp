@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-namespace loadline {
+namespace loadline::packing {
 namespace {
 
 template <typename... Values>
@@ -117,4 +117,4 @@ double percent_over(std::uint64_t height, std::uint64_t bound) {
   return 100 * (static_cast<double>(height) - static_cast<double>(bound)) / static_cast<double>(bound);
 }
 
-}  // namespace loadline
+}  // namespace loadline::packing

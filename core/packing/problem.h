@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-namespace loadline {
+namespace loadline::packing {
 
 // --- The input and the verdicts of offline arena planning: buffers with lifetimes get offsets in arenas.
 
@@ -123,4 +123,4 @@ Problem read_packing_csv(std::string_view text, const std::string& file);
 // The problem and its offsets as CSV: only columns in use, `offset` last.
 std::string packing_csv(const Problem& problem, std::span<const std::uint64_t> offsets);
 
-}  // namespace loadline
+}  // namespace loadline::packing

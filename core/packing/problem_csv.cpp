@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-namespace loadline {
+namespace loadline::packing {
 namespace {
 
 constexpr std::size_t kMostBuffers = std::size_t{1} << 24;
@@ -275,4 +275,4 @@ std::string packing_csv(const Problem& problem, std::span<const std::uint64_t> o
   return text;
 }
 
-}  // namespace loadline
+}  // namespace loadline::packing

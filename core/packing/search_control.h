@@ -7,7 +7,7 @@
 #include <optional>
 #include <stop_token>
 
-namespace loadline {
+namespace loadline::packing {
 
 // --- When a search must end without an answer.
 
@@ -51,4 +51,4 @@ class MixedSequence {
   std::uint64_t state_;
 };
 
-}  // namespace loadline
+}  // namespace loadline::packing

@@ -11,7 +11,7 @@
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
-namespace loadline {
+namespace loadline::packing {
 namespace HWY_NAMESPACE {
 namespace {
 
@@ -67,11 +67,11 @@ SectionStack<std::int32_t> stack32(const std::int32_t* starts, const std::uint32
 }
 
 }  // namespace HWY_NAMESPACE
-}  // namespace loadline
+}  // namespace loadline::packing
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace loadline {
+namespace loadline::packing {
 
 HWY_EXPORT(stack32);
 
@@ -109,5 +109,5 @@ SectionStack<std::int64_t> stack_section(const std::int64_t* starts, const std::
   }
 }
 
-}  // namespace loadline
+}  // namespace loadline::packing
 #endif  // HWY_ONCE

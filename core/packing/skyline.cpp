@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace loadline {
+namespace loadline::packing {
 
 template <typename T>
 Skyline<T>::Skyline(SectionModel model, T capacity)
@@ -310,4 +310,4 @@ void Skyline<T>::undo(const Moment& moment) {
 template class Skyline<std::int32_t>;
 template class Skyline<std::int64_t>;
 
-}  // namespace loadline
+}  // namespace loadline::packing

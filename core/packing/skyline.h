@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-namespace loadline {
+namespace loadline::packing {
 
 // --- The least height at which the boxes over one section can be stacked.
 
@@ -185,4 +185,4 @@ class Skyline {
 extern template class Skyline<std::int32_t>;
 extern template class Skyline<std::int64_t>;
 
-}  // namespace loadline
+}  // namespace loadline::packing

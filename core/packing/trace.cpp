@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-namespace loadline {
+namespace loadline::packing {
 
 // --- Translates boxes of components back into buffers.
 
@@ -211,4 +211,4 @@ Problem teaching_problem() {
   return problem;
 }
 
-}  // namespace loadline
+}  // namespace loadline::packing

@@ -10,7 +10,7 @@
 #include <optional>
 #include <vector>
 
-namespace loadline {
+namespace loadline::packing {
 
 enum class PackingEvent : std::uint8_t {
   placed,
@@ -68,4 +68,4 @@ std::vector<std::optional<std::uint64_t>> placed_after(const PackingTrace& trace
 inline constexpr std::uint64_t kTeachingCapacity = 1048576;
 Problem teaching_problem();
 
-}  // namespace loadline
+}  // namespace loadline::packing

@@ -11,7 +11,7 @@
 
 #include <fmt/format.h>
 
-namespace loadline {
+namespace loadline::packing {
 namespace {
 
 using Offsets = std::span<const std::uint64_t>;
@@ -182,4 +182,4 @@ std::optional<std::string> packing_fault(const Problem& problem, const Packing& 
   return std::nullopt;
 }
 
-}  // namespace loadline
+}  // namespace loadline::packing

@@ -11,30 +11,31 @@
 
 #include <fmt/format.h>
 
-namespace loadline {
+namespace loadline::plan {
 
 // --- Reads sources piece by piece, so that a cast needs no second copy of its tensor.
 
 namespace {
 
 std::string refusal(const Cast& cast) {
-  return fmt::format("casts from {} to {} can be projected, not run", dtype_info(cast.from).name,
-                     dtype_info(cast.to).name);
+  return fmt::format("casts from {} to {} can be projected, not run", graph::dtype_info(cast.from).name,
+                     graph::dtype_info(cast.to).name);
 }
 
 }  // namespace
 
 void cast_range(const Cast& cast, std::uint64_t at, std::span<std::byte> out, const Fetch& fetch) {
-  if (!can_cast(cast.from, cast.to)) throw Error(ErrorCode::unsupported, refusal(cast));
+  if (!convert::can_cast(cast.from, cast.to)) throw Error(ErrorCode::unsupported, refusal(cast));
   constexpr std::size_t kPieceElements = 128 << 10;  // each of at most 8 bytes
-  const std::size_t wide = dtype_info(cast.from).block_bytes, narrow = dtype_info(cast.to).block_bytes;
+  const std::size_t wide = graph::dtype_info(cast.from).block_bytes,
+                    narrow = graph::dtype_info(cast.to).block_bytes;
   const std::size_t elements = out.size() / narrow;
   std::vector<std::byte> source(std::min(elements, kPieceElements) * wide);
   for (std::size_t done = 0; done < elements;) {
     const std::size_t count = std::min(elements - done, kPieceElements);
     const std::span<std::byte> piece(source.data(), count * wide);
     fetch((at / narrow + done) * wide, piece);
-    loadline::cast(cast.from, piece, cast.to, out.subspan(done * narrow, count * narrow));
+    loadline::convert::cast(cast.from, piece, cast.to, out.subspan(done * narrow, count * narrow));
     done += count;
   }
 }
@@ -46,21 +47,22 @@ void fill_from(const Step& step, std::uint64_t at, std::span<std::byte> out, con
   });
 }
 
-void fill_prepacked(const Step& step, const Prepack& how, std::span<std::byte> out, const Fetch& fetch) {
+void fill_prepacked(const Step& step, const convert::Prepack& how, std::span<std::byte> out,
+                    const Fetch& fetch) {
   constexpr std::uint64_t kPieceBytes = 1 << 20;
-  const DTypeInfo& stored = dtype_info(how.from);
+  const graph::DTypeInfo& stored = graph::dtype_info(how.from);
   const std::uint64_t most = kPieceBytes / stored.block_bytes * stored.block_bytes;
   std::vector<std::byte> source(static_cast<std::size_t>(std::min(most, step.bytes)));
   for (std::uint64_t at = 0; at < step.bytes; at += most) {
     const auto piece = std::span(source).first(static_cast<std::size_t>(std::min(most, step.bytes - at)));
     fetch(step.from_offset + at, piece);
-    prepack(how, (step.offset + at) / stored.block_bytes * stored.block_elements, piece, out);
+    convert::prepack(how, (step.offset + at) / stored.block_bytes * stored.block_elements, piece, out);
   }
 }
 
 std::string cast_refusal(const Plan& plan) {
   for (const Step& step : plan.steps)
-    if (step.cast && !can_cast(step.cast->from, step.cast->to)) return refusal(*step.cast);
+    if (step.cast && !convert::can_cast(step.cast->from, step.cast->to)) return refusal(*step.cast);
   return "";
 }
 
@@ -75,7 +77,7 @@ struct Unit {
 };
 Unit unit_of(const std::optional<Cast>& cast) {
   if (!cast) return {};
-  const DTypeInfo &from = dtype_info(cast->from), &to = dtype_info(cast->to);
+  const graph::DTypeInfo &from = graph::dtype_info(cast->from), &to = graph::dtype_info(cast->to);
   return {std::uint64_t{from.block_bytes} * to.block_elements,
           std::uint64_t{to.block_bytes} * from.block_elements};
 }
@@ -179,13 +181,13 @@ std::uint64_t Extent::storage_bytes() const {
 std::vector<std::vector<Extent>> final_contents(const Plan& plan) {
   std::vector<Content> contents(plan.blocks.size());
   for (const Step& step : plan.steps) {
-    Content& block = contents[index(step.block)];
+    Content& block = contents[graph::index(step.block)];
     if (step.verb == Verb::free) block = {};
     if (step.verb != Verb::copy) continue;
-    if (const auto* const storage = std::get_if<StorageId>(&step.from))
+    if (const auto* const storage = std::get_if<graph::StorageId>(&step.from))
       block.put({step.offset, step.written(), *storage, step.from_offset, step.cast});
     else
-      copy_content(block, contents[index(std::get<BlockId>(step.from))], step);
+      copy_content(block, contents[graph::index(std::get<BlockId>(step.from))], step);
   }
   std::vector<std::vector<Extent>> lists;
   lists.reserve(contents.size());
@@ -193,7 +195,7 @@ std::vector<std::vector<Extent>> final_contents(const Plan& plan) {
   return lists;
 }
 
-void expected_bytes(const StorageReader& reader, std::span<const Extent> extents, std::uint64_t offset,
+void expected_bytes(const io::StorageReader& reader, std::span<const Extent> extents, std::uint64_t offset,
                     std::span<std::byte> out) {
   const std::uint64_t end = offset + out.size();
   for (const Extent& extent : extents) {
@@ -211,4 +213,4 @@ void expected_bytes(const StorageReader& reader, std::span<const Extent> extents
   }
 }
 
-}  // namespace loadline
+}  // namespace loadline::plan

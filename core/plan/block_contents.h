@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-namespace loadline {
+namespace loadline::plan {
 
 // --- Computes the output of a copy with a cast, piece by piece; used by machines.
 
@@ -26,7 +26,8 @@ void cast_range(const Cast& cast, std::uint64_t at, std::span<std::byte> out, co
 void fill_from(const Step& step, std::uint64_t at, std::span<std::byte> out, const Fetch& fetch);
 
 // Executes a copy into a packed block, `out`. Offsets passed to `fetch` count from the step's source.
-void fill_prepacked(const Step& step, const Prepack& prepack, std::span<std::byte> out, const Fetch& fetch);
+void fill_prepacked(const Step& step, const convert::Prepack& prepack, std::span<std::byte> out,
+                    const Fetch& fetch);
 
 // Why a plan cannot be run although it can be projected: it casts between types without a conversion here.
 // Empty if it can be run.
@@ -40,7 +41,7 @@ std::string cast_refusal(const Plan& plan);
 struct Extent {
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
-  StorageId storage{};
+  graph::StorageId storage{};
   std::uint64_t storage_offset = 0;
   std::optional<Cast> cast = {};
   bool operator==(const Extent&) const = default;
@@ -56,7 +57,7 @@ std::vector<std::vector<Extent>> final_contents(const Plan& plan);
 
 // The bytes that a block must hold from `offset` on, according to its extents. Bytes of `out` that no extent
 // covers are left unchanged. Throws as the reader does.
-void expected_bytes(const StorageReader& reader, std::span<const Extent> extents, std::uint64_t offset,
+void expected_bytes(const io::StorageReader& reader, std::span<const Extent> extents, std::uint64_t offset,
                     std::span<std::byte> out);
 
-}  // namespace loadline
+}  // namespace loadline::plan

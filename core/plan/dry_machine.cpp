@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace loadline {
+namespace loadline::plan {
 
 CostModel with_cached_files(CostModel costs, double share, bool imported) {
   const double cached = std::clamp(share, 0.0, 1.0);
@@ -18,21 +18,23 @@ CostModel with_imported_pages(CostModel costs) {
   return costs;
 }
 
-DryMachine::DryMachine(CostModel costs, AllocatorModel allocator, const PerSpace<PoolForecast>& expected)
+DryMachine::DryMachine(CostModel costs, allocators::AllocatorModel allocator,
+                       const PerSpace<allocators::PoolForecast>& expected)
     : costs_(costs) {
-  if (allocator != AllocatorModel::exact) books_.emplace(allocator, expected);
+  if (allocator != allocators::AllocatorModel::exact) books_.emplace(allocator, expected);
 }
 
 void DryMachine::alloc(BlockId id, const Block& block) {
-  if (spaces_.size() <= index(id)) spaces_.resize(index(id) + 1);
-  spaces_[index(id)] = block.space;
+  if (spaces_.size() <= graph::index(id)) spaces_.resize(graph::index(id) + 1);
+  spaces_[graph::index(id)] = block.space;
   reader_ += pages_seconds(block);
   if (books_) books_->alloc(id, block);
 }
 
 void DryMachine::set_busy(BlockId id, double until) {
-  if (busy_until_.size() <= index(id)) busy_until_.resize(std::max(index(id) + 1, spaces_.size()));
-  busy_until_[index(id)] = until;
+  if (busy_until_.size() <= graph::index(id))
+    busy_until_.resize(std::max(graph::index(id) + 1, spaces_.size()));
+  busy_until_[graph::index(id)] = until;
 }
 
 void DryMachine::wait_for(BlockId id) { reader_ = std::max(reader_, busy_until(id)); }
@@ -65,7 +67,7 @@ double DryMachine::pages_seconds(const Block& block) {
 
 void DryMachine::copy(const Step& step, const Block& to) {
   const auto bytes = static_cast<double>(step.bytes);
-  if (std::holds_alternative<StorageId>(step.from)) {
+  if (std::holds_alternative<graph::StorageId>(step.from)) {
     wait_for(step.block);
     double seconds = bytes / costs_.disk_read;
     if (to.space == Space::device) seconds = std::max(seconds, bytes / costs_.link);
@@ -73,7 +75,7 @@ void DryMachine::copy(const Step& step, const Block& to) {
     return;
   }
   const BlockId from = std::get<BlockId>(step.from);
-  const Space from_space = spaces_[index(from)];
+  const Space from_space = spaces_[graph::index(from)];
   if (from_space == Space::staging && to.space == Space::device && !step.cast) {
     link_ = std::max({link_, reader_, busy_until(from), busy_until(step.block)}) + bytes / costs_.link;
     set_busy(from, link_);
@@ -110,4 +112,4 @@ std::optional<std::uint64_t> DryMachine::allocated_peak() const {
 
 void DryMachine::drain() { reader_ = std::max(reader_, link_); }
 
-}  // namespace loadline
+}  // namespace loadline::plan

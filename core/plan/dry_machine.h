@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-namespace loadline {
+namespace loadline::plan {
 
 // Bytes per second, except the seek. The defaults are round figures for a desktop with an NVMe disk and a
 // PCIe 4 card. They decide which methods look faster and how curves are spaced in time. Peaks do not depend
@@ -47,8 +47,9 @@ CostModel with_imported_pages(CostModel costs);
 class DryMachine final : public Machine {
  public:
   // `expected`: pool_forecasts() of the plan, for the simulation of `allocator`.
-  explicit DryMachine(CostModel costs = {}, AllocatorModel allocator = AllocatorModel::exact,
-                      const PerSpace<PoolForecast>& expected = {});
+  explicit DryMachine(CostModel costs = {},
+                      allocators::AllocatorModel allocator = allocators::AllocatorModel::exact,
+                      const PerSpace<allocators::PoolForecast>& expected = {});
 
   void alloc(BlockId id, const Block& block) override;
   void copy(const Step& step, const Block& to) override;
@@ -61,7 +62,9 @@ class DryMachine final : public Machine {
 
  private:
   // When the copies in flight on a block end; 0 for a block that never had any.
-  double busy_until(BlockId id) const { return index(id) < busy_until_.size() ? busy_until_[index(id)] : 0; }
+  double busy_until(BlockId id) const {
+    return graph::index(id) < busy_until_.size() ? busy_until_[graph::index(id)] : 0;
+  }
   void set_busy(BlockId id, double until);
   void wait_for(BlockId id);
   double rate(Space from, Space to) const;
@@ -77,4 +80,4 @@ class DryMachine final : public Machine {
   std::optional<AllocatorBooks> books_;  // absent for AllocatorModel::exact
 };
 
-}  // namespace loadline
+}  // namespace loadline::plan

@@ -13,7 +13,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-namespace loadline {
+namespace loadline::plan {
 namespace {
 
 std::size_t page_size() {
@@ -29,9 +29,9 @@ Error no_memory(std::uint64_t bytes) {
 // Anonymous private memory for the host; a memfd for device and staging memory, so that the kernel counts the
 // two separately.
 void* map_memory(std::size_t length, bool shared) {
-  UniqueFd memory;
+  io::UniqueFd memory;
   if (shared) {
-    memory = UniqueFd(::memfd_create("loadline", MFD_CLOEXEC));
+    memory = io::UniqueFd(::memfd_create("loadline", MFD_CLOEXEC));
     if (!memory || ::ftruncate(memory.get(), static_cast<off_t>(length)) != 0) throw no_memory(length);
   }
   void* const base = ::mmap(nullptr, length, PROT_READ | PROT_WRITE,
@@ -44,8 +44,8 @@ std::uint64_t growth(std::uint64_t now, std::uint64_t before) { return now > bef
 
 }  // namespace
 
-HostMachine::HostMachine(const StorageReader& reader)
-    : reader_(reader), start_(std::chrono::steady_clock::now()), before_(read_process_memory()) {}
+HostMachine::HostMachine(const io::StorageReader& reader)
+    : reader_(reader), start_(std::chrono::steady_clock::now()), before_(io::read_process_memory()) {}
 
 HostMachine::~HostMachine() {
   for (const Mapping& mapping : blocks_)
@@ -53,9 +53,9 @@ HostMachine::~HostMachine() {
 }
 
 void HostMachine::alloc(BlockId id, const Block& block) {
-  if (blocks_.size() <= index(id)) blocks_.resize(index(id) + 1);
+  if (blocks_.size() <= graph::index(id)) blocks_.resize(graph::index(id) + 1);
   if (block.bytes == 0) return;
-  Mapping& mapping = blocks_[index(id)];
+  Mapping& mapping = blocks_[graph::index(id)];
   mapping = block.space == Space::page_cache ? map_file(block) : map_anonymous(block);
   live_[index(block.space)] += mapping.bytes;
 }
@@ -79,8 +79,8 @@ HostMachine::Mapping HostMachine::map_anonymous(const Block& block) const {
 }
 
 HostMachine::Mapping HostMachine::map_file(const Block& block) const {
-  const SourceFile& file = reader_.file_of(*block.storage);
-  if (reader_.graph().storage(*block.storage).encoding != Encoding::plain)
+  const io::SourceFile& file = reader_.file_of(*block.storage);
+  if (reader_.graph().storage(*block.storage).encoding != graph::Encoding::plain)
     throw Error(ErrorCode::unsupported, {.file = file.path()}, "cannot be mapped: it holds encoded weights");
   const std::uint64_t offset = reader_.graph().storage(*block.storage).offset;
   if (file.descriptor() < 0)
@@ -100,7 +100,7 @@ HostMachine::Mapping HostMachine::map_file(const Block& block) const {
 // Populates mapped pages by madvise instead of reading them: if the file was cut short, that is an Error, not
 // SIGBUS.
 void HostMachine::touch_file(const Step& step) {
-  const Mapping& mapping = blocks_[index(step.block)];
+  const Mapping& mapping = blocks_[graph::index(step.block)];
   if (step.bytes == 0) return;
   const std::size_t first =
       (mapping.lead + static_cast<std::size_t>(step.offset)) / page_size() * page_size();
@@ -108,11 +108,11 @@ void HostMachine::touch_file(const Step& step) {
   // kernels before 5.14 lack this advice: the pages stay untouched there, and copies still work
   if (::madvise(static_cast<std::byte*>(mapping.base) + first, end - first, MADV_POPULATE_READ) != 0 &&
       errno != EINVAL)
-    throw mapped_read_error(reader_.file_of(std::get<StorageId>(step.from)), errno);
+    throw io::mapped_read_error(reader_.file_of(std::get<graph::StorageId>(step.from)), errno);
 }
 
 std::span<std::byte> HostMachine::bytes(BlockId id) {
-  const Mapping& mapping = blocks_[index(id)];
+  const Mapping& mapping = blocks_[graph::index(id)];
   return {static_cast<std::byte*>(mapping.base) + mapping.lead, mapping.base == nullptr ? 0 : mapping.bytes};
 }
 
@@ -130,17 +130,18 @@ void HostMachine::copy(const Step& step, const Block& to) {
 }
 
 void HostMachine::fetch(const CopySource& source, std::uint64_t offset, std::span<std::byte> out) {
-  if (const auto* storage = std::get_if<StorageId>(&source)) return reader_.read(*storage, offset, out);
+  if (const auto* storage = std::get_if<graph::StorageId>(&source))
+    return reader_.read(*storage, offset, out);
   const BlockId from = std::get<BlockId>(source);
   // mapped pages are read through the file descriptor: the same pages, but an Error instead of SIGBUS if the
   // file was cut short meanwhile
-  if (const Mapping& mapping = blocks_[index(from)]; mapping.mapped_storage)
+  if (const Mapping& mapping = blocks_[graph::index(from)]; mapping.mapped_storage)
     return reader_.read(*mapping.mapped_storage, offset, out);
   std::memcpy(out.data(), bytes(from).data() + offset, out.size());
 }
 
 void HostMachine::free(BlockId id, const Block& block) {
-  Mapping& mapping = blocks_[index(id)];
+  Mapping& mapping = blocks_[graph::index(id)];
   live_[index(block.space)] -= mapping.base == nullptr ? 0 : mapping.bytes;
   if (mapping.base != nullptr) ::munmap(mapping.base, mapping.length);
   mapping = {};
@@ -151,10 +152,10 @@ double HostMachine::now() const {
 }
 
 std::optional<ProcessMemory> HostMachine::sample() const {
-  const ProcessMemoryCounters now = read_process_memory();
+  const io::ProcessMemoryCounters now = io::read_process_memory();
   return ProcessMemory{.rss_anon = growth(now.rss_anon, before_.rss_anon),
                        .rss_file = growth(now.rss_file, before_.rss_file),
                        .rss_shmem = growth(now.rss_shmem, before_.rss_shmem)};
 }
 
-}  // namespace loadline
+}  // namespace loadline::plan

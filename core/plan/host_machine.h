@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-namespace loadline {
+namespace loadline::plan {
 
 // host blocks are private anonymous memory (RssAnon), device and staging blocks are memfd mappings
 // (RssShmem), page_cache blocks map the file (RssFile). Pages are touched when a block is allocated
@@ -18,7 +18,7 @@ namespace loadline {
 // the machine.
 class HostMachine final : public Machine {
  public:
-  explicit HostMachine(const StorageReader& reader);
+  explicit HostMachine(const io::StorageReader& reader);
   ~HostMachine() override;
 
   void alloc(BlockId id, const Block& block) override;
@@ -34,11 +34,11 @@ class HostMachine final : public Machine {
 
  private:
   struct Mapping {
-    void* base = nullptr;                     // page aligned; null = not allocated or empty
-    std::size_t length = 0;                   // mapped
-    std::size_t lead = 0;                     // bytes from base to the block's first byte
-    std::size_t bytes = 0;                    // size of the block
-    std::optional<StorageId> mapped_storage;  // of a page_cache block
+    void* base = nullptr;                            // page aligned; null = not allocated or empty
+    std::size_t length = 0;                          // mapped
+    std::size_t lead = 0;                            // bytes from base to the block's first byte
+    std::size_t bytes = 0;                           // size of the block
+    std::optional<graph::StorageId> mapped_storage;  // of a page_cache block
   };
   Mapping map_anonymous(const Block& block) const;
   Mapping map_file(const Block& block) const;
@@ -46,11 +46,11 @@ class HostMachine final : public Machine {
   // Reads bytes of a storage or of a block that is alive.
   void fetch(const CopySource& source, std::uint64_t offset, std::span<std::byte> out);
 
-  const StorageReader& reader_;
+  const io::StorageReader& reader_;
   std::chrono::steady_clock::time_point start_;
-  ProcessMemoryCounters before_;
+  io::ProcessMemoryCounters before_;
   std::vector<Mapping> blocks_;
   PerSpace<std::uint64_t> live_ = {};  // of the existing mappings
 };
 
-}  // namespace loadline
+}  // namespace loadline::plan

@@ -10,15 +10,16 @@
 
 #include <fmt/format.h>
 
-namespace loadline {
+namespace loadline::plan {
 
 // --- The verbs that append steps, and the validity check of plans.
 
 namespace {
 
-bool can_be_made(const Prepack& prepack) {
+bool can_be_made(const convert::Prepack& prepack) {
   const auto numbers = checked_mul(prepack.rows, prepack.columns);
-  return numbers && *numbers > 0 && *numbers < kMostPrepacked && can_prepack(prepack.from, prepack.to);
+  return numbers && *numbers > 0 && *numbers < convert::kMostPrepacked &&
+         convert::can_prepack(prepack.from, prepack.to);
 }
 
 enum class State : std::uint8_t { unborn, alive, dead };
@@ -26,19 +27,19 @@ enum class State : std::uint8_t { unborn, alive, dead };
 // Walks the steps once and stops at the first violation.
 class PlanChecker {
  public:
-  PlanChecker(const Plan& plan, const MetaGraph& graph)
+  PlanChecker(const Plan& plan, const graph::MetaGraph& graph)
       : plan_(plan), graph_(graph), states_(plan.blocks.size(), State::unborn) {}
 
   std::optional<std::string> check() {
     std::uint64_t live = 0;
     for (at_ = 0; at_ < plan_.steps.size(); ++at_) {
       const Step& step = plan_.steps[at_];
-      if (index(step.block) >= plan_.blocks.size())
-        return fault("block {} does not exist", index(step.block));
+      if (graph::index(step.block) >= plan_.blocks.size())
+        return fault("block {} does not exist", graph::index(step.block));
       const Block& block = plan_.block(step.block);
-      State& state = states_[index(step.block)];
+      State& state = states_[graph::index(step.block)];
       if (step.verb == Verb::alloc) {
-        if (state != State::unborn) return fault("block {} is allocated twice", index(step.block));
+        if (state != State::unborn) return fault("block {} is allocated twice", graph::index(step.block));
         const auto sum = checked_add(live, block.bytes);
         if (!sum || *sum >> 63 != 0) return fault("more than 2^63 bytes are alive", 0);
         live = *sum;
@@ -47,7 +48,7 @@ class PlanChecker {
         continue;
       }
       if (state != State::alive)
-        return fault("block {} is used while it is not allocated", index(step.block));
+        return fault("block {} is used while it is not allocated", graph::index(step.block));
       if (step.verb == Verb::free) {
         state = State::dead;
         live -= block.bytes;
@@ -66,12 +67,12 @@ class PlanChecker {
 
   std::optional<std::string> check_mapping(const Block& block) const {
     if (block.prepack && (block.space != Space::device || !block.storage || !can_be_made(*block.prepack) ||
-                          block.bytes != prepacked_bytes(*block.prepack)))
-      return fault("block {} is no packed weight on the device", index(plan_.steps[at_].block));
-    if (block.storage && index(*block.storage) >= graph_.storages.size())
-      return fault("storage {} does not exist", index(*block.storage));
+                          block.bytes != convert::prepacked_bytes(*block.prepack)))
+      return fault("block {} is no packed weight on the device", graph::index(plan_.steps[at_].block));
+    if (block.storage && graph::index(*block.storage) >= graph_.storages.size())
+      return fault("storage {} does not exist", graph::index(*block.storage));
     if (block.space != Space::page_cache) return std::nullopt;
-    if (!block.storage || index(*block.storage) >= graph_.storages.size())
+    if (!block.storage || graph::index(*block.storage) >= graph_.storages.size())
       return fault("a page_cache block maps no storage");
     if (block.bytes > graph_.storage(*block.storage).bytes)
       return fault("maps {} bytes of a storage of {}", block.bytes, graph_.storage(*block.storage).bytes);
@@ -84,20 +85,21 @@ class PlanChecker {
       const auto cast = cast_bytes(*step.cast, step.bytes);
       if (!cast || !cast_bytes(*step.cast, step.from_offset))
         return fault("casts {} bytes at {} from {} to {}, which are no whole numbers", step.bytes,
-                     step.from_offset, dtype_info(step.cast->from).name, dtype_info(step.cast->to).name);
+                     step.from_offset, graph::dtype_info(step.cast->from).name,
+                     graph::dtype_info(step.cast->to).name);
       if (to.space == Space::page_cache) return fault("a mapping holds what its file holds");
       written = *cast;
     }
     if (!range_fits(step.offset, written, to.addressed_bytes()))
       return fault("writes {} bytes at {} of a block of {}", written, step.offset, to.addressed_bytes());
     if (to.prepack) {
-      const std::uint64_t unit = dtype_info(to.prepack->from).block_bytes;
+      const std::uint64_t unit = graph::dtype_info(to.prepack->from).block_bytes;
       if (step.cast || step.offset % unit != 0 || step.bytes % unit != 0)
         return fault("packs {} bytes at {}, which are no whole numbers as stored", step.bytes, step.offset);
     }
-    if (const auto* storage = std::get_if<StorageId>(&step.from)) {
-      if (index(*storage) >= graph_.storages.size())
-        return fault("storage {} does not exist", index(*storage));
+    if (const auto* storage = std::get_if<graph::StorageId>(&step.from)) {
+      if (graph::index(*storage) >= graph_.storages.size())
+        return fault("storage {} does not exist", graph::index(*storage));
       const std::uint64_t size = graph_.storage(*storage).bytes;
       if (!range_fits(step.from_offset, step.bytes, size))
         return fault("reads {} bytes at {} of a storage of {}", step.bytes, step.from_offset, size);
@@ -106,12 +108,13 @@ class PlanChecker {
       return std::nullopt;
     }
     const BlockId from = std::get<BlockId>(step.from);
-    if (index(from) >= plan_.blocks.size()) return fault("block {} does not exist", index(from));
-    if (from == step.block) return fault("block {} is copied onto itself", index(from));
-    if (states_[index(from)] != State::alive)
-      return fault("block {} is read while it is not allocated", index(from));
+    if (graph::index(from) >= plan_.blocks.size())
+      return fault("block {} does not exist", graph::index(from));
+    if (from == step.block) return fault("block {} is copied onto itself", graph::index(from));
+    if (states_[graph::index(from)] != State::alive)
+      return fault("block {} is read while it is not allocated", graph::index(from));
     if (to.space == Space::page_cache) return fault("a mapping is read-only");
-    if (plan_.block(from).prepack) return fault("block {} is read, but it is packed", index(from));
+    if (plan_.block(from).prepack) return fault("block {} is read, but it is packed", graph::index(from));
     if (!range_fits(step.from_offset, step.bytes, plan_.block(from).bytes))
       return fault("reads {} bytes at {} of a block of {}", step.bytes, step.from_offset,
                    plan_.block(from).bytes);
@@ -119,7 +122,7 @@ class PlanChecker {
   }
 
   const Plan& plan_;
-  const MetaGraph& graph_;
+  const graph::MetaGraph& graph_;
   std::vector<State> states_;
   std::size_t at_ = 0;
 };
@@ -150,25 +153,25 @@ void copy(Plan& plan, BlockId to, std::uint64_t offset, CopySource from, std::ui
 }
 
 std::optional<std::uint64_t> cast_bytes(const Cast& cast, std::uint64_t bytes) {
-  const DTypeInfo &from = dtype_info(cast.from), &to = dtype_info(cast.to);
+  const graph::DTypeInfo &from = graph::dtype_info(cast.from), &to = graph::dtype_info(cast.to);
   if (from.block_bytes == 0 || to.block_bytes == 0 || bytes % from.block_bytes != 0) return std::nullopt;
   const auto elements = checked_mul(bytes / from.block_bytes, std::uint64_t{from.block_elements});
-  return elements ? byte_size(cast.to, *elements) : std::nullopt;
+  return elements ? graph::byte_size(cast.to, *elements) : std::nullopt;
 }
 
 void free(Plan& plan, BlockId block) { plan.steps.push_back({.verb = Verb::free, .block = block}); }
 
 void mark(Plan& plan, std::string label) { plan.marks.push_back({plan.steps.size(), std::move(label)}); }
 
-std::optional<std::string> check_plan(const Plan& plan, const MetaGraph& graph) {
+std::optional<std::string> check_plan(const Plan& plan, const graph::MetaGraph& graph) {
   return PlanChecker(plan, graph).check();
 }
 
-std::string block_label(const Block& block, const MetaGraph& graph,
-                        const std::vector<std::optional<TensorId>>& owners) {
+std::string block_label(const Block& block, const graph::MetaGraph& graph,
+                        const std::vector<std::optional<graph::TensorId>>& owners) {
   if (!block.label.empty() || !block.storage) return block.label;
-  const std::optional<TensorId> owner = owners[index(*block.storage)];
-  return owner ? graph.tensor(*owner).name.str() : fmt::format("storage {}", index(*block.storage));
+  const std::optional<graph::TensorId> owner = owners[graph::index(*block.storage)];
+  return owner ? graph.tensor(*owner).name.str() : fmt::format("storage {}", graph::index(*block.storage));
 }
 
 // --- Follows a plan's reads through the files.
@@ -178,7 +181,7 @@ namespace {
 constexpr std::uint64_t kPage = 4096;
 
 // The offset in the stored storage that corresponds to byte `at` of its decoded contents.
-std::uint64_t stored_at(const Storage& storage, std::uint64_t at) {
+std::uint64_t stored_at(const graph::Storage& storage, std::uint64_t at) {
   if (storage.stored_bytes == storage.bytes || storage.bytes == 0) return at;
   const auto exact = static_cast<unsigned __int128>(storage.stored_bytes) * at / storage.bytes;
   return static_cast<std::uint64_t>(exact);  // at <= bytes
@@ -190,23 +193,23 @@ std::uint64_t saturating_add(std::uint64_t a, std::uint64_t b) {
 
 }  // namespace
 
-ReadPattern read_pattern(const Plan& plan, const MetaGraph& graph) {
+ReadPattern read_pattern(const Plan& plan, const graph::MetaGraph& graph) {
   ReadPattern pattern;
   std::vector<std::optional<std::uint64_t>> ends(graph.files.size());  // of the last read in each file
-  FileId last = kNoFile;
+  graph::FileId last = graph::kNoFile;
   for (const Step& step : plan.steps) {
-    if (step.verb != Verb::copy || !std::holds_alternative<StorageId>(step.from)) continue;
-    const Storage& storage = graph.storage(std::get<StorageId>(step.from));
+    if (step.verb != Verb::copy || !std::holds_alternative<graph::StorageId>(step.from)) continue;
+    const graph::Storage& storage = graph.storage(std::get<graph::StorageId>(step.from));
     const std::uint64_t from = stored_at(storage, step.from_offset);
     const std::uint64_t to = stored_at(storage, step.from_offset + step.bytes);
     pattern.bytes = saturating_add(pattern.bytes, to - from);
     ++pattern.reads;
-    if (index(storage.file) >= ends.size()) continue;  // kNoFile
+    if (graph::index(storage.file) >= ends.size()) continue;  // kNoFile
     const std::uint64_t start = storage.offset + from;
-    auto& end = ends[index(storage.file)];
+    auto& end = ends[graph::index(storage.file)];
     const std::uint64_t skipped = !end ? 0 : start >= *end ? start - *end : *end - start;
     const bool goes_on = storage.file == last && start >= *end && skipped < kPage;
-    if (!goes_on && last != kNoFile) ++pattern.jumps;
+    if (!goes_on && last != graph::kNoFile) ++pattern.jumps;
     pattern.distance = saturating_add(pattern.distance, skipped);
     end = storage.offset + to;
     last = storage.file;
@@ -218,41 +221,43 @@ ReadPattern read_pattern(const Plan& plan, const MetaGraph& graph) {
 
 namespace {
 
-BlockUse use_of(Lane lane) { return lane == Lane::temporary ? BlockUse::temporary : BlockUse::value; }
+BlockUse use_of(graph::Lane lane) {
+  return lane == graph::Lane::temporary ? BlockUse::temporary : BlockUse::value;
+}
 
 }  // namespace
 
 void append_forward_pass(Plan& plan, const ForwardPass& pass, Space space) {
   constexpr std::uint64_t kMost = std::uint64_t{1} << 62;
-  const ForwardGraph& graph = *pass.graph;
-  const std::vector<OpRange> lives = lifetimes(graph);
-  const auto sizes = value_sizes(graph, pass.symbols);
-  std::vector<std::vector<ValueId>> begins(graph.ops.size()), ends(graph.ops.size() + 1);
+  const graph::ForwardGraph& graph = *pass.graph;
+  const std::vector<forward::OpRange> lives = forward::lifetimes(graph);
+  const auto sizes = forward::value_sizes(graph, pass.symbols);
+  std::vector<std::vector<graph::ValueId>> begins(graph.ops.size()), ends(graph.ops.size() + 1);
   std::vector<std::size_t> named_by(graph.values.size(), 0);  // the operator in a value's label
   for (std::size_t i = 0; i < lives.size(); ++i) {
     if (lives[i].empty() || sizes[i].value_or(0) == 0 || lives[i].first >= graph.ops.size()) continue;
     if (*sizes[i] > kMost) throw Error(ErrorCode::limit, "a value of a forward pass exceeds 2^62 bytes");
     named_by[i] = lives[i].first;
-    begins[lives[i].first].push_back(ValueId{static_cast<std::uint32_t>(i)});
-    ends[lives[i].end].push_back(ValueId{static_cast<std::uint32_t>(i)});
+    begins[lives[i].first].push_back(graph::ValueId{static_cast<std::uint32_t>(i)});
+    ends[lives[i].end].push_back(graph::ValueId{static_cast<std::uint32_t>(i)});
   }
   // the cache lives from the operator that writes it on; with a past, every layer's is there before the pass
-  const auto past_at = static_cast<std::size_t>(kPast);
+  const auto past_at = static_cast<std::size_t>(graph::kPast);
   const bool has_past = past_at < pass.symbols.size() && pass.symbols[past_at] > 0;
   for (std::size_t i = 0; i < graph.ops.size(); ++i)
-    for (const ValueId id : graph.ops[i].outputs) {
-      const Value& value = graph.value(id);
+    for (const graph::ValueId id : graph.ops[i].outputs) {
+      const graph::Value& value = graph.value(id);
       const auto at = static_cast<std::size_t>(id);
-      if (value.lane != Lane::cache || value.memory_of || sizes[at].value_or(0) == 0) continue;
+      if (value.lane != graph::Lane::cache || value.memory_of || sizes[at].value_or(0) == 0) continue;
       named_by[at] = i;
       begins[has_past ? 0 : i].push_back(id);
     }
   std::vector<bool> kept(graph.values.size(), false);
-  for (const ValueId id : graph.outputs) kept[static_cast<std::size_t>(id)] = true;
+  for (const graph::ValueId id : graph.outputs) kept[static_cast<std::size_t>(id)] = true;
   std::vector<BlockId> blocks(graph.values.size());
   for (std::size_t i = 0; i < graph.ops.size(); ++i) {
-    for (const ValueId id : begins[i]) {
-      const Value& value = graph.value(id);
+    for (const graph::ValueId id : begins[i]) {
+      const graph::Value& value = graph.value(id);
       const std::string& op = graph.ops[named_by[static_cast<std::size_t>(id)]].name;
       blocks[static_cast<std::size_t>(id)] =
           alloc(plan, {.space = space,
@@ -260,11 +265,11 @@ void append_forward_pass(Plan& plan, const ForwardPass& pass, Space space) {
                        .use = use_of(value.lane),
                        .label = op.empty() ? value.name : fmt::format("{} of {}", value.name, op)});
     }
-    for (const ValueId id : ends[i + 1]) {
+    for (const graph::ValueId id : ends[i + 1]) {
       if (!kept[static_cast<std::size_t>(id)]) free(plan, blocks[static_cast<std::size_t>(id)]);
     }
   }
   mark(plan, "first token");
 }
 
-}  // namespace loadline
+}  // namespace loadline::plan

@@ -14,7 +14,7 @@
 #include <variant>
 #include <vector>
 
-namespace loadline {
+namespace loadline::plan {
 
 // --- A program that moves bytes into memory: three verbs (alloc, copy, free) over blocks in spaces.
 
@@ -39,26 +39,26 @@ struct Block {
   Space space = Space::host;
   std::uint64_t bytes = 0;
   BlockUse use = BlockUse::storage;
-  std::optional<StorageId> storage = {};  // the storage whose bytes it holds; for labels and selection
-  std::string label = {};                 // for blocks without a storage: "activations", "ring slot 2"
+  std::optional<graph::StorageId> storage = {};  // the storage whose bytes it holds; for labels and selection
+  std::string label = {};                        // for blocks without a storage: "activations", "ring slot 2"
   // Device blocks only: the block holds a weight packed. Offsets and sizes of copies into it count the stored
   // bytes; the machine converts them. Nothing is copied out of it.
-  std::optional<Prepack> prepack = {};
+  std::optional<convert::Prepack> prepack = {};
   bool operator==(const Block&) const = default;
 
   // The bytes that copies into it may address.
-  std::uint64_t addressed_bytes() const { return prepack ? stored_bytes(*prepack) : bytes; }
+  std::uint64_t addressed_bytes() const { return prepack ? convert::stored_bytes(*prepack) : bytes; }
 };
 
 enum class Verb : std::uint8_t { alloc, copy, free };
 
 // A range of another block, or of a storage's bytes in its file.
-using CopySource = std::variant<BlockId, StorageId>;
+using CopySource = std::variant<BlockId, graph::StorageId>;
 
 // A conversion of numbers during a copy, element by element or block by block.
 struct Cast {
-  DType from = DType::opaque;
-  DType to = DType::opaque;
+  graph::DType from = graph::DType::opaque;
+  graph::DType to = graph::DType::opaque;
   bool operator==(const Cast&) const = default;
 };
 // The size after the cast of `bytes` bytes; nothing for opaque types, partial blocks or overflow.
@@ -95,7 +95,7 @@ struct Plan {
   std::vector<Mark> marks;
   bool operator==(const Plan&) const = default;
 
-  const Block& block(BlockId id) const { return blocks[index(id)]; }
+  const Block& block(BlockId id) const { return blocks[graph::index(id)]; }
 };
 
 // Append one step or mark to a plan; used by methods.
@@ -108,11 +108,11 @@ void mark(Plan& plan, std::string label);
 // The first violation of the rules, in words; nothing if there is none. Every block is allocated exactly once
 // before its use, freed at most once and not used afterwards. Copies lie inside source and destination and
 // cast whole elements. page_cache blocks map only their own storage. Sums of live bytes fit in 63 bits.
-std::optional<std::string> check_plan(const Plan& plan, const MetaGraph& graph);
+std::optional<std::string> check_plan(const Plan& plan, const graph::MetaGraph& graph);
 
 // The block's display name: its storage's first tensor, or its label. Not escaped.
-std::string block_label(const Block& block, const MetaGraph& graph,
-                        const std::vector<std::optional<TensorId>>& owners);
+std::string block_label(const Block& block, const graph::MetaGraph& graph,
+                        const std::vector<std::optional<graph::TensorId>>& owners);
 
 // --- Sums the memory spaces in a mask: one space, several, or all of unified memory.
 
@@ -140,13 +140,13 @@ struct ReadPattern {
 // very first read is no jump. The first read in a file adds no distance. A part of an encoded storage is
 // located by its share of the bytes. Storages without a file are read and never jump. The plan must have
 // passed check_plan.
-ReadPattern read_pattern(const Plan& plan, const MetaGraph& graph);
+ReadPattern read_pattern(const Plan& plan, const graph::MetaGraph& graph);
 
 // --- A forward pass as a plan, so that "load, then first token" is one timeline.
 
 // One run of a graph's operators with given sizes. The graph must outlive it.
 struct ForwardPass {
-  const ForwardGraph* graph = nullptr;
+  const graph::ForwardGraph* graph = nullptr;
   std::vector<std::uint64_t> symbols = {};  // symbol_values
 };
 
@@ -157,4 +157,4 @@ struct ForwardPass {
 // Error{limit} for a value over 2^62 bytes.
 void append_forward_pass(Plan& plan, const ForwardPass& pass, Space space = Space::device);
 
-}  // namespace loadline
+}  // namespace loadline::plan

@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace loadline {
+namespace loadline::plan {
 
 // --- One allocator model per space.
 
@@ -19,23 +19,23 @@ namespace {
 
 constexpr std::uint64_t kTorchHostAlignment = 64;
 
-BlockPool modelled_pool(PoolForecast expected) {
+allocators::BlockPool modelled_pool(allocators::PoolForecast expected) {
   return {{.expected = std::move(expected)},
           [](std::uint32_t, std::uint64_t wanted, std::uint64_t) {
-            return PoolBlock{wanted, wanted};
+            return allocators::PoolBlock{wanted, wanted};
           },
           [](std::uint32_t) {}};
 }
 
 // The most that a pool reserves in the space during the plan.
-std::uint64_t pool_peak(const Plan& plan, Space space, const PoolForecast& expected) {
-  BlockPool pool = modelled_pool(expected);
-  std::vector<BlockPool::Range> ranges(plan.blocks.size());
+std::uint64_t pool_peak(const Plan& plan, Space space, const allocators::PoolForecast& expected) {
+  allocators::BlockPool pool = modelled_pool(expected);
+  std::vector<allocators::BlockPool::Range> ranges(plan.blocks.size());
   std::uint64_t peak = 0;
   for (const Step& step : plan.steps) {
     const Block& block = plan.block(step.block);
     if (step.verb == Verb::copy || block.space != space || block.bytes == 0) continue;
-    BlockPool::Range& range = ranges[index(step.block)];
+    allocators::BlockPool::Range& range = ranges[graph::index(step.block)];
     if (step.verb == Verb::alloc)
       range = pool.allocate(block.bytes);
     else
@@ -46,11 +46,12 @@ std::uint64_t pool_peak(const Plan& plan, Space space, const PoolForecast& expec
 }
 
 // Tries sizes of blocks for what passes, and takes the one by which the pool reserves least.
-void choose_passing_block(const Plan& plan, Space space, PoolForecast& forecast) {
-  if (std::ranges::all_of(forecast.requests, &PoolRequest::stays)) return;
-  PoolForecast tried = forecast;
+void choose_passing_block(const Plan& plan, Space space, allocators::PoolForecast& forecast) {
+  if (std::ranges::all_of(forecast.requests, &allocators::PoolRequest::stays)) return;
+  allocators::PoolForecast tried = forecast;
   std::uint64_t least = UINT64_MAX;
-  for (const std::uint64_t block : {PoolForecast().passing_block, std::uint64_t{1} << 30, UINT64_MAX}) {
+  for (const std::uint64_t block :
+       {allocators::PoolForecast().passing_block, std::uint64_t{1} << 30, UINT64_MAX}) {
     tried.passing_block = block;
     const std::uint64_t peak = pool_peak(plan, space, tried);
     if (peak >= least) continue;
@@ -61,7 +62,8 @@ void choose_passing_block(const Plan& plan, Space space, PoolForecast& forecast)
 
 }  // namespace
 
-AllocatorBooks::AllocatorBooks(AllocatorModel model, const PerSpace<PoolForecast>& expected)
+AllocatorBooks::AllocatorBooks(allocators::AllocatorModel model,
+                               const PerSpace<allocators::PoolForecast>& expected)
     : model_(model),
       device_pool_(modelled_pool(expected[index(Space::device)])),
       staging_pool_(modelled_pool(expected[index(Space::staging)])) {}
@@ -72,20 +74,20 @@ void AllocatorBooks::note(Space space, std::uint64_t reserved) {
 }
 
 void AllocatorBooks::alloc(BlockId id, const Block& block) {
-  if (blocks_.size() <= index(id)) blocks_.resize(index(id) + 1);
-  State& state = blocks_[index(id)];
-  if (model_ == AllocatorModel::torch && block.space == Space::device) {
+  if (blocks_.size() <= graph::index(id)) blocks_.resize(graph::index(id) + 1);
+  State& state = blocks_[graph::index(id)];
+  if (model_ == allocators::AllocatorModel::torch && block.space == Space::device) {
     state.torch = torch_.allocate(block.bytes);
     torch_peak_ = std::max(torch_peak_, torch_.allocated());
     return note(block.space, torch_.reserved());
   }
-  if (model_ == AllocatorModel::malloc && block.space == Space::host) {
+  if (model_ == allocators::AllocatorModel::malloc && block.space == Space::host) {
     state.chunk = heap_.allocate(block.bytes, kTorchHostAlignment);
     return note(block.space, heap_.reserved());
   }
-  if (model_ == AllocatorModel::vulkan && block.bytes > 0 &&
+  if (model_ == allocators::AllocatorModel::vulkan && block.bytes > 0 &&
       (block.space == Space::device || block.space == Space::staging)) {
-    BlockPool& pool = block.space == Space::device ? device_pool_ : staging_pool_;
+    allocators::BlockPool& pool = block.space == Space::device ? device_pool_ : staging_pool_;
     state.range = pool.allocate(block.bytes);
     return note(block.space, pool.reserved());
   }
@@ -93,18 +95,18 @@ void AllocatorBooks::alloc(BlockId id, const Block& block) {
 }
 
 void AllocatorBooks::free(BlockId id, const Block& block) {
-  State& state = blocks_[index(id)];
-  if (model_ == AllocatorModel::torch && block.space == Space::device) {
+  State& state = blocks_[graph::index(id)];
+  if (model_ == allocators::AllocatorModel::torch && block.space == Space::device) {
     torch_.release(state.torch);
     return note(block.space, torch_.reserved());
   }
-  if (model_ == AllocatorModel::malloc && block.space == Space::host) {
+  if (model_ == allocators::AllocatorModel::malloc && block.space == Space::host) {
     heap_.release(state.chunk);
     return note(block.space, heap_.reserved());
   }
-  if (model_ == AllocatorModel::vulkan && block.bytes > 0 &&
+  if (model_ == allocators::AllocatorModel::vulkan && block.bytes > 0 &&
       (block.space == Space::device || block.space == Space::staging)) {
-    BlockPool& pool = block.space == Space::device ? device_pool_ : staging_pool_;
+    allocators::BlockPool& pool = block.space == Space::device ? device_pool_ : staging_pool_;
     pool.free(state.range);
     return note(block.space, pool.reserved());
   }
@@ -112,16 +114,16 @@ void AllocatorBooks::free(BlockId id, const Block& block) {
 }
 
 std::optional<std::uint64_t> AllocatorBooks::allocated_peak() const {
-  if (model_ != AllocatorModel::torch) return std::nullopt;
+  if (model_ != allocators::AllocatorModel::torch) return std::nullopt;
   return torch_peak_;
 }
 
-PerSpace<PoolForecast> pool_forecasts(const Plan& plan, std::uint64_t alignment) {
+PerSpace<allocators::PoolForecast> pool_forecasts(const Plan& plan, std::uint64_t alignment) {
   std::vector<bool> stays(plan.blocks.size(), true);
   for (const Step& step : plan.steps)
-    if (step.verb == Verb::free) stays[index(step.block)] = false;
+    if (step.verb == Verb::free) stays[graph::index(step.block)] = false;
   PerSpace<std::uint64_t> live = {}, passing = {};
-  PerSpace<PoolForecast> forecasts = {};
+  PerSpace<allocators::PoolForecast> forecasts = {};
   for (const Step& step : plan.steps) {
     if (step.verb == Verb::copy) continue;
     const Block& block = plan.block(step.block);
@@ -133,14 +135,14 @@ PerSpace<PoolForecast> pool_forecasts(const Plan& plan, std::uint64_t alignment)
       continue;
     }
     live[space] += bytes;
-    const bool stay = stays[index(step.block)];
+    const bool stay = stays[graph::index(step.block)];
     if (!stay) passing[space] += bytes;
-    PoolForecast& forecast = forecasts[space];
+    allocators::PoolForecast& forecast = forecasts[space];
     if (bytes > 0)
       forecast.requests.push_back({.bytes = bytes, .stays = stay, .passing_peak = passing[space]});
     forecast.peak = std::max(forecast.peak, live[space]);
   }
-  for (PoolForecast& forecast : forecasts)
+  for (allocators::PoolForecast& forecast : forecasts)
     for (std::size_t i = forecast.requests.size(); i-- > 1;)
       forecast.requests[i - 1].passing_peak =
           std::max(forecast.requests[i - 1].passing_peak, forecast.requests[i].passing_peak);
@@ -194,9 +196,9 @@ constexpr std::size_t kMany = 50'000;
 Arena plan_arena(const Plan& plan, const Timeline& timeline, Space space, Progress& progress,
                  std::uint64_t alignment) {
   const SpaceProblem blocks = space_problem(plan, timeline, space, alignment);
-  PackOptions options;
-  options.effort = blocks.blocks.size() > kMany ? Effort::greedy : Effort::bounded;
-  const Packing packing = pack(blocks.problem, options, progress);
+  packing::PackOptions options;
+  options.effort = blocks.blocks.size() > kMany ? packing::Effort::greedy : packing::Effort::bounded;
+  const packing::Packing packing = packing::pack(blocks.problem, options, progress);
   if (packing.offsets.size() != blocks.blocks.size())
     throw Error(ErrorCode::limit, "no arena below 2^62 bytes holds the blocks");
   Arena arena;
@@ -210,15 +212,15 @@ Arena plan_arena(const Plan& plan, const Timeline& timeline, Space space, Progre
 
 // --- Reads the whole file at once and frees the text once the buffers exist.
 
-Problem read_packing_file(const std::string& path) {
+packing::Problem read_packing_file(const std::string& path) {
   constexpr std::uint64_t kMostFile = std::uint64_t{1} << 30;
-  const SourceFile file = SourceFile::open(path);
+  const io::SourceFile file = io::SourceFile::open(path);
   if (file.size() > kMostFile)
     throw Error(ErrorCode::limit, {.file = path}, "{} is over the limit of {}", format_bytes(file.size()),
                 format_bytes(kMostFile));
-  Problem problem = read_packing_csv(file.head(file.size()), path);
-  check_problem(problem);
+  packing::Problem problem = packing::read_packing_csv(file.head(file.size()), path);
+  packing::check_problem(problem);
   return problem;
 }
 
-}  // namespace loadline
+}  // namespace loadline::plan

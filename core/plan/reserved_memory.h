@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-namespace loadline {
+namespace loadline::plan {
 
 // --- The bytes that an allocator reserves from the system for a plan's allocations.
 
@@ -23,7 +23,7 @@ namespace loadline {
 class AllocatorBooks {
  public:
   // `expected`: pool_forecasts() of the plan that will run; the uploader knows them too.
-  AllocatorBooks(AllocatorModel model, const PerSpace<PoolForecast>& expected);
+  AllocatorBooks(allocators::AllocatorModel model, const PerSpace<allocators::PoolForecast>& expected);
 
   void alloc(BlockId id, const Block& block);
   void free(BlockId id, const Block& block);
@@ -36,17 +36,17 @@ class AllocatorBooks {
 
  private:
   struct State {
-    TorchCache::Block torch = {};
-    MallocHeap::Chunk chunk = {};
-    BlockPool::Range range = {};
+    allocators::TorchCache::Block torch = {};
+    allocators::MallocHeap::Chunk chunk = {};
+    allocators::BlockPool::Range range = {};
   };
   void note(Space space, std::uint64_t reserved);
 
-  AllocatorModel model_;
-  TorchCache torch_;
+  allocators::AllocatorModel model_;
+  allocators::TorchCache torch_;
   std::uint64_t torch_peak_ = 0;
-  MallocHeap heap_;
-  BlockPool device_pool_, staging_pool_;
+  allocators::MallocHeap heap_;
+  allocators::BlockPool device_pool_, staging_pool_;
   std::vector<State> blocks_;
   PerSpace<std::uint64_t> reserved_ = {}, peak_ = {};
 };
@@ -54,7 +54,7 @@ class AllocatorBooks {
 // Per space: the peak of the live bytes and the allocations, when every block is rounded up to `alignment`.
 // Blocks without bytes are left out. Blocks of a pool end with a request unless it would reserve more so: in
 // a load that frees, other requests would use the gaps again.
-PerSpace<PoolForecast> pool_forecasts(const Plan& plan, std::uint64_t alignment);
+PerSpace<allocators::PoolForecast> pool_forecasts(const Plan& plan, std::uint64_t alignment);
 
 // The most that glibc's malloc keeps of a plan's host blocks if no freed one is used again: small objects of
 // the process split the holes, so that the next block does not fit. Blocks of 32 MiB and more have mappings
@@ -64,7 +64,7 @@ std::uint64_t unreused_heap_peak(const Plan& plan);
 // --- Turns the blocks of one memory space of a run into an arena packing problem.
 
 struct SpaceProblem {
-  Problem problem = {};              // time in steps of the plan; buffers have no ids
+  packing::Problem problem = {};     // time in steps of the plan; buffers have no ids
   std::vector<BlockId> blocks = {};  // by buffer
 };
 
@@ -92,6 +92,6 @@ Arena plan_arena(const Plan& plan, const Timeline& timeline, Space space, Progre
 
 // As read_packing_csv(); the problem has passed check_problem(). Also throws Error{io}, and Error{limit} for
 // a file over 1 GiB.
-Problem read_packing_file(const std::string& path);
+packing::Problem read_packing_file(const std::string& path);
 
-}  // namespace loadline
+}  // namespace loadline::plan

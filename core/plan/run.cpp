@@ -6,7 +6,7 @@
 
 #include <utility>
 
-namespace loadline {
+namespace loadline::plan {
 namespace {
 
 constexpr double kSamplePeriod = 0.001;  // seconds
@@ -28,14 +28,14 @@ Timeline run(const Plan& plan, Machine& machine, Progress& progress, Timeline us
   timeline.lifetimes = std::move(used.lifetimes);
   timeline.lifetimes.clear();
   timeline.usage.reserve(points);
-  prefer_large_pages(timeline.usage.data(), points * sizeof(UsagePoint));
+  io::prefer_large_pages(timeline.usage.data(), points * sizeof(UsagePoint));
   timeline.lifetimes.reserve(plan.blocks.size());
-  prefer_large_pages(timeline.lifetimes.data(), plan.blocks.size() * sizeof(Lifetime));
+  io::prefer_large_pages(timeline.lifetimes.data(), plan.blocks.size() * sizeof(Lifetime));
   timeline.lifetimes.resize(plan.blocks.size());
   PerSpace<std::uint64_t> live = {};
   if (machine.reserved()) {
     timeline.reserved_usage.reserve(points);
-    prefer_large_pages(timeline.reserved_usage.data(), points * sizeof(PerSpace<std::uint64_t>));
+    io::prefer_large_pages(timeline.reserved_usage.data(), points * sizeof(PerSpace<std::uint64_t>));
   }
   const bool own_books = machine.live_bytes().has_value();
   const bool counted = machine.sample().has_value();
@@ -48,7 +48,7 @@ Timeline run(const Plan& plan, Machine& machine, Progress& progress, Timeline us
       progress.add(step.bytes);
       continue;
     }
-    Lifetime& life = timeline.lifetimes[index(step.block)];
+    Lifetime& life = timeline.lifetimes[graph::index(step.block)];
     if (step.verb == Verb::alloc) {
       machine.alloc(step.block, block);
       live[index(block.space)] += block.bytes;
@@ -87,4 +87,4 @@ Timeline run(const Plan& plan, Machine& machine) {
   return run(plan, machine, progress);
 }
 
-}  // namespace loadline
+}  // namespace loadline::plan

@@ -10,7 +10,7 @@
 #include <functional>
 #include <utility>
 
-namespace loadline {
+namespace loadline::plan {
 
 // --- The one interpreter of plans, and the interface of the machines that execute them.
 
@@ -98,4 +98,4 @@ class StepCounter final : public Machine {
   std::atomic<std::size_t> done_ = 0;
 };
 
-}  // namespace loadline
+}  // namespace loadline::plan

@@ -13,7 +13,7 @@
 #include <variant>
 #include <vector>
 
-namespace loadline {
+namespace loadline::plan {
 
 // --- Usage, peaks and blocks of a run.
 
@@ -234,7 +234,7 @@ class Cache {
 
   void drop(BlockId block) {
     for (std::uint64_t i = 0; i < count(plan_.block(block).bytes); ++i) {
-      Entry& entry = kept_[first_[index(block)] + i];
+      Entry& entry = kept_[first_[graph::index(block)] + i];
       if (entry.kept) forget(*entry.place);
     }
   }
@@ -250,7 +250,7 @@ class Cache {
   };
 
   std::uint64_t count(std::uint64_t bytes) const { return bytes / granule_ + (bytes % granule_ != 0); }
-  Entry& entry(const Granule& granule) { return kept_[first_[index(granule.block)] + granule.number]; }
+  Entry& entry(const Granule& granule) { return kept_[first_[graph::index(granule.block)] + granule.number]; }
   std::uint64_t bytes(const Granule& granule) const {
     return std::min(granule_, plan_.block(granule.block).bytes - granule.number * granule_);
   }
@@ -307,4 +307,4 @@ CacheOutcome limit_cache(const Plan& plan, const Timeline& timeline, std::uint64
   return outcome;
 }
 
-}  // namespace loadline
+}  // namespace loadline::plan

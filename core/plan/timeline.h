@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace loadline {
+namespace loadline::plan {
 
 // --- The result of running a plan: lifetimes, usage per space over time, and peaks.
 
@@ -140,4 +140,4 @@ struct CacheOutcome {
 // over the file. `timeline` is the plan's.
 CacheOutcome limit_cache(const Plan& plan, const Timeline& timeline, std::uint64_t limit);
 
-}  // namespace loadline
+}  // namespace loadline::plan

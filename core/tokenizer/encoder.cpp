@@ -16,7 +16,7 @@
 
 #include <fmt/format.h>
 
-namespace loadline {
+namespace loadline::tokenizer {
 
 // --- Finds added tokens in a text, before it is normalised and after.
 
@@ -410,4 +410,4 @@ std::string Encoder::decode(const std::vector<std::uint32_t>& ids) const {
   return joined;
 }
 
-}  // namespace loadline
+}  // namespace loadline::tokenizer

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace loadline {
+namespace loadline::tokenizer {
 
 // May be used from several threads.
 class Encoder {
@@ -36,4 +36,4 @@ class Encoder {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace loadline
+}  // namespace loadline::tokenizer

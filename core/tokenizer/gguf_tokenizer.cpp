@@ -13,7 +13,7 @@
 
 #include <fmt/format.h>
 
-namespace loadline {
+namespace loadline::tokenizer {
 namespace {
 
 // What a family's vocabulary needs beyond its files.
@@ -358,4 +358,4 @@ GgufTokenizer gguf_tokenizer(const ModelTokenizer& model, const GgufTokenizerReq
   return Writer(model, request).write();
 }
 
-}  // namespace loadline
+}  // namespace loadline::tokenizer

@@ -9,7 +9,7 @@
 #include <variant>
 #include <vector>
 
-namespace loadline {
+namespace loadline::tokenizer {
 
 // --- What a GGUF file says about its tokenizer, as keys and values: tokenizer.ggml.* and
 // tokenizer.chat_template*.
@@ -63,6 +63,6 @@ struct HuggingFaceTokenizer {
 
 // Reads the keys tokenizer.* of the graph and their arrays from its file. Without a vocabulary there are no
 // files. Throws Error{malformed | limit} naming the file and the key, and Error{io}.
-HuggingFaceTokenizer hugging_face_tokenizer(const MetaGraph& gguf);
+HuggingFaceTokenizer hugging_face_tokenizer(const graph::MetaGraph& gguf);
 
-}  // namespace loadline
+}  // namespace loadline::tokenizer

@@ -11,7 +11,7 @@
 
 #include <fmt/format.h>
 
-namespace loadline {
+namespace loadline::tokenizer {
 
 // --- tokenizer.json and tokenizer_config.json come first, then config.json, as in gguf-py's SpecialVocab.
 
@@ -390,4 +390,4 @@ GgufTokens xlm_roberta_tokens(const ModelTokenizer& model, const Tokenizer& toke
   return tokens;
 }
 
-}  // namespace loadline
+}  // namespace loadline::tokenizer

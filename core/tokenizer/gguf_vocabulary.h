@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace loadline {
+namespace loadline::tokenizer {
 
 // --- The special tokens that GGUF wants: which they are, and whether they are put around texts.
 
@@ -68,4 +68,4 @@ std::optional<std::vector<std::string>> steps_of_pre_tokenizer(std::string_view 
 // The steps in words, as the rules spell them: "Digits one by one", "ByteLevel".
 std::vector<std::string> pre_tokenizer_steps(const Tokenizer& tokenizer);
 
-}  // namespace loadline
+}  // namespace loadline::tokenizer

@@ -23,7 +23,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-namespace loadline {
+namespace loadline::tokenizer {
 
 // --- What a GGUF file says about its tokenizer, read from its keys.
 
@@ -52,12 +52,12 @@ constexpr std::string_view kPrefix = "tokenizer.ggml.", kTemplate = "tokenizer.c
 
 class Reader {
  public:
-  explicit Reader(const MetaGraph& graph) : graph_(graph) {
+  explicit Reader(const graph::MetaGraph& graph) : graph_(graph) {
     keys_.file = graph.files.empty() ? "" : graph.files.front().path;
   }
 
   GgufTokenizerKeys read() {
-    for (const MetaEntry& entry : graph_.metadata) {
+    for (const graph::MetaEntry& entry : graph_.metadata) {
       const std::string_view key = entry.key;
       if (key.starts_with(kPrefix))
         read_key(key.substr(kPrefix.size()), entry.value);
@@ -73,7 +73,7 @@ class Reader {
   }
 
  private:
-  static std::optional<std::uint64_t> number(const MetaValue& value) {
+  static std::optional<std::uint64_t> number(const graph::MetaValue& value) {
     return std::visit(
         [](const auto& held) -> std::optional<std::uint64_t> {
           using Held = std::decay_t<decltype(held)>;
@@ -85,11 +85,11 @@ class Reader {
         value);
   }
 
-  void read_key(std::string_view name, const MetaValue& value) {
+  void read_key(std::string_view name, const graph::MetaValue& value) {
     const auto* const text = std::get_if<std::string>(&value);
     if (name == "model" && text != nullptr) keys_.model = *text;
     if (name == "pre" && text != nullptr) keys_.pre = *text;
-    if (const auto* const array = std::get_if<MetaArray>(&value)) read_array(name, *array);
+    if (const auto* const array = std::get_if<graph::MetaArray>(&value)) read_array(name, *array);
     if (const auto* const flag = std::get_if<bool>(&value)) keys_.flags.emplace_back(name, *flag);
     if (name.ends_with("_token_id"))
       if (const auto id = number(value); id && *id < kMostTokens)
@@ -97,52 +97,57 @@ class Reader {
   }
 
   template <typename Held, typename Convert>
-  auto values(std::string_view name, const MetaArray& array, MetaType type, Convert convert) const {
+  auto values(std::string_view name, const graph::MetaArray& array, graph::MetaType type,
+              Convert convert) const {
     constexpr std::uint64_t kMostBytes = 64 << 20;  // of a charsmap
-    expect(name, array, type, type == MetaType::u8 || type == MetaType::i8 ? kMostBytes : kMostTokens);
+    expect(name, array, type,
+           type == graph::MetaType::u8 || type == graph::MetaType::i8 ? kMostBytes : kMostTokens);
     std::vector<decltype(convert(Held()))> result;
-    for (MetaArrayReader reader(graph_, array); reader.remaining() > 0;)
+    for (io::MetaArrayReader reader(graph_, array); reader.remaining() > 0;)
       result.push_back(convert(std::get<Held>(reader.next())));
     return result;
   }
 
-  void read_array(std::string_view name, const MetaArray& array) {
+  void read_array(std::string_view name, const graph::MetaArray& array) {
     if (name == "tokens") keys_.tokens = texts(name, array, kMostTokens);
     if (name == "merges") keys_.merges = texts(name, array, std::uint64_t{4} * kMostTokens);
     if (name == "scores")
-      keys_.scores = values<float>(name, array, MetaType::f32, [](float score) { return score; });
+      keys_.scores = values<float>(name, array, graph::MetaType::f32, [](float score) { return score; });
     if (name == "token_type") {
-      if (array.element == MetaType::u32)
-        keys_.types = values<std::uint32_t>(
-            name, array, MetaType::u32, [](std::uint32_t type) { return static_cast<std::int32_t>(type); });
+      if (array.element == graph::MetaType::u32)
+        keys_.types = values<std::uint32_t>(name, array, graph::MetaType::u32, [](std::uint32_t type) {
+          return static_cast<std::int32_t>(type);
+        });
       else
         keys_.types =
-            values<std::int32_t>(name, array, MetaType::i32, [](std::int32_t type) { return type; });
+            values<std::int32_t>(name, array, graph::MetaType::i32, [](std::int32_t type) { return type; });
     }
     if (name == "precompiled_charsmap") {
-      const auto bytes = array.element == MetaType::i8
-                             ? values<std::int8_t>(name, array, MetaType::i8,
+      const auto bytes = array.element == graph::MetaType::i8
+                             ? values<std::int8_t>(name, array, graph::MetaType::i8,
                                                    [](std::int8_t byte) { return static_cast<char>(byte); })
-                             : values<std::uint8_t>(name, array, MetaType::u8, [](std::uint8_t byte) {
+                             : values<std::uint8_t>(name, array, graph::MetaType::u8, [](std::uint8_t byte) {
                                  return static_cast<char>(byte);
                                });
       keys_.charsmap.assign(bytes.begin(), bytes.end());
     }
   }
 
-  void expect(std::string_view name, const MetaArray& array, MetaType type, std::uint64_t most) const {
+  void expect(std::string_view name, const graph::MetaArray& array, graph::MetaType type,
+              std::uint64_t most) const {
     if (array.element != type)
-      throw keys_.fail(name, fmt::format("is an array of {}, not of {}", meta_type_name(array.element),
-                                         meta_type_name(type)));
+      throw keys_.fail(name, fmt::format("is an array of {}, not of {}", graph::meta_type_name(array.element),
+                                         graph::meta_type_name(type)));
     if (array.count > most)
       throw Error(ErrorCode::limit, {.file = keys_.file}, "'{}{}' has {} elements, the limit is {}", kPrefix,
                   name, array.count, most);
   }
 
-  std::vector<std::string> texts(std::string_view name, const MetaArray& array, std::uint64_t most) const {
-    expect(name, array, MetaType::string, most);
+  std::vector<std::string> texts(std::string_view name, const graph::MetaArray& array,
+                                 std::uint64_t most) const {
+    expect(name, array, graph::MetaType::string, most);
     std::vector<std::string> result;
-    for (MetaArrayReader reader(graph_, array); reader.remaining() > 0;) {
+    for (io::MetaArrayReader reader(graph_, array); reader.remaining() > 0;) {
       result.push_back(std::get<std::string>(reader.next()));
       if (!is_valid_utf8(result.back()))
         throw keys_.fail(name, fmt::format("element {} is not UTF-8 text", result.size() - 1));
@@ -150,7 +155,7 @@ class Reader {
     return result;
   }
 
-  void read_template(std::string_view name, const MetaValue& value) {
+  void read_template(std::string_view name, const graph::MetaValue& value) {
     const auto* const text = std::get_if<std::string>(&value);
     if (text == nullptr || !is_valid_utf8(*text) || !is_valid_utf8(name)) return;
     if (name.empty())
@@ -164,7 +169,7 @@ class Reader {
       throw keys_.fail(name, fmt::format("has {} elements for {} tokens", count, keys_.tokens.size()));
   }
 
-  const MetaGraph& graph_;
+  const graph::MetaGraph& graph_;
   GgufTokenizerKeys keys_;
 };
 
@@ -184,7 +189,7 @@ Error GgufTokenizerKeys::fail(std::string_view key, std::string_view detail) con
 
 // Throws Error{malformed} naming the key: another type, scores or types that are not one a token. Throws
 // Error{limit} for more than kMostTokens tokens or four times as many merges, and Error{io}.
-GgufTokenizerKeys read_tokenizer_keys(const MetaGraph& gguf) { return Reader(gguf).read(); }
+GgufTokenizerKeys read_tokenizer_keys(const graph::MetaGraph& gguf) { return Reader(gguf).read(); }
 
 }  // namespace
 
@@ -531,8 +536,8 @@ class Writer {
 
 }  // namespace
 
-HuggingFaceTokenizer hugging_face_tokenizer(const MetaGraph& gguf) {
+HuggingFaceTokenizer hugging_face_tokenizer(const graph::MetaGraph& gguf) {
   return Writer(read_tokenizer_keys(gguf)).write();
 }
 
-}  // namespace loadline
+}  // namespace loadline::tokenizer

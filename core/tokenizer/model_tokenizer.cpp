@@ -11,7 +11,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace loadline {
+namespace loadline::tokenizer {
 namespace {
 
 using Json = nlohmann::json;
@@ -20,7 +20,7 @@ constexpr std::uint64_t kMostSettings = 32 << 20;
 constexpr std::uint64_t kMostTemplate = 4 << 20;
 constexpr std::size_t kMostTemplates = 64;
 
-std::string whole_text(const SourceFile& file, std::uint64_t most) {
+std::string whole_text(const io::SourceFile& file, std::uint64_t most) {
   if (file.size() > most)
     throw Error(ErrorCode::limit, {.file = file.path()}, "has {}; {} are allowed", format_bytes(file.size()),
                 format_bytes(most));
@@ -304,4 +304,4 @@ Tokenizer tokenizer_with_settings(const ModelTokenizer& model) {
   return tokenizer;
 }
 
-}  // namespace loadline
+}  // namespace loadline::tokenizer

@@ -12,16 +12,16 @@
 #include <string>
 #include <vector>
 
-namespace loadline {
+namespace loadline::tokenizer {
 
 // --- Reads a tokenizer's files: tokenizer.json of Hugging Face, and SentencePiece's model.
 
 // Throws Error{malformed | unsupported | limit | io} naming the file and the entry: "tokenizer.json:
 // normalizer.normalizers[1].pattern: ...". Regular expressions are compiled by the Encoder, not here.
-Tokenizer read_tokenizer_json(const SourceFile& file);
+Tokenizer read_tokenizer_json(const io::SourceFile& file);
 
 // SentencePiece's protobuf (sentencepiece_model.proto of version 0.2). The same errors.
-Tokenizer read_sentencepiece(const SourceFile& file);
+Tokenizer read_sentencepiece(const io::SourceFile& file);
 
 // --- All that a model's folder says about its tokenizer, from up to ten files.
 
@@ -65,7 +65,7 @@ struct ModelTokenizer {
 
 // Opens a file of the folder, null if there is none (as Source::open_sibling), and lists the files of a
 // folder inside it.
-using OpenTokenizerFile = std::function<std::shared_ptr<const SourceFile>(const std::string& name)>;
+using OpenTokenizerFile = std::function<std::shared_ptr<const io::SourceFile>(const std::string& name)>;
 using ListTokenizerFiles = std::function<std::vector<std::string>(const std::string& folder)>;
 
 // Throws Error{malformed | unsupported | limit | io} naming the file and the entry. Without any tokenizer
@@ -76,4 +76,4 @@ ModelTokenizer read_model_tokenizer(const OpenTokenizerFile& open, const ListTok
 // the vocabulary lacks, and the tokens around a text if the settings say so. `json` must be there.
 Tokenizer tokenizer_with_settings(const ModelTokenizer& model);
 
-}  // namespace loadline
+}  // namespace loadline::tokenizer

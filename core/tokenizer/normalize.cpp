@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-namespace loadline {
+namespace loadline::tokenizer {
 
 // --- A unit of the double array: bits 0-7 the label of the edge into it (with bit 31 set it holds a value in
 // its lower 31 bits), bit 8 whether it has a value, bits 10-30 the offset to its children, times 256 if bit 9
@@ -253,4 +253,4 @@ void Normalizers::apply(const Step& made, TextPiece& piece) {
   }
 }
 
-}  // namespace loadline
+}  // namespace loadline::tokenizer

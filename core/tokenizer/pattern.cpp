@@ -14,7 +14,7 @@
 #include <unicode/regex.h>
 #include <unicode/unistr.h>
 
-namespace loadline {
+namespace loadline::tokenizer {
 
 // --- Rewrites regular expressions of Oniguruma (Ruby syntax, RE document of version 6.9) for ICU 72.
 
@@ -483,4 +483,4 @@ std::vector<TextPart> Pattern::parts(std::string_view text) const {
   return parts;
 }
 
-}  // namespace loadline
+}  // namespace loadline::tokenizer

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-namespace loadline {
+namespace loadline::tokenizer {
 namespace {
 
 using Kind = PreTokenizerStep::Kind;
@@ -252,4 +252,4 @@ void PreTokenizers::apply(const Step& made, TextPiece piece, std::vector<TextPie
   }
 }
 
-}  // namespace loadline
+}  // namespace loadline::tokenizer

@@ -14,7 +14,7 @@
 #include <nlohmann/json.hpp>
 #include <openssl/evp.h>
 
-namespace loadline {
+namespace loadline::tokenizer {
 namespace {
 
 using Kind = PreTokenizerStep::Kind;
@@ -151,4 +151,4 @@ std::string pre_tokenizer_id(const Tokenizer& tokenizer, const Encoder& encoder)
   throw by_rules.empty() ? error : error.with({"pre_tokenizer", by_rules.front()});
 }
 
-}  // namespace loadline
+}  // namespace loadline::tokenizer

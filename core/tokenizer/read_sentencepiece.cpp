@@ -12,7 +12,7 @@
 #include <cmath>
 #include <string_view>
 
-namespace loadline {
+namespace loadline::tokenizer {
 namespace {
 
 constexpr std::uint64_t kMostPiece = 64 << 10;
@@ -20,20 +20,20 @@ constexpr std::uint64_t kMostCharsmap = 64 << 20;
 constexpr std::uint64_t kMostFile = 256 << 20;
 
 // Numbers of enumerations and flags; a varint may hold more than their type.
-bool flag(const WireField& field) { return field.value != 0; }
+bool flag(const io::WireField& field) { return field.value != 0; }
 
-VocabularyPiece read_piece(WireReader& reader, const WireField& at) {
+VocabularyPiece read_piece(io::WireReader& reader, const io::WireField& at) {
   VocabularyPiece piece;
   reader.enter(at);
   while (const auto field = reader.next()) {
     switch (field->tag) {
-      case wire_tag(1, WireType::length):
+      case io::wire_tag(1, io::WireType::length):
         piece.text = reader.text(*field, kMostPiece, "a piece");
         break;
-      case wire_tag(2, WireType::fixed32):
+      case io::wire_tag(2, io::WireType::fixed32):
         piece.score = std::bit_cast<float>(static_cast<std::uint32_t>(field->value));
         break;
-      case wire_tag(3, WireType::varint):
+      case io::wire_tag(3, io::WireType::varint):
         if (field->value < 1 || field->value > 6)
           throw reader.malformed(field->at, "no piece has type {}", field->value);
         piece.type = static_cast<PieceType>(field->value);
@@ -49,19 +49,19 @@ VocabularyPiece read_piece(WireReader& reader, const WireField& at) {
   return piece;
 }
 
-void read_trainer(WireReader& reader, const WireField& at, SentencePieceSpec& spec) {
+void read_trainer(io::WireReader& reader, const io::WireField& at, SentencePieceSpec& spec) {
   reader.enter(at);
   while (const auto field = reader.next()) {
     switch (field->tag) {
-      case wire_tag(3, WireType::varint):
+      case io::wire_tag(3, io::WireType::varint):
         if (field->value < 1 || field->value > 4)
           throw reader.malformed(field->at, "no model has type {}", field->value);
         spec.model = static_cast<SentencePieceSpec::Model>(field->value);
         break;
-      case wire_tag(24, WireType::varint):
+      case io::wire_tag(24, io::WireType::varint):
         spec.treat_whitespace_as_suffix = flag(*field);
         break;
-      case wire_tag(35, WireType::varint):
+      case io::wire_tag(35, io::WireType::varint):
         spec.byte_fallback = flag(*field);
         break;
       default:
@@ -71,20 +71,20 @@ void read_trainer(WireReader& reader, const WireField& at, SentencePieceSpec& sp
   reader.leave();
 }
 
-void read_normalizer(WireReader& reader, const WireField& at, SentencePieceSpec& spec) {
+void read_normalizer(io::WireReader& reader, const io::WireField& at, SentencePieceSpec& spec) {
   reader.enter(at);
   while (const auto field = reader.next()) {
     switch (field->tag) {
-      case wire_tag(2, WireType::length):
+      case io::wire_tag(2, io::WireType::length):
         spec.charsmap = reader.text(*field, kMostCharsmap, "precompiled_charsmap");
         break;
-      case wire_tag(3, WireType::varint):
+      case io::wire_tag(3, io::WireType::varint):
         spec.add_dummy_prefix = flag(*field);
         break;
-      case wire_tag(4, WireType::varint):
+      case io::wire_tag(4, io::WireType::varint):
         spec.remove_extra_whitespaces = flag(*field);
         break;
-      case wire_tag(5, WireType::varint):
+      case io::wire_tag(5, io::WireType::varint):
         spec.escape_whitespaces = flag(*field);
         break;
       default:
@@ -96,27 +96,27 @@ void read_normalizer(WireReader& reader, const WireField& at, SentencePieceSpec&
 
 }  // namespace
 
-Tokenizer read_sentencepiece(const SourceFile& file) {
+Tokenizer read_sentencepiece(const io::SourceFile& file) {
   if (file.size() > kMostFile)
     throw Error(ErrorCode::limit, {.file = file.path()}, "has {}; a SentencePiece model may have {}",
                 format_bytes(file.size()), format_bytes(kMostFile));
   Tokenizer tokenizer;
   tokenizer.file = file.path();
   tokenizer.kind = VocabularyKind::sentencepiece;
-  WireReader reader(file, 0, file.size());
+  io::WireReader reader(file, 0, file.size());
   while (const auto field = reader.next()) {
     switch (field->tag) {
-      case wire_tag(1, WireType::length):
+      case io::wire_tag(1, io::WireType::length):
         if (tokenizer.pieces.size() >= kMostTokens)
           throw Error(ErrorCode::limit, {.file = file.path(), .byte = field->at}, "has more than {} pieces",
                       format_grouped(kMostTokens));
         tokenizer.pieces.push_back(read_piece(reader, *field));
         tokenizer.pieces.back().id = static_cast<std::uint32_t>(tokenizer.pieces.size() - 1);
         break;
-      case wire_tag(2, WireType::length):
+      case io::wire_tag(2, io::WireType::length):
         read_trainer(reader, *field, tokenizer.sentencepiece);
         break;
-      case wire_tag(3, WireType::length):
+      case io::wire_tag(3, io::WireType::length):
         read_normalizer(reader, *field, tokenizer.sentencepiece);
         break;
       default:
@@ -132,4 +132,4 @@ Tokenizer read_sentencepiece(const SourceFile& file) {
   return tokenizer;
 }
 
-}  // namespace loadline
+}  // namespace loadline::tokenizer

@@ -19,7 +19,7 @@
 #include <fmt/format.h>
 #include <simdjson.h>
 
-namespace loadline {
+namespace loadline::tokenizer {
 namespace {
 
 constexpr std::uint64_t kMostFile = 256 << 20;
@@ -511,7 +511,7 @@ void read_root(const Entry& root, Tokenizer& tokenizer) {
 
 }  // namespace
 
-Tokenizer read_tokenizer_json(const SourceFile& file) {
+Tokenizer read_tokenizer_json(const io::SourceFile& file) {
   if (file.size() > kMostFile)
     throw Error(ErrorCode::limit, {.file = file.path()}, "has {}; a tokenizer.json may have {}",
                 format_bytes(file.size()), format_bytes(kMostFile));
@@ -527,4 +527,4 @@ Tokenizer read_tokenizer_json(const SourceFile& file) {
   return tokenizer;
 }
 
-}  // namespace loadline
+}  // namespace loadline::tokenizer

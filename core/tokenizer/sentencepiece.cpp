@@ -9,7 +9,7 @@
 #include <cfloat>
 #include <queue>
 
-namespace loadline {
+namespace loadline::tokenizer {
 namespace {
 
 constexpr std::string_view kSpace = "\xE2\x96\x81";  // U+2581
@@ -268,4 +268,4 @@ std::vector<SentencePieceModel::Part> SentencePieceModel::encode_characters(std:
   return parts;
 }
 
-}  // namespace loadline
+}  // namespace loadline::tokenizer

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-namespace loadline {
+namespace loadline::tokenizer {
 
 // --- Patterns of tokenizer.json: texts, and regular expressions written for Oniguruma, run on ICU.
 
@@ -118,4 +118,4 @@ class PreTokenizers {
   std::vector<Step> steps_;
 };
 
-}  // namespace loadline
+}  // namespace loadline::tokenizer

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace loadline {
+namespace loadline::tokenizer {
 
 // Ids are below this: the largest published vocabularies have a million pieces.
 inline constexpr std::uint32_t kMostTokens = 1 << 22;
@@ -182,4 +182,4 @@ struct Tokenizer {
   std::string decoder_type = {};  // as the file names it; "" without a decoder
 };
 
-}  // namespace loadline
+}  // namespace loadline::tokenizer

@@ -17,7 +17,7 @@
 #include <unicode/utext.h>
 #include <unicode/utf8.h>
 
-namespace loadline {
+namespace loadline::tokenizer {
 
 // --- ICU's data behind the questions that tokenizers ask.
 
@@ -278,4 +278,4 @@ std::string base64_text(std::string_view bytes) {
   return text;
 }
 
-}  // namespace loadline
+}  // namespace loadline::tokenizer

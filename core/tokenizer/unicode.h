@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace loadline {
+namespace loadline::tokenizer {
 
 // --- Unicode as tokenizers need it: characters of UTF-8 texts, their classes, and normal forms.
 
@@ -62,4 +62,4 @@ std::string repaired_utf8(std::string_view bytes);
 std::optional<std::string> base64_bytes(std::string_view text);
 std::string base64_text(std::string_view bytes);
 
-}  // namespace loadline
+}  // namespace loadline::tokenizer

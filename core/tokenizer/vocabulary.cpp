@@ -16,7 +16,7 @@
 
 #include <fmt/format.h>
 
-namespace loadline {
+namespace loadline::tokenizer {
 
 // --- Names of the kinds of vocabularies.
 
@@ -418,4 +418,4 @@ std::unique_ptr<WordModel> word_model(const Tokenizer& tokenizer) {
   throw Error(ErrorCode::usage, "a SentencePiece model has no words");
 }
 
-}  // namespace loadline
+}  // namespace loadline::tokenizer

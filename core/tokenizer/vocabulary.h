@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace loadline {
+namespace loadline::tokenizer {
 
 // --- Texts with a number each, found as prefixes of another text.
 
@@ -130,4 +130,4 @@ class SentencePieceModel {
   float least_ = 0, most_ = 0;
 };
 
-}  // namespace loadline
+}  // namespace loadline::tokenizer

@@ -115,10 +115,10 @@ double change(std::multiset<std::uint64_t>& values, std::uint64_t value, bool ad
 
 }  // namespace
 
-void append_boxes(const Buffer& buffer, std::uint32_t number, std::uint64_t offset,
+void append_boxes(const packing::Buffer& buffer, std::uint32_t number, std::uint64_t offset,
                   std::vector<ArenaBox>& boxes) {
   if (buffer.size == 0) return;
-  each_alive(buffer, [&](std::uint64_t lower, std::uint64_t upper) {
+  packing::each_alive(buffer, [&](std::uint64_t lower, std::uint64_t upper) {
     boxes.push_back({number, lower, upper, offset, offset + buffer.size});
   });
 }
@@ -151,7 +151,8 @@ ArenaPicture draw_arena(std::span<const ArenaBox> boxes, std::span<const std::ui
   return picture;
 }
 
-ArenaChart::ArenaChart(const Problem& problem, std::span<const std::uint64_t> offsets, std::uint32_t arena) {
+ArenaChart::ArenaChart(const packing::Problem& problem, std::span<const std::uint64_t> offsets,
+                       std::uint32_t arena) {
   for (std::uint32_t i = 0; i < problem.buffers.size(); ++i) {
     if (problem.buffers[i].arena == arena) append_boxes(problem.buffers[i], i, offsets[i], boxes_);
   }
@@ -166,8 +167,8 @@ ArenaChart::ArenaChart(const Problem& problem, std::span<const std::uint64_t> of
   build_index();
 }
 
-void ArenaChart::sweep(const Problem& problem) {
-  const std::vector<TickEvent> events = tick_events(boxes_);
+void ArenaChart::sweep(const packing::Problem& problem) {
+  const std::vector<packing::TickEvent> events = packing::tick_events(boxes_);
   std::multiset<std::uint64_t> ends;
   // sizes of each group's members alive now; the largest one counts
   std::map<std::uint32_t, std::multiset<std::uint64_t>> groups;
@@ -180,7 +181,7 @@ void ArenaChart::sweep(const Problem& problem) {
       const std::uint64_t size = box.to - box.from;
       const bool begins = events[at].begins;
       change(ends, box.to, begins);
-      if (group != kNoGroup)
+      if (group != packing::kNoGroup)
         taken += change(groups[group], size, begins);
       else
         taken += begins ? static_cast<double>(size) : -static_cast<double>(size);

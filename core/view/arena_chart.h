@@ -20,7 +20,7 @@ struct ArenaBox {
 };
 
 // Appends the boxes of a buffer at that offset; none if it has no bytes or no ticks.
-void append_boxes(const Buffer& buffer, std::uint32_t number, std::uint64_t offset,
+void append_boxes(const packing::Buffer& buffer, std::uint32_t number, std::uint64_t offset,
                   std::vector<ArenaBox>& boxes);
 
 // The visible part: ticks [x0, x1) from left to right, bytes [y0, y1) from the bottom up.
@@ -57,7 +57,8 @@ class ArenaChart {
  public:
   ArenaChart() = default;
   // `offsets`: by buffer. O(n log n).
-  ArenaChart(const Problem& problem, std::span<const std::uint64_t> offsets, std::uint32_t arena = 0);
+  ArenaChart(const packing::Problem& problem, std::span<const std::uint64_t> offsets,
+             std::uint32_t arena = 0);
 
   const std::vector<ArenaBox>& boxes() const { return boxes_; }
   std::uint64_t first_tick() const { return ticks_.empty() ? 0 : ticks_.front(); }
@@ -76,7 +77,7 @@ class ArenaChart {
   std::optional<std::uint32_t> buffer_at(std::uint64_t tick, std::uint64_t byte) const;
 
  private:
-  void sweep(const Problem& problem);
+  void sweep(const packing::Problem& problem);
   void build_index();
 
   std::vector<ArenaBox> boxes_;  // by offset, then by end

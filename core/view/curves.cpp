@@ -68,26 +68,26 @@ std::vector<double> decimal_ticks(double from, double to, std::size_t wanted) {
 
 namespace {
 
-double place_of(const UsagePoint& point, CurveAxis axis, double end) {
+double place_of(const plan::UsagePoint& point, CurveAxis axis, double end) {
   const double x = axis == CurveAxis::steps ? static_cast<double>(point.step) : point.seconds;
   return end > 0 ? std::clamp(x / end, 0.0, 1.0) : 0;
 }
 
-double end_of(const Timeline& timeline, std::size_t steps, CurveAxis axis) {
+double end_of(const plan::Timeline& timeline, std::size_t steps, CurveAxis axis) {
   return axis == CurveAxis::steps ? static_cast<double>(steps) : timeline.seconds;
 }
 
 }  // namespace
 
-std::vector<UsageColumn> usage_columns(const Timeline& timeline, std::size_t steps, CurveAxis axis,
+std::vector<UsageColumn> usage_columns(const plan::Timeline& timeline, std::size_t steps, CurveAxis axis,
                                        unsigned mask, std::size_t columns) {
   std::vector<UsageColumn> result;
   const double end = end_of(timeline, steps, axis);
   UsageColumn now, most;
   const auto raise = [&](UsageColumn& column) {
-    if (sum_over(now.bytes, mask) > sum_over(column.bytes, mask)) column = now;
+    if (plan::sum_over(now.bytes, mask) > plan::sum_over(column.bytes, mask)) column = now;
   };
-  for (const UsagePoint& point : timeline.usage) {
+  for (const plan::UsagePoint& point : timeline.usage) {
     const auto column = static_cast<std::size_t>(place_of(point, axis, end) * static_cast<double>(columns));
     while (result.size() < std::min(column, columns - 1)) {
       result.push_back(most);
@@ -104,19 +104,19 @@ std::vector<UsageColumn> usage_columns(const Timeline& timeline, std::size_t ste
   return result;
 }
 
-double axis_place(const Timeline& timeline, std::size_t steps, CurveAxis axis, std::size_t step) {
-  const auto at = std::ranges::lower_bound(timeline.usage, step, {}, &UsagePoint::step);
+double axis_place(const plan::Timeline& timeline, std::size_t steps, CurveAxis axis, std::size_t step) {
+  const auto at = std::ranges::lower_bound(timeline.usage, step, {}, &plan::UsagePoint::step);
   if (at == timeline.usage.end()) return 1;
   const double end = end_of(timeline, steps, axis);
   if (axis == CurveAxis::steps) return end > 0 ? std::min(static_cast<double>(step) / end, 1.0) : 0;
   return place_of(*at, axis, end);
 }
 
-std::vector<AliveAt> alive_at_steps(const Timeline& timeline, const Plan& plan,
+std::vector<AliveAt> alive_at_steps(const plan::Timeline& timeline, const plan::Plan& plan,
                                     std::span<const std::size_t> moments, unsigned mask, std::size_t most) {
   struct Seen {
     std::uint64_t bytes;
-    BlockId block;
+    plan::BlockId block;
     std::size_t from, to;  // moments: from the first, up to the second
   };
   const auto moment_at = [&](std::size_t step) {
@@ -130,14 +130,14 @@ std::vector<AliveAt> alive_at_steps(const Timeline& timeline, const Plan& plan,
     return std::pair(b.bytes, a.block) < std::pair(a.bytes, b.block);
   };
   for (std::size_t i = 0; i < plan.blocks.size(); ++i) {
-    const Lifetime& life = timeline.lifetimes[i];
-    if ((mask & space_bit(plan.blocks[i].space)) == 0 || life.from_step == kNever) continue;
+    const plan::Lifetime& life = timeline.lifetimes[i];
+    if ((mask & plan::space_bit(plan.blocks[i].space)) == 0 || life.from_step == plan::kNever) continue;
     const std::size_t from = moment_at(life.from_step);
-    const std::size_t to = life.to_step == kNever ? moments.size() : moment_at(life.to_step);
+    const std::size_t to = life.to_step == plan::kNever ? moments.size() : moment_at(life.to_step);
     if (from >= to) continue;  // most blocks of a load: they come and go between two moments
     ++change[from];
     --change[to];
-    const Seen block = {plan.blocks[i].bytes, BlockId{static_cast<std::uint32_t>(i)}, from, to};
+    const Seen block = {plan.blocks[i].bytes, plan::BlockId{static_cast<std::uint32_t>(i)}, from, to};
     std::vector<Seen>& alike = between[from * (moments.size() + 1) + to];
     if (alike.size() == most) {
       if (most == 0 || !larger(block, alike.back())) continue;
@@ -175,7 +175,7 @@ std::vector<UsageColumn> fewer_columns(std::span<const UsageColumn> from, unsign
   std::vector<UsageColumn> result(std::min(columns, from.size()));
   for (std::size_t i = 0; i < from.size(); ++i) {
     UsageColumn& column = result[i * result.size() / from.size()];
-    if (sum_over(from[i].bytes, mask) > sum_over(column.bytes, mask)) column = from[i];
+    if (plan::sum_over(from[i].bytes, mask) > plan::sum_over(column.bytes, mask)) column = from[i];
   }
   return result;
 }

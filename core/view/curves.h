@@ -49,7 +49,7 @@ enum class CurveAxis : std::uint8_t { seconds, steps };
 // One moment of a run that stands for its column: the first one with the greatest sum over a mask. Only the
 // spaces of the mask count for the sum.
 struct UsageColumn {
-  PerSpace<std::uint64_t> bytes = {};
+  plan::PerSpace<std::uint64_t> bytes = {};
   std::size_t step = 0;
 };
 
@@ -57,19 +57,19 @@ struct UsageColumn {
 // spaces of `mask` together hold most, including the level at its start, so no peak is lost, however short.
 // The parts of a column were present at the same time. If a run takes no time, all columns show its highest
 // moment. O(usage + columns).
-std::vector<UsageColumn> usage_columns(const Timeline& timeline, std::size_t steps, CurveAxis axis,
+std::vector<UsageColumn> usage_columns(const plan::Timeline& timeline, std::size_t steps, CurveAxis axis,
                                        unsigned mask, std::size_t columns);
 
 // The position of a step on the axis, from 0 to 1.
-double axis_place(const Timeline& timeline, std::size_t steps, CurveAxis axis, std::size_t step);
+double axis_place(const plan::Timeline& timeline, std::size_t steps, CurveAxis axis, std::size_t step);
 
 struct AliveAt {
-  std::vector<BlockId> largest;  // ties by id
-  std::size_t count = 0;         // of all blocks alive
+  std::vector<plan::BlockId> largest;  // ties by id
+  std::size_t count = 0;               // of all blocks alive
 };
 // Blocks of the spaces in `mask` that are alive after each of `moments` (steps in ascending order), at most
 // `most` for each moment. O(blocks log blocks + moments * most).
-std::vector<AliveAt> alive_at_steps(const Timeline& timeline, const Plan& plan,
+std::vector<AliveAt> alive_at_steps(const plan::Timeline& timeline, const plan::Plan& plan,
                                     std::span<const std::size_t> moments, unsigned mask, std::size_t most);
 
 // Merges `from` into fewer columns; each keeps the column whose spaces of `mask` hold most.

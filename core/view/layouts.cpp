@@ -104,45 +104,45 @@ Rect place_row(std::span<const double> areas, std::size_t first, std::size_t las
 // One thing to place inside a module: a child, the module's own tensor, or the merged rest.
 struct Item {
   TileKind kind = TileKind::module;
-  NodeId node{};
+  graph::NodeId node{};
   std::uint64_t bytes = 0;
   std::uint64_t tensors = 0;
 };
 
 class Layouter {
  public:
-  Layouter(const ModuleTree& tree, const TreemapOrder& order, const TreemapOptions& options)
+  Layouter(const graph::ModuleTree& tree, const TreemapOrder& order, const TreemapOptions& options)
       : tree_(tree), order_(order), options_(options) {}
 
-  void fill(NodeId module, const Rect& bounds, std::uint16_t depth);
+  void fill(graph::NodeId module, const Rect& bounds, std::uint16_t depth);
   std::vector<Tile> take() { return std::move(tiles_); }
 
  private:
-  std::vector<Item> items_of(NodeId module, double area) const;
-  bool in_natural_order(NodeId module, std::vector<Item>& items) const;
-  NodeId skip_chain(NodeId node) const;
+  std::vector<Item> items_of(graph::NodeId module, double area) const;
+  bool in_natural_order(graph::NodeId module, std::vector<Item>& items) const;
+  graph::NodeId skip_chain(graph::NodeId node) const;
   void place_module(const Item& item, const Rect& rect, std::uint16_t depth);
 
-  const ModuleTree& tree_;
+  const graph::ModuleTree& tree_;
   const TreemapOrder& order_;
   const TreemapOptions& options_;
   std::vector<Tile> tiles_;
 };
 
 // A module with one child and no bytes of its own is replaced by that child.
-NodeId Layouter::skip_chain(NodeId node) const {
+graph::NodeId Layouter::skip_chain(graph::NodeId node) const {
   while (order_.own_bytes(node) == 0 && tree_.node(node).children.size() == 1)
     node = tree_.node(node).children.front();
   return node;
 }
 
 // Sorted by decreasing bytes; items smaller than the limit at this scale are merged into one aggregate.
-std::vector<Item> Layouter::items_of(NodeId module, double area) const {
-  const ModuleNode& parent = tree_.node(module);
+std::vector<Item> Layouter::items_of(graph::NodeId module, double area) const {
+  const graph::ModuleNode& parent = tree_.node(module);
   const double per_byte = area / static_cast<double>(parent.bytes);
   const double least = options_.min_side * options_.min_side;
-  const std::span<const NodeId> children = order_.children(module);
-  const auto visible_end = std::partition_point(children.begin(), children.end(), [&](NodeId child) {
+  const std::span<const graph::NodeId> children = order_.children(module);
+  const auto visible_end = std::partition_point(children.begin(), children.end(), [&](graph::NodeId child) {
     return static_cast<double>(tree_.node(child).bytes) * per_byte >= least;
   });
 
@@ -158,7 +158,7 @@ std::vector<Item> Layouter::items_of(NodeId module, double area) const {
   // an aggregate of a single child would only hide its name
   const bool one_left = children.end() - visible_end == 1;
   for (auto child = children.begin(); child != (one_left ? children.end() : visible_end); ++child) {
-    const ModuleNode& node = tree_.node(*child);
+    const graph::ModuleNode& node = tree_.node(*child);
     if (node.bytes > 0) add({TileKind::module, *child, node.bytes, node.tensors});
   }
   if (rest_bytes > 0) items.push_back({TileKind::aggregate, module, rest_bytes, rest_tensors});
@@ -167,7 +167,7 @@ std::vector<Item> Layouter::items_of(NodeId module, double area) const {
 }
 
 // Whether the items have similar sizes; if so, sorts them in the tree's order: layer 2 before layer 10.
-bool Layouter::in_natural_order(NodeId module, std::vector<Item>& items) const {
+bool Layouter::in_natural_order(graph::NodeId module, std::vector<Item>& items) const {
   constexpr std::size_t kFewest = 4;
   constexpr double kAlike = 1.02;
   if (items.size() < kFewest || items.size() != tree_.node(module).children.size()) return false;
@@ -177,15 +177,15 @@ bool Layouter::in_natural_order(NodeId module, std::vector<Item>& items) const {
   const auto is_child = [](const Item& item) { return item.kind == TileKind::module; };
   if (!std::ranges::all_of(items, is_child)) return false;
   std::transform(tree_.node(module).children.begin(), tree_.node(module).children.end(), items.begin(),
-                 [&](NodeId child) {
-                   const ModuleNode& node = tree_.node(child);
+                 [&](graph::NodeId child) {
+                   const graph::ModuleNode& node = tree_.node(child);
                    return Item{TileKind::module, child, node.bytes, node.tensors};
                  });
   return true;
 }
 
 void Layouter::place_module(const Item& item, const Rect& rect, std::uint16_t depth) {
-  const NodeId node = skip_chain(item.node);
+  const graph::NodeId node = skip_chain(item.node);
   if (tree_.node(node).children.empty()) {
     tiles_.push_back({TileKind::tensor, false, depth, node, rect, item.bytes, item.tensors});
     return;
@@ -206,7 +206,7 @@ void Layouter::place_module(const Item& item, const Rect& rect, std::uint16_t de
        static_cast<std::uint16_t>(depth + 1));
 }
 
-void Layouter::fill(NodeId module, const Rect& bounds, std::uint16_t depth) {
+void Layouter::fill(graph::NodeId module, const Rect& bounds, std::uint16_t depth) {
   if (tree_.node(module).bytes == 0 || bounds.w <= 0 || bounds.h <= 0) return;
   std::vector<Item> items = items_of(module, bounds.area());
   const bool alike = in_natural_order(module, items);
@@ -306,32 +306,34 @@ std::vector<Rect> even_columns(std::span<const double> weights, const Rect& boun
   return rects;
 }
 
-TreemapOrder::TreemapOrder(const ModuleTree& tree) {
+TreemapOrder::TreemapOrder(const graph::ModuleTree& tree) {
   first_.reserve(tree.nodes.size() + 1);
   sorted_.reserve(tree.nodes.size());
   own_bytes_.reserve(tree.nodes.size());
-  for (const ModuleNode& node : tree.nodes) {
+  for (const graph::ModuleNode& node : tree.nodes) {
     const auto first = static_cast<std::ptrdiff_t>(sorted_.size());
     first_.push_back(sorted_.size());
     sorted_.insert(sorted_.end(), node.children.begin(), node.children.end());
-    std::stable_sort(sorted_.begin() + first, sorted_.end(),
-                     [&](NodeId a, NodeId b) { return tree.node(a).bytes > tree.node(b).bytes; });
-    own_bytes_.push_back(
-        std::accumulate(node.children.begin(), node.children.end(), node.bytes,
-                        [&](std::uint64_t rest, NodeId child) { return rest - tree.node(child).bytes; }));
+    std::stable_sort(sorted_.begin() + first, sorted_.end(), [&](graph::NodeId a, graph::NodeId b) {
+      return tree.node(a).bytes > tree.node(b).bytes;
+    });
+    own_bytes_.push_back(std::accumulate(
+        node.children.begin(), node.children.end(), node.bytes,
+        [&](std::uint64_t rest, graph::NodeId child) { return rest - tree.node(child).bytes; }));
   }
   first_.push_back(sorted_.size());
 }
 
-std::span<const NodeId> TreemapOrder::children(NodeId id) const {
-  return std::span(sorted_).subspan(first_[index(id)], first_[index(id) + 1] - first_[index(id)]);
+std::span<const graph::NodeId> TreemapOrder::children(graph::NodeId id) const {
+  return std::span(sorted_).subspan(first_[graph::index(id)],
+                                    first_[graph::index(id) + 1] - first_[graph::index(id)]);
 }
 
-std::vector<Tile> layout_treemap(const ModuleTree& tree, const TreemapOrder& order, NodeId root,
+std::vector<Tile> layout_treemap(const graph::ModuleTree& tree, const TreemapOrder& order, graph::NodeId root,
                                  const Rect& bounds, const TreemapOptions& options) {
   Layouter layouter(tree, order, options);
   if (tree.node(root).children.empty()) {
-    const ModuleNode& node = tree.node(root);
+    const graph::ModuleNode& node = tree.node(root);
     if (node.bytes == 0) return {};
     return {{TileKind::tensor, false, 0, root, bounds, node.bytes, node.tensors}};
   }

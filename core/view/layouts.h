@@ -76,14 +76,14 @@ std::vector<Rect> even_columns(std::span<const double> weights, const Rect& boun
 class TreemapOrder {
  public:
   TreemapOrder() = default;
-  explicit TreemapOrder(const ModuleTree& tree);
+  explicit TreemapOrder(const graph::ModuleTree& tree);
 
-  std::span<const NodeId> children(NodeId id) const;
+  std::span<const graph::NodeId> children(graph::NodeId id) const;
   // Bytes of the node's own tensor, without its children's; 0 for a pure module.
-  std::uint64_t own_bytes(NodeId id) const { return own_bytes_[index(id)]; }
+  std::uint64_t own_bytes(graph::NodeId id) const { return own_bytes_[graph::index(id)]; }
 
  private:
-  std::vector<NodeId> sorted_;
+  std::vector<graph::NodeId> sorted_;
   std::vector<std::size_t> first_;  // one entry more than there are nodes
   std::vector<std::uint64_t> own_bytes_;
 };
@@ -102,7 +102,7 @@ struct Tile {
   TileKind kind = TileKind::tensor;
   bool header = false;      // modules: the title strip is inside `rect`, at its top
   std::uint16_t depth = 0;  // number of frames around the tile
-  NodeId node{};            // aggregate: the module whose smallest children it stands for
+  graph::NodeId node{};     // aggregate: the module whose smallest children it stands for
   Rect rect;
   std::uint64_t bytes = 0;
   std::uint64_t tensors = 0;
@@ -112,7 +112,7 @@ struct Tile {
 // own gets no frame: its child takes its place. Siblings of nearly equal size are laid out in even columns,
 // in their natural order; all others are squarified. The work is proportional to the tiles made, not to the
 // tree.
-std::vector<Tile> layout_treemap(const ModuleTree& tree, const TreemapOrder& order, NodeId root,
+std::vector<Tile> layout_treemap(const graph::ModuleTree& tree, const TreemapOrder& order, graph::NodeId root,
                                  const Rect& bounds, const TreemapOptions& options);
 
 // The topmost tile at a point: the last one in `tiles` that contains it; null if there is none.

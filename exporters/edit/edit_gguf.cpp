@@ -17,7 +17,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-namespace loadline {
+namespace loadline::exporters {
 namespace {
 
 using Json = nlohmann::json;
@@ -30,20 +30,20 @@ constexpr std::uint32_t kString = 8, kArray = 9;
 struct TypeRow {
   std::string_view word;
   std::uint32_t number;
-  MetaType type;
+  graph::MetaType type;
 };
-constexpr std::array kTypes = {TypeRow{"u8", 0, MetaType::u8},
-                               TypeRow{"i8", 1, MetaType::i8},
-                               TypeRow{"u16", 2, MetaType::u16},
-                               TypeRow{"i16", 3, MetaType::i16},
-                               TypeRow{"u32", 4, MetaType::u32},
-                               TypeRow{"i32", 5, MetaType::i32},
-                               TypeRow{"f32", 6, MetaType::f32},
-                               TypeRow{"bool", 7, MetaType::boolean},
-                               TypeRow{"string", kString, MetaType::string},
-                               TypeRow{"u64", 10, MetaType::u64},
-                               TypeRow{"i64", 11, MetaType::i64},
-                               TypeRow{"f64", 12, MetaType::f64}};
+constexpr std::array kTypes = {TypeRow{"u8", 0, graph::MetaType::u8},
+                               TypeRow{"i8", 1, graph::MetaType::i8},
+                               TypeRow{"u16", 2, graph::MetaType::u16},
+                               TypeRow{"i16", 3, graph::MetaType::i16},
+                               TypeRow{"u32", 4, graph::MetaType::u32},
+                               TypeRow{"i32", 5, graph::MetaType::i32},
+                               TypeRow{"f32", 6, graph::MetaType::f32},
+                               TypeRow{"bool", 7, graph::MetaType::boolean},
+                               TypeRow{"string", kString, graph::MetaType::string},
+                               TypeRow{"u64", 10, graph::MetaType::u64},
+                               TypeRow{"i64", 11, graph::MetaType::i64},
+                               TypeRow{"f64", 12, graph::MetaType::f64}};
 
 const TypeRow* row_of(std::uint32_t number) {
   const auto row = std::ranges::find(kTypes, number, &TypeRow::number);
@@ -80,8 +80,8 @@ struct Header {
   std::uint64_t alignment = 32;
 };
 
-Header read_header(const SourceFile& file) {
-  Cursor in(file);
+Header read_header(const io::SourceFile& file) {
+  io::Cursor in(file);
   if (in.read_text(4, 4, "the magic") != "GGUF") throw in.malformed(0, "does not begin with 'GGUF'");
   if (const auto version = in.read<std::uint32_t>("the version"); version != 2 && version != 3)
     throw Error(ErrorCode::unsupported, {.file = file.path(), .byte = 4},
@@ -108,7 +108,7 @@ Header read_header(const SourceFile& file) {
       if (entry.type.element->number == kString) {
         for (std::uint64_t j = 0; j < elements; ++j) skip_text();
       } else {
-        const auto bytes = checked_mul(elements, meta_type_bytes(entry.type.element->type));
+        const auto bytes = checked_mul(elements, graph::meta_type_bytes(entry.type.element->type));
         if (!bytes) throw in.malformed(type_at, "an array of {} elements", elements);
         in.skip(*bytes, "an array");
       }
@@ -120,7 +120,7 @@ Header read_header(const SourceFile& file) {
       else if (entry.key == "general.alignment" && number == 4)
         header.alignment = in.read<std::uint32_t>("the alignment");
       else
-        in.skip(meta_type_bytes(entry.type.element->type), "a value");
+        in.skip(graph::meta_type_bytes(entry.type.element->type), "a value");
     }
     entry.end = in.at();
     header.key_values.push_back(std::move(entry));
@@ -156,13 +156,13 @@ class ValueWriter {
     append_u32(out_, type.element->number);
     append_u64(out_, list.size());
     for (const Json& element : list) {
-      const bool fits = type.element->type == MetaType::string    ? element.is_string()
-                        : type.element->type == MetaType::boolean ? element.is_boolean()
-                                                                  : element.is_number();
+      const bool fits = type.element->type == graph::MetaType::string    ? element.is_string()
+                        : type.element->type == graph::MetaType::boolean ? element.is_boolean()
+                                                                         : element.is_number();
       if (!fits) refuse(text, fmt::format("a JSON array of {}", type.element->word));
       (void)scalar(*type.element, element.is_string() ? element.get<std::string>() : element.dump());
     }
-    return meta_text(MetaArray{.element = type.element->type, .count = list.size()});
+    return graph::meta_text(graph::MetaArray{.element = type.element->type, .count = list.size()});
   }
 
  private:
@@ -180,32 +180,32 @@ class ValueWriter {
     if (error != std::errc() || at != end) refuse(text, fmt::format("a number of type {}", row.word));
     const auto bytes = std::as_bytes(std::span(&value, 1));
     out_.insert(out_.end(), bytes.begin(), bytes.end());
-    return meta_text(value);
+    return graph::meta_text(value);
   }
 
   std::string scalar(const TypeRow& row, const std::string& text) {
     switch (row.type) {
-      case MetaType::u8:
+      case graph::MetaType::u8:
         return number<std::uint8_t>(row, text);
-      case MetaType::i8:
+      case graph::MetaType::i8:
         return number<std::int8_t>(row, text);
-      case MetaType::u16:
+      case graph::MetaType::u16:
         return number<std::uint16_t>(row, text);
-      case MetaType::i16:
+      case graph::MetaType::i16:
         return number<std::int16_t>(row, text);
-      case MetaType::u32:
+      case graph::MetaType::u32:
         return number<std::uint32_t>(row, text);
-      case MetaType::i32:
+      case graph::MetaType::i32:
         return number<std::int32_t>(row, text);
-      case MetaType::u64:
+      case graph::MetaType::u64:
         return number<std::uint64_t>(row, text);
-      case MetaType::i64:
+      case graph::MetaType::i64:
         return number<std::int64_t>(row, text);
-      case MetaType::f32:
+      case graph::MetaType::f32:
         return number<float>(row, text);
-      case MetaType::f64:
+      case graph::MetaType::f64:
         return number<double>(row, text);
-      case MetaType::boolean:
+      case graph::MetaType::boolean:
         if (text != "true" && text != "false") refuse(text, "true or false");
         out_.push_back(static_cast<std::byte>(text == "true"));
         return text;
@@ -220,7 +220,7 @@ class ValueWriter {
   std::vector<std::byte>& out_;
 };
 
-ValueType parse_type(const SourceFile& file, const MetadataChange& change) {
+ValueType parse_type(const io::SourceFile& file, const MetadataChange& change) {
   std::string_view word = *change.type;
   const bool array = word.ends_with("[]");
   if (array) word.remove_suffix(2);
@@ -236,7 +236,8 @@ ValueType parse_type(const SourceFile& file, const MetadataChange& change) {
 
 class HeaderWriter {
  public:
-  HeaderWriter(const MetaGraph& graph, const SourceFile& file, std::span<const MetadataChange> changes)
+  HeaderWriter(const graph::MetaGraph& graph, const io::SourceFile& file,
+               std::span<const MetadataChange> changes)
       : graph_(graph), file_(file), changes_(changes), header_(read_header(file)) {
     edit_.before.resize(static_cast<std::size_t>(header_.data));
     file.read_at(0, edit_.before);
@@ -276,8 +277,8 @@ class HeaderWriter {
     return std::ranges::find(header_.key_values, key, &KeyValue::key) != header_.key_values.end();
   }
   std::optional<std::string> old_text(std::string_view key) const {
-    const MetaValue* const value = find_metadata(graph_, key);
-    return value == nullptr ? std::nullopt : std::optional(meta_text(*value));
+    const graph::MetaValue* const value = graph::find_metadata(graph_, key);
+    return value == nullptr ? std::nullopt : std::optional(graph::meta_text(*value));
   }
 
   void write_old(const KeyValue& entry) {
@@ -353,8 +354,8 @@ class HeaderWriter {
     ++count_;
   }
 
-  const MetaGraph& graph_;
-  const SourceFile& file_;
+  const graph::MetaGraph& graph_;
+  const io::SourceFile& file_;
   std::span<const MetadataChange> changes_;
   Header header_;
   HeaderEdit edit_;
@@ -369,9 +370,9 @@ bool is_metadata_type(std::string_view word) {
   return std::ranges::find(kTypes, word, &TypeRow::word) != kTypes.end();
 }
 
-HeaderEdit edit_gguf_header(const MetaGraph& graph, const SourceFile& file,
+HeaderEdit edit_gguf_header(const graph::MetaGraph& graph, const io::SourceFile& file,
                             std::span<const MetadataChange> changes) {
   return HeaderWriter(graph, file, changes).edit();
 }
 
-}  // namespace loadline
+}  // namespace loadline::exporters

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-namespace loadline {
+namespace loadline::exporters {
 
 struct MetadataChange {
   std::string key;
@@ -35,7 +35,7 @@ struct HeaderEdit {
 // The header of `file`, as read into `graph`, with `changes`. Throws Error{usage} for a change that makes no
 // sense, Error{unsupported} for a format without editable metadata or a key that says how the file is laid
 // out, and Error{limit} with the bytes that are missing if the header does not fit.
-HeaderEdit edit_header(const MetaGraph& graph, const SourceFile& file,
+HeaderEdit edit_header(const graph::MetaGraph& graph, const io::SourceFile& file,
                        std::span<const MetadataChange> changes);
 
 // Whether files that this importer reads can be edited.
@@ -46,17 +46,18 @@ bool is_metadata_type(std::string_view word);
 inline constexpr std::string_view kSlackKey = "loadline.slack";
 
 // The two formats.
-HeaderEdit edit_gguf_header(const MetaGraph& graph, const SourceFile& file,
+HeaderEdit edit_gguf_header(const graph::MetaGraph& graph, const io::SourceFile& file,
                             std::span<const MetadataChange> changes);
-HeaderEdit edit_safetensors_header(const MetaGraph& graph, const SourceFile& file,
+HeaderEdit edit_safetensors_header(const graph::MetaGraph& graph, const io::SourceFile& file,
                                    std::span<const MetadataChange> changes);
 
 inline constexpr std::uint64_t kMostEditedHeader = 256 << 20;
 
 // What is wrong with a change, whatever the format: an empty key, a key that is changed twice or that is to
 // be removed but absent. Throws Error{usage}.
-void check_changes(const MetaGraph& graph, const SourceFile& file, std::span<const MetadataChange> changes);
+void check_changes(const graph::MetaGraph& graph, const io::SourceFile& file,
+                   std::span<const MetadataChange> changes);
 // An Error{limit} that says how many bytes are missing, and what to do.
-Error no_room(const SourceFile& file, std::uint64_t needed, std::uint64_t available);
+Error no_room(const io::SourceFile& file, std::uint64_t needed, std::uint64_t available);
 
-}  // namespace loadline
+}  // namespace loadline::exporters

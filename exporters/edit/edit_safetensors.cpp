@@ -13,7 +13,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-namespace loadline {
+namespace loadline::exporters {
 
 // --- Chooses the format of an edit.
 
@@ -21,7 +21,7 @@ namespace {
 
 struct Editor {
   std::string_view format;
-  HeaderEdit (*edit)(const MetaGraph&, const SourceFile&, std::span<const MetadataChange>);
+  HeaderEdit (*edit)(const graph::MetaGraph&, const io::SourceFile&, std::span<const MetadataChange>);
 };
 constexpr std::array kEditors = {Editor{"safetensors", edit_safetensors_header},
                                  Editor{"gguf", edit_gguf_header}};
@@ -32,7 +32,8 @@ bool can_edit_header(std::string_view importer) {
   return std::ranges::find(kEditors, importer, &Editor::format) != kEditors.end();
 }
 
-void check_changes(const MetaGraph& graph, const SourceFile& file, std::span<const MetadataChange> changes) {
+void check_changes(const graph::MetaGraph& graph, const io::SourceFile& file,
+                   std::span<const MetadataChange> changes) {
   std::set<std::string_view> keys;
   for (const MetadataChange& change : changes) {
     const auto refuse = [&](std::string_view why) {
@@ -43,18 +44,18 @@ void check_changes(const MetaGraph& graph, const SourceFile& file, std::span<con
     if (!is_valid_utf8(change.key)) refuse("is not UTF-8");
     if (change.value && !is_valid_utf8(*change.value)) refuse("gets a value that is not UTF-8");
     if (!keys.insert(change.key).second) refuse("is changed twice");
-    if (!change.value && find_metadata(graph, change.key) == nullptr) refuse("is not in the file");
+    if (!change.value && graph::find_metadata(graph, change.key) == nullptr) refuse("is not in the file");
   }
 }
 
-Error no_room(const SourceFile& file, std::uint64_t needed, std::uint64_t available) {
+Error no_room(const io::SourceFile& file, std::uint64_t needed, std::uint64_t available) {
   return Error(ErrorCode::limit, {.file = file.path()},
                "the new metadata needs {} bytes in front of the tensors, there are {}: {} too few. Convert "
                "the model to a new file with --align 4096, which leaves room, and edit that one",
                needed, available, needed - available);
 }
 
-HeaderEdit edit_header(const MetaGraph& graph, const SourceFile& file,
+HeaderEdit edit_header(const graph::MetaGraph& graph, const io::SourceFile& file,
                        std::span<const MetadataChange> changes) {
   for (const Editor& editor : kEditors)
     if (editor.format == graph.format) {
@@ -163,7 +164,7 @@ Place find_metadata_member(std::string_view text, const std::string& path) {
 }
 
 // The new entries, in the old order, new keys last.
-std::string new_member(const MetaGraph& graph, std::span<const MetadataChange> changes) {
+std::string new_member(const graph::MetaGraph& graph, std::span<const MetadataChange> changes) {
   std::string text;
   const auto add = [&](const std::string& key, const std::string& value) {
     text += fmt::format("{}{}:{}", text.empty() ? "" : ",", Json(key).dump(), Json(value).dump());
@@ -171,8 +172,8 @@ std::string new_member(const MetaGraph& graph, std::span<const MetadataChange> c
   const auto change_of = [&](std::string_view key) {
     return std::ranges::find(changes, key, &MetadataChange::key);
   };
-  for (const MetaEntry& entry : graph.metadata) {
-    if (entry.key == kConfigKey) continue;  // of the folder
+  for (const graph::MetaEntry& entry : graph.metadata) {
+    if (entry.key == graph::kConfigKey) continue;  // of the folder
     const auto change = change_of(entry.key);
     if (change == changes.end())
       add(entry.key, std::get<std::string>(entry.value));
@@ -180,13 +181,13 @@ std::string new_member(const MetaGraph& graph, std::span<const MetadataChange> c
       add(entry.key, *change->value);
   }
   for (const MetadataChange& change : changes)
-    if (change.value && find_metadata(graph, change.key) == nullptr) add(change.key, *change.value);
+    if (change.value && graph::find_metadata(graph, change.key) == nullptr) add(change.key, *change.value);
   return fmt::format("\"{}\":{{{}}}", kMetadataKey, text);
 }
 
 }  // namespace
 
-HeaderEdit edit_safetensors_header(const MetaGraph& graph, const SourceFile& file,
+HeaderEdit edit_safetensors_header(const graph::MetaGraph& graph, const io::SourceFile& file,
                                    std::span<const MetadataChange> changes) {
   HeaderEdit edit;
   for (const MetadataChange& change : changes) {
@@ -194,10 +195,10 @@ HeaderEdit edit_safetensors_header(const MetaGraph& graph, const SourceFile& fil
       throw Error(ErrorCode::usage, {.file = file.path()},
                   "the key '{}' cannot be of type {}: metadata of safetensors files is text",
                   safe_display(change.key, 100), safe_display(*change.type, 40));
-    if (change.key == kConfigKey)
+    if (change.key == graph::kConfigKey)
       throw Error(ErrorCode::unsupported, {.file = file.path()},
                   "config.json is a file of its own beside the weights: edit that file");
-    const std::string* const before = find_text(graph, change.key);
+    const std::string* const before = graph::find_text(graph, change.key);
     edit.changed.push_back({change.key, before ? std::optional(*before) : std::nullopt, change.value});
   }
   std::uint64_t length = 0;
@@ -225,4 +226,4 @@ HeaderEdit edit_safetensors_header(const MetaGraph& graph, const SourceFile& fil
   return edit;
 }
 
-}  // namespace loadline
+}  // namespace loadline::exporters

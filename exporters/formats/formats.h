@@ -14,48 +14,49 @@
 #include <utility>
 #include <vector>
 
-namespace loadline {
+namespace loadline::exporters {
 
 // --- The layouts of each format, for the table of exporters.
 
-bool gguf_supports(DType dtype);
+bool gguf_supports(graph::DType dtype);
 // One file, or with `max_shard_bytes` a split set where one file would be larger: PREFIX-00001-of-00003.gguf
 // and so on, each of at most so many bytes or with one tensor. Names stay as they are; a scalar becomes one
 // element of rank 1. Ranks above 4, names over 63 bytes and dtypes unknown to ggml give an Error naming the
 // tensor.
-Layout gguf_layout(const MetaGraph& graph, const ExportOptions& options, const std::string& out);
+Layout gguf_layout(const graph::MetaGraph& graph, const ExportOptions& options, const std::string& out);
 
 // A folder, one array for each tensor. Arrays of other models there are an Error, because readers of the
 // folder would take them for this model's.
-Layout npy_layout(const MetaGraph& graph, const ExportOptions& options, const std::string& out);
+Layout npy_layout(const graph::MetaGraph& graph, const ExportOptions& options, const std::string& out);
 
-bool npz_supports(DType dtype);
-bool npz_carries(const MetaGraph& graph, const MetaEntry& entry);
-Layout npz_layout(const MetaGraph& graph, const ExportOptions& options, const std::string& out);
+bool npz_supports(graph::DType dtype);
+bool npz_carries(const graph::MetaGraph& graph, const graph::MetaEntry& entry);
+Layout npz_layout(const graph::MetaGraph& graph, const ExportOptions& options, const std::string& out);
 
-bool onnx_supports(DType dtype);
-bool onnx_carries(const MetaGraph& graph, const MetaEntry& entry);
+bool onnx_supports(graph::DType dtype);
+bool onnx_carries(const graph::MetaGraph& graph, const graph::MetaEntry& entry);
 // OUT with its weights in OUT.data, or with `inline_weights` one file. Only a source that is ONNX has the
 // graph that such a file needs. Weights keep their types, which are types of the graph's values.
-Layout onnx_layout(const MetaGraph& graph, const ExportOptions& options, const std::string& out);
+Layout onnx_layout(const graph::MetaGraph& graph, const ExportOptions& options, const std::string& out);
 
-bool ptd_supports(DType dtype);
-bool ptd_carries(const MetaGraph& graph, const MetaEntry& entry);
+bool ptd_supports(graph::DType dtype);
+bool ptd_carries(const graph::MetaGraph& graph, const graph::MetaEntry& entry);
 // One file. Tied tensors keep all their names, on one segment. A tensor of unknown type becomes a blob.
-Layout ptd_layout(const MetaGraph& graph, const ExportOptions& options, const std::string& out);
+Layout ptd_layout(const graph::MetaGraph& graph, const ExportOptions& options, const std::string& out);
 
-bool torch_supports(DType dtype);
-bool torch_carries(const MetaGraph& graph, const MetaEntry& entry);
+bool torch_supports(graph::DType dtype);
+bool torch_carries(const graph::MetaGraph& graph, const graph::MetaEntry& entry);
 // A state_dict in one archive.
-Layout torch_layout(const MetaGraph& graph, const ExportOptions& options, const std::string& out);
+Layout torch_layout(const graph::MetaGraph& graph, const ExportOptions& options, const std::string& out);
 
-bool safetensors_supports(DType dtype);
+bool safetensors_supports(graph::DType dtype);
 // True for entries whose key and value are UTF-8 text. config.json becomes a file of a model folder, the
 // others become __metadata__.
-bool safetensors_carries(const MetaGraph& graph, const MetaEntry& entry);
+bool safetensors_carries(const graph::MetaGraph& graph, const graph::MetaEntry& entry);
 // If `out` ends in ".safetensors", the output is one file. Otherwise it is a model folder: config.json if the
 // model has one, and one model.safetensors or shards with their index.
-Layout safetensors_layout(const MetaGraph& graph, const ExportOptions& options, const std::string& out);
+Layout safetensors_layout(const graph::MetaGraph& graph, const ExportOptions& options,
+                          const std::string& out);
 
 // --- Lays out a zip archive whose members are stored, aligned and streamed (PKWARE APPNOTE 6.3).
 
@@ -73,7 +74,7 @@ class ZipLayout {
   void add(std::string_view name, std::vector<std::byte> prefix, Slot slot);
 
   // The whole archive as the only file of an output; `format` is the importer's id.
-  Layout layout(const MetaGraph& source, std::string format, const std::string& out);
+  Layout layout(const graph::MetaGraph& source, std::string format, const std::string& out);
 
  private:
   struct Member {
@@ -102,14 +103,14 @@ using SourceRange = std::pair<std::uint64_t, std::uint64_t>;
 
 // A TensorProto whose values move.
 struct OnnxTensorEdit {
-  TensorId tensor{};
+  graph::TensorId tensor{};
   bool outside = false;           // to external data; else into raw_data
   std::vector<SourceRange> kept;  // fields that say something else than where the values are, in their order
 };
 
 // A message with changes inside. All bytes of the source that no edit covers stay as they are.
 struct OnnxEdit {
-  WireField field;
+  io::WireField field;
   std::vector<OnnxEdit> inner;  // in the order of the file
   std::optional<OnnxTensorEdit> tensor;
 };
@@ -122,6 +123,7 @@ inline constexpr std::uint64_t kLeastOutside = 1024;
 // attributes and training graphs stay as they are. If `inline_weights`, all external data moves into the
 // file. `graph` must be what an importer read from `file`. Throws Error{malformed} as WireReader does, and if
 // the file has changed.
-std::vector<OnnxEdit> find_onnx_edits(const SourceFile& file, const MetaGraph& graph, bool inline_weights);
+std::vector<OnnxEdit> find_onnx_edits(const io::SourceFile& file, const graph::MetaGraph& graph,
+                                      bool inline_weights);
 
-}  // namespace loadline
+}  // namespace loadline::exporters

@@ -18,7 +18,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-namespace loadline {
+namespace loadline::exporters {
 
 // --- The header of a .npy array, for files and members of archives.
 
@@ -34,7 +34,7 @@ std::vector<std::byte> npy_header(const Slot& slot, std::uint64_t unit) {
   constexpr std::size_t kMagic = 10;
   const char* const comma = slot.shape.size() == 1 ? "," : "";
   std::string text = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}{}), }}",
-                                 dtype_info(slot.dtype).npy, fmt::join(slot.shape, ", "), comma);
+                                 graph::dtype_info(slot.dtype).npy, fmt::join(slot.shape, ", "), comma);
   text.resize(static_cast<std::size_t>(align_up(kMagic + text.size() + 1, unit)) - kMagic - 1, ' ');
   text += '\n';
   std::vector<std::byte> bytes;
@@ -47,9 +47,9 @@ std::vector<std::byte> npy_header(const Slot& slot, std::uint64_t unit) {
 
 // Throws Error{unsupported} for types that numpy has not.
 void check_npy_dtype(const Slot& slot) {
-  if (dtype_info(slot.dtype).npy.empty())
+  if (graph::dtype_info(slot.dtype).npy.empty())
     throw Error(ErrorCode::unsupported, {.tensor = slot.name}, "numpy has no dtype {}",
-                dtype_info(slot.dtype).name)
+                graph::dtype_info(slot.dtype).name)
         .with({"outtype", "f32"});
 }
 
@@ -78,11 +78,11 @@ std::uint64_t array_unit(const ExportOptions& options) {
 }
 
 // In the order in which an importer lists the folder.
-std::vector<Array> arrays_of(const MetaGraph& graph, const ExportOptions& options) {
+std::vector<Array> arrays_of(const graph::MetaGraph& graph, const ExportOptions& options) {
   std::vector<Array> arrays;
   for (Slot& slot : output_slots(graph, options)) {
     check_npy_dtype(slot);
-    auto file = npy_file_name(slot.name.view());
+    auto file = graph::npy_file_name(slot.name.view());
     if (!file)
       throw Error(ErrorCode::unsupported, {.tensor = slot.name},
                   "its name has {} bytes: no file name holds it", slot.name.size());
@@ -98,13 +98,13 @@ std::vector<Array> arrays_of(const MetaGraph& graph, const ExportOptions& option
 
 // Every array in the folder would be opened as one of this model.
 void refuse_others(const std::string& folder, const std::vector<Array>& arrays) {
-  if (!is_folder(folder)) return;
+  if (!io::is_folder(folder)) return;
   std::set<std::string_view> written;
   for (const Array& array : arrays) written.insert(array.file);
   std::error_code failure;
   for (fs::directory_iterator at(folder, failure), end; !failure && at != end; at.increment(failure)) {
     const std::string name = at->path().filename().string();
-    if (name.ends_with(kNpyExtension) && !name.starts_with('.') && !written.contains(name))
+    if (name.ends_with(graph::kNpyExtension) && !name.starts_with('.') && !written.contains(name))
       throw Error(ErrorCode::usage, {.file = at->path().string()},
                   "is an array of another model; write to another folder");
   }
@@ -113,7 +113,7 @@ void refuse_others(const std::string& folder, const std::vector<Array>& arrays) 
 
 }  // namespace
 
-Layout npy_layout(const MetaGraph& graph, const ExportOptions& options, const std::string& out) {
+Layout npy_layout(const graph::MetaGraph& graph, const ExportOptions& options, const std::string& out) {
   const std::uint64_t unit = array_unit(options);
   std::vector<Array> arrays = arrays_of(graph, options);
   refuse_others(out, arrays);
@@ -125,7 +125,7 @@ Layout npy_layout(const MetaGraph& graph, const ExportOptions& options, const st
     file.header = npy_header(array.slot, unit);
     array.slot.offset = file.header.size();
     file.bytes = array.slot.offset + array.slot.bytes;
-    const FileId id{static_cast<std::uint32_t>(layout.files.size())};
+    const graph::FileId id{static_cast<std::uint32_t>(layout.files.size())};
     layout.result.files.push_back({file.path, file.bytes});
     add_result(layout.result, id, array.slot);
     file.slots.push_back(std::move(array.slot));
@@ -144,11 +144,11 @@ constexpr std::uint64_t kDefaultAlignment = 64;
 
 }  // namespace
 
-bool npz_supports(DType dtype) { return !dtype_info(dtype).npy.empty(); }
+bool npz_supports(graph::DType dtype) { return !graph::dtype_info(dtype).npy.empty(); }
 
-bool npz_carries(const MetaGraph&, const MetaEntry&) { return false; }
+bool npz_carries(const graph::MetaGraph&, const graph::MetaEntry&) { return false; }
 
-Layout npz_layout(const MetaGraph& graph, const ExportOptions& options, const std::string& out) {
+Layout npz_layout(const graph::MetaGraph& graph, const ExportOptions& options, const std::string& out) {
   ZipLayout zip(zip_alignment(options, kDefaultAlignment));
   for (Slot& slot : output_slots(graph, options)) {
     check_npy_dtype(slot);
@@ -161,4 +161,4 @@ Layout npz_layout(const MetaGraph& graph, const ExportOptions& options, const st
   return zip.layout(graph, "npz", out);
 }
 
-}  // namespace loadline
+}  // namespace loadline::exporters

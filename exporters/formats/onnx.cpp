@@ -15,7 +15,7 @@
 #include <tuple>
 #include <unordered_set>
 
-namespace loadline {
+namespace loadline::exporters {
 namespace {
 
 constexpr std::uint64_t kDefaultAlignment = 4096;
@@ -30,7 +30,7 @@ constexpr std::uint32_t kRawData = 9, kExternalData = 13, kDataLocation = 14;
 struct Part {
   SourceRange source = {};
   std::string text = {};
-  std::optional<TensorId> tensor = {};
+  std::optional<graph::TensorId> tensor = {};
 };
 struct Parts {
   std::vector<Part> list;
@@ -45,7 +45,7 @@ struct Parts {
     bytes += text.size();
     list.push_back({.text = std::move(text)});
   }
-  void add(TensorId tensor, std::uint64_t size) {
+  void add(graph::TensorId tensor, std::uint64_t size) {
     bytes += size;
     list.push_back({.tensor = tensor});
   }
@@ -60,7 +60,7 @@ void add_varint(std::string& text, std::uint64_t value) {
   text += static_cast<char>(value);
 }
 void add_text(std::string& text, std::uint32_t number, std::string_view content) {
-  add_varint(text, wire_tag(number, WireType::length));
+  add_varint(text, io::wire_tag(number, io::WireType::length));
   add_varint(text, content.size());
   text += content;
 }
@@ -73,11 +73,11 @@ struct Move {
 
 class Composer {
  public:
-  Composer(const MetaGraph& graph, const ExportOptions& options, const std::string& out)
+  Composer(const graph::MetaGraph& graph, const ExportOptions& options, const std::string& out)
       : graph_(graph),
         options_(options),
         out_(out),
-        source_(SourceFile::open(graph.files.front().path)),
+        source_(io::SourceFile::open(graph.files.front().path)),
         moves_(graph.tensors.size()) {}
 
   Layout layout() {
@@ -99,15 +99,15 @@ class Composer {
   void collect(const OnnxEdit& edit) {
     for (const OnnxEdit& inner : edit.inner) collect(inner);
     if (!edit.tensor) return;
-    const TensorId id = edit.tensor->tensor;
-    const Tensor& tensor = graph_.tensor(id);
+    const graph::TensorId id = edit.tensor->tensor;
+    const graph::Tensor& tensor = graph_.tensor(id);
     const auto total = checked_add(moved_bytes_, graph_.storage(tensor.storage).bytes);
     if (!total || *total >= kMostBytes)
       throw Error(ErrorCode::limit, {.tensor = tensor.name}, "the tensors add up to more than 2^62 bytes");
     moved_bytes_ = *total;
     moved_names_.insert(tensor.name.view());
     if (edit.tensor->outside) outside_.push_back(id);
-    moves_[index(id)] = Move{edit.tensor->outside, 0};
+    moves_[graph::index(id)] = Move{edit.tensor->outside, 0};
   }
 
   // Tensors on one storage of the source stay on one range.
@@ -121,21 +121,22 @@ class Composer {
     location_ = name;
     std::vector<std::size_t> rank(graph_.storages.size());
     for (std::size_t i = 0; i < rank.size(); ++i) rank[i] = i;
-    for (std::size_t i = 0; i < options_.order.size(); ++i) rank[index(options_.order[i])] = i;
-    std::ranges::stable_sort(
-        outside_, {}, [&](TensorId id) { return std::pair(rank[index(graph_.tensor(id).storage)], id); });
+    for (std::size_t i = 0; i < options_.order.size(); ++i) rank[graph::index(options_.order[i])] = i;
+    std::ranges::stable_sort(outside_, {}, [&](graph::TensorId id) {
+      return std::pair(rank[graph::index(graph_.tensor(id).storage)], id);
+    });
     const std::uint64_t alignment = options_.alignment == 0 ? kDefaultAlignment : options_.alignment;
     std::vector<std::optional<std::uint64_t>> placed(graph_.storages.size());
-    for (const TensorId id : outside_) {
-      const Tensor& tensor = graph_.tensor(id);
-      auto& offset = placed[index(tensor.storage)];
+    for (const graph::TensorId id : outside_) {
+      const graph::Tensor& tensor = graph_.tensor(id);
+      auto& offset = placed[graph::index(tensor.storage)];
       if (!offset) {
         const std::uint64_t bytes = graph_.storage(tensor.storage).bytes;
         offset = align_up(data_.bytes, alignment);
-        data_.slots.push_back({tensor.name, tensor.dtype, tensor.shape, take(id), *offset, bytes});
+        data_.slots.push_back({tensor.name, tensor.dtype, tensor.shape, convert::take(id), *offset, bytes});
         data_.bytes = *offset + bytes;
       }
-      moves_[index(id)]->offset = *offset;
+      moves_[graph::index(id)]->offset = *offset;
     }
   }
 
@@ -163,7 +164,7 @@ class Composer {
     const std::uint64_t bytes = graph_.storage(graph_.tensor(edit.tensor).storage).bytes;
     std::string text;
     if (!edit.outside) {
-      add_varint(text, wire_tag(kRawData, WireType::length));
+      add_varint(text, io::wire_tag(kRawData, io::WireType::length));
       add_varint(text, bytes);
       parts.add(std::move(text));
       parts.add(edit.tensor, bytes);
@@ -176,9 +177,9 @@ class Composer {
       add_text(text, kExternalData, pair);
     };
     entry("location", location_);
-    entry("offset", std::to_string(moves_[index(edit.tensor)]->offset));
+    entry("offset", std::to_string(moves_[graph::index(edit.tensor)]->offset));
     entry("length", std::to_string(bytes));
-    add_varint(text, wire_tag(kDataLocation, WireType::varint));
+    add_varint(text, io::wire_tag(kDataLocation, io::WireType::varint));
     add_varint(text, 1);
     parts.add(std::move(text));
     return parts;
@@ -186,12 +187,12 @@ class Composer {
 
   // The model's own file, and where the tensors within it lie then.
   void add_model(Parts parts) {
-    std::vector<std::pair<std::uint64_t, TensorId>> plain = values_within();
+    std::vector<std::pair<std::uint64_t, graph::TensorId>> plain = values_within();
     model_.path = out_;
     model_.bytes = parts.bytes;
     for (const Part& part : parts.list) {
       if (part.tensor) {
-        moves_[index(*part.tensor)]->offset = at_;
+        moves_[graph::index(*part.tensor)]->offset = at_;
         add_slot(*part.tensor);
       } else if (!part.text.empty()) {
         append_bytes(held_, part.text);
@@ -208,12 +209,12 @@ class Composer {
   }
 
   // Plain values in the file that do not move, by their place.
-  std::vector<std::pair<std::uint64_t, TensorId>> values_within() const {
-    std::vector<std::pair<std::uint64_t, TensorId>> found;
+  std::vector<std::pair<std::uint64_t, graph::TensorId>> values_within() const {
+    std::vector<std::pair<std::uint64_t, graph::TensorId>> found;
     for (std::size_t i = 0; i < graph_.tensors.size(); ++i) {
-      const TensorId id{static_cast<std::uint32_t>(i)};
-      const Storage& storage = graph_.storage(graph_.tensor(id).storage);
-      if (storage.file == FileId{0} && storage.encoding == Encoding::plain &&
+      const graph::TensorId id{static_cast<std::uint32_t>(i)};
+      const graph::Storage& storage = graph_.storage(graph_.tensor(id).storage);
+      if (storage.file == graph::FileId{0} && storage.encoding == graph::Encoding::plain &&
           storage.bytes >= kLeastStreamed && !moves_[i] &&
           (found.empty() || found.back().first != storage.offset))
         found.emplace_back(storage.offset, id);
@@ -222,9 +223,10 @@ class Composer {
     return found;
   }
 
-  void add_source(SourceRange range, const std::vector<std::pair<std::uint64_t, TensorId>>& plain) {
+  void add_source(SourceRange range, const std::vector<std::pair<std::uint64_t, graph::TensorId>>& plain) {
     copied_.emplace_back(range.first, at_);
-    auto next = std::ranges::lower_bound(plain, range.first, {}, &std::pair<std::uint64_t, TensorId>::first);
+    auto next =
+        std::ranges::lower_bound(plain, range.first, {}, &std::pair<std::uint64_t, graph::TensorId>::first);
     for (; next != plain.end() && next->first < range.second; ++next) {
       const std::uint64_t bytes = graph_.storage(graph_.tensor(next->second).storage).bytes;
       if (next->first < range.first || next->first + bytes > range.second) continue;
@@ -246,11 +248,11 @@ class Composer {
     at_ += end - begin;
   }
 
-  void add_slot(TensorId id) {
+  void add_slot(graph::TensorId id) {
     flush();
-    const Tensor& tensor = graph_.tensor(id);
+    const graph::Tensor& tensor = graph_.tensor(id);
     const std::uint64_t bytes = graph_.storage(tensor.storage).bytes;
-    model_.slots.push_back({tensor.name, tensor.dtype, tensor.shape, take(id), at_, bytes});
+    model_.slots.push_back({tensor.name, tensor.dtype, tensor.shape, convert::take(id), at_, bytes});
     at_ += bytes;
   }
 
@@ -265,29 +267,31 @@ class Composer {
 
   // As an importer orders them: by file, offset and bytes.
   void add_tensors() {
-    MetaGraph& result = layout_.result;
+    graph::MetaGraph& result = layout_.result;
     result.format = "onnx";
     result.metadata = graph_.metadata;
-    std::erase_if(result.metadata, [](const MetaEntry& entry) { return entry.key == kConfigKey; });
-    std::vector<std::pair<Storage, TensorId>> placed;
+    std::erase_if(result.metadata,
+                  [](const graph::MetaEntry& entry) { return entry.key == graph::kConfigKey; });
+    std::vector<std::pair<graph::Storage, graph::TensorId>> placed;
     for (std::size_t i = 0; i < graph_.tensors.size(); ++i) {
-      const TensorId id{static_cast<std::uint32_t>(i)};
+      const graph::TensorId id{static_cast<std::uint32_t>(i)};
       placed.emplace_back(new_storage(id), id);
     }
-    const auto place = [](const std::pair<Storage, TensorId>& one) {
+    const auto place = [](const std::pair<graph::Storage, graph::TensorId>& one) {
       return std::tuple(one.first.file, one.first.offset, one.first.bytes);
     };
     std::ranges::stable_sort(placed, {}, place);
-    std::vector<TensorId> now(graph_.tensors.size());
+    std::vector<graph::TensorId> now(graph_.tensors.size());
     for (const auto& [storage, id] : placed) {
       const bool shared = !result.storages.empty() && storage.bytes > 0 && result.storages.back() == storage;
       if (!shared) result.add_storage(storage);
-      now[index(id)] = TensorId{static_cast<std::uint32_t>(result.tensors.size())};
+      now[graph::index(id)] = graph::TensorId{static_cast<std::uint32_t>(result.tensors.size())};
       result.tensors.push_back(graph_.tensor(id));
-      result.tensors.back().storage = StorageId{static_cast<std::uint32_t>(result.storages.size() - 1)};
+      result.tensors.back().storage =
+          graph::StorageId{static_cast<std::uint32_t>(result.storages.size() - 1)};
     }
     add_forward(now);
-    for (const Note& note : graph_.notes)
+    for (const graph::Note& note : graph_.notes)
       if (!about_old_places(note)) result.notes.push_back(note);
     result.files.push_back({model_.path, model_.bytes});
     if (!data_.path.empty()) result.files.push_back({data_.path, data_.bytes});
@@ -297,41 +301,41 @@ class Composer {
     layout_.files.push_back(std::move(model_));
   }
 
-  Storage new_storage(TensorId id) const {
-    Storage storage = graph_.storage(graph_.tensor(id).storage);
-    if (const auto& move = moves_[index(id)])
-      return plain_storage(FileId{move->outside ? 1U : 0U}, move->offset, storage.bytes);
-    if (storage.file != FileId{0}) return storage;
+  graph::Storage new_storage(graph::TensorId id) const {
+    graph::Storage storage = graph_.storage(graph_.tensor(id).storage);
+    if (const auto& move = moves_[graph::index(id)])
+      return graph::plain_storage(graph::FileId{move->outside ? 1U : 0U}, move->offset, storage.bytes);
+    if (storage.file != graph::FileId{0}) return storage;
     const auto behind = std::ranges::upper_bound(copied_, storage.offset, {}, &SourceRange::first);
     if (behind != copied_.begin()) storage.offset += std::prev(behind)->second - std::prev(behind)->first;
     return storage;
   }
 
-  void add_forward(const std::vector<TensorId>& now) {
+  void add_forward(const std::vector<graph::TensorId>& now) {
     layout_.result.forward = graph_.forward;
     if (!layout_.result.forward) return;
-    const auto renumber = [&](std::vector<Op>& ops) {
-      for (Op& op : ops)
-        for (TensorId& weight : op.weights) weight = now[index(weight)];
+    const auto renumber = [&](std::vector<graph::Op>& ops) {
+      for (graph::Op& op : ops)
+        for (graph::TensorId& weight : op.weights) weight = now[graph::index(weight)];
     };
     renumber(layout_.result.forward->ops);
-    for (Body& body : layout_.result.forward->bodies) renumber(body.ops);
+    for (graph::Body& body : layout_.result.forward->bodies) renumber(body.ops);
   }
 
   // Notes on bytes that are gone: keys and checksums of external data, what lay behind moved values.
-  bool about_old_places(const Note& note) const {
+  bool about_old_places(const graph::Note& note) const {
     if (!note.tensor) return note.text.find("external data") != std::string::npos;
     return moved_names_.contains(*note.tensor);
   }
 
-  const MetaGraph& graph_;
+  const graph::MetaGraph& graph_;
   const ExportOptions& options_;
   const std::string& out_;
-  const SourceFile source_;
+  const io::SourceFile source_;
   std::vector<std::optional<Move>> moves_;  // by tensor
   std::unordered_set<std::string_view> moved_names_;
   std::uint64_t moved_bytes_ = 0;
-  std::vector<TensorId> outside_;
+  std::vector<graph::TensorId> outside_;
   std::string location_;
   LayoutFile model_, data_;
   std::uint64_t at_ = 0;  // in the model's file
@@ -343,11 +347,13 @@ class Composer {
 
 }  // namespace
 
-bool onnx_supports(DType dtype) { return dtype == DType::opaque || dtype_info(dtype).onnx > 0; }
+bool onnx_supports(graph::DType dtype) {
+  return dtype == graph::DType::opaque || graph::dtype_info(dtype).onnx > 0;
+}
 
-bool onnx_carries(const MetaGraph& graph, const MetaEntry&) { return graph.format == "onnx"; }
+bool onnx_carries(const graph::MetaGraph& graph, const graph::MetaEntry&) { return graph.format == "onnx"; }
 
-Layout onnx_layout(const MetaGraph& graph, const ExportOptions& options, const std::string& out) {
+Layout onnx_layout(const graph::MetaGraph& graph, const ExportOptions& options, const std::string& out) {
   if (graph.format != "onnx")
     throw Error(ErrorCode::unsupported,
                 "an ONNX file holds the operators of its model, and this {} model has none to write",
@@ -359,4 +365,4 @@ Layout onnx_layout(const MetaGraph& graph, const ExportOptions& options, const s
   return Composer(graph, options, out).layout();
 }
 
-}  // namespace loadline
+}  // namespace loadline::exporters

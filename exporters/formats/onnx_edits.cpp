@@ -10,7 +10,7 @@
 #include <string>
 #include <tuple>
 
-namespace loadline {
+namespace loadline::exporters {
 namespace {
 
 namespace fs = std::filesystem;
@@ -63,30 +63,31 @@ struct Values {
 // The tensors of the graph by the place of their bytes.
 class Places {
  public:
-  explicit Places(const MetaGraph& graph) {
+  explicit Places(const graph::MetaGraph& graph) {
     for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
-      const Storage& storage = graph.storage(graph.tensors[i].storage);
+      const graph::Storage& storage = graph.storage(graph.tensors[i].storage);
       places_[{storage.file, storage.offset, storage.bytes}].push_back(
-          TensorId{static_cast<std::uint32_t>(i)});
+          graph::TensorId{static_cast<std::uint32_t>(i)});
     }
     const fs::path folder = fs::path(graph.files.front().path).parent_path();
     for (std::size_t i = 1; i < graph.files.size(); ++i)
       files_.emplace(
           fs::path(graph.files[i].path).lexically_relative(folder.empty() ? "." : folder).lexically_normal(),
-          FileId{static_cast<std::uint32_t>(i)});
+          graph::FileId{static_cast<std::uint32_t>(i)});
   }
 
   // The tensor whose bytes lie within this message of the file itself.
-  std::optional<TensorId> within(std::uint64_t begin, std::uint64_t end) const {
-    const auto found = places_.lower_bound({FileId{0}, begin, 0});
-    if (found == places_.end() || std::get<0>(found->first) != FileId{0} || std::get<1>(found->first) >= end)
+  std::optional<graph::TensorId> within(std::uint64_t begin, std::uint64_t end) const {
+    const auto found = places_.lower_bound({graph::FileId{0}, begin, 0});
+    if (found == places_.end() || std::get<0>(found->first) != graph::FileId{0} ||
+        std::get<1>(found->first) >= end)
       return std::nullopt;
     return found->second.front();
   }
 
   // The next tensor with this external data; several tensors may share it, and follow in the file's order.
-  std::optional<TensorId> outside(const std::string& location, std::uint64_t offset,
-                                  std::optional<std::uint64_t> bytes) {
+  std::optional<graph::TensorId> outside(const std::string& location, std::uint64_t offset,
+                                         std::optional<std::uint64_t> bytes) {
     const auto file = files_.find(fs::path(location).lexically_normal());
     if (file == files_.end()) return std::nullopt;
     const auto found = places_.lower_bound({file->second, offset, bytes.value_or(0)});
@@ -98,15 +99,15 @@ class Places {
   }
 
  private:
-  using Place = std::tuple<FileId, std::uint64_t, std::uint64_t>;  // with the offset and the bytes
-  std::map<Place, std::vector<TensorId>> places_;
-  std::map<fs::path, FileId> files_;
+  using Place = std::tuple<graph::FileId, std::uint64_t, std::uint64_t>;  // with the offset and the bytes
+  std::map<Place, std::vector<graph::TensorId>> places_;
+  std::map<fs::path, graph::FileId> files_;
   std::map<Place, std::size_t> taken_;
 };
 
 class Finder {
  public:
-  Finder(const SourceFile& file, const MetaGraph& graph, bool inline_weights)
+  Finder(const io::SourceFile& file, const graph::MetaGraph& graph, bool inline_weights)
       : path_(file.path()), reader_(file, 0, file.size()), places_(graph), inline_(inline_weights) {}
 
   std::vector<OnnxEdit> find() { return walk(Message::model, false); }
@@ -116,7 +117,7 @@ class Finder {
   std::vector<OnnxEdit> walk(Message message, bool movable) {
     std::vector<OnnxEdit> edits;
     while (const auto field = reader_.next()) {
-      if (field->type() != WireType::length) continue;
+      if (field->type() != io::WireType::length) continue;
       const Message inner = inner_message(message, field->number());
       if (inner == Message::other) continue;
       reader_.enter(*field);
@@ -131,12 +132,12 @@ class Finder {
     return edits;
   }
 
-  std::optional<OnnxTensorEdit> tensor(const WireField& message, bool movable) {
+  std::optional<OnnxTensorEdit> tensor(const io::WireField& message, bool movable) {
     Values values = read_values(message);
-    const auto dtype = dtype_from(&DTypeInfo::onnx, values.data_type);
-    const auto count = element_count(values.dims);
-    const bool sized = dtype && *dtype != DType::string && count;
-    const auto bytes = sized ? packed_byte_size(*dtype, *count) : std::nullopt;
+    const auto dtype = graph::dtype_from(&graph::DTypeInfo::onnx, values.data_type);
+    const auto count = graph::element_count(values.dims);
+    const bool sized = dtype && *dtype != graph::DType::string && count;
+    const auto bytes = sized ? graph::packed_byte_size(*dtype, *count) : std::nullopt;
     if (values.external) {
       const auto id = places_.outside(values.location, values.offset, bytes);
       if (!id)
@@ -153,7 +154,7 @@ class Finder {
     return OnnxTensorEdit{*id, !inline_, std::move(values.kept)};
   }
 
-  Values read_values(const WireField& message) {
+  Values read_values(const io::WireField& message) {
     Values values;
     std::optional<std::uint64_t> keep = message.offset;  // nothing behind a number that is not kept
     while (const auto field = reader_.next()) {
@@ -164,19 +165,19 @@ class Finder {
       values.text |= number == kStringData;
       values.typed |= holds_values(number) && number != kRawData;
       if (number == kDataLocation) values.external = field->value == 1;
-      if (number == kExternalData && field->type() == WireType::length) read_entry(*field, values);
+      if (number == kExternalData && field->type() == io::WireType::length) read_entry(*field, values);
       if (!holds_values(number) && number != kDataLocation && number != kExternalData) continue;
       if (*keep < field->at) values.kept.emplace_back(*keep, field->at);
-      keep = field->type() == WireType::length ? std::optional(field->end()) : std::nullopt;
+      keep = field->type() == io::WireType::length ? std::optional(field->end()) : std::nullopt;
     }
     if (keep && *keep < message.end()) values.kept.emplace_back(*keep, message.end());
     return values;
   }
 
-  void read_dims(const WireField& field, std::vector<std::uint64_t>& dims) {
-    if (field.type() == WireType::varint) {
+  void read_dims(const io::WireField& field, std::vector<std::uint64_t>& dims) {
+    if (field.type() == io::WireType::varint) {
       dims.push_back(field.value);
-    } else if (field.type() == WireType::length) {
+    } else if (field.type() == io::WireType::length) {
       reader_.enter(field);
       while (!reader_.at_end() && dims.size() <= kMostRank) dims.push_back(reader_.varint());
       reader_.leave();
@@ -184,11 +185,11 @@ class Finder {
     if (dims.size() > kMostRank) throw reader_.malformed(field.at, "more than {} dimensions", kMostRank);
   }
 
-  void read_entry(const WireField& entry, Values& values) {
+  void read_entry(const io::WireField& entry, Values& values) {
     std::string key, value;
     reader_.enter(entry);
     while (const auto field = reader_.next()) {
-      if (field->type() != WireType::length) continue;
+      if (field->type() != io::WireType::length) continue;
       if (field->number() == 1) key = reader_.text(*field, kMostText, "a key");
       if (field->number() == 2) value = reader_.text(*field, kMostText, "a value");
     }
@@ -198,15 +199,16 @@ class Finder {
   }
 
   const std::string& path_;
-  WireReader reader_;
+  io::WireReader reader_;
   Places places_;
   bool inline_;
 };
 
 }  // namespace
 
-std::vector<OnnxEdit> find_onnx_edits(const SourceFile& file, const MetaGraph& graph, bool inline_weights) {
+std::vector<OnnxEdit> find_onnx_edits(const io::SourceFile& file, const graph::MetaGraph& graph,
+                                      bool inline_weights) {
   return Finder(file, graph, inline_weights).find();
 }
 
-}  // namespace loadline
+}  // namespace loadline::exporters

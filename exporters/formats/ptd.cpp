@@ -16,7 +16,7 @@
 
 #include <flat_tensor_generated.h>
 
-namespace loadline {
+namespace loadline::exporters {
 namespace {
 
 constexpr std::uint64_t kDefaultAlignment = 128;
@@ -29,7 +29,8 @@ constexpr std::uint64_t kMostTables = 1 << 30, kTables = 128;
 void check_slot(const Slot& slot) {
   const ErrorPlace place{.tensor = slot.name};
   if (!ptd_supports(slot.dtype))
-    throw Error(ErrorCode::unsupported, place, "ExecuTorch has no dtype {}", dtype_info(slot.dtype).name)
+    throw Error(ErrorCode::unsupported, place, "ExecuTorch has no dtype {}",
+                graph::dtype_info(slot.dtype).name)
         .with({"outtype", "f32"});
   if (slot.shape.size() > kMostRank)
     throw Error(ErrorCode::unsupported, place, "has rank {}, ExecuTorch holds at most {}", slot.shape.size(),
@@ -40,22 +41,23 @@ void check_slot(const Slot& slot) {
                   INT32_MAX);
 }
 
-void check_name(const Name& name) {
+void check_name(const graph::Name& name) {
   if (!is_valid_utf8(name) || name.view().find('\0') != std::string::npos)
     throw Error(ErrorCode::unsupported, {.tensor = name}, "its name is not UTF-8 text without NUL");
 }
 
 // All names of a slot's tensor.
-std::vector<std::vector<Name>> names_of(const MetaGraph& graph, const std::vector<Slot>& slots) {
-  std::vector<const std::vector<TensorId>*> ties(graph.tensors.size(), nullptr);
-  const auto groups = tied_groups(graph);
-  for (const auto& group : groups) ties[index(group.front())] = &group;
-  std::vector<std::vector<Name>> names;
+std::vector<std::vector<graph::Name>> names_of(const graph::MetaGraph& graph,
+                                               const std::vector<Slot>& slots) {
+  std::vector<const std::vector<graph::TensorId>*> ties(graph.tensors.size(), nullptr);
+  const auto groups = graph::tied_groups(graph);
+  for (const auto& group : groups) ties[graph::index(group.front())] = &group;
+  std::vector<std::vector<graph::Name>> names;
   for (const Slot& slot : slots) {
-    std::vector<Name> own = {slot.name};
-    const RecipeStep& first = slot.recipe.steps.front();
-    if (first.kind == StepKind::take && ties[index(first.tensor)] != nullptr)
-      for (const TensorId id : std::span(*ties[index(first.tensor)]).subspan(1))
+    std::vector<graph::Name> own = {slot.name};
+    const convert::RecipeStep& first = slot.recipe.steps.front();
+    if (first.kind == convert::StepKind::take && ties[graph::index(first.tensor)] != nullptr)
+      for (const graph::TensorId id : std::span(*ties[graph::index(first.tensor)]).subspan(1))
         own.push_back(graph.tensor(id).name);
     names.push_back(std::move(own));
   }
@@ -63,10 +65,11 @@ std::vector<std::vector<Name>> names_of(const MetaGraph& graph, const std::vecto
 }
 
 // Offsets of slots count from the first segment.
-std::vector<std::byte> tables(const std::vector<Slot>& slots, const std::vector<std::vector<Name>>& names) {
+std::vector<std::byte> tables(const std::vector<Slot>& slots,
+                              const std::vector<std::vector<graph::Name>>& names) {
   std::uint64_t estimate = 0;
   for (const auto& own : names)
-    for (const Name& name : own) estimate += name.size() + 5 * kMostRank + kTables;
+    for (const graph::Name& name : own) estimate += name.size() + 5 * kMostRank + kTables;
   if (estimate > kMostTables)
     throw Error(ErrorCode::limit, "names and shapes of about {} bytes, the limit is {}", estimate,
                 kMostTables);
@@ -76,16 +79,16 @@ std::vector<std::byte> tables(const std::vector<Slot>& slots, const std::vector<
   for (std::size_t i = 0; i < slots.size(); ++i) {
     const Slot& slot = slots[i];
     segments.push_back(ptd::CreateSegment(builder, slot.offset, slot.bytes));
-    for (const Name& name : names[i]) {
+    for (const graph::Name& name : names[i]) {
       flatbuffers::Offset<ptd::TensorLayout> layout;
-      if (slot.dtype != DType::opaque) {
+      if (slot.dtype != graph::DType::opaque) {
         std::vector<std::int32_t> sizes;
         std::vector<std::uint8_t> order;
         for (const std::uint64_t side : slot.shape) {
           order.push_back(static_cast<std::uint8_t>(sizes.size()));
           sizes.push_back(static_cast<std::int32_t>(side));
         }
-        const auto type = static_cast<std::int8_t>(dtype_info(slot.dtype).executorch);
+        const auto type = static_cast<std::int8_t>(graph::dtype_info(slot.dtype).executorch);
         layout = ptd::CreateTensorLayoutDirect(builder, type, &sizes, &order);
       }
       named.push_back(ptd::CreateNamedData(builder, builder.CreateString(std::string(name.view())),
@@ -118,13 +121,15 @@ std::vector<std::byte> with_header(std::vector<std::byte> tables, std::uint64_t 
 
 }  // namespace
 
-bool ptd_supports(DType dtype) { return dtype == DType::opaque || dtype_info(dtype).executorch >= 0; }
+bool ptd_supports(graph::DType dtype) {
+  return dtype == graph::DType::opaque || graph::dtype_info(dtype).executorch >= 0;
+}
 
-bool ptd_carries(const MetaGraph& graph, const MetaEntry& entry) {
+bool ptd_carries(const graph::MetaGraph& graph, const graph::MetaEntry& entry) {
   return graph.format == "ptd" && entry.key == "version";
 }
 
-Layout ptd_layout(const MetaGraph& graph, const ExportOptions& options, const std::string& out) {
+Layout ptd_layout(const graph::MetaGraph& graph, const ExportOptions& options, const std::string& out) {
   check_alignment(options.alignment);
   const std::uint64_t alignment = options.alignment == 0 ? kDefaultAlignment : options.alignment;
   LayoutFile file;
@@ -133,11 +138,11 @@ Layout ptd_layout(const MetaGraph& graph, const ExportOptions& options, const st
   std::uint64_t end = 0;
   for (Slot& slot : file.slots) {
     check_slot(slot);
-    if (slot.dtype == DType::opaque) slot.shape = {};
+    if (slot.dtype == graph::DType::opaque) slot.shape = {};
     slot.offset = align_up(end, alignment);
     end = slot.offset + slot.bytes;
   }
-  const std::vector<std::vector<Name>> names = names_of(graph, file.slots);
+  const std::vector<std::vector<graph::Name>> names = names_of(graph, file.slots);
   for (const auto& own : names) std::ranges::for_each(own, check_name);
   std::vector<std::byte> flat = tables(file.slots, names);
   const std::uint64_t base = align_up(kPaddedHeader + flat.size(), alignment);
@@ -151,8 +156,8 @@ Layout ptd_layout(const MetaGraph& graph, const ExportOptions& options, const st
   for (std::size_t i = 0; i < file.slots.size(); ++i) {
     Slot& slot = file.slots[i];
     slot.offset += base;
-    add_result(layout.result, FileId{0}, slot);
-    const Tensor first = layout.result.tensors.back();
+    add_result(layout.result, graph::FileId{0}, slot);
+    const graph::Tensor first = layout.result.tensors.back();
     for (std::size_t k = 1; k < names[i].size(); ++k) {
       layout.result.tensors.push_back(first);
       layout.result.tensors.back().name = names[i][k];
@@ -163,4 +168,4 @@ Layout ptd_layout(const MetaGraph& graph, const ExportOptions& options, const st
   return layout;
 }
 
-}  // namespace loadline
+}  // namespace loadline::exporters

@@ -20,7 +20,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-namespace loadline {
+namespace loadline::exporters {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -31,19 +31,22 @@ constexpr std::uint64_t kMostHeader = 100'000'000;
 // The dtypes in the order of the reference's enum ("increasing alignment"). The reference writes the last
 // first.
 constexpr std::array kAlignmentOrder = {
-    DType::boolean, DType::f4_e2m1, DType::f6_e2m3, DType::f6_e3m2,     DType::u8,          DType::i8,
-    DType::f8_e5m2, DType::f8_e4m3, DType::f8_e8m0, DType::f8_e4m3fnuz, DType::f8_e5m2fnuz, DType::i16,
-    DType::u16,     DType::f16,     DType::bf16,    DType::i32,         DType::u32,         DType::f32,
-    DType::c64,     DType::f64,     DType::i64,     DType::u64};
+    graph::DType::boolean, graph::DType::f4_e2m1,     graph::DType::f6_e2m3,     graph::DType::f6_e3m2,
+    graph::DType::u8,      graph::DType::i8,          graph::DType::f8_e5m2,     graph::DType::f8_e4m3,
+    graph::DType::f8_e8m0, graph::DType::f8_e4m3fnuz, graph::DType::f8_e5m2fnuz, graph::DType::i16,
+    graph::DType::u16,     graph::DType::f16,         graph::DType::bf16,        graph::DType::i32,
+    graph::DType::u32,     graph::DType::f32,         graph::DType::c64,         graph::DType::f64,
+    graph::DType::i64,     graph::DType::u64};
 
-std::size_t alignment_rank(DType dtype) {
+std::size_t alignment_rank(graph::DType dtype) {
   return static_cast<std::size_t>(std::ranges::find(kAlignmentOrder, dtype) - kAlignmentOrder.begin());
 }
 
 class LayoutBuilder {
  public:
   // `held_keys`: metadata that other files of the output hold.
-  LayoutBuilder(const MetaGraph& graph, const ExportOptions& options, std::vector<std::string> held_keys)
+  LayoutBuilder(const graph::MetaGraph& graph, const ExportOptions& options,
+                std::vector<std::string> held_keys)
       : graph_(graph), options_(options) {
     check_alignment(options.alignment);
     layout_.result.format = "safetensors";
@@ -56,8 +59,8 @@ class LayoutBuilder {
     for (const Slot& item : items) {
       if (!safetensors_supports(item.dtype)) {
         const Error error(ErrorCode::unsupported, {.tensor = item.name}, "safetensors has no dtype {}",
-                          dtype_info(item.dtype).name);
-        throw can_become_f32(item.dtype) ? error.with({"outtype", "bf16"}) : error;
+                          graph::dtype_info(item.dtype).name);
+        throw convert::can_become_f32(item.dtype) ? error.with({"outtype", "bf16"}) : error;
       }
       if (!is_valid_utf8(item.name) || item.name == "__metadata__")
         throw Error(ErrorCode::unsupported, {.tensor = item.name},
@@ -74,7 +77,7 @@ class LayoutBuilder {
     LayoutFile file;
     file.path = path;
     file.header = header(items);
-    const FileId id{static_cast<std::uint32_t>(layout_.result.files.size())};
+    const graph::FileId id{static_cast<std::uint32_t>(layout_.result.files.size())};
     std::uint64_t at = file.header.size();
     for (Slot& item : items) {
       item.offset = at;
@@ -99,7 +102,7 @@ class LayoutBuilder {
   // `config` is the text of config.json beside the files; empty if there is none.
   Layout finish(const std::string& config) {
     layout_.result.metadata = metadata_;
-    if (!config.empty()) layout_.result.metadata.push_back({std::string(kConfigKey), config});
+    if (!config.empty()) layout_.result.metadata.push_back({std::string(graph::kConfigKey), config});
     add_logical(graph_, layout_.result);
     return std::move(layout_);
   }
@@ -108,28 +111,29 @@ class LayoutBuilder {
 
  private:
   // The __metadata__ of the source, and the "format" key that transformers needs.
-  std::vector<MetaEntry> output_metadata() const {
+  std::vector<graph::MetaEntry> output_metadata() const {
     const std::unordered_set<std::string_view> elsewhere(layout_.held_keys.begin(), layout_.held_keys.end());
-    std::vector<MetaEntry> entries;
-    for (const MetaEntry& entry : graph_.metadata)
-      if (entry.key != kConfigKey && safetensors_carries(graph_, entry) && !elsewhere.contains(entry.key))
+    std::vector<graph::MetaEntry> entries;
+    for (const graph::MetaEntry& entry : graph_.metadata)
+      if (entry.key != graph::kConfigKey && safetensors_carries(graph_, entry) &&
+          !elsewhere.contains(entry.key))
         entries.push_back(entry);
-    if (find_metadata(graph_, "format") == nullptr) entries.push_back({"format", std::string("pt")});
+    if (graph::find_metadata(graph_, "format") == nullptr) entries.push_back({"format", std::string("pt")});
     return entries;
   }
 
   std::vector<std::byte> header(const std::vector<Slot>& items) const {
     // composed by hand: nlohmann's ordered object searches all earlier keys for each new key
     std::string text = "{\"__metadata__\":{";
-    for (const MetaEntry& entry : metadata_)
+    for (const graph::MetaEntry& entry : metadata_)
       text += fmt::format("{}{}:{}", &entry == &metadata_.front() ? "" : ",", Json(entry.key).dump(),
                           Json(std::get<std::string>(entry.value)).dump());
     text += '}';
     std::uint64_t at = 0;
     for (const Slot& item : items) {
-      text +=
-          fmt::format(R"(,{}:{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})", Json(item.name).dump(),
-                      dtype_info(item.dtype).safetensors, fmt::join(item.shape, ","), at, at + item.bytes);
+      text += fmt::format(R"(,{}:{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})",
+                          Json(item.name).dump(), graph::dtype_info(item.dtype).safetensors,
+                          fmt::join(item.shape, ","), at, at + item.bytes);
       at += item.bytes;
     }
     text += '}';
@@ -144,9 +148,9 @@ class LayoutBuilder {
     return bytes;
   }
 
-  const MetaGraph& graph_;
+  const graph::MetaGraph& graph_;
   const ExportOptions& options_;
-  std::vector<MetaEntry> metadata_;
+  std::vector<graph::MetaEntry> metadata_;
   Layout layout_;
 };
 
@@ -192,25 +196,26 @@ void add_shards(LayoutBuilder& builder, const std::vector<std::vector<Slot>>& sh
   builder.layout().result.files.front() = {path, text.size()};
 }
 
-void note_own_names(const MetaGraph& gguf, Layout& layout) {
-  const std::string* const architecture = find_text(gguf, "general.architecture");
+void note_own_names(const graph::MetaGraph& gguf, Layout& layout) {
+  const std::string* const architecture = graph::find_text(gguf, "general.architecture");
   layout.notes.push_back(
-      make_note(Severity::info, {},
-                "a GGUF file of the architecture '{}' keeps its names, and gets no config.json: "
-                "no map leads from these tensors to Hugging Face's names",
-                safe_display(architecture == nullptr ? "" : *architecture, 60)));
+      graph::make_note(graph::Severity::info, {},
+                       "a GGUF file of the architecture '{}' keeps its names, and gets no config.json: "
+                       "no map leads from these tensors to Hugging Face's names",
+                       safe_display(architecture == nullptr ? "" : *architecture, 60)));
 }
 
 }  // namespace
 
-bool safetensors_carries(const MetaGraph&, const MetaEntry& entry) {
+bool safetensors_carries(const graph::MetaGraph&, const graph::MetaEntry& entry) {
   const auto* const text = std::get_if<std::string>(&entry.value);
   return text != nullptr && is_valid_utf8(entry.key) && is_valid_utf8(*text);
 }
 
-bool safetensors_supports(DType dtype) { return !dtype_info(dtype).safetensors.empty(); }
+bool safetensors_supports(graph::DType dtype) { return !graph::dtype_info(dtype).safetensors.empty(); }
 
-Layout safetensors_layout(const MetaGraph& graph, const ExportOptions& options, const std::string& out) {
+Layout safetensors_layout(const graph::MetaGraph& graph, const ExportOptions& options,
+                          const std::string& out) {
   auto restored = hugging_face_model(graph, options);
   const bool is_restored = restored.has_value();
   HuggingFaceModel model = is_restored ? std::move(*restored) : HuggingFaceModel();
@@ -219,12 +224,12 @@ Layout safetensors_layout(const MetaGraph& graph, const ExportOptions& options, 
   LayoutBuilder builder(graph, options, model.held_keys);
   builder.layout().left_out = model.lost;
   for (const std::string& remark : model.remarks)
-    builder.layout().notes.push_back({Severity::info, {}, remark});
+    builder.layout().notes.push_back({graph::Severity::info, {}, remark});
   if (!is_restored && graph.format == "gguf" && !options.keep_names.value_or(false))
     note_own_names(graph, builder.layout());
   if (!is_restored) {
     model.slots = output_slots(graph, options);
-    if (const std::string* const text = find_text(graph, kConfigKey))
+    if (const std::string* const text = graph::find_text(graph, graph::kConfigKey))
       model.config = options.outtype ? cast_config(*text, *options.outtype, !graph.logical.empty()) : *text;
   }
   const std::vector<Slot> items = builder.items(std::move(model.slots));
@@ -247,4 +252,4 @@ Layout safetensors_layout(const MetaGraph& graph, const ExportOptions& options, 
   return builder.finish(model.config);
 }
 
-}  // namespace loadline
+}  // namespace loadline::exporters

@@ -17,37 +17,37 @@
 
 #include <fmt/format.h>
 
-namespace loadline {
+namespace loadline::exporters {
 namespace {
 
 constexpr std::uint64_t kDefaultAlignment = 4096;
 constexpr std::size_t kMostName = 0xFFFFFFFF;
 
-std::string_view storage_class(DType dtype) {
+std::string_view storage_class(graph::DType dtype) {
   switch (dtype) {
-    case DType::f32:
+    case graph::DType::f32:
       return "FloatStorage";
-    case DType::f16:
+    case graph::DType::f16:
       return "HalfStorage";
-    case DType::bf16:
+    case graph::DType::bf16:
       return "BFloat16Storage";
-    case DType::f64:
+    case graph::DType::f64:
       return "DoubleStorage";
-    case DType::i64:
+    case graph::DType::i64:
       return "LongStorage";
-    case DType::i32:
+    case graph::DType::i32:
       return "IntStorage";
-    case DType::i16:
+    case graph::DType::i16:
       return "ShortStorage";
-    case DType::i8:
+    case graph::DType::i8:
       return "CharStorage";
-    case DType::u8:
+    case graph::DType::u8:
       return "ByteStorage";
-    case DType::boolean:
+    case graph::DType::boolean:
       return "BoolStorage";
-    case DType::c64:
+    case graph::DType::c64:
       return "ComplexFloatStorage";
-    case DType::c128:
+    case graph::DType::c128:
       return "ComplexDoubleStorage";
     default:
       return "";
@@ -61,7 +61,7 @@ class Pickler {
 
   void add(const Slot& slot, std::size_t key) {
     const std::string_view typed = storage_class(slot.dtype);
-    const std::uint64_t item = dtype_info(slot.dtype).block_bytes;
+    const std::uint64_t item = graph::dtype_info(slot.dtype).block_bytes;
     text(slot.name.view());
     global(typed.empty() ? "torch._utils\n_rebuild_tensor_v3\n" : "torch._utils\n_rebuild_tensor_v2\n");
     append_bytes(bytes_, "((");
@@ -77,7 +77,7 @@ class Pickler {
     append_bytes(bytes_, "\x89");
     global("collections\nOrderedDict\n");
     append_bytes(bytes_, ")R");
-    if (typed.empty()) global(fmt::format("torch\n{}\n", dtype_info(slot.dtype).torch));
+    if (typed.empty()) global(fmt::format("torch\n{}\n", graph::dtype_info(slot.dtype).torch));
     append_bytes(bytes_, "tR");
   }
   std::vector<std::byte> finish() {
@@ -108,7 +108,7 @@ class Pickler {
       byte(0);  // the sign
     }
   }
-  void tuple(const Shape& values) {
+  void tuple(const graph::Shape& values) {
     append_bytes(bytes_, "(");
     for (const std::uint64_t value : values) number(value);
     append_bytes(bytes_, "t");
@@ -136,8 +136,8 @@ class Pickler {
     append_bytes(bytes_, "q");
     byte(number);
   }
-  static Shape contiguous_strides(const Shape& shape) {
-    Shape strides = shape;
+  static graph::Shape contiguous_strides(const graph::Shape& shape) {
+    graph::Shape strides = shape;
     std::uint64_t step = 1;
     for (std::size_t i = shape.size(); i-- > 0;) {
       strides[i] = step;
@@ -152,21 +152,21 @@ class Pickler {
 
 }  // namespace
 
-bool torch_supports(DType dtype) {
-  const DTypeInfo& type = dtype_info(dtype);
+bool torch_supports(graph::DType dtype) {
+  const graph::DTypeInfo& type = graph::dtype_info(dtype);
   return !type.torch.empty() && type.block_elements == 1;
 }
 
-bool torch_carries(const MetaGraph&, const MetaEntry&) { return false; }
+bool torch_carries(const graph::MetaGraph&, const graph::MetaEntry&) { return false; }
 
-Layout torch_layout(const MetaGraph& graph, const ExportOptions& options, const std::string& out) {
+Layout torch_layout(const graph::MetaGraph& graph, const ExportOptions& options, const std::string& out) {
   std::vector<Slot> slots = output_slots(graph, options);
   Pickler pickle;
   for (std::size_t i = 0; i < slots.size(); ++i) {
     const Slot& slot = slots[i];
     if (!torch_supports(slot.dtype))
       throw Error(ErrorCode::unsupported, {.tensor = slot.name}, "torch has no dtype {}",
-                  dtype_info(slot.dtype).name)
+                  graph::dtype_info(slot.dtype).name)
           .with({"outtype", "f32"});
     if (!is_valid_utf8(slot.name) || slot.name.size() > kMostName)
       throw Error(ErrorCode::unsupported, {.tensor = slot.name}, "its name is not UTF-8 text");
@@ -187,4 +187,4 @@ Layout torch_layout(const MetaGraph& graph, const ExportOptions& options, const 
   return zip.layout(graph, "torch", out);
 }
 
-}  // namespace loadline
+}  // namespace loadline::exporters

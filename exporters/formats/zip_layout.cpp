@@ -10,7 +10,7 @@
 
 #include <algorithm>
 
-namespace loadline {
+namespace loadline::exporters {
 namespace {
 
 constexpr std::uint32_t kFull32 = 0xFFFFFFFF;
@@ -154,17 +154,17 @@ void ZipLayout::add_directory() {
   append(std::move(directory));
 }
 
-Layout ZipLayout::layout(const MetaGraph& source, std::string format, const std::string& out) {
+Layout ZipLayout::layout(const graph::MetaGraph& source, std::string format, const std::string& out) {
   add_directory();
   file_.path = out;
   file_.bytes = at_;
   Layout layout;
   layout.result.format = std::move(format);
   layout.result.files.push_back({out, at_});
-  for (const Slot& slot : file_.slots) add_result(layout.result, FileId{0}, slot);
+  for (const Slot& slot : file_.slots) add_result(layout.result, graph::FileId{0}, slot);
   add_logical(source, layout.result);
   layout.files.push_back(std::move(file_));
   return layout;
 }
 
-}  // namespace loadline
+}  // namespace loadline::exporters

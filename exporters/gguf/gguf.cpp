@@ -21,7 +21,7 @@
 
 #include <fmt/format.h>
 
-namespace loadline {
+namespace loadline::exporters {
 namespace {
 
 constexpr std::size_t kMostRank = 4;
@@ -32,7 +32,7 @@ constexpr std::size_t kMostParts = 9'999;  // that importers open
 void check_slot(Slot& slot) {
   const ErrorPlace place{.tensor = slot.name};
   if (!gguf_supports(slot.dtype))
-    throw Error(ErrorCode::unsupported, place, "GGUF has no dtype {}", dtype_info(slot.dtype).name);
+    throw Error(ErrorCode::unsupported, place, "GGUF has no dtype {}", graph::dtype_info(slot.dtype).name);
   if (slot.shape.size() > kMostRank)
     throw Error(ErrorCode::unsupported, place, "has rank {}, GGUF holds at most {}", slot.shape.size(),
                 kMostRank);
@@ -45,10 +45,10 @@ void check_slot(Slot& slot) {
     if (dimension >> 63 != 0)
       throw Error(ErrorCode::unsupported, place, "has a dimension of {}, GGUF's are signed", dimension);
   if (slot.shape.empty()) slot.shape = {1};
-  const std::uint32_t block = dtype_info(slot.dtype).block_elements;
+  const std::uint32_t block = graph::dtype_info(slot.dtype).block_elements;
   if (slot.shape.back() % block != 0)
     throw Error(ErrorCode::unsupported, place, "has rows of {} elements, {} needs multiples of {}",
-                slot.shape.back(), dtype_info(slot.dtype).name, block);
+                slot.shape.back(), graph::dtype_info(slot.dtype).name, block);
 }
 
 std::uint64_t entry_bytes(const Slot& slot) {
@@ -58,7 +58,7 @@ std::uint64_t entry_bytes(const Slot& slot) {
 // Appends the next file of the layout.
 void add_file(Layout& layout, const std::string& path, std::vector<Slot> slots, GgufMetadata metadata,
               std::uint64_t alignment) {
-  const FileId id{static_cast<std::uint32_t>(layout.files.size())};
+  const graph::FileId id{static_cast<std::uint32_t>(layout.files.size())};
   LayoutFile file;
   file.path = path;
   file.slots = std::move(slots);
@@ -68,8 +68,8 @@ void add_file(Layout& layout, const std::string& path, std::vector<Slot> slots, 
   append_u64(file.header, metadata.keys);
   const std::uint64_t start = file.header.size();
   for (HeaderCopy& copy : metadata.copies) copy.at += start;
-  for (MetaEntry& entry : metadata.entries)
-    if (auto* const array = std::get_if<MetaArray>(&entry.value)) array->offset += start;
+  for (graph::MetaEntry& entry : metadata.entries)
+    if (auto* const array = std::get_if<graph::MetaArray>(&entry.value)) array->offset += start;
   file.header.insert(file.header.end(), metadata.bytes.begin(), metadata.bytes.end());
   file.copies = std::move(metadata.copies);
   std::uint64_t at = 0;
@@ -78,7 +78,7 @@ void add_file(Layout& layout, const std::string& path, std::vector<Slot> slots, 
     append_u32(file.header, static_cast<std::uint32_t>(slot.shape.size()));
     for (auto dimension = slot.shape.rbegin(); dimension != slot.shape.rend(); ++dimension)
       append_u64(file.header, *dimension);
-    append_u32(file.header, static_cast<std::uint32_t>(dtype_info(slot.dtype).ggml));
+    append_u32(file.header, static_cast<std::uint32_t>(graph::dtype_info(slot.dtype).ggml));
     append_u64(file.header, at);
     slot.offset = at;
     at += align_up(slot.bytes, alignment);
@@ -128,7 +128,7 @@ std::vector<std::size_t> part_sizes(const std::vector<Slot>& slots, std::uint64_
 }
 
 // As llama.cpp's gguf-split names and numbers the parts. The first holds all metadata.
-Layout split_layout(const MetaGraph& graph, std::vector<Slot> slots, const GgufModelKeys& keys,
+Layout split_layout(const graph::MetaGraph& graph, std::vector<Slot> slots, const GgufModelKeys& keys,
                     const ExportOptions& options, GgufShape shape, const std::string& out) {
   shape.part = GgufPart{0, 0, static_cast<std::int32_t>(slots.size())};
   GgufMetadata first = gguf_metadata(graph, slots, shape, keys);
@@ -141,7 +141,7 @@ Layout split_layout(const MetaGraph& graph, std::vector<Slot> slots, const GgufM
   shape.part->count = static_cast<std::uint16_t>(sizes.size());
   first = gguf_metadata(graph, slots, shape, keys);
   // readers take these keys for the set's, not for the model's
-  std::erase_if(first.entries, [](const MetaEntry& entry) { return entry.key.starts_with("split."); });
+  std::erase_if(first.entries, [](const graph::MetaEntry& entry) { return entry.key.starts_with("split."); });
 
   const std::string prefix = out.ends_with(".gguf") ? out.substr(0, out.size() - 5) : out;
   Layout layout = empty_layout();
@@ -157,42 +157,43 @@ Layout split_layout(const MetaGraph& graph, std::vector<Slot> slots, const GgufM
 }
 
 // Vectors, norms and the like of a file for llama.cpp, which expects them in F32, stay so in every type.
-void keep_f32(const MetaGraph& graph, const ExportOptions& options, std::vector<Slot>& slots) {
+void keep_f32(const graph::MetaGraph& graph, const ExportOptions& options, std::vector<Slot>& slots) {
   ExportOptions as_stored = options;
   as_stored.outtype.reset();
   std::unordered_map<std::string, Slot> stored;
   for (Slot& slot : ggml_slots(graph, as_stored))
-    if (slot.dtype == DType::f32) {
+    if (slot.dtype == graph::DType::f32) {
       std::string name = slot.name.str();
       stored.emplace(std::move(name), std::move(slot));
     }
-  const TypePolicyPtr policy = common_type_policy(built_in_type_policies());
+  const forward::TypePolicyPtr policy = forward::common_type_policy(forward::built_in_type_policies());
   for (Slot& slot : slots)
     if (const auto found = stored.find(slot.name.str());
-        found != stored.end() && !may_change(*policy, {slot.name.view(), slot.shape}))
+        found != stored.end() && !forward::may_change(*policy, {slot.name.view(), slot.shape}))
       slot = std::move(found->second);
 }
 
 // With the model's own names, which are llama.cpp's if the source is a file for it.
-GgufModel unmapped_model(const MetaGraph& graph, const ExportOptions& options) {
+GgufModel unmapped_model(const graph::MetaGraph& graph, const ExportOptions& options) {
   GgufModel model = {ggml_slots(graph, options), {}};
   if (graph.format == "gguf" && options.outtype && policy_model(graph, {}, model.slots))
     keep_f32(graph, options, model.slots);
   if (!chooses_types(options)) return model;
   ExportOptions numbers = options;
-  numbers.outtype = DType::f32;
+  numbers.outtype = graph::DType::f32;
   model.numbers = output_slots(graph, numbers);
   return model;
 }
 
 // Names of a Hugging Face model that were to become llama.cpp's, and cannot.
-bool lacks_config(const MetaGraph& graph, const ExportOptions& options) {
+bool lacks_config(const graph::MetaGraph& graph, const ExportOptions& options) {
   return !options.keep_names.value_or(false) && graph.format != "gguf" && !graph.forward &&
-         find_text(graph, kConfigKey) == nullptr;
+         graph::find_text(graph, graph::kConfigKey) == nullptr;
 }
 
 // Gives each tensor the type that the options choose.
-std::vector<Note> choose_types(const MetaGraph& graph, const ExportOptions& options, GgufModel& model) {
+std::vector<graph::Note> choose_types(const graph::MetaGraph& graph, const ExportOptions& options,
+                                      GgufModel& model) {
   if (!chooses_types(options)) return {};
   auto names = policy_model(graph, model.keys.model, model.numbers);
   if (names) names->imatrix = options.importance != nullptr;
@@ -204,9 +205,9 @@ std::vector<Note> choose_types(const MetaGraph& graph, const ExportOptions& opti
 
 }  // namespace
 
-bool gguf_supports(DType dtype) { return dtype_info(dtype).ggml >= 0; }
+bool gguf_supports(graph::DType dtype) { return graph::dtype_info(dtype).ggml >= 0; }
 
-Layout gguf_layout(const MetaGraph& graph, const ExportOptions& options, const std::string& out) {
+Layout gguf_layout(const graph::MetaGraph& graph, const ExportOptions& options, const std::string& out) {
   check_alignment(options.alignment);
   if (options.alignment != 0 && options.alignment < 8)
     throw Error(ErrorCode::usage, "an alignment of {} is not one of GGUF: they are multiples of 8",
@@ -215,12 +216,12 @@ Layout gguf_layout(const MetaGraph& graph, const ExportOptions& options, const s
                            .slack = options.metadata_slack,
                            .part = {}};
   GgufModel model = maps_names(graph, options) ? gguf_model(graph, options) : unmapped_model(graph, options);
-  std::vector<Note> notes = choose_types(graph, options, model);
+  std::vector<graph::Note> notes = choose_types(graph, options, model);
   if (lacks_config(graph, options))
     notes.push_back(
-        make_note(Severity::info, {},
-                  "no config.json lies beside the weights: the file keeps the model's own names, and "
-                  "llama.cpp does not run it"));
+        graph::make_note(graph::Severity::info, {},
+                         "no config.json lies beside the weights: the file keeps the model's own names, and "
+                         "llama.cpp does not run it"));
   std::vector<Slot> slots = std::move(model.slots);
   for (Slot& slot : slots) check_slot(slot);
   Layout layout = empty_layout();
@@ -236,8 +237,8 @@ Layout gguf_layout(const MetaGraph& graph, const ExportOptions& options, const s
   layout.held_files = std::move(model.files_read);
   layout.notes = std::move(notes);
   for (std::string& note : model.notes)
-    layout.notes.push_back({Severity::info, {}, "llama.cpp: " + std::move(note)});
+    layout.notes.push_back({graph::Severity::info, {}, "llama.cpp: " + std::move(note)});
   return layout;
 }
 
-}  // namespace loadline
+}  // namespace loadline::exporters

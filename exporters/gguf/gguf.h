@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace loadline {
+namespace loadline::exporters {
 
 // --- The key-values of an output GGUF file: those of a GGUF source, else the few that readers require.
 
@@ -19,8 +19,8 @@ struct GgufMetadata {
   std::uint64_t keys = 0;
   std::vector<std::byte> bytes;    // the encoded key-values, without the elements in `copies`
   std::vector<HeaderCopy> copies;  // the elements of arrays; `at` counts from the start of the key-values
-  std::vector<MetaEntry> entries;  // as an importer would give them; array offsets from the same start
-  std::vector<Note> notes;         // as an importer would give them
+  std::vector<graph::MetaEntry> entries;  // as an importer would give them; array offsets from the same start
+  std::vector<graph::Note> notes;         // as an importer would give them
 };
 
 // A part of a split set says its number, from 0, and what all parts hold together.
@@ -48,25 +48,25 @@ inline constexpr std::uint64_t kMostSlack = 1 << 20;
 
 // What the key-values say of a model that is mapped to llama.cpp's names, empty for any other; and of types.
 struct GgufModelKeys {
-  std::vector<MetaEntry> model = {};  // general.architecture first; no arrays
-  std::vector<GgufTokenizerKey> tokenizer = {};
-  std::vector<MetaEntry> types = {};  // instead of the source's values; no arrays
+  std::vector<graph::MetaEntry> model = {};  // general.architecture first; no arrays
+  std::vector<tokenizer::GgufTokenizerKey> tokenizer = {};
+  std::vector<graph::MetaEntry> types = {};  // instead of the source's values; no arrays
 };
 
 // Whether gguf_metadata() keeps this metadata entry of the source.
-bool gguf_carries(const MetaGraph& graph, const MetaEntry& entry);
+bool gguf_carries(const graph::MetaGraph& graph, const graph::MetaEntry& entry);
 
 // A key of a GGUF file that tells how the file is written, not what its model is.
 bool is_of_the_file(std::string_view key);
 // The alignment that a GGUF source states, else the format's default.
-std::uint64_t gguf_alignment(const MetaGraph& graph);
+std::uint64_t gguf_alignment(const graph::MetaGraph& graph);
 
 // `slots` are the tensors of the output. All keys of a GGUF source are kept, with their types and in their
 // order; general.alignment and general.file_type change if the output differs, and split.* keys in a part of
 // a split set. Reads a few bytes of the source file to tell a long text from an array. Throws Error{io}, and
 // Error{limit} for slack that an importer would not read as a text.
-GgufMetadata gguf_metadata(const MetaGraph& graph, const std::vector<Slot>& slots, const GgufShape& shape,
-                           const GgufModelKeys& keys = {});
+GgufMetadata gguf_metadata(const graph::MetaGraph& graph, const std::vector<Slot>& slots,
+                           const GgufShape& shape, const GgufModelKeys& keys = {});
 // The key-values of a part of a split set behind the first. `entries` stay empty: the first part has them
 // all.
 GgufMetadata gguf_part_metadata(const GgufPart& part, std::uint64_t alignment);
@@ -81,8 +81,8 @@ struct SlotForms {
 
 struct TypedSlots {
   std::vector<Slot> slots;
-  std::vector<MetaEntry> keys = {};  // that the choice adds to the file, or replaces in it
-  std::vector<Note> notes = {};
+  std::vector<graph::MetaEntry> keys = {};  // that the choice adds to the file, or replaces in it
+  std::vector<graph::Note> notes = {};
 };
 
 // Whether anything chooses types.
@@ -92,16 +92,17 @@ bool chooses_types(const ExportOptions& options);
 // after the policy, the last that matches wins; neither changes vectors, norms and other tensors that a
 // policy keeps. Throws Error{unsupported} for a policy that needs llama.cpp's names, Error{malformed} where
 // the importance matrix has the wrong number of weights for a tensor.
-TypedSlots typed_slots(const MetaGraph& graph, SlotForms forms, const std::optional<PolicyModel>& names,
-                       const ExportOptions& options);
+TypedSlots typed_slots(const graph::MetaGraph& graph, SlotForms forms,
+                       const std::optional<forward::PolicyModel>& names, const ExportOptions& options);
 
 // What rules ask of a model, from the keys of its file. Nothing if no tensor has one of llama.cpp's names.
 // Reads a few bytes of the source's file where a key has a value for each layer.
-std::optional<PolicyModel> policy_model(const MetaGraph& graph, const std::vector<MetaEntry>& keys,
-                                        const std::vector<Slot>& slots);
+std::optional<forward::PolicyModel> policy_model(const graph::MetaGraph& graph,
+                                                 const std::vector<graph::MetaEntry>& keys,
+                                                 const std::vector<Slot>& slots);
 
 // The value of general.file_type for a file of mostly this type, if llama.cpp has a number for it.
-std::optional<std::uint32_t> gguf_file_type(DType dtype);
+std::optional<std::uint32_t> gguf_file_type(graph::DType dtype);
 
 // --- A Hugging Face model as the tensors and keys that llama.cpp runs: core/forward/gguf_map, made into
 // recipes.
@@ -117,14 +118,14 @@ struct GgufModel {
 
 // Whether a GGUF file of this model has llama.cpp's names: not if they are to be kept, and not for a model
 // without config.json, or whose file lists operators or is a GGUF file itself.
-bool maps_names(const MetaGraph& graph, const ExportOptions& options);
+bool maps_names(const graph::MetaGraph& graph, const ExportOptions& options);
 // A model without a tokenizer gets the vocabulary "none", which llama.cpp runs on token ids. Throws
 // Error{unsupported} for a model of a family that no asset describes, or with tensors that have no place in
 // the file, and Error{malformed} for one that does not fit its configuration.
-GgufModel gguf_model(const MetaGraph& graph, const ExportOptions& options);
+GgufModel gguf_model(const graph::MetaGraph& graph, const ExportOptions& options);
 // The value of a key as the file has it. Throws Error{malformed} for a value that its type cannot hold.
-MetaValue key_value(const MappedKey& key);
+graph::MetaValue key_value(const forward::MappedKey& key);
 // The slots alone, without looking for a tokenizer.
-std::vector<Slot> gguf_slots(const MetaGraph& graph, const ExportOptions& options);
+std::vector<Slot> gguf_slots(const graph::MetaGraph& graph, const ExportOptions& options);
 
-}  // namespace loadline
+}  // namespace loadline::exporters

@@ -23,7 +23,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-namespace loadline {
+namespace loadline::exporters {
 
 // --- Maps the model, then joins or cuts what the file has fused or split.
 
@@ -49,13 +49,13 @@ std::vector<std::string> part_names(const FusedSet& set, std::string_view block)
   return names;
 }
 
-using Shapes = std::unordered_map<std::string_view, const Shape*>;
+using Shapes = std::unordered_map<std::string_view, const graph::Shape*>;
 
 class Fitter {
  public:
-  Fitter(const MetaGraph& model, const MetaGraph& gguf, std::vector<Slot> slots)
+  Fitter(const graph::MetaGraph& model, const graph::MetaGraph& gguf, std::vector<Slot> slots)
       : model_(model), slots_(std::move(slots)) {
-    for (const Tensor& tensor : gguf.tensors) in_file_.emplace(tensor.name.view(), &tensor.shape);
+    for (const graph::Tensor& tensor : gguf.tensors) in_file_.emplace(tensor.name.view(), &tensor.shape);
   }
 
   std::vector<Slot> fit() {
@@ -90,8 +90,8 @@ class Fitter {
       if (found == places_.end()) return;
       parts.push_back(found->second);
     }
-    Recipe joined;
-    RecipeStep step{.kind = StepKind::concatenate, .axis = set.axis};
+    convert::Recipe joined;
+    convert::RecipeStep step{.kind = convert::StepKind::concatenate, .axis = set.axis};
     for (const std::size_t part : parts) {
       step.inputs.push_back(joined.append(slots_[part].recipe));
       slots_[part].recipe.steps.clear();
@@ -107,7 +107,7 @@ class Fitter {
     if (!std::ranges::all_of(names, [&](const std::string& name) { return in_file_.contains(name); })) return;
     std::uint64_t first = 0;
     for (const std::string& name : names) {
-      const Shape& shape = *in_file_.find(name)->second;
+      const graph::Shape& shape = *in_file_.find(name)->second;
       const std::uint64_t left = set.axis < slots_[at].shape.size() ? slots_[at].shape[set.axis] - first : 0;
       if (set.axis >= shape.size() || shape[set.axis] > left) return;
       first += shape[set.axis];
@@ -115,40 +115,41 @@ class Fitter {
     if (first != slots_[at].shape[set.axis]) return;
     first = 0;
     for (const std::string& name : names) {
-      const Shape& shape = *in_file_.find(name)->second;
-      Recipe part = slots_[at].recipe;
-      part.then({.kind = StepKind::slice, .axis = set.axis, .first = first, .count = shape[set.axis]});
+      const graph::Shape& shape = *in_file_.find(name)->second;
+      convert::Recipe part = slots_[at].recipe;
+      part.then(
+          {.kind = convert::StepKind::slice, .axis = set.axis, .first = first, .count = shape[set.axis]});
       first += shape[set.axis];
       add(name, std::move(part));
     }
     slots_[at].recipe.steps.clear();
   }
 
-  void add(std::string name, Recipe recipe) {
-    Form form = recipe_forms(model_, recipe).back();
-    const Name stored(name);
+  void add(std::string name, convert::Recipe recipe) {
+    convert::Form form = convert::recipe_forms(model_, recipe).back();
+    const graph::Name stored(name);
     const std::uint64_t bytes = slot_bytes(stored, form.dtype, form.shape);
     more_.push_back({stored, form.dtype, std::move(form.shape), std::move(recipe), 0, bytes});
   }
 
-  const MetaGraph& model_;
+  const graph::MetaGraph& model_;
   std::vector<Slot> slots_, more_;
   Shapes in_file_;
   std::unordered_map<std::string, std::size_t> places_;
 };
 
 // Whether `gguf` is a file that uses llama.cpp's names, and `model` has a map to them.
-bool are_counterparts(const MetaGraph& model, const MetaGraph& gguf) {
+bool are_counterparts(const graph::MetaGraph& model, const graph::MetaGraph& gguf) {
   if (gguf.format != "gguf" || !maps_names(model, {})) return false;
   std::unordered_set<std::string_view> names;
-  for (const Tensor& tensor : model.tensors) names.insert(tensor.name.view());
-  return std::ranges::none_of(gguf.tensors,
-                              [&](const Tensor& tensor) { return names.contains(tensor.name.view()); });
+  for (const graph::Tensor& tensor : model.tensors) names.insert(tensor.name.view());
+  return std::ranges::none_of(
+      gguf.tensors, [&](const graph::Tensor& tensor) { return names.contains(tensor.name.view()); });
 }
 
 }  // namespace
 
-std::optional<std::vector<Slot>> counterparts(const MetaGraph& model, const MetaGraph& gguf) {
+std::optional<std::vector<Slot>> counterparts(const graph::MetaGraph& model, const graph::MetaGraph& gguf) {
   if (!are_counterparts(model, gguf)) return std::nullopt;
   return Fitter(model, gguf, gguf_slots(model, {})).fit();
 }
@@ -158,7 +159,7 @@ bool says_how_it_runs(std::string_view key) {
   return !is_of_the_file(key) && !key.starts_with("loadline.");
 }
 
-std::optional<CounterpartKeys> counterpart_keys(const MetaGraph& model, const MetaGraph& gguf) {
+std::optional<CounterpartKeys> counterpart_keys(const graph::MetaGraph& model, const graph::MetaGraph& gguf) {
   if (!are_counterparts(model, gguf)) return std::nullopt;
   constexpr const char* kFile = "a GGUF file of the model";
   const Exporter& exporter = find_exporter("gguf");
@@ -174,9 +175,9 @@ std::optional<CounterpartKeys> counterpart_keys(const MetaGraph& model, const Me
     layout = exporter.layout(model, options, kFile);
   }
   LayoutFile& file = layout.files.front();
-  CounterpartKeys keys{{}, SourceFile::from_memory(file.path, std::move(file.header)), problem};
+  CounterpartKeys keys{{}, io::SourceFile::from_memory(file.path, std::move(file.header)), problem};
   keys.graph.format = layout.result.format;
-  for (MetaEntry& entry : layout.result.metadata)
+  for (graph::MetaEntry& entry : layout.result.metadata)
     if (says_how_it_runs(entry.key) && (problem.empty() || !entry.key.starts_with("tokenizer.")))
       keys.graph.metadata.push_back(std::move(entry));
   return keys;
@@ -190,37 +191,37 @@ namespace {
 constexpr std::size_t kMostNamed = 3;
 
 // The type that most numbers of the file have, BF16 for quantised ones.
-DType type_of(const MetaGraph& graph) {
-  std::map<DType, std::uint64_t> numbers;
-  for (const Tensor& tensor : graph.tensors) {
-    const bool plain = tensor.dtype == DType::f32 || tensor.dtype == DType::f16;
-    numbers[plain ? tensor.dtype : DType::bf16] += element_count(tensor.shape).value_or(0);
+graph::DType type_of(const graph::MetaGraph& graph) {
+  std::map<graph::DType, std::uint64_t> numbers;
+  for (const graph::Tensor& tensor : graph.tensors) {
+    const bool plain = tensor.dtype == graph::DType::f32 || tensor.dtype == graph::DType::f16;
+    numbers[plain ? tensor.dtype : graph::DType::bf16] += graph::element_count(tensor.shape).value_or(0);
   }
-  if (numbers.empty()) return DType::bf16;
+  if (numbers.empty()) return graph::DType::bf16;
   return std::ranges::max_element(numbers, {}, [](const auto& row) { return row.second; })->first;
 }
 
 // The tensors of the file, with the recipes over the model that make them.
-std::vector<ConvertedTensor> converted_tensors(const MetaGraph& gguf, std::vector<Slot> slots,
-                                               std::vector<bool>& used) {
+std::vector<convert::ConvertedTensor> converted_tensors(const graph::MetaGraph& gguf, std::vector<Slot> slots,
+                                                        std::vector<bool>& used) {
   std::unordered_map<std::string_view, std::uint32_t> places;
   for (std::uint32_t i = 0; i < gguf.tensors.size(); ++i) places.emplace(gguf.tensors[i].name.view(), i);
-  std::vector<ConvertedTensor> converted;
+  std::vector<convert::ConvertedTensor> converted;
   for (Slot& slot : slots) {
     const auto found = places.find(slot.name.view());
     if (found == places.end()) continue;
-    const Shape& shape = gguf.tensors[found->second].shape;
+    const graph::Shape& shape = gguf.tensors[found->second].shape;
     if (shape != slot.shape)
       throw Error(ErrorCode::malformed, {.file = gguf.files.front().path, .tensor = slot.name.str()},
                   "has the shape [{}], the file's keys say [{}]", fmt::join(shape, ", "),
                   fmt::join(slot.shape, ", "));
     used[found->second] = true;
-    converted.push_back({TensorId{found->second}, std::move(slot.recipe)});
+    converted.push_back({graph::TensorId{found->second}, std::move(slot.recipe)});
   }
   return converted;
 }
 
-std::optional<std::uint64_t> whole_number(const MetaValue& value) {
+std::optional<std::uint64_t> whole_number(const graph::MetaValue& value) {
   return std::visit(
       [](const auto& one) -> std::optional<std::uint64_t> {
         using Type = std::decay_t<decltype(one)>;
@@ -233,14 +234,15 @@ std::optional<std::uint64_t> whole_number(const MetaValue& value) {
 }
 
 // A tensor of a layer that the keys do not count would be lost with all of its layer.
-void check_layers(const MetaGraph& gguf, const std::vector<std::string>& unused) {
-  const std::string* const architecture = find_text(gguf, "general.architecture");
-  const MetaEntry* count = nullptr;
-  for (const MetaEntry& entry : gguf.metadata)
+void check_layers(const graph::MetaGraph& gguf, const std::vector<std::string>& unused) {
+  const std::string* const architecture = graph::find_text(gguf, "general.architecture");
+  const graph::MetaEntry* count = nullptr;
+  for (const graph::MetaEntry& entry : gguf.metadata)
     if (architecture != nullptr && entry.key == *architecture + ".block_count") count = &entry;
   if (count == nullptr) return;
   for (const std::string& name : unused) {
-    const std::optional<std::uint64_t> layer = name.starts_with("blk.") ? layer_number(name) : std::nullopt;
+    const std::optional<std::uint64_t> layer =
+        name.starts_with("blk.") ? graph::layer_number(name) : std::nullopt;
     const auto layers = whole_number(count->value);
     if (layer && layers && *layer >= *layers)
       throw Error(ErrorCode::malformed, {.file = gguf.files.front().path, .tensor = name},
@@ -248,12 +250,13 @@ void check_layers(const MetaGraph& gguf, const std::vector<std::string>& unused)
   }
 }
 
-Slot restored_slot(const MetaGraph& model, TensorId id, const MetaGraph& gguf, Recipe recipe, DType outtype) {
-  const Tensor& tensor = model.tensor(id);
-  const Form form = recipe_forms(gguf, recipe).back();
-  DType to = form.dtype;
-  if (form.dtype != outtype && can_cast(form.dtype, outtype)) {
-    recipe.then({.kind = StepKind::cast, .dtype = outtype});
+Slot restored_slot(const graph::MetaGraph& model, graph::TensorId id, const graph::MetaGraph& gguf,
+                   convert::Recipe recipe, graph::DType outtype) {
+  const graph::Tensor& tensor = model.tensor(id);
+  const convert::Form form = convert::recipe_forms(gguf, recipe).back();
+  graph::DType to = form.dtype;
+  if (form.dtype != outtype && convert::can_cast(form.dtype, outtype)) {
+    recipe.then({.kind = convert::StepKind::cast, .dtype = outtype});
     to = outtype;
   }
   const std::uint64_t bytes = slot_bytes(tensor.name, to, tensor.shape);
@@ -262,25 +265,27 @@ Slot restored_slot(const MetaGraph& model, TensorId id, const MetaGraph& gguf, R
 
 }  // namespace
 
-std::optional<HuggingFaceModel> hugging_face_model(const MetaGraph& graph, const ExportOptions& options) {
-  const auto found = options.keep_names.value_or(false) ? std::nullopt : gguf_config(graph);
+std::optional<HuggingFaceModel> hugging_face_model(const graph::MetaGraph& graph,
+                                                   const ExportOptions& options) {
+  const auto found = options.keep_names.value_or(false) ? std::nullopt : forward::gguf_config(graph);
   if (!found) return std::nullopt;
-  const GgufConfig& config = *found;
-  const DType type = options.outtype.value_or(type_of(graph));
+  const forward::GgufConfig& config = *found;
+  const graph::DType type = options.outtype.value_or(type_of(graph));
   HuggingFaceModel result;
   result.config = cast_config(config.json, type, true);
   result.remarks = config.remarks;
   // the keys there are what may be wrong
-  const std::string path = graph.files.empty() ? std::string(kConfigKey) : graph.files.front().path;
-  const MetaGraph model = config_graph(result.config, path);
+  const std::string path = graph.files.empty() ? std::string(graph::kConfigKey) : graph.files.front().path;
+  const graph::MetaGraph model = forward::config_graph(result.config, path);
   auto forms = counterparts(model, graph);
   if (!forms) return std::nullopt;
   std::vector<bool> used(graph.tensors.size(), false);
-  const RecipeInverter back(model, graph, converted_tensors(graph, std::move(*forms), used));
-  const GgufMap forth = map_to_gguf(*config.family, ModelConfig(result.config, path), model);
+  const convert::RecipeInverter back(model, graph, converted_tensors(graph, std::move(*forms), used));
+  const forward::GgufMap forth =
+      forward::map_to_gguf(*config.family, forward::ModelConfig(result.config, path), model);
   const std::vector<std::string>& dropped = forth.dropped;
   for (std::uint32_t i = 0; i < model.tensors.size(); ++i) {
-    const TensorId id{i};
+    const graph::TensorId id{i};
     auto recipe = back.recipe_for(id);
     if (!recipe && std::ranges::find(dropped, model.tensor(id).name.str()) != dropped.end()) continue;
     if (!recipe)
@@ -301,13 +306,14 @@ std::optional<HuggingFaceModel> hugging_face_model(const MetaGraph& graph, const
     result.lost.push_back(fmt::format("{} {} not written, the model's own names have no place for {}: {}",
                                       counted(unused.size(), "tensor"), unused.size() == 1 ? "is" : "are",
                                       unused.size() == 1 ? "it" : "them", join_names(unused, kMostNamed)));
-  HuggingFaceTokenizer tokenizer = hugging_face_tokenizer(graph);
+  tokenizer::HuggingFaceTokenizer tokenizer = tokenizer::hugging_face_tokenizer(graph);
   result.held_keys = config.keys;
   // the way forth makes the same of the configuration
-  for (const MappedKey& key : forth.keys)
-    if (const MetaValue* const value = find_metadata(graph, key.name); value && *value == key_value(key))
+  for (const forward::MappedKey& key : forth.keys)
+    if (const graph::MetaValue* const value = graph::find_metadata(graph, key.name);
+        value && *value == key_value(key))
       result.held_keys.push_back(key.name);
-  for (const MetaEntry& entry : graph.metadata)
+  for (const graph::MetaEntry& entry : graph.metadata)
     if (is_of_the_file(entry.key) || (!tokenizer.files.empty() && entry.key.starts_with("tokenizer.")))
       result.held_keys.push_back(entry.key);
   result.texts = std::move(tokenizer.files);
@@ -317,4 +323,4 @@ std::optional<HuggingFaceModel> hugging_face_model(const MetaGraph& graph, const
   return result;
 }
 
-}  // namespace loadline
+}  // namespace loadline::exporters

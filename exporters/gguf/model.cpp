@@ -23,136 +23,141 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-namespace loadline {
+namespace loadline::exporters {
 namespace {
 
 // Makes the steps of one mapped tensor into those of a recipe.
 class RecipeMaker {
  public:
-  RecipeMaker(const MetaGraph& graph, const std::vector<std::optional<std::uint32_t>>& packed,
-              const MappedTensor& tensor, const ExportOptions& options)
+  RecipeMaker(const graph::MetaGraph& graph, const std::vector<std::optional<std::uint32_t>>& packed,
+              const forward::MappedTensor& tensor, const ExportOptions& options)
       : graph_(graph),
         packed_(packed),
         tensor_(tensor),
         recipes_(options.recipes.get()),
         as_stored_(!options.outtype) {}
 
-  Recipe make() {
-    for (const NameStep& step : tensor_.steps) ends_.push_back(add(step));
+  convert::Recipe make() {
+    for (const forward::NameStep& step : tensor_.steps) ends_.push_back(add(step));
     return std::move(recipe_);
   }
 
  private:
-  std::uint32_t add(const NameStep& step) {
+  std::uint32_t add(const forward::NameStep& step) {
     switch (step.kind) {
-      case NameStepKind::source:
+      case forward::NameStepKind::source:
         return source(step.tensor);
-      case NameStepKind::values:
-        return put({.kind = StepKind::numbers, .numbers = {step.values.begin(), step.values.end()}});
-      case NameStepKind::stack:
-      case NameStepKind::join:
+      case forward::NameStepKind::values:
+        return put({.kind = convert::StepKind::numbers, .numbers = {step.values.begin(), step.values.end()}});
+      case forward::NameStepKind::stack:
+      case forward::NameStepKind::join:
         return joined(step);
-      case NameStepKind::permute:
+      case forward::NameStepKind::permute:
         return permuted(step);
-      case NameStepKind::turn:
+      case forward::NameStepKind::turn:
         return turned(step);
-      case NameStepKind::part:
-        return put({.kind = StepKind::slice,
+      case forward::NameStepKind::part:
+        return put({.kind = convert::StepKind::slice,
                     .inputs = {input(step)},
                     .axis = number(step, 0),
                     .first = number(step, 1),
                     .count = number(step, 2)});
-      case NameStepKind::half:
+      case forward::NameStepKind::half:
         return half(step);
-      case NameStepKind::shape:
-        return put({.kind = StepKind::reshape,
+      case forward::NameStepKind::shape:
+        return put({.kind = convert::StepKind::reshape,
                     .inputs = {input(step)},
                     .shape = std::vector<std::uint64_t>(step.numbers.begin(), step.numbers.end())});
-      case NameStepKind::transpose:
+      case forward::NameStepKind::transpose:
         if (form(input(step)).shape.size() < 2 || turned_.contains(input(step))) return input(step);
-        return put({.kind = StepKind::transpose, .inputs = {input(step)}});
-      case NameStepKind::add:
-        return put(
-            {.kind = StepKind::add_constant, .inputs = {as_f32(input(step))}, .value = step.values.front()});
+        return put({.kind = convert::StepKind::transpose, .inputs = {input(step)}});
+      case forward::NameStepKind::add:
+        return put({.kind = convert::StepKind::add_constant,
+                    .inputs = {as_f32(input(step))},
+                    .value = step.values.front()});
     }
     return 0;
   }
 
   // A packed weight and blocks become numbers, unless they are written as they are stored.
-  std::uint32_t source(TensorId id) {
+  std::uint32_t source(graph::TensorId id) {
     if (recipes_ != nullptr)
-      if (const auto found = recipes_->instead.find(index(id)); found != recipes_->instead.end())
+      if (const auto found = recipes_->instead.find(graph::index(id)); found != recipes_->instead.end())
         return recipe_.append(found->second);
-    if (const auto packed = packed_[index(id)]) {
+    if (const auto packed = packed_[graph::index(id)]) {
       if (const auto blocks = repacking(graph_.logical[*packed])) {
-        const std::uint32_t at = put({.kind = StepKind::repack, .packed = *packed});
+        const std::uint32_t at = put({.kind = convert::StepKind::repack, .packed = *packed});
         if (blocks->turned) turned_.insert(at);
         return at;
       }
-      return put({.kind = StepKind::unpack, .packed = *packed});
+      return put({.kind = convert::StepKind::unpack, .packed = *packed});
     }
-    const std::uint32_t taken = put({.kind = StepKind::take, .tensor = id});
-    const bool blocks = can_become_f32(graph_.tensor(id).dtype);
+    const std::uint32_t taken = put({.kind = convert::StepKind::take, .tensor = id});
+    const bool blocks = convert::can_become_f32(graph_.tensor(id).dtype);
     if (!blocks || (as_stored_ && tensor_.steps.size() == 1)) return taken;
-    return put({.kind = StepKind::dequantise, .inputs = {taken}});
+    return put({.kind = convert::StepKind::dequantise, .inputs = {taken}});
   }
 
   // Blocks can go through steps that leave rows whole. Some are stored turned, and need no turning.
-  std::optional<Repacking> repacking(const LogicalTensor& weight) const {
-    const auto has = [&](NameStepKind kind) {
-      return std::ranges::any_of(tensor_.steps, [&](const NameStep& step) { return step.kind == kind; });
+  std::optional<convert::Repacking> repacking(const graph::LogicalTensor& weight) const {
+    const auto has = [&](forward::NameStepKind kind) {
+      return std::ranges::any_of(tensor_.steps,
+                                 [&](const forward::NameStep& step) { return step.kind == kind; });
     };
-    const bool whole = std::ranges::all_of(tensor_.steps, [](const NameStep& step) {
-      return step.kind == NameStepKind::source || step.kind == NameStepKind::shape ||
-             step.kind == NameStepKind::part || step.kind == NameStepKind::transpose;
+    const bool whole = std::ranges::all_of(tensor_.steps, [](const forward::NameStep& step) {
+      return step.kind == forward::NameStepKind::source || step.kind == forward::NameStepKind::shape ||
+             step.kind == forward::NameStepKind::part || step.kind == forward::NameStepKind::transpose;
     });
-    const auto blocks = as_stored_ && whole ? ggml_repacking(graph_, weight) : std::nullopt;
-    if (blocks && tensor_.steps.size() > 1 && blocks->turned != has(NameStepKind::transpose))
+    const auto blocks = as_stored_ && whole ? convert::ggml_repacking(graph_, weight) : std::nullopt;
+    if (blocks && tensor_.steps.size() > 1 && blocks->turned != has(forward::NameStepKind::transpose))
       return std::nullopt;
     return blocks;
   }
 
-  std::uint32_t joined(const NameStep& step) {
-    RecipeStep join{.kind = StepKind::concatenate};
-    if (step.kind == NameStepKind::join) {
+  std::uint32_t joined(const forward::NameStep& step) {
+    convert::RecipeStep join{.kind = convert::StepKind::concatenate};
+    if (step.kind == forward::NameStepKind::join) {
       for (const std::uint32_t at : step.inputs) join.inputs.push_back(ends_[at]);
       return put(std::move(join));
     }
-    const std::vector<Form> forms = recipe_forms(graph_, recipe_);
+    const std::vector<convert::Form> forms = convert::recipe_forms(graph_, recipe_);
     for (const std::uint32_t at : step.inputs) {
-      const Shape shape = with_first(forms[ends_[at]].shape, 1);
-      join.inputs.push_back(put({.kind = StepKind::reshape, .inputs = {ends_[at]}, .shape = shape}));
+      const graph::Shape shape = with_first(forms[ends_[at]].shape, 1);
+      join.inputs.push_back(put({.kind = convert::StepKind::reshape, .inputs = {ends_[at]}, .shape = shape}));
     }
     return put(std::move(join));
   }
 
   // The rows of a head are 2 x D/2: pairs (i, i + D/2) become neighbours.
-  std::uint32_t permuted(const NameStep& step) {
+  std::uint32_t permuted(const forward::NameStep& step) {
     const std::uint64_t rows = first_side(input(step)), heads = number(step, 0);
     if (heads == 0 || rows % (2 * heads) != 0) fail("{} rows are no {} heads of even size", rows, heads);
-    return put({.kind = StepKind::permute_rows, .inputs = {input(step)}, .a = 2, .b = rows / heads / 2});
+    return put(
+        {.kind = convert::StepKind::permute_rows, .inputs = {input(step)}, .a = 2, .b = rows / heads / 2});
   }
 
-  std::uint32_t turned(const NameStep& step) {
-    const Shape shape = form(input(step)).shape;
+  std::uint32_t turned(const forward::NameStep& step) {
+    const graph::Shape shape = form(input(step)).shape;
     const auto blocks = checked_mul(number(step, 0), number(step, 1));
     if (shape.empty() || !blocks || *blocks == 0 || shape.front() % *blocks != 0)
       fail("{} rows are no {} x {} blocks", shape.empty() ? 0 : shape.front(), number(step, 0),
            number(step, 1));
-    Shape inner = shape;
+    graph::Shape inner = shape;
     inner[0] /= *blocks;
-    const std::uint32_t split =
-        put({.kind = StepKind::reshape, .inputs = {input(step)}, .shape = with_first(inner, *blocks)});
-    const std::uint32_t turned =
-        put({.kind = StepKind::permute_rows, .inputs = {split}, .a = number(step, 0), .b = number(step, 1)});
-    return put({.kind = StepKind::reshape, .inputs = {turned}, .shape = shape});
+    const std::uint32_t split = put(
+        {.kind = convert::StepKind::reshape, .inputs = {input(step)}, .shape = with_first(inner, *blocks)});
+    const std::uint32_t turned = put({.kind = convert::StepKind::permute_rows,
+                                      .inputs = {split},
+                                      .a = number(step, 0),
+                                      .b = number(step, 1)});
+    return put({.kind = convert::StepKind::reshape, .inputs = {turned}, .shape = shape});
   }
 
-  std::uint32_t half(const NameStep& step) {
-    const Shape shape = form(input(step)).shape;
+  std::uint32_t half(const forward::NameStep& step) {
+    const graph::Shape shape = form(input(step)).shape;
     const std::uint64_t axis = number(step, 0);
     if (axis >= shape.size() || shape[axis] % 2 != 0) fail("dimension {} has no halves", axis);
-    return put({.kind = StepKind::slice,
+    return put({.kind = convert::StepKind::slice,
                 .inputs = {input(step)},
                 .axis = axis,
                 .first = number(step, 1) * (shape[axis] / 2),
@@ -160,25 +165,25 @@ class RecipeMaker {
   }
 
   std::uint32_t as_f32(std::uint32_t at) {
-    if (form(at).dtype == DType::f32) return at;
-    return put({.kind = StepKind::cast, .inputs = {at}, .dtype = DType::f32});
+    if (form(at).dtype == graph::DType::f32) return at;
+    return put({.kind = convert::StepKind::cast, .inputs = {at}, .dtype = graph::DType::f32});
   }
 
-  static Shape with_first(const Shape& shape, std::uint64_t side) {
+  static graph::Shape with_first(const graph::Shape& shape, std::uint64_t side) {
     std::vector<std::uint64_t> sides = shape.vector();
     sides.insert(sides.begin(), side);
     return sides;
   }
-  std::uint32_t input(const NameStep& step) const { return ends_[step.inputs.front()]; }
-  static std::uint64_t number(const NameStep& step, std::size_t i) {
+  std::uint32_t input(const forward::NameStep& step) const { return ends_[step.inputs.front()]; }
+  static std::uint64_t number(const forward::NameStep& step, std::size_t i) {
     return static_cast<std::uint64_t>(step.numbers[i]);
   }
-  Form form(std::uint32_t at) const { return recipe_forms(graph_, recipe_)[at]; }
+  convert::Form form(std::uint32_t at) const { return convert::recipe_forms(graph_, recipe_)[at]; }
   std::uint64_t first_side(std::uint32_t at) const {
-    const Shape shape = form(at).shape;
+    const graph::Shape shape = form(at).shape;
     return shape.empty() ? 0 : shape.front();
   }
-  std::uint32_t put(RecipeStep step) {
+  std::uint32_t put(convert::RecipeStep step) {
     recipe_.steps.push_back(std::move(step));
     return static_cast<std::uint32_t>(recipe_.steps.size() - 1);
   }
@@ -188,79 +193,84 @@ class RecipeMaker {
                 fmt::vformat(detail, fmt::make_format_args(values...)));
   }
 
-  const MetaGraph& graph_;
+  const graph::MetaGraph& graph_;
   const std::vector<std::optional<std::uint32_t>>& packed_;
-  const MappedTensor& tensor_;
+  const forward::MappedTensor& tensor_;
   const TensorRecipes* recipes_;
   bool as_stored_;
-  Recipe recipe_;
+  convert::Recipe recipe_;
   std::set<std::uint32_t> turned_;   // repacked weights whose last two dimensions have changed places
   std::vector<std::uint32_t> ends_;  // by step of the mapped tensor: the recipe's step that gives it
 };
 
-bool stays_f32(const GgufFamily& family, const MappedTensor& tensor, const Form& form) {
+bool stays_f32(const forward::GgufFamily& family, const forward::MappedTensor& tensor,
+               const convert::Form& form) {
   return form.shape.size() <= 1 || tensor.name.ends_with("_norm.weight") ||
          !tensor.name.ends_with(".weight") ||
-         std::ranges::any_of(family.f32,
-                             [&](const std::string& pattern) { return glob_matches(pattern, tensor.name); });
+         std::ranges::any_of(family.f32, [&](const std::string& pattern) {
+           return graph::glob_matches(pattern, tensor.name);
+         });
 }
 
 // The type that a packed weight, or blocks, had before; that of all others.
-DType own_dtype(const MetaGraph& graph, const std::vector<std::optional<std::uint32_t>>& packed,
-                const MappedTensor& tensor, const Form& form) {
-  for (const NameStep& step : tensor.steps)
-    if (step.kind == NameStepKind::source && packed[index(step.tensor)])
-      return graph.logical[*packed[index(step.tensor)]].dtype;
+graph::DType own_dtype(const graph::MetaGraph& graph, const std::vector<std::optional<std::uint32_t>>& packed,
+                       const forward::MappedTensor& tensor, const convert::Form& form) {
+  for (const forward::NameStep& step : tensor.steps)
+    if (step.kind == forward::NameStepKind::source && packed[graph::index(step.tensor)])
+      return graph.logical[*packed[graph::index(step.tensor)]].dtype;
   return form.dtype;
 }
 
-Slot slot_of(const MetaGraph& graph, const std::vector<std::optional<std::uint32_t>>& packed,
-             const GgufFamily& family, const MappedTensor& tensor, const ExportOptions& options) {
-  Recipe recipe = RecipeMaker(graph, packed, tensor, options).make();
-  Form form = recipe_forms(graph, recipe).back();
-  DType to = form.dtype;
-  if (can_cast(form.dtype, DType::f32)) {
+Slot slot_of(const graph::MetaGraph& graph, const std::vector<std::optional<std::uint32_t>>& packed,
+             const forward::GgufFamily& family, const forward::MappedTensor& tensor,
+             const ExportOptions& options) {
+  convert::Recipe recipe = RecipeMaker(graph, packed, tensor, options).make();
+  convert::Form form = convert::recipe_forms(graph, recipe).back();
+  graph::DType to = form.dtype;
+  if (convert::can_cast(form.dtype, graph::DType::f32)) {
     to = options.outtype.value_or(own_dtype(graph, packed, tensor, form));
-    if (stays_f32(family, tensor, form)) to = DType::f32;
+    if (stays_f32(family, tensor, form)) to = graph::DType::f32;
   }
-  if (to != form.dtype && can_cast(form.dtype, to)) {
-    recipe.then({.kind = StepKind::cast, .dtype = to});
+  if (to != form.dtype && convert::can_cast(form.dtype, to)) {
+    recipe.then({.kind = convert::StepKind::cast, .dtype = to});
     form.dtype = to;
   }
-  const Name name(tensor.name);
+  const graph::Name name(tensor.name);
   const std::uint64_t bytes = slot_bytes(name, form.dtype, form.shape);
   return {name, form.dtype, std::move(form.shape), std::move(recipe), 0, bytes};
 }
 
 // A model, the configuration that says how it is mapped, and the map.
 struct MappedModel {
-  MappedModel(const MetaGraph& graph, const TensorRecipes* recipes)
-      : text(require_config(graph)), config(text, std::string(kConfigKey)), family(find_gguf_family(config)) {
+  MappedModel(const graph::MetaGraph& graph, const TensorRecipes* recipes)
+      : text(require_config(graph)),
+        config(text, std::string(graph::kConfigKey)),
+        family(forward::find_gguf_family(config)) {
     if (family == nullptr)
-      throw Error(ErrorCode::unsupported, {.file = std::string(kConfigKey)},
+      throw Error(ErrorCode::unsupported, {.file = std::string(graph::kConfigKey)},
                   "the family '{}' has no map to llama.cpp's names", safe_display(config.model_type(), 60));
     if (recipes == nullptr || recipes->written >= graph.tensors.size()) {
-      map = map_to_gguf(*family, config, graph);
+      map = forward::map_to_gguf(*family, config, graph);
     } else {
-      MetaGraph written = graph;  // without what only recipes read
+      graph::MetaGraph written = graph;  // without what only recipes read
       written.tensors.resize(recipes->written);
-      map = map_to_gguf(*family, config, written);
+      map = forward::map_to_gguf(*family, config, written);
     }
   }
 
-  static const std::string& require_config(const MetaGraph& graph) {
-    if (const std::string* const found = find_text(graph, kConfigKey)) return *found;
+  static const std::string& require_config(const graph::MetaGraph& graph) {
+    if (const std::string* const found = graph::find_text(graph, graph::kConfigKey)) return *found;
     throw Error(ErrorCode::unsupported, "no config.json lies beside the weights: llama.cpp's names need it");
   }
 
   const std::string& text;
-  ModelConfig config;
-  const GgufFamily* family;
-  GgufMap map;
+  forward::ModelConfig config;
+  const forward::GgufFamily* family;
+  forward::GgufMap map;
 };
 
 // Whoever cannot have llama.cpp's names can keep the model's.
-MappedModel mapped_model(const MetaGraph& graph, const TensorRecipes* recipes) {
+MappedModel mapped_model(const graph::MetaGraph& graph, const TensorRecipes* recipes) {
   try {
     return {graph, recipes};
   } catch (const Error& error) {
@@ -277,25 +287,26 @@ std::vector<std::byte> bytes_of(const std::string& text) {
 }
 
 // Files of the model's folder; config.json is known already.
-GgufTokenizer tokenizer_of(const std::string& config, const std::string& pre_tokenizer,
-                           const FolderFiles& beside, std::vector<std::string>& files_read) {
-  const OpenTokenizerFile open = [&](const std::string& name) -> std::shared_ptr<const SourceFile> {
-    if (name == kConfigKey)
-      return std::make_shared<const SourceFile>(SourceFile::from_memory(name, bytes_of(config)));
+tokenizer::GgufTokenizer tokenizer_of(const std::string& config, const std::string& pre_tokenizer,
+                                      const FolderFiles& beside, std::vector<std::string>& files_read) {
+  const tokenizer::OpenTokenizerFile open =
+      [&](const std::string& name) -> std::shared_ptr<const io::SourceFile> {
+    if (name == graph::kConfigKey)
+      return std::make_shared<const io::SourceFile>(io::SourceFile::from_memory(name, bytes_of(config)));
     const auto found = std::ranges::find(beside.files, name, &FolderFile::name);
     if (found == beside.files.end()) return nullptr;
     files_read.push_back(name);
-    return std::make_shared<const SourceFile>(SourceFile::open(found->path));
+    return std::make_shared<const io::SourceFile>(io::SourceFile::open(found->path));
   };
-  const ListTokenizerFiles list = [&](const std::string& folder) {
+  const tokenizer::ListTokenizerFiles list = [&](const std::string& folder) {
     std::vector<std::string> names;
     for (const FolderFile& file : beside.files)
       if (file.name.starts_with(folder + "/")) names.push_back(file.name.substr(folder.size() + 1));
     return names;
   };
-  const ModelTokenizer model = read_model_tokenizer(open, list);
+  const tokenizer::ModelTokenizer model = tokenizer::read_model_tokenizer(open, list);
   if (!model.json && !model.sentencepiece) return {};
-  return gguf_tokenizer(model, {.pre_tokenizer = pre_tokenizer});
+  return tokenizer::gguf_tokenizer(model, {.pre_tokenizer = pre_tokenizer});
 }
 
 void note_no_tokenizer(const FolderFiles& beside, std::vector<std::string>& notes) {
@@ -310,24 +321,27 @@ void note_no_tokenizer(const FolderFiles& beside, std::vector<std::string>& note
 }
 
 // Without a tokenizer llama.cpp takes the number of tokens from a key of the model.
-void add_no_vocabulary(GgufModelKeys& keys, const std::string& architecture, const ModelConfig& config) {
+void add_no_vocabulary(GgufModelKeys& keys, const std::string& architecture,
+                       const forward::ModelConfig& config) {
   keys.tokenizer.push_back({"tokenizer.ggml.model", std::string("none")});
   const std::string name = architecture + ".vocab_size";
-  const bool known = std::ranges::any_of(keys.model, [&](const MetaEntry& key) { return key.key == name; });
-  if (const Datum size = config.get("vocab_size"); !known && !size.null())
-    keys.model.push_back({name, key_value({name, GgufType::u32, size})});
+  const bool known =
+      std::ranges::any_of(keys.model, [&](const graph::MetaEntry& key) { return key.key == name; });
+  if (const assets::Datum size = config.get("vocab_size"); !known && !size.null())
+    keys.model.push_back({name, key_value({name, forward::GgufType::u32, size})});
 }
 
 // The first tensor of the model that goes into this one of the file.
-std::string_view source_of(const GgufMap& map, std::string_view name) {
-  const auto found = std::ranges::find(map.tensors, name, &MappedTensor::name);
+std::string_view source_of(const forward::GgufMap& map, std::string_view name) {
+  const auto found = std::ranges::find(map.tensors, name, &forward::MappedTensor::name);
   return found == map.tensors.end() ? name : std::string_view(found->steps.front().name);
 }
 
-std::vector<Slot> slots_of(const MetaGraph& graph, const MappedModel& mapped, const ExportOptions& options) {
+std::vector<Slot> slots_of(const graph::MetaGraph& graph, const MappedModel& mapped,
+                           const ExportOptions& options) {
   std::vector<Slot> slots;
-  const auto packed = logical_positions(graph);
-  for (const MappedTensor& tensor : mapped.map.tensors)
+  const auto packed = graph::logical_positions(graph);
+  for (const forward::MappedTensor& tensor : mapped.map.tensors)
     slots.push_back(slot_of(graph, packed, *mapped.family, tensor, options));
   check_total(slots);
   arrange(graph, options, slots);
@@ -337,9 +351,9 @@ std::vector<Slot> slots_of(const MetaGraph& graph, const MappedModel& mapped, co
 // A file that lacks a tensor, or has one of another shape, would run wrongly or not at all. A model without
 // its head is one: llama.cpp then takes the embedding.
 void check_complete(const MappedModel& mapped, const std::vector<Slot>& slots) {
-  MetaGraph whole;
+  graph::MetaGraph whole;
   try {
-    whole = config_graph(mapped.text, std::string(kConfigKey));
+    whole = forward::config_graph(mapped.text, std::string(graph::kConfigKey));
   } catch (const Error& error) {
     if (error.code() != ErrorCode::unsupported) throw;
     return;
@@ -350,7 +364,8 @@ void check_complete(const MappedModel& mapped, const std::vector<Slot>& slots) {
   for (const Slot& slot : slots_of(whole, wanted, {})) {
     const auto found = held.find(slot.name.view());
     const auto fail = [&](const std::string& detail) {
-      throw Error(ErrorCode::malformed, {.file = std::string(kConfigKey), .tensor = slot.name.str()}, detail)
+      throw Error(ErrorCode::malformed, {.file = std::string(graph::kConfigKey), .tensor = slot.name.str()},
+                  detail)
           .with({"names", "keep"});
     };
     if (found == held.end()) {
@@ -366,48 +381,48 @@ void check_complete(const MappedModel& mapped, const std::vector<Slot>& slots) {
 
 }  // namespace
 
-MetaValue key_value(const MappedKey& key) {
+graph::MetaValue key_value(const forward::MappedKey& key) {
   const auto fail = [&]() -> Error {
-    return Error(ErrorCode::malformed, {.file = std::string(kConfigKey)}, "'{}' would be {}", key.name,
+    return Error(ErrorCode::malformed, {.file = std::string(graph::kConfigKey)}, "'{}' would be {}", key.name,
                  key.value.shown());
   };
   const std::int64_t* const whole = key.value.number();
   switch (key.type) {
-    case GgufType::text:
+    case forward::GgufType::text:
       if (key.value.text() == nullptr) throw fail();
       return *key.value.text();
-    case GgufType::boolean:
+    case forward::GgufType::boolean:
       return key.value.truth();
-    case GgufType::f32:
+    case forward::GgufType::f32:
       if (whole != nullptr) return static_cast<float>(*whole);
       if (key.value.real() == nullptr) throw fail();
       return static_cast<float>(*key.value.real());
-    case GgufType::u32:
+    case forward::GgufType::u32:
       break;
   }
   if (whole == nullptr || *whole < 0 || *whole > std::numeric_limits<std::uint32_t>::max()) throw fail();
   return static_cast<std::uint32_t>(*whole);
 }
 
-bool maps_names(const MetaGraph& graph, const ExportOptions& options) {
+bool maps_names(const graph::MetaGraph& graph, const ExportOptions& options) {
   return !options.keep_names.value_or(false) && graph.format != "gguf" && !graph.forward &&
-         find_text(graph, kConfigKey) != nullptr;
+         graph::find_text(graph, graph::kConfigKey) != nullptr;
 }
 
-GgufModel gguf_model(const MetaGraph& graph, const ExportOptions& options) {
+GgufModel gguf_model(const graph::MetaGraph& graph, const ExportOptions& options) {
   const MappedModel mapped = mapped_model(graph, options.recipes.get());
-  const GgufMap& map = mapped.map;
+  const forward::GgufMap& map = mapped.map;
   GgufModel model;
   auto& keys = model.keys.model;
   keys.push_back({"general.architecture", map.architecture});
   keys.push_back({"general.type", std::string("model")});
-  for (const MappedKey& key : map.keys) keys.push_back({key.name, key_value(key)});
+  for (const forward::MappedKey& key : map.keys) keys.push_back({key.name, key_value(key)});
   model.dropped = map.dropped;
   model.notes = map.notes;
   const FolderFiles beside = folder_files(graph, options.follow_links);
   if (const auto pooling = pooling_type(beside.files, model.files_read))
     keys.push_back({map.architecture + ".pooling_type", *pooling});
-  GgufTokenizer tokenizer;
+  tokenizer::GgufTokenizer tokenizer;
   if (options.tokenizer)
     tokenizer = tokenizer_of(mapped.text, options.pre_tokenizer, beside, model.files_read);
   std::ranges::move(tokenizer.notes, std::back_inserter(model.notes));
@@ -415,13 +430,14 @@ GgufModel gguf_model(const MetaGraph& graph, const ExportOptions& options) {
   if (model.keys.tokenizer.empty() && options.tokenizer) note_no_tokenizer(beside, model.notes);
   if (model.keys.tokenizer.empty()) add_no_vocabulary(model.keys, map.architecture, mapped.config);
   // what the map says of the tokenizer goes before what its files say
-  for (const MetaEntry& entry : keys)
-    std::erase_if(model.keys.tokenizer, [&](const GgufTokenizerKey& key) { return key.name == entry.key; });
+  for (const graph::MetaEntry& entry : keys)
+    std::erase_if(model.keys.tokenizer,
+                  [&](const tokenizer::GgufTokenizerKey& key) { return key.name == entry.key; });
   model.slots = slots_of(graph, mapped, options);
   check_complete(mapped, model.slots);
   if (chooses_types(options)) {
     ExportOptions floats;
-    floats.outtype = DType::f32;
+    floats.outtype = graph::DType::f32;
     floats.order = options.order;
     floats.recipes = options.recipes;
     model.numbers = slots_of(graph, mapped, floats);
@@ -429,8 +445,8 @@ GgufModel gguf_model(const MetaGraph& graph, const ExportOptions& options) {
   return model;
 }
 
-std::vector<Slot> gguf_slots(const MetaGraph& graph, const ExportOptions& options) {
+std::vector<Slot> gguf_slots(const graph::MetaGraph& graph, const ExportOptions& options) {
   return slots_of(graph, mapped_model(graph, options.recipes.get()), options);
 }
 
-}  // namespace loadline
+}  // namespace loadline::exporters

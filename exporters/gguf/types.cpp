@@ -22,7 +22,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-namespace loadline {
+namespace loadline::exporters {
 namespace {
 
 constexpr std::uint32_t kQuantizationVersion = 2;
@@ -30,57 +30,63 @@ constexpr std::size_t kMostNamed = 3;
 
 // As llama.cpp's loader names a file by the type of most of its tensors (llama_ftype of llama.h).
 struct FileTypeRow {
-  DType dtype;
+  graph::DType dtype;
   std::uint32_t number;
 };
 constexpr std::array<FileTypeRow, 20> kFileTypes = {
-    {{DType::f32, 0},   {DType::f16, 1},    {DType::q4_0, 2},    {DType::q4_1, 3},   {DType::q8_0, 7},
-     {DType::q5_0, 8},  {DType::q5_1, 9},   {DType::q2_k, 10},   {DType::q3_k, 12},  {DType::q4_k, 15},
-     {DType::q5_k, 17}, {DType::q6_k, 18},  {DType::iq4_nl, 25}, {DType::iq3_s, 26}, {DType::iq4_xs, 30},
-     {DType::bf16, 32}, {DType::tq1_0, 36}, {DType::tq2_0, 37},  {DType::mxfp4, 38}, {DType::nvfp4, 39}}};
+    {{graph::DType::f32, 0},     {graph::DType::f16, 1},    {graph::DType::q4_0, 2},
+     {graph::DType::q4_1, 3},    {graph::DType::q8_0, 7},   {graph::DType::q5_0, 8},
+     {graph::DType::q5_1, 9},    {graph::DType::q2_k, 10},  {graph::DType::q3_k, 12},
+     {graph::DType::q4_k, 15},   {graph::DType::q5_k, 17},  {graph::DType::q6_k, 18},
+     {graph::DType::iq4_nl, 25}, {graph::DType::iq3_s, 26}, {graph::DType::iq4_xs, 30},
+     {graph::DType::bf16, 32},   {graph::DType::tq1_0, 36}, {graph::DType::tq2_0, 37},
+     {graph::DType::mxfp4, 38},  {graph::DType::nvfp4, 39}}};
 
-bool is_float(DType dtype) { return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16; }
+bool is_float(graph::DType dtype) {
+  return dtype == graph::DType::f32 || dtype == graph::DType::f16 || dtype == graph::DType::bf16;
+}
 
-bool is_block(DType dtype) { return dtype_info(dtype).kind == DTypeKind::block; }
+bool is_block(graph::DType dtype) { return graph::dtype_info(dtype).kind == graph::DTypeKind::block; }
 
 // How many matrices a tensor stacks: experts.
-std::uint64_t depth_of(const Shape& shape) { return shape.size() < 3 ? 1 : shape[shape.size() - 3]; }
+std::uint64_t depth_of(const graph::Shape& shape) { return shape.size() < 3 ? 1 : shape[shape.size() - 3]; }
 
 bool is_embedding(std::string_view name) {
   return name == "token_embd.weight" || name == "per_layer_token_embd.weight";
 }
 
 // The numbers that a recipe casts to F32 at its end, before that cast.
-void drop_cast(const MetaGraph& graph, Recipe& recipe) {
-  const std::vector<Form> forms = recipe_forms(graph, recipe);
-  const RecipeStep& last = recipe.steps.back();
-  if (last.kind == StepKind::cast && is_float(forms[last.inputs.front()].dtype) &&
+void drop_cast(const graph::MetaGraph& graph, convert::Recipe& recipe) {
+  const std::vector<convert::Form> forms = convert::recipe_forms(graph, recipe);
+  const convert::RecipeStep& last = recipe.steps.back();
+  if (last.kind == convert::StepKind::cast && is_float(forms[last.inputs.front()].dtype) &&
       last.inputs.front() + 2 == recipe.steps.size())
     recipe.steps.pop_back();
 }
 
 class TypeChooser {
  public:
-  TypeChooser(const MetaGraph& graph, SlotForms forms, const std::optional<PolicyModel>& names,
-              const ExportOptions& options)
+  TypeChooser(const graph::MetaGraph& graph, SlotForms forms,
+              const std::optional<forward::PolicyModel>& names, const ExportOptions& options)
       : graph_(graph), forms_(std::move(forms)), names_(names), options_(options) {
-    common_ = common_type_policy(built_in_type_policies());
+    common_ = forward::common_type_policy(forward::built_in_type_policies());
     if (options.policy != nullptr && !names && !options.policy->plain) {
       const bool chosen = options.keep_names.value_or(false);
       const Error error(
           ErrorCode::unsupported,
           "the types of {} go by llama.cpp's names of tensors, and this output keeps the model's own{}",
           options.policy->name,
-          chosen || find_text(graph, kConfigKey) != nullptr ? ""
-                                                            : ": no config.json lies beside the weights");
+          chosen || graph::find_text(graph, graph::kConfigKey) != nullptr
+              ? ""
+              : ": no config.json lies beside the weights");
       throw chosen ? error.with({"names", "auto"}) : error;
     }
     for (const Slot& slot : forms_.stored) stored_.emplace(slot.name.view(), &slot);
-    for (const LogicalTensor& weight : graph.logical) packed_.emplace(weight.name, &weight);
+    for (const graph::LogicalTensor& weight : graph.logical) packed_.emplace(weight.name, &weight);
   }
 
   TypedSlots choose() {
-    std::vector<std::optional<DType>> types = types_of_policy();
+    std::vector<std::optional<graph::DType>> types = types_of_policy();
     apply_rules(types);
     for (std::size_t i = 0; i < types.size(); ++i)
       result_.slots.push_back(types[i] ? typed(forms_.numbers[i], *types[i]) : kept(forms_.numbers[i]));
@@ -91,26 +97,28 @@ class TypeChooser {
   }
 
  private:
-  const TypePolicy& policy() const { return options_.policy != nullptr ? *options_.policy : *common_; }
+  const forward::TypePolicy& policy() const {
+    return options_.policy != nullptr ? *options_.policy : *common_;
+  }
 
-  static PolicyTensor tensor_of(const Slot& slot) { return {slot.name.view(), slot.shape}; }
+  static forward::PolicyTensor tensor_of(const Slot& slot) { return {slot.name.view(), slot.shape}; }
 
   // Numbers that may get another type.
   bool changes(const Slot& slot) const {
-    if (slot.dtype != DType::f32) return false;
-    if (names_) return may_change(policy(), tensor_of(slot));
+    if (slot.dtype != graph::DType::f32) return false;
+    if (names_) return forward::may_change(policy(), tensor_of(slot));
     const auto long_sides = std::ranges::count_if(slot.shape, [](std::uint64_t side) { return side != 1; });
     return long_sides > 1 && lower_case(slot.name.view()).find("norm") == std::string::npos;
   }
 
-  std::vector<std::optional<DType>> types_of_policy() const {
+  std::vector<std::optional<graph::DType>> types_of_policy() const {
     const std::vector<Slot>& slots = forms_.numbers;
-    std::vector<std::optional<DType>> types(slots.size());
+    std::vector<std::optional<graph::DType>> types(slots.size());
     if (options_.policy == nullptr) return types;
     if (names_) {
-      std::vector<PolicyTensor> tensors;
+      std::vector<forward::PolicyTensor> tensors;
       for (const Slot& slot : slots) tensors.push_back(tensor_of(slot));
-      types = policy_types(policy(), *names_, tensors);
+      types = forward::policy_types(policy(), *names_, tensors);
     } else {
       std::ranges::fill(types, policy().plain);
     }
@@ -120,31 +128,31 @@ class TypeChooser {
   }
 
   // The tensors as filters see them: names of the output, types and sizes as they would be stored.
-  MetaGraph shown() const {
-    MetaGraph graph;
+  graph::MetaGraph shown() const {
+    graph::MetaGraph graph;
     for (const Slot& slot : forms_.numbers) {
       const auto found = stored_.find(slot.name.view());
       const Slot& of = found == stored_.end() ? slot : *found->second;
-      const StorageId storage = graph.add_storage(shapes_only_storage(of.bytes));
+      const graph::StorageId storage = graph.add_storage(graph::shapes_only_storage(of.bytes));
       graph.tensors.push_back({of.name, of.dtype, of.shape, {}, storage, 0});
     }
     return graph;
   }
 
-  void apply_rules(std::vector<std::optional<DType>>& types) {
+  void apply_rules(std::vector<std::optional<graph::DType>>& types) {
     if (options_.types.empty()) return;
-    const MetaGraph graph = shown();
+    const graph::MetaGraph graph = shown();
     for (const TypeRule& rule : options_.types) {
       bool any = false;
-      for (const TensorId id : TensorFilter(rule.filter).select(graph)) {
-        if (!changes(forms_.numbers[index(id)])) continue;
-        types[index(id)] = rule.type;
+      for (const graph::TensorId id : graph::TensorFilter(rule.filter).select(graph)) {
+        if (!changes(forms_.numbers[graph::index(id)])) continue;
+        types[graph::index(id)] = rule.type;
         any = true;
       }
       if (!any)
-        result_.notes.push_back(make_note(Severity::warning, {},
-                                          "no tensor whose type can change matches '{}'",
-                                          safe_display(rule.filter, 100)));
+        result_.notes.push_back(graph::make_note(graph::Severity::warning, {},
+                                                 "no tensor whose type can change matches '{}'",
+                                                 safe_display(rule.filter, 100)));
     }
   }
 
@@ -152,47 +160,49 @@ class TypeChooser {
   Slot kept(const Slot& numbers) const {
     if (const auto found = stored_.find(numbers.name.view()); found != stored_.end()) return *found->second;
     const auto weight = packed_.find(numbers.name.view());
-    return as_float(numbers, weight == packed_.end() ? DType::f32 : weight->second->dtype);
+    return as_float(numbers, weight == packed_.end() ? graph::DType::f32 : weight->second->dtype);
   }
 
-  Slot as_float(Slot slot, DType type) const {
-    if (type == DType::f32 || !is_float(type)) return slot;
-    slot.recipe.then({.kind = StepKind::cast, .dtype = type});
+  Slot as_float(Slot slot, graph::DType type) const {
+    if (type == graph::DType::f32 || !is_float(type)) return slot;
+    slot.recipe.then({.kind = convert::StepKind::cast, .dtype = type});
     slot.dtype = type;
     slot.bytes = slot_bytes(slot.name, slot.dtype, slot.shape);
     return slot;
   }
 
-  Slot typed(const Slot& numbers, DType wanted) {
+  Slot typed(const Slot& numbers, graph::DType wanted) {
     const std::uint64_t columns = numbers.shape.empty() ? 1 : numbers.shape.back();
-    const DType type = fitting_type(policy(), wanted, columns);
+    const graph::DType type = forward::fitting_type(policy(), wanted, columns);
     if (type != wanted) ++fallbacks_[{wanted, type}];
     if (const auto found = stored_.find(numbers.name.view());
         found != stored_.end() && found->second->dtype == type && found->second->shape == numbers.shape)
       return *found->second;
     if (is_float(type)) return as_float(numbers, type);
-    if (!can_quantize(type))
+    if (!convert::can_quantize(type))
       throw Error(ErrorCode::unsupported, {.tensor = numbers.name.str()}, "cannot be written as {}",
-                  dtype_info(type).name);
+                  graph::dtype_info(type).name);
     Slot slot = numbers;
-    if (const DType source = stored_dtype(graph_, slot); is_block(source)) again_.insert(source);
+    if (const graph::DType source = stored_dtype(graph_, slot); is_block(source)) again_.insert(source);
     drop_cast(graph_, slot.recipe);
-    slot.recipe.then({.kind = StepKind::quantise, .dtype = type, .importance = importance(slot, type)});
+    slot.recipe.then(
+        {.kind = convert::StepKind::quantise, .dtype = type, .importance = importance(slot, type)});
     slot.dtype = type;
     slot.bytes = slot_bytes(slot.name, slot.dtype, slot.shape);
     return slot;
   }
 
   // What the importance matrix says of a tensor, or null.
-  const TensorImportance* entry_of(const Slot& slot) const {
+  const graph::TensorImportance* entry_of(const Slot& slot) const {
     const auto& entries = options_.importance->matrix.tensors;
-    const auto entry = std::ranges::lower_bound(entries, slot.name.view(), {}, &TensorImportance::name);
+    const auto entry =
+        std::ranges::lower_bound(entries, slot.name.view(), {}, &graph::TensorImportance::name);
     return entry != entries.end() && entry->name == slot.name.view() ? &*entry : nullptr;
   }
 
-  std::shared_ptr<const TensorImportance> importance(const Slot& slot, DType type) {
-    if (options_.importance == nullptr || !heeds_importance(type)) return nullptr;
-    const TensorImportance* const entry = entry_of(slot);
+  std::shared_ptr<const graph::TensorImportance> importance(const Slot& slot, graph::DType type) {
+    if (options_.importance == nullptr || !convert::heeds_importance(type)) return nullptr;
+    const graph::TensorImportance* const entry = entry_of(slot);
     const auto expected = checked_mul(slot.shape.back(), depth_of(slot.shape));
     const bool fits = entry != nullptr && expected == entry->weights.size();
     if (entry != nullptr && !fits && !is_embedding(slot.name.view()))
@@ -211,15 +221,15 @@ class TypeChooser {
     std::vector<std::string> words;
     std::uint64_t count = 0;
     for (const auto& [types, tensors] : fallbacks_) {
-      words.push_back(
-          fmt::format("{} become {}", dtype_info(types.first).name, dtype_info(types.second).name));
+      words.push_back(fmt::format("{} become {}", graph::dtype_info(types.first).name,
+                                  graph::dtype_info(types.second).name));
       count += tensors;
     }
     if (count > 0)
       say("the rows of {} do not divide into blocks of the type: {}", counted(count, "tensor"),
           fmt::join(words, ", "));
     words.clear();
-    for (const DType type : again_) words.emplace_back(dtype_info(type).name);
+    for (const graph::DType type : again_) words.emplace_back(graph::dtype_info(type).name);
     if (!words.empty())
       say("quantised weights ({}) are quantised again, which loses more than quantising the original",
           fmt::join(words, ", "));
@@ -237,7 +247,7 @@ class TypeChooser {
 
   template <typename... Values>
   void say(fmt::format_string<Values...> text, const Values&... values) {
-    result_.notes.push_back(make_note(Severity::info, {}, text, values...));
+    result_.notes.push_back(graph::make_note(graph::Severity::info, {}, text, values...));
   }
 
   void add_keys() {
@@ -255,16 +265,16 @@ class TypeChooser {
     if (matrix.chunks > 0) result_.keys.push_back({"quantize.imatrix.chunks_count", number(matrix.chunks)});
   }
 
-  const MetaGraph& graph_;
+  const graph::MetaGraph& graph_;
   SlotForms forms_;
-  std::optional<PolicyModel> names_;
+  std::optional<forward::PolicyModel> names_;
   const ExportOptions& options_;
-  TypePolicyPtr common_;
+  forward::TypePolicyPtr common_;
   std::unordered_map<std::string_view, const Slot*> stored_;
-  std::unordered_map<std::string_view, const LogicalTensor*> packed_;
+  std::unordered_map<std::string_view, const graph::LogicalTensor*> packed_;
   TypedSlots result_ = {};
-  std::map<std::pair<DType, DType>, std::uint64_t> fallbacks_ = {};
-  std::set<DType> again_ = {};  // block types of the source that are quantised again
+  std::map<std::pair<graph::DType, graph::DType>, std::uint64_t> fallbacks_ = {};
+  std::set<graph::DType> again_ = {};  // block types of the source that are quantised again
   std::uint64_t with_importance_ = 0;
   std::vector<std::string> without_importance_ = {};
 };
@@ -272,27 +282,28 @@ class TypeChooser {
 // A key of either place: the output's own come first.
 class KeyReader {
  public:
-  KeyReader(const MetaGraph& graph, const std::vector<MetaEntry>& keys) : graph_(graph), keys_(keys) {}
+  KeyReader(const graph::MetaGraph& graph, const std::vector<graph::MetaEntry>& keys)
+      : graph_(graph), keys_(keys) {}
 
-  const MetaValue* find(const std::string& name) const {
-    const auto own = std::ranges::find(keys_, name, &MetaEntry::key);
+  const graph::MetaValue* find(const std::string& name) const {
+    const auto own = std::ranges::find(keys_, name, &graph::MetaEntry::key);
     if (own != keys_.end()) return &own->value;
-    return graph_.format == "gguf" ? find_metadata(graph_, name) : nullptr;
+    return graph_.format == "gguf" ? graph::find_metadata(graph_, name) : nullptr;
   }
 
   // A whole number; of a list, its first.
   std::int64_t number(const std::string& name, std::int64_t otherwise) const {
-    const MetaValue* const value = find(name);
+    const graph::MetaValue* const value = find(name);
     if (value == nullptr) return otherwise;
-    if (const auto* const array = std::get_if<MetaArray>(value)) {
-      if (array->count == 0 || array->element == MetaType::string) return otherwise;
-      return whole(read_meta_array(graph_, *array, 0, 1).front(), otherwise);
+    if (const auto* const array = std::get_if<graph::MetaArray>(value)) {
+      if (array->count == 0 || array->element == graph::MetaType::string) return otherwise;
+      return whole(io::read_meta_array(graph_, *array, 0, 1).front(), otherwise);
     }
     return whole(*value, otherwise);
   }
 
  private:
-  static std::int64_t whole(const MetaValue& value, std::int64_t otherwise) {
+  static std::int64_t whole(const graph::MetaValue& value, std::int64_t otherwise) {
     return std::visit(
         [&](const auto& held) -> std::int64_t {
           using Held = std::decay_t<decltype(held)>;
@@ -303,8 +314,8 @@ class KeyReader {
         value);
   }
 
-  const MetaGraph& graph_;
-  const std::vector<MetaEntry>& keys_;
+  const graph::MetaGraph& graph_;
+  const std::vector<graph::MetaEntry>& keys_;
 };
 
 }  // namespace
@@ -313,22 +324,23 @@ bool chooses_types(const ExportOptions& options) {
   return options.policy != nullptr || !options.types.empty();
 }
 
-TypedSlots typed_slots(const MetaGraph& graph, SlotForms forms, const std::optional<PolicyModel>& names,
-                       const ExportOptions& options) {
+TypedSlots typed_slots(const graph::MetaGraph& graph, SlotForms forms,
+                       const std::optional<forward::PolicyModel>& names, const ExportOptions& options) {
   return TypeChooser(graph, std::move(forms), names, options).choose();
 }
 
-std::optional<PolicyModel> policy_model(const MetaGraph& graph, const std::vector<MetaEntry>& keys,
-                                        const std::vector<Slot>& slots) {
+std::optional<forward::PolicyModel> policy_model(const graph::MetaGraph& graph,
+                                                 const std::vector<graph::MetaEntry>& keys,
+                                                 const std::vector<Slot>& slots) {
   const auto known = [](const Slot& slot) {
     const std::string_view name = slot.name.view();
     return name == "token_embd.weight" || name.starts_with("blk.");
   };
   const KeyReader reader(graph, keys);
-  const MetaValue* const architecture = reader.find("general.architecture");
+  const graph::MetaValue* const architecture = reader.find("general.architecture");
   if (architecture == nullptr || !std::holds_alternative<std::string>(*architecture)) return std::nullopt;
   if (std::ranges::none_of(slots, known)) return std::nullopt;
-  PolicyModel model;
+  forward::PolicyModel model;
   model.architecture = std::get<std::string>(*architecture);
   const std::string prefix = model.architecture + ".";
   model.layers = std::max<std::int64_t>(reader.number(prefix + "block_count", 0), 0);
@@ -339,9 +351,9 @@ std::optional<PolicyModel> policy_model(const MetaGraph& graph, const std::vecto
   return model;
 }
 
-std::optional<std::uint32_t> gguf_file_type(DType dtype) {
+std::optional<std::uint32_t> gguf_file_type(graph::DType dtype) {
   const auto row = std::ranges::find(kFileTypes, dtype, &FileTypeRow::dtype);
   return row == kFileTypes.end() ? std::nullopt : std::optional(row->number);
 }
 
-}  // namespace loadline
+}  // namespace loadline::exporters

@@ -18,7 +18,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-namespace loadline {
+namespace loadline::exporters {
 
 // --- Reads adapter_config.json as PEFT 0.21 writes and reads it (peft/tuners/lora/config.py).
 
@@ -195,13 +195,15 @@ constexpr std::array kEndings = {
 
 // The factors of one module: positions in the adapter.
 struct Factors {
-  std::optional<TensorId> a, b;
+  std::optional<graph::TensorId> a, b;
   bool embedding = false;
 };
 
-std::string shape_words(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
+std::string shape_words(const graph::Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
 
-bool is_number(DType dtype) { return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16; }
+bool is_number(graph::DType dtype) {
+  return dtype == graph::DType::f32 || dtype == graph::DType::f16 || dtype == graph::DType::bf16;
+}
 
 bool is_embedding(std::string_view name) {
   constexpr std::array<std::string_view, 4> kNames = {"embed_tokens.weight", "wte.weight",
@@ -211,33 +213,33 @@ bool is_embedding(std::string_view name) {
 
 // A weight of the base, under the tensor that recipes are kept for.
 struct Target {
-  TensorId tensor{};
+  graph::TensorId tensor{};
   std::optional<std::uint32_t> packed;
-  DType dtype{};
-  Shape shape;
+  graph::DType dtype{};
+  graph::Shape shape;
 };
 
 class Merger {
  public:
-  Merger(const MetaGraph& base, const MetaGraph& adapter, const LoraConfig& config,
-         std::optional<DType> outtype)
+  Merger(const graph::MetaGraph& base, const graph::MetaGraph& adapter, const LoraConfig& config,
+         std::optional<graph::DType> outtype)
       : base_(base), adapter_(adapter), config_(config), outtype_(outtype) {
     for (std::uint32_t i = 0; i < base.tensors.size(); ++i)
       targets_.emplace(base.tensors[i].name.view(),
-                       Target{TensorId{i}, {}, base.tensors[i].dtype, base.tensors[i].shape});
+                       Target{graph::TensorId{i}, {}, base.tensors[i].dtype, base.tensors[i].shape});
     for (std::uint32_t i = 0; i < base.logical.size(); ++i) {
-      const LogicalTensor& weight = base.logical[i];
+      const graph::LogicalTensor& weight = base.logical[i];
       targets_.insert_or_assign(weight.name.view(), Target{weight.codes, i, weight.dtype, weight.shape});
     }
-    for (const auto& group : tied_groups(base))
-      for (const TensorId id : group)
-        tied_.emplace(index(id), group.front() == id ? group[1] : group.front());
+    for (const auto& group : graph::tied_groups(base))
+      for (const graph::TensorId id : group)
+        tied_.emplace(graph::index(id), group.front() == id ? group[1] : group.front());
     recipes_.written = base.tensors.size();
   }
 
   LoraMerge merge() {
     std::map<std::string, Factors> modules;
-    for (std::uint32_t i = 0; i < adapter_.tensors.size(); ++i) sort_in(TensorId{i}, modules);
+    for (std::uint32_t i = 0; i < adapter_.tensors.size(); ++i) sort_in(graph::TensorId{i}, modules);
     for (const auto& [module, factors] : modules) add_factors(module, factors);
     result_.merged = merged_.size();
     result_.replaced = recipes_.instead.size() - merged_.size();
@@ -250,17 +252,17 @@ class Merger {
 
  private:
   template <typename... Values>
-  [[noreturn]] void fail(ErrorCode code, const Name& tensor, fmt::format_string<Values...> detail,
+  [[noreturn]] void fail(ErrorCode code, const graph::Name& tensor, fmt::format_string<Values...> detail,
                          const Values&... values) const {
     throw Error(code, {.file = adapter_.files.front().path, .tensor = tensor.str()}, detail, values...);
   }
 
-  [[noreturn]] void fail_twice(TensorId asking) const {
+  [[noreturn]] void fail_twice(graph::TensorId asking) const {
     fail(ErrorCode::malformed, adapter_.tensor(asking).name, "two tensors are for the same weight");
   }
 
-  void sort_in(TensorId id, std::map<std::string, Factors>& modules) {
-    const Name& stored = adapter_.tensor(id).name;
+  void sort_in(graph::TensorId id, std::map<std::string, Factors>& modules) {
+    const graph::Name& stored = adapter_.tensor(id).name;
     std::string_view name = stored.view();
     if (!name.starts_with(kPrefix))
       fail(ErrorCode::unsupported, stored, "is not named as PEFT names tensors: {}...", kPrefix);
@@ -284,7 +286,7 @@ class Merger {
 
   // The base's weight of that name. The path of a module may begin with the name of the inner model, which
   // checkpoints of the inner model alone leave out, or the other way round.
-  const Target& target(TensorId asking, const std::string& name) const {
+  const Target& target(graph::TensorId asking, const std::string& name) const {
     std::vector<std::string> names = {name};
     if (const std::size_t dot = name.find('.'); dot != std::string::npos)
       names.push_back(name.substr(dot + 1));
@@ -299,8 +301,8 @@ class Merger {
          safe_display(name, 100));
   }
 
-  void refuse_tied(TensorId asking, const Target& target) const {
-    const auto tie = tied_.find(index(target.tensor));
+  void refuse_tied(graph::TensorId asking, const Target& target) const {
+    const auto tie = tied_.find(graph::index(target.tensor));
     if (tie != tied_.end())
       fail(ErrorCode::unsupported, adapter_.tensor(asking).name,
            "the base ties '{}' to '{}': changing one would change both",
@@ -309,123 +311,126 @@ class Merger {
   }
 
   // In the combined graph the adapter's tensors follow the base's.
-  TensorId moved(TensorId id) const {
-    return TensorId{static_cast<std::uint32_t>(base_.tensors.size() + index(id))};
+  graph::TensorId moved(graph::TensorId id) const {
+    return graph::TensorId{static_cast<std::uint32_t>(base_.tensors.size() + graph::index(id))};
   }
 
-  void replace(TensorId id, std::string name) {
+  void replace(graph::TensorId id, std::string name) {
     constexpr std::string_view kBaseLayer = ".base_layer.";
     const std::size_t inside = name.find(kBaseLayer);
     if (inside != std::string::npos) name.replace(inside, kBaseLayer.size(), ".");
-    const Tensor& tensor = adapter_.tensor(id);
+    const graph::Tensor& tensor = adapter_.tensor(id);
     const Target& of = target(id, name);
     if (tensor.shape != of.shape)
       fail(ErrorCode::unsupported, tensor.name, "is {}, the base's weight {}: config.json would not fit",
            shape_words(tensor.shape), shape_words(of.shape));
     if (inside == std::string::npos && is_embedding(name) &&
-        config_flag(base_, "tie_word_embeddings").value_or(false))
+        graph::config_flag(base_, "tie_word_embeddings").value_or(false))
       fail(ErrorCode::unsupported, tensor.name,
            "the base's output head is tied to this embedding: replacing one would change both");
     if (of.packed) require_outtype(id, of);
-    Recipe recipe = take(moved(id));
+    convert::Recipe recipe = convert::take(moved(id));
     if (tensor.dtype != of.dtype) {
-      const DType to = is_number(of.dtype) ? of.dtype : outtype_.value_or(tensor.dtype);
-      if (!can_cast(tensor.dtype, to))
+      const graph::DType to = is_number(of.dtype) ? of.dtype : outtype_.value_or(tensor.dtype);
+      if (!convert::can_cast(tensor.dtype, to))
         fail(ErrorCode::unsupported, tensor.name, "is {}, which cannot become the base's {}",
-             dtype_info(tensor.dtype).name, dtype_info(to).name);
-      if (tensor.dtype != to) recipe.then({.kind = StepKind::cast, .dtype = to});
+             graph::dtype_info(tensor.dtype).name, graph::dtype_info(to).name);
+      if (tensor.dtype != to) recipe.then({.kind = convert::StepKind::cast, .dtype = to});
     }
-    if (!recipes_.instead.emplace(index(of.tensor), std::move(recipe)).second) fail_twice(id);
+    if (!recipes_.instead.emplace(graph::index(of.tensor), std::move(recipe)).second) fail_twice(id);
   }
 
   void add_factors(const std::string& module, const Factors& factors) {
-    const TensorId known = factors.a ? *factors.a : *factors.b;
+    const graph::TensorId known = factors.a ? *factors.a : *factors.b;
     if (!factors.a || !factors.b)
       fail(ErrorCode::malformed, adapter_.tensor(known).name, "its other factor, lora_{}, is missing",
            factors.a ? "B" : "A");
-    const Tensor &a = adapter_.tensor(*factors.a), &b = adapter_.tensor(*factors.b);
-    for (const Tensor* const factor : {&a, &b}) {
+    const graph::Tensor &a = adapter_.tensor(*factors.a), &b = adapter_.tensor(*factors.b);
+    for (const graph::Tensor* const factor : {&a, &b}) {
       if (factor->shape.size() != 2)
         fail(ErrorCode::unsupported, factor->name, "is {}: only matrices can be merged",
              shape_words(factor->shape));
       if (!is_number(factor->dtype))
         fail(ErrorCode::unsupported, factor->name, "is {}, not F32, F16 or BF16",
-             dtype_info(factor->dtype).name);
+             graph::dtype_info(factor->dtype).name);
     }
     if (const std::uint64_t rank = config_.rank_of(module); a.shape[0] != rank || b.shape[1] != rank)
       fail(ErrorCode::malformed, a.name, "has rank {}, lora_B {}, the configuration says {}", a.shape[0],
            b.shape[1], rank);
     const Target& of = target(known, module + ".weight");
-    const Shape plain = {b.shape[0], a.shape[1]}, turned = {a.shape[1], b.shape[0]};
+    const graph::Shape plain = {b.shape[0], a.shape[1]}, turned = {a.shape[1], b.shape[0]};
     // embeddings always are; a square weight is as the configuration says
     const bool transposed =
         factors.embedding || (plain == turned ? config_.fan_in_fan_out : of.shape == turned);
     if (of.shape != (transposed ? turned : plain))
       fail(ErrorCode::malformed, a.name, "gives {}, the base's weight is {}", shape_words(plain),
            shape_words(of.shape));
-    if (!merged_.insert(index(of.tensor)).second) fail_twice(known);
-    Recipe& recipe = recipes_.instead[index(of.tensor)];
+    if (!merged_.insert(graph::index(of.tensor)).second) fail_twice(known);
+    convert::Recipe& recipe = recipes_.instead[graph::index(of.tensor)];
     if (recipe.steps.empty()) recipe = base_numbers(*factors.a, of);  // else the adapter holds the weight too
-    const auto add = [&](RecipeStep step) {
+    const auto add = [&](convert::RecipeStep step) {
       recipe.steps.push_back(std::move(step));
       return static_cast<std::uint32_t>(recipe.steps.size() - 1);
     };
     const std::uint32_t weight = static_cast<std::uint32_t>(recipe.steps.size() - 1);
-    std::uint32_t left = add({.kind = StepKind::take, .tensor = moved(transposed ? *factors.a : *factors.b)});
-    if (transposed) left = add({.kind = StepKind::transpose, .inputs = {left}});
+    std::uint32_t left =
+        add({.kind = convert::StepKind::take, .tensor = moved(transposed ? *factors.a : *factors.b)});
+    if (transposed) left = add({.kind = convert::StepKind::transpose, .inputs = {left}});
     std::uint32_t right =
-        add({.kind = StepKind::take, .tensor = moved(transposed ? *factors.b : *factors.a)});
-    if (transposed) right = add({.kind = StepKind::transpose, .inputs = {right}});
-    add({.kind = StepKind::add_product, .inputs = {weight, left, right}, .value = config_.scale_of(module)});
+        add({.kind = convert::StepKind::take, .tensor = moved(transposed ? *factors.b : *factors.a)});
+    if (transposed) right = add({.kind = convert::StepKind::transpose, .inputs = {right}});
+    add({.kind = convert::StepKind::add_product,
+         .inputs = {weight, left, right},
+         .value = config_.scale_of(module)});
   }
 
-  void require_outtype(TensorId asking, const Target& of) const {
+  void require_outtype(graph::TensorId asking, const Target& of) const {
     if (!outtype_)
       throw Error(ErrorCode::usage, {.tensor = adapter_.tensor(asking).name.str()},
                   "the base's weight is {}: the merged weight needs a type to be written in",
-                  of.packed ? "packed" : dtype_info(of.dtype).name)
+                  of.packed ? "packed" : graph::dtype_info(of.dtype).name)
           .with({"outtype", "bf16"});
   }
 
   // The base's weight as numbers to which a product can be added.
-  Recipe base_numbers(TensorId asking, const Target& of) const {
-    if (!of.packed && is_number(of.dtype)) return take(of.tensor);
-    const bool float64 = of.dtype == DType::f64;
-    if (!of.packed && !float64 && !can_become_f32(of.dtype))
+  convert::Recipe base_numbers(graph::TensorId asking, const Target& of) const {
+    if (!of.packed && is_number(of.dtype)) return convert::take(of.tensor);
+    const bool float64 = of.dtype == graph::DType::f64;
+    if (!of.packed && !float64 && !convert::can_become_f32(of.dtype))
       fail(ErrorCode::unsupported, adapter_.tensor(asking).name, "the base's weight is {}, not floats",
-           dtype_info(of.dtype).name);
+           graph::dtype_info(of.dtype).name);
     require_outtype(asking, of);
-    if (of.packed) return unpack(*of.packed);
-    Recipe recipe = take(of.tensor);
+    if (of.packed) return convert::unpack(*of.packed);
+    convert::Recipe recipe = convert::take(of.tensor);
     if (float64)
-      recipe.then({.kind = StepKind::cast, .dtype = DType::f32});
+      recipe.then({.kind = convert::StepKind::cast, .dtype = graph::DType::f32});
     else
-      recipe.then({.kind = StepKind::dequantise});
+      recipe.then({.kind = convert::StepKind::dequantise});
     return recipe;
   }
 
-  MetaGraphPtr both() const {
-    MetaGraph graph = base_;
+  graph::MetaGraphPtr both() const {
+    graph::MetaGraph graph = base_;
     const auto files = static_cast<std::uint32_t>(graph.files.size());
     const auto storages = static_cast<std::uint32_t>(graph.storages.size());
     graph.files.insert(graph.files.end(), adapter_.files.begin(), adapter_.files.end());
-    for (Storage storage : adapter_.storages) {
-      if (storage.file != kNoFile)
-        storage.file = FileId{static_cast<std::uint32_t>(index(storage.file)) + files};
+    for (graph::Storage storage : adapter_.storages) {
+      if (storage.file != graph::kNoFile)
+        storage.file = graph::FileId{static_cast<std::uint32_t>(graph::index(storage.file)) + files};
       graph.storages.push_back(storage);
     }
-    for (Tensor tensor : adapter_.tensors) {
-      tensor.storage = StorageId{static_cast<std::uint32_t>(index(tensor.storage)) + storages};
+    for (graph::Tensor tensor : adapter_.tensors) {
+      tensor.storage = graph::StorageId{static_cast<std::uint32_t>(graph::index(tensor.storage)) + storages};
       graph.tensors.push_back(std::move(tensor));
     }
-    return std::make_shared<const MetaGraph>(std::move(graph));
+    return std::make_shared<const graph::MetaGraph>(std::move(graph));
   }
 
-  const MetaGraph &base_, &adapter_;
+  const graph::MetaGraph &base_, &adapter_;
   const LoraConfig& config_;
-  std::optional<DType> outtype_;
+  std::optional<graph::DType> outtype_;
   std::unordered_map<std::string_view, Target> targets_;
-  std::unordered_map<std::size_t, TensorId> tied_;  // another tensor on the same bytes
+  std::unordered_map<std::size_t, graph::TensorId> tied_;  // another tensor on the same bytes
   TensorRecipes recipes_;
   std::set<std::size_t> merged_;  // positions of weights that get a product
   LoraMerge result_;
@@ -433,9 +438,9 @@ class Merger {
 
 }  // namespace
 
-LoraMerge merge_lora(const MetaGraph& base, const MetaGraph& adapter, const LoraConfig& config,
-                     std::optional<DType> outtype) {
+LoraMerge merge_lora(const graph::MetaGraph& base, const graph::MetaGraph& adapter, const LoraConfig& config,
+                     std::optional<graph::DType> outtype) {
   return Merger(base, adapter, config, outtype).merge();
 }
 
-}  // namespace loadline
+}  // namespace loadline::exporters

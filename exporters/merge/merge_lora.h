@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace loadline {
+namespace loadline::exporters {
 
 // --- The settings of a LoRA adapter: PEFT's adapter_config.json.
 
@@ -36,7 +36,7 @@ LoraConfig parse_lora_config(std::string_view text, const std::string& path);
 
 struct LoraMerge {
   // The base with the adapter's tensors behind its own. Metadata, logical tensors and notes are the base's.
-  MetaGraphPtr graph;
+  graph::MetaGraphPtr graph;
   std::shared_ptr<const TensorRecipes> recipes;
   std::uint64_t merged = 0;    // weights that get a product added
   std::uint64_t replaced = 0;  // other weights that the adapter holds whole
@@ -46,7 +46,7 @@ struct LoraMerge {
 // conversion: weights of the base that are quantised or packed need one. Throws Error{malformed} for tensors
 // whose parts or shapes do not fit, and Error{unsupported} with the reason for what cannot be merged: a
 // weight that the base does not have, tied weights, convolutions, tensors that are no LoRA.
-LoraMerge merge_lora(const MetaGraph& base, const MetaGraph& adapter, const LoraConfig& config,
-                     std::optional<DType> outtype);
+LoraMerge merge_lora(const graph::MetaGraph& base, const graph::MetaGraph& adapter, const LoraConfig& config,
+                     std::optional<graph::DType> outtype);
 
-}  // namespace loadline
+}  // namespace loadline::exporters

@@ -19,7 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-namespace loadline {
+namespace loadline::exporters {
 
 // --- One line a checkpoint: `at xxh3 check` in hexadecimal, where check is the XXH3-64 of the text before
 // it. A line that was cut off, or that the disk lost, does not match and ends the log.
@@ -31,7 +31,7 @@ constexpr std::size_t kMostLines = 1 << 20;
 
 std::string line_of(const Checkpoint& checkpoint) {
   const std::string text = fmt::format("{:016x} {:016x} ", checkpoint.at, checkpoint.xxh3);
-  Xxh3 check;
+  io::Xxh3 check;
   check.update(std::as_bytes(std::span(text)));
   return fmt::format("{}{:016x}\n", text, check.digest());
 }
@@ -59,11 +59,11 @@ std::vector<Checkpoint> read_lines(int fd) {
 
 }  // namespace
 
-PartLog::PartLog(UniqueFd fd, std::string path)
+PartLog::PartLog(io::UniqueFd fd, std::string path)
     : fd_(std::move(fd)), path_(std::move(path)), lines_(read_lines(fd_.get()).size()) {}
 
 std::optional<PartLog> PartLog::claim(const std::string& path) {
-  UniqueFd fd = lock_file(path, LockKind::exclusive);
+  io::UniqueFd fd = io::lock_file(path, io::LockKind::exclusive);
   if (!fd) return std::nullopt;
   return PartLog(std::move(fd), path);
 }
@@ -86,7 +86,7 @@ void PartLog::clear() {
 }
 
 std::vector<Checkpoint> read_part_log(const std::string& path) {
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const io::UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   return fd ? read_lines(fd.get()) : std::vector<Checkpoint>();
 }
 
@@ -97,7 +97,7 @@ namespace {
 using Piece = std::function<void(std::uint64_t offset, std::span<const std::byte> bytes)>;
 
 // Adds bytes [begin, end) of a file to a hash. `piece` gets them too, in order.
-void hash_range(const SourceFile& file, std::uint64_t begin, std::uint64_t end, Xxh3& hash,
+void hash_range(const io::SourceFile& file, std::uint64_t begin, std::uint64_t end, io::Xxh3& hash,
                 const Piece& piece) {
   std::vector<std::byte> buffer(static_cast<std::size_t>(std::min<std::uint64_t>(1 << 20, end - begin)));
   for (std::uint64_t at = begin; at < end;) {
@@ -114,9 +114,9 @@ void hash_range(const SourceFile& file, std::uint64_t begin, std::uint64_t end, 
 
 std::size_t matching_checkpoints(const std::string& path, std::span<const Checkpoint> checkpoints,
                                  Progress& progress, const Piece& pass) {
-  const SourceFile file = SourceFile::open(path);
-  drop_pages(file);
-  Xxh3 hash;
+  const io::SourceFile file = io::SourceFile::open(path);
+  io::drop_pages(file);
+  io::Xxh3 hash;
   std::uint64_t at = 0;
   for (std::size_t i = 0; i < checkpoints.size(); ++i) {
     if (checkpoints[i].at > file.size()) return i;
@@ -133,8 +133,8 @@ std::size_t matching_checkpoints(const std::string& path, std::span<const Checkp
 }
 
 std::uint64_t file_hash(const std::string& path, const Progress& progress) {
-  const SourceFile file = SourceFile::open(path);
-  Xxh3 hash;
+  const io::SourceFile file = io::SourceFile::open(path);
+  io::Xxh3 hash;
   hash_range(file, 0, file.size(), hash,
              [&](std::uint64_t, std::span<const std::byte>) { progress.check_cancelled(); });
   return hash.digest();
@@ -142,9 +142,9 @@ std::uint64_t file_hash(const std::string& path, const Progress& progress) {
 
 void check_range_read_back(const std::string& path, const std::string& target, std::uint64_t begin,
                            std::uint64_t end, std::uint64_t xxh3) {
-  const SourceFile file = SourceFile::open(path);
-  drop_pages(file);
-  Xxh3 hash;
+  const io::SourceFile file = io::SourceFile::open(path);
+  io::drop_pages(file);
+  io::Xxh3 hash;
   hash_range(file, begin, end, hash, [](std::uint64_t, std::span<const std::byte>) {});
   if (hash.digest() != xxh3)
     throw Error(
@@ -156,10 +156,10 @@ void check_range_read_back(const std::string& path, const std::string& target, s
 
 void check_read_back(const std::string& path, const std::string& target, const Checkpoint& whole,
                      Progress& progress) {
-  if (SourceFile::open(path).size() != whole.at || matching_checkpoints(path, {&whole, 1}, progress) != 1)
+  if (io::SourceFile::open(path).size() != whole.at || matching_checkpoints(path, {&whole, 1}, progress) != 1)
     throw Error(ErrorCode::io, {.file = target},
                 "reads back differently from what was written (hash {:016x}); the disk or memory is faulty",
                 whole.xxh3);
 }
 
-}  // namespace loadline
+}  // namespace loadline::exporters

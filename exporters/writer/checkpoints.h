@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace loadline {
+namespace loadline::exporters {
 
 // --- How much of one output file is durable: a log beside the file that survives a kill and a power cut.
 
@@ -37,8 +37,8 @@ class PartLog {
   void clear();
 
  private:
-  PartLog(UniqueFd fd, std::string path);
-  UniqueFd fd_;
+  PartLog(io::UniqueFd fd, std::string path);
+  io::UniqueFd fd_;
   std::string path_;
   std::size_t lines_ = 0;  // whole ones
 };
@@ -65,4 +65,4 @@ void check_range_read_back(const std::string& path, const std::string& target, s
 void check_read_back(const std::string& path, const std::string& target, const Checkpoint& whole,
                      Progress& progress);
 
-}  // namespace loadline
+}  // namespace loadline::exporters

@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-namespace loadline {
+namespace loadline::exporters {
 namespace {
 
 namespace fs = std::filesystem;
@@ -25,15 +25,16 @@ namespace fs = std::filesystem;
 // Importers read small tensors: shapes and states of packed weights. They stay.
 constexpr std::uint64_t kLeastPunched = 1 << 20;
 
-std::set<StorageId> storages_of(const MetaGraph& graph, const Recipe& recipe) {
-  std::set<StorageId> storages;
-  for (const TensorId tensor : recipe_tensors(graph, recipe)) storages.insert(graph.tensor(tensor).storage);
+std::set<graph::StorageId> storages_of(const graph::MetaGraph& graph, const convert::Recipe& recipe) {
+  std::set<graph::StorageId> storages;
+  for (const graph::TensorId tensor : convert::recipe_tensors(graph, recipe))
+    storages.insert(graph.tensor(tensor).storage);
   return storages;
 }
 
-bool holds_weights(const MetaGraph& graph, std::size_t file) {
-  return std::ranges::any_of(graph.storages, [&](const Storage& storage) {
-    return storage.file != kNoFile && index(storage.file) == file;
+bool holds_weights(const graph::MetaGraph& graph, std::size_t file) {
+  return std::ranges::any_of(graph.storages, [&](const graph::Storage& storage) {
+    return storage.file != graph::kNoFile && graph::index(storage.file) == file;
   });
 }
 
@@ -58,7 +59,7 @@ std::vector<ConsumedRange> parse_consumed(std::string_view log) {
   return ranges;
 }
 
-void check_consumable(const MetaGraph& source) {
+void check_consumable(const graph::MetaGraph& source) {
   for (std::size_t i = 0; i < source.files.size(); ++i) {
     if (!holds_weights(source, i)) continue;
     const std::string& path = source.files[i].path;
@@ -71,7 +72,7 @@ void check_consumable(const MetaGraph& source) {
     if (state.st_nlink > 1)
       throw Error(ErrorCode::unsupported, place,
                   "has {} names: it would be gone under each, and is not consumed", state.st_nlink);
-    const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+    const io::UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
     if (!fd) throw system_error(path, "open for writing, to consume it", errno);
     // a hole behind the end changes nothing, and tells whether there can be holes
     if (::fallocate(fd.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, state.st_size, 4096) != 0)
@@ -81,20 +82,20 @@ void check_consumable(const MetaGraph& source) {
   }
 }
 
-Consumption::Consumption(const Layout& layout, const MetaGraph& source, std::string log)
+Consumption::Consumption(const Layout& layout, const graph::MetaGraph& source, std::string log)
     : layout_(layout),
       source_(source),
       log_(std::move(log)),
       uses_(source.storages.size(), 0),
       next_(layout.files.size(), 0) {
   if (!log_.empty() && fs::exists(log_)) {
-    const SourceFile before = SourceFile::open(log_);
+    const io::SourceFile before = io::SourceFile::open(log_);
     for (const ConsumedRange& range : parse_consumed(before.text_at(0, before.size())))
       logged_.insert({range.file, range.begin});
   }
   for (const LayoutFile& file : layout.files)
     for (const Slot& slot : file.slots)
-      for (const StorageId storage : storages_of(source, slot.recipe)) ++uses_[index(storage)];
+      for (const graph::StorageId storage : storages_of(source, slot.recipe)) ++uses_[graph::index(storage)];
 }
 
 void Consumption::written(std::size_t file, std::uint64_t upto) {
@@ -107,12 +108,13 @@ std::vector<ConsumedRange> Consumption::freed(std::size_t file, std::uint64_t up
   for (std::size_t& next = next_[file]; next < slots.size(); ++next) {
     const Slot& slot = slots[next];
     if (slot.offset + slot.bytes > upto) break;
-    for (const StorageId id : storages_of(source_, slot.recipe)) {
-      if (--uses_[index(id)] > 0) continue;
-      const Storage& storage = source_.storage(id);
-      const bool whole = storage.encoding == Encoding::plain || storage.encoding == Encoding::byte_swapped;
-      if (storage.file != kNoFile && whole && storage.bytes >= kLeastPunched)
-        free.push_back({index(storage.file), storage.offset, storage.offset + storage.bytes});
+    for (const graph::StorageId id : storages_of(source_, slot.recipe)) {
+      if (--uses_[graph::index(id)] > 0) continue;
+      const graph::Storage& storage = source_.storage(id);
+      const bool whole =
+          storage.encoding == graph::Encoding::plain || storage.encoding == graph::Encoding::byte_swapped;
+      if (storage.file != graph::kNoFile && whole && storage.bytes >= kLeastPunched)
+        free.push_back({graph::index(storage.file), storage.offset, storage.offset + storage.bytes});
     }
   }
   return free;
@@ -123,21 +125,21 @@ void Consumption::punch(const std::vector<ConsumedRange>& ranges) {
   for (const ConsumedRange& range : ranges)
     if (logged_.insert({range.file, range.begin}).second)
       lines += fmt::format("{} {} {}\n", range.file, range.begin, range.end);
-  const UniqueFd log(::open(log_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
+  const io::UniqueFd log(::open(log_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
   if (!log || ::write(log.get(), lines.data(), lines.size()) != static_cast<ssize_t>(lines.size()) ||
       ::fdatasync(log.get()) != 0)
     throw system_error(log_, "note what is consumed", errno);
-  sync_folder(fs::path(log_).parent_path().string());
+  io::sync_folder(fs::path(log_).parent_path().string());
   for (const ConsumedRange& range : ranges) {
     const std::string& path = source_.files[range.file].path;
-    const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+    const io::UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
     if (!fd || ::fallocate(fd.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                            static_cast<off_t>(range.begin), static_cast<off_t>(range.end - range.begin)) != 0)
       throw system_error(path, "give back what has been converted", errno);
   }
 }
 
-std::vector<std::string> consumed_files(const MetaGraph& source) {
+std::vector<std::string> consumed_files(const graph::MetaGraph& source) {
   std::vector<std::string> paths;
   for (std::size_t i = 0; i < source.files.size(); ++i)
     if (holds_weights(source, i) || source.files[i].path.ends_with(".index.json"))
@@ -145,7 +147,7 @@ std::vector<std::string> consumed_files(const MetaGraph& source) {
   return paths;
 }
 
-std::uint64_t consumed_room(const Layout& layout, const MetaGraph& source) {
+std::uint64_t consumed_room(const Layout& layout, const graph::MetaGraph& source) {
   Consumption consumption(layout, source, "");
   std::uint64_t written = 0, freed = 0, most = 0;
   for (std::size_t i = 0; i < layout.files.size(); ++i)
@@ -165,4 +167,4 @@ std::uint64_t consumed_room(const Layout& layout, const MetaGraph& source) {
   return most;
 }
 
-}  // namespace loadline
+}  // namespace loadline::exporters

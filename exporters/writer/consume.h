@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace loadline {
+namespace loadline::exporters {
 
 // Bytes [begin, end) of a file of the source graph.
 struct ConsumedRange {
@@ -25,12 +25,12 @@ std::vector<ConsumedRange> parse_consumed(std::string_view log);
 
 // Throws Error{unsupported} for a source that cannot be consumed: on a file system without holes, with other
 // names (links), read-only, or without files.
-void check_consumable(const MetaGraph& source);
+void check_consumable(const graph::MetaGraph& source);
 
 // The files that hold weights, and their index: they go once the output is in place.
-std::vector<std::string> consumed_files(const MetaGraph& source);
+std::vector<std::string> consumed_files(const graph::MetaGraph& source);
 // Disk space that must be free to convert a consumed source.
-std::uint64_t consumed_room(const Layout& layout, const MetaGraph& source);
+std::uint64_t consumed_room(const Layout& layout, const graph::MetaGraph& source);
 
 // How often a written part is made durable while its source is consumed.
 inline constexpr std::uint64_t kConsumedStep = 64 << 20;
@@ -38,7 +38,7 @@ inline constexpr std::uint64_t kConsumedStep = 64 << 20;
 class Consumption {
  public:
   // `log`: the path of the work folder's log of consumed ranges.
-  Consumption(const Layout& layout, const MetaGraph& source, std::string log);
+  Consumption(const Layout& layout, const graph::MetaGraph& source, std::string log);
 
   // The first `upto` bytes of file number `file` of the layout are durable and verified. Calls for one file
   // come with increasing numbers. The ranges are logged before they are punched.
@@ -53,11 +53,11 @@ class Consumption {
   void punch(const std::vector<ConsumedRange>& ranges);
 
   const Layout& layout_;
-  const MetaGraph& source_;
+  const graph::MetaGraph& source_;
   std::string log_;
   std::set<std::pair<std::size_t, std::uint64_t>> logged_;  // file and begin of each range
   std::vector<std::uint32_t> uses_;                         // by storage: slots that are not written yet
   std::vector<std::size_t> next_;  // by file of the layout: its first slot that is not written
 };
 
-}  // namespace loadline
+}  // namespace loadline::exporters

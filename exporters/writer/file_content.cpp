@@ -12,18 +12,18 @@
 
 #include <zlib.h>
 
-namespace loadline {
+namespace loadline::exporters {
 
 // --- Little-endian elements are copied unchanged; big-endian numbers are byte-swapped.
 
 class ElementStream::Impl {
  public:
-  Impl(const MetaGraph& source, const MetaArray& array)
+  Impl(const graph::MetaGraph& source, const graph::MetaArray& array)
       : array_(array),
-        file_(SourceFile::open(source.file(array.file).path)),
+        file_(io::SourceFile::open(source.file(array.file).path)),
         in_(file_, array.offset, array.offset + array.bytes) {
     in_.set_big_endian(true);
-    if (array_.big_endian && array_.element != MetaType::string && array_.count > 0)
+    if (array_.big_endian && array_.element != graph::MetaType::string && array_.count > 0)
       swapped_ = array_.bytes / array_.count;
     text_left_ = array_.big_endian ? 0 : array_.bytes;
   }
@@ -63,16 +63,16 @@ class ElementStream::Impl {
     return piece_;
   }
 
-  const MetaArray& array_;
-  SourceFile file_;
-  Cursor in_;
+  const graph::MetaArray& array_;
+  io::SourceFile file_;
+  io::Cursor in_;
   std::vector<std::byte> piece_;
   std::uint64_t swapped_ = 0;    // bytes of a number whose bytes change places
   std::uint64_t text_left_ = 0;  // bytes that are copied before the next length
   std::uint64_t strings_ = 0;    // whose lengths have been passed
 };
 
-ElementStream::ElementStream(const MetaGraph& source, const MetaArray& array)
+ElementStream::ElementStream(const graph::MetaGraph& source, const graph::MetaArray& array)
     : impl_(std::make_unique<Impl>(source, array)) {}
 ElementStream::~ElementStream() = default;
 std::span<const std::byte> ElementStream::next() { return impl_->next(); }
@@ -113,9 +113,9 @@ std::span<const std::byte> HeaderStream::next_piece() {
 namespace {
 
 // Whether reading the storage from the front to the back is much cheaper than otherwise.
-bool decodes(const MetaGraph& graph, TensorId tensor) {
-  const Encoding encoding = graph.storage(graph.tensor(tensor).storage).encoding;
-  return encoding != Encoding::plain && encoding != Encoding::byte_swapped;
+bool decodes(const graph::MetaGraph& graph, graph::TensorId tensor) {
+  const graph::Encoding encoding = graph.storage(graph.tensor(tensor).storage).encoding;
+  return encoding != graph::Encoding::plain && encoding != graph::Encoding::byte_swapped;
 }
 
 std::uint32_t crc_of(std::span<const std::byte> bytes) {
@@ -128,7 +128,8 @@ std::uint32_t joined(std::uint32_t first, std::uint32_t second, std::uint64_t se
 
 }  // namespace
 
-RecipeReader& RecipeBuffers::reader(const MetaGraph& source, const ReadTensor& read, const Slot& slot) {
+convert::RecipeReader& RecipeBuffers::reader(const graph::MetaGraph& source, const io::ReadTensor& read,
+                                             const Slot& slot) {
   if (slot_ != &slot) {
     reader_.reset();  // frees its buffers before the next ones are made
     reader_.emplace(source, read, slot.recipe, memory_);
@@ -137,7 +138,7 @@ RecipeReader& RecipeBuffers::reader(const MetaGraph& source, const ReadTensor& r
   return *reader_;
 }
 
-FileContent::FileContent(const LayoutFile& file, const MetaGraph& source, const ReadTensor& read,
+FileContent::FileContent(const LayoutFile& file, const graph::MetaGraph& source, const io::ReadTensor& read,
                          std::uint64_t memory)
     : file_(file),
       source_(source),
@@ -150,7 +151,7 @@ FileContent::FileContent(const LayoutFile& file, const MetaGraph& source, const 
     for (const std::uint64_t at : file.checksums[i].at) places_.emplace_back(at, i);
   std::ranges::sort(places_);
   if (file.copy_of.empty()) return;
-  copied_ = SourceFile::open(file.copy_of);
+  copied_ = io::SourceFile::open(file.copy_of);
   if (copied_->size() != file.bytes)
     throw Error(ErrorCode::io, {.file = file.copy_of}, "has {} bytes now, it had {}", copied_->size(),
                 file.bytes);
@@ -186,8 +187,8 @@ std::vector<Checksum>::const_iterator FileContent::first_checksum(std::uint64_t 
 }
 
 bool FileContent::reads_in_order(const Slot& slot) const {
-  return std::ranges::any_of(recipe_tensors(source_, slot.recipe),
-                             [&](TensorId tensor) { return decodes(source_, tensor); });
+  return std::ranges::any_of(convert::recipe_tensors(source_, slot.recipe),
+                             [&](graph::TensorId tensor) { return decodes(source_, tensor); });
 }
 
 void FileContent::begin(Window& window) {
@@ -243,7 +244,7 @@ std::uint64_t FileContent::begin_next(Window& window, std::uint64_t at) {
 void FileContent::read_part(const Window::Part& part, RecipeBuffers& buffers) const {
   if (part.slot == nullptr) return copied_->read_at(part.from, part.bytes);
   const Slot& slot = *part.slot;
-  const auto copied = copied_tensor(slot.recipe);
+  const auto copied = convert::copied_tensor(slot.recipe);
   const auto read = [&](std::uint64_t offset, std::span<std::byte> out) {
     if (copied)
       read_(*copied, offset, out);
@@ -251,7 +252,7 @@ void FileContent::read_part(const Window::Part& part, RecipeBuffers& buffers) co
       buffers.reader(source_, read_, slot).read(offset, out);
   };
   // an element, or block, that the window's border cuts is read whole
-  const std::uint64_t unit = std::max<std::uint64_t>(dtype_info(slot.dtype).block_bytes, 1);
+  const std::uint64_t unit = std::max<std::uint64_t>(graph::dtype_info(slot.dtype).block_bytes, 1);
   const auto read_cut = [&](std::uint64_t offset, std::span<std::byte> out) {
     std::vector<std::byte> whole(static_cast<std::size_t>(std::min(unit, slot.bytes - offset / unit * unit)));
     read(offset / unit * unit, whole);
@@ -292,4 +293,4 @@ void FileContent::finish(Window& window) {
             static_cast<std::byte>(crcs_[place->second] >> (8 * i));
 }
 
-}  // namespace loadline
+}  // namespace loadline::exporters

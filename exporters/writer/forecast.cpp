@@ -16,7 +16,7 @@
 
 #include <unistd.h>
 
-namespace loadline {
+namespace loadline::exporters {
 
 // --- Targets, the files of another model beside them, permissions and room.
 
@@ -25,16 +25,16 @@ namespace {
 namespace fs = std::filesystem;
 
 // No target, and no file to be removed, may be a file of the source model, not even through links.
-void refuse_input(const MetaGraph& source, const fs::path& target) {
+void refuse_input(const graph::MetaGraph& source, const fs::path& target) {
   std::error_code failure;
-  for (const ModelFile& input : source.files)
+  for (const graph::ModelFile& input : source.files)
     for (const fs::path& own : {fs::path(input.path), fs::path(input.path).parent_path() / "config.json"})
       if (fs::equivalent(target, own, failure))
         throw Error(ErrorCode::usage, {.file = target.string()},
                     "is a file of the model being read; write elsewhere");
 }
 
-void check_targets(const Layout& layout, const MetaGraph& source, bool overwrite) {
+void check_targets(const Layout& layout, const graph::MetaGraph& source, bool overwrite) {
   for (const LayoutFile& file : layout.files) {
     std::error_code failure;
     const fs::path target(file.path);
@@ -46,10 +46,10 @@ void check_targets(const Layout& layout, const MetaGraph& source, bool overwrite
 }
 
 // Weight files in the output folder that this layout does not write.
-std::vector<fs::path> find_superseded(const Layout& layout, const MetaGraph& source, bool overwrite) {
+std::vector<fs::path> find_superseded(const Layout& layout, const graph::MetaGraph& source, bool overwrite) {
   std::vector<fs::path> superseded;
   std::error_code failure;
-  if (layout.folder.empty() || !is_folder(layout.folder)) return superseded;
+  if (layout.folder.empty() || !io::is_folder(layout.folder)) return superseded;
   for (fs::directory_iterator at(layout.folder, failure), end; !failure && at != end; at.increment(failure)) {
     const fs::path path = at->path();
     const std::string name = path.filename().string();
@@ -57,9 +57,9 @@ std::vector<fs::path> find_superseded(const Layout& layout, const MetaGraph& sou
         layout.files, [&](const LayoutFile& file) { return fs::path(file.path) == path; });
     if (written) continue;
     // opening the folder would find that index before the new model
-    if (name.ends_with(kHfIndexSuffix) && !is_hf_weight_file(name))
+    if (name.ends_with(graph::kHfIndexSuffix) && !graph::is_hf_weight_file(name))
       throw Error(ErrorCode::usage, {.file = path.string()}, "is another model's index; write elsewhere");
-    if (!is_hf_weight_file(name)) continue;
+    if (!graph::is_hf_weight_file(name)) continue;
     refuse_input(source, path);
     std::error_code ignored;
     if (at->is_directory(ignored)) throw Error(ErrorCode::usage, {.file = path.string()}, "is a folder");
@@ -81,12 +81,12 @@ std::uint64_t total_bytes(const Layout& layout) {
   return total;
 }
 
-OutputCheck check_output(const Layout& layout, const MetaGraph& source, bool overwrite) {
+OutputCheck check_output(const Layout& layout, const graph::MetaGraph& source, bool overwrite) {
   OutputCheck check;
   check_targets(layout, source, overwrite);
   check.superseded = find_superseded(layout, source, overwrite);
   if (layout.files.empty()) return check;
-  check.disk = disk_space(layout.files.front().path);
+  check.disk = io::disk_space(layout.files.front().path);
   if (check.disk && ::access(check.disk->folder.c_str(), W_OK | X_OK) != 0)
     throw system_error(check.disk->folder, "write to the folder", errno);
   return check;
@@ -95,7 +95,7 @@ OutputCheck check_output(const Layout& layout, const MetaGraph& source, bool ove
 void check_room(const Layout& layout, std::uint64_t needed) {
   if (layout.files.empty()) return;
   const std::string& first = layout.files.front().path;
-  const auto disk = disk_space(first);
+  const auto disk = io::disk_space(first);
   if (disk && needed > disk->available)
     throw Error(ErrorCode::io, {.file = layout.folder.empty() ? first : layout.folder},
                 "needs {} ({} bytes) in all, the disk of '{}' has {} free ({} bytes)", format_bytes(needed),
@@ -106,13 +106,13 @@ void check_room(const Layout& layout, std::uint64_t needed) {
 
 namespace {
 
-PipelineSizes buffers_for(const Layout& layout, const MetaGraph& source, const WriteOptions& options) {
+PipelineSizes buffers_for(const Layout& layout, const graph::MetaGraph& source, const WriteOptions& options) {
   const bool computes = std::ranges::any_of(layout.files, [](const LayoutFile& file) {
-    return std::ranges::any_of(file.slots,
-                               [](const Slot& slot) { return !copied_tensor(slot.recipe).has_value(); });
+    return std::ranges::any_of(
+        file.slots, [](const Slot& slot) { return !convert::copied_tensor(slot.recipe).has_value(); });
   });
-  const bool gathers =
-      std::ranges::any_of(source.tensors, [](const Tensor& tensor) { return !tensor.strides.empty(); });
+  const bool gathers = std::ranges::any_of(
+      source.tensors, [](const graph::Tensor& tensor) { return !tensor.strides.empty(); });
   constexpr unsigned kMostThreads = 8;
   const unsigned threads = options.threads != 0
                                ? options.threads
@@ -122,16 +122,18 @@ PipelineSizes buffers_for(const Layout& layout, const MetaGraph& source, const W
 
 }  // namespace
 
-WriteForecast forecast_write(const Layout& layout, const MetaGraph& source, const WriteOptions& options) {
+WriteForecast forecast_write(const Layout& layout, const graph::MetaGraph& source,
+                             const WriteOptions& options) {
   if (options.consume && options.share)
     throw Error(ErrorCode::usage, "a source that several processes share cannot be consumed");
   WriteForecast forecast;
   forecast.buffers = buffers_for(layout, source, options);
   constexpr std::uint64_t kThreadMemory = 1 << 20;  // stacks and what the pipeline itself takes
   forecast.memory_bytes =
-      peak_resident_bytes() + forecast.buffers.bytes() + (forecast.buffers.threads + 2) * kThreadMemory;
+      io::peak_resident_bytes() + forecast.buffers.bytes() + (forecast.buffers.threads + 2) * kThreadMemory;
   for (const LayoutFile& file : layout.files) {
-    for (const Slot& slot : file.slots) forecast.bytes_read += recipe_source_bytes(source, slot.recipe);
+    for (const Slot& slot : file.slots)
+      forecast.bytes_read += convert::recipe_source_bytes(source, slot.recipe);
     if (!file.copy_of.empty()) forecast.bytes_read += file.bytes;
   }
 
@@ -163,4 +165,4 @@ WriteForecast forecast_write(const Layout& layout, const MetaGraph& source, cons
   return forecast;
 }
 
-}  // namespace loadline
+}  // namespace loadline::exporters

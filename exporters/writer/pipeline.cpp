@@ -25,7 +25,7 @@
 #include <sanitizer/tsan_interface.h>
 #endif
 
-namespace loadline {
+namespace loadline::exporters {
 
 // --- Tells ThreadSanitizer what oneTBB orders: the library itself is not built with it.
 
@@ -94,13 +94,13 @@ PipelineSizes share_budget(std::uint64_t budget, unsigned threads, bool computes
   sizes.threads = std::max(threads, 1u);
   // one that is written, one that is hashed, one that waits
   sizes.windows = sizes.threads + 3;
-  if (gathers) budget -= std::min(budget / 2, (sizes.threads + 2) * TensorReader::kMostGathered);
+  if (gathers) budget -= std::min(budget / 2, (sizes.threads + 2) * io::TensorReader::kMostGathered);
   const std::uint64_t share = (computes ? budget / 2 : budget) / sizes.windows;
   sizes.window = static_cast<std::size_t>(std::clamp(share / kUnit * kUnit, kUnit, kMostWindow));
   if (computes)
     sizes.recipes = std::max(
         (budget - std::min<std::uint64_t>(budget, sizes.windows * sizes.window)) / (sizes.threads + 2),
-        RecipeReader::kLeastMemory);
+        convert::RecipeReader::kLeastMemory);
   return sizes;
 }
 
@@ -115,7 +115,7 @@ struct Pipeline::State {
       buffers[i].memory = memory.span().subspan(i * sizes.window, sizes.window);
   }
 
-  Pages memory;
+  io::Pages memory;
   std::vector<Buffered> buffers;
   oneapi::tbb::global_control allowed;
   oneapi::tbb::task_arena arena;
@@ -128,7 +128,7 @@ Pipeline::~Pipeline() = default;
 // The four stages of a run.
 class Pipeline::Run {
  public:
-  Run(State& state, FileContent& content, std::uint64_t begin, std::uint64_t end, Xxh3& hash,
+  Run(State& state, FileContent& content, std::uint64_t begin, std::uint64_t end, io::Xxh3& hash,
       const Write& write, const Progress& progress)
       : state_(state),
         content_(content),
@@ -188,12 +188,12 @@ class Pipeline::Run {
   std::uint64_t at_;
   std::uint64_t end_;
   std::size_t begins_ = 0;
-  Xxh3& hash_;
+  io::Xxh3& hash_;
   const Write& write_;
   const Progress& progress_;
 };
 
-void Pipeline::run(FileContent& content, std::uint64_t begin, std::uint64_t end, Xxh3& hash,
+void Pipeline::run(FileContent& content, std::uint64_t begin, std::uint64_t end, io::Xxh3& hash,
                    const Write& write, const Progress& progress) {
   namespace tbb = oneapi::tbb;
   constexpr auto kInOrder = tbb::filter_mode::serial_in_order;
@@ -215,4 +215,4 @@ void Pipeline::run(FileContent& content, std::uint64_t begin, std::uint64_t end,
   });
 }
 
-}  // namespace loadline
+}  // namespace loadline::exporters

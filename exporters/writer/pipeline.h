@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-namespace loadline {
+namespace loadline::exporters {
 
 // --- The header of an output file, with the metadata arrays that are copied from the source, front to back.
 
@@ -26,7 +26,7 @@ namespace loadline {
 // Error{malformed} if the file has changed since it was opened.
 class ElementStream {
  public:
-  ElementStream(const MetaGraph& source, const MetaArray& array);
+  ElementStream(const graph::MetaGraph& source, const graph::MetaArray& array);
   ~ElementStream();
   // The next piece; empty at the end. Valid until the next call.
   std::span<const std::byte> next();
@@ -39,7 +39,7 @@ class ElementStream {
 // The bytes [0, header_bytes(file)) of an output file. `file` and `source` must outlive it.
 class HeaderStream {
  public:
-  HeaderStream(const LayoutFile& file, const MetaGraph& source) : file_(file), source_(source) {}
+  HeaderStream(const LayoutFile& file, const graph::MetaGraph& source) : file_(file), source_(source) {}
 
   // Fills `out` with the next bytes. `out` must not reach past the end of the header.
   void read(std::span<std::byte> out);
@@ -48,7 +48,7 @@ class HeaderStream {
   std::span<const std::byte> next_piece();
 
   const LayoutFile& file_;
-  const MetaGraph& source_;
+  const graph::MetaGraph& source_;
   std::uint64_t at_ = 0;       // bytes passed on, copies included
   std::size_t header_at_ = 0;  // of file_.header
   std::size_t copy_ = 0;       // the next of file_.copies
@@ -78,19 +78,20 @@ class RecipeBuffers {
  public:
   explicit RecipeBuffers(std::uint64_t memory) : memory_(memory) {}  // bytes
   // The reader of a slot's recipe. Valid until the next call.
-  RecipeReader& reader(const MetaGraph& source, const ReadTensor& read, const Slot& slot);
+  convert::RecipeReader& reader(const graph::MetaGraph& source, const io::ReadTensor& read, const Slot& slot);
 
  private:
   std::uint64_t memory_;
   const Slot* slot_ = nullptr;
-  std::optional<RecipeReader> reader_;
+  std::optional<convert::RecipeReader> reader_;
 };
 
 // `file`, `source` and `read` must outlive it.
 class FileContent {
  public:
   // `memory`: bytes for recipes that must be computed in order.
-  FileContent(const LayoutFile& file, const MetaGraph& source, const ReadTensor& read, std::uint64_t memory);
+  FileContent(const LayoutFile& file, const graph::MetaGraph& source, const io::ReadTensor& read,
+              std::uint64_t memory);
 
   // Whether windows may start at `offset`, which continues an interrupted file.
   bool can_start_at(std::uint64_t offset) const { return offset == 0 || offset >= header_; }
@@ -116,11 +117,11 @@ class FileContent {
   bool reads_in_order(const Slot& slot) const;
 
   const LayoutFile& file_;
-  const MetaGraph& source_;
-  const ReadTensor& read_;
+  const graph::MetaGraph& source_;
+  const io::ReadTensor& read_;
   std::uint64_t header_;  // bytes
   HeaderStream stream_;
-  std::optional<SourceFile> copied_;
+  std::optional<io::SourceFile> copied_;
   RecipeBuffers in_order_;
   std::size_t slot_ = 0, piece_ = 0;  // the next ones, or those under way
   std::vector<std::uint32_t> crcs_;   // parallel to file_.checksums
@@ -156,7 +157,7 @@ class Pipeline {
   // Passes bytes [begin, end) of the content to `write`, in order and one call at a time, from any thread.
   // `hash` has seen the bytes before `begin`, a multiple of 4096. The memory of all but the last window of a
   // file is aligned to 4096 bytes, and so are its offset and size. Rethrows what a reader or `write` threw.
-  void run(FileContent& content, std::uint64_t begin, std::uint64_t end, Xxh3& hash, const Write& write,
+  void run(FileContent& content, std::uint64_t begin, std::uint64_t end, io::Xxh3& hash, const Write& write,
            const Progress& progress);
 
  private:
@@ -165,4 +166,4 @@ class Pipeline {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace loadline
+}  // namespace loadline::exporters

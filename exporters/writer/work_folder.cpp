@@ -19,7 +19,7 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
-namespace loadline {
+namespace loadline::exporters {
 namespace {
 
 namespace fs = std::filesystem;
@@ -41,7 +41,7 @@ bool exists(const std::string& path) {
 std::optional<WorkRecord> read_record(const std::string& folder) {
   const std::string path = record_path(folder);
   if (!exists(path)) return std::nullopt;
-  const SourceFile file = SourceFile::open(path);
+  const io::SourceFile file = io::SourceFile::open(path);
   if (file.size() > kMostRecord)
     throw Error(ErrorCode::limit, {.file = path}, "has {} bytes, a record has at most {}", file.size(),
                 kMostRecord);
@@ -52,7 +52,7 @@ std::optional<WorkRecord> read_record(const std::string& folder) {
 std::uint64_t consumed_bytes(const std::string& folder) {
   const std::string path = in(folder, "consumed");
   if (!exists(path)) return 0;
-  const SourceFile file = SourceFile::open(path);
+  const io::SourceFile file = io::SourceFile::open(path);
   std::uint64_t bytes = 0;
   for (const ConsumedRange& range : parse_consumed(file.text_at(0, file.size())))
     bytes += range.end - range.begin;
@@ -61,9 +61,9 @@ std::uint64_t consumed_bytes(const std::string& folder) {
 
 // A durable empty file.
 void put_marker(const std::string& path) {
-  const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666));
+  const io::UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666));
   if (!fd || ::fsync(fd.get()) != 0) throw system_error(path, "create", errno);
-  sync_folder(fs::path(path).parent_path().string());
+  io::sync_folder(fs::path(path).parent_path().string());
 }
 
 void remove_file(const std::string& path, std::string_view verb) {
@@ -147,7 +147,7 @@ std::uint64_t allocated_bytes(const std::string& folder) {
 
 std::string WorkFolder::path_of(const Layout& layout) {
   // a folder holds one output; single files beside each other are told apart by their names
-  Xxh3 name;
+  io::Xxh3 name;
   if (layout.folder.empty() && !layout.files.empty()) {
     const std::string file = fs::path(layout.files.front().path).filename().string();
     name.update(std::as_bytes(std::span(file)));
@@ -188,7 +188,7 @@ WorkFolder::~WorkFolder() {
 }
 
 void WorkFolder::remove_if_alone() noexcept {
-  if (!lock_ || (!alone_ && !change_lock(lock_, LockKind::exclusive))) return;
+  if (!lock_ || (!alone_ && !io::change_lock(lock_, io::LockKind::exclusive))) return;
   (void)remove_work(path_);
 }
 
@@ -201,9 +201,9 @@ void WorkFolder::lock(bool shared) {
     fs::create_directory(path_, failure);
     if (failure) throw system_error(path_, "create the folder", failure.value());
     try {
-      lock_ = lock_file(in(path_, "lock"), shared ? LockKind::shared : LockKind::exclusive);
+      lock_ = io::lock_file(in(path_, "lock"), shared ? io::LockKind::shared : io::LockKind::exclusive);
     } catch (const Error&) {
-      if (is_folder(path_)) throw;  // else another process has just removed it
+      if (io::is_folder(path_)) throw;  // else another process has just removed it
       continue;
     }
     if (!lock_) throw Error(ErrorCode::usage, {.file = path_}, "another process is writing this output");
@@ -221,7 +221,7 @@ void WorkFolder::settle(const WorkPolicy& policy) {
       resumed_ = true;
       return;
     }
-    if (!alone_ && !change_lock(lock_, LockKind::exclusive)) refuse_living(path_);
+    if (!alone_ && !io::change_lock(lock_, io::LockKind::exclusive)) refuse_living(path_);
   }
   // what is left of a run that died before its record was written, or that is not wanted, goes
   for (const fs::directory_entry& entry : fs::directory_iterator(path_))
@@ -236,7 +236,7 @@ void WorkFolder::settle(const WorkPolicy& policy) {
 
 void WorkFolder::write_record(bool shared) {
   const std::string text = record_text(record_);
-  AtomicFile file(record_path(path_));
+  io::AtomicFile file(record_path(path_));
   file.write_at(0, std::as_bytes(std::span(text)));
   file.sync();
   try {
@@ -268,7 +268,7 @@ void WorkFolder::publish() {
   try {
     for (std::size_t i = 0; i < count; ++i)
       if (exists(part(i)) || !before || !exists(target(i)))
-        rename_durably(part(i), target(i), record_.replaces || before);
+        io::rename_durably(part(i), target(i), record_.replaces || before);
   } catch (...) {
     if (record_.replaces || before) {
       keep_ = true;  // some files are in place: the others can still follow
@@ -300,15 +300,15 @@ void WorkFolder::remove() {
 
 Remains examine_remains(const std::string& path) {
   Remains remains{.path = path};
-  if (!is_folder(path)) {  // a temporary file: its writer holds a lock on it
-    const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    remains.alive = fd && !change_lock(fd, LockKind::exclusive);
+  if (!io::is_folder(path)) {  // a temporary file: its writer holds a lock on it
+    const io::UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    remains.alive = fd && !io::change_lock(fd, io::LockKind::exclusive);
     std::error_code failure;
     remains.written = fs::file_size(path, failure);
     return remains;
   }
-  const UniqueFd lock(::open(in(path, "lock").c_str(), O_RDONLY | O_CLOEXEC));
-  remains.alive = lock && !change_lock(lock, LockKind::exclusive);
+  const io::UniqueFd lock(::open(in(path, "lock").c_str(), O_RDONLY | O_CLOEXEC));
+  remains.alive = lock && !io::change_lock(lock, io::LockKind::exclusive);
   remains.record = read_record(path);
   if (!remains.record) return remains;
   for (std::size_t i = 0; i < remains.record->files.size(); ++i)
@@ -339,18 +339,18 @@ std::vector<Remains> find_remains(const std::string& folder) {
 void remove_remains(const Remains& remains, bool discard) {
   const ErrorPlace place{.file = remains.path};
   // held until all is gone, so that no process begins meanwhile
-  const UniqueFd lock =
-      lock_file(is_folder(remains.path) ? in(remains.path, "lock") : remains.path, LockKind::exclusive);
+  const io::UniqueFd lock = io::lock_file(
+      io::is_folder(remains.path) ? in(remains.path, "lock") : remains.path, io::LockKind::exclusive);
   if (!lock) throw Error(ErrorCode::usage, place, "a process is at work here");
   if (remains.consumed > 0 && !discard)
     throw Error(ErrorCode::usage, place, "holds the only copy of {} ({} bytes) of its source",
                 format_bytes(remains.consumed), remains.consumed);
   std::error_code failure;
-  if (is_folder(remains.path))
+  if (io::is_folder(remains.path))
     failure = remove_work(remains.path);
   else
     fs::remove(remains.path, failure);
   if (failure) throw system_error(remains.path, "remove", failure.value());
 }
 
-}  // namespace loadline
+}  // namespace loadline::exporters

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-namespace loadline {
+namespace loadline::exporters {
 
 // --- What tells that an input file is still the one that was opened.
 
@@ -52,7 +52,7 @@ struct WorkRecord {
 std::string output_folder(const Layout& layout);
 
 // The files that a layout's bytes come from, as they are now. Throws Error{io}.
-std::vector<SourceState> layout_sources(const Layout& layout, const MetaGraph& source);
+std::vector<SourceState> layout_sources(const Layout& layout, const graph::MetaGraph& source);
 // Identifies the bytes that a layout writes.
 WorkRecord work_record(const Layout& layout, std::vector<SourceState> sources);
 
@@ -115,7 +115,7 @@ class WorkFolder {
   void remove_if_alone() noexcept;
 
   std::string path_;
-  UniqueFd lock_;
+  io::UniqueFd lock_;
   WorkRecord record_;
   bool alone_ = true;
   bool ours_ = false;  // nothing of an earlier run is in it
@@ -144,4 +144,4 @@ std::vector<Remains> find_remains(const std::string& folder);
 // Throws Error{usage} for remains that are alive or hold the only copy of something, unless `discard`.
 void remove_remains(const Remains& remains, bool discard);
 
-}  // namespace loadline
+}  // namespace loadline::exporters

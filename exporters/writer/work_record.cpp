@@ -17,12 +17,12 @@
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 
-namespace loadline {
+namespace loadline::exporters {
 
 // --- stat, and the generation that the file system gives each inode.
 
 SourceState source_state(const std::string& path) {
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  const io::UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat now = {};
   if (!fd || ::fstat(fd.get(), &now) != 0) throw system_error(path, "open", errno);
   SourceState state{.path = path,
@@ -72,12 +72,13 @@ class Identity {
     for (const auto& value : values) add(static_cast<std::uint64_t>(value));
   }
 
-  void add(const RecipeStep& step) {
+  void add(const convert::RecipeStep& step) {
     add(static_cast<std::uint64_t>(step.kind));
     add_all(step.inputs);
     for (const std::uint64_t value :
-         {std::uint64_t{index(step.tensor)}, std::uint64_t{step.packed}, step.axis, step.first, step.count,
-          step.a, step.b, std::bit_cast<std::uint64_t>(step.value), static_cast<std::uint64_t>(step.dtype)})
+         {std::uint64_t{graph::index(step.tensor)}, std::uint64_t{step.packed}, step.axis, step.first,
+          step.count, step.a, step.b, std::bit_cast<std::uint64_t>(step.value),
+          static_cast<std::uint64_t>(step.dtype)})
       add(value);
     add_all(step.shape);
     add(std::as_bytes(std::span(step.numbers)));
@@ -96,7 +97,7 @@ class Identity {
       for (const std::uint64_t value : {static_cast<std::uint64_t>(slot.dtype), slot.offset, slot.bytes})
         add(value);
       add(std::uint64_t{slot.recipe.steps.size()});
-      for (const RecipeStep& step : slot.recipe.steps) add(step);
+      for (const convert::RecipeStep& step : slot.recipe.steps) add(step);
     }
     for (const Piece& piece : file.pieces) {
       add(piece.offset);
@@ -108,7 +109,7 @@ class Identity {
   std::uint64_t value() const { return hash_.digest(); }
 
  private:
-  Xxh3 hash_;
+  io::Xxh3 hash_;
 };
 
 }  // namespace
@@ -120,9 +121,9 @@ std::string output_folder(const Layout& layout) {
   return parent.empty() ? "." : parent.string();
 }
 
-std::vector<SourceState> layout_sources(const Layout& layout, const MetaGraph& source) {
+std::vector<SourceState> layout_sources(const Layout& layout, const graph::MetaGraph& source) {
   std::vector<SourceState> states;
-  for (const ModelFile& file : source.files)
+  for (const graph::ModelFile& file : source.files)
     if (!file.path.empty() && fs::exists(file.path)) states.push_back(source_state(file.path));
   for (const LayoutFile& file : layout.files)
     if (!file.copy_of.empty()) states.push_back(source_state(file.copy_of));
@@ -200,4 +201,4 @@ WorkRecord parse_record(std::string_view text, const std::string& path) {
   }
 }
 
-}  // namespace loadline
+}  // namespace loadline::exporters

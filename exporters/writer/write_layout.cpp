@@ -30,7 +30,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-namespace loadline {
+namespace loadline::exporters {
 
 // --- Folders that are made for an output, and go again if it fails.
 
@@ -72,18 +72,18 @@ namespace {
 // What all parts of an output share; it must outlive the PartWriter.
 struct PartContext {
   const Layout& layout;
-  const MetaGraph& source;
-  const ReadTensor& read;
+  const graph::MetaGraph& source;
+  const io::ReadTensor& read;
   Progress& progress;
   Consumption* consumption = nullptr;  // null: the source stays as it is
-  WritePolicy policy = WritePolicy::drop_behind;
+  io::WritePolicy policy = io::WritePolicy::drop_behind;
   std::uint64_t step = 0;  // bytes between checkpoints
 };
 
 // A file of the layout that is being written; its members must outlive it.
 struct OpenPart {
   std::size_t file = 0;  // its number in the layout
-  OutputFile& out;
+  io::OutputFile& out;
   const std::string& path;
   PartLog& log;
 };
@@ -112,16 +112,16 @@ class PartWriter {
   std::uint64_t resumed_ = 0, written_ = 0, peak_ = 0;
   // of the file being written
   Checkpoint durable_;
-  Xxh3 unverified_;  // of the bytes behind durable_.at, if the source is consumed
+  io::Xxh3 unverified_;  // of the bytes behind durable_.at, if the source is consumed
 };
 
 Checkpoint PartWriter::write(const OpenPart& part) {
   const LayoutFile& layout = context_.layout.files[part.file];
   std::optional<FileContent> content;
-  Xxh3 hash;
+  io::Xxh3 hash;
   const auto restart = [&] {
     content.emplace(layout, context_.source, context_.read, recipes_);
-    hash = Xxh3();
+    hash = io::Xxh3();
   };
   restart();
   std::vector<Checkpoint> known = part.log.read();
@@ -149,7 +149,7 @@ Checkpoint PartWriter::write(const OpenPart& part) {
   if (!known.empty() && durable_.at == layout.bytes) return durable_;
 
   part.out.set_policy(context_.policy);
-  unverified_ = Xxh3();
+  unverified_ = io::Xxh3();
   pipeline_.run(
       *content, durable_.at, layout.bytes, hash,
       [&](std::uint64_t offset, std::span<const std::byte> bytes, std::uint64_t digest) {
@@ -166,7 +166,7 @@ void PartWriter::put(const OpenPart& part, std::uint64_t offset, std::span<const
   const std::uint64_t end = offset + bytes.size();
   written_ += bytes.size();
   context_.progress.add(bytes.size());
-  peak_ = std::max(peak_, read_process_memory().rss_anon);
+  peak_ = std::max(peak_, io::read_process_memory().rss_anon);
   if (context_.consumption != nullptr) unverified_.update(bytes);
   if (end - durable_.at >= context_.step) make_durable(part, {end, digest});
 }
@@ -176,7 +176,7 @@ void PartWriter::make_durable(const OpenPart& part, const Checkpoint& checkpoint
   if (context_.consumption != nullptr) {
     // nothing is taken from the source before its copy has been seen on the disk
     check_range_read_back(part.path, part.out.path(), durable_.at, checkpoint.at, unverified_.digest());
-    unverified_ = Xxh3();
+    unverified_ = io::Xxh3();
   }
   part.log.append(checkpoint);
   durable_ = checkpoint;
@@ -213,14 +213,14 @@ std::vector<std::size_t> share_of(const Layout& layout, const WriteShare& share)
 
 class Writer {
  public:
-  Writer(const Layout& layout, const MetaGraph& source, const ReadTensor& reader, const WriteOptions& options,
-         Progress& progress)
+  Writer(const Layout& layout, const graph::MetaGraph& source, const io::ReadTensor& reader,
+         const WriteOptions& options, Progress& progress)
       : layout_(layout),
         source_(source),
         reader_(reader),
         options_(options),
         progress_(progress),
-        anon_before_(read_process_memory().rss_anon) {}
+        anon_before_(io::read_process_memory().rss_anon) {}
 
   WriteReport write() {
     const auto start = std::chrono::steady_clock::now();
@@ -245,7 +245,7 @@ class Writer {
       work.remove();
     folders.keep();
     report_.verified = options_.verify;
-    report_.peak_rss_bytes = peak_resident_bytes();
+    report_.peak_rss_bytes = io::peak_resident_bytes();
     report_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     return std::move(report_);
   }
@@ -300,12 +300,12 @@ class Writer {
     report_.peak_host_bytes = writer.peak_anonymous() - std::min(writer.peak_anonymous(), anon_before_);
   }
 
-  OutputFile open_part(const WorkFolder& work, std::size_t file) {
+  io::OutputFile open_part(const WorkFolder& work, std::size_t file) {
     const std::string path = work.part(file);
-    UniqueFd fd = create_for(path, work.target(file));
-    if (!fd) fd = UniqueFd(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+    io::UniqueFd fd = io::create_for(path, work.target(file));
+    if (!fd) fd = io::UniqueFd(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
     if (!fd) throw system_error(path, "open", errno);
-    return OutputFile(std::move(fd), layout_.files[file].path);
+    return io::OutputFile(std::move(fd), layout_.files[file].path);
   }
 
   void write_part(const WorkFolder& work, PartWriter& writer, std::size_t file) {
@@ -321,7 +321,7 @@ class Writer {
     if (out.link) {
       whole = link_part(work, file, *log);
     } else {
-      OutputFile part = open_part(work, file);
+      io::OutputFile part = open_part(work, file);
       if (options_.share) part.preallocate(out.bytes);
       const std::string path = work.part(file);
       whole = writer.write({file, part, path, *log});
@@ -329,7 +329,8 @@ class Writer {
     if (options_.verify) check_read_back(work.part(file), out.path, whole, progress_);
     report_.files.push_back({out.path, out.bytes, whole.xxh3});
     report_.tensors += out.slots.size();
-    for (const Slot& slot : out.slots) report_.bytes_read += recipe_source_bytes(source_, slot.recipe);
+    for (const Slot& slot : out.slots)
+      report_.bytes_read += convert::recipe_source_bytes(source_, slot.recipe);
     if (!out.copy_of.empty()) report_.bytes_read += out.bytes;
   }
 
@@ -352,7 +353,7 @@ class Writer {
   void write_sparse(const WorkFolder& work) {
     for (std::size_t i = 0; i < layout_.files.size(); ++i) {
       const LayoutFile& file = layout_.files[i];
-      OutputFile part = open_part(work, i);
+      io::OutputFile part = open_part(work, i);
       part.set_size(file.bytes);
       HeaderStream header(file, source_);
       std::vector<std::byte> buffer(1 << 20);
@@ -375,11 +376,11 @@ class Writer {
   }
 
   // Returns their bytes.
-  std::uint64_t write_computed(const LayoutFile& file, OutputFile& part) const {
+  std::uint64_t write_computed(const LayoutFile& file, io::OutputFile& part) const {
     std::uint64_t written = 0;
     for (const Slot& slot : file.slots) {
-      if (slot.bytes == 0 || !recipe_tensors(source_, slot.recipe).empty()) continue;
-      RecipeReader reader(source_, reader_, slot.recipe, RecipeReader::kLeastMemory);
+      if (slot.bytes == 0 || !convert::recipe_tensors(source_, slot.recipe).empty()) continue;
+      convert::RecipeReader reader(source_, reader_, slot.recipe, convert::RecipeReader::kLeastMemory);
       std::vector<std::byte> bytes(static_cast<std::size_t>(slot.bytes));
       reader.read(0, bytes);
       part.write_at(slot.offset, bytes);
@@ -397,8 +398,8 @@ class Writer {
   }
 
   const Layout& layout_;
-  const MetaGraph& source_;
-  const ReadTensor& reader_;
+  const graph::MetaGraph& source_;
+  const io::ReadTensor& reader_;
   const WriteOptions& options_;
   Progress& progress_;
   WriteForecast forecast_;
@@ -409,7 +410,7 @@ class Writer {
 
 }  // namespace
 
-WriteReport write_layout(const Layout& layout, const MetaGraph& source, const ReadTensor& reader,
+WriteReport write_layout(const Layout& layout, const graph::MetaGraph& source, const io::ReadTensor& reader,
                          const WriteOptions& options, Progress& progress) {
   return Writer(layout, source, reader, options, progress).write();
 }
@@ -422,7 +423,7 @@ namespace fs = std::filesystem;
 
 // Work with a record, for an output or in a folder.
 std::vector<Remains> find_work(const std::string& out) {
-  const bool folder = is_folder(out);
+  const bool folder = io::is_folder(out);
   const fs::path parent = fs::path(out).parent_path();
   std::vector<Remains> all = find_remains(folder ? out : parent.empty() ? "." : parent.string());
   const std::string name = fs::path(out).filename().string();
@@ -489,10 +490,11 @@ WriteReport join_parts(const std::string& out, bool overwrite, Progress& progres
 }
 
 bool waits_for_last_step(const std::string& out) {
-  if (!is_folder(out) && !is_folder(fs::path(out).parent_path().string()) && fs::path(out).has_parent_path())
+  if (!io::is_folder(out) && !io::is_folder(fs::path(out).parent_path().string()) &&
+      fs::path(out).has_parent_path())
     return false;
   const std::vector<Remains> found = find_work(out);
   return found.size() == 1 && found.front().publishing && !found.front().alive;
 }
 
-}  // namespace loadline
+}  // namespace loadline::exporters

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace loadline {
+namespace loadline::exporters {
 
 // --- Writes a layout to disk. No other code writes weight bytes.
 
@@ -31,7 +31,7 @@ struct WriteOptions {
   bool sparse = false;                         // leave tensor bytes as holes and never call the reader
   std::optional<WriteShare> share =
       {};  // write this share only, and leave the end to join_parts() (exporters/join.h)
-  WritePolicy policy = WritePolicy::drop_behind;
+  io::WritePolicy policy = io::WritePolicy::drop_behind;
   // How often written bytes are made durable, so that a kill or a power cut costs no more; a consumed source
   // needs smaller steps, of at most kConsumedStep.
   std::uint64_t checkpoint_bytes = 512ull << 20;
@@ -71,7 +71,7 @@ struct WriteReport {
 // another model in the layout's folder count as targets: with `overwrite` they are removed once the new files
 // are in place. Throws Error{usage} if a target exists and may not be overwritten, or is one of the source's
 // own files. Throws Error{io} before writing if the disk has less room than all files need.
-WriteReport write_layout(const Layout& layout, const MetaGraph& source, const ReadTensor& reader,
+WriteReport write_layout(const Layout& layout, const graph::MetaGraph& source, const io::ReadTensor& reader,
                          const WriteOptions& options, Progress& progress);
 
 // --- Ends an output whose parts are written.
@@ -85,4 +85,4 @@ WriteReport join_parts(const std::string& out, bool overwrite, Progress& progres
 // Whether all parts of an output are written, and an interrupted run had begun to put them in place.
 bool waits_for_last_step(const std::string& out);
 
-}  // namespace loadline
+}  // namespace loadline::exporters

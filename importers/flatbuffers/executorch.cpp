@@ -23,7 +23,7 @@
 #include <fmt/format.h>
 #include <program_generated.h>
 
-namespace loadline {
+namespace loadline::importers {
 
 // --- Tensor layouts of ExecuTorch's two formats: shapes with an order of dimensions.
 
@@ -31,9 +31,9 @@ namespace {
 
 // Dtype, shape and strides of a tensor in an ExecuTorch file.
 struct ExecutorchLayout {
-  DType dtype = DType::opaque;
-  Shape shape;
-  Strides strides;                     // empty when contiguous
+  graph::DType dtype = graph::DType::opaque;
+  graph::Shape shape;
+  graph::Strides strides;              // empty when contiguous
   std::optional<std::uint64_t> bytes;  // of all elements; nothing for an opaque dtype
 };
 
@@ -52,13 +52,13 @@ ExecutorchLayout executorch_layout(const ErrorPlace& place, int scalar_type,
     shape.push_back(static_cast<std::uint64_t>(size));
   }
   ExecutorchLayout layout;
-  layout.dtype = dtype_from(&DTypeInfo::executorch, scalar_type).value_or(DType::opaque);
+  layout.dtype = graph::dtype_from(&graph::DTypeInfo::executorch, scalar_type).value_or(graph::DType::opaque);
   layout.shape = shape;
-  const auto count = element_count(shape);
+  const auto count = graph::element_count(shape);
   if (!count)
     throw Error(ErrorCode::malformed, place, "the shape [{}] overflows 64 bits", fmt::join(shape, ","));
-  if (layout.dtype != DType::opaque) {
-    layout.bytes = byte_size(layout.dtype, *count);
+  if (layout.dtype != graph::DType::opaque) {
+    layout.bytes = graph::byte_size(layout.dtype, *count);
     if (!layout.bytes)
       throw Error(ErrorCode::malformed, place, "[{}] overflows 64 bits", fmt::join(shape, ","));
   }
@@ -105,8 +105,8 @@ struct PtdHeader {
   std::uint64_t segment_bytes = 0;
 };
 
-PtdHeader read_ptd_header(const SourceFile& file) {
-  Cursor in(file, kHeaderAt, file.size());
+PtdHeader read_ptd_header(const io::SourceFile& file) {
+  io::Cursor in(file, kHeaderAt, file.size());
   if (in.read_text(4, 4, "the header") != "FH01") throw in.malformed(kHeaderAt, "has no 'FH01' header");
   if (const auto bytes = in.read<std::uint32_t>("the header's size"); bytes < kLeastPtdHeader)
     throw in.malformed(12, "the header has {} bytes, at least {} are needed", bytes, kLeastPtdHeader);
@@ -127,7 +127,7 @@ PtdHeader read_ptd_header(const SourceFile& file) {
 
 class PtdReader : GraphReader {
  public:
-  explicit PtdReader(const SourceFile& file)
+  explicit PtdReader(const io::SourceFile& file)
       : GraphReader(file, "ptd"),
         header_(read_ptd_header(file)),
         image_(file, header_.flatbuffer_end, {}),
@@ -136,13 +136,13 @@ class PtdReader : GraphReader {
       throw malformed("has no list of segments or of names");
   }
 
-  MetaGraph read() {
+  graph::MetaGraph read() {
     graph_.metadata.push_back({"version", std::uint32_t{root_.version()}});
     for (std::uint32_t i = 0; i < root_.segments()->size(); ++i) add_segment(i);
     used_.resize(graph_.storages.size());
     for (const ptd::NamedData* entry : *root_.named_data()) add_tensor(*entry);
     for (std::size_t i = 0; i < used_.size(); ++i)
-      if (!used_[i]) graph_.note(Severity::warning, {}, "segment {} has no name", i);
+      if (!used_[i]) graph_.note(graph::Severity::warning, {}, "segment {} has no name", i);
     note_overlaps();
     return std::move(graph_);
   }
@@ -153,7 +153,8 @@ class PtdReader : GraphReader {
     if (!range_fits(segment.offset(), segment.size(), header_.segment_bytes))
       throw malformed("segment {} has {} bytes at {}, all segments together {}", number, segment.size(),
                       segment.offset(), header_.segment_bytes);
-    graph_.add_storage(plain_storage(FileId{0}, header_.segment_base + segment.offset(), segment.size()));
+    graph_.add_storage(
+        graph::plain_storage(graph::FileId{0}, header_.segment_base + segment.offset(), segment.size()));
   }
 
   void add_tensor(const ptd::NamedData& entry) {
@@ -162,9 +163,9 @@ class PtdReader : GraphReader {
     if (segment >= graph_.storages.size())
       throw at_tensor(name, "lies in segment {}, there are {}", segment, graph_.storages.size());
     used_[segment] = true;
-    Tensor tensor;
+    graph::Tensor tensor;
     tensor.name = name;
-    tensor.storage = StorageId{segment};
+    tensor.storage = graph::StorageId{segment};
     if (const ptd::TensorLayout* layout = entry.tensor_layout()) {
       ExecutorchLayout found =
           executorch_layout({.file = file_.path(), .tensor = name}, layout->scalar_type(),
@@ -180,12 +181,12 @@ class PtdReader : GraphReader {
   void check_bytes(const std::string& name, const ExecutorchLayout& layout, int scalar_type,
                    std::uint64_t held) {
     if (!layout.bytes)
-      graph_.note(Severity::warning, name, "unknown scalar type {}: shown as bytes", scalar_type);
+      graph_.note(graph::Severity::warning, name, "unknown scalar type {}: shown as bytes", scalar_type);
     else if (*layout.bytes > held)
       throw at_tensor(name, "needs {} bytes for [{}] {}, its segment has {}", *layout.bytes,
-                      fmt::join(layout.shape, ","), dtype_info(layout.dtype).name, held);
+                      fmt::join(layout.shape, ","), graph::dtype_info(layout.dtype).name, held);
     else if (*layout.bytes < held)
-      graph_.note(Severity::warning, name, "takes {} of its segment's {} bytes", *layout.bytes, held);
+      graph_.note(graph::Severity::warning, name, "takes {} of its segment's {} bytes", *layout.bytes, held);
   }
 
   void note_overlaps() {
@@ -195,9 +196,9 @@ class PtdReader : GraphReader {
     std::ranges::sort(order,
                       [&](std::size_t a, std::size_t b) { return storages[a].offset < storages[b].offset; });
     for (std::size_t i = 1; i < order.size(); ++i) {
-      const Storage &before = storages[order[i - 1]], &after = storages[order[i]];
+      const graph::Storage &before = storages[order[i - 1]], &after = storages[order[i]];
       if (after.bytes > 0 && before.offset + before.bytes > after.offset)
-        graph_.note(Severity::warning, {}, "segments {} and {} overlap", order[i - 1], order[i]);
+        graph_.note(graph::Severity::warning, {}, "segments {} and {} overlap", order[i - 1], order[i]);
     }
   }
 
@@ -213,9 +214,9 @@ Match sniff_ptd(std::string_view head, std::string_view) {
   return head.size() >= 12 && head.substr(4).starts_with("FT01") ? Match::yes : Match::no;
 }
 
-MetaGraph read_ptd_file(const SourceFile& file) { return PtdReader(file).read(); }
+graph::MetaGraph read_ptd_file(const io::SourceFile& file) { return PtdReader(file).read(); }
 
-MetaGraph read_ptd(const Source& source) { return read_ptd_file(*source.file); }
+graph::MetaGraph read_ptd(const Source& source) { return read_ptd_file(*source.file); }
 
 // --- ExecuTorch program, .pte (executorch 1.5: docs/source/pte-file-format.md, extended_header.cpp).
 //
@@ -240,9 +241,9 @@ struct PteHeader {
   std::uint64_t segment_bytes = 0;
 };
 
-PteHeader read_pte_header(const SourceFile& file) {
+PteHeader read_pte_header(const io::SourceFile& file) {
   PteHeader header = {file.size(), 0, 0};
-  Cursor in(file, 8, file.size());
+  io::Cursor in(file, 8, file.size());
   if (in.remaining() < 4 || in.read_text(4, 4, "the header") != "eh00") return header;
   const auto bytes = in.read<std::uint32_t>("the header's size");
   if (bytes < kLeastPteHeader)
@@ -265,7 +266,7 @@ PteHeader read_pte_header(const SourceFile& file) {
   return header;
 }
 
-std::vector<FlatBytes> inline_weights(const SourceFile& file, std::uint64_t size) {
+std::vector<FlatBytes> inline_weights(const io::SourceFile& file, std::uint64_t size) {
   std::vector<FlatBytes> weights = flat_byte_vectors(file, size, kConstantBuffer, 0);
   const std::vector<FlatBytes> delegates = flat_byte_vectors(file, size, kDelegateData, 0);
   weights.insert(weights.end(), delegates.begin(), delegates.end());
@@ -293,7 +294,7 @@ class PteReader : GraphReader {
     used_.resize(flat_count(program_.segments()));
   }
 
-  MetaGraph read() {
+  graph::MetaGraph read() {
     graph_.metadata.push_back({"version", std::uint32_t{program_.version()}});
     for (std::uint32_t i = 0; i < flat_count(program_.execution_plan()); ++i) {
       const pte::ExecutionPlan& plan = *program_.execution_plan()->Get(i);
@@ -308,16 +309,16 @@ class PteReader : GraphReader {
     }
     for (std::size_t i = 0; i < used_.size(); ++i)
       if (!used_[i] && program_.segments()->Get(static_cast<std::uint32_t>(i))->size() > 0)
-        graph_.note(Severity::info, {}, "segment {} holds nothing with a name", i);
+        graph_.note(graph::Severity::info, {}, "segment {} holds nothing with a name", i);
     find_external();
     return std::move(graph_);
   }
 
  private:
   // The storage for a range of the file. Tensors with the same range share one storage.
-  StorageId storage_at(std::uint64_t offset, std::uint64_t bytes) {
+  graph::StorageId storage_at(std::uint64_t offset, std::uint64_t bytes) {
     const auto [at, fresh] = storages_.try_emplace({offset, bytes});
-    if (fresh) at->second = graph_.add_storage(plain_storage(FileId{0}, offset, bytes));
+    if (fresh) at->second = graph_.add_storage(graph::plain_storage(graph::FileId{0}, offset, bytes));
     return at->second;
   }
 
@@ -332,14 +333,14 @@ class PteReader : GraphReader {
     return found;
   }
 
-  StorageId segment(std::uint32_t number, const std::string& name) {
+  graph::StorageId segment(std::uint32_t number, const std::string& name) {
     const pte::Segment& found = find_segment(number, name);
     return storage_at(header_.segment_base + found.offset(), found.size());
   }
 
   // `bytes` bytes at offsets[index] of a segment.
-  StorageId in_segment(const pte::SubsegmentOffsets& offsets, std::uint32_t index, std::uint64_t bytes,
-                       const std::string& name) {
+  graph::StorageId in_segment(const pte::SubsegmentOffsets& offsets, std::uint32_t index, std::uint64_t bytes,
+                              const std::string& name) {
     if (index >= flat_count(offsets.offsets()))
       throw at_tensor(name, "is constant {}, there are {}", index, flat_count(offsets.offsets()));
     const pte::Segment& found = find_segment(offsets.segment_index(), name);
@@ -350,7 +351,7 @@ class PteReader : GraphReader {
     return storage_at(header_.segment_base + found.offset() + offset, bytes);
   }
 
-  StorageId in_buffer(std::uint32_t index, std::uint64_t bytes, const std::string& name) {
+  graph::StorageId in_buffer(std::uint32_t index, std::uint64_t bytes, const std::string& name) {
     const auto* const buffers = program_.constant_buffer();
     if (index >= flat_count(buffers))
       throw at_tensor(name, "is constant {}, there are {}", index, flat_count(buffers));
@@ -378,14 +379,14 @@ class PteReader : GraphReader {
     ExecutorchLayout layout = executorch_layout({.file = file_.path(), .tensor = name}, tensor.scalar_type(),
                                                 flat_span(tensor.sizes()), flat_span(tensor.dim_order()));
     if (!layout.bytes)
-      graph_.note(Severity::warning, name, "unknown scalar type {}: its size is not known",
+      graph_.note(graph::Severity::warning, name, "unknown scalar type {}: its size is not known",
                   tensor.scalar_type());
-    const StorageId storage = find_data(is_mutable, extra, index, layout.bytes.value_or(0), name);
+    const graph::StorageId storage = find_data(is_mutable, extra, index, layout.bytes.value_or(0), name);
     add(name, std::move(layout), storage);
   }
 
-  StorageId find_data(bool is_mutable, const pte::ExtraTensorInfo* extra, std::uint32_t index,
-                      std::uint64_t bytes, const std::string& name) {
+  graph::StorageId find_data(bool is_mutable, const pte::ExtraTensorInfo* extra, std::uint32_t index,
+                             std::uint64_t bytes, const std::string& name) {
     if (is_mutable && flat_count(program_.mutable_data_segments()) > 0) {
       const std::uint64_t set = extra == nullptr ? 0 : extra->mutable_data_segments_idx();
       if (set >= program_.mutable_data_segments()->size())
@@ -415,9 +416,9 @@ class PteReader : GraphReader {
   }
 
   // Several values, and several plans, may use one constant: it is listed once.
-  void add(const std::string& name, ExecutorchLayout layout, StorageId storage) {
+  void add(const std::string& name, ExecutorchLayout layout, graph::StorageId storage) {
     const std::string same =
-        fmt::format("{}\n{} {} {} {}", name, index(storage), static_cast<int>(layout.dtype),
+        fmt::format("{}\n{} {} {} {}", name, graph::index(storage), static_cast<int>(layout.dtype),
                     fmt::join(layout.shape, ","), fmt::join(layout.strides, ","));
     if (!listed_.insert(same).second) return;
     graph_.tensors.push_back(
@@ -437,26 +438,26 @@ class PteReader : GraphReader {
     if (external_.empty()) return;
     graph_.missing.assign(external_.begin(), external_.end());
     std::ranges::sort(graph_.missing);
-    graph_.note(Severity::error, {}, "{} tensor{} outside this file and not in '{}': {}",
+    graph_.note(graph::Severity::error, {}, "{} tensor{} outside this file and not in '{}': {}",
                 graph_.missing.size(), graph_.missing.size() == 1 ? " lies" : "s lie",
                 safe_display(graph_.files.size() > 1 ? graph_.files[1].path : own),
                 join_names(graph_.missing, 3));
   }
 
-  void take_external(MetaGraph data) {
-    for (const Tensor& tensor : data.tensors) external_.erase(tensor.name.str());
+  void take_external(graph::MetaGraph data) {
+    for (const graph::Tensor& tensor : data.tensors) external_.erase(tensor.name.str());
     graph_.files.push_back(data.files.front());
-    append_weights(graph_, data, FileId{1});
+    append_weights(graph_, data, graph::FileId{1});
   }
 
   const Source& source_;
   PteHeader header_;
   FlatImage image_;
   const pte::Program& program_;
-  std::map<std::pair<std::uint64_t, std::uint64_t>, StorageId> storages_;  // by offset and bytes
-  TextSet listed_;                                                         // tensors by all their properties
+  std::map<std::pair<std::uint64_t, std::uint64_t>, graph::StorageId> storages_;  // by offset and bytes
+  graph::TextSet listed_;  // tensors by all their properties
   UniqueNames names_;
-  TextSet external_;
+  graph::TextSet external_;
   std::vector<bool> used_;  // segments
 };
 
@@ -466,6 +467,6 @@ Match sniff_pte(std::string_view head, std::string_view) {
   return head.size() >= 8 && head.substr(4).starts_with("ET12") ? Match::yes : Match::no;
 }
 
-MetaGraph read_pte(const Source& source) { return PteReader(source).read(); }
+graph::MetaGraph read_pte(const Source& source) { return PteReader(source).read(); }
 
-}  // namespace loadline
+}  // namespace loadline::importers

@@ -15,7 +15,7 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
 
-namespace loadline {
+namespace loadline::importers {
 namespace {
 
 constexpr std::uint64_t kMostTables = 1'000'000;
@@ -25,7 +25,7 @@ constexpr std::uint64_t kLeastHole = 4096;
 // Follows references with every step checked, reading a few kilobytes at a time.
 class Walk {
  public:
-  Walk(const SourceFile& file, std::uint64_t size) : file_(file), size_(size) {}
+  Walk(const io::SourceFile& file, std::uint64_t size) : file_(file), size_(size) {}
 
   std::uint64_t size() const { return size_; }
   std::uint64_t root() { return follow(0); }
@@ -67,7 +67,7 @@ class Walk {
     return value;
   }
 
-  const SourceFile& file_;
+  const io::SourceFile& file_;
   std::uint64_t size_;
   std::uint64_t held_at_ = 0;
   std::size_t held_ = 0;
@@ -102,7 +102,7 @@ std::vector<FlatBytes> holes(std::vector<FlatBytes> weights, std::uint64_t size)
 
 }  // namespace
 
-std::vector<FlatBytes> flat_byte_vectors(const SourceFile& file, std::uint64_t size, unsigned tables,
+std::vector<FlatBytes> flat_byte_vectors(const io::SourceFile& file, std::uint64_t size, unsigned tables,
                                          unsigned field) {
   Walk walk(file, size);
   std::vector<FlatBytes> found;
@@ -117,7 +117,7 @@ std::vector<FlatBytes> flat_byte_vectors(const SourceFile& file, std::uint64_t s
   return found;
 }
 
-std::vector<FlatBytes> flat_far_ranges(const SourceFile& file, std::uint64_t size, unsigned tables,
+std::vector<FlatBytes> flat_far_ranges(const io::SourceFile& file, std::uint64_t size, unsigned tables,
                                        unsigned offset_field, unsigned size_field) {
   Walk walk(file, size);
   std::vector<FlatBytes> found;
@@ -128,7 +128,7 @@ std::vector<FlatBytes> flat_far_ranges(const SourceFile& file, std::uint64_t siz
   return found;
 }
 
-FlatImage::FlatImage(const SourceFile& file, std::uint64_t size, std::vector<FlatBytes> weights) {
+FlatImage::FlatImage(const io::SourceFile& file, std::uint64_t size, std::vector<FlatBytes> weights) {
   if (size > kMostSize || size > file.size())
     throw Error(ErrorCode::malformed, {.file = file.path()}, "a flatbuffer of {} bytes in a file of {}", size,
                 file.size());
@@ -159,4 +159,4 @@ FlatImage::FlatImage(const SourceFile& file, std::uint64_t size, std::vector<Fla
 
 void FlatImage::Unmap::operator()(std::uint8_t* data) const { ::munmap(data, bytes); }
 
-}  // namespace loadline
+}  // namespace loadline::importers

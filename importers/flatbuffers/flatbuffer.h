@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace loadline {
+namespace loadline::importers {
 
 // --- Holds the structure of a flatbuffer file in memory, without the weights inside it.
 
@@ -24,11 +24,11 @@ struct FlatBytes {
 // The byte vectors `tables[i].field`, where `tables` is the number of the root table's field that holds a
 // vector of tables. Fields are counted from 0. Reads only the references on the way. Absent vectors are left
 // out. `size` is the end of the flatbuffer. Throws Error{malformed} for offsets that lead out of it.
-std::vector<FlatBytes> flat_byte_vectors(const SourceFile& file, std::uint64_t size, unsigned tables,
+std::vector<FlatBytes> flat_byte_vectors(const io::SourceFile& file, std::uint64_t size, unsigned tables,
                                          unsigned field);
 
 // The ranges of the file that the same tables give by two u64 fields: an offset (above 1 if used) and a size.
-std::vector<FlatBytes> flat_far_ranges(const SourceFile& file, std::uint64_t size, unsigned tables,
+std::vector<FlatBytes> flat_far_ranges(const io::SourceFile& file, std::uint64_t size, unsigned tables,
                                        unsigned offset_field, unsigned size_field);
 
 // A copy of bytes [0, size) of the file at the same offsets, with zeros in place of the weights. It cannot
@@ -39,7 +39,7 @@ class FlatImage {
   static constexpr std::uint64_t kMostSize = (std::uint64_t{1} << 31) - 2;  // a flatbuffer's own limit
   static constexpr std::uint64_t kMostImage = 40 << 20;
 
-  FlatImage(const SourceFile& file, std::uint64_t size, std::vector<FlatBytes> weights);
+  FlatImage(const io::SourceFile& file, std::uint64_t size, std::vector<FlatBytes> weights);
 
   const std::uint8_t* data() const { return data_.get(); }
   std::size_t size() const { return size_; }
@@ -88,4 +88,4 @@ const Root& flat_root(const FlatImage& image, const Root* (*root)(const void*), 
   return *root(image.data());
 }
 
-}  // namespace loadline
+}  // namespace loadline::importers

@@ -14,7 +14,7 @@
 #include <fmt/format.h>
 #include <tflite_generated.h>
 
-namespace loadline {
+namespace loadline::importers {
 
 // --- Names of LiteRT's built-in operators.
 
@@ -96,7 +96,7 @@ namespace {
 
 constexpr unsigned kBuffers = 4;  // of the root table's fields, counted from 0
 
-std::vector<FlatBytes> weight_ranges(const SourceFile& file, std::uint64_t size) {
+std::vector<FlatBytes> weight_ranges(const io::SourceFile& file, std::uint64_t size) {
   std::vector<FlatBytes> ranges = flat_byte_vectors(file, size, kBuffers, 0);
   const std::vector<FlatBytes> far = flat_far_ranges(file, size, kBuffers, 1, 2);
   ranges.insert(ranges.end(), far.begin(), far.end());
@@ -105,13 +105,13 @@ std::vector<FlatBytes> weight_ranges(const SourceFile& file, std::uint64_t size)
 
 class Reader : GraphReader {
  public:
-  explicit Reader(const SourceFile& file)
+  explicit Reader(const io::SourceFile& file)
       : GraphReader(file, "tflite"),
         flat_bytes_(std::min(file.size(), FlatImage::kMostSize)),
         image_(file, flat_bytes_, weight_ranges(file, flat_bytes_)),
         model_(flat_root<flatbuffers::Verifier>(image_, tflite::GetModel, "TFL3", file.path())) {}
 
-  MetaGraph read() {
+  graph::MetaGraph read() {
     graph_.metadata.push_back({"version", std::uint32_t{model_.version()}});
     if (const std::string description = flat_text(model_.description()); !description.empty())
       graph_.metadata.push_back({"description", description});
@@ -121,7 +121,7 @@ class Reader : GraphReader {
     storages_.resize(flat_count(model_.buffers()));
     for (std::uint32_t i = 0; i < flat_count(model_.subgraphs()); ++i) {
       const tflite::SubGraph& subgraph = *model_.subgraphs()->Get(i);
-      std::vector<std::optional<TensorId>> weights = add_weights(subgraph, i);
+      std::vector<std::optional<graph::TensorId>> weights = add_weights(subgraph, i);
       check_operators(subgraph, i);
       if (i == 0) Forward(*this, subgraph, weights).build();
     }
@@ -143,14 +143,14 @@ class Reader : GraphReader {
     return FlatBytes{buffer.offset(), buffer.size()};
   }
 
-  Shape read_shape(const tflite::Tensor& tensor, const std::string& name) const {
+  graph::Shape read_shape(const tflite::Tensor& tensor, const std::string& name) const {
     std::vector<std::uint64_t> shape;
     for (std::uint32_t i = 0; i < flat_count(tensor.shape()); ++i) {
       const std::int32_t size = tensor.shape()->Get(i);
       if (size < 0) throw at_tensor(name, "dimension {} is {}", i, size);
       shape.push_back(static_cast<std::uint64_t>(size));
     }
-    if (!element_count(shape))
+    if (!graph::element_count(shape))
       throw at_tensor(name, "the shape [{}] overflows 64 bits", fmt::join(shape, ","));
     return shape;
   }
@@ -163,40 +163,42 @@ class Reader : GraphReader {
   }
 
   // The subgraph's tensors that have stored data; nothing for the others.
-  std::vector<std::optional<TensorId>> add_weights(const tflite::SubGraph& subgraph, std::uint32_t number) {
-    std::vector<std::optional<TensorId>> ids(flat_count(subgraph.tensors()));
+  std::vector<std::optional<graph::TensorId>> add_weights(const tflite::SubGraph& subgraph,
+                                                          std::uint32_t number) {
+    std::vector<std::optional<graph::TensorId>> ids(flat_count(subgraph.tensors()));
     for (std::uint32_t i = 0; i < ids.size(); ++i) {
       const tflite::Tensor& tensor = *subgraph.tensors()->Get(i);
       if (tensor.buffer() == 0) continue;
       const auto range = buffer_range(tensor.buffer(), flat_text(tensor.name()));
       if (!range) continue;
-      ids[i] = TensorId{static_cast<std::uint32_t>(graph_.tensors.size())};
+      ids[i] = graph::TensorId{static_cast<std::uint32_t>(graph_.tensors.size())};
       add_weight(tensor, unique_name(flat_text(tensor.name()), number, i), *range);
     }
     return ids;
   }
 
   void add_weight(const tflite::Tensor& tensor, const std::string& name, const FlatBytes& range) {
-    Tensor added;
+    graph::Tensor added;
     added.name = name;
     added.shape = read_shape(tensor, name);
-    added.dtype = dtype_from(&DTypeInfo::tflite, tensor.type()).value_or(DType::opaque);
+    added.dtype = graph::dtype_from(&graph::DTypeInfo::tflite, tensor.type()).value_or(graph::DType::opaque);
     if (tensor.sparsity() != nullptr) {
-      added.dtype = DType::opaque;
-      graph_.note(Severity::info, name, "is stored sparse: shown as bytes");
-    } else if (added.dtype == DType::opaque) {
-      graph_.note(Severity::warning, name, "unknown tensor type {}: shown as bytes", tensor.type());
+      added.dtype = graph::DType::opaque;
+      graph_.note(graph::Severity::info, name, "is stored sparse: shown as bytes");
+    } else if (added.dtype == graph::DType::opaque) {
+      graph_.note(graph::Severity::warning, name, "unknown tensor type {}: shown as bytes", tensor.type());
     }
-    const auto needed = packed_byte_size(added.dtype, elements(added));
-    if (!needed && dtype_info(added.dtype).block_elements != 0)
+    const auto needed = graph::packed_byte_size(added.dtype, graph::elements(added));
+    if (!needed && graph::dtype_info(added.dtype).block_elements != 0)
       throw at_tensor(name, "[{}] overflows 64 bits", fmt::join(added.shape, ","));
     if (needed && *needed > range.bytes)
       throw at_tensor(name, "needs {} bytes for [{}] {}, its buffer has {}", *needed,
-                      fmt::join(added.shape, ","), dtype_info(added.dtype).name, range.bytes);
+                      fmt::join(added.shape, ","), graph::dtype_info(added.dtype).name, range.bytes);
     if (needed && *needed < range.bytes)
-      graph_.note(Severity::warning, name, "takes {} of its buffer's {} bytes", *needed, range.bytes);
-    std::optional<StorageId>& storage = storages_[tensor.buffer()];
-    if (!storage) storage = graph_.add_storage(plain_storage(FileId{0}, range.offset, range.bytes));
+      graph_.note(graph::Severity::warning, name, "takes {} of its buffer's {} bytes", *needed, range.bytes);
+    std::optional<graph::StorageId>& storage = storages_[tensor.buffer()];
+    if (!storage)
+      storage = graph_.add_storage(graph::plain_storage(graph::FileId{0}, range.offset, range.bytes));
     added.storage = *storage;
     graph_.tensors.push_back(std::move(added));
   }
@@ -234,7 +236,7 @@ class Reader : GraphReader {
   class Forward {
    public:
     Forward(Reader& reader, const tflite::SubGraph& subgraph,
-            const std::vector<std::optional<TensorId>>& weights)
+            const std::vector<std::optional<graph::TensorId>>& weights)
         : reader_(reader),
           subgraph_(subgraph),
           weights_(weights),
@@ -256,13 +258,13 @@ class Reader : GraphReader {
       for (std::uint32_t i = 0; i < flat_count(subgraph_.operators()); ++i)
         if (!add_operator(*subgraph_.operators()->Get(i)))
           return reader_.graph_.note(
-              Severity::warning, {},
+              graph::Severity::warning, {},
               "operator {} uses or makes a tensor out of order: operators are not shown", i);
       for_each(subgraph_.outputs(), [&](std::int32_t at) {
         if (made_[index_of(at)]) forward_.outputs.push_back(*values_[index_of(at)]);
       });
       if (changing_ > 0)
-        reader_.graph_.note(Severity::info, {}, "{} {} may change size: shown as stored", changing_,
+        reader_.graph_.note(graph::Severity::info, {}, "{} {} may change size: shown as stored", changing_,
                             changing_ == 1 ? "value" : "values");
       reader_.graph_.forward = std::move(forward_);
     }
@@ -276,19 +278,19 @@ class Reader : GraphReader {
         if (list->Get(i) >= 0) body(list->Get(i));  // -1: left out
     }
 
-    ValueId value(std::int32_t at) {
-      std::optional<ValueId>& id = values_[index_of(at)];
+    graph::ValueId value(std::int32_t at) {
+      std::optional<graph::ValueId>& id = values_[index_of(at)];
       if (id) return *id;
       const tflite::Tensor& tensor = *subgraph_.tensors()->Get(static_cast<std::uint32_t>(at));
-      Value value;
+      graph::Value value;
       value.name = flat_text(tensor.name());
-      value.dtype = dtype_from(&DTypeInfo::tflite, tensor.type());
+      value.dtype = graph::dtype_from(&graph::DTypeInfo::tflite, tensor.type());
       value.shape.emplace();
       for (const std::uint64_t size : reader_.read_shape(tensor, value.name))
-        value.shape->push_back(SizePoly(static_cast<std::int64_t>(size)));
+        value.shape->push_back(graph::SizePoly(static_cast<std::int64_t>(size)));
       const auto* const signature = tensor.shape_signature();
       if (signature != nullptr && std::ranges::find(*signature, -1) != signature->end()) ++changing_;
-      id = ValueId{static_cast<std::uint32_t>(forward_.values.size())};
+      id = graph::ValueId{static_cast<std::uint32_t>(forward_.values.size())};
       forward_.values.push_back(std::move(value));
       return *id;
     }
@@ -301,7 +303,7 @@ class Reader : GraphReader {
 
     // False if the operators are not in the order that a forward graph requires.
     bool add_operator(const tflite::Operator& from) {
-      Op op;
+      graph::Op op;
       op.kind = reader_.operator_kind(from);
       bool ordered = true;
       for_each(from.inputs(), [&](std::int32_t at) {
@@ -324,17 +326,17 @@ class Reader : GraphReader {
 
     Reader& reader_;
     const tflite::SubGraph& subgraph_;
-    const std::vector<std::optional<TensorId>>& weights_;
-    std::vector<std::optional<ValueId>> values_;
+    const std::vector<std::optional<graph::TensorId>>& weights_;
+    std::vector<std::optional<graph::ValueId>> values_;
     std::vector<bool> made_;
-    ForwardGraph forward_;
+    graph::ForwardGraph forward_;
     std::size_t changing_ = 0;
   };
 
   std::uint64_t flat_bytes_;
   FlatImage image_;
   const tflite::Model& model_;
-  std::vector<std::optional<StorageId>> storages_;  // by buffer
+  std::vector<std::optional<graph::StorageId>> storages_;  // by buffer
   UniqueNames names_;
 };
 
@@ -344,6 +346,6 @@ Match sniff_tflite(std::string_view head, std::string_view) {
   return head.size() >= 8 && head.substr(4).starts_with("TFL3") ? Match::yes : Match::no;
 }
 
-MetaGraph read_tflite(const Source& source) { return Reader(*source.file).read(); }
+graph::MetaGraph read_tflite(const Source& source) { return Reader(*source.file).read(); }
 
-}  // namespace loadline
+}  // namespace loadline::importers

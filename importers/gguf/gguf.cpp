@@ -13,7 +13,7 @@
 
 #include <fmt/format.h>
 
-namespace loadline {
+namespace loadline::importers {
 namespace {
 
 constexpr std::uint64_t kMostParts = 9'999;
@@ -30,7 +30,7 @@ std::optional<std::string> split_prefix(const std::string& path, const GgufSplit
   return name.substr(0, name.size() - suffix.size());
 }
 
-bool is_split_key(const MetaEntry& entry) { return entry.key.rfind("split.", 0) == 0; }
+bool is_split_key(const graph::MetaEntry& entry) { return entry.key.rfind("split.", 0) == 0; }
 
 class Joiner {
  public:
@@ -38,7 +38,7 @@ class Joiner {
       : source_(source), split_(split), prefix_(std::move(prefix)) {}
 
   // `opened` is the part that the user opened.
-  MetaGraph join(GgufFile opened) {
+  graph::MetaGraph join(GgufFile opened) {
     graph_.format = "gguf";
     for (std::uint64_t i = 0; i < split_.count; ++i) {
       if (i == split_.number) {
@@ -52,7 +52,7 @@ class Joiner {
         missing(name);
     }
     if (split_.tensors && complete_ && *split_.tensors != graph_.tensors.size())
-      graph_.note(Severity::error, {}, "split.tensors.count is {}, the parts hold {} tensors",
+      graph_.note(graph::Severity::error, {}, "split.tensors.count is {}, the parts hold {} tensors",
                   *split_.tensors, graph_.tensors.size());
     return std::move(graph_);
   }
@@ -60,7 +60,7 @@ class Joiner {
  private:
   void missing(const std::string& name) {
     complete_ = false;
-    graph_.note(Severity::error, {}, "part '{}' is missing: which tensors it holds is not known",
+    graph_.note(graph::Severity::error, {}, "part '{}' is missing: which tensors it holds is not known",
                 safe_display(name));
   }
 
@@ -73,12 +73,12 @@ class Joiner {
       throw Error(ErrorCode::malformed, {.file = path},
                   "says it is part {} of {}, its name and the other parts say {} of {}",
                   part.split->number + 1, part.split->count, number + 1, split_.count);
-    const FileId file{static_cast<std::uint32_t>(graph_.files.size())};
+    const graph::FileId file{static_cast<std::uint32_t>(graph_.files.size())};
     graph_.files.push_back(part.graph.files.front());
     append_weights(graph_, part.graph, file);
-    for (MetaEntry& entry : part.graph.metadata) {
+    for (graph::MetaEntry& entry : part.graph.metadata) {
       if (is_split_key(entry) || !keys_.insert(entry.key).second) continue;
-      if (auto* array = std::get_if<MetaArray>(&entry.value)) array->file = file;
+      if (auto* array = std::get_if<graph::MetaArray>(&entry.value)) array->file = file;
       graph_.metadata.push_back(std::move(entry));
     }
   }
@@ -86,8 +86,8 @@ class Joiner {
   const Source& source_;
   GgufSplit split_;
   std::string prefix_;
-  MetaGraph graph_;
-  TextSet keys_;  // of the metadata
+  graph::MetaGraph graph_;
+  graph::TextSet keys_;  // of the metadata
   bool complete_ = true;
 };
 
@@ -100,22 +100,22 @@ Match sniff_gguf(std::string_view head, std::string_view) {
 namespace {
 
 // Adds the tensors of a file that goes with the model, under its role.
-void add_beside(MetaGraph& graph, const SourceFile& file, std::string_view role) {
+void add_beside(graph::MetaGraph& graph, const io::SourceFile& file, std::string_view role) {
   GgufFile beside = read_gguf_file(file);
   if (beside.split && beside.split->count > 1)
     throw Error(ErrorCode::unsupported, {.file = file.path()},
                 "is part {} of {}: a file that goes with a model must be whole", beside.split->number + 1,
                 beside.split->count);
-  const FileId id{static_cast<std::uint32_t>(graph.files.size())};
+  const graph::FileId id{static_cast<std::uint32_t>(graph.files.size())};
   graph.files.push_back(beside.graph.files.front());
-  for (Tensor& tensor : beside.graph.tensors)
-    tensor.name = Name(fmt::format("{}.{}", role, tensor.name.view()));
-  for (Note& note : beside.graph.notes)
+  for (graph::Tensor& tensor : beside.graph.tensors)
+    tensor.name = graph::Name(fmt::format("{}.{}", role, tensor.name.view()));
+  for (graph::Note& note : beside.graph.notes)
     if (note.tensor) note.tensor = fmt::format("{}.{}", role, *note.tensor);
   append_weights(graph, beside.graph, id);
 }
 
-MetaGraph read_model(const Source& source) {
+graph::MetaGraph read_model(const Source& source) {
   GgufFile file = read_gguf_file(*source.file);
   if (!file.split) return std::move(file.graph);
   const GgufSplit split = *file.split;
@@ -125,7 +125,7 @@ MetaGraph read_model(const Source& source) {
                 kMostParts);
   if (auto prefix = split_prefix(source.file->path(), split))
     return Joiner(source, split, std::move(*prefix)).join(std::move(file));
-  file.graph.note(Severity::error, {},
+  file.graph.note(graph::Severity::error, {},
                   "is part {} of {} but not named '...{}': the other parts cannot be found", split.number + 1,
                   split.count, part_name("", split.number, split.count));
   return std::move(file.graph);
@@ -133,11 +133,11 @@ MetaGraph read_model(const Source& source) {
 
 }  // namespace
 
-MetaGraph read_gguf(const Source& source) {
-  MetaGraph graph = read_model(source);
+graph::MetaGraph read_gguf(const Source& source) {
+  graph::MetaGraph graph = read_model(source);
   for (const std::string& name : source.set)
-    if (const auto file = source.open_sibling(name)) add_beside(graph, *file, gguf_role(name));
+    if (const auto file = source.open_sibling(name)) add_beside(graph, *file, graph::gguf_role(name));
   return graph;
 }
 
-}  // namespace loadline
+}  // namespace loadline::importers

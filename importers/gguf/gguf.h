@@ -9,7 +9,7 @@
 #include <optional>
 #include <string>
 
-namespace loadline {
+namespace loadline::importers {
 
 // --- Parses one GGUF file: its key-values and tensors. A model may consist of several such files.
 
@@ -21,19 +21,19 @@ struct GgufSplit {
 };
 
 struct GgufFile {
-  MetaGraph graph;  // this file only; FileId{0} is the file
+  graph::MetaGraph graph;  // this file only; FileId{0} is the file
   std::optional<GgufSplit> split;
 };
 
 // Throws Error naming the file and the byte.
-GgufFile read_gguf_file(const SourceFile& file);
+GgufFile read_gguf_file(const io::SourceFile& file);
 
 // --- Reads importance matrices of llama.cpp.
 
 // A GGUF file whose general.type is "imatrix", or the binary form that came before it. Throws Error naming
 // the file and the byte or the entry; a weight that is negative or not finite is one.
-ImportanceMatrix read_importance_matrix(const SourceFile& file);
+graph::ImportanceMatrix read_importance_matrix(const io::SourceFile& file);
 // Throws as above, and Error{io}.
-std::shared_ptr<const ImportanceFile> read_importance_file(const std::string& path);
+std::shared_ptr<const graph::ImportanceFile> read_importance_file(const std::string& path);
 
-}  // namespace loadline
+}  // namespace loadline::importers

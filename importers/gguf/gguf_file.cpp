@@ -24,7 +24,7 @@
 
 #include <fmt/format.h>
 
-namespace loadline {
+namespace loadline::importers {
 namespace {
 
 constexpr std::uint64_t kMostKey = 65'535;
@@ -45,12 +45,13 @@ constexpr std::uint64_t kLeastKeyValue = 8 + 1 + 4 + 1;
 constexpr std::uint64_t kLeastTensor = 8 + 4 + 8;
 
 // In the order of the format's numbers 0 to 12.
-constexpr std::array kTypes = {MetaType::u8,     MetaType::i8,    MetaType::u16, MetaType::i16,
-                               MetaType::u32,    MetaType::i32,   MetaType::f32, MetaType::boolean,
-                               MetaType::string, MetaType::array, MetaType::u64, MetaType::i64,
-                               MetaType::f64};
+constexpr std::array kTypes = {graph::MetaType::u8,    graph::MetaType::i8,      graph::MetaType::u16,
+                               graph::MetaType::i16,   graph::MetaType::u32,     graph::MetaType::i32,
+                               graph::MetaType::f32,   graph::MetaType::boolean, graph::MetaType::string,
+                               graph::MetaType::array, graph::MetaType::u64,     graph::MetaType::i64,
+                               graph::MetaType::f64};
 
-std::optional<std::uint64_t> whole_number(const MetaValue& value) {
+std::optional<std::uint64_t> whole_number(const graph::MetaValue& value) {
   return std::visit(
       [](const auto& held) -> std::optional<std::uint64_t> {
         using Held = std::decay_t<decltype(held)>;
@@ -63,7 +64,7 @@ std::optional<std::uint64_t> whole_number(const MetaValue& value) {
 
 struct TensorInfo {
   std::string name;
-  Shape shape;
+  graph::Shape shape;
   std::int64_t type = 0;
   std::uint64_t offset = 0;  // from the start of the data
   std::uint64_t at = 0;      // of this entry in the file
@@ -72,7 +73,7 @@ struct TensorInfo {
 
 class FileReader : GraphReader {
  public:
-  explicit FileReader(const SourceFile& file) : GraphReader(file, "gguf"), in_(file) {}
+  explicit FileReader(const io::SourceFile& file) : GraphReader(file, "gguf"), in_(file) {}
 
   GgufFile read() {
     read_counts();
@@ -80,9 +81,9 @@ class FileReader : GraphReader {
     read_alignment();
     read_tensors();
     place_tensors();
-    if (const MetaEntry* const key = declared_transform(graph_))
+    if (const graph::MetaEntry* const key = graph::declared_transform(graph_))
       graph_.note(
-          Severity::warning, {},
+          graph::Severity::warning, {},
           "the key '{}' says that weights are stored rotated: programs that do not undo it give nonsense",
           safe_display(key->key, 100));
     auto split = read_split();
@@ -134,7 +135,7 @@ class FileReader : GraphReader {
     return in_.read_text(bytes, most, what);
   }
 
-  MetaType read_type() {
+  graph::MetaType read_type() {
     const std::uint64_t at = in_.at();
     const auto type = in_.read<std::uint32_t>("a type");
     if (type >= kTypes.size()) throw in_.malformed(at, "unknown value type {}", type);
@@ -142,30 +143,30 @@ class FileReader : GraphReader {
   }
 
   void read_key_values() {
-    NameIndex keys(static_cast<std::size_t>(key_count_));
+    graph::NameIndex keys(static_cast<std::size_t>(key_count_));
     for (std::uint64_t i = 0; i < key_count_; ++i) {
       const std::uint64_t at = in_.at();
       std::string key = read_string(kMostKey, "a key");
       if (key.empty()) throw in_.malformed(at, "an empty key");
       if (!is_valid_utf8(key))
-        graph_.note(Severity::warning, {}, "the key '{}' is not UTF-8", safe_display(key, 100));
-      if (keys.add(key, name_hash(key), static_cast<std::uint32_t>(graph_.metadata.size()),
+        graph_.note(graph::Severity::warning, {}, "the key '{}' is not UTF-8", safe_display(key, 100));
+      if (keys.add(key, graph::name_hash(key), static_cast<std::uint32_t>(graph_.metadata.size()),
                    [&](std::uint32_t k) { return std::string_view(graph_.metadata[k].key); }))
         throw in_.malformed(at, "the key '{}' occurs twice", safe_display(key, 100));
-      MetaValue value = read_value(key);
+      graph::MetaValue value = read_value(key);
       graph_.metadata.push_back({std::move(key), std::move(value)});
       key_at_.push_back(at);
     }
   }
 
-  MetaValue read_value(const std::string& key) {
-    const MetaType type = read_type();
-    if (type == MetaType::string) return read_text(key);
-    if (type == MetaType::array) return read_array(key);
-    return read_meta_number(in_, type);
+  graph::MetaValue read_value(const std::string& key) {
+    const graph::MetaType type = read_type();
+    if (type == graph::MetaType::string) return read_text(key);
+    if (type == graph::MetaType::array) return read_array(key);
+    return io::read_meta_number(in_, type);
   }
 
-  MetaValue read_text(const std::string& key) {
+  graph::MetaValue read_text(const std::string& key) {
     const std::uint64_t at = in_.at();
     const auto bytes = in_.read<std::uint64_t>("a length");
     if (bytes > in_.remaining())
@@ -175,20 +176,21 @@ class FileReader : GraphReader {
       text_kept_ += bytes;
       return in_.read_text(bytes, kMostText, "a text");
     }
-    const MetaArray left = {MetaType::u8, big_endian_, FileId{0}, bytes, in_.at(), bytes};
+    const graph::MetaArray left = {
+        graph::MetaType::u8, big_endian_, graph::FileId{0}, bytes, in_.at(), bytes};
     in_.skip(bytes, "a text");
-    graph_.note(Severity::info, {}, "the text of '{}' has {} bytes and was left in the file",
+    graph_.note(graph::Severity::info, {}, "the text of '{}' has {} bytes and was left in the file",
                 safe_display(key, 100), bytes);
     return left;
   }
 
-  MetaValue read_array(const std::string& key) {
-    const MetaType element = read_type();
-    if (element == MetaType::array)
+  graph::MetaValue read_array(const std::string& key) {
+    const graph::MetaType element = read_type();
+    if (element == graph::MetaType::array)
       throw in_.malformed(in_.at() - 4, "'{}' is an array of arrays", safe_display(key, 100));
-    const std::uint64_t size = meta_type_bytes(element);
+    const std::uint64_t size = graph::meta_type_bytes(element);
     const std::uint64_t count = read_count(size == 0 ? 8 : size, UINT64_MAX, "elements");
-    MetaArray array = {element, big_endian_, FileId{0}, count, in_.at(), 0};
+    graph::MetaArray array = {element, big_endian_, graph::FileId{0}, count, in_.at(), 0};
     if (size != 0)
       in_.skip(count * size, "an array");  // no overflow: the count was compared with what remains
     else
@@ -199,18 +201,20 @@ class FileReader : GraphReader {
 
   // An Error about the value of an existing key.
   template <typename... Values>
-  Error at_key(const MetaValue& value, fmt::format_string<Values...> detail, const Values&... values) const {
+  Error at_key(const graph::MetaValue& value, fmt::format_string<Values...> detail,
+               const Values&... values) const {
     std::size_t position = 0;
     while (&graph_.metadata[position].value != &value) ++position;
     return in_.malformed(key_at_[position], detail, values...);
   }
 
   void read_alignment() {
-    const MetaValue* const value = find_metadata(graph_, "general.alignment");
+    const graph::MetaValue* const value = graph::find_metadata(graph_, "general.alignment");
     if (value == nullptr) return;
     const auto* const number = std::get_if<std::uint32_t>(value);
     if (number == nullptr)
-      throw at_key(*value, "general.alignment is of type {}, not u32", meta_type_name(meta_type(*value)));
+      throw at_key(*value, "general.alignment is of type {}, not u32",
+                   graph::meta_type_name(graph::meta_type(*value)));
     if (!std::has_single_bit(*number) || *number > kMostAlignment)
       throw at_key(*value, "general.alignment is {}, not a power of two up to {}", *number, kMostAlignment);
     alignment_ = *number;
@@ -218,11 +222,11 @@ class FileReader : GraphReader {
 
   void read_tensors() {
     infos_.reserve(static_cast<std::size_t>(tensor_count_));
-    NameIndex names(static_cast<std::size_t>(tensor_count_));
+    graph::NameIndex names(static_cast<std::size_t>(tensor_count_));
     for (std::uint32_t i = 0; i < tensor_count_; ++i) {
       read_tensor();
       const std::string& name = infos_.back().name;
-      if (names.add(name, name_hash(name), i,
+      if (names.add(name, graph::name_hash(name), i,
                     [&](std::uint32_t k) { return std::string_view(infos_[k].name); }))
         throw at_tensor(infos_.back(), "the name occurs twice");
     }
@@ -240,30 +244,31 @@ class FileReader : GraphReader {
       size = in_.read<std::uint64_t>("a dimension");
       if (size >> 63 != 0) throw at_tensor(info, "dimension {} is {}", i, static_cast<std::int64_t>(size));
     }
-    info.shape = Shape(std::span(sizes).first(rank));
+    info.shape = graph::Shape(std::span(sizes).first(rank));
     info.type = in_.read<std::int32_t>("a tensor type");
     info.offset = in_.read<std::uint64_t>("an offset");
     if (info.name.size() > kUsualName)
-      graph_.note(Severity::warning, info.name, "its name has {} bytes, llama.cpp reads at most {}",
+      graph_.note(graph::Severity::warning, info.name, "its name has {} bytes, llama.cpp reads at most {}",
                   info.name.size(), kUsualName);
     else if (!is_valid_utf8(info.name) || info.name.find('\0') != std::string::npos)
-      graph_.note(Severity::warning, info.name, "its name is not UTF-8 text without NUL");
+      graph_.note(graph::Severity::warning, info.name, "its name is not UTF-8 text without NUL");
     infos_.push_back(std::move(info));
   }
 
   // Nothing for an unknown type.
-  std::optional<DType> dtype_of(const TensorInfo& info) const {
-    return info.type == kTwoBitNumber ? two_bit_ : dtype_from(&DTypeInfo::ggml, info.type);
+  std::optional<graph::DType> dtype_of(const TensorInfo& info) const {
+    return info.type == kTwoBitNumber ? two_bit_ : graph::dtype_from(&graph::DTypeInfo::ggml, info.type);
   }
 
   // Whether tensors of kTwoBitNumber, in that layout, end where the next tensors begin.
-  bool two_bit_fits(DType layout, const std::vector<std::uint64_t>& offsets, std::uint64_t data_bytes) const {
+  bool two_bit_fits(graph::DType layout, const std::vector<std::uint64_t>& offsets,
+                    std::uint64_t data_bytes) const {
     return std::ranges::all_of(infos_, [&](const TensorInfo& info) {
       if (info.type != kTwoBitNumber) return true;
-      const auto count = element_count(info.shape);
-      const auto bytes = count ? byte_size(layout, *count) : std::nullopt;
+      const auto count = graph::element_count(info.shape);
+      const auto bytes = count ? graph::byte_size(layout, *count) : std::nullopt;
       const auto padded = bytes ? checked_align_up(*bytes, alignment_) : std::nullopt;
-      if (!padded || info.shape.empty() || info.shape.back() % dtype_info(layout).block_elements != 0)
+      if (!padded || info.shape.empty() || info.shape.back() % graph::dtype_info(layout).block_elements != 0)
         return false;
       const auto next = std::ranges::upper_bound(offsets, info.offset);
       if (next != offsets.end()) return *next - info.offset == *padded;
@@ -278,12 +283,12 @@ class FileReader : GraphReader {
     for (const TensorInfo& info : infos_) offsets.push_back(info.offset);
     std::ranges::sort(offsets);
     two_bit_.reset();
-    if (two_bit_fits(DType::q2_0, offsets, data_bytes)) {
-      two_bit_ = DType::q2_0;
-    } else if (two_bit_fits(DType::pq2_0, offsets, data_bytes)) {
-      two_bit_ = DType::pq2_0;
+    if (two_bit_fits(graph::DType::q2_0, offsets, data_bytes)) {
+      two_bit_ = graph::DType::q2_0;
+    } else if (two_bit_fits(graph::DType::pq2_0, offsets, data_bytes)) {
+      two_bit_ = graph::DType::pq2_0;
       graph_.note(
-          Severity::info, {},
+          graph::Severity::info, {},
           "tensors of type 42 are blocks of 128 numbers in 34 bytes by their offsets, not ggml's of 64 "
           "in 18");
     }
@@ -291,15 +296,15 @@ class FileReader : GraphReader {
 
   // The bytes that dtype, shape and block size need; nothing for an unknown type.
   std::optional<std::uint64_t> needed_bytes(const TensorInfo& info) const {
-    const auto count = element_count(info.shape);
+    const auto count = graph::element_count(info.shape);
     if (!count) throw at_tensor(info, "the shape [{}] overflows 64 bits", fmt::join(info.shape, ","));
     const auto dtype = dtype_of(info);
     if (!dtype) return std::nullopt;
-    const DTypeInfo& type = dtype_info(*dtype);
+    const graph::DTypeInfo& type = graph::dtype_info(*dtype);
     if (const std::uint64_t row = info.shape.empty() ? 1 : info.shape.back(); row % type.block_elements != 0)
       throw at_tensor(info, "has rows of {} elements, {} needs multiples of {}", row, type.name,
                       type.block_elements);
-    const auto bytes = byte_size(*dtype, *count);
+    const auto bytes = graph::byte_size(*dtype, *count);
     if (!bytes) throw at_tensor(info, "[{}] {} overflows 64 bits", fmt::join(info.shape, ","), type.name);
     return bytes;
   }
@@ -331,7 +336,7 @@ class FileReader : GraphReader {
   void check_order(std::uint64_t data_bytes) {
     const auto by_offset = [](const TensorInfo& a, const TensorInfo& b) { return a.offset < b.offset; };
     if (!std::ranges::is_sorted(infos_, by_offset)) {
-      graph_.note(Severity::warning, {},
+      graph_.note(graph::Severity::warning, {},
                   "the tensors' data is not in the order of their entries: llama.cpp refuses that");
       std::ranges::stable_sort(infos_, by_offset);
     }
@@ -342,34 +347,35 @@ class FileReader : GraphReader {
       if (!info.bytes) {  // an unknown type takes the bytes up to the next tensor
         info.bytes = (i + 1 < infos_.size() ? infos_[i + 1].offset : data_bytes) - info.offset;
         if (info.type == kTwoBitNumber)
-          graph_.note(Severity::warning, info.name,
+          graph_.note(graph::Severity::warning, info.name,
                       "type 42 is 64 numbers in 18 bytes or 128 in 34, and the offsets fit neither: shown as "
                       "bytes");
         else
-          graph_.note(Severity::warning, info.name, "unknown tensor type {}: shown as bytes", info.type);
+          graph_.note(graph::Severity::warning, info.name, "unknown tensor type {}: shown as bytes",
+                      info.type);
       }
       if (info.offset < end && last_end_ > info.offset)
         throw at_tensor(info, "its data begins at {}, overlapping what ends at {}", info.offset, last_end_);
       if (info.offset > end && !std::exchange(hole, true))
-        graph_.note(Severity::warning, info.name, "{} unused bytes before its data: llama.cpp refuses that",
-                    info.offset - end);
+        graph_.note(graph::Severity::warning, info.name,
+                    "{} unused bytes before its data: llama.cpp refuses that", info.offset - end);
       last_end_ = info.offset + *info.bytes;
       end = checked_align_up(last_end_, alignment_).value_or(UINT64_MAX);
     }
     if (data_bytes > end)
-      graph_.note(Severity::error, {}, "{}: {} bytes after the last tensor", safe_display(file_.path()),
-                  data_bytes - end);
+      graph_.note(graph::Severity::error, {}, "{}: {} bytes after the last tensor",
+                  safe_display(file_.path()), data_bytes - end);
   }
 
   void add_tensor(const TensorInfo& info, std::uint64_t data_start) {
-    const DType dtype = dtype_of(info).value_or(DType::opaque);
-    const DTypeInfo& type = dtype_info(dtype);
-    Storage storage = plain_storage(FileId{0}, data_start + info.offset, *info.bytes);
-    const bool bytes_only =
-        dtype == DType::mxfp4 || dtype == DType::nvfp4 || (type.block_elements == 1 && type.block_bytes == 1);
+    const graph::DType dtype = dtype_of(info).value_or(graph::DType::opaque);
+    const graph::DTypeInfo& type = graph::dtype_info(dtype);
+    graph::Storage storage = graph::plain_storage(graph::FileId{0}, data_start + info.offset, *info.bytes);
+    const bool bytes_only = dtype == graph::DType::mxfp4 || dtype == graph::DType::nvfp4 ||
+                            (type.block_elements == 1 && type.block_bytes == 1);
     if (big_endian_ && !bytes_only) {
       const bool numbers = type.block_elements == 1;
-      storage.encoding = numbers ? Encoding::byte_swapped : Encoding::unreadable;
+      storage.encoding = numbers ? graph::Encoding::byte_swapped : graph::Encoding::unreadable;
       storage.unit = numbers ? static_cast<std::uint8_t>(type.block_bytes) : 1;
     }
     graph_.tensors.push_back({info.name, dtype, info.shape, {}, graph_.add_storage(storage), 0});
@@ -377,7 +383,7 @@ class FileReader : GraphReader {
 
   std::optional<GgufSplit> read_split() const {
     const auto number = [&](std::string_view key) -> std::optional<std::uint64_t> {
-      const MetaValue* const value = find_metadata(graph_, key);
+      const graph::MetaValue* const value = graph::find_metadata(graph_, key);
       if (value == nullptr) return std::nullopt;
       const auto whole = whole_number(*value);
       if (!whole) throw at_key(*value, "{} is no whole number", key);
@@ -388,20 +394,20 @@ class FileReader : GraphReader {
     return GgufSplit{number("split.no").value_or(0), *count, number("split.tensors.count")};
   }
 
-  Cursor in_;
+  io::Cursor in_;
   bool big_endian_ = false;
   std::uint64_t tensor_count_ = 0;
   std::uint64_t key_count_ = 0;
   std::uint64_t alignment_ = kDefaultAlignment;
   std::uint64_t text_kept_ = 0;
-  std::uint64_t last_end_ = 0;         // of the tensor before, not padded
-  std::optional<DType> two_bit_ = {};  // of tensors of kTwoBitNumber
-  std::vector<std::uint64_t> key_at_;  // the byte of each of the metadata
+  std::uint64_t last_end_ = 0;                // of the tensor before, not padded
+  std::optional<graph::DType> two_bit_ = {};  // of tensors of kTwoBitNumber
+  std::vector<std::uint64_t> key_at_;         // the byte of each of the metadata
   std::vector<TensorInfo> infos_;
 };
 
 }  // namespace
 
-GgufFile read_gguf_file(const SourceFile& file) { return FileReader(file).read(); }
+GgufFile read_gguf_file(const io::SourceFile& file) { return FileReader(file).read(); }
 
-}  // namespace loadline
+}  // namespace loadline::importers

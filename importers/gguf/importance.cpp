@@ -22,7 +22,7 @@
 #include <optional>
 #include <utility>
 
-namespace loadline {
+namespace loadline::importers {
 namespace {
 
 constexpr std::string_view kSums = ".in_sum2", kCounts = ".counts";
@@ -31,13 +31,13 @@ constexpr std::uint64_t kMostDatasetText = 1 << 20;
 constexpr std::uint64_t kMostDatasets = 10'000;
 
 // Sorts the entries and checks what both forms promise.
-ImportanceMatrix checked(ImportanceMatrix matrix, const SourceFile& file) {
-  std::ranges::sort(matrix.tensors, {}, &TensorImportance::name);
-  const auto fail = [&](const TensorImportance& entry, std::string_view detail) {
+graph::ImportanceMatrix checked(graph::ImportanceMatrix matrix, const io::SourceFile& file) {
+  std::ranges::sort(matrix.tensors, {}, &graph::TensorImportance::name);
+  const auto fail = [&](const graph::TensorImportance& entry, std::string_view detail) {
     return Error(ErrorCode::malformed, {.file = file.path(), .tensor = entry.name}, detail);
   };
   for (std::size_t i = 0; i < matrix.tensors.size(); ++i) {
-    const TensorImportance& entry = matrix.tensors[i];
+    const graph::TensorImportance& entry = matrix.tensors[i];
     if (i > 0 && entry.name == matrix.tensors[i - 1].name) throw fail(entry, "the entry occurs twice");
     const auto wrong = std::ranges::find_if(
         entry.weights, [](float weight) { return !(weight >= 0) || std::isinf(weight); });
@@ -49,18 +49,18 @@ ImportanceMatrix checked(ImportanceMatrix matrix, const SourceFile& file) {
 
 class GgufImportance {
  public:
-  explicit GgufImportance(const SourceFile& file) : file_(file), graph_(read_gguf_file(file).graph) {}
+  explicit GgufImportance(const io::SourceFile& file) : file_(file), graph_(read_gguf_file(file).graph) {}
 
-  ImportanceMatrix read() {
-    const MetaValue* const type = find_metadata(graph_, "general.type");
+  graph::ImportanceMatrix read() {
+    const graph::MetaValue* const type = graph::find_metadata(graph_, "general.type");
     const auto* const text = type == nullptr ? nullptr : std::get_if<std::string>(type);
     if (text == nullptr || *text != "imatrix")
       throw Error(ErrorCode::unsupported, {.file = file_.path()},
                   "is no importance matrix: its general.type is not 'imatrix'");
-    if (const MetaValue* const chunks = find_metadata(graph_, "imatrix.chunk_count"))
+    if (const graph::MetaValue* const chunks = graph::find_metadata(graph_, "imatrix.chunk_count"))
       if (const auto* const count = std::get_if<std::uint32_t>(chunks)) matrix_.chunks = *count;
     read_datasets();
-    for (const Tensor& tensor : graph_.tensors) {
+    for (const graph::Tensor& tensor : graph_.tensors) {
       const std::string_view name = tensor.name.view();
       if (name.ends_with(kSums))
         entries_[std::string(name.substr(0, name.size() - kSums.size()))].first = &tensor;
@@ -79,13 +79,13 @@ class GgufImportance {
   }
 
   void read_datasets() {
-    const MetaValue* const value = find_metadata(graph_, "imatrix.datasets");
-    const auto* const array = value == nullptr ? nullptr : std::get_if<MetaArray>(value);
-    if (array == nullptr || array->element != MetaType::string) return;
+    const graph::MetaValue* const value = graph::find_metadata(graph_, "imatrix.datasets");
+    const auto* const array = value == nullptr ? nullptr : std::get_if<graph::MetaArray>(value);
+    if (array == nullptr || array->element != graph::MetaType::string) return;
     if (array->count > kMostDatasets)
       throw Error(ErrorCode::limit, {.file = file_.path(), .byte = array->offset},
                   "names {} datasets, the limit is {}", array->count, kMostDatasets);
-    Cursor in(file_, array->offset, array->offset + array->bytes);
+    io::Cursor in(file_, array->offset, array->offset + array->bytes);
     in.set_big_endian(array->big_endian);
     for (std::uint64_t i = 0; i < array->count; ++i)
       matrix_.datasets.push_back(
@@ -93,23 +93,23 @@ class GgufImportance {
   }
 
   // The numbers of an F32 tensor. The file has as many bytes as it needs: the GGUF reader has checked that.
-  std::vector<float> floats_of(const std::string& name, const Tensor& tensor) const {
-    if (tensor.dtype != DType::f32)
-      throw at_entry(name,
-                     fmt::format("'{}' is {}, not F32", tensor.name.view(), dtype_info(tensor.dtype).name));
-    const Storage& storage = graph_.storage(tensor.storage);
+  std::vector<float> floats_of(const std::string& name, const graph::Tensor& tensor) const {
+    if (tensor.dtype != graph::DType::f32)
+      throw at_entry(
+          name, fmt::format("'{}' is {}, not F32", tensor.name.view(), graph::dtype_info(tensor.dtype).name));
+    const graph::Storage& storage = graph_.storage(tensor.storage);
     std::vector<float> floats(static_cast<std::size_t>(storage.bytes / sizeof(float)));
     file_.read_at(storage.offset, std::as_writable_bytes(std::span(floats)));
-    if (storage.encoding == Encoding::byte_swapped)
+    if (storage.encoding == graph::Encoding::byte_swapped)
       for (float& number : floats)
         number = std::bit_cast<float>(__builtin_bswap32(std::bit_cast<std::uint32_t>(number)));
     return floats;
   }
 
-  void add(const std::string& name, const Tensor* sums, const Tensor* counts) {
+  void add(const std::string& name, const graph::Tensor* sums, const graph::Tensor* counts) {
     if (sums == nullptr || counts == nullptr)
       throw at_entry(name, fmt::format("has no tensor '{}{}'", name, sums == nullptr ? kSums : kCounts));
-    TensorImportance entry{name, floats_of(name, *sums)};
+    graph::TensorImportance entry{name, floats_of(name, *sums)};
     const std::vector<float> divisors = floats_of(name, *counts);
     const std::uint64_t columns = sums->shape.empty() ? 1 : sums->shape.back();
     const std::uint64_t experts = columns == 0 ? 0 : entry.weights.size() / columns;
@@ -124,18 +124,18 @@ class GgufImportance {
     matrix_.tensors.push_back(std::move(entry));
   }
 
-  const SourceFile& file_;
-  MetaGraph graph_;
-  std::map<std::string, std::pair<const Tensor*, const Tensor*>> entries_;  // sums and counts
-  ImportanceMatrix matrix_;
+  const io::SourceFile& file_;
+  graph::MetaGraph graph_;
+  std::map<std::string, std::pair<const graph::Tensor*, const graph::Tensor*>> entries_;  // sums and counts
+  graph::ImportanceMatrix matrix_;
 };
 
 class BinaryImportance {
  public:
-  explicit BinaryImportance(const SourceFile& file) : in_(file) {}
+  explicit BinaryImportance(const io::SourceFile& file) : in_(file) {}
 
-  ImportanceMatrix read() {
-    ImportanceMatrix matrix;
+  graph::ImportanceMatrix read() {
+    graph::ImportanceMatrix matrix;
     const std::uint64_t count = read_count("entries", kLeastEntry);
     for (std::uint64_t i = 0; i < count; ++i) matrix.tensors.push_back(read_entry());
     if (in_.remaining() == 0) return matrix;
@@ -161,8 +161,8 @@ class BinaryImportance {
     return static_cast<std::uint64_t>(count);
   }
 
-  TensorImportance read_entry() {
-    TensorImportance entry;
+  graph::TensorImportance read_entry() {
+    graph::TensorImportance entry;
     entry.name = in_.read_text(read_count("bytes of a name", 1), kMostName, "a name");
     const auto calls = in_.read<std::int32_t>("the number of calls");
     entry.weights.resize(static_cast<std::size_t>(read_count("values", sizeof(float))));
@@ -172,19 +172,19 @@ class BinaryImportance {
     return entry;
   }
 
-  Cursor in_;
+  io::Cursor in_;
 };
 
 }  // namespace
 
-ImportanceMatrix read_importance_matrix(const SourceFile& file) {
+graph::ImportanceMatrix read_importance_matrix(const io::SourceFile& file) {
   if (file.head(4) == "GGUF") return checked(GgufImportance(file).read(), file);
   return checked(BinaryImportance(file).read(), file);
 }
 
-std::shared_ptr<const ImportanceFile> read_importance_file(const std::string& path) {
-  return std::make_shared<const ImportanceFile>(
-      ImportanceFile{path, read_importance_matrix(SourceFile::open(path))});
+std::shared_ptr<const graph::ImportanceFile> read_importance_file(const std::string& path) {
+  return std::make_shared<const graph::ImportanceFile>(
+      graph::ImportanceFile{path, read_importance_matrix(io::SourceFile::open(path))});
 }
 
-}  // namespace loadline
+}  // namespace loadline::importers

@@ -18,7 +18,7 @@
 
 #include <fmt/format.h>
 
-namespace loadline {
+namespace loadline::importers {
 
 // --- Hugging Face config.json: the model_type and the sizes that its family needs
 // (core/forward/config_graph.h).
@@ -39,24 +39,26 @@ Match sniff_hf_config(std::string_view head, std::string_view path) {
              : Match::no;
 }
 
-MetaGraph read_hf_config(const Source& source) {
+graph::MetaGraph read_hf_config(const Source& source) {
   if (source.file->size() > kMostConfig)
     throw Error(ErrorCode::limit, {.file = source.file->path()}, "too large for a config.json (over 4 MiB)");
-  MetaGraph graph = config_graph(source.file->head(kMostConfig), source.file->path(),
-                                 *(source.assets ? source.assets() : built_in_assets()));
+  graph::MetaGraph graph =
+      forward::config_graph(source.file->head(kMostConfig), source.file->path(),
+                            *(source.assets ? source.assets() : forward::built_in_assets()));
   graph.files.push_back({source.file->path(), source.file->size()});
   return graph;
 }
 
-void add_config(const Source& source, MetaGraph& graph) {
+void add_config(const Source& source, graph::MetaGraph& graph) {
   const auto file = source.open_sibling("config.json");
   if (!file) return;
   if (file->size() > kMostConfig)
-    return graph.note(Severity::warning, {}, "config.json has {} bytes and was not read", file->size());
+    return graph.note(graph::Severity::warning, {}, "config.json has {} bytes and was not read",
+                      file->size());
   std::string text = file->head(kMostConfig);
   if (!is_valid_utf8(text))
-    return graph.note(Severity::warning, {}, "config.json is not UTF-8 and was not read");
-  graph.metadata.push_back({std::string(kConfigKey), std::move(text)});
+    return graph.note(graph::Severity::warning, {}, "config.json is not UTF-8 and was not read");
+  graph.metadata.push_back({std::string(graph::kConfigKey), std::move(text)});
 }
 
 // --- Opens shards and reads them on several threads.
@@ -70,13 +72,13 @@ constexpr std::size_t kMostAhead = 256;  // files open at a time, but for those 
 constexpr std::uint64_t kReadAhead = 128 << 10;
 
 // The content decides the format; for a name with .safetensors the sniff is skipped.
-MetaGraph read_shard(const SourceFile& file, NameIndex& names) {
+graph::MetaGraph read_shard(const io::SourceFile& file, graph::NameIndex& names) {
   if (file.path().ends_with(".safetensors")) return read_safetensors_file(file, &names);
   const std::string head = file.head(kSniffBytes);
   const bool zip = sniff_torch_zip(head, file.path()) == Match::yes;
   if (!zip && sniff_torch_legacy(head, file.path()) != Match::yes) return read_safetensors_file(file, &names);
-  MetaGraph graph = zip ? read_torch_zip_file(file) : read_torch_legacy_file(file);
-  names = NameIndex(graph.tensors.size());
+  graph::MetaGraph graph = zip ? read_torch_zip_file(file) : read_torch_legacy_file(file);
+  names = graph::NameIndex(graph.tensors.size());
   for (std::uint32_t i = 0; i < graph.tensors.size(); ++i)
     names.add(graph.tensors[i].name, graph.tensors[i].name.hash(), i,
               [&](std::uint32_t at) { return graph.tensors[at].name.view(); });
@@ -106,7 +108,7 @@ class ShardLoop {
  private:
   struct Shard {
     std::once_flag once;
-    std::shared_ptr<const SourceFile> file;
+    std::shared_ptr<const io::SourceFile> file;
     OpenedShard opened;
     bool ready = false;
   };
@@ -160,7 +162,7 @@ std::size_t threads_for_shards(std::size_t shards) {
   return std::min({kMostThreads, cores, shards / kShardsPerThread});
 }
 
-std::vector<std::string> likely_shards(const SourceFile& index) {
+std::vector<std::string> likely_shards(const io::SourceFile& index) {
   constexpr std::size_t kSearched = 4096;
   constexpr std::uint64_t kMostGuessed = 10'000;
   const std::string head = index.head(kSearched);
@@ -196,38 +198,38 @@ namespace {
 // Joins all shards into one graph. A shard that is missing or could not be read has no file.
 class JoinedModel {
  public:
-  explicit JoinedModel(const SourceFile& index) : graph(file_graph(index, "safetensors")) {
+  explicit JoinedModel(const io::SourceFile& index) : graph(file_graph(index, "safetensors")) {
     constexpr std::uint64_t kUsualEntry = 80, kMostExpected = 1'000'000;
     // a generous reserve costs nothing: pages that are never written take no memory
     const auto tensors = static_cast<std::size_t>(std::min(index.size() / kUsualEntry, kMostExpected));
     graph.tensors.reserve(tensors);
     graph.storages.reserve(tensors);
-    prefer_large_pages(graph.tensors.data(), tensors * sizeof(Tensor));
-    prefer_large_pages(graph.storages.data(), tensors * sizeof(Storage));
+    io::prefer_large_pages(graph.tensors.data(), tensors * sizeof(graph::Tensor));
+    io::prefer_large_pages(graph.storages.data(), tensors * sizeof(graph::Storage));
   }
 
   void add(const std::string& name, OpenedShard opened) {
     if (opened.error && !error) error = opened.error;
-    shards.push_back({name, kNoFile, graph.tensors.size()});
+    shards.push_back({name, graph::kNoFile, graph.tensors.size()});
     if (!opened.graph) return;  // and no names: a shard that turned out bad may have some, but no tensors
     shards.back().names = std::move(opened.names);
-    MetaGraph& from = *opened.graph;
-    const FileId file{static_cast<std::uint32_t>(graph.files.size())};
+    graph::MetaGraph& from = *opened.graph;
+    const graph::FileId file{static_cast<std::uint32_t>(graph.files.size())};
     shards.back().file = file;
     graph.format = from.format;
     graph.files.push_back(std::move(from.files.front()));
     append_weights(graph, from, file);
     // the first shard with a metadata key gives its value
-    for (MetaEntry& entry : from.metadata)
+    for (graph::MetaEntry& entry : from.metadata)
       if (keys_.insert(entry.key).second) graph.metadata.push_back(std::move(entry));
   }
 
-  MetaGraph graph;
+  graph::MetaGraph graph;
   std::vector<JoinedShard> shards;
   std::exception_ptr error;  // of the first bad shard by name, whichever thread read it
 
  private:
-  TextSet keys_;  // of the metadata
+  graph::TextSet keys_;  // of the metadata
 };
 
 // Compares index and shards. Disagreements become notes in the graph, contradictions an Error.
@@ -252,7 +254,7 @@ class Report {
   // Finds entries without a shard or tensor. The first name that occurs twice among them is an Error.
   void take_promises() {
     promises_ = check_.promises();
-    TextViewSet names;
+    graph::TextViewSet names;
     for (const HfIndexCheck::Promise& promise : promises_)
       if (!promise.held && !names.insert(promise.tensor).second)
         throw Error(ErrorCode::malformed, {.file = graph_.files.front().path, .tensor = promise.tensor},
@@ -298,8 +300,8 @@ class Report {
     }
     complete_ = false;
     const std::vector<std::string>& tensors = promised_[number];
-    graph_.note(Severity::error, {}, "shard '{}' is missing; it held {} tensor{}: {}", shard_name(number),
-                tensors.size(), tensors.size() == 1 ? "" : "s", join_names(tensors, 3));
+    graph_.note(graph::Severity::error, {}, "shard '{}' is missing; it held {} tensor{}: {}",
+                shard_name(number), tensors.size(), tensors.size() == 1 ? "" : "s", join_names(tensors, 3));
   }
 
   void add_missing_tensors() {
@@ -313,39 +315,39 @@ class Report {
 
   void check_total() {
     if (index_.odd_total())
-      graph_.note(Severity::warning, {}, "the index's total_size is not a whole number");
+      graph_.note(graph::Severity::warning, {}, "the index's total_size is not a whole number");
     if (!complete_ || !index_.total_size()) return;
-    const std::uint64_t held = storage_bytes(graph_);
+    const std::uint64_t held = graph::storage_bytes(graph_);
     // torch's writers sum the sizes of tensors; several tensors may share a storage or view a part of one
     const bool views = graph_.format != "safetensors";
     std::uint64_t viewed = held;
     if (views) {
       viewed = 0;
-      for (const Tensor& tensor : graph_.tensors) viewed += tensor_bytes(graph_, tensor);
+      for (const graph::Tensor& tensor : graph_.tensors) viewed += graph::tensor_bytes(graph_, tensor);
     }
     if (*index_.total_size() != held && *index_.total_size() != viewed)
-      graph_.note(views ? Severity::warning : Severity::error, {},
+      graph_.note(views ? graph::Severity::warning : graph::Severity::error, {},
                   "the index says {} bytes in total, the shards hold {}", *index_.total_size(), held);
   }
 
-  bool is_there(std::uint32_t number) const { return shards_[number].file != kNoFile; }
+  bool is_there(std::uint32_t number) const { return shards_[number].file != graph::kNoFile; }
   std::string shard_name(std::uint32_t number) const { return safe_display(shards_[number].name); }
   template <typename... Values>
   void note(const std::string& tensor, fmt::format_string<Values...> detail, const Values&... values) {
-    graph_.note(Severity::error, tensor, detail, values...);
+    graph_.note(graph::Severity::error, tensor, detail, values...);
   }
 
   const HfWeightMap& index_;
   const HfIndexCheck& check_;
   const std::vector<JoinedShard>& shards_;
-  MetaGraph& graph_;
+  graph::MetaGraph& graph_;
   std::vector<HfIndexCheck::Promise> promises_;
   std::vector<std::vector<std::string>> promised_;  // by shard, once one is missing
   bool complete_ = true;                            // no shard is missing
 };
 
 // The model with these shards. If the index lists other shards: nothing, and `names` becomes that list.
-std::optional<MetaGraph> read_with_shards(const Source& source, std::vector<std::string>& names) {
+std::optional<graph::MetaGraph> read_with_shards(const Source& source, std::vector<std::string>& names) {
   HfWeightMap index(*source.file);
   JoinedModel model(*source.file);
   open_shards(source, names,
@@ -368,13 +370,14 @@ Match sniff_hf_index(std::string_view head, std::string_view path) {
   const std::size_t first = head.find_first_not_of(" \t\r\n");
   if (first == std::string_view::npos || head[first] != '{') return Match::no;
   if (head.find("\"weight_map\"") != std::string_view::npos) return Match::yes;
-  return path.ends_with(kHfIndexSuffix) || path.ends_with(kHfTorchIndexSuffix) ? Match::yes : Match::no;
+  return path.ends_with(graph::kHfIndexSuffix) || path.ends_with(graph::kHfTorchIndexSuffix) ? Match::yes
+                                                                                             : Match::no;
 }
 
-MetaGraph read_hf_index(const Source& source) {
+graph::MetaGraph read_hf_index(const Source& source) {
   source.file->will_read(0, source.file->size());
   std::vector<std::string> names = likely_shards(*source.file);
-  std::optional<MetaGraph> graph = read_with_shards(source, names);
+  std::optional<graph::MetaGraph> graph = read_with_shards(source, names);
   if (!graph) graph = read_with_shards(source, names);  // with the shards that the index really lists
   if (!graph)
     throw Error(ErrorCode::io, {.file = source.file->path()}, "the index changed while it was read");
@@ -382,4 +385,4 @@ MetaGraph read_hf_index(const Source& source) {
   return std::move(*graph);
 }
 
-}  // namespace loadline
+}  // namespace loadline::importers

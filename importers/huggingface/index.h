@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-namespace loadline {
+namespace loadline::importers {
 
 // --- Reads the index of a sharded model entry by entry. An entry says which shard holds a tensor.
 
@@ -29,7 +29,7 @@ namespace loadline {
 class HfWeightMap {
  public:
   // The file must outlive this object. Throws Error{limit} naming a file that is too large.
-  explicit HfWeightMap(const SourceFile& file);
+  explicit HfWeightMap(const io::SourceFile& file);
 
   // Receives one tensor name and the name of its shard. The entries of one piece come in order; different
   // pieces come concurrently, on several threads. The texts are valid during the call only.
@@ -55,7 +55,7 @@ class HfWeightMap {
   };
   bool scan_piece(std::size_t piece, const Take& take, Metadata& before, Metadata& behind) const;
 
-  const SourceFile& file_;
+  const io::SourceFile& file_;
   std::optional<std::uint64_t> total_size_;
   bool odd_total_ = false;
 };
@@ -64,8 +64,8 @@ class HfWeightMap {
 
 // The result for one shard: a graph, an error, or neither if there is no such file.
 struct OpenedShard {
-  std::optional<MetaGraph> graph = {};
-  NameIndex names = NameIndex();  // the positions of its tensors
+  std::optional<graph::MetaGraph> graph = {};
+  graph::NameIndex names = graph::NameIndex();  // the positions of its tensors
   std::exception_ptr error = {};
 };
 
@@ -79,16 +79,16 @@ std::size_t threads_for_shards(std::size_t shards);
 
 // The shard names that an index most likely lists, guessed from the first name in it
 // ("model-00001-of-00163.safetensors"). Empty if that name has no such number.
-std::vector<std::string> likely_shards(const SourceFile& index);
+std::vector<std::string> likely_shards(const io::SourceFile& index);
 
 // --- Compares the tensors in a model's shards with the model's index.
 
 // One shard of the joined model. Its tensors are consecutive in the joined graph.
 struct JoinedShard {
   std::string name;
-  FileId file = kNoFile;          // kNoFile: there is no such file
-  std::size_t first_tensor = 0;   // in the joined graph; ends at the next shard's first_tensor
-  NameIndex names = NameIndex();  // positions counted from first_tensor
+  graph::FileId file = graph::kNoFile;          // kNoFile: there is no such file
+  std::size_t first_tensor = 0;                 // in the joined graph; ends at the next shard's first_tensor
+  graph::NameIndex names = graph::NameIndex();  // positions counted from first_tensor
 };
 
 // Looks up each entry of the index among the tensors, in one pass on several threads. The result does not
@@ -98,7 +98,7 @@ class HfIndexCheck {
   static constexpr std::uint32_t kNoShard = UINT32_MAX;
 
   // Tensors and shards must outlive this object.
-  HfIndexCheck(std::span<const Tensor> tensors, std::span<const JoinedShard> shards);
+  HfIndexCheck(std::span<const graph::Tensor> tensors, std::span<const JoinedShard> shards);
 
   // Throws Error{malformed | limit} naming `path` if the index cannot be read or contains a name twice.
   void run(HfWeightMap& index, const std::string& path);
@@ -140,11 +140,11 @@ class HfIndexCheck {
   void index_names() const;
   std::optional<std::uint32_t> find(Piece& piece, std::string_view name, const JoinedShard& shard) const;
 
-  std::span<const Tensor> tensors_;
+  std::span<const graph::Tensor> tensors_;
   std::span<const JoinedShard> shards_;
-  NameIndex shard_names_;
+  graph::NameIndex shard_names_;
   mutable std::once_flag indexed_;
-  mutable NameIndex names_;
+  mutable graph::NameIndex names_;
   mutable std::optional<std::pair<std::size_t, std::size_t>> repeated_;
   std::vector<std::atomic<std::uint32_t>> planned_;  // by tensor
   std::vector<std::atomic<bool>> listed_;            // by shard: whether the index names it
@@ -153,4 +153,4 @@ class HfIndexCheck {
   bool alone_ = false;  // one thread, so that the Error names the first repeated name
 };
 
-}  // namespace loadline
+}  // namespace loadline::importers

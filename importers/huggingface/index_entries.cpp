@@ -13,7 +13,7 @@
 
 #include <simdjson.h>
 
-namespace loadline {
+namespace loadline::importers {
 
 // --- Hugging Face shard index (huggingface_hub serialization/_base.py), NAME.index.json:
 //
@@ -51,7 +51,7 @@ std::size_t behind_entry(std::string_view text, std::size_t from) {
 
 }  // namespace
 
-HfWeightMap::HfWeightMap(const SourceFile& file) : file_(file) {
+HfWeightMap::HfWeightMap(const io::SourceFile& file) : file_(file) {
   if (file.size() > kMostIndex)
     throw Error(ErrorCode::limit, {.file = file.path()}, "an index of {} bytes, the limit is {}", file.size(),
                 kMostIndex);
@@ -151,14 +151,14 @@ void HfWeightMap::parse(const Take& take) {
 
 // --- Looks up the entries of an index among the tensors, first at the place where each most likely is.
 
-HfIndexCheck::HfIndexCheck(std::span<const Tensor> tensors, std::span<const JoinedShard> shards)
+HfIndexCheck::HfIndexCheck(std::span<const graph::Tensor> tensors, std::span<const JoinedShard> shards)
     : tensors_(tensors),
       shards_(shards),
       shard_names_(shards.size()),
       planned_(tensors.size()),
       listed_(shards.size()) {
   for (std::uint32_t i = 0; i < shards_.size(); ++i)
-    shard_names_.add(shards_[i].name, name_hash(shards_[i].name), i,
+    shard_names_.add(shards_[i].name, graph::name_hash(shards_[i].name), i,
                      [this](std::uint32_t at) -> std::string_view { return shards_[at].name; });
 }
 
@@ -196,15 +196,16 @@ void HfIndexCheck::take(Piece& piece, std::string_view tensor, std::string_view 
     piece.found[piece.count++ % piece.found.size()] = *at;
     if (planned_[*at].exchange(number, std::memory_order_relaxed) != kNoShard) twice_ = true;
   }
-  if (!at || shards_[number].file == kNoFile)
+  if (!at || shards_[number].file == graph::kNoFile)
     piece.promises.push_back({std::string(tensor), number, at.has_value()});
 }
 
 // Tries the shard of the previous entry first: neighbours mostly lie in one shard.
 std::uint32_t HfIndexCheck::shard_number(Piece& piece, std::string_view name) {
   if (piece.shard != kNoShard && shards_[piece.shard].name == name) return piece.shard;
-  const auto known = shard_names_.find(
-      name, name_hash(name), [this](std::uint32_t at) -> std::string_view { return shards_[at].name; });
+  const auto known =
+      shard_names_.find(name, graph::name_hash(name),
+                        [this](std::uint32_t at) -> std::string_view { return shards_[at].name; });
   if (known) {
     piece.shard = *known;
     listed_[*known].store(true, std::memory_order_relaxed);
@@ -227,7 +228,7 @@ std::optional<std::uint32_t> HfIndexCheck::find(Piece& piece, std::string_view n
   if (const auto at = follows(piece.lag)) return at;
   for (std::uint32_t lag = 1; lag <= size; ++lag)
     if (const auto at = follows(lag)) return at;
-  const std::uint32_t hash = name_hash(name);
+  const std::uint32_t hash = graph::name_hash(name);
   const auto here = shard.names.find(
       name, hash, [&](std::uint32_t i) { return tensors_[shard.first_tensor + i].name.view(); });
   if (here) return static_cast<std::uint32_t>(shard.first_tensor + *here);
@@ -237,7 +238,7 @@ std::optional<std::uint32_t> HfIndexCheck::find(Piece& piece, std::string_view n
 
 void HfIndexCheck::index_names() const {
   std::call_once(indexed_, [this] {
-    names_ = NameIndex(tensors_.size());
+    names_ = graph::NameIndex(tensors_.size());
     for (std::uint32_t i = 0; i < tensors_.size(); ++i) {
       const auto before = names_.add(tensors_[i].name, tensors_[i].name.hash(), i,
                                      [this](std::uint32_t at) { return tensors_[at].name.view(); });
@@ -268,4 +269,4 @@ std::vector<HfIndexCheck::Promise> HfIndexCheck::promises() const {
   return all;
 }
 
-}  // namespace loadline
+}  // namespace loadline::importers

@@ -16,14 +16,14 @@
 #include <fmt/format.h>
 #include <simdjson.h>
 
-namespace loadline {
+namespace loadline::importers {
 
 // --- The fast path through a safetensors header: one pass over text in the form that the usual writers give
 // it.
 
 namespace {
 
-bool scan_shape(PlainJson& json, Shape& shape) {
+bool scan_shape(PlainJson& json, graph::Shape& shape) {
   std::array<std::uint64_t, 8> sizes = {};  // a header with more goes to the JSON parser
   std::size_t rank = 0;
   if (!json.take('[')) return false;
@@ -33,7 +33,7 @@ bool scan_shape(PlainJson& json, Shape& shape) {
     } while (json.take(','));
     if (!json.take(']')) return false;
   }
-  shape = Shape(std::span(sizes).first(rank));
+  shape = graph::Shape(std::span(sizes).first(rank));
   return true;
 }
 
@@ -157,8 +157,9 @@ class Reader {
         entry.begin = offsets[0];
         entry.end = offsets[1];
       } else {
-        fields_.notes.push_back(make_note(Severity::warning, std::string(name),
-                                          "unknown field '{}' in its header entry", safe_display(key, 100)));
+        fields_.notes.push_back(graph::make_note(graph::Severity::warning, std::string(name),
+                                                 "unknown field '{}' in its header entry",
+                                                 safe_display(key, 100)));
       }
     }
     if (!has_dtype || !has_shape || !has_offsets)
@@ -221,7 +222,7 @@ std::uint64_t load_u64(std::string_view bytes) {
   return value;
 }
 
-std::string shape_text(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ",")); }
+std::string shape_text(const graph::Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ",")); }
 
 // Memory reused for the next header on the same thread: a model may have hundreds of shards, and allocating
 // anew for each costs more than parsing.
@@ -235,9 +236,10 @@ thread_local Scratch scratch;
 // Reads one header into a graph. Every Error names the file and, if one is concerned, the tensor.
 class HeaderReader : GraphReader {
  public:
-  HeaderReader(const SourceFile& file, NameIndex* names) : GraphReader(file, "safetensors"), index_(names) {}
+  HeaderReader(const io::SourceFile& file, graph::NameIndex* names)
+      : GraphReader(file, "safetensors"), index_(names) {}
 
-  MetaGraph read() {
+  graph::MetaGraph read() {
     read_text();
     if (!scan_safetensors_header(text_, scratch_.fields)) {
       scratch_.fields.clear();
@@ -289,12 +291,12 @@ class HeaderReader : GraphReader {
   }
 
   void take_metadata() {
-    TextViewSet keys;
+    graph::TextViewSet keys;
     for (const auto& [key, value] : scratch_.fields.metadata) {
       if (!keys.insert(key).second)
         throw at_tensor("__metadata__", "the key '{}' occurs twice", safe_display(key, 100));
-      if (key == kConfigKey)  // a header cannot stand in for the model's own configuration
-        graph_.note(Severity::warning, {},
+      if (key == graph::kConfigKey)  // a header cannot stand in for the model's own configuration
+        graph_.note(graph::Severity::warning, {},
                     "the header's metadata has a key 'config.json', which is left out");
       else
         graph_.metadata.push_back({std::string(key), std::string(value)});
@@ -302,21 +304,23 @@ class HeaderReader : GraphReader {
   }
 
   // Checks offsets against shapes: the entry's range must have the size that its dtype and shape need.
-  DType check_size(const SafetensorsEntry& entry) {
+  graph::DType check_size(const SafetensorsEntry& entry) {
     if (entry.dtype != last_dtype_text_) {  // neighbours mostly have the same
       last_dtype_text_ = entry.dtype;
-      last_dtype_ = dtype_from(&DTypeInfo::safetensors, entry.dtype);
+      last_dtype_ = graph::dtype_from(&graph::DTypeInfo::safetensors, entry.dtype);
     }
-    const std::optional<DType> known = last_dtype_;
-    const auto count = element_count(entry.shape);
+    const std::optional<graph::DType> known = last_dtype_;
+    const auto count = graph::element_count(entry.shape);
     if (!count) throw at_tensor(entry.name, "the shape {} overflows 64 bits", shape_text(entry.shape));
     if (!known) {
-      graph_.note(Severity::warning, std::string(entry.name), "unknown dtype '{}': shown as bytes",
+      graph_.note(graph::Severity::warning, std::string(entry.name), "unknown dtype '{}': shown as bytes",
                   safe_display(entry.dtype, 40));
-      return DType::opaque;
+      return graph::DType::opaque;
     }
-    const auto needed = byte_size(*known, *count);
-    const auto what = [&] { return fmt::format("{} {}", shape_text(entry.shape), dtype_info(*known).name); };
+    const auto needed = graph::byte_size(*known, *count);
+    const auto what = [&] {
+      return fmt::format("{} {}", shape_text(entry.shape), graph::dtype_info(*known).name);
+    };
     if (!needed) throw at_tensor(entry.name, "{} does not fill whole bytes or overflows 64 bits", what());
     if (*needed != entry.end - entry.begin)
       throw at_tensor(entry.name, "needs {} bytes for {}, offsets give {}", *needed, what(),
@@ -325,12 +329,12 @@ class HeaderReader : GraphReader {
   }
 
   // Names go into the graph in one piece; the first that occurs twice is an Error.
-  std::vector<Name> take_names() const {
+  std::vector<graph::Name> take_names() const {
     std::vector<std::string_view> texts;
     texts.reserve(scratch_.fields.entries.size());
     for (const SafetensorsEntry& entry : scratch_.fields.entries) texts.push_back(entry.name);
-    std::vector<Name> names = Name::many(texts);
-    NameIndex index(names.size());
+    std::vector<graph::Name> names = graph::Name::many(texts);
+    graph::NameIndex index(names.size());
     for (std::uint32_t i = 0; i < names.size(); ++i)
       if (index.add(names[i], names[i].hash(), i, [&](std::uint32_t at) { return texts[at]; }))
         throw at_tensor(texts[i], "the name occurs twice in the header");
@@ -346,7 +350,7 @@ class HeaderReader : GraphReader {
       return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);
     };
     if (!std::ranges::is_sorted(entries, before)) std::ranges::sort(entries, before);
-    std::vector<Name> names = take_names();
+    std::vector<graph::Name> names = take_names();
     graph_.tensors.reserve(entries.size());
     graph_.storages.reserve(entries.size());
     std::uint64_t at = 0;
@@ -357,33 +361,33 @@ class HeaderReader : GraphReader {
       if (entry.begin != at)
         throw at_tensor(entry.name, "its data begins at {}, {} at {}", entry.begin,
                         entry.begin < at ? "overlapping what ends" : "leaving a hole after what ends", at);
-      const DType dtype = check_size(entry);
+      const graph::DType dtype = check_size(entry);
       if (entry.end > data_bytes)
         throw at_tensor(entry.name, "its data ends at {}, the file has {} bytes of data", entry.end,
                         data_bytes);
       at = entry.end;
-      const StorageId storage =
-          graph_.add_storage(plain_storage(FileId{0}, data_start_ + entry.begin, entry.end - entry.begin));
+      const graph::StorageId storage = graph_.add_storage(
+          graph::plain_storage(graph::FileId{0}, data_start_ + entry.begin, entry.end - entry.begin));
       graph_.tensors.push_back({std::move(names[i]), dtype, std::move(entry.shape), {}, storage, 0});
     }
     if (at != data_bytes)
-      graph_.note(Severity::error, {},
+      graph_.note(graph::Severity::error, {},
                   "{}: {} bytes after the last tensor (data ends at byte {}, the file at {})",
                   safe_display(file_.path()), data_bytes - at, data_start_ + at, file_.size());
   }
 
-  NameIndex* index_;
+  graph::NameIndex* index_;
   std::string_view text_;
   std::optional<SafetensorsJson> json_;  // holds what the entries point to
   Scratch scratch_;
   std::uint64_t data_start_ = 0;
   std::string_view last_dtype_text_;
-  std::optional<DType> last_dtype_;
+  std::optional<graph::DType> last_dtype_;
 };
 
 }  // namespace
 
-MetaGraph read_safetensors_file(const SourceFile& file, NameIndex* names) {
+graph::MetaGraph read_safetensors_file(const io::SourceFile& file, graph::NameIndex* names) {
   return HeaderReader(file, names).read();
 }
 
@@ -396,10 +400,10 @@ Match sniff_safetensors(std::string_view head, std::string_view path) {
   return path.ends_with(".safetensors") ? Match::maybe : Match::no;
 }
 
-MetaGraph read_safetensors(const Source& source) {
-  MetaGraph graph = read_safetensors_file(*source.file);
+graph::MetaGraph read_safetensors(const Source& source) {
+  graph::MetaGraph graph = read_safetensors_file(*source.file);
   add_config(source, graph);
   return graph;
 }
 
-}  // namespace loadline
+}  // namespace loadline::importers

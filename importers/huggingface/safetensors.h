@@ -10,12 +10,12 @@
 #include <string_view>
 #include <vector>
 
-namespace loadline {
+namespace loadline::importers {
 
 struct SafetensorsEntry {
   std::string_view name;  // name and dtype point into the parsed text, or into the parser
   std::string_view dtype;
-  Shape shape;
+  graph::Shape shape;
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
 };
@@ -28,7 +28,7 @@ struct SafetensorsMetadata {
 struct SafetensorsFields {
   std::vector<SafetensorsEntry> entries;  // in the order of the header
   std::vector<SafetensorsMetadata> metadata;
-  std::vector<Note> notes;
+  std::vector<graph::Note> notes;
 
   void clear() {
     entries.clear();
@@ -61,4 +61,4 @@ class SafetensorsJson {
 // The place of a tensor for an Error: the byte of its name in the header, if the name stands there unescaped.
 ErrorPlace safetensors_place(const std::string& path, std::string_view header, std::string_view name);
 
-}  // namespace loadline
+}  // namespace loadline::importers

@@ -23,14 +23,14 @@
 
 #include <fmt/format.h>
 
-namespace loadline {
+namespace loadline::importers {
 
 // --- The header of a .npy array: a Python dict literal, parsed and never evaluated.
 
 namespace {
 
 struct NpyHeader {
-  DType dtype = DType::opaque;
+  graph::DType dtype = graph::DType::opaque;
   std::string descr;             // "<f4"; "a record" for a list of fields
   std::uint64_t item_bytes = 0;  // of one element; 0 if the header does not say
   std::uint8_t swapped = 0;      // bytes of each big-endian number; 0 if nothing must be swapped
@@ -198,9 +198,9 @@ class Literals {
     }
     header.item_bytes = kind == 'U' ? 4 * size : size;
     const std::string code = fmt::format("{}{}", kind == '?' ? "b" : std::string(1, kind), size);
-    const auto dtype =
-        size == 1 ? dtype_from(&DTypeInfo::npy, "|" + code) : dtype_from(&DTypeInfo::npy, "<" + code);
-    header.dtype = dtype.value_or(DType::opaque);
+    const auto dtype = size == 1 ? graph::dtype_from(&graph::DTypeInfo::npy, "|" + code)
+                                 : graph::dtype_from(&graph::DTypeInfo::npy, "<" + code);
+    header.dtype = dtype.value_or(graph::DType::opaque);
     if (dtype && order == '>' && size > 1)
       header.swapped = static_cast<std::uint8_t>(kind == 'c' ? size / 2 : size);
   }
@@ -244,48 +244,49 @@ namespace {
 
 // Strides of an array whose first index varies fastest; empty if that equals C order.
 std::vector<std::uint64_t> fortran_strides(const std::vector<std::uint64_t>& shape) {
-  Tensor tensor;
+  graph::Tensor tensor;
   tensor.shape = shape;
   std::uint64_t stride = 1;
   for (const std::uint64_t dimension : shape) {
     tensor.strides.push_back(stride);
     stride *= dimension;  // the product of all was checked
   }
-  return is_contiguous(tensor) ? std::vector<std::uint64_t>() : tensor.strides.vector();
+  return graph::is_contiguous(tensor) ? std::vector<std::uint64_t>() : tensor.strides.vector();
 }
 
 // Adds arrays to a graph whose only file is `file`.
 class Arrays : GraphReader {
  public:
-  Arrays(const SourceFile& file, std::string_view format) : GraphReader(file, format) {}
+  Arrays(const io::SourceFile& file, std::string_view format) : GraphReader(file, format) {}
 
   // `whole` is the range of the array, magic and header included.
-  void add(const std::string& name, const Storage& whole) {
+  void add(const std::string& name, const graph::Storage& whole) {
     const ErrorPlace place{.file = file_.path(), .byte = whole.offset, .tensor = name};
     const NpyHeader header = read_header(whole, place);
     const std::uint64_t held = whole.bytes - header.data;
-    Tensor tensor;
+    graph::Tensor tensor;
     tensor.name = name;
     tensor.dtype = header.dtype;
     tensor.shape = header.shape;
     const std::uint64_t needed = needed_bytes(header, held, place);
     if (header.fortran_order && needed > 0) tensor.strides = fortran_strides(header.shape);
-    if (header.dtype == DType::opaque)
-      graph_.note(Severity::warning, name, "numpy type '{}': shown as bytes", safe_display(header.descr, 60));
+    if (header.dtype == graph::DType::opaque)
+      graph_.note(graph::Severity::warning, name, "numpy type '{}': shown as bytes",
+                  safe_display(header.descr, 60));
     if (needed < held)
-      graph_.note(Severity::warning, name, "{} bytes follow the array's {}: numpy does not read them",
+      graph_.note(graph::Severity::warning, name, "{} bytes follow the array's {}: numpy does not read them",
                   held - needed, needed);
-    Storage storage = whole;
-    if (whole.encoding == Encoding::deflate) {
+    graph::Storage storage = whole;
+    if (whole.encoding == graph::Encoding::deflate) {
       tensor.offset = header.data;  // inside the stream
       if (header.swapped != 0) {
-        tensor.dtype = DType::opaque;
-        graph_.note(Severity::error, name, "big-endian numbers that are compressed: shown as bytes");
+        tensor.dtype = graph::DType::opaque;
+        graph_.note(graph::Severity::error, name, "big-endian numbers that are compressed: shown as bytes");
       }
     } else {
-      storage = plain_storage(FileId{0}, whole.offset + header.data, needed);
+      storage = graph::plain_storage(graph::FileId{0}, whole.offset + header.data, needed);
       if (header.swapped != 0) {
-        storage.encoding = Encoding::byte_swapped;
+        storage.encoding = graph::Encoding::byte_swapped;
         storage.unit = header.swapped;
       }
     }
@@ -293,11 +294,12 @@ class Arrays : GraphReader {
     graph_.tensors.push_back(std::move(tensor));
   }
 
-  MetaGraph& graph() { return graph_; }
+  graph::MetaGraph& graph() { return graph_; }
 
  private:
-  NpyHeader read_header(const Storage& whole, const ErrorPlace& place) const {
-    const auto decoder = whole.encoding == Encoding::deflate ? make_decoder(file_, whole) : nullptr;
+  NpyHeader read_header(const graph::Storage& whole, const ErrorPlace& place) const {
+    const auto decoder =
+        whole.encoding == graph::Encoding::deflate ? io::make_decoder(file_, whole) : nullptr;
     std::uint64_t taken = 0;
     const auto take = [&](std::uint64_t bytes) {
       if (bytes > whole.bytes - taken)
@@ -314,7 +316,7 @@ class Arrays : GraphReader {
 
   // The bytes that the shape needs, at most the bytes that are there.
   static std::uint64_t needed_bytes(const NpyHeader& header, std::uint64_t held, const ErrorPlace& place) {
-    const auto count = element_count(header.shape);
+    const auto count = graph::element_count(header.shape);
     if (!count) throw Error(ErrorCode::malformed, place, "the npy header has a shape that overflows 64 bits");
     if (header.item_bytes == 0) return held;
     const auto needed = checked_mul(*count, header.item_bytes);
@@ -334,25 +336,25 @@ Match sniff_npy(std::string_view head, std::string_view) {
 
 namespace {
 
-MetaGraph read_array(const SourceFile& file) {
+graph::MetaGraph read_array(const io::SourceFile& file) {
   Arrays arrays(file, "npy");
   const std::string name = std::filesystem::path(file.path()).filename().string();
-  arrays.add(npy_tensor_name(name), plain_storage(FileId{0}, 0, file.size()));
+  arrays.add(graph::npy_tensor_name(name), graph::plain_storage(graph::FileId{0}, 0, file.size()));
   return std::move(arrays.graph());
 }
 
 }  // namespace
 
 // Of a folder, every array is a tensor.
-MetaGraph read_npy(const Source& source) {
+graph::MetaGraph read_npy(const Source& source) {
   if (source.set.empty()) return read_array(*source.file);
-  MetaGraph graph;
+  graph::MetaGraph graph;
   graph.format = "npy";
   for (const std::string& name : source.set) {
     const auto file = source.open_sibling(name);
     if (!file) throw Error(ErrorCode::io, {.file = name}, "has gone since the folder was listed");
-    MetaGraph array = read_array(*file);
-    const FileId id{static_cast<std::uint32_t>(graph.files.size())};
+    graph::MetaGraph array = read_array(*file);
+    const graph::FileId id{static_cast<std::uint32_t>(graph.files.size())};
     graph.files.push_back(std::move(array.files.front()));
     append_weights(graph, array, id);
   }
@@ -366,7 +368,7 @@ Match sniff_npz(std::string_view head, std::string_view path) {
   return path.ends_with(".npz") ? Match::maybe : Match::no;
 }
 
-MetaGraph read_npz(const Source& source) {
+graph::MetaGraph read_npz(const Source& source) {
   const ZipArchive zip(*source.file, ZipCase::distinct);
   Arrays arrays(*source.file, "npz");
   constexpr std::string_view kExtension = ".npy";
@@ -374,14 +376,14 @@ MetaGraph read_npz(const Source& source) {
   for (const ZipMember& member : zip.members()) {
     if (member.name.ends_with(kExtension))
       arrays.add(std::string(member.name.substr(0, member.name.size() - kExtension.size())),
-                 zip.storage(member, FileId{0}));
+                 zip.storage(member, graph::FileId{0}));
     else
       others.emplace_back(member.name);
   }
   if (!others.empty())
-    arrays.graph().note(Severity::info, {}, "members that are no arrays: {}", join_names(others, 3));
+    arrays.graph().note(graph::Severity::info, {}, "members that are no arrays: {}", join_names(others, 3));
   arrays.graph().notes.insert(arrays.graph().notes.end(), zip.notes().begin(), zip.notes().end());
   return std::move(arrays.graph());
 }
 
-}  // namespace loadline
+}  // namespace loadline::importers

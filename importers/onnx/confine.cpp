@@ -11,7 +11,7 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
-namespace loadline {
+namespace loadline::importers {
 
 void confine_to_memory() {
 #if defined(__x86_64__) || defined(__aarch64__)
@@ -47,4 +47,4 @@ void confine_to_memory() {
 #endif
 }
 
-}  // namespace loadline
+}  // namespace loadline::importers

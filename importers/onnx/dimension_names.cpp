@@ -5,19 +5,19 @@
 #include <algorithm>
 #include <array>
 
-namespace loadline {
+namespace loadline::importers {
 namespace {
 
 struct Aliases {
-  SymbolId symbol;
+  graph::SymbolId symbol;
   std::string_view names;
 };
 constexpr Aliases kAliases[] = {
-    {kBatch, "B b bs bsz N batch batch_size"},
-    {kSequence,
+    {graph::kBatch, "B b bs bsz N batch batch_size"},
+    {graph::kSequence,
      "S s seq seq_len seq_length sequence sequence_len sequence_length seqlen max_seq_len "
      "max_sequence_length input_length encoder_sequence_length decoder_sequence_length"},
-    {kPast,
+    {graph::kPast,
      "P past past_len past_length past_seq_len past_sequence_length "
      "past_decoder_sequence_length"},
 };
@@ -55,7 +55,7 @@ std::optional<std::vector<std::string_view>> tokens(std::string_view text) {
 // The longest text that is parsed as an expression; a longer text is a name.
 constexpr std::size_t kMostText = 1000;
 
-std::optional<SymbolId> alias(std::string_view name) {
+std::optional<graph::SymbolId> alias(std::string_view name) {
   for (const Aliases& row : kAliases)
     if (has_word(row.names, name)) return row.symbol;
   return std::nullopt;
@@ -72,46 +72,47 @@ bool says_nothing(const OnnxDim& dim) {
 enum class InputKind { tokens, mask, numbers, other };
 
 InputKind kind_of(const OnnxValue& input, bool alone) {
-  const std::optional<DType> dtype = dtype_from(&DTypeInfo::onnx, input.type.elem_type);
+  const std::optional<graph::DType> dtype = graph::dtype_from(&graph::DTypeInfo::onnx, input.type.elem_type);
   const std::size_t rank = input.type.dims.size();
   if (!dtype || !input.type.has_shape) return InputKind::other;
   constexpr std::size_t kMostRank = 4;
-  const DTypeKind kind = dtype_info(*dtype).kind;
-  if (kind == DTypeKind::floating)
+  const graph::DTypeKind kind = graph::dtype_info(*dtype).kind;
+  if (kind == graph::DTypeKind::floating)
     return rank >= 1 && rank <= kMostRank ? InputKind::numbers : InputKind::other;
-  if ((kind != DTypeKind::integer && kind != DTypeKind::boolean) || rank != 2) return InputKind::other;
+  if ((kind != graph::DTypeKind::integer && kind != graph::DTypeKind::boolean) || rank != 2)
+    return InputKind::other;
   const std::string name = lower_case(std::string_view(input.name).substr(0, 200));
   const auto has = [&](std::string_view part) { return name.find(part) != std::string::npos; };
-  const bool could_be = alone && (*dtype == DType::i32 || *dtype == DType::i64);
+  const bool could_be = alone && (*dtype == graph::DType::i32 || *dtype == graph::DType::i64);
   if (could_be || has("ids") || has("token")) return InputKind::tokens;
   return has("mask") ? InputKind::mask : InputKind::other;
 }
 
 }  // namespace
 
-void OnnxSymbols::take(std::string_view name, const SizePoly& as, bool guessed) {
+void OnnxSymbols::take(std::string_view name, const graph::SizePoly& as, bool guessed) {
   if (known_.try_emplace(std::string(name), as).second)
     graph_.sizes.push_back({.name = std::string(name), .taken_as = as, .guessed = guessed});
 }
 
 void OnnxSymbols::guess(std::span<const OnnxValue* const> inputs) {
   std::array<bool, 3> is_told = {};  // by symbol
-  const auto tell = [&](SymbolId symbol) { is_told[static_cast<std::size_t>(symbol)] = true; };
-  const auto told = [&](SymbolId symbol) { return is_told[static_cast<std::size_t>(symbol)]; };
+  const auto tell = [&](graph::SymbolId symbol) { is_told[static_cast<std::size_t>(symbol)] = true; };
+  const auto told = [&](graph::SymbolId symbol) { return is_told[static_cast<std::size_t>(symbol)]; };
   for (const OnnxValue* input : inputs)
     for (const OnnxDim& dim : input->type.dims)
       if (const auto symbol = alias(dim.name)) tell(*symbol);
   for (const OnnxValue* input : inputs)
     for (const OnnxDim& dim : input->type.dims)
-      if (!told(kSequence) && has_word(kMaybeSequence, dim.name))
-        take(dim.name, SizePoly::symbol(kSequence), true);
-  const auto is_known = [&](const SizePoly& size) {
+      if (!told(graph::kSequence) && has_word(kMaybeSequence, dim.name))
+        take(dim.name, graph::SizePoly::symbol(graph::kSequence), true);
+  const auto is_known = [&](const graph::SizePoly& size) {
     return std::ranges::any_of(known_, [&](const auto& row) { return row.second == size; });
   };
-  if (is_known(SizePoly::symbol(kSequence))) tell(kSequence);
-  const auto try_name = [&](const OnnxDim& dim, SymbolId symbol) {
+  if (is_known(graph::SizePoly::symbol(graph::kSequence))) tell(graph::kSequence);
+  const auto try_name = [&](const OnnxDim& dim, graph::SymbolId symbol) {
     if (told(symbol) || !says_nothing(dim) || known_.contains(dim.name)) return;
-    take(dim.name, SizePoly::symbol(symbol), true);
+    take(dim.name, graph::SizePoly::symbol(symbol), true);
     tell(symbol);
   };
   for (const InputKind kind : {InputKind::tokens, InputKind::mask, InputKind::numbers})
@@ -119,27 +120,28 @@ void OnnxSymbols::guess(std::span<const OnnxValue* const> inputs) {
       if (kind_of(*input, inputs.size() == 1) != kind) continue;
       const std::vector<OnnxDim>& dims = input->type.dims;
       const auto same = [&](const OnnxDim& dim) { return !dim.value && dim.name == dims[0].name; };
-      if (std::none_of(dims.begin() + 1, dims.end(), same)) try_name(dims[0], kBatch);
-      if (kind != InputKind::numbers) try_name(dims[1], kSequence);
+      if (std::none_of(dims.begin() + 1, dims.end(), same)) try_name(dims[0], graph::kBatch);
+      if (kind != InputKind::numbers) try_name(dims[1], graph::kSequence);
     }
 }
 
-std::optional<SizePoly> OnnxSymbols::symbol(std::string_view name) {
+std::optional<graph::SizePoly> OnnxSymbols::symbol(std::string_view name) {
   if (const auto found = known_.find(name); found != known_.end()) return found->second;
-  std::optional<SizePoly> size;
+  std::optional<graph::SizePoly> size;
   if (has_word(kTotals, name)) {
-    size = SizePoly::sum(SizePoly::symbol(kSequence), SizePoly::symbol(kPast));
+    size = graph::SizePoly::sum(graph::SizePoly::symbol(graph::kSequence),
+                                graph::SizePoly::symbol(graph::kPast));
   } else if (const auto known = alias(name)) {
-    size = SizePoly::symbol(*known);
+    size = graph::SizePoly::symbol(*known);
   } else if (graph_.symbols.size() < kMostSymbols) {
-    size = SizePoly::symbol(SymbolId{static_cast<std::uint16_t>(graph_.symbols.size())});
+    size = graph::SizePoly::symbol(graph::SymbolId{static_cast<std::uint16_t>(graph_.symbols.size())});
     graph_.symbols.emplace_back(name);
   }
   if (size) take(name, *size, false);
   return size;
 }
 
-std::optional<SizePoly> OnnxSymbols::parse(std::string_view text) {
+std::optional<graph::SizePoly> OnnxSymbols::parse(std::string_view text) {
   if (text.find_first_not_of(" \t") == std::string_view::npos) return std::nullopt;
   const auto parts = text.size() <= kMostText ? tokens(text) : std::nullopt;
   // operands and signs must alternate, after one sign at most
@@ -150,42 +152,42 @@ std::optional<SizePoly> OnnxSymbols::parse(std::string_view text) {
     well_formed = is_name(parts->at(i).front()) == ((i - first) % 2 == 0);
   if (!well_formed) return symbol(text);
 
-  SizePoly sum;
-  SizePoly product(signed_first && parts->front() == "-" ? -1 : 1);
+  graph::SizePoly sum;
+  graph::SizePoly product(signed_first && parts->front() == "-" ? -1 : 1);
   for (std::size_t i = first; i < parts->size(); ++i) {
     const std::string_view part = (*parts)[i];
     if ((i - first) % 2 == 1) {
       if (part == "*") continue;
-      const auto total = SizePoly::sum(sum, product);
+      const auto total = graph::SizePoly::sum(sum, product);
       if (!total) return std::nullopt;
       sum = *total;
-      product = SizePoly(part == "-" ? -1 : 1);
+      product = graph::SizePoly(part == "-" ? -1 : 1);
       continue;
     }
-    std::optional<SizePoly> factor;
+    std::optional<graph::SizePoly> factor;
     if (is_digit(part.front())) {
       const auto number = text_as<std::int64_t>(part);
       if (!number) return symbol(text);
-      factor = SizePoly(*number);
+      factor = graph::SizePoly(*number);
     } else {
       factor = symbol(part);
     }
-    const auto next = factor ? SizePoly::product(product, *factor) : std::nullopt;
+    const auto next = factor ? graph::SizePoly::product(product, *factor) : std::nullopt;
     if (!next) return std::nullopt;
     product = *next;
   }
-  return SizePoly::sum(sum, product);
+  return graph::SizePoly::sum(sum, product);
 }
 
-std::optional<SizePoly> OnnxSymbols::size(const OnnxDim& dim) {
+std::optional<graph::SizePoly> OnnxSymbols::size(const OnnxDim& dim) {
   // names that the onnx library invents for dimensions that it could not infer
   if (!dim.value) return dim.name.starts_with("unk__") ? std::nullopt : parse(dim.name);
-  return *dim.value >= 0 ? std::optional(SizePoly(*dim.value)) : std::nullopt;
+  return *dim.value >= 0 ? std::optional(graph::SizePoly(*dim.value)) : std::nullopt;
 }
 
-std::optional<std::vector<SizePoly>> OnnxSymbols::shape(const OnnxType& type) {
+std::optional<std::vector<graph::SizePoly>> OnnxSymbols::shape(const OnnxType& type) {
   if (!type.has_shape) return std::nullopt;
-  std::vector<SizePoly> sizes;
+  std::vector<graph::SizePoly> sizes;
   for (const OnnxDim& dim : type.dims) {
     auto one = size(dim);
     if (!one) return std::nullopt;
@@ -194,4 +196,4 @@ std::optional<std::vector<SizePoly>> OnnxSymbols::shape(const OnnxType& type) {
   return sizes;
 }
 
-}  // namespace loadline
+}  // namespace loadline::importers

@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-namespace loadline {
+namespace loadline::importers {
 namespace {
 
 std::string kind_of(const OnnxNode& node) {
@@ -28,7 +28,7 @@ std::vector<OnnxGraphId> graphs_in(const OnnxNode& node) {
 
 class ForwardBuilder {
  public:
-  ForwardBuilder(const OnnxModel& model, const std::vector<std::optional<TensorId>>& tensor_of,
+  ForwardBuilder(const OnnxModel& model, const std::vector<std::optional<graph::TensorId>>& tensor_of,
                  const OnnxModel& inferred, const OnnxStandIns& stand_ins)
       : model_(model),
         main_(model[*model.graph]),
@@ -41,7 +41,7 @@ class ForwardBuilder {
   }
 
   // The result means nothing if unusable() then gives a reason.
-  ForwardGraph build() {
+  graph::ForwardGraph build() {
     for_each_weight(main_,
                     [this](std::string_view name, const OnnxSparse& parts) { weights_[name] = parts; });
     std::vector<const OnnxValue*> inputs;
@@ -64,8 +64,8 @@ class ForwardBuilder {
  private:
   // The types of values by name.
   struct Types {
-    TextViewMap<const OnnxType*> declared = {};
-    TextViewMap<const OnnxType*> inferred = {};
+    graph::TextViewMap<const OnnxType*> declared = {};
+    graph::TextViewMap<const OnnxType*> inferred = {};
 
     void declare(const OnnxGraph& graph) {
       for (const auto* list : {&graph.values, &graph.outputs, &graph.inputs})
@@ -90,7 +90,7 @@ class ForwardBuilder {
   struct Scope {
     const OnnxGraph* graph;
     std::optional<std::size_t> outer;  // in the list of scopes; nothing for one right under the main graph
-    TextViewSet names;
+    graph::TextViewSet names;
   };
 
   // Keeps the first reason, names made safe to show.
@@ -108,8 +108,8 @@ class ForwardBuilder {
       if (sparse.values) take(model_.tensor(*sparse.values).name, sparse);
   }
 
-  ValueId make_value(const std::string& name, std::string_view where) {
-    const ValueId id{static_cast<std::uint32_t>(forward_.values.size())};
+  graph::ValueId make_value(const std::string& name, std::string_view where) {
+    const graph::ValueId id{static_cast<std::uint32_t>(forward_.values.size())};
     if (weights_.count(name) != 0 || !values_.try_emplace(name, id).second)
       give_up("'{}' is made twice, the second time by {}", name, where);
     forward_.values.push_back(described(name, types_));
@@ -119,19 +119,19 @@ class ForwardBuilder {
   // The meaning of the names that a body defines itself.
   struct Inner {
     const Inner* outer;  // null: the main graph is around it
-    TextViewMap<ValueId> values = {};
-    TextViewSet weights = {};
+    graph::TextViewMap<graph::ValueId> values = {};
+    graph::TextViewSet weights = {};
     Types types = {};
   };
 
-  ValueId make_inner(const std::string& name, Inner& scope) {
-    const ValueId id{static_cast<std::uint32_t>(forward_.values.size())};
+  graph::ValueId make_inner(const std::string& name, Inner& scope) {
+    const graph::ValueId id{static_cast<std::uint32_t>(forward_.values.size())};
     forward_.values.push_back(described(name, scope.types));
     scope.values[name] = id;
     return id;
   }
   // Nothing for weights, and for names that use_nested() has reported as unusable.
-  std::optional<ValueId> inner_value(const std::string& name, const Inner& scope) const {
+  std::optional<graph::ValueId> inner_value(const std::string& name, const Inner& scope) const {
     for (const Inner* at = &scope; at != nullptr; at = at->outer) {
       if (const auto found = at->values.find(name); found != at->values.end()) return found->second;
       if (at->weights.count(name) != 0) return std::nullopt;
@@ -141,7 +141,8 @@ class ForwardBuilder {
   }
 
   // `around`: the inferred types of the graph that contains the node.
-  void add_bodies(const OnnxNode& node, const Inner* outer, std::size_t depth, Answer& around, Op& op) {
+  void add_bodies(const OnnxNode& node, const Inner* outer, std::size_t depth, Answer& around,
+                  graph::Op& op) {
     const std::vector<OnnxGraphId> graphs = graphs_in(node);
     if (graphs.empty()) return;
     const OnnxNode* const same = around.next_holder();
@@ -153,21 +154,21 @@ class ForwardBuilder {
     }
   }
 
-  void add_body(const OnnxGraph& graph, const Inner* outer, std::size_t depth, Answer answer, Op& op) {
-    if (depth == kMostBodyDepth) {  // something that nobody knows
-      op.temporaries.push_back(ValueId{static_cast<std::uint32_t>(forward_.values.size())});
-      forward_.values.push_back({.name = "a graph in it", .lane = Lane::temporary});
+  void add_body(const OnnxGraph& graph, const Inner* outer, std::size_t depth, Answer answer, graph::Op& op) {
+    if (depth == graph::kMostBodyDepth) {  // something that nobody knows
+      op.temporaries.push_back(graph::ValueId{static_cast<std::uint32_t>(forward_.values.size())});
+      forward_.values.push_back({.name = "a graph in it", .lane = graph::Lane::temporary});
       return;
     }
     Inner scope = {outer};
     for_each_weight(graph, [&](std::string_view name, const OnnxSparse&) { scope.weights.insert(name); });
     scope.types.declare(graph);
     if (answer.graph != nullptr) scope.types.infer(*answer.graph);
-    Body body;
+    graph::Body body;
     for (const OnnxValue& input : graph.inputs)
       if (scope.weights.count(input.name) == 0) body.inputs.push_back(make_inner(input.name, scope));
     for (const OnnxNode& node : graph.nodes) {
-      Op inner{.kind = kind_of(node), .name = node.name, .inputs = {}, .weights = {}, .outputs = {}};
+      graph::Op inner{.kind = kind_of(node), .name = node.name, .inputs = {}, .weights = {}, .outputs = {}};
       for (const std::string& input : node.inputs)
         if (const auto id = inner_value(input, scope)) inner.inputs.push_back(*id);
       add_bodies(node, &scope, depth + 1, answer, inner);
@@ -181,16 +182,17 @@ class ForwardBuilder {
     forward_.bodies.push_back(std::move(body));
   }
 
-  Value described(const std::string& name, const Types& types) {
-    Value value{name, std::nullopt, std::nullopt};
+  graph::Value described(const std::string& name, const Types& types) {
+    graph::Value value{name, std::nullopt, std::nullopt};
     if (const auto own = types.declared.find(name); own != types.declared.end()) {
-      value.dtype =
-          own->second->elem_type == 0 ? std::nullopt : dtype_from(&DTypeInfo::onnx, own->second->elem_type);
+      value.dtype = own->second->elem_type == 0
+                        ? std::nullopt
+                        : graph::dtype_from(&graph::DTypeInfo::onnx, own->second->elem_type);
       value.shape = symbols_.shape(*own->second);
     }
     if (const auto found = types.inferred.find(name); found != types.inferred.end()) {
       const std::int64_t code = stand_ins_.original(found->second->elem_type);
-      if (!value.dtype && code != 0) value.dtype = dtype_from(&DTypeInfo::onnx, code);
+      if (!value.dtype && code != 0) value.dtype = graph::dtype_from(&graph::DTypeInfo::onnx, code);
       if (value.shape) return value;
       value.shape = symbols_.shape(*found->second);
       value.inferred = value.shape.has_value();
@@ -199,7 +201,7 @@ class ForwardBuilder {
   }
 
   void add_op(const OnnxNode& node) {
-    Op op;
+    graph::Op op;
     op.kind = kind_of(node);
     op.name = node.name;
     // new containers: clearing takes time proportional to the largest operator so far
@@ -215,7 +217,7 @@ class ForwardBuilder {
     forward_.ops.push_back(std::move(op));
   }
 
-  void use(const std::string& name, Op& op) {
+  void use(const std::string& name, graph::Op& op) {
     if (name.empty()) return;  // an optional input that is left out
     if (const auto made = values_.find(name); made != values_.end()) {
       if (used_values_.insert(static_cast<std::uint32_t>(made->second)).second)
@@ -227,17 +229,17 @@ class ForwardBuilder {
     }
   }
 
-  void use_tensor(std::optional<OnnxTensorId> id, Op& op) {
+  void use_tensor(std::optional<OnnxTensorId> id, graph::Op& op) {
     const auto tensor = id ? tensor_of_[static_cast<std::size_t>(*id)] : std::nullopt;
     if (tensor && used_weights_.insert(static_cast<std::uint32_t>(*tensor)).second)
       op.weights.push_back(*tensor);
   }
-  void use_sparse(const OnnxSparse& sparse, Op& op) {
+  void use_sparse(const OnnxSparse& sparse, graph::Op& op) {
     use_tensor(sparse.values, op);
     use_tensor(sparse.indices, op);
   }
 
-  void use_attributes(const OnnxNode& node, Op& op) {
+  void use_attributes(const OnnxNode& node, graph::Op& op) {
     for (const OnnxAttribute& attribute : node.attributes) {
       use_tensor(attribute.tensor, op);
       for (const OnnxTensorId id : attribute.tensors) use_tensor(id, op);
@@ -246,7 +248,7 @@ class ForwardBuilder {
     }
   }
 
-  void use_nested(const OnnxNode& outer, Op& op) {
+  void use_nested(const OnnxNode& outer, graph::Op& op) {
     std::vector<Scope> scopes;
     const auto add_scopes = [&](const OnnxNode& node, std::optional<std::size_t> within) {
       for (const OnnxGraphId id : graphs_in(node)) scopes.push_back(scope_of(id, within));
@@ -282,14 +284,14 @@ class ForwardBuilder {
 
   const OnnxModel& model_;
   const OnnxGraph& main_;
-  const std::vector<std::optional<TensorId>>& tensor_of_;
+  const std::vector<std::optional<graph::TensorId>>& tensor_of_;
   const OnnxStandIns& stand_ins_;
-  ForwardGraph forward_;
+  graph::ForwardGraph forward_;
   OnnxSymbols symbols_;  // after forward_, whose list it extends
   Types types_;
   Answer answer_;
-  TextViewMap<OnnxSparse> weights_;
-  TextViewMap<ValueId> values_;
+  graph::TextViewMap<OnnxSparse> weights_;
+  graph::TextViewMap<graph::ValueId> values_;
   std::string unusable_;  // why the operators cannot be used; empty if they can
   // of the operator being built
   std::unordered_set<std::uint32_t> used_values_;
@@ -305,7 +307,7 @@ bool needs_inference(const OnnxModel& model) {
     return type.elem_type != 0 && type.has_shape &&
            std::ranges::all_of(type.dims, [](const OnnxDim& dim) { return dim.value || !dim.name.empty(); });
   };
-  TextViewSet known;
+  graph::TextViewSet known;
   for (const auto* list : {&main.values, &main.outputs})
     for (const OnnxValue& value : *list)
       if (complete(value.type)) known.insert(value.name);
@@ -317,26 +319,27 @@ bool needs_inference(const OnnxModel& model) {
   });
 }
 
-void add_forward(const OnnxModel& model, const std::vector<std::optional<TensorId>>& tensor_of,
-                 const OnnxModel& inferred, const OnnxStandIns& stand_ins, MetaGraph& graph) {
+void add_forward(const OnnxModel& model, const std::vector<std::optional<graph::TensorId>>& tensor_of,
+                 const OnnxModel& inferred, const OnnxStandIns& stand_ins, graph::MetaGraph& graph) {
   if (!model.graph || model[*model.graph].nodes.empty()) return;
   ForwardBuilder builder(model, tensor_of, inferred, stand_ins);
-  ForwardGraph forward = builder.build();
+  graph::ForwardGraph forward = builder.build();
   if (!builder.unusable().empty()) {
-    graph.note(Severity::warning, {}, "{}{}", kOperatorsLeftOut, builder.unusable());
+    graph.note(graph::Severity::warning, {}, "{}{}", graph::kOperatorsLeftOut, builder.unusable());
     return;
   }
   std::string guessed;
-  for (const NamedSize& size : forward.sizes)
+  for (const graph::NamedSize& size : forward.sizes)
     if (size.guessed)
       guessed += fmt::format("{}'{}' as {}", guessed.empty() ? "" : ", ", safe_display(size.name, 60),
                              size.taken_as.text(forward.symbols));
-  if (!guessed.empty()) graph.note(Severity::info, {}, "sizes by where they stand: {}", guessed);
+  if (!guessed.empty()) graph.note(graph::Severity::info, {}, "sizes by where they stand: {}", guessed);
   graph.forward = std::move(forward);
-  const std::vector<Value>& values = graph.forward->values;
-  const auto unknown = std::ranges::count_if(values, [](const Value& v) { return !v.shape; });
+  const std::vector<graph::Value>& values = graph.forward->values;
+  const auto unknown = std::ranges::count_if(values, [](const graph::Value& v) { return !v.shape; });
   if (unknown > 0)
-    graph.note(Severity::info, {}, "the shapes of {} of {} values are unknown", unknown, values.size());
+    graph.note(graph::Severity::info, {}, "the shapes of {} of {} values are unknown", unknown,
+               values.size());
 }
 
-}  // namespace loadline
+}  // namespace loadline::importers

@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-namespace loadline {
+namespace loadline::importers {
 
 // --- Runs the onnx library's shape inference in a separate process, because it may crash.
 
@@ -56,7 +56,7 @@ void confine_to_memory();
 class OnnxSymbols {
  public:
   // Appends to `graph`, which must outlive it.
-  explicit OnnxSymbols(ForwardGraph& graph) : graph_(graph) {}
+  explicit OnnxSymbols(graph::ForwardGraph& graph) : graph_(graph) {}
 
   // Guesses which meaningless names ("s77" of torch, "T") are the batch and the sequence, if no other name of
   // the inputs' dimensions says so. It takes the two dimensions of token numbers (an input with such a name,
@@ -66,21 +66,21 @@ class OnnxSymbols {
 
   // Parses sums, differences and products of whole numbers and names; any other text is one name. Nothing for
   // an empty text, or when kMostSymbols is reached.
-  std::optional<SizePoly> parse(std::string_view text);
+  std::optional<graph::SizePoly> parse(std::string_view text);
   // Nothing for a dimension that is unknown or negative.
-  std::optional<SizePoly> size(const OnnxDim& dim);
+  std::optional<graph::SizePoly> size(const OnnxDim& dim);
   // Nothing unless every dimension is known.
-  std::optional<std::vector<SizePoly>> shape(const OnnxType& type);
+  std::optional<std::vector<graph::SizePoly>> shape(const OnnxType& type);
 
   static constexpr std::size_t kMostSymbols = 4096;
 
  private:
-  std::optional<SizePoly> symbol(std::string_view name);
+  std::optional<graph::SizePoly> symbol(std::string_view name);
 
-  void take(std::string_view name, const SizePoly& as, bool guessed);
+  void take(std::string_view name, const graph::SizePoly& as, bool guessed);
 
-  ForwardGraph& graph_;
-  TextMap<SizePoly> known_;
+  graph::ForwardGraph& graph_;
+  graph::TextMap<graph::SizePoly> known_;
 };
 
 // --- Builds a ForwardGraph from the operators of an ONNX graph.
@@ -94,7 +94,7 @@ bool needs_inference(const OnnxModel& model);
 // Types in the file take precedence. A nested graph becomes a body of the operator that contains it, down to
 // kMostBodyDepth levels. If nodes are not in topological order, use unknown names or define a value twice,
 // graph.forward stays empty and a Note says so.
-void add_forward(const OnnxModel& model, const std::vector<std::optional<TensorId>>& tensor_of,
-                 const OnnxModel& inferred, const OnnxStandIns& stand_ins, MetaGraph& graph);
+void add_forward(const OnnxModel& model, const std::vector<std::optional<graph::TensorId>>& tensor_of,
+                 const OnnxModel& inferred, const OnnxStandIns& stand_ins, graph::MetaGraph& graph);
 
-}  // namespace loadline
+}  // namespace loadline::importers

@@ -26,7 +26,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-namespace loadline {
+namespace loadline::importers {
 
 // --- Writes protobuf wire data with lengths of a fixed width.
 
@@ -259,13 +259,13 @@ Inference infer_shapes(std::string_view model, const InferenceLimits& limits) {
   int ends[2] = {-1, -1};
   if (space == 0 || !most || ::pipe2(ends, O_CLOEXEC) != 0)
     return failed("no process for it could be prepared");
-  const UniqueFd in(ends[0]);
-  UniqueFd out(ends[1]);
+  const io::UniqueFd in(ends[0]);
+  io::UniqueFd out(ends[1]);
   const Clock::time_point deadline = Clock::now() + limits.time;
   const pid_t pid = ::fork();
   if (pid < 0) return failed(fmt::format("no process for it: {}", std::strerror(errno)));
   if (pid == 0) child(model, out.get(), *most, limits);
-  out = UniqueFd();
+  out = io::UniqueFd();
 
   Received received = receive(in.get(), limits, deadline);
   ::kill(pid, SIGKILL);  // has ended already, unless it was too slow or sent too much
@@ -279,4 +279,4 @@ Inference infer_shapes(std::string_view model, const InferenceLimits& limits) {
   return failed("it gave no answer");
 }
 
-}  // namespace loadline
+}  // namespace loadline::importers

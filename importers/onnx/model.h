@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace loadline {
+namespace loadline::importers {
 
 // --- The content of an ONNX file as plain structs: the result of the scan, not checked yet.
 
@@ -192,6 +192,6 @@ struct OnnxScan {
 // Error{malformed | limit} as WireReader does, and for negative dimensions or more than kMostDimensions of
 // them.
 inline constexpr std::size_t kMostDimensions = 1024;
-OnnxScan scan_onnx(const SourceFile& file);
+OnnxScan scan_onnx(const io::SourceFile& file);
 
-}  // namespace loadline
+}  // namespace loadline::importers

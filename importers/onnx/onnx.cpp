@@ -14,7 +14,7 @@
 
 #include <fmt/format.h>
 
-namespace loadline {
+namespace loadline::importers {
 
 // --- Walks all graphs of a model without recursion, with a list of the graphs still to visit.
 
@@ -84,7 +84,7 @@ class Namer {
   }
 
   void name_initializers(const OnnxGraph& graph, const std::string& path) {
-    TextViewSet here;
+    graph::TextViewSet here;
     const auto own_name = [&](OnnxTensorId id) -> const std::string& {
       const OnnxTensor& tensor = model_.tensor(id);
       if (!here.insert(tensor.name).second)
@@ -152,13 +152,13 @@ std::vector<std::string> onnx_tensor_names(const OnnxModel& model, std::string_v
 
 namespace {
 
-void add_metadata(OnnxModel& model, MetaGraph& graph) {
-  TextSet keys = {std::string(kConfigKey)};  // a file cannot stand in for config.json
-  const auto add = [&](std::string key, MetaValue value) {
+void add_metadata(OnnxModel& model, graph::MetaGraph& graph) {
+  graph::TextSet keys = {std::string(graph::kConfigKey)};  // a file cannot stand in for config.json
+  const auto add = [&](std::string key, graph::MetaValue value) {
     if (keys.insert(key).second)
       graph.metadata.push_back({std::move(key), std::move(value)});
     else
-      graph.note(Severity::warning, {}, "metadata '{}' was left out: the key is taken",
+      graph.note(graph::Severity::warning, {}, "metadata '{}' was left out: the key is taken",
                  safe_display(key, 100));
   };
   const auto add_text = [&](std::string key, std::string& text) {
@@ -175,40 +175,40 @@ void add_metadata(OnnxModel& model, MetaGraph& graph) {
   for (auto& [key, value] : model.properties) add(std::move(key), std::move(value));
 }
 
-void note_sparse(const OnnxModel& model, MetaGraph& graph) {
+void note_sparse(const OnnxModel& model, graph::MetaGraph& graph) {
   std::size_t count = 0;
   for (const OnnxGraph& one : model.graphs) count += one.sparse_initializers.size();
   if (count > 0)
-    graph.note(Severity::info, {}, "{} sparse initialiser{} kept as values and indices", count,
+    graph.note(graph::Severity::info, {}, "{} sparse initialiser{} kept as values and indices", count,
                count == 1 ? "" : "s");
 }
 
 // Shapes may also be external data. Those tensors join the skeleton as a second part of its graph, which
 // protobuf merges with the first. Of two tensors with one name the library takes the later.
 void add_external_shapes(const Source& source, const OnnxModel& model,
-                         const std::vector<std::optional<TensorId>>& tensor_of, const MetaGraph& graph,
-                         std::string& skeleton) {
+                         const std::vector<std::optional<graph::TensorId>>& tensor_of,
+                         const graph::MetaGraph& graph, std::string& skeleton) {
   constexpr std::uint64_t kMostElements = 1024;
   std::size_t left = 256;  // each costs opening a file
   OnnxSkeleton part;
-  const std::size_t content = part.open(wire_tag(7, WireType::length));
+  const std::size_t content = part.open(io::wire_tag(7, io::WireType::length));
   for (const OnnxTensorId id : model[*model.graph].initializers) {
     const OnnxTensor& tensor = model.tensor(id);
     const auto placed = tensor_of[static_cast<std::size_t>(id)];
     if (tensor.data_location != 1 || tensor.data_type > OnnxStandIns::kMostKnown || !placed) continue;
-    const Tensor& known = graph.tensor(*placed);
-    const Storage& storage = graph.storage(known.storage);
-    if (dtype_info(known.dtype).kind != DTypeKind::integer || elements(known) > kMostElements ||
-        storage.file == kNoFile)
+    const graph::Tensor& known = graph.tensor(*placed);
+    const graph::Storage& storage = graph.storage(known.storage);
+    if (graph::dtype_info(known.dtype).kind != graph::DTypeKind::integer ||
+        graph::elements(known) > kMostElements || storage.file == graph::kNoFile)
       continue;
     const auto file = left > 0 ? source.open_sibling(external_location(tensor)) : nullptr;
     if (!file) break;
     --left;
-    const std::size_t inner = part.open(wire_tag(5, WireType::length));
-    for (const std::uint64_t dim : tensor.dims) part.number(wire_tag(1, WireType::varint), dim);
-    part.element_type(wire_tag(2, WireType::varint), tensor.data_type);
-    part.text(wire_tag(8, WireType::length), tensor.name);
-    part.text(wire_tag(9, WireType::length), file->text_at(storage.offset, storage.bytes));
+    const std::size_t inner = part.open(io::wire_tag(5, io::WireType::length));
+    for (const std::uint64_t dim : tensor.dims) part.number(io::wire_tag(1, io::WireType::varint), dim);
+    part.element_type(io::wire_tag(2, io::WireType::varint), tensor.data_type);
+    part.text(io::wire_tag(8, io::WireType::length), tensor.name);
+    part.text(io::wire_tag(9, io::WireType::length), file->text_at(storage.offset, storage.bytes));
     part.close(inner);
   }
   part.close(content);
@@ -216,9 +216,9 @@ void add_external_shapes(const Source& source, const OnnxModel& model,
 }
 
 // The library's result. If there is none, a note gives the reason.
-OnnxModel infer(const OnnxSkeleton::Result& skeleton, MetaGraph& graph) {
+OnnxModel infer(const OnnxSkeleton::Result& skeleton, graph::MetaGraph& graph) {
   const auto note = [&](std::string_view why) {
-    graph.note(Severity::info, {}, "shapes were not inferred, only those in the file are known: {}",
+    graph.note(graph::Severity::info, {}, "shapes were not inferred, only those in the file are known: {}",
                safe_display(why, 300));
     return OnnxModel();
   };
@@ -226,7 +226,7 @@ OnnxModel infer(const OnnxSkeleton::Result& skeleton, MetaGraph& graph) {
   if (!inference.failure.empty()) return note(inference.failure);
   const auto bytes = std::as_bytes(std::span(inference.model));
   try {
-    return scan_onnx(SourceFile::from_memory("shape inference", {bytes.begin(), bytes.end()})).model;
+    return scan_onnx(io::SourceFile::from_memory("shape inference", {bytes.begin(), bytes.end()})).model;
   } catch (const Error& error) {
     return note(error.what());
   }
@@ -261,10 +261,10 @@ Match sniff_onnx(std::string_view head, std::string_view path) {
   return named && !head.empty() && (is_model_tag(head[0]) || head[0] == 0x08) ? Match::maybe : Match::no;
 }
 
-MetaGraph read_onnx(const Source& source) { return read_onnx(source, {}); }
+graph::MetaGraph read_onnx(const Source& source) { return read_onnx(source, {}); }
 
-MetaGraph read_onnx(const Source& source, const OnnxOptions& options) {
-  const SourceFile& file = *source.file;
+graph::MetaGraph read_onnx(const Source& source, const OnnxOptions& options) {
+  const io::SourceFile& file = *source.file;
   if (file.size() >= INT_MAX)
     throw Error(ErrorCode::limit, {.file = file.path()},
                 "has {} bytes; protobuf's limit is {}, larger models have external data", file.size(),
@@ -273,12 +273,12 @@ MetaGraph read_onnx(const Source& source, const OnnxOptions& options) {
   const OnnxModel& model = scan.model;
   if (!model.graph) throw Error(ErrorCode::malformed, {.file = file.path()}, "holds no graph: no ONNX model");
 
-  MetaGraph graph = file_graph(file, "onnx");
+  graph::MetaGraph graph = file_graph(file, "onnx");
   OnnxTensorPlacer placer(source, graph);
   std::vector<std::string> names = onnx_tensor_names(model, file.path());
   for (std::size_t i = 0; i < names.size(); ++i)
     placer.place(OnnxTensorId{static_cast<std::uint32_t>(i)}, model.tensors[i], std::move(names[i]));
-  const std::vector<std::optional<TensorId>> tensor_of = placer.finish(model.tensors.size());
+  const std::vector<std::optional<graph::TensorId>> tensor_of = placer.finish(model.tensors.size());
 
   note_sparse(model, graph);
 
@@ -293,4 +293,4 @@ MetaGraph read_onnx(const Source& source, const OnnxOptions& options) {
   return graph;
 }
 
-}  // namespace loadline
+}  // namespace loadline::importers

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-namespace loadline {
+namespace loadline::importers {
 
 // --- Options for reading ONNX models.
 
@@ -21,7 +21,7 @@ struct OnnxOptions {
   // If false, no process is started, and values have only the shapes that the file gives.
   bool infer_shapes = true;
 };
-MetaGraph read_onnx(const Source& source, const OnnxOptions& options);
+graph::MetaGraph read_onnx(const Source& source, const OnnxOptions& options);
 
 // --- Makes a unique, readable name for every tensor of an ONNX file.
 
@@ -40,7 +40,7 @@ std::vector<std::string> onnx_tensor_names(const OnnxModel& model, std::string_v
 // --- External data of ONNX: tensors whose bytes lie in files beside the ONNX file.
 
 struct ExternalRange {
-  FileId file = kNoFile;  // kNoFile: the file is missing
+  graph::FileId file = graph::kNoFile;  // kNoFile: the file is missing
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;  // from the offset to `length`, or to the end of the file
   bool has_length = false;
@@ -54,7 +54,7 @@ std::string external_location(const OnnxTensor& tensor);
 // in graph.missing. `source` and `graph` must outlive it.
 class ExternalFiles {
  public:
-  ExternalFiles(const Source& source, MetaGraph& graph) : source_(source), graph_(graph) {}
+  ExternalFiles(const Source& source, graph::MetaGraph& graph) : source_(source), graph_(graph) {}
 
   // The place of the tensor's bytes. Throws Error{malformed} for unsafe or contradictory external data; the
   // rules are in external.cpp.
@@ -64,14 +64,14 @@ class ExternalFiles {
 
  private:
   struct Opened {
-    FileId file = kNoFile;
+    graph::FileId file = graph::kNoFile;
     std::uint64_t bytes = 0;
     std::vector<std::string> wanted_by;  // names of the tensors in it, if the file is missing
   };
   Opened& open(const std::string& location, const OnnxTensor& tensor, const std::string& name);
 
   const Source& source_;
-  MetaGraph& graph_;
+  graph::MetaGraph& graph_;
   std::map<std::string, Opened> files_;
   std::set<std::string> unknown_keys_;
   std::uint64_t checksums_ = 0;
@@ -83,26 +83,28 @@ class ExternalFiles {
 // order of their bytes. `source` and `graph` must outlive it.
 class OnnxTensorPlacer {
  public:
-  OnnxTensorPlacer(const Source& source, MetaGraph& graph)
+  OnnxTensorPlacer(const Source& source, graph::MetaGraph& graph)
       : source_(source), graph_(graph), external_(source, graph) {}
 
   // Throws Error{malformed} naming the tensor if its sizes, types and fields contradict each other.
   void place(OnnxTensorId id, const OnnxTensor& tensor, std::string name);
   // The graph's tensor for each OnnxTensorId below `count`; nothing if it was not placed.
-  std::vector<std::optional<TensorId>> finish(std::size_t count);
+  std::vector<std::optional<graph::TensorId>> finish(std::size_t count);
 
  private:
   struct Placed {
     OnnxTensorId id;
-    Tensor tensor;
-    Storage storage;
+    graph::Tensor tensor;
+    graph::Storage storage;
   };
-  Storage storage_of(const OnnxTensor& tensor, const std::string& name, DType dtype);
-  Storage external_storage(const OnnxTensor& tensor, const std::string& name, DType dtype,
-                           std::uint64_t needed);
-  Storage raw_storage(const OnnxTensor& tensor, const std::string& name, DType dtype, std::uint64_t needed);
-  Storage typed_storage(const OnnxTensor& tensor, const std::string& name, DType dtype, std::uint64_t needed);
-  Storage string_storage(const OnnxTensor& tensor, const std::string& name, std::uint64_t count) const;
+  graph::Storage storage_of(const OnnxTensor& tensor, const std::string& name, graph::DType dtype);
+  graph::Storage external_storage(const OnnxTensor& tensor, const std::string& name, graph::DType dtype,
+                                  std::uint64_t needed);
+  graph::Storage raw_storage(const OnnxTensor& tensor, const std::string& name, graph::DType dtype,
+                             std::uint64_t needed);
+  graph::Storage typed_storage(const OnnxTensor& tensor, const std::string& name, graph::DType dtype,
+                               std::uint64_t needed);
+  graph::Storage string_storage(const OnnxTensor& tensor, const std::string& name, std::uint64_t count) const;
 
   template <typename... Values>
   Error malformed(const OnnxTensor& tensor, const std::string& name, fmt::format_string<Values...> detail,
@@ -112,10 +114,10 @@ class OnnxTensorPlacer {
   }
 
   const Source& source_;
-  MetaGraph& graph_;
+  graph::MetaGraph& graph_;
   ExternalFiles external_;
   std::vector<Placed> placed_;
   std::vector<std::string> empty_;  // names of tensors without values
 };
 
-}  // namespace loadline
+}  // namespace loadline::importers

@@ -20,7 +20,7 @@
 #include <algorithm>
 #include <set>
 
-namespace loadline {
+namespace loadline::importers {
 namespace {
 
 // Limit on the memory for a file's structure. Real graphs need a few MiB; a file of a billion empty operators
@@ -67,7 +67,7 @@ void OnnxScanner::add_missing_opsets() {
     }
 }
 
-void OnnxScanner::take(OnnxModel& model, const WireField& field) {
+void OnnxScanner::take(OnnxModel& model, const io::WireField& field) {
   switch (field.tag) {
     case varint_tag(1):
       model.ir_version = static_cast<std::int64_t>(field.value);
@@ -102,7 +102,7 @@ void OnnxScanner::take(OnnxModel& model, const WireField& field) {
   }
 }
 
-void OnnxScanner::take(OnnxGraph& graph, const WireField& field) {
+void OnnxScanner::take(OnnxGraph& graph, const io::WireField& field) {
   switch (field.tag) {
     case length_tag(1):
       return enter(field, &add(graph.nodes));
@@ -122,7 +122,7 @@ void OnnxScanner::take(OnnxGraph& graph, const WireField& field) {
   }
 }
 
-void OnnxScanner::take(OnnxFunction& function, const WireField& field) {
+void OnnxScanner::take(OnnxFunction& function, const io::WireField& field) {
   switch (field.tag) {
     case length_tag(1):
       return kept_text(field, function.name);
@@ -144,12 +144,12 @@ void OnnxScanner::take(OnnxFunction& function, const WireField& field) {
   }
 }
 
-void OnnxScanner::take(OnnxTraining& training, const WireField& field) {
+void OnnxScanner::take(OnnxTraining& training, const io::WireField& field) {
   if (field.tag == length_tag(1)) enter(field, merged_graph(training.initialization), Emit::no);
   if (field.tag == length_tag(2)) enter(field, merged_graph(training.algorithm), Emit::no);
 }
 
-void OnnxScanner::take(OnnxNode& node, const WireField& field) {
+void OnnxScanner::take(OnnxNode& node, const io::WireField& field) {
   switch (field.tag) {
     case length_tag(1):
       charge(sizeof(std::string));
@@ -173,22 +173,22 @@ void OnnxScanner::take(OnnxNode& node, const WireField& field) {
   }
 }
 
-void OnnxScanner::take(OnnxValue& value, const WireField& field) {
+void OnnxScanner::take(OnnxValue& value, const io::WireField& field) {
   if (field.tag == length_tag(1)) kept_text(field, value.name);
   if (field.tag == length_tag(2)) enter(field, &value.type);
 }
 
-void OnnxScanner::take(OnnxType& type, const WireField& field) {
+void OnnxScanner::take(OnnxType& type, const io::WireField& field) {
   if (field.tag == length_tag(1)) {
     tensor_type_ = {&type};
     enter(field, &tensor_type_);
-  } else if (field.type() == WireType::length && emitting() && field.bytes <= kMostAttributeBytes) {
+  } else if (field.type() == io::WireType::length && emitting() && field.bytes <= kMostAttributeBytes) {
     // a sequence, map or optional: it has no size, but an operator may extract tensors from it
     skeleton_.text(field.tag, text(field));
   }
 }
 
-void OnnxScanner::take(const TensorType& view, const WireField& field) {
+void OnnxScanner::take(const TensorType& view, const io::WireField& field) {
   if (field.tag == varint_tag(1)) {
     view.type->elem_type = static_cast<std::int32_t>(field.value);
     if (emitting()) skeleton_.element_type(field.tag, view.type->elem_type);
@@ -200,7 +200,7 @@ void OnnxScanner::take(const TensorType& view, const WireField& field) {
   }
 }
 
-void OnnxScanner::take(const Shape& view, const WireField& field) {
+void OnnxScanner::take(const Shape& view, const io::WireField& field) {
   if (field.tag != length_tag(1)) return;
   if (view.type->dims.size() >= kMostDimensions)
     throw Error(ErrorCode::limit, {.file = file_.path(), .byte = field.at},
@@ -208,7 +208,7 @@ void OnnxScanner::take(const Shape& view, const WireField& field) {
   enter(field, &add(view.type->dims));
 }
 
-void OnnxScanner::take(OnnxDim& dim, const WireField& field) {
+void OnnxScanner::take(OnnxDim& dim, const io::WireField& field) {
   if (field.tag == varint_tag(1)) {
     dim = {static_cast<std::int64_t>(field.value), {}};
     copy_number(field);
@@ -219,12 +219,12 @@ void OnnxScanner::take(OnnxDim& dim, const WireField& field) {
   }
 }
 
-void OnnxScanner::take(Pair& entry, const WireField& field) {
+void OnnxScanner::take(Pair& entry, const io::WireField& field) {
   if (field.tag == length_tag(1)) text(field, entry.first);
   if (field.tag == length_tag(2)) text(field, entry.second);
 }
 
-void OnnxScanner::take(Opset& opset, const WireField& field) {
+void OnnxScanner::take(Opset& opset, const io::WireField& field) {
   if (field.tag == length_tag(1)) kept_text(field, opset.first);
   if (field.tag == varint_tag(2)) {
     opset.second = static_cast<std::int64_t>(field.value);
@@ -232,6 +232,6 @@ void OnnxScanner::take(Opset& opset, const WireField& field) {
   }
 }
 
-OnnxScan scan_onnx(const SourceFile& file) { return OnnxScanner(file).run(); }
+OnnxScan scan_onnx(const io::SourceFile& file) { return OnnxScanner(file).run(); }
 
-}  // namespace loadline
+}  // namespace loadline::importers

@@ -6,7 +6,7 @@
 
 #include <limits>
 
-namespace loadline {
+namespace loadline::importers {
 namespace {
 
 // Size limits for attributes and tensors in the skeleton. Axes, pads and shapes are far smaller.
@@ -17,16 +17,16 @@ constexpr std::uint64_t kMostTensorBytes = 20 << 10;
 
 // Types whose values can be shapes, axes, counts (integers) or scales (floats).
 std::uint64_t most_elements(std::int64_t data_type) {
-  const auto known = dtype_from(&DTypeInfo::onnx, data_type);
+  const auto known = graph::dtype_from(&graph::DTypeInfo::onnx, data_type);
   if (!known || data_type > OnnxStandIns::kMostKnown) return 0;
-  const DTypeKind kind = dtype_info(*known).kind;
-  if (kind == DTypeKind::integer || kind == DTypeKind::boolean) return kMostInteger;
-  return kind == DTypeKind::floating ? kMostFloating : 0;
+  const graph::DTypeKind kind = graph::dtype_info(*known).kind;
+  if (kind == graph::DTypeKind::integer || kind == graph::DTypeKind::boolean) return kMostInteger;
+  return kind == graph::DTypeKind::floating ? kMostFloating : 0;
 }
 
 }  // namespace
 
-void OnnxScanner::take(OnnxAttribute& attribute, const WireField& field) {
+void OnnxScanner::take(OnnxAttribute& attribute, const io::WireField& field) {
   switch (field.tag) {
     case length_tag(5):
       return enter(field, merged_tensor(attribute.tensor, field));
@@ -49,7 +49,7 @@ void OnnxScanner::take(OnnxAttribute& attribute, const WireField& field) {
 }
 
 // Fields kept only for shape inference.
-void OnnxScanner::take_plain(OnnxAttribute& attribute, const WireField& field) {
+void OnnxScanner::take_plain(OnnxAttribute& attribute, const io::WireField& field) {
   switch (field.tag) {
     case length_tag(1):
       return kept_text(field, attribute.name);
@@ -76,14 +76,14 @@ void OnnxScanner::take_plain(OnnxAttribute& attribute, const WireField& field) {
 }
 
 // An attribute that is too large is left out completely: half a list would give wrong shapes.
-void OnnxScanner::copy_attribute_bytes(const WireField& field, std::uint64_t bytes) {
+void OnnxScanner::copy_attribute_bytes(const io::WireField& field, std::uint64_t bytes) {
   Frame& frame = stack_.back();
   frame.attribute_bytes += bytes;
   if (frame.attribute_bytes > kMostAttributeBytes) return drop();
   if (!emitting()) return;
-  if (field.type() == WireType::length)
+  if (field.type() == io::WireType::length)
     skeleton_.text(field.tag, reader_.text(field, kMostAttributeBytes, "an attribute"));
-  else if (field.type() == WireType::varint)
+  else if (field.type() == io::WireType::varint)
     skeleton_.number(field.tag, field.value);
   else
     skeleton_.fixed32(field.tag, static_cast<std::uint32_t>(field.value));
@@ -118,7 +118,7 @@ void OnnxScanner::add_dimension(OnnxTensor& tensor, std::uint64_t at, std::uint6
   if (emitting()) skeleton_.number(varint_tag(1), value);
 }
 
-void OnnxScanner::take(OnnxTensor& tensor, const WireField& field) {
+void OnnxScanner::take(OnnxTensor& tensor, const io::WireField& field) {
   switch (field.tag) {
     case varint_tag(1):
       return add_dimension(tensor, field.at, field.value);
@@ -151,7 +151,7 @@ void OnnxScanner::take(OnnxTensor& tensor, const WireField& field) {
 }
 
 // Typed values are counted, not read. Fields 4 float, 5 int32, 6 string, 7 int64, 10 double, 11 uint64.
-void OnnxScanner::take_values(OnnxTensor& tensor, const WireField& field) {
+void OnnxScanner::take_values(OnnxTensor& tensor, const io::WireField& field) {
   bool packed = false;
   switch (field.tag) {
     case length_tag(4):
@@ -184,7 +184,7 @@ void OnnxScanner::take_values(OnnxTensor& tensor, const WireField& field) {
     return;
   }
   const bool first = numbers.singles++ == 0;
-  if (field.type() != WireType::length) return;  // single numbers leave the place of a packed run alone
+  if (field.type() != io::WireType::length) return;  // single numbers leave the place of a packed run alone
   if (first) numbers.run.offset = field.at;
   numbers.run.bytes = field.end() - numbers.run.offset;
 }
@@ -192,13 +192,13 @@ void OnnxScanner::take_values(OnnxTensor& tensor, const WireField& field) {
 // Small tensors that shapes may depend on go into the skeleton as they are, values and all.
 void OnnxScanner::finish(OnnxTensor& tensor, const Frame& frame) {
   if (!frame.emitted || frame.range.bytes > kMostTensorBytes || tensor.data_location != 0) return;
-  const auto count = element_count(tensor.dims);
+  const auto count = graph::element_count(tensor.dims);
   if (!count || *count > most_elements(tensor.data_type)) return;
   skeleton_.cut(frame.content);
   skeleton_.fields(bytes_of(frame.range));
 }
 
-void OnnxScanner::take(OnnxSparse& sparse, const WireField& field) {
+void OnnxScanner::take(OnnxSparse& sparse, const io::WireField& field) {
   switch (field.tag) {
     case length_tag(1):
       return enter(field, merged_tensor(sparse.values, field));
@@ -216,4 +216,4 @@ void OnnxScanner::take(OnnxSparse& sparse, const WireField& field) {
   }
 }
 
-}  // namespace loadline
+}  // namespace loadline::importers

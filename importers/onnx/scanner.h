@@ -11,16 +11,24 @@
 #include <variant>
 #include <vector>
 
-namespace loadline {
+namespace loadline::importers {
 
-constexpr std::uint32_t varint_tag(std::uint32_t number) { return wire_tag(number, WireType::varint); }
-constexpr std::uint32_t length_tag(std::uint32_t number) { return wire_tag(number, WireType::length); }
-constexpr std::uint32_t fixed32_tag(std::uint32_t number) { return wire_tag(number, WireType::fixed32); }
-constexpr std::uint32_t fixed64_tag(std::uint32_t number) { return wire_tag(number, WireType::fixed64); }
+constexpr std::uint32_t varint_tag(std::uint32_t number) {
+  return io::wire_tag(number, io::WireType::varint);
+}
+constexpr std::uint32_t length_tag(std::uint32_t number) {
+  return io::wire_tag(number, io::WireType::length);
+}
+constexpr std::uint32_t fixed32_tag(std::uint32_t number) {
+  return io::wire_tag(number, io::WireType::fixed32);
+}
+constexpr std::uint32_t fixed64_tag(std::uint32_t number) {
+  return io::wire_tag(number, io::WireType::fixed64);
+}
 
 class OnnxScanner {
  public:
-  explicit OnnxScanner(const SourceFile& file) : file_(file), reader_(file, 0, file.size()) {}
+  explicit OnnxScanner(const io::SourceFile& file) : file_(file), reader_(file, 0, file.size()) {}
 
   OnnxScan run();
 
@@ -53,7 +61,7 @@ class OnnxScanner {
 
   enum class Emit { no, yes };
 
-  void enter(const WireField& field, Message message, Emit emit = Emit::yes) {
+  void enter(const io::WireField& field, Message message, Emit emit = Emit::yes) {
     Frame frame{message, {field.offset, field.bytes}};
     frame.emitted = emit == Emit::yes && stack_.back().emitted && !stack_.back().dropped;
     frame.start = skeleton_.size();
@@ -70,7 +78,7 @@ class OnnxScanner {
     return list.emplace_back();
   }
 
-  OnnxTensorId add_tensor(const WireField& field) {
+  OnnxTensorId add_tensor(const io::WireField& field) {
     charge(sizeof(OnnxTensor));
     model_.tensors.emplace_back().at = field.offset;
     return OnnxTensorId{static_cast<std::uint32_t>(model_.tensors.size() - 1)};
@@ -83,7 +91,7 @@ class OnnxScanner {
   OnnxTensor* tensor(OnnxTensorId id) { return &model_.tensors[static_cast<std::size_t>(id)]; }
   OnnxGraph* graph(OnnxGraphId id) { return &model_.graphs[static_cast<std::size_t>(id)]; }
   // A singular message that occurs again continues the first one, because protobuf merges them.
-  OnnxTensor* merged_tensor(std::optional<OnnxTensorId>& id, const WireField& field) {
+  OnnxTensor* merged_tensor(std::optional<OnnxTensorId>& id, const io::WireField& field) {
     if (!id) id = add_tensor(field);
     return tensor(*id);
   }
@@ -92,16 +100,16 @@ class OnnxScanner {
     return graph(*id);
   }
 
-  std::string text(const WireField& field) {
+  std::string text(const io::WireField& field) {
     charge(field.bytes);
     return reader_.text(field, kMostText, "a name or a text");
   }
-  void text(const WireField& field, std::string& to) { to = text(field); }
-  void kept_text(const WireField& field, std::string& to) {
+  void text(const io::WireField& field, std::string& to) { to = text(field); }
+  void kept_text(const io::WireField& field, std::string& to) {
     text(field, to);
     if (emitting()) skeleton_.text(field.tag, to);
   }
-  void copy_number(const WireField& field) {
+  void copy_number(const io::WireField& field) {
     if (emitting()) skeleton_.number(field.tag, field.value);
   }
   bool emitting() const { return stack_.back().emitted && !stack_.back().dropped; }
@@ -111,23 +119,23 @@ class OnnxScanner {
   std::string bytes_of(OnnxRange range) { return file_.text_at(range.offset, range.bytes); }
   void add_missing_opsets();
 
-  void take(OnnxModel& model, const WireField& field);
-  void take(OnnxGraph& graph, const WireField& field);
-  void take(OnnxFunction& function, const WireField& field);
-  void take(OnnxTraining& training, const WireField& field);
-  void take(OnnxNode& node, const WireField& field);
-  void take(OnnxAttribute& attribute, const WireField& field);
-  void take_plain(OnnxAttribute& attribute, const WireField& field);
-  void take(OnnxTensor& tensor, const WireField& field);
-  void take_values(OnnxTensor& tensor, const WireField& field);
-  void take(OnnxSparse& sparse, const WireField& field);
-  void take(OnnxValue& value, const WireField& field);
-  void take(OnnxType& type, const WireField& field);
-  void take(const TensorType& view, const WireField& field);
-  void take(const Shape& view, const WireField& field);
-  void take(OnnxDim& dim, const WireField& field);
-  void take(Pair& entry, const WireField& field);
-  void take(Opset& opset, const WireField& field);
+  void take(OnnxModel& model, const io::WireField& field);
+  void take(OnnxGraph& graph, const io::WireField& field);
+  void take(OnnxFunction& function, const io::WireField& field);
+  void take(OnnxTraining& training, const io::WireField& field);
+  void take(OnnxNode& node, const io::WireField& field);
+  void take(OnnxAttribute& attribute, const io::WireField& field);
+  void take_plain(OnnxAttribute& attribute, const io::WireField& field);
+  void take(OnnxTensor& tensor, const io::WireField& field);
+  void take_values(OnnxTensor& tensor, const io::WireField& field);
+  void take(OnnxSparse& sparse, const io::WireField& field);
+  void take(OnnxValue& value, const io::WireField& field);
+  void take(OnnxType& type, const io::WireField& field);
+  void take(const TensorType& view, const io::WireField& field);
+  void take(const Shape& view, const io::WireField& field);
+  void take(OnnxDim& dim, const io::WireField& field);
+  void take(Pair& entry, const io::WireField& field);
+  void take(Opset& opset, const io::WireField& field);
 
   template <typename T>
   void finish(T&, const Frame&) {}
@@ -135,14 +143,14 @@ class OnnxScanner {
   void finish(OnnxTensor& tensor, const Frame& frame);
 
   void add_dimension(OnnxTensor& tensor, std::uint64_t at, std::uint64_t value);
-  void copy_attribute_bytes(const WireField& field, std::uint64_t bytes);
+  void copy_attribute_bytes(const io::WireField& field, std::uint64_t bytes);
 
   // Limits in bytes: for an attribute's content in the skeleton, and for a name or text.
   static constexpr std::uint64_t kMostAttributeBytes = 8 << 10;
   static constexpr std::uint64_t kMostText = 64 << 20;
 
-  const SourceFile& file_;
-  WireReader reader_;
+  const io::SourceFile& file_;
+  io::WireReader reader_;
   OnnxModel model_;
   OnnxSkeleton skeleton_;
   std::vector<Frame> stack_;
@@ -153,4 +161,4 @@ class OnnxScanner {
   std::uint64_t kept_ = 0;
 };
 
-}  // namespace loadline
+}  // namespace loadline::importers

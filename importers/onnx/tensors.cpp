@@ -11,7 +11,7 @@
 
 #include <fmt/format.h>
 
-namespace loadline {
+namespace loadline::importers {
 
 // --- ONNX external data (docs/ExternalData.md, docs/ExternalDataSecurity.md, 1.23),
 // TensorProto.external_data:
@@ -68,7 +68,7 @@ ExternalFiles::Opened& ExternalFiles::open(const std::string& location, const On
     throw Error(ErrorCode::malformed, {.file = source_.file->path(), .byte = tensor.at, .tensor = name},
                 "its data is said to lie in '{}', which is no file name", safe_display(location, 200));
   if (const auto file = source_.open_sibling(clean)) {
-    found->second.file = FileId{static_cast<std::uint32_t>(graph_.files.size())};
+    found->second.file = graph::FileId{static_cast<std::uint32_t>(graph_.files.size())};
     found->second.bytes = file->size();
     graph_.files.push_back({file->path(), file->size()});
   }
@@ -107,9 +107,9 @@ ExternalRange ExternalFiles::find(const OnnxTensor& tensor, const std::string& n
   const auto length = number(entries.length, "length");
 
   Opened& opened = open(*entries.location, tensor, name);
-  if (opened.file == kNoFile) {
+  if (opened.file == graph::kNoFile) {
     opened.wanted_by.push_back(name);
-    return {kNoFile, offset, length.value_or(0), length.has_value()};
+    return {graph::kNoFile, offset, length.value_or(0), length.has_value()};
   }
   if (offset > opened.bytes || (length && !range_fits(offset, *length, opened.bytes)))
     throw Error(ErrorCode::malformed, place, "external data: {} bytes at {} of '{}', which has {}",
@@ -120,16 +120,16 @@ ExternalRange ExternalFiles::find(const OnnxTensor& tensor, const std::string& n
 
 void ExternalFiles::add_notes() {
   for (const auto& [location, opened] : files_) {
-    if (opened.file != kNoFile) continue;
+    if (opened.file != graph::kNoFile) continue;
     graph_.missing.insert(graph_.missing.end(), opened.wanted_by.begin(), opened.wanted_by.end());
-    graph_.note(Severity::error, {}, "'{}' is missing; it held {} tensor{}: {}", safe_display(location, 200),
-                opened.wanted_by.size(), opened.wanted_by.size() == 1 ? "" : "s",
+    graph_.note(graph::Severity::error, {}, "'{}' is missing; it held {} tensor{}: {}",
+                safe_display(location, 200), opened.wanted_by.size(), opened.wanted_by.size() == 1 ? "" : "s",
                 join_names(opened.wanted_by, 3));
   }
   for (const std::string& key : unknown_keys_)
-    graph_.note(Severity::warning, {}, "unknown key '{}' in external data", safe_display(key, 60));
+    graph_.note(graph::Severity::warning, {}, "unknown key '{}' in external data", safe_display(key, 60));
   if (checksums_ > 0)
-    graph_.note(Severity::info, {}, "{} tensor{} give{} a checksum of external data; none is verified",
+    graph_.note(graph::Severity::info, {}, "{} tensor{} give{} a checksum of external data; none is verified",
                 checksums_, checksums_ == 1 ? "" : "s", checksums_ == 1 ? "s" : "");
 }
 
@@ -180,29 +180,30 @@ std::string field_names(std::uint32_t mask) {
 
 // The typed field of a type, and how many bytes of the tensor each entry gives.
 struct TypedField {
-  DType dtype;
+  graph::DType dtype;
   std::uint32_t number;
   std::uint8_t unit;
   bool fixed;
 };
-TypedField typed_field(DType dtype) {
+TypedField typed_field(graph::DType dtype) {
   constexpr TypedField kFields[] = {
-      {DType::f32, kFloatData, 4, true},   {DType::c64, kFloatData, 4, true},
-      {DType::f64, kDoubleData, 8, true},  {DType::c128, kDoubleData, 8, true},
-      {DType::i64, kInt64Data, 8, false},  {DType::u64, kUint64Data, 8, false},
-      {DType::u32, kUint64Data, 4, false}, {DType::string, kStringData, 1, false}};
+      {graph::DType::f32, kFloatData, 4, true},   {graph::DType::c64, kFloatData, 4, true},
+      {graph::DType::f64, kDoubleData, 8, true},  {graph::DType::c128, kDoubleData, 8, true},
+      {graph::DType::i64, kInt64Data, 8, false},  {graph::DType::u64, kUint64Data, 8, false},
+      {graph::DType::u32, kUint64Data, 4, false}, {graph::DType::string, kStringData, 1, false}};
   for (const TypedField& field : kFields)
     if (field.dtype == dtype) return field;
-  return {dtype, kInt32Data, static_cast<std::uint8_t>(dtype_info(dtype).block_bytes), false};
+  return {dtype, kInt32Data, static_cast<std::uint8_t>(graph::dtype_info(dtype).block_bytes), false};
 }
 
 std::string shape_text(const OnnxTensor& tensor) { return fmt::format("[{}]", fmt::join(tensor.dims, ",")); }
 
 // 6-bit types (IR version 14): four numbers in three bytes in raw_data, which ends after the last bit, and
 // one number per entry in int32_data. Tensors here consist of whole groups.
-bool is_loose_6_bit(const OnnxTensor& tensor, DType dtype) {
-  if (dtype != DType::f6_e2m3 && dtype != DType::f6_e3m2) return false;
-  return element_count(tensor.dims).value_or(0) % 4 != 0 || (tensor.value_fields >> kInt32Data & 1) != 0;
+bool is_loose_6_bit(const OnnxTensor& tensor, graph::DType dtype) {
+  if (dtype != graph::DType::f6_e2m3 && dtype != graph::DType::f6_e3m2) return false;
+  return graph::element_count(tensor.dims).value_or(0) % 4 != 0 ||
+         (tensor.value_fields >> kInt32Data & 1) != 0;
 }
 
 // The number of entries of the field: exact, or bounds if counting would mean reading weights.
@@ -210,7 +211,7 @@ struct EntryCount {
   std::uint64_t least;
   std::uint64_t most;
 };
-EntryCount count_entries(const SourceFile& file, const OnnxNumbers& numbers, const TypedField& field) {
+EntryCount count_entries(const io::SourceFile& file, const OnnxNumbers& numbers, const TypedField& field) {
   if (field.fixed) {
     const std::uint64_t count = numbers.singles + numbers.packed_bytes / field.unit;
     return {count, count};
@@ -230,84 +231,87 @@ EntryCount count_entries(const SourceFile& file, const OnnxNumbers& numbers, con
 
 void OnnxTensorPlacer::place(OnnxTensorId id, const OnnxTensor& tensor, std::string name) {
   if (tensor.data_type == 0) throw malformed(tensor, name, "has no data_type");
-  const auto known = dtype_from(&DTypeInfo::onnx, tensor.data_type);
-  if (!known) graph_.note(Severity::warning, name, "unknown data_type {}: shown as bytes", tensor.data_type);
-  DType dtype = known.value_or(DType::opaque);
+  const auto known = graph::dtype_from(&graph::DTypeInfo::onnx, tensor.data_type);
+  if (!known)
+    graph_.note(graph::Severity::warning, name, "unknown data_type {}: shown as bytes", tensor.data_type);
+  graph::DType dtype = known.value_or(graph::DType::opaque);
   if (is_loose_6_bit(tensor, dtype)) {
-    graph_.note(Severity::warning, name,
+    graph_.note(graph::Severity::warning, name,
                 "6-bit numbers that do not fill groups of four in raw_data: shown as bytes");
-    dtype = DType::opaque;
+    dtype = graph::DType::opaque;
   }
-  Storage storage = storage_of(tensor, name, dtype);
-  placed_.push_back({id, {std::move(name), dtype, tensor.dims, {}, StorageId{0}, 0}, storage});
+  graph::Storage storage = storage_of(tensor, name, dtype);
+  placed_.push_back({id, {std::move(name), dtype, tensor.dims, {}, graph::StorageId{0}, 0}, storage});
 }
 
-Storage OnnxTensorPlacer::storage_of(const OnnxTensor& tensor, const std::string& name, DType dtype) {
-  const auto count = element_count(tensor.dims);
+graph::Storage OnnxTensorPlacer::storage_of(const OnnxTensor& tensor, const std::string& name,
+                                            graph::DType dtype) {
+  const auto count = graph::element_count(tensor.dims);
   if (!count) throw malformed(tensor, name, "the shape {} overflows 64 bits", shape_text(tensor));
-  const bool sized = dtype_info(dtype).block_elements != 0;
-  const auto bytes = sized ? packed_byte_size(dtype, *count) : 0;
+  const bool sized = graph::dtype_info(dtype).block_elements != 0;
+  const auto bytes = sized ? graph::packed_byte_size(dtype, *count) : 0;
   if (!bytes)
-    throw malformed(tensor, name, "{} {} overflows 64 bits", shape_text(tensor), dtype_info(dtype).name);
+    throw malformed(tensor, name, "{} {} overflows 64 bits", shape_text(tensor),
+                    graph::dtype_info(dtype).name);
   if (tensor.segment)
-    graph_.note(Severity::error, name, "is one segment of a tensor; segments are not put together");
+    graph_.note(graph::Severity::error, name, "is one segment of a tensor; segments are not put together");
   if (std::popcount(tensor.value_fields) > 1)
     throw malformed(tensor, name, "has values in {}", field_names(tensor.value_fields));
   if (tensor.data_location != 0) return external_storage(tensor, name, dtype, *bytes);
 
   const bool in_raw_data = tensor.raw && (tensor.value_fields & ~(1U << kRawData)) == 0;
   if (tensor.value_fields == 0 && !in_raw_data) {
-    if (*count == 0) return plain_storage(FileId{0}, tensor.at, 0);
+    if (*count == 0) return graph::plain_storage(graph::FileId{0}, tensor.at, 0);
     empty_.push_back(name);
     graph_.missing.push_back(name);
-    return shapes_only_storage(*bytes);
+    return graph::shapes_only_storage(*bytes);
   }
   if (in_raw_data) return raw_storage(tensor, name, dtype, *bytes);
   if (tensor.numbers.spread)
     throw Error(ErrorCode::unsupported, {.file = source_.file->path(), .byte = tensor.at, .tensor = name},
                 "its message comes in parts, with values in several of them");
-  if (dtype == DType::string) return string_storage(tensor, name, *count);
+  if (dtype == graph::DType::string) return string_storage(tensor, name, *count);
   return typed_storage(tensor, name, dtype, *bytes);
 }
 
-Storage OnnxTensorPlacer::external_storage(const OnnxTensor& tensor, const std::string& name, DType dtype,
-                                           std::uint64_t needed) {
+graph::Storage OnnxTensorPlacer::external_storage(const OnnxTensor& tensor, const std::string& name,
+                                                  graph::DType dtype, std::uint64_t needed) {
   if (tensor.data_location != 1)
     throw malformed(tensor, name, "data_location {} is neither DEFAULT nor EXTERNAL", tensor.data_location);
   if (tensor.value_fields != 0)
     throw malformed(tensor, name, "its data is external, and it has values in {}",
                     field_names(tensor.value_fields));
-  if (dtype == DType::string) throw malformed(tensor, name, "strings cannot be external data");
+  if (dtype == graph::DType::string) throw malformed(tensor, name, "strings cannot be external data");
   const ExternalRange range = external_.find(tensor, name);
-  const bool sized = dtype_info(dtype).block_elements != 0;
-  if (range.file == kNoFile) return shapes_only_storage(sized ? needed : range.bytes);
-  if (!sized) return plain_storage(range.file, range.offset, range.bytes);
+  const bool sized = graph::dtype_info(dtype).block_elements != 0;
+  if (range.file == graph::kNoFile) return graph::shapes_only_storage(sized ? needed : range.bytes);
+  if (!sized) return graph::plain_storage(range.file, range.offset, range.bytes);
   if (range.bytes < needed)
     throw malformed(tensor, name, "needs {} bytes for {} {}, its external data has {}", needed,
-                    shape_text(tensor), dtype_info(dtype).name, range.bytes);
+                    shape_text(tensor), graph::dtype_info(dtype).name, range.bytes);
   if (range.bytes > needed && range.has_length)
-    graph_.note(Severity::warning, name, "needs {} bytes, its external data has {}: the rest is ignored",
-                needed, range.bytes);
-  return plain_storage(range.file, range.offset, needed);
+    graph_.note(graph::Severity::warning, name,
+                "needs {} bytes, its external data has {}: the rest is ignored", needed, range.bytes);
+  return graph::plain_storage(range.file, range.offset, needed);
 }
 
-Storage OnnxTensorPlacer::raw_storage(const OnnxTensor& tensor, const std::string& name, DType dtype,
-                                      std::uint64_t needed) {
-  if (dtype == DType::string) throw malformed(tensor, name, "strings cannot lie in raw_data");
+graph::Storage OnnxTensorPlacer::raw_storage(const OnnxTensor& tensor, const std::string& name,
+                                             graph::DType dtype, std::uint64_t needed) {
+  if (dtype == graph::DType::string) throw malformed(tensor, name, "strings cannot lie in raw_data");
   const OnnxRange raw = *tensor.raw;
-  if (dtype == DType::opaque) return plain_storage(FileId{0}, raw.offset, raw.bytes);
+  if (dtype == graph::DType::opaque) return graph::plain_storage(graph::FileId{0}, raw.offset, raw.bytes);
   if (raw.bytes < needed)
     throw malformed(tensor, name, "needs {} bytes for {} {}, raw_data has {}", needed, shape_text(tensor),
-                    dtype_info(dtype).name, raw.bytes);
+                    graph::dtype_info(dtype).name, raw.bytes);
   // the reference's checker accepts this too
   if (raw.bytes > needed)
-    graph_.note(Severity::warning, name, "needs {} bytes, raw_data has {}: the rest is ignored", needed,
-                raw.bytes);
-  return plain_storage(FileId{0}, raw.offset, needed);
+    graph_.note(graph::Severity::warning, name, "needs {} bytes, raw_data has {}: the rest is ignored",
+                needed, raw.bytes);
+  return graph::plain_storage(graph::FileId{0}, raw.offset, needed);
 }
 
-Storage OnnxTensorPlacer::string_storage(const OnnxTensor& tensor, const std::string& name,
-                                         std::uint64_t count) const {
+graph::Storage OnnxTensorPlacer::string_storage(const OnnxTensor& tensor, const std::string& name,
+                                                std::uint64_t count) const {
   const OnnxNumbers& strings = tensor.numbers;
   if ((tensor.value_fields >> kStringData & 1) == 0)
     throw malformed(tensor, name, "strings cannot lie in {}", field_names(tensor.value_fields));
@@ -315,16 +319,17 @@ Storage OnnxTensorPlacer::string_storage(const OnnxTensor& tensor, const std::st
     throw malformed(tensor, name, "needs {} strings for {}, string_data has {}", count, shape_text(tensor),
                     strings.singles);
   // as they lie in the file, with the keys and lengths between them
-  return plain_storage(FileId{0}, strings.run.offset, strings.run.bytes);
+  return graph::plain_storage(graph::FileId{0}, strings.run.offset, strings.run.bytes);
 }
 
-Storage OnnxTensorPlacer::typed_storage(const OnnxTensor& tensor, const std::string& name, DType dtype,
-                                        std::uint64_t needed) {
+graph::Storage OnnxTensorPlacer::typed_storage(const OnnxTensor& tensor, const std::string& name,
+                                               graph::DType dtype, std::uint64_t needed) {
   const OnnxNumbers& numbers = tensor.numbers;
-  if (dtype == DType::opaque) return plain_storage(FileId{0}, numbers.message.offset, numbers.message.bytes);
+  if (dtype == graph::DType::opaque)
+    return graph::plain_storage(graph::FileId{0}, numbers.message.offset, numbers.message.bytes);
   const TypedField field = typed_field(dtype);
   if ((tensor.value_fields >> field.number & 1) == 0)
-    throw malformed(tensor, name, "{} values cannot lie in {}", dtype_info(dtype).name,
+    throw malformed(tensor, name, "{} values cannot lie in {}", graph::dtype_info(dtype).name,
                     field_names(tensor.value_fields));
   if (field.fixed && numbers.packed_bytes % field.unit != 0)
     throw malformed(tensor, name, "{} has {} bytes, not a multiple of {}", kFieldNames[field.number],
@@ -333,16 +338,16 @@ Storage OnnxTensorPlacer::typed_storage(const OnnxTensor& tensor, const std::str
   const EntryCount held = count_entries(*source_.file, numbers, field);
   if (entries > held.most)
     throw malformed(tensor, name, "needs {} numbers for {} {}, {} has {}{}", entries, shape_text(tensor),
-                    dtype_info(dtype).name, kFieldNames[field.number],
+                    graph::dtype_info(dtype).name, kFieldNames[field.number],
                     held.least == held.most ? "" : "at most ", held.most);
   if (entries < held.least)
-    graph_.note(Severity::warning, name, "needs {} numbers, {} has {}{}: the rest is ignored", entries,
+    graph_.note(graph::Severity::warning, name, "needs {} numbers, {} has {}{}: the rest is ignored", entries,
                 kFieldNames[field.number], held.least == held.most ? "" : "at least ", held.least);
-  if (needed == 0) return plain_storage(FileId{0}, tensor.at, 0);
+  if (needed == 0) return graph::plain_storage(graph::FileId{0}, tensor.at, 0);
   if (field.fixed && numbers.runs == 1 && numbers.singles == 0)
-    return plain_storage(FileId{0}, numbers.run.offset, needed);
-  return {.file = FileId{0},
-          .encoding = field.fixed ? Encoding::protobuf_fixed : Encoding::protobuf_varints,
+    return graph::plain_storage(graph::FileId{0}, numbers.run.offset, needed);
+  return {.file = graph::FileId{0},
+          .encoding = field.fixed ? graph::Encoding::protobuf_fixed : graph::Encoding::protobuf_varints,
           .unit = field.unit,
           .field = static_cast<std::uint8_t>(field.number),
           .offset = numbers.message.offset,
@@ -350,27 +355,27 @@ Storage OnnxTensorPlacer::typed_storage(const OnnxTensor& tensor, const std::str
           .stored_bytes = numbers.message.bytes};
 }
 
-std::vector<std::optional<TensorId>> OnnxTensorPlacer::finish(std::size_t count) {
+std::vector<std::optional<graph::TensorId>> OnnxTensorPlacer::finish(std::size_t count) {
   external_.add_notes();
   if (!empty_.empty())
-    graph_.note(Severity::error, {}, "{} tensor{} no values in the file: {}", empty_.size(),
+    graph_.note(graph::Severity::error, {}, "{} tensor{} no values in the file: {}", empty_.size(),
                 empty_.size() == 1 ? " has" : "s have", join_names(empty_, 3));
-  const auto place = [](const Storage& s) { return std::tuple(s.file, s.offset, s.bytes); };
+  const auto place = [](const graph::Storage& s) { return std::tuple(s.file, s.offset, s.bytes); };
   std::ranges::stable_sort(
       placed_, [&](const Placed& a, const Placed& b) { return place(a.storage) < place(b.storage); });
-  std::vector<std::optional<TensorId>> tensor_of(count);
+  std::vector<std::optional<graph::TensorId>> tensor_of(count);
   for (Placed& placed : placed_) {
     // the same range of a file is one storage: ties. Ranges that merely overlap stay apart.
     const bool shared = !graph_.storages.empty() && placed.storage.bytes > 0 &&
-                        placed.storage.file != kNoFile && graph_.storages.back() == placed.storage;
+                        placed.storage.file != graph::kNoFile && graph_.storages.back() == placed.storage;
     if (!shared) graph_.storages.push_back(placed.storage);
-    placed.tensor.storage = StorageId{static_cast<std::uint32_t>(graph_.storages.size() - 1)};
+    placed.tensor.storage = graph::StorageId{static_cast<std::uint32_t>(graph_.storages.size() - 1)};
     tensor_of[static_cast<std::size_t>(placed.id)] =
-        TensorId{static_cast<std::uint32_t>(graph_.tensors.size())};
+        graph::TensorId{static_cast<std::uint32_t>(graph_.tensors.size())};
     graph_.tensors.push_back(std::move(placed.tensor));
   }
   placed_.clear();
   return tensor_of;
 }
 
-}  // namespace loadline
+}  // namespace loadline::importers

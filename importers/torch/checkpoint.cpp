@@ -14,7 +14,7 @@
 
 #include <fmt/format.h>
 
-namespace loadline {
+namespace loadline::importers {
 
 // --- torch.save before 1.6 (torch 2.13: torch/serialization.py _legacy_save, _legacy_load).
 //
@@ -35,9 +35,9 @@ bool is_tar(std::string_view head) { return head.size() >= 262 && head.substr(25
 
 class TorchLegacy : GraphReader {
  public:
-  explicit TorchLegacy(const SourceFile& file) : GraphReader(file, "torch_legacy"), cursor_(file) {}
+  explicit TorchLegacy(const io::SourceFile& file) : GraphReader(file, "torch_legacy"), cursor_(file) {}
 
-  MetaGraph read() {
+  graph::MetaGraph read() {
     read_preamble();
     read_values();
     sort_by_place(graph_);  // after the pickle is freed, which is as large as the graph
@@ -65,16 +65,16 @@ class TorchLegacy : GraphReader {
   void read_values() {
     const Pickle pickle(cursor_);
     TorchStorages storages = torch_storages(pickle, file_.path(), TorchIds::legacy);
-    const std::vector<StorageId> placed = place(storages, Pickle(cursor_));
+    const std::vector<graph::StorageId> placed = place(storages, Pickle(cursor_));
     storages.forget_keys();
     add_torch_values(pickle, storages, placed, graph_);
   }
 
   // The storages follow in the order of `keys`, each after its number of elements.
-  std::vector<StorageId> place(const TorchStorages& storages, const Pickle& keys) {
+  std::vector<graph::StorageId> place(const TorchStorages& storages, const Pickle& keys) {
     at_ = cursor_.at();
     if (!keys.root().is(PickleValue::Kind::list)) throw malformed("the list of storages is no list");
-    std::vector<std::optional<StorageId>> found(storages.storages().size());
+    std::vector<std::optional<graph::StorageId>> found(storages.storages().size());
     graph_.storages.reserve(found.size());
     for (const PickleValue& key : keys.items(keys.root())) {
       const std::string name = key.is(PickleValue::Kind::integer) ? std::to_string(keys.integer(key))
@@ -87,9 +87,9 @@ class TorchLegacy : GraphReader {
       found[*known] = place_one(storages.storages()[*known], name);
     }
     if (at_ != file_.size())
-      graph_.note(Severity::error, {}, "{}: {} bytes after the last storage (byte {})",
+      graph_.note(graph::Severity::error, {}, "{}: {} bytes after the last storage (byte {})",
                   safe_display(file_.path()), file_.size() - at_, at_);
-    std::vector<StorageId> placed;
+    std::vector<graph::StorageId> placed;
     for (std::size_t i = 0; i < found.size(); ++i) {
       if (!found[i])
         throw malformed("does not list storage '{}', which the pickle uses",
@@ -99,9 +99,9 @@ class TorchLegacy : GraphReader {
     return placed;
   }
 
-  StorageId place_one(const TorchStorage& storage, std::string_view key) {
+  graph::StorageId place_one(const TorchStorage& storage, std::string_view key) {
     // a separate cursor, so that no weights are read ahead
-    Cursor count(file_, at_, at_ + 8);
+    io::Cursor count(file_, at_, at_ + 8);
     const auto numel = count.read<std::int64_t>("a storage's number of elements");
     if (numel < 0 || static_cast<std::uint64_t>(numel) != storage.numel)
       throw malformed("storage '{}' has {} elements here, the pickle says {}", safe_display(key, 60), numel,
@@ -110,7 +110,8 @@ class TorchLegacy : GraphReader {
     if (!range_fits(at_, storage.bytes(), file_.size()))
       throw malformed("storage '{}' takes {} bytes, {} follow", safe_display(key, 60), storage.bytes(),
                       file_.size() - at_);
-    const StorageId id = graph_.add_storage(plain_storage(FileId{0}, at_, storage.bytes()));
+    const graph::StorageId id =
+        graph_.add_storage(graph::plain_storage(graph::FileId{0}, at_, storage.bytes()));
     at_ += storage.bytes();
     return id;
   }
@@ -120,13 +121,13 @@ class TorchLegacy : GraphReader {
     return cursor_.malformed(at_, detail, values...);
   }
 
-  Cursor cursor_;         // over the pickles
+  io::Cursor cursor_;     // over the pickles
   std::uint64_t at_ = 0;  // among the storages
 };
 
 }  // namespace
 
-MetaGraph read_torch_legacy_file(const SourceFile& file) {
+graph::MetaGraph read_torch_legacy_file(const io::SourceFile& file) {
   if (is_tar(file.head(512)))
     throw Error(ErrorCode::unsupported, {.file = file.path(), .byte = 0},
                 "a tar archive, as torch wrote before 0.1.10: load it with torch and save it again");
@@ -141,8 +142,8 @@ Match sniff_torch_legacy(std::string_view head, std::string_view path) {
   return Match::no;
 }
 
-MetaGraph read_torch_legacy(const Source& source) {
-  MetaGraph graph = read_torch_legacy_file(*source.file);
+graph::MetaGraph read_torch_legacy(const Source& source) {
+  graph::MetaGraph graph = read_torch_legacy_file(*source.file);
   add_config(source, graph);
   return graph;
 }
@@ -164,10 +165,10 @@ constexpr int kMostVersion = 10;
 
 class TorchZip : GraphReader {
  public:
-  explicit TorchZip(const SourceFile& file)
+  explicit TorchZip(const io::SourceFile& file)
       : GraphReader(file, "torch"), zip_(std::in_place, file, ZipCase::folded), root_(zip_->root()) {}
 
-  MetaGraph read() {
+  graph::MetaGraph read() {
     const ZipMember& pickle_member = check_kind();
     check_version();
     const bool big_endian = is_big_endian();
@@ -227,18 +228,18 @@ class TorchZip : GraphReader {
                   "the pickle has {} bytes, the limit is {}", member.bytes, kMostPickle);
     if (!member.deflated) {
       zip_->check_stored(member);
-      Cursor cursor(file_, member.payload, member.payload + member.bytes);
+      io::Cursor cursor(file_, member.payload, member.payload + member.bytes);
       return whole_pickle(cursor);
     }
     const std::string text = zip_->read(member, kMostPickle);
     const auto bytes = std::as_bytes(std::span(text));
-    const SourceFile held = SourceFile::from_memory(fmt::format("{}: {}", file_.path(), member.name),
-                                                    {bytes.begin(), bytes.end()});
-    Cursor cursor(held);
+    const io::SourceFile held = io::SourceFile::from_memory(fmt::format("{}: {}", file_.path(), member.name),
+                                                            {bytes.begin(), bytes.end()});
+    io::Cursor cursor(held);
     return whole_pickle(cursor);
   }
 
-  static Pickle whole_pickle(Cursor& cursor) {
+  static Pickle whole_pickle(io::Cursor& cursor) {
     Pickle pickle(cursor);
     if (cursor.remaining() != 0)
       throw cursor.malformed(cursor.at(), "{} bytes follow the pickle", cursor.remaining());
@@ -249,8 +250,8 @@ class TorchZip : GraphReader {
     const Pickle pickle = read_pickle(member);
     TorchStorages storages = torch_storages(pickle, file_.path(), TorchIds::zip);
     storages.forget_keys();  // not needed: the archive finds members by name
-    const std::vector<StorageId> placed = place(storages, big_endian);
-    std::vector<Note> notes = add_unreferenced();
+    const std::vector<graph::StorageId> placed = place(storages, big_endian);
+    std::vector<graph::Note> notes = add_unreferenced();
     notes.insert(notes.end(), zip_->notes().begin(), zip_->notes().end());
     zip_.reset();
     used_ = {};
@@ -259,8 +260,8 @@ class TorchZip : GraphReader {
   }
 
   // Finds the place of each storage and compares its size with the pickle.
-  std::vector<StorageId> place(const TorchStorages& storages, bool big_endian) {
-    std::vector<StorageId> placed;
+  std::vector<graph::StorageId> place(const TorchStorages& storages, bool big_endian) {
+    std::vector<graph::StorageId> placed;
     placed.reserve(storages.storages().size());
     graph_.storages.reserve(storages.storages().size());
     used_.resize(zip_->members().size());
@@ -275,35 +276,35 @@ class TorchZip : GraphReader {
       if (member->bytes != wanted.bytes())
         throw zip_->malformed(*member, "has {} bytes, the pickle says {}", member->bytes, wanted.bytes());
       used_[static_cast<std::size_t>(member - zip_->members().data())] = true;
-      Storage storage = zip_->storage(*member, FileId{0});
+      graph::Storage storage = zip_->storage(*member, graph::FileId{0});
       if (big_endian) swap_bytes(storage, wanted);
       placed.push_back(graph_.add_storage(storage));
     }
     return placed;
   }
 
-  void swap_bytes(Storage& storage, const TorchStorage& wanted) {
-    const bool complex = dtype_info(wanted.type.dtype).kind == DTypeKind::complex;
+  void swap_bytes(graph::Storage& storage, const TorchStorage& wanted) {
+    const bool complex = graph::dtype_info(wanted.type.dtype).kind == graph::DTypeKind::complex;
     const int unit = complex ? wanted.type.item_bytes / 2 : wanted.type.item_bytes;
     if (unit > 1) {
-      storage.encoding = Encoding::byte_swapped;
+      storage.encoding = graph::Encoding::byte_swapped;
       storage.unit = static_cast<std::uint8_t>(unit);
     } else if (wanted.untyped && !std::exchange(untyped_noted_, true)) {
       // torch treats untyped storages as single bytes, whatever the dtypes of their tensors
-      graph_.note(Severity::error, {},
+      graph_.note(graph::Severity::error, {},
                   "big-endian storages without a type: the order of their numbers' bytes is not "
                   "known");
     }
   }
 
   // Bytes that no tensor uses are still part of the file.
-  std::vector<Note> add_unreferenced() {
+  std::vector<graph::Note> add_unreferenced() {
     const std::string folder = root_ + "/data/";
     std::vector<std::string> left;
     for (std::size_t i = 0; i < used_.size(); ++i) {
       const ZipMember& member = zip_->members()[i];
       if (used_[i] || !member.name.starts_with(folder)) continue;
-      graph_.storages.push_back(zip_->storage(member, FileId{0}));
+      graph_.storages.push_back(zip_->storage(member, graph::FileId{0}));
       left.emplace_back(member.name);
     }
     return unused_storages(left);
@@ -317,7 +318,7 @@ class TorchZip : GraphReader {
 
 }  // namespace
 
-MetaGraph read_torch_zip_file(const SourceFile& file) {
+graph::MetaGraph read_torch_zip_file(const io::SourceFile& file) {
   if (file.head(8) == "PYTORCH1")
     throw Error(ErrorCode::unsupported, {.file = file.path(), .byte = 0},
                 "a PYTORCH1 container, a format torch abandoned before its release");
@@ -340,10 +341,10 @@ Match sniff_torch_zip(std::string_view head, std::string_view path) {
   return Match::no;
 }
 
-MetaGraph read_torch_zip(const Source& source) {
-  MetaGraph graph = read_torch_zip_file(*source.file);
+graph::MetaGraph read_torch_zip(const Source& source) {
+  graph::MetaGraph graph = read_torch_zip_file(*source.file);
   add_config(source, graph);
   return graph;
 }
 
-}  // namespace loadline
+}  // namespace loadline::importers

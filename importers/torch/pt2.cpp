@@ -24,7 +24,7 @@
 #include <fmt/format.h>
 #include <simdjson.h>
 
-namespace loadline {
+namespace loadline::importers {
 namespace {
 
 namespace dom = simdjson::dom;
@@ -46,15 +46,15 @@ struct Config {
 
 class Pt2 : GraphReader {
  public:
-  explicit Pt2(const SourceFile& file)
+  explicit Pt2(const io::SourceFile& file)
       : GraphReader(file, "pt2"), zip_(file, ZipCase::folded), old_(zip_.find(kOldWeights) != nullptr) {
     if (!old_) root_ = zip_.root() + '/';
   }
 
-  MetaGraph read() {
+  graph::MetaGraph read() {
     if (!old_) check_format();
     const std::vector<Config> configs = find_configs();
-    TextSet models;
+    graph::TextSet models;
     for (const Config& config : configs) models.insert(config.model);
     for (const Config& config : configs) read_config(config, models.size() > 1 ? config.model + "." : "");
     for (const ZipMember& member : zip_.members())
@@ -77,7 +77,7 @@ class Pt2 : GraphReader {
       throw Error(ErrorCode::unsupported, {.file = file_.path()},
                   "pt2 archive version '{}', the newest known is 0", safe_display(text));
     if (const ZipMember* order = find("byteorder"); order && zip_.read(*order, kMostRecord) != "little")
-      graph_.note(Severity::error, {},
+      graph_.note(graph::Severity::error, {},
                   "the archive's numbers are not little-endian, which torch does not read");
   }
 
@@ -131,49 +131,50 @@ class Pt2 : GraphReader {
     dom::object meta;
     const bool has_meta = entry["tensor_meta"].get(meta) == simdjson::SUCCESS;
     if (pickled)  // an object, or a tensor of a class with code of its own
-      return graph_.note(has_meta ? Severity::error : Severity::warning, name, "a pickled object: left out");
+      return graph_.note(has_meta ? graph::Severity::error : graph::Severity::warning, name,
+                         "a pickled object: left out");
     if (!has_meta) throw at_tensor(name, "tensor_meta is no object");
     add_tensor(name, meta, *member);
   }
 
   void add_tensor(const std::string& name, dom::object meta, const ZipMember& member) {
     if (const std::uint64_t layout = number(name, meta["layout"], "layout"); layout != kStrided)
-      return graph_.note(Severity::error, name, "has layout {}, not strided: left out", layout);
+      return graph_.note(graph::Severity::error, name, "has layout {}, not strided: left out", layout);
     const auto code = static_cast<std::int64_t>(number(name, meta["dtype"], "dtype"));
     TorchType type;
-    if (const auto dtype = dtype_from(&DTypeInfo::pt2, code))
-      type = {*dtype, static_cast<std::uint8_t>(dtype_info(*dtype).block_bytes)};
+    if (const auto dtype = graph::dtype_from(&graph::DTypeInfo::pt2, code))
+      type = {*dtype, static_cast<std::uint8_t>(graph::dtype_info(*dtype).block_bytes)};
     else if (code == kComplexHalf)
       type.item_bytes = 4;
-    if (type.dtype == DType::opaque)
-      graph_.note(Severity::warning, name, "unknown dtype {}: shown as bytes", code);
-    Tensor tensor;
+    if (type.dtype == graph::DType::opaque)
+      graph_.note(graph::Severity::warning, name, "unknown dtype {}: shown as bytes", code);
+    graph::Tensor tensor;
     tensor.name = name;
     tensor.shape = sizes(name, meta["sizes"], "sizes");
     tensor.strides = sizes(name, meta["strides"], "strides");
     const std::uint64_t offset = size(name, meta["storage_offset"], "storage_offset");
     if (member.deflated) throw zip_.malformed(member, "is compressed; torch stores weights as they are");
-    if (member.bytes == 0 && element_count(tensor.shape) != 0)
+    if (member.bytes == 0 && graph::element_count(tensor.shape) != 0)
       return add_without_bytes(std::move(tensor), type);
     const StorageWindow window{storage_of(member), 0, member.bytes};
     graph_.tensors.push_back(place_tensor(std::move(tensor), type, offset, window, file_.path()));
   }
 
   // For a model exported with fake weights, which torch reads as zeros.
-  void add_without_bytes(Tensor tensor, TorchType type) {
-    const StorageId id{static_cast<std::uint32_t>(graph_.storages.size())};
-    Tensor placed = place_tensor(std::move(tensor), type, 0, {id, 0, ~std::uint64_t{0}}, file_.path());
-    const auto bytes = packed_byte_size(placed.dtype, elements(placed));
+  void add_without_bytes(graph::Tensor tensor, TorchType type) {
+    const graph::StorageId id{static_cast<std::uint32_t>(graph_.storages.size())};
+    graph::Tensor placed = place_tensor(std::move(tensor), type, 0, {id, 0, ~std::uint64_t{0}}, file_.path());
+    const auto bytes = graph::packed_byte_size(placed.dtype, graph::elements(placed));
     if (!bytes) throw at_tensor(placed.name, "has no size in bytes");
     placed.strides.clear();
-    graph_.storages.push_back(shapes_only_storage(*bytes));
-    graph_.note(Severity::warning, placed.name, "without bytes in the file: shape only");
+    graph_.storages.push_back(graph::shapes_only_storage(*bytes));
+    graph_.note(graph::Severity::warning, placed.name, "without bytes in the file: shape only");
     graph_.tensors.push_back(std::move(placed));
   }
 
-  StorageId storage_of(const ZipMember& member) {
+  graph::StorageId storage_of(const ZipMember& member) {
     const auto [known, fresh] = storages_.try_emplace(member.name);
-    if (fresh) known->second = graph_.add_storage(zip_.storage(member, FileId{0}));
+    if (fresh) known->second = graph_.add_storage(zip_.storage(member, graph::FileId{0}));
     return known->second;
   }
 
@@ -205,12 +206,12 @@ class Pt2 : GraphReader {
   // A torch.save archive inside this one: its tensors, moved to where they lie in the file.
   void add_pickled_dict(const ZipMember& member) {
     if (member.deflated) throw zip_.malformed(member, "is compressed; torch stores weights as they are");
-    const SourceFile inner =
+    const io::SourceFile inner =
         file_.part(fmt::format("{}: {}", file_.path(), member.name), member.payload, member.bytes);
-    MetaGraph held = read_torch_zip_file(inner);
-    for (Storage& storage : held.storages)
-      if (storage.file != kNoFile) storage.offset += member.payload;
-    append_weights(graph_, held, FileId{0});
+    graph::MetaGraph held = read_torch_zip_file(inner);
+    for (graph::Storage& storage : held.storages)
+      if (storage.file != graph::kNoFile) storage.offset += member.payload;
+    append_weights(graph_, held, graph::FileId{0});
   }
 
   // Bytes that no tensor uses are still part of the file.
@@ -221,10 +222,10 @@ class Pt2 : GraphReader {
       const bool weights =
           name.starts_with("data/weights/weight_") || name.starts_with("data/constants/tensor_");
       if (!weights || used_.count(member.name) != 0) continue;
-      graph_.storages.push_back(zip_.storage(member, FileId{0}));
+      graph_.storages.push_back(zip_.storage(member, graph::FileId{0}));
       left.emplace_back(member.name);
     }
-    const std::vector<Note> notes = unused_storages(left);
+    const std::vector<graph::Note> notes = unused_storages(left);
     graph_.notes.insert(graph_.notes.end(), notes.begin(), notes.end());
   }
 
@@ -238,17 +239,17 @@ class Pt2 : GraphReader {
       if (name.starts_with("data/aotinductor/") || name.ends_with(".so")) code.emplace_back(member.name);
     }
     if (!graphs.empty())
-      graph_.note(Severity::info, {}, "the exported graph is not read: {}", join_names(graphs, 3));
+      graph_.note(graph::Severity::info, {}, "the exported graph is not read: {}", join_names(graphs, 3));
     if (!code.empty())
-      graph_.note(Severity::warning, {}, "compiled code and its weights are not read: {}",
+      graph_.note(graph::Severity::warning, {}, "compiled code and its weights are not read: {}",
                   join_names(code, 3));
   }
 
   ZipArchive zip_;
   bool old_;          // in no folder
   std::string root_;  // with its slash
-  TextViewMap<StorageId> storages_;
-  TextViewSet used_;
+  graph::TextViewMap<graph::StorageId> storages_;
+  graph::TextViewSet used_;
 };
 
 }  // namespace
@@ -265,6 +266,6 @@ Match sniff_pt2(std::string_view head, std::string_view path) {
   return path.ends_with(".pt2") ? Match::maybe : Match::no;
 }
 
-MetaGraph read_pt2(const Source& source) { return Pt2(*source.file).read(); }
+graph::MetaGraph read_pt2(const Source& source) { return Pt2(*source.file).read(); }
 
-}  // namespace loadline
+}  // namespace loadline::importers

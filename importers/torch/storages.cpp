@@ -12,7 +12,7 @@
 
 #include <fmt/format.h>
 
-namespace loadline {
+namespace loadline::importers {
 
 // --- torch 2.13: torch/storage.py (_new_dtypes, _dtype_to_storage_type_map), c10/core/ScalarType.h.
 
@@ -24,34 +24,37 @@ struct Named {
 };
 
 constexpr std::array<Named, 17> kStorages = {{
-    {"FloatStorage", {DType::f32, 4}},
-    {"HalfStorage", {DType::f16, 2}},
-    {"BFloat16Storage", {DType::bf16, 2}},
-    {"DoubleStorage", {DType::f64, 8}},
-    {"LongStorage", {DType::i64, 8}},
-    {"IntStorage", {DType::i32, 4}},
-    {"ShortStorage", {DType::i16, 2}},
-    {"CharStorage", {DType::i8, 1}},
-    {"ByteStorage", {DType::u8, 1}},
-    {"BoolStorage", {DType::boolean, 1}},
-    {"ComplexFloatStorage", {DType::c64, 8}},
-    {"ComplexDoubleStorage", {DType::c128, 16}},
-    {"QInt8Storage", {DType::i8, 1}},
-    {"QUInt8Storage", {DType::u8, 1}},
-    {"QInt32Storage", {DType::i32, 4}},
-    {"QUInt4x2Storage", {DType::opaque, 1}},
-    {"QUInt2x4Storage", {DType::opaque, 1}},
+    {"FloatStorage", {graph::DType::f32, 4}},
+    {"HalfStorage", {graph::DType::f16, 2}},
+    {"BFloat16Storage", {graph::DType::bf16, 2}},
+    {"DoubleStorage", {graph::DType::f64, 8}},
+    {"LongStorage", {graph::DType::i64, 8}},
+    {"IntStorage", {graph::DType::i32, 4}},
+    {"ShortStorage", {graph::DType::i16, 2}},
+    {"CharStorage", {graph::DType::i8, 1}},
+    {"ByteStorage", {graph::DType::u8, 1}},
+    {"BoolStorage", {graph::DType::boolean, 1}},
+    {"ComplexFloatStorage", {graph::DType::c64, 8}},
+    {"ComplexDoubleStorage", {graph::DType::c128, 16}},
+    {"QInt8Storage", {graph::DType::i8, 1}},
+    {"QUInt8Storage", {graph::DType::u8, 1}},
+    {"QInt32Storage", {graph::DType::i32, 4}},
+    {"QUInt4x2Storage", {graph::DType::opaque, 1}},
+    {"QUInt2x4Storage", {graph::DType::opaque, 1}},
 }};
 
 // Types without a row in the dtype table, and other names of some that have one.
 constexpr std::array<Named, 19> kOthers = {{
-    {"float", {DType::f32, 4}},       {"double", {DType::f64, 8}},     {"half", {DType::f16, 2}},
-    {"long", {DType::i64, 8}},        {"int", {DType::i32, 4}},        {"short", {DType::i16, 2}},
-    {"cfloat", {DType::c64, 8}},      {"cdouble", {DType::c128, 16}},  {"qint8", {DType::i8, 1}},
-    {"quint8", {DType::u8, 1}},       {"qint32", {DType::i32, 4}},     {"complex32", {DType::opaque, 4}},
-    {"bits8", {DType::opaque, 1}},    {"bits16", {DType::opaque, 2}},  {"bits1x8", {DType::opaque, 1}},
-    {"bits2x4", {DType::opaque, 1}},  {"bits4x2", {DType::opaque, 1}}, {"quint4x2", {DType::opaque, 1}},
-    {"quint2x4", {DType::opaque, 1}},
+    {"float", {graph::DType::f32, 4}},       {"double", {graph::DType::f64, 8}},
+    {"half", {graph::DType::f16, 2}},        {"long", {graph::DType::i64, 8}},
+    {"int", {graph::DType::i32, 4}},         {"short", {graph::DType::i16, 2}},
+    {"cfloat", {graph::DType::c64, 8}},      {"cdouble", {graph::DType::c128, 16}},
+    {"qint8", {graph::DType::i8, 1}},        {"quint8", {graph::DType::u8, 1}},
+    {"qint32", {graph::DType::i32, 4}},      {"complex32", {graph::DType::opaque, 4}},
+    {"bits8", {graph::DType::opaque, 1}},    {"bits16", {graph::DType::opaque, 2}},
+    {"bits1x8", {graph::DType::opaque, 1}},  {"bits2x4", {graph::DType::opaque, 1}},
+    {"bits4x2", {graph::DType::opaque, 1}},  {"quint4x2", {graph::DType::opaque, 1}},
+    {"quint2x4", {graph::DType::opaque, 1}},
 }};
 
 template <std::size_t N>
@@ -65,15 +68,15 @@ std::optional<TorchType> find(const std::array<Named, N>& table, std::string_vie
 std::optional<TorchType> torch_dtype(std::string_view global) {
   if (!global.starts_with("torch.")) return std::nullopt;
   global.remove_prefix(6);
-  if (const auto known = dtype_from(&DTypeInfo::torch, global))
+  if (const auto known = graph::dtype_from(&graph::DTypeInfo::torch, global))
     // float4_e2m1fn_x2: an element of torch is one byte and holds two of our elements
-    return TorchType{*known, static_cast<std::uint8_t>(dtype_info(*known).block_bytes)};
+    return TorchType{*known, static_cast<std::uint8_t>(graph::dtype_info(*known).block_bytes)};
   if (const auto other = find(kOthers, global)) return other;
   return TorchType{};
 }
 
 std::optional<TorchType> torch_storage_class(std::string_view global) {
-  if (is_untyped_storage(global)) return TorchType{DType::u8, 1};
+  if (is_untyped_storage(global)) return TorchType{graph::DType::u8, 1};
   for (const std::string_view module : {"torch.cuda.", "torch.storage.", "torch."})
     if (global.starts_with(module)) return find(kStorages, global.substr(module.size()));
   return std::nullopt;
@@ -128,7 +131,7 @@ class TorchStorageCollector {
     const TorchStorage storage = described(id);
     const std::string key = out_.key(storage);
     const auto number = static_cast<std::uint32_t>(out_.storages_.size());
-    const auto known = out_.by_key_.add(key, name_hash(key), number, [&](std::uint32_t position) {
+    const auto known = out_.by_key_.add(key, graph::name_hash(key), number, [&](std::uint32_t position) {
       return out_.key(out_.storages_[position]);
     });
     if (ids_ == TorchIds::legacy && !id[5].is(Kind::none))
@@ -178,8 +181,8 @@ class TorchStorageCollector {
   void require_same(const TorchStorage& known, const TorchStorage& again, std::string_view key) const {
     if (known.numel != again.numel || known.type.dtype != again.type.dtype || known.untyped != again.untyped)
       throw malformed("storage '{}' has {} elements of {} once, {} of {} another time", safe_display(key, 60),
-                      known.numel, dtype_info(known.type.dtype).name, again.numel,
-                      dtype_info(again.type.dtype).name);
+                      known.numel, graph::dtype_info(known.type.dtype).name, again.numel,
+                      graph::dtype_info(again.type.dtype).name);
   }
 
   const Pickle& pickle_;
@@ -193,7 +196,7 @@ std::string TorchStorages::key_text(PickleValue key) const {
 }
 
 std::optional<std::uint32_t> TorchStorages::find(std::string_view key) const {
-  return by_key_.find(key, name_hash(key),
+  return by_key_.find(key, graph::name_hash(key),
                       [&](std::uint32_t position) { return this->key(storages_[position]); });
 }
 
@@ -206,14 +209,14 @@ TorchStorages torch_storages(const Pickle& pickle, const std::string& file, Torc
   return TorchStorageCollector(pickle, file, ids).collect();
 }
 
-std::vector<Note> unused_storages(const std::vector<std::string>& names) {
+std::vector<graph::Note> unused_storages(const std::vector<std::string>& names) {
   if (names.empty()) return {};
-  return {make_note(Severity::warning, {}, "{} storage{} no tensor uses: {}", names.size(),
-                    names.size() == 1 ? " that" : "s that", join_names(names, 3))};
+  return {graph::make_note(graph::Severity::warning, {}, "{} storage{} no tensor uses: {}", names.size(),
+                           names.size() == 1 ? " that" : "s that", join_names(names, 3))};
 }
 
-void sort_by_place(MetaGraph& graph) {
-  const auto before = [](const Storage& a, const Storage& b) {
+void sort_by_place(graph::MetaGraph& graph) {
+  const auto before = [](const graph::Storage& a, const graph::Storage& b) {
     return std::tie(a.file, a.offset) < std::tie(b.file, b.offset);
   };
   if (!std::ranges::is_sorted(graph.storages, before)) {
@@ -222,16 +225,17 @@ void sort_by_place(MetaGraph& graph) {
     std::ranges::stable_sort(order, [&](std::uint32_t a, std::uint32_t b) {
       return before(graph.storages[a], graph.storages[b]);
     });
-    std::vector<Storage> sorted;
+    std::vector<graph::Storage> sorted;
     sorted.reserve(order.size());
     for (std::uint32_t i = 0; i < order.size(); ++i) {
       place[order[i]] = i;
       sorted.push_back(graph.storages[order[i]]);
     }
     graph.storages = std::move(sorted);
-    for (Tensor& tensor : graph.tensors) tensor.storage = StorageId{place[index(tensor.storage)]};
+    for (graph::Tensor& tensor : graph.tensors)
+      tensor.storage = graph::StorageId{place[graph::index(tensor.storage)]};
   }
-  const auto earlier = [](const Tensor& a, const Tensor& b) {
+  const auto earlier = [](const graph::Tensor& a, const graph::Tensor& b) {
     return std::tie(a.storage, a.offset) < std::tie(b.storage, b.offset);
   };
   if (!std::ranges::is_sorted(graph.tensors, earlier)) std::ranges::stable_sort(graph.tensors, earlier);
@@ -248,17 +252,17 @@ std::string numbers_text(std::span<const std::uint64_t> numbers) {
   return fmt::format("[{}]", fmt::join(numbers, ","));
 }
 
-void check_extent(const Tensor& tensor, TorchType type, std::uint64_t offset, std::uint64_t bytes,
+void check_extent(const graph::Tensor& tensor, TorchType type, std::uint64_t offset, std::uint64_t bytes,
                   const std::string& file) {
   const ErrorPlace place{.file = file, .tensor = tensor.name};
-  const auto count = element_count(tensor.shape);
+  const auto count = graph::element_count(tensor.shape);
   if (!count || !checked_mul(*count, std::max<std::uint64_t>(type.item_bytes, 1)))
     throw Error(ErrorCode::malformed, place, "the shape {} overflows 64 bits", numbers_text(tensor.shape));
   if (tensor.strides.size() != tensor.shape.size())
     throw Error(ErrorCode::malformed, place, "{} strides for rank {}", tensor.strides.size(),
                 tensor.shape.size());
   if (*count == 0 || type.item_bytes == 0) return;  // no elements, or elements of unknown size
-  const auto length = spanned_elements(tensor);
+  const auto length = graph::spanned_elements(tensor);
   const auto end = length ? checked_add(*length, offset) : std::nullopt;
   const auto needed = end ? checked_mul(*end, type.item_bytes) : std::nullopt;
   if (!needed || *needed > bytes)
@@ -271,24 +275,24 @@ void check_extent(const Tensor& tensor, TorchType type, std::uint64_t offset, st
 
 // Clears the strides of a contiguous tensor. torch packs two numbers into an element of float4_e2m1fn_x2; the
 // shape here counts numbers.
-Tensor settled(Tensor tensor, TorchType type, const std::string& file) {
-  if (element_count(tensor.shape) == 0 || is_contiguous(tensor)) tensor.strides = {};
-  if (dtype_info(type.dtype).block_elements != 2) return tensor;
+graph::Tensor settled(graph::Tensor tensor, TorchType type, const std::string& file) {
+  if (graph::element_count(tensor.shape) == 0 || graph::is_contiguous(tensor)) tensor.strides = {};
+  if (graph::dtype_info(type.dtype).block_elements != 2) return tensor;
   if (!tensor.strides.empty())
     throw Error(ErrorCode::unsupported, {.file = file, .tensor = tensor.name},
                 "a strided view of packed 4-bit numbers");
   if (tensor.shape.empty()) tensor.shape.push_back(1);
   const auto doubled = checked_mul(tensor.shape.back(), 2);
   tensor.shape[tensor.shape.size() - 1] = doubled.value_or(0);
-  if (!doubled || !element_count(tensor.shape))
+  if (!doubled || !graph::element_count(tensor.shape))
     throw Error(ErrorCode::malformed, {.file = file, .tensor = tensor.name}, "its shape overflows 64 bits");
   return tensor;
 }
 
 }  // namespace
 
-Tensor place_tensor(Tensor tensor, TorchType type, std::uint64_t offset, const StorageWindow& window,
-                    const std::string& file) {
+graph::Tensor place_tensor(graph::Tensor tensor, TorchType type, std::uint64_t offset,
+                           const StorageWindow& window, const std::string& file) {
   check_extent(tensor, type, offset, window.bytes, file);
   tensor.dtype = type.dtype;
   tensor.storage = window.storage;
@@ -333,14 +337,14 @@ TorchType TorchRebuilder::type_of(const std::string& name, PickleValue value) co
   return *type;
 }
 
-Tensor TorchRebuilder::on_storage(const std::string& name, std::span<const PickleValue> arguments,
-                                  std::optional<TorchType> type) const {
+graph::Tensor TorchRebuilder::on_storage(const std::string& name, std::span<const PickleValue> arguments,
+                                         std::optional<TorchType> type) const {
   if (arguments.size() < 4) throw malformed(name, "is rebuilt from {} values", arguments.size());
   if (!arguments[0].is(Kind::persistent)) throw malformed(name, "is rebuilt from what is no storage");
   const std::uint32_t storage = storages_.storage_of(arguments[0].number());
   const TorchWindow window = storages_.window_of(arguments[0].number());
   if (!type) type = storages_.storages()[storage].type;
-  Tensor tensor;
+  graph::Tensor tensor;
   tensor.name = name;
   const std::uint64_t offset = number(name, arguments[1], "its storage offset");
   tensor.shape = numbers(name, arguments[2], "size");
@@ -349,21 +353,21 @@ Tensor TorchRebuilder::on_storage(const std::string& name, std::span<const Pickl
                       file_);
 }
 
-Tensor TorchRebuilder::without_storage(const std::string& name, PickleValue dtype, PickleValue size,
-                                       PickleValue stride) const {
+graph::Tensor TorchRebuilder::without_storage(const std::string& name, PickleValue dtype, PickleValue size,
+                                              PickleValue stride) const {
   const TorchType type = type_of(name, dtype);
-  Tensor tensor;
+  graph::Tensor tensor;
   tensor.name = name;
   tensor.shape = numbers(name, size, "size");
   tensor.strides = numbers(name, stride, "stride");
-  return place_tensor(std::move(tensor), type, 0, {StorageId{}, 0, ~std::uint64_t{0}}, file_);
+  return place_tensor(std::move(tensor), type, 0, {graph::StorageId{}, 0, ~std::uint64_t{0}}, file_);
 }
 
-Tensor TorchRebuilder::whole_storage(const std::string& name, PickleValue persistent) const {
+graph::Tensor TorchRebuilder::whole_storage(const std::string& name, PickleValue persistent) const {
   const std::uint32_t storage = storages_.storage_of(persistent.number());
   const TorchWindow window = storages_.window_of(persistent.number());
   const TorchType type = storages_.storages()[storage].type;
-  Tensor tensor;
+  graph::Tensor tensor;
   tensor.name = name;
   tensor.dtype = type.dtype;
   tensor.shape = {window.bytes / type.item_bytes};
@@ -372,4 +376,4 @@ Tensor TorchRebuilder::whole_storage(const std::string& name, PickleValue persis
   return tensor;
 }
 
-}  // namespace loadline
+}  // namespace loadline::importers

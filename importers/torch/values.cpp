@@ -11,7 +11,7 @@
 
 #include <fmt/format.h>
 
-namespace loadline {
+namespace loadline::importers {
 namespace {
 
 using Kind = PickleValue::Kind;
@@ -34,8 +34,8 @@ bool is_scalar(PickleValue value) { return value.kind() <= Kind::global && !valu
 
 class Walker {
  public:
-  Walker(const Pickle& pickle, const TorchStorages& storages, const std::vector<StorageId>& placed,
-         MetaGraph& graph)
+  Walker(const Pickle& pickle, const TorchStorages& storages, const std::vector<graph::StorageId>& placed,
+         graph::MetaGraph& graph)
       : pickle_(pickle), graph_(graph), rebuild_(pickle, storages, placed, graph.files.at(0).path) {}
 
   void walk() {
@@ -72,7 +72,7 @@ class Walker {
   };
   // Findings about many values, reported in one note each.
   struct Finding {
-    Severity severity;
+    graph::Severity severity;
     std::string text;
     std::string first;
     std::uint64_t count = 0;
@@ -192,10 +192,10 @@ class Walker {
 
   static std::string tensor_name(const std::string& path) { return path.empty() ? "tensor" : path; }
 
-  void add(Tensor tensor) {
-    if (tensor.dtype == DType::opaque)
-      find(Severity::warning, "of a type without a name here: shown as bytes", tensor.name);
-    keep(tensor.name, sizeof(Tensor));
+  void add(graph::Tensor tensor) {
+    if (tensor.dtype == graph::DType::opaque)
+      find(graph::Severity::warning, "of a type without a name here: shown as bytes", tensor.name);
+    keep(tensor.name, sizeof(graph::Tensor));
     if (graph_.tensors.size() - packed_ >= kNamesAtOnce) pack_names();
     graph_.tensors.push_back(std::move(tensor));
   }
@@ -205,18 +205,18 @@ class Walker {
     std::vector<std::string_view> texts;
     for (std::size_t i = packed_; i < graph_.tensors.size(); ++i)
       texts.push_back(graph_.tensors[i].name.view());
-    std::vector<Name> names = Name::many(texts);
-    for (Name& name : names) graph_.tensors[packed_++].name = std::move(name);
+    std::vector<graph::Name> names = graph::Name::many(texts);
+    for (graph::Name& name : names) graph_.tensors[packed_++].name = std::move(name);
   }
 
   // A tensor whose bytes the file does not hold.
-  void add_without_bytes(Tensor tensor) {
-    const auto bytes = packed_byte_size(tensor.dtype, elements(tensor));
+  void add_without_bytes(graph::Tensor tensor) {
+    const auto bytes = graph::packed_byte_size(tensor.dtype, graph::elements(tensor));
     if (!bytes) throw at(ErrorCode::malformed, tensor.name, "has no size in bytes");
     tensor.strides.clear();
-    tensor.storage = graph_.add_storage(shapes_only_storage(*bytes));
-    keep(tensor.name, sizeof(Tensor) + sizeof(Storage));
-    find(Severity::warning, "without bytes in the file: shape only", tensor.name);
+    tensor.storage = graph_.add_storage(graph::shapes_only_storage(*bytes));
+    keep(tensor.name, sizeof(graph::Tensor) + sizeof(graph::Storage));
+    find(graph::Severity::warning, "without bytes in the file: shape only", tensor.name);
     graph_.tensors.push_back(std::move(tensor));
   }
 
@@ -273,20 +273,20 @@ class Walker {
     if (last == "_rebuild_qtensor") return add_quantised(arguments, name);
     if (last == "_rebuild_sparse_tensor" && arguments.size() == 2) return add_sparse(arguments, path);
     if (last == "_rebuild_nested_tensor" && arguments.size() == 4) {
-      find(Severity::warning, "a nested tensor: shown as its parts", name);
+      find(graph::Severity::warning, "a nested tensor: shown as its parts", name);
       constexpr std::string_view kParts[] = {"buffer", "sizes", "strides", "storage_offsets"};
       return push_parts(path, arguments, kParts);
     }
     if (last == "_rebuild_wrapper_subclass") {
       // the wrapped value is state, which only _rebuild_from_type_v2 carries
-      find(Severity::error, "a wrapper of other tensors, which are not in the file", name);
+      find(graph::Severity::error, "a wrapper of other tensors, which are not in the file", name);
       return;
     }
     if (last == "_rebuild_from_type_v2" && arguments.size() == 4 && arguments[0].is(Kind::global)) {
       push_state(arguments[3], path);
       const std::string_view inner = pickle_.text(arguments[0]);
       if (inner == "torch._utils._rebuild_wrapper_subclass")
-        return find(Severity::warning,
+        return find(graph::Severity::warning,
                     fmt::format("of class '{}': shown as the tensors it wraps",
                                 safe_display(pickle_.text(arguments[1]), 100)),
                     name);
@@ -298,7 +298,7 @@ class Walker {
                safe_display(inner, 100));
     }
     if (last == "_rebuild_device_tensor_from_numpy") {
-      find(Severity::error, "a numpy array inside the pickle: not read", name);
+      find(graph::Severity::error, "a numpy array inside the pickle: not read", name);
       return;
     }
     throw at(ErrorCode::unsupported, name,
@@ -318,14 +318,16 @@ class Walker {
     const std::span<const PickleValue> bits = pickle_.items(arguments[position]);
     for (std::size_t i = 0; i + 1 < bits.size(); i += 2)
       if (bits[i + 1].is(Kind::boolean) && bits[i + 1].number() != 0)
-        find(Severity::error, "a conjugated or negated view: the bytes in the file are not its values", name);
+        find(graph::Severity::error, "a conjugated or negated view: the bytes in the file are not its values",
+             name);
   }
 
   // Integers with a scale: (scheme, scale, zero point) or (scheme, scales, zero points, axis).
   void add_quantised(std::span<const PickleValue> arguments, const std::string& name) {
     if (arguments.size() < 5) throw at(ErrorCode::malformed, name, "_rebuild_qtensor with too few values");
     add(rebuild_.on_storage(name, arguments, {}));
-    find(Severity::warning, "quantised: its integers are shown, scale and zero point beside them", name);
+    find(graph::Severity::warning, "quantised: its integers are shown, scale and zero point beside them",
+         name);
     constexpr std::string_view kParts[] = {"scale", "zero_point", "axis"};
     const std::span<const PickleValue> parameters = pickle_.items(arguments[4]);
     if (!parameters.empty()) push_parts(name, parameters.subspan(1), kParts);
@@ -333,7 +335,7 @@ class Walker {
 
   // (layout, (indices, values, size[, coalesced])) or (layout, (compressed, plain, values, size)).
   void add_sparse(std::span<const PickleValue> arguments, const std::string& path) {
-    find(Severity::warning, "sparse: shown as its parts", tensor_name(path));
+    find(graph::Severity::warning, "sparse: shown as its parts", tensor_name(path));
     const PickleObject* layout = pickle_.object(arguments[0]);
     const std::span<const PickleValue> names = layout ? pickle_.items(layout->arguments) : arguments.first(0);
     const std::string_view kind = names.empty() ? "" : pickle_.text(names[0]);
@@ -354,7 +356,7 @@ class Walker {
                "holds tensors inside an object of class '{}', which only its own code can read; "
                "save a state_dict instead",
                name);
-    find(Severity::warning, fmt::format("an object of class '{}': left out", name), path);
+    find(graph::Severity::warning, fmt::format("an object of class '{}': left out", name), path);
   }
 
   // copyreg._reconstructor(class, base, state) stands for the class.
@@ -407,34 +409,35 @@ class Walker {
 
   void add_text(const std::string& path, std::string_view text) {
     if (text.size() > kMostMetadataText)
-      return find(Severity::info, fmt::format("a text of more than {} bytes: left out", kMostMetadataText),
-                  path);
+      return find(graph::Severity::info,
+                  fmt::format("a text of more than {} bytes: left out", kMostMetadataText), path);
     if (metadata_bytes_ >= kMostMetadataBytes)
-      return find(Severity::info, fmt::format("texts beyond {} bytes in all: left out", kMostMetadataBytes),
-                  path);
+      return find(graph::Severity::info,
+                  fmt::format("texts beyond {} bytes in all: left out", kMostMetadataBytes), path);
     metadata_bytes_ += text.size();
     add_entry(path, std::string(text));
   }
 
-  void add_entry(const std::string& path, MetaValue value) {
-    if (path == kConfigKey)  // reserved for the model's own configuration
-      return find(Severity::warning, "left out of the metadata", path);
+  void add_entry(const std::string& path, graph::MetaValue value) {
+    if (path == graph::kConfigKey)  // reserved for the model's own configuration
+      return find(graph::Severity::warning, "left out of the metadata", path);
     if (graph_.metadata.size() >= kMostMetadata)
-      return find(Severity::info, fmt::format("beyond the first {} values: left out", kMostMetadata), path);
+      return find(graph::Severity::info, fmt::format("beyond the first {} values: left out", kMostMetadata),
+                  path);
     const std::string& key = path.empty() ? kRootKey : path;
     if (!keys_.insert(key).second)
-      return find(Severity::warning, "a second value of this name: left out", key);
-    keep(key, key.size() + sizeof(MetaEntry));  // twice: see keys_
+      return find(graph::Severity::warning, "a second value of this name: left out", key);
+    keep(key, key.size() + sizeof(graph::MetaEntry));  // twice: see keys_
     graph_.metadata.push_back({key, std::move(value)});
   }
 
-  void find(Severity severity, std::string text, const std::string& path) {
+  void find(graph::Severity severity, std::string text, const std::string& path) {
     const auto known = std::ranges::find(findings_, text, &Finding::text);
     if (known != findings_.end()) {
       ++known->count;
       return;
     }
-    if (findings_.size() < kMostFindings || severity == Severity::error)
+    if (findings_.size() < kMostFindings || severity == graph::Severity::error)
       findings_.push_back({severity, std::move(text), path, 1});
   }
 
@@ -451,7 +454,7 @@ class Walker {
   inline static const std::string kRootKey = "value";
 
   const Pickle& pickle_;
-  MetaGraph& graph_;
+  graph::MetaGraph& graph_;
   TorchRebuilder rebuild_;
   std::vector<Frame> stack_;
   std::uint64_t visits_ = 0;
@@ -460,15 +463,15 @@ class Walker {
   std::size_t packed_ = 0;   // tensors whose names are packed
   std::size_t metadata_bytes_ = 0;
   std::array<std::vector<bool>, 3> searched_;  // objects, tuples, others, by number
-  TextSet keys_;                               // of the metadata
+  graph::TextSet keys_;                        // of the metadata
   std::vector<Finding> findings_;
 };
 
 }  // namespace
 
 void add_torch_values(const Pickle& pickle, const TorchStorages& storages,
-                      const std::vector<StorageId>& placed, MetaGraph& graph) {
+                      const std::vector<graph::StorageId>& placed, graph::MetaGraph& graph) {
   Walker(pickle, storages, placed, graph).walk();
 }
 
-}  // namespace loadline
+}  // namespace loadline::importers

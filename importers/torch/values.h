@@ -14,12 +14,12 @@
 #include <string_view>
 #include <vector>
 
-namespace loadline {
+namespace loadline::importers {
 
 // --- Torch's names for element types and storage classes.
 
 struct TorchType {
-  DType dtype = DType::opaque;
+  graph::DType dtype = graph::DType::opaque;
   std::uint8_t item_bytes = 0;  // bytes of one element as torch counts elements; 0: unknown
 };
 
@@ -60,7 +60,7 @@ class TorchStorages {
   std::string key(const TorchStorage& storage) const { return key_text(storage.key); }
   std::optional<std::uint32_t> find(std::string_view key) const;
   // Frees the index of find(), which must not be called afterwards.
-  void forget_keys() { by_key_ = NameIndex(); }
+  void forget_keys() { by_key_ = graph::NameIndex(); }
   // A key as text; "" if the value is not a key.
   std::string key_text(PickleValue key) const;
 
@@ -72,7 +72,7 @@ class TorchStorages {
   std::vector<TorchStorage> storages_;
   std::vector<std::uint32_t> storage_of_;         // by persistent id
   std::map<std::uint32_t, TorchWindow> windows_;  // by persistent id, for parts of storages only
-  NameIndex by_key_;
+  graph::NameIndex by_key_;
 };
 
 enum class TorchIds : std::uint8_t { zip, legacy };  // ids of five items; ids of six, the last one a view
@@ -85,20 +85,20 @@ TorchStorages torch_storages(const Pickle& pickle, const std::string& file, Torc
 // short lists of them become metadata. `placed` maps each of storages.storages() to its storage in the graph.
 // A value that cannot be represented becomes a Note, or an Error{unsupported} if it holds tensors.
 void add_torch_values(const Pickle& pickle, const TorchStorages& storages,
-                      const std::vector<StorageId>& placed, MetaGraph& graph);
+                      const std::vector<graph::StorageId>& placed, graph::MetaGraph& graph);
 
 // The notes about storages, given by name, that no tensor uses; none for an empty list.
-std::vector<Note> unused_storages(const std::vector<std::string>& names);
+std::vector<graph::Note> unused_storages(const std::vector<std::string>& names);
 
 // Sorts storages by file position, and tensors by storage. Most files are in this order already; then nothing
 // moves.
-void sort_by_place(MetaGraph& graph);
+void sort_by_place(graph::MetaGraph& graph);
 
 // --- Makes a tensor from the arguments of torch's rebuild functions.
 
 // The bytes of a storage that a tensor may use.
 struct StorageWindow {
-  StorageId storage{};
+  graph::StorageId storage{};
   std::uint64_t offset = 0;  // from the start of the storage
   std::uint64_t bytes = 0;
 };
@@ -106,25 +106,25 @@ struct StorageWindow {
 // Completes a tensor whose name, shape and strides are set, at element `offset` of the window: sets its
 // dtype, storage and byte offset, and clears the strides if it is contiguous. Throws Error{malformed} naming
 // the tensor if it needs more bytes than the window has.
-Tensor place_tensor(Tensor tensor, TorchType type, std::uint64_t offset, const StorageWindow& window,
-                    const std::string& file);
+graph::Tensor place_tensor(graph::Tensor tensor, TorchType type, std::uint64_t offset,
+                           const StorageWindow& window, const std::string& file);
 
 // Reads the arguments of rebuild functions and checks them against the storage. Every Error names the tensor.
 class TorchRebuilder {
  public:
-  TorchRebuilder(const Pickle& pickle, const TorchStorages& storages, const std::vector<StorageId>& placed,
-                 std::string file)
+  TorchRebuilder(const Pickle& pickle, const TorchStorages& storages,
+                 const std::vector<graph::StorageId>& placed, std::string file)
       : pickle_(pickle), storages_(storages), placed_(placed), file_(std::move(file)) {}
 
   // Arguments (storage, offset, size, stride, ...). The elements have `type`, or by default the storage's
   // type.
-  Tensor on_storage(const std::string& name, std::span<const PickleValue> arguments,
-                    std::optional<TorchType> type) const;
+  graph::Tensor on_storage(const std::string& name, std::span<const PickleValue> arguments,
+                           std::optional<TorchType> type) const;
   // A tensor without bytes; its storage is not set.
-  Tensor without_storage(const std::string& name, PickleValue dtype, PickleValue size,
-                         PickleValue stride) const;
+  graph::Tensor without_storage(const std::string& name, PickleValue dtype, PickleValue size,
+                                PickleValue stride) const;
   // A bare storage as a tensor: a vector of its elements.
-  Tensor whole_storage(const std::string& name, PickleValue persistent) const;
+  graph::Tensor whole_storage(const std::string& name, PickleValue persistent) const;
 
   // The type that the global `value` names. Throws Error{malformed} if it names none.
   TorchType type_of(const std::string& name, PickleValue value) const;
@@ -142,8 +142,8 @@ class TorchRebuilder {
 
   const Pickle& pickle_;
   const TorchStorages& storages_;
-  const std::vector<StorageId>& placed_;
+  const std::vector<graph::StorageId>& placed_;
   std::string file_;
 };
 
-}  // namespace loadline
+}  // namespace loadline::importers

@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-namespace loadline {
+namespace loadline::importers {
 
 // --- Names in Python modules as pickles give them: their modern spelling, and whether they only serve to run
 // code.
@@ -85,7 +85,7 @@ bool is_dict_type(std::string_view name) {
 // Runs the opcodes. An opcode may only take the stack's values above the last mark.
 class PickleMachine {
  public:
-  PickleMachine(Pickle& pickle, Cursor& cursor)
+  PickleMachine(Pickle& pickle, io::Cursor& cursor)
       : out_(pickle), values_(pickle.values_), cursor_(cursor), begin_(cursor.at()) {}
 
   void run() {
@@ -420,7 +420,7 @@ class PickleMachine {
 
   Pickle& out_;
   PickleStore& values_;
-  Cursor& cursor_;
+  io::Cursor& cursor_;
   const std::uint64_t begin_;
   std::uint64_t at_ = 0;  // of the opcode being run
   std::uint64_t kept_ = 0;
@@ -428,9 +428,9 @@ class PickleMachine {
   std::vector<PickleValue> stack_;
   std::vector<std::size_t> marks_;  // heights of the stack
   std::vector<PickleValue> memo_;
-  TextMap<PickleValue> globals_;
+  graph::TextMap<PickleValue> globals_;
 };
 
-Pickle::Pickle(Cursor& cursor) { PickleMachine(*this, cursor).run(); }
+Pickle::Pickle(io::Cursor& cursor) { PickleMachine(*this, cursor).run(); }
 
-}  // namespace loadline
+}  // namespace loadline::importers

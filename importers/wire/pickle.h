@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-namespace loadline {
+namespace loadline::importers {
 
 // --- Stores the values of a pickle compactly: a large checkpoint has millions of them.
 
@@ -138,7 +138,7 @@ class Pickle {
   using Kind = PickleValue::Kind;
 
   // Reads from the cursor through STOP. Throws Error{malformed | unsupported | limit} naming the byte.
-  explicit Pickle(Cursor& cursor);
+  explicit Pickle(io::Cursor& cursor);
 
   PickleValue root() const { return root_; }
   // The text of a text, bytes or global value; a global is "module.name" with Python 3 names. Empty for
@@ -182,4 +182,4 @@ class Pickle {
   std::uint64_t bytes_ = 0;
 };
 
-}  // namespace loadline
+}  // namespace loadline::importers

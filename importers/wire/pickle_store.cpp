@@ -10,7 +10,7 @@
 #include <cassert>
 #include <cstring>
 
-namespace loadline {
+namespace loadline::importers {
 namespace {
 
 using Kind = PickleValue::Kind;
@@ -194,4 +194,4 @@ std::span<const PickleValue> PickleStore::items(PickleValue value) const {
   }
 }
 
-}  // namespace loadline
+}  // namespace loadline::importers

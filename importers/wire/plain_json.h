@@ -6,7 +6,7 @@
 #include <cstring>
 #include <string_view>
 
-namespace loadline {
+namespace loadline::importers {
 
 // One pass, no tree. Understands punctuation, white space, strings of printable ASCII without escapes, and
 // whole numbers below 10^19. Every method returns false for anything else; the caller then uses a JSON
@@ -78,4 +78,4 @@ class PlainJson {
   const char* end_;
 };
 
-}  // namespace loadline
+}  // namespace loadline::importers

@@ -17,7 +17,7 @@
 #include <fmt/format.h>
 #include <zlib.h>
 
-namespace loadline {
+namespace loadline::importers {
 
 // --- zip (PKWARE APPNOTE.TXT 6.3.10), as torch, numpy and Python's zipfile write it. Little-endian.
 //
@@ -73,7 +73,7 @@ struct Header {
 
 class Reader {
  public:
-  Reader(const SourceFile& file, ZipCase name_case) : file_(file), name_case_(name_case) {}
+  Reader(const io::SourceFile& file, ZipCase name_case) : file_(file), name_case_(name_case) {}
 
   ZipDirectory read() {
     const End end = read_end();
@@ -102,7 +102,7 @@ class Reader {
     if (file_.size() < kEndBytes)
       throw malformed(0, "a zip archive has at least 22 bytes, this file has {}", file_.size());
     const std::uint64_t at = file_.size() - kEndBytes;
-    Cursor cursor(file_, at, file_.size());
+    io::Cursor cursor(file_, at, file_.size());
     if (cursor.read<std::uint32_t>("the end record") != kEnd)
       throw malformed(at,
                       "the zip archive has no end record in its last 22 bytes: it is cut short, has a "
@@ -143,7 +143,7 @@ class Reader {
   // Where the zip64 end record is, if a locator stands before the end record.
   std::optional<std::uint64_t> find_end64(std::uint64_t end_at) const {
     if (end_at < kLocatorBytes) return std::nullopt;
-    Cursor cursor(file_, end_at - kLocatorBytes, end_at);
+    io::Cursor cursor(file_, end_at - kLocatorBytes, end_at);
     if (cursor.read<std::uint32_t>("the zip64 locator") != kLocator) return std::nullopt;
     const auto disk = cursor.read<std::uint32_t>("the zip64 locator");
     const auto offset = cursor.read<std::uint64_t>("the zip64 locator");
@@ -156,7 +156,7 @@ class Reader {
   }
 
   End read_end64(std::uint64_t at, std::uint64_t locator) {
-    Cursor cursor(file_, at, locator);
+    io::Cursor cursor(file_, at, locator);
     if (cursor.read<std::uint32_t>("the zip64 end record") != kEnd64)
       throw malformed(at, "the zip64 locator gives a byte where no zip64 end record is");
     const auto bytes = cursor.read<std::uint64_t>("the zip64 end record");
@@ -187,7 +187,7 @@ class Reader {
                       end.members);
     if (end.members == 0) throw malformed(end.directory, "the zip archive is empty");
     members_.reserve(static_cast<std::size_t>(end.members));
-    Cursor cursor(file_, end.directory, end.directory + end.directory_bytes);
+    io::Cursor cursor(file_, end.directory, end.directory + end.directory_bytes);
     for (std::uint64_t i = 0; i < end.members; ++i) read_member(cursor);
     if (cursor.remaining() != 0)
       throw malformed(cursor.at(), "{} bytes follow the {} members that the end record counts",
@@ -195,7 +195,7 @@ class Reader {
   }
 
   // From the version on: the part that central and local headers share.
-  static Header read_common(Cursor& cursor) {
+  static Header read_common(io::Cursor& cursor) {
     constexpr std::string_view what = "a zip header";
     Header header;
     cursor.skip(2, what);
@@ -210,7 +210,7 @@ class Reader {
     return header;
   }
 
-  void read_member(Cursor& cursor) {
+  void read_member(io::Cursor& cursor) {
     constexpr std::string_view what = "a central header";
     const std::uint64_t at = cursor.at();
     if (cursor.read<std::uint32_t>(what) != kCentral)
@@ -253,7 +253,7 @@ class Reader {
   }
 
   // Replaces the header's saturated 32-bit values by those of the zip64 field; `local` in central ones.
-  void read_extra(Cursor& cursor, Header& header, std::uint64_t* local) const {
+  void read_extra(io::Cursor& cursor, Header& header, std::uint64_t* local) const {
     constexpr std::string_view what = "an extra field";
     const std::uint64_t at = cursor.at();
     const std::uint64_t end = at + header.extra_bytes;
@@ -373,11 +373,11 @@ class Reader {
 
   // A note about the gaps: other readers ignore these bytes, and a file of two formats at once hides the
   // second one there.
-  std::vector<Note> gap_notes() const {
+  std::vector<graph::Note> gap_notes() const {
     if (gaps_ == 0) return {};
     const std::string where = gaps_ == 1 ? fmt::format("byte {}", first_gap_)
                                          : fmt::format("{} places, the first byte {}", gaps_, first_gap_);
-    return {{Severity::warning,
+    return {{graph::Severity::warning,
              {},
              fmt::format("{}: {} bytes at {} belong to no member of the zip archive",
                          safe_display(file_.path()), gap_bytes_, where)}};
@@ -388,8 +388,8 @@ class Reader {
     constexpr std::string_view what = "a local header";
     const std::uint64_t name_bytes = member.name.size();
     // a cursor over the file would read ahead into the content
-    const SourceFile held = SourceFile::from_memory(file_.path(), {local.begin(), local.end()});
-    Cursor cursor(held);
+    const io::SourceFile held = io::SourceFile::from_memory(file_.path(), {local.begin(), local.end()});
+    io::Cursor cursor(held);
     if (cursor.read<std::uint32_t>(what) != kLocal) throw at_member(member, "has no local header");
     Header header = read_common(cursor);
     const std::string_view name(reinterpret_cast<const char*>(local.data()) + kLocalBytes, name_bytes);
@@ -410,7 +410,7 @@ class Reader {
   void check_local_sizes(const ZipMember& member, Header& header) const {
     const bool sizes_follow = (header.flags & kSizesFollow) != 0;
     if (header.bytes == kIn64 || header.stored_bytes == kIn64) {
-      Cursor extra(file_, member.payload - header.extra_bytes, member.payload);
+      io::Cursor extra(file_, member.payload - header.extra_bytes, member.payload);
       read_extra(extra, header, nullptr);
     }
     // with flag 3 the writer did not know them yet: zero, or what they became
@@ -437,7 +437,7 @@ class Reader {
         if (member.bytes != 0) throw at_member(member, "is a folder with content");
       }
       if (!is_clean_relative(key)) throw at_member(member, "has a name that is no clean relative path");
-      seen.emplace_back(text_hash(key), static_cast<std::uint32_t>(seen.size()));
+      seen.emplace_back(graph::text_hash(key), static_cast<std::uint32_t>(seen.size()));
     }
     std::ranges::sort(seen);
     const auto again =
@@ -445,9 +445,9 @@ class Reader {
     if (again != seen.end()) throw at_member(members_[std::next(again)->second], "occurs twice");
   }
 
-  const SourceFile& file_;
+  const io::SourceFile& file_;
   ZipCase name_case_;
-  TextArena names_;
+  graph::TextArena names_;
   std::vector<ZipMember> members_;
   std::vector<std::byte> local_;  // see read_between
   std::uint64_t gaps_ = 0;        // stretches of bytes that belong to nothing
@@ -457,7 +457,7 @@ class Reader {
 
 }  // namespace
 
-ZipDirectory read_zip_directory(const SourceFile& file, ZipCase name_case) {
+ZipDirectory read_zip_directory(const io::SourceFile& file, ZipCase name_case) {
   return Reader(file, name_case).read();
 }
 
@@ -469,16 +469,17 @@ constexpr std::size_t kLocalHeaderBytes = 30;  // of a local header without its 
 
 }  // namespace
 
-ZipArchive::ZipArchive(const SourceFile& file, ZipCase name_case)
+ZipArchive::ZipArchive(const io::SourceFile& file, ZipCase name_case)
     : file_(&file), directory_(read_zip_directory(file, name_case)), by_name_(members().size()) {
   for (std::uint32_t i = 0; i < members().size(); ++i) {
     const std::string_view name = members()[i].name;
-    by_name_.add(name, name_hash(name), i, [&](std::uint32_t k) { return members()[k].name; });
+    by_name_.add(name, graph::name_hash(name), i, [&](std::uint32_t k) { return members()[k].name; });
   }
 }
 
 const ZipMember* ZipArchive::find(std::string_view name) const {
-  const auto found = by_name_.find(name, name_hash(name), [&](std::uint32_t k) { return members()[k].name; });
+  const auto found =
+      by_name_.find(name, graph::name_hash(name), [&](std::uint32_t k) { return members()[k].name; });
   return found ? &members()[*found] : nullptr;
 }
 
@@ -496,10 +497,10 @@ std::string ZipArchive::root() const {
   return std::string(first.substr(0, slash));
 }
 
-Storage ZipArchive::storage(const ZipMember& member, FileId file) const {
-  Storage storage = plain_storage(file, member.payload, member.bytes);
+graph::Storage ZipArchive::storage(const ZipMember& member, graph::FileId file) const {
+  graph::Storage storage = graph::plain_storage(file, member.payload, member.bytes);
   storage.stored_bytes = member.stored_bytes;
-  if (member.deflated) storage.encoding = Encoding::deflate;
+  if (member.deflated) storage.encoding = graph::Encoding::deflate;
   return storage;
 }
 
@@ -529,7 +530,7 @@ std::string ZipArchive::read(const ZipMember& member, std::uint64_t most) const 
     text = file_->text_at(member.payload, member.bytes);
   } else {
     // the stated size may be false: allocate only as content arrives
-    const auto decoder = make_decoder(*file_, storage(member, FileId{0}));
+    const auto decoder = io::make_decoder(*file_, storage(member, graph::FileId{0}));
     constexpr std::uint64_t kPiece = 256 << 10;
     while (text.size() < member.bytes) {
       const std::size_t at = text.size();
@@ -549,4 +550,4 @@ std::optional<std::string_view> first_zip_name(std::string_view head) {
   return head.substr(kLocalHeaderBytes, bytes);
 }
 
-}  // namespace loadline
+}  // namespace loadline::importers

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-namespace loadline {
+namespace loadline::importers {
 
 // --- Reads the directory of a zip archive and checks it against the whole file.
 
@@ -31,9 +31,9 @@ struct ZipMember {
 enum class ZipCase : std::uint8_t { distinct, folded };
 
 struct ZipDirectory {
-  TextArena names;                 // the members'
+  graph::TextArena names;          // the members'
   std::vector<ZipMember> members;  // in the order of the central directory, without folders
-  std::vector<Note> notes;         // bytes that belong to no member
+  std::vector<graph::Note> notes;  // bytes that belong to no member
 };
 
 // Checks every member against its local header and the descriptor after its content. Reads no content. So
@@ -42,7 +42,7 @@ struct ZipDirectory {
 // disks, names that occur twice or are not clean relative paths, and headers that disagree. Bytes between
 // members, or between the last member and the directory, give a warning with their place and number. Throws
 // Error.
-ZipDirectory read_zip_directory(const SourceFile& file, ZipCase name_case);
+ZipDirectory read_zip_directory(const io::SourceFile& file, ZipCase name_case);
 
 // --- Reads a zip archive: the place of each member's bytes, and the content of small members.
 
@@ -50,12 +50,12 @@ ZipDirectory read_zip_directory(const SourceFile& file, ZipCase name_case);
 class ZipArchive {
  public:
   // Reads the directory and the local headers, no content. `file` must outlive it. Throws Error.
-  ZipArchive(const SourceFile& file, ZipCase name_case);
+  ZipArchive(const io::SourceFile& file, ZipCase name_case);
 
-  const SourceFile& file() const { return *file_; }
+  const io::SourceFile& file() const { return *file_; }
   const std::vector<ZipMember>& members() const { return directory_.members; }
   // Notes about the directory.
-  const std::vector<Note>& notes() const { return directory_.notes; }
+  const std::vector<graph::Note>& notes() const { return directory_.notes; }
   const ZipMember* find(std::string_view name) const;
   // The single folder that holds all members, without its slash. Throws Error{malformed} if there is none.
   std::string root() const;
@@ -65,7 +65,7 @@ class ZipArchive {
   // Compares a stored member with its checksum, piece by piece. Throws Error{malformed}.
   void check_stored(const ZipMember& member) const;
   // The member as a storage of a graph.
-  Storage storage(const ZipMember& member, FileId file) const;
+  graph::Storage storage(const ZipMember& member, graph::FileId file) const;
 
   template <typename... Values>
   Error malformed(const ZipMember& member, fmt::format_string<Values...> detail,
@@ -77,12 +77,12 @@ class ZipArchive {
  private:
   void check_crc(const ZipMember& member, std::uint32_t crc) const;
 
-  const SourceFile* file_;
+  const io::SourceFile* file_;
   ZipDirectory directory_;
-  NameIndex by_name_;
+  graph::NameIndex by_name_;
 };
 
 // The member name in the local header at the start of `head`, a file's first bytes; cut where `head` ends.
 std::optional<std::string_view> first_zip_name(std::string_view head);
 
-}  // namespace loadline
+}  // namespace loadline::importers

@@ -26,7 +26,7 @@
 #endif
 #endif
 
-namespace loadline {
+namespace loadline::tests {
 namespace {
 
 #ifdef LOADLINE_REAL_MALLOC
@@ -126,8 +126,8 @@ TEST(MallocHeap, TakesAndReturnsAsGlibcDoes) {
       const Requests requests = load_requests(kind, seed);
       const std::vector<std::uint64_t> real = real_heap(requests);
       ASSERT_EQ(real.size(), requests.size());
-      MallocHeap heap;
-      std::vector<MallocHeap::Chunk> chunks(requests.size());
+      allocators::MallocHeap heap;
+      std::vector<allocators::MallocHeap::Chunk> chunks(requests.size());
       double sum = 0, real_sum = 0, peak = 0, real_peak = 0;
       for (std::size_t i = 0; i < requests.size(); ++i) {
         const auto& [block, bytes] = requests[i];
@@ -148,7 +148,7 @@ TEST(MallocHeap, TakesAndReturnsAsGlibcDoes) {
 #endif
 
 TEST(MallocHeap, KeepsWhatLiesUnderTheTop) {
-  MallocHeap heap;
+  allocators::MallocHeap heap;
   const auto low = heap.allocate(100 << 10), high = heap.allocate(100 << 10);
   const std::uint64_t before = heap.reserved();
   heap.release(low);
@@ -168,14 +168,14 @@ TEST(MallocHeap, KeepsWhatLiesUnderTheTop) {
 
 TEST(BlockPool, TakesOnlyWhatIsMissing) {
   std::vector<std::uint64_t> made;
-  BlockPool pool(
+  allocators::BlockPool pool(
       {.expected = {600ull << 20, {}}},
       [&](std::uint32_t, std::uint64_t wanted, std::uint64_t) {
         made.push_back(wanted);
-        return PoolBlock{wanted, wanted};
+        return allocators::PoolBlock{wanted, wanted};
       },
       [](std::uint32_t) {});
-  std::vector<BlockPool::Range> ranges;
+  std::vector<allocators::BlockPool::Range> ranges;
   for (int i = 0; i < 6; ++i) ranges.push_back(pool.allocate(100ull << 20));
   // two of 100 in each block of 256, and what then is missing of 600
   EXPECT_EQ(made, (std::vector<std::uint64_t>{256ull << 20, 256ull << 20, 100ull << 20, 100ull << 20}));
@@ -190,13 +190,13 @@ std::vector<std::uint64_t> blocks_for(const std::vector<std::uint64_t>& requests
                                       const std::vector<std::uint64_t>& expected) {
   constexpr int kMiB = 20;
   std::vector<std::uint64_t> made;
-  PoolForecast forecast = {.peak = peak << kMiB};
+  allocators::PoolForecast forecast = {.peak = peak << kMiB};
   for (const std::uint64_t bytes : expected) forecast.requests.push_back({.bytes = bytes << kMiB});
-  BlockPool pool(
+  allocators::BlockPool pool(
       {.expected = std::move(forecast), .block = 100ull << kMiB},
       [&](std::uint32_t, std::uint64_t wanted, std::uint64_t) {
         made.push_back(wanted >> kMiB);
-        return PoolBlock{wanted, wanted};
+        return allocators::PoolBlock{wanted, wanted};
       },
       [](std::uint32_t) {});
   for (const std::uint64_t bytes : requests) pool.allocate(bytes << kMiB);
@@ -218,30 +218,30 @@ TEST(BlockPool, LeavesNoGapsWhereTheRequestsAreKnown) {
 
 // Counts what a pool takes from its source.
 struct CountedPool {
-  explicit CountedPool(PoolForecast expected)
+  explicit CountedPool(allocators::PoolForecast expected)
       : pool(
             {.expected = std::move(expected)},
             [this](std::uint32_t, std::uint64_t wanted, std::uint64_t) {
               ++taken;
-              return PoolBlock{wanted, wanted};
+              return allocators::PoolBlock{wanted, wanted};
             },
             [](std::uint32_t) {}) {}
   std::size_t taken = 0;
-  BlockPool pool;
+  allocators::BlockPool pool;
 };
 
 // One large weight, then small ones that take turns: the block of the large one does not stay, and small
 // blocks are not taken again and again.
 TEST(BlockPool, KeepsNoBlockFarLargerThanWhatFollows) {
   constexpr std::uint64_t kMiB = 1 << 20;
-  PoolForecast expected = {.peak = 500 * kMiB};
+  allocators::PoolForecast expected = {.peak = 500 * kMiB};
   for (std::size_t i = 0; i < 20; ++i)
     expected.requests.push_back(
         {.bytes = (i == 3 ? 500 : 20) * kMiB, .stays = false, .passing_peak = (i <= 3 ? 500 : 20) * kMiB});
   CountedPool counted(expected);
-  BlockPool& pool = counted.pool;
+  allocators::BlockPool& pool = counted.pool;
   for (std::size_t i = 0; i < expected.requests.size(); ++i) {
-    const BlockPool::Range range = pool.allocate(expected.requests[i].bytes);
+    const allocators::BlockPool::Range range = pool.allocate(expected.requests[i].bytes);
     if (i < 3) EXPECT_EQ(pool.reserved(), 240 * kMiB);  // 500 would be too much so early
     if (i == 3) EXPECT_EQ(pool.reserved(), 500 * kMiB);
     if (i > 3) EXPECT_EQ(pool.reserved(), 20 * kMiB);
@@ -255,13 +255,13 @@ TEST(BlockPool, KeepsNoBlockFarLargerThanWhatFollows) {
 // Weights arrive one by one, each beside a copy that goes again: the copies leave no holes among the weights.
 TEST(BlockPool, WhatPassesLiesApartFromWhatStays) {
   constexpr std::uint64_t kMiB = 1 << 20;
-  PoolForecast expected = {.peak = 30 * 50 * kMiB + 50 * kMiB};
+  allocators::PoolForecast expected = {.peak = 30 * 50 * kMiB + 50 * kMiB};
   for (std::size_t i = 0; i < 60; ++i)
     expected.requests.push_back({.bytes = 50 * kMiB, .stays = i % 2 == 1, .passing_peak = 50 * kMiB});
   CountedPool counted(expected);
   std::uint64_t most = 0;
   for (std::size_t i = 0; i < 30; ++i) {
-    const BlockPool::Range copy = counted.pool.allocate(50 * kMiB);
+    const allocators::BlockPool::Range copy = counted.pool.allocate(50 * kMiB);
     counted.pool.allocate(50 * kMiB);
     most = std::max(most, counted.pool.reserved());
     counted.pool.free(copy);
@@ -273,25 +273,26 @@ TEST(BlockPool, WhatPassesLiesApartFromWhatStays) {
 
 TEST(BlockPool, ADriverThatRoundsLeavesNoTensorOver) {
   std::vector<std::uint64_t> made;
-  const std::vector<PoolRequest> requests(4, {.bytes = 100 << 20});
-  BlockPool pool(
+  const std::vector<allocators::PoolRequest> requests(4, {.bytes = 100 << 20});
+  allocators::BlockPool pool(
       {.expected = {400ull << 20, requests}},
       [&](std::uint32_t, std::uint64_t wanted, std::uint64_t) {
         made.push_back(wanted);
-        return PoolBlock{wanted, wanted + (64 << 10)};
+        return allocators::PoolBlock{wanted, wanted + (64 << 10)};
       },
       [](std::uint32_t) {});
-  for (const PoolRequest& request : requests) pool.allocate(request.bytes);
+  for (const allocators::PoolRequest& request : requests) pool.allocate(request.bytes);
   EXPECT_EQ(made, (std::vector<std::uint64_t>{200 << 20, 200 << 20}));
 }
 
-std::uint64_t overlaps(const Plan& plan, const Timeline& timeline, Space space, const Arena& arena) {
+std::uint64_t overlaps(const plan::Plan& plan, const plan::Timeline& timeline, plan::Space space,
+                       const plan::Arena& arena) {
   std::uint64_t count = 0;
   for (std::size_t a = 0; a < plan.blocks.size(); ++a)
     for (std::size_t b = 0; b < a; ++b) {
       if (plan.blocks[a].space != space || plan.blocks[b].space != space) continue;
       if (plan.blocks[a].bytes == 0 || plan.blocks[b].bytes == 0) continue;
-      const Lifetime &x = timeline.lifetimes[a], &y = timeline.lifetimes[b];
+      const plan::Lifetime &x = timeline.lifetimes[a], &y = timeline.lifetimes[b];
       const bool together = x.from_step < y.to_step && y.from_step < x.to_step;
       const bool touch = arena.offsets[a] < arena.offsets[b] + plan.blocks[b].bytes &&
                          arena.offsets[b] < arena.offsets[a] + plan.blocks[a].bytes;
@@ -301,51 +302,57 @@ std::uint64_t overlaps(const Plan& plan, const Timeline& timeline, Space space, 
 }
 
 TEST(Arena, BlocksThatAreAliveTogetherDoNotMeet) {
-  MetaGraph graph;
+  graph::MetaGraph graph;
   for (std::uint32_t i = 0; i < 4; ++i) {
-    graph.storages.push_back(shapes_only_storage(1000 * (i + 1)));
-    graph.tensors.push_back(
-        {Name("t" + std::to_string(i)), DType::u8, {1000 * (i + 1)}, {}, StorageId{i}, 0});
+    graph.storages.push_back(graph::shapes_only_storage(1000 * (i + 1)));
+    graph.tensors.push_back({graph::Name("t" + std::to_string(i)),
+                             graph::DType::u8,
+                             {1000 * (i + 1)},
+                             {},
+                             graph::StorageId{i},
+                             0});
   }
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
-    const Plan plan = testing::random_plan(graph, seed, 150);
-    DryMachine machine;
-    const Timeline timeline = run(plan, machine);
-    for (const Space space : {Space::host, Space::staging, Space::device}) {
+    const plan::Plan plan = testing::random_plan(graph, seed, 150);
+    plan::DryMachine machine;
+    const plan::Timeline timeline = plan::run(plan, machine);
+    for (const plan::Space space : {plan::Space::host, plan::Space::staging, plan::Space::device}) {
       Progress progress;
-      const Arena arena = plan_arena(plan, timeline, space, progress);
+      const plan::Arena arena = plan::plan_arena(plan, timeline, space, progress);
       EXPECT_EQ(overlaps(plan, timeline, space, arena), 0u);
       EXPECT_GE(arena.height, arena.lower_bound);
-      EXPECT_GE(arena.lower_bound, timeline.peaks[index(space)].bytes);
+      EXPECT_GE(arena.lower_bound, timeline.peaks[plan::index(space)].bytes);
       for (std::size_t b = 0; b < plan.blocks.size(); ++b) EXPECT_EQ(arena.offsets[b] % 256, 0u);
     }
   }
 }
 
 TEST(Allocators, NoneTakesLessThanWhatIsAsked) {
-  MetaGraph graph;
+  graph::MetaGraph graph;
   std::mt19937_64 random(2);
   for (std::uint32_t i = 0; i < 40; ++i) {
     const std::uint64_t bytes = 1 + random() % (random() % 3 == 0 ? 3'000'000 : 20'000);
-    graph.storages.push_back(shapes_only_storage(bytes));
-    graph.tensors.push_back({Name("t" + std::to_string(i)), DType::u8, {bytes}, {}, StorageId{i}, 0});
+    graph.storages.push_back(graph::shapes_only_storage(bytes));
+    graph.tensors.push_back(
+        {graph::Name("t" + std::to_string(i)), graph::DType::u8, {bytes}, {}, graph::StorageId{i}, 0});
   }
-  for (const AllocatorRow& row : allocators())
-    for (const Method& method : methods()) {
+  for (const allocators::AllocatorRow& row : allocators::allocators())
+    for (const load::Method& method : load::methods()) {
       SCOPED_TRACE(std::string(row.id) + " " + std::string(method.id));
-      const Timeline timeline = project(graph, method, find_order("file"),
-                                        {.request = {.allocator = row.model, .activation_bytes = 5000}})
-                                    .timeline;
-      EXPECT_EQ(timeline.reserved_peak.has_value(), row.model != AllocatorModel::exact);
+      const plan::Timeline timeline =
+          load::project(graph, method, load::find_order("file"),
+                        {.request = {.allocator = row.model, .activation_bytes = 5000}})
+              .timeline;
+      EXPECT_EQ(timeline.reserved_peak.has_value(), row.model != allocators::AllocatorModel::exact);
       if (!timeline.reserved_peak) continue;
-      for (std::size_t space = 0; space < kSpaceCount; ++space) {
+      for (std::size_t space = 0; space < plan::kSpaceCount; ++space) {
         EXPECT_GE((*timeline.reserved_peak)[space], timeline.peaks[space].bytes);
         EXPECT_GE((*timeline.reserved_final)[space], timeline.final_bytes[space]);
         EXPECT_LE((*timeline.reserved_final)[space], (*timeline.reserved_peak)[space]);
       }
     }
-  EXPECT_THROW(load_allocator("jemalloc"), Error);
+  EXPECT_THROW(allocators::load_allocator("jemalloc"), Error);
 }
 
 }  // namespace
-}  // namespace loadline
+}  // namespace loadline::tests

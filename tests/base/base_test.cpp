@@ -11,7 +11,7 @@
 
 #include <gtest/gtest.h>
 
-namespace loadline {
+namespace loadline::tests {
 
 // --- Text, arithmetic and errors.
 
@@ -154,17 +154,17 @@ TEST(Progress, CancelsOnRequest) {
 
 // A table of texts from a file is one that no file can be written for.
 TEST(TextHash, IsSeededAndTheSameForAllKindsOfText) {
-  static_assert(std::is_same_v<TextMap<int>::hasher, TextHash>);
-  static_assert(std::is_same_v<TextViewSet::hasher, TextHash>);
+  static_assert(std::is_same_v<graph::TextMap<int>::hasher, graph::TextHash>);
+  static_assert(std::is_same_v<graph::TextViewSet::hasher, graph::TextHash>);
   const std::string text = "model.layers.0.mlp.down_proj.weight";
-  EXPECT_NE(TextHash()(text), std::hash<std::string>()(text));
-  TextMap<int> map;
+  EXPECT_NE(graph::TextHash()(text), std::hash<std::string>()(text));
+  graph::TextMap<int> map;
   map.emplace(text, 7);
   const auto found = map.find(std::string_view(text));
   ASSERT_NE(found, map.end());
-  EXPECT_EQ(map.hash_function()(text), text_hash(text));
+  EXPECT_EQ(map.hash_function()(text), graph::text_hash(text));
   EXPECT_EQ(map.find("model"), map.end());
-  EXPECT_EQ(text_hash(""), 0u);
+  EXPECT_EQ(graph::text_hash(""), 0u);
 }
 
 }  // namespace
@@ -218,4 +218,4 @@ TEST(Options, FindWhatWasMeant) {
 
 }  // namespace
 
-}  // namespace loadline
+}  // namespace loadline::tests

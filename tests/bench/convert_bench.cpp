@@ -42,20 +42,20 @@ std::string config(std::uint64_t layers) {
       layers);
 }
 
-std::uint64_t source_bytes(const MetaGraph& graph) {
+std::uint64_t source_bytes(const graph::MetaGraph& graph) {
   std::uint64_t total = 0;
-  for (const ModelFile& file : graph.files) total += file.bytes;
+  for (const graph::ModelFile& file : graph.files) total += file.bytes;
   return total;
 }
 
 // Calls `copy(source, offset in the target)` for each file; the target is durable afterwards.
-void copy_files(const MetaGraph& graph, const std::string& out,
-                const std::function<void(const SourceFile&, AtomicFile&, std::uint64_t)>& copy) {
-  AtomicFile target(out);
+void copy_files(const graph::MetaGraph& graph, const std::string& out,
+                const std::function<void(const io::SourceFile&, io::AtomicFile&, std::uint64_t)>& copy) {
+  io::AtomicFile target(out);
   target.preallocate(source_bytes(graph));
   std::uint64_t at = 0;
-  for (const ModelFile& file : graph.files) {
-    const SourceFile source = SourceFile::open(file.path);
+  for (const graph::ModelFile& file : graph.files) {
+    const io::SourceFile source = io::SourceFile::open(file.path);
     copy(source, target, at);
     at += source.size();
   }
@@ -72,9 +72,9 @@ Buffer page_aligned(std::size_t bytes) {
   return Buffer(static_cast<std::byte*>(std::aligned_alloc(4096, bytes)));
 }
 
-void copy_by_pieces(const MetaGraph& graph, const std::string& out) {
+void copy_by_pieces(const graph::MetaGraph& graph, const std::string& out) {
   const Buffer buffer = page_aligned(kPiece);
-  copy_files(graph, out, [&](const SourceFile& source, AtomicFile& target, std::uint64_t at) {
+  copy_files(graph, out, [&](const io::SourceFile& source, io::AtomicFile& target, std::uint64_t at) {
     for (std::uint64_t done = 0; done < source.size(); done += kPiece) {
       const auto piece = std::span(buffer.get(), std::min<std::uint64_t>(kPiece, source.size() - done));
       source.read_at(done, piece);
@@ -83,8 +83,8 @@ void copy_by_pieces(const MetaGraph& graph, const std::string& out) {
   });
 }
 
-void copy_in_kernel(const MetaGraph& graph, const std::string& out) {
-  copy_files(graph, out, [&](const SourceFile& source, AtomicFile& target, std::uint64_t at) {
+void copy_in_kernel(const graph::MetaGraph& graph, const std::string& out) {
+  copy_files(graph, out, [&](const io::SourceFile& source, io::AtomicFile& target, std::uint64_t at) {
     auto from = loff_t{0}, to = static_cast<loff_t>(at);
     for (std::uint64_t left = source.size(); left > 0;) {
       const ssize_t copied = ::copy_file_range(source.descriptor(), &from, target.descriptor(), &to, left, 0);
@@ -95,13 +95,13 @@ void copy_in_kernel(const MetaGraph& graph, const std::string& out) {
 }
 
 // Past the page cache on both sides; sizes are rounded up to whole pages, which changes nothing of the time.
-void copy_direct(const MetaGraph& graph, const std::string& out) {
+void copy_direct(const graph::MetaGraph& graph, const std::string& out) {
   const Buffer buffer = page_aligned(kPiece);
-  const UniqueFd to(::open(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_DIRECT, 0666));
+  const io::UniqueFd to(::open(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_DIRECT, 0666));
   if (!to || ::posix_fallocate(to.get(), 0, static_cast<off_t>(source_bytes(graph))) != 0) std::abort();
   off_t at = 0;
-  for (const ModelFile& file : graph.files) {
-    const UniqueFd from(::open(file.path.c_str(), O_RDONLY | O_DIRECT));
+  for (const graph::ModelFile& file : graph.files) {
+    const io::UniqueFd from(::open(file.path.c_str(), O_RDONLY | O_DIRECT));
     for (off_t done = 0; done < static_cast<off_t>(file.bytes); done += static_cast<off_t>(kPiece)) {
       const ssize_t got = ::pread(from.get(), buffer.get(), kPiece, done);
       const ssize_t whole = (got + 4095) / 4096 * 4096;
@@ -125,7 +125,7 @@ struct Peak {
   std::uint64_t resident = 0, anonymous = 0;
   double seconds = 0;
 };
-Peak peak_of(const std::string& model, const std::string& out, std::optional<DType> outtype,
+Peak peak_of(const std::string& model, const std::string& out, std::optional<graph::DType> outtype,
              std::uint64_t budget) {
   int ends[2] = {};
   if (::pipe(ends) != 0) std::abort();
@@ -148,13 +148,13 @@ Peak peak_of(const std::string& model, const std::string& out, std::optional<DTy
 
 int convert_once(char** words) {
   Progress progress;
-  const auto graph = std::make_shared<const MetaGraph>(open_model(words[0], {}));
-  WriteOptions write;
+  const auto graph = std::make_shared<const graph::MetaGraph>(importers::open_model(words[0], {}));
+  exporters::WriteOptions write;
   write.memory_budget = *text_as<std::uint64_t>(words[2]);
-  ExportOptions layout;
-  if (std::string_view(words[3]) == "f16") layout.outtype = DType::f16;
-  const WriteReport report =
-      convert_model(graph, exporter_for_output(words[1]), layout, words[1], write, progress);
+  exporters::ExportOptions layout;
+  if (std::string_view(words[3]) == "f16") layout.outtype = graph::DType::f16;
+  const exporters::WriteReport report = exporters::convert_model(
+      graph, exporters::exporter_for_output(words[1]), layout, words[1], write, progress);
   fmt::print("{} {} {}\n", report.peak_rss_bytes, report.peak_host_bytes, report.seconds);
   return 0;
 }
@@ -172,7 +172,8 @@ void print_budgets(const std::string& model, const std::string& folder, std::uin
     for (int round = 0; round < 7; ++round)
       for (const std::uint64_t budget : {32ull << 20, 64ull << 20, 256ull << 20, 1024ull << 20}) {
         const std::string out = folder + "/peak.gguf";
-        const Peak peak = peak_of(model, out, casts ? std::optional(DType::f16) : std::nullopt, budget);
+        const Peak peak =
+            peak_of(model, out, casts ? std::optional(graph::DType::f16) : std::nullopt, budget);
         seconds[budget].push_back(peak.seconds);
         peaks[budget].resident = std::max(peaks[budget].resident, peak.resident);
         peaks[budget].anonymous = std::max(peaks[budget].anonymous, peak.anonymous);
@@ -202,9 +203,9 @@ int main(int argc, char** argv) {
   const testing::TemporaryFolder folder;
   Progress progress;
   const std::string model = folder / "m";
-  synthesize(config_graph(config(settings.layers), "bench"), model,
-             {.seed = 1, .max_shard_bytes = 1'200'000'000, .overwrite = false}, progress);
-  const auto graph = std::make_shared<const MetaGraph>(open_model(model, {}));
+  exporters::synthesize(forward::config_graph(config(settings.layers), "bench"), model,
+                        {.seed = 1, .max_shard_bytes = 1'200'000'000, .overwrite = false}, progress);
+  const auto graph = std::make_shared<const graph::MetaGraph>(importers::open_model(model, {}));
   const std::string out = folder / "out";
   // what the case before left for the disk to do must not be timed with the next
   const auto clean = [&] {
@@ -212,20 +213,21 @@ int main(int argc, char** argv) {
     std::filesystem::create_directories(out);
     ::sync();
     if (settings.cold)
-      for (const ModelFile& file : graph->files) drop_pages(SourceFile::open(file.path));
+      for (const graph::ModelFile& file : graph->files) io::drop_pages(io::SourceFile::open(file.path));
   };
   const std::string cp =
       fmt::format("cp --reflink=never {}/*.safetensors {}/ && sync -f {}", model, out, out);
-  const auto convert = [&](std::string name, std::optional<DType> outtype, WritePolicy policy) {
+  const auto convert = [&](std::string name, std::optional<graph::DType> outtype, io::WritePolicy policy) {
     return [&, name = std::move(name), outtype, policy] {
-      WriteOptions write;
+      exporters::WriteOptions write;
       write.policy = policy;
-      ExportOptions layout;
+      exporters::ExportOptions layout;
       layout.outtype = outtype;
-      convert_model(graph, exporter_for_output(name), layout, out + "/" + name, write, progress);
+      exporters::convert_model(graph, exporters::exporter_for_output(name), layout, out + "/" + name, write,
+                               progress);
     };
   };
-  const auto drop = WritePolicy::drop_behind;
+  const auto drop = io::WritePolicy::drop_behind;
   const auto results = bench::measure(
       {{"cp --reflink=never + sync",
         [&] {
@@ -238,13 +240,14 @@ int main(int argc, char** argv) {
        {"copy: O_DIRECT on both sides", [&] { copy_direct(*graph, out + "/copy"); }, clean},
        {"convert to safetensors", convert("m.safetensors", {}, drop), clean},
        {"convert to gguf", convert("m.gguf", {}, drop), clean},
-       {"convert to gguf, O_DIRECT", convert("m.gguf", {}, WritePolicy::direct), clean},
-       {"convert to gguf, page cache kept", convert("m.gguf", {}, WritePolicy::cached), clean},
-       {"convert to f16 gguf", convert("h.gguf", DType::f16, drop), clean},
-       {"convert to f16 gguf, O_DIRECT", convert("h.gguf", DType::f16, WritePolicy::direct), clean},
-       {"convert to f32 gguf (writes twice the bytes)", convert("w.gguf", DType::f32, drop), clean}},
+       {"convert to gguf, O_DIRECT", convert("m.gguf", {}, io::WritePolicy::direct), clean},
+       {"convert to gguf, page cache kept", convert("m.gguf", {}, io::WritePolicy::cached), clean},
+       {"convert to f16 gguf", convert("h.gguf", graph::DType::f16, drop), clean},
+       {"convert to f16 gguf, O_DIRECT", convert("h.gguf", graph::DType::f16, io::WritePolicy::direct),
+        clean},
+       {"convert to f32 gguf (writes twice the bytes)", convert("w.gguf", graph::DType::f32, drop), clean}},
       static_cast<int>(settings.rounds));
-  const std::uint64_t bytes = storage_bytes(*graph);
+  const std::uint64_t bytes = graph::storage_bytes(*graph);
   bench::print(fmt::format("convert {}, {}", format_bytes(bytes), settings.cold ? "cold" : "warm"), results,
                bytes);
   const double best = std::min({results[1].median, results[2].median, results[3].median});

@@ -58,9 +58,9 @@ const auto kMotions = std::to_array<Motion>({
      [](Workspace& workspace, std::size_t frame) {
        Document& document = workspace.document();
        const auto nodes = static_cast<std::uint32_t>(document.model->tree.nodes.size());
-       document.zoom(NodeId{static_cast<std::uint32_t>(frame * 7919 % nodes)});
+       document.zoom(graph::NodeId{static_cast<std::uint32_t>(frame * 7919 % nodes)});
      },
-     [](Workspace& workspace) { workspace.document().zoom(kRootNode); }},
+     [](Workspace& workspace) { workspace.document().zoom(graph::kRootNode); }},
     {"scrubbing",
      [](Workspace& workspace, std::size_t frame) {
        Document& document = workspace.document();
@@ -185,36 +185,37 @@ void opening(const std::string& path) {
                                {"with the model", [&] { window.show_first_frame(path); }, close}},
                               15),
                0);
-  std::shared_ptr<const MetaGraph> graph;
+  std::shared_ptr<const graph::MetaGraph> graph;
   const auto drop = [&] {
     window.close();
     graph.reset();
   };
-  bench::print("until the model is there",
-               bench::measure({{"what inspect does: open_model, count",
-                                [&] {
-                                  window.show_first_frame("");
-                                  graph = std::make_shared<const MetaGraph>(open_model(path, {}));
-                                  (void)model_claims(*graph, *built_in_assets());
-                                },
-                                drop},
-                               {"its tree and map are drawn", [&] { window.show_model(path); }, drop}},
-                              15),
-               0);
+  bench::print(
+      "until the model is there",
+      bench::measure({{"what inspect does: open_model, count",
+                       [&] {
+                         window.show_first_frame("");
+                         graph = std::make_shared<const graph::MetaGraph>(importers::open_model(path, {}));
+                         (void)forward::model_claims(*graph, *forward::built_in_assets());
+                       },
+                       drop},
+                      {"its tree and map are drawn", [&] { window.show_model(path); }, drop}},
+                     15),
+      0);
 }
 
 int show_memory(const std::string& path) {
   const auto window = open_null_window({});
   GuiApp app(*window, "");
   app.draw_settled();
-  const std::uint64_t empty = read_process_memory().rss_anon;
+  const std::uint64_t empty = io::read_process_memory().rss_anon;
   const auto start = Clock::now();
   app.workspace().open(path);
   app.settle();
   app.draw_settled();
   app.settle();
   const double took = milliseconds(Clock::now() - start) / 1000;
-  const std::uint64_t full = read_process_memory().rss_anon;
+  const std::uint64_t full = io::read_process_memory().rss_anon;
   fmt::print("  {}: RssAnon {} above an empty window's {}, all background work done after {:.2f} s\n",
              safe_display(path, 60), format_bytes(full - std::min(full, empty)), format_bytes(empty), took);
   return 0;
@@ -230,9 +231,10 @@ int main(int count, char** arguments) {
   const testing::TemporaryFolder folder;
   const std::string path = folder / "deepseek-v3";
   Progress progress;
-  const Preset& preset = *find_preset("deepseek-v3");
-  synthesize(config_graph(preset.config_json, "deepseek-v3"), path,
-             {.seed = {}, .max_shard_bytes = preset.max_shard_bytes, .overwrite = false}, progress);
+  const forward::Preset& preset = *forward::find_preset("deepseek-v3");
+  exporters::synthesize(forward::config_graph(preset.config_json, "deepseek-v3"), path,
+                        {.seed = {}, .max_shard_bytes = preset.max_shard_bytes, .overwrite = false},
+                        progress);
   gui::opening(path);
   std::fflush(stdout);
   if (std::system(fmt::format("'{}' --memory '{}'", gui::program, path).c_str()) != 0)

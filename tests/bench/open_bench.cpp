@@ -14,7 +14,7 @@
 
 #include <fmt/format.h>
 
-namespace loadline {
+namespace loadline::tests {
 namespace {
 
 std::string program;  // this one, to start again
@@ -27,10 +27,10 @@ void print_memory(const std::string& path) {
 }
 
 int show_memory(const std::string& path) {
-  const std::uint64_t read_before = read_bytes_counter();
-  const MetaGraph graph = open_model(path, {});
-  const std::uint64_t read = read_bytes_counter() - read_before;
-  const auto memory = read_process_memory();
+  const std::uint64_t read_before = io::read_bytes_counter();
+  const graph::MetaGraph graph = importers::open_model(path, {});
+  const std::uint64_t read = io::read_bytes_counter() - read_before;
+  const auto memory = io::read_process_memory();
   fmt::print("  after opening: {} resident, {} of it anonymous; {} at most; {} read\n",
              format_bytes(memory.rss_anon + memory.rss_file + memory.rss_shmem),
              format_bytes(memory.rss_anon), format_bytes(bench::peak_rss()), format_bytes(read));
@@ -41,11 +41,11 @@ int show_memory(const std::string& path) {
 void run(const std::string& title, const std::string& path, const std::function<void()>& raw,
          const std::string& python) {
   // from the path to the graph: taking the one before apart is no part of it
-  std::optional<MetaGraph> graph;
-  const auto results =
-      bench::measure({{"raw read of the same bytes", raw},
-                      {"open_model", [&] { graph = open_model(path, {}); }, [&] { graph.reset(); }}},
-                     21);
+  std::optional<graph::MetaGraph> graph;
+  const auto results = bench::measure(
+      {{"raw read of the same bytes", raw},
+       {"open_model", [&] { graph = importers::open_model(path, {}); }, [&] { graph.reset(); }}},
+      21);
   bench::print(title, results, 0);
   print_memory(path);
   bench::print_python(python, path);
@@ -53,15 +53,16 @@ void run(const std::string& title, const std::string& path, const std::function<
 
 void shards(const std::string& preset_id, const testing::TemporaryFolder& folder) {
   Progress progress;
-  const Preset& preset = *find_preset(preset_id);
+  const forward::Preset& preset = *forward::find_preset(preset_id);
   const std::string path = folder / preset_id;
-  synthesize(config_graph(preset.config_json, preset_id), path,
-             {.seed = {}, .max_shard_bytes = preset.max_shard_bytes, .overwrite = false}, progress);
-  const MetaGraph graph = open_model(path, {});
-  const std::uint64_t headers = file_bytes(graph) - storage_bytes(graph);
+  exporters::synthesize(forward::config_graph(preset.config_json, preset_id), path,
+                        {.seed = {}, .max_shard_bytes = preset.max_shard_bytes, .overwrite = false},
+                        progress);
+  const graph::MetaGraph graph = importers::open_model(path, {});
+  const std::uint64_t headers = graph::file_bytes(graph) - graph::storage_bytes(graph);
   run(
       fmt::format("{}: {} tensors in {} files, {} of weights, {} of headers and index", preset_id,
-                  graph.tensors.size(), graph.files.size(), format_bytes(storage_bytes(graph)),
+                  graph.tensors.size(), graph.files.size(), format_bytes(graph::storage_bytes(graph)),
                   format_bytes(headers)),
       path, [&graph] { bench::read_headers(graph); }, "safetensors");
 }
@@ -70,7 +71,7 @@ void vocabulary(const testing::TemporaryFolder& folder) {
   constexpr std::uint64_t kTokens = 250'000;
   const std::string path = folder / "vocabulary.gguf";
   bench::write_vocabulary(path, kTokens);
-  const std::uint64_t bytes = SourceFile::open(path).size();
+  const std::uint64_t bytes = io::SourceFile::open(path).size();
   run(
       fmt::format("gguf with {} tokens and as many merges: {}", kTokens, format_bytes(bytes)), path,
       [&] { bench::read_start(path, bytes); }, "gguf");
@@ -81,16 +82,17 @@ void large_onnx(const testing::TemporaryFolder& folder) {
     const std::string path = folder / fmt::format("{}.onnx", bytes);
     bench::write_large_onnx(path, bytes);
     run(
-        fmt::format("onnx with inline weights: {}", format_bytes(SourceFile::open(path).size())), path,
+        fmt::format("onnx with inline weights: {}", format_bytes(io::SourceFile::open(path).size())), path,
         [&] { bench::read_start(path, 1); }, "onnx");
   }
 }
 
 }  // namespace
-}  // namespace loadline
+}  // namespace loadline::tests
 
 int main(int count, char** arguments) {
   using namespace loadline;
+  using namespace loadline::tests;
   if (count == 3 && std::string_view(arguments[1]) == "--memory") return show_memory(arguments[2]);
   program = arguments[0];
   const testing::TemporaryFolder folder;

@@ -51,9 +51,9 @@ print(f"{statistics.median(times):.1f} ms (median of {len(times)})")
 
 }  // namespace
 
-void read_headers(const MetaGraph& graph) {
-  for (const ModelFile& file : graph.files) {
-    const SourceFile source = SourceFile::open(file.path);
+void read_headers(const graph::MetaGraph& graph) {
+  for (const graph::ModelFile& file : graph.files) {
+    const io::SourceFile source = io::SourceFile::open(file.path);
     std::uint64_t begin = 0, n = source.size();
     if (file.path.ends_with(".safetensors")) {
       std::array<std::byte, 8> length = {};
@@ -68,7 +68,7 @@ void read_headers(const MetaGraph& graph) {
 }
 
 void read_start(const std::string& path, std::uint64_t bytes) {
-  const SourceFile file = SourceFile::open(path);
+  const io::SourceFile file = io::SourceFile::open(path);
   std::vector<std::byte> buffer(128 << 10);
   for (std::uint64_t at = 0; at < std::min(bytes, file.size()); at += buffer.size())
     file.read_at(at, std::span(buffer).first(std::min<std::uint64_t>(buffer.size(), file.size() - at)));

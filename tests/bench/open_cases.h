@@ -9,7 +9,7 @@
 namespace loadline::bench {
 
 // Opens every file of a safetensors model and reads its header, or all of a file that is not one.
-void read_headers(const MetaGraph& graph);
+void read_headers(const graph::MetaGraph& graph);
 
 // A GGUF file of one small tensor and a vocabulary: `tokens` strings, scores, types and merges.
 void write_vocabulary(const std::string& path, std::uint64_t tokens);

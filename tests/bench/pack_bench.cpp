@@ -23,7 +23,7 @@
 
 #include <fmt/format.h>
 
-namespace loadline {
+namespace loadline::tests {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -35,9 +35,9 @@ struct Arguments {
   int seeds = 20;
 };
 
-Problem problem_in(const fs::path& path) {
+packing::Problem problem_in(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
-  return read_packing_csv(std::string(std::istreambuf_iterator<char>(in), {}), path.string());
+  return packing::read_packing_csv(std::string(std::istreambuf_iterator<char>(in), {}), path.string());
 }
 
 double seconds_of(const std::function<void()>& act) {
@@ -62,15 +62,16 @@ constexpr Stored kStored[] = {{'A', 4.308}, {'B', 3.317}, {'C', 0.582}, {'D', 2.
 constexpr std::uint64_t kCapacity = 1048576;
 
 // Our time for one instance; validated.
-double solve(const Problem& problem, std::uint64_t capacity, unsigned threads, std::uint64_t seed) {
-  PackOptions options;
+double solve(const packing::Problem& problem, std::uint64_t capacity, unsigned threads, std::uint64_t seed) {
+  packing::PackOptions options;
   options.capacity = {capacity};
   options.threads = threads;
   options.seed = seed;
   options.seconds = 60;
-  Packing packing;
+  packing::Packing packing;
   const double seconds = seconds_of([&] { packing = pack(problem, options); });
-  if (packing.verdict != Verdict::feasible || find_fault(problem, packing.offsets, options.capacity))
+  if (packing.verdict != packing::Verdict::feasible ||
+      packing::find_fault(problem, packing.offsets, options.capacity))
     fmt::print("  NOT SOLVED: seed {}\n", seed);
   return seconds;
 }
@@ -94,7 +95,7 @@ void hard_instances(const Arguments& arguments) {
              "MiniMalloc", "ratio");
   for (const Stored& stored : kStored) {
     const fs::path file = arguments.data / "minimalloc" / fmt::format("{}.1048576.csv", stored.name);
-    const Problem problem = problem_in(file);
+    const packing::Problem problem = problem_in(file);
     std::vector<double> a, b;
     for (std::size_t seed = 0; seed < one.size(); ++seed) {
       a.push_back(solve(problem, kCapacity, 1, seed));
@@ -131,9 +132,9 @@ void zero_slack() {
 }
 
 // Sizes over five decades, mostly short lives, some long ones: as a compiler's buffers are.
-Problem mixed(std::size_t count) {
-  MixedSequence random(count);
-  Problem problem;
+packing::Problem mixed(std::size_t count) {
+  packing::MixedSequence random(count);
+  packing::Problem problem;
   for (std::size_t i = 0; i < count; ++i) {
     const std::uint64_t lower = random.below(count);
     const std::uint64_t most = random.below(20) == 0 ? count / 20 : 1000;
@@ -145,19 +146,19 @@ Problem mixed(std::size_t count) {
   return problem;
 }
 
-void large(const std::string& name, const Problem& problem, double seconds) {
+void large(const std::string& name, const packing::Problem& problem, double seconds) {
   std::uint64_t greedy = 0;
-  const double greedy_seconds = seconds_of([&] { greedy = greedy_by_size_height(problem).value(); });
-  PackOptions options;
+  const double greedy_seconds = seconds_of([&] { greedy = packing::greedy_by_size_height(problem).value(); });
+  packing::PackOptions options;
   options.minimize = true;
   options.seconds = seconds;
-  const Packing packing = pack(problem, options);
+  const packing::Packing packing = pack(problem, options);
   fmt::print(
       "  {:<12} {:>8} buffers: {:.3f} % over the bound in {:.3f} s by {}{}; greedy by size {:.3f} % in "
       "{:.3f} s\n",
-      name, problem.buffers.size(), percent_over(packing.height(), packing.lower_bound()), packing.seconds,
-      packing.algorithm, packing.proven_optimal() ? " (optimal)" : "",
-      percent_over(greedy, packing.lower_bound()), greedy_seconds);
+      name, problem.buffers.size(), packing::percent_over(packing.height(), packing.lower_bound()),
+      packing.seconds, packing.algorithm, packing.proven_optimal() ? " (optimal)" : "",
+      packing::percent_over(greedy, packing.lower_bound()), greedy_seconds);
 }
 
 void large_problems(const Arguments& arguments) {
@@ -188,6 +189,6 @@ int main_with(int count, char** words) {
 }
 
 }  // namespace
-}  // namespace loadline
+}  // namespace loadline::tests
 
-int main(int count, char** words) { return loadline::main_with(count, words); }
+int main(int count, char** words) { return loadline::tests::main_with(count, words); }

@@ -3,6 +3,7 @@
 #include "tests/bench/pack_forward_bench.h"
 
 #include "core/forward/model/forward_model.h"
+#include "core/forward/model/known_models.h"
 #include "core/packing/greedy.h"
 #include "core/packing/pack.h"
 #include "tests/support/packing.h"
@@ -28,16 +29,16 @@ struct Line {
   bool proved = false;
 };
 
-Line pack_pass(const std::string& name, const std::string& profile, const Problem& problem) {
-  PackOptions options;
+Line pack_pass(const std::string& name, const std::string& profile, const packing::Problem& problem) {
+  packing::PackOptions options;
   options.minimize = true;
   options.seconds = kSeconds;
-  const Packing packing = pack(problem, options);
-  if (const auto fault = find_fault(problem, packing.offsets)) fmt::print("  FAULT: {}\n", *fault);
+  const packing::Packing packing = tests::pack(problem, options);
+  if (const auto fault = packing::find_fault(problem, packing.offsets)) fmt::print("  FAULT: {}\n", *fault);
   const std::uint64_t bound = packing.lower_bound();
-  const Line line{percent_over(packing.height(), bound),
-                  percent_over(greedy_by_size_height(problem).value(), bound), packing.seconds,
-                  packing.proven_optimal()};
+  const Line line{packing::percent_over(packing.height(), bound),
+                  packing::percent_over(packing::greedy_by_size_height(problem).value(), bound),
+                  packing.seconds, packing.proven_optimal()};
   fmt::print("  {:<24} {:<9} {:>6} {:>14} {:>8.4f} {:>8.3f} s {:>9.3f}  {}\n", name, profile,
              problem.buffers.size(), bound, line.gap, line.seconds, line.greedy,
              line.proved ? "least" : packing.algorithm);
@@ -74,15 +75,16 @@ void pack_forward_passes() {
       "  are of the text tower, ViT has none\n");
   fmt::print("  {:<24} {:<9} {:>6} {:>14} {:>8} {:>10} {:>9}\n", "model", "profile", "values", "bound, bytes",
              "gap %", "time", "greedy %");
-  const auto assets = built_in_assets();
+  const auto assets = forward::built_in_assets();
   std::vector<Line> lines;
   std::set<std::string> families, notes;
   for (const testing::DescribedModel& described : testing::described_models())
     for (const char* profile : {"fused", "hf_eager"}) {
-      const ForwardModel model = forward_model(described.graph, *assets, assets->profile(profile));
+      const forward::ForwardModel model =
+          forward::forward_model(described.graph, *assets, assets->profile(profile));
       lines.push_back(pack_pass(described.name, profile, testing::pass_problem(model, 1, kSequence)));
       families.insert(model.family);
-      for (const std::string& note : pass_notes(model, 1, kSequence, 0))
+      for (const std::string& note : forward::pass_notes(model, 1, kSequence, 0))
         notes.insert(fmt::format("{}: {}", model.family, note));
     }
   summary(lines);

@@ -15,36 +15,37 @@
 
 #include <fmt/format.h>
 
-namespace loadline {
+namespace loadline::tests {
 namespace {
 
 // With files, so that orders differ in what they read.
-MetaGraph sharded_model(const std::string& id) {
+graph::MetaGraph sharded_model(const std::string& id) {
   const testing::TemporaryFolder folder;
   Progress progress;
-  const Preset& preset = *find_preset(id);
+  const forward::Preset& preset = *forward::find_preset(id);
   const std::string path = folder / id;
-  synthesize(config_graph(preset.config_json, id), path,
-             {.seed = {}, .max_shard_bytes = preset.max_shard_bytes, .overwrite = false}, progress);
-  return open_model(path, {});
+  exporters::synthesize(forward::config_graph(preset.config_json, id), path,
+                        {.seed = {}, .max_shard_bytes = preset.max_shard_bytes, .overwrite = false},
+                        progress);
+  return importers::open_model(path, {});
 }
 
-void one_method(const MetaGraph& graph) {
+void one_method(const graph::MetaGraph& graph) {
   for (const char* id : {"per_tensor", "state_dict", "staged_ring"}) {
-    const Method& method = find_method(id);
-    const StorageOrder order = find_order("file").make(graph);
-    const Plan plan = make_plan(graph, method, order, {});
+    const load::Method& method = load::find_method(id);
+    const load::StorageOrder order = load::find_order("file").make(graph);
+    const plan::Plan plan = load::make_plan(graph, method, order, {});
     Progress progress;
     std::uint64_t sum = 0;
     const auto results = bench::measure(
         {{"plan, check, dry run, peaks, reads",
-          [&] { sum += project(graph, method, "file", order, {}, progress).timeline.unified.bytes; }},
-         {"the plan alone", [&] { sum += make_plan(graph, method, order, {}).steps.size(); }},
-         {"the optimal order", [&] { sum += optimal_order(graph, method, {}).order.size(); }},
+          [&] { sum += load::project(graph, method, "file", order, {}, progress).timeline.unified.bytes; }},
+         {"the plan alone", [&] { sum += load::make_plan(graph, method, order, {}).steps.size(); }},
+         {"the optimal order", [&] { sum += load::optimal_order(graph, method, {}).order.size(); }},
          {"ceiling: one sum over the steps",
           [&] {
             sum = std::accumulate(plan.steps.begin(), plan.steps.end(), sum,
-                                  [](std::uint64_t s, const Step& step) { return s + step.bytes; });
+                                  [](std::uint64_t s, const plan::Step& step) { return s + step.bytes; });
           }}},
         21);
     bench::print(fmt::format("{}: {} blocks, {} steps (checksum {})", id, plan.blocks.size(),
@@ -53,25 +54,27 @@ void one_method(const MetaGraph& graph) {
   }
 }
 
-void all_methods(const MetaGraph& graph) {
-  std::vector<const Method*> rows;
-  for (const Method& method : methods()) rows.push_back(&method);
-  std::vector<OrderChoice> columns;
-  for (const Order& order : orders()) columns.push_back({std::string(order.id), &order, {}});
+void all_methods(const graph::MetaGraph& graph) {
+  std::vector<const load::Method*> rows;
+  for (const load::Method& method : load::methods()) rows.push_back(&method);
+  std::vector<load::OrderChoice> columns;
+  for (const load::Order& order : load::orders()) columns.push_back({std::string(order.id), &order, {}});
   std::atomic<std::uint64_t> sum = 0, taken = 0;
-  const RowTaker taker = {[&](std::size_t, const Projection& p) { sum += p.timeline.unified.bytes, ++taken; },
-                          [&](std::size_t, const Error&) { ++taken; }};
+  const load::RowTaker taker = {
+      [&](std::size_t, const load::Projection& p) { sum += p.timeline.unified.bytes, ++taken; },
+      [&](std::size_t, const Error&) { ++taken; }};
   const auto with = [&](std::size_t threads) {
     return [&, threads] {
       Progress progress;
-      compare(graph, rows, columns, {}, nullptr, taker, progress, threads);
+      load::compare(graph, rows, columns, {}, nullptr, taker, progress, threads);
     };
   };
-  const Plan plan = make_plan(graph, find_method("per_tensor"), find_order("file").make(graph), {});
+  const plan::Plan plan =
+      load::make_plan(graph, load::find_method("per_tensor"), load::find_order("file").make(graph), {});
   const auto sum_per_row = [&] {
     for (std::size_t row = 0; row < rows.size() * columns.size(); ++row)
       sum += std::accumulate(plan.steps.begin(), plan.steps.end(), sum.load(),
-                             [](std::uint64_t s, const Step& step) { return s + step.bytes; });
+                             [](std::uint64_t s, const plan::Step& step) { return s + step.bytes; });
   };
   const auto results = bench::measure({{"one thread", with(1)},
                                        {"two threads", with(2)},
@@ -83,11 +86,12 @@ void all_methods(const MetaGraph& graph) {
 }
 
 }  // namespace
-}  // namespace loadline
+}  // namespace loadline::tests
 
 int main() {
   using namespace loadline;
-  const MetaGraph graph = sharded_model("deepseek-v3");
+  using namespace loadline::tests;
+  const graph::MetaGraph graph = sharded_model("deepseek-v3");
   fmt::print("deepseek-v3: {} tensors in {} files\n", graph.tensors.size(), graph.files.size());
   one_method(graph);
   all_methods(graph);

@@ -15,7 +15,7 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
-namespace loadline {
+namespace loadline::tests {
 namespace {
 
 constexpr std::size_t kColumns = 4096;
@@ -27,7 +27,7 @@ using GgmlQuantize = std::size_t (*)(int type, const float* from, void* to, std:
 struct Settings {
   GgmlQuantize ggml = nullptr;
   bool importance = false;
-  std::vector<DType> types;
+  std::vector<graph::DType> types;
 };
 
 GgmlQuantize ggml_of(const char* path) {
@@ -38,8 +38,8 @@ GgmlQuantize ggml_of(const char* path) {
 }
 
 // Quantisers that search are slow in ggml: fewer rows for those.
-std::size_t row_count(DType dtype, bool importance) {
-  const bool fast = !heeds_importance(dtype) || (needs_row_square(dtype) && !importance);
+std::size_t row_count(graph::DType dtype, bool importance) {
+  const bool fast = !convert::heeds_importance(dtype) || (convert::needs_row_square(dtype) && !importance);
   return fast ? 4096 : 256;
 }
 
@@ -52,22 +52,22 @@ std::vector<float> weights(std::size_t count) {
   return floats;
 }
 
-void run(DType dtype, const Settings& settings) {
+void run(graph::DType dtype, const Settings& settings) {
   const std::size_t rows = row_count(dtype, settings.importance);
   const std::vector<float> numbers = weights(rows * kColumns);
   std::vector<float> importance = settings.importance ? weights(kColumns) : std::vector<float>();
   for (float& weight : importance) weight *= weight;
-  const std::size_t row_bytes = static_cast<std::size_t>(byte_size(dtype, kColumns).value());
+  const std::size_t row_bytes = static_cast<std::size_t>(graph::byte_size(dtype, kColumns).value());
   std::vector<std::byte> blocks(rows * row_bytes), expected(blocks.size());
   std::vector<float> copy(numbers.size());
   const auto part = [&](std::size_t first, std::size_t count) {
-    quantize_rows(dtype, std::span(numbers).subspan(first * kColumns, count * kColumns), importance,
-                  std::span(blocks).subspan(first * row_bytes, count * row_bytes));
+    convert::quantize_rows(dtype, std::span(numbers).subspan(first * kColumns, count * kColumns), importance,
+                           std::span(blocks).subspan(first * row_bytes, count * row_bytes));
   };
   std::vector<bench::Case> cases;
   if (settings.ggml != nullptr)
     cases.push_back({"ggml_quantize_chunk, one thread", [&] {
-                       settings.ggml(dtype_info(dtype).ggml, numbers.data(), expected.data(), 0,
+                       settings.ggml(graph::dtype_info(dtype).ggml, numbers.data(), expected.data(), 0,
                                      static_cast<std::int64_t>(rows), kColumns,
                                      importance.empty() ? nullptr : importance.data());
                      }});
@@ -81,8 +81,8 @@ void run(DType dtype, const Settings& settings) {
   const auto results = bench::measure(cases, kRounds);
   const bool compared = settings.ggml != nullptr;
   bench::print(
-      fmt::format("{}: {} MiB of F32{}{}", dtype_info(dtype).name, numbers.size() * sizeof(float) >> 20,
-                  importance.empty() ? "" : ", with importance",
+      fmt::format("{}: {} MiB of F32{}{}", graph::dtype_info(dtype).name,
+                  numbers.size() * sizeof(float) >> 20, importance.empty() ? "" : ", with importance",
                   !compared            ? ""
                   : blocks == expected ? ", the same bytes"
                                        : ", OTHER BYTES"),
@@ -90,10 +90,11 @@ void run(DType dtype, const Settings& settings) {
 }
 
 }  // namespace
-}  // namespace loadline
+}  // namespace loadline::tests
 
 int main(int argc, char** argv) {
   using namespace loadline;
+  using namespace loadline::tests;
   Settings settings;
   for (int i = 1; i < argc; ++i) {
     const std::string_view word = argv[i];
@@ -102,7 +103,7 @@ int main(int argc, char** argv) {
       if (settings.ggml == nullptr) return 1;
     } else if (word == "--importance") {
       settings.importance = true;
-    } else if (const auto dtype = dtype_named(word); dtype && can_quantize(*dtype)) {
+    } else if (const auto dtype = graph::dtype_named(word); dtype && convert::can_quantize(*dtype)) {
       settings.types.push_back(*dtype);
     } else {
       fmt::print(stderr, "usage: bench_quantise [--ggml LIBRARY] [--importance] [TYPE...]\n");
@@ -110,9 +111,9 @@ int main(int argc, char** argv) {
     }
   }
   if (settings.types.empty())
-    for (const DTypeInfo& info : dtype_table())
-      if (can_quantize(info.id)) settings.types.push_back(info.id);
-  for (const DType dtype : settings.types)
-    if (!settings.importance || heeds_importance(dtype)) run(dtype, settings);
+    for (const graph::DTypeInfo& info : graph::dtype_table())
+      if (convert::can_quantize(info.id)) settings.types.push_back(info.id);
+  for (const graph::DType dtype : settings.types)
+    if (!settings.importance || convert::heeds_importance(dtype)) run(dtype, settings);
   return 0;
 }

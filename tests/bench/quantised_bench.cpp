@@ -44,9 +44,9 @@ std::string config(std::uint64_t layers) {
       layers);
 }
 
-ExportOptions options_of(std::string_view policy) {
-  ExportOptions options;
-  options.policy = find_type_policy(built_in_type_policies(), policy);
+exporters::ExportOptions options_of(std::string_view policy) {
+  exporters::ExportOptions options;
+  options.policy = forward::find_type_policy(forward::built_in_type_policies(), policy);
   return options;
 }
 
@@ -78,27 +78,28 @@ Run run_once(const std::string& model, const std::string& policy, const Settings
 int convert_once(char** words) {
   Progress progress;
   const std::string model = words[0], out = model + ".gguf";
-  const auto graph = std::make_shared<const MetaGraph>(open_model(model, {}));
-  WriteOptions write{.overwrite = true};
+  const auto graph = std::make_shared<const graph::MetaGraph>(importers::open_model(model, {}));
+  exporters::WriteOptions write{.overwrite = true};
   write.memory_budget = *text_as<std::uint64_t>(words[2]);
   write.threads = *text_as<std::uint32_t>(words[3]);
-  const WriteReport report =
-      convert_model(graph, find_exporter("gguf"), options_of(words[1]), out, write, progress);
+  const exporters::WriteReport report = exporters::convert_model(graph, exporters::find_exporter("gguf"),
+                                                                 options_of(words[1]), out, write, progress);
   fmt::print("{} {} {} {}\n", report.seconds, report.peak_rss_bytes, report.bytes_read, report.bytes_written);
   return 0;
 }
 
 // Floats a second by all threads together.
-double quantiser_rate(DType type, std::size_t threads) {
+double quantiser_rate(graph::DType type, std::size_t threads) {
   constexpr std::size_t kColumns = 2048, kRows = 64;
   const auto work = [&](double seconds, std::uint64_t& done) {
     std::mt19937 random(1);
     std::normal_distribution<float> normal(0, 0.02F);
     std::vector<float> floats(kColumns * kRows);
     for (float& number : floats) number = normal(random);
-    std::vector<std::byte> blocks(static_cast<std::size_t>(*byte_size(type, floats.size())));
+    std::vector<std::byte> blocks(static_cast<std::size_t>(*graph::byte_size(type, floats.size())));
     const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
-    for (; std::chrono::steady_clock::now() < end; done += floats.size()) quantize(type, floats, blocks);
+    for (; std::chrono::steady_clock::now() < end; done += floats.size())
+      convert::quantize(type, floats, blocks);
   };
   constexpr double kSeconds = 2;
   std::vector<std::uint64_t> done(threads, 0);
@@ -111,11 +112,11 @@ double quantiser_rate(DType type, std::size_t threads) {
   return static_cast<double>(sum) / kSeconds;
 }
 
-double ceiling(const MetaGraph& graph, const std::string& policy, const Settings& settings) {
+double ceiling(const graph::MetaGraph& graph, const std::string& policy, const Settings& settings) {
   double seconds = 0;
-  for (const TypeShare& share :
-       type_shares(find_exporter("gguf").layout(graph, options_of(policy), "o.gguf")))
-    if (can_quantize(share.type))
+  for (const exporters::TypeShare& share :
+       exporters::type_shares(exporters::find_exporter("gguf").layout(graph, options_of(policy), "o.gguf")))
+    if (convert::can_quantize(share.type))
       seconds += static_cast<double>(share.weights) /
                  quantiser_rate(share.type, static_cast<std::size_t>(settings.threads));
   return seconds;
@@ -146,11 +147,11 @@ int main(int argc, char** argv) {
   const std::string model = settings.folder + "/loadline-bench-model";
   Progress progress;
   if (!std::filesystem::exists(model))
-    synthesize(config_graph(config(settings.layers), "bench"), model,
-               {.seed = 1, .max_shard_bytes = 1'200'000'000, .overwrite = false}, progress);
-  const MetaGraph graph = open_model(model, {});
+    exporters::synthesize(forward::config_graph(config(settings.layers), "bench"), model,
+                          {.seed = 1, .max_shard_bytes = 1'200'000'000, .overwrite = false}, progress);
+  const graph::MetaGraph graph = importers::open_model(model, {});
   fmt::print("a model of {} in BF16, {} threads, a budget of {}; medians of {}\n",
-             format_bytes(storage_bytes(graph)), settings.threads, format_bytes(settings.budget),
+             format_bytes(graph::storage_bytes(graph)), settings.threads, format_bytes(settings.budget),
              settings.rounds);
   for (const std::string& policy : settings.policies) {
     std::vector<Run> runs;

@@ -12,30 +12,31 @@
 
 #include <fmt/format.h>
 
-namespace loadline {
+namespace loadline::tests {
 namespace {
 
 constexpr std::size_t kBytes = std::size_t{256} << 20;
 
 // Bell-shaped about 0 as weights are, for any type: random bits that stay plausible for its scales.
-std::vector<std::byte> weights(DType dtype) {
-  std::vector<std::byte> bytes(kBytes / dtype_info(dtype).block_bytes * dtype_info(dtype).block_bytes);
+std::vector<std::byte> weights(graph::DType dtype) {
+  std::vector<std::byte> bytes(kBytes / graph::dtype_info(dtype).block_bytes *
+                               graph::dtype_info(dtype).block_bytes);
   std::mt19937_64 random(1);
   std::normal_distribution<float> normal(0, 0.02f);
-  std::vector<std::byte> some(dtype_info(dtype).block_bytes * std::size_t{1 << 16});
+  std::vector<std::byte> some(graph::dtype_info(dtype).block_bytes * std::size_t{1 << 16});
   const auto put = [&](std::size_t at, std::uint16_t value) { std::memcpy(some.data() + at, &value, 2); };
-  if (dtype == DType::f32 || dtype == DType::bf16 || dtype == DType::f16) {
-    std::vector<float> values(some.size() / dtype_info(dtype).block_bytes);
+  if (dtype == graph::DType::f32 || dtype == graph::DType::bf16 || dtype == graph::DType::f16) {
+    std::vector<float> values(some.size() / graph::dtype_info(dtype).block_bytes);
     for (float& value : values) value = normal(random);
-    cast(DType::f32, std::as_bytes(std::span(values)), dtype, some);
-  } else if (dtype == DType::i8) {
+    convert::cast(graph::DType::f32, std::as_bytes(std::span(values)), dtype, some);
+  } else if (dtype == graph::DType::i8) {
     for (std::byte& byte : some)
       byte = static_cast<std::byte>(static_cast<std::int8_t>(std::lround(1500 * normal(random)) % 128));
   } else {
     for (std::byte& byte : some) byte = static_cast<std::byte>(random());
-    for (std::size_t i = 0; i < some.size(); i += dtype_info(dtype).block_bytes) {
+    for (std::size_t i = 0; i < some.size(); i += graph::dtype_info(dtype).block_bytes) {
       put(i, 0x1C00);  // the scale, and the minimum's where there is one
-      if (dtype == DType::q4_k) put(i + 2, 0x1C00);
+      if (dtype == graph::DType::q4_k) put(i + 2, 0x1C00);
     }
   }
   for (std::size_t at = 0; at < bytes.size(); at += some.size())
@@ -57,12 +58,12 @@ void read_words(std::span<const std::byte> bytes) {
 }
 
 // As a person would ask numpy: what it cannot hold (bf16, blocks) has no line.
-void print_numpy(DType dtype) {
+void print_numpy(graph::DType dtype) {
   const std::string python = "build/interop-env/bin/python";
-  const char* const type = dtype == DType::f32   ? "float32"
-                           : dtype == DType::f16 ? "float16"
-                           : dtype == DType::i8  ? "int8"
-                                                 : nullptr;
+  const char* const type = dtype == graph::DType::f32   ? "float32"
+                           : dtype == graph::DType::f16 ? "float16"
+                           : dtype == graph::DType::i8  ? "int8"
+                                                        : nullptr;
   if (type == nullptr) return;
   fmt::print("  numpy min, max, mean, std ({}): ", type);
   std::fflush(stdout);
@@ -86,19 +87,19 @@ print(f"{{middle * 1000:.0f}} ms, {{values.nbytes / middle / 1e9:.2f}} GB/s")
   if (std::system(fmt::format("{} -c '{}'", python, script).c_str()) != 0) fmt::print("failed\n");
 }
 
-void run(DType dtype) {
+void run(graph::DType dtype) {
   const auto bytes = weights(dtype);
   const auto measure = [&] {
-    StatsAccumulator stats(dtype);
+    convert::StatsAccumulator stats(dtype);
     constexpr std::size_t kPiece = std::size_t{1} << 20;
-    const std::size_t unit = dtype_info(dtype).block_bytes, piece = kPiece / unit * unit;
+    const std::size_t unit = graph::dtype_info(dtype).block_bytes, piece = kPiece / unit * unit;
     for (std::size_t at = 0; at < bytes.size(); at += piece)
       stats.add(std::span(bytes).subspan(at, std::min(piece, bytes.size() - at)));
     sink += stats.result().zeros;
   };
   const auto results =
       bench::measure({{"ceiling: sum of the words", [&] { read_words(bytes); }}, {"statistics", measure}}, 7);
-  const DTypeInfo& info = dtype_info(dtype);
+  const graph::DTypeInfo& info = graph::dtype_info(dtype);
   const double elements = static_cast<double>(bytes.size() / info.block_bytes) * info.block_elements;
   bench::print(fmt::format("{}: 256 MiB, {:.0f} M elements, {:.2f} G elements/s", info.name, elements / 1e6,
                            elements / 1e9 / results[1].median),
@@ -107,11 +108,11 @@ void run(DType dtype) {
 }
 
 }  // namespace
-}  // namespace loadline
+}  // namespace loadline::tests
 
 int main() {
-  using loadline::DType;
+  using loadline::graph::DType;
   for (const DType dtype : {DType::f32, DType::bf16, DType::f16, DType::i8, DType::q8_0, DType::q4_k})
-    loadline::run(dtype);
-  return loadline::sink == 1 ? 1 : 0;  // so that nothing measured can be left out
+    loadline::tests::run(dtype);
+  return loadline::tests::sink == 1 ? 1 : 0;  // so that nothing measured can be left out
 }

@@ -42,21 +42,21 @@ namespace loadline::cli {
 
 namespace {
 
-MetaGraph foreign(std::string_view config) {
-  MetaGraph graph;
+graph::MetaGraph foreign(std::string_view config) {
+  graph::MetaGraph graph;
   graph.format = "safetensors";
   graph.files = {{"m.safetensors", 1 << 20}};
-  graph.storages = {plain_storage(FileId{0}, 0, 96 * 64 * 2)};
-  graph.tensors = {{"layers.0.up.weight", DType::bf16, {96, 64}, {}, StorageId{0}, 0}};
-  if (!config.empty()) graph.metadata = {{std::string(kConfigKey), std::string(config)}};
+  graph.storages = {graph::plain_storage(graph::FileId{0}, 0, 96 * 64 * 2)};
+  graph.tensors = {{"layers.0.up.weight", graph::DType::bf16, {96, 64}, {}, graph::StorageId{0}, 0}};
+  if (!config.empty()) graph.metadata = {{std::string(graph::kConfigKey), std::string(config)}};
   return graph;
 }
 
 TEST(ForwardText, AnUnknownFamilyGetsBoundsAndNoPass) {
-  const MetaGraph graph =
+  const graph::MetaGraph graph =
       foreign(R"({"architectures":["NewForCausalLM"],"num_hidden_layers":2,"hidden_size":64,
                                       "num_attention_heads":4,"torch_dtype":"bfloat16"})");
-  const RequestPass answer(graph, {.batch = 2, .sequence = 16, .past = 4}, nullptr);
+  const load::RequestPass answer(graph, {.batch = 2, .sequence = 16, .past = 4}, nullptr);
   EXPECT_EQ(answer.pass(), nullptr);
   const Json json = forward_json(answer);
   EXPECT_EQ(json["source"], "estimate");
@@ -72,8 +72,8 @@ TEST(ForwardText, AnUnknownFamilyGetsBoundsAndNoPass) {
 }
 
 TEST(ForwardText, AConfigurationThatIsNoneLeavesTheLoad) {
-  const MetaGraph graph = foreign("{\"hidden_size\": 64,}");
-  const RequestPass answer(graph, {.batch = 1, .sequence = 16}, nullptr);
+  const graph::MetaGraph graph = foreign("{\"hidden_size\": 64,}");
+  const load::RequestPass answer(graph, {.batch = 1, .sequence = 16}, nullptr);
   EXPECT_EQ(answer.pass(), nullptr);
   const std::string text = forward_text(answer);
   EXPECT_NE(
@@ -84,14 +84,15 @@ TEST(ForwardText, AConfigurationThatIsNoneLeavesTheLoad) {
 }
 
 struct Preset {
-  explicit Preset(std::string_view id) : graph(config_graph(find_preset(id)->config_json, "config.json")) {}
-  Json json(const LoadRequest& arguments) const {
-    return forward_json(RequestPass(graph, arguments, nullptr));
+  explicit Preset(std::string_view id)
+      : graph(forward::config_graph(forward::find_preset(id)->config_json, "config.json")) {}
+  Json json(const load::LoadRequest& arguments) const {
+    return forward_json(load::RequestPass(graph, arguments, nullptr));
   }
-  std::string text(const LoadRequest& arguments) const {
-    return forward_text(RequestPass(graph, arguments, nullptr));
+  std::string text(const load::LoadRequest& arguments) const {
+    return forward_text(load::RequestPass(graph, arguments, nullptr));
   }
-  MetaGraph graph;
+  graph::MetaGraph graph;
 };
 
 TEST(ForwardText, NotesWhatASequenceDoesNotSuit) {
@@ -131,42 +132,42 @@ TEST(ForwardText, TellsWhatATokenAddsOnceWindowsAreFull) {
   EXPECT_EQ(json["kv_bytes_per_next_token"], 4'096);
   EXPECT_EQ(Preset("llama-3-8b").text({.batch = 1, .sequence = 16}).find("until"), std::string::npos);
   // a window that no pass fills
-  const MetaGraph wide = config_graph(
+  const graph::MetaGraph wide = forward::config_graph(
       R"({"model_type":"mistral","hidden_size":64,"num_hidden_layers":2,"num_attention_heads":4,
           "intermediate_size":96,"vocab_size":100,"sliding_window":4000000000000000000})",
       "config.json");
   for (const char* profile : {"fused", "ggml", "hf_eager", "hf_sdpa"}) {
-    LoadRequest arguments = {.batch = 1, .sequence = 16, .past = 3};
+    load::LoadRequest arguments = {.batch = 1, .sequence = 16, .past = 3};
     arguments.forward.profile = profile;
-    EXPECT_EQ(forward_text(RequestPass(wide, arguments, nullptr)).find("until"), std::string::npos)
+    EXPECT_EQ(forward_text(load::RequestPass(wide, arguments, nullptr)).find("until"), std::string::npos)
         << profile;
   }
 }
 
 TEST(ForwardText, SaysThatAPassIsOfTheTextModel) {
-  const MetaGraph graph = config_graph(
+  const graph::MetaGraph graph = forward::config_graph(
       R"({"model_type":"gemma3","architectures":["Gemma3ForConditionalGeneration"],"vision_config":{},
           "text_config":{"hidden_size":64,"num_hidden_layers":2,"num_attention_heads":4,"num_key_value_heads":2,
                          "head_dim":16,"intermediate_size":96,"vocab_size":100}})",
       "config.json");
-  const RequestPass answer(graph, {.batch = 1, .sequence = 16}, nullptr);
+  const load::RequestPass answer(graph, {.batch = 1, .sequence = 16}, nullptr);
   EXPECT_NE(forward_text(answer).find("vision_config is not described: text model only"), std::string::npos)
       << forward_text(answer);
-  const std::vector<Note> notes = model_claims(graph, *built_in_assets()).notes;
+  const std::vector<graph::Note> notes = forward::model_claims(graph, *forward::built_in_assets()).notes;
   ASSERT_EQ(notes.size(), 1u);
   EXPECT_EQ(notes[0].text, "vision_config is not described: text model only");
 }
 
 // y = x + x with these sizes, all of them the file's own names unless they are B or S.
-MetaGraph file_graph(const std::vector<NamedSize>& sizes) {
-  MetaGraph graph;
+graph::MetaGraph file_graph(const std::vector<graph::NamedSize>& sizes) {
+  graph::MetaGraph graph;
   graph.format = "onnx";
   graph.files = {{"m.onnx", 100}};
   testing::Builder::Sizes shape;
-  for (const NamedSize& size : sizes) shape.push_back(size.taken_as);
-  ForwardGraph forward = testing::Builder().op("Add", {"x"}, "y", shape).returns({"y"}).graph();
-  for (const NamedSize& size : sizes)
-    if (const auto symbol = size.taken_as.as_symbol(); symbol && *symbol > kPast)
+  for (const graph::NamedSize& size : sizes) shape.push_back(size.taken_as);
+  graph::ForwardGraph forward = testing::Builder().op("Add", {"x"}, "y", shape).returns({"y"}).graph();
+  for (const graph::NamedSize& size : sizes)
+    if (const auto symbol = size.taken_as.as_symbol(); symbol && *symbol > graph::kPast)
       forward.symbols.push_back(size.name);
   forward.values[0].shape = shape;
   forward.sizes = sizes;
@@ -174,13 +175,13 @@ MetaGraph file_graph(const std::vector<NamedSize>& sizes) {
   return graph;
 }
 
-NamedSize named(const std::string& name, SymbolId symbol, bool guessed = false) {
-  return {name, SizePoly::symbol(symbol), guessed};
+graph::NamedSize named(const std::string& name, graph::SymbolId symbol, bool guessed = false) {
+  return {name, graph::SizePoly::symbol(symbol), guessed};
 }
 
-std::string refusal(const MetaGraph& graph, const LoadRequest& arguments) {
+std::string refusal(const graph::MetaGraph& graph, const load::LoadRequest& arguments) {
   try {
-    const RequestPass answer(graph, arguments, nullptr);
+    const load::RequestPass answer(graph, arguments, nullptr);
     return "none";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::usage);
@@ -189,16 +190,16 @@ std::string refusal(const MetaGraph& graph, const LoadRequest& arguments) {
 }
 
 TEST(ForwardText, SizesByTheFilesOwnNames) {
-  const SymbolId own{3}, other{4};
-  const MetaGraph graph =
-      file_graph({named("s77", kBatch, true), named("height", own), named("width", other)});
-  const RequestPass plain(graph, {.batch = 2, .sequence = 1}, nullptr);
+  const graph::SymbolId own{3}, other{4};
+  const graph::MetaGraph graph =
+      file_graph({named("s77", graph::kBatch, true), named("height", own), named("width", other)});
+  const load::RequestPass plain(graph, {.batch = 2, .sequence = 1}, nullptr);
   EXPECT_EQ(forward_json(plain)["dims"].dump(), R"({"s77":2,"height":1,"width":1})");
   const std::string text = forward_text(plain);
   EXPECT_NE(text.find("  guessed: s77 as the batch; --dim sets them\n"), std::string::npos) << text;
   EXPECT_NE(text.find("  height and width taken as 1: --dim sets them\n"), std::string::npos) << text;
 
-  const RequestPass chosen(graph, {.sizes = {{"height", 30}, {"s77", 5}}}, nullptr);
+  const load::RequestPass chosen(graph, {.sizes = {{"height", 30}, {"s77", 5}}}, nullptr);
   EXPECT_EQ(forward_json(chosen)["dims"].dump(), R"({"s77":5,"height":30,"width":1})");
   EXPECT_EQ(forward_json(chosen)["batch"], 5);
   EXPECT_EQ(forward_json(chosen)["activation_peak"], 2 * 5 * 30 * 4);
@@ -209,7 +210,7 @@ TEST(ForwardText, SizesByTheFilesOwnNames) {
 }
 
 TEST(ForwardText, SizesThatCannotBeChosen) {
-  const MetaGraph graph = file_graph({named("batch", kBatch), named("n", kBatch)});
+  const graph::MetaGraph graph = file_graph({named("batch", graph::kBatch), named("n", graph::kBatch)});
   EXPECT_EQ(refusal(graph, {.sizes = {{"depth", 3}}}),
             "the file has no size that is called 'depth'; it has batch, n");
   EXPECT_EQ(refusal(graph, {.sizes = {{"batch", 3}, {"n", 4}}}),
@@ -217,35 +218,38 @@ TEST(ForwardText, SizesThatCannotBeChosen) {
   EXPECT_EQ(refusal(graph, {.batch = 2, .sizes = {{"batch", 3}}}),
             "2 sequences contradict the named sizes, which say 3");
   EXPECT_EQ(refusal(graph, {.sizes = {{"batch", 3}, {"n", 3}}}), "none");
-  MetaGraph total = graph;
-  total.forward->sizes = {
-      {"total", *SizePoly::sum(SizePoly::symbol(kSequence), SizePoly::symbol(kPast)), false}};
+  graph::MetaGraph total = graph;
+  total.forward->sizes = {{"total",
+                           *graph::SizePoly::sum(graph::SizePoly::symbol(graph::kSequence),
+                                                 graph::SizePoly::symbol(graph::kPast)),
+                           false}};
   EXPECT_EQ(refusal(total, {.sizes = {{"total", 3}}}), "'total' is S + P: choose those");
   EXPECT_EQ(refusal(foreign(""), {.sizes = {{"batch", 3}}}),
             "named sizes are for files that list their operators: this model's sizes have no names");
 }
 
 TEST(ForwardText, AFileOfFixedSizesSaysSo) {
-  MetaGraph graph = file_graph({});
-  for (Value& value : graph.forward->values) value.shape = testing::Builder::Sizes{SizePoly(4), SizePoly(16)};
-  const std::string text = forward_text(RequestPass(graph, {.batch = 2, .sequence = 8}, nullptr));
+  graph::MetaGraph graph = file_graph({});
+  for (graph::Value& value : graph.forward->values)
+    value.shape = testing::Builder::Sizes{graph::SizePoly(4), graph::SizePoly(16)};
+  const std::string text = forward_text(load::RequestPass(graph, {.batch = 2, .sequence = 8}, nullptr));
   EXPECT_TRUE(text.starts_with("Forward pass with the file's own sizes, profile onnxruntime:\n")) << text;
   EXPECT_NE(text.find("no size in the file depends on --batch, --seq or --past"), std::string::npos) << text;
   graph.forward->values[1].shape.reset();
-  EXPECT_NE(forward_text(RequestPass(graph, {.sequence = 8}, nullptr))
+  EXPECT_NE(forward_text(load::RequestPass(graph, {.sequence = 8}, nullptr))
                 .find("at least: the size of 1 value is not known"),
             std::string::npos);
   graph.forward->values[0].shape.reset();
-  const std::string nothing = forward_text(RequestPass(graph, {.sequence = 8}, nullptr));
+  const std::string nothing = forward_text(load::RequestPass(graph, {.sequence = 8}, nullptr));
   EXPECT_NE(nothing.find("activations not known: the sizes of 2 values are not known"), std::string::npos)
       << nothing;
   EXPECT_EQ(nothing.find("alive there"), std::string::npos) << nothing;
 }
 
 TEST(ForwardText, WithoutAConfigurationThereIsNothingToSay) {
-  const MetaGraph graph = foreign("");
-  EXPECT_THROW(RequestPass(graph, {.batch = 1, .sequence = 16}, nullptr), Error);
-  const RequestPass unasked(graph, {}, nullptr);
+  const graph::MetaGraph graph = foreign("");
+  EXPECT_THROW(load::RequestPass(graph, {.batch = 1, .sequence = 16}, nullptr), Error);
+  const load::RequestPass unasked(graph, {}, nullptr);
   EXPECT_EQ(unasked.pass(), nullptr);
 }
 
@@ -257,7 +261,7 @@ namespace {
 
 // A command line of `plan`, without PATH.
 struct Line {
-  explicit Line(std::vector<std::string> words) : flags(app, LoadUser::plan) {
+  explicit Line(std::vector<std::string> words) : flags(app, load::LoadUser::plan) {
     words.insert(words.begin(), "m");
     std::reverse(words.begin(), words.end());
     app.parse(std::move(words));
@@ -265,13 +269,13 @@ struct Line {
   }
   CLI::App app;
   LoadFlags flags;
-  LoadRequest request;
+  load::LoadRequest request;
 };
 
 std::string refusal(std::vector<std::string> words) {
   try {
     Line line(std::move(words));
-    line.flags.require_used(line.request, find_methods(line.request.methods));
+    line.flags.require_used(line.request, load::find_methods(line.request.methods));
     return "";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::usage);
@@ -286,12 +290,12 @@ TEST(LoadFlags, EachMethodSupportsWhatTheTableSays) {
       {"shard_size", {"--shard-size", "1GB"}},     {"flush", {"--flush", "1MB"}},
       {"doubled_ties", {"--doubled-ties"}},        {"gpu_layers", {"--gpu-layers", "1"}},
       {"place", {"--place", "name:x=host"}},       {"auto_map", {"--auto-map", "1GB"}}};
-  for (const Method& method : methods()) {
-    const std::vector<const LoadOption*> supported = supported_options(method);
+  for (const load::Method& method : load::methods()) {
+    const std::vector<const load::LoadOption*> supported = load::supported_options(method);
     for (const auto& [id, words] : options) {
-      const LoadOption* const option = find_load_option(id);
+      const load::LoadOption* const option = load::find_load_option(id);
       const bool listed = std::find(supported.begin(), supported.end(), option) != supported.end();
-      EXPECT_EQ(supports(method, *option), listed) << method.id << id;
+      EXPECT_EQ(load::supports(method, *option), listed) << method.id << id;
       std::vector<std::string> line = words;
       line.insert(line.end(), {"--method", std::string(method.id)});
       const std::string told = refusal(line);
@@ -302,32 +306,32 @@ TEST(LoadFlags, EachMethodSupportsWhatTheTableSays) {
       line.back() += ",all";
       EXPECT_EQ(refusal(line), "");
     }
-    EXPECT_TRUE(supports(method, *find_load_option("activations")));
+    EXPECT_TRUE(load::supports(method, *load::find_load_option("activations")));
   }
 }
 
 TEST(LoadFlags, CountsWhatIsNamedTwiceOnce) {
-  EXPECT_EQ(find_methods({"direct", "runai", "direct"}),
-            (std::vector<const Method*>{&find_method("direct"), &find_method("runai")}));
-  EXPECT_EQ(find_methods({"direct", "all"}).size(), methods().size());
-  EXPECT_EQ(order_names({"name", "file", "name"}), (std::vector<std::string>{"name", "file"}));
+  EXPECT_EQ(load::find_methods({"direct", "runai", "direct"}),
+            (std::vector<const load::Method*>{&load::find_method("direct"), &load::find_method("runai")}));
+  EXPECT_EQ(load::find_methods({"direct", "all"}).size(), load::methods().size());
+  EXPECT_EQ(load::order_names({"name", "file", "name"}), (std::vector<std::string>{"name", "file"}));
 }
 
 TEST(LoadFlags, AllLeavesWhatIsNamedBesideIt) {
-  const std::vector<std::string> names = order_names({"largest", "all", "heads.txt"});
-  ASSERT_EQ(names.size(), orders().size() + 1);
+  const std::vector<std::string> names = load::order_names({"largest", "all", "heads.txt"});
+  ASSERT_EQ(names.size(), load::orders().size() + 1);
   EXPECT_EQ(names.front(), "largest");
   EXPECT_EQ(names.back(), "heads.txt");
-  EXPECT_EQ(find_methods({"direct", "all"}).front(), &find_method("direct"));
-  EXPECT_THROW(find_methods({"all", "typo"}), Error);
+  EXPECT_EQ(load::find_methods({"direct", "all"}).front(), &load::find_method("direct"));
+  EXPECT_THROW(load::find_methods({"all", "typo"}), Error);
 }
 
 TEST(LoadFlags, EightMethodsAreShownByDefault) {
-  const std::vector<const Method*> shown = find_methods({});
+  const std::vector<const load::Method*> shown = load::find_methods({});
   EXPECT_EQ(shown.size(), 8u);
   for (const char* id : {"to_device", "sequential", "mmap_assign", "transformers_v5", "accelerate",
                          "llama_cpp_mmap", "executorch_after", "staged_ring"})
-    EXPECT_NE(std::find(shown.begin(), shown.end(), &find_method(id)), shown.end()) << id;
+    EXPECT_NE(std::find(shown.begin(), shown.end(), &load::find_method(id)), shown.end()) << id;
 }
 
 TEST(LoadFlags, NamesTheCompanyThatIsMissing) {
@@ -351,18 +355,18 @@ TEST(LoadFlags, SayWhichOneIsWrong) {
 TEST(LoadFlags, RequestsAndWordsAreTheSame) {
   const Line line({"--method", "accelerate", "--order", "largest", "--place", "name:a, b=host", "--place",
                    "layer:0-3=disk", "--cast", "bf16", "--device-budget", "6GiB", "--seq", "16"});
-  const Line again(request_arguments(line.request, find_method("accelerate")));
+  const Line again(request_arguments(line.request, load::find_method("accelerate")));
   EXPECT_EQ(again.request, line.request);
   EXPECT_EQ(line.request.place.size(), 2u);
-  EXPECT_EQ(
-      request_words(LoadRequest{.methods = {"direct"}, .staging_bytes = 1 << 20}, find_method("direct")),
-      " --method direct --order file");
+  EXPECT_EQ(request_words(load::LoadRequest{.methods = {"direct"}, .staging_bytes = 1 << 20},
+                          load::find_method("direct")),
+            " --method direct --order file");
 }
 
 TEST(AskedFor, HoldsWhatIsNotTheDefault) {
   const Line line({"--runai-buffer", "1GB", "--flush", "5MB", "--doubled-ties", "--allocator", "torch",
                    "--place", "a=host", "--place", "b=disk", "--method", "runai,direct"});
-  const report::OptionList list = report::asked_for(line.request, MemoryKind::discrete);
+  const report::OptionList list = report::asked_for(line.request, plan::MemoryKind::discrete);
   const auto value = [&](std::string_view name) {
     const auto found =
         std::find_if(list.begin(), list.end(), [&](const auto& row) { return row.first == name; });
@@ -405,7 +409,7 @@ TEST(MeasuredLoad, WhatIsSmallIsNotJudged) {
 
 }  // namespace loadline::cli
 
-namespace loadline {
+namespace loadline::tests {
 
 // --- What mends a fault must exist: every remedy names an option of one of the three tables and a value for
 // it.
@@ -414,20 +418,20 @@ namespace {
 
 // Throws Error{usage} where the option does not take the value; false where there is no such option.
 bool takes(const Remedy& remedy) {
-  for (const auto& option : open_options())
+  for (const auto& option : importers::open_options())
     if (option.id == remedy.option) {
-      ResolveOptions values;
+      importers::ResolveOptions values;
       set_option(option, values, remedy.value);
       return true;
     }
-  if (const auto* const option = find_option(convert_options(), remedy.option)) {
-    ConvertRequest values;
+  if (const auto* const option = find_option(exporters::convert_options(), remedy.option)) {
+    exporters::ConvertRequest values;
     set_option(*option, values, remedy.value);
     return true;
   }
-  if (find_load_option(remedy.option) == nullptr) return false;
-  LoadRequest values;
-  set_load_option(values, remedy.option, remedy.value);
+  if (load::find_load_option(remedy.option) == nullptr) return false;
+  load::LoadRequest values;
+  load::set_load_option(values, remedy.option, remedy.value);
   return true;
 }
 
@@ -471,7 +475,7 @@ TEST(Remedies, NameOptionsThatThereAre) {
 TEST(Remedies, GoWithTheError) {
   const testing::TemporaryFolder folder;
   testing::write_file(folder / "there", "x");
-  AtomicFile file(folder / "there");
+  io::AtomicFile file(folder / "there");
   file.sync();
   try {
     file.rename_into_place(false);
@@ -481,7 +485,7 @@ TEST(Remedies, GoWithTheError) {
     EXPECT_EQ(std::string(error.what()).find("--"), std::string::npos);
   }
   try {
-    (void)exporter_for_output("model.xyz");
+    (void)exporters::exporter_for_output("model.xyz");
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.remedy(), (Remedy{"to", "safetensors"}));
@@ -490,7 +494,7 @@ TEST(Remedies, GoWithTheError) {
 
 }  // namespace
 
-}  // namespace loadline
+}  // namespace loadline::tests
 
 namespace loadline::report {
 
@@ -507,18 +511,21 @@ class ModelAndFile : public ::testing::Test {
  protected:
   ModelAndFile() {
     Progress progress;
-    synthesize(config_graph(kConfig, "config.json"), folder_ / "m", {.seed = 1}, progress);
-    synthesize(config_graph(kConfig, "config.json"), folder_ / "m.gguf", {.seed = 1, .to = "gguf"}, progress);
+    exporters::synthesize(forward::config_graph(kConfig, "config.json"), folder_ / "m", {.seed = 1},
+                          progress);
+    exporters::synthesize(forward::config_graph(kConfig, "config.json"), folder_ / "m.gguf",
+                          {.seed = 1, .to = "gguf"}, progress);
   }
 
   // "key: a | b", with "-" for what a model has not
   std::vector<std::string> differences(bool file_first = false) {
-    const MetaGraph model = open_model(folder_ / "m", {}), file = open_model(folder_ / "m.gguf", {});
+    const graph::MetaGraph model = importers::open_model(folder_ / "m", {}),
+                           file = importers::open_model(folder_ / "m.gguf", {});
     Progress progress;
     std::vector<std::string> lines;
-    for (const MetadataDifference& found : file_first
-                                               ? diff_model_metadata(file, model, true, progress, problem_)
-                                               : diff_model_metadata(model, file, true, progress, problem_))
+    for (const inspect::MetadataDifference& found :
+         file_first ? diff_model_metadata(file, model, true, progress, problem_)
+                    : diff_model_metadata(model, file, true, progress, problem_))
       lines.push_back(found.key + ": " + found.a.value_or("-") + " | " + found.b.value_or("-"));
     return lines;
   }
@@ -567,13 +574,13 @@ namespace loadline::cli {
 
 namespace {
 
-MetaGraph three_tensors() {
-  MetaGraph graph;
+graph::MetaGraph three_tensors() {
+  graph::MetaGraph graph;
   graph.files = {{"m.safetensors", 100}};
-  graph.storages = {plain_storage(FileId{0}, 10, 24)};
-  graph.tensors = {{"a\n\"b\"", DType::f32, {2, 3}, {}, StorageId{0}, 0},
-                   {"scalar", DType::u8, {}, {}, StorageId{0}, 3},
-                   {"t", DType::f32, {3, 2}, {1, 3}, StorageId{0}, 0}};
+  graph.storages = {graph::plain_storage(graph::FileId{0}, 10, 24)};
+  graph.tensors = {{"a\n\"b\"", graph::DType::f32, {2, 3}, {}, graph::StorageId{0}, 0},
+                   {"scalar", graph::DType::u8, {}, {}, graph::StorageId{0}, 3},
+                   {"t", graph::DType::f32, {3, 2}, {1, 3}, graph::StorageId{0}, 0}};
   return graph;
 }
 
@@ -590,8 +597,8 @@ TEST(JsonRows, AreTheArrayThatWouldBePrinted) {
 }
 
 TEST(TensorsJson, HoldsEveryTensorAndItsPlace) {
-  const MetaGraph graph = three_tensors();
-  const Selection all = {"", all_tensors(graph), 24};
+  const graph::MetaGraph graph = three_tensors();
+  const Selection all = {"", graph::all_tensors(graph), 24};
   const Json json = Json::parse("[" + tensors_json({}, graph, all, 0).text() + "]");
   ASSERT_EQ(json.size(), 3u);
   EXPECT_EQ(json[0]["name"], "a\n\"b\"");
@@ -602,8 +609,8 @@ TEST(TensorsJson, HoldsEveryTensorAndItsPlace) {
 }
 
 TEST(TensorsJson, StopsWhenAsked) {
-  const MetaGraph graph = three_tensors();
-  const Selection all = {"", all_tensors(graph), 24};
+  const graph::MetaGraph graph = three_tensors();
+  const Selection all = {"", graph::all_tensors(graph), 24};
   std::stop_source stop;
   Context context;
   context.stop = stop.get_token();
@@ -619,7 +626,7 @@ TEST(TensorsJson, StopsWhenAsked) {
 
 namespace {
 
-WriteShare share(const std::map<std::string, std::string>& environment) {
+exporters::WriteShare share(const std::map<std::string, std::string>& environment) {
   return share_from_environment([&](const char* name) {
     const auto found = environment.find(name);
     return found == environment.end() ? std::string() : found->second;
@@ -627,21 +634,22 @@ WriteShare share(const std::map<std::string, std::string>& environment) {
 }
 
 TEST(Ranks, ComeFromSlurmAndMpi) {
-  EXPECT_EQ(share({{"OMPI_COMM_WORLD_RANK", "2"}, {"OMPI_COMM_WORLD_SIZE", "4"}}), (WriteShare{2, 4}));
-  EXPECT_EQ(share({{"PMI_RANK", "0"}, {"PMI_SIZE", "3"}}), (WriteShare{0, 3}));
-  EXPECT_EQ(share({{"SLURM_PROCID", "7"}, {"SLURM_NTASKS", "8"}}), (WriteShare{7, 8}));
+  EXPECT_EQ(share({{"OMPI_COMM_WORLD_RANK", "2"}, {"OMPI_COMM_WORLD_SIZE", "4"}}),
+            (exporters::WriteShare{2, 4}));
+  EXPECT_EQ(share({{"PMI_RANK", "0"}, {"PMI_SIZE", "3"}}), (exporters::WriteShare{0, 3}));
+  EXPECT_EQ(share({{"SLURM_PROCID", "7"}, {"SLURM_NTASKS", "8"}}), (exporters::WriteShare{7, 8}));
   // mpirun in a job of one task; an array whose tasks have a rank 0 each, counted from 1
   EXPECT_EQ(share({{"SLURM_PROCID", "0"},
                    {"SLURM_NTASKS", "1"},
                    {"OMPI_COMM_WORLD_RANK", "1"},
                    {"OMPI_COMM_WORLD_SIZE", "2"}}),
-            (WriteShare{1, 2}));
+            (exporters::WriteShare{1, 2}));
   EXPECT_EQ(share({{"SLURM_ARRAY_TASK_ID", "4"},
                    {"SLURM_ARRAY_TASK_MIN", "1"},
                    {"SLURM_ARRAY_TASK_COUNT", "4"},
                    {"SLURM_PROCID", "0"},
                    {"SLURM_NTASKS", "1"}}),
-            (WriteShare{3, 4}));
+            (exporters::WriteShare{3, 4}));
 }
 
 TEST(Ranks, WhatDoesNotFitIsAnError) {

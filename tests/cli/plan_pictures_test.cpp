@@ -34,49 +34,50 @@ namespace {
 
 constexpr std::uint64_t kMiB = 1 << 20;
 
-MetaGraph graph_of(const std::vector<std::pair<std::string, std::uint64_t>>& tensors) {
-  MetaGraph graph;
+graph::MetaGraph graph_of(const std::vector<std::pair<std::string, std::uint64_t>>& tensors) {
+  graph::MetaGraph graph;
   graph.files = {{"folder/m.safetensors", 1 << 30}};
   for (const auto& [name, bytes] : tensors) {
     const auto id = static_cast<std::uint32_t>(graph.storages.size());
-    graph.storages.push_back(shapes_only_storage(bytes));
-    graph.tensors.push_back({Name(name), DType::u8, {bytes}, {}, StorageId{id}, 0});
+    graph.storages.push_back(graph::shapes_only_storage(bytes));
+    graph.tensors.push_back({graph::Name(name), graph::DType::u8, {bytes}, {}, graph::StorageId{id}, 0});
   }
   return graph;
 }
 
 // What is asked, and how it is shown.
 struct Asked {
-  LoadRequest request = {};
+  load::LoadRequest request = {};
   std::optional<report::CurveOptions> curve = {};
 };
 
 // An answer and what it refers to.
 struct Answered {
-  MetaGraph graph;
+  graph::MetaGraph graph;
   std::string path = "m";
   report::PicturedAnswer pictured;
   PlanView view;
 
-  Answered(MetaGraph model, std::vector<std::string> methods, Asked asked,
-           std::vector<std::string> orders = {"file"}, AllocatorModel allocator = AllocatorModel::exact)
+  Answered(graph::MetaGraph model, std::vector<std::string> methods, Asked asked,
+           std::vector<std::string> orders = {"file"},
+           allocators::AllocatorModel allocator = allocators::AllocatorModel::exact)
       : graph(std::move(model)), view{graph, path, pictured} {
     asked.request.methods = std::move(methods);
     asked.request.orders = std::move(orders);
     asked.request.allocator = allocator;
     Progress progress;
-    pictured =
-        report::picture_answer(graph, asked.request, {}, {.advise = false}, asked.curve,
-                               std::make_shared<const RequestPass>(graph, asked.request, nullptr), progress);
+    pictured = report::picture_answer(
+        graph, asked.request, {}, {.advise = false}, asked.curve,
+        std::make_shared<const load::RequestPass>(graph, asked.request, nullptr), progress);
   }
-  const std::vector<LoadRow>& rows() const { return pictured.answer.rows; }
+  const std::vector<load::LoadRow>& rows() const { return pictured.answer.rows; }
   report::ChartSubject subject() const { return pictured.subject(graph); }
   std::string page(const report::OptionList& options = {}) const {
     return report::page_html(subject(), {least_text(view), options, "0"});
   }
 };
 
-Asked curves(MemoryKind memory = MemoryKind::discrete, std::size_t slices = 0) {
+Asked curves(plan::MemoryKind memory = plan::MemoryKind::discrete, std::size_t slices = 0) {
   Asked asked;
   asked.request.memory = memory;
   asked.curve = report::CurveOptions{.slices = slices};
@@ -112,7 +113,7 @@ TEST(Laws, EachSymbolIsExplainedToWhoReadsThem) {
   const std::regex kWord("[A-Za-z]+\\*");
   const std::string legend = "; " + report::law_symbols();
   std::size_t found = 0;
-  for (const Method& method : methods()) {
+  for (const load::Method& method : load::methods()) {
     const std::string law(method.peak_law);
     for (auto word = std::sregex_iterator(law.begin(), law.end(), kWord); word != std::sregex_iterator();
          ++word) {
@@ -121,20 +122,20 @@ TEST(Laws, EachSymbolIsExplainedToWhoReadsThem) {
           << word->str() << " in " << law;
     }
   }
-  EXPECT_GT(found, methods().size() / 2);
+  EXPECT_GT(found, load::methods().size() / 2);
   const Answered a(graph_of(two()), {"runai"}, curves());
-  EXPECT_NE(a.page().find(markup_text(report::law_symbols())), std::string::npos);
+  EXPECT_NE(a.page().find(report::markup_text(report::law_symbols())), std::string::npos);
 }
 
 TEST(TargetText, TellsEachBudgetAndWhatTakesItsPlace) {
-  const std::vector<Target> cards = {
+  const std::vector<load::Target> cards = {
       {.id = "card", .name = "Card", .device_bytes = 8192 * kMiB, .host_bytes = 16384 * kMiB}};
-  const MetaGraph graph = graph_of(two());
-  LoadRequest request = {.target = "card"};
+  const graph::MetaGraph graph = graph_of(two());
+  load::LoadRequest request = {.target = "card"};
   const auto text = [&] {
-    LoadEnvironment environment;
+    load::LoadEnvironment environment;
     environment.targets = cards;
-    return report::budget_text(bind_request(graph, request, environment));
+    return report::budget_text(load::bind_request(graph, request, environment));
   };
   const std::string own = "On Card: 8.00 GiB of the device's own, 16.00 GiB for the host";
   EXPECT_EQ(text(), own);
@@ -151,9 +152,9 @@ TEST(PlanTable, FitsTheTerminal) {
   Asked asked;
   asked.request.device_budget = 3 * kMiB;
   std::vector<std::string> ids;
-  for (const Method& method : methods()) ids.emplace_back(method.id);
+  for (const load::Method& method : load::methods()) ids.emplace_back(method.id);
   for (const bool judged : {false, true})
-    for (const MemoryKind memory : {MemoryKind::discrete, MemoryKind::unified}) {
+    for (const plan::MemoryKind memory : {plan::MemoryKind::discrete, plan::MemoryKind::unified}) {
       Asked frame = judged ? asked : Asked();
       frame.request.memory = memory;
       const Answered a(graph_of(two()), ids, frame);
@@ -188,12 +189,12 @@ TEST(PlanTable, LeavesOutEmptyColumns) {
 TEST(PlanTable, NamesWhatIsAliveAtThePeak) {
   const Answered a(graph_of(two()), {"direct"}, {});
   Asked asked;
-  LoadRequest request = {.methods = {"direct"}};
+  load::LoadRequest request = {.methods = {"direct"}};
   Progress progress;
-  const MetaGraph graph = graph_of(two());
-  const LoadAnswer answered = answer(graph, request, {}, {.alive = 1}, progress);
+  const graph::MetaGraph graph = graph_of(two());
+  const load::LoadAnswer answered = load::answer(graph, request, {}, {.alive = 1}, progress);
   ASSERT_EQ(answered.rows.size(), 1u);
-  const AliveBlocks& alive = answered.rows[0].alive[index(Space::device)];
+  const load::AliveBlocks& alive = answered.rows[0].alive[plan::index(plan::Space::device)];
   EXPECT_EQ(alive.count, 2u);
   ASSERT_EQ(alive.largest.size(), 1u);
   EXPECT_EQ(alive.largest[0].label, "a.weight");
@@ -211,7 +212,7 @@ TEST(PlanPlot, FitsTheTerminal) {
 }
 
 TEST(PlanPlot, IsAsciiWhereTheLocaleIs) {
-  for (const MemoryKind memory : {MemoryKind::discrete, MemoryKind::unified}) {
+  for (const plan::MemoryKind memory : {plan::MemoryKind::discrete, plan::MemoryKind::unified}) {
     const Answered a(graph_of(two()), {"to_device", "mmap_copy", "executorch_after"}, curves(memory));
     const std::string text = plan_plots(a.view, {80, false, false});
     for (const char c : text) ASSERT_TRUE(c == '\n' || (c >= ' ' && c < 127)) << text;
@@ -221,7 +222,7 @@ TEST(PlanPlot, IsAsciiWhereTheLocaleIs) {
 }
 
 TEST(PlanPlot, ColoursEndWithTheirLine) {
-  const Answered a(graph_of(two()), {"to_device", "mmap_copy"}, curves(MemoryKind::unified));
+  const Answered a(graph_of(two()), {"to_device", "mmap_copy"}, curves(plan::MemoryKind::unified));
   const std::string text = plan_plots(a.view, {80, true, true});
   EXPECT_NE(text.find("\033[0;34m"), std::string::npos);
   for (const std::string& line : lines_of(text)) {
@@ -240,17 +241,17 @@ TEST(PlanPlot, ShowsWhatIsLittle) {
 }
 
 TEST(Markup, EscapesWhatMarkupGivesAMeaning) {
-  EXPECT_EQ(markup_text("<script>alert(\"x\" & 'y')</script>"),
+  EXPECT_EQ(report::markup_text("<script>alert(\"x\" & 'y')</script>"),
             "&lt;script&gt;alert(&quot;x&quot; &amp; &#39;y&#39;)&lt;/script&gt;");
-  EXPECT_EQ(markup_text("a\xE2\x80\xAE\x1b[2J\xFF"), "a\\u{202e}\\x1b[2J\\xff");
+  EXPECT_EQ(report::markup_text("a\xE2\x80\xAE\x1b[2J\xFF"), "a\\u{202e}\\x1b[2J\\xff");
 }
 
 // A name that would be markup, turn the text around, or end an attribute stays a name.
 TEST(PlanPage, HostileNamesStayNames) {
   const std::string hostile = "</title></svg><script>alert(1)</script>\"'&\xE2\x80\xAE\n<b";
-  MetaGraph graph = graph_of({{hostile, 3 * kMiB}, {"b\"onload=\"x", kMiB}});
+  graph::MetaGraph graph = graph_of({{hostile, 3 * kMiB}, {"b\"onload=\"x", kMiB}});
   graph.files[0].path = "x/<img src=x onerror=alert(1)>.safetensors";
-  Asked frame = curves(MemoryKind::discrete, 16);
+  Asked frame = curves(plan::MemoryKind::discrete, 16);
   frame.request.device_budget = kMiB;
   const Answered a(std::move(graph), {"to_device", "mmap_assign", "per_tensor"}, frame);
   const std::string page = a.page({{"model", "<i>'\"&"}});
@@ -266,14 +267,14 @@ TEST(PlanPage, HostileNamesStayNames) {
 
 // Nothing is fetched from anywhere, nothing runs.
 TEST(PlanPage, NeedsNothingElse) {
-  const Answered a(graph_of(two()), {"to_device", "staged_ring"}, curves(MemoryKind::discrete, 16));
+  const Answered a(graph_of(two()), {"to_device", "staged_ring"}, curves(plan::MemoryKind::discrete, 16));
   const std::string page = a.page({{"model", "m"}});
   for (const char* forbidden : {"<script", "http://", "https://", "url(", "@import", "<link", "src="})
     EXPECT_EQ(page.find(forbidden), std::string::npos) << forbidden;
   EXPECT_NE(page.find("prefers-color-scheme:dark"), std::string::npos);
   EXPECT_NE(page.find("What each method does"), std::string::npos);
-  for (const LoadRow& row : a.rows())
-    EXPECT_NE(page.find(markup_text(report::method_explanation(row.method->id))), std::string::npos)
+  for (const load::LoadRow& row : a.rows())
+    EXPECT_NE(page.find(report::markup_text(report::method_explanation(row.method->id))), std::string::npos)
         << row.method->id;
   EXPECT_NE(page.find("<title>step "), std::string::npos);
   EXPECT_NE(page.find("3.00 MiB  a.weight"), std::string::npos);
@@ -281,7 +282,7 @@ TEST(PlanPage, NeedsNothingElse) {
 
 // Each tag that opens ends, in order: a page and a chart are well formed.
 TEST(PlanPage, IsWellFormed) {
-  for (const MemoryKind memory : {MemoryKind::discrete, MemoryKind::unified}) {
+  for (const plan::MemoryKind memory : {plan::MemoryKind::discrete, plan::MemoryKind::unified}) {
     Asked frame = curves(memory, 16);
     frame.request.device_budget = 6 * kMiB;
     frame.request.page_cache_budget = kMiB;
@@ -321,13 +322,13 @@ TEST(PlanChart, SaysWhatIsHeldBeforeAByteIsRead) {
 }
 
 TEST(PlanChart, ShowsEachMethodInItsBestOrder) {
-  MetaGraph graph = graph_of({{"a", kMiB}, {"b", 5 * kMiB}});
-  const Answered a(std::move(graph), {"to_device", "executorch_before"}, curves(MemoryKind::unified),
+  graph::MetaGraph graph = graph_of({{"a", kMiB}, {"b", 5 * kMiB}});
+  const Answered a(std::move(graph), {"to_device", "executorch_before"}, curves(plan::MemoryKind::unified),
                    {"file", "largest", "smallest"});
   const std::vector<report::PicturedRow> rows = report::pictured_rows(a.subject());
   ASSERT_EQ(rows.size(), 2u);
   for (const report::PicturedRow& one : rows)
-    for (const LoadRow& other : a.rows())
+    for (const load::LoadRow& other : a.rows())
       if (other.method == one.row->method) EXPECT_LE(one.row->leading.bytes, other.leading.bytes);
   EXPECT_EQ(rows[1].row->order, "file");  // small tensors go first: as they lie, and before `smallest`
   const std::string_view note = "Each method in the order with the least peak: ";
@@ -367,15 +368,15 @@ TEST(PlanTable, JudgesWhatAnAllocatorReservesAndSaysSo) {
   EXPECT_EQ(report::verdict_text(exact.rows()[0], exact.view.bound()), "fits");
   EXPECT_EQ(plan_table(exact.view, false, 80).find("reserves"), std::string::npos);
   // segments of 20 and of 2 MiB
-  const Answered torch(graph_of(two()), {"direct"}, frame, {"file"}, AllocatorModel::torch);
+  const Answered torch(graph_of(two()), {"direct"}, frame, {"file"}, allocators::AllocatorModel::torch);
   EXPECT_EQ(report::verdict_text(torch.rows()[0], torch.view.bound()),
             "device 18.00 MiB over, first at a.weight");
   EXPECT_NE(plan_table(torch.view, false, 80).find("Verdicts are by what the allocator 'torch' reserves.\n"),
             std::string::npos);
   EXPECT_NE(torch.page().find("Verdicts are by what the allocator reserves"), std::string::npos);
   // an arena is there from its first block to its last
-  const Answered arena(graph_of(two()), {"direct"}, frame, {"file"}, AllocatorModel::arena);
-  EXPECT_EQ(arena.rows()[0].judged.bytes, (*arena.rows()[0].reserved)[index(Space::device)]);
+  const Answered arena(graph_of(two()), {"direct"}, frame, {"file"}, allocators::AllocatorModel::arena);
+  EXPECT_EQ(arena.rows()[0].judged.bytes, (*arena.rows()[0].reserved)[plan::index(plan::Space::device)]);
 }
 
 }  // namespace
@@ -404,23 +405,23 @@ Printed pack_command(const std::vector<std::string>& arguments) {
   return {code, nlohmann::json::parse(::testing::internal::GetCapturedStdout())};
 }
 
-std::uint64_t highest_end(const Problem& problem) {
+std::uint64_t highest_end(const packing::Problem& problem) {
   std::uint64_t highest = 0;
-  for (const Buffer& buffer : problem.buffers)
-    if (alive_together(buffer, buffer)) highest = std::max(highest, *buffer.offset + buffer.size);
+  for (const packing::Buffer& buffer : problem.buffers)
+    if (packing::alive_together(buffer, buffer)) highest = std::max(highest, *buffer.offset + buffer.size);
   return highest;
 }
 
 // The offsets of the CSV keep every rule of the problem that was asked about, and the heights that are
 // printed as JSON are those of the CSV.
-void expect_sound(const Problem& asked, const std::string& csv, const nlohmann::json& json) {
-  const Problem written = read_packing_csv(read_file(csv), csv);
+void expect_sound(const packing::Problem& asked, const std::string& csv, const nlohmann::json& json) {
+  const packing::Problem written = packing::read_packing_csv(read_file(csv), csv);
   ASSERT_EQ(written.buffers.size(), asked.buffers.size());
   std::vector<std::uint64_t> offsets;
-  for (const Buffer& buffer : written.buffers) offsets.push_back(buffer.offset.value());
+  for (const packing::Buffer& buffer : written.buffers) offsets.push_back(buffer.offset.value());
   std::vector<std::optional<std::uint64_t>> heights;
   for (const nlohmann::json& arena : json.at("arenas")) heights.emplace_back(arena.at("height"));
-  EXPECT_EQ(find_fault(asked, offsets, heights), std::nullopt);
+  EXPECT_EQ(packing::find_fault(asked, offsets, heights), std::nullopt);
   EXPECT_EQ(json.at("height"), highest_end(written));
 }
 
@@ -430,7 +431,7 @@ void expect_file_packed(const std::string& path, std::vector<std::string> argume
   arguments.insert(arguments.begin(), {path, "-o", out});
   const Printed printed = pack_command(arguments);
   ASSERT_EQ(printed.code, 0) << path;
-  expect_sound(read_packing_csv(read_file(path), path), out, printed.json);
+  expect_sound(packing::read_packing_csv(read_file(path), path), out, printed.json);
 }
 
 TEST(PackOutput, PublishedProblemsKeepEveryRule) {
@@ -465,9 +466,9 @@ void expect_model_packed(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), {model, "-o", out});
   const Printed printed = pack_command(arguments);
   ASSERT_EQ(printed.code, 0);
-  Problem asked = read_packing_csv(read_file(out), out);
+  packing::Problem asked = packing::read_packing_csv(read_file(out), out);
   EXPECT_GT(asked.buffers.size(), 10u);
-  for (Buffer& buffer : asked.buffers) {
+  for (packing::Buffer& buffer : asked.buffers) {
     buffer.offset.reset();
     EXPECT_EQ(buffer.alignment, printed.json.at("alignment"));
   }

@@ -149,7 +149,7 @@ TEST(Docs, TheReadmeShowsWhatWasMeasured) {
   const std::size_t from = readme.find("| load | framework |");
   ASSERT_NE(from, std::string::npos);
   const std::size_t to = readme.find("\n\n", from) + 1;
-  const std::string table = report::truth_summary(built_in_truth());
+  const std::string table = report::truth_summary(load::built_in_truth());
   if (setting().update) {
     std::ofstream(path, std::ios::binary) << readme.substr(0, from) << table << readme.substr(to);
     return;

@@ -28,55 +28,58 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-namespace loadline {
+namespace loadline::tests {
 
 // --- Edited headers: the same size, the same tensors, the metadata that was asked for.
 
 namespace {
 
 using testing::GgufBuilder;
-using Changes = std::vector<MetadataChange>;
+using Changes = std::vector<exporters::MetadataChange>;
 
-MetadataChange set(std::string key, std::string value) { return {std::move(key), {}, std::move(value)}; }
-MetadataChange add(std::string key, std::string type, std::string value) {
+exporters::MetadataChange set(std::string key, std::string value) {
+  return {std::move(key), {}, std::move(value)};
+}
+exporters::MetadataChange add(std::string key, std::string type, std::string value) {
   return {std::move(key), std::move(type), std::move(value)};
 }
-MetadataChange remove(std::string key) { return {std::move(key), {}, {}}; }
+exporters::MetadataChange remove(std::string key) { return {std::move(key), {}, {}}; }
 
 // A file in memory that can be edited again and again.
 class Edited {
  public:
   Edited(std::string name, std::string bytes) : name_(std::move(name)), bytes_(std::move(bytes)) {}
 
-  MetaGraph read() const { return import_source(testing::memory_source(name_, bytes_)); }
+  graph::MetaGraph read() const { return importers::import_source(testing::memory_source(name_, bytes_)); }
   // Checks that only the header changes, and in it only what was asked for.
-  HeaderEdit edit(const Changes& changes) {
-    const MetaGraph before = read();
-    const SourceFile file = SourceFile::from_memory(name_, testing::as_bytes(bytes_));
-    HeaderEdit edit = edit_header(before, file, changes);
+  exporters::HeaderEdit edit(const Changes& changes) {
+    const graph::MetaGraph before = read();
+    const io::SourceFile file = io::SourceFile::from_memory(name_, testing::as_bytes(bytes_));
+    exporters::HeaderEdit edit = exporters::edit_header(before, file, changes);
     EXPECT_EQ(edit.before.size(), edit.after.size());
     EXPECT_EQ(std::memcmp(edit.before.data(), bytes_.data(), edit.before.size()), 0);
     std::memcpy(bytes_.data(), edit.after.data(), edit.after.size());
-    const MetaGraph after = read();
+    const graph::MetaGraph after = read();
     EXPECT_EQ(after.tensors, before.tensors);
     EXPECT_EQ(after.storages, before.storages);
-    for (const MetaEntry& entry : before.metadata)
-      if (std::ranges::find(changes, entry.key, &MetadataChange::key) == changes.end() &&
-          entry.key != kSlackKey)
-        EXPECT_EQ(text(after, entry.key), meta_text(entry.value)) << entry.key;
+    for (const graph::MetaEntry& entry : before.metadata)
+      if (std::ranges::find(changes, entry.key, &exporters::MetadataChange::key) == changes.end() &&
+          entry.key != exporters::kSlackKey)
+        EXPECT_EQ(text(after, entry.key), graph::meta_text(entry.value)) << entry.key;
     return edit;
   }
   std::string fault(const Changes& changes) const {
     try {
-      (void)edit_header(read(), SourceFile::from_memory(name_, testing::as_bytes(bytes_)), changes);
+      (void)exporters::edit_header(read(), io::SourceFile::from_memory(name_, testing::as_bytes(bytes_)),
+                                   changes);
     } catch (const Error& error) {
       return error.what();
     }
     return "";
   }
-  static std::string text(const MetaGraph& graph, std::string_view key) {
-    const MetaValue* const value = find_metadata(graph, key);
-    return value == nullptr ? "-" : meta_text(*value);
+  static std::string text(const graph::MetaGraph& graph, std::string_view key) {
+    const graph::MetaValue* const value = graph::find_metadata(graph, key);
+    return value == nullptr ? "-" : graph::meta_text(*value);
   }
   std::string text(std::string_view key) const { return text(read(), key); }
   const std::string& bytes() const { return bytes_; }
@@ -93,18 +96,18 @@ Edited gguf() { return {"m.gguf", testing::sample_gguf()}; }
 
 TEST(EditGguf, KeepsTheTypesOfExistingKeys) {
   Edited file = gguf();
-  const HeaderEdit edit = file.edit(
+  const exporters::HeaderEdit edit = file.edit(
       {set("u8", "7"), set("i8", "-128"), set("u16", "65535"), set("i16", "0"), set("i32", "-2147483648"),
        set("f32", "0.25"), set("bool", "false"), set("u64", "18446744073709551615"), set("i64", "-1"),
        set("f64", "1e300"), set("general.architecture", "gpt2"), set("scores", "[0.5, -1]")});
   EXPECT_EQ(edit.changed.size(), 12u);
   EXPECT_EQ(edit.changed[0].before, "llama");
-  const MetaGraph after = file.read();
-  EXPECT_EQ(std::get<std::uint8_t>(*find_metadata(after, "u8")), 7);
-  EXPECT_EQ(std::get<std::int32_t>(*find_metadata(after, "i32")), INT32_MIN);
-  EXPECT_EQ(std::get<float>(*find_metadata(after, "f32")), 0.25F);
-  EXPECT_EQ(std::get<bool>(*find_metadata(after, "bool")), false);
-  EXPECT_EQ(std::get<double>(*find_metadata(after, "f64")), 1e300);
+  const graph::MetaGraph after = file.read();
+  EXPECT_EQ(std::get<std::uint8_t>(*graph::find_metadata(after, "u8")), 7);
+  EXPECT_EQ(std::get<std::int32_t>(*graph::find_metadata(after, "i32")), INT32_MIN);
+  EXPECT_EQ(std::get<float>(*graph::find_metadata(after, "f32")), 0.25F);
+  EXPECT_EQ(std::get<bool>(*graph::find_metadata(after, "bool")), false);
+  EXPECT_EQ(std::get<double>(*graph::find_metadata(after, "f64")), 1e300);
   EXPECT_EQ(file.text("general.architecture"), "gpt2");
   EXPECT_EQ(file.text("scores"), "2 f32 values");
 }
@@ -181,7 +184,7 @@ TEST(EditGguf, EverySizeEitherFitsExactlyOrIsRefused) {
         continue;
       }
       ++fitted;
-      const HeaderEdit edit = file.edit(change);
+      const exporters::HeaderEdit edit = file.edit(change);
       EXPECT_EQ(file.text("text"), std::string(length, 'y'));
       // and back, and what is said to fit does
       if (length < 100) {
@@ -197,7 +200,7 @@ TEST(EditGguf, SlackIsUsedAndKept) {
   GgufBuilder builder;
   builder.key("general.architecture", "llama").key("loadline.slack", std::string(4096, ' '));
   Edited file("m.gguf", builder.tensor("t", {8}, 0, 32).bytes());
-  const HeaderEdit edit = file.edit({add("mine", "string", std::string(1000, 'x'))});
+  const exporters::HeaderEdit edit = file.edit({add("mine", "string", std::string(1000, 'x'))});
   EXPECT_GT(edit.room, 3000u);
   EXPECT_EQ(file.text("loadline.slack").size(), edit.room);
   file.edit({add("more", "string", std::string(edit.room - 24, 'x'))});
@@ -225,7 +228,8 @@ TEST(EditSafetensors, SetsRemovesAndAdds) {
   Edited file = safetensors("{ \"__metadata__\" : {\"format\":\"pt\", \"a\":\"1\"} , " +
                                 std::string(kTensor) + " }" + std::string(40, ' '),
                             4);
-  const HeaderEdit edit = file.edit({set("a", "2"), set("new\"key", "line\nbreak"), remove("format")});
+  const exporters::HeaderEdit edit =
+      file.edit({set("a", "2"), set("new\"key", "line\nbreak"), remove("format")});
   EXPECT_EQ(file.text("a"), "2");
   EXPECT_EQ(file.text("new\"key"), "line\nbreak");
   EXPECT_EQ(file.text("format"), "-");
@@ -281,11 +285,11 @@ TEST(EditSafetensors, ManyTensorsStayAsTheyStand) {
 }
 
 TEST(EditHeader, OtherFormatsAreRefused) {
-  EXPECT_TRUE(can_edit_header("gguf"));
-  EXPECT_FALSE(can_edit_header("hf_index"));
-  EXPECT_TRUE(is_metadata_type("f32[]"));
-  EXPECT_FALSE(is_metadata_type("[]"));
-  EXPECT_FALSE(is_metadata_type("array"));
+  EXPECT_TRUE(exporters::can_edit_header("gguf"));
+  EXPECT_FALSE(exporters::can_edit_header("hf_index"));
+  EXPECT_TRUE(exporters::is_metadata_type("f32[]"));
+  EXPECT_FALSE(exporters::is_metadata_type("[]"));
+  EXPECT_FALSE(exporters::is_metadata_type("array"));
 }
 
 }  // namespace
@@ -301,10 +305,10 @@ struct Given {
   std::uint64_t bytes;
 };
 
-MetaGraph model(const std::string& path, const std::vector<Given>& tensors) {
+graph::MetaGraph model(const std::string& path, const std::vector<Given>& tensors) {
   SafetensorsHeader header;
   for (const Given& tensor : tensors) header.add(tensor.name, tensor.dtype, tensor.shape, tensor.bytes);
-  return import_source(
+  return importers::import_source(
       testing::memory_source(path, testing::safetensors_bytes(header.text(), header.data_bytes())));
 }
 
@@ -319,10 +323,10 @@ std::string key(std::string_view module, std::string_view part) {
 
 class Merge : public ::testing::Test {
  protected:
-  LoraMerge merge(const std::vector<Given>& adapter, std::optional<DType> outtype = {}) {
-    return merge_lora(base, model("adapter_model.safetensors", adapter), config, outtype);
+  exporters::LoraMerge merge(const std::vector<Given>& adapter, std::optional<graph::DType> outtype = {}) {
+    return exporters::merge_lora(base, model("adapter_model.safetensors", adapter), config, outtype);
   }
-  std::string fault(const std::vector<Given>& adapter, std::optional<DType> outtype = {}) {
+  std::string fault(const std::vector<Given>& adapter, std::optional<graph::DType> outtype = {}) {
     try {
       (void)merge(adapter, outtype);
     } catch (const Error& error) {
@@ -345,39 +349,40 @@ class Merge : public ::testing::Test {
     return a;
   }
 
-  MetaGraph base = model("model.safetensors", kBase);
-  LoraConfig config{2, 8, false, false, {}, {}};
+  graph::MetaGraph base = model("model.safetensors", kBase);
+  exporters::LoraConfig config{2, 8, false, false, {}, {}};
 };
 
 TEST_F(Merge, OnlyTheBasesTensorsAreWritten) {
-  const LoraMerge merged =
+  const exporters::LoraMerge merged =
       merge(joined(factors("model.layers.0.q_proj", 6, 4), {{key("model.norm", "weight"), "BF16", "4", 8}}));
   EXPECT_EQ(merged.merged, 1u);
   EXPECT_EQ(merged.replaced, 1u);
-  ExportOptions options;
+  exporters::ExportOptions options;
   options.recipes = merged.recipes;
-  const std::vector<Slot> slots = output_slots(*merged.graph, options);
+  const std::vector<exporters::Slot> slots = exporters::output_slots(*merged.graph, options);
   ASSERT_EQ(slots.size(), base.tensors.size());
   for (std::size_t i = 0; i < slots.size(); ++i) {
     EXPECT_EQ(slots[i].name, base.tensors[i].name);
     EXPECT_EQ(slots[i].dtype, base.tensors[i].dtype);
     EXPECT_EQ(slots[i].shape, base.tensors[i].shape);
   }
-  const auto slot =
-      std::ranges::find_if(slots, [](const Slot& s) { return s.name == "model.layers.0.q_proj.weight"; });
-  EXPECT_EQ(slot->recipe.steps.back().kind, StepKind::add_product);
+  const auto slot = std::ranges::find_if(
+      slots, [](const exporters::Slot& s) { return s.name == "model.layers.0.q_proj.weight"; });
+  EXPECT_EQ(slot->recipe.steps.back().kind, convert::StepKind::add_product);
   EXPECT_EQ(slot->recipe.steps.back().value, 4);
 }
 
 TEST_F(Merge, OuttypesApplyToWhatIsMerged) {
-  const LoraMerge merged =
+  const exporters::LoraMerge merged =
       merge(joined(factors("model.layers.0.q_proj", 6, 4, "F16"), factors("model.layers.0.f8", 6, 4, "BF16")),
-            DType::f16);
-  ExportOptions options;
-  options.outtype = DType::f16;
+            graph::DType::f16);
+  exporters::ExportOptions options;
+  options.outtype = graph::DType::f16;
   options.recipes = merged.recipes;
-  for (const Slot& slot : output_slots(*merged.graph, options))
-    if (slot.name != "model.layers.0.ids.weight") EXPECT_EQ(slot.dtype, DType::f16) << slot.name.view();
+  for (const exporters::Slot& slot : exporters::output_slots(*merged.graph, options))
+    if (slot.name != "model.layers.0.ids.weight")
+      EXPECT_EQ(slot.dtype, graph::DType::f16) << slot.name.view();
 }
 
 TEST_F(Merge, WeightsOfInputsByOutputs) {
@@ -399,14 +404,14 @@ TEST_F(Merge, EmbeddingsAndTheirOwnCopy) {
   const std::vector<Given> embedding = {{key("model.embed_tokens", "lora_embedding_A"), "F32", "2,10", 80},
                                         {key("model.embed_tokens", "lora_embedding_B"), "F32", "4,2", 32}};
   EXPECT_EQ(merge(embedding).merged, 1u);
-  const LoraMerge both =
+  const exporters::LoraMerge both =
       merge(joined(embedding, {{key("model.embed_tokens", "base_layer.weight"), "F32", "10,4", 160}}));
   EXPECT_EQ(both.merged, 1u);
   EXPECT_EQ(both.replaced, 0u);
-  const Recipe& recipe = both.recipes->instead.begin()->second;
+  const convert::Recipe& recipe = both.recipes->instead.begin()->second;
   EXPECT_EQ(both.graph->tensor(recipe.steps.front().tensor).name,
             "base_model.model.model.embed_tokens.base_layer.weight");
-  EXPECT_EQ(recipe_forms(*both.graph, recipe).back().dtype, DType::bf16);
+  EXPECT_EQ(convert::recipe_forms(*both.graph, recipe).back().dtype, graph::DType::bf16);
 }
 
 TEST_F(Merge, RefusesWithTheReason) {
@@ -437,15 +442,15 @@ TEST_F(Merge, RefusesWithTheReason) {
 }
 
 TEST_F(Merge, TiedWeightsAreRefused) {
-  Tensor head = base.tensors[0];
-  for (const Tensor& tensor : base.tensors)
+  graph::Tensor head = base.tensors[0];
+  for (const graph::Tensor& tensor : base.tensors)
     if (tensor.name == "model.embed_tokens.weight") head = tensor;
   head.name = "lm_head.weight";
   base.tensors.push_back(head);
   EXPECT_TRUE(says(fault({{key("lm_head", "weight"), "F32", "10,4", 160}}),
                    "the base ties 'lm_head.weight' to 'model.embed_tokens.weight'"));
   base.tensors.pop_back();
-  base.metadata.push_back({std::string(kConfigKey), std::string(R"({"tie_word_embeddings": true})")});
+  base.metadata.push_back({std::string(graph::kConfigKey), std::string(R"({"tie_word_embeddings": true})")});
   EXPECT_TRUE(
       says(fault({{key("model.embed_tokens", "weight"), "F32", "10,4", 160}}), "output head is tied"));
 }
@@ -454,7 +459,7 @@ TEST_F(Merge, TiedWeightsAreRefused) {
 
 std::string config_fault(std::string_view text) {
   try {
-    (void)parse_lora_config(text, "adapter_config.json");
+    (void)exporters::parse_lora_config(text, "adapter_config.json");
   } catch (const Error& error) {
     return error.what();
   }
@@ -462,7 +467,7 @@ std::string config_fault(std::string_view text) {
 }
 
 TEST(LoraConfig, ScalesAndPatterns) {
-  const LoraConfig config = parse_lora_config(
+  const exporters::LoraConfig config = exporters::parse_lora_config(
       R"({"peft_type": "LORA", "r": 8, "lora_alpha": 16, "rank_pattern": {"v_proj": 4, "layers\\.1\\.o_proj": 2},
           "alpha_pattern": {"layers.1.v_proj": 32, "v_proj": 4}, "use_dora": false, "layer_replication": null,
           "target_parameters": [], "init_lora_weights": true, "bias": "none"})",
@@ -474,7 +479,7 @@ TEST(LoraConfig, ScalesAndPatterns) {
   EXPECT_EQ(config.rank_of("model.layers.1.o_proj"), 2u);
   EXPECT_EQ(config.rank_of("model.layers.11.o_proj"), 8u);
   EXPECT_EQ(config.rank_of("model.layers.0.kv_proj"), 8u);
-  LoraConfig stabilised = config;
+  exporters::LoraConfig stabilised = config;
   stabilised.rank_stabilised = true;
   EXPECT_EQ(stabilised.scale_of("q_proj"), 16 / std::sqrt(8.0));
 }
@@ -566,14 +571,14 @@ TEST(OnnxExport, ObeysTheRoundTripLaw) {
   write_file(folder / "in/sample.onnx", testing::onnx::sample_onnx());
   write_file(folder / "in/sample.data", testing::onnx::sample_onnx_data());
   write_onnx_model(folder / "in/model.onnx");
-  ExportOptions within, aligned;
+  exporters::ExportOptions within, aligned;
   within.inline_weights = true;
   aligned.alignment = 65536;
   for (const char* const name : {"sample", "model"}) {
-    const MetaGraphPtr source = open(folder / fmt::format("in/{}.onnx", name));
+    const graph::MetaGraphPtr source = open(folder / fmt::format("in/{}.onnx", name));
     expect_law(source, folder / fmt::format("out/{}.onnx", name));
     expect_law(source, folder / fmt::format("wide/{}.onnx", name), aligned);
-    aligned.order = written_order(*source, "largest");
+    aligned.order = load::written_order(*source, "largest");
     expect_law(source, folder / fmt::format("ordered/{}.onnx", name), aligned);
     aligned.order.clear();
     expect_law(source, folder / fmt::format("one/{}.onnx", name), within);
@@ -590,13 +595,13 @@ TEST(OnnxExport, MovesWeightsAndNothingElse) {
   const TemporaryFolder folder;
   fs::create_directories(folder / "in");
   write_onnx_model(folder / "in/model.onnx");
-  const MetaGraphPtr source = open(folder / "in/model.onnx");
-  const Layout layout = find_exporter("onnx").layout(*source, {}, folder / "o.onnx");
+  const graph::MetaGraphPtr source = open(folder / "in/model.onnx");
+  const exporters::Layout layout = exporters::find_exporter("onnx").layout(*source, {}, folder / "o.onnx");
   std::map<std::string, std::uint64_t> outside;
-  for (const Tensor& tensor : layout.result.tensors) {
-    const Storage& storage = layout.result.storage(tensor.storage);
-    if (storage.file == FileId{1}) outside[tensor.name] = storage.offset;
-    if (storage.file == FileId{1}) EXPECT_EQ(storage.offset % 4096, 0u);
+  for (const graph::Tensor& tensor : layout.result.tensors) {
+    const graph::Storage& storage = layout.result.storage(tensor.storage);
+    if (storage.file == graph::FileId{1}) outside[tensor.name] = storage.offset;
+    if (storage.file == graph::FileId{1}) EXPECT_EQ(storage.offset % 4096, 0u);
   }
   EXPECT_EQ(outside.at("tied"), outside.at("head"));
   std::set<std::string> names;
@@ -608,7 +613,7 @@ TEST(OnnxExport, MovesWeightsAndNothingElse) {
   // a model whose weights are all small or inside stays as it is, byte by byte
   write_file(folder / "in/plain.onnx", testing::onnx::weights_model({testing::onnx::raw_tensor(
                                            "w", testing::onnx::kFloat, {2048}, std::string(8192, 'w'))}));
-  ExportOptions within;
+  exporters::ExportOptions within;
   within.inline_weights = true;
   expect_law(open(folder / "in/plain.onnx"), folder / "plain.onnx", within);
   EXPECT_EQ(read_file(folder / "plain.onnx"), read_file(folder / "in/plain.onnx"));
@@ -619,15 +624,15 @@ TEST(OnnxExport, MovesWeightsAndNothingElse) {
 
 TEST(OnnxExport, Refuses) {
   const TemporaryFolder folder;
-  const MetaGraphPtr plain = plain_model(folder);
+  const graph::MetaGraphPtr plain = plain_model(folder);
   EXPECT_THROW(convert(plain, folder / "o.onnx"), Error);  // has no operators
   fs::create_directories(folder / "in");
   write_onnx_model(folder / "in/model.onnx");
-  const MetaGraphPtr source = open(folder / "in/model.onnx");
+  const graph::MetaGraphPtr source = open(folder / "in/model.onnx");
   EXPECT_THROW(convert(source, folder / "a..b.onnx"), Error);
-  EXPECT_THROW(
-      convert(source, folder / "o.onnx", {.outtype = DType::f16, .alignment = 0, .max_shard_bytes = 0}),
-      Error);
+  EXPECT_THROW(convert(source, folder / "o.onnx",
+                       {.outtype = graph::DType::f16, .alignment = 0, .max_shard_bytes = 0}),
+               Error);
   EXPECT_THROW(
       convert(source, folder / "o.onnx", {.outtype = {}, .alignment = 1 << 17, .max_shard_bytes = 0}), Error);
   // 2^31 bytes within one file
@@ -640,17 +645,18 @@ TEST(OnnxExport, Refuses) {
   write_file(folder / "big/m.onnx", testing::onnx::weights_model({weight("a", 0), weight("b", large)}));
   write_file(folder / "big/w.bin", "");
   fs::resize_file(folder / "big/w.bin", 2 * large);
-  ExportOptions within;
+  exporters::ExportOptions within;
   within.inline_weights = true;
   try {
-    find_exporter("onnx").layout(*open(folder / "big/m.onnx"), within, folder / "o.onnx");
+    exporters::find_exporter("onnx").layout(*open(folder / "big/m.onnx"), within, folder / "o.onnx");
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::limit);
     EXPECT_NE(std::string(error.what()).find("protobuf's limit is 2147483646"), std::string::npos)
         << error.what();
   }
-  EXPECT_NO_THROW(find_exporter("onnx").layout(*open(folder / "big/m.onnx"), {}, folder / "o.onnx"));
+  EXPECT_NO_THROW(
+      exporters::find_exporter("onnx").layout(*open(folder / "big/m.onnx"), {}, folder / "o.onnx"));
 }
 
 }  // namespace
@@ -663,27 +669,28 @@ constexpr const char* kTiny =
     R"({"model_type":"llama","hidden_size":64,"num_hidden_layers":3,"num_attention_heads":4,"num_key_value_heads":2,)"
     R"("intermediate_size":96,"vocab_size":200,"torch_dtype":"bfloat16"})";
 
-WriteReport synth(const MetaGraph& shapes, const std::string& out, std::optional<std::uint64_t> seed,
-                  std::uint64_t shard = 0) {
+exporters::WriteReport synth(const graph::MetaGraph& shapes, const std::string& out,
+                             std::optional<std::uint64_t> seed, std::uint64_t shard = 0) {
   Progress progress;
-  return synthesize(shapes, out, {.seed = seed, .max_shard_bytes = shard, .overwrite = false}, progress);
+  return exporters::synthesize(shapes, out, {.seed = seed, .max_shard_bytes = shard, .overwrite = false},
+                               progress);
 }
 
 TEST(Synth, OpensAsTheModelItWasMadeFrom) {
   const testing::TemporaryFolder folder;
-  const MetaGraph shapes = config_graph(kTiny, "tiny");
+  const graph::MetaGraph shapes = forward::config_graph(kTiny, "tiny");
   synth(shapes, folder / "m", 7, 40'000);
-  const MetaGraph back = open_model(folder / "m", {});
-  EXPECT_EQ(parameter_count(back), parameter_count(shapes));
-  EXPECT_EQ(storage_bytes(back), storage_bytes(shapes));
+  const graph::MetaGraph back = importers::open_model(folder / "m", {});
+  EXPECT_EQ(graph::parameter_count(back), graph::parameter_count(shapes));
+  EXPECT_EQ(graph::storage_bytes(back), graph::storage_bytes(shapes));
   EXPECT_GT(back.files.size(), 3u);
   EXPECT_TRUE(back.notes.empty());
-  EXPECT_EQ(*find_metadata(back, kConfigKey), MetaValue(std::string(kTiny)));
+  EXPECT_EQ(*graph::find_metadata(back, graph::kConfigKey), graph::MetaValue(std::string(kTiny)));
 }
 
 TEST(Synth, TheSameSeedGivesTheSameBytes) {
   const testing::TemporaryFolder folder;
-  const MetaGraph shapes = config_graph(kTiny, "tiny");
+  const graph::MetaGraph shapes = forward::config_graph(kTiny, "tiny");
   const auto hash = [&](const char* name, std::uint64_t seed) {
     return synth(shapes, folder / name, seed).files.back().xxh3;
   };
@@ -694,14 +701,14 @@ TEST(Synth, TheSameSeedGivesTheSameBytes) {
 
 TEST(Synth, ValuesLookLikeWeights) {
   const testing::TemporaryFolder folder;
-  synth(config_graph(kTiny, "tiny"), folder / "m", 1);
-  const auto graph = std::make_shared<const MetaGraph>(open_model(folder / "m", {}));
-  const StorageReader reader(graph);
-  for (const Tensor& tensor : graph->tensors) {
-    std::vector<std::byte> bytes(tensor_bytes(*graph, tensor));
+  synth(forward::config_graph(kTiny, "tiny"), folder / "m", 1);
+  const auto graph = std::make_shared<const graph::MetaGraph>(importers::open_model(folder / "m", {}));
+  const io::StorageReader reader(graph);
+  for (const graph::Tensor& tensor : graph->tensors) {
+    std::vector<std::byte> bytes(graph::tensor_bytes(*graph, tensor));
     reader.read(tensor.storage, 0, bytes);
-    std::vector<float> values(elements(tensor));
-    cast(DType::bf16, bytes, DType::f32, std::as_writable_bytes(std::span(values)));
+    std::vector<float> values(graph::elements(tensor));
+    convert::cast(graph::DType::bf16, bytes, graph::DType::f32, std::as_writable_bytes(std::span(values)));
     double sum = 0, squares = 0;
     for (const float value : values) sum += value, squares += value * value;
     const double mean = sum / static_cast<double>(values.size());
@@ -714,8 +721,8 @@ TEST(Synth, ValuesLookLikeWeights) {
 
 TEST(Synth, SparseTakesNoDisk) {
   const testing::TemporaryFolder folder;
-  synth(config_graph(find_preset("llama-3.1-70b")->config_json, "p"), folder / "m", std::nullopt,
-        5'000'000'000);
+  synth(forward::config_graph(forward::find_preset("llama-3.1-70b")->config_json, "p"), folder / "m",
+        std::nullopt, 5'000'000'000);
   std::uint64_t logical = 0, blocks = 0, shards = 0;
   for (const auto& entry : std::filesystem::directory_iterator(folder / "m")) {
     struct stat status = {};
@@ -727,42 +734,42 @@ TEST(Synth, SparseTakesNoDisk) {
   EXPECT_EQ(shards, 30u);
   EXPECT_GT(logical, 141'107'412'992u);
   EXPECT_LT(blocks, 2u << 20);
-  EXPECT_EQ(storage_bytes(open_model(folder / "m", {})), 141'107'412'992u);
+  EXPECT_EQ(graph::storage_bytes(importers::open_model(folder / "m", {})), 141'107'412'992u);
 }
 
 // Counts and sizes as published; the scales make the difference to the parameters.
 TEST(Synth, DeepSeekV3IsWhatItsShardsSay) {
-  const MetaGraph graph = config_graph(find_preset("deepseek-v3")->config_json, "p");
+  const graph::MetaGraph graph = forward::config_graph(forward::find_preset("deepseek-v3")->config_json, "p");
   EXPECT_EQ(graph.tensors.size(), 91'991u);
-  EXPECT_EQ(storage_bytes(graph), 688'574'839'360u);
-  std::map<DType, std::uint64_t> counts;
-  for (const Tensor& tensor : graph.tensors) counts[tensor.dtype] += elements(tensor);
-  EXPECT_EQ(counts[DType::f8_e4m3], 680'571'043'840u);
-  EXPECT_EQ(counts[DType::bf16], 3'918'786'560u);
-  EXPECT_EQ(counts[DType::f32], 41'555'600u);
+  EXPECT_EQ(graph::storage_bytes(graph), 688'574'839'360u);
+  std::map<graph::DType, std::uint64_t> counts;
+  for (const graph::Tensor& tensor : graph.tensors) counts[tensor.dtype] += graph::elements(tensor);
+  EXPECT_EQ(counts[graph::DType::f8_e4m3], 680'571'043'840u);
+  EXPECT_EQ(counts[graph::DType::bf16], 3'918'786'560u);
+  EXPECT_EQ(counts[graph::DType::f32], 41'555'600u);
 
   const testing::TemporaryFolder folder;
-  synth(graph, folder / "m", std::nullopt, find_preset("deepseek-v3")->max_shard_bytes);
+  synth(graph, folder / "m", std::nullopt, forward::find_preset("deepseek-v3")->max_shard_bytes);
   EXPECT_TRUE(std::filesystem::exists(folder / "m/model-00163-of-00163.safetensors"));
-  const MetaGraph back = open_model(folder / "m", {});
+  const graph::MetaGraph back = importers::open_model(folder / "m", {});
   EXPECT_EQ(back.tensors.size(), graph.tensors.size());
-  EXPECT_EQ(storage_bytes(back), storage_bytes(graph));
+  EXPECT_EQ(graph::storage_bytes(back), graph::storage_bytes(graph));
   EXPECT_TRUE(back.notes.empty());
 }
 
 TEST(Synth, EmbedsTheDemoInThreeShards) {
-  const Preset* demo = find_preset("demo");
+  const forward::Preset* demo = forward::find_preset("demo");
   ASSERT_NE(demo, nullptr);
   const testing::TemporaryFolder folder;
-  synth(config_graph(demo->config_json, "demo"), folder / "m", std::nullopt, demo->max_shard_bytes);
+  synth(forward::config_graph(demo->config_json, "demo"), folder / "m", std::nullopt, demo->max_shard_bytes);
   EXPECT_TRUE(std::filesystem::exists(folder / "m/model-00003-of-00003.safetensors"));
 }
 
 TEST(Synth, WantsAFolder) {
   const testing::TemporaryFolder folder;
-  EXPECT_THROW(synth(config_graph(kTiny, "tiny"), folder / "m.safetensors", 1), Error);
+  EXPECT_THROW(synth(forward::config_graph(kTiny, "tiny"), folder / "m.safetensors", 1), Error);
 }
 
 }  // namespace
 
-}  // namespace loadline
+}  // namespace loadline::tests

@@ -29,9 +29,11 @@ namespace loadline::export_tests {
 
 // --- A small folder with every plain type.
 
-MetaGraphPtr open(const std::string& path) { return std::make_shared<const MetaGraph>(open_model(path, {})); }
+graph::MetaGraphPtr open(const std::string& path) {
+  return std::make_shared<const graph::MetaGraph>(importers::open_model(path, {}));
+}
 
-MetaGraphPtr plain_model(const testing::TemporaryFolder& folder) {
+graph::MetaGraphPtr plain_model(const testing::TemporaryFolder& folder) {
   testing::SafetensorsHeader header;
   header.add("a.weight", "F32", "4,6", 96);
   header.add("b.weight", "BF16", "3,5", 30);
@@ -45,67 +47,71 @@ MetaGraphPtr plain_model(const testing::TemporaryFolder& folder) {
   return open(folder / "in/model.safetensors");
 }
 
-WriteReport convert(const MetaGraphPtr& graph, const std::string& out, const ExportOptions& options,
-                    const WriteOptions& write, const Exporter* exporter) {
+exporters::WriteReport convert(const graph::MetaGraphPtr& graph, const std::string& out,
+                               const exporters::ExportOptions& options, const exporters::WriteOptions& write,
+                               const exporters::Exporter* exporter) {
   Progress progress;
-  return convert_model(graph, exporter == nullptr ? exporter_for_output(out) : *exporter, options, out, write,
-                       progress);
+  return exporters::convert_model(graph,
+                                  exporter == nullptr ? exporters::exporter_for_output(out) : *exporter,
+                                  options, out, write, progress);
 }
 
-MetaGraphPtr sample_model(const testing::TemporaryFolder& folder) {
+graph::MetaGraphPtr sample_model(const testing::TemporaryFolder& folder) {
   testing::write_file(folder / "in/sample.safetensors", testing::sample_safetensors());
   return open(folder / "in/sample.safetensors");
 }
 
-std::string tensor_content(const MetaGraphPtr& graph, const Tensor& tensor) {
-  const StorageReader reader(graph);
-  std::string bytes(tensor_bytes(*graph, tensor), '\0');
+std::string tensor_content(const graph::MetaGraphPtr& graph, const graph::Tensor& tensor) {
+  const io::StorageReader reader(graph);
+  std::string bytes(graph::tensor_bytes(*graph, tensor), '\0');
   reader.read(tensor.storage, tensor.offset, std::as_writable_bytes(std::span(bytes)));
   return bytes;
 }
 
-const Tensor& tensor_named(const MetaGraph& graph, const std::string& name) {
-  for (const Tensor& tensor : graph.tensors)
+const graph::Tensor& tensor_named(const graph::MetaGraph& graph, const std::string& name) {
+  for (const graph::Tensor& tensor : graph.tensors)
     if (tensor.name == name) return tensor;
   throw std::runtime_error("no tensor " + name);
 }
 
-void expect_law(const MetaGraphPtr& graph, const std::string& out, const ExportOptions& asked,
-                std::string_view to) {
-  const Exporter& exporter = to.empty() ? exporter_for_output(out) : find_exporter(to);
-  const ExportOptions options = [&] {
-    ExportOptions kept = asked;
-    if (takes_option(exporter, "names")) kept.keep_names = true;
+void expect_law(const graph::MetaGraphPtr& graph, const std::string& out,
+                const exporters::ExportOptions& asked, std::string_view to) {
+  const exporters::Exporter& exporter =
+      to.empty() ? exporters::exporter_for_output(out) : exporters::find_exporter(to);
+  const exporters::ExportOptions options = [&] {
+    exporters::ExportOptions kept = asked;
+    if (exporters::takes_option(exporter, "names")) kept.keep_names = true;
     return kept;
   }();
-  const Layout layout = exporter.layout(*graph, options, out);
+  const exporters::Layout layout = exporter.layout(*graph, options, out);
   convert(graph, out, options, {}, &exporter);
   std::vector<std::string> written;
-  for (const LayoutFile& file : layout.files) written.push_back(testing::read_file(file.path));
+  for (const exporters::LayoutFile& file : layout.files) written.push_back(testing::read_file(file.path));
   convert(graph, out, options, {.overwrite = true}, &exporter);
   for (std::size_t i = 0; i < written.size(); ++i)
     EXPECT_EQ(testing::read_file(layout.files[i].path) == written[i], true) << layout.files[i].path;
   // of a split set, any part opens it whole
-  const MetaGraphPtr back = open(std::filesystem::exists(out) ? out : layout.files.back().path);
+  const graph::MetaGraphPtr back = open(std::filesystem::exists(out) ? out : layout.files.back().path);
   EXPECT_EQ(*back, layout.result) << out;
-  for (const Tensor& tensor : back->tensors) {
-    const Tensor& source = tensor_named(*graph, tensor.name);
-    ASSERT_EQ(elements(tensor), elements(source));  // GGUF has no rank 0
+  for (const graph::Tensor& tensor : back->tensors) {
+    const graph::Tensor& source = tensor_named(*graph, tensor.name);
+    ASSERT_EQ(graph::elements(tensor), graph::elements(source));  // GGUF has no rank 0
     std::string expected = tensor_content(graph, source);
     if (tensor.dtype != source.dtype) {
-      std::string cast_bytes(tensor_bytes(*back, tensor), '\0');
-      DType from = source.dtype;
-      if (is_code_type(from)) {  // floats of 8 bits
+      std::string cast_bytes(graph::tensor_bytes(*back, tensor), '\0');
+      graph::DType from = source.dtype;
+      if (convert::is_code_type(from)) {  // floats of 8 bits
         std::string floats(sizeof(float) * expected.size(), '\0');
         for (std::size_t i = 0; i < expected.size(); ++i) {
-          const auto value = static_cast<float>(code_values(from)[static_cast<std::uint8_t>(expected[i])]);
+          const auto value =
+              static_cast<float>(convert::code_values(from)[static_cast<std::uint8_t>(expected[i])]);
           std::memcpy(floats.data() + i * sizeof value, &value, sizeof value);
         }
         expected = floats;
-        from = DType::f32;
+        from = graph::DType::f32;
       }
-      cast(from, std::as_bytes(std::span(expected)), tensor.dtype,
-           std::as_writable_bytes(std::span(cast_bytes)));
+      convert::cast(from, std::as_bytes(std::span(expected)), tensor.dtype,
+                    std::as_writable_bytes(std::span(cast_bytes)));
       expected = cast_bytes;
     }
     EXPECT_EQ(tensor_content(back, tensor), expected) << tensor.name.view();
@@ -114,7 +120,7 @@ void expect_law(const MetaGraphPtr& graph, const std::string& out, const ExportO
 
 }  // namespace loadline::export_tests
 
-namespace loadline {
+namespace loadline::tests {
 
 // --- Exporters: the round-trip law for every row of the table, options, orders, safetensors and torch.
 
@@ -134,26 +140,27 @@ class EveryExporter : public ::testing::TestWithParam<std::string_view> {};
 
 TEST_P(EveryExporter, ObeysTheLawAndWritesTheSameBytesAgain) {
   const TemporaryFolder folder;
-  const Exporter& exporter = find_exporter(GetParam());
+  const exporters::Exporter& exporter = exporters::find_exporter(GetParam());
   std::string bytes(8192, '\0');
   for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i * 7);
   write_file(folder / "in/m.onnx", testing::onnx::weights_model(
                                        {testing::onnx::raw_tensor("a", testing::onnx::kFloat, {2048}, bytes),
                                         testing::onnx::raw_tensor("b", testing::onnx::kInt8, {5}, "12345")}));
-  const MetaGraphPtr source = open(folder / "in/m.onnx");
+  const graph::MetaGraphPtr source = open(folder / "in/m.onnx");
   expect_law(source, folder / ("out/m" + std::string(exporter.extension)), {}, exporter.id);
 }
 
 INSTANTIATE_TEST_SUITE_P(Table, EveryExporter, ::testing::ValuesIn([] {
                            std::vector<std::string_view> ids;
-                           for (const Exporter& exporter : exporters()) ids.push_back(exporter.id);
+                           for (const exporters::Exporter& exporter : exporters::exporters())
+                             ids.push_back(exporter.id);
                            return ids;
                          }()),
                          [](const auto& row) { return std::string(row.param); });
 
 TEST(SafetensorsExport, ObeysTheRoundTripLaw) {
   const TemporaryFolder folder;
-  const MetaGraphPtr sample = sample_model(folder);
+  const graph::MetaGraphPtr sample = sample_model(folder);
   expect_law(sample, folder / "out/a.safetensors");
   expect_law(sample, folder / "out/folder");
   expect_law(sample, folder / "out/shards", {.outtype = {}, .alignment = 0, .max_shard_bytes = 600});
@@ -161,11 +168,11 @@ TEST(SafetensorsExport, ObeysTheRoundTripLaw) {
   expect_law(sample, folder / "out/aligned.safetensors",
              {.outtype = {}, .alignment = 4096, .max_shard_bytes = 0});
   expect_law(sample, folder / "out/half.safetensors",
-             {.outtype = DType::f16, .alignment = 0, .max_shard_bytes = 0});
-  const MetaGraphPtr plain = plain_model(folder);
+             {.outtype = graph::DType::f16, .alignment = 0, .max_shard_bytes = 0});
+  const graph::MetaGraphPtr plain = plain_model(folder);
   expect_law(plain, folder / "out/with_config");
   expect_law(plain, folder / "out/wide.safetensors",
-             {.outtype = DType::f32, .alignment = 0, .max_shard_bytes = 0});
+             {.outtype = graph::DType::f32, .alignment = 0, .max_shard_bytes = 0});
 }
 
 TEST(TorchExport, ObeysTheRoundTripLaw) {
@@ -173,9 +180,9 @@ TEST(TorchExport, ObeysTheRoundTripLaw) {
   expect_law(plain_model(folder), folder / "out/a.pt");
   EXPECT_THROW(convert(sample_model(folder), folder / "out/f4.pt"), Error);
   expect_law(plain_model(folder), folder / "out/c.pt",
-             {.outtype = DType::bf16, .alignment = 64, .max_shard_bytes = 0});
-  const MetaGraphPtr written = open(folder / "out/a.pt");
-  for (const Storage& storage : written->storages) EXPECT_EQ(storage.offset % 4096, 0u);
+             {.outtype = graph::DType::bf16, .alignment = 64, .max_shard_bytes = 0});
+  const graph::MetaGraphPtr written = open(folder / "out/a.pt");
+  for (const graph::Storage& storage : written->storages) EXPECT_EQ(storage.offset % 4096, 0u);
 }
 
 TEST(SafetensorsExport, WritesTheReferencesOrderAndPadding) {
@@ -198,7 +205,7 @@ TEST(SafetensorsExport, WritesTheReferencesOrderAndPadding) {
 
 TEST(SafetensorsExport, AlignsTheStartOfData) {
   const TemporaryFolder folder;
-  const MetaGraphPtr graph = plain_model(folder);
+  const graph::MetaGraphPtr graph = plain_model(folder);
   for (const std::uint64_t alignment : {64u, 4096u, 65536u}) {
     const std::string out = folder / fmt::format("a{}.safetensors", alignment);
     convert(graph, out, {.outtype = {}, .alignment = alignment, .max_shard_bytes = 0});
@@ -211,35 +218,35 @@ TEST(SafetensorsExport, AlignsTheStartOfData) {
 
 TEST(SafetensorsExport, SplitsGreedilyAndWritesTheIndexLast) {
   const TemporaryFolder folder;
-  const MetaGraphPtr graph = testing::byte_model(folder, {40, 40, 40, 500, 10, 10});
-  const Layout layout =
-      find_exporter("safetensors")
+  const graph::MetaGraphPtr graph = testing::byte_model(folder, {40, 40, 40, 500, 10, 10});
+  const exporters::Layout layout =
+      exporters::find_exporter("safetensors")
           .layout(*graph, {.outtype = {}, .alignment = 0, .max_shard_bytes = 100}, folder / "out");
   std::vector<std::vector<std::string>> shards;
-  for (const LayoutFile& file : layout.files) {
+  for (const exporters::LayoutFile& file : layout.files) {
     std::vector<std::string> names;
-    for (const Slot& slot : file.slots) names.push_back(slot.name);
+    for (const exporters::Slot& slot : file.slots) names.push_back(slot.name);
     if (!names.empty()) shards.push_back(names);
   }
   EXPECT_EQ(shards, (std::vector<std::vector<std::string>>{{"t0", "t1"}, {"t3"}, {"t2", "t4", "t5"}}));
   EXPECT_TRUE(layout.files.back().path.ends_with("model.safetensors.index.json"));
-  EXPECT_THROW(find_exporter("safetensors")
+  EXPECT_THROW(exporters::find_exporter("safetensors")
                    .layout(*graph, {.outtype = {}, .alignment = 0, .max_shard_bytes = 100}, "x.safetensors"),
                Error);
 }
 
 TEST(SafetensorsExport, RefusesWhatItCannotHold) {
-  MetaGraph graph;
-  graph.storages = {shapes_only_storage(144)};
-  graph.tensors = {{"q", DType::q4_k, {256}, {}, StorageId{0}, 0}};
-  EXPECT_THROW(find_exporter("safetensors").layout(graph, {}, "o.safetensors"), Error);
-  graph.tensors = {{"__metadata__", DType::u8, {144}, {}, StorageId{0}, 0}};
-  EXPECT_THROW(find_exporter("safetensors").layout(graph, {}, "o.safetensors"), Error);
+  graph::MetaGraph graph;
+  graph.storages = {graph::shapes_only_storage(144)};
+  graph.tensors = {{"q", graph::DType::q4_k, {256}, {}, graph::StorageId{0}, 0}};
+  EXPECT_THROW(exporters::find_exporter("safetensors").layout(graph, {}, "o.safetensors"), Error);
+  graph.tensors = {{"__metadata__", graph::DType::u8, {144}, {}, graph::StorageId{0}, 0}};
+  EXPECT_THROW(exporters::find_exporter("safetensors").layout(graph, {}, "o.safetensors"), Error);
   // two views of few bytes whose elements do not fit in any file
   const std::uint64_t many = std::uint64_t{1} << 61;
-  graph.tensors = {{"a", DType::u8, {many}, {0}, StorageId{0}, 0},
-                   {"b", DType::u8, {many}, {0}, StorageId{0}, 1}};
-  EXPECT_THROW(find_exporter("safetensors").layout(graph, {}, "o.safetensors"), Error);
+  graph.tensors = {{"a", graph::DType::u8, {many}, {0}, graph::StorageId{0}, 0},
+                   {"b", graph::DType::u8, {many}, {0}, graph::StorageId{0}, 1}};
+  EXPECT_THROW(exporters::find_exporter("safetensors").layout(graph, {}, "o.safetensors"), Error);
 }
 
 TEST(SafetensorsExport, ViewsOfOneStorageAreWrittenEachWithItsOwnBytes) {
@@ -247,59 +254,59 @@ TEST(SafetensorsExport, ViewsOfOneStorageAreWrittenEachWithItsOwnBytes) {
   std::string bytes(24, '\0');
   for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i);
   testing::write_file(folder / "raw", bytes);
-  MetaGraph graph;
+  graph::MetaGraph graph;
   graph.files = {{folder / "raw", 24}};
-  graph.storages = {plain_storage(FileId{0}, 0, 24)};
-  graph.tensors = {{"all", DType::u8, {24}, {}, StorageId{0}, 0},
-                   {"part", DType::u8, {4}, {}, StorageId{0}, 20},
-                   {"transposed", DType::u8, {3, 2}, {1, 3}, StorageId{0}, 6},
-                   {"tied", DType::u8, {3, 2}, {1, 3}, StorageId{0}, 6}};
+  graph.storages = {graph::plain_storage(graph::FileId{0}, 0, 24)};
+  graph.tensors = {{"all", graph::DType::u8, {24}, {}, graph::StorageId{0}, 0},
+                   {"part", graph::DType::u8, {4}, {}, graph::StorageId{0}, 20},
+                   {"transposed", graph::DType::u8, {3, 2}, {1, 3}, graph::StorageId{0}, 6},
+                   {"tied", graph::DType::u8, {3, 2}, {1, 3}, graph::StorageId{0}, 6}};
   Progress progress;
   const std::string out = folder / "out.safetensors";
-  convert_model(std::make_shared<const MetaGraph>(graph), find_exporter("safetensors"), {}, out, {},
-                progress);
+  exporters::convert_model(std::make_shared<const graph::MetaGraph>(graph),
+                           exporters::find_exporter("safetensors"), {}, out, {}, progress);
   const std::string written = testing::read_file(out);
-  const MetaGraph result = open_model(out, {});
+  const graph::MetaGraph result = importers::open_model(out, {});
   std::map<std::string, std::string> held;
-  for (const Tensor& tensor : result.tensors)
-    held[tensor.name] = written.substr(result.storage(tensor.storage).offset, elements(tensor));
+  for (const graph::Tensor& tensor : result.tensors)
+    held[tensor.name] = written.substr(result.storage(tensor.storage).offset, graph::elements(tensor));
   EXPECT_EQ(held,
             (std::map<std::string, std::string>{
                 {"all", bytes}, {"part", bytes.substr(20)}, {"transposed", "\x06\x09\x07\x0a\x08\x0b"}}));
 }
 
 TEST(SafetensorsExport, TiesKeepTheirFirstName) {
-  MetaGraph graph;
-  graph.storages = {shapes_only_storage(16)};
-  graph.tensors = {{"embed", DType::u8, {16}, {}, StorageId{0}, 0},
-                   {"head", DType::u8, {16}, {}, StorageId{0}, 0}};
-  const Layout layout = find_exporter("safetensors").layout(graph, {}, "o.safetensors");
+  graph::MetaGraph graph;
+  graph.storages = {graph::shapes_only_storage(16)};
+  graph.tensors = {{"embed", graph::DType::u8, {16}, {}, graph::StorageId{0}, 0},
+                   {"head", graph::DType::u8, {16}, {}, graph::StorageId{0}, 0}};
+  const exporters::Layout layout = exporters::find_exporter("safetensors").layout(graph, {}, "o.safetensors");
   ASSERT_EQ(layout.result.tensors.size(), 1u);
   EXPECT_EQ(layout.result.tensors[0].name, "embed");
 }
 
 TEST(Exporters, OptionsThatAFormatDoesNotTakeAreErrors) {
   const TemporaryFolder folder;
-  const MetaGraphPtr plain = plain_model(folder);
-  ExportOptions options;
+  const graph::MetaGraphPtr plain = plain_model(folder);
+  exporters::ExportOptions options;
   options.metadata_slack = 64;
   EXPECT_THROW(convert(plain, folder / "o.safetensors", options), Error);
   EXPECT_THROW(convert(plain, folder / "o.pt", options), Error);
   EXPECT_THROW(convert(plain, folder / "o.pt", {.outtype = {}, .alignment = 0, .max_shard_bytes = 1}), Error);
-  EXPECT_TRUE(takes_option(find_exporter("gguf"), "metadata_slack"));
-  EXPECT_FALSE(takes_option(find_exporter("npz"), "metadata_slack"));
-  EXPECT_TRUE(takes_option(find_exporter("npz"), "verify"));  // one of no format
+  EXPECT_TRUE(exporters::takes_option(exporters::find_exporter("gguf"), "metadata_slack"));
+  EXPECT_FALSE(exporters::takes_option(exporters::find_exporter("npz"), "metadata_slack"));
+  EXPECT_TRUE(exporters::takes_option(exporters::find_exporter("npz"), "verify"));  // one of no format
 }
 
-std::vector<std::string> names_of(const MetaGraph& graph) {
+std::vector<std::string> names_of(const graph::MetaGraph& graph) {
   std::vector<std::string> names;
-  for (const Tensor& tensor : graph.tensors) names.emplace_back(tensor.name.view());
+  for (const graph::Tensor& tensor : graph.tensors) names.emplace_back(tensor.name.view());
   return names;
 }
 
 TEST(Exporters, WriteTensorsInAnyOrder) {
   const TemporaryFolder folder;
-  const MetaGraphPtr plain = plain_model(folder);
+  const graph::MetaGraphPtr plain = plain_model(folder);
   write_file(folder / "order.txt", "f.double\nb.weight\n");
   const std::map<std::string, std::vector<std::string>> expected = {
       {"largest", {"a.weight", "f.double", "b.weight", "c.weight", "d.ids", "e.small"}},
@@ -314,27 +321,28 @@ TEST(Exporters, WriteTensorsInAnyOrder) {
                              R"("c.weight":{"dtype":"F16","shape":[7],"data_offsets":[182,196]},)"
                              R"("e.small":{"dtype":"I8","shape":[5],"data_offsets":[196,201]}})";
   write_file(folder / "in2/m.safetensors", testing::safetensors_bytes(header_order, 201));
-  const MetaGraphPtr graph = open(folder / "in2/m.safetensors");
+  const graph::MetaGraphPtr graph = open(folder / "in2/m.safetensors");
   // the largest lies twice for a moment, best while there is nothing else
-  MetaGraph halves;
+  graph::MetaGraph halves;
   halves.files = {{"m", 430}};
-  halves.storages = {plain_storage(FileId{0}, 0, 10), plain_storage(FileId{0}, 10, 20),
-                     plain_storage(FileId{0}, 30, 400)};
-  halves.tensors = {{"a", DType::bf16, {5}, {}, StorageId{0}, 0},
-                    {"b", DType::bf16, {10}, {}, StorageId{1}, 0},
-                    {"c", DType::bf16, {200}, {}, StorageId{2}, 0}};
-  EXPECT_EQ(written_order(halves, "optimal").front(), StorageId{2});
+  halves.storages = {graph::plain_storage(graph::FileId{0}, 0, 10),
+                     graph::plain_storage(graph::FileId{0}, 10, 20),
+                     graph::plain_storage(graph::FileId{0}, 30, 400)};
+  halves.tensors = {{"a", graph::DType::bf16, {5}, {}, graph::StorageId{0}, 0},
+                    {"b", graph::DType::bf16, {10}, {}, graph::StorageId{1}, 0},
+                    {"c", graph::DType::bf16, {200}, {}, graph::StorageId{2}, 0}};
+  EXPECT_EQ(load::written_order(halves, "optimal").front(), graph::StorageId{2});
   int number = 0;
   for (const auto& [order, names] : expected)
     for (const char* const extension : {".gguf", ".pt", ".npz"}) {
-      ExportOptions options;
-      options.order = written_order(*graph, order);
+      exporters::ExportOptions options;
+      options.order = load::written_order(*graph, order);
       const std::string out = folder / fmt::format("out/{}{}", number++, extension);
       expect_law(graph, out, options);
       EXPECT_EQ(names_of(*open(out)), names) << out << " " << order;
     }
-  ExportOptions options;
-  options.order = written_order(*graph, "largest");
+  exporters::ExportOptions options;
+  options.order = load::written_order(*graph, "largest");
   EXPECT_THROW(convert(plain, folder / "o.safetensors", options), Error);
   // across the parts of a split set
   options.max_shard_bytes = 1;
@@ -343,21 +351,23 @@ TEST(Exporters, WriteTensorsInAnyOrder) {
 }
 
 TEST(Exporters, PackedWeightsAreOrderedByTheirCodes) {
-  MetaGraph graph;
-  graph.storages = {shapes_only_storage(64), shapes_only_storage(4), shapes_only_storage(8)};
-  graph.tensors = {{"codes", DType::f8_e4m3, {8, 8}, {}, StorageId{0}, 0},
-                   {"scale", DType::f32, {1}, {}, StorageId{1}, 0},
-                   {"plain", DType::f32, {2}, {}, StorageId{2}, 0}};
+  graph::MetaGraph graph;
+  graph.storages = {graph::shapes_only_storage(64), graph::shapes_only_storage(4),
+                    graph::shapes_only_storage(8)};
+  graph.tensors = {{"codes", graph::DType::f8_e4m3, {8, 8}, {}, graph::StorageId{0}, 0},
+                   {"scale", graph::DType::f32, {1}, {}, graph::StorageId{1}, 0},
+                   {"plain", graph::DType::f32, {2}, {}, graph::StorageId{2}, 0}};
   graph.logical.resize(1);
   graph.logical[0].name = "weight";
   graph.logical[0].shape = {8, 8};
-  graph.logical[0].codes = TensorId{0};
-  graph.logical[0].companions = {{Companion::scales, TensorId{1}}};
-  ExportOptions options;
-  options.outtype = DType::f16;
-  options.order = {StorageId{2}, StorageId{1}, StorageId{0}};
+  graph.logical[0].codes = graph::TensorId{0};
+  graph.logical[0].companions = {{graph::Companion::scales, graph::TensorId{1}}};
+  exporters::ExportOptions options;
+  options.outtype = graph::DType::f16;
+  options.order = {graph::StorageId{2}, graph::StorageId{1}, graph::StorageId{0}};
   std::vector<std::string> names;
-  for (const Slot& slot : output_slots(graph, options)) names.emplace_back(slot.name.view());
+  for (const exporters::Slot& slot : exporters::output_slots(graph, options))
+    names.emplace_back(slot.name.view());
   EXPECT_EQ(names, (std::vector<std::string>{"plain", "weight"}));
 }
 
@@ -366,7 +376,7 @@ TEST(SafetensorsExport, KeepsTheTextsOfItsSource) {
   testing::SafetensorsHeader header(R"({"format":"np","a \"key\"":"line\nline"})");
   header.add("w", "U8", "3", 3);
   write_file(folder / "in.safetensors", testing::safetensors_bytes(header.text(), header.data_bytes()));
-  const MetaGraphPtr source = open(folder / "in.safetensors");
+  const graph::MetaGraphPtr source = open(folder / "in.safetensors");
   convert(source, folder / "out.safetensors");
   EXPECT_EQ(open(folder / "out.safetensors")->metadata, source->metadata);
   EXPECT_EQ(source->metadata.size(), 2u);
@@ -383,26 +393,27 @@ namespace fs = std::filesystem;
 TEST(NpzExport, ObeysTheRoundTripLaw) {
   const TemporaryFolder folder;
   expect_law(plain_model(folder), folder / "out/a.npz",
-             {.outtype = DType::f32, .alignment = 0, .max_shard_bytes = 0});
+             {.outtype = graph::DType::f32, .alignment = 0, .max_shard_bytes = 0});
   EXPECT_THROW(convert(plain_model(folder), folder / "out/b.npz"), Error);  // BF16
-  const MetaGraphPtr written = open(folder / "out/a.npz");
-  for (const Storage& storage : written->storages) EXPECT_EQ(storage.offset % 64, 0u);
+  const graph::MetaGraphPtr written = open(folder / "out/a.npz");
+  for (const graph::Storage& storage : written->storages) EXPECT_EQ(storage.offset % 64, 0u);
   EXPECT_THROW(convert(plain_model(folder), folder / "out/c.npz",
-                       {.outtype = DType::f32, .alignment = 65536, .max_shard_bytes = 0}),
+                       {.outtype = graph::DType::f32, .alignment = 65536, .max_shard_bytes = 0}),
                Error);
 }
 
 TEST(PtdExport, ObeysTheRoundTripLaw) {
   const TemporaryFolder folder;
-  const MetaGraphPtr plain = plain_model(folder);
+  const graph::MetaGraphPtr plain = plain_model(folder);
   expect_law(plain, folder / "out/a.ptd");
   for (const std::uint64_t alignment : {1u, 16u, 4096u}) {
     const std::string out = folder / fmt::format("out/{}.ptd", alignment);
-    ExportOptions options = {.outtype = DType::f16, .alignment = alignment, .max_shard_bytes = 0};
-    options.order = written_order(*plain, "smallest");
+    exporters::ExportOptions options = {
+        .outtype = graph::DType::f16, .alignment = alignment, .max_shard_bytes = 0};
+    options.order = load::written_order(*plain, "smallest");
     expect_law(plain, out, options);
-    const MetaGraphPtr written = open(out);
-    for (const Storage& storage : written->storages) EXPECT_EQ(storage.offset % alignment, 0u);
+    const graph::MetaGraphPtr written = open(out);
+    for (const graph::Storage& storage : written->storages) EXPECT_EQ(storage.offset % alignment, 0u);
   }
   EXPECT_THROW(convert(sample_model(folder), folder / "out/f4.ptd"), Error);
 }
@@ -410,57 +421,60 @@ TEST(PtdExport, ObeysTheRoundTripLaw) {
 TEST(PtdExport, TiedTensorsShareASegment) {
   const TemporaryFolder folder;
   write_file(folder / "raw", std::string(64, 'r'));
-  MetaGraph graph;
+  graph::MetaGraph graph;
   graph.files = {{folder / "raw", 64}};
-  graph.storages = {plain_storage(FileId{0}, 0, 32), plain_storage(FileId{0}, 32, 32)};
-  graph.tensors = {{"embed", DType::f32, {2, 4}, {}, StorageId{0}, 0},
-                   {"norm", DType::f32, {8}, {}, StorageId{1}, 0},
-                   {"head", DType::f32, {2, 4}, {}, StorageId{0}, 0},
-                   {"blob", DType::opaque, {}, {}, StorageId{1}, 0}};
-  const auto shared = std::make_shared<const MetaGraph>(graph);
+  graph.storages = {graph::plain_storage(graph::FileId{0}, 0, 32),
+                    graph::plain_storage(graph::FileId{0}, 32, 32)};
+  graph.tensors = {{"embed", graph::DType::f32, {2, 4}, {}, graph::StorageId{0}, 0},
+                   {"norm", graph::DType::f32, {8}, {}, graph::StorageId{1}, 0},
+                   {"head", graph::DType::f32, {2, 4}, {}, graph::StorageId{0}, 0},
+                   {"blob", graph::DType::opaque, {}, {}, graph::StorageId{1}, 0}};
+  const auto shared = std::make_shared<const graph::MetaGraph>(graph);
   expect_law(shared, folder / "o.ptd");
-  const MetaGraphPtr back = open(folder / "o.ptd");
+  const graph::MetaGraphPtr back = open(folder / "o.ptd");
   EXPECT_EQ(back->storages.size(), 3u);
-  EXPECT_EQ(tied_groups(*back).size(), 1u);
-  EXPECT_TRUE(preflight(*shared, find_exporter("ptd"), {}, folder / "p.ptd").left_out.empty());
+  EXPECT_EQ(graph::tied_groups(*back).size(), 1u);
+  EXPECT_TRUE(
+      exporters::preflight(*shared, exporters::find_exporter("ptd"), {}, folder / "p.ptd").left_out.empty());
 }
 
 TEST(PtdExport, RefusesAndNamesTheTensor) {
-  const auto error_of = [](std::string name, DType dtype, Shape shape) -> std::string {
-    MetaGraph graph;
-    graph.storages = {shapes_only_storage(std::uint64_t{1} << 40)};
-    graph.tensors = {{std::move(name), dtype, std::move(shape), {}, StorageId{0}, 0}};
+  const auto error_of = [](std::string name, graph::DType dtype, graph::Shape shape) -> std::string {
+    graph::MetaGraph graph;
+    graph.storages = {graph::shapes_only_storage(std::uint64_t{1} << 40)};
+    graph.tensors = {{std::move(name), dtype, std::move(shape), {}, graph::StorageId{0}, 0}};
     try {
-      find_exporter("ptd").layout(graph, {}, "o.ptd");
+      exporters::find_exporter("ptd").layout(graph, {}, "o.ptd");
       return "";
     } catch (const Error& error) {
       return error.what();
     }
   };
-  EXPECT_EQ(error_of("w", DType::f32, {1}), "");
-  EXPECT_NE(error_of("w", DType::f32, {std::uint64_t{1} << 31}).find("2147483648"), std::string::npos);
-  EXPECT_NE(error_of("w", DType::f32, Shape(std::vector<std::uint64_t>(17, 1))).find("rank 17"),
+  EXPECT_EQ(error_of("w", graph::DType::f32, {1}), "");
+  EXPECT_NE(error_of("w", graph::DType::f32, {std::uint64_t{1} << 31}).find("2147483648"), std::string::npos);
+  EXPECT_NE(error_of("w", graph::DType::f32, graph::Shape(std::vector<std::uint64_t>(17, 1))).find("rank 17"),
             std::string::npos);
-  EXPECT_NE(error_of("w", DType::q4_0, {32}).find("no dtype Q4_0"), std::string::npos);
-  EXPECT_NE(error_of(std::string("w\0x", 3), DType::f32, {1}), "");
+  EXPECT_NE(error_of("w", graph::DType::q4_0, {32}).find("no dtype Q4_0"), std::string::npos);
+  EXPECT_NE(error_of(std::string("w\0x", 3), graph::DType::f32, {1}), "");
 }
 
 TEST(NpyExport, ObeysTheRoundTripLaw) {
   const TemporaryFolder folder;
   const auto all_floats = [](std::uint64_t alignment) {
-    return ExportOptions{.outtype = DType::f32, .alignment = alignment, .max_shard_bytes = 0};
+    return exporters::ExportOptions{
+        .outtype = graph::DType::f32, .alignment = alignment, .max_shard_bytes = 0};
   };
-  const MetaGraphPtr plain = plain_model(folder);
+  const graph::MetaGraphPtr plain = plain_model(folder);
   for (const std::uint64_t alignment : {0u, 64u, 4096u, 8192u}) {
     const std::string out = folder / fmt::format("out/{}", alignment);
     expect_law(plain, out, all_floats(alignment), "npy");
-    const MetaGraphPtr written = open(out);
-    EXPECT_EQ(model_name(*written), std::to_string(alignment));  // the folder's
-    for (const Storage& storage : written->storages)
+    const graph::MetaGraphPtr written = open(out);
+    EXPECT_EQ(graph::model_name(*written), std::to_string(alignment));  // the folder's
+    for (const graph::Storage& storage : written->storages)
       EXPECT_EQ(storage.offset % std::max<std::uint64_t>(alignment, 64), 0u);
   }
-  EXPECT_THROW(find_exporter("npy").layout(*plain, {}, folder / "b"), Error);  // BF16
-  EXPECT_THROW(find_exporter("npy").layout(*plain, all_floats(16384), folder / "b"), Error);
+  EXPECT_THROW(exporters::find_exporter("npy").layout(*plain, {}, folder / "b"), Error);  // BF16
+  EXPECT_THROW(exporters::find_exporter("npy").layout(*plain, all_floats(16384), folder / "b"), Error);
   EXPECT_EQ(open(folder / "out/0/a.weight.npy")->tensors.size(), 1u);  // a file by itself is itself
 }
 
@@ -472,13 +486,13 @@ TEST(NpyExport, NamesOfTensorsLeadNowhereElse) {
   std::string bytes(names.size() * 4, '\0');
   for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i);
   write_file(folder / "raw", bytes);
-  MetaGraph graph;
+  graph::MetaGraph graph;
   graph.files = {{folder / "raw", bytes.size()}};
   for (std::size_t i = 0; i < names.size(); ++i) {
-    const StorageId storage = graph.add_storage(plain_storage(FileId{0}, 4 * i, 4));
-    graph.tensors.push_back({names[i], DType::i32, {}, {}, storage, 0});
+    const graph::StorageId storage = graph.add_storage(graph::plain_storage(graph::FileId{0}, 4 * i, 4));
+    graph.tensors.push_back({names[i], graph::DType::i32, {}, {}, storage, 0});
   }
-  const auto shared = std::make_shared<const MetaGraph>(graph);
+  const auto shared = std::make_shared<const graph::MetaGraph>(graph);
   expect_law(shared, folder / "deep/out", {}, "npy");
   std::set<std::string> files;
   for (const auto& entry : fs::recursive_directory_iterator(folder / "deep"))
@@ -489,30 +503,31 @@ TEST(NpyExport, NamesOfTensorsLeadNowhereElse) {
   EXPECT_TRUE(files.contains("out/a%252Fb.npy"));
   for (const std::string& name : {std::string(), std::string(252, 'n'), std::string(90, '/')}) {
     graph.tensors[0].name = name;
-    EXPECT_THROW(find_exporter("npy").layout(graph, {}, folder / "x"), Error) << name;
+    EXPECT_THROW(exporters::find_exporter("npy").layout(graph, {}, folder / "x"), Error) << name;
   }
   graph.tensors[0].name = std::string(251, 'n');
-  EXPECT_NO_THROW(find_exporter("npy").layout(graph, {}, folder / "x"));
+  EXPECT_NO_THROW(exporters::find_exporter("npy").layout(graph, {}, folder / "x"));
 }
 
 TEST(NpyExport, ArraysOfAnotherModelAreRefused) {
   const TemporaryFolder folder;
-  const MetaGraphPtr graph = testing::byte_model(folder, {4, 4});
+  const graph::MetaGraphPtr graph = testing::byte_model(folder, {4, 4});
   write_file(folder / "out/other.npy", "");
-  EXPECT_THROW(convert(graph, folder / "out", {}, {.overwrite = true}, &find_exporter("npy")), Error);
+  EXPECT_THROW(convert(graph, folder / "out", {}, {.overwrite = true}, &exporters::find_exporter("npy")),
+               Error);
   fs::remove(folder / "out/other.npy");
   expect_law(graph, folder / "out", {}, "npy");
-  EXPECT_THROW(convert(graph, folder / "out", {}, {}, &find_exporter("npy")), Error);  // exists
-  EXPECT_NO_THROW(convert(graph, folder / "out", {}, {.overwrite = true}, &find_exporter("npy")));
+  EXPECT_THROW(convert(graph, folder / "out", {}, {}, &exporters::find_exporter("npy")), Error);  // exists
+  EXPECT_NO_THROW(convert(graph, folder / "out", {}, {.overwrite = true}, &exporters::find_exporter("npy")));
 }
 
 TEST(ZipExport, LargeArchivesUseZip64) {
   const TemporaryFolder folder;
-  MetaGraph graph = testing::graph_of({5ull << 30, 8, 5ull << 30, 16});
-  const Layout layout = find_exporter("npz").layout(graph, {}, folder / "big.npz");
+  graph::MetaGraph graph = testing::graph_of({5ull << 30, 8, 5ull << 30, 16});
+  const exporters::Layout layout = exporters::find_exporter("npz").layout(graph, {}, folder / "big.npz");
   Progress progress;
-  const ReadTensor never = [](TensorId, std::uint64_t, std::span<std::byte>) { ADD_FAILURE(); };
-  write_layout(layout, graph, never, {.sparse = true}, progress);
+  const io::ReadTensor never = [](graph::TensorId, std::uint64_t, std::span<std::byte>) { ADD_FAILURE(); };
+  exporters::write_layout(layout, graph, never, {.sparse = true}, progress);
   EXPECT_EQ(*open(folder / "big.npz"), layout.result);
 }
 
@@ -524,7 +539,7 @@ namespace {
 
 std::string fault(const std::string& json) {
   try {
-    (void)parse_batch(json, "jobs.json");
+    (void)exporters::parse_batch(json, "jobs.json");
   } catch (const Error& error) {
     return error.what();
   }
@@ -534,19 +549,19 @@ bool says(const std::string& text, std::string_view words) { return text.find(wo
 std::string job(const std::string& more) { return R"({"jobs": [{"in": "a", "out": "b")" + more + "}]}"; }
 
 TEST(BatchFile, OptionsOfTheFileThenOfTheJob) {
-  const auto jobs = parse_batch(R"({
+  const auto jobs = exporters::parse_batch(R"({
     "options": {"outtype": "bf16", "force": true},
     "jobs": [{"in": "/models/a", "out": "b.gguf"},
              {"in": "org/name", "out": "/c", "options": {"outtype": "f16", "align": 4096, "max_shard_size": "5GB"}}]})",
-                                "/lists/jobs.json");
+                                           "/lists/jobs.json");
   ASSERT_EQ(jobs.size(), 2u);
   EXPECT_EQ(jobs[0].in, "/models/a");
   EXPECT_EQ(jobs[0].out, "/lists/b.gguf");
-  EXPECT_EQ(jobs[0].request.layout.outtype, DType::bf16);
+  EXPECT_EQ(jobs[0].request.layout.outtype, graph::DType::bf16);
   EXPECT_TRUE(jobs[0].request.write.overwrite);
   EXPECT_EQ(jobs[1].in, "org/name");
   EXPECT_EQ(jobs[1].out, "/c");
-  EXPECT_EQ(jobs[1].request.layout.outtype, DType::f16);
+  EXPECT_EQ(jobs[1].request.layout.outtype, graph::DType::f16);
   EXPECT_EQ(jobs[1].request.layout.alignment, 4096u);
   EXPECT_EQ(jobs[1].request.layout.max_shard_bytes, 5'000'000'000u);
 }
@@ -554,7 +569,8 @@ TEST(BatchFile, OptionsOfTheFileThenOfTheJob) {
 TEST(BatchFile, ExistingInputsCountFromTheFile) {
   const TemporaryFolder folder;
   write_file(folder / "a.safetensors", "");
-  const auto jobs = parse_batch(R"({"jobs": [{"in": "a.safetensors", "out": "x/y"}]})", folder / "jobs.json");
+  const auto jobs =
+      exporters::parse_batch(R"({"jobs": [{"in": "a.safetensors", "out": "x/y"}]})", folder / "jobs.json");
   EXPECT_EQ(jobs[0].in, folder / "a.safetensors");
   EXPECT_EQ(jobs[0].out, folder / "x/y");
 }
@@ -589,24 +605,24 @@ class State : public ::testing::Test {
     done.out = folder / "out";
     done.options = {{"outtype", "f16"}};
     const std::string read[] = {done.in}, written[] = {done.out};
-    BatchState(list).set_done(done, read, written);
+    exporters::BatchState(list).set_done(done, read, written);
   }
-  bool is_done(const BatchJob& of) { return BatchState(list).is_done(of); }
+  bool is_done(const exporters::BatchJob& of) { return exporters::BatchState(list).is_done(of); }
 
   TemporaryFolder folder;
   std::string list = folder / "jobs.json";
-  BatchJob done;
+  exporters::BatchJob done;
 };
 
 TEST_F(State, WhatIsDoneStaysDone) {
   EXPECT_TRUE(is_done(done));
-  BatchState again(list);
+  exporters::BatchState again(list);
   again.set_done(done, {}, {});
   EXPECT_TRUE(is_done(done));
 }
 
 TEST_F(State, AnotherRequestIsNotDone) {
-  BatchJob other = done;
+  exporters::BatchJob other = done;
   other.options = {{"outtype", "bf16"}};
   EXPECT_FALSE(is_done(other));
   other = done;
@@ -631,16 +647,16 @@ TEST_F(State, ATouchedSourceIsNotDone) {
 }
 
 TEST_F(State, DamagedStatesAreRefused) {
-  const std::string path = BatchState::path_of(list), whole = testing::read_file(path);
+  const std::string path = exporters::BatchState::path_of(list), whole = testing::read_file(path);
   for (std::size_t cut = 0; cut + 2 < whole.size(); ++cut) {
     write_file(path, whole.substr(0, cut));
-    EXPECT_THROW(BatchState state(list), Error) << cut;
+    EXPECT_THROW(exporters::BatchState state(list), Error) << cut;
   }
   for (const char* text :
        {"[]", "{\"done\": 3}", "{\"done\": [{}]}", R"({"done": [{"out": 1, "request": "", "files": []}]})",
         R"({"done": [{"out": "", "request": "", "files": [{"path": "x", "bytes": "y"}]}]})"}) {
     write_file(path, text);
-    EXPECT_THROW(BatchState state(list), Error) << text;
+    EXPECT_THROW(exporters::BatchState state(list), Error) << text;
   }
 }
 
@@ -652,60 +668,65 @@ namespace {
 
 using Sentences = std::vector<std::string>;
 
-MetaGraph graph_of(std::string format, std::vector<DType> dtypes) {
-  MetaGraph graph;
+graph::MetaGraph graph_of(std::string format, std::vector<graph::DType> dtypes) {
+  graph::MetaGraph graph;
   graph.format = std::move(format);
-  for (const DType dtype : dtypes) {
+  for (const graph::DType dtype : dtypes) {
     const auto number = static_cast<std::uint32_t>(graph.tensors.size());
-    graph.storages.push_back(shapes_only_storage(*byte_size(dtype, 256)));
-    graph.tensors.push_back({"t" + std::to_string(number), dtype, {256}, {}, StorageId{number}, 0});
+    graph.storages.push_back(graph::shapes_only_storage(*graph::byte_size(dtype, 256)));
+    graph.tensors.push_back({"t" + std::to_string(number), dtype, {256}, {}, graph::StorageId{number}, 0});
   }
   return graph;
 }
 
-Sentences left_out(const MetaGraph& graph, std::string_view format, std::optional<DType> outtype = {}) {
-  return loadline::left_out(graph, find_exporter(format),
-                            {.outtype = outtype, .alignment = 0, .max_shard_bytes = 0});
+Sentences left_out(const graph::MetaGraph& graph, std::string_view format,
+                   std::optional<graph::DType> outtype = {}) {
+  return loadline::exporters::left_out(graph, exporters::find_exporter(format),
+                                       {.outtype = outtype, .alignment = 0, .max_shard_bytes = 0});
 }
 
 TEST(LeftOut, NothingIsSaidWhereNothingIsLost) {
-  MetaGraph graph = graph_of("safetensors", {DType::f32, DType::i8, DType::f16});
-  graph.metadata = {{"note", std::string("text")}, {std::string(kConfigKey), std::string("{}")}};
-  EXPECT_EQ(left_out(graph, "safetensors", DType::bf16), Sentences());
+  graph::MetaGraph graph = graph_of("safetensors", {graph::DType::f32, graph::DType::i8, graph::DType::f16});
+  graph.metadata = {{"note", std::string("text")}, {std::string(graph::kConfigKey), std::string("{}")}};
+  EXPECT_EQ(left_out(graph, "safetensors", graph::DType::bf16), Sentences());
   graph.format = "gguf";
-  graph.metadata = {{"n", std::uint32_t{1}}, {"a", MetaArray{}}};
+  graph.metadata = {{"n", std::uint32_t{1}}, {"a", graph::MetaArray{}}};
   EXPECT_EQ(left_out(graph, "gguf"), Sentences());
 }
 
 TEST(LeftOut, TiesAndKeys) {
-  MetaGraph graph = graph_of("gguf", {DType::f32, DType::f32});
-  graph.tensors[1].storage = StorageId{0};
-  graph.metadata = {{"n", std::uint32_t{1}}, {"a\x1b", MetaArray{}}, {"text", std::string("kept")}};
+  graph::MetaGraph graph = graph_of("gguf", {graph::DType::f32, graph::DType::f32});
+  graph.tensors[1].storage = graph::StorageId{0};
+  graph.metadata = {{"n", std::uint32_t{1}}, {"a\x1b", graph::MetaArray{}}, {"text", std::string("kept")}};
   EXPECT_EQ(left_out(graph, "safetensors"),
             (Sentences{"1 tensor is tied to another and written once: 't1'",
                        "2 metadata keys are not written, safetensors has no place for them: 'n', 'a\\x1b'"}));
 }
 
 TEST(LeftOut, WhatTheOuttypeCannotChange) {
-  const MetaGraph graph = graph_of(
-      "gguf", {DType::f4_e2m1, DType::f8_e8m0, DType::f8_e8m0, DType::f32, DType::f6_e2m3, DType::i32});
-  EXPECT_EQ(left_out(graph, "gguf", DType::f16),
+  const graph::MetaGraph graph =
+      graph_of("gguf", {graph::DType::f4_e2m1, graph::DType::f8_e8m0, graph::DType::f8_e8m0,
+                        graph::DType::f32, graph::DType::f6_e2m3, graph::DType::i32});
+  EXPECT_EQ(left_out(graph, "gguf", graph::DType::f16),
             (Sentences{"4 tensors are not cast to F16: F4, F6_E2M3, F8_E8M0 stay as stored"}));
-  EXPECT_EQ(left_out(graph_of("gguf", {DType::iq2_xxs, DType::iq1_m}), "gguf", DType::f16), Sentences());
-  EXPECT_EQ(left_out(graph_of("x", {DType::f8_e8m0}), "safetensors", DType::f32),
+  EXPECT_EQ(
+      left_out(graph_of("gguf", {graph::DType::iq2_xxs, graph::DType::iq1_m}), "gguf", graph::DType::f16),
+      Sentences());
+  EXPECT_EQ(left_out(graph_of("x", {graph::DType::f8_e8m0}), "safetensors", graph::DType::f32),
             (Sentences{"1 tensor is not cast to F32: F8_E8M0 stays as stored"}));
   EXPECT_EQ(left_out(graph, "gguf"), Sentences());
 }
 
 TEST(LeftOut, ScalesOfQuantisedTensors) {
   // torch: a number beside the tensor; what became a tensor itself is written too
-  const MetaGraph torch = testing::import_bytes("m.pt", testing::sample_torch());
+  const graph::MetaGraph torch = testing::import_bytes("m.pt", testing::sample_torch());
   bool told = false;
   for (const std::string& sentence : left_out(torch, "safetensors"))
     told |=
         sentence == "1 quantised tensor is written as integers, without scale and zero point: 'quantised'";
   EXPECT_TRUE(told);
-  MetaGraph graph = graph_of("tflite", {DType::i8, DType::i32, DType::u8, DType::i4, DType::i16, DType::f32});
+  graph::MetaGraph graph = graph_of("tflite", {graph::DType::i8, graph::DType::i32, graph::DType::u8,
+                                               graph::DType::i4, graph::DType::i16, graph::DType::f32});
   EXPECT_EQ(
       left_out(graph, "safetensors"),
       (Sentences{"4 integer tensors are written without the scale and zero point that LiteRT keeps beside "
@@ -714,4 +735,4 @@ TEST(LeftOut, ScalesOfQuantisedTensors) {
 
 }  // namespace
 
-}  // namespace loadline
+}  // namespace loadline::tests

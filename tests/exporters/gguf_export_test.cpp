@@ -20,7 +20,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-namespace loadline {
+namespace loadline::tests {
 
 // --- GGUF: exact bytes, metadata, split sets, slack, blocks of 4-bit floats, and what is refused.
 
@@ -39,13 +39,14 @@ using testing::write_file;
 // The format's own bytes, written out by hand.
 TEST(GgufExport, ObeysTheRoundTripLaw) {
   const TemporaryFolder folder;
-  const MetaGraphPtr plain = plain_model(folder);
+  const graph::MetaGraphPtr plain = plain_model(folder);
   expect_law(plain, folder / "out/plain.gguf");
   expect_law(plain, folder / "out/aligned.gguf", {.outtype = {}, .alignment = 4096, .max_shard_bytes = 0});
-  expect_law(plain, folder / "out/half.gguf", {.outtype = DType::f16, .alignment = 0, .max_shard_bytes = 0});
+  expect_law(plain, folder / "out/half.gguf",
+             {.outtype = graph::DType::f16, .alignment = 0, .max_shard_bytes = 0});
   testing::GgufBuilder all;
   all.key("general.architecture", "llama");
-  for (const DTypeInfo& info : dtype_table())
+  for (const graph::DTypeInfo& info : graph::dtype_table())
     if (info.ggml >= 0)
       all.tensor(std::string(info.name), {info.block_elements, 3}, static_cast<std::uint32_t>(info.ggml),
                  3 * info.block_bytes);
@@ -57,7 +58,7 @@ TEST(GgufExport, WritesTheseBytes) {
   const TemporaryFolder folder;
   write_file(folder / "in/named.safetensors",
              testing::safetensors_bytes(R"({"w":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]}})", 24));
-  ExportOptions options;
+  exporters::ExportOptions options;
   options.metadata_slack = 0;
   convert(open(folder / "in/named.safetensors"), folder / "o.gguf", options);
   std::string expected;
@@ -108,11 +109,11 @@ std::string annotated_gguf(bool big_endian, std::uint32_t file_type) {
 }
 
 // Values as they are, elements of arrays read.
-std::map<std::string, std::vector<MetaValue>> metadata_values(const MetaGraph& graph) {
-  std::map<std::string, std::vector<MetaValue>> values;
-  for (const MetaEntry& entry : graph.metadata)
-    if (const auto* const array = std::get_if<MetaArray>(&entry.value))
-      values[entry.key] = read_meta_array(graph, *array, 0, array->count);
+std::map<std::string, std::vector<graph::MetaValue>> metadata_values(const graph::MetaGraph& graph) {
+  std::map<std::string, std::vector<graph::MetaValue>> values;
+  for (const graph::MetaEntry& entry : graph.metadata)
+    if (const auto* const array = std::get_if<graph::MetaArray>(&entry.value))
+      values[entry.key] = io::read_meta_array(graph, *array, 0, array->count);
     else
       values[entry.key] = {entry.value};
   return values;
@@ -123,16 +124,16 @@ TEST(GgufExport, CarriesEveryKeyOfAGgufFile) {
   for (const bool big_endian : {false, true}) {
     const std::string in = folder / fmt::format("in/{}.gguf", big_endian);
     write_file(in, annotated_gguf(big_endian, 0));
-    const MetaGraphPtr source = open(in);
+    const graph::MetaGraphPtr source = open(in);
     const std::string out = folder / fmt::format("out/{}.gguf", big_endian);
-    const Layout layout = find_exporter("gguf").layout(*source, {}, out);
+    const exporters::Layout layout = exporters::find_exporter("gguf").layout(*source, {}, out);
     EXPECT_LT(layout.files[0].header.size(), 4096u);  // what is large is copied, not held
     expect_law(source, out);
-    const MetaGraphPtr back = open(out);
+    const graph::MetaGraphPtr back = open(out);
     ASSERT_EQ(back->metadata.size(), source->metadata.size());
     for (std::size_t i = 0; i < source->metadata.size(); ++i) {
       EXPECT_EQ(back->metadata[i].key, source->metadata[i].key);
-      EXPECT_EQ(meta_type(back->metadata[i].value), meta_type(source->metadata[i].value));
+      EXPECT_EQ(graph::meta_type(back->metadata[i].value), graph::meta_type(source->metadata[i].value));
     }
     EXPECT_EQ(metadata_values(*back), metadata_values(*source));
     EXPECT_EQ(back->storages.front().offset % 64, 0u);
@@ -144,19 +145,21 @@ TEST(GgufExport, CarriesEveryKeyOfAGgufFile) {
 TEST(GgufExport, KeepsItsFileTypeTrue) {
   const TemporaryFolder folder;
   write_file(folder / "in.gguf", annotated_gguf(false, 7));
-  const auto type_of = [&](std::optional<DType> outtype) -> std::optional<MetaValue> {
-    const Layout layout = find_exporter("gguf").layout(
+  const auto type_of = [&](std::optional<graph::DType> outtype) -> std::optional<graph::MetaValue> {
+    const exporters::Layout layout = exporters::find_exporter("gguf").layout(
         *open(folder / "in.gguf"), {.outtype = outtype, .alignment = 0, .max_shard_bytes = 0}, "o.gguf");
-    const MetaValue* const value = find_metadata(layout.result, "general.file_type");
+    const graph::MetaValue* const value = graph::find_metadata(layout.result, "general.file_type");
     return value == nullptr ? std::nullopt : std::optional(*value);
   };
-  EXPECT_EQ(type_of(std::nullopt), MetaValue(std::uint32_t{7}));  // the writer knew more than the types say
-  EXPECT_EQ(type_of(DType::f32), MetaValue(std::uint32_t{7}));    // most of it was and is F32
-  EXPECT_EQ(type_of(DType::f16), MetaValue(std::uint32_t{1}));
-  EXPECT_EQ(type_of(DType::bf16), MetaValue(std::uint32_t{32}));
+  EXPECT_EQ(type_of(std::nullopt),
+            graph::MetaValue(std::uint32_t{7}));  // the writer knew more than the types say
+  EXPECT_EQ(type_of(graph::DType::f32), graph::MetaValue(std::uint32_t{7}));  // most of it was and is F32
+  EXPECT_EQ(type_of(graph::DType::f16), graph::MetaValue(std::uint32_t{1}));
+  EXPECT_EQ(type_of(graph::DType::bf16), graph::MetaValue(std::uint32_t{32}));
   expect_law(open(folder / "in.gguf"), folder / "half.gguf",
-             {.outtype = DType::f16, .alignment = 128, .max_shard_bytes = 0});
-  EXPECT_EQ(*find_metadata(*open(folder / "half.gguf"), "general.alignment"), MetaValue(std::uint32_t{128}));
+             {.outtype = graph::DType::f16, .alignment = 128, .max_shard_bytes = 0});
+  EXPECT_EQ(*graph::find_metadata(*open(folder / "half.gguf"), "general.alignment"),
+            graph::MetaValue(std::uint32_t{128}));
 }
 
 TEST(GgufExport, AddsNoKeyToAGgufFile) {
@@ -169,43 +172,44 @@ TEST(GgufExport, AddsNoKeyToAGgufFile) {
             read_file(folder / "in.gguf").substr(0, header));
 }
 
-ExportOptions parts_of(std::uint64_t bytes) {
+exporters::ExportOptions parts_of(std::uint64_t bytes) {
   return {.outtype = {}, .alignment = 0, .max_shard_bytes = bytes};
 }
 
 TEST(GgufExport, SplitSetsObeyTheRoundTripLaw) {
   const TemporaryFolder folder;
-  const MetaGraphPtr plain = plain_model(folder);
+  const graph::MetaGraphPtr plain = plain_model(folder);
   expect_law(plain, folder / "out/one.gguf", parts_of(1 << 20));
   EXPECT_TRUE(fs::exists(folder / "out/one.gguf"));  // what fits into one file is one file
   for (const std::uint64_t alignment : {0u, 4096u}) {
-    ExportOptions options = {.outtype = {}, .alignment = alignment, .max_shard_bytes = 1};
+    exporters::ExportOptions options = {.outtype = {}, .alignment = alignment, .max_shard_bytes = 1};
     options.metadata_slack = 100;
     options.keep_names = true;
     const std::string out = folder / fmt::format("out/{}.gguf", alignment);
     expect_law(plain, out, options);
-    const Layout layout = find_exporter("gguf").layout(*plain, options, out);
+    const exporters::Layout layout = exporters::find_exporter("gguf").layout(*plain, options, out);
     ASSERT_EQ(layout.files.size(), plain->tensors.size());
     EXPECT_EQ(layout.files[1].path, folder / fmt::format("out/{}-00002-of-00006.gguf", alignment));
-    const MetaGraphPtr back = open(layout.files[3].path);
-    for (const Storage& storage : back->storages)
+    const graph::MetaGraphPtr back = open(layout.files[3].path);
+    for (const graph::Storage& storage : back->storages)
       EXPECT_EQ(storage.offset % std::max<std::uint64_t>(alignment, 32), 0u);
     // one file again, without a trace of the parts
     const std::string joined = folder / fmt::format("out/{}-joined.gguf", alignment);
     expect_law(back, joined, {});
-    const MetaGraphPtr whole = open(joined);
-    for (const MetaEntry& entry : whole->metadata) EXPECT_FALSE(entry.key.starts_with("split.")) << entry.key;
+    const graph::MetaGraphPtr whole = open(joined);
+    for (const graph::MetaEntry& entry : whole->metadata)
+      EXPECT_FALSE(entry.key.starts_with("split.")) << entry.key;
     expect_law(back, folder / fmt::format("out/{}-again.gguf", alignment), parts_of(6000));
   }
   write_file(folder / "in/annotated.gguf", annotated_gguf(false, 0));
-  const MetaGraphPtr annotated = open(folder / "in/annotated.gguf");
+  const graph::MetaGraphPtr annotated = open(folder / "in/annotated.gguf");
   expect_law(annotated, folder / "out/annotated.gguf", parts_of(1));
   EXPECT_EQ(metadata_values(*open(folder / "out/annotated-00002-of-00002.gguf")),
             metadata_values(*annotated));
 }
 
 // Two experts of three outputs and 64 inputs, as gpt-oss has them, and a matrix as ModelOpt has it.
-MetaGraphPtr four_bit_model(const TemporaryFolder& folder, std::uint8_t scale = 0x38) {
+graph::MetaGraphPtr four_bit_model(const TemporaryFolder& folder, std::uint8_t scale = 0x38) {
   testing::SafetensorsHeader header;
   header.add("mlp.experts.down_proj_blocks", "U8", "2,3,2,16", 192);
   header.add("mlp.experts.down_proj_scales", "U8", "2,3,2", 12);
@@ -223,12 +227,13 @@ MetaGraphPtr four_bit_model(const TemporaryFolder& folder, std::uint8_t scale = 
   return open(folder / "four.safetensors");
 }
 
-std::vector<float> floats_of(const MetaGraphPtr& graph, const Recipe& recipe) {
-  const StorageReader storages(graph);
-  const TensorReader tensors(storages);
-  RecipeReader reader(
-      *graph, [&](TensorId id, std::uint64_t at, std::span<std::byte> out) { tensors.read(id, at, out); },
-      recipe, RecipeReader::kLeastMemory);
+std::vector<float> floats_of(const graph::MetaGraphPtr& graph, const convert::Recipe& recipe) {
+  const io::StorageReader storages(graph);
+  const io::TensorReader tensors(storages);
+  convert::RecipeReader reader(
+      *graph,
+      [&](graph::TensorId id, std::uint64_t at, std::span<std::byte> out) { tensors.read(id, at, out); },
+      recipe, convert::RecipeReader::kLeastMemory);
   std::vector<float> floats(reader.bytes() / sizeof(float));
   reader.read(0, std::as_writable_bytes(std::span(floats)));
   return floats;
@@ -236,37 +241,39 @@ std::vector<float> floats_of(const MetaGraphPtr& graph, const Recipe& recipe) {
 
 TEST(GgufExport, WeightsOfFourBitFloatsBecomeBlocksOfTheSameNumbers) {
   const TemporaryFolder folder;
-  const MetaGraphPtr graph = four_bit_model(folder);
+  const graph::MetaGraphPtr graph = four_bit_model(folder);
   ASSERT_EQ(graph->logical.size(), 2u);
   const std::string out = folder / "o.gguf";
-  const Layout layout = find_exporter("gguf").layout(*graph, {}, out);
+  const exporters::Layout layout = exporters::find_exporter("gguf").layout(*graph, {}, out);
   convert(graph, out);
-  const MetaGraphPtr back = open(out);
+  const graph::MetaGraphPtr back = open(out);
   EXPECT_EQ(*back, layout.result);
-  EXPECT_EQ(*find_metadata(*back, "general.quantization_version"), MetaValue(std::uint32_t{2}));
+  EXPECT_EQ(*graph::find_metadata(*back, "general.quantization_version"), graph::MetaValue(std::uint32_t{2}));
   EXPECT_EQ(back->tensors.size(), 4u);  // the experts, the matrix, its scale, and the plain one
-  for (const LogicalTensor& weight : graph->logical) {
-    const Tensor& blocks = tensor_named(*back, weight.name);
-    const bool experts = weight.packing == WeightPacking::mxfp4;
-    EXPECT_EQ(blocks.dtype, experts ? DType::mxfp4 : DType::nvfp4);
-    EXPECT_EQ(blocks.shape, experts ? Shape({2, 3, 64}) : Shape({2, 128}));
-    Recipe plain = unpack(static_cast<std::uint32_t>(&weight - graph->logical.data()));
-    if (experts) plain.then({.kind = StepKind::transpose});
+  for (const graph::LogicalTensor& weight : graph->logical) {
+    const graph::Tensor& blocks = tensor_named(*back, weight.name);
+    const bool experts = weight.packing == graph::WeightPacking::mxfp4;
+    EXPECT_EQ(blocks.dtype, experts ? graph::DType::mxfp4 : graph::DType::nvfp4);
+    EXPECT_EQ(blocks.shape, experts ? graph::Shape({2, 3, 64}) : graph::Shape({2, 128}));
+    convert::Recipe plain = convert::unpack(static_cast<std::uint32_t>(&weight - graph->logical.data()));
+    if (experts) plain.then({.kind = convert::StepKind::transpose});
     const std::vector<float> expected = floats_of(graph, plain);
-    Recipe numbers = take(TensorId{static_cast<std::uint32_t>(&blocks - back->tensors.data())});
-    numbers.then({.kind = StepKind::dequantise});
+    convert::Recipe numbers =
+        convert::take(graph::TensorId{static_cast<std::uint32_t>(&blocks - back->tensors.data())});
+    numbers.then({.kind = convert::StepKind::dequantise});
     std::vector<float> found = floats_of(back, numbers);
     const float whole =
-        experts ? 1 : floats_of(graph, take(*weight.companion(Companion::global_scale))).front();
+        experts ? 1
+                : floats_of(graph, convert::take(*weight.companion(graph::Companion::global_scale))).front();
     ASSERT_EQ(found.size(), expected.size());
     for (std::size_t i = 0; i < found.size(); ++i)
       EXPECT_NEAR(found[i] * whole, expected[i], std::abs(expected[i]) * 1e-6) << i;
   }
   // with an outtype they are unpacked, as before
-  ExportOptions floats;
-  floats.outtype = DType::f32;
-  const Layout unpacked = find_exporter("gguf").layout(*graph, floats, out);
-  EXPECT_EQ(tensor_named(unpacked.result, "mlp.experts.down_proj").dtype, DType::f32);
+  exporters::ExportOptions floats;
+  floats.outtype = graph::DType::f32;
+  const exporters::Layout unpacked = exporters::find_exporter("gguf").layout(*graph, floats, out);
+  EXPECT_EQ(tensor_named(unpacked.result, "mlp.experts.down_proj").dtype, graph::DType::f32);
 }
 
 TEST(GgufExport, ScalesThatBlocksCannotHoldAreErrors) {
@@ -279,19 +286,20 @@ TEST(GgufExport, ScalesThatBlocksCannotHoldAreErrors) {
 
 TEST(GgufExport, PartsAreNoLargerThanAsked) {
   const TemporaryFolder folder;
-  const MetaGraphPtr graph = testing::byte_model(folder, {4000, 4000, 9000, 100, 100, 4000});
-  MetaGraph floats = *graph;
-  for (Tensor& tensor : floats.tensors) tensor.dtype = DType::i8;
-  ExportOptions options = parts_of(9000);
+  const graph::MetaGraphPtr graph = testing::byte_model(folder, {4000, 4000, 9000, 100, 100, 4000});
+  graph::MetaGraph floats = *graph;
+  for (graph::Tensor& tensor : floats.tensors) tensor.dtype = graph::DType::i8;
+  exporters::ExportOptions options = parts_of(9000);
   options.metadata_slack = 0;
   std::vector<std::size_t> tensors;
-  for (const LayoutFile& file : find_exporter("gguf").layout(floats, options, "o.gguf").files) {
+  for (const exporters::LayoutFile& file :
+       exporters::find_exporter("gguf").layout(floats, options, "o.gguf").files) {
     EXPECT_TRUE(file.bytes <= 9000 || file.slots.size() == 1);
     tensors.push_back(file.slots.size());
   }
   EXPECT_EQ(tensors, (std::vector<std::size_t>{2, 1, 3}));
   options.max_shard_bytes = 30'000;
-  EXPECT_EQ(find_exporter("gguf").layout(floats, options, "o.gguf").files.size(), 1u);
+  EXPECT_EQ(exporters::find_exporter("gguf").layout(floats, options, "o.gguf").files.size(), 1u);
 }
 
 TEST(GgufExport, SplitKeysOfTheSourceAreNotKeptInParts) {
@@ -302,7 +310,7 @@ TEST(GgufExport, SplitKeysOfTheSourceAreNotKeptInParts) {
   merged.key("split.tensors.count", merged.i32, merged.number(std::int32_t{2}));
   merged.tensor("a", {64}, 0, 256).tensor("b", {64}, 0, 256);
   write_file(folder / "in.gguf", merged.bytes());
-  const MetaGraphPtr graph = open(folder / "in.gguf");
+  const graph::MetaGraphPtr graph = open(folder / "in.gguf");
   expect_law(graph, folder / "whole.gguf");
   EXPECT_EQ(read_file(folder / "whole.gguf"), read_file(folder / "in.gguf"));
   expect_law(graph, folder / "parts.gguf", parts_of(1));
@@ -312,14 +320,14 @@ TEST(GgufExport, SplitKeysOfTheSourceAreNotKeptInParts) {
 
 TEST(GgufExport, SlackIsTheLastKey) {
   const TemporaryFolder folder;
-  const MetaGraphPtr plain = plain_model(folder);
+  const graph::MetaGraphPtr plain = plain_model(folder);
   const auto with = [&](std::optional<std::uint64_t> slack) {
-    ExportOptions options;
+    exporters::ExportOptions options;
     options.metadata_slack = slack;
     return options;
   };
-  const auto slack_of = [](const MetaGraphPtr& graph) {
-    const std::string* const text = find_text(*graph, "loadline.slack");
+  const auto slack_of = [](const graph::MetaGraphPtr& graph) {
+    const std::string* const text = graph::find_text(*graph, "loadline.slack");
     return text == nullptr ? 0 : text->size();
   };
   expect_law(plain, folder / "default.gguf");
@@ -327,64 +335,69 @@ TEST(GgufExport, SlackIsTheLastKey) {
   EXPECT_EQ(open(folder / "default.gguf")->metadata.back().key, "loadline.slack");
   expect_law(plain, folder / "most.gguf", with(1 << 20));
   // a copy keeps the slack of its source unless it is told otherwise
-  const MetaGraphPtr most = open(folder / "most.gguf");
+  const graph::MetaGraphPtr most = open(folder / "most.gguf");
   expect_law(most, folder / "copy.gguf");
   EXPECT_EQ(read_file(folder / "copy.gguf"), read_file(folder / "most.gguf"));
   expect_law(most, folder / "less.gguf", with(8));
   EXPECT_EQ(slack_of(open(folder / "less.gguf")), 8u);
   expect_law(most, folder / "none.gguf", with(0));
-  EXPECT_EQ(find_metadata(*open(folder / "none.gguf"), "loadline.slack"), nullptr);
+  EXPECT_EQ(graph::find_metadata(*open(folder / "none.gguf"), "loadline.slack"), nullptr);
 }
 
 TEST(GgufExport, LaysTensorsOutContiguouslyAndPadded) {
   const TemporaryFolder folder;
-  const MetaGraphPtr graph = plain_model(folder);
+  const graph::MetaGraphPtr graph = plain_model(folder);
   for (const std::uint64_t alignment : {0u, 64u, 4096u}) {
-    ExportOptions options;
+    exporters::ExportOptions options;
     options.alignment = alignment;
     options.keep_names = true;
-    const Layout layout = find_exporter("gguf").layout(*graph, options, "o.gguf");
+    const exporters::Layout layout = exporters::find_exporter("gguf").layout(*graph, options, "o.gguf");
     const std::uint64_t unit = alignment == 0 ? 32 : alignment;
     std::uint64_t at = layout.files[0].header.size();
     EXPECT_EQ(at % unit, 0u);
-    for (const Slot& slot : layout.files[0].slots) {
+    for (const exporters::Slot& slot : layout.files[0].slots) {
       EXPECT_EQ(slot.offset, at);
       at += (slot.bytes + unit - 1) / unit * unit;
     }
     EXPECT_EQ(layout.files[0].bytes, at);
-    EXPECT_EQ(std::get<std::string>(*find_metadata(layout.result, "general.architecture")), "llama");
-    EXPECT_EQ(std::get<std::uint32_t>(*find_metadata(layout.result, "general.alignment")), unit);
+    EXPECT_EQ(std::get<std::string>(*graph::find_metadata(layout.result, "general.architecture")), "llama");
+    EXPECT_EQ(std::get<std::uint32_t>(*graph::find_metadata(layout.result, "general.alignment")), unit);
   }
 }
 
 TEST(GgufExport, RefusesAndNamesTheTensor) {
-  const auto error_of = [](Tensor tensor, const ExportOptions& options = {}) -> std::string {
-    MetaGraph graph;
-    graph.storages = {shapes_only_storage(1 << 20)};
-    tensor.storage = StorageId{0};
+  const auto error_of = [](graph::Tensor tensor,
+                           const exporters::ExportOptions& options = {}) -> std::string {
+    graph::MetaGraph graph;
+    graph.storages = {graph::shapes_only_storage(1 << 20)};
+    tensor.storage = graph::StorageId{0};
     graph.tensors = {std::move(tensor)};
     try {
-      find_exporter("gguf").layout(graph, options, "o.gguf");
+      exporters::find_exporter("gguf").layout(graph, options, "o.gguf");
       return "";
     } catch (const Error& error) {
       return error.what();
     }
   };
-  EXPECT_EQ(error_of({"ok", DType::f32, {2, 2, 2, 2}, {}, StorageId{0}, 0}), "");
-  EXPECT_EQ(error_of({"mask", DType::boolean, {2}, {}, StorageId{0}, 0}),
+  EXPECT_EQ(error_of({"ok", graph::DType::f32, {2, 2, 2, 2}, {}, graph::StorageId{0}, 0}), "");
+  EXPECT_EQ(error_of({"mask", graph::DType::boolean, {2}, {}, graph::StorageId{0}, 0}),
             "tensor 'mask': GGUF has no dtype BOOL");
-  EXPECT_EQ(error_of({"five", DType::f32, {1, 1, 1, 1, 1}, {}, StorageId{0}, 0}),
+  EXPECT_EQ(error_of({"five", graph::DType::f32, {1, 1, 1, 1, 1}, {}, graph::StorageId{0}, 0}),
             "tensor 'five': has rank 5, GGUF holds at most 4");
-  EXPECT_EQ(error_of({std::string(63, 'n'), DType::f32, {1}, {}, StorageId{0}, 0}), "");
-  EXPECT_NE(error_of({std::string(64, 'n'), DType::f32, {1}, {}, StorageId{0}, 0}).find("has 64 bytes"),
+  EXPECT_EQ(error_of({std::string(63, 'n'), graph::DType::f32, {1}, {}, graph::StorageId{0}, 0}), "");
+  EXPECT_NE(error_of({std::string(64, 'n'), graph::DType::f32, {1}, {}, graph::StorageId{0}, 0})
+                .find("has 64 bytes"),
             std::string::npos);
-  EXPECT_NE(error_of({"bad\xFF", DType::f32, {1}, {}, StorageId{0}, 0}).find("not UTF-8"), std::string::npos);
-  EXPECT_NE(error_of({"d", DType::f32, {std::uint64_t{1} << 63, 0}, {}, StorageId{0}, 0}).find("signed"),
+  EXPECT_NE(error_of({"bad\xFF", graph::DType::f32, {1}, {}, graph::StorageId{0}, 0}).find("not UTF-8"),
             std::string::npos);
-  EXPECT_NE(error_of({"u", DType::u8, {1}, {}, StorageId{0}, 0}).find("no dtype U8"), std::string::npos);
-  ExportOptions slack;
+  EXPECT_NE(error_of({"d", graph::DType::f32, {std::uint64_t{1} << 63, 0}, {}, graph::StorageId{0}, 0})
+                .find("signed"),
+            std::string::npos);
+  EXPECT_NE(error_of({"u", graph::DType::u8, {1}, {}, graph::StorageId{0}, 0}).find("no dtype U8"),
+            std::string::npos);
+  exporters::ExportOptions slack;
   slack.metadata_slack = (1 << 20) + 1;
-  EXPECT_NE(error_of({"x", DType::f32, {1}, {}, StorageId{0}, 0}, slack), "");
+  EXPECT_NE(error_of({"x", graph::DType::f32, {1}, {}, graph::StorageId{0}, 0}, slack), "");
 }
 
 }  // namespace
@@ -394,18 +407,20 @@ TEST(GgufExport, RefusesAndNamesTheTensor) {
 
 namespace {
 
-ConvertRequest request(const std::vector<std::pair<std::string, std::string>>& options) {
-  ConvertRequest request;
-  for (const auto& [id, word] : options) set_option(*find_option(convert_options(), id), request, word);
+exporters::ConvertRequest request(const std::vector<std::pair<std::string, std::string>>& options) {
+  exporters::ConvertRequest request;
+  for (const auto& [id, word] : options)
+    set_option(*find_option(exporters::convert_options(), id), request, word);
   return request;
 }
-ExportOptions options(const std::vector<std::pair<std::string, std::string>>& words) {
+exporters::ExportOptions options(const std::vector<std::pair<std::string, std::string>>& words) {
   return request(words).layout;
 }
 
-std::string refusal(const MetaGraph& graph, const ExportOptions& options, const std::string& out = "o.gguf") {
+std::string refusal(const graph::MetaGraph& graph, const exporters::ExportOptions& options,
+                    const std::string& out = "o.gguf") {
   try {
-    (void)preflight(graph, exporter_for_output(out), options, out);
+    (void)exporters::preflight(graph, exporters::exporter_for_output(out), options, out);
   } catch (const Error& error) {
     return error.what();
   }
@@ -415,91 +430,94 @@ bool says(const std::string& message, std::string_view part) {
   return message.find(part) != std::string::npos;
 }
 
-std::shared_ptr<const ImportanceFile> importance(std::vector<TensorImportance> entries) {
-  return std::make_shared<const ImportanceFile>(
-      ImportanceFile{"m.imatrix", {std::move(entries), {"wiki.txt"}, 7}});
+std::shared_ptr<const graph::ImportanceFile> importance(std::vector<graph::TensorImportance> entries) {
+  return std::make_shared<const graph::ImportanceFile>(
+      graph::ImportanceFile{"m.imatrix", {std::move(entries), {"wiki.txt"}, 7}});
 }
 
 class GgufTypes : public ::testing::Test {
  protected:
   void SetUp() override {
     Progress progress;
-    synthesize(
-        config_graph(R"({"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 256,
+    exporters::synthesize(
+        forward::config_graph(
+            R"({"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 256,
       "intermediate_size": 96, "num_hidden_layers": 4, "num_attention_heads": 4, "num_key_value_heads": 2,
       "vocab_size": 64, "max_position_embeddings": 256, "rms_norm_eps": 1e-5, "torch_dtype": "bfloat16"})",
-                     "config.json"),
+            "config.json"),
         folder_ / "m", {.seed = 1, .max_shard_bytes = 0, .overwrite = false}, progress);
     model_ = open(folder_ / "m");
   }
-  MetaGraphPtr written(ExportOptions options) {
+  graph::MetaGraphPtr written(exporters::ExportOptions options) {
     convert(model_, folder_ / "o.gguf", options, {.overwrite = true});
     return open(folder_ / "o.gguf");
   }
-  ExportOptions mapped(std::vector<std::pair<std::string, std::string>> words) {
+  exporters::ExportOptions mapped(std::vector<std::pair<std::string, std::string>> words) {
     words.emplace_back("names", "auto");
     return options(words);
   }
-  static std::map<DType, int> count(const MetaGraph& graph) {
-    std::map<DType, int> types;
-    for (const Tensor& tensor : graph.tensors) ++types[tensor.dtype];
+  static std::map<graph::DType, int> count(const graph::MetaGraph& graph) {
+    std::map<graph::DType, int> types;
+    for (const graph::Tensor& tensor : graph.tensors) ++types[tensor.dtype];
     return types;
   }
 
   TemporaryFolder folder_;
-  MetaGraphPtr model_;
+  graph::MetaGraphPtr model_;
 };
 
 TEST_F(GgufTypes, EveryPolicyObeysTheRoundTripLaw) {
-  for (const std::string& name : type_policy_names(built_in_type_policies())) {
-    const ExportOptions as = mapped({{"outtype", name}});
-    const Layout layout = find_exporter("gguf").layout(*model_, as, folder_ / "o.gguf");
-    const MetaGraphPtr read = written(as);
+  for (const std::string& name : forward::type_policy_names(forward::built_in_type_policies())) {
+    const exporters::ExportOptions as = mapped({{"outtype", name}});
+    const exporters::Layout layout = exporters::find_exporter("gguf").layout(*model_, as, folder_ / "o.gguf");
+    const graph::MetaGraphPtr read = written(as);
     EXPECT_EQ(*read, layout.result) << name;
-    EXPECT_EQ(tensor_named(*read, "blk.1.attn_norm.weight").dtype, DType::f32) << name;
-    const MetaValue* const type = find_metadata(*read, "general.file_type");
+    EXPECT_EQ(tensor_named(*read, "blk.1.attn_norm.weight").dtype, graph::DType::f32) << name;
+    const graph::MetaValue* const type = graph::find_metadata(*read, "general.file_type");
     ASSERT_NE(type, nullptr);
-    EXPECT_EQ(*type, MetaValue(*as.policy->file_type)) << name;
-    EXPECT_EQ(*find_metadata(*read, "general.quantization_version"), MetaValue(2u));
+    EXPECT_EQ(*type, graph::MetaValue(*as.policy->file_type)) << name;
+    EXPECT_EQ(*graph::find_metadata(*read, "general.quantization_version"), graph::MetaValue(2u));
   }
 }
 
 TEST_F(GgufTypes, APolicyChoosesTypesOnAMappedModel) {
-  const MetaGraphPtr read = written(mapped({{"outtype", "q4_k_m"}}));
-  EXPECT_EQ(tensor_named(*read, "output.weight").dtype, DType::q6_k);
-  EXPECT_EQ(tensor_named(*read, "token_embd.weight").dtype, DType::q4_k);
-  EXPECT_EQ(tensor_named(*read, "blk.0.attn_q.weight").dtype, DType::q4_k);
-  EXPECT_EQ(tensor_named(*read, "blk.3.attn_v.weight").dtype, DType::q6_k);
+  const graph::MetaGraphPtr read = written(mapped({{"outtype", "q4_k_m"}}));
+  EXPECT_EQ(tensor_named(*read, "output.weight").dtype, graph::DType::q6_k);
+  EXPECT_EQ(tensor_named(*read, "token_embd.weight").dtype, graph::DType::q4_k);
+  EXPECT_EQ(tensor_named(*read, "blk.0.attn_q.weight").dtype, graph::DType::q4_k);
+  EXPECT_EQ(tensor_named(*read, "blk.3.attn_v.weight").dtype, graph::DType::q6_k);
   // rows of 96 have no blocks of 256
-  EXPECT_EQ(tensor_named(*read, "blk.0.ffn_down.weight").dtype, DType::q5_0);
-  EXPECT_EQ(tensor_named(*read, "blk.3.ffn_down.weight").dtype, DType::q8_0);
+  EXPECT_EQ(tensor_named(*read, "blk.0.ffn_down.weight").dtype, graph::DType::q5_0);
+  EXPECT_EQ(tensor_named(*read, "blk.3.ffn_down.weight").dtype, graph::DType::q8_0);
 }
 
 TEST_F(GgufTypes, AGgufFileIsQuantisedAgain) {
   convert(model_, folder_ / "8.gguf", mapped({{"outtype", "q8_0"}}));
-  const MetaGraphPtr eight = open(folder_ / "8.gguf");
-  const Preflight planned =
-      preflight(*eight, find_exporter("gguf"), options({{"outtype", "q4_k_m"}}), folder_ / "4.gguf");
+  const graph::MetaGraphPtr eight = open(folder_ / "8.gguf");
+  const exporters::Preflight planned = exporters::preflight(
+      *eight, exporters::find_exporter("gguf"), options({{"outtype", "q4_k_m"}}), folder_ / "4.gguf");
   ASSERT_EQ(planned.layout.notes.size(), 2u);
   EXPECT_TRUE(says(planned.layout.notes[1].text, "(Q8_0) are quantised again"));
   const auto& files = planned.layout.result;
-  EXPECT_EQ(tensor_named(files, "blk.0.attn_q.weight").dtype, DType::q4_k);
-  EXPECT_EQ(*find_metadata(files, "general.file_type"), MetaValue(15u));
+  EXPECT_EQ(tensor_named(files, "blk.0.attn_q.weight").dtype, graph::DType::q4_k);
+  EXPECT_EQ(*graph::find_metadata(files, "general.file_type"), graph::MetaValue(15u));
   // the same type: the blocks are copied
-  const Layout same =
-      find_exporter("gguf").layout(*eight, options({{"outtype", "q8_0"}}), folder_ / "s.gguf");
-  for (const Slot& slot : same.files[0].slots) EXPECT_TRUE(copied_tensor(slot.recipe)) << slot.name.view();
+  const exporters::Layout same =
+      exporters::find_exporter("gguf").layout(*eight, options({{"outtype", "q8_0"}}), folder_ / "s.gguf");
+  for (const exporters::Slot& slot : same.files[0].slots)
+    EXPECT_TRUE(convert::copied_tensor(slot.recipe)) << slot.name.view();
   convert(eight, folder_ / "4.gguf", options({{"outtype", "q4_k_m"}}));
-  EXPECT_EQ(
-      *open(folder_ / "4.gguf"),
-      find_exporter("gguf").layout(*eight, options({{"outtype", "q4_k_m"}}), folder_ / "4.gguf").result);
+  EXPECT_EQ(*open(folder_ / "4.gguf"),
+            exporters::find_exporter("gguf")
+                .layout(*eight, options({{"outtype", "q4_k_m"}}), folder_ / "4.gguf")
+                .result);
 }
 
 TEST_F(GgufTypes, PlainTypesAreForNamesThatAreKept) {
-  const MetaGraphPtr read = written(options({{"outtype", "q8_0"}, {"names", "keep"}}));
-  EXPECT_EQ(tensor_named(*read, "model.embed_tokens.weight").dtype, DType::q8_0);
-  EXPECT_EQ(tensor_named(*read, "model.layers.0.mlp.down_proj.weight").dtype, DType::q8_0);
-  EXPECT_EQ(tensor_named(*read, "model.layers.0.input_layernorm.weight").dtype, DType::bf16);
+  const graph::MetaGraphPtr read = written(options({{"outtype", "q8_0"}, {"names", "keep"}}));
+  EXPECT_EQ(tensor_named(*read, "model.embed_tokens.weight").dtype, graph::DType::q8_0);
+  EXPECT_EQ(tensor_named(*read, "model.layers.0.mlp.down_proj.weight").dtype, graph::DType::q8_0);
+  EXPECT_EQ(tensor_named(*read, "model.layers.0.input_layernorm.weight").dtype, graph::DType::bf16);
   const std::string refused = refusal(*model_, options({{"outtype", "q4_k_m"}, {"names", "keep"}}));
   EXPECT_TRUE(says(refused, "q4_k_m go by llama.cpp's names")) << refused;
 }
@@ -511,25 +529,26 @@ TEST_F(GgufTypes, OtherFormatsRefuse) {
     EXPECT_TRUE(
         says(refusal(*model_, options({{"type", "a=q4_0"}}), out), "Types by name: not an option of"));
   }
-  ExportOptions given;
+  exporters::ExportOptions given;
   given.importance = importance({});
   EXPECT_TRUE(says(refusal(*model_, given, "o.pt"), "Importance matrix: not an option of torch"));
 }
 
 TEST_F(GgufTypes, TheLastRuleThatMatchesWins) {
-  const MetaGraphPtr read = written(mapped(
+  const graph::MetaGraphPtr read = written(mapped(
       {{"outtype", "q4_k_m"}, {"type", "attn_q=q8_0; layer:1-2 attn_q=q5_k; name:output.weight=f16"}}));
-  EXPECT_EQ(tensor_named(*read, "blk.0.attn_q.weight").dtype, DType::q8_0);
-  EXPECT_EQ(tensor_named(*read, "blk.1.attn_q.weight").dtype, DType::q5_k);
-  EXPECT_EQ(tensor_named(*read, "blk.3.attn_q.weight").dtype, DType::q8_0);
-  EXPECT_EQ(tensor_named(*read, "output.weight").dtype, DType::f16);
-  EXPECT_EQ(tensor_named(*read, "blk.0.attn_k.weight").dtype, DType::q4_k);
+  EXPECT_EQ(tensor_named(*read, "blk.0.attn_q.weight").dtype, graph::DType::q8_0);
+  EXPECT_EQ(tensor_named(*read, "blk.1.attn_q.weight").dtype, graph::DType::q5_k);
+  EXPECT_EQ(tensor_named(*read, "blk.3.attn_q.weight").dtype, graph::DType::q8_0);
+  EXPECT_EQ(tensor_named(*read, "output.weight").dtype, graph::DType::f16);
+  EXPECT_EQ(tensor_named(*read, "blk.0.attn_k.weight").dtype, graph::DType::q4_k);
   // vectors stay whatever matches; without an outtype all else stays, too
-  const MetaGraphPtr some = written(mapped({{"type", "blk=q4_k;size:>=1=q8_0;blk=q4_0"}}));
-  EXPECT_EQ(tensor_named(*some, "blk.0.attn_norm.weight").dtype, DType::f32);
-  EXPECT_EQ(tensor_named(*some, "output.weight").dtype, DType::q8_0);
-  EXPECT_EQ(count(*some)[DType::q4_0], 4 * 7);
-  const Layout none = find_exporter("gguf").layout(*model_, mapped({{"type", "nothing=q8_0"}}), "o.gguf");
+  const graph::MetaGraphPtr some = written(mapped({{"type", "blk=q4_k;size:>=1=q8_0;blk=q4_0"}}));
+  EXPECT_EQ(tensor_named(*some, "blk.0.attn_norm.weight").dtype, graph::DType::f32);
+  EXPECT_EQ(tensor_named(*some, "output.weight").dtype, graph::DType::q8_0);
+  EXPECT_EQ(count(*some)[graph::DType::q4_0], 4 * 7);
+  const exporters::Layout none =
+      exporters::find_exporter("gguf").layout(*model_, mapped({{"type", "nothing=q8_0"}}), "o.gguf");
   ASSERT_EQ(none.notes.size(), 2u);  // the other says that there is no tokenizer
   EXPECT_TRUE(says(none.notes[0].text, "no tensor whose type can change matches 'nothing'"));
 }
@@ -550,36 +569,38 @@ TEST_F(GgufTypes, WordsThatAreNoTypesAreRefused) {
   EXPECT_TRUE(says(fault("type", "a="), "is none of"));
   EXPECT_TRUE(says(fault("type", "a=iq2_xs"), "is none of"));
   EXPECT_TRUE(says(fault("type", "colour:red=q8_0"), "there is no 'colour'"));
-  const auto* const row = find_option(convert_options(), "type");
-  ConvertRequest blank;
+  const auto* const row = find_option(exporters::convert_options(), "type");
+  exporters::ConvertRequest blank;
   EXPECT_THROW(set_option_value(*row, blank, std::vector<std::string>{"  =q8_0"}), Error);
   EXPECT_EQ(print_option(row->kind, row->get(request({{"type", "a=q8_0;b c=f16"}})), row->separator),
             "a=q8_0; b c=f16");
-  const auto* const outtype = find_option(convert_options(), "outtype");
+  const auto* const outtype = find_option(exporters::convert_options(), "outtype");
   for (const char* const word : {"f16", "q4_k_m", "none"})
     EXPECT_EQ(print_option(outtype->kind, outtype->get(request({{"outtype", word}}))), word);
-  ConvertRequest twice = request({{"outtype", "q8_0"}});
+  exporters::ConvertRequest twice = request({{"outtype", "q8_0"}});
   set_option(*outtype, twice, "bf16");
   EXPECT_EQ(twice.layout.policy, nullptr);
-  EXPECT_EQ(twice.layout.outtype, DType::bf16);
+  EXPECT_EQ(twice.layout.outtype, graph::DType::bf16);
   set_option(*outtype, twice, "none");
   EXPECT_FALSE(twice.layout.outtype);
 }
 
 TEST_F(GgufTypes, ImportanceGoesByTheNamesOfTheOutput) {
-  ExportOptions as = mapped({{"outtype", "q4_k_s"}});
+  exporters::ExportOptions as = mapped({{"outtype", "q4_k_s"}});
   const std::vector<float> weights(256, 1.5F);
   as.importance = importance({{"blk.0.attn_q.weight", weights}, {"token_embd.weight", {1, 2, 3}}});
-  const Layout layout = find_exporter("gguf").layout(*model_, as, "o.gguf");
-  for (const Slot& slot : layout.files[0].slots)
+  const exporters::Layout layout = exporters::find_exporter("gguf").layout(*model_, as, "o.gguf");
+  for (const exporters::Slot& slot : layout.files[0].slots)
     EXPECT_EQ(slot.recipe.steps.back().importance != nullptr, slot.name.view() == "blk.0.attn_q.weight");
   ASSERT_EQ(layout.notes.size(), 3u);
   EXPECT_TRUE(says(layout.notes[1].text, "'m.imatrix' has no weights for"));
-  const MetaGraph& result = layout.result;
-  EXPECT_EQ(*find_metadata(result, "quantize.imatrix.file"), MetaValue(std::string("m.imatrix")));
-  EXPECT_EQ(*find_metadata(result, "quantize.imatrix.dataset"), MetaValue(std::string("wiki.txt")));
-  EXPECT_EQ(*find_metadata(result, "quantize.imatrix.entries_count"), MetaValue(2u));
-  EXPECT_EQ(*find_metadata(result, "quantize.imatrix.chunks_count"), MetaValue(7u));
+  const graph::MetaGraph& result = layout.result;
+  EXPECT_EQ(*graph::find_metadata(result, "quantize.imatrix.file"),
+            graph::MetaValue(std::string("m.imatrix")));
+  EXPECT_EQ(*graph::find_metadata(result, "quantize.imatrix.dataset"),
+            graph::MetaValue(std::string("wiki.txt")));
+  EXPECT_EQ(*graph::find_metadata(result, "quantize.imatrix.entries_count"), graph::MetaValue(2u));
+  EXPECT_EQ(*graph::find_metadata(result, "quantize.imatrix.chunks_count"), graph::MetaValue(7u));
   // the wrong number of weights
   for (const std::size_t wrong : {0u, 1u, 255u, 257u, 512u}) {
     as.importance = importance({{"blk.0.attn_q.weight", std::vector<float>(wrong, 1.0F)}});
@@ -594,30 +615,32 @@ TEST_F(GgufTypes, ImportanceGoesByTheNamesOfTheOutput) {
   // types that do not use it
   as = mapped({{"outtype", "q8_0"}});
   as.importance = importance({{"blk.0.attn_q.weight", weights}});
-  const Layout unused = find_exporter("gguf").layout(*model_, as, "o.gguf");
+  const exporters::Layout unused = exporters::find_exporter("gguf").layout(*model_, as, "o.gguf");
   ASSERT_EQ(unused.notes.size(), 2u);
   EXPECT_TRUE(says(unused.notes[0].text, "changes nothing"));
 }
 
 TEST_F(GgufTypes, SumsUpByTypeAndKind) {
-  const Layout layout = find_exporter("gguf").layout(*model_, mapped({{"outtype", "q4_k_m"}}), "o.gguf");
+  const exporters::Layout layout =
+      exporters::find_exporter("gguf").layout(*model_, mapped({{"outtype", "q4_k_m"}}), "o.gguf");
   std::uint64_t bytes = 0, tensors = 0;
-  for (const TypeShare& share : type_shares(layout)) {
+  for (const exporters::TypeShare& share : exporters::type_shares(layout)) {
     bytes += share.bytes;
     tensors += share.tensors;
-    if (share.type == DType::q4_k) EXPECT_DOUBLE_EQ(bits_per_weight(share.bytes, share.weights), 4.5);
+    if (share.type == graph::DType::q4_k)
+      EXPECT_DOUBLE_EQ(exporters::bits_per_weight(share.bytes, share.weights), 4.5);
   }
   std::uint64_t expected = 0;
-  for (const Slot& slot : layout.files[0].slots) expected += slot.bytes;
+  for (const exporters::Slot& slot : layout.files[0].slots) expected += slot.bytes;
   EXPECT_EQ(bytes, expected);
   EXPECT_EQ(tensors, layout.files[0].slots.size());
   std::string values;
-  for (const TensorGroup& group : tensor_groups(*model_, layout))
+  for (const exporters::TensorGroup& group : exporters::tensor_groups(*model_, layout))
     if (group.pattern == "blk.*.attn_v.weight")
       for (const std::uint64_t layer : group.layers)
-        values += fmt::format("{}:{} ", layer, dtype_info(group.share.type).name);
+        values += fmt::format("{}:{} ", layer, graph::dtype_info(group.share.type).name);
   EXPECT_EQ(values, "0:Q4_K 1:Q4_K 2:Q6_K 3:Q6_K ");
-  EXPECT_DOUBLE_EQ(bits_per_weight(7, 0), 0);
+  EXPECT_DOUBLE_EQ(exporters::bits_per_weight(7, 0), 0);
 }
 
 TEST(DeclaredTransform, OnlyACopyKeepsRotatedWeights) {
@@ -626,12 +649,12 @@ TEST(DeclaredTransform, OnlyACopyKeepsRotatedWeights) {
   builder.key("general.architecture", "llama").key("prism.hadamard.version", 1U);
   builder.tensor("blk.0.attn_q.weight", {32, 2}, 8, 68);
   testing::write_file(folder / "in/r.gguf", builder.bytes());
-  const MetaGraphPtr rotated = open(folder / "in/r.gguf");
+  const graph::MetaGraphPtr rotated = open(folder / "in/r.gguf");
   ASSERT_EQ(rotated->notes.size(), 1u);
-  EXPECT_EQ(rotated->notes[0].severity, Severity::warning);
+  EXPECT_EQ(rotated->notes[0].severity, graph::Severity::warning);
   EXPECT_TRUE(says(rotated->notes[0].text, "'prism.hadamard.version' says that weights are stored rotated"));
   EXPECT_EQ(refusal(*rotated, {}, folder / "o.gguf"), "");
-  for (const ExportOptions& as :
+  for (const exporters::ExportOptions& as :
        {options({{"outtype", "f16"}}), options({{"outtype", "q4_0"}}), options({{"type", "attn_q=q4_0"}})})
     EXPECT_TRUE(says(refusal(*rotated, as, folder / "o.gguf"), "are stored rotated"));
   EXPECT_TRUE(says(refusal(*rotated, {}, folder / "o.safetensors"), "are stored rotated"));
@@ -639,4 +662,4 @@ TEST(DeclaredTransform, OnlyACopyKeepsRotatedWeights) {
 
 }  // namespace
 
-}  // namespace loadline
+}  // namespace loadline::tests

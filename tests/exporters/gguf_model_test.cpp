@@ -27,7 +27,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-namespace loadline {
+namespace loadline::tests {
 
 // --- GGUF files open as models: their keys give back the configuration, their tensors the operators'
 // weights.
@@ -35,36 +35,39 @@ namespace loadline {
 namespace {
 
 // A sparse file of llama.cpp's names and keys.
-MetaGraph gguf_of(const MetaGraph& shapes, const testing::TemporaryFolder& folder, const std::string& name) {
+graph::MetaGraph gguf_of(const graph::MetaGraph& shapes, const testing::TemporaryFolder& folder,
+                         const std::string& name) {
   Progress progress;
   const std::string path = folder / (name + ".gguf");
-  synthesize(shapes, path, {.seed = {}, .max_shard_bytes = 0, .overwrite = true, .to = "gguf"}, progress);
-  return open_model(path, {});
+  exporters::synthesize(shapes, path, {.seed = {}, .max_shard_bytes = 0, .overwrite = true, .to = "gguf"},
+                        progress);
+  return importers::open_model(path, {});
 }
-MetaGraph gguf_of(const std::string& config, const testing::TemporaryFolder& folder) {
-  return gguf_of(config_graph(config, "config.json"), folder, "model");
-}
-
-ForwardModel pass_of(const MetaGraph& graph, const char* profile) {
-  return forward_model(graph, *built_in_assets(), built_in_assets()->profile(profile));
+graph::MetaGraph gguf_of(const std::string& config, const testing::TemporaryFolder& folder) {
+  return gguf_of(forward::config_graph(config, "config.json"), folder, "model");
 }
 
-void expect_equal_passes(const ForwardModel& file, const ForwardModel& model) {
-  ASSERT_EQ(file.source, ForwardSource::architecture) << file.remark;
+forward::ForwardModel pass_of(const graph::MetaGraph& graph, const char* profile) {
+  return forward::forward_model(graph, *forward::built_in_assets(),
+                                forward::built_in_assets()->profile(profile));
+}
+
+void expect_equal_passes(const forward::ForwardModel& file, const forward::ForwardModel& model) {
+  ASSERT_EQ(file.source, forward::ForwardSource::architecture) << file.remark;
   ASSERT_TRUE(file.graph && model.graph);
   EXPECT_EQ(file.cache_bytes_per_token, model.cache_bytes_per_token);
   EXPECT_EQ(file.graph->symbols, model.graph->symbols);
   EXPECT_TRUE(file.graph->values == model.graph->values);
   ASSERT_EQ(file.graph->ops.size(), model.graph->ops.size());
   for (std::size_t i = 0; i < file.graph->ops.size(); ++i) {
-    Op ours = file.graph->ops[i], theirs = model.graph->ops[i];
+    graph::Op ours = file.graph->ops[i], theirs = model.graph->ops[i];
     ours.weights = theirs.weights = {};
     EXPECT_TRUE(ours == theirs) << ours.name;
   }
 }
 
 // What a file of llama.cpp cannot say: Mistral's sliding window, and how weights were packed.
-std::string without_lost_settings(const Preset& preset) {
+std::string without_lost_settings(const forward::Preset& preset) {
   nlohmann::json config = nlohmann::json::parse(preset.config_json);
   if (config["model_type"] == "mistral") config["sliding_window"] = nullptr;
   config.erase("quantization_config");  // of gpt-oss: its file has MXFP4 blocks as one tensor
@@ -74,23 +77,24 @@ std::string without_lost_settings(const Preset& preset) {
 TEST(GgufModels, PublishedModelsComeBackAsTheyWere) {
   const testing::TemporaryFolder folder;
   std::size_t mapped = 0;
-  for (const Preset& preset : presets()) {
+  for (const forward::Preset& preset : forward::presets()) {
     const std::string config = without_lost_settings(preset);
-    if (find_gguf_family(ModelConfig(config, "config.json")) == nullptr) continue;
+    if (forward::find_gguf_family(forward::ModelConfig(config, "config.json")) == nullptr) continue;
     SCOPED_TRACE(preset.id);
     ++mapped;
-    const MetaGraph shapes = config_graph(config, "config.json");
-    const MetaGraph file = gguf_of(shapes, folder, "model");
+    const graph::MetaGraph shapes = forward::config_graph(config, "config.json");
+    const graph::MetaGraph file = gguf_of(shapes, folder, "model");
     const bool pooled = preset.id == "bert-base-uncased";  // llama.cpp's files lack its pooler
     for (const char* profile : {"fused", "ggml"})
       if (pooled)
-        EXPECT_EQ(pass_of(file, profile).source, ForwardSource::architecture);
+        EXPECT_EQ(pass_of(file, profile).source, forward::ForwardSource::architecture);
       else
         expect_equal_passes(pass_of(file, profile), pass_of(shapes, profile));
-    const ModelClaims claims = model_claims(file, *built_in_assets());
+    const forward::ModelClaims claims = forward::model_claims(file, *forward::built_in_assets());
     EXPECT_TRUE(claims.missing.empty());
     EXPECT_TRUE(claims.unclaimed.empty());
-    if (!pooled) EXPECT_EQ(claims.parameters, model_claims(shapes, *built_in_assets()).parameters);
+    if (!pooled)
+      EXPECT_EQ(claims.parameters, forward::model_claims(shapes, *forward::built_in_assets()).parameters);
   }
   EXPECT_GE(mapped, 20u);
 }
@@ -99,12 +103,13 @@ TEST(GgufModels, EveryTensorIsTheWeightOfSomeOperator) {
   const testing::TemporaryFolder folder;
   for (const char* id : {"mixtral-8x7b", "deepseek-v2-lite", "falcon-40b", "gpt2"}) {
     SCOPED_TRACE(id);
-    const MetaGraph file = gguf_of(config_graph(find_preset(id)->config_json, id), folder, id);
-    const ForwardModel model = pass_of(file, "ggml");
+    const graph::MetaGraph file =
+        gguf_of(forward::config_graph(forward::find_preset(id)->config_json, id), folder, id);
+    const forward::ForwardModel model = pass_of(file, "ggml");
     ASSERT_TRUE(model.graph) << model.remark;
-    std::set<TensorId> used;
-    for (const Op& op : model.graph->ops) {
-      EXPECT_EQ(std::set<TensorId>(op.weights.begin(), op.weights.end()).size(), op.weights.size())
+    std::set<graph::TensorId> used;
+    for (const graph::Op& op : model.graph->ops) {
+      EXPECT_EQ(std::set<graph::TensorId>(op.weights.begin(), op.weights.end()).size(), op.weights.size())
           << op.name;
       used.insert(op.weights.begin(), op.weights.end());
     }
@@ -118,7 +123,7 @@ constexpr const char* kSmall =
 
 nlohmann::json keys_back(const std::string& config) {
   const testing::TemporaryFolder folder;
-  return nlohmann::json::parse(gguf_config(gguf_of(config, folder))->json);
+  return nlohmann::json::parse(forward::gguf_config(gguf_of(config, folder))->json);
 }
 
 TEST(GgufModels, SettingsComeBack) {
@@ -152,10 +157,11 @@ TEST(GgufModels, SettingsComeBack) {
 }
 
 // Puts parts of every layer together, as the converter's options do.
-MetaGraph fused(MetaGraph graph, const std::vector<std::string>& parts, const std::string& whole) {
+graph::MetaGraph fused(graph::MetaGraph graph, const std::vector<std::string>& parts,
+                       const std::string& whole) {
   std::map<std::string, std::uint64_t> rows;
-  std::vector<Tensor> kept;
-  for (Tensor& tensor : graph.tensors) {
+  std::vector<graph::Tensor> kept;
+  for (graph::Tensor& tensor : graph.tensors) {
     const std::string name = tensor.name.str();
     const auto part = std::ranges::find_if(
         parts, [&](const std::string& one) { return name.ends_with("." + one + ".weight"); });
@@ -170,10 +176,10 @@ MetaGraph fused(MetaGraph graph, const std::vector<std::string>& parts, const st
     if (*part != parts.back()) continue;
     std::vector<std::uint64_t> sides = tensor.shape.vector();
     sides[axis] = sum;
-    tensor.name = Name(to);
-    tensor.shape = Shape(sides);
-    tensor.storage =
-        graph.add_storage(shapes_only_storage(*byte_size(tensor.dtype, *element_count(tensor.shape))));
+    tensor.name = graph::Name(to);
+    tensor.shape = graph::Shape(sides);
+    tensor.storage = graph.add_storage(
+        graph::shapes_only_storage(*graph::byte_size(tensor.dtype, *graph::element_count(tensor.shape))));
     kept.push_back(tensor);
   }
   graph.tensors = kept;
@@ -182,77 +188,80 @@ MetaGraph fused(MetaGraph graph, const std::vector<std::string>& parts, const st
 
 TEST(GgufModels, FusedTensorsAreLegal) {
   const testing::TemporaryFolder folder;
-  const MetaGraph llama = gguf_of(fmt::format(R"({{"model_type":"llama",{}}})", kSmall), folder);
-  const MetaGraph qkv = fused(llama, {"attn_q", "attn_k", "attn_v"}, "attn_qkv");
+  const graph::MetaGraph llama = gguf_of(fmt::format(R"({{"model_type":"llama",{}}})", kSmall), folder);
+  const graph::MetaGraph qkv = fused(llama, {"attn_q", "attn_k", "attn_v"}, "attn_qkv");
   EXPECT_EQ(qkv.tensors.size(), llama.tensors.size() - 4);
   expect_equal_passes(pass_of(qkv, "ggml"), pass_of(llama, "ggml"));
-  EXPECT_EQ(model_claims(qkv, *built_in_assets()).parameters,
-            model_claims(llama, *built_in_assets()).parameters);
+  EXPECT_EQ(forward::model_claims(qkv, *forward::built_in_assets()).parameters,
+            forward::model_claims(llama, *forward::built_in_assets()).parameters);
 
-  const MetaGraph experts =
+  const graph::MetaGraph experts =
       gguf_of(fmt::format(R"({{"model_type":"mixtral",{},"num_local_experts":4}})", kSmall), folder);
-  const MetaGraph gate_up = fused(experts, {"ffn_gate_exps", "ffn_up_exps"}, "ffn_gate_up_exps");
+  const graph::MetaGraph gate_up = fused(experts, {"ffn_gate_exps", "ffn_up_exps"}, "ffn_gate_up_exps");
   expect_equal_passes(pass_of(gate_up, "ggml"), pass_of(experts, "ggml"));
-  EXPECT_TRUE(model_claims(gate_up, *built_in_assets()).unclaimed.empty());
+  EXPECT_TRUE(forward::model_claims(gate_up, *forward::built_in_assets()).unclaimed.empty());
 }
 
 TEST(GgufModels, WhatDoesNotFitIsSaid) {
   const testing::TemporaryFolder folder;
-  const MetaGraph whole = gguf_of(fmt::format(R"({{"model_type":"llama",{}}})", kSmall), folder);
+  const graph::MetaGraph whole = gguf_of(fmt::format(R"({{"model_type":"llama",{}}})", kSmall), folder);
   const auto without = [&](std::string_view name) {
-    MetaGraph graph = whole;
-    std::erase_if(graph.tensors, [&](const Tensor& tensor) { return tensor.name.view() == name; });
+    graph::MetaGraph graph = whole;
+    std::erase_if(graph.tensors, [&](const graph::Tensor& tensor) { return tensor.name.view() == name; });
     return graph;
   };
-  const MetaGraph lacking = without("blk.1.attn_k.weight");
-  EXPECT_EQ(pass_of(lacking, "ggml").source, ForwardSource::estimate);
-  EXPECT_EQ(model_claims(lacking, *built_in_assets()).missing,
+  const graph::MetaGraph lacking = without("blk.1.attn_k.weight");
+  EXPECT_EQ(pass_of(lacking, "ggml").source, forward::ForwardSource::estimate);
+  EXPECT_EQ(forward::model_claims(lacking, *forward::built_in_assets()).missing,
             std::vector<std::string>{"blk.1.attn_k.weight"});
 
-  const auto with_key = [&](std::string_view key, MetaValue value) {
-    MetaGraph graph = whole;
-    for (MetaEntry& entry : graph.metadata)
+  const auto with_key = [&](std::string_view key, graph::MetaValue value) {
+    graph::MetaGraph graph = whole;
+    for (graph::MetaEntry& entry : graph.metadata)
       if (entry.key == key) entry.value = std::move(value);
     return graph;
   };
-  const ForwardModel wider = pass_of(with_key("llama.feed_forward_length", std::uint32_t{128}), "ggml");
-  EXPECT_NE(wider.source, ForwardSource::architecture);
+  const forward::ForwardModel wider =
+      pass_of(with_key("llama.feed_forward_length", std::uint32_t{128}), "ggml");
+  EXPECT_NE(wider.source, forward::ForwardSource::architecture);
   EXPECT_NE(wider.remark.find("blk.0.ffn_gate.weight"), std::string::npos) << wider.remark;
   EXPECT_NE(wider.remark.find("[128,64]"), std::string::npos) << wider.remark;
-  const ForwardModel text = pass_of(with_key("llama.embedding_length", std::string("wide")), "ggml");
+  const forward::ForwardModel text = pass_of(with_key("llama.embedding_length", std::string("wide")), "ggml");
   EXPECT_NE(text.remark.find("'hidden_size' is 'wide': a whole number expected"), std::string::npos)
       << text.remark;
-  const ForwardModel huge = pass_of(with_key("llama.block_count", std::uint32_t{4'000'000'000u}), "ggml");
-  EXPECT_NE(huge.source, ForwardSource::architecture);
-  const ForwardModel none = pass_of(with_key("general.architecture", std::string("no-such")), "ggml");
+  const forward::ForwardModel huge =
+      pass_of(with_key("llama.block_count", std::uint32_t{4'000'000'000u}), "ggml");
+  EXPECT_NE(huge.source, forward::ForwardSource::architecture);
+  const forward::ForwardModel none =
+      pass_of(with_key("general.architecture", std::string("no-such")), "ggml");
   EXPECT_NE(none.remark.find("no-such"), std::string::npos) << none.remark;
-  EXPECT_FALSE(gguf_config(with_key("general.architecture", std::string("*"))));
+  EXPECT_FALSE(forward::gguf_config(with_key("general.architecture", std::string("*"))));
 }
 
 // An unknown architecture with the usual keys has a cache all the same.
 TEST(GgufModels, UnknownArchitecturesAreEstimated) {
   const testing::TemporaryFolder folder;
-  MetaGraph graph = gguf_of(fmt::format(R"({{"model_type":"llama",{}}})", kSmall), folder);
+  graph::MetaGraph graph = gguf_of(fmt::format(R"({{"model_type":"llama",{}}})", kSmall), folder);
   const std::uint64_t cache = *pass_of(graph, "fused").cache_bytes_per_token;
-  for (MetaEntry& entry : graph.metadata) {
+  for (graph::MetaEntry& entry : graph.metadata) {
     if (entry.key == "general.architecture") entry.value = std::string("other");
     if (entry.key.starts_with("llama.")) entry.key.replace(0, 5, "other");
   }
-  const ForwardModel model = pass_of(graph, "ggml");
-  EXPECT_EQ(model.source, ForwardSource::estimate);
+  const forward::ForwardModel model = pass_of(graph, "ggml");
+  EXPECT_EQ(model.source, forward::ForwardSource::estimate);
   EXPECT_EQ(model.cache_bytes_per_token, cache);
 }
 
 // Each tensor that no rule explains is unclaimed.
 TEST(GgufModels, OtherTensorsAreUnclaimed) {
   const testing::TemporaryFolder folder;
-  MetaGraph graph = gguf_of(fmt::format(R"({{"model_type":"llama",{}}})", kSmall), folder);
-  Tensor other = graph.tensors.front();
-  other.name = Name("my_adapter.weight");
+  graph::MetaGraph graph = gguf_of(fmt::format(R"({{"model_type":"llama",{}}})", kSmall), folder);
+  graph::Tensor other = graph.tensors.front();
+  other.name = graph::Name("my_adapter.weight");
   other.shape = {1, 4};
-  other.storage = graph.add_storage(shapes_only_storage(*byte_size(other.dtype, 4)));
+  other.storage = graph.add_storage(graph::shapes_only_storage(*graph::byte_size(other.dtype, 4)));
   graph.tensors.push_back(other);
-  const ModelClaims claims = model_claims(graph, *built_in_assets());
+  const forward::ModelClaims claims = forward::model_claims(graph, *forward::built_in_assets());
   ASSERT_EQ(claims.unclaimed.size(), 1u);
   EXPECT_EQ(graph.tensor(claims.unclaimed.front()).name.view(), "my_adapter.weight");
 }
@@ -264,17 +273,18 @@ TEST(GgufModels, OtherTensorsAreUnclaimed) {
 
 namespace {
 
-MetaGraph llama(const std::string& more = "") {
-  return config_graph(R"({"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 64,
+graph::MetaGraph llama(const std::string& more = "") {
+  return forward::config_graph(
+      R"({"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 64,
     "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
     "vocab_size": 320, "max_position_embeddings": 256, "rms_norm_eps": 1e-5, "torch_dtype": "bfloat16")" +
-                          more + "}",
-                      "config.json");
+          more + "}",
+      "config.json");
 }
 
-std::string refusal(const MetaGraph& graph) {
+std::string refusal(const graph::MetaGraph& graph) {
   try {
-    gguf_model(graph, ExportOptions());
+    exporters::gguf_model(graph, exporters::ExportOptions());
   } catch (const Error& error) {
     return error.what();
   }
@@ -284,28 +294,29 @@ std::string refusal(const MetaGraph& graph) {
 // Numbers in the file are those of the model: nothing is lost and nothing is written twice.
 TEST(GgufModel, PublishedModelsKeepTheirNumbers) {
   std::size_t families = 0;
-  for (const Preset& preset : presets()) {
-    const ModelConfig config(preset.config_json, std::string(preset.id));
-    const GgufFamily* const family = find_gguf_family(config);
+  for (const forward::Preset& preset : forward::presets()) {
+    const forward::ModelConfig config(preset.config_json, std::string(preset.id));
+    const forward::GgufFamily* const family = forward::find_gguf_family(config);
     if (family == nullptr) continue;
     ++families;
-    const MetaGraph graph = config_graph(preset.config_json, std::string(preset.id));
-    const GgufModel model = gguf_model(graph, ExportOptions());
-    const GgufMap map = map_to_gguf(*family, config, graph);
+    const graph::MetaGraph graph = forward::config_graph(preset.config_json, std::string(preset.id));
+    const exporters::GgufModel model = exporters::gguf_model(graph, exporters::ExportOptions());
+    const forward::GgufMap map = forward::map_to_gguf(*family, config, graph);
     const std::set<std::string> dropped(map.dropped.begin(), map.dropped.end());
     std::uint64_t source = 0, file = 0;
-    std::set<StorageId> counted;
-    const auto packed = logical_positions(graph);
+    std::set<graph::StorageId> counted;
+    const auto packed = graph::logical_positions(graph);
     for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
-      const Tensor& tensor = graph.tensors[i];
-      const bool companion = packed[i] && index(graph.logical[*packed[i]].codes) != i;
+      const graph::Tensor& tensor = graph.tensors[i];
+      const bool companion = packed[i] && graph::index(graph.logical[*packed[i]].codes) != i;
       if (!companion && !dropped.contains(tensor.name.str()) && counted.insert(tensor.storage).second)
-        source += packed[i] ? elements(graph.logical[*packed[i]]) : *element_count(tensor.shape);
+        source +=
+            packed[i] ? graph::elements(graph.logical[*packed[i]]) : *graph::element_count(tensor.shape);
     }
     std::set<std::string> names;
-    for (const Slot& slot : model.slots) {
+    for (const exporters::Slot& slot : model.slots) {
       EXPECT_TRUE(names.insert(slot.name.str()).second) << preset.id << ' ' << slot.name.str();
-      if (!slot.name.view().starts_with("rope_")) file += *element_count(slot.shape);
+      if (!slot.name.view().starts_with("rope_")) file += *graph::element_count(slot.shape);
     }
     EXPECT_EQ(source, file) << preset.id;
     EXPECT_EQ(model.keys.model.front().key, "general.architecture");
@@ -315,22 +326,23 @@ TEST(GgufModel, PublishedModelsKeepTheirNumbers) {
 
 // Their down projections are square: the shape does not tell that the blocks are turned.
 TEST(GgufModel, BlocksOfExpertsStayBlocks) {
-  const GgufModel model =
-      gguf_model(config_graph(find_preset("gpt-oss-20b")->config_json, "config.json"), ExportOptions());
+  const exporters::GgufModel model = exporters::gguf_model(
+      forward::config_graph(forward::find_preset("gpt-oss-20b")->config_json, "config.json"),
+      exporters::ExportOptions());
   std::size_t experts = 0;
-  for (const Slot& slot : model.slots) {
+  for (const exporters::Slot& slot : model.slots) {
     if (!slot.name.view().ends_with("_exps.weight")) continue;
-    EXPECT_EQ(slot.dtype, DType::mxfp4) << slot.name.view();
+    EXPECT_EQ(slot.dtype, graph::DType::mxfp4) << slot.name.view();
     ++experts;
   }
   EXPECT_EQ(experts, 24u * 3);
 }
 
 TEST(GgufModel, TensorsThatTheConfigurationDoesNotDescribeAreErrors) {
-  const auto with_config = [](MetaGraph graph, std::string_view from, std::string_view to) {
-    for (MetaEntry& entry : graph.metadata)
+  const auto with_config = [](graph::MetaGraph graph, std::string_view from, std::string_view to) {
+    for (graph::MetaEntry& entry : graph.metadata)
       if (auto* const text = std::get_if<std::string>(&entry.value);
-          text != nullptr && entry.key == kConfigKey)
+          text != nullptr && entry.key == graph::kConfigKey)
         text->replace(text->find(from), from.size(), to);
     return refusal(graph);
   };
@@ -341,35 +353,38 @@ TEST(GgufModel, TensorsThatTheConfigurationDoesNotDescribeAreErrors) {
   EXPECT_NE(with_config(llama(), "\"intermediate_size\": 96", "\"intermediate_size\": 128")
                 .find("has the shape [96, 64], config.json says [128, 64]"),
             std::string::npos);
-  MetaGraph without = llama();
-  std::erase_if(without.tensors, [](const Tensor& tensor) { return tensor.name.view() == "lm_head.weight"; });
+  graph::MetaGraph without = llama();
+  std::erase_if(without.tensors,
+                [](const graph::Tensor& tensor) { return tensor.name.view() == "lm_head.weight"; });
   EXPECT_EQ(refusal(without), "") << "a model without its head takes the embedding";
 }
 
 TEST(GgufModel, ObeysTheRoundTripLaw) {
   const testing::TemporaryFolder folder;
-  const MetaGraphPtr demo = export_tests::plain_model(folder);
-  EXPECT_THROW(export_tests::convert(demo, folder / "o.gguf", ExportOptions()),
+  const graph::MetaGraphPtr demo = export_tests::plain_model(folder);
+  EXPECT_THROW(export_tests::convert(demo, folder / "o.gguf", exporters::ExportOptions()),
                Error);  // a family without a map
   Progress progress;
-  synthesize(llama(R"(, "rope_scaling": {"rope_type": "llama3", "factor": 8, "low_freq_factor": 1,
+  exporters::synthesize(llama(R"(, "rope_scaling": {"rope_type": "llama3", "factor": 8, "low_freq_factor": 1,
     "high_freq_factor": 4, "original_max_position_embeddings": 64})"),
-             folder / "m", {.seed = 1, .max_shard_bytes = 100'000, .overwrite = false}, progress);
-  const MetaGraphPtr model = export_tests::open(folder / "m");
-  for (const std::optional<DType> type : {std::optional<DType>(), std::optional(DType::f16)}) {
-    ExportOptions options = ExportOptions();
+                        folder / "m", {.seed = 1, .max_shard_bytes = 100'000, .overwrite = false}, progress);
+  const graph::MetaGraphPtr model = export_tests::open(folder / "m");
+  for (const std::optional<graph::DType> type :
+       {std::optional<graph::DType>(), std::optional(graph::DType::f16)}) {
+    exporters::ExportOptions options = exporters::ExportOptions();
     options.outtype = type;
     export_tests::convert(model, folder / "o.gguf", options, {.overwrite = true});
-    const MetaGraph read = *export_tests::open(folder / "o.gguf");
-    EXPECT_EQ(read, find_exporter("gguf").layout(*model, options, folder / "o.gguf").result);
-    EXPECT_EQ(export_tests::tensor_named(read, "blk.1.attn_q.weight").dtype, type.value_or(DType::bf16));
-    EXPECT_EQ(export_tests::tensor_named(read, "blk.1.attn_norm.weight").dtype, DType::f32);
-    EXPECT_EQ(export_tests::tensor_named(read, "rope_freqs.weight").shape, Shape{8});
+    const graph::MetaGraph read = *export_tests::open(folder / "o.gguf");
+    EXPECT_EQ(read, exporters::find_exporter("gguf").layout(*model, options, folder / "o.gguf").result);
+    EXPECT_EQ(export_tests::tensor_named(read, "blk.1.attn_q.weight").dtype,
+              type.value_or(graph::DType::bf16));
+    EXPECT_EQ(export_tests::tensor_named(read, "blk.1.attn_norm.weight").dtype, graph::DType::f32);
+    EXPECT_EQ(export_tests::tensor_named(read, "rope_freqs.weight").shape, graph::Shape{8});
   }
 }
 
 TEST(GgufModel, RefusesWhatItCannotMap) {
-  MetaGraph graph = llama();
+  graph::MetaGraph graph = llama();
   EXPECT_EQ(refusal(graph), "");
   graph.tensors[3].name = "model.layers.0.self_attn.sinks";
   EXPECT_NE(refusal(graph).find("sinks': has no place in a GGUF file of 'llama'"), std::string::npos)
@@ -380,19 +395,19 @@ TEST(GgufModel, RefusesWhatItCannotMap) {
   EXPECT_NE(refusal(llama(R"(, "hidden_act": "relu")")).find("hidden_act 'silu'"), std::string::npos);
   graph = llama();
   // a setting is missing: the message names it, and not only the name that the asset gives it
-  std::string config = *find_text(graph, kConfigKey);
+  std::string config = *graph::find_text(graph, graph::kConfigKey);
   config.replace(config.find("num_attention_heads"), 19, "number_of_them_____");
   graph.metadata.front().value = config;
   EXPECT_TRUE(refusal(graph).starts_with("config.json: does not fit the architecture: 'H' is missing"))
       << refusal(graph);
   EXPECT_NE(refusal(graph).find("not set: 'head_dim', 'num_attention_heads'"), std::string::npos);
   graph = llama();
-  for (Tensor& tensor : graph.tensors)
+  for (graph::Tensor& tensor : graph.tensors)
     if (tensor.name.view().find(".mlp.") != std::string::npos) tensor.shape = {1u << 30, 1u << 29};
   EXPECT_NE(refusal(graph).find("add up to more than 2^62 bytes"), std::string::npos) << refusal(graph);
   // a stack of experts that has a gap
-  graph = config_graph(find_preset("mixtral-8x7b")->config_json, "mixtral");
-  for (Tensor& tensor : graph.tensors)
+  graph = forward::config_graph(forward::find_preset("mixtral-8x7b")->config_json, "mixtral");
+  for (graph::Tensor& tensor : graph.tensors)
     if (tensor.name.view() == "model.layers.0.block_sparse_moe.experts.5.w1.weight")
       tensor.name = "elsewhere";
   EXPECT_NE(refusal(graph).find("experts.5.w1.weight': is missing"), std::string::npos) << refusal(graph);
@@ -401,8 +416,8 @@ TEST(GgufModel, RefusesWhatItCannotMap) {
 // Sizes in a configuration are bytes from a file like any other.
 TEST(GgufModel, HostileConfigurationsAreErrors) {
   const auto with = [&](const std::string& key, const std::string& value) {
-    MetaGraph graph = llama();
-    for (MetaEntry& entry : graph.metadata)
+    graph::MetaGraph graph = llama();
+    for (graph::MetaEntry& entry : graph.metadata)
       if (auto* const text = std::get_if<std::string>(&entry.value)) {
         const std::size_t at = text->find("\"" + key + "\": ");
         const std::size_t from = at + key.size() + 4;
@@ -425,10 +440,10 @@ TEST(GgufModel, HostileConfigurationsAreErrors) {
 TEST(GgufModel, RulesThatDoNotFitAreErrorsAtTheirPlace) {
   const auto fault = [](const std::string& line) {
     try {
-      const GgufFamily family = parse_gguf_family(
+      const forward::GgufFamily family = forward::parse_gguf_family(
           R"({"architecture": "'x'", "keys": [], "tensors": [")" + line + R"("], "layer": ["a = b"]})",
           "x.json");
-      map_to_gguf(family, ModelConfig("{}", "config.json"), MetaGraph());
+      forward::map_to_gguf(family, forward::ModelConfig("{}", "config.json"), graph::MetaGraph());
     } catch (const Error& error) {
       return std::string(error.what());
     }
@@ -459,23 +474,24 @@ class HuggingFaceModels : public ::testing::Test {
  protected:
   void SetUp() override {
     Progress progress;
-    synthesize(
-        config_graph(R"({"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 64,
+    exporters::synthesize(
+        forward::config_graph(
+            R"({"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 64,
       "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
       "vocab_size": 320, "max_position_embeddings": 256, "rms_norm_eps": 1e-5, "torch_dtype": "bfloat16",
       "tie_word_embeddings": false})",
-                     "config.json"),
+            "config.json"),
         folder_ / "m", {.seed = 1, .max_shard_bytes = 0, .overwrite = false}, progress);
     model_ = open(folder_ / "m");
     convert(model_, folder_ / "m.gguf", {});
     gguf_ = open(folder_ / "m.gguf");
   }
 
-  std::string refusal(const std::function<void(MetaGraph&)>& change) const {
-    MetaGraph graph = *gguf_;
+  std::string refusal(const std::function<void(graph::MetaGraph&)>& change) const {
+    graph::MetaGraph graph = *gguf_;
     change(graph);
     try {
-      (void)hugging_face_model(graph, {});
+      (void)exporters::hugging_face_model(graph, {});
     } catch (const Error& error) {
       return error.what();
     }
@@ -483,76 +499,78 @@ class HuggingFaceModels : public ::testing::Test {
   }
 
   TemporaryFolder folder_;
-  MetaGraphPtr model_, gguf_;
+  graph::MetaGraphPtr model_, gguf_;
 };
 
-Tensor& named(MetaGraph& graph, std::string_view name) {
+graph::Tensor& named(graph::MetaGraph& graph, std::string_view name) {
   return *std::ranges::find_if(graph.tensors,
-                               [&](const Tensor& tensor) { return tensor.name.view() == name; });
+                               [&](const graph::Tensor& tensor) { return tensor.name.view() == name; });
 }
 
 TEST_F(HuggingFaceModels, AreWhatTheFilesWereMadeOf) {
   convert(gguf_, folder_ / "back", {});
-  const MetaGraphPtr back = open(folder_ / "back");
+  const graph::MetaGraphPtr back = open(folder_ / "back");
   ASSERT_EQ(back->tensors.size(), model_->tensors.size());
-  for (const Tensor& tensor : model_->tensors) {
-    const Tensor& restored = export_tests::tensor_named(*back, tensor.name.str());
-    EXPECT_EQ(restored.dtype, DType::bf16);
+  for (const graph::Tensor& tensor : model_->tensors) {
+    const graph::Tensor& restored = export_tests::tensor_named(*back, tensor.name.str());
+    EXPECT_EQ(restored.dtype, graph::DType::bf16);
     EXPECT_EQ(export_tests::tensor_content(back, restored), export_tests::tensor_content(model_, tensor))
         << tensor.name.view();
   }
-  const ModelConfig config(*find_text(*back, kConfigKey), "config.json");
+  const forward::ModelConfig config(*graph::find_text(*back, graph::kConfigKey), "config.json");
   EXPECT_EQ(config.model_type(), "llama");
-  EXPECT_EQ(config.get("num_key_value_heads"), Datum(std::int64_t{2}));
+  EXPECT_EQ(config.get("num_key_value_heads"), assets::Datum(std::int64_t{2}));
   EXPECT_EQ(config.text("torch_dtype", ""), "bfloat16");
 }
 
 TEST_F(HuggingFaceModels, KeepWhatTheFileSaysOfItself) {
-  MetaGraph graph = *gguf_;
+  graph::MetaGraph graph = *gguf_;
   graph.metadata.push_back({"general.license", std::string("apache-2.0")});
   graph.metadata.push_back({"llama.of_no_family", std::uint32_t{7}});
-  const auto gguf = std::make_shared<const MetaGraph>(std::move(graph));
-  const Preflight planned = preflight(*gguf, find_exporter("safetensors"), {}, folder_ / "back");
+  const auto gguf = std::make_shared<const graph::MetaGraph>(std::move(graph));
+  const exporters::Preflight planned =
+      exporters::preflight(*gguf, exporters::find_exporter("safetensors"), {}, folder_ / "back");
   ASSERT_EQ(planned.left_out.size(), 1u) << ::testing::PrintToString(planned.left_out);
   EXPECT_EQ(planned.left_out.front(),
             "1 metadata key is not written, safetensors has no place for it: 'llama.of_no_family'");
   convert(gguf, folder_ / "back", {});
-  const MetaGraphPtr back = open(folder_ / "back");
-  EXPECT_EQ(*find_text(*back, "general.license"), "apache-2.0");
-  EXPECT_EQ(find_metadata(*back, "general.architecture"), nullptr);
+  const graph::MetaGraphPtr back = open(folder_ / "back");
+  EXPECT_EQ(*graph::find_text(*back, "general.license"), "apache-2.0");
+  EXPECT_EQ(graph::find_metadata(*back, "general.architecture"), nullptr);
   convert(back, folder_ / "again.gguf", {});
-  EXPECT_EQ(*find_text(*open(folder_ / "again.gguf"), "general.license"), "apache-2.0");
+  EXPECT_EQ(*graph::find_text(*open(folder_ / "again.gguf"), "general.license"), "apache-2.0");
 }
 
 TEST_F(HuggingFaceModels, KeepTheFilesNamesIfAsked) {
-  ExportOptions options;
+  exporters::ExportOptions options;
   options.keep_names = true;
-  EXPECT_FALSE(hugging_face_model(*gguf_, options));
+  EXPECT_FALSE(exporters::hugging_face_model(*gguf_, options));
   convert(gguf_, folder_ / "kept", options);
-  EXPECT_EQ(export_tests::tensor_named(*open(folder_ / "kept"), "blk.0.attn_q.weight").dtype, DType::bf16);
+  EXPECT_EQ(export_tests::tensor_named(*open(folder_ / "kept"), "blk.0.attn_q.weight").dtype,
+            graph::DType::bf16);
 }
 
 TEST_F(HuggingFaceModels, TheModelsOwnNamesAreKept) {
-  MetaGraph graph = *gguf_;
-  named(graph, "blk.1.ffn_up.weight").name = Name("model.layers.1.mlp.up_proj.weight");
-  EXPECT_FALSE(hugging_face_model(graph, {}));
+  graph::MetaGraph graph = *gguf_;
+  named(graph, "blk.1.ffn_up.weight").name = graph::Name("model.layers.1.mlp.up_proj.weight");
+  EXPECT_FALSE(exporters::hugging_face_model(graph, {}));
 }
 
 TEST_F(HuggingFaceModels, FilesThatDoNotFitTheirKeysAreErrors) {
-  EXPECT_EQ(refusal([](MetaGraph&) {}), "");
-  EXPECT_NE(refusal([](MetaGraph& graph) {
-              named(graph, "blk.1.ffn_up.weight").name = Name("elsewhere");
+  EXPECT_EQ(refusal([](graph::MetaGraph&) {}), "");
+  EXPECT_NE(refusal([](graph::MetaGraph& graph) {
+              named(graph, "blk.1.ffn_up.weight").name = graph::Name("elsewhere");
             }).find("'model.layers.1.mlp.up_proj.weight': the file does not hold"),
             std::string::npos);
-  EXPECT_NE(refusal([](MetaGraph& graph) {
+  EXPECT_NE(refusal([](graph::MetaGraph& graph) {
               named(graph, "blk.1.ffn_up.weight").shape = {96, 63};
             }).find("has the shape [96, 63], the file's keys say [96, 64]"),
             std::string::npos);
 }
 
 TEST_F(HuggingFaceModels, LayersThatTheKeysDoNotCountAreErrors) {
-  const std::string error = refusal([](MetaGraph& graph) {
-    std::ranges::find(graph.metadata, "llama.block_count", &MetaEntry::key)->value = std::uint32_t{1};
+  const std::string error = refusal([](graph::MetaGraph& graph) {
+    std::ranges::find(graph.metadata, "llama.block_count", &graph::MetaEntry::key)->value = std::uint32_t{1};
   });
   EXPECT_NE(error.find("is of layer 1, and the key 'llama.block_count' says that there are 1"),
             std::string::npos)
@@ -560,30 +578,30 @@ TEST_F(HuggingFaceModels, LayersThatTheKeysDoNotCountAreErrors) {
 }
 
 TEST_F(HuggingFaceModels, VectorsStayF32InEveryFloatType) {
-  ExportOptions half;
-  half.outtype = DType::f16;
+  exporters::ExportOptions half;
+  half.outtype = graph::DType::f16;
   convert(gguf_, folder_ / "half.gguf", half);
-  const MetaGraphPtr read = open(folder_ / "half.gguf");
-  EXPECT_EQ(export_tests::tensor_named(*read, "blk.0.attn_norm.weight").dtype, DType::f32);
-  EXPECT_EQ(export_tests::tensor_named(*read, "blk.0.attn_q.weight").dtype, DType::f16);
+  const graph::MetaGraphPtr read = open(folder_ / "half.gguf");
+  EXPECT_EQ(export_tests::tensor_named(*read, "blk.0.attn_norm.weight").dtype, graph::DType::f32);
+  EXPECT_EQ(export_tests::tensor_named(*read, "blk.0.attn_q.weight").dtype, graph::DType::f16);
 }
 
 TEST_F(HuggingFaceModels, KeysAreComparedWithoutATokenizerToo) {
   testing::write_file(folder_ / "m/tokenizer.json",
                       R"({"pre_tokenizer": {"type": "ByteLevel"}, "model": {"type": "BPE", "vocab": {"a": 0},
                           "merges": []}})");
-  const auto keys = counterpart_keys(*open(folder_ / "m"), *gguf_);
+  const auto keys = exporters::counterpart_keys(*open(folder_ / "m"), *gguf_);
   ASSERT_TRUE(keys);
   EXPECT_NE(keys->problem.find("SHA-256"), std::string::npos) << keys->problem;
-  EXPECT_TRUE(find_metadata(keys->graph, "llama.block_count"));
-  EXPECT_FALSE(find_metadata(keys->graph, "tokenizer.ggml.model"));
+  EXPECT_TRUE(graph::find_metadata(keys->graph, "llama.block_count"));
+  EXPECT_FALSE(graph::find_metadata(keys->graph, "tokenizer.ggml.model"));
 }
 
 TEST_F(HuggingFaceModels, TensorsWithoutAPlaceAreNamed) {
-  MetaGraph graph = *gguf_;
+  graph::MetaGraph graph = *gguf_;
   graph.tensors.push_back(graph.tensors.front());
-  graph.tensors.back().name = Name("blk.0.another.weight");
-  const std::vector<std::string> lost = hugging_face_model(graph, {}).value().lost;
+  graph.tensors.back().name = graph::Name("blk.0.another.weight");
+  const std::vector<std::string> lost = exporters::hugging_face_model(graph, {}).value().lost;
   EXPECT_TRUE(std::ranges::any_of(lost, [](const std::string& sentence) {
     return sentence.find("blk.0.another.weight") != std::string::npos;
   }));
@@ -596,20 +614,22 @@ TEST_F(HuggingFaceModels, TensorsWithoutAPlaceAreNamed) {
 
 namespace {
 
-TensorId add(MetaGraph& graph, const std::string& name, DType dtype, const Shape& shape) {
-  const StorageId storage{static_cast<std::uint32_t>(graph.storages.size())};
-  graph.storages.push_back(shapes_only_storage(*byte_size(dtype, *element_count(shape))));
+graph::TensorId add(graph::MetaGraph& graph, const std::string& name, graph::DType dtype,
+                    const graph::Shape& shape) {
+  const graph::StorageId storage{static_cast<std::uint32_t>(graph.storages.size())};
+  graph.storages.push_back(
+      graph::shapes_only_storage(*graph::byte_size(dtype, *graph::element_count(shape))));
   graph.tensors.push_back({name, dtype, shape, {}, storage, 0});
-  return TensorId{static_cast<std::uint32_t>(graph.tensors.size() - 1)};
+  return graph::TensorId{static_cast<std::uint32_t>(graph.tensors.size() - 1)};
 }
 
 using Bytes = std::vector<std::vector<std::byte>>;  // by tensor
 
-std::vector<std::byte> run(const MetaGraph& graph, const Bytes& bytes, const Recipe& recipe) {
-  const ReadTensor read = [&](TensorId id, std::uint64_t offset, std::span<std::byte> out) {
-    std::memcpy(out.data(), bytes[index(id)].data() + offset, out.size());
+std::vector<std::byte> run(const graph::MetaGraph& graph, const Bytes& bytes, const convert::Recipe& recipe) {
+  const io::ReadTensor read = [&](graph::TensorId id, std::uint64_t offset, std::span<std::byte> out) {
+    std::memcpy(out.data(), bytes[graph::index(id)].data() + offset, out.size());
   };
-  RecipeReader reader(graph, read, recipe, RecipeReader::kLeastMemory);
+  convert::RecipeReader reader(graph, read, recipe, convert::RecipeReader::kLeastMemory);
   std::vector<std::byte> result(static_cast<std::size_t>(reader.bytes()));
   reader.read(0, result);
   return result;
@@ -620,18 +640,18 @@ class Chain {
  public:
   explicit Chain(std::mt19937& random) : random_(random) {}
 
-  RecipeStep move(const Form& form) {
+  convert::RecipeStep move(const convert::Form& form) {
     switch (random_() % 4) {
       case 0:
-        return {.kind = StepKind::permute_rows, .a = 2, .b = 3};
+        return {.kind = convert::StepKind::permute_rows, .a = 2, .b = 3};
       case 1:
-        return {.kind = StepKind::add_constant, .value = 1};
+        return {.kind = convert::StepKind::add_constant, .value = 1};
       case 2:
         if (form.shape.size() > 1 && form.shape[form.shape.size() - 2] % 6 == 0)
-          return {.kind = StepKind::transpose};
+          return {.kind = convert::StepKind::transpose};
         [[fallthrough]];
       default:
-        return {.kind = StepKind::reshape, .shape = {6, *element_count(form.shape) / 6}};
+        return {.kind = convert::StepKind::reshape, .shape = {6, *graph::element_count(form.shape) / 6}};
     }
   }
 
@@ -642,9 +662,9 @@ class Chain {
 TEST(InvertRecipe, RandomChainsGiveTheirNumbersBack) {
   std::mt19937 random(7);
   for (int turn = 0; turn < 200; ++turn) {
-    MetaGraph model;
-    const TensorId weight = add(model, "w", DType::f32, {24, 8}),
-                   other = add(model, "o", DType::f32, {24, 8});
+    graph::MetaGraph model;
+    const graph::TensorId weight = add(model, "w", graph::DType::f32, {24, 8}),
+                          other = add(model, "o", graph::DType::f32, {24, 8});
     Bytes bytes(2, std::vector<std::byte>(24 * 8 * 4));
     for (auto& tensor : bytes)
       for (std::size_t i = 0; i < tensor.size(); i += 4) {
@@ -652,72 +672,75 @@ TEST(InvertRecipe, RandomChainsGiveTheirNumbersBack) {
         std::memcpy(&tensor[i], &value, 4);
       }
     // `w` is cut in three along its rows, each part goes a way of its own, and the first is joined with `o`
-    std::vector<Recipe> recipes;
+    std::vector<convert::Recipe> recipes;
     std::uint64_t first = 0;
     for (const std::uint64_t rows : {6u, 12u, 6u}) {
-      Recipe recipe = take(weight);
-      recipe.then({.kind = StepKind::slice, .axis = 0, .first = first, .count = rows});
+      convert::Recipe recipe = convert::take(weight);
+      recipe.then({.kind = convert::StepKind::slice, .axis = 0, .first = first, .count = rows});
       first += rows;
       Chain chain(random);
       for (int i = 0; i < 3; ++i) {
-        Recipe longer = recipe;
-        longer.then(chain.move(recipe_forms(model, recipe).back()));
+        convert::Recipe longer = recipe;
+        longer.then(chain.move(convert::recipe_forms(model, recipe).back()));
         try {
-          (void)recipe_forms(model, longer);
+          (void)convert::recipe_forms(model, longer);
           recipe = std::move(longer);
         } catch (const Error&) {  // a move that does not fit this shape
         }
       }
       recipes.push_back(std::move(recipe));
     }
-    Recipe joined = recipes[0];
+    convert::Recipe joined = recipes[0];
     const auto left = static_cast<std::uint32_t>(joined.steps.size() - 1);
-    const std::uint32_t right = joined.append(take(other));
-    joined.steps.push_back({.kind = StepKind::reshape, .inputs = {left}, .shape = {48}});
-    joined.steps.push_back({.kind = StepKind::reshape, .inputs = {right}, .shape = {192}});
-    joined.steps.push_back({.kind = StepKind::concatenate, .inputs = {right + 2, right + 1}, .axis = 0});
+    const std::uint32_t right = joined.append(convert::take(other));
+    joined.steps.push_back({.kind = convert::StepKind::reshape, .inputs = {left}, .shape = {48}});
+    joined.steps.push_back({.kind = convert::StepKind::reshape, .inputs = {right}, .shape = {192}});
+    joined.steps.push_back(
+        {.kind = convert::StepKind::concatenate, .inputs = {right + 2, right + 1}, .axis = 0});
     recipes[0] = std::move(joined);
 
-    MetaGraph converted;
+    graph::MetaGraph converted;
     Bytes made;
-    std::vector<ConvertedTensor> tensors;
-    for (const Recipe& recipe : recipes) {
-      const Form form = recipe_forms(model, recipe).back();
+    std::vector<convert::ConvertedTensor> tensors;
+    for (const convert::Recipe& recipe : recipes) {
+      const convert::Form form = convert::recipe_forms(model, recipe).back();
       tensors.push_back({add(converted, "c" + std::to_string(made.size()), form.dtype, form.shape), recipe});
       made.push_back(run(model, bytes, recipe));
     }
-    const RecipeInverter back(model, converted, tensors);
-    for (const TensorId id : {weight, other}) {
+    const convert::RecipeInverter back(model, converted, tensors);
+    for (const graph::TensorId id : {weight, other}) {
       const auto recipe = back.recipe_for(id);
       ASSERT_TRUE(recipe) << turn;
-      EXPECT_EQ(recipe_forms(converted, *recipe).back().shape, model.tensor(id).shape);
-      EXPECT_EQ(run(converted, made, *recipe), bytes[index(id)]) << turn;
+      EXPECT_EQ(convert::recipe_forms(converted, *recipe).back().shape, model.tensor(id).shape);
+      EXPECT_EQ(run(converted, made, *recipe), bytes[graph::index(id)]) << turn;
     }
     tensors.pop_back();
-    EXPECT_FALSE(RecipeInverter(model, converted, tensors).recipe_for(weight)) << "a third is missing";
+    EXPECT_FALSE(convert::RecipeInverter(model, converted, tensors).recipe_for(weight))
+        << "a third is missing";
   }
 }
 
 TEST(InvertRecipe, PublishedModelsCanBeRestored) {
   std::size_t families = 0;
-  for (const Preset& preset : presets()) {
-    const ModelConfig config(preset.config_json, std::string(preset.id));
-    const GgufFamily* const family = find_gguf_family(config);
+  for (const forward::Preset& preset : forward::presets()) {
+    const forward::ModelConfig config(preset.config_json, std::string(preset.id));
+    const forward::GgufFamily* const family = forward::find_gguf_family(config);
     if (family == nullptr) continue;
     ++families;
-    const MetaGraph model = config_graph(preset.config_json, std::string(preset.id));
-    const std::vector<std::string> dropped = map_to_gguf(*family, config, model).dropped;
-    MetaGraph gguf;
-    std::vector<ConvertedTensor> tensors;
-    for (const Slot& slot : gguf_slots(model, {.outtype = DType::f16}))
+    const graph::MetaGraph model = forward::config_graph(preset.config_json, std::string(preset.id));
+    const std::vector<std::string> dropped = forward::map_to_gguf(*family, config, model).dropped;
+    graph::MetaGraph gguf;
+    std::vector<convert::ConvertedTensor> tensors;
+    for (const exporters::Slot& slot : exporters::gguf_slots(model, {.outtype = graph::DType::f16}))
       tensors.push_back({add(gguf, slot.name.str(), slot.dtype, slot.shape), slot.recipe});
-    const RecipeInverter back(model, gguf, std::move(tensors));
+    const convert::RecipeInverter back(model, gguf, std::move(tensors));
     for (std::uint32_t i = 0; i < model.tensors.size(); ++i) {
-      const auto recipe = back.recipe_for(TensorId{i});
+      const auto recipe = back.recipe_for(graph::TensorId{i});
       const std::string name = model.tensors[i].name.str();
       const bool written = std::ranges::find(dropped, name) == dropped.end();
       if (model.logical.empty() && written) ASSERT_TRUE(recipe) << preset.id << ' ' << name;
-      if (recipe) EXPECT_EQ(recipe_forms(gguf, *recipe).back().shape, model.tensors[i].shape) << preset.id;
+      if (recipe)
+        EXPECT_EQ(convert::recipe_forms(gguf, *recipe).back().shape, model.tensors[i].shape) << preset.id;
     }
   }
   EXPECT_GE(families, 10u);
@@ -725,4 +748,4 @@ TEST(InvertRecipe, PublishedModelsCanBeRestored) {
 
 }  // namespace
 
-}  // namespace loadline
+}  // namespace loadline::tests

@@ -22,7 +22,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-namespace loadline {
+namespace loadline::tests {
 
 // --- Interrupted conversions: what they leave, what continues them, and what removes it.
 
@@ -36,16 +36,17 @@ using testing::write_file;
 constexpr std::uint64_t kTensor = 300'000;
 
 // Reads a model's bytes; `before` is called first.
-ReadTensor reader_with(const MetaGraphPtr& graph, std::function<void(TensorId, std::uint64_t)> before = {}) {
-  const auto storages = std::make_shared<StorageReader>(graph);
-  return [storages, before](TensorId id, std::uint64_t offset, std::span<std::byte> out) {
+io::ReadTensor reader_with(const graph::MetaGraphPtr& graph,
+                           std::function<void(graph::TensorId, std::uint64_t)> before = {}) {
+  const auto storages = std::make_shared<io::StorageReader>(graph);
+  return [storages, before](graph::TensorId id, std::uint64_t offset, std::span<std::byte> out) {
     if (before) before(id, offset);
-    TensorReader(*storages).read(id, offset, out);
+    io::TensorReader(*storages).read(id, offset, out);
   };
 }
 
-WriteOptions small_steps() {
-  WriteOptions options;
+exporters::WriteOptions small_steps() {
+  exporters::WriteOptions options;
   options.memory_budget = 64 << 10;
   options.checkpoint_bytes = 32 << 10;
   options.threads = 2;
@@ -63,47 +64,48 @@ std::map<std::string, std::string> contents(const fs::path& folder) {
 
 class Resume : public ::testing::Test {
  protected:
-  Layout layout(const std::string& out, std::string_view exporter = "safetensors", std::uint64_t shard = 0) {
-    return find_exporter(exporter).layout(*graph_, {.outtype = {}, .alignment = 0, .max_shard_bytes = shard},
-                                          folder_ / out);
+  exporters::Layout layout(const std::string& out, std::string_view exporter = "safetensors",
+                           std::uint64_t shard = 0) {
+    return exporters::find_exporter(exporter).layout(
+        *graph_, {.outtype = {}, .alignment = 0, .max_shard_bytes = shard}, folder_ / out);
   }
-  WriteReport write(const Layout& layout, const WriteOptions& options) {
+  exporters::WriteReport write(const exporters::Layout& layout, const exporters::WriteOptions& options) {
     Progress progress;
-    return write_layout(layout, *graph_, reader_with(graph_), options, progress);
+    return exporters::write_layout(layout, *graph_, reader_with(graph_), options, progress);
   }
   // In a process of its own, which is killed when it reads tensor `id` at `offset` or later.
-  void write_until(const Layout& layout, const WriteOptions& options, std::uint32_t id,
+  void write_until(const exporters::Layout& layout, const exporters::WriteOptions& options, std::uint32_t id,
                    std::uint64_t offset) {
     const pid_t child = ::fork();
     if (child == 0) {
       Progress progress;
-      const ReadTensor dying = reader_with(graph_, [&](TensorId tensor, std::uint64_t at) {
-        if (index(tensor) == id && at >= offset) ::raise(SIGKILL);
+      const io::ReadTensor dying = reader_with(graph_, [&](graph::TensorId tensor, std::uint64_t at) {
+        if (graph::index(tensor) == id && at >= offset) ::raise(SIGKILL);
       });
-      write_layout(layout, *graph_, dying, options, progress);
+      exporters::write_layout(layout, *graph_, dying, options, progress);
       ::_exit(0);
     }
     int status = 0;
     ASSERT_EQ(::waitpid(child, &status, 0), child);
     ASSERT_TRUE(WIFSIGNALED(status));
   }
-  std::size_t remains(const std::string& folder) { return find_remains(folder_ / folder).size(); }
+  std::size_t remains(const std::string& folder) { return exporters::find_remains(folder_ / folder).size(); }
 
   const TemporaryFolder folder_;
-  MetaGraphPtr graph_ = testing::byte_model(folder_, {kTensor, kTensor, kTensor});
+  graph::MetaGraphPtr graph_ = testing::byte_model(folder_, {kTensor, kTensor, kTensor});
 };
 
 TEST_F(Resume, EndsWithTheSameBytes) {
   for (const std::string exporter : {"safetensors", "npz", "torch"}) {
-    const std::string end(find_exporter(exporter).extension);
-    const Layout whole = layout("whole" + end, exporter), cut = layout("out/cut" + end, exporter);
+    const std::string end(exporters::find_exporter(exporter).extension);
+    const exporters::Layout whole = layout("whole" + end, exporter), cut = layout("out/cut" + end, exporter);
     write(whole, {});
     write_until(cut, small_steps(), 1, 100'000);
     EXPECT_EQ(remains("out"), 1u) << exporter;
     EXPECT_FALSE(fs::exists(folder_ / ("out/cut" + end)));
-    WriteOptions resume = small_steps();
+    exporters::WriteOptions resume = small_steps();
     resume.resume = true;
-    const WriteReport report = write(cut, resume);
+    const exporters::WriteReport report = write(cut, resume);
     EXPECT_GT(report.bytes_resumed, kTensor) << exporter;
     EXPECT_EQ(report.bytes_resumed + report.bytes_written, cut.files[0].bytes) << exporter;
     EXPECT_EQ(read_file(folder_ / ("out/cut" + end)), read_file(folder_ / ("whole" + end))) << exporter;
@@ -113,7 +115,7 @@ TEST_F(Resume, EndsWithTheSameBytes) {
 }
 
 TEST_F(Resume, WithoutItRemainsAreNamedAndForceRemovesThem) {
-  const Layout out = layout("out/o.safetensors");
+  const exporters::Layout out = layout("out/o.safetensors");
   write_until(out, small_steps(), 1, 100'000);
   try {
     write(out, {});
@@ -127,7 +129,7 @@ TEST_F(Resume, WithoutItRemainsAreNamedAndForceRemovesThem) {
     EXPECT_EQ(error.remedy()->option, "resume");
   }
   EXPECT_EQ(remains("out"), 1u);
-  WriteOptions force;
+  exporters::WriteOptions force;
   force.overwrite = true;
   EXPECT_EQ(write(out, force).bytes_resumed, 0u);
   EXPECT_EQ(contents(folder_ / "out").size(), 1u);
@@ -135,19 +137,19 @@ TEST_F(Resume, WithoutItRemainsAreNamedAndForceRemovesThem) {
 
 TEST_F(Resume, RemainsOfAnotherConversionAreNotContinued) {
   write_until(layout("out", "safetensors", kTensor), small_steps(), 1, 100'000);
-  WriteOptions resume;
+  exporters::WriteOptions resume;
   resume.resume = true;
   EXPECT_THROW(write(layout("out", "safetensors", 2 * kTensor), resume), Error);
   EXPECT_EQ(remains("out"), 1u);
 }
 
 TEST_F(Resume, AChangedSourceIsNotContinued) {
-  const Layout out = layout("out/o.safetensors");
+  const exporters::Layout out = layout("out/o.safetensors");
   write_until(out, small_steps(), 1, 100'000);
   const std::string source = graph_->files[0].path;
   const auto time = fs::last_write_time(source);
   fs::last_write_time(source, time + std::chrono::seconds(5));
-  WriteOptions resume;
+  exporters::WriteOptions resume;
   resume.resume = true;
   EXPECT_THROW(write(out, resume), Error);
   fs::last_write_time(source, time);
@@ -156,11 +158,11 @@ TEST_F(Resume, AChangedSourceIsNotContinued) {
 }
 
 TEST_F(Resume, DamagedBytesAndLogsAreWrittenAgain) {
-  const Layout whole = layout("whole.safetensors"), out = layout("out/o.safetensors");
+  const exporters::Layout whole = layout("whole.safetensors"), out = layout("out/o.safetensors");
   write(whole, {});
-  WriteOptions resume = small_steps();
+  exporters::WriteOptions resume = small_steps();
   resume.resume = true;
-  const std::string work = WorkFolder::path_of(out);
+  const std::string work = exporters::WorkFolder::path_of(out);
   const auto damage = [&](const std::string& file, std::uint64_t at) {
     std::fstream stream(work + "/" + file, std::ios::in | std::ios::out | std::ios::binary);
     stream.seekp(static_cast<std::streamoff>(at));
@@ -190,31 +192,32 @@ TEST_F(Resume, DamagedBytesAndLogsAreWrittenAgain) {
 }
 
 TEST_F(Resume, CancellingKeepsTheFilesOnlyIfAsked) {
-  const Layout out = layout("out/o.safetensors");
+  const exporters::Layout out = layout("out/o.safetensors");
   for (const bool keep : {false, true}) {
     std::stop_source stop;
     Progress progress(stop.get_token());
-    const ReadTensor stopping = reader_with(graph_, [&](TensorId id, std::uint64_t at) {
-      if (index(id) == 1 && at > 100'000) stop.request_stop();
+    const io::ReadTensor stopping = reader_with(graph_, [&](graph::TensorId id, std::uint64_t at) {
+      if (graph::index(id) == 1 && at > 100'000) stop.request_stop();
     });
-    WriteOptions options = small_steps();
+    exporters::WriteOptions options = small_steps();
     options.resume = keep;
-    EXPECT_THROW(write_layout(out, *graph_, stopping, options, progress), Error);
+    EXPECT_THROW(exporters::write_layout(out, *graph_, stopping, options, progress), Error);
     EXPECT_EQ(fs::exists(folder_ / "out"), keep);
   }
-  WriteOptions resume = small_steps();
+  exporters::WriteOptions resume = small_steps();
   resume.resume = true;
   EXPECT_GT(write(out, resume).bytes_resumed, 0u);
 }
 
 TEST_F(Resume, AnInterruptedLastStepIsEnded) {
-  const Layout whole = layout("whole", "safetensors", kTensor), out = layout("out", "safetensors", kTensor);
+  const exporters::Layout whole = layout("whole", "safetensors", kTensor),
+                          out = layout("out", "safetensors", kTensor);
   write(whole, {});
   // all parts are written, and the first is in place
-  WriteOptions share = small_steps();
-  share.share = WriteShare{0, 1};
+  exporters::WriteOptions share = small_steps();
+  share.share = exporters::WriteShare{0, 1};
   EXPECT_FALSE(write(out, share).complete);
-  const std::string work = WorkFolder::path_of(out);
+  const std::string work = exporters::WorkFolder::path_of(out);
   write_file(work + "/publish", "");
   fs::rename(work + "/00000.part", out.files[0].path);
   for (const bool join : {false, true}) {
@@ -222,9 +225,9 @@ TEST_F(Resume, AnInterruptedLastStepIsEnded) {
     fs::copy(folder_ / "out", copy / "kept", fs::copy_options::recursive);
     if (join) {
       Progress progress;
-      join_parts(folder_ / "out", false, progress);
+      exporters::join_parts(folder_ / "out", false, progress);
     } else {
-      WriteOptions resume;
+      exporters::WriteOptions resume;
       resume.resume = true;
       EXPECT_EQ(write(out, resume).files.size(), out.files.size());
     }
@@ -236,13 +239,14 @@ TEST_F(Resume, AnInterruptedLastStepIsEnded) {
 
 // Temporary files go one by one, and logs may go before the record.
 TEST_F(Resume, ARemovalThatWasInterruptedIsEnded) {
-  const Layout whole = layout("whole", "safetensors", kTensor), out = layout("out", "safetensors", kTensor);
+  const exporters::Layout whole = layout("whole", "safetensors", kTensor),
+                          out = layout("out", "safetensors", kTensor);
   write(whole, {});
   for (const bool complete : {true, false}) {
-    WriteOptions share = small_steps();
-    share.share = WriteShare{0, 1};
+    exporters::WriteOptions share = small_steps();
+    share.share = exporters::WriteShare{0, 1};
     EXPECT_FALSE(write(out, share).complete);
-    const std::string work = WorkFolder::path_of(out);
+    const std::string work = exporters::WorkFolder::path_of(out);
     write_file(work + "/publish", "");
     for (std::size_t i = 0; i < out.files.size(); ++i) {
       const std::string part = fmt::format("{}/{:05}.part", work, i);
@@ -251,10 +255,10 @@ TEST_F(Resume, ARemovalThatWasInterruptedIsEnded) {
     fs::remove(work + "/00000.log");
     Progress progress;
     if (!complete) {  // a file that is not in place needs its log
-      EXPECT_THROW(join_parts(out.folder, false, progress), Error);
+      EXPECT_THROW(exporters::join_parts(out.folder, false, progress), Error);
       continue;
     }
-    EXPECT_EQ(join_parts(out.folder, false, progress).files.size(), out.files.size());
+    EXPECT_EQ(exporters::join_parts(out.folder, false, progress).files.size(), out.files.size());
     EXPECT_FALSE(fs::exists(work));
     for (std::size_t i = 0; i < out.files.size(); ++i)
       EXPECT_EQ(read_file(out.files[i].path), read_file(whole.files[i].path));
@@ -263,53 +267,55 @@ TEST_F(Resume, ARemovalThatWasInterruptedIsEnded) {
 }
 
 TEST_F(Resume, TheSourceMayNotChangeMeanwhile) {
-  const Layout out = layout("out/o.safetensors");
+  const exporters::Layout out = layout("out/o.safetensors");
   const std::string source = graph_->files[0].path;
-  const ReadTensor changing = reader_with(graph_, [&](TensorId id, std::uint64_t) {
-    if (index(id) == 2) fs::last_write_time(source, fs::last_write_time(source) + std::chrono::seconds(1));
+  const io::ReadTensor changing = reader_with(graph_, [&](graph::TensorId id, std::uint64_t) {
+    if (graph::index(id) == 2)
+      fs::last_write_time(source, fs::last_write_time(source) + std::chrono::seconds(1));
   });
   Progress progress;
-  EXPECT_THROW(write_layout(out, *graph_, changing, small_steps(), progress), Error);
+  EXPECT_THROW(exporters::write_layout(out, *graph_, changing, small_steps(), progress), Error);
   EXPECT_FALSE(fs::exists(folder_ / "out"));
 }
 
 TEST_F(Resume, SharesTogetherAreTheWhole) {
-  const Layout whole = layout("whole", "safetensors", kTensor), out = layout("out", "safetensors", kTensor);
+  const exporters::Layout whole = layout("whole", "safetensors", kTensor),
+                          out = layout("out", "safetensors", kTensor);
   write(whole, {});
-  WriteOptions options = small_steps();
+  exporters::WriteOptions options = small_steps();
   Progress progress;
-  EXPECT_THROW(join_parts(folder_.path().string(), false, progress), Error);  // nothing to join
+  EXPECT_THROW(exporters::join_parts(folder_.path().string(), false, progress), Error);  // nothing to join
   // the second of three dies; the others do its work
-  options.share = WriteShare{1, 3};
+  options.share = exporters::WriteShare{1, 3};
   write_until(out, options, 1, 100'000);
-  EXPECT_THROW(join_parts(folder_ / "out", false, progress), Error);  // incomplete
+  EXPECT_THROW(exporters::join_parts(folder_ / "out", false, progress), Error);  // incomplete
   for (const std::uint32_t i : {0u, 2u}) {
-    options.share = WriteShare{i, 3};
+    options.share = exporters::WriteShare{i, 3};
     EXPECT_FALSE(write(out, options).complete);
   }
-  const WriteReport report = join_parts(folder_ / "out", false, progress);
+  const exporters::WriteReport report = exporters::join_parts(folder_ / "out", false, progress);
   EXPECT_EQ(report.files.size(), out.files.size());
   EXPECT_EQ(contents(folder_ / "out"), contents(folder_ / "whole"));
 }
 
 TEST_F(Resume, ADamagedPartIsNotJoined) {
-  const Layout out = layout("out", "safetensors", kTensor);
-  WriteOptions options;
-  options.share = WriteShare{0, 1};
+  const exporters::Layout out = layout("out", "safetensors", kTensor);
+  exporters::WriteOptions options;
+  options.share = exporters::WriteShare{0, 1};
   write(out, options);
-  std::fstream(WorkFolder::path_of(out) + "/00001.part", std::ios::in | std::ios::out).put('x');
+  std::fstream(exporters::WorkFolder::path_of(out) + "/00001.part", std::ios::in | std::ios::out).put('x');
   Progress progress;
-  EXPECT_THROW(join_parts(folder_ / "out", false, progress), Error);
+  EXPECT_THROW(exporters::join_parts(folder_ / "out", false, progress), Error);
   EXPECT_FALSE(fs::exists(out.files[0].path));
 }
 
 // A folder that somebody else made may hold any record.
 TEST_F(Resume, AHostileRecordLeadsNowhere) {
-  const Layout out = layout("out", "safetensors", kTensor);
-  WriteOptions share = small_steps();
-  share.share = WriteShare{0, 1};
+  const exporters::Layout out = layout("out", "safetensors", kTensor);
+  exporters::WriteOptions share = small_steps();
+  share.share = exporters::WriteShare{0, 1};
   write(out, share);
-  const std::string record = WorkFolder::path_of(out) + "/job.json", good = read_file(record);
+  const std::string record = exporters::WorkFolder::path_of(out) + "/job.json", good = read_file(record);
   write_file(folder_ / "precious", "mine");
   fs::create_directory_symlink(folder_.path(), folder_ / "out/link");
   const auto with = [&](const std::string& from, const std::string& to) {
@@ -317,7 +323,7 @@ TEST_F(Resume, AHostileRecordLeadsNowhere) {
     text.replace(text.find(from), from.size(), to);
     write_file(record, text);
     Progress progress;
-    return join_parts(folder_ / "out", true, progress);
+    return exporters::join_parts(folder_ / "out", true, progress);
   };
   const std::string first = "\"target\": \"" + fs::path(out.files[0].path).filename().string();
   for (const char* target : {"../precious", "link/precious", "/tmp/precious", ""})
@@ -332,9 +338,9 @@ TEST_F(Resume, AHostileRecordLeadsNowhere) {
 }
 
 TEST_F(Resume, TwoProcessesDoNotWriteOneOutput) {
-  const Layout out = layout("out/o.safetensors");
-  const ReadTensor second = reader_with(graph_, [&](TensorId id, std::uint64_t at) {
-    if (index(id) != 1 || at > 0) return;
+  const exporters::Layout out = layout("out/o.safetensors");
+  const io::ReadTensor second = reader_with(graph_, [&](graph::TensorId id, std::uint64_t at) {
+    if (graph::index(id) != 1 || at > 0) return;
     try {
       write(out, {});
       ADD_FAILURE();
@@ -342,11 +348,11 @@ TEST_F(Resume, TwoProcessesDoNotWriteOneOutput) {
       EXPECT_NE(std::string(error.what()).find("another process is writing"), std::string::npos)
           << error.what();
     }
-    EXPECT_TRUE(find_remains(folder_ / "out").at(0).alive);
-    EXPECT_THROW(remove_remains(find_remains(folder_ / "out").at(0), true), Error);
+    EXPECT_TRUE(exporters::find_remains(folder_ / "out").at(0).alive);
+    EXPECT_THROW(exporters::remove_remains(exporters::find_remains(folder_ / "out").at(0), true), Error);
   });
   Progress progress;
-  write_layout(out, *graph_, second, small_steps(), progress);
+  exporters::write_layout(out, *graph_, second, small_steps(), progress);
   EXPECT_EQ(contents(folder_ / "out").size(), 1u);
 }
 
@@ -355,8 +361,8 @@ class Consume : public Resume {
  protected:
   static constexpr std::uint64_t kLarge = 3 << 20;
   Consume() { graph_ = testing::byte_model(folder_, {kLarge, kLarge, kLarge}); }
-  WriteOptions consuming() {
-    WriteOptions options = small_steps();
+  exporters::WriteOptions consuming() {
+    exporters::WriteOptions options = small_steps();
     options.checkpoint_bytes = 1 << 20;
     options.consume = true;
     return options;
@@ -370,39 +376,40 @@ class Consume : public Resume {
 };
 
 TEST_F(Consume, GivesSpaceBackAndRemovesTheSource) {
-  const Layout whole = layout("whole.safetensors"), out = layout("out.safetensors");
+  const exporters::Layout whole = layout("whole.safetensors"), out = layout("out.safetensors");
   write(whole, {});
   std::atomic<std::uint64_t> least = UINT64_MAX;
   Progress progress;
-  write_layout(
+  exporters::write_layout(
       out, *graph_,
-      reader_with(graph_, [&](TensorId, std::uint64_t) { least = std::min(least.load(), source_blocks()); }),
+      reader_with(graph_,
+                  [&](graph::TensorId, std::uint64_t) { least = std::min(least.load(), source_blocks()); }),
       consuming(), progress);
   EXPECT_LT(least, 2 * kLarge);
   EXPECT_EQ(read_file(folder_ / "out.safetensors"), read_file(folder_ / "whole.safetensors"));
   EXPECT_FALSE(fs::exists(graph_->files[0].path));
-  EXPECT_EQ(find_remains(folder_.path().string()).size(), 0u);
+  EXPECT_EQ(exporters::find_remains(folder_.path().string()).size(), 0u);
 }
 
 TEST_F(Consume, RemainsHoldTheOnlyCopyAndStay) {
-  const Layout whole = layout("whole.safetensors"), out = layout("out/o.safetensors");
+  const exporters::Layout whole = layout("whole.safetensors"), out = layout("out/o.safetensors");
   write(whole, {});
   write_until(out, consuming(), 2, 0);
   EXPECT_LT(source_blocks(), 3 * kLarge);
-  const Remains remains = find_remains(folder_ / "out").at(0);
+  const exporters::Remains remains = exporters::find_remains(folder_ / "out").at(0);
   EXPECT_GE(remains.consumed, kLarge);
-  EXPECT_THROW(remove_remains(remains, false), Error);
-  WriteOptions force = consuming();
+  EXPECT_THROW(exporters::remove_remains(remains, false), Error);
+  exporters::WriteOptions force = consuming();
   force.overwrite = true;
   EXPECT_THROW(write(out, force), Error);
   // cancelling does not remove them either
   std::stop_source stop;
   stop.request_stop();
   Progress cancelled(stop.get_token());
-  WriteOptions resume = consuming();
+  exporters::WriteOptions resume = consuming();
   resume.resume = true;
-  EXPECT_THROW(write_layout(out, *graph_, reader_with(graph_), resume, cancelled), Error);
-  EXPECT_EQ(find_remains(folder_ / "out").size(), 1u);
+  EXPECT_THROW(exporters::write_layout(out, *graph_, reader_with(graph_), resume, cancelled), Error);
+  EXPECT_EQ(exporters::find_remains(folder_ / "out").size(), 1u);
   write(out, resume);
   EXPECT_EQ(read_file(folder_ / "out/o.safetensors"), read_file(folder_ / "whole.safetensors"));
   EXPECT_FALSE(fs::exists(graph_->files[0].path));
@@ -410,14 +417,14 @@ TEST_F(Consume, RemainsHoldTheOnlyCopyAndStay) {
 }
 
 TEST_F(Consume, CancellingKeepsWhatIsTheOnlyCopy) {
-  const Layout out = layout("out/o.safetensors");
+  const exporters::Layout out = layout("out/o.safetensors");
   std::stop_source stop;
   Progress progress(stop.get_token());
-  const ReadTensor stopping = reader_with(graph_, [&](TensorId id, std::uint64_t) {
-    if (index(id) == 2) stop.request_stop();
+  const io::ReadTensor stopping = reader_with(graph_, [&](graph::TensorId id, std::uint64_t) {
+    if (graph::index(id) == 2) stop.request_stop();
   });
-  EXPECT_THROW(write_layout(out, *graph_, stopping, consuming(), progress), Error);
-  EXPECT_GE(find_remains(folder_ / "out").at(0).consumed, kLarge);
+  EXPECT_THROW(exporters::write_layout(out, *graph_, stopping, consuming(), progress), Error);
+  EXPECT_GE(exporters::find_remains(folder_ / "out").at(0).consumed, kLarge);
 }
 
 TEST_F(Consume, ASourceWithOtherNamesIsRefused) {
@@ -443,14 +450,14 @@ std::size_t entries(const fs::path& folder) {
 
 TEST(Writer, TheSameBytesEveryTimeAndInAnyBuffer) {
   const TemporaryFolder folder;
-  const MetaGraphPtr graph = testing::byte_model(folder, {100'000, 3, 0, 70'001, 1'000'000});
+  const graph::MetaGraphPtr graph = testing::byte_model(folder, {100'000, 3, 0, 70'001, 1'000'000});
   std::vector<std::uint64_t> hashes;
   for (const std::uint64_t budget : {1u << 16, 200'000u, 64u << 20}) {
-    WriteOptions write;
+    exporters::WriteOptions write;
     write.memory_budget = budget;
     write.overwrite = true;
     write.verify = true;
-    const WriteReport report = convert(graph, folder / "o.safetensors", {}, write);
+    const exporters::WriteReport report = convert(graph, folder / "o.safetensors", {}, write);
     EXPECT_LE(report.buffer_bytes, std::max<std::uint64_t>(budget, 128 << 10));
     EXPECT_TRUE(report.verified);
     EXPECT_EQ(report.bytes_written, fs::file_size(folder / "o.safetensors"));
@@ -464,25 +471,26 @@ TEST(Writer, CastsInSmallPiecesAsInOne) {
   std::string header =
       R"({"odd":{"dtype":"U8","shape":[7],"data_offsets":[400000,400007]},"w":{"dtype":"F32","shape":[100000],"data_offsets":[0,400000]}})";
   write_file(folder / "in.safetensors", testing::safetensors_bytes(header, 400'007));
-  const MetaGraphPtr graph = open(folder / "in.safetensors");
-  WriteOptions small, large;
+  const graph::MetaGraphPtr graph = open(folder / "in.safetensors");
+  exporters::WriteOptions small, large;
   small.memory_budget = 1 << 16;
-  convert(graph, folder / "s.safetensors", {.outtype = DType::bf16, .alignment = 0, .max_shard_bytes = 0},
-          small);
-  convert(graph, folder / "l.safetensors", {.outtype = DType::bf16, .alignment = 0, .max_shard_bytes = 0},
-          large);
+  convert(graph, folder / "s.safetensors",
+          {.outtype = graph::DType::bf16, .alignment = 0, .max_shard_bytes = 0}, small);
+  convert(graph, folder / "l.safetensors",
+          {.outtype = graph::DType::bf16, .alignment = 0, .max_shard_bytes = 0}, large);
   EXPECT_EQ(read_file(folder / "s.safetensors"), read_file(folder / "l.safetensors"));
 }
 
 TEST(Writer, RefusesWhatTheDiskHasNoRoomFor) {
   const TemporaryFolder folder;
-  const MetaGraphPtr graph = testing::byte_model(folder, {10});
-  Layout layout = find_exporter("safetensors").layout(*graph, {}, folder / "new/out.safetensors");
+  const graph::MetaGraphPtr graph = testing::byte_model(folder, {10});
+  exporters::Layout layout =
+      exporters::find_exporter("safetensors").layout(*graph, {}, folder / "new/out.safetensors");
   layout.files[0].bytes = std::uint64_t{1} << 60;
-  const ReadTensor never = [](TensorId, std::uint64_t, std::span<std::byte>) { ADD_FAILURE(); };
+  const io::ReadTensor never = [](graph::TensorId, std::uint64_t, std::span<std::byte>) { ADD_FAILURE(); };
   Progress progress;
   try {
-    write_layout(layout, *graph, never, {}, progress);
+    exporters::write_layout(layout, *graph, never, {}, progress);
     ADD_FAILURE();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::io);
@@ -497,13 +505,13 @@ TEST(Writer, RefusesWhatTheDiskHasNoRoomFor) {
 
 TEST(Writer, LeavesExistingTargetsAloneUnlessForced) {
   const TemporaryFolder folder;
-  const MetaGraphPtr graph = plain_model(folder);
+  const graph::MetaGraphPtr graph = plain_model(folder);
   write_file(folder / "out/o.gguf", "precious");
-  ExportOptions keep;
+  exporters::ExportOptions keep;
   keep.keep_names = true;
   EXPECT_THROW(convert(graph, folder / "out/o.gguf", keep), Error);
   EXPECT_EQ(read_file(folder / "out/o.gguf"), "precious");
-  WriteOptions force;
+  exporters::WriteOptions force;
   force.overwrite = true;
   convert(graph, folder / "out/o.gguf", keep, force);
   EXPECT_EQ(read_file(folder / "out/o.gguf").substr(0, 4), "GGUF");
@@ -511,9 +519,9 @@ TEST(Writer, LeavesExistingTargetsAloneUnlessForced) {
 
 TEST(Writer, AFolderHoldsOneModelAfterwards) {
   const TemporaryFolder folder;
-  const MetaGraphPtr graph = testing::byte_model(folder, {40, 40, 40, 40});
+  const graph::MetaGraphPtr graph = testing::byte_model(folder, {40, 40, 40, 40});
   const auto write = [&](std::uint64_t shard, bool force) {
-    WriteOptions options;
+    exporters::WriteOptions options;
     options.overwrite = force;
     convert(graph, folder / "out", {.outtype = {}, .alignment = 0, .max_shard_bytes = shard}, options);
   };
@@ -532,9 +540,9 @@ TEST(Writer, AFolderHoldsOneModelAfterwards) {
 
 TEST(Writer, AnotherModelsIndexIsLeftAlone) {
   const TemporaryFolder folder;
-  const MetaGraphPtr graph = testing::byte_model(folder, {40});
+  const graph::MetaGraphPtr graph = testing::byte_model(folder, {40});
   write_file(folder / "out/other.safetensors.index.json", "{}");
-  WriteOptions force;
+  exporters::WriteOptions force;
   force.overwrite = true;
   EXPECT_THROW(convert(graph, folder / "out", {}, force), Error);
   EXPECT_EQ(entries(folder / "out"), 1u);
@@ -542,16 +550,16 @@ TEST(Writer, AnotherModelsIndexIsLeftAlone) {
 
 TEST(Writer, ATargetThatAppearsMeanwhileIsNotReplaced) {
   const TemporaryFolder folder;
-  const MetaGraphPtr graph = testing::byte_model(folder, {100, 100});
-  const Layout layout =
-      find_exporter("safetensors")
+  const graph::MetaGraphPtr graph = testing::byte_model(folder, {100, 100});
+  const exporters::Layout layout =
+      exporters::find_exporter("safetensors")
           .layout(*graph, {.outtype = {}, .alignment = 0, .max_shard_bytes = 100}, folder / "out");
   const std::string second = layout.files[1].path;
-  const ReadTensor racing = [&](TensorId, std::uint64_t, std::span<std::byte>) {
+  const io::ReadTensor racing = [&](graph::TensorId, std::uint64_t, std::span<std::byte>) {
     write_file(second, "somebody else's");
   };
   Progress progress;
-  EXPECT_THROW(write_layout(layout, *graph, racing, {}, progress), Error);
+  EXPECT_THROW(exporters::write_layout(layout, *graph, racing, {}, progress), Error);
   EXPECT_EQ(read_file(second), "somebody else's");
   EXPECT_EQ(entries(folder / "out"), 1u);  // what had been published was taken back
 }
@@ -560,9 +568,9 @@ TEST(Writer, KeepsTheModeOfWhatItReplaces) {
   const TemporaryFolder folder;
   write_file(folder / "o.gguf", "old");
   fs::permissions(folder / "o.gguf", fs::perms::owner_read | fs::perms::owner_write);
-  WriteOptions force;
+  exporters::WriteOptions force;
   force.overwrite = true;
-  ExportOptions keep;
+  exporters::ExportOptions keep;
   keep.keep_names = true;
   convert(plain_model(folder), folder / "o.gguf", keep, force);
   EXPECT_EQ(fs::status(folder / "o.gguf").permissions(), fs::perms::owner_read | fs::perms::owner_write);
@@ -570,9 +578,9 @@ TEST(Writer, KeepsTheModeOfWhatItReplaces) {
 
 TEST(Writer, NeverWritesOntoItsInput) {
   const TemporaryFolder folder;
-  const MetaGraphPtr graph = plain_model(folder);
+  const graph::MetaGraphPtr graph = plain_model(folder);
   const std::string before = read_file(folder / "in/model.safetensors");
-  WriteOptions force;
+  exporters::WriteOptions force;
   force.overwrite = true;
   fs::create_symlink(folder / "in/model.safetensors", folder / "link.safetensors");
   for (const std::string& out : {folder / "in/model.safetensors", folder / "in/../in/model.safetensors",
@@ -585,33 +593,35 @@ TEST(Writer, NeverRemovesItsInputThroughALink) {
   const TemporaryFolder folder;
   plain_model(folder);  // in/model.safetensors and in/config.json
   fs::create_symlink(folder / "in/model.safetensors", folder / "link.safetensors");
-  const MetaGraphPtr graph = open(folder / "link.safetensors");
-  WriteOptions force;
+  const graph::MetaGraphPtr graph = open(folder / "link.safetensors");
+  exporters::WriteOptions force;
   force.overwrite = true;
   EXPECT_THROW(convert(graph, folder / "in", {.outtype = {}, .alignment = 0, .max_shard_bytes = 50}, force),
                Error);
   EXPECT_EQ(entries(folder / "in"), 2u);
   Progress progress;
-  EXPECT_THROW(convert_model(open(folder / "in/model.safetensors"), find_exporter("gguf"), {},
-                             folder / "in/config.json", force, progress),
-               Error);
+  EXPECT_THROW(
+      exporters::convert_model(open(folder / "in/model.safetensors"), exporters::find_exporter("gguf"), {},
+                               folder / "in/config.json", force, progress),
+      Error);
 }
 
 TEST(Writer, AKilledExportLeavesTheTargetAsItWas) {
   const TemporaryFolder folder;
-  const MetaGraphPtr graph = testing::byte_model(folder, {300'000});
+  const graph::MetaGraphPtr graph = testing::byte_model(folder, {300'000});
   write_file(folder / "kept.safetensors", "old");
   const pid_t child = ::fork();
   if (child == 0) {
-    const ReadTensor dying = [](TensorId, std::uint64_t offset, std::span<std::byte>) {
+    const io::ReadTensor dying = [](graph::TensorId, std::uint64_t offset, std::span<std::byte>) {
       if (offset > 0) ::raise(SIGKILL);
     };
     Progress progress;
-    WriteOptions options;
+    exporters::WriteOptions options;
     options.overwrite = true;
     options.memory_budget = 1 << 16;
-    write_layout(find_exporter("safetensors").layout(*graph, {}, folder / "kept.safetensors"), *graph, dying,
-                 options, progress);
+    exporters::write_layout(
+        exporters::find_exporter("safetensors").layout(*graph, {}, folder / "kept.safetensors"), *graph,
+        dying, options, progress);
     ::_exit(0);
   }
   int status = 0;
@@ -622,30 +632,32 @@ TEST(Writer, AKilledExportLeavesTheTargetAsItWas) {
 
 TEST(Writer, FailuresAndCancellationLeaveNothing) {
   const TemporaryFolder folder;
-  const MetaGraphPtr graph = testing::byte_model(folder, {300'000, 300'000});
-  const Layout layout = find_exporter("safetensors")
-                            .layout(*graph, {.outtype = {}, .alignment = 0, .max_shard_bytes = 300'000},
-                                    folder / "new/deep/out");
+  const graph::MetaGraphPtr graph = testing::byte_model(folder, {300'000, 300'000});
+  const exporters::Layout layout =
+      exporters::find_exporter("safetensors")
+          .layout(*graph, {.outtype = {}, .alignment = 0, .max_shard_bytes = 300'000},
+                  folder / "new/deep/out");
   write_file(folder / "kept.safetensors", "old");
-  WriteOptions options;
+  exporters::WriteOptions options;
   options.memory_budget = 1 << 16;
   options.overwrite = true;
   // fails while the second shard is written
-  const ReadTensor failing = [](TensorId id, std::uint64_t, std::span<std::byte>) {
-    if (id == TensorId{1}) throw Error(ErrorCode::io, "the disk went away");
+  const io::ReadTensor failing = [](graph::TensorId id, std::uint64_t, std::span<std::byte>) {
+    if (id == graph::TensorId{1}) throw Error(ErrorCode::io, "the disk went away");
   };
   Progress progress;
-  EXPECT_THROW(write_layout(layout, *graph, failing, options, progress), Error);
+  EXPECT_THROW(exporters::write_layout(layout, *graph, failing, options, progress), Error);
   EXPECT_FALSE(fs::exists(folder / "new"));
 
   std::stop_source stop;
   Progress cancelled(stop.get_token());
   std::atomic<std::uint64_t> calls = 0;
-  const ReadTensor stopping = [&](TensorId, std::uint64_t, std::span<std::byte>) {
+  const io::ReadTensor stopping = [&](graph::TensorId, std::uint64_t, std::span<std::byte>) {
     if (++calls == 5) stop.request_stop();
   };
-  const Layout single = find_exporter("safetensors").layout(*graph, {}, folder / "kept.safetensors");
-  EXPECT_THROW(write_layout(single, *graph, stopping, options, cancelled), Error);
+  const exporters::Layout single =
+      exporters::find_exporter("safetensors").layout(*graph, {}, folder / "kept.safetensors");
+  EXPECT_THROW(exporters::write_layout(single, *graph, stopping, options, cancelled), Error);
   EXPECT_EQ(read_file(folder / "kept.safetensors"), "old");
   EXPECT_EQ(entries(folder.path()), 2u);  // the model and the kept file
 }
@@ -655,20 +667,20 @@ TEST(Convert, RefusesUnsoundModelsAndModelsWithoutWeights) {
   write_file(folder / "t.safetensors",
              testing::safetensors_bytes(R"({"t":{"dtype":"U8","shape":[5],"data_offsets":[0,5]}})", 9));
   EXPECT_THROW(convert(open(folder / "t.safetensors"), folder / "o.safetensors"), Error);
-  MetaGraph shapes;
-  shapes.storages = {shapes_only_storage(4)};
-  shapes.tensors = {{"t", DType::u8, {4}, {}, StorageId{0}, 0}};
-  EXPECT_THROW(convert(std::make_shared<const MetaGraph>(shapes), folder / "o.safetensors"), Error);
+  graph::MetaGraph shapes;
+  shapes.storages = {graph::shapes_only_storage(4)};
+  shapes.tensors = {{"t", graph::DType::u8, {4}, {}, graph::StorageId{0}, 0}};
+  EXPECT_THROW(convert(std::make_shared<const graph::MetaGraph>(shapes), folder / "o.safetensors"), Error);
   EXPECT_FALSE(fs::exists(folder / "o.safetensors"));
 }
 
 TEST(Convert, TheOutputsNamePicksTheFormat) {
-  EXPECT_EQ(exporter_for_output("a/b.gguf").id, "gguf");
-  EXPECT_EQ(exporter_for_output("b.safetensors").id, "safetensors");
-  EXPECT_EQ(exporter_for_output("models/Llama-3.1-8B").id, "safetensors");
-  EXPECT_EQ(exporter_for_output("folder").id, "safetensors");
-  EXPECT_THROW(exporter_for_output("model.tflite"), Error);
-  EXPECT_THROW(exporter_for_output(""), Error);
+  EXPECT_EQ(exporters::exporter_for_output("a/b.gguf").id, "gguf");
+  EXPECT_EQ(exporters::exporter_for_output("b.safetensors").id, "safetensors");
+  EXPECT_EQ(exporters::exporter_for_output("models/Llama-3.1-8B").id, "safetensors");
+  EXPECT_EQ(exporters::exporter_for_output("folder").id, "safetensors");
+  EXPECT_THROW(exporters::exporter_for_output("model.tflite"), Error);
+  EXPECT_THROW(exporters::exporter_for_output(""), Error);
 }
 
 }  // namespace
@@ -678,7 +690,7 @@ TEST(Convert, TheOutputsNamePicksTheFormat) {
 namespace {
 
 // A model folder with everything that people leave in one.
-MetaGraphPtr full_folder(const TemporaryFolder& folder) {
+graph::MetaGraphPtr full_folder(const TemporaryFolder& folder) {
   for (const char* name :
        {"in/tokenizer.json", "in/README.md", "in/modeling_x.py", "in/1_Pooling/config.json"})
     write_file(folder / name, std::string("content of ") + name);
@@ -688,16 +700,16 @@ MetaGraphPtr full_folder(const TemporaryFolder& folder) {
   return plain_model(folder);
 }
 
-std::vector<std::string> names(const std::vector<FolderFile>& files) {
+std::vector<std::string> names(const std::vector<exporters::FolderFile>& files) {
   std::vector<std::string> result;
-  for (const FolderFile& file : files) result.push_back(file.name);
+  for (const exporters::FolderFile& file : files) result.push_back(file.name);
   return result;
 }
 
 TEST(ModelFolder, FilesBesideTheWeightsAreCopied) {
   const TemporaryFolder folder;
-  const MetaGraphPtr graph = full_folder(folder);
-  const FolderFiles found = folder_files(*graph, false);
+  const graph::MetaGraphPtr graph = full_folder(folder);
+  const exporters::FolderFiles found = exporters::folder_files(*graph, false);
   EXPECT_EQ(names(found.files), (std::vector<std::string>{"1_Pooling/config.json", "README.md",
                                                           "modeling_x.py", "tokenizer.json"}));
   EXPECT_EQ(found.left_out,
@@ -713,8 +725,8 @@ TEST(ModelFolder, FilesBesideTheWeightsAreCopied) {
 
 TEST(ModelFolder, FilesCanBeLinked) {
   const TemporaryFolder folder;
-  const MetaGraphPtr graph = full_folder(folder);
-  ExportOptions links;
+  const graph::MetaGraphPtr graph = full_folder(folder);
+  exporters::ExportOptions links;
   links.link_files = true;
   convert(graph, folder / "out", links);
   EXPECT_TRUE(fs::equivalent(folder / "in/README.md", folder / "out/README.md"));
@@ -723,15 +735,17 @@ TEST(ModelFolder, FilesCanBeLinked) {
   convert(graph, folder / "out", {}, {.overwrite = true});
   EXPECT_FALSE(fs::equivalent(folder / "in/README.md", folder / "out/README.md"));
   EXPECT_EQ(read_file(folder / "in/README.md"), "content of in/README.md");
-  EXPECT_THROW(preflight(*graph, find_exporter("gguf"), links, folder / "o.gguf"), Error);
+  EXPECT_THROW(exporters::preflight(*graph, exporters::find_exporter("gguf"), links, folder / "o.gguf"),
+               Error);
 }
 
 TEST(ModelFolder, WhatASingleFileLosesIsTold) {
   const TemporaryFolder folder;
-  const MetaGraphPtr graph = full_folder(folder);
-  ExportOptions keep;
+  const graph::MetaGraphPtr graph = full_folder(folder);
+  exporters::ExportOptions keep;
   keep.keep_names = true;
-  const auto losses = preflight(*graph, find_exporter("gguf"), keep, folder / "o.gguf").left_out;
+  const auto losses =
+      exporters::preflight(*graph, exporters::find_exporter("gguf"), keep, folder / "o.gguf").left_out;
   ASSERT_EQ(losses.size(), 2u);
   EXPECT_EQ(
       losses[0],
@@ -740,42 +754,46 @@ TEST(ModelFolder, WhatASingleFileLosesIsTold) {
   EXPECT_EQ(
       losses[1],
       "3 files of the model's folder are not copied: 'onnx/model.onnx', 'optimizer.pt', 'pytorch_model.bin'");
-  ExportOptions strict = keep;
+  exporters::ExportOptions strict = keep;
   strict.strict = true;
-  EXPECT_THROW(preflight(*graph, find_exporter("gguf"), strict, folder / "o.gguf"), Error);
+  EXPECT_THROW(exporters::preflight(*graph, exporters::find_exporter("gguf"), strict, folder / "o.gguf"),
+               Error);
 }
 
 TEST(ModelFolder, LinksOutOfItAreLeftOut) {
   const TemporaryFolder folder;
-  const MetaGraphPtr graph = plain_model(folder);
+  const graph::MetaGraphPtr graph = plain_model(folder);
   write_file(folder / "secret", "s");
   fs::create_symlink("../secret", folder / "in/vocab.txt");
   fs::create_symlink(".", folder / "in/circle");
   fs::create_symlink("model.safetensors", folder / "in/inside.txt");
-  const FolderFiles found = folder_files(*graph, false);
+  const exporters::FolderFiles found = exporters::folder_files(*graph, false);
   EXPECT_EQ(found.left_out, (std::vector<std::string>{"circle/", "vocab.txt"}));
   EXPECT_EQ(names(found.files), std::vector<std::string>{"inside.txt"});
 }
 
 TEST(ModelFolder, AFileThatChangesIsNotCut) {
   const TemporaryFolder folder;
-  const MetaGraphPtr graph = full_folder(folder);
-  const Layout layout = preflight(*graph, find_exporter("safetensors"), {}, folder / "out").layout;
+  const graph::MetaGraphPtr graph = full_folder(folder);
+  const exporters::Layout layout =
+      exporters::preflight(*graph, exporters::find_exporter("safetensors"), {}, folder / "out").layout;
   write_file(folder / "in/README.md", "shorter");
   Progress progress;
-  const ReadTensor nothing = [](TensorId, std::uint64_t, std::span<std::byte>) {};
-  EXPECT_THROW(write_layout(layout, *graph, nothing, {}, progress), Error);
+  const io::ReadTensor nothing = [](graph::TensorId, std::uint64_t, std::span<std::byte>) {};
+  EXPECT_THROW(exporters::write_layout(layout, *graph, nothing, {}, progress), Error);
   EXPECT_FALSE(fs::exists(folder / "out"));
 }
 
 TEST(CastConfig, FollowsTheCast) {
-  EXPECT_EQ(cast_config(R"({"b":1,"torch_dtype":"float32","a":1e-05})", DType::bf16, false),
+  EXPECT_EQ(exporters::cast_config(R"({"b":1,"torch_dtype":"float32","a":1e-05})", graph::DType::bf16, false),
             "{\n  \"b\": 1,\n  \"torch_dtype\": \"bfloat16\",\n  \"a\": 1e-05\n}\n");
-  EXPECT_EQ(cast_config(R"({"quantization_config":{"bits":4},"x":1})", DType::f16, true),
+  EXPECT_EQ(exporters::cast_config(R"({"quantization_config":{"bits":4},"x":1})", graph::DType::f16, true),
             "{\n  \"x\": 1,\n  \"torch_dtype\": \"float16\"\n}\n");
-  EXPECT_EQ(cast_config(R"({"quantization_config":{"bits":4},"dtype":null})", DType::f16, false),
-            "{\n  \"quantization_config\": {\n    \"bits\": 4\n  },\n  \"dtype\": \"float16\"\n}\n");
-  EXPECT_EQ(cast_config(R"({"text_config":{"dtype":"bfloat16","quantization_config":{}}})", DType::f32, true),
+  EXPECT_EQ(
+      exporters::cast_config(R"({"quantization_config":{"bits":4},"dtype":null})", graph::DType::f16, false),
+      "{\n  \"quantization_config\": {\n    \"bits\": 4\n  },\n  \"dtype\": \"float16\"\n}\n");
+  EXPECT_EQ(exporters::cast_config(R"({"text_config":{"dtype":"bfloat16","quantization_config":{}}})",
+                                   graph::DType::f32, true),
             "{\n  \"text_config\": {\n    \"dtype\": \"float32\"\n  }\n}\n");
 }
 
@@ -785,9 +803,9 @@ TEST(CastConfig, LeavesWhatItDoesNotUnderstand) {
   for (const std::string& text :
        {std::string("[]"), std::string("{"), std::string(), deep,
         std::string(R"({"a":)") + std::string(100, '[') + std::string(100, ']') + "}"})
-    EXPECT_EQ(cast_config(text, DType::f16, true), text);
+    EXPECT_EQ(exporters::cast_config(text, graph::DType::f16, true), text);
 }
 
 }  // namespace
 
-}  // namespace loadline
+}  // namespace loadline::tests

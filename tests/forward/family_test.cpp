@@ -17,7 +17,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-namespace loadline {
+namespace loadline::tests {
 
 // --- Assets and what they make of a configuration and of a file.
 
@@ -48,13 +48,13 @@ constexpr std::string_view kAsset = R"json({
   ]
 })json";
 
-Architecture tiny() { return parse_architecture(kAsset, "tiny.json"); }
+forward::Architecture tiny() { return forward::parse_architecture(kAsset, "tiny.json"); }
 
 std::string error_with(std::string_view from, std::string_view to) {
   std::string text(kAsset);
   text.replace(text.find(from), from.size(), to);
   try {
-    parse_architecture(text, "tiny.json");
+    forward::parse_architecture(text, "tiny.json");
     return "";
   } catch (const Error& error) {
     return error.what();
@@ -88,20 +88,21 @@ TEST(Architecture, FaultsAreToldWithLineAndColumn) {
         << row.to << ": " << error_with(row.from, row.to);
 }
 
-ModelConfig config(std::string_view more = "") {
-  return ModelConfig(fmt::format(R"({{"model_type":"tiny","hidden_size":8,"layers":2{}}})", more),
-                     "config.json");
+forward::ModelConfig config(std::string_view more = "") {
+  return forward::ModelConfig(fmt::format(R"({{"model_type":"tiny","hidden_size":8,"layers":2{}}})", more),
+                              "config.json");
 }
 
-std::vector<std::string> names_of(const std::vector<BoundWeight>& weights) {
+std::vector<std::string> names_of(const std::vector<forward::BoundWeight>& weights) {
   std::vector<std::string> names;
-  for (const BoundWeight& weight : weights) names.push_back(weight.name);
+  for (const forward::BoundWeight& weight : weights) names.push_back(weight.name);
   return names;
 }
 
 TEST(Bind, AConfigurationAloneSaysWhichTensorsThereAre) {
-  const Architecture architecture = tiny();
-  const BoundModel model = bind_architecture(architecture, config(R"(,"bias":true,"experts":2)"), nullptr);
+  const forward::Architecture architecture = tiny();
+  const forward::BoundModel model =
+      forward::bind_architecture(architecture, config(R"(,"bias":true,"experts":2)"), nullptr);
   EXPECT_EQ(names_of(model.asked),
             (std::vector<std::string>{
                 "model.embed.weight", "model.layers.0.norm.weight", "model.layers.0.proj.weight",
@@ -117,80 +118,83 @@ TEST(Bind, AConfigurationAloneSaysWhichTensorsThereAre) {
   // each value has a name of its own, and each input stands before it is used
   EXPECT_EQ(model.values[model.ops[1].outputs[0]], "h");
   EXPECT_EQ(model.values[model.ops[5].outputs[0]], "h.3");
-  const BoundModel untied = bind_architecture(architecture, config(R"(,"tie":false)"), nullptr);
+  const forward::BoundModel untied =
+      forward::bind_architecture(architecture, config(R"(,"tie":false)"), nullptr);
   EXPECT_EQ(names_of(untied.asked).back(), "head.weight");
   EXPECT_EQ(
-      names_of(bind_architecture(architecture, config(R"(,"loadline_stored_buffers":true)"), nullptr).asked)
+      names_of(forward::bind_architecture(architecture, config(R"(,"loadline_stored_buffers":true)"), nullptr)
+                   .asked)
           .back(),
       "model.layers.1.mask");
 }
 
 struct Stored {
   std::string name;
-  Shape shape;
-  DType dtype = DType::f32;
+  graph::Shape shape;
+  graph::DType dtype = graph::DType::f32;
 };
-MetaGraph file_with(const std::vector<Stored>& tensors) {
-  MetaGraph graph;
+graph::MetaGraph file_with(const std::vector<Stored>& tensors) {
+  graph::MetaGraph graph;
   graph.files.push_back({"m.safetensors", 1 << 20});
   for (const auto& [name, shape, dtype] : tensors) {
-    const StorageId id{static_cast<std::uint32_t>(graph.storages.size())};
-    graph.storages.push_back(plain_storage(FileId{0}, 0, *byte_size(dtype, *element_count(shape))));
-    graph.tensors.push_back({Name(name), dtype, shape, {}, id, 0});
+    const graph::StorageId id{static_cast<std::uint32_t>(graph.storages.size())};
+    graph.storages.push_back(
+        graph::plain_storage(graph::FileId{0}, 0, *graph::byte_size(dtype, *graph::element_count(shape))));
+    graph.tensors.push_back({graph::Name(name), dtype, shape, {}, id, 0});
   }
-  graph.logical = find_logical_tensors(graph, {}).tensors;
+  graph.logical = graph::find_logical_tensors(graph, {}).tensors;
   return graph;
 }
 
 TEST(Bind, AFileDecidesWhatThereIs) {
-  const Architecture architecture = tiny();
-  const MetaGraph graph = file_with({{"embed.weight", {10, 8}},
-                                     {"layers.0.norm.gamma", {8}},
-                                     {"layers.0.proj.weight", {8, 4}},
-                                     {"layers.0.proj.bias", {8}},
-                                     {"layers.1.norm.weight", {8}},
-                                     {"layers.1.mask", {4, 4}},
-                                     {"vision.tower", {2}},
-                                     {"lora.a", {3}}});
-  const BoundModel model = bind_architecture(architecture, config(), &graph);
+  const forward::Architecture architecture = tiny();
+  const graph::MetaGraph graph = file_with({{"embed.weight", {10, 8}},
+                                            {"layers.0.norm.gamma", {8}},
+                                            {"layers.0.proj.weight", {8, 4}},
+                                            {"layers.0.proj.bias", {8}},
+                                            {"layers.1.norm.weight", {8}},
+                                            {"layers.1.mask", {4, 4}},
+                                            {"vision.tower", {2}},
+                                            {"lora.a", {3}}});
+  const forward::BoundModel model = forward::bind_architecture(architecture, config(), &graph);
   EXPECT_EQ(model.claims.missing, std::vector<std::string>{"model.layers.1.proj.weight"});
   ASSERT_EQ(model.claims.disagreements.size(), 1u);
   EXPECT_EQ(model.claims.disagreements[0].text, "config.json says [8,8], the file [8,4]");
-  EXPECT_EQ(model.claims.unclaimed, std::vector<TensorId>{TensorId{7}});
+  EXPECT_EQ(model.claims.unclaimed, std::vector<graph::TensorId>{graph::TensorId{7}});
   EXPECT_EQ(model.claims.unclaimed_bytes, 12u);
-  EXPECT_EQ(model.claims.ignored, std::vector<TensorId>{TensorId{6}});
-  EXPECT_EQ(model.claims.extra, std::vector<TensorId>{TensorId{5}});
-  EXPECT_EQ(model.ops.back().weights[0].tensor, TensorId{0});  // the head is the embedding
-  EXPECT_EQ(model.ops[2].weights.size(), 2u);                  // its bias is in the file
-  EXPECT_EQ(model.ops[2].weights[0].shape, (Shape{8, 8}));
+  EXPECT_EQ(model.claims.ignored, std::vector<graph::TensorId>{graph::TensorId{6}});
+  EXPECT_EQ(model.claims.extra, std::vector<graph::TensorId>{graph::TensorId{5}});
+  EXPECT_EQ(model.ops.back().weights[0].tensor, graph::TensorId{0});  // the head is the embedding
+  EXPECT_EQ(model.ops[2].weights.size(), 2u);                         // its bias is in the file
+  EXPECT_EQ(model.ops[2].weights[0].shape, (graph::Shape{8, 8}));
 }
 
 TEST(Bind, QuantisedFilesAreClaimedWhole) {
-  const Architecture architecture = tiny();
-  const MetaGraph graph = file_with({{"model.embed.weight", {10, 8}},
-                                     {"model.layers.0.norm.weight", {8}},
-                                     {"model.layers.0.proj.qweight", {1, 8}, DType::i32},
-                                     {"model.layers.0.proj.qzeros", {1, 1}, DType::i32},
-                                     {"model.layers.0.proj.scales", {1, 8}, DType::f16},
-                                     {"model.layers.1.norm.weight", {8}},
-                                     {"model.layers.1.proj.weight", {8, 8}, DType::f8_e4m3},
-                                     {"model.layers.1.proj.weight_scale_inv", {1, 1}}});
-  const BoundModel model = bind_architecture(architecture, config(), &graph);
+  const forward::Architecture architecture = tiny();
+  const graph::MetaGraph graph = file_with({{"model.embed.weight", {10, 8}},
+                                            {"model.layers.0.norm.weight", {8}},
+                                            {"model.layers.0.proj.qweight", {1, 8}, graph::DType::i32},
+                                            {"model.layers.0.proj.qzeros", {1, 1}, graph::DType::i32},
+                                            {"model.layers.0.proj.scales", {1, 8}, graph::DType::f16},
+                                            {"model.layers.1.norm.weight", {8}},
+                                            {"model.layers.1.proj.weight", {8, 8}, graph::DType::f8_e4m3},
+                                            {"model.layers.1.proj.weight_scale_inv", {1, 1}}});
+  const forward::BoundModel model = forward::bind_architecture(architecture, config(), &graph);
   EXPECT_TRUE(model.claims.missing.empty());
   EXPECT_TRUE(model.claims.unclaimed.empty());
   EXPECT_TRUE(model.claims.disagreements.empty());
-  const BoundWeight& packed = model.ops[2].weights[0];
+  const forward::BoundWeight& packed = model.ops[2].weights[0];
   EXPECT_EQ(packed.name, "model.layers.0.proj.weight");
-  EXPECT_EQ(packed.shape, (Shape{8, 8}));
-  EXPECT_EQ(packed.dtype, DType::f16);
+  EXPECT_EQ(packed.shape, (graph::Shape{8, 8}));
+  EXPECT_EQ(packed.dtype, graph::DType::f16);
   EXPECT_EQ(packed.companions.size(), 2u);
 }
 
 TEST(Bind, WhatDoesNotFitNamesTheConfiguration) {
   const auto error_of = [](std::string_view more) -> std::string {
-    const Architecture architecture = tiny();
+    const forward::Architecture architecture = tiny();
     try {
-      bind_architecture(architecture, config(more), nullptr);
+      forward::bind_architecture(architecture, config(more), nullptr);
       return "";
     } catch (const Error& error) {
       return error.what();
@@ -208,17 +212,19 @@ TEST(Bind, WhatDoesNotFitNamesTheConfiguration) {
 
 // What an asset with this main block, over a configuration, asks for.
 std::vector<std::string> asked_by(std::string_view asset, std::string_view json,
-                                  const MetaGraph* graph = nullptr) {
-  const Architecture architecture = parse_architecture(asset, "a.json");
-  const BoundModel model = bind_architecture(architecture, ModelConfig(json, "config.json"), graph);
+                                  const graph::MetaGraph* graph = nullptr) {
+  const forward::Architecture architecture = forward::parse_architecture(asset, "a.json");
+  const forward::BoundModel model =
+      forward::bind_architecture(architecture, forward::ModelConfig(json, "config.json"), graph);
   std::vector<std::string> names = names_of(model.asked);
-  for (const BoundOp& op : model.ops)
-    for (const BoundWeight& weight : op.weights)
+  for (const forward::BoundOp& op : model.ops)
+    for (const forward::BoundWeight& weight : op.weights)
       if (weight.tensor) names.push_back(weight.name);
   return names;
 }
 
-std::string error_from(std::string_view asset, std::string_view json, const MetaGraph* graph = nullptr) {
+std::string error_from(std::string_view asset, std::string_view json,
+                       const graph::MetaGraph* graph = nullptr) {
   try {
     asked_by(asset, json, graph);
     return "";
@@ -232,18 +238,19 @@ using Names = std::vector<std::string>;
 TEST(Bind, CountsTheFieldsOfAnObject) {
   const std::string_view asset =
       R"json({"family":"f","let":{"n":"len(id2label)"},"main":["x = linear ids @head[n, 2]"]})json";
-  const Architecture architecture = parse_architecture(asset, "a.json");
-  const BoundModel model = bind_architecture(
-      architecture, ModelConfig(R"({"id2label":{"0":"a","1":"b","2":"c"}})", "config.json"), nullptr);
-  EXPECT_EQ(model.asked[0].shape, (Shape{3, 2}));
+  const forward::Architecture architecture = forward::parse_architecture(asset, "a.json");
+  const forward::BoundModel model = forward::bind_architecture(
+      architecture, forward::ModelConfig(R"({"id2label":{"0":"a","1":"b","2":"c"}})", "config.json"),
+      nullptr);
+  EXPECT_EQ(model.asked[0].shape, (graph::Shape{3, 2}));
 }
 
 TEST(Bind, SeesKeysThatTheTextsPartHides) {
   const std::string_view asset =
       R"json({"family":"f","let":{"a":"size","b":"root.size"},"main":["x = embed ids @w[a, b]"]})json";
-  const Architecture architecture = parse_architecture(asset, "a.json");
-  const ModelConfig nested(R"({"size":7,"text_config":{"size":3}})", "config.json");
-  EXPECT_EQ(bind_architecture(architecture, nested, nullptr).asked[0].shape, (Shape{3, 7}));
+  const forward::Architecture architecture = forward::parse_architecture(asset, "a.json");
+  const forward::ModelConfig nested(R"({"size":7,"text_config":{"size":3}})", "config.json");
+  EXPECT_EQ(forward::bind_architecture(architecture, nested, nullptr).asked[0].shape, (graph::Shape{3, 7}));
 }
 
 TEST(Bind, ATensorAskedForTwiceIsOne) {
@@ -263,21 +270,24 @@ TEST(Bind, BiasesCanBeTied) {
       R"json({"family":"f","tie":"true","tied":{"b.bias":"a.bias"},
               "main":["x = embed ids @w[4, 2]","x = linear x @a[2, 2]+b","x = linear x @b[2, 2]+b"]})json";
   EXPECT_EQ(asked_by(asset, "{}"), (Names{"w.weight", "a.weight", "a.bias", "b.weight"}));
-  const MetaGraph graph =
+  const graph::MetaGraph graph =
       file_with({{"w.weight", {4, 2}}, {"a.weight", {2, 2}}, {"a.bias", {2}}, {"b.weight", {2, 2}}});
-  const Architecture architecture = parse_architecture(asset, "a.json");
-  const BoundModel model = bind_architecture(architecture, ModelConfig("{}", "config.json"), &graph);
+  const forward::Architecture architecture = forward::parse_architecture(asset, "a.json");
+  const forward::BoundModel model =
+      forward::bind_architecture(architecture, forward::ModelConfig("{}", "config.json"), &graph);
   EXPECT_TRUE(model.claims.missing.empty());
-  EXPECT_EQ(model.ops.back().weights.at(1).tensor, TensorId{2});
+  EXPECT_EQ(model.ops.back().weights.at(1).tensor, graph::TensorId{2});
 }
 
 TEST(Bind, AsksForNamesWithNumbersInThem) {
   const std::string_view asset =
       R"json({"family":"f","let":{"L":"2"},"main":["x = embed ids @w[4, 2] if has('h.{L - 1}.w.weight')",
               "x = embed ids @v[4, 2] if not has('h.{L - 1}.w.weight')"]})json";
-  const MetaGraph with = file_with({{"h.1.w.weight", {1}}, {"w.weight", {4, 2}}, {"v.weight", {4, 2}}});
+  const graph::MetaGraph with =
+      file_with({{"h.1.w.weight", {1}}, {"w.weight", {4, 2}}, {"v.weight", {4, 2}}});
   EXPECT_EQ(asked_by(asset, "{}", &with), Names{"w.weight"});
-  const MetaGraph without = file_with({{"h.0.w.weight", {1}}, {"w.weight", {4, 2}}, {"v.weight", {4, 2}}});
+  const graph::MetaGraph without =
+      file_with({{"h.0.w.weight", {1}}, {"w.weight", {4, 2}}, {"v.weight", {4, 2}}});
   EXPECT_EQ(asked_by(asset, "{}", &without), Names{"v.weight"});
   // a configuration cannot make it ask without end
   EXPECT_NE(error_from(R"json({"family":"f","main":["x = embed ids @w[4, 2] if has(key)"]})json",
@@ -304,15 +314,15 @@ TEST(Bind, ListsOfAConfigurationAreBounded) {
 }
 
 TEST(Bind, ModulesThatStayAsTheyAreAreFoundByTheEndOfTheirNames) {
-  const Architecture architecture = tiny();
-  const BoundModel model = bind_architecture(
+  const forward::Architecture architecture = tiny();
+  const forward::BoundModel model = forward::bind_architecture(
       architecture,
       config(R"(,"experts":2,"quantization_config":{"quant_method":"fp8","weight_block_size":[4,4],
                "modules_to_not_convert":["proj","layers.1.up.0","ayers.1.up.1"]})"),
       nullptr);
   Names kept;
-  for (const BoundWeight& weight : model.asked)
-    if (weight.dtype == DType::f8_e4m3) kept.push_back(weight.name);
+  for (const forward::BoundWeight& weight : model.asked)
+    if (weight.dtype == graph::DType::f8_e4m3) kept.push_back(weight.name);
   EXPECT_EQ(kept, (Names{"model.layers.0.up.0.weight", "model.layers.0.up.1.weight",
                          "model.layers.1.up.1.weight"}));
 }
@@ -350,8 +360,8 @@ TEST(Architecture, PlacesInLongAssetsAreExact) {
   constexpr int kKeys = 40'000;
   for (int i = 0; i < kKeys; ++i) text += fmt::format("  \"k{}\": [\"v\"],\n", i);
   text += "  \"last\": \"here\"}}";
-  const AssetNode root = parse_asset(text, "long.json");
-  const AssetNode& last = root.items[0].items.back();
+  const assets::AssetNode root = assets::parse_asset(text, "long.json");
+  const assets::AssetNode& last = root.items[0].items.back();
   EXPECT_EQ(last.place.line, kKeys + 2u);
   EXPECT_EQ(last.place.column, 12u);
   EXPECT_EQ(root.items[0].items[7].place.line, 9u);
@@ -376,15 +386,17 @@ TEST(Families, HaveTheirPublishedSizes) {
       {"deepseek-v3", 684'489'845'504, 688'574'839'360, 91'991, 1639},  // and 41,540,496 scales
   };
   for (const PublishedSizes& row : rows) {
-    const Preset& preset = *find_preset(row.preset);
-    const MetaGraph graph = config_graph(preset.config_json, row.preset);
-    EXPECT_EQ(parameter_count(graph), row.parameters) << row.preset;
-    EXPECT_EQ(storage_bytes(graph), row.bytes) << row.preset;
+    const forward::Preset& preset = *forward::find_preset(row.preset);
+    const graph::MetaGraph graph = forward::config_graph(preset.config_json, row.preset);
+    EXPECT_EQ(graph::parameter_count(graph), row.parameters) << row.preset;
+    EXPECT_EQ(graph::storage_bytes(graph), row.bytes) << row.preset;
     EXPECT_EQ(graph.tensors.size(), row.tensors) << row.preset;
-    const ModelConfig config(preset.config_json, row.preset);
-    const Architecture& architecture = *find_architecture(config, built_in_architectures());
-    const std::vector<std::pair<std::string, Datum>> latent = {{"latent", Datum(std::int64_t{1})}};
-    const BoundModel model = bind_architecture(architecture, config, &graph, latent);
+    const forward::ModelConfig config(preset.config_json, row.preset);
+    const forward::Architecture& architecture =
+        *forward::find_architecture(config, forward::built_in_architectures());
+    const std::vector<std::pair<std::string, assets::Datum>> latent = {
+        {"latent", assets::Datum(std::int64_t{1})}};
+    const forward::BoundModel model = forward::bind_architecture(architecture, config, &graph, latent);
     EXPECT_EQ(model.ops.size(), row.ops) << row.preset;
     EXPECT_TRUE(model.claims.missing.empty()) << row.preset << ": " << model.claims.missing.front();
     EXPECT_TRUE(model.claims.unclaimed.empty()) << row.preset;
@@ -398,13 +410,13 @@ TEST(Families, HaveTheirPublishedSizes) {
 
 namespace {
 
-MetaGraph preset_graph(std::string_view id) {
-  return config_graph(find_preset(id)->config_json, "config.json");
+graph::MetaGraph preset_graph(std::string_view id) {
+  return forward::config_graph(forward::find_preset(id)->config_json, "config.json");
 }
 
 TEST(Claims, ParametersAreThoseThatPeopleCount) {
   const auto count = [](std::string_view id) {
-    return model_claims(preset_graph(id), *built_in_assets()).parameters;
+    return forward::model_claims(preset_graph(id), *forward::built_in_assets()).parameters;
   };
   EXPECT_EQ(count("gpt2"), 124'439'808u);             // without the masks that its file holds
   EXPECT_EQ(count("gpt-oss-20b"), 20'914'757'184u);   // two numbers in each byte
@@ -413,81 +425,86 @@ TEST(Claims, ParametersAreThoseThatPeopleCount) {
 }
 
 TEST(Claims, ListsWhatIsMissingAndWhatNothingAsksFor) {
-  MetaGraph graph = preset_graph("demo");
-  EXPECT_TRUE(model_claims(graph, *built_in_assets()).missing.empty());
+  graph::MetaGraph graph = preset_graph("demo");
+  EXPECT_TRUE(forward::model_claims(graph, *forward::built_in_assets()).missing.empty());
   graph.missing = {"promised"};
-  graph.tensors[3].name = Name("model.layers.0.other.weight");
-  graph.tensors[5].shape = Shape{7, 7};
-  const ModelClaims claims = model_claims(graph, *built_in_assets());
+  graph.tensors[3].name = graph::Name("model.layers.0.other.weight");
+  graph.tensors[5].shape = graph::Shape{7, 7};
+  const forward::ModelClaims claims = forward::model_claims(graph, *forward::built_in_assets());
   EXPECT_EQ(claims.family, "llama");
   ASSERT_EQ(claims.missing.size(), 2u);
   EXPECT_EQ(claims.missing[0], "promised");
   EXPECT_TRUE(claims.missing[1].starts_with("model.layers.0.")) << claims.missing[1];
-  EXPECT_EQ(claims.unclaimed, std::vector<TensorId>{TensorId{3}});
+  EXPECT_EQ(claims.unclaimed, std::vector<graph::TensorId>{graph::TensorId{3}});
   ASSERT_EQ(claims.notes.size(), 1u);
   EXPECT_NE(claims.notes[0].text.find("the file [7,7]"), std::string::npos);
-  EXPECT_EQ(claims.parameters, parameter_count(graph));  // an asset that does not fit counts nothing
+  EXPECT_EQ(claims.parameters, graph::parameter_count(graph));  // an asset that does not fit counts nothing
 }
 
 TEST(Claims, PartsThatAnAssetLeavesOutCountAsTheyLie) {
-  MetaGraph graph = preset_graph("demo");
-  const std::uint64_t before = model_claims(graph, *built_in_assets()).parameters;
-  graph.storages.push_back(shapes_only_storage(2 * 1'000));
-  const StorageId last{static_cast<std::uint32_t>(graph.storages.size() - 1)};
-  graph.tensors.push_back({Name("vision_tower.w"), DType::bf16, Shape{1'000}, {}, last, 0});
-  graph.tensors.push_back({Name("vision_tower.tied"), DType::bf16, Shape{1'000}, {}, last, 0});
-  EXPECT_EQ(model_claims(graph, *built_in_assets()).parameters, before + 1'000);
+  graph::MetaGraph graph = preset_graph("demo");
+  const std::uint64_t before = forward::model_claims(graph, *forward::built_in_assets()).parameters;
+  graph.storages.push_back(graph::shapes_only_storage(2 * 1'000));
+  const graph::StorageId last{static_cast<std::uint32_t>(graph.storages.size() - 1)};
+  graph.tensors.push_back(
+      {graph::Name("vision_tower.w"), graph::DType::bf16, graph::Shape{1'000}, {}, last, 0});
+  graph.tensors.push_back(
+      {graph::Name("vision_tower.tied"), graph::DType::bf16, graph::Shape{1'000}, {}, last, 0});
+  EXPECT_EQ(forward::model_claims(graph, *forward::built_in_assets()).parameters, before + 1'000);
 }
 
 TEST(Claims, AHeadOnItsEmbeddingsStorageCountsOnce) {
-  MetaGraph graph = preset_graph("demo");
-  const std::uint64_t before = model_claims(graph, *built_in_assets()).parameters;
-  const auto tensor = [&](std::string_view name) -> Tensor& {
+  graph::MetaGraph graph = preset_graph("demo");
+  const std::uint64_t before = forward::model_claims(graph, *forward::built_in_assets()).parameters;
+  const auto tensor = [&](std::string_view name) -> graph::Tensor& {
     return *std::find_if(graph.tensors.begin(), graph.tensors.end(),
-                         [&](const Tensor& one) { return one.name == name; });
+                         [&](const graph::Tensor& one) { return one.name == name; });
   };
-  Tensor& head = tensor("lm_head.weight");
+  graph::Tensor& head = tensor("lm_head.weight");
   head.storage = tensor("model.embed_tokens.weight").storage;
-  EXPECT_EQ(model_claims(graph, *built_in_assets()).parameters, before - elements(head));
+  EXPECT_EQ(forward::model_claims(graph, *forward::built_in_assets()).parameters,
+            before - graph::elements(head));
 }
 
-MetaGraph without(MetaGraph graph, std::string_view part) {
-  std::erase_if(graph.tensors,
-                [&](const Tensor& one) { return one.name.view().find(part) != std::string_view::npos; });
-  graph.logical = find_logical_tensors(graph, {}).tensors;
+graph::MetaGraph without(graph::MetaGraph graph, std::string_view part) {
+  std::erase_if(graph.tensors, [&](const graph::Tensor& one) {
+    return one.name.view().find(part) != std::string_view::npos;
+  });
+  graph.logical = graph::find_logical_tensors(graph, {}).tensors;
   return graph;
 }
 
 TEST(Claims, WhatIsOnlyStoredMayBeLeftOut) {
-  const MetaGraph whole = preset_graph("deepseek-v3");
-  const MetaGraph graph = without(whole, "model.layers.61.");
+  const graph::MetaGraph whole = preset_graph("deepseek-v3");
+  const graph::MetaGraph graph = without(whole, "model.layers.61.");
   ASSERT_LT(graph.tensors.size(), whole.tensors.size());
-  const ModelClaims claims = model_claims(graph, *built_in_assets());
+  const forward::ModelClaims claims = forward::model_claims(graph, *forward::built_in_assets());
   EXPECT_TRUE(claims.missing.empty()) << claims.missing.front();
-  EXPECT_EQ(claims.parameters, model_claims(whole, *built_in_assets()).parameters);
+  EXPECT_EQ(claims.parameters, forward::model_claims(whole, *forward::built_in_assets()).parameters);
 }
 
 TEST(Claims, AHeadIsMissedUnlessItMayBeTied) {
-  MetaGraph graph = without(preset_graph("llama-3-8b"), "lm_head");
-  EXPECT_EQ(model_claims(graph, *built_in_assets()).missing, std::vector<std::string>{"lm_head.weight"});
+  graph::MetaGraph graph = without(preset_graph("llama-3-8b"), "lm_head");
+  EXPECT_EQ(forward::model_claims(graph, *forward::built_in_assets()).missing,
+            std::vector<std::string>{"lm_head.weight"});
   std::string& config = std::get<std::string>(graph.metadata[0].value);
   const std::size_t at = config.find("\"tie_word_embeddings\": false");
   ASSERT_NE(at, std::string::npos) << config;
   config.replace(at, 28, "\"tie_word_embeddings\": true ");
-  EXPECT_TRUE(model_claims(graph, *built_in_assets()).missing.empty());
+  EXPECT_TRUE(forward::model_claims(graph, *forward::built_in_assets()).missing.empty());
 }
 
 TEST(Claims, NeverStopAnInspection) {
-  MetaGraph graph = preset_graph("demo");
+  graph::MetaGraph graph = preset_graph("demo");
   graph.metadata[0].value = std::string(R"({"model_type":"llama","hidden_size":"wide"})");
-  ModelClaims claims = model_claims(graph, *built_in_assets());
+  forward::ModelClaims claims = forward::model_claims(graph, *forward::built_in_assets());
   ASSERT_EQ(claims.notes.size(), 1u);
   EXPECT_NE(claims.notes[0].text.find("does not fit the architecture"), std::string::npos);
-  EXPECT_EQ(claims.parameters, parameter_count(graph));
+  EXPECT_EQ(claims.parameters, graph::parameter_count(graph));
   graph.metadata.clear();
-  claims = model_claims(graph, *built_in_assets());
+  claims = forward::model_claims(graph, *forward::built_in_assets());
   EXPECT_TRUE(claims.family.empty() && claims.notes.empty());
-  EXPECT_EQ(claims.parameters, parameter_count(graph));
+  EXPECT_EQ(claims.parameters, graph::parameter_count(graph));
 }
 
 }  // namespace
@@ -496,27 +513,28 @@ TEST(Claims, NeverStopAnInspection) {
 
 namespace {
 
-Scope scope() {
-  Scope scope;
+assets::Scope scope() {
+  assets::Scope scope;
   scope.name = [](std::string_view name) {
-    if (name == "d") return Datum(std::int64_t{64});
-    if (name == "H") return Datum(std::int64_t{4});
-    if (name == "fraction") return Datum(0.25);
-    if (name == "kind") return Datum(std::string("gemma2"));
-    if (name == "rope.factor") return Datum(std::int64_t{8});
-    if (name == "types") return Datum({Datum(std::string("full")), Datum(std::string("sliding"))});
-    if (name == "labels") return Datum(Datum::Object{3});
-    if (name == "B") return Datum(SizePoly::symbol(SymbolId{0}));
-    if (name == "S") return Datum(SizePoly::symbol(SymbolId{1}));
-    return Datum();
+    if (name == "d") return assets::Datum(std::int64_t{64});
+    if (name == "H") return assets::Datum(std::int64_t{4});
+    if (name == "fraction") return assets::Datum(0.25);
+    if (name == "kind") return assets::Datum(std::string("gemma2"));
+    if (name == "rope.factor") return assets::Datum(std::int64_t{8});
+    if (name == "types")
+      return assets::Datum({assets::Datum(std::string("full")), assets::Datum(std::string("sliding"))});
+    if (name == "labels") return assets::Datum(assets::Datum::Object{3});
+    if (name == "B") return assets::Datum(graph::SizePoly::symbol(graph::SymbolId{0}));
+    if (name == "S") return assets::Datum(graph::SizePoly::symbol(graph::SymbolId{1}));
+    return assets::Datum();
   };
   return scope;
 }
 
-AssetPlace here() { return {std::make_shared<const std::string>("asset.json"), 3, 10}; }
+assets::AssetPlace here() { return {std::make_shared<const std::string>("asset.json"), 3, 10}; }
 
 std::string value_of(std::string_view text) {
-  const Datum value = Expression::parse(text, here()).evaluate(scope());
+  const assets::Datum value = assets::Expression::parse(text, here()).evaluate(scope());
   const std::vector<std::string> symbols = {"B", "S"};
   return value.poly() != nullptr ? value.poly()->text(symbols) : value.shown();
 }
@@ -635,25 +653,26 @@ TEST(Families, HaveTheirPublishedFigures) {
   const std::vector<Row> all = rows();
   ASSERT_GE(all.size(), 30u);
   for (const Row& row : all) {
-    const Preset* const preset = find_preset(row.preset);
+    const forward::Preset* const preset = forward::find_preset(row.preset);
     ASSERT_NE(preset, nullptr) << row.preset;
-    const MetaGraph graph = config_graph(preset->config_json, row.preset);
+    const graph::MetaGraph graph = forward::config_graph(preset->config_json, row.preset);
     std::uint64_t stored = 0;
-    for (const Tensor& tensor : graph.tensors) stored += elements(tensor);
+    for (const graph::Tensor& tensor : graph.tensors) stored += graph::elements(tensor);
     EXPECT_EQ(stored, row.elements) << row.preset;
-    EXPECT_EQ(storage_bytes(graph), row.bytes) << row.preset;
+    EXPECT_EQ(graph::storage_bytes(graph), row.bytes) << row.preset;
     EXPECT_EQ(graph.tensors.size(), row.tensors) << row.preset;
-    const auto assets = built_in_assets();
-    const ForwardModel model = forward_model(graph, *assets, assets->profile("fused"));
-    ASSERT_EQ(model.source, ForwardSource::architecture) << row.preset << ": " << model.remark;
+    const auto assets = forward::built_in_assets();
+    const forward::ForwardModel model = forward::forward_model(graph, *assets, assets->profile("fused"));
+    ASSERT_EQ(model.source, forward::ForwardSource::architecture) << row.preset << ": " << model.remark;
     EXPECT_EQ(model.graph->ops.size(), row.operators) << row.preset;
     EXPECT_EQ(model.cache_bytes_per_token, row.cache) << row.preset;
-    EXPECT_EQ(parameters(*model.bound, graph), row.parameters) << row.preset;
+    EXPECT_EQ(forward::parameters(*model.bound, graph), row.parameters) << row.preset;
     EXPECT_TRUE(model.bound->claims.unclaimed.empty()) << row.preset;
     // every profile can run every family
-    for (const Profile& profile : assets->profiles) {
-      if (!runs(profile, graph)) continue;
-      const auto figures = forward_figures(forward_model(graph, *assets, profile), 2, 16, 3);
+    for (const forward::Profile& profile : assets->profiles) {
+      if (!forward::runs(profile, graph)) continue;
+      const auto figures =
+          forward::forward_figures(forward::forward_model(graph, *assets, profile), 2, 16, 3);
       ASSERT_TRUE(figures) << row.preset << " " << profile.id;
       EXPECT_GT(figures->peak.bytes, 0u);
       EXPECT_EQ(figures->peak.unknown, 0u) << row.preset << " " << profile.id;
@@ -736,36 +755,39 @@ constexpr Published kPublished[] = {
     {"Falcon-40B", "falcon-40b", "{}", kUnpublished, kUnpublished, 122'880},
 };
 
-MetaGraph graph_of(const Published& model) {
-  auto config = nlohmann::json::parse(find_preset(model.preset)->config_json);
+graph::MetaGraph graph_of(const Published& model) {
+  auto config = nlohmann::json::parse(forward::find_preset(model.preset)->config_json);
   config.merge_patch(nlohmann::json::parse(model.sizes));
-  return config_graph(config.dump(), "config.json");
+  return forward::config_graph(config.dump(), "config.json");
 }
 
 TEST(Published, ParametersBytesAndCaches) {
-  const ForwardAssets& assets = *built_in_assets();
+  const forward::ForwardAssets& assets = *forward::built_in_assets();
   for (const Published& model : kPublished) {
     SCOPED_TRACE(model.model);
-    const MetaGraph graph = graph_of(model);
-    if (model.parameters != kUnpublished) EXPECT_EQ(model_claims(graph, assets).parameters, model.parameters);
-    if (model.bytes != kUnpublished) EXPECT_EQ(storage_bytes(graph), model.bytes);
-    const Profile profile = chosen_profile(assets, graph, {.cache = DType::f16});
-    EXPECT_EQ(forward_model(graph, assets, profile).cache_bytes_per_token, model.cache);
+    const graph::MetaGraph graph = graph_of(model);
+    if (model.parameters != kUnpublished)
+      EXPECT_EQ(forward::model_claims(graph, assets).parameters, model.parameters);
+    if (model.bytes != kUnpublished) EXPECT_EQ(graph::storage_bytes(graph), model.bytes);
+    const forward::Profile profile = forward::chosen_profile(assets, graph, {.cache = graph::DType::f16});
+    EXPECT_EQ(forward::forward_model(graph, assets, profile).cache_bytes_per_token, model.cache);
   }
 }
 
 TEST(Published, CachesThatAnotherFrameworkKeeps) {
-  const ForwardAssets& assets = *built_in_assets();
-  const auto cache = [&](const char* preset, const Profile& profile) {
-    const MetaGraph graph = config_graph(find_preset(preset)->config_json, "config.json");
-    return forward_model(graph, assets, profile).cache_bytes_per_token;
+  const forward::ForwardAssets& assets = *forward::built_in_assets();
+  const auto cache = [&](const char* preset, const forward::Profile& profile) {
+    const graph::MetaGraph graph =
+        forward::config_graph(forward::find_preset(preset)->config_json, "config.json");
+    return forward::forward_model(graph, assets, profile).cache_bytes_per_token;
   };
   EXPECT_EQ(cache("falcon-40b", assets.profile("hf_eager")), 1'966'080u);  // keys and values of every head
   // keys and values instead of what they are made of, as DeepSeek's own code keeps them
-  EXPECT_EQ(cache("deepseek-v3", parse_profile(R"({"profile":"naive","cache":"F16"})", "naive.json")),
-            4'997'120u);
+  EXPECT_EQ(
+      cache("deepseek-v3", forward::parse_profile(R"({"profile":"naive","cache":"F16"})", "naive.json")),
+      4'997'120u);
 }
 
 }  // namespace
 
-}  // namespace loadline
+}  // namespace loadline::tests

@@ -14,42 +14,44 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace loadline {
+namespace loadline::tests {
 
 // --- What a profile makes of an architecture: sizes, lifetimes, the cache and the peak.
 
 namespace {
 
 struct Lowered {
-  MetaGraph graph;
-  ForwardGraph forward;
+  graph::MetaGraph graph;
+  graph::ForwardGraph forward;
 };
 
-Lowered lowered(std::string_view config_json, const Profile& profile) {
-  Lowered result = {config_graph(config_json, "config.json"), {}};
-  const ModelConfig config(config_json, "config.json");
-  const Architecture& architecture = *find_architecture(config, built_in_architectures());
-  result.forward = lower(bind_architecture(architecture, config, &result.graph, profile.flags), profile);
+Lowered lowered(std::string_view config_json, const forward::Profile& profile) {
+  Lowered result = {forward::config_graph(config_json, "config.json"), {}};
+  const forward::ModelConfig config(config_json, "config.json");
+  const forward::Architecture& architecture =
+      *forward::find_architecture(config, forward::built_in_architectures());
+  result.forward =
+      forward::lower(forward::bind_architecture(architecture, config, &result.graph, profile.flags), profile);
   return result;
 }
 
-const Profile& profile_of(std::string_view id) { return built_in_assets()->profile(id); }
+const forward::Profile& profile_of(std::string_view id) { return forward::built_in_assets()->profile(id); }
 
-ForwardPeak peak_of(const ForwardGraph& graph, std::uint64_t batch, std::uint64_t sequence,
-                    std::uint64_t past) {
-  const auto sizes = value_sizes(graph, symbol_values(graph, batch, sequence, past));
-  return forward_peak(graph, forward_usage(graph, lifetimes(graph), sizes), sizes);
+forward::ForwardPeak peak_of(const graph::ForwardGraph& graph, std::uint64_t batch, std::uint64_t sequence,
+                             std::uint64_t past) {
+  const auto sizes = forward::value_sizes(graph, graph::symbol_values(graph, batch, sequence, past));
+  return forward::forward_peak(graph, forward::forward_usage(graph, forward::lifetimes(graph), sizes), sizes);
 }
 
 double mib(std::uint64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
 
 // Attention as the notes on architectures count it: nothing is held longer than the operators need it.
-Profile plain_eager() {
-  return parse_profile(R"json({"profile": "plain_eager", "flags": {"latent": 1},
+forward::Profile plain_eager() {
+  return forward::parse_profile(R"json({"profile": "plain_eager", "flags": {"latent": 1},
     "shared": {"mask": {"bytes": "B*S*T*e", "ops": ["attn"]}},
     "ops": {"attn": {"temporaries": ["8*B*heads*S*t", "heads != kv ? 2*B*heads*t*dim*e : 0"]},
             "experts": {"temporaries": ["e*n*k*(c + 2*mid + c)"]}}})json",
-                       "plain.json");
+                                "plain.json");
 }
 
 struct Row {
@@ -69,13 +71,14 @@ TEST(Lower, PeaksAndCachesOfKnownModels) {
   };
   for (const Row& row : rows) {
     SCOPED_TRACE(row.preset);
-    const std::string_view config = find_preset(row.preset)->config_json;
-    Profile profile = profile_of("fused"), eager_profile = plain_eager();
-    for (Profile* const one : {&profile, &eager_profile}) one->activation = one->cache = DType::bf16;
+    const std::string_view config = forward::find_preset(row.preset)->config_json;
+    forward::Profile profile = profile_of("fused"), eager_profile = plain_eager();
+    for (forward::Profile* const one : {&profile, &eager_profile})
+      one->activation = one->cache = graph::DType::bf16;
     const Lowered fused = lowered(config, profile);
-    MetaGraph graph = fused.graph;
+    graph::MetaGraph graph = fused.graph;
     graph.forward = fused.forward;
-    EXPECT_NO_THROW(validate(graph));
+    EXPECT_NO_THROW(graph::validate(graph));
     EXPECT_EQ(peak_of(fused.forward, 1, 1, 0).cache_bytes, row.cache_per_token);
     EXPECT_EQ(peak_of(fused.forward, 3, 7, 4).cache_bytes, 33 * row.cache_per_token);
     if (row.fused < 0) continue;
@@ -86,7 +89,7 @@ TEST(Lower, PeaksAndCachesOfKnownModels) {
 }
 
 TEST(Lower, GrowsAsPublishedWithTheSequence) {
-  const std::string_view config = find_preset("llama-3-8b")->config_json;
+  const std::string_view config = forward::find_preset("llama-3-8b")->config_json;
   const Lowered fused = lowered(config, profile_of("fused"));
   const Lowered eager = lowered(config, plain_eager());
   for (const auto& [sequence, small, large] :
@@ -110,8 +113,8 @@ TEST(Lower, AWindowBoundsTheCache) {
   EXPECT_EQ(model.forward.symbols[3], "min(S + P, 32)");
 }
 
-Profile profile_with(std::string_view ops) {
-  return parse_profile(fmt::format(R"({{"profile":"p","ops":{}}})", ops), "p.json");
+forward::Profile profile_with(std::string_view ops) {
+  return forward::parse_profile(fmt::format(R"({{"profile":"p","ops":{}}})", ops), "p.json");
 }
 
 // transformers keeps what a prompt makes whole, whatever the window, and masks its scores.
@@ -126,17 +129,17 @@ TEST(Lower, AProfileMayKeepMoreThanTheWindow) {
   EXPECT_GT(peak_of(model.forward, 1, 100, 0).bytes, 2u * 2 * 100 * 100 * 4);  // scores twice, of two heads
   // sdpa needs a mask only once the window is full
   const Lowered windowed = lowered(config, profile_of("hf_sdpa"));
-  const auto mask = [](const ForwardGraph& graph, std::uint64_t sequence, std::uint64_t past) {
+  const auto mask = [](const graph::ForwardGraph& graph, std::uint64_t sequence, std::uint64_t past) {
     const auto found = std::find_if(graph.values.begin(), graph.values.end(),
-                                    [](const Value& value) { return value.name == "mask"; });
-    const auto sizes = value_sizes(graph, symbol_values(graph, 1, sequence, past));
+                                    [](const graph::Value& value) { return value.name == "mask"; });
+    const auto sizes = forward::value_sizes(graph, graph::symbol_values(graph, 1, sequence, past));
     return *sizes[static_cast<std::size_t>(found - graph.values.begin())];
   };
   EXPECT_EQ(mask(windowed.forward, 31, 0), 0u);
   EXPECT_EQ(mask(windowed.forward, 32, 0), 32u * 32);
   EXPECT_EQ(mask(windowed.forward, 4, 99), 4u * (31 + 4));
   // and without a window for several tokens behind others
-  const Lowered whole = lowered(find_preset("llama-3-8b")->config_json, profile_of("hf_sdpa"));
+  const Lowered whole = lowered(forward::find_preset("llama-3-8b")->config_json, profile_of("hf_sdpa"));
   EXPECT_EQ(mask(whole.forward, 4, 0), 0u);
   EXPECT_EQ(mask(whole.forward, 1, 10), 0u);
   EXPECT_EQ(mask(whole.forward, 4, 10), 4u * 14);
@@ -144,21 +147,21 @@ TEST(Lower, AProfileMayKeepMoreThanTheWindow) {
 
 // What a module returns lives until its caller forgets it: when the next turn is over.
 TEST(Lower, ReturnedValuesLiveThroughTheNextTurn) {
-  const std::string_view config = find_preset("demo")->config_json;
+  const std::string_view config = forward::find_preset("demo")->config_json;
   const Lowered model = lowered(config, profile_with(R"({"attn":{"returned":["n*heads*t"]}})"));
-  const std::vector<OpRange> lives = lifetimes(model.forward);
+  const std::vector<forward::OpRange> lives = forward::lifetimes(model.forward);
   std::vector<std::size_t> attentions, layer_ends;
   for (std::size_t i = 0; i < model.forward.ops.size(); ++i) {
     if (model.forward.ops[i].kind == "attn") attentions.push_back(i);
     if (model.forward.ops[i].name.ends_with("input_layernorm")) layer_ends.push_back(i);
   }
   ASSERT_GE(attentions.size(), 3u);
-  const ValueId returned = model.forward.ops[attentions[0]].temporaries.at(0);
+  const graph::ValueId returned = model.forward.ops[attentions[0]].temporaries.at(0);
   EXPECT_EQ(lives[static_cast<std::size_t>(returned)].end, layer_ends[2]);
 }
 
 TEST(Lower, InPlaceOperatorsTakeOverWhatDies) {
-  const std::string_view config = find_preset("llama-3-8b")->config_json;
+  const std::string_view config = forward::find_preset("llama-3-8b")->config_json;
   const Lowered apart = lowered(config, profile_with("{}"));
   const Lowered in_place =
       lowered(config, profile_with(R"({"act":{"in_place":"1"},"mul":{"in_place":"1"}})"));
@@ -168,13 +171,13 @@ TEST(Lower, InPlaceOperatorsTakeOverWhatDies) {
   EXPECT_EQ(peak_of(in_place.forward, 1, 2048, 0).bytes, row * (2 * 14'336 + 2 * 4096 + table));
   // the residual is needed after the norm, which may not write over it
   const Lowered norm = lowered(config, profile_with(R"({"norm":{"in_place":"1"}})"));
-  for (const Op& op : norm.forward.ops)
+  for (const graph::Op& op : norm.forward.ops)
     if (op.kind == "norm" && op.name.find("input_layernorm") != std::string::npos)
       EXPECT_FALSE(norm.forward.value(op.outputs[0]).memory_of);
 }
 
 TEST(Lower, FaultsOfAProfileNameThePlace) {
-  const std::string_view config = find_preset("llama-3-8b")->config_json;
+  const std::string_view config = forward::find_preset("llama-3-8b")->config_json;
   const auto error_of = [&](std::string_view ops) -> std::string {
     try {
       lowered(config, profile_with(ops));
@@ -193,7 +196,7 @@ TEST(Lower, FaultsOfAProfileNameThePlace) {
 
 std::string profile_error(std::string_view json) {
   try {
-    parse_profile(json, "p.json");
+    forward::parse_profile(json, "p.json");
     return "";
   } catch (const Error& error) {
     return error.what();
@@ -212,10 +215,10 @@ TEST(Lower, SlipsInAssetsAreTold) {
 
   const auto error_of = [](std::string_view lines) -> std::string {
     try {
-      const Architecture architecture = parse_architecture(
+      const forward::Architecture architecture = forward::parse_architecture(
           fmt::format(R"({{"family":"a","main":["x = embed ids @w[9, 6]",{}]}})", lines), "a.json");
-      const ModelConfig config("{}", "config.json");
-      lower(bind_architecture(architecture, config, nullptr), profile_of("fused"));
+      const forward::ModelConfig config("{}", "config.json");
+      forward::lower(forward::bind_architecture(architecture, config, nullptr), profile_of("fused"));
       return "";
     } catch (const Error& error) {
       return error.what();
@@ -245,18 +248,19 @@ TEST(Lower, SlipsInAssetsAreTold) {
 // What goes into the layers is gone once they have run, before the head.
 TEST(Lower, AValueMayStayToTheEndOfTheLoop) {
   const Lowered model =
-      lowered(find_preset("demo")->config_json, profile_with(R"({"embed":{"until":"'loop'"}})"));
+      lowered(forward::find_preset("demo")->config_json, profile_with(R"({"embed":{"until":"'loop'"}})"));
   const auto& ops = model.forward.ops;
-  const OpRange life = lifetimes(model.forward)[static_cast<std::size_t>(ops[0].outputs[0])];
+  const forward::OpRange life =
+      forward::lifetimes(model.forward)[static_cast<std::size_t>(ops[0].outputs[0])];
   EXPECT_EQ(ops[0].kind, "embed");
   EXPECT_EQ(life.end, ops.size() - 2);  // the last norm and the head come after it
 }
 
 TEST(Lower, WhatCallersStillReferToStays) {
-  const std::string_view config = find_preset("demo")->config_json;
+  const std::string_view config = forward::find_preset("demo")->config_json;
   const Lowered model =
       lowered(config, profile_with(R"({"embed":{"until":"'end'"},"norm":{"until":"c == d ? 'add' : ''"}})"));
-  const std::vector<OpRange> lives = lifetimes(model.forward);
+  const std::vector<forward::OpRange> lives = forward::lifetimes(model.forward);
   const auto& ops = model.forward.ops;
   const auto life_of = [&](std::size_t op) { return lives[static_cast<std::size_t>(ops[op].outputs[0])]; };
   EXPECT_EQ(life_of(0).end, ops.size());  // the embedding's
@@ -269,12 +273,13 @@ TEST(Lower, WhatCallersStillReferToStays) {
 // A norm with a bias is one kernel, one without is written as several steps: rules tell them apart by
 // weights.
 TEST(Lower, RulesSeeHowManyWeightsAnOperatorHas) {
-  const Architecture architecture = parse_architecture(
+  const forward::Architecture architecture = forward::parse_architecture(
       R"({"family":"f","main":["x = embed ids @w[9, 6]","a = norm x @n[6]","b = norm a @m[6]+b","c = add a b"]})",
       "f.json");
-  const BoundModel bound = bind_architecture(architecture, ModelConfig("{}", "c.json"), nullptr);
-  const ForwardGraph graph =
-      lower(bound, profile_with(R"({"norm":{"temporaries":["weights == 1 ? 4*n*c : 0"]},
+  const forward::BoundModel bound =
+      forward::bind_architecture(architecture, forward::ModelConfig("{}", "c.json"), nullptr);
+  const graph::ForwardGraph graph =
+      forward::lower(bound, profile_with(R"({"norm":{"temporaries":["weights == 1 ? 4*n*c : 0"]},
                                    "add":{"temporaries":["weights == 0 ? 1 : 0"]}})"));
   EXPECT_EQ(graph.ops[1].temporaries.size(), 1u);
   EXPECT_TRUE(graph.ops[2].temporaries.empty());
@@ -282,17 +287,19 @@ TEST(Lower, RulesSeeHowManyWeightsAnOperatorHas) {
 }
 
 TEST(Lower, RulesSeeWhatWasMadeBefore) {
-  const Architecture architecture = parse_architecture(
+  const forward::Architecture architecture = forward::parse_architecture(
       R"({"family":"f","main":["x = embed ids @w[9, 6]","p = embed pos @p[9, 6]","x = add x p","q = norm x @n[6]",
           "q = rope q","k = norm x @m[3]","k = rope k","x = add x k"]})",
       "f.json");
-  const BoundModel bound = bind_architecture(architecture, ModelConfig("{}", "c.json"), nullptr);
-  const ForwardGraph graph = lower(bound, profile_with(R"({"norm":{"temporaries":["parts == 2 ? 8 : 0"]},
+  const forward::BoundModel bound =
+      forward::bind_architecture(architecture, forward::ModelConfig("{}", "c.json"), nullptr);
+  const graph::ForwardGraph graph =
+      forward::lower(bound, profile_with(R"({"norm":{"temporaries":["parts == 2 ? 8 : 0"]},
                                     "rope":{"temporaries":["in_heads ? 8 : 0"]},
                                     "add":{"temporaries":["input == 'x' and other != 'embed' ? 8 : 0"],
                                            "first":"other == 'rope' ? 2 : 0"}})"));
   std::vector<std::size_t> temporaries;
-  for (const Op& op : graph.ops) temporaries.push_back(op.temporaries.size());
+  for (const graph::Op& op : graph.ops) temporaries.push_back(op.temporaries.size());
   EXPECT_EQ(temporaries, (std::vector<std::size_t>{0, 0, 0, 0, 0, 1, 1, 1}));
   EXPECT_EQ(graph.ops[2].inputs[0], graph.ops[0].outputs[0]);  // as listed
   EXPECT_EQ(graph.ops[7].inputs[0], graph.ops[6].outputs[0]);  // the second input first
@@ -302,14 +309,14 @@ TEST(Lower, RulesSeeWhatWasMadeBefore) {
 // llama.cpp multiplies the queries by each head's part of kv_b_proj, so that one latent vector per position
 // is both key and value.
 TEST(Lower, LatentAttentionIsAbsorbed) {
-  const std::string_view config = find_preset("deepseek-v2-lite")->config_json;
+  const std::string_view config = forward::find_preset("deepseek-v2-lite")->config_json;
   const auto widest = [&](const char* profile, std::string_view kind) {
     const Lowered model = lowered(config, profile_of(profile));
-    const auto sizes = value_sizes(model.forward, symbol_values(model.forward, 1, 1, 1023));
+    const auto sizes = forward::value_sizes(model.forward, graph::symbol_values(model.forward, 1, 1, 1023));
     std::uint64_t most = 0;
-    for (const Op& op : model.forward.ops)
+    for (const graph::Op& op : model.forward.ops)
       if (op.kind == kind)
-        for (const ValueId id : op.outputs)
+        for (const graph::ValueId id : op.outputs)
           most = std::max(most, sizes[static_cast<std::size_t>(id)].value_or(0));
     return most;
   };
@@ -324,9 +331,9 @@ TEST(Lower, AppendingToACacheCopiesIt) {
     "num_attention_heads":2,"head_dim":4,"intermediate_size":16,"vocab_size":10,"torch_dtype":"float32"})";
   for (const char* profile : {"hf_eager", "hf_sdpa"}) {
     const Lowered model = lowered(config, profile_of(profile));
-    const auto cache = std::ranges::find(model.forward.ops, "cache", &Op::kind);
+    const auto cache = std::ranges::find(model.forward.ops, "cache", &graph::Op::kind);
     ASSERT_EQ(cache->temporaries.size(), 1u);
-    const auto sizes = value_sizes(model.forward, symbol_values(model.forward, 3, 1, 5));
+    const auto sizes = forward::value_sizes(model.forward, graph::symbol_values(model.forward, 3, 1, 5));
     EXPECT_EQ(sizes[static_cast<std::size_t>(cache->temporaries[0])], 3u * 5 * 8 * 4);  // keys or values
   }
 }
@@ -334,12 +341,12 @@ TEST(Lower, AppendingToACacheCopiesIt) {
 // An asset with this main block, over a configuration with nothing in it.
 std::string error_of_main(std::string_view main, std::string_view inputs = "{}") {
   try {
-    const Architecture architecture = parse_architecture(
+    const forward::Architecture architecture = forward::parse_architecture(
         fmt::format(R"({{"family":"f","inputs":{},"main":[{}]}})", inputs, main), "f.json");
-    const ModelConfig config("{}", "c.json");
-    const Profile& profile = profile_of("fused");
-    const ForwardGraph graph =
-        lower(bind_architecture(architecture, config, nullptr, profile.flags), profile);
+    const forward::ModelConfig config("{}", "c.json");
+    const forward::Profile& profile = profile_of("fused");
+    const graph::ForwardGraph graph =
+        forward::lower(forward::bind_architecture(architecture, config, nullptr, profile.flags), profile);
     peak_of(graph, 1, 1, 0);
     return "";
   } catch (const Error& error) {
@@ -349,13 +356,14 @@ std::string error_of_main(std::string_view main, std::string_view inputs = "{}")
 
 // The shape and bytes of the last value that an asset with this main block makes, at B=2, S=8, P=3.
 std::vector<std::uint64_t> shape_of_main(std::string_view main) {
-  const Architecture architecture =
-      parse_architecture(fmt::format(R"({{"family":"f","main":[{}]}})", main), "f.json");
-  const ForwardGraph graph =
-      lower(bind_architecture(architecture, ModelConfig("{}", "c.json"), nullptr), profile_of("fused"));
-  const auto symbols = symbol_values(graph, 2, 8, 3);
+  const forward::Architecture architecture =
+      forward::parse_architecture(fmt::format(R"({{"family":"f","main":[{}]}})", main), "f.json");
+  const graph::ForwardGraph graph =
+      forward::lower(forward::bind_architecture(architecture, forward::ModelConfig("{}", "c.json"), nullptr),
+                     profile_of("fused"));
+  const auto symbols = graph::symbol_values(graph, 2, 8, 3);
   std::vector<std::uint64_t> sizes;
-  for (const SizePoly& size : *graph.value(graph.outputs.back()).shape)
+  for (const graph::SizePoly& size : *graph.value(graph.outputs.back()).shape)
     sizes.push_back(*size.evaluate(symbols));
   return sizes;
 }
@@ -379,15 +387,15 @@ TEST(Lower, RowsOfConvolutionsAndOfWhatIsPutInFront) {
 
 // Where each operator looked at all that follow, this took as long as there are pairs.
 TEST(Lower, LongListsOfOperatorsTakeNoLongerThanTheyAre) {
-  const Architecture architecture = parse_architecture(
+  const forward::Architecture architecture = forward::parse_architecture(
       R"({"family":"f","main":["x = embed ids @w[9, 6]","each i in 3000: turn"],
           "turn":["x = norm x","x = split x by=[6]","x = act x","y = norm x","x = act x","x = act x","x = act x"]})",
       "f.json");
-  const Profile profile = parse_profile(
+  const forward::Profile profile = forward::parse_profile(
       R"({"profile":"p","hold_block_inputs":"1","ops":{"norm":{"until":"'end'"},"act":{"in_place":"1","until":"'route'"}}})",
       "p.json");
-  const ForwardGraph graph =
-      lower(bind_architecture(architecture, ModelConfig("{}", "c.json"), nullptr), profile);
+  const graph::ForwardGraph graph = forward::lower(
+      forward::bind_architecture(architecture, forward::ModelConfig("{}", "c.json"), nullptr), profile);
   ASSERT_EQ(graph.ops.size(), 1u + 7 * 3000);
   EXPECT_EQ(graph.ops.back().held.size(), 3000u * 6 - 1);  // all but the last operator's own
 }
@@ -418,18 +426,19 @@ TEST(Lower, OperatorsThatDoNotFitAreErrors) {
   // loops in loops end
   const std::string loops =
       R"json({"family":"f","main":["each i in 100000: a"],"a":["each j in 100000: b"],"b":[]})json";
-  const Architecture architecture = parse_architecture(loops, "f.json");
-  EXPECT_THROW(bind_architecture(architecture, ModelConfig("{}", "c.json"), nullptr), Error);
+  const forward::Architecture architecture = forward::parse_architecture(loops, "f.json");
+  EXPECT_THROW(forward::bind_architecture(architecture, forward::ModelConfig("{}", "c.json"), nullptr),
+               Error);
 }
 
 // Every lifetime and peak against the definition, one operator after the other.
 TEST(Lifetimes, AgreeWithTheDefinition) {
   for (const char* preset : {"demo", "gpt2-xl"}) {
-    const Lowered model = lowered(find_preset(preset)->config_json, profile_of("hf_eager"));
-    const ForwardGraph& graph = model.forward;
-    const auto sizes = value_sizes(graph, symbol_values(graph, 2, 64, 10));
+    const Lowered model = lowered(forward::find_preset(preset)->config_json, profile_of("hf_eager"));
+    const graph::ForwardGraph& graph = model.forward;
+    const auto sizes = forward::value_sizes(graph, graph::symbol_values(graph, 2, 64, 10));
     std::uint64_t worst = 0;
-    const auto owner = [&](ValueId id) {
+    const auto owner = [&](graph::ValueId id) {
       while (graph.value(id).memory_of) id = *graph.value(id).memory_of;
       return static_cast<std::size_t>(id);
     };
@@ -437,29 +446,32 @@ TEST(Lifetimes, AgreeWithTheDefinition) {
       std::vector<bool> alive(graph.values.size(), false);
       const auto made = [&](std::size_t value) {
         bool found = std::find(graph.inputs.begin(), graph.inputs.end(),
-                               ValueId{static_cast<std::uint32_t>(value)}) != graph.inputs.end();
+                               graph::ValueId{static_cast<std::uint32_t>(value)}) != graph.inputs.end();
         for (std::size_t earlier = 0; earlier <= at; ++earlier)
-          for (const std::vector<ValueId>* list :
+          for (const std::vector<graph::ValueId>* list :
                {&graph.ops[earlier].outputs, &graph.ops[earlier].temporaries})
-            for (const ValueId id : *list) found |= owner(id) == value;
+            for (const graph::ValueId id : *list) found |= owner(id) == value;
         return found;
       };
       for (std::size_t later = at; later < graph.ops.size(); ++later)
-        for (const std::vector<ValueId>* list : {&graph.ops[later].inputs, &graph.ops[later].held})
-          for (const ValueId id : *list)
+        for (const std::vector<graph::ValueId>* list : {&graph.ops[later].inputs, &graph.ops[later].held})
+          for (const graph::ValueId id : *list)
             if (made(owner(id))) alive[owner(id)] = true;
-      for (const ValueId id : graph.ops[at].outputs) alive[owner(id)] = true;
-      for (const ValueId id : graph.ops[at].temporaries) alive[owner(id)] = true;
+      for (const graph::ValueId id : graph.ops[at].outputs) alive[owner(id)] = true;
+      for (const graph::ValueId id : graph.ops[at].temporaries) alive[owner(id)] = true;
       for (std::size_t earlier = 0; earlier <= at; ++earlier)
-        for (const ValueId id : graph.ops[earlier].outputs)
+        for (const graph::ValueId id : graph.ops[earlier].outputs)
           if (std::find(graph.outputs.begin(), graph.outputs.end(), id) != graph.outputs.end())
             alive[owner(id)] = true;
       std::uint64_t sum = 0;
       for (std::size_t i = 0; i < alive.size(); ++i)
-        if (alive[i] && graph.values[i].lane != Lane::cache) sum += *sizes[i];
+        if (alive[i] && graph.values[i].lane != graph::Lane::cache) sum += *sizes[i];
       worst = std::max(worst, sum);
     }
-    EXPECT_EQ(forward_peak(graph, forward_usage(graph, lifetimes(graph), sizes), sizes).bytes, worst)
+    EXPECT_EQ(
+        forward::forward_peak(graph, forward::forward_usage(graph, forward::lifetimes(graph), sizes), sizes)
+            .bytes,
+        worst)
         << preset;
   }
 }
@@ -494,13 +506,13 @@ TEST(Ggml, ComputeBuffersAreThoseThatLlamaCppPrints) {
     const Lowered model = lowered(llama_config(row.d, row.layers, row.heads, row.kv, row.ffn, row.vocabulary),
                                   profile_of("ggml"));
     constexpr std::uint64_t kBatch = 512;
-    const auto lives = lifetimes(model.forward);
-    const auto sizes =
-        value_sizes(model.forward, symbol_values(model.forward, 1, kBatch, row.context - kBatch));
-    EXPECT_NEAR(mib(forward_peak(model.forward, {}, sizes).cache_bytes), row.cache, 0.005)
+    const auto lives = forward::lifetimes(model.forward);
+    const auto sizes = forward::value_sizes(
+        model.forward, graph::symbol_values(model.forward, 1, kBatch, row.context - kBatch));
+    EXPECT_NEAR(mib(forward::forward_peak(model.forward, {}, sizes).cache_bytes), row.cache, 0.005)
         << row.name << " " << row.context;
-    const std::uint64_t compute =
-        reserved_bytes(allocations_of(model.forward, lives, sizes), AllocatorModel::ggml);
+    const std::uint64_t compute = allocators::reserved_bytes(
+        forward::allocations_of(model.forward, lives, sizes), allocators::AllocatorModel::ggml);
     EXPECT_NEAR(mib(compute), row.compute, 0.1) << row.name << " " << row.context;
   }
 }
@@ -514,34 +526,36 @@ namespace {
 using ::testing::ElementsAre;
 
 struct Model {
-  MetaGraph graph;
-  ForwardModel forward;
-  OpTree tree;
+  graph::MetaGraph graph;
+  forward::ForwardModel forward;
+  graph::OpTree tree;
 };
 
 Model model_of(std::string_view preset) {
-  Model model = {config_graph(find_preset(preset)->config_json, "config.json"), {}, {}};
-  model.forward = forward_model(model.graph, *built_in_assets(), built_in_assets()->profile("fused"));
-  model.tree = op_tree(model.graph, *model.forward.graph);
+  Model model = {forward::config_graph(forward::find_preset(preset)->config_json, "config.json"), {}, {}};
+  model.forward = forward::forward_model(model.graph, *forward::built_in_assets(),
+                                         forward::built_in_assets()->profile("fused"));
+  model.tree = graph::op_tree(model.graph, *model.forward.graph);
   return model;
 }
 
-OpNodeId node_at(const OpTree& tree, std::string_view path) {
+graph::OpNodeId node_at(const graph::OpTree& tree, std::string_view path) {
   for (std::uint32_t i = 0; i < tree.nodes.size(); ++i)
-    if (op_path(tree, OpNodeId{i}) == path) return OpNodeId{i};
+    if (graph::op_path(tree, graph::OpNodeId{i}) == path) return graph::OpNodeId{i};
   ADD_FAILURE() << "no node " << path;
-  return kRootOpNode;
+  return graph::kRootOpNode;
 }
 
-std::vector<std::string> groups_of(const OpTree& tree, OpNodeId node) {
+std::vector<std::string> groups_of(const graph::OpTree& tree, graph::OpNodeId node) {
   std::vector<std::string> names;
-  for (const OpGroup& group : folded_children(tree, node)) names.push_back(group_name(tree, group));
+  for (const graph::OpGroup& group : graph::folded_children(tree, node))
+    names.push_back(graph::group_name(tree, group));
   return names;
 }
 
 // A graph of operators with these names and nothing else.
-ForwardGraph named(const std::vector<std::string>& names) {
-  ForwardGraph graph;
+graph::ForwardGraph named(const std::vector<std::string>& names) {
+  graph::ForwardGraph graph;
   for (const std::string& name : names)
     graph.ops.push_back({.kind = "MatMul", .name = name, .inputs = {}, .weights = {}, .outputs = {}});
   return graph;
@@ -549,16 +563,16 @@ ForwardGraph named(const std::vector<std::string>& names) {
 
 TEST(OpTree, EveryOperatorIsInItOnce) {
   for (const char* preset : {"demo", "deepseek-v3", "whisper-tiny", "gemma-3-1b"}) {
-    if (find_preset(preset) == nullptr) continue;
+    if (forward::find_preset(preset) == nullptr) continue;
     const Model model = model_of(preset);
     std::vector<int> seen(model.forward.graph->ops.size(), 0);
-    for (const OpNode& node : model.tree.nodes)
+    for (const graph::OpNode& node : model.tree.nodes)
       for (const std::uint32_t op : node.ops) ++seen[op];
     EXPECT_EQ(std::count(seen.begin(), seen.end(), 1), static_cast<std::ptrdiff_t>(seen.size())) << preset;
     EXPECT_EQ(model.tree.nodes.front().all_ops, seen.size()) << preset;
     const auto& stored = model.forward.bound->stored;  // DeepSeek's last layer is in the files alone
     if (stored.empty())
-      EXPECT_EQ(model.tree.nodes.front().weight_bytes, storage_bytes(model.graph)) << preset;
+      EXPECT_EQ(model.tree.nodes.front().weight_bytes, graph::storage_bytes(model.graph)) << preset;
   }
 }
 
@@ -573,15 +587,16 @@ TEST(OpTree, LayersThatAreAlikeAreOneGroup) {
 
 TEST(OpTree, ATiedWeightCountsOnce) {
   const Model tied = model_of("llama-3.2-1b");
-  EXPECT_EQ(tied.tree.nodes.front().weight_bytes, storage_bytes(tied.graph));
+  EXPECT_EQ(tied.tree.nodes.front().weight_bytes, graph::storage_bytes(tied.graph));
 }
 
 TEST(OpTree, SlashesDivideWhereMostNamesHaveThem) {
-  const OpTree tree = op_tree({}, named({"Identity_8", "/model/layers.0/MatMul", "/model/layers.0/Add",
-                                         "/model/layers.1/MatMul", "/model/layers.1/Add", "", "a.b"}));
-  EXPECT_EQ(op_path(tree, node_at(tree, "model/layers.0/MatMul")), "model/layers.0/MatMul");
+  const graph::OpTree tree =
+      graph::op_tree({}, named({"Identity_8", "/model/layers.0/MatMul", "/model/layers.0/Add",
+                                "/model/layers.1/MatMul", "/model/layers.1/Add", "", "a.b"}));
+  EXPECT_EQ(graph::op_path(tree, node_at(tree, "model/layers.0/MatMul")), "model/layers.0/MatMul");
   EXPECT_EQ(tree.nodes.front().ops, (std::vector<std::uint32_t>{5}));
-  EXPECT_THAT(groups_of(tree, kRootOpNode), ElementsAre("Identity_8", "model", "a.b"));
+  EXPECT_THAT(groups_of(tree, graph::kRootOpNode), ElementsAre("Identity_8", "model", "a.b"));
   EXPECT_THAT(groups_of(tree, node_at(tree, "model")), ElementsAre("layers.0 - layers.1"));
 }
 
@@ -589,20 +604,21 @@ TEST(OpTree, GroupsNameTheirRuns) {
   std::vector<std::string> names;
   for (const char* number : {"0", "1", "2", "4", "6", "7", "9", "11", "12345678901", "x"})
     for (const char* part : {".norm", ".linear"}) names.push_back("h." + std::string(number) + part);
-  const OpTree tree = op_tree({}, named(names));
+  const graph::OpTree tree = graph::op_tree({}, named(names));
   EXPECT_THAT(groups_of(tree, node_at(tree, "h")), ElementsAre("0 - 2, 4, 6 - 7 and 3 more", "x"));
 }
 
 TEST(OpTree, SingleOperatorsAreNotFolded) {
-  const OpTree tree = op_tree({}, named({"Constant_1", "MatMul_2", "Constant_3", "Constant_4"}));
-  EXPECT_THAT(groups_of(tree, kRootOpNode),
+  const graph::OpTree tree =
+      graph::op_tree({}, named({"Constant_1", "MatMul_2", "Constant_3", "Constant_4"}));
+  EXPECT_THAT(groups_of(tree, graph::kRootOpNode),
               ElementsAre("Constant_1", "MatMul_2", "Constant_3", "Constant_4"));
 }
 
 TEST(OpTree, DeepAndEmptyNamesStayBounded) {
   std::string deep;
   for (int i = 0; i < 100'000; ++i) deep += "a.";
-  const OpTree tree = op_tree({}, named({deep, "...", ".", "a..b"}));
+  const graph::OpTree tree = graph::op_tree({}, named({deep, "...", ".", "a..b"}));
   EXPECT_LT(tree.nodes.size(), 70u);
   EXPECT_EQ(tree.nodes.front().ops.size(), 2u);
   EXPECT_EQ(tree.nodes.front().all_ops, 4u);
@@ -610,4 +626,4 @@ TEST(OpTree, DeepAndEmptyNamesStayBounded) {
 
 }  // namespace
 
-}  // namespace loadline
+}  // namespace loadline::tests

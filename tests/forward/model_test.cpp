@@ -21,7 +21,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-namespace loadline {
+namespace loadline::tests {
 
 // --- Which values share memory when a file's own operators run under a profile, and in which order they run.
 
@@ -29,11 +29,12 @@ namespace {
 
 using testing::Builder;
 
-const SizePoly kB = SizePoly::symbol(kBatch), kS = SizePoly::symbol(kSequence);
+const graph::SizePoly kB = graph::SizePoly::symbol(graph::kBatch),
+                      kS = graph::SizePoly::symbol(graph::kSequence);
 
 // Named as a file's operators might be; "View" and "Soft" have a rule, others have none.
-Profile profile_of(const std::string& more = "") {
-  return parse_profile(
+forward::Profile profile_of(const std::string& more = "") {
+  return forward::parse_profile(
       R"json({"profile": "test", "operators": "onnx", )json" + more +
           R"json( "ops": {"View": {"view": "1"}, "Soft": {"in_place": "1"}, "Const": {"without": "true"},
                    "Pick": {"temporaries": ["inputs == 2 ? e*n*c : out", "out"]}}})json",
@@ -41,61 +42,66 @@ Profile profile_of(const std::string& more = "") {
 }
 
 // What runs under the profile, checked as an importer's result would be.
-ForwardGraph run(const Builder& builder, const Profile& profile = profile_of()) {
-  MetaGraph graph;
+graph::ForwardGraph run(const Builder& builder, const forward::Profile& profile = profile_of()) {
+  graph::MetaGraph graph;
   for (int i = 0; i < 4; ++i) {
-    graph.storages.push_back(shapes_only_storage(4));
-    graph.tensors.push_back(
-        {Name(fmt::format("t{}", i)), DType::f32, Shape{1}, {}, StorageId{static_cast<std::uint32_t>(i)}, 0});
+    graph.storages.push_back(graph::shapes_only_storage(4));
+    graph.tensors.push_back({graph::Name(fmt::format("t{}", i)),
+                             graph::DType::f32,
+                             graph::Shape{1},
+                             {},
+                             graph::StorageId{static_cast<std::uint32_t>(i)},
+                             0});
   }
   graph.forward = builder.graph();
-  EXPECT_NO_THROW(validate(graph));
-  graph.forward = with_profile(builder.graph(), profile);
-  EXPECT_NO_THROW(validate(graph));
+  EXPECT_NO_THROW(graph::validate(graph));
+  graph.forward = forward::with_profile(builder.graph(), profile);
+  EXPECT_NO_THROW(graph::validate(graph));
   return *graph.forward;
 }
 
 // "b of a" for each value that shares the memory of another, in order.
-std::string shares(const ForwardGraph& graph) {
+std::string shares(const graph::ForwardGraph& graph) {
   std::string text;
-  for (const Value& value : graph.values)
+  for (const graph::Value& value : graph.values)
     if (value.memory_of)
       text +=
           fmt::format("{}{} of {}", text.empty() ? "" : ", ", value.name, graph.value(*value.memory_of).name);
   return text;
 }
 
-std::string order(const ForwardGraph& graph) {
+std::string order(const graph::ForwardGraph& graph) {
   std::string text;
-  for (const Op& op : graph.ops) text += (text.empty() ? "" : " ") + op.name;
+  for (const graph::Op& op : graph.ops) text += (text.empty() ? "" : " ") + op.name;
   return text;
 }
 
-std::uint64_t peak(const ForwardGraph& graph) {
-  const auto sizes = value_sizes(graph, symbol_values(graph, 2, 3, 0));
-  return forward_peak(graph, forward_usage(graph, lifetimes(graph), sizes), sizes).bytes;
+std::uint64_t peak(const graph::ForwardGraph& graph) {
+  const auto sizes = forward::value_sizes(graph, graph::symbol_values(graph, 2, 3, 0));
+  return forward::forward_peak(graph, forward::forward_usage(graph, forward::lifetimes(graph), sizes), sizes)
+      .bytes;
 }
 
 TEST(FileGraph, ViewsShareTheMemoryOfTheFirstOfAChain) {
   const auto graph = Builder()
                          .op("Make", {"x"}, "a")
-                         .op("View", {"a"}, "b", Builder::Sizes{SizePoly(10), SizePoly(100)})
+                         .op("View", {"a"}, "b", Builder::Sizes{graph::SizePoly(10), graph::SizePoly(100)})
                          .op("View", {"b"}, "c")
                          .op("Make", {"a"}, "other")
                          .op("Join", {"c", "other"}, "y")
                          .returns({"y"});
-  const ForwardGraph result = run(graph);
+  const graph::ForwardGraph result = run(graph);
   EXPECT_EQ(shares(result), "b of a, c of a");
-  const auto lives = lifetimes(result);
-  EXPECT_EQ(lives[1], (OpRange{0, 5}));  // a, for as long as c is needed
-  EXPECT_EQ(peak(result), 3 * 4000u);    // a, other, y
+  const auto lives = forward::lifetimes(result);
+  EXPECT_EQ(lives[1], (forward::OpRange{0, 5}));  // a, for as long as c is needed
+  EXPECT_EQ(peak(result), 3 * 4000u);             // a, other, y
   // an input of the graph may be looked at differently, too
   EXPECT_EQ(shares(run(Builder().op("View", {"x"}, "a").op("Make", {"a"}, "y").returns({"y"}))), "a of x");
 }
 
 TEST(FileGraph, AViewOfAWeightIsNoneOfTheShapeBesideIt) {
   Builder graph;  // the first input is a weight, which Op::inputs leaves out: "shape" is the second
-  graph.op("Make", {"x"}, "shape", Builder::Sizes{SizePoly(2)}, DType::i64);
+  graph.op("Make", {"x"}, "shape", Builder::Sizes{graph::SizePoly(2)}, graph::DType::i64);
   graph.op("View", {"shape"}, "v").weight(0).op("Make", {"v"}, "y").returns({"y"});
   EXPECT_EQ(shares(run(graph)), "");
 }
@@ -135,7 +141,7 @@ TEST(FileGraph, WorksInPlaceOnlyOnWhatDiesThere) {
 
 TEST(FileGraph, WorksInPlaceOnlyWhereSizesAreTheSame) {
   const auto with = [](const std::optional<Builder::Sizes>& from, const std::optional<Builder::Sizes>& to,
-                       DType dtype = DType::f32) {
+                       graph::DType dtype = graph::DType::f32) {
     return shares(run(Builder()
                           .op("Make", {"x"}, "a", from)
                           .op("Soft", {"a"}, "b", to, dtype)
@@ -144,13 +150,13 @@ TEST(FileGraph, WorksInPlaceOnlyWhereSizesAreTheSame) {
   };
   const Builder::Sizes tokens = {kB, kS}, turned = {kS, kB};
   EXPECT_EQ(with(tokens, tokens), "b of a");
-  EXPECT_EQ(with(tokens, tokens, DType::i32), "b of a");  // as wide
-  EXPECT_EQ(with(tokens, tokens, DType::f16), "");
+  EXPECT_EQ(with(tokens, tokens, graph::DType::i32), "b of a");  // as wide
+  EXPECT_EQ(with(tokens, tokens, graph::DType::f16), "");
   EXPECT_EQ(with(tokens, turned), "");
   EXPECT_EQ(with(tokens, Builder::Sizes{kB, kB}), "");
   EXPECT_EQ(with(tokens, std::nullopt), "");
   EXPECT_EQ(with(std::nullopt, std::nullopt), "");
-  EXPECT_EQ(with(tokens, tokens, DType::i4), "");
+  EXPECT_EQ(with(tokens, tokens, graph::DType::i4), "");
 }
 
 TEST(FileGraph, OnlyOneOfTwoOutputsTakesAnInput) {
@@ -160,10 +166,10 @@ TEST(FileGraph, OnlyOneOfTwoOutputsTakesAnInput) {
   EXPECT_EQ(shares(run(builder)), "c of a");  // the later operator: until then a is needed
 
   // two outputs of one operator: the first has the rule, the second finds nothing given up
-  ForwardGraph two = builder.graph();
+  graph::ForwardGraph two = builder.graph();
   two.ops[1].outputs.push_back(two.ops[2].outputs[0]);
   two.ops.erase(two.ops.begin() + 2);
-  const ForwardGraph result = with_profile(two, profile_of(R"("reuse": "1",)"));
+  const graph::ForwardGraph result = forward::with_profile(two, profile_of(R"("reuse": "1",)"));
   EXPECT_EQ(shares(result), "b of a");
 }
 
@@ -173,31 +179,31 @@ TEST(FileGraph, AShapeOnlyInferredCountsWhereItIsFixed) {
     builder.op("Make", {"x"}, "a", shape).op("Soft", {"a"}, "b", shape).inferred();
     return shares(run(builder.op("Make", {"b"}, "y").returns({"y"})));
   };
-  EXPECT_EQ(with({SizePoly(7), SizePoly(9)}), "b of a");
-  EXPECT_EQ(with({kB, SizePoly(9)}), "");
+  EXPECT_EQ(with({graph::SizePoly(7), graph::SizePoly(9)}), "b of a");
+  EXPECT_EQ(with({kB, graph::SizePoly(9)}), "");
 }
 
 TEST(FileGraph, ReusesThePlaceGivenUpLastAndKeepsIt) {
-  const Builder::Sizes small = {SizePoly(10)};
+  const Builder::Sizes small = {graph::SizePoly(10)};
   Builder builder;
   builder.op("Make", {"x"}, "a").op("Make", {"a"}, "b").op("Make", {"b"}, "c");
   builder.op("Make", {"c"}, "d", small).op("Make", {"d"}, "e", small).op("Make", {"e"}, "f");
   builder.op("Make", {"f"}, "y").returns({"y"});
   EXPECT_EQ(shares(run(builder)), "");
-  const ForwardGraph result = run(builder, profile_of(R"("reuse": "1",)"));
+  const graph::ForwardGraph result = run(builder, profile_of(R"("reuse": "1",)"));
   // c where a was; f where that was, rather than where b was, which was given up before
   EXPECT_EQ(shares(result), "c of a, f of a");
-  EXPECT_EQ(lifetimes(result)[1], (OpRange{0, 7}));  // also while only d and e are needed
+  EXPECT_EQ(forward::lifetimes(result)[1], (forward::OpRange{0, 7}));  // also while only d and e are needed
 }
 
 TEST(FileGraph, ConstantsAndViewsOfThemAreWeights) {
   Builder builder;
   builder.op("Const", {}, "k").weight(1).op("View", {"k"}, "v").op("Make", {"v", "x"}, "y").weight(2);
   builder.returns({"y"});
-  const ForwardGraph result = run(builder);
+  const graph::ForwardGraph result = run(builder);
   ASSERT_EQ(order(result), "y");
   EXPECT_EQ(result.ops[0].inputs.size(), 1u);
-  EXPECT_EQ(result.ops[0].weights, (std::vector{TensorId{2}, TensorId{1}}));
+  EXPECT_EQ(result.ops[0].weights, (std::vector{graph::TensorId{2}, graph::TensorId{1}}));
   EXPECT_EQ(result.values.size(), 2u);
   // one that is an output of the graph takes memory
   EXPECT_EQ(order(run(Builder().op("Const", {}, "k").returns({"k"}))), "k");
@@ -205,16 +211,16 @@ TEST(FileGraph, ConstantsAndViewsOfThemAreWeights) {
 }
 
 TEST(FileGraph, TemporariesFollowFromInputsAndOutputs) {
-  const Builder::Sizes mask = {kB, kS}, all = {SizePoly(5), kB, kS};
+  const Builder::Sizes mask = {kB, kS}, all = {graph::SizePoly(5), kB, kS};
   const auto pick = [&](const std::vector<std::string>& inputs) {
     Builder builder;
-    builder.op("Make", {"x"}, "mask", mask, DType::boolean)
+    builder.op("Make", {"x"}, "mask", mask, graph::DType::boolean)
         .op("Make", {"x"}, "p", all)
         .op("Make", {"x"}, "q", all);
-    const ForwardGraph graph = run(builder.op("Pick", inputs, "y", all).returns({"y"}));
+    const graph::ForwardGraph graph = run(builder.op("Pick", inputs, "y", all).returns({"y"}));
     std::string text;
-    for (const ValueId id : graph.ops.back().temporaries)
-      text += value_bytes(graph.value(id))->text(graph.symbols) + ' ';
+    for (const graph::ValueId id : graph.ops.back().temporaries)
+      text += graph::value_bytes(graph.value(id))->text(graph.symbols) + ' ';
     return text;
   };
   EXPECT_EQ(pick({"mask", "p", "q"}), "20*B*S 20*B*S ");
@@ -224,42 +230,47 @@ TEST(FileGraph, TemporariesFollowFromInputsAndOutputs) {
 }
 
 TEST(FileGraph, ATemporaryBeyond64BitsIsUnknown) {
-  const Builder::Sizes wide = {SizePoly(std::int64_t{1} << 31), SizePoly(std::int64_t{1} << 31)};
+  const Builder::Sizes wide = {graph::SizePoly(std::int64_t{1} << 31),
+                               graph::SizePoly(std::int64_t{1} << 31)};
   Builder builder;
-  builder.op("Make", {"x"}, "mask", wide, DType::boolean).op("Make", {"x"}, "p", Builder::Sizes{SizePoly(2)});
-  const ForwardGraph graph = run(builder.op("Pick", {"mask", "p"}, "y").returns({"y"}));
+  builder.op("Make", {"x"}, "mask", wide, graph::DType::boolean)
+      .op("Make", {"x"}, "p", Builder::Sizes{graph::SizePoly(2)});
+  const graph::ForwardGraph graph = run(builder.op("Pick", {"mask", "p"}, "y").returns({"y"}));
   ASSERT_EQ(graph.ops[2].temporaries.size(), 2u);
   EXPECT_FALSE(graph.value(graph.ops[2].temporaries[0]).shape);
   EXPECT_TRUE(graph.value(graph.ops[2].temporaries[1]).shape);
-  const std::vector<std::optional<std::uint64_t>> sizes = value_sizes(graph, symbol_values(graph, 1, 1, 0));
-  EXPECT_EQ(forward_peak(graph, {}, sizes).unknown, 1u);
+  const std::vector<std::optional<std::uint64_t>> sizes =
+      forward::value_sizes(graph, graph::symbol_values(graph, 1, 1, 0));
+  EXPECT_EQ(forward::forward_peak(graph, {}, sizes).unknown, 1u);
 }
 
 TEST(FileGraph, WorkIsBounded) {
-  const auto fails_with = [](const ForwardGraph& graph, const Profile& profile, const char* detail) {
+  const auto fails_with = [](const graph::ForwardGraph& graph, const forward::Profile& profile,
+                             const char* detail) {
     try {
-      with_profile(graph, profile);
+      forward::with_profile(graph, profile);
       ADD_FAILURE() << detail;
     } catch (const Error& error) {
       EXPECT_NE(std::string(error.what()).find(detail), std::string::npos) << error.what();
     }
   };
-  ForwardGraph graph = Builder().op("Const", {}, "k").op("Make", {"k", "x"}, "y").returns({"y"}).graph();
-  graph.ops[0].weights.assign(200, TensorId{0});
-  const Op user = graph.ops[1];
+  graph::ForwardGraph graph =
+      Builder().op("Const", {}, "k").op("Make", {"k", "x"}, "y").returns({"y"}).graph();
+  graph.ops[0].weights.assign(200, graph::TensorId{0});
+  const graph::Op user = graph.ops[1];
   for (int i = 0; i < 40'000; ++i) {
     graph.values.push_back(graph.value(user.outputs[0]));
     graph.ops.push_back(user);
-    graph.ops.back().outputs = {ValueId{static_cast<std::uint32_t>(graph.values.size() - 1)}};
+    graph.ops.back().outputs = {graph::ValueId{static_cast<std::uint32_t>(graph.values.size() - 1)}};
   }
   fails_with(graph, profile_of(), "operators use weights of constants 4,000,000 times or more");
   graph.ops[0].weights.resize(2);
-  EXPECT_EQ(with_profile(graph, profile_of()).ops[7].weights.size(), 2u);
+  EXPECT_EQ(forward::with_profile(graph, profile_of()).ops[7].weights.size(), 2u);
   std::string many = "1", sum = "1";
   for (int i = 1; i < 16; ++i) many += R"(", "1)";
   for (int i = 0; i < 400; ++i) sum += "+1";
   const auto rules = [](const std::string& rule) {
-    return parse_profile(
+    return forward::parse_profile(
         fmt::format(R"({{"profile": "p", "operators": "onnx", "ops": {{"Make": {}}}}})", rule), "p.json");
   };
   fails_with(graph, rules(R"({"temporaries": [")" + many + "\"]}"), "gives more than 500,000 temporaries");
@@ -273,15 +284,16 @@ TEST(FileGraph, InputsStayWhereTheCallerHoldsThem) {
   builder.op("Make", {"x"}, "a").op("Make", {"a", "never used"}, "b").op("Make", {"b"}, "y").returns({"y"});
   EXPECT_EQ(peak(run(builder)), 3 * 4000u);  // x, a second input, a
   EXPECT_EQ(peak(run(builder, profile_of(R"("hold_block_inputs": "1",)"))), 4 * 4000u);
-  EXPECT_TRUE(with_profile({}, profile_of(R"("hold_block_inputs": "1",)")).ops.empty());
+  EXPECT_TRUE(forward::with_profile({}, profile_of(R"("hold_block_inputs": "1",)")).ops.empty());
 }
 
 TEST(FileGraph, RulesThatMakeNoSenseAreToldAtTheirPlace) {
   for (const char* rule : {R"({"in_place": "9"})", R"({"view": "'a'"})", R"({"temporaries": ["'much'"]})"}) {
-    const Profile profile = parse_profile(
+    const forward::Profile profile = forward::parse_profile(
         fmt::format(R"({{"profile": "p", "operators": "onnx", "ops": {{"Make": {}}}}})", rule), "p.json");
     try {
-      with_profile(Builder().op("Make", {"x"}, "a").op("Make", {"a"}, "y").returns({"y"}).graph(), profile);
+      forward::with_profile(Builder().op("Make", {"x"}, "a").op("Make", {"a"}, "y").returns({"y"}).graph(),
+                            profile);
       ADD_FAILURE() << rule;
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::malformed);
@@ -292,17 +304,19 @@ TEST(FileGraph, RulesThatMakeNoSenseAreToldAtTheirPlace) {
 
 // An operator "Choose" between two bodies that use "a", and of what they make "y"; the first has an input of
 // its own.
-ForwardGraph with_bodies(std::int64_t first, std::int64_t second) {
-  ForwardGraph graph = Builder().op("Make", {"x"}, "a").op("Choose", {"a"}, "y").returns({"y"}).graph();
+graph::ForwardGraph with_bodies(std::int64_t first, std::int64_t second) {
+  graph::ForwardGraph graph =
+      Builder().op("Make", {"x"}, "a").op("Choose", {"a"}, "y").returns({"y"}).graph();
   const auto value = [&](const std::string& name, std::int64_t size) {
-    graph.values.push_back({.name = name, .dtype = DType::f32, .shape = Builder::Sizes{SizePoly(size)}});
-    return ValueId{static_cast<std::uint32_t>(graph.values.size() - 1)};
+    graph.values.push_back(
+        {.name = name, .dtype = graph::DType::f32, .shape = Builder::Sizes{graph::SizePoly(size)}});
+    return graph::ValueId{static_cast<std::uint32_t>(graph.values.size() - 1)};
   };
-  const ValueId a = graph.ops[0].outputs[0];
+  const graph::ValueId a = graph.ops[0].outputs[0];
   for (const std::int64_t size : {first, second}) {
-    Body body;
+    graph::Body body;
     if (size == first) body.inputs = {value("i", 10)};
-    const ValueId b = value("b", size), c = value("c", size), d = value("d", 1000);
+    const graph::ValueId b = value("b", size), c = value("c", size), d = value("d", 1000);
     body.ops.push_back({.kind = "Make", .name = "b", .inputs = {a}, .weights = {}, .outputs = {b}});
     body.ops.push_back({.kind = "Soft", .name = "c", .inputs = {b}, .weights = {}, .outputs = {c}});
     body.ops.push_back({.kind = "Make", .name = "d", .inputs = {c}, .weights = {}, .outputs = {d}});
@@ -314,27 +328,30 @@ ForwardGraph with_bodies(std::int64_t first, std::int64_t second) {
 }
 
 TEST(FileGraph, TheLargerBodyCounts) {
-  MetaGraph checked;
+  graph::MetaGraph checked;
   checked.forward = with_bodies(5000, 7000);
-  EXPECT_NO_THROW(validate(checked));
-  const ForwardGraph graph = with_profile(*checked.forward, profile_of());
+  EXPECT_NO_THROW(graph::validate(checked));
+  const graph::ForwardGraph graph = forward::with_profile(*checked.forward, profile_of());
   EXPECT_EQ(order(graph), "a y b c d b c d y");   // "y" first puts the loop's own input in
   EXPECT_EQ(shares(graph), "c of b, c of b");     // in place there as anywhere, but never what is outside
   EXPECT_EQ(peak(graph), 4000u + 28'000 + 4000);  // a, c, d: x is gone
-  EXPECT_EQ(peak(with_profile(with_bodies(9000, 7000), profile_of())), 4000u + 36'000 + 4000);
+  EXPECT_EQ(peak(forward::with_profile(with_bodies(9000, 7000), profile_of())), 4000u + 36'000 + 4000);
   checked.forward = graph;
-  EXPECT_NO_THROW(validate(checked));
+  EXPECT_NO_THROW(graph::validate(checked));
 }
 
 TEST(FileGraph, BodiesShareNoPlacesWithWhatIsAround) {
-  ForwardGraph graph = with_bodies(1000, 1000);
-  const ForwardGraph result = with_profile(graph, profile_of(R"("reuse": "1",)"));
-  for (const Value& value : result.values)
+  graph::ForwardGraph graph = with_bodies(1000, 1000);
+  const graph::ForwardGraph result = forward::with_profile(graph, profile_of(R"("reuse": "1",)"));
+  for (const graph::Value& value : result.values)
     EXPECT_EQ(value.memory_of ? result.value(*value.memory_of).name : "b", "b") << value.name;
   // a value of unknown size in a body is one in the whole
   graph.values.back().shape.reset();
-  const ForwardGraph unknown = with_profile(graph, profile_of());
-  EXPECT_EQ(forward_peak(unknown, {}, value_sizes(unknown, symbol_values(unknown, 1, 1, 0))).unknown, 1u);
+  const graph::ForwardGraph unknown = forward::with_profile(graph, profile_of());
+  EXPECT_EQ(forward::forward_peak(unknown, {},
+                                  forward::value_sizes(unknown, graph::symbol_values(unknown, 1, 1, 0)))
+                .unknown,
+            1u);
 }
 
 TEST(OpOrder, LastListedFirstAndDirectlyBehindItsInputs) {
@@ -350,30 +367,30 @@ TEST(OpOrder, LastListedFirstAndDirectlyBehindItsInputs) {
 }
 
 TEST(OpOrder, OneWithoutOutputsWaitsForItsInputs) {
-  ForwardGraph graph = Builder()
-                           .op("Make", {"x"}, "a")
-                           .op("Sink", {"a"}, "none")
-                           .op("Make", {"x"}, "y")
-                           .returns({"y"})
-                           .graph();
+  graph::ForwardGraph graph = Builder()
+                                  .op("Make", {"x"}, "a")
+                                  .op("Sink", {"a"}, "none")
+                                  .op("Make", {"x"}, "y")
+                                  .returns({"y"})
+                                  .graph();
   graph.ops[1].outputs.clear();
   // y is asked for first, and the sink is listed before it, but its input is not made yet
-  EXPECT_EQ(op_order(graph, OpOrder::inputs_first), (std::vector<std::uint32_t>{2, 0, 1}));
-  EXPECT_EQ(with_profile(graph, profile_of(R"("order": "inputs_first",)")).ops.size(), 3u);
+  EXPECT_EQ(forward::op_order(graph, forward::OpOrder::inputs_first), (std::vector<std::uint32_t>{2, 0, 1}));
+  EXPECT_EQ(forward::with_profile(graph, profile_of(R"("order": "inputs_first",)")).ops.size(), 3u);
   graph.ops[2].inputs = graph.ops[1].inputs;  // where both need the same it comes directly before
-  EXPECT_EQ(op_order(graph, OpOrder::inputs_first), (std::vector<std::uint32_t>{0, 1, 2}));
+  EXPECT_EQ(forward::op_order(graph, forward::OpOrder::inputs_first), (std::vector<std::uint32_t>{0, 1, 2}));
 }
 
 TEST(OpOrder, WhatIsEarlyComesFirstWithWhatItNeeds) {
-  const ForwardGraph graph = Builder()
-                                 .op("Make", {"x"}, "a")
-                                 .op("Make", {"x"}, "b")
-                                 .op("Make", {"a"}, "c")
-                                 .op("Sum", {"b", "c"}, "y")
-                                 .returns({"y"})
-                                 .graph();
+  const graph::ForwardGraph graph = Builder()
+                                        .op("Make", {"x"}, "a")
+                                        .op("Make", {"x"}, "b")
+                                        .op("Make", {"a"}, "c")
+                                        .op("Sum", {"b", "c"}, "y")
+                                        .returns({"y"})
+                                        .graph();
   const auto with = [&](std::span<const std::uint32_t> early) {
-    return op_order(graph.ops, graph.outputs, OpOrder::inputs_first, early);
+    return forward::op_order(graph.ops, graph.outputs, forward::OpOrder::inputs_first, early);
   };
   EXPECT_EQ(with({}), (std::vector<std::uint32_t>{1, 0, 2, 3}));
   const std::uint32_t early[] = {2};
@@ -384,9 +401,9 @@ TEST(OpOrder, WhatIsEarlyComesFirstWithWhatItNeeds) {
 // same time have one place, unless one is a view of the other.
 TEST(FileGraph, NothingIsOverwrittenWhileItIsNeeded) {
   std::mt19937 random(11);
-  const Profile profiles[] = {profile_of(R"("reuse": "1", "order": "last_first",)"),
-                              profile_of(R"("reuse": "1",)"),
-                              profile_of(R"("reuse": "1", "order": "inputs_first",)")};
+  const forward::Profile profiles[] = {profile_of(R"("reuse": "1", "order": "last_first",)"),
+                                       profile_of(R"("reuse": "1",)"),
+                                       profile_of(R"("reuse": "1", "order": "inputs_first",)")};
   for (int round = 0; round < 300; ++round) {
     Builder builder;
     std::vector<std::string> names = {"x"};
@@ -402,22 +419,23 @@ TEST(FileGraph, NothingIsOverwrittenWhileItIsNeeded) {
       names.push_back(name);
     }
     builder.returns({names.back(), names[names.size() - 3]});
-    const ForwardGraph graph = run(builder, profiles[round % 3]);
+    const graph::ForwardGraph graph = run(builder, profiles[round % 3]);
     // run it: each operator writes its name where its output is, unless it is a view
     std::vector<std::string> memory(graph.values.size()), made(graph.values.size());
-    const auto place = [&](ValueId id) {
+    const auto place = [&](graph::ValueId id) {
       return static_cast<std::size_t>(graph.value(id).memory_of.value_or(id));
     };
     made[static_cast<std::size_t>(graph.inputs[0])] = memory[place(graph.inputs[0])] = "x";
-    for (const Op& op : graph.ops) {
-      for (const ValueId id : op.inputs)
+    for (const graph::Op& op : graph.ops) {
+      for (const graph::ValueId id : op.inputs)
         ASSERT_EQ(memory[place(id)], made[static_cast<std::size_t>(id)]) << op.name << ' ' << shares(graph);
-      const ValueId out = op.outputs[0];
+      const graph::ValueId out = op.outputs[0];
       const bool view = op.kind == "View" && place(out) == place(op.inputs[0]);
       if (!view) memory[place(out)] = op.name;
       made[static_cast<std::size_t>(out)] = memory[place(out)];
     }
-    for (const ValueId id : graph.outputs) EXPECT_EQ(memory[place(id)], made[static_cast<std::size_t>(id)]);
+    for (const graph::ValueId id : graph.outputs)
+      EXPECT_EQ(memory[place(id)], made[static_cast<std::size_t>(id)]);
   }
 }
 
@@ -427,12 +445,13 @@ TEST(FileGraph, DeepGraphsNeedNoStack) {
   for (int i = 0; i < kDepth; ++i)
     builder.op("Soft", {i == 0 ? "x" : fmt::format("v{}", i - 1)}, fmt::format("v{}", i));
   builder.returns({fmt::format("v{}", kDepth - 1)});
-  const ForwardGraph graph = with_profile(builder.graph(), built_in_assets()->profile("onnxruntime"));
+  const graph::ForwardGraph graph =
+      forward::with_profile(builder.graph(), forward::built_in_assets()->profile("onnxruntime"));
   EXPECT_EQ(graph.ops.size(), static_cast<std::size_t>(kDepth));
 }
 
-MetaGraph onnx_graph() {
-  MetaGraph graph;
+graph::MetaGraph onnx_graph() {
+  graph::MetaGraph graph;
   graph.format = "onnx";
   graph.forward =
       Builder().op("Exp", {"x"}, "a").op("Softmax", {"a"}, "b").op("Exp", {"b"}, "y").returns({"y"}).graph();
@@ -440,52 +459,57 @@ MetaGraph onnx_graph() {
 }
 
 TEST(Lifetimes, ACacheBeyondTheLimitIsTold) {
-  ForwardGraph graph = Builder().op("Make", {"x"}, "k").op("Make", {"k"}, "v").graph();
+  graph::ForwardGraph graph = Builder().op("Make", {"x"}, "k").op("Make", {"k"}, "v").graph();
   for (const std::size_t i : {1u, 2u}) {
-    graph.values[i].lane = Lane::cache;
-    graph.values[i].shape = Builder::Sizes{SizePoly((std::int64_t{1} << 59) + 1)};
+    graph.values[i].lane = graph::Lane::cache;
+    graph.values[i].shape = Builder::Sizes{graph::SizePoly((std::int64_t{1} << 59) + 1)};
   }
-  const auto sizes = value_sizes(graph, symbol_values(graph, 1, 1, 0));
-  EXPECT_THROW(forward_peak(graph, {}, sizes), Error);
-  graph.values[2].shape = Builder::Sizes{SizePoly(1)};
-  EXPECT_EQ(forward_peak(graph, {}, value_sizes(graph, symbol_values(graph, 1, 1, 0))).cache_bytes,
-            (std::uint64_t{1} << 61) + 8);
+  const auto sizes = forward::value_sizes(graph, graph::symbol_values(graph, 1, 1, 0));
+  EXPECT_THROW(forward::forward_peak(graph, {}, sizes), Error);
+  graph.values[2].shape = Builder::Sizes{graph::SizePoly(1)};
+  EXPECT_EQ(
+      forward::forward_peak(graph, {}, forward::value_sizes(graph, graph::symbol_values(graph, 1, 1, 0)))
+          .cache_bytes,
+      (std::uint64_t{1} << 61) + 8);
 }
 
 TEST(ForwardModel, AFilesOwnOperatorsRunUnderAProfile) {
-  const MetaGraph graph = onnx_graph();
-  const ForwardModel model =
-      forward_model(graph, *built_in_assets(), default_profile(*built_in_assets(), graph));
-  EXPECT_EQ(model.source, ForwardSource::file);
+  const graph::MetaGraph graph = onnx_graph();
+  const forward::ForwardModel model = forward::forward_model(
+      graph, *forward::built_in_assets(), forward::default_profile(*forward::built_in_assets(), graph));
+  EXPECT_EQ(model.source, forward::ForwardSource::file);
   EXPECT_EQ(model.profile, "onnxruntime");
-  EXPECT_EQ(model.allocator, AllocatorModel::onnxruntime);
-  EXPECT_EQ(sharing_values(*model.graph), 1u);
-  MetaGraph plain = graph;  // operators without a rule run in its order, too
+  EXPECT_EQ(model.allocator, allocators::AllocatorModel::onnxruntime);
+  EXPECT_EQ(forward::sharing_values(*model.graph), 1u);
+  graph::MetaGraph plain = graph;  // operators without a rule run in its order, too
   plain.forward->ops[1].kind = "Exp";
-  EXPECT_EQ(forward_model(plain, *built_in_assets(), built_in_assets()->profile("onnxruntime")).profile,
+  EXPECT_EQ(forward::forward_model(plain, *forward::built_in_assets(),
+                                   forward::built_in_assets()->profile("onnxruntime"))
+                .profile,
             "onnxruntime");
 }
 
 TEST(ForwardModel, OperatorsThatNoProfileIsForRunAsTheyAreListed) {
-  MetaGraph graph = onnx_graph();
+  graph::MetaGraph graph = onnx_graph();
   graph.format = "tflite";
-  EXPECT_EQ(default_profile(*built_in_assets(), graph).id, "fused");
-  const ForwardModel model = forward_model(graph, *built_in_assets(), built_in_assets()->profile("fused"));
-  EXPECT_EQ(model.source, ForwardSource::file);
+  EXPECT_EQ(forward::default_profile(*forward::built_in_assets(), graph).id, "fused");
+  const forward::ForwardModel model = forward::forward_model(graph, *forward::built_in_assets(),
+                                                             forward::built_in_assets()->profile("fused"));
+  EXPECT_EQ(model.source, forward::ForwardSource::file);
   EXPECT_EQ(model.profile, "");
-  EXPECT_EQ(model.allocator, AllocatorModel::exact);
+  EXPECT_EQ(model.allocator, allocators::AllocatorModel::exact);
   EXPECT_EQ(*model.graph, *graph.forward);
-  EXPECT_EQ(default_profile(*built_in_assets(), {}).id, "fused");
+  EXPECT_EQ(forward::default_profile(*forward::built_in_assets(), {}).id, "fused");
 }
 
 TEST(ForwardModel, AProfileOfFilesRunsNoArchitecture) {
-  const Profile& profile = built_in_assets()->profile("onnxruntime");
-  EXPECT_TRUE(runs(profile, onnx_graph()));
-  EXPECT_FALSE(runs(profile, {}));
-  EXPECT_FALSE(runs(built_in_assets()->profile("fused"), onnx_graph()));
-  const auto refusal = [](const MetaGraph& graph, const std::string& name) {
+  const forward::Profile& profile = forward::built_in_assets()->profile("onnxruntime");
+  EXPECT_TRUE(forward::runs(profile, onnx_graph()));
+  EXPECT_FALSE(forward::runs(profile, {}));
+  EXPECT_FALSE(forward::runs(forward::built_in_assets()->profile("fused"), onnx_graph()));
+  const auto refusal = [](const graph::MetaGraph& graph, const std::string& name) {
     try {
-      forward_model(graph, *built_in_assets(), built_in_assets()->profile(name));
+      forward::forward_model(graph, *forward::built_in_assets(), forward::built_in_assets()->profile(name));
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::usage);
       return std::string(error.what());
@@ -498,20 +522,23 @@ TEST(ForwardModel, AProfileOfFilesRunsNoArchitecture) {
       refusal(onnx_graph(), "fused"),
       "profile 'fused' runs an architecture's operators; those that this file lists take another, such as "
       "'onnxruntime'");
-  MetaGraph lite = onnx_graph();
+  graph::MetaGraph lite = onnx_graph();
   lite.format = "tflite";
   EXPECT_NE(refusal(lite, "onnxruntime"), "");
   EXPECT_EQ(refusal(lite, "fused"), "");
 }
 
 TEST(ForwardModel, WhyAFileHasNoOperatorsIsTold) {
-  MetaGraph graph;
+  graph::MetaGraph graph;
   graph.format = "onnx";
   const auto remark = [&] {
-    return forward_model(graph, *built_in_assets(), default_profile(*built_in_assets(), graph)).remark;
+    return forward::forward_model(graph, *forward::built_in_assets(),
+                                  forward::default_profile(*forward::built_in_assets(), graph))
+        .remark;
   };
   EXPECT_EQ(remark(), "the file lists no operators: sizes only");
-  graph.notes.push_back({Severity::warning, {}, std::string(kOperatorsLeftOut) + "Relu uses 'x'"});
+  graph.notes.push_back(
+      {graph::Severity::warning, {}, std::string(graph::kOperatorsLeftOut) + "Relu uses 'x'"});
   EXPECT_EQ(remark(), "the operators are left out: Relu uses 'x'");
   graph = {};
   graph.format = "gguf";
@@ -527,26 +554,27 @@ namespace {
 
 namespace fs = std::filesystem;
 
-MetaGraph preset_graph(std::string_view id) {
-  return config_graph(find_preset(id)->config_json, "config.json");
+graph::MetaGraph preset_graph(std::string_view id) {
+  return forward::config_graph(forward::find_preset(id)->config_json, "config.json");
 }
 
-ForwardModel model_of(const MetaGraph& graph) {
-  return forward_model(graph, *built_in_assets(), built_in_assets()->profile("fused"));
+forward::ForwardModel model_of(const graph::MetaGraph& graph) {
+  return forward::forward_model(graph, *forward::built_in_assets(),
+                                forward::built_in_assets()->profile("fused"));
 }
 
 TEST(ForwardModel, AKnownFamilyGivesFigures) {
-  const MetaGraph graph = preset_graph("llama-3-8b");
-  const ForwardModel model = model_of(graph);
-  EXPECT_EQ(model.source, ForwardSource::architecture);
+  const graph::MetaGraph graph = preset_graph("llama-3-8b");
+  const forward::ForwardModel model = model_of(graph);
+  EXPECT_EQ(model.source, forward::ForwardSource::architecture);
   EXPECT_EQ(model.family, "llama");
   EXPECT_EQ(model.cache_bytes_per_token, 131'072u);
-  const auto figures = forward_figures(model, 1, 2048, 0);
+  const auto figures = forward::forward_figures(model, 1, 2048, 0);
   ASSERT_TRUE(figures);
   const std::uint32_t at = figures->peak.op;
-  EXPECT_EQ(op_text(model.graph->ops[at]), "model.layers.0.g (act)");
+  EXPECT_EQ(forward::op_text(model.graph->ops[at]), "model.layers.0.g (act)");
   std::uint64_t sum = 0;
-  for (const ValueId id : alive_during(model, *figures, at))
+  for (const graph::ValueId id : forward::alive_during(model, *figures, at))
     sum += *figures->sizes[static_cast<std::size_t>(id)];
   EXPECT_EQ(sum, figures->peak.bytes);
   EXPECT_EQ(sum, figures->usage[at].passing());
@@ -556,67 +584,69 @@ TEST(ForwardModel, AKnownFamilyGivesFigures) {
 }
 
 TEST(ForwardModel, WhatIsChosenReplacesWhatTheProfileSays) {
-  const MetaGraph graph = preset_graph("llama-3-8b");
-  const ForwardAssets& assets = *built_in_assets();
-  const auto figures = [&](const ForwardOptions& options) {
-    return *forward_figures(forward_model(graph, assets, chosen_profile(assets, graph, options)), 1, 2048, 0);
+  const graph::MetaGraph graph = preset_graph("llama-3-8b");
+  const forward::ForwardAssets& assets = *forward::built_in_assets();
+  const auto figures = [&](const forward::ForwardOptions& options) {
+    return *forward::forward_figures(
+        forward::forward_model(graph, assets, forward::chosen_profile(assets, graph, options)), 1, 2048, 0);
   };
-  const ForwardFigures plain = figures({});
-  const ForwardFigures wide = figures({.activation = DType::f32});
+  const forward::ForwardFigures plain = figures({});
+  const forward::ForwardFigures wide = figures({.activation = graph::DType::f32});
   EXPECT_EQ(wide.peak.cache_bytes, plain.peak.cache_bytes);
   EXPECT_EQ(wide.peak.bytes, 2 * plain.peak.bytes);
-  const ForwardFigures narrow = figures({.cache = DType::f8_e4m3});
+  const forward::ForwardFigures narrow = figures({.cache = graph::DType::f8_e4m3});
   EXPECT_EQ(2 * narrow.peak.cache_bytes, plain.peak.cache_bytes);
   EXPECT_GE(figures({.all_logits = true}).peak.bytes, std::uint64_t{2048} * 128'256 * 2);
   // the pooler of an encoder looks at one row whatever is chosen
-  const MetaGraph bert = preset_graph("bert-base-uncased");
-  const ForwardModel all = forward_model(bert, assets, chosen_profile(assets, bert, {.all_logits = true}));
-  const Op& pooler = *std::find_if(all.graph->ops.begin(), all.graph->ops.end(),
-                                   [](const Op& op) { return op.name == "pooler.dense"; });
-  EXPECT_EQ((*all.graph->value(pooler.outputs[0]).shape)[1], SizePoly(1));
-  EXPECT_THROW(figures({.cache = DType::q8_0}), Error);
+  const graph::MetaGraph bert = preset_graph("bert-base-uncased");
+  const forward::ForwardModel all =
+      forward::forward_model(bert, assets, forward::chosen_profile(assets, bert, {.all_logits = true}));
+  const graph::Op& pooler = *std::find_if(all.graph->ops.begin(), all.graph->ops.end(),
+                                          [](const graph::Op& op) { return op.name == "pooler.dense"; });
+  EXPECT_EQ((*all.graph->value(pooler.outputs[0]).shape)[1], graph::SizePoly(1));
+  EXPECT_THROW(figures({.cache = graph::DType::q8_0}), Error);
   EXPECT_THROW(figures({.profile = "none such"}), Error);
 }
 
 TEST(ForwardModel, AnAssetThatDoesNotFitIsNotBelieved) {
-  MetaGraph graph = preset_graph("llama-3-8b");
-  graph.tensors[5].name = Name("model.layers.0.mlp.other.weight");
-  const ForwardModel model = model_of(graph);
-  EXPECT_EQ(model.source, ForwardSource::estimate);
+  graph::MetaGraph graph = preset_graph("llama-3-8b");
+  graph.tensors[5].name = graph::Name("model.layers.0.mlp.other.weight");
+  const forward::ForwardModel model = model_of(graph);
+  EXPECT_EQ(model.source, forward::ForwardSource::estimate);
   EXPECT_NE(model.remark.find("do not hold"), std::string::npos) << model.remark;
   EXPECT_FALSE(model.graph);
-  EXPECT_FALSE(forward_figures(model, 1, 1, 0));
-  MetaGraph larger = preset_graph("demo");
-  larger.storages.push_back(shapes_only_storage(100 << 20));
-  larger.tensors.push_back({Name("other"),
-                            DType::u8,
-                            Shape{100 << 20},
+  EXPECT_FALSE(forward::forward_figures(model, 1, 1, 0));
+  graph::MetaGraph larger = preset_graph("demo");
+  larger.storages.push_back(graph::shapes_only_storage(100 << 20));
+  larger.tensors.push_back({graph::Name("other"),
+                            graph::DType::u8,
+                            graph::Shape{100 << 20},
                             {},
-                            StorageId{static_cast<std::uint32_t>(larger.storages.size() - 1)},
+                            graph::StorageId{static_cast<std::uint32_t>(larger.storages.size() - 1)},
                             0});
   EXPECT_NE(model_of(larger).remark.find("unexplained"), std::string::npos);
 }
 
 TEST(ForwardModel, AnUnknownFamilyGivesAnEstimateOfItsCache) {
-  MetaGraph graph = preset_graph("demo");
+  graph::MetaGraph graph = preset_graph("demo");
   graph.metadata[0].value = std::string(
       R"({"architectures":["NewForCausalLM"],"n_layer":4,"n_head":8,"n_embd":64,"torch_dtype":"float16"})");
-  const ForwardModel model = model_of(graph);
-  EXPECT_EQ(model.source, ForwardSource::estimate);
+  const forward::ForwardModel model = model_of(graph);
+  EXPECT_EQ(model.source, forward::ForwardSource::estimate);
   EXPECT_EQ(model.cache_bytes_per_token, 2u * 4 * 64 * 2);
   EXPECT_NE(model.remark.find("no asset for NewForCausalLM"), std::string::npos);
   graph.metadata.clear();
-  EXPECT_EQ(model_of(graph).source, ForwardSource::nothing);
+  EXPECT_EQ(model_of(graph).source, forward::ForwardSource::nothing);
 }
 
-CacheEstimate cache_of(std::string_view fields) {
+forward::CacheEstimate cache_of(std::string_view fields) {
   const std::string config = fmt::format(
       R"({{"num_hidden_layers":4,"hidden_size":64,"num_attention_heads":8,"dtype":"float16",{}}})", fields);
-  return estimated_cache(ModelConfig(config, "config.json")).value();
+  return forward::estimated_cache(forward::ModelConfig(config, "config.json")).value();
 }
 
 TEST(CacheEstimate, LayersMayDiffer) {
-  const auto each = [](std::uint64_t bytes) { return CacheEstimate{.per_token = bytes}; };
+  const auto each = [](std::uint64_t bytes) { return forward::CacheEstimate{.per_token = bytes}; };
   constexpr std::uint64_t kHead = 2 * 2 * 8;  // key and value of 8 numbers in 2 bytes
   EXPECT_EQ(cache_of(R"("x":0)"), each(4 * 8 * kHead));
   EXPECT_EQ(cache_of(R"("num_key_value_heads":2)"), each(4 * 2 * kHead));
@@ -632,9 +662,9 @@ TEST(CacheEstimate, LayersMayDiffer) {
 }
 
 TEST(CacheEstimate, WindowsAndStates) {
-  const CacheEstimate windows = cache_of(
+  const forward::CacheEstimate windows = cache_of(
       R"("sliding_window":100,"layer_types":["sliding_attention","sliding_attention","full_attention","mamba"])");
-  EXPECT_EQ(windows, (CacheEstimate{.per_token = 256, .windowed_per_token = 512, .window = 100}));
+  EXPECT_EQ(windows, (forward::CacheEstimate{.per_token = 256, .windowed_per_token = 512, .window = 100}));
   EXPECT_EQ(windows.bytes(10), 10u * 768);
   EXPECT_EQ(windows.bytes(1000), 1000u * 256 + 100 * 512);
   EXPECT_EQ(windows.bytes(UINT64_MAX), std::nullopt);
@@ -651,7 +681,7 @@ TEST(CacheEstimate, WindowsAndStates) {
 
 TEST(CacheEstimate, WhatTheKeysDoNotSayIsNotGuessed) {
   const auto of = [](std::string_view config) {
-    return estimated_cache(ModelConfig(std::string(config), "config.json"));
+    return forward::estimated_cache(forward::ModelConfig(std::string(config), "config.json"));
   };
   EXPECT_FALSE(of("{}"));
   EXPECT_FALSE(of(R"({"num_hidden_layers":4,"hidden_size":64})"));
@@ -662,21 +692,27 @@ TEST(CacheEstimate, WhatTheKeysDoNotSayIsNotGuessed) {
   EXPECT_FALSE(widest && widest->bytes(1'000'000));
 }
 
-void add_weight(MetaGraph& graph, std::string_view name, const Shape& shape, DType dtype = DType::bf16) {
-  graph.storages.push_back(shapes_only_storage(*byte_size(dtype, *element_count(shape))));
-  graph.tensors.push_back(
-      {Name(name), dtype, shape, {}, StorageId{static_cast<std::uint32_t>(graph.storages.size() - 1)}, 0});
+void add_weight(graph::MetaGraph& graph, std::string_view name, const graph::Shape& shape,
+                graph::DType dtype = graph::DType::bf16) {
+  graph.storages.push_back(
+      graph::shapes_only_storage(*graph::byte_size(dtype, *graph::element_count(shape))));
+  graph.tensors.push_back({graph::Name(name),
+                           dtype,
+                           shape,
+                           {},
+                           graph::StorageId{static_cast<std::uint32_t>(graph.storages.size() - 1)},
+                           0});
 }
 
 TEST(ForwardModel, AnUnknownFamilyGetsALowerBoundOfItsActivations) {
-  MetaGraph graph = preset_graph("demo");
+  graph::MetaGraph graph = preset_graph("demo");
   EXPECT_FALSE(model_of(graph).activation_bound_per_token);  // known: a peak says more
-  EXPECT_FALSE(activation_lower_bound(model_of(graph), 1, 16));
+  EXPECT_FALSE(forward::activation_lower_bound(model_of(graph), 1, 16));
   const auto bound_with = [&](std::string_view config) {
     graph.metadata[0].value = std::string(config);
-    const ForwardModel model = model_of(graph);
-    EXPECT_FALSE(forward_figures(model, 1, 16, 0));
-    return activation_lower_bound(model, 2, 16);
+    const forward::ForwardModel model = model_of(graph);
+    EXPECT_FALSE(forward::forward_figures(model, 1, 16, 0));
+    return forward::activation_lower_bound(model, 2, 16);
   };
   constexpr std::string_view kUnknown = R"({"architectures":["New"],"vocab_size":8192})";
   EXPECT_EQ(bound_with(kUnknown),
@@ -688,14 +724,14 @@ TEST(ForwardModel, AnUnknownFamilyGetsALowerBoundOfItsActivations) {
   add_weight(graph, "output.weight", {8192, 512});
   add_weight(graph, "pooler.dense.weight", {9000, 512});
   add_weight(graph, "model.layers.0.mlp.experts.3.up_proj.weight", {9000, 512});
-  add_weight(graph, "model.layers.0.mlp.packed.weight", {9000, 1}, DType::u8);
+  add_weight(graph, "model.layers.0.mlp.packed.weight", {9000, 1}, graph::DType::u8);
   add_weight(graph, "model.layers.0.mlp.conv.weight", {9000, 4, 1});
   EXPECT_EQ(bound_with(kUnknown), 2u * 16 * 1408 * 2);
   add_weight(graph, "model.layers.0.mlp.shared_experts.up_proj.weight", {2000, 512});
   EXPECT_EQ(bound_with(kUnknown), 2u * 16 * 2000 * 2);
-  EXPECT_THROW(activation_lower_bound(model_of(graph), UINT64_MAX / 2, 4), Error);
+  EXPECT_THROW(forward::activation_lower_bound(model_of(graph), UINT64_MAX / 2, 4), Error);
   graph.metadata.clear();
-  EXPECT_FALSE(activation_lower_bound(model_of(graph), 1, 16));
+  EXPECT_FALSE(forward::activation_lower_bound(model_of(graph), 1, 16));
 }
 
 TEST(ForwardModel, AUsersAssetWinsByWhateverItMatches) {
@@ -703,9 +739,10 @@ TEST(ForwardModel, AUsersAssetWinsByWhateverItMatches) {
   fs::create_directories(folder.path() / "architectures");
   std::ofstream(folder.path() / "architectures/mine.json")
       << R"({"family":"mine","model_types":["llama"],"main":["x = embed ids @own[10,4]"]})";
-  const auto assets = load_assets(folder.path().string());
+  const auto assets = forward::load_assets(folder.path().string());
   const auto family = [&](std::string_view config) {
-    const Architecture* const found = assets->architecture(ModelConfig(config, "config.json"));
+    const forward::Architecture* const found =
+        assets->architecture(forward::ModelConfig(config, "config.json"));
     return found == nullptr ? "" : found->family;
   };
   EXPECT_EQ(family(R"({"model_type":"llama","architectures":["LlamaForCausalLM"]})"), "mine");
@@ -721,85 +758,89 @@ TEST(ForwardModel, AUsersAssetsTakeThePlaceOfBuiltInOnes) {
       << R"({"family":"llama","model_types":["llama"],"main":["x = embed ids @own[10,4]"]})";
   std::ofstream(folder.path() / "architectures/broken.json") << R"({"family":)";
   std::ofstream(folder.path() / "profiles/mine.json") << R"({"profile":"mine"})";
-  const auto assets = load_assets(folder.path().string());
-  const MetaGraph graph = config_graph(R"({"model_type":"llama"})", "c", *assets);
+  const auto assets = forward::load_assets(folder.path().string());
+  const graph::MetaGraph graph = forward::config_graph(R"({"model_type":"llama"})", "c", *assets);
   ASSERT_EQ(graph.tensors.size(), 1u);
   EXPECT_EQ(graph.tensors[0].name, "own.weight");
   EXPECT_EQ(assets->profile("mine").id, "mine");
   EXPECT_THROW(assets->profile("no_such"), Error);
   ASSERT_EQ(assets->faults.size(), 1u);
   EXPECT_NE(assets->faults[0].find("broken.json"), std::string::npos);
-  EXPECT_TRUE(load_assets("/no/such/folder")->faults.empty());
+  EXPECT_TRUE(forward::load_assets("/no/such/folder")->faults.empty());
 }
 
 TEST(ForwardPass, FollowsTheLoadInOnePlan) {
-  const MetaGraph graph = preset_graph("demo");
-  const ForwardModel model = model_of(graph);
-  const ForwardPass pass = {&*model.graph, symbol_values(*model.graph, 1, 256, 0)};
-  const auto figures = forward_figures(model, 1, 256, 0);
-  const Method& method = find_method("staged_ring");
-  const Order& order = find_order("file");
+  const graph::MetaGraph graph = preset_graph("demo");
+  const forward::ForwardModel model = model_of(graph);
+  const plan::ForwardPass pass = {&*model.graph, graph::symbol_values(*model.graph, 1, 256, 0)};
+  const auto figures = forward::forward_figures(model, 1, 256, 0);
+  const load::Method& method = load::find_method("staged_ring");
+  const load::Order& order = load::find_order("file");
   Progress progress;
-  const Projection load = project(graph, method, order, {});
-  const Projection both = project(graph, method, order, {}, progress, &pass);
+  const load::Projection load = load::project(graph, method, order, {});
+  const load::Projection both = load::project(graph, method, order, {}, progress, &pass);
   EXPECT_EQ(both.plan.marks.back().label, "first token");
   // the cache of every layer lies beside the weights at the end, with the logits
   const std::uint64_t logits = 8192 * 2;
-  EXPECT_EQ(both.timeline.final_bytes[index(Space::device)],
-            load.timeline.final_bytes[index(Space::device)] + figures->peak.cache_bytes + logits);
-  EXPECT_GE(both.timeline.peaks[index(Space::device)].bytes, storage_bytes(graph) + figures->peak.bytes);
-  EXPECT_EQ(device_lower_bound(graph, {}, &pass), both.timeline.peaks[index(Space::device)].bytes);
+  EXPECT_EQ(both.timeline.final_bytes[plan::index(plan::Space::device)],
+            load.timeline.final_bytes[plan::index(plan::Space::device)] + figures->peak.cache_bytes + logits);
+  EXPECT_GE(both.timeline.peaks[plan::index(plan::Space::device)].bytes,
+            graph::storage_bytes(graph) + figures->peak.bytes);
+  EXPECT_EQ(load::device_lower_bound(graph, {}, &pass),
+            both.timeline.peaks[plan::index(plan::Space::device)].bytes);
 }
 
 // With a past, the caches of all layers are there before the first operator.
 TEST(ForwardPass, ThePastIsThereFromTheStart) {
-  const MetaGraph graph = preset_graph("demo");
-  const ForwardModel model = model_of(graph);
-  Plan plan;
-  append_forward_pass(plan, {&*model.graph, symbol_values(*model.graph, 1, 1, 4096)});
+  const graph::MetaGraph graph = preset_graph("demo");
+  const forward::ForwardModel model = model_of(graph);
+  plan::Plan plan;
+  plan::append_forward_pass(plan, {&*model.graph, graph::symbol_values(*model.graph, 1, 1, 4096)});
   std::uint64_t before_the_first_free = 0;
-  for (const Step& step : plan.steps) {
-    if (step.verb == Verb::free) break;
+  for (const plan::Step& step : plan.steps) {
+    if (step.verb == plan::Verb::free) break;
     before_the_first_free += plan.blocks[static_cast<std::size_t>(step.block)].bytes;
   }
-  EXPECT_GE(before_the_first_free, forward_figures(model, 1, 1, 4096)->peak.cache_bytes);
+  EXPECT_GE(before_the_first_free, forward::forward_figures(model, 1, 1, 4096)->peak.cache_bytes);
 }
 
 // Where a method allocates activations before the weights are there, the pass's memory is one block by then:
 // 2W + A + w against W + A.
 TEST(ForwardPass, IsThereFirstWhereTheMethodAllocatesItFirst) {
-  const MetaGraph graph = preset_graph("demo");
-  const ForwardModel model = model_of(graph);
-  const ForwardPass pass = {&*model.graph, symbol_values(*model.graph, 1, 256, 0)};
-  const std::uint64_t weights = storage_bytes(graph);
-  const std::uint64_t activations = device_lower_bound(graph, {}, &pass) - weights;
+  const graph::MetaGraph graph = preset_graph("demo");
+  const forward::ForwardModel model = model_of(graph);
+  const plan::ForwardPass pass = {&*model.graph, graph::symbol_values(*model.graph, 1, 256, 0)};
+  const std::uint64_t weights = graph::storage_bytes(graph);
+  const std::uint64_t activations = load::device_lower_bound(graph, {}, &pass) - weights;
   std::uint64_t most = 0;
-  for (const Storage& storage : graph.storages) most = std::max(most, storage.bytes);
+  for (const graph::Storage& storage : graph.storages) most = std::max(most, storage.bytes);
   const auto timeline = [&](const char* method) {
     Progress progress;
-    return project(graph, find_method(method), find_order("largest"), {}, progress, &pass).timeline;
+    return load::project(graph, load::find_method(method), load::find_order("largest"), {}, progress, &pass)
+        .timeline;
   };
   EXPECT_EQ(timeline("executorch_before").unified.bytes, 2 * weights + activations + most);
   EXPECT_EQ(timeline("executorch_after").unified.bytes, weights + std::max(activations, 2 * most));
-  const Timeline streamed = timeline("layer_streaming");
-  EXPECT_EQ(streamed.final_bytes[index(Space::device)], activations);
-  EXPECT_GE(streamed.peaks[index(Space::device)].bytes, most + activations);
-  EXPECT_LT(streamed.peaks[index(Space::device)].bytes, weights + activations);
+  const plan::Timeline streamed = timeline("layer_streaming");
+  EXPECT_EQ(streamed.final_bytes[plan::index(plan::Space::device)], activations);
+  EXPECT_GE(streamed.peaks[plan::index(plan::Space::device)].bytes, most + activations);
+  EXPECT_LT(streamed.peaks[plan::index(plan::Space::device)].bytes, weights + activations);
 }
 
 // The ladder holds where config.json does not fit: what it does say, and why there is no more.
 TEST(ForwardModel, AConfigurationThatDoesNotFitLeavesAnEstimate) {
   const std::string config = R"({"model_type":"llama","hidden_size":64,"num_hidden_layers":3,
     "num_attention_heads":4,"intermediate_size":96,"vocab_size":100,"torch_dtype":"float32"})";
-  MetaGraph graph = config_graph(config, "config.json");
+  graph::MetaGraph graph = forward::config_graph(config, "config.json");
   const auto remark_with = [&](const std::string& from, const std::string& to) {
     std::string changed = config;
     changed.replace(changed.find(from), from.size(), to);
     graph.metadata[0].value = changed;
-    const auto assets = built_in_assets();
-    const ForwardModel model = forward_model(graph, *assets, assets->profile("fused"));
+    const auto assets = forward::built_in_assets();
+    const forward::ForwardModel model = forward::forward_model(graph, *assets, assets->profile("fused"));
     EXPECT_FALSE(model.graph);
-    EXPECT_EQ(model.source, model.cache_bytes_per_token ? ForwardSource::estimate : ForwardSource::nothing);
+    EXPECT_EQ(model.source, model.cache_bytes_per_token ? forward::ForwardSource::estimate
+                                                        : forward::ForwardSource::nothing);
     return model.remark;
   };
   const std::string list = remark_with(R"("vocab_size":100)", R"("vocab_size":100,"layer_types":["x"])");
@@ -817,4 +858,4 @@ TEST(ForwardModel, AConfigurationThatDoesNotFitLeavesAnEstimate) {
 
 }  // namespace
 
-}  // namespace loadline
+}  // namespace loadline::tests

@@ -19,7 +19,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-namespace loadline {
+namespace loadline::tests {
 
 // --- What allocators make of values that come and go, against plain searches.
 
@@ -28,16 +28,18 @@ namespace {
 using testing::Builder;
 
 TEST(PassAllocators, APatternIsOneBufferBesideInputsAndOutputs) {
-  const auto of = [](std::int64_t floats) { return Builder::Sizes{SizePoly(floats)}; };
+  const auto of = [](std::int64_t floats) { return Builder::Sizes{graph::SizePoly(floats)}; };
   Builder builder;  // a and b at once, then c at a's place and d behind b, until the output is made
   builder.op("Make", {"x"}, "a", of(100)).op("Make", {"a"}, "b", of(65)).op("Make", {"b"}, "c", of(120));
   builder.op("Join", {"b", "c"}, "d", of(1)).op("Make", {"d"}, "y", of(50)).returns({"y"});
-  const ForwardGraph& graph = builder.graph();
-  const auto sizes = value_sizes(graph, symbol_values(graph, 1, 1, 0));
+  const graph::ForwardGraph& graph = builder.graph();
+  const auto sizes = forward::value_sizes(graph, graph::symbol_values(graph, 1, 1, 0));
   // 400 bytes take 512, as do 260 and 480; 4 take 256
-  EXPECT_EQ(reserved_bytes(allocations_of(graph, lifetimes(graph), sizes), AllocatorModel::onnxruntime),
+  EXPECT_EQ(allocators::reserved_bytes(forward::allocations_of(graph, forward::lifetimes(graph), sizes),
+                                       allocators::AllocatorModel::onnxruntime),
             4000u + 512 + 512 + 256);
-  EXPECT_EQ(reserved_bytes(allocations_of(graph, lifetimes(graph), sizes), AllocatorModel::exact),
+  EXPECT_EQ(allocators::reserved_bytes(forward::allocations_of(graph, forward::lifetimes(graph), sizes),
+                                       allocators::AllocatorModel::exact),
             4000u + 400);
 }
 
@@ -52,11 +54,11 @@ TEST(PassAllocators, BestFitAgreesWithAPlainSearch) {
       const std::string from = names[names.size() - 1 - random() % std::min<std::size_t>(names.size(), 9)];
       names.push_back(fmt::format("v{}", i));
       builder.op("Make", {from, names[names.size() - 2]}, names.back(),
-                 Builder::Sizes{SizePoly(8 * static_cast<std::int64_t>(1 + random() % 40))});
+                 Builder::Sizes{graph::SizePoly(8 * static_cast<std::int64_t>(1 + random() % 40))});
     }
-    const ForwardGraph& graph = builder.graph();
-    const auto lives = lifetimes(graph);
-    const auto sizes = value_sizes(graph, symbol_values(graph, 1, 1, 0));
+    const graph::ForwardGraph& graph = builder.graph();
+    const auto lives = forward::lifetimes(graph);
+    const auto sizes = forward::value_sizes(graph, graph::symbol_values(graph, 1, 1, 0));
     struct Block {
       std::uint64_t begin, end;
       std::uint32_t until;
@@ -83,7 +85,9 @@ TEST(PassAllocators, BestFitAgreesWithAPlainSearch) {
       }
       std::erase_if(blocks, [&](const Block& block) { return block.until == op + 1; });
     }
-    EXPECT_EQ(reserved_bytes(allocations_of(graph, lives, sizes), AllocatorModel::ggml), most);
+    EXPECT_EQ(allocators::reserved_bytes(forward::allocations_of(graph, lives, sizes),
+                                         allocators::AllocatorModel::ggml),
+              most);
   }
 }
 
@@ -107,11 +111,11 @@ TEST(PassAllocators, TorchAgreesWithAPlainSearch) {
       names.push_back(fmt::format("v{}", i));
       const std::int64_t unit = random() % 2 == 0 ? 100 : 100'000;  // floats: either pool
       builder.op("Make", {from, names[names.size() - 2]}, names.back(),
-                 Builder::Sizes{SizePoly(unit * static_cast<std::int64_t>(1 + random() % 30))});
+                 Builder::Sizes{graph::SizePoly(unit * static_cast<std::int64_t>(1 + random() % 30))});
     }
-    const ForwardGraph& graph = builder.graph();
-    const auto lives = lifetimes(graph);
-    const auto sizes = value_sizes(graph, symbol_values(graph, 1, 1, 0));
+    const graph::ForwardGraph& graph = builder.graph();
+    const auto lives = forward::lifetimes(graph);
+    const auto sizes = forward::value_sizes(graph, graph::symbol_values(graph, 1, 1, 0));
     std::vector<Segment> segments;
     std::uint64_t reserved = 0;
     const auto place = [&](std::uint64_t asked, std::uint32_t until) {
@@ -154,7 +158,9 @@ TEST(PassAllocators, TorchAgreesWithAPlainSearch) {
         segment.pieces = std::move(joined);
       }
     }
-    EXPECT_EQ(reserved_bytes(allocations_of(graph, lives, sizes), AllocatorModel::torch), reserved);
+    EXPECT_EQ(allocators::reserved_bytes(forward::allocations_of(graph, lives, sizes),
+                                         allocators::AllocatorModel::torch),
+              reserved);
   }
 }
 
@@ -165,19 +171,21 @@ TEST(PassAllocators, ManyHolesTakeNoQuadraticTime) {
   for (int i = 0; i < kMany; ++i) {
     auto& names = i % 2 == 0 ? kept : gone;
     names.push_back(fmt::format("v{}", i));
-    builder.op("Make", {"x"}, names.back(), Builder::Sizes{SizePoly(8)});
+    builder.op("Make", {"x"}, names.back(), Builder::Sizes{graph::SizePoly(8)});
   }
   builder.op("Join", gone, "all gone");
   for (int i = 0; i < kMany; ++i) {
     kept.push_back(fmt::format("w{}", i));
-    builder.op("Make", {"x"}, kept.back(), Builder::Sizes{SizePoly(16)});
+    builder.op("Make", {"x"}, kept.back(), Builder::Sizes{graph::SizePoly(16)});
   }
-  const ForwardGraph& graph = builder.op("Join", kept, "y").graph();
-  const auto sizes = value_sizes(graph, symbol_values(graph, 1, 1, 0));
+  const graph::ForwardGraph& graph = builder.op("Join", kept, "y").graph();
+  const auto sizes = forward::value_sizes(graph, graph::symbol_values(graph, 1, 1, 0));
   // a search of all holes for each would take 2 * 10^9 steps
-  EXPECT_GT(reserved_bytes(allocations_of(graph, lifetimes(graph), sizes), AllocatorModel::ggml),
+  EXPECT_GT(allocators::reserved_bytes(forward::allocations_of(graph, forward::lifetimes(graph), sizes),
+                                       allocators::AllocatorModel::ggml),
             60'000u * 64);
-  EXPECT_GT(reserved_bytes(allocations_of(graph, lifetimes(graph), sizes), AllocatorModel::torch),
+  EXPECT_GT(allocators::reserved_bytes(forward::allocations_of(graph, forward::lifetimes(graph), sizes),
+                                       allocators::AllocatorModel::torch),
             60'000u * 512);
 }
 
@@ -188,13 +196,15 @@ TEST(PassAllocators, ManyHolesTakeNoQuadraticTime) {
 
 namespace {
 
-using Types = std::vector<std::optional<DType>>;
+using Types = std::vector<std::optional<graph::DType>>;
 
-TypePolicyPtr built_in(std::string_view name) { return find_type_policy(built_in_type_policies(), name); }
+forward::TypePolicyPtr built_in(std::string_view name) {
+  return forward::find_type_policy(forward::built_in_type_policies(), name);
+}
 
 std::string fault(std::string_view json) {
   try {
-    (void)parse_type_policy(json, "p.json");
+    (void)forward::parse_type_policy(json, "p.json");
   } catch (const Error& error) {
     return error.what();
   }
@@ -205,11 +215,11 @@ bool says(const std::string& message, std::string_view part) {
 }
 
 // A policy of one rule, completed as a user's own is.
-std::vector<TypePolicy> with_rule(std::string_view let, std::string_view rule) {
-  std::vector<TypePolicy> files;
-  for (const TypePolicy& file : built_in_type_policies())
+std::vector<forward::TypePolicy> with_rule(std::string_view let, std::string_view rule) {
+  std::vector<forward::TypePolicy> files;
+  for (const forward::TypePolicy& file : forward::built_in_type_policies())
     if (!file.type) files.push_back(file);
-  files.push_back(parse_type_policy(
+  files.push_back(forward::parse_type_policy(
       fmt::format(R"({{"policy": "own", "type": "q4_k", "let": {{{}}}, "rules": {{"attn_v": "{}"}}}})", let,
                   rule),
       "own.json"));
@@ -217,11 +227,11 @@ std::vector<TypePolicy> with_rule(std::string_view let, std::string_view rule) {
 }
 
 std::string rule_fault(std::string_view let, std::string_view rule) {
-  const std::vector<TypePolicy> files = with_rule(let, rule);
+  const std::vector<forward::TypePolicy> files = with_rule(let, rule);
   const std::vector<std::uint64_t> shape = {256, 256};
-  const std::vector<PolicyTensor> tensors = {{"blk.0.attn_v.weight", shape}};
+  const std::vector<forward::PolicyTensor> tensors = {{"blk.0.attn_v.weight", shape}};
   try {
-    (void)policy_types(*find_type_policy(files, "own"), {}, tensors);
+    (void)forward::policy_types(*forward::find_type_policy(files, "own"), {}, tensors);
   } catch (const Error& error) {
     return error.what();
   }
@@ -229,10 +239,10 @@ std::string rule_fault(std::string_view let, std::string_view rule) {
 }
 
 TEST(TypePolicy, EveryBuiltInPolicyGivesTypes) {
-  const std::vector<std::string> names = type_policy_names(built_in_type_policies());
+  const std::vector<std::string> names = forward::type_policy_names(forward::built_in_type_policies());
   EXPECT_GE(names.size(), 19u);
   const std::vector<std::uint64_t> matrix = {512, 256}, experts = {8, 512, 256}, vector = {256};
-  std::vector<PolicyTensor> tensors;
+  std::vector<forward::PolicyTensor> tensors;
   for (const char* const name : {"output.weight", "token_embd.weight", "blk.0.attn_q.weight",
                                  "blk.0.attn_k.weight", "blk.0.attn_v.weight", "blk.0.attn_output.weight",
                                  "blk.0.ffn_up.weight", "blk.0.ffn_down.weight", "blk.0.ssm_in.weight"})
@@ -248,7 +258,7 @@ TEST(TypePolicy, EveryBuiltInPolicyGivesTypes) {
         for (const std::int64_t count : {0, 8})
           for (const bool imatrix : {false, true}) {
             const Types types =
-                policy_types(*built_in(name), {architecture, layers, count, 8, imatrix}, tensors);
+                forward::policy_types(*built_in(name), {architecture, layers, count, 8, imatrix}, tensors);
             for (std::size_t i = 0; i < types.size(); ++i)
               EXPECT_EQ(types[i].has_value(), i < changing) << name << ' ' << tensors[i].name;
           }
@@ -258,37 +268,38 @@ TEST(TypePolicy, CountsByLayerAndName) {
   const std::vector<std::uint64_t> shape = {256, 256};
   std::vector<std::string> names;
   for (int layer = 15; layer >= 0; --layer) names.push_back(fmt::format("blk.{}.attn_v.weight", layer));
-  std::vector<PolicyTensor> tensors;
+  std::vector<forward::PolicyTensor> tensors;
   for (const std::string& name : names) tensors.push_back({name, shape});
-  const Types types = policy_types(*built_in("q4_k_m"), {"llama", 16, 0, 4, false}, tensors);
+  const Types types = forward::policy_types(*built_in("q4_k_m"), {"llama", 16, 0, 4, false}, tensors);
   std::string sixes;
   for (int layer = 0; layer < 16; ++layer)
-    if (types[static_cast<std::size_t>(15 - layer)] == DType::q6_k) sixes += fmt::format("{} ", layer);
+    if (types[static_cast<std::size_t>(15 - layer)] == graph::DType::q6_k) sixes += fmt::format("{} ", layer);
   EXPECT_EQ(sixes, "0 1 4 7 10 13 14 15 ");
 }
 
 TEST(TypePolicy, TiedEmbeddingsAreTheOutput) {
   const std::vector<std::uint64_t> shape = {320, 256}, odd = {320, 96};
-  const std::vector<PolicyTensor> tied = {{"token_embd.weight", shape}};
-  const std::vector<PolicyTensor> apart = {{"token_embd.weight", shape}, {"output.weight", shape}};
-  EXPECT_EQ(policy_types(*built_in("q4_k_m"), {}, tied), (Types{DType::q6_k}));
-  EXPECT_EQ(policy_types(*built_in("q4_k_m"), {}, apart), (Types{DType::q4_k, DType::q6_k}));
-  const std::vector<PolicyTensor> thin = {{"output.weight", odd}};
-  EXPECT_EQ(policy_types(*built_in("q4_k_m"), {}, thin), (Types{DType::q8_0}));
+  const std::vector<forward::PolicyTensor> tied = {{"token_embd.weight", shape}};
+  const std::vector<forward::PolicyTensor> apart = {{"token_embd.weight", shape}, {"output.weight", shape}};
+  EXPECT_EQ(forward::policy_types(*built_in("q4_k_m"), {}, tied), (Types{graph::DType::q6_k}));
+  EXPECT_EQ(forward::policy_types(*built_in("q4_k_m"), {}, apart),
+            (Types{graph::DType::q4_k, graph::DType::q6_k}));
+  const std::vector<forward::PolicyTensor> thin = {{"output.weight", odd}};
+  EXPECT_EQ(forward::policy_types(*built_in("q4_k_m"), {}, thin), (Types{graph::DType::q8_0}));
 }
 
 TEST(TypePolicy, FallsBackWhereRowsDoNotDivide) {
-  const TypePolicyPtr policy = built_in("q4_k_m");
-  EXPECT_EQ(fitting_type(*policy, DType::q4_k, 512), DType::q4_k);
-  EXPECT_EQ(fitting_type(*policy, DType::q4_k, 96), DType::q5_0);
-  EXPECT_EQ(fitting_type(*policy, DType::q6_k, 96), DType::q8_0);
-  EXPECT_EQ(fitting_type(*policy, DType::q6_k, 80), DType::f16);
-  EXPECT_EQ(fitting_type(*policy, DType::q8_0, 48), DType::f16);
-  EXPECT_EQ(fitting_type(*policy, DType::f32, 7), DType::f32);
+  const forward::TypePolicyPtr policy = built_in("q4_k_m");
+  EXPECT_EQ(forward::fitting_type(*policy, graph::DType::q4_k, 512), graph::DType::q4_k);
+  EXPECT_EQ(forward::fitting_type(*policy, graph::DType::q4_k, 96), graph::DType::q5_0);
+  EXPECT_EQ(forward::fitting_type(*policy, graph::DType::q6_k, 96), graph::DType::q8_0);
+  EXPECT_EQ(forward::fitting_type(*policy, graph::DType::q6_k, 80), graph::DType::f16);
+  EXPECT_EQ(forward::fitting_type(*policy, graph::DType::q8_0, 48), graph::DType::f16);
+  EXPECT_EQ(forward::fitting_type(*policy, graph::DType::f32, 7), graph::DType::f32);
   const std::vector<std::uint64_t> row = {1, 256}, column = {256, 1}, matrix = {1, 2, 256};
-  EXPECT_FALSE(may_change(*policy, {"a.weight", row}));
-  EXPECT_TRUE(may_change(*policy, {"a.weight", column}));
-  EXPECT_TRUE(may_change(*policy, {"a.weight", matrix}));
+  EXPECT_FALSE(forward::may_change(*policy, {"a.weight", row}));
+  EXPECT_TRUE(forward::may_change(*policy, {"a.weight", column}));
+  EXPECT_TRUE(forward::may_change(*policy, {"a.weight", matrix}));
 }
 
 TEST(TypePolicy, FaultsNameTheirPlace) {
@@ -321,18 +332,18 @@ TEST(TypePolicy, AUsersOwnReplacesABuiltInOne) {
   std::filesystem::create_directories(folder / "types");
   testing::write_file(folder / "types/mine.json", R"({"policy": "q4_k_m", "type": "q5_k"})");
   testing::write_file(folder / "types/wrong.json", R"({"policy": "wrong"})");
-  const auto assets = load_assets(folder / "");
-  EXPECT_EQ(find_type_policy(assets->type_policies, "q4_k_m")->type, DType::q5_k);
-  EXPECT_EQ(find_type_policy(assets->type_policies, "q4_k_s")->type, DType::q4_k);
+  const auto assets = forward::load_assets(folder / "");
+  EXPECT_EQ(forward::find_type_policy(assets->type_policies, "q4_k_m")->type, graph::DType::q5_k);
+  EXPECT_EQ(forward::find_type_policy(assets->type_policies, "q4_k_s")->type, graph::DType::q4_k);
   ASSERT_EQ(assets->faults.size(), 1u);
   EXPECT_TRUE(says(assets->faults[0], "'type' is missing"));
   try {
-    (void)find_type_policy(assets->type_policies, "q4_k");
+    (void)forward::find_type_policy(assets->type_policies, "q4_k");
     FAIL();
   } catch (const Error& error) {
     EXPECT_TRUE(says(error.what(), "did you mean"));
   }
-  EXPECT_THROW((void)find_type_policy(assets->type_policies, "common"), Error);
+  EXPECT_THROW((void)forward::find_type_policy(assets->type_policies, "common"), Error);
 }
 
 }  // namespace
@@ -341,24 +352,24 @@ TEST(TypePolicy, AUsersOwnReplacesABuiltInOne) {
 
 namespace {
 
-MetaGraph model() {
-  return config_graph(
+graph::MetaGraph model() {
+  return forward::config_graph(
       R"({"model_type":"llama","hidden_size":64,"num_hidden_layers":3,"num_attention_heads":4,
           "num_key_value_heads":2,"intermediate_size":96,"vocab_size":200,"torch_dtype":"float16",
           "max_position_embeddings":4096})",
       "config.json");
 }
 
-LoadAnswer ask(const MetaGraph& graph, LoadRequest request) {
+load::LoadAnswer ask(const graph::MetaGraph& graph, load::LoadRequest request) {
   Progress progress;
-  AnswerOptions options;
+  load::AnswerOptions options;
   options.advise = false;
-  return answer(graph, request, {}, options, progress);
+  return load::answer(graph, request, {}, options, progress);
 }
 
 // Whether load and pass fit by a projection of both.
-bool fits(const MetaGraph& graph, LoadRequest request, const LoadRow& row, std::uint64_t tokens,
-          std::optional<std::uint64_t> piece) {
+bool fits(const graph::MetaGraph& graph, load::LoadRequest request, const load::LoadRow& row,
+          std::uint64_t tokens, std::optional<std::uint64_t> piece) {
   request.max_context = false;
   request.methods = {std::string(row.method->id)};
   request.orders = {row.order};
@@ -367,32 +378,32 @@ bool fits(const MetaGraph& graph, LoadRequest request, const LoadRow& row, std::
   return ask(graph, request).rows[0].fits();
 }
 
-void expect_exact(const MetaGraph& graph, LoadRequest request) {
+void expect_exact(const graph::MetaGraph& graph, load::LoadRequest request) {
   request.max_context = true;
-  const LoadAnswer found = ask(graph, request);
+  const load::LoadAnswer found = ask(graph, request);
   ASSERT_TRUE(found.context);
   ASSERT_EQ(found.context->missing, "");
   std::size_t limited = 0;
-  for (const LoadRow& row : found.rows) {
+  for (const load::LoadRow& row : found.rows) {
     if (row.refusal) continue;
     SCOPED_TRACE(row.method->id);
     ASSERT_TRUE(row.context_max);
     const std::uint64_t most = *row.context_max;
     if (most > 0) EXPECT_TRUE(fits(graph, request, row, most, found.context->micro_batch)) << most;
     // what a pass reads of a mapped embedding is counted whole
-    if (row.pass_reads.mapped == 0 && most < kMostTokens)
+    if (row.pass_reads.mapped == 0 && most < load::kMostTokens)
       EXPECT_FALSE(fits(graph, request, row, most + 1, found.context->micro_batch)) << most;
-    if (most > 0 && most < kMostTokens) ++limited;
+    if (most > 0 && most < load::kMostTokens) ++limited;
   }
   EXPECT_GT(limited, 0u);
 }
 
 TEST(LargestContext, IsExact) {
-  const MetaGraph graph = model();
-  const std::uint64_t weights = storage_bytes(graph);
+  const graph::MetaGraph graph = model();
+  const std::uint64_t weights = graph::storage_bytes(graph);
   for (const std::uint64_t budget : {weights + 100'000, 3 * weights, 20 * weights}) {
     SCOPED_TRACE(budget);
-    LoadRequest request;
+    load::LoadRequest request;
     request.methods = {"all"};
     request.device_budget = budget;
     expect_exact(graph, request);
@@ -401,27 +412,27 @@ TEST(LargestContext, IsExact) {
     request.batch = 3;
     request.forward.profile = "ggml";
     expect_exact(graph, request);
-    request.memory = MemoryKind::unified;
+    request.memory = plan::MemoryKind::unified;
     expect_exact(graph, request);
   }
 }
 
 TEST(LargestContext, SaysWhatIsMissing) {
-  const MetaGraph graph = model();
-  LoadRequest request;
+  const graph::MetaGraph graph = model();
+  load::LoadRequest request;
   request.max_context = true;
   EXPECT_EQ(ask(graph, request).context->missing, "it needs a budget");
   request.host_budget = 1 << 30;
   EXPECT_EQ(ask(graph, request).context->missing, "no budget limits the memory that the pass is in");
   request.device_budget = 1 << 30;
-  const LoadAnswer found = ask(graph, request);
+  const load::LoadAnswer found = ask(graph, request);
   EXPECT_EQ(found.context->missing, "");
   EXPECT_EQ(found.context->positions, 4096u);
   EXPECT_FALSE(found.context->micro_batch);
   request.forward.profile = "ggml";
   EXPECT_EQ(ask(graph, request).context->micro_batch, 512u);
 
-  MetaGraph bare = graph;
+  graph::MetaGraph bare = graph;
   bare.metadata.clear();
   EXPECT_EQ(ask(bare, request).context->missing, "no config.json lies beside the weights: sizes only");
   request.activation_bytes = 100;
@@ -430,20 +441,20 @@ TEST(LargestContext, SaysWhatIsMissing) {
 
 // Without operators, the estimate of the cache gives an upper bound.
 TEST(LargestContext, IsAnUpperBoundByTheCacheAlone) {
-  MetaGraph graph = model();
+  graph::MetaGraph graph = model();
   const auto config = [&](std::string_view more) {
     graph.metadata[0].value = fmt::format(
         R"({{"architectures":["New"],"num_hidden_layers":2,"num_attention_heads":2,"hidden_size":16,)"
         R"("dtype":"float16"{}}})",
         more);
   };
-  LoadRequest request;
+  load::LoadRequest request;
   request.max_context = true;
   request.batch = 3;
   request.methods = {"direct"};
-  request.device_budget = storage_bytes(graph) + 100'000;
+  request.device_budget = graph::storage_bytes(graph) + 100'000;
   config("");
-  const LoadAnswer found = ask(graph, request);
+  const load::LoadAnswer found = ask(graph, request);
   EXPECT_TRUE(found.context->cache_only);
   EXPECT_FALSE(found.context->micro_batch);
   EXPECT_EQ(found.rows[0].context_max, 100'000u / (3 * 2 * 2 * 16 * 2));
@@ -452,11 +463,11 @@ TEST(LargestContext, IsAnUpperBoundByTheCacheAlone) {
 }
 
 TEST(LargestContext, IsNothingWhereTheLoadDoesNotFit) {
-  const MetaGraph graph = model();
-  LoadRequest request;
+  const graph::MetaGraph graph = model();
+  load::LoadRequest request;
   request.max_context = true;
   request.methods = {"direct"};
-  request.device_budget = storage_bytes(graph) - 1;
+  request.device_budget = graph::storage_bytes(graph) - 1;
   EXPECT_EQ(ask(graph, request).rows[0].context_max, 0u);
 }
 
@@ -473,25 +484,26 @@ bool may_be_above_the_bound(const std::string& name, std::uint64_t sequence) {
 
 // Every family packs, keeps the rules and is at the least height that there is.
 void expect_packs(std::uint64_t sequence) {
-  const auto assets = built_in_assets();
+  const auto assets = forward::built_in_assets();
   std::set<std::string> families;
   for (const testing::DescribedModel& described : testing::described_models())
     for (const char* profile : {"fused", "hf_eager"}) {
       SCOPED_TRACE(described.name + " " + profile);
-      const ForwardModel model = forward_model(described.graph, *assets, assets->profile(profile));
+      const forward::ForwardModel model =
+          forward::forward_model(described.graph, *assets, assets->profile(profile));
       ASSERT_TRUE(model.graph) << model.remark;
       families.insert(model.family);
-      const Problem problem = testing::pass_problem(model, 1, sequence);
-      const Packing packing = pack(problem, {.effort = Effort::bounded});
-      EXPECT_EQ(packing.verdict, Verdict::feasible);
-      const auto fault = find_fault(problem, packing.offsets);
+      const packing::Problem problem = testing::pass_problem(model, 1, sequence);
+      const packing::Packing packing = pack(problem, {.effort = packing::Effort::bounded});
+      EXPECT_EQ(packing.verdict, packing::Verdict::feasible);
+      const auto fault = packing::find_fault(problem, packing.offsets);
       EXPECT_FALSE(fault) << *fault;
       EXPECT_GT(packing.lower_bound(), 0u);
       if (!may_be_above_the_bound(described.name + " " + profile, sequence)) {
         EXPECT_EQ(packing.height(), packing.lower_bound());
         EXPECT_TRUE(packing.proven_optimal());
       }
-      EXPECT_LE(packing.height(), greedy_by_size_height(problem).value());
+      EXPECT_LE(packing.height(), packing::greedy_by_size_height(problem).value());
     }
   EXPECT_EQ(families.size(), assets->architectures.size());
 }
@@ -501,4 +513,4 @@ TEST(PassPacking, EveryFamilyPacksManyTokens) { expect_packs(2048); }
 
 }  // namespace
 
-}  // namespace loadline
+}  // namespace loadline::tests

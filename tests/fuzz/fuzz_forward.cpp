@@ -26,72 +26,78 @@ constexpr std::string_view kConfig = R"json({"architectures":["LlamaForCausalLM"
   "moe_intermediate_size":6,"ffn_dim":12,"layer_types":["full_attention","sliding_attention"],
   "id2label":{"0":"a","1":"b"},"key":"{has(key)}","rope_scaling":{"factor":2.5},"torch_dtype":"bfloat16"})json";
 
-const ModelConfig& config() {
-  static const ModelConfig parsed(kConfig, "config.json");
+const forward::ModelConfig& config() {
+  static const forward::ModelConfig parsed(kConfig, "config.json");
   return parsed;
 }
 
-void measure(const BoundModel& model, const Profile& profile, MetaGraph& graph) {
-  graph.forward = lower(model, profile);
-  validate(graph);
-  const ForwardGraph& forward = *graph.forward;
-  const std::vector<OpRange> lives = lifetimes(forward);
-  const auto sizes = value_sizes(forward, symbol_values(forward, 2, 5, 3));
-  const ForwardPeak peak = forward_peak(forward, forward_usage(forward, lives, sizes), sizes);
-  if (reserved_bytes(allocations_of(forward, lives, sizes), AllocatorModel::exact) < peak.bytes) std::abort();
-  for (const AllocatorModel allocator :
-       {AllocatorModel::ggml, AllocatorModel::onnxruntime, AllocatorModel::torch})
-    reserved_bytes(allocations_of(forward, lives, sizes), allocator);
+void measure(const forward::BoundModel& model, const forward::Profile& profile, graph::MetaGraph& graph) {
+  graph.forward = forward::lower(model, profile);
+  graph::validate(graph);
+  const graph::ForwardGraph& forward = *graph.forward;
+  const std::vector<forward::OpRange> lives = forward::lifetimes(forward);
+  const auto sizes = forward::value_sizes(forward, graph::symbol_values(forward, 2, 5, 3));
+  const forward::ForwardPeak peak =
+      forward::forward_peak(forward, forward::forward_usage(forward, lives, sizes), sizes);
+  if (allocators::reserved_bytes(forward::allocations_of(forward, lives, sizes),
+                                 allocators::AllocatorModel::exact) < peak.bytes)
+    std::abort();
+  for (const allocators::AllocatorModel allocator :
+       {allocators::AllocatorModel::ggml, allocators::AllocatorModel::onnxruntime,
+        allocators::AllocatorModel::torch})
+    allocators::reserved_bytes(forward::allocations_of(forward, lives, sizes), allocator);
 }
 
 // The tensors that a file would hold.
-MetaGraph file_of(const BoundModel& model) {
-  MetaGraph graph;
-  for (const BoundWeight& weight : model.asked) {
-    const StorageId storage{static_cast<std::uint32_t>(graph.storages.size())};
-    graph.storages.push_back(shapes_only_storage(*byte_size(weight.dtype, *element_count(weight.shape))));
-    graph.tensors.push_back({Name(weight.name), weight.dtype, weight.shape, {}, storage, 0});
+graph::MetaGraph file_of(const forward::BoundModel& model) {
+  graph::MetaGraph graph;
+  for (const forward::BoundWeight& weight : model.asked) {
+    const graph::StorageId storage{static_cast<std::uint32_t>(graph.storages.size())};
+    graph.storages.push_back(
+        graph::shapes_only_storage(*graph::byte_size(weight.dtype, *graph::element_count(weight.shape))));
+    graph.tensors.push_back({graph::Name(weight.name), weight.dtype, weight.shape, {}, storage, 0});
   }
   return graph;
 }
 
 [[maybe_unused]] void run_architecture(std::string_view text) {
-  const Architecture architecture = parse_architecture(text, "asset.json");
-  const BoundModel alone = bind_architecture(architecture, config(), nullptr);
-  MetaGraph graph = file_of(alone);
-  validate(graph);
+  const forward::Architecture architecture = forward::parse_architecture(text, "asset.json");
+  const forward::BoundModel alone = forward::bind_architecture(architecture, config(), nullptr);
+  graph::MetaGraph graph = file_of(alone);
+  graph::validate(graph);
   constexpr std::size_t kMany = 500;  // one profile is slow enough then
   for (const char* id : {"hf_eager", "fused", "ggml"}) {
     if (alone.ops.size() > kMany && std::string_view(id) != "hf_eager") break;
-    const Profile& profile = built_in_assets()->profile(id);
-    const BoundModel model = bind_architecture(architecture, config(), &graph, profile.flags);
-    parameters(model, graph);
+    const forward::Profile& profile = forward::built_in_assets()->profile(id);
+    const forward::BoundModel model =
+        forward::bind_architecture(architecture, config(), &graph, profile.flags);
+    forward::parameters(model, graph);
     measure(model, profile, graph);
     graph.forward.reset();
   }
 }
 
 // Operators as an ONNX file lists them.
-ForwardGraph listed() {
-  ForwardGraph graph;
-  const auto value = [&](std::vector<SizePoly> shape) {
-    graph.values.push_back({.name = "v", .dtype = DType::f32, .shape = std::move(shape)});
-    return ValueId{static_cast<std::uint32_t>(graph.values.size() - 1)};
+graph::ForwardGraph listed() {
+  graph::ForwardGraph graph;
+  const auto value = [&](std::vector<graph::SizePoly> shape) {
+    graph.values.push_back({.name = "v", .dtype = graph::DType::f32, .shape = std::move(shape)});
+    return graph::ValueId{static_cast<std::uint32_t>(graph.values.size() - 1)};
   };
-  const auto op = [&](const char* kind, std::vector<ValueId> inputs) {
-    const ValueId out = value({SizePoly::symbol(kSequence), SizePoly(8)});
+  const auto op = [&](const char* kind, std::vector<graph::ValueId> inputs) {
+    const graph::ValueId out = value({graph::SizePoly::symbol(graph::kSequence), graph::SizePoly(8)});
     graph.ops.push_back(
         {.kind = kind, .name = "op", .inputs = std::move(inputs), .weights = {}, .outputs = {out}});
     return out;
   };
-  graph.inputs = {value({SizePoly::symbol(kSequence), SizePoly(8)})};
-  ValueId last = graph.inputs[0];
-  const ValueId constant = op("Constant", {});
+  graph.inputs = {value({graph::SizePoly::symbol(graph::kSequence), graph::SizePoly(8)})};
+  graph::ValueId last = graph.inputs[0];
+  const graph::ValueId constant = op("Constant", {});
   for (const char* kind : {"Reshape", "Softmax", "Cast", "Relu", "Reshape", "Conv", "Softmax"})
     last = op(kind, {last});
   last = op("Where", {last, constant, op("Identity", {graph.inputs[0]})});
-  Body body;  // of a loop: what is listed there once more, on an input of its own
-  body.inputs = {value({SizePoly::symbol(kBatch), SizePoly(8)})};
+  graph::Body body;  // of a loop: what is listed there once more, on an input of its own
+  body.inputs = {value({graph::SizePoly::symbol(graph::kBatch), graph::SizePoly(8)})};
   const std::size_t first = graph.ops.size();
   for (const char* kind : {"Reshape", "Softmax", "Where"}) body.outputs = {op(kind, {last, body.inputs[0]})};
   body.ops.assign(graph.ops.begin() + static_cast<std::ptrdiff_t>(first), graph.ops.end());
@@ -104,21 +110,22 @@ ForwardGraph listed() {
 }
 
 [[maybe_unused]] void run_profile(std::string_view text) {
-  const Profile profile = parse_profile(text, "profile.json");
+  const forward::Profile profile = forward::parse_profile(text, "profile.json");
   if (!profile.format.empty()) {
-    MetaGraph file;
+    graph::MetaGraph file;
     file.format = profile.format;
     file.forward = listed();
-    const ForwardModel model = forward_model(file, *built_in_assets(), profile);
+    const forward::ForwardModel model = forward::forward_model(file, *forward::built_in_assets(), profile);
     file.forward = model.graph;
-    validate(file);
-    forward_figures(model, 2, 5, 3);
+    graph::validate(file);
+    forward::forward_figures(model, 2, 5, 3);
     return;
   }
-  const Architecture& architecture = *built_in_assets()->architecture(config());
-  const BoundModel alone = bind_architecture(architecture, config(), nullptr, profile.flags);
-  MetaGraph graph = file_of(alone);
-  measure(bind_architecture(architecture, config(), &graph, profile.flags), profile, graph);
+  const forward::Architecture& architecture = *forward::built_in_assets()->architecture(config());
+  const forward::BoundModel alone =
+      forward::bind_architecture(architecture, config(), nullptr, profile.flags);
+  graph::MetaGraph graph = file_of(alone);
+  measure(forward::bind_architecture(architecture, config(), &graph, profile.flags), profile, graph);
 }
 
 }  // namespace

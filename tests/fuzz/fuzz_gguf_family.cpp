@@ -29,12 +29,12 @@ constexpr std::string_view kConfig = R"json({{"architectures":["{0}"],"model_typ
   "torch_dtype":"bfloat16"}})json";
 
 struct Checkpoint {
-  ModelConfig config;
-  MetaGraph graph;  // empty if no architecture has this configuration
+  forward::ModelConfig config;
+  graph::MetaGraph graph;  // empty if no architecture has this configuration
 };
 
 // By the family's first class and type of model.
-const Checkpoint& checkpoint_of(const GgufFamily& family) {
+const Checkpoint& checkpoint_of(const forward::GgufFamily& family) {
   static std::map<std::string, Checkpoint> made;
   const auto first = [](const std::vector<std::string>& names) {
     return names.empty() || names[0].size() > 40 || names[0].find_first_of("\"\\") != std::string::npos
@@ -46,45 +46,48 @@ const Checkpoint& checkpoint_of(const GgufFamily& family) {
   if (made.size() > kMany) made.clear();
   const auto known = made.find(text);
   if (known != made.end()) return known->second;
-  Checkpoint checkpoint{ModelConfig(text, "config.json"), {}};
+  Checkpoint checkpoint{forward::ModelConfig(text, "config.json"), {}};
   try {
-    checkpoint.graph = config_graph(text, "config.json", *built_in_assets());
+    checkpoint.graph = forward::config_graph(text, "config.json", *forward::built_in_assets());
   } catch (const Error&) {
   }
   return made.emplace(text, std::move(checkpoint)).first->second;
 }
 
 // The file that the map describes; of a tensor that is made of several, the shape of the first.
-MetaGraph file_of(const GgufMap& map, const MetaGraph& checkpoint) {
-  MetaGraph file;
+graph::MetaGraph file_of(const forward::GgufMap& map, const graph::MetaGraph& checkpoint) {
+  graph::MetaGraph file;
   file.format = "gguf";
   file.metadata.push_back({"general.architecture", map.architecture});
-  file.metadata.push_back({"tokenizer.ggml.tokens", MetaArray{.element = MetaType::string, .count = 10}});
-  for (const MappedKey& key : map.keys)
+  file.metadata.push_back(
+      {"tokenizer.ggml.tokens", graph::MetaArray{.element = graph::MetaType::string, .count = 10}});
+  for (const forward::MappedKey& key : map.keys)
     if (key.value.number() != nullptr)
       file.metadata.push_back({key.name, *key.value.number()});
     else if (key.value.real() != nullptr)
       file.metadata.push_back({key.name, *key.value.real()});
     else if (key.value.text() != nullptr)
       file.metadata.push_back({key.name, *key.value.text()});
-  for (const MappedTensor& tensor : map.tensors) {
-    const NameStep& first = tensor.steps.front();
-    const Shape shape = first.kind == NameStepKind::source
-                            ? checkpoint.tensor(first.tensor).shape
-                            : Shape(std::vector<std::uint64_t>{first.values.size()});
-    const StorageId storage{static_cast<std::uint32_t>(file.storages.size())};
-    file.storages.push_back(shapes_only_storage(*byte_size(DType::f32, *element_count(shape))));
-    file.tensors.push_back({Name(tensor.name), DType::f32, shape, {}, storage, 0});
+  for (const forward::MappedTensor& tensor : map.tensors) {
+    const forward::NameStep& first = tensor.steps.front();
+    const graph::Shape shape = first.kind == forward::NameStepKind::source
+                                   ? checkpoint.tensor(first.tensor).shape
+                                   : graph::Shape(std::vector<std::uint64_t>{first.values.size()});
+    const graph::StorageId storage{static_cast<std::uint32_t>(file.storages.size())};
+    file.storages.push_back(
+        graph::shapes_only_storage(*graph::byte_size(graph::DType::f32, *graph::element_count(shape))));
+    file.tensors.push_back({graph::Name(tensor.name), graph::DType::f32, shape, {}, storage, 0});
   }
   return file;
 }
 
 void run(std::string_view text) {
-  const GgufFamily family = parse_gguf_family(text, "asset.json");
+  const forward::GgufFamily family = forward::parse_gguf_family(text, "asset.json");
   const Checkpoint& checkpoint = checkpoint_of(family);
-  const MetaGraph file = file_of(map_to_gguf(family, checkpoint.config, checkpoint.graph), checkpoint.graph);
-  const auto config = gguf_config(file, family);
-  if (config) bind_gguf(*config, file, *built_in_assets());
+  const graph::MetaGraph file =
+      file_of(forward::map_to_gguf(family, checkpoint.config, checkpoint.graph), checkpoint.graph);
+  const auto config = forward::gguf_config(file, family);
+  if (config) forward::bind_gguf(*config, file, *forward::built_in_assets());
 }
 
 }  // namespace

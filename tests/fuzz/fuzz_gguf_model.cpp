@@ -46,18 +46,21 @@ void attempt(Read read) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  static const Importer& importer = *std::find_if(importers().begin(), importers().end(),
-                                                  [](const Importer& row) { return row.id == "gguf"; });
+  static const importers::Importer& importer =
+      *std::find_if(importers::importers().begin(), importers::importers().end(),
+                    [](const importers::Importer& row) { return row.id == "gguf"; });
   static const NamedBytes file;
   file.set(data, size);
   attempt([&] {
-    Source source;
-    source.file = std::make_shared<const SourceFile>(SourceFile::open(file.path()));
-    source.open_sibling = [](const std::string&) { return std::shared_ptr<const SourceFile>(); };
-    const MetaGraph graph = importer.read(source);
-    attempt([&] { forward_model(graph, *built_in_assets(), built_in_assets()->profile("ggml")); });
-    attempt([&] { hugging_face_tokenizer(graph); });
-    attempt([&] { hugging_face_model(graph, {}); });
+    importers::Source source;
+    source.file = std::make_shared<const io::SourceFile>(io::SourceFile::open(file.path()));
+    source.open_sibling = [](const std::string&) { return std::shared_ptr<const io::SourceFile>(); };
+    const graph::MetaGraph graph = importer.read(source);
+    attempt([&] {
+      forward::forward_model(graph, *forward::built_in_assets(), forward::built_in_assets()->profile("ggml"));
+    });
+    attempt([&] { tokenizer::hugging_face_tokenizer(graph); });
+    attempt([&] { exporters::hugging_face_model(graph, {}); });
   });
   return 0;
 }

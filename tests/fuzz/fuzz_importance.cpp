@@ -13,11 +13,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::vector<std::byte> bytes(size);
   if (size > 0) std::memcpy(bytes.data(), data, size);
   try {
-    const ImportanceMatrix matrix =
-        read_importance_matrix(SourceFile::from_memory("input", std::move(bytes)));
+    const graph::ImportanceMatrix matrix =
+        importers::read_importance_matrix(io::SourceFile::from_memory("input", std::move(bytes)));
     std::size_t weights = 0;
     for (std::size_t i = 0; i < matrix.tensors.size(); ++i) {
-      const TensorImportance& entry = matrix.tensors[i];
+      const graph::TensorImportance& entry = matrix.tensors[i];
       if (i > 0 && entry.name <= matrix.tensors[i - 1].name) std::abort();
       for (const float weight : entry.weights)
         if (!std::isfinite(weight) || weight < 0) std::abort();

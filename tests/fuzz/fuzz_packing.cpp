@@ -11,43 +11,45 @@
 namespace {
 
 using namespace loadline;
+using namespace loadline::tests;
 
 constexpr double kSeconds = 0.05;
 constexpr double kMostSeconds = 2;  // sanitizers are slow
 
-Packing packed(const Problem& problem, std::vector<std::optional<std::uint64_t>> capacity) {
-  PackOptions options;
+packing::Packing packed(const packing::Problem& problem, std::vector<std::optional<std::uint64_t>> capacity) {
+  packing::PackOptions options;
   options.capacity = std::move(capacity);
-  options.effort = Effort::bounded;
+  options.effort = packing::Effort::bounded;
   options.seconds = kSeconds;
-  Packing packing = pack(problem, options);
+  packing::Packing packing = pack(problem, options);
   if (packing.seconds > kMostSeconds) std::abort();  // the clock is not heard
-  if (packing_fault(problem, packing, options.capacity)) std::abort();
+  if (packing::packing_fault(problem, packing, options.capacity)) std::abort();
   return packing;
 }
 
 // With its offsets every buffer is pinned: there is nothing left to decide.
-void read_back(const Problem& problem, const Packing& packing) {
-  const Problem again = read_packing_csv(packing_csv(problem, packing.offsets), "output");
+void read_back(const packing::Problem& problem, const packing::Packing& packing) {
+  const packing::Problem again =
+      packing::read_packing_csv(packing::packing_csv(problem, packing.offsets), "output");
   if (again.buffers.size() != problem.buffers.size()) std::abort();
   std::vector<std::uint64_t> offsets;
-  for (const Buffer& buffer : again.buffers) offsets.push_back(buffer.offset.value());
-  if (offsets != packing.offsets || find_fault(again, offsets)) std::abort();
+  for (const packing::Buffer& buffer : again.buffers) offsets.push_back(buffer.offset.value());
+  if (offsets != packing.offsets || packing::find_fault(again, offsets)) std::abort();
 }
 
 void run(std::string_view text) {
-  const Problem problem = read_packing_csv(text, "input");
-  const Packing any = packed(problem, {});
+  const packing::Problem problem = packing::read_packing_csv(text, "input");
+  const packing::Packing any = packed(problem, {});
   if (any.offsets.size() != problem.buffers.size()) return;
-  if (any.verdict != Verdict::feasible) std::abort();  // without a capacity there is always room
+  if (any.verdict != packing::Verdict::feasible) std::abort();  // without a capacity there is always room
   read_back(problem, any);
   std::vector<std::optional<std::uint64_t>> heights, less;
-  for (const ArenaPacking& arena : any.arenas) {
+  for (const packing::ArenaPacking& arena : any.arenas) {
     heights.emplace_back(arena.height);
     less.emplace_back(arena.lower_bound == 0 ? std::nullopt : std::optional(arena.lower_bound - 1));
   }
-  if (packed(problem, heights).verdict == Verdict::infeasible) std::abort();
-  if (any.lower_bound() > 0 && packed(problem, less).verdict == Verdict::feasible) std::abort();
+  if (packed(problem, heights).verdict == packing::Verdict::infeasible) std::abort();
+  if (any.lower_bound() > 0 && packed(problem, less).verdict == packing::Verdict::feasible) std::abort();
 }
 
 }  // namespace

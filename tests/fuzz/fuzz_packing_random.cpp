@@ -13,6 +13,7 @@
 namespace {
 
 using namespace loadline;
+using namespace loadline::tests;
 
 constexpr std::size_t kMostBuffers = 7;
 constexpr std::uint64_t kTicks = 8;
@@ -30,8 +31,8 @@ class Bytes {
   std::size_t at_ = 0;
 };
 
-Buffer read_buffer(Bytes& bytes) {
-  Buffer buffer;
+packing::Buffer read_buffer(Bytes& bytes) {
+  packing::Buffer buffer;
   buffer.lower = bytes.below(kTicks);
   buffer.upper = buffer.lower + bytes.below(kTicks - buffer.lower + 1);
   buffer.size = bytes.below(5);
@@ -52,33 +53,35 @@ Buffer read_buffer(Bytes& bytes) {
 }
 
 // The first member says for its group whether and where it is pinned.
-void pin_groups(Problem& problem) {
-  for (Buffer& buffer : problem.buffers) {
-    if (buffer.group == kNoGroup) continue;
-    const auto first = std::find_if(problem.buffers.begin(), problem.buffers.end(),
-                                    [&](const Buffer& other) { return other.group == buffer.group; });
+void pin_groups(packing::Problem& problem) {
+  for (packing::Buffer& buffer : problem.buffers) {
+    if (buffer.group == packing::kNoGroup) continue;
+    const auto first =
+        std::find_if(problem.buffers.begin(), problem.buffers.end(),
+                     [&](const packing::Buffer& other) { return other.group == buffer.group; });
     buffer.offset = first->offset;
   }
 }
 
 // First those that leave trying every offset the fewest of them: pinned, then alive for long.
-Problem read_problem(Bytes& bytes) {
-  Problem problem;
+packing::Problem read_problem(Bytes& bytes) {
+  packing::Problem problem;
   while (!bytes.empty() && problem.buffers.size() < kMostBuffers)
     problem.buffers.push_back(read_buffer(bytes));
   pin_groups(problem);
-  std::stable_sort(problem.buffers.begin(), problem.buffers.end(), [](const Buffer& a, const Buffer& b) {
-    if (a.offset.has_value() != b.offset.has_value()) return a.offset.has_value();
-    return a.upper - a.lower > b.upper - b.lower;
-  });
+  std::stable_sort(problem.buffers.begin(), problem.buffers.end(),
+                   [](const packing::Buffer& a, const packing::Buffer& b) {
+                     if (a.offset.has_value() != b.offset.has_value()) return a.offset.has_value();
+                     return a.upper - a.lower > b.upper - b.lower;
+                   });
   return problem;
 }
 
-bool pins_clash(const Problem& problem) {
-  for (const Buffer& a : problem.buffers)
-    for (const Buffer& b : problem.buffers)
-      if (&a != &b && a.arena == b.arena && (a.group == kNoGroup || a.group != b.group) && a.offset &&
-          b.offset && alive_together(a, b) && *a.offset < *b.offset + b.size &&
+bool pins_clash(const packing::Problem& problem) {
+  for (const packing::Buffer& a : problem.buffers)
+    for (const packing::Buffer& b : problem.buffers)
+      if (&a != &b && a.arena == b.arena && (a.group == packing::kNoGroup || a.group != b.group) &&
+          a.offset && b.offset && packing::alive_together(a, b) && *a.offset < *b.offset + b.size &&
           *b.offset < *a.offset + a.size)
         return true;
   return false;
@@ -88,19 +91,20 @@ void require(bool holds) {
   if (!holds) std::abort();
 }
 
-void compare(const Problem& problem, std::uint64_t capacity) {
+void compare(const packing::Problem& problem, std::uint64_t capacity) {
   EveryOffset every(problem, numbers_to(kMostPlace));
   const std::uint64_t alive = most_alive(problem);
   const auto fits = [&](std::uint64_t bytes) { return bytes >= alive && every.fit(bytes); };
-  PackOptions options;
+  packing::PackOptions options;
   options.capacity = {capacity, capacity};
-  const Packing packing = pack(problem, options);
-  require(packing.verdict == (fits(capacity) ? Verdict::feasible : Verdict::infeasible));
-  if (packing.verdict == Verdict::feasible) require(!find_fault(problem, packing.offsets, options.capacity));
+  const packing::Packing packing = pack(problem, options);
+  require(packing.verdict == (fits(capacity) ? packing::Verdict::feasible : packing::Verdict::infeasible));
+  if (packing.verdict == packing::Verdict::feasible)
+    require(!packing::find_fault(problem, packing.offsets, options.capacity));
   options.capacity.clear();
   options.minimize = true;
-  const Packing lowest = pack(problem, options);
-  require(lowest.proven_optimal() && !find_fault(problem, lowest.offsets));
+  const packing::Packing lowest = pack(problem, options);
+  require(lowest.proven_optimal() && !packing::find_fault(problem, lowest.offsets));
   require(lowest.height() == 0 || !fits(lowest.height() - 1));
 }
 
@@ -109,7 +113,7 @@ void compare(const Problem& problem, std::uint64_t capacity) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   Bytes bytes({data, size});
   const std::uint64_t capacity = bytes.below(24);
-  const Problem problem = read_problem(bytes);
+  const packing::Problem problem = read_problem(bytes);
   try {
     compare(problem, capacity);
   } catch (const Error& error) {

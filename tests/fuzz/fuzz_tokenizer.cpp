@@ -14,22 +14,23 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   using namespace loadline;
   const auto bytes = std::as_bytes(std::span(data, size));
   try {
-    const SourceFile file = SourceFile::from_memory(LOADLINE_TOKENIZER, {bytes.begin(), bytes.end()});
+    const io::SourceFile file = io::SourceFile::from_memory(LOADLINE_TOKENIZER, {bytes.begin(), bytes.end()});
     const bool json = std::string_view(LOADLINE_TOKENIZER) == "tokenizer.json";
-    ModelTokenizer model;
-    (json ? model.json : model.sentencepiece) = json ? read_tokenizer_json(file) : read_sentencepiece(file);
-    const Tokenizer& tokenizer = json ? *model.json : *model.sentencepiece;
-    const Encoder encoder(tokenizer);
+    tokenizer::ModelTokenizer model;
+    (json ? model.json : model.sentencepiece) =
+        json ? tokenizer::read_tokenizer_json(file) : tokenizer::read_sentencepiece(file);
+    const tokenizer::Tokenizer& tokenizer = json ? *model.json : *model.sentencepiece;
+    const tokenizer::Encoder encoder(tokenizer);
     for (const std::string_view text :
          {"", "Hello  world 123", "\xC3\xA9\xCC\x81\xF0\x9F\x9A\x80 \xE4\xB8\xAD<s>\n\t\x01"}) {
       const auto ids = encoder.encode(text, true);
       for (const std::uint32_t id : ids)
-        if (id >= kMostTokens) std::abort();
+        if (id >= tokenizer::kMostTokens) std::abort();
       encoder.decode(ids);
     }
-    GgufTokenizerRequest request;
+    tokenizer::GgufTokenizerRequest request;
     request.pre_tokenizer = "default";
-    gguf_tokenizer(model, request);
+    tokenizer::gguf_tokenizer(model, request);
   } catch (const Error&) {
   }
   return 0;

@@ -237,31 +237,32 @@ TEST(MemoryType, MappedButNotCoherentIsNotUsed) {
 }
 
 TEST(MemoryNeed, PeaksAreRoundedPerBlock) {
-  Plan plan;
-  const BlockId a = alloc(plan, {.space = Space::device, .bytes = 1, .use = {}, .storage = {}, .label = {}});
-  alloc(plan, {.space = Space::device, .bytes = 257, .use = {}, .storage = {}, .label = {}});
-  free(plan, a);
-  alloc(plan, {.space = Space::device, .bytes = 10, .use = {}, .storage = {}, .label = {}});
-  alloc(plan, {.space = Space::host, .bytes = 0, .use = {}, .storage = {}, .label = {}});
-  const PerSpace<PoolForecast> expected = pool_forecasts(plan, 256);
-  EXPECT_EQ(expected[index(Space::device)].peak, 768u);
+  plan::Plan plan;
+  const plan::BlockId a =
+      plan::alloc(plan, {.space = plan::Space::device, .bytes = 1, .use = {}, .storage = {}, .label = {}});
+  plan::alloc(plan, {.space = plan::Space::device, .bytes = 257, .use = {}, .storage = {}, .label = {}});
+  plan::free(plan, a);
+  plan::alloc(plan, {.space = plan::Space::device, .bytes = 10, .use = {}, .storage = {}, .label = {}});
+  plan::alloc(plan, {.space = plan::Space::host, .bytes = 0, .use = {}, .storage = {}, .label = {}});
+  const plan::PerSpace<allocators::PoolForecast> expected = plan::pool_forecasts(plan, 256);
+  EXPECT_EQ(expected[plan::index(plan::Space::device)].peak, 768u);
   std::vector<std::uint64_t> requests;
-  for (const PoolRequest& request : expected[index(Space::device)].requests)
+  for (const allocators::PoolRequest& request : expected[plan::index(plan::Space::device)].requests)
     requests.push_back(request.bytes);
   EXPECT_EQ(requests, (std::vector<std::uint64_t>{256, 512, 256}));
-  EXPECT_FALSE(expected[index(Space::device)].requests[0].stays);
-  EXPECT_TRUE(expected[index(Space::device)].requests[1].stays);
-  EXPECT_EQ(expected[index(Space::device)].requests[0].passing_peak, 256u);
-  EXPECT_EQ(expected[index(Space::device)].requests[1].passing_peak, 256u);
-  EXPECT_EQ(expected[index(Space::device)].requests[2].passing_peak, 0u);
-  EXPECT_EQ(expected[index(Space::host)].peak, 0u);
-  EXPECT_TRUE(expected[index(Space::host)].requests.empty());
+  EXPECT_FALSE(expected[plan::index(plan::Space::device)].requests[0].stays);
+  EXPECT_TRUE(expected[plan::index(plan::Space::device)].requests[1].stays);
+  EXPECT_EQ(expected[plan::index(plan::Space::device)].requests[0].passing_peak, 256u);
+  EXPECT_EQ(expected[plan::index(plan::Space::device)].requests[1].passing_peak, 256u);
+  EXPECT_EQ(expected[plan::index(plan::Space::device)].requests[2].passing_peak, 0u);
+  EXPECT_EQ(expected[plan::index(plan::Space::host)].peak, 0u);
+  EXPECT_TRUE(expected[plan::index(plan::Space::host)].requests.empty());
 }
 
 // Of a plan that holds all its peaks at once.
-std::string refusal(const PerSpace<std::uint64_t>& peaks, const MemorySupply& supply) {
+std::string refusal(const plan::PerSpace<std::uint64_t>& peaks, const MemorySupply& supply) {
   MemoryNeeds needs = {};
-  for (unsigned mask = 0; mask < needs.size(); ++mask) needs[mask] = sum_over(peaks, mask);
+  for (unsigned mask = 0; mask < needs.size(); ++mask) needs[mask] = plan::sum_over(peaks, mask);
   try {
     require_fit(needs, supply, "the card");
   } catch (const Error& error) {
@@ -273,7 +274,7 @@ std::string refusal(const PerSpace<std::uint64_t>& peaks, const MemorySupply& su
 
 TEST(MemoryNeed, RefusalsNameBothNumbers) {
   //                                 host, page_cache, staging, device
-  const PerSpace<std::uint64_t> peaks = {100, 1u << 30, 10, 1000};
+  const plan::PerSpace<std::uint64_t> peaks = {100, 1u << 30, 10, 1000};
   EXPECT_EQ(refusal(peaks, {.device = 1000, .staging = 10, .system = 110}), "fits");
   EXPECT_THAT(refusal(peaks, {.device = 999, .staging = 10, .system = 110}),
               AllOf(HasSubstr("(1000 bytes) of device memory on the card"), HasSubstr("(999 bytes)")));
@@ -289,7 +290,7 @@ TEST(MemoryNeed, RefusalsNameBothNumbers) {
 
 // Each heap has room, but they are the same memory, as of an integrated GPU.
 TEST(MemoryNeed, OfADeviceThatSharesTheSystemsMemoryIsAddedUp) {
-  const PerSpace<std::uint64_t> peaks = {100, 1u << 30, 10, 1000};
+  const plan::PerSpace<std::uint64_t> peaks = {100, 1u << 30, 10, 1000};
   const MemorySupply supply = {.device = 1000, .staging = 10, .system = 1110, .shares_system = true};
   EXPECT_EQ(refusal(peaks, supply), "fits");
   MemorySupply less = supply;
@@ -303,19 +304,19 @@ TEST(MemoryNeed, OfADeviceThatSharesTheSystemsMemoryIsAddedUp) {
 // What moves from the host to the device piece by piece is held once, though each side has it whole at some
 // time.
 TEST(MemoryNeed, SpacesThatTakeTurnsAreNotAddedUp) {
-  Plan plan;
-  std::vector<BlockId> host;
-  for (int i = 0; i < 3; ++i) host.push_back(alloc(plan, {.space = Space::host, .bytes = 256}));
-  for (const BlockId id : host) {
-    alloc(plan, {.space = Space::device, .bytes = 200});
-    free(plan, id);
+  plan::Plan plan;
+  std::vector<plan::BlockId> host;
+  for (int i = 0; i < 3; ++i) host.push_back(plan::alloc(plan, {.space = plan::Space::host, .bytes = 256}));
+  for (const plan::BlockId id : host) {
+    plan::alloc(plan, {.space = plan::Space::device, .bytes = 200});
+    plan::free(plan, id);
   }
   const MemoryNeeds needs = padded_needs(plan, 256, 7);
-  const unsigned host_and_device = space_bit(Space::host) | space_bit(Space::device);
-  EXPECT_EQ(needs[space_bit(Space::host)], 768u);
-  EXPECT_EQ(needs[space_bit(Space::device)], 768u);
+  const unsigned host_and_device = plan::space_bit(plan::Space::host) | plan::space_bit(plan::Space::device);
+  EXPECT_EQ(needs[plan::space_bit(plan::Space::host)], 768u);
+  EXPECT_EQ(needs[plan::space_bit(plan::Space::device)], 768u);
   EXPECT_EQ(needs[host_and_device], 1024u);
-  EXPECT_EQ(needs[host_and_device | space_bit(Space::staging)], 1031u);
+  EXPECT_EQ(needs[host_and_device | plan::space_bit(plan::Space::staging)], 1031u);
   EXPECT_NO_THROW(require_fit(needs, {.system = 1031, .is_system = true}, "the card"));
   EXPECT_THROW(require_fit(needs, {.system = 1030, .is_system = true}, "the card"), Error);
 }
@@ -326,22 +327,22 @@ TEST(MemoryNeed, SpacesThatTakeTurnsAreNotAddedUp) {
 
 namespace {
 
-MetaGraph graph_of(const std::vector<std::uint64_t>& sizes) {
-  MetaGraph graph;
+graph::MetaGraph graph_of(const std::vector<std::uint64_t>& sizes) {
+  graph::MetaGraph graph;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
-    graph.storages.push_back(shapes_only_storage(sizes[i]));
-    graph.tensors.push_back({Name(fmt::format("t{}", i)),
-                             DType::i8,
+    graph.storages.push_back(graph::shapes_only_storage(sizes[i]));
+    graph.tensors.push_back({graph::Name(fmt::format("t{}", i)),
+                             graph::DType::i8,
                              {sizes[i]},
                              {},
-                             StorageId{static_cast<std::uint32_t>(i)},
+                             graph::StorageId{static_cast<std::uint32_t>(i)},
                              0});
   }
   return graph;
 }
 
-Plan plan_of(const MetaGraph& graph, std::string_view method) {
-  return make_plan(graph, find_method(method), find_order("file").make(graph), {});
+plan::Plan plan_of(const graph::MetaGraph& graph, std::string_view method) {
+  return load::make_plan(graph, load::find_method(method), load::find_order("file").make(graph), {});
 }
 
 DeviceInfo small_device() {
@@ -354,9 +355,9 @@ DeviceInfo small_device() {
   return device;
 }
 
-std::string refusal(const MetaGraph& graph, const DeviceInfo& device) {
+std::string refusal(const graph::MetaGraph& graph, const DeviceInfo& device) {
   try {
-    const Plan plan = plan_of(graph, "direct");
+    const plan::Plan plan = plan_of(graph, "direct");
     require_pieces(plan, graph, device, 256);
     require_allocations(plan, device, 256);
     return "";
@@ -388,13 +389,13 @@ TEST(Pieces, MayExceedWhatTheDriverPromises) {
   device.heaps.front().bytes = 4ull << 30;
   EXPECT_EQ(largest_piece(device, 256), 3ull << 30);
   EXPECT_EQ(promised_piece(device, 256), 1u << 30);
-  const MetaGraph graph = graph_of({1, 2ull << 30, 3});
+  const graph::MetaGraph graph = graph_of({1, 2ull << 30, 3});
   EXPECT_EQ(refusal(graph, device), "");
-  const Plan plan = plan_of(graph, "direct");
-  const auto large = largest_unpromised(plan, Space::device, device, 256);
+  const plan::Plan plan = plan_of(graph, "direct");
+  const auto large = largest_unpromised(plan, plan::Space::device, device, 256);
   ASSERT_TRUE(large);
-  EXPECT_EQ(plan.block(*large).storage, StorageId{1});
-  EXPECT_EQ(largest_unpromised(plan_of(graph_of({1 << 30}), "direct"), Space::device, device, 256),
+  EXPECT_EQ(plan.block(*large).storage, graph::StorageId{1});
+  EXPECT_EQ(largest_unpromised(plan_of(graph_of({1 << 30}), "direct"), plan::Space::device, device, 256),
             std::nullopt);
   try {
     refuse_piece(plan.block(*large), graph, device, promised_piece(device, 256), "the driver refused");
@@ -413,30 +414,30 @@ TEST(Pieces, AreCountedAtOnce) {
   // small ones share
   EXPECT_EQ(refusal(graph_of(std::vector<std::uint64_t>(1000, 1 << 20)), device), "");
   // and a load that gives them back needs few
-  Plan turns;
+  plan::Plan turns;
   for (std::uint32_t i = 0; i < 9; ++i) {
-    turns.blocks.push_back({.space = Space::device, .bytes = 300 << 20});
-    turns.steps.push_back({.verb = Verb::alloc, .block = BlockId{i}});
-    turns.steps.push_back({.verb = Verb::free, .block = BlockId{i}});
+    turns.blocks.push_back({.space = plan::Space::device, .bytes = 300 << 20});
+    turns.steps.push_back({.verb = plan::Verb::alloc, .block = plan::BlockId{i}});
+    turns.steps.push_back({.verb = plan::Verb::free, .block = plan::BlockId{i}});
   }
   EXPECT_NO_THROW(require_allocations(turns, device, 256));
 }
 
 TEST(Pieces, ThatAShaderCannotSeeAreNamed) {
-  const MetaGraph graph = graph_of({128 << 20, 129 << 20, 200 << 20, 1});
+  const graph::MetaGraph graph = graph_of({128 << 20, 129 << 20, 200 << 20, 1});
   const Unbindable found = unbindable_tensors(graph, {}, small_device());
   EXPECT_EQ(found.count, 2u);
-  EXPECT_EQ(found.largest, TensorId{2});
+  EXPECT_EQ(found.largest, graph::TensorId{2});
   EXPECT_EQ(found.most, 200u << 20);
   EXPECT_EQ(unbindable_tensors(graph_of({5}), {}, small_device()).count, 0u);
   // one of them is packed to half its size
-  Plan packed;
-  packed.blocks.push_back({.space = Space::device,
+  plan::Plan packed;
+  packed.blocks.push_back({.space = plan::Space::device,
                            .bytes = 100 << 20,
-                           .use = BlockUse::storage,
-                           .storage = StorageId{2},
-                           .prepack = Prepack{.from = DType::f32, .to = DType::f16}});
-  EXPECT_EQ(unbindable_tensors(graph, packed, small_device()).largest, TensorId{1});
+                           .use = plan::BlockUse::storage,
+                           .storage = graph::StorageId{2},
+                           .prepack = convert::Prepack{.from = graph::DType::f32, .to = graph::DType::f16}});
+  EXPECT_EQ(unbindable_tensors(graph, packed, small_device()).largest, graph::TensorId{1});
 }
 
 }  // namespace

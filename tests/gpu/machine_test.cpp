@@ -116,7 +116,7 @@ namespace loadline::gpu {
 
 namespace {
 
-std::vector<std::byte> read_all(VulkanMachine& machine, BlockId id) {
+std::vector<std::byte> read_all(VulkanMachine& machine, plan::BlockId id) {
   std::vector<std::byte> bytes;
   machine.read_back(id, [&](std::uint64_t offset, std::span<const std::byte> chunk) {
     EXPECT_EQ(offset, bytes.size());
@@ -127,26 +127,26 @@ std::vector<std::byte> read_all(VulkanMachine& machine, BlockId id) {
 
 // Every device block alive at the end has the bytes of the simulation; the ledger is the projection; what
 // was taken covers what was asked for.
-void expect_as_simulated(const Device& device, const Plan& plan, const ModelFile& model) {
-  ASSERT_EQ(check_plan(plan, *model.graph()), std::nullopt);
-  const StorageReader reader(model.graph());
+void expect_as_simulated(const Device& device, const plan::Plan& plan, const ModelFile& model) {
+  ASSERT_EQ(plan::check_plan(plan, *model.graph()), std::nullopt);
+  const io::StorageReader reader(model.graph());
   VulkanMachine machine(device, reader, plan);
-  const Timeline measured = run(plan, machine);
+  const plan::Timeline measured = plan::run(plan, machine);
   const testing::Simulation expected(plan, reader);
   for (std::size_t i = 0; i < plan.blocks.size(); ++i) {
-    const BlockId id{static_cast<std::uint32_t>(i)};
-    if (plan.blocks[i].space != Space::device || !expected.content(id).alive) continue;
+    const plan::BlockId id{static_cast<std::uint32_t>(i)};
+    if (plan.blocks[i].space != plan::Space::device || !expected.content(id).alive) continue;
     ASSERT_EQ(expected.differences(id, read_all(machine, id)), 0u) << "block " << i;
   }
-  DryMachine dry;
-  const Timeline projected = run(plan, dry);
-  for (std::size_t space = 0; space < kSpaceCount; ++space) {
+  plan::DryMachine dry;
+  const plan::Timeline projected = plan::run(plan, dry);
+  for (std::size_t space = 0; space < plan::kSpaceCount; ++space) {
     EXPECT_EQ(measured.peaks[space].bytes, projected.peaks[space].bytes);
     EXPECT_EQ(measured.peaks[space].step, projected.peaks[space].step);
     EXPECT_EQ(measured.final_bytes[space], projected.final_bytes[space]);
   }
-  for (const Space space : {Space::host, Space::page_cache, Space::device})
-    EXPECT_GE((*measured.reserved_peak)[index(space)], measured.peaks[index(space)].bytes);
+  for (const plan::Space space : {plan::Space::host, plan::Space::page_cache, plan::Space::device})
+    EXPECT_GE((*measured.reserved_peak)[plan::index(space)], measured.peaks[plan::index(space)].bytes);
 }
 
 }  // namespace
@@ -155,50 +155,54 @@ void expect_as_simulated(const Device& device, const Plan& plan, const ModelFile
 
 namespace {
 
-BlockId make(Plan& plan, Space space, std::uint64_t bytes, std::optional<StorageId> storage = {}) {
-  return alloc(plan,
-               {.space = space, .bytes = bytes, .use = BlockUse::storage, .storage = storage, .label = {}});
+plan::BlockId make(plan::Plan& plan, plan::Space space, std::uint64_t bytes,
+                   std::optional<graph::StorageId> storage = {}) {
+  return plan::alloc(
+      plan,
+      {.space = space, .bytes = bytes, .use = plan::BlockUse::storage, .storage = storage, .label = {}});
 }
 
 class Machines : public DeviceTest {
  protected:
-  void run_and_compare(const Plan& plan, const ModelFile& model) {
+  void run_and_compare(const plan::Plan& plan, const ModelFile& model) {
     expect_as_simulated(device(), plan, model);
   }
 };
 
 // From a storage, or from a block of a space; nothing = the storage itself.
-using Ends = std::tuple<std::optional<Space>, Space, std::uint64_t>;
+using Ends = std::tuple<std::optional<plan::Space>, plan::Space, std::uint64_t>;
 
 class CopyPair : public Machines, public ::testing::WithParamInterface<Ends> {};
 
 TEST_P(CopyPair, BytesArriveWhereTheyShould) {
   const auto [from, to, bytes] = GetParam();
   const ModelFile model({100, bytes + 7, 300});
-  const StorageId storage{1};
-  Plan plan;
-  CopySource source = storage;
+  const graph::StorageId storage{1};
+  plan::Plan plan;
+  plan::CopySource source = storage;
   if (from) {
-    const BlockId block = make(plan, *from, bytes + 7, storage);
-    copy(plan, block, 0, storage, 0, bytes + 7);
+    const plan::BlockId block = make(plan, *from, bytes + 7, storage);
+    plan::copy(plan, block, 0, storage, 0, bytes + 7);
     source = block;
   }
   // an odd offset on both sides, except where a mapping demands equal ones
-  const std::uint64_t from_at = 3, to_at = to == Space::page_cache ? 3 : 5;
-  const BlockId target = make(plan, to, bytes + 7, storage);
-  copy(plan, target, to_at, source, from_at, bytes);
-  const BlockId seen = make(plan, Space::device, bytes);
-  copy(plan, seen, 0, target, to_at, bytes);
+  const std::uint64_t from_at = 3, to_at = to == plan::Space::page_cache ? 3 : 5;
+  const plan::BlockId target = make(plan, to, bytes + 7, storage);
+  plan::copy(plan, target, to_at, source, from_at, bytes);
+  const plan::BlockId seen = make(plan, plan::Space::device, bytes);
+  plan::copy(plan, seen, 0, target, to_at, bytes);
   run_and_compare(plan, model);
 }
 
 std::vector<Ends> all_ends() {
   std::vector<Ends> ends;
   for (const std::uint64_t bytes : {1ull, 70'001ull, (21ull << 20) + 13})
-    for (const Space to : {Space::host, Space::page_cache, Space::staging, Space::device}) {
+    for (const plan::Space to :
+         {plan::Space::host, plan::Space::page_cache, plan::Space::staging, plan::Space::device}) {
       ends.emplace_back(std::nullopt, to, bytes);
-      if (to == Space::page_cache) continue;
-      for (const Space from : {Space::host, Space::page_cache, Space::staging, Space::device})
+      if (to == plan::Space::page_cache) continue;
+      for (const plan::Space from :
+           {plan::Space::host, plan::Space::page_cache, plan::Space::staging, plan::Space::device})
         ends.emplace_back(from, to, bytes);
     }
   return ends;
@@ -206,8 +210,9 @@ std::vector<Ends> all_ends() {
 
 std::string ends_name(const ::testing::TestParamInfo<Ends>& info) {
   const auto from = std::get<0>(info.param);
-  return std::string(from ? space_name(*from) : "file") + "_to_" +
-         std::string(space_name(std::get<1>(info.param))) + "_" + std::to_string(std::get<2>(info.param));
+  return std::string(from ? plan::space_name(*from) : "file") + "_to_" +
+         std::string(plan::space_name(std::get<1>(info.param))) + "_" +
+         std::to_string(std::get<2>(info.param));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, CopyPair, ::testing::ValuesIn(all_ends()), ends_name);
@@ -215,40 +220,41 @@ INSTANTIATE_TEST_SUITE_P(All, CopyPair, ::testing::ValuesIn(all_ends()), ends_na
 // A chain of dependent copies on the device: each must see what the one before wrote.
 TEST_F(Machines, ReadAfterWriteAndWriteAfterReadOnTheDevice) {
   const ModelFile model({4096, 4096});
-  Plan plan;
-  const BlockId a = make(plan, Space::device, 4096), b = make(plan, Space::device, 4096);
-  const BlockId c = make(plan, Space::device, 4096);
-  copy(plan, a, 0, StorageId{0}, 0, 4096);
-  copy(plan, b, 0, a, 0, 4096);             // reads what was just written
-  copy(plan, a, 0, StorageId{1}, 0, 4096);  // overwrites what was just read
-  copy(plan, a, 100, b, 0, 1000);           // overwrites a part of what was just written
-  copy(plan, c, 0, a, 0, 4096);
-  copy(plan, a, 0, c, 2000, 50);
+  plan::Plan plan;
+  const plan::BlockId a = make(plan, plan::Space::device, 4096), b = make(plan, plan::Space::device, 4096);
+  const plan::BlockId c = make(plan, plan::Space::device, 4096);
+  plan::copy(plan, a, 0, graph::StorageId{0}, 0, 4096);
+  plan::copy(plan, b, 0, a, 0, 4096);                    // reads what was just written
+  plan::copy(plan, a, 0, graph::StorageId{1}, 0, 4096);  // overwrites what was just read
+  plan::copy(plan, a, 100, b, 0, 1000);                  // overwrites a part of what was just written
+  plan::copy(plan, c, 0, a, 0, 4096);
+  plan::copy(plan, a, 0, c, 2000, 50);
   run_and_compare(plan, model);
 }
 
 TEST_F(Machines, ASlotIsNotOverwrittenWhileItIsRead) {
   const ModelFile model(std::vector<std::uint64_t>(64, 300'000));
-  Plan plan;
-  const BlockId slot = make(plan, Space::staging, 300'000);
+  plan::Plan plan;
+  const plan::BlockId slot = make(plan, plan::Space::staging, 300'000);
   for (std::uint32_t i = 0; i < 64; ++i) {
-    const BlockId block = make(plan, Space::device, 300'000, StorageId{i});
-    copy(plan, slot, 0, StorageId{i}, 0, 300'000);
-    copy(plan, block, 0, slot, 0, 300'000);
+    const plan::BlockId block = make(plan, plan::Space::device, 300'000, graph::StorageId{i});
+    plan::copy(plan, slot, 0, graph::StorageId{i}, 0, 300'000);
+    plan::copy(plan, block, 0, slot, 0, 300'000);
   }
   run_and_compare(plan, model);
 }
 
 TEST_F(Machines, SlotsMuchSmallerThanTheTensors) {
   const ModelFile model({1'000'003, 77});
-  Plan plan;
-  const BlockId slots[] = {make(plan, Space::staging, 4096), make(plan, Space::staging, 4096)};
-  const BlockId block = make(plan, Space::device, 1'000'003, StorageId{0});
+  plan::Plan plan;
+  const plan::BlockId slots[] = {make(plan, plan::Space::staging, 4096),
+                                 make(plan, plan::Space::staging, 4096)};
+  const plan::BlockId block = make(plan, plan::Space::device, 1'000'003, graph::StorageId{0});
   std::size_t turn = 0;
   for (std::uint64_t done = 0; done < 1'000'003; ++turn) {
     const std::uint64_t piece = std::min<std::uint64_t>(4096, 1'000'003 - done);
-    copy(plan, slots[turn % 2], 0, StorageId{0}, done, piece);
-    copy(plan, block, done, slots[turn % 2], 0, piece);
+    plan::copy(plan, slots[turn % 2], 0, graph::StorageId{0}, done, piece);
+    plan::copy(plan, block, done, slots[turn % 2], 0, piece);
     done += piece;
   }
   run_and_compare(plan, model);
@@ -256,31 +262,33 @@ TEST_F(Machines, SlotsMuchSmallerThanTheTensors) {
 
 TEST_F(Machines, ManySmallTensorsShareASlotAndASubmission) {
   const ModelFile model(std::vector<std::uint64_t>(800, 13));
-  Plan plan;
-  const BlockId slot = make(plan, Space::staging, 800 * 13);
-  std::vector<BlockId> blocks;
-  for (std::uint32_t i = 0; i < 800; ++i) blocks.push_back(make(plan, Space::device, 13, StorageId{i}));
+  plan::Plan plan;
+  const plan::BlockId slot = make(plan, plan::Space::staging, 800 * 13);
+  std::vector<plan::BlockId> blocks;
+  for (std::uint32_t i = 0; i < 800; ++i)
+    blocks.push_back(make(plan, plan::Space::device, 13, graph::StorageId{i}));
   for (std::uint32_t i = 0; i < 800; ++i) {
-    copy(plan, slot, 13 * i, StorageId{i}, 0, 13);
-    copy(plan, blocks[i], 0, slot, 13 * i, 13);
+    plan::copy(plan, slot, 13 * i, graph::StorageId{i}, 0, 13);
+    plan::copy(plan, blocks[i], 0, slot, 13 * i, 13);
   }
-  free(plan, slot);
+  plan::free(plan, slot);
   run_and_compare(plan, model);
-  const StorageReader reader(model.graph());
+  const io::StorageReader reader(model.graph());
   VulkanMachine machine(device(), reader, plan);
-  run(plan, machine);
+  plan::run(plan, machine);
   EXPECT_LE(machine.submissions(), 2u);
 }
 
 TEST_F(Machines, EmptyBlocksAndCopiesOfNothing) {
   const ModelFile model({0, 10});
-  Plan plan;
-  const BlockId device_block = make(plan, Space::device, 0, StorageId{0});
-  const BlockId staging = make(plan, Space::staging, 0), host = make(plan, Space::host, 0);
-  const BlockId mapped = make(plan, Space::page_cache, 0, StorageId{0});
-  for (const BlockId block : {staging, host, mapped}) copy(plan, block, 0, StorageId{0}, 0, 0);
-  for (const BlockId block : {staging, host, mapped}) copy(plan, device_block, 0, block, 0, 0);
-  for (const BlockId block : {staging, host, mapped}) free(plan, block);
+  plan::Plan plan;
+  const plan::BlockId device_block = make(plan, plan::Space::device, 0, graph::StorageId{0});
+  const plan::BlockId staging = make(plan, plan::Space::staging, 0), host = make(plan, plan::Space::host, 0);
+  const plan::BlockId mapped = make(plan, plan::Space::page_cache, 0, graph::StorageId{0});
+  for (const plan::BlockId block : {staging, host, mapped})
+    plan::copy(plan, block, 0, graph::StorageId{0}, 0, 0);
+  for (const plan::BlockId block : {staging, host, mapped}) plan::copy(plan, device_block, 0, block, 0, 0);
+  for (const plan::BlockId block : {staging, host, mapped}) plan::free(plan, block);
   run_and_compare(plan, model);
 }
 
@@ -294,19 +302,20 @@ using ::testing::HasSubstr;
 
 class Memory : public DeviceTest {};
 
-BlockId make_block(Plan& plan, Space space, std::uint64_t bytes, std::string label = {}) {
-  return alloc(plan, {.space = space, .bytes = bytes, .use = {}, .storage = {}, .label = std::move(label)});
+plan::BlockId make_block(plan::Plan& plan, plan::Space space, std::uint64_t bytes, std::string label = {}) {
+  return plan::alloc(plan,
+                     {.space = space, .bytes = bytes, .use = {}, .storage = {}, .label = std::move(label)});
 }
 
 TEST_F(Memory, OnePoolBlockHoldsASmallPlan) {
   const ModelFile model({1});
-  Plan plan;
-  for (int i = 0; i < 100; ++i) make_block(plan, Space::device, 1000);
-  const StorageReader reader(model.graph());
+  plan::Plan plan;
+  for (int i = 0; i < 100; ++i) make_block(plan, plan::Space::device, 1000);
+  const io::StorageReader reader(model.graph());
   VulkanMachine machine(device(), reader, plan);
-  const Timeline measured = run(plan, machine);
-  EXPECT_EQ((*measured.reserved_peak)[index(Space::device)], 100u * 1024);
-  EXPECT_EQ((*measured.reserved_peak)[index(Space::staging)], 0u);
+  const plan::Timeline measured = plan::run(plan, machine);
+  EXPECT_EQ((*measured.reserved_peak)[plan::index(plan::Space::device)], 100u * 1024);
+  EXPECT_EQ((*measured.reserved_peak)[plan::index(plan::Space::staging)], 0u);
 }
 
 TEST_F(Memory, PoolsReturnAllButOneEmptyBlock) {
@@ -340,9 +349,9 @@ TEST_F(Memory, PoolsRefuseMoreThanOneAllocationMayHold) {
 
 TEST_F(Memory, APlanThatDoesNotFitIsRefusedBeforeAnythingIsTaken) {
   const ModelFile model({1});
-  Plan plan;
-  for (int i = 0; i < 1024; ++i) make_block(plan, Space::device, 1ull << 40);
-  const StorageReader reader(model.graph());
+  plan::Plan plan;
+  for (int i = 0; i < 1024; ++i) make_block(plan, plan::Space::device, 1ull << 40);
+  const io::StorageReader reader(model.graph());
   try {
     const VulkanMachine machine(device(), reader, plan);
     FAIL();
@@ -353,21 +362,21 @@ TEST_F(Memory, APlanThatDoesNotFitIsRefusedBeforeAnythingIsTaken) {
 }
 
 // Asks to stop after some copies.
-class StopAfter final : public Machine {
+class StopAfter final : public plan::Machine {
  public:
-  StopAfter(Machine& machine, std::stop_source& stop, int copies)
+  StopAfter(plan::Machine& machine, std::stop_source& stop, int copies)
       : machine_(machine), stop_(stop), left_(copies) {}
-  void alloc(BlockId id, const Block& block) override { machine_.alloc(id, block); }
-  void copy(const Step& step, const Block& to) override {
+  void alloc(plan::BlockId id, const plan::Block& block) override { machine_.alloc(id, block); }
+  void copy(const plan::Step& step, const plan::Block& to) override {
     machine_.copy(step, to);
     if (--left_ == 0) stop_.request_stop();
   }
-  void free(BlockId id, const Block& block) override { machine_.free(id, block); }
+  void free(plan::BlockId id, const plan::Block& block) override { machine_.free(id, block); }
   double now() const override { return machine_.now(); }
   void drain() override { machine_.drain(); }
 
  private:
-  Machine& machine_;
+  plan::Machine& machine_;
   std::stop_source& stop_;
   int left_;
 };
@@ -375,20 +384,22 @@ class StopAfter final : public Machine {
 // The layer names every object that still exists when its device is destroyed.
 TEST_F(Memory, CancelledAnywhereNothingIsLeft) {
   const ModelFile model(std::vector<std::uint64_t>(12, 100'000));
-  const LoadInputs options{.request = {.staging_bytes = 4 * 8192, .slots = 4, .activation_bytes = 4096}};
-  for (const Method& method : methods()) {
-    const Plan plan = make_plan(*model.graph(), method, find_order("file").make(*model.graph()), options);
+  const load::LoadInputs options{
+      .request = {.staging_bytes = 4 * 8192, .slots = 4, .activation_bytes = 4096}};
+  for (const load::Method& method : load::methods()) {
+    const plan::Plan plan =
+        load::make_plan(*model.graph(), method, load::find_order("file").make(*model.graph()), options);
     for (const int copies : {1, 7, 12}) {
       std::shared_ptr<const MessageLog> log;
       {
         const Device own({.wanted = {}, .validation = validation()});
         log = own.log();
-        const StorageReader reader(model.graph());
+        const io::StorageReader reader(model.graph());
         VulkanMachine machine(own, reader, plan);
         std::stop_source stop;
         StopAfter stopping(machine, stop, copies);
         Progress progress(stop.get_token());
-        EXPECT_THROW(run(plan, stopping, progress), Error) << method.id;
+        EXPECT_THROW(plan::run(plan, stopping, progress), Error) << method.id;
       }
       EXPECT_THAT(log->messages(), ::testing::IsEmpty()) << method.id;
     }
@@ -398,17 +409,24 @@ TEST_F(Memory, CancelledAnywhereNothingIsLeft) {
 // A file that shrinks under a mapping gives an Error, not a signal.
 TEST_F(Memory, AFileThatShrinksIsAnError) {
   const ModelFile model({1 << 20});
-  Plan plan;
-  const BlockId mapped = alloc(
-      plan, {.space = Space::page_cache, .bytes = 1 << 20, .use = {}, .storage = StorageId{0}, .label = {}});
-  copy(plan, mapped, 0, StorageId{0}, 0, 1 << 20);
-  const BlockId block = make_block(plan, Space::device, 1 << 20);
-  const StorageReader reader(model.graph());
+  plan::Plan plan;
+  const plan::BlockId mapped = plan::alloc(plan, {.space = plan::Space::page_cache,
+                                                  .bytes = 1 << 20,
+                                                  .use = {},
+                                                  .storage = graph::StorageId{0},
+                                                  .label = {}});
+  plan::copy(plan, mapped, 0, graph::StorageId{0}, 0, 1 << 20);
+  const plan::BlockId block = make_block(plan, plan::Space::device, 1 << 20);
+  const io::StorageReader reader(model.graph());
   VulkanMachine machine(device(), reader, plan);
-  run(plan, machine);
+  plan::run(plan, machine);
   ASSERT_EQ(::truncate(model.path().c_str(), 4096), 0);
-  const Step step = {
-      .verb = Verb::copy, .block = block, .from = mapped, .offset = 0, .from_offset = 0, .bytes = 1 << 20};
+  const plan::Step step = {.verb = plan::Verb::copy,
+                           .block = block,
+                           .from = mapped,
+                           .offset = 0,
+                           .from_offset = 0,
+                           .bytes = 1 << 20};
   EXPECT_THROW(machine.copy(step, plan.block(block)), Error);
 }
 
@@ -529,11 +547,11 @@ namespace {
 class MeasureLink : public DeviceTest {};
 
 TEST_F(MeasureLink, GivesEveryRateOfTheDevice) {
-  MeasuredRates rates;
+  load::MeasuredRates rates;
   Progress progress;
   measure_link(device(), 3 << 20, rates, progress);
   EXPECT_EQ(rates.device, device().info().name);
-  for (const RateRow& row : rate_rows()) {
+  for (const load::RateRow& row : load::rate_rows()) {
     ASSERT_EQ(rates.values.contains(row.key), row.of_device) << row.key;
     if (!row.of_device) continue;
     const double value = rates.values.find(row.key)->second;
@@ -542,7 +560,7 @@ TEST_F(MeasureLink, GivesEveryRateOfTheDevice) {
 }
 
 TEST_F(MeasureLink, EndsWhenAskedAndWhereThereIsNoRoom) {
-  MeasuredRates rates;
+  load::MeasuredRates rates;
   std::stop_source source;
   source.request_stop();
   Progress stopped(source.get_token()), progress;
@@ -560,7 +578,7 @@ TEST_F(MeasureLink, EndsWhenAskedAndWhereThereIsNoRoom) {
 
 TEST_F(MeasureLink, OfADeviceWithOneFamilyOfQueuesComparesNone) {
   if (device().info().queues.size() > 1) GTEST_SKIP() << "the device has several";
-  MeasuredRates rates;
+  load::MeasuredRates rates;
   Progress progress;
   measure_device({}, 3 << 20, rates, progress);
   EXPECT_TRUE(rates.queues.empty());
@@ -572,7 +590,7 @@ TEST_F(MeasureLink, OfADeviceWithOneFamilyOfQueuesComparesNone) {
 TEST_F(MeasureLink, ComparesTheQueuesOfADeviceWithSeveral) {
   if (device().info().queues.size() > 1) GTEST_SKIP() << "the device has several of its own";
   inject_queue_families({VK_QUEUE_TRANSFER_BIT, VK_QUEUE_TRANSFER_BIT | 0x20});
-  MeasuredRates rates;
+  load::MeasuredRates rates;
   Progress progress;
   measure_device({}, 3 << 20, rates, progress);
   const std::string first = queue_family_key(Device(DeviceOptions{}).info().queues.front());
@@ -631,7 +649,7 @@ class RandomPlans : public DeviceTest, public ::testing::WithParamInterface<std:
 TEST_P(RandomPlans, EndAsTheSimulationSays) {
   const std::uint32_t seed = GetParam();
   const ModelFile model({1, 4096, 70'000, 123'457, 5'000'000}, seed);
-  const Plan plan = testing::random_plan(*model.graph(), seed, 300);
+  const plan::Plan plan = testing::random_plan(*model.graph(), seed, 300);
   expect_as_simulated(device(), plan, model);
 }
 

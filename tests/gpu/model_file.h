@@ -11,7 +11,7 @@
 namespace loadline::gpu {
 
 struct TensorKind {
-  DType dtype = DType::u8;
+  graph::DType dtype = graph::DType::u8;
   std::vector<std::uint64_t> shape = {};
 };
 
@@ -26,9 +26,9 @@ class ModelFile {
   ModelFile& operator=(const ModelFile&) = delete;
   ~ModelFile();
 
-  const MetaGraphPtr& graph() const { return graph_; }
+  const graph::MetaGraphPtr& graph() const { return graph_; }
   const std::string& path() const { return path_; }
-  std::vector<std::byte> bytes(StorageId id) const;
+  std::vector<std::byte> bytes(graph::StorageId id) const;
   // Changes one byte in the file.
   void flip(std::uint64_t offset) const;
 
@@ -37,7 +37,7 @@ class ModelFile {
 
   std::string path_;
   std::vector<std::byte> content_;
-  MetaGraphPtr graph_;
+  graph::MetaGraphPtr graph_;
 };
 
 }  // namespace loadline::gpu

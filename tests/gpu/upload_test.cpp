@@ -43,7 +43,7 @@ namespace {
 
 std::vector<TensorKind> bytes_of(const std::vector<std::uint64_t>& sizes) {
   std::vector<TensorKind> kinds;
-  for (const std::uint64_t size : sizes) kinds.push_back({DType::u8, {size}});
+  for (const std::uint64_t size : sizes) kinds.push_back({graph::DType::u8, {size}});
   return kinds;
 }
 
@@ -57,25 +57,25 @@ ModelFile::ModelFile(const std::vector<TensorKind>& kinds, std::uint32_t seed) {
   path_ = (std::filesystem::temp_directory_path() /
            fmt::format("loadline-gpu-{}-{}.bin", ::getpid(), count.fetch_add(1)))
               .string();
-  MetaGraph graph;
+  graph::MetaGraph graph;
   graph.format = "test";
   std::uint64_t total = 0;
   for (std::size_t i = 0; i < kinds.size(); ++i) {
     const std::uint64_t elements =
         std::accumulate(kinds[i].shape.begin(), kinds[i].shape.end(), std::uint64_t{1}, std::multiplies<>());
-    const std::uint64_t bytes = *byte_size(kinds[i].dtype, elements);
-    graph.storages.push_back(plain_storage(FileId{0}, total, bytes));
-    Tensor tensor;
+    const std::uint64_t bytes = *graph::byte_size(kinds[i].dtype, elements);
+    graph.storages.push_back(graph::plain_storage(graph::FileId{0}, total, bytes));
+    graph::Tensor tensor;
     tensor.name = fmt::format("t{}", i);
     tensor.dtype = kinds[i].dtype;
     tensor.shape = kinds[i].shape;
-    tensor.storage = StorageId{static_cast<std::uint32_t>(i)};
+    tensor.storage = graph::StorageId{static_cast<std::uint32_t>(i)};
     graph.tensors.push_back(tensor);
     total += bytes;
   }
   graph.files.push_back({.path = path_, .bytes = total});
-  validate(graph);
-  graph_ = std::make_shared<const MetaGraph>(std::move(graph));
+  graph::validate(graph);
+  graph_ = std::make_shared<const graph::MetaGraph>(std::move(graph));
 
   std::mt19937_64 random(seed);
   content_.resize(static_cast<std::size_t>(total));
@@ -92,8 +92,8 @@ ModelFile::~ModelFile() {
   std::filesystem::remove(path_, ignored);
 }
 
-std::vector<std::byte> ModelFile::bytes(StorageId id) const {
-  const Storage& storage = graph_->storage(id);
+std::vector<std::byte> ModelFile::bytes(graph::StorageId id) const {
+  const graph::Storage& storage = graph_->storage(id);
   const auto begin = content_.begin() + static_cast<std::ptrdiff_t>(storage.offset);
   return {begin, begin + static_cast<std::ptrdiff_t>(storage.bytes)};
 }
@@ -113,9 +113,11 @@ using ::testing::IsEmpty;
 
 class Upload : public DeviceTest {
  protected:
-  Plan plan_of(std::string_view method, const ModelFile& model) const {
-    const LoadInputs options{.request = {.staging_bytes = 64 << 10, .slots = 4, .activation_bytes = 5000}};
-    return make_plan(*model.graph(), find_method(method), find_order("file").make(*model.graph()), options);
+  plan::Plan plan_of(std::string_view method, const ModelFile& model) const {
+    const load::LoadInputs options{
+        .request = {.staging_bytes = 64 << 10, .slots = 4, .activation_bytes = 5000}};
+    return load::make_plan(*model.graph(), load::find_method(method),
+                           load::find_order("file").make(*model.graph()), options);
   }
 };
 
@@ -139,7 +141,7 @@ TEST_F(UploadCount, IsWhatIsProjected) {
 
 TEST_F(Upload, ReadsFilePagesInPlaceWhereTheDeviceCan) {
   const ModelFile model({1'000'000, 4, 0, 333, 2'000'001, 70'000});
-  const Plan plan = plan_of("host_import", model);
+  const plan::Plan plan = plan_of("host_import", model);
   for (const bool imports : {true, false}) {
     Progress progress;
     const UploadReport report =
@@ -147,7 +149,7 @@ TEST_F(Upload, ReadsFilePagesInPlaceWhereTheDeviceCan) {
     EXPECT_EQ(report.verified, true) << report.mismatch;
     EXPECT_THAT(report.validation_messages, IsEmpty());
     EXPECT_EQ(report.imported_bytes, imports && device().import_alignment() > 0 ? 3'070'338u : 0u);
-    for (std::size_t space = 0; space < kSpaceCount; ++space)
+    for (std::size_t space = 0; space < plan::kSpaceCount; ++space)
       EXPECT_EQ(report.measured.peaks[space].bytes, report.projected.peaks[space].bytes) << space;
   }
 }
@@ -168,7 +170,7 @@ TEST_F(UploadExtensions, TheDriversCountIsACurveThatPeaksAsProjected) {
     std::size_t samples = 0;
     const UploadReport report =
         upload(model.graph(), plan_of(method, model),
-               {.sampled = [&](const MemorySample&, std::size_t) { ++samples; }}, progress);
+               {.sampled = [&](const plan::MemorySample&, std::size_t) { ++samples; }}, progress);
     ASSERT_TRUE(report.device_budget_peak) << method;
     // the ring for reading back may be there
     EXPECT_NEAR(static_cast<double>(*report.device_budget_peak),
@@ -177,7 +179,8 @@ TEST_F(UploadExtensions, TheDriversCountIsACurveThatPeaksAsProjected) {
     EXPECT_GT(report.projected_device_budget, 40u << 20) << method;
     EXPECT_EQ(report.measured.measured.size(), samples) << method;
     std::uint64_t most = 0;
-    for (const MemorySample& sample : report.measured.measured) most = std::max(most, sample.device_counted);
+    for (const plan::MemorySample& sample : report.measured.measured)
+      most = std::max(most, sample.device_counted);
     EXPECT_LE(most, *report.device_budget_peak) << method;
     EXPECT_TRUE(samples < 20 || most > 0) << method;
   }
@@ -206,7 +209,7 @@ TEST_F(UploadExtensions, BlocksOnTheDeviceAreTheLastToLeaveIt) {
   ASSERT_EQ(bytes.size(), 2u);
   EXPECT_EQ(bytes.begin()->first, 0.5F);
   EXPECT_EQ(bytes.rbegin()->first, 1.0F);
-  EXPECT_EQ(bytes.at(1.0F), (*report.measured.reserved_peak)[index(Space::device)]);
+  EXPECT_EQ(bytes.at(1.0F), (*report.measured.reserved_peak)[plan::index(plan::Space::device)]);
 }
 
 TEST_F(Upload, WithoutABudgetThereIsNoCountOfTheDriver) {
@@ -215,35 +218,36 @@ TEST_F(Upload, WithoutABudgetThereIsNoCountOfTheDriver) {
   Progress progress;
   const UploadReport report = upload(model.graph(), plan_of("staged_ring", model), {}, progress);
   EXPECT_EQ(report.device_budget_peak, std::nullopt);
-  for (const MemorySample& sample : report.measured.measured) EXPECT_EQ(sample.device_counted, 0u);
+  for (const plan::MemorySample& sample : report.measured.measured) EXPECT_EQ(sample.device_counted, 0u);
 }
 
 TEST_F(Upload, TheTimeIsProjectedByTheRates) {
   const ModelFile model(std::vector<std::uint64_t>(8, 1 << 20));
-  const Plan plan = plan_of("per_tensor", model);
-  const auto projected = [&](const CostModel& costs) {
+  const plan::Plan plan = plan_of("per_tensor", model);
+  const auto projected = [&](const plan::CostModel& costs) {
     Progress progress;
     return upload(model.graph(), plan, {.costs = costs}, progress).projected_seconds;
   };
-  CostModel slow;
+  plan::CostModel slow;
   slow.disk_read /= 1000;
   slow.memory_copy /= 1000;
   slow.pageable_link /= 1000;
   EXPECT_NEAR(projected(slow) / projected({}), 1000, 1);
-  CostModel pages;
+  plan::CostModel pages;
   pages.device_pages = 1e6;  // 8 MiB of weights, given in eight seconds
   EXPECT_NEAR(projected(pages) - projected({}), (8 << 20) / 1e6, 0.05);
-  const LoadInputs inputs{.request = {.staging_bytes = 64 << 10, .slots = 4, .activation_bytes = 5000}};
-  EXPECT_DOUBLE_EQ(projected({}),
-                   project(*model.graph(), find_method("per_tensor"), find_order("file"), inputs).seconds);
+  const load::LoadInputs inputs{.request = {.staging_bytes = 64 << 10, .slots = 4, .activation_bytes = 5000}};
+  EXPECT_DOUBLE_EQ(projected({}), load::project(*model.graph(), load::find_method("per_tensor"),
+                                                load::find_order("file"), inputs)
+                                      .seconds);
 }
 
 TEST_F(Upload, FilesInThePageCacheAreProjectedAtTheRateOfMemory) {
   const ModelFile model(std::vector<std::uint64_t>(8, 1 << 20));
-  const Plan plan = plan_of("per_tensor", model);
-  CostModel costs;
+  const plan::Plan plan = plan_of("per_tensor", model);
+  plan::CostModel costs;
   costs.disk_read = 1e6;
-  const auto report = [&](FileReading reading) {
+  const auto report = [&](io::FileReading reading) {
     Progress progress;
     UploadReport made =
         upload(model.graph(), plan, {.reads = {.reading = reading}, .costs = costs}, progress);
@@ -251,10 +255,10 @@ TEST_F(Upload, FilesInThePageCacheAreProjectedAtTheRateOfMemory) {
     EXPECT_GT(made.projected_seconds, 8);
     return made;
   };
-  const UploadReport cached = report(FileReading::cached);  // the file was just written
+  const UploadReport cached = report(io::FileReading::cached);  // the file was just written
   EXPECT_EQ(cached.cached_bytes, cached.file_bytes);
   EXPECT_LT(cached.expected_seconds, 0.1);
-  const UploadReport direct = report(FileReading::direct);
+  const UploadReport direct = report(io::FileReading::direct);
   EXPECT_EQ(direct.cached_bytes, 0u);
   EXPECT_EQ(direct.expected_seconds, direct.projected_seconds);
 }
@@ -263,7 +267,7 @@ TEST_F(Upload, FilesInThePageCacheAreProjectedAtTheRateOfMemory) {
 TEST_F(Upload, ImportedPagesCostOnlyTheirCopies) {
   if (device().import_alignment() == 0) GTEST_SKIP() << "the device cannot import pages";
   const ModelFile model(std::vector<std::uint64_t>(8, 1 << 20));
-  CostModel costs;
+  plan::CostModel costs;
   costs.staging_pages = costs.memory_copy = 1e6;
   const auto expected = [&](bool imports) {
     Progress progress;
@@ -278,7 +282,7 @@ TEST_F(Upload, ImportedPagesCostOnlyTheirCopies) {
 
 TEST_F(Upload, EveryMethodArrivesAndPeaksAsProjected) {
   const ModelFile model({1'000'000, 4, 0, 333, 2'000'001, 70'000});
-  for (const Method& method : methods()) {
+  for (const load::Method& method : load::methods()) {
     Progress progress;
     const UploadReport report =
         upload(model.graph(), plan_of(method.id, model),
@@ -292,22 +296,22 @@ TEST_F(Upload, EveryMethodArrivesAndPeaksAsProjected) {
       EXPECT_EQ(report.bytes, 3'070'338u);
       EXPECT_GT(report.bytes_per_second, 0);
     }
-    for (std::size_t space = 0; space < kSpaceCount; ++space) {
+    for (std::size_t space = 0; space < plan::kSpaceCount; ++space) {
       EXPECT_EQ(report.measured.peaks[space].bytes, report.projected.peaks[space].bytes) << method.id;
       EXPECT_EQ(report.measured.peaks[space].step, report.projected.peaks[space].step) << method.id;
     }
     EXPECT_EQ(report.measured.unified.bytes, report.projected.unified.bytes) << method.id;
     // a software device's memory can be mapped: files are read to where they stay
     if (method.id == "direct" && can_map_device_memory(device())) {
-      EXPECT_EQ((*report.measured.reserved_peak)[index(Space::staging)], 0u);
+      EXPECT_EQ((*report.measured.reserved_peak)[plan::index(plan::Space::staging)], 0u);
     }
     // the model of the uploader's blocks is the uploader's own policy
-    DryMachine books({}, AllocatorModel::vulkan,
-                     pool_forecasts(plan_of(method.id, model), pool_alignment(device())));
-    EXPECT_EQ((*run(plan_of(method.id, model), books).reserved_peak)[index(Space::device)],
-              (*report.measured.reserved_peak)[index(Space::device)])
+    plan::DryMachine books({}, allocators::AllocatorModel::vulkan,
+                           plan::pool_forecasts(plan_of(method.id, model), pool_alignment(device())));
+    EXPECT_EQ((*plan::run(plan_of(method.id, model), books).reserved_peak)[plan::index(plan::Space::device)],
+              (*report.measured.reserved_peak)[plan::index(plan::Space::device)])
         << method.id;
-    EXPECT_EQ(report.device_ledger_peak, report.projected.peaks[index(Space::device)].bytes);
+    EXPECT_EQ(report.device_ledger_peak, report.projected.peaks[plan::index(plan::Space::device)].bytes);
     EXPECT_EQ(progress.done(), progress.total());
   }
 }
@@ -325,18 +329,18 @@ TEST_F(Upload, ReportsWithoutVerifying) {
 // Bytes that change between the load and the comparison are found and named.
 TEST_F(Upload, VerifyNamesTheTensorAndTheByte) {
   const ModelFile model({100, 200, 300});
-  Plan plan = plan_of("per_tensor", model);
+  plan::Plan plan = plan_of("per_tensor", model);
   // the last tensor's block gets a byte of another tensor
-  const BlockId last = [&] {
+  const plan::BlockId last = [&] {
     for (std::size_t i = plan.blocks.size(); i-- > 0;)
-      if (plan.blocks[i].space == Space::device && plan.blocks[i].storage == StorageId{2})
-        return BlockId{static_cast<std::uint32_t>(i)};
+      if (plan.blocks[i].space == plan::Space::device && plan.blocks[i].storage == graph::StorageId{2})
+        return plan::BlockId{static_cast<std::uint32_t>(i)};
     throw Error(ErrorCode::usage, "no block holds the last tensor");
   }();
-  const std::byte original = model.bytes(StorageId{2})[150];
+  const std::byte original = model.bytes(graph::StorageId{2})[150];
   std::uint64_t other = 0;
-  while (model.bytes(StorageId{0})[other] == original) ++other;
-  copy(plan, last, 150, StorageId{0}, other, 1);
+  while (model.bytes(graph::StorageId{0})[other] == original) ++other;
+  plan::copy(plan, last, 150, graph::StorageId{0}, other, 1);
   Progress progress;
   const UploadReport report = upload(model.graph(), plan, {.verify = true}, progress);
   EXPECT_EQ(report.verified, false);
@@ -345,11 +349,13 @@ TEST_F(Upload, VerifyNamesTheTensorAndTheByte) {
 
 TEST_F(Upload, AMissingTensorIsNotVerified) {
   const ModelFile model({100, 200});
-  Plan plan;
-  const BlockId block = alloc(
-      plan,
-      {.space = Space::device, .bytes = 100, .use = BlockUse::storage, .storage = StorageId{0}, .label = {}});
-  copy(plan, block, 0, StorageId{0}, 0, 100);
+  plan::Plan plan;
+  const plan::BlockId block = plan::alloc(plan, {.space = plan::Space::device,
+                                                 .bytes = 100,
+                                                 .use = plan::BlockUse::storage,
+                                                 .storage = graph::StorageId{0},
+                                                 .label = {}});
+  plan::copy(plan, block, 0, graph::StorageId{0}, 0, 100);
   Progress progress;
   const UploadReport report = upload(model.graph(), plan, {.verify = true}, progress);
   EXPECT_EQ(report.verified, false);
@@ -358,7 +364,7 @@ TEST_F(Upload, AMissingTensorIsNotVerified) {
   EXPECT_THAT(report.mismatch, HasSubstr("'t1' is not on the device"));
 }
 
-ErrorCode failure(const MetaGraphPtr& graph, const Plan& plan, const UploadOptions& options) {
+ErrorCode failure(const graph::MetaGraphPtr& graph, const plan::Plan& plan, const UploadOptions& options) {
   Progress progress;
   try {
     upload(graph, plan, options, progress);
@@ -371,21 +377,21 @@ ErrorCode failure(const MetaGraphPtr& graph, const Plan& plan, const UploadOptio
 
 TEST_F(Upload, Failures) {
   const ModelFile model({100, 200});
-  const Plan plan = plan_of("sequential", model);
+  const plan::Plan plan = plan_of("sequential", model);
   EXPECT_EQ(failure(model.graph(), plan, {.device = "no such card"}), ErrorCode::usage);
   EXPECT_EQ(failure(model.graph(), plan_of("layer_streaming", model), {.verify = true}), ErrorCode::usage);
 
-  MetaGraph unsound = *model.graph();
-  unsound.notes.push_back({.severity = Severity::error, .tensor = {}, .text = "a shard is missing"});
-  EXPECT_EQ(failure(std::make_shared<const MetaGraph>(unsound), plan, {}), ErrorCode::malformed);
+  graph::MetaGraph unsound = *model.graph();
+  unsound.notes.push_back({.severity = graph::Severity::error, .tensor = {}, .text = "a shard is missing"});
+  EXPECT_EQ(failure(std::make_shared<const graph::MetaGraph>(unsound), plan, {}), ErrorCode::malformed);
 
-  Plan invalid = plan;
-  free(invalid, BlockId{0});
+  plan::Plan invalid = plan;
+  plan::free(invalid, plan::BlockId{0});
   EXPECT_EQ(failure(model.graph(), invalid, {}), ErrorCode::usage);
 
-  MetaGraph shapes_only = *model.graph();
-  for (Storage& storage : shapes_only.storages) storage.file = kNoFile;
-  EXPECT_EQ(failure(std::make_shared<const MetaGraph>(shapes_only), plan, {}), ErrorCode::usage);
+  graph::MetaGraph shapes_only = *model.graph();
+  for (graph::Storage& storage : shapes_only.storages) storage.file = graph::kNoFile;
+  EXPECT_EQ(failure(std::make_shared<const graph::MetaGraph>(shapes_only), plan, {}), ErrorCode::usage);
 }
 
 }  // namespace
@@ -404,12 +410,12 @@ class UploadFailure : public DeviceTest {
   // The code of the Error that ends the upload; nothing if it succeeds.
   static std::optional<ErrorCode> try_upload(const ModelFile& model, std::string_view method,
                                              std::stop_token stop = {},
-                                             std::optional<Prepacking> prepack = {}) {
+                                             std::optional<load::Prepacking> prepack = {}) {
     const bool imports = method == "host_import";
-    const LoadInputs inputs{
+    const load::LoadInputs inputs{
         .request = {.staging_bytes = 1 << 20, .slots = 4, .prepack = prepack, .activation_bytes = 5000}};
-    const Plan plan =
-        make_plan(*model.graph(), find_method(method), find_order("file").make(*model.graph()), inputs);
+    const plan::Plan plan = load::make_plan(*model.graph(), load::find_method(method),
+                                            load::find_order("file").make(*model.graph()), inputs);
     Progress progress(std::move(stop));
     try {
       upload(model.graph(), plan, {.reads = {.threads = 2}, .import_pages = imports}, progress);
@@ -453,10 +459,10 @@ TEST_F(UploadFailure, OfEachAllocationLeavesNothing) {
 }
 
 TEST_F(UploadFailure, WhileWeightsArePackedLeavesNothing) {
-  const ModelFile model = ModelFile::of_kinds(std::vector<TensorKind>(6, {DType::f32, {700, 900}}));
+  const ModelFile model = ModelFile::of_kinds(std::vector<TensorKind>(6, {graph::DType::f32, {700, 900}}));
   const Alive before = alive();
   const auto packed = [&](std::stop_token stop = {}) {
-    return try_upload(model, "staged_ring", std::move(stop), find_prepacking("transposed_f16"));
+    return try_upload(model, "staged_ring", std::move(stop), load::find_prepacking("transposed_f16"));
   };
   expect_every_failure(
       &Injected::submission, [&] { return packed(); }, 2);
@@ -580,11 +586,11 @@ namespace {
 class PackedUpload : public DeviceTest {
  protected:
   static UploadReport upload_packed(const ModelFile& model, std::string_view method,
-                                    const Prepacking& prepacking) {
+                                    const load::Prepacking& prepacking) {
     // slots that are no multiple of any block
-    const LoadInputs inputs{.request = {.staging_bytes = 40'000, .slots = 4, .prepack = prepacking}};
-    const Plan plan =
-        make_plan(*model.graph(), find_method(method), find_order("file").make(*model.graph()), inputs);
+    const load::LoadInputs inputs{.request = {.staging_bytes = 40'000, .slots = 4, .prepack = prepacking}};
+    const plan::Plan plan = load::make_plan(*model.graph(), load::find_method(method),
+                                            load::find_order("file").make(*model.graph()), inputs);
     Progress progress;
     return upload(model.graph(), plan, {.verify = true, .validation = true}, progress);
   }
@@ -592,23 +598,24 @@ class PackedUpload : public DeviceTest {
 
 // Odd sizes: rows that are no multiple of four, and tensors that begin anywhere in the file.
 const std::vector<TensorKind> kKinds = {
-    {DType::u8, {33}},         {DType::f32, {37, 53}},  {DType::f16, {64, 71}},  {DType::bf16, {5, 7}},
-    {DType::q8_0, {9, 64}},    {DType::q4_0, {6, 96}},  {DType::q4_k, {3, 512}}, {DType::f32, {11}},
-    {DType::f16, {2, 3, 5}},   {DType::bf16, {1, 257}}, {DType::f32, {0, 4}},    {DType::f32, {257, 1}},
-    {DType::q8_0, {700, 256}}, {DType::i32, {4, 4}},
+    {graph::DType::u8, {33}},         {graph::DType::f32, {37, 53}}, {graph::DType::f16, {64, 71}},
+    {graph::DType::bf16, {5, 7}},     {graph::DType::q8_0, {9, 64}}, {graph::DType::q4_0, {6, 96}},
+    {graph::DType::q4_k, {3, 512}},   {graph::DType::f32, {11}},     {graph::DType::f16, {2, 3, 5}},
+    {graph::DType::bf16, {1, 257}},   {graph::DType::f32, {0, 4}},   {graph::DType::f32, {257, 1}},
+    {graph::DType::q8_0, {700, 256}}, {graph::DType::i32, {4, 4}},
 };
 
 TEST_F(PackedUpload, EqualsTheHostByEveryMethod) {
   const ModelFile model = ModelFile::of_kinds(kKinds);
   std::set<std::string_view> refused;
-  for (const Method& method : methods()) {
+  for (const load::Method& method : load::methods()) {
     if (method.traits.streams) continue;  // nothing stays that could be compared
-    for (const PrepackingRow& row : prepackings()) {
+    for (const load::PrepackingRow& row : load::prepackings()) {
       try {
         const UploadReport report = upload_packed(model, method.id, row.prepacking);
         EXPECT_EQ(report.verified, true) << method.id << " " << row.id << ": " << report.mismatch;
         EXPECT_THAT(report.validation_messages, IsEmpty()) << method.id << " " << row.id;
-        for (std::size_t space = 0; space < kSpaceCount; ++space)
+        for (std::size_t space = 0; space < plan::kSpaceCount; ++space)
           EXPECT_EQ(report.measured.peaks[space].bytes, report.projected.peaks[space].bytes) << method.id;
       } catch (const Error& error) {
         EXPECT_EQ(error.code(), ErrorCode::unsupported) << error.what();
@@ -621,31 +628,33 @@ TEST_F(PackedUpload, EqualsTheHostByEveryMethod) {
 
 // Every pattern of 16 bits, and a million of 32, of which some are next to where rounding changes.
 TEST_F(PackedUpload, EqualsTheHostForEveryNumber) {
-  const ModelFile model = ModelFile::of_kinds({{DType::f16, {1024, 256}},
-                                               {DType::bf16, {1024, 256}},
-                                               {DType::f32, {1024, 1024}},
-                                               {DType::q4_k, {64, 4096}}});
-  for (const PrepackingRow& row : prepackings()) {
+  const ModelFile model = ModelFile::of_kinds({{graph::DType::f16, {1024, 256}},
+                                               {graph::DType::bf16, {1024, 256}},
+                                               {graph::DType::f32, {1024, 1024}},
+                                               {graph::DType::q4_k, {64, 4096}}});
+  for (const load::PrepackingRow& row : load::prepackings()) {
     const UploadReport report = upload_packed(model, "staged_ring", row.prepacking);
     EXPECT_EQ(report.verified, true) << row.id << ": " << report.mismatch;
   }
 }
 
 TEST_F(PackedUpload, CostsTheHostNothing) {
-  const ModelFile model = ModelFile::of_kinds(std::vector<TensorKind>(8, {DType::f32, {256, 1024}}));
-  const UploadReport report = upload_packed(model, "staged_ring", find_prepacking("f16"));
-  EXPECT_EQ(report.measured.peaks[index(Space::host)].bytes, 0u);
-  EXPECT_EQ(report.measured.peaks[index(Space::staging)].bytes, 40'000u);
-  EXPECT_EQ(report.measured.peaks[index(Space::device)].bytes, 8u * 256 * 1024 * 2);
-  EXPECT_EQ((*report.measured.reserved_peak)[index(Space::staging)] < (1u << 20), true);
+  const ModelFile model = ModelFile::of_kinds(std::vector<TensorKind>(8, {graph::DType::f32, {256, 1024}}));
+  const UploadReport report = upload_packed(model, "staged_ring", load::find_prepacking("f16"));
+  EXPECT_EQ(report.measured.peaks[plan::index(plan::Space::host)].bytes, 0u);
+  EXPECT_EQ(report.measured.peaks[plan::index(plan::Space::staging)].bytes, 40'000u);
+  EXPECT_EQ(report.measured.peaks[plan::index(plan::Space::device)].bytes, 8u * 256 * 1024 * 2);
+  EXPECT_EQ((*report.measured.reserved_peak)[plan::index(plan::Space::staging)] < (1u << 20), true);
 }
 
 TEST_F(PackedUpload, NamesWhatDiffers) {
-  const ModelFile model = ModelFile::of_kinds({{DType::f32, {64, 64}}});
-  const LoadInputs inputs{.request = {.prepack = find_prepacking("transposed")}};
-  Plan plan = make_plan(*model.graph(), find_method("per_tensor"), {StorageId{0}}, inputs);
-  for (Step& step : plan.steps)
-    if (step.verb == Verb::copy && plan.block(step.block).prepack) step.bytes /= 2;  // half of it never comes
+  const ModelFile model = ModelFile::of_kinds({{graph::DType::f32, {64, 64}}});
+  const load::LoadInputs inputs{.request = {.prepack = load::find_prepacking("transposed")}};
+  plan::Plan plan =
+      load::make_plan(*model.graph(), load::find_method("per_tensor"), {graph::StorageId{0}}, inputs);
+  for (plan::Step& step : plan.steps)
+    if (step.verb == plan::Verb::copy && plan.block(step.block).prepack)
+      step.bytes /= 2;  // half of it never comes
   Progress progress;
   const UploadReport report = upload(model.graph(), plan, {.verify = true}, progress);
   EXPECT_EQ(report.verified, false);

@@ -36,12 +36,13 @@ std::string opening(const GpuReport& report) {
   const std::string title =
       fmt::format("GPU report: {}", uploads == nullptr ? "no uploads" : uploads->device.name);
   std::string html = report::page_head(title, {"page", "gpu_report"});
-  html += fmt::format("<body>\n<main>\n<h1>{}</h1>\n<p class=\"lead\">{}, Loadline {}{}</p>\n",
-                      markup_text(title), markup_text(report.date), markup_text(report.version),
-                      uploads == nullptr
-                          ? ""
-                          : markup_text(fmt::format(". {}. Model of {}.{}", device_line(uploads->device),
-                                                    format_bytes(uploads->bytes), queues_text(*uploads))));
+  html += fmt::format(
+      "<body>\n<main>\n<h1>{}</h1>\n<p class=\"lead\">{}, Loadline {}{}</p>\n", report::markup_text(title),
+      report::markup_text(report.date), report::markup_text(report.version),
+      uploads == nullptr
+          ? ""
+          : report::markup_text(fmt::format(". {}. Model of {}.{}", device_line(uploads->device),
+                                            format_bytes(uploads->bytes), queues_text(*uploads))));
   if (uploads == nullptr)
     html += fmt::format("<p class=\"call\">{}No upload was measured.</p>\n",
                         report.devices.empty() ? "No Vulkan device was found. " : "");
@@ -52,7 +53,7 @@ std::string opening(const GpuReport& report) {
         "is no link to a GPU here: throughput is compared with memcpy and reads on the same machine, and "
         "says nothing "
         "of how fast a GPU is loaded.</p>\n",
-        markup_text(uploads->device.name));
+        report::markup_text(uploads->device.name));
   return html;
 }
 
@@ -67,13 +68,13 @@ std::string goals_html(const GpuReport& report) {
   if (list.empty()) return {};
   std::string html = "<section class=\"goals\">\n";
   for (const Judged& one : list)
-    html +=
-        fmt::format("<div class=\"goal {}\"><b>{}</b> <span>{}</span><strong>{}</strong><p>{} {}</p></div>\n",
-                    !one.met   ? ""
-                    : *one.met ? "met"
-                               : "missed",
-                    markup_text(one.figure), markup_text(one.what), markup_text(verdict(one)),
-                    markup_text(one.about), markup_text(one.not_judged));
+    html += fmt::format(
+        "<div class=\"goal {}\"><b>{}</b> <span>{}</span><strong>{}</strong><p>{} {}</p></div>\n",
+        !one.met   ? ""
+        : *one.met ? "met"
+                   : "missed",
+        report::markup_text(one.figure), report::markup_text(one.what), report::markup_text(verdict(one)),
+        report::markup_text(one.about), report::markup_text(one.not_judged));
   return html + "</section>\n";
 }
 
@@ -81,7 +82,7 @@ std::string missing_html(const GpuReport& report) {
   if (report.missing.empty()) return {};
   std::string html = "<h2>Not measured</h2>\n<ul>\n";
   for (const std::string& sentence : report.missing)
-    html += fmt::format("<li>{}</li>\n", markup_text(sentence));
+    html += fmt::format("<li>{}</li>\n", report::markup_text(sentence));
   return html + "</ul>\n";
 }
 
@@ -95,8 +96,8 @@ std::string table_html(const RateTable& table, bool judged_on_gpu) {
   const RateFigure* const ceiling = table.best(RowUse::ceiling);
   double most = 0;
   for (const RateFigure& row : table.rows) most = std::max(most, table.rate(row));
-  std::string html = fmt::format("<h2>{}</h2>\n<p>{} {} in each row.</p>\n", markup_text(table.title),
-                                 markup_text(table.about), format_bytes(table.bytes));
+  std::string html = fmt::format("<h2>{}</h2>\n<p>{} {} in each row.</p>\n", report::markup_text(table.title),
+                                 report::markup_text(table.about), format_bytes(table.bytes));
   html +=
       "<div class=\"legend\"><span><i class=\"upload\">&nbsp;</i>uploads</span>"
       "<span><i class=\"reference\">&nbsp;</i>for comparison</span>";
@@ -120,7 +121,7 @@ std::string table_html(const RateTable& table, bool judged_on_gpu) {
     html += fmt::format(
         "<tr{}><td class=\"left\">{}</td><td class=\"left\"><div class=\"track\"><i class=\"{}\" "
         "style=\"width:{:.1f}%\">&nbsp;</i>{}</div></td><td>{}</td>{}{}<td>{}</td><td>{} to {}</td></tr>\n",
-        &row == table.best(RowUse::upload) ? " class=\"best\"" : "", markup_text(row.times.name),
+        &row == table.best(RowUse::upload) ? " class=\"best\"" : "", report::markup_text(row.times.name),
         use_class(row.use), 100 * table.rate(row) / most, mark, format_rate(table.rate(row)),
         over(row, baseline), over(row, ceiling), format_seconds(row.times.median),
         format_seconds(row.times.least), format_seconds(row.times.most));
@@ -135,9 +136,9 @@ std::string table_html(const RateTable& table, bool judged_on_gpu) {
 std::string torch_html(const TorchFigures& torch, const UploadFigures& uploads) {
   std::string html = "<h2>Beside torch</h2>\n";
   if (!torch.absent.empty())
-    return html + fmt::format("<p>Not compared: {}.</p>\n", markup_text(torch.absent));
+    return html + fmt::format("<p>Not compared: {}.</p>\n", report::markup_text(torch.absent));
   html += fmt::format("<p>safetensors' load_file(device=\"cuda\") on the same file, on {}, with {}.</p>\n",
-                      markup_text(torch.device), markup_text(torch.versions));
+                      report::markup_text(torch.device), report::markup_text(torch.versions));
   html +=
       "<div class=\"scroll\"><table>\n<tr><th class=\"left\">load</th><th>rate</th><th>median</th><th>least "
       "to "
@@ -145,7 +146,7 @@ std::string torch_html(const TorchFigures& torch, const UploadFigures& uploads) 
   const auto row = [&](std::string_view name, const Result& times, std::uint64_t bytes) {
     html += fmt::format(
         "<tr><td class=\"left\">{}</td><td>{}</td><td>{}</td><td>{} to {}</td><td>{}</td></tr>\n",
-        markup_text(name), format_rate(static_cast<double>(bytes) / times.median),
+        report::markup_text(name), format_rate(static_cast<double>(bytes) / times.median),
         format_seconds(times.median), format_seconds(times.least), format_seconds(times.most), times.rounds);
   };
   for (const std::string_view id : {"warm", "cold"}) {
@@ -161,7 +162,7 @@ std::string torch_html(const TorchFigures& torch, const UploadFigures& uploads) 
       "<p class=\"lead\">torch's own copies of a pinned tensor of 256 MiB reach {}. Its allocator took "
       "{} of device memory.{}</p>\n",
       format_rate(torch.pinned_rate), format_bytes(torch.peak),
-      torch.cold_absent.empty() ? "" : markup_text(" No cold figure: " + torch.cold_absent + "."));
+      torch.cold_absent.empty() ? "" : report::markup_text(" No cold figure: " + torch.cold_absent + "."));
   return html;
 }
 
@@ -195,10 +196,10 @@ std::string methods_html(const UploadFigures& uploads) {
   for (int i = 0; i < 3; ++i) html += "<th class=\"group\">projected</th><th>measured</th><th>off</th>";
   html += "<th class=\"left group\">verdict</th><th class=\"left\">bytes</th></tr>\n";
   for (const MethodFigure& one : uploads.methods) {
-    html += fmt::format("<tr><td class=\"left\">{}</td>", markup_text(one.method));
+    html += fmt::format("<tr><td class=\"left\">{}</td>", report::markup_text(one.method));
     if (!one.refusal.empty()) {
       html += fmt::format("<td colspan=\"11\" class=\"left verdict\">not run: {}</td></tr>\n",
-                          markup_text(one.refusal));
+                          report::markup_text(one.refusal));
       continue;
     }
     html += peak_cells(one.device, one.device_measured) + peak_cells(one.staging, one.staging_measured) +
@@ -218,7 +219,7 @@ std::string rings_html(const UploadFigures& uploads) {
       "<h2>Memory held</h2>\n<p>staged_ring with rings of several sizes, {} of weights. Counted by {}.</p>\n"
       "<div class=\"scroll\"><table>\n<tr><th>ring</th><th>held at most</th><th>without the ring, over the "
       "weights</th></tr>\n",
-      format_bytes(uploads.bytes), markup_text(uploads.held_by));
+      format_bytes(uploads.bytes), report::markup_text(uploads.held_by));
   for (const RingFigure& ring : uploads.rings)
     html += fmt::format("<tr><td>{} x {}</td><td>{}</td><td class=\"{}\">{:.3f}</td></tr>\n", ring.slots,
                         format_bytes(ring.ring / ring.slots), format_bytes(ring.held),
@@ -235,21 +236,22 @@ std::string tests_html(const std::vector<TestRun>& runs) {
   for (const TestRun& run : runs)
     html += fmt::format(
         "<tr><td class=\"left\">{}</td><td>{}</td><td class=\"{}\">{}</td><td>{}</td><td>{}</td></tr>\n",
-        markup_text(run.device), run.passed, run.failed.empty() ? "" : "bad", run.failed.size(),
+        report::markup_text(run.device), run.passed, run.failed.empty() ? "" : "bad", run.failed.size(),
         run.skipped.size(), format_seconds(run.seconds));
   html += "</table></div>\n";
   for (const TestRun& run : runs) {
     for (const TestNote& note : run.failed) {
       std::string lines;
-      for (const std::string_view line : lines_of(note.text)) lines += markup_text(line) + "\n";
-      html += fmt::format("<h3 class=\"bad\">{} failed on {}</h3>\n<pre>{}</pre>\n", markup_text(note.name),
-                          markup_text(run.device), lines);
+      for (const std::string_view line : lines_of(note.text)) lines += report::markup_text(line) + "\n";
+      html += fmt::format("<h3 class=\"bad\">{} failed on {}</h3>\n<pre>{}</pre>\n",
+                          report::markup_text(note.name), report::markup_text(run.device), lines);
     }
     if (run.skipped.empty()) continue;
     html += fmt::format("<details><summary>{} skipped on {}</summary>\n<dl>\n",
-                        counted(run.skipped.size(), "test"), markup_text(run.device));
+                        counted(run.skipped.size(), "test"), report::markup_text(run.device));
     for (const TestNote& note : run.skipped)
-      html += fmt::format("<dt>{}</dt><dd>{}</dd>\n", markup_text(note.name), markup_text(note.text));
+      html += fmt::format("<dt>{}</dt><dd>{}</dd>\n", report::markup_text(note.name),
+                          report::markup_text(note.text));
     html += "</dl>\n</details>\n";
   }
   return html;
@@ -258,9 +260,10 @@ std::string tests_html(const std::vector<TestRun>& runs) {
 std::string machine_html(const GpuReport& report) {
   std::string html = "<h2>Machine</h2>\n<dl>\n";
   for (const auto& [name, value] : report.machine)
-    html += fmt::format("<dt>{}</dt><dd>{}</dd>\n", markup_text(name), markup_text(value));
+    html += fmt::format("<dt>{}</dt><dd>{}</dd>\n", report::markup_text(name), report::markup_text(value));
   for (const gpu::DeviceInfo& device : report.devices)
-    html += fmt::format("<dt>Device {}</dt><dd>{}</dd>\n", device.index, markup_text(device_line(device)));
+    html += fmt::format("<dt>Device {}</dt><dd>{}</dd>\n", device.index,
+                        report::markup_text(device_line(device)));
   return html + "</dl>\n";
 }
 

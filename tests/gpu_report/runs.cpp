@@ -65,8 +65,8 @@ void read_lines(int from, const std::function<void(std::string_view)>& line) {
 std::string run_child(const Child& child, const std::function<void(std::string_view)>& line) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return fmt::format("cannot be started: {}", std::strerror(errno));
-  const UniqueFd out(ends[0]);
-  UniqueFd in(ends[1]);
+  const io::UniqueFd out(ends[0]);
+  io::UniqueFd in(ends[1]);
   posix_spawn_file_actions_t actions;
   ::posix_spawn_file_actions_init(&actions);
   for (const int target : {STDOUT_FILENO, STDERR_FILENO})
@@ -77,7 +77,7 @@ std::string run_child(const Child& child, const std::function<void(std::string_v
                                     pointers_to(environment).data());
   ::posix_spawn_file_actions_destroy(&actions);
   if (failed != 0) return fmt::format("cannot be started: {}", std::strerror(failed));
-  in = UniqueFd();
+  in = io::UniqueFd();
   read_lines(out.get(), line);
   int status = 0;
   while (::waitpid(id, &status, 0) < 0 && errno == EINTR) {

@@ -54,22 +54,22 @@ void keep_pages() {
   ::mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
 }
 
-LoadInputs ring_inputs(std::uint32_t slots, std::uint64_t slot_bytes) {
-  LoadInputs inputs;
+load::LoadInputs ring_inputs(std::uint32_t slots, std::uint64_t slot_bytes) {
+  load::LoadInputs inputs;
   inputs.request.staging_bytes = slots * slot_bytes;
   inputs.request.slots = slots;
   return inputs;
 }
 
-Plan plan_of(const MetaGraph& graph, std::string_view method, const LoadInputs& inputs) {
-  return make_plan(graph, find_method(method), find_order("file").make(graph), inputs);
+plan::Plan plan_of(const graph::MetaGraph& graph, std::string_view method, const load::LoadInputs& inputs) {
+  return load::make_plan(graph, load::find_method(method), load::find_order("file").make(graph), inputs);
 }
 
 // Rows of one model on one device, and the buffers that they share.
 class Rows {
  public:
   Rows(const BenchModel& model, const gpu::Device& device)
-      : model_(model), graph_(*model.graph()), total_(storage_bytes(graph_)), device_(device) {}
+      : model_(model), graph_(*model.graph()), total_(graph::storage_bytes(graph_)), device_(device) {}
 
   struct Row {
     RowUse use;
@@ -83,12 +83,12 @@ class Rows {
                                                std::min<std::uint64_t>(to_.size(), total_ - at));
                                }}};
   }
-  Row read_all(RowUse use, unsigned threads, FileReading reading = FileReading::cached) {
+  Row read_all(RowUse use, unsigned threads, io::FileReading reading = io::FileReading::cached) {
     return {use,
             {fmt::format("pread into touched memory, {}{}", counted(threads, "thread"),
-                         reading == FileReading::cached ? "" : ", past the cache"),
+                         reading == io::FileReading::cached ? "" : ", past the cache"),
              [this, threads, reading] {
-               StripedReader reads(reader_, threads, reading);
+               io::StripedReader reads(reader_, threads, reading);
                std::size_t at = 0;
                for (std::size_t i = 0; i < graph_.storages.size(); ++i) {
                  const auto bytes = static_cast<std::size_t>(graph_.storages[i].bytes);
@@ -96,7 +96,8 @@ class Rows {
                    reads.wait(reads.newest());
                    at = 0;
                  }
-                 reads.start(StorageId{static_cast<std::uint32_t>(i)}, 0, std::span(to_).subspan(at, bytes));
+                 reads.start(graph::StorageId{static_cast<std::uint32_t>(i)}, 0,
+                             std::span(to_).subspan(at, bytes));
                  at += bytes;
                }
                reads.wait(reads.newest());
@@ -104,19 +105,19 @@ class Rows {
   }
   // `readers` 0: as many as the uploader chooses.
   Row upload(const char* method, std::uint64_t slot_mib = 16, unsigned readers = 0,
-             FileReading reading = FileReading::cached) {
-    const LoadInputs inputs = ring_inputs(4, slot_mib * kMiB);
+             io::FileReading reading = io::FileReading::cached) {
+    const load::LoadInputs inputs = ring_inputs(4, slot_mib * kMiB);
     const bool ring = std::string_view(method) == "staged_ring";
     const auto machine = std::make_shared<std::optional<gpu::VulkanMachine>>();
     const auto run_it = [this, method, inputs, readers, reading, machine] {
-      const Plan plan = plan_of(graph_, method, inputs);
+      const plan::Plan plan = plan_of(graph_, method, inputs);
       machine->emplace(device_, reader_, plan, gpu::MachineOptions{.reads = {readers, reading}});
-      run(plan, **machine);
+      plan::run(plan, **machine);
     };
     return {RowUse::upload,
             {fmt::format("{}{}{}{}", method, ring ? fmt::format(", 4 x {} MiB", slot_mib) : "",
                          readers == 0 ? "" : ", " + counted(readers, "reader"),
-                         reading == FileReading::cached ? "" : ", past the cache"),
+                         reading == io::FileReading::cached ? "" : ", past the cache"),
              run_it, [] {}, [machine] { machine->reset(); }}};
   }
 
@@ -146,10 +147,10 @@ class Rows {
 
  private:
   const BenchModel& model_;
-  const MetaGraph& graph_;
+  const graph::MetaGraph& graph_;
   std::uint64_t total_;
   const gpu::Device& device_;
-  StorageReader reader_{model_.graph()};
+  io::StorageReader reader_{model_.graph()};
   std::vector<std::byte> from_ = buffer(), to_ = buffer();
 
   std::vector<std::byte> buffer() const {
@@ -162,7 +163,7 @@ std::string index_of(const gpu::Device& device) { return fmt::format("{}", devic
 // The link on each family of the device's queues; nothing for a device with one.
 gpu::QueueRates measured_queues(const std::string& device, std::vector<std::string>& missing) {
   if (gpu::Device(gpu::DeviceOptions{.wanted = device}).info().queues.size() < 2) return {};
-  MeasuredRates rates;
+  load::MeasuredRates rates;
   Progress progress;
   try {
     gpu::measure_device({.wanted = device}, 64 * kMiB, rates, progress);
@@ -173,24 +174,26 @@ gpu::QueueRates measured_queues(const std::string& device, std::vector<std::stri
   return gpu::queue_rates(rates);
 }
 
-MethodFigure measure_method(const MetaGraphPtr& graph, const Method& method, const gpu::Device& device,
-                            const gpu::QueueRates& queues) {
+MethodFigure measure_method(const graph::MetaGraphPtr& graph, const load::Method& method,
+                            const gpu::Device& device, const gpu::QueueRates& queues) {
   MethodFigure figure;
   figure.method = method.id;
   try {
-    const LoadInputs inputs = ring_inputs(4, 16 * kMiB);
-    const Plan plan = plan_of(*graph, method.id, inputs);
+    const load::LoadInputs inputs = ring_inputs(4, 16 * kMiB);
+    const plan::Plan plan = plan_of(*graph, method.id, inputs);
     Progress progress;
     const gpu::UploadReport report = gpu::upload(
         graph, plan, {.device = index_of(device), .verify = !method.traits.streams, .queues = queues},
         progress);
-    const PerSpace<std::uint64_t> taken = report.measured.reserved_peak.value_or(PerSpace<std::uint64_t>{});
-    figure.device = report.projected.peaks[index(Space::device)].bytes;
-    figure.device_measured = taken[index(Space::device)];
+    const plan::PerSpace<std::uint64_t> taken =
+        report.measured.reserved_peak.value_or(plan::PerSpace<std::uint64_t>{});
+    figure.device = report.projected.peaks[plan::index(plan::Space::device)].bytes;
+    figure.device_measured = taken[plan::index(plan::Space::device)];
     if (!report.software_device && report.device_budget_peak)
       figure.device_measured = *report.device_budget_peak;
-    figure.staging = report.projected.peaks[index(Space::staging)].bytes + gpu::bounce_bytes(device, plan);
-    figure.staging_measured = taken[index(Space::staging)];
+    figure.staging =
+        report.projected.peaks[plan::index(plan::Space::staging)].bytes + gpu::bounce_bytes(device, plan);
+    figure.staging_measured = taken[plan::index(plan::Space::staging)];
     figure.anon = report.projected_rss_anon;
     figure.anon_measured = report.rss_anon_peak;
     figure.verified = report.verified;
@@ -200,18 +203,20 @@ MethodFigure measure_method(const MetaGraphPtr& graph, const Method& method, con
   return figure;
 }
 
-RingFigure measure_ring(const MetaGraphPtr& graph, std::uint64_t slot_bytes, const gpu::Device& device,
+RingFigure measure_ring(const graph::MetaGraphPtr& graph, std::uint64_t slot_bytes, const gpu::Device& device,
                         const gpu::QueueRates& queues) {
   constexpr std::uint32_t kSlots = 4;
   Progress progress;
   const gpu::UploadReport report =
       gpu::upload(graph, plan_of(*graph, "staged_ring", ring_inputs(kSlots, slot_bytes)),
                   {.device = index_of(device), .queues = queues}, progress);
-  const PerSpace<std::uint64_t> taken = report.measured.reserved_peak.value_or(PerSpace<std::uint64_t>{});
-  const std::uint64_t on_device = report.device_budget_peak.value_or(taken[index(Space::device)]);
+  const plan::PerSpace<std::uint64_t> taken =
+      report.measured.reserved_peak.value_or(plan::PerSpace<std::uint64_t>{});
+  const std::uint64_t on_device = report.device_budget_peak.value_or(taken[plan::index(plan::Space::device)]);
   return {.slots = kSlots,
           .ring = kSlots * slot_bytes,
-          .held = report.software_device ? report.rss_anon_peak : on_device + taken[index(Space::staging)]};
+          .held = report.software_device ? report.rss_anon_peak
+                                         : on_device + taken[plan::index(plan::Space::staging)]};
 }
 
 // Seconds of a copy of one mapped staging buffer to the device, as one command: without any of the uploader's
@@ -231,7 +236,7 @@ double seconds_of_link(const gpu::Device& device, std::uint64_t bytes) {
     if (run > 0)
       seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   }
-  return median(seconds);
+  return load::median(seconds);
 }
 
 // The link by itself.
@@ -268,9 +273,9 @@ std::vector<Rows::Row> warm_rows(Rows& rows, bool software) {
 std::vector<Rows::Row> cold_rows(Rows& rows, const BenchModel& model, bool software) {
   std::vector<Rows::Row> list;
   if (software) list.push_back(rows.read_all(RowUse::ceiling, 1));
-  for (const FileReading reading : {FileReading::cached, FileReading::direct})
+  for (const io::FileReading reading : {io::FileReading::cached, io::FileReading::direct})
     list.push_back(rows.read_all(RowUse::ceiling, many_threads(), reading));
-  for (const FileReading reading : {FileReading::cached, FileReading::cold}) {
+  for (const io::FileReading reading : {io::FileReading::cached, io::FileReading::cold}) {
     list.push_back(rows.upload("staged_ring", 16, 0, reading));
     if (software) list.push_back(rows.upload("staged_ring", 16, many_threads(), reading));
   }
@@ -295,9 +300,9 @@ void measure_memory(const BenchModel& model, const gpu::Device& device, UploadFi
   std::optional<BenchModel> small;
   if (figures.bytes > kMostMethodBytes)
     small.emplace(std::filesystem::path(model.path()).parent_path().string(), kMostMethodBytes);
-  const MetaGraphPtr& graph = small ? small->graph() : model.graph();
-  figures.method_bytes = storage_bytes(*graph);
-  for (const Method& method : methods())
+  const graph::MetaGraphPtr& graph = small ? small->graph() : model.graph();
+  figures.method_bytes = graph::storage_bytes(*graph);
+  for (const load::Method& method : load::methods())
     figures.methods.push_back(measure_method(graph, method, device, figures.queues));
   figures.held_by = figures.software() ? "the system, as memory of this process (RssAnon)"
                     : figures.device.memory_budget
@@ -343,7 +348,7 @@ UploadFigures measure_uploads(const BenchModel& model, const UploadBenchOptions&
       {.wanted = options.device, .validation = false, .shaders = false, .queues = {}, .queue_rates = queues});
   UploadFigures figures{.device = device.info(), .queue = device.queue_kind(), .queues = queues};
   figures.missing = std::move(missing);
-  figures.bytes = storage_bytes(*model.graph());
+  figures.bytes = graph::storage_bytes(*model.graph());
   const bool software = figures.software();
   measure_memory(model, device, figures);
   keep_pages();
@@ -420,7 +425,8 @@ BenchModel::BenchModel(const std::string& folder, std::uint64_t bytes)
     for (int i = 0; i < 2; ++i) add(unit / 4);
     for (int i = 0; i < 256; ++i) add(unit / 512);
   }
-  OutputFile out(UniqueFd(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644)), path_);
+  io::OutputFile out(io::UniqueFd(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644)),
+                     path_);
   if (out.descriptor() < 0) throw system_error(path_, "create it", errno);
   const std::string head = testing::safetensors_bytes(header.text(), 0);
   out.preallocate(head.size() + bytes);
@@ -434,15 +440,15 @@ BenchModel::BenchModel(const std::string& folder, std::uint64_t bytes)
                  all.first(static_cast<std::size_t>(std::min<std::uint64_t>(all.size(), bytes - at))));
   }
   out.sync();  // the system drops no page that is still to be written
-  graph_ = std::make_shared<const MetaGraph>(open_model(path_, {}));
+  graph_ = std::make_shared<const graph::MetaGraph>(importers::open_model(path_, {}));
 }
 
 double BenchModel::cached() const {
-  const SourceFile file = SourceFile::open(path_);
-  return static_cast<double>(resident_bytes(file)) / static_cast<double>(file.size());
+  const io::SourceFile file = io::SourceFile::open(path_);
+  return static_cast<double>(io::resident_bytes(file)) / static_cast<double>(file.size());
 }
 
-void BenchModel::drop() const { drop_pages(SourceFile::open(path_)); }
+void BenchModel::drop() const { io::drop_pages(io::SourceFile::open(path_)); }
 
 std::uint64_t fitting_bytes(const gpu::DeviceInfo& device, const std::string& folder,
                             std::vector<std::string>& missing) {
@@ -458,7 +464,7 @@ std::uint64_t fitting_bytes(const gpu::DeviceInfo& device, const std::string& fo
   std::error_code ignored;
   const std::uint64_t on_disk = std::filesystem::space(folder, ignored).available;
   // the page cache must hold the file; the buffers take 2 GiB
-  const std::uint64_t in_memory = available_system_memory().value_or(wanted * 2);
+  const std::uint64_t in_memory = io::available_system_memory().value_or(wanted * 2);
   const Room rooms[] = {{"the device's memory", on_device / 10 * 8},
                         {"the disk", on_disk / 10 * 8},
                         {"the system's memory, which also caches the file",
@@ -544,7 +550,6 @@ std::unique_ptr<BenchModel> run_bench(const BenchOptions& options, GpuReport& re
   const gpu::DeviceInfo& device = report.devices[*choice.chosen];
   const std::string folder =
       options.folder.empty() ? std::filesystem::temp_directory_path().string() : options.folder;
-  constexpr std::uint64_t kMiB = 1 << 20;
   const std::uint64_t bytes = options.size.empty() ? fitting_bytes(device, folder, report.missing)
                                                    : parse_size(options.size, "--size") / kMiB * kMiB;
   if (bytes < kMiB) throw Error(ErrorCode::usage, "--size: a model has at least 1 MiB");

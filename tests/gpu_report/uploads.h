@@ -22,7 +22,7 @@ class BenchModel {
  public:
   // `bytes` is a multiple of 1 MiB. Throws Error{io}.
   BenchModel(const std::string& folder, std::uint64_t bytes);
-  const MetaGraphPtr& graph() const { return graph_; }
+  const graph::MetaGraphPtr& graph() const { return graph_; }
   const std::string& path() const { return path_; }
   // The share of the file that is in the page cache, by the system's count.
   double cached() const;
@@ -30,9 +30,9 @@ class BenchModel {
   void drop() const;
 
  private:
-  TemporaryFolder folder_;
+  io::TemporaryFolder folder_;
   std::string path_;
-  MetaGraphPtr graph_;
+  graph::MetaGraphPtr graph_;
 };
 
 // The size of model that fits the device, the system's memory and the disk of `folder`: on a GPU 16 GiB at

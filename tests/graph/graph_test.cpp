@@ -16,28 +16,29 @@
 
 #include <gtest/gtest.h>
 
-namespace loadline {
+namespace loadline::tests {
 
 // --- The dtype table, the structural law and the relations over a MetaGraph.
 
 namespace {
 
 // Two tensors tied on one storage, one alone.
-MetaGraph small_graph() {
-  MetaGraph graph;
+graph::MetaGraph small_graph() {
+  graph::MetaGraph graph;
   graph.format = "test";
   graph.files = {{"/somewhere/model.bin", 200}};
-  graph.storages = {plain_storage(FileId{0}, 0, 64), plain_storage(FileId{0}, 64, 32)};
-  graph.tensors = {{"embed.weight", DType::f32, {4, 4}, {}, StorageId{0}, 0},
-                   {"layers.0.w", DType::f16, {16}, {}, StorageId{1}, 0},
-                   {"head.weight", DType::f32, {4, 4}, {}, StorageId{0}, 0}};
+  graph.storages = {graph::plain_storage(graph::FileId{0}, 0, 64),
+                    graph::plain_storage(graph::FileId{0}, 64, 32)};
+  graph.tensors = {{"embed.weight", graph::DType::f32, {4, 4}, {}, graph::StorageId{0}, 0},
+                   {"layers.0.w", graph::DType::f16, {16}, {}, graph::StorageId{1}, 0},
+                   {"head.weight", graph::DType::f32, {4, 4}, {}, graph::StorageId{0}, 0}};
   return graph;
 }
 
 TEST(DTypes, CodesAreUniquePerFormat) {
   std::set<std::string_view> names, safetensors, torch;
   std::set<int> ggml, onnx, executorch, tflite, pt2;
-  for (const DTypeInfo& info : dtype_table()) {
+  for (const graph::DTypeInfo& info : graph::dtype_table()) {
     EXPECT_TRUE(names.insert(info.name).second) << info.name;
     if (!info.safetensors.empty()) EXPECT_TRUE(safetensors.insert(info.safetensors).second) << info.name;
     if (!info.torch.empty()) EXPECT_TRUE(torch.insert(info.torch).second) << info.name;
@@ -55,79 +56,83 @@ TEST(DTypes, CodesAreUniquePerFormat) {
 }
 
 TEST(DTypes, SizesAreThoseOfTheFormats) {
-  EXPECT_EQ(byte_size(DType::f32, 3), 12u);
-  EXPECT_EQ(byte_size(DType::f4_e2m1, 6), 3u);
-  EXPECT_FALSE(byte_size(DType::f4_e2m1, 5));
-  EXPECT_EQ(byte_size(DType::f6_e2m3, 8), 6u);
-  EXPECT_EQ(byte_size(DType::q4_k, 512), 288u);
-  EXPECT_EQ(byte_size(DType::q6_k, 256), 210u);
-  EXPECT_FALSE(byte_size(DType::q4_0, 31));
-  EXPECT_FALSE(byte_size(DType::f64, std::uint64_t{1} << 61));
-  EXPECT_FALSE(byte_size(DType::opaque, 1));
+  EXPECT_EQ(graph::byte_size(graph::DType::f32, 3), 12u);
+  EXPECT_EQ(graph::byte_size(graph::DType::f4_e2m1, 6), 3u);
+  EXPECT_FALSE(graph::byte_size(graph::DType::f4_e2m1, 5));
+  EXPECT_EQ(graph::byte_size(graph::DType::f6_e2m3, 8), 6u);
+  EXPECT_EQ(graph::byte_size(graph::DType::q4_k, 512), 288u);
+  EXPECT_EQ(graph::byte_size(graph::DType::q6_k, 256), 210u);
+  EXPECT_FALSE(graph::byte_size(graph::DType::q4_0, 31));
+  EXPECT_FALSE(graph::byte_size(graph::DType::f64, std::uint64_t{1} << 61));
+  EXPECT_FALSE(graph::byte_size(graph::DType::opaque, 1));
   // bits per weight as ggml prints them
-  const std::pair<DType, double> bits[] = {
-      {DType::q4_0, 4.5},     {DType::q5_1, 6},     {DType::q2_k, 2.625},   {DType::q3_k, 3.4375},
-      {DType::iq1_s, 1.5625}, {DType::iq1_m, 1.75}, {DType::tq1_0, 1.6875}, {DType::mxfp4, 4.25},
-      {DType::nvfp4, 4.5},    {DType::q1_0, 1.125}, {DType::iq2_s, 2.5625}, {DType::q8_k, 9.125}};
+  const std::pair<graph::DType, double> bits[] = {
+      {graph::DType::q4_0, 4.5},     {graph::DType::q5_1, 6},       {graph::DType::q2_k, 2.625},
+      {graph::DType::q3_k, 3.4375},  {graph::DType::iq1_s, 1.5625}, {graph::DType::iq1_m, 1.75},
+      {graph::DType::tq1_0, 1.6875}, {graph::DType::mxfp4, 4.25},   {graph::DType::nvfp4, 4.5},
+      {graph::DType::q1_0, 1.125},   {graph::DType::iq2_s, 2.5625}, {graph::DType::q8_k, 9.125}};
   for (const auto& [dtype, expected] : bits) {
-    const DTypeInfo& info = dtype_info(dtype);
+    const graph::DTypeInfo& info = graph::dtype_info(dtype);
     EXPECT_DOUBLE_EQ(8.0 * info.block_bytes / info.block_elements, expected) << info.name;
   }
 }
 
 TEST(DTypes, LookupsFindOnlyKnownCodes) {
-  EXPECT_EQ(dtype_from(&DTypeInfo::safetensors, "F8_E4M3"), DType::f8_e4m3);
-  EXPECT_FALSE(dtype_from(&DTypeInfo::safetensors, ""));
-  EXPECT_FALSE(dtype_from(&DTypeInfo::safetensors, "f32"));
-  EXPECT_EQ(dtype_from(&DTypeInfo::ggml, 30), DType::bf16);
-  EXPECT_FALSE(dtype_from(&DTypeInfo::ggml, -1));
-  EXPECT_FALSE(dtype_from(&DTypeInfo::ggml, 65536));  // would be 0 in 16 bits
-  EXPECT_EQ(dtype_from(&DTypeInfo::torch, "bfloat16"), DType::bf16);
-  EXPECT_EQ(dtype_from(&DTypeInfo::onnx, 16), DType::bf16);
+  EXPECT_EQ(graph::dtype_from(&graph::DTypeInfo::safetensors, "F8_E4M3"), graph::DType::f8_e4m3);
+  EXPECT_FALSE(graph::dtype_from(&graph::DTypeInfo::safetensors, ""));
+  EXPECT_FALSE(graph::dtype_from(&graph::DTypeInfo::safetensors, "f32"));
+  EXPECT_EQ(graph::dtype_from(&graph::DTypeInfo::ggml, 30), graph::DType::bf16);
+  EXPECT_FALSE(graph::dtype_from(&graph::DTypeInfo::ggml, -1));
+  EXPECT_FALSE(graph::dtype_from(&graph::DTypeInfo::ggml, 65536));  // would be 0 in 16 bits
+  EXPECT_EQ(graph::dtype_from(&graph::DTypeInfo::torch, "bfloat16"), graph::DType::bf16);
+  EXPECT_EQ(graph::dtype_from(&graph::DTypeInfo::onnx, 16), graph::DType::bf16);
 }
 
 TEST(Shapes, ProductsAreChecked) {
   using Shape = std::vector<std::uint64_t>;
-  EXPECT_EQ(element_count(Shape{}), 1u);
-  EXPECT_EQ(element_count(Shape{3, 0, 5}), 0u);
-  EXPECT_FALSE(element_count(Shape{std::uint64_t{1} << 40, 0, std::uint64_t{1} << 40}));
-  EXPECT_FALSE(element_count(Shape{std::uint64_t{1} << 32, std::uint64_t{1} << 32}));
+  EXPECT_EQ(graph::element_count(Shape{}), 1u);
+  EXPECT_EQ(graph::element_count(Shape{3, 0, 5}), 0u);
+  EXPECT_FALSE(graph::element_count(Shape{std::uint64_t{1} << 40, 0, std::uint64_t{1} << 40}));
+  EXPECT_FALSE(graph::element_count(Shape{std::uint64_t{1} << 32, std::uint64_t{1} << 32}));
 }
 
 TEST(MetaGraph, TiesCountOnce) {
-  const MetaGraph graph = small_graph();
-  EXPECT_NO_THROW(validate(graph));
-  EXPECT_EQ(storage_bytes(graph), 96u);
-  EXPECT_EQ(parameter_count(graph), 32u);
-  const auto ties = tied_groups(graph);
+  const graph::MetaGraph graph = small_graph();
+  EXPECT_NO_THROW(graph::validate(graph));
+  EXPECT_EQ(graph::storage_bytes(graph), 96u);
+  EXPECT_EQ(graph::parameter_count(graph), 32u);
+  const auto ties = graph::tied_groups(graph);
   ASSERT_EQ(ties.size(), 1u);
-  EXPECT_EQ(ties[0], (std::vector<TensorId>{TensorId{0}, TensorId{2}}));
-  EXPECT_EQ(first_owner(graph)[0], TensorId{0});
+  EXPECT_EQ(ties[0], (std::vector<graph::TensorId>{graph::TensorId{0}, graph::TensorId{2}}));
+  EXPECT_EQ(graph::first_owner(graph)[0], graph::TensorId{0});
 }
 
 TEST(MetaGraph, TiesAreSeenAmongViews) {
-  MetaGraph graph;
-  graph.storages = {shapes_only_storage(64), shapes_only_storage(64)};
+  graph::MetaGraph graph;
+  graph.storages = {graph::shapes_only_storage(64), graph::shapes_only_storage(64)};
   const auto view = [](const char* name, std::uint32_t storage, std::uint64_t offset,
                        std::vector<std::uint64_t> strides) {
-    return Tensor{name, DType::u8, {4, 4}, std::move(strides), StorageId{storage}, offset};
+    return graph::Tensor{name,  graph::DType::u8, {4, 4}, std::move(strides), graph::StorageId{storage},
+                         offset};
   };
   graph.tensors = {view("whole", 0, 0, {}),        view("a", 1, 16, {}),          view("t", 0, 0, {1, 4}),
                    view("b", 0, 16, {}),           view("t again", 0, 0, {1, 4}), view("b again", 0, 16, {}),
                    view("a elsewhere", 1, 32, {}), view("b once more", 0, 16, {})};
-  using Ids = std::vector<TensorId>;
-  EXPECT_EQ(tied_groups(graph),
-            (std::vector<Ids>{Ids{TensorId{2}, TensorId{4}}, Ids{TensorId{3}, TensorId{5}, TensorId{7}}}));
-  EXPECT_EQ(parameter_count(graph), 4u * 16);  // "t" is "whole" once more
+  using Ids = std::vector<graph::TensorId>;
+  EXPECT_EQ(graph::tied_groups(graph),
+            (std::vector<Ids>{Ids{graph::TensorId{2}, graph::TensorId{4}},
+                              Ids{graph::TensorId{3}, graph::TensorId{5}, graph::TensorId{7}}}));
+  EXPECT_EQ(graph::parameter_count(graph), 4u * 16);  // "t" is "whole" once more
 }
 
 TEST(Shares, ViewsOfOneStorageCountOnce) {
-  MetaGraph graph;
-  graph.storages = {shapes_only_storage(100), shapes_only_storage(16), shapes_only_storage(8)};
-  const auto add = [&](const char* name, Shape shape, Strides strides, std::uint32_t storage,
+  graph::MetaGraph graph;
+  graph.storages = {graph::shapes_only_storage(100), graph::shapes_only_storage(16),
+                    graph::shapes_only_storage(8)};
+  const auto add = [&](const char* name, graph::Shape shape, graph::Strides strides, std::uint32_t storage,
                        std::uint64_t offset) {
     graph.tensors.push_back(
-        {name, DType::f16, std::move(shape), std::move(strides), StorageId{storage}, offset});
+        {name, graph::DType::f16, std::move(shape), std::move(strides), graph::StorageId{storage}, offset});
   };
   add("slice", {4}, {}, 0, 8);               // inside "whole", though it comes first
   add("whole", {5, 4}, {}, 0, 0);            // bytes 0 to 40
@@ -136,22 +141,22 @@ TEST(Shares, ViewsOfOneStorageCountOnce) {
   add("apart", {10}, {}, 0, 60);             // 80 to 100 and 50 to 60 nobody uses
   add("alone", {3}, {}, 1, 0);               // takes its whole storage
   add("repeated", {1000, 4}, {0, 1}, 2, 0);  // four elements
-  EXPECT_NO_THROW(validate(graph));
-  const std::vector<Share> parts = shares(graph);
+  EXPECT_NO_THROW(graph::validate(graph));
+  const std::vector<graph::Share> parts = graph::shares(graph);
   std::vector<std::uint64_t> bytes, counted;
-  for (const Share& part : parts) bytes.push_back(part.bytes), counted.push_back(part.elements);
+  for (const graph::Share& part : parts) bytes.push_back(part.bytes), counted.push_back(part.elements);
   EXPECT_EQ(counted, (std::vector<std::uint64_t>{0, 20, 0, 10, 10, 3, 4}));
   EXPECT_EQ(bytes, (std::vector<std::uint64_t>{30, 40, 0, 10, 20, 16, 8}));
-  EXPECT_EQ(parameter_count(graph), 47u);
-  EXPECT_EQ(sum(parts).bytes, storage_bytes(graph));
+  EXPECT_EQ(graph::parameter_count(graph), 47u);
+  EXPECT_EQ(graph::sum(parts).bytes, graph::storage_bytes(graph));
   // of a selection: what was another's is its own, and what nobody uses stays with the storage's first
-  const std::vector<TensorId> some = {TensorId{2}, TensorId{3}};
-  EXPECT_EQ(sum(shares(graph, some)).elements, 30u);
-  EXPECT_EQ(sum(shares(graph, some)).bytes, 50u);
-  const ModuleTree tree = module_tree(graph, some);
+  const std::vector<graph::TensorId> some = {graph::TensorId{2}, graph::TensorId{3}};
+  EXPECT_EQ(graph::sum(graph::shares(graph, some)).elements, 30u);
+  EXPECT_EQ(graph::sum(graph::shares(graph, some)).bytes, 50u);
+  const graph::ModuleTree tree = graph::module_tree(graph, some);
   EXPECT_EQ(tree.root().tensors, 2u);
   EXPECT_EQ(tree.root().bytes, 50u);
-  EXPECT_EQ(module_tree(graph).root().parameters, 47u);
+  EXPECT_EQ(graph::module_tree(graph).root().parameters, 47u);
 }
 
 // Against every pair of tensors and every byte.
@@ -159,39 +164,39 @@ TEST(Shares, AreThoseOfABruteCount) {
   std::mt19937 random(7);
   const auto below = [&](std::uint64_t n) { return random() % n; };
   for (int round = 0; round < 300; ++round) {
-    MetaGraph graph;
-    for (int i = 0; i < 3; ++i) graph.storages.push_back(shapes_only_storage(40));
+    graph::MetaGraph graph;
+    for (int i = 0; i < 3; ++i) graph.storages.push_back(graph::shapes_only_storage(40));
     const std::uint64_t count = 1 + below(12);
     for (std::uint32_t i = 0; i < count; ++i) {
       const std::uint64_t offset = below(30), size = below(41 - offset);
       graph.tensors.push_back({std::to_string(i),
-                               DType::u8,
+                               graph::DType::u8,
                                {size},
                                {},
-                               StorageId{static_cast<std::uint32_t>(below(3))},
+                               graph::StorageId{static_cast<std::uint32_t>(below(3))},
                                offset});
     }
-    std::vector<TensorId> some;
-    for (const TensorId id : all_tensors(graph))
+    std::vector<graph::TensorId> some;
+    for (const graph::TensorId id : graph::all_tensors(graph))
       if (below(3) > 0) some.push_back(id);
-    const std::vector<Share> parts = shares(graph, some);
+    const std::vector<graph::Share> parts = graph::shares(graph, some);
     std::uint64_t bytes = 0, every = 0;
     for (std::size_t i = 0; i < some.size(); ++i) {
-      const Tensor& tensor = graph.tensor(some[i]);
-      const bool within = std::any_of(some.begin(), some.end(), [&](TensorId id) {
-        const Tensor& other = graph.tensor(id);
+      const graph::Tensor& tensor = graph.tensor(some[i]);
+      const bool within = std::any_of(some.begin(), some.end(), [&](graph::TensorId id) {
+        const graph::Tensor& other = graph.tensor(id);
         const bool same = other.offset == tensor.offset && other.shape == tensor.shape;
         return id != some[i] && other.storage == tensor.storage && other.offset <= tensor.offset &&
                other.offset + other.shape[0] >= tensor.offset + tensor.shape[0] && (!same || id < some[i]);
       });
       EXPECT_EQ(parts[i].elements, within ? 0 : tensor.shape[0]) << round;
     }
-    std::set<StorageId> used;
-    for (const Tensor& tensor : graph.tensors) used.insert(tensor.storage);
-    for (const StorageId storage : used) {
+    std::set<graph::StorageId> used;
+    for (const graph::Tensor& tensor : graph.tensors) used.insert(tensor.storage);
+    for (const graph::StorageId storage : used) {
       std::array<bool, 40> chosen = {}, covered = {};
-      for (const TensorId id : all_tensors(graph)) {
-        const Tensor& tensor = graph.tensor(id);
+      for (const graph::TensorId id : graph::all_tensors(graph)) {
+        const graph::Tensor& tensor = graph.tensor(id);
         if (tensor.storage != storage) continue;
         const bool asked = std::find(some.begin(), some.end(), id) != some.end();
         for (std::uint64_t at = tensor.offset; at < tensor.offset + tensor.shape[0]; ++at) {
@@ -200,113 +205,116 @@ TEST(Shares, AreThoseOfABruteCount) {
         }
       }
       bytes += static_cast<std::uint64_t>(std::count(chosen.begin(), chosen.end(), true));
-      const TensorId owner = *first_owner(graph)[index(storage)];
+      const graph::TensorId owner = *graph::first_owner(graph)[graph::index(storage)];
       if (std::find(some.begin(), some.end(), owner) != some.end())
         bytes += static_cast<std::uint64_t>(std::count(covered.begin(), covered.end(), false));
       every += 40;
     }
-    EXPECT_EQ(sum(parts).bytes, bytes) << round;
-    EXPECT_EQ(sum(shares(graph)).bytes, every) << round;
+    EXPECT_EQ(graph::sum(parts).bytes, bytes) << round;
+    EXPECT_EQ(graph::sum(graph::shares(graph)).bytes, every) << round;
   }
 }
 
 TEST(ModelName, OfASplitSetIsTheWholeOnes) {
-  MetaGraph graph;
+  graph::MetaGraph graph;
   graph.format = "gguf";
   graph.files = {{"/models/phi-2-q4-00001-of-00003.gguf", 1}};
-  EXPECT_EQ(model_name(graph), "phi-2-q4");
+  EXPECT_EQ(graph::model_name(graph), "phi-2-q4");
   graph.metadata = {{"general.name", std::string("Phi 2-00001-of-00003")}};
-  EXPECT_EQ(model_name(graph), "Phi 2");
+  EXPECT_EQ(graph::model_name(graph), "Phi 2");
   graph.metadata = {{"general.name", std::string()}};
   graph.files[0].path = "/models/phi/model-00001-of-00003.gguf";
-  EXPECT_EQ(model_name(graph), "phi");
+  EXPECT_EQ(graph::model_name(graph), "phi");
   graph.files[0].path = "/models/phi-0001-of-0003.gguf";
-  EXPECT_EQ(model_name(graph), "phi-0001-of-0003");
+  EXPECT_EQ(graph::model_name(graph), "phi-0001-of-0003");
 }
 
 TEST(Validate, RefusesEveryBrokenLaw) {
   const auto broken = [](auto change) {
-    MetaGraph graph = small_graph();
+    graph::MetaGraph graph = small_graph();
     change(graph);
     return graph;
   };
-  const MetaGraph cases[] = {
-      broken([](MetaGraph& g) { g.tensors[0].storage = StorageId{9}; }),
-      broken([](MetaGraph& g) { g.storages[1].offset = 190; }),
-      broken([](MetaGraph& g) { g.storages[1].file = FileId{3}; }),
-      broken([](MetaGraph& g) { g.tensors[1].shape = {17}; }),
-      broken([](MetaGraph& g) { g.tensors[1].offset = 2; }),
-      broken([](MetaGraph& g) { g.tensors[1].offset = ~std::uint64_t{0}; }),
-      broken([](MetaGraph& g) { g.tensors[2].name = "embed.weight"; }),
-      broken([](MetaGraph& g) { g.tensors[0].strides = {4}; }),
-      broken([](MetaGraph& g) {
+  const graph::MetaGraph cases[] = {
+      broken([](graph::MetaGraph& g) { g.tensors[0].storage = graph::StorageId{9}; }),
+      broken([](graph::MetaGraph& g) { g.storages[1].offset = 190; }),
+      broken([](graph::MetaGraph& g) { g.storages[1].file = graph::FileId{3}; }),
+      broken([](graph::MetaGraph& g) { g.tensors[1].shape = {17}; }),
+      broken([](graph::MetaGraph& g) { g.tensors[1].offset = 2; }),
+      broken([](graph::MetaGraph& g) { g.tensors[1].offset = ~std::uint64_t{0}; }),
+      broken([](graph::MetaGraph& g) { g.tensors[2].name = "embed.weight"; }),
+      broken([](graph::MetaGraph& g) { g.tensors[0].strides = {4}; }),
+      broken([](graph::MetaGraph& g) {
         g.tensors[0].strides = {8, 1};
       }),
-      broken([](MetaGraph& g) {
+      broken([](graph::MetaGraph& g) {
         g.tensors[0].strides = {std::uint64_t{1} << 63, 1};
       }),
-      broken([](MetaGraph& g) {
+      broken([](graph::MetaGraph& g) {
         g.tensors[0].shape = {std::uint64_t{1} << 62, 4};
       }),
-      broken([](MetaGraph& g) { g.storages[0] = shapes_only_storage(std::uint64_t{1} << 63); }),
-      broken([](MetaGraph& g) { g.tensors[1].dtype = DType::opaque, g.tensors[1].offset = 33; }),
+      broken([](graph::MetaGraph& g) { g.storages[0] = graph::shapes_only_storage(std::uint64_t{1} << 63); }),
+      broken(
+          [](graph::MetaGraph& g) { g.tensors[1].dtype = graph::DType::opaque, g.tensors[1].offset = 33; }),
   };
-  for (std::size_t i = 0; i < std::size(cases); ++i) EXPECT_THROW(validate(cases[i]), Error) << "case " << i;
+  for (std::size_t i = 0; i < std::size(cases); ++i)
+    EXPECT_THROW(graph::validate(cases[i]), Error) << "case " << i;
 }
 
 TEST(Validate, StridedViewsMayCoverTheirStorageExactly) {
-  MetaGraph graph = small_graph();
+  graph::MetaGraph graph = small_graph();
   graph.tensors[0].strides = {1, 4};  // transposed
-  EXPECT_NO_THROW(validate(graph));
-  EXPECT_FALSE(is_contiguous(graph.tensors[0]));
+  EXPECT_NO_THROW(graph::validate(graph));
+  EXPECT_FALSE(graph::is_contiguous(graph.tensors[0]));
   graph.tensors[0].strides = {4, 1};
-  EXPECT_TRUE(is_contiguous(graph.tensors[0]));
+  EXPECT_TRUE(graph::is_contiguous(graph.tensors[0]));
 }
 
 TEST(ModuleTree, SumsOnceAndSortsNaturally) {
-  MetaGraph graph = small_graph();
+  graph::MetaGraph graph = small_graph();
   for (const char* name : {"layers.10.w", "layers.2.w", "layers.2.w.scale", "a..b", ""}) {
-    const StorageId storage{static_cast<std::uint32_t>(graph.storages.size())};
-    graph.storages.push_back(plain_storage(FileId{0}, 100, 8));
-    graph.tensors.push_back({name, DType::u8, {8}, {}, storage, 0});
+    const graph::StorageId storage{static_cast<std::uint32_t>(graph.storages.size())};
+    graph.storages.push_back(graph::plain_storage(graph::FileId{0}, 100, 8));
+    graph.tensors.push_back({name, graph::DType::u8, {8}, {}, storage, 0});
   }
-  const ModuleTree tree = module_tree(graph);
-  EXPECT_EQ(tree.root().bytes, storage_bytes(graph));
-  EXPECT_EQ(tree.root().parameters, parameter_count(graph));
+  const graph::ModuleTree tree = graph::module_tree(graph);
+  EXPECT_EQ(tree.root().bytes, graph::storage_bytes(graph));
+  EXPECT_EQ(tree.root().parameters, graph::parameter_count(graph));
   EXPECT_EQ(tree.root().tensors, graph.tensors.size());
   std::vector<std::string> paths;
   std::size_t leaves = 0;
   for (std::size_t i = 0; i < tree.nodes.size(); ++i) {
-    const ModuleNode& node = tree.nodes[i];
+    const graph::ModuleNode& node = tree.nodes[i];
     if (node.tensor) {
       ++leaves;
-      EXPECT_EQ(module_path(tree, NodeId{static_cast<std::uint32_t>(i)}), graph.tensor(*node.tensor).name);
+      EXPECT_EQ(graph::module_path(tree, graph::NodeId{static_cast<std::uint32_t>(i)}),
+                graph.tensor(*node.tensor).name);
     }
     if (node.name == "layers")
-      for (const NodeId child : node.children) paths.push_back(tree.node(child).name);
+      for (const graph::NodeId child : node.children) paths.push_back(tree.node(child).name);
   }
   EXPECT_EQ(leaves, graph.tensors.size());
   EXPECT_EQ(paths, (std::vector<std::string>{"0", "2", "10"}));
 }
 
 TEST(ModuleTree, DeepNamesStayBounded) {
-  MetaGraph graph;
-  graph.storages = {shapes_only_storage(1)};
-  graph.tensors = {{std::string(100'000, '.'), DType::u8, {1}, {}, StorageId{0}, 0}};
-  EXPECT_LE(module_tree(graph).nodes.size(), kMostDepth + 1);
+  graph::MetaGraph graph;
+  graph.storages = {graph::shapes_only_storage(1)};
+  graph.tensors = {{std::string(100'000, '.'), graph::DType::u8, {1}, {}, graph::StorageId{0}, 0}};
+  EXPECT_LE(graph::module_tree(graph).nodes.size(), graph::kMostDepth + 1);
 }
 
 TEST(ModuleTree, LayerNumbersAreWholeSegments) {
-  EXPECT_EQ(layer_number("model.layers.12.mlp.weight"), 12u);
-  EXPECT_EQ(layer_number("h.0.attn.bias"), 0u);
-  EXPECT_FALSE(layer_number("w2.weight"));
-  EXPECT_FALSE(layer_number("99999999999999999999.weight"));
+  EXPECT_EQ(graph::layer_number("model.layers.12.mlp.weight"), 12u);
+  EXPECT_EQ(graph::layer_number("h.0.attn.bias"), 0u);
+  EXPECT_FALSE(graph::layer_number("w2.weight"));
+  EXPECT_FALSE(graph::layer_number("99999999999999999999.weight"));
 }
 
 TEST(GraphJson, EscapesWhatIsNotText) {
-  MetaGraph graph = small_graph();
+  graph::MetaGraph graph = small_graph();
   graph.tensors[1].name = "bad\xFF";
-  graph.notes = {{Severity::error, "bad\xFF", "text\xC0"}};
+  graph.notes = {{graph::Severity::error, "bad\xFF", "text\xC0"}};
   const std::string json = graph_json(graph);
   EXPECT_NE(json.find(R"(bad\\xff)"), std::string::npos);
   EXPECT_EQ(json.find("/somewhere"), std::string::npos);
@@ -320,19 +328,19 @@ namespace {
 
 TEST(Name, HoldsItsText) {
   const std::string long_text(100'000, 'x');
-  Name name = long_text;
-  const Name copy = name;
+  graph::Name name = long_text;
+  const graph::Name copy = name;
   EXPECT_EQ(copy, long_text);
   name = "short";
   EXPECT_EQ(copy.size(), long_text.size());
   EXPECT_EQ(name, "short");
   EXPECT_NE(name, copy);
   EXPECT_LT(name, copy);
-  const Name moved = std::move(name);
+  const graph::Name moved = std::move(name);
   EXPECT_EQ(moved.str(), "short");
-  EXPECT_TRUE(Name().empty());
-  EXPECT_EQ(Name(""), Name());
-  EXPECT_EQ(Name(std::string_view("a\0b", 3)).size(), 3u);
+  EXPECT_TRUE(graph::Name().empty());
+  EXPECT_EQ(graph::Name(""), graph::Name());
+  EXPECT_EQ(graph::Name(std::string_view("a\0b", 3)).size(), 3u);
 }
 
 TEST(Name, ManyShareWithoutDependingOnEachOther) {
@@ -340,12 +348,12 @@ TEST(Name, ManyShareWithoutDependingOnEachOther) {
   for (int i = 0; i < 40'000; ++i)
     texts.push_back(i % 7 == 0 ? "" : std::string(static_cast<std::size_t>(i % 90), 'a') + std::to_string(i));
   std::vector<std::string_view> views(texts.begin(), texts.end());
-  std::vector<Name> names = Name::many(views);
+  std::vector<graph::Name> names = graph::Name::many(views);
   ASSERT_EQ(names.size(), texts.size());
-  const std::vector<Name> kept = {names[1], names[39'999]};
+  const std::vector<graph::Name> kept = {names[1], names[39'999]};
   for (std::size_t i = 0; i < names.size(); ++i) {
     ASSERT_EQ(names[i], texts[i]);
-    ASSERT_EQ(names[i].hash(), name_hash(texts[i]));
+    ASSERT_EQ(names[i].hash(), graph::name_hash(texts[i]));
   }
   names.clear();
   EXPECT_EQ(kept[0], texts[1]);
@@ -356,17 +364,17 @@ TEST(Dimensions, BehavesLikeAVector) {
   std::mt19937 random(3);
   for (int round = 0; round < 500; ++round) {
     std::vector<std::uint64_t> expected;
-    Shape shape;
-    Strides strides;
+    graph::Shape shape;
+    graph::Strides strides;
     for (std::size_t n = random() % 6; n-- > 0;) {
       expected.push_back(random());
       shape.push_back(expected.back());
       strides.push_back(expected.back());
     }
-    const Shape copy = shape;
-    Shape moved = std::move(shape);
+    const graph::Shape copy = shape;
+    graph::Shape moved = std::move(shape);
     shape = copy;
-    Shape& itself = moved;
+    graph::Shape& itself = moved;
     moved = itself;
     EXPECT_EQ(copy.vector(), expected);
     EXPECT_EQ(moved, shape);
@@ -387,7 +395,7 @@ TEST(NameIndex, AgreesWithAMap) {
   std::mt19937 random(5);
   std::vector<std::string> texts;
   std::unordered_map<std::string, std::uint32_t> expected;
-  NameIndex index(10);  // far too few: it grows
+  graph::NameIndex index(10);  // far too few: it grows
   const auto text_of = [&](std::uint32_t i) { return std::string_view(texts[i]); };
   for (std::uint32_t i = 0; i < 20'000; ++i) {
     texts.push_back(std::to_string(random() % 15'000));
@@ -410,30 +418,31 @@ TEST(NameIndex, AgreesWithAMap) {
 
 namespace {
 
-MetaGraph sample() {
-  MetaGraph graph;
+graph::MetaGraph sample() {
+  graph::MetaGraph graph;
   graph.files = {{"m.index.json", 10}, {"a.safetensors", 1 << 20}, {"b.safetensors", 1 << 20}};
-  const auto add = [&](const char* name, DType dtype, Shape shape, std::uint32_t file) {
-    const std::uint64_t bytes = byte_size(dtype, element_count(shape).value()).value();
-    graph.storages.push_back(plain_storage(FileId{file}, 0, bytes));
+  const auto add = [&](const char* name, graph::DType dtype, graph::Shape shape, std::uint32_t file) {
+    const std::uint64_t bytes = graph::byte_size(dtype, graph::element_count(shape).value()).value();
+    graph.storages.push_back(graph::plain_storage(graph::FileId{file}, 0, bytes));
     graph.tensors.push_back({name,
                              dtype,
                              std::move(shape),
                              {},
-                             StorageId{static_cast<std::uint32_t>(graph.storages.size() - 1)},
+                             graph::StorageId{static_cast<std::uint32_t>(graph.storages.size() - 1)},
                              0});
   };
-  add("embed.weight", DType::bf16, {100, 64}, 1);                     // 0: 12800 bytes
-  add("layers.0.self_attn.q_proj.weight", DType::bf16, {64, 64}, 1);  // 1: 8192
-  add("layers.7.self_attn.k_proj.weight", DType::f32, {64, 64}, 1);   // 2: 16384
-  add("layers.12.mlp.up_proj.weight", DType::q4_k, {4, 256}, 2);      // 3: 576
-  add("two words", DType::i64, {}, 2);                                // 4: 8
+  add("embed.weight", graph::DType::bf16, {100, 64}, 1);                     // 0: 12800 bytes
+  add("layers.0.self_attn.q_proj.weight", graph::DType::bf16, {64, 64}, 1);  // 1: 8192
+  add("layers.7.self_attn.k_proj.weight", graph::DType::f32, {64, 64}, 1);   // 2: 16384
+  add("layers.12.mlp.up_proj.weight", graph::DType::q4_k, {4, 256}, 2);      // 3: 576
+  add("two words", graph::DType::i64, {}, 2);                                // 4: 8
   return graph;
 }
 
 std::vector<int> select(std::string_view text) {
   std::vector<int> positions;
-  for (const TensorId id : TensorFilter(text).select(sample())) positions.push_back(static_cast<int>(id));
+  for (const graph::TensorId id : graph::TensorFilter(text).select(sample()))
+    positions.push_back(static_cast<int>(id));
   return positions;
 }
 
@@ -468,7 +477,7 @@ TEST(Filter, SelectsByEveryKey) {
 TEST(Filter, SaysWhatIsWrong) {
   const auto error = [](std::string_view text) -> std::string {
     try {
-      TensorFilter filter(text);
+      graph::TensorFilter filter(text);
       return "";
     } catch (const Error& e) {
       EXPECT_EQ(e.code(), ErrorCode::usage);
@@ -485,13 +494,13 @@ TEST(Filter, SaysWhatIsWrong) {
 }
 
 TEST(Glob, StarsAndQuestionMarks) {
-  EXPECT_TRUE(glob_matches("*", ""));
-  EXPECT_TRUE(glob_matches("a*b*c", "axxbyyc"));
-  EXPECT_FALSE(glob_matches("a*b*c", "axxbyy"));
-  EXPECT_TRUE(glob_matches("a?c", "abc"));
-  EXPECT_FALSE(glob_matches("a?c", "ac"));
-  EXPECT_FALSE(glob_matches("", "a"));
-  EXPECT_FALSE(glob_matches(std::string(30, '*') + "b", std::string(100'000, 'a')));
+  EXPECT_TRUE(graph::glob_matches("*", ""));
+  EXPECT_TRUE(graph::glob_matches("a*b*c", "axxbyyc"));
+  EXPECT_FALSE(graph::glob_matches("a*b*c", "axxbyy"));
+  EXPECT_TRUE(graph::glob_matches("a?c", "abc"));
+  EXPECT_FALSE(graph::glob_matches("a?c", "ac"));
+  EXPECT_FALSE(graph::glob_matches("", "a"));
+  EXPECT_FALSE(graph::glob_matches(std::string(30, '*') + "b", std::string(100'000, 'a')));
 }
 
 }  // namespace
@@ -502,39 +511,47 @@ namespace {
 
 const std::vector<std::string> kSymbols = {"B", "S", "P"};
 
-SizePoly sum(const SizePoly& a, const SizePoly& b) { return SizePoly::sum(a, b).value(); }
-SizePoly product(const SizePoly& a, const SizePoly& b) { return SizePoly::product(a, b).value(); }
+graph::SizePoly sum(const graph::SizePoly& a, const graph::SizePoly& b) {
+  return graph::SizePoly::sum(a, b).value();
+}
+graph::SizePoly product(const graph::SizePoly& a, const graph::SizePoly& b) {
+  return graph::SizePoly::product(a, b).value();
+}
 
 TEST(SizePoly, WritesWhatItIs) {
-  const SizePoly b = SizePoly::symbol(kBatch), s = SizePoly::symbol(kSequence);
-  EXPECT_EQ(SizePoly().text(kSymbols), "0");
-  EXPECT_EQ(sum(product(SizePoly(2), product(s, b)), SizePoly(64)).text(kSymbols), "2*B*S + 64");
-  EXPECT_EQ(sum(s, SizePoly(-1)).text(kSymbols), "S - 1");
-  EXPECT_EQ(product(SizePoly(-3), s).text(kSymbols), "-3*S");
-  EXPECT_EQ(SizePoly::symbol(SymbolId{9}).text(kSymbols), "?");
+  const graph::SizePoly b = graph::SizePoly::symbol(graph::kBatch),
+                        s = graph::SizePoly::symbol(graph::kSequence);
+  EXPECT_EQ(graph::SizePoly().text(kSymbols), "0");
+  EXPECT_EQ(sum(product(graph::SizePoly(2), product(s, b)), graph::SizePoly(64)).text(kSymbols),
+            "2*B*S + 64");
+  EXPECT_EQ(sum(s, graph::SizePoly(-1)).text(kSymbols), "S - 1");
+  EXPECT_EQ(product(graph::SizePoly(-3), s).text(kSymbols), "-3*S");
+  EXPECT_EQ(graph::SizePoly::symbol(graph::SymbolId{9}).text(kSymbols), "?");
 }
 
 TEST(SizePoly, EqualSizesAreEqual) {
-  const SizePoly s = SizePoly::symbol(kSequence), p = SizePoly::symbol(kPast);
+  const graph::SizePoly s = graph::SizePoly::symbol(graph::kSequence),
+                        p = graph::SizePoly::symbol(graph::kPast);
   EXPECT_EQ(product(sum(s, p), sum(s, p)),
-            sum(sum(product(s, s), product(p, p)), product(SizePoly(2), product(p, s))));
-  EXPECT_EQ(sum(s, product(SizePoly(-1), s)), SizePoly());
+            sum(sum(product(s, s), product(p, p)), product(graph::SizePoly(2), product(p, s))));
+  EXPECT_EQ(sum(s, product(graph::SizePoly(-1), s)), graph::SizePoly());
 }
 
 TEST(SizePoly, AgreesWithArithmetic) {
   std::mt19937 random(7);
   for (int round = 0; round < 200; ++round) {
     const std::vector<std::uint64_t> at = {random() % 50, random() % 50, random() % 50};
-    SizePoly poly(1);
+    graph::SizePoly poly(1);
     std::uint64_t expected = 1;
     for (int i = 0; i < 4; ++i) {
       const auto symbol = static_cast<std::uint16_t>(random() % 3);
       const auto constant = static_cast<std::int64_t>(random() % 100);
       if (random() % 2 == 0) {
-        poly = product(poly, sum(SizePoly::symbol(SymbolId{symbol}), SizePoly(constant)));
+        poly =
+            product(poly, sum(graph::SizePoly::symbol(graph::SymbolId{symbol}), graph::SizePoly(constant)));
         expected *= at[symbol] + static_cast<std::uint64_t>(constant);
       } else {
-        poly = sum(poly, SizePoly(constant));
+        poly = sum(poly, graph::SizePoly(constant));
         expected += static_cast<std::uint64_t>(constant);
       }
     }
@@ -543,86 +560,89 @@ TEST(SizePoly, AgreesWithArithmetic) {
 }
 
 TEST(SizePoly, OverflowIsNothing) {
-  const SizePoly big(INT64_MAX), s = SizePoly::symbol(kSequence);
-  EXPECT_FALSE(SizePoly::sum(big, SizePoly(1)));
-  EXPECT_FALSE(SizePoly::product(big, SizePoly(2)));
+  const graph::SizePoly big(INT64_MAX), s = graph::SizePoly::symbol(graph::kSequence);
+  EXPECT_FALSE(graph::SizePoly::sum(big, graph::SizePoly(1)));
+  EXPECT_FALSE(graph::SizePoly::product(big, graph::SizePoly(2)));
   EXPECT_FALSE(product(s, s).evaluate(std::vector<std::uint64_t>{0, std::uint64_t{1} << 32, 0}));
-  EXPECT_FALSE(sum(s, SizePoly(-1)).evaluate(std::vector<std::uint64_t>{0, 0, 0}));
+  EXPECT_FALSE(sum(s, graph::SizePoly(-1)).evaluate(std::vector<std::uint64_t>{0, 0, 0}));
   EXPECT_FALSE(s.evaluate({}));
-  std::optional<SizePoly> power = s;
-  for (int i = 0; i < 20 && power; ++i) power = SizePoly::product(*power, s);
+  std::optional<graph::SizePoly> power = s;
+  for (int i = 0; i < 20 && power; ++i) power = graph::SizePoly::product(*power, s);
   EXPECT_FALSE(power);
 }
 
 TEST(ValueBytes, CountsElementsAndPacking) {
-  const SizePoly s = SizePoly::symbol(kSequence);
-  EXPECT_EQ(value_bytes({"v", DType::f16, std::vector{s, SizePoly(8)}})->text(kSymbols), "16*S");
-  EXPECT_EQ(value_bytes({"v", DType::i4, std::vector{SizePoly(5)}})->constant(), 3);
-  EXPECT_FALSE(value_bytes({"v", DType::i4, std::vector{s}}));
-  EXPECT_FALSE(value_bytes({"v", std::nullopt, std::vector{s}}));
-  EXPECT_FALSE(value_bytes({"v", DType::f32, std::nullopt}));
+  const graph::SizePoly s = graph::SizePoly::symbol(graph::kSequence);
+  EXPECT_EQ(graph::value_bytes({"v", graph::DType::f16, std::vector{s, graph::SizePoly(8)}})->text(kSymbols),
+            "16*S");
+  EXPECT_EQ(graph::value_bytes({"v", graph::DType::i4, std::vector{graph::SizePoly(5)}})->constant(), 3);
+  EXPECT_FALSE(graph::value_bytes({"v", graph::DType::i4, std::vector{s}}));
+  EXPECT_FALSE(graph::value_bytes({"v", std::nullopt, std::vector{s}}));
+  EXPECT_FALSE(graph::value_bytes({"v", graph::DType::f32, std::nullopt}));
 }
 
 TEST(ForwardLaws, ValuesAreMadeOnceBeforeUse) {
-  MetaGraph graph;
-  graph.forward = ForwardGraph();
+  graph::MetaGraph graph;
+  graph.forward = graph::ForwardGraph();
   graph.forward->values = {{"x", {}, {}}, {"y", {}, {}}};
-  graph.forward->inputs = {ValueId{0}};
-  graph.forward->outputs = {ValueId{1}};
-  EXPECT_THROW(validate(graph), Error);  // y is never made
-  graph.forward->ops = {{"Relu", "r", {ValueId{0}}, {}, {ValueId{1}}}};
-  EXPECT_NO_THROW(validate(graph));
+  graph.forward->inputs = {graph::ValueId{0}};
+  graph.forward->outputs = {graph::ValueId{1}};
+  EXPECT_THROW(graph::validate(graph), Error);  // y is never made
+  graph.forward->ops = {{"Relu", "r", {graph::ValueId{0}}, {}, {graph::ValueId{1}}}};
+  EXPECT_NO_THROW(graph::validate(graph));
   graph.forward->ops.push_back(graph.forward->ops[0]);
-  EXPECT_THROW(validate(graph), Error);  // y is made twice
-  graph.forward->ops = {{"Relu", "r", {ValueId{1}}, {}, {ValueId{1}}}};
-  EXPECT_THROW(validate(graph), Error);  // y is used before it is made
-  graph.forward->ops = {{"Relu", "r", {ValueId{0}}, {TensorId{0}}, {ValueId{1}}}};
-  EXPECT_THROW(validate(graph), Error);  // there is no tensor
+  EXPECT_THROW(graph::validate(graph), Error);  // y is made twice
+  graph.forward->ops = {{"Relu", "r", {graph::ValueId{1}}, {}, {graph::ValueId{1}}}};
+  EXPECT_THROW(graph::validate(graph), Error);  // y is used before it is made
+  graph.forward->ops = {{"Relu", "r", {graph::ValueId{0}}, {graph::TensorId{0}}, {graph::ValueId{1}}}};
+  EXPECT_THROW(graph::validate(graph), Error);  // there is no tensor
 }
 
 TEST(ForwardLaws, WhatIsHeldIsThere) {
-  MetaGraph graph;
-  graph.forward = ForwardGraph();
-  ForwardGraph& forward = *graph.forward;
+  graph::MetaGraph graph;
+  graph.forward = graph::ForwardGraph();
+  graph::ForwardGraph& forward = *graph.forward;
   forward.values = {{"x", {}, {}}, {"y", {}, {}}, {"z", {}, {}}, {"t", {}, {}}};
-  forward.inputs = {ValueId{0}};
-  forward.ops = {{"Relu", "r", {ValueId{0}}, {}, {ValueId{1}}},
-                 {"Relu", "s", {ValueId{1}}, {}, {ValueId{2}}}};
-  forward.ops[0].temporaries = {ValueId{3}};
-  forward.ops[1].held = {ValueId{3}, ValueId{2}};  // an earlier one's temporary, and what it makes itself
-  EXPECT_NO_THROW(validate(graph));
+  forward.inputs = {graph::ValueId{0}};
+  forward.ops = {{"Relu", "r", {graph::ValueId{0}}, {}, {graph::ValueId{1}}},
+                 {"Relu", "s", {graph::ValueId{1}}, {}, {graph::ValueId{2}}}};
+  forward.ops[0].temporaries = {graph::ValueId{3}};
+  forward.ops[1].held = {graph::ValueId{3},
+                         graph::ValueId{2}};  // an earlier one's temporary, and what it makes itself
+  EXPECT_NO_THROW(graph::validate(graph));
   forward.ops[0].temporaries.clear();
-  EXPECT_THROW(validate(graph), Error);
+  EXPECT_THROW(graph::validate(graph), Error);
   forward.ops[1].held.clear();
-  forward.ops[0].temporaries = {ValueId{9}};
-  EXPECT_THROW(validate(graph), Error);
+  forward.ops[0].temporaries = {graph::ValueId{9}};
+  EXPECT_THROW(graph::validate(graph), Error);
 }
 
 TEST(ForwardLaws, ABodyIsOneOperatorsAndNotTooDeep) {
-  MetaGraph graph;
-  graph.forward = ForwardGraph();
-  ForwardGraph& forward = *graph.forward;
+  graph::MetaGraph graph;
+  graph.forward = graph::ForwardGraph();
+  graph::ForwardGraph& forward = *graph.forward;
   forward.values = {{"x", {}, {}}, {"y", {}, {}}, {"i", {}, {}}, {"b", {}, {}}};
-  forward.inputs = {ValueId{0}};
-  forward.outputs = {ValueId{1}};
-  forward.ops = {{"Loop", "l", {ValueId{0}}, {}, {ValueId{1}}}};
+  forward.inputs = {graph::ValueId{0}};
+  forward.outputs = {graph::ValueId{1}};
+  forward.ops = {{"Loop", "l", {graph::ValueId{0}}, {}, {graph::ValueId{1}}}};
   forward.ops[0].bodies = {0};
-  EXPECT_THROW(validate(graph), Error);  // there is none
-  forward.bodies.push_back(
-      {{{"Add", "a", {ValueId{0}, ValueId{2}}, {}, {ValueId{3}}}}, {ValueId{2}}, {ValueId{3}}});
-  EXPECT_NO_THROW(validate(graph));
-  forward.bodies[0].outputs = {ValueId{1}};
-  EXPECT_THROW(validate(graph), Error);  // y is made later
-  forward.bodies[0].outputs = {ValueId{3}};
+  EXPECT_THROW(graph::validate(graph), Error);  // there is none
+  forward.bodies.push_back({{{"Add", "a", {graph::ValueId{0}, graph::ValueId{2}}, {}, {graph::ValueId{3}}}},
+                            {graph::ValueId{2}},
+                            {graph::ValueId{3}}});
+  EXPECT_NO_THROW(graph::validate(graph));
+  forward.bodies[0].outputs = {graph::ValueId{1}};
+  EXPECT_THROW(graph::validate(graph), Error);  // y is made later
+  forward.bodies[0].outputs = {graph::ValueId{3}};
   forward.bodies[0].ops[0].bodies = {0};
-  EXPECT_THROW(validate(graph), Error);  // it is in itself
+  EXPECT_THROW(graph::validate(graph), Error);  // it is in itself
   forward.bodies[0].ops[0].bodies.clear();
-  for (std::uint32_t i = 1; i <= kMostBodyDepth; ++i) {
+  for (std::uint32_t i = 1; i <= graph::kMostBodyDepth; ++i) {
     forward.bodies.push_back({{{"If", "i", {}, {}, {}}}, {}, {}});
     forward.bodies[i - 1].ops[0].bodies = {i};
-    EXPECT_EQ(i < kMostBodyDepth, [&] {
+    EXPECT_EQ(i < graph::kMostBodyDepth, [&] {
       try {
-        validate(graph);
+        graph::validate(graph);
         return true;
       } catch (const Error&) {
         return false;
@@ -632,15 +652,16 @@ TEST(ForwardLaws, ABodyIsOneOperatorsAndNotTooDeep) {
 }
 
 TEST(SizePoly, TellsWhichSymbolsAreInIt) {
-  const SizePoly batch = SizePoly::symbol(kBatch), both = *SizePoly::sum(batch, SizePoly::symbol(kPast));
-  EXPECT_EQ(batch.as_symbol(), kBatch);
+  const graph::SizePoly batch = graph::SizePoly::symbol(graph::kBatch),
+                        both = *graph::SizePoly::sum(batch, graph::SizePoly::symbol(graph::kPast));
+  EXPECT_EQ(batch.as_symbol(), graph::kBatch);
   EXPECT_FALSE(both.as_symbol());
-  EXPECT_FALSE(SizePoly::product(batch, SizePoly(2))->as_symbol());
-  EXPECT_FALSE(SizePoly(1).as_symbol());
-  EXPECT_TRUE(both.mentions(kPast));
-  EXPECT_FALSE(both.mentions(kSequence));
+  EXPECT_FALSE(graph::SizePoly::product(batch, graph::SizePoly(2))->as_symbol());
+  EXPECT_FALSE(graph::SizePoly(1).as_symbol());
+  EXPECT_TRUE(both.mentions(graph::kPast));
+  EXPECT_FALSE(both.mentions(graph::kSequence));
 }
 
 }  // namespace
 
-}  // namespace loadline
+}  // namespace loadline::tests

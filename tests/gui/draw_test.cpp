@@ -33,7 +33,7 @@ TEST_P(Smoke, every_panel_at_every_size) {
   app.frame();  // while the jobs are under way
   app.settle();
   if (app.workspace().document().model && !app.workspace().document().model->graph->tensors.empty())
-    app.workspace().document().select(TensorId{0});
+    app.workspace().document().select(graph::TensorId{0});
   for (const auto& [width, height] : {std::pair(kLeastWidth, kLeastHeight), std::pair(1280, 720),
                                       std::pair(1920, 1080), std::pair(420, 260)}) {
     window->set_size(width, height);
@@ -96,7 +96,7 @@ TEST_P(Smoke, every_colouring_and_zoom) {
   for (std::size_t mode = 0; mode < kColorNames.size(); ++mode) {
     app.workspace().settings.color_by = static_cast<ColorBy>(mode);
     if (app.workspace().document().model)
-      app.workspace().document().zoom(NodeId{static_cast<std::uint32_t>(mode)});
+      app.workspace().document().zoom(graph::NodeId{static_cast<std::uint32_t>(mode)});
     app.draw_settled();
   }
 }
@@ -107,12 +107,12 @@ TEST_P(Smoke, every_view_of_the_methods_under_the_mouse) {
   GetParam().prepare(app.workspace());
   app.settle();
   app.workspace().settings.panel = "methods";
-  for (const MemoryKind memory : {MemoryKind::discrete, MemoryKind::unified})
+  for (const plan::MemoryKind memory : {plan::MemoryKind::discrete, plan::MemoryKind::unified})
     for (std::size_t view = 0; view < kCompareViewNames.size(); ++view) {
       app.workspace().settings.compare_view = static_cast<CompareView>(view);
       Document& document = app.workspace().document();
-      document.set_option("memory", memory_kind_name(memory));
-      document.set_option("device_budget", memory == MemoryKind::discrete ? "4096" : "none");
+      document.set_option("memory", plan::memory_kind_name(memory));
+      document.set_option("device_budget", memory == plan::MemoryKind::discrete ? "4096" : "none");
       app.frame();  // while the jobs are under way
       app.settle();
       for (const auto& [width, height] : {std::pair(kLeastWidth, kLeastHeight), std::pair(1280, 720)}) {
@@ -154,8 +154,8 @@ TEST(Shell, shows_the_model_its_tabs_the_selection_and_notices) {
   EXPECT_TRUE(shows("device peak 131.42 GiB"));
   EXPECT_TRUE(shows("lm_head"));  // of the tree
   EXPECT_FALSE(shows("At byte"));
-  workspace.document().select(TensorId{1});
-  workspace.shared.notices.add(Severity::info, "something to tell");
+  workspace.document().select(graph::TensorId{1});
+  workspace.shared.notices.add(graph::Severity::info, "something to tell");
   app.draw_settled();
   EXPECT_TRUE(shows("At byte"));
   EXPECT_TRUE(shows("something to tell"));
@@ -200,8 +200,8 @@ TEST(Mouse, a_click_in_the_map_selects_and_a_double_click_zooms) {
   app.draw_settled();
   play_script(app, parse_script("click 400 300\n", "inline"), "inline");
   ASSERT_TRUE(app.workspace().document().selected_tensor());
-  const NodeId node =
-      app.workspace().document().model->nodes[index(*app.workspace().document().selected_tensor())];
+  const graph::NodeId node =
+      app.workspace().document().model->nodes[graph::index(*app.workspace().document().selected_tensor())];
   play_script(app, parse_script("double-click 400 300\n", "inline"), "inline");
   EXPECT_EQ(app.workspace().document().zoomed(), app.workspace().document().model->tree.node(node).parent);
 }
@@ -242,7 +242,7 @@ TEST(Mouse, choosing_rules_takes_the_map_back) {
       app.draw_settled();
       click(combo);
       click(y);
-      const LoadRequest& now = workspace.document().asked().request;
+      const load::LoadRequest& now = workspace.document().asked().request;
       const char what = now.auto_map ? 'm' : '-';
       if (found.empty() || found.back() != what) found += what;
     }
@@ -284,7 +284,7 @@ TEST(Mouse, a_row_dragged_in_the_order_is_loaded_where_it_is_dropped) {
   }
   EXPECT_EQ(shown_order(workspace.document().asked()), "custom");
   EXPECT_NE(workspace.document().order.value()->order(),
-            find_order("file").make(*workspace.document().model->graph));
+            load::find_order("file").make(*workspace.document().model->graph));
   app.settle();
   EXPECT_EQ(workspace.document().projection.value()->order, "custom");
 }
@@ -457,7 +457,7 @@ class LessonInWindow : public ::testing::Test {
   }
   void expect_no_error(const std::string& where) {
     for (const Notice& notice : workspace_.shared.notices.all())
-      EXPECT_NE(notice.severity, Severity::error) << where << ": " << notice.text;
+      EXPECT_NE(notice.severity, graph::Severity::error) << where << ": " << notice.text;
   }
 
   static constexpr int kSpace = 32, kEscape = 256, kRight = 262, kLeft = 263, kPageUp = 266, kPageDown = 267;
@@ -588,7 +588,7 @@ class Requests : public ::testing::Test {
     play("close\n");
     return copy;
   }
-  const LoadRequest& request() const { return workspace_.document().asked().request; }
+  const load::LoadRequest& request() const { return workspace_.document().asked().request; }
 
   const loadline::testing::TemporaryFolder folder_;
   const std::unique_ptr<Window> window_ = open_null_window({});
@@ -638,13 +638,13 @@ TEST_F(Requests, are_saved_and_opened_with_their_model) {
        "\nwait\nmethod accelerate\norder largest\nevery-order on\nauto_map 16MiB\nseq 64\n"
        "device_budget 64MiB\nsave-request " +
        file + "\n");
-  EXPECT_EQ(read_request(file).request.sequence, 0u);  // no pass follows the load
-  EXPECT_EQ(read_request(file).model, model);
+  EXPECT_EQ(load::read_request(file).request.sequence, 0u);  // no pass follows the load
+  EXPECT_EQ(load::read_request(file).model, model);
   play("first-token on\nactivations 1MiB\nsave-request " + file + "\nclose\nmethod direct\n");
-  const LoadRequest saved = read_request(file).request;
+  const load::LoadRequest saved = load::read_request(file).request;
   EXPECT_EQ(saved.sequence, 64u);
   EXPECT_EQ(saved.activation_bytes, 0u);
-  check_request(saved);
+  load::check_request(saved);
   for (const char* word : {"open-request ", "open "}) {
     play("close\ntarget none\n" + (word + file) + "\nwait\n");
     ASSERT_TRUE(workspace_.document().model) << word;
@@ -653,7 +653,7 @@ TEST_F(Requests, are_saved_and_opened_with_their_model) {
     EXPECT_EQ(shown_order(asked), "largest");
     EXPECT_TRUE(asked.every_order);
     EXPECT_TRUE(asked.first_token);
-    EXPECT_EQ(request().auto_map, MemoryMap{16 << 20});
+    EXPECT_EQ(request().auto_map, load::MemoryMap{16 << 20});
     EXPECT_EQ(workspace_.document().memory().budget.device, 64u << 20);
   }
   EXPECT_NE(refusal("save-request " + folder_ / "small.txt").find(".json"), std::string::npos);
@@ -669,14 +669,14 @@ TEST_F(Requests, an_order_that_no_file_holds_is_not_saved) {
   EXPECT_NE(refusal("save-request " + file).find("arranged by hand"), std::string::npos);
   EXPECT_FALSE(fs::exists(file));
   play("save-order " + order + "\nwait\norder " + order + "\nwait\nsave-request " + file + "\n");
-  EXPECT_EQ(read_request(file).request.orders, std::vector<std::string>{order});
+  EXPECT_EQ(load::read_request(file).request.orders, std::vector<std::string>{order});
   EXPECT_EQ(workspace_.document().projection.value()->order, order);
 }
 
 TEST_F(Requests, targets_of_ones_own_are_offered) {
-  Target own = built_in_targets().front();
+  load::Target own = load::built_in_targets().front();
   own.id = "my-machine";
-  workspace_.shared.targets = std::make_shared<const std::vector<Target>>(1, own);
+  workspace_.shared.targets = std::make_shared<const std::vector<load::Target>>(1, own);
   workspace_.show(llama_70b_graph(), "");
   play("wait\ntarget my-machine\nwait\n");
   EXPECT_EQ(workspace_.document().memory().target->id, "my-machine");

@@ -27,16 +27,16 @@ namespace loadline::gui {
 namespace {
 
 // A file with an array of 30,000 strings, there for as long as the program runs.
-MetaGraphPtr vocabulary() {
+graph::MetaGraphPtr vocabulary() {
   static const loadline::testing::TemporaryFolder folder;
-  static const MetaGraphPtr graph = [] {
+  static const graph::MetaGraphPtr graph = [] {
     std::vector<std::string> tokens;
     for (int i = 0; i < 30'000; ++i) tokens.push_back("token " + std::to_string(i) + "\x1b\n");
     loadline::testing::GgufBuilder builder;
     builder.key("general.architecture", "llama").tensor("token_embd.weight", {4, 4}, 0, 64);
     builder.strings("tokenizer.ggml.tokens", tokens);
     loadline::testing::write_file(folder / "vocabulary.gguf", builder.bytes());
-    return std::make_shared<const MetaGraph>(open_model(folder / "vocabulary.gguf", {}));
+    return std::make_shared<const graph::MetaGraph>(importers::open_model(folder / "vocabulary.gguf", {}));
   }();
   return graph;
 }
@@ -44,7 +44,8 @@ MetaGraphPtr vocabulary() {
 constexpr State kStates[] = {
     {"empty", [](Workspace&) {}},
     {"tiny", [](Workspace& workspace) { workspace.show(tiny_graph(), ""); }},
-    {"no_tensors", [](Workspace& workspace) { workspace.show(std::make_shared<const MetaGraph>(), ""); }},
+    {"no_tensors",
+     [](Workspace& workspace) { workspace.show(std::make_shared<const graph::MetaGraph>(), ""); }},
     {"llama_70b", [](Workspace& workspace) { workspace.show(llama_70b_graph(), ""); }},
     {"many", [](Workspace& workspace) { workspace.show(many_tensors(20'000), ""); }},
     {"failed", [](Workspace& workspace) { workspace.open("/nonexistent"); }},
@@ -78,15 +79,15 @@ constexpr State kStates[] = {
      [](Workspace& workspace) {
        workspace.show(preset_graph("llama-3.1-70b"), "");
        Asked asked = workspace.document().asked();
-       asked.request.batch = asked.request.sequence = asked.request.past = kMostTokens;
+       asked.request.batch = asked.request.sequence = asked.request.past = load::kMostTokens;
        workspace.document().ask(asked);
      }},
     {"figures_fail",
      [](Workspace& workspace) {
-       auto graph = std::make_shared<MetaGraph>(*operator_graph(3));
-       for (Value& value : graph->forward->values) {
-         value.dtype = DType::f32;
-         value.shape = {SizePoly(std::int64_t{1} << 31), SizePoly(std::int64_t{1} << 31)};
+       auto graph = std::make_shared<graph::MetaGraph>(*operator_graph(3));
+       for (graph::Value& value : graph->forward->values) {
+         value.dtype = graph::DType::f32;
+         value.shape = {graph::SizePoly(std::int64_t{1} << 31), graph::SizePoly(std::int64_t{1} << 31)};
        }
        workspace.show(std::move(graph), "");
      }},
@@ -107,10 +108,12 @@ constexpr State kStates[] = {
      }},
     {"array_of_no_file",
      [](Workspace& workspace) {
-       MetaGraph graph = *tiny_graph();
+       graph::MetaGraph graph = *tiny_graph();
        graph.metadata.push_back(
-           {"gone", MetaArray{.element = MetaType::u8, .file = FileId{0}, .count = UINT64_MAX, .bytes = 8}});
-       workspace.show(std::make_shared<const MetaGraph>(std::move(graph)), "");
+           {"gone",
+            graph::MetaArray{
+                .element = graph::MetaType::u8, .file = graph::FileId{0}, .count = UINT64_MAX, .bytes = 8}});
+       workspace.show(std::make_shared<const graph::MetaGraph>(std::move(graph)), "");
        workspace.document().metadata.look_at(2);
        workspace.document().metadata.wants_element = UINT64_MAX;
      }},

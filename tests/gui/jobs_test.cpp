@@ -376,7 +376,7 @@ void show(Workspace& workspace) {
 }
 
 void expect_sound(const ArenaScene& scene) {
-  const auto fault = find_fault(scene.of->problem, scene.packing.offsets);
+  const auto fault = packing::find_fault(scene.of->problem, scene.packing.offsets);
   EXPECT_FALSE(fault) << *fault;
   EXPECT_EQ(scene.of->kinds.size(), scene.of->problem.buffers.size());
   for (std::uint32_t arena = 0; arena < scene.of->arenas; ++arena) {
@@ -396,23 +396,25 @@ TEST(Arena, TheExampleNeedsNoModel) {
   ASSERT_TRUE(workspace.document().arena->scene());
   const ArenaScene& scene = *workspace.document().arena->scene();
   expect_sound(scene);
-  EXPECT_EQ(scene.packing.height(), kTeachingCapacity);
+  EXPECT_EQ(scene.packing.height(), packing::kTeachingCapacity);
   EXPECT_TRUE(scene.packing.proven_optimal());
-  EXPECT_GT(scene.greedy[0].value(), kTeachingCapacity);
+  EXPECT_GT(scene.greedy[0].value(), packing::kTeachingCapacity);
   ASSERT_TRUE(workspace.document().arena->steps());
   const ArenaSteps& steps = *workspace.document().arena->steps();
-  EXPECT_EQ(steps.greedy.end, TraceEnd::too_high);
-  EXPECT_EQ(steps.search.end, TraceEnd::packed);
-  EXPECT_EQ(steps.capacity, kTeachingCapacity);
+  EXPECT_EQ(steps.greedy.end, packing::TraceEnd::too_high);
+  EXPECT_EQ(steps.search.end, packing::TraceEnd::packed);
+  EXPECT_EQ(steps.capacity, packing::kTeachingCapacity);
   EXPECT_EQ(step_text(steps, steps.greedy, 0), "Nothing is placed yet");
   EXPECT_EQ(step_text(steps, steps.search, steps.search.steps.size()), "All placed: ends at 1.00 MiB");
-  const auto back = std::find_if(steps.search.steps.begin(), steps.search.steps.end(),
-                                 [](const PackingStep& s) { return s.event == PackingEvent::taken_back; });
+  const auto back = std::find_if(
+      steps.search.steps.begin(), steps.search.steps.end(),
+      [](const packing::PackingStep& s) { return s.event == packing::PackingEvent::taken_back; });
   ASSERT_NE(back, steps.search.steps.end());
   EXPECT_EQ(step_text(steps, steps.search, static_cast<std::size_t>(back - steps.search.steps.begin()) + 1),
             "Takes E back: some tick has no room left for the rest");
-  const auto failing = std::find_if(steps.greedy.steps.begin(), steps.greedy.steps.end(),
-                                    [](const PackingStep& s) { return s.event == PackingEvent::too_high; });
+  const auto failing =
+      std::find_if(steps.greedy.steps.begin(), steps.greedy.steps.end(),
+                   [](const packing::PackingStep& s) { return s.event == packing::PackingEvent::too_high; });
   ASSERT_NE(failing, steps.greedy.steps.end());
   const auto at = static_cast<std::size_t>(failing - steps.greedy.steps.begin()) + 1;
   EXPECT_NE(step_text(steps, steps.greedy, at).find("ends at 1.12 MiB, capacity 1.00 MiB"), std::string::npos)
@@ -422,7 +424,7 @@ TEST(Arena, TheExampleNeedsNoModel) {
 TEST(Arena, SaysWhenThereIsNothingToSearch) {
   Workspace workspace("");
   workspace.document().arena->view.steps = true;
-  workspace.document().arena->options.capacity = kTeachingCapacity / 2;
+  workspace.document().arena->options.capacity = packing::kTeachingCapacity / 2;
   show(workspace);
   ASSERT_TRUE(workspace.document().arena->steps());
   const ArenaSteps& steps = *workspace.document().arena->steps();
@@ -522,9 +524,9 @@ TEST(Arena, SaysWhetherTheCapacityIsKept) {
     show(workspace);
     return capacity_text(*workspace.document().arena->scene(), 0);
   };
-  EXPECT_EQ(verdict(kTeachingCapacity), "Fits to the last byte");
-  EXPECT_EQ(verdict(kTeachingCapacity - 1), "Cannot fit (proved): 1 B more is needed at least");
-  EXPECT_TRUE(verdict(2 * kTeachingCapacity).starts_with("Fits, "));
+  EXPECT_EQ(verdict(packing::kTeachingCapacity), "Fits to the last byte");
+  EXPECT_EQ(verdict(packing::kTeachingCapacity - 1), "Cannot fit (proved): 1 B more is needed at least");
+  EXPECT_TRUE(verdict(2 * packing::kTeachingCapacity).starts_with("Fits, "));
 }
 
 TEST(Arena, CanBeCancelledAndTakenUpAgain) {
@@ -569,7 +571,7 @@ TEST(Arena, StepsThatWereNotWorkedOutInTimeSaySo) {
   show(workspace);
   ArenaSteps steps;
   steps.of = workspace.document().arena->scene();
-  steps.greedy.end = TraceEnd::gave_up;
+  steps.greedy.end = packing::TraceEnd::gave_up;
   EXPECT_EQ(step_text(steps, steps.greedy, 0), "Not worked out in time");
 }
 
@@ -732,13 +734,13 @@ TEST(LessonPlay, runs_a_step_in_a_job) {
 }
 
 TEST(LessonPlay, of_a_folder_and_one_that_cannot_be_read) {
-  const TemporaryFolder folder;
+  const io::TemporaryFolder folder;
   std::ofstream(std::filesystem::path(folder.path()) / "broken.json") << "{";
   Workspace workspace("");
   workspace.lesson.folder = std::filesystem::path(folder.path()).string();
   EXPECT_EQ(workspace.lesson.all().size(), 13u);
   ASSERT_EQ(workspace.shared.notices.all().size(), 1u);
-  EXPECT_EQ(workspace.shared.notices.all()[0].severity, Severity::warning);
+  EXPECT_EQ(workspace.shared.notices.all()[0].severity, graph::Severity::warning);
   EXPECT_NE(workspace.shared.notices.all()[0].text.find("broken."), std::string::npos)
       << workspace.shared.notices.all()[0].text;
 }

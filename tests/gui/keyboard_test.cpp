@@ -98,10 +98,10 @@ TEST_F(Keyboard, tab_goes_round_every_part_and_back) {
 TEST_F(Keyboard, arrows_walk_fold_and_unfold_the_tree) {
   ASSERT_TRUE(go_to("lines"));
   press(kHome);
-  ASSERT_TRUE(document().selected_tensor() || std::holds_alternative<NodeId>(document().selected()));
+  ASSERT_TRUE(document().selected_tensor() || std::holds_alternative<graph::NodeId>(document().selected()));
   const auto path = [&] {
-    if (const auto* const module = std::get_if<NodeId>(&document().selected()))
-      return module_path(document().model->tree, *module);
+    if (const auto* const module = std::get_if<graph::NodeId>(&document().selected()))
+      return graph::module_path(document().model->tree, *module);
     return document().model->tensor(*document().selected_tensor()).name.str();
   };
   for (int i = 0; i < 30 && path() != "model.layers"; ++i) press(kDown);
@@ -186,14 +186,14 @@ TEST_F(Keyboard, a_button_is_pressed_by_enter_and_space_plays) {
 }
 
 TEST_F(Keyboard, escape_closes_a_message_then_a_sheet_then_deselects) {
-  document().select(TensorId{3});
+  document().select(graph::TensorId{3});
   workspace_.settings.panel = "tensors";
   app_.draw_settled();
   workspace_.settings.panel = "convert";
   app_.draw_settled();
   run_action(workspace_, "upload");
   app_.draw_settled();  // what comes of it may be a message, too
-  workspace_.shared.notices.add(Severity::error, "one thing");
+  workspace_.shared.notices.add(graph::Severity::error, "one thing");
   const std::size_t messages = workspace_.shared.notices.all().size();
   press(kEscape);
   EXPECT_EQ(workspace_.shared.notices.all().size(), messages - 1);
@@ -333,14 +333,14 @@ TEST_F(Keys, run_the_actions_that_name_them) {
   const bool dark = workspace_.settings.dark;
   press("theme");
   EXPECT_NE(workspace_.settings.dark, dark);
-  workspace_.document().select(TensorId{3});
+  workspace_.document().select(graph::TensorId{3});
   press("deselect");
   EXPECT_FALSE(workspace_.document().selected_tensor());
-  const NodeId below = workspace_.document().model->tree.root().children.front();
+  const graph::NodeId below = workspace_.document().model->tree.root().children.front();
   workspace_.document().zoom(below);
   press("zoom-out");
-  EXPECT_EQ(workspace_.document().zoomed(), kRootNode);
-  workspace_.document().select(TensorId{3});
+  EXPECT_EQ(workspace_.document().zoomed(), graph::kRootNode);
+  workspace_.document().select(graph::TensorId{3});
   press("find-tensor");
   app_.frame();
   EXPECT_TRUE(ImGui::GetIO().WantTextInput) << "the filter has the keyboard";
@@ -369,7 +369,7 @@ TEST_F(Keys, show_the_manual_s_page_about_the_panel_and_close_it) {
         << row.id;
     for (const std::string_view markup : {"**", "|---", "```"})
       EXPECT_EQ(drawn_text().find(markup), std::string::npos) << row.id << ": " << markup;
-    workspace_.document().select(TensorId{3});
+    workspace_.document().select(graph::TensorId{3});
     press("deselect");  // closes the manual alone
     EXPECT_EQ(workspace_.manual, "");
     EXPECT_TRUE(workspace_.document().selected_tensor());

@@ -38,13 +38,13 @@ void set(Workspace& workspace, std::string_view option, std::string_view word) {
   settle(workspace);
 }
 
-const LoadRow& row_of(const Workspace& workspace, std::string_view method, std::string_view order) {
-  for (const LoadRow& row : workspace.document().comparison.value()->answer.rows)
+const load::LoadRow& row_of(const Workspace& workspace, std::string_view method, std::string_view order) {
+  for (const load::LoadRow& row : workspace.document().comparison.value()->answer.rows)
     if (row.method->id == method && row.order == order) return row;
   throw std::runtime_error("no such row");
 }
 
-const std::optional<report::RowCurve>& curve_of(const Workspace& workspace, const LoadRow& row) {
+const std::optional<report::RowCurve>& curve_of(const Workspace& workspace, const load::LoadRow& row) {
   const report::PicturedAnswer& compared = *workspace.document().comparison.value();
   return compared.curves[static_cast<std::size_t>(&row - compared.answer.rows.data())];
 }
@@ -68,14 +68,16 @@ TEST(Comparison, has_a_row_for_each_method_and_order_that_agrees_with_its_projec
   Workspace workspace("");
   workspace.show(preset_graph("llama-3-8b"), "");
   choose(workspace, [](Asked& asked) { asked.every_order = true; });
-  ASSERT_EQ(workspace.document().comparison.value()->answer.rows.size(), methods().size() * orders().size());
+  ASSERT_EQ(workspace.document().comparison.value()->answer.rows.size(),
+            load::methods().size() * load::orders().size());
   for (const std::string_view order : {"file", "forward", "largest", "optimal"}) {
     set(workspace, "method", "cast_on_device");
     set(workspace, "order", order);
     ASSERT_TRUE(workspace.document().projection.value());
-    const LoadRow& row = row_of(workspace, "cast_on_device", order);
-    EXPECT_EQ(row.leading.bytes,
-              workspace.document().projection.value()->timeline.peaks[index(Space::device)].bytes);
+    const load::LoadRow& row = row_of(workspace, "cast_on_device", order);
+    EXPECT_EQ(
+        row.leading.bytes,
+        workspace.document().projection.value()->timeline.peaks[plan::index(plan::Space::device)].bytes);
     EXPECT_EQ(row.reads, workspace.document().projection.value()->reads);
     EXPECT_EQ(row.seconds, workspace.document().projection.value()->seconds);
     const auto& curve = curve_of(workspace, row);
@@ -87,9 +89,9 @@ TEST(Comparison, has_a_row_for_each_method_and_order_that_agrees_with_its_projec
 TEST(Comparison, a_device_fills_in_its_budget_and_rows_say_what_breaks_it) {
   Workspace workspace("");
   workspace.show(llama_70b_graph(), "");
-  const std::vector<Target>& targets = workspace.document().targets();
-  const Target& target = *std::find_if(targets.begin(), targets.end(), [](const Target& row) {
-    return row.memory == MemoryKind::discrete && row.device_bytes;
+  const std::vector<load::Target>& targets = workspace.document().targets();
+  const load::Target& target = *std::find_if(targets.begin(), targets.end(), [](const load::Target& row) {
+    return row.memory == plan::MemoryKind::discrete && row.device_bytes;
   });
   set(workspace, "device_budget", "5GiB");  // of what was there before
   set(workspace, "target", target.id);
@@ -97,7 +99,7 @@ TEST(Comparison, a_device_fills_in_its_budget_and_rows_say_what_breaks_it) {
   EXPECT_EQ(workspace.document().memory().budget.device, target.device_bytes);
   EXPECT_EQ(workspace.document().comparison.value()->answer.bound->budget.device, target.device_bytes);
   set(workspace, "device_budget", "1GiB");
-  const LoadRow& row = row_of(workspace, "staged_ring", "file");
+  const load::LoadRow& row = row_of(workspace, "staged_ring", "file");
   EXPECT_FALSE(row.fits());
   EXPECT_EQ(row.verdict.device_over, workspace.document().model->weight_bytes - (1ull << 30));
   EXPECT_NE(row.first_over, "");
@@ -121,8 +123,8 @@ TEST(Comparison, one_memory_holds_everything_but_pages) {
   EXPECT_EQ(workspace.document().memory().budget.unified, 100ull << 30);
   EXPECT_FALSE(workspace.document().memory().budget.device);
   EXPECT_FALSE(workspace.document().memory().budget.host);
-  const LoadRow& row = row_of(workspace, "mmap_copy", "file");
-  EXPECT_EQ(workspace.document().comparison.value()->answer.bound->memory, MemoryKind::unified);
+  const load::LoadRow& row = row_of(workspace, "mmap_copy", "file");
+  EXPECT_EQ(workspace.document().comparison.value()->answer.bound->memory, plan::MemoryKind::unified);
   EXPECT_EQ(row.verdict.unified_over, row.leading.bytes - (100ull << 30));
   EXPECT_LT(row.leading.bytes, row.unified.bytes);
   EXPECT_EQ(curve_of(workspace, row)->bands.size(), 1u);
@@ -134,22 +136,23 @@ TEST(Comparison, what_cannot_be_done_says_why_and_sorts_last) {
   set(workspace, "method", "llama_cpp_ring");
   set(workspace, "gpu_layers", "10");
   ASSERT_TRUE(workspace.document().projection.value());
-  EXPECT_LT(workspace.document().projection.value()->timeline.peaks[index(Space::device)].bytes,
+  EXPECT_LT(workspace.document().projection.value()->timeline.peaks[plan::index(plan::Space::device)].bytes,
             workspace.document().model->weight_bytes / 2);
-  const LoadRow& refused = row_of(workspace, "direct", "file");
+  const load::LoadRow& refused = row_of(workspace, "direct", "file");
   ASSERT_TRUE(refused.refusal);
   EXPECT_NE(std::string(refused.refusal->what()).find("nowhere but to the device"), std::string::npos);
   for (const bool ascending : {true, false}) {
-    const auto at =
-        sorted_rows(workspace.document().comparison.value()->answer.rows,
-                    *workspace.document().comparison.value()->answer.bound, RowSort::device, ascending);
+    const auto at = load::sorted_rows(workspace.document().comparison.value()->answer.rows,
+                                      *workspace.document().comparison.value()->answer.bound,
+                                      load::RowSort::device, ascending);
     ASSERT_EQ(at.size(), workspace.document().comparison.value()->answer.rows.size());
     EXPECT_FALSE(workspace.document().comparison.value()->answer.rows[at.front()].refusal);
     EXPECT_TRUE(workspace.document().comparison.value()->answer.rows[at.back()].refusal);
     const auto& rows = workspace.document().comparison.value()->answer.rows;
     EXPECT_TRUE(std::is_sorted(at.begin(), at.end(), [&](std::size_t a, std::size_t b) {
       if (rows[a].refusal || rows[b].refusal) return !rows[a].refusal && rows[b].refusal;
-      const auto x = rows[a].peaks[index(Space::device)].bytes, y = rows[b].peaks[index(Space::device)].bytes;
+      const auto x = rows[a].peaks[plan::index(plan::Space::device)].bytes,
+                 y = rows[b].peaks[plan::index(plan::Space::device)].bytes;
       return ascending ? x < y : x > y;
     }));
   }
@@ -177,15 +180,16 @@ TEST(Questions, are_the_same_where_nothing_that_they_depend_on_differs) {
   EXPECT_NE(comparison(before), comparison(now));
   now.every_order = before.every_order = true;
   EXPECT_EQ(comparison(before), comparison(now));
-  now.request.orders = {std::string(kOwnOrder)};
+  now.request.orders = {std::string(load::kOwnOrder)};
   EXPECT_EQ(comparison_question(now, nullptr, nullptr).own_order, nullptr);
-  const auto one = std::make_shared<const StorageOrder>(), two = std::make_shared<const StorageOrder>();
+  const auto one = std::make_shared<const load::StorageOrder>(),
+             two = std::make_shared<const load::StorageOrder>();
   EXPECT_NE(timeline_question(now, nullptr, one), timeline_question(now, nullptr, two));
   now = before;
   for (const char* word : {"gpu_layers 3", "auto_map 1GiB", "place name:*=host", "cast f32", "slots 8"}) {
     const std::string_view line = word;
     const std::size_t space = line.find(' ');
-    set_load_option(now.request, line.substr(0, space), line.substr(space + 1));
+    load::set_load_option(now.request, line.substr(0, space), line.substr(space + 1));
     EXPECT_NE(timeline(before), timeline(now)) << word;
     EXPECT_NE(comparison(before), comparison(now)) << word;
     now = before;
@@ -195,35 +199,35 @@ TEST(Questions, are_the_same_where_nothing_that_they_depend_on_differs) {
 TEST(Comparison, weights_are_placed_as_the_command_line_places_them) {
   Workspace workspace("");
   workspace.show(llama_70b_graph(), "");
-  const MetaGraph& graph = *workspace.document().model->graph;
+  const graph::MetaGraph& graph = *workspace.document().model->graph;
   const auto device = [&] {
-    return row_of(workspace, "accelerate", "file").final_bytes[index(Space::device)];
+    return row_of(workspace, "accelerate", "file").final_bytes[plan::index(plan::Space::device)];
   };
-  const auto placed = [&](const Placement& placement) {
+  const auto placed = [&](const load::Placement& placement) {
     std::uint64_t bytes = 0;
     for (std::uint32_t i = 0; i < graph.storages.size(); ++i)
-      if (placement.of(StorageId{i}) == Home::device) bytes += graph.storages[i].bytes;
+      if (placement.of(graph::StorageId{i}) == load::Home::device) bytes += graph.storages[i].bytes;
     return bytes;
   };
   set(workspace, "auto_map", "40GiB,16GiB");
-  EXPECT_EQ(device(), placed(place_automatically(graph, 40ull << 30, 16ull << 30)));
+  EXPECT_EQ(device(), placed(load::place_automatically(graph, 40ull << 30, 16ull << 30)));
   EXPECT_GT(device(), 0u);
   EXPECT_TRUE(row_of(workspace, "direct", "file").refusal);
   const std::string rules = "name:*down_proj*=host; layer:70-79=disk";
   const auto placed_by = [&] {
-    return load_option_text(workspace.document().asked().request, *find_load_option("place"));
+    return load::load_option_text(workspace.document().asked().request, *load::find_load_option("place"));
   };
   set(workspace, "place", rules);
   EXPECT_EQ(placed_by(), rules);
   EXPECT_FALSE(workspace.document().asked().request.auto_map);
-  EXPECT_EQ(device(),
-            placed(place_by_rules(graph, {{"name:*down_proj*", Home::host}, {"layer:70-79", Home::disk}})));
+  EXPECT_EQ(device(), placed(load::place_by_rules(graph, {{"name:*down_proj*", load::Home::host},
+                                                          {"layer:70-79", load::Home::disk}})));
   // what cannot be meant changes nothing
   for (const char* wrong : {"name:nobody=host", "host", "name:*=cupboard"})
     EXPECT_NE(refusal([&] { set(workspace, "place", wrong); }), "") << wrong;
   EXPECT_EQ(placed_by(), rules);
   workspace.show(tiny_graph(), "");
-  EXPECT_FALSE(places_weights(workspace.document().asked().request));
+  EXPECT_FALSE(load::places_weights(workspace.document().asked().request));
 }
 
 TEST(Comparison, times_are_by_rates_that_were_measured) {
@@ -231,23 +235,23 @@ TEST(Comparison, times_are_by_rates_that_were_measured) {
   workspace.show(llama_70b_graph(), "");
   settle(workspace);
   const double before = row_of(workspace, "per_tensor", "file").seconds;
-  MeasuredRates rates;
+  load::MeasuredRates rates;
   rates.measured = "2025-03-01T12:00Z";
   rates.values["disk_read"] = 3.0e8;
   workspace.shared.rates = rates;
   choose(workspace, [](Asked& asked) { asked.every_order = true; });
   EXPECT_GT(row_of(workspace, "per_tensor", "file").seconds, 4 * before);
-  EXPECT_EQ(rates_line(workspace.shared.rates),
+  EXPECT_EQ(load::rates_line(workspace.shared.rates),
             "Times by rates measured on 2025-03-01T12:00Z, but for those of a device.");
 }
 
 TEST(Comparison, an_allocator_is_judged_by_what_it_reserves) {
   Workspace workspace("");
   workspace.show(llama_70b_graph(), "");
-  const auto row = [&]() -> const LoadRow& { return row_of(workspace, "executorch_after", "file"); };
+  const auto row = [&]() -> const load::LoadRow& { return row_of(workspace, "executorch_after", "file"); };
   set(workspace, "allocator", "torch");
   const std::uint64_t asked = row().leading.bytes;
-  const std::uint64_t reserved = (*row().reserved)[index(Space::device)];
+  const std::uint64_t reserved = (*row().reserved)[plan::index(plan::Space::device)];
   ASSERT_GT(reserved, asked);
   EXPECT_EQ(row().judged.bytes, reserved);
   set(workspace, "device_budget", std::to_string(reserved - 1));
@@ -269,8 +273,8 @@ TEST(Comparison, encoded_files_cannot_be_mapped) {
 }
 
 TEST(Order, is_listed_by_modules_that_move_unfold_and_fold) {
-  const MetaGraphPtr graph = llama_70b_graph();
-  const StorageOrder file = find_order("file").make(*graph);
+  const graph::MetaGraphPtr graph = llama_70b_graph();
+  const load::StorageOrder file = load::find_order("file").make(*graph);
   OrderList list(*graph, file);
   EXPECT_EQ(list.order(), file);
   EXPECT_LT(list.items().size(), 100u);
@@ -303,13 +307,13 @@ TEST(Order, arranged_by_hand_is_planned_compared_saved_and_read_back) {
   Workspace workspace("");
   workspace.show(llama_70b_graph(), "");
   settle(workspace);
-  EXPECT_NE(refusal([&] { set(workspace, "order", kOwnOrder); }), "");
+  EXPECT_NE(refusal([&] { set(workspace, "order", load::kOwnOrder); }), "");
   workspace.document().list_order();
   settle(workspace);
   ASSERT_FALSE(workspace.document().order.value()->items().empty());
   OrderList list = *workspace.document().order.value();
   list.move(list.items().size() - 1, 0);
-  const StorageOrder wanted = list.order();
+  const load::StorageOrder wanted = list.order();
   workspace.document().arrange_order(std::move(list));
   settle(workspace);
   ASSERT_TRUE(workspace.document().projection.value());
@@ -318,13 +322,13 @@ TEST(Order, arranged_by_hand_is_planned_compared_saved_and_read_back) {
   EXPECT_GT(workspace.document().projection.value()->reads.jumps, 0u);
   choose(workspace, [](Asked& asked) { asked.every_order = true; });
   EXPECT_EQ(workspace.document().comparison.value()->answer.rows.size(),
-            methods().size() * (orders().size() + 1));
+            load::methods().size() * (load::orders().size() + 1));
 
   EXPECT_NE(refusal([&] { workspace.document().save_order(folder / "model.safetensors"); }).find(".txt"),
             std::string::npos);
   workspace.document().save_order(folder / "order.txt");
   settle(workspace);
-  EXPECT_EQ(parse_order(*workspace.document().model->graph, text_of(folder / "order.txt"), "order.txt"),
+  EXPECT_EQ(load::parse_order(*workspace.document().model->graph, text_of(folder / "order.txt"), "order.txt"),
             wanted);
   set(workspace, "order", "file");
   workspace.document().list_order();
@@ -360,16 +364,18 @@ TEST(Chart, is_written_as_the_command_line_writes_it) {
   settle(workspace);
   const std::string svg = text_of(folder / "x.svg");
   EXPECT_TRUE(svg.starts_with("<svg "));
-  for (const Method& method : methods()) EXPECT_NE(svg.find(method.id), std::string::npos) << method.id;
+  for (const load::Method& method : load::methods())
+    EXPECT_NE(svg.find(method.id), std::string::npos) << method.id;
   workspace.document().save_chart(folder / "x.html");
   settle(workspace);
   const std::string page = text_of(folder / "x.html");
   EXPECT_TRUE(page.starts_with("<!doctype html>"));
   EXPECT_NE(page.find("723 tensors, W = 141,107,412,992 bytes"), std::string::npos);
-  for (const Method& method : methods()) EXPECT_NE(page.find(method.id), std::string::npos) << method.id;
+  for (const load::Method& method : load::methods())
+    EXPECT_NE(page.find(method.id), std::string::npos) << method.id;
   workspace.document().save_chart(folder / "missing/x.svg");
   settle(workspace);
-  EXPECT_EQ(workspace.shared.notices.all().back().severity, Severity::error);
+  EXPECT_EQ(workspace.shared.notices.all().back().severity, graph::Severity::error);
 }
 
 }  // namespace
@@ -378,13 +384,14 @@ TEST(Chart, is_written_as_the_command_line_writes_it) {
 
 namespace {
 
-std::shared_ptr<const ForwardScene> scene_of(const char* preset, const ForwardOptions& options = {}) {
+std::shared_ptr<const ForwardScene> scene_of(const char* preset,
+                                             const forward::ForwardOptions& options = {}) {
   Progress progress;
-  return make_forward_scene(preset_graph(preset), built_in_assets(), options, progress);
+  return make_forward_scene(preset_graph(preset), forward::built_in_assets(), options, progress);
 }
 
 std::uint64_t device_peak(const Workspace& workspace) {
-  return workspace.document().projection.value()->timeline.peaks[index(Space::device)].bytes;
+  return workspace.document().projection.value()->timeline.peaks[plan::index(plan::Space::device)].bytes;
 }
 
 TEST(ForwardScene, everything_has_its_place) {
@@ -421,21 +428,22 @@ TEST(ForwardScene, every_profile_has_the_bands_and_each_operator_counts_once) {
 }
 
 TEST(ForwardScene, a_short_window_leaves_the_past_a_choice) {
-  const MetaGraph graph = config_graph(
+  const graph::MetaGraph graph = forward::config_graph(
       R"({"architectures":["MistralForCausalLM"],"model_type":"mistral","hidden_size":8,"num_hidden_layers":2,
           "num_attention_heads":2,"num_key_value_heads":1,"intermediate_size":12,"vocab_size":10,
           "sliding_window":64})",
       "config.json");
   Progress progress;
-  const auto scene = make_forward_scene(std::make_shared<MetaGraph>(graph), built_in_assets(), {}, progress);
+  const auto scene =
+      make_forward_scene(std::make_shared<graph::MetaGraph>(graph), forward::built_in_assets(), {}, progress);
   ASSERT_NE(scene->forward(), nullptr) << scene->model.remark;
-  EXPECT_TRUE(scene->symbols_matter[static_cast<std::size_t>(kPast)]);
+  EXPECT_TRUE(scene->symbols_matter[static_cast<std::size_t>(graph::kPast)]);
 }
 
 TEST(ForwardScene, options_that_fail_are_left_out_and_told) {
-  auto assets = std::make_shared<ForwardAssets>(*built_in_assets());
-  assets->profiles.push_back(
-      parse_profile(R"({"profile":"broken","ops":{"linear":{"temporaries":["'much'"]}}})", "broken.json"));
+  auto assets = std::make_shared<forward::ForwardAssets>(*forward::built_in_assets());
+  assets->profiles.push_back(forward::parse_profile(
+      R"({"profile":"broken","ops":{"linear":{"temporaries":["'much'"]}}})", "broken.json"));
   Progress progress;
   const auto scene = make_forward_scene(preset_graph("demo"), assets, {.profile = "broken"}, progress);
   EXPECT_EQ(scene->model.profile, "fused");
@@ -453,7 +461,7 @@ TEST(ForwardScene, both_stacks_of_a_model_have_bands) {
 TEST(ForwardScene, the_peak_inside_the_root_is_the_peak) {
   for (const char* preset : {"demo", "deepseek-v3", "whisper-tiny"}) {
     const auto scene = scene_of(preset);
-    const auto figures = forward_figures(scene->model, 2, 100, 7);
+    const auto figures = forward::forward_figures(scene->model, 2, 100, 7);
     const auto peaks = peaks_inside(scene->tree, figures->usage);
     EXPECT_EQ(peaks.front(), figures->peak.bytes) << preset;
     EXPECT_LE(*std::max_element(peaks.begin(), peaks.end()), peaks.front()) << preset;
@@ -461,16 +469,17 @@ TEST(ForwardScene, the_peak_inside_the_root_is_the_peak) {
 }
 
 TEST(ForwardScene, a_file_s_own_symbols_can_be_chosen) {
-  ForwardGraph graph;
+  graph::ForwardGraph graph;
   graph.symbols = {"B", "S", "P", "frames"};
-  graph.sizes = {{"frames", SizePoly::symbol(SymbolId{3})}, {"tokens", SizePoly::symbol(kSequence)}};
-  LoadRequest request = {.batch = 2, .sequence = 3, .past = 4, .sizes = {{"frames", 5}}};
+  graph.sizes = {{"frames", graph::SizePoly::symbol(graph::SymbolId{3})},
+                 {"tokens", graph::SizePoly::symbol(graph::kSequence)}};
+  load::LoadRequest request = {.batch = 2, .sequence = 3, .past = 4, .sizes = {{"frames", 5}}};
   EXPECT_EQ(symbols_of(graph, request), (std::vector<std::uint64_t>{2, 3, 4, 5}));
   request.sizes.push_back({"tokens", 7});
   EXPECT_EQ(symbols_of(graph, request), (std::vector<std::uint64_t>{2, 7, 4, 5}));
   request.sizes.push_back({"height", 6});
   EXPECT_THROW(symbols_of(graph, request), Error);
-  graph.least.push_back({SymbolId{3}, SizePoly::symbol(kSequence), 2});
+  graph.least.push_back({graph::SymbolId{3}, graph::SizePoly::symbol(graph::kSequence), 2});
   EXPECT_EQ(symbols_of(graph, {.sequence = 3}), (std::vector<std::uint64_t>{1, 3, 0, 2}));
 }
 
@@ -507,7 +516,7 @@ TEST(ForwardSession, sizes_stay_in_bounds_and_a_bad_profile_is_said) {
     EXPECT_THROW(workspace.document().ask(asked), Error);
   }
   EXPECT_EQ(workspace.document().asked(), Asked());
-  asked.request.batch = asked.request.sequence = asked.request.past = kMostTokens;
+  asked.request.batch = asked.request.sequence = asked.request.past = load::kMostTokens;
   workspace.document().ask(asked);
   EXPECT_TRUE(workspace.document().figures() || !forward_error(workspace.document()).empty());
   EXPECT_THROW(workspace.document().set_option("profile", "none such"), Error);
@@ -521,18 +530,19 @@ TEST(ForwardSession, the_operator_shown_stays_the_same_one_under_another_profile
   Workspace workspace("");
   workspace.show(preset_graph("deepseek-v2-lite"), "");
   settle(workspace);
-  const std::vector<Op>& ops = workspace.document().forward.value()->forward()->ops;
-  const auto found = std::find_if(ops.begin(), ops.end(),
-                                  [](const Op& op) { return op.name == "model.layers.10.self_attn.o_proj"; });
+  const std::vector<graph::Op>& ops = workspace.document().forward.value()->forward()->ops;
+  const auto found = std::find_if(ops.begin(), ops.end(), [](const graph::Op& op) {
+    return op.name == "model.layers.10.self_attn.o_proj";
+  });
   ASSERT_NE(found, ops.end());
   const auto at = static_cast<std::size_t>(found - ops.begin());
-  const Op before = *found;
+  const graph::Op before = *found;
   workspace.document().operator_shown = at;
   for (const char* profile : {"hf_eager", "ggml", "fused"}) {
     workspace.document().set_option("profile", profile);
     settle(workspace);
     ASSERT_TRUE(workspace.document().operator_shown) << profile;
-    const Op& now =
+    const graph::Op& now =
         workspace.document().forward.value()->forward()->ops[*workspace.document().operator_shown];
     EXPECT_EQ(now.name, before.name) << profile;
     EXPECT_EQ(now.kind, before.kind) << profile;
@@ -542,9 +552,9 @@ TEST(ForwardSession, the_operator_shown_stays_the_same_one_under_another_profile
 }
 
 TEST(ForwardSession, a_profile_that_fails_leaves_the_default_and_a_notice) {
-  auto assets = std::make_shared<ForwardAssets>(*built_in_assets());
-  assets->profiles.push_back(
-      parse_profile(R"({"profile":"broken","ops":{"linear":{"temporaries":["'much'"]}}})", "broken.json"));
+  auto assets = std::make_shared<forward::ForwardAssets>(*forward::built_in_assets());
+  assets->profiles.push_back(forward::parse_profile(
+      R"({"profile":"broken","ops":{"linear":{"temporaries":["'much'"]}}})", "broken.json"));
   Workspace workspace("", assets);
   workspace.show(preset_graph("demo"), "");
   settle(workspace);
@@ -569,14 +579,14 @@ TEST(ForwardSession, the_first_token_follows_the_load) {
   settle(workspace);
   ASSERT_EQ(workspace.document().projection.value()->plan.marks.size(), 2u);
   // no more than the peak and the whole cache, no less than the peak and what is cached by then
-  const ForwardFigures& figures = *workspace.document().figures();
+  const forward::ForwardFigures& figures = *workspace.document().figures();
   EXPECT_GE(device_peak(workspace), load + figures.peak.bytes);
   EXPECT_LE(device_peak(workspace), load + figures.peak.bytes + figures.peak.cache_bytes);
   EXPECT_TRUE(workspace.shared.notices.all().empty());
-  ASSERT_EQ(workspace.document().comparison.value()->answer.rows.size(), methods().size());
-  for (const LoadRow& row : workspace.document().comparison.value()->answer.rows)
+  ASSERT_EQ(workspace.document().comparison.value()->answer.rows.size(), load::methods().size());
+  for (const load::LoadRow& row : workspace.document().comparison.value()->answer.rows)
     if (row.method == workspace.document().projection.value()->method) {
-      EXPECT_EQ(row.peaks[index(Space::device)].bytes, device_peak(workspace));
+      EXPECT_EQ(row.peaks[plan::index(plan::Space::device)].bytes, device_peak(workspace));
     }
   // sliders move it
   const std::uint64_t before = device_peak(workspace);
@@ -610,20 +620,21 @@ TEST(ForwardSession, a_model_without_operators_loads_as_before) {
 namespace {
 
 // Of the whole model, from the beginning.
-PerSpace<std::uint64_t> arrived(const Model& model, const Projection& projection, std::size_t last) {
-  std::map<BlockId, std::uint64_t> written;
+plan::PerSpace<std::uint64_t> arrived(const Model& model, const load::Projection& projection,
+                                      std::size_t last) {
+  std::map<plan::BlockId, std::uint64_t> written;
   for (std::size_t i = 0; i <= last; ++i) {
-    const Step& step = projection.plan.steps[i];
-    if (step.verb == Verb::free) written.erase(step.block);
-    if (step.verb == Verb::copy) written[step.block] += step.written();
+    const plan::Step& step = projection.plan.steps[i];
+    if (step.verb == plan::Verb::free) written.erase(step.block);
+    if (step.verb == plan::Verb::copy) written[step.block] += step.written();
   }
-  PerSpace<std::uint64_t> held = {};
+  plan::PerSpace<std::uint64_t> held = {};
   for (const auto& [id, bytes] : written) {
-    const Block& block = projection.plan.block(id);
+    const plan::Block& block = projection.plan.block(id);
     if (!block.storage || block.bytes == 0) continue;
     for (std::size_t i = 0; i < model.graph->tensors.size(); ++i)
       if (model.graph->tensors[i].storage == *block.storage)
-        held[index(block.space)] += static_cast<std::uint64_t>(
+        held[plan::index(block.space)] += static_cast<std::uint64_t>(
             static_cast<double>(model.bytes[i]) *
             (static_cast<double>(std::min(bytes, block.bytes)) / static_cast<double>(block.bytes)));
   }
@@ -631,24 +642,24 @@ PerSpace<std::uint64_t> arrived(const Model& model, const Projection& projection
 }
 
 // Of blocks that hold tensors.
-PerSpace<std::uint64_t> written_to_blocks(const Projection& projection, std::size_t last) {
-  std::map<BlockId, std::uint64_t> written;
+plan::PerSpace<std::uint64_t> written_to_blocks(const load::Projection& projection, std::size_t last) {
+  std::map<plan::BlockId, std::uint64_t> written;
   for (std::size_t i = 0; i <= last; ++i) {
-    const Step& step = projection.plan.steps[i];
-    if (step.verb == Verb::free) written.erase(step.block);
-    if (step.verb == Verb::copy) written[step.block] += step.written();
+    const plan::Step& step = projection.plan.steps[i];
+    if (step.verb == plan::Verb::free) written.erase(step.block);
+    if (step.verb == plan::Verb::copy) written[step.block] += step.written();
   }
-  PerSpace<std::uint64_t> sum = {};
+  plan::PerSpace<std::uint64_t> sum = {};
   for (const auto& [id, bytes] : written)
-    if (const Block& block = projection.plan.block(id); block.storage)
-      sum[index(block.space)] += std::min(bytes, block.bytes);
+    if (const plan::Block& block = projection.plan.block(id); block.storage)
+      sum[plan::index(block.space)] += std::min(bytes, block.bytes);
   return sum;
 }
 
 TEST(HeldBytes, FollowTheCursorEitherWay) {
   Workspace workspace("");
   HeldBytes held;
-  for (const MetaGraphPtr& graph : {llama_70b_graph(), encoded_graph(), tiny_graph()}) {
+  for (const graph::MetaGraphPtr& graph : {llama_70b_graph(), encoded_graph(), tiny_graph()}) {
     workspace.show(graph, "");
     for (const char* const method : {"state_dict", "staged_ring", "mmap_copy", "layer_streaming"}) {
       workspace.document().set_option("method", method);
@@ -660,7 +671,7 @@ TEST(HeldBytes, FollowTheCursorEitherWay) {
         const std::size_t step = steps * tenth / 10;
         held.move_to(document.model, document.projection.value(), step);
         const std::size_t last = std::min(step, steps - 1);
-        EXPECT_EQ(held.at(kRootNode), arrived(*document.model, *document.projection.value(), last))
+        EXPECT_EQ(held.at(graph::kRootNode), arrived(*document.model, *document.projection.value(), last))
             << method << " at " << step;
         EXPECT_EQ(held.arrived(), written_to_blocks(*document.projection.value(), last))
             << method << " at " << step;

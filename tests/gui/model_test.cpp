@@ -25,23 +25,23 @@ namespace loadline::gui {
 
 namespace {
 
-std::vector<std::string> names(const Model& model, const std::vector<TensorId>& rows) {
+std::vector<std::string> names(const Model& model, const std::vector<graph::TensorId>& rows) {
   std::vector<std::string> result;
-  for (const TensorId id : rows) result.push_back(model.tensor(id).name);
+  for (const graph::TensorId id : rows) result.push_back(model.tensor(id).name);
   return result;
 }
 
 TEST(Model, roles_of_the_usual_names) {
-  EXPECT_EQ(tensor_role("model.embed_tokens.weight"), Role::embedding);
-  EXPECT_EQ(tensor_role("transformer.h.3.attn.c_attn.weight"), Role::attention);
-  EXPECT_EQ(tensor_role("transformer.wte.weight"), Role::embedding);
-  EXPECT_EQ(tensor_role("model.layers.7.mlp.down_proj.weight"), Role::mlp);
-  EXPECT_EQ(tensor_role("model.layers.7.input_layernorm.weight"), Role::norm);
-  EXPECT_EQ(tensor_role("encoder.layer.0.attention.output.LayerNorm.bias"), Role::norm);
-  EXPECT_EQ(tensor_role("encoder.layer.0.attention.self.query.weight"), Role::attention);
-  EXPECT_EQ(tensor_role("encoder.layer.0.intermediate.dense.weight"), Role::mlp);
-  EXPECT_EQ(tensor_role("lm_head.weight"), Role::head);
-  EXPECT_EQ(tensor_role("rotary.inv_freq"), Role::other);
+  EXPECT_EQ(graph::tensor_role("model.embed_tokens.weight"), graph::Role::embedding);
+  EXPECT_EQ(graph::tensor_role("transformer.h.3.attn.c_attn.weight"), graph::Role::attention);
+  EXPECT_EQ(graph::tensor_role("transformer.wte.weight"), graph::Role::embedding);
+  EXPECT_EQ(graph::tensor_role("model.layers.7.mlp.down_proj.weight"), graph::Role::mlp);
+  EXPECT_EQ(graph::tensor_role("model.layers.7.input_layernorm.weight"), graph::Role::norm);
+  EXPECT_EQ(graph::tensor_role("encoder.layer.0.attention.output.LayerNorm.bias"), graph::Role::norm);
+  EXPECT_EQ(graph::tensor_role("encoder.layer.0.attention.self.query.weight"), graph::Role::attention);
+  EXPECT_EQ(graph::tensor_role("encoder.layer.0.intermediate.dense.weight"), graph::Role::mlp);
+  EXPECT_EQ(graph::tensor_role("lm_head.weight"), graph::Role::head);
+  EXPECT_EQ(graph::tensor_role("rotary.inv_freq"), graph::Role::other);
 }
 
 TEST(Model, totals_of_a_70b) {
@@ -55,7 +55,7 @@ TEST(Model, totals_of_a_70b) {
   EXPECT_EQ(std::accumulate(model->bytes_of_file.begin(), model->bytes_of_file.end(), std::uint64_t{0}),
             model->weight_bytes);
   ASSERT_EQ(model->dtypes.size(), 1u);
-  EXPECT_EQ(model->dtypes[0].dtype, DType::bf16);
+  EXPECT_EQ(model->dtypes[0].dtype, graph::DType::bf16);
 }
 
 TEST(Model, ties_count_once) {
@@ -64,7 +64,7 @@ TEST(Model, ties_count_once) {
   EXPECT_EQ(model->tie_of[0], 1u);
   EXPECT_EQ(model->tie_of[2], 1u);
   EXPECT_EQ(model->tie_of[1], 0u);
-  EXPECT_EQ(model->role_bytes[static_cast<std::size_t>(Role::head)], 0u);
+  EXPECT_EQ(model->role_bytes[static_cast<std::size_t>(graph::Role::head)], 0u);
 }
 
 TEST(Model, views_count_once) {
@@ -73,7 +73,7 @@ TEST(Model, views_count_once) {
   for (const DTypeShare& share : model->dtypes) by_type += share.bytes;
   EXPECT_EQ(by_type, model->weight_bytes);
   EXPECT_EQ(model->tree.root().bytes, model->weight_bytes);
-  EXPECT_EQ(model->tree.root().parameters, parameter_count(*model->graph));
+  EXPECT_EQ(model->tree.root().parameters, graph::parameter_count(*model->graph));
 }
 
 TEST(Model, filters_combine) {
@@ -92,12 +92,12 @@ TEST(Model, filters_combine) {
 
 TEST(Model, nodes_light_up_with_what_is_below_them) {
   const ModelPtr model = make_model(llama_70b_graph(), "");
-  const std::vector<TensorId> rows = filtered(*model, "layer:3 q_proj");
+  const std::vector<graph::TensorId> rows = filtered(*model, "layer:3 q_proj");
   ASSERT_EQ(rows.size(), 1u);
   const std::vector<bool> with = nodes_with(*model, rows);
   std::vector<std::string> lit;
   for (std::uint32_t i = 0; i < with.size(); ++i)
-    if (with[i]) lit.push_back(module_path(model->tree, NodeId{i}));
+    if (with[i]) lit.push_back(graph::module_path(model->tree, graph::NodeId{i}));
   std::sort(lit.begin(), lit.end());
   EXPECT_EQ(lit, (std::vector<std::string>{"", "model", "model.layers", "model.layers.3",
                                            "model.layers.3.self_attn", "model.layers.3.self_attn.q_proj",
@@ -108,7 +108,7 @@ TEST(Model, remarks_say_how_bytes_lie) {
   const ModelPtr model = make_model(encoded_graph(), "");
   std::vector<std::string> remarks;
   for (std::uint32_t i = 0; i < model->graph->tensors.size(); ++i)
-    remarks.push_back(storage_remark(*model, TensorId{i}));
+    remarks.push_back(storage_remark(*model, graph::TensorId{i}));
   EXPECT_EQ(remarks, (std::vector<std::string>{"tied", "", "tied", "view", "part", "deflate", "big-endian",
                                                "unreadable"}));
   EXPECT_TRUE(model->remarks);
@@ -118,7 +118,7 @@ TEST(Model, remarks_say_how_bytes_lie) {
 
 TEST(Model, sorting_falls_back_to_natural_names) {
   const ModelPtr model = make_model(llama_70b_graph(), "");
-  std::vector<TensorId> rows = filtered(*model, "q_proj");
+  std::vector<graph::TensorId> rows = filtered(*model, "q_proj");
   sort_tensors(*model, rows, SortColumn::bytes, false);
   EXPECT_EQ(model->tensor(rows[2]).name, "model.layers.2.self_attn.q_proj.weight");
   EXPECT_EQ(model->tensor(rows[10]).name, "model.layers.10.self_attn.q_proj.weight");
@@ -126,8 +126,8 @@ TEST(Model, sorting_falls_back_to_natural_names) {
   EXPECT_EQ(model->tensor(rows[0]).name, "model.layers.79.self_attn.q_proj.weight");
   rows = filtered(*model, "");
   sort_tensors(*model, rows, SortColumn::bytes, true);
-  EXPECT_TRUE(std::is_sorted(rows.begin(), rows.end(), [&](TensorId a, TensorId b) {
-    return model->bytes[index(a)] < model->bytes[index(b)];
+  EXPECT_TRUE(std::is_sorted(rows.begin(), rows.end(), [&](graph::TensorId a, graph::TensorId b) {
+    return model->bytes[graph::index(a)] < model->bytes[graph::index(b)];
   }));
 }
 
@@ -135,7 +135,7 @@ TEST(Model, every_column_sorts_every_way) {
   const ModelPtr model = make_model(many_tensors(2000), "");
   for (std::size_t column = 0; column < kSortColumnNames.size(); ++column)
     for (const bool ascending : {true, false}) {
-      std::vector<TensorId> rows = filtered(*model, "");
+      std::vector<graph::TensorId> rows = filtered(*model, "");
       sort_tensors(*model, rows, static_cast<SortColumn>(column), ascending);
       std::sort(rows.begin(), rows.end());
       EXPECT_EQ(rows, filtered(*model, ""));
@@ -143,7 +143,7 @@ TEST(Model, every_column_sorts_every_way) {
 }
 
 TEST(Model, an_empty_graph_is_a_model) {
-  const ModelPtr model = make_model(std::make_shared<const MetaGraph>(), "");
+  const ModelPtr model = make_model(std::make_shared<const graph::MetaGraph>(), "");
   EXPECT_EQ(model->weight_bytes, 0u);
   EXPECT_TRUE(filtered(*model, "").empty());
 }
@@ -172,14 +172,14 @@ class Vocabulary : public ::testing::Test {
                 builder.number(std::uint32_t{GgufBuilder::u8}) + builder.number(std::uint64_t{3}) + "abc");
     builder.tensor("t", {4}, 0, 16);
     write_file(path_, builder.bytes());
-    workspace_.show(std::make_shared<const MetaGraph>(open_model(path_, {})), path_);
+    workspace_.show(std::make_shared<const graph::MetaGraph>(importers::open_model(path_, {})), path_);
     settle(workspace_);
     look_at("words");
   }
   void look_at(std::string_view key) {
     const auto& entries = workspace_.document().model->graph->metadata;
     const auto entry =
-        std::find_if(entries.begin(), entries.end(), [&](const MetaEntry& e) { return e.key == key; });
+        std::find_if(entries.begin(), entries.end(), [&](const graph::MetaEntry& e) { return e.key == key; });
     workspace_.document().metadata.look_at(static_cast<std::size_t>(entry - entries.begin()));
   }
   std::string element(std::uint64_t i) {
@@ -366,7 +366,7 @@ TEST(WeighConvert, says_what_the_exporter_refuses) {
   workspace.document().weigh_convert(task);
   settle(workspace);
   std::uint64_t before = UINT64_MAX;
-  for (const Slot& slot : workspace.document().convert_fit.or_empty().layout.files.front().slots) {
+  for (const exporters::Slot& slot : workspace.document().convert_fit.or_empty().layout.files.front().slots) {
     EXPECT_LE(slot.bytes, before);
     before = slot.bytes;
   }
@@ -379,16 +379,17 @@ TEST(WeighConvert, says_what_the_exporter_refuses) {
   workspace.document().weigh_convert(task);
   settle(workspace);
   EXPECT_NE(workspace.document().convert_fit.error_text().find("48"), std::string::npos);
-  task.request.layout = {.outtype = DType::f16, .alignment = 0, .max_shard_bytes = 0};
+  task.request.layout = {.outtype = graph::DType::f16, .alignment = 0, .max_shard_bytes = 0};
   workspace.show(many_tensors(50), "");
   ConvertTask cast = conversion("safetensors", "x.safetensors");
   cast.request.layout = task.request.layout;
   workspace.document().weigh_convert(cast);
   settle(workspace);
-  const Preflight& planned = workspace.document().convert_fit.or_empty();
+  const exporters::Preflight& planned = workspace.document().convert_fit.or_empty();
   ASSERT_FALSE(planned.changes.empty());
-  for (const TypeChange& change : planned.changes)
-    EXPECT_EQ(change.to, dtype_info(change.from).kind == DTypeKind::floating ? DType::f16 : change.from);
+  for (const exporters::TypeChange& change : planned.changes)
+    EXPECT_EQ(change.to, graph::dtype_info(change.from).kind == graph::DTypeKind::floating ? graph::DType::f16
+                                                                                           : change.from);
   EXPECT_TRUE(planned.left_out.empty());
   workspace.show(shapes_graph(), "");
   EXPECT_TRUE(workspace.document().convert_fit.or_empty().changes.empty());
@@ -464,7 +465,8 @@ TEST(MetaText, beginnings_end_between_characters) {
   EXPECT_EQ(meta_line(std::string("one\n\t two"), 50), "one two");
   EXPECT_EQ(meta_line(std::string("one two"), 3), "one\xE2\x80\xA6");
   EXPECT_EQ(meta_line(std::uint32_t{7}, 50), "7");
-  EXPECT_EQ(meta_type_text(MetaArray{.element = MetaType::f32, .count = 32'000}), "f32[32,000]");
+  EXPECT_EQ(meta_type_text(graph::MetaArray{.element = graph::MetaType::f32, .count = 32'000}),
+            "f32[32,000]");
 }
 
 TEST(MetaText, needles_ignore_case) {
@@ -505,14 +507,15 @@ namespace {
 
 constexpr std::uint64_t kGiB = 1ull << 30;
 
-Projection peaks(std::uint64_t device, std::uint64_t staging, std::uint64_t host) {
-  Projection projection;
-  Timeline& timeline = projection.timeline;
-  timeline.peaks[index(Space::device)].bytes = device;
-  timeline.peaks[index(Space::staging)].bytes = staging;
-  timeline.peaks[index(Space::host)].bytes = host;
-  UsagePoint all;  // at once
-  for (std::size_t space = 0; space < kSpaceCount; ++space) all.bytes[space] = timeline.peaks[space].bytes;
+load::Projection peaks(std::uint64_t device, std::uint64_t staging, std::uint64_t host) {
+  load::Projection projection;
+  plan::Timeline& timeline = projection.timeline;
+  timeline.peaks[plan::index(plan::Space::device)].bytes = device;
+  timeline.peaks[plan::index(plan::Space::staging)].bytes = staging;
+  timeline.peaks[plan::index(plan::Space::host)].bytes = host;
+  plan::UsagePoint all;  // at once
+  for (std::size_t space = 0; space < plan::kSpaceCount; ++space)
+    all.bytes[space] = timeline.peaks[space].bytes;
   timeline.usage.push_back(all);
   return projection;
 }
@@ -529,29 +532,38 @@ gpu::DeviceInfo discrete(std::uint64_t memory) {
 }
 
 TEST(OutputName, keeps_the_dots_of_a_version) {
-  const Exporter& safetensors = find_exporter("safetensors");
-  const Exporter& gguf = find_exporter("gguf");
-  EXPECT_EQ(output_name("llama-3.1-70b", safetensors, OutputKind::file),
+  const exporters::Exporter& safetensors = exporters::find_exporter("safetensors");
+  const exporters::Exporter& gguf = exporters::find_exporter("gguf");
+  EXPECT_EQ(exporters::output_name("llama-3.1-70b", safetensors, exporters::OutputKind::file),
             "llama-3.1-70b-loadline.safetensors");
-  EXPECT_EQ(output_name("llama-3.1-70b", gguf, OutputKind::file), "llama-3.1-70b-loadline.gguf");
-  EXPECT_EQ(output_name("Qwen/Qwen2.5-0.5B", gguf, OutputKind::file), "Qwen2.5-0.5B-loadline.gguf");
-  EXPECT_EQ(output_name("tiny.v1.0", gguf, OutputKind::file), "tiny.v1.0-loadline.gguf");
+  EXPECT_EQ(exporters::output_name("llama-3.1-70b", gguf, exporters::OutputKind::file),
+            "llama-3.1-70b-loadline.gguf");
+  EXPECT_EQ(exporters::output_name("Qwen/Qwen2.5-0.5B", gguf, exporters::OutputKind::file),
+            "Qwen2.5-0.5B-loadline.gguf");
+  EXPECT_EQ(exporters::output_name("tiny.v1.0", gguf, exporters::OutputKind::file),
+            "tiny.v1.0-loadline.gguf");
 }
 
 TEST(OutputName, takes_off_what_an_exporter_would_write) {
-  EXPECT_EQ(output_name("phi-2.safetensors", find_exporter("gguf"), OutputKind::file), "phi-2-loadline.gguf");
-  EXPECT_EQ(output_name("phi-2.gguf", find_exporter("safetensors"), OutputKind::file),
+  EXPECT_EQ(exporters::output_name("phi-2.safetensors", exporters::find_exporter("gguf"),
+                                   exporters::OutputKind::file),
+            "phi-2-loadline.gguf");
+  EXPECT_EQ(exporters::output_name("phi-2.gguf", exporters::find_exporter("safetensors"),
+                                   exporters::OutputKind::file),
             "phi-2-loadline.safetensors");
-  EXPECT_EQ(output_name(".gguf", find_exporter("gguf"), OutputKind::file), "model-loadline.gguf");
-  EXPECT_EQ(output_name("", find_exporter("gguf"), OutputKind::file), "model-loadline.gguf");
+  EXPECT_EQ(exporters::output_name(".gguf", exporters::find_exporter("gguf"), exporters::OutputKind::file),
+            "model-loadline.gguf");
+  EXPECT_EQ(exporters::output_name("", exporters::find_exporter("gguf"), exporters::OutputKind::file),
+            "model-loadline.gguf");
 }
 
 TEST(OutputName, of_a_folder_has_no_extension) {
-  const Exporter& safetensors = find_exporter("safetensors");
-  EXPECT_EQ(output_name("phi-2.safetensors", safetensors, OutputKind::folder), "phi-2-loadline");
-  EXPECT_TRUE(takes_option(safetensors, "max_shard_size"));
-  EXPECT_FALSE(takes_option(find_exporter("torch"), "max_shard_size"));
-  EXPECT_TRUE(takes_option(find_exporter("gguf"), "verify"));
+  const exporters::Exporter& safetensors = exporters::find_exporter("safetensors");
+  EXPECT_EQ(exporters::output_name("phi-2.safetensors", safetensors, exporters::OutputKind::folder),
+            "phi-2-loadline");
+  EXPECT_TRUE(exporters::takes_option(safetensors, "max_shard_size"));
+  EXPECT_FALSE(exporters::takes_option(exporters::find_exporter("torch"), "max_shard_size"));
+  EXPECT_TRUE(exporters::takes_option(exporters::find_exporter("gguf"), "verify"));
 }
 
 TEST(UploadMisfit, compares_each_heap_with_its_peak) {
@@ -580,17 +592,21 @@ TEST(UploadMisfit, a_software_device_has_the_system_only) {
 }
 
 TEST(UploadMisfit, names_a_tensor_that_no_block_can_hold) {
-  Projection projection = peaks(5 * kGiB, 0, 0);
+  load::Projection projection = peaks(5 * kGiB, 0, 0);
   projection.plan.blocks = {
-      {.space = Space::device, .bytes = 5 * kGiB, .use = {}, .storage = {}, .label = "big"}};
+      {.space = plan::Space::device, .bytes = 5 * kGiB, .use = {}, .storage = {}, .label = "big"}};
   EXPECT_NE(upload_misfit(projection, {}, discrete(24 * kGiB), 64 * kGiB).find("in one piece"),
             std::string::npos);
 }
 
 TEST(UploadMisfit, says_that_a_device_cannot_pack) {
-  Projection projection = peaks(kGiB, 0, 0);
-  projection.plan.blocks = {
-      {.space = Space::device, .bytes = 4, .use = {}, .storage = {}, .label = {}, .prepack = Prepack{}}};
+  load::Projection projection = peaks(kGiB, 0, 0);
+  projection.plan.blocks = {{.space = plan::Space::device,
+                             .bytes = 4,
+                             .use = {},
+                             .storage = {},
+                             .label = {},
+                             .prepack = convert::Prepack{}}};
   gpu::DeviceInfo device = discrete(24 * kGiB);
   EXPECT_NE(upload_misfit(projection, {}, device, 64 * kGiB).find("cannot pack weights"), std::string::npos);
   device.packs = true;
@@ -599,16 +615,17 @@ TEST(UploadMisfit, says_that_a_device_cannot_pack) {
 
 TEST(DiskSpace, is_that_of_the_nearest_folder) {
   const std::string there = std::filesystem::temp_directory_path().lexically_normal().string();
-  const DiskSpace space = disk_space(there + "/no-such-folder/nor-this/out.gguf").value();
+  const io::DiskSpace space = io::disk_space(there + "/no-such-folder/nor-this/out.gguf").value();
   EXPECT_EQ(std::filesystem::path(space.folder), std::filesystem::path(there));
   EXPECT_GT(space.available, 0u);
-  EXPECT_EQ(disk_space("/no-such-folder/x")->folder, "/");
+  EXPECT_EQ(io::disk_space("/no-such-folder/x")->folder, "/");
 }
 
 TEST(Use, encoded_weights_are_not_mapped_and_unreadable_ones_not_used) {
   const ModelPtr encoded = make_model(encoded_graph(), "");
   const auto misfit = [](const Model& model, std::string_view method) {
-    return mapping_misfit(model, project(*model.graph, find_method(method), find_order("file"), {}));
+    return mapping_misfit(
+        model, load::project(*model.graph, load::find_method(method), load::find_order("file"), {}));
   };
   EXPECT_EQ(misfit(*encoded, "per_tensor"), "");
   for (const char* method : {"mmap_assign", "host_import"})
@@ -686,7 +703,7 @@ TEST_F(Diffs, NameEveryKindAndMarkIt) {
       EXPECT_NE(found.detail.find(" at most, 4 of 4"), std::string::npos) << found.detail;
   const Model& model = *workspace.document().model;
   const auto kind_of = [&](const char* name) {
-    return diff.result.value()->of_tensor[index(*find_tensor(model, name))];
+    return diff.result.value()->of_tensor[graph::index(*find_tensor(model, name))];
   };
   EXPECT_EQ(kind_of("m.same"), DiffKind::equal);
   EXPECT_EQ(kind_of("m.values"), DiffKind::values);

@@ -89,7 +89,8 @@ MonkeyModels::MonkeyModels() {
   for (const char* const preset : {"demo", "gpt2", "bert-base-uncased"}) {
     Progress progress;
     paths_.push_back(folder_ / preset);
-    synthesize(config_graph(find_preset(preset)->config_json, "config.json"), paths_.back(), {}, progress);
+    exporters::synthesize(forward::config_graph(forward::find_preset(preset)->config_json, "config.json"),
+                          paths_.back(), {}, progress);
   }
   paths_.push_back(folder_ / "not there");
 }
@@ -325,7 +326,7 @@ std::string Monkey::any_word() {
     case 1:
       return std::string(any(panels()).id);
     case 2:
-      return std::string(any(methods()).id);
+      return std::string(any(load::methods()).id);
     case 3: {
       constexpr std::array<std::span<const std::string_view>, 2> kNames = {kColorNames, kCompareViewNames};
       const auto names = kNames[below(2)];
@@ -340,8 +341,8 @@ std::string Monkey::any_word() {
     case 5: {
       const auto& model = app_.workspace().document().model;
       if (!model || model->graph->tensors.empty()) return "weight";
-      const auto node = NodeId{static_cast<std::uint32_t>(below(model->tree.nodes.size()))};
-      if (below(2) == 0) return module_path(model->tree, node);
+      const auto node = graph::NodeId{static_cast<std::uint32_t>(below(model->tree.nodes.size()))};
+      if (below(2) == 0) return graph::module_path(model->tree, node);
       return model->graph->tensors[below(model->graph->tensors.size())].name.str();
     }
     default:
@@ -399,7 +400,7 @@ std::string Monkey::run_action() {
 }
 
 std::string Monkey::set_option() {
-  const LoadOption& option = any(load_options());
+  const load::LoadOption& option = any(load::load_options());
   std::string word = any_word();
   if (option.choices != nullptr && below(4) != 0) {
     const auto choices = option.choices();

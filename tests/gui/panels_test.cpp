@@ -237,35 +237,35 @@ TEST(PanelTexts, of_the_values_of_a_tensor) {
   const auto shows = [&](const char* words) {
     return stage.draw("values").text.find(without_blanks(words)) != std::string::npos;
   };
-  document.select(TensorId{0});
+  document.select(graph::TensorId{0});
   EXPECT_TRUE(shows("Deviation"));
   ASSERT_TRUE(document.values.picture.value());
   const auto cells = document.values.picture.value()->cells;
   EXPECT_EQ(cells.mean.size(), cells.height * cells.width);
-  const CellRange whole = document.values.range();
+  const inspect::CellRange whole = document.values.range();
   document.values.zoom({0, 4, 0, 4});
   stage.draw("values");
-  EXPECT_EQ(document.values.cells()->range, (CellRange{0, 4, 0, 4}));
+  EXPECT_EQ(document.values.cells()->range, (inspect::CellRange{0, 4, 0, 4}));
   document.values.zoom(whole);
   EXPECT_EQ(document.values.cells()->range, whole);
-  document.values.keep(TensorId{0});
-  TensorId other{0};  // another of the same shape
-  for (std::uint32_t i = 1; i < document.model->graph->tensors.size() && other == TensorId{0}; ++i)
+  document.values.keep(graph::TensorId{0});
+  graph::TensorId other{0};  // another of the same shape
+  for (std::uint32_t i = 1; i < document.model->graph->tensors.size() && other == graph::TensorId{0}; ++i)
     for (std::uint32_t k = 1; k < i; ++k)
       if (document.model->graph->tensors[i].shape == document.model->graph->tensors[k].shape) {
-        document.values.keep(TensorId{k});
-        other = TensorId{i};
+        document.values.keep(graph::TensorId{k});
+        other = graph::TensorId{i};
         break;
       }
   document.select(other);
   EXPECT_TRUE(shows("relative error"));
   EXPECT_TRUE(shows("Let go"));
   const auto& tensors = document.model->graph->tensors;
-  const auto longer = std::ranges::find_if(tensors, [&](const Tensor& tensor) {
-    return elements(tensor) != elements(document.model->tensor(*document.values.kept()));
+  const auto longer = std::ranges::find_if(tensors, [&](const graph::Tensor& tensor) {
+    return graph::elements(tensor) != graph::elements(document.model->tensor(*document.values.kept()));
   });
   ASSERT_NE(longer, tensors.end());
-  document.select(TensorId{static_cast<std::uint32_t>(longer - tensors.begin())});
+  document.select(graph::TensorId{static_cast<std::uint32_t>(longer - tensors.begin())});
   EXPECT_TRUE(shows("Cannot be compared"));
 }
 
@@ -287,7 +287,7 @@ TEST(PanelTexts, of_the_parts_around_the_panels) {
   EXPECT_TRUE(shows(*inspector, "Alive at the peak 131.48 GiB"));
   document.set_step(0);
   EXPECT_TRUE(shows(*inspector, "Alive at step 0"));
-  document.select(TensorId{0});
+  document.select(graph::TensorId{0});
   EXPECT_TRUE(shows(*inspector, "model.embed_tokens.weight"));
   EXPECT_TRUE(shows(*inspector, "At byte"));
   EXPECT_TRUE(shows(*timeline, "selected", wide));
@@ -297,7 +297,7 @@ TEST(PanelTexts, of_the_parts_around_the_panels) {
   EXPECT_TRUE(shows(*inspector, "Peak law"));
   document.select(OperatorAt{5});
   EXPECT_TRUE(shows(*inspector, "Takes"));
-  document.select(BlockId{0});
+  document.select(plan::BlockId{0});
   EXPECT_TRUE(shows(*inspector, "Alive"));
   document.set_filter("layer:3");
   EXPECT_TRUE(shows(*tree, "9 of 723 tensors"));
@@ -368,7 +368,7 @@ TEST(ArenaPanel, ScriptsDriveIt) {
        "arena example\narena-capacity none\nwait\narena-zoom\narena-view steps\narena-rule start\nwait\n"
        "frames 2\nwait\narena-step end\nframes 2\n");
   ASSERT_TRUE(work.steps());
-  EXPECT_EQ(greedy_rules()[work.steps()->rule].id, "start");
+  EXPECT_EQ(packing::greedy_rules()[work.steps()->rule].id, "start");
   EXPECT_EQ(work.view.step, work.steps()->length());
   EXPECT_EQ(refusal(app, "arena nowhere\n"),
             "s: line 1: no arena 'nowhere'; there are: device, host, staging, pass, file, example");
@@ -494,8 +494,10 @@ namespace {
 
 std::shared_ptr<const PassData> data_of(const char* preset, const char* profile, bool everything) {
   Progress progress;
-  auto scene = make_forward_scene(preset_graph(preset), built_in_assets(), {.profile = profile}, progress);
-  auto figures = std::make_shared<const ForwardFigures>(*forward_figures(scene->model, 1, 64, 32));
+  auto scene =
+      make_forward_scene(preset_graph(preset), forward::built_in_assets(), {.profile = profile}, progress);
+  auto figures =
+      std::make_shared<const forward::ForwardFigures>(*forward::forward_figures(scene->model, 1, 64, 32));
   return pass_data(std::move(scene), std::move(figures), everything);
 }
 
@@ -507,7 +509,7 @@ TEST(PassData, rows_at_every_operator_add_up_to_its_usage) {
   for (const char* profile : {"fused", "hf_eager", "ggml"}) {
     const auto data = data_of("demo", profile, false);
     for (std::uint32_t op = 0; op < data->figures->usage.size(); ++op) {
-      LaneBytes sum;
+      forward::LaneBytes sum;
       for (const PassRow& row : alive_rows(*data, op)) {
         if (row.lane == PassLane::activations) sum.activations += row.bytes;
         if (row.lane == PassLane::temporaries) sum.temporaries += row.bytes;
@@ -533,7 +535,7 @@ TEST(PassData, rows_begin_in_order_and_have_spans) {
 
 TEST(PassData, an_operator_lists_the_weights_that_it_uses) {
   const auto data = data_of("demo", "fused", false);
-  const ForwardGraph& forward = *data->scene->forward();
+  const graph::ForwardGraph& forward = *data->scene->forward();
   for (std::uint32_t op = 0; op < forward.ops.size(); ++op) {
     const auto rows = alive_rows(*data, op);
     const auto used = std::count_if(rows.begin(), rows.end(),
@@ -556,7 +558,7 @@ TEST(PassData, the_curve_can_stand_on_weights_and_cache) {
 
 TEST(PassData, lifetimes_are_shown_where_sizes_cannot_be) {
   Progress progress;
-  auto scene = make_forward_scene(preset_graph("demo"), built_in_assets(), {}, progress);
+  auto scene = make_forward_scene(preset_graph("demo"), forward::built_in_assets(), {}, progress);
   const auto data = pass_data(scene, nullptr, true);
   EXPECT_FALSE(lane(*data, PassLane::activations).rows.empty());
   EXPECT_EQ(lane(*data, PassLane::activations).bytes, 0u);

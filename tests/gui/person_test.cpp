@@ -210,7 +210,8 @@ class AtTheWindow : public ::testing::Test {
   std::string demo(const char* name) const {
     const std::string path = folder_ / name;
     Progress progress;
-    synthesize(config_graph(find_preset("demo")->config_json, "config.json"), path, {}, progress);
+    exporters::synthesize(forward::config_graph(forward::find_preset("demo")->config_json, "config.json"),
+                          path, {}, progress);
     return path;
   }
   void show_demo() {
@@ -227,10 +228,11 @@ class AtTheWindow : public ::testing::Test {
   }
 
   // The method before or after this one, whichever the list of methods shows.
-  const Method* shown_beside(std::string_view id) {
-    const auto at = std::ranges::find(methods(), id, &Method::id);
-    if (at != methods().begin() && person_.sees(std::prev(at)->id)) return &*std::prev(at);
-    return std::next(at) != methods().end() && person_.sees(std::next(at)->id) ? &*std::next(at) : nullptr;
+  const load::Method* shown_beside(std::string_view id) {
+    const auto at = std::ranges::find(load::methods(), id, &load::Method::id);
+    if (at != load::methods().begin() && person_.sees(std::prev(at)->id)) return &*std::prev(at);
+    return std::next(at) != load::methods().end() && person_.sees(std::next(at)->id) ? &*std::next(at)
+                                                                                     : nullptr;
   }
 
   const loadline::testing::TemporaryFolder folder_;
@@ -334,7 +336,7 @@ TEST_F(AtTheWindow, copies_what_is_selected_for_other_programs) {
   person_.press("ctrl+shift+c");
   const std::string model = person_.paste();
   EXPECT_NE(model.find("tensors: 75"), std::string::npos) << model;
-  document().select(TensorId{3});
+  document().select(graph::TensorId{3});
   person_.press("ctrl+shift+c");
   const std::string tensor = person_.paste();
   EXPECT_NE(tensor.find("tensor: " + selected()), std::string::npos) << tensor;
@@ -345,7 +347,7 @@ TEST_F(AtTheWindow, changes_the_method_with_the_mouse) {
   ASSERT_EQ(shown_method(document().asked()).id, "staged_ring");
   person_.click("staged_ring");
   // the list opens where the chosen method stands
-  const Method* other = nullptr;
+  const load::Method* other = nullptr;
   SOON((other = shown_beside("staged_ring")) != nullptr);
   person_.click(other->id, -1);
   SOON(shown_method(document().asked()).id == other->id);

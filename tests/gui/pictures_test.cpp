@@ -183,8 +183,8 @@ const std::string& model() {
   static const testing::TemporaryFolder folder;
   static const std::string path = [] {
     Progress progress;
-    synthesize(config_graph(find_preset("demo")->config_json, "config.json"), folder / "demo", {.seed = 1},
-               progress);
+    exporters::synthesize(forward::config_graph(forward::find_preset("demo")->config_json, "config.json"),
+                          folder / "demo", {.seed = 1}, progress);
     return folder / "demo";
   }();
   return path;
@@ -224,7 +224,7 @@ TEST_P(Pictures, look_as_they_did) {
   ASSERT_TRUE(workspace.document().model);
   Document& document = workspace.document();
   document.set_option("device_budget", "48MiB");
-  document.select(TensorId{1});
+  document.select(graph::TensorId{1});
   // what is packed does not depend on how fast the search is: it ends with a proof
   document.arena->options.threads = 1;
   document.arena->options.seconds = 60;

@@ -14,31 +14,31 @@ namespace loadline::gui {
 // --- Models for the window to show, without files behind them.
 
 // Two tensors in one file, one of them with a name that needs escaping, and a tied third.
-MetaGraphPtr tiny_graph();
+graph::MetaGraphPtr tiny_graph();
 // The shapes of Llama 3.1 70B, as 30 shards would hold them: 723 tensors, 141,107,412,992 bytes.
-MetaGraphPtr llama_70b_graph();
+graph::MetaGraphPtr llama_70b_graph();
 // `count` small tensors of several types in numbered layers over a few files.
-MetaGraphPtr many_tensors(std::size_t count);
+graph::MetaGraphPtr many_tensors(std::size_t count);
 // tiny_graph() with notes of every severity and a missing name: it can be shown, not used.
-MetaGraphPtr unsound_graph();
+graph::MetaGraphPtr unsound_graph();
 // tiny_graph() with 60,000 notes and 5,000 entries of metadata, some of them long.
-MetaGraphPtr talkative_graph();
+graph::MetaGraphPtr talkative_graph();
 
 // No file holds its weights.
-MetaGraphPtr shapes_graph();
+graph::MetaGraphPtr shapes_graph();
 // Weights that are deflated, big-endian and unreadable, views, a tie, a part of a storage.
-MetaGraphPtr encoded_graph();
+graph::MetaGraphPtr encoded_graph();
 // An embedding and `layers` layers of four operators each, with sizes in B and S, several outputs and
 // inputs, a value of unknown shape and odd names.
-MetaGraphPtr operator_graph(std::size_t layers);
+graph::MetaGraphPtr operator_graph(std::size_t layers);
 // What a preset's configuration implies, without files: its forward pass is known.
-MetaGraphPtr preset_graph(const char* id);
+graph::MetaGraphPtr preset_graph(const char* id);
 // With a configuration for which there is no architecture.
-MetaGraphPtr unknown_family_graph();
+graph::MetaGraphPtr unknown_family_graph();
 // `entries` of metadata of every type beside a one-line JSON, without arrays.
-MetaGraphPtr annotated_graph(std::size_t entries);
+graph::MetaGraphPtr annotated_graph(std::size_t entries);
 
-ConvertTask conversion(std::string to, std::string out, const WriteOptions& write = {});
+ConvertTask conversion(std::string to, std::string out, const exporters::WriteOptions& write = {});
 
 // --- Waits for the window's background jobs.
 

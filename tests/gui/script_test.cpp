@@ -149,10 +149,11 @@ TEST(Script, drives_the_workspace) {
   EXPECT_EQ(workspace.document().asked().request.slots, 8u);
   EXPECT_EQ(workspace.document().model->tensor(*workspace.document().selected_tensor()).name,
             "lm_head.weight");
-  EXPECT_EQ(module_path(workspace.document().model->tree, workspace.document().zoomed()), "model.layers");
+  EXPECT_EQ(graph::module_path(workspace.document().model->tree, workspace.document().zoomed()),
+            "model.layers");
   EXPECT_EQ(workspace.settings.color_by, ColorBy::shard);
   EXPECT_EQ(workspace.document().asked().request.reads,
-            (FileReads{.threads = 2, .reading = FileReading::cold}));
+            (io::FileReads{.threads = 2, .reading = io::FileReading::cold}));
   EXPECT_FALSE(workspace.settings.verify_upload);
 }
 
@@ -171,15 +172,15 @@ TEST(Script, drives_the_comparison) {
       "s");
   EXPECT_EQ(shown_order(workspace.document().asked()), "custom");
   EXPECT_EQ(workspace.document().memory().budget.unified, 64ull << 30);
-  EXPECT_EQ(workspace.document().asked().request.allocator, AllocatorModel::torch);
-  EXPECT_EQ(workspace.document().asked().request.cast, DType::q8_0);
+  EXPECT_EQ(workspace.document().asked().request.allocator, allocators::AllocatorModel::torch);
+  EXPECT_EQ(workspace.document().asked().request.cast, graph::DType::q8_0);
   EXPECT_EQ(workspace.document().asked().request.shard_bytes, 2'000'000'000u);
   EXPECT_EQ(workspace.document().asked().request.flush_bytes, 10'000'000u);
   EXPECT_EQ(workspace.document().asked().request.runai_buffer, 4'000'000'000u);
-  EXPECT_EQ(workspace.settings.compare_sort, (CompareSort{RowSort::held, false}));
+  EXPECT_EQ(workspace.settings.compare_sort, (CompareSort{load::RowSort::held, false}));
   EXPECT_TRUE(workspace.document().overlaid.contains("direct"));
   EXPECT_EQ(workspace.document().comparison.value()->answer.rows.size(),
-            methods().size() * (orders().size() + 1));
+            load::methods().size() * (load::orders().size() + 1));
   const auto play = [&](const std::string& text) {
     return message_of([&] { play_script(app, parse_script(text, "s"), "s"); });
   };
@@ -192,10 +193,11 @@ TEST(Script, drives_the_comparison) {
   EXPECT_NE(play("overlay teleport\n").find("teleport"), std::string::npos);
   EXPECT_NE(play("save-chart x.png\n").find(".svg"), std::string::npos);
   EXPECT_EQ(play("cast none\nmethod accelerate\nauto_map 8GiB,16GiB\nwait\nframes 2\n"), "");
-  EXPECT_EQ(workspace.document().asked().request.auto_map, (MemoryMap{8ull << 30, 16ull << 30}));
+  EXPECT_EQ(workspace.document().asked().request.auto_map, (load::MemoryMap{8ull << 30, 16ull << 30}));
   EXPECT_EQ(play("place layer:0=host\nwait\nframes 2\n"), "");
   EXPECT_FALSE(workspace.document().asked().request.auto_map);
-  EXPECT_EQ(workspace.document().asked().request.place, (std::vector<PlaceRule>{{"layer:0", Home::host}}));
+  EXPECT_EQ(workspace.document().asked().request.place,
+            (std::vector<load::PlaceRule>{{"layer:0", load::Home::host}}));
   EXPECT_NE(play("place nothing\n").find("is no EXPR="), std::string::npos);
   EXPECT_EQ(play("gpu_layers 1\nwait\nframes 2\n"), "");
   EXPECT_TRUE(workspace.document().asked().request.place.empty());
@@ -451,10 +453,10 @@ TEST_F(Offscreen, a_measured_upload_lies_on_its_projection) {
   const auto result = workspace.uploaded();
   EXPECT_EQ(result->report.verified, true);
   EXPECT_TRUE(result->alone);
-  for (std::size_t i = 0; i < kSpaceCount; ++i)
+  for (std::size_t i = 0; i < plan::kSpaceCount; ++i)
     EXPECT_EQ(result->report.measured.peaks[i].bytes, result->projection->timeline.peaks[i].bytes);
   EXPECT_DOUBLE_EQ(result->report.projected_seconds, result->projection->seconds);
-  const SampleLog::Entries live = workspace.live_upload->samples();
+  const load::SampleLog::Entries live = workspace.live_upload->samples();
   ASSERT_FALSE(live.steps.empty());
   EXPECT_TRUE(std::ranges::is_sorted(live.steps));
   EXPECT_LE(live.steps.back(), result->projection->plan.steps.size());

@@ -27,27 +27,27 @@ TEST(Workspace, plans_what_it_shows) {
   settle(workspace);
   ASSERT_TRUE(workspace.document().projection.value());
   EXPECT_EQ(workspace.document().projection.value()->method->id, "staged_ring");
-  EXPECT_EQ(workspace.document().projection.value()->timeline.peaks[index(Space::device)].bytes,
+  EXPECT_EQ(workspace.document().projection.value()->timeline.peaks[plan::index(plan::Space::device)].bytes,
             workspace.document().model->weight_bytes);
-  ASSERT_EQ(workspace.document().comparison.value()->answer.rows.size(), methods().size());
-  for (const LoadRow& row : workspace.document().comparison.value()->answer.rows) {
+  ASSERT_EQ(workspace.document().comparison.value()->answer.rows.size(), load::methods().size());
+  for (const load::LoadRow& row : workspace.document().comparison.value()->answer.rows) {
     EXPECT_FALSE(row.refusal);
     if (!row.method->traits.streams)
-      EXPECT_GE(row.peaks[index(Space::device)].bytes, workspace.document().model->weight_bytes);
+      EXPECT_GE(row.peaks[plan::index(plan::Space::device)].bytes, workspace.document().model->weight_bytes);
     else
-      EXPECT_LT(row.peaks[index(Space::device)].bytes, workspace.document().model->weight_bytes);
+      EXPECT_LT(row.peaks[plan::index(plan::Space::device)].bytes, workspace.document().model->weight_bytes);
   }
 }
 
 TEST(Workspace, the_chosen_method_agrees_with_its_row) {
   Workspace workspace("");
   workspace.show(llama_70b_graph(), "");
-  for (const Method& method : methods()) {
+  for (const load::Method& method : load::methods()) {
     workspace.document().set_option("method", method.id);
     settle(workspace);
     ASSERT_TRUE(workspace.document().projection.value());
     EXPECT_EQ(workspace.document().projection.value()->method, &method);
-    for (const LoadRow& row : workspace.document().comparison.value()->answer.rows)
+    for (const load::LoadRow& row : workspace.document().comparison.value()->answer.rows)
       if (row.method == &method) {
         EXPECT_EQ(row.unified.bytes, workspace.document().projection.value()->timeline.unified.bytes);
       }
@@ -92,7 +92,7 @@ TEST(Workspace, a_plan_that_fails_is_a_notice_until_one_succeeds) {
   settle(workspace);
   EXPECT_FALSE(workspace.document().projection.value());
   ASSERT_EQ(workspace.shared.notices.all().size(), 1u);
-  EXPECT_EQ(workspace.shared.notices.all()[0].severity, Severity::error);
+  EXPECT_EQ(workspace.shared.notices.all()[0].severity, graph::Severity::error);
   EXPECT_NE(workspace.shared.notices.all()[0].text.find("transfers"), std::string::npos);
   workspace.document().set_option("method", "per_tensor");
   settle(workspace);
@@ -123,15 +123,15 @@ TEST(Workspace, measures_the_disk_of_a_file_that_is_not_there) {
 
 TEST(Workspace, selection_and_zoom_stay_inside_the_model) {
   Workspace workspace("");
-  workspace.document().select(TensorId{3});
+  workspace.document().select(graph::TensorId{3});
   EXPECT_FALSE(workspace.document().selected_tensor());
   workspace.show(tiny_graph(), "");
-  workspace.document().select(TensorId{2});
-  EXPECT_EQ(workspace.document().selected_tensor(), TensorId{2});
-  workspace.document().select(TensorId{99});
-  EXPECT_EQ(workspace.document().selected_tensor(), TensorId{2});
-  workspace.document().zoom(NodeId{99});
-  EXPECT_EQ(workspace.document().zoomed(), kRootNode);
+  workspace.document().select(graph::TensorId{2});
+  EXPECT_EQ(workspace.document().selected_tensor(), graph::TensorId{2});
+  workspace.document().select(graph::TensorId{99});
+  EXPECT_EQ(workspace.document().selected_tensor(), graph::TensorId{2});
+  workspace.document().zoom(graph::NodeId{99});
+  EXPECT_EQ(workspace.document().zoomed(), graph::kRootNode);
   workspace.close_model();
   EXPECT_FALSE(workspace.document().selected_tensor());
   EXPECT_TRUE(workspace.document().table().rows.empty());
@@ -154,7 +154,7 @@ TEST(Workspace, a_failed_open_is_a_notice_and_keeps_the_model) {
   workspace.open("/nonexistent/model");
   settle(workspace);
   ASSERT_EQ(workspace.shared.notices.all().size(), 1u);
-  EXPECT_EQ(workspace.shared.notices.all()[0].severity, Severity::error);
+  EXPECT_EQ(workspace.shared.notices.all()[0].severity, graph::Severity::error);
   EXPECT_NE(workspace.shared.notices.all()[0].text.find("/nonexistent/model"), std::string::npos);
   EXPECT_EQ(workspace.document().id, generation);
   workspace.shared.notices.dismiss(0);
@@ -166,7 +166,7 @@ TEST(Workspace, notices_go_with_the_model_they_are_about) {
   workspace.show(tiny_graph(), "");
   workspace.open("/nonexistent/model");
   settle(workspace);
-  workspace.shared.notices.add(Severity::info, "of no model");
+  workspace.shared.notices.add(graph::Severity::info, "of no model");
   ASSERT_EQ(workspace.shared.notices.all().size(), 2u);
   workspace.close_model();
   ASSERT_EQ(workspace.shared.notices.all().size(), 1u);
@@ -233,7 +233,7 @@ TEST(Workspace, the_demo_model_opens_and_converts) {
   workspace.convert(conversion("gguf", folder / "demo.gguf"));
   settle(workspace);
   EXPECT_FALSE(workspace.converted());
-  EXPECT_EQ(workspace.shared.notices.all().back().severity, Severity::error);  // it exists
+  EXPECT_EQ(workspace.shared.notices.all().back().severity, graph::Severity::error);  // it exists
 }
 
 TEST(Workspace, a_conversion_belongs_to_the_model_it_was_started_for) {
@@ -367,7 +367,7 @@ TEST_F(Documents, each_keeps_its_own_choices) {
       << "a new one begins like its neighbour";
   workspace.document().set_option("method", "to_device");
   workspace.document().set_filter("sec");
-  workspace.document().select(TensorId{0});
+  workspace.document().select(graph::TensorId{0});
   workspace.settings.panel = "methods";
   workspace.show_document(0);
   EXPECT_EQ(shown_method(workspace.document().asked()).id, "sequential");
@@ -424,14 +424,14 @@ TEST_F(Documents, reading_again_keeps_question_filter_and_selection) {
   settle(workspace);
   workspace.document().set_option("method", "to_device");
   workspace.document().set_filter("we");
-  workspace.document().select(TensorId{0});
+  workspace.document().select(graph::TensorId{0});
   file("a.safetensors", 1024, "weight");
   workspace.reload();
   settle(workspace);
   EXPECT_EQ(workspace.document().model->weight_bytes, 4096u);
   EXPECT_EQ(shown_method(workspace.document().asked()).id, "to_device");
   EXPECT_EQ(workspace.document().table().filter, "we");
-  EXPECT_EQ(workspace.document().selected_tensor(), TensorId{0});
+  EXPECT_EQ(workspace.document().selected_tensor(), graph::TensorId{0});
 }
 
 TEST_F(Documents, reading_again_what_is_gone_keeps_the_model) {
@@ -480,29 +480,29 @@ TEST(Selection, GoesBackAndForward) {
   workspace.show(tiny_graph(), "");
   Document& document = workspace.document();
   EXPECT_FALSE(document.can_go_back());
-  document.select(TensorId{0});
-  document.select(kRootNode);
-  document.select(TensorId{1});
+  document.select(graph::TensorId{0});
+  document.select(graph::kRootNode);
+  document.select(graph::TensorId{1});
   document.go_back();
-  EXPECT_EQ(document.selected(), Selected(kRootNode));
+  EXPECT_EQ(document.selected(), Selected(graph::kRootNode));
   EXPECT_FALSE(document.selected_tensor());
   document.go_back();
-  EXPECT_EQ(document.selected_tensor(), TensorId{0});
+  EXPECT_EQ(document.selected_tensor(), graph::TensorId{0});
   document.go_forward();
-  EXPECT_EQ(document.selected(), Selected(kRootNode));
-  document.select(TensorId{2});  // what came after is gone
+  EXPECT_EQ(document.selected(), Selected(graph::kRootNode));
+  document.select(graph::TensorId{2});  // what came after is gone
   EXPECT_FALSE(document.can_go_forward());
-  document.select(TensorId{2});  // the same once more is no step
+  document.select(graph::TensorId{2});  // the same once more is no step
   document.go_back();
-  EXPECT_EQ(document.selected(), Selected(kRootNode));
-  document.select(NodeId{9999});
-  EXPECT_EQ(document.selected(), Selected(kRootNode)) << "what the model does not have is ignored";
+  EXPECT_EQ(document.selected(), Selected(graph::kRootNode));
+  document.select(graph::NodeId{9999});
+  EXPECT_EQ(document.selected(), Selected(graph::kRootNode)) << "what the model does not have is ignored";
 }
 
 TEST(Selection, IsBounded) {
   SelectionHistory history;
-  for (std::uint32_t i = 0; i < 1000; ++i) history.select(TensorId{i});
-  EXPECT_EQ(history.now(), Selected(TensorId{999}));
+  for (std::uint32_t i = 0; i < 1000; ++i) history.select(graph::TensorId{i});
+  EXPECT_EQ(history.now(), Selected(graph::TensorId{999}));
   int steps = 0;
   for (; history.can_go_back(); ++steps) history.go_back();
   EXPECT_EQ(steps, 199);
@@ -513,8 +513,8 @@ TEST(Selection, OfABlockEndsWithItsProjection) {
   workspace.show(llama_70b_graph(), "");
   settle(workspace);
   Document& document = workspace.document();
-  document.select(BlockId{0});
-  EXPECT_EQ(document.selected(), Selected(BlockId{0}));
+  document.select(plan::BlockId{0});
+  EXPECT_EQ(document.selected(), Selected(plan::BlockId{0}));
   document.set_option("method", "to_device");
   settle(workspace);
   EXPECT_EQ(document.selected(), Selected());
@@ -527,7 +527,7 @@ TEST(Selection, IsCopiedInThreeForms) {
   settle(workspace);
   Document& document = workspace.document();
   EXPECT_NE(selection_text(document, CopyForm::text).find("tensors: 723\n"), std::string::npos);
-  document.select(TensorId{1});
+  document.select(graph::TensorId{1});
   EXPECT_NE(
       selection_text(document, CopyForm::json).find("\"tensor\": \"model.layers.0.input_layernorm.weight\""),
       std::string::npos);
@@ -538,7 +538,7 @@ TEST(Selection, IsCopiedInThreeForms) {
   EXPECT_NE(selection_text(document, CopyForm::text).find("device: 141107412992\n"), std::string::npos);
   document.select(OperatorAt{0});
   EXPECT_NE(selection_text(document, CopyForm::text).find("operator: 0\n"), std::string::npos);
-  document.select(BlockId{0});
+  document.select(plan::BlockId{0});
   EXPECT_NE(selection_text(document, CopyForm::text).find("memory: device\n"), std::string::npos);
 }
 
@@ -644,7 +644,7 @@ TEST(Verdicts, AreOfTheRowInTheComparison) {
     settle(workspace);
     const JudgedLoad* const judged = workspace.document().judged_load();
     ASSERT_NE(judged, nullptr);
-    for (const LoadRow& row : workspace.document().comparison.value()->answer.rows) {
+    for (const load::LoadRow& row : workspace.document().comparison.value()->answer.rows) {
       if (row.method->id != method) continue;
       EXPECT_EQ(row.fits(), judged->row.fits()) << method;
       EXPECT_EQ(row.most_over(), judged->row.most_over()) << method;
@@ -668,7 +668,7 @@ TEST(Verdicts, AdviceIsTakenOverAndBack) {
   ASSERT_TRUE(document.advice.value());
   ASSERT_TRUE(document.advice.value()->advice);
   const auto answer = document.advice.value();
-  const std::vector<AdvisedLoad>& loads = answer->advice->advice.loads;
+  const std::vector<load::AdvisedLoad>& loads = answer->advice->advice.loads;
   ASSERT_FALSE(loads.empty());
   document.preview(&loads.front());
   settle(workspace);

@@ -17,7 +17,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-namespace loadline {
+namespace loadline::tests {
 
 // --- ExecuTorch (.ptd, .pte) and LiteRT (.tflite): goldens, prefixes and hostile tables.
 
@@ -31,7 +31,7 @@ using testing::memory_source;
 using testing::PtdTensor;
 using testing::PteProgram;
 
-MetaGraph read(std::string_view bytes) { return import_source(memory_source("m", bytes)); }
+graph::MetaGraph read(std::string_view bytes) { return importers::import_source(memory_source("m", bytes)); }
 
 void expect_prefixes_survive(const std::string& bytes, std::size_t step) {
   for (std::size_t length = 0; length < bytes.size(); length += step) {
@@ -47,7 +47,7 @@ void expect_flips_survive(const std::string& bytes) {
     for (const int flip : {0x01, 0x40, 0xFF}) {
       std::string flipped = bytes;
       flipped[at] = static_cast<char>(flipped[at] ^ flip);
-      testing::error_of([&] { validate(read(flipped)); });
+      testing::error_of([&] { graph::validate(read(flipped)); });
     }
 }
 
@@ -136,7 +136,7 @@ TEST(Pte, ConstantsInsideTheFlatbuffer) {
   const std::string bytes = testing::pte_bytes({.tensors = {{1, {10}}, {2, {1250}}},
                                                 .inline_constants = {"", std::string(40, 'x'), constant},
                                                 .inline_delegates = {"blob"}});
-  const MetaGraph graph = read(bytes);
+  const graph::MetaGraph graph = read(bytes);
   ASSERT_EQ(graph.tensors.size(), 3u);
   EXPECT_EQ(bytes.substr(graph.storages[1].offset, 5000), constant);
   EXPECT_EQ(bytes.substr(graph.storages[2].offset, 4), "blob");
@@ -147,14 +147,14 @@ TEST(Pte, ExternalTensorsComeFromTheFileBeside) {
   const std::string program = testing::pte_bytes(
       {.tensors = {{0, {2, 3}, 6, {}, false, "w", true}, {0, {1}, 6, {}, false, "gone", true}}});
   const auto open = [&](std::vector<std::pair<std::string, std::string>> siblings) {
-    return import_source(memory_source("net.pte", program, std::move(siblings)));
+    return importers::import_source(memory_source("net.pte", program, std::move(siblings)));
   };
   for (const char* name : {"net.ptd", "_default_external_constant.ptd"}) {
-    const MetaGraph graph = open({{name, sample_ptd()}});
+    const graph::MetaGraph graph = open({{name, sample_ptd()}});
     EXPECT_EQ(graph.files.size(), 2u);
     EXPECT_EQ(graph.tensors.size(), 5u);
     EXPECT_EQ(graph.missing, std::vector<std::string>{"gone"});
-    EXPECT_EQ(graph.notes.back().severity, Severity::error);
+    EXPECT_EQ(graph.notes.back().severity, graph::Severity::error);
   }
   EXPECT_EQ(open({}).missing, (std::vector<std::string>{"gone", "w"}));
 }
@@ -239,7 +239,7 @@ LiteModel sample_model() {
 
 TEST(Tflite, SampleEqualsItsGolden) {
   const std::string bytes = testing::tflite_bytes(sample_model());
-  const MetaGraph graph = read(bytes);
+  const graph::MetaGraph graph = read(bytes);
   testing::expect_golden("tflite_sample.json", graph_json(graph));
   EXPECT_EQ(bytes.substr(graph.storages[0].offset, 48), std::string(48, 'w'));
   expect_prefixes_survive(bytes, 1);
@@ -252,7 +252,7 @@ TEST(Tflite, DataBehindTheFlatbufferIsFound) {
   std::string bytes = testing::tflite_bytes(model);
   bytes.resize(4000);
   bytes += std::string(16, 'f');
-  const MetaGraph graph = read(bytes);
+  const graph::MetaGraph graph = read(bytes);
   EXPECT_EQ(graph.storages.at(0).offset, 4000u);
   EXPECT_EQ(graph.storages.at(0).bytes, 16u);
 }
@@ -265,15 +265,15 @@ TEST(Tflite, MuchDataBehindTheFlatbufferIsNotRead) {
   const std::string path = folder / "far.tflite";
   testing::write_file(path, testing::tflite_bytes(model));
   std::filesystem::resize_file(path, 4096 + kWeights);
-  const std::uint64_t before = read_bytes_counter();
-  EXPECT_EQ(open_model(path, {}).storages.at(0).bytes, kWeights);
-  EXPECT_LT(read_bytes_counter() - before, 100'000u);
+  const std::uint64_t before = io::read_bytes_counter();
+  EXPECT_EQ(importers::open_model(path, {}).storages.at(0).bytes, kWeights);
+  EXPECT_LT(io::read_bytes_counter() - before, 100'000u);
 }
 
 TEST(Tflite, OperatorsOutOfOrderAreLeftOut) {
   LiteModel model = sample_model();
   std::swap(model.ops[0], model.ops[1]);
-  const MetaGraph graph = read(testing::tflite_bytes(model));
+  const graph::MetaGraph graph = read(testing::tflite_bytes(model));
   EXPECT_FALSE(graph.forward);
   EXPECT_NE(graph.notes.back().text.find("out of order"), std::string::npos);
 }
@@ -341,14 +341,14 @@ TEST(FlatImage, LeavesWeightsOut) {
   const std::string path = folder / "big.tflite";
   testing::write_file(path, testing::tflite_bytes({.tensors = {{"w", {kWeights / 4}, 0, 1}},
                                                    .buffers = {"", std::string(kWeights, 'w')}}));
-  const std::uint64_t read_before = read_bytes_counter();
-  const MetaGraph graph = open_model(path, {});
-  EXPECT_LT(read_bytes_counter() - read_before, 100'000u);
+  const std::uint64_t read_before = io::read_bytes_counter();
+  const graph::MetaGraph graph = importers::open_model(path, {});
+  EXPECT_LT(io::read_bytes_counter() - read_before, 100'000u);
   EXPECT_EQ(graph.storages.at(0).bytes, kWeights);
 }
 
 TEST(UniqueNames, NumberWhatWasGivenBefore) {
-  UniqueNames names;
+  importers::UniqueNames names;
   EXPECT_EQ(names.take("w"), "w");
   EXPECT_EQ(names.take("w#2"), "w#2");
   EXPECT_EQ(names.take("w"), "w#3");
@@ -367,14 +367,14 @@ using testing::expect_golden;
 using testing::repeat;
 using testing::safetensors_bytes;
 
-MetaGraph read_tensors(std::string_view bytes) {
-  return import_source(memory_source("m.safetensors", bytes));
+graph::MetaGraph read_tensors(std::string_view bytes) {
+  return importers::import_source(memory_source("m.safetensors", bytes));
 }
 
 std::string error_of(std::string_view bytes) { return testing::import_error("m.safetensors", bytes); }
 
 TEST(Safetensors, SampleEqualsItsGolden) {
-  const MetaGraph graph = read_tensors(testing::sample_safetensors());
+  const graph::MetaGraph graph = read_tensors(testing::sample_safetensors());
   expect_golden("safetensors_sample.json", graph_json(graph));
 }
 
@@ -391,37 +391,37 @@ TEST(Safetensors, EveryFlippedHeaderByteIsSurvived) {
 
 TEST(Safetensors, MinimalFilesOpen) {
   EXPECT_TRUE(read_tensors(safetensors_bytes("{}      ", 0)).tensors.empty());
-  const MetaGraph scalar =
+  const graph::MetaGraph scalar =
       read_tensors(safetensors_bytes(R"({"test":{"dtype":"I32","shape":[],"data_offsets":[0,4]}})", 4));
-  EXPECT_EQ(scalar.tensors[0].dtype, DType::i32);
-  EXPECT_EQ(elements(scalar.tensors[0]), 1u);
+  EXPECT_EQ(scalar.tensors[0].dtype, graph::DType::i32);
+  EXPECT_EQ(graph::elements(scalar.tensors[0]), 1u);
   // the reference tolerates white space before the object
   EXPECT_TRUE(read_tensors(safetensors_bytes("\t\n {}", 0)).notes.empty());
 }
 
 TEST(Safetensors, UnknownDtypesAreOpaque) {
-  const MetaGraph graph =
+  const graph::MetaGraph graph =
       read_tensors(safetensors_bytes(R"({"t":{"dtype":"F3_NEW","shape":[5],"data_offsets":[0,7]}})", 7));
-  EXPECT_EQ(graph.tensors[0].dtype, DType::opaque);
-  EXPECT_EQ(tensor_bytes(graph, graph.tensors[0]), 7u);
+  EXPECT_EQ(graph.tensors[0].dtype, graph::DType::opaque);
+  EXPECT_EQ(graph::tensor_bytes(graph, graph.tensors[0]), 7u);
   ASSERT_EQ(graph.notes.size(), 1u);
-  EXPECT_EQ(graph.notes[0].severity, Severity::warning);
+  EXPECT_EQ(graph.notes[0].severity, graph::Severity::warning);
 }
 
 TEST(Safetensors, TrailingBytesOpenButMayNotBeUsed) {
-  const MetaGraph graph =
+  const graph::MetaGraph graph =
       read_tensors(safetensors_bytes(R"({"t":{"dtype":"U8","shape":[5],"data_offsets":[0,5]}})", 9));
   ASSERT_EQ(graph.notes.size(), 1u);
-  EXPECT_EQ(graph.notes[0].severity, Severity::error);
+  EXPECT_EQ(graph.notes[0].severity, graph::Severity::error);
   EXPECT_NE(graph.notes[0].text.find("4 bytes after the last tensor"), std::string::npos);
-  EXPECT_THROW(require_sound(graph, "convert"), Error);
+  EXPECT_THROW(graph::require_sound(graph, "convert"), Error);
 }
 
 TEST(Safetensors, UnknownFieldsAreNoted) {
-  const MetaGraph graph = read_tensors(
+  const graph::MetaGraph graph = read_tensors(
       safetensors_bytes(R"({"t":{"dtype":"U8","shape":[1],"data_offsets":[0,1],"x":{"y":[]}}})", 1));
   ASSERT_EQ(graph.notes.size(), 1u);
-  EXPECT_EQ(graph.notes[0].severity, Severity::warning);
+  EXPECT_EQ(graph.notes[0].severity, graph::Severity::warning);
 }
 
 std::string one(std::string_view entry, std::size_t data) {
@@ -579,15 +579,15 @@ TEST(SafetensorsHeader, TheFastPathAgreesWithTheJsonParser) {
   }
   std::size_t understood = 0;
   for (const std::string& text : texts) {
-    SafetensorsFields fast, slow;
-    if (!scan_safetensors_header(text, fast)) continue;
+    importers::SafetensorsFields fast, slow;
+    if (!importers::scan_safetensors_header(text, fast)) continue;
     ++understood;
-    const std::string padded = text + std::string(SafetensorsJson::kPadding, ' ');
-    SafetensorsJson json;
+    const std::string padded = text + std::string(importers::SafetensorsJson::kPadding, ' ');
+    importers::SafetensorsJson json;
     ASSERT_NO_THROW(json.parse(std::string_view(padded).substr(0, text.size()), "f", slow)) << text;
     ASSERT_EQ(fast.entries.size(), slow.entries.size()) << text;
     for (std::size_t i = 0; i < fast.entries.size(); ++i) {
-      const SafetensorsEntry &a = fast.entries[i], &b = slow.entries[i];
+      const importers::SafetensorsEntry &a = fast.entries[i], &b = slow.entries[i];
       ASSERT_EQ(std::tie(a.name, a.dtype, a.begin, a.end), std::tie(b.name, b.dtype, b.begin, b.end)) << text;
       ASSERT_EQ(a.shape, b.shape) << text;
     }
@@ -616,26 +616,27 @@ TEST(Safetensors, ManyMetadataKeysStayLinear) {
 }
 
 TEST(Safetensors, TheHeaderCannotStandInForTheConfig) {
-  const MetaGraph graph =
+  const graph::MetaGraph graph =
       read_tensors(safetensors_bytes(R"({"__metadata__":{"config.json":"{}","format":"pt"}})", 0));
-  EXPECT_EQ(find_metadata(graph, kConfigKey), nullptr);
+  EXPECT_EQ(graph::find_metadata(graph, graph::kConfigKey), nullptr);
   EXPECT_EQ(graph.notes.size(), 1u);
 }
 
 TEST(Safetensors, AHugeNameIsJustAName) {
   const std::string name(10 << 20, 'n');
-  const MetaGraph graph = read_tensors(
+  const graph::MetaGraph graph = read_tensors(
       safetensors_bytes("{\"" + name + R"(":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})", 1));
   EXPECT_EQ(graph.tensors[0].name, name);
 }
 
 TEST(Sniff, ContentDecides) {
-  const Importer& importer = importer_for(*memory_source("no_extension", testing::sample_safetensors()).file);
+  const importers::Importer& importer =
+      importers::importer_for(*memory_source("no_extension", testing::sample_safetensors()).file);
   EXPECT_EQ(importer.id, "safetensors");
-  EXPECT_THROW(import_source(memory_source("x.bin", "PK\3\4 something else entirely")), Error);
-  EXPECT_THROW(import_source(memory_source("x", "")), Error);
+  EXPECT_THROW(importers::import_source(memory_source("x.bin", "PK\3\4 something else entirely")), Error);
+  EXPECT_THROW(importers::import_source(memory_source("x", "")), Error);
 }
 
 }  // namespace
 
-}  // namespace loadline
+}  // namespace loadline::tests

@@ -17,7 +17,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-namespace loadline {
+namespace loadline::tests {
 
 // --- GGUF: goldens in both byte orders, split sets, lazy arrays, and the hostile table.
 
@@ -29,31 +29,33 @@ using testing::memory_source;
 using testing::TemporaryFolder;
 using testing::write_file;
 
-MetaGraph read(std::string_view bytes) { return import_source(memory_source("m.gguf", bytes)); }
+graph::MetaGraph read(std::string_view bytes) {
+  return importers::import_source(memory_source("m.gguf", bytes));
+}
 
 TEST(Gguf, SampleEqualsItsGolden) {
   testing::expect_golden("gguf_sample.json", graph_json(read(testing::sample_gguf())));
 }
 
 TEST(Gguf, BigEndianSaysTheSame) {
-  const MetaGraph little = read(testing::sample_gguf()), big = read(testing::sample_gguf(true));
+  const graph::MetaGraph little = read(testing::sample_gguf()), big = read(testing::sample_gguf(true));
   ASSERT_EQ(little.tensors, big.tensors);
   ASSERT_EQ(little.metadata.size(), big.metadata.size());
   for (std::size_t i = 0; i < little.metadata.size(); ++i) {
-    MetaValue value = big.metadata[i].value;
-    if (auto* array = std::get_if<MetaArray>(&value)) array->big_endian = false;
+    graph::MetaValue value = big.metadata[i].value;
+    if (auto* array = std::get_if<graph::MetaArray>(&value)) array->big_endian = false;
     EXPECT_EQ(little.metadata[i].value, value) << little.metadata[i].key;
   }
-  for (const Tensor& tensor : big.tensors) {
-    const Storage& storage = big.storage(tensor.storage);
-    const DTypeInfo& type = dtype_info(tensor.dtype);
+  for (const graph::Tensor& tensor : big.tensors) {
+    const graph::Storage& storage = big.storage(tensor.storage);
+    const graph::DTypeInfo& type = graph::dtype_info(tensor.dtype);
     const bool bytes_only =
-        type.block_bytes == 1 || tensor.dtype == DType::mxfp4 || tensor.dtype == DType::nvfp4;
-    EXPECT_EQ(storage.encoding, bytes_only                      ? Encoding::plain
-                                : type.kind == DTypeKind::block ? Encoding::unreadable
-                                                                : Encoding::byte_swapped)
+        type.block_bytes == 1 || tensor.dtype == graph::DType::mxfp4 || tensor.dtype == graph::DType::nvfp4;
+    EXPECT_EQ(storage.encoding, bytes_only                             ? graph::Encoding::plain
+                                : type.kind == graph::DTypeKind::block ? graph::Encoding::unreadable
+                                                                       : graph::Encoding::byte_swapped)
         << tensor.name.view();
-    if (storage.encoding == Encoding::byte_swapped) {
+    if (storage.encoding == graph::Encoding::byte_swapped) {
       EXPECT_EQ(storage.unit, type.block_bytes) << tensor.name.view();
     }
   }
@@ -80,11 +82,14 @@ TEST(Gguf, ArraysStayInTheFileUntilAskedFor) {
   const TemporaryFolder folder;
   for (const bool big_endian : {false, true}) {
     write_file(folder / "m.gguf", testing::sample_gguf(big_endian));
-    const MetaGraph graph = open_model(folder / "m.gguf", {});
-    const auto array = [&](std::string_view key) { return std::get<MetaArray>(*find_metadata(graph, key)); };
-    EXPECT_EQ(read_meta_array(graph, array("tokenizer.ggml.tokens"), 1, 2),
-              (std::vector<MetaValue>{std::string(), std::string("\xE2\x96\x81the")}));
-    EXPECT_EQ(read_meta_array(graph, array("scores"), 0, 9), (std::vector<MetaValue>{1.5F, -2.0F}));
+    const graph::MetaGraph graph = importers::open_model(folder / "m.gguf", {});
+    const auto array = [&](std::string_view key) {
+      return std::get<graph::MetaArray>(*graph::find_metadata(graph, key));
+    };
+    EXPECT_EQ(io::read_meta_array(graph, array("tokenizer.ggml.tokens"), 1, 2),
+              (std::vector<graph::MetaValue>{std::string(), std::string("\xE2\x96\x81the")}));
+    EXPECT_EQ(io::read_meta_array(graph, array("scores"), 0, 9),
+              (std::vector<graph::MetaValue>{1.5F, -2.0F}));
   }
 }
 
@@ -94,9 +99,9 @@ TEST(Gguf, BigEndianNumbersAreReadInOurs) {
   builder.tensor("w", {4}, 25, 8);  // I16
   const std::string bytes = builder.bytes();
   write_file(folder / "m.gguf", bytes);
-  const auto graph = std::make_shared<const MetaGraph>(open_model(folder / "m.gguf", {}));
+  const auto graph = std::make_shared<const graph::MetaGraph>(importers::open_model(folder / "m.gguf", {}));
   std::string read(8, '\0');
-  StorageReader(graph).read(StorageId{0}, 0, std::as_writable_bytes(std::span(read)));
+  io::StorageReader(graph).read(graph::StorageId{0}, 0, std::as_writable_bytes(std::span(read)));
   const std::string stored = bytes.substr(bytes.size() - 32, 8);
   for (std::size_t i = 0; i < 8; ++i) EXPECT_EQ(read[i], stored[i ^ 1]);
 }
@@ -104,9 +109,9 @@ TEST(Gguf, BigEndianNumbersAreReadInOurs) {
 TEST(Gguf, UnknownTypesAreOpaque) {
   GgufBuilder builder;
   builder.tensor("a", {7}, 43, 40).tensor("b", {2}, 4, 10).tensor("c", {2}, 0, 8);
-  const MetaGraph graph = read(builder.bytes());
+  const graph::MetaGraph graph = read(builder.bytes());
   ASSERT_EQ(graph.tensors.size(), 3u);
-  EXPECT_EQ(graph.tensors[0].dtype, DType::opaque);
+  EXPECT_EQ(graph.tensors[0].dtype, graph::DType::opaque);
   EXPECT_EQ(graph.storages[0].bytes, 64u);  // up to the next tensor
   EXPECT_EQ(graph.storages[1].bytes, 32u);
   EXPECT_EQ(graph.notes.size(), 2u);
@@ -116,8 +121,8 @@ TEST(Gguf, UnknownTypesAreOpaque) {
 TEST(Gguf, WhatOnlyOthersRefuseIsNoted) {
   const auto notes = [](const GgufBuilder& builder) {
     std::string all;
-    for (const Note& note : read(builder.bytes()).notes)
-      all += fmt::format("{}: {}\n", severity_name(note.severity), note.text);
+    for (const graph::Note& note : read(builder.bytes()).notes)
+      all += fmt::format("{}: {}\n", graph::severity_name(note.severity), note.text);
     return all;
   };
   EXPECT_EQ(notes(GgufBuilder().tensor("", {1}, 0, 4)), "");
@@ -141,15 +146,15 @@ TEST(Gguf, WhatOnlyOthersRefuseIsNoted) {
 }
 
 TEST(Gguf, AVocabularyAloneOpens) {
-  const MetaGraph graph = read(GgufBuilder().strings("tokenizer.ggml.tokens", {"a"}).bytes());
+  const graph::MetaGraph graph = read(GgufBuilder().strings("tokenizer.ggml.tokens", {"a"}).bytes());
   EXPECT_TRUE(graph.tensors.empty());
   EXPECT_EQ(graph.metadata.size(), 1u);
 }
 
 TEST(Gguf, LongTextsStayInTheFile) {
-  const MetaGraph graph = read(
+  const graph::MetaGraph graph = read(
       GgufBuilder().key("k", std::string((1 << 20) + 1, 'x')).key("s", std::string(1 << 20, 'y')).bytes());
-  EXPECT_EQ(std::get<MetaArray>(graph.metadata[0].value).count, (1u << 20) + 1);
+  EXPECT_EQ(std::get<graph::MetaArray>(graph.metadata[0].value).count, (1u << 20) + 1);
   EXPECT_EQ(std::get<std::string>(graph.metadata[1].value).size(), 1u << 20);
 }
 
@@ -168,33 +173,33 @@ std::string part_name(int number, int count) { return fmt::format("m-{:05}-of-{:
 TEST(GgufSplit, OpensWholeFromAnyPart) {
   const TemporaryFolder folder;
   for (std::uint16_t i = 0; i < 3; ++i) write_file(folder / part_name(i + 1, 3), part(i, 3, 7).bytes());
-  const MetaGraph first = open_model(folder / part_name(1, 3), {});
+  const graph::MetaGraph first = importers::open_model(folder / part_name(1, 3), {});
   EXPECT_EQ(first.tensors.size(), 7u);
   EXPECT_EQ(first.files.size(), 3u);
   EXPECT_TRUE(first.notes.empty());
   EXPECT_EQ(first.metadata.size(), 2u);  // without the split's own keys
-  EXPECT_EQ(open_model(folder / part_name(3, 3), {}), first);
-  const auto tokens = std::get<MetaArray>(*find_metadata(first, "tokens"));
-  EXPECT_EQ(read_meta_array(first, tokens, 0, 2),
-            (std::vector<MetaValue>{std::string("x"), std::string("y")}));
+  EXPECT_EQ(importers::open_model(folder / part_name(3, 3), {}), first);
+  const auto tokens = std::get<graph::MetaArray>(*graph::find_metadata(first, "tokens"));
+  EXPECT_EQ(io::read_meta_array(first, tokens, 0, 2),
+            (std::vector<graph::MetaValue>{std::string("x"), std::string("y")}));
 }
 
 TEST(GgufSplit, MissingPartsAreNamed) {
   const TemporaryFolder folder;
   write_file(folder / part_name(1, 3), part(0, 3, 7).bytes());
   write_file(folder / part_name(3, 3), part(2, 3, 7).bytes());
-  const MetaGraph graph = open_model(folder / part_name(3, 3), {});
+  const graph::MetaGraph graph = importers::open_model(folder / part_name(3, 3), {});
   ASSERT_EQ(graph.notes.size(), 1u);
-  EXPECT_EQ(graph.notes[0].severity, Severity::error);
+  EXPECT_EQ(graph.notes[0].severity, graph::Severity::error);
   EXPECT_NE(graph.notes[0].text.find("m-00002-of-00003.gguf"), std::string::npos);
-  EXPECT_THROW(require_sound(graph, "convert"), Error);
+  EXPECT_THROW(graph::require_sound(graph, "convert"), Error);
 }
 
 TEST(GgufSplit, ContradictionsAreErrors) {
   const auto error = [](const GgufBuilder& a, const GgufBuilder& b) {
     const std::string first = part_name(1, 2), second = part_name(2, 2);
     return testing::error_of([&] {
-      import_source(memory_source(first, a.bytes(), {{first, a.bytes()}, {second, b.bytes()}}));
+      importers::import_source(memory_source(first, a.bytes(), {{first, a.bytes()}, {second, b.bytes()}}));
     });
   };
   EXPECT_EQ(error(part(0, 2, 4), part(1, 2, 4)), "");
@@ -214,11 +219,11 @@ TEST(GgufSplit, AWrongTotalOrNameIsNoted) {
   const TemporaryFolder folder;
   write_file(folder / part_name(1, 2), part(0, 2, 5).bytes());
   write_file(folder / part_name(2, 2), part(1, 2, 4).bytes());
-  const MetaGraph wrong = open_model(folder / part_name(2, 2), {});
+  const graph::MetaGraph wrong = importers::open_model(folder / part_name(2, 2), {});
   ASSERT_EQ(wrong.notes.size(), 1u);
   EXPECT_EQ(wrong.notes[0].text, "split.tensors.count is 4, the parts hold 5 tensors");
   write_file(folder / "renamed.gguf", part(0, 2, 4).bytes());
-  const MetaGraph renamed = open_model(folder / "renamed.gguf", {});
+  const graph::MetaGraph renamed = importers::open_model(folder / "renamed.gguf", {});
   ASSERT_EQ(renamed.notes.size(), 1u);
   EXPECT_NE(renamed.notes[0].text.find("the other parts cannot be found"), std::string::npos);
 }
@@ -230,37 +235,37 @@ TEST(Gguf, OffsetsTellTheLayoutOfType42) {
     builder.tensor_at("a", {256, 4}, 42, 0).tensor_at("n", {8}, 0, (bytes + 31) / 32 * 32);
     return read(builder.data((bytes + 31) / 32 * 32 + 32).bytes());
   };
-  const MetaGraph ggml = open_with(16 * 18);
-  EXPECT_EQ(ggml.tensors[0].dtype, DType::q2_0);
+  const graph::MetaGraph ggml = open_with(16 * 18);
+  EXPECT_EQ(ggml.tensors[0].dtype, graph::DType::q2_0);
   EXPECT_TRUE(ggml.notes.empty());
-  const MetaGraph other = open_with(8 * 34);
-  EXPECT_EQ(other.tensors[0].dtype, DType::q2_0);  // 288 and 272 bytes are both padded to 288
+  const graph::MetaGraph other = open_with(8 * 34);
+  EXPECT_EQ(other.tensors[0].dtype, graph::DType::q2_0);  // 288 and 272 bytes are both padded to 288
   const auto two = [](std::uint64_t bytes) {
     GgufBuilder builder;
     builder.tensor_at("a", {256, 8}, 42, 0).tensor_at("b", {256, 8}, 42, bytes).data(bytes + 576);
     return read(builder.bytes());
   };
-  EXPECT_EQ(two(32 * 18).tensors[1].dtype, DType::q2_0);
-  const MetaGraph wide = two(16 * 34);
-  EXPECT_EQ(wide.tensors[0].dtype, DType::pq2_0);
+  EXPECT_EQ(two(32 * 18).tensors[1].dtype, graph::DType::q2_0);
+  const graph::MetaGraph wide = two(16 * 34);
+  EXPECT_EQ(wide.tensors[0].dtype, graph::DType::pq2_0);
   EXPECT_EQ(wide.storages[0].bytes, 16u * 34u);
   ASSERT_FALSE(wide.notes.empty());
   EXPECT_NE(wide.notes[0].text.find("blocks of 128 numbers in 34 bytes"), std::string::npos);
-  const MetaGraph neither = two(608);
-  EXPECT_EQ(neither.tensors[0].dtype, DType::opaque);
+  const graph::MetaGraph neither = two(608);
+  EXPECT_EQ(neither.tensors[0].dtype, graph::DType::opaque);
   EXPECT_EQ(neither.storages[0].bytes, 608u);
   EXPECT_NE(neither.notes[0].text.find("the offsets fit neither"), std::string::npos);
   // rows of 64 have no blocks of 128
   GgufBuilder narrow;
   narrow.tensor_at("a", {64, 32}, 42, 0).tensor_at("b", {64, 32}, 42, 16 * 34).data(2048);
-  EXPECT_EQ(read(narrow.bytes()).tensors[0].dtype, DType::opaque);
+  EXPECT_EQ(read(narrow.bytes()).tensors[0].dtype, graph::DType::opaque);
 }
 
 TEST(Gguf, NotesRotatedWeights) {
   for (const char* const key : {"prism.hadamard.version", "quant.rotated", "spinquant.r1"}) {
-    const MetaGraph graph = read(GgufBuilder().key(key, 1U).tensor("t", {1}, 0, 4).bytes());
+    const graph::MetaGraph graph = read(GgufBuilder().key(key, 1U).tensor("t", {1}, 0, 4).bytes());
     ASSERT_EQ(graph.notes.size(), 1u) << key;
-    EXPECT_EQ(graph.notes[0].severity, Severity::warning);
+    EXPECT_EQ(graph.notes[0].severity, graph::Severity::warning);
     EXPECT_NE(graph.notes[0].text.find(key), std::string::npos);
   }
   for (const char* const key : {"llama.rope.freq_base", "llama.rotary_dim", "tokenizer.transformers"})
@@ -374,8 +379,9 @@ TEST(Gguf, HostileFilesGiveTheirError) {
 
 TEST(Gguf, ManyStringsAreSteppedOver) {
   const std::vector<std::string> tokens(250'000, "token");
-  const MetaGraph graph = read(GgufBuilder().strings("tokens", tokens).strings("merges", tokens).bytes());
-  EXPECT_EQ(std::get<MetaArray>(graph.metadata[0].value).count, 250'000u);
+  const graph::MetaGraph graph =
+      read(GgufBuilder().strings("tokens", tokens).strings("merges", tokens).bytes());
+  EXPECT_EQ(std::get<graph::MetaArray>(graph.metadata[0].value).count, 250'000u);
 }
 
 }  // namespace
@@ -387,8 +393,8 @@ namespace {
 using testing::as_bytes;
 using testing::error_of;
 
-ImportanceMatrix read_matrix(std::string_view bytes) {
-  return read_importance_matrix(SourceFile::from_memory("m.imatrix", as_bytes(bytes)));
+graph::ImportanceMatrix read_matrix(std::string_view bytes) {
+  return importers::read_importance_matrix(io::SourceFile::from_memory("m.imatrix", as_bytes(bytes)));
 }
 
 template <typename T>
@@ -431,7 +437,7 @@ std::vector<FloatTensor> sample_tensors() {
           {"blk.0.attn_q.weight.counts", {1}, {4}},
           {"more", {1}, {7}}};
 }
-const ImportanceMatrix kSample = {
+const graph::ImportanceMatrix kSample = {
     {{"blk.0.attn_q.weight", {2, 0, 1, 0.5F}}, {"blk.0.ffn_up_exps.weight", {1, 2, 3, 1, 1, 1}}},
     {"wiki.txt", "code.txt"},
     12};
@@ -491,7 +497,7 @@ std::string binary_sample() {
 }
 
 TEST(Importance, BinaryValuesAreDividedByTheirCalls) {
-  ImportanceMatrix expected = kSample;
+  graph::ImportanceMatrix expected = kSample;
   expected.datasets = {"wiki.txt"};
   EXPECT_EQ(read_matrix(binary_sample()), expected);
   expected.datasets = {};
@@ -539,7 +545,7 @@ TEST(Importance, EveryPrefixOfABinaryFileIsAClearError) {
 TEST(Importance, WeightsAreFoundByNameAndExpert) {
   const auto weights = [](std::string_view tensor, std::uint64_t columns, std::uint64_t expert,
                           std::uint64_t experts) {
-    const auto found = column_importance(kSample, tensor, columns, expert, experts);
+    const auto found = graph::column_importance(kSample, tensor, columns, expert, experts);
     return std::vector<float>(found.begin(), found.end());
   };
   EXPECT_EQ(weights("blk.0.attn_q.weight", 4, 0, 1), (std::vector<float>{2, 0, 1, 0.5F}));
@@ -552,4 +558,4 @@ TEST(Importance, WeightsAreFoundByNameAndExpert) {
 
 }  // namespace
 
-}  // namespace loadline
+}  // namespace loadline::tests

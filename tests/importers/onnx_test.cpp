@@ -20,7 +20,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-namespace loadline {
+namespace loadline::tests {
 
 // --- ONNX: golden, every prefix, names, metadata, and the hostile table.
 
@@ -33,9 +33,10 @@ using testing::Proto;
 using testing::repeat;
 
 // Without shape inference: onnx_inference_test has that.
-MetaGraph read(std::string_view bytes) {
-  MetaGraph graph = read_onnx(memory_source("m.onnx", bytes, {{"sample.data", sample_onnx_data()}}), {false});
-  validate(graph);
+graph::MetaGraph read(std::string_view bytes) {
+  graph::MetaGraph graph =
+      importers::read_onnx(memory_source("m.onnx", bytes, {{"sample.data", sample_onnx_data()}}), {false});
+  graph::validate(graph);
   return graph;
 }
 
@@ -43,15 +44,15 @@ std::string error_of(std::string_view bytes) {
   return testing::error_of([&] { read(bytes); });
 }
 
-std::vector<std::string> names_of(const MetaGraph& graph) {
+std::vector<std::string> names_of(const graph::MetaGraph& graph) {
   std::vector<std::string> names;
-  for (const Tensor& tensor : graph.tensors) names.push_back(tensor.name);
+  for (const graph::Tensor& tensor : graph.tensors) names.push_back(tensor.name);
   return names;
 }
 
-const Tensor& tensor_named(const MetaGraph& graph, std::string_view name) {
+const graph::Tensor& tensor_named(const graph::MetaGraph& graph, std::string_view name) {
   const auto found = std::find_if(graph.tensors.begin(), graph.tensors.end(),
-                                  [&](const Tensor& tensor) { return tensor.name == name; });
+                                  [&](const graph::Tensor& tensor) { return tensor.name == name; });
   if (found == graph.tensors.end()) throw std::runtime_error("no tensor " + std::string(name));
   return *found;
 }
@@ -61,10 +62,10 @@ std::string bytes_of(const std::string& model, std::string_view name) {
   testing::TemporaryFolder folder;
   testing::write_file(folder / "m.onnx", model);
   testing::write_file(folder / "sample.data", sample_onnx_data());
-  const auto graph = std::make_shared<const MetaGraph>(open_model(folder / "m.onnx", {}));
-  const Tensor& found = tensor_named(*graph, name);
-  std::string bytes(tensor_bytes(*graph, found), '\0');
-  StorageReader(graph).read(found.storage, found.offset, std::as_writable_bytes(std::span(bytes)));
+  const auto graph = std::make_shared<const graph::MetaGraph>(importers::open_model(folder / "m.onnx", {}));
+  const graph::Tensor& found = tensor_named(*graph, name);
+  std::string bytes(graph::tensor_bytes(*graph, found), '\0');
+  io::StorageReader(graph).read(found.storage, found.offset, std::as_writable_bytes(std::span(bytes)));
   return bytes;
 }
 
@@ -113,40 +114,42 @@ TEST(Onnx, TypedFieldsDecodeToWhatRawDataHolds) {
 TEST(Onnx, SixBitNumbersInWholeGroupsHaveAType) {
   constexpr std::int64_t kFloat6 = 27;
   const auto type = [](const Proto& one) { return read(weights_model({one})).tensors[0].dtype; };
-  EXPECT_EQ(type(raw_tensor("t", kFloat6, {2, 4}, "123456")), DType::f6_e2m3);
-  EXPECT_EQ(type(raw_tensor("t", kFloat6, {5}, "1234")), DType::opaque);
-  EXPECT_EQ(type(tensor("t", kFloat6, {4}).varints(5, {1, 2, 3, 4})), DType::opaque);
+  EXPECT_EQ(type(raw_tensor("t", kFloat6, {2, 4}, "123456")), graph::DType::f6_e2m3);
+  EXPECT_EQ(type(raw_tensor("t", kFloat6, {5}, "1234")), graph::DType::opaque);
+  EXPECT_EQ(type(tensor("t", kFloat6, {4}).varints(5, {1, 2, 3, 4})), graph::DType::opaque);
   EXPECT_NE(
       error_of(weights_model({raw_tensor("t", kFloat6, {8}, "12345")})).find("needs 6 bytes for [8] F6_E2M3"),
       std::string::npos);
 }
 
 TEST(Onnx, OnePackedRunOfFixedNumbersCanBeMapped) {
-  const MetaGraph graph = read(sample_onnx());
+  const graph::MetaGraph graph = read(sample_onnx());
   for (const char* name : {"typed.F32", "typed.F64", "typed.C64", "raw.F16", "external.a"})
-    EXPECT_EQ(graph.storage(tensor_named(graph, name).storage).encoding, Encoding::plain) << name;
-  EXPECT_EQ(graph.storage(tensor_named(graph, "typed.I4").storage).encoding, Encoding::protobuf_varints);
+    EXPECT_EQ(graph.storage(tensor_named(graph, name).storage).encoding, graph::Encoding::plain) << name;
+  EXPECT_EQ(graph.storage(tensor_named(graph, "typed.I4").storage).encoding,
+            graph::Encoding::protobuf_varints);
 }
 
 TEST(Onnx, MessagesInPartsAreMerged) {
   const Proto first = Proto().text(kInitializer, raw_tensor("a", kUint8, {2}, "12"));
   const Proto second = Proto().text(kInitializer, raw_tensor("b", kUint8, {2}, "34"));
   const std::string bytes = Proto().text(7, first).number(1, 7).text(7, second).number(1, 8).bytes();
-  const MetaGraph graph = read(bytes);
+  const graph::MetaGraph graph = read(bytes);
   EXPECT_EQ(names_of(graph), (std::vector<std::string>{"a", "b"}));
-  EXPECT_EQ(std::get<std::int64_t>(*find_metadata(graph, "ir_version")), 8);  // the last one counts
+  EXPECT_EQ(std::get<std::int64_t>(*graph::find_metadata(graph, "ir_version")), 8);  // the last one counts
 
   // an attribute's tensor in two parts: dimensions add up, the last raw_data counts
   const Proto parts = Proto()
                           .text(1, "value")
                           .text(5, Proto().number(1, 2).number(2, 2).text(9, "no"))
                           .text(5, Proto().number(1, 3).text(9, "abcdef"));
-  const MetaGraph merged = read(model(Proto().text(kNode, node("Constant", {}, {"c"}).text(5, parts))));
+  const graph::MetaGraph merged =
+      read(model(Proto().text(kNode, node("Constant", {}, {"c"}).text(5, parts))));
   EXPECT_EQ(merged.tensors[0].shape, (std::vector<std::uint64_t>{2, 3}));
 }
 
 TEST(Onnx, TensorsHaveReadablePaths) {
-  const MetaGraph graph = read(sample_onnx());
+  const graph::MetaGraph graph = read(sample_onnx());
   const std::vector<std::string> names = names_of(graph);
   const std::set<std::string> found(names.begin(), names.end());
   for (const char* name :
@@ -171,27 +174,27 @@ TEST(Onnx, EqualPathsAreTold) {
 }
 
 TEST(Onnx, MetadataIsKeptUnderItsKeys) {
-  const MetaGraph graph = read(sample_onnx());
-  EXPECT_EQ(std::get<std::string>(*find_metadata(graph, "producer_name")), "loadline");
-  EXPECT_EQ(std::get<std::int64_t>(*find_metadata(graph, "opset.ai.onnx")), 17);
-  EXPECT_EQ(std::get<std::int64_t>(*find_metadata(graph, "opset.local")), 1);
-  EXPECT_EQ(std::get<std::string>(*find_metadata(graph, "author")), "nobody");
+  const graph::MetaGraph graph = read(sample_onnx());
+  EXPECT_EQ(std::get<std::string>(*graph::find_metadata(graph, "producer_name")), "loadline");
+  EXPECT_EQ(std::get<std::int64_t>(*graph::find_metadata(graph, "opset.ai.onnx")), 17);
+  EXPECT_EQ(std::get<std::int64_t>(*graph::find_metadata(graph, "opset.local")), 1);
+  EXPECT_EQ(std::get<std::string>(*graph::find_metadata(graph, "author")), "nobody");
   const auto property = [](std::string_view key) {
     return Proto().text(14, Proto().text(1, key).text(2, "{}")).bytes();
   };
-  const MetaGraph odd =
+  const graph::MetaGraph odd =
       read(model(Proto()) + property("config.json") + property("ir_version") + property("a") + property("a"));
-  EXPECT_EQ(find_metadata(odd, kConfigKey), nullptr);
+  EXPECT_EQ(graph::find_metadata(odd, graph::kConfigKey), nullptr);
   EXPECT_EQ(odd.notes.size(), 3u);
-  const MetaGraph long_doc = read(model(Proto()) + Proto().text(6, std::string(5000, 'd')).bytes());
-  EXPECT_EQ(std::get<std::string>(*find_metadata(long_doc, "doc_string")).size(), 1000u);
+  const graph::MetaGraph long_doc = read(model(Proto()) + Proto().text(6, std::string(5000, 'd')).bytes());
+  EXPECT_EQ(std::get<std::string>(*graph::find_metadata(long_doc, "doc_string")).size(), 1000u);
 }
 
 TEST(Onnx, WhatIsOddButUsableIsNoted) {
   const auto note = [](const Proto& one) {
-    const MetaGraph graph = read(weights_model({one}));
+    const graph::MetaGraph graph = read(weights_model({one}));
     EXPECT_EQ(graph.notes.size(), 1u);
-    return graph.notes.empty() ? Note{} : graph.notes[0];
+    return graph.notes.empty() ? graph::Note{} : graph.notes[0];
   };
   EXPECT_NE(note(raw_tensor("t", kUint8, {2}, "123")).text.find("needs 2 bytes, raw_data has 3"),
             std::string::npos);
@@ -201,10 +204,11 @@ TEST(Onnx, WhatIsOddButUsableIsNoted) {
             std::string::npos);
   EXPECT_NE(note(raw_tensor("t", 99, {2}, "123")).text.find("unknown data_type 99"), std::string::npos);
   EXPECT_TRUE(read(weights_model({raw_tensor("t", kFloat, {1}, "").text(4, "1234")})).notes.empty());
-  const Note empty = note(tensor("t", kFloat, {2}));
-  EXPECT_EQ(empty.severity, Severity::error);
+  const graph::Note empty = note(tensor("t", kFloat, {2}));
+  EXPECT_EQ(empty.severity, graph::Severity::error);
   EXPECT_NE(empty.text.find("1 tensor has no values in the file: 't'"), std::string::npos);
-  EXPECT_EQ(note(raw_tensor("t", kUint8, {1}, "1").text(3, Proto().number(1, 0))).severity, Severity::error);
+  EXPECT_EQ(note(raw_tensor("t", kUint8, {1}, "1").text(3, Proto().number(1, 0))).severity,
+            graph::Severity::error);
 }
 
 TEST(Onnx, UnknownFieldsAreSkipped) {
@@ -356,7 +360,7 @@ TEST(Onnx, OddNamesAreKept) {
   const std::string names[] = {std::string("nul\0inside", 10), "\xFF\xFE not UTF-8", "", "a/../b",
                                std::string(10 << 20, 'n')};
   for (const std::string& name : names) {
-    const MetaGraph graph = read(weights_model({raw_tensor(name, kUint8, {}, "1")}));
+    const graph::MetaGraph graph = read(weights_model({raw_tensor(name, kUint8, {}, "1")}));
     EXPECT_EQ(graph.tensors[0].name, name);
     EXPECT_NE(graph_json(graph), "");
   }
@@ -391,31 +395,32 @@ TEST(Onnx, AModelOfTwoGibibytesCostsWhatItsHeaderCosts) {
   head = before + "\x3A" + testing::varint_bytes(head.size() + kWeights) + head;
   testing::write_file(folder / "m.onnx", head);
   std::filesystem::resize_file(folder / "m.onnx", head.size() + kWeights);
-  const std::uint64_t read_before = read_bytes_counter();
-  const MetaGraph graph = open_model(folder / "m.onnx", {});
-  EXPECT_LT(read_bytes_counter() - read_before, 20'000u);
+  const std::uint64_t read_before = io::read_bytes_counter();
+  const graph::MetaGraph graph = importers::open_model(folder / "m.onnx", {});
+  EXPECT_LT(io::read_bytes_counter() - read_before, 20'000u);
   EXPECT_EQ(graph.tensors[0].shape[0], kWeights);
 
   std::filesystem::resize_file(folder / "m.onnx", 1ULL << 31);
-  EXPECT_NE(
-      testing::error_of([&] { open_model(folder / "m.onnx", {}); }).find("protobuf's limit is 2147483647"),
-      std::string::npos);
+  EXPECT_NE(testing::error_of([&] {
+              importers::open_model(folder / "m.onnx", {});
+            }).find("protobuf's limit is 2147483647"),
+            std::string::npos);
 }
 
 TEST(Onnx, ContentDecides) {
   const auto id = [](std::string name, std::string_view bytes) {
-    return std::string(importer_for(*memory_source(std::move(name), bytes).file).id);
+    return std::string(importers::importer_for(*memory_source(std::move(name), bytes).file).id);
   };
   EXPECT_EQ(id("no_extension", sample_onnx()), "onnx");
   EXPECT_EQ(id("m.onnx", model(Proto())), "onnx");
   EXPECT_EQ(id("m.onnx", Proto().text(7, Proto()).number(1, 8)), "onnx");
   EXPECT_EQ(id("m.onnx", testing::sample_safetensors()), "safetensors");
-  EXPECT_EQ(sniff_onnx(std::string_view("\x08\0\0\0TFL3", 8), "m.tflite"), Match::no);
-  EXPECT_EQ(sniff_onnx(std::string_view("GGUF\3\0\0\0", 8), "m.gguf"), Match::no);
-  EXPECT_EQ(sniff_onnx(std::string_view("PK\3\4\0\0\0\0", 8), "m.pt"), Match::no);
-  EXPECT_EQ(sniff_onnx(std::string_view("\x80\2}q\0.", 6), "m.bin"), Match::no);
-  EXPECT_EQ(sniff_onnx(std::string_view("{\"a\":1}", 7), "m.onnx"), Match::no);
-  EXPECT_EQ(sniff_onnx({}, "m.onnx"), Match::no);
+  EXPECT_EQ(importers::sniff_onnx(std::string_view("\x08\0\0\0TFL3", 8), "m.tflite"), importers::Match::no);
+  EXPECT_EQ(importers::sniff_onnx(std::string_view("GGUF\3\0\0\0", 8), "m.gguf"), importers::Match::no);
+  EXPECT_EQ(importers::sniff_onnx(std::string_view("PK\3\4\0\0\0\0", 8), "m.pt"), importers::Match::no);
+  EXPECT_EQ(importers::sniff_onnx(std::string_view("\x80\2}q\0.", 6), "m.bin"), importers::Match::no);
+  EXPECT_EQ(importers::sniff_onnx(std::string_view("{\"a\":1}", 7), "m.onnx"), importers::Match::no);
+  EXPECT_EQ(importers::sniff_onnx({}, "m.onnx"), importers::Match::no);
 }
 
 }  // namespace
@@ -436,14 +441,14 @@ std::string model_with(const Entries& entries) {
 std::string model_at(const std::string& location) { return model_with({{"location", location}}); }
 
 std::string opening_error(const std::string& path) {
-  return testing::error_of([&] { open_model(path, {}); });
+  return testing::error_of([&] { importers::open_model(path, {}); });
 }
 
 std::string weight_bytes(const std::string& path, std::size_t number = 0) {
-  const auto graph = std::make_shared<const MetaGraph>(open_model(path, {}));
-  const Tensor& tensor = graph->tensors.at(number);
-  std::string bytes(tensor_bytes(*graph, tensor), '\0');
-  StorageReader(graph).read(tensor.storage, tensor.offset, std::as_writable_bytes(std::span(bytes)));
+  const auto graph = std::make_shared<const graph::MetaGraph>(importers::open_model(path, {}));
+  const graph::Tensor& tensor = graph->tensors.at(number);
+  std::string bytes(graph::tensor_bytes(*graph, tensor), '\0');
+  io::StorageReader(graph).read(tensor.storage, tensor.offset, std::as_writable_bytes(std::span(bytes)));
   return bytes;
 }
 
@@ -475,9 +480,9 @@ TEST(OnnxExternal, OneRangeIsOneStorage) {
   };
   write_file(folder / "m.onnx",
              weights_model({tensor_at("a", "2"), tensor_at("b", "2"), tensor_at("overlaps", "4")}));
-  const MetaGraph graph = open_model(folder / "m.onnx", {});
+  const graph::MetaGraph graph = importers::open_model(folder / "m.onnx", {});
   EXPECT_EQ(graph.storages.size(), 2u);
-  EXPECT_EQ(tied_groups(graph).size(), 1u);
+  EXPECT_EQ(graph::tied_groups(graph).size(), 1u);
   EXPECT_EQ(graph.files.size(), 2u);
   EXPECT_TRUE(graph.notes.empty());
 }
@@ -485,13 +490,13 @@ TEST(OnnxExternal, OneRangeIsOneStorage) {
 TEST(OnnxExternal, AMissingFileLeavesShapes) {
   TemporaryFolder folder;
   write_file(folder / "m.onnx", model_at("w.data"));
-  const MetaGraph graph = open_model(folder / "m.onnx", {});
+  const graph::MetaGraph graph = importers::open_model(folder / "m.onnx", {});
   EXPECT_EQ(graph.missing, std::vector<std::string>{"w"});
   EXPECT_EQ(graph.tensors[0].shape, std::vector<std::uint64_t>{4});
   ASSERT_EQ(graph.notes.size(), 1u);
-  EXPECT_EQ(graph.notes[0].severity, Severity::error);
+  EXPECT_EQ(graph.notes[0].severity, graph::Severity::error);
   EXPECT_EQ(graph.notes[0].text, "'w.data' is missing; it held 1 tensor: 'w'");
-  EXPECT_THROW(require_sound(graph, "convert"), Error);
+  EXPECT_THROW(graph::require_sound(graph, "convert"), Error);
 }
 
 TEST(OnnxExternal, OddEntriesAreNoted) {
@@ -499,11 +504,11 @@ TEST(OnnxExternal, OddEntriesAreNoted) {
   write_file(folder / "w.data", "0123456789");
   write_file(folder / "m.onnx",
              model_with({{"location", "w.data"}, {"length", "6"}, {"checksum", "ab"}, {"__class__", "x"}}));
-  const MetaGraph graph = open_model(folder / "m.onnx", {});
+  const graph::MetaGraph graph = importers::open_model(folder / "m.onnx", {});
   ASSERT_EQ(graph.notes.size(), 3u);
   EXPECT_NE(graph.notes[0].text.find("needs 4 bytes, its external data has 6"), std::string::npos);
   EXPECT_NE(graph.notes[1].text.find("unknown key '__class__'"), std::string::npos);
-  EXPECT_EQ(graph.notes[2].severity, Severity::info);
+  EXPECT_EQ(graph.notes[2].severity, graph::Severity::info);
 }
 
 TEST(OnnxExternal, HostileEntriesGiveTheirError) {
@@ -574,7 +579,7 @@ TEST(OnnxExternal, HostileEntriesGiveTheirError) {
   };
   testing::expect_errors(table, [&](std::string_view bytes) {
     write_file(model_path, bytes);
-    open_model(model_path, {});
+    importers::open_model(model_path, {});
   });
   // what merely looks bad is a name
   write_file(model_path, at("a..b"));
@@ -587,9 +592,9 @@ TEST(OnnxExternal, AFolderIsItsModel) {
   write_file(folder / "other.onnx", "nothing");
   write_file(folder / "model.onnx", model_at("w.data"));
   write_file(folder / "config.json", R"({"model_type":"llama"})");
-  const MetaGraph graph = open_model(folder.path().string(), {});
+  const graph::MetaGraph graph = importers::open_model(folder.path().string(), {});
   EXPECT_EQ(graph.files.size(), 2u);
-  EXPECT_NE(find_metadata(graph, kConfigKey), nullptr);
+  EXPECT_NE(graph::find_metadata(graph, graph::kConfigKey), nullptr);
   ASSERT_EQ(graph.notes.size(), 1u);
   EXPECT_NE(graph.notes[0].text.find("the folder also holds 'other.onnx'"), std::string::npos);
 }
@@ -609,9 +614,9 @@ TEST(OnnxExternal, LinksOfTheUserOpenWhenAsked) {
   write_file(folder / "model/m.onnx", model_at("w.data"));
   fs::create_symlink("../elsewhere/blob", folder / "model/w.data");
   EXPECT_NE(opening_error(folder / "model/m.onnx").find("outside the model's folder"), std::string::npos);
-  ResolveOptions options;
+  importers::ResolveOptions options;
   options.follow_links = true;
-  EXPECT_EQ(open_model(folder / "model/m.onnx", options).files.size(), 2u);
+  EXPECT_EQ(importers::open_model(folder / "model/m.onnx", options).files.size(), 2u);
 }
 
 // hub/models--o--n/{blobs, snapshots/C/onnx/*}: links out of the snapshot into blobs/, through one more into
@@ -676,4 +681,4 @@ TEST_F(OnnxHubCache, TheLinkDecidesAndNotItsTarget) {
 
 }  // namespace
 
-}  // namespace loadline
+}  // namespace loadline::tests

@@ -23,7 +23,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-namespace loadline {
+namespace loadline::tests {
 
 // --- From paths to models: folders, indexes, caches, containment.
 
@@ -55,9 +55,9 @@ void write_model(const fs::path& folder) {
   write_file(folder / "config.json", R"({"model_type":"llama"})");
 }
 
-std::string error_of(const std::string& path, const ResolveOptions& options = {}) {
+std::string error_of(const std::string& path, const importers::ResolveOptions& options = {}) {
   try {
-    open_model(path, options);
+    importers::open_model(path, options);
     return "";
   } catch (const Error& error) {
     return error.what();
@@ -68,21 +68,21 @@ TEST(Resolve, AFolderItsIndexAndEachShardAreOneModel) {
   const TemporaryFolder folder;
   write_model(folder.path());
   for (const char* path : {"", kIndex, kShard1, kShard2}) {
-    const MetaGraph graph = open_model(folder / path, {});
+    const graph::MetaGraph graph = importers::open_model(folder / path, {});
     EXPECT_EQ(graph.tensors.size(), 2u) << path;
     EXPECT_EQ(graph.files.size(), 3u) << path;
-    EXPECT_EQ(storage_bytes(graph), 16u) << path;
-    EXPECT_NE(find_metadata(graph, kConfigKey), nullptr) << path;
-    EXPECT_NO_THROW(require_sound(graph, "convert")) << path;
+    EXPECT_EQ(graph::storage_bytes(graph), 16u) << path;
+    EXPECT_NE(graph::find_metadata(graph, graph::kConfigKey), nullptr) << path;
+    EXPECT_NO_THROW(graph::require_sound(graph, "convert")) << path;
   }
-  EXPECT_TRUE(has_note(open_model(folder / kShard1, {}), Severity::info, "is one shard"));
+  EXPECT_TRUE(has_note(importers::open_model(folder / kShard1, {}), graph::Severity::info, "is one shard"));
 }
 
 TEST(Resolve, AShardOutsideItsIndexStaysAlone) {
   const TemporaryFolder folder;
   write_model(folder.path());
   write_file(folder / "other-00001-of-00002.safetensors", one_tensor("z"));
-  EXPECT_EQ(open_model(folder / "other-00001-of-00002.safetensors", {}).tensors.size(), 1u);
+  EXPECT_EQ(importers::open_model(folder / "other-00001-of-00002.safetensors", {}).tensors.size(), 1u);
 }
 
 TEST(Resolve, PrefersTheIndexAndNamesTheRest) {
@@ -90,9 +90,9 @@ TEST(Resolve, PrefersTheIndexAndNamesTheRest) {
   write_model(folder.path());
   write_file(folder / "model.safetensors", one_tensor("c"));
   write_file(folder / "adapter.safetensors", one_tensor("d"));
-  const MetaGraph graph = open_model(folder.path().string(), {});
+  const graph::MetaGraph graph = importers::open_model(folder.path().string(), {});
   EXPECT_EQ(graph.tensors.size(), 2u);
-  EXPECT_TRUE(has_note(graph, Severity::warning, "'model.safetensors', 'adapter.safetensors'"));
+  EXPECT_TRUE(has_note(graph, graph::Severity::warning, "'model.safetensors', 'adapter.safetensors'"));
 }
 
 TEST(Resolve, FoldersWithoutAModelSaySo) {
@@ -116,7 +116,7 @@ std::string torch_tensor(std::string_view name) {
 std::string chosen(const std::vector<std::pair<std::string, std::string>>& files) {
   const TemporaryFolder folder;
   for (const auto& [name, content] : files) write_file(folder / name, content);
-  const Source source = resolve(folder.path().string(), {});
+  const importers::Source source = importers::resolve(folder.path().string(), {});
   return fs::path(source.file->path()).filename().string();
 }
 
@@ -154,11 +154,12 @@ TEST(Resolve, WhatTrainingLeavesIsNoOtherModel) {
   for (const char* name :
        {"optimizer.pt", "scheduler.pt", "training_args.bin", "rng_state_0.pth", "scaler.pt"})
     write_file(folder / name, torch_tensor("b"));
-  const MetaGraph graph = open_model(folder.path().string(), {});
+  const graph::MetaGraph graph = importers::open_model(folder.path().string(), {});
   EXPECT_EQ(graph.tensors.at(0).name, "a");
   EXPECT_TRUE(graph.notes.empty());
   write_file(folder / "other.pt", torch_tensor("c"));
-  EXPECT_TRUE(has_note(open_model(folder.path().string(), {}), Severity::warning, "'other.pt'"));
+  EXPECT_TRUE(
+      has_note(importers::open_model(folder.path().string(), {}), graph::Severity::warning, "'other.pt'"));
 }
 
 TEST(Resolve, ABinOfAnotherProgramIsNoModel) {
@@ -178,68 +179,71 @@ TEST(Index, TorchShardsAreOneModel) {
       fmt::format(R"({{"metadata":{{"total_size":16}},"weight_map":{{"a":"{}","b":"{}"}}}})", first, second));
   for (const std::string& path :
        {folder.path().string(), folder / "pytorch_model.bin.index.json", folder / second}) {
-    const MetaGraph graph = open_model(path, {});
+    const graph::MetaGraph graph = importers::open_model(path, {});
     EXPECT_EQ(graph.format, "torch") << path;
     EXPECT_EQ(graph.tensors.size(), 2u) << path;
-    EXPECT_NO_THROW(require_sound(graph, "convert")) << path;
+    EXPECT_NO_THROW(graph::require_sound(graph, "convert")) << path;
   }
   // a shard is what its content says
   write_file(folder / second, one_tensor("b"));
-  EXPECT_EQ(open_model(folder.path().string(), {}).tensors.size(), 2u);
+  EXPECT_EQ(importers::open_model(folder.path().string(), {}).tensors.size(), 2u);
   // writers counted views in their own ways: a total that disagrees is no fault of the weights
   write_file(folder / "pytorch_model.bin.index.json",
              fmt::format(R"({{"metadata":{{"total_size":17}},"weight_map":{{"a":"{}"}}}})", first));
-  EXPECT_TRUE(has_note(open_model(folder.path().string(), {}), Severity::warning, "says 17 bytes in total"));
+  EXPECT_TRUE(has_note(importers::open_model(folder.path().string(), {}), graph::Severity::warning,
+                       "says 17 bytes in total"));
   fs::remove(folder / first);
-  EXPECT_EQ(open_model(folder.path().string(), {}).missing.size(), 1u);
+  EXPECT_EQ(importers::open_model(folder.path().string(), {}).missing.size(), 1u);
 }
 
 TEST(Index, AMissingShardIsNamedWithItsTensors) {
   const TemporaryFolder folder;
   write_model(folder.path());
   fs::remove(folder / kShard2);
-  const MetaGraph graph = open_model(folder.path().string(), {});
+  const graph::MetaGraph graph = importers::open_model(folder.path().string(), {});
   EXPECT_EQ(graph.tensors.size(), 1u);
   EXPECT_EQ(graph.missing, std::vector<std::string>{"b"});
-  EXPECT_TRUE(has_note(graph, Severity::error, "it held 1 tensor: 'b'"));
-  EXPECT_THROW(require_sound(graph, "convert"), Error);
+  EXPECT_TRUE(has_note(graph, graph::Severity::error, "it held 1 tensor: 'b'"));
+  EXPECT_THROW(graph::require_sound(graph, "convert"), Error);
   // a dangling link is a download that did not finish
   fs::create_symlink("nowhere", folder / kShard2);
-  EXPECT_EQ(open_model(folder.path().string(), {}).missing.size(), 1u);
+  EXPECT_EQ(importers::open_model(folder.path().string(), {}).missing.size(), 1u);
 }
 
 TEST(Index, ShardsWithoutTheirIndexAreNoModel) {
   const TemporaryFolder folder;
   write_model(folder.path());
   fs::remove(folder / kIndex);
-  const MetaGraph graph = open_model(folder.path().string(), {});
-  EXPECT_TRUE(has_note(graph, Severity::error, "whose index is missing"));
-  EXPECT_THROW(require_sound(graph, "convert"), Error);
+  const graph::MetaGraph graph = importers::open_model(folder.path().string(), {});
+  EXPECT_TRUE(has_note(graph, graph::Severity::error, "whose index is missing"));
+  EXPECT_THROW(graph::require_sound(graph, "convert"), Error);
 }
 
 TEST(Index, AOnlyShardNeedsNoIndex) {
   const TemporaryFolder folder;
   write_file(folder / "model-00001-of-00001.safetensors", one_tensor("a"));
-  EXPECT_NO_THROW(require_sound(open_model(folder.path().string(), {}), "convert"));
+  EXPECT_NO_THROW(graph::require_sound(importers::open_model(folder.path().string(), {}), "convert"));
 }
 
 TEST(Index, UsableButWrongOpensWithAnErrorNote) {
   const TemporaryFolder folder;
   write_model(folder.path());
   write_file(folder / kIndex, index_text(kShard2, "17"));
-  EXPECT_TRUE(has_note(open_model(folder.path().string(), {}), Severity::error,
+  EXPECT_TRUE(has_note(importers::open_model(folder.path().string(), {}), graph::Severity::error,
                        "says 17 bytes in total, the shards hold 16"));
   write_file(folder / kIndex, index_text(kShard2, "16.0"));
-  EXPECT_TRUE(has_note(open_model(folder.path().string(), {}), Severity::warning, "not a whole number"));
+  EXPECT_TRUE(has_note(importers::open_model(folder.path().string(), {}), graph::Severity::warning,
+                       "not a whole number"));
   write_file(folder / kIndex, fmt::format(R"({{"weight_map":{{"a":"{}","x":"{}"}}}})", kShard1, kShard2));
-  const MetaGraph outside = open_model(folder.path().string(), {});
-  EXPECT_TRUE(has_note(outside, Severity::error, "not in the index"));
-  EXPECT_TRUE(has_note(outside, Severity::error, "which does not hold it"));
+  const graph::MetaGraph outside = importers::open_model(folder.path().string(), {});
+  EXPECT_TRUE(has_note(outside, graph::Severity::error, "not in the index"));
+  EXPECT_TRUE(has_note(outside, graph::Severity::error, "which does not hold it"));
   EXPECT_EQ(outside.missing, std::vector<std::string>{"x"});
   write_file(folder / kIndex, index_text(kShard1));  // b lies elsewhere than the index says
   write_file(folder / kIndex,
              fmt::format(R"({{"weight_map":{{"a":"{0}","b":"{0}","c":"{1}"}}}})", kShard1, kShard2));
-  EXPECT_TRUE(has_note(open_model(folder.path().string(), {}), Severity::error, "the index puts it in"));
+  EXPECT_TRUE(has_note(importers::open_model(folder.path().string(), {}), graph::Severity::error,
+                       "the index puts it in"));
 }
 
 TEST(Index, ContradictionsAreErrors) {
@@ -262,9 +266,9 @@ TEST(Index, ContradictionsAreErrors) {
 TEST(Index, OneThatMapsNothingSaysSo) {
   const TemporaryFolder folder;
   write_file(folder / "model.safetensors.index.json", R"({"weight_map":{}})");
-  const MetaGraph graph = open_model(folder.path().string(), {});
+  const graph::MetaGraph graph = importers::open_model(folder.path().string(), {});
   EXPECT_TRUE(graph.tensors.empty());
-  EXPECT_TRUE(testing::has_note(graph, Severity::warning, "its weight_map is empty"));
+  EXPECT_TRUE(testing::has_note(graph, graph::Severity::warning, "its weight_map is empty"));
 }
 
 TEST(Resolve, PicklesOfNewerProtocolsAreNamed) {
@@ -283,12 +287,12 @@ TEST(Resolve, PicklesOfNewerProtocolsAreNamed) {
 
 TEST(Containment, NamesMustBeCleanAndRelative) {
   for (const char* good : {"a", "a.safetensors", "sub/a", "a b", "...", "a..b"})
-    EXPECT_TRUE(is_clean_relative(good)) << good;
+    EXPECT_TRUE(importers::is_clean_relative(good)) << good;
   for (const char* bad :
        {"", "/etc/passwd", "..", "../x", "a/../../b", "a/..", "./a", "a//b", "a/", "C:\\x", "C:x", "a\\b"})
-    EXPECT_FALSE(is_clean_relative(bad)) << bad;
-  EXPECT_FALSE(is_clean_relative(std::string_view("a\0b", 3)));
-  EXPECT_FALSE(is_clean_relative(std::string(5000, 'a')));
+    EXPECT_FALSE(importers::is_clean_relative(bad)) << bad;
+  EXPECT_FALSE(importers::is_clean_relative(std::string_view("a\0b", 3)));
+  EXPECT_FALSE(importers::is_clean_relative(std::string(5000, 'a')));
 }
 
 TEST(Containment, AnIndexCannotReachOutside) {
@@ -314,12 +318,13 @@ TEST(Containment, LinksOutsideNeedPermission) {
   EXPECT_NE(error_of(folder / "model").find("model.safetensors.index.json': links to"), std::string::npos);
   EXPECT_NE(error_of(folder / "model").find("outside the model's folder"), std::string::npos);
   try {
-    open_model(folder / "model", {});
+    importers::open_model(folder / "model", {});
     FAIL() << "opened";
   } catch (const Error& error) {
     EXPECT_EQ(error.remedy(), (Remedy{"follow_links", "on"}));
   }
-  EXPECT_EQ(open_model(folder / "model", {.hub_cache = "", .follow_links = true}).tensors.size(), 2u);
+  EXPECT_EQ(importers::open_model(folder / "model", {.hub_cache = "", .follow_links = true}).tensors.size(),
+            2u);
   // through a linked folder
   fs::create_directory_symlink(folder / "elsewhere", folder / "model/sub");
   write_file(folder / "model/model.safetensors.index.json", index_text("sub/b.safetensors"));
@@ -331,7 +336,7 @@ TEST(Containment, LinksOutsideNeedPermission) {
   fs::create_symlink("sub/b.safetensors", folder / "model/model-00002-of-00002.safetensors");
   write_file(folder / "model/model.safetensors.index.json", index_text());
   fs::create_directory_symlink(folder / "model", folder / "alias");
-  EXPECT_EQ(open_model(folder / "alias", {}).tensors.size(), 2u);
+  EXPECT_EQ(importers::open_model(folder / "alias", {}).tensors.size(), 2u);
 }
 
 TEST(Containment, PipesAndDevicesAreRefused) {
@@ -366,13 +371,13 @@ TEST(HubCache, OpensSnapshotsThroughTheirLinks) {
     const std::string commit(40, 'c');
     write_cache(hub.path(), commit, shared);
     write_file(hub / "models--org--name/refs/main", commit + "\r\n");
-    const ResolveOptions options = {.hub_cache = hub.path().string(), .follow_links = false};
+    const importers::ResolveOptions options = {.hub_cache = hub.path().string(), .follow_links = false};
     for (const std::string& path :
          {hub / "models--org--name", hub / ("models--org--name/snapshots/" + commit), std::string("org/name"),
           hub / ("models--org--name/snapshots/" + commit + "/" + kShard1)}) {
-      const MetaGraph graph = open_model(path, options);
+      const graph::MetaGraph graph = importers::open_model(path, options);
       EXPECT_EQ(graph.tensors.size(), 2u) << path;
-      EXPECT_EQ(model_name(graph), "org/name");
+      EXPECT_EQ(graph::model_name(graph), "org/name");
       EXPECT_EQ(graph.files[1].path.find("blobs"), std::string::npos) << "names come from the snapshot";
     }
   }
@@ -408,14 +413,14 @@ TEST(HubCache, SnapshotsAndReferencesCannotLeadOutside) {
 TEST(HubCache, WithoutARefTheNewestSnapshotIsTaken) {
   const TemporaryFolder hub;
   write_cache(hub.path(), std::string(40, 'd'), false);
-  EXPECT_EQ(open_model(hub / "models--org--name", {}).tensors.size(), 2u);
+  EXPECT_EQ(importers::open_model(hub / "models--org--name", {}).tensors.size(), 2u);
   // an empty snapshot and a reference that is no commit change nothing
   fs::create_directories(hub.path() / "models--org--name/snapshots/zzz");
   for (const std::string& ref : {std::string("../../.."), std::string(5 << 20, '\0'), std::string("feed")}) {
     write_file(hub / "models--org--name/refs/main", ref);
-    const MetaGraph graph = open_model(hub / "models--org--name", {});
+    const graph::MetaGraph graph = importers::open_model(hub / "models--org--name", {});
     EXPECT_EQ(graph.tensors.size(), 2u);
-    EXPECT_TRUE(has_note(graph, Severity::warning, "the newest of 1"));
+    EXPECT_TRUE(has_note(graph, graph::Severity::warning, "the newest of 1"));
   }
   fs::remove_all(hub.path() / "models--org--name/snapshots");
   fs::create_directories(hub.path() / "models--org--name/snapshots");
@@ -424,21 +429,22 @@ TEST(HubCache, WithoutARefTheNewestSnapshotIsTaken) {
 
 TEST(Config, AloneGivesShapesWithoutFiles) {
   const TemporaryFolder folder;
-  write_file(folder / "config.json", find_preset("llama-3-8b")->config_json);
+  write_file(folder / "config.json", forward::find_preset("llama-3-8b")->config_json);
   for (const std::string& path : {folder.path().string(), folder / "config.json"}) {
-    const MetaGraph graph = open_model(path, {});
-    EXPECT_EQ(parameter_count(graph), 8'030'261'248u);
+    const graph::MetaGraph graph = importers::open_model(path, {});
+    EXPECT_EQ(graph::parameter_count(graph), 8'030'261'248u);
     EXPECT_EQ(graph.tensors.size(), 291u);
-    EXPECT_EQ(graph.storages[0].file, kNoFile);
+    EXPECT_EQ(graph.storages[0].file, graph::kNoFile);
   }
 }
 
 TEST(Config, PresetsHaveTheirPublishedSizes) {
   const auto expect = [](std::string_view id, std::uint64_t parameters, std::uint64_t bytes,
                          std::size_t tensors) {
-    const MetaGraph graph = config_graph(find_preset(id)->config_json, std::string(id));
-    EXPECT_EQ(parameter_count(graph), parameters) << id;
-    EXPECT_EQ(storage_bytes(graph), bytes) << id;
+    const graph::MetaGraph graph =
+        forward::config_graph(forward::find_preset(id)->config_json, std::string(id));
+    EXPECT_EQ(graph::parameter_count(graph), parameters) << id;
+    EXPECT_EQ(graph::storage_bytes(graph), bytes) << id;
     EXPECT_EQ(graph.tensors.size(), tensors) << id;
   };
   expect("llama-3.2-1b", 1'235'814'400, 2'471'628'800, 146);
@@ -452,7 +458,7 @@ TEST(Config, PresetsHaveTheirPublishedSizes) {
 TEST(Config, AbsurdValuesAreRefused) {
   const auto error_in = [](std::string_view json) -> std::string {
     try {
-      config_graph(json, "config.json");
+      forward::config_graph(json, "config.json");
       return "";
     } catch (const Error& error) {
       return error.what();
@@ -486,7 +492,7 @@ TEST(Folder, WhatBelongsTogetherIsNotNamedAsLeftOut) {
     write_file(folder / fmt::format("m-{:05}-of-00002.gguf", i + 1), part.bytes());
   }
   write_file(folder / "._m-00001-of-00002.gguf", "resource fork");
-  const MetaGraph graph = open_model(folder.path().string(), {});
+  const graph::MetaGraph graph = importers::open_model(folder.path().string(), {});
   EXPECT_EQ(graph.tensors.size(), 2u);
   EXPECT_TRUE(graph.notes.empty());
 }
@@ -503,7 +509,7 @@ std::vector<std::string> tensors_of(const std::vector<std::string>& files) {
   const TemporaryFolder folder;
   for (const std::string& name : files) write_file(folder / name, small_gguf("token_embd.weight"));
   std::vector<std::string> names;
-  for (const Tensor& tensor : open_model(folder.path().string(), {}).tensors)
+  for (const graph::Tensor& tensor : importers::open_model(folder.path().string(), {}).tensors)
     names.push_back(tensor.name.str());
   return names;
 }
@@ -522,14 +528,15 @@ TEST(Folder, AModelOpensWithItsProjectorAndItsDraft) {
   const TemporaryFolder folder;
   write_file(folder / "a-model.gguf", small_gguf("a"));
   write_file(folder / "MMPROJ-a.gguf", small_gguf("b"));
-  const MetaGraph graph = open_model(folder.path().string(), {});
+  const graph::MetaGraph graph = importers::open_model(folder.path().string(), {});
   ASSERT_EQ(graph.files.size(), 2u);
-  EXPECT_EQ(set_role(graph, FileId{1}), "mmproj");
-  EXPECT_EQ(set_role(graph, FileId{0}), "");
-  EXPECT_TRUE(has_note(graph, Severity::info, "'a-model.gguf' is opened together with 'MMPROJ-a.gguf'"));
-  EXPECT_EQ(open_model(folder / "a-model.gguf", {}).files.size(), 1u);
+  EXPECT_EQ(graph::set_role(graph, graph::FileId{1}), "mmproj");
+  EXPECT_EQ(graph::set_role(graph, graph::FileId{0}), "");
+  EXPECT_TRUE(
+      has_note(graph, graph::Severity::info, "'a-model.gguf' is opened together with 'MMPROJ-a.gguf'"));
+  EXPECT_EQ(importers::open_model(folder / "a-model.gguf", {}).files.size(), 1u);
   write_file(folder / "MMPROJ-a.gguf", "GGUF");
-  EXPECT_THROW(open_model(folder.path().string(), {}), Error);
+  EXPECT_THROW(importers::open_model(folder.path().string(), {}), Error);
 }
 
 }  // namespace
@@ -552,9 +559,9 @@ std::string index_text(const std::vector<Entry>& entries, std::string_view total
   return text + fmt::format("{}  }}{}}}{}", end, end, end);
 }
 
-SourceFile file_of(const std::string& text) {
+io::SourceFile file_of(const std::string& text) {
   const auto bytes = std::as_bytes(std::span(text));
-  return SourceFile::from_memory("m.index.json", {bytes.begin(), bytes.end()});
+  return io::SourceFile::from_memory("m.index.json", {bytes.begin(), bytes.end()});
 }
 
 std::string shard_name(std::size_t number, std::size_t of) {
@@ -588,8 +595,9 @@ Model model_of(std::size_t shards, std::size_t each) {
   return model;
 }
 
-MetaGraph open(const Model& model, std::string_view total, bool lines = true) {
-  return import_source(memory_source("m.index.json", index_text(model.entries, total, lines), model.files));
+graph::MetaGraph open(const Model& model, std::string_view total, bool lines = true) {
+  return importers::import_source(
+      memory_source("m.index.json", index_text(model.entries, total, lines), model.files));
 }
 
 std::string error_of(const Model& model) {
@@ -606,8 +614,8 @@ TEST(HfWeightMap, PiecesGiveTheSameAsTheWhole) {
   for (const std::size_t count : {1U, 2U, 1000U, 5000U, 12'345U}) {
     const Model model = model_of(1, count);
     for (const bool lines : {true, false}) {
-      const SourceFile file = file_of(index_text(model.entries, "77", lines));
-      HfWeightMap map(file);
+      const io::SourceFile file = file_of(index_text(model.entries, "77", lines));
+      importers::HfWeightMap map(file);
       std::vector<std::vector<Entry>> pieces(map.pieces());
       const bool plain = map.scan(4, [&](std::size_t piece, std::string_view tensor, std::string_view shard) {
         pieces[piece].emplace_back(tensor, shard);
@@ -640,8 +648,8 @@ TEST(HfWeightMap, TheFastPathAgreesWithTheJsonParser) {
     // anywhere, or near a border, where pieces are cut
     const std::size_t at = round % 2 == 0 ? random() % text.size() : (112 << 10) - 100 + random() % 200;
     text[at] = kAlphabet[random() % kAlphabet.size()];
-    const SourceFile file = file_of(text);
-    HfWeightMap map(file);
+    const io::SourceFile file = file_of(text);
+    importers::HfWeightMap map(file);
     std::vector<std::vector<Entry>> pieces(map.pieces());
     if (!map.scan(2, [&](std::size_t piece, std::string_view tensor, std::string_view shard) {
           pieces[piece].emplace_back(tensor, shard);
@@ -659,8 +667,8 @@ TEST(HfWeightMap, TheFastPathAgreesWithTheJsonParser) {
 }
 
 TEST(HfWeightMap, MetadataMayStandBehindTheMap) {
-  const SourceFile file = file_of(R"({"weight_map":{"a":"s"},"metadata":{"total_size":5}})");
-  HfWeightMap map(file);
+  const io::SourceFile file = file_of(R"({"weight_map":{"a":"s"},"metadata":{"total_size":5}})");
+  importers::HfWeightMap map(file);
   std::size_t entries = 0;
   EXPECT_TRUE(map.scan(1, [&](std::size_t, std::string_view, std::string_view) { ++entries; }));
   EXPECT_EQ(entries, 1u);
@@ -669,13 +677,13 @@ TEST(HfWeightMap, MetadataMayStandBehindTheMap) {
 
 TEST(HfIndex, OpensWhateverTheOrderOfItsEntries) {
   Model model = model_of(9, 600);
-  const MetaGraph in_order = open(model, "5400");
+  const graph::MetaGraph in_order = open(model, "5400");
   EXPECT_EQ(in_order.tensors.size(), 5400u);
   EXPECT_TRUE(in_order.notes.empty());
   std::mt19937 random(3);
   for (int round = 0; round < 4; ++round) {
     std::shuffle(model.entries.begin(), model.entries.end(), random);
-    const MetaGraph graph = open(model, "5400", round % 2 == 0);
+    const graph::MetaGraph graph = open(model, "5400", round % 2 == 0);
     EXPECT_EQ(graph.tensors, in_order.tensors);
     EXPECT_EQ(graph.storages, in_order.storages);
     EXPECT_TRUE(graph.notes.empty());
@@ -689,7 +697,7 @@ TEST(HfIndex, ShardsThatDoNotCountOpenToo) {
   for (Entry& entry : model.entries)
     if (entry.second == shard_name(1, 3)) entry.second = "extra.safetensors";
   model.files[1].first = "extra.safetensors";
-  const MetaGraph graph = open(model, "12");
+  const graph::MetaGraph graph = open(model, "12");
   EXPECT_EQ(graph.tensors.size(), 12u);
   ASSERT_EQ(graph.files.size(), 4u);
   EXPECT_EQ(graph.files[1].path, "extra.safetensors");  // natural order: before "model-..."
@@ -738,7 +746,7 @@ TEST(HfIndex, SaysWhatTheIndexPutsElsewhere) {
   Model model = model_of(2, 2);
   std::swap(model.entries[0].second, model.entries[3].second);
   model.entries.emplace_back("gone", shard_name(1, 2));
-  const MetaGraph graph = open(model, "4");
+  const graph::MetaGraph graph = open(model, "4");
   EXPECT_EQ(graph.missing, std::vector<std::string>{"gone"});
   ASSERT_EQ(graph.notes.size(), 3u);
   EXPECT_EQ(graph.notes[0].text,
@@ -754,9 +762,9 @@ TEST(HfIndex, JunkBeforeATextIsRefused) {
   for (const char* junk : {"00\"x\"", "12345678901234567890\"x\"", "01"}) {
     const std::string index =
         fmt::format(R"({{"metadata":{{"k":{}}},"weight_map":{{"w":"model.safetensors"}}}})", junk);
-    EXPECT_THROW(
-        import_source(memory_source("m.index.json", index, {{"model.safetensors", shard_bytes({"w"})}})),
-        Error)
+    EXPECT_THROW(importers::import_source(
+                     memory_source("m.index.json", index, {{"model.safetensors", shard_bytes({"w"})}})),
+                 Error)
         << junk;
   }
 }
@@ -764,7 +772,7 @@ TEST(HfIndex, JunkBeforeATextIsRefused) {
 TEST(HfIndex, ManyMissingShardsStayLinear) {
   std::string index = R"({"weight_map":{)";
   for (int i = 0; i < 60'000; ++i) index += fmt::format(R"({}"t{}":"s{}")", i == 0 ? "" : ",", i, i);
-  const MetaGraph graph = import_source(memory_source("m.index.json", index + "}}"));
+  const graph::MetaGraph graph = importers::import_source(memory_source("m.index.json", index + "}}"));
   EXPECT_EQ(graph.missing.size(), 60'000u);
 }
 
@@ -775,9 +783,9 @@ TEST(HfIndex, ManyMissingShardsStayLinear) {
 namespace {
 
 // Whether the importer reads the bytes; anything but a graph or an Error fails the test.
-bool reads(const Importer& importer, std::string_view bytes) {
+bool reads(const importers::Importer& importer, std::string_view bytes) {
   try {
-    validate(importer.read(memory_source("x", bytes)));
+    graph::validate(importer.read(memory_source("x", bytes)));
     return true;
   } catch (const Error&) {
     return false;
@@ -797,16 +805,17 @@ TEST(Table, SmokeEveryImporterReadsEveryPrefixOfEverySample) {
       R"({"metadata":{"total_size":12},"weight_map":{"a":"model-00001-of-00002.safetensors","b":"model-00002-of-00002.safetensors"}})");
   samples.push_back(
       R"({"model_type":"llama","hidden_size":64,"num_hidden_layers":2,"num_attention_heads":4,"intermediate_size":128,"vocab_size":100})");
-  for (const Importer& importer : importers())
+  for (const importers::Importer& importer : importers::importers())
     for (const std::string& sample : samples)
       for (std::size_t length = 0; length < sample.size(); ++length)
         reads(importer, std::string_view(sample).substr(0, length));
   int whole = 0;
   for (const std::string& sample : samples)
-    for (const Importer& importer : importers()) whole += reads(importer, sample) ? 1 : 0;
+    for (const importers::Importer& importer : importers::importers())
+      whole += reads(importer, sample) ? 1 : 0;
   EXPECT_GE(whole, static_cast<int>(samples.size()) - 2) << "two samples are cut, every other is read";
 }
 
 }  // namespace
 
-}  // namespace loadline
+}  // namespace loadline::tests

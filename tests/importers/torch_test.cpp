@@ -12,7 +12,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-namespace loadline {
+namespace loadline::tests {
 
 // --- PyTorch checkpoints, zip and legacy: goldens, prefixes, values, and the hostile tables.
 
@@ -32,7 +32,7 @@ const Records kOne = {{"data/0", pattern(16)}};
 std::string file_of(const std::string& value, const Records& records = kOne) {
   return torch_zip(stream(value), records);
 }
-MetaGraph open(const std::string& value, const Records& records = kOne) {
+graph::MetaGraph open(const std::string& value, const Records& records = kOne) {
   return import_bytes("m.pt", file_of(value, records));
 }
 std::string floats(std::int64_t numel = 4) { return storage("0", "FloatStorage", numel); }
@@ -59,7 +59,8 @@ TEST(Torch, EveryFlippedByteIsSurvived) {
 
 TEST(Torch, APlainTensorAndListsHaveNames) {
   EXPECT_EQ(open(tensor(floats(), 0, {4}, {1})).tensors[0].name, "tensor");
-  const MetaGraph graph = open(list({tensor(floats(), 0, {4}, {1}), tuple({tensor(floats(), 2, {2}, {1})})}));
+  const graph::MetaGraph graph =
+      open(list({tensor(floats(), 0, {4}, {1}), tuple({tensor(floats(), 2, {2}, {1})})}));
   EXPECT_EQ(tensor_named(graph, "0").offset, 0u);
   EXPECT_EQ(tensor_named(graph, "1.0").offset, 8u);
   EXPECT_EQ(graph.storages.size(), 1u);
@@ -67,8 +68,9 @@ TEST(Torch, APlainTensorAndListsHaveNames) {
 
 TEST(Torch, KeysOfEveryKindGiveNames) {
   const std::string t = tensor(floats(), 0, {4}, {1});
-  const MetaGraph graph = open("}(" + number(7) + t + "\x88" + t + "N" + t + real(0.5) + t +
-                               tuple({number(1), text("b")}) + t + global("torch", "float32") + t + "u");
+  const graph::MetaGraph graph =
+      open("}(" + number(7) + t + "\x88" + t + "N" + t + real(0.5) + t + tuple({number(1), text("b")}) + t +
+           global("torch", "float32") + t + "u");
   for (const char* name : {"7", "True", "None", "0.5", "[1, b]", "torch.float32"})
     EXPECT_NO_THROW(tensor_named(graph, name)) << name;
 }
@@ -79,35 +81,37 @@ TEST(Torch, BigEndianFilesAreSwapped) {
                                   {"b", tensor(storage("2", "ByteStorage", 3), 0, {3}, {1})}});
   Records records = {
       {"byteorder", "big"}, {"data/0", pattern(16)}, {"data/1", pattern(16)}, {"data/2", pattern(3)}};
-  const MetaGraph graph = open(value, records);
-  EXPECT_EQ(graph.storages[0].encoding, Encoding::byte_swapped);
+  const graph::MetaGraph graph = open(value, records);
+  EXPECT_EQ(graph.storages[0].encoding, graph::Encoding::byte_swapped);
   EXPECT_EQ(graph.storages[0].unit, 4);
   EXPECT_EQ(graph.storages[1].unit, 8);
-  EXPECT_EQ(graph.storages[2].encoding, Encoding::plain);
+  EXPECT_EQ(graph.storages[2].encoding, graph::Encoding::plain);
   // of an untyped storage torch itself swaps nothing
   const std::string untyped = tuple({text("storage"), global("torch.storage", "UntypedStorage"), text("0"),
                                      text("cpu"), number(16)}) +
                               "Q";
-  const MetaGraph unsure =
+  const graph::MetaGraph unsure =
       open(tensor_v3(untyped, 0, {8}, {1}, "uint16"), {{"byteorder", "big"}, {"data/0", pattern(16)}});
-  EXPECT_TRUE(testing::has_note(unsure, Severity::error, "order of their numbers' bytes"));
+  EXPECT_TRUE(testing::has_note(unsure, graph::Severity::error, "order of their numbers' bytes"));
 }
 
 TEST(Torch, WhatMeansNothingHereIsNoted) {
-  const MetaGraph conjugated = open(
+  const graph::MetaGraph conjugated = open(
       rebuild("_rebuild_tensor_v2", {storage("0", "ComplexFloatStorage", 2), number(0), tuple({number(2)}),
                                      tuple({number(1)}), "\x89", "}", dict({{"conj", "\x88"}})}));
-  EXPECT_TRUE(testing::has_note(conjugated, Severity::error, "conjugated"));
-  const MetaGraph opaque =
+  EXPECT_TRUE(testing::has_note(conjugated, graph::Severity::error, "conjugated"));
+  const graph::MetaGraph opaque =
       open(dict({{"w", tensor_v3(floats(), 0, {4}, {1}, "complex32")},
                  {"n", global("numpy.core.multiarray", "scalar") + tuple({text("x")}) + "R"}}));
-  EXPECT_EQ(opaque.tensors[0].dtype, DType::opaque);
-  EXPECT_TRUE(testing::has_note(opaque, Severity::warning, "'numpy.core.multiarray.scalar': left out"));
-  EXPECT_TRUE(testing::has_note(open(dict({}), kOne), Severity::warning, "1 storage that no tensor uses"));
+  EXPECT_EQ(opaque.tensors[0].dtype, graph::DType::opaque);
+  EXPECT_TRUE(
+      testing::has_note(opaque, graph::Severity::warning, "'numpy.core.multiarray.scalar': left out"));
+  EXPECT_TRUE(
+      testing::has_note(open(dict({}), kOne), graph::Severity::warning, "1 storage that no tensor uses"));
 }
 
 TEST(Torch, EmptyTensorsMayBeginAnywhere) {
-  const MetaGraph graph =
+  const graph::MetaGraph graph =
       open(dict({{"a", tensor(floats(), 4, {0, 7}, {7, 1})}, {"b", tensor(floats(), 900, {0}, {1})}}));
   EXPECT_EQ(graph.tensors[0].offset, 16u);
   EXPECT_EQ(graph.tensors[1].offset, 16u);
@@ -115,8 +119,9 @@ TEST(Torch, EmptyTensorsMayBeginAnywhere) {
 }
 
 TEST(Torch, MetadataCannotStandInForTheConfig) {
-  const MetaGraph graph = open(dict({{"config.json", text("{}")}, {"a", number(1)}, {"a", number(2)}}));
-  EXPECT_EQ(find_metadata(graph, kConfigKey), nullptr);
+  const graph::MetaGraph graph =
+      open(dict({{"config.json", text("{}")}, {"a", number(1)}, {"a", number(2)}}));
+  EXPECT_EQ(graph::find_metadata(graph, graph::kConfigKey), nullptr);
   EXPECT_EQ(graph.metadata.size(), 1u);
 }
 
@@ -145,9 +150,9 @@ TEST(Torch, OtherMembersAreNeverRead) {
 TEST(Torch, RepeatedTextsDoNotFillTheMemory) {
   std::string value = "}(" + text("a") + text(std::string(60'000, 'x')) + "q\1";
   for (int i = 0; i < 5000; ++i) value += text(fmt::format("{}", i)) + "h\1";
-  const MetaGraph graph = open(value + "u");
+  const graph::MetaGraph graph = open(value + "u");
   EXPECT_LT(graph.metadata.size(), 100u);
-  EXPECT_TRUE(testing::has_note(graph, Severity::info, "texts beyond 4194304 bytes"));
+  EXPECT_TRUE(testing::has_note(graph, graph::Severity::info, "texts beyond 4194304 bytes"));
 }
 
 TEST(Torch, OldContainersAreRefusedByName) {
@@ -397,8 +402,8 @@ TEST(TorchLegacy, HostileFilesGiveTheirError) {
 }
 
 TEST(TorchLegacy, TrailingBytesOpenButMayNotBeUsed) {
-  const MetaGraph graph = import_bytes("m.pt", testing::sample_torch_legacy() + "more");
-  EXPECT_TRUE(testing::has_note(graph, Severity::error, "4 bytes after the last storage"));
+  const graph::MetaGraph graph = import_bytes("m.pt", testing::sample_torch_legacy() + "more");
+  EXPECT_TRUE(testing::has_note(graph, graph::Severity::error, "4 bytes after the last storage"));
 }
 
 TEST(Torch, ManyTensorsStayLinear) {
@@ -418,16 +423,16 @@ TEST(Torch, ManyTensorsStayLinear) {
 
 namespace {
 
-using Kind = PickleValue::Kind;
+using Kind = importers::PickleValue::Kind;
 
-Pickle evaluate(const std::string& bytes) {
-  const SourceFile file = SourceFile::from_memory("p", testing::as_bytes(bytes));
-  Cursor cursor(file);
-  return Pickle(cursor);
+importers::Pickle evaluate(const std::string& bytes) {
+  const io::SourceFile file = io::SourceFile::from_memory("p", testing::as_bytes(bytes));
+  io::Cursor cursor(file);
+  return importers::Pickle(cursor);
 }
 
 TEST(PickleValues, Scalars) {
-  const Pickle pickle =
+  const importers::Pickle pickle =
       evaluate(stream(tuple({"N", "\x88", "\x89", number(7), "M\xFF\xFF", "J\xFE\xFF\xFF\xFF", number(-5),
                              std::string("\x8A\x00", 2), real(0.25), text("x"), std::string("U\x02yz"),
                              global("__builtin__", "unicode")})));
@@ -449,7 +454,7 @@ TEST(PickleValues, Scalars) {
 
 TEST(PickleValues, LongNumbersFitOrDoNot) {
   const auto kind = [](const std::string& digits) -> std::string {
-    const Pickle pickle =
+    const importers::Pickle pickle =
         evaluate(stream("\x8A" + std::string(1, static_cast<char>(digits.size())) + digits));
     return pickle.root().is(Kind::integer) ? std::to_string(pickle.integer(pickle.root())) : "too large";
   };
@@ -466,17 +471,17 @@ TEST(PickleValues, NamesOfPython2AreTodays) {
       {global("__builtin__", "xrange"), "builtins.range"},
       {global("copy_reg", "_reconstructor"), "copyreg._reconstructor"}};
   for (const auto& [opcode, name] : names) {
-    const Pickle pickle = evaluate(stream(opcode));
+    const importers::Pickle pickle = evaluate(stream(opcode));
     EXPECT_EQ(pickle.text(pickle.root()), name);
   }
 }
 
 TEST(PickleValues, ContainersAreShared) {
   // a list that holds itself, and twice a dict
-  const Pickle pickle = evaluate(stream("]q" + std::string(1, '\0') + "(h" + std::string(1, '\0') +
-                                        "}q\x01h\x01"
-                                        "e"));
-  const PickleValue root = pickle.root();
+  const importers::Pickle pickle = evaluate(stream("]q" + std::string(1, '\0') + "(h" + std::string(1, '\0') +
+                                                   "}q\x01h\x01"
+                                                   "e"));
+  const importers::PickleValue root = pickle.root();
   const auto items = pickle.items(root);
   ASSERT_EQ(items.size(), 3u);
   EXPECT_EQ(items[0].number(), root.number());
@@ -485,7 +490,7 @@ TEST(PickleValues, ContainersAreShared) {
 
 TEST(PickleValues, DictsOfEveryMaking) {
   const std::string pairs = list({tuple({text("a"), number(1)}), list({text("b"), number(2)})});
-  const Pickle pickle =
+  const importers::Pickle pickle =
       evaluate(stream(tuple({dict({{"a", number(1)}}), call(global("collections", "OrderedDict"), {pairs}),
                              call(global("collections", "Counter"), {dict({{"a", number(1)}})}),
                              call(global("collections", "defaultdict"), {global("a", "b")})})));
@@ -498,9 +503,9 @@ TEST(PickleValues, DictsOfEveryMaking) {
 }
 
 TEST(PickleValues, ObjectsAreNotMade) {
-  const Pickle pickle = evaluate(
+  const importers::Pickle pickle = evaluate(
       stream(global("my.module", "Class") + tuple({number(1)}) + "\x81" + dict({{"x", number(2)}}) + "b"));
-  const PickleObject* object = pickle.object(pickle.root());
+  const importers::PickleObject* object = pickle.object(pickle.root());
   ASSERT_NE(object, nullptr);
   EXPECT_EQ(pickle.text(object->callee), "my.module.Class");
   EXPECT_EQ(pickle.items(object->arguments).size(), 1u);
@@ -508,7 +513,8 @@ TEST(PickleValues, ObjectsAreNotMade) {
 }
 
 TEST(PickleValues, DictSubclassesKeepTheirItems) {
-  const Pickle pickle = evaluate(stream(global("my", "Dict") + ")\x81(" + text("a") + number(1) + "u"));
+  const importers::Pickle pickle =
+      evaluate(stream(global("my", "Dict") + ")\x81(" + text("a") + number(1) + "u"));
   EXPECT_EQ(pickle.items(pickle.object(pickle.root())->state).size(), 2u);
 }
 
@@ -622,19 +628,19 @@ TEST(PickleValues, NumbersAndTextsOfEverySize) {
   const std::int64_t edges[] = {(1 << 26) - 1,  1 << 26,    -(1 << 26),
                                 -(1 << 26) - 1, 0x7FFFFFFF, -0x7FFFFFFF - 1};
   for (const std::int64_t edge : edges) {
-    const Pickle pickle = evaluate(stream(number(edge)));
+    const importers::Pickle pickle = evaluate(stream(number(edge)));
     EXPECT_EQ(pickle.integer(pickle.root()), edge);
   }
   const std::size_t lengths[] = {0, 1, 999, 1000, 65'535, 65'536, 200'000};
   for (const std::size_t bytes : lengths) {
-    const Pickle pickle = evaluate(stream(tuple({text(std::string(bytes, 'x')), text("after")})));
+    const importers::Pickle pickle = evaluate(stream(tuple({text(std::string(bytes, 'x')), text("after")})));
     EXPECT_EQ(pickle.text(pickle.items(pickle.root())[0]), std::string(bytes, 'x'));
     EXPECT_EQ(pickle.text(pickle.items(pickle.root())[1]), "after");
   }
   // more than a block holds, and long ones
   std::string texts;
   for (int i = 0; i < 20'000; ++i) texts += text("name " + std::to_string(i));
-  const Pickle many = evaluate(stream("(" + texts + "t"));
+  const importers::Pickle many = evaluate(stream("(" + texts + "t"));
   ASSERT_EQ(many.items(many.root()).size(), 20'000u);
   for (std::size_t i = 0; i < 20'000; ++i)
     ASSERT_EQ(many.text(many.items(many.root())[i]), "name " + std::to_string(i));
@@ -643,9 +649,10 @@ TEST(PickleValues, NumbersAndTextsOfEverySize) {
 TEST(PickleValues, TuplesOfEverySize) {
   const std::size_t sizes[] = {0, 1, 8, 9, 999, 1000, 16'383, 50'000};
   for (const std::size_t size : sizes) {
-    const Pickle pickle =
+    const importers::Pickle pickle =
         evaluate(stream("(" + testing::repeat("(" + std::string(size, 'N') + "t", 40) + "t"));
-    for (const PickleValue tuple : pickle.items(pickle.root())) ASSERT_EQ(pickle.items(tuple).size(), size);
+    for (const importers::PickleValue tuple : pickle.items(pickle.root()))
+      ASSERT_EQ(pickle.items(tuple).size(), size);
   }
 }
 
@@ -666,16 +673,17 @@ TEST(PickleValues, TakeASmallMultipleOfTheirStream) {
       filled(text("")),
   };
   for (const std::string& bytes : streams) {
-    const std::uint64_t before = read_process_memory().rss_anon;
-    const Pickle pickle = evaluate(bytes);
-    EXPECT_LT(read_process_memory().rss_anon, before + (90 << 20)) << bytes.substr(0, 10);
+    const std::uint64_t before = io::read_process_memory().rss_anon;
+    const importers::Pickle pickle = evaluate(bytes);
+    EXPECT_LT(io::read_process_memory().rss_anon, before + (90 << 20)) << bytes.substr(0, 10);
     EXPECT_FALSE(pickle.items(pickle.root()).empty());
   }
 }
 
 TEST(PickleValues, EqualTuplesOfNumbersMayBeOne) {
-  const Pickle pickle = evaluate(stream(tuple({tuple({number(1), number(2)}), tuple({number(1), number(2)}),
-                                               tuple({number(2), number(1)}), tuple({number(1), "\x88"})})));
+  const importers::Pickle pickle =
+      evaluate(stream(tuple({tuple({number(1), number(2)}), tuple({number(1), number(2)}),
+                             tuple({number(2), number(1)}), tuple({number(1), "\x88"})})));
   const auto items = pickle.items(pickle.root());
   EXPECT_EQ(items[0], items[1]);
   EXPECT_EQ(pickle.integer(pickle.items(items[2])[0]), 2);
@@ -717,7 +725,7 @@ TEST(Pt2, SeveralModelsKeepTheirNamesApart) {
   Records records = kRest;
   records.emplace_back("data/weights/other_weights_config.json",
                        fmt::format(R"({{"config": {{{}}}}})", pt2_entry("w", "weight_0", "6", "1")));
-  const MetaGraph graph =
+  const graph::MetaGraph graph =
       import_bytes("m.pt2", archive_of(pt2_entry("w", "weight_0", "2,3", "3,1"), records));
   EXPECT_EQ(testing::tensor_named(graph, "model.w").shape.size(), 2u);
   EXPECT_EQ(testing::tensor_named(graph, "other.w").shape.size(), 1u);
@@ -734,9 +742,9 @@ TEST(Pt2, ConfigsOfOlderWritersAreRead) {
 TEST(Pt2, FakeWeightsHaveShapesOnly) {
   Records records = kRest;
   records[0].second.clear();
-  const MetaGraph graph =
+  const graph::MetaGraph graph =
       import_bytes("m.pt2", archive_of(pt2_entry("w", "weight_0", "2,3", "3,1"), records));
-  EXPECT_EQ(graph.storage(graph.tensors[0].storage).file, kNoFile);
+  EXPECT_EQ(graph.storage(graph.tensors[0].storage).file, graph::kNoFile);
   EXPECT_EQ(graph.storage(graph.tensors[0].storage).bytes, 24u);
 }
 
@@ -750,14 +758,14 @@ TEST(Pt2, WhatIsNotReadIsNoted) {
   pickled.replace(pickled.find("\"use_pickle\": false"), 19, "\"use_pickle\": true");
   std::string sparse = pt2_entry("s", "weight_0", "6", "1");
   sparse.replace(sparse.find("\"layout\": 7"), 11, "\"layout\": 1");
-  const MetaGraph graph = import_bytes(
+  const graph::MetaGraph graph = import_bytes(
       "m.pt2",
       archive_of(pickled + "," + sparse + "," + pt2_entry("o", "weight_0", "6", "1", 0, 99), records));
-  EXPECT_TRUE(testing::has_note(graph, Severity::warning, "compiled code"));
-  EXPECT_TRUE(testing::has_note(graph, Severity::info, "the exported graph is not read"));
-  EXPECT_TRUE(testing::has_note(graph, Severity::error, "a pickled object"));
-  EXPECT_TRUE(testing::has_note(graph, Severity::error, "has layout 1"));
-  EXPECT_TRUE(testing::has_note(graph, Severity::warning, "unknown dtype 99"));
+  EXPECT_TRUE(testing::has_note(graph, graph::Severity::warning, "compiled code"));
+  EXPECT_TRUE(testing::has_note(graph, graph::Severity::info, "the exported graph is not read"));
+  EXPECT_TRUE(testing::has_note(graph, graph::Severity::error, "a pickled object"));
+  EXPECT_TRUE(testing::has_note(graph, graph::Severity::error, "has layout 1"));
+  EXPECT_TRUE(testing::has_note(graph, graph::Severity::warning, "unknown dtype 99"));
   EXPECT_EQ(graph.tensors.size(), 1u);
 }
 
@@ -831,9 +839,9 @@ TEST(Pt2, StateDictsInsideTheArchiveAreReadInPlace) {
                                               stored("serialized_state_dict.pt", state_dict("w")),
                                               stored("serialized_constants.pt", state_dict("c"))});
   for (const std::string& bytes : {archive_of("", records), old}) {
-    const MetaGraph graph = import_bytes("m.pt2", bytes);
+    const graph::MetaGraph graph = import_bytes("m.pt2", bytes);
     for (const char* name : {"w", "c"}) {
-      const Tensor& tensor = testing::tensor_named(graph, name);
+      const graph::Tensor& tensor = testing::tensor_named(graph, name);
       EXPECT_EQ(bytes.substr(graph.storage(tensor.storage).offset, 24), pattern(24));
     }
   }
@@ -868,4 +876,4 @@ TEST(Pt2, OneNameInWeightsAndConstantsIsRefused) {
 
 }  // namespace
 
-}  // namespace loadline
+}  // namespace loadline::tests

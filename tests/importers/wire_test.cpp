@@ -13,7 +13,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-namespace loadline {
+namespace loadline::tests {
 
 // --- Zip archives: what the directory gives, and every way in which it could lie.
 
@@ -24,16 +24,16 @@ using testing::zip_bytes;
 using testing::ZipEnd;
 using testing::ZipSpec;
 
-SourceFile file_of(const std::string& bytes) {
-  return SourceFile::from_memory("z", testing::as_bytes(bytes));
+io::SourceFile file_of(const std::string& bytes) {
+  return io::SourceFile::from_memory("z", testing::as_bytes(bytes));
 }
 
-std::string error_of(const std::string& bytes, ZipCase name_case = ZipCase::folded) {
-  const SourceFile file = file_of(bytes);
+std::string error_of(const std::string& bytes, importers::ZipCase name_case = importers::ZipCase::folded) {
+  const io::SourceFile file = file_of(bytes);
   return testing::error_of([&] {
-    const ZipArchive zip(file, name_case);
+    const importers::ZipArchive zip(file, name_case);
     zip.root();
-    for (const ZipMember& member : zip.members()) zip.read(member, 1 << 20);
+    for (const importers::ZipMember& member : zip.members()) zip.read(member, 1 << 20);
   });
 }
 
@@ -52,12 +52,12 @@ TEST(Zip, GivesPlaceAndContentOfEveryMember) {
   members[3].alignment = 64;
   for (const bool zip64 : {false, true}) {
     const std::string bytes = zip_bytes(members, {.zip64 = zip64});
-    const SourceFile file = file_of(bytes);
-    const ZipArchive zip(file, ZipCase::folded);
+    const io::SourceFile file = file_of(bytes);
+    const importers::ZipArchive zip(file, importers::ZipCase::folded);
     ASSERT_EQ(zip.members().size(), 4u);
     EXPECT_EQ(zip.root(), "r");
     for (std::size_t i = 0; i < 4; ++i) {
-      const ZipMember& member = *zip.find(members[i].name);
+      const importers::ZipMember& member = *zip.find(members[i].name);
       EXPECT_EQ(zip.read(member, 10'000), members[i].content);
       EXPECT_EQ(member.bytes, members[i].content.size());
       if (!member.deflated) EXPECT_EQ(bytes.substr(member.payload, member.bytes), members[i].content);
@@ -65,7 +65,7 @@ TEST(Zip, GivesPlaceAndContentOfEveryMember) {
     EXPECT_EQ(zip.find("r/d")->payload % 64, 0u);
     EXPECT_TRUE(zip.find("r/b")->deflated);
     EXPECT_EQ(zip.find("r/x"), nullptr);
-    EXPECT_EQ(zip.storage(*zip.find("r/b"), FileId{0}).encoding, Encoding::deflate);
+    EXPECT_EQ(zip.storage(*zip.find("r/b"), graph::FileId{0}).encoding, graph::Encoding::deflate);
   }
 }
 
@@ -81,8 +81,8 @@ TEST(Zip, SizesMayStandInTheZip64Field) {
 
 TEST(Zip, NamesThatDifferInCaseAreNumpysAffair) {
   const std::string bytes = zip_bytes({spec("r/a", "1"), spec("r/A", "2")});
-  EXPECT_EQ(error_of(bytes, ZipCase::distinct), "");
-  EXPECT_NE(error_of(bytes, ZipCase::folded).find("occurs twice"), std::string::npos);
+  EXPECT_EQ(error_of(bytes, importers::ZipCase::distinct), "");
+  EXPECT_NE(error_of(bytes, importers::ZipCase::folded).find("occurs twice"), std::string::npos);
 }
 
 TEST(Zip, AChecksumOfZeroIsOneLeftOut) {
@@ -92,11 +92,11 @@ TEST(Zip, AChecksumOfZeroIsOneLeftOut) {
 }
 
 std::string notes_of(const std::string& bytes) {
-  const SourceFile file = file_of(bytes);
+  const io::SourceFile file = file_of(bytes);
   std::string text;
-  const ZipArchive zip(file, ZipCase::folded);
-  for (const Note& note : zip.notes())
-    text += std::string(severity_name(note.severity)) + ": " + note.text + "\n";
+  const importers::ZipArchive zip(file, importers::ZipCase::folded);
+  for (const graph::Note& note : zip.notes())
+    text += std::string(graph::severity_name(note.severity)) + ": " + note.text + "\n";
   return text;
 }
 
@@ -324,8 +324,8 @@ TEST(Zip, LiesAreRefused) {
 TEST(Zip, ManyMembersStayLinear) {
   std::vector<ZipSpec> members;
   for (int i = 0; i < 60'000; ++i) members.push_back(spec("r/data/" + std::to_string(i), "x"));
-  const SourceFile file = file_of(zip_bytes(members));
-  EXPECT_EQ(ZipArchive(file, ZipCase::folded).members().size(), 60'000u);
+  const io::SourceFile file = file_of(zip_bytes(members));
+  EXPECT_EQ(importers::ZipArchive(file, importers::ZipCase::folded).members().size(), 60'000u);
 }
 
 }  // namespace
@@ -353,16 +353,16 @@ TEST(Npy, EveryFlippedByteIsSurvived) {
   testing::expect_flips_survived("m.npz", testing::sample_npz(), testing::sample_npz().size());
 }
 
-Tensor typed(std::string_view descr, std::size_t bytes) {
+graph::Tensor typed(std::string_view descr, std::size_t bytes) {
   return import_bytes("w.npy", npy_bytes(npy_header(descr, "(2,)"), bytes)).tensors.at(0);
 }
 
 TEST(Npy, EveryType) {
-  for (const DTypeInfo& info : dtype_table())
+  for (const graph::DTypeInfo& info : graph::dtype_table())
     if (!info.npy.empty()) EXPECT_EQ(typed(info.npy, 2 * info.block_bytes).dtype, info.id) << info.npy;
-  EXPECT_EQ(typed("?", 2).dtype, DType::boolean);
-  EXPECT_EQ(typed("=f4", 8).dtype, DType::f32);
-  EXPECT_EQ(typed("<u1", 2).dtype, DType::u8);
+  EXPECT_EQ(typed("?", 2).dtype, graph::DType::boolean);
+  EXPECT_EQ(typed("=f4", 8).dtype, graph::DType::f32);
+  EXPECT_EQ(typed("<u1", 2).dtype, graph::DType::u8);
   for (const auto& [descr, bytes] : {std::pair("|O", 20),
                                      {"<U3", 24},
                                      {"|S3", 6},
@@ -371,18 +371,18 @@ TEST(Npy, EveryType) {
                                      {"<m8[D]", 16},
                                      {"<f16", 32},
                                      {"<c32", 64}})
-    EXPECT_EQ(typed(descr, static_cast<std::size_t>(bytes)).dtype, DType::opaque) << descr;
+    EXPECT_EQ(typed(descr, static_cast<std::size_t>(bytes)).dtype, graph::DType::opaque) << descr;
 }
 
 TEST(Npy, RecordsAreBytes) {
-  const MetaGraph graph = import_bytes(
+  const graph::MetaGraph graph = import_bytes(
       "w.npy",
       npy_bytes(
           "{'descr': [('a', '<f4'), ('b', [('c', '<i4', (2,))])], 'fortran_order': False, 'shape': (2,)}",
           24));
-  EXPECT_EQ(graph.tensors[0].dtype, DType::opaque);
+  EXPECT_EQ(graph.tensors[0].dtype, graph::DType::opaque);
   EXPECT_EQ(graph.storages[0].bytes, 24u);
-  EXPECT_TRUE(testing::has_note(graph, Severity::warning, "a record"));
+  EXPECT_TRUE(testing::has_note(graph, graph::Severity::warning, "a record"));
 }
 
 TEST(Npy, HeadersOfOldWriters) {
@@ -394,7 +394,7 @@ TEST(Npy, HeadersOfOldWriters) {
   std::string version2 = "\x93NUMPY" + std::string("\2\0", 2);
   const std::string header = npy_header("<f4", "()") + "\n";
   version2 += testing::little_endian(header.size(), 4) + header + "abcd";
-  EXPECT_EQ(elements(import_bytes("w.npy", version2).tensors[0]), 1u);
+  EXPECT_EQ(graph::elements(import_bytes("w.npy", version2).tensors[0]), 1u);
 }
 
 TEST(Npy, FortranOrderIsStrides) {
@@ -408,25 +408,25 @@ TEST(Npy, FortranOrderIsStrides) {
 }
 
 TEST(Npy, TrailingBytesAreNoted) {
-  const MetaGraph graph = import_bytes("w.npy", npy_bytes(npy_header("<f4", "(2,)"), 9));
-  EXPECT_TRUE(testing::has_note(graph, Severity::warning, "1 bytes follow the array's 8"));
+  const graph::MetaGraph graph = import_bytes("w.npy", npy_bytes(npy_header("<f4", "(2,)"), 9));
+  EXPECT_TRUE(testing::has_note(graph, graph::Severity::warning, "1 bytes follow the array's 8"));
   EXPECT_EQ(graph.storages[0].bytes, 8u);
 }
 
 TEST(Npy, CompressedMembersAreReadThroughTheirStream) {
   const testing::TemporaryFolder folder;
   testing::write_file(folder / "m.npz", testing::sample_npz());
-  const auto graph = std::make_shared<const MetaGraph>(
-      import_source({std::make_shared<const SourceFile>(SourceFile::open(folder / "m.npz")),
-                     [](const std::string&) { return nullptr; },
-                     {}}));
-  const StorageReader storages(graph);
+  const auto graph = std::make_shared<const graph::MetaGraph>(importers::import_source(
+      {std::make_shared<const io::SourceFile>(io::SourceFile::open(folder / "m.npz")),
+       [](const std::string&) { return nullptr; },
+       {}}));
+  const io::StorageReader storages(graph);
   const std::string data = testing::pattern(160);
   for (std::size_t i = 0; i < graph->tensors.size(); ++i) {
     if (graph->tensors[i].name != "packed") continue;
     std::string read(160, '\0');
-    TensorReader(storages).read(TensorId{static_cast<std::uint32_t>(i)}, 0,
-                                std::as_writable_bytes(std::span(read)));
+    io::TensorReader(storages).read(graph::TensorId{static_cast<std::uint32_t>(i)}, 0,
+                                    std::as_writable_bytes(std::span(read)));
     for (std::size_t row = 0; row < 4; ++row)
       for (std::size_t column = 0; column < 5; ++column)
         EXPECT_EQ(read.substr((row * 5 + column) * 8, 8), data.substr((column * 4 + row) * 8, 8));
@@ -438,9 +438,9 @@ TEST(Npy, CompressedBigEndianNumbersCannotBeUsed) {
   member.name = "x.npy";
   member.content = npy_bytes(npy_header(">i4", "(2,)"), 8);
   member.deflate = true;
-  const MetaGraph graph = import_bytes("m.npz", testing::zip_bytes({member}));
-  EXPECT_TRUE(testing::has_note(graph, Severity::error, "big-endian numbers that are compressed"));
-  EXPECT_EQ(graph.tensors[0].dtype, DType::opaque);
+  const graph::MetaGraph graph = import_bytes("m.npz", testing::zip_bytes({member}));
+  EXPECT_TRUE(testing::has_note(graph, graph::Severity::error, "big-endian numbers that are compressed"));
+  EXPECT_EQ(graph.tensors[0].dtype, graph::DType::opaque);
 }
 
 TEST(Npy, HostileFilesGiveTheirError) {
@@ -521,8 +521,8 @@ TEST(Npz, HostileArchivesGiveTheirError) {
        {"encrypted", testing::zip_bytes({encrypted}), "encrypted"},
        {"one name twice", testing::zip_bytes({plain, plain}), "occurs twice"}});
   // the size of a compressed member is only a claim: reading past its end says so
-  const MetaGraph graph = import_bytes("m.npz", testing::zip_bytes({lying}));
-  EXPECT_TRUE(testing::has_note(graph, Severity::warning, "100 bytes follow"));
+  const graph::MetaGraph graph = import_bytes("m.npz", testing::zip_bytes({lying}));
+  EXPECT_TRUE(testing::has_note(graph, graph::Severity::warning, "100 bytes follow"));
 }
 
 }  // namespace
@@ -533,15 +533,15 @@ namespace {
 
 using testing::Proto;
 
-SourceFile memory(std::string_view bytes) {
-  return SourceFile::from_memory("m.pb", testing::as_bytes(bytes));
+io::SourceFile memory(std::string_view bytes) {
+  return io::SourceFile::from_memory("m.pb", testing::as_bytes(bytes));
 }
 
 // Steps over all fields of the message.
 std::string wire_error(std::string_view bytes) {
-  const SourceFile file = memory(bytes);
+  const io::SourceFile file = memory(bytes);
   return testing::error_of([&] {
-    WireReader reader(file, 0, file.size());
+    io::WireReader reader(file, 0, file.size());
     while (reader.next()) {
     }
   });
@@ -550,12 +550,12 @@ std::string wire_error(std::string_view bytes) {
 TEST(ProtobufWire, EveryTypeIsRead) {
   const Proto proto =
       Proto().number(1, ~std::uint64_t{0}).fixed64(2, 1ULL << 63).text(3, "text").fixed32(4, 7);
-  const SourceFile file = memory(proto);
-  WireReader reader(file, 0, file.size());
+  const io::SourceFile file = memory(proto);
+  io::WireReader reader(file, 0, file.size());
   EXPECT_EQ(reader.next()->value, ~std::uint64_t{0});
   EXPECT_EQ(reader.next()->value, 1ULL << 63);
-  const WireField text = reader.next().value();
-  EXPECT_EQ(text.tag, wire_tag(3, WireType::length));
+  const io::WireField text = reader.next().value();
+  EXPECT_EQ(text.tag, io::wire_tag(3, io::WireType::length));
   EXPECT_EQ(text.at, 20u);
   EXPECT_EQ(text.offset, 22u);
   EXPECT_EQ(text.bytes, 4u);
@@ -566,8 +566,8 @@ TEST(ProtobufWire, EveryTypeIsRead) {
 
 TEST(ProtobufWire, MessagesAreEnteredAndLeftHalfRead) {
   const Proto inner = Proto().number(1, 5).text(2, "skipped").number(3, 6);
-  const SourceFile file = memory(Proto().text(1, inner).number(2, 9));
-  WireReader reader(file, 0, file.size());
+  const io::SourceFile file = memory(Proto().text(1, inner).number(2, 9));
+  io::WireReader reader(file, 0, file.size());
   reader.enter(reader.next().value());
   EXPECT_EQ(reader.next()->value, 5u);
   EXPECT_EQ(reader.next()->number(), 2u);
@@ -578,8 +578,8 @@ TEST(ProtobufWire, MessagesAreEnteredAndLeftHalfRead) {
 
 TEST(ProtobufWire, ARangeGivesAbsoluteBytes) {
   const std::string message = Proto().number(1, 5).text(2, "abc");
-  const SourceFile file = memory("xxxx" + message + "yy");
-  WireReader reader(file, 4, 4 + message.size());
+  const io::SourceFile file = memory("xxxx" + message + "yy");
+  io::WireReader reader(file, 4, 4 + message.size());
   EXPECT_EQ(reader.next()->at, 4u);
   EXPECT_EQ(reader.next()->offset, 8u);
   EXPECT_FALSE(reader.next());
@@ -590,12 +590,12 @@ TEST(ProtobufWire, WhatIsSkippedIsNotRead) {
   std::string bytes;
   for (int i = 0; i < 10; ++i) bytes += Proto().text(1, std::string(1 << 20, 'w')).bytes();
   testing::write_file(folder / "m.pb", bytes);
-  const SourceFile file = SourceFile::open(folder / "m.pb");
-  const std::uint64_t before = read_bytes_counter();
-  WireReader reader(file, 0, file.size());
+  const io::SourceFile file = io::SourceFile::open(folder / "m.pb");
+  const std::uint64_t before = io::read_bytes_counter();
+  io::WireReader reader(file, 0, file.size());
   int fields = 0;
   while (reader.next()) ++fields;
-  const std::uint64_t read = read_bytes_counter() - before;
+  const std::uint64_t read = io::read_bytes_counter() - before;
   EXPECT_EQ(fields, 10);
   EXPECT_LT(read, 20'000u);
 }
@@ -604,9 +604,9 @@ TEST(ProtobufWire, NestingEndsAtProtobufsLimit) {
   const auto levels = [](std::size_t depth) {
     std::string bytes;
     for (std::size_t i = 0; i < depth; ++i) bytes = Proto().text(1, bytes).bytes();
-    const SourceFile file = memory(bytes);
+    const io::SourceFile file = memory(bytes);
     return testing::error_of([&] {
-      WireReader reader(file, 0, file.size());
+      io::WireReader reader(file, 0, file.size());
       while (const auto field = reader.next()) reader.enter(*field);
     });
   };
@@ -634,8 +634,8 @@ TEST(ProtobufWire, HostileBytesGiveTheirError) {
           {"length 2^64-1", "\x0A" + std::string(9, '\xFF') + "\x01", "takes 18446744073709551615 bytes"},
       },
       [](std::string_view bytes) {
-        const SourceFile file = memory(bytes);
-        WireReader reader(file, 0, file.size());
+        const io::SourceFile file = memory(bytes);
+        io::WireReader reader(file, 0, file.size());
         while (reader.next()) {
         }
       });
@@ -645,16 +645,16 @@ TEST(ProtobufWire, HostileBytesGiveTheirError) {
 
 TEST(ProtobufWire, AnInnerLengthMayNotLeaveItsMessage) {
   // 4 bytes inside a message of 3, with enough of the file behind it
-  const SourceFile file = memory("\x0A\x03\x12\x04zzzzzzz");
-  WireReader reader(file, 0, file.size());
+  const io::SourceFile file = memory("\x0A\x03\x12\x04zzzzzzz");
+  io::WireReader reader(file, 0, file.size());
   reader.enter(reader.next().value());
   EXPECT_THROW(reader.next(), Error);
 }
 
 TEST(ProtobufWire, TextOverItsLimitIsRefused) {
-  const SourceFile file = memory(Proto().text(1, "abcdef"));
-  WireReader reader(file, 0, file.size());
-  const WireField field = reader.next().value();
+  const io::SourceFile file = memory(Proto().text(1, "abcdef"));
+  io::WireReader reader(file, 0, file.size());
+  const io::WireField field = reader.next().value();
   EXPECT_NE(
       testing::error_of([&] { reader.text(field, 5, "a name"); }).find("a name has 6 bytes, the limit is 5"),
       std::string::npos);
@@ -663,8 +663,8 @@ TEST(ProtobufWire, TextOverItsLimitIsRefused) {
 TEST(ProtobufWire, AFileThatShrinksIsAnError) {
   testing::TemporaryFolder folder;
   testing::write_file(folder / "m.pb", Proto().text(1, std::string(100'000, 'x')).number(2, 1).bytes());
-  const SourceFile file = SourceFile::open(folder / "m.pb");
-  WireReader reader(file, 0, file.size());
+  const io::SourceFile file = io::SourceFile::open(folder / "m.pb");
+  io::WireReader reader(file, 0, file.size());
   ASSERT_TRUE(reader.next());
   std::filesystem::resize_file(folder / "m.pb", 50'000);
   EXPECT_NE(testing::error_of([&] { reader.next(); }).find("became shorter"), std::string::npos);
@@ -672,4 +672,4 @@ TEST(ProtobufWire, AFileThatShrinksIsAnError) {
 
 }  // namespace
 
-}  // namespace loadline
+}  // namespace loadline::tests

@@ -20,7 +20,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
-namespace loadline {
+namespace loadline::tests {
 
 // --- Files: exact reads, whole outputs.
 
@@ -38,10 +38,10 @@ std::size_t entries(const std::filesystem::path& folder) {
 TEST(SourceFile, APartIsAFileOfItsOwn) {
   const testing::TemporaryFolder folder;
   testing::write_file(folder / "whole", "0123456789");
-  const SourceFile files[] = {SourceFile::open(folder / "whole"),
-                              SourceFile::from_memory("whole", testing::as_bytes("0123456789"))};
-  for (const SourceFile& whole : files) {
-    const SourceFile part = whole.part("part", 2, 6).part("part of it", 1, 4);
+  const io::SourceFile files[] = {io::SourceFile::open(folder / "whole"),
+                                  io::SourceFile::from_memory("whole", testing::as_bytes("0123456789"))};
+  for (const io::SourceFile& whole : files) {
+    const io::SourceFile part = whole.part("part", 2, 6).part("part of it", 1, 4);
     EXPECT_EQ(part.size(), 4u);
     EXPECT_EQ(part.path(), "part of it");
     EXPECT_EQ(part.head(10), "3456");
@@ -55,8 +55,8 @@ TEST(SourceFile, APartIsAFileOfItsOwn) {
 TEST(SourceFile, ReadsExactRangesAndNothingElse) {
   const TemporaryFolder folder;
   write_file(folder / "f", "0123456789");
-  for (const SourceFile& file :
-       {SourceFile::open(folder / "f"), SourceFile::from_memory("f", as_bytes("0123456789"))}) {
+  for (const io::SourceFile& file :
+       {io::SourceFile::open(folder / "f"), io::SourceFile::from_memory("f", as_bytes("0123456789"))}) {
     std::vector<std::byte> out(4);
     file.read_at(6, out);
     EXPECT_EQ(out, as_bytes("6789"));
@@ -70,7 +70,7 @@ TEST(SourceFile, ReadsExactRangesAndNothingElse) {
 TEST(SourceFile, AFileThatShrinksGivesAnError) {
   const TemporaryFolder folder;
   write_file(folder / "f", std::string(10000, 'x'));
-  const SourceFile file = SourceFile::open(folder / "f");
+  const io::SourceFile file = io::SourceFile::open(folder / "f");
   std::filesystem::resize_file(folder / "f", 100);
   std::vector<std::byte> out(5000);
   EXPECT_THROW(file.read_at(0, out), Error);
@@ -78,18 +78,18 @@ TEST(SourceFile, AFileThatShrinksGivesAnError) {
 
 TEST(SourceFile, RefusesWhatIsNoRegularFile) {
   const TemporaryFolder folder;
-  EXPECT_THROW(SourceFile::open(folder.path().string()), Error);
-  EXPECT_THROW(SourceFile::open(folder / "absent"), Error);
+  EXPECT_THROW(io::SourceFile::open(folder.path().string()), Error);
+  EXPECT_THROW(io::SourceFile::open(folder / "absent"), Error);
   ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
-  EXPECT_THROW(SourceFile::open(folder / "pipe"), Error);  // and does not wait for a writer
-  EXPECT_THROW(SourceFile::open("/dev/zero"), Error);
+  EXPECT_THROW(io::SourceFile::open(folder / "pipe"), Error);  // and does not wait for a writer
+  EXPECT_THROW(io::SourceFile::open("/dev/zero"), Error);
 }
 
 TEST(AtomicFile, AppearsWholeOrNotAtAll) {
   const TemporaryFolder folder;
   write_file(folder / "target", "old");
   {
-    AtomicFile file(folder / "target");
+    io::AtomicFile file(folder / "target");
     file.preallocate(6);
     file.write_at(0, as_bytes("new"));
     EXPECT_EQ(read_file(folder / "target"), "old");
@@ -98,7 +98,7 @@ TEST(AtomicFile, AppearsWholeOrNotAtAll) {
   EXPECT_EQ(read_file(folder / "target"), "old");
   EXPECT_EQ(entries(folder.path()), 1u);
 
-  AtomicFile file(folder / "target");
+  io::AtomicFile file(folder / "target");
   file.write_at(0, as_bytes("new"));
   file.commit();
   EXPECT_EQ(read_file(folder / "target"), "new");
@@ -108,7 +108,7 @@ TEST(AtomicFile, AppearsWholeOrNotAtAll) {
 TEST(AtomicFile, HasOrdinaryPermissions) {
   const TemporaryFolder folder;
   write_file(folder / "plain", "x");
-  AtomicFile file(folder / "target");
+  io::AtomicFile file(folder / "target");
   file.commit();
   struct stat plain = {}, made = {};
   ::stat((folder / "plain").c_str(), &plain);
@@ -118,53 +118,53 @@ TEST(AtomicFile, HasOrdinaryPermissions) {
 
 TEST(AtomicFile, AFolderThatIsNotThereIsAnError) {
   const TemporaryFolder folder;
-  EXPECT_THROW(AtomicFile(folder / "no/such/file"), Error);
+  EXPECT_THROW(io::AtomicFile(folder / "no/such/file"), Error);
 }
 
 TEST(AtomicFile, WhatIsNoFileIsLeftAlone) {
   const TemporaryFolder folder;
   ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
-  EXPECT_THROW(AtomicFile(folder / "pipe"), Error);
+  EXPECT_THROW(io::AtomicFile(folder / "pipe"), Error);
   EXPECT_TRUE(std::filesystem::is_fifo(folder / "pipe"));
-  EXPECT_THROW(AtomicFile("/dev/null"), Error);
+  EXPECT_THROW(io::AtomicFile("/dev/null"), Error);
 }
 
 TEST(AtomicFile, MoreThanTheDiskHoldsFailsBeforeAnythingIsWritten) {
   const TemporaryFolder folder;
-  AtomicFile file(folder / "huge");
+  io::AtomicFile file(folder / "huge");
   EXPECT_THROW(file.preallocate(std::uint64_t{1} << 60), Error);
 }
 
 TEST(StorageReader, RefusesAFileThatWasReplaced) {
   const TemporaryFolder folder;
-  const MetaGraphPtr graph = testing::byte_model(folder, {100, 200});
+  const graph::MetaGraphPtr graph = testing::byte_model(folder, {100, 200});
   {
-    const StorageReader reader(graph);
+    const io::StorageReader reader(graph);
     std::vector<std::byte> out(200);
-    reader.read(StorageId{1}, 0, out);
+    reader.read(graph::StorageId{1}, 0, out);
     EXPECT_EQ(std::string(reinterpret_cast<const char*>(out.data()), out.size()),
               read_file(graph->files[0].path).substr(graph->storages[1].offset, 200));
   }
   write_file(graph->files[0].path, "something else");
-  const StorageReader reader(graph);
+  const io::StorageReader reader(graph);
   std::vector<std::byte> out(1);
-  EXPECT_THROW(reader.read(StorageId{0}, 0, out), Error);
+  EXPECT_THROW(reader.read(graph::StorageId{0}, 0, out), Error);
 }
 
 TEST(StorageReader, AModelWithoutFilesHasNoBytes) {
-  auto graph = std::make_shared<MetaGraph>();
-  graph->storages = {shapes_only_storage(8)};
-  const StorageReader reader(graph);
+  auto graph = std::make_shared<graph::MetaGraph>();
+  graph->storages = {graph::shapes_only_storage(8)};
+  const io::StorageReader reader(graph);
   std::vector<std::byte> out(1);
-  EXPECT_THROW(reader.read(StorageId{0}, 0, out), Error);
+  EXPECT_THROW(reader.read(graph::StorageId{0}, 0, out), Error);
 }
 
 TEST(ProcessMemory, SeesTouchedPages) {
-  const ProcessMemoryCounters before = read_process_memory();
+  const io::ProcessMemoryCounters before = io::read_process_memory();
   EXPECT_GT(before.rss_anon, 0u);
   const std::vector<char> touched(32 << 20, 'x');
   asm volatile("" : : "r"(touched.data()) : "memory");  // an unused vector would be optimised away
-  const std::uint64_t after = read_process_memory().rss_anon;
+  const std::uint64_t after = io::read_process_memory().rss_anon;
   EXPECT_GE(after - before.rss_anon, 30u << 20);
 }
 
@@ -176,7 +176,7 @@ void write_text(const std::string& path, const std::string& text) {
 TEST(ControlGroups, TheLeastRoomOfAGroupAndThoseAboveIt) {
   const testing::TemporaryFolder folder;
   const std::string root = folder / "cgroup";
-  EXPECT_EQ(control_group_room("0::/\n", root), UINT64_MAX);
+  EXPECT_EQ(io::control_group_room("0::/\n", root), UINT64_MAX);
   write_text(root + "/jobs/memory.max", "1000\n");
   write_text(root + "/jobs/memory.current", "700\n");
   write_text(root + "/jobs/memory.stat", "anon 400\ninactive_file 200\nactive_file 100\n");
@@ -184,10 +184,10 @@ TEST(ControlGroups, TheLeastRoomOfAGroupAndThoseAboveIt) {
   write_text(root + "/jobs/two/memory.max", "500\n");
   write_text(root + "/jobs/two/memory.current", "450\n");
   write_text(root + "/jobs/two/memory.stat", "anon 450\ninactive_file 0\nactive_file 0\n");
-  EXPECT_EQ(control_group_room("0::/\n", root), UINT64_MAX);
-  EXPECT_EQ(control_group_room("0::/jobs/one\n", root), 600u);
-  EXPECT_EQ(control_group_room("0::/jobs/two\n", root), 50u);
-  EXPECT_EQ(control_group_room("0::/jobs/three\n", root), 600u);
+  EXPECT_EQ(io::control_group_room("0::/\n", root), UINT64_MAX);
+  EXPECT_EQ(io::control_group_room("0::/jobs/one\n", root), 600u);
+  EXPECT_EQ(io::control_group_room("0::/jobs/two\n", root), 50u);
+  EXPECT_EQ(io::control_group_room("0::/jobs/three\n", root), 600u);
 }
 
 TEST(ControlGroups, OfTheOldKind) {
@@ -200,14 +200,14 @@ TEST(ControlGroups, OfTheOldKind) {
                "cache 300\ntotal_cache 300\ntotal_inactive_file 200\ntotal_active_file 50\n");
   };
   group("/pod/one", "9223372036854771712", "900");
-  EXPECT_EQ(control_group_room("4:memory:/pod/one\n3:cpu:/\n0::/\n", root), UINT64_MAX);
+  EXPECT_EQ(io::control_group_room("4:memory:/pod/one\n3:cpu:/\n0::/\n", root), UINT64_MAX);
   // the limit of the group above is shared with others
   group("/pod", "8000", "7250");
-  EXPECT_EQ(control_group_room("4:memory:/pod/one\n3:cpu:/\n0::/\n", root), 1000u);
-  EXPECT_EQ(control_group_room("4:cpu,memory:/pod/one\n0::/\n", root), 1000u);
+  EXPECT_EQ(io::control_group_room("4:memory:/pod/one\n3:cpu:/\n0::/\n", root), 1000u);
+  EXPECT_EQ(io::control_group_room("4:cpu,memory:/pod/one\n0::/\n", root), 1000u);
   // in a container the group is the root, whatever its name is outside
   group("", "1000", "1200");
-  EXPECT_EQ(control_group_room("4:memory:/docker/abc\n", root), 50u);
+  EXPECT_EQ(io::control_group_room("4:memory:/docker/abc\n", root), 50u);
 }
 
 }  // namespace
@@ -216,7 +216,7 @@ TEST(ControlGroups, OfTheOldKind) {
 
 namespace {
 
-SourceFile memory(std::string_view bytes) { return SourceFile::from_memory("f", as_bytes(bytes)); }
+io::SourceFile memory(std::string_view bytes) { return io::SourceFile::from_memory("f", as_bytes(bytes)); }
 
 template <typename Body>
 std::string error_of(Body body) {
@@ -229,8 +229,8 @@ std::string error_of(Body body) {
 }
 
 TEST(Cursor, ReadsNumbersInBothOrders) {
-  const SourceFile file = memory(std::string("\x01\x02\x03\x04\0\0\x80\x3f\xff\xfe", 10));
-  Cursor cursor(file);
+  const io::SourceFile file = memory(std::string("\x01\x02\x03\x04\0\0\x80\x3f\xff\xfe", 10));
+  io::Cursor cursor(file);
   EXPECT_EQ(cursor.read<std::uint16_t>("n"), 0x0201);
   cursor.set_big_endian(true);
   EXPECT_EQ(cursor.read<std::uint16_t>("n"), 0x0304);
@@ -242,8 +242,8 @@ TEST(Cursor, ReadsNumbersInBothOrders) {
 }
 
 TEST(Cursor, NothingPastTheRange) {
-  const SourceFile file = memory("0123456789");
-  Cursor cursor(file, 2, 6);
+  const io::SourceFile file = memory("0123456789");
+  io::Cursor cursor(file, 2, 6);
   cursor.skip(1, "x");
   EXPECT_EQ(error_of([&] { cursor.read<std::uint32_t>("a count"); }),
             "f: byte 3: a count takes 4 bytes, 3 follow");
@@ -252,14 +252,14 @@ TEST(Cursor, NothingPastTheRange) {
   EXPECT_EQ(error_of([&] { cursor.read_text(3, 2, "a name"); }),
             "f: byte 3: a name has 3 bytes, the limit is 2");
   EXPECT_EQ(cursor.read_text(3, 3, "a name"), "345");
-  EXPECT_EQ(Cursor(file, 20, 30).remaining(), 0u);
+  EXPECT_EQ(io::Cursor(file, 20, 30).remaining(), 0u);
 }
 
 TEST(Cursor, LongFilesAreReadInPieces) {
   std::string bytes;
   for (int i = 0; i < 400'000; ++i) bytes.push_back(static_cast<char>(i * 7));
-  const SourceFile file = memory(bytes);
-  Cursor cursor(file);
+  const io::SourceFile file = memory(bytes);
+  io::Cursor cursor(file);
   for (std::size_t i = 0; i < bytes.size();) {
     if (i % 3 == 0 && i + 1000 < bytes.size()) {
       ASSERT_EQ(cursor.read_text(1000, 1000, "t"), bytes.substr(i, 1000));
@@ -272,25 +272,25 @@ TEST(Cursor, LongFilesAreReadInPieces) {
 }
 
 // Reads the one storage of a graph in every way: whole, in pieces, backwards.
-std::string read_all(const std::string& path, Storage storage) {
-  auto graph = std::make_shared<MetaGraph>();
-  graph->files = {{path, SourceFile::open(path).size()}};
-  storage.file = FileId{0};
+std::string read_all(const std::string& path, graph::Storage storage) {
+  auto graph = std::make_shared<graph::MetaGraph>();
+  graph->files = {{path, io::SourceFile::open(path).size()}};
+  storage.file = graph::FileId{0};
   graph->storages = {storage};
-  const StorageReader reader(graph);
+  const io::StorageReader reader(graph);
   const auto n = static_cast<std::size_t>(storage.bytes);
   std::string whole(n, '\0');
-  reader.read(StorageId{0}, 0, std::as_writable_bytes(std::span(whole)));
+  reader.read(graph::StorageId{0}, 0, std::as_writable_bytes(std::span(whole)));
   std::string pieces(n, '\0');
   const auto out = std::as_writable_bytes(std::span(pieces));
   for (std::size_t at = 0; at < n; at += 3)
-    reader.read(StorageId{0}, at, out.subspan(at, std::min<std::size_t>(3, n - at)));
+    reader.read(graph::StorageId{0}, at, out.subspan(at, std::min<std::size_t>(3, n - at)));
   EXPECT_EQ(pieces, whole);
   std::string backwards(n, '\0');
   const auto back = std::as_writable_bytes(std::span(backwards));
   for (std::size_t at = n; at > 0; at = at > 5000 ? at - 5000 : 0) {
     const std::size_t begin = at > 5000 ? at - 5000 : 0;
-    reader.read(StorageId{0}, begin, back.subspan(begin, at - begin));
+    reader.read(graph::StorageId{0}, begin, back.subspan(begin, at - begin));
   }
   EXPECT_EQ(backwards, whole);
   return whole;
@@ -311,8 +311,8 @@ TEST(Encodings, DeflateIsUndone) {
   packed.resize(stream.total_out);
   deflateEnd(&stream);
   write_file(folder / "f", "##" + packed + "tail");
-  Storage storage = {
-      .encoding = Encoding::deflate, .offset = 2, .bytes = text.size(), .stored_bytes = packed.size()};
+  graph::Storage storage = {
+      .encoding = graph::Encoding::deflate, .offset = 2, .bytes = text.size(), .stored_bytes = packed.size()};
   EXPECT_EQ(read_all(folder / "f", storage), text);
 
   storage.bytes += 1;
@@ -329,9 +329,11 @@ TEST(Encodings, BigEndianNumbersAreSwapped) {
   const TemporaryFolder folder;
   write_file(folder / "f", "xabcdefgh");
   const auto swapped = [&](std::uint8_t unit) {
-    return read_all(
-        folder / "f",
-        {.encoding = Encoding::byte_swapped, .unit = unit, .offset = 1, .bytes = 8, .stored_bytes = 8});
+    return read_all(folder / "f", {.encoding = graph::Encoding::byte_swapped,
+                                   .unit = unit,
+                                   .offset = 1,
+                                   .bytes = 8,
+                                   .stored_bytes = 8});
   };
   EXPECT_EQ(swapped(1), "abcdefgh");
   EXPECT_EQ(swapped(2), "badcfehg");
@@ -345,28 +347,28 @@ TEST(Encodings, ProtobufNumbersPackedAndNot) {
   const std::string message = std::string("\x28\x01\x2a\x03\x02\xac\x02\x25\0\0\0\0", 12) +
                               std::string("\x42\x02hi\x28\xff\xff\x03", 8);
   write_file(folder / "f", message);
-  const Storage storage = {.encoding = Encoding::protobuf_varints,
-                           .unit = 2,
-                           .field = 5,
-                           .bytes = 8,
-                           .stored_bytes = message.size()};
+  const graph::Storage storage = {.encoding = graph::Encoding::protobuf_varints,
+                                  .unit = 2,
+                                  .field = 5,
+                                  .bytes = 8,
+                                  .stored_bytes = message.size()};
   EXPECT_EQ(read_all(folder / "f", storage), std::string("\x01\0\x02\0\x2c\x01\xff\xff", 8));
-  Storage more = storage;
+  graph::Storage more = storage;
   more.bytes = 10;
   EXPECT_NE(error_of([&] { read_all(folder / "f", more); }).find("field 5 ends after 8 bytes"),
             std::string::npos);
 
   // a run that ends within a number
   write_file(folder / "h", std::string("\x22\x02", 2) + "ab" + std::string("\x22\x06", 2) + "cdefgh");
-  const Storage cut = {
-      .encoding = Encoding::protobuf_fixed, .unit = 4, .field = 4, .bytes = 8, .stored_bytes = 12};
+  const graph::Storage cut = {
+      .encoding = graph::Encoding::protobuf_fixed, .unit = 4, .field = 4, .bytes = 8, .stored_bytes = 12};
   EXPECT_NE(error_of([&] { read_all(folder / "h", cut); }).find("crosses the end of its run"),
             std::string::npos);
 
   // field 4 as floats: one alone, two packed
   const std::string floats = std::string("\x25", 1) + "abcd" + std::string("\x22\x08", 2) + "efghijkl";
   write_file(folder / "g", floats);
-  EXPECT_EQ(read_all(folder / "g", {.encoding = Encoding::protobuf_fixed,
+  EXPECT_EQ(read_all(folder / "g", {.encoding = graph::Encoding::protobuf_fixed,
                                     .unit = 4,
                                     .field = 4,
                                     .bytes = 12,
@@ -380,16 +382,16 @@ TEST(MetaArrays, ElementsAreReadWhereTheyLie) {
   for (const std::string text : {"zero", "", "two"})
     bytes += std::string(1, static_cast<char>(text.size())) + std::string(7, '\0') + text;
   write_file(folder / "f", bytes);
-  MetaGraph graph;
+  graph::MetaGraph graph;
   graph.files = {{folder / "f", bytes.size()}};
-  const MetaArray strings = {MetaType::string, false, FileId{0}, 3, 2, bytes.size() - 2};
-  EXPECT_EQ(read_meta_array(graph, strings, 1, 10),
-            (std::vector<MetaValue>{std::string(), std::string("two")}));
-  EXPECT_TRUE(read_meta_array(graph, strings, 3, 10).empty());
-  const MetaArray numbers = {MetaType::u16, true, FileId{0}, 2, 0, 4};
-  EXPECT_EQ(read_meta_array(graph, numbers, 0, ~std::uint64_t{0}),
-            (std::vector<MetaValue>{std::uint16_t{0x3f3f}, std::uint16_t{0x0400}}));
-  EXPECT_EQ(meta_text(strings), "3 strings");
+  const graph::MetaArray strings = {graph::MetaType::string, false, graph::FileId{0}, 3, 2, bytes.size() - 2};
+  EXPECT_EQ(io::read_meta_array(graph, strings, 1, 10),
+            (std::vector<graph::MetaValue>{std::string(), std::string("two")}));
+  EXPECT_TRUE(io::read_meta_array(graph, strings, 3, 10).empty());
+  const graph::MetaArray numbers = {graph::MetaType::u16, true, graph::FileId{0}, 2, 0, 4};
+  EXPECT_EQ(io::read_meta_array(graph, numbers, 0, ~std::uint64_t{0}),
+            (std::vector<graph::MetaValue>{std::uint16_t{0x3f3f}, std::uint16_t{0x0400}}));
+  EXPECT_EQ(graph::meta_text(strings), "3 strings");
 }
 
 }  // namespace
@@ -402,7 +404,7 @@ class InPlace : public ::testing::Test {
  protected:
   void replace(
       std::string_view before, std::string_view after, const std::function<void()>& check = [] {}) {
-    replace_in_place(path, as_bytes(before), as_bytes(after), check);
+    io::replace_in_place(path, as_bytes(before), as_bytes(after), check);
   }
   // The words of the Error, or "".
   std::string fault(const std::function<void()>& action) {
@@ -427,13 +429,13 @@ TEST_F(InPlace, ReplacesTheBeginningAndLeavesNothing) {
   replace("old header", "new header");
   EXPECT_EQ(read_file(path), "new header, data");
   EXPECT_EQ(entries(), 1u);
-  EXPECT_EQ(recover_in_place(path), Recovery::none);
+  EXPECT_EQ(io::recover_in_place(path), io::Recovery::none);
 }
 
 TEST_F(InPlace, TheBackupIsThereWhileTheCheckRuns) {
   write_file(path, "old");
   replace("old", "new", [&] {
-    EXPECT_TRUE(edit_was_interrupted(path));
+    EXPECT_TRUE(io::edit_was_interrupted(path));
     EXPECT_EQ(read_file(path), "new");
   });
 }
@@ -451,11 +453,11 @@ TEST_F(InPlace, AnInterruptionAfterAnyByteIsUndone) {
   const std::string before = "old header", after = "new HEADER";
   for (std::size_t written = 0; written <= before.size(); ++written) {
     write_file(path, before + ", data");
-    save_edit_backup(path, as_bytes(before), as_bytes(after));
+    io::save_edit_backup(path, as_bytes(before), as_bytes(after));
     write_file(path, after.substr(0, written) + before.substr(written) + ", data");
-    EXPECT_TRUE(edit_was_interrupted(path));
+    EXPECT_TRUE(io::edit_was_interrupted(path));
     const bool complete = written == before.size();
-    EXPECT_EQ(recover_in_place(path), complete ? Recovery::done : Recovery::undone);
+    EXPECT_EQ(io::recover_in_place(path), complete ? io::Recovery::done : io::Recovery::undone);
     EXPECT_EQ(read_file(path), (complete ? after : before) + ", data");
     EXPECT_EQ(entries(), 1u);
   }
@@ -463,39 +465,40 @@ TEST_F(InPlace, AnInterruptionAfterAnyByteIsUndone) {
 
 TEST_F(InPlace, PagesMayReachTheDiskInAnyOrder) {
   write_file(path, "abcdef");
-  save_edit_backup(path, as_bytes("abcdef"), as_bytes("ABCDEF"));
+  io::save_edit_backup(path, as_bytes("abcdef"), as_bytes("ABCDEF"));
   write_file(path, "abCDeF");
-  EXPECT_EQ(recover_in_place(path), Recovery::undone);
+  EXPECT_EQ(io::recover_in_place(path), io::Recovery::undone);
   EXPECT_EQ(read_file(path), "abcdef");
 }
 
 TEST_F(InPlace, AnotherFileIsNotTouched) {
   write_file(path, "abcdef");
-  save_edit_backup(path, as_bytes("abc"), as_bytes("xyz"));
+  io::save_edit_backup(path, as_bytes("abc"), as_bytes("xyz"));
   write_file(path, "abQdef");
-  EXPECT_TRUE(says(fault([&] { recover_in_place(path); }), "its byte 2 is neither the old nor the new one"));
+  EXPECT_TRUE(
+      says(fault([&] { io::recover_in_place(path); }), "its byte 2 is neither the old nor the new one"));
   write_file(path, "abcdefg");
-  EXPECT_TRUE(says(fault([&] { recover_in_place(path); }), "it has 7 bytes now and had 6"));
+  EXPECT_TRUE(says(fault([&] { io::recover_in_place(path); }), "it has 7 bytes now and had 6"));
   EXPECT_EQ(read_file(path), "abcdefg");
   EXPECT_TRUE(says(fault([&] { replace("abc", "xyz"); }), "an edit of this file was interrupted"));
 }
 
 TEST_F(InPlace, DamagedBackupsAreRefused) {
   write_file(path, "abcdef");
-  save_edit_backup(path, as_bytes("abc"), as_bytes("xyz"));
-  const std::string backup = edit_backup_path(path), whole = read_file(backup);
+  io::save_edit_backup(path, as_bytes("abc"), as_bytes("xyz"));
+  const std::string backup = io::edit_backup_path(path), whole = read_file(backup);
   for (std::size_t cut = 0; cut < whole.size(); ++cut) {
     write_file(backup, whole.substr(0, cut));
-    EXPECT_TRUE(says(fault([&] { recover_in_place(path); }), "damaged backup")) << cut;
+    EXPECT_TRUE(says(fault([&] { io::recover_in_place(path); }), "damaged backup")) << cut;
   }
   for (std::size_t at = 24; at < whole.size(); ++at) {
     std::string changed = whole;
     changed[at] = static_cast<char>(changed[at] ^ 1);
     write_file(backup, changed);
-    EXPECT_NE(fault([&] { recover_in_place(path); }), "") << at;
+    EXPECT_NE(fault([&] { io::recover_in_place(path); }), "") << at;
   }
   std::filesystem::resize_file(backup, std::uint64_t{1} << 40);  // sparse
-  EXPECT_TRUE(says(fault([&] { recover_in_place(path); }), "damaged backup"));
+  EXPECT_TRUE(says(fault([&] { io::recover_in_place(path); }), "damaged backup"));
   EXPECT_EQ(read_file(path), "abcdef");
 }
 
@@ -517,7 +520,7 @@ TEST_F(InPlace, RefusesOtherContentSizesLinksAndLockedFiles) {
 TEST_F(InPlace, LinksToTheFileHaveTheSameBackup) {
   write_file(path, "abc");
   std::filesystem::create_symlink(path, folder / "link");
-  EXPECT_EQ(edit_backup_path(folder / "link"), edit_backup_path(path));
+  EXPECT_EQ(io::edit_backup_path(folder / "link"), io::edit_backup_path(path));
 }
 
 }  // namespace
@@ -557,17 +560,17 @@ class TensorReading : public ::testing::Test {
     const std::string packed = deflated(bytes_);
     testing::write_file(folder_ / "raw", bytes_ + packed);
     graph_.files = {{folder_ / "raw", kBytes + packed.size()}};
-    Storage encoded = plain_storage(FileId{0}, kBytes, kBytes);
+    graph::Storage encoded = graph::plain_storage(graph::FileId{0}, kBytes, kBytes);
     encoded.stored_bytes = packed.size();
-    encoded.encoding = Encoding::deflate;
-    graph_.storages = {plain_storage(FileId{0}, 0, kBytes), encoded};
+    encoded.encoding = graph::Encoding::deflate;
+    graph_.storages = {graph::plain_storage(graph::FileId{0}, 0, kBytes), encoded};
   }
 
-  std::string expected(const Tensor& tensor) const {
-    const std::size_t item = dtype_info(tensor.dtype).block_bytes;
+  std::string expected(const graph::Tensor& tensor) const {
+    const std::size_t item = graph::dtype_info(tensor.dtype).block_bytes;
     std::string result;
     std::vector<std::uint64_t> at(tensor.shape.size(), 0);
-    for (std::uint64_t n = elements(tensor); n-- > 0;) {
+    for (std::uint64_t n = graph::elements(tensor); n-- > 0;) {
       std::uint64_t element = 0;
       for (std::size_t i = 0; i < at.size(); ++i) element += at[i] * tensor.strides[i];
       result += bytes_.substr(tensor.offset + element * item, item);
@@ -576,16 +579,16 @@ class TensorReading : public ::testing::Test {
     return result;
   }
 
-  std::string read(const Tensor& tensor, std::uint64_t offset, std::size_t count) {
+  std::string read(const graph::Tensor& tensor, std::uint64_t offset, std::size_t count) {
     graph_.tensors = {tensor};
-    validate(graph_);
-    const StorageReader storages(std::make_shared<const MetaGraph>(graph_));
+    graph::validate(graph_);
+    const io::StorageReader storages(std::make_shared<const graph::MetaGraph>(graph_));
     std::string result(count, '\0');
-    TensorReader(storages).read(TensorId{0}, offset, std::as_writable_bytes(std::span(result)));
+    io::TensorReader(storages).read(graph::TensorId{0}, offset, std::as_writable_bytes(std::span(result)));
     return result;
   }
 
-  void expect_whole(const Tensor& tensor) {
+  void expect_whole(const graph::Tensor& tensor) {
     const std::string wanted = expected(tensor);
     EXPECT_EQ(read(tensor, 0, wanted.size()), wanted)
         << fmt::format("[{}] by [{}]", fmt::join(tensor.shape, ","), fmt::join(tensor.strides, ","));
@@ -593,22 +596,32 @@ class TensorReading : public ::testing::Test {
 
   const std::string bytes_ = random_bytes();
   testing::TemporaryFolder folder_;
-  MetaGraph graph_;
+  graph::MetaGraph graph_;
 };
 
 TEST_F(TensorReading, TypicalViews) {
   for (const std::uint32_t storage : {0U, 1U})
-    for (const Tensor& tensor : {
-             Tensor{"transposed", DType::f32, {300, 200}, {1, 300}, StorageId{storage}, 64},
-             Tensor{"columns", DType::f16, {100, 7}, {500, 1}, StorageId{storage}, 6},
-             Tensor{"one column", DType::f32, {100}, {2000}, StorageId{storage}, 0},
-             Tensor{"every other", DType::f64, {50, 40}, {400, 2}, StorageId{storage}, 8},
-             Tensor{"expanded rows", DType::i16, {30, 50}, {0, 1}, StorageId{storage}, 2},
-             Tensor{"expanded columns", DType::i16, {50, 30}, {1, 0}, StorageId{storage}, 2},
-             Tensor{"one element", DType::u8, {1000}, {0}, StorageId{storage}, 9},
-             Tensor{"permuted", DType::u8, {5, 13, 11, 7}, {1, 5 * 7 * 11, 5, 5 * 11}, StorageId{storage}, 3},
-             Tensor{"overlapping", DType::u8, {10, 10}, {1, 1}, StorageId{storage}, 0},
-             Tensor{"ones", DType::c128, {1, 9, 1, 4, 1}, {3, 1, 5, 9, 7}, StorageId{storage}, 16},
+    for (const graph::Tensor& tensor : {
+             graph::Tensor{
+                 "transposed", graph::DType::f32, {300, 200}, {1, 300}, graph::StorageId{storage}, 64},
+             graph::Tensor{"columns", graph::DType::f16, {100, 7}, {500, 1}, graph::StorageId{storage}, 6},
+             graph::Tensor{"one column", graph::DType::f32, {100}, {2000}, graph::StorageId{storage}, 0},
+             graph::Tensor{
+                 "every other", graph::DType::f64, {50, 40}, {400, 2}, graph::StorageId{storage}, 8},
+             graph::Tensor{
+                 "expanded rows", graph::DType::i16, {30, 50}, {0, 1}, graph::StorageId{storage}, 2},
+             graph::Tensor{
+                 "expanded columns", graph::DType::i16, {50, 30}, {1, 0}, graph::StorageId{storage}, 2},
+             graph::Tensor{"one element", graph::DType::u8, {1000}, {0}, graph::StorageId{storage}, 9},
+             graph::Tensor{"permuted",
+                           graph::DType::u8,
+                           {5, 13, 11, 7},
+                           {1, 5 * 7 * 11, 5, 5 * 11},
+                           graph::StorageId{storage},
+                           3},
+             graph::Tensor{"overlapping", graph::DType::u8, {10, 10}, {1, 1}, graph::StorageId{storage}, 0},
+             graph::Tensor{
+                 "ones", graph::DType::c128, {1, 9, 1, 4, 1}, {3, 1, 5, 9, 7}, graph::StorageId{storage}, 16},
          })
       expect_whole(tensor);
 }
@@ -616,9 +629,10 @@ TEST_F(TensorReading, TypicalViews) {
 TEST_F(TensorReading, AnyRangeOfRandomViews) {
   std::mt19937 random(3);
   const auto up_to = [&](std::uint64_t most) { return random() % (most + 1); };
-  const DType types[] = {DType::u8, DType::f16, DType::f32, DType::f64, DType::c128};
+  const graph::DType types[] = {graph::DType::u8, graph::DType::f16, graph::DType::f32, graph::DType::f64,
+                                graph::DType::c128};
   for (int round = 0; round < 300; ++round) {
-    Tensor tensor{"t", types[up_to(4)], {}, {}, StorageId{0}, 0};
+    graph::Tensor tensor{"t", types[up_to(4)], {}, {}, graph::StorageId{0}, 0};
     for (std::uint64_t rank = 1 + up_to(4); rank-- > 0;) {
       tensor.shape.push_back(1 + up_to(8));
       tensor.strides.push_back(up_to(round % 2 == 0 ? 40 : 2000));
@@ -631,13 +645,14 @@ TEST_F(TensorReading, AnyRangeOfRandomViews) {
 }
 
 TEST_F(TensorReading, RefusesRangesOutsideAndPackedTypes) {
-  const Tensor tensor{"t", DType::f32, {3, 2}, {1, 3}, StorageId{0}, 0};
+  const graph::Tensor tensor{"t", graph::DType::f32, {3, 2}, {1, 3}, graph::StorageId{0}, 0};
   EXPECT_THROW(read(tensor, 20, 8), Error);
   EXPECT_THROW(read(tensor, 25, 0), Error);
   EXPECT_EQ(read(tensor, 24, 0), "");
-  EXPECT_THROW(read(Tensor{"q", DType::i4, {4, 2}, {1, 4}, StorageId{0}, 0}, 0, 4), Error);
+  EXPECT_THROW(read(graph::Tensor{"q", graph::DType::i4, {4, 2}, {1, 4}, graph::StorageId{0}, 0}, 0, 4),
+               Error);
 }
 
 }  // namespace
 
-}  // namespace loadline
+}  // namespace loadline::tests

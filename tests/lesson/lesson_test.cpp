@@ -12,9 +12,9 @@
 namespace loadline::lesson {
 namespace {
 
-LoadEnvironment environment() {
-  LoadEnvironment built_in;
-  built_in.assets = built_in_assets();
+load::LoadEnvironment environment() {
+  load::LoadEnvironment built_in;
+  built_in.assets = forward::built_in_assets();
   return built_in;
 }
 
@@ -78,12 +78,12 @@ TEST(Lesson, lists_tensors_of_its_own) {
                         kText, "small.json");
   };
   const Lesson lesson = listed(R"({"first": {"bytes": "2KiB"}, "layer": {"count": 3, "bytes": "500"}})");
-  const MetaGraphPtr graph = model_shapes(lesson.scenes[0].model, *built_in_assets());
+  const graph::MetaGraphPtr graph = model_shapes(lesson.scenes[0].model, *forward::built_in_assets());
   ASSERT_EQ(graph->tensors.size(), 4u);
   EXPECT_EQ(graph->tensors[0].name, "first");
   EXPECT_EQ(graph->tensors[3].name, "layer.2");
-  EXPECT_EQ(storage_bytes(*graph), 2048u + 3 * 500);
-  EXPECT_TRUE(shapes_only(*graph));
+  EXPECT_EQ(graph::storage_bytes(*graph), 2048u + 3 * 500);
+  EXPECT_TRUE(graph::shapes_only(*graph));
   for (const std::string_view wrong :
        {"{}", R"({"a": {"count": 0, "bytes": "1"}})", R"({"a": {"count": 100001, "bytes": "1"}})",
         R"({"a": {"bytes": "many"}})", R"({"a": {}})", R"({"": {"bytes": "1"}})", R"([])"})
@@ -91,9 +91,9 @@ TEST(Lesson, lists_tensors_of_its_own) {
   // each count is possible, their sum is not
   const Lesson large =
       listed(R"({"a": {"count": 60000, "bytes": "1"}, "b": {"count": 60000, "bytes": "1"}})");
-  EXPECT_THROW((void)model_shapes(large.scenes[0].model, *built_in_assets()), Error);
+  EXPECT_THROW((void)model_shapes(large.scenes[0].model, *forward::built_in_assets()), Error);
   const Lesson huge = listed(R"({"a": {"count": 60000, "bytes": "1000000TiB"}})");
-  EXPECT_THROW((void)model_shapes(huge.scenes[0].model, *built_in_assets()), Error);
+  EXPECT_THROW((void)model_shapes(huge.scenes[0].model, *forward::built_in_assets()), Error);
   EXPECT_THROW((void)model_config(lesson.scenes[0].model), Error);
   EXPECT_THROW((void)parse_lesson(replaced(std::string(kJson), "\"options\"",
                                            "\"tensors\": {\"a\": {\"bytes\": \"1\"}}, \"options\""),
@@ -140,7 +140,7 @@ TEST(Lesson, judges_answers) {
   for (const std::string_view wrong : {"", "x", "30 apples", "inf"})
     EXPECT_THROW((void)judge(ask, wrong, 0, figures), Error) << wrong;
   Ask choice = ask;
-  choice.kind = AskChoice{{"to_device", "per_tensor"}, Expression::parse("least('host')", {})};
+  choice.kind = AskChoice{{"to_device", "per_tensor"}, assets::Expression::parse("least('host')", {})};
   EXPECT_TRUE(judge(choice, "2", 0, figures).right);
   EXPECT_TRUE(judge(choice, "PER_TENSOR", 0, figures).right);
   EXPECT_FALSE(judge(choice, "1", 0, figures).right);

@@ -26,28 +26,29 @@
 
 #include <gtest/gtest.h>
 
-namespace loadline {
+namespace loadline::tests {
 
 // --- Advice against projections of everything that it could have said.
 
 namespace {
 
-constexpr std::array kStages = {AdviceStage::one_change, AdviceStage::two_changes, AdviceStage::streaming,
-                                AdviceStage::streaming_and_another};
+constexpr std::array kStages = {load::AdviceStage::one_change, load::AdviceStage::two_changes,
+                                load::AdviceStage::streaming, load::AdviceStage::streaming_and_another};
 
 // Rows of 32 numbers, so that casts to blocks apply, with an embedding, layers and a head in up to two files.
-MetaGraph random_model(std::mt19937_64& random) {
-  MetaGraph graph;
+graph::MetaGraph random_model(std::mt19937_64& random) {
+  graph::MetaGraph graph;
   graph.format = random() % 2 == 0 ? "safetensors" : "gguf";
   graph.files.resize(1 + random() % 2);
   std::uint64_t offset = 0;
   const std::uint32_t layers = 1 + static_cast<std::uint32_t>(random() % 8);
-  const DType dtype = random() % 2 == 0 ? DType::f32 : DType::i32;  // whole numbers are not cast
+  const graph::DType dtype =
+      random() % 2 == 0 ? graph::DType::f32 : graph::DType::i32;  // whole numbers are not cast
   const auto add = [&](const std::string& name) {
     const std::uint64_t rows = 1 + random() % 24;
-    const FileId file{static_cast<std::uint32_t>(random() % graph.files.size())};
-    const StorageId id{static_cast<std::uint32_t>(graph.storages.size())};
-    graph.storages.push_back(plain_storage(file, offset, rows * 128));
+    const graph::FileId file{static_cast<std::uint32_t>(random() % graph.files.size())};
+    const graph::StorageId id{static_cast<std::uint32_t>(graph.storages.size())};
+    graph.storages.push_back(graph::plain_storage(file, offset, rows * 128));
     graph.tensors.push_back({name, dtype, {rows, 32}, {}, id, 0});
     offset += rows * 128;
   };
@@ -57,12 +58,12 @@ MetaGraph random_model(std::mt19937_64& random) {
   add("lm_head.weight");
   // what cannot be mapped must be held, so that more is left to streaming
   if (random() % 3 == 0)
-    for (Storage& storage : graph.storages) storage.encoding = Encoding::deflate;
+    for (graph::Storage& storage : graph.storages) storage.encoding = graph::Encoding::deflate;
   return graph;
 }
 
-AdviceRequest random_request(std::mt19937_64& random, const MetaGraph& graph) {
-  AdviceRequest request;
+load::AdviceRequest random_request(std::mt19937_64& random, const graph::MetaGraph& graph) {
+  load::AdviceRequest request;
   request.inputs.request.slots = 1 + static_cast<std::uint32_t>(random() % 4);
   request.inputs.request.staging_bytes =
       request.inputs.request.slots * (std::uint64_t{4} << 10) * (1 + random() % 64);
@@ -70,53 +71,56 @@ AdviceRequest random_request(std::mt19937_64& random, const MetaGraph& graph) {
   request.inputs.request.flush_bytes = random() % 2000;
   const std::size_t asked = random() % 4 == 0 ? 5 : 1;
   for (std::size_t i = 0; i < asked; ++i) {
-    const Method& method = methods()[random() % methods().size()];
-    const Order& order = orders()[random() % orders().size()];
+    const load::Method& method = load::methods()[random() % load::methods().size()];
+    const load::Order& order = load::orders()[random() % load::orders().size()];
     request.loads.push_back({&method, {std::string(order.id), &order, {}}});
   }
-  const std::uint64_t weights = storage_bytes(graph);
+  const std::uint64_t weights = graph::storage_bytes(graph);
   const auto budget = [&] { return weights / 16 * (1 + random() % (random() % 2 == 0 ? 4 : 36)); };
   if (random() % 3 == 0) {
-    request.inputs.spaces = kAllSpaces;
+    request.inputs.spaces = plan::kAllSpaces;
     request.budget.unified = budget();
   } else {
     request.budget.device = budget();
     if (random() % 2 == 0) request.budget.host = budget();
   }
   if (random() % 4 == 0) {
-    request.loads = {{&find_method("accelerate"), request.loads[0].order}};
+    request.loads = {{&load::find_method("accelerate"), request.loads[0].order}};
     const auto host = random() % 2 == 0 ? std::nullopt : std::optional(weights / 16 * (random() % 16));
-    request.inputs.placement = place_automatically(graph, weights / 16 * (random() % 16), host);
+    request.inputs.placement = load::place_automatically(graph, weights / 16 * (random() % 16), host);
   }
   return request;
 }
 
 // Of a candidate, or nothing where it cannot be done or does not fit.
 struct Outcome {
-  const AdviceCandidate* candidate = nullptr;
+  const load::AdviceCandidate* candidate = nullptr;
   double seconds = 0;
   std::uint64_t held = 0;
   std::vector<std::pair<std::string_view, std::string>> arguments;
 };
 
 bool ranks_before(const Outcome& a, const Outcome& b) {
-  if (takes_less(*a.candidate, *b.candidate)) return true;
-  if (takes_less(*b.candidate, *a.candidate)) return false;
+  if (load::takes_less(*a.candidate, *b.candidate)) return true;
+  if (load::takes_less(*b.candidate, *a.candidate)) return false;
   return std::tie(a.seconds, a.held, a.arguments) < std::tie(b.seconds, b.held, b.arguments);
 }
 
-std::optional<Outcome> exhaustive(const MetaGraph& graph, const AdviceRequest& request,
-                                  const AdviceSpace& space, const std::vector<AdviceCandidate>& candidates) {
+std::optional<Outcome> exhaustive(const graph::MetaGraph& graph, const load::AdviceRequest& request,
+                                  const load::AdviceSpace& space,
+                                  const std::vector<load::AdviceCandidate>& candidates) {
   std::optional<Outcome> best;
-  for (const AdviceCandidate& candidate : candidates) {
-    const LoadInputs options = space.inputs(candidate);
+  for (const load::AdviceCandidate& candidate : candidates) {
+    const load::LoadInputs options = space.inputs(candidate);
     try {
-      const Projection projection = project(graph, *candidate.method, *candidate.order->row, options);
-      EXPECT_LE(space.device_bound(candidate), projection.timeline.peaks[index(Space::device)].bytes)
+      const load::Projection projection =
+          load::project(graph, *candidate.method, *candidate.order->row, options);
+      EXPECT_LE(space.device_bound(candidate),
+                projection.timeline.peaks[plan::index(plan::Space::device)].bytes)
           << candidate.method->id;
-      if (projection.maps_files && !mapping_refusal(graph).empty()) continue;
-      if (!check_budget(projection, request.budget).fits()) continue;
-      Outcome outcome{&candidate, projection.seconds, held_peak(projection.timeline),
+      if (projection.maps_files && !load::mapping_refusal(graph).empty()) continue;
+      if (!load::check_budget(projection, request.budget).fits()) continue;
+      Outcome outcome{&candidate, projection.seconds, load::held_peak(projection.timeline),
                       space.settings(candidate)};
       if (!best || ranks_before(outcome, *best)) best = std::move(outcome);
     } catch (const Error& error) {
@@ -131,16 +135,16 @@ TEST(Advice, TheFirstIsTheCheapestOfAll) {
   std::array<int, 5> answered = {};  // by stage, and by none
   for (int round = 0; round < 200; ++round) {
     SCOPED_TRACE("round " + std::to_string(round));
-    const MetaGraph graph = random_model(random);
-    const AdviceRequest request = random_request(random, graph);
-    const AdviceSpace space(graph, request);
+    const graph::MetaGraph graph = random_model(random);
+    const load::AdviceRequest request = random_request(random, graph);
+    const load::AdviceSpace space(graph, request);
     Progress progress;
-    const Advice advice = advise(graph, request, progress, 1 + random() % 2, 1 << 20);
+    const load::Advice advice = load::advise(graph, request, progress, 1 + random() % 2, 1 << 20);
     ASSERT_TRUE(advice.complete);
     std::size_t stage = 0;
     for (; stage < kStages.size(); ++stage) {
-      const std::vector<AdviceCandidate> candidates = space.candidates(kStages[stage]);
-      ASSERT_TRUE(std::is_sorted(candidates.begin(), candidates.end(), takes_less));
+      const std::vector<load::AdviceCandidate> candidates = space.candidates(kStages[stage]);
+      ASSERT_TRUE(std::is_sorted(candidates.begin(), candidates.end(), load::takes_less));
       const auto best = exhaustive(graph, request, space, candidates);
       if (!best) continue;
       ASSERT_FALSE(advice.loads.empty());
@@ -152,8 +156,8 @@ TEST(Advice, TheFirstIsTheCheapestOfAll) {
     ++answered[stage];
     EXPECT_EQ(advice.nearest.has_value(), advice.loads.empty());
     EXPECT_EQ(advice.loads.empty(), stage == kStages.size());
-    EXPECT_LE(advice.loads.size(), kMostAdvice);
-    for (const AdvisedLoad& load : advice.loads) EXPECT_TRUE(load.verdict.fits());
+    EXPECT_LE(advice.loads.size(), load::kMostAdvice);
+    for (const load::AdvisedLoad& load : advice.loads) EXPECT_TRUE(load.verdict.fits());
   }
   // the draw reaches what it is about
   EXPECT_GT(answered[0], 10);
@@ -162,76 +166,77 @@ TEST(Advice, TheFirstIsTheCheapestOfAll) {
   EXPECT_GT(answered[4], 0);
 }
 
-MetaGraph model_of(std::uint64_t rows) {
-  MetaGraph graph;
+graph::MetaGraph model_of(std::uint64_t rows) {
+  graph::MetaGraph graph;
   graph.files.resize(1);
   for (std::uint32_t i = 0; i < 4; ++i) {
-    graph.storages.push_back(plain_storage(FileId{0}, i * rows * 128, rows * 128));
-    graph.tensors.push_back({"t" + std::to_string(i), DType::f32, {rows, 32}, {}, StorageId{i}, 0});
+    graph.storages.push_back(graph::plain_storage(graph::FileId{0}, i * rows * 128, rows * 128));
+    graph.tensors.push_back(
+        {"t" + std::to_string(i), graph::DType::f32, {rows, 32}, {}, graph::StorageId{i}, 0});
   }
   return graph;
 }
 
-AdviceRequest request_of(std::string_view method, Budget budget) {
-  AdviceRequest request;
-  request.loads.push_back({&find_method(method), {"file", &find_order("file"), {}}});
+load::AdviceRequest request_of(std::string_view method, load::Budget budget) {
+  load::AdviceRequest request;
+  request.loads.push_back({&load::find_method(method), {"file", &load::find_order("file"), {}}});
   request.budget = budget;
   return request;
 }
 
-Advice advice_for(const MetaGraph& graph, const AdviceRequest& request) {
+load::Advice advice_for(const graph::MetaGraph& graph, const load::AdviceRequest& request) {
   Progress progress;
-  return advise(graph, request, progress);
+  return load::advise(graph, request, progress);
 }
 
 TEST(Advice, ASmallerRingGoesBeforeAnotherMethod) {
-  const MetaGraph graph = model_of(1 << 16);  // 32 MiB
-  AdviceRequest request = request_of("staged_ring", {.host = 6 << 20});
+  const graph::MetaGraph graph = model_of(1 << 16);  // 32 MiB
+  load::AdviceRequest request = request_of("staged_ring", {.host = 6 << 20});
   request.inputs.request.staging_bytes = 16 << 20;
-  const Advice advice = advice_for(graph, request);
+  const load::Advice advice = advice_for(graph, request);
   ASSERT_GE(advice.loads.size(), 2u);
   const std::vector<std::pair<std::string_view, std::string>> expected = {
       {"method", "staged_ring"}, {"order", "file"}, {"staging", "4MiB"}};
   EXPECT_EQ(advice.loads[0].settings, expected);
   EXPECT_EQ(advice.loads[0].changes, std::vector<std::string>{"a ring of 4.00 MiB in 4 slots"});
-  EXPECT_EQ(advice.loads[0].peaks[index(Space::staging)], 4u << 20);
+  EXPECT_EQ(advice.loads[0].peaks[plan::index(plan::Space::staging)], 4u << 20);
 }
 
 TEST(Advice, ANarrowerTypeGoesBeforeStreaming) {
-  const MetaGraph graph = model_of(1 << 16);
-  const Advice advice = advice_for(graph, request_of("per_tensor", {.device = 17 << 20}));
+  const graph::MetaGraph graph = model_of(1 << 16);
+  const load::Advice advice = advice_for(graph, request_of("per_tensor", {.device = 17 << 20}));
   ASSERT_FALSE(advice.loads.empty());
   EXPECT_EQ(advice.loads[0].changes, std::vector<std::string>{"cast to BF16"});
-  EXPECT_EQ(advice.loads[0].peaks[index(Space::device)], 16u << 20);
+  EXPECT_EQ(advice.loads[0].peaks[plan::index(plan::Space::device)], 16u << 20);
 }
 
 TEST(Advice, ALoaderOfTheFilesGoesBeforeOneOfOthers) {
-  MetaGraph graph = model_of(1 << 16);
-  const AdviceRequest request = request_of("state_dict", {.device = 33 << 20, .host = 4 << 20});
+  graph::MetaGraph graph = model_of(1 << 16);
+  const load::AdviceRequest request = request_of("state_dict", {.device = 33 << 20, .host = 4 << 20});
   graph.format = "gguf";
   const auto advises_llama_cpp = [&] {
-    const Advice advice = advice_for(graph, request);
-    return std::any_of(advice.loads.begin(), advice.loads.end(), [](const AdvisedLoad& load) {
+    const load::Advice advice = advice_for(graph, request);
+    return std::any_of(advice.loads.begin(), advice.loads.end(), [](const load::AdvisedLoad& load) {
       return load.changes == std::vector<std::string>{"method llama_cpp_ring"};
     });
   };
   EXPECT_TRUE(advises_llama_cpp());
   graph.format = "safetensors";
   EXPECT_FALSE(advises_llama_cpp());
-  const auto place_of = [&](const std::vector<AdviceCandidate>& candidates, std::string_view change) {
+  const auto place_of = [&](const std::vector<load::AdviceCandidate>& candidates, std::string_view change) {
     return std::find_if(
                candidates.begin(), candidates.end(),
-               [&](const AdviceCandidate& candidate) { return candidate.changes[0].text == change; }) -
+               [&](const load::AdviceCandidate& candidate) { return candidate.changes[0].text == change; }) -
            candidates.begin();
   };
-  const AdviceSpace space(graph, request);
-  const std::vector<AdviceCandidate> tensors = space.candidates(AdviceStage::one_change);
+  const load::AdviceSpace space(graph, request);
+  const std::vector<load::AdviceCandidate> tensors = space.candidates(load::AdviceStage::one_change);
   const auto other = place_of(tensors, "method llama_cpp_ring, for files of the format gguf");
   EXPECT_LT(other, std::ssize(tensors));
   EXPECT_LT(place_of(tensors, "method fastsafetensors"), other);
   graph.format = "gguf";
-  const AdviceSpace of_gguf(graph, request);
-  const std::vector<AdviceCandidate> blocks = of_gguf.candidates(AdviceStage::one_change);
+  const load::AdviceSpace of_gguf(graph, request);
+  const std::vector<load::AdviceCandidate> blocks = of_gguf.candidates(load::AdviceStage::one_change);
   const auto safetensors = place_of(blocks, "method fastsafetensors, for files of the format safetensors");
   EXPECT_LT(safetensors, std::ssize(blocks));
   EXPECT_LT(place_of(blocks, "method llama_cpp_ring"), safetensors);
@@ -239,99 +244,103 @@ TEST(Advice, ALoaderOfTheFilesGoesBeforeOneOfOthers) {
 
 // The command says --max-memory, which plan counts in bytes as they land.
 TEST(Advice, AMapThatWasAskedForIsMadeAnewForAnotherType) {
-  const MetaGraph graph = model_of(1 << 16);  // four of 8 MiB
-  AdviceRequest request = request_of("accelerate", {.host = 8 << 20});
-  request.inputs.placement = place_automatically(graph, 17 << 20, {});
-  EXPECT_EQ(request.inputs.placement.homes,
-            (std::vector<Home>{Home::device, Home::host, Home::host, Home::host}));
-  const AdviceSpace space(graph, request);
+  const graph::MetaGraph graph = model_of(1 << 16);  // four of 8 MiB
+  load::AdviceRequest request = request_of("accelerate", {.host = 8 << 20});
+  request.inputs.placement = load::place_automatically(graph, 17 << 20, {});
+  EXPECT_EQ(request.inputs.placement.homes, (std::vector<load::Home>{load::Home::device, load::Home::host,
+                                                                     load::Home::host, load::Home::host}));
+  const load::AdviceSpace space(graph, request);
   std::size_t casts = 0;
-  for (const AdviceStage stage : kStages)
-    for (const AdviceCandidate& candidate : space.candidates(stage)) {
+  for (const load::AdviceStage stage : kStages)
+    for (const load::AdviceCandidate& candidate : space.candidates(stage)) {
       if (!candidate.request.cast) continue;
       ++casts;
-      const LoadInputs options = space.inputs(candidate);
-      EXPECT_EQ(options.placement, place_automatically(graph, 17 << 20, {}, candidate.request.cast));
-      const Projection projection = project(graph, *candidate.method, *candidate.order->row, options);
+      const load::LoadInputs options = space.inputs(candidate);
+      EXPECT_EQ(options.placement, load::place_automatically(graph, 17 << 20, {}, candidate.request.cast));
+      const load::Projection projection =
+          load::project(graph, *candidate.method, *candidate.order->row, options);
       // half as large, all are on the device
-      EXPECT_EQ(projection.timeline.final_bytes[index(Space::host)], 0u);
-      EXPECT_LE(space.device_bound(candidate), projection.timeline.peaks[index(Space::device)].bytes);
+      EXPECT_EQ(projection.timeline.final_bytes[plan::index(plan::Space::host)], 0u);
+      EXPECT_LE(space.device_bound(candidate),
+                projection.timeline.peaks[plan::index(plan::Space::device)].bytes);
     }
   EXPECT_GT(casts, 4u);
 }
 
 // An embedding that is the head as well comes to the device with the first layer, like a head of its own.
 TEST(Advice, LayersCountAnEmbeddingThatIsTheHead) {
-  MetaGraph graph = model_of(1 << 16);  // four of 8 MiB
-  graph.tensors[0].name = Name("token_embd.weight");
-  for (std::uint32_t i = 1; i < 4; ++i) graph.tensors[i].name = Name("blk." + std::to_string(i) + ".w");
+  graph::MetaGraph graph = model_of(1 << 16);  // four of 8 MiB
+  graph.tensors[0].name = graph::Name("token_embd.weight");
+  for (std::uint32_t i = 1; i < 4; ++i)
+    graph.tensors[i].name = graph::Name("blk." + std::to_string(i) + ".w");
   const std::uint64_t budget = 17 << 20;
-  const AdviceRequest request = request_of("llama_cpp_ring", {.device = budget});
-  const AdviceSpace space(graph, request);
+  const load::AdviceRequest request = request_of("llama_cpp_ring", {.device = budget});
+  const load::AdviceSpace space(graph, request);
   std::uint64_t most = 0;
-  for (const AdviceCandidate& candidate : space.candidates(AdviceStage::one_change))
+  for (const load::AdviceCandidate& candidate : space.candidates(load::AdviceStage::one_change))
     for (const auto& [option, value] : space.settings(candidate)) {
       if (option != "gpu_layers") continue;
       most = std::max<std::uint64_t>(most, std::stoull(value));
-      EXPECT_LE(device_lower_bound(graph, space.inputs(candidate)), budget) << value;
+      EXPECT_LE(load::device_lower_bound(graph, space.inputs(candidate)), budget) << value;
     }
   EXPECT_EQ(most, 2u);
 }
 
 TEST(Advice, ATypeInWhichTheModelHasNoSizeIsNoWayOut) {
-  MetaGraph graph = model_of(1);
+  graph::MetaGraph graph = model_of(1);
   for (std::uint32_t i = 0; i < 4; ++i) {
     graph.storages[i].bytes = std::uint64_t{1} << 61;
-    graph.tensors[i].dtype = DType::f8_e4m3;
+    graph.tensors[i].dtype = graph::DType::f8_e4m3;
   }
-  AdviceRequest request = request_of("per_tensor", {.device = 1 << 20});
-  const AdviceSpace space(graph, request);
+  load::AdviceRequest request = request_of("per_tensor", {.device = 1 << 20});
+  const load::AdviceSpace space(graph, request);
   std::size_t casts = 0;
-  for (const AdviceCandidate& candidate : space.candidates(AdviceStage::one_change)) {
+  for (const load::AdviceCandidate& candidate : space.candidates(load::AdviceStage::one_change)) {
     if (!candidate.request.cast) continue;
     ++casts;
-    EXPECT_EQ(candidate.request.cast, DType::q4_0);
+    EXPECT_EQ(candidate.request.cast, graph::DType::q4_0);
   }
   EXPECT_EQ(casts, 1u);
 }
 
 TEST(Advice, WhereNothingFitsItTellsTheNearest) {
-  const MetaGraph graph = model_of(1 << 16);
-  AdviceRequest request = request_of("per_tensor", {.device = 1 << 20, .host = 1 << 20});
+  const graph::MetaGraph graph = model_of(1 << 16);
+  load::AdviceRequest request = request_of("per_tensor", {.device = 1 << 20, .host = 1 << 20});
   request.inputs.request.activation_bytes = 2 << 20;
-  const Advice advice = advice_for(graph, request);
+  const load::Advice advice = advice_for(graph, request);
   EXPECT_TRUE(advice.loads.empty());
   ASSERT_TRUE(advice.nearest);
   // all weights off the device leave the activations, on the host
   EXPECT_EQ(advice.nearest->verdict.device_over + advice.nearest->verdict.host_over, 1u << 20);
-  const AdviceSpace space(graph, request);
-  for (const AdviceStage stage : kStages)
-    for (const AdviceCandidate& candidate : space.candidates(stage)) {
-      const Projection other =
-          project(graph, *candidate.method, *candidate.order->row, space.inputs(candidate));
-      EXPECT_LE(advice.nearest->verdict.device_over, check_budget(other, request.budget).device_over);
+  const load::AdviceSpace space(graph, request);
+  for (const load::AdviceStage stage : kStages)
+    for (const load::AdviceCandidate& candidate : space.candidates(stage)) {
+      const load::Projection other =
+          load::project(graph, *candidate.method, *candidate.order->row, space.inputs(candidate));
+      EXPECT_LE(advice.nearest->verdict.device_over, load::check_budget(other, request.budget).device_over);
     }
 }
 
 TEST(Advice, EncodedFilesAreNotMapped) {
-  MetaGraph graph = model_of(1 << 10);
-  for (Storage& storage : graph.storages) storage.encoding = Encoding::deflate;
-  const Advice advice = advice_for(graph, request_of("state_dict", {.device = 600 << 10}));
+  graph::MetaGraph graph = model_of(1 << 10);
+  for (graph::Storage& storage : graph.storages) storage.encoding = graph::Encoding::deflate;
+  const load::Advice advice = advice_for(graph, request_of("state_dict", {.device = 600 << 10}));
   ASSERT_FALSE(advice.loads.empty());
-  for (const AdvisedLoad& load : advice.loads) EXPECT_EQ(load.peaks[index(Space::page_cache)], 0u);
+  for (const load::AdvisedLoad& load : advice.loads)
+    EXPECT_EQ(load.peaks[plan::index(plan::Space::page_cache)], 0u);
 }
 
 TEST(Advice, EndsAtItsLimitAndWhenCancelled) {
-  const MetaGraph graph = model_of(1 << 10);
-  const AdviceRequest request = request_of("state_dict", {.device = 1});
+  const graph::MetaGraph graph = model_of(1 << 10);
+  const load::AdviceRequest request = request_of("state_dict", {.device = 1});
   Progress progress;
-  const Advice advice = advise(graph, request, progress, 2, 3);
+  const load::Advice advice = load::advise(graph, request, progress, 2, 3);
   EXPECT_EQ(advice.tried, 3u);
   EXPECT_FALSE(advice.complete);
   std::stop_source source;
   source.request_stop();
   Progress stopped(source.get_token());
-  EXPECT_THROW(advise(graph, request, stopped), Error);
+  EXPECT_THROW(load::advise(graph, request, stopped), Error);
 }
 
 }  // namespace
@@ -345,8 +354,9 @@ constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
 // A notebook that loads GPT-2 XL in six ways prints 6.4, 12.8, 6.7, 12.8, 6.4 and 6.4 "GB" (GiB) of
 // torch.cuda.max_memory_allocated(), which counts blocks of the caching allocator.
 TEST(PublishedLoads, SixWaysToLoadGpt2Xl) {
-  const MetaGraph graph = config_graph(find_preset("gpt2-xl-notebook")->config_json, "config.json");
-  EXPECT_NEAR(static_cast<double>(storage_bytes(graph)) / kGiB, 6.290, 0.0005);
+  const graph::MetaGraph graph =
+      forward::config_graph(forward::find_preset("gpt2-xl-notebook")->config_json, "config.json");
+  EXPECT_NEAR(static_cast<double>(graph::storage_bytes(graph)) / kGiB, 6.290, 0.0005);
   struct Row {
     const char* method;
     double allocated;  // GiB, as modelled; the notebook prints one digit
@@ -354,20 +364,24 @@ TEST(PublishedLoads, SixWaysToLoadGpt2Xl) {
   for (const Row& row :
        {Row{"to_device", 6.416}, Row{"state_dict", 12.832}, Row{"sequential", 6.715},
         Row{"meta_map_location", 12.832}, Row{"mmap_assign", 6.416}, Row{"per_tensor", 6.416}}) {
-    const Timeline timeline = project(graph, find_method(row.method), find_order("file"),
-                                      {.request = {.allocator = AllocatorModel::torch}})
-                                  .timeline;
+    const plan::Timeline timeline =
+        load::project(graph, load::find_method(row.method), load::find_order("file"),
+                      {.request = {.allocator = allocators::AllocatorModel::torch}})
+            .timeline;
     ASSERT_TRUE(timeline.allocated_peak) << row.method;
     EXPECT_NEAR(static_cast<double>(*timeline.allocated_peak) / kGiB, row.allocated, 0.001) << row.method;
-    EXPECT_GE((*timeline.reserved_peak)[index(Space::device)], *timeline.allocated_peak) << row.method;
-    EXPECT_GE(*timeline.allocated_peak, timeline.peaks[index(Space::device)].bytes) << row.method;
+    EXPECT_GE((*timeline.reserved_peak)[plan::index(plan::Space::device)], *timeline.allocated_peak)
+        << row.method;
+    EXPECT_GE(*timeline.allocated_peak, timeline.peaks[plan::index(plan::Space::device)].bytes) << row.method;
   }
 }
 
 double gib(std::uint64_t bytes) { return static_cast<double>(bytes) / kGiB; }
 
-MetaGraph preset(std::string_view id) { return config_graph(find_preset(id)->config_json, "config.json"); }
-MetaGraph model(std::string_view config) { return config_graph(config, "config.json"); }
+graph::MetaGraph preset(std::string_view id) {
+  return forward::config_graph(forward::find_preset(id)->config_json, "config.json");
+}
+graph::MetaGraph model(std::string_view config) { return forward::config_graph(config, "config.json"); }
 
 constexpr std::string_view kQwen72b = R"({"architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2",
   "hidden_size": 8192, "intermediate_size": 29568, "num_attention_heads": 64, "num_hidden_layers": 80,
@@ -387,30 +401,32 @@ constexpr std::string_view kT0 = R"({"architectures": ["T5ForConditionalGenerati
 // Peaks in GiB of the same loads in different orders, worked out by hand from the shapes; 0: not told.
 struct Ordered {
   const char* method;
-  LoadInputs options;
-  Space space;  // host stands for unified memory
+  load::LoadInputs options;
+  plan::Space space;  // host stands for unified memory
   double weights, forward, name, heads_first, optimal;
 };
 
-void expect_orders(const MetaGraph& graph, const Ordered& row) {
-  EXPECT_NEAR(gib(storage_bytes(graph)), row.weights, 0.0005) << row.method;
+void expect_orders(const graph::MetaGraph& graph, const Ordered& row) {
+  EXPECT_NEAR(gib(graph::storage_bytes(graph)), row.weights, 0.0005) << row.method;
   const std::pair<const char*, double> columns[] = {{"forward", row.forward},
                                                     {"name", row.name},
                                                     {"heads_first", row.heads_first},
                                                     {"optimal", row.optimal}};
-  LoadInputs options = row.options;
-  options.spaces = row.space == Space::host ? kAllSpaces : space_bit(row.space);
+  load::LoadInputs options = row.options;
+  options.spaces = row.space == plan::Space::host ? plan::kAllSpaces : plan::space_bit(row.space);
   for (const auto& [order, expected] : columns) {
     if (expected == 0) continue;
-    const Timeline timeline = project(graph, find_method(row.method), find_order(order), options).timeline;
-    const Peak& peak = row.space == Space::host ? timeline.unified : timeline.peaks[index(row.space)];
+    const plan::Timeline timeline =
+        load::project(graph, load::find_method(row.method), load::find_order(order), options).timeline;
+    const plan::Peak& peak =
+        row.space == plan::Space::host ? timeline.unified : timeline.peaks[plan::index(row.space)];
     EXPECT_NEAR(gib(peak.bytes), expected, 0.0005) << row.method << " " << order;
   }
 }
 
 TEST(PublishedLoads, OrdersOfLoadsWithATemporary) {
   const auto device = [](double w, double forward, double name, double heads, double optimal) {
-    return Ordered{"cast_on_device", {}, Space::device, w, forward, name, heads, optimal};
+    return Ordered{"cast_on_device", {}, plan::Space::device, w, forward, name, heads, optimal};
   };
   expect_orders(preset("llama-3-8b"), device(14.958, 15.936, 14.989, 15.067, 14.965));
   expect_orders(model(kQwen72b), device(135.426, 137.746, 0, 135.877, 135.438));
@@ -419,41 +435,53 @@ TEST(PublishedLoads, OrdersOfLoadsWithATemporary) {
 }
 
 TEST(PublishedLoads, OrdersOfCastsOnUnifiedMemory) {
-  const MetaGraph llama = preset("llama-3-8b");
-  expect_orders(
-      llama,
-      {"cast_on_host", {.request = {.cast = DType::q4_0}}, Space::host, 14.958, 15.233, 15.233, 0, 14.960});
-  expect_orders(
-      llama,
-      {"cast_on_host", {.request = {.cast = DType::f32}}, Space::host, 14.958, 30.894, 29.946, 0, 29.922});
-  expect_orders(llama, {"executorch_after", {}, Space::host, 14.958, 16.915, 16.915, 16.915, 16.915});
+  const graph::MetaGraph llama = preset("llama-3-8b");
+  expect_orders(llama, {"cast_on_host",
+                        {.request = {.cast = graph::DType::q4_0}},
+                        plan::Space::host,
+                        14.958,
+                        15.233,
+                        15.233,
+                        0,
+                        14.960});
+  expect_orders(llama, {"cast_on_host",
+                        {.request = {.cast = graph::DType::f32}},
+                        plan::Space::host,
+                        14.958,
+                        30.894,
+                        29.946,
+                        0,
+                        29.922});
+  expect_orders(llama, {"executorch_after", {}, plan::Space::host, 14.958, 16.915, 16.915, 16.915, 16.915});
 }
 
 // The largest unit is often no layer.
 TEST(PublishedLoads, LayerStreaming) {
   struct Row {
-    MetaGraph graph;
+    graph::MetaGraph graph;
     double layer, embedding;
   };
   for (const Row& row : {Row{preset("llama-3-8b"), 0.406, 0.979}, Row{preset("llama-3.1-70b"), 1.594, 1.957},
                          Row{model(kLlama405b), 5.938, 3.914}}) {
-    const Timeline timeline =
-        project(row.graph, find_method("layer_streaming"), find_order("file"), {}).timeline;
-    EXPECT_NEAR(gib(timeline.peaks[index(Space::device)].bytes), std::max(row.layer, row.embedding), 0.0005);
+    const plan::Timeline timeline =
+        load::project(row.graph, load::find_method("layer_streaming"), load::find_order("file"), {}).timeline;
+    EXPECT_NEAR(gib(timeline.peaks[plan::index(plan::Space::device)].bytes),
+                std::max(row.layer, row.embedding), 0.0005);
   }
 }
 
 // A phone's delegate, before and after device tensors were allocated one by one: the device memory and the
 // activations once beside two copies of the weights, or beside one.
 TEST(PublishedLoads, ExecutorchOnLlama32) {
-  for (const MetaGraph& graph : {preset("llama-3.2-1b"), model(kLlama3b)}) {
-    const std::uint64_t weights = storage_bytes(graph);
+  for (const graph::MetaGraph& graph : {preset("llama-3.2-1b"), model(kLlama3b)}) {
+    const std::uint64_t weights = graph::storage_bytes(graph);
     std::uint64_t most = 0;
-    for (const Storage& storage : graph.storages) most = std::max(most, storage.bytes);
+    for (const graph::Storage& storage : graph.storages) most = std::max(most, storage.bytes);
     const std::uint64_t activations = 400ull << 20;
-    const LoadInputs options{.request = {.activation_bytes = activations}};
+    const load::LoadInputs options{.request = {.activation_bytes = activations}};
     const auto peak = [&](const char* method) {
-      return project(graph, find_method(method), find_order("forward"), options).timeline.unified.bytes;
+      return load::project(graph, load::find_method(method), load::find_order("forward"), options)
+          .timeline.unified.bytes;
     };
     // the embedding, which is the largest, goes first
     EXPECT_EQ(peak("executorch_before"), 2 * weights + activations + most);
@@ -463,15 +491,17 @@ TEST(PublishedLoads, ExecutorchOnLlama32) {
 
 // 89.6 MB became 57.3 MB of a model of 42 MB when staging was sent after 10 MB instead of 500 MB.
 TEST(PublishedLoads, ExecutorchFlushesStaging) {
-  MetaGraph graph;
+  graph::MetaGraph graph;
   for (std::uint32_t i = 0; i < 84; ++i) {
-    graph.storages.push_back(shapes_only_storage(500'000));
-    graph.tensors.push_back({Name("t" + std::to_string(i)), DType::i8, {500'000}, {}, StorageId{i}, 0});
+    graph.storages.push_back(graph::shapes_only_storage(500'000));
+    graph.tensors.push_back(
+        {graph::Name("t" + std::to_string(i)), graph::DType::i8, {500'000}, {}, graph::StorageId{i}, 0});
   }
   const auto peak = [&](std::uint64_t flush) {
-    const Timeline timeline = project(graph, find_method("executorch_after"), find_order("file"),
-                                      {.request = {.flush_bytes = flush}})
-                                  .timeline;
+    const plan::Timeline timeline =
+        load::project(graph, load::find_method("executorch_after"), load::find_order("file"),
+                      {.request = {.flush_bytes = flush}})
+            .timeline;
     return static_cast<double>(timeline.unified.bytes) / 1e6;
   };
   EXPECT_NEAR(peak(500'000'000), 89.6, 6);
@@ -481,16 +511,17 @@ TEST(PublishedLoads, ExecutorchFlushesStaging) {
 
 // transformers#16844 measured the load of T0 (42 GB): 87 GB from one file, 53 GB from shards of 10 GB.
 TEST(PublishedLoads, ShardsOfT0) {
-  const MetaGraph graph = model(kT0);
+  const graph::MetaGraph graph = model(kT0);
   const double gb = 1e9;
-  EXPECT_NEAR(static_cast<double>(storage_bytes(graph)) / gb, 44.5, 0.5);
+  EXPECT_NEAR(static_cast<double>(graph::storage_bytes(graph)) / gb, 44.5, 0.5);
   const auto host = [&](std::uint64_t shard) {
-    const Timeline timeline =
-        project(graph, find_method("shard_by_shard"), find_order("file"), {.request = {.shard_bytes = shard}})
+    const plan::Timeline timeline =
+        load::project(graph, load::find_method("shard_by_shard"), load::find_order("file"),
+                      {.request = {.shard_bytes = shard}})
             .timeline;
-    return gib(timeline.peaks[index(Space::host)].bytes);
+    return gib(timeline.peaks[plan::index(plan::Space::host)].bytes);
   };
-  EXPECT_NEAR(gib(storage_bytes(graph)), 42, 0.6);
+  EXPECT_NEAR(gib(graph::storage_bytes(graph)), 42, 0.6);
   EXPECT_NEAR(host(0), 87, 5);
   EXPECT_NEAR(host(10'000'000'000), 53, 2.5);
 }
@@ -516,12 +547,12 @@ constexpr std::string_view kRuns = R"({"schema_version": 1, "date": "2026-11-23"
    "error_percent": null, "range": false, "ok": false, "reason": "of the allocator"}]})";
 
 TEST(Evidence, IsSummedUpByMethod) {
-  const Truth truth = parse_truth(kRuns);
+  const load::Truth truth = load::parse_truth(kRuns);
   ASSERT_EQ(truth.rows.size(), 3u);
   EXPECT_EQ(truth.rows[0].options, (std::vector<std::string>{"--cast", "f32"}));
   EXPECT_EQ(truth.rows[1].counters[0].high, 18u);
   EXPECT_EQ(truth.rows[2].counters[0].projected, std::nullopt);
-  const auto evidence = evidence_of("to_device", truth);
+  const auto evidence = load::evidence_of("to_device", truth);
   ASSERT_TRUE(evidence);
   EXPECT_EQ(evidence->frameworks, (std::vector<std::string>{"torch 2.13.0", "safetensors 0.8.0"}));
   EXPECT_EQ(evidence->pairs, 3u);
@@ -529,30 +560,30 @@ TEST(Evidence, IsSummedUpByMethod) {
   EXPECT_EQ(evidence->error_percent, 1.5);
   ASSERT_EQ(evidence->beyond.size(), 1u);
   EXPECT_EQ(evidence->beyond[0]->reason, "of the allocator");
-  EXPECT_EQ(evidence_of("direct", truth), std::nullopt);
+  EXPECT_EQ(load::evidence_of("direct", truth), std::nullopt);
 }
 
 TEST(Evidence, OfADamagedFileIsAnError) {
   for (const char* text : {"", "{}", "[]", R"({"date": 3})", R"({"date": "", "tolerance": {}, "rows": []})"})
-    EXPECT_THROW(parse_truth(text), Error) << text;
+    EXPECT_THROW(load::parse_truth(text), Error) << text;
 }
 
 // A method that changes has to be held against its frameworks again: ./dev truth --write.
 TEST(Evidence, IsOfTheMethodsAsTheyAreToday) {
-  const Truth& truth = built_in_truth();
+  const load::Truth& truth = load::built_in_truth();
   ASSERT_GE(truth.rows.size(), 45u);
   std::size_t good = 0;
-  for (const TruthRow& row : truth.rows) {
+  for (const load::TruthRow& row : truth.rows) {
     SCOPED_TRACE(row.recipe + " " + row.model);
     good += row.ok ? 1 : 0;
-    if (!row.method.empty()) EXPECT_EQ(row.law, find_method(row.method).peak_law);
+    if (!row.method.empty()) EXPECT_EQ(row.law, load::find_method(row.method).peak_law);
   }
   EXPECT_GE(good * 100, truth.rows.size() * 95);
   for (const char* id :
        {"to_device", "mmap_assign", "transformers_v5", "accelerate", "llama_cpp_mmap", "runai"})
-    EXPECT_TRUE(evidence_of(id)) << id;
-  EXPECT_EQ(evidence_text("executorch_after"), "By construction, not measured.");
-  EXPECT_EQ(evidence_brief("executorch_after"), "by construction");
+    EXPECT_TRUE(load::evidence_of(id)) << id;
+  EXPECT_EQ(load::evidence_text("executorch_after"), "By construction, not measured.");
+  EXPECT_EQ(load::evidence_brief("executorch_after"), "by construction");
 }
 
 }  // namespace
@@ -561,11 +592,11 @@ TEST(Evidence, IsOfTheMethodsAsTheyAreToday) {
 
 namespace {
 
-MeasuredRates sample_rates() {
-  MeasuredRates rates;
+load::MeasuredRates sample_rates() {
+  load::MeasuredRates rates;
   rates.measured = "2025-03-01T12:00Z";
   rates.device = "A \"card\"";
-  for (const RateRow& row : rate_rows())
+  for (const load::RateRow& row : load::rate_rows())
     rates.values[std::string(row.key)] = row.of_device ? 1.0 / 3.0 * 1e10 : 0.0125 * row.most;
   rates.how["disk_read"] = "O_DIRECT";
   rates.queues = {{"0 draws and computes", 1.9e10}, {"2 only copies", 2.4e10 / 7}};
@@ -573,8 +604,8 @@ MeasuredRates sample_rates() {
 }
 
 TEST(Rates, TheFileGivesBackEveryBit) {
-  const MeasuredRates rates = sample_rates();
-  const MeasuredRates back = parse_rates(rates_text(rates), "rates.json");
+  const load::MeasuredRates rates = sample_rates();
+  const load::MeasuredRates back = load::parse_rates(load::rates_text(rates), "rates.json");
   EXPECT_EQ(back.measured, rates.measured);
   EXPECT_EQ(back.values, rates.values);
   EXPECT_EQ(back.how, rates.how);
@@ -583,19 +614,20 @@ TEST(Rates, TheFileGivesBackEveryBit) {
 }
 
 TEST(Rates, WhatWasNotMeasuredStaysAssumed) {
-  const MeasuredRates rates = parse_rates(R"({"measured": "today", "disk_read": 5e8})", "rates.json");
-  const CostModel assumed, costs = rates.costs();
+  const load::MeasuredRates rates =
+      load::parse_rates(R"({"measured": "today", "disk_read": 5e8})", "rates.json");
+  const plan::CostModel assumed, costs = rates.costs();
   EXPECT_EQ(costs.disk_read, 5e8);
   EXPECT_EQ(costs.link, assumed.link);
   EXPECT_EQ(costs.seek_seconds, assumed.seek_seconds);
-  for (const RateRow& row : rate_rows())
+  for (const load::RateRow& row : load::rate_rows())
     EXPECT_EQ(sample_rates().costs().*row.member, sample_rates().values.at(std::string(row.key)));
 }
 
 TEST(Rates, HostileFilesAreErrorsThatNameThePlace) {
   const auto message = [](const std::string& json) -> std::string {
     try {
-      parse_rates(json, "rates.json");
+      load::parse_rates(json, "rates.json");
     } catch (const Error& error) {
       return error.what();
     }
@@ -625,27 +657,27 @@ TEST(Rates, HostileFilesAreErrorsThatNameThePlace) {
   expect(R"({"measured": ")" + std::string(1000, 'x') + R"(", "disk_read": 1e9})", "'measured'");
   expect(R"({"measured": "x", "disk_read": 1e9, "how": {"a": ")" + std::string(1000, 'x') + "\"}}", "");
   expect(std::string(2 << 20, ' '), "");
-  EXPECT_THROW(read_rates("/nonexistent/rates.json"), Error);
+  EXPECT_THROW(load::read_rates("/nonexistent/rates.json"), Error);
 }
 
 TEST(Rates, TheMedianIsTheMiddle) {
-  EXPECT_EQ(median({3}), 3);
-  EXPECT_EQ(median({9, 1, 5}), 5);
-  EXPECT_EQ(median({4, 1, 9, 2}), 3);
+  EXPECT_EQ(load::median({3}), 3);
+  EXPECT_EQ(load::median({9, 1, 5}), 5);
+  EXPECT_EQ(load::median({4, 1, 9, 2}), 3);
 }
 
 TEST(Rates, MeasuringGivesWhatTheFileTakesAndLeavesNothing) {
   const std::filesystem::path folder = testing::TempDir() + "loadline_rates_test";
   std::filesystem::create_directories(folder);
-  MeasuredRates rates;
+  load::MeasuredRates rates;
   rates.measured = "now";
   Progress progress;
-  measure_disk(folder.string(), 8 << 20, rates, progress);
-  measure_memory(1 << 20, rates, progress);
+  load::measure_disk(folder.string(), 8 << 20, rates, progress);
+  load::measure_memory(1 << 20, rates, progress);
   EXPECT_TRUE(std::filesystem::is_empty(folder));
   std::filesystem::remove(folder);
-  EXPECT_EQ(parse_rates(rates_text(rates), "rates.json").values, rates.values);
-  for (const RateRow& row : rate_rows())
+  EXPECT_EQ(load::parse_rates(load::rates_text(rates), "rates.json").values, rates.values);
+  for (const load::RateRow& row : load::rate_rows())
     EXPECT_EQ(rates.values.contains(std::string(row.key)), !row.of_device) << row.key;
   for (const auto& [key, value] : rates.values) EXPECT_TRUE(std::isfinite(value) && value > 0) << key;
   EXPECT_NE(rates.how.at("disk_read").find("8.00 MiB"), std::string::npos);
@@ -655,10 +687,10 @@ TEST(Rates, MeasuringEndsWhenAskedAndNamesAFolderThatIsNotThere) {
   std::stop_source source;
   source.request_stop();
   Progress stopped(source.get_token()), progress;
-  MeasuredRates rates;
+  load::MeasuredRates rates;
   const auto code = [&](const std::string& folder, Progress& with) {
     try {
-      measure_disk(folder, 8 << 20, rates, with);
+      load::measure_disk(folder, 8 << 20, rates, with);
     } catch (const Error& error) {
       EXPECT_TRUE(error.code() == ErrorCode::cancelled ||
                   std::string(error.what()).find(folder) != std::string::npos);
@@ -677,13 +709,13 @@ TEST(Rates, MeasuringEndsWhenAskedAndNamesAFolderThatIsNotThere) {
 
 namespace {
 
-MemorySample sample(std::size_t at) {
+plan::MemorySample sample(std::size_t at) {
   const std::uint64_t peak = at == 777 ? 1000 : 0;
   return {static_cast<double>(at), {.rss_anon = at, .rss_file = peak, .rss_shmem = 7}};
 }
 
 TEST(SampleLog, KeepsAllWhileThereIsRoom) {
-  SampleLog log(4);
+  load::SampleLog log(4);
   for (std::size_t i = 0; i < 4; ++i) log.add(sample(i), 10 * i);
   const auto [samples, steps] = log.take();
   EXPECT_EQ(steps, (std::vector<std::size_t>{0, 10, 20, 30}));
@@ -693,9 +725,9 @@ TEST(SampleLog, KeepsAllWhileThereIsRoom) {
 }
 
 TEST(SampleLog, ShowsWhatItHoldsWithoutLosingIt) {
-  SampleLog log(4);
+  load::SampleLog log(4);
   for (std::size_t i = 0; i < 6; ++i) {
-    MemorySample with_count = sample(i);
+    plan::MemorySample with_count = sample(i);
     with_count.device_counted = i == 3 ? 50 : 0;
     log.add(with_count, i);
   }
@@ -708,7 +740,7 @@ TEST(SampleLog, ShowsWhatItHoldsWithoutLosingIt) {
 
 // Also of one that had halved what it holds: a new one stands for single samples again.
 TEST(SampleLog, IsAsNewWhenItWasEmptied) {
-  SampleLog log(4);
+  load::SampleLog log(4);
   for (std::size_t i = 0; i < 6; ++i) log.add(sample(i), i);
   EXPECT_EQ(log.take().steps, (std::vector<std::size_t>{0, 2, 4}));
   EXPECT_TRUE(log.take().steps.empty());
@@ -720,7 +752,7 @@ TEST(SampleLog, IsAsNewWhenItWasEmptied) {
 
 TEST(SampleLog, LosesNoPeakAndKeepsTheOrderWhenItIsFull) {
   for (const std::size_t count : {5u, 9u, 64u, 1000u, 1023u}) {
-    SampleLog log(4);
+    load::SampleLog log(4);
     for (std::size_t i = 0; i < count; ++i) log.add(sample(i), i / 3);
     const auto [samples, steps] = log.take();
     ASSERT_EQ(samples.size(), steps.size());
@@ -729,18 +761,18 @@ TEST(SampleLog, LosesNoPeakAndKeepsTheOrderWhenItIsFull) {
     EXPECT_EQ(steps.front(), 0u);
     EXPECT_EQ(samples.back().memory.rss_anon, count - 1);
     std::uint64_t most = 0;
-    for (const MemorySample& kept : samples) most = std::max(most, kept.memory.rss_file);
+    for (const plan::MemorySample& kept : samples) most = std::max(most, kept.memory.rss_file);
     EXPECT_EQ(most, count > 777 ? 1000u : 0u);
   }
 }
 
 // Twenty minutes at a thousand a second would be 46 MiB if each were kept.
 TEST(SampleLog, DoesNotGrowWhileItIsFilled) {
-  SampleLog log;
-  const std::uint64_t before = read_process_memory().rss_anon;
+  load::SampleLog log;
+  const std::uint64_t before = io::read_process_memory().rss_anon;
   if (before == 0) GTEST_SKIP() << "the system does not say";
   for (std::size_t i = 0; i < 1'200'000; ++i) log.add(sample(i), i);
-  const std::uint64_t after = read_process_memory().rss_anon;
+  const std::uint64_t after = io::read_process_memory().rss_anon;
   EXPECT_LE(after, before + (1 << 20));
 }
 
@@ -752,70 +784,74 @@ namespace {
 
 struct Row {
   std::string name;
-  DType dtype;
+  graph::DType dtype;
   std::vector<std::uint64_t> shape;
   std::uint64_t bytes;
   std::uint32_t storage;
 };
 
-MetaGraph graph_of(const std::vector<Row>& rows) {
-  MetaGraph graph;
+graph::MetaGraph graph_of(const std::vector<Row>& rows) {
+  graph::MetaGraph graph;
   for (const Row& row : rows) {
-    if (row.storage == graph.storages.size()) graph.storages.push_back(shapes_only_storage(row.bytes));
-    graph.tensors.push_back({Name(row.name), row.dtype, row.shape, {}, StorageId{row.storage}, 0});
+    if (row.storage == graph.storages.size()) graph.storages.push_back(graph::shapes_only_storage(row.bytes));
+    graph.tensors.push_back(
+        {graph::Name(row.name), row.dtype, row.shape, {}, graph::StorageId{row.storage}, 0});
   }
   return graph;
 }
 
 TEST(CastSummary, CountsTiesOnceInBytesAndSaysWhyTheRestStays) {
-  const MetaGraph graph = graph_of({{"w", DType::f32, {4, 64}, 1024, 0},
-                                    {"tied", DType::f32, {4, 64}, 1024, 0},
-                                    {"half", DType::f16, {4, 64}, 512, 1},
-                                    {"ids", DType::i64, {8}, 64, 2},
-                                    {"mask", DType::u8, {8}, 8, 3},
-                                    {"norm", DType::f32, {64}, 256, 4}});
-  const CastSummary half = cast_summary(graph, DType::f16);
+  const graph::MetaGraph graph = graph_of({{"w", graph::DType::f32, {4, 64}, 1024, 0},
+                                           {"tied", graph::DType::f32, {4, 64}, 1024, 0},
+                                           {"half", graph::DType::f16, {4, 64}, 512, 1},
+                                           {"ids", graph::DType::i64, {8}, 64, 2},
+                                           {"mask", graph::DType::u8, {8}, 8, 3},
+                                           {"norm", graph::DType::f32, {64}, 256, 4}});
+  const load::CastSummary half = load::cast_summary(graph, graph::DType::f16);
   EXPECT_EQ(half.tensors, 3u);
   EXPECT_EQ(half.bytes_before, 1280u);
   EXPECT_EQ(half.bytes_after, 640u);
   EXPECT_EQ(half.kept, 3u);
-  EXPECT_EQ(cast_text(half, DType::f16),
+  EXPECT_EQ(load::cast_text(half, graph::DType::f16),
             "Cast to F16: 3 tensors, 1.25 KiB become 640 B; 3 tensors stay as stored: 2 do not hold floating "
             "point numbers, 1 is F16 already.");
-  const CastSummary blocks = cast_summary(graph, DType::q8_0);
+  const load::CastSummary blocks = load::cast_summary(graph, graph::DType::q8_0);
   EXPECT_EQ(blocks.tensors, 3u);
   EXPECT_EQ(
-      cast_text(blocks, DType::q8_0),
+      load::cast_text(blocks, graph::DType::q8_0),
       "Cast to Q8_0: 3 tensors, 1.50 KiB become 544 B; 3 tensors stay as stored: 2 do not hold floating "
       "point numbers, 1 is no matrix of rows of whole blocks.");
 }
 
 TEST(CastSummary, SaysWhatCastsNothing) {
-  const MetaGraph one = graph_of({{"w", DType::bf16, {8}, 16, 0}});
-  EXPECT_EQ(cast_text(cast_summary(one, DType::bf16), DType::bf16),
+  const graph::MetaGraph one = graph_of({{"w", graph::DType::bf16, {8}, 16, 0}});
+  EXPECT_EQ(load::cast_text(load::cast_summary(one, graph::DType::bf16), graph::DType::bf16),
             "The cast to BF16 changes nothing: 1 tensor stays as stored: 1 is BF16 already.");
-  EXPECT_EQ(cast_text(cast_summary(one, DType::f32), DType::f32), "Cast to F32: 1 tensor, 16 B become 32 B.");
-  EXPECT_EQ(cast_text(cast_summary(MetaGraph(), DType::f32), DType::f32), "The cast to F32 changes nothing.");
+  EXPECT_EQ(load::cast_text(load::cast_summary(one, graph::DType::f32), graph::DType::f32),
+            "Cast to F32: 1 tensor, 16 B become 32 B.");
+  EXPECT_EQ(load::cast_text(load::cast_summary(graph::MetaGraph(), graph::DType::f32), graph::DType::f32),
+            "The cast to F32 changes nothing.");
   // a view of another type on the same bytes keeps both
-  const MetaGraph shared = graph_of({{"w", DType::f32, {8}, 32, 0}, {"bits", DType::i32, {8}, 32, 0}});
+  const graph::MetaGraph shared =
+      graph_of({{"w", graph::DType::f32, {8}, 32, 0}, {"bits", graph::DType::i32, {8}, 32, 0}});
   EXPECT_EQ(
-      cast_text(cast_summary(shared, DType::f16), DType::f16),
+      load::cast_text(load::cast_summary(shared, graph::DType::f16), graph::DType::f16),
       "The cast to F16 changes nothing: 2 tensors stay as stored: 1 does not hold floating point numbers, "
       "1 shares its bytes with one that is kept or of another type.");
-  MetaGraph uneven = graph_of({{"w", DType::f32, {7}, 32, 0}});
+  graph::MetaGraph uneven = graph_of({{"w", graph::DType::f32, {7}, 32, 0}});
   uneven.tensors[0].offset = 2;
   EXPECT_EQ(
-      cast_text(cast_summary(uneven, DType::f16), DType::f16),
+      load::cast_text(load::cast_summary(uneven, graph::DType::f16), graph::DType::f16),
       "The cast to F16 changes nothing: 1 tensor stays as stored: 1 has bytes that are no whole numbers.");
   const std::uint64_t most = std::uint64_t{1} << 63;
-  const MetaGraph large = graph_of({{"w", DType::f8_e4m3, {most}, most, 0}});
-  EXPECT_EQ(cast_text(cast_summary(large, DType::f32), DType::f32),
+  const graph::MetaGraph large = graph_of({{"w", graph::DType::f8_e4m3, {most}, most, 0}});
+  EXPECT_EQ(load::cast_text(load::cast_summary(large, graph::DType::f32), graph::DType::f32),
             "The cast to F32 changes nothing: 1 tensor stays as stored: 1 would be too large.");
-  const MetaGraph blocks = graph_of({{"w", DType::q8_0, {32}, 34, 0}});
-  EXPECT_EQ(cast_text(cast_summary(blocks, DType::f16), DType::f16),
+  const graph::MetaGraph blocks = graph_of({{"w", graph::DType::q8_0, {32}, 34, 0}});
+  EXPECT_EQ(load::cast_text(load::cast_summary(blocks, graph::DType::f16), graph::DType::f16),
             "The cast to F16 changes nothing: 1 tensor stays as stored: 1 is quantised already.");
 }
 
 }  // namespace
 
-}  // namespace loadline
+}  // namespace loadline::tests

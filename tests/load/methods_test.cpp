@@ -26,7 +26,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-namespace loadline {
+namespace loadline::tests {
 
 // --- Load methods with casts, homes, shards and ties: closed forms, and what every plan must leave behind.
 
@@ -36,11 +36,13 @@ using testing::model_of;
 using testing::tie;
 using testing::Weight;
 
-Timeline project_with(const MetaGraph& graph, std::string_view method, const LoadInputs& options,
-                      std::string_view order = "file") {
-  return project(graph, find_method(method), find_order(order), options).timeline;
+plan::Timeline project_with(const graph::MetaGraph& graph, std::string_view method,
+                            const load::LoadInputs& options, std::string_view order = "file") {
+  return load::project(graph, load::find_method(method), load::find_order(order), options).timeline;
 }
-std::uint64_t peak(const Timeline& timeline, Space space) { return timeline.peaks[index(space)].bytes; }
+std::uint64_t peak(const plan::Timeline& timeline, plan::Space space) {
+  return timeline.peaks[plan::index(space)].bytes;
+}
 
 std::vector<Weight> random_weights(std::mt19937_64& random) {
   std::vector<Weight> weights = {{"model.embed_tokens.weight", 1 + random() % 40}};
@@ -66,16 +68,16 @@ struct Held {
   std::vector<std::uint64_t> device, host, mapped;  // bytes of each storage
   bool overlaps = false;
 };
-Held held_at_end(const MetaGraph& graph, const Plan& plan) {
+Held held_at_end(const graph::MetaGraph& graph, const plan::Plan& plan) {
   const std::vector<std::uint64_t> none(graph.storages.size());
   Held held{none, none, none};
   std::vector<std::vector<std::pair<std::uint64_t, std::uint64_t>>> ranges(graph.storages.size());
-  const auto contents = final_contents(plan);
+  const auto contents = plan::final_contents(plan);
   for (std::size_t i = 0; i < contents.size(); ++i)
-    for (const Extent& extent : contents[i]) {
-      const std::size_t at = index(extent.storage);
-      const bool device = plan.blocks[i].space == Space::device;
-      const bool mapped = plan.blocks[i].space == Space::page_cache;
+    for (const plan::Extent& extent : contents[i]) {
+      const std::size_t at = graph::index(extent.storage);
+      const bool device = plan.blocks[i].space == plan::Space::device;
+      const bool mapped = plan.blocks[i].space == plan::Space::page_cache;
       (device ? held.device : mapped ? held.mapped : held.host)[at] += extent.storage_bytes();
       if (device)
         ranges[at].emplace_back(extent.storage_offset, extent.storage_offset + extent.storage_bytes());
@@ -91,45 +93,46 @@ TEST(LoadMethods, EveryPlanLeavesEveryWeightOnceWhereItBelongs) {
   std::mt19937_64 random(7);
   std::size_t plans = 0, fused = 0;
   for (int round = 0; round < 120; ++round) {
-    MetaGraph graph = model_of(random_weights(random));
+    graph::MetaGraph graph = model_of(random_weights(random));
     if (random() % 2 == 0) graph.format = random() % 2 == 0 ? "torch" : "safetensors";
     if (random() % 3 == 0) tie(graph, "lm_head.tied", 0);
-    LoadInputs options{.request = {.staging_bytes = 16384, .slots = 4, .activation_bytes = random() % 5000}};
+    load::LoadInputs options{
+        .request = {.staging_bytes = 16384, .slots = 4, .activation_bytes = random() % 5000}};
     options.request.shard_bytes = random() % 3 == 0 ? 1 + random() % 4000 : 0;
     options.request.flush_bytes = random() % 3 == 0 ? random() % 4000 : 0;
-    for (const Method& method : methods()) {
-      LoadInputs chosen = options;
-      constexpr DType kCasts[] = {DType::f32, DType::f16, DType::q4_0};
+    for (const load::Method& method : load::methods()) {
+      load::LoadInputs chosen = options;
+      constexpr graph::DType kCasts[] = {graph::DType::f32, graph::DType::f16, graph::DType::q4_0};
       if (method.traits.casts && random() % 2 == 0) chosen.request.cast = kCasts[random() % 3];
       if (method.traits.offloads && random() % 2 == 0)
         chosen.placement = testing::random_placement(random, graph, method);
-      for (const Order& order : orders()) {
+      for (const load::Order& order : load::orders()) {
         SCOPED_TRACE(fmt::format("{} {} round {}", method.id, order.id, round));
-        const Projection projection = project(graph, method, order, chosen);
-        ASSERT_EQ(check_plan(projection.plan, graph), std::nullopt);
+        const load::Projection projection = load::project(graph, method, order, chosen);
+        ASSERT_EQ(plan::check_plan(projection.plan, graph), std::nullopt);
         const Held held = held_at_end(graph, projection.plan);
         EXPECT_FALSE(held.overlaps);
         for (std::size_t i = 0; i < graph.storages.size(); ++i) {
-          const Home home = chosen.placement.of(StorageId{static_cast<std::uint32_t>(i)});
-          const bool device = home == Home::device && !method.traits.streams;
+          const load::Home home = chosen.placement.of(graph::StorageId{static_cast<std::uint32_t>(i)});
+          const bool device = home == load::Home::device && !method.traits.streams;
           EXPECT_EQ(held.device[i], device ? graph.storages[i].bytes : 0);
           const bool llama = method.id.starts_with("llama_cpp");  // it leaves no weights on disk
-          if (home == Home::host || (home == Home::disk && llama)) {
+          if (home == load::Home::host || (home == load::Home::disk && llama)) {
             // views are touched when something uses the weights
             const bool view = held.host[i] == 0 && method.id != "to_device";
             EXPECT_EQ(view ? held.mapped[i] : held.host[i],
-                      view && !uses_weights(chosen.request) && !llama ? 0 : graph.storages[i].bytes);
+                      view && !load::uses_weights(chosen.request) && !llama ? 0 : graph.storages[i].bytes);
           } else {
             EXPECT_EQ(held.host[i], 0u);
             if (chosen.placement.all_on_device()) EXPECT_EQ(held.mapped[i], 0u);
           }
         }
         if (!method.traits.streams)
-          EXPECT_GE(peak(projection.timeline, Space::device), device_lower_bound(graph, chosen));
+          EXPECT_GE(peak(projection.timeline, plan::Space::device), load::device_lower_bound(graph, chosen));
         ++plans;
       }
-      fused +=
-          method.id == "transformers_v5" && !expert_groups(graph, find_order("file").make(graph)).empty();
+      fused += method.id == "transformers_v5" &&
+               !load::expert_groups(graph, load::find_order("file").make(graph)).empty();
     }
   }
   EXPECT_GT(plans, 10'000u);
@@ -137,11 +140,11 @@ TEST(LoadMethods, EveryPlanLeavesEveryWeightOnceWhereItBelongs) {
 }
 
 // What one token reads: all weights, but of an embedding that is no head one row with its neighbours.
-std::uint64_t touched(const MetaGraph& graph) {
+std::uint64_t touched(const graph::MetaGraph& graph) {
   std::uint64_t sum = 0;
-  const auto shared = shared_embedding(graph);
-  for (const Tensor& tensor : graph.tensors)
-    if (phase_of(tensor.name) != Phase::embedding || tensor.storage == shared)
+  const auto shared = load::shared_embedding(graph);
+  for (const graph::Tensor& tensor : graph.tensors)
+    if (load::phase_of(tensor.name) != load::Phase::embedding || tensor.storage == shared)
       sum += graph.storage(tensor.storage).bytes;
     else
       sum += std::min<std::uint64_t>(graph.storage(tensor.storage).bytes, 64 << 10);
@@ -151,54 +154,55 @@ std::uint64_t touched(const MetaGraph& graph) {
 TEST(LoadMethods, AcceleratesLaw) {
   std::mt19937_64 random(3);
   for (int round = 0; round < 100; ++round) {
-    MetaGraph graph = model_of(random_weights(random));
+    graph::MetaGraph graph = model_of(random_weights(random));
     // shards of consecutive tensors
     std::vector<std::uint64_t> shard(1, 0);
     graph.files.clear();
     std::uint64_t offset = 0;
-    for (Storage& storage : graph.storages) {
+    for (graph::Storage& storage : graph.storages) {
       if (random() % 3 == 0 && shard.back() > 0) shard.push_back(0), offset = 0;
-      storage.file = FileId{static_cast<std::uint32_t>(shard.size() - 1)};
+      storage.file = graph::FileId{static_cast<std::uint32_t>(shard.size() - 1)};
       storage.offset = offset;
       offset += storage.bytes;
       shard.back() += storage.bytes;
     }
     graph.files.resize(shard.size());
-    const std::uint64_t weights = storage_bytes(graph);
+    const std::uint64_t weights = graph::storage_bytes(graph);
     const std::uint64_t largest = *std::max_element(shard.begin(), shard.end());
     // of a pickled shard the last tensor stays until the next shard is loaded
     std::vector<std::uint64_t> last(shard.size());
-    for (const Storage& storage : graph.storages) last[index(storage.file)] = storage.bytes;
+    for (const graph::Storage& storage : graph.storages) last[graph::index(storage.file)] = storage.bytes;
     std::uint64_t with_last = 0;
     for (std::size_t k = 0; k < shard.size(); ++k)
       with_last = std::max(with_last, shard[k] + (k > 0 ? last[k - 1] : 0));
     for (const char* format : {"safetensors", "torch"}) {
       graph.format = format;
       const bool pickled = graph.format == "torch";
-      const Timeline plain = project_with(graph, "accelerate", {});
-      EXPECT_EQ(peak(plain, Space::device), weights);
-      EXPECT_EQ(peak(plain, Space::page_cache), pickled ? 0 : largest);
-      EXPECT_EQ(peak(plain, Space::host), pickled ? with_last : 0);
+      const plan::Timeline plain = project_with(graph, "accelerate", {});
+      EXPECT_EQ(peak(plain, plan::Space::device), weights);
+      EXPECT_EQ(peak(plain, plan::Space::page_cache), pickled ? 0 : largest);
+      EXPECT_EQ(peak(plain, plan::Space::host), pickled ? with_last : 0);
       // cast to twice the size: safetensors on the device, max_k(sum_{j<k} V_j + S_k + V_k)
       std::uint64_t expected = 0, before = 0;
       for (const std::uint64_t bytes : shard) {
         expected = std::max(expected, before + bytes + 2 * bytes);
         before += 2 * bytes;
       }
-      EXPECT_EQ(peak(project_with(graph, "accelerate", {.request = {.cast = DType::f32}}), Space::device),
+      EXPECT_EQ(peak(project_with(graph, "accelerate", {.request = {.cast = graph::DType::f32}}),
+                     plan::Space::device),
                 pickled ? 2 * weights : expected);
       // all on the host: views of safetensors, or the tensors of pickled shards themselves
-      LoadInputs host;
-      host.placement.homes.assign(graph.storages.size(), Home::host);
-      const Timeline kept = project_with(graph, "accelerate", host);
-      EXPECT_EQ(peak(kept, Space::host), graph.format == "torch" ? weights : 0u);
-      EXPECT_EQ(peak(kept, Space::page_cache), 0u);
-      EXPECT_EQ(peak(kept, Space::device), 0u);
+      load::LoadInputs host;
+      host.placement.homes.assign(graph.storages.size(), load::Home::host);
+      const plan::Timeline kept = project_with(graph, "accelerate", host);
+      EXPECT_EQ(peak(kept, plan::Space::host), graph.format == "torch" ? weights : 0u);
+      EXPECT_EQ(peak(kept, plan::Space::page_cache), 0u);
+      EXPECT_EQ(peak(kept, plan::Space::device), 0u);
       host.request.sequence = 1;
-      EXPECT_EQ(peak(project_with(graph, "accelerate", host), Space::page_cache),
+      EXPECT_EQ(peak(project_with(graph, "accelerate", host), plan::Space::page_cache),
                 graph.format == "torch" ? 0u : touched(graph));
-      host.request.cast = DType::f32;
-      const std::uint64_t cast = peak(project_with(graph, "accelerate", host), Space::host);
+      host.request.cast = graph::DType::f32;
+      const std::uint64_t cast = peak(project_with(graph, "accelerate", host), plan::Space::host);
       EXPECT_GE(cast, pickled ? expected : 2 * weights);
       EXPECT_LE(cast, pickled ? expected + *std::ranges::max_element(last) : 2 * weights);
     }
@@ -210,27 +214,27 @@ TEST(LoadMethods, FusionNeedsItsSourcesAndStacks) {
   for (int e = 0; e < 8; ++e)
     for (const char* part : {"w1", "w2", "w3"})
       weights.push_back({fmt::format("model.layers.0.block_sparse_moe.experts.{}.{}.weight", e, part), 10});
-  const MetaGraph graph = model_of(weights);
-  const std::uint64_t each = 10 * 32 * 2, all = storage_bytes(graph);
-  const auto groups = expert_groups(graph, find_order("file").make(graph));
+  const graph::MetaGraph graph = model_of(weights);
+  const std::uint64_t each = 10 * 32 * 2, all = graph::storage_bytes(graph);
+  const auto groups = load::expert_groups(graph, load::find_order("file").make(graph));
   ASSERT_EQ(groups.size(), 2u);
   EXPECT_EQ(groups[0].label, "model.layers.0.block_sparse_moe.experts.gate_up_proj");
   EXPECT_EQ(groups[0].bytes, 16 * each);
   EXPECT_EQ(groups[1].bytes, 8 * each);
   // threads bring all sources ahead; two stacks and their concatenation replace those of the larger group
-  EXPECT_EQ(peak(project_with(graph, "transformers_v5", {}), Space::device), all + groups[0].bytes);
+  EXPECT_EQ(peak(project_with(graph, "transformers_v5", {}), plan::Space::device), all + groups[0].bytes);
   // on the host the sources are the mapping
-  EXPECT_EQ(peak(project_with(graph, "transformers_v5_to", {}), Space::host), 2 * groups[0].bytes);
-  const Timeline better = project_with(graph, "fused_in_place", {});
-  EXPECT_EQ(peak(better, Space::device), all);
-  EXPECT_EQ(peak(better, Space::host), each);
+  EXPECT_EQ(peak(project_with(graph, "transformers_v5_to", {}), plan::Space::host), 2 * groups[0].bytes);
+  const plan::Timeline better = project_with(graph, "fused_in_place", {});
+  EXPECT_EQ(peak(better, plan::Space::device), all);
+  EXPECT_EQ(peak(better, plan::Space::host), each);
 }
 
 // Experts that do not match each other are loaded one by one.
 TEST(LoadMethods, OnlyCompleteExpertsFuse) {
   const auto groups = [](const std::vector<Weight>& weights) {
-    const MetaGraph graph = model_of(weights);
-    return expert_groups(graph, find_order("file").make(graph)).size();
+    const graph::MetaGraph graph = model_of(weights);
+    return load::expert_groups(graph, load::find_order("file").make(graph)).size();
   };
   EXPECT_EQ(groups({{"a.experts.0.w2.weight", 3}, {"a.experts.1.w2.weight", 3}}), 1u);
   EXPECT_EQ(groups({{"a.experts.0.w2.weight", 3}, {"a.experts.1.w2.weight", 4}}), 0u);
@@ -241,112 +245,119 @@ TEST(LoadMethods, OnlyCompleteExpertsFuse) {
 }
 
 TEST(LoadMethods, LayerStreamingHoldsTheLargestUnit) {
-  MetaGraph graph = model_of({{"model.embed_tokens.weight", 50},
-                              {"model.layers.0.a", 10},
-                              {"model.layers.0.b", 20},
-                              {"model.layers.1.a", 35},
-                              {"model.norm.weight", 1},
-                              {"lm_head.weight", 40}});
+  graph::MetaGraph graph = model_of({{"model.embed_tokens.weight", 50},
+                                     {"model.layers.0.a", 10},
+                                     {"model.layers.0.b", 20},
+                                     {"model.layers.1.a", 35},
+                                     {"model.norm.weight", 1},
+                                     {"lm_head.weight", 40}});
   const std::uint64_t row = 32 * 2;
-  const LoadInputs options{.request = {.activation_bytes = 777}};
-  EXPECT_EQ(peak(project_with(graph, "layer_streaming", options), Space::device), 50 * row + 777);
-  EXPECT_EQ(peak(project_with(graph, "layer_streaming", options), Space::host), 50 * row);
-  const Timeline ahead = project_with(graph, "layer_streaming_prefetch", options);
-  EXPECT_EQ(peak(ahead, Space::device), 50 * row + 777);
-  EXPECT_EQ(peak(ahead, Space::host), (50 + 30) * row);
+  const load::LoadInputs options{.request = {.activation_bytes = 777}};
+  EXPECT_EQ(peak(project_with(graph, "layer_streaming", options), plan::Space::device), 50 * row + 777);
+  EXPECT_EQ(peak(project_with(graph, "layer_streaming", options), plan::Space::host), 50 * row);
+  const plan::Timeline ahead = project_with(graph, "layer_streaming_prefetch", options);
+  EXPECT_EQ(peak(ahead, plan::Space::device), 50 * row + 777);
+  EXPECT_EQ(peak(ahead, plan::Space::host), (50 + 30) * row);
   // a head that is the embedding comes again at the end
   graph = model_of({{"model.embed_tokens.weight", 50}, {"model.layers.0.a", 10}, {"model.norm.weight", 1}});
   tie(graph, "lm_head.weight", 0);
   // the same where the head's name comes first
-  MetaGraph turned = model_of({{"lm_head.weight", 50}, {"model.layers.0.a", 10}, {"model.norm.weight", 1}});
+  graph::MetaGraph turned =
+      model_of({{"lm_head.weight", 50}, {"model.layers.0.a", 10}, {"model.norm.weight", 1}});
   tie(turned, "model.embed_tokens.weight", 0);
-  EXPECT_EQ(peak(project_with(turned, "layer_streaming_prefetch", {}), Space::host), (50 + 10) * row);
+  EXPECT_EQ(peak(project_with(turned, "layer_streaming_prefetch", {}), plan::Space::host), (50 + 10) * row);
   std::uint64_t read = 0;
-  for (const Step& step : project(graph, find_method("layer_streaming"), find_order("file"), {}).plan.steps)
-    if (std::holds_alternative<StorageId>(step.from) && step.verb == Verb::copy) read += step.bytes;
+  for (const plan::Step& step :
+       load::project(graph, load::find_method("layer_streaming"), load::find_order("file"), {}).plan.steps)
+    if (std::holds_alternative<graph::StorageId>(step.from) && step.verb == plan::Verb::copy)
+      read += step.bytes;
   EXPECT_EQ(read, (50 + 10 + 1 + 50) * row);
 }
 
 TEST(LoadMethods, StagingWaitsForTheFlush) {
   std::mt19937_64 random(5);
   for (int round = 0; round < 100; ++round) {
-    const MetaGraph graph = model_of(random_weights(random));
+    const graph::MetaGraph graph = model_of(random_weights(random));
     std::uint64_t most = 0;
-    for (const Storage& storage : graph.storages) most = std::max(most, storage.bytes);
-    const std::uint64_t all = storage_bytes(graph), threshold = 1 + random() % (2 * all);
-    const std::uint64_t staging = peak(
-        project_with(graph, "executorch_after", {.request = {.flush_bytes = threshold}}), Space::staging);
+    for (const graph::Storage& storage : graph.storages) most = std::max(most, storage.bytes);
+    const std::uint64_t all = graph::storage_bytes(graph), threshold = 1 + random() % (2 * all);
+    const std::uint64_t staging =
+        peak(project_with(graph, "executorch_after", {.request = {.flush_bytes = threshold}}),
+             plan::Space::staging);
     EXPECT_LE(staging, std::min(threshold + most, all));
     EXPECT_GE(staging, std::min(threshold, all));
-    EXPECT_EQ(peak(project_with(graph, "executorch_after", {}), Space::staging), most);
+    EXPECT_EQ(peak(project_with(graph, "executorch_after", {}), plan::Space::staging), most);
   }
 }
 
 TEST(LoadMethods, TiedWeightsWaitForTheirLastUser) {
-  MetaGraph graph = model_of({{"embed", 50}, {"layers.0.w", 10}, {"layers.1.w", 10}});
+  graph::MetaGraph graph = model_of({{"embed", 50}, {"layers.0.w", 10}, {"layers.1.w", 10}});
   tie(graph, "lm_head", 0);
   const std::uint64_t row = 32 * 2, all = 70 * row;
   // the embedding's host copy is still there when the layers are packed
-  const Timeline shared = project_with(graph, "executorch_after", {});
-  EXPECT_EQ(usage_at(shared, shared.usage.back().step - 1, space_bit(Space::host)), 50 * row);
-  EXPECT_EQ(shared.final_bytes[index(Space::device)], all);
-  const Timeline doubled = project_with(graph, "executorch_after", {.request = {.doubled_ties = true}});
-  EXPECT_EQ(doubled.final_bytes[index(Space::device)], all + 50 * row);
+  const plan::Timeline shared = project_with(graph, "executorch_after", {});
+  EXPECT_EQ(plan::usage_at(shared, shared.usage.back().step - 1, plan::space_bit(plan::Space::host)),
+            50 * row);
+  EXPECT_EQ(shared.final_bytes[plan::index(plan::Space::device)], all);
+  const plan::Timeline doubled = project_with(graph, "executorch_after", {.request = {.doubled_ties = true}});
+  EXPECT_EQ(doubled.final_bytes[plan::index(plan::Space::device)], all + 50 * row);
   EXPECT_EQ(project_with(graph, "executorch_before", {.request = {.doubled_ties = true}})
-                .final_bytes[index(Space::device)],
+                .final_bytes[plan::index(plan::Space::device)],
             all + 50 * row);
 }
 
 TEST(LoadMethods, WhatAMethodCannotDoItRefuses) {
-  const MetaGraph graph = model_of({{"a", 1}});
-  LoadInputs offload;
-  offload.placement.homes = {Home::host};
-  for (const Method& method : methods()) {
-    const auto made = [&](const LoadInputs& options) {
+  const graph::MetaGraph graph = model_of({{"a", 1}});
+  load::LoadInputs offload;
+  offload.placement.homes = {load::Home::host};
+  for (const load::Method& method : load::methods()) {
+    const auto made = [&](const load::LoadInputs& options) {
       try {
-        make_plan(graph, method, find_order("file").make(graph), options);
+        load::make_plan(graph, method, load::find_order("file").make(graph), options);
         return true;
       } catch (const Error& error) {
         EXPECT_EQ(error.code(), ErrorCode::unsupported) << method.id;
         return false;
       }
     };
-    EXPECT_EQ(made({.request = {.cast = DType::f32}}), method.traits.casts) << method.id;
+    EXPECT_EQ(made({.request = {.cast = graph::DType::f32}}), method.traits.casts) << method.id;
     EXPECT_EQ(made(offload), method.traits.offloads) << method.id;
   }
 }
 
 TEST(StorageCast, OnlyWholeTensorsOfNumbers) {
-  MetaGraph graph = model_of({{"matrix", 4}, {"other", 4}});
-  graph.tensors[1].dtype = DType::i8;
-  auto casts = storage_casts(graph, DType::f32);
-  EXPECT_EQ(casts[0], (Cast{DType::bf16, DType::f32}));
+  graph::MetaGraph graph = model_of({{"matrix", 4}, {"other", 4}});
+  graph.tensors[1].dtype = graph::DType::i8;
+  auto casts = load::storage_casts(graph, graph::DType::f32);
+  EXPECT_EQ(casts[0], (plan::Cast{graph::DType::bf16, graph::DType::f32}));
   EXPECT_EQ(casts[1], std::nullopt);
-  EXPECT_EQ(storage_casts(graph, DType::bf16)[0], std::nullopt);  // is that already
-  EXPECT_EQ(storage_casts(graph, DType::q4_0)[0], (Cast{DType::bf16, DType::q4_0}));
-  EXPECT_EQ(storage_casts(graph, DType::q4_k)[0], std::nullopt);  // rows of 32 are no blocks of 256
+  EXPECT_EQ(load::storage_casts(graph, graph::DType::bf16)[0], std::nullopt);  // is that already
+  EXPECT_EQ(load::storage_casts(graph, graph::DType::q4_0)[0],
+            (plan::Cast{graph::DType::bf16, graph::DType::q4_0}));
+  EXPECT_EQ(load::storage_casts(graph, graph::DType::q4_k)[0],
+            std::nullopt);  // rows of 32 are no blocks of 256
   graph.tensors[0].shape = {128};
-  EXPECT_EQ(storage_casts(graph, DType::q4_0)[0], std::nullopt);  // one dimension: a norm
+  EXPECT_EQ(load::storage_casts(graph, graph::DType::q4_0)[0], std::nullopt);  // one dimension: a norm
   tie(graph, "view", 0);
-  graph.tensors.back().dtype = DType::f16;
-  EXPECT_EQ(storage_casts(graph, DType::f32)[0], std::nullopt);  // two types share the bytes
-  EXPECT_EQ(find_cast("bf16"), DType::bf16);
-  EXPECT_EQ(find_cast("q4_K"), DType::q4_k);
-  for (const char* wrong : {"", "i8", "opaque", "f128"}) EXPECT_THROW(find_cast(wrong), Error) << wrong;
+  graph.tensors.back().dtype = graph::DType::f16;
+  EXPECT_EQ(load::storage_casts(graph, graph::DType::f32)[0], std::nullopt);  // two types share the bytes
+  EXPECT_EQ(load::find_cast("bf16"), graph::DType::bf16);
+  EXPECT_EQ(load::find_cast("q4_K"), graph::DType::q4_k);
+  for (const char* wrong : {"", "i8", "opaque", "f128"}) EXPECT_THROW(load::find_cast(wrong), Error) << wrong;
 }
 
 // Device, host, disk, or both: on the device with a twin on the host.
-std::string letters(const Placement& placement) {
+std::string letters(const load::Placement& placement) {
   std::string text;
   for (std::uint32_t i = 0; i < placement.homes.size(); ++i)
-    text += placement.has_twin(StorageId{i}) ? 'B' : "Dhd"[static_cast<int>(placement.homes[i])];
+    text += placement.has_twin(graph::StorageId{i}) ? 'B' : "Dhd"[static_cast<int>(placement.homes[i])];
   return text;
 }
 
 // What f8 weights of 2^62 bytes become as f32 has no size: a sum that wraps would fit everywhere.
 TEST(StorageCast, SumsThatWrapAreRefused) {
-  MetaGraph graph = model_of({{"layers.0.a", 1}, {"layers.0.b", 1}}, DType::f8_e4m3);
-  for (Storage& storage : graph.storages) storage.bytes = std::uint64_t{1} << 61;
+  graph::MetaGraph graph = model_of({{"layers.0.a", 1}, {"layers.0.b", 1}}, graph::DType::f8_e4m3);
+  for (graph::Storage& storage : graph.storages) storage.bytes = std::uint64_t{1} << 61;
   const auto is_refused = [](const auto& call) {
     try {
       call();
@@ -355,13 +366,14 @@ TEST(StorageCast, SumsThatWrapAreRefused) {
     }
     return false;
   };
-  EXPECT_TRUE(is_refused([&] { device_lower_bound(graph, {.request = {.cast = DType::f32}}); }));
-  EXPECT_TRUE(is_refused([&] { place_automatically(graph, 1, {}, DType::f32); }));
-  EXPECT_TRUE(is_refused([&] { cast_summary(graph, DType::f32); }));
-  EXPECT_EQ(device_lower_bound(graph, {.request = {.cast = DType::bf16}}), std::uint64_t{1} << 63);
+  EXPECT_TRUE(is_refused([&] { load::device_lower_bound(graph, {.request = {.cast = graph::DType::f32}}); }));
+  EXPECT_TRUE(is_refused([&] { load::place_automatically(graph, 1, {}, graph::DType::f32); }));
+  EXPECT_TRUE(is_refused([&] { load::cast_summary(graph, graph::DType::f32); }));
+  EXPECT_EQ(load::device_lower_bound(graph, {.request = {.cast = graph::DType::bf16}}),
+            std::uint64_t{1} << 63);
   // in modules of their own only what is added up is refused
-  graph.tensors[1].name = Name("layers.1.b");
-  EXPECT_EQ(letters(place_automatically(graph, 1, 1, DType::f32)), "dd");
+  graph.tensors[1].name = graph::Name("layers.1.b");
+  EXPECT_EQ(letters(load::place_automatically(graph, 1, 1, graph::DType::f32)), "dd");
 }
 
 // A tensor over the limit is saved by itself, and the shard before it goes on being filled.
@@ -369,7 +381,7 @@ TEST(Shards, AreCutAsSavePretrainedDoes) {
   const auto shards = [](const std::vector<std::uint64_t>& rows) {
     std::vector<Weight> weights;
     for (std::size_t i = 0; i < rows.size(); ++i) weights.push_back({fmt::format("t{}", i), rows[i]});
-    return shards_of(model_of(weights), 100 * 32 * 2);
+    return load::shards_of(model_of(weights), 100 * 32 * 2);
   };
   using Numbers = std::vector<std::uint32_t>;
   EXPECT_EQ(shards({60, 200, 40}), (Numbers{0, 1, 0}));
@@ -378,7 +390,7 @@ TEST(Shards, AreCutAsSavePretrainedDoes) {
 }
 
 // An embedding, three layers, norm and head.
-MetaGraph six_units() {
+graph::MetaGraph six_units() {
   return model_of({{"embed", 50},
                    {"layers.0.w", 10},
                    {"layers.1.w", 10},
@@ -388,8 +400,8 @@ MetaGraph six_units() {
 }
 
 TEST(Placement, LayersCountFromTheEnd) {
-  const MetaGraph graph = six_units();
-  const auto on_device = [&](std::uint64_t layers) { return letters(place_gpu_layers(graph, layers)); };
+  const graph::MetaGraph graph = six_units();
+  const auto on_device = [&](std::uint64_t layers) { return letters(load::place_gpu_layers(graph, layers)); };
   EXPECT_EQ(on_device(0), "hhhhhh");
   EXPECT_EQ(on_device(1), "hhhhDD");
   EXPECT_EQ(on_device(3), "hhDDDD");
@@ -397,10 +409,10 @@ TEST(Placement, LayersCountFromTheEnd) {
 }
 
 TEST(Placement, AutomaticFillsInTurn) {
-  const MetaGraph graph = six_units();
+  const graph::MetaGraph graph = six_units();
   const std::uint64_t row = 32 * 2;
   const auto map = [&](std::uint64_t device, std::optional<std::uint64_t> host) {
-    return letters(place_automatically(graph, device * row, host ? *host * row : host));
+    return letters(load::place_automatically(graph, device * row, host ? *host * row : host));
   };
   // the head is the largest behind every other: 40 stay free until it is placed itself, with none behind it
   EXPECT_EQ(map(121, 0), "DDDDDD");
@@ -414,80 +426,81 @@ TEST(Placement, AutomaticFillsInTurn) {
 
 // As f32 the bf16 weights, and the room that is kept free, are twice as large.
 TEST(Placement, AutomaticCountsBytesAsTheyLand) {
-  const MetaGraph graph = six_units();
+  const graph::MetaGraph graph = six_units();
   const std::uint64_t row = 32 * 2;
-  EXPECT_EQ(letters(place_automatically(graph, 200 * row, 0)), "DDDDDD");
-  EXPECT_EQ(letters(place_automatically(graph, 200 * row, {}, DType::f32)), "DDhhhh");
-  EXPECT_EQ(letters(place_automatically(graph, 242 * row, 0, DType::f32)), "DDDDDD");
-  LoadInputs options = {.request = {.cast = DType::f32}};
-  options.placement = place_automatically(graph, 242 * row - 1, {}, DType::f32);
+  EXPECT_EQ(letters(load::place_automatically(graph, 200 * row, 0)), "DDDDDD");
+  EXPECT_EQ(letters(load::place_automatically(graph, 200 * row, {}, graph::DType::f32)), "DDhhhh");
+  EXPECT_EQ(letters(load::place_automatically(graph, 242 * row, 0, graph::DType::f32)), "DDDDDD");
+  load::LoadInputs options = {.request = {.cast = graph::DType::f32}};
+  options.placement = load::place_automatically(graph, 242 * row - 1, {}, graph::DType::f32);
   EXPECT_EQ(letters(options.placement), "DDDDhh");
-  EXPECT_LE(device_lower_bound(graph, options), 242 * row - 1);
+  EXPECT_LE(load::device_lower_bound(graph, options), 242 * row - 1);
 }
 
 // A head with a bias of its own that shares the embedding's weight is placed with it, the weight counted
 // once.
 TEST(Placement, AutomaticKeepsTiedModulesTogether) {
-  MetaGraph graph =
+  graph::MetaGraph graph =
       model_of({{"embed.weight", 50}, {"layers.0.w", 10}, {"layers.1.w", 10}, {"lm_head.bias", 5}});
   tie(graph, "lm_head.weight", 0);
   const std::uint64_t row = 32 * 2;
   // the embedding and the bias with a layer free, then the layers
-  EXPECT_EQ(letters(place_automatically(graph, 75 * row, {})), "DDDD");
-  EXPECT_EQ(letters(place_automatically(graph, 74 * row, {})), "DhhD");
-  EXPECT_EQ(letters(place_automatically(graph, 65 * row, {})), "DhhD");
-  EXPECT_EQ(letters(place_automatically(graph, 64 * row, 75 * row)), "hhhh");
-  EXPECT_EQ(letters(place_automatically(graph, 64 * row, 64 * row)), "dddd");
+  EXPECT_EQ(letters(load::place_automatically(graph, 75 * row, {})), "DDDD");
+  EXPECT_EQ(letters(load::place_automatically(graph, 74 * row, {})), "DhhD");
+  EXPECT_EQ(letters(load::place_automatically(graph, 65 * row, {})), "DhhD");
+  EXPECT_EQ(letters(load::place_automatically(graph, 64 * row, 75 * row)), "hhhh");
+  EXPECT_EQ(letters(load::place_automatically(graph, 64 * row, 64 * row)), "dddd");
 }
 
 // Links over a third module, and names of which the storage's first is none.
 TEST(Placement, AutomaticFollowsTiesThroughOthers) {
-  MetaGraph graph = model_of({{"a.x", 10}, {"b.x", 10}, {"c.x", 10}, {"d.x", 10}, {"b.y", 10}});
+  graph::MetaGraph graph = model_of({{"a.x", 10}, {"b.x", 10}, {"c.x", 10}, {"d.x", 10}, {"b.y", 10}});
   tie(graph, "b.tied", 0);
   tie(graph, "d.tied", 4);
   graph.tensors.push_back(graph.tensors[2]);  // of a part of c.x, under two names
-  graph.tensors.back().name = Name("e.part");
+  graph.tensors.back().name = graph::Name("e.part");
   graph.tensors.back().shape = {5, 32};
   tie(graph, "f.part", static_cast<std::uint32_t>(graph.tensors.size() - 1));
   const std::uint64_t row = 32 * 2;
   // a, b with both of its tensors, and d: 40 in one piece; b of 20 is the largest that comes behind a
-  EXPECT_EQ(letters(place_automatically(graph, 60 * row, {})), "DDDDD");
-  EXPECT_EQ(letters(place_automatically(graph, 59 * row, {})), "hhhhh");
+  EXPECT_EQ(letters(load::place_automatically(graph, 60 * row, {})), "DDDDD");
+  EXPECT_EQ(letters(load::place_automatically(graph, 59 * row, {})), "hhhhh");
 }
 
 // llama.cpp makes the head of the embedding, which stays on the host for looking up: it is there twice.
 TEST(Placement, ASharedEmbeddingIsOnHostAndDevice) {
   const std::vector<Weight> weights = {
       {"token_embd.weight", 50}, {"blk.0.w", 10}, {"blk.1.w", 10}, {"output_norm.weight", 1}};
-  const MetaGraph headless = model_of(weights);
-  EXPECT_EQ(letters(place_gpu_layers(headless, 0)), "hhhh");
-  EXPECT_EQ(letters(place_gpu_layers(headless, 1)), "BhhD");
-  EXPECT_EQ(letters(place_gpu_layers(headless, 2)), "BhDD");
-  MetaGraph tied = model_of({{"lm_head.weight", 50}, {"model.layers.0.w", 10}, {"model.norm.weight", 1}});
+  const graph::MetaGraph headless = model_of(weights);
+  EXPECT_EQ(letters(load::place_gpu_layers(headless, 0)), "hhhh");
+  EXPECT_EQ(letters(load::place_gpu_layers(headless, 1)), "BhhD");
+  EXPECT_EQ(letters(load::place_gpu_layers(headless, 2)), "BhDD");
+  graph::MetaGraph tied =
+      model_of({{"lm_head.weight", 50}, {"model.layers.0.w", 10}, {"model.norm.weight", 1}});
   tie(tied, "model.embed_tokens.weight", 0);
-  EXPECT_EQ(letters(place_gpu_layers(tied, 1)), "BhD");
+  EXPECT_EQ(letters(load::place_gpu_layers(tied, 1)), "BhD");
   const std::uint64_t row = 32 * 2;
-  LoadInputs options;
-  options.placement = place_gpu_layers(headless, 3);
-  const Timeline ring = project_with(headless, "llama_cpp_ring", options);
-  EXPECT_EQ(ring.final_bytes[index(Space::device)], 71 * row);
-  EXPECT_EQ(ring.final_bytes[index(Space::host)], 50 * row);
-  const Timeline mapped = project_with(headless, "llama_cpp_mmap", options);
-  EXPECT_EQ(mapped.final_bytes[index(Space::device)], 71 * row);
-  EXPECT_EQ(mapped.final_bytes[index(Space::page_cache)], 50 * row);
+  load::LoadInputs options;
+  options.placement = load::place_gpu_layers(headless, 3);
+  const plan::Timeline ring = project_with(headless, "llama_cpp_ring", options);
+  EXPECT_EQ(ring.final_bytes[plan::index(plan::Space::device)], 71 * row);
+  EXPECT_EQ(ring.final_bytes[plan::index(plan::Space::host)], 50 * row);
+  const plan::Timeline mapped = project_with(headless, "llama_cpp_mmap", options);
+  EXPECT_EQ(mapped.final_bytes[plan::index(plan::Space::device)], 71 * row);
+  EXPECT_EQ(mapped.final_bytes[plan::index(plan::Space::page_cache)], 50 * row);
   // other loaders keep one
-  const Timeline one = project_with(headless, "accelerate", options);
-  EXPECT_EQ(one.final_bytes[index(Space::device)], 71 * row);
-  EXPECT_EQ(one.final_bytes[index(Space::host)], 0u);
+  const plan::Timeline one = project_with(headless, "accelerate", options);
+  EXPECT_EQ(one.final_bytes[plan::index(plan::Space::device)], 71 * row);
+  EXPECT_EQ(one.final_bytes[plan::index(plan::Space::host)], 0u);
 }
 
 // With --gpu-layers 0 nothing goes through the pinned buffers: there are none.
 TEST(Placement, WithoutLayersOnTheDeviceNothingIsPinned) {
-  const MetaGraph graph = six_units();
+  const graph::MetaGraph graph = six_units();
   const auto staging = [&](std::uint64_t layers) {
-    LoadInputs options;
-    options.placement = place_gpu_layers(graph, layers);
-    return project_with(graph, "llama_cpp_ring", options).peaks[index(Space::staging)].bytes;
+    load::LoadInputs options;
+    options.placement = load::place_gpu_layers(graph, layers);
+    return project_with(graph, "llama_cpp_ring", options).peaks[plan::index(plan::Space::staging)].bytes;
   };
   EXPECT_EQ(staging(0), 0u);
   EXPECT_EQ(staging(1), 4u << 20);
@@ -495,10 +508,10 @@ TEST(Placement, WithoutLayersOnTheDeviceNothingIsPinned) {
 
 // llama.cpp asks for no head of an encoder.
 TEST(Placement, AnEncoderNeedsNoHead) {
-  MetaGraph graph = model_of({{"token_embd.weight", 50}, {"blk.0.w", 10}, {"blk.1.w", 10}});
+  graph::MetaGraph graph = model_of({{"token_embd.weight", 50}, {"blk.0.w", 10}, {"blk.1.w", 10}});
   const auto placed_as = [&](const std::string& architecture) {
     graph.metadata = {{"general.architecture", architecture}};
-    return letters(place_gpu_layers(graph, 2));
+    return letters(load::place_gpu_layers(graph, 2));
   };
   EXPECT_EQ(placed_as("llama"), "BhD");
   EXPECT_EQ(placed_as("bert"), "hhD");
@@ -506,12 +519,13 @@ TEST(Placement, AnEncoderNeedsNoHead) {
 }
 
 TEST(Placement, RulesInTheirOrder) {
-  const MetaGraph graph = model_of({{"a.experts.w", 1}, {"a.attn.w", 1}, {"b", 1}});
-  const Placement placement =
-      place_by_rules(graph, {{"name:*experts*", Home::disk}, {"name:a.*", Home::host}});
-  EXPECT_EQ(placement.homes, (std::vector<Home>{Home::disk, Home::host, Home::device}));
-  EXPECT_THROW(place_by_rules(graph, {{"name:nothing", Home::host}}), Error);
-  EXPECT_THROW(find_home("moon"), Error);
+  const graph::MetaGraph graph = model_of({{"a.experts.w", 1}, {"a.attn.w", 1}, {"b", 1}});
+  const load::Placement placement =
+      load::place_by_rules(graph, {{"name:*experts*", load::Home::disk}, {"name:a.*", load::Home::host}});
+  EXPECT_EQ(placement.homes,
+            (std::vector<load::Home>{load::Home::disk, load::Home::host, load::Home::device}));
+  EXPECT_THROW(load::place_by_rules(graph, {{"name:nothing", load::Home::host}}), Error);
+  EXPECT_THROW(load::find_home("moon"), Error);
 }
 
 }  // namespace
@@ -521,7 +535,7 @@ TEST(Placement, RulesInTheirOrder) {
 namespace {
 
 // Layers with experts, in up to four files; of every third the embedding is the head.
-MetaGraph random_model(std::mt19937_64& random) {
+graph::MetaGraph random_model(std::mt19937_64& random) {
   std::vector<testing::Weight> weights = {{"model.embed_tokens.weight", 1 + random() % 40}};
   const std::uint64_t layers = 1 + random() % 3, experts = random() % 4;
   for (std::uint64_t layer = 0; layer < layers; ++layer) {
@@ -537,19 +551,20 @@ MetaGraph random_model(std::mt19937_64& random) {
   weights.push_back({"model.norm.weight", 1});
   const bool tied = random() % 3 == 0;
   if (!tied) weights.push_back({"lm_head.weight", 1 + random() % 40});
-  MetaGraph graph = testing::model_of(weights);
+  graph::MetaGraph graph = testing::model_of(weights);
   if (tied) testing::tie(graph, "lm_head.weight", 0);
   graph.format = random() % 2 == 0 ? "torch" : "safetensors";
   graph.files.resize(1 + random() % 4);
-  for (Storage& storage : graph.storages)
-    storage.file = FileId{static_cast<std::uint32_t>(random() % graph.files.size())};
+  for (graph::Storage& storage : graph.storages)
+    storage.file = graph::FileId{static_cast<std::uint32_t>(random() % graph.files.size())};
   return graph;
 }
 
-LoadInputs random_options(std::mt19937_64& random, const Method& method, const MetaGraph& graph) {
-  constexpr DType kCasts[] = {DType::f32, DType::q4_0};
-  LoadInputs options = {.request = {.staging_bytes = 4096 * (4 + random() % 9),
-                                    .slots = 1 + static_cast<std::uint32_t>(random() % 4)}};
+load::LoadInputs random_options(std::mt19937_64& random, const load::Method& method,
+                                const graph::MetaGraph& graph) {
+  constexpr graph::DType kCasts[] = {graph::DType::f32, graph::DType::q4_0};
+  load::LoadInputs options = {.request = {.staging_bytes = 4096 * (4 + random() % 9),
+                                          .slots = 1 + static_cast<std::uint32_t>(random() % 4)}};
   options.request.activation_bytes = random() % 2 == 0 ? 0 : random() % 9000;
   options.request.runai_buffer = random() % 9000;
   if (random() % 3 == 0) options.request.shard_bytes = 1 + random() % 4000;
@@ -558,12 +573,12 @@ LoadInputs random_options(std::mt19937_64& random, const Method& method, const M
   if (method.traits.offloads && random() % 2 == 0)
     options.placement = testing::random_placement(random, graph, method);
   options.request.workers = 1 + static_cast<std::uint32_t>(random() % 4);
-  if (random() % 3 == 0) options.request.repack = CpuRepack::arm;
+  if (random() % 3 == 0) options.request.repack = load::CpuRepack::arm;
   options.request.doubled_ties = random() % 2 == 0;
   if (method.id.starts_with("llama_cpp") && random() % 2 == 0)
     for (std::uint32_t i = 0; i < graph.storages.size(); ++i)
-      if (options.placement.of(StorageId{i}) == Home::device && random() % 4 == 0)
-        options.placement.twins.push_back(StorageId{i});
+      if (options.placement.of(graph::StorageId{i}) == load::Home::device && random() % 4 == 0)
+        options.placement.twins.push_back(graph::StorageId{i});
   return options;
 }
 
@@ -576,14 +591,14 @@ TEST(PeakLaws, HoldInEveryOrderAndAreReached) {
   std::map<std::string_view, Seen> seen;
   for (std::uint64_t seed = 0; seed < 3200; ++seed) {
     std::mt19937_64 random(seed);
-    const Method& method = methods()[seed % methods().size()];
-    const MetaGraph graph = random_model(random);
-    const LoadInputs options = random_options(random, method, graph);
-    const LawPeaks law = evaluate_law(method.peak_law, law_values(graph, options));
-    for (const Order& order : orders()) {
+    const load::Method& method = load::methods()[seed % load::methods().size()];
+    const graph::MetaGraph graph = random_model(random);
+    const load::LoadInputs options = random_options(random, method, graph);
+    const load::LawPeaks law = load::evaluate_law(method.peak_law, load::law_values(graph, options));
+    for (const load::Order& order : load::orders()) {
       SCOPED_TRACE(fmt::format("{} {} seed {}: {}", method.id, order.id, seed, method.peak_law));
-      const Timeline timeline = project(graph, method, order, options).timeline;
-      const auto peak = [&](Space space) { return timeline.peaks[index(space)].bytes; };
+      const plan::Timeline timeline = load::project(graph, method, order, options).timeline;
+      const auto peak = [&](plan::Space space) { return timeline.peaks[plan::index(space)].bytes; };
       Seen& known = seen[method.id];
       ++known.tried;
       if (law.unified) {
@@ -591,14 +606,14 @@ TEST(PeakLaws, HoldInEveryOrderAndAreReached) {
         known.tight += timeline.unified.bytes == *law.unified;
         continue;
       }
-      EXPECT_LE(peak(Space::device), law.spaces[index(Space::device)]);
-      EXPECT_LE(peak(Space::host), law.spaces[index(Space::host)]);
-      EXPECT_LE(peak(Space::page_cache), law.spaces[index(Space::page_cache)]);
-      EXPECT_LE(peak(Space::staging), law.spaces[index(Space::staging)]);
-      known.tight += peak(Space::device) == law.spaces[index(Space::device)] &&
-                     peak(Space::host) == law.spaces[index(Space::host)] &&
-                     peak(Space::page_cache) == law.spaces[index(Space::page_cache)] &&
-                     peak(Space::staging) == law.spaces[index(Space::staging)];
+      EXPECT_LE(peak(plan::Space::device), law.spaces[plan::index(plan::Space::device)]);
+      EXPECT_LE(peak(plan::Space::host), law.spaces[plan::index(plan::Space::host)]);
+      EXPECT_LE(peak(plan::Space::page_cache), law.spaces[plan::index(plan::Space::page_cache)]);
+      EXPECT_LE(peak(plan::Space::staging), law.spaces[plan::index(plan::Space::staging)]);
+      known.tight += peak(plan::Space::device) == law.spaces[plan::index(plan::Space::device)] &&
+                     peak(plan::Space::host) == law.spaces[plan::index(plan::Space::host)] &&
+                     peak(plan::Space::page_cache) == law.spaces[plan::index(plan::Space::page_cache)] &&
+                     peak(plan::Space::staging) == law.spaces[plan::index(plan::Space::staging)];
     }
   }
   // a bound that nothing reaches would be no law
@@ -610,10 +625,10 @@ TEST(PeakLaws, HoldInEveryOrderAndAreReached) {
 }
 
 TEST(PeakLaws, TellWhatIsWrongWithOne) {
-  const LawValues values = {.W = 10, .w = 4, .slot = 3};
+  const load::LawValues values = {.W = 10, .w = 4, .slot = 3};
   const auto fault = [&](std::string_view law) -> std::string {
     try {
-      (void)evaluate_law(law, values);
+      (void)load::evaluate_law(law, values);
       return "";
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::malformed) << law;
@@ -629,10 +644,10 @@ TEST(PeakLaws, TellWhatIsWrongWithOne) {
 }
 
 TEST(PeakLaws, CasesReplaceOrAdd) {
-  LawValues values = {.W = 10, .w = 4, .slot = 4};
+  load::LawValues values = {.W = 10, .w = 4, .slot = 4};
   const auto host = [&] {
-    return evaluate_law("host W (cast: w*; disk: + 2w*; pickled: + slots(W))", values)
-        .spaces[index(Space::host)];
+    return load::evaluate_law("host W (cast: w*; disk: + 2w*; pickled: + slots(W))", values)
+        .spaces[plan::index(plan::Space::host)];
   };
   EXPECT_EQ(host(), 10u);
   values.disk = true;
@@ -641,7 +656,7 @@ TEST(PeakLaws, CasesReplaceOrAdd) {
   EXPECT_EQ(host(), 12u);
   values.pickled = true;
   EXPECT_EQ(host(), 24u);
-  EXPECT_EQ(evaluate_law("unified 2W", values).unified, 20u);
+  EXPECT_EQ(load::evaluate_law("unified 2W", values).unified, 20u);
 }
 
 }  // namespace
@@ -652,7 +667,7 @@ namespace {
 
 constexpr std::uint64_t kRow = 32 * 2;  // bytes
 
-MetaGraph small_model() {
+graph::MetaGraph small_model() {
   return testing::model_of({{"token_embd.weight", 50},
                             {"blk.0.ffn_up.weight", 10},
                             {"blk.1.ffn_up.weight", 20},
@@ -660,22 +675,23 @@ MetaGraph small_model() {
                             {"output.weight", 40}});
 }
 
-LoadRow row_of(const MetaGraph& graph, LoadRequest request) {
-  const BoundRequest bound = bind_request(graph, request, {});
+load::LoadRow row_of(const graph::MetaGraph& graph, load::LoadRequest request) {
+  const load::BoundRequest bound = load::bind_request(graph, request, {});
   Progress progress;
-  const Projection projection =
-      project(graph, *bound.methods.front(), find_order("file"), bound.inputs, progress);
-  return make_row(projection, bound, Labels(graph), 0);
+  const load::Projection projection =
+      load::project(graph, *bound.methods.front(), load::find_order("file"), bound.inputs, progress);
+  return load::make_row(projection, bound, load::Labels(graph), 0);
 }
 
 TEST(WorkingSet, MappedWeightsCountOnceTheyAreUsed) {
-  const MetaGraph graph = small_model();
-  LoadRequest request = {.methods = {"llama_cpp_mmap"}, .gpu_layers = 1, .memory = MemoryKind::unified};
+  const graph::MetaGraph graph = small_model();
+  load::LoadRequest request = {
+      .methods = {"llama_cpp_mmap"}, .gpu_layers = 1, .memory = plan::MemoryKind::unified};
   const std::uint64_t device = 41 * kRow, host = 80 * kRow;
   request.device_budget = device + 100;
   EXPECT_TRUE(row_of(graph, request).fits());  // nothing uses the weights yet
   request.activation_bytes = 100;
-  const LoadRow row = row_of(graph, request);
+  const load::LoadRow row = row_of(graph, request);
   EXPECT_EQ(row.pass_reads.mapped, host);
   EXPECT_EQ(row.verdict.unified_over, host);
   EXPECT_EQ(row.reread, host);
@@ -687,33 +703,33 @@ TEST(WorkingSet, MappedWeightsCountOnceTheyAreUsed) {
 }
 
 TEST(WorkingSet, ATokenReadsItsRowOfAnEmbedding) {
-  MetaGraph graph = small_model();
+  graph::MetaGraph graph = small_model();
   graph.tensors[0].shape = {100'000, 32};
   graph.storages[0].bytes = 100'000 * kRow;
-  const LoadRequest request = {.sequence = 3};
-  EXPECT_EQ(WeightReads(graph, request, {}, false).of(StorageId{0}), 3u * (64 << 10));
-  EXPECT_EQ(WeightReads(graph, request, {}, false).of(StorageId{1}), 10 * kRow);
+  const load::LoadRequest request = {.sequence = 3};
+  EXPECT_EQ(load::WeightReads(graph, request, {}, false).of(graph::StorageId{0}), 3u * (64 << 10));
+  EXPECT_EQ(load::WeightReads(graph, request, {}, false).of(graph::StorageId{1}), 10 * kRow);
   graph.tensors.pop_back();  // the embedding is the head as well
-  EXPECT_EQ(WeightReads(graph, request, {}, false).of(StorageId{0}), 100'000 * kRow);
+  EXPECT_EQ(load::WeightReads(graph, request, {}, false).of(graph::StorageId{0}), 100'000 * kRow);
 }
 
 TEST(WorkingSet, WeightsOnDiskAreReadAgain) {
-  const MetaGraph graph = small_model();
-  LoadRequest request = {.methods = {"accelerate"}, .activation_bytes = 10};
-  request.place = {{"name:blk*", Home::disk}};
-  const LoadRow row = row_of(graph, request);
+  const graph::MetaGraph graph = small_model();
+  load::LoadRequest request = {.methods = {"accelerate"}, .activation_bytes = 10};
+  request.place = {{"name:blk*", load::Home::disk}};
+  const load::LoadRow row = row_of(graph, request);
   EXPECT_EQ(row.pass_reads.disk, 30 * kRow);
   // the pass brings the largest of them to the device
-  EXPECT_EQ(row.peaks[index(Space::device)].bytes, 91 * kRow + 20 * kRow + 10);
+  EXPECT_EQ(row.peaks[plan::index(plan::Space::device)].bytes, 91 * kRow + 20 * kRow + 10);
 }
 
 TEST(MappedPages, ThatMayStayMakeARange) {
-  const MetaGraph graph = testing::graph_of({100, 300});
-  LoadRequest request = {.methods = {"mmap_assign"},
-                         .memory = MemoryKind::unified,
-                         .device_budget = 500,
-                         .mapped_pages = MappedPages::anonymous};
-  LoadRow row = row_of(graph, request);
+  const graph::MetaGraph graph = testing::graph_of({100, 300});
+  load::LoadRequest request = {.methods = {"mmap_assign"},
+                               .memory = plan::MemoryKind::unified,
+                               .device_budget = 500,
+                               .mapped_pages = load::MappedPages::anonymous};
+  load::LoadRow row = row_of(graph, request);
   EXPECT_EQ(row.verdict.unified_peak, 400u);
   EXPECT_EQ(row.verdict.unified_high, 800u);
   EXPECT_EQ(row.verdict.at_risk, 300u);
@@ -722,64 +738,65 @@ TEST(MappedPages, ThatMayStayMakeARange) {
   request.device_budget = 800;
   EXPECT_TRUE(row_of(graph, request).fits());
   request.device_budget = 500;
-  request.mapped_pages = MappedPages::droppable;
+  request.mapped_pages = load::MappedPages::droppable;
   EXPECT_TRUE(row_of(graph, request).fits());
   // the data sheet of such a machine says so
-  const LoadRequest spark = {.methods = {"mmap_assign"}, .target = "dgx-spark-128gb"};
-  EXPECT_TRUE(bind_request(graph, spark, {}).budget.pages_may_stay);
+  const load::LoadRequest spark = {.methods = {"mmap_assign"}, .target = "dgx-spark-128gb"};
+  EXPECT_TRUE(load::bind_request(graph, spark, {}).budget.pages_may_stay);
 }
 
 TEST(MallocRange, KeepsWhatIsBelowTheLargestThreshold) {
   constexpr std::uint64_t kMiB = 1 << 20;
-  const MetaGraph graph = testing::graph_of({10 * kMiB, 40 * kMiB, 20 * kMiB});
-  LoadRequest request = {.methods = {"per_tensor"}, .allocator = AllocatorModel::malloc};
-  const LoadRow row = row_of(graph, request);
+  const graph::MetaGraph graph = testing::graph_of({10 * kMiB, 40 * kMiB, 20 * kMiB});
+  load::LoadRequest request = {.methods = {"per_tensor"}, .allocator = allocators::AllocatorModel::malloc};
+  const load::LoadRow row = row_of(graph, request);
   ASSERT_TRUE(row.reserved_high);
   EXPECT_GE(*row.reserved_high, 50 * kMiB);  // 10 kept when 40 are mapped
   EXPECT_LT(*row.reserved_high, 51 * kMiB);
-  EXPECT_GE(*row.reserved_high, row.peaks[index(Space::host)].bytes);
+  EXPECT_GE(*row.reserved_high, row.peaks[plan::index(plan::Space::host)].bytes);
   request.host_budget = 45 * kMiB;
   EXPECT_GT(row_of(graph, request).verdict.at_risk, 0u);
 }
 
 TEST(GgmlCpu, RepacksMatricesWithAKernel) {
-  MetaGraph graph = small_model();
-  for (Tensor& tensor : graph.tensors) tensor.dtype = DType::q4_0;
-  graph.tensors[2].dtype = DType::q8_0;
+  graph::MetaGraph graph = small_model();
+  for (graph::Tensor& tensor : graph.tensors) tensor.dtype = graph::DType::q4_0;
+  graph.tensors[2].dtype = graph::DType::q8_0;
   using Flags = std::vector<bool>;
   graph.tensors[1].shape = {8, 32};
   graph.tensors[2].shape = {16, 32};
   graph.tensors[4].shape = {12, 32};
-  EXPECT_EQ(repacked_storages(graph, std::nullopt), Flags(5, false));
-  EXPECT_EQ(repacked_storages(graph, CpuRepack::x86), (Flags{false, true, false, false, false}));
-  EXPECT_EQ(repacked_storages(graph, CpuRepack::arm), (Flags{false, true, true, false, true}));
-  EXPECT_EQ(repacked_head(graph, CpuRepack::x86), 0u);
+  EXPECT_EQ(load::repacked_storages(graph, std::nullopt), Flags(5, false));
+  EXPECT_EQ(load::repacked_storages(graph, load::CpuRepack::x86), (Flags{false, true, false, false, false}));
+  EXPECT_EQ(load::repacked_storages(graph, load::CpuRepack::arm), (Flags{false, true, true, false, true}));
+  EXPECT_EQ(load::repacked_head(graph, load::CpuRepack::x86), 0u);
   graph.tensors.pop_back();
   graph.tensors[0].shape = {8, 32};
-  EXPECT_EQ(repacked_head(graph, CpuRepack::x86), graph.storages[0].bytes);
+  EXPECT_EQ(load::repacked_head(graph, load::CpuRepack::x86), graph.storages[0].bytes);
 }
 
 TEST(GgmlCpu, AVocabularyCountsByItsTokens) {
-  MetaGraph graph = small_model();
-  EXPECT_EQ(vocabulary_bytes(graph), 0u);
-  graph.metadata.push_back(
-      {"tokenizer.ggml.tokens", MetaArray{MetaType::string, false, FileId{0}, 1000, 0, 0}});
-  graph.metadata.push_back(
-      {"tokenizer.ggml.merges", MetaArray{MetaType::string, false, FileId{0}, 100, 0, 0}});
-  EXPECT_EQ(vocabulary_bytes(graph), 1000u * 243 + 100u * 235);
-  const LoadRow row = row_of(graph, {.methods = {"llama_cpp_mmap"}});
-  EXPECT_EQ(row.peaks[index(Space::host)].bytes, vocabulary_bytes(graph));
+  graph::MetaGraph graph = small_model();
+  EXPECT_EQ(load::vocabulary_bytes(graph), 0u);
+  graph.metadata.push_back({"tokenizer.ggml.tokens",
+                            graph::MetaArray{graph::MetaType::string, false, graph::FileId{0}, 1000, 0, 0}});
+  graph.metadata.push_back({"tokenizer.ggml.merges",
+                            graph::MetaArray{graph::MetaType::string, false, graph::FileId{0}, 100, 0, 0}});
+  EXPECT_EQ(load::vocabulary_bytes(graph), 1000u * 243 + 100u * 235);
+  const load::LoadRow row = row_of(graph, {.methods = {"llama_cpp_mmap"}});
+  EXPECT_EQ(row.peaks[plan::index(plan::Space::host)].bytes, load::vocabulary_bytes(graph));
 }
 
 TEST(SharedEmbedding, NeedsTheModelToTieIt) {
-  MetaGraph graph = testing::model_of({{"model.embed_tokens.weight", 4}, {"model.layers.0.a", 1}});
-  EXPECT_EQ(shared_embedding(graph), StorageId{0});
-  graph.metadata.push_back({std::string(kConfigKey), std::string(R"({"tie_word_embeddings": false})")});
-  EXPECT_EQ(shared_embedding(graph), std::nullopt);
+  graph::MetaGraph graph = testing::model_of({{"model.embed_tokens.weight", 4}, {"model.layers.0.a", 1}});
+  EXPECT_EQ(load::shared_embedding(graph), graph::StorageId{0});
+  graph.metadata.push_back(
+      {std::string(graph::kConfigKey), std::string(R"({"tie_word_embeddings": false})")});
+  EXPECT_EQ(load::shared_embedding(graph), std::nullopt);
   graph.metadata.back().value = std::string(R"({"model_type": "bert"})");
-  EXPECT_EQ(shared_embedding(graph), std::nullopt);
+  EXPECT_EQ(load::shared_embedding(graph), std::nullopt);
 }
 
 }  // namespace
 
-}  // namespace loadline
+}  // namespace loadline::tests

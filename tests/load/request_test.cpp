@@ -23,18 +23,18 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-namespace loadline {
+namespace loadline::tests {
 
 // --- The order `optimal`: the rule and every method of the table against all permutations.
 
 namespace {
 
-std::vector<Turn> random_turns(std::mt19937_64& random) {
-  std::vector<Turn> turns(1 + random() % 7);
+std::vector<load::Turn> random_turns(std::mt19937_64& random) {
+  std::vector<load::Turn> turns(1 + random() % 7);
   for (std::size_t i = 0; i < turns.size(); ++i) {
     const auto net = static_cast<std::int64_t>(random() % 21) - 10;
     const auto over = static_cast<std::int64_t>(random() % 8);
-    turns[i] = {StorageId{static_cast<std::uint32_t>(i)}, std::max<std::int64_t>(net, 0) + over, net};
+    turns[i] = {graph::StorageId{static_cast<std::uint32_t>(i)}, std::max<std::int64_t>(net, 0) + over, net};
   }
   return turns;
 }
@@ -42,39 +42,41 @@ std::vector<Turn> random_turns(std::mt19937_64& random) {
 TEST(Turns, TheRuleEqualsBruteForce) {
   std::mt19937_64 random(7);
   for (int round = 0; round < 3000; ++round) {
-    std::vector<Turn> turns = random_turns(random), sorted = turns;
-    sort_turns(sorted);
-    const auto by_id = [](const Turn& a, const Turn& b) { return a.storage < b.storage; };
-    std::int64_t least = peak_of(turns);
-    while (std::next_permutation(turns.begin(), turns.end(), by_id)) least = std::min(least, peak_of(turns));
-    ASSERT_EQ(peak_of(sorted), least) << "round " << round;
+    std::vector<load::Turn> turns = random_turns(random), sorted = turns;
+    load::sort_turns(sorted);
+    const auto by_id = [](const load::Turn& a, const load::Turn& b) { return a.storage < b.storage; };
+    std::int64_t least = load::peak_of(turns);
+    while (std::next_permutation(turns.begin(), turns.end(), by_id))
+      least = std::min(least, load::peak_of(turns));
+    ASSERT_EQ(load::peak_of(sorted), least) << "round " << round;
   }
 }
 
 // Small models of rows of 32 numbers, so that a cast to blocks applies, in up to four files.
-MetaGraph random_model(std::mt19937_64& random) {
-  MetaGraph graph;
+graph::MetaGraph random_model(std::mt19937_64& random) {
+  graph::MetaGraph graph;
   graph.files.resize(1 + random() % 4);
   std::uint64_t offset = 0;
   const std::size_t count = 1 + random() % 5;
   for (std::uint32_t i = 0; i < count; ++i) {
     const std::uint64_t rows = random() % 8 == 0 ? 0 : 1 + random() % 9;
-    const FileId file{static_cast<std::uint32_t>(random() % graph.files.size())};
-    graph.storages.push_back(plain_storage(file, offset, rows * 64));
+    const graph::FileId file{static_cast<std::uint32_t>(random() % graph.files.size())};
+    graph.storages.push_back(graph::plain_storage(file, offset, rows * 64));
     offset += rows * 64;
-    const DType dtype = random() % 4 == 0 ? DType::i16 : DType::bf16;
-    graph.tensors.push_back({"t" + std::to_string(i), dtype, {rows, 32}, {}, StorageId{i}, 0});
+    const graph::DType dtype = random() % 4 == 0 ? graph::DType::i16 : graph::DType::bf16;
+    graph.tensors.push_back({"t" + std::to_string(i), dtype, {rows, 32}, {}, graph::StorageId{i}, 0});
   }
   if (random() % 3 == 0) {
-    Tensor tied = graph.tensors[random() % count];
-    tied.name = Name("tied");
+    graph::Tensor tied = graph.tensors[random() % count];
+    tied.name = graph::Name("tied");
     graph.tensors.push_back(tied);
   }
   return graph;
 }
 
-LoadInputs random_options(std::mt19937_64& random, const Method& method, const MetaGraph& graph) {
-  LoadInputs options;
+load::LoadInputs random_options(std::mt19937_64& random, const load::Method& method,
+                                const graph::MetaGraph& graph) {
+  load::LoadInputs options;
   options.request.slots = static_cast<std::uint32_t>(1 + random() % 3);
   options.request.staging_bytes = 4096 * options.request.slots;
   options.request.activation_bytes = random() % 2 == 0 ? 0 : random() % 3000;
@@ -84,40 +86,41 @@ LoadInputs random_options(std::mt19937_64& random, const Method& method, const M
   options.request.doubled_ties = random() % 2 == 0;
   if (random() % 3 == 0) options.request.shard_bytes = 1 + random() % 1500;
   if (method.traits.casts && random() % 3 != 0)
-    options.request.cast = random() % 2 == 0 ? DType::f32 : DType::q8_0;
+    options.request.cast = random() % 2 == 0 ? graph::DType::f32 : graph::DType::q8_0;
   if (method.traits.offloads && random() % 2 == 0)
     options.placement = testing::random_placement(random, graph, method);
   if (method.id.starts_with("llama_cpp"))
     for (std::uint32_t i = 0; i < graph.storages.size(); ++i)
-      if (options.placement.of(StorageId{i}) == Home::device && random() % 4 == 0)
-        options.placement.twins.push_back(StorageId{i});
+      if (options.placement.of(graph::StorageId{i}) == load::Home::device && random() % 4 == 0)
+        options.placement.twins.push_back(graph::StorageId{i});
   return options;
 }
 
 // Each space alone, and all.
-constexpr std::array<unsigned, 5> kMasks = {1, 2, 4, 8, kAllSpaces};
+constexpr std::array<unsigned, 5> kMasks = {1, 2, 4, 8, plan::kAllSpaces};
 using Peaks = std::array<std::uint64_t, kMasks.size()>;
 
-Peaks peaks_of(const Plan& plan) {
+Peaks peaks_of(const plan::Plan& plan) {
   Peaks live = {}, peaks = {};
-  for (const Step& step : plan.steps) {
-    const Block& block = plan.block(step.block);
-    for (std::size_t i = 0; i < kMasks.size() && step.verb != Verb::copy; ++i) {
-      if ((kMasks[i] & space_bit(block.space)) == 0) continue;
-      live[i] = step.verb == Verb::alloc ? live[i] + block.bytes : live[i] - block.bytes;
+  for (const plan::Step& step : plan.steps) {
+    const plan::Block& block = plan.block(step.block);
+    for (std::size_t i = 0; i < kMasks.size() && step.verb != plan::Verb::copy; ++i) {
+      if ((kMasks[i] & plan::space_bit(block.space)) == 0) continue;
+      live[i] = step.verb == plan::Verb::alloc ? live[i] + block.bytes : live[i] - block.bytes;
       peaks[i] = std::max(peaks[i], live[i]);
     }
   }
   return peaks;
 }
 
-Peaks least_of_all(const MetaGraph& graph, const Method& method, const LoadInputs& options) {
-  StorageOrder order = find_order("file").make(graph);
+Peaks least_of_all(const graph::MetaGraph& graph, const load::Method& method,
+                   const load::LoadInputs& options) {
+  load::StorageOrder order = load::find_order("file").make(graph);
   std::sort(order.begin(), order.end());
   Peaks least;
   least.fill(UINT64_MAX);
   do {
-    const Peaks peaks = peaks_of(make_plan(graph, method, order, options));
+    const Peaks peaks = peaks_of(load::make_plan(graph, method, order, options));
     for (std::size_t i = 0; i < peaks.size(); ++i) least[i] = std::min(least[i], peaks[i]);
   } while (std::next_permutation(order.begin(), order.end()));
   return least;
@@ -128,18 +131,19 @@ struct Count {
 };
 
 // Checks the order for each mask, and counts.
-void check(const MetaGraph& graph, const Method& method, LoadInputs options, Count& count) {
+void check(const graph::MetaGraph& graph, const load::Method& method, load::LoadInputs options,
+           Count& count) {
   const Peaks least = least_of_all(graph, method, options);
-  StorageOrder all = find_order("file").make(graph);
+  load::StorageOrder all = load::find_order("file").make(graph);
   std::sort(all.begin(), all.end());
   for (std::size_t i = 0; i < kMasks.size(); ++i) {
     SCOPED_TRACE("mask " + std::to_string(kMasks[i]));
     options.spaces = kMasks[i];
-    const OptimalOrder best = optimal_order(graph, method, options);
-    StorageOrder visited = best.order;
+    const load::OptimalOrder best = load::optimal_order(graph, method, options);
+    load::StorageOrder visited = best.order;
     std::sort(visited.begin(), visited.end());
     ASSERT_EQ(visited, all);
-    const std::uint64_t peak = peaks_of(make_plan(graph, method, best.order, options))[i];
+    const std::uint64_t peak = peaks_of(load::make_plan(graph, method, best.order, options))[i];
     EXPECT_EQ(best.peak.has_value(), !method.traits.order_free);
     EXPECT_EQ(best.peak.value_or(peak), peak);
     EXPECT_GE(peak, least[i]);
@@ -154,12 +158,12 @@ TEST(OptimalOrder, IsNeverProvenWhereAnotherOrderIsBetter) {
   std::map<std::string_view, Count> counts;
   for (std::uint64_t seed = 0; seed < 3000; ++seed) {
     std::mt19937_64 random(seed);
-    const Method& method = methods()[seed % methods().size()];
+    const load::Method& method = load::methods()[seed % load::methods().size()];
     SCOPED_TRACE(std::string(method.id) + " seed " + std::to_string(seed));
-    const MetaGraph graph = random_model(random);
-    const LoadInputs options = random_options(random, method, graph);
+    const graph::MetaGraph graph = random_model(random);
+    const load::LoadInputs options = random_options(random, method, graph);
     // the later copies of a tied weight follow whatever is last
-    const bool tied = method.traits.flushes && !tied_groups(graph).empty();
+    const bool tied = method.traits.flushes && !graph::tied_groups(graph).empty();
     check(graph, method, options,
           counts[options.request.flush_bytes > 0 ? "flush"
                  : tied                          ? "tied"
@@ -177,68 +181,70 @@ TEST(OptimalOrder, IsNeverProvenWhereAnotherOrderIsBetter) {
                    std::to_string(count.proven) + " proven of " + std::to_string(count.tried));
     // where turns depend on their neighbours a candidate can miss the least
     const bool grouped = id == "flush" || id == "tied" || id == "runai" || id == "llama_cpp_direct" ||
-                         (find_method(id).traits.shards && !find_method(id).traits.order_free);
+                         (load::find_method(id).traits.shards && !load::find_method(id).traits.order_free);
     EXPECT_GE(count.least, grouped ? count.tried * 9 / 10 : count.tried) << id;
   }
 }
 
-BlockId make(Plan& plan, Space space, std::uint64_t bytes, StorageId id) {
-  return alloc(plan, {.space = space, .bytes = bytes, .use = BlockUse::storage, .storage = id});
+plan::BlockId make(plan::Plan& plan, plan::Space space, std::uint64_t bytes, graph::StorageId id) {
+  return plan::alloc(plan, {.space = space, .bytes = bytes, .use = plan::BlockUse::storage, .storage = id});
 }
 
 // Loads beside those of the table, that raise and sink the level in every way.
 // From host copies to what takes twice as much for odd storages and half for even ones.
-Plan cast_from_host(MethodBuilder& b) {
-  const MetaGraph& graph = b.graph();
-  const StorageOrder& order = b.order();
-  Plan plan;
-  std::vector<BlockId> read;
-  for (const StorageId id : order) read.push_back(make(plan, Space::host, graph.storage(id).bytes, id));
+plan::Plan cast_from_host(load::MethodBuilder& b) {
+  const graph::MetaGraph& graph = b.graph();
+  const load::StorageOrder& order = b.order();
+  plan::Plan plan;
+  std::vector<plan::BlockId> read;
+  for (const graph::StorageId id : order)
+    read.push_back(make(plan, plan::Space::host, graph.storage(id).bytes, id));
   for (std::size_t i = 0; i < order.size(); ++i) {
     const std::uint64_t bytes = graph.storage(order[i]).bytes;
-    const BlockId staging = make(plan, Space::staging, bytes, order[i]);
-    make(plan, Space::device, index(order[i]) % 2 == 0 ? bytes / 2 : 2 * bytes, order[i]);
-    free(plan, read[i]);
-    free(plan, staging);
+    const plan::BlockId staging = make(plan, plan::Space::staging, bytes, order[i]);
+    make(plan, plan::Space::device, graph::index(order[i]) % 2 == 0 ? bytes / 2 : 2 * bytes, order[i]);
+    plan::free(plan, read[i]);
+    plan::free(plan, staging);
   }
   return plan;
 }
 
 // Two phases that want different orders: allocated with a temporary beside, then sent and freed.
-Plan two_phases(MethodBuilder& b) {
-  const MetaGraph& graph = b.graph();
-  const StorageOrder& order = b.order();
-  Plan plan;
-  std::vector<BlockId> held;
-  for (const StorageId id : order) {
-    const BlockId temporary = make(plan, Space::device, graph.storage(id).bytes, id);
-    held.push_back(make(plan, Space::device, graph.storage(id).bytes, id));
-    free(plan, temporary);
+plan::Plan two_phases(load::MethodBuilder& b) {
+  const graph::MetaGraph& graph = b.graph();
+  const load::StorageOrder& order = b.order();
+  plan::Plan plan;
+  std::vector<plan::BlockId> held;
+  for (const graph::StorageId id : order) {
+    const plan::BlockId temporary = make(plan, plan::Space::device, graph.storage(id).bytes, id);
+    held.push_back(make(plan, plan::Space::device, graph.storage(id).bytes, id));
+    plan::free(plan, temporary);
   }
   for (std::size_t i = 0; i < order.size(); ++i) {
-    const BlockId temporary = make(plan, Space::device, 2 * graph.storage(order[i]).bytes, order[i]);
-    free(plan, temporary);
-    free(plan, held[i]);
+    const plan::BlockId temporary =
+        make(plan, plan::Space::device, 2 * graph.storage(order[i]).bytes, order[i]);
+    plan::free(plan, temporary);
+    plan::free(plan, held[i]);
   }
   return plan;
 }
 
 // Staging buffers wait until some bytes are reached: a storage's turn depends on those before it.
-Plan flushed(MethodBuilder& b) {
-  const MetaGraph& graph = b.graph();
-  const StorageOrder& order = b.order();
-  const LoadInputs& options = b.inputs();
-  Plan plan;
-  std::vector<BlockId> waiting;
+plan::Plan flushed(load::MethodBuilder& b) {
+  const graph::MetaGraph& graph = b.graph();
+  const load::StorageOrder& order = b.order();
+  const load::LoadInputs& options = b.inputs();
+  plan::Plan plan;
+  std::vector<plan::BlockId> waiting;
   std::uint64_t bytes = 0;
   const auto flush = [&] {
-    for (const BlockId block : waiting) free(plan, block);
+    for (const plan::BlockId block : waiting) plan::free(plan, block);
     waiting.clear();
     bytes = 0;
   };
-  for (const StorageId id : order) {
-    waiting.push_back(make(plan, Space::staging, graph.storage(id).bytes, id));
-    make(plan, Space::device, graph.storage(id).bytes, id);
+  for (const graph::StorageId id : order) {
+    waiting.push_back(make(plan, plan::Space::staging, graph.storage(id).bytes, id));
+    make(plan, plan::Space::device, graph.storage(id).bytes, id);
     bytes += graph.storage(id).bytes;
     if (bytes >= options.request.flush_bytes) flush();
   }
@@ -247,55 +253,55 @@ Plan flushed(MethodBuilder& b) {
 }
 
 // Storages of even and odd numbers are joined, each group when its last one is there.
-Plan joined(MethodBuilder& b) {
-  const MetaGraph& graph = b.graph();
-  const StorageOrder& order = b.order();
-  Plan plan;
-  std::array<std::vector<BlockId>, 2> parts;
+plan::Plan joined(load::MethodBuilder& b) {
+  const graph::MetaGraph& graph = b.graph();
+  const load::StorageOrder& order = b.order();
+  plan::Plan plan;
+  std::array<std::vector<plan::BlockId>, 2> parts;
   std::array<std::size_t, 2> left = {};
   std::array<std::uint64_t, 2> bytes = {};
-  for (const StorageId id : order) ++left[index(id) % 2];
-  for (const StorageId id : order) {
-    const std::size_t group = index(id) % 2;
-    parts[group].push_back(make(plan, Space::device, graph.storage(id).bytes, id));
+  for (const graph::StorageId id : order) ++left[graph::index(id) % 2];
+  for (const graph::StorageId id : order) {
+    const std::size_t group = graph::index(id) % 2;
+    parts[group].push_back(make(plan, plan::Space::device, graph.storage(id).bytes, id));
     bytes[group] += graph.storage(id).bytes;
     if (--left[group] > 0) continue;
-    make(plan, Space::device, bytes[group], id);
-    for (const BlockId part : parts[group]) free(plan, part);
+    make(plan, plan::Space::device, bytes[group], id);
+    for (const plan::BlockId part : parts[group]) plan::free(plan, part);
   }
   return plan;
 }
 
 // File by file, with a temporary for each storage, and sources that are kept until the file is done.
-Plan file_by_file(MethodBuilder& b) {
-  const MetaGraph& graph = b.graph();
-  const StorageOrder& order = b.order();
-  Plan plan;
+plan::Plan file_by_file(load::MethodBuilder& b) {
+  const graph::MetaGraph& graph = b.graph();
+  const load::StorageOrder& order = b.order();
+  plan::Plan plan;
   std::vector<bool> done(graph.files.size(), false);
-  for (const StorageId first : order) {
-    const FileId file = graph.storage(first).file;
-    if (done[index(file)]) continue;
-    done[index(file)] = true;
-    std::vector<BlockId> sources;
-    for (const StorageId id : order) {
+  for (const graph::StorageId first : order) {
+    const graph::FileId file = graph.storage(first).file;
+    if (done[graph::index(file)]) continue;
+    done[graph::index(file)] = true;
+    std::vector<plan::BlockId> sources;
+    for (const graph::StorageId id : order) {
       if (graph.storage(id).file != file) continue;
       const std::uint64_t bytes = graph.storage(id).bytes;
-      sources.push_back(make(plan, Space::page_cache, bytes, id));
-      const BlockId temporary = make(plan, Space::device, 2 * bytes, id);
-      make(plan, Space::device, index(id) % 2 == 0 ? bytes / 2 : 3 * bytes, id);
-      free(plan, temporary);
+      sources.push_back(make(plan, plan::Space::page_cache, bytes, id));
+      const plan::BlockId temporary = make(plan, plan::Space::device, 2 * bytes, id);
+      make(plan, plan::Space::device, graph::index(id) % 2 == 0 ? bytes / 2 : 3 * bytes, id);
+      plan::free(plan, temporary);
     }
-    for (const BlockId source : sources) free(plan, source);
+    for (const plan::BlockId source : sources) plan::free(plan, source);
   }
   return plan;
 }
 
-Peaks finals_of(const Plan& plan) {
+Peaks finals_of(const plan::Plan& plan) {
   Peaks live = {};
-  for (const Step& step : plan.steps)
-    for (std::size_t i = 0; i < kMasks.size() && step.verb != Verb::copy; ++i)
-      if (const Block& block = plan.block(step.block); (kMasks[i] & space_bit(block.space)) != 0)
-        live[i] = step.verb == Verb::alloc ? live[i] + block.bytes : live[i] - block.bytes;
+  for (const plan::Step& step : plan.steps)
+    for (std::size_t i = 0; i < kMasks.size() && step.verb != plan::Verb::copy; ++i)
+      if (const plan::Block& block = plan.block(step.block); (kMasks[i] & plan::space_bit(block.space)) != 0)
+        live[i] = step.verb == plan::Verb::alloc ? live[i] + block.bytes : live[i] - block.bytes;
   return live;
 }
 
@@ -303,13 +309,14 @@ Peaks finals_of(const Plan& plan) {
 TEST(OptimalOrder, WhatALoadLeavesIsTheSameInEveryOrder) {
   for (std::uint64_t seed = 0; seed < 1000; ++seed) {
     std::mt19937_64 random(seed);
-    const Method& method = methods()[seed % methods().size()];
-    const MetaGraph graph = random_model(random);
-    const LoadInputs options = random_options(random, method, graph);
-    StorageOrder order = find_order("file").make(graph);
-    const Peaks finals = finals_of(make_plan(graph, method, order, options));
+    const load::Method& method = load::methods()[seed % load::methods().size()];
+    const graph::MetaGraph graph = random_model(random);
+    const load::LoadInputs options = random_options(random, method, graph);
+    load::StorageOrder order = load::find_order("file").make(graph);
+    const Peaks finals = finals_of(load::make_plan(graph, method, order, options));
     std::shuffle(order.begin(), order.end(), random);
-    EXPECT_EQ(finals_of(make_plan(graph, method, order, options)), finals) << method.id << " seed " << seed;
+    EXPECT_EQ(finals_of(load::make_plan(graph, method, order, options)), finals)
+        << method.id << " seed " << seed;
   }
 }
 
@@ -318,39 +325,41 @@ TEST(OptimalOrder, ChangesNothingForMethodsThatAreOrderFree) {
   std::map<std::string_view, int> differ;
   for (std::uint64_t seed = 0; seed < 5400; ++seed) {
     std::mt19937_64 random(seed);
-    const Method& method = methods()[seed % methods().size()];
+    const load::Method& method = load::methods()[seed % load::methods().size()];
     SCOPED_TRACE(std::string(method.id) + " seed " + std::to_string(seed));
-    MetaGraph graph = random_model(random);
-    for (Tensor& tensor : graph.tensors)  // in up to three layers, or one by one
-      if (seed % 3 != 0) tensor.name = Name(fmt::format("layers.{}.{}", random() % 3, tensor.name.str()));
-    LoadInputs options = random_options(random, method, graph);
+    graph::MetaGraph graph = random_model(random);
+    for (graph::Tensor& tensor : graph.tensors)  // in up to three layers, or one by one
+      if (seed % 3 != 0)
+        tensor.name = graph::Name(fmt::format("layers.{}.{}", random() % 3, tensor.name.str()));
+    load::LoadInputs options = random_options(random, method, graph);
     if (seed % 2 == 0) options.placement.homes.clear();
-    const StorageOrder file = find_order("file").make(graph);
-    StorageOrder order = file;
+    const load::StorageOrder file = load::find_order("file").make(graph);
+    load::StorageOrder order = file;
     std::shuffle(order.begin(), order.end(), random);
-    DryMachine one, other;
-    const Timeline timeline = run(make_plan(graph, method, file, options), one);
-    const Timeline shuffled = run(make_plan(graph, method, order, options), other);
-    for (unsigned mask = 1; mask <= kAllSpaces; ++mask) {
-      const std::uint64_t peak = peak_over(timeline, mask).bytes, again = peak_over(shuffled, mask).bytes;
+    plan::DryMachine one, other;
+    const plan::Timeline timeline = plan::run(load::make_plan(graph, method, file, options), one);
+    const plan::Timeline shuffled = plan::run(load::make_plan(graph, method, order, options), other);
+    for (unsigned mask = 1; mask <= plan::kAllSpaces; ++mask) {
+      const std::uint64_t peak = plan::peak_over(timeline, mask).bytes,
+                          again = plan::peak_over(shuffled, mask).bytes;
       if (method.traits.order_free) EXPECT_EQ(peak, again) << "mask " << mask;
       differ[method.id] += peak != again;
     }
   }
-  for (const Method& method : methods())
+  for (const load::Method& method : load::methods())
     EXPECT_EQ(differ[method.id] == 0, method.traits.order_free) << method.id;
 }
 
 // No plan is made: neither cut, which ends at 2^62 bytes, nor refused.
 TEST(OptimalOrder, OfMethodsThatAreOrderFreeIsFileOrderAtAnySize) {
-  MetaGraph graph;
+  graph::MetaGraph graph;
   graph.files.resize(1);
-  graph.storages.push_back(plain_storage(FileId{0}, 0, std::uint64_t{1} << 62));
-  graph.tensors.push_back({"t", DType::u8, {std::uint64_t{1} << 62}, {}, StorageId{0}, 0});
-  const OptimalOrder best = optimal_order(graph, find_method("direct"), {});
-  EXPECT_EQ(best.order, find_order("file").make(graph));
+  graph.storages.push_back(graph::plain_storage(graph::FileId{0}, 0, std::uint64_t{1} << 62));
+  graph.tensors.push_back({"t", graph::DType::u8, {std::uint64_t{1} << 62}, {}, graph::StorageId{0}, 0});
+  const load::OptimalOrder best = load::optimal_order(graph, load::find_method("direct"), {});
+  EXPECT_EQ(best.order, load::find_order("file").make(graph));
   EXPECT_TRUE(best.proven);
-  EXPECT_THROW(optimal_order(graph, find_method("cast_on_device"), {}), Error);
+  EXPECT_THROW(load::optimal_order(graph, load::find_method("cast_on_device"), {}), Error);
 }
 
 // Where no order lowers the peak of the spaces that were asked for, none is left for: not to lower another
@@ -359,15 +368,15 @@ TEST(OptimalOrder, LeavesFileOrderOnlyForALowerPeak) {
   std::size_t kept = 0, left = 0;
   for (std::uint64_t seed = 0; seed < 1500; ++seed) {
     std::mt19937_64 random(seed);
-    const Method& method = methods()[seed % methods().size()];
+    const load::Method& method = load::methods()[seed % load::methods().size()];
     SCOPED_TRACE(std::string(method.id) + " seed " + std::to_string(seed));
-    const MetaGraph graph = random_model(random);
-    LoadInputs options = random_options(random, method, graph);
-    const StorageOrder file = find_order("file").make(graph);
+    const graph::MetaGraph graph = random_model(random);
+    load::LoadInputs options = random_options(random, method, graph);
+    const load::StorageOrder file = load::find_order("file").make(graph);
     for (std::size_t i = 0; i < kMasks.size(); ++i) {
       options.spaces = kMasks[i];
-      const OptimalOrder best = optimal_order(graph, method, options);
-      const std::uint64_t in_file_order = peaks_of(make_plan(graph, method, file, options))[i];
+      const load::OptimalOrder best = load::optimal_order(graph, method, options);
+      const std::uint64_t in_file_order = peaks_of(load::make_plan(graph, method, file, options))[i];
       EXPECT_EQ(best.order == file, best.peak.value_or(in_file_order) == in_file_order);
       ++(best.order == file ? kept : left);
     }
@@ -378,67 +387,70 @@ TEST(OptimalOrder, LeavesFileOrderOnlyForALowerPeak) {
 
 // A head that must come first, and experts of one size, which the rule does not tell apart.
 TEST(OptimalOrder, KeepsFileOrderAmongWhatIsAlike) {
-  MetaGraph graph;
+  graph::MetaGraph graph;
   graph.files.resize(1);
   const auto add = [&](std::uint64_t bytes) {
-    const StorageId id{static_cast<std::uint32_t>(graph.storages.size())};
-    graph.storages.push_back(plain_storage(FileId{0}, 1000 * index(id), bytes));
-    graph.tensors.push_back({"t" + std::to_string(index(id)), DType::u8, {bytes}, {}, id, 0});
+    const graph::StorageId id{static_cast<std::uint32_t>(graph.storages.size())};
+    graph.storages.push_back(graph::plain_storage(graph::FileId{0}, 1000 * graph::index(id), bytes));
+    graph.tensors.push_back({"t" + std::to_string(graph::index(id)), graph::DType::u8, {bytes}, {}, id, 0});
   };
   for (int i = 0; i < 50; ++i) add(10);
   add(900);
-  const OptimalOrder best = optimal_order(graph, find_method("cast_on_device"), {});
+  const load::OptimalOrder best = load::optimal_order(graph, load::find_method("cast_on_device"), {});
   ASSERT_EQ(best.order.size(), 51u);
   EXPECT_TRUE(best.proven);
-  EXPECT_EQ(index(best.order.front()), 50u);
+  EXPECT_EQ(graph::index(best.order.front()), 50u);
   EXPECT_TRUE(std::is_sorted(best.order.begin() + 1, best.order.end()));
-  EXPECT_EQ(optimal_order(graph, find_method("state_dict"), {}).order, find_order("file").make(graph));
+  EXPECT_EQ(load::optimal_order(graph, load::find_method("state_dict"), {}).order,
+            load::find_order("file").make(graph));
 }
 
 // Shards cut along the order that is loaded would put the two small storages into one only where they stand
 // side by side, which no shuffle of 200 does: the turns looked the same in every order.
 TEST(OptimalOrder, ShardsAreCutOnceAlongFileOrder) {
-  MetaGraph graph;
+  graph::MetaGraph graph;
   graph.files.resize(1);
   std::uint64_t offset = 0;
   for (std::uint32_t i = 0; i < 200; ++i) {
     const std::uint64_t rows = i == 40 || i == 150 ? 49 : 60;
-    graph.storages.push_back(plain_storage(FileId{0}, offset, rows * 64));
-    graph.tensors.push_back({"t" + std::to_string(i), DType::bf16, {rows, 32}, {}, StorageId{i}, 0});
+    graph.storages.push_back(graph::plain_storage(graph::FileId{0}, offset, rows * 64));
+    graph.tensors.push_back(
+        {"t" + std::to_string(i), graph::DType::bf16, {rows, 32}, {}, graph::StorageId{i}, 0});
     offset += rows * 64;
   }
-  LoadInputs options = {.request = {.shard_bytes = 100 * 64, .cast = DType::f32}};
-  const Method& method = find_method("accelerate");
-  const StorageOrder file = find_order("file").make(graph);
-  const OptimalOrder best = optimal_order(graph, method, options);
+  load::LoadInputs options = {.request = {.shard_bytes = 100 * 64, .cast = graph::DType::f32}};
+  const load::Method& method = load::find_method("accelerate");
+  const load::StorageOrder file = load::find_order("file").make(graph);
+  const load::OptimalOrder best = load::optimal_order(graph, method, options);
   EXPECT_TRUE(best.proven);
-  StorageOrder order = file;
+  load::StorageOrder order = file;
   std::rotate(order.begin() + 41, order.begin() + 150, order.begin() + 151);  // the small ones together
   std::mt19937_64 random(3);
   for (int round = 0; round < 20; ++round) {
     // of each file one storage, as it lies: what is in a shard is so in every order
-    EXPECT_EQ(peaks_of(make_plan(graph, method, order, {.request = {.shard_bytes = 100 * 64}}))[1], 60u * 64);
+    EXPECT_EQ(peaks_of(load::make_plan(graph, method, order, {.request = {.shard_bytes = 100 * 64}}))[1],
+              60u * 64);
     for (std::size_t i = 0; i < kMasks.size(); ++i) {
       options.spaces = kMasks[i];
-      const OptimalOrder least = optimal_order(graph, method, options);
-      if (least.proven) EXPECT_GE(peaks_of(make_plan(graph, method, order, options))[i], *least.peak);
+      const load::OptimalOrder least = load::optimal_order(graph, method, options);
+      if (least.proven) EXPECT_GE(peaks_of(load::make_plan(graph, method, order, options))[i], *least.peak);
     }
     std::shuffle(order.begin(), order.end(), random);
   }
 }
 
 TEST(OptimalOrder, IsSoundForLoadsThatNoTableKnows) {
-  const std::array<Method, 5> loads = {{{"file_by_file", "", "", file_by_file},
-                                        {"cast_from_host", "", "", cast_from_host},
-                                        {"two_phases", "", "", two_phases},
-                                        {"flushed", "", "", flushed},
-                                        {"joined", "", "", joined}}};
+  const std::array<load::Method, 5> loads = {{{"file_by_file", "", "", file_by_file},
+                                              {"cast_from_host", "", "", cast_from_host},
+                                              {"two_phases", "", "", two_phases},
+                                              {"flushed", "", "", flushed},
+                                              {"joined", "", "", joined}}};
   std::map<std::string_view, Count> counts;
   for (std::uint64_t seed = 0; seed < 4000; ++seed) {
     std::mt19937_64 random(seed);
-    const Method& method = loads[seed % loads.size()];
+    const load::Method& method = loads[seed % loads.size()];
     SCOPED_TRACE(std::string(method.id) + " seed " + std::to_string(seed));
-    const MetaGraph graph = random_model(random);
+    const graph::MetaGraph graph = random_model(random);
     check(graph, method, random_options(random, method, graph), counts[method.id]);
   }
   EXPECT_EQ(counts.at("cast_from_host").proven, counts.at("cast_from_host").tried);
@@ -455,48 +467,48 @@ TEST(OptimalOrder, IsSoundForLoadsThatNoTableKnows) {
 namespace {
 
 // Tensors a, b, c and d on storages 0, 1, 2 and 0.
-MetaGraph tied_graph() {
-  MetaGraph graph;
-  for (std::uint32_t i = 0; i < 3; ++i) graph.storages.push_back(shapes_only_storage(4));
+graph::MetaGraph tied_graph() {
+  graph::MetaGraph graph;
+  for (std::uint32_t i = 0; i < 3; ++i) graph.storages.push_back(graph::shapes_only_storage(4));
   for (const auto& [name, storage] : {std::pair{"a", 0u}, {"b", 1u}, {"c", 2u}, {"d", 0u}})
-    graph.tensors.push_back({name, DType::u8, {4}, {}, StorageId{storage}, 0});
+    graph.tensors.push_back({name, graph::DType::u8, {4}, {}, graph::StorageId{storage}, 0});
   return graph;
 }
 
-StorageOrder ids(const std::vector<std::uint32_t>& numbers) {
-  StorageOrder order;
-  for (const std::uint32_t number : numbers) order.push_back(StorageId{number});
+load::StorageOrder ids(const std::vector<std::uint32_t>& numbers) {
+  load::StorageOrder order;
+  for (const std::uint32_t number : numbers) order.push_back(graph::StorageId{number});
   return order;
 }
 
 TEST(OrderFile, ListsNamesAndTheRestFollows) {
-  const MetaGraph graph = tied_graph();
-  const auto parsed = [&](std::string_view text) { return parse_order(graph, text, "list"); };
+  const graph::MetaGraph graph = tied_graph();
+  const auto parsed = [&](std::string_view text) { return load::parse_order(graph, text, "list"); };
   EXPECT_EQ(parsed("\xef\xbb\xbf"
                    "c\r\n"),
             ids({2, 0, 1}));
-  EXPECT_EQ(parse_order(MetaGraph(), "# nothing\n", "list"), StorageOrder());
+  EXPECT_EQ(load::parse_order(graph::MetaGraph(), "# nothing\n", "list"), load::StorageOrder());
   EXPECT_EQ(parsed("c"), ids({2, 0, 1}));
   EXPECT_EQ(parsed("# heads first\n\n  \nc\r\nb\n"), ids({2, 1, 0}));
   EXPECT_EQ(parsed("b\nd\na\nc"), ids({1, 0, 2}));  // d and a are one storage
 }
 
 TEST(OrderFile, WhatItWritesItReads) {
-  MetaGraph graph = tied_graph();
-  graph.tensors[1].name = Name(" spaces # and sharps ");
-  graph.tensors[2].name = Name("\xff\x1b[31m");
-  for (const StorageOrder& order : {ids({0, 1, 2}), ids({2, 0, 1}), ids({1, 2, 0})})
-    EXPECT_EQ(parse_order(graph, order_text(graph, order), "list"), order);
+  graph::MetaGraph graph = tied_graph();
+  graph.tensors[1].name = graph::Name(" spaces # and sharps ");
+  graph.tensors[2].name = graph::Name("\xff\x1b[31m");
+  for (const load::StorageOrder& order : {ids({0, 1, 2}), ids({2, 0, 1}), ids({1, 2, 0})})
+    EXPECT_EQ(load::parse_order(graph, load::order_text(graph, order), "list"), order);
   for (const std::string& name :
        {std::string("#x"), std::string("a\nb"), std::string(" \t"), std::string("x\r"),
         std::string("a\0b", 3), std::string((64 << 10) + 1, 'x')}) {
-    graph.tensors[1].name = Name(name);
-    EXPECT_THROW(order_text(graph, ids({0, 1, 2})), Error);
+    graph.tensors[1].name = graph::Name(name);
+    EXPECT_THROW(load::order_text(graph, ids({0, 1, 2})), Error);
   }
 }
 
 TEST(OrderFile, FaultsNameFileAndLine) {
-  const MetaGraph graph = tied_graph();
+  const graph::MetaGraph graph = tied_graph();
   const std::pair<std::string, std::string> rows[] = {
       {"a\nx\x1b", "list: tensor 'x\\x1b': line 2: not one of the model's 4 tensors"},
       {"a\n# one\na\n", "list: tensor 'a': line 3: listed on line 1 already"},
@@ -514,7 +526,7 @@ TEST(OrderFile, FaultsNameFileAndLine) {
   for (const auto& [text, message] : rows) {
     std::string told;
     try {
-      parse_order(graph, text, "list");
+      load::parse_order(graph, text, "list");
     } catch (const Error& error) {
       told = error.what();
     }
@@ -524,18 +536,18 @@ TEST(OrderFile, FaultsNameFileAndLine) {
 
 TEST(OrderFile, IsChosenByItsPathUnlessAnOrderIsCalledSo) {
   const testing::TemporaryFolder folder;
-  const MetaGraph graph = tied_graph();
+  const graph::MetaGraph graph = tied_graph();
   testing::write_file(folder / "list", "c\n");
-  EXPECT_EQ(choose_order(graph, folder / "list").listed, ids({2, 0, 1}));
-  EXPECT_EQ(choose_order(graph, "offset").row, &find_order("file"));
-  EXPECT_THROW(choose_order(graph, folder / "none"), Error);
+  EXPECT_EQ(load::choose_order(graph, folder / "list").listed, ids({2, 0, 1}));
+  EXPECT_EQ(load::choose_order(graph, "offset").row, &load::find_order("file"));
+  EXPECT_THROW(load::choose_order(graph, folder / "none"), Error);
   std::filesystem::create_directory(folder / "folder");
-  EXPECT_THROW(choose_order(graph, folder / "folder"), Error);
+  EXPECT_THROW(load::choose_order(graph, folder / "folder"), Error);
   ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
-  EXPECT_THROW(choose_order(graph, folder / "pipe"), Error);  // and does not wait for a writer
+  EXPECT_THROW(load::choose_order(graph, folder / "pipe"), Error);  // and does not wait for a writer
   testing::write_file(folder / "large", "");
   std::filesystem::resize_file(folder / "large", (256 << 20) + 1);
-  EXPECT_THROW(choose_order(graph, folder / "large"), Error);
+  EXPECT_THROW(load::choose_order(graph, folder / "large"), Error);
 }
 
 }  // namespace
@@ -589,7 +601,7 @@ const std::vector<std::pair<std::string_view, std::string>>& other_values() {
 
 TEST(LoadOptions, EachRowReadsWhatItPrints) {
   std::set<std::string_view> ids;
-  for (const LoadOption& option : load_options()) {
+  for (const load::LoadOption& option : load::load_options()) {
     EXPECT_TRUE(ids.insert(option.id).second) << option.id;
     EXPECT_FALSE(option.help.empty()) << option.id;
     EXPECT_TRUE(option.help.ends_with('.') || option.help.ends_with(')')) << option.id;
@@ -597,41 +609,41 @@ TEST(LoadOptions, EachRowReadsWhatItPrints) {
     EXPECT_NE(option.users, 0u) << option.id;
   }
   for (const auto& [id, text] : other_values()) {
-    const LoadOption* const option = find_load_option(id);
+    const load::LoadOption* const option = load::find_load_option(id);
     ASSERT_NE(option, nullptr) << id;
     ids.erase(id);
-    LoadRequest request;
-    set_load_option(request, id, text);
-    EXPECT_FALSE(same_option(*option, request, LoadRequest())) << id;
-    LoadRequest again;
-    set_load_option(again, id, load_option_text(request, *option));
-    EXPECT_EQ(again, request) << id << " " << load_option_text(request, *option);
+    load::LoadRequest request;
+    load::set_load_option(request, id, text);
+    EXPECT_FALSE(same_option(*option, request, load::LoadRequest())) << id;
+    load::LoadRequest again;
+    load::set_load_option(again, id, load::load_option_text(request, *option));
+    EXPECT_EQ(again, request) << id << " " << load::load_option_text(request, *option);
     // it is the only thing that changed
-    const auto changed = changed_options(request);
+    const auto changed = load::changed_options(request);
     ASSERT_EQ(changed.size(), 1u) << id;
     EXPECT_EQ(changed[0].first, id);
     if (!option->can_be_unset()) continue;
-    set_load_option(request, id, "none");
-    EXPECT_EQ(request, LoadRequest()) << id;
+    load::set_load_option(request, id, "none");
+    EXPECT_EQ(request, load::LoadRequest()) << id;
   }
   EXPECT_TRUE(ids.empty()) << *ids.begin() << " has no value here";
 }
 
 TEST(LoadOptions, WaysToPlaceWeightsTakeEachOthersPlace) {
-  LoadRequest request;
-  set_load_option(request, "gpu_layers", "3");
-  set_load_option(request, "auto_map", "1GiB");
+  load::LoadRequest request;
+  load::set_load_option(request, "gpu_layers", "3");
+  load::set_load_option(request, "auto_map", "1GiB");
   EXPECT_FALSE(request.gpu_layers);
-  set_load_option(request, "place", "a=host");
+  load::set_load_option(request, "place", "a=host");
   EXPECT_FALSE(request.auto_map);
-  set_load_option(request, "gpu_layers", "none");
+  load::set_load_option(request, "gpu_layers", "none");
   EXPECT_EQ(request.place.size(), 1u);
 }
 
 TEST(LoadOptions, TellTheNearestName) {
-  LoadRequest request;
+  load::LoadRequest request;
   try {
-    set_load_option(request, "stagin", "1MiB");
+    load::set_load_option(request, "stagin", "1MiB");
     FAIL();
   } catch (const Error& error) {
     EXPECT_STREQ(error.what(), "no option of a load is called 'stagin'; did you mean staging?");
@@ -639,21 +651,23 @@ TEST(LoadOptions, TellTheNearestName) {
 }
 
 TEST(SavedRequests, GiveBackEveryOption) {
-  LoadRequest request;
+  load::LoadRequest request;
   for (const auto& [id, text] : other_values())
-    if (id != "gpu_layers" && id != "auto_map") set_load_option(request, id, text);
-  const SavedRequest saved = parse_request(request_text(request, "some/model"), "folder/r.json");
+    if (id != "gpu_layers" && id != "auto_map") load::set_load_option(request, id, text);
+  const load::SavedRequest saved =
+      load::parse_request(load::request_text(request, "some/model"), "folder/r.json");
   EXPECT_EQ(saved.request, request);
   EXPECT_EQ(saved.model, "some/model");
-  EXPECT_EQ(parse_request(request_text(LoadRequest()), "r.json").request, LoadRequest());
-  EXPECT_EQ(request_text(LoadRequest()), "{\n  \"schema_version\": 2,\n  \"options\": {}\n}\n");
+  EXPECT_EQ(load::parse_request(load::request_text(load::LoadRequest()), "r.json").request,
+            load::LoadRequest());
+  EXPECT_EQ(load::request_text(load::LoadRequest()), "{\n  \"schema_version\": 2,\n  \"options\": {}\n}\n");
 }
 
 TEST(SavedRequests, RefuseTextThatJsonCannotHold) {
-  LoadRequest request;
+  load::LoadRequest request;
   request.orders = {"a\xAC.txt"};
   try {
-    request_text(request);
+    load::request_text(request);
     FAIL() << "it was written";
   } catch (const Error& error) {
     EXPECT_STREQ(error.what(), "the request cannot be saved: one of its options is not UTF-8");
@@ -664,13 +678,13 @@ TEST(SavedRequests, NameAModelBesideThem) {
   const testing::TemporaryFolder folder;
   testing::write_file(folder / "m.npy", "x");
   const std::string text = R"({"schema_version": 2, "model": "m.npy", "options": {}})";
-  EXPECT_EQ(parse_request(text, folder / "r.json").model, folder / "m.npy");
+  EXPECT_EQ(load::parse_request(text, folder / "r.json").model, folder / "m.npy");
 }
 
 TEST(SavedRequests, SayWhereAFaultIs) {
   const auto fault = [](const std::string& text) -> std::string {
     try {
-      (void)parse_request(text, "r.json");
+      (void)load::parse_request(text, "r.json");
       return "";
     } catch (const Error& error) {
       return error.what();
@@ -700,40 +714,43 @@ namespace {
 
 TEST(Targets, HaveIdsAndFiguresOfTheirKind) {
   std::set<std::string> ids;
-  for (const Target& preset : built_in_targets()) {
+  for (const load::Target& preset : load::built_in_targets()) {
     SCOPED_TRACE(preset.id);
     EXPECT_TRUE(ids.insert(preset.id).second);
     EXPECT_EQ(preset.id.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-"), std::string::npos);
-    const bool unified = preset.memory == MemoryKind::unified;
+    const bool unified = preset.memory == plan::MemoryKind::unified;
     if (preset.device_class == "phone" || preset.device_class == "board") EXPECT_TRUE(unified);
     EXPECT_TRUE(unified ? preset.host_bytes.has_value() : preset.device_bytes.has_value());
     EXPECT_EQ(preset.link_bandwidth.has_value(), !unified);  // one memory has no bus in between
     if (preset.device_bandwidth && preset.link_bandwidth)
       EXPECT_GT(*preset.device_bandwidth, *preset.link_bandwidth);
-    const Budget budget = target_budget(preset, preset.memory);
+    const load::Budget budget = load::target_budget(preset, preset.memory);
     EXPECT_EQ(budget.unified.has_value(), unified);
     EXPECT_FALSE(budget.host.has_value());
   }
   EXPECT_GE(ids.size(), 20u);
-  EXPECT_EQ(find_target(load_targets("").rows, "rtx-4060-8gb").device_bytes, 8ull << 30);
+  EXPECT_EQ(load::find_target(load::load_targets("").rows, "rtx-4060-8gb").device_bytes, 8ull << 30);
 }
 
 TEST(Targets, TakeMemoryAsAsked) {
-  const Targets presets = load_targets("");
-  const Target& laptop = find_target(presets.rows, "windows-laptop-16gb");
-  EXPECT_EQ(target_budget(laptop, MemoryKind::unified).unified, 16ull << 30);
-  EXPECT_EQ(target_budget(laptop, MemoryKind::unified).device, 8ull << 30);
-  EXPECT_EQ(target_budget(laptop, MemoryKind::discrete).device, 8ull << 30);
-  EXPECT_EQ(target_budget(find_target(presets.rows, "t4-16gb"), MemoryKind::unified).unified, 16ull << 30);
-  EXPECT_EQ(target_budget(find_target(presets.rows, "pixel-8-pro"), MemoryKind::discrete).device,
-            12ull << 30);
-  CostModel measured;
+  const load::Targets presets = load::load_targets("");
+  const load::Target& laptop = load::find_target(presets.rows, "windows-laptop-16gb");
+  EXPECT_EQ(load::target_budget(laptop, plan::MemoryKind::unified).unified, 16ull << 30);
+  EXPECT_EQ(load::target_budget(laptop, plan::MemoryKind::unified).device, 8ull << 30);
+  EXPECT_EQ(load::target_budget(laptop, plan::MemoryKind::discrete).device, 8ull << 30);
+  EXPECT_EQ(
+      load::target_budget(load::find_target(presets.rows, "t4-16gb"), plan::MemoryKind::unified).unified,
+      16ull << 30);
+  EXPECT_EQ(
+      load::target_budget(load::find_target(presets.rows, "pixel-8-pro"), plan::MemoryKind::discrete).device,
+      12ull << 30);
+  plan::CostModel measured;
   measured.host_pages = measured.staging_pages = measured.device_pages = 3e9;
-  const CostModel pages = target_costs(find_target(presets.rows, "t4-16gb"), measured);
+  const plan::CostModel pages = load::target_costs(load::find_target(presets.rows, "t4-16gb"), measured);
   EXPECT_EQ(pages.host_pages, 3e9);
-  EXPECT_EQ(pages.staging_pages, CostModel::kUncounted);
-  EXPECT_EQ(pages.device_pages, CostModel::kUncounted);
-  const CostModel costs = target_costs(find_target(presets.rows, "t4-16gb"), {});
+  EXPECT_EQ(pages.staging_pages, plan::CostModel::kUncounted);
+  EXPECT_EQ(pages.device_pages, plan::CostModel::kUncounted);
+  const plan::CostModel costs = load::target_costs(load::find_target(presets.rows, "t4-16gb"), {});
   EXPECT_EQ(costs.link, 15.75e9);
   EXPECT_EQ(costs.device_copy, 150e9);
 }
@@ -745,13 +762,13 @@ TEST(Targets, OfAFolderGoBeforeThoseBuiltIn) {
                       R"({"id": "t4-16gb", "name": "Mine", "class": "server", "memory": "discrete",
                           "device_bytes": "15GB", "source": "measured"})");
   testing::write_file((folder.path() / "targets/b.json").string(), "{");
-  const Targets presets = load_targets(folder.path().string());
-  EXPECT_EQ(presets.rows.size(), built_in_targets().size());
-  EXPECT_EQ(find_target(presets.rows, "t4-16gb").device_bytes, 15'000'000'000u);
+  const load::Targets presets = load::load_targets(folder.path().string());
+  EXPECT_EQ(presets.rows.size(), load::built_in_targets().size());
+  EXPECT_EQ(load::find_target(presets.rows, "t4-16gb").device_bytes, 15'000'000'000u);
   ASSERT_EQ(presets.faults.size(), 1u);
   EXPECT_NE(presets.faults[0].find("b.json"), std::string::npos);
   try {
-    find_target(presets.rows, "x\x1b[2J");
+    load::find_target(presets.rows, "x\x1b[2J");
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::usage);
@@ -763,7 +780,7 @@ TEST(Targets, OfAFolderGoBeforeThoseBuiltIn) {
 TEST(Targets, TellFileLineAndKeyOfAFault) {
   const std::string whole = R"({"id": "x", "name": "X", "class": "phone", "memory": "unified",
  "host_bytes": "8GiB", "source": "s"})";
-  EXPECT_EQ(parse_target(whole, "x.json").host_bytes, 8ull << 30);
+  EXPECT_EQ(load::parse_target(whole, "x.json").host_bytes, 8ull << 30);
   struct Case {
     const char* from;
     const char* to;
@@ -787,7 +804,7 @@ TEST(Targets, TellFileLineAndKeyOfAFault) {
     std::string text = whole;
     text.replace(text.find(row.from), std::string(row.from).size(), row.to);
     try {
-      parse_target(text, "x.json");
+      load::parse_target(text, "x.json");
       ADD_FAILURE() << text;
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::malformed);
@@ -795,48 +812,48 @@ TEST(Targets, TellFileLineAndKeyOfAFault) {
     }
   }
   for (std::size_t length = 0; length < whole.size(); ++length)
-    EXPECT_THROW(parse_target(whole.substr(0, length), "x.json"), Error) << length;
+    EXPECT_THROW(load::parse_target(whole.substr(0, length), "x.json"), Error) << length;
 }
 
 TEST(Targets, TakeWhatTheSystemNeedsOff) {
   constexpr std::uint64_t kMiB = 1 << 20;
-  LoadRequest request = {.target = "rtx-4060-8gb"};
-  const auto bound = [&] { return bind_memory(request, built_in_targets()); };
+  load::LoadRequest request = {.target = "rtx-4060-8gb"};
+  const auto bound = [&] { return load::bind_memory(request, load::built_in_targets()); };
   EXPECT_EQ(bound().budget.device, 8192 * kMiB - 400 * kMiB);
   ASSERT_EQ(bound().notes.size(), 1u);
   EXPECT_EQ(bound().notes[0], "400.00 MiB reserved for the system, 7.61 GiB left");
   // asked for otherwise
-  set_load_option(request, "reserve", "1GiB");
+  load::set_load_option(request, "reserve", "1GiB");
   EXPECT_EQ(bound().budget.device, 7168 * kMiB);
-  set_load_option(request, "reserve", "0");
+  load::set_load_option(request, "reserve", "0");
   EXPECT_EQ(bound().budget.device, 8192 * kMiB);
   // a budget that was given is somebody's own figure
-  set_load_option(request, "reserve", "none");
+  load::set_load_option(request, "reserve", "none");
   request.device_budget = 1000 * kMiB;
   EXPECT_EQ(bound().budget.device, 1000 * kMiB);
-  set_load_option(request, "reserve", "10%");
+  load::set_load_option(request, "reserve", "10%");
   EXPECT_EQ(bound().budget.device, 900 * kMiB);
-  set_load_option(request, "reserve", "2GiB");
+  load::set_load_option(request, "reserve", "2GiB");
   EXPECT_THROW(bound(), Error);
   for (const char* wrong : {"0%", "100%", "x%", "%", "1.5%", "-1"})
-    EXPECT_THROW(set_load_option(request, "reserve", wrong), Error) << wrong;
+    EXPECT_THROW(load::set_load_option(request, "reserve", wrong), Error) << wrong;
 }
 
 // In unified memory it comes off the one memory, and the device cannot have more than is left.
 TEST(Targets, TakeTheReserveOffUnifiedMemory) {
   constexpr std::uint64_t kGiB = 1 << 30;
-  const std::vector<Target> targets = {{.id = "x",
-                                        .name = "X",
-                                        .memory = MemoryKind::unified,
-                                        .device_bytes = 15 * kGiB,
-                                        .host_bytes = 16 * kGiB,
-                                        .options = {{"reserve", "4GiB"}}}};
-  const BoundMemory bound = bind_memory({.target = "x"}, targets);
+  const std::vector<load::Target> targets = {{.id = "x",
+                                              .name = "X",
+                                              .memory = plan::MemoryKind::unified,
+                                              .device_bytes = 15 * kGiB,
+                                              .host_bytes = 16 * kGiB,
+                                              .options = {{"reserve", "4GiB"}}}};
+  const load::BoundMemory bound = load::bind_memory({.target = "x"}, targets);
   EXPECT_EQ(bound.budget.unified, 12 * kGiB);
   EXPECT_EQ(bound.budget.device, 12 * kGiB);
-  EXPECT_EQ(bound.request.reserve, Reserve{.bytes = 4 * kGiB});
+  EXPECT_EQ(bound.request.reserve, load::Reserve{.bytes = 4 * kGiB});
 }
 
 }  // namespace
 
-}  // namespace loadline
+}  // namespace loadline::tests

@@ -8,17 +8,17 @@
 #include <utility>
 #include <vector>
 
-namespace loadline {
+namespace loadline::tests {
 
 inline constexpr std::uint64_t kGuillotineCapacity = 1048576;
 
 // A square of that height, cut again and again from side to side.
-inline Problem guillotine(std::size_t count, std::uint64_t seed) {
+inline packing::Problem guillotine(std::size_t count, std::uint64_t seed) {
   struct Rect {
     std::uint64_t left, right, low, high;
   };
   constexpr std::uint64_t kTicks = 1 << 20, kHeight = 1024;
-  MixedSequence random(seed);
+  packing::MixedSequence random(seed);
   std::vector<Rect> rects = {{0, kTicks, 0, kHeight}};
   while (rects.size() < count) {
     const std::size_t at = random.below(rects.size());
@@ -37,11 +37,11 @@ inline Problem guillotine(std::size_t count, std::uint64_t seed) {
     rects.push_back(rect);
   }
   for (std::size_t i = rects.size(); i > 1; --i) std::swap(rects[i - 1], rects[random.below(i)]);
-  Problem problem;
+  packing::Problem problem;
   for (const Rect& r : rects)
     problem.buffers.push_back(
         {.lower = r.left, .upper = r.right, .size = (r.high - r.low) * (kGuillotineCapacity / kHeight)});
   return problem;
 }
 
-}  // namespace loadline
+}  // namespace loadline::tests

@@ -25,7 +25,7 @@
 
 #include <gtest/gtest.h>
 
-namespace loadline {
+namespace loadline::tests {
 
 // --- Bounds, heuristics, files, and what must not change an answer.
 
@@ -40,53 +40,54 @@ std::string refusal(const std::function<void()>& act) {
   return "";
 }
 
-std::uint64_t least_height(const Problem& problem) {
-  PackOptions options;
+std::uint64_t least_height(const packing::Problem& problem) {
+  packing::PackOptions options;
   options.minimize = true;
-  const Packing packing = pack(problem, options);
+  const packing::Packing packing = pack(problem, options);
   EXPECT_TRUE(packing.proven_optimal());
-  EXPECT_FALSE(find_fault(problem, packing.offsets));
+  EXPECT_FALSE(packing::find_fault(problem, packing.offsets));
   return packing.height();
 }
 
 TEST(Packing, ZeroSlackIsFilledOnOneThreadAndOnTwo) {
   for (const unsigned threads : {1u, 2u})
     for (std::uint64_t seed = 0; seed < 3; ++seed) {
-      const Problem problem = guillotine(150, seed);
-      PackOptions options;
+      const packing::Problem problem = guillotine(150, seed);
+      packing::PackOptions options;
       options.capacity = {kGuillotineCapacity};
       options.threads = threads;
-      const Packing packing = pack(problem, options);
-      ASSERT_EQ(packing.verdict, Verdict::feasible);
+      const packing::Packing packing = pack(problem, options);
+      ASSERT_EQ(packing.verdict, packing::Verdict::feasible);
       EXPECT_TRUE(packing.proven_optimal());
-      EXPECT_FALSE(find_fault(problem, packing.offsets, options.capacity));
+      EXPECT_FALSE(packing::find_fault(problem, packing.offsets, options.capacity));
       EXPECT_EQ(pack(problem, options).offsets, packing.offsets) << "the same seed gives the same packing";
     }
 }
 
 TEST(Packing, HeuristicsKeepEveryRule) {
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
-    const Problem problem = random_problem(kEverything, seed);
-    PackOptions options;
-    options.effort = Effort::greedy;
-    const Packing packing = pack(problem, options);
-    const auto fault = find_fault(problem, packing.offsets);
+    const packing::Problem problem = random_problem(kEverything, seed);
+    packing::PackOptions options;
+    options.effort = packing::Effort::greedy;
+    const packing::Packing packing = pack(problem, options);
+    const auto fault = packing::find_fault(problem, packing.offsets);
     ASSERT_FALSE(fault) << "seed " << seed << ": " << *fault;
     EXPECT_GE(packing.height(), packing.lower_bound());
-    EXPECT_EQ(packing.verdict, Verdict::feasible) << "without a capacity every packing will do";
+    EXPECT_EQ(packing.verdict, packing::Verdict::feasible) << "without a capacity every packing will do";
   }
 }
 
 // One after the other, as a load that passes its tensors on. Quadratic time would not come back.
 TEST(Packing, VeryManyComponentsAreNoTask) {
   constexpr std::uint64_t kCount = 200'000;
-  Problem problem;
+  packing::Problem problem;
   for (std::uint64_t i = 0; i < kCount; ++i)
     problem.buffers.push_back({.lower = 2 * i, .upper = 2 * i + 1, .size = 1 + i % 1000});
-  for (const Effort effort : {Effort::greedy, Effort::bounded, Effort::full}) {
-    PackOptions options;
+  for (const packing::Effort effort :
+       {packing::Effort::greedy, packing::Effort::bounded, packing::Effort::full}) {
+    packing::PackOptions options;
     options.effort = effort;
-    const Packing packing = pack(problem, options);
+    const packing::Packing packing = pack(problem, options);
     EXPECT_EQ(packing.height(), 1000u);
     EXPECT_TRUE(packing.proven_optimal());
   }
@@ -94,45 +95,45 @@ TEST(Packing, VeryManyComponentsAreNoTask) {
 
 // What is never alive, or only in a gap, needs no room: for the solver and for who checks it.
 TEST(Packing, WhoIsNeverAliveNeedsNoRoom) {
-  Problem problem;
+  packing::Problem problem;
   problem.buffers = {{.lower = 0, .upper = 5, .size = 3},
                      {.lower = 4, .upper = 4, .size = 9},
                      {.lower = 1, .upper = 3, .size = 9, .gaps = {{1, 3}}},
                      {.lower = 1, .upper = 3, .size = 9, .offset = 8, .gaps = {{1, 3}}}};
-  PackOptions options;
+  packing::PackOptions options;
   options.capacity = {3};
-  const Packing packing = pack(problem, options);
-  EXPECT_EQ(packing.verdict, Verdict::feasible);
-  const auto fault = find_fault(problem, packing.offsets, options.capacity);
+  const packing::Packing packing = pack(problem, options);
+  EXPECT_EQ(packing.verdict, packing::Verdict::feasible);
+  const auto fault = packing::find_fault(problem, packing.offsets, options.capacity);
   EXPECT_FALSE(fault) << *fault;
 }
 
 TEST(Packing, ATimeoutIsNoProof) {
-  const Problem problem = guillotine(400, 7);
-  PackOptions options;
+  const packing::Problem problem = guillotine(400, 7);
+  packing::PackOptions options;
   options.capacity = {kGuillotineCapacity};
   options.seconds = 0;
-  const Packing packing = pack(problem, options);
-  EXPECT_NE(packing.verdict, Verdict::infeasible);
+  const packing::Packing packing = pack(problem, options);
+  EXPECT_NE(packing.verdict, packing::Verdict::infeasible);
   options.capacity = {kGuillotineCapacity - 1};
-  EXPECT_EQ(pack(problem, options).verdict, Verdict::infeasible) << "the bound alone proves this";
+  EXPECT_EQ(pack(problem, options).verdict, packing::Verdict::infeasible) << "the bound alone proves this";
 }
 
 TEST(Packing, AnswersDoNotHangOnNamesUnitsOrOrder) {
   const ProblemShape shape = {.buffers = 12, .ticks = 10, .most_size = 6, .gaps = true, .groups = true};
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
-    const Problem problem = random_problem(shape, seed);
+    const packing::Problem problem = random_problem(shape, seed);
     const std::uint64_t least = least_height(problem);
-    Problem later = problem, longer = problem, larger = problem, mixed = problem, more = problem;
-    for (Buffer& b : later.buffers) {
+    packing::Problem later = problem, longer = problem, larger = problem, mixed = problem, more = problem;
+    for (packing::Buffer& b : later.buffers) {
       b.lower += 1000, b.upper += 1000;
-      for (Lifespan& gap : b.gaps) gap.lower += 1000, gap.upper += 1000;
+      for (packing::Lifespan& gap : b.gaps) gap.lower += 1000, gap.upper += 1000;
     }
-    for (Buffer& b : longer.buffers) {
+    for (packing::Buffer& b : longer.buffers) {
       b.lower *= 7, b.upper *= 7;
-      for (Lifespan& gap : b.gaps) gap.lower *= 7, gap.upper *= 7;
+      for (packing::Lifespan& gap : b.gaps) gap.lower *= 7, gap.upper *= 7;
     }
-    for (Buffer& b : larger.buffers) b.size *= 4096;
+    for (packing::Buffer& b : larger.buffers) b.size *= 4096;
     std::reverse(mixed.buffers.begin(), mixed.buffers.end());
     ASSERT_EQ(least_height(later), least);
     ASSERT_EQ(least_height(longer), least);
@@ -146,14 +147,14 @@ TEST(Packing, AnswersDoNotHangOnNamesUnitsOrOrder) {
 
 TEST(Packing, SizesNearTheLimitDoNotWrap) {
   constexpr std::uint64_t kHuge = (std::uint64_t{1} << 61) - 3;
-  Problem problem;
+  packing::Problem problem;
   problem.buffers = {{.lower = 0, .upper = 2, .size = kHuge},
                      {.lower = 1, .upper = 3, .size = kHuge},
                      {.lower = 2, .upper = 4, .size = kHuge - 1}};
   EXPECT_EQ(least_height(problem), 2 * kHuge);
-  PackOptions options;
+  packing::PackOptions options;
   options.capacity = {2 * kHuge - 1};
-  EXPECT_EQ(pack(problem, options).verdict, Verdict::infeasible);
+  EXPECT_EQ(pack(problem, options).verdict, packing::Verdict::infeasible);
   problem.buffers.push_back({.lower = 1, .upper = 2, .size = kHuge});
   EXPECT_NE(refusal([&] { pack(problem, {}); }).find("2^62"), std::string::npos);
   problem.buffers = {{.lower = 0, .upper = 1, .size = UINT64_MAX}};
@@ -161,38 +162,38 @@ TEST(Packing, SizesNearTheLimitDoNotWrap) {
 }
 
 TEST(Packing, ArenasAreApart) {
-  Problem problem;
+  packing::Problem problem;
   problem.buffers = {{.lower = 0, .upper = 2, .size = 10},
                      {.lower = 0, .upper = 2, .size = 10, .arena = 1},
                      {.lower = 1, .upper = 2, .size = 5, .arena = 1}};
-  PackOptions options;
+  packing::PackOptions options;
   options.capacity = {10, 14};
-  const Packing packing = pack(problem, options);
-  EXPECT_EQ(packing.verdict, Verdict::infeasible);
+  const packing::Packing packing = pack(problem, options);
+  EXPECT_EQ(packing.verdict, packing::Verdict::infeasible);
   ASSERT_EQ(packing.arenas.size(), 2u);
   EXPECT_EQ(packing.arenas[0].height, 10u);
   EXPECT_EQ(packing.arenas[1].lower_bound, 15u);
-  EXPECT_EQ(packing.arenas[1].bound_ticks, (Lifespan{1, 2}));
+  EXPECT_EQ(packing.arenas[1].bound_ticks, (packing::Lifespan{1, 2}));
   options.capacity = {10, 15};
-  EXPECT_EQ(pack(problem, options).verdict, Verdict::feasible);
+  EXPECT_EQ(pack(problem, options).verdict, packing::Verdict::feasible);
 }
 
 TEST(Packing, NothingAndNothingAlive) {
-  const Packing none = pack({}, {});
-  EXPECT_EQ(none.verdict, Verdict::feasible);
+  const packing::Packing none = pack({}, {});
+  EXPECT_EQ(none.verdict, packing::Verdict::feasible);
   EXPECT_EQ(none.height(), 0u);
   EXPECT_TRUE(none.proven_optimal());
-  Problem problem;
+  packing::Problem problem;
   problem.buffers = {{.lower = 3, .upper = 3, .size = 7},
                      {.lower = 0, .upper = 4, .size = 0},
                      {.lower = 1, .upper = 3, .size = 2, .gaps = {{1, 3}}}};
-  const Packing empty = pack(problem, {});
+  const packing::Packing empty = pack(problem, {});
   EXPECT_EQ(empty.height(), 0u);
-  EXPECT_FALSE(find_fault(problem, empty.offsets));
+  EXPECT_FALSE(packing::find_fault(problem, empty.offsets));
 }
 
 TEST(Packing, PinsThatOverlapAreRefused) {
-  Problem problem;
+  packing::Problem problem;
   problem.ids = {"first", "second"};
   problem.buffers = {{.lower = 0, .upper = 4, .size = 8, .offset = 0},
                      {.lower = 3, .upper = 5, .size = 8, .offset = 7}};
@@ -203,25 +204,25 @@ TEST(Packing, PinsThatOverlapAreRefused) {
 }
 
 TEST(Packing, PinsAreRefusedExactlyWhereTheyOverlap) {
-  MixedSequence random(11);
+  packing::MixedSequence random(11);
   int refused = 0, taken = 0;
   for (int round = 0; round < 2000; ++round) {
-    Problem problem;
+    packing::Problem problem;
     std::vector<std::uint64_t> offsets;
     for (std::uint64_t i = 0; i < 2 + random.below(5); ++i) {
       const std::uint64_t lower = random.below(12), size = random.below(6);
-      Buffer buffer = {.lower = lower, .upper = lower + 1 + random.below(8), .size = size};
+      packing::Buffer buffer = {.lower = lower, .upper = lower + 1 + random.below(8), .size = size};
       buffer.offset = random.below(20);
       if (buffer.upper - lower > 2 && random.below(3) == 0) buffer.gaps = {{lower + 1, buffer.upper - 1}};
       if (random.below(4) == 0 && i > 0) {
         buffer.group = 1;
-        for (const Buffer& other : problem.buffers)
+        for (const packing::Buffer& other : problem.buffers)
           if (other.group == 1) buffer.offset = other.offset;
       }
       offsets.push_back(*buffer.offset);
       problem.buffers.push_back(buffer);
     }
-    const auto fault = find_fault(problem, offsets);
+    const auto fault = packing::find_fault(problem, offsets);
     const std::string text = refusal([&] { pack(problem, {}); });
     EXPECT_EQ(fault.has_value(), !text.empty()) << round << ": " << (fault ? *fault : text);
     ++(fault ? refused : taken);
@@ -231,23 +232,23 @@ TEST(Packing, PinsAreRefusedExactlyWhereTheyOverlap) {
 }
 
 TEST(Packing, ManyPinsAreNoTrouble) {
-  Problem problem;
+  packing::Problem problem;
   for (std::uint64_t i = 0; i < 50'000; ++i)
     problem.buffers.push_back({.lower = 0, .upper = 1 + i % 7, .size = 3, .offset = 4 * i});
   problem.buffers.push_back({.lower = 0, .upper = 1, .size = 2});
-  PackOptions options;
-  options.effort = Effort::greedy;
-  const Packing packing = pack(problem, options);
+  packing::PackOptions options;
+  options.effort = packing::Effort::greedy;
+  const packing::Packing packing = pack(problem, options);
   EXPECT_EQ(packing.offsets.back(), 200'000u - 1) << "the gaps are a byte each";
 }
 
 // Eight units suffice for every sum, but search proves soon that nine are needed.
-Problem needs_nine(std::uint64_t unit) {
+packing::Problem needs_nine(std::uint64_t unit) {
   constexpr struct {
     std::uint64_t lower, upper, units;
   } kRows[] = {{11, 12, 1}, {11, 12, 4}, {5, 9, 1},  {1, 4, 4},  {4, 6, 3},
                {2, 9, 2},   {4, 5, 3},   {5, 11, 2}, {8, 10, 2}, {9, 11, 4}};
-  Problem problem;
+  packing::Problem problem;
   for (const auto& [lower, upper, units] : kRows)
     problem.buffers.push_back({.lower = lower, .upper = upper, .size = units * unit});
   return problem;
@@ -255,89 +256,90 @@ Problem needs_nine(std::uint64_t unit) {
 
 TEST(Packing, OneHardPartDoesNotKeepAnotherFromItsProof) {
   // too large for exact search and without a byte to spare: only time ends it
-  Problem problem = guillotine(5000, 3);
-  PackOptions options;
+  packing::Problem problem = guillotine(5000, 3);
+  packing::PackOptions options;
   options.capacity = {kGuillotineCapacity, kGuillotineCapacity};
   options.seconds = 0.1;
-  EXPECT_EQ(pack(problem, options).verdict, Verdict::undecided);
+  EXPECT_EQ(pack(problem, options).verdict, packing::Verdict::undecided);
   options.seconds = 300;  // it takes one; sanitizers take their time
   const std::size_t cut = problem.buffers.size();
   std::uint64_t end = 0;
-  for (const Buffer& b : problem.buffers) end = std::max(end, b.upper);
+  for (const packing::Buffer& b : problem.buffers) end = std::max(end, b.upper);
   for (const std::uint32_t arena : {0u, 1u}) {
     problem.buffers.resize(cut);
-    for (Buffer b : needs_nine(kGuillotineCapacity / 8).buffers) {
+    for (packing::Buffer b : needs_nine(kGuillotineCapacity / 8).buffers) {
       b.lower += end + 1, b.upper += end + 1;
       b.arena = arena;
       problem.buffers.push_back(b);
     }
-    EXPECT_EQ(pack(problem, options).verdict, Verdict::infeasible) << "arena " << arena;
+    EXPECT_EQ(pack(problem, options).verdict, packing::Verdict::infeasible) << "arena " << arena;
   }
 }
 
 TEST(Packing, TheBoundIsWhereItSays) {
-  Problem problem = needs_nine(1);
+  packing::Problem problem = needs_nine(1);
   problem.buffers.resize(2);
-  EXPECT_EQ(pack(problem, {}).arenas[0].bound_ticks, (Lifespan{11, 12}));
+  EXPECT_EQ(pack(problem, {}).arenas[0].bound_ticks, (packing::Lifespan{11, 12}));
   problem.buffers.push_back({.lower = 2, .upper = 4, .size = 10, .offset = 100});
   EXPECT_EQ(pack(problem, {}).arenas[0].lower_bound, 110u);
-  EXPECT_EQ(pack(problem, {}).arenas[0].bound_ticks, (Lifespan{2, 4}));
-  const Packing proved = pack(needs_nine(1), {});
+  EXPECT_EQ(pack(problem, {}).arenas[0].bound_ticks, (packing::Lifespan{2, 4}));
+  const packing::Packing proved = pack(needs_nine(1), {});
   EXPECT_EQ(proved.lower_bound(), 9u);
-  EXPECT_EQ(proved.arenas[0].bound_ticks, Lifespan{}) << "no section needs nine";
+  EXPECT_EQ(proved.arenas[0].bound_ticks, packing::Lifespan{}) << "no section needs nine";
 }
 
 TEST(Packing, UnitsDoNotCarryPastTheLimit) {
   constexpr std::uint64_t kSize = std::uint64_t{1} << 50, kAlignment = std::uint64_t{1} << 60;
-  Problem problem;
+  packing::Problem problem;
   for (int i = 0; i < 4; ++i)
     problem.buffers.push_back({.lower = 0, .upper = 1, .size = kSize, .alignment = kAlignment});
   EXPECT_EQ(least_height(problem), 3 * kAlignment + kSize);
   while (problem.buffers.size() < 20) {
     problem.buffers.push_back(problem.buffers.front());
-    PackOptions options;
+    packing::PackOptions options;
     options.seconds = 0.1;
-    const Packing packing = pack(problem, options);
-    EXPECT_EQ(packing.verdict, Verdict::undecided) << problem.buffers.size();
+    const packing::Packing packing = pack(problem, options);
+    EXPECT_EQ(packing.verdict, packing::Verdict::undecided) << problem.buffers.size();
     EXPECT_TRUE(packing.offsets.empty());
     options.capacity = {UINT64_MAX};
-    EXPECT_NE(pack(problem, options).verdict, Verdict::feasible);
+    EXPECT_NE(pack(problem, options).verdict, packing::Verdict::feasible);
   }
 }
 
 TEST(Packing, WhatIsQuickIsThereHoweverShortTheTime) {
-  PackOptions options;
+  packing::PackOptions options;
   options.seconds = 0;
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
-    const Problem problem = random_problem(kEverything, seed);
-    const Packing packing = pack(problem, options);
+    const packing::Problem problem = random_problem(kEverything, seed);
+    const packing::Packing packing = pack(problem, options);
     EXPECT_EQ(packing.algorithm, packing.height() == 0 ? "" : "best fit in the order of time");
-    EXPECT_FALSE(find_fault(problem, packing.offsets));
+    EXPECT_FALSE(packing::find_fault(problem, packing.offsets));
   }
 }
 
 TEST(Packing, WhereNothingCanBePackedNothingIsClaimed) {
   constexpr std::uint64_t kHuge = std::uint64_t{1} << 61;
-  Problem problem;
+  packing::Problem problem;
   // no two of them at once, but each at a multiple of its own prime power
   problem.buffers = {{.lower = 0, .upper = 2, .size = kHuge / 2, .alignment = kHuge - 1},
                      {.lower = 1, .upper = 3, .size = kHuge / 2, .alignment = kHuge - 3},
                      {.lower = 1, .upper = 2, .size = kHuge / 2, .alignment = kHuge - 5},
                      {.lower = 1, .upper = 2, .size = kHuge / 4, .alignment = kHuge - 7}};
-  PackOptions options;
+  packing::PackOptions options;
   options.seconds = 0.1;
-  const Packing packing = pack(problem, options);
-  EXPECT_EQ(packing.height(), ArenaPacking::kNotPacked);
-  EXPECT_EQ(packing.verdict, Verdict::undecided);
+  const packing::Packing packing = pack(problem, options);
+  EXPECT_EQ(packing.height(), packing::ArenaPacking::kNotPacked);
+  EXPECT_EQ(packing.verdict, packing::Verdict::undecided);
   EXPECT_TRUE(packing.offsets.empty());
 }
 
 TEST(SectionStack, NarrowAndWideAgreeWithSorting) {
-  MixedSequence random(3);
+  packing::MixedSequence random(3);
   for (int round = 0; round < 500; ++round) {
     const std::size_t count = 1 + random.below(90), boxes = 200;
-    std::vector<std::int32_t> starts(boxes), sizes(count + kStackPadding, 77), scratch(count + kStackPadding);
-    std::vector<std::uint32_t> ids(count + kStackPadding, 199);
+    std::vector<std::int32_t> starts(boxes), sizes(count + packing::kStackPadding, 77),
+        scratch(count + packing::kStackPadding);
+    std::vector<std::uint32_t> ids(count + packing::kStackPadding, 199);
     for (auto& start : starts) start = static_cast<std::int32_t>(random.below(40));
     std::vector<std::pair<std::int64_t, std::int64_t>> parts;
     for (std::size_t i = 0; i < count; ++i) {
@@ -348,11 +350,13 @@ TEST(SectionStack, NarrowAndWideAgreeWithSorting) {
     std::sort(parts.begin(), parts.end());
     std::int64_t top = 0, total = 0;
     for (const auto& [start, size] : parts) top = std::max(top, start) + size, total += size;
-    const auto narrow = stack_section(starts.data(), ids.data(), sizes.data(), count, scratch.data());
+    const auto narrow =
+        packing::stack_section(starts.data(), ids.data(), sizes.data(), count, scratch.data());
     const std::vector<std::int64_t> starts64(starts.begin(), starts.end()),
         sizes64(sizes.begin(), sizes.end());
     std::vector<std::int64_t> scratch64(scratch.size());
-    const auto wide = stack_section(starts64.data(), ids.data(), sizes64.data(), count, scratch64.data());
+    const auto wide =
+        packing::stack_section(starts64.data(), ids.data(), sizes64.data(), count, scratch64.data());
     ASSERT_EQ(narrow.top, top);
     ASSERT_EQ(narrow.total, total);
     ASSERT_EQ(narrow.floor, parts.front().first);
@@ -368,9 +372,10 @@ TEST(SectionStack, NarrowAndWideAgreeWithSorting) {
 
 TEST(PackingCsv, ReadsWhatItWritesAndSaysWhereItCannot) {
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
-    const Problem problem = random_problem(kEverything, seed);
-    const Packing packing = pack(problem, {.seconds = 0.0});
-    const Problem back = read_packing_csv(packing_csv(problem, packing.offsets), "out.csv");
+    const packing::Problem problem = random_problem(kEverything, seed);
+    const packing::Packing packing = pack(problem, {.seconds = 0.0});
+    const packing::Problem back =
+        packing::read_packing_csv(packing::packing_csv(problem, packing.offsets), "out.csv");
     ASSERT_EQ(back.buffers.size(), problem.buffers.size());
     for (std::size_t i = 0; i < back.buffers.size(); ++i) {
       EXPECT_EQ(back.buffers[i].lower, problem.buffers[i].lower);
@@ -381,7 +386,8 @@ TEST(PackingCsv, ReadsWhatItWritesAndSaysWhereItCannot) {
       EXPECT_EQ(back.buffers[i].offset, packing.offsets[i]);
     }
   }
-  const Problem quoted = read_packing_csv("start,size,end,id,hint\r\n1,8,3,\"a, \"\"b\"\"\",9\r\n\r\n", "x");
+  const packing::Problem quoted =
+      packing::read_packing_csv("start,size,end,id,hint\r\n1,8,3,\"a, \"\"b\"\"\",9\r\n\r\n", "x");
   ASSERT_EQ(quoted.buffers.size(), 1u);
   EXPECT_EQ(quoted.ids[0], "a, \"b\"");
   EXPECT_EQ(quoted.buffers[0].upper, 3u);
@@ -407,7 +413,7 @@ constexpr BadCsv kBadCsv[] = {
 
 TEST(PackingCsv, HostileFiles) {
   for (const BadCsv& bad : kBadCsv) {
-    const std::string said = refusal([&] { read_packing_csv(bad.text, "bad.csv"); });
+    const std::string said = refusal([&] { packing::read_packing_csv(bad.text, "bad.csv"); });
     EXPECT_NE(said.find(bad.says), std::string::npos) << "'" << bad.text << "' says: " << said;
     EXPECT_EQ(said.rfind("bad.csv: ", 0), 0u) << said;
   }
@@ -425,7 +431,7 @@ TEST(PackingCsv, HostileProblems) {
       {"lower,upper,size,group,arena\n1,9,3,a,0\n1,9,3,a,1\n", "in arena 1, and '0' of its group in 0"},
   };
   for (const BadCsv& bad : cases) {
-    const std::string said = refusal([&] { pack(read_packing_csv(bad.text, "bad.csv"), {}); });
+    const std::string said = refusal([&] { pack(packing::read_packing_csv(bad.text, "bad.csv"), {}); });
     EXPECT_NE(said.find(bad.says), std::string::npos) << "'" << bad.text << "' says: " << said;
   }
 }
@@ -438,7 +444,7 @@ namespace {
 
 std::string csv_refusal(const std::string& text) {
   try {
-    read_packing_csv(text, "bad.csv");
+    packing::read_packing_csv(text, "bad.csv");
   } catch (const Error& error) {
     return error.what();
   }
@@ -459,8 +465,9 @@ TEST(PackingCsv, TheLastArenaIsTheLimits) {
   const auto row = [](std::uint32_t arena) {
     return "lower,upper,size,arena\n0,1,1," + std::to_string(arena) + "\n";
   };
-  EXPECT_EQ(csv_refusal(row(kMostPackingArenas - 1)), "");
-  EXPECT_EQ(csv_refusal(row(kMostPackingArenas)), "bad.csv: line 2: arena 64 is over the limit of 63");
+  EXPECT_EQ(csv_refusal(row(packing::kMostPackingArenas - 1)), "");
+  EXPECT_EQ(csv_refusal(row(packing::kMostPackingArenas)),
+            "bad.csv: line 2: arena 64 is over the limit of 63");
 }
 
 }  // namespace
@@ -470,36 +477,37 @@ TEST(PackingCsv, TheLastArenaIsTheLimits) {
 namespace {
 
 // Whether two buffers of a group lie apart or two others share a byte: pair by pair.
-bool any_pair_clashes(const Problem& problem, const std::vector<std::uint64_t>& offsets) {
+bool any_pair_clashes(const packing::Problem& problem, const std::vector<std::uint64_t>& offsets) {
   for (std::size_t i = 0; i < offsets.size(); ++i)
     for (std::size_t j = 0; j < i; ++j) {
-      const Buffer &a = problem.buffers[i], &b = problem.buffers[j];
-      if (a.group != kNoGroup && a.group == b.group) {
+      const packing::Buffer &a = problem.buffers[i], &b = problem.buffers[j];
+      if (a.group != packing::kNoGroup && a.group == b.group) {
         if (offsets[i] != offsets[j]) return true;
         continue;
       }
       if (a.arena != b.arena || a.size == 0 || b.size == 0) continue;
       if (offsets[i] + a.size <= offsets[j] || offsets[j] + b.size <= offsets[i]) continue;
-      if (alive_together(a, b)) return true;
+      if (packing::alive_together(a, b)) return true;
     }
   return false;
 }
 
 // Offsets that keep alignments and pins, and mostly groups, and clash about as often as not.
-std::vector<std::uint64_t> random_offsets(const Problem& problem, MixedSequence& random) {
+std::vector<std::uint64_t> random_offsets(const packing::Problem& problem, packing::MixedSequence& random) {
   std::vector<std::uint64_t> offsets;
-  for (const Buffer& buffer : problem.buffers)
+  for (const packing::Buffer& buffer : problem.buffers)
     offsets.push_back(buffer.offset.value_or(random.below(30) * buffer.alignment));
   if (random.below(4) == 0) return offsets;
   for (std::size_t i = 0; i < offsets.size(); ++i)
     for (std::size_t j = 0; j < i; ++j)
-      if (problem.buffers[i].group != kNoGroup && problem.buffers[i].group == problem.buffers[j].group)
+      if (problem.buffers[i].group != packing::kNoGroup &&
+          problem.buffers[i].group == problem.buffers[j].group)
         offsets[i] = offsets[j];
   return offsets;
 }
 
 TEST(Validator, TheSweepAgreesWithEveryPair) {
-  MixedSequence random(5);
+  packing::MixedSequence random(5);
   int clashes = 0, sound = 0;
   for (std::uint64_t seed = 0; seed < 4000; ++seed) {
     const ProblemShape shape = {.buffers = 6,
@@ -507,10 +515,10 @@ TEST(Validator, TheSweepAgreesWithEveryPair) {
                                 .gaps = true,
                                 .groups = seed % 2 == 0,
                                 .arenas = 1 + static_cast<std::uint32_t>(seed % 3)};
-    Problem problem = random_problem(shape, seed);
+    packing::Problem problem = random_problem(shape, seed);
     if (seed % 5 == 0) problem.buffers.front().size = 0;
     const auto offsets = random_offsets(problem, random);
-    const auto fault = find_fault(problem, offsets);
+    const auto fault = packing::find_fault(problem, offsets);
     ASSERT_EQ(fault.has_value(), any_pair_clashes(problem, offsets))
         << "seed " << seed << ": " << fault.value_or("no fault");
     ++(fault ? clashes : sound);
@@ -520,63 +528,67 @@ TEST(Validator, TheSweepAgreesWithEveryPair) {
 }
 
 TEST(Validator, NamesTheTwoThatShareBytes) {
-  Problem problem;
+  packing::Problem problem;
   problem.buffers = {{.lower = 0, .upper = 4, .size = 8}, {.lower = 3, .upper = 5, .size = 8}};
-  EXPECT_EQ(find_fault(problem, std::vector<std::uint64_t>{0, 7}), "buffers 0 at 0 and 1 at 7 share bytes");
-  EXPECT_EQ(find_fault(problem, std::vector<std::uint64_t>{7, 0}), "buffers 0 at 7 and 1 at 0 share bytes");
-  EXPECT_EQ(find_fault(problem, std::vector<std::uint64_t>{0, 8}), std::nullopt);
+  EXPECT_EQ(packing::find_fault(problem, std::vector<std::uint64_t>{0, 7}),
+            "buffers 0 at 0 and 1 at 7 share bytes");
+  EXPECT_EQ(packing::find_fault(problem, std::vector<std::uint64_t>{7, 0}),
+            "buffers 0 at 7 and 1 at 0 share bytes");
+  EXPECT_EQ(packing::find_fault(problem, std::vector<std::uint64_t>{0, 8}), std::nullopt);
   problem.buffers[1].lower = 4;  // the first has ended
-  EXPECT_EQ(find_fault(problem, std::vector<std::uint64_t>{0, 7}), std::nullopt);
+  EXPECT_EQ(packing::find_fault(problem, std::vector<std::uint64_t>{0, 7}), std::nullopt);
 }
 
 TEST(Validator, RefusesEveryKindOfWrongAnswer) {
-  Problem problem;
+  packing::Problem problem;
   problem.buffers = {{.lower = 0, .upper = 4, .size = 8, .alignment = 4},
                      {.lower = 2, .upper = 6, .size = 4, .alignment = 4}};
-  const Packing right = pack(problem, {});
+  const packing::Packing right = pack(problem, {});
   const std::vector<std::optional<std::uint64_t>> capacity = {right.height()};
-  ASSERT_EQ(packing_fault(problem, right, capacity), std::nullopt);
+  ASSERT_EQ(packing::packing_fault(problem, right, capacity), std::nullopt);
   struct Row {
     const char* expected;
-    std::function<void(Packing&)> change;
+    std::function<void(packing::Packing&)> change;
   };
-  const Row rows[] = {
-      {"1 offsets for 2 buffers", [](Packing& p) { p.offsets.pop_back(); }},
-      {"0 arenas of 1", [](Packing& p) { p.arenas.clear(); }},
-      {"buffer 0 at 1, not a multiple of 4",
-       [](Packing& p) {
-         p.offsets = {1, 12};
-       }},
-      {"buffers 0 at 0 and 1 at 4 share bytes",
-       [](Packing& p) {
-         p.offsets = {0, 4};
-       }},
-      {"arena 0 has height 12, its highest end is 16",
-       [](Packing& p) {
-         p.offsets = {8, 0};
-       }},
-      {"arena 0 has height 12, below its bound 13", [](Packing& p) { p.arenas[0].lower_bound = 13; }},
-      {"arena 0 is called optimal at 12 with bound 11", [](Packing& p) { p.arenas[0].lower_bound = 11; }},
-      {"called feasible, but not packed", [](Packing& p) { p.arenas[0].height = ArenaPacking::kNotPacked; }}};
+  const Row rows[] = {{"1 offsets for 2 buffers", [](packing::Packing& p) { p.offsets.pop_back(); }},
+                      {"0 arenas of 1", [](packing::Packing& p) { p.arenas.clear(); }},
+                      {"buffer 0 at 1, not a multiple of 4",
+                       [](packing::Packing& p) {
+                         p.offsets = {1, 12};
+                       }},
+                      {"buffers 0 at 0 and 1 at 4 share bytes",
+                       [](packing::Packing& p) {
+                         p.offsets = {0, 4};
+                       }},
+                      {"arena 0 has height 12, its highest end is 16",
+                       [](packing::Packing& p) {
+                         p.offsets = {8, 0};
+                       }},
+                      {"arena 0 has height 12, below its bound 13",
+                       [](packing::Packing& p) { p.arenas[0].lower_bound = 13; }},
+                      {"arena 0 is called optimal at 12 with bound 11",
+                       [](packing::Packing& p) { p.arenas[0].lower_bound = 11; }},
+                      {"called feasible, but not packed",
+                       [](packing::Packing& p) { p.arenas[0].height = packing::ArenaPacking::kNotPacked; }}};
   for (const Row& row : rows) {
-    Packing wrong = right;
+    packing::Packing wrong = right;
     row.change(wrong);
-    EXPECT_EQ(packing_fault(problem, wrong, capacity), row.expected);
+    EXPECT_EQ(packing::packing_fault(problem, wrong, capacity), row.expected);
   }
   const std::vector<std::optional<std::uint64_t>> less = {right.height() - 1};
-  EXPECT_EQ(packing_fault(problem, right, less), "arena 0 is called feasible at 12, past 11");
+  EXPECT_EQ(packing::packing_fault(problem, right, less), "arena 0 is called feasible at 12, past 11");
 }
 
 TEST(Validator, TakesABigProblemInTime) {
   // every buffer is alive with all others: pair by pair these would be 2 * 10^10 comparisons
   constexpr std::size_t kCount = 200'000;
-  Problem problem;
+  packing::Problem problem;
   problem.buffers.assign(kCount, {.lower = 0, .upper = 2, .size = 1});
   std::vector<std::uint64_t> offsets(kCount);
   for (std::size_t i = 0; i < kCount; ++i) offsets[i] = kCount - i;
-  EXPECT_EQ(find_fault(problem, offsets), std::nullopt);
+  EXPECT_EQ(packing::find_fault(problem, offsets), std::nullopt);
   offsets.back() = 1000;
-  EXPECT_EQ(find_fault(problem, offsets), "buffers 199000 at 1000 and 199999 at 1000 share bytes");
+  EXPECT_EQ(packing::find_fault(problem, offsets), "buffers 199000 at 1000 and 199999 at 1000 share bytes");
 }
 
 }  // namespace
@@ -587,21 +599,22 @@ namespace {
 
 const std::filesystem::path kFolder = LOADLINE_PACKING_DATA;
 
-Problem problem_in(const std::filesystem::path& path) {
+packing::Problem problem_in(const std::filesystem::path& path) {
   std::ifstream in(path, std::ios::binary);
   EXPECT_TRUE(in) << "cannot open " << path;
-  return read_packing_csv(std::string(std::istreambuf_iterator<char>(in), {}), path.string());
+  return packing::read_packing_csv(std::string(std::istreambuf_iterator<char>(in), {}), path.string());
 }
 
 TEST(PublishedPackings, AllElevenOfMiniMallocAreSolved) {
   constexpr std::uint64_t kCapacity = 1048576;
   for (const char name : std::string("ABCDEFGHIJK")) {
-    const Problem problem = problem_in(kFolder / "minimalloc" / (std::string(1, name) + ".1048576.csv"));
-    PackOptions options;
+    const packing::Problem problem =
+        problem_in(kFolder / "minimalloc" / (std::string(1, name) + ".1048576.csv"));
+    packing::PackOptions options;
     options.capacity = {kCapacity};
-    const Packing packing = pack(problem, options);
-    EXPECT_EQ(packing.verdict, Verdict::feasible) << name;
-    EXPECT_FALSE(find_fault(problem, packing.offsets, options.capacity)) << name;
+    const packing::Packing packing = pack(problem, options);
+    EXPECT_EQ(packing.verdict, packing::Verdict::feasible) << name;
+    EXPECT_FALSE(packing::find_fault(problem, packing.offsets, options.capacity)) << name;
   }
 }
 
@@ -615,13 +628,13 @@ TEST(PublishedPackings, LowerBoundsAreAttained) {
                            {"idealloc/G_1.csv", 3030937746},
                            {"idealloc/resnet50.csv", 1515472556}};
   for (const Row& row : kRows) {
-    const Problem problem = problem_in(kFolder / row.file);
-    PackOptions options;
+    const packing::Problem problem = problem_in(kFolder / row.file);
+    packing::PackOptions options;
     options.minimize = true;
-    const Packing packing = pack(problem, options);
+    const packing::Packing packing = pack(problem, options);
     EXPECT_TRUE(packing.proven_optimal()) << row.file;
     EXPECT_EQ(packing.height(), row.bytes) << row.file;
-    EXPECT_FALSE(find_fault(problem, packing.offsets)) << row.file;
+    EXPECT_FALSE(packing::find_fault(problem, packing.offsets)) << row.file;
   }
 }
 
@@ -631,17 +644,17 @@ TEST(PublishedPackings, LowerBoundsAreAttained) {
 
 namespace {
 
-std::string told(const Problem& problem) {
+std::string told(const packing::Problem& problem) {
   std::string text;
   for (std::size_t i = 0; i < problem.buffers.size(); ++i) {
-    const Buffer& b = problem.buffers[i];
+    const packing::Buffer& b = problem.buffers[i];
     text += std::to_string(b.lower) + "-" + std::to_string(b.upper) + " size " + std::to_string(b.size) +
             " alignment " + std::to_string(b.alignment);
     if (b.offset) text += " at " + std::to_string(*b.offset);
-    for (const Lifespan& gap : b.gaps)
+    for (const packing::Lifespan& gap : b.gaps)
       text += " gap " + std::to_string(gap.lower) + "-" + std::to_string(gap.upper);
     if (b.arena != 0) text += " arena " + std::to_string(b.arena);
-    if (b.group != kNoGroup) text += " group " + std::to_string(b.group);
+    if (b.group != packing::kNoGroup) text += " group " + std::to_string(b.group);
     text += "\n";
   }
   return text;
@@ -652,30 +665,31 @@ std::string told(const Problem& problem) {
 void expect_exact(const ProblemShape& shape, std::uint64_t seeds, std::uint64_t* decisions = nullptr) {
   constexpr std::uint64_t kMost = 60;
   for (std::uint64_t seed = 0; seed < seeds; ++seed) {
-    const Problem problem = random_problem(shape, seed);
+    const packing::Problem problem = random_problem(shape, seed);
     const auto least = least_capacity(problem, shape.large ? sums_of_sizes(problem) : numbers_to(kMost));
     ASSERT_TRUE(least) << told(problem);
-    PackOptions options;
+    packing::PackOptions options;
     options.seed = seed;
     options.capacity.assign(shape.arenas, *least);
-    const Packing packing = pack(problem, options);
-    ASSERT_EQ(packing.verdict, Verdict::feasible) << "seed " << seed << ", capacity " << *least << "\n"
-                                                  << told(problem);
-    const auto fault = find_fault(problem, packing.offsets, options.capacity);
+    const packing::Packing packing = pack(problem, options);
+    ASSERT_EQ(packing.verdict, packing::Verdict::feasible)
+        << "seed " << seed << ", capacity " << *least << "\n"
+        << told(problem);
+    const auto fault = packing::find_fault(problem, packing.offsets, options.capacity);
     ASSERT_FALSE(fault) << *fault << "\n" << told(problem);
     if (*least > 0) {
       options.capacity.assign(shape.arenas, *least - 1);
-      ASSERT_EQ(pack(problem, options).verdict, Verdict::infeasible)
+      ASSERT_EQ(pack(problem, options).verdict, packing::Verdict::infeasible)
           << "seed " << seed << ", capacity " << *least - 1 << "\n"
           << told(problem);
     }
     options.capacity.clear();
     options.minimize = true;
-    const Packing lowest = pack(problem, options);
+    const packing::Packing lowest = pack(problem, options);
     if (decisions != nullptr) *decisions += lowest.nodes;
     ASSERT_TRUE(lowest.proven_optimal()) << told(problem);
     ASSERT_EQ(lowest.height(), *least) << told(problem);
-    ASSERT_FALSE(find_fault(problem, lowest.offsets));
+    ASSERT_FALSE(packing::find_fault(problem, lowest.offsets));
   }
 }
 
@@ -713,45 +727,47 @@ namespace {
 
 using Offsets = std::vector<std::uint64_t>;
 
-bool meet(const SectionRange& a, std::uint64_t at, const SectionRange& b, std::uint64_t other) {
+bool meet(const packing::SectionRange& a, std::uint64_t at, const packing::SectionRange& b,
+          std::uint64_t other) {
   return a.first < b.last && b.first < a.last && at < other + b.size && other < at + a.size;
 }
 
-bool overlap(const SectionModel& model, const Offsets& offsets, std::uint32_t a, std::uint32_t b) {
-  for (const SectionRange& mine : model.ranges_of(a))
-    for (const SectionRange& theirs : model.ranges_of(b))
+bool overlap(const packing::SectionModel& model, const Offsets& offsets, std::uint32_t a, std::uint32_t b) {
+  for (const packing::SectionRange& mine : model.ranges_of(a))
+    for (const packing::SectionRange& theirs : model.ranges_of(b))
       if (meet(mine, offsets[a], theirs, offsets[b])) return true;
   return false;
 }
 
-void expect_sound(const SectionModel& model, const Offsets& offsets, std::uint64_t most) {
+void expect_sound(const packing::SectionModel& model, const Offsets& offsets, std::uint64_t most) {
   for (std::uint32_t a = 0; a < model.box_count(); ++a) {
     EXPECT_LE(offsets[a] + model.height_of(a), most);
     EXPECT_EQ(offsets[a] % model.alignment_of(a), 0u);
     for (std::uint32_t b = 0; b < a; ++b) EXPECT_FALSE(overlap(model, offsets, a, b)) << a << " and " << b;
     for (const auto& obstacle : model.obstacles)
-      for (const SectionRange& range : model.ranges_of(a))
+      for (const packing::SectionRange& range : model.ranges_of(a))
         EXPECT_FALSE(meet(range, offsets[a], obstacle.range, obstacle.offset)) << a;
   }
 }
 
-GreedyPacking by_size(const SectionModel& model) {
-  ArenaIndex index(model);
-  const GreedyRule& rule = greedy_rules().front();
-  return pack_in_order(model, index, order_by(model, rule), rule.fit, kHighestPacking);
+packing::GreedyPacking by_size(const packing::SectionModel& model) {
+  packing::ArenaIndex index(model);
+  const packing::GreedyRule& rule = packing::greedy_rules().front();
+  return packing::pack_in_order(model, index, packing::order_by(model, rule), rule.fit,
+                                packing::kHighestPacking);
 }
 
 TEST(Ejection, KeepsEveryRuleAndSaysTheTruth) {
   int lowered = 0, refused = 0;
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(seed);
-    const NormalForm form = normal_form(random_problem(kEverything, seed));
-    for (const PackingComponent& component : form.components) {
-      const GreedyPacking greedy = by_size(component.model);
+    const packing::NormalForm form = packing::normal_form(random_problem(kEverything, seed));
+    for (const packing::PackingComponent& component : form.components) {
+      const packing::GreedyPacking greedy = by_size(component.model);
       for (const std::uint64_t part : {1u, 4u, 8u}) {
         const std::uint64_t target = greedy.height - greedy.height * part / 16;
         Offsets offsets = greedy.offsets;
-        if (EjectionSearch(component.model, 1).lower(offsets, target, 200, {})) {
+        if (packing::EjectionSearch(component.model, 1).lower(offsets, target, 200, {})) {
           ++lowered;
           expect_sound(component.model, offsets, target);
         } else {
@@ -769,15 +785,15 @@ TEST(Ejection, GoesBelowWhatGreedyOrdersLeave) {
   int tried = 0, lowered = 0;
   for (std::uint64_t seed = 0; seed < 10; ++seed) {
     SCOPED_TRACE(seed);
-    const NormalForm form = normal_form(guillotine(200, seed));
-    for (const PackingComponent& component : form.components) {
-      const GreedyPacking greedy = by_size(component.model);
+    const packing::NormalForm form = packing::normal_form(guillotine(200, seed));
+    for (const packing::PackingComponent& component : form.components) {
+      const packing::GreedyPacking greedy = by_size(component.model);
       const std::uint64_t bound = kGuillotineCapacity / component.unit;
       if (component.model.box_count() < 100 || greedy.height < bound + bound / 20) continue;
       Offsets offsets = greedy.offsets;
       const std::uint64_t target = greedy.height - (greedy.height - bound) / 4;
       ++tried;
-      if (!EjectionSearch(component.model, 1).lower(offsets, target, 4000, {})) continue;
+      if (!packing::EjectionSearch(component.model, 1).lower(offsets, target, 4000, {})) continue;
       ++lowered;
       expect_sound(component.model, offsets, target);
     }
@@ -787,20 +803,20 @@ TEST(Ejection, GoesBelowWhatGreedyOrdersLeave) {
 }
 
 TEST(Ejection, EndsWhenItIsTold) {
-  const NormalForm form = normal_form(guillotine(200, 1));
-  const SectionModel& model = form.components.front().model;
+  const packing::NormalForm form = packing::normal_form(guillotine(200, 1));
+  const packing::SectionModel& model = form.components.front().model;
   const std::uint64_t bound = kGuillotineCapacity / form.components.front().unit;
   Offsets offsets = by_size(model).offsets;
-  StopRule due;
+  packing::StopRule due;
   due.deadline = std::chrono::steady_clock::now();
-  EXPECT_FALSE(EjectionSearch(model, 1).lower(offsets, bound, UINT64_MAX, due));
+  EXPECT_FALSE(packing::EjectionSearch(model, 1).lower(offsets, bound, UINT64_MAX, due));
 }
 
 TEST(KeyOrder, IsStableForKeysOfAnyWidth) {
-  KeyOrder order;
+  packing::KeyOrder order;
   for (const std::uint64_t most : {1ull, 50ull, 1ull << 40, 1ull << 62, ~0ull})
     for (const std::size_t count : {0u, 1u, 2u, 7u, 64u, 1000u}) {
-      MixedSequence random(count + most);
+      packing::MixedSequence random(count + most);
       std::vector<std::uint64_t> keys;
       for (std::size_t i = 0; i < count; ++i) keys.push_back(random.below(most));
       std::vector<std::uint32_t> expected(count);
@@ -819,39 +835,39 @@ TEST(KeyOrder, IsStableForKeysOfAnyWidth) {
 namespace {
 
 // Why the placed buffers cannot stand together, with what is not placed left out.
-std::optional<std::string> fault_of(const Problem& problem,
+std::optional<std::string> fault_of(const packing::Problem& problem,
                                     const std::vector<std::optional<std::uint64_t>>& placed) {
-  Problem part;
+  packing::Problem part;
   std::vector<std::uint64_t> offsets;
   for (std::size_t i = 0; i < placed.size(); ++i) {
     if (!placed[i]) continue;
     part.buffers.push_back(problem.buffers[i]);
     offsets.push_back(*placed[i]);
   }
-  return find_fault(part, offsets);
+  return packing::find_fault(part, offsets);
 }
 
 // Every state on the way; and no step takes back what is not there, or places what is.
-void expect_sound(const Problem& problem, const PackingTrace& trace, std::uint64_t seed) {
+void expect_sound(const packing::Problem& problem, const packing::PackingTrace& trace, std::uint64_t seed) {
   std::vector<bool> there(problem.buffers.size(), false);
   for (std::size_t step = 0; step < trace.steps.size(); ++step) {
-    const PackingStep& now = trace.steps[step];
+    const packing::PackingStep& now = trace.steps[step];
     ASSERT_LT(now.buffer, there.size());
-    ASSERT_EQ(there[now.buffer], now.event == PackingEvent::taken_back)
+    ASSERT_EQ(there[now.buffer], now.event == packing::PackingEvent::taken_back)
         << "seed " << seed << " step " << step;
     there[now.buffer] = !there[now.buffer];
-    const auto fault = fault_of(problem, placed_after(trace, problem.buffers.size(), step + 1));
+    const auto fault = fault_of(problem, packing::placed_after(trace, problem.buffers.size(), step + 1));
     ASSERT_FALSE(fault) << "seed " << seed << " step " << step << ": " << *fault;
   }
 }
 
-std::vector<std::uint64_t> offsets_of(const Problem& problem, const PackingTrace& trace) {
+std::vector<std::uint64_t> offsets_of(const packing::Problem& problem, const packing::PackingTrace& trace) {
   std::vector<std::uint64_t> offsets(problem.buffers.size(), 0);
-  const auto placed = placed_after(trace, problem.buffers.size(), trace.steps.size());
+  const auto placed = packing::placed_after(trace, problem.buffers.size(), trace.steps.size());
   for (std::size_t i = 0; i < offsets.size(); ++i) {
-    const Buffer& buffer = problem.buffers[i];
+    const packing::Buffer& buffer = problem.buffers[i];
     offsets[i] = placed[i] ? *placed[i] : buffer.offset.value_or(0);
-    const bool lives = buffer.size > 0 && alive_together(buffer, buffer);
+    const bool lives = buffer.size > 0 && packing::alive_together(buffer, buffer);
     EXPECT_EQ(placed[i].has_value(), lives) << i;
   }
   return offsets;
@@ -859,56 +875,59 @@ std::vector<std::uint64_t> offsets_of(const Problem& problem, const PackingTrace
 
 TEST(Trace, GreedyPlacesEveryBufferOnce) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
-    const Problem problem = random_problem(kEverything, seed);
-    for (const GreedyRule& rule : greedy_rules()) {
-      const PackingTrace trace = greedy_trace(problem, rule, UINT64_MAX);
-      EXPECT_EQ(trace.end, TraceEnd::packed);
+    const packing::Problem problem = random_problem(kEverything, seed);
+    for (const packing::GreedyRule& rule : packing::greedy_rules()) {
+      const packing::PackingTrace trace = packing::greedy_trace(problem, rule, UINT64_MAX);
+      EXPECT_EQ(trace.end, packing::TraceEnd::packed);
       expect_sound(problem, trace, seed);
-      EXPECT_FALSE(find_fault(problem, offsets_of(problem, trace)));
+      EXPECT_FALSE(packing::find_fault(problem, offsets_of(problem, trace)));
     }
   }
 }
 
 TEST(Trace, WhatGapsLeaveNothingOfIsLeftOut) {
-  Problem problem;
+  packing::Problem problem;
   problem.buffers = {{.lower = 0, .upper = 5, .size = 3},
                      {.lower = 1, .upper = 3, .size = 9, .offset = 8, .gaps = {{1, 3}}},
                      {.lower = 1, .upper = 3, .size = 2, .group = 0},
                      {.lower = 1, .upper = 3, .size = 7, .gaps = {{1, 2}, {2, 3}}, .group = 0}};
-  for (const GreedyRule& rule : greedy_rules()) {
-    const PackingTrace trace = greedy_trace(problem, rule, 5);
-    EXPECT_EQ(trace.end, TraceEnd::packed);
+  for (const packing::GreedyRule& rule : packing::greedy_rules()) {
+    const packing::PackingTrace trace = packing::greedy_trace(problem, rule, 5);
+    EXPECT_EQ(trace.end, packing::TraceEnd::packed);
     EXPECT_EQ(trace.height, 5u);
     EXPECT_EQ(trace.steps.size(), 2u);
     offsets_of(problem, trace);
     expect_sound(problem, trace, 0);
   }
-  const PackingTrace trace = search_trace(problem, 5, {});
-  EXPECT_EQ(trace.end, TraceEnd::packed);
+  const packing::PackingTrace trace = packing::search_trace(problem, 5, {});
+  EXPECT_EQ(trace.end, packing::TraceEnd::packed);
   EXPECT_EQ(trace.height, 5u);
   EXPECT_EQ(trace.steps.size(), 2u);
 }
 
 TEST(Trace, GreedyEndsWhereItsTimeDoes) {
-  StopRule rule;
+  packing::StopRule rule;
   rule.deadline = std::chrono::steady_clock::now();
-  const PackingTrace trace = greedy_trace(guillotine(50, 2), greedy_rules()[0], kGuillotineCapacity, 0, rule);
-  EXPECT_EQ(trace.end, TraceEnd::gave_up);
+  const packing::PackingTrace trace =
+      packing::greedy_trace(guillotine(50, 2), packing::greedy_rules()[0], kGuillotineCapacity, 0, rule);
+  EXPECT_EQ(trace.end, packing::TraceEnd::gave_up);
   EXPECT_TRUE(trace.steps.empty());
 }
 
 TEST(Trace, TheFirstThatEndsAboveTheCapacityIsMarked) {
-  const Problem problem = guillotine(60, 3);
-  const PackingTrace trace = greedy_trace(problem, greedy_rules()[0], kGuillotineCapacity);
-  ASSERT_EQ(trace.end, TraceEnd::too_high);
+  const packing::Problem problem = guillotine(60, 3);
+  const packing::PackingTrace trace =
+      packing::greedy_trace(problem, packing::greedy_rules()[0], kGuillotineCapacity);
+  ASSERT_EQ(trace.end, packing::TraceEnd::too_high);
   EXPECT_GT(trace.height, kGuillotineCapacity);
   std::size_t marked = 0;
-  for (const PackingStep& step : trace.steps) {
+  for (const packing::PackingStep& step : trace.steps) {
     const bool above = step.offset + problem.buffers[step.buffer].size > kGuillotineCapacity;
-    if (step.event == PackingEvent::too_high) ++marked;
-    EXPECT_EQ(step.event == PackingEvent::too_high, above && marked == 1) << "one only, and the first";
+    if (step.event == packing::PackingEvent::too_high) ++marked;
+    EXPECT_EQ(step.event == packing::PackingEvent::too_high, above && marked == 1)
+        << "one only, and the first";
     if (marked == 0) EXPECT_FALSE(above);
-    if (step.event == PackingEvent::too_high) marked = 2;
+    if (step.event == packing::PackingEvent::too_high) marked = 2;
   }
   EXPECT_EQ(marked, 2u);
 }
@@ -916,29 +935,31 @@ TEST(Trace, TheFirstThatEndsAboveTheCapacityIsMarked) {
 TEST(Trace, SearchEndsInAValidPacking) {
   std::size_t packed = 0;
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
-    const Problem problem = random_problem(kEverything, seed);
-    PackOptions options;
+    const packing::Problem problem = random_problem(kEverything, seed);
+    packing::PackOptions options;
     options.minimize = true;
-    options.effort = Effort::bounded;
-    const Packing packing = pack(problem, options);
-    const PackingTrace trace = search_trace(problem, packing.height(), {});
+    options.effort = packing::Effort::bounded;
+    const packing::Packing packing = pack(problem, options);
+    const packing::PackingTrace trace = packing::search_trace(problem, packing.height(), {});
     expect_sound(problem, trace, seed);
-    EXPECT_NE(trace.end, TraceEnd::infeasible) << "seed " << seed;
-    if (trace.end != TraceEnd::packed) continue;
+    EXPECT_NE(trace.end, packing::TraceEnd::infeasible) << "seed " << seed;
+    if (trace.end != packing::TraceEnd::packed) continue;
     ++packed;
     EXPECT_LE(trace.height, packing.height());
-    EXPECT_FALSE(find_fault(problem, offsets_of(problem, trace), {{packing.height()}})) << "seed " << seed;
+    EXPECT_FALSE(packing::find_fault(problem, offsets_of(problem, trace), {{packing.height()}}))
+        << "seed " << seed;
   }
   EXPECT_GT(packed, 180u);
 }
 
 TEST(Trace, ALongSearchShowsItsEnd) {
-  const Problem problem = guillotine(120, 1);
-  const PackingTrace whole = search_trace(problem, kGuillotineCapacity, {.most_steps = 1 << 20});
-  ASSERT_EQ(whole.end, TraceEnd::packed);
+  const packing::Problem problem = guillotine(120, 1);
+  const packing::PackingTrace whole =
+      packing::search_trace(problem, kGuillotineCapacity, {.most_steps = 1 << 20});
+  ASSERT_EQ(whole.end, packing::TraceEnd::packed);
   EXPECT_EQ(whole.shortened, 0u);
-  const PackingTrace tail = search_trace(problem, kGuillotineCapacity, {.most_steps = 40});
-  ASSERT_EQ(tail.end, TraceEnd::packed);
+  const packing::PackingTrace tail = packing::search_trace(problem, kGuillotineCapacity, {.most_steps = 40});
+  ASSERT_EQ(tail.end, packing::TraceEnd::packed);
   EXPECT_LE(tail.steps.size(), 40 + problem.buffers.size());
   EXPECT_GT(tail.shortened, 0u);
   expect_sound(problem, tail, 1);
@@ -947,38 +968,38 @@ TEST(Trace, ALongSearchShowsItsEnd) {
 }
 
 TEST(Trace, WhatCannotBePackedIsProved) {
-  Problem problem;
+  packing::Problem problem;
   for (int i = 0; i < 3; ++i) problem.buffers.push_back({.lower = 0, .upper = 2, .size = 4});
-  const PackingTrace trace = search_trace(problem, 11, {});
-  EXPECT_EQ(trace.end, TraceEnd::infeasible);
-  EXPECT_EQ(search_trace(problem, 12, {}).end, TraceEnd::packed);
+  const packing::PackingTrace trace = packing::search_trace(problem, 11, {});
+  EXPECT_EQ(trace.end, packing::TraceEnd::infeasible);
+  EXPECT_EQ(packing::search_trace(problem, 12, {}).end, packing::TraceEnd::packed);
 }
 
 TEST(Trace, AStopIsNoProof) {
-  StopRule rule;
+  packing::StopRule rule;
   rule.deadline = std::chrono::steady_clock::now();
-  const PackingTrace trace = search_trace(guillotine(50, 2), kGuillotineCapacity, {}, rule);
-  EXPECT_EQ(trace.end, TraceEnd::gave_up);
+  const packing::PackingTrace trace = packing::search_trace(guillotine(50, 2), kGuillotineCapacity, {}, rule);
+  EXPECT_EQ(trace.end, packing::TraceEnd::gave_up);
   EXPECT_TRUE(trace.steps.empty());
 }
 
 TEST(Trace, OnTheTeachingProblemGreedyFailsAndSearchSucceeds) {
-  const Problem problem = teaching_problem();
-  for (const GreedyRule& rule : greedy_rules()) {
-    const PackingTrace trace = greedy_trace(problem, rule, kTeachingCapacity);
-    EXPECT_EQ(trace.end, TraceEnd::too_high) << rule.id;
+  const packing::Problem problem = packing::teaching_problem();
+  for (const packing::GreedyRule& rule : packing::greedy_rules()) {
+    const packing::PackingTrace trace = packing::greedy_trace(problem, rule, packing::kTeachingCapacity);
+    EXPECT_EQ(trace.end, packing::TraceEnd::too_high) << rule.id;
   }
-  const PackingTrace trace = search_trace(problem, kTeachingCapacity, {});
-  ASSERT_EQ(trace.end, TraceEnd::packed);
+  const packing::PackingTrace trace = packing::search_trace(problem, packing::kTeachingCapacity, {});
+  ASSERT_EQ(trace.end, packing::TraceEnd::packed);
   EXPECT_EQ(trace.attempts, 1u);
-  EXPECT_FALSE(find_fault(problem, offsets_of(problem, trace), {{kTeachingCapacity}}));
-  const auto taken_back = std::count_if(trace.steps.begin(), trace.steps.end(), [](const PackingStep& step) {
-    return step.event == PackingEvent::taken_back;
-  });
+  EXPECT_FALSE(packing::find_fault(problem, offsets_of(problem, trace), {{packing::kTeachingCapacity}}));
+  const auto taken_back = std::count_if(
+      trace.steps.begin(), trace.steps.end(),
+      [](const packing::PackingStep& step) { return step.event == packing::PackingEvent::taken_back; });
   EXPECT_GT(taken_back, 0);
   expect_sound(problem, trace, 0);
 }
 
 }  // namespace
 
-}  // namespace loadline
+}  // namespace loadline::tests

@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-namespace loadline {
+namespace loadline::tests {
 
 struct ProblemShape {
   std::uint64_t buffers = 8;
@@ -31,11 +31,11 @@ inline constexpr ProblemShape kEverything = {.buffers = 40,
                                              .groups = true};
 
 // Whether it shares a byte with something else that is pinned.
-inline bool pins_clash(const Problem& problem, const Buffer& buffer) {
-  for (const Buffer& other : problem.buffers) {
-    const bool shares = buffer.group != kNoGroup && other.group == buffer.group;
+inline bool pins_clash(const packing::Problem& problem, const packing::Buffer& buffer) {
+  for (const packing::Buffer& other : problem.buffers) {
+    const bool shares = buffer.group != packing::kNoGroup && other.group == buffer.group;
     if (&other != &buffer && !shares && buffer.offset && other.offset && other.arena == buffer.arena &&
-        alive_together(buffer, other) && *buffer.offset < *other.offset + other.size &&
+        packing::alive_together(buffer, other) && *buffer.offset < *other.offset + other.size &&
         *other.offset < *buffer.offset + buffer.size)
       return true;
   }
@@ -43,28 +43,28 @@ inline bool pins_clash(const Problem& problem, const Buffer& buffer) {
 }
 
 // Half of the groups, each where every alignment up to 4 is kept.
-inline void pin_groups(Problem& problem, MixedSequence& random) {
-  for (const Buffer& first : problem.buffers) {
-    if (first.group == kNoGroup || first.offset || random.below(2) == 0) continue;
+inline void pin_groups(packing::Problem& problem, packing::MixedSequence& random) {
+  for (const packing::Buffer& first : problem.buffers) {
+    if (first.group == packing::kNoGroup || first.offset || random.below(2) == 0) continue;
     const std::uint64_t offset = random.below(3) * 4;
     const std::uint32_t group = first.group;
-    for (Buffer& buffer : problem.buffers)
+    for (packing::Buffer& buffer : problem.buffers)
       if (buffer.group == group) buffer.offset = offset;
-    const bool clash = std::any_of(problem.buffers.begin(), problem.buffers.end(), [&](const Buffer& buffer) {
-      return buffer.group == group && pins_clash(problem, buffer);
-    });
+    const bool clash = std::any_of(
+        problem.buffers.begin(), problem.buffers.end(),
+        [&](const packing::Buffer& buffer) { return buffer.group == group && pins_clash(problem, buffer); });
     if (!clash) continue;
-    for (Buffer& buffer : problem.buffers)
+    for (packing::Buffer& buffer : problem.buffers)
       if (buffer.group == group) buffer.offset.reset();
   }
 }
 
-inline Problem random_problem(const ProblemShape& shape, std::uint64_t seed) {
-  MixedSequence random(seed);
-  Problem problem;
+inline packing::Problem random_problem(const ProblemShape& shape, std::uint64_t seed) {
+  packing::MixedSequence random(seed);
+  packing::Problem problem;
   const std::uint64_t count = 1 + random.below(shape.buffers);
   for (std::uint64_t i = 0; i < count; ++i) {
-    Buffer buffer;
+    packing::Buffer buffer;
     buffer.lower = random.below(shape.ticks);
     buffer.upper = buffer.lower + 1 + random.below(shape.ticks - buffer.lower);
     buffer.size = 1 + random.below(shape.most_size);
@@ -75,19 +75,19 @@ inline Problem random_problem(const ProblemShape& shape, std::uint64_t seed) {
     }
     if (shape.groups && random.below(3) == 0) buffer.group = static_cast<std::uint32_t>(random.below(2));
     if (shape.arenas > 1) buffer.arena = static_cast<std::uint32_t>(random.below(shape.arenas));
-    if (shape.arenas > 1 && buffer.group != kNoGroup)
+    if (shape.arenas > 1 && buffer.group != packing::kNoGroup)
       buffer.group = buffer.group * shape.arenas + buffer.arena;
     if (shape.large) buffer.size = (buffer.size << 40) + 2 * random.below(1000) + 1;
     problem.buffers.push_back(buffer);
   }
   if (shape.pinned_groups) pin_groups(problem, random);
   if (!shape.pins) return problem;
-  for (Buffer& buffer : problem.buffers) {
-    if (random.below(3) != 0 || buffer.group != kNoGroup) continue;
+  for (packing::Buffer& buffer : problem.buffers) {
+    if (random.below(3) != 0 || buffer.group != packing::kNoGroup) continue;
     buffer.offset = random.below(6) * buffer.alignment;
     if (pins_clash(problem, buffer)) buffer.offset.reset();
   }
   return problem;
 }
 
-}  // namespace loadline
+}  // namespace loadline::tests

@@ -15,7 +15,7 @@
 
 #include <gtest/gtest.h>
 
-namespace loadline {
+namespace loadline::tests {
 namespace {
 
 using testing::graph_of;
@@ -47,7 +47,7 @@ std::uint64_t runai_host(const std::vector<std::uint64_t>& w, std::uint64_t sum,
   return peak;
 }
 
-std::map<std::string_view, Law> laws(const std::vector<std::uint64_t>& w, const LoadInputs& options) {
+std::map<std::string_view, Law> laws(const std::vector<std::uint64_t>& w, const load::LoadInputs& options) {
   std::uint64_t sum = 0, most = 0, with_turn = 0;  // max_i(sum_{j<i} w_j + 2 w_i)
   for (const std::uint64_t bytes : w) {
     with_turn = std::max(with_turn, sum + 2 * bytes);
@@ -118,33 +118,34 @@ std::vector<std::uint64_t> random_sizes(std::uint64_t seed) {
 
 TEST(Methods, PeaksEqualTheirClosedForms) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
-    const MetaGraph graph = graph_of(random_sizes(seed));
-    const LoadInputs options = {.request = {.staging_bytes = 16384 + 4096 * (seed % 9),
-                                            .slots = static_cast<std::uint32_t>(1 + seed % 4),
-                                            .runai_buffer = seed % 5 == 0 ? 0 : seed * 20'000,
-                                            .activation_bytes = seed % 3 == 0 ? 0 : seed * 10'000}};
-    for (const Order& order : orders()) {
-      for (const Method& method : methods()) {
+    const graph::MetaGraph graph = graph_of(random_sizes(seed));
+    const load::LoadInputs options = {.request = {.staging_bytes = 16384 + 4096 * (seed % 9),
+                                                  .slots = static_cast<std::uint32_t>(1 + seed % 4),
+                                                  .runai_buffer = seed % 5 == 0 ? 0 : seed * 20'000,
+                                                  .activation_bytes = seed % 3 == 0 ? 0 : seed * 10'000}};
+    for (const load::Order& order : load::orders()) {
+      for (const load::Method& method : load::methods()) {
         SCOPED_TRACE(std::string(method.id) + " " + std::string(order.id) + " seed " + std::to_string(seed));
-        const StorageOrder storages = make_order(graph, order, method, options);
+        const load::StorageOrder storages = load::make_order(graph, order, method, options);
         std::vector<std::uint64_t> w;
-        for (const StorageId id : storages) w.push_back(graph.storage(id).bytes);
+        for (const graph::StorageId id : storages) w.push_back(graph.storage(id).bytes);
         const auto expected = laws(w, options);
-        ASSERT_EQ(expected.size(), methods().size());
-        const Plan plan = make_plan(graph, method, storages, options);
-        ASSERT_EQ(check_plan(plan, graph), std::nullopt);
-        const Timeline timeline = project(graph, method, order, options).timeline;
+        ASSERT_EQ(expected.size(), load::methods().size());
+        const plan::Plan plan = load::make_plan(graph, method, storages, options);
+        ASSERT_EQ(plan::check_plan(plan, graph), std::nullopt);
+        const plan::Timeline timeline = load::project(graph, method, order, options).timeline;
         const Law& law = expected.at(method.id);
-        EXPECT_EQ(timeline.peaks[index(Space::host)].bytes, law.host);
-        EXPECT_EQ(timeline.peaks[index(Space::page_cache)].bytes, law.page_cache);
-        EXPECT_EQ(timeline.peaks[index(Space::staging)].bytes, law.staging);
-        EXPECT_EQ(timeline.peaks[index(Space::device)].bytes, law.device);
+        EXPECT_EQ(timeline.peaks[plan::index(plan::Space::host)].bytes, law.host);
+        EXPECT_EQ(timeline.peaks[plan::index(plan::Space::page_cache)].bytes, law.page_cache);
+        EXPECT_EQ(timeline.peaks[plan::index(plan::Space::staging)].bytes, law.staging);
+        EXPECT_EQ(timeline.peaks[plan::index(plan::Space::device)].bytes, law.device);
         // when all is done the weights and the activations are on the device and nothing else is
-        EXPECT_EQ(timeline.final_bytes[index(Space::device)], method.traits.streams
-                                                                  ? options.request.activation_bytes
-                                                                  : device_lower_bound(graph, options));
-        EXPECT_EQ(timeline.final_bytes[index(Space::host)] + timeline.final_bytes[index(Space::page_cache)] +
-                      timeline.final_bytes[index(Space::staging)],
+        EXPECT_EQ(timeline.final_bytes[plan::index(plan::Space::device)],
+                  method.traits.streams ? options.request.activation_bytes
+                                        : load::device_lower_bound(graph, options));
+        EXPECT_EQ(timeline.final_bytes[plan::index(plan::Space::host)] +
+                      timeline.final_bytes[plan::index(plan::Space::page_cache)] +
+                      timeline.final_bytes[plan::index(plan::Space::staging)],
                   0u);
         if (method.id == "executorch_before")
           EXPECT_EQ(timeline.unified.bytes, executorch_before_law(w, options.request.activation_bytes));
@@ -158,102 +159,106 @@ TEST(Methods, PeaksEqualTheirClosedForms) {
 // S*, the largest file, is what a shard at a time leaves of W.
 TEST(Methods, FileByFileNeedsTheLargestFile) {
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
-    MetaGraph graph = graph_of(random_sizes(seed));
+    graph::MetaGraph graph = graph_of(random_sizes(seed));
     std::vector<std::uint64_t> files(1 + seed % 5);
     for (std::size_t i = 0; i < graph.storages.size(); ++i) {
       const std::size_t file = i * files.size() / graph.storages.size();
-      graph.storages[i].file = FileId{static_cast<std::uint32_t>(file)};
+      graph.storages[i].file = graph::FileId{static_cast<std::uint32_t>(file)};
       graph.storages[i].offset = files[file];
       files[file] += graph.storages[i].bytes;
     }
     graph.files.resize(files.size());
     const std::uint64_t largest = *std::max_element(files.begin(), files.end());
     const auto peaks = [&](const char* method) {
-      return project(graph, find_method(method), find_order("file"), {}).timeline.peaks;
+      return load::project(graph, load::find_method(method), load::find_order("file"), {}).timeline.peaks;
     };
-    EXPECT_EQ(peaks("accelerate")[index(Space::page_cache)].bytes, largest);
-    EXPECT_EQ(peaks("accelerate")[index(Space::device)].bytes, storage_bytes(graph));
-    EXPECT_EQ(peaks("fastsafetensors_copy")[index(Space::device)].bytes, storage_bytes(graph) + largest);
-    EXPECT_EQ(peaks("fastsafetensors")[index(Space::device)].bytes, storage_bytes(graph));
+    EXPECT_EQ(peaks("accelerate")[plan::index(plan::Space::page_cache)].bytes, largest);
+    EXPECT_EQ(peaks("accelerate")[plan::index(plan::Space::device)].bytes, graph::storage_bytes(graph));
+    EXPECT_EQ(peaks("fastsafetensors_copy")[plan::index(plan::Space::device)].bytes,
+              graph::storage_bytes(graph) + largest);
+    EXPECT_EQ(peaks("fastsafetensors")[plan::index(plan::Space::device)].bytes, graph::storage_bytes(graph));
   }
 }
 
 TEST(Orders, HeadsComeFirstAndTheRestAsItLies) {
-  MetaGraph graph = graph_of({4, 4, 4, 4, 4});
+  graph::MetaGraph graph = graph_of({4, 4, 4, 4, 4});
   const char* names[] = {"model.layers.0.w", "model.embed_tokens.weight", "model.layers.1.w",
                          "model.norm.weight", "lm_head.weight"};
-  for (std::size_t i = 0; i < graph.tensors.size(); ++i) graph.tensors[i].name = Name(names[i]);
+  for (std::size_t i = 0; i < graph.tensors.size(); ++i) graph.tensors[i].name = graph::Name(names[i]);
   std::vector<std::string> order;
-  for (const StorageId id : find_order("heads_first").make(graph))
-    order.emplace_back(std::string_view(graph.tensors[index(id)].name));
+  for (const graph::StorageId id : load::find_order("heads_first").make(graph))
+    order.emplace_back(std::string_view(graph.tensors[graph::index(id)].name));
   EXPECT_EQ(order, (std::vector<std::string>{names[4], names[1], names[0], names[2], names[3]}));
 }
 
 TEST(Methods, EmptyAndZeroSizedModelsLoad) {
   for (const auto& sizes : {std::vector<std::uint64_t>{}, {0, 0}, {0, 7, 0}}) {
-    const MetaGraph graph = graph_of(sizes);
-    for (const Method& method : methods()) {
-      const Projection projection = project(graph, method, find_order("file"), {});
-      EXPECT_EQ(check_plan(projection.plan, graph), std::nullopt) << method.id;
-      EXPECT_EQ(projection.timeline.final_bytes[index(Space::device)],
-                method.traits.streams ? 0 : storage_bytes(graph))
+    const graph::MetaGraph graph = graph_of(sizes);
+    for (const load::Method& method : load::methods()) {
+      const load::Projection projection = load::project(graph, method, load::find_order("file"), {});
+      EXPECT_EQ(plan::check_plan(projection.plan, graph), std::nullopt) << method.id;
+      EXPECT_EQ(projection.timeline.final_bytes[plan::index(plan::Space::device)],
+                method.traits.streams ? 0 : graph::storage_bytes(graph))
           << method.id;
     }
   }
 }
 
 TEST(Methods, AbsurdRingsAreRefused) {
-  EXPECT_THROW(check_request({.staging_bytes = 64 << 20, .slots = 0, .activation_bytes = 0}), Error);
-  EXPECT_THROW(check_request({.staging_bytes = 64 << 20, .slots = 5000, .activation_bytes = 0}), Error);
-  EXPECT_THROW(check_request({.staging_bytes = 4096, .slots = 2, .activation_bytes = 0}), Error);
-  EXPECT_THROW(check_request({.staging_bytes = 1ull << 50, .slots = 4, .activation_bytes = 0}), Error);
-  EXPECT_THROW(find_method("no_such"), Error);
-  EXPECT_THROW(find_order("no_such"), Error);
+  EXPECT_THROW(load::check_request({.staging_bytes = 64 << 20, .slots = 0, .activation_bytes = 0}), Error);
+  EXPECT_THROW(load::check_request({.staging_bytes = 64 << 20, .slots = 5000, .activation_bytes = 0}), Error);
+  EXPECT_THROW(load::check_request({.staging_bytes = 4096, .slots = 2, .activation_bytes = 0}), Error);
+  EXPECT_THROW(load::check_request({.staging_bytes = 1ull << 50, .slots = 4, .activation_bytes = 0}), Error);
+  EXPECT_THROW(load::find_method("no_such"), Error);
+  EXPECT_THROW(load::find_order("no_such"), Error);
 }
 
 TEST(Methods, SizesThatNoMemoryHoldsAreRefused) {
-  const MetaGraph huge = graph_of({std::uint64_t{1} << 62, std::uint64_t{1} << 61});
-  EXPECT_THROW(project(huge, find_method("state_dict"), find_order("file"), {}), Error);
-  EXPECT_THROW(project(huge, find_method("staged_ring"), find_order("file"), {}), Error);
-  const LoadInputs absurd = {
+  const graph::MetaGraph huge = graph_of({std::uint64_t{1} << 62, std::uint64_t{1} << 61});
+  EXPECT_THROW(load::project(huge, load::find_method("state_dict"), load::find_order("file"), {}), Error);
+  EXPECT_THROW(load::project(huge, load::find_method("staged_ring"), load::find_order("file"), {}), Error);
+  const load::LoadInputs absurd = {
       .request = {.staging_bytes = 64 << 20, .slots = 4, .activation_bytes = ~std::uint64_t{0}}};
-  EXPECT_THROW(project(graph_of({1}), find_method("per_tensor"), find_order("file"), absurd), Error);
+  EXPECT_THROW(
+      load::project(graph_of({1}), load::find_method("per_tensor"), load::find_order("file"), absurd), Error);
 }
 
 TEST(Projection, EncodedStoragesCannotBeMapped) {
-  MetaGraph graph = graph_of({64, 32, 0});
-  EXPECT_EQ(mapping_refusal(graph), "");
-  graph.storages[2].encoding = Encoding::deflate;  // nothing of it would be mapped
-  EXPECT_EQ(mapping_refusal(graph), "");
-  graph.storages[0].encoding = Encoding::deflate;
-  graph.storages[1].encoding = Encoding::byte_swapped;
+  graph::MetaGraph graph = graph_of({64, 32, 0});
+  EXPECT_EQ(load::mapping_refusal(graph), "");
+  graph.storages[2].encoding = graph::Encoding::deflate;  // nothing of it would be mapped
+  EXPECT_EQ(load::mapping_refusal(graph), "");
+  graph.storages[0].encoding = graph::Encoding::deflate;
+  graph.storages[1].encoding = graph::Encoding::byte_swapped;
   EXPECT_EQ(
-      mapping_refusal(graph),
+      load::mapping_refusal(graph),
       "the files cannot be mapped: 2 of 3 storages (96 B) not stored as plain bytes: deflate, big-endian");
 }
 
 TEST(Orders, ArePermutationsOfUsedStorages) {
-  MetaGraph graph = graph_of(random_sizes(5));
-  graph.storages.push_back(shapes_only_storage(99));  // no tensor uses it
-  for (const Order& order : orders()) {
-    const StorageOrder visited = make_order(graph, order, find_method("executorch_before"), {});
-    EXPECT_EQ(std::set<StorageId>(visited.begin(), visited.end()).size(), graph.tensors.size()) << order.id;
+  graph::MetaGraph graph = graph_of(random_sizes(5));
+  graph.storages.push_back(graph::shapes_only_storage(99));  // no tensor uses it
+  for (const load::Order& order : load::orders()) {
+    const load::StorageOrder visited =
+        load::make_order(graph, order, load::find_method("executorch_before"), {});
+    EXPECT_EQ(std::set<graph::StorageId>(visited.begin(), visited.end()).size(), graph.tensors.size())
+        << order.id;
     EXPECT_EQ(visited.size(), graph.tensors.size()) << order.id;
   }
 }
 
 TEST(Orders, ForwardFollowsTheModel) {
-  MetaGraph graph;
+  graph::MetaGraph graph;
   const char* const names[] = {"lm_head.weight",        "model.layers.10.mlp.w", "model.layers.2.mlp.w",
                                "model.norm.weight",     "rotary.table",          "model.embed_tokens.weight",
                                "model.layers.2.attn.w", "encoder.block.3.w"};
   for (std::uint32_t i = 0; i < std::size(names); ++i) {
-    graph.storages.push_back(shapes_only_storage(1));
-    graph.tensors.push_back({names[i], DType::u8, {1}, {}, StorageId{i}, 0});
+    graph.storages.push_back(graph::shapes_only_storage(1));
+    graph.tensors.push_back({names[i], graph::DType::u8, {1}, {}, graph::StorageId{i}, 0});
   }
   std::vector<std::string> visited;
-  for (const StorageId id : find_order("forward").make(graph))
-    visited.push_back(graph.tensors[index(id)].name);
+  for (const graph::StorageId id : load::find_order("forward").make(graph))
+    visited.push_back(graph.tensors[graph::index(id)].name);
   EXPECT_EQ(visited, (std::vector<std::string>{"model.embed_tokens.weight", "encoder.block.3.w",
                                                "model.layers.2.mlp.w", "model.layers.2.attn.w",
                                                "model.layers.10.mlp.w", "rotary.table", "model.norm.weight",
@@ -261,49 +266,66 @@ TEST(Orders, ForwardFollowsTheModel) {
 }
 
 TEST(CheckPlan, FindsEveryViolation) {
-  const MetaGraph graph = graph_of({100, 50});
+  const graph::MetaGraph graph = graph_of({100, 50});
   const auto plan_with = [&](auto build) {
-    Plan plan;
-    const BlockId a =
-        alloc(plan, {.space = Space::host, .bytes = 100, .use = BlockUse::storage, .storage = StorageId{0}});
+    plan::Plan plan;
+    const plan::BlockId a = plan::alloc(plan, {.space = plan::Space::host,
+                                               .bytes = 100,
+                                               .use = plan::BlockUse::storage,
+                                               .storage = graph::StorageId{0}});
     build(plan, a);
-    return check_plan(plan, graph);
+    return plan::check_plan(plan, graph);
   };
-  EXPECT_EQ(plan_with([](Plan&, BlockId) {}), std::nullopt);
-  EXPECT_TRUE(plan_with([](Plan& p, BlockId a) { free(p, a), free(p, a); }));
-  EXPECT_TRUE(plan_with([](Plan& p, BlockId a) { free(p, a), copy(p, a, 0, StorageId{0}, 0, 1); }));
-  EXPECT_TRUE(plan_with([](Plan& p, BlockId a) { p.steps.push_back({.verb = Verb::alloc, .block = a}); }));
-  EXPECT_TRUE(plan_with([](Plan& p, BlockId a) { copy(p, a, 51, StorageId{1}, 0, 50); }));
-  EXPECT_TRUE(plan_with([](Plan& p, BlockId a) { copy(p, a, 0, StorageId{1}, 1, 50); }));
-  EXPECT_TRUE(plan_with([](Plan& p, BlockId a) { copy(p, a, ~std::uint64_t{0}, StorageId{1}, 0, 2); }));
-  EXPECT_TRUE(plan_with([](Plan& p, BlockId a) { copy(p, a, 0, StorageId{7}, 0, 1); }));
-  EXPECT_TRUE(plan_with([](Plan& p, BlockId a) { copy(p, a, 0, a, 50, 10); }));
-  EXPECT_TRUE(plan_with([](Plan& p, BlockId a) { copy(p, a, 0, BlockId{9}, 0, 1); }));
-  EXPECT_TRUE(plan_with([](Plan& p, BlockId) { free(p, BlockId{9}); }));
-  EXPECT_TRUE(plan_with([](Plan& p, BlockId) { alloc(p, {.space = Space::page_cache, .bytes = 10}); }));
-  EXPECT_TRUE(plan_with([](Plan& p, BlockId) {
-    alloc(p, {.space = Space::page_cache, .bytes = 101, .use = BlockUse::storage, .storage = StorageId{0}});
+  EXPECT_EQ(plan_with([](plan::Plan&, plan::BlockId) {}), std::nullopt);
+  EXPECT_TRUE(plan_with([](plan::Plan& p, plan::BlockId a) { plan::free(p, a), plan::free(p, a); }));
+  EXPECT_TRUE(plan_with([](plan::Plan& p, plan::BlockId a) {
+    plan::free(p, a), plan::copy(p, a, 0, graph::StorageId{0}, 0, 1);
   }));
-  EXPECT_TRUE(plan_with([](Plan& p, BlockId a) {
-    copy(p,
-         alloc(p,
-               {.space = Space::page_cache, .bytes = 50, .use = BlockUse::storage, .storage = StorageId{1}}),
-         0, a, 0, 1);
+  EXPECT_TRUE(plan_with(
+      [](plan::Plan& p, plan::BlockId a) { p.steps.push_back({.verb = plan::Verb::alloc, .block = a}); }));
+  EXPECT_TRUE(
+      plan_with([](plan::Plan& p, plan::BlockId a) { plan::copy(p, a, 51, graph::StorageId{1}, 0, 50); }));
+  EXPECT_TRUE(
+      plan_with([](plan::Plan& p, plan::BlockId a) { plan::copy(p, a, 0, graph::StorageId{1}, 1, 50); }));
+  EXPECT_TRUE(plan_with([](plan::Plan& p, plan::BlockId a) {
+    plan::copy(p, a, ~std::uint64_t{0}, graph::StorageId{1}, 0, 2);
   }));
   EXPECT_TRUE(
-      plan_with([](Plan& p, BlockId) { alloc(p, {.space = Space::host, .bytes = ~std::uint64_t{0} - 50}); }));
+      plan_with([](plan::Plan& p, plan::BlockId a) { plan::copy(p, a, 0, graph::StorageId{7}, 0, 1); }));
+  EXPECT_TRUE(plan_with([](plan::Plan& p, plan::BlockId a) { plan::copy(p, a, 0, a, 50, 10); }));
+  EXPECT_TRUE(plan_with([](plan::Plan& p, plan::BlockId a) { plan::copy(p, a, 0, plan::BlockId{9}, 0, 1); }));
+  EXPECT_TRUE(plan_with([](plan::Plan& p, plan::BlockId) { plan::free(p, plan::BlockId{9}); }));
+  EXPECT_TRUE(plan_with(
+      [](plan::Plan& p, plan::BlockId) { plan::alloc(p, {.space = plan::Space::page_cache, .bytes = 10}); }));
+  EXPECT_TRUE(plan_with([](plan::Plan& p, plan::BlockId) {
+    plan::alloc(p, {.space = plan::Space::page_cache,
+                    .bytes = 101,
+                    .use = plan::BlockUse::storage,
+                    .storage = graph::StorageId{0}});
+  }));
+  EXPECT_TRUE(plan_with([](plan::Plan& p, plan::BlockId a) {
+    plan::copy(p,
+               plan::alloc(p, {.space = plan::Space::page_cache,
+                               .bytes = 50,
+                               .use = plan::BlockUse::storage,
+                               .storage = graph::StorageId{1}}),
+               0, a, 0, 1);
+  }));
+  EXPECT_TRUE(plan_with([](plan::Plan& p, plan::BlockId) {
+    plan::alloc(p, {.space = plan::Space::host, .bytes = ~std::uint64_t{0} - 50});
+  }));
 }
 
 // The peak by definition: for every step, add up every block whose life contains it.
-std::uint64_t brute_force_peak(const Plan& plan, std::optional<Space> space) {
+std::uint64_t brute_force_peak(const plan::Plan& plan, std::optional<plan::Space> space) {
   std::uint64_t peak = 0;
   for (std::size_t at = 0; at < plan.steps.size(); ++at) {
     std::uint64_t sum = 0;
     for (std::size_t b = 0; b < plan.blocks.size(); ++b) {
       bool alive = false;
       for (std::size_t s = 0; s <= at; ++s)
-        if (index(plan.steps[s].block) == b && plan.steps[s].verb != Verb::copy)
-          alive = plan.steps[s].verb == Verb::alloc;
+        if (graph::index(plan.steps[s].block) == b && plan.steps[s].verb != plan::Verb::copy)
+          alive = plan.steps[s].verb == plan::Verb::alloc;
       if (alive && (!space || plan.blocks[b].space == *space)) sum += plan.blocks[b].bytes;
     }
     peak = std::max(peak, sum);
@@ -312,39 +334,42 @@ std::uint64_t brute_force_peak(const Plan& plan, std::optional<Space> space) {
 }
 
 TEST(Run, AgreesWithBruteForceOnRandomPlans) {
-  const MetaGraph graph = graph_of({1000, 1, 77'777, 4096});
+  const graph::MetaGraph graph = graph_of({1000, 1, 77'777, 4096});
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
-    const Plan plan = testing::random_plan(graph, seed, 90);
-    ASSERT_EQ(check_plan(plan, graph), std::nullopt);
-    DryMachine machine;
-    const Timeline timeline = run(plan, machine);
-    for (std::size_t i = 0; i < kSpaceCount; ++i) {
-      const Peak& peak = timeline.peaks[i];
-      EXPECT_EQ(peak.bytes, brute_force_peak(plan, static_cast<Space>(i)));
+    const plan::Plan plan = testing::random_plan(graph, seed, 90);
+    ASSERT_EQ(plan::check_plan(plan, graph), std::nullopt);
+    plan::DryMachine machine;
+    const plan::Timeline timeline = plan::run(plan, machine);
+    for (std::size_t i = 0; i < plan::kSpaceCount; ++i) {
+      const plan::Peak& peak = timeline.peaks[i];
+      EXPECT_EQ(peak.bytes, brute_force_peak(plan, static_cast<plan::Space>(i)));
       std::uint64_t alive = 0;
-      for (const BlockId id : alive_at(timeline, plan, peak.step, 1u << i)) alive += plan.block(id).bytes;
+      for (const plan::BlockId id : plan::alive_at(timeline, plan, peak.step, 1u << i))
+        alive += plan.block(id).bytes;
       EXPECT_EQ(alive, peak.bytes);
-      EXPECT_EQ(usage_at(timeline, peak.step, 1u << i), peak.bytes);
+      EXPECT_EQ(plan::usage_at(timeline, peak.step, 1u << i), peak.bytes);
     }
     EXPECT_EQ(timeline.unified.bytes, brute_force_peak(plan, std::nullopt));
-    for (const UsagePoint& point : timeline.usage) EXPECT_LE(point.seconds, timeline.seconds);
+    for (const plan::UsagePoint& point : timeline.usage) EXPECT_LE(point.seconds, timeline.seconds);
   }
 }
 
 TEST(Run, WhatIsAliveComesLargestFirst) {
   for (const std::uint64_t sizes : {3u, 512u, 513u, 5000u}) {
-    Plan plan;
-    std::vector<std::pair<std::uint64_t, BlockId>> expected;
+    plan::Plan plan;
+    std::vector<std::pair<std::uint64_t, plan::BlockId>> expected;
     for (std::uint64_t i = 0; i < 6000; ++i) {
       const std::uint64_t bytes = 1 + i * 7919 % sizes;
-      const BlockId id = alloc(plan, {.space = i % 3 == 0 ? Space::host : Space::device, .bytes = bytes});
+      const plan::BlockId id =
+          plan::alloc(plan, {.space = i % 3 == 0 ? plan::Space::host : plan::Space::device, .bytes = bytes});
       if (i % 3 != 0) expected.emplace_back(~bytes, id);
     }
     std::sort(expected.begin(), expected.end());
-    DryMachine machine;
-    const Timeline timeline = run(plan, machine);
-    const std::vector<BlockId> alive =
-        alive_at(timeline, plan, timeline.peaks[index(Space::device)].step, space_bit(Space::device));
+    plan::DryMachine machine;
+    const plan::Timeline timeline = plan::run(plan, machine);
+    const std::vector<plan::BlockId> alive =
+        plan::alive_at(timeline, plan, timeline.peaks[plan::index(plan::Space::device)].step,
+                       plan::space_bit(plan::Space::device));
     ASSERT_EQ(alive.size(), expected.size());
     for (std::size_t i = 0; i < expected.size(); ++i) ASSERT_EQ(alive[i], expected[i].second);
   }
@@ -352,54 +377,56 @@ TEST(Run, WhatIsAliveComesLargestFirst) {
 
 // Reads into mapped device memory hide the shorter of disk and link; a ring of one slot hides nothing.
 TEST(DryMachine, CountsTheMemoryThatTheSystemGives) {
-  CostModel costs;
+  plan::CostModel costs;
   costs.host_pages = 1e9;
   costs.staging_pages = 2e9;
   costs.device_pages = 4e9;
-  const auto seconds = [&](std::initializer_list<Block> blocks, bool turns) {
-    Plan plan;
-    for (const Block& block : blocks) {
-      const BlockId id = alloc(plan, block);
-      if (turns) free(plan, id);
+  const auto seconds = [&](std::initializer_list<plan::Block> blocks, bool turns) {
+    plan::Plan plan;
+    for (const plan::Block& block : blocks) {
+      const plan::BlockId id = plan::alloc(plan, block);
+      if (turns) plan::free(plan, id);
     }
-    DryMachine machine(costs);
-    return run(plan, machine).seconds;
+    plan::DryMachine machine(costs);
+    return plan::run(plan, machine).seconds;
   };
-  const auto block = [](Space space, std::optional<StorageId> storage = {}) {
-    return Block{.space = space, .bytes = 1'000'000'000, .use = {}, .storage = storage, .label = {}};
+  const auto block = [](plan::Space space, std::optional<graph::StorageId> storage = {}) {
+    return plan::Block{.space = space, .bytes = 1'000'000'000, .use = {}, .storage = storage, .label = {}};
   };
-  const Block device = block(Space::device), staging = block(Space::staging), value = block(Space::host);
-  const Block weights = block(Space::host, StorageId{0});
+  const plan::Block device = block(plan::Space::device), staging = block(plan::Space::staging),
+                    value = block(plan::Space::host);
+  const plan::Block weights = block(plan::Space::host, graph::StorageId{0});
   EXPECT_DOUBLE_EQ(seconds({device, device}, false), 0.5);
   EXPECT_DOUBLE_EQ(seconds({device, device}, true), 0.25);  // the pool keeps it
   EXPECT_DOUBLE_EQ(seconds({staging, staging}, true), 0.5);
   EXPECT_DOUBLE_EQ(seconds({weights, weights}, true), 2);  // given and taken back each time
   EXPECT_DOUBLE_EQ(seconds({value, value, value}, true), 1);
-  EXPECT_DOUBLE_EQ(seconds({block(Space::page_cache)}, false), 0);
+  EXPECT_DOUBLE_EQ(seconds({block(plan::Space::page_cache)}, false), 0);
   costs = {};
   EXPECT_DOUBLE_EQ(seconds({device, staging, weights, value}, false), 0);
 }
 
 TEST(DryMachine, CachedFilesComeAtTheRateOfMemory) {
-  const CostModel costs;
-  EXPECT_EQ(with_cached_files(costs, 0).disk_read, costs.disk_read);
-  EXPECT_EQ(with_cached_files(costs, 0).seek_seconds, costs.seek_seconds);
-  EXPECT_DOUBLE_EQ(with_cached_files(costs, 1).disk_read, costs.memory_copy);
-  EXPECT_EQ(with_cached_files(costs, 1).seek_seconds, 0);
-  const double half = 1 / with_cached_files(costs, 0.5).disk_read;
+  const plan::CostModel costs;
+  EXPECT_EQ(plan::with_cached_files(costs, 0).disk_read, costs.disk_read);
+  EXPECT_EQ(plan::with_cached_files(costs, 0).seek_seconds, costs.seek_seconds);
+  EXPECT_DOUBLE_EQ(plan::with_cached_files(costs, 1).disk_read, costs.memory_copy);
+  EXPECT_EQ(plan::with_cached_files(costs, 1).seek_seconds, 0);
+  const double half = 1 / plan::with_cached_files(costs, 0.5).disk_read;
   EXPECT_DOUBLE_EQ(half, 0.5 / costs.disk_read + 0.5 / costs.memory_copy);
 }
 
 TEST(DryMachine, DirectReadsTakeNoLongerThanARingWithoutOverlap) {
   for (const auto& [disk, link] : {std::pair(3e9, 20e9), std::pair(20e9, 3e9), std::pair(5e9, 5e9)}) {
-    const MetaGraph graph = graph_of({3'000'000, 500, 70'000'000});
-    LoadInputs options = {.request = {.slots = 1}};
+    const graph::MetaGraph graph = graph_of({3'000'000, 500, 70'000'000});
+    load::LoadInputs options = {.request = {.slots = 1}};
     options.costs.disk_read = disk;
     options.costs.link = link;
     const auto seconds = [&](const char* method) {
-      return project(graph, find_method(method), find_order("file"), options).timeline.seconds;
+      return load::project(graph, load::find_method(method), load::find_order("file"), options)
+          .timeline.seconds;
     };
-    const auto bytes = static_cast<double>(storage_bytes(graph));
+    const auto bytes = static_cast<double>(graph::storage_bytes(graph));
     EXPECT_NEAR(seconds("direct"), bytes / std::min(disk, link), 1e-9);
     EXPECT_NEAR(seconds("staged_ring"), bytes / disk + bytes / link, 1e-9);
     EXPECT_LE(seconds("direct"), seconds("staged_ring"));
@@ -407,22 +434,24 @@ TEST(DryMachine, DirectReadsTakeNoLongerThanARingWithoutOverlap) {
 }
 
 TEST(Run, StopsBetweenSteps) {
-  const MetaGraph graph = graph_of({1000});
+  const graph::MetaGraph graph = graph_of({1000});
   std::stop_source source;
   source.request_stop();
   Progress progress(source.get_token());
-  DryMachine machine;
-  EXPECT_THROW(run(testing::random_plan(graph, 1, 10), machine, progress), Error);
+  plan::DryMachine machine;
+  EXPECT_THROW(plan::run(testing::random_plan(graph, 1, 10), machine, progress), Error);
 }
 
 TEST(DryMachine, TheRingOverlapsReadingAndTransfer) {
-  const MetaGraph graph = graph_of({64 << 20, 64 << 20});
-  const CostModel costs = {
+  const graph::MetaGraph graph = graph_of({64 << 20, 64 << 20});
+  const plan::CostModel costs = {
       .disk_read = 1e9, .memory_copy = 1e9, .link = 1e9, .pageable_link = 1e9, .device_copy = 1e9};
   const auto seconds = [&](std::uint32_t slots) {
-    const LoadInputs options = {.request = {.staging_bytes = slots * (4ull << 20), .slots = slots}};
-    DryMachine machine(costs);
-    return run(make_plan(graph, find_method("staged_ring"), find_order("file").make(graph), options), machine)
+    const load::LoadInputs options = {.request = {.staging_bytes = slots * (4ull << 20), .slots = slots}};
+    plan::DryMachine machine(costs);
+    return plan::run(load::make_plan(graph, load::find_method("staged_ring"),
+                                     load::find_order("file").make(graph), options),
+                     machine)
         .seconds;
   };
   EXPECT_NEAR(seconds(1), 2 * 0.1342, 0.002);       // one slot: read, then transfer
@@ -432,71 +461,74 @@ TEST(DryMachine, TheRingOverlapsReadingAndTransfer) {
 // Sizes that are no multiple of anything: every copy out of the ring begins on a multiple of 64 bytes, in its
 // slot and in its tensor.
 TEST(Ring, CopiesAreAlignedAfterAnyTensor) {
-  const MetaGraph graph = graph_of({1, 30'001, 63, 64, 9'999, 2, 50'000, 4096, 7, 4990, 100, 9990, 9990});
+  const graph::MetaGraph graph =
+      graph_of({1, 30'001, 63, 64, 9'999, 2, 50'000, 4096, 7, 4990, 100, 9990, 9990});
   for (const std::uint64_t staging : {4 * 4096u, 4 * 5000u, 4 * 9'999u}) {
-    const LoadInputs inputs = {.request = {.staging_bytes = staging, .slots = 4}};
-    const Plan plan = make_plan(graph, find_method("staged_ring"), find_order("file").make(graph), inputs);
+    const load::LoadInputs inputs = {.request = {.staging_bytes = staging, .slots = 4}};
+    const plan::Plan plan = load::make_plan(graph, load::find_method("staged_ring"),
+                                            load::find_order("file").make(graph), inputs);
     std::uint64_t bytes = 0;
-    for (const Step& step : plan.steps) {
-      if (step.verb != Verb::copy || plan.block(step.block).space != Space::device) continue;
+    for (const plan::Step& step : plan.steps) {
+      if (step.verb != plan::Verb::copy || plan.block(step.block).space != plan::Space::device) continue;
       EXPECT_EQ(step.from_offset % 64, 0u) << staging;
       EXPECT_EQ(step.offset % 64, 0u) << staging;
       bytes += step.bytes;
     }
-    EXPECT_EQ(bytes, storage_bytes(graph)) << staging;
-    EXPECT_EQ(check_plan(plan, graph), std::nullopt);
+    EXPECT_EQ(bytes, graph::storage_bytes(graph)) << staging;
+    EXPECT_EQ(plan::check_plan(plan, graph), std::nullopt);
   }
 }
 
 TEST(HostMachine, EveryMethodLeavesTheFilesBytesOnTheDevice) {
   const testing::TemporaryFolder folder;
-  const MetaGraphPtr graph = testing::byte_model(folder, {5000, 1, 0, 70'000, 4096, 12'345});
-  const StorageReader reader(graph);
-  const LoadInputs options = {.request = {.staging_bytes = 4 * 4096, .slots = 4, .activation_bytes = 3000}};
-  for (const Order& order : orders())
-    for (const Method& method : methods()) {
+  const graph::MetaGraphPtr graph = testing::byte_model(folder, {5000, 1, 0, 70'000, 4096, 12'345});
+  const io::StorageReader reader(graph);
+  const load::LoadInputs options = {
+      .request = {.staging_bytes = 4 * 4096, .slots = 4, .activation_bytes = 3000}};
+  for (const load::Order& order : load::orders())
+    for (const load::Method& method : load::methods()) {
       SCOPED_TRACE(std::string(method.id) + " " + std::string(order.id));
-      const Projection projection = project(*graph, method, order, options);
-      HostMachine machine(reader);
-      const Timeline measured = run(projection.plan, machine);
-      for (std::size_t i = 0; i < kSpaceCount; ++i) {
+      const load::Projection projection = load::project(*graph, method, order, options);
+      plan::HostMachine machine(reader);
+      const plan::Timeline measured = plan::run(projection.plan, machine);
+      for (std::size_t i = 0; i < plan::kSpaceCount; ++i) {
         EXPECT_EQ(measured.peaks[i].bytes, projection.timeline.peaks[i].bytes);
         EXPECT_EQ(measured.peaks[i].step, projection.timeline.peaks[i].step);
         EXPECT_EQ(measured.final_bytes[i], projection.timeline.final_bytes[i]);
       }
       EXPECT_EQ(measured.unified.bytes, projection.timeline.unified.bytes);
-      const auto contents = final_contents(projection.plan);
+      const auto contents = plan::final_contents(projection.plan);
       std::uint64_t held_bytes = 0;
       for (std::size_t b = 0; b < contents.size(); ++b) {
         if (contents[b].empty()) continue;
-        EXPECT_EQ(measured.lifetimes[b].to_step, kNever);
-        const auto held = machine.bytes(BlockId{static_cast<std::uint32_t>(b)});
+        EXPECT_EQ(measured.lifetimes[b].to_step, plan::kNever);
+        const auto held = machine.bytes(plan::BlockId{static_cast<std::uint32_t>(b)});
         std::vector<std::byte> expected(held.begin(), held.end());
-        for (const Extent& extent : contents[b]) {
+        for (const plan::Extent& extent : contents[b]) {
           std::fill_n(expected.begin() + static_cast<std::ptrdiff_t>(extent.offset), extent.bytes,
                       std::byte{0});
           held_bytes += extent.bytes;
         }
-        expected_bytes(reader, contents[b], 0, expected);
+        plan::expected_bytes(reader, contents[b], 0, expected);
         EXPECT_TRUE(std::equal(held.begin(), held.end(), expected.begin(), expected.end()));
       }
-      EXPECT_EQ(held_bytes, method.traits.streams ? 0 : storage_bytes(*graph));
+      EXPECT_EQ(held_bytes, method.traits.streams ? 0 : graph::storage_bytes(*graph));
     }
 }
 
 TEST(HostMachine, RandomPlansMoveTheRightBytes) {
   const testing::TemporaryFolder folder;
-  const MetaGraphPtr graph = testing::byte_model(folder, {9000, 100, 33'333, 1});
-  const StorageReader reader(graph);
+  const graph::MetaGraphPtr graph = testing::byte_model(folder, {9000, 100, 33'333, 1});
+  const io::StorageReader reader(graph);
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
-    const Plan plan = testing::random_plan(*graph, seed, 120);
-    HostMachine machine(reader);
-    DryMachine dry;
-    const Timeline measured = run(plan, machine), projected = run(plan, dry);
+    const plan::Plan plan = testing::random_plan(*graph, seed, 120);
+    plan::HostMachine machine(reader);
+    plan::DryMachine dry;
+    const plan::Timeline measured = plan::run(plan, machine), projected = plan::run(plan, dry);
     EXPECT_EQ(measured.unified.bytes, projected.unified.bytes);
     const testing::Simulation expected(plan, reader);
     for (std::size_t b = 0; b < plan.blocks.size(); ++b) {
-      const BlockId id{static_cast<std::uint32_t>(b)};
+      const plan::BlockId id{static_cast<std::uint32_t>(b)};
       if (!expected.content(id).alive) continue;
       ASSERT_EQ(expected.differences(id, machine.bytes(id)), 0u) << "seed " << seed << " block " << b;
     }
@@ -505,33 +537,38 @@ TEST(HostMachine, RandomPlansMoveTheRightBytes) {
 
 TEST(HostMachine, MemoryShowsWhereItShouldBe) {
   const testing::TemporaryFolder folder;
-  const MetaGraphPtr graph = testing::byte_model(folder, {24 << 20});
-  const StorageReader reader(graph);
-  const auto peak_of = [&](const char* method, std::uint64_t ProcessMemory::*kind) {
-    HostMachine machine(reader);
+  const graph::MetaGraphPtr graph = testing::byte_model(folder, {24 << 20});
+  const io::StorageReader reader(graph);
+  const auto peak_of = [&](const char* method, std::uint64_t plan::ProcessMemory::*kind) {
+    plan::HostMachine machine(reader);
     std::uint64_t peak = 0;
-    for (const MemorySample& sample :
-         run(make_plan(*graph, find_method(method), find_order("file").make(*graph), {}), machine).measured)
+    for (const plan::MemorySample& sample :
+         plan::run(
+             load::make_plan(*graph, load::find_method(method), load::find_order("file").make(*graph), {}),
+             machine)
+             .measured)
       peak = std::max(peak, sample.memory.*kind);
     return static_cast<double>(peak) / (1 << 20);
   };
-  EXPECT_NEAR(peak_of("per_tensor", &ProcessMemory::rss_anon), 24, 3);
-  EXPECT_NEAR(peak_of("per_tensor", &ProcessMemory::rss_shmem), 24, 1);
-  EXPECT_NEAR(peak_of("state_dict", &ProcessMemory::rss_shmem), 48, 1);
-  EXPECT_NEAR(peak_of("mmap_assign", &ProcessMemory::rss_file), 24, 3);
-  EXPECT_NEAR(peak_of("staged_ring", &ProcessMemory::rss_shmem), 24 + 64, 1);
+  EXPECT_NEAR(peak_of("per_tensor", &plan::ProcessMemory::rss_anon), 24, 3);
+  EXPECT_NEAR(peak_of("per_tensor", &plan::ProcessMemory::rss_shmem), 24, 1);
+  EXPECT_NEAR(peak_of("state_dict", &plan::ProcessMemory::rss_shmem), 48, 1);
+  EXPECT_NEAR(peak_of("mmap_assign", &plan::ProcessMemory::rss_file), 24, 3);
+  EXPECT_NEAR(peak_of("staged_ring", &plan::ProcessMemory::rss_shmem), 24 + 64, 1);
 }
 
 TEST(HostMachine, AFileThatShrinksIsAnErrorNotASignal) {
   const testing::TemporaryFolder folder;
-  const MetaGraphPtr graph = testing::byte_model(folder, {1 << 20});
+  const graph::MetaGraphPtr graph = testing::byte_model(folder, {1 << 20});
   for (const char* method : {"mmap_assign", "per_tensor"}) {
-    const StorageReader reader(graph);
-    reader.file_of(StorageId{0});  // opened while it is whole
+    const io::StorageReader reader(graph);
+    reader.file_of(graph::StorageId{0});  // opened while it is whole
     const std::string whole = testing::read_file(graph->files[0].path);
     std::filesystem::resize_file(graph->files[0].path, 8192);
-    HostMachine machine(reader);
-    EXPECT_THROW(run(make_plan(*graph, find_method(method), find_order("file").make(*graph), {}), machine),
+    plan::HostMachine machine(reader);
+    EXPECT_THROW(plan::run(load::make_plan(*graph, load::find_method(method),
+                                           load::find_order("file").make(*graph), {}),
+                           machine),
                  Error)
         << method;
     testing::write_file(graph->files[0].path, whole);
@@ -539,18 +576,19 @@ TEST(HostMachine, AFileThatShrinksIsAnErrorNotASignal) {
 }
 
 TEST(Budget, NamesTheFirstAllocationThatBreaksIt) {
-  const MetaGraph graph = graph_of({100, 300, 50});
-  const Projection projection = project(graph, find_method("per_tensor"), find_order("file"), {});
-  EXPECT_TRUE(check_budget(projection, {}).fits());
-  EXPECT_TRUE(check_budget(projection, {.device = 450, .host = 300}).fits());
-  const BudgetVerdict device = check_budget(projection, {.device = 449, .host = {}});
+  const graph::MetaGraph graph = graph_of({100, 300, 50});
+  const load::Projection projection =
+      load::project(graph, load::find_method("per_tensor"), load::find_order("file"), {});
+  EXPECT_TRUE(load::check_budget(projection, {}).fits());
+  EXPECT_TRUE(load::check_budget(projection, {.device = 450, .host = 300}).fits());
+  const load::BudgetVerdict device = load::check_budget(projection, {.device = 449, .host = {}});
   EXPECT_FALSE(device.device_fits);
   EXPECT_TRUE(device.host_fits);
-  EXPECT_EQ(projection.plan.block(*device.block).storage, StorageId{2});
-  const BudgetVerdict host = check_budget(projection, {.device = {}, .host = 299});
+  EXPECT_EQ(projection.plan.block(*device.block).storage, graph::StorageId{2});
+  const load::BudgetVerdict host = load::check_budget(projection, {.device = {}, .host = 299});
   EXPECT_FALSE(host.host_fits);
-  EXPECT_EQ(projection.plan.block(*host.block).storage, StorageId{1});
+  EXPECT_EQ(projection.plan.block(*host.block).storage, graph::StorageId{1});
 }
 
 }  // namespace
-}  // namespace loadline
+}  // namespace loadline::tests

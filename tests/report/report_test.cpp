@@ -137,16 +137,16 @@ namespace {
 constexpr std::uint64_t kMiB = 1 << 20;
 
 MeasuredLoad row_of(std::initializer_list<std::uint64_t> anon, std::uint64_t projected) {
-  HostMeasurement measurement;
+  load::HostMeasurement measurement;
   measurement.projected.rss_anon = projected;
-  Plan plan;
+  plan::Plan plan;
   for (const std::uint64_t bytes : anon) {
     measurement.timeline.measured.push_back({0, {.rss_anon = bytes, .rss_file = 0, .rss_shmem = 0}, 0});
     measurement.steps.push_back(plan.steps.size());
     measurement.measured.rss_anon = std::max(measurement.measured.rss_anon, bytes);
     plan.steps.push_back({});
   }
-  return rehearsed_load(find_method("per_tensor"), "file", plan, measurement);
+  return rehearsed_load(load::find_method("per_tensor"), "file", plan, measurement);
 }
 
 TEST(MeasuredLoad, CountsTheSamplesAboveTheProjection) {

@@ -85,7 +85,7 @@ std::string sample_safetensors() {
   header.add("model.layers.10.mlp.up_proj.weight", "F16", "8,32", 512);
   header.add("model.layers.2.mlp.up_proj.weight", "F16", "8,32", 512);
   header.add("esc\\u0007\\\"aped", "U8", "3", 3);
-  for (const DTypeInfo& info : dtype_table())
+  for (const graph::DTypeInfo& info : graph::dtype_table())
     if (!info.safetensors.empty())
       header.add(fmt::format("each.{}", info.name), info.safetensors, fmt::format("{}", info.block_elements),
                  info.block_bytes);
@@ -94,22 +94,23 @@ std::string sample_safetensors() {
   return safetensors_bytes(text, header.data_bytes());
 }
 
-Source memory_source(std::string name, std::string_view bytes,
-                     std::vector<std::pair<std::string, std::string>> siblings) {
-  Source source;
-  source.file = std::make_shared<const SourceFile>(SourceFile::from_memory(std::move(name), as_bytes(bytes)));
+importers::Source memory_source(std::string name, std::string_view bytes,
+                                std::vector<std::pair<std::string, std::string>> siblings) {
+  importers::Source source;
+  source.file =
+      std::make_shared<const io::SourceFile>(io::SourceFile::from_memory(std::move(name), as_bytes(bytes)));
   source.open_sibling =
-      [siblings = std::move(siblings)](const std::string& wanted) -> std::shared_ptr<const SourceFile> {
+      [siblings = std::move(siblings)](const std::string& wanted) -> std::shared_ptr<const io::SourceFile> {
     for (const auto& [key, content] : siblings)
       if (key == wanted)
-        return std::make_shared<const SourceFile>(SourceFile::from_memory(key, as_bytes(content)));
+        return std::make_shared<const io::SourceFile>(io::SourceFile::from_memory(key, as_bytes(content)));
     return nullptr;
   };
   return source;
 }
 
-MetaGraphPtr byte_model(const TemporaryFolder& folder, const std::vector<std::uint64_t>& sizes,
-                        std::uint64_t seed) {
+graph::MetaGraphPtr byte_model(const TemporaryFolder& folder, const std::vector<std::uint64_t>& sizes,
+                               std::uint64_t seed) {
   SafetensorsHeader header;
   for (std::size_t i = 0; i < sizes.size(); ++i)
     header.add(fmt::format("t{}", i), "U8", fmt::format("{}", sizes[i]), sizes[i]);
@@ -118,13 +119,13 @@ MetaGraphPtr byte_model(const TemporaryFolder& folder, const std::vector<std::ui
   for (std::size_t i = 0; i < header.data_bytes(); ++i) bytes += static_cast<char>(random() & 0xFF);
   const std::string path = folder / "bytes.safetensors";
   write_file(path, bytes);
-  return std::make_shared<const MetaGraph>(open_model(path, {}));
+  return std::make_shared<const graph::MetaGraph>(importers::open_model(path, {}));
 }
 
 // --- Checks that every importer's test makes.
 
-MetaGraph import_bytes(std::string_view name, std::string_view bytes) {
-  return import_source(memory_source(std::string(name), bytes));
+graph::MetaGraph import_bytes(std::string_view name, std::string_view bytes) {
+  return importers::import_source(memory_source(std::string(name), bytes));
 }
 
 std::string error_of(const std::function<void()>& call) {
@@ -187,14 +188,14 @@ void expect_flips_survived(std::string_view file, std::string_view sample, std::
   expect_flips_survived(file, sample, end, [&](std::string_view bytes) { import_bytes(file, bytes); });
 }
 
-bool has_note(const MetaGraph& graph, Severity severity, std::string_view part) {
-  return std::any_of(graph.notes.begin(), graph.notes.end(), [&](const Note& note) {
+bool has_note(const graph::MetaGraph& graph, graph::Severity severity, std::string_view part) {
+  return std::any_of(graph.notes.begin(), graph.notes.end(), [&](const graph::Note& note) {
     return note.severity == severity && note.text.find(part) != std::string::npos;
   });
 }
 
-const Tensor& tensor_named(const MetaGraph& graph, std::string_view name) {
-  for (const Tensor& tensor : graph.tensors)
+const graph::Tensor& tensor_named(const graph::MetaGraph& graph, std::string_view name) {
+  for (const graph::Tensor& tensor : graph.tensors)
     if (tensor.name == name) return tensor;
   throw std::out_of_range(std::string(name));
 }
@@ -212,9 +213,9 @@ namespace {
 
 class Generator {
  public:
-  Generator(const MetaGraph& graph, std::uint64_t seed) : graph_(graph), random_(seed) {}
+  Generator(const graph::MetaGraph& graph, std::uint64_t seed) : graph_(graph), random_(seed) {}
 
-  Plan make(std::size_t steps) {
+  plan::Plan make(std::size_t steps) {
     while (plan_.steps.size() < steps) {
       const std::uint64_t dice = below(10);
       if (alive_.size() < 2 || dice < 3)
@@ -231,100 +232,106 @@ class Generator {
   std::uint64_t below(std::uint64_t limit) { return random_() % limit; }
 
   void add_block() {
-    const auto space = static_cast<Space>(below(kSpaceCount));
-    const StorageId storage{static_cast<std::uint32_t>(below(graph_.storages.size()))};
+    const auto space = static_cast<plan::Space>(below(plan::kSpaceCount));
+    const graph::StorageId storage{static_cast<std::uint32_t>(below(graph_.storages.size()))};
     const std::uint64_t whole = graph_.storage(storage).bytes;
-    const std::uint64_t bytes = space == Space::page_cache ? whole
-                                : below(3) == 0            ? whole
-                                                           : 1 + below(20'000);
-    alive_.push_back(
-        alloc(plan_, {.space = space, .bytes = bytes, .use = BlockUse::storage, .storage = storage}));
+    const std::uint64_t bytes = space == plan::Space::page_cache ? whole
+                                : below(3) == 0                  ? whole
+                                                                 : 1 + below(20'000);
+    alive_.push_back(plan::alloc(
+        plan_, {.space = space, .bytes = bytes, .use = plan::BlockUse::storage, .storage = storage}));
   }
 
   void drop_block() {
     const std::size_t at = below(alive_.size());
-    free(plan_, alive_[at]);
+    plan::free(plan_, alive_[at]);
     alive_.erase(alive_.begin() + static_cast<std::ptrdiff_t>(at));
   }
 
   void add_copy() {
-    const BlockId to = alive_[below(alive_.size())], from = alive_[below(alive_.size())];
-    const Block& target = plan_.block(to);
-    if (target.space == Space::page_cache || below(2) == 0) return read_storage(to, target);
+    const plan::BlockId to = alive_[below(alive_.size())], from = alive_[below(alive_.size())];
+    const plan::Block& target = plan_.block(to);
+    if (target.space == plan::Space::page_cache || below(2) == 0) return read_storage(to, target);
     if (from == to) return;
     const std::uint64_t have = plan_.block(from).bytes;
     const std::uint64_t offset = below(target.bytes + 1), from_offset = below(have + 1);
     const std::uint64_t bytes = below(std::min(target.bytes - offset, have - from_offset) + 1);
     if (below(4) == 0) return add_cast(to, offset, from, from_offset, bytes);
-    copy(plan_, to, offset, from, from_offset, bytes);
+    plan::copy(plan_, to, offset, from, from_offset, bytes);
   }
 
   // As many whole numbers as fit where a plain copy of `bytes` would.
-  void add_cast(BlockId to, std::uint64_t offset, CopySource from, std::uint64_t from_offset,
+  void add_cast(plan::BlockId to, std::uint64_t offset, plan::CopySource from, std::uint64_t from_offset,
                 std::uint64_t bytes) {
-    constexpr Cast kCasts[] = {
-        {DType::bf16, DType::f32}, {DType::f32, DType::bf16}, {DType::f16, DType::f32}};
-    const Cast cast = kCasts[below(3)];
-    const std::uint64_t wide = *byte_size(cast.from, 1), narrow = *byte_size(cast.to, 1);
+    constexpr plan::Cast kCasts[] = {{graph::DType::bf16, graph::DType::f32},
+                                     {graph::DType::f32, graph::DType::bf16},
+                                     {graph::DType::f16, graph::DType::f32}};
+    const plan::Cast cast = kCasts[below(3)];
+    const std::uint64_t wide = *graph::byte_size(cast.from, 1), narrow = *graph::byte_size(cast.to, 1);
     const std::uint64_t lead = (wide - from_offset % wide) % wide;
     const std::uint64_t elements = bytes < lead ? 0 : (bytes - lead) / std::max(wide, narrow);
-    if (elements > 0) copy(plan_, to, offset, from, from_offset + lead, elements * wide, cast);
+    if (elements > 0) plan::copy(plan_, to, offset, from, from_offset + lead, elements * wide, cast);
   }
 
-  void read_storage(BlockId to, const Block& target) {
-    const bool mapped = target.space == Space::page_cache;
-    const StorageId storage =
-        mapped ? *target.storage : StorageId{static_cast<std::uint32_t>(below(graph_.storages.size()))};
+  void read_storage(plan::BlockId to, const plan::Block& target) {
+    const bool mapped = target.space == plan::Space::page_cache;
+    const graph::StorageId storage =
+        mapped ? *target.storage
+               : graph::StorageId{static_cast<std::uint32_t>(below(graph_.storages.size()))};
     const std::uint64_t have = graph_.storage(storage).bytes;
     const std::uint64_t from_offset = below(have + 1);
     const std::uint64_t offset = mapped ? from_offset : below(target.bytes + 1);
     const std::uint64_t bytes = below(std::min(target.bytes - offset, have - from_offset) + 1);
     if (!mapped && below(4) == 0) return add_cast(to, offset, storage, from_offset, bytes);
-    copy(plan_, to, offset, storage, from_offset, bytes);
+    plan::copy(plan_, to, offset, storage, from_offset, bytes);
   }
 
-  const MetaGraph& graph_;
+  const graph::MetaGraph& graph_;
   std::mt19937_64 random_;
-  Plan plan_;
-  std::vector<BlockId> alive_;
+  plan::Plan plan_;
+  std::vector<plan::BlockId> alive_;
 };
 
 }  // namespace
 
-Plan random_plan(const MetaGraph& graph, std::uint64_t seed, std::size_t steps) {
+plan::Plan random_plan(const graph::MetaGraph& graph, std::uint64_t seed, std::size_t steps) {
   return Generator(graph, seed).make(steps);
 }
 
 // --- Models as plain values.
 
-MetaGraph graph_of(const std::vector<std::uint64_t>& sizes) {
-  MetaGraph graph;
+graph::MetaGraph graph_of(const std::vector<std::uint64_t>& sizes) {
+  graph::MetaGraph graph;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
-    graph.storages.push_back(shapes_only_storage(sizes[i]));
-    graph.tensors.push_back(
-        {"t" + std::to_string(i), DType::u8, {sizes[i]}, {}, StorageId{static_cast<std::uint32_t>(i)}, 0});
+    graph.storages.push_back(graph::shapes_only_storage(sizes[i]));
+    graph.tensors.push_back({"t" + std::to_string(i),
+                             graph::DType::u8,
+                             {sizes[i]},
+                             {},
+                             graph::StorageId{static_cast<std::uint32_t>(i)},
+                             0});
   }
   return graph;
 }
 
-MetaGraph model_of(const std::vector<Weight>& weights, DType dtype) {
-  MetaGraph graph;
+graph::MetaGraph model_of(const std::vector<Weight>& weights, graph::DType dtype) {
+  graph::MetaGraph graph;
   graph.files.push_back({"model.safetensors", 0});
   std::uint64_t offset = 0;
   for (const Weight& weight : weights) {
-    const StorageId id{static_cast<std::uint32_t>(graph.storages.size())};
-    const std::uint64_t bytes = *byte_size(dtype, weight.rows * 32);
-    graph.storages.push_back(plain_storage(FileId{0}, offset, bytes));
-    graph.tensors.push_back({Name(weight.name), dtype, {weight.rows, 32}, {}, id, 0});
+    const graph::StorageId id{static_cast<std::uint32_t>(graph.storages.size())};
+    const std::uint64_t bytes = *graph::byte_size(dtype, weight.rows * 32);
+    graph.storages.push_back(graph::plain_storage(graph::FileId{0}, offset, bytes));
+    graph.tensors.push_back({graph::Name(weight.name), dtype, {weight.rows, 32}, {}, id, 0});
     offset += bytes;
   }
   graph.files[0].bytes = offset;
   return graph;
 }
 
-void tie(MetaGraph& graph, const std::string& name, std::uint32_t storage) {
-  Tensor twin = graph.tensors[storage];
-  twin.name = Name(name);
+void tie(graph::MetaGraph& graph, const std::string& name, std::uint32_t storage) {
+  graph::Tensor twin = graph.tensors[storage];
+  twin.name = graph::Name(name);
   graph.tensors.push_back(twin);
 }
 
@@ -341,20 +348,21 @@ constexpr std::string_view kMpnet = R"({"architectures":["MPNetModel"],"model_ty
 
 std::vector<DescribedModel> described_models() {
   std::vector<DescribedModel> models;
-  for (const Preset& preset : presets()) {
+  for (const forward::Preset& preset : forward::presets()) {
     const std::string name(preset.id);
-    models.push_back({name, config_graph(preset.config_json, name)});
+    models.push_back({name, forward::config_graph(preset.config_json, name)});
   }
-  models.push_back({"all-mpnet-base-v2", config_graph(kMpnet, "all-mpnet-base-v2")});
+  models.push_back({"all-mpnet-base-v2", forward::config_graph(kMpnet, "all-mpnet-base-v2")});
   return models;
 }
 
-Problem pass_problem(const ForwardModel& model, std::uint64_t batch, std::uint64_t sequence) {
-  Plan plan;
-  append_forward_pass(plan, {&*model.graph, symbol_values(*model.graph, batch, sequence, 0)});
-  DryMachine machine;
-  const Timeline timeline = run(plan, machine);
-  return space_problem(plan, timeline, Space::device).problem;
+packing::Problem pass_problem(const forward::ForwardModel& model, std::uint64_t batch,
+                              std::uint64_t sequence) {
+  plan::Plan plan;
+  plan::append_forward_pass(plan, {&*model.graph, graph::symbol_values(*model.graph, batch, sequence, 0)});
+  plan::DryMachine machine;
+  const plan::Timeline timeline = plan::run(plan, machine);
+  return plan::space_problem(plan, timeline, plan::Space::device).problem;
 }
 
 }  // namespace loadline::testing

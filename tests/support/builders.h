@@ -60,12 +60,12 @@ class SafetensorsHeader {
 std::string sample_safetensors();
 
 // A source over memory without siblings, or with those given.
-Source memory_source(std::string name, std::string_view bytes,
-                     std::vector<std::pair<std::string, std::string>> siblings = {});
+importers::Source memory_source(std::string name, std::string_view bytes,
+                                std::vector<std::pair<std::string, std::string>> siblings = {});
 
 // A single-file model on disk with `sizes` bytes per tensor ("t0", "t1", ... of dtype U8), random content.
-MetaGraphPtr byte_model(const TemporaryFolder& folder, const std::vector<std::uint64_t>& sizes,
-                        std::uint64_t seed = 1);
+graph::MetaGraphPtr byte_model(const TemporaryFolder& folder, const std::vector<std::uint64_t>& sizes,
+                               std::uint64_t seed = 1);
 
 // --- What the tests of importers share: errors as text, golden files, hostile tables, prefixes.
 
@@ -77,7 +77,7 @@ struct Hostile {
 };
 
 // Reads bytes as a file of that name, with the importer that its content asks for.
-MetaGraph import_bytes(std::string_view name, std::string_view bytes);
+graph::MetaGraph import_bytes(std::string_view name, std::string_view bytes);
 // The text of the Error that reading gives, or "" if it gives none. Any other exception fails.
 std::string import_error(std::string_view name, std::string_view bytes);
 // The same for any call.
@@ -97,9 +97,9 @@ void expect_flips_survived(std::string_view file, std::string_view sample, std::
 // The same for the importer that the content asks for.
 void expect_flips_survived(std::string_view file, std::string_view sample, std::size_t end);
 
-bool has_note(const MetaGraph& graph, Severity severity, std::string_view part);
+bool has_note(const graph::MetaGraph& graph, graph::Severity severity, std::string_view part);
 // Throws std::out_of_range.
-const Tensor& tensor_named(const MetaGraph& graph, std::string_view name);
+const graph::Tensor& tensor_named(const graph::MetaGraph& graph, std::string_view name);
 
 std::string repeat(std::string_view text, std::size_t times);
 

@@ -11,7 +11,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   try {
-    std::fputs(loadline::graph_json(loadline::open_model(argv[1], {})).c_str(), stdout);
+    std::fputs(loadline::tests::graph_json(loadline::importers::open_model(argv[1], {})).c_str(), stdout);
     return 0;
   } catch (const loadline::Error& error) {
     std::fprintf(stderr, "%s\n", error.what());

@@ -115,8 +115,8 @@ inline std::string sample_gguf(bool big_endian = false) {
         b.number(std::uint32_t{b.f32}) + b.number(std::uint64_t{2}) + b.number(1.5F) + b.number(-2.0F));
   b.tensor("scalar", {}, 0, 4).tensor("vector", {5}, 30, 10).tensor("token_embd.weight", {3, 4}, 1, 24);
   b.tensor("cube", {2, 3, 4}, 28, 192).tensor("four", {1, 2, 3, 4}, 24, 24).tensor("empty", {0, 7}, 27, 0);
-  for (const DTypeInfo& info : dtype_table())
-    if (info.kind == DTypeKind::block)
+  for (const graph::DTypeInfo& info : graph::dtype_table())
+    if (info.kind == graph::DTypeKind::block)
       b.tensor("blk.0." + std::string(info.name), {info.block_elements, 2},
                static_cast<std::uint32_t>(info.ggml), 2 * info.block_bytes);
   return b.bytes();

@@ -5,10 +5,10 @@
 
 #include <string>
 
-namespace loadline {
+namespace loadline::tests {
 
 // Every field, in a fixed order, pretty-printed; file paths as their last component, so that the
 // text does not depend on where the model lies. Names that are not UTF-8 are escaped.
-std::string graph_json(const MetaGraph& graph);
+std::string graph_json(const graph::MetaGraph& graph);
 
-}  // namespace loadline
+}  // namespace loadline::tests

@@ -3,11 +3,11 @@
 
 #include "core/packing/pack.h"
 
-namespace loadline {
+namespace loadline::tests {
 
-inline Packing pack(const Problem& problem, const PackOptions& options) {
+inline packing::Packing pack(const packing::Problem& problem, const packing::PackOptions& options) {
   Progress progress;
-  return pack(problem, options, progress);
+  return packing::pack(problem, options, progress);
 }
 
-}  // namespace loadline
+}  // namespace loadline::tests

@@ -9,13 +9,14 @@
 namespace loadline::testing {
 
 // Experts that may become one tensor go to the same place.
-inline Placement random_placement(std::mt19937_64& random, const MetaGraph& graph, const Method& method) {
-  Placement placement;
+inline load::Placement random_placement(std::mt19937_64& random, const graph::MetaGraph& graph,
+                                        const load::Method& method) {
+  load::Placement placement;
   for (std::size_t i = 0; i < graph.storages.size(); ++i)
-    placement.homes.push_back(static_cast<Home>(random() % (method.traits.disk ? 3 : 2)));
-  for (const ExpertGroup& group : expert_groups(graph, find_order("file").make(graph)))
-    for (const StorageId id : group.storages)
-      placement.homes[index(id)] = placement.homes[index(group.storages.front())];
+    placement.homes.push_back(static_cast<load::Home>(random() % (method.traits.disk ? 3 : 2)));
+  for (const load::ExpertGroup& group : load::expert_groups(graph, load::find_order("file").make(graph)))
+    for (const graph::StorageId id : group.storages)
+      placement.homes[graph::index(id)] = placement.homes[graph::index(group.storages.front())];
   return placement;
 }
 

@@ -16,7 +16,7 @@ namespace {
 using namespace loadline;
 
 std::vector<float> floats_of(const char* path) {
-  const SourceFile file = SourceFile::open(path);
+  const io::SourceFile file = io::SourceFile::open(path);
   std::vector<float> floats(static_cast<std::size_t>(file.size()) / sizeof(float));
   file.read_at(0, std::as_writable_bytes(std::span(floats)));
   return floats;
@@ -25,22 +25,24 @@ std::vector<float> floats_of(const char* path) {
 std::vector<float> importance_of(int argc, char** argv, std::size_t columns) {
   if (argc < 6) return {};
   if (argc == 6) return floats_of(argv[5]);
-  const ImportanceMatrix matrix = read_importance_matrix(SourceFile::open(argv[5]));
-  const auto weights = column_importance(matrix, argv[6], columns, 0, 1);
+  const graph::ImportanceMatrix matrix = importers::read_importance_matrix(io::SourceFile::open(argv[5]));
+  const auto weights = graph::column_importance(matrix, argv[6], columns, 0, 1);
   return {weights.begin(), weights.end()};
 }
 
 void run(int argc, char** argv) {
-  const auto dtype = dtype_named(argv[1]);
-  if (!dtype || !can_quantize(*dtype)) throw Error(ErrorCode::usage, "no quantiser for '{}'", argv[1]);
+  const auto dtype = graph::dtype_named(argv[1]);
+  if (!dtype || !convert::can_quantize(*dtype))
+    throw Error(ErrorCode::usage, "no quantiser for '{}'", argv[1]);
   const std::size_t columns = std::strtoull(argv[2], nullptr, 10);
   const std::vector<float> rows = floats_of(argv[3]), importance = importance_of(argc, argv, columns);
-  const auto bytes = columns == 0 || rows.size() % columns != 0 ? std::nullopt : byte_size(*dtype, columns);
+  const auto bytes =
+      columns == 0 || rows.size() % columns != 0 ? std::nullopt : graph::byte_size(*dtype, columns);
   if (!bytes || (argc > 5 && importance.size() != columns))
     throw Error(ErrorCode::usage, "{} numbers in rows of {}, {} weights", rows.size(), columns,
                 importance.size());
   std::vector<std::byte> blocks(rows.size() / columns * static_cast<std::size_t>(*bytes));
-  quantize_rows(*dtype, rows, importance, blocks);
+  convert::quantize_rows(*dtype, rows, importance, blocks);
   std::ofstream out(argv[4], std::ios::binary);
   out.write(reinterpret_cast<const char*>(blocks.data()), static_cast<std::streamsize>(blocks.size()));
   if (!out.flush()) throw Error(ErrorCode::io, "{}: not written", argv[4]);

@@ -25,39 +25,41 @@ std::uint32_t position_of(const Rows& rows, const std::string& name) {
   return static_cast<std::uint32_t>(found - rows.begin());
 }
 
-RecipeStep step_of(const Json& json, const MetaGraph& graph) {
-  RecipeStep step;
+convert::RecipeStep step_of(const Json& json, const graph::MetaGraph& graph) {
+  convert::RecipeStep step;
   const auto name = json.at("kind").get<std::string>();
-  while (step_name(step.kind) != name) step.kind = static_cast<StepKind>(static_cast<int>(step.kind) + 1);
+  while (convert::step_name(step.kind) != name)
+    step.kind = static_cast<convert::StepKind>(static_cast<int>(step.kind) + 1);
   step.inputs = json.value("inputs", std::vector<std::uint32_t>());
-  if (step.kind == StepKind::take) step.tensor = TensorId{position_of(graph.tensors, json.at("name"))};
-  if (step.kind == StepKind::unpack) step.packed = position_of(graph.logical, json.at("name"));
+  if (step.kind == convert::StepKind::take)
+    step.tensor = graph::TensorId{position_of(graph.tensors, json.at("name"))};
+  if (step.kind == convert::StepKind::unpack) step.packed = position_of(graph.logical, json.at("name"));
   step.axis = json.value("axis", std::uint64_t{0});
   step.first = json.value("first", std::uint64_t{0});
   step.count = json.value("count", std::uint64_t{0});
   step.a = json.value("a", std::uint64_t{1});
   step.b = json.value("b", std::uint64_t{1});
   step.value = json.value("value", 0.0);
-  step.shape = Shape(json.value("shape", std::vector<std::uint64_t>()));
-  if (json.contains("dtype")) step.dtype = *dtype_named(json["dtype"].get<std::string>());
+  step.shape = graph::Shape(json.value("shape", std::vector<std::uint64_t>()));
+  if (json.contains("dtype")) step.dtype = *graph::dtype_named(json["dtype"].get<std::string>());
   if (json.contains("importance"))
-    step.importance = std::make_shared<const TensorImportance>(
-        TensorImportance{"", json["importance"].get<std::vector<float>>()});
+    step.importance = std::make_shared<const graph::TensorImportance>(
+        graph::TensorImportance{"", json["importance"].get<std::vector<float>>()});
   return step;
 }
 
 void run(char** argv) {
-  const auto graph = std::make_shared<const MetaGraph>(open_model(argv[1], {}));
+  const auto graph = std::make_shared<const graph::MetaGraph>(importers::open_model(argv[1], {}));
   std::ifstream file(argv[2]);
-  Recipe recipe;
+  convert::Recipe recipe;
   for (const Json& step : Json::parse(file)) recipe.steps.push_back(step_of(step, *graph));
-  const StorageReader storages(graph);
-  const TensorReader tensors(storages);
-  const ReadTensor read = [&](TensorId id, std::uint64_t offset, std::span<std::byte> bytes) {
+  const io::StorageReader storages(graph);
+  const io::TensorReader tensors(storages);
+  const io::ReadTensor read = [&](graph::TensorId id, std::uint64_t offset, std::span<std::byte> bytes) {
     tensors.read(id, offset, bytes);
   };
-  RecipeReader reader(*graph, read, recipe, std::strtoull(argv[4], nullptr, 10));
-  const DTypeInfo& type = dtype_info(reader.form().dtype);
+  convert::RecipeReader reader(*graph, read, recipe, std::strtoull(argv[4], nullptr, 10));
+  const graph::DTypeInfo& type = graph::dtype_info(reader.form().dtype);
   const auto piece =
       std::max<std::uint64_t>(std::strtoull(argv[5], nullptr, 10) / type.block_bytes, 1) * type.block_bytes;
   std::vector<std::byte> buffer;

@@ -20,9 +20,9 @@ namespace {
 using namespace loadline;
 using Json = nlohmann::json;
 
-Tokenizer read_any(const std::string& path) {
-  const SourceFile file = SourceFile::open(path);
-  return path.ends_with(".json") ? read_tokenizer_json(file) : read_sentencepiece(file);
+tokenizer::Tokenizer read_any(const std::string& path) {
+  const io::SourceFile file = io::SourceFile::open(path);
+  return path.ends_with(".json") ? tokenizer::read_tokenizer_json(file) : tokenizer::read_sentencepiece(file);
 }
 
 Json read_json(const char* path) {
@@ -32,7 +32,7 @@ Json read_json(const char* path) {
 
 void print_gguf(const std::filesystem::path& folder, const std::string& pre) {
   const auto open = [&](const std::string& name) {
-    return exists(folder / name) ? std::make_shared<const SourceFile>(SourceFile::open(folder / name))
+    return exists(folder / name) ? std::make_shared<const io::SourceFile>(io::SourceFile::open(folder / name))
                                  : nullptr;
   };
   const auto list = [&](const std::string& name) {
@@ -43,10 +43,10 @@ void print_gguf(const std::filesystem::path& folder, const std::string& pre) {
     return names;
   };
   Json keys = Json::object();
-  const ModelTokenizer model = read_model_tokenizer(open, list);
-  GgufTokenizerRequest request;
+  const tokenizer::ModelTokenizer model = tokenizer::read_model_tokenizer(open, list);
+  tokenizer::GgufTokenizerRequest request;
   request.pre_tokenizer = pre;
-  for (const GgufTokenizerKey& key : gguf_tokenizer(model, request).keys)
+  for (const tokenizer::GgufTokenizerKey& key : tokenizer::gguf_tokenizer(model, request).keys)
     std::visit([&](const auto& held) { keys[key.name] = held; }, key.value);
   std::cout << keys << '\n';
 }
@@ -55,8 +55,8 @@ void run(int argc, char** argv) {
   const std::string task = argv[1];
   if (task == "gguf") return print_gguf(argv[2], argc > 3 ? argv[3] : "");
   if (argc < 4) throw Error(ErrorCode::usage, "ITEMS.json is missing");
-  const Tokenizer tokenizer = read_any(argv[2]);
-  const Encoder encoder(tokenizer);
+  const tokenizer::Tokenizer tokenizer = read_any(argv[2]);
+  const tokenizer::Encoder encoder(tokenizer);
   Json results = Json::array();
   for (const Json& item : read_json(argv[3])) {
     if (task == "decode") {

@@ -286,23 +286,23 @@ std::string pattern(std::size_t bytes) {
 
 // Five elements of each type: odd, so that packed types end inside a byte (6-bit types may not: left out).
 void add_every_type(Proto& graph) {
-  for (const DTypeInfo& info : dtype_table()) {
-    if (info.onnx < 1 || info.id == DType::f6_e2m3 || info.id == DType::f6_e3m2) continue;
+  for (const graph::DTypeInfo& info : graph::dtype_table()) {
+    if (info.onnx < 1 || info.id == graph::DType::f6_e2m3 || info.id == graph::DType::f6_e3m2) continue;
     const std::string name(info.name);
-    if (info.id == DType::string) {
+    if (info.id == graph::DType::string) {
       graph.text(kInitializer, tensor("typed." + name, kString, {2}).text(6, "one").text(6, "two"));
       continue;
     }
-    const auto bytes = static_cast<std::size_t>(packed_byte_size(info.id, 5).value());
+    const auto bytes = static_cast<std::size_t>(graph::packed_byte_size(info.id, 5).value());
     graph.text(kInitializer, raw_tensor("raw." + name, info.onnx, {5}, pattern(bytes)));
     Proto typed = tensor("typed." + name, info.onnx, {5});
-    if (info.id == DType::f32 || info.id == DType::c64)
+    if (info.id == graph::DType::f32 || info.id == graph::DType::c64)
       typed.text(4, pattern(bytes));
-    else if (info.id == DType::f64 || info.id == DType::c128)
+    else if (info.id == graph::DType::f64 || info.id == graph::DType::c128)
       typed.text(10, pattern(bytes));
-    else if (info.id == DType::i64)
+    else if (info.id == graph::DType::i64)
       typed.varints(7, {1, 2, 3, 4, ~std::uint64_t{0}});
-    else if (info.id == DType::u64 || info.id == DType::u32)
+    else if (info.id == graph::DType::u64 || info.id == graph::DType::u32)
       typed.varints(11, {1, 2, 3, 4, 0xFFFFFFFF});
     else
       typed.varints(5, std::vector<std::uint64_t>(bytes / info.block_bytes, 1));

@@ -14,14 +14,15 @@
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
-namespace loadline {
+namespace loadline::tests {
 namespace {
 
 using testing::Proto;
 using Ids = std::vector<std::uint32_t>;
 
-Tokenizer from_json(std::string_view json) {
-  return read_tokenizer_json(SourceFile::from_memory("tokenizer.json", testing::as_bytes(json)));
+tokenizer::Tokenizer from_json(std::string_view json) {
+  return tokenizer::read_tokenizer_json(
+      io::SourceFile::from_memory("tokenizer.json", testing::as_bytes(json)));
 }
 
 // A tokenizer of whole words, whose ids show how a text was cut.
@@ -39,8 +40,8 @@ std::string words_json(std::string_view more, std::string_view words) {
 }
 
 Ids encoded(std::string_view json, std::string_view text, bool special = false) {
-  const Tokenizer tokenizer = from_json(json);
-  return Encoder(tokenizer).encode(text, special);
+  const tokenizer::Tokenizer tokenizer = from_json(json);
+  return tokenizer::Encoder(tokenizer).encode(text, special);
 }
 
 std::string encode_error(std::string_view json, std::string_view text) {
@@ -48,7 +49,7 @@ std::string encode_error(std::string_view json, std::string_view text) {
 }
 
 TEST(TokenizerReading, KeepsWhatTheFileSays) {
-  const Tokenizer tokenizer = from_json(R"({
+  const tokenizer::Tokenizer tokenizer = from_json(R"({
     "added_tokens": [{"id": 5, "content": "<s>", "special": true, "lstrip": true}],
     "normalizer": {"type": "Sequence", "normalizers": [{"type": "NFC"}, {"type": "Sequence", "normalizers": [{"type": "Lowercase"}]}]},
     "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false},
@@ -56,7 +57,7 @@ TEST(TokenizerReading, KeepsWhatTheFileSays) {
                        "pair": [], "special_tokens": {"<s>": {"id": "<s>", "ids": [5], "tokens": ["<s>"]}}},
     "decoder": {"type": "ByteLevel"},
     "model": {"type": "BPE", "vocab": {"b": 1, "a": 0, "ab": 2}, "merges": [["a", "b"]], "ignore_merges": true}})");
-  EXPECT_EQ(tokenizer.kind, VocabularyKind::bpe);
+  EXPECT_EQ(tokenizer.kind, tokenizer::VocabularyKind::bpe);
   ASSERT_EQ(tokenizer.pieces.size(), 3U);
   EXPECT_EQ(tokenizer.pieces[0].text, "a");
   EXPECT_EQ(tokenizer.normalizers.size(), 2U);
@@ -65,8 +66,8 @@ TEST(TokenizerReading, KeepsWhatTheFileSays) {
   EXPECT_TRUE(tokenizer.added[0].lstrip);
   EXPECT_FALSE(tokenizer.added[0].normalized);
   EXPECT_EQ(tokenizer.decoder_type, "ByteLevel");
-  EXPECT_EQ(Encoder(tokenizer).encode("ab <s>", true), (Ids{5, 2, 5}));
-  EXPECT_EQ(Encoder(tokenizer).decode({2, 5}), "ab<s>");
+  EXPECT_EQ(tokenizer::Encoder(tokenizer).encode("ab <s>", true), (Ids{5, 2, 5}));
+  EXPECT_EQ(tokenizer::Encoder(tokenizer).decode({2, 5}), "ab<s>");
 }
 
 TEST(TokenizerReading, NamesTheEntryOfAFault) {
@@ -270,17 +271,19 @@ std::string sentencepiece_model(std::uint64_t kind) {
   return model.text(2, Proto().number(3, kind)).text(3, Proto().number(4, 1)).bytes();
 }
 
-Tokenizer from_proto(std::string_view bytes) {
-  return read_sentencepiece(SourceFile::from_memory("tokenizer.model", testing::as_bytes(bytes)));
+tokenizer::Tokenizer from_proto(std::string_view bytes) {
+  return tokenizer::read_sentencepiece(
+      io::SourceFile::from_memory("tokenizer.model", testing::as_bytes(bytes)));
 }
 
 TEST(TokenizerSentencePiece, EncodesBothWays) {
-  const Tokenizer bpe = from_proto(sentencepiece_model(2)), unigram = from_proto(sentencepiece_model(1));
-  EXPECT_EQ(Encoder(bpe).encode("ab  x", false), (Ids{3, 6, 3, 0}));
-  EXPECT_EQ(Encoder(unigram).encode("ab", false), (Ids{3, 6}));
+  const tokenizer::Tokenizer bpe = from_proto(sentencepiece_model(2)),
+                             unigram = from_proto(sentencepiece_model(1));
+  EXPECT_EQ(tokenizer::Encoder(bpe).encode("ab  x", false), (Ids{3, 6, 3, 0}));
+  EXPECT_EQ(tokenizer::Encoder(unigram).encode("ab", false), (Ids{3, 6}));
   // bytes that are no UTF-8 are unknown
-  EXPECT_EQ(Encoder(bpe).encode("\xFF", false), (Ids{3, 0}));
-  EXPECT_EQ(Encoder(bpe).encode("", false), Ids{});
+  EXPECT_EQ(tokenizer::Encoder(bpe).encode("\xFF", false), (Ids{3, 0}));
+  EXPECT_EQ(tokenizer::Encoder(bpe).encode("", false), Ids{});
 }
 
 TEST(TokenizerSentencePiece, RefusesBrokenModels) {
@@ -299,21 +302,23 @@ TEST(TokenizerSentencePiece, RefusesBrokenModels) {
       {"tiktoken", "IQ== 0\nIg== 1\n", "tokenizer.model"},
   };
   testing::expect_errors(table, [](std::string_view bytes) { from_proto(bytes); });
-  const Tokenizer twice =
+  const tokenizer::Tokenizer twice =
       from_proto(Proto().text(1, piece("<unk>", 0, 2)).text(1, piece("a", 0, 1)).text(1, piece("a", 0, 1)));
-  EXPECT_EQ(testing::error_of([&] { Encoder{twice}; }), "tokenizer.model: pieces[2]: 'a' occurs twice");
-  const Tokenizer bytes = from_proto(Proto().text(1, piece("<unk>", 0, 2)).text(2, Proto().number(35, 1)));
-  EXPECT_EQ(testing::error_of([&] { Encoder{bytes}; }),
+  EXPECT_EQ(testing::error_of([&] { tokenizer::Encoder{twice}; }),
+            "tokenizer.model: pieces[2]: 'a' occurs twice");
+  const tokenizer::Tokenizer bytes =
+      from_proto(Proto().text(1, piece("<unk>", 0, 2)).text(2, Proto().number(35, 1)));
+  EXPECT_EQ(testing::error_of([&] { tokenizer::Encoder{bytes}; }),
             "tokenizer.model: byte_fallback is set, but there is no byte piece '<0x00>'");
 }
 
-ModelTokenizer model_of(const std::map<std::string, std::string>& files) {
-  return read_model_tokenizer(
+tokenizer::ModelTokenizer model_of(const std::map<std::string, std::string>& files) {
+  return tokenizer::read_model_tokenizer(
       [&](const std::string& name) {
         const auto found = files.find(name);
         return found == files.end() ? nullptr
-                                    : std::make_shared<const SourceFile>(
-                                          SourceFile::from_memory(name, testing::as_bytes(found->second)));
+                                    : std::make_shared<const io::SourceFile>(io::SourceFile::from_memory(
+                                          name, testing::as_bytes(found->second)));
       },
       [&](const std::string& folder) {
         std::vector<std::string> names;
@@ -324,10 +329,10 @@ ModelTokenizer model_of(const std::map<std::string, std::string>& files) {
 }
 
 // The values as texts, by the ends of their names.
-std::map<std::string, std::string> gguf_keys(const ModelTokenizer& model,
-                                             const GgufTokenizerRequest& request = {}) {
+std::map<std::string, std::string> gguf_keys(const tokenizer::ModelTokenizer& model,
+                                             const tokenizer::GgufTokenizerRequest& request = {}) {
   std::map<std::string, std::string> keys;
-  for (const GgufTokenizerKey& key : gguf_tokenizer(model, request).keys)
+  for (const tokenizer::GgufTokenizerKey& key : tokenizer::gguf_tokenizer(model, request).keys)
     std::visit(
         [&](const auto& value) { keys[key.name.substr(key.name.find('.') + 1)] = fmt::format("{}", value); },
         key.value);
@@ -361,16 +366,17 @@ TEST(TokenizerGguf, TellsWhatItCannotName) {
   const std::string bytes =
       R"({"pre_tokenizer":{"type":"ByteLevel","add_prefix_space":false},"decoder":{"type":"ByteLevel"},
     "model":{"type":"BPE","vocab":{"a":0,"b":1,"ab":2},"merges":["a b"]}})";
-  const ModelTokenizer model = model_of({{"tokenizer.json", bytes}, {"config.json", R"({"vocab_size":4})"}});
+  const tokenizer::ModelTokenizer model =
+      model_of({{"tokenizer.json", bytes}, {"config.json", R"({"vocab_size":4})"}});
   try {
-    gguf_tokenizer(model, {});
+    tokenizer::gguf_tokenizer(model, {});
     FAIL();
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what()).find("SHA-256 "), std::string::npos);
     EXPECT_NE(std::string(error.what()).find("its steps are those of 'gpt-2'"), std::string::npos);
     EXPECT_EQ(error.remedy(), (Remedy{"pre_tokenizer", "gpt-2"}));
   }
-  GgufTokenizerRequest request;
+  tokenizer::GgufTokenizerRequest request;
   request.pre_tokenizer = "gpt-2";
   const auto keys = gguf_keys(model, request);
   EXPECT_EQ(keys.at("ggml.pre"), "gpt-2");
@@ -378,7 +384,8 @@ TEST(TokenizerGguf, TellsWhatItCannotName) {
   EXPECT_EQ(keys.at("ggml.merges"), R"(["a b"])");
   // a stated id is held against the steps
   const auto notes_with = [&](std::string id) {
-    return fmt::format("{}", fmt::join(gguf_tokenizer(model, {.pre_tokenizer = std::move(id)}).notes, "; "));
+    return fmt::format(
+        "{}", fmt::join(tokenizer::gguf_tokenizer(model, {.pre_tokenizer = std::move(id)}).notes, "; "));
   };
   EXPECT_EQ(notes_with("gpt-2"), "");
   EXPECT_EQ(notes_with("default"), "");
@@ -390,7 +397,8 @@ TEST(TokenizerGguf, TellsWhatItCannotName) {
             "'llama-bpe', but those of 'gpt-2', 'phi-2', 'roberta-bpe' and 11 more");
   const auto error_with = [&](std::string_view config) {
     return testing::error_of([&] {
-      gguf_tokenizer(model_of({{"tokenizer.json", bytes}, {"config.json", std::string(config)}}), request);
+      tokenizer::gguf_tokenizer(model_of({{"tokenizer.json", bytes}, {"config.json", std::string(config)}}),
+                                request);
     });
   };
   EXPECT_EQ(error_with(R"({"vocab_size":2})"),
@@ -402,7 +410,7 @@ TEST(TokenizerGguf, TellsWhatItCannotName) {
   EXPECT_NE(error_with(R"({"architectures":["QWenLMHeadModel"]})").find("read by Python code"),
             std::string::npos);
   EXPECT_NE(testing::error_of([&] {
-              gguf_tokenizer(model_of({}), {});
+              tokenizer::gguf_tokenizer(model_of({}), {});
             }).find("needs tokenizer.json or tokenizer.model"),
             std::string::npos);
   EXPECT_NE(testing::error_of([&] {
@@ -416,4 +424,4 @@ TEST(TokenizerGguf, TellsWhatItCannotName) {
 }
 
 }  // namespace
-}  // namespace loadline
+}  // namespace loadline::tests

@@ -57,18 +57,18 @@ std::vector<double> random_weights(std::size_t count, unsigned seed) {
 }
 
 // `layers` layers of three tensors, an embedding, and a bias of a few bytes in each layer.
-MetaGraph layered(std::size_t layers) {
-  MetaGraph graph;
+graph::MetaGraph layered(std::size_t layers) {
+  graph::MetaGraph graph;
   graph.files.push_back({"model", 0});
   const auto add = [&](std::string name, std::uint64_t bytes) {
     const std::uint64_t offset = graph.files[0].bytes;
-    graph.storages.push_back(plain_storage(FileId{0}, offset, bytes));
+    graph.storages.push_back(graph::plain_storage(graph::FileId{0}, offset, bytes));
     graph.files[0].bytes += bytes;
     graph.tensors.push_back({std::move(name),
-                             DType::u8,
+                             graph::DType::u8,
                              {bytes},
                              {},
-                             StorageId{static_cast<std::uint32_t>(graph.storages.size() - 1)},
+                             graph::StorageId{static_cast<std::uint32_t>(graph.storages.size() - 1)},
                              0});
   };
   add("model.embed.weight", 1'000'000);
@@ -138,12 +138,12 @@ TEST(Squarify, nothing_to_place) {
 }
 
 TEST(Treemap, leaves_fill_the_bounds_when_frames_take_no_room) {
-  const MetaGraph graph = layered(40);
-  const ModuleTree tree = module_tree(graph);
+  const graph::MetaGraph graph = layered(40);
+  const graph::ModuleTree tree = graph::module_tree(graph);
   const TreemapOrder order(tree);
   const Rect bounds{0, 0, 1200, 700};
   const auto tiles =
-      layout_treemap(tree, order, kRootNode, bounds,
+      layout_treemap(tree, order, graph::kRootNode, bounds,
                      {.min_side = 3, .padding = 0, .header = 0, .header_width = 1e9, .number_width = 1e9});
   std::vector<Rect> leaves;
   std::uint64_t bytes = 0;
@@ -160,9 +160,9 @@ TEST(Treemap, leaves_fill_the_bounds_when_frames_take_no_room) {
 }
 
 TEST(Treemap, frames_contain_what_is_in_them) {
-  const MetaGraph graph = layered(12);
-  const ModuleTree tree = module_tree(graph);
-  const auto tiles = layout_treemap(tree, TreemapOrder(tree), kRootNode, {0, 0, 1200, 700}, {});
+  const graph::MetaGraph graph = layered(12);
+  const graph::ModuleTree tree = graph::module_tree(graph);
+  const auto tiles = layout_treemap(tree, TreemapOrder(tree), graph::kRootNode, {0, 0, 1200, 700}, {});
   for (std::size_t i = 0; i < tiles.size(); ++i) {
     if (tiles[i].depth == 0) continue;
     // the frame around it is the nearest one before it that is one level up
@@ -178,9 +178,10 @@ TEST(Treemap, frames_contain_what_is_in_them) {
 }
 
 TEST(Treemap, what_is_too_small_is_merged_and_counted) {
-  const MetaGraph graph = layered(3000);
-  const ModuleTree tree = module_tree(graph);
-  const auto tiles = layout_treemap(tree, TreemapOrder(tree), kRootNode, {0, 0, 300, 200}, {.min_side = 6});
+  const graph::MetaGraph graph = layered(3000);
+  const graph::ModuleTree tree = graph::module_tree(graph);
+  const auto tiles =
+      layout_treemap(tree, TreemapOrder(tree), graph::kRootNode, {0, 0, 300, 200}, {.min_side = 6});
   EXPECT_LT(tiles.size(), 3000u);  // the work follows the picture, not the model
   const bool merged = std::any_of(tiles.begin(), tiles.end(), [](const Tile& tile) {
     return tile.kind == TileKind::aggregate && tile.tensors > 1;
@@ -189,20 +190,20 @@ TEST(Treemap, what_is_too_small_is_merged_and_counted) {
 }
 
 TEST(Treemap, a_single_child_takes_its_parents_place) {
-  const MetaGraph graph = layered(2);
-  const ModuleTree tree = module_tree(graph);
-  const auto tiles = layout_treemap(tree, TreemapOrder(tree), kRootNode, {0, 0, 1200, 700}, {});
+  const graph::MetaGraph graph = layered(2);
+  const graph::ModuleTree tree = graph::module_tree(graph);
+  const auto tiles = layout_treemap(tree, TreemapOrder(tree), graph::kRootNode, {0, 0, 1200, 700}, {});
   for (const Tile& tile : tiles) {
     if (tile.kind == TileKind::module) {
-      EXPECT_GT(tree.node(tile.node).children.size(), 1u) << module_path(tree, tile.node);
+      EXPECT_GT(tree.node(tile.node).children.size(), 1u) << graph::module_path(tree, tile.node);
     }
   }
 }
 
 TEST(Treemap, finds_the_tile_under_a_point) {
-  const MetaGraph graph = layered(8);
-  const ModuleTree tree = module_tree(graph);
-  const auto tiles = layout_treemap(tree, TreemapOrder(tree), kRootNode, {0, 0, 900, 600}, {});
+  const graph::MetaGraph graph = layered(8);
+  const graph::ModuleTree tree = graph::module_tree(graph);
+  const auto tiles = layout_treemap(tree, TreemapOrder(tree), graph::kRootNode, {0, 0, 900, 600}, {});
   for (const Tile& tile : tiles) {
     if (tile.kind != TileKind::tensor) continue;
     const Tile* found = tile_at(tiles, tile.rect.x + tile.rect.w / 2, tile.rect.y + tile.rect.h / 2);
@@ -213,9 +214,9 @@ TEST(Treemap, finds_the_tile_under_a_point) {
 }
 
 TEST(Treemap, repeated_layers_stand_in_natural_order) {
-  const MetaGraph graph = layered(20);
-  const ModuleTree tree = module_tree(graph);
-  const auto tiles = layout_treemap(tree, TreemapOrder(tree), kRootNode, {0, 0, 1200, 700}, {});
+  const graph::MetaGraph graph = layered(20);
+  const graph::ModuleTree tree = graph::module_tree(graph);
+  const auto tiles = layout_treemap(tree, TreemapOrder(tree), graph::kRootNode, {0, 0, 1200, 700}, {});
   std::vector<std::string> layers;
   for (const Tile& tile : tiles)
     if (tile.kind == TileKind::module && tree.node(tree.node(tile.node).parent).name == "layers")
@@ -225,8 +226,8 @@ TEST(Treemap, repeated_layers_stand_in_natural_order) {
 }
 
 TEST(Treemap, empty_models_have_no_tiles) {
-  const ModuleTree tree = module_tree(MetaGraph{});
-  EXPECT_TRUE(layout_treemap(tree, TreemapOrder(tree), kRootNode, {0, 0, 100, 100}, {}).empty());
+  const graph::ModuleTree tree = graph::module_tree(graph::MetaGraph{});
+  EXPECT_TRUE(layout_treemap(tree, TreemapOrder(tree), graph::kRootNode, {0, 0, 100, 100}, {}).empty());
 }
 
 TEST(Curves, columns_keep_every_extreme) {
@@ -366,30 +367,30 @@ TEST(Lanes, nothing_to_draw_or_nowhere) {
 namespace {
 
 struct Packed {
-  Problem problem;
+  packing::Problem problem;
   std::vector<std::uint64_t> offsets;
 };
 
-Packed packed(Problem problem) {
-  PackOptions options;
-  options.effort = Effort::greedy;
-  std::vector<std::uint64_t> offsets = pack(problem, options).offsets;
+Packed packed(packing::Problem problem) {
+  packing::PackOptions options;
+  options.effort = packing::Effort::greedy;
+  std::vector<std::uint64_t> offsets = tests::pack(problem, options).offsets;
   return {std::move(problem), std::move(offsets)};
 }
 
 Packed random_packed(std::uint64_t seed) {
-  return packed(random_problem({.buffers = 40,
-                                .ticks = 30,
-                                .most_size = 20,
-                                .alignments = true,
-                                .pins = true,
-                                .gaps = true,
-                                .groups = true},
-                               seed));
+  return packed(tests::random_problem({.buffers = 40,
+                                       .ticks = 30,
+                                       .most_size = 20,
+                                       .alignments = true,
+                                       .pins = true,
+                                       .gaps = true,
+                                       .groups = true},
+                                      seed));
 }
 
-bool alive(const Buffer& buffer, std::uint64_t tick) {
-  for (const Lifespan& gap : buffer.gaps)
+bool alive(const packing::Buffer& buffer, std::uint64_t tick) {
+  for (const packing::Lifespan& gap : buffer.gaps)
     if (tick >= gap.lower && tick < gap.upper) return false;
   return tick >= buffer.lower && tick < buffer.upper;
 }
@@ -407,7 +408,7 @@ TEST(ArenaChart, FindsTheBufferOfEveryByteAtEveryTick) {
       for (std::uint64_t byte = 0; byte <= chart.height(); ++byte) {
         std::optional<std::size_t> expected;
         for (std::size_t i = 0; i < arena.problem.buffers.size(); ++i) {
-          const Buffer& buffer = arena.problem.buffers[i];
+          const packing::Buffer& buffer = arena.problem.buffers[i];
           if (!alive(buffer, tick) || byte < arena.offsets[i] || byte >= arena.offsets[i] + buffer.size)
             continue;
           if (!expected || buffer.size > arena.problem.buffers[*expected].size) expected = i;
@@ -444,7 +445,7 @@ TEST(ArenaChart, CurvesSayWhatIsTakenAndHowHigh) {
 
 // However small the picture, what is drawn covers what the buffers cover.
 TEST(ArenaChart, NothingIsLostToLevelOfDetail) {
-  const Packed arena = packed(guillotine(3000, 5));
+  const Packed arena = packed(tests::guillotine(3000, 5));
   const ArenaChart chart(arena.problem, arena.offsets);
   const std::vector<std::uint8_t> kinds(arena.problem.buffers.size(), 3);
   double bytes = 0;
@@ -500,7 +501,7 @@ TEST(ArenaChart, ThePictureIsClipped) {
 }
 
 TEST(ArenaChart, AnEmptyArenaHasNothing) {
-  const ArenaChart chart(Problem{}, {});
+  const ArenaChart chart(packing::Problem{}, {});
   EXPECT_FALSE(chart.highest());
   EXPECT_FALSE(chart.buffer_at(0, 0));
   EXPECT_EQ(chart.height(), 0u);
@@ -510,7 +511,7 @@ TEST(ArenaChart, AnEmptyArenaHasNothing) {
 TEST(ArenaChart, AHundredThousandBuffers) {
   // shelves of buffers of every length
   Packed arena;
-  MixedSequence random(1);
+  packing::MixedSequence random(1);
   for (std::uint64_t shelf = 0; shelf < 250; ++shelf)
     for (std::uint64_t i = 0, tick = 0; i < 400; ++i) {
       const std::uint64_t lower = tick + random.below(100);
@@ -542,32 +543,34 @@ TEST(ArenaChart, AHundredThousandBuffers) {
 namespace {
 
 struct RandomRun {
-  MetaGraph graph;
-  Plan plan;
-  Timeline timeline;
+  graph::MetaGraph graph;
+  plan::Plan plan;
+  plan::Timeline timeline;
 };
 
 RandomRun random_run(std::uint64_t seed) {
   RandomRun run;
   for (const std::uint64_t bytes : {3000u, 1u, 70'000u, 512u}) {
     const auto id = static_cast<std::uint32_t>(run.graph.storages.size());
-    run.graph.storages.push_back(shapes_only_storage(bytes));
-    run.graph.tensors.push_back({"t" + std::to_string(id), DType::u8, {bytes}, {}, StorageId{id}, 0});
+    run.graph.storages.push_back(graph::shapes_only_storage(bytes));
+    run.graph.tensors.push_back(
+        {"t" + std::to_string(id), graph::DType::u8, {bytes}, {}, graph::StorageId{id}, 0});
   }
   run.plan = testing::random_plan(run.graph, seed, 80);
-  DryMachine machine;
-  run.timeline = loadline::run(run.plan, machine);
+  plan::DryMachine machine;
+  run.timeline = loadline::plan::run(run.plan, machine);
   return run;
 }
 
-std::uint64_t sum_of(const PerSpace<std::uint64_t>& bytes, unsigned mask) {
+std::uint64_t sum_of(const plan::PerSpace<std::uint64_t>& bytes, unsigned mask) {
   std::uint64_t sum = 0;
-  for (std::size_t i = 0; i < kSpaceCount; ++i)
+  for (std::size_t i = 0; i < plan::kSpaceCount; ++i)
     if ((mask & (1u << i)) != 0) sum += bytes[i];
   return sum;
 }
 
-constexpr unsigned kMasks[] = {kAllSpaces, space_bit(Space::device), kAllSpaces & ~space_bit(Space::device)};
+constexpr unsigned kMasks[] = {plan::kAllSpaces, plan::space_bit(plan::Space::device),
+                               plan::kAllSpaces & ~plan::space_bit(plan::Space::device)};
 
 TEST(UsageColumns, HoldTheMostOfEveryMomentInThem) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
@@ -580,12 +583,13 @@ TEST(UsageColumns, HoldTheMostOfEveryMomentInThem) {
           ASSERT_EQ(columns.size(), count);
           std::uint64_t most = 0;
           for (const UsageColumn& column : columns) most = std::max(most, sum_of(column.bytes, mask));
-          EXPECT_EQ(most, peak_over(run.timeline, mask).bytes) << seed;
+          EXPECT_EQ(most, plan::peak_over(run.timeline, mask).bytes) << seed;
           // the parts of a column were there at once
           for (const UsageColumn& column : columns)
-            for (std::size_t space = 0; space < kSpaceCount; ++space)
+            for (std::size_t space = 0; space < plan::kSpaceCount; ++space)
               if ((mask & (1u << space)) != 0)
-                EXPECT_EQ(column.bytes[space], usage_at(run.timeline, column.step, 1u << space)) << seed;
+                EXPECT_EQ(column.bytes[space], plan::usage_at(run.timeline, column.step, 1u << space))
+                    << seed;
         }
   }
 }
@@ -595,38 +599,38 @@ TEST(UsageColumns, FollowEveryStepWhereThereIsRoom) {
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
     const RandomRun run = random_run(seed);
     const std::size_t steps = run.plan.steps.size();
-    const auto columns = usage_columns(run.timeline, steps, CurveAxis::steps, kAllSpaces, steps);
+    const auto columns = usage_columns(run.timeline, steps, CurveAxis::steps, plan::kAllSpaces, steps);
     for (std::size_t step = 0; step < steps; ++step) {
-      const std::uint64_t now = usage_at(run.timeline, step, kAllSpaces);
-      const std::uint64_t before = step == 0 ? 0 : usage_at(run.timeline, step - 1, kAllSpaces);
-      EXPECT_EQ(sum_of(columns[step].bytes, kAllSpaces), std::max(now, before)) << seed << " " << step;
+      const std::uint64_t now = plan::usage_at(run.timeline, step, plan::kAllSpaces);
+      const std::uint64_t before = step == 0 ? 0 : plan::usage_at(run.timeline, step - 1, plan::kAllSpaces);
+      EXPECT_EQ(sum_of(columns[step].bytes, plan::kAllSpaces), std::max(now, before)) << seed << " " << step;
     }
   }
 }
 
 TEST(UsageColumns, OfARunThatTakesNoTimeAreItsMost) {
-  Plan plan;
-  const BlockId a = alloc(plan, {.space = Space::device, .bytes = 100});
-  free(plan, a);
-  alloc(plan, {.space = Space::host, .bytes = 30});
-  DryMachine machine;
-  const Timeline timeline = run(plan, machine);
+  plan::Plan plan;
+  const plan::BlockId a = plan::alloc(plan, {.space = plan::Space::device, .bytes = 100});
+  plan::free(plan, a);
+  plan::alloc(plan, {.space = plan::Space::host, .bytes = 30});
+  plan::DryMachine machine;
+  const plan::Timeline timeline = plan::run(plan, machine);
   ASSERT_EQ(timeline.seconds, 0);
-  for (const UsageColumn& column : usage_columns(timeline, 3, CurveAxis::seconds, kAllSpaces, 5))
-    EXPECT_EQ(column.bytes[index(Space::device)], 100u);
-  EXPECT_EQ(usage_columns({}, 0, CurveAxis::steps, kAllSpaces, 3).size(), 3u);
+  for (const UsageColumn& column : usage_columns(timeline, 3, CurveAxis::seconds, plan::kAllSpaces, 5))
+    EXPECT_EQ(column.bytes[plan::index(plan::Space::device)], 100u);
+  EXPECT_EQ(usage_columns({}, 0, CurveAxis::steps, plan::kAllSpaces, 3).size(), 3u);
 }
 
 TEST(UsageColumns, MayBecomeFewer) {
   for (std::uint64_t seed = 0; seed < 30; ++seed) {
     const RandomRun run = random_run(seed);
     const auto columns =
-        usage_columns(run.timeline, run.plan.steps.size(), CurveAxis::steps, kAllSpaces, 100);
+        usage_columns(run.timeline, run.plan.steps.size(), CurveAxis::steps, plan::kAllSpaces, 100);
     for (const std::size_t count : {1u, 3u, 99u, 100u, 300u}) {
-      const auto fewer = fewer_columns(columns, kAllSpaces, count);
+      const auto fewer = fewer_columns(columns, plan::kAllSpaces, count);
       ASSERT_EQ(fewer.size(), std::min<std::size_t>(count, 100));
       std::uint64_t most = 0;
-      for (const UsageColumn& column : fewer) most = std::max(most, sum_of(column.bytes, kAllSpaces));
+      for (const UsageColumn& column : fewer) most = std::max(most, sum_of(column.bytes, plan::kAllSpaces));
       EXPECT_EQ(most, run.timeline.unified.bytes);
     }
   }
@@ -641,7 +645,7 @@ TEST(AliveAtSteps, NamesTheLargestOfThoseAlive) {
       const auto found = alive_at_steps(run.timeline, run.plan, moments, mask, 2);
       ASSERT_EQ(found.size(), moments.size());
       for (std::size_t i = 0; i < moments.size(); ++i) {
-        std::vector<BlockId> expected = alive_at(run.timeline, run.plan, moments[i], mask);
+        std::vector<plan::BlockId> expected = plan::alive_at(run.timeline, run.plan, moments[i], mask);
         EXPECT_EQ(found[i].count, expected.size()) << seed << " " << moments[i];
         expected.resize(std::min<std::size_t>(expected.size(), 2));
         EXPECT_EQ(found[i].largest, expected) << seed << " " << moments[i];

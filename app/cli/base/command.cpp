@@ -1,6 +1,7 @@
 // The table of commands, and the functions that commands share.
 #include "app/cli/base/command.h"
 
+#include "app/cli/base/option_flags.h"
 #include "core/base/tasks.h"
 #include "core/base/text.h"
 #include "core/io/atomic_file.h"
@@ -13,7 +14,6 @@
 #include <mutex>
 #include <thread>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -81,30 +81,31 @@ std::span<const Command> commands() { return kCommands; }
 // --- Functions that several commands share.
 
 void add_path_option(CLI::App& app, std::string& path) {
-  app.add_option("PATH", path, "model: file, folder, org/name, config.json, shard")->required();
+  add_text(app, "PATH", path, "model: file, folder, org/name, config.json, shard", {.required = true});
 }
 
-std::string note_text(const Note& note) {
-  return fmt::format("{}: {}{}", severity_name(note.severity),
+std::string note_text(const graph::Note& note) {
+  return fmt::format("{}: {}{}", graph::severity_name(note.severity),
                      note.tensor ? fmt::format("tensor '{}': ", safe_display(*note.tensor, 120)) : "",
                      note.text);
 }
 
 void warn_of_interrupted_edit(const Context& context, const std::string& path) {
-  if (!context.quiet && edit_was_interrupted(path))
+  if (!context.quiet && io::edit_was_interrupted(path))
     complain(
         fmt::format("{}: an edit of this file was interrupted; `loadline edit {}` puts the old header back",
                     safe_display(path, 100), safe_display(path, 100)));
 }
 
-MetaGraphPtr open_for(const Context& context, const std::string& path) {
+graph::MetaGraphPtr open_for(const Context& context, const std::string& path) {
   constexpr std::size_t kMostShown = 8;
   warn_of_interrupted_edit(context, path);
-  auto graph = std::make_shared<const MetaGraph>(open_model(path, context.resolve_options()));
+  auto graph =
+      std::make_shared<const graph::MetaGraph>(importers::open_model(path, context.resolve_options()));
   if (context.quiet || context.json) return graph;
   std::size_t count = 0;
-  for (const Note& note : graph->notes)
-    if (note.severity != Severity::info && ++count <= kMostShown) complain(note_text(note));
+  for (const graph::Note& note : graph->notes)
+    if (note.severity != graph::Severity::info && ++count <= kMostShown) complain(note_text(note));
   if (count > kMostShown)
     complain(fmt::format("and {} more; `inspect --json` has them all", count - kMostShown));
   return graph;
@@ -146,10 +147,10 @@ Json json_texts(const std::vector<std::string>& raw) {
   return list;
 }
 
-Json notes_json(std::span<const Note> notes) {
+Json notes_json(std::span<const graph::Note> notes) {
   Json list = Json::array();
-  for (const Note& note : notes)
-    list.push_back({{"severity", severity_name(note.severity)},
+  for (const graph::Note& note : notes)
+    list.push_back({{"severity", graph::severity_name(note.severity)},
                     {"tensor", note.tensor ? Json(json_text(*note.tensor)) : Json()},
                     {"text", json_text(note.text)}});
   return list;

@@ -53,12 +53,12 @@ struct Context {
   bool show_progress = false;       // stderr is a terminal, not --quiet and not --json
   bool follow_links = false;
   std::string hub_cache;
-  std::string config_folder;  // holds the user's own architectures, profiles and devices; empty: none
-  AssetsLoader assets;        // built-in and user's own; faults in the user's files go to stderr
-  std::stop_token stop;       // requested by Ctrl-C
+  std::string config_folder;     // holds the user's own architectures, profiles and devices; empty: none
+  forward::AssetsLoader assets;  // built-in and user's own; faults in the user's files go to stderr
+  std::stop_token stop;          // requested by Ctrl-C
   int (*run_gui)(const GuiRequest&) = nullptr;  // null when built without the window
 
-  ResolveOptions resolve_options() const { return {hub_cache, follow_links, assets}; }
+  importers::ResolveOptions resolve_options() const { return {hub_cache, follow_links, assets}; }
 };
 
 // A row of the table in commands.cpp. `setup` adds options to the command's parser and returns the function
@@ -77,14 +77,14 @@ std::span<const Command> commands();
 // Adds the required positional PATH.
 void add_path_option(CLI::App& app, std::string& path);
 // Opens a model. Shows the first notes of severity warning and error on stderr, unless quiet.
-MetaGraphPtr open_for(const Context& context, const std::string& path);
+graph::MetaGraphPtr open_for(const Context& context, const std::string& path);
 // Says on stderr, unless quiet, if an edit of this file was interrupted.
 void warn_of_interrupted_edit(const Context& context, const std::string& path);
 // "error: tensor 'x': text", for display.
-std::string note_text(const Note& note);
+std::string note_text(const graph::Note& note);
 
 // A list of {severity, tensor, text}.
-Json notes_json(std::span<const Note> notes);
+Json notes_json(std::span<const graph::Note> notes);
 
 // Writes a line to stderr. Never fails, since nobody may be reading it.
 void complain(const std::string& text);

@@ -8,8 +8,8 @@
 #include "core/base/error.h"
 #include "core/base/option.h"
 #include "core/base/text.h"
-#include "importers/resolve.h"
 #include "core/forward/model/known_models.h"
+#include "importers/resolve.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -59,8 +59,9 @@ std::string configuration_folder() {
   return home.empty() ? "" : home + "/.config/loadline";
 }
 
-std::shared_ptr<const ForwardAssets> user_assets(const Context& context) {
-  auto assets = context.config_folder.empty() ? built_in_assets() : load_assets(context.config_folder);
+std::shared_ptr<const forward::ForwardAssets> user_assets(const Context& context) {
+  auto assets = context.config_folder.empty() ? forward::built_in_assets()
+                                              : forward::load_assets(context.config_folder);
   if (!context.quiet)
     for (const std::string& fault : assets->faults) complain("left out: " + fault);
   return assets;
@@ -168,7 +169,7 @@ void require_model(const std::string& word, const Context& context) {
   std::error_code ignored;
   if (!word.empty() && std::filesystem::exists(word, ignored)) return;
   try {
-    if (!word.empty()) return (void)resolve(word, context.resolve_options());
+    if (!word.empty()) return (void)importers::resolve(word, context.resolve_options());
   } catch (const Error& error) {
     if (error.code() != ErrorCode::io) return;  // the model exists: the window reports its fault
   }
@@ -236,7 +237,7 @@ Parsers add_commands(CLI::App& app, Context& context) {
     parser->footer("");
     parser->add_flag("--json", context.json, "Print one JSON object");
     if (command.opens_model)
-      for (const auto& option : open_options())
+      for (const auto& option : importers::open_options())
         parser->add_flag(flag_of(option.id), context.follow_links, std::string(option.brief));
     added.actions.push_back(command.setup(*parser));
     added.parsers.push_back(parser);
@@ -296,7 +297,7 @@ int run_command(const Action& action, Context& context) {
 int run(int argc, char** argv, int (*run_gui)(const GuiRequest&)) {
   Context context = make_context(run_gui);
   // shared by all copies: read once, and faults reported once
-  context.assets = [&context, loaded = std::make_shared<std::shared_ptr<const ForwardAssets>>()] {
+  context.assets = [&context, loaded = std::make_shared<std::shared_ptr<const forward::ForwardAssets>>()] {
     if (!*loaded) *loaded = user_assets(context);
     return *loaded;
   };
@@ -340,21 +341,21 @@ void parse_window_size(const std::string& text, GuiRequest& request) {
 Action setup_gui(CLI::App& app) {
   auto options = std::make_shared<GuiFlags>();
   GuiRequest& request = options->request;
-  app.add_option("PATH", request.paths, "models to open, each in a tab");
-  app.add_option("--request", request.request, "open a saved request: its model, or the last PATH");
-  app.add_option("--screenshot", request.screenshot, "draw one frame into this PNG, without a display");
-  auto* const script = app.add_option("--script", request.script, "play a file of commands");
-  app.add_flag("--offscreen", request.offscreen, "play the script without a display")->needs(script);
-  app.add_option("--panel", request.panel, "panel to show first");
-  app.add_option("--lesson", request.lesson, "play this lesson (`loadline lesson list`)")->type_name("ID");
-  auto* const size = app.add_option("--size", options->size, "logical size of the window [as remembered]");
-  auto* const theme =
-      app.add_option("--theme", options->theme, "dark, light, or the system's [as remembered]")
-          ->check(CLI::IsMember({"dark", "light", "system"}));
-  app.add_option("--scale", request.scale, "pixels per logical pixel [the monitor's]")
-      ->check(number_range(0.5, 4));
+  add_list(app, "PATH", request.paths, "models to open, each in a tab");
+  add_text(app, "--request", request.request, "open a saved request: its model, or the last PATH");
+  add_text(app, "--screenshot", request.screenshot, "draw one frame into this PNG, without a display");
+  add_text(app, "--script", request.script, "play a file of commands");
+  add_flag(app, "--offscreen", request.offscreen, "play the script without a display", {.needs = "--script"});
+  add_text(app, "--panel", request.panel, "panel to show first");
+  add_text(app, "--lesson", request.lesson, "play this lesson (`loadline lesson list`)",
+           {.value_name = "ID"});
+  add_text(app, "--size", options->size, "logical size of the window [as remembered]");
+  add_text(app, "--theme", options->theme, "dark, light, or the system's [as remembered]",
+           {.check = one_of({"dark", "light", "system"})});
+  add_number(app, "--scale", request.scale, "pixels per logical pixel [the monitor's]",
+             {.check = number_range(0.5, 4)});
   app.footer("`loadline help scripting` lists the words of a script.");
-  return [options, size, theme](Context& context) {
+  return [options, &app](Context& context) {
     if (context.run_gui == nullptr) throw Error(ErrorCode::unsupported, "built without the window");
     GuiRequest& wanted = options->request;
     parse_window_size(options->size, wanted);
@@ -363,15 +364,15 @@ Action setup_gui(CLI::App& app) {
                   safe_display(wanted.screenshot));
     wanted.dark = options->theme != "light";
     wanted.follows_desktop = options->theme == "system";
-    wanted.size_given = size->count() > 0;
-    wanted.theme_given = theme->count() > 0;
+    wanted.size_given = was_given(app, "--size");
+    wanted.theme_given = was_given(app, "--theme");
     wanted.hub_cache = context.hub_cache;
     if (!context.config_folder.empty()) {
       wanted.state_file = context.config_folder + "/window.json";
       wanted.lesson_folder = context.config_folder + "/lessons";
     }
     wanted.assets = context.assets();
-    const Targets targets = load_targets(context.config_folder);
+    const load::Targets targets = load::load_targets(context.config_folder);
     if (!context.quiet)
       for (const std::string& fault : targets.faults) complain("left out: " + fault);
     wanted.targets = targets.rows;

@@ -1,4 +1,4 @@
-// Binds option rows to CLI11, names the nearest known flag, formats --help.
+// Adds options to CLI11, binds option rows to it, names the nearest known flag, formats --help.
 #include "app/cli/base/option_flags.h"
 
 #include "app/report/markdown.h"
@@ -18,22 +18,103 @@
 
 namespace loadline::cli {
 
+// --- Adds options to a command, one at a time.
+
+namespace {
+
+Check check_of(const CLI::Validator& validator) {
+  return {validator.get_description(), [validator](const std::string& word) { return validator(word); }};
+}
+
+void set_rules(CLI::Option& option, const OptionRules& rules) {
+  if (!rules.value_name.empty()) option.type_name(rules.value_name);
+  if (!rules.default_text.empty()) option.default_str(rules.default_text);
+  if (rules.show_default) option.capture_default_str();
+  if (rules.separator != 0) option.delimiter(rules.separator);
+  if (rules.check.fault) option.check(rules.check.fault, rules.check.name);
+  if (!rules.needs.empty()) option.needs(rules.needs);
+  if (!rules.excludes.empty()) option.excludes(rules.excludes);
+  option.required(rules.required);
+}
+
+}  // namespace
+
+Check one_of(const std::vector<std::string>& words) { return check_of(CLI::IsMember(words)); }
+
+Check whole_range(std::int64_t least, std::int64_t most) { return check_of(CLI::Range(least, most)); }
+
+Check number_range(double least, double most) {
+  return {fmt::format("FLOAT in [{} - {}]", least, most), [least, most](const std::string& word) {
+            double value = 0;
+            if (CLI::detail::lexical_cast(word, value) && value >= least && value <= most)
+              return std::string();
+            return fmt::format("Value {} not in range {} to {}", word, least, most);
+          }};
+}
+
+void add_text(CLI::App& app, const std::string& names, std::string& text, const std::string& help,
+              const OptionRules& rules) {
+  set_rules(*app.add_option(names, text, help), rules);
+}
+
+void add_text(CLI::App& app, const std::string& names, std::optional<std::string>& text,
+              const std::string& help, const OptionRules& rules) {
+  set_rules(*app.add_option(names, text, help), rules);
+}
+
+void add_number(CLI::App& app, const std::string& names, std::uint64_t& number, const std::string& help,
+                const OptionRules& rules) {
+  set_rules(*app.add_option(names, number, help), rules);
+}
+
+void add_number(CLI::App& app, const std::string& names, std::optional<std::uint64_t>& number,
+                const std::string& help, const OptionRules& rules) {
+  set_rules(*app.add_option(names, number, help), rules);
+}
+
+void add_number(CLI::App& app, const std::string& names, unsigned& number, const std::string& help,
+                const OptionRules& rules) {
+  set_rules(*app.add_option(names, number, help), rules);
+}
+
+void add_number(CLI::App& app, const std::string& names, double& number, const std::string& help,
+                const OptionRules& rules) {
+  set_rules(*app.add_option(names, number, help), rules);
+}
+
+void add_number(CLI::App& app, const std::string& names, float& number, const std::string& help,
+                const OptionRules& rules) {
+  set_rules(*app.add_option(names, number, help), rules);
+}
+
+void add_list(CLI::App& app, const std::string& names, std::vector<std::string>& words,
+              const std::string& help, const OptionRules& rules) {
+  CLI::Option& option = *app.add_option(names, words, help);
+  if (names.starts_with('-')) option.allow_extra_args(false);
+  set_rules(option, rules);
+}
+
+void add_flag(CLI::App& app, const std::string& names, bool& on, const std::string& help,
+              const OptionRules& rules) {
+  set_rules(*app.add_flag(names, on, help), rules);
+}
+
+void begin_group(CLI::App& app, const std::string& heading) { app.option_defaults()->group(heading); }
+
+void set_default_text(CLI::App& app, const std::string& flag, const std::string& text) {
+  app.get_option(flag)->default_str(text);
+}
+
+bool was_given(const CLI::App& app, const std::string& flag) { return app.get_option(flag)->count() > 0; }
+
+std::string command_name(const CLI::App& app) { return app.get_name(); }
+
 // --- Binds option rows to CLI11, which stores the words until the command asks for them.
 
 std::string flag_of(std::string_view id) {
   std::string flag = "--" + std::string(id);
   std::replace(flag.begin(), flag.end(), '_', '-');
   return flag;
-}
-
-CLI::Validator number_range(double least, double most) {
-  return CLI::Validator(
-      [least, most](std::string& input) {
-        double value = 0;
-        if (CLI::detail::lexical_cast(input, value) && value >= least && value <= most) return std::string();
-        return fmt::format("Value {} not in range {} to {}", input, least, most);
-      },
-      fmt::format("FLOAT in [{} - {}]", least, most));
 }
 
 void OptionFlags::add_row(CLI::App& app, const FlagRow& row) {

@@ -1,6 +1,7 @@
 // Measures rates, and stores them in the user's configuration folder.
 #include "app/cli/base/rates.h"
 
+#include "app/cli/base/option_flags.h"
 #include "app/cli/base/terminal.h"
 #include "app/report/page_parts.h"
 #include "core/base/error.h"
@@ -16,7 +17,6 @@
 #include <ctime>
 #include <filesystem>
 
-#include <CLI/CLI.hpp>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -26,9 +26,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string rate_cell(const RateRow& row, double value) {
-  if (value == CostModel::kUncounted) return "not counted";
-  return row.member == &CostModel::seek_seconds ? fmt::format("{:.0f} us", value * 1e6) : format_rate(value);
+std::string rate_cell(const load::RateRow& row, double value) {
+  if (value == plan::CostModel::kUncounted) return "not counted";
+  return row.member == &plan::CostModel::seek_seconds ? fmt::format("{:.0f} us", value * 1e6)
+                                                      : format_rate(value);
 }
 
 // "0 draws and computes: 19.00 GB/s, 1 only copies: 24.00 GB/s".
@@ -40,7 +41,7 @@ std::string queues_text(const std::map<std::string, double, std::less<>>& rates)
 }
 
 // Measures the device's rates. Returns why they are missing; empty if they were measured.
-std::string measure_device(MeasuredRates& rates, Progress& progress) {
+std::string measure_device(load::MeasuredRates& rates, Progress& progress) {
 #ifdef LOADLINE_HAS_GPU
   constexpr std::uint64_t kBytes = 128 << 20;
   try {
@@ -56,13 +57,13 @@ std::string measure_device(MeasuredRates& rates, Progress& progress) {
 #endif
 }
 
-void keep(const std::string& path, const MeasuredRates& rates) {
+void keep(const std::string& path, const load::MeasuredRates& rates) {
   std::error_code error;
   fs::create_directories(fs::path(path).parent_path(), error);
   if (error)
     throw Error(ErrorCode::io, "{}: cannot make the folder: {}",
                 safe_display(fs::path(path).parent_path().string()), error.message());
-  report::write_file(path, rates_text(rates));
+  report::write_file(path, load::rates_text(rates));
 }
 
 // The file in which `devices --measure` stores rates; empty if there is no folder for it.
@@ -72,35 +73,32 @@ std::string rates_path(const Context& context) {
 
 }  // namespace
 
-std::optional<MeasuredRates> kept_rates(const Context& context) {
+std::optional<load::MeasuredRates> kept_rates(const Context& context) {
   const std::string path = rates_path(context);
   std::error_code ignored;
   if (path.empty() || !fs::exists(path, ignored)) return std::nullopt;
   try {
-    return read_rates(path);
+    return load::read_rates(path);
   } catch (const Error& error) {
     if (!context.quiet) complain(fmt::format("left out: {}", error.what()));
     return std::nullopt;
   }
 }
 
-Json rates_json(const CostModel& costs, const std::optional<MeasuredRates>& rates) {
+Json rates_json(const plan::CostModel& costs, const std::optional<load::MeasuredRates>& rates) {
   Json json = {{"measured", rates ? Json(json_text(rates->measured)) : Json()},
                {"device", rates && !rates->device.empty() ? Json(json_text(rates->device)) : Json()}};
-  for (const RateRow& row : rate_rows()) {
+  for (const load::RateRow& row : load::rate_rows()) {
     const double rate = costs.*row.member;
-    json[std::string(row.key)] = rate == CostModel::kUncounted ? Json() : Json(rate);
+    json[std::string(row.key)] = rate == plan::CostModel::kUncounted ? Json() : Json(rate);
   }
   return json;
 }
 
 void add_measure_options(CLI::App& app, MeasureArguments& arguments) {
-  CLI::Option* const measure =
-      app.add_flag("--measure", arguments.measure, "measure memory, GPU and the disk of a folder for times");
-  app.add_option("--measure-dir", arguments.folder, "folder whose disk is measured")
-      ->type_name("FOLDER")
-      ->default_str("the working directory")
-      ->needs(measure);
+  add_flag(app, "--measure", arguments.measure, "measure memory, GPU and the disk of a folder for times");
+  add_text(app, "--measure-dir", arguments.folder, "folder whose disk is measured",
+           {.value_name = "FOLDER", .default_text = "the working directory", .needs = "--measure"});
 }
 
 RatesAnswer measure_rates(const Context& context, const MeasureArguments& arguments) {
@@ -110,15 +108,15 @@ RatesAnswer measure_rates(const Context& context, const MeasureArguments& argume
   {
     const ProgressLine line(context, "measuring", progress);
     try {
-      answer.disk_in_memory = file_system_of(arguments.folder).memory;
-      measure_disk(arguments.folder, kFile, answer.rates, progress);
+      answer.disk_in_memory = io::file_system_of(arguments.folder).memory;
+      load::measure_disk(arguments.folder, kFile, answer.rates, progress);
     } catch (const Error& error) {
       // a folder that was named must be one; the working directory may be any
       if (error.code() != ErrorCode::io || arguments.folder != MeasureArguments().folder) throw;
       const std::string what = error.what();
       answer.disk_missing = "the working directory" + what.substr(std::min(what.find(':'), what.size()));
     }
-    measure_memory(kMemory, answer.rates, progress);
+    load::measure_memory(kMemory, answer.rates, progress);
     answer.missing = measure_device(answer.rates, progress);
   }
   const std::time_t time = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
@@ -138,9 +136,9 @@ RatesAnswer measure_rates(const Context& context, const MeasureArguments& argume
 }
 
 std::string measure_text(const Context& context, const RatesAnswer& answer) {
-  const CostModel assumed;
+  const plan::CostModel assumed;
   Table table({"rate", "measured", "assumed", "with"}, {kLeft, kRight, kRight, kLeft});
-  for (const RateRow& row : rate_rows()) {
+  for (const load::RateRow& row : load::rate_rows()) {
     const auto value = answer.rates.values.find(row.key);
     const auto how = answer.rates.how.find(row.key);
     table.row({std::string(row.title),

@@ -10,10 +10,10 @@
 namespace loadline::cli {
 
 // The stored rates; absent if there are none. A file that cannot be read is reported on stderr and ignored.
-std::optional<MeasuredRates> kept_rates(const Context& context);
+std::optional<load::MeasuredRates> kept_rates(const Context& context);
 
 // Every rate of `costs`, and the time of measurement of the measured ones.
-Json rates_json(const CostModel& costs, const std::optional<MeasuredRates>& rates);
+Json rates_json(const plan::CostModel& costs, const std::optional<load::MeasuredRates>& rates);
 
 struct MeasureArguments {
   bool measure = false;
@@ -23,7 +23,7 @@ void add_measure_options(CLI::App& app, MeasureArguments& arguments);
 
 // The measured rates, the file that stores them, and why some are missing.
 struct RatesAnswer {
-  MeasuredRates rates = {};
+  load::MeasuredRates rates = {};
   bool disk_in_memory = false;    // the folder whose disk was measured lies on none
   std::string path = {};          // empty: not stored
   std::string not_kept = {};      // why not

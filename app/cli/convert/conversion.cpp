@@ -6,6 +6,7 @@
 #include "app/cli/base/terminal.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/forward/model/known_models.h"
 #include "core/io/file_system.h"
 #include "core/load/order/optimal_order.h"
 #include "exporters/convert.h"
@@ -14,7 +15,6 @@
 #include "exporters/writer/forecast.h"
 #include "exporters/writer/work_folder.h"
 #include "importers/gguf/gguf.h"
-#include "core/forward/model/known_models.h"
 
 #include <algorithm>
 #include <array>
@@ -42,13 +42,13 @@ std::string ranges_text(const std::vector<std::uint64_t>& numbers) {
   return text;
 }
 
-std::string bits_text(const TypeShare& share) {
-  return fmt::format("{:.2f}", bits_per_weight(share.bytes, share.weights));
+std::string bits_text(const exporters::TypeShare& share) {
+  return fmt::format("{:.2f}", exporters::bits_per_weight(share.bytes, share.weights));
 }
 
-TypeShare together(const std::vector<TypeShare>& shares) {
-  TypeShare sum;
-  for (const TypeShare& share : shares) {
+exporters::TypeShare together(const std::vector<exporters::TypeShare>& shares) {
+  exporters::TypeShare sum;
+  for (const exporters::TypeShare& share : shares) {
     sum.tensors += share.tensors;
     sum.weights += share.weights;
     sum.bytes += share.bytes;
@@ -56,55 +56,58 @@ TypeShare together(const std::vector<TypeShare>& shares) {
   return sum;
 }
 
-Json share_json(const TypeShare& share) {
-  return {{"type", dtype_info(share.type).name},
+Json share_json(const exporters::TypeShare& share) {
+  return {{"type", graph::dtype_info(share.type).name},
           {"tensors", share.tensors},
           {"weights", share.weights},
           {"bytes", share.bytes},
-          {"bits_per_weight", bits_per_weight(share.bytes, share.weights)}};
+          {"bits_per_weight", exporters::bits_per_weight(share.bytes, share.weights)}};
 }
 
 // Two tables: by type, with the bits of a weight, and by kind of tensor.
-void print_type_tables(const Context& context, const MetaGraph& graph, const Layout& layout) {
-  const std::vector<TypeShare> shares = type_shares(layout);
-  const TypeShare all = together(shares);
+void print_type_tables(const Context& context, const graph::MetaGraph& graph,
+                       const exporters::Layout& layout) {
+  const std::vector<exporters::TypeShare> shares = exporters::type_shares(layout);
+  const exporters::TypeShare all = together(shares);
   Table types({"type", "tensors", "weights", "bits a weight", "bytes"},
               {kLeft, kRight, kRight, kRight, kRight});
-  const auto row = [&](std::string name, const TypeShare& share) {
+  const auto row = [&](std::string name, const exporters::TypeShare& share) {
     types.row({std::move(name), format_grouped(share.tensors), format_grouped(share.weights),
                bits_text(share), format_grouped(share.bytes)});
   };
-  for (const TypeShare& share : shares) row(std::string(dtype_info(share.type).name), share);
+  for (const exporters::TypeShare& share : shares)
+    row(std::string(graph::dtype_info(share.type).name), share);
   row("together", all);
   fmt::print("{}", types.text(context.colour));
   Table kinds({"tensors", "number", "from", "to", "bytes", "layers"},
               {kLeft, kRight, kLeft, kLeft, kRight, kLeft});
-  for (const TensorGroup& group : tensor_groups(graph, layout))
+  for (const exporters::TensorGroup& group : exporters::tensor_groups(graph, layout))
     kinds.row({safe_display(group.pattern, 60), format_grouped(group.share.tensors),
-               std::string(dtype_info(group.from).name), std::string(dtype_info(group.share.type).name),
-               format_grouped(group.share.bytes), group.alone ? "" : ranges_text(group.layers)});
+               std::string(graph::dtype_info(group.from).name),
+               std::string(graph::dtype_info(group.share.type).name), format_grouped(group.share.bytes),
+               group.alone ? "" : ranges_text(group.layers)});
   fmt::print("{}", kinds.text(context.colour));
 }
 
 // The same as JSON, with a row for each tensor: the keys types, groups, tensor_types and bits_per_weight.
-Json type_tables_json(const MetaGraph& graph, const Layout& layout) {
+Json type_tables_json(const graph::MetaGraph& graph, const exporters::Layout& layout) {
   Json json = {{"types", Json::array()}, {"groups", Json::array()}, {"tensor_types", Json::array()}};
-  const std::vector<TypeShare> shares = type_shares(layout);
-  const TypeShare all = together(shares);
-  json["bits_per_weight"] = bits_per_weight(all.bytes, all.weights);
-  for (const TypeShare& share : shares) json["types"].push_back(share_json(share));
-  for (const TensorGroup& group : tensor_groups(graph, layout)) {
+  const std::vector<exporters::TypeShare> shares = exporters::type_shares(layout);
+  const exporters::TypeShare all = together(shares);
+  json["bits_per_weight"] = exporters::bits_per_weight(all.bytes, all.weights);
+  for (const exporters::TypeShare& share : shares) json["types"].push_back(share_json(share));
+  for (const exporters::TensorGroup& group : exporters::tensor_groups(graph, layout)) {
     Json row = {{"pattern", json_text(group.pattern)},
-                {"from", dtype_info(group.from).name},
+                {"from", graph::dtype_info(group.from).name},
                 {"layers", group.layers}};
     row.update(share_json(group.share));
     json["groups"].push_back(std::move(row));
   }
-  for (const LayoutFile& file : layout.files)
-    for (const Slot& slot : file.slots)
+  for (const exporters::LayoutFile& file : layout.files)
+    for (const exporters::Slot& slot : file.slots)
       json["tensor_types"].push_back({{"name", json_text(slot.name.view())},
-                                      {"from", dtype_info(stored_dtype(graph, slot)).name},
-                                      {"type", dtype_info(slot.dtype).name},
+                                      {"from", graph::dtype_info(exporters::stored_dtype(graph, slot)).name},
+                                      {"type", graph::dtype_info(slot.dtype).name},
                                       {"shape", slot.shape.vector()},
                                       {"bytes", slot.bytes}});
   return json;
@@ -116,12 +119,12 @@ Json type_tables_json(const MetaGraph& graph, const Layout& layout) {
 
 namespace {
 
-const std::string& output_of(const Layout& layout) {
+const std::string& output_of(const exporters::Layout& layout) {
   return layout.folder.empty() ? layout.files.front().path : layout.folder;
 }
 
-std::string change_text(const TypeChange& change) {
-  const std::string_view from = dtype_info(change.from).name, to = dtype_info(change.to).name;
+std::string change_text(const exporters::TypeChange& change) {
+  const std::string_view from = graph::dtype_info(change.from).name, to = graph::dtype_info(change.to).name;
   const std::string tensors = counted(change.tensors, "tensor");
   if (change.unpacked)
     return fmt::format("{}, codes of {}, to {}", counted(change.tensors, "packed weight"), from, to);
@@ -130,37 +133,38 @@ std::string change_text(const TypeChange& change) {
 }
 
 // How long a conversion takes at these rates: reading, computing and writing overlap.
-double seconds_for(const WriteForecast& forecast, const CostModel& costs) {
+double seconds_for(const exporters::WriteForecast& forecast, const plan::CostModel& costs) {
   return std::max(static_cast<double>(forecast.bytes_read) / costs.disk_read,
                   static_cast<double>(forecast.bytes_written) / costs.disk_write);
 }
 
-Json all_notes_json(const Preflight& planned, const MetaGraph& graph) {
+Json all_notes_json(const exporters::Preflight& planned, const graph::MetaGraph& graph) {
   Json notes = notes_json(graph.notes);
   for (const Json& note : notes_json(planned.layout.notes)) notes.push_back(note);
   return notes;
 }
 
-void print_layout(const Context& context, const Preflight& planned, const MetaGraph& graph) {
+void print_layout(const Context& context, const exporters::Preflight& planned,
+                  const graph::MetaGraph& graph) {
   Table table({"file", "tensors", "header", "bytes"}, {kLeft, kRight, kRight, kRight});
-  for (const LayoutFile& file : planned.layout.files)
+  for (const exporters::LayoutFile& file : planned.layout.files)
     table.row({safe_display(file.path, 100), fmt::format("{}", file.slots.size()),
-               fmt::format("{}", header_bytes(file)), format_grouped(file.bytes)});
+               fmt::format("{}", exporters::header_bytes(file)), format_grouped(file.bytes)});
   fmt::print("{}", table.text(context.colour));
-  for (const TypeChange& change : planned.changes)
+  for (const exporters::TypeChange& change : planned.changes)
     fmt::print("{}, {}\n", change_text(change), format_bytes(change.bytes));
-  if (has_blocks(planned.layout)) print_type_tables(context, graph, planned.layout);
+  if (exporters::has_blocks(planned.layout)) print_type_tables(context, graph, planned.layout);
 }
 
 // Reports what would be written, and writes nothing. Fails where the conversion would.
-int dry_run(const Context& context, const Preflight& planned, const MetaGraph& graph,
-            const WriteOptions& write, const Json& more) {
-  const Layout& layout = planned.layout;
+int dry_run(const Context& context, const exporters::Preflight& planned, const graph::MetaGraph& graph,
+            const exporters::WriteOptions& write, const Json& more) {
+  const exporters::Layout& layout = planned.layout;
   // the files are shown even where there is no room for them
   if (!context.json) print_layout(context, planned, graph);
-  const WriteForecast forecast = forecast_write(layout, graph, write);
+  const exporters::WriteForecast forecast = exporters::forecast_write(layout, graph, write);
   const auto rates = kept_rates(context);
-  const double seconds = seconds_for(forecast, rates ? rates->costs() : CostModel());
+  const double seconds = seconds_for(forecast, rates ? rates->costs() : plan::CostModel());
   const auto& disk = forecast.output.disk;
   if (context.json) {
     Json json = {{"dry_run", true},
@@ -169,12 +173,12 @@ int dry_run(const Context& context, const Preflight& planned, const MetaGraph& g
                  {"changes", Json::array()},
                  {"notes", all_notes_json(planned, graph)},
                  {"left_out", json_texts(planned.left_out)}};
-    for (const LayoutFile& file : layout.files)
+    for (const exporters::LayoutFile& file : layout.files)
       json["files"].push_back(
           {{"path", json_text(file.path)}, {"bytes", file.bytes}, {"tensors", file.slots.size()}});
-    for (const TypeChange& change : planned.changes)
-      json["changes"].push_back({{"from", dtype_info(change.from).name},
-                                 {"to", dtype_info(change.to).name},
+    for (const exporters::TypeChange& change : planned.changes)
+      json["changes"].push_back({{"from", graph::dtype_info(change.from).name},
+                                 {"to", graph::dtype_info(change.to).name},
                                  {"unpacked", change.unpacked},
                                  {"tensors", change.tensors},
                                  {"bytes", change.bytes}});
@@ -185,7 +189,7 @@ int dry_run(const Context& context, const Preflight& planned, const MetaGraph& g
     if (disk) json["disk_available"] = disk->available;
     json["memory_bytes"] = forecast.memory_bytes;
     json["seconds"] = seconds;
-    json["rates"] = rates_json(rates ? rates->costs() : CostModel(), rates);
+    json["rates"] = rates_json(rates ? rates->costs() : plan::CostModel(), rates);
     json.update(more);
     print_json(json);
     return kDone;
@@ -193,8 +197,8 @@ int dry_run(const Context& context, const Preflight& planned, const MetaGraph& g
   // the rates are the disk's
   fmt::print("Would read {} and write {} in {}, in {} {}.\n", format_bytes(forecast.bytes_read),
              format_bytes(forecast.bytes_written), counted(layout.files.size(), "file"),
-             quantises(layout) ? "at least" : "about", format_seconds(seconds));
-  fmt::print("{}\n", rates_line(rates));
+             exporters::quantises(layout) ? "at least" : "about", format_seconds(seconds));
+  fmt::print("{}\n", load::rates_line(rates));
   fmt::print("Needs about {} of memory and {} of free disk", format_bytes(forecast.memory_bytes),
              format_bytes(forecast.disk_bytes));
   fmt::print("{}.\n", disk ? fmt::format("; the disk has {} free", format_bytes(disk->available)) : "");
@@ -202,12 +206,12 @@ int dry_run(const Context& context, const Preflight& planned, const MetaGraph& g
 }
 
 // Names what interrupted conversions to other outputs left in the same folder.
-void tell_of_remains(const Context& context, const Layout& layout) {
-  const std::string folder = output_folder(layout);
-  if (context.quiet || !is_folder(folder)) return;
+void tell_of_remains(const Context& context, const exporters::Layout& layout) {
+  const std::string folder = exporters::output_folder(layout);
+  if (context.quiet || !io::is_folder(folder)) return;
   std::uint64_t bytes = 0;
-  for (const Remains& remains : find_remains(folder))
-    if (!remains.alive && remains.path != WorkFolder::path_of(layout)) bytes += remains.written;
+  for (const exporters::Remains& remains : exporters::find_remains(folder))
+    if (!remains.alive && remains.path != exporters::WorkFolder::path_of(layout)) bytes += remains.written;
   if (bytes > 0)
     complain(fmt::format("note: interrupted conversions left {} in '{}'; remove them: loadline clean {}",
                          format_bytes(bytes), safe_display(folder, 100), shell_word(folder)));
@@ -215,41 +219,46 @@ void tell_of_remains(const Context& context, const Layout& layout) {
 
 }  // namespace
 
-const Exporter& chosen_exporter(const std::string& to, const std::string& out) {
-  if (to.empty()) return out.empty() ? find_exporter("safetensors") : exporter_for_output(out);
-  const Exporter& asked = find_exporter(to);
-  if (const Exporter* const named = exporter_for(out); named != nullptr && named != &asked)
+const exporters::Exporter& chosen_exporter(const std::string& to, const std::string& out) {
+  if (to.empty())
+    return out.empty() ? exporters::find_exporter("safetensors") : exporters::exporter_for_output(out);
+  const exporters::Exporter& asked = exporters::find_exporter(to);
+  if (const exporters::Exporter* const named = exporters::exporter_for(out);
+      named != nullptr && named != &asked)
     throw Error(ErrorCode::usage, "'{}' is named as {}, --to says {}: name it otherwise",
                 safe_display(out, 200), named->id, asked.id);
   return asked;
 }
 
-void complete_request(const Context& context, const MetaGraph& graph, ConvertRequest& request) {
+void complete_request(const Context& context, const graph::MetaGraph& graph,
+                      exporters::ConvertRequest& request) {
   if (request.write.share && request.write.share->count == 0)
     request.write.share = share_from_environment([](const char* name) {
       const char* const value = std::getenv(name);
       return std::string(value == nullptr ? "" : value);
     });
   if (!request.order.empty())
-    request.layout.order = written_order(graph, request.order, Progress(context.stop));
+    request.layout.order = load::written_order(graph, request.order, Progress(context.stop));
   if (request.layout.policy != nullptr)
-    request.layout.policy = find_type_policy(context.assets()->type_policies, request.layout.policy->name);
+    request.layout.policy =
+        forward::find_type_policy(context.assets()->type_policies, request.layout.policy->name);
   request.layout.follow_links = context.follow_links;
-  if (!request.imatrix.empty()) request.layout.importance = read_importance_file(request.imatrix);
+  if (!request.imatrix.empty()) request.layout.importance = importers::read_importance_file(request.imatrix);
 }
 
-int write_conversion(const Context& context, const MetaGraphPtr& graph, const Preflight& planned,
-                     const WriteOptions& write, bool only_show, const Json& more) {
+int write_conversion(const Context& context, const graph::MetaGraphPtr& graph,
+                     const exporters::Preflight& planned, const exporters::WriteOptions& write,
+                     bool only_show, const Json& more) {
   // warns before anything is written
   if (!context.quiet)
-    for (const std::string& remark : remarks(planned)) complain("note: " + remark);
+    for (const std::string& remark : exporters::remarks(planned)) complain("note: " + remark);
   tell_of_remains(context, planned.layout);
   if (only_show) return dry_run(context, planned, *graph, write, more);
   Progress progress(context.stop);
-  WriteReport report;
+  exporters::WriteReport report;
   {
     const ProgressLine line(context, "converting", progress);
-    report = write_model(graph, planned.layout, write, progress);
+    report = exporters::write_model(graph, planned.layout, write, progress);
   }
   if (context.json) {
     Json json = {{"files", files_json(report)},
@@ -285,16 +294,16 @@ int write_conversion(const Context& context, const MetaGraphPtr& graph, const Pr
 
 // --- Names, sizes and hashes.
 
-Json files_json(const WriteReport& report) {
+Json files_json(const exporters::WriteReport& report) {
   Json files = Json::array();
-  for (const WrittenFile& file : report.files)
+  for (const exporters::WrittenFile& file : report.files)
     files.push_back(
         {{"path", json_text(file.path)}, {"bytes", file.bytes}, {"xxh3", fmt::format("{:016x}", file.xxh3)}});
   return files;
 }
 
-void print_files(const WriteReport& report) {
-  for (const WrittenFile& file : report.files)
+void print_files(const exporters::WriteReport& report) {
+  for (const exporters::WrittenFile& file : report.files)
     fmt::print("{}  {}  xxh3 {:016x}\n", safe_display(file.path), format_bytes(file.bytes), file.xxh3);
 }
 
@@ -319,7 +328,7 @@ constexpr std::array<Scheduler, 4> kSchedulers = {{
 
 }  // namespace
 
-WriteShare share_from_environment(const std::function<std::string(const char*)>& variable) {
+exporters::WriteShare share_from_environment(const std::function<std::string(const char*)>& variable) {
   const auto number = [&](const char* name) {
     const std::string text = variable(name);
     const auto value = text_as<std::uint32_t>(text);
@@ -329,7 +338,7 @@ WriteShare share_from_environment(const std::function<std::string(const char*)>&
   for (const Scheduler& scheduler : kSchedulers) {
     if (variable(scheduler.rank).empty()) continue;
     const std::uint32_t first = scheduler.first == nullptr ? 0 : number(scheduler.first);
-    const WriteShare share{number(scheduler.rank) - first, number(scheduler.size)};
+    const exporters::WriteShare share{number(scheduler.rank) - first, number(scheduler.size)};
     if (share.index >= share.count)
       throw Error(ErrorCode::usage, "{} is {}, {} is {}: ranks must lie close together", scheduler.rank,
                   share.index + first, scheduler.size, share.count);

@@ -14,30 +14,32 @@ namespace loadline::cli {
 // --- The parts of `convert` that other commands which write a model share.
 
 // The requested format, else the one that OUT's name implies; safetensors if neither is given.
-const Exporter& chosen_exporter(const std::string& to, const std::string& out);
+const exporters::Exporter& chosen_exporter(const std::string& to, const std::string& out);
 
 // Fills in what the options leave to the front end: the share of a process that Slurm or MPI started, and the
 // order of the tensors. Throws Error{usage}.
-void complete_request(const Context& context, const MetaGraph& graph, ConvertRequest& request);
+void complete_request(const Context& context, const graph::MetaGraph& graph,
+                      exporters::ConvertRequest& request);
 
 // Writes what was planned and reports it; or, with `only_show`, reports what would be written. `more` are
 // keys that the command adds to the JSON.
-int write_conversion(const Context& context, const MetaGraphPtr& graph, const Preflight& planned,
-                     const WriteOptions& write, bool only_show, const Json& more);
+int write_conversion(const Context& context, const graph::MetaGraphPtr& graph,
+                     const exporters::Preflight& planned, const exporters::WriteOptions& write,
+                     bool only_show, const Json& more);
 
 // --- How written files are shown, for the commands that write models.
 
 // A list of {path, bytes, xxh3}.
-Json files_json(const WriteReport& report);
+Json files_json(const exporters::WriteReport& report);
 // A line each: name, size, hash.
-void print_files(const WriteReport& report);
+void print_files(const exporters::WriteReport& report);
 
 // --- Which share of a job this process has, from what Slurm and MPI set in the environment.
 
 // `variable` gives the value of an environment variable, empty if it is not set. In this order: a Slurm job
 // array, an Open MPI rank, an MPICH or Intel MPI rank, a Slurm task. A scheduler that started one process
 // only gives share 0 of 1. Throws Error{usage} if none is set, or if a value is no number.
-WriteShare share_from_environment(const std::function<std::string(const char*)>& variable);
+exporters::WriteShare share_from_environment(const std::function<std::string(const char*)>& variable);
 
 // --- Ending a conversion, for `join` and for a `convert --resume` that finds nothing else to do.
 

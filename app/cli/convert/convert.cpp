@@ -20,7 +20,6 @@
 #include <mutex>
 #include <optional>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -38,20 +37,21 @@ struct ConvertFlags {
 };
 
 int convert(const Context& context, const ConvertFlags& options) {
-  ConvertRequest request;
-  for (const auto& option : convert_options()) options.flags.apply(option, request);
+  exporters::ConvertRequest request;
+  for (const auto& option : exporters::convert_options()) options.flags.apply(option, request);
   // an empty variable of a script
   if (options.out && options.out->empty()) throw Error(ErrorCode::usage, "the output has no name");
   const std::string given = options.out.value_or("");
-  const Exporter& exporter = chosen_exporter(request.to, given);
+  const exporters::Exporter& exporter = chosen_exporter(request.to, given);
   // its source may be gone already
-  if (request.write.resume && !given.empty() && waits_for_last_step(given))
+  if (request.write.resume && !given.empty() && exporters::waits_for_last_step(given))
     return run_join(context, given, request.write.overwrite);
-  const MetaGraphPtr graph = open_for(context, options.in);
+  const graph::MetaGraphPtr graph = open_for(context, options.in);
   complete_request(context, *graph, request);
-  const std::string out =
-      given.empty() ? output_name(model_name(*graph), exporter, exporter.kind(request.layout)) : given;
-  const Preflight planned = preflight(*graph, exporter, request.layout, out);
+  const std::string out = given.empty() ? exporters::output_name(graph::model_name(*graph), exporter,
+                                                                 exporter.kind(request.layout))
+                                        : given;
+  const exporters::Preflight planned = exporters::preflight(*graph, exporter, request.layout, out);
   return write_conversion(context, graph, planned, request.write, options.dry_run, Json::object());
 }
 
@@ -59,13 +59,14 @@ int convert(const Context& context, const ConvertFlags& options) {
 
 Action setup_convert(CLI::App& app) {
   auto options = std::make_shared<ConvertFlags>();
-  app.add_option("IN", options->in, "the model to read")->required();
-  app.add_option(
-      "OUT", options->out,
+  add_text(app, "IN", options->in, "the model to read", {.required = true});
+  add_text(
+      app, "OUT", options->out,
       "a file, or a folder for safetensors with config.json and shards; by default the model's name with "
       "-loadline, in the current folder");
-  for (const auto& option : convert_options()) options->flags.add(app, option);
-  app.add_flag("--dry-run", options->dry_run, "show the files that would be written")->group("Writing");
+  for (const auto& option : exporters::convert_options()) options->flags.add(app, option);
+  begin_group(app, "Writing");
+  add_flag(app, "--dry-run", options->dry_run, "show the files that would be written");
   return [options](Context& context) { return convert(context, *options); };
 }
 
@@ -73,10 +74,10 @@ Action setup_convert(CLI::App& app) {
 
 int run_join(const Context& context, const std::string& out, bool force) {
   Progress progress(context.stop);
-  WriteReport report;
+  exporters::WriteReport report;
   {
     const ProgressLine line(context, "verifying", progress);
-    report = join_parts(out, force, progress);
+    report = exporters::join_parts(out, force, progress);
   }
   if (context.json) {
     print_json({{"files", files_json(report)},
@@ -97,8 +98,8 @@ Action setup_join(CLI::App& app) {
     bool force = false;
   };
   auto flags = std::make_shared<Flags>();
-  app.add_option("OUT", flags->out, "the output of the conversion")->required();
-  app.add_flag("--force", flags->force, "replace existing output");
+  add_text(app, "OUT", flags->out, "the output of the conversion", {.required = true});
+  add_flag(app, "--force", flags->force, "replace existing output");
   return [flags](Context& context) { return run_join(context, flags->out, flags->force); };
 }
 
@@ -113,7 +114,7 @@ struct CleanFlags {
 };
 
 // Why remains stay, or nothing.
-std::string reason_to_keep(const Remains& remains, const CleanFlags& flags) {
+std::string reason_to_keep(const exporters::Remains& remains, const CleanFlags& flags) {
   if (remains.alive) return "a process is writing it";
   if (remains.consumed == 0 || remains.consumed == flags.discard) return {};
   return fmt::format(
@@ -122,12 +123,12 @@ std::string reason_to_keep(const Remains& remains, const CleanFlags& flags) {
       remains.consumed, format_bytes(remains.consumed), remains.consumed);
 }
 
-std::string output_of(const Remains& remains) {
+std::string output_of(const exporters::Remains& remains) {
   if (!remains.record || remains.record->files.empty()) return {};
   return remains.record->files.back().target;
 }
 
-std::string describe(const Remains& remains) {
+std::string describe(const exporters::Remains& remains) {
   const std::string output = output_of(remains);
   return fmt::format(
       "{}: {}{}", safe_display(std::filesystem::path(remains.path).filename().string()),
@@ -137,9 +138,9 @@ std::string describe(const Remains& remains) {
 
 int clean(const Context& context, const CleanFlags& flags) {
   Json removed = Json::array(), kept = Json::array();
-  for (const Remains& remains : find_remains(flags.folder)) {
+  for (const exporters::Remains& remains : exporters::find_remains(flags.folder)) {
     const std::string reason = reason_to_keep(remains, flags);
-    if (reason.empty() && !flags.dry_run) remove_remains(remains, true);
+    if (reason.empty() && !flags.dry_run) exporters::remove_remains(remains, true);
     Json row = {{"path", json_text(remains.path)},
                 {"output", json_text(output_of(remains))},
                 {"bytes", remains.written},
@@ -164,13 +165,12 @@ int clean(const Context& context, const CleanFlags& flags) {
 
 Action setup_clean(CLI::App& app) {
   auto flags = std::make_shared<CleanFlags>();
-  app.add_option("FOLDER", flags->folder, "the output folder, or the folder of a single output file")
-      ->required();
-  app.add_flag("--dry-run", flags->dry_run, "list what would be removed");
-  app.add_option("--discard-data", flags->discard,
-                 "also remove remains that hold the only copy of exactly this many bytes")
-      ->check(CLI::Range(std::int64_t{1}, kMostNumber))
-      ->type_name("BYTES");
+  add_text(app, "FOLDER", flags->folder, "the output folder, or the folder of a single output file",
+           {.required = true});
+  add_flag(app, "--dry-run", flags->dry_run, "list what would be removed");
+  add_number(app, "--discard-data", flags->discard,
+             "also remove remains that hold the only copy of exactly this many bytes",
+             {.value_name = "BYTES", .check = whole_range(1, kMostNumber)});
   return [flags](Context& context) { return clean(context, *flags); };
 }
 
@@ -187,40 +187,42 @@ struct MergeFlags {
 };
 
 struct Adapter {
-  MetaGraph graph;
-  LoraConfig config;
+  graph::MetaGraph graph;
+  exporters::LoraConfig config;
 };
 
 Adapter open_adapter(const Context& context, const std::string& path) {
-  const Source source = resolve(path, context.resolve_options());
+  const importers::Source source = importers::resolve(path, context.resolve_options());
   Adapter adapter;
-  adapter.graph = import_source(source);
+  adapter.graph = importers::import_source(source);
   if (adapter.graph.format == "gguf")
     throw Error(
         ErrorCode::unsupported, {.file = path},
         "is a GGUF adapter; llama.cpp adds it when it loads a model, with --lora. Merge the PEFT adapter "
         "that it was made from");
-  require_sound(adapter.graph, "merge");
+  graph::require_sound(adapter.graph, "merge");
   const auto config = source.open_sibling(kAdapterConfig);
   if (!config)
     throw Error(ErrorCode::io, {.file = path}, "has no {} beside its weights: it is no PEFT adapter",
                 kAdapterConfig);
   constexpr std::size_t kMost = (4 << 20) + 1;  // one more than can be parsed
-  adapter.config = parse_lora_config(config->head(kMost), config->path());
+  adapter.config = exporters::parse_lora_config(config->head(kMost), config->path());
   return adapter;
 }
 
 int merge(const Context& context, const MergeFlags& options) {
-  ConvertRequest request;
-  for (const auto& option : convert_options()) options.flags.apply(option, request);
-  const Exporter& exporter = chosen_exporter(request.to, options.out);
-  const MetaGraphPtr base = open_for(context, options.base);
+  exporters::ConvertRequest request;
+  for (const auto& option : exporters::convert_options()) options.flags.apply(option, request);
+  const exporters::Exporter& exporter = chosen_exporter(request.to, options.out);
+  const graph::MetaGraphPtr base = open_for(context, options.base);
   complete_request(context, *base, request);
-  require_sound(*base, "merge");
+  graph::require_sound(*base, "merge");
   const Adapter adapter = open_adapter(context, options.adapter);
-  const LoraMerge merged = merge_lora(*base, adapter.graph, adapter.config, request.layout.outtype);
+  const exporters::LoraMerge merged =
+      exporters::merge_lora(*base, adapter.graph, adapter.config, request.layout.outtype);
   request.layout.recipes = merged.recipes;
-  const Preflight planned = preflight(*merged.graph, exporter, request.layout, options.out);
+  const exporters::Preflight planned =
+      exporters::preflight(*merged.graph, exporter, request.layout, options.out);
   const int code = write_conversion(context, merged.graph, planned, request.write, options.dry_run,
                                     {{"merged", merged.merged}, {"replaced", merged.replaced}});
   if (!context.json)
@@ -233,12 +235,14 @@ int merge(const Context& context, const MergeFlags& options) {
 
 Action setup_merge(CLI::App& app) {
   auto options = std::make_shared<MergeFlags>();
-  app.add_option("BASE", options->base, "the model that the adapter was trained on")->required();
-  app.add_option("ADAPTER", options->adapter, "folder of a PEFT LoRA: adapter_config.json and its weights")
-      ->required();
-  app.add_option("OUT", options->out, "a file, or a folder for safetensors with config.json")->required();
-  for (const auto& option : convert_options()) options->flags.add(app, option);
-  app.add_flag("--dry-run", options->dry_run, "show the files that would be written")->group("Writing");
+  add_text(app, "BASE", options->base, "the model that the adapter was trained on", {.required = true});
+  add_text(app, "ADAPTER", options->adapter, "folder of a PEFT LoRA: adapter_config.json and its weights",
+           {.required = true});
+  add_text(app, "OUT", options->out, "a file, or a folder for safetensors with config.json",
+           {.required = true});
+  for (const auto& option : exporters::convert_options()) options->flags.add(app, option);
+  begin_group(app, "Writing");
+  add_flag(app, "--dry-run", options->dry_run, "show the files that would be written");
   return [options](Context& context) { return merge(context, *options); };
 }
 
@@ -261,7 +265,7 @@ class Batch {
  public:
   Batch(const Context& context, const BatchFlags& flags, std::uint64_t budget)
       : context_(context),
-        jobs_(read_batch(flags.file)),
+        jobs_(exporters::read_batch(flags.file)),
         keep_going_(flags.keep_going),
         threads_(std::max<std::size_t>(std::min(flags.jobs, jobs_.size()), 1)),
         state_(flags.file),
@@ -313,19 +317,20 @@ class Batch {
   }
 
   void convert_job(std::size_t i) {
-    const BatchJob& job = jobs_[i];
-    const auto graph = std::make_shared<const MetaGraph>(open_model(job.in, context_.resolve_options()));
-    ConvertRequest request = job.request;
+    const exporters::BatchJob& job = jobs_[i];
+    const auto graph =
+        std::make_shared<const graph::MetaGraph>(importers::open_model(job.in, context_.resolve_options()));
+    exporters::ConvertRequest request = job.request;
     complete_request(context_, *graph, request);
-    const Exporter& exporter = chosen_exporter(request.to, job.out);
-    const Preflight planned = preflight(*graph, exporter, request.layout, job.out);
-    WriteOptions& write = request.write;
+    const exporters::Exporter& exporter = chosen_exporter(request.to, job.out);
+    const exporters::Preflight planned = exporters::preflight(*graph, exporter, request.layout, job.out);
+    exporters::WriteOptions& write = request.write;
     write.memory_budget = share_;
     write.resume = true;  // what an interrupted run has written of a job counts
-    const WriteReport report = write_model(graph, planned.layout, write, progress_);
+    const exporters::WriteReport report = exporters::write_model(graph, planned.layout, write, progress_);
     std::vector<std::string> read, written;
-    for (const ModelFile& file : graph->files) read.push_back(file.path);
-    for (const WrittenFile& file : report.files) written.push_back(file.path);
+    for (const graph::ModelFile& file : graph->files) read.push_back(file.path);
+    for (const exporters::WrittenFile& file : report.files) written.push_back(file.path);
     {
       const std::lock_guard lock(mutex_);
       state_.set_done(job, read, written);
@@ -341,7 +346,7 @@ class Batch {
             {"notes", notes_json(planned.layout.notes)}},
            fmt::format("{} in {}{}", format_bytes(report.bytes_written), format_seconds(report.seconds),
                        report.verified ? ", read back and equal" : ""),
-           remarks(planned));
+           exporters::remarks(planned));
   }
 
   void finish(std::size_t i, JobState state, const Json& more, const std::string& words,
@@ -383,10 +388,10 @@ class Batch {
   }
 
   const Context& context_;
-  std::vector<BatchJob> jobs_;
+  std::vector<exporters::BatchJob> jobs_;
   bool keep_going_;
   std::size_t threads_;
-  BatchState state_;
+  exporters::BatchState state_;
   std::vector<JobState> states_;
   std::uint64_t share_ = 0;  // of the memory, for one job
   Progress progress_;
@@ -398,15 +403,13 @@ class Batch {
 
 Action setup_batch(CLI::App& app) {
   auto flags = std::make_shared<BatchFlags>();
-  app.add_option("JOBS", flags->file, "JSON file: {\"jobs\": [{\"in\", \"out\", \"options\"}]}")->required();
-  app.add_option("--jobs", flags->jobs, "jobs that run at a time")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{256}))
-      ->type_name("N")
-      ->capture_default_str();
-  app.add_option("--memory-budget", flags->memory_budget, "memory for buffers of all jobs together")
-      ->type_name("SIZE")
-      ->capture_default_str();
-  app.add_flag("--keep-going", flags->keep_going, "run the other jobs if one fails");
+  add_text(app, "JOBS", flags->file, "JSON file: {\"jobs\": [{\"in\", \"out\", \"options\"}]}",
+           {.required = true});
+  add_number(app, "--jobs", flags->jobs, "jobs that run at a time",
+             {.value_name = "N", .show_default = true, .check = whole_range(1, 256)});
+  add_text(app, "--memory-budget", flags->memory_budget, "memory for buffers of all jobs together",
+           {.value_name = "SIZE", .show_default = true});
+  add_flag(app, "--keep-going", flags->keep_going, "run the other jobs if one fails");
   return [flags](Context& context) {
     return Batch(context, *flags, parse_size(flags->memory_budget, "--memory-budget")).run();
   };

@@ -1,5 +1,6 @@
 // loadline edit: changes the metadata of a file in place.
 #include "app/cli/base/command.h"
+#include "app/cli/base/option_flags.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/io/atomic_file.h"
@@ -11,7 +12,6 @@
 #include <array>
 #include <filesystem>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -24,21 +24,21 @@ struct EditFlags {
   bool dry_run = false;
 };
 
-MetadataChange parse_change(const std::string& word) {
+exporters::MetadataChange parse_change(const std::string& word) {
   const std::size_t equals = word.find('=');
   if (equals == std::string::npos)
     throw Error(ErrorCode::usage, "--set: '{}' is not KEY=VALUE", safe_display(word, 100));
-  MetadataChange change{word.substr(0, equals), {}, word.substr(equals + 1)};
+  exporters::MetadataChange change{word.substr(0, equals), {}, word.substr(equals + 1)};
   const std::size_t colon = change.key.rfind(':');
-  if (colon != std::string::npos && is_metadata_type(change.key.substr(colon + 1))) {
+  if (colon != std::string::npos && exporters::is_metadata_type(change.key.substr(colon + 1))) {
     change.type = change.key.substr(colon + 1);
     change.key.resize(colon);
   }
   return change;
 }
 
-std::vector<MetadataChange> parse_changes(const EditFlags& flags) {
-  std::vector<MetadataChange> changes;
+std::vector<exporters::MetadataChange> parse_changes(const EditFlags& flags) {
+  std::vector<exporters::MetadataChange> changes;
   for (const std::string& word : flags.set) changes.push_back(parse_change(word));
   for (const std::string& key : flags.remove) changes.push_back({key, {}, {}});
   return changes;
@@ -55,53 +55,56 @@ void refuse_cached(const std::string& path) {
 }
 
 // The model of this one file, without the files beside it.
-MetaGraph read_alone(const std::string& path) {
-  Source source;
-  source.file = std::make_shared<const SourceFile>(SourceFile::open(path));
-  source.open_sibling = [](const std::string&) { return std::shared_ptr<const SourceFile>(); };
-  if (const Importer& importer = importer_for(*source.file); !can_edit_header(importer.id))
+graph::MetaGraph read_alone(const std::string& path) {
+  importers::Source source;
+  source.file = std::make_shared<const io::SourceFile>(io::SourceFile::open(path));
+  source.open_sibling = [](const std::string&) { return std::shared_ptr<const io::SourceFile>(); };
+  if (const importers::Importer& importer = importers::importer_for(*source.file);
+      !exporters::can_edit_header(importer.id))
     throw Error(ErrorCode::unsupported, {.file = path},
                 "metadata can be edited in safetensors and GGUF files, this is {}", importer.name);
-  return import_source(source);
+  return importers::import_source(source);
 }
 
 // Reads the edited file back: the tensors must be as before, and the metadata as asked.
-void check_edited(const std::string& path, const MetaGraph& before, const HeaderEdit& edit) {
-  const MetaGraph after = read_alone(path);
+void check_edited(const std::string& path, const graph::MetaGraph& before,
+                  const exporters::HeaderEdit& edit) {
+  const graph::MetaGraph after = read_alone(path);
   const auto fail = [&](std::string_view what) {
     throw Error(ErrorCode::io, {.file = path}, "{} after the edit: the old header is back", what);
   };
   if (after.tensors != before.tensors || after.storages != before.storages || after.files != before.files)
     fail("the tensors are not what they were");
-  const auto text_of = [](const MetaGraph& graph, std::string_view key) -> std::optional<std::string> {
-    const MetaValue* const value = find_metadata(graph, key);
-    return value == nullptr ? std::nullopt : std::optional(meta_text(*value));
+  const auto text_of = [](const graph::MetaGraph& graph, std::string_view key) -> std::optional<std::string> {
+    const graph::MetaValue* const value = graph::find_metadata(graph, key);
+    return value == nullptr ? std::nullopt : std::optional(graph::meta_text(*value));
   };
-  for (const ChangedKey& changed : edit.changed)
+  for (const exporters::ChangedKey& changed : edit.changed)
     if (text_of(after, changed.key) != changed.after)
       fail(fmt::format("the key '{}' is not what was asked for", safe_display(changed.key, 100)));
   const auto is_changed = [&](std::string_view key) {
-    return key == kSlackKey || std::ranges::find(edit.changed, key, &ChangedKey::key) != edit.changed.end();
+    return key == exporters::kSlackKey ||
+           std::ranges::find(edit.changed, key, &exporters::ChangedKey::key) != edit.changed.end();
   };
-  for (const MetaEntry& entry : before.metadata)
-    if (!is_changed(entry.key) && text_of(after, entry.key) != meta_text(entry.value))
+  for (const graph::MetaEntry& entry : before.metadata)
+    if (!is_changed(entry.key) && text_of(after, entry.key) != graph::meta_text(entry.value))
       fail(fmt::format("the key '{}' is not what it was", safe_display(entry.key, 100)));
 }
 
 std::string value_words(const std::string& value) { return safe_display(value, 60); }
 
-std::string recovery_words(Recovery recovery, const std::string& path) {
+std::string recovery_words(io::Recovery recovery, const std::string& path) {
   return fmt::format("{}: an edit had been interrupted; {}", safe_display(path, 76),
-                     recovery == Recovery::undone ? "the old header is back"
-                                                  : "it was complete, and only its backup was left");
+                     recovery == io::Recovery::undone ? "the old header is back"
+                                                      : "it was complete, and only its backup was left");
 }
 
-void print_edit(const EditFlags& flags, const HeaderEdit& edit, Recovery recovery) {
-  if (recovery != Recovery::none) fmt::print("{}\n", recovery_words(recovery, flags.file));
+void print_edit(const EditFlags& flags, const exporters::HeaderEdit& edit, io::Recovery recovery) {
+  if (recovery != io::Recovery::none) fmt::print("{}\n", recovery_words(recovery, flags.file));
   if (edit.changed.empty()) return;
   fmt::print("{}: {} {}\n", safe_display(flags.file, 76), counted(edit.changed.size(), "key"),
              flags.dry_run ? "would change" : "changed in place");
-  for (const ChangedKey& changed : edit.changed) {
+  for (const exporters::ChangedKey& changed : edit.changed) {
     fmt::print("  {}\n", safe_display(changed.key, 76));
     if (changed.before) fmt::print("    was {}\n", value_words(*changed.before));
     if (!changed.after)
@@ -112,7 +115,7 @@ void print_edit(const EditFlags& flags, const HeaderEdit& edit, Recovery recover
   fmt::print("Room for {} more.\n", counted(edit.room, "byte"));
 }
 
-Json edit_json(const EditFlags& flags, const HeaderEdit& edit, Recovery recovery) {
+Json edit_json(const EditFlags& flags, const exporters::HeaderEdit& edit, io::Recovery recovery) {
   constexpr std::array<std::string_view, 3> kRecoveries = {"none", "undone", "done"};
   Json json = {{"file", json_text(flags.file)},
                {"dry_run", flags.dry_run},
@@ -123,7 +126,7 @@ Json edit_json(const EditFlags& flags, const HeaderEdit& edit, Recovery recovery
   const auto value = [](const std::optional<std::string>& text) {
     return text ? Json(json_text(*text)) : Json();
   };
-  for (const ChangedKey& changed : edit.changed)
+  for (const exporters::ChangedKey& changed : edit.changed)
     json["changed"].push_back({{"key", json_text(changed.key)},
                                {"before", value(changed.before)},
                                {"after", value(changed.after)}});
@@ -131,23 +134,24 @@ Json edit_json(const EditFlags& flags, const HeaderEdit& edit, Recovery recovery
 }
 
 int edit_file(const Context& context, const EditFlags& flags) {
-  const std::vector<MetadataChange> changes = parse_changes(flags);
-  if (is_folder(flags.file))
+  const std::vector<exporters::MetadataChange> changes = parse_changes(flags);
+  if (io::is_folder(flags.file))
     throw Error(ErrorCode::usage, {.file = flags.file}, "is a folder: name the file in it to edit");
   refuse_cached(flags.file);
-  const bool interrupted = edit_was_interrupted(flags.file);
+  const bool interrupted = io::edit_was_interrupted(flags.file);
   if (flags.dry_run && interrupted)
     throw Error(ErrorCode::usage, {.file = flags.file},
                 "an edit of this file was interrupted: run `loadline edit` on it without --dry-run first");
   if (changes.empty() && !interrupted)
     throw Error(ErrorCode::usage, "nothing to change: give --set KEY=VALUE or --remove KEY");
-  const Recovery recovery = recover_in_place(flags.file);
-  HeaderEdit edit;
+  const io::Recovery recovery = io::recover_in_place(flags.file);
+  exporters::HeaderEdit edit;
   if (!changes.empty()) {
-    const MetaGraph before = read_alone(flags.file);
-    edit = edit_header(before, SourceFile::open(flags.file), changes);
+    const graph::MetaGraph before = read_alone(flags.file);
+    edit = exporters::edit_header(before, io::SourceFile::open(flags.file), changes);
     if (!flags.dry_run)
-      replace_in_place(flags.file, edit.before, edit.after, [&] { check_edited(flags.file, before, edit); });
+      io::replace_in_place(flags.file, edit.before, edit.after,
+                           [&] { check_edited(flags.file, before, edit); });
   }
   if (context.json)
     print_json(edit_json(flags, edit, recovery));
@@ -160,17 +164,13 @@ int edit_file(const Context& context, const EditFlags& flags) {
 
 Action setup_edit(CLI::App& app) {
   auto flags = std::make_shared<EditFlags>();
-  app.add_option("FILE", flags->file, "a safetensors or GGUF file; of a split model, one of its files")
-      ->required();
-  const auto repeated = [&](const char* name, std::vector<std::string>& words, const char* help,
-                            const char* value_name) {
-    app.add_option(name, words, help)->type_name(value_name)->allow_extra_args(false);
-  };
-  repeated("--set", flags->set,
+  add_text(app, "FILE", flags->file, "a safetensors or GGUF file; of a split model, one of its files",
+           {.required = true});
+  add_list(app, "--set", flags->set,
            "set a key; a new key of a GGUF file needs its type, such as KEY:u32=1. May be repeated",
-           "KEY=VALUE");
-  repeated("--remove", flags->remove, "remove a key. May be repeated", "KEY");
-  app.add_flag("--dry-run", flags->dry_run, "show what would change, and whether it fits");
+           {.value_name = "KEY=VALUE"});
+  add_list(app, "--remove", flags->remove, "remove a key. May be repeated", {.value_name = "KEY"});
+  add_flag(app, "--dry-run", flags->dry_run, "show what would change, and whether it fits");
   return [flags](Context& context) { return edit_file(context, *flags); };
 }
 

@@ -2,6 +2,7 @@
 #include "exporters/synth.h"
 
 #include "app/cli/base/command.h"
+#include "app/cli/base/option_flags.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/forward/gguf/gguf_family.h"
@@ -11,7 +12,6 @@
 
 #include <filesystem>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -30,47 +30,51 @@ struct SynthFlags {
 
 std::string preset_list() {
   std::string ids;
-  for (const Preset& preset : presets()) ids += fmt::format("{}{}", ids.empty() ? "" : ", ", preset.id);
+  for (const forward::Preset& preset : forward::presets())
+    ids += fmt::format("{}{}", ids.empty() ? "" : ", ", preset.id);
   return ids;
 }
 
 struct Shapes {
-  MetaGraph graph;
+  graph::MetaGraph graph;
   std::uint64_t max_shard_bytes = 5'000'000'000;
 };
 
 // The shapes of a preset, or of a path whose model has a config.json. `out` must not replace that model.
 Shapes shapes_of(const Context& context, const std::string& config, const std::string& out) {
-  if (const Preset* preset = find_preset(config))
-    return {config_graph(preset->config_json, std::string(preset->id), *context.assets()),
+  if (const forward::Preset* preset = forward::find_preset(config))
+    return {forward::config_graph(preset->config_json, std::string(preset->id), *context.assets()),
             preset->max_shard_bytes};
-  MetaGraph model;
+  graph::MetaGraph model;
   try {
-    model = open_model(config, context.resolve_options());
+    model = importers::open_model(config, context.resolve_options());
   } catch (const Error& error) {
     std::error_code ignored;
     if (error.code() != ErrorCode::io || std::filesystem::exists(config, ignored)) throw;
     throw Error(ErrorCode::usage, "'{}' is neither a file nor a preset; presets: {}", safe_display(config),
                 preset_list());
   }
-  refuse_own_folder(model, out);
-  if (const auto keys = gguf_config(model)) return {config_graph(keys->json, config, *context.assets())};
-  const std::string* const text = find_text(model, kConfigKey);
+  exporters::refuse_own_folder(model, out);
+  if (const auto keys = forward::gguf_config(model))
+    return {forward::config_graph(keys->json, config, *context.assets())};
+  const std::string* const text = graph::find_text(model, graph::kConfigKey);
   if (text == nullptr)
     throw Error(ErrorCode::usage, {.file = config}, "has no config.json to make a model from");
-  return {config_graph(*text, config, *context.assets())};
+  return {forward::config_graph(*text, config, *context.assets())};
 }
 
-bool has_map(const MetaGraph& graph) {
-  const std::string* const text = find_text(graph, kConfigKey);
-  return text != nullptr && find_gguf_family(ModelConfig(*text, std::string(kConfigKey))) != nullptr;
+bool has_map(const graph::MetaGraph& graph) {
+  const std::string* const text = graph::find_text(graph, graph::kConfigKey);
+  return text != nullptr &&
+         forward::find_gguf_family(forward::ModelConfig(*text, std::string(graph::kConfigKey))) != nullptr;
 }
 
 int synth(const Context& context, const SynthFlags& options) {
   Shapes shapes = shapes_of(context, options.config, options.out);
-  SynthOptions synth_options;
+  exporters::SynthOptions synth_options;
   synth_options.seed = options.seed;
-  synth_options.to = options.to.empty() ? std::string(exporter_for_output(options.out).id) : options.to;
+  synth_options.to =
+      options.to.empty() ? std::string(exporters::exporter_for_output(options.out).id) : options.to;
   if (!options.max_shard_size.empty())
     synth_options.max_shard_bytes = parse_size(options.max_shard_size, "--max-shard-size");
   else if (synth_options.to == "safetensors")
@@ -82,31 +86,33 @@ int synth(const Context& context, const SynthFlags& options) {
         "note: this family has no map to llama.cpp's names: the file gets the model's own names, and "
         "llama.cpp does not run it");
   Progress progress(context.stop);
-  WriteReport report;
+  exporters::WriteReport report;
   {
     const ProgressLine line(context, "writing", progress);
-    report = synthesize(shapes.graph, options.out, synth_options, progress);
+    report = exporters::synthesize(shapes.graph, options.out, synth_options, progress);
   }
   // experts are stacked there, and what llama.cpp has no use for is left out
-  if (synth_options.to == "gguf") shapes.graph = open_model(report.files.front().path, {});
+  if (synth_options.to == "gguf") shapes.graph = importers::open_model(report.files.front().path, {});
   if (context.json) {
     Json json = {{"files", Json::array()},
                  {"tensors", shapes.graph.tensors.size()},
-                 {"parameter_count", parameter_count(shapes.graph)},
-                 {"tensor_bytes", storage_bytes(shapes.graph)},
+                 {"parameter_count", graph::parameter_count(shapes.graph)},
+                 {"tensor_bytes", graph::storage_bytes(shapes.graph)},
                  {"bytes_written", report.bytes_written},
                  {"sparse", !options.seed.has_value()},
                  {"seconds", report.seconds}};
-    for (const WrittenFile& file : report.files)
+    for (const exporters::WrittenFile& file : report.files)
       json["files"].push_back({{"path", json_text(file.path)}, {"bytes", file.bytes}});
     print_json(json);
     return kDone;
   }
-  const auto shards = std::ranges::count_if(
-      report.files, [](const WrittenFile& file) { return exporter_for(file.path) != nullptr; });
+  const auto shards = std::ranges::count_if(report.files, [](const exporters::WrittenFile& file) {
+    return exporters::exporter_for(file.path) != nullptr;
+  });
   fmt::print("{}: {}, {} parameters, {} of weights in {}, {}\n", safe_display(options.out),
-             counted(shapes.graph.tensors.size(), "tensor"), format_count(parameter_count(shapes.graph)),
-             format_bytes(storage_bytes(shapes.graph)),
+             counted(shapes.graph.tensors.size(), "tensor"),
+             format_count(graph::parameter_count(shapes.graph)),
+             format_bytes(graph::storage_bytes(shapes.graph)),
              counted(static_cast<std::uint64_t>(shards), "weight file"),
              options.seed ? fmt::format("random with seed {}", *options.seed)
                           : fmt::format("sparse: {} on disk", format_bytes(report.bytes_written)));
@@ -117,20 +123,17 @@ int synth(const Context& context, const SynthFlags& options) {
 
 Action setup_synth(CLI::App& app) {
   auto options = std::make_shared<SynthFlags>();
-  app.add_option("CONFIG", options->config, "config.json, a model that has one, or one of: " + preset_list())
-      ->required();
-  app.add_option("OUT", options->out, "model folder to write, or a .gguf or .pt file")->required();
-  auto* const sparse =
-      app.add_flag("--sparse", options->sparse, "full size without blocks on disk [the default]");
-  app.add_option("--random", options->seed, "random weights instead, the same on every machine")
-      ->check(CLI::Range(std::int64_t{0}, kMostNumber))
-      ->type_name("SEED")
-      ->excludes(sparse);
-  app.add_option("--max-shard-size", options->max_shard_size, "files of at most SIZE, such as 5GB")
-      ->type_name("SIZE");
-  app.add_option("--to", options->to, "safetensors (a folder), torch or gguf [from the name of OUT]")
-      ->type_name("ID");
-  app.add_flag("--force", options->force, "replace existing output");
+  add_text(app, "CONFIG", options->config, "config.json, a model that has one, or one of: " + preset_list(),
+           {.required = true});
+  add_text(app, "OUT", options->out, "model folder to write, or a .gguf or .pt file", {.required = true});
+  add_flag(app, "--sparse", options->sparse, "full size without blocks on disk [the default]");
+  add_number(app, "--random", options->seed, "random weights instead, the same on every machine",
+             {.value_name = "SEED", .check = whole_range(0, kMostNumber), .excludes = "--sparse"});
+  add_text(app, "--max-shard-size", options->max_shard_size, "files of at most SIZE, such as 5GB",
+           {.value_name = "SIZE"});
+  add_text(app, "--to", options->to, "safetensors (a folder), torch or gguf [from the name of OUT]",
+           {.value_name = "ID"});
+  add_flag(app, "--force", options->force, "replace existing output");
   return [options](Context& context) { return synth(context, *options); };
 }
 

@@ -1,5 +1,6 @@
 // loadline upload: loads a model onto a GPU and compares the measured peaks with the projected ones.
 #include "app/cli/base/command.h"
+#include "app/cli/base/option_flags.h"
 #include "app/cli/plan/load_flags.h"
 #include "app/cli/plan/rehearsal.h"
 #include "core/base/error.h"
@@ -26,7 +27,6 @@
 #include <utility>
 #include <vector>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -43,11 +43,11 @@ using report::MeasuredLoads;
 
 // One load of a resolved request.
 struct AskedUpload {
-  const LoadRequest& request;
-  const Method& method;
+  const load::LoadRequest& request;
+  const load::Method& method;
   std::string order;
-  CostModel costs = {};  // of the projected time
-  std::optional<MeasuredRates> rates = {};
+  plan::CostModel costs = {};  // of the projected time
+  std::optional<load::MeasuredRates> rates = {};
 };
 
 struct FinishedUpload {
@@ -55,11 +55,13 @@ struct FinishedUpload {
   gpu::UploadReport report;
 };
 
-constexpr std::array kSpaces = {Space::device, Space::host, Space::page_cache, Space::staging};
+constexpr std::array kSpaces = {plan::Space::device, plan::Space::host, plan::Space::page_cache,
+                                plan::Space::staging};
 
-Json peaks_json(const Timeline& timeline) {
+Json peaks_json(const plan::Timeline& timeline) {
   Json json;
-  for (const Space space : kSpaces) json[std::string(space_name(space))] = timeline.peaks[index(space)].bytes;
+  for (const plan::Space space : kSpaces)
+    json[std::string(plan::space_name(space))] = timeline.peaks[plan::index(space)].bytes;
   json["unified"] = timeline.unified.bytes;
   return json;
 }
@@ -71,8 +73,8 @@ Json upload_json(const FinishedUpload& upload) {
       {"device", json_text(report.device)},
       {"method", asked.method.id},
       {"order", json_text(asked.order)},
-      {"prepack", asked.request.prepack ? Json(prepacking_id(*asked.request.prepack)) : Json()},
-      {"options", options_json(asked.request, LoadUser::upload)},
+      {"prepack", asked.request.prepack ? Json(load::prepacking_id(*asked.request.prepack)) : Json()},
+      {"options", options_json(asked.request, load::LoadUser::upload)},
       {"tensors", report.tensors},
       {"bytes", report.bytes},
       {"seconds", report.seconds},
@@ -94,11 +96,12 @@ Json upload_json(const FinishedUpload& upload) {
   measured["imported_bytes"] = report.imported_bytes;
   if (report.device_budget_peak) measured["device_budget_peak"] = *report.device_budget_peak;
   if (report.measured.reserved_peak)
-    for (const Space space : kSpaces)
-      measured["reserved"][std::string(space_name(space))] = (*report.measured.reserved_peak)[index(space)];
-  for (const Space space : kSpaces)
-    json["error_percent"][std::string(space_name(space))] = report::error_percent(
-        report.projected.peaks[index(space)].bytes, report.measured.peaks[index(space)].bytes);
+    for (const plan::Space space : kSpaces)
+      measured["reserved"][std::string(plan::space_name(space))] =
+          (*report.measured.reserved_peak)[plan::index(space)];
+  for (const plan::Space space : kSpaces)
+    json["error_percent"][std::string(plan::space_name(space))] = report::error_percent(
+        report.projected.peaks[plan::index(space)].bytes, report.measured.peaks[plan::index(space)].bytes);
   json["error_percent"]["unified"] =
       report::error_percent(report.projected.unified.bytes, report.measured.unified.bytes);
   json["error_percent"]["rss_anon"] = report::error_percent(report.projected_rss_anon, report.rss_anon_peak);
@@ -145,7 +148,7 @@ std::string time_text(const gpu::UploadReport& report, const AskedUpload& asked)
                      report::upload_rates_text(time, asked.rates, report.device));
 }
 
-std::string verified_text(const gpu::UploadReport& report, const LoadRequest& request) {
+std::string verified_text(const gpu::UploadReport& report, const load::LoadRequest& request) {
   if (!report.verified) return "";
   if (!*report.verified) return "DIFFERENT: " + report.mismatch + "\n";
   return fmt::format("Verified: every byte on the device equals the file{}.\n",
@@ -177,11 +180,13 @@ std::string upload_text(const Context& context, const FinishedUpload& upload, bo
                fmt::format("{:.1f} %", report::error_percent(projected, measured))});
   };
   // what the uploader took for the blocks, with rounding
-  const PerSpace<std::uint64_t> taken = report.measured.reserved_peak.value_or(PerSpace<std::uint64_t>{});
-  for (const Space space : kSpaces) {
-    const std::size_t at = index(space);
-    row(space == Space::page_cache ? "page cache" : std::string(space_name(space)),
-        report.projected.peaks[at].bytes + (space == Space::staging ? report.ring_bytes : 0), taken[at]);
+  const plan::PerSpace<std::uint64_t> taken =
+      report.measured.reserved_peak.value_or(plan::PerSpace<std::uint64_t>{});
+  for (const plan::Space space : kSpaces) {
+    const std::size_t at = plan::index(space);
+    row(space == plan::Space::page_cache ? "page cache" : std::string(plan::space_name(space)),
+        report.projected.peaks[at].bytes + (space == plan::Space::staging ? report.ring_bytes : 0),
+        taken[at]);
   }
   if (report.device_budget_peak)
     row("device, driver", report.projected_device_budget, *report.device_budget_peak);
@@ -207,48 +212,50 @@ MeasuredLoad measured_upload(const AskedUpload& asked, const gpu::UploadReport& 
   load.samples = report.measured.measured.size();
   load.steps = steps;
   const auto add = [&](std::string_view name, std::string_view id, std::uint64_t projected, unsigned spaces,
-                       const std::vector<StepCount>& counts) {
+                       const std::vector<load::StepCount>& counts) {
     load.counters.push_back(
         report::measured_counter(projected, report.projected_usage, spaces, counts, steps));
     load.counters.back().name = name;
     load.counters.back().id = id;
   };
   const auto sampled = [&](const auto& count_of) {
-    std::vector<StepCount> counts;
+    std::vector<load::StepCount> counts;
     for (std::size_t i = 0; i < load.samples; ++i)
       counts.push_back({report.sample_steps[i], count_of(report.measured.measured[i])});
     return counts;
   };
   if (report.device_budget_peak) {
     add("device", "device_budget", report.projected_device_budget, report.device_heap_spaces,
-        sampled([](const MemorySample& sample) { return sample.device_counted; }));
+        sampled([](const plan::MemorySample& sample) { return sample.device_counted; }));
   } else if (!report.software_device) {
-    std::vector<StepCount> counts;
-    for (const UsagePoint& point : report.measured.usage)
-      counts.push_back({point.step, point.bytes[index(Space::device)]});
-    add("device", "device", report.projected.peaks[index(Space::device)].bytes, space_bit(Space::device),
-        counts);
+    std::vector<load::StepCount> counts;
+    for (const plan::UsagePoint& point : report.measured.usage)
+      counts.push_back({point.step, point.bytes[plan::index(plan::Space::device)]});
+    add("device", "device", report.projected.peaks[plan::index(plan::Space::device)].bytes,
+        plan::space_bit(plan::Space::device), counts);
     load.counters.back().own_count = true;
   }
   add("RssAnon", "rss_anon", report.projected_rss_anon, report.anonymous_spaces,
-      sampled([](const MemorySample& sample) { return sample.memory.rss_anon; }));
+      sampled([](const plan::MemorySample& sample) { return sample.memory.rss_anon; }));
   // pages that the device reads in place are mapped too
-  const unsigned mapped =
-      space_bit(Space::page_cache) | (report.imported_bytes > 0 ? space_bit(Space::staging) : 0u);
+  const unsigned mapped = plan::space_bit(plan::Space::page_cache) |
+                          (report.imported_bytes > 0 ? plan::space_bit(plan::Space::staging) : 0u);
   std::uint64_t most = 0;
-  for (const UsagePoint& point : report.projected_usage) most = std::max(most, sum_over(point.bytes, mapped));
+  for (const plan::UsagePoint& point : report.projected_usage)
+    most = std::max(most, plan::sum_over(point.bytes, mapped));
   add("RssFile", "rss_file", most, mapped,
-      sampled([](const MemorySample& sample) { return sample.memory.rss_file; }));
+      sampled([](const plan::MemorySample& sample) { return sample.memory.rss_file; }));
   return load;
 }
 
 // Several loads side by side. `uploads` are those of `loads.rows`.
 std::string uploads_text(const Context& context, const MeasuredLoads& loads,
                          const std::vector<FinishedUpload>& uploads) {
-  const std::uint64_t weights = storage_bytes(loads.graph);
-  std::string head = fmt::format("{}: {}, W = {} ({}), {}\n\n", safe_display(model_name(loads.graph), 80),
-                                 counted(loads.graph.tensors.size(), "tensor"), format_bytes(weights),
-                                 counted(weights, "byte"), safe_display(loads.how, 80));
+  const std::uint64_t weights = graph::storage_bytes(loads.graph);
+  std::string head =
+      fmt::format("{}: {}, W = {} ({}), {}\n\n", safe_display(graph::model_name(loads.graph), 80),
+                  counted(loads.graph.tensors.size(), "tensor"), format_bytes(weights),
+                  counted(weights, "byte"), safe_display(loads.how, 80));
   std::string text, messages;
   std::vector<std::string> notes;
   for (const FinishedUpload& upload : uploads) {
@@ -275,8 +282,8 @@ std::string uploads_text(const Context& context, const MeasuredLoads& loads,
 }
 
 Json uploads_json(const MeasuredLoads& loads, const std::vector<FinishedUpload>& uploads) {
-  Json json = {{"model", json_text(model_name(loads.graph))},
-               {"bytes", storage_bytes(loads.graph)},
+  Json json = {{"model", json_text(graph::model_name(loads.graph))},
+               {"bytes", graph::storage_bytes(loads.graph)},
                {"uploads", Json::array()}};
   for (std::size_t i = 0; i < uploads.size(); ++i) {
     Json one = upload_json(uploads[i]);
@@ -307,30 +314,32 @@ struct UploadFlags {
 
 // The method of an upload that names none: where the device's memory is the system's, files are read to their
 // place in it, unless an option needs a ring.
-std::string_view method_for(const std::string& device, const LoadRequest& request, const LoadFlags& flags) {
+std::string_view method_for(const std::string& device, const load::LoadRequest& request,
+                            const LoadFlags& flags) {
   constexpr std::string_view kRing = "staged_ring";
-  const Method& direct = find_method("direct");
+  const load::Method& direct = load::find_method("direct");
   const std::array methods = {&direct};
-  if (request.prepack || !unused_options(request, methods, flags.given()).empty()) return kRing;
+  if (request.prepack || !load::unused_options(request, methods, flags.given()).empty()) return kRing;
   const std::vector<gpu::DeviceInfo> devices = gpu::list_devices();
   const auto chosen = gpu::choose_device(devices, device).chosen;
   return chosen && devices[*chosen].unified && devices[*chosen].mappable ? direct.id : kRing;
 }
 
-bool several(const BoundRequest& bound) { return bound.methods.size() * bound.orders.size() > 1; }
+bool several(const load::BoundRequest& bound) { return bound.methods.size() * bound.orders.size() > 1; }
 
 struct Uploads {
   report::MeasuredLoads loads;
   std::vector<FinishedUpload> finished;  // parallel to loads.rows
 };
 
-FinishedUpload upload_one(const Context& context, const UploadFlags& options, const MetaGraphPtr& graph,
-                          const BoundRequest& bound, const Method& method, const OrderChoice& order,
+FinishedUpload upload_one(const Context& context, const UploadFlags& options,
+                          const graph::MetaGraphPtr& graph, const load::BoundRequest& bound,
+                          const load::Method& method, const load::OrderChoice& order,
                           report::MeasuredLoads& loads) {
   Progress progress(context.stop);
   require_importable(*graph, method);
-  const Plan plan =
-      make_plan(*graph, method, make_order(*graph, order, method, bound.inputs, progress), bound.inputs);
+  const plan::Plan plan = load::make_plan(
+      *graph, method, load::make_order(*graph, order, method, bound.inputs, progress), bound.inputs);
   FinishedUpload done = {.asked = {bound.request(), method, order.name, bound.machine_costs(), bound.rates},
                          .report = {}};
   const ProgressLine line(context, fmt::format("uploading by {}", method.id), progress);
@@ -347,19 +356,19 @@ FinishedUpload upload_one(const Context& context, const UploadFlags& options, co
     done.report.notes.push_back(
         fmt::format("{} leaves nothing on the device that could be verified.", method.id));
   if (const auto& prepack = bound.request().prepack)
-    done.report.notes.push_back(prepacking_text(*graph, *prepack));
+    done.report.notes.push_back(load::prepacking_text(*graph, *prepack));
   loads.rows.push_back(measured_upload(done.asked, done.report, plan.steps.size()));
   return done;
 }
 
 // One after another: at once they would count each other's memory. Of several, one that cannot be done does
 // not stop the others; throws the first refusal if all are refused.
-Uploads upload_all(const Context& context, const UploadFlags& options, const MetaGraphPtr& graph,
-                   const BoundRequest& bound) {
+Uploads upload_all(const Context& context, const UploadFlags& options, const graph::MetaGraphPtr& graph,
+                   const load::BoundRequest& bound) {
   Uploads uploads{{*graph, {}, {}, {}}, {}};
   std::optional<Error> refusal;
-  for (const Method* const method : bound.methods)
-    for (const OrderChoice& order : bound.orders) try {
+  for (const load::Method* const method : bound.methods)
+    for (const load::OrderChoice& order : bound.orders) try {
         uploads.finished.push_back(upload_one(context, options, graph, bound, *method, order, uploads.loads));
       } catch (const Error& error) {
         const bool of_this_load = error.code() == ErrorCode::unsupported ||
@@ -376,20 +385,20 @@ Uploads upload_all(const Context& context, const UploadFlags& options, const Met
 
 int upload(const Context& context, const UploadFlags& options, LoadFlags& flags) {
   options.picture.check();
-  LoadRequest request = flags.request(context.quiet);
+  load::LoadRequest request = flags.request(context.quiet);
   const bool named = !request.methods.empty();
   if (!named) request.methods = {std::string(method_for(options.device, request, flags))};
-  const std::vector<const Method*> methods = find_methods(request.methods);
-  for (const std::string& name : order_names(request.orders)) check_order_choice(name);
+  const std::vector<const load::Method*> methods = load::find_methods(request.methods);
+  for (const std::string& name : load::order_names(request.orders)) load::check_order_choice(name);
   try {
     flags.require_used(request, methods);
   } catch (const Error& error) {
     if (named) throw;
     throw Error(error.code(), "{}; --method names one", error.what());
   }
-  const MetaGraphPtr graph = open_for(context, flags.path());
-  require_sound(*graph, "upload");
-  const BoundRequest bound = bind_request(*graph, request, CliEnvironment(context, request).load);
+  const graph::MetaGraphPtr graph = open_for(context, flags.path());
+  graph::require_sound(*graph, "upload");
+  const load::BoundRequest bound = load::bind_request(*graph, request, CliEnvironment(context, request).load);
   const Uploads uploads = upload_all(context, options, graph, bound);
 
   Context plain = context;
@@ -426,15 +435,14 @@ int upload(const Context&, const UploadFlags&, LoadFlags&) {
 
 Action setup_upload(CLI::App& app) {
   auto options = std::make_shared<UploadFlags>();
-  auto flags = std::make_shared<LoadFlags>(app, LoadUser::upload);
-  app.get_option("--method")->default_str("by the device");
+  auto flags = std::make_shared<LoadFlags>(app, load::LoadUser::upload);
+  set_default_text(app, "--method", "by the device");
   options->picture.add(app);
-  app.option_defaults()->group("GPU");
-  app.add_option("--device", options->device, "index or part of a name of a GPU; `devices` lists them")
-      ->type_name("N|NAME")
-      ->default_str("the best");
-  app.add_flag("--verify", options->verify, "read the device back, compare every byte");
-  app.add_flag("--validation", options->validation, "run under the Vulkan validation layer");
+  begin_group(app, "GPU");
+  add_text(app, "--device", options->device, "index or part of a name of a GPU; `devices` lists them",
+           {.value_name = "N|NAME", .default_text = "the best"});
+  add_flag(app, "--verify", options->verify, "read the device back, compare every byte");
+  add_flag(app, "--validation", options->validation, "run under the Vulkan validation layer");
   return [options, flags](Context& context) { return upload(context, *options, *flags); };
 }
 

@@ -1,6 +1,7 @@
 // Writes what `verify` and `diff` say about tensors.
 #include "app/cli/inspect/comparison_view.h"
 
+#include "app/cli/base/option_flags.h"
 #include "app/report/markdown.h"
 #include "app/report/match_models.h"
 #include "core/base/error.h"
@@ -10,7 +11,6 @@
 #include <chrono>
 #include <cmath>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
@@ -28,20 +28,20 @@ double parse_number(std::string_view text) {
   return value;
 }
 
-std::string shape_words(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
+std::string shape_words(const graph::Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
 
-std::string name_words(const Name& name) {
+std::string name_words(const graph::Name& name) {
   return name.empty() ? "(no name)" : safe_display(name, kNameColumns);
 }
 
-std::string number_words(const Number& number, bool exact) {
+std::string number_words(const convert::Number& number, bool exact) {
   if (const double* const value = std::get_if<double>(&number))
     return exact ? fmt::format("{}", *value) : fmt::format("{:.7g}", *value);
   return std::visit([](auto value) { return fmt::format("{}", value); }, number);
 }
 
 // Where element `position` lies: "[3, 17]"; "0" for a single number.
-std::vector<std::uint64_t> coordinates(const Shape& shape, std::uint64_t position) {
+std::vector<std::uint64_t> coordinates(const graph::Shape& shape, std::uint64_t position) {
   std::vector<std::uint64_t> at(shape.size(), 0);
   for (std::size_t i = shape.size(); i-- > 0;) {
     at[i] = position % std::max<std::uint64_t>(shape[i], 1);
@@ -50,10 +50,12 @@ std::vector<std::uint64_t> coordinates(const Shape& shape, std::uint64_t positio
   return at;
 }
 
-bool has_coordinates(const Weight& weight) { return dtype_info(weight.dtype).block_elements != 0; }
+bool has_coordinates(const inspect::Weight& weight) {
+  return graph::dtype_info(weight.dtype).block_elements != 0;
+}
 
 // What differs in the values of one pair, in lines.
-std::string values_words(const Weight& weight, const ValueDifference& found) {
+std::string values_words(const inspect::Weight& weight, const inspect::ValueDifference& found) {
   if (found.differing == 0) return "other bytes, but equal numbers";
   const bool blocks = found.unit_elements > 1;
   const std::string_view unit = blocks ? "block" : has_coordinates(weight) ? "element" : "byte";
@@ -75,20 +77,20 @@ std::string values_words(const Weight& weight, const ValueDifference& found) {
   return text;
 }
 
-Json number_json(const Number& number) {
+Json number_json(const convert::Number& number) {
   const double* const value = std::get_if<double>(&number);
   if (value != nullptr && !std::isfinite(*value)) return fmt::format("{}", *value);
   return std::visit([](auto held) { return Json(held); }, number);
 }
 
-Json weight_json(const MetaGraph& graph, const Weight& weight) {
+Json weight_json(const graph::MetaGraph& graph, const inspect::Weight& weight) {
   return {{"name", json_text(weight.name)},
-          {"type", weight_type(graph, weight)},
+          {"type", inspect::weight_type(graph, weight)},
           {"shape", weight.shape},
-          {"bytes", weight_bytes(graph, weight)}};
+          {"bytes", inspect::weight_bytes(graph, weight)}};
 }
 
-Json values_json(const Weight& weight, const ValueDifference& found) {
+Json values_json(const inspect::Weight& weight, const inspect::ValueDifference& found) {
   Json json = {
       {"differing", found.differing}, {"total", found.total}, {"unit_elements", found.unit_elements}};
   if (found.differing == 0) return json;
@@ -116,7 +118,7 @@ class Section {
   Section(const Section&) = delete;
   Section& operator=(const Section&) = delete;
 
-  void add(const Name& name, const std::string& words) {
+  void add(const graph::Name& name, const std::string& words) {
     if (left_ == 0) return;
     --left_;
     ++shown_;
@@ -129,25 +131,27 @@ class Section {
   std::uint64_t count_, shown_ = 0;
 };
 
-void print_alone(std::string_view title, const MetaGraph& graph, const std::vector<Weight>& weights,
-                 const std::vector<std::uint32_t>& positions, std::size_t limit) {
+void print_alone(std::string_view title, const graph::MetaGraph& graph,
+                 const std::vector<inspect::Weight>& weights, const std::vector<std::uint32_t>& positions,
+                 std::size_t limit) {
   Section section(title, positions.size(), limit);
   for (const std::uint32_t position : positions) {
-    const Weight& weight = weights[position];
-    section.add(weight.name, fmt::format("{} {}, {}", weight_type(graph, weight), shape_words(weight.shape),
-                                         format_bytes(weight_bytes(graph, weight))));
+    const inspect::Weight& weight = weights[position];
+    section.add(weight.name,
+                fmt::format("{} {}, {}", inspect::weight_type(graph, weight), shape_words(weight.shape),
+                            format_bytes(inspect::weight_bytes(graph, weight))));
   }
 }
 
-std::string_view state_name(PairState state) {
+std::string_view state_name(inspect::PairState state) {
   switch (state) {
-    case PairState::other_shape:
+    case inspect::PairState::other_shape:
       return "shape";
-    case PairState::other_type:
+    case inspect::PairState::other_type:
       return "type";
-    case PairState::other_values:
+    case inspect::PairState::other_values:
       return "values";
-    case PairState::refused:
+    case inspect::PairState::refused:
       return "refused";
     default:
       return "equal";
@@ -155,37 +159,36 @@ std::string_view state_name(PairState state) {
 }
 
 // No tensor of one model has the name of a tensor of the other.
-bool share_nothing(const Matching& match) {
+bool share_nothing(const inspect::Matching& match) {
   return match.pairs.empty() && !match.a.empty() && !match.b.empty();
 }
 
-bool differs(PairState state) { return state != PairState::equal && state != PairState::not_looked; }
+bool differs(inspect::PairState state) {
+  return state != inspect::PairState::equal && state != inspect::PairState::not_looked;
+}
 
 }  // namespace
 
 void add_comparison_options(CLI::App& app, ComparisonFlags& flags) {
-  app.add_option("A", flags.a, "a model: file, folder, org/name, shard")->required();
-  app.add_option("B", flags.b, "the model to compare it with")->required();
-  app.add_option(
-         "--tolerance", flags.tolerance,
-         "compare floats, blocks and packed weights as numbers: equal within ABS, or within REL of the "
-         "larger")
-      ->type_name("ABS[,REL]");
-  app.add_option("--limit", flags.limit, "show at most N tensors of each kind")
-      ->check(CLI::Range(std::int64_t{1}, kMostNumber))
-      ->type_name("N")
-      ->capture_default_str();
+  add_text(app, "A", flags.a, "a model: file, folder, org/name, shard", {.required = true});
+  add_text(app, "B", flags.b, "the model to compare it with", {.required = true});
+  add_text(
+      app, "--tolerance", flags.tolerance,
+      "compare floats, blocks and packed weights as numbers: equal within ABS, or within REL of the larger",
+      {.value_name = "ABS[,REL]"});
+  add_number(app, "--limit", flags.limit, "show at most N tensors of each kind",
+             {.value_name = "N", .show_default = true, .check = whole_range(1, kMostNumber)});
 }
 
-std::optional<Tolerance> parse_tolerance(const std::string& text) {
+std::optional<inspect::Tolerance> parse_tolerance(const std::string& text) {
   if (text.empty()) return std::nullopt;
   const auto parts = split(text, ',');
   if (parts.size() > 2)
     throw Error(ErrorCode::usage, "--tolerance: '{}' is not ABS or ABS,REL", safe_display(text, 40));
-  return Tolerance{parse_number(parts[0]), parts.size() == 2 ? parse_number(parts[1]) : 0};
+  return inspect::Tolerance{parse_number(parts[0]), parts.size() == 2 ? parse_number(parts[1]) : 0};
 }
 
-std::string tolerance_text(const Tolerance& tolerance) {
+std::string tolerance_text(const inspect::Tolerance& tolerance) {
   if (tolerance.absolute == 0 && tolerance.relative == 0) return "as numbers";
   std::string text = fmt::format("within {}", tolerance.absolute);
   if (tolerance.relative > 0) text += fmt::format(", or within {} of the larger number", tolerance.relative);
@@ -193,14 +196,14 @@ std::string tolerance_text(const Tolerance& tolerance) {
 }
 
 bool ComparedModels::same() const {
-  const Matching& match = comparison.match;
+  const inspect::Matching& match = comparison.match;
   return match.only_a.empty() && match.only_b.empty() &&
          std::ranges::none_of(comparison.results,
-                              [](const PairResult& result) { return differs(result.state); });
+                              [](const inspect::PairResult& result) { return differs(result.state); });
 }
 
-ComparedModels compare_for(const Context& context, const MetaGraphPtr& a, const MetaGraphPtr& b,
-                           const CompareOptions& options, std::string label) {
+ComparedModels compare_for(const Context& context, const graph::MetaGraphPtr& a, const graph::MetaGraphPtr& b,
+                           const inspect::CompareOptions& options, std::string label) {
   ComparedModels models{a, b, {}, 0, false};
   Progress progress(context.stop);
   const ProgressLine line(context, std::move(label), progress);
@@ -209,57 +212,59 @@ ComparedModels compare_for(const Context& context, const MetaGraphPtr& a, const 
   models.mapped = matched.mapped;
   if (!matched.problem.empty())
     complain("note: names are compared as stored, llama.cpp's cannot be worked out: " + matched.problem);
-  models.comparison = compare_models(a, b, std::move(matched.match), options, progress);
+  models.comparison = inspect::compare_models(a, b, std::move(matched.match), options, progress);
   models.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return models;
 }
 
 void print_differences(const ComparedModels& models, std::size_t limit, DifferenceKinds kinds) {
-  const Comparison& found = models.comparison;
-  const MetaGraph &a = *models.a, &b = *models.b;
+  const inspect::Comparison& found = models.comparison;
+  const graph::MetaGraph &a = *models.a, &b = *models.b;
   print_alone("Only in A", a, found.match.a, found.match.only_a, limit);
   print_alone("Only in B", b, found.match.b, found.match.only_b, limit);
-  const auto section = [&](std::string_view title, PairState state, auto words) {
+  const auto section = [&](std::string_view title, inspect::PairState state, auto words) {
     Section rows(title, found.count(state), limit);
     for (std::size_t i = 0; i < found.results.size(); ++i)
       if (found.results[i].state == state) {
-        const WeightPair& pair = found.match.pairs[i];
-        const Weight &of_a = found.match.a[pair.a], &of_b = found.match.b[pair.b];
+        const inspect::WeightPair& pair = found.match.pairs[i];
+        const inspect::Weight &of_a = found.match.a[pair.a], &of_b = found.match.b[pair.b];
         rows.add(of_a.name, words(of_a, of_b, found.results[i]));
       }
   };
-  section("Other shape", PairState::other_shape,
-          [](const Weight& of_a, const Weight& of_b, const PairResult&) {
+  section("Other shape", inspect::PairState::other_shape,
+          [](const inspect::Weight& of_a, const inspect::Weight& of_b, const inspect::PairResult&) {
             return fmt::format("A {}, B {}", shape_words(of_a.shape), shape_words(of_b.shape));
           });
   if (kinds == DifferenceKinds::all)
-    section("Other type", PairState::other_type,
-            [&](const Weight& of_a, const Weight& of_b, const PairResult&) {
-              return fmt::format("A {}, B {}, {}", weight_type(a, of_a), weight_type(b, of_b),
-                                 shape_words(of_a.shape));
+    section("Other type", inspect::PairState::other_type,
+            [&](const inspect::Weight& of_a, const inspect::Weight& of_b, const inspect::PairResult&) {
+              return fmt::format("A {}, B {}, {}", inspect::weight_type(a, of_a),
+                                 inspect::weight_type(b, of_b), shape_words(of_a.shape));
             });
-  section("Other values", PairState::other_values,
-          [&](const Weight& of_a, const Weight& of_b, const PairResult& result) {
-            const std::string type = weight_type(a, of_a), other = weight_type(b, of_b);
+  section("Other values", inspect::PairState::other_values,
+          [&](const inspect::Weight& of_a, const inspect::Weight& of_b, const inspect::PairResult& result) {
+            const std::string type = inspect::weight_type(a, of_a), other = inspect::weight_type(b, of_b);
             return fmt::format("{} {}, {}", type == other ? type : fmt::format("A {}, B {},", type, other),
                                shape_words(of_a.shape), values_words(of_a, *result.difference));
           });
-  section("Not compared", PairState::refused,
-          [](const Weight&, const Weight&, const PairResult& result) { return result.refusal; });
+  section("Not compared", inspect::PairState::refused,
+          [](const inspect::Weight&, const inspect::Weight&, const inspect::PairResult& result) {
+            return result.refusal;
+          });
 }
 
 std::string counts_text(const ComparedModels& models) {
-  const Comparison& found = models.comparison;
+  const inspect::Comparison& found = models.comparison;
   std::vector<std::string> parts;
   const auto add = [&](std::uint64_t count, std::string_view what) {
     if (count > 0) parts.push_back(fmt::format("{} {}", format_grouped(count), what));
   };
-  add(found.count(PairState::equal), "equal");
-  add(found.count(PairState::not_looked), "of equal shape and type");
-  add(found.count(PairState::other_shape), "of other shape");
-  add(found.count(PairState::other_type), "of other type");
-  add(found.count(PairState::other_values), "with other values");
-  add(found.count(PairState::refused), "not compared");
+  add(found.count(inspect::PairState::equal), "equal");
+  add(found.count(inspect::PairState::not_looked), "of equal shape and type");
+  add(found.count(inspect::PairState::other_shape), "of other shape");
+  add(found.count(inspect::PairState::other_type), "of other type");
+  add(found.count(inspect::PairState::other_values), "with other values");
+  add(found.count(inspect::PairState::refused), "not compared");
   add(found.match.only_a.size(), "only in A");
   add(found.match.only_b.size(), "only in B");
   if (parts.empty()) parts.emplace_back("nothing to compare");
@@ -271,38 +276,38 @@ std::string advice_text(const ComparedModels& models, bool has_tolerance) {
   if (share_nothing(models.comparison.match))
     return "No tensor of A has the name of a tensor of B. Names are compared as stored, except for a Hugging "
            "Face model beside a GGUF file of a family that Loadline can convert.";
-  if (!has_tolerance && models.comparison.count(PairState::other_type) > 0)
+  if (!has_tolerance && models.comparison.count(inspect::PairState::other_type) > 0)
     return "Tensors of other types are not compared value by value; --tolerance 0 does that.";
   return "";
 }
 
 Json counts_json(const ComparedModels& models) {
-  const Comparison& found = models.comparison;
+  const inspect::Comparison& found = models.comparison;
   return {{"mapped", models.mapped},
           {"tensors_a", found.match.a.size()},
           {"tensors_b", found.match.b.size()},
-          {"equal", found.count(PairState::equal)},
-          {"other_shape", found.count(PairState::other_shape)},
-          {"other_type", found.count(PairState::other_type)},
-          {"other_values", found.count(PairState::other_values)},
-          {"refused", found.count(PairState::refused)},
+          {"equal", found.count(inspect::PairState::equal)},
+          {"other_shape", found.count(inspect::PairState::other_shape)},
+          {"other_type", found.count(inspect::PairState::other_type)},
+          {"other_values", found.count(inspect::PairState::other_values)},
+          {"refused", found.count(inspect::PairState::refused)},
           {"only_a", found.match.only_a.size()},
           {"only_b", found.match.only_b.size()},
           {"tied", found.match.tied}};
 }
 
 JsonRows differences_json(const ComparedModels& models) {
-  const Comparison& found = models.comparison;
+  const inspect::Comparison& found = models.comparison;
   JsonRows rows("differences");
   for (const std::uint32_t position : found.match.only_a)
     rows.add({{"kind", "only_a"}, {"a", weight_json(*models.a, found.match.a[position])}});
   for (const std::uint32_t position : found.match.only_b)
     rows.add({{"kind", "only_b"}, {"b", weight_json(*models.b, found.match.b[position])}});
   for (std::size_t i = 0; i < found.results.size(); ++i) {
-    const PairResult& result = found.results[i];
+    const inspect::PairResult& result = found.results[i];
     if (!differs(result.state)) continue;
-    const Weight& of_a = found.match.a[found.match.pairs[i].a];
-    const Weight& of_b = found.match.b[found.match.pairs[i].b];
+    const inspect::Weight& of_a = found.match.a[found.match.pairs[i].a];
+    const inspect::Weight& of_b = found.match.b[found.match.pairs[i].b];
     Json row = {{"kind", state_name(result.state)},
                 {"a", weight_json(*models.a, of_a)},
                 {"b", weight_json(*models.b, of_b)}};

@@ -23,21 +23,21 @@ struct ComparisonFlags {
 // Adds A, B, --tolerance and --limit.
 void add_comparison_options(CLI::App& app, ComparisonFlags& flags);
 // "ABS" or "ABS,REL", both finite and not negative; nothing for an empty text. Throws Error{usage}.
-std::optional<Tolerance> parse_tolerance(const std::string& text);
+std::optional<inspect::Tolerance> parse_tolerance(const std::string& text);
 // "within 0.001, or within 1e-05 of the larger number"; "as numbers" if nothing is tolerated
-std::string tolerance_text(const Tolerance& tolerance);
+std::string tolerance_text(const inspect::Tolerance& tolerance);
 
 struct ComparedModels {
-  MetaGraphPtr a, b;
-  Comparison comparison;
+  graph::MetaGraphPtr a, b;
+  inspect::Comparison comparison;
   double seconds = 0;
   bool mapped = false;  // a Hugging Face model beside its GGUF file, under llama.cpp's names
 
   bool same() const;
 };
 // Opens and compares with a progress line.
-ComparedModels compare_for(const Context& context, const MetaGraphPtr& a, const MetaGraphPtr& b,
-                           const CompareOptions& options, std::string label);
+ComparedModels compare_for(const Context& context, const graph::MetaGraphPtr& a, const graph::MetaGraphPtr& b,
+                           const inspect::CompareOptions& options, std::string label);
 
 // `diff` shows types in a table of its own.
 enum class DifferenceKinds { all, without_types };

@@ -1,6 +1,7 @@
 // Loadline diff: what differs between two models; loadline verify: whether they have the same tensors.
 
 #include "app/cli/base/command.h"
+#include "app/cli/base/option_flags.h"
 #include "app/cli/base/terminal.h"
 #include "app/cli/inspect/comparison_view.h"
 #include "app/report/markdown.h"
@@ -12,7 +13,6 @@
 #include <algorithm>
 #include <map>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
@@ -32,15 +32,15 @@ struct DiffFlags {
 
 struct ModelDiff {
   ComparedModels models;
-  std::vector<TypeGroup> types;
-  std::vector<MetadataDifference> metadata;
+  std::vector<inspect::TypeGroup> types;
+  std::vector<inspect::MetadataDifference> metadata;
   std::vector<std::vector<std::string>> ties_a, ties_b;  // that the other model has not
   bool values = true;
 
   // With a tolerance numbers may be equal although their types differ.
   bool same() const {
     return models.same() && metadata.empty() && ties_a.empty() && ties_b.empty() &&
-           std::ranges::all_of(types, [](const TypeGroup& group) { return group.a == group.b; });
+           std::ranges::all_of(types, [](const inspect::TypeGroup& group) { return group.a == group.b; });
   }
 };
 
@@ -48,8 +48,8 @@ double bits_of(std::uint64_t bytes, std::uint64_t elements) {
   return elements == 0 ? 0 : 8 * static_cast<double>(bytes) / static_cast<double>(elements);
 }
 
-std::string model_line(std::string_view letter, const std::string& path, const MetaGraph& graph) {
-  const std::uint64_t bytes = storage_bytes(graph), parameters = parameter_count(graph);
+std::string model_line(std::string_view letter, const std::string& path, const graph::MetaGraph& graph) {
+  const std::uint64_t bytes = graph::storage_bytes(graph), parameters = graph::parameter_count(graph);
   return fmt::format("{}: {}\n   {}, {}, {} parameters, {}, {:.2f} bits per parameter\n", letter,
                      safe_display(path, kColumns - 3), safe_display(graph.format),
                      counted(graph.tensors.size(), "tensor"), format_count(parameters), format_bytes(bytes),
@@ -68,9 +68,9 @@ std::string type_cell(const std::string& type, std::uint64_t bytes, std::uint64_
 
 // One row for each group whose types differ, its layers below it where other layers have other types.
 void print_types(const Context& context, const ModelDiff& diff) {
-  std::vector<const TypeGroup*> other;
+  std::vector<const inspect::TypeGroup*> other;
   std::map<std::string, std::uint64_t> equal;
-  for (const TypeGroup& group : diff.types)
+  for (const inspect::TypeGroup& group : diff.types)
     if (group.a == group.b)
       equal[group.a] += group.count;
     else
@@ -79,7 +79,7 @@ void print_types(const Context& context, const ModelDiff& diff) {
   const std::vector<Align> alignment = {kLeft, kRight, kLeft, kLeft, kRight};
   const auto lines_for = [&](std::size_t name_columns) {
     Table table({"types and bits per weight", "count", "A", "B", "bytes"}, alignment);
-    for (const TypeGroup* group : other)
+    for (const inspect::TypeGroup* group : other)
       table.row({safe_display(group->pattern, name_columns), format_grouped(group->count),
                  type_cell(group->a, group->bytes_a, group->elements),
                  type_cell(group->b, group->bytes_b, group->elements),
@@ -91,7 +91,7 @@ void print_types(const Context& context, const ModelDiff& diff) {
   std::size_t widest = 0;
   for (const std::string_view line : lines_of(text)) widest = std::max(widest, display_width(line));
   std::size_t longest = 25;
-  for (const TypeGroup* group : other)
+  for (const inspect::TypeGroup* group : other)
     longest = std::max(longest, display_width(safe_display(group->pattern, kColumns)));
   if (widest > kColumns)
     text = lines_for(longest > widest - kColumns + 25 ? longest - (widest - kColumns) : 25);
@@ -100,7 +100,8 @@ void print_types(const Context& context, const ModelDiff& diff) {
   for (const std::string_view line : lines_of(text)) {
     fmt::print("{}\n", line);
     if (row > 0 && row <= other.size() && !other[row - 1]->all_layers && !other[row - 1]->layers.empty())
-      fmt::print("{}", report::wrapped("layers " + ranges_text(other[row - 1]->layers), "    ", kColumns));
+      fmt::print("{}",
+                 report::wrapped("layers " + inspect::ranges_text(other[row - 1]->layers), "    ", kColumns));
     ++row;
   }
   if (equal.empty()) return;
@@ -116,7 +117,7 @@ void print_metadata_diff(const ModelDiff& diff, std::size_t limit) {
   fmt::print("\nMetadata, {}:\n", counted(diff.metadata.size(), "key"));
   constexpr std::size_t kKey = 70, kValue = 66;
   std::size_t shown = 0;
-  for (const MetadataDifference& found : diff.metadata) {
+  for (const inspect::MetadataDifference& found : diff.metadata) {
     if (shown++ == limit) {
       fmt::print("  ... and {} more; --limit shows more of them\n", diff.metadata.size() - limit);
       break;
@@ -138,8 +139,8 @@ void print_ties(std::string_view letter, const std::vector<std::vector<std::stri
   if (ties.size() > limit) fmt::print("  ... and {} more; --limit shows more of them\n", ties.size() - limit);
 }
 
-Json totals_json(const MetaGraph& graph) {
-  const std::uint64_t bytes = storage_bytes(graph), parameters = parameter_count(graph);
+Json totals_json(const graph::MetaGraph& graph) {
+  const std::uint64_t bytes = graph::storage_bytes(graph), parameters = graph::parameter_count(graph);
   return {{"format", graph.format},
           {"parameters", parameters},
           {"bytes", bytes},
@@ -161,7 +162,7 @@ void print_diff_json(const DiffFlags& flags, const ModelDiff& diff) {
                {"model_b", totals_json(*diff.models.b)}};
   json.update(counts_json(diff.models));
   json["types"] = Json::array();
-  for (const TypeGroup& group : diff.types)
+  for (const inspect::TypeGroup& group : diff.types)
     json["types"].push_back({{"pattern", json_text(group.pattern)},
                              {"layers", group.layers},
                              {"count", group.count},
@@ -171,7 +172,7 @@ void print_diff_json(const DiffFlags& flags, const ModelDiff& diff) {
                              {"bytes_a", group.bytes_a},
                              {"bytes_b", group.bytes_b}});
   json["metadata"] = Json::array();
-  for (const MetadataDifference& found : diff.metadata) {
+  for (const inspect::MetadataDifference& found : diff.metadata) {
     Json row = {{"key", json_text(found.key)}};
     if (found.a) row["a"] = json_text(*found.a);
     if (found.b) row["b"] = json_text(*found.b);
@@ -187,20 +188,20 @@ int run_diff(const Context& context, const DiffFlags& flags) {
   const auto tolerance = parse_tolerance(flags.shared.tolerance);
   if (tolerance && flags.no_values)
     throw Error(ErrorCode::usage, "--tolerance changes nothing with --no-values");
-  const MetaGraphPtr a = open_for(context, flags.shared.a), b = open_for(context, flags.shared.b);
+  const graph::MetaGraphPtr a = open_for(context, flags.shared.a), b = open_for(context, flags.shared.b);
   ModelDiff diff;
-  diff.values = !flags.no_values && !shapes_only(*a) && !shapes_only(*b);
+  diff.values = !flags.no_values && !graph::shapes_only(*a) && !graph::shapes_only(*b);
   if (diff.values)
-    for (const MetaGraphPtr& graph : {a, b}) require_sound(*graph, "compare the values of");
+    for (const graph::MetaGraphPtr& graph : {a, b}) graph::require_sound(*graph, "compare the values of");
   diff.models = compare_for(context, a, b, {diff.values, tolerance}, "comparing");
   Progress progress(context.stop);
   std::string problem;
   diff.metadata = report::diff_model_metadata(*a, *b, diff.models.mapped, progress, problem);
   if (!problem.empty()) complain("note: not all metadata is compared: " + problem);
-  diff.types = type_groups(*a, *b, diff.models.comparison.match);
+  diff.types = inspect::type_groups(*a, *b, diff.models.comparison.match);
   if (!diff.models.mapped) {
-    diff.ties_a = ties_missing(*a, *b);
-    diff.ties_b = ties_missing(*b, *a);
+    diff.ties_a = inspect::ties_missing(*a, *b);
+    diff.ties_b = inspect::ties_missing(*b, *a);
   }
   const int code = diff.same() ? kDone : kDifferent;
   if (context.json) {
@@ -231,7 +232,7 @@ int run_diff(const Context& context, const DiffFlags& flags) {
 Action setup_diff(CLI::App& app) {
   auto flags = std::make_shared<DiffFlags>();
   add_comparison_options(app, flags->shared);
-  app.add_flag("--no-values", flags->no_values, "compare names, shapes, types and metadata only");
+  add_flag(app, "--no-values", flags->no_values, "compare names, shapes, types and metadata only");
   return [flags](Context& context) { return run_diff(context, *flags); };
 }
 
@@ -241,20 +242,21 @@ namespace {
 
 int exit_code_of(const ComparedModels& models) {
   if (models.same()) return kDone;
-  const Comparison& found = models.comparison;
-  const std::uint64_t known = found.count(PairState::equal) + found.count(PairState::refused);
+  const inspect::Comparison& found = models.comparison;
+  const std::uint64_t known =
+      found.count(inspect::PairState::equal) + found.count(inspect::PairState::refused);
   const bool only_refused =
       known == found.results.size() && found.match.only_a.empty() && found.match.only_b.empty();
   return only_refused ? kFailed : kDifferent;
 }
 
 int verify(const Context& context, const ComparisonFlags& flags) {
-  const CompareOptions options{true, parse_tolerance(flags.tolerance)};
-  const MetaGraphPtr a = open_for(context, flags.a), b = open_for(context, flags.b);
-  require_sound(*a, "verify");
-  require_sound(*b, "verify");
+  const inspect::CompareOptions options{true, parse_tolerance(flags.tolerance)};
+  const graph::MetaGraphPtr a = open_for(context, flags.a), b = open_for(context, flags.b);
+  graph::require_sound(*a, "verify");
+  graph::require_sound(*b, "verify");
   const ComparedModels models = compare_for(context, a, b, options, "comparing");
-  const Comparison& found = models.comparison;
+  const inspect::Comparison& found = models.comparison;
   const int code = exit_code_of(models);
   if (context.json) {
     Json json = {{"a", json_text(flags.a)}, {"b", json_text(flags.b)}, {"same", models.same()}};

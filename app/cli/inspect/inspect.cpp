@@ -1,6 +1,7 @@
 // Loadline inspect, and a tensor's statistics as a row.
 
 #include "app/cli/base/command.h"
+#include "app/cli/base/option_flags.h"
 #include "app/cli/base/terminal.h"
 #include "app/cli/inspect/inspect_views.h"
 #include "core/base/error.h"
@@ -14,7 +15,6 @@
 #include <cmath>
 #include <string_view>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -38,56 +38,61 @@ struct InspectFlags {
 
 OpenedModel open_timed(const Context& context, const std::string& path) {
   warn_of_interrupted_edit(context, path);
-  const std::uint64_t read_before = read_bytes_counter();
+  const std::uint64_t read_before = io::read_bytes_counter();
   const auto start = std::chrono::steady_clock::now();
   OpenedModel opened;
   // notes are part of the answer, so they are not shown on stderr too
-  opened.graph = std::make_shared<const MetaGraph>(open_model(path, context.resolve_options()));
+  opened.graph =
+      std::make_shared<const graph::MetaGraph>(importers::open_model(path, context.resolve_options()));
   opened.open_ms =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-  opened.bytes_read = read_bytes_counter() - read_before;
-  opened.claims = model_claims(*opened.graph, *context.assets());
+  opened.bytes_read = io::read_bytes_counter() - read_before;
+  opened.claims = forward::model_claims(*opened.graph, *context.assets());
   return opened;
 }
 
-Selection select(const MetaGraph& graph, const TensorFilter& filter, const InspectFlags& options) {
+Selection select(const graph::MetaGraph& graph, const graph::TensorFilter& filter,
+                 const InspectFlags& options) {
   Selection selection = {filter.empty() ? "" : options.filter, filter.select(graph), 0};
-  selection.bytes = sum(shares(graph, selection.tensors)).bytes;
+  selection.bytes = graph::sum(graph::shares(graph, selection.tensors)).bytes;
   const auto sort = [&](auto before) { std::ranges::stable_sort(selection.tensors, before); };
   if (options.sort == "size")
-    sort([&](TensorId a, TensorId b) {
-      return tensor_bytes(graph, graph.tensor(a)) > tensor_bytes(graph, graph.tensor(b));
+    sort([&](graph::TensorId a, graph::TensorId b) {
+      return graph::tensor_bytes(graph, graph.tensor(a)) > graph::tensor_bytes(graph, graph.tensor(b));
     });
   else if (options.sort == "name")
-    sort([&](TensorId a, TensorId b) { return natural_less(graph.tensor(a).name, graph.tensor(b).name); });
+    sort([&](graph::TensorId a, graph::TensorId b) {
+      return natural_less(graph.tensor(a).name, graph.tensor(b).name);
+    });
   return selection;
 }
 
-std::vector<Finding> find(const Context& context, const MetaGraphPtr& graph) {
+std::vector<inspect::Finding> find(const Context& context, const graph::MetaGraphPtr& graph) {
   Progress progress(context.stop);
   const ProgressLine line(context, "looking for what loading would pay for", progress);
-  return diagnose(StorageReader(graph), progress);
+  return inspect::diagnose(io::StorageReader(graph), progress);
 }
 
 // Makes one `Row` for each tensor shown, as soon as the tensor is measured.
 template <typename Row>
-std::vector<Row> measure(const Context& context, const MetaGraphPtr& graph, const Selection& selection,
-                         std::size_t limit, Row (*make_row)(const Tensor&, const MeasuredTensor&)) {
+std::vector<Row> measure(const Context& context, const graph::MetaGraphPtr& graph, const Selection& selection,
+                         std::size_t limit,
+                         Row (*make_row)(const graph::Tensor&, const inspect::MeasuredTensor&)) {
   const auto tensors = shown(selection, limit);
   std::vector<Row> rows(tensors.size());
   Progress progress(context.stop);
   const ProgressLine line(context, "measuring values", progress);
-  measure_tensors(StorageReader(graph), tensors, progress,
-                  [&](std::size_t i, const MeasuredTensor& measured) {
-                    rows[i] = make_row(graph->tensor(tensors[i]), measured);
-                  });
+  inspect::measure_tensors(io::StorageReader(graph), tensors, progress,
+                           [&](std::size_t i, const inspect::MeasuredTensor& measured) {
+                             rows[i] = make_row(graph->tensor(tensors[i]), measured);
+                           });
   return rows;
 }
 
 int inspect(const Context& context, const InspectFlags& options) {
-  const TensorFilter filter(options.filter);  // reports a wrong filter before anything is opened
+  const graph::TensorFilter filter(options.filter);  // reports a wrong filter before anything is opened
   const OpenedModel opened = open_timed(context, options.path);
-  const MetaGraph& graph = *opened.graph;
+  const graph::MetaGraph& graph = *opened.graph;
   const Selection selection = select(graph, filter, options);
   const bool filtered = !filter.empty();
   if (context.json) {
@@ -127,25 +132,22 @@ int inspect(const Context& context, const InspectFlags& options) {
 Action setup_inspect(CLI::App& app) {
   auto options = std::make_shared<InspectFlags>();
   add_path_option(app, options->path);
-  app.add_flag("--tree", options->tree, "modules with subtotals");
-  app.add_flag("--tensors", options->tensors, "every tensor");
-  app.add_option("--filter", options->filter, "only what matches: " + std::string(filter_help()))
-      ->type_name("EXPR");
-  auto* const sort = app.add_option("--sort", options->sort, "of --tensors and --stats: size, name or file")
-                         ->check(CLI::IsMember({"size", "name", "file"}))
-                         ->type_name("KEY")
-                         ->capture_default_str();
-  auto* const limit = app.add_option("--limit", options->limit, "of --tensors and --stats: at most N")
-                          ->check(CLI::Range(std::int64_t{1}, kMostNumber))
-                          ->type_name("N");
-  app.add_flag("--metadata", options->metadata, "keys and values that the files hold beside tensors");
-  app.add_flag("--stats", options->stats, "read every value: extremes, mean, zeros, NaN, 2:4 sparsity");
-  app.add_flag("--doctor", options->doctor, "what slows down loading, its cost, what mends it");
-  return [options, sort, limit](Context& context) {
+  add_flag(app, "--tree", options->tree, "modules with subtotals");
+  add_flag(app, "--tensors", options->tensors, "every tensor");
+  add_text(app, "--filter", options->filter, "only what matches: " + std::string(graph::filter_help()),
+           {.value_name = "EXPR"});
+  add_text(app, "--sort", options->sort, "of --tensors and --stats: size, name or file",
+           {.value_name = "KEY", .show_default = true, .check = one_of({"size", "name", "file"})});
+  add_number(app, "--limit", options->limit, "of --tensors and --stats: at most N",
+             {.value_name = "N", .check = whole_range(1, kMostNumber)});
+  add_flag(app, "--metadata", options->metadata, "keys and values that the files hold beside tensors");
+  add_flag(app, "--stats", options->stats, "read every value: extremes, mean, zeros, NaN, 2:4 sparsity");
+  add_flag(app, "--doctor", options->doctor, "what slows down loading, its cost, what mends it");
+  return [options, &app](Context& context) {
     const bool lists = options->tensors || options->stats || (!options->filter.empty() && !options->tree);
-    for (const CLI::Option* option : {sort, limit})
-      if (option->count() > 0 && !lists)
-        throw Error(ErrorCode::usage, option->get_name() + " changes nothing without --tensors or --stats");
+    for (const char* const flag : {"--sort", "--limit"})
+      if (was_given(app, flag) && !lists)
+        throw Error(ErrorCode::usage, "{} changes nothing without --tensors or --stats", flag);
     return inspect(context, *options);
   };
 }
@@ -154,7 +156,7 @@ Action setup_inspect(CLI::App& app) {
 
 namespace {
 
-std::string number_text(const Number& number) {
+std::string number_text(const convert::Number& number) {
   if (const double* const value = std::get_if<double>(&number)) return fmt::format("{:.5g}", *value);
   return std::visit([](auto value) { return fmt::format("{}", value); }, number);
 }
@@ -168,10 +170,10 @@ std::string share_text(std::uint64_t part, std::uint64_t whole) {
 
 // A histogram of the sixteen highest octaves of |x|, from few to many values as . : - = + * # @; smaller
 // values count in the first octave: "2^-17 |  ..:-=+*#@*:. | 2^-2".
-std::string octaves_text(const ValueStats& stats) {
+std::string octaves_text(const convert::ValueStats& stats) {
   constexpr std::size_t kColumns = 16;
   constexpr std::string_view kRamp = ".:-=+*#@";
-  std::size_t end = kOctaves;
+  std::size_t end = convert::kOctaves;
   const auto count = [&](std::size_t place) { return stats.positive[place] + stats.negative[place]; };
   while (end > 0 && count(end - 1) == 0) --end;
   if (end == 0) return "";
@@ -184,24 +186,24 @@ std::string octaves_text(const ValueStats& stats) {
     const double height = static_cast<double>(column) / static_cast<double>(most) * (kRamp.size() - 1);
     bars += column == 0 ? ' ' : kRamp[static_cast<std::size_t>(std::lround(height))];
   }
-  const int first = kFirstOctave + static_cast<int>(begin);
-  return fmt::format("2^{} |{}| 2^{}", first, bars, kFirstOctave + static_cast<int>(end));
+  const int first = convert::kFirstOctave + static_cast<int>(begin);
+  return fmt::format("2^{} |{}| 2^{}", first, bars, convert::kFirstOctave + static_cast<int>(end));
 }
 
-Json number_json(const std::optional<Number>& number) {
+Json number_json(const std::optional<convert::Number>& number) {
   if (!number) return nullptr;
   return std::visit([](auto value) { return Json(value); }, *number);
 }
 
 }  // namespace
 
-StatsRow stats_row(const Tensor& tensor, const MeasuredTensor& measured) {
+StatsRow stats_row(const graph::Tensor& tensor, const inspect::MeasuredTensor& measured) {
   if (!measured.stats) return {{}, measured.refusal};
-  const ValueStats& stats = *measured.stats;
+  const convert::ValueStats& stats = *measured.stats;
   const bool known = stats.min.has_value();
   return {
       {tensor.name.empty() ? "(no name)" : safe_display(tensor.name, 60),
-       std::string(dtype_info(tensor.dtype).name), format_grouped(stats.count),
+       std::string(graph::dtype_info(tensor.dtype).name), format_grouped(stats.count),
        known ? number_text(*stats.min) : "-", known ? number_text(*stats.max) : "-",
        known ? fmt::format("{:.4g}", stats.mean) : "-", known ? fmt::format("{:.4g}", stats.deviation) : "-",
        share_text(stats.zeros, stats.count), format_grouped(stats.nans), format_grouped(stats.infs()),
@@ -209,7 +211,7 @@ StatsRow stats_row(const Tensor& tensor, const MeasuredTensor& measured) {
       {}};
 }
 
-void print_stats(const Context& context, const MetaGraph& graph, const Selection& selection,
+void print_stats(const Context& context, const graph::MetaGraph& graph, const Selection& selection,
                  const std::vector<StatsRow>& rows) {
   Table table(
       {"name", "dtype", "count", "min", "max", "mean", "std", "zeros", "nan", "inf", "2:4", "octaves of |x|"},
@@ -235,13 +237,13 @@ void print_stats(const Context& context, const MetaGraph& graph, const Selection
   if (refused > named) fmt::print("and {} more not measured; --json has them all\n", refused - named);
 }
 
-Json stats_json(const Tensor& tensor, const MeasuredTensor& measured) {
-  Json json = {{"name", json_text(tensor.name)}, {"dtype", dtype_info(tensor.dtype).name}};
+Json stats_json(const graph::Tensor& tensor, const inspect::MeasuredTensor& measured) {
+  Json json = {{"name", json_text(tensor.name)}, {"dtype", graph::dtype_info(tensor.dtype).name}};
   if (!measured.stats) {
     json["refusal"] = json_text(measured.refusal);
     return json;
   }
-  const ValueStats& stats = *measured.stats;
+  const convert::ValueStats& stats = *measured.stats;
   json["count"] = stats.count;
   json["min"] = number_json(stats.min);
   json["max"] = number_json(stats.max);
@@ -253,10 +255,10 @@ Json stats_json(const Tensor& tensor, const MeasuredTensor& measured) {
   json["groups"] = stats.groups;
   json["sparse_groups"] = stats.sparse_groups;
   json["histogram"] = Json::array();
-  for (std::size_t place = 0; place < kOctaves; ++place)
+  for (std::size_t place = 0; place < convert::kOctaves; ++place)
     if (stats.negative[place] + stats.positive[place] > 0)
       json["histogram"].push_back(Json::array(
-          {kFirstOctave + static_cast<int>(place), stats.negative[place], stats.positive[place]}));
+          {convert::kFirstOctave + static_cast<int>(place), stats.negative[place], stats.positive[place]}));
   return json;
 }
 

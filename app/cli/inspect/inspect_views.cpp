@@ -29,66 +29,67 @@ struct Usage {
 };
 
 // Bytes shared by several tensors count for one of them.
-std::map<std::string_view, Usage> usage_by_dtype(const MetaGraph& graph) {
+std::map<std::string_view, Usage> usage_by_dtype(const graph::MetaGraph& graph) {
   std::map<std::string_view, Usage> usage;
-  const std::vector<Share> parts = shares(graph);
+  const std::vector<graph::Share> parts = graph::shares(graph);
   for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
-    Usage& row = usage[dtype_info(graph.tensors[i].dtype).name];
+    Usage& row = usage[graph::dtype_info(graph.tensors[i].dtype).name];
     row.tensors += 1;
     row.bytes += parts[i].bytes;
   }
   return usage;
 }
 
-std::vector<std::string> names_of(const MetaGraph& graph, const std::vector<TensorId>& ids) {
+std::vector<std::string> names_of(const graph::MetaGraph& graph, const std::vector<graph::TensorId>& ids) {
   std::vector<std::string> names;
-  for (const TensorId id : ids) names.emplace_back(graph.tensor(id).name);
+  for (const graph::TensorId id : ids) names.emplace_back(graph.tensor(id).name);
   return names;
 }
 
-std::uint64_t stored_elements(const MetaGraph& graph) {
-  return std::accumulate(graph.tensors.begin(), graph.tensors.end(), std::uint64_t{0},
-                         [](std::uint64_t sum, const Tensor& tensor) { return sum + elements(tensor); });
+std::uint64_t stored_elements(const graph::MetaGraph& graph) {
+  return std::accumulate(
+      graph.tensors.begin(), graph.tensors.end(), std::uint64_t{0},
+      [](std::uint64_t sum, const graph::Tensor& tensor) { return sum + graph::elements(tensor); });
 }
 
 // The packed weights of one packing and width of codes.
 struct PackedUsage {
   std::uint64_t weights = 0, elements = 0, bytes = 0;
 };
-std::map<std::string, PackedUsage> usage_by_packing(const MetaGraph& graph) {
+std::map<std::string, PackedUsage> usage_by_packing(const graph::MetaGraph& graph) {
   std::map<std::string, PackedUsage> usage;
-  for (const LogicalTensor& weight : graph.logical) {
-    PackedUsage& row = usage[fmt::format("{} {}-bit", packing_name(weight.packing), weight.bits)];
+  for (const graph::LogicalTensor& weight : graph.logical) {
+    PackedUsage& row = usage[fmt::format("{} {}-bit", graph::packing_name(weight.packing), weight.bits)];
     row.weights += 1;
-    row.elements += elements(weight);
-    row.bytes += packed_bytes(graph, weight);
+    row.elements += graph::elements(weight);
+    row.bytes += graph::packed_bytes(graph, weight);
   }
   return usage;
 }
 
-Json logical_json(const MetaGraph& graph, const LogicalTensor& weight) {
+Json logical_json(const graph::MetaGraph& graph, const graph::LogicalTensor& weight) {
   Json json = {{"name", json_text(weight.name)},
-               {"packing", packing_name(weight.packing)},
-               {"dtype", dtype_info(weight.dtype).name},
+               {"packing", graph::packing_name(weight.packing)},
+               {"dtype", graph::dtype_info(weight.dtype).name},
                {"shape", weight.shape},
                {"bits", weight.bits},
-               {"bits_per_weight", bits_per_weight(graph, weight)},
+               {"bits_per_weight", graph::bits_per_weight(graph, weight)},
                {"companions", Json::array()}};
-  for (const CompanionTensor& companion : weight.companions)
-    json["companions"].push_back({{"kind", companion_name(companion.kind)},
+  for (const graph::CompanionTensor& companion : weight.companions)
+    json["companions"].push_back({{"kind", graph::companion_name(companion.kind)},
                                   {"tensor", json_text(graph.tensor(companion.tensor).name)}});
   return json;
 }
 
 // What a tensor is in a packed weight: "codes of F16 [64, 256]" or "scales"; empty for other tensors.
-std::string packed_text(const LogicalTensor* weight, TensorId id) {
+std::string packed_text(const graph::LogicalTensor* weight, graph::TensorId id) {
   if (weight == nullptr) return "";
   if (weight->codes == id)
-    return fmt::format("{}-bit {} [{}]", weight->bits, dtype_info(weight->dtype).name,
+    return fmt::format("{}-bit {} [{}]", weight->bits, graph::dtype_info(weight->dtype).name,
                        fmt::join(weight->shape, ", "));
-  for (const CompanionTensor& companion : weight->companions)
+  for (const graph::CompanionTensor& companion : weight->companions)
     if (companion.tensor == id) {
-      std::string words(companion_name(companion.kind));
+      std::string words(graph::companion_name(companion.kind));
       std::ranges::replace(words, '_', ' ');
       return words;
     }
@@ -96,39 +97,39 @@ std::string packed_text(const LogicalTensor* weight, TensorId id) {
 }
 
 // Bytes of the present files that hold no tensor data: headers, indexes, padding.
-std::uint64_t header_bytes(const MetaGraph& graph) {
+std::uint64_t header_bytes(const graph::MetaGraph& graph) {
   std::uint64_t held = 0;
-  for (const Storage& storage : graph.storages)
-    if (storage.file != kNoFile) held += storage.stored_bytes;
-  return file_bytes(graph) - std::min(held, file_bytes(graph));
+  for (const graph::Storage& storage : graph.storages)
+    if (storage.file != graph::kNoFile) held += storage.stored_bytes;
+  return graph::file_bytes(graph) - std::min(held, graph::file_bytes(graph));
 }
 
-std::string file_name(const MetaGraph& graph, const Storage& storage) {
-  return storage.file == kNoFile
+std::string file_name(const graph::MetaGraph& graph, const graph::Storage& storage) {
+  return storage.file == graph::kNoFile
              ? ""
-             : std::filesystem::path(graph.files[index(storage.file)].path).filename().string();
+             : std::filesystem::path(graph.files[graph::index(storage.file)].path).filename().string();
 }
 
-void print_node(const MetaGraph& graph, const ModuleTree& tree, NodeId id, int depth) {
-  const ModuleNode& node = tree.node(id);
+void print_node(const graph::MetaGraph& graph, const graph::ModuleTree& tree, graph::NodeId id, int depth) {
+  const graph::ModuleNode& node = tree.node(id);
   const std::string label = std::string(static_cast<std::size_t>(2 * depth), ' ') +
                             (node.name.empty() ? "(no name)" : safe_display(node.name, 80));
-  const std::string kind = node.tensor
-                               ? fmt::format("{} {}", dtype_info(graph.tensor(*node.tensor).dtype).name,
-                                             shape_text(graph.tensor(*node.tensor)))
-                               : counted(node.tensors, "tensor");
-  if (id != kRootNode)
+  const std::string kind =
+      node.tensor ? fmt::format("{} {}", graph::dtype_info(graph.tensor(*node.tensor).dtype).name,
+                                shape_text(graph.tensor(*node.tensor)))
+                  : counted(node.tensors, "tensor");
+  if (id != graph::kRootNode)
     fmt::print("{:<48} {:>12}  {:>9}  {}\n", label, format_bytes(node.bytes), format_count(node.parameters),
                kind);
-  const auto alike = [&](NodeId a, NodeId b) {
-    const ModuleNode &x = tree.node(a), &y = tree.node(b);
-    return !x.tensor && !y.tensor && x.bytes == y.bytes && x.tensors == y.tensors && layer_number(x.name) &&
-           layer_number(y.name);
+  const auto alike = [&](graph::NodeId a, graph::NodeId b) {
+    const graph::ModuleNode &x = tree.node(a), &y = tree.node(b);
+    return !x.tensor && !y.tensor && x.bytes == y.bytes && x.tensors == y.tensors &&
+           graph::layer_number(x.name) && graph::layer_number(y.name);
   };
   for (std::size_t i = 0; i < node.children.size();) {
     std::size_t end = i + 1;
     while (end < node.children.size() && alike(node.children[i], node.children[end])) ++end;
-    print_node(graph, tree, node.children[i], id == kRootNode ? 0 : depth + 1);
+    print_node(graph, tree, node.children[i], id == graph::kRootNode ? 0 : depth + 1);
     if (end - i > 1)
       fmt::print("{:<48} {:>12}  {:>9}  {} more like {}\n",
                  std::string(static_cast<std::size_t>(2 * depth + 2), ' ') + "... " +
@@ -143,7 +144,7 @@ void print_node(const MetaGraph& graph, const ModuleTree& tree, NodeId id, int d
 // The settings as a command: " (convert IN OUT --to gguf --align 64)"; empty if there are none.
 std::string settings_words(const std::vector<Remedy>& settings) {
   if (settings.empty()) return "";
-  const bool converts = find_option(convert_options(), settings.front().option) != nullptr;
+  const bool converts = find_option(exporters::convert_options(), settings.front().option) != nullptr;
   std::string text = converts ? "convert IN OUT" : "plan IN";
   for (const Remedy& remedy : settings) text += " " + remedy_flag(remedy);
   return fmt::format(" ({})", text);
@@ -157,67 +158,71 @@ Json settings_json(const std::vector<Remedy>& settings) {
 
 }  // namespace
 
-std::span<const TensorId> shown(const Selection& selection, std::size_t limit) {
-  const std::span<const TensorId> all(selection.tensors);
+std::span<const graph::TensorId> shown(const Selection& selection, std::size_t limit) {
+  const std::span<const graph::TensorId> all(selection.tensors);
   return limit == 0 ? all : all.first(std::min(limit, all.size()));
 }
 
-std::string shape_text(const Tensor& tensor) { return fmt::format("[{}]", fmt::join(tensor.shape, ", ")); }
+std::string shape_text(const graph::Tensor& tensor) {
+  return fmt::format("[{}]", fmt::join(tensor.shape, ", "));
+}
 
 Json summary_json(const OpenedModel& opened) {
-  const MetaGraph& graph = *opened.graph;
+  const graph::MetaGraph& graph = *opened.graph;
   Json json = {{"format", graph.format}, {"files", Json::array()}};
   for (std::uint32_t i = 0; i < graph.files.size(); ++i) {
-    const ModelFile& file = graph.files[i];
+    const graph::ModelFile& file = graph.files[i];
     json["files"].push_back({{"path", json_text(file.path)}, {"bytes", file.bytes}});
-    if (const auto role = set_role(graph, FileId{i}); !role.empty()) json["files"].back()["role"] = role;
+    if (const auto role = graph::set_role(graph, graph::FileId{i}); !role.empty())
+      json["files"].back()["role"] = role;
   }
   json["tensor_count"] = graph.tensors.size();
   json["parameter_count"] = opened.claims.parameters;
   json["stored_elements"] = stored_elements(graph);
-  json["tensor_bytes"] = storage_bytes(graph);
-  json["file_bytes"] = file_bytes(graph);
+  json["tensor_bytes"] = graph::storage_bytes(graph);
+  json["file_bytes"] = graph::file_bytes(graph);
   json["by_dtype"] = Json::object();
   for (const auto& [name, usage] : usage_by_dtype(graph))
     json["by_dtype"][std::string(name)] = {{"tensors", usage.tensors}, {"bytes", usage.bytes}};
-  if (const auto type = model_family(graph)) json["architecture"] = json_text(*type);
+  if (const auto type = graph::model_family(graph)) json["architecture"] = json_text(*type);
   if (!opened.claims.family.empty()) json["family"] = json_text(opened.claims.family);
   json["tied"] = Json::array();
-  for (const auto& group : tied_groups(graph)) json["tied"].push_back(json_texts(names_of(graph, group)));
+  for (const auto& group : graph::tied_groups(graph))
+    json["tied"].push_back(json_texts(names_of(graph, group)));
   json["missing"] = json_texts(opened.claims.missing);
   json["unclaimed"] = json_texts(names_of(graph, opened.claims.unclaimed));
-  json["unclaimed_files"] = json_texts(unclaimed_files(graph));
+  json["unclaimed_files"] = json_texts(inspect::unclaimed_files(graph));
   json["notes"] = notes_json(graph.notes);
   const Json claims = notes_json(opened.claims.notes);
   for (const Json& note : claims) json["notes"].push_back(note);
   json["timing"] = {
       {"open_ms", opened.open_ms}, {"header_bytes", header_bytes(graph)}, {"bytes_read", opened.bytes_read}};
-  json["rss_anon_bytes"] = read_process_memory().rss_anon;
+  json["rss_anon_bytes"] = io::read_process_memory().rss_anon;
   return json;
 }
 
-JsonRows tensors_json(const Context& context, const MetaGraph& graph, const Selection& selection,
+JsonRows tensors_json(const Context& context, const graph::MetaGraph& graph, const Selection& selection,
                       std::size_t limit) {
   const Progress progress(context.stop);
-  const auto packed = logical_positions(graph);
+  const auto packed = graph::logical_positions(graph);
   JsonRows rows("tensors");
-  for (const TensorId id : shown(selection, limit)) {
+  for (const graph::TensorId id : shown(selection, limit)) {
     progress.check_cancelled();
-    const Tensor& tensor = graph.tensor(id);
-    const Storage& storage = graph.storage(tensor.storage);
+    const graph::Tensor& tensor = graph.tensor(id);
+    const graph::Storage& storage = graph.storage(tensor.storage);
     Json row = {{"name", json_text(tensor.name)},
-                {"dtype", dtype_info(tensor.dtype).name},
+                {"dtype", graph::dtype_info(tensor.dtype).name},
                 {"shape", tensor.shape},
-                {"bytes", tensor_bytes(graph, tensor)},
+                {"bytes", graph::tensor_bytes(graph, tensor)},
                 {"file", json_text(file_name(graph, storage))},
                 {"offset", storage.offset + tensor.offset},
-                {"storage", index(tensor.storage)}};
+                {"storage", graph::index(tensor.storage)}};
     if (!tensor.strides.empty()) row["strides"] = tensor.strides;
-    if (const auto at = packed[index(id)]; at && graph.logical[*at].codes == id)
+    if (const auto at = packed[graph::index(id)]; at && graph.logical[*at].codes == id)
       row["logical"] = logical_json(graph, graph.logical[*at]);
-    if (storage.encoding != Encoding::plain) {
+    if (storage.encoding != graph::Encoding::plain) {
       row["offset"] = storage.offset;  // of the encoded bytes in the file
-      row["encoding"] = encoding_name(storage.encoding);
+      row["encoding"] = graph::encoding_name(storage.encoding);
       row["decoded_offset"] = tensor.offset;
     }
     rows.add(row);
@@ -226,18 +231,18 @@ JsonRows tensors_json(const Context& context, const MetaGraph& graph, const Sele
 }
 
 void print_summary(const OpenedModel& opened) {
-  const MetaGraph& graph = *opened.graph;
-  const bool weights =
-      std::ranges::any_of(graph.storages, [](const Storage& storage) { return storage.file != kNoFile; });
+  const graph::MetaGraph& graph = *opened.graph;
+  const bool weights = std::ranges::any_of(
+      graph.storages, [](const graph::Storage& storage) { return storage.file != graph::kNoFile; });
   const auto usage_of = usage_by_dtype(graph);
   std::size_t width = std::string_view("parameters").size();
   for (const auto& [name, usage] : usage_of) width = std::max(width, name.size());
   const auto line = [width](std::string_view label, const std::string& text) {
     fmt::print("  {:<{}}  {}\n", label, width, text);
   };
-  fmt::print("{}\n", safe_display(model_name(graph), 100));
+  fmt::print("{}\n", safe_display(graph::model_name(graph), 100));
   line("format", graph.format + (weights || graph.tensors.empty() ? "" : " (shapes only, no weights)"));
-  const std::string type = safe_display(model_family(graph).value_or(""), 60);
+  const std::string type = safe_display(graph::model_family(graph).value_or(""), 60);
   const std::string family = safe_display(opened.claims.family, 60);
   if (!family.empty() && !type.empty() && family != type)
     line("family", fmt::format("{} ({})", family, type));
@@ -246,12 +251,12 @@ void print_summary(const OpenedModel& opened) {
   const std::uint64_t parameters = opened.claims.parameters;
   line("parameters", fmt::format("{} ({})", format_count(parameters), format_grouped(parameters)));
   line("tensors", format_grouped(graph.tensors.size()));
-  line("weights", fmt::format("{} ({} bytes)", format_bytes(storage_bytes(graph)),
-                              format_grouped(storage_bytes(graph))));
+  line("weights", fmt::format("{} ({} bytes)", format_bytes(graph::storage_bytes(graph)),
+                              format_grouped(graph::storage_bytes(graph))));
   line("files", fmt::format("{}, {} on disk, {} of them headers and indexes", graph.files.size(),
-                            format_bytes(file_bytes(graph)), format_bytes(header_bytes(graph))));
+                            format_bytes(graph::file_bytes(graph)), format_bytes(header_bytes(graph))));
   for (std::uint32_t i = 0; i < graph.files.size(); ++i)
-    if (const std::string_view role = set_role(graph, FileId{i}); !role.empty())
+    if (const std::string_view role = graph::set_role(graph, graph::FileId{i}); !role.empty())
       line(role,
            fmt::format("{}, {}", safe_display(std::filesystem::path(graph.files[i].path).filename().string()),
                        format_bytes(graph.files[i].bytes)));
@@ -263,18 +268,18 @@ void print_summary(const OpenedModel& opened) {
                      format_count(usage.elements), format_bytes(usage.bytes),
                      8 * static_cast<double>(usage.bytes) /
                          static_cast<double>(std::max<std::uint64_t>(usage.elements, 1))));
-  for (const auto& group : tied_groups(graph)) line("tied", join_names(names_of(graph, group), 4));
+  for (const auto& group : graph::tied_groups(graph)) line("tied", join_names(names_of(graph, group), 4));
   const std::vector<std::string>& missing = opened.claims.missing;
   if (!missing.empty())
     line("missing", fmt::format("{}: {}", counted(missing.size(), "tensor"), join_names(missing, 3)));
   if (const auto& unclaimed = opened.claims.unclaimed; !unclaimed.empty())
     line("unclaimed", fmt::format("{}, {}: {}", counted(unclaimed.size(), "tensor"),
-                                  format_bytes(sum(shares(graph, unclaimed)).bytes),
+                                  format_bytes(graph::sum(graph::shares(graph, unclaimed)).bytes),
                                   join_names(names_of(graph, unclaimed), 3)));
   line("opened", fmt::format("in {}, reading {}", format_seconds(opened.open_ms / 1000),
                              format_bytes(opened.bytes_read)));
   constexpr std::size_t kMostNotes = 50;
-  std::vector<Note> notes = graph.notes;
+  std::vector<graph::Note> notes = graph.notes;
   notes.insert(notes.end(), opened.claims.notes.begin(), opened.claims.notes.end());
   for (std::size_t i = 0; i < std::min(notes.size(), kMostNotes); ++i)
     fmt::print("  {}\n", note_text(notes[i]));
@@ -282,12 +287,12 @@ void print_summary(const OpenedModel& opened) {
     fmt::print("  and {}; --json has them all\n", counted(notes.size() - kMostNotes, "more note"));
 }
 
-void print_tree(const MetaGraph& graph, const Selection& selection) {
+void print_tree(const graph::MetaGraph& graph, const Selection& selection) {
   fmt::print("\n{}", selection.filter.empty() ? "" : "of the tensors that pass:\n");
-  print_node(graph, module_tree(graph, selection.tensors), kRootNode, 0);
+  print_node(graph, graph::module_tree(graph, selection.tensors), graph::kRootNode, 0);
 }
 
-void print_tensors(const Context& context, const MetaGraph& graph, const Selection& selection,
+void print_tensors(const Context& context, const graph::MetaGraph& graph, const Selection& selection,
                    std::size_t limit) {
   std::vector<std::string> heads = {"name", "dtype", "shape", "bytes", "size", "file", "offset"};
   std::vector<Align> sides = {kLeft, kLeft, kLeft, kRight, kRight, kLeft, kRight};
@@ -296,24 +301,24 @@ void print_tensors(const Context& context, const MetaGraph& graph, const Selecti
     sides.push_back(kLeft);
   }
   Table table(heads, sides);
-  const auto packed = logical_positions(graph);
+  const auto packed = graph::logical_positions(graph);
   const auto ids = shown(selection, limit);
   const Progress progress(context.stop);
-  for (const TensorId id : ids) {
+  for (const graph::TensorId id : ids) {
     progress.check_cancelled();
-    const Tensor& tensor = graph.tensor(id);
-    const Storage& storage = graph.storage(tensor.storage);
+    const graph::Tensor& tensor = graph.tensor(id);
+    const graph::Storage& storage = graph.storage(tensor.storage);
     std::vector<std::string> cells = {
         tensor.name.empty() ? "(no name)" : safe_display(tensor.name, 80),
-        std::string(dtype_info(tensor.dtype).name),
+        std::string(graph::dtype_info(tensor.dtype).name),
         shape_text(tensor) + (tensor.strides.empty() ? "" : " strided"),
-        fmt::format("{}", tensor_bytes(graph, tensor)),
-        format_bytes(tensor_bytes(graph, tensor)),
-        storage.file == kNoFile ? "-" : safe_display(file_name(graph, storage), 60),
-        storage.file == kNoFile               ? "-"
-        : storage.encoding != Encoding::plain ? std::string(encoding_name(storage.encoding))
-                                              : fmt::format("{}", storage.offset + tensor.offset)};
-    const auto position = packed[index(id)];
+        fmt::format("{}", graph::tensor_bytes(graph, tensor)),
+        format_bytes(graph::tensor_bytes(graph, tensor)),
+        storage.file == graph::kNoFile ? "-" : safe_display(file_name(graph, storage), 60),
+        storage.file == graph::kNoFile               ? "-"
+        : storage.encoding != graph::Encoding::plain ? std::string(graph::encoding_name(storage.encoding))
+                                                     : fmt::format("{}", storage.offset + tensor.offset)};
+    const auto position = packed[graph::index(id)];
     if (!graph.logical.empty())
       cells.push_back(packed_text(position ? &graph.logical[*position] : nullptr, id));
     table.row(std::move(cells));
@@ -323,20 +328,20 @@ void print_tensors(const Context& context, const MetaGraph& graph, const Selecti
     fmt::print("... and {} more\n", selection.tensors.size() - ids.size());
 }
 
-void print_metadata(const Context& context, const MetaGraph& graph) {
+void print_metadata(const Context& context, const graph::MetaGraph& graph) {
   constexpr std::uint64_t kElements = 4;
   constexpr std::size_t kColumns = 80;
   Table table({"key", "type", "value"}, {kLeft, kLeft, kLeft});
-  for (const MetaEntry& entry : graph.metadata) {
-    std::string type(meta_type_name(meta_type(entry.value)));
-    std::string value = safe_display(meta_text(entry.value), kColumns);
-    if (const auto* array = std::get_if<MetaArray>(&entry.value)) {
-      type = fmt::format("{}[{}]", meta_type_name(array->element), array->count);
+  for (const graph::MetaEntry& entry : graph.metadata) {
+    std::string type(graph::meta_type_name(graph::meta_type(entry.value)));
+    std::string value = safe_display(graph::meta_text(entry.value), kColumns);
+    if (const auto* array = std::get_if<graph::MetaArray>(&entry.value)) {
+      type = fmt::format("{}[{}]", graph::meta_type_name(array->element), array->count);
       value.clear();
-      const std::string_view quote = array->element == MetaType::string ? "\"" : "";
-      for (const MetaValue& element : read_meta_array(graph, *array, 0, kElements))
+      const std::string_view quote = array->element == graph::MetaType::string ? "\"" : "";
+      for (const graph::MetaValue& element : io::read_meta_array(graph, *array, 0, kElements))
         value += fmt::format("{}{}{}{}", value.empty() ? "" : ", ", quote,
-                             safe_display(meta_text(element), 30), quote);
+                             safe_display(graph::meta_text(element), 30), quote);
       if (array->count > kElements) value += ", ...";
     }
     table.row({safe_display(entry.key, 60), std::move(type), std::move(value)});
@@ -344,15 +349,15 @@ void print_metadata(const Context& context, const MetaGraph& graph) {
   fmt::print("\n{}", table.text(context.colour));
 }
 
-Json metadata_json(const MetaGraph& graph) {
+Json metadata_json(const graph::MetaGraph& graph) {
   constexpr std::uint64_t kMostElements = 1024;
-  const auto plain = [](const MetaValue& value) {
+  const auto plain = [](const graph::MetaValue& value) {
     return std::visit(
         [](const auto& held) -> Json {
           using Held = std::decay_t<decltype(held)>;
           if constexpr (std::is_same_v<Held, std::string>)
             return json_text(held);
-          else if constexpr (std::is_same_v<Held, MetaArray>)
+          else if constexpr (std::is_same_v<Held, graph::MetaArray>)
             return nullptr;
           else
             return held;
@@ -360,40 +365,41 @@ Json metadata_json(const MetaGraph& graph) {
         value);
   };
   Json json = Json::array();
-  for (const MetaEntry& entry : graph.metadata) {
+  for (const graph::MetaEntry& entry : graph.metadata) {
     Json value = plain(entry.value);
-    if (const auto* array = std::get_if<MetaArray>(&entry.value)) {
-      value = {
-          {"element", meta_type_name(array->element)}, {"count", array->count}, {"elements", Json::array()}};
-      for (const MetaValue& element : read_meta_array(graph, *array, 0, kMostElements))
+    if (const auto* array = std::get_if<graph::MetaArray>(&entry.value)) {
+      value = {{"element", graph::meta_type_name(array->element)},
+               {"count", array->count},
+               {"elements", Json::array()}};
+      for (const graph::MetaValue& element : io::read_meta_array(graph, *array, 0, kMostElements))
         value["elements"].push_back(plain(element));
     }
     json.push_back({{"key", json_text(entry.key)},
-                    {"type", meta_type_name(meta_type(entry.value))},
+                    {"type", graph::meta_type_name(graph::meta_type(entry.value))},
                     {"value", std::move(value)}});
   }
   return json;
 }
 
-void print_findings(const MetaGraph& graph, const std::vector<Finding>& findings) {
+void print_findings(const graph::MetaGraph& graph, const std::vector<inspect::Finding>& findings) {
   fmt::print("\n");
   if (findings.empty()) {
     fmt::print("doctor: nothing found: this model can be loaded as it lies\n");
     return;
   }
-  for (const Finding& finding : findings) {
-    fmt::print("{}: {}\n", severity_name(finding.severity), finding.text);
+  for (const inspect::Finding& finding : findings) {
+    fmt::print("{}: {}\n", graph::severity_name(finding.severity), finding.text);
     fmt::print("  costs  {}\n", finding.cost);
     fmt::print("  mend   {}{}\n", finding.remedy, settings_words(finding.settings));
     if (finding.example) fmt::print("  as in  {}\n", safe_display(graph.tensor(*finding.example).name, 80));
   }
 }
 
-Json findings_json(const MetaGraph& graph, const std::vector<Finding>& findings) {
+Json findings_json(const graph::MetaGraph& graph, const std::vector<inspect::Finding>& findings) {
   Json json = Json::array();
-  for (const Finding& finding : findings) {
+  for (const inspect::Finding& finding : findings) {
     Json row = {{"id", finding.id},
-                {"severity", severity_name(finding.severity)},
+                {"severity", graph::severity_name(finding.severity)},
                 {"text", json_text(finding.text)},
                 {"cost", finding.cost},
                 {"remedy", finding.remedy},

@@ -23,9 +23,9 @@ namespace loadline::cli {
 
 namespace {
 
-std::string values_text(const ForwardModel& model, const ForwardFigures& figures) {
+std::string values_text(const forward::ForwardModel& model, const forward::ForwardFigures& figures) {
   constexpr std::size_t kMost = 5;
-  const std::vector<ValueId> alive = alive_during(model, figures, figures.peak.op);
+  const std::vector<graph::ValueId> alive = forward::alive_during(model, figures, figures.peak.op);
   std::string text;
   for (std::size_t i = 0; i < std::min(alive.size(), kMost); ++i)
     text += fmt::format("{}{} {}", i == 0 ? "" : ", ", safe_display(model.graph->value(alive[i]).name, 40),
@@ -35,7 +35,7 @@ std::string values_text(const ForwardModel& model, const ForwardFigures& figures
 }
 
 // Once attention windows are full, each token adds fewer bytes to the cache. Recurrent states are beside it.
-std::string windows_text(const ForwardModel& model) {
+std::string windows_text(const forward::ForwardModel& model) {
   if (const auto& estimate = model.cache_estimate) {
     std::string text;
     if (estimate->windowed_per_token > 0)
@@ -46,10 +46,10 @@ std::string windows_text(const ForwardModel& model) {
     return text;
   }
   // some profiles keep windows in room of their own, which is padded
-  constexpr std::uint64_t kFull = kMostTokens / 2;
-  const std::uint64_t window = widest_window(model);
+  constexpr std::uint64_t kFull = load::kMostTokens / 2;
+  const std::uint64_t window = forward::widest_window(model);
   if (window > kFull) return "";
-  const auto growth = cache_growth(model, 1, kFull);
+  const auto growth = forward::cache_growth(model, 1, kFull);
   if (!growth || growth == model.cache_bytes_per_token) return "";
   return fmt::format(" until windows{} are full, then {}", window > 0 ? " of " + format_grouped(window) : "",
                      format_grouped(*growth));
@@ -67,15 +67,15 @@ std::string list_text(const std::vector<std::string>& names) {
   return names.size() > kMost ? text + fmt::format(" and {} more", names.size() - kMost) : text;
 }
 
-Json sizes_json(const RequestPass& pass) {
+Json sizes_json(const load::RequestPass& pass) {
   Json json = Json::object();
-  for (const NamedSize& size : pass.model().graph->sizes)
+  for (const graph::NamedSize& size : pass.model().graph->sizes)
     if (const auto value = size.taken_as.evaluate(pass.symbols())) json[json_text(size.name)] = *value;
   return json;
 }
 
 // For a model whose operators are unknown: bounds and estimates, but no peak.
-std::string estimates_text(const RequestPass& pass) {
+std::string estimates_text(const load::RequestPass& pass) {
   std::string text = fmt::format("Of a forward pass of {} x {}{}, which the load above does not include:\n",
                                  pass.batch(), counted(pass.sequence(), "token"),
                                  pass.past() == 0 ? "" : fmt::format(" after {}", pass.past()));
@@ -92,10 +92,10 @@ std::string estimates_text(const RequestPass& pass) {
 }
 
 // For a model whose operators are known.
-std::string figures_text(const RequestPass& pass) {
-  const bool file = pass.model().source == ForwardSource::file;
-  const ForwardPeak& peak = pass.figures()->peak;
-  const std::string of = file && !depends_on_tokens(*pass.model().graph)
+std::string figures_text(const load::RequestPass& pass) {
+  const bool file = pass.model().source == forward::ForwardSource::file;
+  const forward::ForwardPeak& peak = pass.figures()->peak;
+  const std::string of = file && !forward::depends_on_tokens(*pass.model().graph)
                              ? "with the file's own sizes"
                              : fmt::format("of {} x {}{}", pass.batch(), counted(pass.sequence(), "token"),
                                            pass.past() == 0 ? "" : fmt::format(" after {}", pass.past()));
@@ -110,15 +110,15 @@ std::string figures_text(const RequestPass& pass) {
     text += fmt::format("  activations not known: {}\n", unknown);
   } else {
     text += fmt::format("  activations {} at most, at {}\n", format_bytes(peak.bytes),
-                        safe_display(op_text(pass.model().graph->ops[peak.op]), 80));
+                        safe_display(forward::op_text(pass.model().graph->ops[peak.op]), 80));
     if (pass.figures()->reserved != peak.bytes)
       text += fmt::format("    the allocator of this profile holds {} for them\n",
                           format_bytes(pass.figures()->reserved));
     if (peak.bytes > 0)
       text += fmt::format("    alive there: {}\n", values_text(pass.model(), *pass.figures()));
     if (file && !pass.model().profile.empty())
-      text += fmt::format("    {} of {} values share another's memory\n", sharing_values(*pass.model().graph),
-                          pass.model().graph->values.size());
+      text += fmt::format("    {} of {} values share another's memory\n",
+                          forward::sharing_values(*pass.model().graph), pass.model().graph->values.size());
     if (peak.unknown > 0) text += fmt::format("    at least: {}\n", unknown);
   }
   if (peak.cache_bytes > 0) text += fmt::format("  cache {} afterwards\n", format_bytes(peak.cache_bytes));
@@ -127,11 +127,11 @@ std::string figures_text(const RequestPass& pass) {
 
 }  // namespace
 
-std::vector<std::string> size_notes(const RequestPass& pass) {
-  const ForwardModel& model = pass.model();
-  if (!pass.figures() || model.source != ForwardSource::file) return {};
+std::vector<std::string> size_notes(const load::RequestPass& pass) {
+  const forward::ForwardModel& model = pass.model();
+  if (!pass.figures() || model.source != forward::ForwardSource::file) return {};
   std::vector<std::string> notes;
-  if (!depends_on_tokens(*model.graph))
+  if (!forward::depends_on_tokens(*model.graph))
     notes.emplace_back("no size in the file depends on --batch, --seq or --past");
   if (!pass.guessed_sizes().empty())
     notes.push_back(fmt::format("guessed: {}; --dim sets them", list_text(pass.guessed_sizes())));
@@ -141,9 +141,9 @@ std::vector<std::string> size_notes(const RequestPass& pass) {
   return notes;
 }
 
-Json forward_json(const RequestPass& pass) {
-  if (pass.model().source == ForwardSource::nothing && pass.model().remark.empty()) return {};
-  Json json = {{"source", forward_source_name(pass.model().source)}};
+Json forward_json(const load::RequestPass& pass) {
+  if (pass.model().source == forward::ForwardSource::nothing && pass.model().remark.empty()) return {};
+  Json json = {{"source", forward::forward_source_name(pass.model().source)}};
   if (!pass.model().family.empty()) json["family"] = json_text(pass.model().family);
   if (!pass.model().profile.empty()) json["profile"] = json_text(pass.model().profile);
   if (!pass.model().remark.empty()) json["remark"] = json_text(pass.model().remark);
@@ -158,28 +158,29 @@ Json forward_json(const RequestPass& pass) {
     return json;
   }
   json["kv_bytes"] = pass.figures()->peak.cache_bytes;
-  if (const auto growth = cache_growth(pass.model(), pass.sequence(), pass.past()))
+  if (const auto growth = forward::cache_growth(pass.model(), pass.sequence(), pass.past()))
     json["kv_bytes_per_next_token"] = *growth;
   json["notes"] = json_texts(pass.notes());
   json["activation_peak"] = pass.figures()->peak.bytes;
   json["activation_reserved"] = pass.figures()->reserved;
-  json["activation_peak_op"] = json_text(op_text(pass.model().graph->ops[pass.figures()->peak.op]));
+  json["activation_peak_op"] = json_text(forward::op_text(pass.model().graph->ops[pass.figures()->peak.op]));
   json["unknown_values"] = pass.figures()->peak.unknown;
-  if (pass.model().source == ForwardSource::file) {
-    json["sharing_values"] = sharing_values(*pass.model().graph);
+  if (pass.model().source == forward::ForwardSource::file) {
+    json["sharing_values"] = forward::sharing_values(*pass.model().graph);
     json["dims"] = sizes_json(pass);
   }
   json["alive"] = Json::array();
-  for (const ValueId id : alive_during(pass.model(), *pass.figures(), pass.figures()->peak.op)) {
-    const Value& value = pass.model().graph->value(id);
+  for (const graph::ValueId id :
+       forward::alive_during(pass.model(), *pass.figures(), pass.figures()->peak.op)) {
+    const graph::Value& value = pass.model().graph->value(id);
     json["alive"].push_back({{"name", json_text(value.name)},
                              {"bytes", *pass.figures()->sizes[static_cast<std::size_t>(id)]},
-                             {"lane", lane_name(value.lane)}});
+                             {"lane", graph::lane_name(value.lane)}});
   }
   return json;
 }
 
-std::string forward_text(const RequestPass& pass) {
+std::string forward_text(const load::RequestPass& pass) {
   if (pass.sequence() > 0 && !pass.figures()) return estimates_text(pass);
   std::string text;
   if (pass.figures()) text += figures_text(pass);
@@ -187,7 +188,7 @@ std::string forward_text(const RequestPass& pass) {
     text += fmt::format(
         "{}: {} bytes per token of each sequence{}{}\n", pass.figures() ? "  cache" : "Cache",
         format_grouped(*pass.model().cache_bytes_per_token), windows_text(pass.model()),
-        pass.model().source == ForwardSource::estimate ? " (an estimate from the usual keys)" : "");
+        pass.model().source == forward::ForwardSource::estimate ? " (an estimate from the usual keys)" : "");
   for (const std::string& note : pass.notes()) text += fmt::format("  note: {}\n", note);
   if (!pass.model().remark.empty()) text += fmt::format("Forward pass: {}\n", pass.model().remark);
   return text;
@@ -196,7 +197,7 @@ std::string forward_text(const RequestPass& pass) {
 // --- Builds the object from a method's evidence.
 
 Json evidence_json(std::string_view method) {
-  const std::optional<Evidence> evidence = evidence_of(method);
+  const std::optional<load::Evidence> evidence = load::evidence_of(method);
   if (!evidence) return {{"kind", "construction"}};
   const std::string& first = evidence->frameworks.front();
   const std::size_t space = first.rfind(' ');
@@ -208,7 +209,7 @@ Json evidence_json(std::string_view method) {
                {"in_range", evidence->ranged},
                {"beyond", Json::array()},
                {"error_percent", evidence->error_percent}};
-  for (const TruthRow* row : evidence->beyond)
+  for (const load::TruthRow* row : evidence->beyond)
     json["beyond"].push_back({{"recipe", row->recipe},
                               {"model", row->model},
                               {"error_percent", row->error_percent ? Json(*row->error_percent) : Json()},
@@ -220,17 +221,18 @@ Json evidence_json(std::string_view method) {
 
 namespace {
 
-std::string figures(const AdvisedLoad& load) {
+std::string figures(const load::AdvisedLoad& load) {
   std::string text;
-  for (const Space space : {Space::device, Space::host, Space::staging, Space::page_cache}) {
-    const std::uint64_t bytes = load.peaks[index(space)];
-    if (bytes == 0 && space != Space::device) continue;
+  for (const plan::Space space :
+       {plan::Space::device, plan::Space::host, plan::Space::staging, plan::Space::page_cache}) {
+    const std::uint64_t bytes = load.peaks[plan::index(space)];
+    if (bytes == 0 && space != plan::Space::device) continue;
     text += fmt::format("{}{} {}", text.empty() ? "" : ", ", report::space_title(space), format_bytes(bytes));
   }
   return fmt::format("{}, about {}", text, format_seconds(load.seconds));
 }
 
-std::string what(const AdvisedLoad& load) {
+std::string what(const load::AdvisedLoad& load) {
   const std::string in_order = fmt::format("{} in {} order", load.method->id, safe_display(load.order, 40));
   if (load.changes.empty()) return in_order;
   const std::string changes = fmt::format("{}", fmt::join(load.changes, " and "));
@@ -238,11 +240,11 @@ std::string what(const AdvisedLoad& load) {
   return names_it ? changes : fmt::format("{} ({})", changes, in_order);
 }
 
-std::string command(const AdvisedLoad& load, const std::string& path) {
+std::string command(const load::AdvisedLoad& load, const std::string& path) {
   return "loadline plan " + shell_word(path) + request_words(load.request, *load.method);
 }
 
-Json load_json(const AdvisedLoad& load, const std::string& path) {
+Json load_json(const load::AdvisedLoad& load, const std::string& path) {
   Json json = {{"changes", load.changes},    {"options", Json::object()},
                {"arguments", Json::array()}, {"command", json_text(command(load, path))},
                {"method", load.method->id},  {"order", json_text(load.order)},
@@ -253,8 +255,8 @@ Json load_json(const AdvisedLoad& load, const std::string& path) {
     json["arguments"].push_back(flag_of(id));
     json["arguments"].push_back(json_text(value));
   }
-  for (std::size_t i = 0; i < kSpaceCount; ++i)
-    json["peak"][std::string(space_name(static_cast<Space>(i)))] = load.peaks[i];
+  for (std::size_t i = 0; i < plan::kSpaceCount; ++i)
+    json["peak"][std::string(plan::space_name(static_cast<plan::Space>(i)))] = load.peaks[i];
   json["peak"]["held"] = load.held;
   if (!load.verdict.fits())
     json["over"] = {{"device", load.verdict.device_over},
@@ -265,9 +267,9 @@ Json load_json(const AdvisedLoad& load, const std::string& path) {
 
 }  // namespace
 
-std::string advice_text(const LoadAdvice& found, const std::string& path) {
-  const Advice& advice = found.advice;
-  const auto line = [&](std::string_view lead, const AdvisedLoad& load) {
+std::string advice_text(const load::LoadAdvice& found, const std::string& path) {
+  const load::Advice& advice = found.advice;
+  const auto line = [&](std::string_view lead, const load::AdvisedLoad& load) {
     return fmt::format("{}: {}: {}.\n  ({})\n", lead, what(load), figures(load), command(load, path));
   };
   if (!found.searched) return line("Fastest that fits", advice.loads.front());
@@ -280,14 +282,14 @@ std::string advice_text(const LoadAdvice& found, const std::string& path) {
                        report::over_text(advice.nearest->verdict), command(*advice.nearest, path));
   }
   std::string text;
-  for (const AdvisedLoad& load : advice.loads)
+  for (const load::AdvisedLoad& load : advice.loads)
     text += line(text.empty() ? "Cheapest change that fits" : "Or", load);
   return text;
 }
 
-Json advice_json(const LoadAdvice& found, const std::string& path) {
+Json advice_json(const load::LoadAdvice& found, const std::string& path) {
   Json list = Json::array();
-  for (const AdvisedLoad& load : found.advice.loads) list.push_back(load_json(load, path));
+  for (const load::AdvisedLoad& load : found.advice.loads) list.push_back(load_json(load, path));
   if (found.advice.nearest) list.push_back(load_json(*found.advice.nearest, path));
   return list;
 }

@@ -1,17 +1,17 @@
 // Turns the table of load options into flags, and flags into a request.
 #include "app/cli/plan/load_flags.h"
 
+#include "app/cli/base/option_flags.h"
 #include "app/cli/base/rates.h"
 #include "app/cli/base/terminal.h"
 #include "app/report/page_parts.h"
 #include "core/base/text.h"
-#include "core/load/request/load_options.h"
 #include "core/forward/model/known_models.h"
+#include "core/load/request/load_options.h"
 
 #include <algorithm>
 #include <filesystem>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
@@ -25,7 +25,7 @@ std::string flag_list(const std::vector<std::string_view>& ids, std::string_view
   return fmt::format("{}", fmt::join(flags, between));
 }
 
-std::string unused_text(const UnusedOption& unused, std::span<const Method* const> methods) {
+std::string unused_text(const load::UnusedOption& unused, std::span<const load::Method* const> methods) {
   const std::string flag = flag_of(unused.option->id);
   if (!unused.needs.empty())
     return fmt::format("{} changes nothing without {}", flag, flag_list(unused.needs, " or "));
@@ -44,7 +44,7 @@ Json value_json(const OptionValue& value) {
 
 // Throws Error{usage} instead of replacing a file that is not a saved request: a model's own config.json ends
 // in .json too.
-void save(const LoadRequest& request, const std::string& model, const std::string& file) {
+void save(const load::LoadRequest& request, const std::string& model, const std::string& file) {
   const auto refuse = [&](std::string_view why) {
     throw Error(ErrorCode::usage, "--save-request: '{}' {}", safe_display(file, 120), why);
   };
@@ -52,12 +52,12 @@ void save(const LoadRequest& request, const std::string& model, const std::strin
   std::error_code ignored;
   if (std::filesystem::exists(file, ignored)) {
     try {
-      (void)read_request(file);
+      (void)load::read_request(file);
     } catch (const Error&) {
       refuse("exists and is no saved request: it is not written over");
     }
   }
-  report::write_file(file, request_text_beside(request, model, file));
+  report::write_file(file, load::request_text_beside(request, model, file));
 }
 
 // Reports an unknown name before a model is opened; `find` looks it up in the environment.
@@ -73,36 +73,38 @@ void check_named(std::string_view id, const std::string& value, Find find) {
 
 }  // namespace
 
-LoadFlags::LoadFlags(CLI::App& app, LoadUser user) : command_(app.get_name()), user_(user) {
-  app.add_option("PATH", path_,
-                 user == LoadUser::pack ? "a .csv file of buffers, or a model"
+LoadFlags::LoadFlags(CLI::App& app, load::LoadUser user) : command_(command_name(app)), user_(user) {
+  add_text(app, "PATH", path_,
+           user == load::LoadUser::pack ? "a .csv file of buffers, or a model"
                                         : "model: file, folder, org/name, config.json, shard");
-  for (const LoadOption& option : load_options()) {
+  for (const load::LoadOption& option : load::load_options()) {
     if (!option.offered_to(user)) continue;
-    LoadOption shown = option;
-    if (runs_one_load(user) && !option.one.value_name.empty()) {
+    load::LoadOption shown = option;
+    if (load::runs_one_load(user) && !option.one.value_name.empty()) {
       shown.value_name = option.one.value_name;
       shown.brief = option.one.brief;
     }
     flags_.add(app, shown);
   }
-  app.option_defaults()->group("What is shown and saved");
-  app.add_option("--request", request_file_, "read a saved request; flags go before it")->type_name("FILE");
-  app.add_option("--save-request", save_file_, "write what was asked for")->type_name("FILE");
+  begin_group(app, "What is shown and saved");
+  add_text(app, "--request", request_file_, "read a saved request; flags go before it",
+           {.value_name = "FILE"});
+  add_text(app, "--save-request", save_file_, "write what was asked for", {.value_name = "FILE"});
 }
 
-LoadRequest LoadFlags::request(bool quiet) {
-  SavedRequest saved;
-  if (!request_file_.empty()) saved = read_request(request_file_);
-  const LoadRequest from_file = saved.request;
+load::LoadRequest LoadFlags::request(bool quiet) {
+  load::SavedRequest saved;
+  if (!request_file_.empty()) saved = load::read_request(request_file_);
+  const load::LoadRequest from_file = saved.request;
   // an option on the command line overrides those in the file that it excludes
-  for (const std::string_view id : flags_.given_ids()) unset_excluded(saved.request, *find_load_option(id));
-  for (const LoadOption& option : load_options())
+  for (const std::string_view id : flags_.given_ids())
+    load::unset_excluded(saved.request, *load::find_load_option(id));
+  for (const load::LoadOption& option : load::load_options())
     if (option.offered_to(user_)) flags_.apply(option, saved.request);
   given_ = flags_.given_ids();
   std::vector<std::string_view> ignored;
-  for (const auto& [id, text] : changed_options(from_file)) {
-    if (!find_load_option(id)->offered_to(user_))
+  for (const auto& [id, text] : load::changed_options(from_file)) {
+    if (!load::find_load_option(id)->offered_to(user_))
       ignored.push_back(id);
     else if (!was_given(id))
       given_.push_back(id);
@@ -112,25 +114,27 @@ LoadRequest LoadFlags::request(bool quiet) {
                          safe_display(request_file_, 120), fmt::join(ignored, ", ")));
   if (path_.empty() && saved.model) path_ = *saved.model;
   if (path_.empty()) throw Error(ErrorCode::usage, "PATH is required (see --help)");
-  check_request(saved.request);
+  load::check_request(saved.request);
   if (!save_file_.empty()) save(saved.request, path_, save_file_);
   return saved.request;
 }
 
 bool LoadFlags::was_given(std::string_view id) const { return std::ranges::find(given_, id) != given_.end(); }
 
-void LoadFlags::require_used(const LoadRequest& request, std::span<const Method* const> methods) const {
-  for (const UnusedOption& unused : unused_options(request, methods, given_))
+void LoadFlags::require_used(const load::LoadRequest& request,
+                             std::span<const load::Method* const> methods) const {
+  for (const load::UnusedOption& unused : load::unused_options(request, methods, given_))
     throw Error(ErrorCode::usage, unused_text(unused, methods));
 }
 
-CliEnvironment::CliEnvironment(const Context& context, const LoadRequest& request)
-    : targets(load_targets(context.config_folder)) {
+CliEnvironment::CliEnvironment(const Context& context, const load::LoadRequest& request)
+    : targets(load::load_targets(context.config_folder)) {
   if (!context.quiet)
     for (const std::string& fault : targets.faults) complain("left out: " + fault);
   load.assets = context.assets();
   load.targets = targets.rows;
-  check_named("target", request.target, [&](const std::string& id) { (void)find_target(load.targets, id); });
+  check_named("target", request.target,
+              [&](const std::string& id) { (void)load::find_target(load.targets, id); });
   check_named("profile", request.forward.profile,
               [&](const std::string& id) { (void)load.assets->profile(id); });
   if (request.rates.empty()) load.measured_rates = kept_rates(context);
@@ -138,7 +142,8 @@ CliEnvironment::CliEnvironment(const Context& context, const LoadRequest& reques
 
 namespace {
 
-void add_option_words(std::vector<std::string>& words, const LoadRequest& request, const LoadOption& option) {
+void add_option_words(std::vector<std::string>& words, const load::LoadRequest& request,
+                      const load::LoadOption& option) {
   const OptionValue value = option.get(request);
   if (const auto* const names = std::get_if<std::vector<std::string>>(&value);
       names != nullptr && option.separator != ',') {
@@ -158,39 +163,39 @@ std::string joined(const std::vector<std::string>& words) {
 
 }  // namespace
 
-std::vector<std::string> request_arguments(const LoadRequest& request, const Method& method) {
+std::vector<std::string> request_arguments(const load::LoadRequest& request, const load::Method& method) {
   std::vector<std::string> words;
-  const LoadRequest defaults;
-  for (const LoadOption& option : load_options()) {
+  const load::LoadRequest defaults;
+  for (const load::LoadOption& option : load::load_options()) {
     const bool always = option.id == "method" || option.id == "order";
-    if (always || (!same_option(option, request, defaults) && supports(method, option)))
+    if (always || (!same_option(option, request, defaults) && load::supports(method, option)))
       add_option_words(words, request, option);
   }
   return words;
 }
 
-std::string request_words(const LoadRequest& request, const Method& method) {
+std::string request_words(const load::LoadRequest& request, const load::Method& method) {
   return joined(request_arguments(request, method));
 }
 
-std::string request_words(const LoadRequest& request) {
+std::string request_words(const load::LoadRequest& request) {
   std::vector<std::string> words;
-  const LoadRequest defaults;
-  for (const LoadOption& option : load_options())
+  const load::LoadRequest defaults;
+  for (const load::LoadOption& option : load::load_options())
     if (!same_option(option, request, defaults)) add_option_words(words, request, option);
   return joined(words);
 }
 
-Json options_json(const LoadRequest& request, LoadUser user) {
+Json options_json(const load::LoadRequest& request, load::LoadUser user) {
   Json json = Json::object();
-  for (const LoadOption& option : load_options())
+  for (const load::LoadOption& option : load::load_options())
     if (option.offered_to(user)) json[std::string(option.id)] = value_json(option.get(request));
   return json;
 }
 
-void require_importable(const MetaGraph& graph, const Method& method) {
+void require_importable(const graph::MetaGraph& graph, const load::Method& method) {
   if (!method.traits.imports) return;
-  if (const std::string refusal = mapping_refusal(graph); !refusal.empty())
+  if (const std::string refusal = load::mapping_refusal(graph); !refusal.empty())
     throw Error(ErrorCode::unsupported, refusal);
 }
 

@@ -27,7 +27,6 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -40,21 +39,21 @@ namespace {
 // Tokens of the pass if neither a load nor a pass is requested.
 constexpr std::uint64_t kPackedTokens = 512;
 
-constexpr std::array kSpaces = {Space::device, Space::staging, Space::host};
+constexpr std::array kSpaces = {plan::Space::device, plan::Space::staging, plan::Space::host};
 
-Space space_of(const std::string& name) {
-  for (const Space space : kSpaces)
-    if (space_name(space) == name) return space;
+plan::Space space_of(const std::string& name) {
+  for (const plan::Space space : kSpaces)
+    if (plan::space_name(space) == name) return space;
   throw Error(ErrorCode::usage, "--space: no space '{}'", safe_display(name, 40));
 }
 
 // Without a load or a pass in the request, packs a pass of kPackedTokens tokens.
-LoadRequest with_pass(LoadRequest request) {
-  if (request.methods.empty() && !asks_for_pass(request)) request.sequence = kPackedTokens;
+load::LoadRequest with_pass(load::LoadRequest request) {
+  if (request.methods.empty() && !load::asks_for_pass(request)) request.sequence = kPackedTokens;
   return request;
 }
 
-std::string pass_text(const RequestPass& forward) {
+std::string pass_text(const load::RequestPass& forward) {
   std::string text = fmt::format("a forward pass of {} x {}", format_grouped(forward.batch()),
                                  counted(forward.sequence(), "token"));
   if (forward.past() > 0) text += fmt::format(" after {}", format_grouped(forward.past()));
@@ -65,11 +64,13 @@ std::string pass_text(const RequestPass& forward) {
 
 // The pass of the request. Without a load a pass is needed; if none is known, Error{unsupported} suggests a
 // load instead.
-std::shared_ptr<const RequestPass> find_pass(const Context& context, const MetaGraph& graph,
-                                             const std::string& path, const LoadRequest& request) {
+std::shared_ptr<const load::RequestPass> find_pass(const Context& context, const graph::MetaGraph& graph,
+                                                   const std::string& path,
+                                                   const load::LoadRequest& request) {
   const bool needed = request.methods.empty();
-  auto forward = std::make_shared<const RequestPass>(graph, with_pass(request), context.assets(),
-                                                     needed ? UnknownPass::leave_out : UnknownPass::refuse);
+  auto forward = std::make_shared<const load::RequestPass>(
+      graph, with_pass(request), context.assets(),
+      needed ? load::UnknownPass::leave_out : load::UnknownPass::refuse);
   if (!needed || forward->pass() != nullptr) return forward;
   const std::string& remark = forward->model().remark;
   throw Error(ErrorCode::unsupported, {.file = path},
@@ -77,23 +78,23 @@ std::shared_ptr<const RequestPass> find_pass(const Context& context, const MetaG
               remark.empty() ? "the file holds no operators" : remark);
 }
 
-void project_pass(PackRun& run_of, const ForwardPass& pass, Progress& progress) {
-  append_forward_pass(run_of.plan, pass);
-  if (const auto fault = check_plan(run_of.plan, *run_of.graph)) throw Error(ErrorCode::limit, *fault);
-  DryMachine machine;
-  run_of.timeline = run(run_of.plan, machine, progress);
+void project_pass(PackRun& run_of, const plan::ForwardPass& pass, Progress& progress) {
+  plan::append_forward_pass(run_of.plan, pass);
+  if (const auto fault = plan::check_plan(run_of.plan, *run_of.graph)) throw Error(ErrorCode::limit, *fault);
+  plan::DryMachine machine;
+  run_of.timeline = plan::run(run_of.plan, machine, progress);
 }
 
-void project_load(const Context& context, PackRun& run_of, const LoadRequest& request,
-                  const ForwardPass* pass, Progress& progress) {
-  const MetaGraph& graph = *run_of.graph;
+void project_load(const Context& context, PackRun& run_of, const load::LoadRequest& request,
+                  const plan::ForwardPass* pass, Progress& progress) {
+  const graph::MetaGraph& graph = *run_of.graph;
   const CliEnvironment environment(context, request);
-  const BoundRequest bound = bind_request(graph, request, environment.load);
-  const Method& method = *bound.methods.front();
-  const OrderChoice& order = bound.orders.front();
-  Projection projection =
-      project(graph, method, order.name, make_order(graph, order, method, bound.inputs, progress),
-              bound.inputs, progress, pass);
+  const load::BoundRequest bound = load::bind_request(graph, request, environment.load);
+  const load::Method& method = *bound.methods.front();
+  const load::OrderChoice& order = bound.orders.front();
+  load::Projection projection =
+      load::project(graph, method, order.name, load::make_order(graph, order, method, bound.inputs, progress),
+                    bound.inputs, progress, pass);
   run_of.plan = std::move(projection.plan);
   run_of.timeline = std::move(projection.timeline);
   run_of.method = method.id;
@@ -104,22 +105,22 @@ void project_load(const Context& context, PackRun& run_of, const LoadRequest& re
 // Names of the spaces whose blocks can be packed.
 std::vector<std::string> packed_spaces() {
   std::vector<std::string> names;
-  for (const Space space : kSpaces) names.emplace_back(space_name(space));
+  for (const plan::Space space : kSpaces) names.emplace_back(plan::space_name(space));
   return names;
 }
 
 // Throws Error{usage} for load options without a load, and for other options that have no effect.
-void check_pack_request(const LoadRequest& request, const LoadFlags& flags) {
+void check_pack_request(const load::LoadRequest& request, const LoadFlags& flags) {
   if (!request.methods.empty()) {
-    const std::vector<const Method*> methods = find_methods(request.methods);
-    const std::vector<std::string> orders = order_names(request.orders);
+    const std::vector<const load::Method*> methods = load::find_methods(request.methods);
+    const std::vector<std::string> orders = load::order_names(request.orders);
     if (methods.size() > 1 || orders.size() > 1)
       throw Error(ErrorCode::usage, "one load is packed: name one --method and one --order");
-    check_order_choice(orders.front());
+    load::check_order_choice(orders.front());
     return flags.require_used(request, methods);
   }
   for (const std::string_view id : flags.given()) {
-    const LoadOption* const option = find_load_option(id);
+    const load::LoadOption* const option = load::find_load_option(id);
     if (option->terms.supported_by != nullptr || id == "order" || id == "activations")
       throw Error(ErrorCode::usage, "{} changes nothing without --method, which packs a load", flag_of(id));
   }
@@ -127,14 +128,14 @@ void check_pack_request(const LoadRequest& request, const LoadFlags& flags) {
 
 // Opens the model and projects the run. Throws Error{usage}, and Error{unsupported} if no load is requested
 // and the model's operators are unknown.
-PackRun pack_run(const Context& context, const std::string& path, const LoadRequest& request,
+PackRun pack_run(const Context& context, const std::string& path, const load::LoadRequest& request,
                  const std::string& space, Progress& progress) {
   PackRun result;
   result.space = space_of(space);
   result.graph = open_for(context, path);
   const bool load = !request.methods.empty();
   const auto forward = find_pass(context, *result.graph, path, request);
-  const ForwardPass* const pass = forward->pass();
+  const plan::ForwardPass* const pass = forward->pass();
   if (load)
     project_load(context, result, request, pass, progress);
   else
@@ -160,23 +161,24 @@ constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 62;
 // Lists spaces: "device 549 blocks, host 3 blocks".
 std::string spaces_with_blocks(const PackRun& run) {
   std::string text;
-  for (std::size_t i = 0; i < kSpaceCount; ++i) {
-    const auto count = std::ranges::count_if(
-        run.plan.blocks, [&](const Block& block) { return index(block.space) == i && block.bytes > 0; });
+  for (std::size_t i = 0; i < plan::kSpaceCount; ++i) {
+    const auto count = std::ranges::count_if(run.plan.blocks, [&](const plan::Block& block) {
+      return plan::index(block.space) == i && block.bytes > 0;
+    });
     if (count > 0)
-      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", space_name(static_cast<Space>(i)),
+      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", plan::space_name(static_cast<plan::Space>(i)),
                           counted(static_cast<std::uint64_t>(count), "block"));
   }
   return text.empty() ? "no blocks anywhere" : text;
 }
 
 // The labels of the blocks; of equal labels the second gets " #2", and so on.
-std::vector<std::string> unique_labels(const PackRun& run, const std::vector<BlockId>& blocks) {
-  const auto owners = first_owner(*run.graph);
+std::vector<std::string> unique_labels(const PackRun& run, const std::vector<plan::BlockId>& blocks) {
+  const auto owners = graph::first_owner(*run.graph);
   std::vector<std::string> labels;
   std::unordered_set<std::string> taken;
-  for (const BlockId id : blocks) {
-    labels.push_back(safe_display(block_label(run.plan.block(id), *run.graph, owners)));
+  for (const plan::BlockId id : blocks) {
+    labels.push_back(safe_display(plan::block_label(run.plan.block(id), *run.graph, owners)));
     taken.insert(labels.back());
   }
   std::unordered_map<std::string, std::uint64_t> seen;
@@ -193,14 +195,14 @@ std::vector<std::string> unique_labels(const PackRun& run, const std::vector<Blo
   return labels;
 }
 
-std::uint64_t& sum_of(BytesByUse& bytes, const Block& block) {
-  if (block.use == BlockUse::storage) return bytes.weights;
-  if (block.use == BlockUse::ring_slot) return bytes.ring_slots;
-  if (block.use == BlockUse::value) return bytes.values;
+std::uint64_t& sum_of(BytesByUse& bytes, const plan::Block& block) {
+  if (block.use == plan::BlockUse::storage) return bytes.weights;
+  if (block.use == plan::BlockUse::ring_slot) return bytes.ring_slots;
+  if (block.use == plan::BlockUse::value) return bytes.values;
   return block.storage ? bytes.weight_copies : bytes.temporaries;
 }
 
-void add_bytes(BytesByUse& bytes, const Block& block) {
+void add_bytes(BytesByUse& bytes, const plan::Block& block) {
   const auto together = checked_add(bytes.sum(), block.bytes);
   if (!together || *together > kMostBytes)
     throw Error(ErrorCode::limit, "the blocks of the run take more than 2^62 bytes together");
@@ -209,11 +211,11 @@ void add_bytes(BytesByUse& bytes, const Block& block) {
 
 // The buffers of a file, each additionally aligned to `alignment`. Throws Error{io, malformed}, and
 // Error{limit} if the two alignments of a buffer have no common multiple below 2^62.
-Problem file_problem(const std::string& path, std::uint64_t alignment) {
-  Problem problem = read_packing_file(path);
+packing::Problem file_problem(const std::string& path, std::uint64_t alignment) {
+  packing::Problem problem = plan::read_packing_file(path);
   // combines each buffer's own alignment with --align
   for (std::size_t i = 0; i < problem.buffers.size(); ++i) {
-    Buffer& buffer = problem.buffers[i];
+    packing::Buffer& buffer = problem.buffers[i];
     const auto both = checked_mul(buffer.alignment / std::gcd(buffer.alignment, alignment), alignment);
     if (!both || *both > kMostBytes)
       throw Error(ErrorCode::limit, {.file = path},
@@ -227,17 +229,17 @@ Problem file_problem(const std::string& path, std::uint64_t alignment) {
 // The blocks of the run's space, at multiples of `alignment`. Throws Error{usage} if the space has no blocks
 // (the message names spaces that have some), Error{limit} for sizes over 2^62 bytes. `rule` ends the
 // comparison with the greedy planner.
-RunProblem run_problem(const PackRun& run, std::uint64_t alignment, const StopRule& rule) {
-  SpaceProblem space = space_problem(run.plan, run.timeline, run.space, alignment);
+RunProblem run_problem(const PackRun& run, std::uint64_t alignment, const packing::StopRule& rule) {
+  plan::SpaceProblem space = plan::space_problem(run.plan, run.timeline, run.space, alignment);
   if (space.blocks.empty())
-    throw Error(ErrorCode::usage, "--space {}: {} has no blocks there, but {}", space_name(run.space),
+    throw Error(ErrorCode::usage, "--space {}: {} has no blocks there, but {}", plan::space_name(run.space),
                 run.text, spaces_with_blocks(run));
   RunProblem result;
-  for (const BlockId id : space.blocks) add_bytes(result.bytes, run.plan.block(id));
+  for (const plan::BlockId id : space.blocks) add_bytes(result.bytes, run.plan.block(id));
   space.problem.ids = unique_labels(run, space.blocks);
   result.problem = std::move(space.problem);
-  result.alive = run.timeline.peaks[index(run.space)].bytes;
-  result.greedy = greedy_by_size_height(result.problem, rule);
+  result.alive = run.timeline.peaks[plan::index(run.space)].bytes;
+  result.greedy = packing::greedy_by_size_height(result.problem, rule);
   return result;
 }
 
@@ -252,15 +254,15 @@ constexpr std::uint64_t kRunAlignment = 256;
 struct PackFlags {
   std::string space = "device";
   std::vector<std::string> capacity;
-  PackOptions search;  // without the capacity and the time limit
+  packing::PackOptions search;  // without the capacity and the time limit
   double seconds = 10;
   std::string alignment;
   std::string out;
   bool force = false;
 };
 
-PackOptions pack_options(const PackFlags& options) {
-  PackOptions result = options.search;
+packing::PackOptions pack_options(const PackFlags& options) {
+  packing::PackOptions result = options.search;
   for (const std::string& bytes : options.capacity)
     result.capacity.emplace_back(parse_size(bytes, "--capacity"));
   result.seconds = options.seconds;
@@ -280,17 +282,17 @@ bool is_csv(const std::string& path) {
   return lower_case(std::filesystem::path(path).extension().string()) == ".csv";
 }
 
-void check_capacity(const PackFlags& options, const Problem& problem) {
-  const std::size_t arenas = arena_count(problem);
+void check_capacity(const PackFlags& options, const packing::Problem& problem) {
+  const std::size_t arenas = packing::arena_count(problem);
   if (options.capacity.size() > arenas)
     throw Error(ErrorCode::usage, "--capacity: {} for {}", counted(options.capacity.size(), "value"),
                 counted(arenas, "arena"));
 }
 
 // Time limit for the comparison with the greedy planner: as long as the packing may take.
-StopRule stop_rule(const Context& context, const PackFlags& options) {
+packing::StopRule stop_rule(const Context& context, const PackFlags& options) {
   using std::chrono::steady_clock;
-  StopRule rule;
+  packing::StopRule rule;
   rule.stop = context.stop;
   rule.deadline = steady_clock::now() + std::chrono::duration_cast<steady_clock::duration>(
                                             std::chrono::duration<double>(options.seconds));
@@ -306,7 +308,7 @@ void check_out(const PackFlags& options) {
 
 // A wrong packing would make a program overwrite its own data: throws before anything is printed or written.
 void require_sound(const PackAnswer& answer) {
-  if (const auto fault = packing_fault(answer.problem, answer.packing, answer.asked.capacity))
+  if (const auto fault = packing::packing_fault(answer.problem, answer.packing, answer.asked.capacity))
     throw Error(ErrorCode::malformed, "internal error, please report it: the packing is wrong: " + *fault);
 }
 
@@ -315,19 +317,19 @@ int solve(const Context& context, const PackFlags& options, Progress& progress, 
   check_capacity(options, answer.problem);
   answer.asked = pack_options(options);
   answer.asked_out = options.out;
-  answer.packing = pack(answer.problem, answer.asked, progress);
+  answer.packing = packing::pack(answer.problem, answer.asked, progress);
   require_sound(answer);
-  const Packing& packing = answer.packing;
-  const bool fits = packing.verdict == Verdict::feasible;
+  const packing::Packing& packing = answer.packing;
+  const bool fits = packing.verdict == packing::Verdict::feasible;
   if (!options.out.empty() && fits) {
-    report::write_file(options.out, packing_csv(answer.problem, packing.offsets), options.force);
+    report::write_file(options.out, packing::packing_csv(answer.problem, packing.offsets), options.force);
     answer.out = options.out;
   }
   if (context.json)
     print_json(packing_json(answer));
   else
     fmt::print("{}", packing_text(answer));
-  if (packing.verdict == Verdict::infeasible) return kNoFit;
+  if (packing.verdict == packing::Verdict::infeasible) return kNoFit;
   return fits ? kDone : kFailed;
 }
 
@@ -338,13 +340,13 @@ int pack_file(const Context& context, const PackFlags& options, const LoadFlags&
     throw Error(ErrorCode::usage, "{} is for models: {} lists buffers", flag_of(given.front()),
                 safe_display(flags.path(), 80));
   check_out(options);
-  const Problem problem = file_problem(flags.path(), alignment_of(options).value_or(1));
+  const packing::Problem problem = file_problem(flags.path(), alignment_of(options).value_or(1));
   Progress progress(context.stop);
   return solve(context, options, progress, {.problem = problem});
 }
 
 int pack_model(const Context& context, const PackFlags& options, const LoadFlags& flags,
-               const LoadRequest& request) {
+               const load::LoadRequest& request) {
   check_pack_request(request, flags);
   check_out(options);
   Progress progress(context.stop);
@@ -355,48 +357,36 @@ int pack_model(const Context& context, const PackFlags& options, const LoadFlags
                {.problem = of_run.problem, .run = &run, .of_run = &of_run, .alignment = alignment});
 }
 
-CLI::Option* add_solver_options(CLI::App& app, PackFlags& options) {
-  app.option_defaults()->group("Packing");
-  app.add_option("--capacity", options.capacity, "size of the arena; of several, each in turn")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->type_name("SIZE,...");
-  app.add_flag("--minimize", options.search.minimize, "least height, and whether it is proved");
-  app.add_option("--time-limit", options.seconds, "seconds that the search may take")
-      ->check(number_range(0, 1e6))
-      ->type_name("S")
-      ->capture_default_str();
-  app.add_option("--threads", options.search.threads, "attempts of exact search at once")
-      ->check(CLI::Range(1, 64))
-      ->type_name("N")
-      ->capture_default_str();
-  app.add_option("--seed", options.search.seed, "seed of the random search")
-      ->check(CLI::Range(std::int64_t{0}, kMostNumber))
-      ->type_name("N")
-      ->capture_default_str();
-  app.add_option("--align", options.alignment, "every offset is a multiple of it")
-      ->type_name("SIZE")
-      ->default_str("1; 256 for a model");
-  CLI::Option* const space = app.add_option("--space", options.space, "of a model: device, staging or host")
-                                 ->check(CLI::IsMember(packed_spaces()))
-                                 ->type_name("ID")
-                                 ->capture_default_str();
-  app.add_option("-o,--out", options.out, "write the buffers with their offsets as CSV")
-      ->check([](const std::string& path) { return path.empty() ? "a file's name is needed" : ""; })
-      ->type_name("OUT.csv");
-  app.add_flag("--force", options.force, "replace the output if it is there");
-  return space;
+void add_solver_options(CLI::App& app, PackFlags& options) {
+  begin_group(app, "Packing");
+  add_list(app, "--capacity", options.capacity, "size of the arena; of several, each in turn",
+           {.value_name = "SIZE,...", .separator = ','});
+  add_flag(app, "--minimize", options.search.minimize, "least height, and whether it is proved");
+  add_number(app, "--time-limit", options.seconds, "seconds that the search may take",
+             {.value_name = "S", .show_default = true, .check = number_range(0, 1e6)});
+  add_number(app, "--threads", options.search.threads, "attempts of exact search at once",
+             {.value_name = "N", .show_default = true, .check = whole_range(1, 64)});
+  add_number(app, "--seed", options.search.seed, "seed of the random search",
+             {.value_name = "N", .show_default = true, .check = whole_range(0, kMostNumber)});
+  add_text(app, "--align", options.alignment, "every offset is a multiple of it",
+           {.value_name = "SIZE", .default_text = "1; 256 for a model"});
+  add_text(app, "--space", options.space, "of a model: device, staging or host",
+           {.value_name = "ID", .show_default = true, .check = one_of(packed_spaces())});
+  const auto fault = [](const std::string& path) { return path.empty() ? "a file's name is needed" : ""; };
+  add_text(app, "-o,--out", options.out, "write the buffers with their offsets as CSV",
+           {.value_name = "OUT.csv", .check = {.fault = fault}});
+  add_flag(app, "--force", options.force, "replace the output if it is there");
 }
 
 }  // namespace
 
 Action setup_pack(CLI::App& app) {
   auto options = std::make_shared<PackFlags>();
-  auto flags = std::make_shared<LoadFlags>(app, LoadUser::pack);
-  CLI::Option* const space = add_solver_options(app, *options);
-  return [options, flags, space](Context& context) {
-    const LoadRequest request = flags->request(context.quiet);
-    return is_csv(flags->path()) ? pack_file(context, *options, *flags, space->count() > 0)
+  auto flags = std::make_shared<LoadFlags>(app, load::LoadUser::pack);
+  add_solver_options(app, *options);
+  return [options, flags, &app](Context& context) {
+    const load::LoadRequest request = flags->request(context.quiet);
+    return is_csv(flags->path()) ? pack_file(context, *options, *flags, was_given(app, "--space"))
                                  : pack_model(context, *options, *flags, request);
   };
 }

@@ -18,15 +18,15 @@ namespace loadline::cli {
 
 // The run of a model that the options ask for.
 struct PackRun {
-  MetaGraphPtr graph = {};
-  Plan plan = {};
-  Timeline timeline = {};
-  Space space = Space::device;
+  graph::MetaGraphPtr graph = {};
+  plan::Plan plan = {};
+  plan::Timeline timeline = {};
+  plan::Space space = plan::Space::device;
   std::string method = {};  // empty: no load
   std::string order = {};
-  std::shared_ptr<const RequestPass> forward = {};  // set if the run has a pass
-  std::string text = {};                            // "a forward pass of 1 x 512 tokens (profile fused)"
-  std::vector<std::string> notes = {};              // remarks for the user
+  std::shared_ptr<const load::RequestPass> forward = {};  // set if the run has a pass
+  std::string text = {};                // "a forward pass of 1 x 512 tokens (profile fused)"
+  std::vector<std::string> notes = {};  // remarks for the user
 };
 
 // Requested bytes by use; each block counts in full.
@@ -42,16 +42,16 @@ struct BytesByUse {
 
 // The packing problem of a run.
 struct RunProblem {
-  Problem problem = {};                      // ids: labels of the blocks, made unique
+  packing::Problem problem = {};             // ids: labels of the blocks, made unique
   BytesByUse bytes = {};                     // requested bytes of its blocks
   std::uint64_t alive = 0;                   // most bytes requested at once
   std::optional<std::uint64_t> greedy = {};  // the height of TensorFlow Lite's planner, if found in time
 };
 
 struct PackAnswer {
-  const Problem& problem;
-  PackOptions asked = {};
-  Packing packing = {};
+  const packing::Problem& problem;
+  packing::PackOptions asked = {};
+  packing::Packing packing = {};
   std::string asked_out = {};          // --out
   std::string out = {};                // the file written, if any
   const PackRun* run = nullptr;        // set if a model was packed,

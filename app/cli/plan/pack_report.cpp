@@ -16,7 +16,7 @@ double fragmentation_percent(const PackAnswer& answer) {
 }
 
 // For a run, whose ticks are plan steps: the label of the buffer that begins where the bound's ticks begin.
-std::string bound_block(const PackAnswer& answer, const ArenaPacking& arena) {
+std::string bound_block(const PackAnswer& answer, const packing::ArenaPacking& arena) {
   for (std::size_t i = 0; i < answer.problem.buffers.size(); ++i)
     if (answer.problem.buffers[i].lower == arena.bound_ticks.lower) return answer.problem.id_of(i);
   return "";
@@ -27,22 +27,22 @@ std::optional<std::uint64_t> capacity_of(const PackAnswer& answer, std::size_t a
 }
 
 // Where the bound is attained; null if search has raised it.
-Json bound_json(const PackAnswer& answer, const ArenaPacking& arena) {
-  if (arena.bound_ticks == Lifespan{}) return {};
+Json bound_json(const PackAnswer& answer, const packing::ArenaPacking& arena) {
+  if (arena.bound_ticks == packing::Lifespan{}) return {};
   Json json = {{"lower", arena.bound_ticks.lower}, {"upper", arena.bound_ticks.upper}};
   if (answer.run != nullptr) json["block"] = json_text(bound_block(answer, arena));
   return json;
 }
 
-bool packed(std::uint64_t height) { return height != ArenaPacking::kNotPacked; }
+bool packed(std::uint64_t height) { return height != packing::ArenaPacking::kNotPacked; }
 
 Json arena_json(const PackAnswer& answer, std::size_t at) {
-  const ArenaPacking& arena = answer.packing.arenas[at];
+  const packing::ArenaPacking& arena = answer.packing.arenas[at];
   const bool known = packed(arena.height);
   Json json = {{"height", known ? Json(arena.height) : Json()},
                {"lower_bound", arena.lower_bound},
                {"bound", bound_json(answer, arena)},
-               {"gap_percent", known ? Json(percent_over(arena.height, arena.lower_bound)) : Json()},
+               {"gap_percent", known ? Json(packing::percent_over(arena.height, arena.lower_bound)) : Json()},
                {"proven_optimal", arena.proven_optimal}};
   if (const auto capacity = capacity_of(answer, at)) json["capacity"] = *capacity;
   return json;
@@ -51,8 +51,8 @@ Json arena_json(const PackAnswer& answer, std::size_t at) {
 void add_run(Json& json, const PackAnswer& answer) {
   const PackRun& run = *answer.run;
   const BytesByUse& bytes = answer.of_run->bytes;
-  json["model"] = json_text(model_name(*run.graph));
-  json["space"] = space_name(run.space);
+  json["model"] = json_text(graph::model_name(*run.graph));
+  json["space"] = plan::space_name(run.space);
   json["method"] = run.method.empty() ? Json() : Json(run.method);
   json["order"] = run.order.empty() ? Json() : Json(json_text(run.order));
   json["forward"] = run.forward == nullptr ? Json() : forward_json(*run.forward);
@@ -81,7 +81,7 @@ std::string run_text(const PackAnswer& answer) {
   part(bytes.ring_slots, "ring slots");
   part(bytes.values, run.forward != nullptr ? "activations and cache" : "activations");
   part(bytes.temporaries, "temporaries");
-  return fmt::format("{} of {}: {}{}\n  {} for itself: {}\n", space_name(run.space), run.text,
+  return fmt::format("{} of {}: {}{}\n  {} for itself: {}\n", plan::space_name(run.space), run.text,
                      counted(answer.problem.buffers.size(), "block"),
                      run.method.empty() ? ", without the weights" : "",
                      answer.problem.buffers.size() == 1 ? "it" : "each", parts);
@@ -99,19 +99,19 @@ std::string comparison_text(const PackAnswer& answer) {
   if (of.greedy)
     text += fmt::format(
         "  greedy by size, as TensorFlow Lite plans: {}, {:.3f} % above the least that is needed\n",
-        format_bytes(*of.greedy), percent_over(*of.greedy, answer.packing.lower_bound()));
+        format_bytes(*of.greedy), packing::percent_over(*of.greedy, answer.packing.lower_bound()));
   return text;
 }
 
 std::string over_text(std::uint64_t height, std::uint64_t bound) {
   constexpr double kMany = 1000;
-  const double percent = percent_over(height, bound);
+  const double percent = packing::percent_over(height, bound);
   return percent < kMany ? fmt::format("{:.3f} % above that", percent)
                          : fmt::format("{:.3g} times that", 1 + percent / 100);
 }
 
 std::string arena_text(const PackAnswer& answer, std::size_t at) {
-  const ArenaPacking& arena = answer.packing.arenas[at];
+  const packing::ArenaPacking& arena = answer.packing.arenas[at];
   if (!packed(arena.height))
     return fmt::format("no packing below 2^62 bytes is known\n  at least {} ({}) are needed\n",
                        format_bytes(arena.lower_bound), counted(arena.lower_bound, "byte"));
@@ -119,7 +119,7 @@ std::string arena_text(const PackAnswer& answer, std::size_t at) {
   if (const auto capacity = capacity_of(answer, at)) text += fmt::format(" of {}", format_bytes(*capacity));
   if (arena.proven_optimal) return text + ", the least there is\n";
   const std::string when =
-      arena.bound_ticks == Lifespan{} ? "as search has proved"
+      arena.bound_ticks == packing::Lifespan{} ? "as search has proved"
       : answer.run == nullptr
           ? fmt::format("in ticks {} to {}", arena.bound_ticks.lower, arena.bound_ticks.upper)
           : fmt::format("from '{}' on", safe_display(bound_block(answer, arena), 80));
@@ -129,16 +129,16 @@ std::string arena_text(const PackAnswer& answer, std::size_t at) {
 }
 
 std::string verdict_text(const PackAnswer& answer) {
-  const Verdict verdict = answer.packing.verdict;
-  if (verdict == Verdict::feasible) return answer.asked.capacity.empty() ? "" : "Feasible.\n";
-  if (verdict == Verdict::infeasible) return "Infeasible: proved, no offsets keep the capacity.\n";
+  const packing::Verdict verdict = answer.packing.verdict;
+  if (verdict == packing::Verdict::feasible) return answer.asked.capacity.empty() ? "" : "Feasible.\n";
+  if (verdict == packing::Verdict::infeasible) return "Infeasible: proved, no offsets keep the capacity.\n";
   if (!packed(answer.packing.height())) return "";
   return "Undecided: neither a packing nor a proof was found in the time given.\n";
 }
 
 // Without an algorithm there was nothing to decide.
 std::string work_text(const PackAnswer& answer) {
-  const Packing& packing = answer.packing;
+  const packing::Packing& packing = answer.packing;
   const std::string buffers = counted(answer.problem.buffers.size(), "buffer");
   const std::string time = format_seconds(packing.seconds);
   if (!packed(packing.height())) return fmt::format("{} not packed in {}", buffers, time);
@@ -152,11 +152,11 @@ std::string work_text(const PackAnswer& answer) {
 }  // namespace
 
 Json packing_json(const PackAnswer& answer) {
-  const Packing& packing = answer.packing;
+  const packing::Packing& packing = answer.packing;
   Json json = {{"buffers", answer.problem.buffers.size()},
                {"lower_bound", packing.lower_bound()},
                {"height", packed(packing.height()) ? Json(packing.height()) : Json()},
-               {"verdict", verdict_name(packing.verdict)},
+               {"verdict", packing::verdict_name(packing.verdict)},
                {"proven_optimal", packing.proven_optimal()},
                {"seconds", packing.seconds},
                {"algorithm", packing.algorithm},
@@ -171,7 +171,7 @@ Json packing_json(const PackAnswer& answer) {
 }
 
 std::string packing_text(const PackAnswer& answer) {
-  const Packing& packing = answer.packing;
+  const packing::Packing& packing = answer.packing;
   std::string text = answer.run == nullptr ? "" : run_text(answer);
   for (std::size_t i = 0; i < packing.arenas.size(); ++i) {
     if (packing.arenas.size() > 1) text += fmt::format("Arena {}: ", i);

@@ -1,5 +1,6 @@
 // loadline plan: shows projected peaks, one row per method and order.
 #include "app/cli/base/command.h"
+#include "app/cli/base/option_flags.h"
 #include "app/cli/plan/load_flags.h"
 #include "app/cli/plan/plan_view.h"
 #include "app/report/page.h"
@@ -13,7 +14,6 @@
 #include <optional>
 #include <utility>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -36,7 +36,7 @@ void check_show(const PlanFlags& options) {
   report::check_picture_path(options.svg, ".svg");
   report::check_picture_path(options.html, ".html");
   try {
-    (void)find_row_sort(options.sort);
+    (void)load::find_row_sort(options.sort);
   } catch (const Error& error) {
     throw Error(error.code(), "--sort: {}", error.what());
   }
@@ -60,7 +60,7 @@ report::PageText page_text(const PlanView& view) {
   report::PageText page;
   page.version = LOADLINE_VERSION;
   page.lead = fmt::format("{}, W = {}", counted(view.graph.tensors.size(), "tensor"),
-                          counted(storage_bytes(view.graph), "byte"));
+                          counted(graph::storage_bytes(view.graph), "byte"));
   if (const std::string target = report::budget_text(view.bound()); !target.empty())
     page.lead += ". " + target;
   page.lead += ". " + least_text(view);
@@ -82,8 +82,9 @@ void show(const Context& context, const PlanFlags& options, const PlanView& view
 
 // Sorts the rows for display; returns how many are left out.
 std::size_t arrange_rows(report::PicturedAnswer& pictured, const PlanFlags& options) {
-  const LoadAnswer& answer = pictured.answer;
-  std::vector<std::size_t> order = sorted_rows(answer.rows, *answer.bound, find_row_sort(options.sort));
+  const load::LoadAnswer& answer = pictured.answer;
+  std::vector<std::size_t> order =
+      load::sorted_rows(answer.rows, *answer.bound, load::find_row_sort(options.sort));
   const std::size_t all = order.size();
   if (options.fits) {
     if (!answer.bound->judged())
@@ -98,16 +99,17 @@ std::size_t arrange_rows(report::PicturedAnswer& pictured, const PlanFlags& opti
 
 int plan(const Context& context, const PlanFlags& options, LoadFlags& flags) {
   check_show(options);
-  const LoadRequest request = flags.request(context.quiet);
-  const std::vector<const Method*> asked = find_methods(request.methods);
+  const load::LoadRequest request = flags.request(context.quiet);
+  const std::vector<const load::Method*> asked = load::find_methods(request.methods);
   flags.require_used(request, asked);
-  for (const std::string& name : order_names(request.orders)) check_order_choice(name);
+  for (const std::string& name : load::order_names(request.orders)) load::check_order_choice(name);
   const CliEnvironment environment(context, request);
-  (void)bind_memory(request, environment.load.targets);  // reports a wrong target before a model is opened
-  const MetaGraphPtr graph = open_for(context, flags.path());
-  auto forward = std::make_shared<const RequestPass>(*graph, request, environment.load.assets);
+  (void)load::bind_memory(request,
+                          environment.load.targets);  // reports a wrong target before a model is opened
+  const graph::MetaGraphPtr graph = open_for(context, flags.path());
+  auto forward = std::make_shared<const load::RequestPass>(*graph, request, environment.load.assets);
   constexpr std::size_t kAliveShown = 3, kAliveInJson = 16;
-  AnswerOptions answer_options;
+  load::AnswerOptions answer_options;
   answer_options.alive = options.alive > 0 ? options.alive : context.json ? kAliveInJson : kAliveShown;
   Progress progress(context.stop);
   report::PicturedAnswer pictured;
@@ -121,44 +123,42 @@ int plan(const Context& context, const PlanFlags& options, LoadFlags& flags) {
   const std::size_t hidden = arrange_rows(pictured, options);
   show(context, options,
        {*graph, flags.path(), pictured, !request.rates.empty() || options.sort == "time", options.explain,
-        options.alive, hidden, request.methods.empty() ? methods().size() - asked.size() : 0,
+        options.alive, hidden, request.methods.empty() ? load::methods().size() - asked.size() : 0,
         context.prose_columns});
   if (!fits) return kNoFit;
   // what is missing may not fit
   return pictured.answer.bound->judged() &&
-                 std::ranges::any_of(graph->notes,
-                                     [](const Note& note) { return note.severity == Severity::error; })
+                 std::ranges::any_of(
+                     graph->notes,
+                     [](const graph::Note& note) { return note.severity == graph::Severity::error; })
              ? kFailed
              : kDone;
 }
 
 void add_show_options(CLI::App& app, PlanFlags& options) {
-  app.option_defaults()->group("What is shown and saved");
-  app.add_flag("--fits", options.fits, "only rows that fit");
-  app.add_option("--sort", options.sort, "fit, table, method, order, device, host, time, ...")
-      ->type_name("KEY")
-      ->default_str("fit");
-  app.add_option("--alive", options.alive, "the N largest blocks at each peak")
-      ->check(CLI::Range(1, 1000))
-      ->type_name("N");
-  auto* const explain =
-      app.add_flag("--explain", options.explain, "methods, laws, and peaks as every counter sees them");
-  auto* const curve = app.add_flag("--curve", options.curve, "draw memory over the load");
-  app.add_option("--axis", options.axis, "of curves: time, or steps")
-      ->check(CLI::IsMember({"time", "steps"}))
-      ->type_name("AXIS")
-      ->default_str("time; steps with a forward pass");
-  app.add_option("--svg", options.svg, "write the curves as one picture")->type_name("FILE.svg");
-  app.add_option("--html", options.html, "write curves and verdicts as one page")->type_name("FILE.html");
+  begin_group(app, "What is shown and saved");
+  add_flag(app, "--fits", options.fits, "only rows that fit");
+  add_text(app, "--sort", options.sort, "fit, table, method, order, device, host, time, ...",
+           {.value_name = "KEY", .default_text = "fit"});
+  add_number(app, "--alive", options.alive, "the N largest blocks at each peak",
+             {.value_name = "N", .check = whole_range(1, 1000)});
   // options for human readers have no place in JSON
-  for (CLI::Option* const option : {explain, curve}) option->excludes(app.get_option("--json"));
+  add_flag(app, "--explain", options.explain, "methods, laws, and peaks as every counter sees them",
+           {.excludes = "--json"});
+  add_flag(app, "--curve", options.curve, "draw memory over the load", {.excludes = "--json"});
+  add_text(app, "--axis", options.axis, "of curves: time, or steps",
+           {.value_name = "AXIS",
+            .default_text = "time; steps with a forward pass",
+            .check = one_of({"time", "steps"})});
+  add_text(app, "--svg", options.svg, "write the curves as one picture", {.value_name = "FILE.svg"});
+  add_text(app, "--html", options.html, "write curves and verdicts as one page", {.value_name = "FILE.html"});
 }
 
 }  // namespace
 
 Action setup_plan(CLI::App& app) {
   auto options = std::make_shared<PlanFlags>();
-  auto flags = std::make_shared<LoadFlags>(app, LoadUser::plan);
+  auto flags = std::make_shared<LoadFlags>(app, load::LoadUser::plan);
   add_show_options(app, *options);
   return [options, flags](Context& context) { return plan(context, *options, *flags); };
 }

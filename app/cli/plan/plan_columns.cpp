@@ -22,11 +22,11 @@ struct Column {
   std::string title;
   Align align = kRight;
   Importance importance = kNeeded;
-  std::function<std::string(const LoadRow&)> cell;
+  std::function<std::string(const load::LoadRow&)> cell;
 };
 
-std::uint64_t reserved_in(const LoadRow& row, Space space) {
-  return row.reserved ? (*row.reserved)[index(space)] : 0;
+std::uint64_t reserved_in(const load::LoadRow& row, plan::Space space) {
+  return row.reserved ? (*row.reserved)[plan::index(space)] : 0;
 }
 
 class Columns {
@@ -76,93 +76,98 @@ class Columns {
   }
 
  private:
-  using Bytes = std::function<std::uint64_t(const LoadRow&)>;
+  using Bytes = std::function<std::uint64_t(const load::LoadRow&)>;
 
   void add(std::string title, Align align, Importance importance,
-           std::function<std::string(const LoadRow&)> cell) {
+           std::function<std::string(const load::LoadRow&)> cell) {
     columns_.push_back({std::move(title), align, importance, std::move(cell)});
   }
   void add_bytes(std::string title, Importance importance, Bytes bytes) {
-    add(std::move(title), kRight, importance, [bytes = std::move(bytes)](const LoadRow& row) {
+    add(std::move(title), kRight, importance, [bytes = std::move(bytes)](const load::LoadRow& row) {
       return row.refusal ? "-" : bytes_cell(bytes(row));
     });
   }
-  void add_peak(std::string title, Importance importance, Space space) {
+  void add_peak(std::string title, Importance importance, plan::Space space) {
     add_bytes(std::move(title), importance,
-              [space](const LoadRow& row) { return row.peaks[index(space)].bytes; });
+              [space](const load::LoadRow& row) { return row.peaks[plan::index(space)].bytes; });
   }
-  void add_reserved(std::string title, Space space) {
-    add_bytes(std::move(title), kNeeded, [space](const LoadRow& row) { return reserved_in(row, space); });
+  void add_reserved(std::string title, plan::Space space) {
+    add_bytes(std::move(title), kNeeded,
+              [space](const load::LoadRow& row) { return reserved_in(row, space); });
   }
 
   void add_names() {
-    add("method", kLeft, kNeeded, [](const LoadRow& row) { return std::string(row.method->id); });
+    add("method", kLeft, kNeeded, [](const load::LoadRow& row) { return std::string(row.method->id); });
     if (view_.answer().several_orders())
-      add("order", kLeft, kNeeded, [](const LoadRow& row) { return safe_display(row.order, 40); });
+      add("order", kLeft, kNeeded, [](const load::LoadRow& row) { return safe_display(row.order, 40); });
   }
 
   // The bytes that an allocator reserves are shown beside the requested bytes.
   void add_peaks() {
-    const AllocatorModel allocator = view_.request().allocator;
-    const bool arena = allocator == AllocatorModel::arena, torch = allocator == AllocatorModel::torch;
-    const bool malloc = allocator == AllocatorModel::malloc;
-    const bool blocks = allocator == AllocatorModel::vulkan || arena;
+    const allocators::AllocatorModel allocator = view_.request().allocator;
+    const bool arena = allocator == allocators::AllocatorModel::arena,
+               torch = allocator == allocators::AllocatorModel::torch;
+    const bool malloc = allocator == allocators::AllocatorModel::malloc;
+    const bool blocks = allocator == allocators::AllocatorModel::vulkan || arena;
     if (view_.unified())
-      add_bytes("must hold", kNeeded, [](const LoadRow& row) { return row.leading.bytes; });
-    add_peak("device", kFigure, Space::device);
-    if (torch) add_bytes("allocated", kBeside, [](const LoadRow& row) { return row.allocated.value_or(0); });
-    if (blocks || torch) add_reserved("device reserved", Space::device);
-    add_peak("host", kFigure, Space::host);
-    if (arena || malloc) add_reserved("host reserved", Space::host);
+      add_bytes("must hold", kNeeded, [](const load::LoadRow& row) { return row.leading.bytes; });
+    add_peak("device", kFigure, plan::Space::device);
+    if (torch)
+      add_bytes("allocated", kBeside, [](const load::LoadRow& row) { return row.allocated.value_or(0); });
+    if (blocks || torch) add_reserved("device reserved", plan::Space::device);
+    add_peak("host", kFigure, plan::Space::host);
+    if (arena || malloc) add_reserved("host reserved", plan::Space::host);
     if (malloc)
-      add_bytes("at most", kFigure, [](const LoadRow& row) { return row.reserved_high.value_or(0); });
+      add_bytes("at most", kFigure, [](const load::LoadRow& row) { return row.reserved_high.value_or(0); });
     if (malloc)
-      add_bytes("kept at end", kBeside, [](const LoadRow& row) {
-        return row.reserved_final ? (*row.reserved_final)[index(Space::host)] : 0;
+      add_bytes("kept at end", kBeside, [](const load::LoadRow& row) {
+        return row.reserved_final ? (*row.reserved_final)[plan::index(plan::Space::host)] : 0;
       });
     if (view_.request().page_cache_budget) {
-      add_bytes("page cache", kFigure, [](const LoadRow& row) { return row.cache ? row.cache->peak : 0; });
+      add_bytes("page cache", kFigure,
+                [](const load::LoadRow& row) { return row.cache ? row.cache->peak : 0; });
       add_bytes("read again", kFigure,
-                [](const LoadRow& row) { return row.cache ? row.cache->reread_bytes : 0; });
+                [](const load::LoadRow& row) { return row.cache ? row.cache->reread_bytes : 0; });
     } else {
-      add_peak("page cache", kFigure, Space::page_cache);
+      add_peak("page cache", kFigure, plan::Space::page_cache);
     }
-    add_peak("staging", kFigure, Space::staging);
-    if (blocks) add_reserved("staging reserved", Space::staging);
-    add_bytes("unified", kSum, [](const LoadRow& row) { return row.unified.bytes; });
-    add_bytes("for each token", kFigure, [](const LoadRow& row) { return row.pass_reads.all(); });
+    add_peak("staging", kFigure, plan::Space::staging);
+    if (blocks) add_reserved("staging reserved", plan::Space::staging);
+    add_bytes("unified", kSum, [](const load::LoadRow& row) { return row.unified.bytes; });
+    add_bytes("for each token", kFigure, [](const load::LoadRow& row) { return row.pass_reads.all(); });
   }
 
   void add_orders() {
     const bool several = view_.answer().several_orders();
     if (several)
       add("jumps", kRight, kBeside,
-          [](const LoadRow& row) { return row.refusal ? "-" : format_grouped(row.reads.jumps); });
+          [](const load::LoadRow& row) { return row.refusal ? "-" : format_grouped(row.reads.jumps); });
     if (several || view_.show_times)
       add("time", kRight, view_.show_times ? kNeeded : kBeside,
-          [](const LoadRow& row) { return row.refusal ? "-" : format_seconds(row.seconds); });
+          [](const load::LoadRow& row) { return row.refusal ? "-" : format_seconds(row.seconds); });
   }
 
   void add_verdicts(bool full) {
-    const std::vector<LoadRow>& rows = view_.answer().rows;
-    const bool refusals = std::ranges::any_of(rows, [](const LoadRow& r) { return r.refusal.has_value(); });
+    const std::vector<load::LoadRow>& rows = view_.answer().rows;
+    const bool refusals =
+        std::ranges::any_of(rows, [](const load::LoadRow& r) { return r.refusal.has_value(); });
     if (view_.show_laws)
-      add("law", kLeft, kDetail, [](const LoadRow& row) { return std::string(row.method->peak_law); });
+      add("law", kLeft, kDetail, [](const load::LoadRow& row) { return std::string(row.method->peak_law); });
     if (!view_.bound().judged() && !refusals) return;
-    add("verdict", kLeft, kNeeded, [this, full](const LoadRow& row) {
+    add("verdict", kLeft, kNeeded, [this, full](const load::LoadRow& row) {
       return full ? report::verdict_text(row, view_.bound()) : short_verdict(row);
     });
   }
 
   void add_contexts() {
     if (!view_.answer().context) return;
-    add("largest context", kRight, kNeeded, [](const LoadRow& row) {
+    add("largest context", kRight, kNeeded, [](const load::LoadRow& row) {
       if (!row.context_max) return std::string("-");
-      return format_grouped(*row.context_max) + (*row.context_max == kMostTokens ? " or more" : "");
+      return format_grouped(*row.context_max) + (*row.context_max == load::kMostTokens ? " or more" : "");
     });
   }
 
-  std::string short_verdict(const LoadRow& row) const {
+  std::string short_verdict(const load::LoadRow& row) const {
     if (row.refusal || row.fits()) return report::verdict_text(row, view_.bound());
     if (row.verdict.at_risk == row.most_over()) return "at risk";
     return fmt::format("{} over", format_bytes(row.most_over()));
@@ -172,7 +177,7 @@ class Columns {
   void make_cells() {
     for (std::size_t i = 0; i < columns_.size();) {
       std::vector<std::string> cells;
-      for (const LoadRow& row : view_.answer().rows) cells.push_back(columns_[i].cell(row));
+      for (const load::LoadRow& row : view_.answer().rows) cells.push_back(columns_[i].cell(row));
       const bool dashes = std::ranges::all_of(cells, [](const std::string& c) { return c == "-"; });
       if (dashes) {
         columns_.erase(columns_.begin() + static_cast<std::ptrdiff_t>(i));

@@ -17,48 +17,49 @@ Json or_null(const std::optional<Value>& value) {
   return value ? Json(*value) : Json();
 }
 
-Json peaks_json(const LoadRow& row, Json& places) {
+Json peaks_json(const load::LoadRow& row, Json& places) {
   Json peaks = Json::object();
-  const auto add = [&](std::string_view name, const RowPeak& peak) {
+  const auto add = [&](std::string_view name, const load::RowPeak& peak) {
     peaks[std::string(name)] = peak.bytes;
     if (peak.bytes > 0) places[std::string(name)] = {{"step", peak.step}, {"tensor", json_text(peak.tensor)}};
   };
-  for (std::size_t i = 0; i < kSpaceCount; ++i) add(space_name(static_cast<Space>(i)), row.peaks[i]);
+  for (std::size_t i = 0; i < plan::kSpaceCount; ++i)
+    add(plan::space_name(static_cast<plan::Space>(i)), row.peaks[i]);
   add("unified", row.unified);
   return peaks;
 }
 
-Json spaces_json(const PerSpace<std::uint64_t>& bytes) {
+Json spaces_json(const plan::PerSpace<std::uint64_t>& bytes) {
   Json json = Json::object();
-  for (std::size_t i = 0; i < kSpaceCount; ++i)
-    json[std::string(space_name(static_cast<Space>(i)))] = bytes[i];
+  for (std::size_t i = 0; i < plan::kSpaceCount; ++i)
+    json[std::string(plan::space_name(static_cast<plan::Space>(i)))] = bytes[i];
   return json;
 }
 
-Json fits_json(const LoadRow& row, const BoundRequest& bound) {
-  const Budget& budget = bound.budget;
-  const BudgetVerdict& verdict = row.verdict;
+Json fits_json(const load::LoadRow& row, const load::BoundRequest& bound) {
+  const load::Budget& budget = bound.budget;
+  const load::BudgetVerdict& verdict = row.verdict;
   const bool host_risk = verdict.at_risk > 0 && verdict.host_high > verdict.host_peak;
   const bool unified_risk = verdict.at_risk > 0 && verdict.unified_high > verdict.unified_peak;
   Json json = {{"host", budget.host ? Json(verdict.host_fits && !host_risk) : Json()},
                {"device", budget.device ? Json(verdict.device_fits) : Json()}};
-  if (bound.memory == MemoryKind::unified)
+  if (bound.memory == plan::MemoryKind::unified)
     json["unified"] = budget.unified ? Json(verdict.unified_fits && !unified_risk) : Json();
   return json;
 }
 
-Json alive_json(const LoadRow& row) {
+Json alive_json(const load::LoadRow& row) {
   Json json = Json::object();
-  for (std::size_t i = 0; i < kSpaceCount; ++i) {
+  for (std::size_t i = 0; i < plan::kSpaceCount; ++i) {
     if (row.alive[i].count == 0) continue;
-    Json& list = json[std::string(space_name(static_cast<Space>(i)))] = Json::array();
-    for (const AliveBlock& block : row.alive[i].largest)
+    Json& list = json[std::string(plan::space_name(static_cast<plan::Space>(i)))] = Json::array();
+    for (const load::AliveBlock& block : row.alive[i].largest)
       list.push_back({{"label", json_text(block.label)}, {"bytes", block.bytes}});
   }
   return json;
 }
 
-Json row_json(const LoadRow& row, const BoundRequest& bound) {
+Json row_json(const load::LoadRow& row, const load::BoundRequest& bound) {
   if (row.refusal)
     return {{"method", row.method->id},
             {"order", json_text(row.order)},
@@ -80,7 +81,7 @@ Json row_json(const LoadRow& row, const BoundRequest& bound) {
   json["reads"] = {{"bytes", row.reads.bytes}, {"jumps", row.reads.jumps}, {"distance", row.reads.distance}};
   json["seconds"] = row.seconds;
   for (std::size_t i = 0; i < row.views.size(); ++i)
-    json["views"][std::string(memory_views()[i].id)] = row.views[i];
+    json["views"][std::string(plan::memory_views()[i].id)] = row.views[i];
   if (row.cache)
     json["cache"] = {{"limit", row.cache->limit},
                      {"mapped", row.cache->mapped},
@@ -89,7 +90,7 @@ Json row_json(const LoadRow& row, const BoundRequest& bound) {
   if (row.reserved) json["reserved"] = spaces_json(*row.reserved);
   if (row.reserved_final) json["reserved_final"] = spaces_json(*row.reserved_final);
   if (row.allocated) json["allocated"] = {{"device", *row.allocated}};
-  const BudgetVerdict& verdict = row.verdict;
+  const load::BudgetVerdict& verdict = row.verdict;
   if (verdict.step)
     json["first_over_budget"] = {{"step", *verdict.step}, {"tensor", json_text(row.first_over)}};
   if (verdict.device_over + verdict.host_over + verdict.unified_over > 0) {
@@ -102,7 +103,7 @@ Json row_json(const LoadRow& row, const BoundRequest& bound) {
     json["range"]["unified"] = {verdict.unified_peak, verdict.unified_high};
   if (verdict.unified_high > verdict.unified_peak || row.reserved_high) json["at_risk"] = verdict.at_risk > 0;
   if (row.reserved_high) {
-    const std::uint64_t least = row.peaks[index(Space::host)].bytes;
+    const std::uint64_t least = row.peaks[plan::index(plan::Space::host)].bytes;
     json["range"]["host"] = {least, std::max(*row.reserved_high, least)};
   }
   if (bound.request().max_context) json["context_max"] = or_null(row.context_max);
@@ -111,21 +112,21 @@ Json row_json(const LoadRow& row, const BoundRequest& bound) {
 }
 
 // Bytes by home of the weights; null if all go to the device.
-Json placement_json(const MetaGraph& graph, const Placement& placement) {
+Json placement_json(const graph::MetaGraph& graph, const load::Placement& placement) {
   Json json;
   if (placement.all_on_device()) return json;
-  for (const Home home : {Home::device, Home::host, Home::disk}) {
+  for (const load::Home home : {load::Home::device, load::Home::host, load::Home::disk}) {
     std::uint64_t bytes = 0;
-    for (const StorageId id : used_storages(graph)) {
-      const bool twin = home == Home::host && placement.has_twin(id);
+    for (const graph::StorageId id : load::used_storages(graph)) {
+      const bool twin = home == load::Home::host && placement.has_twin(id);
       if (twin || placement.of(id) == home) bytes += graph.storage(id).bytes;
     }
-    json[std::string(home_id(home))] = bytes;
+    json[std::string(load::home_id(home))] = bytes;
   }
   return json;
 }
 
-Json context_json(const ContextAnswer& context) {
+Json context_json(const load::ContextAnswer& context) {
   Json json = {{"positions", or_null(context.positions)}, {"micro_batch", or_null(context.micro_batch)}};
   if (context.cache_only) json["cache_only"] = true;
   if (!context.missing.empty()) json["missing"] = json_text(context.missing);
@@ -134,27 +135,27 @@ Json context_json(const ContextAnswer& context) {
 
 // The options in force: the kind of memory, the profile and the sizes of the pass are resolved by now.
 Json options_in_force(const PlanView& view) {
-  LoadRequest request = view.request();
+  load::LoadRequest request = view.request();
   request.memory = view.bound().memory;
-  const RequestPass& forward = *view.answer().forward;
-  const bool pass = asks_for_pass(request) || forward.pass() != nullptr;
+  const load::RequestPass& forward = *view.answer().forward;
+  const bool pass = load::asks_for_pass(request) || forward.pass() != nullptr;
   request.forward.profile = pass ? forward.model().profile : std::string();
   request.batch = forward.batch();
   request.sequence = forward.sequence();
   request.past = forward.past();
   if (request.methods.empty())
-    for (const Method* method : view.bound().methods) request.methods.emplace_back(method->id);
-  return options_json(request, LoadUser::plan);
+    for (const load::Method* method : view.bound().methods) request.methods.emplace_back(method->id);
+  return options_json(request, load::LoadUser::plan);
 }
 
 }  // namespace
 
 Json plan_json(const PlanView& view) {
-  const LoadAnswer& answer = view.answer();
-  const BoundRequest& bound = view.bound();
-  const std::uint64_t least = device_lower_bound(view.graph, bound.inputs, answer.forward->pass());
-  Json json = {{"model", json_text(model_name(view.graph))},
-               {"bytes", storage_bytes(view.graph)},
+  const load::LoadAnswer& answer = view.answer();
+  const load::BoundRequest& bound = view.bound();
+  const std::uint64_t least = load::device_lower_bound(view.graph, bound.inputs, answer.forward->pass());
+  Json json = {{"model", json_text(graph::model_name(view.graph))},
+               {"bytes", graph::storage_bytes(view.graph)},
                {"options", options_in_force(view)},
                {"budget",
                 {{"device", or_null(bound.budget.device)},
@@ -166,7 +167,7 @@ Json plan_json(const PlanView& view) {
                {"lower_bound",
                 {{"host", 0}, {"page_cache", 0}, {"staging", 0}, {"device", least}, {"unified", least}}}};
   if (bound.request().cast) {
-    const CastSummary cast = cast_summary(view.graph, *bound.request().cast);
+    const load::CastSummary cast = load::cast_summary(view.graph, *bound.request().cast);
     json["cast"] = {{"tensors", cast.tensors},
                     {"bytes_before", cast.bytes_before},
                     {"bytes_after", cast.bytes_after},
@@ -174,14 +175,14 @@ Json plan_json(const PlanView& view) {
   }
   if (Json pass = forward_json(*answer.forward); !pass.is_null()) json["forward"] = std::move(pass);
   if (answer.context) json["context"] = context_json(*answer.context);
-  for (const LoadRow& row : answer.rows) json["rows"].push_back(row_json(row, bound));
+  for (const load::LoadRow& row : answer.rows) json["rows"].push_back(row_json(row, bound));
   if (answer.advice) {
     json["advice"] = advice_json(*answer.advice, view.path);
     json["advice_tried"] = answer.advice->advice.tried;
   }
   if (!answer.also_fits.empty()) {
     json["also_fits"] = Json::array();
-    for (const Method* method : answer.also_fits) json["also_fits"].push_back(method->id);
+    for (const load::Method* method : answer.also_fits) json["also_fits"].push_back(method->id);
   }
   return json;
 }

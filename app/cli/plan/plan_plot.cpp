@@ -26,7 +26,7 @@ struct Ink {
 };
 
 // By space: host, page cache, staging, device.
-constexpr PerSpace<Ink> kInks = {{{"▓", "o", 33}, {"░", ".", 35}, {"▒", "=", 32}, {"█", "#", 34}}};
+constexpr plan::PerSpace<Ink> kInks = {{{"▓", "o", 33}, {"░", ".", 35}, {"▒", "=", 32}, {"█", "#", 34}}};
 
 std::string_view lower_part(std::size_t eighths) {
   constexpr std::array<std::string_view, kEighths + 1> kParts = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
@@ -35,18 +35,19 @@ std::string_view lower_part(std::size_t eighths) {
 
 // The upper end of each space in a column, in eighths of a line from the axis.
 struct Stack {
-  std::vector<Space> spaces = {};
+  std::vector<plan::Space> spaces = {};
   std::vector<std::size_t> tops = {};
   std::size_t top() const { return tops.empty() ? 0 : tops.back(); }
 };
 
-Stack stack_in(const PerSpace<std::uint64_t>& bytes, unsigned mask, std::uint64_t scale, std::size_t lines) {
+Stack stack_in(const plan::PerSpace<std::uint64_t>& bytes, unsigned mask, std::uint64_t scale,
+               std::size_t lines) {
   Stack stack;
   const double eighth = static_cast<double>(scale) / static_cast<double>(lines * kEighths);
   double sum = 0;
-  for (const Space space : stack_of(mask)) {
-    if (bytes[index(space)] == 0) continue;
-    sum += static_cast<double>(bytes[index(space)]);
+  for (const plan::Space space : stack_of(mask)) {
+    if (bytes[plan::index(space)] == 0) continue;
+    sum += static_cast<double>(bytes[plan::index(space)]);
     // at least one eighth for any bytes, so that they are visible
     const auto least = stack.top() + (stack.tops.empty() ? 1 : 0);
     stack.spaces.push_back(space);
@@ -67,9 +68,9 @@ Cell cell(const Stack& stack, std::size_t floor, const PlotStyle& style, std::st
   std::size_t at = 0;
   while (stack.tops[at] <= floor) ++at;
   const std::size_t filled = std::min(stack.tops[at] - floor, kEighths);
-  const Ink ink = kInks[index(stack.spaces[at])];
+  const Ink ink = kInks[plan::index(stack.spaces[at])];
   const bool more = filled < kEighths && stack.top() > stack.tops[at];
-  const Ink next = kInks[index(stack.spaces[std::min(at + 1, stack.spaces.size() - 1)])];
+  const Ink next = kInks[plan::index(stack.spaces[std::min(at + 1, stack.spaces.size() - 1)])];
   if (style.colour && style.unicode)
     return {more ? fmt::format("{};{}", ink.colour, next.colour + 10) : std::to_string(ink.colour),
             std::string(lower_part(filled))};
@@ -78,7 +79,7 @@ Cell cell(const Stack& stack, std::size_t floor, const PlotStyle& style, std::st
   const Ink shown = more && !mostly ? next : ink;
   if (!style.unicode) return {colours, std::string(mostly || more || floor == 0 ? shown.ascii : empty)};
   // a stack that ends in this cell is drawn in eighths, except shades, which have no partial blocks
-  const bool eighths = !more && (!mostly || stack.spaces[at] == Space::device);
+  const bool eighths = !more && (!mostly || stack.spaces[at] == plan::Space::device);
   return {colours, std::string(eighths ? lower_part(filled) : shown.shade)};
 }
 
@@ -99,7 +100,7 @@ std::string joined(const std::vector<Cell>& cells) {
 
 class Plot {
  public:
-  Plot(const LoadRow& row, const RowCurve& curve, std::uint64_t scale, const PlotStyle& style)
+  Plot(const load::LoadRow& row, const RowCurve& curve, std::uint64_t scale, const PlotStyle& style)
       : row_(row), curve_(curve), scale_(scale), style_(style) {
     constexpr std::size_t kLeast = 20;
     width_ = std::min(std::max(style.columns, kGutter + 2 + kLeast) - kGutter - 2, most_columns());
@@ -162,8 +163,8 @@ class Plot {
   }
 
   std::string_view band_name(unsigned mask) const {
-    if (mask == kAllSpaces) return "memory ";
-    return mask == space_bit(Space::device) ? "device " : "host ";
+    if (mask == plan::kAllSpaces) return "memory ";
+    return mask == plan::space_bit(plan::Space::device) ? "device " : "host ";
   }
 
   // The scale is shown at the top of the first line and in the middle.
@@ -192,7 +193,7 @@ class Plot {
     return std::string(kGutter + 1, ' ') + line + "\n";
   }
 
-  const LoadRow& row_;
+  const load::LoadRow& row_;
   const RowCurve& curve_;
   std::uint64_t scale_;
   PlotStyle style_;
@@ -201,8 +202,8 @@ class Plot {
 
 std::string legend(const PlanView& view, const PlotStyle& style) {
   std::string text;
-  for (const Space space : stack_of(kAllSpaces)) {
-    const Ink ink = kInks[index(space)];
+  for (const plan::Space space : stack_of(plan::kAllSpaces)) {
+    const Ink ink = kInks[plan::index(space)];
     const std::string_view sign = style.unicode ? (style.colour ? "█" : ink.shade) : ink.ascii;
     text += text.empty() ? "" : "   ";
     text += style.colour ? fmt::format("\033[{}m{}\033[0m {}", ink.colour, sign, space_title(space))

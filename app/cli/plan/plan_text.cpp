@@ -25,7 +25,7 @@ namespace {
 // The gain of the best order, if there are several orders.
 std::string gain_text(const PlanView& view) {
   std::vector<report::OrderFigures> figures;
-  for (const LoadRow& row : view.answer().rows)
+  for (const load::LoadRow& row : view.answer().rows)
     if (!row.refusal)
       figures.push_back({row.method->id, row.order, row.order == "file" || row.order == "offset",
                          row.leading.bytes, row.reads.jumps, row.seconds});
@@ -34,13 +34,13 @@ std::string gain_text(const PlanView& view) {
 
 std::string refused_text(const PlanView& view) {
   std::vector<report::Refusal> refusals;
-  for (const LoadRow& row : view.answer().rows)
+  for (const load::LoadRow& row : view.answer().rows)
     if (row.refusal) refusals.push_back({row.method->id, row.refusal->what()});
   return report::refusals_text(refusals, "cannot be done");
 }
 
 // Names the limits that nothing satisfies: budget, required peak, or both.
-std::string no_fit_text(const BoundRequest& bound) {
+std::string no_fit_text(const load::BoundRequest& bound) {
   const bool budget = bound.budget.device || bound.budget.host || bound.budget.unified;
   const auto& required = bound.request().require_peak;
   if (!required) return "Nothing here fits the budget.\n";
@@ -50,14 +50,14 @@ std::string no_fit_text(const BoundRequest& bound) {
 }
 
 // Whether some row uses an order made for its method.
-bool has_own_order(const std::vector<LoadRow>& rows) {
-  return std::ranges::any_of(rows, [](const LoadRow& row) { return row.order_proven.has_value(); });
+bool has_own_order(const std::vector<load::LoadRow>& rows) {
+  return std::ranges::any_of(rows, [](const load::LoadRow& row) { return row.order_proven.has_value(); });
 }
 
 // Names the methods whose optimal order is not proven to be the best.
-std::string unproven_text(const std::vector<LoadRow>& rows) {
+std::string unproven_text(const std::vector<load::LoadRow>& rows) {
   std::vector<std::string_view> ids;
-  for (const LoadRow& row : rows)
+  for (const load::LoadRow& row : rows)
     if (row.order_proven == false) ids.push_back(row.method->id);
   if (ids.empty()) return "";
   return fmt::format("The order optimal is the best of those tried, not proven, for {}.\n",
@@ -65,19 +65,19 @@ std::string unproven_text(const std::vector<LoadRow>& rows) {
 }
 
 std::string heading(const PlanView& view) {
-  const std::uint64_t weights = storage_bytes(view.graph);
-  const LoadInputs& inputs = view.bound().inputs;
-  std::string text = fmt::format("{}: {}, W = {} ({})", safe_display(model_name(view.graph), 80),
+  const std::uint64_t weights = graph::storage_bytes(view.graph);
+  const load::LoadInputs& inputs = view.bound().inputs;
+  std::string text = fmt::format("{}: {}, W = {} ({})", safe_display(graph::model_name(view.graph), 80),
                                  counted(view.graph.tensors.size(), "tensor"), format_bytes(weights),
                                  counted(weights, "byte"));
   if (inputs.request.cast || !inputs.placement.all_on_device()) {
-    LoadInputs weights_alone = inputs;
+    load::LoadInputs weights_alone = inputs;
     weights_alone.request.activation_bytes = 0;
-    text += fmt::format(", V = {}", format_bytes(device_lower_bound(view.graph, weights_alone)));
+    text += fmt::format(", V = {}", format_bytes(load::device_lower_bound(view.graph, weights_alone)));
   }
   if (inputs.request.prepack)
-    text +=
-        fmt::format(", {} once packed", format_bytes(bytes_once_packed(view.graph, *inputs.request.prepack)));
+    text += fmt::format(", {} once packed",
+                        format_bytes(load::bytes_once_packed(view.graph, *inputs.request.prepack)));
   if (inputs.request.activation_bytes > 0)
     text += fmt::format(", Q = {}", format_bytes(inputs.request.activation_bytes));
   if (const std::string target = report::budget_text(view.bound()); !target.empty()) text += "\n" + target;
@@ -85,9 +85,9 @@ std::string heading(const PlanView& view) {
 }
 
 // Lists blocks: "wte.weight 306.74 MiB, ... and 577 more".
-std::string alive_list(const AliveBlocks& alive) {
+std::string alive_list(const load::AliveBlocks& alive) {
   std::string text;
-  for (const AliveBlock& block : alive.largest)
+  for (const load::AliveBlock& block : alive.largest)
     text += fmt::format("{}{} {}", text.empty() ? "" : ", ", safe_display(block.label, 48),
                         format_bytes(block.bytes));
   if (alive.count > alive.largest.size())
@@ -95,17 +95,18 @@ std::string alive_list(const AliveBlocks& alive) {
   return text;
 }
 
-std::string alive_line(const LoadRow& row, Space space) {
+std::string alive_line(const load::LoadRow& row, plan::Space space) {
   return fmt::format("{} at its peak {}, at {}: {}", report::space_title(space),
-                     format_bytes(row.peaks[index(space)].bytes),
-                     safe_display(row.peaks[index(space)].tensor, 48), alive_list(row.alive[index(space)]));
+                     format_bytes(row.peaks[plan::index(space)].bytes),
+                     safe_display(row.peaks[plan::index(space)].tensor, 48),
+                     alive_list(row.alive[plan::index(space)]));
 }
 
 // The blocks alive at the peaks: for the first row's leading space or, on request, for every row and space.
 std::string alive_text(const PlanView& view) {
-  const std::vector<LoadRow>& rows = view.answer().rows;
+  const std::vector<load::LoadRow>& rows = view.answer().rows;
   std::string text;
-  for (const LoadRow& row : rows) {
+  for (const load::LoadRow& row : rows) {
     if (row.refusal) continue;
     const std::string name =
         fmt::format("{}{}", row.method->id,
@@ -113,15 +114,17 @@ std::string alive_text(const PlanView& view) {
     if (view.alive == 0) {
       // the device, unless it holds nothing
       const auto largest = std::ranges::max_element(
-          row.peaks, [](const RowPeak& a, const RowPeak& b) { return a.bytes < b.bytes; });
-      const Space space = row.peaks[index(Space::device)].bytes > 0
-                              ? Space::device
-                              : static_cast<Space>(largest - row.peaks.begin());
-      if (row.alive[index(space)].count == 0) return "";
+          row.peaks, [](const load::RowPeak& a, const load::RowPeak& b) { return a.bytes < b.bytes; });
+      const plan::Space space = row.peaks[plan::index(plan::Space::device)].bytes > 0
+                                    ? plan::Space::device
+                                    : static_cast<plan::Space>(largest - row.peaks.begin());
+      if (row.alive[plan::index(space)].count == 0) return "";
       return fmt::format("{}: {}\n", name, alive_line(row, space));
     }
-    for (const Space space : {Space::device, Space::host, Space::page_cache, Space::staging})
-      if (row.alive[index(space)].count > 0) text += fmt::format("  {}: {}\n", name, alive_line(row, space));
+    for (const plan::Space space :
+         {plan::Space::device, plan::Space::host, plan::Space::page_cache, plan::Space::staging})
+      if (row.alive[plan::index(space)].count > 0)
+        text += fmt::format("  {}: {}\n", name, alive_line(row, space));
   }
   return text.empty() ? "" : "Alive at each peak:\n" + text;
 }
@@ -136,24 +139,24 @@ std::string left_out_text(const PlanView& view) {
   return text;
 }
 
-std::string also_fits_text(const LoadAnswer& answer) {
+std::string also_fits_text(const load::LoadAnswer& answer) {
   if (answer.also_fits.empty()) return "";
   std::vector<std::string_view> ids;
-  for (const Method* method : answer.also_fits) ids.push_back(method->id);
+  for (const load::Method* method : answer.also_fits) ids.push_back(method->id);
   return fmt::format("Of the methods that are not shown, these fit: {}.\n", fmt::join(ids, ", "));
 }
 
 std::string cache_text(const PlanView& view) {
-  const std::vector<LoadRow>& rows = view.answer().rows;
+  const std::vector<load::LoadRow>& rows = view.answer().rows;
   const auto& limit = view.request().page_cache_budget;
   const auto any = [&](const auto& holds) { return std::ranges::any_of(rows, holds); };
-  if (!limit || !any([](const LoadRow& row) { return row.cache && row.cache->mapped > 0; })) return "";
+  if (!limit || !any([](const load::LoadRow& row) { return row.cache && row.cache->mapped > 0; })) return "";
   std::string then = "what it drops is not needed again";
   std::uint64_t reread = 0;
-  for (const LoadRow& row : rows) reread = std::max(reread, row.reread);
+  for (const load::LoadRow& row : rows) reread = std::max(reread, row.reread);
   if (reread > 0)
     then = fmt::format("each token reads weights of up to {} again that it drops", format_bytes(reread));
-  else if (any([](const LoadRow& row) { return row.cache && row.cache->reread_bytes > 0; }))
+  else if (any([](const load::LoadRow& row) { return row.cache && row.cache->reread_bytes > 0; }))
     then = "what was dropped is read again";
   return fmt::format("The page cache holds at most {}: {}.\n", format_bytes(*limit), then);
 }
@@ -161,7 +164,7 @@ std::string cache_text(const PlanView& view) {
 // Weights that a token reads from files: what a budget must leave room for, and what it costs if it does not.
 std::string pass_reads_text(const PlanView& view) {
   std::string text;
-  for (const LoadRow& row : view.answer().rows) {
+  for (const load::LoadRow& row : view.answer().rows) {
     if (row.pass_reads.all() == 0) continue;
     std::string parts;
     if (row.pass_reads.mapped > 0)
@@ -181,8 +184,8 @@ std::string pass_reads_text(const PlanView& view) {
 }
 
 // Whether a run had no other options than the request has.
-bool asked_alike(const TruthRow& row, const LoadRequest& request) {
-  const auto changed = changed_options(request);
+bool asked_alike(const load::TruthRow& row, const load::LoadRequest& request) {
+  const auto changed = load::changed_options(request);
   return std::ranges::all_of(row.options, [&](const std::string& word) {
     return !word.starts_with("--") ||
            std::ranges::any_of(changed, [&](const auto& option) { return flag_of(option.first) == word; });
@@ -192,11 +195,11 @@ bool asked_alike(const TruthRow& row, const LoadRequest& request) {
 // Methods of which a load with such options was measured beyond the tolerance.
 std::string deviation_line(const PlanView& view) {
   std::vector<std::string_view> named;
-  for (const LoadRow& row : view.answer().rows) {
-    const std::optional<Evidence> evidence = evidence_of(row.method->id);
+  for (const load::LoadRow& row : view.answer().rows) {
+    const std::optional<load::Evidence> evidence = load::evidence_of(row.method->id);
     if (row.refusal || !evidence || std::ranges::find(named, row.method->id) != named.end()) continue;
     if (std::ranges::any_of(evidence->beyond,
-                            [&](const TruthRow* run) { return asked_alike(*run, view.request()); }))
+                            [&](const load::TruthRow* run) { return asked_alike(*run, view.request()); }))
       named.push_back(row.method->id);
   }
   if (named.empty()) return "";
@@ -227,8 +230,8 @@ std::string context_text(const PlanView& view) {
 
 std::string risk_text(const PlanView& view) {
   std::string text;
-  for (const LoadRow& row : view.answer().rows) {
-    const BudgetVerdict& verdict = row.verdict;
+  for (const load::LoadRow& row : view.answer().rows) {
+    const load::BudgetVerdict& verdict = row.verdict;
     if (row.refusal || verdict.at_risk == 0) continue;
     if (verdict.unified_high > verdict.unified_peak)
       text += fmt::format(
@@ -252,32 +255,33 @@ std::string beside(std::string_view title, std::string_view text, std::size_t co
   return head + report::wrapped(text, indent, columns).substr(indent.size());
 }
 
-std::string view_lines(const PlanView& view, const LoadRow& row) {
+std::string view_lines(const PlanView& view, const load::LoadRow& row) {
   std::string text;
   for (std::size_t i = 0; i < row.views.size(); ++i)
-    text += fmt::format("  {:<{}}{:>{}}{}\n", memory_views()[i].title, kTitle, bytes_cell(row.views[i]),
-                        kBytes, i == leading_view(view.bound().memory) ? "  decides" : "");
+    text += fmt::format("  {:<{}}{:>{}}{}\n", plan::memory_views()[i].title, kTitle, bytes_cell(row.views[i]),
+                        kBytes, i == plan::leading_view(view.bound().memory) ? "  decides" : "");
   return text;
 }
 
 // The bounds of the law: "  by the law at most: device 5.80 GiB, host 306.74 MiB".
-std::string law_line(const LawPeaks& peaks) {
+std::string law_line(const load::LawPeaks& peaks) {
   std::string text;
   const auto add = [&](std::string_view name, std::uint64_t bytes) {
     if (bytes > 0) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, format_bytes(bytes));
   };
   if (peaks.unified) add("unified", *peaks.unified);
-  for (const Space space : {Space::device, Space::host, Space::page_cache, Space::staging})
-    add(report::space_title(space), peaks.spaces[index(space)]);
+  for (const plan::Space space :
+       {plan::Space::device, plan::Space::host, plan::Space::page_cache, plan::Space::staging})
+    add(report::space_title(space), peaks.spaces[plan::index(space)]);
   return text.empty() ? "" : fmt::format("  by the law at most: {}\n", text);
 }
 
 // Where rows differ, if the peaks that decide are all the same and hide it.
-std::string hidden_difference(const std::vector<LoadRow>& rows, MemoryKind memory) {
-  std::vector<const LoadRow*> possible;
-  for (const LoadRow& row : rows)
+std::string hidden_difference(const std::vector<load::LoadRow>& rows, plan::MemoryKind memory) {
+  std::vector<const load::LoadRow*> possible;
+  for (const load::LoadRow& row : rows)
     if (!row.refusal) possible.push_back(&row);
-  const bool same = possible.size() > 1 && std::ranges::all_of(possible, [&](const LoadRow* row) {
+  const bool same = possible.size() > 1 && std::ranges::all_of(possible, [&](const load::LoadRow* row) {
                       return row->leading.bytes == possible.front()->leading.bytes;
                     });
   return same ? report::difference_text(possible, memory) : "";
@@ -295,18 +299,18 @@ std::string PlanView::held_name() const {
 }
 
 std::string least_text(const PlanView& view) {
-  const std::vector<LoadRow>& rows = view.answer().rows;
+  const std::vector<load::LoadRow>& rows = view.answer().rows;
   // streaming methods count only if all methods stream
-  const bool only_streams =
-      std::ranges::all_of(rows, [](const LoadRow& row) { return row.refusal || row.method->traits.streams; });
-  const auto counts = [&](const LoadRow& row) {
+  const bool only_streams = std::ranges::all_of(
+      rows, [](const load::LoadRow& row) { return row.refusal || row.method->traits.streams; });
+  const auto counts = [&](const load::LoadRow& row) {
     return !row.refusal && (only_streams || !row.method->traits.streams);
   };
   std::uint64_t least = UINT64_MAX;
-  for (const LoadRow& row : rows)
+  for (const load::LoadRow& row : rows)
     if (counts(row)) least = std::min(least, row.leading.bytes);
   std::vector<std::string_view> ids;
-  for (const LoadRow& row : rows)
+  for (const load::LoadRow& row : rows)
     if (counts(row) && row.leading.bytes == least && std::ranges::find(ids, row.method->id) == ids.end())
       ids.push_back(row.method->id);
   if (ids.empty()) return "No row is shown.";
@@ -316,7 +320,7 @@ std::string least_text(const PlanView& view) {
       fmt::format("{}", fmt::join(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(named), ", "));
   if (ids.size() > named) by += fmt::format(" and {} more", ids.size() - named);
   const std::uint64_t bound =
-      device_lower_bound(view.graph, view.bound().inputs, view.answer().forward->pass());
+      load::device_lower_bound(view.graph, view.bound().inputs, view.answer().forward->pass());
   const std::string_view where = view.unified() ? "in one memory" : "on the device";
   if (least == 0) return fmt::format("Least {}: nothing, by {}.", where, by);
   if (only_streams)
@@ -328,9 +332,9 @@ std::string least_text(const PlanView& view) {
 }
 
 std::string plan_table(const PlanView& view, bool colour, std::size_t columns) {
-  const LoadAnswer& answer = view.answer();
-  const BoundRequest& bound = view.bound();
-  const LoadRequest& request = view.request();
+  const load::LoadAnswer& answer = view.answer();
+  const load::BoundRequest& bound = view.bound();
+  const load::LoadRequest& request = view.request();
   std::string table;
   if (!answer.rows.empty()) table = rows_table(view, colour, columns) + "\n";
   std::string text = refused_text(view);
@@ -345,12 +349,13 @@ std::string plan_table(const PlanView& view, bool colour, std::size_t columns) {
   text += alive_text(view);
   if (answer.several_orders())
     if (const std::string gain = gain_text(view); !gain.empty()) text += gain + "\n";
-  if (request.prepack) text += prepacking_text(view.graph, *request.prepack) + "\n";
-  if (request.cast) text += cast_text(cast_summary(view.graph, *request.cast), *request.cast) + "\n";
-  if (bound.judged() && request.allocator != AllocatorModel::exact)
-    text +=
-        fmt::format("Verdicts are by what the allocator '{}' reserves{}.\n", allocator_id(request.allocator),
-                    has_own_order(answer.rows) ? "; the order optimal is by the bytes requested" : "");
+  if (request.prepack) text += load::prepacking_text(view.graph, *request.prepack) + "\n";
+  if (request.cast)
+    text += load::cast_text(load::cast_summary(view.graph, *request.cast), *request.cast) + "\n";
+  if (bound.judged() && request.allocator != allocators::AllocatorModel::exact)
+    text += fmt::format("Verdicts are by what the allocator '{}' reserves{}.\n",
+                        allocators::allocator_id(request.allocator),
+                        has_own_order(answer.rows) ? "; the order optimal is by the bytes requested" : "");
   text += context_text(view);
   text += unproven_text(answer.rows) + cache_text(view) + pass_reads_text(view) + risk_text(view) +
           deviation_line(view) + left_out_text(view);
@@ -358,11 +363,11 @@ std::string plan_table(const PlanView& view, bool colour, std::size_t columns) {
   const bool curves =
       std::ranges::any_of(view.pictured.curves, [](const auto& curve) { return curve.has_value(); });
   if (answer.several_orders() || view.show_times || answer.advice || curves)
-    text += rates_line(bound.rates) + (request.prepack ? " They leave packing out." : "") +
+    text += load::rates_line(bound.rates) + (request.prepack ? " They leave packing out." : "") +
             (bound.rates ? "\n" : " `loadline devices --measure` measures this machine's.\n");
   if (bound.judged() && !answer.any_fits()) text += no_fit_text(bound);
   if (answer.advice) text += advice_text(*answer.advice, view.path);
-  if (answer.advice && answer.advice->searched && places_weights(request))
+  if (answer.advice && answer.advice->searched && load::places_weights(request))
     text += "Weights stay where they were placed, unless a line says otherwise.\n";
   text += also_fits_text(answer);
   return report::reflowed(heading(view), view.prose_columns) + table +
@@ -371,24 +376,24 @@ std::string plan_table(const PlanView& view, bool colour, std::size_t columns) {
 
 std::string plan_explanation(const PlanView& view, bool colour) {
   std::string text;
-  LawValues values = law_values(view.graph, view.bound().inputs);
-  const ForwardPass* const pass = view.answer().forward->pass();
-  if (pass != nullptr && !computes_on_host(view.bound().inputs.placement))
-    values.options["Q"] = device_lower_bound(view.graph, view.bound().inputs, pass) -
-                          device_lower_bound(view.graph, view.bound().inputs);
-  std::vector<const Method*> told;
-  for (const LoadRow& row : view.answer().rows) {
+  load::LawValues values = load::law_values(view.graph, view.bound().inputs);
+  const plan::ForwardPass* const pass = view.answer().forward->pass();
+  if (pass != nullptr && !load::computes_on_host(view.bound().inputs.placement))
+    values.options["Q"] = load::device_lower_bound(view.graph, view.bound().inputs, pass) -
+                          load::device_lower_bound(view.graph, view.bound().inputs);
+  std::vector<const load::Method*> told;
+  for (const load::LoadRow& row : view.answer().rows) {
     if (row.refusal || std::ranges::find(told, row.method) != told.end()) continue;
     told.push_back(row.method);
     text += fmt::format("\n{}{}{} ({}): {}\n", colour ? "\033[1m" : "", row.method->id,
                         colour ? "\033[0m" : "", safe_display(row.order, 40), row.method->peak_law);
     // laws know nothing of packed sizes
-    if (!view.request().prepack) text += law_line(evaluate_law(row.method->peak_law, values));
+    if (!view.request().prepack) text += law_line(load::evaluate_law(row.method->peak_law, values));
     text += fmt::format("  {}\n  {}\n{}", report::method_explanation(row.method->id),
-                        evidence_text(row.method->id), view_lines(view, row));
+                        load::evidence_text(row.method->id), view_lines(view, row));
   }
-  text += fmt::format("\nWhat counts so, with {} memory:\n", memory_kind_name(view.bound().memory));
-  for (const MemoryView& counter : memory_views())
+  text += fmt::format("\nWhat counts so, with {} memory:\n", plan::memory_kind_name(view.bound().memory));
+  for (const plan::MemoryView& counter : plan::memory_views())
     text += beside(counter.title, counter.counted_by, view.prose_columns);
   return report::reflowed(text + "\nSymbols of the laws:\n  " + report::law_symbols(), view.prose_columns);
 }

@@ -19,7 +19,7 @@ namespace loadline::cli {
 
 // Holds references to the objects it was made from.
 struct PlanView {
-  const MetaGraph& graph;
+  const graph::MetaGraph& graph;
   const std::string& path;  // as the command line named the model
   const report::PicturedAnswer& pictured;
   bool show_times = false;  // the request sets rates, or rows are sorted by them
@@ -29,10 +29,10 @@ struct PlanView {
   std::uint64_t hidden_methods = 0;  // number outside the default set
   std::size_t prose_columns = 100;
 
-  const LoadAnswer& answer() const { return pictured.answer; }
-  const BoundRequest& bound() const { return *pictured.answer.bound; }
-  const LoadRequest& request() const { return bound().request(); }
-  bool unified() const { return bound().memory == MemoryKind::unified; }
+  const load::LoadAnswer& answer() const { return pictured.answer; }
+  const load::BoundRequest& bound() const { return *pictured.answer.bound; }
+  const load::LoadRequest& request() const { return bound().request(); }
+  bool unified() const { return bound().memory == plan::MemoryKind::unified; }
   // The weights and activations that stay on the device: "W", "W + Q", "W and the forward pass".
   std::string held_name() const;
 };
@@ -63,12 +63,12 @@ std::string plan_plots(const PlanView& view, const PlotStyle& style);
 // --- Describes a forward pass in text and in JSON.
 
 // Remarks on named sizes of a file that were guessed and may be wrong.
-std::vector<std::string> size_notes(const RequestPass& pass);
+std::vector<std::string> size_notes(const load::RequestPass& pass);
 
 // The key "forward" of the JSON output; null if nothing is known.
-Json forward_json(const RequestPass& pass);
+Json forward_json(const load::RequestPass& pass);
 // Lines of text; empty if nothing is known and no pass was requested.
-std::string forward_text(const RequestPass& pass);
+std::string forward_text(const load::RequestPass& pass);
 
 // --- The JSON form of what frameworks measured of a method.
 
@@ -81,7 +81,7 @@ Json evidence_json(std::string_view method);
 // fit.
 
 // `path` is the model as given on the command line: each change comes with a `plan` command that projects it.
-std::string advice_text(const LoadAdvice& advice, const std::string& path);
-Json advice_json(const LoadAdvice& advice, const std::string& path);
+std::string advice_text(const load::LoadAdvice& advice, const std::string& path);
+Json advice_json(const load::LoadAdvice& advice, const std::string& path);
 
 }  // namespace loadline::cli

@@ -2,6 +2,7 @@
 #include "app/cli/plan/rehearsal.h"
 
 #include "app/cli/base/command.h"
+#include "app/cli/base/option_flags.h"
 #include "app/cli/base/terminal.h"
 #include "app/cli/plan/load_flags.h"
 #include "app/report/markdown.h"
@@ -19,7 +20,6 @@
 #include <string>
 #include <utility>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -65,8 +65,8 @@ std::vector<std::uint64_t> fewer(const std::vector<std::uint64_t>& from, std::si
 
 std::string counter_plot(const MeasuredCounter& counter, std::size_t width, const PlotStyle& style) {
   constexpr std::size_t kLines = 6;
-  const CounterCurve& curve = counter.curve;
-  const std::uint64_t scale = std::max(most_of(curve), std::uint64_t{1 << 20});
+  const load::CounterCurve& curve = counter.curve;
+  const std::uint64_t scale = std::max(load::most_of(curve), std::uint64_t{1 << 20});
   const auto projected = fewer(curve.projected, width), measured = fewer(curve.measured, width);
   const auto line_of = [&](std::uint64_t bytes) {
     const double share = static_cast<double>(bytes) / static_cast<double>(scale);
@@ -98,9 +98,9 @@ std::string counter_plot(const MeasuredCounter& counter, std::size_t width, cons
 }  // namespace
 
 void PictureFlags::add(CLI::App& app) {
-  app.add_flag("--curve", curve, "draw projection and measurement")->excludes(app.get_option("--json"));
-  app.add_option("--svg", svg, "write the curves as one picture")->type_name("FILE.svg");
-  app.add_option("--html", html, "write curves and table as one page")->type_name("FILE.html");
+  add_flag(app, "--curve", curve, "draw projection and measurement", {.excludes = "--json"});
+  add_text(app, "--svg", svg, "write the curves as one picture", {.value_name = "FILE.svg"});
+  add_text(app, "--html", html, "write curves and table as one page", {.value_name = "FILE.html"});
 }
 
 void PictureFlags::check() const {
@@ -198,8 +198,8 @@ std::string measured_plots(const MeasuredLoads& loads, const PlotStyle& style) {
 namespace {
 
 Json rehearsal_json(const MeasuredLoads& loads, bool cold) {
-  Json json = {{"model", json_text(model_name(loads.graph))},
-               {"bytes", storage_bytes(loads.graph)},
+  Json json = {{"model", json_text(graph::model_name(loads.graph))},
+               {"bytes", graph::storage_bytes(loads.graph)},
                {"cold", cold},
                {"measured", Json::array()}};
   for (const MeasuredLoad& row : loads.rows) {
@@ -231,11 +231,11 @@ Json rehearsal_json(const MeasuredLoads& loads, bool cold) {
 
 // Sentences are wrapped at `prose_columns`; the table is not.
 std::string rehearsal_table(const MeasuredLoads& loads, bool colour, std::size_t prose_columns) {
-  const std::uint64_t weights = storage_bytes(loads.graph);
-  const std::string heading =
-      fmt::format("{}: {}, W = {} ({}), our own plans run in ordinary memory\n\n",
-                  safe_display(model_name(loads.graph), 80), counted(loads.graph.tensors.size(), "tensor"),
-                  format_bytes(weights), counted(weights, "byte"));
+  const std::uint64_t weights = graph::storage_bytes(loads.graph);
+  const std::string heading = fmt::format("{}: {}, W = {} ({}), our own plans run in ordinary memory\n\n",
+                                          safe_display(graph::model_name(loads.graph), 80),
+                                          counted(loads.graph.tensors.size(), "tensor"),
+                                          format_bytes(weights), counted(weights, "byte"));
   std::string text;
   for (const MeasuredLoad& row : loads.rows)
     text +=
@@ -258,20 +258,20 @@ std::string rehearsal_table(const MeasuredLoads& loads, bool colour, std::size_t
 
 // --- Measures each method, and keeps the reasons of those that cannot be done.
 
-report::MeasuredLoads rehearse_all(const Context& context, const MetaGraphPtr& graph,
-                                   const BoundRequest& bound, bool cold) {
+report::MeasuredLoads rehearse_all(const Context& context, const graph::MetaGraphPtr& graph,
+                                   const load::BoundRequest& bound, bool cold) {
   report::MeasuredLoads loads{*graph, "loaded in ordinary memory", {}, {}};
   std::optional<Error> refusal;
-  for (const Method* const method : bound.methods)
-    for (const OrderChoice& order : bound.orders) {
+  for (const load::Method* const method : bound.methods)
+    for (const load::OrderChoice& order : bound.orders) {
       Progress progress(context.stop);
       try {
         require_importable(*graph, *method);
-        const Plan plan = make_plan(*graph, *method,
-                                    make_order(*graph, order, *method, bound.inputs, progress), bound.inputs);
+        const plan::Plan plan = load::make_plan(
+            *graph, *method, load::make_order(*graph, order, *method, bound.inputs, progress), bound.inputs);
         const ProgressLine line(context, fmt::format("rehearsing {}", method->id), progress);
-        loads.rows.push_back(
-            report::rehearsed_load(*method, order.name, plan, measure_on_host(graph, plan, cold, progress)));
+        loads.rows.push_back(report::rehearsed_load(*method, order.name, plan,
+                                                    load::measure_on_host(graph, plan, cold, progress)));
       } catch (const Error& error) {
         // a load that cannot be done here does not stop the others
         if (error.code() != ErrorCode::unsupported && error.code() != ErrorCode::limit &&
@@ -296,15 +296,15 @@ struct RehearseFlags {
 
 int rehearse(const Context& context, const RehearseFlags& options, LoadFlags& flags) {
   options.picture.check();
-  const LoadRequest request = flags.request(context.quiet);
-  flags.require_used(request, find_methods(request.methods));
-  const std::vector<std::string> orders = order_names(request.orders);
-  for (const std::string& name : orders) check_order_choice(name);
+  const load::LoadRequest request = flags.request(context.quiet);
+  flags.require_used(request, load::find_methods(request.methods));
+  const std::vector<std::string> orders = load::order_names(request.orders);
+  for (const std::string& name : orders) load::check_order_choice(name);
   if (flags.was_given("memory") && std::ranges::find(orders, "optimal") == orders.end())
     throw Error(ErrorCode::usage, "--memory changes nothing without --order optimal");
-  const MetaGraphPtr graph = open_for(context, flags.path());
+  const graph::MetaGraphPtr graph = open_for(context, flags.path());
   const CliEnvironment environment(context, request);
-  const BoundRequest bound = bind_request(*graph, request, environment.load);
+  const load::BoundRequest bound = load::bind_request(*graph, request, environment.load);
   const report::MeasuredLoads loads = rehearse_all(context, graph, bound, options.cold);
   options.picture.write(loads, rehearsal_table(loads, false, context.prose_columns));
   if (context.json) {
@@ -321,9 +321,9 @@ int rehearse(const Context& context, const RehearseFlags& options, LoadFlags& fl
 
 Action setup_rehearse(CLI::App& app) {
   auto options = std::make_shared<RehearseFlags>();
-  auto flags = std::make_shared<LoadFlags>(app, LoadUser::rehearse);
-  app.option_defaults()->group("What is done and shown");
-  app.add_flag("--cold", options->cold, "drop the files' pages from memory first");
+  auto flags = std::make_shared<LoadFlags>(app, load::LoadUser::rehearse);
+  begin_group(app, "What is done and shown");
+  add_flag(app, "--cold", options->cold, "drop the files' pages from memory first");
   options->picture.add(app);
   return [options, flags](Context& context) { return rehearse(context, *options, *flags); };
 }

@@ -48,7 +48,7 @@ std::string measured_plots(const report::MeasuredLoads& loads, const PlotStyle& 
 // --- Rehearses the methods of a request.
 
 // Row by row: parallel loads would count each other's memory. Throws the first refusal if all are refused.
-report::MeasuredLoads rehearse_all(const Context& context, const MetaGraphPtr& graph,
-                                   const BoundRequest& bound, bool cold);
+report::MeasuredLoads rehearse_all(const Context& context, const graph::MetaGraphPtr& graph,
+                                   const load::BoundRequest& bound, bool cold);
 
 }  // namespace loadline::cli

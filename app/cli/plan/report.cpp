@@ -1,5 +1,6 @@
 // loadline report: what is known of a model, or what differs between two, as a page to pass around.
 #include "app/cli/base/command.h"
+#include "app/cli/base/option_flags.h"
 #include "app/cli/base/terminal.h"
 #include "app/cli/plan/load_flags.h"
 #include "app/cli/plan/rehearsal.h"
@@ -14,7 +15,6 @@
 
 #include <optional>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -35,19 +35,20 @@ report::OptionList machine() {
 }
 
 // "loadline COMMAND PATH --flag value ...", which gives the same figures.
-std::string command_line(std::string_view command, const std::string& path, const LoadRequest& request) {
+std::string command_line(std::string_view command, const std::string& path,
+                         const load::LoadRequest& request) {
   return fmt::format("loadline {} {}{}", command, shell_word(path), request_words(request));
 }
 
 struct Answered {
-  std::shared_ptr<const RequestPass> forward;
+  std::shared_ptr<const load::RequestPass> forward;
   report::PicturedAnswer pictured;
 };
 
-Answered answer_for(const Context& context, const MetaGraph& graph, const LoadRequest& request,
+Answered answer_for(const Context& context, const graph::MetaGraph& graph, const load::LoadRequest& request,
                     const CliEnvironment& environment) {
   Answered answered;
-  answered.forward = std::make_shared<const RequestPass>(graph, request, environment.load.assets);
+  answered.forward = std::make_shared<const load::RequestPass>(graph, request, environment.load.assets);
   report::CurveOptions curve;
   if (answered.forward->pass() != nullptr) curve.axis = view::CurveAxis::steps;
   Progress progress(context.stop);
@@ -58,22 +59,22 @@ Answered answer_for(const Context& context, const MetaGraph& graph, const LoadRe
 }
 
 std::string model_report(const Context& context, const ReportFlags& options, const std::string& path,
-                         const MetaGraphPtr& graph, const LoadRequest& request,
+                         const graph::MetaGraphPtr& graph, const load::LoadRequest& request,
                          const CliEnvironment& environment) {
   const Answered answered = answer_for(context, *graph, request, environment);
-  const LoadAnswer& answer = answered.pictured.answer;
+  const load::LoadAnswer& answer = answered.pictured.answer;
   report::ModelPage page{.graph = *graph,
-                         .claims = model_claims(*graph, *environment.load.assets),
+                         .claims = forward::model_claims(*graph, *environment.load.assets),
                          .subject = answered.pictured.subject(*graph),
                          .answer = answer,
                          .findings = {},
                          .rehearsal = nullptr,
                          .options = report::asked_for(request, answer.bound->memory),
                          .foot = {}};
-  if (!graph->files.empty() && !shapes_only(*graph)) {
+  if (!graph->files.empty() && !graph::shapes_only(*graph)) {
     Progress progress(context.stop);
     const ProgressLine line(context, "looking into the files", progress);
-    page.findings = diagnose(StorageReader(graph), progress);
+    page.findings = inspect::diagnose(io::StorageReader(graph), progress);
   }
   std::optional<report::MeasuredLoads> rehearsal;
   if (options.measured) {
@@ -87,20 +88,21 @@ std::string model_report(const Context& context, const ReportFlags& options, con
 }
 
 std::string difference_report(const Context& context, const ReportFlags& options, const std::string& path,
-                              const MetaGraphPtr& a, const MetaGraphPtr& b, const LoadRequest& request,
-                              const CliEnvironment& environment) {
+                              const graph::MetaGraphPtr& a, const graph::MetaGraphPtr& b,
+                              const load::LoadRequest& request, const CliEnvironment& environment) {
   const Answered of_a = answer_for(context, *a, request, environment);
   const Answered of_b = answer_for(context, *b, request, environment);
   report::MatchedModels match = report::match_models(*a, *b);
   Progress progress(context.stop);
   const ProgressLine line(context, "comparing", progress);
   std::string problem;
-  std::vector<MetadataDifference> metadata =
+  std::vector<inspect::MetadataDifference> metadata =
       report::diff_model_metadata(*a, *b, match.mapped, progress, problem);
-  CompareOptions compare;
+  inspect::CompareOptions compare;
   compare.values = options.values;
   const bool mapped = match.mapped;
-  const Comparison comparison = compare_models(a, b, std::move(match.match), compare, progress);
+  const inspect::Comparison comparison =
+      inspect::compare_models(a, b, std::move(match.match), compare, progress);
   const std::string words = shell_word(path) + " " + shell_word(options.other);
   return report::difference_page_html(
       {.a = *a,
@@ -120,19 +122,19 @@ std::string difference_report(const Context& context, const ReportFlags& options
 
 int report_on(const Context& context, const ReportFlags& options, LoadFlags& flags) {
   report::check_picture_path(options.out, ".html");
-  const LoadRequest request = flags.request(context.quiet);
-  flags.require_used(request, find_methods(request.methods));
+  const load::LoadRequest request = flags.request(context.quiet);
+  flags.require_used(request, load::find_methods(request.methods));
   if (options.values && options.other.empty())
     throw Error(ErrorCode::usage, "--values changes nothing without a second model");
   if (options.measured && !options.other.empty())
     throw Error(ErrorCode::usage, "--measured is for one model");
   const CliEnvironment environment(context, request);
-  const MetaGraphPtr graph = open_for(context, flags.path());
+  const graph::MetaGraphPtr graph = open_for(context, flags.path());
   const std::string html = options.other.empty()
                                ? model_report(context, options, flags.path(), graph, request, environment)
                                : difference_report(context, options, flags.path(), graph,
                                                    open_for(context, options.other), request, environment);
-  const std::string out = options.out.empty() ? model_name(*graph) + "-report.html" : options.out;
+  const std::string out = options.out.empty() ? graph::model_name(*graph) + "-report.html" : options.out;
   report::write_file(out, html);
   if (context.json)
     print_json({{"file", json_text(out)}, {"bytes", html.size()}});
@@ -145,12 +147,13 @@ int report_on(const Context& context, const ReportFlags& options, LoadFlags& fla
 
 Action setup_report(CLI::App& app) {
   auto options = std::make_shared<ReportFlags>();
-  auto flags = std::make_shared<LoadFlags>(app, LoadUser::plan);
-  app.add_option("OTHER", options->other, "a second model: the page says what differs");
-  app.option_defaults()->group("What is shown and saved");
-  app.add_option("-o,--out", options->out, "the page to write [NAME-report.html]")->type_name("FILE.html");
-  app.add_flag("--measured", options->measured, "also load the files by each method, and count");
-  app.add_flag("--values", options->values, "of two models: compare the numbers too");
+  auto flags = std::make_shared<LoadFlags>(app, load::LoadUser::plan);
+  add_text(app, "OTHER", options->other, "a second model: the page says what differs");
+  begin_group(app, "What is shown and saved");
+  add_text(app, "-o,--out", options->out, "the page to write [NAME-report.html]",
+           {.value_name = "FILE.html"});
+  add_flag(app, "--measured", options->measured, "also load the files by each method, and count");
+  add_flag(app, "--values", options->values, "of two models: compare the numbers too");
   return [options, flags](Context& context) { return report_on(context, *options, *flags); };
 }
 

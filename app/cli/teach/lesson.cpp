@@ -1,5 +1,6 @@
 // loadline lesson: teaches why loading costs what it costs.
 #include "app/cli/base/command.h"
+#include "app/cli/base/option_flags.h"
 #include "app/cli/plan/load_flags.h"
 #include "app/lesson/exercises.h"
 #include "app/lesson/runs.h"
@@ -14,7 +15,6 @@
 #include <iostream>
 #include <optional>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
@@ -83,11 +83,11 @@ void show_picture(const Context& context, const Step& step, Figures& figures) {
 }
 
 void show_slider(const Step& step, Figures& figures) {
-  fmt::print("{}:\n", find_load_option(step.slider->option)->title);
+  fmt::print("{}:\n", load::find_load_option(step.slider->option)->title);
   for (const std::string& value : step.slider->values) {
     const lesson::SceneAnswer scene = figures.changed_scene(step.scene, step.slider->option, value);
     fmt::print("  {:>10}", value);
-    for (const LoadRow& row : scene.pictured.answer.rows)
+    for (const load::LoadRow& row : scene.pictured.answer.rows)
       if (!row.refusal)
         fmt::print("   {} {}{}", row.method->id, format_bytes(row.held),
                    row.context_max ? ", room for " + counted(*row.context_max, "token") : "");
@@ -107,13 +107,14 @@ void show_published(const Context& context, const Step& step, Figures& figures) 
 }
 
 // The figures of the run, which the text after it quotes.
-lesson::RunResult do_step_run(const Context& context, const Step& step, const LoadEnvironment& environment) {
+lesson::RunResult do_step_run(const Context& context, const Step& step,
+                              const load::LoadEnvironment& environment) {
   Progress progress(context.stop);
   const ProgressLine line(context, "running", progress);
   return lesson::do_run(*step.run, environment, progress);
 }
 
-void show_run(const Context& context, const Step& step, const LoadEnvironment& environment,
+void show_run(const Context& context, const Step& step, const load::LoadEnvironment& environment,
               Figures& figures) {
   fmt::print("On this machine:\n");
   std::fflush(stdout);
@@ -123,14 +124,14 @@ void show_run(const Context& context, const Step& step, const LoadEnvironment& e
   fmt::print("\n{}", shown(context, lesson::fill(step.after_run, step.scene, figures)));
 }
 
-Json datum_json(const Datum& value) {
+Json datum_json(const assets::Datum& value) {
   if (value.number() != nullptr) return *value.number();
   if (value.real() != nullptr) return *value.real();
   if (value.text() != nullptr) return json_text(*value.text());
   return nullptr;
 }
 
-Json step_json(const Context& context, const Step& step, const LoadEnvironment& environment, bool runs,
+Json step_json(const Context& context, const Step& step, const load::LoadEnvironment& environment, bool runs,
                Figures& figures) {
   Json json = {{"id", step.id}, {"title", step.title}};
   if (step.ask) {
@@ -253,17 +254,16 @@ int teach(const Context& context, const LessonFlags& options) {
 
 Action setup_lesson(CLI::App& app) {
   auto options = std::make_shared<LessonFlags>();
-  app.add_option("TASK", options->what, "list, run or check")
-      ->required()
-      ->check(CLI::IsMember({"list", "run", "check"}));
-  app.add_option("NAME", options->names, "run: the id of a lesson; check: files of lessons");
-  app.add_option("--step", options->step, "run: only this step")->type_name("ID");
-  app.add_flag("--no-run", options->no_run, "run: leave out what steps do for real");
-  app.add_flag("--with-runs", options->with_runs, "check: do it, and fill the texts behind it");
-  app.add_option("-o,--html", options->html, "run: write the lesson as one page")->type_name("FILE.html");
-  app.add_option("--worksheet", options->worksheet, "run: write its questions, without answers")
-      ->type_name("FILE.html");
-  app.add_option("--key", options->key, "run: write its questions with answers")->type_name("FILE.html");
+  add_text(app, "TASK", options->what, "list, run or check",
+           {.required = true, .check = one_of({"list", "run", "check"})});
+  add_list(app, "NAME", options->names, "run: the id of a lesson; check: files of lessons");
+  add_text(app, "--step", options->step, "run: only this step", {.value_name = "ID"});
+  add_flag(app, "--no-run", options->no_run, "run: leave out what steps do for real");
+  add_flag(app, "--with-runs", options->with_runs, "check: do it, and fill the texts behind it");
+  add_text(app, "-o,--html", options->html, "run: write the lesson as one page", {.value_name = "FILE.html"});
+  add_text(app, "--worksheet", options->worksheet, "run: write its questions, without answers",
+           {.value_name = "FILE.html"});
+  add_text(app, "--key", options->key, "run: write its questions with answers", {.value_name = "FILE.html"});
   return [options](Context& context) { return teach(context, *options); };
 }
 

@@ -12,7 +12,6 @@
 #include "core/load/request/load_options.h"
 #include "exporters/convert.h"
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -50,7 +49,7 @@ int help(const Context& context, const std::string& topic) {
 
 Action setup_help(CLI::App& app) {
   auto topic = std::make_shared<std::string>();
-  app.add_option("TOPIC", *topic, "the page to print");
+  add_text(app, "TOPIC", *topic, "the page to print");
   return [topic](Context& context) { return help(context, *topic); };
 }
 
@@ -58,55 +57,56 @@ Action setup_help(CLI::App& app) {
 
 namespace {
 
-std::string flags_text(const Method& method) {
+std::string flags_text(const load::Method& method) {
   std::string text;
-  for (const LoadOption* option : supported_options(method))
+  for (const load::LoadOption* option : load::supported_options(method))
     text += (text.empty() ? "" : ", ") + flag_of(option->id);
   return text;
 }
 
-Json method_json(const Method& method) {
+Json method_json(const load::Method& method) {
   Json json = {{"id", method.id},          {"summary", method.summary},
                {"law", method.peak_law},   {"explanation", report::method_explanation(method.id)},
                {"default", method.common}, {"options", Json::array()}};
-  for (const LoadOption* option : supported_options(method)) json["options"].push_back(option->id);
+  for (const load::LoadOption* option : load::supported_options(method))
+    json["options"].push_back(option->id);
   json["evidence"] = evidence_json(method.id);
   return json;
 }
 
-void print_one(const Context& context, const Method& method) {
+void print_one(const Context& context, const load::Method& method) {
   fmt::print("{}{}{}: {}\n", context.colour ? "\033[1m" : "", method.id, context.colour ? "\033[0m" : "",
              method.summary);
   fmt::print("{}", report::wrapped(report::method_explanation(method.id), "  ", context.prose_columns));
   fmt::print("{}", report::wrapped(fmt::format("Law: {}", method.peak_law), "  ", context.prose_columns));
-  fmt::print("{}", report::wrapped(evidence_text(method.id), "  ", context.prose_columns));
+  fmt::print("{}", report::wrapped(load::evidence_text(method.id), "  ", context.prose_columns));
   if (const std::string flags = flags_text(method); !flags.empty()) fmt::print("  Options: {}\n", flags);
 }
 
-std::string off_by(const Method& method) {
-  const std::optional<Evidence> evidence = evidence_of(method.id);
+std::string off_by(const load::Method& method) {
+  const std::optional<load::Evidence> evidence = load::evidence_of(method.id);
   if (!evidence) return "-";
   return fmt::format("{:.1f} %{}", evidence->error_percent, evidence->beyond.empty() ? "" : "+");
 }
 
 int print_methods(const Context& context, const std::vector<std::string>& ids) {
-  std::vector<const Method*> chosen;
-  for (const std::string& id : ids) chosen.push_back(&find_method(id));
+  std::vector<const load::Method*> chosen;
+  for (const std::string& id : ids) chosen.push_back(&load::find_method(id));
   if (context.json) {
     Json json = {{"methods", Json::array()}};
     if (ids.empty())
-      for (const Method& method : methods()) json["methods"].push_back(method_json(method));
-    for (const Method* method : chosen) json["methods"].push_back(method_json(*method));
+      for (const load::Method& method : load::methods()) json["methods"].push_back(method_json(method));
+    for (const load::Method* method : chosen) json["methods"].push_back(method_json(*method));
     print_json(json);
     return kDone;
   }
   if (!chosen.empty()) {
-    for (const Method* method : chosen) print_one(context, *method);
+    for (const load::Method* method : chosen) print_one(context, *method);
     fmt::print("{}", report::wrapped("Symbols: " + report::law_symbols(), "", context.prose_columns));
     return kDone;
   }
   Table table({"method", "", "off by", "what it does"}, {kLeft, kLeft, kRight, kLeft});
-  for (const Method& method : methods())
+  for (const load::Method& method : load::methods())
     table.row(
         {std::string(method.id), method.common ? "*" : "", off_by(method), std::string(method.summary)});
   const std::string legend =
@@ -122,7 +122,7 @@ int print_methods(const Context& context, const std::vector<std::string>& ids) {
 
 Action setup_methods(CLI::App& app) {
   auto ids = std::make_shared<std::vector<std::string>>();
-  app.add_option("ID", *ids, "the methods to explain");
+  add_list(app, "ID", *ids, "the methods to explain");
   return [ids](Context& context) { return print_methods(context, *ids); };
 }
 
@@ -130,11 +130,11 @@ Action setup_methods(CLI::App& app) {
 
 namespace {
 
-Json target_json(const Target& target) {
+Json target_json(const load::Target& target) {
   Json json = {{"id", json_text(target.id)},
                {"name", json_text(target.name)},
                {"class", json_text(target.device_class)},
-               {"memory", memory_kind_name(target.memory)}};
+               {"memory", plan::memory_kind_name(target.memory)}};
   const auto add = [&](const char* key, const std::optional<std::uint64_t>& value) {
     json[key] = value ? Json(*value) : Json();
   };
@@ -148,14 +148,14 @@ Json target_json(const Target& target) {
   return json;
 }
 
-void print_one(const Target& target) {
+void print_one(const load::Target& target) {
   fmt::print("{}: {}, {}, {} memory\n", safe_display(target.id, 60), safe_display(target.name, 80),
-             safe_display(target.device_class, 20), memory_kind_name(target.memory));
+             safe_display(target.device_class, 20), plan::memory_kind_name(target.memory));
   const auto line = [](const char* title, const std::optional<std::uint64_t>& bytes) {
     if (bytes) fmt::print("  {:<18}{}\n", title, format_bytes(*bytes));
   };
   line("device memory", target.device_bytes);
-  line(target.memory == MemoryKind::unified ? "memory" : "host memory", target.host_bytes);
+  line(target.memory == plan::MemoryKind::unified ? "memory" : "host memory", target.host_bytes);
   if (target.device_bandwidth)
     fmt::print("  {:<18}{}\n", "memory bandwidth",
                format_rate(static_cast<double>(*target.device_bandwidth)));
@@ -166,30 +166,30 @@ void print_one(const Target& target) {
 }
 
 int print_targets(const Context& context, const std::vector<std::string>& ids) {
-  const Targets targets = load_targets(context.config_folder);
+  const load::Targets targets = load::load_targets(context.config_folder);
   if (!context.quiet)
     for (const std::string& fault : targets.faults) complain("left out: " + fault);
-  std::vector<const Target*> chosen;
-  for (const std::string& id : ids) chosen.push_back(&find_target(targets.rows, id));
+  std::vector<const load::Target*> chosen;
+  for (const std::string& id : ids) chosen.push_back(&load::find_target(targets.rows, id));
   if (ids.empty())
-    for (const Target& target : targets.rows) chosen.push_back(&target);
+    for (const load::Target& target : targets.rows) chosen.push_back(&target);
   if (context.json) {
     Json json = {{"targets", Json::array()}};
-    for (const Target* target : chosen) json["targets"].push_back(target_json(*target));
+    for (const load::Target* target : chosen) json["targets"].push_back(target_json(*target));
     print_json(json);
     return kDone;
   }
   if (!ids.empty()) {
-    for (const Target* target : chosen) print_one(*target);
+    for (const load::Target* target : chosen) print_one(*target);
     return kDone;
   }
   Table table({"target", "name", "memory", "device", "host"}, {kLeft, kLeft, kLeft, kRight, kRight});
   const auto cell = [](const std::optional<std::uint64_t>& bytes) {
     return bytes ? format_bytes(*bytes) : std::string("-");
   };
-  for (const Target* target : chosen)
+  for (const load::Target* target : chosen)
     table.row({safe_display(target->id, 40), safe_display(target->name, 40),
-               std::string(memory_kind_name(target->memory)), cell(target->device_bytes),
+               std::string(plan::memory_kind_name(target->memory)), cell(target->device_bytes),
                cell(target->host_bytes)});
   fmt::print(
       "{}A file NAME.json in the folder targets/ of the configuration adds one: see `loadline help "
@@ -202,7 +202,7 @@ int print_targets(const Context& context, const std::vector<std::string>& ids) {
 
 Action setup_targets(CLI::App& app) {
   auto ids = std::make_shared<std::vector<std::string>>();
-  app.add_option("ID", *ids, "the data sheets to print in full");
+  add_list(app, "ID", *ids, "the data sheets to print in full");
   return [ids](Context& context) { return print_targets(context, *ids); };
 }
 
@@ -210,23 +210,23 @@ Action setup_targets(CLI::App& app) {
 
 namespace {
 
-Json dtypes_of(const Exporter& exporter) {
+Json dtypes_of(const exporters::Exporter& exporter) {
   Json names = Json::array();
-  for (const DTypeInfo& info : dtype_table())
+  for (const graph::DTypeInfo& info : graph::dtype_table())
     if (exporter.supports(info.id)) names.push_back(info.name);
   return names;
 }
 
-std::vector<std::string_view> option_ids(const Exporter& exporter) {
+std::vector<std::string_view> option_ids(const exporters::Exporter& exporter) {
   std::vector<std::string_view> ids;
-  for (const auto& option : convert_options())
+  for (const auto& option : exporters::convert_options())
     if (("," + std::string(exporter.options) + ",").find("," + std::string(option.id) + ",") !=
         std::string::npos)
       ids.push_back(option.id);
   return ids;
 }
 
-std::string flags_of(const Exporter& exporter) {
+std::string flags_of(const exporters::Exporter& exporter) {
   std::string text;
   for (const std::string_view id : option_ids(exporter)) text += (text.empty() ? "" : ", ") + flag_of(id);
   return text;
@@ -235,10 +235,10 @@ std::string flags_of(const Exporter& exporter) {
 int formats(const Context& context) {
   if (context.json) {
     Json json = {{"importers", Json::array()}, {"exporters", Json::array()}};
-    for (const Importer& importer : importers())
+    for (const importers::Importer& importer : importers::importers())
       json["importers"].push_back(
           {{"id", importer.id}, {"name", importer.name}, {"extensions", importer.extensions}});
-    for (const Exporter& exporter : exporters())
+    for (const exporters::Exporter& exporter : exporters::exporters())
       json["exporters"].push_back({{"id", exporter.id},
                                    {"name", exporter.name},
                                    {"extension", exporter.extension},
@@ -248,10 +248,10 @@ int formats(const Context& context) {
     return kDone;
   }
   Table read({"reads", "extension", "what"}, {kLeft, kLeft, kLeft});
-  for (const Importer& importer : importers())
+  for (const importers::Importer& importer : importers::importers())
     read.row({std::string(importer.id), std::string(importer.extensions), std::string(importer.name)});
   Table write({"writes", "extension", "what", "options"}, {kLeft, kLeft, kLeft, kLeft});
-  for (const Exporter& exporter : exporters())
+  for (const exporters::Exporter& exporter : exporters::exporters())
     write.row({std::string(exporter.id), std::string(exporter.extension), std::string(exporter.name),
                flags_of(exporter)});
   fmt::print("{}\n{}", read.text(context.colour), write.text(context.colour));

@@ -36,10 +36,10 @@ bool ascending(std::string_view& column) {
 
 namespace {
 
-const Option<ConvertRequest>& option_called(std::string_view flag) {
+const Option<exporters::ConvertRequest>& option_called(std::string_view flag) {
   std::string id(flag);
   std::ranges::replace(id, '-', '_');
-  for (const Option<ConvertRequest>& option : convert_options())
+  for (const Option<exporters::ConvertRequest>& option : exporters::convert_options())
     if (option.id == id) return option;
   refuse(fmt::format("no option '--{}' of a conversion", flag));
 }
@@ -49,7 +49,7 @@ void refuse_type_in_name(std::string_view file) {
   const std::size_t blank = file.rfind(' ');
   if (blank == std::string_view::npos) return;
   const std::string_view last = file.substr(blank + 1);
-  for (const Option<ConvertRequest>& option : convert_options())
+  for (const Option<exporters::ConvertRequest>& option : exporters::convert_options())
     if (option.id == "outtype" && option.choices != nullptr && std::ranges::count(option.choices(), last) > 0)
       refuse(fmt::format("'{}' ends with a type, not with a file's name: write {} --outtype {}", file,
                          file.substr(0, blank), last));

@@ -152,10 +152,10 @@ void keep(Workspace& workspace, const std::string&) {
   workspace.settings.panel = "values";
 }
 
-NodeId module_called(const Workspace& workspace, const std::string& path) {
-  const ModuleTree& tree = model_of(workspace).tree;
+graph::NodeId module_called(const Workspace& workspace, const std::string& path) {
+  const graph::ModuleTree& tree = model_of(workspace).tree;
   for (std::uint32_t i = 0; i < tree.nodes.size(); ++i)
-    if (module_path(tree, NodeId{i}) == path) return NodeId{i};
+    if (graph::module_path(tree, graph::NodeId{i}) == path) return graph::NodeId{i};
   refuse(fmt::format("no module '{}'", path));
 }
 
@@ -237,7 +237,7 @@ void apply_advice(Workspace& workspace, const std::string& text) {
   Document& document = workspace.document();
   const auto& answer = document.advice.value();
   if (!document.advised() || !answer || !answer->advice) refuse("no advice is listed: advice shows it");
-  const std::vector<AdvisedLoad>& loads = answer->advice->advice.loads;
+  const std::vector<load::AdvisedLoad>& loads = answer->advice->advice.loads;
   if (loads.empty()) refuse("no change makes it fit");
   document.apply(loads[parse_number<std::size_t>(text, 1, loads.size()) - 1]);
 }

@@ -60,39 +60,40 @@ class Csv {
   bool first_ = true;
 };
 
-std::string file_of(const Model& model, TensorId id) {
-  const FileId file = model.graph->storage(model.tensor(id).storage).file;
-  return file == kNoFile ? "" : model.graph->file(file).path;
+std::string file_of(const Model& model, graph::TensorId id) {
+  const graph::FileId file = model.graph->storage(model.tensor(id).storage).file;
+  return file == graph::kNoFile ? "" : model.graph->file(file).path;
 }
 
 std::string tensors(const Document& document) {
   const Model& model = *document.model;
   Csv csv("tensor,dtype,shape,bytes,role,layer,file,offset");
-  for (const TensorId id : document.table().rows) {
-    const Tensor& tensor = model.tensor(id);
-    const Storage& storage = model.graph->storage(tensor.storage);
+  for (const graph::TensorId id : document.table().rows) {
+    const graph::Tensor& tensor = model.tensor(id);
+    const graph::Storage& storage = model.graph->storage(tensor.storage);
     std::string shape;
     for (const std::uint64_t size : tensor.shape)
       shape += fmt::format("{}{}", shape.empty() ? "" : "x", size);
-    const std::int32_t layer = model.layers[index(id)];
-    csv.row(tensor.name.view(), dtype_info(tensor.dtype).name, shape, model.bytes[index(id)],
-            role_name(model.roles[index(id)]), layer < 0 ? std::string() : std::to_string(layer),
-            file_of(model, id), storage.offset + tensor.offset);
+    const std::int32_t layer = model.layers[graph::index(id)];
+    csv.row(tensor.name.view(), graph::dtype_info(tensor.dtype).name, shape, model.bytes[graph::index(id)],
+            graph::role_name(model.roles[graph::index(id)]),
+            layer < 0 ? std::string() : std::to_string(layer), file_of(model, id),
+            storage.offset + tensor.offset);
   }
   return csv.take();
 }
 
 std::string blocks(const Document& document) {
   if (!document.projection.value()) throw Error(ErrorCode::usage, "no load is projected yet");
-  const Projection& projection = *document.projection.value();
+  const load::Projection& projection = *document.projection.value();
   Csv csv("block,space,bytes,from_step,to_step,from_seconds,to_seconds");
   for (std::size_t i = 0; i < projection.plan.blocks.size(); ++i) {
-    const Block& block = projection.plan.blocks[i];
-    const Lifetime& life = projection.timeline.lifetimes[i];
-    if (life.from_step == kNever) continue;
-    csv.row(block_label(block, *document.model->graph, document.model->owners), space_name(block.space),
-            block.bytes, life.from_step,
-            life.to_step == kNever ? std::string() : std::to_string(life.to_step), life.from_seconds,
+    const plan::Block& block = projection.plan.blocks[i];
+    const plan::Lifetime& life = projection.timeline.lifetimes[i];
+    if (life.from_step == plan::kNever) continue;
+    csv.row(plan::block_label(block, *document.model->graph, document.model->owners),
+            plan::space_name(block.space), block.bytes, life.from_step,
+            life.to_step == plan::kNever ? std::string() : std::to_string(life.to_step), life.from_seconds,
             life.to_seconds);
   }
   return csv.take();
@@ -102,17 +103,17 @@ std::string methods_table(const Document& document) {
   const auto& rows = document.comparison.value()->answer.rows;
   if (rows.empty()) throw Error(ErrorCode::usage, "the methods are not compared yet");
   Csv csv("method,order,device,host,staging,page_cache,held,seconds,fits,over,refusal");
-  for (const LoadRow& row : rows) {
-    const auto peak = [&](Space space) { return row.peaks[index(space)].bytes; };
-    csv.row(row.method->id, row.order, peak(Space::device), peak(Space::host), peak(Space::staging),
-            peak(Space::page_cache), row.held, row.seconds, row.fits() ? "yes" : "no",
-            row.refusal ? std::uint64_t{0} : row.most_over(),
+  for (const load::LoadRow& row : rows) {
+    const auto peak = [&](plan::Space space) { return row.peaks[plan::index(space)].bytes; };
+    csv.row(row.method->id, row.order, peak(plan::Space::device), peak(plan::Space::host),
+            peak(plan::Space::staging), peak(plan::Space::page_cache), row.held, row.seconds,
+            row.fits() ? "yes" : "no", row.refusal ? std::uint64_t{0} : row.most_over(),
             row.refusal ? std::string(row.refusal->what()) : std::string());
   }
   return csv.take();
 }
 
-const ForwardGraph& pass_of(const Document& document) {
+const graph::ForwardGraph& pass_of(const Document& document) {
   const auto& scene = document.forward.value();
   if (!scene || scene->forward() == nullptr)
     throw Error(ErrorCode::usage, "no operators are known of this model");
@@ -120,16 +121,17 @@ const ForwardGraph& pass_of(const Document& document) {
 }
 
 std::string operators(const Document& document) {
-  const ForwardGraph& graph = pass_of(document);
+  const graph::ForwardGraph& graph = pass_of(document);
   Csv csv("operator,kind,name,weights,inputs,outputs");
   for (std::size_t i = 0; i < graph.ops.size(); ++i) {
-    const Op& op = graph.ops[i];
+    const graph::Op& op = graph.ops[i];
     std::string weights, inputs, outputs;
-    for (const TensorId id : op.weights)
+    for (const graph::TensorId id : op.weights)
       weights += (weights.empty() ? "" : " ") + document.model->tensor(id).name.str();
-    for (const ValueId id : op.inputs) inputs += (inputs.empty() ? "" : " ") + graph.values[index(id)].name;
-    for (const ValueId id : op.outputs)
-      outputs += (outputs.empty() ? "" : " ") + graph.values[index(id)].name;
+    for (const graph::ValueId id : op.inputs)
+      inputs += (inputs.empty() ? "" : " ") + graph.values[graph::index(id)].name;
+    for (const graph::ValueId id : op.outputs)
+      outputs += (outputs.empty() ? "" : " ") + graph.values[graph::index(id)].name;
     csv.row(i, op.kind, op.name, weights, inputs, outputs);
   }
   return csv.take();
@@ -152,7 +154,7 @@ std::string buffers(const Document& document) {
   const ArenaScene& scene = *document.arena->scene();
   Csv csv("buffer,lower,upper,size,offset");
   for (std::uint32_t i = 0; i < scene.of->problem.buffers.size(); ++i) {
-    const Buffer& buffer = scene.of->problem.buffers[i];
+    const packing::Buffer& buffer = scene.of->problem.buffers[i];
     csv.row(scene.of->name(i), buffer.lower, buffer.upper, buffer.size, scene.packing.offsets[i]);
   }
   return csv.take();
@@ -160,7 +162,7 @@ std::string buffers(const Document& document) {
 
 std::string histogram(const Document& document) {
   if (!document.values.picture.value()) throw Error(ErrorCode::usage, "no values are read yet");
-  const ValueHistogram& histogram = document.values.picture.value()->histogram;
+  const inspect::ValueHistogram& histogram = document.values.picture.value()->histogram;
   const double width = (histogram.high - histogram.low) / static_cast<double>(histogram.counts.size());
   Csv csv("from,to,count");
   for (std::size_t i = 0; i < histogram.counts.size(); ++i)
@@ -172,24 +174,24 @@ std::string histogram(const Document& document) {
 std::string types(const Document& document) {
   Csv csv("dtype,tensors,bytes");
   for (const DTypeShare& share : document.model->dtypes)
-    csv.row(dtype_info(share.dtype).name, share.tensors, share.bytes);
+    csv.row(graph::dtype_info(share.dtype).name, share.tensors, share.bytes);
   return csv.take();
 }
 
 std::string metadata(const Document& document) {
   constexpr std::size_t kMostValue = 1 << 20;
   Csv csv("key,value");
-  for (const MetaEntry& entry : document.model->graph->metadata)
+  for (const graph::MetaEntry& entry : document.model->graph->metadata)
     csv.row(entry.key, meta_line(entry.value, kMostValue));
   return csv.take();
 }
 
 std::string findings(const Document& document) {
   Csv csv("severity,text,cost,remedy");
-  for (const Finding& finding : document.findings.or_empty())
-    csv.row(severity_name(finding.severity), finding.text, finding.cost, finding.remedy);
-  for (const Note& note : document.model->graph->notes)
-    csv.row(severity_name(note.severity), note.text, "", "");
+  for (const inspect::Finding& finding : document.findings.or_empty())
+    csv.row(graph::severity_name(finding.severity), finding.text, finding.cost, finding.remedy);
+  for (const graph::Note& note : document.model->graph->notes)
+    csv.row(graph::severity_name(note.severity), note.text, "", "");
   return csv.take();
 }
 

@@ -19,7 +19,7 @@ namespace loadline::gui {
 // --- One frame: apply the style if it changed, take in finished jobs, draw.
 
 GuiApp::GuiApp(Window& window, std::string hub_cache, std::stop_token stop,
-               std::shared_ptr<const ForwardAssets> assets)
+               std::shared_ptr<const forward::ForwardAssets> assets)
     : window_(window),
       stop_(std::move(stop)),
       workspace_(std::move(hub_cache), std::move(assets)),
@@ -199,7 +199,7 @@ const WindowWord* find_window_word(std::string_view id) {
 // Nothing for an unknown command.
 std::optional<Argument> argument_of(std::string_view command) {
   if (const Action* action = find_action(command)) return action->argument;
-  if (find_load_option(command) != nullptr) return Argument::required;
+  if (load::find_load_option(command) != nullptr) return Argument::required;
   if (const WindowWord* word = find_window_word(command)) return word->argument;
   return std::nullopt;
 }
@@ -207,7 +207,7 @@ std::optional<Argument> argument_of(std::string_view command) {
 void play(GuiApp& app, const ScriptLine& line) {
   if (const Action* action = find_action(line.command))
     action->run(app.workspace(), line.argument);
-  else if (find_load_option(line.command) != nullptr)
+  else if (load::find_load_option(line.command) != nullptr)
     app.workspace().document().set_option(line.command, line.argument);
   else
     find_window_word(line.command)->play(app, line.argument);
@@ -236,7 +236,7 @@ std::string_view trimmed(std::string_view text) {
 std::vector<std::string_view> script_words() {
   std::vector<std::string_view> names;
   for (const Action& action : actions()) names.push_back(action.id);
-  for (const LoadOption& option : load_options()) names.push_back(option.id);
+  for (const load::LoadOption& option : load::load_options()) names.push_back(option.id);
   for (const WindowWord& word : kWindowWords) names.push_back(word.id);
   return names;
 }

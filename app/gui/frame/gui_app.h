@@ -122,7 +122,7 @@ class GuiApp {
  public:
   // The window must outlive the app. A request on `stop` closes the window.
   GuiApp(Window& window, std::string hub_cache, std::stop_token stop = {},
-         std::shared_ptr<const ForwardAssets> assets = nullptr);
+         std::shared_ptr<const forward::ForwardAssets> assets = nullptr);
   GuiApp(const GuiApp&) = delete;
   GuiApp& operator=(const GuiApp&) = delete;
   ~GuiApp();

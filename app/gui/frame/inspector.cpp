@@ -36,11 +36,11 @@ class AliveList {
 
  private:
   void refresh(const Document& document);
-  void draw_row(Document& document, const Ui& ui, BlockId id);
+  void draw_row(Document& document, const Ui& ui, plan::BlockId id);
 
-  std::shared_ptr<const Projection> of_;
+  std::shared_ptr<const load::Projection> of_;
   std::size_t step_ = 0;
-  std::vector<BlockId> blocks_;
+  std::vector<plan::BlockId> blocks_;
   std::uint64_t bytes_ = 0;
 };
 
@@ -49,8 +49,8 @@ void AliveList::refresh(const Document& document) {
   if (of_ == document.projection.value() && step_ == step) return;
   of_ = document.projection.value();
   step_ = step;
-  blocks_ = alive_at(of_->timeline, of_->plan, step, kAllSpaces);
-  bytes_ = usage_at(of_->timeline, step, kAllSpaces);
+  blocks_ = plan::alive_at(of_->timeline, of_->plan, step, plan::kAllSpaces);
+  bytes_ = plan::usage_at(of_->timeline, step, plan::kAllSpaces);
 }
 
 void AliveList::draw(Document& document, const Ui& ui) {
@@ -73,22 +73,22 @@ void AliveList::draw(Document& document, const Ui& ui) {
   for_rows_in_sight(blocks_.size(), [&](std::size_t i) { draw_row(document, ui, blocks_[i]); });
 }
 
-void AliveList::draw_row(Document& document, const Ui& ui, BlockId id) {
+void AliveList::draw_row(Document& document, const Ui& ui, plan::BlockId id) {
   const Model& model = *document.model;
-  const Block& block = of_->plan.block(id);
-  const std::string label = block_label(block, *model.graph, model.owners);
-  const auto owner = block.storage ? model.owners[index(*block.storage)] : std::nullopt;
+  const plan::Block& block = of_->plan.block(id);
+  const std::string label = plan::block_label(block, *model.graph, model.owners);
+  const auto owner = block.storage ? model.owners[graph::index(*block.storage)] : std::nullopt;
   const auto tensor = document.selected_tensor();
   const bool selected = document.selected() == Selected(id) ||
                         (tensor && block.storage && model.tensor(*tensor).storage == *block.storage);
-  const IdScope scope(index(id));
+  const IdScope scope(graph::index(id));
   // a copy in another space differs in its letter, too
-  if (marked_row(ui, selected, ui.theme->spaces[index(block.space)], label, format_bytes(block.bytes),
+  if (marked_row(ui, selected, ui.theme->spaces[plan::index(block.space)], label, format_bytes(block.bytes),
                  ui.theme->muted, space_title(block.space).substr(0, 1)))
     document.select(tensor_or_block(owner, id));
   hover_card(ui, [&] {
     text(shown(label));
-    muted(ui, fmt::format("{} bytes in {}", format_grouped(block.bytes), space_name(block.space)));
+    muted(ui, fmt::format("{} bytes in {}", format_grouped(block.bytes), plan::space_name(block.space)));
   });
 }
 
@@ -114,11 +114,11 @@ class InspectorPanel final : public Panel {
   void draw_selected(Workspace& workspace, const Ui& ui);
   void draw_model(const Document& document, const Ui& ui);
   static void draw_finding(Workspace& workspace, const Ui& ui, std::size_t at);
-  void draw_tensor(Workspace& workspace, const Ui& ui, TensorId id);
-  void draw_lifetimes(const Document& document, const Ui& ui, StorageId storage);
-  void draw_module(Workspace& workspace, const Ui& ui, NodeId id);
+  void draw_tensor(Workspace& workspace, const Ui& ui, graph::TensorId id);
+  void draw_lifetimes(const Document& document, const Ui& ui, graph::StorageId storage);
+  void draw_module(Workspace& workspace, const Ui& ui, graph::NodeId id);
   void draw_operator(Workspace& workspace, const Ui& ui, std::size_t at);
-  void draw_block(const Document& document, const Ui& ui, BlockId id);
+  void draw_block(const Document& document, const Ui& ui, plan::BlockId id);
   void draw_load(Workspace& workspace, const Ui& ui, const LoadOf& load);
 
   AliveList alive_;
@@ -158,7 +158,7 @@ void InspectorPanel::draw_model(const Document& document, const Ui& ui) {
   fact_row(ui, "Tensors", format_grouped(model.graph->tensors.size()));
   std::string types;
   for (const DTypeShare& share : model.dtypes)
-    types += fmt::format("{}{} {}", types.empty() ? "" : ", ", dtype_info(share.dtype).name,
+    types += fmt::format("{}{} {}", types.empty() ? "" : ", ", graph::dtype_info(share.dtype).name,
                          format_bytes(share.bytes));
   fact_row(ui, "Types", types);
   fact_row(ui, "Files",
@@ -166,16 +166,16 @@ void InspectorPanel::draw_model(const Document& document, const Ui& ui) {
   paragraph(ui, "Select anything: it is selected in every view.", ui.theme->muted);
 }
 
-void InspectorPanel::draw_lifetimes(const Document& document, const Ui& ui, StorageId storage) {
+void InspectorPanel::draw_lifetimes(const Document& document, const Ui& ui, graph::StorageId storage) {
   const auto& projection = document.projection.value();
   if (!projection) return;
   constexpr int kMost = 4;
   int shown_rows = 0;
-  const Plan& plan = projection->plan;
+  const plan::Plan& plan = projection->plan;
   for (std::uint32_t i = 0; i < plan.blocks.size() && shown_rows < kMost; ++i) {
-    const Lifetime& life = projection->timeline.lifetimes[i];
-    if (plan.blocks[i].storage != storage || life.from_step == kNever) continue;
-    const bool stays = life.to_step == kNever || life.to_step >= plan.steps.size();
+    const plan::Lifetime& life = projection->timeline.lifetimes[i];
+    if (plan.blocks[i].storage != storage || life.from_step == plan::kNever) continue;
+    const bool stays = life.to_step == plan::kNever || life.to_step >= plan.steps.size();
     fact_row(ui, space_title(plan.blocks[i].space),
              fmt::format("step {} to {}", format_grouped(life.from_step),
                          stays ? "the end" : format_grouped(life.to_step)),
@@ -188,8 +188,8 @@ void InspectorPanel::draw_finding(Workspace& workspace, const Ui& ui, std::size_
   Document& document = workspace.document();
   if (!document.findings.value() || at >= document.findings.value()->size())
     return muted(ui, "The finding is of an earlier look into the files.");
-  const Finding& finding = (*document.findings.value())[at];
-  badge_line(ui, severity_name(finding.severity), severity_color(*ui.theme, finding.severity),
+  const inspect::Finding& finding = (*document.findings.value())[at];
+  badge_line(ui, graph::severity_name(finding.severity), severity_color(*ui.theme, finding.severity),
              shown(finding.text), ui.theme->text);
   const FontScope font(ui.fonts.small);
   if (!finding.cost.empty()) paragraph(ui, "Costs: " + shown(finding.cost), ui.theme->text);
@@ -200,31 +200,31 @@ void InspectorPanel::draw_finding(Workspace& workspace, const Ui& ui, std::size_
     document.select(*finding.example);
 }
 
-void InspectorPanel::draw_tensor(Workspace& workspace, const Ui& ui, TensorId id) {
+void InspectorPanel::draw_tensor(Workspace& workspace, const Ui& ui, graph::TensorId id) {
   Document& document = workspace.document();
   const Model& model = *document.model;
-  const Tensor& tensor = model.tensor(id);
-  const Storage& storage = model.graph->storage(tensor.storage);
-  const std::uint64_t bytes = model.bytes[index(id)];
+  const graph::Tensor& tensor = model.tensor(id);
+  const graph::Storage& storage = model.graph->storage(tensor.storage);
+  const std::uint64_t bytes = model.bytes[graph::index(id)];
   fact_title(ui, tensor.name);
   const FontScope font(ui.fonts.small);
   const std::string remark = storage_remark(model, id);
-  const std::string_view type = dtype_info(tensor.dtype).name;
+  const std::string_view type = graph::dtype_info(tensor.dtype).name;
   fact_row(ui, "Type", remark.empty() ? std::string(type) : fmt::format("{}, {}", type, remark),
            strides_text(tensor));
   fact_row(ui, "Shape", shape_text(tensor));
   fact_row(ui, "Size",
            fmt::format("{} ({})", format_bytes(bytes), percent_text(share_of(bytes, model.weight_bytes))),
            format_grouped(bytes) + " bytes");
-  fact_row(ui, "Role", role_name(model.roles[index(id)]));
-  if (const std::uint32_t tie = model.tie_of[index(id)]; tie > 0) {
+  fact_row(ui, "Role", graph::role_name(model.roles[graph::index(id)]));
+  if (const std::uint32_t tie = model.tie_of[graph::index(id)]; tie > 0) {
     fact_row(ui, "Shares", fmt::format("its bytes with {} more", model.ties[tie - 1].size() - 1));
     hover_card(ui, [&] {
-      for (const TensorId other : model.ties[tie - 1]) text(shown(model.tensor(other).name));
+      for (const graph::TensorId other : model.ties[tie - 1]) text(shown(model.tensor(other).name));
     });
   }
-  if (storage.file != kNoFile) {
-    const std::string& path = model.graph->files[index(storage.file)].path;
+  if (storage.file != graph::kNoFile) {
+    const std::string& path = model.graph->files[graph::index(storage.file)].path;
     fact_row(ui, "File", std::filesystem::path(path).filename().string(), shown(path));
     fact_row(ui, "At byte", format_grouped(storage.offset + tensor.offset));
   }
@@ -235,12 +235,12 @@ void InspectorPanel::draw_tensor(Workspace& workspace, const Ui& ui, TensorId id
   ImGui::NewLine();
 }
 
-void InspectorPanel::draw_module(Workspace& workspace, const Ui& ui, NodeId id) {
+void InspectorPanel::draw_module(Workspace& workspace, const Ui& ui, graph::NodeId id) {
   constexpr std::size_t kMost = 12;
   Document& document = workspace.document();
   const Model& model = *document.model;
-  const ModuleNode& node = model.tree.node(id);
-  fact_title(ui, id == kRootNode ? model.name : module_path(model.tree, id));
+  const graph::ModuleNode& node = model.tree.node(id);
+  fact_title(ui, id == graph::kRootNode ? model.name : graph::module_path(model.tree, id));
   const FontScope font(ui.fonts.small);
   fact_row(ui, "Size",
            fmt::format("{} ({})", format_bytes(node.bytes),
@@ -252,12 +252,12 @@ void InspectorPanel::draw_module(Workspace& workspace, const Ui& ui, NodeId id) 
     document.zoom(id);
     workspace.settings.panel = "map";
   }
-  std::vector<NodeId> children(node.children.begin(), node.children.end());
+  std::vector<graph::NodeId> children(node.children.begin(), node.children.end());
   std::ranges::stable_sort(children, std::ranges::greater(),
-                           [&](NodeId child) { return model.tree.node(child).bytes; });
+                           [&](graph::NodeId child) { return model.tree.node(child).bytes; });
   const StyleScope style(ImGuiStyleVar_ItemSpacing, {ui.px(6), ui.px(2)});
   for (std::size_t i = 0; i < std::min(children.size(), kMost); ++i) {
-    const ModuleNode& child = model.tree.node(children[i]);
+    const graph::ModuleNode& child = model.tree.node(children[i]);
     const IdScope scope(i);
     if (marked_row(ui, false, ui.theme->neutral, child.name, format_bytes(child.bytes), ui.theme->muted))
       document.select(child.tensor && child.children.empty() ? Selected(*child.tensor)
@@ -269,16 +269,17 @@ void InspectorPanel::draw_module(Workspace& workspace, const Ui& ui, NodeId id) 
 void InspectorPanel::draw_operator(Workspace& workspace, const Ui& ui, std::size_t at) {
   constexpr std::size_t kMost = 8;
   Document& document = workspace.document();
-  const ForwardGraph* const graph = document.forward.value() ? document.forward.value()->forward() : nullptr;
+  const graph::ForwardGraph* const graph =
+      document.forward.value() ? document.forward.value()->forward() : nullptr;
   if (graph == nullptr || at >= graph->ops.size()) return muted(ui, "The forward pass is being worked out.");
-  const Op& op = graph->ops[at];
+  const graph::Op& op = graph->ops[at];
   {
     const FontScope strong(ui.fonts.strong);
     name_text(ui, fmt::format("{}  {}", at, op.kind), 0, ui.theme->text);
   }
   const FontScope font(ui.fonts.small);
   if (!op.name.empty()) fact_row(ui, "Name", op.name);
-  const auto values = [&](std::string_view label, const std::vector<ValueId>& list) {
+  const auto values = [&](std::string_view label, const std::vector<graph::ValueId>& list) {
     for (std::size_t i = 0; i < std::min(list.size(), kMost); ++i)
       fact_row(ui, i == 0 ? label : "",
                fmt::format("{}  {}", value_text(*graph, list[i]),
@@ -288,9 +289,9 @@ void InspectorPanel::draw_operator(Workspace& workspace, const Ui& ui, std::size
   values("Gives", op.outputs);
   for (std::size_t i = 0; i < std::min(op.weights.size(), kMost); ++i) {
     const IdScope scope(i);
-    const TensorId id = op.weights[i];
+    const graph::TensorId id = op.weights[i];
     if (marked_row(ui, false, ui.theme->neutral, document.model->tensor(id).name.str(),
-                   format_bytes(document.model->bytes[index(id)]), ui.theme->muted))
+                   format_bytes(document.model->bytes[graph::index(id)]), ui.theme->muted))
       document.select(id);
   }
   show_in(workspace, ui, "Operators", "operators");
@@ -298,25 +299,26 @@ void InspectorPanel::draw_operator(Workspace& workspace, const Ui& ui, std::size
   ImGui::NewLine();
 }
 
-void InspectorPanel::draw_block(const Document& document, const Ui& ui, BlockId id) {
-  const Projection& projection = *document.projection.value();
-  const Block& block = projection.plan.block(id);
-  fact_title(ui, block_label(block, *document.model->graph, document.model->owners));
+void InspectorPanel::draw_block(const Document& document, const Ui& ui, plan::BlockId id) {
+  const load::Projection& projection = *document.projection.value();
+  const plan::Block& block = projection.plan.block(id);
+  fact_title(ui, plan::block_label(block, *document.model->graph, document.model->owners));
   const FontScope font(ui.fonts.small);
   fact_row(ui, "Memory", space_title(block.space));
   fact_row(ui, "Size", format_bytes(block.bytes), format_grouped(block.bytes) + " bytes");
-  const Lifetime& life = projection.timeline.lifetimes[index(id)];
-  if (life.from_step == kNever) return;
+  const plan::Lifetime& life = projection.timeline.lifetimes[graph::index(id)];
+  if (life.from_step == plan::kNever) return;
   fact_row(ui, "Alive",
            fmt::format("step {} to {}", format_grouped(life.from_step),
-                       life.to_step == kNever ? "the end" : format_grouped(life.to_step)));
+                       life.to_step == plan::kNever ? "the end" : format_grouped(life.to_step)));
 }
 
 void InspectorPanel::draw_load(Workspace& workspace, const Ui& ui, const LoadOf& load) {
   Document& document = workspace.document();
   const auto& rows = document.comparison.value()->answer.rows;
-  const auto found = std::ranges::find_if(
-      rows, [&](const LoadRow& one) { return one.method->id == load.method && one.order == load.order; });
+  const auto found = std::ranges::find_if(rows, [&](const load::LoadRow& one) {
+    return one.method->id == load.method && one.order == load.order;
+  });
   {
     const FontScope strong(ui.fonts.strong);
     name_text(ui, fmt::format("{}, {} order", load.method, load.order), 0, ui.theme->text);
@@ -328,11 +330,11 @@ void InspectorPanel::draw_load(Workspace& workspace, const Ui& ui, const LoadOf&
            fmt::format("The peak as a formula. {}\n\n{}", report::law_symbols(found->method->peak_law),
                        report::method_explanation(found->method->id)));
   if (found->refusal) return paragraph(ui, shown(found->refusal->what()), ui.theme->bad);
-  for (const Space space : kStackOrder)
-    if (const RowPeak& peak = found->peaks[index(space)]; peak.bytes > 0)
+  for (const plan::Space space : kStackOrder)
+    if (const load::RowPeak& peak = found->peaks[plan::index(space)]; peak.bytes > 0)
       fact_row(ui, space_title(space), format_bytes(peak.bytes),
                fmt::format("first with {}", shown(peak.tensor)));
-  const BoundRequest& bound = *document.comparison.value()->answer.bound;
+  const load::BoundRequest& bound = *document.comparison.value()->answer.bound;
   if (bound.judged())
     paragraph(ui, report::verdict_text(*found, bound), found->fits() ? ui.theme->good : ui.theme->bad);
 }
@@ -340,12 +342,15 @@ void InspectorPanel::draw_load(Workspace& workspace, const Ui& ui, const LoadOf&
 void InspectorPanel::draw_selected(Workspace& workspace, const Ui& ui) {
   const Document& document = workspace.document();
   const Selected selected = document.selected();  // a click may change it
-  if (const auto* const tensor = std::get_if<TensorId>(&selected)) return draw_tensor(workspace, ui, *tensor);
-  if (const auto* const module = std::get_if<NodeId>(&selected)) return draw_module(workspace, ui, *module);
+  if (const auto* const tensor = std::get_if<graph::TensorId>(&selected))
+    return draw_tensor(workspace, ui, *tensor);
+  if (const auto* const module = std::get_if<graph::NodeId>(&selected))
+    return draw_module(workspace, ui, *module);
   if (const auto* const finding = std::get_if<FindingAt>(&selected))
     return draw_finding(workspace, ui, finding->at);
   if (const auto* const op = std::get_if<OperatorAt>(&selected)) return draw_operator(workspace, ui, op->at);
-  if (const auto* const block = std::get_if<BlockId>(&selected)) return draw_block(document, ui, *block);
+  if (const auto* const block = std::get_if<plan::BlockId>(&selected))
+    return draw_block(document, ui, *block);
   if (const auto* const load = std::get_if<LoadOf>(&selected)) return draw_load(workspace, ui, *load);
   draw_model(document, ui);
 }

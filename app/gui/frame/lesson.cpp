@@ -51,7 +51,7 @@ bool must_wait(const Workspace& workspace, const LessonLine& line) {
 
 void run_lesson_line(Workspace& workspace, const std::string& line) {
   const auto [word, argument] = words_of(line);
-  if (find_load_option(word) != nullptr) return workspace.document().set_option(word, argument);
+  if (load::find_load_option(word) != nullptr) return workspace.document().set_option(word, argument);
   const Action* const action = find_action(word);
   if (action == nullptr) refuse(fmt::format("unknown word '{}'", safe_display(word, 60)));
   if (std::ranges::find(kViewWords, word) == kViewWords.end())
@@ -74,7 +74,7 @@ void follow_lesson(Workspace& workspace) {
       run_lesson_line(workspace, line);
     } catch (const Error& error) {
       workspace.shared.notices.add(
-          Severity::error,
+          graph::Severity::error,
           fmt::format("Lesson {}, step {}: '{}': {}", safe_display(play.lesson().id, 60),
                       safe_display(play.step().id, 60), safe_display(line, 80), error.what()),
           play.document);
@@ -219,12 +219,12 @@ void draw_run(Workspace& workspace, const Ui& ui) {
 void draw_slider(Workspace& workspace, const Ui& ui) {
   const LessonPlay& play = workspace.lesson;
   const lesson::Slider& slider = *play.step().slider;
-  const LoadOption* const option = find_load_option(slider.option);
+  const load::LoadOption* const option = load::find_load_option(slider.option);
   if (option == nullptr) return;
   gap(ui, 6);
   muted(ui, fmt::format("{}: try", option->title));
   const bool here = workspace.document().id == play.document;
-  const std::string now = load_option_text(workspace.document().asked().request, *option);
+  const std::string now = load::load_option_text(workspace.document().asked().request, *option);
   for (std::size_t i = 0; i < slider.values.size(); ++i) {
     const IdScope scope(i);
     const float needed = text_width(slider.values[i]) + 2 * ImGui::GetStyle().FramePadding.x;

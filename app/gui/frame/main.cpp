@@ -20,7 +20,7 @@ constexpr double kSettleWait = 0.15;
 constexpr std::uint64_t kMostScriptBytes = 1 << 20;
 
 std::string read_text(const std::string& path) {
-  const SourceFile file = SourceFile::open(path);
+  const io::SourceFile file = io::SourceFile::open(path);
   if (file.size() > kMostScriptBytes) throw Error(ErrorCode::limit, {.file = path}, "too long for a script");
   std::string text(file.size(), '\0');
   file.read_at(0, std::as_writable_bytes(std::span(text)));
@@ -30,7 +30,7 @@ std::string read_text(const std::string& path) {
 // Reports notices of severity error, which only a person looking at the window would see.
 void throw_failures(const Workspace& workspace) {
   for (const Notice& notice : workspace.shared.notices.all())
-    if (notice.severity == Severity::error) throw Error(ErrorCode::io, notice.text);
+    if (notice.severity == graph::Severity::error) throw Error(ErrorCode::io, notice.text);
 }
 
 void run_until_closed(GuiApp& app, const std::stop_token& stop) {
@@ -112,7 +112,7 @@ int run_gui(const GuiRequest& request) {
   app.workspace().settings.follows_desktop = request.follows_desktop;
   if (keeps) take_state(app.workspace(), request, state);
   if (!request.targets.empty())
-    app.workspace().shared.targets = std::make_shared<const std::vector<Target>>(request.targets);
+    app.workspace().shared.targets = std::make_shared<const std::vector<load::Target>>(request.targets);
   app.workspace().shared.rates = request.rates;
   if (!request.panel.empty()) app.workspace().settings.panel = request.panel;
   app.workspace().lesson.folder = request.lesson_folder;

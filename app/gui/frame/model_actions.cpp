@@ -69,7 +69,8 @@ void set_switch(Workspace& workspace, const std::string& word) {
 
 void look_at(Workspace& workspace, const std::string& key) {
   const auto& entries = model_of(workspace).graph->metadata;
-  const auto found = std::ranges::find_if(entries, [&](const MetaEntry& entry) { return entry.key == key; });
+  const auto found =
+      std::ranges::find_if(entries, [&](const graph::MetaEntry& entry) { return entry.key == key; });
   if (found == entries.end()) refuse(fmt::format("no metadata '{}'", key));
   workspace.document().metadata.look_at(static_cast<std::size_t>(found - entries.begin()));
 }
@@ -110,12 +111,12 @@ void show_comparison(Workspace& workspace, const std::string& view) {
 void sort_comparison(Workspace& workspace, const std::string& argument) {
   std::string_view name = argument;
   const bool up = ascending(name);
-  workspace.settings.compare_sort = {find_row_sort(name), up};
+  workspace.settings.compare_sort = {load::find_row_sort(name), up};
 }
 
 void overlay(Workspace& workspace, const std::string& id) {
   auto& picked = workspace.document().overlaid;
-  const std::string known(find_method(id).id);
+  const std::string known(load::find_method(id).id);
   if (picked.erase(known) == 0) picked.insert(known);
 }
 
@@ -187,7 +188,7 @@ void set_arena_step(Workspace& workspace, const std::string& text) {
 
 void set_arena_rule(Workspace& workspace, const std::string& id) {
   std::vector<std::string_view> ids;
-  for (const GreedyRule& rule : greedy_rules()) ids.push_back(rule.id);
+  for (const packing::GreedyRule& rule : packing::greedy_rules()) ids.push_back(rule.id);
   arena_of(workspace).view.rule = position(id, ids, "greedy order");
 }
 

@@ -146,7 +146,7 @@ void add_values(std::string_view typed, Collector& found) {
   if (space == std::string_view::npos || space + 1 == typed.size()) return;
   const std::string_view words = typed.substr(0, space), value = typed.substr(space + 1);
   if (std::isdigit(static_cast<unsigned char>(value.front())) == 0) return;
-  for (const LoadOption& option : load_options())
+  for (const load::LoadOption& option : load::load_options())
     if (const auto rank = match_rank(option.title, words); rank && *rank < kLooseMatch)
       found.keep(
           {fmt::format("{}: {}", option.title, value), "Enter", std::string(option.id), std::string(value)},
@@ -154,9 +154,9 @@ void add_values(std::string_view typed, Collector& found) {
 }
 
 void add_options(Collector& found) {
-  for (const Method& method : methods())
+  for (const load::Method& method : load::methods())
     found.add({fmt::format("Method {}", method.id), "load", "method", std::string(method.id)}, 2);
-  for (const LoadOption& option : load_options()) {
+  for (const load::LoadOption& option : load::load_options()) {
     if (option.choices != nullptr && option.id != "method") {
       for (const std::string& word : option.choices())
         found.add({fmt::format("{} {}", option.title, word), "option", std::string(option.id), word}, 3);
@@ -170,15 +170,15 @@ void add_options(Collector& found) {
 void add_names(const Workspace& workspace, Collector& found) {
   if (!workspace.document().model) return;
   const Model& model = *workspace.document().model;
-  for (const Tensor& tensor : model.graph->tensors)
+  for (const graph::Tensor& tensor : model.graph->tensors)
     found.add(tensor.name.view(), 6, [&] {
       return PaletteItem{tensor.name.str(), "tensor", "select", tensor.name.str()};
     });
   for (std::uint32_t i = 1; i < model.tree.nodes.size(); ++i) {
-    const ModuleNode& node = model.tree.nodes[i];
+    const graph::ModuleNode& node = model.tree.nodes[i];
     if (node.children.empty()) continue;
     found.add(node.name, 6, [&] {
-      const std::string path = module_path(model.tree, NodeId{i});
+      const std::string path = graph::module_path(model.tree, graph::NodeId{i});
       return PaletteItem{path, "module", "select-module", path};
     });
   }
@@ -215,10 +215,10 @@ std::vector<PaletteItem> palette_items(const Workspace& workspace, std::string_v
   const std::string word(typed.substr(0, space));
   const Action* const action = find_action(word);
   const bool known =
-      (action != nullptr && action->argument != Argument::none) || find_load_option(word) != nullptr;
+      (action != nullptr && action->argument != Argument::none) || load::find_load_option(word) != nullptr;
   const std::string_view title = !known              ? ""
                                  : action != nullptr ? action->title
-                                                     : find_load_option(word)->title;
+                                                     : load::find_load_option(word)->title;
   if (space != std::string_view::npos && known) {
     const std::string_view begun = typed.substr(space + 1);
     const std::string takes = arguments_in_manual(word);

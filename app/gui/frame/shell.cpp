@@ -324,7 +324,8 @@ namespace {
 enum class Answer { none, dismiss, mend };
 
 // Words over the whole width; `notice` is what they are, if it can be answered.
-Answer notice_strip(const Ui& ui, Severity severity, std::string_view words, int id, const Notice* notice) {
+Answer notice_strip(const Ui& ui, graph::Severity severity, std::string_view words, int id,
+                    const Notice* notice) {
   const ImU32 color = severity_color(*ui.theme, severity);
   const IdScope scope(id);
   ImGui::PushStyleColor(ImGuiCol_ChildBg, mix(ui.theme->panel, color, 0.14f));
@@ -390,8 +391,8 @@ void Shell::draw_notices(const Ui& ui) {
   if (model != nullptr && model->errors > 0 && workspace_.settings.panel != "model" &&
       workspace_.settings.panel != "findings") {
     const auto& notes = model->graph->notes;
-    const auto first = std::ranges::find(notes, Severity::error, &Note::severity);
-    notice_strip(ui, Severity::error,
+    const auto first = std::ranges::find(notes, graph::Severity::error, &graph::Note::severity);
+    notice_strip(ui, graph::Severity::error,
                  fmt::format("{}{}  (see Findings)", first->text,
                              model->errors > 1 ? fmt::format("  and {} more", model->errors - 1) : ""),
                  -1, nullptr);

@@ -68,7 +68,7 @@ class StartPanel final : public Panel {
  private:
   static void draw_formats(const Ui& ui, float room, float y) {
     std::string formats;
-    for (const Importer& importer : importers())
+    for (const importers::Importer& importer : importers::importers())
       formats += (formats.empty() ? "" : ", ") + std::string(importer.name);
     const FontScope small(ui.fonts.small);
     const float lines = std::min(ui.px(640), room - ui.px(32));
@@ -194,7 +194,7 @@ class StartPanel final : public Panel {
   // Bands of deepening water below the load line.
   static void draw_water(const Ui& ui, ImVec2 at, ImVec2 room) {
     ImDrawList* draw = ImGui::GetWindowDrawList();
-    const ImU32 water = ui.theme->spaces[index(Space::device)];
+    const ImU32 water = ui.theme->spaces[plan::index(plan::Space::device)];
     const float line = at.y + room.y * 0.80f;
     for (int i = 0; i < 4; ++i) {
       const float y = line + static_cast<float>(i) * room.y * 0.05f;

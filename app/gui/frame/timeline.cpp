@@ -19,7 +19,7 @@ void draw_first_token(Workspace& workspace, const Ui& ui) {
   constexpr std::array<std::string_view, 2> kEnds = {"Load", "First token"};
   Asked asked = document.asked();
   asked.first_token = segmented(ui, "end", kEnds, asked.first_token ? 1 : 0) == 1;
-  const LoadRequest& pass = asked.request;
+  const load::LoadRequest& pass = asked.request;
   tooltip(ui, fmt::format("Whether a forward pass follows the load: {} x {} tokens after {}, as the panel "
                           "Forward has it. It takes steps, no modelled time.",
                           pass.batch, format_grouped(pass.sequence), format_grouped(pass.past)));
@@ -58,31 +58,31 @@ class TimelinePanel final : public Panel {
   void draw_selection(const Document& document, const Ui& ui, const TimelinePlot::Frame& frame, float top);
   void handle_mouse(Document& document, const Ui& ui, const TimelinePlot::Frame& frame);
   void describe(const Document& document, const Ui& ui, std::size_t step) const;
-  void refresh_selected(StorageId storage);
+  void refresh_selected(graph::StorageId storage);
 
-  std::shared_ptr<const Projection> projection_, ghost_;
+  std::shared_ptr<const load::Projection> projection_, ghost_;
   std::shared_ptr<const UploadResult> upload_;
   Key key_;
   TimeAxis axis_ = TimeAxis::steps;
   std::optional<TimelineShape> shape_;  // until the user chooses, as the kind of memory has it
   PlotRange range_;
   TimelinePlot plot_;
-  std::shared_ptr<const Projection> selected_of_;  // what the next two are of
-  std::optional<StorageId> selected_storage_;
-  std::vector<BlockId> selected_blocks_;
+  std::shared_ptr<const load::Projection> selected_of_;  // what the next two are of
+  std::optional<graph::StorageId> selected_storage_;
+  std::vector<plan::BlockId> selected_blocks_;
 };
 
 void TimelinePanel::refresh(const Workspace& workspace) {
   const Document& document = workspace.document();
   const auto upload = workspace.uploaded();
-  const BoundMemory memory = document.memory();
-  const bool shared = memory.kind == MemoryKind::unified;
+  const load::BoundMemory memory = document.memory();
+  const bool shared = memory.kind == plan::MemoryKind::unified;
   // clocks can be compared, steps cannot
-  const std::shared_ptr<const Projection> beside = document.beside.value();
+  const std::shared_ptr<const load::Projection> beside = document.beside.value();
   const TimeAxis axis = beside ? TimeAxis::seconds : axis_;
   const Key key = {axis, shape_.value_or(shared ? TimelineShape::stacked : TimelineShape::split),
                    memory.budget.device, memory.budget.host, memory.budget.unified};
-  const std::shared_ptr<const Projection> ghost =
+  const std::shared_ptr<const load::Projection> ghost =
       document.previewed.value() ? document.previewed.value() : beside;
   if (document.projection.value() == projection_ && upload == upload_ && key == key_ && ghost == ghost_)
     return;
@@ -169,7 +169,7 @@ void TimelinePanel::draw_play(Document& document, const Ui& ui) {
 void TimelinePanel::draw_beside(Document& document, const Ui& ui) {
   std::vector<std::string> names = {"alone"};
   std::size_t now = 0;
-  for (const Method& method : methods()) {
+  for (const load::Method& method : load::methods()) {
     if (method.id == shown_method(document.asked()).id) continue;  // it plays already
     if (method.id == document.beside_method()) now = names.size();
     names.emplace_back(method.id);
@@ -193,14 +193,15 @@ void TimelinePanel::draw_legend(const Ui& ui, float right) {
     legend_entry(ui, color, words, figure);
     tooltip(ui, hint);
   };
-  for (const Space space : kStackOrder) {
-    const Peak& peak = projection_->timeline.peaks[index(space)];
+  for (const plan::Space space : kStackOrder) {
+    const plan::Peak& peak = projection_->timeline.peaks[plan::index(space)];
     if (peak.bytes == 0) continue;
-    entry(ui.theme->spaces[index(space)], space_title(space), format_bytes(peak.bytes),
-          fmt::format(
-              "{}: at most {} bytes, first at step {}{}", space_title(space), format_grouped(peak.bytes),
-              format_grouped(peak.step),
-              space == Space::page_cache ? ". Mapped pages can be dropped: budgets do not count them" : ""));
+    entry(ui.theme->spaces[plan::index(space)], space_title(space), format_bytes(peak.bytes),
+          fmt::format("{}: at most {} bytes, first at step {}{}", space_title(space),
+                      format_grouped(peak.bytes), format_grouped(peak.step),
+                      space == plan::Space::page_cache
+                          ? ". Mapped pages can be dropped: budgets do not count them"
+                          : ""));
   }
   if (!plot_.curves().sides[0].measured.empty() || !plot_.curves().sides[1].measured.empty())
     entry(ui.theme->highlight, "measured: allocated", "", "What the upload allocated");
@@ -214,7 +215,7 @@ void TimelinePanel::draw_peaks(const Ui& ui, const TimelinePlot::Frame& frame) {
   const auto& sides = plot_.curves().sides;
   const bool stacked = plot_.curves().shape == TimelineShape::stacked;
   for (std::size_t i = 0; i < sides.size(); ++i) {
-    const Peak& peak = sides[i].peak;
+    const plan::Peak& peak = sides[i].peak;
     if (peak.bytes == 0) continue;
     const std::string_view what = stacked ? "peak" : i == 0 ? "device peak" : "host peak";
     plot_.mark_peak(ui, frame, i, x_of_step(*projection_, key_.axis, peak.step),
@@ -234,30 +235,30 @@ void TimelinePanel::draw_plot(Document& document, const Ui& ui, ImVec2 size) {
   ImGui::PushClipRect(at, at + size, true);
   plot_.draw(ui, frame);
   const auto x_of = [&](std::size_t step) { return x_of_step(*projection_, key_.axis, step); };
-  const std::vector<Mark>& marks = projection_->plan.marks;
+  const std::vector<plan::Mark>& marks = projection_->plan.marks;
   const auto each_mark = [&](auto draw) {
     if (marks.size() > 1)  // else there is the end alone
-      for (const Mark& mark : marks)
+      for (const plan::Mark& mark : marks)
         if (mark.step < projection_->plan.steps.size()) draw(mark);
   };
-  each_mark([&](const Mark& mark) { plot_.mark(ui, frame, x_of(mark.step), ui.theme->muted); });
+  each_mark([&](const plan::Mark& mark) { plot_.mark(ui, frame, x_of(mark.step), ui.theme->muted); });
   plot_.mark(ui, frame, x_of(document.step()), ui.theme->text);
   if (document.hovered_step) plot_.mark(ui, frame, x_of(*document.hovered_step), ui.theme->muted);
   draw_peaks(ui, frame);
-  each_mark([&](const Mark& mark) { plot_.label_mark(ui, frame, x_of(mark.step), mark.label); });
+  each_mark([&](const plan::Mark& mark) { plot_.label_mark(ui, frame, x_of(mark.step), mark.label); });
   if (strip > 0) draw_selection(document, ui, frame, at.y + size.y - strip);
   ImGui::PopClipRect();
 }
 
-void TimelinePanel::refresh_selected(StorageId storage) {
+void TimelinePanel::refresh_selected(graph::StorageId storage) {
   if (selected_of_ == projection_ && selected_storage_ == storage) return;
   selected_of_ = projection_;
   selected_storage_ = storage;
   selected_blocks_.clear();
   for (std::uint32_t i = 0; i < projection_->plan.blocks.size(); ++i)
     if (projection_->plan.blocks[i].storage == storage &&
-        projection_->timeline.lifetimes[i].from_step != kNever)
-      selected_blocks_.push_back(BlockId{i});
+        projection_->timeline.lifetimes[i].from_step != plan::kNever)
+      selected_blocks_.push_back(plan::BlockId{i});
 }
 
 // Under the axis: when the selected tensor has a block, and in which space.
@@ -269,13 +270,13 @@ void TimelinePanel::draw_selection(const Document& document, const Ui& ui, const
   put_text_before(area.low.x - ui.px(8), top, ui.theme->muted, "selected");
   draw->AddRectFilled({area.low.x, top}, {area.high.x, top + ui.px(16)}, ui.theme->raised, ui.px(3));
   refresh_selected(document.model->tensor(*document.selected_tensor()).storage);
-  const Plan& plan = projection_->plan;
-  for (const BlockId id : selected_blocks_) {
-    const Lifetime& life = projection_->timeline.lifetimes[index(id)];
-    const Space space = plan.block(id).space;
+  const plan::Plan& plan = projection_->plan;
+  for (const plan::BlockId id : selected_blocks_) {
+    const plan::Lifetime& life = projection_->timeline.lifetimes[graph::index(id)];
+    const plan::Space space = plan.block(id).space;
     const std::size_t end = std::min(life.to_step, plan.steps.size());
-    const double x1 =
-        life.to_step == kNever ? plot_.curves().modelled_length : x_of_step(*projection_, key_.axis, end);
+    const double x1 = life.to_step == plan::kNever ? plot_.curves().modelled_length
+                                                   : x_of_step(*projection_, key_.axis, end);
     const float left =
         std::max(area.low.x, plot_.pixel_of(frame, x_of_step(*projection_, key_.axis, life.from_step)));
     const float right = std::min(area.high.x, std::max(left + ui.px(2), plot_.pixel_of(frame, x1)));
@@ -284,7 +285,7 @@ void TimelinePanel::draw_selection(const Document& document, const Ui& ui, const
     std::size_t row = 0;
     while (kStackOrder[row] != space) ++row;
     const float y = top + ui.px(4) * static_cast<float>(row);
-    draw->AddRectFilled({left, y}, {right, y + ui.px(4)}, ui.theme->spaces[index(space)]);
+    draw->AddRectFilled({left, y}, {right, y + ui.px(4)}, ui.theme->spaces[plan::index(space)]);
   }
 }
 
@@ -294,10 +295,10 @@ void TimelinePanel::describe(const Document& document, const Ui& ui, std::size_t
                      : fmt::format("Step {} of {}", format_grouped(step), format_grouped(steps)));
   if (const std::string words = step_text(*document.model, *projection_, step); !words.empty())
     muted(ui, words);
-  for (const Space space : kStackOrder)
-    if (projection_->timeline.peaks[index(space)].bytes > 0)
-      legend_entry(ui, ui.theme->spaces[index(space)], space_title(space),
-                   format_bytes(usage_at(projection_->timeline, step, 1u << index(space))));
+  for (const plan::Space space : kStackOrder)
+    if (projection_->timeline.peaks[plan::index(space)].bytes > 0)
+      legend_entry(ui, ui.theme->spaces[plan::index(space)], space_title(space),
+                   format_bytes(plan::usage_at(projection_->timeline, step, 1u << plan::index(space))));
   muted(ui, "Click to keep the cursor here.");
 }
 

@@ -28,28 +28,28 @@ namespace loadline::gui {
 
 namespace {
 
-std::string peaks_text(const PerSpace<std::uint64_t>& peaks) {
+std::string peaks_text(const plan::PerSpace<std::uint64_t>& peaks) {
   std::string words;
-  for (const Space space : kStackOrder)
-    if (peaks[index(space)] > 0)
-      words += fmt::format("{}{} {}", words.empty() ? "" : ", ", space_name(space),
-                           format_bytes(peaks[index(space)]));
+  for (const plan::Space space : kStackOrder)
+    if (peaks[plan::index(space)] > 0)
+      words += fmt::format("{}{} {}", words.empty() ? "" : ", ", plan::space_name(space),
+                           format_bytes(peaks[plan::index(space)]));
   return words;
 }
 
-PerSpace<std::uint64_t> peaks_of(const LoadRow& row) {
-  PerSpace<std::uint64_t> peaks = {};
-  for (std::size_t i = 0; i < kSpaceCount; ++i) peaks[i] = row.peaks[i].bytes;
+plan::PerSpace<std::uint64_t> peaks_of(const load::LoadRow& row) {
+  plan::PerSpace<std::uint64_t> peaks = {};
+  for (std::size_t i = 0; i < plan::kSpaceCount; ++i) peaks[i] = row.peaks[i].bytes;
   return peaks;
 }
 
-std::string change_text(const AdvisedLoad& load) {
+std::string change_text(const load::AdvisedLoad& load) {
   const std::string changes = fmt::format("{}", fmt::join(load.changes, " and "));
   return load.changes.empty() ? fmt::format("{} in {} order", load.method->id, load.order) : changes;
 }
 
 // True while the mouse is over it.
-bool draw_change(Workspace& workspace, const Ui& ui, const AdvisedLoad& load, std::size_t at) {
+bool draw_change(Workspace& workspace, const Ui& ui, const load::AdvisedLoad& load, std::size_t at) {
   Document& document = workspace.document();
   const IdScope scope(at);
   const ImVec2 start = ImGui::GetCursorScreenPos();
@@ -72,10 +72,10 @@ bool draw_change(Workspace& workspace, const Ui& ui, const AdvisedLoad& load, st
   return ImGui::IsMouseHoveringRect(start, ImVec2{start.x + width, ImGui::GetCursorScreenPos().y});
 }
 
-void draw_found(Workspace& workspace, const Ui& ui, const LoadAdvice& found) {
+void draw_found(Workspace& workspace, const Ui& ui, const load::LoadAdvice& found) {
   Document& document = workspace.document();
-  const Advice& advice = found.advice;
-  const AdvisedLoad* hovered = nullptr;
+  const load::Advice& advice = found.advice;
+  const load::AdvisedLoad* hovered = nullptr;
   heading(ui, advice.loads.empty() ? "Nothing makes it fit" : "What makes it fit");
   if (advice.loads.empty() && advice.nearest) muted(ui, "Nearest:");
   for (std::size_t i = 0; i < advice.loads.size(); ++i)
@@ -98,7 +98,7 @@ void draw_advice(Workspace& workspace, const Ui& ui) {
   Document& document = workspace.document();
   const Verdict verdict = verdict_of(document);
   if (document.judged_load() == nullptr) return muted(ui, "The load is being projected.");
-  const LoadRow* const row = &document.judged_load()->row;
+  const load::LoadRow* const row = &document.judged_load()->row;
   heading(ui, fmt::format("{} in {} order", row->method->id, row->order));
   if (!row->refusal) muted(ui, peaks_text(peaks_of(*row)));
   text_colored(verdict.state == Verdict::State::over   ? ui.theme->bad
@@ -106,7 +106,7 @@ void draw_advice(Workspace& workspace, const Ui& ui) {
                                                        : ui.theme->text,
                verdict.words);
   if (verdict.state != Verdict::State::unjudged &&
-      document.asked().request.allocator != AllocatorModel::exact)
+      document.asked().request.allocator != allocators::AllocatorModel::exact)
     paragraph(ui, "Held against what the allocator takes for it, which is more.", ui.theme->muted);
   if (!verdict.first.empty()) paragraph(ui, "First over: " + shown(verdict.first), ui.theme->text);
   if (document.can_take_back()) {
@@ -179,12 +179,12 @@ float buttons_width(const Ui& ui, bool model, bool sheets, bool open) {
 }
 
 // The options that differ from those of a new window and have no place of their own in the toolbar.
-std::vector<const LoadOption*> set_behind(const Document& document) {
+std::vector<const load::LoadOption*> set_behind(const Document& document) {
   // how many tokens follows the model at first, and has its place in Forward
   constexpr std::array kShown = {"method", "order", "target", "device_budget", "seq"};
-  const LoadRequest at_first = Asked().request;
-  std::vector<const LoadOption*> set;
-  for (const LoadOption& option : load_options())
+  const load::LoadRequest at_first = Asked().request;
+  std::vector<const load::LoadOption*> set;
+  for (const load::LoadOption& option : load::load_options())
     if (std::ranges::find(kShown, option.id) == kShown.end() &&
         !same_option(option, document.asked().request, at_first))
       set.push_back(&option);
@@ -199,9 +199,9 @@ std::string options_label(const Document& document) {
 
 std::string changed_text(const Document& document) {
   std::string words;
-  for (const LoadOption* const option : set_behind(document))
-    words +=
-        fmt::format("\n{}: {}", option->title, shown(load_option_text(document.asked().request, *option)));
+  for (const load::LoadOption* const option : set_behind(document))
+    words += fmt::format("\n{}: {}", option->title,
+                         shown(load::load_option_text(document.asked().request, *option)));
   return words;
 }
 
@@ -242,7 +242,7 @@ void Toolbar::draw_model(const Workspace& workspace, const Ui& ui, float room) {
   const Model& model = *workspace.document().model;
   const std::string facts = fmt::format(
       "{}   {}   {}   {}", format_bytes(model.weight_bytes), format_count(workspace.document().parameters()),
-      model.dtypes.empty() ? "" : dtype_info(model.dtypes.front().dtype).name,
+      model.dtypes.empty() ? "" : graph::dtype_info(model.dtypes.front().dtype).name,
       counted(model.graph->files.size(), "file"));
   const float y = ImGui::GetCursorPosY();
   const FontScope strong(ui.fonts.strong);
@@ -309,10 +309,10 @@ void Toolbar::draw_options(Workspace& workspace, const Ui& ui, bool with_order) 
   const StyleScope style(ImGuiStyleVar_WindowPadding, {ui.px(16), ui.px(12)});
   if (!ImGui::BeginPopup("options")) return;
   if (list_key_pressed(ListKey::escape)) ImGui::CloseCurrentPopup();
-  if (with_order) order_choice(workspace, ui, field(ui, find_load_option("order")->title));
+  if (with_order) order_choice(workspace, ui, field(ui, load::find_load_option("order")->title));
   std::string_view group;
-  for (const LoadOption& option : load_options()) {
-    if (option.group == load_groups::kWhich) continue;
+  for (const load::LoadOption& option : load::load_options()) {
+    if (option.group == load::load_groups::kWhich) continue;
     const auto look = look_of(document, option);
     if (!look) continue;
     if (group != option.group) {
@@ -329,10 +329,10 @@ void Toolbar::draw_options(Workspace& workspace, const Ui& ui, bool with_order) 
 void Toolbar::draw_request(Workspace& workspace, const Ui& ui, const Shown& shown, float right) {
   Document& document = workspace.document();
   if (shown.target) {
-    controls_.draw_bare(document, ui, *find_load_option("target"), "no target");
+    controls_.draw_bare(document, ui, *load::find_load_option("target"), "no target");
     ImGui::SameLine(0, ui.px(kItemGap));
   }
-  controls_.draw_bare(document, ui, *find_load_option("device_budget"), "no budget");
+  controls_.draw_bare(document, ui, *load::find_load_option("device_budget"), "no budget");
   ImGui::SameLine(0, ui.px(kGroupsGap));
   method_choice(workspace, ui, method_width(ui, shown.target));
   ImGui::SameLine(0, ui.px(kItemGap));

@@ -22,20 +22,20 @@ namespace {
 // A line of the unfolded tree. A module with nothing but one child shares its line:
 // "up_proj.weight".
 struct Line {
-  NodeId first{};  // the node at which the line's name begins
-  NodeId node{};   // the node that the line shows
+  graph::NodeId first{};  // the node at which the line's name begins
+  graph::NodeId node{};   // the node that the line shows
   std::uint16_t depth = 0;
 };
 
-NodeId end_of_chain(const ModuleTree& tree, NodeId node) {
+graph::NodeId end_of_chain(const graph::ModuleTree& tree, graph::NodeId node) {
   while (!tree.node(node).tensor && tree.node(node).children.size() == 1)
     node = tree.node(node).children.front();
   return node;
 }
 
-std::string line_name(const ModuleTree& tree, const Line& line) {
+std::string line_name(const graph::ModuleTree& tree, const Line& line) {
   std::string name = tree.node(line.node).name;
-  for (NodeId at = line.node; at != line.first;) {
+  for (graph::NodeId at = line.node; at != line.first;) {
     at = tree.node(at).parent;
     name = tree.node(at).name + "." + name;
   }
@@ -98,10 +98,10 @@ void draw_comparison(Workspace& workspace, const ModelDiff& diff, const Ui& ui) 
   draw_marks_legend(diff, ui);
 }
 
-void describe(const Model& model, const Ui& ui, NodeId id) {
-  const ModuleNode& node = model.tree.node(id);
+void describe(const Model& model, const Ui& ui, graph::NodeId id) {
+  const graph::ModuleNode& node = model.tree.node(id);
   const double share = share_of(node.bytes, model.weight_bytes);
-  text(shown(module_path(model.tree, id)));
+  text(shown(graph::module_path(model.tree, id)));
   muted(ui, fmt::format("{} ({} bytes, {}), {} parameters, {}", format_bytes(node.bytes),
                         format_grouped(node.bytes), percent_text(share), format_count(node.parameters),
                         counted(node.tensors, "tensor")));
@@ -129,7 +129,7 @@ class TreePanel final : public Panel {
   std::vector<bool> open_;   // per node
   std::vector<Line> lines_;  // of the open part, top to bottom
   bool stale_ = true;
-  std::optional<NodeId> scroll_to_;
+  std::optional<graph::NodeId> scroll_to_;
   std::string filter_;
   bool wants_keyboard_ = false;  // the lines do, from the filter
 };
@@ -160,7 +160,7 @@ void TreePanel::draw_filter(Workspace& workspace, const Ui& ui) {
       if (!document.selected_tensor()) go_to_hit(document, 1);
     }
   }
-  if (!ImGui::IsItemActive()) tooltip(ui, filter_help());
+  if (!ImGui::IsItemActive()) tooltip(ui, graph::filter_help());
   if (filtered) {
     ImGui::SameLine(0, 0);
     if (icon_button(ui, "clear", "Clear the filter",
@@ -177,7 +177,7 @@ void TreePanel::draw_filter(Workspace& workspace, const Ui& ui) {
 
 // Selects what passes next after what is selected, in the order of the table; round its ends.
 void TreePanel::go_to_hit(Document& document, int step) {
-  const std::vector<TensorId>& rows = document.table().rows;
+  const std::vector<graph::TensorId>& rows = document.table().rows;
   if (rows.empty()) return;
   const auto found =
       document.selected_tensor() ? std::ranges::find(rows, *document.selected_tensor()) : rows.end();
@@ -189,16 +189,16 @@ void TreePanel::go_to_hit(Document& document, int step) {
 
 void TreePanel::select_line(Document& document, std::size_t at) {
   const Line& line = lines_[at];
-  const ModuleNode& node = document.model->tree.node(line.node);
+  const graph::ModuleNode& node = document.model->tree.node(line.node);
   document.select(node.tensor && node.children.empty() ? Selected(*node.tensor) : Selected(line.node));
 }
 
 // Opens a line, or goes into it if it is open; closes it, or goes to the line around it.
 void TreePanel::fold(Document& document, std::size_t at, bool open) {
   const bool branch = !document.model->tree.node(lines_[at].node).children.empty();
-  const bool is_open = branch && open_[index(lines_[at].node)];
+  const bool is_open = branch && open_[graph::index(lines_[at].node)];
   if (branch && is_open != open) {
-    open_[index(lines_[at].node)] = open;
+    open_[graph::index(lines_[at].node)] = open;
     stale_ = true;
     return;
   }
@@ -218,7 +218,7 @@ void TreePanel::move_selection(Workspace& workspace, const Ui& ui) {
     return;
   }
   const auto is_selected = [&](const Line& line) {
-    const ModuleNode& node = document.model->tree.node(line.node);
+    const graph::ModuleNode& node = document.model->tree.node(line.node);
     return (node.tensor && document.selected_tensor() == node.tensor) ||
            document.selected() == Selected(line.node);
   };
@@ -238,17 +238,17 @@ void TreePanel::move_selection(Workspace& workspace, const Ui& ui) {
 
 void TreePanel::reset(const Document& document) {
   seen_model_ = document.id;
-  const ModuleTree& tree = document.model->tree;
+  const graph::ModuleTree& tree = document.model->tree;
   open_.assign(tree.nodes.size(), false);
   // down to where the tree first branches
-  NodeId at = kRootNode;
-  open_[index(at)] = true;
+  graph::NodeId at = graph::kRootNode;
+  open_[graph::index(at)] = true;
   while (tree.node(at).children.size() == 1) {
     at = tree.node(at).children.front();
-    open_[index(at)] = true;
+    open_[graph::index(at)] = true;
   }
-  for (const NodeId child : tree.node(at).children)
-    if (tree.node(child).children.size() <= 6) open_[index(end_of_chain(tree, child))] = true;
+  for (const graph::NodeId child : tree.node(at).children)
+    if (tree.node(child).children.size() <= 6) open_[graph::index(end_of_chain(tree, child))] = true;
   stale_ = true;
 }
 
@@ -256,12 +256,12 @@ void TreePanel::reveal(const Document& document) {
   seen_selection_ = document.selections();
   const Model& model = *document.model;
   const auto tensor = document.selected_tensor();
-  const auto* const module = std::get_if<NodeId>(&document.selected());
+  const auto* const module = std::get_if<graph::NodeId>(&document.selected());
   if (!tensor && module == nullptr) return;
-  const NodeId node = tensor ? model.nodes[index(*tensor)] : end_of_chain(model.tree, *module);
-  for (NodeId at = node; at != kRootNode;) {
+  const graph::NodeId node = tensor ? model.nodes[graph::index(*tensor)] : end_of_chain(model.tree, *module);
+  for (graph::NodeId at = node; at != graph::kRootNode;) {
     at = model.tree.node(at).parent;
-    open_[index(at)] = true;
+    open_[graph::index(at)] = true;
   }
   stale_ = true;
   scroll_to_ = node;
@@ -272,17 +272,17 @@ void TreePanel::unfold(const Model& model) {
   lines_.clear();
   // an explicit stack, last child first, so that lines come out top to bottom
   std::vector<Line> stack;
-  const auto push_children = [&](NodeId node, std::uint16_t depth) {
+  const auto push_children = [&](graph::NodeId node, std::uint16_t depth) {
     const auto& children = model.tree.node(node).children;
     for (auto child = children.rbegin(); child != children.rend(); ++child)
       stack.push_back({*child, end_of_chain(model.tree, *child), depth});
   };
-  push_children(kRootNode, 0);
+  push_children(graph::kRootNode, 0);
   while (!stack.empty()) {
     const Line line = stack.back();
     stack.pop_back();
     lines_.push_back(line);
-    if (open_[index(line.node)]) push_children(line.node, static_cast<std::uint16_t>(line.depth + 1));
+    if (open_[graph::index(line.node)]) push_children(line.node, static_cast<std::uint16_t>(line.depth + 1));
   }
 }
 
@@ -313,19 +313,19 @@ void TreePanel::draw_content(Workspace& workspace, const Ui& ui) {
 
 void TreePanel::draw_line(Document& document, const Ui& ui, const Line& line) {
   const Model& model = *document.model;
-  const ModuleNode& node = model.tree.node(line.node);
+  const graph::ModuleNode& node = model.tree.node(line.node);
   const bool branch = !node.children.empty();
   const bool selected = (node.tensor && document.selected_tensor() == node.tensor) ||
                         document.selected() == Selected(line.node);
   const float height = ImGui::GetFontSize() + ui.px(9);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float width = ImGui::GetContentRegionAvail().x;
-  const IdScope scope(index(line.node));
+  const IdScope scope(graph::index(line.node));
   if (ImGui::Selectable("##line", selected, ImGuiSelectableFlags_AllowDoubleClick, {width, height})) {
     if (branch && ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left))
       document.zoom(line.node);
     else if (branch)
-      open_[index(line.node)] = !open_[index(line.node)], stale_ = true;
+      open_[graph::index(line.node)] = !open_[graph::index(line.node)], stale_ = true;
     document.select(node.tensor && !branch ? Selected(*node.tensor) : Selected(line.node));
     seen_selection_ = document.selections();  // it is in sight already
   }
@@ -341,7 +341,7 @@ void TreePanel::draw_line(Document& document, const Ui& ui, const Line& line) {
       ui.px(2) + ui.px(width > ui.px(230) ? 12 : 8) * static_cast<float>(std::min<int>(line.depth, 12));
   const float y = at.y + ui.px(3);
   if (branch)
-    fold_arrow(ui, {at.x + indent + ui.px(5), at.y + height / 2 - ui.px(1)}, open_[index(line.node)]);
+    fold_arrow(ui, {at.x + indent + ui.px(5), at.y + height / 2 - ui.px(1)}, open_[graph::index(line.node)]);
   const bool with_percent = width > ui.px(290);
   const bool with_parameters = width > ui.px(370);
   const float percent_width = with_percent ? ui.px(52) : 0;
@@ -356,15 +356,15 @@ void TreePanel::draw_line(Document& document, const Ui& ui, const Line& line) {
   const float figures_width = with_size ? all_figures : 0;
   // modules without a tensor that passes the table's filter are dimmed
   const std::vector<bool>& lit = document.table().lit;
-  const bool dimmed = !selected && !lit.empty() && !lit[index(line.node)];
+  const bool dimmed = !selected && !lit.empty() && !lit[graph::index(line.node)];
   put_text({at.x + indent + ui.px(15), y},
            dimmed ? mix(ui.theme->panel, ui.theme->muted, 0.7f) : ui.theme->text,
            elided_end(name, name_room - figures_width));
   // at the far end, how the tensor differs from another model's; a dot: something below does
   const std::shared_ptr<const ModelDiff> diff = document.diff.result.value();
   const float right = at.x + width - ui.px(4) - marks;
-  if (diff && diff->touched[index(line.node)]) {
-    const DiffKind kind = node.tensor ? diff->of_tensor[index(*node.tensor)] : DiffKind::equal;
+  if (diff && diff->touched[graph::index(line.node)]) {
+    const DiffKind kind = node.tensor ? diff->of_tensor[graph::index(*node.tensor)] : DiffKind::equal;
     const ImVec2 center = {right + ui.px(9), at.y + height / 2 - ui.px(1)};
     if (kind != DiffKind::equal)
       put_text_before(right + marks, y, diff_color(*ui.theme, kind), std::string(1, diff_kind_letter(kind)));
@@ -383,7 +383,8 @@ void TreePanel::draw_line(Document& document, const Ui& ui, const Line& line) {
   const float filled = std::max(ui.px(1), (right - low.x) * static_cast<float>(share));
   ImDrawList* draw = ImGui::GetWindowDrawList();
   draw->AddRectFilled(low, {right, low.y + ui.px(2)}, ui.theme->grid, ui.px(1));
-  draw->AddRectFilled(low, low + ImVec2{filled, ui.px(2)}, ui.theme->spaces[index(Space::device)], ui.px(1));
+  draw->AddRectFilled(low, low + ImVec2{filled, ui.px(2)}, ui.theme->spaces[plan::index(plan::Space::device)],
+                      ui.px(1));
 }
 
 }  // namespace

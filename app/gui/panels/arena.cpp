@@ -49,7 +49,7 @@ std::string seconds_text(double seconds) {
 }
 
 std::string over_text(std::uint64_t height, std::uint64_t bound) {
-  return height <= bound ? "0%" : fmt::format("{:.2f}%", percent_over(height, bound));
+  return height <= bound ? "0%" : fmt::format("{:.2f}%", packing::percent_over(height, bound));
 }
 
 void pick_source(Workspace& workspace, const Ui& ui) {
@@ -155,7 +155,7 @@ void ArenaControls::pick_capacity(Workspace& workspace, const Ui& ui, ArenaOptio
 // Draws height, lower bound, gap, greedy height, how the packing was found, and whether it fits the capacity.
 void arena_figures(const Document& document, const Ui& ui, const ArenaScene& scene, std::uint32_t number) {
   const Theme& theme = *ui.theme;
-  const ArenaPacking& arena = scene.packing.arenas[number];
+  const packing::ArenaPacking& arena = scene.packing.arenas[number];
   const std::optional<std::uint64_t> greedy = scene.greedy[number];
   const auto bytes = [](std::uint64_t value) { return format_grouped(value) + " bytes"; };
   bool first = true;
@@ -199,7 +199,7 @@ void arena_figures(const Document& document, const Ui& ui, const ArenaScene& sce
 
 void legend_of_sizes(const Ui& ui, const ArenaProblem& problem) {
   std::uint64_t least = UINT64_MAX, most = 0;
-  for (const Buffer& buffer : problem.problem.buffers)
+  for (const packing::Buffer& buffer : problem.problem.buffers)
     least = std::min(least, buffer.size), most = std::max(most, buffer.size);
   muted(ui, format_bytes(least));
   ImGui::SameLine(0, ui.px(6));
@@ -293,7 +293,7 @@ class ArenaPanel final : public Panel {
   void describe_tick(const Ui& ui, double tick, std::string_view what) const;
   void outline(const Ui& ui, const Layout& at, std::uint32_t buffer, ImU32 color, float thickness) const;
   const view::ArenaChart& chart() const { return scene_->charts[arena_]; }
-  const ArenaPacking& packing() const { return scene_->packing.arenas[arena_]; }
+  const packing::ArenaPacking& packing() const { return scene_->packing.arenas[arena_]; }
 
   ArenaControls controls_;
   ArenaStepsView steps_;
@@ -308,7 +308,7 @@ class ArenaPanel final : public Panel {
   ImVec2 size_ = {};
   // buffers of the tensor selected
   std::shared_ptr<const ArenaScene> selected_of_;
-  std::optional<TensorId> selected_;
+  std::optional<graph::TensorId> selected_;
   std::vector<std::uint32_t> selected_buffers_;
 };
 
@@ -443,7 +443,7 @@ void ArenaPanel::paint_strip(const Ui& ui, const Layout& at) const {
 }
 
 void ArenaPanel::paint_levels(const Ui& ui, const Layout& at, std::vector<PlotArea>& taken) const {
-  const ArenaPacking& arena = packing();
+  const packing::ArenaPacking& arena = packing();
   const auto level = [&](std::uint64_t bytes, ImU32 color, bool dashed, const std::string& label) {
     paint_level_line(ui, at.plot, static_cast<double>(bytes), color, dashed, label, taken);
   };
@@ -472,7 +472,7 @@ void ArenaPanel::paint_selection(const Document& document, const Ui& ui, const L
     selected_of_ = scene_;
     selected_ = document.selected_tensor();
     selected_buffers_.clear();
-    const StorageId storage = problem.of.model->tensor(*selected_).storage;
+    const graph::StorageId storage = problem.of.model->tensor(*selected_).storage;
     for (std::uint32_t i = 0; i < problem.blocks.size(); ++i)
       if (problem.of.projection->plan.block(problem.blocks[i]).storage == storage)
         selected_buffers_.push_back(i);
@@ -503,7 +503,7 @@ void ArenaPanel::handle_mouse(Document& document, const Ui& ui, const Layout& at
 
 void ArenaPanel::describe(const Ui& ui, std::uint32_t buffer, std::uint64_t tick) const {
   const ArenaProblem& problem = *scene_->of;
-  const Buffer& row = problem.problem.buffers[buffer];
+  const packing::Buffer& row = problem.problem.buffers[buffer];
   const std::uint64_t offset = scene_->packing.offsets[buffer];
   const auto name = [&](std::uint32_t of) { return shown(beginning(problem.name(of), kMostName)); };
   text(name(buffer));

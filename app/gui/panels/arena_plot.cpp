@@ -233,15 +233,16 @@ bool icon(const Ui& ui, const char* id, std::string_view hint, bool primary,
 }
 
 // What stands after so many steps, as boxes.
-std::vector<view::ArenaBox> boxes_after(const Problem& problem, const PackingTrace& trace, std::size_t at) {
+std::vector<view::ArenaBox> boxes_after(const packing::Problem& problem, const packing::PackingTrace& trace,
+                                        std::size_t at) {
   std::vector<view::ArenaBox> boxes;
-  const auto placed = placed_after(trace, problem.buffers.size(), at);
+  const auto placed = packing::placed_after(trace, problem.buffers.size(), at);
   for (std::uint32_t i = 0; i < placed.size(); ++i)
     if (placed[i]) view::append_boxes(problem.buffers[i], i, *placed[i], boxes);
   return boxes;
 }
 
-void draw_plot(const Ui& ui, const ArenaSteps& steps, const PackingTrace& trace, std::size_t at,
+void draw_plot(const Ui& ui, const ArenaSteps& steps, const packing::PackingTrace& trace, std::size_t at,
                ImVec2 size) {
   const ArenaProblem& problem = *steps.of->of;
   const view::ArenaChart& chart = steps.of->charts[steps.arena];
@@ -275,8 +276,8 @@ void draw_plot(const Ui& ui, const ArenaSteps& steps, const PackingTrace& trace,
   // what was just placed, or the run of what was just taken back: the older the fainter
   float strength = 1;
   for (std::size_t i = at; i-- > 0;) {
-    const PackingStep& step = trace.steps[i];
-    const bool back = step.event == PackingEvent::taken_back;
+    const packing::PackingStep& step = trace.steps[i];
+    const bool back = step.event == packing::PackingEvent::taken_back;
     if (i + 1 < at && !back) break;
     std::vector<view::ArenaBox> now;
     view::append_boxes(problem.problem.buffers[step.buffer], step.buffer, step.offset, now);
@@ -294,12 +295,12 @@ void draw_plot(const Ui& ui, const ArenaSteps& steps, const PackingTrace& trace,
                    fmt::format("capacity {}", format_bytes(steps.capacity)), taken);
 }
 
-void draw_status(const Ui& ui, const ArenaSteps& steps, const PackingTrace& trace, std::size_t at) {
+void draw_status(const Ui& ui, const ArenaSteps& steps, const packing::PackingTrace& trace, std::size_t at) {
   const bool ended = at >= trace.steps.size();
-  const bool bad =
-      ended ? trace.end != TraceEnd::packed : at > 0 && trace.steps[at - 1].event == PackingEvent::too_high;
-  const bool good = ended && trace.end == TraceEnd::packed;
-  const bool back = !ended && at > 0 && trace.steps[at - 1].event == PackingEvent::taken_back;
+  const bool bad = ended ? trace.end != packing::TraceEnd::packed
+                         : at > 0 && trace.steps[at - 1].event == packing::PackingEvent::too_high;
+  const bool good = ended && trace.end == packing::TraceEnd::packed;
+  const bool back = !ended && at > 0 && trace.steps[at - 1].event == packing::PackingEvent::taken_back;
   const ImU32 color = bad ? ui.theme->bad : good ? ui.theme->good : back ? ui.theme->warning : ui.theme->text;
   const std::string count = fmt::format("{} / {}", format_grouped(at), format_grouped(trace.steps.size()));
   const float width = ImGui::GetContentRegionAvail().x;
@@ -311,7 +312,8 @@ void draw_status(const Ui& ui, const ArenaSteps& steps, const PackingTrace& trac
   muted(ui, count);
 }
 
-void draw_side(Document& document, const Ui& ui, const PackingTrace& trace, bool greedy, ImVec2 size) {
+void draw_side(Document& document, const Ui& ui, const packing::PackingTrace& trace, bool greedy,
+               ImVec2 size) {
   const ArenaSteps& steps = *document.arena->steps();
   ArenaView& view = document.arena->view;
   const std::size_t at = std::min(view.step, trace.steps.size());
@@ -322,7 +324,7 @@ void draw_side(Document& document, const Ui& ui, const PackingTrace& trace, bool
   ImGui::SameLine(0, ui.px(10));
   if (greedy) {
     std::vector<std::string_view> ids;
-    for (const GreedyRule& rule : greedy_rules()) ids.push_back(rule.id);
+    for (const packing::GreedyRule& rule : packing::greedy_rules()) ids.push_back(rule.id);
     const auto picked = combo(ui, "##rule", ui.px(124), fmt::format("by {}", ids[view.rule]), ids, view.rule);
     tooltip(ui,
             "In what order buffers are placed; each goes where it fits, and stays. \"size\" is "

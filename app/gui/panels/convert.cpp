@@ -21,9 +21,9 @@
 namespace loadline::gui {
 namespace {
 
-ConvertRequest first_request() {
-  ConvertRequest request;
-  request.to = exporters().front().id;
+exporters::ConvertRequest first_request() {
+  exporters::ConvertRequest request;
+  request.to = exporters::exporters().front().id;
   request.write.verify = true;
   return request;
 }
@@ -41,9 +41,9 @@ void draw_check(const ConversionCheck& check, const Ui& ui) {
 }
 
 void draw_written(Workspace& workspace, const Conversion& done, const Ui& ui) {
-  const WriteReport& report = done.report;
+  const exporters::WriteReport& report = done.report;
   heading(ui, "Written");
-  for (const WrittenFile& file : report.files) {
+  for (const exporters::WrittenFile& file : report.files) {
     const FontScope font(ui.fonts.mono);
     name_text(ui, file.path, 0, ui.theme->text);
     muted(ui, fmt::format("{} bytes  xxh3 {:016x}", format_grouped(file.bytes), file.xxh3));
@@ -75,15 +75,15 @@ class ConvertPanel final : public Panel {
   void suggest(const Document& document);
   void take(const std::vector<Remedy>& settings);
   ConvertTask task() const;
-  const Exporter& exporter() const;
-  OutputKind kind() const { return exporter().kind(task().request.layout); }
+  const exporters::Exporter& exporter() const;
+  exporters::OutputKind kind() const { return exporter().kind(task().request.layout); }
   // What decides how the new file is laid out, as words.
   std::vector<std::string> form() const;
 
   OptionControls controls_;
   std::optional<std::vector<std::string>> weighed_;  // the options that the document weighed last
   std::uint64_t seen_model_ = 0;
-  ConvertRequest request_ = first_request();
+  exporters::ConvertRequest request_ = first_request();
   std::string out_;
   std::string suggested_;  // if out_ equals it, the user has typed no other path
   JobProgress progress_;
@@ -96,36 +96,38 @@ void ConvertPanel::suggest(const Document& document) {
   const Model& model = *document.model;
   std::error_code failed;
   const std::filesystem::path folder = std::filesystem::current_path(failed);
-  suggested_ = (folder / output_name(model.name, exporter(), kind())).string();
+  suggested_ = (folder / exporters::output_name(model.name, exporter(), kind())).string();
   out_ = suggested_;
 }
 
 // Options that another panel proposes; what it says nothing of stays as it is.
 void ConvertPanel::take(const std::vector<Remedy>& settings) {
   for (const Remedy& setting : settings)
-    if (const Option<ConvertRequest>* const option = find_option(convert_options(), setting.option))
+    if (const Option<exporters::ConvertRequest>* const option =
+            find_option(exporters::convert_options(), setting.option))
       set_option(*option, request_, setting.value);
 }
 
-const Exporter& ConvertPanel::exporter() const {
-  if (!request_.to.empty()) return find_exporter(request_.to);
-  const Exporter* const named = exporter_for(out_);
-  return named != nullptr ? *named : exporters().front();
+const exporters::Exporter& ConvertPanel::exporter() const {
+  if (!request_.to.empty()) return exporters::find_exporter(request_.to);
+  const exporters::Exporter* const named = exporters::exporter_for(out_);
+  return named != nullptr ? *named : exporters::exporters().front();
 }
 
 // With what the format takes of the options.
 ConvertTask ConvertPanel::task() const {
   ConvertTask task{request_, out_};
   task.request.to = exporter().id;
-  for (const Option<ConvertRequest>& option : convert_options())
-    if (!takes_option(exporter(), option.id)) option.set(task.request, option.get(ConvertRequest()));
+  for (const Option<exporters::ConvertRequest>& option : exporters::convert_options())
+    if (!exporters::takes_option(exporter(), option.id))
+      option.set(task.request, option.get(exporters::ConvertRequest()));
   return task;
 }
 
 std::vector<std::string> ConvertPanel::form() const {
   const ConvertTask now = task();
   std::vector<std::string> words;
-  for (const Option<ConvertRequest>& option : convert_options())
+  for (const Option<exporters::ConvertRequest>& option : exporters::convert_options())
     words.push_back(print_option(option.kind, option.get(now.request)));
   return words;
 }
@@ -186,8 +188,8 @@ void ConvertPanel::draw_form(Workspace& workspace, const Ui& ui) {
   else if (!document.convert_fit.error_text().empty())
     paragraph(ui, "Cannot be written that way: " + shown(document.convert_fit.error_text()), ui.theme->bad);
   ImGui::Dummy({0, ui.px(8)});
-  for (const Option<ConvertRequest>& option : convert_options())
-    if (takes_option(exporter(), option.id))
+  for (const Option<exporters::ConvertRequest>& option : exporters::convert_options())
+    if (exporters::takes_option(exporter(), option.id))
       controls_.draw_line(ui, plain_look(option, request_),
                           [&](std::string_view word) { set_option(option, request_, word); });
   if (target() != before && out_ == suggested_) suggest(document);
@@ -198,7 +200,7 @@ void ConvertPanel::draw_progress(Workspace& workspace, const Ui& ui) {
   if (!job) return;
   heading(ui, "Converting");
   if (progress_.draw(ui, *job)) workspace.conversion.cancel();
-  muted(ui, fmt::format("this process has {} of memory", format_bytes(read_process_memory().rss_anon)));
+  muted(ui, fmt::format("this process has {} of memory", format_bytes(io::read_process_memory().rss_anon)));
   ImGui::Dummy({0, ui.px(8)});
 }
 
@@ -216,20 +218,20 @@ void ConvertPanel::draw_summary(Workspace& workspace, const Ui& ui) {
                         counted(model.graph->files.size(), "file")),
             ui.theme->text);
   if (!document.convert_fit.error_text().empty()) return;  // draw_actions() says why
-  for (const TypeChange& change : document.convert_fit.or_empty().changes) {
-    const std::string_view from = dtype_info(change.from).name;
+  for (const exporters::TypeChange& change : document.convert_fit.or_empty().changes) {
+    const std::string_view from = graph::dtype_info(change.from).name;
     const std::string bytes = format_bytes(change.bytes);
     const std::string_view verb = change.unpacked ? "is unpacked to" : "becomes";
     badge_line(ui, "ok", ui.theme->good,
                change.from == change.to && !change.unpacked
                    ? fmt::format("{} passes through, {}", from, bytes)
-                   : fmt::format("{} {} {}, {}", from, verb, dtype_info(change.to).name, bytes),
+                   : fmt::format("{} {} {}, {}", from, verb, graph::dtype_info(change.to).name, bytes),
                ui.theme->text);
   }
-  const Preflight& planned = document.convert_fit.or_empty();
+  const exporters::Preflight& planned = document.convert_fit.or_empty();
   for (const std::string& loss : planned.left_out)
     badge_line(ui, "left out", ui.theme->warning, loss, ui.theme->text);
-  for (const Note& note : planned.layout.notes)
+  for (const graph::Note& note : planned.layout.notes)
     badge_line(ui, "note", ui.theme->warning, note.text, ui.theme->text);
   draw_room(workspace, ui);
 }
@@ -239,7 +241,7 @@ void ConvertPanel::draw_room(const Workspace& workspace, const Ui& ui) {
   const Document& document = workspace.document();
   if (!workspace.disk.value() || document.model->shapes_only) return;
   if (!document.convert_fit.value()) return;
-  const std::uint64_t needed = total_bytes(document.convert_fit.value()->layout);
+  const std::uint64_t needed = exporters::total_bytes(document.convert_fit.value()->layout);
   const std::uint64_t there = workspace.disk.value()->available;
   const bool fits = needed <= there;
   badge_line(

@@ -222,7 +222,7 @@ void DiffPanel::draw_metadata(const ModelDiff& diff, const Ui& ui) {
   stretched_column("There", 4);
   table_headers(ui);
   for_rows_in_sight(diff.metadata.size(), [&](std::size_t i) {
-    const MetadataDifference& row = diff.metadata[i];
+    const inspect::MetadataDifference& row = diff.metadata[i];
     ImGui::TableNextRow();
     ImGui::TableNextColumn();
     name_text(ui, row.key, 0, ui.theme->text);

@@ -28,17 +28,19 @@ void draw_use(const Document& document, const Ui& ui) {
   refusal("cannot be mapped", model.mapping_refusal, ui.theme->warning);
 }
 
-void draw_note(Document& document, const Ui& ui, const Note& note) {
+void draw_note(Document& document, const Ui& ui, const graph::Note& note) {
   paragraph(ui, shown(note.text), ui.theme->text);
   if (!note.tensor) return;
   const FontScope font(ui.fonts.mono);
   if (!link(ui, "tensor", *note.tensor)) return;
   const auto& tensors = document.model->graph->tensors;
-  const auto named = std::ranges::find_if(tensors, [&](const Tensor& t) { return t.name == *note.tensor; });
-  if (named != tensors.end()) document.select(TensorId{static_cast<std::uint32_t>(named - tensors.begin())});
+  const auto named =
+      std::ranges::find_if(tensors, [&](const graph::Tensor& t) { return t.name == *note.tensor; });
+  if (named != tensors.end())
+    document.select(graph::TensorId{static_cast<std::uint32_t>(named - tensors.begin())});
 }
 
-void draw_finding(Workspace& workspace, const Ui& ui, const Finding& finding) {
+void draw_finding(Workspace& workspace, const Ui& ui, const inspect::Finding& finding) {
   Document& document = workspace.document();
   const Model& model = *document.model;
   {
@@ -78,7 +80,7 @@ class FindingsPanel final : public Panel {
   // A note of the import, a finding of the doctor, or the names that are missing.
   struct Item {
     enum class From { finding, missing, note } from = From::note;
-    Severity severity = Severity::info;
+    graph::Severity severity = graph::Severity::info;
     std::size_t at = 0;
     float height = 0;  // as last drawn in `width`
     float width = 0;
@@ -101,12 +103,12 @@ void FindingsPanel::collect(const Document& document) {
   seen_model_ = document.id;
   seen_findings_ = found;
   items_.clear();
-  const MetaGraph& graph = *document.model->graph;
+  const graph::MetaGraph& graph = *document.model->graph;
   if (found)
     for (std::size_t i = 0; i < document.findings.value()->size(); ++i)
       items_.push_back({Item::From::finding, (*document.findings.value())[i].severity, i});
   else if (!graph.missing.empty() && document.model->errors == 0)
-    items_.push_back({Item::From::missing, Severity::error, 0});
+    items_.push_back({Item::From::missing, graph::Severity::error, 0});
   std::vector<Item> notes;
   for (std::size_t i = 0; i < graph.notes.size(); ++i)
     notes.push_back({Item::From::note, graph.notes[i].severity, i});
@@ -200,9 +202,9 @@ void FindingsPanel::draw_head(Workspace& workspace, const Ui& ui) {
 
 void FindingsPanel::draw_item(Workspace& workspace, const Ui& ui, const Item& item) {
   Document& document = workspace.document();
-  const MetaGraph& graph = *document.model->graph;
+  const graph::MetaGraph& graph = *document.model->graph;
   ImGui::Dummy({0, ui.px(3)});
-  badge(ui, severity_name(item.severity), severity_color(*ui.theme, item.severity));
+  badge(ui, graph::severity_name(item.severity), severity_color(*ui.theme, item.severity));
   ImGui::SameLine(ui.px(76));
   {
     const GroupScope group;

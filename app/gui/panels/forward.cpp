@@ -27,24 +27,26 @@ void named_sizes(Document& document, const Ui& ui, bool& first) {
   constexpr std::size_t kMostShown = 6, kMostName = 60;
   const ForwardScene& scene = *document.forward.value();
   std::size_t drawn = 0;
-  for (const NamedSize& named : scene.forward()->sizes) {
+  for (const graph::NamedSize& named : scene.forward()->sizes) {
     const auto symbol = named.taken_as.as_symbol();
-    if (!symbol || index(*symbol) <= index(kPast) || !scene.symbols_matter[index(*symbol)]) continue;
+    if (!symbol || graph::index(*symbol) <= graph::index(graph::kPast) ||
+        !scene.symbols_matter[graph::index(*symbol)])
+      continue;
     if (++drawn > kMostShown) return;
     const std::string label = elided(shown(beginning(named.name, kMostName)), ui.px(120));
     const float width = ui.px(64);
     label_before(ui, label, width, !std::exchange(first, false));
     ImGui::SetNextItemWidth(width);
-    ImGui::PushID(static_cast<int>(index(*symbol)));
+    ImGui::PushID(static_cast<int>(graph::index(*symbol)));
     Asked asked = document.asked();
-    std::vector<SizeChoice>& sizes = asked.request.sizes;
-    const auto at = std::ranges::find(sizes, named.name, &SizeChoice::name);
+    std::vector<forward::SizeChoice>& sizes = asked.request.sizes;
+    const auto at = std::ranges::find(sizes, named.name, &forward::SizeChoice::name);
     std::uint64_t size = at == sizes.end() ? 1 : at->size;
     const bool changed = ImGui::InputScalar("##size", ImGuiDataType_U64, &size);
     tooltip(ui, "A size that the file leaves open; 1 until it is set");
     ImGui::PopID();
     if (!changed) continue;
-    size = std::min(size, kMostTokens);
+    size = std::min(size, load::kMostTokens);
     if (at == sizes.end())
       sizes.push_back({named.name, size});
     else
@@ -55,8 +57,8 @@ void named_sizes(Document& document, const Ui& ui, bool& first) {
 
 void all_controls(Document& document, const Ui& ui, OptionControls& controls) {
   bool first = true;
-  for (const LoadOption& option : load_options()) {
-    if (option.group != load_groups::kPass || option.offered_to(LoadUser::upload)) continue;
+  for (const load::LoadOption& option : load::load_options()) {
+    if (option.group != load::load_groups::kPass || option.offered_to(load::LoadUser::upload)) continue;
     if (option.id == "context") continue;  // it judges loads, and stands beside their budgets
     if (option.id == "dim") {
       named_sizes(document, ui, first);
@@ -73,7 +75,7 @@ void forward_controls(Document& document, const Ui& ui, OptionControls& controls
   if (!document.forward.value() || document.forward.value()->forward() == nullptr) return;
   constexpr float kRoomy = 440;
   if (ImGui::GetContentRegionAvail().y >= ui.px(kRoomy)) return all_controls(document, ui, controls);
-  const LoadRequest& request = document.asked().request;
+  const load::LoadRequest& request = document.asked().request;
   const std::string& profile = document.forward.value()->options.profile;
   const std::string words = fmt::format("Pass: {}, batch {}{}{}", counted(request.sequence, "new token"),
                                         request.batch, profile.empty() ? "" : ", ", profile);
@@ -97,7 +99,7 @@ bool forward_absent(const Document& document, const Ui& ui) {
     return true;
   }
   if (document.forward.value()->forward() != nullptr) return false;
-  const ForwardModel& model = document.forward.value()->model;
+  const forward::ForwardModel& model = document.forward.value()->model;
   std::string known = "The file holds weights only.";
   if (!model.remark.empty()) {
     known = shown(model.remark) + ".";
@@ -123,9 +125,9 @@ ImU32 pass_lane_color(const Theme& theme, PassLane lane) {
 
 // --- One pass over the graph for each; texts are made for rows in sight only.
 
-std::string sides_text(const ForwardGraph& forward, ValueId id) {
+std::string sides_text(const graph::ForwardGraph& forward, graph::ValueId id) {
   constexpr std::size_t kMostSides = 12;
-  const Value& value = forward.value(id);
+  const graph::Value& value = forward.value(id);
   if (!value.shape) return "[?]";
   std::string sides;
   for (std::size_t i = 0; i < value.shape->size() && i < kMostSides; ++i)
@@ -134,55 +136,55 @@ std::string sides_text(const ForwardGraph& forward, ValueId id) {
   return "[" + sides + "]";
 }
 
-std::string value_text(const ForwardGraph& forward, ValueId id) {
+std::string value_text(const graph::ForwardGraph& forward, graph::ValueId id) {
   constexpr std::size_t kMostName = 200;  // bytes
-  const Value& value = forward.value(id);
+  const graph::Value& value = forward.value(id);
   std::string result(beginning(value.name, kMostName));
   result += " " + sides_text(forward, id);
-  if (value.dtype) result += " " + std::string(dtype_info(*value.dtype).name);
+  if (value.dtype) result += " " + std::string(graph::dtype_info(*value.dtype).name);
   return result;
 }
 
-std::string value_size_text(const ForwardFigures* figures, ValueId id) {
+std::string value_size_text(const forward::ForwardFigures* figures, graph::ValueId id) {
   const auto bytes = figures == nullptr ? std::nullopt : figures->sizes[static_cast<std::size_t>(id)];
   return bytes ? format_bytes(*bytes) : "?";
 }
 
-std::string value_size_formula(const ForwardGraph& forward, ValueId id) {
-  const auto poly = value_bytes(forward.value(id));
+std::string value_size_formula(const graph::ForwardGraph& forward, graph::ValueId id) {
+  const auto poly = graph::value_bytes(forward.value(id));
   if (!poly || poly->constant()) return "";
   return poly->text(forward.symbols) + " bytes";
 }
 
-OperatorSummary summarise(const ForwardGraph& forward) {
+OperatorSummary summarise(const graph::ForwardGraph& forward) {
   OperatorSummary summary;
   std::map<std::string_view, std::uint64_t> kinds;
   for (std::size_t i = 0; i < forward.ops.size(); ++i) {
-    const Op& op = forward.ops[i];
+    const graph::Op& op = forward.ops[i];
     summary.named = summary.named || !op.name.empty();
-    if (is_part_of_next(forward, i)) continue;
+    if (graph::is_part_of_next(forward, i)) continue;
     ++kinds[op.kind];
     ++summary.operators;
   }
   for (const auto& [kind, count] : kinds) summary.kinds.emplace_back(kind, count);
   std::ranges::stable_sort(summary.kinds, [](const auto& a, const auto& b) { return a.second > b.second; });
   summary.values = forward.values.size();
-  for (const Value& value : forward.values) summary.unknown += !value.shape;
+  for (const graph::Value& value : forward.values) summary.unknown += !value.shape;
   return summary;
 }
 
-std::vector<std::uint32_t> matching_operators(const MetaGraph& graph, const ForwardGraph& forward,
-                                              std::string_view text) {
+std::vector<std::uint32_t> matching_operators(const graph::MetaGraph& graph,
+                                              const graph::ForwardGraph& forward, std::string_view text) {
   const Needle needle(text);
-  const auto names = [&](const std::vector<ValueId>& values) {
-    return std::ranges::any_of(values, [&](ValueId id) { return needle.in(forward.value(id).name); });
+  const auto names = [&](const std::vector<graph::ValueId>& values) {
+    return std::ranges::any_of(values, [&](graph::ValueId id) { return needle.in(forward.value(id).name); });
   };
   std::vector<std::uint32_t> rows;
   for (std::uint32_t i = 0; i < forward.ops.size(); ++i) {
-    const Op& op = forward.ops[i];
+    const graph::Op& op = forward.ops[i];
     const bool matches =
         needle.in(op.kind) || needle.in(op.name) || names(op.inputs) || names(op.outputs) ||
-        std::ranges::any_of(op.weights, [&](TensorId id) { return needle.in(graph.tensor(id).name); });
+        std::ranges::any_of(op.weights, [&](graph::TensorId id) { return needle.in(graph.tensor(id).name); });
     if (matches) rows.push_back(i);
   }
   return rows;

@@ -38,13 +38,13 @@ ImU32 pass_lane_color(const Theme& theme, PassLane lane);
 // --- The data of the operators panel: texts of values, search, counts by kind.
 
 // The shape of a value: "[B, S, 768]", or "[?]" if it is unknown. Not escaped.
-std::string sides_text(const ForwardGraph& forward, ValueId id);
+std::string sides_text(const graph::ForwardGraph& forward, graph::ValueId id);
 // Name, shape and dtype of a value: "hidden [B, S, 768] F32". Not escaped.
-std::string value_text(const ForwardGraph& forward, ValueId id);
+std::string value_text(const graph::ForwardGraph& forward, graph::ValueId id);
 // Bytes with the sizes chosen; "?" where they are unknown or there are no figures.
-std::string value_size_text(const ForwardFigures* figures, ValueId id);
+std::string value_size_text(const forward::ForwardFigures* figures, graph::ValueId id);
 // The formula of a value's size: "4*B*S*768 bytes". Empty if the size is a fixed number.
-std::string value_size_formula(const ForwardGraph& forward, ValueId id);
+std::string value_size_formula(const graph::ForwardGraph& forward, graph::ValueId id);
 
 struct OperatorSummary {
   std::vector<std::pair<std::string, std::uint64_t>> kinds;  // the most frequent first
@@ -53,11 +53,11 @@ struct OperatorSummary {
   std::uint64_t values = 0;
   std::uint64_t unknown = 0;  // values whose shape the file does not say
 };
-OperatorSummary summarise(const ForwardGraph& forward);
+OperatorSummary summarise(const graph::ForwardGraph& forward);
 
 // Positions of operators whose kind, name, weights or values hold `text`, in any case.
-std::vector<std::uint32_t> matching_operators(const MetaGraph& graph, const ForwardGraph& forward,
-                                              std::string_view text);
+std::vector<std::uint32_t> matching_operators(const graph::MetaGraph& graph,
+                                              const graph::ForwardGraph& forward, std::string_view text);
 
 // --- The modules of a forward pass with their operators, as a list that unfolds; repeated modules on one
 // line.
@@ -72,7 +72,7 @@ class ModuleLines {
   // A line: one operator, or a group of repeated modules.
   struct Line {
     std::string name;
-    OpGroup group;                    // no members: an operator that shares its name with others
+    graph::OpGroup group;             // no members: an operator that shares its name with others
     std::optional<std::uint32_t> op;  // also for a module that is one operator and nothing else
     std::uint16_t depth = 0;
     bool branch = false;
@@ -82,9 +82,9 @@ class ModuleLines {
   // Unfolds the modules around an operator that was chosen elsewhere, except for folded repetitions.
   void reveal(const Document& document);
   void mark(const Document& document);
-  std::vector<Line> inside(OpNodeId node, std::uint16_t depth) const;
-  std::vector<OpGroup> groups_inside(OpNodeId node) const;
-  Line line_of(OpGroup group, std::uint16_t depth) const;
+  std::vector<Line> inside(graph::OpNodeId node, std::uint16_t depth) const;
+  std::vector<graph::OpGroup> groups_inside(graph::OpNodeId node) const;
+  Line line_of(graph::OpGroup group, std::uint16_t depth) const;
   void move(Document& document, const Ui& ui);
   void choose(Document& document, const Line& line);
   void draw_line(Document& document, const Ui& ui, const Line& line, bool selected);
@@ -92,7 +92,7 @@ class ModuleLines {
   void describe(const Ui& ui, const Line& line) const;
 
   std::shared_ptr<const ForwardScene> scene_;
-  std::shared_ptr<const ForwardFigures> figures_;
+  std::shared_ptr<const forward::ForwardFigures> figures_;
   std::vector<std::uint64_t> peaks_;  // per node
   std::vector<bool> open_;            // per node; a group uses the flag of its first member
   std::vector<Line> lines_;
@@ -112,7 +112,7 @@ struct PassRow {
   PassLane lane = PassLane::activations;
   std::uint32_t id = 0;  // TensorId or ValueId
   std::uint64_t bytes = 0;
-  OpRange ops = {};
+  forward::OpRange ops = {};
 };
 
 struct LaneRows {
@@ -125,7 +125,7 @@ struct LaneRows {
 // The data for one scene with one set of sizes. On the x axis, operator i lasts from i to i + 1.
 struct PassData {
   std::shared_ptr<const ForwardScene> scene;
-  std::shared_ptr<const ForwardFigures> figures;
+  std::shared_ptr<const forward::ForwardFigures> figures;
   std::array<LaneRows, kPassLanes> lanes;  // by PassLane; values of unknown or no size have no row
   // The stack from the bottom: activations, then temporaries; with `everything`, weights and cache below
   // them.
@@ -137,7 +137,8 @@ struct PassData {
 
 // With null `figures`, the rows have lifetimes but no bytes.
 std::shared_ptr<const PassData> pass_data(std::shared_ptr<const ForwardScene> scene,
-                                          std::shared_ptr<const ForwardFigures> figures, bool everything);
+                                          std::shared_ptr<const forward::ForwardFigures> figures,
+                                          bool everything);
 
 // The rows alive during an operator, largest first in each lane. Of the weights, only those that it uses.
 std::vector<PassRow> alive_rows(const PassData& data, std::uint32_t op);
@@ -158,8 +159,8 @@ class LifetimesPlot {
   struct Frame {
     PlotArea area;  // around curve and lanes, inside the axes
     PlotRange range;
-    bool everything = false;                // the curve includes weights and cache
-    std::optional<TensorId> selected = {};  // outlined in the lane of weights
+    bool everything = false;                       // the curve includes weights and cache
+    std::optional<graph::TensorId> selected = {};  // outlined in the lane of weights
   };
 
   void set_data(std::shared_ptr<const PassData> data);

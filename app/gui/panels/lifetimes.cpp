@@ -31,7 +31,7 @@ class LifetimesPanel final : public Panel {
   void describe(const Ui& ui, const PassRow& row) const;
 
   std::shared_ptr<const ForwardScene> scene_;
-  std::shared_ptr<const ForwardFigures> figures_;
+  std::shared_ptr<const forward::ForwardFigures> figures_;
   OptionControls controls_;
   bool everything_ = false;
   bool shown_everything_ = false;  // what the data was made for
@@ -91,8 +91,8 @@ void LifetimesPanel::draw_content(Workspace& workspace, const Ui& ui) {
 void LifetimesPanel::draw_figures(const Document& document, const Ui& ui) {
   if (!forward_error(document).empty()) return name_text(ui, forward_error(document), 0, ui.theme->bad);
   if (!figures_) return;
-  const ForwardFigures& figures = *figures_;
-  const LaneBytes& at = figures.usage[figures.peak.op];
+  const forward::ForwardFigures& figures = *figures_;
+  const forward::LaneBytes& at = figures.usage[figures.peak.op];
   const auto entry = [&](PassLane lane, std::uint64_t bytes, bool first = false) {
     if (plot_.data().lanes[static_cast<std::size_t>(lane)].rows.empty()) return;
     const std::string figure = format_bytes(bytes);
@@ -154,7 +154,7 @@ void LifetimesPanel::handle_mouse(Document& document, const Ui& ui, LifetimesPlo
   if (ImGui::IsItemActive() && ImGui::IsMouseDown(ImGuiMouseButton_Left)) document.operator_shown = cursor_;
   if (row == nullptr) return;
   if (ImGui::IsMouseClicked(ImGuiMouseButton_Left) && row->lane == PassLane::weights)
-    document.select(TensorId{row->id});
+    document.select(graph::TensorId{row->id});
   if (!ImGui::IsMouseDown(ImGuiMouseButton_Left)) hover_card(ui, [&] { describe(ui, *row); });
 }
 
@@ -165,7 +165,7 @@ void LifetimesPanel::describe(const Ui& ui, const PassRow& row) const {
   muted(ui, shown(row_shape(data, row)));
   if (figures_ || row.lane == PassLane::weights)
     muted(ui, fmt::format("{} ({} bytes)", format_bytes(row.bytes), format_grouped(row.bytes)));
-  const auto words = [&](std::uint32_t op) { return shown(beginning(op_text(ops[op]), kMostName)); };
+  const auto words = [&](std::uint32_t op) { return shown(beginning(forward::op_text(ops[op]), kMostName)); };
   const std::string from = words(row.ops.first), to = words(row.ops.end - 1);
   const std::string_view verb = row.lane == PassLane::weights ? "used" : "alive";
   muted(ui, row.ops.end - row.ops.first == 1 ? fmt::format("{} at operator {}: {}", verb, row.ops.first, from)
@@ -180,13 +180,13 @@ void LifetimesPanel::draw_alive(Document& document, const Ui& ui) {
     alive_of_ = plot_.shared_data();
     alive_ = alive_rows(data, cursor_);
   }
-  const Op& op = data.scene->forward()->ops[cursor_];
+  const graph::Op& op = data.scene->forward()->ops[cursor_];
   const bool at_peak = figures_ && cursor_ == figures_->peak.op;
   heading(ui, at_peak ? "Alive at the peak" : fmt::format("Alive at operator {}", format_grouped(cursor_)));
   const FontScope font(ui.fonts.small);
-  name_text(ui, beginning(op_text(op), kMostName), 0, ui.theme->text, true);
+  name_text(ui, beginning(forward::op_text(op), kMostName), 0, ui.theme->text, true);
   if (figures_) {
-    const LaneBytes& bytes = figures_->usage[cursor_];
+    const forward::LaneBytes& bytes = figures_->usage[cursor_];
     std::string words = format_bytes(bytes.passing()) + " passing";
     if (!scene_->cache.empty()) words += fmt::format(", {} of cache so far", format_bytes(bytes.cache));
     paragraph(ui, words, ui.theme->muted);
@@ -201,12 +201,13 @@ void LifetimesPanel::draw_alive(Document& document, const Ui& ui) {
 
 void LifetimesPanel::draw_row(Document& document, const Ui& ui, const PassRow& row) {
   const bool weight = row.lane == PassLane::weights;
-  const bool selected = weight && document.selected_tensor() && index(*document.selected_tensor()) == row.id;
+  const bool selected =
+      weight && document.selected_tensor() && graph::index(*document.selected_tensor()) == row.id;
   const std::string bytes = figures_ || weight ? format_bytes(row.bytes) : "?";
   if (marked_row(ui, selected, pass_lane_color(*ui.theme, row.lane), row_name(plot_.data(), row), bytes,
                  selected ? ui.theme->text : ui.theme->muted, pass_lane_name(row.lane).substr(0, 1)) &&
       weight)
-    document.select(TensorId{row.id});
+    document.select(graph::TensorId{row.id});
   hover_card(ui, [&] { describe(ui, row); });
 }
 

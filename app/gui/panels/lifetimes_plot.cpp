@@ -28,19 +28,21 @@ void add_rows(PassData& data) {
   const ForwardScene& scene = *data.scene;
   for (const ForwardScene::WeightUse& use : scene.weights)
     add_row(data, {PassLane::weights, static_cast<std::uint32_t>(use.tensor),
-                   tensor_bytes(*scene.graph, scene.graph->tensor(use.tensor)), use.ops});
-  const auto value = [&](PassLane lane, ValueId id, OpRange ops) {
-    const std::uint64_t bytes = data.figures ? data.figures->sizes[index(id)].value_or(0) : 1;
+                   graph::tensor_bytes(*scene.graph, scene.graph->tensor(use.tensor)), use.ops});
+  const auto value = [&](PassLane lane, graph::ValueId id, forward::OpRange ops) {
+    const std::uint64_t bytes = data.figures ? data.figures->sizes[graph::index(id)].value_or(0) : 1;
     if (bytes > 0) add_row(data, {lane, static_cast<std::uint32_t>(id), data.figures ? bytes : 0, ops});
   };
   for (const auto& [id, ops] : scene.cache) value(PassLane::cache, id, ops);
-  for (const ValueId id : scene.activations) value(PassLane::activations, id, scene.model.lives[index(id)]);
-  for (const ValueId id : scene.temporaries) value(PassLane::temporaries, id, scene.model.lives[index(id)]);
+  for (const graph::ValueId id : scene.activations)
+    value(PassLane::activations, id, scene.model.lives[graph::index(id)]);
+  for (const graph::ValueId id : scene.temporaries)
+    value(PassLane::temporaries, id, scene.model.lives[graph::index(id)]);
 }
 
 // The sums from the bottom. A lane that does not count has the curve of the lane below it.
 void add_curves(PassData& data, bool everything) {
-  const std::vector<LaneBytes>& usage = data.figures->usage;
+  const std::vector<forward::LaneBytes>& usage = data.figures->usage;
   for (std::size_t i = 0; i < usage.size(); ++i) {
     const std::array<std::uint64_t, kPassLanes> parts = {everything ? data.weight_bytes : 0,
                                                          everything ? usage[i].cache : 0,
@@ -58,7 +60,8 @@ void add_curves(PassData& data, bool everything) {
 }  // namespace
 
 std::shared_ptr<const PassData> pass_data(std::shared_ptr<const ForwardScene> scene,
-                                          std::shared_ptr<const ForwardFigures> figures, bool everything) {
+                                          std::shared_ptr<const forward::ForwardFigures> figures,
+                                          bool everything) {
   auto data = std::make_shared<PassData>();
   data->scene = std::move(scene);
   data->figures = std::move(figures);
@@ -72,7 +75,7 @@ std::shared_ptr<const PassData> pass_data(std::shared_ptr<const ForwardScene> sc
 std::vector<PassRow> alive_rows(const PassData& data, std::uint32_t op) {
   // what it uses, which may lie between the first and the last use of the tensor only
   std::vector<bool> used(data.scene->graph->tensors.size(), false);
-  for (const TensorId id : data.scene->forward()->ops[op].weights) used[index(id)] = true;
+  for (const graph::TensorId id : data.scene->forward()->ops[op].weights) used[graph::index(id)] = true;
   std::vector<PassRow> alive;
   for (const PassLane lane :
        {PassLane::activations, PassLane::temporaries, PassLane::cache, PassLane::weights}) {
@@ -89,19 +92,19 @@ std::vector<PassRow> alive_rows(const PassData& data, std::uint32_t op) {
 std::string_view row_name(const PassData& data, const PassRow& row) {
   constexpr std::size_t kMost = 300;
   if (row.lane == PassLane::weights)
-    return beginning(data.scene->graph->tensor(TensorId{row.id}).name, kMost);
-  return beginning(data.scene->forward()->value(ValueId{row.id}).name, kMost);
+    return beginning(data.scene->graph->tensor(graph::TensorId{row.id}).name, kMost);
+  return beginning(data.scene->forward()->value(graph::ValueId{row.id}).name, kMost);
 }
 
 std::string row_shape(const PassData& data, const PassRow& row) {
   if (row.lane == PassLane::weights) {
-    const Tensor& tensor = data.scene->graph->tensor(TensorId{row.id});
-    return shape_text(tensor) + " " + std::string(dtype_info(tensor.dtype).name);
+    const graph::Tensor& tensor = data.scene->graph->tensor(graph::TensorId{row.id});
+    return shape_text(tensor) + " " + std::string(graph::dtype_info(tensor.dtype).name);
   }
-  const ForwardGraph& forward = *data.scene->forward();
-  const Value& value = forward.value(ValueId{row.id});
-  std::string text = sides_text(forward, ValueId{row.id});
-  if (value.dtype) text += " " + std::string(dtype_info(*value.dtype).name);
+  const graph::ForwardGraph& forward = *data.scene->forward();
+  const graph::Value& value = forward.value(graph::ValueId{row.id});
+  std::string text = sides_text(forward, graph::ValueId{row.id});
+  if (value.dtype) text += " " + std::string(graph::dtype_info(*value.dtype).name);
   return text;
 }
 
@@ -291,7 +294,7 @@ void LifetimesPlot::draw_lane(const Ui& ui, const Frame& frame, const Lane& lane
     bool selected = false;
     for (std::size_t i = bar.first; i < bar.first + bar.count; ++i) {
       bytes = std::max(bytes, row_of(i).bytes);
-      selected = selected || (throughout && frame.selected && index(*frame.selected) == row_of(i).id);
+      selected = selected || (throughout && frame.selected && graph::index(*frame.selected) == row_of(i).id);
     }
     const ImVec2 low = {area.low.x + static_cast<float>(bar.rect.x),
                         lane.top + static_cast<float>(bar.rect.y)};

@@ -17,9 +17,9 @@ namespace loadline::gui {
 namespace {
 
 struct BlockLane {
-  Space space = Space::device;
-  std::vector<BlockId> blocks;    // by their first step
-  std::vector<view::Span> spans;  // parallel to blocks, in steps
+  plan::Space space = plan::Space::device;
+  std::vector<plan::BlockId> blocks;  // by their first step
+  std::vector<view::Span> spans;      // parallel to blocks, in steps
   view::LaneLayout layout;
   float top = 0, height = 0;  // inside the plot, in pixels
 };
@@ -42,7 +42,7 @@ class LoadPanel final : public Panel {
   void handle_mouse(Document& document, const Ui& ui, const PlotArea& area);
   float pixel_of(const PlotArea& area, double step) const;
 
-  std::shared_ptr<const Projection> of_;
+  std::shared_ptr<const load::Projection> of_;
   std::vector<BlockLane> lanes_;
   double steps_ = 1;
   PlotRange range_;
@@ -57,19 +57,20 @@ void LoadPanel::refresh(const Document& document) {
   arranged_ = {};
   lanes_.clear();
   steps_ = std::max(1.0, static_cast<double>(of_->plan.steps.size()));
-  const Plan& plan = of_->plan;
-  for (const Space space : kStackOrder) {
+  const plan::Plan& plan = of_->plan;
+  for (const plan::Space space : kStackOrder) {
     BlockLane lane;
     lane.space = space;
     for (std::uint32_t i = 0; i < plan.blocks.size(); ++i)
-      if (plan.blocks[i].space == space && of_->timeline.lifetimes[i].from_step != kNever)
-        lane.blocks.push_back(BlockId{i});
+      if (plan.blocks[i].space == space && of_->timeline.lifetimes[i].from_step != plan::kNever)
+        lane.blocks.push_back(plan::BlockId{i});
     if (lane.blocks.empty()) continue;
-    std::ranges::stable_sort(lane.blocks, {},
-                             [&](BlockId id) { return of_->timeline.lifetimes[index(id)].from_step; });
-    for (const BlockId id : lane.blocks) {
-      const Lifetime& life = of_->timeline.lifetimes[index(id)];
-      const double end = life.to_step == kNever ? steps_ : static_cast<double>(life.to_step);
+    std::ranges::stable_sort(lane.blocks, {}, [&](plan::BlockId id) {
+      return of_->timeline.lifetimes[graph::index(id)].from_step;
+    });
+    for (const plan::BlockId id : lane.blocks) {
+      const plan::Lifetime& life = of_->timeline.lifetimes[graph::index(id)];
+      const double end = life.to_step == plan::kNever ? steps_ : static_cast<double>(life.to_step);
       lane.spans.push_back(
           {static_cast<double>(life.from_step), std::max(end, static_cast<double>(life.from_step) + 1)});
     }
@@ -110,10 +111,10 @@ void LoadPanel::arrange(const Ui& ui, const PlotArea& area) {
 void LoadPanel::draw_label(const Document& document, const Ui& ui, const BlockLane& lane,
                            const view::LaneBar& bar, ImVec2 low, ImVec2 high) const {
   if (bar.count > 1 || high.y - low.y < ImGui::GetFontSize() || high.x - low.x < ui.px(40)) return;
-  const Block& block = of_->plan.block(lane.blocks[lane.layout.rows[bar.first]]);
-  const std::string name = shown(block_label(block, *document.model->graph, document.model->owners));
+  const plan::Block& block = of_->plan.block(lane.blocks[lane.layout.rows[bar.first]]);
+  const std::string name = shown(plan::block_label(block, *document.model->graph, document.model->owners));
   put_text({low.x + ui.px(5), (low.y + high.y - ImGui::GetFontSize()) / 2},
-           text_on(ui.theme->spaces[index(lane.space)]), elided(name, high.x - low.x - ui.px(10)));
+           text_on(ui.theme->spaces[plan::index(lane.space)]), elided(name, high.x - low.x - ui.px(10)));
 }
 
 void LoadPanel::draw_lane(const Document& document, const Ui& ui, const PlotArea& area,
@@ -128,9 +129,9 @@ void LoadPanel::draw_lane(const Document& document, const Ui& ui, const PlotArea
     put_text_before(area.low.x - ui.px(8), lane.top + ImGui::GetFontSize() + ui.px(2), ui.theme->muted,
                     format_grouped(lane.blocks.size()));
   const auto tensor = document.selected_tensor();
-  const std::optional<StorageId> storage =
+  const std::optional<graph::StorageId> storage =
       tensor ? std::optional(document.model->tensor(*tensor).storage) : std::nullopt;
-  const ImU32 color = ui.theme->spaces[index(lane.space)];
+  const ImU32 color = ui.theme->spaces[plan::index(lane.space)];
   std::optional<std::pair<ImVec2, ImVec2>> outlined;
   for (const view::LaneBar& bar : lane.layout.bars) {
     const ImVec2 low = corner + ImVec2{static_cast<float>(bar.rect.x), static_cast<float>(bar.rect.y)};
@@ -156,18 +157,19 @@ void LoadPanel::handle_mouse(Document& document, const Ui& ui, const PlotArea& a
     const std::size_t row = view::lane_row_at(lane.layout, static_cast<double>(mouse.y - lane.top));
     if (row >= lane.layout.rows.size()) return;
     const std::size_t at = lane.layout.rows[row];
-    const BlockId id = lane.blocks[at];
-    const Block& block = of_->plan.block(id);
+    const plan::BlockId id = lane.blocks[at];
+    const plan::Block& block = of_->plan.block(id);
     hover_card(ui, [&] {
-      text(shown(block_label(block, *document.model->graph, document.model->owners)));
-      muted(ui, fmt::format("{}, {}, from step {} to {}", format_bytes(block.bytes), space_name(block.space),
+      text(shown(plan::block_label(block, *document.model->graph, document.model->owners)));
+      muted(ui, fmt::format("{}, {}, from step {} to {}", format_bytes(block.bytes),
+                            plan::space_name(block.space),
                             format_grouped(static_cast<std::uint64_t>(lane.spans[at].from)),
                             lane.spans[at].to >= steps_
                                 ? "the end"
                                 : "step " + format_grouped(static_cast<std::uint64_t>(lane.spans[at].to))));
     });
     if (!ImGui::IsMouseClicked(ImGuiMouseButton_Left)) return;
-    const auto owner = block.storage ? document.model->owners[index(*block.storage)] : std::nullopt;
+    const auto owner = block.storage ? document.model->owners[graph::index(*block.storage)] : std::nullopt;
     document.select(tensor_or_block(owner, id));
     return;
   }

@@ -25,17 +25,17 @@ using view::TileKind;
 
 std::string leaf_label(const Model& model, const Tile& tile) {
   if (tile.kind == TileKind::aggregate) return counted(tile.tensors, "tensor");
-  const ModuleNode& node = model.tree.node(tile.node);
+  const graph::ModuleNode& node = model.tree.node(tile.node);
   // "weight" says nothing: the module's own name does
-  if ((node.name == "weight" || node.name == "bias") && node.parent != kRootNode)
+  if ((node.name == "weight" || node.name == "bias") && node.parent != graph::kRootNode)
     return model.tree.node(node.parent).name + (node.name == "bias" ? ".bias" : "");
   return node.name;
 }
 
 // For a group of tensors where how many they are does not fit: the number of its layer, unless a frame says
 // it.
-std::string group_label(const Model& model, NodeId group, const std::vector<NodeId>& framed) {
-  for (NodeId at = group; at != kRootNode; at = model.tree.node(at).parent) {
+std::string group_label(const Model& model, graph::NodeId group, const std::vector<graph::NodeId>& framed) {
+  for (graph::NodeId at = group; at != graph::kRootNode; at = model.tree.node(at).parent) {
     if (std::ranges::find(framed, at) != framed.end()) break;
     const std::string& name = model.tree.node(at).name;
     if (name.find_first_not_of("0123456789") == std::string::npos) return name;
@@ -54,31 +54,32 @@ PlotArea pixels(const Rect& rect, ImVec2 at) {
   return {at + ImVec2{edge(rect.x), edge(rect.y)}, at + ImVec2{edge(rect.x + rect.w), edge(rect.y + rect.h)}};
 }
 
-bool is_below(const ModuleTree& tree, NodeId node, NodeId module) {
-  while (node != module && node != kRootNode) node = tree.node(node).parent;
+bool is_below(const graph::ModuleTree& tree, graph::NodeId node, graph::NodeId module) {
+  while (node != module && node != graph::kRootNode) node = tree.node(node).parent;
   return node == module;
 }
 
 void draw_breadcrumb(Document& document, const Ui& ui, float room) {
   const Model& model = *document.model;
-  std::vector<NodeId> path;
-  for (NodeId at = document.zoomed(); at != kRootNode; at = model.tree.node(at).parent) path.push_back(at);
+  std::vector<graph::NodeId> path;
+  for (graph::NodeId at = document.zoomed(); at != graph::kRootNode; at = model.tree.node(at).parent)
+    path.push_back(at);
   const StyleScope style(ImGuiStyleVar_FramePadding, {ui.px(6), ImGui::GetStyle().FramePadding.y});
   const float each = room / static_cast<float>(path.size() + 1) - ui.px(24);
   {
     const IdScope scope("root");
     const float width = std::max(ui.px(40), std::min(each, ui.px(240)));
-    if (button(ui, elided(shown(model.name), width), ButtonKind::ghost)) document.zoom(kRootNode);
+    if (button(ui, elided(shown(model.name), width), ButtonKind::ghost)) document.zoom(graph::kRootNode);
   }
   for (auto at = path.rbegin(); at != path.rend(); ++at) {
     ImGui::SameLine(0, ui.px(2));
     control_text("\xE2\x80\xBA", ui.theme->muted);
     ImGui::SameLine(0, ui.px(2));
-    const IdScope scope(index(*at));
+    const IdScope scope(graph::index(*at));
     if (button(ui, elided(shown(model.tree.node(*at).name), std::max(ui.px(24), each)), ButtonKind::ghost))
       document.zoom(*at);
   }
-  if (document.zoomed() != kRootNode) {
+  if (document.zoomed() != graph::kRootNode) {
     ImGui::SameLine(0, ui.px(10));
     ImGui::AlignTextToFramePadding();
     bytes_text(ui, model.tree.node(document.zoomed()).bytes, ui.theme->muted);
@@ -87,18 +88,18 @@ void draw_breadcrumb(Document& document, const Ui& ui, float room) {
 
 void show_tooltip(const Model& model, const Ui& ui, const Tile& tile) {
   hover_card(ui, [&] {
-    const ModuleNode& node = model.tree.node(tile.node);
+    const graph::ModuleNode& node = model.tree.node(tile.node);
     {
       const FontScope font(ui.fonts.mono);
-      text(shown(module_path(model.tree, tile.node)));
+      text(shown(graph::module_path(model.tree, tile.node)));
     }
     const double share = share_of(tile.bytes, model.tree.root().bytes);
     muted(ui, fmt::format("{}  ({} bytes, {} of the model)", format_bytes(tile.bytes),
                           format_grouped(tile.bytes), percent_text(share)));
     if (tile.kind == TileKind::tensor && node.tensor) {
-      const Tensor& tensor = model.tensor(*node.tensor);
-      muted(ui, fmt::format("{}  {}  {}", dtype_info(tensor.dtype).name, shape_text(tensor),
-                            role_name(model.roles[index(*node.tensor)])));
+      const graph::Tensor& tensor = model.tensor(*node.tensor);
+      muted(ui, fmt::format("{}  {}  {}", graph::dtype_info(tensor.dtype).name, shape_text(tensor),
+                            graph::role_name(model.roles[graph::index(*node.tensor)])));
     } else {
       muted(ui, fmt::format("{}{}. Double click to look inside.", counted(tile.tensors, "tensor"),
                             tile.kind == TileKind::aggregate ? ", too small to draw one by one" : ""));
@@ -107,9 +108,9 @@ void show_tooltip(const Model& model, const Ui& ui, const Tile& tile) {
 }
 
 // What is allocated, and how much of it tiles show unless they show all of it.
-std::string held_figure(const HeldBytes& held, Space space) {
-  const std::uint64_t used = usage_at(held.projection()->timeline, held.step(), space_bit(space));
-  const std::uint64_t arrived = held.arrived()[index(space)];
+std::string held_figure(const HeldBytes& held, plan::Space space) {
+  const std::uint64_t used = plan::usage_at(held.projection()->timeline, held.step(), plan::space_bit(space));
+  const std::uint64_t arrived = held.arrived()[plan::index(space)];
   const std::string all = format_bytes(used), there = format_bytes(arrived);
   return arrived >= used || all == there ? all
                                          : fmt::format("{}, {} arrived", all, arrived == 0 ? "none" : there);
@@ -137,10 +138,10 @@ class MapPanel final : public Panel {
   void refresh_held(const Document& document);
   const HeldBytes& held() const { return helds_[half_]; }
   void draw_part(Document& document, const Ui& ui, ImVec2 size);
-  void draw_moment(const Projection& projection, const Ui& ui, ImVec2 at, float width) const;
+  void draw_moment(const load::Projection& projection, const Ui& ui, ImVec2 at, float width) const;
   void draw_labels(const Document& document, const Ui& ui, ImVec2 at);
   ImU32 ink_of(const Document& document, const Ui& ui, std::size_t tile) const;
-  std::optional<Rect> place_of(const ModuleTree& tree, NodeId node) const;
+  std::optional<Rect> place_of(const graph::ModuleTree& tree, graph::NodeId node) const;
   void draw_selection(const Document& document, const Ui& ui, ImVec2 at);
   void handle_mouse(Document& document, const Ui& ui, ImVec2 at);
   static ImU32 dimmed(const Ui& ui, ImU32 color) { return mix(ui.theme->panel, color, 0.18f); }
@@ -155,7 +156,7 @@ class MapPanel final : public Panel {
   // What the geometry below was made for.
   struct Key {
     std::uint64_t generation = 0;
-    NodeId root{};
+    graph::NodeId root{};
     float width = 0;
     float height = 0;
     float scale = 0;
@@ -286,10 +287,10 @@ void MapPanel::draw_canvas(Workspace& workspace, const Ui& ui, ImVec2 size) {
 }
 
 // Above each of two maps: the method, and what it holds now.
-void MapPanel::draw_moment(const Projection& projection, const Ui& ui, ImVec2 at, float width) const {
+void MapPanel::draw_moment(const load::Projection& projection, const Ui& ui, ImVec2 at, float width) const {
   const std::size_t step = held().empty() ? 0 : held().step();
   const bool ended = held().empty() || step + 1 >= projection.plan.steps.size();
-  const std::string held_now = format_bytes(usage_at(projection.timeline, step, kAllSpaces));
+  const std::string held_now = format_bytes(plan::usage_at(projection.timeline, step, plan::kAllSpaces));
   const FontScope font(ui.fonts.small);
   const std::string figure = ended ? held_now + ", done" : held_now;
   put_text(at, ui.theme->text, elided(projection.method->id, width - text_width(figure) - ui.px(10)));
@@ -326,8 +327,8 @@ void MapPanel::refresh_held(const Document& document) {
 // the share of bytes that it holds; what is left over is in no memory.
 void MapPanel::fill_tile(const Document& document, const Ui& ui, const Tile& tile, ImVec2 low,
                          ImVec2 high) const {
-  const ModuleNode& node = document.model->tree.node(tile.node);
-  const PerSpace<std::uint64_t>& in = held().at(tile.node);
+  const graph::ModuleNode& node = document.model->tree.node(tile.node);
+  const plan::PerSpace<std::uint64_t>& in = held().at(tile.node);
   std::uint64_t sum = 0;
   for (const std::uint64_t bytes : in) sum += bytes;
   // copies share the tile; room stays for what has not arrived
@@ -335,9 +336,9 @@ void MapPanel::fill_tile(const Document& document, const Ui& ui, const Tile& til
   if (!(whole > 0)) return;
   double filled = 0;
   float left = low.x;
-  for (const Space space : kStackOrder) {
-    if (in[index(space)] == 0) continue;
-    filled += static_cast<double>(in[index(space)]) / whole;
+  for (const plan::Space space : kStackOrder) {
+    if (in[plan::index(space)] == 0) continue;
+    filled += static_cast<double>(in[plan::index(space)]) / whole;
     const float right = std::min(high.x, std::round(low.x + (high.x - low.x) * static_cast<float>(filled)));
     if (right > left) paint_space(ui, space, {left, low.y}, {right, high.y});
     left = right;
@@ -356,7 +357,7 @@ void MapPanel::draw_tiles(const Document& document, const Ui& ui, ImVec2 at) {
       draw->AddRectFilled(low, high, colors_[i], ui.px(3));
       continue;
     }
-    const bool filtered_out = !lit.empty() && !lit[index(tiles_[i].node)];
+    const bool filtered_out = !lit.empty() && !lit[graph::index(tiles_[i].node)];
     const bool timed = !held().empty();
     const ImU32 color = filtered_out || timed ? dimmed(ui, colors_[i]) : color_of(ui, i);
     const ImU32 bright = mix(color, IM_COL32_WHITE, 0.10f);
@@ -369,10 +370,10 @@ void MapPanel::draw_tiles(const Document& document, const Ui& ui, ImVec2 at) {
 ImU32 MapPanel::ink_of(const Document& document, const Ui& ui, std::size_t tile) const {
   if (held().empty()) return text_on(color_of(ui, tile));
   // where part may be nowhere the ground is mixed
-  const ModuleNode& node = document.model->tree.node(tiles_[tile].node);
-  for (const Space space : kStackOrder)
-    if (held().at(tiles_[tile].node)[index(space)] >= node.bytes)
-      return text_on(ui.theme->spaces[index(space)]);
+  const graph::ModuleNode& node = document.model->tree.node(tiles_[tile].node);
+  for (const plan::Space space : kStackOrder)
+    if (held().at(tiles_[tile].node)[plan::index(space)] >= node.bytes)
+      return text_on(ui.theme->spaces[plan::index(space)]);
   return ui.theme->muted;
 }
 
@@ -381,7 +382,7 @@ void MapPanel::draw_labels(const Document& document, const Ui& ui, ImVec2 at) {
   const FontScope font(ui.fonts.small);
   const float line = ImGui::GetFontSize();
   const float pad = ui.px(5);
-  std::vector<NodeId> framed;
+  std::vector<graph::NodeId> framed;
   // a label needs a place of its own: the map's area limits how many there are
   for (std::size_t i = 0; i < tiles_.size(); ++i) {
     const Tile& tile = tiles_[i];
@@ -393,9 +394,10 @@ void MapPanel::draw_labels(const Document& document, const Ui& ui, ImVec2 at) {
       // the frames around what follows
       while (!framed.empty() && !is_below(model.tree, tile.node, framed.back())) framed.pop_back();
       framed.push_back(tile.node);
-      const std::string path = module_path(model.tree, tile.node);
-      const std::size_t from =
-          document.zoomed() == kRootNode ? 0 : module_path(model.tree, document.zoomed()).size() + 1;
+      const std::string path = graph::module_path(model.tree, tile.node);
+      const std::size_t from = document.zoomed() == graph::kRootNode
+                                   ? 0
+                                   : graph::module_path(model.tree, document.zoomed()).size() + 1;
       // inside other frames the last segments are enough
       const std::string name =
           tile.depth == 0 && from < path.size() ? path.substr(from) : model.tree.node(tile.node).name;
@@ -415,7 +417,7 @@ void MapPanel::draw_labels(const Document& document, const Ui& ui, ImVec2 at) {
     if (tile.kind == TileKind::aggregate && text_width(name) > room)
       name = shown(group_label(model, tile.node, framed));
     if (const auto tensor = model.tree.node(tile.node).tensor; tensor && color_key_.diff)
-      if (const DiffKind kind = color_key_.diff->of_tensor[index(*tensor)]; kind != DiffKind::equal) {
+      if (const DiffKind kind = color_key_.diff->of_tensor[graph::index(*tensor)]; kind != DiffKind::equal) {
         const std::string letter = {diff_kind_letter(kind)};
         name = text_width(name) + text_width(letter + " ") > room ? letter : letter + " " + name;
       }
@@ -430,7 +432,7 @@ void MapPanel::draw_labels(const Document& document, const Ui& ui, ImVec2 at) {
 
 // Where a tensor or a module is drawn: its own tile, else that which stands for a group around it, else all
 // that is drawn of it.
-std::optional<Rect> MapPanel::place_of(const ModuleTree& tree, NodeId node) const {
+std::optional<Rect> MapPanel::place_of(const graph::ModuleTree& tree, graph::NodeId node) const {
   const auto own = std::ranges::find(tiles_, node, &Tile::node);
   if (own != tiles_.end()) return own->rect;
   const auto around = std::ranges::find_if(tiles_, [&](const Tile& tile) {
@@ -457,10 +459,10 @@ std::optional<Rect> MapPanel::place_of(const ModuleTree& tree, NodeId node) cons
 void MapPanel::draw_selection(const Document& document, const Ui& ui, ImVec2 at) {
   const Model& model = *document.model;
   ImDrawList* draw = ImGui::GetWindowDrawList();
-  std::optional<NodeId> selected;
+  std::optional<graph::NodeId> selected;
   if (const auto tensor = document.selected_tensor())
-    selected = model.nodes[index(*tensor)];
-  else if (const auto* const module = std::get_if<NodeId>(&document.selected()))
+    selected = model.nodes[graph::index(*tensor)];
+  else if (const auto* const module = std::get_if<graph::NodeId>(&document.selected()))
     selected = *module;
   if (const auto place = selected ? place_of(model.tree, *selected) : std::nullopt) {
     const auto [low, end] = pixels(*place, at);
@@ -469,7 +471,7 @@ void MapPanel::draw_selection(const Document& document, const Ui& ui, ImVec2 at)
     draw->AddRect(low, high, ui.theme->highlight, ui.px(2), 0, ui.px(2.5f));
   }
   const auto hovered = document.hovered();
-  if (!hovered || hovered == selected || hovered == kRootNode) return;
+  if (!hovered || hovered == selected || hovered == graph::kRootNode) return;
   if (const auto place = place_of(model.tree, *hovered)) {
     const auto [low, high] = pixels(*place, at);
     draw->AddRect(low, high, with_alpha(ui.theme->highlight, 0.7f), ui.px(2), 0, ui.px(1.5f));
@@ -481,12 +483,12 @@ void MapPanel::handle_mouse(Document& document, const Ui& ui, ImVec2 at) {
   const Model& model = *document.model;
   const ImVec2 mouse = ImGui::GetIO().MousePos;
   const Tile* tile = view::tile_at(tiles_, mouse.x - at.x, mouse.y - at.y);
-  if (ImGui::IsMouseClicked(ImGuiMouseButton_Right) && document.zoomed() != kRootNode)
+  if (ImGui::IsMouseClicked(ImGuiMouseButton_Right) && document.zoomed() != graph::kRootNode)
     document.zoom(model.tree.node(document.zoomed()).parent);
   if (tile == nullptr) return;
   document.hover(tile->node);
   show_tooltip(model, ui, *tile);
-  const ModuleNode& node = model.tree.node(tile->node);
+  const graph::ModuleNode& node = model.tree.node(tile->node);
   if (ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left))
     document.zoom(tile->kind == TileKind::tensor ? node.parent : tile->node);
   else if (ImGui::IsMouseClicked(ImGuiMouseButton_Left) && tile->kind == TileKind::tensor && node.tensor)
@@ -506,9 +508,9 @@ void MapPanel::draw_legend(const Workspace& workspace, const Ui& ui) {
   };
   const Theme& theme = *ui.theme;
   if (!held().empty()) {
-    for (const Space space : kStackOrder)
-      if (held().projection()->timeline.peaks[index(space)].bytes > 0) {
-        entry(-1, theme.spaces[index(space)], space_title(space), held_figure(held(), space));
+    for (const plan::Space space : kStackOrder)
+      if (held().projection()->timeline.peaks[plan::index(space)].bytes > 0) {
+        entry(-1, theme.spaces[plan::index(space)], space_title(space), held_figure(held(), space));
         const float square = ui.px(10), middle = (ImGui::GetItemRectMin().y + ImGui::GetItemRectMax().y) / 2;
         const ImVec2 corner = {ImGui::GetItemRectMin().x, std::round(middle - square / 2)};
         paint_space(ui, space, corner, corner + ImVec2{square, square});
@@ -529,15 +531,15 @@ void MapPanel::draw_legend(const Workspace& workspace, const Ui& ui) {
   switch (workspace.settings.color_by) {
     case ColorBy::diff:
     case ColorBy::role:
-      for (std::size_t i = 0; i < kRoleCount; ++i)
+      for (std::size_t i = 0; i < graph::kRoleCount; ++i)
         if (model.role_bytes[i] > 0)
-          entry(static_cast<int>(i), theme.roles[i], role_name(static_cast<Role>(i)),
+          entry(static_cast<int>(i), theme.roles[i], graph::role_name(static_cast<graph::Role>(i)),
                 format_bytes(model.role_bytes[i]));
       break;
     case ColorBy::dtype:
       for (std::size_t i = 0; i < model.dtypes.size(); ++i)
-        entry(static_cast<int>(i), theme.dtype(model.dtypes[i].dtype), dtype_info(model.dtypes[i].dtype).name,
-              format_bytes(model.dtypes[i].bytes));
+        entry(static_cast<int>(i), theme.dtype(model.dtypes[i].dtype),
+              graph::dtype_info(model.dtypes[i].dtype).name, format_bytes(model.dtypes[i].bytes));
       break;
     case ColorBy::layer:
       if (model.layer_count > 0) {

@@ -29,7 +29,7 @@ class MetadataValue {
  private:
   void draw_head(const Document& document, const Ui& ui);
   void draw_copy(const Ui& ui);
-  void draw_text(const Ui& ui, const MetaValue& value);
+  void draw_text(const Ui& ui, const graph::MetaValue& value);
   void lay_out(float width);
   void draw_array(Workspace& workspace, const Ui& ui);
   void draw_search(const Workspace& workspace, ArrayView& view, const Ui& ui);
@@ -96,7 +96,7 @@ void MetadataValue::draw(Workspace& workspace, const Ui& ui) {
 }
 
 void MetadataValue::draw_head(const Document& document, const Ui& ui) {
-  const MetaEntry& entry = document.model->graph->metadata[*document.metadata.entry()];
+  const graph::MetaEntry& entry = document.model->graph->metadata[*document.metadata.entry()];
   head_ = ImGui::GetCursorPosY();
   {
     const FontScope font(ui.fonts.strong);
@@ -105,7 +105,7 @@ void MetadataValue::draw_head(const Document& document, const Ui& ui) {
   }
   const FontScope font(ui.fonts.small);
   const auto* text = std::get_if<std::string>(&entry.value);
-  const auto* array = std::get_if<MetaArray>(&entry.value);
+  const auto* array = std::get_if<graph::MetaArray>(&entry.value);
   std::string facts = meta_type_text(entry.value);
   if (text != nullptr) facts += fmt::format(", {} bytes", format_grouped(text->size()));
   if (array != nullptr)
@@ -133,10 +133,11 @@ void MetadataValue::draw_copy(const Ui& ui) {
   ImGui::SetCursorPos(below);
 }
 
-void MetadataValue::draw_text(const Ui& ui, const MetaValue& value) {
+void MetadataValue::draw_text(const Ui& ui, const graph::MetaValue& value) {
   if (width_ == 0) {
     const auto* text = std::get_if<std::string>(&value);
-    const std::string whole = text != nullptr ? broken_json(beginning(*text, kMostShown)) : meta_text(value);
+    const std::string whole =
+        text != nullptr ? broken_json(beginning(*text, kMostShown)) : graph::meta_text(value);
     left_out_ = text != nullptr && text->size() > kMostShown ? text->size() - kMostShown : 0;
     text_.clear();
     for_each_line(whole, [&](std::string_view line) { text_ += safe_display(line) + "\n"; });
@@ -287,7 +288,7 @@ constexpr std::size_t kMostLine = 300;  // bytes of a key or value that a row dr
 // What a reader asks for first.
 void look_at_first(Document& document) {
   const auto& entries = document.model->graph->metadata;
-  const auto config = std::ranges::find(entries, kConfigKey, &MetaEntry::key);
+  const auto config = std::ranges::find(entries, graph::kConfigKey, &graph::MetaEntry::key);
   document.metadata.look_at(config == entries.end() ? 0 : static_cast<std::size_t>(config - entries.begin()));
 }
 
@@ -322,7 +323,7 @@ void MetadataPanel::match(const Document& document) {
   for (std::uint32_t i = 0; i < entries.size(); ++i) {
     const auto* text = std::get_if<std::string>(&entries[i].value);
     if (needle.in(entries[i].key) ||
-        (text != nullptr ? needle.in(*text) : needle.in(meta_text(entries[i].value))))
+        (text != nullptr ? needle.in(*text) : needle.in(graph::meta_text(entries[i].value))))
       matches_.push_back(i);
   }
 }
@@ -397,7 +398,7 @@ void MetadataPanel::draw_rows(Document& document, const Ui& ui) {
 }
 
 void MetadataPanel::draw_row(Document& document, const Ui& ui, std::size_t entry) {
-  const MetaEntry& row = document.model->graph->metadata[entry];
+  const graph::MetaEntry& row = document.model->graph->metadata[entry];
   const IdScope scope(entry);
   const bool selected = document.metadata.entry() == entry;
   if (table_row(selected) && !selected) {

@@ -58,7 +58,7 @@ void MethodsPanel::draw_content(Workspace& workspace, const Ui& ui) {
   const float below = below_ > 0 ? below_ : ui.px(100);
   draw_view(workspace, ui, {room.x, std::max(ui.px(90), room.y - below - ui.px(8))});
   const float top = ImGui::GetCursorPosY();
-  const Method& method = shown_method(document.asked());
+  const load::Method& method = shown_method(document.asked());
   ImGui::AlignTextToFramePadding();
   heading(ui, method.id);
   ImGui::SameLine(0, ui.px(12));
@@ -66,11 +66,11 @@ void MethodsPanel::draw_content(Workspace& workspace, const Ui& ui) {
                ui.theme->accent);
   tooltip(ui, fmt::format("{}\n{}\n\n{}", method.peak_law, report::law_symbols(method.peak_law),
                           report::method_explanation(method.id)));
-  const std::string evidence = evidence_brief(method.id);
+  const std::string evidence = load::evidence_brief(method.id);
   continue_line(ui, 14, text_width(evidence));
   control_text(evidence, ui.theme->muted);
-  tooltip(ui, evidence_text(method.id));
-  const std::string rates = rates_line(workspace.shared.rates);
+  tooltip(ui, load::evidence_text(method.id));
+  const std::string rates = load::rates_line(workspace.shared.rates);
   const float left =
       ImGui::GetWindowPos().x + ImGui::GetWindowContentRegionMax().x - ImGui::GetItemRectMax().x - ui.px(14);
   const std::string brief = workspace.shared.rates ? "Times by measured rates" : "Times by assumed rates";
@@ -179,16 +179,17 @@ constexpr const char* kPayload = "order item";
 
 std::string item_name(const Model& model, const OrderItem& item) {
   if (!item.tensor) return item.module;
-  const auto& owner = model.owners[index(item.storages.front())];
+  const auto& owner = model.owners[graph::index(item.storages.front())];
   return owner ? std::string(std::string_view(model.tensor(*owner).name)) : item.module;
 }
 
 std::string peak_text(const Document& document) {
   const auto& projection = document.projection.value();
   if (!projection || document.projection.busy()) return "";
-  const MemoryKind memory = document.memory().kind;
-  const bool unified = memory == MemoryKind::unified;
-  const std::uint64_t bytes = view_peaks(projection->timeline, memory)[leading_view(memory)].bytes;
+  const plan::MemoryKind memory = document.memory().kind;
+  const bool unified = memory == plan::MemoryKind::unified;
+  const std::uint64_t bytes =
+      plan::view_peaks(projection->timeline, memory)[plan::leading_view(memory)].bytes;
   return fmt::format("{} in this order: {} {}", projection->method->id, format_bytes(bytes),
                      unified ? "must be held" : "on the device");
 }
@@ -227,7 +228,7 @@ void OrderEditor::draw_item(Document& document, const Ui& ui, std::size_t at) {
   tooltip(ui, item.tensor ? "Folds the neighbours of this module into one row"
                           : "Unfolds the module to its tensors");
   ImGui::SameLine(0, 0);
-  const auto owner = model.owners[index(item.storages.front())];
+  const auto owner = model.owners[graph::index(item.storages.front())];
   const bool selected = item.tensor && document.selected_tensor() == owner;
   if (ImGui::Selectable("##item", selected, 0, {width - arrow, height}) && item.tensor)
     document.select(*owner);

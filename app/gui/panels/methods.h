@@ -60,13 +60,13 @@ class OrderEditor {
 };
 
 // The budget of the deciding memory: the device's memory, or the memory that all spaces share.
-std::optional<std::uint64_t> leading_budget(const BoundRequest& bound);
+std::optional<std::uint64_t> leading_budget(const load::BoundRequest& bound);
 // The bytes that decide, and behind them whether they are too many: the figure is red then, which not
 // everyone sees.
-std::string leading_figure(const LoadRow& row);
+std::string leading_figure(const load::LoadRow& row);
 // Chooses the method of a row, and its order if the order is in the table of orders.
-void choose_row(Workspace& workspace, const LoadRow& row);
+void choose_row(Workspace& workspace, const load::LoadRow& row);
 // Draws the hover card of a row: what the method does, why it cannot be used, exact figures.
-void row_card(const Document& document, const Ui& ui, const LoadRow& row);
+void row_card(const Document& document, const Ui& ui, const load::LoadRow& row);
 
 }  // namespace loadline::gui

@@ -23,7 +23,7 @@ namespace loadline::gui {
 
 namespace {
 
-bool hangs(const report::CurveBand& band) { return (band.mask & space_bit(Space::device)) == 0; }
+bool hangs(const report::CurveBand& band) { return (band.mask & plan::space_bit(plan::Space::device)) == 0; }
 
 // The plot inside a cell; bytes above the water line are positive.
 class Place {
@@ -60,19 +60,19 @@ class Place {
 // Draws the whole stack first, then the layers nearer to the water line over it.
 void paint_band(const Ui& ui, const report::CurveBand& band, const Place& place) {
   unsigned mask = band.mask;
-  const std::vector<Space> stack = report::stack_of(band.mask);
+  const std::vector<plan::Space> stack = report::stack_of(band.mask);
   const auto count = static_cast<double>(band.columns.size());
-  for (auto space = stack.rbegin(); space != stack.rend(); mask &= ~space_bit(*space), ++space) {
-    const ImU32 colour = mix(ui.theme->panel, ui.theme->spaces[index(*space)], 0.85f);
+  for (auto space = stack.rbegin(); space != stack.rend(); mask &= ~plan::space_bit(*space), ++space) {
+    const ImU32 colour = mix(ui.theme->panel, ui.theme->spaces[plan::index(*space)], 0.85f);
     for (std::size_t i = 0; i < band.columns.size();) {
-      const float edge = place.y(sum_over(band.columns[i].bytes, mask), hangs(band));
+      const float edge = place.y(plan::sum_over(band.columns[i].bytes, mask), hangs(band));
       std::size_t end = i + 1;
       while (end < band.columns.size() &&
-             place.y(sum_over(band.columns[end].bytes, mask), hangs(band)) == edge)
+             place.y(plan::sum_over(band.columns[end].bytes, mask), hangs(band)) == edge)
         ++end;
       const float x0 = place.x(static_cast<double>(i) / count);
       const float x1 = std::max(place.x(static_cast<double>(end) / count), x0 + 1);
-      if (edge != place.water() && band.columns[i].bytes[index(*space)] > 0)
+      if (edge != place.water() && band.columns[i].bytes[plan::index(*space)] > 0)
         ImGui::GetWindowDrawList()->AddRectFilled({x0, std::min(edge, place.water())},
                                                   {x1, std::max(edge, place.water())}, colour);
       i = end;
@@ -80,7 +80,7 @@ void paint_band(const Ui& ui, const report::CurveBand& band, const Place& place)
   }
 }
 
-void paint_budget(const Ui& ui, const BoundRequest& bound, const Place& place) {
+void paint_budget(const Ui& ui, const load::BoundRequest& bound, const Place& place) {
   const auto limit = leading_budget(bound);
   if (!limit) return;
   const float y = place.y(*limit, false);
@@ -134,9 +134,9 @@ void curve_card(const Ui& ui, const report::PicturedRow& pictured, double place,
 void draw_cell(Workspace& workspace, const Ui& ui, const report::PicturedRow& pictured,
                const report::ChartScale& scale, ImVec2 size) {
   Document& document = workspace.document();
-  const LoadRow& row = *pictured.row;
+  const load::LoadRow& row = *pictured.row;
   const report::RowCurve& curve = *pictured.curve;
-  const BoundRequest& bound = *document.comparison.value()->answer.bound;
+  const load::BoundRequest& bound = *document.comparison.value()->answer.bound;
   const bool chosen = &shown_method(document.asked()) == row.method;
   const IdScope scope(row.method);
   const ImVec2 at = ImGui::GetCursorScreenPos();
@@ -181,12 +181,12 @@ void draw_cell(Workspace& workspace, const Ui& ui, const report::PicturedRow& pi
 void draw_legend(const Workspace& workspace, const Ui& ui, const report::ChartScale& scale) {
   const Document& document = workspace.document();
   bool first = true;
-  for (const Space space : kStackOrder) {
+  for (const plan::Space space : kStackOrder) {
     if (!first && !continue_line(ui, 14, legend_width(ui, space_title(space), ""))) break;
     first = false;
-    legend_entry(ui, ui.theme->spaces[index(space)], space_title(space), "");
+    legend_entry(ui, ui.theme->spaces[plan::index(space)], space_title(space), "");
   }
-  const bool unified = document.comparison.value()->answer.bound->memory == MemoryKind::unified;
+  const bool unified = document.comparison.value()->answer.bound->memory == plan::MemoryKind::unified;
   const std::string words =
       unified ? fmt::format("one scale, up to {}; the ring marks what must be held at most",
                             format_bytes(scale.above))
@@ -251,8 +251,8 @@ struct OverlayRow {
 };
 
 // Of device and host the one in which the rows differ most; in unified memory all that must be held.
-const report::RowSpace& overlay_space(std::span<const report::PicturedRow> rows, MemoryKind memory) {
-  if (memory == MemoryKind::unified) return report::find_row_space("held");
+const report::RowSpace& overlay_space(std::span<const report::PicturedRow> rows, plan::MemoryKind memory) {
+  if (memory == plan::MemoryKind::unified) return report::find_row_space("held");
   const report::RowSpace& widest = report::widest_space(report::rows_of(rows));
   return report::find_row_space(widest.id == "host" ? "host" : "device");
 }
@@ -261,10 +261,13 @@ OverlayRow overlay_row(const report::PicturedRow& pictured, const report::RowSpa
   const report::RowCurve& curve = *pictured.curve;
   const bool host = space.id == "host";
   OverlayRow row{pictured, &(host ? curve.bands.back() : curve.bands.front())};
-  const unsigned held = space_bit(Space::device) | space_bit(Space::host) | space_bit(Space::staging);
-  const unsigned mask = host ? space_bit(Space::host) : space.id == "held" ? held : space_bit(Space::device);
+  const unsigned held = plan::space_bit(plan::Space::device) | plan::space_bit(plan::Space::host) |
+                        plan::space_bit(plan::Space::staging);
+  const unsigned mask = host                 ? plan::space_bit(plan::Space::host)
+                        : space.id == "held" ? held
+                                             : plan::space_bit(plan::Space::device);
   for (const view::UsageColumn& column : row.band->columns)
-    row.bytes.push_back(static_cast<double>(sum_over(column.bytes, mask)));
+    row.bytes.push_back(static_cast<double>(plan::sum_over(column.bytes, mask)));
   row.peak = static_cast<double>(space.peak(*pictured.row).bytes);
   const auto count = static_cast<double>(std::max<std::size_t>(row.bytes.size(), 1));
   if (host) {
@@ -289,7 +292,7 @@ struct Overlay {
 };
 
 Overlay overlay_of(const std::vector<report::PicturedRow>& rows, const report::RowSpace& space,
-                   const BoundRequest& bound) {
+                   const load::BoundRequest& bound) {
   Overlay overlay;
   overlay.space = &space;
   overlay.limit = overlay.space->id == "host" ? bound.budget.host : leading_budget(bound);
@@ -515,7 +518,7 @@ void draw_methods_overlay(Document& document, const Ui& ui, ImVec2 size) {
   const std::vector<report::PicturedRow> rows = report::pictured_rows(subject);
   const ChildScope child("overlaid", size);
   if (rows.empty()) return empty_state(ui, "No method can load this model", "The table says why.");
-  const BoundRequest& bound = *document.comparison.value()->answer.bound;
+  const load::BoundRequest& bound = *document.comparison.value()->answer.bound;
   const std::vector<report::PicturedRow> shown = overlaid_rows(document, rows);
   // of chosen rows the space in which they differ, else that of all
   const report::RowSpace& space = overlay_space(document.overlaid.empty() ? rows : shown, bound.memory);

@@ -17,35 +17,36 @@ namespace loadline::gui {
 namespace {
 
 // As they stand side by side.
-constexpr std::array<RowSort, 12> kColumns = {RowSort::method,  RowSort::order,   RowSort::held,
-                                              RowSort::device,  RowSort::host,    RowSort::page_cache,
-                                              RowSort::staging, RowSort::unified, RowSort::jumps,
-                                              RowSort::time,    RowSort::context, RowSort::verdict};
+constexpr std::array<load::RowSort, 12> kColumns = {
+    load::RowSort::method, load::RowSort::order,      load::RowSort::held,    load::RowSort::device,
+    load::RowSort::host,   load::RowSort::page_cache, load::RowSort::staging, load::RowSort::unified,
+    load::RowSort::jumps,  load::RowSort::time,       load::RowSort::context, load::RowSort::verdict};
 
 constexpr std::string_view kPeakLaw = "Peak law";
 
 struct Figure {
-  RowSort column = RowSort::device;
+  load::RowSort column = load::RowSort::device;
   const char* title = "";
   float least = 0;  // of the table's width, below which the column is left out unless it sorts
-  std::optional<Space> space = std::nullopt;
+  std::optional<plan::Space> space = std::nullopt;
 };
-constexpr std::array<Figure, 6> kFigures = {{{RowSort::held, "Must hold", 0},
-                                             {RowSort::device, "Device", 0, Space::device},
-                                             {RowSort::host, "Host", 430, Space::host},
-                                             {RowSort::page_cache, "Page cache", 620, Space::page_cache},
-                                             {RowSort::staging, "Staging", 760, Space::staging},
-                                             {RowSort::unified, "Unified", 900}}};
+constexpr std::array<Figure, 6> kFigures = {
+    {{load::RowSort::held, "Must hold", 0},
+     {load::RowSort::device, "Device", 0, plan::Space::device},
+     {load::RowSort::host, "Host", 430, plan::Space::host},
+     {load::RowSort::page_cache, "Page cache", 620, plan::Space::page_cache},
+     {load::RowSort::staging, "Staging", 760, plan::Space::staging},
+     {load::RowSort::unified, "Unified", 900}}};
 
-const RowPeak& peak_of(const LoadRow& row, const Figure& figure) {
-  if (figure.space) return row.peaks[index(*figure.space)];
-  return figure.column == RowSort::unified ? row.unified : row.leading;
+const load::RowPeak& peak_of(const load::LoadRow& row, const Figure& figure) {
+  if (figure.space) return row.peaks[plan::index(*figure.space)];
+  return figure.column == load::RowSort::unified ? row.unified : row.leading;
 }
 
 // The bytes at the right, over a bar that ends where the greatest of the table would fill the cell.
-void figure_cell(const Ui& ui, const LoadRow& row, const Figure& figure, double most) {
+void figure_cell(const Ui& ui, const load::LoadRow& row, const Figure& figure, double most) {
   if (!ImGui::TableNextColumn()) return;
-  const RowPeak& peak = peak_of(row, figure);
+  const load::RowPeak& peak = peak_of(row, figure);
   if (row.refusal) return;
   if (peak.bytes == 0) return right_aligned("\xE2\x80\x93", ui.theme->muted);
   const ImVec2 at = ImGui::GetCursorScreenPos();
@@ -55,7 +56,7 @@ void figure_cell(const Ui& ui, const LoadRow& row, const Figure& figure, double 
   const float filled = std::max(ui.px(2), width * share);
   ImGui::GetWindowDrawList()->AddRectFilled(
       {at.x, at.y + line}, {at.x + filled, at.y + line + ui.px(2.5f)},
-      figure.space ? ui.theme->spaces[index(*figure.space)] : ui.theme->neutral, ui.px(1));
+      figure.space ? ui.theme->spaces[plan::index(*figure.space)] : ui.theme->neutral, ui.px(1));
   right_aligned(format_bytes(peak.bytes), ui.theme->text);
 }
 
@@ -65,22 +66,23 @@ void draw_headers(const Ui& ui) {
     if (!ImGui::TableSetColumnIndex(i)) continue;
     const std::string_view name = ImGui::TableGetColumnName(i);
     const std::string_view title = name.substr(0, name.find("###"));
-    const RowSort column = kColumns[static_cast<std::size_t>(i)];
-    const bool words = column == RowSort::method || column == RowSort::order || column == RowSort::verdict;
+    const load::RowSort column = kColumns[static_cast<std::size_t>(i)];
+    const bool words =
+        column == load::RowSort::method || column == load::RowSort::order || column == load::RowSort::verdict;
     const IdScope scope(i);
     column_title(ui, title, !words);
     if (title == kPeakLaw) tooltip(ui, "The peak as a formula: point at a row to see what its symbols mean");
   }
 }
 
-bool has_refusal(const std::vector<LoadRow>& rows) {
-  return std::ranges::any_of(rows, [](const LoadRow& row) { return row.refusal.has_value(); });
+bool has_refusal(const std::vector<load::LoadRow>& rows) {
+  return std::ranges::any_of(rows, [](const load::LoadRow& row) { return row.refusal.has_value(); });
 }
 
 // "13.92 GiB over: ...down_proj.weight": in the room there is the end of a name says most. The rest is
 // in the row's card.
-std::string short_verdict(const Ui& ui, const LoadRow& row, const Budget& budget, float room) {
-  const BudgetVerdict& verdict = row.verdict;
+std::string short_verdict(const Ui& ui, const load::LoadRow& row, const load::Budget& budget, float room) {
+  const load::BudgetVerdict& verdict = row.verdict;
   const bool one = budget.device.has_value() != budget.host.has_value();  // else it must be said which
   std::string words;
   const auto add = [&](bool fits, std::string_view what, std::uint64_t over) {
@@ -98,7 +100,7 @@ std::string short_verdict(const Ui& ui, const LoadRow& row, const Budget& budget
   return elided(words, room);
 }
 
-void verdict_cell(const Document& document, const Ui& ui, const LoadRow& row) {
+void verdict_cell(const Document& document, const Ui& ui, const load::LoadRow& row) {
   if (!ImGui::TableNextColumn()) return;
   const float room = ImGui::GetContentRegionAvail().x;
   if (row.refusal) return muted(ui, elided("cannot be done", room));
@@ -115,7 +117,7 @@ void verdict_cell(const Document& document, const Ui& ui, const LoadRow& row) {
 
 float row_height(const Ui& ui) { return ImGui::GetTextLineHeight() + ui.px(2.5f); }
 
-void draw_row(Workspace& workspace, const Ui& ui, const LoadRow& row, std::size_t at, double most) {
+void draw_row(Workspace& workspace, const Ui& ui, const load::LoadRow& row, std::size_t at, double most) {
   Document& document = workspace.document();
   const IdScope scope(at);
   const bool chosen =
@@ -139,16 +141,16 @@ void draw_row(Workspace& workspace, const Ui& ui, const LoadRow& row, std::size_
 
 }  // namespace
 
-std::optional<std::uint64_t> leading_budget(const BoundRequest& bound) {
-  return bound.memory == MemoryKind::unified ? bound.budget.unified : bound.budget.device;
+std::optional<std::uint64_t> leading_budget(const load::BoundRequest& bound) {
+  return bound.memory == plan::MemoryKind::unified ? bound.budget.unified : bound.budget.device;
 }
 
-std::string leading_figure(const LoadRow& row) {
+std::string leading_figure(const load::LoadRow& row) {
   const bool at_risk = row.verdict.at_risk > 0 && row.verdict.at_risk == row.most_over();
   return format_bytes(row.leading.bytes) + (row.fits() ? "" : at_risk ? ", at risk" : ", no fit");
 }
 
-void choose_row(Workspace& workspace, const LoadRow& row) {
+void choose_row(Workspace& workspace, const load::LoadRow& row) {
   Document& document = workspace.document();
   Asked asked = document.asked();
   asked.request.methods = {std::string(row.method->id)};
@@ -157,27 +159,27 @@ void choose_row(Workspace& workspace, const LoadRow& row) {
   document.select(LoadOf{std::string(row.method->id), row.order});
 }
 
-void row_card(const Document& document, const Ui& ui, const LoadRow& row) {
+void row_card(const Document& document, const Ui& ui, const load::LoadRow& row) {
   hover_card(ui, [&] {
     heading(ui, row.method->id);
     text(row.method->summary);
     text_colored(ui.theme->accent, fmt::format("peak law: {}", row.method->peak_law));
     paragraph(ui, report::law_symbols(row.method->peak_law), ui.theme->muted);
-    paragraph(ui, evidence_text(row.method->id), ui.theme->muted);
+    paragraph(ui, load::evidence_text(row.method->id), ui.theme->muted);
     if (row.refusal) return text_colored(ui.theme->bad, "Cannot be done: " + shown(row.refusal->what()));
-    const auto peak = [&](std::string_view what, const RowPeak& at) {
+    const auto peak = [&](std::string_view what, const load::RowPeak& at) {
       if (at.bytes == 0) return;
       const std::string name = elided(shown(at.tensor), ui.px(300));
       muted(ui, fmt::format("{}: {} bytes, first with {}", what, format_grouped(at.bytes), name));
     };
-    for (const Space space : kStackOrder) peak(space_title(space), row.peaks[index(space)]);
-    if (document.comparison.value()->answer.bound->memory == MemoryKind::unified)
+    for (const plan::Space space : kStackOrder) peak(space_title(space), row.peaks[plan::index(space)]);
+    if (document.comparison.value()->answer.bound->memory == plan::MemoryKind::unified)
       peak("One memory must hold", row.leading);
     if (row.reserved)
       muted(ui, fmt::format("The allocator takes {} on the device, {} on the host",
-                            format_bytes((*row.reserved)[index(Space::device)]),
-                            format_bytes((*row.reserved)[index(Space::host)])));
-    const BoundRequest& bound = *document.comparison.value()->answer.bound;
+                            format_bytes((*row.reserved)[plan::index(plan::Space::device)]),
+                            format_bytes((*row.reserved)[plan::index(plan::Space::host)])));
+    const load::BoundRequest& bound = *document.comparison.value()->answer.bound;
     if (!bound.judged()) return;
     text_colored(row.fits() ? ui.theme->good : ui.theme->bad, report::verdict_text(row, bound));
     if (row.context_max)
@@ -200,19 +202,19 @@ void MethodsTable::refresh(const Workspace& workspace) {
   fits_only_ = fits_only;
   seen_ = document.comparison.value();
   sorted_ = workspace.settings.compare_sort;
-  at_ = sorted_rows(rows, *seen_->answer.bound, sorted_.by, sorted_.ascending);
+  at_ = load::sorted_rows(rows, *seen_->answer.bound, sorted_.by, sorted_.ascending);
   std::erase_if(at_, [&](std::size_t i) { return !document.compares(rows[i].method->id); });
   if (fits_only) std::erase_if(at_, [&](std::size_t i) { return !rows[i].fits(); });
   most_ = 1;
-  for (const LoadRow& row : rows)
+  for (const load::LoadRow& row : rows)
     for (const Figure& figure : kFigures)
-      if (figure.column != RowSort::unified)
+      if (figure.column != load::RowSort::unified)
         most_ = std::max(most_, static_cast<double>(peak_of(row, figure).bytes));
 }
 
 // 0 is an order that no arrow stands for: what fits first, or the order of the table itself.
-ImGuiID sort_id(RowSort sort) {
-  return sort == RowSort::table || sort == RowSort::fit ? 0 : static_cast<ImGuiID>(sort) + 1;
+ImGuiID sort_id(load::RowSort sort) {
+  return sort == load::RowSort::table || sort == load::RowSort::fit ? 0 : static_cast<ImGuiID>(sort) + 1;
 }
 
 void MethodsTable::agree_on_sort(CompareSort& sort) {
@@ -220,7 +222,8 @@ void MethodsTable::agree_on_sort(CompareSort& sort) {
   if (const auto found = std::ranges::find(kColumns, sort.by); found != kColumns.end())
     at = static_cast<std::size_t>(found - kColumns.begin());
   if (const auto arrow = arrows_.agree({sort_id(sort.by), sort.ascending}, at))
-    sort = {arrow->column == 0 ? RowSort::fit : static_cast<RowSort>(arrow->column - 1), arrow->ascending};
+    sort = {arrow->column == 0 ? load::RowSort::fit : static_cast<load::RowSort>(arrow->column - 1),
+            arrow->ascending};
 }
 
 void MethodsTable::move_choice(Workspace& workspace, const Ui& ui) {
@@ -247,31 +250,32 @@ void MethodsTable::draw(Workspace& workspace, const Ui& ui, ImVec2 size) {
   constexpr ImGuiTableFlags kFlags = kListTable | ImGuiTableFlags_Sortable | ImGuiTableFlags_SortTristate;
   const FontScope font(ui.fonts.small);
   if (!ImGui::BeginTable("comparison", static_cast<int>(kColumns.size()), kFlags, size)) return;
-  const BoundRequest& bound = *document.comparison.value()->answer.bound;
-  const bool unified = bound.memory == MemoryKind::unified;
+  const load::BoundRequest& bound = *document.comparison.value()->answer.bound;
+  const bool unified = bound.memory == plan::MemoryKind::unified;
   const auto& context = document.comparison.value()->answer.context;
   const bool contexts = context && context->missing.empty();
   const float width = size.x - (contexts ? ui.px(80) : 0);  // for the columns that there is room for
   // in the order of kColumns
-  const auto column = [&](const char* title, float room, RowSort sort, bool there, bool stretch = false) {
+  const auto column = [&](const char* title, float room, load::RowSort sort, bool there,
+                          bool stretch = false) {
     ImGuiTableColumnFlags flags =
         stretch ? ImGuiTableColumnFlags_WidthStretch : ImGuiTableColumnFlags_WidthFixed;
     if (!there && workspace.settings.compare_sort.by != sort) flags |= ImGuiTableColumnFlags_Disabled;
     ImGui::TableSetupColumn(title, flags, stretch ? room : ui.px(room), sort_id(sort));
   };
-  column("Method", 150, RowSort::method, true);
-  column("Order", 70, RowSort::order, document.asked().every_order);
+  column("Method", 150, load::RowSort::method, true);
+  column("Order", 70, load::RowSort::order, document.asked().every_order);
   for (const Figure& figure : kFigures) {
     const bool meant =
-        figure.column == RowSort::held ? unified : figure.column != RowSort::unified || !unified;
+        figure.column == load::RowSort::held ? unified : figure.column != load::RowSort::unified || !unified;
     column(figure.title, 74, figure.column, meant && width >= ui.px(figure.least));
   }
-  column("Jumps", 48, RowSort::jumps, width >= ui.px(880));
-  column("Time", 62, RowSort::time, width >= ui.px(560));
-  column("Context", 64, RowSort::context, contexts);
+  column("Jumps", 48, load::RowSort::jumps, width >= ui.px(880));
+  column("Time", 62, load::RowSort::time, width >= ui.px(560));
+  column("Context", 64, load::RowSort::context, contexts);
   const bool verdicts = bound.judged() || has_refusal(document.comparison.value()->answer.rows);
-  column(verdicts ? "Verdict###verdict" : fmt::format("{}###verdict", kPeakLaw).c_str(), 1, RowSort::verdict,
-         true, true);
+  column(verdicts ? "Verdict###verdict" : fmt::format("{}###verdict", kPeakLaw).c_str(), 1,
+         load::RowSort::verdict, true, true);
   ImGui::TableSetupScrollFreeze(1, 1);
   draw_headers(ui);
   agree_on_sort(workspace.settings.compare_sort);

@@ -61,15 +61,15 @@ void draw_notes(Workspace& workspace, const Ui& ui) {
   ImGui::Dummy({0, ui.px(4)});
   heading(ui, "Findings");
   if (notes.empty() && model.graph->missing.empty()) muted(ui, "Opening it found nothing odd.");
-  const auto finding = [&](Severity severity, std::string_view tensor, std::string_view words) {
-    badge_line(ui, severity_name(severity), severity_color(*ui.theme, severity),
+  const auto finding = [&](graph::Severity severity, std::string_view tensor, std::string_view words) {
+    badge_line(ui, graph::severity_name(severity), severity_color(*ui.theme, severity),
                tensor.empty() ? shown(words) : shown(tensor) + ": " + shown(words), ui.theme->text, 10);
   };
   const std::size_t drawn = std::min(notes.size(), kMostNotes);
-  for (const Note& note : std::span(notes).first(drawn))
+  for (const graph::Note& note : std::span(notes).first(drawn))
     finding(note.severity, note.tensor.value_or(""), note.text);
   if (!model.graph->missing.empty() && model.errors == 0)
-    finding(Severity::error, "",
+    finding(graph::Severity::error, "",
             fmt::format("{} of the index in no file: {}", counted(model.graph->missing.size(), "tensor"),
                         join_names(model.graph->missing, 6)));
   if (link(ui, "all findings",
@@ -84,13 +84,13 @@ void draw_files(const Model& model, const Ui& ui) {
   ImGui::Dummy({0, ui.px(4)});
   heading(ui, "Files");
   std::uint64_t most = 1;
-  for (const ModelFile& file : model.graph->files) most = std::max(most, file.bytes);
+  for (const graph::ModelFile& file : model.graph->files) most = std::max(most, file.bytes);
   if (!ImGui::BeginTable("files", 3, ImGuiTableFlags_RowBg | ImGuiTableFlags_PadOuterX)) return;
   stretched_column("name", 3);
   stretched_column("bar", 3);
   fixed_column(ui, "bytes", 120);
   const auto row = [&](std::size_t i) {
-    const ModelFile& file = model.graph->files[i];
+    const graph::ModelFile& file = model.graph->files[i];
     ImGui::TableNextRow();
     ImGui::TableNextColumn();
     const float y = ImGui::GetCursorPosY();
@@ -159,13 +159,13 @@ void ModelPanel::draw_shares(const Model& model, const Ui& ui) {
   heading(ui, "By type");
   std::vector<Part> parts;
   for (const DTypeShare& share : model.dtypes)
-    parts.push_back({dtype_info(share.dtype).name, share.bytes, ui.theme->dtype(share.dtype)});
+    parts.push_back({graph::dtype_info(share.dtype).name, share.bytes, ui.theme->dtype(share.dtype)});
   parts_bar(ui, parts, ui.px(16));
   ImGui::Dummy({0, ui.px(4)});
   heading(ui, "By role");
   parts.clear();
-  for (std::size_t i = 0; i < kRoleCount; ++i)
-    parts.push_back({role_name(static_cast<Role>(i)), model.role_bytes[i], ui.theme->roles[i]});
+  for (std::size_t i = 0; i < graph::kRoleCount; ++i)
+    parts.push_back({graph::role_name(static_cast<graph::Role>(i)), model.role_bytes[i], ui.theme->roles[i]});
   parts_bar(ui, parts, ui.px(16));
   shares_height_ = ImGui::GetCursorPosY() + ImGui::GetScrollY() + ui.px(6);
 }

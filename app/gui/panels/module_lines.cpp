@@ -16,27 +16,28 @@ constexpr std::size_t kMostOpen = 6;  // children that are shown from the start
 constexpr int kMostIndent = 16;
 constexpr std::size_t kMostName = 300;  // bytes of a name that are drawn
 
-std::uint32_t first_op(const OpTree& tree, OpNodeId id) {
-  const OpNode& node = tree.node(id);
+std::uint32_t first_op(const graph::OpTree& tree, graph::OpNodeId id) {
+  const graph::OpNode& node = tree.node(id);
   std::uint32_t first = node.ops.empty() ? UINT32_MAX : node.ops.front();
   // children are in the order in which the pass enters them: the first one begins first
   if (!node.children.empty()) first = std::min(first, first_op(tree, node.children.front()));
   return first;
 }
 
-bool same_modules(const OpTree& a, const OpTree& b) {
-  return std::equal(
-      a.nodes.begin(), a.nodes.end(), b.nodes.begin(), b.nodes.end(),
-      [](const OpNode& x, const OpNode& y) { return x.name == y.name && x.parent == y.parent; });
+bool same_modules(const graph::OpTree& a, const graph::OpTree& b) {
+  return std::equal(a.nodes.begin(), a.nodes.end(), b.nodes.begin(), b.nodes.end(),
+                    [](const graph::OpNode& x, const graph::OpNode& y) {
+                      return x.name == y.name && x.parent == y.parent;
+                    });
 }
 
 // The node of an operator and all its parents, from the root.
-std::vector<OpNodeId> path_of(const OpTree& tree, std::size_t op) {
-  std::vector<OpNodeId> path;
+std::vector<graph::OpNodeId> path_of(const graph::OpTree& tree, std::size_t op) {
+  std::vector<graph::OpNodeId> path;
   for (std::size_t i = 0; i < tree.nodes.size() && path.empty(); ++i)
     if (std::binary_search(tree.nodes[i].ops.begin(), tree.nodes[i].ops.end(), op))
-      path.push_back(OpNodeId{static_cast<std::uint32_t>(i)});
-  while (!path.empty() && path.back() != kRootOpNode) path.push_back(tree.node(path.back()).parent);
+      path.push_back(graph::OpNodeId{static_cast<std::uint32_t>(i)});
+  while (!path.empty() && path.back() != graph::kRootOpNode) path.push_back(tree.node(path.back()).parent);
   std::ranges::reverse(path);
   return path;
 }
@@ -62,19 +63,19 @@ void ModuleLines::refresh(const Workspace& workspace) {
     scene_ = document.forward.value();
     peaks_.assign(scene_->tree.nodes.size(), 0);
     if (!same) {
-      const OpTree& tree = scene_->tree;
+      const graph::OpTree& tree = scene_->tree;
       open_.assign(tree.nodes.size(), false);
       // modules with few parts are open at first, and the first of repeated modules
-      std::vector<OpNodeId> look = {kRootOpNode};
+      std::vector<graph::OpNodeId> look = {graph::kRootOpNode};
       for (std::size_t i = 0; i < look.size(); ++i) {
-        open_[index(look[i])] = true;
-        const auto groups = folded_children(tree, look[i]);
+        open_[graph::index(look[i])] = true;
+        const auto groups = graph::folded_children(tree, look[i]);
         const bool repeats =
-            std::ranges::any_of(groups, [](const OpGroup& group) { return group.members.size() > 1; });
+            std::ranges::any_of(groups, [](const graph::OpGroup& group) { return group.members.size() > 1; });
         if (repeats)
-          open_[index(groups.front().members.front())] = true;
+          open_[graph::index(groups.front().members.front())] = true;
         else if (groups.size() <= kMostOpen)
-          for (const OpGroup& group : groups) look.push_back(group.members.front());
+          for (const graph::OpGroup& group : groups) look.push_back(group.members.front());
       }
     }
     stale_ = true;
@@ -98,14 +99,14 @@ void ModuleLines::reveal(const Document& document) {
   seen_ = document.operator_shown;
   if (!seen_) return;
   scroll_ = true;
-  const OpTree& tree = scene_->tree;
-  const std::vector<OpNodeId> path = path_of(tree, *seen_);
+  const graph::OpTree& tree = scene_->tree;
+  const std::vector<graph::OpNodeId> path = path_of(tree, *seen_);
   for (std::size_t i = 0; i < path.size(); ++i) {
-    open_[index(path[i])] = true;
+    open_[graph::index(path[i])] = true;
     if (!folded_ || i + 1 == path.size()) continue;
-    const auto groups = folded_children(tree, path[i]);
+    const auto groups = graph::folded_children(tree, path[i]);
     const bool stands_for_itself = std::ranges::any_of(
-        groups, [&](const OpGroup& group) { return group.members.front() == path[i + 1]; });
+        groups, [&](const graph::OpGroup& group) { return group.members.front() == path[i + 1]; });
     if (!stands_for_itself) break;
   }
 }
@@ -113,10 +114,10 @@ void ModuleLines::reveal(const Document& document) {
 void ModuleLines::mark(const Document& document) {
   marked_.reset();
   if (!document.operator_shown) return;
-  const std::vector<OpNodeId> path = path_of(scene_->tree, *document.operator_shown);
+  const std::vector<graph::OpNodeId> path = path_of(scene_->tree, *document.operator_shown);
   const auto holds = [&](const Line& line) {
     if (line.op) return *line.op == *document.operator_shown;
-    return std::ranges::any_of(path, [&](OpNodeId id) {
+    return std::ranges::any_of(path, [&](graph::OpNodeId id) {
       const auto& members = line.group.members;
       return std::ranges::find(members, id) != members.end();
     });
@@ -125,26 +126,26 @@ void ModuleLines::mark(const Document& document) {
     if (holds(lines_[i])) marked_ = i;  // what is inside comes later
 }
 
-std::vector<OpGroup> ModuleLines::groups_inside(OpNodeId node) const {
-  if (folded_) return folded_children(scene_->tree, node);
-  std::vector<OpGroup> groups;
-  for (const OpNodeId id : scene_->tree.node(node).children) groups.push_back({{id}});
+std::vector<graph::OpGroup> ModuleLines::groups_inside(graph::OpNodeId node) const {
+  if (folded_) return graph::folded_children(scene_->tree, node);
+  std::vector<graph::OpGroup> groups;
+  for (const graph::OpNodeId id : scene_->tree.node(node).children) groups.push_back({{id}});
   return groups;
 }
 
-ModuleLines::Line ModuleLines::line_of(OpGroup group, std::uint16_t depth) const {
-  const OpTree& tree = scene_->tree;
-  Line line = {group_name(tree, group), std::move(group), std::nullopt, depth, true};
+ModuleLines::Line ModuleLines::line_of(graph::OpGroup group, std::uint16_t depth) const {
+  const graph::OpTree& tree = scene_->tree;
+  Line line = {graph::group_name(tree, group), std::move(group), std::nullopt, depth, true};
   // a module with one part shares its line: "layers.0 - 31"
   for (;;) {
-    const OpNode& node = tree.node(line.group.members.front());
+    const graph::OpNode& node = tree.node(line.group.members.front());
     if (line.group.members.size() > 1 || !node.ops.empty()) break;
-    std::vector<OpGroup> below = groups_inside(line.group.members.front());
+    std::vector<graph::OpGroup> below = groups_inside(line.group.members.front());
     if (below.size() != 1) break;
     line.group = std::move(below.front());
-    line.name += tree.separator + group_name(tree, line.group);
+    line.name += tree.separator + graph::group_name(tree, line.group);
   }
-  const OpNode& node = tree.node(line.group.members.front());
+  const graph::OpNode& node = tree.node(line.group.members.front());
   if (node.children.empty() && node.all_ops == 1) {
     line.op = node.ops.back();
     line.branch = false;
@@ -153,12 +154,13 @@ ModuleLines::Line ModuleLines::line_of(OpGroup group, std::uint16_t depth) const
 }
 
 // Operators and modules in the order of the pass.
-std::vector<ModuleLines::Line> ModuleLines::inside(OpNodeId node, std::uint16_t depth) const {
-  const OpTree& tree = scene_->tree;
+std::vector<ModuleLines::Line> ModuleLines::inside(graph::OpNodeId node, std::uint16_t depth) const {
+  const graph::OpTree& tree = scene_->tree;
   std::vector<std::pair<std::uint32_t, Line>> parts;
   for (const std::uint32_t op : tree.node(node).ops)
-    if (!is_part_of_next(*scene_->forward(), op)) parts.emplace_back(op, Line{"", {}, op, depth, false});
-  for (OpGroup& group : groups_inside(node)) {
+    if (!graph::is_part_of_next(*scene_->forward(), op))
+      parts.emplace_back(op, Line{"", {}, op, depth, false});
+  for (graph::OpGroup& group : groups_inside(node)) {
     const std::uint32_t first = first_op(tree, group.members.front());
     parts.emplace_back(first, line_of(std::move(group), depth));
   }
@@ -176,11 +178,11 @@ void ModuleLines::unfold() {
   const auto push = [&](std::vector<Line> lines) {
     std::move(lines.rbegin(), lines.rend(), std::back_inserter(stack));
   };
-  push(inside(kRootOpNode, 0));
+  push(inside(graph::kRootOpNode, 0));
   while (!stack.empty()) {
     Line line = std::move(stack.back());
     stack.pop_back();
-    const bool open = line.branch && open_[index(line.group.members.front())];
+    const bool open = line.branch && open_[graph::index(line.group.members.front())];
     if (open) push(inside(line.group.members.front(), static_cast<std::uint16_t>(line.depth + 1)));
     lines_.push_back(std::move(line));
   }
@@ -218,7 +220,7 @@ void ModuleLines::choose(Document& document, const Line& line) {
   document.operator_shown = *line.op;
   seen_ = document.operator_shown;  // it is in sight
   stale_ = true;
-  const Op& op = scene_->forward()->ops[*line.op];
+  const graph::Op& op = scene_->forward()->ops[*line.op];
   if (!op.weights.empty()) document.select(op.weights.front());
 }
 
@@ -231,7 +233,7 @@ void ModuleLines::move(Document& document, const Ui& ui) {
     choose(document, lines_[*now]);
   }
   if (!at_ || !lines_[*at_].branch || !list_has_keyboard()) return;
-  const std::size_t node = index(lines_[*at_].group.members.front());
+  const std::size_t node = graph::index(lines_[*at_].group.members.front());
   const bool open = list_key_pressed(ListKey::right) || (row_is_entered() && !open_[node]);
   const bool close = list_key_pressed(ListKey::left) || (row_is_entered() && open_[node]);
   if (open == close || open == open_[node]) return;
@@ -240,11 +242,11 @@ void ModuleLines::move(Document& document, const Ui& ui) {
 }
 
 void ModuleLines::describe(const Ui& ui, const Line& line) const {
-  const OpTree& tree = scene_->tree;
+  const graph::OpTree& tree = scene_->tree;
   if (line.group.members.empty())
-    return text(shown(beginning(op_text(scene_->forward()->ops[*line.op]), kMostName)));
-  const OpNode& node = tree.node(line.group.members.front());
-  text(shown(beginning(op_path(tree, line.group.members.front()), kMostName)));
+    return text(shown(beginning(forward::op_text(scene_->forward()->ops[*line.op]), kMostName)));
+  const graph::OpNode& node = tree.node(line.group.members.front());
+  text(shown(beginning(graph::op_path(tree, line.group.members.front()), kMostName)));
   if (line.group.members.size() > 1)
     muted(ui, fmt::format("the first of {} that compute the same", line.group.members.size()));
   muted(ui, fmt::format("{}, {} with {} bytes{}", counted(node.all_ops, "operator"),
@@ -258,7 +260,7 @@ void ModuleLines::draw_name(Document& document, const Ui& ui, const Line& line, 
   if (ImGui::Selectable("##line", selected, ImGuiSelectableFlags_SpanAllColumns)) {
     at_.reset();
     if (line.branch) {
-      const std::size_t node = index(line.group.members.front());
+      const std::size_t node = graph::index(line.group.members.front());
       open_[node] = !open_[node];
       stale_ = true;
     } else if (selected) {
@@ -273,7 +275,7 @@ void ModuleLines::draw_name(Document& document, const Ui& ui, const Line& line, 
   const float line_height = ImGui::GetTextLineHeight();
   if (line.branch)
     fold_arrow(ui, {at.x + indent + ui.px(5), at.y + line_height / 2},
-               open_[index(line.group.members.front())]);
+               open_[graph::index(line.group.members.front())]);
   const std::string times =
       line.group.members.size() > 1 ? fmt::format("x{}", line.group.members.size()) : "";
   const float left = indent + ui.px(15);
@@ -294,15 +296,15 @@ void ModuleLines::draw_name(Document& document, const Ui& ui, const Line& line, 
 }
 
 void ModuleLines::draw_line(Document& document, const Ui& ui, const Line& line, bool selected) {
-  const ForwardGraph& forward = *scene_->forward();
-  const OpTree& tree = scene_->tree;
+  const graph::ForwardGraph& forward = *scene_->forward();
+  const graph::OpTree& tree = scene_->tree;
   const ImU32 second = selected ? ui.theme->text : ui.theme->muted;
   ImGui::TableNextRow();
   ImGui::TableNextColumn();
   draw_name(document, ui, line, selected);
   std::uint64_t ops = 0, bytes = 0, most = 0;
   // of repeated modules the figures of one: so do those of its parts, which are listed below it
-  for (const OpNodeId id : line.group.members) most = std::max(most, peaks_[index(id)]);
+  for (const graph::OpNodeId id : line.group.members) most = std::max(most, peaks_[graph::index(id)]);
   if (!line.group.members.empty()) {
     ops = tree.node(line.group.members.front()).all_ops;
     bytes = tree.node(line.group.members.front()).weight_bytes;
@@ -310,10 +312,10 @@ void ModuleLines::draw_line(Document& document, const Ui& ui, const Line& line, 
   const std::string times =
       line.group.members.size() > 1 ? fmt::format("{} x ", line.group.members.size()) : "";
   if (line.group.members.empty()) {
-    for (const TensorId id : forward.ops[*line.op].weights)
-      bytes += tensor_bytes(*scene_->graph, scene_->graph->tensor(id));
+    for (const graph::TensorId id : forward.ops[*line.op].weights)
+      bytes += graph::tensor_bytes(*scene_->graph, scene_->graph->tensor(id));
     if (figures_) most = figures_->usage[*line.op].passing();
-    if (figures_ && *line.op > 0 && is_part_of_next(forward, *line.op - 1))
+    if (figures_ && *line.op > 0 && graph::is_part_of_next(forward, *line.op - 1))
       most = std::max(most, figures_->usage[*line.op - 1].passing());
   }
   ImGui::TableNextColumn();

@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t kMostName = 300;  // bytes of a name that a row draws
 
 // The first one, its shape before its name where both do not fit; all of them in a tooltip.
-void draw_values(const ForwardGraph& forward, const Ui& ui, const std::vector<ValueId>& values,
+void draw_values(const graph::ForwardGraph& forward, const Ui& ui, const std::vector<graph::ValueId>& values,
                  ImU32 second) {
   constexpr std::size_t kMostListed = 12;
   if (values.empty()) return;
@@ -53,7 +53,7 @@ class OperatorsPanel final : public Panel {
   void draw_rows(Workspace& workspace, const Ui& ui, float height);
   void draw_row(Document& document, const Ui& ui, std::uint32_t at);
   void draw_operator(Document& document, const Ui& ui);
-  const ForwardGraph& forward() const { return *scene_->forward(); }
+  const graph::ForwardGraph& forward() const { return *scene_->forward(); }
 
   std::shared_ptr<const ForwardScene> scene_;
   std::string searched_;
@@ -206,8 +206,8 @@ void OperatorsPanel::draw_rows(Workspace& workspace, const Ui& ui, float height)
 }
 
 void OperatorsPanel::draw_row(Document& document, const Ui& ui, std::uint32_t at) {
-  const MetaGraph& graph = *scene_->graph;
-  const Op& op = forward().ops[at];
+  const graph::MetaGraph& graph = *scene_->graph;
+  const graph::Op& op = forward().ops[at];
   const IdScope scope(std::size_t{at});
   const bool selected = document.operator_shown == at;
   const ImU32 second = selected ? ui.theme->text : ui.theme->muted;
@@ -218,7 +218,7 @@ void OperatorsPanel::draw_row(Document& document, const Ui& ui, std::uint32_t at
   ImGui::SetItemAllowOverlap();
   right_aligned(format_grouped(at), second);
   ImGui::TableNextColumn();
-  const std::string_view part = is_part_of_next(forward(), at) ? ", before it" : "";
+  const std::string_view part = graph::is_part_of_next(forward(), at) ? ", before it" : "";
   name_text(ui, fmt::format("{}{}", beginning(op.kind, kMostName), part), 0, ui.theme->text);
   if (ImGui::TableNextColumn()) name_text(ui, beginning(op.name, kMostName), 0, second, true);
   ImGui::TableNextColumn();
@@ -247,8 +247,8 @@ void OperatorsPanel::draw_row(Document& document, const Ui& ui, std::uint32_t at
 
 void OperatorsPanel::draw_operator(Document& document, const Ui& ui) {
   constexpr std::size_t kMostListed = 200;
-  const MetaGraph& graph = *scene_->graph;
-  const Op& op = forward().ops[*document.operator_shown];
+  const graph::MetaGraph& graph = *scene_->graph;
+  const graph::Op& op = forward().ops[*document.operator_shown];
   heading(ui, fmt::format("{}  {}", *document.operator_shown, shown(beginning(op.kind, kMostName))));
   ImGui::SameLine(0, ui.px(12));
   name_text(ui, beginning(op.name, kMostName), 0, ui.theme->muted);
@@ -261,7 +261,7 @@ void OperatorsPanel::draw_operator(Document& document, const Ui& ui) {
   const auto more = [&](std::size_t count) {
     if (count > kMostListed) muted(ui, fmt::format("and {} more", format_grouped(count - kMostListed)));
   };
-  const auto values = [&](std::string_view label, const std::vector<ValueId>& list) {
+  const auto values = [&](std::string_view label, const std::vector<graph::ValueId>& list) {
     for (std::size_t i = 0; i < std::min(list.size(), kMostListed); ++i) {
       labelled(label, i);
       const std::string formula = value_size_formula(forward(), list[i]);
@@ -274,7 +274,7 @@ void OperatorsPanel::draw_operator(Document& document, const Ui& ui) {
     more(list.size());
   };
   if (document.figures()) {
-    const LaneBytes& alive = document.figures()->usage[*document.operator_shown];
+    const forward::LaneBytes& alive = document.figures()->usage[*document.operator_shown];
     labelled("alive", 0);
     name_text(ui,
               fmt::format("{} of activations, {} of temporaries during it", format_bytes(alive.activations),
@@ -284,13 +284,13 @@ void OperatorsPanel::draw_operator(Document& document, const Ui& ui) {
   values("takes", op.inputs);
   for (std::size_t i = 0; i < std::min(op.weights.size(), kMostListed); ++i) {
     labelled("weights", i);
-    const Tensor& tensor = graph.tensor(op.weights[i]);
+    const graph::Tensor& tensor = graph.tensor(op.weights[i]);
     const IdScope scope(i);
     if (link(ui, "weight", tensor.name, ImGui::GetContentRegionAvail().x * 0.6f))
       document.select(op.weights[i]);
     ImGui::SameLine(0, ui.px(10));
-    muted(ui, fmt::format("{}  {}  {}", shape_text(tensor), dtype_info(tensor.dtype).name,
-                          format_bytes(document.model->bytes[index(op.weights[i])])));
+    muted(ui, fmt::format("{}  {}  {}", shape_text(tensor), graph::dtype_info(tensor.dtype).name,
+                          format_bytes(document.model->bytes[graph::index(op.weights[i])])));
   }
   more(op.weights.size());
   values("gives", op.outputs);

@@ -13,23 +13,23 @@ namespace loadline::gui {
 namespace {
 
 // The remark on unusual storage of a tensor, with details in a tooltip.
-void draw_stored(const Model& model, const Ui& ui, TensorId id, ImU32 color) {
+void draw_stored(const Model& model, const Ui& ui, graph::TensorId id, ImU32 color) {
   const std::string remark = storage_remark(model, id);
   if (remark.empty()) return;
-  const Tensor& tensor = model.tensor(id);
-  const Storage& storage = model.graph->storage(tensor.storage);
-  const bool plain = storage.encoding == Encoding::plain;
+  const graph::Tensor& tensor = model.tensor(id);
+  const graph::Storage& storage = model.graph->storage(tensor.storage);
+  const bool plain = storage.encoding == graph::Encoding::plain;
   text_colored(plain ? color : ui.theme->warning, elided(remark, ImGui::GetContentRegionAvail().x));
   hover_card(ui, [&] {
     text(remark);
     if (!plain)
       muted(ui, fmt::format("{} in the file, cannot be mapped", format_bytes(storage.stored_bytes)));
     if (!tensor.strides.empty()) muted(ui, strides_text(tensor));
-    if (model.bytes[index(id)] < storage.bytes)
-      muted(ui, fmt::format("{} of a storage of {}", format_bytes(model.bytes[index(id)]),
+    if (model.bytes[graph::index(id)] < storage.bytes)
+      muted(ui, fmt::format("{} of a storage of {}", format_bytes(model.bytes[graph::index(id)]),
                             format_bytes(storage.bytes)));
     constexpr std::size_t kMostTies = 12;
-    if (const std::uint32_t tie = model.tie_of[index(id)]; tie > 0) {
+    if (const std::uint32_t tie = model.tie_of[graph::index(id)]; tie > 0) {
       const auto& group = model.ties[tie - 1];
       muted(ui, "one storage for");
       for (std::size_t i = 0; i < std::min(group.size(), kMostTies); ++i)
@@ -47,7 +47,7 @@ class TensorsPanel final : public Panel {
   void draw_content(Workspace& workspace, const Ui& ui) override;
   void draw_filter(Document& document, const Ui& ui);
   void draw_rows(Workspace& workspace, const Ui& ui);
-  void draw_row(Workspace& workspace, const Ui& ui, TensorId id);
+  void draw_row(Workspace& workspace, const Ui& ui, graph::TensorId id);
   void agree_on_sort(Document& document);
   void scroll_to_selection(const Document& document);
   void move_selection(Workspace& workspace, const Ui& ui);
@@ -163,20 +163,20 @@ void TensorsPanel::draw_rows(Workspace& workspace, const Ui& ui) {
   ImGui::EndTable();
 }
 
-void TensorsPanel::draw_row(Workspace& workspace, const Ui& ui, TensorId id) {
+void TensorsPanel::draw_row(Workspace& workspace, const Ui& ui, graph::TensorId id) {
   Document& document = workspace.document();
   const Model& model = *document.model;
-  const Tensor& tensor = model.tensor(id);
-  const Storage& storage = model.graph->storage(tensor.storage);
-  const std::uint64_t bytes = model.bytes[index(id)];
-  const IdScope scope(index(id));
+  const graph::Tensor& tensor = model.tensor(id);
+  const graph::Storage& storage = model.graph->storage(tensor.storage);
+  const std::uint64_t bytes = model.bytes[graph::index(id)];
+  const IdScope scope(graph::index(id));
   const bool selected = document.selected_tensor() == id;
   if (table_row(selected)) document.select(id);
-  if (ImGui::IsItemHovered()) document.hover(model.nodes[index(id)]);
-  if (document.hovered() == model.nodes[index(id)] && !selected)
+  if (ImGui::IsItemHovered()) document.hover(model.nodes[graph::index(id)]);
+  if (document.hovered() == model.nodes[graph::index(id)] && !selected)
     ImGui::TableSetBgColor(ImGuiTableBgTarget_RowBg1, with_alpha(ui.theme->hovered, 0.8f));
   if (ImGui::IsItemHovered() && ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left)) {
-    document.zoom(model.tree.node(model.nodes[index(id)]).parent);
+    document.zoom(model.tree.node(model.nodes[graph::index(id)]).parent);
     workspace.settings.panel = "map";
   }
   {
@@ -184,7 +184,7 @@ void TensorsPanel::draw_row(Workspace& workspace, const Ui& ui, TensorId id) {
     name_text(ui, tensor.name, 0, ui.theme->text);
   }
   const ImU32 second = selected ? ui.theme->text : ui.theme->muted;
-  if (ImGui::TableNextColumn()) text_colored(ui.theme->text, dtype_info(tensor.dtype).name);
+  if (ImGui::TableNextColumn()) text_colored(ui.theme->text, graph::dtype_info(tensor.dtype).name);
   if (ImGui::TableNextColumn()) name_text(ui, shape_text(tensor), 0, ui.theme->text);
   if (ImGui::TableNextColumn()) {
     right_aligned(format_bytes(bytes), ui.theme->text);
@@ -192,20 +192,21 @@ void TensorsPanel::draw_row(Workspace& workspace, const Ui& ui, TensorId id) {
   }
   if (ImGui::TableNextColumn()) {
     const double share = share_of(bytes, model.weight_bytes);
-    bar_with_figure(ui, share, ui.theme->roles[static_cast<std::size_t>(model.roles[index(id)])], 52,
+    bar_with_figure(ui, share, ui.theme->roles[static_cast<std::size_t>(model.roles[graph::index(id)])], 52,
                     percent_text(share), second);
   }
   if (ImGui::TableNextColumn()) draw_stored(model, ui, id, second);
   if (ImGui::TableNextColumn()) {
     // files of one model differ in their numbers, at the end
     const std::string file =
-        storage.file == kNoFile
+        storage.file == graph::kNoFile
             ? "none"
-            : std::filesystem::path(model.graph->files[index(storage.file)].path).stem().string();
+            : std::filesystem::path(model.graph->files[graph::index(storage.file)].path).stem().string();
     name_text(ui, file, 0, second, true);
   }
   if (ImGui::TableNextColumn())
-    right_aligned(storage.file == kNoFile ? "" : format_grouped(storage.offset + tensor.offset), second);
+    right_aligned(storage.file == graph::kNoFile ? "" : format_grouped(storage.offset + tensor.offset),
+                  second);
 }
 
 }  // namespace

@@ -151,12 +151,12 @@ bool draw_devices(Workspace& workspace, const Ui& ui, float width) {
 
 // A row per space: projected, and once there was an upload what was allocated, which follows the plan
 // by construction, and what the allocator took for it.
-void draw_peaks(const Ui& ui, const Timeline& projected, const Timeline* measured) {
+void draw_peaks(const Ui& ui, const plan::Timeline& projected, const plan::Timeline* measured) {
   constexpr std::array<std::string_view, 5> kTitles = {"Peak of", "", "Projected", "Allocated",
                                                        "Taken in all"};
   const bool taken = measured != nullptr && measured->reserved_peak;
   double most = 1;
-  for (std::size_t i = 0; i < kSpaceCount; ++i) {
+  for (std::size_t i = 0; i < plan::kSpaceCount; ++i) {
     most = std::max(most, static_cast<double>(projected.peaks[i].bytes));
     if (measured != nullptr) most = std::max(most, static_cast<double>(measured->peaks[i].bytes));
   }
@@ -165,8 +165,8 @@ void draw_peaks(const Ui& ui, const Timeline& projected, const Timeline* measure
   const FontScope font(bars ? ui.fonts.body : ui.fonts.small);
   const char* id = measured == nullptr ? "projected" : "allocated";
   if (!begin_figures(ui, id, std::span(kTitles).first(columns), bars)) return;
-  for (const Space space : kStackOrder) {
-    const std::size_t at = index(space);
+  for (const plan::Space space : kStackOrder) {
+    const std::size_t at = plan::index(space);
     const std::uint64_t wanted = projected.peaks[at].bytes;
     ImGui::TableNextRow();
     ImGui::TableNextColumn();
@@ -188,7 +188,7 @@ void draw_projected_time(const Document& document, const Ui& ui) {
   const FontScope font(ui.fonts.small);
   paragraph(ui,
             fmt::format("About {}. {}", format_seconds(document.projection.value()->seconds),
-                        rates_line(judged->bound.rates)),
+                        load::rates_line(judged->bound.rates)),
             ui.theme->muted);
 }
 
@@ -211,7 +211,7 @@ void draw_projected(const Document& document, const Ui& ui) {
   }
   draw_peaks(ui, document.projection.value()->timeline, nullptr);
   draw_projected_time(document, ui);
-  const Method& method = *document.projection.value()->method;
+  const load::Method& method = *document.projection.value()->method;
   ImGui::Dummy({0, ui.px(6)});
   heading(ui, method.id);
   paragraph(ui, report::method_explanation(method.id), ui.theme->text);
@@ -259,7 +259,7 @@ void draw_system_count(const Ui& ui, const UploadResult& result) {
         ui.theme->muted);
   for (const std::string& note : report.notes) paragraph(ui, shown(note), ui.theme->muted);
   const auto& taken = report.measured.reserved_peak;
-  const std::size_t staging = index(Space::staging);
+  const std::size_t staging = plan::index(plan::Space::staging);
   if (taken && report.measured.peaks[staging].bytes == 0 && (*taken)[staging] > 0)
     paragraph(ui,
               fmt::format("{} of staging are the uploader's own buffer for copies from ordinary memory, "
@@ -347,7 +347,7 @@ void UploadPanel::draw_running(Workspace& workspace, const Ui& ui) {
     plot_.set_curves(
         timeline_curves(*live->projection(), nullptr, {}, TimeAxis::steps, TimelineShape::stacked), {});
   }
-  const SampleLog::Entries samples = live->samples();
+  const load::SampleLog::Entries samples = live->samples();
   plot_.take_samples(samples);
   heading(ui, "Measured so far");
   draw_plot(ui, false);
@@ -371,7 +371,7 @@ void UploadPanel::draw_result(const Workspace& workspace, const Ui& ui, const Up
   {
     const FontScope font(ui.fonts.small);
     const report::UploadTime time = report::upload_time(report, result.rates);
-    paragraph(ui, report::upload_time_text(time) + " " + rates_line(result.rates), ui.theme->text);
+    paragraph(ui, report::upload_time_text(time) + " " + load::rates_line(result.rates), ui.theme->text);
     tooltip(ui, report::upload_rates_text(time, result.rates, report.device));
   }
   ImGui::Dummy({0, ui.px(2)});
@@ -399,7 +399,8 @@ void UploadPanel::draw_plot(const Ui& ui, bool allocated) {
     legend_entry(ui, color, words, "");
   };
   const TimelineCurves& curves = plot_.curves();
-  for (const Space space : curves.sides[0].spaces) entry(ui.theme->spaces[index(space)], space_title(space));
+  for (const plan::Space space : curves.sides[0].spaces)
+    entry(ui.theme->spaces[plan::index(space)], space_title(space));
   if (allocated) entry(ui.theme->highlight, "measured: allocated");
   entry(ui.theme->good, "measured: process");
   if (!curves.driver.empty()) entry(ui.theme->accent, "measured: driver");

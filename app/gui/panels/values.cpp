@@ -28,7 +28,7 @@ namespace {
 // What a cell stands for.
 enum class CellValue : std::uint8_t { mean, largest };
 
-float scale_of(const ValueCells& cells, CellValue show) {
+float scale_of(const inspect::ValueCells& cells, CellValue show) {
   float most = 0;
   for (const float value : show == CellValue::mean ? cells.mean : cells.largest)
     if (std::isfinite(value)) most = std::max(most, std::abs(value));
@@ -38,7 +38,8 @@ float scale_of(const ValueCells& cells, CellValue show) {
 ImU32 color_of(const Ui& ui, float value, float most) {
   if (!std::isfinite(value)) return ui.theme->bad;
   const float share = most > 0 ? std::sqrt(std::min(std::abs(value) / most, 1.0f)) : 0;
-  return mix(ui.theme->raised, ui.theme->spaces[index(value < 0 ? Space::device : Space::host)], share);
+  return mix(ui.theme->raised,
+             ui.theme->spaces[plan::index(value < 0 ? plan::Space::device : plan::Space::host)], share);
 }
 
 // Half or twice as much around `at`, a share of the range; at least four.
@@ -99,8 +100,8 @@ struct Place {
 
 // Draws the axes and the scale of cells at the edges of a place; what is left is for the cells. Nothing where
 // there is no room to spare.
-Place draw_cells_frame(const ValueCells& cells, const CellRange& range, const Ui& ui, CellValue show,
-                       Place place) {
+Place draw_cells_frame(const inspect::ValueCells& cells, const inspect::CellRange& range, const Ui& ui,
+                       CellValue show, Place place) {
   const FontScope font(ui.fonts.small);
   const float line = ImGui::GetFontSize() + ui.px(4);
   if (place.size.y < 6 * line) return place;
@@ -123,7 +124,7 @@ Place draw_cells_frame(const ValueCells& cells, const CellRange& range, const Ui
 // Draws the cells of the view's range, with axes and a scale, into `size` pixels at the cursor. The wheel
 // zooms at the place under the mouse, a double click shows everything.
 void draw_values_map(ValuesView& values, const Ui& ui, ImVec2 size, CellValue show) {
-  const ValueCells* const cells = values.cells();
+  const inspect::ValueCells* const cells = values.cells();
   Place inner = {ImGui::GetCursorScreenPos(), size};
   if (cells != nullptr && !cells->mean.empty())
     inner = draw_cells_frame(*cells, values.range(), ui, show, inner);
@@ -134,7 +135,7 @@ void draw_values_map(ValuesView& values, const Ui& ui, ImVec2 size, CellValue sh
   ImDrawList* draw = ImGui::GetWindowDrawList();
   draw->AddRectFilled(at, at + size, ui.theme->raised);
   if (cells == nullptr || cells->mean.empty()) return;
-  const CellRange& range = values.range();
+  const inspect::CellRange& range = values.range();
   const float most = scale_of(*cells, show);
   const auto& shown_cells = show == CellValue::mean ? cells->mean : cells->largest;
   // cells of the whole under a part that is still being read
@@ -145,7 +146,7 @@ void draw_values_map(ValuesView& values, const Ui& ui, ImVec2 size, CellValue sh
     return (value - static_cast<double>(from)) / static_cast<double>(shown_count);
   };
   ImGui::PushClipRect(at, at + size, true);
-  const CellRange& of = cells->range;
+  const inspect::CellRange& of = cells->range;
   for (std::size_t y = 0; y < cells->height; ++y) {
     const double y0 = place(of.row, of.rows, y, cells->height, range.row, range.rows);
     const double y1 = place(of.row, of.rows, y + 1, cells->height, range.row, range.rows);
@@ -184,9 +185,9 @@ void draw_values_map(ValuesView& values, const Ui& ui, ImVec2 size, CellValue sh
     muted(ui, fmt::format("mean {:.6g}, largest magnitude {:.6g}", cells->mean[cell], cells->largest[cell]));
     muted(ui, "The wheel zooms, a double click shows everything.");
   });
-  const ValuePicture& picture = *values.picture.value();
-  const CellRange& whole = picture.cells.range;
-  CellRange next = range;
+  const inspect::ValuePicture& picture = *values.picture.value();
+  const inspect::CellRange& whole = picture.cells.range;
+  inspect::CellRange next = range;
   if (const float wheel = ImGui::GetIO().MouseWheel; std::abs(wheel) > 0) {
     zoom_side(next.row, next.rows, whole.rows, y, wheel > 0);
     zoom_side(next.column, next.columns, whole.columns, x, wheel > 0);
@@ -197,7 +198,7 @@ void draw_values_map(ValuesView& values, const Ui& ui, ImVec2 size, CellValue sh
 
 // Draws a square of counts with axes and a scale into the room there is: from low to high in both directions,
 // the kept tensor to the right, the other one upwards.
-void draw_scatter(const ValueComparison& comparison, const Ui& ui, float room, float height) {
+void draw_scatter(const inspect::ValueComparison& comparison, const Ui& ui, float room, float height) {
   const FontScope font(ui.fonts.small);
   const ImVec2 start = ImGui::GetCursorScreenPos();
   const std::string low = fmt::format("{:.3g}", comparison.low),
@@ -235,7 +236,7 @@ void draw_scatter(const ValueComparison& comparison, const Ui& ui, float room, f
 
 namespace {
 
-std::string number_text(const std::optional<Number>& number) {
+std::string number_text(const std::optional<convert::Number>& number) {
   if (!number) return "none";
   return std::visit([](auto value) { return fmt::format("{:.6g}", static_cast<double>(value)); }, *number);
 }
@@ -246,16 +247,16 @@ class ValuesPanel final : public Panel {
 
  private:
   void draw_content(Workspace& workspace, const Ui& ui) override;
-  void draw_toolbar(Document& document, const Ui& ui, TensorId id);
-  void draw_figures(const ValueStats& stats, const Ui& ui) const;
-  void draw_histogram(const ValueHistogram& histogram, const Ui& ui, ImVec2 size) const;
-  void draw_comparison(Document& document, const Ui& ui, TensorId id);
+  void draw_toolbar(Document& document, const Ui& ui, graph::TensorId id);
+  void draw_figures(const convert::ValueStats& stats, const Ui& ui) const;
+  void draw_histogram(const inspect::ValueHistogram& histogram, const Ui& ui, ImVec2 size) const;
+  void draw_comparison(Document& document, const Ui& ui, graph::TensorId id);
 
   CellValue show_ = CellValue::mean;
   bool logarithmic_ = false;
 };
 
-void ValuesPanel::draw_toolbar(Document& document, const Ui& ui, TensorId id) {
+void ValuesPanel::draw_toolbar(Document& document, const Ui& ui, graph::TensorId id) {
   constexpr std::array<std::string_view, 2> kShows = {"Mean", "Largest"};
   show_ = static_cast<CellValue>(segmented(ui, "show", kShows, static_cast<std::size_t>(show_)));
   tooltip(ui, "What a cell of the map shows of its values");
@@ -273,7 +274,7 @@ void ValuesPanel::draw_toolbar(Document& document, const Ui& ui, TensorId id) {
   if (button(ui, "Let go", ButtonKind::ghost)) document.values.keep(std::nullopt);
 }
 
-void ValuesPanel::draw_figures(const ValueStats& stats, const Ui& ui) const {
+void ValuesPanel::draw_figures(const convert::ValueStats& stats, const Ui& ui) const {
   bool first = true;
   const auto put = [&](std::string_view label, const std::string& value) {
     if (!std::exchange(first, false)) continue_line(ui, 22, std::max(text_width(label), text_width(value)));
@@ -290,7 +291,7 @@ void ValuesPanel::draw_figures(const ValueStats& stats, const Ui& ui) const {
   if (stats.infs() > 0) put("Infinite", format_grouped(stats.infs()));
 }
 
-void ValuesPanel::draw_histogram(const ValueHistogram& histogram, const Ui& ui, ImVec2 size) const {
+void ValuesPanel::draw_histogram(const inspect::ValueHistogram& histogram, const Ui& ui, ImVec2 size) const {
   ImVec2 at = ImGui::GetCursorScreenPos();
   plot_area("histogram", size);
   if (histogram.counts.empty()) return;
@@ -332,11 +333,11 @@ void ValuesPanel::draw_histogram(const ValueHistogram& histogram, const Ui& ui, 
   });
 }
 
-void ValuesPanel::draw_comparison(Document& document, const Ui& ui, TensorId id) {
+void ValuesPanel::draw_comparison(Document& document, const Ui& ui, graph::TensorId id) {
   ValuesView& values = document.values;
-  const Tensor &kept = document.model->tensor(*values.kept()), &now = document.model->tensor(id);
+  const graph::Tensor &kept = document.model->tensor(*values.kept()), &now = document.model->tensor(id);
   heading(ui, "Against the kept tensor");
-  if (elements(kept) != elements(now))
+  if (graph::elements(kept) != graph::elements(now))
     return paragraph(ui,
                      fmt::format("Cannot be compared: this tensor is {}, the kept one is {}. Both must have "
                                  "equally many values.",
@@ -347,7 +348,7 @@ void ValuesPanel::draw_comparison(Document& document, const Ui& ui, TensorId id)
   if (values.comparison.error() != nullptr)
     return paragraph(ui, shown(values.comparison.error_text()), ui.theme->bad);
   if (!values.comparison.value()) return;
-  const ValueComparison& found = *values.comparison.value();
+  const inspect::ValueComparison& found = *values.comparison.value();
   const FontScope font(ui.fonts.small);
   if (kept.shape != now.shape)
     muted(ui, fmt::format("shapes differ, {} and {}: compared in the order of the file", shape_text(now),
@@ -364,14 +365,14 @@ void ValuesPanel::draw_content(Workspace& workspace, const Ui& ui) {
   const auto selected = document.selected_tensor();
   if (!selected)
     return empty_state(ui, "No tensor is selected", "Select one in the tree, the map or the table.");
-  const TensorId id = *selected;
-  const Tensor& tensor = document.model->tensor(id);
+  const graph::TensorId id = *selected;
+  const graph::Tensor& tensor = document.model->tensor(id);
   if (const std::string misfit = reading_misfit(*document.model); !misfit.empty())
     return empty_state(ui, "Its values cannot be read", misfit);
-  if (const auto why = measure_refusal(tensor.dtype))
+  if (const auto why = inspect::measure_refusal(tensor.dtype))
     return empty_state(ui, "Its values cannot be shown", *why);
   ValuesView& values = document.values;
-  const std::uint64_t bytes = document.model->bytes[index(id)];
+  const std::uint64_t bytes = document.model->bytes[graph::index(id)];
   if (values.shown() != id && bytes > ValuesView::kSmall) {
     heading(ui, shown(tensor.name));
     muted(ui, fmt::format("{} would be read, twice.", format_bytes(bytes)));
@@ -385,7 +386,7 @@ void ValuesPanel::draw_content(Workspace& workspace, const Ui& ui) {
     return empty_state(ui, "Reading the values", shown(tensor.name));
   }
   draw_toolbar(document, ui, id);
-  const ValuePicture& picture = *values.picture.value();
+  const inspect::ValuePicture& picture = *values.picture.value();
   draw_figures(picture.stats, ui);
   if (picture.cells.mean.empty()) return;
   const bool compares = values.kept() && *values.kept() != id;

@@ -14,38 +14,39 @@ namespace loadline::gui {
 namespace {
 
 // A size of activations is for a load that no pass follows.
-bool is_setting(const LoadOption& option) {
-  return option.group == load_groups::kSettings || option.id == "activations";
+bool is_setting(const load::LoadOption& option) {
+  return option.group == load::load_groups::kSettings || option.id == "activations";
 }
 
 }  // namespace
 
 void method_choice(Workspace& workspace, const Ui& ui, float width) {
   Document& document = workspace.document();
-  const Method& method = shown_method(document.asked());
+  const load::Method& method = shown_method(document.asked());
   std::vector<std::string_view> labels;
-  for (const Method& row : methods()) labels.push_back(row.id);
-  const auto now = static_cast<std::size_t>(&method - methods().data());
+  for (const load::Method& row : load::methods()) labels.push_back(row.id);
+  const auto now = static_cast<std::size_t>(&method - load::methods().data());
   const auto picked = combo(ui, "##method", width, method.id, labels, now);
   tooltip(ui, method.summary);
-  if (picked) workspace.attempt([&] { document.set_option("method", methods()[*picked].id); });
+  if (picked) workspace.attempt([&] { document.set_option("method", load::methods()[*picked].id); });
 }
 
 void order_choice(Workspace& workspace, const Ui& ui, float width) {
   Document& document = workspace.document();
   const std::string order = shown_order(document.asked());
   std::vector<std::string_view> labels;
-  std::size_t at = orders().size();  // one's own
-  for (std::size_t i = 0; i < orders().size(); ++i) {
-    labels.push_back(orders()[i].id);
-    if (orders()[i].id == order) at = i;
+  std::size_t at = load::orders().size();  // one's own
+  for (std::size_t i = 0; i < load::orders().size(); ++i) {
+    labels.push_back(load::orders()[i].id);
+    if (load::orders()[i].id == order) at = i;
   }
-  labels.push_back(kOwnOrder);
+  labels.push_back(load::kOwnOrder);
   const auto other = combo(ui, "##order", width, order, labels, at);
-  tooltip(ui, at < orders().size() ? orders()[at].summary
-                                   : "As arranged in the panel Methods under Order, or read from a file");
+  tooltip(ui, at < load::orders().size()
+                  ? load::orders()[at].summary
+                  : "As arranged in the panel Methods under Order, or read from a file");
   if (!other) return;
-  if (*other == orders().size()) {
+  if (*other == load::orders().size()) {
     workspace.settings.panel = "methods";
     workspace.settings.compare_view = CompareView::order;
     if (!document.has_custom_order()) return;
@@ -60,14 +61,14 @@ void method_and_order(Workspace& workspace, const Ui& ui, float method_width, fl
 }
 
 void method_options(Document& document, const Ui& ui, OptionControls& controls) {
-  for (const LoadOption& option : load_options())
+  for (const load::LoadOption& option : load::load_options())
     if (is_setting(option) && is_offered(document, option)) controls.draw(document, ui, option);
 }
 
 void upload_options(Document& document, const Ui& ui, OptionControls& controls) {
-  for (const LoadOption& option : load_options())
-    if ((is_setting(option) || option.group == load_groups::kReads) && option.offered_to(LoadUser::upload) &&
-        is_offered(document, option))
+  for (const load::LoadOption& option : load::load_options())
+    if ((is_setting(option) || option.group == load::load_groups::kReads) &&
+        option.offered_to(load::LoadUser::upload) && is_offered(document, option))
       if (const auto look = look_of(document, option))
         controls.draw_line(ui, *look, [&](std::string_view word) { document.set_option(option.id, word); });
 }
@@ -77,45 +78,45 @@ void upload_options(Document& document, const Ui& ui, OptionControls& controls) 
 
 namespace {
 
-std::vector<const LoadOption*> ways() {
-  std::vector<const LoadOption*> rows;
-  for (const LoadOption& option : load_options())
-    if (option.group == load_groups::kPlaces) rows.push_back(&option);
+std::vector<const load::LoadOption*> ways() {
+  std::vector<const load::LoadOption*> rows;
+  for (const load::LoadOption& option : load::load_options())
+    if (option.group == load::load_groups::kPlaces) rows.push_back(&option);
   return rows;
 }
 
 // Something to begin with: half of the model. Empty: somebody has to say something.
-std::string first_word(const Document& document, const LoadOption& way) {
+std::string first_word(const Document& document, const load::LoadOption& way) {
   if (way.kind == OptionKind::count) return std::to_string(document.model->layer_count / 2);
   if (way.id != "auto_map") return "";
   const auto budget = document.memory().budget.device;
   return print_option(OptionKind::bytes, budget.value_or(document.model->weight_bytes / 2));
 }
 
-Asked without(Asked asked, const std::vector<const LoadOption*>& rows) {
-  for (const LoadOption* way : rows) way->set(asked.request, {});
+Asked without(Asked asked, const std::vector<const load::LoadOption*>& rows) {
+  for (const load::LoadOption* way : rows) way->set(asked.request, {});
   return asked;
 }
 
 }  // namespace
 
 void PlacementControls::draw(Document& document, const Ui& ui, OptionControls& controls) {
-  const std::vector<const LoadOption*> rows = ways();
-  const auto is_set = [&](const LoadOption* way) {
-    return !same_option(*way, document.asked().request, LoadRequest());
+  const std::vector<const load::LoadOption*> rows = ways();
+  const auto is_set = [&](const load::LoadOption* way) {
+    return !same_option(*way, document.asked().request, load::LoadRequest());
   };
   const auto set = std::ranges::find_if(rows, is_set);
   if (set != rows.end()) wanted_ = nullptr;  // something else put it there
   const bool offered =
-      std::ranges::any_of(rows, [&](const LoadOption* way) { return is_offered(document, *way); });
+      std::ranges::any_of(rows, [&](const load::LoadOption* way) { return is_offered(document, *way); });
   if (!document.model || !offered) {
     wanted_ = nullptr;
     return;
   }
   std::vector<std::string_view> labels = {"All on the device"};
   std::size_t now = 0;
-  std::vector<const LoadOption*> shown;  // those that the method supports, and what is set
-  for (const LoadOption* way : rows) {
+  std::vector<const load::LoadOption*> shown;  // those that the method supports, and what is set
+  for (const load::LoadOption* way : rows) {
     const bool chosen = way == wanted_ || is_set(way);
     if (!chosen && !is_offered(document, *way)) continue;
     shown.push_back(way);

@@ -3,8 +3,8 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/forward/model/known_models.h"
 #include "core/forward/family/architecture.h"
+#include "core/forward/model/known_models.h"
 
 #include <algorithm>
 #include <array>
@@ -29,19 +29,20 @@ void capitalise(std::string& word) {
   if (word[0] >= 'a' && word[0] <= 'z') word[0] = static_cast<char>(word[0] - 'a' + 'A');
 }
 
-std::optional<OptionLook> tokens_look(const Document& document, OptionLook look, SymbolId symbol) {
+std::optional<OptionLook> tokens_look(const Document& document, OptionLook look, graph::SymbolId symbol) {
   const ForwardScene* scene = operators_of(document);
-  if (scene == nullptr || !scene->symbols_matter[index(symbol)]) return std::nullopt;
+  if (scene == nullptr || !scene->symbols_matter[graph::index(symbol)]) return std::nullopt;
   look.most = std::min(look.most, kMostOnSlider);
   return look;
 }
 
 std::optional<OptionLook> type_look(const Document& document, OptionLook look,
-                                    std::optional<DType> Profile::*own) {
+                                    std::optional<graph::DType> forward::Profile::*own) {
   const ForwardScene* scene = operators_of(document);
-  if (scene == nullptr || scene->model.source != ForwardSource::architecture) return std::nullopt;
-  const DType type = (scene->assets->profile(scene->model.profile).*own).value_or(scene->model.bound->dtype);
-  look.in_force = dtype_info(type).name;
+  if (scene == nullptr || scene->model.source != forward::ForwardSource::architecture) return std::nullopt;
+  const graph::DType type =
+      (scene->assets->profile(scene->model.profile).*own).value_or(scene->model.bound->dtype);
+  look.in_force = graph::dtype_info(type).name;
   for (OptionLook::Word& row : look.words)
     for (char& c : row.shown)
       if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
@@ -52,15 +53,15 @@ std::optional<OptionLook> profile_look(const Document& document, OptionLook look
   const ForwardScene* scene = operators_of(document);
   if (scene == nullptr) return std::nullopt;
   look.words.clear();
-  for (const Profile& profile : scene->assets->profiles)
-    if (runs(profile, *scene->graph)) look.words.push_back({profile.id, profile.id});
+  for (const forward::Profile& profile : scene->assets->profiles)
+    if (forward::runs(profile, *scene->graph)) look.words.push_back({profile.id, profile.id});
   if (look.words.empty()) return std::nullopt;  // operators of a format that no profile is for
   look.in_force = scene->model.profile;
   return look;
 }
 
 OptionLook budget_look(const Document& document, OptionLook look, bool device) {
-  const Budget budget = document.memory().budget;
+  const load::Budget budget = document.memory().budget;
   const auto& bytes = device ? (budget.unified ? budget.unified : budget.device) : budget.host;
   look.in_force = bytes ? format_bytes(*bytes) : "no budget";
   return look;
@@ -68,38 +69,38 @@ OptionLook budget_look(const Document& document, OptionLook look, bool device) {
 
 OptionLook target_look(const Document& document, OptionLook look) {
   look.words.clear();
-  for (const Target& target : document.targets()) look.words.push_back({target.id, target.name});
+  for (const load::Target& target : document.targets()) look.words.push_back({target.id, target.name});
   return look;
 }
 
 }  // namespace
 
-std::optional<OptionLook> look_of(const Document& document, const LoadOption& option) {
+std::optional<OptionLook> look_of(const Document& document, const load::LoadOption& option) {
   OptionLook look = plain_look(option, document.asked().request);
   if (look.kind == OptionKind::choice && look.words.size() == 2)  // they stand side by side
     for (OptionLook::Word& row : look.words) capitalise(row.shown);
   const std::string_view id = option.id;
-  if (id == "seq") return tokens_look(document, std::move(look), kSequence);
-  if (id == "batch") return tokens_look(document, std::move(look), kBatch);
-  if (id == "past") return tokens_look(document, std::move(look), kPast);
+  if (id == "seq") return tokens_look(document, std::move(look), graph::kSequence);
+  if (id == "batch") return tokens_look(document, std::move(look), graph::kBatch);
+  if (id == "past") return tokens_look(document, std::move(look), graph::kPast);
   if (id == "profile") return profile_look(document, std::move(look));
-  if (id == "activation_dtype") return type_look(document, std::move(look), &Profile::activation);
+  if (id == "activation_dtype") return type_look(document, std::move(look), &forward::Profile::activation);
   if (id == "cache_dtype") {
     const ForwardScene* scene = operators_of(document);
     if (scene == nullptr || scene->cache.empty()) return std::nullopt;
-    return type_look(document, std::move(look), &Profile::cache);
+    return type_look(document, std::move(look), &forward::Profile::cache);
   }
   if (id == "logits") {
     const ForwardScene* scene = operators_of(document);
-    if (scene == nullptr || !scene->has_logits || scene->model.source != ForwardSource::architecture)
+    if (scene == nullptr || !scene->has_logits || scene->model.source != forward::ForwardSource::architecture)
       return std::nullopt;
     look.in_force = scene->assets->profile(scene->model.profile).all_logits ? "all" : "last";
   }
   if (id == "activations" && document.asked().first_token && document.figures()) return std::nullopt;
-  if (id == "memory") look.in_force = memory_kind_name(document.memory().kind);
+  if (id == "memory") look.in_force = plan::memory_kind_name(document.memory().kind);
   if (id == "device_budget") return budget_look(document, std::move(look), true);
   if (id == "host_budget") {
-    if (document.memory().kind == MemoryKind::unified) return std::nullopt;
+    if (document.memory().kind == plan::MemoryKind::unified) return std::nullopt;
     return budget_look(document, std::move(look), false);
   }
   if (id == "target") return target_look(document, std::move(look));
@@ -208,9 +209,9 @@ std::optional<std::string> size_field(const Ui& ui, const OptionLook& look, floa
 
 }  // namespace
 
-bool is_offered(const Document& document, const LoadOption& option) {
-  return supports(shown_method(document.asked()), option) ||
-         !same_option(option, document.asked().request, LoadRequest());
+bool is_offered(const Document& document, const load::LoadOption& option) {
+  return load::supports(shown_method(document.asked()), option) ||
+         !same_option(option, document.asked().request, load::LoadRequest());
 }
 
 void OptionControls::draw_control(const Ui& ui, const OptionLook& look, float width, const Set& set) {
@@ -255,7 +256,7 @@ void OptionControls::draw_in_line(Document& document, const Ui& ui, const Option
   name_text(ui, error, room, ui.theme->bad);
 }
 
-void OptionControls::draw(Document& document, const Ui& ui, const LoadOption& option, bool first) {
+void OptionControls::draw(Document& document, const Ui& ui, const load::LoadOption& option, bool first) {
   const std::optional<OptionLook> look = look_of(document, option);
   if (!look) return;
   const float width = width_of(ui, *look);
@@ -263,7 +264,7 @@ void OptionControls::draw(Document& document, const Ui& ui, const LoadOption& op
   draw_in_line(document, ui, *look, width);
 }
 
-void OptionControls::draw_bare(Document& document, const Ui& ui, const LoadOption& option,
+void OptionControls::draw_bare(Document& document, const Ui& ui, const load::LoadOption& option,
                                std::string_view unset) {
   std::optional<OptionLook> look = look_of(document, option);
   if (!look) return;

@@ -54,15 +54,16 @@ OptionLook plain_look(const Option<T>& option, const T& values) {
   return look;
 }
 // The look of a load option; nothing if the option would have no effect on this model and request.
-std::optional<OptionLook> look_of(const Document& document, const LoadOption& option);
+std::optional<OptionLook> look_of(const Document& document, const load::LoadOption& option);
 
 // Draws controls, and keeps the typed texts and their errors.
 class OptionControls {
  public:
   // Draws a label and the control, on the same line if they fit.
-  void draw(Document& document, const Ui& ui, const LoadOption& option, bool first = false);
+  void draw(Document& document, const Ui& ui, const load::LoadOption& option, bool first = false);
   // Draws the control alone, on the same line if it fits. `unset`: what stands there while no value is set.
-  void draw_bare(Document& document, const Ui& ui, const LoadOption& option, std::string_view unset = {});
+  void draw_bare(Document& document, const Ui& ui, const load::LoadOption& option,
+                 std::string_view unset = {});
   // Draws a line of a form. `set` receives the new word, and may throw Error.
   using Set = std::function<void(std::string_view word)>;
   void draw_line(const Ui& ui, const OptionLook& look, const Set& set);
@@ -79,7 +80,7 @@ class OptionControls {
 };
 
 // Whether the method takes the option. Also true if the option is set: then it is why the load is refused.
-bool is_offered(const Document& document, const LoadOption& option);
+bool is_offered(const Document& document, const load::LoadOption& option);
 
 // --- Controls for the load, shared by several panels.
 
@@ -100,7 +101,7 @@ class PlacementControls {
   void draw(Document& document, const Ui& ui, OptionControls& controls);
 
  private:
-  const LoadOption* wanted_ = nullptr;  // the option that was chosen but has no value yet
+  const load::LoadOption* wanted_ = nullptr;  // the option that was chosen but has no value yet
 };
 
 }  // namespace loadline::gui

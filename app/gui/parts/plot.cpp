@@ -210,7 +210,7 @@ std::size_t tick_room(const Ui& ui, const PlotArea& area) {
 
 namespace {
 
-Paint role_paint(const Theme& theme, Role role) {
+Paint role_paint(const Theme& theme, graph::Role role) {
   return {static_cast<int>(role), theme.roles[static_cast<std::size_t>(role)]};
 }
 
@@ -220,81 +220,81 @@ Paint layer_paint(const Model& model, const Theme& theme, int layer) {
 
 }  // namespace
 
-Paint paint_of(const Model& model, const Theme& theme, ColorBy mode, TensorId id) {
-  const std::size_t i = index(id);
+Paint paint_of(const Model& model, const Theme& theme, ColorBy mode, graph::TensorId id) {
+  const std::size_t i = graph::index(id);
   switch (mode) {
     case ColorBy::role:
     case ColorBy::diff:
       return role_paint(theme, model.roles[i]);
     case ColorBy::dtype: {
-      const DType dtype = model.tensor(id).dtype;
+      const graph::DType dtype = model.tensor(id).dtype;
       const auto share = std::ranges::find(model.dtypes, dtype, &DTypeShare::dtype);
       return {static_cast<int>(share - model.dtypes.begin()), theme.dtype(dtype)};
     }
     case ColorBy::layer:
       return model.layers[i] < 0 ? Paint{-1, theme.neutral} : layer_paint(model, theme, model.layers[i]);
     case ColorBy::shard: {
-      const FileId file = model.graph->storage(model.tensor(id).storage).file;
-      if (file == kNoFile) return {-1, theme.neutral};
-      return {static_cast<int>(index(file)), theme.category(index(file))};
+      const graph::FileId file = model.graph->storage(model.tensor(id).storage).file;
+      if (file == graph::kNoFile) return {-1, theme.neutral};
+      return {static_cast<int>(graph::index(file)), theme.category(graph::index(file))};
     }
   }
   return {};
 }
 
 ImU32 diff_color(const Theme& theme, DiffKind kind) {
-  const auto role = [&](Role like) { return theme.roles[static_cast<std::size_t>(like)]; };
+  const auto role = [&](graph::Role like) { return theme.roles[static_cast<std::size_t>(like)]; };
   switch (kind) {
     case DiffKind::only_here:
     case DiffKind::only_there:
-      return role(Role::embedding);
+      return role(graph::Role::embedding);
     case DiffKind::shape:
-      return role(Role::head);
+      return role(graph::Role::head);
     case DiffKind::type:
-      return role(Role::attention);
+      return role(graph::Role::attention);
     case DiffKind::values:
-      return role(Role::mlp);
+      return role(graph::Role::mlp);
     case DiffKind::refused:
-      return role(Role::norm);
+      return role(graph::Role::norm);
     case DiffKind::equal:
       break;
   }
   return mix(theme.panel, theme.neutral, 0.45f);
 }
 
-Paint paint_of_difference(const ModelDiff& diff, const Theme& theme, TensorId id) {
-  const DiffKind kind = diff.of_tensor[index(id)];
+Paint paint_of_difference(const ModelDiff& diff, const Theme& theme, graph::TensorId id) {
+  const DiffKind kind = diff.of_tensor[graph::index(id)];
   return {static_cast<int>(kind), diff_color(theme, kind)};
 }
 
-Paint paint_of_difference(const ModelDiff& diff, const Theme& theme, NodeId module) {
-  return {-1, diff.touched[index(module)] ? theme.neutral : diff_color(theme, DiffKind::equal)};
+Paint paint_of_difference(const ModelDiff& diff, const Theme& theme, graph::NodeId module) {
+  return {-1, diff.touched[graph::index(module)] ? theme.neutral : diff_color(theme, DiffKind::equal)};
 }
 
-Paint paint_of_module(const Model& model, const Theme& theme, ColorBy mode, NodeId node) {
-  const std::string path = module_path(model.tree, node);
+Paint paint_of_module(const Model& model, const Theme& theme, ColorBy mode, graph::NodeId node) {
+  const std::string path = graph::module_path(model.tree, node);
   if (mode == ColorBy::role || mode == ColorBy::diff) {
-    const Role role = tensor_role(path);
-    if (role != Role::other) return role_paint(theme, role);
+    const graph::Role role = graph::tensor_role(path);
+    if (role != graph::Role::other) return role_paint(theme, role);
   }
   if (mode == ColorBy::layer) {
-    const auto layer = layer_number(path);
+    const auto layer = graph::layer_number(path);
     if (layer && *layer < static_cast<std::uint64_t>(model.layer_count))
       return layer_paint(model, theme, static_cast<int>(*layer));
   }
   return {-1, theme.neutral};
 }
 
-void paint_space(const Ui& ui, Space space, ImVec2 low, ImVec2 high) {
+void paint_space(const Ui& ui, plan::Space space, ImVec2 low, ImVec2 high) {
   ImDrawList* draw = ImGui::GetWindowDrawList();
-  draw->AddRectFilled(low, high, ui.theme->spaces[index(space)]);
+  draw->AddRectFilled(low, high, ui.theme->spaces[plan::index(space)]);
   const float thick = std::max(1.0f, std::round(ui.scale)), period = ui.px(4);
   const ImU32 ink = with_alpha(ui.theme->sea, 0.28f);
   // counted from the window's edge: lines of neighbours meet
-  if (space == Space::host)
+  if (space == plan::Space::host)
     for (float y = std::ceil(low.y / period) * period; y + thick <= high.y; y += period)
       draw->AddRectFilled({low.x, std::round(y)}, {high.x, std::round(y) + thick}, ink);
-  if (space == Space::page_cache)
+  if (space == plan::Space::page_cache)
     for (float x = std::ceil(low.x / period) * period; x + thick <= high.x; x += period)
       draw->AddRectFilled({std::round(x), low.y}, {std::round(x) + thick, high.y}, ink);
 }

@@ -90,15 +90,15 @@ struct Paint {
   ImU32 color = 0;
 };
 
-Paint paint_of(const Model& model, const Theme& theme, ColorBy mode, TensorId id);
+Paint paint_of(const Model& model, const Theme& theme, ColorBy mode, graph::TensorId id);
 // The ground of a tensor that differs that way from one of another model. Red is for what is over a budget.
 ImU32 diff_color(const Theme& theme, DiffKind kind);
-Paint paint_of_difference(const ModelDiff& diff, const Theme& theme, TensorId id);
-Paint paint_of_difference(const ModelDiff& diff, const Theme& theme, NodeId module);
+Paint paint_of_difference(const ModelDiff& diff, const Theme& theme, graph::TensorId id);
+Paint paint_of_difference(const ModelDiff& diff, const Theme& theme, graph::NodeId module);
 // The paint of a module whose tensors are too small to draw: by the role or layer in its path.
-Paint paint_of_module(const Model& model, const Theme& theme, ColorBy mode, NodeId node);
+Paint paint_of_module(const Model& model, const Theme& theme, ColorBy mode, graph::NodeId node);
 // Fills a rectangle with the colour of a space, and hatches it: level lines for the host, upright ones for
 // the page cache.
-void paint_space(const Ui& ui, Space space, ImVec2 low, ImVec2 high);
+void paint_space(const Ui& ui, plan::Space space, ImVec2 low, ImVec2 high);
 
 }  // namespace loadline::gui

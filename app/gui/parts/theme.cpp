@@ -154,25 +154,25 @@ const Theme& light_theme() {
   return theme;
 }
 
-ImU32 Theme::dtype(DType type) const {
+ImU32 Theme::dtype(graph::DType type) const {
   // types with a colour of their own; the others have the colour of their kind
-  constexpr auto kOwn = std::to_array<std::pair<DType, std::size_t>>({
-      {DType::bf16, 0},
-      {DType::f16, 6},
-      {DType::f32, 5},
-      {DType::f64, 3},
-      {DType::f8_e4m3, 2},
-      {DType::f8_e4m3fnuz, 2},
-      {DType::f8_e5m2, 2},
-      {DType::f8_e5m2fnuz, 2},
-      {DType::f8_e8m0, 2},
+  constexpr auto kOwn = std::to_array<std::pair<graph::DType, std::size_t>>({
+      {graph::DType::bf16, 0},
+      {graph::DType::f16, 6},
+      {graph::DType::f32, 5},
+      {graph::DType::f64, 3},
+      {graph::DType::f8_e4m3, 2},
+      {graph::DType::f8_e4m3fnuz, 2},
+      {graph::DType::f8_e5m2, 2},
+      {graph::DType::f8_e5m2fnuz, 2},
+      {graph::DType::f8_e8m0, 2},
   });
   // opaque, boolean, integer, floating, complex, text, block
   constexpr std::array<std::size_t, 7> kByKind = {7, 4, 4, 7, 3, 7, 1};
-  if (type == DType::opaque) return neutral;
+  if (type == graph::DType::opaque) return neutral;
   for (const auto& [own, place] : kOwn)
     if (own == type) return categories[place];
-  return categories[kByKind[static_cast<std::size_t>(dtype_info(type).kind)]];
+  return categories[kByKind[static_cast<std::size_t>(graph::dtype_info(type).kind)]];
 }
 
 ImU32 Theme::ramp(double t) const {

@@ -34,12 +34,12 @@ struct Theme {
   ImU32 good = 0;
   ImU32 warning = 0;
   ImU32 bad = 0;
-  ImU32 neutral = 0;            // categories without a colour: aggregates, "other"
-  PerSpace<ImU32> spaces = {};  // of a family apart from that of the roles: both stand in one picture
+  ImU32 neutral = 0;                  // categories without a colour: aggregates, "other"
+  plan::PerSpace<ImU32> spaces = {};  // of a family apart from that of the roles: both stand in one picture
   std::array<ImU32, 8> categories = {};
-  std::array<ImU32, kRoleCount> roles = {};  // by Role
+  std::array<ImU32, graph::kRoleCount> roles = {};  // by Role
 
-  ImU32 dtype(DType type) const;
+  ImU32 dtype(graph::DType type) const;
   ImU32 category(std::size_t i) const { return categories[i % categories.size()]; }
   // A colour ramp that is ordered for every kind of colour vision (Nunez, Anderton, Renslow: cividis, 2018);
   // `t` in [0, 1].

@@ -17,23 +17,25 @@ namespace loadline::gui {
 
 namespace {
 
-double x_of(const UsagePoint& point, TimeAxis axis) {
+double x_of(const plan::UsagePoint& point, TimeAxis axis) {
   return axis == TimeAxis::steps ? static_cast<double>(point.step) : point.seconds;
 }
 
-std::vector<Space> spaces_of(TimelineShape shape, bool above) {
+std::vector<plan::Space> spaces_of(TimelineShape shape, bool above) {
   if (shape == TimelineShape::stacked)
-    return above ? std::vector<Space>(kStackOrder.begin(), kStackOrder.end()) : std::vector<Space>();
-  return above ? std::vector{Space::device} : std::vector{Space::host, Space::staging, Space::page_cache};
+    return above ? std::vector<plan::Space>(kStackOrder.begin(), kStackOrder.end())
+                 : std::vector<plan::Space>();
+  return above ? std::vector{plan::Space::device}
+               : std::vector{plan::Space::host, plan::Space::staging, plan::Space::page_cache};
 }
 
-std::vector<view::CurvePoint> sum_curve(const Timeline& timeline, std::span<const Space> spaces,
+std::vector<view::CurvePoint> sum_curve(const plan::Timeline& timeline, std::span<const plan::Space> spaces,
                                         TimeAxis axis) {
   std::vector<view::CurvePoint> points;
   points.reserve(timeline.usage.size());
-  for (const UsagePoint& point : timeline.usage) {
+  for (const plan::UsagePoint& point : timeline.usage) {
     double sum = 0;
-    for (const Space space : spaces) sum += static_cast<double>(point.bytes[index(space)]);
+    for (const plan::Space space : spaces) sum += static_cast<double>(point.bytes[plan::index(space)]);
     points.push_back({x_of(point, axis), sum});
   }
   return points;
@@ -45,19 +47,19 @@ double most_of(std::span<const view::CurvePoint> curve) {
   return most;
 }
 
-TimelineSide make_side(const Timeline& timeline, const Timeline* measured, std::vector<Space> spaces,
-                       TimeAxis axis) {
+TimelineSide make_side(const plan::Timeline& timeline, const plan::Timeline* measured,
+                       std::vector<plan::Space> spaces, TimeAxis axis) {
   TimelineSide side;
   unsigned counted = 0;
-  for (const Space space : spaces) {
-    if (space != Space::page_cache) counted |= 1u << index(space);
-    if (timeline.peaks[index(space)].bytes > 0) side.spaces.push_back(space);
+  for (const plan::Space space : spaces) {
+    if (space != plan::Space::page_cache) counted |= 1u << plan::index(space);
+    if (timeline.peaks[plan::index(space)].bytes > 0) side.spaces.push_back(space);
   }
   for (std::size_t i = 1; i <= side.spaces.size(); ++i)
     side.sums.push_back(sum_curve(timeline, std::span(side.spaces).first(i), axis));
   if (side.spaces.empty()) return side;
   side.most = most_of(side.sums.back());
-  side.peak = peak_over(timeline, counted);
+  side.peak = plan::peak_over(timeline, counted);
   if (measured == nullptr) return side;
   side.measured = sum_curve(*measured, side.spaces, axis);
   side.most = std::max(side.most, most_of(side.measured));
@@ -65,14 +67,14 @@ TimelineSide make_side(const Timeline& timeline, const Timeline* measured, std::
 }
 
 // Samples carry the machine's clock only. The usage of the same run says which step that was.
-double x_of_sample(const Timeline& run, TimeAxis axis, double seconds, double end) {
+double x_of_sample(const plan::Timeline& run, TimeAxis axis, double seconds, double end) {
   if (axis == TimeAxis::seconds) return seconds;
-  const auto after = std::ranges::upper_bound(run.usage, seconds, {}, &UsagePoint::seconds);
+  const auto after = std::ranges::upper_bound(run.usage, seconds, {}, &plan::UsagePoint::seconds);
   if (after == run.usage.begin()) return 0;
   return after == run.usage.end() ? end : static_cast<double>(std::prev(after)->step);
 }
 
-void add_sample(TimelineCurves& curves, double x, const MemorySample& sample) {
+void add_sample(TimelineCurves& curves, double x, const plan::MemorySample& sample) {
   const auto process = static_cast<double>(sample.memory.rss_anon + sample.memory.rss_shmem);
   const auto driver = static_cast<double>(sample.device_counted);
   curves.process.push_back({x, process});
@@ -86,7 +88,7 @@ struct Moments {
   double from_seconds = 0, to_seconds = 0;
 };
 
-Moments moments_around(const Projection& projection, std::size_t at) {
+Moments moments_around(const load::Projection& projection, std::size_t at) {
   const auto& usage = projection.timeline.usage;
   Moments around;
   around.to_step = static_cast<double>(projection.plan.steps.size());
@@ -104,20 +106,20 @@ Moments moments_around(const Projection& projection, std::size_t at) {
 
 }  // namespace
 
-std::string_view space_title(Space space) {
-  constexpr PerSpace<std::string_view> kTitles = {"Host", "Page cache", "Staging", "Device"};
-  return kTitles[index(space)];
+std::string_view space_title(plan::Space space) {
+  constexpr plan::PerSpace<std::string_view> kTitles = {"Host", "Page cache", "Staging", "Device"};
+  return kTitles[plan::index(space)];
 }
 
-TimelineCurves timeline_curves(const Projection& projection, const UploadResult* upload, const Budget& budget,
-                               TimeAxis axis, TimelineShape shape) {
+TimelineCurves timeline_curves(const load::Projection& projection, const UploadResult* upload,
+                               const load::Budget& budget, TimeAxis axis, TimelineShape shape) {
   TimelineCurves curves;
   curves.axis = axis;
   curves.shape = shape;
   const std::size_t steps = projection.plan.steps.size();
   curves.modelled_length = axis == TimeAxis::steps ? static_cast<double>(steps) : projection.timeline.seconds;
   curves.length = curves.modelled_length;
-  const Timeline* const measured = upload == nullptr ? nullptr : &upload->report.measured;
+  const plan::Timeline* const measured = upload == nullptr ? nullptr : &upload->report.measured;
   for (const bool above : {true, false})
     curves.sides[above ? 0 : 1] = make_side(projection.timeline, measured, spaces_of(shape, above), axis);
   curves.sides[0].budget = shape == TimelineShape::stacked ? budget.unified : budget.device;
@@ -125,13 +127,13 @@ TimelineCurves timeline_curves(const Projection& projection, const UploadResult*
   if (measured == nullptr) return curves;
   if (axis == TimeAxis::seconds) curves.length = std::max(curves.length, measured->seconds);
   if (shape == TimelineShape::split) return curves;
-  for (const MemorySample& sample : measured->measured)
+  for (const plan::MemorySample& sample : measured->measured)
     add_sample(curves, x_of_sample(*measured, axis, sample.seconds, static_cast<double>(steps)), sample);
   if (!upload->report.device_budget_peak) curves.driver.clear();
   return curves;
 }
 
-void take_samples(TimelineCurves& curves, const SampleLog::Entries& samples) {
+void take_samples(TimelineCurves& curves, const load::SampleLog::Entries& samples) {
   curves.process.clear();
   curves.driver.clear();
   for (std::size_t i = 0; i < samples.samples.size(); ++i)
@@ -142,10 +144,10 @@ void take_samples(TimelineCurves& curves, const SampleLog::Entries& samples) {
 }
 
 // Between two allocations or frees the clock is taken to run evenly: only those moments are kept.
-double x_of_step(const Projection& projection, TimeAxis axis, std::size_t step) {
+double x_of_step(const load::Projection& projection, TimeAxis axis, std::size_t step) {
   if (axis == TimeAxis::steps) return static_cast<double>(step);
   const auto& usage = projection.timeline.usage;
-  const auto at = std::ranges::lower_bound(usage, step, {}, &UsagePoint::step);
+  const auto at = std::ranges::lower_bound(usage, step, {}, &plan::UsagePoint::step);
   if (at != usage.end() && at->step == step) return at->seconds;
   const Moments around = moments_around(projection, static_cast<std::size_t>(at - usage.begin()));
   return around.from_seconds + (around.to_seconds - around.from_seconds) *
@@ -153,12 +155,12 @@ double x_of_step(const Projection& projection, TimeAxis axis, std::size_t step) 
                                    std::max(1.0, around.to_step - around.from_step);
 }
 
-std::size_t step_at_x(const Projection& projection, TimeAxis axis, double x) {
+std::size_t step_at_x(const load::Projection& projection, TimeAxis axis, double x) {
   const std::size_t last = projection.plan.steps.empty() ? 0 : projection.plan.steps.size() - 1;
   if (x <= 0) return 0;
   if (axis == TimeAxis::steps) return std::min(static_cast<std::size_t>(x), last);
   const auto& usage = projection.timeline.usage;
-  const auto after = std::ranges::upper_bound(usage, x, {}, &UsagePoint::seconds);
+  const auto after = std::ranges::upper_bound(usage, x, {}, &plan::UsagePoint::seconds);
   const Moments around = moments_around(projection, static_cast<std::size_t>(after - usage.begin()));
   const double length = around.to_seconds - around.from_seconds;
   const double share = length > 0 ? std::clamp((x - around.from_seconds) / length, 0.0, 1.0) : 0;
@@ -166,25 +168,25 @@ std::size_t step_at_x(const Projection& projection, TimeAxis axis, double x) {
                   static_cast<std::size_t>(around.from_step + share * (around.to_step - around.from_step)));
 }
 
-std::size_t step_in_step(const Projection& first, std::size_t step, const Projection& other) {
+std::size_t step_in_step(const load::Projection& first, std::size_t step, const load::Projection& other) {
   return step_at_x(other, TimeAxis::seconds, x_of_step(first, TimeAxis::seconds, step));
 }
 
-std::string step_text(const Model& model, const Projection& projection, std::size_t step) {
-  const Plan& plan = projection.plan;
+std::string step_text(const Model& model, const load::Projection& projection, std::size_t step) {
+  const plan::Plan& plan = projection.plan;
   if (step >= plan.steps.size()) return {};
   constexpr std::array<std::string_view, 3> kVerbs = {"allocate", "copy", "free"};
-  const Step& now = plan.steps[step];
-  const Block& block = plan.block(now.block);
-  const auto* const storage = std::get_if<StorageId>(&now.from);
-  const bool reads = now.verb == Verb::copy && storage != nullptr;
+  const plan::Step& now = plan.steps[step];
+  const plan::Block& block = plan.block(now.block);
+  const auto* const storage = std::get_if<graph::StorageId>(&now.from);
+  const bool reads = now.verb == plan::Verb::copy && storage != nullptr;
   // into a slot of a ring: what is read says more than where it goes
-  const auto owner = reads ? model.owners[index(*storage)] : std::nullopt;
+  const auto owner = reads ? model.owners[graph::index(*storage)] : std::nullopt;
   const std::string name =
-      owner ? model.tensor(*owner).name.str() : block_label(block, *model.graph, model.owners);
+      owner ? model.tensor(*owner).name.str() : plan::block_label(block, *model.graph, model.owners);
   const std::string_view verb =
-      reads && block.space != Space::page_cache ? "read" : kVerbs[static_cast<std::size_t>(now.verb)];
-  return fmt::format("{} {}, {}", verb, safe_display(name, 60), space_name(block.space));
+      reads && block.space != plan::Space::page_cache ? "read" : kVerbs[static_cast<std::size_t>(now.verb)];
+  return fmt::format("{} {}, {}", verb, safe_display(name, 60), plan::space_name(block.space));
 }
 
 // --- Painter's order from the top of the stack down: each level covers what lies below its sum.
@@ -208,7 +210,7 @@ void TimelinePlot::set_curves(TimelineCurves curves, std::vector<TimelineLevel> 
   columns_ = 0;
 }
 
-void TimelinePlot::take_samples(const SampleLog::Entries& samples) {
+void TimelinePlot::take_samples(const load::SampleLog::Entries& samples) {
   gui::take_samples(curves_, samples);
   samples_stale_ = true;
 }
@@ -284,12 +286,13 @@ void TimelinePlot::draw_byte_axis(const Ui& ui, const Lane& lane) const {
   }
 }
 
-void TimelinePlot::draw_level(const Ui& ui, const Lane& lane, const Columns& columns, Space space) const {
+void TimelinePlot::draw_level(const Ui& ui, const Lane& lane, const Columns& columns,
+                              plan::Space space) const {
   ImDrawList* draw = ImGui::GetWindowDrawList();
-  const ImU32 color = ui.theme->spaces[index(space)];
+  const ImU32 color = ui.theme->spaces[plan::index(space)];
   const float width = (lane.right - lane.left) / static_cast<float>(columns.size());
   // mapped pages can be dropped: they are paler
-  const ImU32 body = mix(ui.theme->panel, color, space == Space::page_cache ? 0.35f : 0.80f);
+  const ImU32 body = mix(ui.theme->panel, color, space == plan::Space::page_cache ? 0.35f : 0.80f);
   const auto fill = [&](float x0, float x1, float from, float to, ImU32 ink) {
     if (from != to) draw->AddRectFilled({x0, std::min(from, to)}, {x1, std::max(from, to)}, ink);
   };
@@ -405,7 +408,7 @@ void TimelinePlot::draw(const Ui& ui, const Frame& frame) {
       draw_level(ui, places[i], columns.sums[level], side.spaces[level]);
     if (side.budget) {
       std::size_t counted = side.spaces.size();
-      while (counted > 0 && side.spaces[counted - 1] == Space::page_cache) --counted;
+      while (counted > 0 && side.spaces[counted - 1] == plan::Space::page_cache) --counted;
       if (counted > 0) draw_excess(ui, places[i], columns.sums[counted - 1], *side.budget);
     }
     draw_line(ui, places[i], columns.ghost, ui.theme->text, 1.5f);

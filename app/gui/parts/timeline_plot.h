@@ -24,16 +24,16 @@ enum class TimelineShape { split, stacked };
 
 // From the bottom of the stack: lasting memory (device) below temporary memory. Mapped pages, which no budget
 // counts, come last.
-inline constexpr std::array<Space, kSpaceCount> kStackOrder = {Space::device, Space::host, Space::staging,
-                                                               Space::page_cache};
-std::string_view space_title(Space space);
+inline constexpr std::array<plan::Space, plan::kSpaceCount> kStackOrder = {
+    plan::Space::device, plan::Space::host, plan::Space::staging, plan::Space::page_cache};
+std::string_view space_title(plan::Space space);
 
 // The spaces on one side of the axis.
 struct TimelineSide {
-  std::vector<Space> spaces;                        // from the axis outwards; none: nothing is drawn
+  std::vector<plan::Space> spaces;                  // from the axis outwards; none: nothing is drawn
   std::vector<std::vector<view::CurvePoint>> sums;  // parallel to spaces: each with those before it
   std::vector<view::CurvePoint> measured;           // what the program allocated, of all of them
-  Peak peak;                                        // of the spaces that budgets count
+  plan::Peak peak;                                  // of the spaces that budgets count
   double most = 0;                                  // of all curves
   std::optional<std::uint64_t> budget = std::nullopt;
 };
@@ -50,19 +50,19 @@ struct TimelineCurves {
 };
 
 // Replaces the curves of samples by those of an upload that runs.
-void take_samples(TimelineCurves& curves, const SampleLog::Entries& samples);
+void take_samples(TimelineCurves& curves, const load::SampleLog::Entries& samples);
 
 // `upload` may be null.
-TimelineCurves timeline_curves(const Projection& projection, const UploadResult* upload, const Budget& budget,
-                               TimeAxis axis, TimelineShape shape);
+TimelineCurves timeline_curves(const load::Projection& projection, const UploadResult* upload,
+                               const load::Budget& budget, TimeAxis axis, TimelineShape shape);
 
 // Converts between places on the axis and steps of the plan.
-double x_of_step(const Projection& projection, TimeAxis axis, std::size_t step);
-std::size_t step_at_x(const Projection& projection, TimeAxis axis, double x);
+double x_of_step(const load::Projection& projection, TimeAxis axis, std::size_t step);
+std::size_t step_at_x(const load::Projection& projection, TimeAxis axis, double x);
 // The step of another load at the moment on its clock that the first load's step has.
-std::size_t step_in_step(const Projection& first, std::size_t step, const Projection& other);
+std::size_t step_in_step(const load::Projection& first, std::size_t step, const load::Projection& other);
 // What the step does: "copy wte.weight to the device". Empty behind the last step.
-std::string step_text(const Model& model, const Projection& projection, std::size_t step);
+std::string step_text(const Model& model, const load::Projection& projection, std::size_t step);
 
 // --- Draws the curves of a projection into a rectangle: one side above the axis, the other below it, on one
 // scale.
@@ -81,7 +81,7 @@ class TimelinePlot {
   void set_curves(TimelineCurves curves, std::vector<TimelineLevel> levels);
   const TimelineCurves& curves() const { return curves_; }
   // As gui::take_samples(), of the curves that are set.
-  void take_samples(const SampleLog::Entries& samples);
+  void take_samples(const load::SampleLog::Entries& samples);
   // Another load's curves, drawn as outlines over these; none: nothing.
   void set_ghost(std::optional<TimelineCurves> ghost);
 
@@ -117,7 +117,7 @@ class TimelinePlot {
   std::array<Lane, 2> lanes(const Frame& frame) const;
   void refresh(std::size_t columns, const PlotRange& range);
   void draw_byte_axis(const Ui& ui, const Lane& lane) const;
-  void draw_level(const Ui& ui, const Lane& lane, const Columns& columns, Space space) const;
+  void draw_level(const Ui& ui, const Lane& lane, const Columns& columns, plan::Space space) const;
   void draw_excess(const Ui& ui, const Lane& lane, const Columns& columns, std::uint64_t budget) const;
   // `until`: x at which the line ends.
   void draw_line(const Ui& ui, const Lane& lane, const Columns& columns, ImU32 color, float width,

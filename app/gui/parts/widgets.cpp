@@ -558,7 +558,7 @@ void load_line_mark(const Ui& ui, ImVec2 center, float radius) {
                 ui.theme->accent, thick * 1.15f);
 }
 
-std::string shape_text(const Tensor& tensor) {
+std::string shape_text(const graph::Tensor& tensor) {
   if (tensor.shape.empty()) return "scalar";
   std::string result;
   for (const std::uint64_t side : tensor.shape) {
@@ -568,7 +568,7 @@ std::string shape_text(const Tensor& tensor) {
   return result;
 }
 
-std::string strides_text(const Tensor& tensor) {
+std::string strides_text(const graph::Tensor& tensor) {
   if (tensor.strides.empty()) return "";
   std::string result;
   for (const auto stride : tensor.strides)
@@ -585,10 +585,10 @@ double share_of(std::uint64_t part, std::uint64_t whole) {
   return static_cast<double>(part) / static_cast<double>(std::max<std::uint64_t>(whole, 1));
 }
 
-ImU32 severity_color(const Theme& theme, Severity severity) {
-  return severity == Severity::error     ? theme.bad
-         : severity == Severity::warning ? theme.warning
-                                         : theme.accent;
+ImU32 severity_color(const Theme& theme, graph::Severity severity) {
+  return severity == graph::Severity::error     ? theme.bad
+         : severity == graph::Severity::warning ? theme.warning
+                                                : theme.accent;
 }
 
 }  // namespace loadline::gui

@@ -246,12 +246,12 @@ float marked_row_height(const Ui& ui);
 // The program's mark: a ship's load line, a circle crossed by a line.
 void load_line_mark(const Ui& ui, ImVec2 center, float radius);
 
-std::string shape_text(const Tensor& tensor);
+std::string shape_text(const graph::Tensor& tensor);
 // "strides 1 x 4096, in elements"; empty for a contiguous tensor.
-std::string strides_text(const Tensor& tensor);
+std::string strides_text(const graph::Tensor& tensor);
 std::string percent_text(double fraction);
 double share_of(std::uint64_t part, std::uint64_t whole);
-ImU32 severity_color(const Theme& theme, Severity severity);
+ImU32 severity_color(const Theme& theme, graph::Severity severity);
 
 // --- A sheet lies over everything else in the middle of the window: palette, keys, manual, a question.
 

@@ -31,7 +31,7 @@ TableRows list_rows(const Model& model, const std::string& filter, SortColumn co
       .applied = filter, .rows = filtered(model, filter), .bytes = model.tree.root().bytes, .lit = {}};
   if (table.rows.size() != model.graph->tensors.size()) {
     table.lit = nodes_with(model, table.rows);
-    table.bytes = sum(shares(*model.graph, table.rows)).bytes;
+    table.bytes = graph::sum(graph::shares(*model.graph, table.rows)).bytes;
   }
   sort_tensors(model, table.rows, column, ascending);
   return table;
@@ -61,7 +61,7 @@ Document::Document(Shared& shared, ModelPtr shown, Kept kept)
   if (model)
     counted_.ask(shared_.jobs, "Counting parameters",
                  [graph = model->graph, assets = shared_.assets](Progress&) {
-                   return model_claims(*graph, *assets).parameters;
+                   return forward::model_claims(*graph, *assets).parameters;
                  });
   if (model) lower();
   refresh_load();
@@ -83,11 +83,12 @@ Document::Kept Document::hand_over(bool again) {
 
 bool Document::exists(const Selected& what) const {
   if (!model) return std::holds_alternative<std::monostate>(what);
-  if (const auto* const tensor = std::get_if<TensorId>(&what))
-    return index(*tensor) < model->graph->tensors.size();
-  if (const auto* const module = std::get_if<NodeId>(&what)) return index(*module) < model->tree.nodes.size();
-  if (const auto* const block = std::get_if<BlockId>(&what))
-    return projection.value() && index(*block) < projection.value()->plan.blocks.size();
+  if (const auto* const tensor = std::get_if<graph::TensorId>(&what))
+    return graph::index(*tensor) < model->graph->tensors.size();
+  if (const auto* const module = std::get_if<graph::NodeId>(&what))
+    return graph::index(*module) < model->tree.nodes.size();
+  if (const auto* const block = std::get_if<plan::BlockId>(&what))
+    return projection.value() && graph::index(*block) < projection.value()->plan.blocks.size();
   if (const auto* const finding = std::get_if<FindingAt>(&what))
     return findings.value() && finding->at < findings.value()->size();
   if (const auto* const op = std::get_if<OperatorAt>(&what))
@@ -112,13 +113,14 @@ void Document::go_forward() {
   ++selections_;
 }
 
-std::optional<TensorId> Document::selected_tensor() const {
-  if (const auto* const tensor = std::get_if<TensorId>(&selected())) return *tensor;
-  const auto* const block = std::get_if<BlockId>(&selected());
-  if (block == nullptr || !projection.value() || index(*block) >= projection.value()->plan.blocks.size())
+std::optional<graph::TensorId> Document::selected_tensor() const {
+  if (const auto* const tensor = std::get_if<graph::TensorId>(&selected())) return *tensor;
+  const auto* const block = std::get_if<plan::BlockId>(&selected());
+  if (block == nullptr || !projection.value() ||
+      graph::index(*block) >= projection.value()->plan.blocks.size())
     return std::nullopt;
   const auto storage = projection.value()->plan.block(*block).storage;
-  return storage ? model->owners[index(*storage)] : std::nullopt;
+  return storage ? model->owners[graph::index(*storage)] : std::nullopt;
 }
 
 std::size_t Document::step() const {
@@ -129,8 +131,8 @@ std::size_t Document::step() const {
 
 void Document::set_step(std::optional<std::size_t> step) { step_ = step; }
 
-void Document::zoom(NodeId module) {
-  if (!model || index(module) >= model->tree.nodes.size()) return;
+void Document::zoom(graph::NodeId module) {
+  if (!model || graph::index(module) >= model->tree.nodes.size()) return;
   zoomed_ = module;
 }
 
@@ -151,7 +153,7 @@ void Document::refresh_table() {
   constexpr std::size_t kSmall = 20'000;  // tensors that are listed within a frame
   table_.error.clear();
   try {
-    (void)TensorFilter(table_.filter);
+    (void)graph::TensorFilter(table_.filter);
   } catch (const Error& error) {  // half typed
     table_.error = error.what();
     return;
@@ -210,13 +212,14 @@ void show_arena(Document& document) {
 // --- Questions about a model's files: problems that slow down loading, and whether an exporter can write
 // them.
 
-ExportOptions layout_options(const MetaGraph& graph, const ConvertRequest& request,
-                             const ForwardAssets& assets, const Progress& progress) {
-  ExportOptions options = request.layout;
+exporters::ExportOptions layout_options(const graph::MetaGraph& graph,
+                                        const exporters::ConvertRequest& request,
+                                        const forward::ForwardAssets& assets, const Progress& progress) {
+  exporters::ExportOptions options = request.layout;
   if (options.policy != nullptr)
-    options.policy = find_type_policy(assets.type_policies, options.policy->name);
-  if (!request.imatrix.empty()) options.importance = read_importance_file(request.imatrix);
-  if (!request.order.empty()) options.order = written_order(graph, request.order, progress);
+    options.policy = forward::find_type_policy(assets.type_policies, options.policy->name);
+  if (!request.imatrix.empty()) options.importance = importers::read_importance_file(request.imatrix);
+  if (!request.order.empty()) options.order = load::written_order(graph, request.order, progress);
   return options;
 }
 
@@ -225,19 +228,19 @@ void Document::diagnose() {
   if (findings.busy()) return;
   findings.reset();
   findings.ask(shared_.jobs, "Looking into the files", [graph = model->graph](Progress& progress) {
-    const StorageReader reader(graph);
-    return loadline::diagnose(reader, progress);
+    const io::StorageReader reader(graph);
+    return loadline::inspect::diagnose(reader, progress);
   });
 }
 
 void Document::weigh_convert(const ConvertTask& task) {
   convert_fit.reset();
   if (!model || !use_misfit(*model).empty() || task.out.empty()) return;
-  const Exporter& exporter = find_exporter(task.request.to);
+  const exporters::Exporter& exporter = exporters::find_exporter(task.request.to);
   convert_fit.ask(shared_.jobs, "Laying out the new file",
                   [graph = model->graph, &exporter, task, assets = shared_.assets](Progress& progress) {
-                    return preflight(*graph, exporter,
-                                     layout_options(*graph, task.request, *assets, progress), task.out);
+                    return exporters::preflight(
+                        *graph, exporter, layout_options(*graph, task.request, *assets, progress), task.out);
                   });
 }
 

@@ -29,21 +29,22 @@ namespace loadline::gui {
 // --- A conversion and its target path.
 
 struct ConvertTask {
-  ConvertRequest request = {};  // `to` names an exporter
+  exporters::ConvertRequest request = {};  // `to` names an exporter
   std::string out = {};
 };
 
 // What the exporter needs to know for this model: the order by name becomes a list, the user's own policy
 // replaces a built-in one, and the importance matrix is read.
-ExportOptions layout_options(const MetaGraph& graph, const ConvertRequest& request,
-                             const ForwardAssets& assets, const Progress& progress);
+exporters::ExportOptions layout_options(const graph::MetaGraph& graph,
+                                        const exporters::ConvertRequest& request,
+                                        const forward::ForwardAssets& assets, const Progress& progress);
 
 // --- The open model, the user's choices for it, and the answers: load, forward pass, tensor table. No ImGui.
 
 // The tensors that pass a filter, sorted.
 struct TableRows {
   std::string applied;  // the filter
-  std::vector<TensorId> rows;
+  std::vector<graph::TensorId> rows;
   std::uint64_t bytes = 0;  // of the rows
   std::vector<bool> lit;    // per node of the tree: a tensor in it passes the filter; empty without a filter
 };
@@ -85,7 +86,7 @@ class Document {
   void select(Selected what);
   const Selected& selected() const { return history_.now(); }
   // The selected tensor, or the tensor of the selected block.
-  std::optional<TensorId> selected_tensor() const;
+  std::optional<graph::TensorId> selected_tensor() const;
   // Counts the changes of the selection. Lists scroll to it when it changes.
   std::uint64_t selections() const { return selections_; }
   bool can_go_back() const { return history_.can_go_back(); }
@@ -100,8 +101,8 @@ class Document {
   // that has passed.
   void play(bool on);
   void advance(double seconds);
-  void zoom(NodeId module);  // the module that the map shows
-  NodeId zoomed() const { return zoomed_; }
+  void zoom(graph::NodeId module);  // the module that the map shows
+  graph::NodeId zoomed() const { return zoomed_; }
   void set_filter(std::string filter);
   void set_sort(SortColumn column, bool ascending);
   const TableView& table() const { return table_; }
@@ -113,11 +114,11 @@ class Document {
   // Sets one option of load_options() from its text. A new target or kind of memory resets the budgets that
   // would change their meaning.
   void set_option(std::string_view option, std::string_view word);
-  const std::vector<Target>& targets() const { return *shared_.targets; }
+  const std::vector<load::Target>& targets() const { return *shared_.targets; }
   // The kind of memory and the budgets in force.
-  BoundMemory memory() const;
+  load::BoundMemory memory() const;
   // The timeline's request bound to the model, which must not be null.
-  BoundRequest bound() const;
+  load::BoundRequest bound() const;
   // Counted by the model's architecture, if it is known, else every element; the latter until the count is
   // done.
   std::uint64_t parameters() const {
@@ -133,11 +134,11 @@ class Document {
   // Whether `advice` belongs to what is asked now.
   bool advised() const { return advised_ == asked_; }
   // Takes the changes over; take_back() undoes that while nothing else was asked since.
-  void apply(const AdvisedLoad& load);
+  void apply(const load::AdvisedLoad& load);
   void take_back();
   bool can_take_back() const { return applied_ == asked_; }
   // Projects an advised load, to be shown over the timeline; null ends that.
-  void preview(const AdvisedLoad* load);
+  void preview(const load::AdvisedLoad* load);
   // Another method, played in step with the load: at the same moments of their clocks. Empty: none. Throws
   // Error{usage} for an unknown method.
   void set_beside(std::string method);
@@ -161,7 +162,7 @@ class Document {
   void weigh_upload();  // updates both; called when the list of devices changes
 
   // The figures of the pass with the chosen sizes; null if no operators are known.
-  const std::shared_ptr<const ForwardFigures>& figures() const { return figures_; }
+  const std::shared_ptr<const forward::ForwardFigures>& figures() const { return figures_; }
   const std::string& figures_error() const { return figures_error_; }
 
   // Searches the files for problems that slow down loading; the result is in `findings`.
@@ -175,25 +176,25 @@ class Document {
   ValuesView values;
   DiffView diff;
   Latest<ForwardScene> forward;
-  Latest<Projection> projection;
+  Latest<load::Projection> projection;
   Latest<JudgedLoad> judged;                  // of the projection
   Latest<report::PicturedAnswer> comparison;  // of all methods; never null
-  Latest<LoadAnswer> advice;                  // of the load that was asked when advise() was called
-  Latest<Projection> previewed;               // null without a preview
-  Latest<Projection> beside;                  // null without another method
+  Latest<load::LoadAnswer> advice;            // of the load that was asked when advise() was called
+  Latest<load::Projection> previewed;         // null without a preview
+  Latest<load::Projection> beside;            // null without another method
   Latest<OrderList> order;                    // the order last listed; never null
-  Latest<std::vector<Finding>> findings;
+  Latest<std::vector<inspect::Finding>> findings;
   // For the conversion last weighed: the parts of the model that the file would lose, in sentences. The error
   // says why the file cannot be written.
-  Latest<Preflight> convert_fit;
+  Latest<exporters::Preflight> convert_fit;
   std::unique_ptr<ArenaWork> arena;  // never null
 
   // The state of panels.
   std::optional<std::size_t> hovered_step;  // of the timeline, under the mouse
   // What is under the mouse in any view is marked in all of them: set while one draws, seen by the others in
   // the next frame.
-  void hover(NodeId module) { hovering_ = module; }
-  std::optional<NodeId> hovered() const { return hovered_; }
+  void hover(graph::NodeId module) { hovering_ = module; }
+  std::optional<graph::NodeId> hovered() const { return hovered_; }
   void begin_frame() { hovered_ = std::exchange(hovering_, std::nullopt); }
   bool playing = false;    // the time cursor moves by itself
   std::string panel = {};  // that was shown when another model came to the front; empty: none yet
@@ -226,8 +227,8 @@ class Document {
   std::uint64_t selections_ = 0;
   std::optional<std::size_t> step_;  // of the cursor, if it was moved from the peak
   double played_ = 0;                // steps of the play, with fractions
-  NodeId zoomed_ = kRootNode;
-  std::optional<NodeId> hovered_, hovering_;
+  graph::NodeId zoomed_ = graph::kRootNode;
+  std::optional<graph::NodeId> hovered_, hovering_;
   TableView table_;
   Latest<TableRows> listing_;  // of a large model
   Asked asked_;
@@ -236,7 +237,7 @@ class Document {
   std::optional<Asked> previewing_;
   std::string beside_method_;
   std::optional<LoadQuestion> beside_of_;  // the question that `beside` answers, or will
-  std::shared_ptr<const StorageOrder> custom_;
+  std::shared_ptr<const load::StorageOrder> custom_;
   std::shared_ptr<PassMemo> passes_ = std::make_shared<PassMemo>();
   Latest<std::uint64_t> counted_;  // parameters
   std::optional<LoadQuestion> planned_, compared_;
@@ -248,7 +249,7 @@ class Document {
   std::vector<std::string> device_misfits_;
   std::shared_ptr<const ForwardScene> evaluated_;  // the scene and the symbol values behind figures_
   std::vector<std::uint64_t> symbols_;
-  std::shared_ptr<const ForwardFigures> figures_;
+  std::shared_ptr<const forward::ForwardFigures> figures_;
   std::string figures_error_;
 };
 

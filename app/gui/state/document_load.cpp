@@ -7,10 +7,10 @@
 #include "app/report/row_text.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/forward/model/known_models.h"
 #include "core/io/system_memory.h"
 #include "core/load/request/bind_request.h"
 #include "core/load/request/load_options.h"
-#include "core/forward/model/known_models.h"
 
 #include <algorithm>
 #include <utility>
@@ -32,9 +32,9 @@ std::optional<std::size_t> same_operator(const ForwardScene* before, const Forwa
   if (*shown >= before->forward()->ops.size()) return std::nullopt;
   const auto& old = before->forward()->ops;
   const auto& ops = now->forward()->ops;
-  const Op& op = old[*shown];
+  const graph::Op& op = old[*shown];
   if (op.name.empty()) return std::nullopt;
-  const auto same = [&](const Op& other) { return other.name == op.name && other.kind == op.kind; };
+  const auto same = [&](const graph::Op& other) { return other.name == op.name && other.kind == op.kind; };
   auto behind = std::count_if(old.begin() + static_cast<std::ptrdiff_t>(*shown) + 1, old.end(), same);
   for (std::size_t i = ops.size(); i-- > 0;)
     if (same(ops[i]) && behind-- == 0) return i;
@@ -44,23 +44,23 @@ std::optional<std::size_t> same_operator(const ForwardScene* before, const Forwa
 }  // namespace
 
 void Document::check(const Asked& asked) const {
-  const LoadRequest& request = asked.request;
-  for (const LoadOption& option : load_options())
+  const load::LoadRequest& request = asked.request;
+  for (const load::LoadOption& option : load::load_options())
     if (const OptionValue value = option.get(request); std::holds_alternative<std::uint64_t>(value))
       check_option_number(std::get<std::uint64_t>(value), option.least, option.most,
                           option.kind == OptionKind::bytes);
-  if (shown_order(asked) == kOwnOrder && !custom_)
+  if (shown_order(asked) == load::kOwnOrder && !custom_)
     throw Error(ErrorCode::usage, "no custom order was arranged or read from a file yet");
   if (!request.forward.profile.empty()) shared_.assets->profile(request.forward.profile);
   const LoadQuestion question = comparison_question(asked, pass(), custom_);
   if (model && question == compared_) return;
-  check_request(question.request);
-  (void)find_methods(request.methods);
-  (void)bind_memory(request, *shared_.targets);
+  load::check_request(question.request);
+  (void)load::find_methods(request.methods);
+  (void)load::bind_memory(request, *shared_.targets);
   if (model)
     (void)bind(task(question));  // visits every tensor if weights are placed
-  else if (shown_order(asked) != kOwnOrder)
-    check_order_choice(shown_order(asked));
+  else if (shown_order(asked) != load::kOwnOrder)
+    load::check_order_choice(shown_order(asked));
 }
 
 void Document::ask(const Asked& asked) {
@@ -81,21 +81,21 @@ void Document::ask(const Asked& asked) {
 
 void Document::set_option(std::string_view option, std::string_view word) {
   Asked asked = asked_;
-  LoadRequest& request = asked.request;
-  set_load_option(request, option, word);
+  load::LoadRequest& request = asked.request;
+  load::set_load_option(request, option, word);
   if (request.target != asked_.request.target) {  // the data sheet holds until the user chooses otherwise
     request.memory.reset();
     request.device_budget.reset();
     request.host_budget.reset();
   }
-  if (request.memory != asked_.request.memory && request.memory == MemoryKind::unified)
+  if (request.memory != asked_.request.memory && request.memory == plan::MemoryKind::unified)
     request.host_budget.reset();
   ask(asked);
 }
 
-BoundMemory Document::memory() const { return bind_memory(asked_.request, *shared_.targets); }
+load::BoundMemory Document::memory() const { return load::bind_memory(asked_.request, *shared_.targets); }
 
-BoundRequest Document::bound() const { return bind(task(timeline())); }
+load::BoundRequest Document::bound() const { return bind(task(timeline())); }
 
 void Document::lower() {
   forward.ask(
@@ -108,7 +108,8 @@ void Document::lower() {
         const ForwardScene* scene = forward.value().get();
         if (scene != nullptr && !scene->fault.empty()) {
           asked_.request.forward = {};
-          shared_.notices.add(Severity::error, "The pass cannot be run as chosen: " + scene->fault, id);
+          shared_.notices.add(graph::Severity::error, "The pass cannot be run as chosen: " + scene->fault,
+                              id);
         }
         operator_shown = same_operator(before.get(), scene, operator_shown);
         evaluate_forward();
@@ -125,7 +126,9 @@ void Document::evaluate_forward() {
     if (known) symbols = symbols_of(*scene->forward(), asked_.request);
     if (figures_ && evaluated_ == scene && symbols_ == symbols) return;
     figures_.reset();
-    if (known) figures_ = std::make_shared<const ForwardFigures>(*forward_figures(scene->model, symbols));
+    if (known)
+      figures_ =
+          std::make_shared<const forward::ForwardFigures>(*forward::forward_figures(scene->model, symbols));
   } catch (const Error& fault) {
     figures_.reset();
     error = fault.what();
@@ -178,7 +181,7 @@ void Document::plan() {
         playing = false;
         // the blocks of the projection before are gone
         history_.replace([](Selected what) {
-          return std::holds_alternative<BlockId>(what) ? Selected() : std::move(what);
+          return std::holds_alternative<plan::BlockId>(what) ? Selected() : std::move(what);
         });
         if (projection.error() != nullptr) {
           projection.drop();
@@ -203,7 +206,7 @@ void Document::judge() {
 }
 
 void Document::set_beside(std::string method) {
-  if (!method.empty()) method = find_method(method).id;
+  if (!method.empty()) method = load::find_method(method).id;
   beside_method_ = std::move(method);
   plan_beside();
 }
@@ -246,7 +249,7 @@ void Document::weigh_upload() {
   upload_misfit_ = mapping_misfit(*model, *projection.value());
   if (!upload_misfit_.empty() || !shared_.devices.value()) return;
   const std::vector<gpu::DeviceInfo>& devices = *shared_.devices.value();
-  const std::optional<std::uint64_t> system = available_system_memory();
+  const std::optional<std::uint64_t> system = io::available_system_memory();
   for (const gpu::DeviceInfo& device : devices)
     device_misfits_.push_back(gui::upload_misfit(*projection.value(), *model->graph, device, system));
   const gpu::DeviceChoice choice = gpu::choose_device(devices, shared_.device);
@@ -257,7 +260,7 @@ void Document::weigh_upload() {
 
 namespace {
 
-Asked asked_as(const Asked& now, const AdvisedLoad& load) {
+Asked asked_as(const Asked& now, const load::AdvisedLoad& load) {
   Asked asked = now;
   asked.request = load.request;
   asked.request.methods = {std::string(load.method->id)};
@@ -272,7 +275,7 @@ void Document::advise() {
   advised_ = asked_;
   advice.drop();
   LoadQuestion question = timeline();
-  LoadRequest budgeted = asked_.request;  // the timeline does not depend on budgets
+  load::LoadRequest budgeted = asked_.request;  // the timeline does not depend on budgets
   budgeted.methods = std::move(question.request.methods);
   budgeted.orders = std::move(question.request.orders);
   question.request = std::move(budgeted);
@@ -281,7 +284,7 @@ void Document::advise() {
              [task = task(std::move(question))](Progress& progress) { return advise_load(task, progress); });
 }
 
-void Document::apply(const AdvisedLoad& load) {
+void Document::apply(const load::AdvisedLoad& load) {
   const Asked before = asked_;
   ask(asked_as(asked_, load));
   restored_ = before;
@@ -295,7 +298,7 @@ void Document::take_back() {
   applied_.reset();
 }
 
-void Document::preview(const AdvisedLoad* load) {
+void Document::preview(const load::AdvisedLoad* load) {
   if (load == nullptr) {
     previewing_.reset();
     return previewed.reset();
@@ -320,14 +323,14 @@ namespace {
 }
 
 // The lines of a page about the model and the request.
-report::PageText page_text(const MetaGraph& graph, const BoundRequest& bound) {
+report::PageText page_text(const graph::MetaGraph& graph, const load::BoundRequest& bound) {
   report::PageText page;
   page.version = LOADLINE_VERSION;
   page.lead = fmt::format("{}, W = {}", counted(graph.tensors.size(), "tensor"),
-                          counted(storage_bytes(graph), "byte"));
+                          counted(graph::storage_bytes(graph), "byte"));
   if (const std::string target = report::budget_text(bound); !target.empty()) page.lead += ". " + target;
   page.options = report::asked_for(bound.request(), bound.memory);
-  page.options.emplace_back("Times", rates_line(bound.rates));
+  page.options.emplace_back("Times", load::rates_line(bound.rates));
   return page;
 }
 
@@ -343,7 +346,7 @@ void save(Shared& shared, const std::string& path, std::string_view what, Text t
       },
       [&shared, what](Outcome<std::string> outcome) {
         if (outcome.ok())
-          shared.notices.add(Severity::info,
+          shared.notices.add(graph::Severity::info,
                              fmt::format("The {} is in {}", what, safe_display(outcome.value(), 120)));
         else
           shared.notices.fail(fmt::format("write the {}", what), outcome.error());
@@ -374,10 +377,10 @@ void Document::list_order() {
 void Document::arrange_order(OrderList list) {
   if (!model) return;
   order.set(std::move(list));
-  StorageOrder arranged = order.value()->order();
-  const bool unfolded = custom_ && shown_order(asked_) == kOwnOrder && arranged == *custom_;
-  if (!unfolded) custom_ = std::make_shared<const StorageOrder>(std::move(arranged));
-  asked_.request.orders = {std::string(kOwnOrder)};
+  load::StorageOrder arranged = order.value()->order();
+  const bool unfolded = custom_ && shown_order(asked_) == load::kOwnOrder && arranged == *custom_;
+  if (!unfolded) custom_ = std::make_shared<const load::StorageOrder>(std::move(arranged));
+  asked_.request.orders = {std::string(load::kOwnOrder)};
   listed_ = LoadQuestion{{}, custom_};
   refresh_load();
 }
@@ -386,7 +389,7 @@ void Document::load_order(const std::string& path) {
   if (!model) throw Error(ErrorCode::usage, "no model is open");
   order.ask(
       shared_.jobs, "Reading " + safe_display(path, 60),
-      [graph = model->graph, path](Progress&) { return OrderList(*graph, read_order(*graph, path)); },
+      [graph = model->graph, path](Progress&) { return OrderList(*graph, load::read_order(*graph, path)); },
       [this] {
         if (order.error() == nullptr)
           arrange_order(*order.value());
@@ -399,7 +402,7 @@ void Document::save_order(const std::string& path) {
   if (!model) throw Error(ErrorCode::usage, "no model is open");
   if (!path.ends_with(".txt")) refuse_suffix(path, ".txt");
   save(shared_, path, "order", [task = task(timeline())](Progress& progress) {
-    return order_text(*task.graph, first_order(task, progress));
+    return load::order_text(*task.graph, first_order(task, progress));
   });
 }
 

@@ -41,8 +41,8 @@ struct LessonPlay::Work {
   }
 
   const lesson::Lesson lesson;
-  const std::shared_ptr<const std::vector<Target>> targets;  // which the environment refers to
-  const LoadEnvironment environment;
+  const std::shared_ptr<const std::vector<load::Target>> targets;  // which the environment refers to
+  const load::LoadEnvironment environment;
   std::stop_source stop;  // when the lesson is left
   Progress own_progress{stop.get_token()};
   std::mutex mutex;
@@ -77,7 +77,7 @@ const std::vector<lesson::Lesson>& LessonPlay::all() const {
   if (std::exchange(has_read_, true)) return all_;
   lesson::Lessons read = lesson::load_lessons(folder);
   for (const std::string& fault : read.faults)
-    shared_.notices.add(Severity::warning, fmt::format("This lesson is left out: {}", fault));
+    shared_.notices.add(graph::Severity::warning, fmt::format("This lesson is left out: {}", fault));
   all_ = std::move(read.all);
   return all_;
 }
@@ -241,7 +241,7 @@ void Workspace::take_scene(ModelPtr model) {
   lesson.document = document().id;
   document().set_step(std::nullopt);
   document().select({});
-  document().zoom(kRootNode);
+  document().zoom(graph::kRootNode);
   attempt([&] { document().ask(asked_by(lesson.scene().request)); });
   // the lesson speaks of these alone
   const std::vector<std::string>& methods = lesson.scene().request.methods;

@@ -20,7 +20,7 @@ namespace loadline::gui {
 namespace {
 
 // The least room that is left below any budget.
-std::uint64_t slack(const LoadRow& row, const Budget& budget) {
+std::uint64_t slack(const load::LoadRow& row, const load::Budget& budget) {
   std::uint64_t least = UINT64_MAX;
   const auto hold = [&](std::optional<std::uint64_t> most, std::uint64_t peak) {
     if (most && peak <= *most) least = std::min(least, *most - peak);
@@ -36,8 +36,8 @@ std::uint64_t slack(const LoadRow& row, const Budget& budget) {
 Verdict verdict_of(const Document& document) {
   const JudgedLoad* const judged = document.judged_load();
   if (judged == nullptr || document.judged.busy()) return {};
-  const LoadRow* const row = &judged->row;
-  const BoundRequest& bound = judged->bound;
+  const load::LoadRow* const row = &judged->row;
+  const load::BoundRequest& bound = judged->bound;
   if (row->refusal) return {Verdict::State::over, "cannot be done", safe_display(row->refusal->what(), 200)};
   if (!bound.judged()) return {Verdict::State::unjudged, "no budget", {}};
   if (!row->fits()) {
@@ -70,52 +70,54 @@ Facts model_facts(const Document& document) {
           {"files", model.graph->files.size()}};
 }
 
-Facts tensor_facts(const Model& model, TensorId id) {
-  const Tensor& tensor = model.tensor(id);
-  const Storage& storage = model.graph->storage(tensor.storage);
+Facts tensor_facts(const Model& model, graph::TensorId id) {
+  const graph::Tensor& tensor = model.tensor(id);
+  const graph::Storage& storage = model.graph->storage(tensor.storage);
   Facts facts = {{"tensor", name_json(tensor.name.view())},
-                 {"dtype", std::string(dtype_info(tensor.dtype).name)},
+                 {"dtype", std::string(graph::dtype_info(tensor.dtype).name)},
                  {"shape", tensor.shape.vector()},
-                 {"bytes", model.bytes[index(id)]}};
-  if (storage.file == kNoFile) return facts;
-  facts.emplace_back("file", name_json(model.graph->files[index(storage.file)].path));
+                 {"bytes", model.bytes[graph::index(id)]}};
+  if (storage.file == graph::kNoFile) return facts;
+  facts.emplace_back("file", name_json(model.graph->files[graph::index(storage.file)].path));
   facts.emplace_back("offset", storage.offset + tensor.offset);
   return facts;
 }
 
-Facts module_facts(const Model& model, NodeId id) {
-  const ModuleNode& node = model.tree.node(id);
-  return {{"module", name_json(module_path(model.tree, id))},
+Facts module_facts(const Model& model, graph::NodeId id) {
+  const graph::ModuleNode& node = model.tree.node(id);
+  return {{"module", name_json(graph::module_path(model.tree, id))},
           {"tensors", node.tensors},
           {"parameters", node.parameters},
           {"bytes", node.bytes}};
 }
 
-Facts block_facts(const Document& document, BlockId id) {
-  const Projection& projection = *document.projection.value();
-  const Block& block = projection.plan.block(id);
-  const Lifetime& life = projection.timeline.lifetimes[index(id)];
-  Facts facts = {{"block", name_json(block_label(block, *document.model->graph, document.model->owners))},
-                 {"memory", std::string(space_name(block.space))},
-                 {"bytes", block.bytes}};
-  if (life.from_step != kNever) facts.emplace_back("from_step", life.from_step);
-  if (life.from_step != kNever && life.to_step != kNever) facts.emplace_back("to_step", life.to_step);
+Facts block_facts(const Document& document, plan::BlockId id) {
+  const load::Projection& projection = *document.projection.value();
+  const plan::Block& block = projection.plan.block(id);
+  const plan::Lifetime& life = projection.timeline.lifetimes[graph::index(id)];
+  Facts facts = {
+      {"block", name_json(plan::block_label(block, *document.model->graph, document.model->owners))},
+      {"memory", std::string(plan::space_name(block.space))},
+      {"bytes", block.bytes}};
+  if (life.from_step != plan::kNever) facts.emplace_back("from_step", life.from_step);
+  if (life.from_step != plan::kNever && life.to_step != plan::kNever)
+    facts.emplace_back("to_step", life.to_step);
   return facts;
 }
 
 Facts operator_facts(const Document& document, std::size_t at) {
   const ForwardScene* const scene = document.forward.value().get();
   if (scene == nullptr || scene->forward() == nullptr || at >= scene->forward()->ops.size()) return {};
-  const Op& op = scene->forward()->ops[at];
+  const graph::Op& op = scene->forward()->ops[at];
   return {{"operator", at}, {"kind", name_json(op.kind)}, {"name", name_json(op.name)}};
 }
 
 Facts load_facts(const Document& document, const LoadOf& load) {
   Facts facts = {{"method", load.method}, {"order", name_json(load.order)}};
-  for (const LoadRow& row : document.comparison.value()->answer.rows) {
+  for (const load::LoadRow& row : document.comparison.value()->answer.rows) {
     if (row.method->id != load.method || row.order != load.order || row.refusal) continue;
-    for (std::size_t i = 0; i < kSpaceCount; ++i)
-      facts.emplace_back(std::string(space_name(static_cast<Space>(i))), row.peaks[i].bytes);
+    for (std::size_t i = 0; i < plan::kSpaceCount; ++i)
+      facts.emplace_back(std::string(plan::space_name(static_cast<plan::Space>(i))), row.peaks[i].bytes);
     facts.emplace_back("held", row.held);
     facts.emplace_back("fits", row.fits());
   }
@@ -124,19 +126,21 @@ Facts load_facts(const Document& document, const LoadOf& load) {
 
 Facts finding_facts(const Document& document, std::size_t at) {
   if (!document.findings.value() || at >= document.findings.value()->size()) return {};
-  const Finding& finding = (*document.findings.value())[at];
-  return {
-      {"finding", std::string(finding.id)},     {"severity", std::string(severity_name(finding.severity))},
-      {"text", safe_display(finding.text)},     {"cost", safe_display(finding.cost)},
-      {"remedy", safe_display(finding.remedy)}, {"bytes", finding.bytes}};
+  const inspect::Finding& finding = (*document.findings.value())[at];
+  return {{"finding", std::string(finding.id)},
+          {"severity", std::string(graph::severity_name(finding.severity))},
+          {"text", safe_display(finding.text)},
+          {"cost", safe_display(finding.cost)},
+          {"remedy", safe_display(finding.remedy)},
+          {"bytes", finding.bytes}};
 }
 
 Facts facts_of(const Document& document) {
   const Model& model = *document.model;
   const Selected& selected = document.selected();
-  if (const auto* const tensor = std::get_if<TensorId>(&selected)) return tensor_facts(model, *tensor);
-  if (const auto* const module = std::get_if<NodeId>(&selected)) return module_facts(model, *module);
-  if (const auto* const block = std::get_if<BlockId>(&selected)) return block_facts(document, *block);
+  if (const auto* const tensor = std::get_if<graph::TensorId>(&selected)) return tensor_facts(model, *tensor);
+  if (const auto* const module = std::get_if<graph::NodeId>(&selected)) return module_facts(model, *module);
+  if (const auto* const block = std::get_if<plan::BlockId>(&selected)) return block_facts(document, *block);
   if (const auto* const op = std::get_if<OperatorAt>(&selected)) return operator_facts(document, op->at);
   if (const auto* const finding = std::get_if<FindingAt>(&selected))
     return finding_facts(document, finding->at);

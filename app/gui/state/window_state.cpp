@@ -94,7 +94,7 @@ WindowState parse_state(std::string_view text) {
 
 WindowState read_state(const std::string& path) {
   try {
-    return parse_state(SourceFile::open(path).head(kMostBytes));
+    return parse_state(io::SourceFile::open(path).head(kMostBytes));
   } catch (const Error&) {
     return {};
   }
@@ -105,7 +105,7 @@ void write_state(const WindowState& state, const std::string& path) {
   std::filesystem::create_directories(std::filesystem::path(path).parent_path(), failed);
   if (failed) throw Error(ErrorCode::io, {.file = path}, "cannot make its folder: {}", failed.message());
   const std::string text = state_text(state);
-  AtomicFile file(path);
+  io::AtomicFile file(path);
   file.write_at(0, std::as_bytes(std::span(text)));
   file.commit();
 }

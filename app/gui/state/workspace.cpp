@@ -39,7 +39,7 @@ bool is_request_file(const std::string& path) {
   std::error_code failed;
   if (!path.ends_with(".json") || !std::filesystem::is_regular_file(path, failed)) return false;
   try {
-    const SourceFile file = SourceFile::open(path);
+    const io::SourceFile file = io::SourceFile::open(path);
     std::string head(std::min(file.size(), kHead), '\0');
     file.read_at(0, std::as_writable_bytes(std::span(head)));
     return head.find("\"schema_version\"") != std::string::npos;
@@ -50,11 +50,11 @@ bool is_request_file(const std::string& path) {
 
 }  // namespace
 
-Workspace::Workspace(std::string hub_cache, std::shared_ptr<const ForwardAssets> assets)
+Workspace::Workspace(std::string hub_cache, std::shared_ptr<const forward::ForwardAssets> assets)
     : hub_cache_(std::move(hub_cache)) {
-  shared.assets = assets ? std::move(assets) : built_in_assets();
-  shared.targets =
-      std::make_shared<const std::vector<Target>>(built_in_targets().begin(), built_in_targets().end());
+  shared.assets = assets ? std::move(assets) : forward::built_in_assets();
+  shared.targets = std::make_shared<const std::vector<load::Target>>(load::built_in_targets().begin(),
+                                                                     load::built_in_targets().end());
   documents_.push_back(std::make_unique<Document>(shared, nullptr, Document::Kept{}));
 }
 
@@ -66,18 +66,18 @@ void Workspace::ask_open(ToOpen wanted) {
 void Workspace::open_next() {
   if (waiting_.empty()) return;
   const ToOpen& next = waiting_.front();
-  ResolveOptions options;
+  importers::ResolveOptions options;
   options.hub_cache = hub_cache_;
   options.assets = [assets = shared.assets] { return assets; };
   for (const Remedy& remedy : next.with)
-    if (const auto* const option = find_option(open_options(), remedy.option))
+    if (const auto* const option = find_option(importers::open_options(), remedy.option))
       set_option(*option, options, remedy.value);
   opening.ask(
       shared.jobs, next.name,
       [path = next.path, locate = next.locate, options](Progress& progress) {
         const std::string found = locate ? locate(progress) : path;
         progress.check_cancelled();
-        auto graph = std::make_shared<MetaGraph>(open_model(found, options));
+        auto graph = std::make_shared<graph::MetaGraph>(importers::open_model(found, options));
         progress.check_cancelled();
         return make_model(std::move(graph), found);
       },
@@ -114,13 +114,13 @@ void Workspace::open(const std::string& path, const std::vector<Remedy>& with) {
 }
 
 void Workspace::open_demo() {
-  if (!demo_) demo_ = std::make_shared<TemporaryFolder>();
+  if (!demo_) demo_ = std::make_shared<io::TemporaryFolder>();
   ask_open({.name = "Writing the demo model", .path = "", .locate = [folder = demo_](Progress& progress) {
               return write_demo_model(folder->path(), progress);
             }});
 }
 
-void Workspace::show(MetaGraphPtr graph, std::string path) {
+void Workspace::show(graph::MetaGraphPtr graph, std::string path) {
   adopt(make_model(std::move(graph), std::move(path)));
 }
 
@@ -233,7 +233,7 @@ void Workspace::watch_files() {
   std::vector<std::string> paths;
   for (const std::unique_ptr<Document>& document : documents_)
     if (document->model && !document->model->path.empty())
-      for (const ModelFile& file : document->model->graph->files) paths.push_back(file.path);
+      for (const graph::ModelFile& file : document->model->graph->files) paths.push_back(file.path);
   watch_.watch(std::move(paths));
 }
 
@@ -241,7 +241,7 @@ void Workspace::watch_files() {
 void Workspace::take_changed_files() {
   const std::vector<std::string> changed = watch_.take_changed();
   if (changed.empty()) return;
-  const auto is_changed = [&](const ModelFile& file) {
+  const auto is_changed = [&](const graph::ModelFile& file) {
     return std::ranges::find(changed, file.path) != changed.end();
   };
   for (std::size_t i = 0; i < documents_.size(); ++i) {
@@ -249,7 +249,7 @@ void Workspace::take_changed_files() {
     if (!model || model->path.empty()) continue;
     const auto file = std::ranges::find_if(model->graph->files, is_changed);
     if (file == model->graph->files.end()) continue;
-    shared.notices.add(Severity::info,
+    shared.notices.add(graph::Severity::info,
                        fmt::format("{} was written by another program: the model is read again",
                                    safe_display(file->path, 120)));
     reload(i);
@@ -270,7 +270,7 @@ std::string tab_title(const Workspace& workspace, const Document& document) {
 // --- Opens and saves load requests, and applies remedies.
 
 void Workspace::open_request(const std::string& path, const std::string& model) {
-  SavedRequest saved = read_request(path);
+  load::SavedRequest saved = load::read_request(path);
   const std::string wanted = model.empty() ? saved.model.value_or("") : model;
   if (wanted.empty() || (document().model && is_same_path(document().model->path, wanted)))
     return document().ask(asked_by(std::move(saved.request)));
@@ -289,8 +289,8 @@ void Workspace::save_request(const std::string& path) {
     // org/name of a cache is no path
     model = !failed && std::filesystem::exists(absolute, failed) ? absolute.string() : document().model->path;
   }
-  report::write_file(path, request_text_beside(saved_request(document().asked()), model, path));
-  shared.notices.add(Severity::info, fmt::format("The request is in {}", safe_display(path, 120)));
+  report::write_file(path, load::request_text_beside(saved_request(document().asked()), model, path));
+  shared.notices.add(graph::Severity::info, fmt::format("The request is in {}", safe_display(path, 120)));
 }
 
 void Workspace::mend(const std::vector<Remedy>& remedies, const std::string& path) {

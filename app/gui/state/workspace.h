@@ -48,7 +48,7 @@ inline constexpr std::array<std::string_view, 5> kColorNames = {"role", "dtype",
 enum class CompareView : std::uint8_t { table, curves, overlay, order };
 inline constexpr std::array<std::string_view, 4> kCompareViewNames = {"table", "curves", "overlay", "order"};
 struct CompareSort {
-  RowSort by = RowSort::fit;
+  load::RowSort by = load::RowSort::fit;
   bool ascending = true;
   bool operator==(const CompareSort&) const = default;
 };
@@ -81,22 +81,22 @@ struct Settings {
 
 // A finished upload beside the projection it was meant to match.
 struct UploadResult {
-  std::shared_ptr<const Projection> projection;
+  std::shared_ptr<const load::Projection> projection;
   gpu::UploadReport report;
   // No other job ran during the upload, so the system's counters for the process measure the upload alone.
   bool alone = true;
-  std::optional<MeasuredRates> rates = {};  // of the projected time; absent: assumed ones
+  std::optional<load::MeasuredRates> rates = {};  // of the projected time; absent: assumed ones
 };
 
 // A finished conversion.
 struct Conversion {
   std::uint64_t document = 0;  // the id of the converted document
-  WriteReport report;
+  exporters::WriteReport report;
   std::string out = {};  // the path that was asked for
 };
 
 // The disk that an output goes to, and whether something is there already.
-struct OutputPlace : DiskSpace {
+struct OutputPlace : io::DiskSpace {
   bool exists = false;
 };
 
@@ -118,7 +118,7 @@ struct ConversionCheck {
 class Workspace {
  public:
   // `hub_cache` as in ResolveOptions. Null `assets` means the built-in assets.
-  explicit Workspace(std::string hub_cache, std::shared_ptr<const ForwardAssets> assets = nullptr);
+  explicit Workspace(std::string hub_cache, std::shared_ptr<const forward::ForwardAssets> assets = nullptr);
   Workspace(const Workspace&) = delete;
   Workspace& operator=(const Workspace&) = delete;
 
@@ -134,7 +134,7 @@ class Workspace {
   // Writes the built-in demo model to a temporary folder, once, and opens it.
   void open_demo();
   // Shows a graph that is already there.
-  void show(MetaGraphPtr graph, std::string path);
+  void show(graph::MetaGraphPtr graph, std::string path);
   // Reads the model again from its files. The question, the filter and the selection stay.
   void reload();
   // Closes the document that is shown, and shows the one beside it.
@@ -235,8 +235,8 @@ class Workspace {
     std::string path;                                   // as asked for; empty: not to be remembered
     std::function<std::string(Progress&)> locate = {};  // makes or finds the model; empty: it is at the path
     std::vector<Remedy> with = {};
-    std::optional<LoadRequest> request = {};  // asked of the model once it is there
-    std::uint64_t in_place_of = 0;            // the id of the document that is read again; 0: none
+    std::optional<load::LoadRequest> request = {};  // asked of the model once it is there
+    std::uint64_t in_place_of = 0;                  // the id of the document that is read again; 0: none
   };
   void ask_open(ToOpen wanted);
   void open_next();
@@ -249,7 +249,7 @@ class Workspace {
 
   std::string hub_cache_;
   std::deque<ToOpen> waiting_;                        // the first is being opened
-  std::shared_ptr<TemporaryFolder> demo_;             // shared with the jobs that write to it
+  std::shared_ptr<io::TemporaryFolder> demo_;         // shared with the jobs that write to it
   std::string disk_path_;                             // the path measured last
   std::vector<std::unique_ptr<Document>> documents_;  // never empty
   std::size_t shown_ = 0;

@@ -20,21 +20,23 @@ namespace loadline::gui {
 namespace {
 
 // Byte for byte where the types are the same, else as numbers.
-ConversionCheck compare_with_source(const MetaGraphPtr& source, const MetaGraphPtr& result, std::uint64_t id,
-                                    Progress& progress) {
+ConversionCheck compare_with_source(const graph::MetaGraphPtr& source, const graph::MetaGraphPtr& result,
+                                    std::uint64_t id, Progress& progress) {
   ConversionCheck check{.document = id};
-  Matching matching = report::match_models(*source, *result).match;
-  check.numbers = std::ranges::any_of(matching.pairs, [&](const WeightPair& pair) {
-    return weight_type(*source, matching.a[pair.a]) != weight_type(*result, matching.b[pair.b]);
+  inspect::Matching matching = report::match_models(*source, *result).match;
+  check.numbers = std::ranges::any_of(matching.pairs, [&](const inspect::WeightPair& pair) {
+    return inspect::weight_type(*source, matching.a[pair.a]) !=
+           inspect::weight_type(*result, matching.b[pair.b]);
   });
-  CompareOptions options;
-  if (check.numbers) options.tolerance = Tolerance{kCastTolerance, kCastTolerance};
-  const Comparison compared = compare_models(source, result, std::move(matching), options, progress);
+  inspect::CompareOptions options;
+  if (check.numbers) options.tolerance = inspect::Tolerance{kCastTolerance, kCastTolerance};
+  const inspect::Comparison compared =
+      inspect::compare_models(source, result, std::move(matching), options, progress);
   check.weights = compared.match.a.size();
-  check.equal = compared.count(PairState::equal);
+  check.equal = compared.count(inspect::PairState::equal);
   check.missing = compared.match.only_a.size();
   for (std::size_t i = 0; i < compared.results.size() && check.first_difference.empty(); ++i)
-    if (compared.results[i].state != PairState::equal)
+    if (compared.results[i].state != inspect::PairState::equal)
       check.first_difference = compared.match.a[compared.match.pairs[i].a].name;
   return check;
 }
@@ -46,19 +48,20 @@ void Workspace::convert(const ConvertTask& task) {
   if (!model) throw Error(ErrorCode::usage, "no model is open");
   if (conversion.busy()) throw Error(ErrorCode::usage, "a conversion is under way");
   if (task.out.empty()) throw Error(ErrorCode::usage, "where should the new file go?");
-  require_sound(*model->graph, "convert");
+  graph::require_sound(*model->graph, "convert");
   if (const std::string misfit = reading_misfit(*model); !misfit.empty())
     throw Error(ErrorCode::unsupported, "cannot convert this model: " + misfit);
-  const Exporter& exporter = find_exporter(task.request.to);
+  const exporters::Exporter& exporter = exporters::find_exporter(task.request.to);
   conversion.reset();
   checking.reset();
   conversion.ask(
       shared.jobs, "Converting to " + std::string(exporter.id),
       [graph = model->graph, &exporter, task, id = document().id,
        assets = shared.assets](Progress& progress) {
-        const ExportOptions options = layout_options(*graph, task.request, *assets, progress);
-        return Conversion{id, convert_model(graph, exporter, options, task.out, task.request.write, progress),
-                          task.out};
+        const exporters::ExportOptions options = layout_options(*graph, task.request, *assets, progress);
+        return Conversion{
+            id, exporters::convert_model(graph, exporter, options, task.out, task.request.write, progress),
+            task.out};
       },
       [this, out = task.out, id = document().id] {
         if (!disk_path_.empty()) measure_disk(disk_path_);
@@ -67,7 +70,7 @@ void Workspace::convert(const ConvertTask& task) {
           shared.notices.fail("convert", *conversion.error(), id);
           return;
         }
-        const WriteReport& report = conversion.value()->report;
+        const exporters::WriteReport& report = conversion.value()->report;
         done = fmt::format("Wrote {}: {} in {}", safe_display(out), format_bytes(report.bytes_written),
                            format_seconds(report.seconds));
         wants_attention = true;
@@ -85,7 +88,7 @@ void Workspace::check_conversion() {
   checking.ask(
       shared.jobs, "Comparing",
       [source = document().model->graph, out = last->out, id = last->document](Progress& progress) {
-        const auto result = std::make_shared<const MetaGraph>(open_model(out, {}));
+        const auto result = std::make_shared<const graph::MetaGraph>(importers::open_model(out, {}));
         return compare_with_source(source, result, id, progress);
       },
       [this] {
@@ -105,11 +108,11 @@ void Workspace::upload() {
   // an older projection may still be shown, but the upload must use the options chosen last
   if (!shown.projection.value() || shown.projection.busy())
     throw Error(ErrorCode::usage, "the load is still being projected");
-  require_sound(*shown.model->graph, "upload");
+  graph::require_sound(*shown.model->graph, "upload");
   std::string misfit = mapping_misfit(*shown.model, *shown.projection.value());
   if (misfit.empty()) misfit = reading_misfit(*shown.model);
   if (!misfit.empty()) throw Error(ErrorCode::unsupported, "cannot upload this model: " + misfit);
-  const BoundRequest bound = shown.bound();
+  const load::BoundRequest bound = shown.bound();
   gpu::UploadOptions options = {.device = shared.device,
                                 .reads = bound.request().reads,
                                 .verify = settings.verify_upload,
@@ -123,7 +126,9 @@ void Workspace::upload() {
       shared.jobs, "Uploading",
       [graph = shown.model->graph, live, options, rates = bound.rates, idle,
        &jobs = std::as_const(shared.jobs), mine = shared.jobs.posted() + 1](Progress& progress) mutable {
-        options.sampled = [&](const MemorySample& sample, std::size_t step) { live->add(sample, step); };
+        options.sampled = [&](const plan::MemorySample& sample, std::size_t step) {
+          live->add(sample, step);
+        };
         UploadResult result{live->projection(),
                             gpu::upload(graph, live->projection()->plan, options, progress)};
         result.alone = idle && jobs.posted() == mine;
@@ -140,7 +145,7 @@ void Workspace::upload() {
         done = fmt::format("Uploaded {} in {}", format_bytes(report.bytes), format_seconds(report.seconds));
         wants_attention = true;
         if (report.verified == false)
-          shared.notices.add(Severity::error, "The upload differs from the file: " + report.mismatch);
+          shared.notices.add(graph::Severity::error, "The upload differs from the file: " + report.mismatch);
       });
 }
 
@@ -175,7 +180,7 @@ void Workspace::measure_disk(const std::string& path) {
   disk.ask(
       shared.jobs, "Looking for room on the disk",
       [path](Progress&) {
-        const std::optional<DiskSpace> space = disk_space(path);
+        const std::optional<io::DiskSpace> space = io::disk_space(path);
         std::error_code ignored;
         const bool exists = !path.empty() && std::filesystem::exists(path, ignored);
         return space ? std::make_shared<const OutputPlace>(OutputPlace{*space, exists}) : nullptr;

@@ -47,7 +47,7 @@ void write_png(const Picture& picture, const std::string& path) {
   const int height = static_cast<int>(picture.height);
   if (stbi_write_png_to_func(append, &bytes, width, height, 4, picture.rgba.data(), width * 4) == 0)
     throw Error(ErrorCode::io, {.file = path}, "cannot encode the picture");
-  AtomicFile file(path);
+  io::AtomicFile file(path);
   file.write_at(0, bytes);
   file.commit();
 }
@@ -140,7 +140,7 @@ void GifFile::add(const Picture& picture, unsigned hundredths) {
 
 void GifFile::write(const std::string& path) {
   check_gif(EGifCloseFile(std::exchange(state_->file, nullptr), nullptr), "ending");
-  AtomicFile file(path);
+  io::AtomicFile file(path);
   file.write_at(0, state_->bytes);
   file.commit();
 }
@@ -306,7 +306,7 @@ class Writer {
           "x=\"{:.6g}\" "
           "y=\"{:.6g}\" textLength=\"{:.5g}\" lengthAdjust=\"spacingAndGlyphs\">{}</text>\n",
           face.family, face.weight, text_size_ * face.em, paint(text_color_), text_x_, text_y_,
-          text_end_ - text_x_, markup_text(text_));
+          text_end_ - text_x_, report::markup_text(text_));
     }
     text_.clear();
   }

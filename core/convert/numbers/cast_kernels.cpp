@@ -12,7 +12,7 @@
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
-namespace loadline {
+namespace loadline::convert {
 namespace HWY_NAMESPACE {
 namespace {
 
@@ -114,28 +114,33 @@ HWY_INLINE void convert(const std::byte* source, std::size_t count, std::byte* o
 
 }  // namespace
 
-void convert_all(DType from, const std::byte* source, std::size_t count, DType to, std::byte* out) {
-  if (from == DType::f32)
-    return to == DType::f16 ? convert<F32, F16>(source, count, out) : convert<F32, BF16>(source, count, out);
-  if (from == DType::f16)
-    return to == DType::f32 ? convert<F16, F32>(source, count, out) : convert<F16, BF16>(source, count, out);
-  return to == DType::f32 ? convert<BF16, F32>(source, count, out) : convert<BF16, F16>(source, count, out);
+void convert_all(graph::DType from, const std::byte* source, std::size_t count, graph::DType to,
+                 std::byte* out) {
+  if (from == graph::DType::f32)
+    return to == graph::DType::f16 ? convert<F32, F16>(source, count, out)
+                                   : convert<F32, BF16>(source, count, out);
+  if (from == graph::DType::f16)
+    return to == graph::DType::f32 ? convert<F16, F32>(source, count, out)
+                                   : convert<F16, BF16>(source, count, out);
+  return to == graph::DType::f32 ? convert<BF16, F32>(source, count, out)
+                                 : convert<BF16, F16>(source, count, out);
 }
 
 }  // namespace HWY_NAMESPACE
-}  // namespace loadline
+}  // namespace loadline::convert
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace loadline {
+namespace loadline::convert {
 
 HWY_EXPORT(convert_all);
 
-void cast_floats(DType from, std::span<const std::byte> source, DType to, std::span<std::byte> out) {
-  const std::size_t size = from == DType::f32 ? sizeof(F32::Bits) : sizeof(F16::Bits);
-  assert(from != to && out.size() * size == source.size() * (to == DType::f32 ? 4 : 2));
+void cast_floats(graph::DType from, std::span<const std::byte> source, graph::DType to,
+                 std::span<std::byte> out) {
+  const std::size_t size = from == graph::DType::f32 ? sizeof(F32::Bits) : sizeof(F16::Bits);
+  assert(from != to && out.size() * size == source.size() * (to == graph::DType::f32 ? 4 : 2));
   HWY_DYNAMIC_DISPATCH(convert_all)(from, source.data(), source.size() / size, to, out.data());
 }
 
-}  // namespace loadline
+}  // namespace loadline::convert
 #endif  // HWY_ONCE

@@ -6,7 +6,7 @@
 #include <cassert>
 #include <cstdint>
 
-namespace loadline {
+namespace loadline::convert {
 
 // --- The code books of ggml's IQ types as sets, because every book lists its points in increasing order. A
 // point's elements are the digits of its number, the first lowest: in base 3 of eight digits, in base 8 of
@@ -489,4 +489,4 @@ const CodeBook<512, 4>& iq3_s_book() {
   return book;
 }
 
-}  // namespace loadline
+}  // namespace loadline::convert

@@ -55,7 +55,7 @@
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
-namespace loadline {
+namespace loadline::convert {
 namespace HWY_NAMESPACE {
 namespace {
 
@@ -419,28 +419,41 @@ void every(const Byte* blocks, std::size_t bytes, float* out) {
 }
 
 struct Row {
-  DType dtype;
+  graph::DType dtype;
   void (*run)(const Byte* blocks, std::size_t bytes, float* out);
 };
-constexpr Row kRows[] = {
-    {DType::q1_0, every<q1_0, 18, 128>},       {DType::q2_0, every<pairs_of_bits<64>, 18, 64>},
-    {DType::q4_0, every<q4_0, 18, 32>},        {DType::q4_1, every<q4_1, 20, 32>},
-    {DType::q5_0, every<q5_0, 22, 32>},        {DType::q5_1, every<q5_1, 24, 32>},
-    {DType::q8_0, every<q8_0, 34, 32>},        {DType::q8_1, every<q8_1, 36, 32>},
-    {DType::q2_k, every<q2_k, 84, 256>},       {DType::q3_k, every<q3_k, 110, 256>},
-    {DType::q4_k, every<q4_k, 144, 256>},      {DType::q5_k, every<q5_k, 176, 256>},
-    {DType::q6_k, every<q6_k, 210, 256>},      {DType::q8_k, every<q8_k, 292, 256>},
-    {DType::iq4_nl, every<iq4_nl, 18, 32>},    {DType::iq4_xs, every<iq4_xs, 136, 256>},
-    {DType::tq1_0, every<tq1_0, 54, 256>},     {DType::tq2_0, every<tq2_0, 66, 256>},
-    {DType::iq2_xxs, every<iq2_xxs, 66, 256>}, {DType::iq2_xs, every<iq2_xs, 74, 256>},
-    {DType::iq2_s, every<iq2_s, 82, 256>},     {DType::iq3_xxs, every<iq3_xxs, 98, 256>},
-    {DType::iq3_s, every<iq3_s, 110, 256>},    {DType::iq1_s, every<iq1_s, 50, 256>},
-    {DType::iq1_m, every<iq1_m, 56, 256>},     {DType::mxfp4, every<mxfp4, 17, 32>},
-    {DType::nvfp4, every<nvfp4, 36, 64>},      {DType::pq2_0, every<pairs_of_bits<128>, 34, 128>}};
+constexpr Row kRows[] = {{graph::DType::q1_0, every<q1_0, 18, 128>},
+                         {graph::DType::q2_0, every<pairs_of_bits<64>, 18, 64>},
+                         {graph::DType::q4_0, every<q4_0, 18, 32>},
+                         {graph::DType::q4_1, every<q4_1, 20, 32>},
+                         {graph::DType::q5_0, every<q5_0, 22, 32>},
+                         {graph::DType::q5_1, every<q5_1, 24, 32>},
+                         {graph::DType::q8_0, every<q8_0, 34, 32>},
+                         {graph::DType::q8_1, every<q8_1, 36, 32>},
+                         {graph::DType::q2_k, every<q2_k, 84, 256>},
+                         {graph::DType::q3_k, every<q3_k, 110, 256>},
+                         {graph::DType::q4_k, every<q4_k, 144, 256>},
+                         {graph::DType::q5_k, every<q5_k, 176, 256>},
+                         {graph::DType::q6_k, every<q6_k, 210, 256>},
+                         {graph::DType::q8_k, every<q8_k, 292, 256>},
+                         {graph::DType::iq4_nl, every<iq4_nl, 18, 32>},
+                         {graph::DType::iq4_xs, every<iq4_xs, 136, 256>},
+                         {graph::DType::tq1_0, every<tq1_0, 54, 256>},
+                         {graph::DType::tq2_0, every<tq2_0, 66, 256>},
+                         {graph::DType::iq2_xxs, every<iq2_xxs, 66, 256>},
+                         {graph::DType::iq2_xs, every<iq2_xs, 74, 256>},
+                         {graph::DType::iq2_s, every<iq2_s, 82, 256>},
+                         {graph::DType::iq3_xxs, every<iq3_xxs, 98, 256>},
+                         {graph::DType::iq3_s, every<iq3_s, 110, 256>},
+                         {graph::DType::iq1_s, every<iq1_s, 50, 256>},
+                         {graph::DType::iq1_m, every<iq1_m, 56, 256>},
+                         {graph::DType::mxfp4, every<mxfp4, 17, 32>},
+                         {graph::DType::nvfp4, every<nvfp4, 36, 64>},
+                         {graph::DType::pq2_0, every<pairs_of_bits<128>, 34, 128>}};
 
 }  // namespace
 
-void dequantize_blocks(DType dtype, const std::uint8_t* blocks, std::size_t bytes, float* out) {
+void dequantize_blocks(graph::DType dtype, const std::uint8_t* blocks, std::size_t bytes, float* out) {
   const auto row =
       std::find_if(std::begin(kRows), std::end(kRows), [&](const Row& r) { return r.dtype == dtype; });
   assert(row != std::end(kRows) && "can_dequantize was not asked");
@@ -448,24 +461,24 @@ void dequantize_blocks(DType dtype, const std::uint8_t* blocks, std::size_t byte
 }
 
 }  // namespace HWY_NAMESPACE
-}  // namespace loadline
+}  // namespace loadline::convert
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace loadline {
+namespace loadline::convert {
 
 HWY_EXPORT(dequantize_blocks);
 
-bool can_dequantize(DType dtype) { return dtype_info(dtype).kind == DTypeKind::block; }
+bool can_dequantize(graph::DType dtype) { return graph::dtype_info(dtype).kind == graph::DTypeKind::block; }
 
-void dequantize(DType dtype, std::span<const std::byte> blocks, std::span<float> out) {
+void dequantize(graph::DType dtype, std::span<const std::byte> blocks, std::span<float> out) {
   assert(can_dequantize(dtype));
-  [[maybe_unused]] const DTypeInfo& info = dtype_info(dtype);
+  [[maybe_unused]] const graph::DTypeInfo& info = graph::dtype_info(dtype);
   assert(blocks.size() % info.block_bytes == 0);
   assert(blocks.size() / info.block_bytes * info.block_elements == out.size());
   HWY_DYNAMIC_DISPATCH(dequantize_blocks)
   (dtype, reinterpret_cast<const std::uint8_t*>(blocks.data()), blocks.size(), out.data());
 }
 
-}  // namespace loadline
+}  // namespace loadline::convert
 #endif  // HWY_ONCE

@@ -13,7 +13,7 @@
 #include <limits>
 #include <utility>
 
-namespace loadline {
+namespace loadline::convert {
 
 // --- Copies, casts of doubles, and the choice of the vectorised loops for all else.
 
@@ -46,25 +46,25 @@ void convert_f64(std::span<const std::byte> source, std::span<std::byte> out) {
   }
 }
 
-bool is_cast_target(DType dtype) {
-  return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
+bool is_cast_target(graph::DType dtype) {
+  return dtype == graph::DType::f32 || dtype == graph::DType::f16 || dtype == graph::DType::bf16;
 }
 
 }  // namespace
 
-bool can_cast(DType from, DType to) {
-  return from == to || ((is_cast_target(from) || from == DType::f64) && is_cast_target(to));
+bool can_cast(graph::DType from, graph::DType to) {
+  return from == to || ((is_cast_target(from) || from == graph::DType::f64) && is_cast_target(to));
 }
 
-void cast(DType from, std::span<const std::byte> source, DType to, std::span<std::byte> out) {
+void cast(graph::DType from, std::span<const std::byte> source, graph::DType to, std::span<std::byte> out) {
   assert(can_cast(from, to));
   if (from == to) {
     if (!source.empty()) std::memcpy(out.data(), source.data(), source.size());
     return;
   }
-  if (from != DType::f64) return cast_floats(from, source, to, out);
-  if (to == DType::f32) return convert_f64<F32>(source, out);
-  if (to == DType::f16) return convert_f64<F16>(source, out);
+  if (from != graph::DType::f64) return cast_floats(from, source, to, out);
+  if (to == graph::DType::f32) return convert_f64<F32>(source, out);
+  if (to == graph::DType::f16) return convert_f64<F16>(source, out);
   convert_f64<BF16>(source, out);
 }
 
@@ -91,39 +91,39 @@ double signed_value(unsigned code, unsigned bits) {
   return static_cast<double>(static_cast<int>(low ^ sign) - static_cast<int>(sign));
 }
 
-double code_value(DType dtype, unsigned code) {
+double code_value(graph::DType dtype, unsigned code) {
   switch (dtype) {
-    case DType::boolean:
+    case graph::DType::boolean:
       return code != 0 ? 1 : 0;
-    case DType::u8:
+    case graph::DType::u8:
       return code;
-    case DType::u4:
+    case graph::DType::u4:
       return code & 15;
-    case DType::u2:
+    case graph::DType::u2:
       return code & 3;
-    case DType::i8:
+    case graph::DType::i8:
       return signed_value(code, 8);
-    case DType::i4:
+    case graph::DType::i4:
       return signed_value(code, 4);
-    case DType::i2:
+    case graph::DType::i2:
       return signed_value(code, 2);
-    case DType::f8_e4m3:
+    case graph::DType::f8_e4m3:
       return (code & 0x7F) == 0x7F ? kNaN : float_value(code, 4, 3, 7);
-    case DType::f8_e4m3fnuz:
+    case graph::DType::f8_e4m3fnuz:
       return code == 0x80 ? kNaN : float_value(code, 4, 3, 8);
-    case DType::f8_e5m2:
+    case graph::DType::f8_e5m2:
       if ((code & 0x7F) > 0x7C) return kNaN;
       if ((code & 0x7F) == 0x7C) return (code & 0x80) != 0 ? -kInfinity : kInfinity;
       return float_value(code, 5, 2, 15);
-    case DType::f8_e5m2fnuz:
+    case graph::DType::f8_e5m2fnuz:
       return code == 0x80 ? kNaN : float_value(code, 5, 2, 16);
-    case DType::f8_e8m0:
+    case graph::DType::f8_e8m0:
       return code == 0xFF ? kNaN : std::ldexp(1.0, static_cast<int>(code) - 127);
-    case DType::f4_e2m1:
+    case graph::DType::f4_e2m1:
       return float_value(code, 2, 1, 1);
-    case DType::f6_e2m3:
+    case graph::DType::f6_e2m3:
       return float_value(code, 2, 3, 1);
-    case DType::f6_e3m2:
+    case graph::DType::f6_e3m2:
       return float_value(code, 3, 2, 3);
     default:
       assert(false && "is_code_type was not asked");
@@ -154,27 +154,27 @@ void unpack(std::span<const std::byte> packed, std::span<std::uint8_t> out) {
 
 }  // namespace
 
-bool is_code_type(DType dtype) {
-  const DTypeInfo& info = dtype_info(dtype);
-  return info.kind != DTypeKind::block && info.block_elements != 0 &&
+bool is_code_type(graph::DType dtype) {
+  const graph::DTypeInfo& info = graph::dtype_info(dtype);
+  return info.kind != graph::DTypeKind::block && info.block_elements != 0 &&
          (info.block_elements > 1 || info.block_bytes == 1);
 }
 
-std::array<double, 256> code_values(DType dtype) {
+std::array<double, 256> code_values(graph::DType dtype) {
   std::array<double, 256> values = {};
   for (unsigned code = 0; code < values.size(); ++code) values[code] = code_value(dtype, code);
   return values;
 }
 
-std::array<float, 256> float_code_values(DType dtype) {
+std::array<float, 256> float_code_values(graph::DType dtype) {
   const std::array<double, 256> exact = code_values(dtype);
   std::array<float, 256> values{};
   std::ranges::transform(exact, values.begin(), [](double value) { return static_cast<float>(value); });
   return values;
 }
 
-void unpack_codes(DType dtype, std::span<const std::byte> packed, std::span<std::uint8_t> out) {
-  const DTypeInfo& info = dtype_info(dtype);
+void unpack_codes(graph::DType dtype, std::span<const std::byte> packed, std::span<std::uint8_t> out) {
+  const graph::DTypeInfo& info = graph::dtype_info(dtype);
   assert(packed.size() / info.block_bytes == (out.size() + info.block_elements - 1) / info.block_elements);
   if (info.block_elements == 1) return unpack<1, 1>(packed, out);
   if (info.block_elements == 2) return unpack<2, 1>(packed, out);
@@ -200,26 +200,28 @@ void widen(std::span<const std::byte> bytes, std::span<double> out) {
 }
 
 // The type of the numbers of a complex type; any other type itself.
-DType number_type(DType dtype) {
-  return dtype == DType::c64 ? DType::f32 : dtype == DType::c128 ? DType::f64 : dtype;
+graph::DType number_type(graph::DType dtype) {
+  return dtype == graph::DType::c64    ? graph::DType::f32
+         : dtype == graph::DType::c128 ? graph::DType::f64
+                                       : dtype;
 }
 
 // Types that become floats without loss.
-void read_floats(DType dtype, std::span<const std::byte> bytes, std::span<double> out) {
+void read_floats(graph::DType dtype, std::span<const std::byte> bytes, std::span<double> out) {
   std::array<float, kChunkNumbers> floats;
   const auto part = std::span(floats).first(out.size());
   if (can_dequantize(dtype)) {
     dequantize(dtype, bytes, part);
   } else {
-    cast(dtype, bytes, DType::f32, std::as_writable_bytes(part));
+    cast(dtype, bytes, graph::DType::f32, std::as_writable_bytes(part));
   }
   std::copy(part.begin(), part.end(), out.begin());
 }
 
-void read_codes(DType dtype, const std::array<double, 256>& values, std::span<const std::byte> bytes,
+void read_codes(graph::DType dtype, const std::array<double, 256>& values, std::span<const std::byte> bytes,
                 std::span<double> out) {
   std::array<std::uint8_t, kChunkNumbers> codes;
-  if (dtype_info(dtype).block_elements == 1)
+  if (graph::dtype_info(dtype).block_elements == 1)
     std::memcpy(codes.data(), bytes.data(), out.size());
   else
     unpack_codes(dtype, bytes, std::span(codes).first(out.size()));
@@ -228,26 +230,28 @@ void read_codes(DType dtype, const std::array<double, 256>& values, std::span<co
 
 }  // namespace
 
-Numbers::Numbers(DType dtype)
-    : dtype_(number_type(dtype)), per_element_(dtype_info(dtype).kind == DTypeKind::complex ? 2 : 1) {
+Numbers::Numbers(graph::DType dtype)
+    : dtype_(number_type(dtype)),
+      per_element_(graph::dtype_info(dtype).kind == graph::DTypeKind::complex ? 2 : 1) {
   assert(can_measure(dtype));
   if (is_code_type(dtype)) codes_ = code_values(dtype);
 }
 
 void Numbers::read(std::span<const std::byte> bytes, std::span<double> out) const {
-  const DTypeInfo& info = dtype_info(dtype_);
+  const graph::DTypeInfo& info = graph::dtype_info(dtype_);
   while (!out.empty()) {
     const auto part = out.first(std::min(out.size(), kChunkNumbers));
-    const auto from = bytes.first(static_cast<std::size_t>(packed_byte_size(dtype_, part.size()).value()));
+    const auto from =
+        bytes.first(static_cast<std::size_t>(graph::packed_byte_size(dtype_, part.size()).value()));
     if (is_code_type(dtype_))
       read_codes(dtype_, codes_, from, part);
-    else if (info.kind == DTypeKind::integer && info.block_bytes == 8)
-      dtype_ == DType::u64 ? widen<std::uint64_t>(from, part) : widen<std::int64_t>(from, part);
-    else if (info.kind == DTypeKind::integer && info.block_bytes == 4)
-      dtype_ == DType::u32 ? widen<std::uint32_t>(from, part) : widen<std::int32_t>(from, part);
-    else if (info.kind == DTypeKind::integer)
-      dtype_ == DType::u16 ? widen<std::uint16_t>(from, part) : widen<std::int16_t>(from, part);
-    else if (dtype_ == DType::f64)
+    else if (info.kind == graph::DTypeKind::integer && info.block_bytes == 8)
+      dtype_ == graph::DType::u64 ? widen<std::uint64_t>(from, part) : widen<std::int64_t>(from, part);
+    else if (info.kind == graph::DTypeKind::integer && info.block_bytes == 4)
+      dtype_ == graph::DType::u32 ? widen<std::uint32_t>(from, part) : widen<std::int32_t>(from, part);
+    else if (info.kind == graph::DTypeKind::integer)
+      dtype_ == graph::DType::u16 ? widen<std::uint16_t>(from, part) : widen<std::int16_t>(from, part);
+    else if (dtype_ == graph::DType::f64)
       widen<double>(from, part);
     else
       read_floats(dtype_, from, part);
@@ -257,18 +261,18 @@ void Numbers::read(std::span<const std::byte> bytes, std::span<double> out) cons
 }
 
 Number Numbers::at(std::span<const std::byte> bytes, std::size_t i) const {
-  const DTypeInfo& info = dtype_info(dtype_);
-  if (dtype_ == DType::u64) return load<std::uint64_t>(bytes, i);
-  if (dtype_ == DType::i64) return load<std::int64_t>(bytes, i);
+  const graph::DTypeInfo& info = graph::dtype_info(dtype_);
+  if (dtype_ == graph::DType::u64) return load<std::uint64_t>(bytes, i);
+  if (dtype_ == graph::DType::i64) return load<std::int64_t>(bytes, i);
   const std::size_t block = i / info.block_elements, within = i % info.block_elements;
   std::array<double, 256> numbers = {};  // no block has more
   read(bytes.subspan(block * info.block_bytes, info.block_bytes),
        std::span(numbers).first(info.block_elements));
   const double value = numbers[within];
-  if (info.kind == DTypeKind::boolean) return static_cast<std::uint64_t>(value);
-  if (info.kind != DTypeKind::integer) return value;
+  if (info.kind == graph::DTypeKind::boolean) return static_cast<std::uint64_t>(value);
+  if (info.kind != graph::DTypeKind::integer) return value;
   return info.name.front() == 'U' ? Number(static_cast<std::uint64_t>(value))
                                   : Number(static_cast<std::int64_t>(value));
 }
 
-}  // namespace loadline
+}  // namespace loadline::convert

@@ -4,7 +4,7 @@
 #include <bit>
 #include <cstdint>
 
-namespace loadline {
+namespace loadline::convert {
 
 // --- Converts between IEEE 16-bit floats and float.
 
@@ -67,4 +67,4 @@ struct F16 {
   static Bits narrow(float value) { return float_to_half(value); }
 };
 
-}  // namespace loadline
+}  // namespace loadline::convert

@@ -11,7 +11,7 @@
 #include <cstring>
 #include <span>
 
-namespace loadline {
+namespace loadline::convert {
 
 // --- The numbers that codes of four bits stand for.
 
@@ -50,13 +50,14 @@ struct BlockRun {
 using QuantizeRun = void (*)(const BlockRun& run);
 
 // One type's plain quantiser, of one number after another.
-QuantizeRun plain_small_quantizer(DType dtype);  // types of blocks of 32 and 64 numbers, and TQ2_0
-QuantizeRun plain_super_quantizer(DType dtype);  // types of blocks of 256 numbers with scales of their parts
+QuantizeRun plain_small_quantizer(graph::DType dtype);  // types of blocks of 32 and 64 numbers, and TQ2_0
+QuantizeRun plain_super_quantizer(
+    graph::DType dtype);  // types of blocks of 256 numbers with scales of their parts
 
 // With vector instructions, blocks without importance that need no search. `plain` takes the rest.
-void quantize_small(DType dtype, const BlockRun& run, QuantizeRun plain);
+void quantize_small(graph::DType dtype, const BlockRun& run, QuantizeRun plain);
 // The same for blocks that need a search.
-void quantize_searched(DType dtype, const BlockRun& run, QuantizeRun plain);
+void quantize_searched(graph::DType dtype, const BlockRun& run, QuantizeRun plain);
 
 inline void put_half(std::uint8_t* to, float value) {
   const std::uint16_t bits = float_to_half(value);
@@ -126,4 +127,4 @@ inline float half_power(std::uint8_t scale) {
 std::uint8_t e4m3_scale(float value);
 float half_e4m3(std::uint8_t scale);
 
-}  // namespace loadline
+}  // namespace loadline::convert

@@ -9,12 +9,13 @@
 #include <limits>
 #include <span>
 
-namespace loadline {
+namespace loadline::convert {
 
 // --- The vectorised loops of cast() among 16-bit and 32-bit floats.
 
 // As cast(), bit by bit, on every instruction set. Both are one of F32, F16 and BF16 and they differ.
-void cast_floats(DType from, std::span<const std::byte> source, DType to, std::span<std::byte> out);
+void cast_floats(graph::DType from, std::span<const std::byte> source, graph::DType to,
+                 std::span<std::byte> out);
 
 // --- The vectorised inner loops of StatsAccumulator, and plain versions of them for tests.
 
@@ -51,4 +52,4 @@ ZeroBits zero_codes_plain(std::span<const std::uint8_t> codes, std::uint8_t mask
 // The number of set bits in all words, with the machine's population count instruction if it has one.
 std::uint64_t count_ones(std::span<const std::uint64_t> words);
 
-}  // namespace loadline
+}  // namespace loadline::convert

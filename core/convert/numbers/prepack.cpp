@@ -10,18 +10,20 @@
 #include <cstring>
 #include <limits>
 
-namespace loadline {
+namespace loadline::convert {
 namespace {
 
 constexpr std::size_t kGroup = 1024;  // elements; whole blocks of each type
 
-bool is_float(DType type) { return type == DType::f32 || type == DType::f16 || type == DType::bf16; }
+bool is_float(graph::DType type) {
+  return type == graph::DType::f32 || type == graph::DType::f16 || type == graph::DType::bf16;
+}
 
 // Numbers of one group in the type that is asked for.
 std::size_t convert(const Prepack& how, std::span<const std::byte> source, std::span<std::byte> out) {
-  const DTypeInfo& from = dtype_info(how.from);
+  const graph::DTypeInfo& from = graph::dtype_info(how.from);
   const std::size_t count = source.size() / from.block_bytes * from.block_elements;
-  const std::span<std::byte> numbers = out.first(count * dtype_info(how.to).block_bytes);
+  const std::span<std::byte> numbers = out.first(count * graph::dtype_info(how.to).block_bytes);
   if (is_float(how.from)) {
     cast(how.from, source, how.to, numbers);
   } else {
@@ -30,7 +32,7 @@ std::size_t convert(const Prepack& how, std::span<const std::byte> source, std::
     dequantize(how.from, source, values);
     for (float& value : values)
       if (value != value) value = std::numeric_limits<float>::quiet_NaN();
-    cast(DType::f32, std::as_bytes(values), how.to, numbers);
+    cast(graph::DType::f32, std::as_bytes(values), how.to, numbers);
   }
   return count;
 }
@@ -59,27 +61,28 @@ void put(const Prepack& how, std::uint64_t first, std::span<const std::byte> num
 
 }  // namespace
 
-bool can_prepack(DType from, DType to) {
+bool can_prepack(graph::DType from, graph::DType to) {
   if (is_float(from)) return is_float(to);
-  return to == DType::f16 && (from == DType::q8_0 || from == DType::q4_0 || from == DType::q4_k);
+  return to == graph::DType::f16 &&
+         (from == graph::DType::q8_0 || from == graph::DType::q4_0 || from == graph::DType::q4_k);
 }
 
 std::uint64_t stored_bytes(const Prepack& prepack) {
-  const DTypeInfo& info = dtype_info(prepack.from);
+  const graph::DTypeInfo& info = graph::dtype_info(prepack.from);
   return prepack.elements() / info.block_elements * info.block_bytes;
 }
 
 std::uint64_t prepacked_bytes(const Prepack& prepack) {
   const std::uint64_t rows =
       prepack.layout == PrepackLayout::four_rows ? (prepack.rows + 3) / 4 * 4 : prepack.rows;
-  return rows * prepack.columns * dtype_info(prepack.to).block_bytes;
+  return rows * prepack.columns * graph::dtype_info(prepack.to).block_bytes;
 }
 
 void prepack(const Prepack& prepack, std::uint64_t first, std::span<const std::byte> source,
              std::span<std::byte> out) {
   assert(can_prepack(prepack.from, prepack.to) && out.size() == prepacked_bytes(prepack));
-  const DTypeInfo& from = dtype_info(prepack.from);
-  const std::size_t wide = dtype_info(prepack.to).block_bytes;
+  const graph::DTypeInfo& from = graph::dtype_info(prepack.from);
+  const std::size_t wide = graph::dtype_info(prepack.to).block_bytes;
   const std::size_t group_bytes = kGroup / from.block_elements * from.block_bytes;
   alignas(64) std::array<std::byte, kGroup * sizeof(float)> made;
   for (std::size_t at = 0; at < source.size(); at += group_bytes) {
@@ -96,4 +99,4 @@ void prepack(const Prepack& prepack, std::uint64_t first, std::span<const std::b
   }
 }
 
-}  // namespace loadline
+}  // namespace loadline::convert

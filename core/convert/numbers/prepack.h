@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <span>
 
-namespace loadline {
+namespace loadline::convert {
 
 // Where the element of row r and column c of a matrix lies, counted in elements:
 //   rows        r * columns + c, as stored
@@ -17,8 +17,8 @@ namespace loadline {
 enum class PrepackLayout : std::uint8_t { rows, transposed, four_rows };
 
 struct Prepack {
-  DType from = DType::opaque;
-  DType to = DType::opaque;
+  graph::DType from = graph::DType::opaque;
+  graph::DType to = graph::DType::opaque;
   PrepackLayout layout = PrepackLayout::rows;
   std::uint64_t rows = 1;
   std::uint64_t columns = 0;
@@ -33,7 +33,7 @@ inline constexpr std::uint64_t kMostPrepacked = std::uint64_t{1} << 31;
 
 // Whether prepack() converts the types: F32, F16 and BF16 to one another or to themselves; Q8_0, Q4_0 and
 // Q4_K to F16.
-bool can_prepack(DType from, DType to);
+bool can_prepack(graph::DType from, graph::DType to);
 
 // Sizes before and after. The numbers must be whole blocks, and their bytes must fit in 63 bits.
 std::uint64_t stored_bytes(const Prepack& prepack);
@@ -46,4 +46,4 @@ std::uint64_t prepacked_bytes(const Prepack& prepack);
 void prepack(const Prepack& prepack, std::uint64_t first, std::span<const std::byte> source,
              std::span<std::byte> out);
 
-}  // namespace loadline
+}  // namespace loadline::convert

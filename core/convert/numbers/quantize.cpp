@@ -12,7 +12,7 @@
 #include <cmath>
 #include <iterator>
 
-namespace loadline {
+namespace loadline::convert {
 
 // --- Types whose blocks have one scale, or one for each sixteen numbers. Searches:
 // core/convert/numbers/quantize_scales.h.
@@ -193,9 +193,10 @@ void tq2_0(const Block& block) {
   put_half(block.out + 64, scale);
 }
 
-template <DType kType, void (*kOne)(const Block&)>
+template <graph::DType kType, void (*kOne)(const Block&)>
 void every(const BlockRun& run) {
-  const std::size_t numbers = dtype_info(kType).block_elements, bytes = dtype_info(kType).block_bytes;
+  const std::size_t numbers = graph::dtype_info(kType).block_elements,
+                    bytes = graph::dtype_info(kType).block_bytes;
   for (std::size_t i = 0; i < run.blocks; ++i) {
     Block block = {{run.x + i * numbers, numbers}, {}, run.mean_square, run.out + i * bytes};
     if (run.importance != nullptr) block.importance = {run.importance + i * numbers, numbers};
@@ -204,15 +205,19 @@ void every(const BlockRun& run) {
 }
 
 struct Row {
-  DType dtype;
+  graph::DType dtype;
   QuantizeRun run;
 };
 constexpr Row kRows[] = {
-    {DType::q8_0, every<DType::q8_0, q8_0>},    {DType::q4_0, every<DType::q4_0, q4_0>},
-    {DType::q4_1, every<DType::q4_1, q4_1>},    {DType::q5_0, every<DType::q5_0, q5_0>},
-    {DType::q5_1, every<DType::q5_1, q5_1>},    {DType::iq4_nl, every<DType::iq4_nl, iq4_nl>},
-    {DType::mxfp4, every<DType::mxfp4, mxfp4>}, {DType::nvfp4, every<DType::nvfp4, nvfp4>},
-    {DType::tq2_0, every<DType::tq2_0, tq2_0>},
+    {graph::DType::q8_0, every<graph::DType::q8_0, q8_0>},
+    {graph::DType::q4_0, every<graph::DType::q4_0, q4_0>},
+    {graph::DType::q4_1, every<graph::DType::q4_1, q4_1>},
+    {graph::DType::q5_0, every<graph::DType::q5_0, q5_0>},
+    {graph::DType::q5_1, every<graph::DType::q5_1, q5_1>},
+    {graph::DType::iq4_nl, every<graph::DType::iq4_nl, iq4_nl>},
+    {graph::DType::mxfp4, every<graph::DType::mxfp4, mxfp4>},
+    {graph::DType::nvfp4, every<graph::DType::nvfp4, nvfp4>},
+    {graph::DType::tq2_0, every<graph::DType::tq2_0, tq2_0>},
 };
 
 }  // namespace
@@ -240,7 +245,7 @@ float half_e4m3(std::uint8_t scale) {
   return factor * 0.5F;
 }
 
-QuantizeRun plain_small_quantizer(DType dtype) {
+QuantizeRun plain_small_quantizer(graph::DType dtype) {
   const auto row =
       std::find_if(std::begin(kRows), std::end(kRows), [&](const Row& r) { return r.dtype == dtype; });
   return row == std::end(kRows) ? nullptr : row->run;
@@ -250,17 +255,19 @@ QuantizeRun plain_small_quantizer(DType dtype) {
 
 namespace {
 
-QuantizeRun plain_quantizer(DType dtype) {
+QuantizeRun plain_quantizer(graph::DType dtype) {
   const QuantizeRun small = plain_small_quantizer(dtype);
   return small != nullptr ? small : plain_super_quantizer(dtype);
 }
 
 // Whether quantising without importance searches for scales.
-bool is_searched(DType dtype) { return plain_super_quantizer(dtype) != nullptr || dtype == DType::iq4_nl; }
+bool is_searched(graph::DType dtype) {
+  return plain_super_quantizer(dtype) != nullptr || dtype == graph::DType::iq4_nl;
+}
 
-BlockRun run_of(DType dtype, std::span<const float> numbers, const RowImportance& importance,
+BlockRun run_of(graph::DType dtype, std::span<const float> numbers, const RowImportance& importance,
                 std::span<std::byte> blocks) {
-  const DTypeInfo& info = dtype_info(dtype);
+  const graph::DTypeInfo& info = graph::dtype_info(dtype);
   assert(can_quantize(dtype) && numbers.size() % info.block_elements == 0);
   assert(blocks.size() / info.block_bytes == numbers.size() / info.block_elements);
   assert(importance.columns.empty() || importance.columns.size() == numbers.size());
@@ -271,22 +278,23 @@ BlockRun run_of(DType dtype, std::span<const float> numbers, const RowImportance
 
 }  // namespace
 
-bool can_quantize(DType dtype) { return plain_quantizer(dtype) != nullptr; }
+bool can_quantize(graph::DType dtype) { return plain_quantizer(dtype) != nullptr; }
 
-bool heeds_importance(DType dtype) {
+bool heeds_importance(graph::DType dtype) {
   switch (dtype) {
-    case DType::q8_0:
-    case DType::mxfp4:
-    case DType::nvfp4:
-    case DType::tq2_0:
+    case graph::DType::q8_0:
+    case graph::DType::mxfp4:
+    case graph::DType::nvfp4:
+    case graph::DType::tq2_0:
       return false;
     default:
       return can_quantize(dtype);
   }
 }
 
-bool needs_row_square(DType dtype) {
-  return dtype == DType::q4_0 || dtype == DType::q4_1 || dtype == DType::q5_0 || dtype == DType::q5_1;
+bool needs_row_square(graph::DType dtype) {
+  return dtype == graph::DType::q4_0 || dtype == graph::DType::q4_1 || dtype == graph::DType::q5_0 ||
+         dtype == graph::DType::q5_1;
 }
 
 float sum_squares(std::span<const float> numbers, float sum) {
@@ -294,23 +302,23 @@ float sum_squares(std::span<const float> numbers, float sum) {
   return sum;
 }
 
-void quantize_plain(DType dtype, std::span<const float> numbers, const RowImportance& importance,
+void quantize_plain(graph::DType dtype, std::span<const float> numbers, const RowImportance& importance,
                     std::span<std::byte> blocks) {
   plain_quantizer(dtype)(run_of(dtype, numbers, importance, blocks));
 }
 
-void quantize(DType dtype, std::span<const float> numbers, const RowImportance& importance,
+void quantize(graph::DType dtype, std::span<const float> numbers, const RowImportance& importance,
               std::span<std::byte> blocks) {
   const BlockRun run = run_of(dtype, numbers, importance, blocks);
   const bool searched = run.importance != nullptr || is_searched(dtype);
   (searched ? quantize_searched : quantize_small)(dtype, run, plain_quantizer(dtype));
 }
 
-void quantize(DType dtype, std::span<const float> numbers, std::span<std::byte> blocks) {
+void quantize(graph::DType dtype, std::span<const float> numbers, std::span<std::byte> blocks) {
   quantize(dtype, numbers, RowImportance{}, blocks);
 }
 
-void quantize_rows(DType dtype, std::span<const float> rows, std::span<const float> importance,
+void quantize_rows(graph::DType dtype, std::span<const float> rows, std::span<const float> importance,
                    std::span<std::byte> blocks) {
   if (importance.empty() || !heeds_importance(dtype)) return quantize(dtype, rows, blocks);
   const std::size_t columns = importance.size();
@@ -323,4 +331,4 @@ void quantize_rows(DType dtype, std::span<const float> rows, std::span<const flo
   }
 }
 
-}  // namespace loadline
+}  // namespace loadline::convert

@@ -8,7 +8,7 @@
 #include <climits>
 #include <cmath>
 
-namespace loadline {
+namespace loadline::convert {
 
 // --- Plain loops, one number after another.
 
@@ -398,4 +398,4 @@ PartFactors put_iq4_xs_scales(const PartScales& parts, std::uint8_t* out) {
   return factors;
 }
 
-}  // namespace loadline
+}  // namespace loadline::convert

@@ -9,7 +9,7 @@
 #include <optional>
 #include <span>
 
-namespace loadline {
+namespace loadline::convert {
 
 // --- Searches for the scale with which few levels stand for a few numbers at the least weighted error. They
 // follow ggml's (ggml-quants.c of 2026-08) addition by addition: another order would give other bits.
@@ -85,4 +85,4 @@ std::optional<PartFactors> put_q6_k_scales(const PartScales& parts, std::uint8_t
 // The factors are inverse: 0 for a scale of 0.
 PartFactors put_iq4_xs_scales(const PartScales& parts, std::uint8_t* out);
 
-}  // namespace loadline
+}  // namespace loadline::convert

@@ -18,7 +18,7 @@
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
-namespace loadline {
+namespace loadline::convert {
 namespace HWY_NAMESPACE {
 namespace {
 
@@ -369,7 +369,7 @@ HWY_INLINE void fit_four_bit_lanes(const Lanes& lanes, Found& found) {
 
 }  // namespace
 }  // namespace HWY_NAMESPACE
-}  // namespace loadline
+}  // namespace loadline::convert
 HWY_AFTER_NAMESPACE();
 
 #endif  // per-target include guard

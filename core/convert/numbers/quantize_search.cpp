@@ -18,7 +18,7 @@
 // clang-format on
 
 HWY_BEFORE_NAMESPACE();
-namespace loadline {
+namespace loadline::convert {
 namespace HWY_NAMESPACE {
 namespace {
 
@@ -348,29 +348,29 @@ void every(const BlockRun& run, QuantizeRun plain) {
 
 }  // namespace
 
-void quantize_searched_blocks(DType dtype, const BlockRun& run, QuantizeRun plain) {
+void quantize_searched_blocks(graph::DType dtype, const BlockRun& run, QuantizeRun plain) {
   switch (dtype) {
-    case DType::q2_k:
+    case graph::DType::q2_k:
       return every<Q2K>(run, plain);
-    case DType::q3_k:
+    case graph::DType::q3_k:
       return every<Q3K>(run, plain);
-    case DType::q4_k:
+    case graph::DType::q4_k:
       return every<Q4K>(run, plain);
-    case DType::q5_k:
+    case graph::DType::q5_k:
       return every<Q5K>(run, plain);
-    case DType::q6_k:
+    case graph::DType::q6_k:
       return every<Q6K>(run, plain);
-    case DType::iq4_xs:
+    case graph::DType::iq4_xs:
       return every<IQ4XS>(run, plain);
-    case DType::iq4_nl:
+    case graph::DType::iq4_nl:
       return every<IQ4NL>(run, plain);
-    case DType::q4_0:
+    case graph::DType::q4_0:
       return every<Weighted<false, 8>>(run, plain);
-    case DType::q5_0:
+    case graph::DType::q5_0:
       return every<Weighted<false, 16>>(run, plain);
-    case DType::q4_1:
+    case graph::DType::q4_1:
       return every<Weighted<true, 15>>(run, plain);
-    case DType::q5_1:
+    case graph::DType::q5_1:
       return every<Weighted<true, 31>>(run, plain);
     default:
       return plain(run);
@@ -378,17 +378,17 @@ void quantize_searched_blocks(DType dtype, const BlockRun& run, QuantizeRun plai
 }
 
 }  // namespace HWY_NAMESPACE
-}  // namespace loadline
+}  // namespace loadline::convert
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace loadline {
+namespace loadline::convert {
 
 HWY_EXPORT(quantize_searched_blocks);
 
-void quantize_searched(DType dtype, const BlockRun& run, QuantizeRun plain) {
+void quantize_searched(graph::DType dtype, const BlockRun& run, QuantizeRun plain) {
   HWY_DYNAMIC_DISPATCH(quantize_searched_blocks)(dtype, run, plain);
 }
 
-}  // namespace loadline
+}  // namespace loadline::convert
 #endif  // HWY_ONCE

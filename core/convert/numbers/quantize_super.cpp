@@ -8,7 +8,7 @@
 #include <cmath>
 #include <iterator>
 
-namespace loadline {
+namespace loadline::convert {
 namespace {
 
 using Byte = std::uint8_t;
@@ -201,19 +201,19 @@ void every(const BlockRun& run) {
 }
 
 struct Row {
-  DType dtype;
+  graph::DType dtype;
   QuantizeRun run;
 };
-constexpr Row kRows[] = {{DType::q2_k, every<84, q2_k>},  {DType::q3_k, every<110, q3_k>},
-                         {DType::q4_k, every<144, q4_k>}, {DType::q5_k, every<176, q5_k>},
-                         {DType::q6_k, every<210, q6_k>}, {DType::iq4_xs, every<136, iq4_xs>}};
+constexpr Row kRows[] = {{graph::DType::q2_k, every<84, q2_k>},  {graph::DType::q3_k, every<110, q3_k>},
+                         {graph::DType::q4_k, every<144, q4_k>}, {graph::DType::q5_k, every<176, q5_k>},
+                         {graph::DType::q6_k, every<210, q6_k>}, {graph::DType::iq4_xs, every<136, iq4_xs>}};
 
 }  // namespace
 
-QuantizeRun plain_super_quantizer(DType dtype) {
+QuantizeRun plain_super_quantizer(graph::DType dtype) {
   const auto row =
       std::find_if(std::begin(kRows), std::end(kRows), [&](const Row& r) { return r.dtype == dtype; });
   return row == std::end(kRows) ? nullptr : row->run;
 }
 
-}  // namespace loadline
+}  // namespace loadline::convert

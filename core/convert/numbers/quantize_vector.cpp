@@ -14,7 +14,7 @@
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
-namespace loadline {
+namespace loadline::convert {
 namespace HWY_NAMESPACE {
 namespace {
 
@@ -223,23 +223,23 @@ void every(const BlockRun& run, QuantizeRun plain) {
 
 }  // namespace
 
-void quantize_small_blocks(DType dtype, const BlockRun& run, QuantizeRun plain) {
+void quantize_small_blocks(graph::DType dtype, const BlockRun& run, QuantizeRun plain) {
   switch (dtype) {
-    case DType::q8_0:
+    case graph::DType::q8_0:
       return every<q8_0, 32, 34>(run, plain);
-    case DType::q4_0:
+    case graph::DType::q4_0:
       return every<q4_0, 32, 18>(run, plain);
-    case DType::q4_1:
+    case graph::DType::q4_1:
       return every<q4_1, 32, 20>(run, plain);
-    case DType::q5_0:
+    case graph::DType::q5_0:
       return every<q5_0, 32, 22>(run, plain);
-    case DType::q5_1:
+    case graph::DType::q5_1:
       return every<q5_1, 32, 24>(run, plain);
-    case DType::mxfp4:
+    case graph::DType::mxfp4:
       return every<mxfp4, 32, 17>(run, plain);
-    case DType::nvfp4:
+    case graph::DType::nvfp4:
       return every<nvfp4, 64, 36>(run, plain);
-    case DType::tq2_0:
+    case graph::DType::tq2_0:
       return every<tq2_0, 256, 66>(run, plain);
     default:
       return plain(run);
@@ -247,17 +247,17 @@ void quantize_small_blocks(DType dtype, const BlockRun& run, QuantizeRun plain) 
 }
 
 }  // namespace HWY_NAMESPACE
-}  // namespace loadline
+}  // namespace loadline::convert
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace loadline {
+namespace loadline::convert {
 
 HWY_EXPORT(quantize_small_blocks);
 
-void quantize_small(DType dtype, const BlockRun& run, QuantizeRun plain) {
+void quantize_small(graph::DType dtype, const BlockRun& run, QuantizeRun plain) {
   HWY_DYNAMIC_DISPATCH(quantize_small_blocks)(dtype, run, plain);
 }
 
-}  // namespace loadline
+}  // namespace loadline::convert
 #endif  // HWY_ONCE

@@ -18,7 +18,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace loadline {
+namespace loadline::convert {
 
 // --- Counters behind StatsAccumulator: groups of four with zeros, and how often each of a few hundred codes
 // occurs.
@@ -118,8 +118,9 @@ std::size_t octave_place(double value) {
   return static_cast<std::size_t>(std::clamp(exponent, kFirstOctave, kLastOctave) - kFirstOctave);
 }
 
-bool is_float_path(DType dtype) {
-  constexpr DType kTypes[] = {DType::f32, DType::f16, DType::bf16, DType::c64, DType::i16, DType::u16};
+bool is_float_path(graph::DType dtype) {
+  constexpr graph::DType kTypes[] = {graph::DType::f32, graph::DType::f16, graph::DType::bf16,
+                                     graph::DType::c64, graph::DType::i16, graph::DType::u16};
   return std::find(std::begin(kTypes), std::end(kTypes), dtype) != std::end(kTypes) || can_dequantize(dtype);
 }
 
@@ -128,10 +129,10 @@ constexpr std::size_t kNegativeTops = 256;
 constexpr std::size_t kZeroTop = kOctaves;
 
 // The number in its own type; a zero without its sign.
-Number typed(DType dtype, double value) {
-  const DTypeInfo& info = dtype_info(dtype);
-  if (info.kind == DTypeKind::boolean) return static_cast<std::uint64_t>(value);
-  if (info.kind != DTypeKind::integer) return value + 0.0;
+Number typed(graph::DType dtype, double value) {
+  const graph::DTypeInfo& info = graph::dtype_info(dtype);
+  if (info.kind == graph::DTypeKind::boolean) return static_cast<std::uint64_t>(value);
+  if (info.kind != graph::DTypeKind::integer) return value + 0.0;
   if (info.name.front() == 'U') return static_cast<std::uint64_t>(value);
   return static_cast<std::int64_t>(value);
 }
@@ -139,9 +140,9 @@ Number typed(DType dtype, double value) {
 }  // namespace
 
 struct StatsAccumulator::State {
-  explicit State(DType type) : dtype(type) {}
+  explicit State(graph::DType type) : dtype(type) {}
 
-  DType dtype;
+  graph::DType dtype;
   ValueStats counted;  // counts that are not in the tables and moments below
   Groups groups;
   Moments moments;
@@ -164,7 +165,7 @@ struct StatsAccumulator::State {
 // --- codes
 
 void StatsAccumulator::State::add_codes(std::span<const std::byte> bytes, std::uint64_t elements) {
-  const DTypeInfo& info = dtype_info(dtype);
+  const graph::DTypeInfo& info = graph::dtype_info(dtype);
   const std::size_t chunk_bytes = kChunk / info.block_elements * info.block_bytes;
   std::array<std::uint8_t, kChunk> unpacked;
   while (!bytes.empty()) {
@@ -183,10 +184,10 @@ void StatsAccumulator::State::add_codes(std::span<const std::byte> bytes, std::u
 }
 
 // The bits that decide whether a code is zero; 0: no code of the type is zero.
-std::uint8_t zero_mask(DType dtype) {
-  constexpr std::pair<DType, std::uint8_t> kMasks[] = {{DType::f8_e4m3, 0x7F}, {DType::f8_e5m2, 0x7F},
-                                                       {DType::f4_e2m1, 0x07}, {DType::f6_e2m3, 0x1F},
-                                                       {DType::f6_e3m2, 0x1F}, {DType::f8_e8m0, 0}};
+std::uint8_t zero_mask(graph::DType dtype) {
+  constexpr std::pair<graph::DType, std::uint8_t> kMasks[] = {
+      {graph::DType::f8_e4m3, 0x7F}, {graph::DType::f8_e5m2, 0x7F}, {graph::DType::f4_e2m1, 0x07},
+      {graph::DType::f6_e2m3, 0x1F}, {graph::DType::f6_e3m2, 0x1F}, {graph::DType::f8_e8m0, 0}};
   for (const auto& [type, mask] : kMasks)
     if (type == dtype) return mask;
   return 0xFF;
@@ -245,9 +246,9 @@ void StatsAccumulator::State::finish_codes(ValueStats& out) const {
 // --- values that fit a float exactly
 
 void StatsAccumulator::State::add_as_floats(std::span<const std::byte> bytes) {
-  const DTypeInfo& info = dtype_info(dtype);
-  const bool block = info.kind == DTypeKind::block;
-  const std::size_t unit = block ? info.block_bytes : dtype == DType::c64 ? 4 : info.block_bytes;
+  const graph::DTypeInfo& info = graph::dtype_info(dtype);
+  const bool block = info.kind == graph::DTypeKind::block;
+  const std::size_t unit = block ? info.block_bytes : dtype == graph::DType::c64 ? 4 : info.block_bytes;
   const std::size_t unit_elements = block ? info.block_elements : 1;
   std::array<float, kChunk> floats;
   while (!bytes.empty()) {
@@ -255,14 +256,14 @@ void StatsAccumulator::State::add_as_floats(std::span<const std::byte> bytes) {
     const auto chunk = std::span(floats).first(part.size() / unit * unit_elements);
     if (block) {
       dequantize(dtype, part, chunk);
-    } else if (dtype == DType::f16 || dtype == DType::bf16) {
-      cast(dtype, part, DType::f32, std::as_writable_bytes(chunk));
-    } else if (dtype == DType::i16 || dtype == DType::u16) {
+    } else if (dtype == graph::DType::f16 || dtype == graph::DType::bf16) {
+      cast(dtype, part, graph::DType::f32, std::as_writable_bytes(chunk));
+    } else if (dtype == graph::DType::i16 || dtype == graph::DType::u16) {
       for (std::size_t i = 0; i < chunk.size(); ++i) {
         std::uint16_t bits = 0;
         std::memcpy(&bits, part.data() + 2 * i, 2);
-        chunk[i] = dtype == DType::u16 ? static_cast<float>(bits)
-                                       : static_cast<float>(static_cast<std::int16_t>(bits));
+        chunk[i] = dtype == graph::DType::u16 ? static_cast<float>(bits)
+                                              : static_cast<float>(static_cast<std::int16_t>(bits));
       }
     } else {
       std::memcpy(chunk.data(), part.data(), part.size());
@@ -402,12 +403,12 @@ void StatsAccumulator::State::add_wide_chunk(std::span<const std::byte> bytes) {
 
 // --- the accumulator
 
-bool can_measure(DType dtype) {
-  const DTypeInfo& info = dtype_info(dtype);
-  return info.block_elements != 0 && (info.kind != DTypeKind::block || can_dequantize(dtype));
+bool can_measure(graph::DType dtype) {
+  const graph::DTypeInfo& info = graph::dtype_info(dtype);
+  return info.block_elements != 0 && (info.kind != graph::DTypeKind::block || can_dequantize(dtype));
 }
 
-StatsAccumulator::StatsAccumulator(DType dtype) : state_(std::make_unique<State>(dtype)) {
+StatsAccumulator::StatsAccumulator(graph::DType dtype) : state_(std::make_unique<State>(dtype)) {
   assert(can_measure(dtype));
 }
 StatsAccumulator::~StatsAccumulator() = default;
@@ -415,27 +416,27 @@ StatsAccumulator::StatsAccumulator(StatsAccumulator&&) noexcept = default;
 StatsAccumulator& StatsAccumulator::operator=(StatsAccumulator&&) noexcept = default;
 
 void StatsAccumulator::add(std::span<const std::byte> bytes) {
-  const DTypeInfo& info = dtype_info(state_->dtype);
+  const graph::DTypeInfo& info = graph::dtype_info(state_->dtype);
   add(bytes, bytes.size() / info.block_bytes * info.block_elements);
 }
 
 void StatsAccumulator::add(std::span<const std::byte> bytes, std::uint64_t elements) {
-  const DType dtype = state_->dtype;
-  assert(bytes.size() % dtype_info(dtype).block_bytes == 0);
-  assert(packed_byte_size(dtype, elements) == bytes.size());
+  const graph::DType dtype = state_->dtype;
+  assert(bytes.size() % graph::dtype_info(dtype).block_bytes == 0);
+  assert(graph::packed_byte_size(dtype, elements) == bytes.size());
   if (is_code_type(dtype)) return state_->add_codes(bytes, elements);
   if (is_float_path(dtype)) return state_->add_as_floats(bytes);
   switch (dtype) {
-    case DType::f64:
-    case DType::c128:
+    case graph::DType::f64:
+    case graph::DType::c128:
       return state_->add_wide<double>(bytes);
-    case DType::i32:
+    case graph::DType::i32:
       return state_->add_wide<std::int32_t>(bytes);
-    case DType::u32:
+    case graph::DType::u32:
       return state_->add_wide<std::uint32_t>(bytes);
-    case DType::i64:
+    case graph::DType::i64:
       return state_->add_wide<std::int64_t>(bytes);
-    case DType::u64:
+    case graph::DType::u64:
       return state_->add_wide<std::uint64_t>(bytes);
     default:
       assert(false && "can_measure was not asked");
@@ -463,4 +464,4 @@ ValueStats StatsAccumulator::result() const {
   return out;
 }
 
-}  // namespace loadline
+}  // namespace loadline::convert

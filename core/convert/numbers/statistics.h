@@ -11,7 +11,7 @@
 #include <span>
 #include <variant>
 
-namespace loadline {
+namespace loadline::convert {
 
 // An exact value: double for floats and blocks, int64 for signed integers, uint64 for unsigned integers and
 // bool.
@@ -49,7 +49,7 @@ struct ValueStats {
 };
 
 // True for every type except opaque bytes, text and the block types that dequantize() does not know.
-bool can_measure(DType dtype);
+bool can_measure(graph::DType dtype);
 
 // Gathers the statistics of one stream of values with the machine's widest vectors. Counts, extremes and
 // octaves do not depend on the vector width. Mean and deviation may differ from a sum in another order by
@@ -60,7 +60,7 @@ bool can_measure(DType dtype);
 class StatsAccumulator {
  public:
   // The dtype must satisfy can_measure.
-  explicit StatsAccumulator(DType dtype);
+  explicit StatsAccumulator(graph::DType dtype);
   ~StatsAccumulator();
   StatsAccumulator(StatsAccumulator&&) noexcept;
   StatsAccumulator& operator=(StatsAccumulator&&) noexcept;
@@ -77,4 +77,4 @@ class StatsAccumulator {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace loadline
+}  // namespace loadline::convert

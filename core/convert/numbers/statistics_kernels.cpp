@@ -13,7 +13,7 @@
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
-namespace loadline {
+namespace loadline::convert {
 namespace HWY_NAMESPACE {
 namespace {
 
@@ -140,11 +140,11 @@ std::uint64_t count_ones_all(const std::uint64_t* words, std::size_t count) {
 }
 
 }  // namespace HWY_NAMESPACE
-}  // namespace loadline
+}  // namespace loadline::convert
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace loadline {
+namespace loadline::convert {
 
 HWY_EXPORT(measure_float_words);
 HWY_EXPORT(zero_code_words);
@@ -224,5 +224,5 @@ std::uint64_t count_ones(std::span<const std::uint64_t> words) {
   return HWY_DYNAMIC_DISPATCH(count_ones_all)(words.data(), words.size());
 }
 
-}  // namespace loadline
+}  // namespace loadline::convert
 #endif  // HWY_ONCE

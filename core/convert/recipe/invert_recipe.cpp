@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <map>
 
-namespace loadline {
+namespace loadline::convert {
 namespace {
 
 // Steps after which the numbers are the same, but for rounding.
@@ -69,7 +69,7 @@ class RecipeInverter::Backwards {
     return groups;
   }
 
-  Result stored(TensorId id) {
+  Result stored(graph::TensorId id) {
     const std::uint32_t taken = put({.kind = StepKind::take, .tensor = id});
     return can_become_f32(of_.converted_.tensor(id).dtype)
                ? put({.kind = StepKind::dequantise, .inputs = {taken}})
@@ -148,11 +148,11 @@ class RecipeInverter::Backwards {
   // Parts may be stored in different types.
   std::uint32_t joined(RecipeStep join) {
     const std::vector<Form> forms = recipe_forms(of_.converted_, recipe_);
-    const DType first = forms[join.inputs.front()].dtype;
+    const graph::DType first = forms[join.inputs.front()].dtype;
     if (std::ranges::any_of(join.inputs, [&](std::uint32_t at) { return forms[at].dtype != first; }))
       for (std::uint32_t& input : join.inputs)
-        if (forms[input].dtype != DType::f32)
-          input = put({.kind = StepKind::cast, .inputs = {input}, .dtype = DType::f32});
+        if (forms[input].dtype != graph::DType::f32)
+          input = put({.kind = StepKind::cast, .inputs = {input}, .dtype = graph::DType::f32});
     return put(std::move(join));
   }
 
@@ -171,7 +171,7 @@ class RecipeInverter::Backwards {
   Recipe recipe_;
 };
 
-RecipeInverter::RecipeInverter(const MetaGraph& original, const MetaGraph& converted,
+RecipeInverter::RecipeInverter(const graph::MetaGraph& original, const graph::MetaGraph& converted,
                                std::vector<ConvertedTensor> tensors)
     : original_(original),
       converted_(converted),
@@ -182,7 +182,7 @@ RecipeInverter::RecipeInverter(const MetaGraph& original, const MetaGraph& conve
     forms_.push_back(recipe_forms(original_, tensors_[i].recipe));
     std::vector<std::vector<Use>> uses(steps.size());
     for (std::uint32_t s = 0; s < steps.size(); ++s) {
-      if (steps[s].kind == StepKind::take) taken_[index(steps[s].tensor)].push_back({i, s});
+      if (steps[s].kind == StepKind::take) taken_[graph::index(steps[s].tensor)].push_back({i, s});
       for (std::uint32_t k = 0; k < steps[s].inputs.size(); ++k)
         uses[steps[s].inputs[k]].push_back({{i, s}, k});
     }
@@ -190,8 +190,8 @@ RecipeInverter::RecipeInverter(const MetaGraph& original, const MetaGraph& conve
   }
 }
 
-std::optional<Recipe> RecipeInverter::recipe_for(TensorId original) const {
-  return Backwards(*this).make(taken_[index(original)]);
+std::optional<Recipe> RecipeInverter::recipe_for(graph::TensorId original) const {
+  return Backwards(*this).make(taken_[graph::index(original)]);
 }
 
-}  // namespace loadline
+}  // namespace loadline::convert

@@ -11,7 +11,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace loadline {
+namespace loadline::convert {
 
 // --- The arithmetic of each packing. find_logical.cpp has the layouts.
 //
@@ -39,53 +39,55 @@ std::uint32_t bits_at(const std::uint32_t* words, std::uint64_t at, std::uint32_
 
 }  // namespace
 
-Unpacker::Unpacker(const MetaGraph& graph, const ReadTensor& read, const LogicalTensor& weight)
+Unpacker::Unpacker(const graph::MetaGraph& graph, const io::ReadTensor& read,
+                   const graph::LogicalTensor& weight)
     : graph_(graph), read_(read), weight_(weight) {
   columns_ = weight.shape.empty() ? 1 : weight.shape.back();
-  const DType codes = graph.tensor(weight.codes).dtype;
-  values_ = float_code_values(is_code_type(codes) && weight.bits == 8 ? codes : DType::f4_e2m1);
-  if (weight.packing == WeightPacking::mlx_mxfp8) values_ = float_code_values(DType::f8_e4m3);
-  if (const auto scales = weight.companion(Companion::scales)) {
-    const DType type = graph.tensor(*scales).dtype;
-    const bool floats = type == DType::f8_e4m3 || weight.packing == WeightPacking::mlx_nvfp4;
-    exponents_ = float_code_values(floats ? DType::f8_e4m3 : DType::f8_e8m0);
+  const graph::DType codes = graph.tensor(weight.codes).dtype;
+  values_ = float_code_values(is_code_type(codes) && weight.bits == 8 ? codes : graph::DType::f4_e2m1);
+  if (weight.packing == graph::WeightPacking::mlx_mxfp8) values_ = float_code_values(graph::DType::f8_e4m3);
+  if (const auto scales = weight.companion(graph::Companion::scales)) {
+    const graph::DType type = graph.tensor(*scales).dtype;
+    const bool floats = type == graph::DType::f8_e4m3 || weight.packing == graph::WeightPacking::mlx_nvfp4;
+    exponents_ = float_code_values(floats ? graph::DType::f8_e4m3 : graph::DType::f8_e8m0);
   }
-  if (has(Companion::global_scale)) {
-    const std::vector<float> factor = all_floats(Companion::global_scale);
-    const bool divides = weight.packing == WeightPacking::compressed_nvfp4;
+  if (has(graph::Companion::global_scale)) {
+    const std::vector<float> factor = all_floats(graph::Companion::global_scale);
+    const bool divides = weight.packing == graph::WeightPacking::compressed_nvfp4;
     if (!factor.empty()) (divides ? divisor_ : factor_) = factor.front();
   }
-  if (has(Companion::groups) && weight.packing == WeightPacking::compressed_integers)
+  if (has(graph::Companion::groups) && weight.packing == graph::WeightPacking::compressed_integers)
     throw Error(ErrorCode::unsupported, {.tensor = weight.name},
                 "its inputs are grouped out of order, which is not read for compressed-tensors");
-  const bool by_input = weight.packing == WeightPacking::gptq || weight.packing == WeightPacking::gptq_v2 ||
-                        weight.packing == WeightPacking::awq;
-  if (by_input && has(Companion::groups)) {
-    const Stored from = companion(Companion::groups);
+  const bool by_input = weight.packing == graph::WeightPacking::gptq ||
+                        weight.packing == graph::WeightPacking::gptq_v2 ||
+                        weight.packing == graph::WeightPacking::awq;
+  if (by_input && has(graph::Companion::groups)) {
+    const Stored from = companion(graph::Companion::groups);
     load(from, {0, 1, 0, columns_}, bytes_);
-    if (from.dtype != DType::i32 || bytes_.size() != columns_ * sizeof(std::uint32_t))
+    if (from.dtype != graph::DType::i32 || bytes_.size() != columns_ * sizeof(std::uint32_t))
       throw Error(ErrorCode::malformed, {.tensor = weight.name}, "its groups are not one number per input");
     groups_.resize(columns_);
     std::memcpy(groups_.data(), bytes_.data(), bytes_.size());
-    const Shape& scales = graph.tensor(*weight.companion(Companion::scales)).shape;
+    const graph::Shape& scales = graph.tensor(*weight.companion(graph::Companion::scales)).shape;
     for (const std::uint32_t group : groups_)
       if (group >= scales[0])
         throw Error(ErrorCode::malformed, {.tensor = weight.name}, "an input has group {}, there are {}",
                     group, scales[0]);
   }
-  if (weight.packing == WeightPacking::bitsandbytes_4bit) {
-    const std::vector<float> codebook = all_floats(Companion::codebook);
+  if (weight.packing == graph::WeightPacking::bitsandbytes_4bit) {
+    const std::vector<float> codebook = all_floats(graph::Companion::codebook);
     if (codebook.size() != 16)
       throw Error(ErrorCode::malformed, {.tensor = weight.name}, "its codebook has {} numbers, not 16",
                   codebook.size());
     std::ranges::copy(codebook, values_.begin());
-    if (has(Companion::nested_scales)) {
+    if (has(graph::Companion::nested_scales)) {
       read_nested_state();
-      nested_scales_ = all_floats(Companion::nested_scales);
-      nested_codebook_ = all_floats(Companion::nested_codebook);
-      const std::uint64_t scales = elements(graph.tensor(*weight.companion(Companion::scales)));
+      nested_scales_ = all_floats(graph::Companion::nested_scales);
+      nested_codebook_ = all_floats(graph::Companion::nested_codebook);
+      const std::uint64_t scales = graph::elements(graph.tensor(*weight.companion(graph::Companion::scales)));
       if (nested_codebook_.size() != 256 || nested_block_ == 0 ||
-          graph.tensor(*weight.companion(Companion::scales)).dtype != DType::u8 ||
+          graph.tensor(*weight.companion(graph::Companion::scales)).dtype != graph::DType::u8 ||
           nested_scales_.size() != scales / nested_block_ + (scales % nested_block_ == 0 ? 0 : 1))
         throw Error(ErrorCode::malformed, {.tensor = weight.name}, "the scales of its scales do not fit");
     }
@@ -104,19 +106,20 @@ void Unpacker::read_nested_state() {
   nested_offset_ = static_cast<float>(number("nested_offset"));
 }
 
-Unpacker::Stored Unpacker::stored(TensorId id) const {
-  const Tensor& tensor = graph_.tensor(id);
+Unpacker::Stored Unpacker::stored(graph::TensorId id) const {
+  const graph::Tensor& tensor = graph_.tensor(id);
   return {id, tensor.dtype, tensor.shape.empty() ? 1 : tensor.shape.back()};
 }
 
-Unpacker::Stored Unpacker::companion(Companion kind) const {
+Unpacker::Stored Unpacker::companion(graph::Companion kind) const {
   const auto id = weight_.companion(kind);
-  if (!id) throw Error(ErrorCode::malformed, {.tensor = weight_.name}, "has no {}", companion_name(kind));
+  if (!id)
+    throw Error(ErrorCode::malformed, {.tensor = weight_.name}, "has no {}", graph::companion_name(kind));
   return stored(*id);
 }
 
 void Unpacker::load(const Stored& from, const Region& region, std::vector<std::byte>& into) const {
-  const std::uint64_t size = dtype_info(from.dtype).block_bytes;
+  const std::uint64_t size = graph::dtype_info(from.dtype).block_bytes;
   into.resize(static_cast<std::size_t>(region.rows * region.columns * size));
   const std::span<std::byte> out(into);
   if (region.columns == from.columns) return read_(from.tensor, region.row * from.columns * size, out);
@@ -130,34 +133,34 @@ void Unpacker::load_floats(const Stored& from, const Region& region, const std::
                            std::vector<float>& into) {
   load(from, region, bytes_);
   into.resize(static_cast<std::size_t>(region.rows * region.columns));
-  if (dtype_info(from.dtype).block_bytes == 1) {
+  if (graph::dtype_info(from.dtype).block_bytes == 1) {
     for (std::size_t i = 0; i < into.size(); ++i) into[i] = bytes[static_cast<std::uint8_t>(bytes_[i])];
   } else {
-    if (!can_cast(from.dtype, DType::f32))
+    if (!can_cast(from.dtype, graph::DType::f32))
       throw Error(ErrorCode::unsupported, {.tensor = weight_.name}, "its companion has numbers of type {}",
-                  dtype_info(from.dtype).name);
-    cast(from.dtype, bytes_, DType::f32, std::as_writable_bytes(std::span(into)));
+                  graph::dtype_info(from.dtype).name);
+    cast(from.dtype, bytes_, graph::DType::f32, std::as_writable_bytes(std::span(into)));
   }
 }
 
-std::vector<float> Unpacker::all_floats(Companion kind) {
+std::vector<float> Unpacker::all_floats(graph::Companion kind) {
   const Stored from = companion(kind);
-  const std::uint64_t count = elements(graph_.tensor(from.tensor));
+  const std::uint64_t count = graph::elements(graph_.tensor(from.tensor));
   constexpr std::uint64_t kMost = 1 << 24;
   if (count > kMost)
     throw Error(ErrorCode::limit, {.tensor = weight_.name}, "has {} {}, at most {} are read", count,
-                companion_name(kind), kMost);
+                graph::companion_name(kind), kMost);
   std::vector<float> numbers;
   load_floats({from.tensor, from.dtype, count}, {0, 1, 0, count}, exponents_, numbers);
   return numbers;
 }
 
 // MLX multiplies and adds in the type of the scales.
-void Unpacker::round_to(DType dtype, std::span<float> numbers) {
-  if (dtype == DType::f32) return;
-  bytes_.resize(numbers.size() * dtype_info(dtype).block_bytes);
-  cast(DType::f32, std::as_bytes(numbers), dtype, bytes_);
-  cast(dtype, bytes_, DType::f32, std::as_writable_bytes(numbers));
+void Unpacker::round_to(graph::DType dtype, std::span<float> numbers) {
+  if (dtype == graph::DType::f32) return;
+  bytes_.resize(numbers.size() * graph::dtype_info(dtype).block_bytes);
+  cast(graph::DType::f32, std::as_bytes(numbers), dtype, bytes_);
+  cast(dtype, bytes_, graph::DType::f32, std::as_writable_bytes(numbers));
 }
 
 void Unpacker::load_words(const Stored& from, const Region& region) {
@@ -185,18 +188,18 @@ Unpacker::Blocks Unpacker::blocks_of(const Region& region) const {
 }
 
 // A single number stands for every block.
-void Unpacker::load_blocks(Companion kind, const Blocks& blocks, const std::array<float, 256>& bytes,
+void Unpacker::load_blocks(graph::Companion kind, const Blocks& blocks, const std::array<float, 256>& bytes,
                            std::vector<float>& into) {
   const Stored from = companion(kind);
   const auto size = static_cast<std::size_t>(blocks.rows * blocks.across);
-  const std::uint64_t count = elements(graph_.tensor(from.tensor));
+  const std::uint64_t count = graph::elements(graph_.tensor(from.tensor));
   if (count == 1) {
     load_floats({from.tensor, from.dtype, 1}, {0, 1, 0, 1}, bytes, into);
     return into.resize(size, into.front());
   }
   if (count < (blocks.top + blocks.rows) * blocks.all)
     throw Error(ErrorCode::malformed, {.tensor = weight_.name}, "has {} {}, {} are needed", count,
-                companion_name(kind), (blocks.top + blocks.rows) * blocks.all);
+                graph::companion_name(kind), (blocks.top + blocks.rows) * blocks.all);
   load_floats({from.tensor, from.dtype, blocks.all}, {blocks.top, blocks.rows, blocks.first, blocks.across},
               bytes, into);
 }
@@ -204,26 +207,26 @@ void Unpacker::load_blocks(Companion kind, const Blocks& blocks, const std::arra
 void Unpacker::read(const Region& region, std::span<float> out) {
   if (region.rows == 0 || region.columns == 0) return;
   switch (weight_.packing) {
-    case WeightPacking::gptq:
-    case WeightPacking::gptq_v2:
-    case WeightPacking::awq:
+    case graph::WeightPacking::gptq:
+    case graph::WeightPacking::gptq_v2:
+    case graph::WeightPacking::awq:
       return read_by_input(region, out);
-    case WeightPacking::bitsandbytes_4bit:
+    case graph::WeightPacking::bitsandbytes_4bit:
       return read_flat(region, out);
-    case WeightPacking::bitsandbytes_8bit:
-    case WeightPacking::scaled:
-    case WeightPacking::mlx_mxfp8:
+    case graph::WeightPacking::bitsandbytes_8bit:
+    case graph::WeightPacking::scaled:
+    case graph::WeightPacking::mlx_mxfp8:
       return read_numbers(region, out);
-    case WeightPacking::compressed_integers:
-    case WeightPacking::mlx_affine:
+    case graph::WeightPacking::compressed_integers:
+    case graph::WeightPacking::mlx_affine:
       return read_words(region, out);
-    case WeightPacking::compressed_nvfp4:
-    case WeightPacking::compressed_mxfp4:
-    case WeightPacking::nvfp4:
-    case WeightPacking::mlx_mxfp4:
-    case WeightPacking::mlx_nvfp4:
+    case graph::WeightPacking::compressed_nvfp4:
+    case graph::WeightPacking::compressed_mxfp4:
+    case graph::WeightPacking::nvfp4:
+    case graph::WeightPacking::mlx_mxfp4:
+    case graph::WeightPacking::mlx_nvfp4:
       return read_nibbles(region, out);
-    case WeightPacking::mxfp4:
+    case graph::WeightPacking::mxfp4:
       return read_experts(region, out);
   }
 }
@@ -231,11 +234,11 @@ void Unpacker::read(const Region& region, std::span<float> out) {
 // A code of 8 bits for each number.
 void Unpacker::read_numbers(const Region& region, std::span<float> out) {
   const Blocks blocks = blocks_of(region);
-  load_blocks(Companion::scales, blocks, exponents_, scales_);
+  load_blocks(graph::Companion::scales, blocks, exponents_, scales_);
   zeros_.assign(scales_.size(), 0);
-  if (has(Companion::zeros)) load_blocks(Companion::zeros, blocks, values_, zeros_);
-  load({weight_.codes, DType::u8, columns_}, region, bytes_);
-  const bool vectorwise = weight_.packing == WeightPacking::bitsandbytes_8bit;
+  if (has(graph::Companion::zeros)) load_blocks(graph::Companion::zeros, blocks, values_, zeros_);
+  load({weight_.codes, graph::DType::u8, columns_}, region, bytes_);
+  const bool vectorwise = weight_.packing == graph::WeightPacking::bitsandbytes_8bit;
   constexpr float kPerInt8 = 7.874015718698502e-3F;  // 1 / 127, as bitsandbytes has it
   std::size_t at = 0;
   for (std::uint64_t i = 0; i < region.rows; ++i)
@@ -249,10 +252,10 @@ void Unpacker::read_numbers(const Region& region, std::span<float> out) {
 // Two codes of 4 bits a byte, the first in its low half.
 void Unpacker::read_nibbles(const Region& region, std::span<float> out) {
   const Blocks blocks = blocks_of(region);
-  load_blocks(Companion::scales, blocks, exponents_, scales_);
+  load_blocks(graph::Companion::scales, blocks, exponents_, scales_);
   for (float& scale : scales_) scale = divisor_ == 1 ? scale * factor_ : scale / divisor_;
   const std::uint64_t begin = region.column / 2, bytes = (region.column + region.columns + 1) / 2 - begin;
-  load({weight_.codes, DType::u8, columns_ / 2}, {region.row, region.rows, begin, bytes}, bytes_);
+  load({weight_.codes, graph::DType::u8, columns_ / 2}, {region.row, region.rows, begin, bytes}, bytes_);
   std::size_t at = 0;
   for (std::uint64_t i = 0; i < region.rows; ++i) {
     const std::byte* const row = bytes_.data() + i * bytes;
@@ -268,11 +271,11 @@ void Unpacker::read_nibbles(const Region& region, std::span<float> out) {
 void Unpacker::read_words(const Region& region, std::span<float> out) {
   const Blocks blocks = blocks_of(region);
   const std::uint32_t bits = weight_.bits;
-  const bool affine = weight_.packing == WeightPacking::mlx_affine;
-  load_blocks(Companion::scales, blocks, exponents_, scales_);
+  const bool affine = weight_.packing == graph::WeightPacking::mlx_affine;
+  load_blocks(graph::Companion::scales, blocks, exponents_, scales_);
   if (affine)
-    load_blocks(Companion::biases, blocks, exponents_, zeros_);
-  else if (has(Companion::zeros))
+    load_blocks(graph::Companion::biases, blocks, exponents_, zeros_);
+  else if (has(graph::Companion::zeros))
     load_packed_zeros(region, blocks);
   else
     zeros_.assign(scales_.size(), static_cast<float>(1U << (bits - 1)));
@@ -298,11 +301,11 @@ void Unpacker::read_words(const Region& region, std::span<float> out) {
 
 // Zeros of compressed integers run down the rows. They are stored plus half their range, as the codes are.
 void Unpacker::load_packed_zeros(const Region& region, const Blocks& blocks) {
-  const Stored from = companion(Companion::zeros);
+  const Stored from = companion(graph::Companion::zeros);
   const std::uint64_t begin = region.row * weight_.bits / 32;
   const std::uint64_t words = ((region.row + region.rows) * weight_.bits + 31) / 32 - begin;
-  if (from.dtype != DType::i32 || from.columns != blocks.all ||
-      elements(graph_.tensor(from.tensor)) < (begin + words) * from.columns)
+  if (from.dtype != graph::DType::i32 || from.columns != blocks.all ||
+      graph::elements(graph_.tensor(from.tensor)) < (begin + words) * from.columns)
     throw Error(ErrorCode::malformed, {.tensor = weight_.name}, "its zeros do not fit its scales");
   load_words(from, {begin, words, blocks.first, blocks.across});
   zeros_.resize(static_cast<std::size_t>(region.rows * blocks.across));
@@ -319,8 +322,8 @@ void Unpacker::load_packed_zeros(const Region& region, const Blocks& blocks) {
 // GPTQ and AWQ store inputs as rows: [inputs, outputs], scales and zeros [groups, outputs].
 void Unpacker::read_by_input(const Region& region, std::span<float> out) {
   const std::uint32_t bits = weight_.bits;
-  const bool awq = weight_.packing == WeightPacking::awq;
-  const Stored scales = companion(Companion::scales), zeros = companion(Companion::zeros);
+  const bool awq = weight_.packing == graph::WeightPacking::awq;
+  const Stored scales = companion(graph::Companion::scales), zeros = companion(graph::Companion::zeros);
   const std::uint64_t group_rows = graph_.tensor(scales.tensor).shape[0];
   load_floats(scales, {0, group_rows, region.row, region.rows}, exponents_, scales_);
 
@@ -335,7 +338,7 @@ void Unpacker::read_by_input(const Region& region, std::span<float> out) {
   load_words(zeros, {0, group_rows, word_begin, words});
   zeros_.resize(static_cast<std::size_t>(group_rows * region.rows));
   // GPTQ stores zeros less one; its 3-bit layout lets the sum grow beyond three bits
-  const std::uint32_t more = weight_.packing == WeightPacking::gptq ? 1 : 0;
+  const std::uint32_t more = weight_.packing == graph::WeightPacking::gptq ? 1 : 0;
   const std::uint32_t mask = bits == 3 ? ~0U : (1U << bits) - 1;
   for (std::uint64_t g = 0; g < group_rows; ++g)
     for (std::uint64_t i = 0; i < region.rows; ++i)
@@ -372,7 +375,7 @@ void Unpacker::read_by_input(const Region& region, std::span<float> out) {
 
 // gpt-oss stores [experts, outputs, groups of inputs]; the weight is [experts, inputs, outputs].
 void Unpacker::read_experts(const Region& region, std::span<float> out) {
-  const Stored scales = companion(Companion::scales);
+  const Stored scales = companion(graph::Companion::scales);
   const std::uint64_t inputs = weight_.shape[weight_.shape.size() - 2], groups = inputs / kGroupOfExperts;
   for (std::uint64_t done = 0; done < region.rows;) {
     const std::uint64_t row = region.row + done;
@@ -384,7 +387,7 @@ void Unpacker::read_experts(const Region& region, std::span<float> out) {
     load_floats({scales.tensor, scales.dtype, groups}, {output, region.columns, first, taken}, exponents_,
                 scales_);
     constexpr std::uint64_t kBytes = kGroupOfExperts / 2;
-    load({weight_.codes, DType::u8, groups * kBytes},
+    load({weight_.codes, graph::DType::u8, groups * kBytes},
          {output, region.columns, first * kBytes, taken * kBytes}, bytes_);
     for (std::uint64_t j = 0; j < region.columns; ++j)
       for (std::uint64_t i = 0; i < count; ++i) {
@@ -401,23 +404,23 @@ void Unpacker::read_experts(const Region& region, std::span<float> out) {
 
 // bitsandbytes numbers all elements through, two a byte, the first in its high half.
 void Unpacker::read_flat(const Region& region, std::span<float> out) {
-  const Stored scales = companion(Companion::scales);
-  const std::uint64_t block = weight_.block[0], count = elements(graph_.tensor(scales.tensor));
-  const std::uint64_t bytes = tensor_bytes(graph_, graph_.tensor(weight_.codes));
+  const Stored scales = companion(graph::Companion::scales);
+  const std::uint64_t block = weight_.block[0], count = graph::elements(graph_.tensor(scales.tensor));
+  const std::uint64_t bytes = graph::tensor_bytes(graph_, graph_.tensor(weight_.codes));
   for (std::uint64_t i = 0; i < region.rows; ++i) {
     const std::uint64_t begin = (region.row + i) * columns_ + region.column, end = begin + region.columns;
     const std::uint64_t first = begin / block, last = (end - 1) / block;
     if (nested_codebook_.empty()) {
       load_floats({scales.tensor, scales.dtype, count}, {0, 1, first, last - first + 1}, exponents_, scales_);
     } else {
-      load({scales.tensor, DType::u8, count}, {0, 1, first, last - first + 1}, bytes_);
+      load({scales.tensor, graph::DType::u8, count}, {0, 1, first, last - first + 1}, bytes_);
       scales_.resize(bytes_.size());
       for (std::size_t k = 0; k < scales_.size(); ++k)
         scales_[k] = nested_codebook_[static_cast<std::uint8_t>(bytes_[k])] *
                          nested_scales_[static_cast<std::size_t>((first + k) / nested_block_)] +
                      nested_offset_;
     }
-    load({weight_.codes, DType::u8, bytes}, {0, 1, begin / 2, (end + 1) / 2 - begin / 2}, bytes_);
+    load({weight_.codes, graph::DType::u8, bytes}, {0, 1, begin / 2, (end + 1) / 2 - begin / 2}, bytes_);
     for (std::uint64_t at = begin; at < end; ++at) {
       const auto pair = static_cast<std::uint8_t>(bytes_[static_cast<std::size_t>(at / 2 - begin / 2)]);
       out[static_cast<std::size_t>(i * region.columns + at - begin)] =
@@ -432,16 +435,16 @@ void Unpacker::read_flat(const Region& region, std::span<float> out) {
 
 namespace {
 
-std::optional<DType> blocks_of(WeightPacking packing) {
+std::optional<graph::DType> blocks_of(graph::WeightPacking packing) {
   switch (packing) {
-    case WeightPacking::mxfp4:
-    case WeightPacking::compressed_mxfp4:
-    case WeightPacking::mlx_mxfp4:
-      return DType::mxfp4;
-    case WeightPacking::nvfp4:
-    case WeightPacking::compressed_nvfp4:
-    case WeightPacking::mlx_nvfp4:
-      return DType::nvfp4;
+    case graph::WeightPacking::mxfp4:
+    case graph::WeightPacking::compressed_mxfp4:
+    case graph::WeightPacking::mlx_mxfp4:
+      return graph::DType::mxfp4;
+    case graph::WeightPacking::nvfp4:
+    case graph::WeightPacking::compressed_nvfp4:
+    case graph::WeightPacking::mlx_nvfp4:
+      return graph::DType::nvfp4;
     default:
       return std::nullopt;
   }
@@ -459,34 +462,34 @@ std::byte scale_of(std::byte scale, bool exponent) {
 
 }  // namespace
 
-std::optional<Repacking> ggml_repacking(const MetaGraph& graph, const LogicalTensor& weight) {
+std::optional<Repacking> ggml_repacking(const graph::MetaGraph& graph, const graph::LogicalTensor& weight) {
   const auto dtype = blocks_of(weight.packing);
-  const auto scales = weight.companion(Companion::scales);
-  const auto count = element_count(weight.shape);
+  const auto scales = weight.companion(graph::Companion::scales);
+  const auto count = graph::element_count(weight.shape);
   if (!dtype || !scales || !count || weight.shape.empty()) return std::nullopt;
-  Repacking result{*dtype, weight.shape, weight.codes, *scales, *dtype == DType::mxfp4 ? 32U : 16U};
-  if (weight.packing == WeightPacking::mxfp4) {
+  Repacking result{*dtype, weight.shape, weight.codes, *scales, *dtype == graph::DType::mxfp4 ? 32U : 16U};
+  if (weight.packing == graph::WeightPacking::mxfp4) {
     if (weight.shape.size() < 2) return std::nullopt;
     std::swap(result.shape[weight.shape.size() - 1], result.shape[weight.shape.size() - 2]);
     result.turned = true;
   }
-  const Tensor &codes = graph.tensor(weight.codes), &factors = graph.tensor(*scales);
-  const bool fits = result.shape.back() % dtype_info(*dtype).block_elements == 0 && *count > 0 &&
-                    byte_size(codes.dtype, elements(codes)) == *count / 2 &&
-                    byte_size(factors.dtype, elements(factors)) == *count / result.group;
+  const graph::Tensor &codes = graph.tensor(weight.codes), &factors = graph.tensor(*scales);
+  const bool fits = result.shape.back() % graph::dtype_info(*dtype).block_elements == 0 && *count > 0 &&
+                    graph::byte_size(codes.dtype, graph::elements(codes)) == *count / 2 &&
+                    graph::byte_size(factors.dtype, graph::elements(factors)) == *count / result.group;
   return fits ? std::optional(std::move(result)) : std::nullopt;
 }
 
 void repack(const Repacking& repacking, std::span<const std::byte> codes, std::span<const std::byte> scales,
             std::span<std::byte> blocks) {
-  const DTypeInfo& type = dtype_info(repacking.dtype);
+  const graph::DTypeInfo& type = graph::dtype_info(repacking.dtype);
   const std::size_t count = blocks.size() / type.block_bytes, group = repacking.group,
                     groups = type.block_elements / group;
   assert(codes.size() == count * type.block_elements / 2 && scales.size() == count * groups);
   for (std::size_t i = 0; i < count; ++i) {
     const auto block = blocks.subspan(i * type.block_bytes, type.block_bytes);
     for (std::size_t g = 0; g < groups; ++g) {
-      block[g] = scale_of(scales[i * groups + g], repacking.dtype == DType::mxfp4);
+      block[g] = scale_of(scales[i * groups + g], repacking.dtype == graph::DType::mxfp4);
       const auto from = codes.subspan((i * groups + g) * group / 2, group / 2);
       const auto to = block.subspan(groups + g * group / 2, group / 2);
       const auto code = [&](std::size_t at) {
@@ -497,4 +500,4 @@ void repack(const Repacking& repacking, std::span<const std::byte> codes, std::s
   }
 }
 
-}  // namespace loadline
+}  // namespace loadline::convert

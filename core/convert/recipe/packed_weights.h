@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-namespace loadline {
+namespace loadline::convert {
 
 // --- Turns packed weights (core/graph/logical_tensor.h) into floats, a part of the matrix at a time.
 
@@ -28,7 +28,7 @@ class Unpacker {
  public:
   // Reads the companions that all rows share. Throws as `read` does, and Error{malformed} for
   // companions whose values do not fit.
-  Unpacker(const MetaGraph& graph, const ReadTensor& read, const LogicalTensor& weight);
+  Unpacker(const graph::MetaGraph& graph, const io::ReadTensor& read, const graph::LogicalTensor& weight);
 
   // `out` has rows * columns numbers, in C order.
   void read(const Region& region, std::span<float> out);
@@ -39,8 +39,8 @@ class Unpacker {
  private:
   // A matrix as it is stored.
   struct Stored {
-    TensorId tensor{};
-    DType dtype{};
+    graph::TensorId tensor{};
+    graph::DType dtype{};
     std::uint64_t columns = 0;
   };
   // The blocks that share a scale, as far as a region touches them.
@@ -58,18 +58,18 @@ class Unpacker {
   };
 
   void read_nested_state();
-  Stored stored(TensorId tensor) const;
-  Stored companion(Companion kind) const;
-  bool has(Companion kind) const { return weight_.companion(kind).has_value(); }
+  Stored stored(graph::TensorId tensor) const;
+  Stored companion(graph::Companion kind) const;
+  bool has(graph::Companion kind) const { return weight_.companion(kind).has_value(); }
   void load(const Stored& from, const Region& region, std::vector<std::byte>& into) const;
   // `bytes` has the numbers for which bytes stand.
   void load_floats(const Stored& from, const Region& region, const std::array<float, 256>& bytes,
                    std::vector<float>& into);
-  std::vector<float> all_floats(Companion kind);
+  std::vector<float> all_floats(graph::Companion kind);
   void load_words(const Stored& from, const Region& region);
-  void round_to(DType dtype, std::span<float> numbers);
+  void round_to(graph::DType dtype, std::span<float> numbers);
   Blocks blocks_of(const Region& region) const;
-  void load_blocks(Companion kind, const Blocks& blocks, const std::array<float, 256>& bytes,
+  void load_blocks(graph::Companion kind, const Blocks& blocks, const std::array<float, 256>& bytes,
                    std::vector<float>& into);
   void load_packed_zeros(const Region& region, const Blocks& blocks);
 
@@ -80,9 +80,9 @@ class Unpacker {
   void read_experts(const Region& region, std::span<float> out);
   void read_flat(const Region& region, std::span<float> out);
 
-  const MetaGraph& graph_;
-  const ReadTensor read_;
-  const LogicalTensor& weight_;
+  const graph::MetaGraph& graph_;
+  const io::ReadTensor read_;
+  const graph::LogicalTensor& weight_;
   std::uint64_t columns_ = 0;
   std::array<float, 256> values_{};     // by code, where a code of 8 or 4 bits stands for a number
   std::array<float, 256> exponents_{};  // by scale, where scales are powers of two or floats of 8 bits
@@ -101,20 +101,20 @@ class Unpacker {
 
 // The rows of a packed weight as ggml's MXFP4 or NVFP4.
 struct Repacking {
-  DType dtype = DType::opaque;
-  Shape shape;  // of the rows that are stored: with MXFP4 of gpt-oss, outputs x inputs
-  TensorId codes{}, scales{};
+  graph::DType dtype = graph::DType::opaque;
+  graph::Shape shape;  // of the rows that are stored: with MXFP4 of gpt-oss, outputs x inputs
+  graph::TensorId codes{}, scales{};
   std::uint32_t group = 0;  // numbers for each scale
   bool turned = false;      // the rows are columns of the weight: its last two dimensions have changed places
 };
 
 // Nothing for packings of other numbers, and where rows do not fill whole blocks. Scales of the whole weight
 // are no part of the blocks: they stay tensors of their own.
-std::optional<Repacking> ggml_repacking(const MetaGraph& graph, const LogicalTensor& weight);
+std::optional<Repacking> ggml_repacking(const graph::MetaGraph& graph, const graph::LogicalTensor& weight);
 
 // Whole blocks. `codes` has two numbers a byte, the first in its low half. Throws Error{unsupported} for
 // scales that ggml would read as other numbers: not a number, or negative.
 void repack(const Repacking& repacking, std::span<const std::byte> codes, std::span<const std::byte> scales,
             std::span<std::byte> blocks);
 
-}  // namespace loadline
+}  // namespace loadline::convert

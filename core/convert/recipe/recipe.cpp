@@ -16,13 +16,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-namespace loadline {
+namespace loadline::convert {
 namespace {
 
 constexpr std::size_t kMostSteps = 10'000;
 
 struct Inputs {
-  const MetaGraph& graph;
+  const graph::MetaGraph& graph;
   const RecipeStep& step;
   std::vector<const Form*> forms;
 
@@ -35,22 +35,24 @@ struct Inputs {
 };
 
 std::string text(const Form& form) {
-  return fmt::format("{} [{}]", dtype_info(form.dtype).name, fmt::join(form.shape, ","));
+  return fmt::format("{} [{}]", graph::dtype_info(form.dtype).name, fmt::join(form.shape, ","));
 }
 
-bool is_number(DType dtype) { return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16; }
+bool is_number(graph::DType dtype) {
+  return dtype == graph::DType::f32 || dtype == graph::DType::f16 || dtype == graph::DType::bf16;
+}
 
 Form take_form(const Inputs& in) {
-  const Tensor& tensor = in.graph.tensor(in.step.tensor);
+  const graph::Tensor& tensor = in.graph.tensor(in.step.tensor);
   return {tensor.dtype, tensor.shape};
 }
 
-Form unpack_form(const Inputs& in) { return {DType::f32, in.graph.logical[in.step.packed].shape}; }
+Form unpack_form(const Inputs& in) { return {graph::DType::f32, in.graph.logical[in.step.packed].shape}; }
 
 // Rows of blocks cannot be cut or moved one number at a time.
 void refuse_blocks(const Inputs& in) {
   for (const Form* const form : in.forms)
-    if (dtype_info(form->dtype).block_elements != 1) in.fail("not of {}", text(*form));
+    if (graph::dtype_info(form->dtype).block_elements != 1) in.fail("not of {}", text(*form));
 }
 
 Form slice_form(const Inputs& in) {
@@ -98,9 +100,9 @@ Form transpose_form(const Inputs& in) {
 }
 
 Form reshape_form(const Inputs& in) {
-  if (element_count(in.step.shape) != element_count(in[0].shape))
+  if (graph::element_count(in.step.shape) != graph::element_count(in[0].shape))
     in.fail("{} as [{}]", text(in[0]), fmt::join(in.step.shape, ","));
-  if (dtype_info(in[0].dtype).block_elements != 1 &&
+  if (graph::dtype_info(in[0].dtype).block_elements != 1 &&
       (in.step.shape.empty() || in[0].shape.empty() || in.step.shape.back() != in[0].shape.back()))
     in.fail("other rows for {}", text(in[0]));
   return {in[0].dtype, in.step.shape};
@@ -118,7 +120,7 @@ Form add_form(const Inputs& in) {
 }
 
 Form product_form(const Inputs& in) {
-  const Shape &whole = in[0].shape, &left = in[1].shape, &right = in[2].shape;
+  const graph::Shape &whole = in[0].shape, &left = in[1].shape, &right = in[2].shape;
   if (whole.size() != 2 || left.size() != 2 || right.size() != 2 || left[0] != whole[0] ||
       right[1] != whole[1] || left[1] != right[0])
     in.fail("{} x {} to {}", text(in[1]), text(in[2]), text(in[0]));
@@ -127,25 +129,26 @@ Form product_form(const Inputs& in) {
 
 Form dequantise_form(const Inputs& in) {
   if (!can_become_f32(in[0].dtype)) in.fail("not of {}", text(in[0]));
-  return {DType::f32, in[0].shape};
+  return {graph::DType::f32, in[0].shape};
 }
 
 Form cast_form(const Inputs& in) {
-  if (!can_cast(in[0].dtype, in.step.dtype)) in.fail("{} to {}", text(in[0]), dtype_info(in.step.dtype).name);
+  if (!can_cast(in[0].dtype, in.step.dtype))
+    in.fail("{} to {}", text(in[0]), graph::dtype_info(in.step.dtype).name);
   return {in.step.dtype, in[0].shape};
 }
 
 Form repack_form(const Inputs& in) {
-  const LogicalTensor& weight = in.graph.logical[in.step.packed];
+  const graph::LogicalTensor& weight = in.graph.logical[in.step.packed];
   const auto blocks = ggml_repacking(in.graph, weight);
-  if (!blocks) in.fail("not of {} [{}]", packing_name(weight.packing), fmt::join(weight.shape, ","));
+  if (!blocks) in.fail("not of {} [{}]", graph::packing_name(weight.packing), fmt::join(weight.shape, ","));
   return {blocks->dtype, blocks->shape};
 }
 
-Form numbers_form(const Inputs& in) { return {DType::f32, {in.step.numbers.size()}}; }
+Form numbers_form(const Inputs& in) { return {graph::DType::f32, {in.step.numbers.size()}}; }
 
 Form quantise_form(const Inputs& in) {
-  const DTypeInfo& type = dtype_info(in.step.dtype);
+  const graph::DTypeInfo& type = graph::dtype_info(in.step.dtype);
   if (!is_number(in[0].dtype) || !can_quantize(in.step.dtype)) in.fail("{} to {}", text(in[0]), type.name);
   const std::uint64_t columns = in[0].shape.empty() ? 1 : in[0].shape.back();
   if (columns % type.block_elements != 0)
@@ -189,10 +192,11 @@ const StepRow& row_of(StepKind kind) { return kSteps[static_cast<std::size_t>(ki
 
 std::string_view step_name(StepKind kind) { return row_of(kind).name; }
 
-bool can_become_f32(DType dtype) {
-  const DTypeInfo& type = dtype_info(dtype);
-  const bool float8 = type.kind == DTypeKind::floating && type.block_bytes == 1 && type.block_elements == 1;
-  return can_dequantize(dtype) || (float8 && dtype != DType::f8_e8m0);
+bool can_become_f32(graph::DType dtype) {
+  const graph::DTypeInfo& type = graph::dtype_info(dtype);
+  const bool float8 =
+      type.kind == graph::DTypeKind::floating && type.block_bytes == 1 && type.block_elements == 1;
+  return can_dequantize(dtype) || (float8 && dtype != graph::DType::f8_e8m0);
 }
 
 Recipe& Recipe::then(RecipeStep step) {
@@ -210,15 +214,15 @@ std::uint32_t Recipe::append(const Recipe& other) {
   return static_cast<std::uint32_t>(steps.size() - 1);
 }
 
-Recipe take(TensorId tensor) { return {{{.kind = StepKind::take, .tensor = tensor}}}; }
+Recipe take(graph::TensorId tensor) { return {{{.kind = StepKind::take, .tensor = tensor}}}; }
 Recipe unpack(std::uint32_t packed) { return {{{.kind = StepKind::unpack, .packed = packed}}}; }
 
-std::optional<TensorId> copied_tensor(const Recipe& recipe) {
+std::optional<graph::TensorId> copied_tensor(const Recipe& recipe) {
   const bool copies = recipe.steps.size() == 1 && recipe.steps.front().kind == StepKind::take;
   return copies ? std::optional(recipe.steps.front().tensor) : std::nullopt;
 }
 
-std::vector<Form> recipe_forms(const MetaGraph& graph, const Recipe& recipe) {
+std::vector<Form> recipe_forms(const graph::MetaGraph& graph, const Recipe& recipe) {
   if (recipe.steps.empty() || recipe.steps.size() > kMostSteps)
     throw Error(ErrorCode::limit, "a recipe of {} steps", recipe.steps.size());
   std::vector<Form> forms;
@@ -233,34 +237,34 @@ std::vector<Form> recipe_forms(const MetaGraph& graph, const Recipe& recipe) {
       inputs.forms.push_back(&forms[input]);
     }
     Form form = row.form(inputs);
-    const auto count = element_count(form.shape);
+    const auto count = graph::element_count(form.shape);
     if (!count || *count >> 60 != 0) throw Error(ErrorCode::limit, "{}: too many numbers", row.name);
     forms.push_back(std::move(form));
   }
   return forms;
 }
 
-std::vector<TensorId> recipe_tensors(const MetaGraph& graph, const Recipe& recipe) {
-  std::vector<TensorId> tensors;
+std::vector<graph::TensorId> recipe_tensors(const graph::MetaGraph& graph, const Recipe& recipe) {
+  std::vector<graph::TensorId> tensors;
   for (const RecipeStep& step : recipe.steps) {
     if (step.kind == StepKind::take) tensors.push_back(step.tensor);
     if (step.kind != StepKind::unpack && step.kind != StepKind::repack) continue;
-    const LogicalTensor& weight = graph.logical[step.packed];
+    const graph::LogicalTensor& weight = graph.logical[step.packed];
     tensors.push_back(weight.codes);
-    for (const CompanionTensor& companion : weight.companions) tensors.push_back(companion.tensor);
+    for (const graph::CompanionTensor& companion : weight.companions) tensors.push_back(companion.tensor);
   }
   return tensors;
 }
 
-std::uint64_t recipe_source_bytes(const MetaGraph& graph, const Recipe& recipe) {
+std::uint64_t recipe_source_bytes(const graph::MetaGraph& graph, const Recipe& recipe) {
   std::uint64_t bytes = 0;
   for (const RecipeStep& step : recipe.steps) {
     if (step.kind == StepKind::take)
-      bytes = checked_add(bytes, tensor_bytes(graph, graph.tensor(step.tensor))).value_or(UINT64_MAX);
+      bytes = checked_add(bytes, graph::tensor_bytes(graph, graph.tensor(step.tensor))).value_or(UINT64_MAX);
     if (step.kind == StepKind::unpack || step.kind == StepKind::repack)
-      bytes = checked_add(bytes, packed_bytes(graph, graph.logical[step.packed])).value_or(UINT64_MAX);
+      bytes = checked_add(bytes, graph::packed_bytes(graph, graph.logical[step.packed])).value_or(UINT64_MAX);
   }
   return bytes;
 }
 
-}  // namespace loadline
+}  // namespace loadline::convert

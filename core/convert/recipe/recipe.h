@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace loadline {
+namespace loadline::convert {
 
 // --- How the numbers of one tensor of an output come to be: a short list of steps over streamed parts.
 
@@ -43,17 +43,17 @@ std::string_view step_name(StepKind kind);
 struct RecipeStep {
   StepKind kind{};
   std::vector<std::uint32_t> inputs = {};
-  TensorId tensor{};                   // take
-  std::uint32_t packed = 0;            // unpack, repack: a position in MetaGraph::logical
-  std::uint64_t axis = 0;              // slice, concatenate
-  std::uint64_t first = 0, count = 0;  // slice
-  std::uint64_t a = 1, b = 1;          // permute_rows
-  double value = 0;                    // add_constant, add_product
-  Shape shape = {};                    // reshape
-  DType dtype = DType::opaque;         // cast, quantise
-  std::vector<float> numbers = {};     // numbers
+  graph::TensorId tensor{};                   // take
+  std::uint32_t packed = 0;                   // unpack, repack: a position in MetaGraph::logical
+  std::uint64_t axis = 0;                     // slice, concatenate
+  std::uint64_t first = 0, count = 0;         // slice
+  std::uint64_t a = 1, b = 1;                 // permute_rows
+  double value = 0;                           // add_constant, add_product
+  graph::Shape shape = {};                    // reshape
+  graph::DType dtype = graph::DType::opaque;  // cast, quantise
+  std::vector<float> numbers = {};            // numbers
   // quantise: of the columns, or null; one row for all, or for each position of the first dimension
-  std::shared_ptr<const TensorImportance> importance = {};
+  std::shared_ptr<const graph::TensorImportance> importance = {};
   bool operator==(const RecipeStep&) const = default;
 };
 
@@ -67,35 +67,36 @@ struct Recipe {
   // Adds the steps of another recipe; the position of the step that gives its result.
   std::uint32_t append(const Recipe& other);
 };
-Recipe take(TensorId tensor);
+Recipe take(graph::TensorId tensor);
 Recipe unpack(std::uint32_t packed);
 // The one tensor that a recipe copies unchanged; nothing for any other recipe.
-std::optional<TensorId> copied_tensor(const Recipe& recipe);
+std::optional<graph::TensorId> copied_tensor(const Recipe& recipe);
 
 // Whether the step `dequantise` takes this type.
-bool can_become_f32(DType dtype);
+bool can_become_f32(graph::DType dtype);
 
 // The type and shape that a step gives.
 struct Form {
-  DType dtype = DType::opaque;
-  Shape shape;
+  graph::DType dtype = graph::DType::opaque;
+  graph::Shape shape;
   bool operator==(const Form&) const = default;
 };
 // By step. Throws Error{unsupported} naming the step and both shapes or types where they do not fit, and
 // Error{limit} for sizes beyond 62 bits.
-std::vector<Form> recipe_forms(const MetaGraph& graph, const Recipe& recipe);
+std::vector<Form> recipe_forms(const graph::MetaGraph& graph, const Recipe& recipe);
 
 // The tensors that are read for a result.
-std::vector<TensorId> recipe_tensors(const MetaGraph& graph, const Recipe& recipe);
+std::vector<graph::TensorId> recipe_tensors(const graph::MetaGraph& graph, const Recipe& recipe);
 // Bytes that are read from the source for the whole result.
-std::uint64_t recipe_source_bytes(const MetaGraph& graph, const Recipe& recipe);
+std::uint64_t recipe_source_bytes(const graph::MetaGraph& graph, const Recipe& recipe);
 
 // Computes a recipe's result, any part of it at any time; for one thread. Sums and products are computed in
 // F32 and rounded once to the type of their first input; an add_product adds up its products in F64.
 class RecipeReader {
  public:
   // `memory`: bytes that buffers may take, at least kLeastMemory. The graph must outlive it.
-  RecipeReader(const MetaGraph& graph, const ReadTensor& read, const Recipe& recipe, std::uint64_t memory);
+  RecipeReader(const graph::MetaGraph& graph, const io::ReadTensor& read, const Recipe& recipe,
+               std::uint64_t memory);
   ~RecipeReader();
   RecipeReader(RecipeReader&&) noexcept;
 
@@ -116,7 +117,7 @@ class RecipeReader {
 
 // A tensor of the converted model, and the recipe over the original that made it.
 struct ConvertedTensor {
-  TensorId tensor{};
+  graph::TensorId tensor{};
   Recipe recipe;
 };
 
@@ -126,11 +127,12 @@ struct ConvertedTensor {
 class RecipeInverter {
  public:
   // Throws as recipe_forms() does.
-  RecipeInverter(const MetaGraph& original, const MetaGraph& converted, std::vector<ConvertedTensor> tensors);
+  RecipeInverter(const graph::MetaGraph& original, const graph::MetaGraph& converted,
+                 std::vector<ConvertedTensor> tensors);
 
   // A recipe over the converted model for the numbers of a tensor of the original, in the type that they have
   // there, F32 for blocks. Nothing if the converted model does not hold all of them.
-  std::optional<Recipe> recipe_for(TensorId original) const;
+  std::optional<Recipe> recipe_for(graph::TensorId original) const;
 
  private:
   // The number `step` of the recipe of converted tensor `tensor`.
@@ -144,12 +146,12 @@ class RecipeInverter {
   };
   class Backwards;
 
-  const MetaGraph& original_;
-  const MetaGraph& converted_;
+  const graph::MetaGraph& original_;
+  const graph::MetaGraph& converted_;
   std::vector<ConvertedTensor> tensors_;
   std::vector<std::vector<Form>> forms_;             // by converted tensor and step
   std::vector<std::vector<std::vector<Use>>> uses_;  // by converted tensor and step
   std::vector<std::vector<Place>> taken_;            // by tensor of the original
 };
 
-}  // namespace loadline
+}  // namespace loadline::convert

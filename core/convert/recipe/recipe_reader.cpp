@@ -11,12 +11,12 @@
 #include <optional>
 #include <utility>
 
-namespace loadline {
+namespace loadline::convert {
 namespace {
 
 using Bytes = std::span<std::byte>;
 
-std::uint64_t product(const Shape& shape, std::size_t begin, std::size_t end) {
+std::uint64_t product(const graph::Shape& shape, std::size_t begin, std::size_t end) {
   std::uint64_t count = 1;
   for (std::size_t i = begin; i < end; ++i) count *= shape[i];  // recipe_forms() has checked all of them
   return count;
@@ -45,11 +45,11 @@ struct Node {
 };
 
 // A number as torch and numpy have it beside a tensor of that type.
-float rounded(float value, DType dtype) {
+float rounded(float value, graph::DType dtype) {
   std::array<std::byte, sizeof(float)> bytes{};
-  const Bytes narrow = Bytes(bytes).first(dtype_info(dtype).block_bytes);
-  cast(DType::f32, std::as_bytes(std::span(&value, 1)), dtype, narrow);
-  cast(dtype, narrow, DType::f32, std::as_writable_bytes(std::span(&value, 1)));
+  const Bytes narrow = Bytes(bytes).first(graph::dtype_info(dtype).block_bytes);
+  cast(graph::DType::f32, std::as_bytes(std::span(&value, 1)), dtype, narrow);
+  cast(dtype, narrow, graph::DType::f32, std::as_writable_bytes(std::span(&value, 1)));
   return value;
 }
 
@@ -61,7 +61,7 @@ void resize(std::vector<std::byte>& buffer, std::uint64_t bytes) {
 
 class RecipeReader::Impl {
  public:
-  Impl(const MetaGraph& graph, const ReadTensor& read, const Recipe& recipe, std::uint64_t memory)
+  Impl(const graph::MetaGraph& graph, const io::ReadTensor& read, const Recipe& recipe, std::uint64_t memory)
       : read_(read), recipe_(recipe) {
     const std::vector<Form> forms = recipe_forms(graph, recipe_);
     memory = std::max(memory, kLeastMemory);
@@ -74,7 +74,7 @@ class RecipeReader::Impl {
       node.form = forms[i];
       node.columns = node.form.shape.empty() ? 1 : node.form.shape.back();
       node.rows = node.columns == 0 ? 0 : product(node.form.shape, 0, node.form.shape.size()) / node.columns;
-      const DTypeInfo& type = dtype_info(node.form.dtype);
+      const graph::DTypeInfo& type = graph::dtype_info(node.form.dtype);
       node.block = std::max<std::uint64_t>(type.block_elements, 1);
       node.block_bytes = std::max<std::uint64_t>(type.block_bytes, 1);
       if (step.kind == StepKind::dequantise && is_code_type(forms[step.inputs[0]].dtype))
@@ -207,7 +207,7 @@ class RecipeReader::Impl {
   }
 
   void read_take(Node& node, const Region& region, Bytes out) {
-    const TensorId id = node.step->tensor;
+    const graph::TensorId id = node.step->tensor;
     const auto at = [&](std::uint64_t row) { return node.bytes_of(row * node.columns + region.column); };
     if (region.columns == node.columns) return read_(id, at(region.row), out);
     const auto bytes = static_cast<std::size_t>(node.bytes_of(region.columns));
@@ -385,24 +385,24 @@ class RecipeReader::Impl {
     const std::uint64_t count = region.rows * region.columns;
     floats.resize(static_cast<std::size_t>(count));
     const Bytes to = std::as_writable_bytes(std::span(floats));
-    if (from.form.dtype == DType::f32) return read_region(from, region, to);
+    if (from.form.dtype == graph::DType::f32) return read_region(from, region, to);
     resize(bytes, from.bytes_of(count));
     read_region(from, region, bytes);
-    cast(from.form.dtype, bytes, DType::f32, to);
+    cast(from.form.dtype, bytes, graph::DType::f32, to);
   }
 
   void add_constant(Node& node, const Region& region, Bytes out) {
     read_floats(input(node, 0), region, node.buffer, node.floats);
     const float value = rounded(static_cast<float>(node.step->value), node.form.dtype);
     for (float& number : node.floats) number += value;
-    cast(DType::f32, std::as_bytes(std::span(node.floats)), node.form.dtype, out);
+    cast(graph::DType::f32, std::as_bytes(std::span(node.floats)), node.form.dtype, out);
   }
 
   void add(Node& node, const Region& region, Bytes out) {
     read_floats(input(node, 0), region, node.buffer, node.floats);
     read_floats(input(node, 1), region, node.buffer, node.more);
     for (std::size_t i = 0; i < node.floats.size(); ++i) node.floats[i] += node.more[i];
-    cast(DType::f32, std::as_bytes(std::span(node.floats)), node.form.dtype, out);
+    cast(graph::DType::f32, std::as_bytes(std::span(node.floats)), node.form.dtype, out);
   }
 
   void add_product(Node& node, const Region& region, Bytes out) {
@@ -427,7 +427,7 @@ class RecipeReader::Impl {
       for (std::size_t j = 0; j < columns; ++j)
         row[j] = static_cast<float>(static_cast<double>(row[j]) + node.step->value * node.sums[j]);
     }
-    cast(DType::f32, std::as_bytes(std::span(node.more)), node.form.dtype, out);
+    cast(graph::DType::f32, std::as_bytes(std::span(node.more)), node.form.dtype, out);
   }
 
   // Parts begin and end at whole blocks, but for the last block of a row.
@@ -459,8 +459,8 @@ class RecipeReader::Impl {
   }
 
   void read_quantised(Node& node, const Region& region, Bytes out) {
-    const DType dtype = node.form.dtype;
-    const TensorImportance* const importance = node.step->importance.get();
+    const graph::DType dtype = node.form.dtype;
+    const graph::TensorImportance* const importance = node.step->importance.get();
     read_floats(input(node, 0), region, node.buffer, node.floats);
     if (importance == nullptr) return quantize(dtype, node.floats, out);
     const std::uint64_t rows_each = node.rows / (importance->weights.size() / node.columns);
@@ -491,14 +491,14 @@ class RecipeReader::Impl {
     return node.square;
   }
 
-  ReadTensor read_;
+  io::ReadTensor read_;
   Recipe recipe_;
   std::vector<Node> nodes_;
   std::uint64_t most_ = 0;          // numbers of a part
   std::uint64_t most_columns_ = 0;  // of a part of several rows
 };
 
-RecipeReader::RecipeReader(const MetaGraph& graph, const ReadTensor& read, const Recipe& recipe,
+RecipeReader::RecipeReader(const graph::MetaGraph& graph, const io::ReadTensor& read, const Recipe& recipe,
                            std::uint64_t memory)
     : impl_(std::make_unique<Impl>(graph, read, recipe, memory)) {}
 RecipeReader::~RecipeReader() = default;
@@ -508,4 +508,4 @@ const Form& RecipeReader::form() const { return impl_->form(); }
 std::uint64_t RecipeReader::bytes() const { return impl_->bytes(); }
 void RecipeReader::read(std::uint64_t offset, std::span<std::byte> out) { impl_->read(offset, out); }
 
-}  // namespace loadline
+}  // namespace loadline::convert

@@ -9,31 +9,31 @@
 
 #include <fmt/format.h>
 
-namespace loadline {
+namespace loadline::forward {
 namespace {
 
-using Kind = AssetNode::Kind;
+using Kind = assets::AssetNode::Kind;
 
 constexpr std::size_t kMostSpellings = 8;  // prefixes and endings, each tried for every tensor
 constexpr std::size_t kMostLines = 2000;   // of a block
 
-std::vector<std::string> texts(const AssetNode& root, std::string_view key,
-                               std::size_t most = kMostAssetNames) {
-  const AssetNode* const list = root.find(key);
+std::vector<std::string> texts(const assets::AssetNode& root, std::string_view key,
+                               std::size_t most = assets::kMostAssetNames) {
+  const assets::AssetNode* const list = root.find(key);
   return list == nullptr ? std::vector<std::string>()
-                         : list->texts(fmt::format("'{}'", key), most, kMostAssetName);
+                         : list->texts(fmt::format("'{}'", key), most, assets::kMostAssetName);
 }
 
-std::vector<std::pair<std::string, std::string>> pairs(const AssetNode& root, std::string_view key,
-                                                       std::size_t most = kMostAssetNames) {
+std::vector<std::pair<std::string, std::string>> pairs(const assets::AssetNode& root, std::string_view key,
+                                                       std::size_t most = assets::kMostAssetNames) {
   std::vector<std::pair<std::string, std::string>> found;
-  if (const AssetNode* const object = root.find(key))
-    found = object->pairs(fmt::format("'{}'", key), most, kMostAssetName);
+  if (const assets::AssetNode* const object = root.find(key))
+    found = object->pairs(fmt::format("'{}'", key), most, assets::kMostAssetName);
   return found;
 }
 
 // "[B, S]:I64" has the form of a weight's shape.
-InputSpec input(const std::string& name, const AssetNode& node) {
+InputSpec input(const std::string& name, const assets::AssetNode& node) {
   const OpLine line =
       parse_op_line(fmt::format("have @x{}", node.as(Kind::text, "an input").text), node.place);
   if (line.weights.size() != 1 || !line.weights[0].dtype || line.condition.text() != "")
@@ -43,24 +43,27 @@ InputSpec input(const std::string& name, const AssetNode& node) {
 
 class AssetParser {
  public:
-  AssetParser(std::string_view json, const std::string& path) : root_(parse_asset(json, path)) {
+  AssetParser(std::string_view json, const std::string& path) : root_(assets::parse_asset(json, path)) {
     result_.path = path;
   }
 
   Architecture parse() {
-    result_.family = root_.at("family").name("'family'", kMostAssetName);
+    result_.family = root_.at("family").name("'family'", assets::kMostAssetName);
     result_.model_types = texts(root_, "model_types");
     result_.classes = texts(root_, "classes");
-    for_each_field(root_, "let", kMostAssetNames, [&](const std::string& key, const AssetNode& node) {
-      if (is_pass_size(key)) node.place.fail("'{}' stands for a size of the pass", key);
-      result_.let.emplace_back(key, node.expression("'let'"));
-    });
-    for_each_field(root_, "inputs", kMostSpellings, [&](const std::string& key, const AssetNode& node) {
-      result_.inputs.push_back(input(key, node));
-    });
+    assets::for_each_field(root_, "let", assets::kMostAssetNames,
+                           [&](const std::string& key, const assets::AssetNode& node) {
+                             if (is_pass_size(key))
+                               node.place.fail("'{}' stands for a size of the pass", key);
+                             result_.let.emplace_back(key, node.expression("'let'"));
+                           });
+    assets::for_each_field(root_, "inputs", kMostSpellings,
+                           [&](const std::string& key, const assets::AssetNode& node) {
+                             result_.inputs.push_back(input(key, node));
+                           });
     result_.prefixes = texts(root_, "prefix", kMostSpellings);
     result_.spellings = pairs(root_, "spellings", kMostSpellings);
-    result_.tie = find_expression(root_, "tie");
+    result_.tie = assets::find_expression(root_, "tie");
     result_.tied = pairs(root_, "tied");
     result_.ignore = texts(root_, "ignore");
     result_.leaves_out = texts(root_, "leaves_out", kMostSpellings);
@@ -74,14 +77,14 @@ class AssetParser {
     constexpr std::string_view kOthers[] = {"family", "model_types", "classes",   "let",
                                             "inputs", "prefix",      "spellings", "tie",
                                             "tied",   "ignore",      "about",     "leaves_out"};
-    root_.at_most(kMostAssetNames, "an asset");
+    root_.at_most(assets::kMostAssetNames, "an asset");
     for (std::size_t i = 0; i < root_.keys.size(); ++i) {
       const std::string& name = root_.keys[i];
       if (std::find(std::begin(kOthers), std::end(kOthers), name) != std::end(kOthers)) continue;
       std::vector<OpLine>& lines = result_.blocks[name];
       const std::string what = fmt::format("'{}'", safe_display(name, 40));
       root_.items[i].as(Kind::list, what).at_most(kMostLines, what);
-      for (const AssetNode& item : root_.items[i].items)
+      for (const assets::AssetNode& item : root_.items[i].items)
         lines.push_back(parse_op_line(item.as(Kind::text, "a line").text, item.place));
     }
     if (result_.block("main").empty()) root_.place.fail("'main' is missing");
@@ -114,7 +117,7 @@ class AssetParser {
     return depth;
   }
 
-  AssetNode root_;
+  assets::AssetNode root_;
   Architecture result_;
 };
 
@@ -130,7 +133,7 @@ Architecture parse_architecture(std::string_view json, const std::string& path) 
 }
 
 std::span<const Architecture> built_in_architectures() {
-  static const auto rows = parse_all(embedded::architectures_files(), parse_architecture);
+  static const auto rows = assets::parse_all(embedded::architectures_files(), parse_architecture);
   return rows;
 }
 
@@ -155,4 +158,4 @@ std::vector<std::string> left_out(const Architecture& architecture, const ModelC
   return notes;
 }
 
-}  // namespace loadline
+}  // namespace loadline::forward

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace loadline {
+namespace loadline::forward {
 
 // --- Architectures as data: the tensors and operators of a model family, as functions of its config.json.
 // Read from assets/architectures/*.json:
@@ -41,9 +41,9 @@ namespace loadline {
 
 struct InputSpec {
   std::string name = {};
-  AssetPlace place = {};
-  std::vector<Expression> shape = {};
-  DType dtype = DType::i64;
+  assets::AssetPlace place = {};
+  std::vector<assets::Expression> shape = {};
+  graph::DType dtype = graph::DType::i64;
 };
 
 struct Architecture {
@@ -51,11 +51,11 @@ struct Architecture {
   std::string path = {};  // of the asset, for messages
   std::vector<std::string> model_types = {};
   std::vector<std::string> classes = {};
-  std::vector<std::pair<std::string, Expression>> let = {};
+  std::vector<std::pair<std::string, assets::Expression>> let = {};
   std::vector<InputSpec> inputs = {};
   std::vector<std::string> prefixes = {};
   std::vector<std::pair<std::string, std::string>> spellings = {};
-  Expression tie = {};
+  assets::Expression tie = {};
   std::vector<std::pair<std::string, std::string>> tied = {};  // alias and owner
   std::map<std::string, std::vector<OpLine>, std::less<>> blocks = {};
   std::vector<std::string> ignore = {};
@@ -83,11 +83,11 @@ std::vector<std::string> left_out(const Architecture& architecture, const ModelC
 
 // A tensor that the architecture expects.
 struct BoundWeight {
-  std::string name = {};  // as the file spells it, if a file has it
-  Shape shape = {};       // from the configuration; Claims::disagreements lists other shapes in the file
-  DType dtype = DType::f32;
-  std::optional<TensorId> tensor = {};    // nothing without a file, or if the file lacks the tensor
-  std::vector<TensorId> companions = {};  // of a packed weight, whose codes are `tensor`
+  std::string name = {};    // as the file spells it, if a file has it
+  graph::Shape shape = {};  // from the configuration; Claims::disagreements lists other shapes in the file
+  graph::DType dtype = graph::DType::f32;
+  std::optional<graph::TensorId> tensor = {};    // nothing without a file, or if the file lacks the tensor
+  std::vector<graph::TensorId> companions = {};  // of a packed weight, whose codes are `tensor`
 };
 
 // An operator of the computation. Values are numbered in the order in which they are made.
@@ -98,32 +98,32 @@ struct BoundOp {
   std::vector<std::uint32_t> inputs = {};
   std::vector<std::uint32_t> outputs = {};
   std::vector<BoundWeight> weights = {};  // the weights of the line, in order; a bias follows its weight
-  std::vector<std::pair<std::string, Datum>> attributes = {};
+  std::vector<std::pair<std::string, assets::Datum>> attributes = {};
 };
 
 // The comparison of the tensors that the architecture expects with the tensors in the files.
 struct Claims {
-  std::vector<std::string> missing;  // expected, but in no file
-  std::vector<TensorId> unclaimed;   // in a file, but neither expected nor ignored
-  std::vector<TensorId> ignored;     // in parts of the model that the asset does not describe
-  std::vector<TensorId> extra;       // stored buffers: neither parameters nor used
-  std::vector<Note> disagreements;   // "config says [4096,4096], the file [4096,1024]"
+  std::vector<std::string> missing;        // expected, but in no file
+  std::vector<graph::TensorId> unclaimed;  // in a file, but neither expected nor ignored
+  std::vector<graph::TensorId> ignored;    // in parts of the model that the asset does not describe
+  std::vector<graph::TensorId> extra;      // stored buffers: neither parameters nor used
+  std::vector<graph::Note> disagreements;  // "config says [4096,4096], the file [4096,1024]"
   std::uint64_t unclaimed_bytes = 0;
 };
 
 struct BoundModel {
   const Architecture* architecture = nullptr;
   ModelConfig config;
-  DType dtype = DType::f32;              // of the weights, from the configuration
-  std::vector<InputSpec> inputs = {};    // input i is value i
-  std::vector<std::string> values = {};  // the name of each value, unique
+  graph::DType dtype = graph::DType::f32;  // of the weights, from the configuration
+  std::vector<InputSpec> inputs = {};      // input i is value i
+  std::vector<std::string> values = {};    // the name of each value, unique
   std::vector<BoundOp> ops = {};
   std::vector<BoundWeight> stored = {};  // in the files, but used by no operator
   std::vector<BoundWeight> asked = {};   // without a file: every tensor that a file would hold, in order
   std::vector<BoundWeight> absent = {};  // exist at run time only
   std::vector<std::pair<std::string, std::string>> tied =
       {};  // names without a tensor of their own, each with the name whose tensor it uses
-  std::vector<std::pair<std::string, Datum>> constants = {};  // the names defined by "let"
+  std::vector<std::pair<std::string, assets::Datum>> constants = {};  // the names defined by "let"
   Claims claims = {};
 };
 
@@ -132,7 +132,7 @@ struct BoundModel {
 // architecture must outlive the result. Throws Error{malformed | limit} naming the configuration and the
 // place in the asset that the configuration does not fit.
 BoundModel bind_architecture(const Architecture& architecture, const ModelConfig& config,
-                             const MetaGraph* graph,
-                             const std::vector<std::pair<std::string, Datum>>& flags = {});
+                             const graph::MetaGraph* graph,
+                             const std::vector<std::pair<std::string, assets::Datum>>& flags = {});
 
-}  // namespace loadline
+}  // namespace loadline::forward

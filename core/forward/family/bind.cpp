@@ -15,7 +15,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-namespace loadline {
+namespace loadline::forward {
 namespace {
 
 constexpr std::size_t kMostTensors = 500'000;
@@ -33,8 +33,8 @@ struct Fp8 {
 
 class Binder {
  public:
-  Binder(const Architecture& architecture, const ModelConfig& config, const MetaGraph* graph,
-         const std::vector<std::pair<std::string, Datum>>& flags)
+  Binder(const Architecture& architecture, const ModelConfig& config, const graph::MetaGraph* graph,
+         const std::vector<std::pair<std::string, assets::Datum>>& flags)
       : architecture_(architecture), model_{.architecture = &architecture, .config = config} {
     if (graph != nullptr)
       header_.emplace(*graph, NameVariants{architecture.prefixes, architecture.spellings});
@@ -42,7 +42,7 @@ class Binder {
     here_ = {std::make_shared<const std::string>(architecture.path), 1, 1};
     for (const auto& [name, value] : flags) names_.emplace(name, value);
     scope_.name = [this](std::string_view name) { return name_value(name); };
-    scope_.call = [this](std::string_view function, std::span<const Datum> arguments) {
+    scope_.call = [this](std::string_view function, std::span<const assets::Datum> arguments) {
       return call(function, arguments);
     };
   }
@@ -50,12 +50,13 @@ class Binder {
   BoundModel bind() {
     model_.dtype = config_dtype();
     fp8_ = fp8_block();
-    if (const Datum kept = model_.config.get("quantization_config.modules_to_not_convert"); kept.list())
-      for (const Datum& name : *kept.list())
+    if (const assets::Datum kept = model_.config.get("quantization_config.modules_to_not_convert");
+        kept.list())
+      for (const assets::Datum& name : *kept.list())
         if (name.text() != nullptr) unquantised_.insert(*name.text());
     for (const auto& [name, value] : architecture_.let) {
       read_.begin_line();
-      const Datum result = value.evaluate(scope_);
+      const assets::Datum result = value.evaluate(scope_);
       if (result.null()) value.place().fail("'{}' is missing", safe_display(value.text(), 60));
       names_.insert_or_assign(name, result);
       read_.define(name);
@@ -77,44 +78,46 @@ class Binder {
   const SettingsRead& settings_read() const { return read_; }
 
  private:
-  Datum name_value(std::string_view name) const {
+  assets::Datum name_value(std::string_view name) const {
     if (sizes_ && name.size() == 1)
-      if (const auto size = pass_size(name[0])) return Datum(*size);
+      if (const auto size = pass_size(name[0])) return assets::Datum(*size);
     read_.note(name);
     const auto found = names_.find(name);
     if (found != names_.end()) return found->second;
     // cached: a list in the configuration may be long and read in every layer
     const auto known = configured_.find(name);
     if (known != configured_.end()) return known->second;
-    const Datum& value = configured_.emplace(std::string(name), model_.config.get(name)).first->second;
+    const assets::Datum& value =
+        configured_.emplace(std::string(name), model_.config.get(name)).first->second;
     read_.is_setting(name, !value.null());
     return value;
   }
 
   // The sizes of a pass (B, S, P, T) as symbols for attributes; they get numbers when a pass is evaluated.
-  static std::optional<SizePoly> pass_size(char name) {
-    const SizePoly sequence = SizePoly::symbol(kSequence), past = SizePoly::symbol(kPast);
-    if (name == 'B') return SizePoly::symbol(kBatch);
+  static std::optional<graph::SizePoly> pass_size(char name) {
+    const graph::SizePoly sequence = graph::SizePoly::symbol(graph::kSequence),
+                          past = graph::SizePoly::symbol(graph::kPast);
+    if (name == 'B') return graph::SizePoly::symbol(graph::kBatch);
     if (name == 'S') return sequence;
     if (name == 'P') return past;
-    return name == 'T' ? SizePoly::sum(sequence, past) : std::nullopt;
+    return name == 'T' ? graph::SizePoly::sum(sequence, past) : std::nullopt;
   }
 
   // has('NAME'): whether the file holds that tensor; null without a file. NAME may hold expressions, as the
   // name of a weight may, but no has(): the text may come from the configuration and recurse without end.
-  std::optional<Datum> call(std::string_view function, std::span<const Datum> arguments) {
+  std::optional<assets::Datum> call(std::string_view function, std::span<const assets::Datum> arguments) {
     if (function != "has") return std::nullopt;
-    if (!header_ || arguments.size() != 1 || arguments[0].text() == nullptr) return Datum();
+    if (!header_ || arguments.size() != 1 || arguments[0].text() == nullptr) return assets::Datum();
     if (asking_) here_.fail("has() within has()");
     asking_ = true;
     const std::string name = expand_name(*arguments[0].text(), here_, scope_);
     asking_ = false;
-    return Datum(std::int64_t{header_->find(name).has_value()});
+    return assets::Datum(std::int64_t{header_->find(name).has_value()});
   }
 
-  DType config_dtype() const {
+  graph::DType config_dtype() const {
     const std::string name = model_.config.text("dtype", model_.config.text("torch_dtype", "float32"));
-    const auto dtype = dtype_from(&DTypeInfo::torch, name);
+    const auto dtype = graph::dtype_from(&graph::DTypeInfo::torch, name);
     if (!dtype) throw model_.config.fail("torch_dtype '{}' is not known", safe_display(name, 40));
     return *dtype;
   }
@@ -125,7 +128,7 @@ class Binder {
     if (header_ || config.get("quantization_config").null()) return std::nullopt;
     const std::string method = config.text("quantization_config.quant_method", "");
     if (method == "mxfp4") return std::nullopt;  // the asset has its tensors
-    const Datum block = config.get("quantization_config.weight_block_size");
+    const assets::Datum block = config.get("quantization_config.weight_block_size");
     const auto side = [&](std::size_t i) -> std::uint64_t {
       const std::int64_t* const size = (*block.list())[i].number();
       return size == nullptr || *size <= 0 ? 0 : static_cast<std::uint64_t>(*size);
@@ -145,7 +148,10 @@ class Binder {
     for (const char* name : {"ids", "pos"})
       if (!known(name))
         model_.inputs.push_back(
-            {name, here_, {Expression::parse("B", here_), Expression::parse("S", here_)}, DType::i64});
+            {name,
+             here_,
+             {assets::Expression::parse("B", here_), assets::Expression::parse("S", here_)},
+             graph::DType::i64});
     for (const InputSpec& input : model_.inputs) new_value(input.name);
   }
 
@@ -178,12 +184,12 @@ class Binder {
   void loop(const OpLine& line, const std::string& prefix, bool stored_only) {
     const std::int64_t first = line.first.text() == "" ? 0 : turn(line.first);
     const std::int64_t end = turn(line.end);
-    const std::optional<Datum> hidden = defined(line.variable);
+    const std::optional<assets::Datum> hidden = defined(line.variable);
     const bool numbered = line.prefix.find('{') != std::string::npos;
     for (std::int64_t i = first; i < end; ++i) {
       if (++lines_ > kMostLines)
         throw Error(ErrorCode::limit, {.file = architecture_.path}, "loops of more than 100,000 turns");
-      names_.insert_or_assign(line.variable, Datum(i));
+      names_.insert_or_assign(line.variable, assets::Datum(i));
       if (numbered && depth_++ == 0) turn_ = ++turns_;
       const std::string inner = line.prefix.empty() ? "" : expand_name(line.prefix, line.place, scope_) + ".";
       run(line.block, prefix + inner, stored_only);
@@ -193,19 +199,19 @@ class Binder {
   }
 
   // The meaning of a loop variable's name outside of the loop: saved before the loop, restored after it.
-  std::optional<Datum> defined(const std::string& name) const {
+  std::optional<assets::Datum> defined(const std::string& name) const {
     const auto found = names_.find(name);
     return found == names_.end() ? std::nullopt : std::optional(found->second);
   }
-  void define(const std::string& name, const std::optional<Datum>& value) {
+  void define(const std::string& name, const std::optional<assets::Datum>& value) {
     if (value)
       names_.insert_or_assign(name, *value);
     else
       names_.erase(name);
   }
 
-  std::int64_t turn(const Expression& expression) const {
-    const Datum value = expression.evaluate(scope_);
+  std::int64_t turn(const assets::Expression& expression) const {
+    const assets::Datum value = expression.evaluate(scope_);
     if (value.number() == nullptr || *value.number() < 0 || *value.number() > kMostTurns)
       expression.place().fail("'{}' is {}: a whole number from 0 to {} expected", expression.text(),
                               value.shown(), kMostTurns);
@@ -255,45 +261,47 @@ class Binder {
       if (n == line.attributes.end()) line.place.fail("'{e}' needs count, the number of experts");
       experts = turn(n->second);
     }
-    const std::optional<Datum> hidden = defined("e");
+    const std::optional<assets::Datum> hidden = defined("e");
     for (std::int64_t e = 0; e < experts; ++e) {
-      if (has_experts(line)) names_.insert_or_assign("e", Datum(e));
+      if (has_experts(line)) names_.insert_or_assign("e", assets::Datum(e));
       for (const WeightSpec& spec : line.weights) add_weight(spec, line, prefix, to);
     }
     define("e", hidden);
   }
 
-  Shape contract(const WeightSpec& spec) const {
+  graph::Shape contract(const WeightSpec& spec) const {
     std::vector<std::uint64_t> shape;
-    for (const Expression& size : spec.shape) {
-      const Datum value = size.evaluate(scope_);
+    for (const assets::Expression& size : spec.shape) {
+      const assets::Datum value = size.evaluate(scope_);
       if (value.number() == nullptr || *value.number() <= 0 || *value.number() > kMostSize)
         size.place().fail("'{}' is {}: a whole number from 1 to {} expected", size.text(), value.shown(),
                           kMostSize);
       shape.push_back(static_cast<std::uint64_t>(*value.number()));
     }
-    return Shape(shape);
+    return graph::Shape(shape);
   }
 
   void add_weight(const WeightSpec& spec, const OpLine& line, const std::string& prefix,
                   std::vector<BoundWeight>& to) {
     const std::string base = prefix + expand_name(spec.name, spec.place, scope_);
-    const Shape shape = contract(spec);
+    const graph::Shape shape = contract(spec);
     const bool linear = line.op == "linear" || line.op == "experts";
     const std::string name = spec.bare ? base : base + ".weight";
     const bool quantised = fp8_ && linear && !spec.keep && shape.size() == 2 && !kept_whole(base);
-    add(name, shape, spec, quantised ? DType::f8_e4m3 : spec.dtype.value_or(model_.dtype), to);
+    add(name, shape, spec, quantised ? graph::DType::f8_e4m3 : spec.dtype.value_or(model_.dtype), to);
     if (quantised)
       add(base + ".weight_scale_inv",
-          Shape{(shape[0] + fp8_->rows - 1) / fp8_->rows, (shape[1] + fp8_->columns - 1) / fp8_->columns},
-          spec, DType::f32, to);
+          graph::Shape{(shape[0] + fp8_->rows - 1) / fp8_->rows,
+                       (shape[1] + fp8_->columns - 1) / fp8_->columns},
+          spec, graph::DType::f32, to);
     if (!spec.bias) return;
     const std::string bias = base + ".bias";
     if (header_ ? found(bias) : spec.bias_if.text() == "" || spec.bias_if.evaluate(scope_).truth()) {
       if (shape.empty()) spec.place.fail("a scalar has no bias");
       const bool transposed = std::ranges::any_of(
           line.attributes, [](const auto& attribute) { return attribute.first == "layout"; });
-      add(bias, Shape{transposed ? shape.back() : shape[0]}, spec, spec.dtype.value_or(model_.dtype), to);
+      add(bias, graph::Shape{transposed ? shape.back() : shape[0]}, spec, spec.dtype.value_or(model_.dtype),
+          to);
     } else if (header_ && spec.bias_if.text() == "") {
       model_.claims.missing.push_back(bias);
     }
@@ -315,10 +323,10 @@ class Binder {
     return false;
   }
 
-  void add(const std::string& name, const Shape& shape, const WeightSpec& spec, DType dtype,
+  void add(const std::string& name, const graph::Shape& shape, const WeightSpec& spec, graph::DType dtype,
            std::vector<BoundWeight>& to) {
-    const auto count = element_count(shape);
-    const auto bytes = count ? byte_size(dtype, *count) : std::nullopt;
+    const auto count = graph::element_count(shape);
+    const auto bytes = count ? graph::byte_size(dtype, *count) : std::nullopt;
     const auto total = bytes ? checked_add(total_, *bytes) : std::nullopt;
     if (!total || *total >> 62 != 0 || ++tensors_ > kMostTensors)
       throw Error(ErrorCode::limit, {.file = model_.config.path()}, "tensor '{}' makes the model too large",
@@ -337,8 +345,8 @@ class Binder {
       const BoundWeight& weight = model_.asked[asked->second];
       if (weight.shape != shape || weight.dtype != dtype)
         spec.place.fail("tensor '{}' is asked for twice: as {} [{}] and as {} [{}]", safe_display(name, 200),
-                        dtype_info(weight.dtype).name, fmt::join(weight.shape, ","), dtype_info(dtype).name,
-                        fmt::join(shape, ","));
+                        graph::dtype_info(weight.dtype).name, fmt::join(weight.shape, ","),
+                        graph::dtype_info(dtype).name, fmt::join(shape, ","));
       return to.push_back(weight);
     }
     if (const auto id = header_->find(name)) {
@@ -358,28 +366,29 @@ class Binder {
   }
 
   // The shape without dimensions of 1, which writers may omit or insert anywhere.
-  static std::vector<std::uint64_t> squeezed(const Shape& shape) {
+  static std::vector<std::uint64_t> squeezed(const graph::Shape& shape) {
     std::vector<std::uint64_t> sides;
     std::copy_if(shape.begin(), shape.end(), std::back_inserter(sides),
                  [](std::uint64_t side) { return side != 1; });
     return sides;
   }
 
-  void disagree(const BoundWeight& found, const Shape& shape) {
-    model_.claims.disagreements.push_back({Severity::warning, found.name,
+  void disagree(const BoundWeight& found, const graph::Shape& shape) {
+    model_.claims.disagreements.push_back({graph::Severity::warning, found.name,
                                            fmt::format("config.json says [{}], the file [{}]",
                                                        fmt::join(shape, ","), fmt::join(found.shape, ","))});
   }
 
   // The tensor with that id, or the packed weight of which it holds the codes. An asset may ask for the codes
   // themselves.
-  BoundWeight found_weight(TensorId id, std::string_view asked) const {
-    const Tensor& tensor = header_->graph().tensor(id);
-    const LogicalTensor* const weight = header_->packed(id);
+  BoundWeight found_weight(graph::TensorId id, std::string_view asked) const {
+    const graph::Tensor& tensor = header_->graph().tensor(id);
+    const graph::LogicalTensor* const weight = header_->packed(id);
     if (weight == nullptr || (weight->name != tensor.name && asked.ends_with(last_part(tensor.name))))
       return {tensor.name.str(), tensor.shape, tensor.dtype, id};
     BoundWeight found{weight->name.str(), weight->shape, weight->dtype, id};
-    for (const CompanionTensor& companion : weight->companions) found.companions.push_back(companion.tensor);
+    for (const graph::CompanionTensor& companion : weight->companions)
+      found.companions.push_back(companion.tensor);
     return found;
   }
   static std::string_view last_part(std::string_view name) { return name.substr(name.rfind('.') + 1); }
@@ -406,38 +415,38 @@ class Binder {
 
   void finish_claims() {
     if (!header_) return;
-    const MetaGraph& graph = header_->graph();
+    const graph::MetaGraph& graph = header_->graph();
     for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
-      const TensorId id{static_cast<std::uint32_t>(i)};
+      const graph::TensorId id{static_cast<std::uint32_t>(i)};
       if (header_->claimed(id)) continue;
       const bool ignored = std::ranges::any_of(architecture_.ignore, [&](const std::string& pattern) {
-        return glob_matches(pattern, graph.tensors[i].name);
+        return graph::glob_matches(pattern, graph.tensors[i].name);
       });
       (ignored ? model_.claims.ignored : model_.claims.unclaimed).push_back(id);
-      if (!ignored) model_.claims.unclaimed_bytes += tensor_bytes(graph, graph.tensors[i]);
+      if (!ignored) model_.claims.unclaimed_bytes += graph::tensor_bytes(graph, graph.tensors[i]);
     }
   }
 
   const Architecture& architecture_;
   BoundModel model_;
   std::optional<Header> header_;
-  Scope scope_;
-  std::map<std::string, Datum, std::less<>> names_;         // loop variables, "let" and flags
-  std::unordered_map<std::string, std::uint32_t> current_;  // the value that a name denotes now
-  std::unordered_map<std::string, std::uint32_t> used_;     // how many values had that name so far
-  std::unordered_map<std::string, std::size_t> asked_;      // positions of names in BoundModel::asked
-  std::vector<BoundWeight>* sink_ = &model_.stored;         // receives the weights of "have" lines
+  assets::Scope scope_;
+  std::map<std::string, assets::Datum, std::less<>> names_;  // loop variables, "let" and flags
+  std::unordered_map<std::string, std::uint32_t> current_;   // the value that a name denotes now
+  std::unordered_map<std::string, std::uint32_t> used_;      // how many values had that name so far
+  std::unordered_map<std::string, std::size_t> asked_;       // positions of names in BoundModel::asked
+  std::vector<BoundWeight>* sink_ = &model_.stored;          // receives the weights of "have" lines
   std::optional<Fp8> fp8_;
   std::unordered_set<std::string> unquantised_;
   std::uint64_t total_ = 0;
   std::size_t tensors_ = 0;
-  mutable SettingsRead read_;                                     // by expressions, for messages
-  mutable std::map<std::string, Datum, std::less<>> configured_;  // values of keys that were read
+  mutable SettingsRead read_;                                             // by expressions, for messages
+  mutable std::map<std::string, assets::Datum, std::less<>> configured_;  // values of keys that were read
   std::size_t lines_ = 0;
   std::uint64_t work_ = kMostWork;
   std::uint32_t turns_ = 0, turn_ = 0;  // see BoundOp
   int depth_ = 0;                       // of nested numbered loops
-  AssetPlace here_;                     // the asset's file without a line, for faults without a place
+  assets::AssetPlace here_;             // the asset's file without a line, for faults without a place
   bool tied_ = false;
   bool may_tie_ =
       false;  // a tensor absent from the file may be its owner's, unless the configuration denies tying
@@ -449,8 +458,8 @@ class Binder {
 }  // namespace
 
 BoundModel bind_architecture(const Architecture& architecture, const ModelConfig& config,
-                             const MetaGraph* graph,
-                             const std::vector<std::pair<std::string, Datum>>& flags) {
+                             const graph::MetaGraph* graph,
+                             const std::vector<std::pair<std::string, assets::Datum>>& flags) {
   Binder binder(architecture, config, graph, flags);
   try {
     return binder.bind();
@@ -461,4 +470,4 @@ BoundModel bind_architecture(const Architecture& architecture, const ModelConfig
   }
 }
 
-}  // namespace loadline
+}  // namespace loadline::forward

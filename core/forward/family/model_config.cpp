@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-namespace loadline {
+namespace loadline::forward {
 
 // --- Reads config.json with nlohmann::json.
 
@@ -39,29 +39,30 @@ json parse(std::string_view text, const std::string& path) {
   try {
     return json::parse(text, bounded);
   } catch (const json::exception&) {
-    throw Error(ErrorCode::malformed, {.file = path}, json_fault(text));
+    throw Error(ErrorCode::malformed, {.file = path}, assets::json_fault(text));
   }
 }
 
-Datum datum(const json& value) {
-  if (value.is_boolean()) return Datum(std::int64_t{value.get<bool>()});
+assets::Datum datum(const json& value) {
+  if (value.is_boolean()) return assets::Datum(std::int64_t{value.get<bool>()});
   if (value.is_number_unsigned() && value.get<std::uint64_t>() > INT64_MAX)
-    return Datum(static_cast<double>(value.get<std::uint64_t>()));
-  if (value.is_number_integer()) return Datum(value.get<std::int64_t>());
+    return assets::Datum(static_cast<double>(value.get<std::uint64_t>()));
+  if (value.is_number_integer()) return assets::Datum(value.get<std::int64_t>());
   if (value.is_number_float()) {
     constexpr double kExact = 9007199254740992.0;  // 2^53
     const double number = value.get<double>();
     if (std::trunc(number) == number && std::abs(number) < kExact)
-      return Datum(static_cast<std::int64_t>(number));
-    return Datum(number);
+      return assets::Datum(static_cast<std::int64_t>(number));
+    return assets::Datum(number);
   }
-  if (value.is_string()) return Datum(value.get<std::string>());
+  if (value.is_string()) return assets::Datum(value.get<std::string>());
   if (value.is_array()) {
-    std::vector<Datum> list;
+    std::vector<assets::Datum> list;
     for (const json& item : value) list.push_back(datum(item));
-    return Datum(std::move(list));
+    return assets::Datum(std::move(list));
   }
-  return value.is_object() ? Datum(Datum::Object{static_cast<std::int64_t>(value.size())}) : Datum();
+  return value.is_object() ? assets::Datum(assets::Datum::Object{static_cast<std::int64_t>(value.size())})
+                           : assets::Datum();
 }
 
 const json* find(const json& in, std::string_view path) {
@@ -89,9 +90,9 @@ ModelConfig::ModelConfig(std::string_view text, const std::string& path) : path_
   json_ = std::move(parsed);
 }
 
-Datum ModelConfig::get(std::string_view key) const {
+assets::Datum ModelConfig::get(std::string_view key) const {
   constexpr std::uint64_t kMostValues = 100'000;  // expressions may look at all of them in every layer
-  const Datum value = find_value(key);
+  const assets::Datum value = find_value(key);
   if (value.total() > kMostValues)
     throw fail(fmt::format("'{}' holds {} values, the limit is {}", safe_display(key, 60), value.total(),
                            kMostValues),
@@ -99,17 +100,17 @@ Datum ModelConfig::get(std::string_view key) const {
   return value;
 }
 
-Datum ModelConfig::find_value(std::string_view key) const {
+assets::Datum ModelConfig::find_value(std::string_view key) const {
   const bool whole = key.starts_with(kRootPrefix);
   if (whole) key.remove_prefix(kRootPrefix.size());
   if (json_->nested && !whole)
     if (const json* const found = find(json_->root, fmt::format("text_config.{}", key))) return datum(*found);
   const json* const found = find(json_->root, key);
-  return found == nullptr ? Datum() : datum(*found);
+  return found == nullptr ? assets::Datum() : datum(*found);
 }
 
 std::string ModelConfig::text(std::string_view key, std::string_view otherwise) const {
-  const Datum value = get(key);
+  const assets::Datum value = get(key);
   if (value.null()) return std::string(otherwise);
   if (value.text() == nullptr) throw fail("'{}' is not a string", key);
   return *value.text();
@@ -169,4 +170,4 @@ std::string SettingsRead::misfit(std::string_view message, const std::string& pa
                      message.substr(0, end), reads);
 }
 
-}  // namespace loadline
+}  // namespace loadline::forward

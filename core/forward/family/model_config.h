@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-namespace loadline {
+namespace loadline::forward {
 
 // --- A model's config.json, for look-ups by expressions.
 
@@ -25,7 +25,7 @@ class ModelConfig {
 
   // The value under `key`; null if the key is absent or its value is null. Throws Error{limit} for a list of
   // more than 100,000 values.
-  Datum get(std::string_view key) const;
+  assets::Datum get(std::string_view key) const;
   // The text under `key`, or `otherwise` if there is none. Throws Error{malformed} for a value of another
   // kind.
   std::string text(std::string_view key, std::string_view otherwise) const;
@@ -44,7 +44,7 @@ class ModelConfig {
 
  private:
   struct Json;
-  Datum find_value(std::string_view key) const;
+  assets::Datum find_value(std::string_view key) const;
 
   std::string path_;
   std::shared_ptr<const Json> json_;
@@ -74,4 +74,4 @@ class SettingsRead {
   std::map<std::string, bool, std::less<>> held_;                            // by setting
 };
 
-}  // namespace loadline
+}  // namespace loadline::forward

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-namespace loadline {
+namespace loadline::forward {
 
 // --- Look-ups in the table of operators.
 
@@ -28,9 +28,9 @@ namespace {
 constexpr std::size_t kMostLine = 4000;  // bytes; the longest built-in line has 200
 constexpr std::size_t kMostParts = 32;   // results, inputs, weights or attributes
 
-class LineParser : public AssetScanner {
+class LineParser : public assets::AssetScanner {
  public:
-  using AssetScanner::AssetScanner;
+  using assets::AssetScanner::AssetScanner;
 
   OpLine parse() {
     if (text_.size() > kMostLine) place_.fail("a line of {} bytes, the limit is {}", text_.size(), kMostLine);
@@ -90,7 +90,7 @@ class LineParser : public AssetScanner {
       if (next == "if") return condition();
       bound(std::max(line_.inputs.size(), line_.attributes.size()));
       const std::string found = word("an input, '@', a key or 'if'");
-      const AssetPlace key = place_.moved(at_ - found.size());
+      const assets::AssetPlace key = place_.moved(at_ - found.size());
       if (take('='))
         attribute(found, key);
       else if (line_.weights.empty() && line_.attributes.empty())
@@ -101,7 +101,7 @@ class LineParser : public AssetScanner {
   }
 
   // An attribute that the operator knows. Any other is a typing error, which would have no effect.
-  void attribute(const std::string& name, const AssetPlace& place) {
+  void attribute(const std::string& name, const assets::AssetPlace& place) {
     const OperatorInfo* const known = find_operator(line_.op);
     if (known != nullptr && !has_word(known->attributes, name))
       place.fail("'{}' has no attribute '{}'{}{}", line_.op, safe_display(name, 40),
@@ -140,7 +140,7 @@ class LineParser : public AssetScanner {
       spec.optional = true;
     } else if (take(':')) {
       const std::string dtype = word("a dtype");
-      spec.dtype = dtype_from(&DTypeInfo::safetensors, dtype);
+      spec.dtype = graph::dtype_from(&graph::DTypeInfo::safetensors, dtype);
       if (!spec.dtype) fail("'{}' is no dtype of safetensors", safe_display(dtype, 40));
       spec.keep = true;
     } else if (take('+')) {
@@ -161,8 +161,8 @@ class LineParser : public AssetScanner {
 
 }  // namespace
 
-OpLine parse_op_line(std::string_view text, const AssetPlace& place) {
+OpLine parse_op_line(std::string_view text, const assets::AssetPlace& place) {
   return LineParser(text, place).parse();
 }
 
-}  // namespace loadline
+}  // namespace loadline::forward

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace loadline {
+namespace loadline::forward {
 
 // --- The operators that assets may use, and their attributes.
 
@@ -84,13 +84,13 @@ std::string operator_list();
 // 0, or from the first number, and ends before the last number.
 
 struct WeightSpec {
-  AssetPlace place = {};
+  assets::AssetPlace place = {};
   std::string name = {};  // with its "{i}"; see expand_name() in tensor_names.h
-  std::vector<Expression> shape = {};
+  std::vector<assets::Expression> shape = {};
   bool bare = false;  // no ".weight" behind the name
   bool bias = false;
-  Expression bias_if = {};  // an empty text means always
-  std::optional<DType> dtype = {};
+  assets::Expression bias_if = {};  // an empty text means always
+  std::optional<graph::DType> dtype = {};
   bool keep = false;      // never quantised
   bool optional = false;  // a file may lack it
 };
@@ -98,18 +98,18 @@ struct WeightSpec {
 struct OpLine {
   enum class Kind { op, each, have };
   Kind kind = Kind::op;
-  AssetPlace place = {};
+  assets::AssetPlace place = {};
   bool stored_only = false;  // "have": takes no part in the computation
   std::string op = {};       // "linear", "attn"
   std::vector<std::string> outputs = {};
   std::vector<std::string> inputs = {};
   std::vector<WeightSpec> weights = {};
-  std::vector<std::pair<std::string, Expression>> attributes = {};
-  Expression condition = {};  // an empty text means always
+  std::vector<std::pair<std::string, assets::Expression>> attributes = {};
+  assets::Expression condition = {};  // an empty text means always
   // the fields of a loop:
   std::string variable = {};
-  Expression first = {};  // an empty text means 0
-  Expression end = {};
+  assets::Expression first = {};  // an empty text means 0
+  assets::Expression end = {};
   std::string block = {};
   std::string prefix = {};  // with its "{i}"
 };
@@ -121,6 +121,6 @@ inline bool is_pass_size(std::string_view name) {
 }
 
 // Parses one line. Throws Error{malformed} at the character that does not fit.
-OpLine parse_op_line(std::string_view text, const AssetPlace& place);
+OpLine parse_op_line(std::string_view text, const assets::AssetPlace& place);
 
-}  // namespace loadline
+}  // namespace loadline::forward

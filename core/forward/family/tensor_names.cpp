@@ -3,9 +3,9 @@
 
 #include "core/base/text.h"
 
-namespace loadline {
+namespace loadline::forward {
 
-std::string expand_name(std::string_view name, const AssetPlace& place, const Scope& scope) {
+std::string expand_name(std::string_view name, const assets::AssetPlace& place, const assets::Scope& scope) {
   std::string result;
   while (true) {
     const std::size_t open = name.find('{');
@@ -15,8 +15,8 @@ std::string expand_name(std::string_view name, const AssetPlace& place, const Sc
     if (close == std::string_view::npos) place.fail("a '{' without its '}'");
     const std::string_view inside = name.substr(open + 1, close - open - 1);
     // usually the name of a loop variable, which needs no parser
-    Datum value = scope.name(inside);
-    if (value.null()) value = Expression::parse(inside, place).evaluate(scope);
+    assets::Datum value = scope.name(inside);
+    if (value.null()) value = assets::Expression::parse(inside, place).evaluate(scope);
     if (value.number() == nullptr)
       place.fail("{{{}}} is {}: a whole number expected", safe_display(inside, 40), value.shown());
     result += std::to_string(*value.number());
@@ -24,7 +24,7 @@ std::string expand_name(std::string_view name, const AssetPlace& place, const Sc
   }
 }
 
-Header::Header(const MetaGraph& graph, NameVariants variants)
+Header::Header(const graph::MetaGraph& graph, NameVariants variants)
     : graph_(graph),
       variants_(std::move(variants)),
       names_(graph.tensors.size()),
@@ -35,8 +35,8 @@ Header::Header(const MetaGraph& graph, NameVariants variants)
   if (graph.logical.empty()) return;
   packed_.resize(graph.tensors.size());
   for (std::uint32_t i = 0; i < graph.logical.size(); ++i) {
-    const LogicalTensor& weight = graph.logical[i];
-    packed_[index(weight.codes)] = i;
+    const graph::LogicalTensor& weight = graph.logical[i];
+    packed_[graph::index(weight.codes)] = i;
     // where codes have the weight's name, they are found by it already
     names_.add(weight.name, weight.name.hash(), static_cast<std::uint32_t>(graph.tensors.size()) + i,
                text_of);
@@ -48,7 +48,7 @@ std::string_view Header::name_at(std::uint32_t at) const {
   return at < tensors ? graph_.tensors[at].name.view() : graph_.logical[at - tensors].name.view();
 }
 
-std::optional<TensorId> Header::find(const std::string& name) const {
+std::optional<graph::TensorId> Header::find(const std::string& name) const {
   if (const auto id = find_prefixed(name)) return id;
   for (const auto& [ending, older] : variants_.spellings)
     if (name.ends_with(ending))
@@ -56,7 +56,7 @@ std::optional<TensorId> Header::find(const std::string& name) const {
   return std::nullopt;
 }
 
-std::optional<TensorId> Header::find_prefixed(const std::string& name) const {
+std::optional<graph::TensorId> Header::find_prefixed(const std::string& name) const {
   if (const auto id = find_exact(name)) return id;
   for (const std::string& prefix : variants_.prefixes) {
     if (const auto id = find_exact(prefix + name)) return id;
@@ -69,20 +69,23 @@ std::optional<TensorId> Header::find_prefixed(const std::string& name) const {
   return std::nullopt;
 }
 
-std::optional<TensorId> Header::find_exact(std::string_view name) const {
-  const auto at = names_.find(name, name_hash(name), [this](std::uint32_t i) { return name_at(i); });
+std::optional<graph::TensorId> Header::find_exact(std::string_view name) const {
+  const auto at = names_.find(name, graph::name_hash(name), [this](std::uint32_t i) { return name_at(i); });
   if (!at) return std::nullopt;
-  return *at < graph_.tensors.size() ? TensorId{*at} : graph_.logical[*at - graph_.tensors.size()].codes;
+  return *at < graph_.tensors.size() ? graph::TensorId{*at}
+                                     : graph_.logical[*at - graph_.tensors.size()].codes;
 }
 
-const LogicalTensor* Header::packed(TensorId id) const {
-  return packed_.empty() || !packed_[index(id)] ? nullptr : &graph_.logical[*packed_[index(id)]];
+const graph::LogicalTensor* Header::packed(graph::TensorId id) const {
+  return packed_.empty() || !packed_[graph::index(id)] ? nullptr
+                                                       : &graph_.logical[*packed_[graph::index(id)]];
 }
 
-void Header::claim(TensorId id) {
-  claimed_[index(id)] = true;
-  if (const LogicalTensor* const weight = packed(id))
-    for (const CompanionTensor& companion : weight->companions) claimed_[index(companion.tensor)] = true;
+void Header::claim(graph::TensorId id) {
+  claimed_[graph::index(id)] = true;
+  if (const graph::LogicalTensor* const weight = packed(id))
+    for (const graph::CompanionTensor& companion : weight->companions)
+      claimed_[graph::index(companion.tensor)] = true;
 }
 
-}  // namespace loadline
+}  // namespace loadline::forward

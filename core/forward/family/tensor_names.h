@@ -11,10 +11,10 @@
 #include <utility>
 #include <vector>
 
-namespace loadline {
+namespace loadline::forward {
 
 // Replaces each "{expr}" in a name by its value. Throws Error{malformed} for a value that is no whole number.
-std::string expand_name(std::string_view name, const AssetPlace& place, const Scope& scope);
+std::string expand_name(std::string_view name, const assets::AssetPlace& place, const assets::Scope& scope);
 
 // How names in files may differ from those in an asset.
 struct NameVariants {
@@ -26,29 +26,29 @@ struct NameVariants {
 // Remembers which tensors were claimed. The graph must outlive it.
 class Header {
  public:
-  Header(const MetaGraph& graph, NameVariants variants);
+  Header(const graph::MetaGraph& graph, NameVariants variants);
 
   // For a packed weight's name its codes.
-  std::optional<TensorId> find(const std::string& name) const;
-  const MetaGraph& graph() const { return graph_; }
+  std::optional<graph::TensorId> find(const std::string& name) const;
+  const graph::MetaGraph& graph() const { return graph_; }
 
   // Claims the companions of codes as well.
-  void claim(TensorId id);
-  bool claimed(TensorId id) const { return claimed_[index(id)]; }
+  void claim(graph::TensorId id);
+  bool claimed(graph::TensorId id) const { return claimed_[graph::index(id)]; }
   // The packed weight whose codes or whose unpacked name find() gave; null for an ordinary tensor.
-  const LogicalTensor* packed(TensorId id) const;
+  const graph::LogicalTensor* packed(graph::TensorId id) const;
 
  private:
-  std::optional<TensorId> find_prefixed(const std::string& name) const;
-  std::optional<TensorId> find_exact(std::string_view name) const;
+  std::optional<graph::TensorId> find_prefixed(const std::string& name) const;
+  std::optional<graph::TensorId> find_exact(std::string_view name) const;
   // Of a tensor, or after all tensors of a packed weight.
   std::string_view name_at(std::uint32_t at) const;
 
-  const MetaGraph& graph_;
+  const graph::MetaGraph& graph_;
   NameVariants variants_;
-  NameIndex names_;
+  graph::NameIndex names_;
   std::vector<bool> claimed_;
   std::vector<std::optional<std::uint32_t>> packed_;  // by codes: positions in the graph's logical tensors
 };
 
-}  // namespace loadline
+}  // namespace loadline::forward

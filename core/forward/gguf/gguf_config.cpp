@@ -14,7 +14,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-namespace loadline {
+namespace loadline::forward {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -23,39 +23,40 @@ constexpr std::string_view kArchitecture = "general.architecture";
 constexpr std::uint64_t kMostNumbers = 100'000;  // of an array, or of a tensor whose values are read
 constexpr std::uint64_t kMostWork = 10'000'000;  // of expressions
 
-Datum whole_or_real(double number) {
+assets::Datum whole_or_real(double number) {
   constexpr double kExact = 9007199254740992.0;  // 2^53
   if (std::trunc(number) == number && std::abs(number) < kExact)
-    return Datum(static_cast<std::int64_t>(number));
-  return Datum(number);
+    return assets::Datum(static_cast<std::int64_t>(number));
+  return assets::Datum(number);
 }
 
-Datum datum_of(const MetaValue& value) {
+assets::Datum datum_of(const graph::MetaValue& value) {
   return std::visit(
-      [](const auto& one) -> Datum {
+      [](const auto& one) -> assets::Datum {
         using Type = std::decay_t<decltype(one)>;
         if constexpr (std::is_same_v<Type, std::string>)
-          return Datum(one);
-        else if constexpr (std::is_same_v<Type, MetaArray>)
-          return Datum(
-              Datum::Object{static_cast<std::int64_t>(std::min<std::uint64_t>(one.count, INT64_MAX))});
+          return assets::Datum(one);
+        else if constexpr (std::is_same_v<Type, graph::MetaArray>)
+          return assets::Datum(assets::Datum::Object{
+              static_cast<std::int64_t>(std::min<std::uint64_t>(one.count, INT64_MAX))});
         else if constexpr (std::is_floating_point_v<Type>)
           return whole_or_real(one);
         else if constexpr (std::is_same_v<Type, std::uint64_t>)
-          return one > INT64_MAX ? Datum(static_cast<double>(one)) : Datum(static_cast<std::int64_t>(one));
+          return one > INT64_MAX ? assets::Datum(static_cast<double>(one))
+                                 : assets::Datum(static_cast<std::int64_t>(one));
         else
-          return Datum(static_cast<std::int64_t>(one));
+          return assets::Datum(static_cast<std::int64_t>(one));
       },
       value);
 }
 
 class Reading {
  public:
-  Reading(const MetaGraph& graph, const GgufFamily& family, std::string architecture)
+  Reading(const graph::MetaGraph& graph, const GgufFamily& family, std::string architecture)
       : family_(family), prefix_(std::move(architecture) + "."), header_(graph, {}) {
     scope_.work = &work_;
     scope_.name = [this](std::string_view name) { return value_of(name); };
-    scope_.call = [this](std::string_view function, std::span<const Datum> arguments) {
+    scope_.call = [this](std::string_view function, std::span<const assets::Datum> arguments) {
       return call(function, arguments);
     };
   }
@@ -65,7 +66,7 @@ class Reading {
     GgufConfig config{.family = &family_};
     Json root = Json::object();
     for (const ConfigRule& rule : family_.config) {
-      const Datum value = rule.value.evaluate(scope_);
+      const assets::Datum value = rule.value.evaluate(scope_);
       names_.insert_or_assign(rule.name, value);
       if (rule.type != ConfigType::local && (!value.null() || rule.write_null))
         put(root, rule.name, json_of(rule, value));
@@ -81,13 +82,13 @@ class Reading {
  private:
   // llama.cpp refuses a file whose lists have another length than the model has layers.
   void check_lists() const {
-    const MetaValue* const layers = find_metadata(header_.graph(), prefix_ + "block_count");
-    const Datum count = layers == nullptr ? Datum() : datum_of(*layers);
+    const graph::MetaValue* const layers = graph::find_metadata(header_.graph(), prefix_ + "block_count");
+    const assets::Datum count = layers == nullptr ? assets::Datum() : datum_of(*layers);
     if (count.number() == nullptr) return;
     for (const char* const name :
          {"attention.head_count", "attention.head_count_kv", "feed_forward_length"}) {
-      const MetaValue* const value = find_metadata(header_.graph(), prefix_ + name);
-      const auto* const list = value == nullptr ? nullptr : std::get_if<MetaArray>(value);
+      const graph::MetaValue* const value = graph::find_metadata(header_.graph(), prefix_ + name);
+      const auto* const list = value == nullptr ? nullptr : std::get_if<graph::MetaArray>(value);
       if (list != nullptr &&
           static_cast<std::int64_t>(std::min<std::uint64_t>(list->count, INT64_MAX)) != *count.number())
         throw Error(ErrorCode::malformed,
@@ -98,106 +99,111 @@ class Reading {
   }
 
   // A line before this one, a key of the architecture, or a whole key.
-  Datum value_of(std::string_view name) const {
+  assets::Datum value_of(std::string_view name) const {
     if (const auto found = names_.find(name); found != names_.end()) return found->second;
     if (const auto known = keys_.find(name); known != keys_.end()) return known->second;
     std::string key = prefix_ + std::string(name);
-    const MetaValue* value = find_metadata(header_.graph(), key);
-    if (value == nullptr) value = find_metadata(header_.graph(), key = name);
+    const graph::MetaValue* value = graph::find_metadata(header_.graph(), key);
+    if (value == nullptr) value = graph::find_metadata(header_.graph(), key = name);
     if (value != nullptr) found_.push_back(std::move(key));
-    Datum result = value == nullptr ? Datum() : datum_of(*value);
-    if (const auto* const array = value == nullptr ? nullptr : std::get_if<MetaArray>(value))
-      if (array->element != MetaType::string && array->count <= kMostNumbers) result = numbers(*array);
+    assets::Datum result = value == nullptr ? assets::Datum() : datum_of(*value);
+    if (const auto* const array = value == nullptr ? nullptr : std::get_if<graph::MetaArray>(value))
+      if (array->element != graph::MetaType::string && array->count <= kMostNumbers) result = numbers(*array);
     return keys_.emplace(std::string(name), std::move(result)).first->second;
   }
 
-  Datum numbers(const MetaArray& array) const {
-    std::vector<Datum> list;
-    for (const MetaValue& value : read_meta_array(header_.graph(), array, 0, array.count))
+  assets::Datum numbers(const graph::MetaArray& array) const {
+    std::vector<assets::Datum> list;
+    for (const graph::MetaValue& value : io::read_meta_array(header_.graph(), array, 0, array.count))
       list.push_back(datum_of(value));
-    return Datum(std::move(list));
+    return assets::Datum(std::move(list));
   }
 
   // Of a tensor: has(NAME), side(NAME, axis), numbers(NAME) of an F32 vector, largest(NAME) of those. Of a
   // value: one(list) if all are alike, choose(list, a, b) by the truth of each. dtype(): of most weights.
-  std::optional<Datum> call(std::string_view function, std::span<const Datum> arguments) const {
-    if (function == "dtype" && arguments.empty()) return Datum(std::string(main_dtype()));
+  std::optional<assets::Datum> call(std::string_view function,
+                                    std::span<const assets::Datum> arguments) const {
+    if (function == "dtype" && arguments.empty()) return assets::Datum(std::string(main_dtype()));
     if (function == "one" && arguments.size() == 1) return one(arguments[0]);
     if (function == "choose" && arguments.size() == 3 && arguments[0].list() != nullptr)
       return choose(*arguments[0].list(), arguments[1], arguments[2]);
     const std::string* const name = arguments.empty() ? nullptr : arguments[0].text();
     if (name == nullptr) return std::nullopt;
     const auto id = header_.find(expand_name(*name, family_.architecture.place(), scope_));
-    if (function == "has" && arguments.size() == 1) return Datum(std::int64_t{id.has_value()});
+    if (function == "has" && arguments.size() == 1) return assets::Datum(std::int64_t{id.has_value()});
     if (function == "side" && arguments.size() == 2 && arguments[1].number() != nullptr)
-      return id ? side(*id, *arguments[1].number()) : Datum();
-    if (function == "numbers" && arguments.size() == 1) return id ? vector_of(*id) : Datum();
-    if (function == "largest" && arguments.size() == 1) return id ? largest(vector_of(*id)) : Datum();
+      return id ? side(*id, *arguments[1].number()) : assets::Datum();
+    if (function == "numbers" && arguments.size() == 1) return id ? vector_of(*id) : assets::Datum();
+    if (function == "largest" && arguments.size() == 1) return id ? largest(vector_of(*id)) : assets::Datum();
     return std::nullopt;
   }
 
-  Datum side(TensorId id, std::int64_t axis) const {
-    const Shape& shape = header_.graph().tensor(id).shape;
-    if (axis < 0 || static_cast<std::uint64_t>(axis) >= shape.size()) return Datum();
-    return Datum(static_cast<std::int64_t>(shape[static_cast<std::size_t>(axis)]));
+  assets::Datum side(graph::TensorId id, std::int64_t axis) const {
+    const graph::Shape& shape = header_.graph().tensor(id).shape;
+    if (axis < 0 || static_cast<std::uint64_t>(axis) >= shape.size()) return assets::Datum();
+    return assets::Datum(static_cast<std::int64_t>(shape[static_cast<std::size_t>(axis)]));
   }
 
-  static Datum one(const Datum& value) {
+  static assets::Datum one(const assets::Datum& value) {
     if (value.list() == nullptr) return value;
-    const std::vector<Datum>& list = *value.list();
-    const bool alike =
-        !list.empty() && std::ranges::all_of(list, [&](const Datum& item) { return item == list.front(); });
+    const std::vector<assets::Datum>& list = *value.list();
+    const bool alike = !list.empty() && std::ranges::all_of(list, [&](const assets::Datum& item) {
+      return item == list.front();
+    });
     return alike ? list.front() : value;
   }
-  static Datum choose(const std::vector<Datum>& list, const Datum& yes, const Datum& no) {
-    std::vector<Datum> chosen;
-    for (const Datum& item : list) chosen.push_back(item.truth() ? yes : no);
-    return Datum(std::move(chosen));
+  static assets::Datum choose(const std::vector<assets::Datum>& list, const assets::Datum& yes,
+                              const assets::Datum& no) {
+    std::vector<assets::Datum> chosen;
+    for (const assets::Datum& item : list) chosen.push_back(item.truth() ? yes : no);
+    return assets::Datum(std::move(chosen));
   }
 
-  Datum vector_of(TensorId id) const {
-    const MetaGraph& graph = header_.graph();
-    const Tensor& tensor = graph.tensor(id);
-    const std::uint64_t count = elements(tensor);
-    if (tensor.dtype != DType::f32 || count > kMostNumbers)
+  assets::Datum vector_of(graph::TensorId id) const {
+    const graph::MetaGraph& graph = header_.graph();
+    const graph::Tensor& tensor = graph.tensor(id);
+    const std::uint64_t count = graph::elements(tensor);
+    if (tensor.dtype != graph::DType::f32 || count > kMostNumbers)
       throw Error(ErrorCode::malformed, {.tensor = tensor.name.str()},
                   "{} {} numbers: a vector of F32 with at most {} expected", count,
-                  dtype_info(tensor.dtype).name, kMostNumbers);
-    const Storage& storage = graph.storage(tensor.storage);
-    std::vector<Datum> list;
-    if (storage.file == kNoFile || storage.encoding != Encoding::plain) return Datum(std::move(list));
-    const SourceFile file = SourceFile::open(graph.file(storage.file).path);
+                  graph::dtype_info(tensor.dtype).name, kMostNumbers);
+    const graph::Storage& storage = graph.storage(tensor.storage);
+    std::vector<assets::Datum> list;
+    if (storage.file == graph::kNoFile || storage.encoding != graph::Encoding::plain)
+      return assets::Datum(std::move(list));
+    const io::SourceFile file = io::SourceFile::open(graph.file(storage.file).path);
     std::vector<float> values(count);
     file.read_at(storage.offset + tensor.offset, std::as_writable_bytes(std::span(values)));
     for (const float value : values) list.push_back(whole_or_real(value));
-    return Datum(std::move(list));
+    return assets::Datum(std::move(list));
   }
-  static Datum largest(const Datum& of) {
+  static assets::Datum largest(const assets::Datum& of) {
     std::optional<double> most;
-    for (const Datum& item : *of.list()) {
+    for (const assets::Datum& item : *of.list()) {
       const double value = item.real() != nullptr ? *item.real() : static_cast<double>(*item.number());
       most = std::max(most.value_or(value), value);
     }
-    return most ? whole_or_real(*most) : Datum();
+    return most ? whole_or_real(*most) : assets::Datum();
   }
 
   // The type of most bytes of matrices; "float16" where they are quantised.
   std::string_view main_dtype() const {
-    std::map<DType, std::uint64_t> bytes;
-    for (const Tensor& tensor : header_.graph().tensors)
-      if (tensor.shape.size() > 1) bytes[tensor.dtype] += tensor_bytes(header_.graph(), tensor);
-    DType most = DType::f16;
+    std::map<graph::DType, std::uint64_t> bytes;
+    for (const graph::Tensor& tensor : header_.graph().tensors)
+      if (tensor.shape.size() > 1) bytes[tensor.dtype] += graph::tensor_bytes(header_.graph(), tensor);
+    graph::DType most = graph::DType::f16;
     for (const auto& [dtype, count] : bytes)
       if (!bytes.contains(most) || count > bytes[most]) most = dtype;
-    const bool plain = most == DType::f32 || most == DType::bf16;
-    return dtype_info(plain ? most : DType::f16).torch;
+    const bool plain = most == graph::DType::f32 || most == graph::DType::bf16;
+    return graph::dtype_info(plain ? most : graph::DType::f16).torch;
   }
 
-  [[noreturn]] static void misfit(const ConfigRule& rule, const Datum& value, std::string_view expected) {
+  [[noreturn]] static void misfit(const ConfigRule& rule, const assets::Datum& value,
+                                  std::string_view expected) {
     rule.value.place().fail("'{}' is {}: {} expected", rule.name, value.shown(), expected);
   }
 
-  static Json json_of(const ConfigRule& rule, const Datum& value) {
+  static Json json_of(const ConfigRule& rule, const assets::Datum& value) {
     if (value.null()) return nullptr;
     switch (rule.type) {
       case ConfigType::whole:
@@ -219,7 +225,7 @@ class Reading {
   }
 
   // What was written as F32 is shown with the digits that F32 needs: 1e-05, not 9.999999747378752e-06.
-  static Json real(const ConfigRule& rule, const Datum& value) {
+  static Json real(const ConfigRule& rule, const assets::Datum& value) {
     if (value.number() != nullptr) return static_cast<double>(*value.number());
     if (value.real() == nullptr || !std::isfinite(*value.real())) misfit(rule, value, "a number");
     const auto single = static_cast<float>(*value.real());
@@ -227,10 +233,10 @@ class Reading {
     return std::stod(fmt::format("{}", single));
   }
 
-  static Json list_of(const ConfigRule& rule, const Datum& value) {
+  static Json list_of(const ConfigRule& rule, const assets::Datum& value) {
     if (value.list() == nullptr) misfit(rule, value, "a list");
     Json list = Json::array();
-    for (const Datum& item : *value.list()) {
+    for (const assets::Datum& item : *value.list()) {
       if (item.text() != nullptr)
         list.push_back(*item.text());
       else if (item.number() != nullptr)
@@ -254,18 +260,18 @@ class Reading {
   const GgufFamily& family_;
   std::string prefix_;  // "llama."
   Header header_;
-  Scope scope_;
+  assets::Scope scope_;
   std::uint64_t work_ = kMostWork;
-  std::map<std::string, Datum, std::less<>> names_;         // of earlier lines
-  mutable std::map<std::string, Datum, std::less<>> keys_;  // that were read
-  mutable std::vector<std::string> found_;                  // of these, the file's
+  std::map<std::string, assets::Datum, std::less<>> names_;         // of earlier lines
+  mutable std::map<std::string, assets::Datum, std::less<>> keys_;  // that were read
+  mutable std::vector<std::string> found_;                          // of these, the file's
 };
 
 // Null for another format, and without the keys of an architecture: some files keep the names of a
 // checkpoint.
-const std::string* architecture_of(const MetaGraph& graph) {
-  const std::string* const name = graph.format == "gguf" ? find_text(graph, kArchitecture) : nullptr;
-  const auto is_own = [&](const MetaEntry& entry) {
+const std::string* architecture_of(const graph::MetaGraph& graph) {
+  const std::string* const name = graph.format == "gguf" ? graph::find_text(graph, kArchitecture) : nullptr;
+  const auto is_own = [&](const graph::MetaEntry& entry) {
     return entry.key.size() > name->size() && entry.key.starts_with(*name) && entry.key[name->size()] == '.';
   };
   return name == nullptr || std::ranges::none_of(graph.metadata, is_own) ? nullptr : name;
@@ -273,7 +279,7 @@ const std::string* architecture_of(const MetaGraph& graph) {
 
 }  // namespace
 
-std::optional<GgufConfig> gguf_config(const MetaGraph& graph, const GgufFamily& family) {
+std::optional<GgufConfig> gguf_config(const graph::MetaGraph& graph, const GgufFamily& family) {
   const std::string* const architecture = architecture_of(graph);
   if (architecture == nullptr) return std::nullopt;
   const std::string path = graph.files.empty() ? "" : graph.files.front().path;
@@ -286,15 +292,15 @@ std::optional<GgufConfig> gguf_config(const MetaGraph& graph, const GgufFamily& 
   }
 }
 
-std::optional<GgufConfig> gguf_config(const MetaGraph& graph) {
+std::optional<GgufConfig> gguf_config(const graph::MetaGraph& graph) {
   const std::string* const architecture = architecture_of(graph);
   if (architecture == nullptr || *architecture == kAnyArchitecture) return std::nullopt;
   const GgufFamily* const family = find_gguf_reader(*architecture);
   return family == nullptr ? std::nullopt : gguf_config(graph, *family);
 }
 
-std::optional<GgufConfig> usual_gguf_config(const MetaGraph& graph) {
+std::optional<GgufConfig> usual_gguf_config(const graph::MetaGraph& graph) {
   return gguf_config(graph, *find_gguf_reader(kAnyArchitecture));
 }
 
-}  // namespace loadline
+}  // namespace loadline::forward

@@ -11,13 +11,13 @@
 
 #include <fmt/format.h>
 
-namespace loadline {
+namespace loadline::forward {
 
 // --- Parses an asset's JSON into a GgufFamily. Every line is parsed at once, so that any fault is reported.
 
 namespace {
 
-using Kind = AssetNode::Kind;
+using Kind = assets::AssetNode::Kind;
 
 constexpr std::size_t kMostLines = 500;
 
@@ -37,9 +37,9 @@ constexpr ConfigWord kConfigTypes[] = {{"int", ConfigType::whole},    {"real", C
                                        {"list", ConfigType::list},    {"let", ConfigType::local}};
 
 // "embedding_length u32 = d"
-class KeyParser : public AssetScanner {
+class KeyParser : public assets::AssetScanner {
  public:
-  using AssetScanner::AssetScanner;
+  using assets::AssetScanner::AssetScanner;
 
   template <typename Row, std::size_t count>
   auto type(const Row (&rows)[count]) {
@@ -48,9 +48,9 @@ class KeyParser : public AssetScanner {
     if (known == std::end(rows)) fail("there is no type '{}'", safe_display(found, 40));
     return known->type;
   }
-  Expression value() {
+  assets::Expression value() {
     expect('=');
-    Expression found = expression();
+    assets::Expression found = expression();
     skip_space();
     if (!at_end()) fail("nothing more expected here");
     return found;
@@ -79,7 +79,7 @@ class KeyParser : public AssetScanner {
 
 class FamilyParser {
  public:
-  FamilyParser(std::string_view json, const std::string& path) : root_(parse_asset(json, path)) {
+  FamilyParser(std::string_view json, const std::string& path) : root_(assets::parse_asset(json, path)) {
     result_.path = path;
   }
 
@@ -88,8 +88,8 @@ class FamilyParser {
     result_.model_types = texts("model_types");
     result_.classes = texts("classes");
     result_.prefixes = texts("prefix");
-    if (const AssetNode* const spellings = root_.find("spellings"))
-      result_.spellings = spellings->pairs("'spellings'", kMostAssetNames, kMostAssetName);
+    if (const assets::AssetNode* const spellings = root_.find("spellings"))
+      result_.spellings = spellings->pairs("'spellings'", assets::kMostAssetNames, assets::kMostAssetName);
     result_.f32 = texts("f32");
     result_.drop = texts("drop");
     result_.reads = texts("reads");
@@ -98,12 +98,12 @@ class FamilyParser {
     result_.notes = expressions("notes");
     result_.remarks = expressions("remarks");
     result_.flags = expressions("flags");
-    for (const AssetNode& item : lines("keys"))
+    for (const assets::AssetNode& item : lines("keys"))
       result_.keys.push_back(KeyParser(item.text, item.place).parse());
-    for (const AssetNode& item : lines("tensors"))
+    for (const assets::AssetNode& item : lines("tensors"))
       result_.tensors.push_back(parse_name_rule(item.text, item.place));
     if (root_.find("config") != nullptr)
-      for (const AssetNode& item : lines("config"))
+      for (const assets::AssetNode& item : lines("config"))
         result_.config.push_back(KeyParser(item.text, item.place).parse_config());
     blocks();
     return std::move(result_);
@@ -111,22 +111,24 @@ class FamilyParser {
 
  private:
   std::vector<std::string> texts(std::string_view key) {
-    const AssetNode* const list = root_.find(key);
-    return list == nullptr ? std::vector<std::string>()
-                           : list->texts(fmt::format("'{}'", key), kMostAssetNames, kMostAssetName);
+    const assets::AssetNode* const list = root_.find(key);
+    return list == nullptr
+               ? std::vector<std::string>()
+               : list->texts(fmt::format("'{}'", key), assets::kMostAssetNames, assets::kMostAssetName);
   }
-  std::vector<std::pair<std::string, Expression>> expressions(std::string_view key) {
-    std::vector<std::pair<std::string, Expression>> found;
-    for_each_field(root_, key, kMostAssetNames, [&](const std::string& name, const AssetNode& node) {
-      found.emplace_back(name, node.expression(fmt::format("'{}'", key)));
-    });
+  std::vector<std::pair<std::string, assets::Expression>> expressions(std::string_view key) {
+    std::vector<std::pair<std::string, assets::Expression>> found;
+    assets::for_each_field(root_, key, assets::kMostAssetNames,
+                           [&](const std::string& name, const assets::AssetNode& node) {
+                             found.emplace_back(name, node.expression(fmt::format("'{}'", key)));
+                           });
     return found;
   }
-  const std::vector<AssetNode>& lines(std::string_view key) {
-    const AssetNode& list = root_.at(key);
+  const std::vector<assets::AssetNode>& lines(std::string_view key) {
+    const assets::AssetNode& list = root_.at(key);
     const std::string what = fmt::format("'{}'", key);
     list.as(Kind::list, what).at_most(kMostLines, what);
-    for (const AssetNode& item : list.items) item.as(Kind::text, "a line");
+    for (const assets::AssetNode& item : list.items) item.as(Kind::text, "a line");
     return list.items;
   }
 
@@ -135,10 +137,10 @@ class FamilyParser {
                                             "keys",         "tensors", "prefix",      "spellings", "refuse",
                                             "notes",        "f32",     "drop",        "reads",     "config",
                                             "remarks",      "flags"};
-    root_.at_most(kMostAssetNames, "an asset");
+    root_.at_most(assets::kMostAssetNames, "an asset");
     for (const std::string& name : root_.keys)
       if (std::ranges::find(kOthers, std::string_view(name)) == std::end(kOthers))
-        for (const AssetNode& item : lines(name))
+        for (const assets::AssetNode& item : lines(name))
           result_.blocks[name].push_back(parse_name_rule(item.text, item.place));
     check(result_.tensors, true);
     for (const auto& [name, rules] : result_.blocks) check(rules, false);
@@ -153,7 +155,7 @@ class FamilyParser {
     }
   }
 
-  AssetNode root_;
+  assets::AssetNode root_;
   GgufFamily result_;
 };
 
@@ -164,7 +166,7 @@ GgufFamily parse_gguf_family(std::string_view json, const std::string& path) {
 }
 
 std::span<const GgufFamily> built_in_gguf_families() {
-  static const auto rows = parse_all(embedded::gguf_files(), parse_gguf_family);
+  static const auto rows = assets::parse_all(embedded::gguf_files(), parse_gguf_family);
   return rows;
 }
 
@@ -206,9 +208,9 @@ constexpr StepWord kSteps[] = {
     {"add", NameStepKind::add, 1, 1},
 };
 
-class RuleParser : public AssetScanner {
+class RuleParser : public assets::AssetScanner {
  public:
-  using AssetScanner::AssetScanner;
+  using assets::AssetScanner::AssetScanner;
 
   NameRule parse() {
     if (text_.size() > kMostLine) place_.fail("a line of {} bytes, the limit is {}", text_.size(), kMostLine);
@@ -319,8 +321,8 @@ class RuleParser : public AssetScanner {
 
 }  // namespace
 
-NameRule parse_name_rule(std::string_view text, const AssetPlace& place) {
+NameRule parse_name_rule(std::string_view text, const assets::AssetPlace& place) {
   return RuleParser(text, place).parse();
 }
 
-}  // namespace loadline
+}  // namespace loadline::forward

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace loadline {
+namespace loadline::forward {
 
 // --- One line of a name map: a tensor of the new file, and the chain that it comes from.
 //
@@ -50,23 +50,23 @@ enum class NameStepKind : std::uint8_t {
 // Inputs are positions of earlier steps; the last step is the result.
 struct NameRuleStep {
   NameStepKind kind{};
-  AssetPlace place = {};
+  assets::AssetPlace place = {};
   std::vector<std::uint32_t> inputs = {};
   std::string name = {};      // source, stack: with its "{i}"
   bool whole = false;         // no ending behind the name
   std::string variable = {};  // stack
-  std::vector<Expression> numbers = {};
+  std::vector<assets::Expression> numbers = {};
 };
 
 struct NameRule {
-  AssetPlace place = {};
+  assets::AssetPlace place = {};
   std::string name = {};  // in the new file, with its "{i}"; of a loop, the prefix
   bool whole = false;
   std::vector<NameRuleStep> steps = {};
-  Expression condition = {};  // an empty text means always
+  assets::Expression condition = {};  // an empty text means always
   // the fields of a loop
   std::string variable = {};
-  Expression count = {};
+  assets::Expression count = {};
   std::string block = {};
   std::string source = {};  // the prefix of the sources' names
 
@@ -74,7 +74,7 @@ struct NameRule {
 };
 
 // Throws Error{malformed} at the character that does not fit.
-NameRule parse_name_rule(std::string_view text, const AssetPlace& place);
+NameRule parse_name_rule(std::string_view text, const assets::AssetPlace& place);
 
 // --- How a model family becomes a GGUF file that llama.cpp runs, as data: metadata keys and tensors as
 // functions of config.json. Read from assets/gguf/*.json:
@@ -113,7 +113,7 @@ struct GgufKeyRule {
   std::string name = {};  // "embedding_length"
   bool whole = false;     // "general." or "tokenizer.": no architecture before it
   GgufType type{};
-  Expression value = {};
+  assets::Expression value = {};
 };
 
 enum class ConfigType : std::uint8_t { whole, real, boolean, text, list, local };
@@ -122,17 +122,17 @@ struct ConfigRule {
   std::string name = {};  // "rope_scaling.factor": a field of an object
   ConfigType type{};
   bool write_null = false;  // else the setting is absent where the value is null
-  Expression value = {};
+  assets::Expression value = {};
 };
 
 struct GgufFamily {
-  Expression architecture = {};
+  assets::Expression architecture = {};
   std::string path = {};  // of the asset, for messages
   std::vector<std::string> model_types = {};
   std::vector<std::string> classes = {};
-  std::vector<std::pair<std::string, Expression>> let = {};
-  std::vector<std::pair<std::string, Expression>> refuse = {};  // a reason, and when it holds
-  std::vector<std::pair<std::string, Expression>> notes =
+  std::vector<std::pair<std::string, assets::Expression>> let = {};
+  std::vector<std::pair<std::string, assets::Expression>> refuse = {};  // a reason, and when it holds
+  std::vector<std::pair<std::string, assets::Expression>> notes =
       {};  // a remark for whoever runs the file, and when it holds
   std::vector<GgufKeyRule> keys = {};
   std::vector<NameRule> tensors = {};
@@ -143,8 +143,8 @@ struct GgufFamily {
   std::vector<std::string> drop = {};                               // globs over names in the source
   std::vector<std::string> reads = {};                              // values of general.architecture
   std::vector<ConfigRule> config = {};
-  std::vector<std::pair<std::string, Expression>> remarks = {};  // a remark, and when it holds
-  std::vector<std::pair<std::string, Expression>> flags = {};
+  std::vector<std::pair<std::string, assets::Expression>> remarks = {};  // a remark, and when it holds
+  std::vector<std::pair<std::string, assets::Expression>> flags = {};
 };
 
 // Throws Error{malformed | limit} naming `path`, line and column.
@@ -157,4 +157,4 @@ inline constexpr std::string_view kAnyArchitecture = "*";
 // The family that reads files with this general.architecture; null if there is none.
 const GgufFamily* find_gguf_reader(std::string_view architecture);
 
-}  // namespace loadline
+}  // namespace loadline::forward

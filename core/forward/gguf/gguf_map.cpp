@@ -20,13 +20,13 @@
 #include <string_view>
 #include <vector>
 
-namespace loadline {
+namespace loadline::forward {
 
 // --- Numbers that a GGUF file holds of a model's scaled rotary embedding.
 
 namespace {
 
-double number(const Datum& value, double least, double most, const char* what) {
+double number(const assets::Datum& value, double least, double most, const char* what) {
   double found = std::nan("");
   if (value.number() != nullptr) found = static_cast<double>(*value.number());
   if (value.real() != nullptr) found = *value.real();
@@ -38,14 +38,14 @@ double number(const Datum& value, double least, double most, const char* what) {
 
 constexpr double kMost = 1e12;
 
-Datum llama3_factors(std::span<const Datum> arguments) {
+assets::Datum llama3_factors(std::span<const assets::Datum> arguments) {
   const auto dimension = static_cast<std::size_t>(number(arguments[0], 2, 65536, "the dimension"));
   const auto base = static_cast<float>(number(arguments[1], 1, kMost, "the base"));
   const auto factor = static_cast<float>(number(arguments[2], 1e-6, kMost, "the factor"));
   const auto low = static_cast<float>(number(arguments[3], 1e-6, kMost, "the low frequency factor"));
   const auto high = static_cast<float>(number(arguments[4], 1e-6, kMost, "the high frequency factor"));
   const auto context = static_cast<float>(number(arguments[5], 1, kMost, "the original context"));
-  std::vector<Datum> factors;
+  std::vector<assets::Datum> factors;
   for (std::size_t i = 0; i < dimension; i += 2) {
     const float frequency = 1.0f / std::pow(base, static_cast<float>(i) / static_cast<float>(dimension));
     const float wavelength = 2.0f * std::numbers::pi_v<float> / frequency;
@@ -58,23 +58,23 @@ Datum llama3_factors(std::span<const Datum> arguments) {
       factors.emplace_back(static_cast<double>(1.0f / ((1.0f - smooth) / factor + smooth)));
     }
   }
-  return Datum(std::move(factors));
+  return assets::Datum(std::move(factors));
 }
 
-Datum long_attention(std::span<const Datum> arguments) {
+assets::Datum long_attention(std::span<const assets::Datum> arguments) {
   const std::string type = arguments[0].text() == nullptr ? "" : *arguments[0].text();
   const double original = number(arguments[2], 2, kMost, "the original context");
   const double scale = number(arguments[1], 1, kMost, "the context") / original;
-  if (scale <= 1) return Datum(1.0);
-  if (type == "yarn") return Datum(0.1 * std::log(scale) + 1.0);
-  return Datum(std::sqrt(1 + std::log(scale) / std::log(original)));
+  if (scale <= 1) return assets::Datum(1.0);
+  if (type == "yarn") return assets::Datum(0.1 * std::log(scale) + 1.0);
+  return assets::Datum(std::sqrt(1 + std::log(scale) / std::log(original)));
 }
 
 // llama3_factors(dimension, theta, factor, low, high, context): the divisor of each frequency.
 // long_attention(type, context, original context): what attention is scaled by, of the types longrope and
 // yarn. Nothing for any other function. Throws Error{malformed} for arguments that are no numbers in their
 // ranges. Source: the rope initialisers of transformers (modeling_rope_utils).
-std::optional<Datum> call_rope(std::string_view function, std::span<const Datum> arguments) {
+std::optional<assets::Datum> call_rope(std::string_view function, std::span<const assets::Datum> arguments) {
   if (function == "llama3_factors" && arguments.size() == 6) return llama3_factors(arguments);
   if (function == "long_attention" && arguments.size() == 3) return long_attention(arguments);
   return std::nullopt;
@@ -91,10 +91,10 @@ constexpr std::size_t kMostTensors = 1'000'000;
 
 class Mapper {
  public:
-  Mapper(const GgufFamily& family, const ModelConfig& config, const MetaGraph& graph)
+  Mapper(const GgufFamily& family, const ModelConfig& config, const graph::MetaGraph& graph)
       : family_(family), config_(config), header_(graph, {family.prefixes, family.spellings}) {
     scope_.name = [this](std::string_view name) { return value_of(name); };
-    scope_.call = [this](std::string_view function, std::span<const Datum> arguments) {
+    scope_.call = [this](std::string_view function, std::span<const assets::Datum> arguments) {
       return call(function, arguments);
     };
   }
@@ -112,13 +112,13 @@ class Mapper {
                     reason);
     for (const auto& [note, holds] : family_.notes)
       if (holds.evaluate(scope_).truth()) map_.notes.push_back(note);
-    const Datum architecture = family_.architecture.evaluate(scope_);
+    const assets::Datum architecture = family_.architecture.evaluate(scope_);
     if (architecture.text() == nullptr)
       family_.architecture.place().fail("the architecture is {}: a text expected", architecture.shown());
     map_.architecture = *architecture.text();
     for (const GgufKeyRule& rule : family_.keys) {
       read_.begin_line();
-      if (Datum value = rule.value.evaluate(scope_); !value.null())
+      if (assets::Datum value = rule.value.evaluate(scope_); !value.null())
         map_.keys.push_back(
             {rule.whole ? rule.name : map_.architecture + "." + rule.name, rule.type, std::move(value)});
     }
@@ -130,22 +130,23 @@ class Mapper {
   const SettingsRead& settings_read() const { return read_; }
 
  private:
-  Datum value_of(std::string_view name) {
+  assets::Datum value_of(std::string_view name) {
     read_.note(name);
     if (const auto found = names_.find(name); found != names_.end()) return found->second;
-    Datum value = config_.get(name);
+    assets::Datum value = config_.get(name);
     read_.is_setting(name, !value.null());
     return value;
   }
 
   // has('NAME'): whether the model holds that tensor.
-  std::optional<Datum> call(std::string_view function, std::span<const Datum> arguments) const {
+  std::optional<assets::Datum> call(std::string_view function,
+                                    std::span<const assets::Datum> arguments) const {
     if (function == "has" && arguments.size() == 1 && arguments[0].text() != nullptr)
-      return Datum(std::int64_t{header_.find(*arguments[0].text()).has_value()});
+      return assets::Datum(std::int64_t{header_.find(*arguments[0].text()).has_value()});
     return call_rope(function, arguments);
   }
 
-  bool holds(const Expression& condition) const {
+  bool holds(const assets::Expression& condition) const {
     return condition.text().empty() || condition.evaluate(scope_).truth();
   }
 
@@ -166,8 +167,8 @@ class Mapper {
     names_.erase(rule.variable);
   }
 
-  std::int64_t count(const Expression& expression, const AssetPlace& place) const {
-    const Datum value = expression.evaluate(scope_);
+  std::int64_t count(const assets::Expression& expression, const assets::AssetPlace& place) const {
+    const assets::Datum value = expression.evaluate(scope_);
     if (value.number() == nullptr || *value.number() < 0 || *value.number() > kMostTurns)
       place.fail("'{}' is {}: a number up to {} expected", expression.text(), value.shown(), kMostTurns);
     return *value.number();
@@ -191,7 +192,7 @@ class Mapper {
                                                 const char* ending) {
     std::vector<NameStep> steps;
     std::vector<std::uint32_t> last;  // by step of the rule: its position in `steps`
-    std::vector<TensorId> taken;
+    std::vector<graph::TensorId> taken;
     std::string missing;
     const auto source = [&](const NameRuleStep& step) {
       const std::string name = from + expand_name(step.name, step.place, scope_) + (step.whole ? "" : ending);
@@ -200,7 +201,7 @@ class Mapper {
         missing = name;
       else
         taken.push_back(*id);
-      NameStep found{.kind = NameStepKind::source, .name = name, .tensor = id.value_or(TensorId{})};
+      NameStep found{.kind = NameStepKind::source, .name = name, .tensor = id.value_or(graph::TensorId{})};
       steps.push_back(std::move(found));
       return static_cast<std::uint32_t>(steps.size() - 1);
     };
@@ -225,7 +226,8 @@ class Mapper {
         if (step.kind == NameStepKind::add)
           next.values = {real(step.numbers.front().evaluate(scope_), step.place)};
         else
-          for (const Expression& number : step.numbers) next.numbers.push_back(whole(number, step.place));
+          for (const assets::Expression& number : step.numbers)
+            next.numbers.push_back(whole(number, step.place));
       }
       steps.push_back(std::move(next));
       last.push_back(static_cast<std::uint32_t>(steps.size() - 1));
@@ -236,44 +238,44 @@ class Mapper {
       throw Error(ErrorCode::malformed, {.file = config_.path(), .tensor = missing},
                   "is missing: a GGUF file holds it together with '{}'",
                   safe_display(header_.graph().tensor(taken.front()).name, 100));
-    for (const TensorId id : taken) header_.claim(id);
+    for (const graph::TensorId id : taken) header_.claim(id);
     return steps;
   }
 
-  std::int64_t whole(const Expression& expression, const AssetPlace& place) const {
-    const Datum value = expression.evaluate(scope_);
+  std::int64_t whole(const assets::Expression& expression, const assets::AssetPlace& place) const {
+    const assets::Datum value = expression.evaluate(scope_);
     if (value.number() == nullptr || *value.number() < 0)
       place.fail("'{}' is {}: a whole number expected", expression.text(), value.shown());
     return *value.number();
   }
-  static double real(const Datum& value, const AssetPlace& place) {
+  static double real(const assets::Datum& value, const assets::AssetPlace& place) {
     if (value.number() != nullptr) return static_cast<double>(*value.number());
     if (value.real() == nullptr) place.fail("{} is no number", value.shown());
     return *value.real();
   }
-  std::vector<double> list(const Expression& expression, const AssetPlace& place) const {
-    const Datum value = expression.evaluate(scope_);
+  std::vector<double> list(const assets::Expression& expression, const assets::AssetPlace& place) const {
+    const assets::Datum value = expression.evaluate(scope_);
     if (value.list() == nullptr) place.fail("'{}' is {}: a list expected", expression.text(), value.shown());
     std::vector<double> numbers;
-    for (const Datum& item : *value.list()) numbers.push_back(real(item, place));
+    for (const assets::Datum& item : *value.list()) numbers.push_back(real(item, place));
     return numbers;
   }
 
   void check_all_taken() {
-    const MetaGraph& graph = header_.graph();
+    const graph::MetaGraph& graph = header_.graph();
     std::vector<bool> ties(graph.tensors.size(), false);
-    for (const auto& group : tied_groups(graph))
-      if (std::ranges::any_of(group, [&](TensorId id) { return header_.claimed(id); }))
-        for (const TensorId id : group) ties[index(id)] = true;
+    for (const auto& group : graph::tied_groups(graph))
+      if (std::ranges::any_of(group, [&](graph::TensorId id) { return header_.claimed(id); }))
+        for (const graph::TensorId id : group) ties[graph::index(id)] = true;
     std::vector<std::string> patterns;
     for (const std::string& pattern : family_.drop)
       patterns.push_back(expand_name(pattern, family_.architecture.place(), scope_));
-    std::vector<TensorId> left;
+    std::vector<graph::TensorId> left;
     for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
-      const TensorId id{static_cast<std::uint32_t>(i)};
+      const graph::TensorId id{static_cast<std::uint32_t>(i)};
       if (header_.claimed(id)) continue;
       const bool drops = ties[i] || std::ranges::any_of(patterns, [&](const std::string& pattern) {
-                           return glob_matches(pattern, graph.tensors[i].name);
+                           return graph::glob_matches(pattern, graph.tensors[i].name);
                          });
       if (drops)
         map_.dropped.push_back(graph.tensors[i].name.str());
@@ -281,7 +283,7 @@ class Mapper {
         left.push_back(id);
     }
     if (left.empty()) return;
-    const Tensor& first = graph.tensor(left.front());
+    const graph::Tensor& first = graph.tensor(left.front());
     throw Error(ErrorCode::unsupported, {.file = config_.path(), .tensor = first.name},
                 "has no place in a GGUF file of '{}'{}", map_.architecture,
                 left.size() == 1 ? "" : fmt::format(", nor have {} others", left.size() - 1));
@@ -290,15 +292,15 @@ class Mapper {
   const GgufFamily& family_;
   const ModelConfig& config_;
   Header header_;
-  Scope scope_;
-  std::map<std::string, Datum, std::less<>> names_;  // "let" and loop variables
+  assets::Scope scope_;
+  std::map<std::string, assets::Datum, std::less<>> names_;  // "let" and loop variables
   SettingsRead read_;
   GgufMap map_;
 };
 
 }  // namespace
 
-GgufMap map_to_gguf(const GgufFamily& family, const ModelConfig& config, const MetaGraph& graph) {
+GgufMap map_to_gguf(const GgufFamily& family, const ModelConfig& config, const graph::MetaGraph& graph) {
   Mapper mapper(family, config, graph);
   try {
     return mapper.map();
@@ -309,4 +311,4 @@ GgufMap map_to_gguf(const GgufFamily& family, const ModelConfig& config, const M
   }
 }
 
-}  // namespace loadline
+}  // namespace loadline::forward

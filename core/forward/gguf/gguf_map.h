@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace loadline {
+namespace loadline::forward {
 
 // --- A GGUF family applied to one model: which tensors and keys its file has, and what they come from.
 
@@ -18,8 +18,8 @@ namespace loadline {
 struct NameStep {
   NameStepKind kind{};
   std::vector<std::uint32_t> inputs = {};
-  std::string name = {};  // source: the tensor's, or packed weight's, in the model
-  TensorId tensor{};      // source: of a packed weight, its codes
+  std::string name = {};     // source: the tensor's, or packed weight's, in the model
+  graph::TensorId tensor{};  // source: of a packed weight, its codes
   std::vector<std::int64_t> numbers = {};
   std::vector<double> values = {};  // values; add: one
 };
@@ -32,7 +32,7 @@ struct MappedTensor {
 struct MappedKey {
   std::string name;
   GgufType type{};
-  Datum value;
+  assets::Datum value;
 };
 
 struct GgufMap {
@@ -46,7 +46,7 @@ struct GgufMap {
 // Throws Error{unsupported} naming a tensor of the model that no rule takes, or what the asset refuses, and
 // Error{malformed} for a configuration that does not fit the asset. Tensors on the same bytes count as taken
 // together.
-GgufMap map_to_gguf(const GgufFamily& family, const ModelConfig& config, const MetaGraph& graph);
+GgufMap map_to_gguf(const GgufFamily& family, const ModelConfig& config, const graph::MetaGraph& graph);
 
 // --- The configuration that a GGUF file's own keys and tensors describe, as the config.json of its family.
 
@@ -57,17 +57,17 @@ struct GgufConfig {
   // Settings that the file cannot say: what they are taken to be, in words.
   std::vector<std::string> remarks = {};
   // Names for the conditions of architectures that depend on how the file stores its weights ("latent": 0).
-  std::vector<std::pair<std::string, Datum>> flags = {};
+  std::vector<std::pair<std::string, assets::Datum>> flags = {};
 };
 
 // Nothing if the graph is no GGUF file, if no family reads its general.architecture, or if the file has no
 // keys of that architecture. Arrays of metadata are read from the file if the family asks for them. Throws
 // Error{malformed | limit} naming the file and the key that does not fit, and Error{io}.
-std::optional<GgufConfig> gguf_config(const MetaGraph& graph);
+std::optional<GgufConfig> gguf_config(const graph::MetaGraph& graph);
 // The same with this family, whatever it reads.
-std::optional<GgufConfig> gguf_config(const MetaGraph& graph, const GgufFamily& family);
+std::optional<GgufConfig> gguf_config(const graph::MetaGraph& graph, const GgufFamily& family);
 // The keys that most architectures have, for an estimate; for a GGUF file of any architecture. Throws as
 // gguf_config() does.
-std::optional<GgufConfig> usual_gguf_config(const MetaGraph& graph);
+std::optional<GgufConfig> usual_gguf_config(const graph::MetaGraph& graph);
 
-}  // namespace loadline
+}  // namespace loadline::forward

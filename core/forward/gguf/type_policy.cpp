@@ -11,28 +11,29 @@
 #include <set>
 #include <tuple>
 
-namespace loadline {
+namespace loadline::forward {
 namespace {
 
-using Kind = AssetNode::Kind;
+using Kind = assets::AssetNode::Kind;
 
 constexpr std::string_view kCommon = "common";
 constexpr std::string_view kOutput = "output";
 constexpr std::string_view kOther = "other";
 constexpr std::uint64_t kMostWork = 10'000;  // operations for one tensor
 
-DType dtype_of(const AssetNode& node, std::string_view what) {
-  const auto type = dtype_named(node.name(what, kMostAssetName));
-  if (!type || dtype_info(*type).block_elements == 0)
+graph::DType dtype_of(const assets::AssetNode& node, std::string_view what) {
+  const auto type = graph::dtype_named(node.name(what, assets::kMostAssetName));
+  if (!type || graph::dtype_info(*type).block_elements == 0)
     node.place.fail("there is no type '{}'", safe_display(node.text, 40));
   return *type;
 }
 
 template <typename Values>
-void add_expressions(const AssetNode& root, std::string_view key, Values& values) {
-  for_each_field(root, key, kMostAssetNames, [&](const std::string& name, const AssetNode& node) {
-    values.emplace(name, node.expression(fmt::format("'{}'", name)));
-  });
+void add_expressions(const assets::AssetNode& root, std::string_view key, Values& values) {
+  assets::for_each_field(root, key, assets::kMostAssetNames,
+                         [&](const std::string& name, const assets::AssetNode& node) {
+                           values.emplace(name, node.expression(fmt::format("'{}'", name)));
+                         });
 }
 
 // The number behind "blk.".
@@ -47,7 +48,7 @@ std::optional<std::int64_t> layer_of(std::string_view name) {
 }
 
 bool matches_any(const std::vector<std::string>& globs, std::string_view name) {
-  return std::ranges::any_of(globs, [&](const std::string& glob) { return glob_matches(glob, name); });
+  return std::ranges::any_of(globs, [&](const std::string& glob) { return graph::glob_matches(glob, name); });
 }
 
 std::string_view kind_of(const TypePolicy& policy, std::string_view name) {
@@ -60,8 +61,8 @@ std::uint64_t columns_of(const PolicyTensor& tensor) {
   return tensor.shape.empty() ? 1 : tensor.shape.back();
 }
 
-bool fits(DType type, std::uint64_t columns) {
-  const std::uint32_t block = dtype_info(type).block_elements;
+bool fits(graph::DType type, std::uint64_t columns) {
+  const std::uint32_t block = graph::dtype_info(type).block_elements;
   return block != 0 && columns % block == 0;
 }
 
@@ -80,56 +81,57 @@ class TensorScope {
               const Counted& counted, std::int64_t number, bool tied)
       : policy_(policy), model_(model), tensor_(tensor), counted_(counted), number_(number), tied_(tied) {
     scope_.name = [this](std::string_view name) { return value(name); };
-    scope_.call = [this](std::string_view name, std::span<const Datum> arguments) {
+    scope_.call = [this](std::string_view name, std::span<const assets::Datum> arguments) {
       return call(name, arguments);
     };
     scope_.work = &work_;
   }
   TensorScope(const TensorScope&) = delete;
 
-  DType type() {
+  graph::DType type() {
     const auto rule = policy_.rules.find(counted_.kind);
     if (rule == policy_.rules.end()) return *policy_.type;
-    const Datum given = rule->second.evaluate(scope_);
-    const auto type = given.text() == nullptr ? std::nullopt : dtype_named(*given.text());
+    const assets::Datum given = rule->second.evaluate(scope_);
+    const auto type = given.text() == nullptr ? std::nullopt : graph::dtype_named(*given.text());
     if (!type) rule->second.place().fail("{} is no type", given.shown());
     return *type;
   }
 
  private:
-  Datum value(std::string_view name) {
+  assets::Datum value(std::string_view name) {
     if (const auto let = policy_.let.find(name); let != policy_.let.end()) {
       if (!open_.insert(let->first).second)
         let->second.place().fail("'{}' needs itself", safe_display(let->first, 60));
-      Datum result = let->second.evaluate(scope_);
+      assets::Datum result = let->second.evaluate(scope_);
       open_.erase(let->first);
       return result;
     }
-    if (name == "kind") return Datum(std::string(counted_.kind));
-    if (name == "name") return Datum(std::string(tensor_.name));
-    if (name == "layer") return counted_.layer ? Datum(*counted_.layer) : Datum();
-    if (name == "position") return Datum(counted_.position);
-    if (name == "number") return Datum(number_);
-    if (name == "columns") return Datum(static_cast<std::int64_t>(columns_of(tensor_)));
+    if (name == "kind") return assets::Datum(std::string(counted_.kind));
+    if (name == "name") return assets::Datum(std::string(tensor_.name));
+    if (name == "layer") return counted_.layer ? assets::Datum(*counted_.layer) : assets::Datum();
+    if (name == "position") return assets::Datum(counted_.position);
+    if (name == "number") return assets::Datum(number_);
+    if (name == "columns") return assets::Datum(static_cast<std::int64_t>(columns_of(tensor_)));
     if (name == "depth") {
       const std::size_t rank = tensor_.shape.size();
-      return Datum(rank < 3 ? std::int64_t{1} : static_cast<std::int64_t>(tensor_.shape[rank - 3]));
+      return assets::Datum(rank < 3 ? std::int64_t{1} : static_cast<std::int64_t>(tensor_.shape[rank - 3]));
     }
-    if (name == "type") return Datum(dtype_word(*policy_.type));
-    if (name == "arch") return Datum(model_.architecture);
-    if (name == "layers") return Datum(model_.layers);
-    if (name == "experts") return Datum(model_.experts);
-    if (name == "gqa") return Datum(model_.gqa);
-    if (name == "tied") return Datum(std::int64_t{tied_});
-    if (name == "imatrix") return Datum(std::int64_t{model_.imatrix});
-    return Datum();
+    if (name == "type") return assets::Datum(graph::dtype_word(*policy_.type));
+    if (name == "arch") return assets::Datum(model_.architecture);
+    if (name == "layers") return assets::Datum(model_.layers);
+    if (name == "experts") return assets::Datum(model_.experts);
+    if (name == "gqa") return assets::Datum(model_.gqa);
+    if (name == "tied") return assets::Datum(std::int64_t{tied_});
+    if (name == "imatrix") return assets::Datum(std::int64_t{model_.imatrix});
+    return assets::Datum();
   }
 
-  std::optional<Datum> call(std::string_view function, std::span<const Datum> arguments) const {
+  std::optional<assets::Datum> call(std::string_view function,
+                                    std::span<const assets::Datum> arguments) const {
     if (function != "fits" || arguments.size() != 1 || arguments[0].text() == nullptr) return std::nullopt;
-    const auto type = dtype_named(*arguments[0].text());
+    const auto type = graph::dtype_named(*arguments[0].text());
     if (!type) return std::nullopt;
-    return Datum(std::int64_t{fits(*type, columns_of(tensor_))});
+    return assets::Datum(std::int64_t{fits(*type, columns_of(tensor_))});
   }
 
   const TypePolicy& policy_;
@@ -138,7 +140,7 @@ class TensorScope {
   const Counted& counted_;
   std::int64_t number_;
   bool tied_;
-  Scope scope_;
+  assets::Scope scope_;
   std::uint64_t work_ = kMostWork;
   std::set<std::string_view> open_;  // "let" names that are being evaluated
 };
@@ -166,41 +168,44 @@ const TypePolicy* find_file(std::span<const TypePolicy> files, std::string_view 
 }  // namespace
 
 TypePolicy parse_type_policy(std::string_view json, const std::string& path) {
-  const AssetNode root = parse_asset(json, path);
+  const assets::AssetNode root = assets::parse_asset(json, path);
   root.allow({"policy", "about", "file_type", "type", "plain", "weights", "keep", "kinds", "fallback", "let",
               "rules"});
   TypePolicy policy;
-  policy.name = root.at("policy").name("'policy'", kMostAssetName);
+  policy.name = root.at("policy").name("'policy'", assets::kMostAssetName);
   if (policy.name.empty()) root.at("policy").place.fail("'policy' is empty");
-  if (const AssetNode* const about = root.find("about"))
-    policy.about = about->name("'about'", kMostAssetName);
-  if (const AssetNode* const number = root.find("file_type")) {
+  if (const assets::AssetNode* const about = root.find("about"))
+    policy.about = about->name("'about'", assets::kMostAssetName);
+  if (const assets::AssetNode* const number = root.find("file_type")) {
     policy.file_type = text_as<std::uint32_t>(number->as(Kind::text, "'file_type'").text);
     if (!policy.file_type) number->place.fail("'file_type' is no number of 32 bits");
   }
-  if (const AssetNode* const type = root.find("type")) policy.type = dtype_of(*type, "'type'");
-  if (const AssetNode* const plain = root.find("plain")) policy.plain = dtype_of(*plain, "'plain'");
+  if (const assets::AssetNode* const type = root.find("type")) policy.type = dtype_of(*type, "'type'");
+  if (const assets::AssetNode* const plain = root.find("plain")) policy.plain = dtype_of(*plain, "'plain'");
   if (policy.name != kCommon && !policy.type) root.place.fail("'type' is missing");
-  const auto texts = [](const AssetNode& node, std::string_view what) {
-    return node.texts(what, kMostAssetNames, kMostAssetName);
+  const auto texts = [](const assets::AssetNode& node, std::string_view what) {
+    return node.texts(what, assets::kMostAssetNames, assets::kMostAssetName);
   };
-  if (const AssetNode* const globs = root.find("weights")) policy.weights = texts(*globs, "'weights'");
-  if (const AssetNode* const globs = root.find("keep")) policy.keep = texts(*globs, "'keep'");
-  for_each_field(root, "kinds", kMostAssetNames, [&](const std::string& kind, const AssetNode& node) {
-    policy.kinds.emplace_back(kind, texts(node, "a kind"));
-  });
-  for_each_field(root, "fallback", kMostAssetNames, [&](const std::string& from, const AssetNode& node) {
-    const auto type = dtype_named(from);
-    if (!type) node.place.fail("there is no type '{}'", safe_display(from, 40));
-    policy.fallback.emplace(*type, dtype_of(node, "'fallback'"));
-  });
+  if (const assets::AssetNode* const globs = root.find("weights"))
+    policy.weights = texts(*globs, "'weights'");
+  if (const assets::AssetNode* const globs = root.find("keep")) policy.keep = texts(*globs, "'keep'");
+  assets::for_each_field(root, "kinds", assets::kMostAssetNames,
+                         [&](const std::string& kind, const assets::AssetNode& node) {
+                           policy.kinds.emplace_back(kind, texts(node, "a kind"));
+                         });
+  assets::for_each_field(root, "fallback", assets::kMostAssetNames,
+                         [&](const std::string& from, const assets::AssetNode& node) {
+                           const auto type = graph::dtype_named(from);
+                           if (!type) node.place.fail("there is no type '{}'", safe_display(from, 40));
+                           policy.fallback.emplace(*type, dtype_of(node, "'fallback'"));
+                         });
   add_expressions(root, "let", policy.let);
   add_expressions(root, "rules", policy.rules);
   return policy;
 }
 
 std::span<const TypePolicy> built_in_type_policies() {
-  static const auto rows = parse_all(embedded::types_files(), parse_type_policy);
+  static const auto rows = assets::parse_all(embedded::types_files(), parse_type_policy);
   return rows;
 }
 
@@ -242,23 +247,23 @@ bool may_change(const TypePolicy& policy, const PolicyTensor& tensor) {
   return matches_any(policy.weights, tensor.name) && !matches_any(policy.keep, tensor.name);
 }
 
-std::vector<std::optional<DType>> policy_types(const TypePolicy& policy, const PolicyModel& model,
-                                               std::span<const PolicyTensor> tensors) {
+std::vector<std::optional<graph::DType>> policy_types(const TypePolicy& policy, const PolicyModel& model,
+                                                      std::span<const PolicyTensor> tensors) {
   const std::vector<Counted> all = counted(policy, tensors);
   std::map<std::string_view, std::int64_t> numbers;
   for (const Counted& one : all) ++numbers[one.kind];
   const bool tied = !numbers.contains(kOutput);
-  std::vector<std::optional<DType>> types(tensors.size());
+  std::vector<std::optional<graph::DType>> types(tensors.size());
   for (std::size_t i = 0; i < tensors.size(); ++i)
     if (all[i].changes)
       types[i] = TensorScope(policy, model, tensors[i], all[i], numbers[all[i].kind], tied).type();
   return types;
 }
 
-DType fitting_type(const TypePolicy& policy, DType type, std::uint64_t columns) {
+graph::DType fitting_type(const TypePolicy& policy, graph::DType type, std::uint64_t columns) {
   if (fits(type, columns)) return type;
   const auto next = policy.fallback.find(type);
-  return next != policy.fallback.end() && fits(next->second, columns) ? next->second : DType::f16;
+  return next != policy.fallback.end() && fits(next->second, columns) ? next->second : graph::DType::f16;
 }
 
-}  // namespace loadline
+}  // namespace loadline::forward

@@ -43,20 +43,20 @@
 #include <utility>
 #include <vector>
 
-namespace loadline {
+namespace loadline::forward {
 
 struct TypePolicy {
   std::string name = {};
   std::string about = {};
   std::optional<std::uint32_t> file_type = {};
-  std::optional<DType> type = {};  // nothing: what policies share, and none itself
-  std::optional<DType> plain = {};
+  std::optional<graph::DType> type = {};  // nothing: what policies share, and none itself
+  std::optional<graph::DType> plain = {};
   std::vector<std::string> weights = {};
   std::vector<std::string> keep = {};
   std::vector<std::pair<std::string, std::vector<std::string>>> kinds = {};
-  std::map<DType, DType> fallback = {};
-  std::map<std::string, Expression, std::less<>> let = {};
-  std::map<std::string, Expression, std::less<>> rules = {};
+  std::map<graph::DType, graph::DType> fallback = {};
+  std::map<std::string, assets::Expression, std::less<>> let = {};
+  std::map<std::string, assets::Expression, std::less<>> rules = {};
 };
 using TypePolicyPtr = std::shared_ptr<const TypePolicy>;
 
@@ -90,9 +90,9 @@ struct PolicyTensor {
 bool may_change(const TypePolicy& policy, const PolicyTensor& tensor);
 // Type of each tensor before fitting_type(); nothing for those that keep theirs. Throws Error{malformed} at
 // the place of a rule that does not give a type.
-std::vector<std::optional<DType>> policy_types(const TypePolicy& policy, const PolicyModel& model,
-                                               std::span<const PolicyTensor> tensors);
+std::vector<std::optional<graph::DType>> policy_types(const TypePolicy& policy, const PolicyModel& model,
+                                                      std::span<const PolicyTensor> tensors);
 // The type itself if rows of that length divide into its blocks, else its fallback.
-DType fitting_type(const TypePolicy& policy, DType type, std::uint64_t columns);
+graph::DType fitting_type(const TypePolicy& policy, graph::DType type, std::uint64_t columns);
 
-}  // namespace loadline
+}  // namespace loadline::forward

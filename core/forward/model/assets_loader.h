@@ -4,7 +4,7 @@
 #include <functional>
 #include <memory>
 
-namespace loadline {
+namespace loadline::forward {
 
 struct ForwardAssets;  // known_models.h
 
@@ -13,4 +13,4 @@ std::shared_ptr<const ForwardAssets> built_in_assets();
 // Loads the assets when they are first needed. An empty function means the built-in assets.
 using AssetsLoader = std::function<std::shared_ptr<const ForwardAssets>()>;
 
-}  // namespace loadline
+}  // namespace loadline::forward

@@ -8,13 +8,13 @@
 #include <array>
 #include <string_view>
 
-namespace loadline {
+namespace loadline::forward {
 namespace {
 
 // The first of these keys that holds a whole number above 0.
 std::optional<std::uint64_t> first_of(const ModelConfig& config, std::initializer_list<const char*> keys) {
   for (const char* key : keys) {
-    const Datum value = config.get(key);
+    const assets::Datum value = config.get(key);
     if (value.number() != nullptr && *value.number() > 0) return static_cast<std::uint64_t>(*value.number());
   }
   return std::nullopt;
@@ -36,9 +36,10 @@ bool sees_some_rows(std::string_view name) {
 
 // Bytes of one element of a layer's output: from the configuration, else the weight's. Quantised weights give
 // 16-bit outputs.
-std::uint64_t output_bytes(const std::optional<DType>& configured, DType weight) {
-  const DTypeInfo& info = dtype_info(configured.value_or(weight));
-  return info.kind == DTypeKind::floating && info.block_elements == 1 ? std::max(info.block_bytes, 2u) : 2;
+std::uint64_t output_bytes(const std::optional<graph::DType>& configured, graph::DType weight) {
+  const graph::DTypeInfo& info = graph::dtype_info(configured.value_or(weight));
+  return info.kind == graph::DTypeKind::floating && info.block_elements == 1 ? std::max(info.block_bytes, 2u)
+                                                                             : 2;
 }
 
 // What the usual keys tell of each layer. Numbers beyond kMost are as if they were missing.
@@ -96,7 +97,7 @@ class Layers {
  private:
   static constexpr std::uint64_t kMost = 1 << 24, kMostLayers = 1 << 16;
 
-  static std::optional<std::uint64_t> whole(const Datum& value) {
+  static std::optional<std::uint64_t> whole(const assets::Datum& value) {
     if (value.number() == nullptr || *value.number() < 0) return std::nullopt;
     const auto number = static_cast<std::uint64_t>(*value.number());
     return number <= kMost ? std::optional(number) : std::nullopt;
@@ -106,15 +107,15 @@ class Layers {
     return found && *found <= kMost ? found : std::nullopt;
   }
   // The first of these keys with a number, or with a list that has one for each layer.
-  Datum first_value(std::initializer_list<const char*> keys) const {
+  assets::Datum first_value(std::initializer_list<const char*> keys) const {
     for (const char* key : keys) {
-      Datum value = config_.get(key);
+      assets::Datum value = config_.get(key);
       if (value.list() != nullptr && value.list()->size() >= count_ && count_ > 0) return value;
       if (whole(value).value_or(0) > 0) return value;
     }
-    return Datum();
+    return assets::Datum();
   }
-  static std::uint64_t of_layer(const Datum& value, std::uint64_t i) {
+  static std::uint64_t of_layer(const assets::Datum& value, std::uint64_t i) {
     if (value.list() == nullptr) return whole(value).value_or(0);
     return i < value.list()->size() ? whole((*value.list())[i]).value_or(0) : 0;
   }
@@ -139,7 +140,7 @@ class Layers {
   }
 
   const ModelConfig& config_;
-  Datum kinds_, windowed_, heads_, groups_;
+  assets::Datum kinds_, windowed_, heads_, groups_;
   std::uint64_t count_ = 0, key_ = 0, value_ = 0, interval_ = 0, window_ = 0, state_ = 0, with_own_cache_ = 0;
   bool pads_values_ =
       false;  // llama.cpp without flash attention: the values of all layers as wide as the widest
@@ -155,12 +156,13 @@ std::optional<std::uint64_t> CacheEstimate::bytes(std::uint64_t tokens) const {
   return sum ? checked_add(*sum, state) : std::nullopt;
 }
 
-std::optional<CacheEstimate> estimated_cache(const ModelConfig& config, std::optional<DType> element) {
+std::optional<CacheEstimate> estimated_cache(const ModelConfig& config, std::optional<graph::DType> element) {
   const Layers layers(config);
   if (!element)
-    element = dtype_from(&DTypeInfo::torch, config.text("dtype", config.text("torch_dtype", "float32")));
-  if (!layers.known() || !element || dtype_info(*element).block_elements != 1) return std::nullopt;
-  const std::uint64_t bytes = dtype_info(*element).block_bytes;
+    element = graph::dtype_from(&graph::DTypeInfo::torch,
+                                config.text("dtype", config.text("torch_dtype", "float32")));
+  if (!layers.known() || !element || graph::dtype_info(*element).block_elements != 1) return std::nullopt;
+  const std::uint64_t bytes = graph::dtype_info(*element).block_bytes;
   CacheEstimate estimate{.window = layers.window()};
   for (std::uint64_t i = 0; i < layers.count(); ++i) {
     std::uint64_t& each = layers.slides(i) ? estimate.windowed_per_token : estimate.per_token;
@@ -173,17 +175,18 @@ std::optional<CacheEstimate> estimated_cache(const ModelConfig& config, std::opt
   return estimate;
 }
 
-std::optional<std::uint64_t> activation_bound_per_token(const MetaGraph& graph, const ModelConfig& config) {
+std::optional<std::uint64_t> activation_bound_per_token(const graph::MetaGraph& graph,
+                                                        const ModelConfig& config) {
   constexpr std::uint64_t kMostWidth = std::uint64_t{1} << 32;  // no layer is wider
   const auto vocabulary = first_of(config, {"vocab_size", "n_vocab", "padded_vocab_size"});
   const std::string named = config.text("dtype", config.text("torch_dtype", ""));
-  const std::optional<DType> configured = dtype_from(&DTypeInfo::torch, named);
+  const std::optional<graph::DType> configured = graph::dtype_from(&graph::DTypeInfo::torch, named);
   std::optional<std::uint64_t> widest;
-  for (const Tensor& tensor : graph.tensors) {
+  for (const graph::Tensor& tensor : graph.tensors) {
     const std::string_view name = tensor.name.view();
-    const DTypeKind kind = dtype_info(tensor.dtype).kind;
+    const graph::DTypeKind kind = graph::dtype_info(tensor.dtype).kind;
     // the shapes of other packed weights do not give the width
-    if (kind != DTypeKind::floating && kind != DTypeKind::block) continue;
+    if (kind != graph::DTypeKind::floating && kind != graph::DTypeKind::block) continue;
     if (tensor.shape.size() != 2 || !name.ends_with(".weight") || sees_some_rows(name)) continue;
     const std::uint64_t output = tensor.shape[0];  // or the width of the input, which is alive as well
     if (output == 0 || output > kMostWidth || tensor.shape[1] == 0) continue;
@@ -193,4 +196,4 @@ std::optional<std::uint64_t> activation_bound_per_token(const MetaGraph& graph, 
   return widest;
 }
 
-}  // namespace loadline
+}  // namespace loadline::forward

@@ -20,11 +20,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-namespace loadline {
+namespace loadline::forward {
 
 // --- Binds the architecture to the model, without a profile, and reads the claims.
 
-std::string doubts(const BoundModel& bound, const MetaGraph& graph) {
+std::string doubts(const BoundModel& bound, const graph::MetaGraph& graph) {
   const Claims& claims = bound.claims;
   if (!claims.missing.empty())
     return fmt::format("architecture '{}' asks for {} that the files do not hold, {} first",
@@ -34,15 +34,15 @@ std::string doubts(const BoundModel& bound, const MetaGraph& graph) {
     return fmt::format("tensor '{}': {}", safe_display(claims.disagreements.front().tensor.value_or(""), 100),
                        claims.disagreements.front().text);
   constexpr std::uint64_t kHundredth = 100;
-  if (claims.unclaimed_bytes > storage_bytes(graph) / kHundredth)
+  if (claims.unclaimed_bytes > graph::storage_bytes(graph) / kHundredth)
     return fmt::format("architecture '{}' leaves {} of {} unexplained", bound.architecture->family,
-                       format_bytes(claims.unclaimed_bytes), format_bytes(storage_bytes(graph)));
+                       format_bytes(claims.unclaimed_bytes), format_bytes(graph::storage_bytes(graph)));
   return "";
 }
 
 namespace {
 
-void claim(ModelClaims& result, const MetaGraph& graph, BoundModel bound, std::uint64_t parameters) {
+void claim(ModelClaims& result, const graph::MetaGraph& graph, BoundModel bound, std::uint64_t parameters) {
   result.family = bound.architecture->family;
   if (doubts(bound, graph).empty()) result.parameters = parameters;
   const std::unordered_set<std::string_view> known(graph.missing.begin(), graph.missing.end());
@@ -51,15 +51,15 @@ void claim(ModelClaims& result, const MetaGraph& graph, BoundModel bound, std::u
   result.unclaimed = std::move(bound.claims.unclaimed);
   result.notes = std::move(bound.claims.disagreements);
   for (std::string& note : left_out(*bound.architecture, bound.config))
-    result.notes.push_back({Severity::info, {}, std::move(note)});
+    result.notes.push_back({graph::Severity::info, {}, std::move(note)});
 }
 
 }  // namespace
 
-ModelClaims model_claims(const MetaGraph& graph, const ForwardAssets& assets) {
+ModelClaims model_claims(const graph::MetaGraph& graph, const ForwardAssets& assets) {
   ModelClaims result;
   result.missing = graph.missing;
-  const std::string* const json = find_text(graph, kConfigKey);
+  const std::string* const json = graph::find_text(graph, graph::kConfigKey);
   try {
     // an ONNX export beside a config.json names its tensors differently
     const bool checkpoint = !graph.forward && graph.format != "onnx" && graph.format != "gguf";
@@ -67,7 +67,7 @@ ModelClaims model_claims(const MetaGraph& graph, const ForwardAssets& assets) {
       GgufBinding binding = bind_gguf(*config, graph, assets);
       claim(result, graph, std::move(binding.bound), binding.parameters);
     } else if (json != nullptr && checkpoint) {
-      const ModelConfig config_json(*json, std::string(kConfigKey));
+      const ModelConfig config_json(*json, std::string(graph::kConfigKey));
       if (const Architecture* const architecture = assets.architecture(config_json)) {
         BoundModel bound = bind_architecture(*architecture, config_json, &graph);
         const std::uint64_t count = parameters(bound, graph);
@@ -75,9 +75,9 @@ ModelClaims model_claims(const MetaGraph& graph, const ForwardAssets& assets) {
       }
     }
   } catch (const Error& error) {
-    result.notes.push_back({Severity::info, {}, error.what()});
+    result.notes.push_back({graph::Severity::info, {}, error.what()});
   }
-  if (result.parameters == 0) result.parameters = parameter_count(graph);
+  if (result.parameters == 0) result.parameters = graph::parameter_count(graph);
   return result;
 }
 
@@ -120,7 +120,7 @@ struct NameParts {
 // The shape of what the steps give.
 class MappedShape {
  public:
-  MappedShape(const MetaGraph& checkpoint, const MappedTensor& tensor)
+  MappedShape(const graph::MetaGraph& checkpoint, const MappedTensor& tensor)
       : checkpoint_(checkpoint), tensor_(tensor) {}
 
   Sides shape() {
@@ -167,12 +167,12 @@ class MappedShape {
     return sides[axis];
   }
 
-  const MetaGraph& checkpoint_;
+  const graph::MetaGraph& checkpoint_;
   const MappedTensor& tensor_;
   std::vector<Sides> shapes_;
 };
 
-std::uint64_t product(const Sides& sides) { return element_count(Shape(sides)).value_or(0); }
+std::uint64_t product(const Sides& sides) { return graph::element_count(graph::Shape(sides)).value_or(0); }
 
 Sides without_ones(Sides sides) {
   std::erase(sides, 1u);
@@ -181,7 +181,7 @@ Sides without_ones(Sides sides) {
 
 class GgufBinder {
  public:
-  GgufBinder(const GgufConfig& config, const MetaGraph& graph, const ForwardAssets& assets)
+  GgufBinder(const GgufConfig& config, const graph::MetaGraph& graph, const ForwardAssets& assets)
       : keys_(config),
         graph_(graph),
         path_(graph.files.empty() ? "" : graph.files.front().path),
@@ -196,38 +196,38 @@ class GgufBinder {
     checkpoint_ = config_graph(config.json, path_, assets);
   }
 
-  GgufBinding bind(const std::vector<std::pair<std::string, Datum>>& flags) {
+  GgufBinding bind(const std::vector<std::pair<std::string, assets::Datum>>& flags) {
     const GgufMap map = map_to_gguf(*keys_.family, config_, checkpoint_);
     for (const MappedTensor& tensor : map.tensors) place(tensor);
     compare_fused();
     keep_present();
     GgufBinding result{bind_architecture(*architecture_, config_, &checkpoint_, flags)};
-    result.parameters = loadline::parameters(result.bound, checkpoint_);
+    result.parameters = loadline::forward::parameters(result.bound, checkpoint_);
     for (const std::string& name : map.dropped) lost_.try_emplace(name);
     translate(result.bound);
     for (const auto* others : {&result.bound.claims.unclaimed, &result.bound.claims.ignored})
-      for (const TensorId id : *others)
-        if (!from_checkpoint_[index(id)])
+      for (const graph::TensorId id : *others)
+        if (!from_checkpoint_[graph::index(id)])
           result.parameters =
-              checked_add(result.parameters, elements(graph_.tensor(id))).value_or(UINT64_MAX);
+              checked_add(result.parameters, graph::elements(graph_.tensor(id))).value_or(UINT64_MAX);
     return result;
   }
 
  private:
   // The file's tensors that hold a mapped one, together with others perhaps. None if they are missing.
-  std::vector<TensorId> find(const std::string& name) const {
+  std::vector<graph::TensorId> find(const std::string& name) const {
     if (const auto id = file_.find(name)) return {*id};
     const NameParts parts(name);
     for (const Fused& fused : kFused) {
       const bool is_part = std::ranges::find(fused.parts, parts.base) != fused.parts.end();
       if (const auto id = is_part ? file_.find(parts.with(fused.whole)) : std::nullopt) return {*id};
       if (parts.base != fused.whole) continue;
-      std::vector<TensorId> found;
+      std::vector<graph::TensorId> found;
       for (const std::string_view part : fused.parts)
         if (const auto id = part.empty() ? std::nullopt : file_.find(parts.with(part))) found.push_back(*id);
       if (!found.empty()) return found;
     }
-    std::vector<TensorId> experts;
+    std::vector<graph::TensorId> experts;
     if (parts.base.ends_with(kExperts)) {
       const std::string_view one = parts.base.substr(0, parts.base.size() - kExperts.size());
       while (const auto id = file_.find(parts.with(fmt::format("{}.{}", one, experts.size()))))
@@ -239,9 +239,10 @@ class GgufBinder {
   void place(const MappedTensor& mapped) {
     stored_.resize(checkpoint_.tensors.size());
     lacking_.resize(checkpoint_.tensors.size(), false);
-    const std::vector<TensorId> found = find(mapped.name);
+    const std::vector<graph::TensorId> found = find(mapped.name);
     const Sides asked = MappedShape(checkpoint_, mapped).shape();
-    for (const TensorId id : found) asked_of_[index(id)] += found.size() == 1 ? product(asked) : 0;
+    for (const graph::TensorId id : found)
+      asked_of_[graph::index(id)] += found.size() == 1 ? product(asked) : 0;
     if (found.size() == 1 && graph_.tensor(found.front()).name.view() == mapped.name) {
       const Sides has = graph_.tensor(found.front()).shape.vector();
       if (without_ones(has) != without_ones(asked)) disagree(found.front(), asked, has);
@@ -251,37 +252,40 @@ class GgufBinder {
     for (const NameStep& step : mapped.steps) {
       if (step.kind != NameStepKind::source) continue;
       computed = false;
-      std::vector<TensorId>& stored = stored_[index(step.tensor)];
+      std::vector<graph::TensorId>& stored = stored_[graph::index(step.tensor)];
       if (found.empty()) {
-        lacking_[index(step.tensor)] = true;
+        lacking_[graph::index(step.tensor)] = true;
         lost_.try_emplace(checkpoint_.tensor(step.tensor).name.str(), mapped.name);
       }
-      for (const TensorId id : found)
+      for (const graph::TensorId id : found)
         if (std::ranges::find(stored, id) == stored.end()) stored.push_back(id);
     }
     if (computed) extra_.insert(extra_.end(), found.begin(), found.end());
   }
 
-  void disagree(TensorId id, const Sides& asked, const Sides& has) {
-    disagreements_.push_back(make_note(
-        Severity::warning, graph_.tensor(id).name.str(), "the file's keys say [{}], the tensor has [{}]",
-        fmt::format("{}", fmt::join(asked, ",")), fmt::format("{}", fmt::join(has, ","))));
+  void disagree(graph::TensorId id, const Sides& asked, const Sides& has) {
+    disagreements_.push_back(graph::make_note(graph::Severity::warning, graph_.tensor(id).name.str(),
+                                              "the file's keys say [{}], the tensor has [{}]",
+                                              fmt::format("{}", fmt::join(asked, ",")),
+                                              fmt::format("{}", fmt::join(has, ","))));
   }
   void disagree(const std::string& name, std::uint64_t asked, std::uint64_t has) {
-    disagreements_.push_back(make_note(Severity::warning, name,
-                                       "the file's keys say {} elements, the tensors have {}", asked, has));
+    disagreements_.push_back(graph::make_note(
+        graph::Severity::warning, name, "the file's keys say {} elements, the tensors have {}", asked, has));
   }
 
-  void compare_parts(const MappedTensor& mapped, const std::vector<TensorId>& found, std::uint64_t asked) {
+  void compare_parts(const MappedTensor& mapped, const std::vector<graph::TensorId>& found,
+                     std::uint64_t asked) {
     std::uint64_t has = 0;
-    for (const TensorId id : found) has = checked_add(has, elements(graph_.tensor(id))).value_or(UINT64_MAX);
+    for (const graph::TensorId id : found)
+      has = checked_add(has, graph::elements(graph_.tensor(id))).value_or(UINT64_MAX);
     if (has != asked) disagree(mapped.name, asked, has);
   }
   // A tensor that holds several mapped ones has as many elements as they have together.
   void compare_fused() {
     for (std::size_t i = 0; i < graph_.tensors.size(); ++i) {
       const NameParts parts(graph_.tensors[i].name.view());
-      const std::uint64_t has = elements(graph_.tensors[i]);
+      const std::uint64_t has = graph::elements(graph_.tensors[i]);
       if (asked_of_[i] == 0 || asked_of_[i] == has) continue;
       if (std::ranges::find(kFused, parts.base, &Fused::whole) != std::end(kFused))
         disagree(graph_.tensors[i].name.str(), asked_of_[i], has);
@@ -290,12 +294,12 @@ class GgufBinder {
 
   // Leaves out the tensors of the checkpoint that the file does not hold, or only a part of.
   void keep_present() {
-    std::vector<Tensor> kept;
-    std::vector<std::vector<TensorId>> stored;
+    std::vector<graph::Tensor> kept;
+    std::vector<std::vector<graph::TensorId>> stored;
     from_checkpoint_.assign(graph_.tensors.size(), false);
     for (std::size_t i = 0; i < checkpoint_.tensors.size(); ++i) {
       if (stored_[i].empty() || lacking_[i]) continue;
-      for (const TensorId id : stored_[i]) from_checkpoint_[index(id)] = true;
+      for (const graph::TensorId id : stored_[i]) from_checkpoint_[graph::index(id)] = true;
       kept.push_back(std::move(checkpoint_.tensors[i]));
       stored.push_back(std::move(stored_[i]));
     }
@@ -324,75 +328,76 @@ class GgufBinder {
     Claims& claims = bound.claims;
     claims.missing = missing(claims.missing);
     claims.disagreements.insert(claims.disagreements.end(), disagreements_.begin(), disagreements_.end());
-    const std::vector<TensorId> ignored = file_ids(claims.ignored), other = file_ids(claims.unclaimed);
+    const std::vector<graph::TensorId> ignored = file_ids(claims.ignored), other = file_ids(claims.unclaimed);
     claims.ignored = ignored;
     claims.extra = file_ids(claims.extra);
     claims.extra.insert(claims.extra.end(), extra_.begin(), extra_.end());
     std::vector<bool> explained = from_checkpoint_;
-    for (const TensorId id : other) explained[index(id)] = false;
-    for (const TensorId id : extra_) explained[index(id)] = true;
+    for (const graph::TensorId id : other) explained[graph::index(id)] = false;
+    for (const graph::TensorId id : extra_) explained[graph::index(id)] = true;
     claims.unclaimed.clear();
     claims.unclaimed_bytes = 0;
     for (std::size_t i = 0; i < graph_.tensors.size(); ++i) {
       if (explained[i]) continue;
       if (is_beside(graph_.tensors[i])) {
-        claims.ignored.push_back(TensorId{static_cast<std::uint32_t>(i)});
+        claims.ignored.push_back(graph::TensorId{static_cast<std::uint32_t>(i)});
         continue;
       }
-      claims.unclaimed.push_back(TensorId{static_cast<std::uint32_t>(i)});
-      claims.unclaimed_bytes += tensor_bytes(graph_, graph_.tensors[i]);
+      claims.unclaimed.push_back(graph::TensorId{static_cast<std::uint32_t>(i)});
+      claims.unclaimed_bytes += graph::tensor_bytes(graph_, graph_.tensors[i]);
     }
   }
 
   // Whether it is of a file that goes with the model: a projector or a draft model.
-  bool is_beside(const Tensor& tensor) const {
-    const FileId file = graph_.storage(tensor.storage).file;
-    return !set_role(graph_, file).empty();
+  bool is_beside(const graph::Tensor& tensor) const {
+    const graph::FileId file = graph_.storage(tensor.storage).file;
+    return !graph::set_role(graph_, file).empty();
   }
 
   void translate(BoundWeight& weight) const {
     if (!weight.tensor) return;
-    const std::vector<TensorId>& stored = stored_[index(*weight.tensor)];
+    const std::vector<graph::TensorId>& stored = stored_[graph::index(*weight.tensor)];
     weight.tensor = stored.front();
     weight.companions.assign(stored.begin() + 1, stored.end());
     weight.name = graph_.tensor(stored.front()).name.str();
     weight.dtype = graph_.tensor(stored.front()).dtype;
   }
-  std::vector<TensorId> file_ids(const std::vector<TensorId>& of) const {
-    std::vector<TensorId> ids;
-    for (const TensorId id : of) ids.insert(ids.end(), stored_[index(id)].begin(), stored_[index(id)].end());
+  std::vector<graph::TensorId> file_ids(const std::vector<graph::TensorId>& of) const {
+    std::vector<graph::TensorId> ids;
+    for (const graph::TensorId id : of)
+      ids.insert(ids.end(), stored_[graph::index(id)].begin(), stored_[graph::index(id)].end());
     return ids;
   }
 
   const GgufConfig& keys_;
-  const MetaGraph& graph_;
+  const graph::MetaGraph& graph_;
   std::string path_;
   ModelConfig config_;
   const Architecture* architecture_;
-  MetaGraph checkpoint_;
+  graph::MetaGraph checkpoint_;
   Header file_;
-  std::vector<std::vector<TensorId>> stored_;  // of the checkpoint's tensors: those of the file
-  std::vector<bool> lacking_;                  // a part of the checkpoint's tensor is missing
-  std::vector<bool> from_checkpoint_;          // of the file's tensors
-  std::vector<std::uint64_t> asked_of_;        // of the file's tensors: elements that the map puts there
+  std::vector<std::vector<graph::TensorId>> stored_;  // of the checkpoint's tensors: those of the file
+  std::vector<bool> lacking_;                         // a part of the checkpoint's tensor is missing
+  std::vector<bool> from_checkpoint_;                 // of the file's tensors
+  std::vector<std::uint64_t> asked_of_;  // of the file's tensors: elements that the map puts there
   std::unordered_map<std::string, std::string> lost_;  // by name in a checkpoint: the name that is missing in
                                                        // the file, or none if it never has a place
-  std::vector<TensorId> extra_;                        // computed from the configuration
-  std::vector<Note> disagreements_;
+  std::vector<graph::TensorId> extra_;                 // computed from the configuration
+  std::vector<graph::Note> disagreements_;
 };
 
 }  // namespace
 
-std::vector<std::pair<std::string, Datum>> flags_for(const GgufConfig& config,
-                                                     std::vector<std::pair<std::string, Datum>> flags) {
+std::vector<std::pair<std::string, assets::Datum>> flags_for(
+    const GgufConfig& config, std::vector<std::pair<std::string, assets::Datum>> flags) {
   for (auto& [name, value] : flags)
     for (const auto& [own, chosen] : config.flags)
       if (own == name) value = chosen;
   return flags;
 }
 
-GgufBinding bind_gguf(const GgufConfig& config, const MetaGraph& graph, const ForwardAssets& assets,
-                      const std::vector<std::pair<std::string, Datum>>& flags) {
+GgufBinding bind_gguf(const GgufConfig& config, const graph::MetaGraph& graph, const ForwardAssets& assets,
+                      const std::vector<std::pair<std::string, assets::Datum>>& flags) {
   return GgufBinder(config, graph, assets).bind(flags_for(config, flags));
 }
 
@@ -408,29 +413,29 @@ bool is_scale(std::string_view name) {
 // A sum of elements that counts each weight once, at its first name.
 class Sum {
  public:
-  explicit Sum(const MetaGraph& graph) : graph_(graph) {}
+  explicit Sum(const graph::MetaGraph& graph) : graph_(graph) {}
 
   void add(const BoundWeight& weight) {
     if (is_scale(weight.name)) return;
     if (weight.tensor ? !first_at(*weight.tensor) : !names_.insert(weight.name).second) return;
-    const bool packed = weight.dtype == DType::u8 && weight.name.ends_with("_blocks");
-    add(element_count(weight.shape).value_or(0));
-    if (packed) add(element_count(weight.shape).value_or(0));
+    const bool packed = weight.dtype == graph::DType::u8 && weight.name.ends_with("_blocks");
+    add(graph::element_count(weight.shape).value_or(0));
+    if (packed) add(graph::element_count(weight.shape).value_or(0));
   }
-  void add(TensorId id) {
-    const Tensor& tensor = graph_.tensor(id);
-    if (!is_scale(tensor.name) && first_at(id)) add(elements(tensor));
+  void add(graph::TensorId id) {
+    const graph::Tensor& tensor = graph_.tensor(id);
+    if (!is_scale(tensor.name) && first_at(id)) add(graph::elements(tensor));
   }
   std::uint64_t value() const { return sum_; }
 
  private:
   void add(std::uint64_t count) { sum_ = checked_add(sum_, count).value_or(UINT64_MAX); }
-  bool first_at(TensorId id) {
-    const Tensor& tensor = graph_.tensor(id);
-    return places_.emplace(index(tensor.storage), tensor.offset).second;
+  bool first_at(graph::TensorId id) {
+    const graph::Tensor& tensor = graph_.tensor(id);
+    return places_.emplace(graph::index(tensor.storage), tensor.offset).second;
   }
 
-  const MetaGraph& graph_;
+  const graph::MetaGraph& graph_;
   std::set<std::pair<std::size_t, std::uint64_t>> places_;
   std::unordered_set<std::string_view> names_;
   std::uint64_t sum_ = 0;
@@ -438,13 +443,13 @@ class Sum {
 
 }  // namespace
 
-std::uint64_t parameters(const BoundModel& model, const MetaGraph& graph) {
+std::uint64_t parameters(const BoundModel& model, const graph::MetaGraph& graph) {
   Sum sum(graph);
   for (const BoundOp& op : model.ops)
     for (const BoundWeight& weight : op.weights) sum.add(weight);
-  for (const TensorId id : model.claims.ignored) sum.add(id);
-  for (const TensorId id : model.claims.unclaimed) sum.add(id);
+  for (const graph::TensorId id : model.claims.ignored) sum.add(id);
+  for (const graph::TensorId id : model.claims.unclaimed) sum.add(id);
   return sum.value();
 }
 
-}  // namespace loadline
+}  // namespace loadline::forward

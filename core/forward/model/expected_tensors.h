@@ -11,24 +11,24 @@
 #include <utility>
 #include <vector>
 
-namespace loadline {
+namespace loadline::forward {
 
 // --- Compares a model's tensors with those that its architecture expects, and counts the parameters.
 
 struct ModelClaims {
   std::string family = {};       // of the asset for this model; empty if there is none
   std::uint64_t parameters = 0;  // parameters.h if the asset fits the model; else every element, once
-  std::vector<std::string> missing = {};  // expected by the asset or listed by an index, but in no file
-  std::vector<TensorId> unclaimed = {};   // neither expected nor in a part that the asset leaves out
-  std::vector<Note> notes = {};           // shapes that differ, or why the asset cannot be applied
+  std::vector<std::string> missing = {};        // expected by the asset or listed by an index, but in no file
+  std::vector<graph::TensorId> unclaimed = {};  // neither expected nor in a part that the asset leaves out
+  std::vector<graph::Note> notes = {};          // shapes that differ, or why the asset cannot be applied
 };
 
 // A configuration that does not fit the asset gives a note, not an Error.
-ModelClaims model_claims(const MetaGraph& graph, const ForwardAssets& assets);
+ModelClaims model_claims(const graph::MetaGraph& graph, const ForwardAssets& assets);
 
 // Why the architecture does not describe this model: missing tensors, other shapes, or more than a hundredth
 // of the bytes unclaimed. Empty if it does.
-std::string doubts(const BoundModel& bound, const MetaGraph& graph);
+std::string doubts(const BoundModel& bound, const graph::MetaGraph& graph);
 
 // --- An architecture bound to a GGUF file: its operators use the file's own tensors, whatever the map of its
 // family made of the checkpoint's.
@@ -43,12 +43,12 @@ struct GgufBinding {
 // `config` is the gguf_config() of the graph. Flags of the file hide those of the same name in `flags`. A
 // tensor of the file that no rule of the family explains is unclaimed. Throws Error{unsupported} if no
 // architecture is for this configuration, and as config_graph(), map_to_gguf() and bind_architecture() do.
-GgufBinding bind_gguf(const GgufConfig& config, const MetaGraph& graph, const ForwardAssets& assets,
-                      const std::vector<std::pair<std::string, Datum>>& flags = {});
+GgufBinding bind_gguf(const GgufConfig& config, const graph::MetaGraph& graph, const ForwardAssets& assets,
+                      const std::vector<std::pair<std::string, assets::Datum>>& flags = {});
 
 // The flags, with those of the file in place of those of the same name.
-std::vector<std::pair<std::string, Datum>> flags_for(const GgufConfig& config,
-                                                     std::vector<std::pair<std::string, Datum>> flags);
+std::vector<std::pair<std::string, assets::Datum>> flags_for(
+    const GgufConfig& config, std::vector<std::pair<std::string, assets::Datum>> flags);
 
 // --- The number of parameters of a model, as publications count them.
 
@@ -56,6 +56,6 @@ std::vector<std::pair<std::string, Datum>> flags_for(const GgufConfig& config,
 // are only stored, and the scales of quantised weights. A byte of 4-bit blocks counts as two. Tensors in
 // parts that the architecture does not describe count with their shape in the file. `model` must be bound to
 // `graph`.
-std::uint64_t parameters(const BoundModel& model, const MetaGraph& graph);
+std::uint64_t parameters(const BoundModel& model, const graph::MetaGraph& graph);
 
-}  // namespace loadline
+}  // namespace loadline::forward

@@ -12,7 +12,7 @@
 
 #include <fmt/format.h>
 
-namespace loadline {
+namespace loadline::forward {
 
 // --- Tries the sources of a forward graph in turn: the file's operators, an architecture, an estimate,
 // nothing.
@@ -24,7 +24,7 @@ std::string without_asset(std::string_view name) {
                      name.empty() ? "this model" : safe_display(name, 60));
 }
 
-void estimate(ForwardModel& model, const MetaGraph& graph, const ModelConfig& config,
+void estimate(ForwardModel& model, const graph::MetaGraph& graph, const ModelConfig& config,
               const Profile& profile) {
   model.cache_estimate = estimated_cache(config, profile.cache);
   model.activation_bound_per_token = activation_bound_per_token(graph, config);
@@ -34,7 +34,7 @@ void estimate(ForwardModel& model, const MetaGraph& graph, const ModelConfig& co
 }
 
 // Lowers the bound architecture, unless the files leave doubts about it.
-void run_architecture(ForwardModel& model, const MetaGraph& graph, const Profile& profile) {
+void run_architecture(ForwardModel& model, const graph::MetaGraph& graph, const Profile& profile) {
   model.family = model.bound->architecture->family;
   model.remark = doubts(*model.bound, graph);
   if (!model.remark.empty()) return;
@@ -51,7 +51,7 @@ void run_architecture(ForwardModel& model, const MetaGraph& graph, const Profile
 }
 
 // Fills in the model from a configuration and its asset. If it throws, the estimate stays in `model`.
-void describe(ForwardModel& model, const MetaGraph& graph, const ModelConfig& config,
+void describe(ForwardModel& model, const graph::MetaGraph& graph, const ModelConfig& config,
               const ForwardAssets& assets, const Profile& profile) {
   estimate(model, graph, config, profile);
   const Architecture* const architecture = assets.architecture(config);
@@ -67,14 +67,14 @@ void describe(ForwardModel& model, const MetaGraph& graph, const ModelConfig& co
 }
 
 // The same for a GGUF file, whose keys are its configuration.
-void describe_gguf(ForwardModel& model, const MetaGraph& graph, const ForwardAssets& assets,
+void describe_gguf(ForwardModel& model, const graph::MetaGraph& graph, const ForwardAssets& assets,
                    Profile profile) {
   const std::string path = graph.files.empty() ? "" : graph.files.front().path;
   if (const auto usual = usual_gguf_config(graph))
     estimate(model, graph, ModelConfig(usual->json, path), profile);
   const std::optional<GgufConfig> config = gguf_config(graph);
   if (!config) {
-    const std::string* const name = find_text(graph, "general.architecture");
+    const std::string* const name = graph::find_text(graph, "general.architecture");
     const bool known = name != nullptr && find_gguf_reader(*name) != nullptr;
     model.remark =
         known ? fmt::format("the file has no keys of a '{}' model: sizes only", safe_display(*name, 60))
@@ -88,7 +88,7 @@ void describe_gguf(ForwardModel& model, const MetaGraph& graph, const ForwardAss
 
 // Throws for a profile that is not for this model's operators. Operators that no profile is for accept any
 // profile for architectures, which is then not applied.
-void refuse_foreign(const Profile& profile, const MetaGraph& graph, const ForwardAssets& assets) {
+void refuse_foreign(const Profile& profile, const graph::MetaGraph& graph, const ForwardAssets& assets) {
   if (runs(profile, graph)) return;
   if (!profile.format.empty())
     throw Error(ErrorCode::usage, "profile '{}' runs operators that {} files list; {} take another",
@@ -103,9 +103,9 @@ void refuse_foreign(const Profile& profile, const MetaGraph& graph, const Forwar
 }
 
 // Why a file that should list its operators lists none; empty for other files.
-std::string why_no_operators(const MetaGraph& graph) {
-  for (const Note& note : graph.notes)
-    if (note.text.starts_with(kOperatorsLeftOut)) return note.text;
+std::string why_no_operators(const graph::MetaGraph& graph) {
+  for (const graph::Note& note : graph.notes)
+    if (note.text.starts_with(graph::kOperatorsLeftOut)) return note.text;
   return graph.format == "onnx" ? "the file lists no operators: sizes only" : "";
 }
 
@@ -116,7 +116,8 @@ std::string_view forward_source_name(ForwardSource source) {
   return kNames[static_cast<std::size_t>(source)];
 }
 
-ForwardModel forward_model(const MetaGraph& graph, const ForwardAssets& assets, const Profile& profile) {
+ForwardModel forward_model(const graph::MetaGraph& graph, const ForwardAssets& assets,
+                           const Profile& profile) {
   ForwardModel model;
   if (!graph.forward) model.remark = why_no_operators(graph);
   if (!model.remark.empty()) return model;
@@ -133,7 +134,7 @@ ForwardModel forward_model(const MetaGraph& graph, const ForwardAssets& assets, 
     model.lives = lifetimes(*model.graph);
     return model;
   }
-  const std::string* const json = find_text(graph, kConfigKey);
+  const std::string* const json = graph::find_text(graph, graph::kConfigKey);
   const bool gguf = json == nullptr && graph.format == "gguf";
   if (json == nullptr && !gguf) {
     model.remark = "no config.json lies beside the weights: sizes only";
@@ -155,27 +156,28 @@ ForwardModel forward_model(const MetaGraph& graph, const ForwardAssets& assets, 
   return model;
 }
 
-bool runs(const Profile& profile, const MetaGraph& graph) {
+bool runs(const Profile& profile, const graph::MetaGraph& graph) {
   return profile.format == (graph.forward ? graph.format : "");
 }
 
-const Profile& default_profile(const ForwardAssets& assets, const MetaGraph& graph) {
+const Profile& default_profile(const ForwardAssets& assets, const graph::MetaGraph& graph) {
   const auto found = std::ranges::find_if(assets.profiles, [&](const Profile& one) {
     return graph.forward ? runs(one, graph) : one.default_for == graph.format;
   });
   return found == assets.profiles.end() ? assets.profile("fused") : *found;
 }
 
-Profile chosen_profile(const ForwardAssets& assets, const MetaGraph& graph, const ForwardOptions& options) {
+Profile chosen_profile(const ForwardAssets& assets, const graph::MetaGraph& graph,
+                       const ForwardOptions& options) {
   Profile profile =
       options.profile.empty() ? default_profile(assets, graph) : assets.profile(options.profile);
-  const auto choose = [](std::optional<DType>& chosen, const std::optional<DType>& dtype) {
+  const auto choose = [](std::optional<graph::DType>& chosen, const std::optional<graph::DType>& dtype) {
     if (!dtype) return;
-    if (dtype_info(*dtype).block_elements != 1)
+    if (graph::dtype_info(*dtype).block_elements != 1)
       throw Error(ErrorCode::usage,
                   "{} comes in blocks: activations and caches are counted by "
                   "element",
-                  dtype_info(*dtype).name);
+                  graph::dtype_info(*dtype).name);
     chosen = dtype;
   };
   choose(profile.activation, options.activation);
@@ -198,33 +200,34 @@ std::optional<std::uint64_t> activation_lower_bound(const ForwardModel& model, s
 std::optional<ForwardFigures> forward_figures(const ForwardModel& model,
                                               std::span<const std::uint64_t> symbols) {
   if (!model.graph || model.graph->ops.empty()) return std::nullopt;
-  const ForwardGraph& graph = *model.graph;
+  const graph::ForwardGraph& graph = *model.graph;
   ForwardFigures figures;
   figures.sizes = value_sizes(graph, symbols);
   figures.usage = forward_usage(graph, model.lives, figures.sizes);
   figures.peak = forward_peak(graph, figures.usage, figures.sizes);
-  figures.reserved = reserved_bytes(allocations_of(graph, model.lives, figures.sizes), model.allocator);
+  figures.reserved =
+      allocators::reserved_bytes(allocations_of(graph, model.lives, figures.sizes), model.allocator);
   return figures;
 }
 
 std::optional<ForwardFigures> forward_figures(const ForwardModel& model, std::uint64_t batch,
                                               std::uint64_t sequence, std::uint64_t past) {
   if (!model.graph) return std::nullopt;
-  return forward_figures(model, symbol_values(*model.graph, batch, sequence, past));
+  return forward_figures(model, graph::symbol_values(*model.graph, batch, sequence, past));
 }
 
-std::vector<ValueId> alive_during(const ForwardModel& model, const ForwardFigures& figures,
-                                  std::uint32_t op) {
-  std::vector<ValueId> alive;
+std::vector<graph::ValueId> alive_during(const ForwardModel& model, const ForwardFigures& figures,
+                                         std::uint32_t op) {
+  std::vector<graph::ValueId> alive;
   for (std::uint32_t i = 0; i < model.lives.size(); ++i)
     if (model.lives[i].first <= op && op < model.lives[i].end && figures.sizes[i].value_or(0) > 0)
-      alive.push_back(ValueId{i});
-  const auto bytes = [&](ValueId id) { return *figures.sizes[static_cast<std::size_t>(id)]; };
-  std::ranges::stable_sort(alive, [&](ValueId a, ValueId b) { return bytes(a) > bytes(b); });
+      alive.push_back(graph::ValueId{i});
+  const auto bytes = [&](graph::ValueId id) { return *figures.sizes[static_cast<std::size_t>(id)]; };
+  std::ranges::stable_sort(alive, [&](graph::ValueId a, graph::ValueId b) { return bytes(a) > bytes(b); });
   return alive;
 }
 
-std::string op_text(const Op& op) {
+std::string op_text(const graph::Op& op) {
   return op.name.empty() ? op.kind : fmt::format("{} ({})", op.name, op.kind);
 }
 
@@ -238,7 +241,7 @@ constexpr std::string_view kPositions = "pos";  // the input with the position o
 std::optional<std::string> beyond_table(const BoundModel& bound, std::uint64_t positions) {
   for (const BoundOp& op : bound.ops) {
     if (op.line->op != "embed" || op.inputs.empty() || op.weights.empty()) continue;
-    const Shape& table = op.weights[0].shape;
+    const graph::Shape& table = op.weights[0].shape;
     if (bound.values[op.inputs[0]] != kPositions || table.empty()) continue;
     std::uint64_t rows = table[0];
     for (const auto& [key, value] : op.attributes)  // unused rows at the start
@@ -252,18 +255,19 @@ std::optional<std::string> beyond_table(const BoundModel& bound, std::uint64_t p
 }
 
 // Whether the result of any operator has different sizes in `a` and `b`.
-bool differs(const ForwardGraph& graph, const std::vector<std::optional<std::uint64_t>>& a,
+bool differs(const graph::ForwardGraph& graph, const std::vector<std::optional<std::uint64_t>>& a,
              const std::vector<std::optional<std::uint64_t>>& b) {
-  return std::ranges::any_of(graph.ops, [&](const Op& op) {
-    return std::ranges::any_of(op.outputs, [&](ValueId id) {
+  return std::ranges::any_of(graph.ops, [&](const graph::Op& op) {
+    return std::ranges::any_of(op.outputs, [&](graph::ValueId id) {
       return a[static_cast<std::size_t>(id)] != b[static_cast<std::size_t>(id)];
     });
   });
 }
 
 std::uint64_t cached(const ForwardModel& model, std::uint64_t sequence, std::uint64_t past) {
-  const ForwardGraph& graph = *model.graph;
-  return forward_peak(graph, {}, value_sizes(graph, symbol_values(graph, 1, sequence, past))).cache_bytes;
+  const graph::ForwardGraph& graph = *model.graph;
+  return forward_peak(graph, {}, value_sizes(graph, graph::symbol_values(graph, 1, sequence, past)))
+      .cache_bytes;
 }
 
 }  // namespace
@@ -272,17 +276,17 @@ std::vector<std::string> pass_notes(const ForwardModel& model, std::uint64_t bat
                                     std::uint64_t past) {
   std::vector<std::string> notes;
   if (!model.graph || !model.bound || model.source != ForwardSource::architecture) return notes;
-  const ForwardGraph& graph = *model.graph;
+  const graph::ForwardGraph& graph = *model.graph;
   if (auto beyond = beyond_table(*model.bound, sequence + past)) notes.push_back(std::move(*beyond));
   const auto sizes = [&](std::uint64_t new_tokens, std::uint64_t old_tokens) {
-    return value_sizes(graph, symbol_values(graph, batch, new_tokens, old_tokens));
+    return value_sizes(graph, graph::symbol_values(graph, batch, new_tokens, old_tokens));
   };
   const auto here = sizes(sequence, past);
   if (!differs(graph, here, sizes(sequence + 1, past)))
     notes.push_back("the number of tokens changes nothing: what goes into this model has a size of its own");
   if (past > 0) {
     const auto first = sizes(sequence, 0);
-    const bool ran = std::ranges::any_of(graph.inputs, [&](ValueId id) {
+    const bool ran = std::ranges::any_of(graph.inputs, [&](graph::ValueId id) {
       const auto at = static_cast<std::size_t>(id);
       return here[at] == std::uint64_t{0} && first[at].value_or(0) > 0;
     });
@@ -312,4 +316,4 @@ std::uint64_t widest_window(const ForwardModel& model) {
   return widest;
 }
 
-}  // namespace loadline
+}  // namespace loadline::forward

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-namespace loadline {
+namespace loadline::forward {
 
 class ModelConfig;  // family/model_config.h
 struct BoundModel;  // family/architecture.h
@@ -39,13 +39,15 @@ struct CacheEstimate {
 // Layers may differ: lists of head counts (0: no attention), `layer_types`, `full_attention_interval`,
 // `num_kv_shared_layers`, and windows where the keys tell which layers have them. An estimate: families have
 // rules of their own. Nothing if the usual keys are missing.
-std::optional<CacheEstimate> estimated_cache(const ModelConfig& config, std::optional<DType> element = {});
+std::optional<CacheEstimate> estimated_cache(const ModelConfig& config,
+                                             std::optional<graph::DType> element = {});
 
 // A lower bound of the activation peak in bytes for each new token, if every linear layer sees all tokens:
 // the widest output among the two-dimensional weights NAME.weight. It leaves out embeddings (gathered from),
 // heads, poolers and classifiers (may apply to one row), and the weights of single experts (apply to some
 // rows). A heuristic; nothing if no weight qualifies.
-std::optional<std::uint64_t> activation_bound_per_token(const MetaGraph& graph, const ModelConfig& config);
+std::optional<std::uint64_t> activation_bound_per_token(const graph::MetaGraph& graph,
+                                                        const ModelConfig& config);
 
 // --- The forward pass of an opened model, as far as its file or its family describes it.
 
@@ -62,12 +64,12 @@ struct ForwardModel {
   ForwardSource source = ForwardSource::nothing;
   std::string family = {};   // of the asset
   std::string profile = {};  // applied to the operators; empty if none applies to a file's own operators
-  AllocatorModel allocator = AllocatorModel::exact;
+  allocators::AllocatorModel allocator = allocators::AllocatorModel::exact;
   std::uint64_t micro_batch = 0;  // of the profile; 0: a text is read in one pass
   std::string remark = {};        // why information is missing
   std::shared_ptr<const BoundModel> bound =
       {};  // of an architecture, even a rejected one; null: none applies
-  std::optional<ForwardGraph> graph = {};
+  std::optional<graph::ForwardGraph> graph = {};
   std::vector<OpRange> lives = {};  // lifetimes of the graph's values
   // Cache bytes that one more token of one sequence adds while no window is full: exact for an architecture;
   // for an estimate, from the usual keys.
@@ -82,26 +84,28 @@ struct ForwardModel {
 // that does not fit its architecture. `assets` must outlive the result. A file's own operators run in file
 // order, without shared memory, if no profile is for their format. Throws Error{malformed} for a profile that
 // does not fit the operators, and Error{usage} for a profile for other operators.
-ForwardModel forward_model(const MetaGraph& graph, const ForwardAssets& assets, const Profile& profile);
+ForwardModel forward_model(const graph::MetaGraph& graph, const ForwardAssets& assets,
+                           const Profile& profile);
 
 // Whether the profile is for the operators of this model: for the file's format if the file lists operators,
 // else for architectures.
-bool runs(const Profile& profile, const MetaGraph& graph);
+bool runs(const Profile& profile, const graph::MetaGraph& graph);
 // The profile for a model if the user chooses none: the first profile for the operators of its file, else the
 // first that names its format, or "fused" if there is none.
-const Profile& default_profile(const ForwardAssets& assets, const MetaGraph& graph);
+const Profile& default_profile(const ForwardAssets& assets, const graph::MetaGraph& graph);
 
 // The options of a pass: a profile, and settings that override the profile's.
 struct ForwardOptions {
   std::string profile = {};  // empty: default_profile()
-  std::optional<DType> activation = {};
-  std::optional<DType> cache = {};
+  std::optional<graph::DType> activation = {};
+  std::optional<graph::DType> cache = {};
   std::optional<bool> all_logits = {};
   bool operator==(const ForwardOptions&) const = default;
 };
 // The chosen profile with the overrides applied. Throws Error{usage} for an unknown profile, and for types
 // whose elements have no size of their own.
-Profile chosen_profile(const ForwardAssets& assets, const MetaGraph& graph, const ForwardOptions& options);
+Profile chosen_profile(const ForwardAssets& assets, const graph::MetaGraph& graph,
+                       const ForwardOptions& options);
 // A heuristic lower bound of the activation bytes of a pass, for a model without a graph, if every linear
 // layer sees all tokens. Nothing for other models, and if the shapes give no bound. Throws Error{limit}
 // beyond 64 bits.
@@ -124,9 +128,10 @@ std::optional<ForwardFigures> forward_figures(const ForwardModel& model, std::ui
                                               std::uint64_t sequence, std::uint64_t past);
 
 // The activations and temporaries alive during an operator, largest first, without those of 0 bytes.
-std::vector<ValueId> alive_during(const ForwardModel& model, const ForwardFigures& figures, std::uint32_t op);
+std::vector<graph::ValueId> alive_during(const ForwardModel& model, const ForwardFigures& figures,
+                                         std::uint32_t op);
 // An operator in words: "model.layers.3.mlp.down_proj (linear)".
-std::string op_text(const Op& op);
+std::string op_text(const graph::Op& op);
 
 // --- Notes beside the figures of a pass: reasons why they may not hold.
 
@@ -142,4 +147,4 @@ std::optional<std::uint64_t> cache_growth(const ForwardModel& model, std::uint64
 // The widest window of a cache; 0 without one.
 std::uint64_t widest_window(const ForwardModel& model);
 
-}  // namespace loadline
+}  // namespace loadline::forward

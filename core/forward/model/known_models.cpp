@@ -13,7 +13,7 @@
 
 #include <fmt/format.h>
 
-namespace loadline {
+namespace loadline::forward {
 
 // --- Loads the built-in assets, and replaces them by those of a user's folder.
 
@@ -43,10 +43,11 @@ std::shared_ptr<const ForwardAssets> built_in_assets() {
 
 std::shared_ptr<const ForwardAssets> load_assets(const std::string& folder) {
   auto all = std::make_shared<ForwardAssets>(*built_in_assets());
-  all->own_architectures = add_folder(folder + "/architectures", all->architectures, &Architecture::family,
-                                      parse_architecture, all->faults);
-  add_folder(folder + "/profiles", all->profiles, &Profile::id, parse_profile, all->faults);
-  add_folder(folder + "/types", all->type_policies, &TypePolicy::name, parse_type_policy, all->faults);
+  all->own_architectures = assets::add_folder(folder + "/architectures", all->architectures,
+                                              &Architecture::family, parse_architecture, all->faults);
+  assets::add_folder(folder + "/profiles", all->profiles, &Profile::id, parse_profile, all->faults);
+  assets::add_folder(folder + "/types", all->type_policies, &TypePolicy::name, parse_type_policy,
+                     all->faults);
   return all;
 }
 
@@ -83,7 +84,8 @@ const Preset* find_preset(std::string_view id) { return find_option(presets(), i
 
 // --- Makes a graph without files from the tensors that the architecture expects for a configuration.
 
-MetaGraph config_graph(std::string_view config_json, const std::string& path, const ForwardAssets& assets) {
+graph::MetaGraph config_graph(std::string_view config_json, const std::string& path,
+                              const ForwardAssets& assets) {
   const ModelConfig config(config_json, path);
   const Architecture* const architecture = assets.architecture(config);
   if (architecture == nullptr) {
@@ -95,21 +97,22 @@ MetaGraph config_graph(std::string_view config_json, const std::string& path, co
                       ErrorCode::unsupported);
   }
   const BoundModel model = bind_architecture(*architecture, config, nullptr);
-  MetaGraph graph;
+  graph::MetaGraph graph;
   graph.format = "config";
-  graph.metadata.push_back({std::string(kConfigKey), std::string(config_json)});
+  graph.metadata.push_back({std::string(graph::kConfigKey), std::string(config_json)});
   std::vector<std::string_view> texts;
   for (const BoundWeight& weight : model.asked) texts.push_back(weight.name);
-  std::vector<Name> names = Name::many(texts);
+  std::vector<graph::Name> names = graph::Name::many(texts);
   for (std::size_t i = 0; i < model.asked.size(); ++i) {
     const BoundWeight& weight = model.asked[i];
-    const StorageId storage{static_cast<std::uint32_t>(graph.storages.size())};
+    const graph::StorageId storage{static_cast<std::uint32_t>(graph.storages.size())};
     // bind_architecture() has checked that the size fits
-    graph.storages.push_back(shapes_only_storage(*byte_size(weight.dtype, *element_count(weight.shape))));
+    graph.storages.push_back(
+        graph::shapes_only_storage(*graph::byte_size(weight.dtype, *graph::element_count(weight.shape))));
     graph.tensors.push_back({std::move(names[i]), weight.dtype, weight.shape, {}, storage, 0});
   }
-  graph.logical = find_logical_tensors(graph, {}).tensors;
+  graph.logical = graph::find_logical_tensors(graph, {}).tensors;
   return graph;
 }
 
-}  // namespace loadline
+}  // namespace loadline::forward

@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-namespace loadline {
+namespace loadline::forward {
 
 // --- The architectures, profiles and type policies that the program knows: the built-in ones and a user's
 // own.
@@ -56,7 +56,7 @@ const Preset* find_preset(std::string_view id);
 // a file. Their dtype is torch_dtype (F32 if absent), or FP8 with scales per block if quantization_config
 // says so. A tied head has no tensor of its own. Throws Error{malformed} naming `path` and the key, or the
 // asset's line, for a missing or absurd value; Error{unsupported} for a model_type without an asset.
-MetaGraph config_graph(std::string_view config_json, const std::string& path,
-                       const ForwardAssets& assets = *built_in_assets());
+graph::MetaGraph config_graph(std::string_view config_json, const std::string& path,
+                              const ForwardAssets& assets = *built_in_assets());
 
-}  // namespace loadline
+}  // namespace loadline::forward

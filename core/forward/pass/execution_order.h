@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace loadline {
+namespace loadline::forward {
 
 // --- The order in which a framework runs the operators of a graph.
 
@@ -22,11 +22,11 @@ enum class OpOrder : std::uint8_t {
 
 // Positions in graph.ops, each once. Every operator comes after those that make its inputs, if they are
 // listed in such an order.
-std::vector<std::uint32_t> op_order(const ForwardGraph& graph, OpOrder order);
+std::vector<std::uint32_t> op_order(const graph::ForwardGraph& graph, OpOrder order);
 // The same for a list of operators that make `outputs`, such as those of a body. inputs_first begins with the
 // operators at the positions `early`, in this order, and what they need.
-std::vector<std::uint32_t> op_order(std::span<const Op> ops, std::span<const ValueId> outputs, OpOrder order,
-                                    std::span<const std::uint32_t> early = {});
+std::vector<std::uint32_t> op_order(std::span<const graph::Op> ops, std::span<const graph::ValueId> outputs,
+                                    OpOrder order, std::span<const std::uint32_t> early = {});
 
 // --- Applies a profile to the complete list of operators: values held longer than used, operator order,
 // in-place results. For lower.cpp only.
@@ -35,13 +35,13 @@ std::vector<std::uint32_t> op_order(std::span<const Op> ops, std::span<const Val
 struct Until {
   std::size_t op = 0;     // the operator that made the values
   std::string kind = {};  // ended by the next op of this kind; "turn", "loop", "next": by a loop; else never
-  std::vector<ValueId> values = {};
+  std::vector<graph::ValueId> values = {};
 };
 // Adds the values to Op::held of the last operator that runs while they are referenced. `turns` gives for
 // each operator the turn of an outermost loop in which it runs; 0 outside of loops.
-void hold(ForwardGraph& graph, std::span<const std::uint32_t> turns, const std::vector<Until>& until);
+void hold(graph::ForwardGraph& graph, std::span<const std::uint32_t> turns, const std::vector<Until>& until);
 // Holds every value that a turn of an outermost loop uses and did not make until the end of the turn.
-void hold_block_inputs(ForwardGraph& graph, std::span<const std::uint32_t> turns);
+void hold_block_inputs(graph::ForwardGraph& graph, std::span<const std::uint32_t> turns);
 
 // An operator whose first output may reuse the memory of an input, preferably of input number `input`.
 struct InPlace {
@@ -50,9 +50,9 @@ struct InPlace {
 };
 // Sorts the operators as OpOrder::inputs_first says, those at the positions `early` and what they need first.
 // Updates the positions in `in_place`.
-void put_inputs_first(ForwardGraph& graph, std::span<const std::uint32_t> early,
+void put_inputs_first(graph::ForwardGraph& graph, std::span<const std::uint32_t> early,
                       std::vector<InPlace>& in_place);
 // Lets outputs reuse the memory of an input that nothing needs any more. `in_place` is sorted by operator.
-void merge_in_place(ForwardGraph& graph, const std::vector<InPlace>& in_place);
+void merge_in_place(graph::ForwardGraph& graph, const std::vector<InPlace>& in_place);
 
-}  // namespace loadline
+}  // namespace loadline::forward

@@ -12,7 +12,7 @@
 
 #include <fmt/format.h>
 
-namespace loadline {
+namespace loadline::forward {
 namespace {
 
 constexpr std::uint32_t kNone = UINT32_MAX;
@@ -21,35 +21,35 @@ constexpr std::size_t kMostPassedOn =
     4'000'000;  // weights of constants, counted once for each operator that uses them
 constexpr std::uint64_t kMostWork = 50'000'000;  // steps of expressions: an operator takes about ten
 
-std::uint32_t index(ValueId id) { return static_cast<std::uint32_t>(id); }
+std::uint32_t index(graph::ValueId id) { return static_cast<std::uint32_t>(id); }
 
 class FileGraph {
  public:
-  FileGraph(const ForwardGraph& from, const Profile& profile)
+  FileGraph(const graph::ForwardGraph& from, const Profile& profile)
       : from_(from), profile_(profile), is_output_(from.values.size(), false), now_(from.values.size()) {
     to_.symbols = from.symbols;
     to_.least = from.least;
     to_.sizes = from.sizes;
-    for (const ValueId id : from.outputs) is_output_[index(id)] = true;
-    for (const Body& body : from.bodies)
-      for (const ValueId id : body.outputs) is_output_[index(id)] = true;
+    for (const graph::ValueId id : from.outputs) is_output_[index(id)] = true;
+    for (const graph::Body& body : from.bodies)
+      for (const graph::ValueId id : body.outputs) is_output_[index(id)] = true;
     for (std::size_t i = 0; i < from.symbols.size(); ++i) numbers_.push_back(fmt::format("#{}", i));
   }
 
-  ForwardGraph run() {
+  graph::ForwardGraph run() {
     constant_.resize(from_.values.size(), nullptr);
     find_constants(from_.ops);
     uses_.resize(from_.values.size(), 0);
     count_uses(from_.inputs, from_.outputs, from_.ops);
-    for (const Body& body : from_.bodies) count_uses(body.inputs, body.outputs, body.ops);
-    for (const ValueId id : from_.inputs) {
+    for (const graph::Body& body : from_.bodies) count_uses(body.inputs, body.outputs, body.ops);
+    for (const graph::ValueId id : from_.inputs) {
       add(id);
       to_.inputs.push_back(now_[index(id)]);
     }
     run(from_.ops, from_.outputs);
-    for (const ValueId id : from_.outputs) to_.outputs.push_back(now_[index(id)]);
+    for (const graph::ValueId id : from_.outputs) to_.outputs.push_back(now_[index(id)]);
     if (profile_.hold_block_inputs && !to_.ops.empty()) {
-      std::vector<ValueId>& held = to_.ops.back().held;
+      std::vector<graph::ValueId>& held = to_.ops.back().held;
       held.insert(held.end(), to_.inputs.begin(), to_.inputs.end());
     }
     return std::move(to_);
@@ -57,78 +57,80 @@ class FileGraph {
 
  private:
   // The names that a rule sees for an operator. A name whose value is unknown is null.
-  Scope scope(const Op& op) {
+  assets::Scope scope(const graph::Op& op) {
     return {[this, &op](std::string_view name) { return name_value(op, name); }, {}, &work_};
   }
 
-  Datum name_value(const Op& op, std::string_view name) const {
-    const Value* const first = op.inputs.empty() ? nullptr : &from_.value(op.inputs.front());
-    const Value* const out = op.outputs.empty() ? nullptr : &from_.value(op.outputs.front());
-    if (name == "B") return Datum(SizePoly::symbol(kBatch));
-    if (name == "S") return Datum(SizePoly::symbol(kSequence));
-    if (name == "P") return Datum(SizePoly::symbol(kPast));
-    if (name == "inputs") return Datum(static_cast<std::int64_t>(op.inputs.size()));
-    if (name == "e" && out != nullptr && out->dtype && dtype_info(*out->dtype).block_elements == 1)
-      return Datum(static_cast<std::int64_t>(dtype_info(*out->dtype).block_bytes));
-    if (name == "out" && out != nullptr) return size(value_bytes(*out));
+  assets::Datum name_value(const graph::Op& op, std::string_view name) const {
+    const graph::Value* const first = op.inputs.empty() ? nullptr : &from_.value(op.inputs.front());
+    const graph::Value* const out = op.outputs.empty() ? nullptr : &from_.value(op.outputs.front());
+    if (name == "B") return assets::Datum(graph::SizePoly::symbol(graph::kBatch));
+    if (name == "S") return assets::Datum(graph::SizePoly::symbol(graph::kSequence));
+    if (name == "P") return assets::Datum(graph::SizePoly::symbol(graph::kPast));
+    if (name == "inputs") return assets::Datum(static_cast<std::int64_t>(op.inputs.size()));
+    if (name == "e" && out != nullptr && out->dtype && graph::dtype_info(*out->dtype).block_elements == 1)
+      return assets::Datum(static_cast<std::int64_t>(graph::dtype_info(*out->dtype).block_bytes));
+    if (name == "out" && out != nullptr) return size(graph::value_bytes(*out));
     if (name == "o" && out != nullptr) return width(*out);
     if (name == "n" && first != nullptr) return rows(*first);
     if (name == "c" && first != nullptr) return width(*first);
     return {};
   }
-  static Datum size(const std::optional<SizePoly>& poly) { return poly ? Datum(*poly) : Datum(); }
-  static Datum width(const Value& value) {
-    if (!value.shape) return {};
-    return Datum(value.shape->empty() ? SizePoly(1) : value.shape->back());
+  static assets::Datum size(const std::optional<graph::SizePoly>& poly) {
+    return poly ? assets::Datum(*poly) : assets::Datum();
   }
-  static Datum rows(const Value& value) {
+  static assets::Datum width(const graph::Value& value) {
     if (!value.shape) return {};
-    std::optional<SizePoly> product(1);
+    return assets::Datum(value.shape->empty() ? graph::SizePoly(1) : value.shape->back());
+  }
+  static assets::Datum rows(const graph::Value& value) {
+    if (!value.shape) return {};
+    std::optional<graph::SizePoly> product(1);
     for (std::size_t i = 0; product && i + 1 < value.shape->size(); ++i)
-      product = SizePoly::product(*product, (*value.shape)[i]);
+      product = graph::SizePoly::product(*product, (*value.shape)[i]);
     return size(product);
   }
 
   // The position in op.inputs that a rule names (the rule counts from 1); nothing if it names none.
-  std::optional<std::size_t> input_of(const Expression& rule, const Op& op) {
+  std::optional<std::size_t> input_of(const assets::Expression& rule, const graph::Op& op) {
     return input_number(rule, scope(op));
   }
 
   // Finds operators that only copy or view weights. They need not run, unless their result is an output of
   // the graph.
-  void find_constants(std::span<const Op> ops) {
-    for (const Op& op : ops) {
+  void find_constants(std::span<const graph::Op> ops) {
+    for (const graph::Op& op : ops) {
       for (const std::uint32_t body : op.bodies) find_constants(from_.bodies[body].ops);
-      const auto leaves = [&](ValueId id) { return is_output_[index(id)]; };
+      const auto leaves = [&](graph::ValueId id) { return is_output_[index(id)]; };
       if (std::ranges::any_of(op.outputs, leaves)) continue;
       const OpRule& rule = profile_.rule(op.kind);
       const auto view = input_of(rule.view, op);
-      const Op* source = nullptr;
+      const graph::Op* source = nullptr;
       if (op.inputs.empty() && (view || rule.without.evaluate(scope(op)).truth()))
         source = &op;
       else if (view && *view < op.inputs.size())
         source = constant_[index(op.inputs[*view])];
-      for (const ValueId id : op.outputs) constant_[index(id)] = source;
+      for (const graph::ValueId id : op.outputs) constant_[index(id)] = source;
     }
   }
-  bool is_constant(const Op& op) const {
+  bool is_constant(const graph::Op& op) const {
     return !op.outputs.empty() && constant_[index(op.outputs.front())] != nullptr;
   }
 
   // Counts the references to each value: the operators that use it, the operator that makes it, and the
   // caller. An operator's reference ends when the operator ends.
-  void count_uses(std::span<const ValueId> inputs, std::span<const ValueId> outputs,
-                  std::span<const Op> ops) {
-    for (const ValueId id : inputs) ++uses_[index(id)];
-    for (const ValueId id : outputs) ++uses_[index(id)];
-    for (const Op& op : ops) {
-      for (const ValueId id : op.inputs) ++uses_[index(id)];
-      for (const ValueId id : op.outputs) ++uses_[index(id)];
+  void count_uses(std::span<const graph::ValueId> inputs, std::span<const graph::ValueId> outputs,
+                  std::span<const graph::Op> ops) {
+    for (const graph::ValueId id : inputs) ++uses_[index(id)];
+    for (const graph::ValueId id : outputs) ++uses_[index(id)];
+    for (const graph::Op& op : ops) {
+      for (const graph::ValueId id : op.inputs) ++uses_[index(id)];
+      for (const graph::ValueId id : op.outputs) ++uses_[index(id)];
     }
   }
 
-  void add(ValueId id) {
-    const ValueId fresh{static_cast<std::uint32_t>(to_.values.size())};
+  void add(graph::ValueId id) {
+    const graph::ValueId fresh{static_cast<std::uint32_t>(to_.values.size())};
     to_.values.push_back(from_.value(id));
     to_.values.back().memory_of.reset();
     now_[index(id)] = fresh;
@@ -139,14 +141,14 @@ class FileGraph {
 
   // A number for each shape and element width; kNone if either is unknown, and for scalars, which are too
   // small to reuse.
-  std::uint32_t room_of(const Value& value) {
+  std::uint32_t room_of(const graph::Value& value) {
     if (!value.shape || value.shape->empty() || !value.dtype) return kNone;
-    const DTypeInfo& info = dtype_info(*value.dtype);
+    const graph::DTypeInfo& info = graph::dtype_info(*value.dtype);
     if (info.block_elements != 1) return kNone;
-    const auto is_fixed = [](const SizePoly& size) { return size.constant().has_value(); };
+    const auto is_fixed = [](const graph::SizePoly& size) { return size.constant().has_value(); };
     if (value.inferred && !std::ranges::all_of(*value.shape, is_fixed)) return kNone;
     std::string key = fmt::format("{}/{}:", body_, info.block_bytes);  // bodies are planned for themselves
-    for (const SizePoly& size : *value.shape) key += size.text(numbers_) + ',';
+    for (const graph::SizePoly& size : *value.shape) key += size.text(numbers_) + ',';
     const auto fresh = static_cast<std::uint32_t>(given_up_.size());
     const auto [found, is_fresh] = rooms_.try_emplace(std::move(key), fresh);
     if (is_fresh) given_up_.emplace_back();
@@ -154,7 +156,7 @@ class FileGraph {
   }
 
   // The value whose memory `id` shares, or kNone for memory of its own.
-  std::uint32_t shared_place(const Op& op, const OpRule& rule, ValueId id) {
+  std::uint32_t shared_place(const graph::Op& op, const OpRule& rule, graph::ValueId id) {
     const auto view = input_of(rule.view, op);
     if (view && *view < op.inputs.size() && can_be_view(from_.value(op.inputs[*view]), from_.value(id)))
       if (const std::uint32_t place = place_of(op.inputs[*view]); place != kNone) return place;
@@ -162,7 +164,7 @@ class FileGraph {
     if (room == kNone) return kNone;
     const auto preferred = input_of(rule.in_place, op);
     for (std::size_t i = 0; preferred && i < op.inputs.size(); ++i) {
-      const ValueId input = op.inputs[(i + *preferred) % op.inputs.size()];
+      const graph::ValueId input = op.inputs[(i + *preferred) % op.inputs.size()];
       const std::uint32_t place = place_of(input);
       if (place != kNone && room_[index(now_[index(input)])] == room && refers_[place] == 1) return place;
     }
@@ -174,13 +176,13 @@ class FileGraph {
 
   // Whether `value` can be a view of `of`: same dtype, same bytes. If not, the input that the rule means is a
   // weight, which Op::inputs leaves out, and `of` is another input, such as the new shape.
-  static bool can_be_view(const Value& of, const Value& value) {
+  static bool can_be_view(const graph::Value& of, const graph::Value& value) {
     if (of.dtype && value.dtype && *of.dtype != *value.dtype) return false;
-    const auto given = value_bytes(of), shown = value_bytes(value);
+    const auto given = graph::value_bytes(of), shown = graph::value_bytes(value);
     return !given || !shown || !given->constant() || !shown->constant() || *given == *shown;
   }
 
-  std::uint32_t place_of(ValueId id) const {
+  std::uint32_t place_of(graph::ValueId id) const {
     return constant_[index(id)] != nullptr ? kNone : place_[index(now_[index(id)])];
   }
 
@@ -188,59 +190,59 @@ class FileGraph {
     if (--refers_[place] == 0 && room_[place] != kNone) given_up_[room_[place]].push_back(place);
   }
 
-  void run(std::span<const Op> ops, std::span<const ValueId> outputs) {
+  void run(std::span<const graph::Op> ops, std::span<const graph::ValueId> outputs) {
     for (const std::uint32_t op : op_order(ops, outputs, profile_.order))
       if (!is_constant(ops[op])) run(ops[op]);
   }
 
   // Runs a body, before its operator makes its own outputs. The outputs of the body live to the body's end.
-  void run_body(const Op& op, const Body& body) {
+  void run_body(const graph::Op& op, const graph::Body& body) {
     const std::uint32_t outer = std::exchange(body_, ++bodies_);
     const std::size_t first = to_.ops.size();
-    Op turn = {.kind = op.kind + " turn", .name = op.name, .inputs = {}, .weights = {}, .outputs = {}};
-    for (const ValueId id : body.inputs) {
+    graph::Op turn = {.kind = op.kind + " turn", .name = op.name, .inputs = {}, .weights = {}, .outputs = {}};
+    for (const graph::ValueId id : body.inputs) {
       add(id);
       turn.outputs.push_back(now_[index(id)]);
     }
     if (!turn.outputs.empty()) to_.ops.push_back(std::move(turn));
     run(body.ops, body.outputs);
-    for (const ValueId id : body.outputs)
+    for (const graph::ValueId id : body.outputs)
       if (to_.ops.size() > first) to_.ops.back().held.push_back(now_[index(id)]);
     body_ = outer;
   }
 
-  void run(const Op& op) {
+  void run(const graph::Op& op) {
     static const OpRule kPlain;
     for (const std::uint32_t body : op.bodies) run_body(op, from_.bodies[body]);
     const OpRule& rule = profile_.rule(op.kind);
-    Op fresh = {.kind = op.kind, .name = op.name, .inputs = {}, .weights = op.weights, .outputs = {}};
-    for (const ValueId id : op.inputs) {
-      if (const Op* const constant = constant_[index(id)])
+    graph::Op fresh = {.kind = op.kind, .name = op.name, .inputs = {}, .weights = op.weights, .outputs = {}};
+    for (const graph::ValueId id : op.inputs) {
+      if (const graph::Op* const constant = constant_[index(id)])
         pass_on(constant->weights, fresh);
       else
         fresh.inputs.push_back(now_[index(id)]);
     }
-    for (const ValueId id : op.held)
+    for (const graph::ValueId id : op.held)
       if (constant_[index(id)] == nullptr) fresh.held.push_back(now_[index(id)]);
-    for (const ValueId id : op.outputs) {
+    for (const graph::ValueId id : op.outputs) {
       add(id);
       fresh.outputs.push_back(now_[index(id)]);
       const bool first = id == op.outputs.front();
       if (!is_output_[index(id)]) share(shared_place(op, first ? rule : kPlain, id));
     }
-    for (const ValueId id : op.temporaries) {
+    for (const graph::ValueId id : op.temporaries) {
       add(id);
       fresh.temporaries.push_back(now_[index(id)]);
     }
     add_temporaries(op, rule, fresh);
-    for (const ValueId id : op.inputs)
+    for (const graph::ValueId id : op.inputs)
       if (constant_[index(id)] == nullptr) give_up(place_of(id));
-    for (const ValueId id : op.outputs) give_up(place_of(id));
+    for (const graph::ValueId id : op.outputs) give_up(place_of(id));
     to_.ops.push_back(std::move(fresh));
   }
 
   // Gives the weights of a constant to a user of the constant; limited, as a file may list many of both.
-  void pass_on(const std::vector<TensorId>& weights, Op& to) {
+  void pass_on(const std::vector<graph::TensorId>& weights, graph::Op& to) {
     if (weights.size() > kMostPassedOn - passed_on_)
       throw Error(ErrorCode::limit, "operators use weights of constants {} times or more",
                   format_grouped(kMostPassedOn));
@@ -252,25 +254,25 @@ class FileGraph {
   void share(std::uint32_t place) {
     if (place == kNone) return;
     const auto last = static_cast<std::uint32_t>(to_.values.size() - 1);
-    to_.values[last].memory_of = ValueId{place};
+    to_.values[last].memory_of = graph::ValueId{place};
     refers_[place] += refers_[last];
     place_[last] = place;
   }
 
-  void add_temporaries(const Op& op, const OpRule& rule, Op& fresh) {
+  void add_temporaries(const graph::Op& op, const OpRule& rule, graph::Op& fresh) {
     const bool known = name_value(op, "out").size() && (op.inputs.empty() || name_value(op, "n").size());
     for (std::size_t i = 0; known && i < rule.temporaries.size(); ++i) {
       const auto bytes = temporary_bytes(op, rule.temporaries[i]);
-      if (bytes == SizePoly(0)) continue;
+      if (bytes == graph::SizePoly(0)) continue;
       if (++temporaries_ > kMostTemporaries)
         throw Error(ErrorCode::limit, "profile '{}' gives more than {} temporaries",
                     safe_display(profile_.id, 40), format_grouped(kMostTemporaries));
-      fresh.temporaries.push_back(ValueId{static_cast<std::uint32_t>(to_.values.size())});
+      fresh.temporaries.push_back(graph::ValueId{static_cast<std::uint32_t>(to_.values.size())});
       to_.values.push_back({.name = fmt::format("{}.{}", op.kind, i),
-                            .dtype = DType::u8,
+                            .dtype = graph::DType::u8,
                             .shape = {},
-                            .lane = Lane::temporary});
-      if (bytes) to_.values.back().shape = std::vector<SizePoly>{*bytes};
+                            .lane = graph::Lane::temporary});
+      if (bytes) to_.values.back().shape = std::vector<graph::SizePoly>{*bytes};
       place_.push_back(index(fresh.temporaries.back()));
       refers_.push_back(0);
       room_.push_back(kNone);
@@ -278,8 +280,8 @@ class FileGraph {
   }
 
   // The size of a temporary. Nothing if it does not fit in 64 bits: the file is at fault then, not the rule.
-  std::optional<SizePoly> temporary_bytes(const Op& op, const Expression& rule) {
-    Datum bytes;
+  std::optional<graph::SizePoly> temporary_bytes(const graph::Op& op, const assets::Expression& rule) {
+    assets::Datum bytes;
     try {
       bytes = rule.evaluate(scope(op));
     } catch (const Error& error) {
@@ -290,36 +292,37 @@ class FileGraph {
     return bytes.size();
   }
 
-  const ForwardGraph& from_;
+  const graph::ForwardGraph& from_;
   const Profile& profile_;
   std::vector<bool> is_output_;
-  std::vector<const Op*> constant_;  // by value: the operator with its weights if it is a constant, else null
+  std::vector<const graph::Op*>
+      constant_;                     // by value: the operator with its weights if it is a constant, else null
   std::vector<std::uint32_t> uses_;  // by value
-  std::vector<ValueId> now_;         // by value: its number in to_
+  std::vector<graph::ValueId> now_;  // by value: its number in to_
   std::uint64_t work_ = kMostWork;
   std::size_t passed_on_ = 0;
   std::uint32_t body_ = 0;  // the body that runs; 0 for the graph itself
   std::uint32_t bodies_ = 0;
   std::size_t temporaries_ = 0;
-  ForwardGraph to_;
+  graph::ForwardGraph to_;
   // per value of to_
   std::vector<std::uint32_t> place_;   // the value whose memory it uses
   std::vector<std::uint32_t> refers_;  // references to its memory, if the memory is its own
   std::vector<std::uint32_t> room_;
   std::vector<std::string> numbers_;  // short names of symbols for the keys of rooms_: names may be long
-  TextMap<std::uint32_t> rooms_;
+  graph::TextMap<std::uint32_t> rooms_;
   std::vector<std::vector<std::uint32_t>> given_up_;  // by room: memory without references
 };
 
 }  // namespace
 
-ForwardGraph with_profile(const ForwardGraph& graph, const Profile& profile) {
+graph::ForwardGraph with_profile(const graph::ForwardGraph& graph, const Profile& profile) {
   return FileGraph(graph, profile).run();
 }
 
-std::size_t sharing_values(const ForwardGraph& graph) {
-  return static_cast<std::size_t>(
-      std::ranges::count_if(graph.values, [](const Value& value) { return value.memory_of.has_value(); }));
+std::size_t sharing_values(const graph::ForwardGraph& graph) {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      graph.values, [](const graph::Value& value) { return value.memory_of.has_value(); }));
 }
 
-}  // namespace loadline
+}  // namespace loadline::forward

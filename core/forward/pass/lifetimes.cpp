@@ -10,13 +10,13 @@
 
 #include <fmt/format.h>
 
-namespace loadline {
+namespace loadline::forward {
 
 // --- Finds lifetimes and usage in one sweep over the operators.
 
 namespace {
 
-std::size_t position(ValueId id) { return static_cast<std::size_t>(id); }
+std::size_t position(graph::ValueId id) { return static_cast<std::size_t>(id); }
 
 std::uint64_t added(std::uint64_t total, std::uint64_t bytes) {
   constexpr std::uint64_t kMost = std::uint64_t{1} << 62;
@@ -27,39 +27,39 @@ std::uint64_t added(std::uint64_t total, std::uint64_t bytes) {
 
 }  // namespace
 
-std::vector<OpRange> lifetimes(const ForwardGraph& graph) {
+std::vector<OpRange> lifetimes(const graph::ForwardGraph& graph) {
   constexpr std::uint32_t kNever = UINT32_MAX;
   // the owner of each value's memory; owners come before the values that share with them
   std::vector<std::uint32_t> owner(graph.values.size());
   for (std::uint32_t i = 0; i < owner.size(); ++i) {
-    const std::optional<ValueId>& of = graph.values[i].memory_of;
+    const std::optional<graph::ValueId>& of = graph.values[i].memory_of;
     owner[i] = of ? owner[position(*of)] : i;
   }
   std::vector<OpRange> lives(graph.values.size(), {kNever, 0});
-  const auto use = [&](ValueId id, std::uint32_t first, std::uint32_t end) {
+  const auto use = [&](graph::ValueId id, std::uint32_t first, std::uint32_t end) {
     OpRange& range = lives[owner[position(id)]];
     range.first = std::min(range.first, first);
     range.end = std::max(range.end, end);
   };
   const auto ops = static_cast<std::uint32_t>(graph.ops.size());
-  for (const ValueId id : graph.inputs) use(id, 0, 0);
+  for (const graph::ValueId id : graph.inputs) use(id, 0, 0);
   for (std::uint32_t i = 0; i < ops; ++i) {
-    const Op& op = graph.ops[i];
+    const graph::Op& op = graph.ops[i];
     for (const auto* ids : {&op.inputs, &op.outputs, &op.temporaries, &op.held})
-      for (const ValueId id : *ids) use(id, i, i + 1);
+      for (const graph::ValueId id : *ids) use(id, i, i + 1);
   }
-  for (const ValueId id : graph.outputs) use(id, ops, ops);
+  for (const graph::ValueId id : graph.outputs) use(id, ops, ops);
   for (std::size_t i = 0; i < lives.size(); ++i)
-    if (lives[i].first == kNever || graph.values[i].lane == Lane::cache) lives[i] = {};
+    if (lives[i].first == kNever || graph.values[i].lane == graph::Lane::cache) lives[i] = {};
   return lives;
 }
 
-std::vector<std::optional<std::uint64_t>> value_sizes(const ForwardGraph& graph,
+std::vector<std::optional<std::uint64_t>> value_sizes(const graph::ForwardGraph& graph,
                                                       std::span<const std::uint64_t> symbols) {
   std::vector<std::optional<std::uint64_t>> sizes;
   sizes.reserve(graph.values.size());
-  for (const Value& value : graph.values) {
-    const auto bytes = value_bytes(value);
+  for (const graph::Value& value : graph.values) {
+    const auto bytes = graph::value_bytes(value);
     sizes.push_back(bytes ? bytes->evaluate(symbols) : std::nullopt);
     if (bytes && !sizes.back())
       throw Error(ErrorCode::limit, "the size of value '{}' is negative or does not fit in 64 bits",
@@ -68,17 +68,18 @@ std::vector<std::optional<std::uint64_t>> value_sizes(const ForwardGraph& graph,
   return sizes;
 }
 
-std::vector<LaneBytes> forward_usage(const ForwardGraph& graph, std::span<const OpRange> lives,
+std::vector<LaneBytes> forward_usage(const graph::ForwardGraph& graph, std::span<const OpRange> lives,
                                      std::span<const std::optional<std::uint64_t>> sizes) {
   // bytes that begin and end with each operator; if the total does not overflow, no sum below does
   std::vector<LaneBytes> begins(graph.ops.size() + 1), ends(graph.ops.size() + 1);
   std::uint64_t total = 0;
   for (std::size_t i = 0; i < graph.values.size(); ++i) {
-    const Value& value = graph.values[i];
+    const graph::Value& value = graph.values[i];
     if (value.memory_of || !sizes[i]) continue;
     total = added(total, *sizes[i]);
     if (lives[i].empty()) continue;
-    const auto member = value.lane == Lane::temporary ? &LaneBytes::temporaries : &LaneBytes::activations;
+    const auto member =
+        value.lane == graph::Lane::temporary ? &LaneBytes::temporaries : &LaneBytes::activations;
     begins[lives[i].first].*member += *sizes[i];
     ends[lives[i].end].*member += *sizes[i];
   }
@@ -90,9 +91,9 @@ std::vector<LaneBytes> forward_usage(const ForwardGraph& graph, std::span<const 
     alive.activations -= ends[i].activations;
     alive.temporaries += begins[i].temporaries;
     alive.temporaries -= ends[i].temporaries;
-    for (const ValueId id : graph.ops[i].outputs) {
-      const Value& value = graph.value(id);
-      if (value.lane != Lane::cache || value.memory_of || written[position(id)]) continue;
+    for (const graph::ValueId id : graph.ops[i].outputs) {
+      const graph::Value& value = graph.value(id);
+      if (value.lane != graph::Lane::cache || value.memory_of || written[position(id)]) continue;
       written[position(id)] = true;
       alive.cache += sizes[position(id)].value_or(0);
     }
@@ -101,30 +102,31 @@ std::vector<LaneBytes> forward_usage(const ForwardGraph& graph, std::span<const 
   return usage;
 }
 
-ForwardPeak forward_peak(const ForwardGraph& graph, std::span<const LaneBytes> usage,
+ForwardPeak forward_peak(const graph::ForwardGraph& graph, std::span<const LaneBytes> usage,
                          std::span<const std::optional<std::uint64_t>> sizes) {
   ForwardPeak peak;
   for (std::uint32_t i = 0; i < usage.size(); ++i)
     if (usage[i].passing() > peak.bytes) peak.bytes = usage[i].passing(), peak.op = i;
   for (std::size_t i = 0; i < graph.values.size(); ++i) {
-    const Value& value = graph.values[i];
+    const graph::Value& value = graph.values[i];
     if (value.memory_of) continue;
     if (!sizes[i]) ++peak.unknown;
-    if (value.lane == Lane::cache) peak.cache_bytes = added(peak.cache_bytes, sizes[i].value_or(0));
+    if (value.lane == graph::Lane::cache) peak.cache_bytes = added(peak.cache_bytes, sizes[i].value_or(0));
   }
   return peak;
 }
 
-std::vector<Allocation> allocations_of(const ForwardGraph& graph, std::span<const OpRange> lives,
-                                       std::span<const std::optional<std::uint64_t>> sizes) {
-  std::vector<Allocation> result(lives.size());
+std::vector<allocators::Allocation> allocations_of(const graph::ForwardGraph& graph,
+                                                   std::span<const OpRange> lives,
+                                                   std::span<const std::optional<std::uint64_t>> sizes) {
+  std::vector<allocators::Allocation> result(lives.size());
   for (std::size_t i = 0; i < lives.size(); ++i)
     result[i] = {lives[i].first + 1, lives[i].end + 1, sizes[i].value_or(0),
-                 graph.values[i].lane != Lane::temporary};
+                 graph.values[i].lane != graph::Lane::temporary};
   for (const auto* ids : {&graph.inputs, &graph.outputs})
-    for (const ValueId id : *ids) result[position(id)].planned = false;
-  for (const ValueId id : graph.inputs)
-    if (Allocation& input = result[position(id)]; !lives[position(id)].empty()) input.first = 0;
+    for (const graph::ValueId id : *ids) result[position(id)].planned = false;
+  for (const graph::ValueId id : graph.inputs)
+    if (allocators::Allocation& input = result[position(id)]; !lives[position(id)].empty()) input.first = 0;
   return result;
 }
 
@@ -132,7 +134,7 @@ std::vector<Allocation> allocations_of(const ForwardGraph& graph, std::span<cons
 
 namespace {
 
-std::string names_text(const ForwardGraph& graph) {
+std::string names_text(const graph::ForwardGraph& graph) {
   constexpr std::size_t kMost = 20;
   if (graph.sizes.empty()) return "it has none";
   std::string text = "it has ";
@@ -142,8 +144,8 @@ std::string names_text(const ForwardGraph& graph) {
   return text;
 }
 
-const NamedSize& size_named(const ForwardGraph& graph, const std::string& name) {
-  const auto found = std::ranges::find(graph.sizes, name, &NamedSize::name);
+const graph::NamedSize& size_named(const graph::ForwardGraph& graph, const std::string& name) {
+  const auto found = std::ranges::find(graph.sizes, name, &graph::NamedSize::name);
   if (found == graph.sizes.end())
     throw Error(ErrorCode::usage, "the file has no size that is called '{}'; {}", safe_display(name, 60),
                 names_text(graph));
@@ -152,14 +154,14 @@ const NamedSize& size_named(const ForwardGraph& graph, const std::string& name) 
 
 }  // namespace
 
-std::vector<std::uint64_t> symbol_values(const ForwardGraph& graph, std::uint64_t batch,
+std::vector<std::uint64_t> symbol_values(const graph::ForwardGraph& graph, std::uint64_t batch,
                                          std::uint64_t sequence, std::uint64_t past,
                                          std::span<const SizeChoice> choices) {
-  std::vector<std::uint64_t> values = symbol_values(graph, batch, sequence, past);
+  std::vector<std::uint64_t> values = graph::symbol_values(graph, batch, sequence, past);
   std::vector<const SizeChoice*> chosen(values.size(), nullptr);
   for (const SizeChoice& choice : choices) {
-    const SizePoly& taken_as = size_named(graph, choice.name).taken_as;
-    const std::optional<SymbolId> symbol = taken_as.as_symbol();
+    const graph::SizePoly& taken_as = size_named(graph, choice.name).taken_as;
+    const std::optional<graph::SymbolId> symbol = taken_as.as_symbol();
     if (!symbol)
       throw Error(ErrorCode::usage, "'{}' is {}: choose those", safe_display(choice.name, 60),
                   taken_as.text(graph.symbols));
@@ -174,23 +176,25 @@ std::vector<std::uint64_t> symbol_values(const ForwardGraph& graph, std::uint64_
   return values;
 }
 
-std::vector<std::string> sizes_left_at_1(const ForwardGraph& graph, std::span<const SizeChoice> choices) {
+std::vector<std::string> sizes_left_at_1(const graph::ForwardGraph& graph,
+                                         std::span<const SizeChoice> choices) {
   std::vector<std::string> names;
-  for (const NamedSize& size : graph.sizes) {
-    const std::optional<SymbolId> symbol = size.taken_as.as_symbol();
+  for (const graph::NamedSize& size : graph.sizes) {
+    const std::optional<graph::SymbolId> symbol = size.taken_as.as_symbol();
     const auto is_chosen = [&](const SizeChoice& choice) { return choice.name == size.name; };
-    if (symbol && *symbol > kPast && std::ranges::none_of(choices, is_chosen)) names.push_back(size.name);
+    if (symbol && *symbol > graph::kPast && std::ranges::none_of(choices, is_chosen))
+      names.push_back(size.name);
   }
   return names;
 }
 
-bool depends_on_tokens(const ForwardGraph& graph) {
-  const auto depends = [](const SizePoly& size) {
-    return size.mentions(kBatch) || size.mentions(kSequence) || size.mentions(kPast);
+bool depends_on_tokens(const graph::ForwardGraph& graph) {
+  const auto depends = [](const graph::SizePoly& size) {
+    return size.mentions(graph::kBatch) || size.mentions(graph::kSequence) || size.mentions(graph::kPast);
   };
-  return std::ranges::any_of(graph.values, [&](const Value& value) {
+  return std::ranges::any_of(graph.values, [&](const graph::Value& value) {
     return value.shape && std::ranges::any_of(*value.shape, depends);
   });
 }
 
-}  // namespace loadline
+}  // namespace loadline::forward

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace loadline {
+namespace loadline::forward {
 
 // --- The lifetime of each value of a forward pass, and the peak of memory that follows.
 
@@ -25,11 +25,11 @@ struct OpRange {
 };
 
 // One range for each value. Inputs live from the first operator to their last use; outputs live to the end.
-std::vector<OpRange> lifetimes(const ForwardGraph& graph);
+std::vector<OpRange> lifetimes(const graph::ForwardGraph& graph);
 
 // The bytes of every value, with symbols[i] (see symbol_values) for symbol i. Nothing for an unknown size.
 // Throws Error{limit} for a size that is negative or beyond 64 bits.
-std::vector<std::optional<std::uint64_t>> value_sizes(const ForwardGraph& graph,
+std::vector<std::optional<std::uint64_t>> value_sizes(const graph::ForwardGraph& graph,
                                                       std::span<const std::uint64_t> symbols);
 
 // Bytes by lane.
@@ -43,7 +43,7 @@ struct LaneBytes {
 
 // The bytes alive during each operator, summed over the values. Unknown sizes count as 0. Throws Error{limit}
 // beyond 2^62 bytes.
-std::vector<LaneBytes> forward_usage(const ForwardGraph& graph, std::span<const OpRange> lives,
+std::vector<LaneBytes> forward_usage(const graph::ForwardGraph& graph, std::span<const OpRange> lives,
                                      std::span<const std::optional<std::uint64_t>> sizes);
 
 struct ForwardPeak {
@@ -55,13 +55,14 @@ struct ForwardPeak {
 
 // The peak of `usage`, which must be the forward_usage() of this graph with these sizes. An allocator
 // reserves more. Throws Error{limit} for a cache beyond 2^62 bytes.
-ForwardPeak forward_peak(const ForwardGraph& graph, std::span<const LaneBytes> usage,
+ForwardPeak forward_peak(const graph::ForwardGraph& graph, std::span<const LaneBytes> usage,
                          std::span<const std::optional<std::uint64_t>> sizes);
 
 // The lifetimes as input of an allocator model: inputs begin in tick 0, operator i runs in tick i + 1, values
 // of unknown size have 0 bytes. Parallel to `lives`.
-std::vector<Allocation> allocations_of(const ForwardGraph& graph, std::span<const OpRange> lives,
-                                       std::span<const std::optional<std::uint64_t>> sizes);
+std::vector<allocators::Allocation> allocations_of(const graph::ForwardGraph& graph,
+                                                   std::span<const OpRange> lives,
+                                                   std::span<const std::optional<std::uint64_t>> sizes);
 
 // --- The sizes of a pass: batch, sequence and past, and sizes that the file names itself.
 
@@ -75,14 +76,15 @@ struct SizeChoice {
 // The symbol_values() of batch, sequence and past, overridden by `choices`. A choice sets the symbol that its
 // name stands for, so names of the same symbol must get equal sizes. Throws Error{usage} for an unknown name,
 // listing the known ones, and for a name that stands for a sum of sizes.
-std::vector<std::uint64_t> symbol_values(const ForwardGraph& graph, std::uint64_t batch,
+std::vector<std::uint64_t> symbol_values(const graph::ForwardGraph& graph, std::uint64_t batch,
                                          std::uint64_t sequence, std::uint64_t past,
                                          std::span<const SizeChoice> choices);
 
 // The names of sizes that are 1 because they are not chosen and do not follow from batch, sequence or past.
-std::vector<std::string> sizes_left_at_1(const ForwardGraph& graph, std::span<const SizeChoice> choices);
+std::vector<std::string> sizes_left_at_1(const graph::ForwardGraph& graph,
+                                         std::span<const SizeChoice> choices);
 
 // Whether any value's size depends on the batch, the sequence or the past.
-bool depends_on_tokens(const ForwardGraph& graph);
+bool depends_on_tokens(const graph::ForwardGraph& graph);
 
-}  // namespace loadline
+}  // namespace loadline::forward

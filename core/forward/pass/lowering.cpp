@@ -13,10 +13,10 @@
 
 #include <fmt/format.h>
 
-namespace loadline {
+namespace loadline::forward {
 namespace {
 
-using Sizes = std::vector<SizePoly>;
+using Sizes = std::vector<graph::SizePoly>;
 
 constexpr std::size_t kMostDimensions = 8;
 constexpr std::size_t kMostValues = 500'000;
@@ -31,22 +31,23 @@ class Lowering {
         cache_(profile.cache.value_or(model.dtype)) {
     scope_.work = &work_;
     scope_.name = [this](std::string_view name) { return name_value(name); };
-    scope_.call = [this](std::string_view function, std::span<const Datum> arguments) {
+    scope_.call = [this](std::string_view function, std::span<const assets::Datum> arguments) {
       return call(function, arguments);
     };
   }
 
-  ForwardGraph lower() {
-    const SizePoly past = SizePoly::symbol(kPast), sequence = SizePoly::symbol(kSequence);
-    total_ = *SizePoly::sum(sequence, past);
+  graph::ForwardGraph lower() {
+    const graph::SizePoly past = graph::SizePoly::symbol(graph::kPast),
+                          sequence = graph::SizePoly::symbol(graph::kSequence);
+    total_ = *graph::SizePoly::sum(sequence, past);
     for (const auto& [name, value] : model_.constants) constants_.insert_or_assign(name, value);
     for (const auto& [name, value] : profile_.flags) constants_.insert_or_assign(name, value);
-    constants_.insert_or_assign("B", Datum(SizePoly::symbol(kBatch)));
-    constants_.insert_or_assign("S", Datum(sequence));
-    constants_.insert_or_assign("P", Datum(past));
-    constants_.insert_or_assign("T", Datum(total_));
-    constants_.insert_or_assign("e", Datum(bytes_of(activation_)));
-    constants_.insert_or_assign("ce", Datum(bytes_of(cache_)));
+    constants_.insert_or_assign("B", assets::Datum(graph::SizePoly::symbol(graph::kBatch)));
+    constants_.insert_or_assign("S", assets::Datum(sequence));
+    constants_.insert_or_assign("P", assets::Datum(past));
+    constants_.insert_or_assign("T", assets::Datum(total_));
+    constants_.insert_or_assign("e", assets::Datum(bytes_of(activation_)));
+    constants_.insert_or_assign("ce", assets::Datum(bytes_of(cache_)));
     values_.resize(model_.values.size());
     made_by_.resize(model_.values.size());
     for (std::size_t i = 0; i < model_.inputs.size(); ++i) add_input(i);
@@ -71,28 +72,29 @@ class Lowering {
   // The names that a rule sees of an operator whose outputs have their shapes.
   void see(const BoundOp& op) {
     see_attributes(op);
-    locals_.insert_or_assign("weights", Datum(static_cast<std::int64_t>(op.weights.size())));
+    locals_.insert_or_assign("weights", assets::Datum(static_cast<std::int64_t>(op.weights.size())));
     if (!op.inputs.empty()) {
       const Sizes& first = shape(0);
-      SizePoly rows(1);
+      graph::SizePoly rows(1);
       for (std::size_t i = 0; i + 1 < first.size(); ++i) rows = product(rows, first[i]);
       const std::string& name = model_.values[op.inputs[0]];
-      locals_.insert_or_assign("input", Datum(name.substr(0, name.find('.'))));
-      locals_.insert_or_assign("n", Datum(rows));
-      locals_.insert_or_assign("c", Datum(first.empty() ? SizePoly(1) : first.back()));
+      locals_.insert_or_assign("input", assets::Datum(name.substr(0, name.find('.'))));
+      locals_.insert_or_assign("n", assets::Datum(rows));
+      locals_.insert_or_assign("c", assets::Datum(first.empty() ? graph::SizePoly(1) : first.back()));
       const Sizes& second = shape(op.inputs.size() > 1 ? 1 : 0);
-      locals_.insert_or_assign("also", Datum(second.empty() ? SizePoly(1) : second.back()));
-      locals_.insert_or_assign("t", Datum(second.size() > 1 ? second[second.size() - 2] : SizePoly(1)));
+      locals_.insert_or_assign("also", assets::Datum(second.empty() ? graph::SizePoly(1) : second.back()));
+      locals_.insert_or_assign(
+          "t", assets::Datum(second.size() > 1 ? second[second.size() - 2] : graph::SizePoly(1)));
       const auto window = windows_.find(op.inputs.size() > 1 ? op.inputs[1] : op.inputs[0]);
-      locals_.insert_or_assign("within", Datum(window == windows_.end() ? 0 : window->second));
+      locals_.insert_or_assign("within", assets::Datum(window == windows_.end() ? 0 : window->second));
       const std::string_view other = op.inputs.size() > 1 ? made_by_[op.inputs[1]] : std::string_view();
-      locals_.insert_or_assign("other", Datum(std::string(other)));
-      locals_.insert_or_assign("in_heads", Datum(std::int64_t{in_heads_.contains(op.inputs[0])}));
-      locals_.insert_or_assign("parts", Datum(parts(op)));
+      locals_.insert_or_assign("other", assets::Datum(std::string(other)));
+      locals_.insert_or_assign("in_heads", assets::Datum(std::int64_t{in_heads_.contains(op.inputs[0])}));
+      locals_.insert_or_assign("parts", assets::Datum(parts(op)));
     }
     if (!op.outputs.empty()) {
       const Sizes& first = *graph_.value(*values_[op.outputs[0]]).shape;
-      locals_.insert_or_assign("o", Datum(first.empty() ? SizePoly(1) : first.back()));
+      locals_.insert_or_assign("o", assets::Datum(first.empty() ? graph::SizePoly(1) : first.back()));
     }
   }
 
@@ -111,15 +113,15 @@ class Lowering {
   }
 
   // Adds the shared values that this operator uses to its inputs. Its first user gives each its size.
-  void add_shared(const BoundOp& op, Op& lowered) {
+  void add_shared(const BoundOp& op, graph::Op& lowered) {
     for (std::size_t i = 0; i < shared_.size(); ++i) {
       const SharedValue& shared = profile_.shared[i];
       if (std::ranges::find(shared.ops, op.line->op) == shared.ops.end()) continue;
       if (!shared.condition.text().empty() && !shared.condition.evaluate(scope_).truth()) continue;
       if (!shared_[i]) {
-        const SizePoly bytes = size_of(shared.bytes);
-        if (bytes == SizePoly(0)) continue;
-        shared_[i] = add_value(shared.name, DType::u8, {bytes}, Lane::activation);
+        const graph::SizePoly bytes = size_of(shared.bytes);
+        if (bytes == graph::SizePoly(0)) continue;
+        shared_[i] = add_value(shared.name, graph::DType::u8, {bytes}, graph::Lane::activation);
         graph_.inputs.push_back(*shared_[i]);
         if (shared.to_end) graph_.outputs.push_back(*shared_[i]);
       }
@@ -144,45 +146,45 @@ class Lowering {
     op_->line->place.fail(fmt::vformat(detail, fmt::make_format_args(values...)));
   }
 
-  static std::int64_t bytes_of(DType dtype) { return dtype_info(dtype).block_bytes; }
+  static std::int64_t bytes_of(graph::DType dtype) { return graph::dtype_info(dtype).block_bytes; }
 
-  Datum name_value(std::string_view name) const {
+  assets::Datum name_value(std::string_view name) const {
     if (const auto found = locals_.find(name); found != locals_.end()) return found->second;
     if (const auto found = constants_.find(name); found != constants_.end()) return found->second;
     return model_.config.get(name);
   }
 
   // min(size, number) becomes a symbol of its own if the size depends on batch or sequence.
-  std::optional<Datum> call(std::string_view function, std::span<const Datum> arguments) {
+  std::optional<assets::Datum> call(std::string_view function, std::span<const assets::Datum> arguments) {
     if (function != "min" || arguments.size() != 2) return std::nullopt;
     const bool first = arguments[0].poly() != nullptr;
-    const SizePoly* const of = arguments[first ? 0 : 1].poly();
+    const graph::SizePoly* const of = arguments[first ? 0 : 1].poly();
     const std::int64_t* const most = arguments[first ? 1 : 0].number();
     if (of == nullptr || most == nullptr || *most < 0) return std::nullopt;
-    return Datum(least(*of, static_cast<std::uint64_t>(*most)));
+    return assets::Datum(least(*of, static_cast<std::uint64_t>(*most)));
   }
 
-  SizePoly least(const SizePoly& of, std::uint64_t most) {
-    for (const LeastOf& known : graph_.least)
-      if (known.of == of && known.most == most) return SizePoly::symbol(known.symbol);
+  graph::SizePoly least(const graph::SizePoly& of, std::uint64_t most) {
+    for (const graph::LeastOf& known : graph_.least)
+      if (known.of == of && known.most == most) return graph::SizePoly::symbol(known.symbol);
     constexpr std::size_t kMostSymbols = 1000;
     if (graph_.symbols.size() == kMostSymbols) fail("more than a thousand different limits");
-    const SymbolId symbol{static_cast<std::uint16_t>(graph_.symbols.size())};
+    const graph::SymbolId symbol{static_cast<std::uint16_t>(graph_.symbols.size())};
     graph_.symbols.push_back(fmt::format("min({}, {})", of.text(graph_.symbols), most));
     graph_.least.push_back({symbol, of, most});
-    return SizePoly::symbol(symbol);
+    return graph::SizePoly::symbol(symbol);
   }
 
-  SizePoly size_of(const Expression& expression) const {
+  graph::SizePoly size_of(const assets::Expression& expression) const {
     const auto size = expression.evaluate(scope_).size();
     if (!size) expression.place().fail("'{}' is no size", expression.text());
     return *size;
   }
 
-  ValueId add_value(std::string name, DType dtype, Sizes shape, Lane lane,
-                    std::optional<ValueId> memory_of = {}) {
+  graph::ValueId add_value(std::string name, graph::DType dtype, Sizes shape, graph::Lane lane,
+                           std::optional<graph::ValueId> memory_of = {}) {
     if (graph_.values.size() == kMostValues) fail("more than 500,000 values and temporaries");
-    const ValueId id{static_cast<std::uint32_t>(graph_.values.size())};
+    const graph::ValueId id{static_cast<std::uint32_t>(graph_.values.size())};
     graph_.values.push_back({std::move(name), dtype, std::move(shape), lane, memory_of});
     return id;
   }
@@ -190,18 +192,18 @@ class Lowering {
   void add_input(std::size_t i) {
     const InputSpec& input = model_.inputs[i];
     Sizes shape;
-    for (const Expression& size : input.shape) shape.push_back(size_of(size));
-    values_[i] = add_value(input.name, input.dtype, std::move(shape), Lane::activation);
+    for (const assets::Expression& size : input.shape) shape.push_back(size_of(size));
+    values_[i] = add_value(input.name, input.dtype, std::move(shape), graph::Lane::activation);
     graph_.inputs.push_back(*values_[i]);
   }
 
   // Accessors for the rules of operators, below: inputs, weights and attributes of the current operator.
-  const Value& in(std::size_t i) const {
+  const graph::Value& in(std::size_t i) const {
     if (i >= op_->inputs.size()) fail("'{}' needs {} input{}", op_->line->op, i + 1, i == 0 ? "" : "s");
     return graph_.value(*values_[op_->inputs[i]]);
   }
   const Sizes& shape(std::size_t i) const { return *in(i).shape; }
-  Sizes with_last(std::size_t i, const SizePoly& last) const {
+  Sizes with_last(std::size_t i, const graph::SizePoly& last) const {
     Sizes result = shape(i);
     if (result.empty()) fail("the input has no dimensions");
     result.back() = last;
@@ -214,46 +216,50 @@ class Lowering {
     return op_->weights[i];
   }
   // The outermost dimension of an input.
-  const SizePoly& batch(std::size_t i) const {
+  const graph::SizePoly& batch(std::size_t i) const {
     if (shape(i).empty()) fail("the input has no dimensions");
     return shape(i).front();
   }
-  const Datum* attribute(std::string_view key) const {
+  const assets::Datum* attribute(std::string_view key) const {
     for (const auto& [name, value] : op_->attributes)
       if (name == key) return &value;
     return nullptr;
   }
-  SizePoly size_attribute(std::string_view key) const {
-    const Datum* const value = attribute(key);
+  graph::SizePoly size_attribute(std::string_view key) const {
+    const assets::Datum* const value = attribute(key);
     const auto size = value == nullptr ? std::nullopt : value->size();
     if (!size) fail("'{}' needs {}, a size", op_->line->op, key);
     return *size;
   }
-  SizePoly size_attribute(std::string_view key, const SizePoly& otherwise) const {
+  graph::SizePoly size_attribute(std::string_view key, const graph::SizePoly& otherwise) const {
     return attribute(key) == nullptr || attribute(key)->null() ? otherwise : size_attribute(key);
   }
-  Sizes sizes_of(const Datum& list) const {
+  Sizes sizes_of(const assets::Datum& list) const {
     Sizes sizes;
     if (list.list() == nullptr || list.list()->size() > kMostDimensions)
       fail("{}: a list of at most {} sizes expected", list.shown(), kMostDimensions);
-    for (const Datum& one : *list.list()) {
+    for (const assets::Datum& one : *list.list()) {
       const auto size = one.size();
       if (!size) fail("{} is no size", one.shown());
       sizes.push_back(*size);
     }
     return sizes;
   }
-  static SizePoly size(std::uint64_t number) { return SizePoly(static_cast<std::int64_t>(number)); }
-  SizePoly product(const SizePoly& a, const SizePoly& b) const {
-    const auto result = SizePoly::product(a, b);
+  static graph::SizePoly size(std::uint64_t number) {
+    return graph::SizePoly(static_cast<std::int64_t>(number));
+  }
+  graph::SizePoly product(const graph::SizePoly& a, const graph::SizePoly& b) const {
+    const auto result = graph::SizePoly::product(a, b);
     if (!result) fail("a size becomes too large");
     return *result;
   }
 
-  void out(std::size_t i, Sizes shape, Lane lane = Lane::activation, std::optional<ValueId> memory_of = {}) {
-    out(i, std::move(shape), lane == Lane::cache ? cache_ : activation_, lane, memory_of);
+  void out(std::size_t i, Sizes shape, graph::Lane lane = graph::Lane::activation,
+           std::optional<graph::ValueId> memory_of = {}) {
+    out(i, std::move(shape), lane == graph::Lane::cache ? cache_ : activation_, lane, memory_of);
   }
-  void out(std::size_t i, Sizes shape, DType dtype, Lane lane, std::optional<ValueId> memory_of = {}) {
+  void out(std::size_t i, Sizes shape, graph::DType dtype, graph::Lane lane,
+           std::optional<graph::ValueId> memory_of = {}) {
     if (i >= op_->outputs.size()) fail("'{}' has {} results", op_->line->op, i + 1);
     const std::uint32_t number = op_->outputs[i];
     values_[number] = add_value(model_.values[number], dtype, std::move(shape), lane, memory_of);
@@ -289,65 +295,65 @@ class Lowering {
     out(0, std::move(result));
   }
   void linear(const BoundOp&) {
-    const Shape& stored = weight(0).shape;
+    const graph::Shape& stored = weight(0).shape;
     if (stored.empty()) fail("a weight of no dimensions");
-    const Datum* const layout = attribute("layout");
+    const assets::Datum* const layout = attribute("layout");
     if (attribute("cols") != nullptr) return out(0, with_last(0, size_attribute("cols")));
     Sizes result = with_last(0, size(layout != nullptr ? stored.back() : stored.front()));
     const std::uint64_t takes = layout != nullptr ? stored.front() : stored.back();
     if (const auto in_width = width(0);
         stored.size() == 2 && in_width && static_cast<std::uint64_t>(*in_width) != takes)
       fail("the weight takes rows of {}, the input has rows of {}", takes, *in_width);
-    const Datum* const rows = attribute("rows");
-    if (rows != nullptr && !rows->null() && *rows != Datum(std::string("last")) &&
-        *rows != Datum(std::string("first")))
+    const assets::Datum* const rows = attribute("rows");
+    if (rows != nullptr && !rows->null() && *rows != assets::Datum(std::string("last")) &&
+        *rows != assets::Datum(std::string("first")))
       fail("rows is {}: 'first' or 'last' expected", rows->shown());
     // 'last': the logits, and a profile may want all rows; 'first': a pooler, which always has one row
-    const bool one = rows != nullptr && !(profile_.all_logits && *rows == Datum(std::string("last")));
-    if (one && result.size() > 1) result[result.size() - 2] = SizePoly(1);
+    const bool one = rows != nullptr && !(profile_.all_logits && *rows == assets::Datum(std::string("last")));
+    if (one && result.size() > 1) result[result.size() - 2] = graph::SizePoly(1);
     out(0, std::move(result));
   }
   // A table with one row for each number of the input, or with a given shape.
   void table(const BoundOp&) {
-    const Datum* const dims = attribute("dims");
+    const assets::Datum* const dims = attribute("dims");
     if (dims != nullptr) return out(0, sizes_of(*dims));
     Sizes result = shape(0);
     result.push_back(size_attribute("cols"));
     out(0, std::move(result));
   }
   void split(const BoundOp& op) {
-    const Datum* const by = attribute("by");
+    const assets::Datum* const by = attribute("by");
     if (by == nullptr || by->list() == nullptr || by->list()->size() != op.outputs.size())
       fail("'split' needs by, a list of one size for each result");
-    SizePoly sum;
-    for (const Datum& part : *by->list())
-      if (const auto size = part.size()) sum = SizePoly::sum(sum, *size).value_or(sum);
+    graph::SizePoly sum;
+    for (const assets::Datum& part : *by->list())
+      if (const auto size = part.size()) sum = graph::SizePoly::sum(sum, *size).value_or(sum);
     if (shape(0).empty() || sum != shape(0).back()) fail("'by' does not add up to the width of the input");
     // refers to the owner of the memory: views of views would make long chains
-    const ValueId whole = in(0).memory_of.value_or(*values_[op.inputs[0]]);
+    const graph::ValueId whole = in(0).memory_of.value_or(*values_[op.inputs[0]]);
     for (std::size_t i = 0; i < op.outputs.size(); ++i) {
       const auto part = (*by->list())[i].size();
       if (!part) fail("'by' holds something that is no size");
-      out(i, with_last(0, *part), in(0).dtype.value_or(activation_), Lane::activation, whole);
+      out(i, with_last(0, *part), in(0).dtype.value_or(activation_), graph::Lane::activation, whole);
     }
   }
   // Concatenates along the width, or along the rows.
   void concat(const BoundOp&) {
-    const DType dtype = in(0).dtype.value_or(activation_);
+    const graph::DType dtype = in(0).dtype.value_or(activation_);
     if (attribute("rows") == nullptr)
-      return out(0, with_last(0, size_attribute("cols")), dtype, Lane::activation);
+      return out(0, with_last(0, size_attribute("cols")), dtype, graph::Lane::activation);
     Sizes result = attribute("cols") == nullptr ? shape(0) : with_last(0, size_attribute("cols"));
     if (result.size() < 2) fail("'concat' with rows needs an input that has rows");
     result[result.size() - 2] = size_attribute("rows");
-    out(0, std::move(result), dtype, Lane::activation);
+    out(0, std::move(result), dtype, graph::Lane::activation);
   }
   // [rows, positions, width]. The positions are all tokens, or limited by a window, or a fixed number; with
   // "once" they are the input's, written by the first pass.
   void cache(const BoundOp& op) {
-    const SizePoly fixed = size_attribute("fixed", SizePoly(0)),
-                   window = size_attribute("window", SizePoly(0));
-    SizePoly positions = total_;
-    if (fixed != SizePoly(0)) positions = fixed;
+    const graph::SizePoly fixed = size_attribute("fixed", graph::SizePoly(0)),
+                          window = size_attribute("window", graph::SizePoly(0));
+    graph::SizePoly positions = total_;
+    if (fixed != graph::SizePoly(0)) positions = fixed;
     const std::int64_t most = window.constant().value_or(0);
     if (most > 0) positions = window_positions(op, static_cast<std::uint64_t>(most));
     const bool once = attribute("once") != nullptr && attribute("once")->truth();
@@ -355,47 +361,48 @@ class Lowering {
       Sizes result = shape(i);
       if (result.size() < 2) fail("a cached value has rows, positions and a width");
       if (once)
-        result.front() = SizePoly::symbol(kBatch);
+        result.front() = graph::SizePoly::symbol(graph::kBatch);
       else
         result[result.size() - 2] = positions;
-      out(i, std::move(result), Lane::cache);
+      out(i, std::move(result), graph::Lane::cache);
       if (most > 0) windows_.insert_or_assign(op.outputs[i], most);
     }
   }
   // The positions that a cache with a window keeps; some frameworks keep more than the window.
-  SizePoly window_positions(const BoundOp& op, std::uint64_t window) {
-    const Expression& windowed = profile_.rule(op.line->op).windowed;
+  graph::SizePoly window_positions(const BoundOp& op, std::uint64_t window) {
+    const assets::Expression& windowed = profile_.rule(op.line->op).windowed;
     if (windowed.text().empty()) return least(total_, window);
     see_attributes(op);
-    const SizePoly positions = size_of(windowed);
+    const graph::SizePoly positions = size_of(windowed);
     locals_.clear();
     return positions;
   }
   void attention(const BoundOp&) {
-    const SizePoly heads = size_attribute("heads"), dim = size_attribute("dim");
+    const graph::SizePoly heads = size_attribute("heads"), dim = size_attribute("dim");
     out(0, with_last(0, product(heads, size_attribute("vdim", dim))));
   }
   // For each row, the chosen experts as I64 and their weights as F32.
   void route(const BoundOp&) {
     constexpr std::int64_t kBytes = 8 + 4;
-    out(0, with_last(0, product(size_attribute("k"), SizePoly(kBytes))), DType::u8, Lane::activation);
+    out(0, with_last(0, product(size_attribute("k"), graph::SizePoly(kBytes))), graph::DType::u8,
+        graph::Lane::activation);
   }
   void take(const BoundOp&) {
     Sizes result = shape(0);
     if (result.size() < 2) fail("'take' needs rows to take from");
-    result[result.size() - 2] = size_attribute("rows", SizePoly(1));
+    result[result.size() - 2] = size_attribute("rows", graph::SizePoly(1));
     out(0, std::move(result));
   }
   // Patches of an image or steps of a signal become rows; without "rows", the number of rows stays the same.
   void convolution(const BoundOp&) {
-    const SizePoly channels = size(weight(0).shape.front());
+    const graph::SizePoly channels = size(weight(0).shape.front());
     if (attribute("rows") == nullptr) return out(0, with_last(0, channels));
     out(0, {batch(0), size_attribute("rows"), channels});
   }
   // Gives the result, and a state that does not grow with the sequence.
   void scan(const BoundOp& op) {
     out(0, shape(0));
-    if (op.outputs.size() > 1) out(1, {batch(0), size_attribute("state")}, Lane::cache);
+    if (op.outputs.size() > 1) out(1, {batch(0), size_attribute("state")}, graph::Lane::cache);
   }
 
   // One rule for each operator, in the order of kOperators.
@@ -430,10 +437,11 @@ class Lowering {
   // Copies the rows of each input that go into the output.
   void take_rows(const BoundOp& op) {
     for (const std::uint32_t input : op.inputs) {
-      Value copy = graph_.value(*values_[input]);
-      if (copy.lane != Lane::activation || !copy.shape) continue;
-      Op take = {.kind = "take", .name = op.name, .inputs = {*values_[input]}, .weights = {}, .outputs = {}};
-      values_[input] = add_value(copy.name + ".rows", *copy.dtype, *copy.shape, Lane::activation);
+      graph::Value copy = graph_.value(*values_[input]);
+      if (copy.lane != graph::Lane::activation || !copy.shape) continue;
+      graph::Op take = {
+          .kind = "take", .name = op.name, .inputs = {*values_[input]}, .weights = {}, .outputs = {}};
+      values_[input] = add_value(copy.name + ".rows", *copy.dtype, *copy.shape, graph::Lane::activation);
       take.outputs = {*values_[input]};
       graph_.ops.push_back(std::move(take));
       turns_.push_back(op.turn);
@@ -447,7 +455,7 @@ class Lowering {
     if (row == kRules.end())
       fail("there is no operator '{}'; there are: {}", safe_display(op.line->op, 40), operator_list());
     (this->*row->make)(op);
-    Op lowered;
+    graph::Op lowered;
     lowered.kind = op.line->op;
     lowered.name = op.name;
     for (const std::uint32_t input : op.inputs) lowered.inputs.push_back(*values_[input]);
@@ -466,41 +474,41 @@ class Lowering {
   }
 
   // Each once: a GGUF file stacks the weights of all experts.
-  static std::vector<TensorId> tensors_of(const BoundOp& op) {
-    std::vector<TensorId> ids;
-    const auto add = [&](TensorId id) {
+  static std::vector<graph::TensorId> tensors_of(const BoundOp& op) {
+    std::vector<graph::TensorId> ids;
+    const auto add = [&](graph::TensorId id) {
       constexpr std::size_t kFew = 8;  // of a stack; an expert's own weight never repeats
       const auto begin = ids.size() < kFew ? ids.begin() : ids.end() - kFew;
       if (std::find(begin, ids.end(), id) == ids.end()) ids.push_back(id);
     };
     for (const BoundWeight& weight : op.weights) {
       if (weight.tensor) add(*weight.tensor);
-      for (const TensorId id : weight.companions) add(id);
+      for (const graph::TensorId id : weight.companions) add(id);
     }
     return ids;
   }
 
-  std::vector<ValueId> temporaries(const BoundOp& op, const std::vector<Expression>& sizes) {
-    std::vector<ValueId> ids;
-    for (const Expression& expression : sizes) {
-      const SizePoly bytes = size_of(expression);
-      if (bytes == SizePoly(0)) continue;
-      ids.push_back(
-          add_value(fmt::format("{}.{}", op.line->op, ids.size()), DType::u8, {bytes}, Lane::temporary));
+  std::vector<graph::ValueId> temporaries(const BoundOp& op, const std::vector<assets::Expression>& sizes) {
+    std::vector<graph::ValueId> ids;
+    for (const assets::Expression& expression : sizes) {
+      const graph::SizePoly bytes = size_of(expression);
+      if (bytes == graph::SizePoly(0)) continue;
+      ids.push_back(add_value(fmt::format("{}.{}", op.line->op, ids.size()), graph::DType::u8, {bytes},
+                              graph::Lane::temporary));
     }
     return ids;
   }
 
-  ValueId root_of(ValueId id) const { return graph_.value(id).memory_of.value_or(id); }
+  graph::ValueId root_of(graph::ValueId id) const { return graph_.value(id).memory_of.value_or(id); }
 
   // Operators before this one, each with one result that the next one uses.
-  void add_stages(const BoundOp& op, const OpRule& rule, Op& lowered) {
-    for (const ValueId id : temporaries(op, rule.stages)) {
-      Op stage = {.kind = lowered.kind,
-                  .name = lowered.name,
-                  .inputs = std::move(lowered.inputs),
-                  .weights = std::move(lowered.weights),
-                  .outputs = {id}};
+  void add_stages(const BoundOp& op, const OpRule& rule, graph::Op& lowered) {
+    for (const graph::ValueId id : temporaries(op, rule.stages)) {
+      graph::Op stage = {.kind = lowered.kind,
+                         .name = lowered.name,
+                         .inputs = std::move(lowered.inputs),
+                         .weights = std::move(lowered.weights),
+                         .outputs = {id}};
       graph_.ops.push_back(std::move(stage));
       turns_.push_back(op.turn);
       lowered.inputs = {id};
@@ -509,14 +517,15 @@ class Lowering {
   }
 
   // Temporaries that outlive their operator.
-  void keep(const BoundOp& op, const std::vector<Expression>& sizes, const char* until, Op& lowered) {
-    std::vector<ValueId> kept = temporaries(op, sizes);
+  void keep(const BoundOp& op, const std::vector<assets::Expression>& sizes, const char* until,
+            graph::Op& lowered) {
+    std::vector<graph::ValueId> kept = temporaries(op, sizes);
     if (kept.empty()) return;
     lowered.temporaries.insert(lowered.temporaries.end(), kept.begin(), kept.end());
     until_.push_back({graph_.ops.size(), until, std::move(kept)});
   }
 
-  void apply_rule(const BoundOp& op, Op& lowered) {
+  void apply_rule(const BoundOp& op, graph::Op& lowered) {
     const OpRule& rule = profile_.rule(op.line->op);
     see(op);
     if (const auto input = input_number(rule.view, scope_); input && *input < op.inputs.size())
@@ -526,7 +535,7 @@ class Lowering {
       std::rotate(lowered.inputs.begin(), lowered.inputs.begin() + static_cast<std::ptrdiff_t>(*first),
                   lowered.inputs.end());
     if (!rule.before.empty()) {
-      Op first = {
+      graph::Op first = {
           .kind = lowered.kind, .name = lowered.name, .inputs = lowered.inputs, .weights = {}, .outputs = {}};
       first.temporaries = temporaries(op, rule.before);
       graph_.ops.push_back(std::move(first));
@@ -534,16 +543,16 @@ class Lowering {
     }
     if (!rule.stages.empty()) add_stages(op, rule, lowered);
     lowered.temporaries = temporaries(op, rule.temporaries);
-    for (const ValueId id : temporaries(op, rule.to_end)) {
+    for (const graph::ValueId id : temporaries(op, rule.to_end)) {
       lowered.temporaries.push_back(id);
       graph_.outputs.push_back(id);
     }
     if (rule.output_to_end.evaluate(scope_).truth())
       graph_.outputs.insert(graph_.outputs.end(), lowered.outputs.begin(), lowered.outputs.end());
     if (rule.without.evaluate(scope_).truth())
-      for (const ValueId id : lowered.outputs)
-        graph_.values[static_cast<std::size_t>(id)].shape = Sizes{SizePoly(0)};
-    const Datum until = rule.until.evaluate(scope_);
+      for (const graph::ValueId id : lowered.outputs)
+        graph_.values[static_cast<std::size_t>(id)].shape = Sizes{graph::SizePoly(0)};
+    const assets::Datum until = rule.until.evaluate(scope_);
     if (until.truth() && until.text() == nullptr) rule.until.place().fail("the name of an operator expected");
     if (until.truth() && find_operator(*until.text()) == nullptr && *until.text() != "turn" &&
         *until.text() != "loop" && *until.text() != "end")
@@ -560,18 +569,18 @@ class Lowering {
 
   const BoundModel& model_;
   const Profile& profile_;
-  DType activation_;
-  DType cache_;
-  Scope scope_;
+  graph::DType activation_;
+  graph::DType cache_;
+  assets::Scope scope_;
   std::uint64_t work_ = kMostWork;
-  std::map<std::string, Datum, std::less<>> constants_;
-  std::map<std::string, Datum, std::less<>> locals_;  // names that the current operator defines
-  SizePoly total_;                                    // S + P
-  ForwardGraph graph_;
-  std::vector<std::optional<ValueId>> values_;  // by number of the value in the BoundModel
-  std::vector<std::string_view> made_by_;       // operators, by that number; empty for an input
-  std::vector<std::optional<ValueId>> shared_;  // parallel to the profile's; those that are used
-  std::vector<std::uint32_t> turns_;            // of each operator: BoundOp::turn
+  std::map<std::string, assets::Datum, std::less<>> constants_;
+  std::map<std::string, assets::Datum, std::less<>> locals_;  // names that the current operator defines
+  graph::SizePoly total_;                                     // S + P
+  graph::ForwardGraph graph_;
+  std::vector<std::optional<graph::ValueId>> values_;  // by number of the value in the BoundModel
+  std::vector<std::string_view> made_by_;              // operators, by that number; empty for an input
+  std::vector<std::optional<graph::ValueId>> shared_;  // parallel to the profile's; those that are used
+  std::vector<std::uint32_t> turns_;                   // of each operator: BoundOp::turn
   std::vector<Until> until_;
   std::vector<InPlace> in_place_;
   std::vector<std::uint32_t> early_;               // positions in the graph
@@ -582,8 +591,8 @@ class Lowering {
 
 }  // namespace
 
-ForwardGraph lower(const BoundModel& model, const Profile& profile) {
+graph::ForwardGraph lower(const BoundModel& model, const Profile& profile) {
   return Lowering(model, profile).lower();
 }
 
-}  // namespace loadline
+}  // namespace loadline::forward

@@ -7,7 +7,7 @@
 
 #include <cstddef>
 
-namespace loadline {
+namespace loadline::forward {
 
 // --- Lowers an architecture's operators to a forward graph with sizes, as one profile runs them.
 
@@ -15,7 +15,7 @@ namespace loadline {
 // Lane::cache; temporaries belong to their operator. Weights are the tensors that `model` found. Throws
 // Error{malformed} at the asset's line if operators do not fit together, and at the profile's expression if
 // it gives no size.
-ForwardGraph lower(const BoundModel& model, const Profile& profile);
+graph::ForwardGraph lower(const BoundModel& model, const Profile& profile);
 
 // --- Applies a profile to a file's own operators: their order, and which values share memory.
 
@@ -42,9 +42,9 @@ ForwardGraph lower(const BoundModel& model, const Profile& profile);
 // Values are renumbered: inputs, then in the order in which they are made. Throws Error{malformed} at the
 // place in the profile for a rule that gives no size or no valid input number. Throws Error{limit} for more
 // than 500,000 temporaries, and if operators use weights of constants more than 4,000,000 times.
-ForwardGraph with_profile(const ForwardGraph& graph, const Profile& profile);
+graph::ForwardGraph with_profile(const graph::ForwardGraph& graph, const Profile& profile);
 
 // The number of values that use another value's memory.
-std::size_t sharing_values(const ForwardGraph& graph);
+std::size_t sharing_values(const graph::ForwardGraph& graph);
 
-}  // namespace loadline
+}  // namespace loadline::forward

@@ -10,72 +10,72 @@
 
 #include <fmt/format.h>
 
-namespace loadline {
+namespace loadline::forward {
 namespace {
 
-using Kind = AssetNode::Kind;
+using Kind = assets::AssetNode::Kind;
 
 constexpr std::size_t kMostSizes = 16;  // temporaries of an operator
 constexpr std::size_t kMostShared = 16;
 
-std::string text(const AssetNode& root, std::string_view key, std::string_view otherwise) {
-  const AssetNode* const node = root.find(key);
+std::string text(const assets::AssetNode& root, std::string_view key, std::string_view otherwise) {
+  const assets::AssetNode* const node = root.find(key);
   return node == nullptr ? std::string(otherwise) : node->as(Kind::text, fmt::format("'{}'", key)).text;
 }
 
-std::optional<DType> dtype(const AssetNode& root, std::string_view key) {
+std::optional<graph::DType> dtype(const assets::AssetNode& root, std::string_view key) {
   const std::string name = text(root, key, "model");
   if (name == "model") return std::nullopt;
-  const auto found = dtype_from(&DTypeInfo::safetensors, name);
-  if (!found || dtype_info(*found).block_elements != 1)
+  const auto found = graph::dtype_from(&graph::DTypeInfo::safetensors, name);
+  if (!found || graph::dtype_info(*found).block_elements != 1)
     root.find(key)->place.fail("'{}' is neither a dtype nor 'model'", safe_display(name, 40));
   return found;
 }
 
-OpRule rule(const AssetNode& node) {
+OpRule rule(const assets::AssetNode& node) {
   OpRule result;
   node.as(Kind::object, "an operator")
       .allow({"before", "kept", "temporaries", "in_place", "without", "until", "view", "returned", "windowed",
               "stages", "to_end", "output_to_end", "first", "early"});
   const auto sizes = [&](const char* key) {
-    std::vector<Expression> list;
-    const AssetNode* const found = node.find(key);
+    std::vector<assets::Expression> list;
+    const assets::AssetNode* const found = node.find(key);
     if (found == nullptr) return list;
     const std::string what = fmt::format("'{}'", key);
     found->as(Kind::list, what).at_most(kMostSizes, what);
-    for (const AssetNode& item : found->items) list.push_back(item.expression("a size"));
+    for (const assets::AssetNode& item : found->items) list.push_back(item.expression("a size"));
     return list;
   };
   result.before = sizes("before");
   result.kept = sizes("kept");
   result.returned = sizes("returned");
   result.temporaries = sizes("temporaries");
-  result.in_place = find_expression(node, "in_place");
-  result.until = find_expression(node, "until");
-  result.without = find_expression(node, "without");
-  result.view = find_expression(node, "view");
-  result.windowed = find_expression(node, "windowed");
+  result.in_place = assets::find_expression(node, "in_place");
+  result.until = assets::find_expression(node, "until");
+  result.without = assets::find_expression(node, "without");
+  result.view = assets::find_expression(node, "view");
+  result.windowed = assets::find_expression(node, "windowed");
   result.stages = sizes("stages");
   result.to_end = sizes("to_end");
-  result.first = find_expression(node, "first");
-  result.early = find_expression(node, "early");
-  result.output_to_end = find_expression(node, "output_to_end");
+  result.first = assets::find_expression(node, "first");
+  result.early = assets::find_expression(node, "early");
+  result.output_to_end = assets::find_expression(node, "output_to_end");
   return result;
 }
 
-SharedValue shared(const std::string& name, const AssetNode& node) {
+SharedValue shared(const std::string& name, const assets::AssetNode& node) {
   node.as(Kind::object, "a shared value").allow({"bytes", "ops", "if", "to_end"});
-  const AssetNode* const bytes = node.find("bytes");
-  const AssetNode* const ops = node.find("ops");
+  const assets::AssetNode* const bytes = node.find("bytes");
+  const assets::AssetNode* const ops = node.find("ops");
   if (bytes == nullptr || ops == nullptr) node.place.fail("'bytes' and 'ops' expected");
-  return {name, bytes->expression("'bytes'"), find_expression(node, "if"),
-          ops->texts("'ops'", kMostAssetNames, kMostAssetName),
-          find_expression(node, "to_end").evaluate({}).truth()};
+  return {name, bytes->expression("'bytes'"), assets::find_expression(node, "if"),
+          ops->texts("'ops'", assets::kMostAssetNames, assets::kMostAssetName),
+          assets::find_expression(node, "to_end").evaluate({}).truth()};
 }
 
-std::uint64_t token_count(const AssetNode& root, std::string_view key) {
-  const Expression expression = find_expression(root, key);
-  const Datum value = expression.evaluate({});
+std::uint64_t token_count(const assets::AssetNode& root, std::string_view key) {
+  const assets::Expression expression = assets::find_expression(root, key);
+  const assets::Datum value = expression.evaluate({});
   if (value.null()) return 0;
   constexpr std::int64_t kMost = 1 << 24;
   if (value.number() == nullptr || *value.number() < 0 || *value.number() > kMost)
@@ -83,10 +83,10 @@ std::uint64_t token_count(const AssetNode& root, std::string_view key) {
   return static_cast<std::uint64_t>(*value.number());
 }
 
-AllocatorModel pass_allocator(const AssetNode& root) {
+allocators::AllocatorModel pass_allocator(const assets::AssetNode& root) {
   const std::string id = text(root, "allocator", "exact");
   std::string ids;
-  for (const AllocatorRow& row : allocators()) {
+  for (const allocators::AllocatorRow& row : allocators::allocators()) {
     if (!row.of_passes) continue;
     if (row.id == id) return row.model;
     ids += fmt::format("{}'{}'", ids.empty() ? "" : ", ", row.id);
@@ -95,7 +95,7 @@ AllocatorModel pass_allocator(const AssetNode& root) {
 }
 
 // Checks the names of an architecture's operators; names in files are not limited to a list.
-void check_operator(const Profile& profile, const std::string& name, const AssetPlace& place) {
+void check_operator(const Profile& profile, const std::string& name, const assets::AssetPlace& place) {
   if (profile.format.empty() && find_operator(name) == nullptr)
     place.fail("there is no operator '{}'; there are: {}", safe_display(name, 40), operator_list());
 }
@@ -108,8 +108,8 @@ const OpRule& Profile::rule(std::string_view op) const {
   return found == ops.end() ? nothing : found->second;
 }
 
-std::optional<std::size_t> input_number(const Expression& rule, const Scope& scope) {
-  const Datum number = rule.evaluate(scope);
+std::optional<std::size_t> input_number(const assets::Expression& rule, const assets::Scope& scope) {
+  const assets::Datum number = rule.evaluate(scope);
   if (!number.truth()) return std::nullopt;
   constexpr std::int64_t kMost = 8;
   if (number.number() == nullptr || *number.number() < 1 || *number.number() > kMost)
@@ -118,23 +118,23 @@ std::optional<std::size_t> input_number(const Expression& rule, const Scope& sco
 }
 
 Profile parse_profile(std::string_view json, const std::string& path) {
-  const AssetNode root = parse_asset(json, path);
+  const assets::AssetNode root = assets::parse_asset(json, path);
   root.allow({"profile", "about", "operators", "activation", "cache", "logits", "allocator", "order",
               "shared", "reuse", "hold_block_inputs", "flags", "ops", "default_for", "micro_batch",
               "output_rows_at"});
   Profile profile;
   profile.path = path;
-  const AssetNode* const id = root.find("profile");
+  const assets::AssetNode* const id = root.find("profile");
   if (id == nullptr || id->text.empty()) root.place.fail("'profile' is missing");
-  profile.id = id->name("'profile'", kMostAssetName);
+  profile.id = id->name("'profile'", assets::kMostAssetName);
   profile.about = text(root, "about", "");
-  if (const AssetNode* const operators = root.find("operators"))
-    profile.format = operators->name("'operators'", kMostAssetName);
+  if (const assets::AssetNode* const operators = root.find("operators"))
+    profile.format = operators->name("'operators'", assets::kMostAssetName);
   if (profile.format == "asset") profile.format.clear();
-  if (const AssetNode* const format = root.find("default_for"))
-    profile.default_for = format->name("'default_for'", kMostAssetName);
-  if (const AssetNode* const at = root.find("output_rows_at")) {
-    profile.output_rows_at = at->name("'output_rows_at'", kMostAssetName);
+  if (const assets::AssetNode* const format = root.find("default_for"))
+    profile.default_for = format->name("'default_for'", assets::kMostAssetName);
+  if (const assets::AssetNode* const at = root.find("output_rows_at")) {
+    profile.output_rows_at = at->name("'output_rows_at'", assets::kMostAssetName);
     check_operator(profile, profile.output_rows_at, at->place);
   }
   profile.micro_batch = token_count(root, "micro_batch");
@@ -143,7 +143,7 @@ Profile parse_profile(std::string_view json, const std::string& path) {
   const std::string logits = text(root, "logits", "last");
   if (logits != "last" && logits != "all") root.find("logits")->place.fail("'last' or 'all' expected");
   profile.all_logits = logits == "all";
-  profile.hold_block_inputs = find_expression(root, "hold_block_inputs").evaluate({}).truth();
+  profile.hold_block_inputs = assets::find_expression(root, "hold_block_inputs").evaluate({}).truth();
   const std::string order = text(root, "order", "listed");
   if (order == "inputs_first")
     profile.order = OpOrder::inputs_first;
@@ -151,20 +151,23 @@ Profile parse_profile(std::string_view json, const std::string& path) {
     profile.order = OpOrder::last_first;
   else if (order != "listed")
     root.find("order")->place.fail("'listed', 'inputs_first' or 'last_first' expected");
-  profile.reuse = find_expression(root, "reuse").evaluate({}).truth();
+  profile.reuse = assets::find_expression(root, "reuse").evaluate({}).truth();
   profile.allocator = pass_allocator(root);
-  for_each_field(root, "flags", kMostAssetNames, [&](const std::string& key, const AssetNode& node) {
-    profile.flags.emplace_back(key, node.expression("a flag").evaluate({}));
-  });
-  for_each_field(root, "shared", kMostShared, [&](const std::string& key, const AssetNode& node) {
-    profile.shared.push_back(shared(key, node));
-    for (const std::string& op : profile.shared.back().ops)
-      check_operator(profile, op, node.find("ops")->place);
-  });
-  for_each_field(root, "ops", kMostAssetNames, [&](const std::string& key, const AssetNode& node) {
-    check_operator(profile, key, node.place);
-    profile.ops.emplace(key, rule(node));
-  });
+  assets::for_each_field(root, "flags", assets::kMostAssetNames,
+                         [&](const std::string& key, const assets::AssetNode& node) {
+                           profile.flags.emplace_back(key, node.expression("a flag").evaluate({}));
+                         });
+  assets::for_each_field(root, "shared", kMostShared,
+                         [&](const std::string& key, const assets::AssetNode& node) {
+                           profile.shared.push_back(shared(key, node));
+                           for (const std::string& op : profile.shared.back().ops)
+                             check_operator(profile, op, node.find("ops")->place);
+                         });
+  assets::for_each_field(root, "ops", assets::kMostAssetNames,
+                         [&](const std::string& key, const assets::AssetNode& node) {
+                           check_operator(profile, key, node.place);
+                           profile.ops.emplace(key, rule(node));
+                         });
   const bool holds =
       profile.hold_block_inputs || std::ranges::any_of(profile.ops, [](const auto& op) {
         return !op.second.until.text().empty() || !op.second.kept.empty() || !op.second.returned.empty();
@@ -175,8 +178,8 @@ Profile parse_profile(std::string_view json, const std::string& path) {
 }
 
 std::span<const Profile> built_in_profiles() {
-  static const auto rows = parse_all(embedded::profiles_files(), parse_profile);
+  static const auto rows = assets::parse_all(embedded::profiles_files(), parse_profile);
   return rows;
 }
 
-}  // namespace loadline
+}  // namespace loadline::forward

@@ -56,43 +56,44 @@
 #include <utility>
 #include <vector>
 
-namespace loadline {
+namespace loadline::forward {
 
 // How one kind of operator uses memory beyond its inputs and outputs.
 struct OpRule {
   // How long the output is referenced. An operator's name: until the next operator of that kind begins;
   // "turn": to the end of the turn of a numbered loop; "loop": of its last turn; "end": to the last operator.
-  Expression until = {};
-  Expression without = {};                   // true: the outputs take no memory; they are computed where used
-  std::vector<Expression> before = {};       // bytes each; freed before the outputs are made
-  std::vector<Expression> kept = {};         // bytes each; alive from now to the end of the turn
-  std::vector<Expression> returned = {};     // bytes each; alive from now to the end of the next turn
-  std::vector<Expression> temporaries = {};  // bytes each; alive together with the outputs
+  assets::Expression until = {};
+  assets::Expression without = {};  // true: the outputs take no memory; they are computed where used
+  std::vector<assets::Expression> before = {};       // bytes each; freed before the outputs are made
+  std::vector<assets::Expression> kept = {};         // bytes each; alive from now to the end of the turn
+  std::vector<assets::Expression> returned = {};     // bytes each; alive from now to the end of the next turn
+  std::vector<assets::Expression> temporaries = {};  // bytes each; alive together with the outputs
   // 1, 2...: the operator names that input first, then those behind it, then those before it.
-  Expression first = {};
-  Expression early = {};  // true: with 'inputs_first', it comes before all that only the results need
+  assets::Expression first = {};
+  assets::Expression early = {};  // true: with 'inputs_first', it comes before all that only the results need
   // 1, 2...: the output reuses the memory of an input that dies with the operator, preferably of that input.
-  Expression in_place = {};
-  Expression view = {};  // 1, 2...: the output is a view of that input
+  assets::Expression in_place = {};
+  assets::Expression view = {};  // 1, 2...: the output is a view of that input
   // Bytes of the steps that lead to the output, in order; each is alive together with the step before it, the
   // last one with the output. The inputs are used by the first step alone.
-  std::vector<Expression> stages = {};
-  std::vector<Expression> to_end = {};  // bytes each; alive from now to the end of the pass
-  Expression output_to_end = {};        // true: the outputs stay alive to the end of the pass
+  std::vector<assets::Expression> stages = {};
+  std::vector<assets::Expression> to_end = {};  // bytes each; alive from now to the end of the pass
+  assets::Expression output_to_end = {};        // true: the outputs stay alive to the end of the pass
   // For a cache with a window: the positions that it holds after the pass; empty: min(T, window).
-  Expression windowed = {};
+  assets::Expression windowed = {};
 };
 
 // The input that a rule names, counted from 0 (the rule counts from 1); nothing if it names none. Throws an
 // Error at the place of the rule.
-std::optional<std::size_t> input_number(const Expression& rule, const Scope& scope);
+std::optional<std::size_t> input_number(const assets::Expression& rule, const assets::Scope& scope);
 
 // A value that the architecture does not list: made before the first operator, and used by every operator of
 // the kinds `ops` that satisfies the condition.
 struct SharedValue {
   std::string name = {};
-  Expression bytes = {};
-  Expression condition = {};  // over an operator's attributes: whether it uses the value; empty text: always
+  assets::Expression bytes = {};
+  assets::Expression condition =
+      {};  // over an operator's attributes: whether it uses the value; empty text: always
   std::vector<std::string> ops = {};
   bool to_end = false;  // stays alive behind its last user
 };
@@ -101,11 +102,11 @@ struct Profile {
   std::string id = {};
   std::string about = {};
   std::string path = {};
-  std::string format = {};               // of the files whose operators it runs; empty: for architectures
-  std::string default_for = {};          // a format
-  std::uint64_t micro_batch = 0;         // 0: a text is read in one pass
-  std::optional<DType> activation = {};  // nothing: the model's
-  std::optional<DType> cache = {};
+  std::string format = {};        // of the files whose operators it runs; empty: for architectures
+  std::string default_for = {};   // a format
+  std::uint64_t micro_batch = 0;  // 0: a text is read in one pass
+  std::optional<graph::DType> activation = {};  // nothing: the model's
+  std::optional<graph::DType> cache = {};
   bool all_logits = false;
   OpOrder order = OpOrder::listed;
   bool reuse = false;
@@ -114,8 +115,8 @@ struct Profile {
   // engine takes for its output. Empty: none.
   std::string output_rows_at = {};
   std::vector<SharedValue> shared = {};
-  AllocatorModel allocator = AllocatorModel::exact;
-  std::vector<std::pair<std::string, Datum>> flags = {};
+  allocators::AllocatorModel allocator = allocators::AllocatorModel::exact;
+  std::vector<std::pair<std::string, assets::Datum>> flags = {};
   std::map<std::string, OpRule, std::less<>> ops = {};
 
   // The rule for an operator; an empty rule if the profile has none.
@@ -128,4 +129,4 @@ Profile parse_profile(std::string_view json, const std::string& path);
 // The built-in profiles, sorted by name.
 std::span<const Profile> built_in_profiles();
 
-}  // namespace loadline
+}  // namespace loadline::forward

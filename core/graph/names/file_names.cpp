@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-namespace loadline {
+namespace loadline::graph {
 
 // --- Recognises file names (huggingface_hub serialization/_base.py).
 
@@ -114,4 +114,4 @@ std::string npy_tensor_name(std::string_view file) {
   return npy_file_name(name) == file ? name : std::string(stem);
 }
 
-}  // namespace loadline
+}  // namespace loadline::graph

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace loadline {
+namespace loadline::graph {
 
 // --- The names that Hugging Face libraries give to weight files.
 
@@ -47,4 +47,4 @@ std::optional<std::string> npy_file_name(std::string_view tensor);
 // does not give this file name.
 std::string npy_tensor_name(std::string_view file);
 
-}  // namespace loadline
+}  // namespace loadline::graph

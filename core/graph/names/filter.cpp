@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-namespace loadline {
+namespace loadline::graph {
 
 // The facts that a test needs besides the tensor itself.
 struct TensorFilter::Context {
@@ -204,4 +204,4 @@ std::vector<TensorId> TensorFilter::select(const MetaGraph& graph) const {
   return selected;
 }
 
-}  // namespace loadline
+}  // namespace loadline::graph

@@ -13,7 +13,7 @@
 #include <string>
 #include <utility>
 
-namespace loadline {
+namespace loadline::graph {
 
 // --- Builds the tree in one pass over the names, then sums from the leaves up.
 
@@ -176,4 +176,4 @@ Role tensor_role(std::string_view name) {
   return Role::other;
 }
 
-}  // namespace loadline
+}  // namespace loadline::graph

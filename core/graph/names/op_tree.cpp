@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-namespace loadline {
+namespace loadline::graph {
 namespace {
 
 bool digit(char c) { return c >= '0' && c <= '9'; }
@@ -230,4 +230,4 @@ std::string group_name(const OpTree& tree, const OpGroup& group) {
   return text;
 }
 
-}  // namespace loadline
+}  // namespace loadline::graph

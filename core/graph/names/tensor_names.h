@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-namespace loadline {
+namespace loadline::graph {
 
 // --- The module tree with subtotals, built from dotted tensor names: "model.layers.0.mlp.up_proj.weight".
 
@@ -150,4 +150,4 @@ std::string op_path(const OpTree& tree, OpNodeId id);
 // name itself for a group of one.
 std::string group_name(const OpTree& tree, const OpGroup& group);
 
-}  // namespace loadline
+}  // namespace loadline::graph

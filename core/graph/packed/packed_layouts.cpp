@@ -23,7 +23,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace loadline::packed {
+namespace loadline::graph::packed {
 namespace {
 
 std::optional<std::uint64_t> quotient(std::uint64_t a, std::uint64_t b) {
@@ -406,4 +406,4 @@ std::optional<LayoutFit> fit_layout(const MetaGraph& graph, const QuantizationCo
   return Layouts(graph, config, read, base, group).fit();
 }
 
-}  // namespace loadline::packed
+}  // namespace loadline::graph::packed

@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-namespace loadline {
+namespace loadline::graph {
 namespace {
 
 using packed::Fitted;
@@ -99,4 +99,4 @@ LogicalTensors find_logical_tensors(const MetaGraph& graph, const ReadSmallTenso
   return Finder(graph, read).find();
 }
 
-}  // namespace loadline
+}  // namespace loadline::graph

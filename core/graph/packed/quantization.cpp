@@ -13,7 +13,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace loadline {
+namespace loadline::graph {
 
 // --- Looks into config.json; anything that is not a JSON object counts as no config.
 
@@ -159,4 +159,4 @@ std::span<const float> column_importance(const ImportanceMatrix& matrix, std::st
   return weights.subspan(static_cast<std::size_t>(expert * columns), static_cast<std::size_t>(columns));
 }
 
-}  // namespace loadline
+}  // namespace loadline::graph

@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-namespace loadline {
+namespace loadline::graph {
 
 // --- Looks up single values in the config.json that a MetaGraph carries.
 
@@ -101,4 +101,4 @@ struct ImportanceFile {
   ImportanceMatrix matrix;
 };
 
-}  // namespace loadline
+}  // namespace loadline::graph

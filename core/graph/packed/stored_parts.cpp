@@ -3,7 +3,7 @@
 
 #include <utility>
 
-namespace loadline::packed {
+namespace loadline::graph::packed {
 namespace {
 
 // The last part of a tensor's name, what comes before it and after the module's name, and its meaning.
@@ -151,4 +151,4 @@ std::vector<std::pair<std::string_view, Group>> stored_parts(const MetaGraph& gr
   return Grouping(graph).groups();
 }
 
-}  // namespace loadline::packed
+}  // namespace loadline::graph::packed

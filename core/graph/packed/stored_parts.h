@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace loadline::packed {
+namespace loadline::graph::packed {
 
 // What a tensor is to its module, by the ending of its name.
 enum class Slot : std::uint8_t {
@@ -81,4 +81,4 @@ struct LayoutFit {
 std::optional<LayoutFit> fit_layout(const MetaGraph& graph, const QuantizationConfig& config,
                                     const ReadSmallTensor& read, std::string_view base, const Group& group);
 
-}  // namespace loadline::packed
+}  // namespace loadline::graph::packed

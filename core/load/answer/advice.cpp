@@ -12,7 +12,7 @@
 #include <string_view>
 #include <tuple>
 
-namespace loadline {
+namespace loadline::load {
 namespace {
 
 std::uint64_t capped_sum(std::uint64_t a, std::uint64_t b) { return checked_add(a, b).value_or(UINT64_MAX); }
@@ -48,7 +48,7 @@ bool better(const Tried& a, const Tried& b) {
 
 class Search {
  public:
-  Search(const MetaGraph& graph, const AdviceRequest& request, Progress& progress, std::size_t threads,
+  Search(const graph::MetaGraph& graph, const AdviceRequest& request, Progress& progress, std::size_t threads,
          std::size_t most)
       : graph_(graph),
         request_(request),
@@ -163,7 +163,7 @@ class Search {
       Progress own(progress_.stop_token());
       const Projection projection = project(graph_, *candidate.method, candidate.order->name,
                                             sequence(candidate, inputs), inputs, own, request_.pass);
-      const PerSpace<Peak>& peaks = projection.timeline.peaks;
+      const plan::PerSpace<plan::Peak>& peaks = projection.timeline.peaks;
       if (!mapped_ && projection.maps_files) return std::nullopt;
       Tried tried{candidate, {}};
       for (const Change& change : candidate.changes) tried.load.changes.push_back(change.text);
@@ -173,7 +173,7 @@ class Search {
       tried.load.request.orders = {candidate.order->name};
       tried.load.method = candidate.method;
       tried.load.order = candidate.order->name;
-      for (std::size_t i = 0; i < kSpaceCount; ++i) tried.load.peaks[i] = peaks[i].bytes;
+      for (std::size_t i = 0; i < plan::kSpaceCount; ++i) tried.load.peaks[i] = peaks[i].bytes;
       tried.load.held = held_peak(projection.timeline);
       tried.load.seconds = projection.seconds;
       tried.load.verdict = check_budget(projection, request_.budget);
@@ -185,7 +185,7 @@ class Search {
     }
   }
 
-  const MetaGraph& graph_;
+  const graph::MetaGraph& graph_;
   const AdviceRequest& request_;
   const AdviceSpace space_;
   Progress& progress_;
@@ -200,11 +200,11 @@ class Search {
 
 }  // namespace
 
-Advice advise(const MetaGraph& graph, const AdviceRequest& request, Progress& progress, std::size_t threads,
-              std::size_t most_projections) {
+Advice advise(const graph::MetaGraph& graph, const AdviceRequest& request, Progress& progress,
+              std::size_t threads, std::size_t most_projections) {
   check_request(request.inputs.request);
   progress.check_cancelled();
   return Search(graph, request, progress, threads, most_projections).run();
 }
 
-}  // namespace loadline
+}  // namespace loadline::load

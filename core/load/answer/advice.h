@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace loadline {
+namespace loadline::load {
 
 // --- The changes that can be tried on a load that does not fit, before any of them is projected.
 
@@ -28,7 +28,7 @@ struct AdviceRequest {
   std::vector<AskedLoad> loads = {};  // loads that do not fit or that stream; nearest to a fit first
   LoadInputs inputs = {};             // the methods and orders of its request are ignored
   Budget budget = {};
-  const ForwardPass* pass = nullptr;
+  const plan::ForwardPass* pass = nullptr;
 };
 
 // What a change costs the user, cheapest first.
@@ -68,7 +68,7 @@ enum class AdviceStage : std::uint8_t { one_change, two_changes, streaming, stre
 // Generates the candidates of a request. Graph and request must outlive it; it must outlive its candidates.
 class AdviceSpace {
  public:
-  AdviceSpace(const MetaGraph& graph, const AdviceRequest& request);
+  AdviceSpace(const graph::MetaGraph& graph, const AdviceRequest& request);
   AdviceSpace(const AdviceSpace&) = delete;
   AdviceSpace& operator=(const AdviceSpace&) = delete;
 
@@ -98,18 +98,19 @@ class AdviceSpace {
   void place_map(std::uint64_t room);
   void keep(PlacementChoice choice);
   const Placement& chosen(const PlacementChoice* placement) const;
-  std::uint64_t bound(const std::optional<DType>& cast, const PlacementChoice* placement) const;
+  std::uint64_t bound(const std::optional<graph::DType>& cast, const PlacementChoice* placement) const;
 
-  const MetaGraph& graph_;
+  const graph::MetaGraph& graph_;
   const AdviceRequest& request_;
   std::vector<OrderChoice> orders_;  // those of the table
   std::uint64_t weights_ = 0;
   std::uint64_t largest_file_ = 0;
   bool all_stream_ = false;
-  std::uint64_t pass_ = 0;                              // most device bytes that the forward pass adds
-  std::vector<std::pair<DType, std::uint64_t>> types_;  // narrower than the requested type; bytes saved
+  std::uint64_t pass_ = 0;  // most device bytes that the forward pass adds
+  std::vector<std::pair<graph::DType, std::uint64_t>>
+      types_;  // narrower than the requested type; bytes saved
   std::vector<std::unique_ptr<const PlacementChoice>> placements_;
-  std::map<std::pair<std::optional<DType>, const PlacementChoice*>, std::uint64_t> bounds_;
+  std::map<std::pair<std::optional<graph::DType>, const PlacementChoice*>, std::uint64_t> bounds_;
 };
 
 // Whether the changes of `a` are smaller than those of `b`: by kind, then by degree.
@@ -126,7 +127,7 @@ struct AdvisedLoad {
   LoadRequest request = {};
   const Method* method = nullptr;
   std::string order = {};
-  PerSpace<std::uint64_t> peaks = {};
+  plan::PerSpace<std::uint64_t> peaks = {};
   std::uint64_t held = 0;  // the peak of device, host and staging together
   double seconds = 0;
   BudgetVerdict verdict = {};
@@ -147,7 +148,7 @@ inline constexpr std::size_t kMostAdvice = 4;
 // of the same kinds, lists at most two, each of a different method. Candidates that device_lower_bound()
 // rules out are projected only if nothing fits and they could be the nearest. Runs at most `most_projections`
 // projections, `threads` at a time. Progress counts projections. Throws Error{usage | cancelled}.
-Advice advise(const MetaGraph& graph, const AdviceRequest& request, Progress& progress,
+Advice advise(const graph::MetaGraph& graph, const AdviceRequest& request, Progress& progress,
               std::size_t threads = 2, std::size_t most_projections = 600);
 
-}  // namespace loadline
+}  // namespace loadline::load

@@ -14,7 +14,7 @@
 
 #include <fmt/format.h>
 
-namespace loadline {
+namespace loadline::load {
 namespace {
 
 constexpr std::uint64_t kMiB = 1 << 20;
@@ -94,12 +94,12 @@ bool takes_less(const AdviceCandidate& a, const AdviceCandidate& b) {
   return !less(b, a, &Change::take) && less(a, b, &Change::degree);
 }
 
-AdviceSpace::AdviceSpace(const MetaGraph& graph, const AdviceRequest& request)
-    : graph_(graph), request_(request), weights_(storage_bytes(graph)) {
+AdviceSpace::AdviceSpace(const graph::MetaGraph& graph, const AdviceRequest& request)
+    : graph_(graph), request_(request), weights_(graph::storage_bytes(graph)) {
   for (const Order& order : orders()) orders_.push_back({std::string(order.id), &order, {}});
-  std::map<FileId, std::uint64_t> files;
-  for (const StorageId id : used_storages(graph)) {
-    const Storage& storage = graph.storage(id);
+  std::map<graph::FileId, std::uint64_t> files;
+  for (const graph::StorageId id : used_storages(graph)) {
+    const graph::Storage& storage = graph.storage(id);
     largest_file_ = std::max(largest_file_, files[storage.file] += storage.bytes);
   }
   all_stream_ =
@@ -121,7 +121,8 @@ const Placement& AdviceSpace::chosen(const PlacementChoice* placement) const {
   return placement != nullptr ? placement->placement : request_.inputs.placement;
 }
 
-std::uint64_t AdviceSpace::bound(const std::optional<DType>& cast, const PlacementChoice* placement) const {
+std::uint64_t AdviceSpace::bound(const std::optional<graph::DType>& cast,
+                                 const PlacementChoice* placement) const {
   LoadInputs inputs = request_.inputs;
   inputs.request.cast = cast;
   inputs.placement = chosen(placement);
@@ -139,7 +140,7 @@ void AdviceSpace::find_types() {
   if (request_.inputs.request.prepack) return;  // which chooses the type already
   LoadInputs inputs = request_.inputs;
   if (inputs.placement.map) inputs.placement = {};  // an automatic map depends on the type
-  const auto landed = [&](const std::optional<DType>& cast) -> std::uint64_t {
+  const auto landed = [&](const std::optional<graph::DType>& cast) -> std::uint64_t {
     inputs.request.cast = cast;
     try {
       return device_lower_bound(graph_, inputs);
@@ -149,7 +150,8 @@ void AdviceSpace::find_types() {
     }
   };
   const std::uint64_t now = landed(request_.inputs.request.cast);
-  for (const DType type : {DType::bf16, DType::f16, DType::q8_0, DType::q4_0}) {
+  for (const graph::DType type :
+       {graph::DType::bf16, graph::DType::f16, graph::DType::q8_0, graph::DType::q4_0}) {
     const std::uint64_t bytes = landed(type);
     if (bytes < now) types_.emplace_back(type, now - bytes);
   }
@@ -171,7 +173,7 @@ void AdviceSpace::find_placements() {
 }
 
 void AdviceSpace::keep(PlacementChoice choice) {
-  for (const StorageId id : used_storages(graph_)) {
+  for (const graph::StorageId id : used_storages(graph_)) {
     const Home home = choice.placement.of(id);
     const std::uint64_t bytes = home == Home::device ? 0 : graph_.storage(id).bytes;
     choice.off_device = capped_sum(choice.off_device, home == Home::disk ? capped_sum(bytes, bytes) : bytes);
@@ -203,7 +205,7 @@ void AdviceSpace::place_layers(std::uint64_t room) {
   const Placement behind = place_gpu_layers(graph_, 1);
   std::uint64_t most = 0;
   std::uint64_t placed = 0;
-  for (const StorageId id : used)
+  for (const graph::StorageId id : used)
     if (behind.of(id) == Home::device) placed += graph_.storage(id).bytes;
   for (std::size_t i = layers.size() + 1; i-- > 0 && placed <= room; ++most)
     if (i > 0) placed += layers[i - 1];
@@ -325,7 +327,7 @@ void AdviceSpace::add_methods(const AdviceCandidate& base, std::vector<AdviceCan
 void AdviceSpace::add_types(const AdviceCandidate& base, std::vector<AdviceCandidate>& list) const {
   if (has(base, Take::type) || !base.method->traits.casts) return;
   for (const auto& [type, saved] : types_) {
-    list.push_back(with(base, {Take::type, saved, fmt::format("cast to {}", dtype_info(type).name)}));
+    list.push_back(with(base, {Take::type, saved, fmt::format("cast to {}", graph::dtype_info(type).name)}));
     list.back().request.cast = type;
   }
 }
@@ -403,4 +405,4 @@ std::vector<std::pair<std::string_view, std::string>> AdviceSpace::settings(
   return list;
 }
 
-}  // namespace loadline
+}  // namespace loadline::load

@@ -17,7 +17,7 @@
 
 #include <fmt/format.h>
 
-namespace loadline {
+namespace loadline::load {
 
 // --- Binds a request, projects its rows and searches for advice.
 
@@ -25,8 +25,8 @@ namespace {
 
 // Projects every method in every order of the bound request, method by method. A load that cannot be done
 // becomes a row with its refusal; so does a load that maps files which cannot be mapped.
-std::vector<LoadRow> project_rows(const MetaGraph& graph, const BoundRequest& bound,
-                                  std::span<const Method* const> methods, const ForwardPass* pass,
+std::vector<LoadRow> project_rows(const graph::MetaGraph& graph, const BoundRequest& bound,
+                                  std::span<const Method* const> methods, const plan::ForwardPass* pass,
                                   const AnswerOptions& options, Progress& progress) {
   const Labels labels(graph);
   const std::string unmapped = mapping_refusal(graph);
@@ -50,7 +50,7 @@ Budget advice_budget(const BoundRequest& bound) {
   Budget budget = bound.budget;
   const auto& required = bound.request().require_peak;
   if (!required) return budget;
-  auto& limit = bound.memory == MemoryKind::unified ? budget.unified : budget.device;
+  auto& limit = bound.memory == plan::MemoryKind::unified ? budget.unified : budget.device;
   limit = std::min(limit.value_or(UINT64_MAX), *required);
   return budget;
 }
@@ -63,9 +63,9 @@ AdvisedLoad as_asked(const LoadRow& row, const LoadRequest& request) {
   load.request.orders = {row.order};
   load.method = row.method;
   load.order = row.order;
-  for (std::size_t i = 0; i < kSpaceCount; ++i) load.peaks[i] = row.peaks[i].bytes;
+  for (std::size_t i = 0; i < plan::kSpaceCount; ++i) load.peaks[i] = row.peaks[i].bytes;
   // the search reports page cache peaks without a page cache budget, so this does too
-  if (row.cache) load.peaks[index(Space::page_cache)] = row.cache->mapped;
+  if (row.cache) load.peaks[plan::index(plan::Space::page_cache)] = row.cache->mapped;
   load.held = row.held;
   load.seconds = row.seconds;
   load.verdict = row.verdict;
@@ -103,7 +103,8 @@ std::vector<AskedLoad> asked_loads(std::span<const LoadRow> rows, std::span<cons
 }
 
 // Streaming methods count as a fit only if nothing else was requested: they nearly always fit.
-std::optional<LoadAdvice> find_advice(const MetaGraph& graph, const LoadAnswer& answer, Progress& progress) {
+std::optional<LoadAdvice> find_advice(const graph::MetaGraph& graph, const LoadAnswer& answer,
+                                      Progress& progress) {
   const std::vector<LoadRow>& rows = answer.rows;
   const BoundRequest& bound = *answer.bound;
   const auto fails = [](const LoadRow& row) { return !row.refusal && !row.fits(); };
@@ -120,7 +121,8 @@ std::optional<LoadAdvice> find_advice(const MetaGraph& graph, const LoadAnswer& 
 }
 
 // The methods outside the default set with a row that fits, in table order.
-std::vector<const Method*> find_others(const MetaGraph& graph, const LoadAnswer& answer, Progress& progress) {
+std::vector<const Method*> find_others(const graph::MetaGraph& graph, const LoadAnswer& answer,
+                                       Progress& progress) {
   std::vector<const Method*> others;
   for (const Method& method : methods())
     if (!method.common) others.push_back(&method);
@@ -138,15 +140,15 @@ bool LoadAnswer::any_fits() const {
   return std::ranges::any_of(rows, [](const LoadRow& row) { return row.fits(); });
 }
 
-LoadAnswer answer(const MetaGraph& graph, const LoadRequest& request, const LoadEnvironment& environment,
-                  const AnswerOptions& options, Progress& progress) {
+LoadAnswer answer(const graph::MetaGraph& graph, const LoadRequest& request,
+                  const LoadEnvironment& environment, const AnswerOptions& options, Progress& progress) {
   return answer(graph, request, environment, options,
                 std::make_shared<const RequestPass>(graph, request, environment.assets), progress);
 }
 
-LoadAnswer answer(const MetaGraph& graph, const LoadRequest& request, const LoadEnvironment& environment,
-                  const AnswerOptions& options, std::shared_ptr<const RequestPass> forward,
-                  Progress& progress) {
+LoadAnswer answer(const graph::MetaGraph& graph, const LoadRequest& request,
+                  const LoadEnvironment& environment, const AnswerOptions& options,
+                  std::shared_ptr<const RequestPass> forward, Progress& progress) {
   LoadAnswer result;
   result.bound = std::make_shared<const BoundRequest>(bind_request(graph, request, environment));
   result.forward = std::move(forward);
@@ -194,14 +196,16 @@ class PassBytes {
     }
     const std::uint64_t last = std::min(tokens, micro_batch_.value_or(tokens));
     try {
-      const ForwardGraph& graph = *pass_.model().graph;
-      Plan plan;
-      append_forward_pass(
-          plan, {&graph, symbol_values(graph, pass_.batch(), last, tokens - last, bound_.request().sizes)});
-      DryMachine machine(bound_.inputs.costs, bound_.request().allocator);
-      const Timeline timeline = run(plan, machine);
-      known->second = std::max(timeline.peaks[index(Space::device)].bytes,
-                               timeline.reserved_peak ? (*timeline.reserved_peak)[index(Space::device)] : 0);
+      const graph::ForwardGraph& graph = *pass_.model().graph;
+      plan::Plan plan;
+      plan::append_forward_pass(
+          plan, {&graph,
+                 forward::symbol_values(graph, pass_.batch(), last, tokens - last, bound_.request().sizes)});
+      plan::DryMachine machine(bound_.inputs.costs, bound_.request().allocator);
+      const plan::Timeline timeline = plan::run(plan, machine);
+      known->second =
+          std::max(timeline.peaks[plan::index(plan::Space::device)].bytes,
+                   timeline.reserved_peak ? (*timeline.reserved_peak)[plan::index(plan::Space::device)] : 0);
     } catch (const Error& error) {
       if (error.code() != ErrorCode::limit) throw;  // more bytes than can be counted do not fit
     }
@@ -219,7 +223,7 @@ class PassBytes {
 Budget limits_of(const BoundRequest& bound) {
   Budget budget = bound.budget;
   if (const auto& required = bound.request().require_peak) {
-    auto& limit = bound.memory == MemoryKind::unified ? budget.unified : budget.device;
+    auto& limit = bound.memory == plan::MemoryKind::unified ? budget.unified : budget.device;
     limit = std::min(limit.value_or(UINT64_MAX), *required);
   }
   return budget;
@@ -229,15 +233,16 @@ Budget limits_of(const BoundRequest& bound) {
 std::optional<std::uint64_t> room_of(const Projection& projection, const Budget& budget, bool on_host) {
   const BudgetVerdict verdict = check_budget(projection, budget);
   if (!verdict.fits()) return std::nullopt;
-  const Timeline& timeline = projection.timeline;
+  const plan::Timeline& timeline = projection.timeline;
   std::uint64_t device = 0, host = 0, pages = 0;
   if (!timeline.usage.empty()) {
-    const PerSpace<std::uint64_t>& last = judged_bytes(timeline, timeline.usage.size() - 1);
-    device = last[index(Space::device)];
-    host = last[index(Space::host)] + last[index(Space::staging)] + projection.pass_reads.mapped;
+    const plan::PerSpace<std::uint64_t>& last = judged_bytes(timeline, timeline.usage.size() - 1);
+    device = last[plan::index(plan::Space::device)];
+    host = last[plan::index(plan::Space::host)] + last[plan::index(plan::Space::staging)] +
+           projection.pass_reads.mapped;
     if (budget.pages_may_stay)
-      pages = last[index(Space::page_cache)] -
-              std::min(last[index(Space::page_cache)], projection.pass_reads.mapped);
+      pages = last[plan::index(plan::Space::page_cache)] -
+              std::min(last[plan::index(plan::Space::page_cache)], projection.pass_reads.mapped);
   }
   std::uint64_t held = device + host + pages;
   if (projection.method->traits.activations_first) {  // they are there while the weights come
@@ -257,10 +262,10 @@ std::optional<std::uint64_t> room_of(const Projection& projection, const Budget&
 }
 
 // The positions of the model, under the names that configurations have for them.
-std::optional<std::uint64_t> positions_of(const ForwardModel& model) {
+std::optional<std::uint64_t> positions_of(const forward::ForwardModel& model) {
   if (!model.bound) return std::nullopt;
   for (const char* key : {"max_position_embeddings", "n_positions", "max_sequence_length", "seq_length"}) {
-    const Datum value = model.bound->config.get(key);
+    const assets::Datum value = model.bound->config.get(key);
     if (value.number() != nullptr && *value.number() > 0) return static_cast<std::uint64_t>(*value.number());
   }
   return std::nullopt;
@@ -268,18 +273,18 @@ std::optional<std::uint64_t> positions_of(const ForwardModel& model) {
 
 std::string missing(const BoundRequest& bound, const RequestPass& pass) {
   if (!bound.judged()) return "it needs a budget";
-  const ForwardModel& model = pass.model();
+  const forward::ForwardModel& model = pass.model();
   if (!model.graph && model.cache_estimate)
     return model.cache_bytes_per_token == 0u ? "the cache of the model does not grow with the tokens" : "";
   if (!model.graph || model.graph->ops.empty())
     return model.remark.empty() ? "the model's operators are not known" : model.remark;
-  if (!depends_on_tokens(*model.graph)) return "no size of the model depends on the tokens";
+  if (!forward::depends_on_tokens(*model.graph)) return "no size of the model depends on the tokens";
   return "";
 }
 
 }  // namespace
 
-ContextAnswer find_contexts(const MetaGraph& graph, const BoundRequest& bound, const RequestPass& pass,
+ContextAnswer find_contexts(const graph::MetaGraph& graph, const BoundRequest& bound, const RequestPass& pass,
                             std::span<LoadRow> rows, Progress& progress) {
   ContextAnswer answer{.missing = missing(bound, pass), .positions = positions_of(pass.model())};
   if (!answer.missing.empty()) return answer;
@@ -309,4 +314,4 @@ ContextAnswer find_contexts(const MetaGraph& graph, const BoundRequest& bound, c
   return answer;
 }
 
-}  // namespace loadline
+}  // namespace loadline::load

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-namespace loadline {
+namespace loadline::load {
 
 // --- The largest context that each load leaves room for.
 
@@ -34,7 +34,7 @@ struct ContextAnswer {
 // them, as many as `micro_batch`, with the others in the cache. Weights that a pass reads from mapped files
 // count whole. An allocator gives the pass blocks of its own. `rows` are those of the bound request, method
 // by method. Throws as compare() does.
-ContextAnswer find_contexts(const MetaGraph& graph, const BoundRequest& bound, const RequestPass& pass,
+ContextAnswer find_contexts(const graph::MetaGraph& graph, const BoundRequest& bound, const RequestPass& pass,
                             std::span<LoadRow> rows, Progress& progress);
 
 // --- Turns a request about a model into figures: rows and advice. Every front end goes through here.
@@ -69,11 +69,11 @@ struct LoadAnswer {
 
 // A load that cannot be done becomes a row with its refusal. If every row is refused, throws the first
 // refusal. Also throws Error{usage} as bind_request() and RequestPass do, and Error{cancelled}.
-LoadAnswer answer(const MetaGraph& graph, const LoadRequest& request, const LoadEnvironment& environment,
-                  const AnswerOptions& options, Progress& progress);
+LoadAnswer answer(const graph::MetaGraph& graph, const LoadRequest& request,
+                  const LoadEnvironment& environment, const AnswerOptions& options, Progress& progress);
 // The same with a pass already bound, for another request with the same pass.
-LoadAnswer answer(const MetaGraph& graph, const LoadRequest& request, const LoadEnvironment& environment,
-                  const AnswerOptions& options, std::shared_ptr<const RequestPass> forward,
-                  Progress& progress);
+LoadAnswer answer(const graph::MetaGraph& graph, const LoadRequest& request,
+                  const LoadEnvironment& environment, const AnswerOptions& options,
+                  std::shared_ptr<const RequestPass> forward, Progress& progress);
 
-}  // namespace loadline
+}  // namespace loadline::load

@@ -13,41 +13,43 @@
 
 #include <fmt/format.h>
 
-namespace loadline {
+namespace loadline::load {
 
 namespace {
 
 // An arena is reserved as one range from its first allocation to its last free, then released as a whole.
 void plan_arenas(Projection& projection, Progress& progress) {
-  Timeline& timeline = projection.timeline;
-  for (const Space space : {Space::host, Space::staging, Space::device}) {
-    const std::uint64_t height = plan_arena(projection.plan, timeline, space, progress).height;
-    (*timeline.reserved_peak)[index(space)] = height;
-    (*timeline.reserved_final)[index(space)] = timeline.final_bytes[index(space)] > 0 ? height : 0;
-    const auto used = [&](const UsagePoint& point) { return point.bytes[index(space)] > 0; };
+  plan::Timeline& timeline = projection.timeline;
+  for (const plan::Space space : {plan::Space::host, plan::Space::staging, plan::Space::device}) {
+    const std::uint64_t height = plan::plan_arena(projection.plan, timeline, space, progress).height;
+    (*timeline.reserved_peak)[plan::index(space)] = height;
+    (*timeline.reserved_final)[plan::index(space)] =
+        timeline.final_bytes[plan::index(space)] > 0 ? height : 0;
+    const auto used = [&](const plan::UsagePoint& point) { return point.bytes[plan::index(space)] > 0; };
     const auto from = std::ranges::find_if(timeline.usage, used);
     const auto to = std::find_if(timeline.usage.rbegin(), timeline.usage.rend(), used).base();
     for (auto at = from; at < to; ++at)
-      timeline.reserved_usage[static_cast<std::size_t>(at - timeline.usage.begin())][index(space)] = height;
+      timeline.reserved_usage[static_cast<std::size_t>(at - timeline.usage.begin())][plan::index(space)] =
+          height;
   }
 }
 
-std::size_t loaded_step(const Plan& plan) {
-  const auto loaded = std::ranges::find(plan.marks, "loaded", &Mark::label);
-  return loaded == plan.marks.end() ? kNever : loaded->step;
+std::size_t loaded_step(const plan::Plan& plan) {
+  const auto loaded = std::ranges::find(plan.marks, "loaded", &plan::Mark::label);
+  return loaded == plan.marks.end() ? plan::kNever : loaded->step;
 }
 
-std::uint64_t forward_peak(const ForwardPass& pass) {
-  Plan plan;
-  append_forward_pass(plan, pass);
-  DryMachine machine;
-  return run(plan, machine).peaks[index(Space::device)].bytes;
+std::uint64_t forward_peak(const plan::ForwardPass& pass) {
+  plan::Plan plan;
+  plan::append_forward_pass(plan, pass);
+  plan::DryMachine machine;
+  return plan::run(plan, machine).peaks[plan::index(plan::Space::device)].bytes;
 }
 
 }  // namespace
 
-Projection project(const MetaGraph& graph, const Method& method, const Order& order, const LoadInputs& inputs,
-                   Progress& progress, const ForwardPass* pass) {
+Projection project(const graph::MetaGraph& graph, const Method& method, const Order& order,
+                   const LoadInputs& inputs, Progress& progress, const plan::ForwardPass* pass) {
   check_request(inputs.request);
   progress.check_cancelled();
   const std::string id(order.id);
@@ -58,13 +60,14 @@ Projection project(const MetaGraph& graph, const Method& method, const Order& or
   return projection;
 }
 
-double modelled_seconds(const Timeline& timeline, const ReadPattern& reads, const CostModel& costs) {
+double modelled_seconds(const plan::Timeline& timeline, const plan::ReadPattern& reads,
+                        const plan::CostModel& costs) {
   return timeline.seconds + static_cast<double>(reads.jumps) * costs.seek_seconds;
 }
 
-Projection project(const MetaGraph& graph, const Method& method, std::string order,
+Projection project(const graph::MetaGraph& graph, const Method& method, std::string order,
                    const StorageOrder& storages, const LoadInputs& inputs, Progress& progress,
-                   const ForwardPass* pass, Projection used) {
+                   const plan::ForwardPass* pass, Projection used) {
   progress.check_cancelled();
   Projection projection;
   projection.method = &method;
@@ -82,45 +85,46 @@ Projection project(const MetaGraph& graph, const Method& method, std::string ord
   projection.plan = make_plan(graph, method, storages, chosen, std::move(used.plan));
   progress.check_cancelled();
   if (pass != nullptr && !ahead)
-    append_forward_pass(projection.plan, *pass,
-                        computes_on_host(inputs.placement) ? Space::host : Space::device);
-  if (const auto fault = check_plan(projection.plan, graph))
+    plan::append_forward_pass(projection.plan, *pass,
+                              computes_on_host(inputs.placement) ? plan::Space::host : plan::Space::device);
+  if (const auto fault = plan::check_plan(projection.plan, graph))
     throw Error(ErrorCode::limit, "{}: {}", method.id, *fault);
-  PerSpace<PoolForecast> expected = {};
-  if (inputs.request.allocator == AllocatorModel::vulkan)
-    expected = pool_forecasts(projection.plan, BlockPoolRules{}.alignment);
-  DryMachine machine(inputs.costs, inputs.request.allocator, expected);
-  projection.timeline = run(projection.plan, machine, progress, std::move(used.timeline));
+  plan::PerSpace<allocators::PoolForecast> expected = {};
+  if (inputs.request.allocator == allocators::AllocatorModel::vulkan)
+    expected = plan::pool_forecasts(projection.plan, allocators::BlockPoolRules{}.alignment);
+  plan::DryMachine machine(inputs.costs, inputs.request.allocator, expected);
+  projection.timeline = plan::run(projection.plan, machine, progress, std::move(used.timeline));
   projection.maps_files = method.traits.imports ||
-                          projection.timeline.peaks[index(Space::page_cache)].bytes > 0 ||
+                          projection.timeline.peaks[plan::index(plan::Space::page_cache)].bytes > 0 ||
                           (method.traits.views && !inputs.placement.all_on_device());
   const bool brought =
       method.traits.maps && !computes_on_host(inputs.placement) && !inputs.placement.all_on_device();
   projection.pass_reads =
       pass_reads(graph, inputs.request, inputs.placement, brought, projection.plan, projection.timeline);
-  if (inputs.request.allocator == AllocatorModel::malloc)
-    projection.host_reserved_high = std::max(unreused_heap_peak(projection.plan),
-                                             (*projection.timeline.reserved_peak)[index(Space::host)]);
-  if (inputs.request.allocator == AllocatorModel::arena) plan_arenas(projection, progress);
-  projection.reads = read_pattern(projection.plan, graph);
+  if (inputs.request.allocator == allocators::AllocatorModel::malloc)
+    projection.host_reserved_high =
+        std::max(plan::unreused_heap_peak(projection.plan),
+                 (*projection.timeline.reserved_peak)[plan::index(plan::Space::host)]);
+  if (inputs.request.allocator == allocators::AllocatorModel::arena) plan_arenas(projection, progress);
+  projection.reads = plan::read_pattern(projection.plan, graph);
   projection.seconds = modelled_seconds(projection.timeline, projection.reads, inputs.costs);
   return projection;
 }
 
-Projection project(const MetaGraph& graph, const Method& method, const Order& order,
+Projection project(const graph::MetaGraph& graph, const Method& method, const Order& order,
                    const LoadInputs& inputs) {
   Progress progress;
   return project(graph, method, order, inputs, progress);
 }
 
-std::string mapping_refusal(const MetaGraph& graph) {
-  const std::vector<EncodingShare> encoded = encoding_shares(graph);
+std::string mapping_refusal(const graph::MetaGraph& graph) {
+  const std::vector<graph::EncodingShare> encoded = graph::encoding_shares(graph);
   if (encoded.empty()) return "";
   std::string kinds;
   std::uint64_t storages = 0;
   std::uint64_t bytes = 0;
-  for (const EncodingShare& share : encoded) {
-    kinds += (kinds.empty() ? "" : ", ") + std::string(encoding_name(share.encoding));
+  for (const graph::EncodingShare& share : encoded) {
+    kinds += (kinds.empty() ? "" : ", ") + std::string(graph::encoding_name(share.encoding));
     storages += share.storages;
     bytes += share.bytes;
   }
@@ -129,27 +133,30 @@ std::string mapping_refusal(const MetaGraph& graph) {
                      kinds);
 }
 
-std::uint64_t device_lower_bound(const MetaGraph& graph, const LoadInputs& inputs, const ForwardPass* pass) {
+std::uint64_t device_lower_bound(const graph::MetaGraph& graph, const LoadInputs& inputs,
+                                 const plan::ForwardPass* pass) {
   const bool on_device = !computes_on_host(inputs.placement);
   std::uint64_t needed = on_device ? inputs.request.activation_bytes : 0;
   std::vector<std::uint64_t> sizes = loaded_bytes(graph, inputs.request.cast);
   if (inputs.request.prepack && !inputs.request.cast) {
-    const std::vector<std::optional<Prepack>> prepacks = storage_prepacks(graph, *inputs.request.prepack);
+    const std::vector<std::optional<convert::Prepack>> prepacks =
+        storage_prepacks(graph, *inputs.request.prepack);
     for (std::size_t i = 0; i < sizes.size(); ++i)
-      if (prepacks[i]) sizes[i] = std::min(sizes[i], prepacked_bytes(*prepacks[i]));
+      if (prepacks[i]) sizes[i] = std::min(sizes[i], convert::prepacked_bytes(*prepacks[i]));
   }
-  for (const StorageId id : used_storages(graph))
-    if (inputs.placement.of(id) == Home::device) needed = add_loaded(needed, sizes[index(id)]);
+  for (const graph::StorageId id : used_storages(graph))
+    if (inputs.placement.of(id) == Home::device) needed = add_loaded(needed, sizes[graph::index(id)]);
   if (pass != nullptr && on_device) needed = add_loaded(needed, forward_peak(*pass));
   return needed;
 }
 
-std::uint64_t held_peak(const Timeline& timeline) {
-  return peak_over(timeline, space_bit(Space::device) | space_bit(Space::host) | space_bit(Space::staging))
+std::uint64_t held_peak(const plan::Timeline& timeline) {
+  return plan::peak_over(timeline, plan::space_bit(plan::Space::device) | plan::space_bit(plan::Space::host) |
+                                       plan::space_bit(plan::Space::staging))
       .bytes;
 }
 
-const PerSpace<std::uint64_t>& judged_bytes(const Timeline& timeline, std::size_t i) {
+const plan::PerSpace<std::uint64_t>& judged_bytes(const plan::Timeline& timeline, std::size_t i) {
   return timeline.reserved_usage.empty() ? timeline.usage[i].bytes : timeline.reserved_usage[i];
 }
 
@@ -161,13 +168,14 @@ BudgetVerdict check_budget(const Projection& projection, const Budget& budget) {
     fits = false;
     over = std::max(over, bytes - *limit);
   };
-  const Timeline& timeline = projection.timeline;
+  const plan::Timeline& timeline = projection.timeline;
   const std::size_t loaded = loaded_step(projection.plan);
   for (std::size_t i = 0; i < timeline.usage.size(); ++i) {
-    const PerSpace<std::uint64_t>& bytes = judged_bytes(timeline, i);
-    const std::uint64_t device = bytes[index(Space::device)];
+    const plan::PerSpace<std::uint64_t>& bytes = judged_bytes(timeline, i);
+    const std::uint64_t device = bytes[plan::index(plan::Space::device)];
     const std::uint64_t needed = timeline.usage[i].step >= loaded ? projection.pass_reads.mapped : 0;
-    const std::uint64_t host = bytes[index(Space::host)] + bytes[index(Space::staging)] + needed;
+    const std::uint64_t host =
+        bytes[plan::index(plan::Space::host)] + bytes[plan::index(plan::Space::staging)] + needed;
     verdict.device_peak = std::max(verdict.device_peak, device);
     verdict.host_peak = std::max(verdict.host_peak, host);
     verdict.unified_peak = std::max(verdict.unified_peak, device + host);
@@ -175,8 +183,8 @@ BudgetVerdict check_budget(const Projection& projection, const Budget& budget) {
     check(host, budget.host, verdict.host_fits, verdict.host_over);
     check(device + host, budget.unified, verdict.unified_fits, verdict.unified_over);
     if (budget.pages_may_stay)
-      verdict.unified_high =
-          std::max(verdict.unified_high, device + host - needed + bytes[index(Space::page_cache)]);
+      verdict.unified_high = std::max(verdict.unified_high,
+                                      device + host - needed + bytes[plan::index(plan::Space::page_cache)]);
     if (!verdict.fits() && !verdict.step) {
       verdict.step = timeline.usage[i].step;
       verdict.block = projection.plan.steps[*verdict.step].block;
@@ -192,4 +200,4 @@ BudgetVerdict check_budget(const Projection& projection, const Budget& budget) {
   return verdict;
 }
 
-}  // namespace loadline
+}  // namespace loadline::load

@@ -10,7 +10,7 @@
 #include <optional>
 #include <string>
 
-namespace loadline {
+namespace loadline::load {
 
 struct Projection {
   const Method* method = nullptr;
@@ -18,9 +18,9 @@ struct Projection {
   // Only for orders that depend on the method: whether no order has a lower peak (optimal_order.h). Set by
   // the code that made the order.
   std::optional<bool> order_proven = {};
-  Plan plan;
-  Timeline timeline;
-  ReadPattern reads;
+  plan::Plan plan;
+  plan::Timeline timeline;
+  plan::ReadPattern reads;
   bool maps_files = false;  // of the model; imported pages among them
   PassReads pass_reads;     // of each token
   // With the allocator `malloc`: the most that the heap of the host keeps (unreused_heap_peak()).
@@ -29,31 +29,32 @@ struct Projection {
 };
 
 // The time of a run on the dry machine plus a seek for each jump.
-double modelled_seconds(const Timeline& timeline, const ReadPattern& reads, const CostModel& costs);
+double modelled_seconds(const plan::Timeline& timeline, const plan::ReadPattern& reads,
+                        const plan::CostModel& costs);
 
 // Makes the plan, checks it and runs it on a DryMachine. With `pass`, a forward pass follows the load. Its
 // values are allocated one by one; methods that allocate activations first get the pass's peak as one block.
 // Throws Error{usage} for options that check_request() refuses, Error{limit} for sizes that no memory can
 // hold, Error{cancelled}.
-Projection project(const MetaGraph& graph, const Method& method, const Order& order, const LoadInputs& inputs,
-                   Progress& progress, const ForwardPass* pass = nullptr);
+Projection project(const graph::MetaGraph& graph, const Method& method, const Order& order,
+                   const LoadInputs& inputs, Progress& progress, const plan::ForwardPass* pass = nullptr);
 // The same for a given sequence `storages`, named `order`: for a custom order, or a sequence made once for
 // several methods. The projection takes over the memory of `used`, whose contents are dropped: at a million
 // tensors, fresh memory costs more than all the rest.
-Projection project(const MetaGraph& graph, const Method& method, std::string order,
+Projection project(const graph::MetaGraph& graph, const Method& method, std::string order,
                    const StorageOrder& storages, const LoadInputs& inputs, Progress& progress,
-                   const ForwardPass* pass = nullptr, Projection used = {});
-Projection project(const MetaGraph& graph, const Method& method, const Order& order,
+                   const plan::ForwardPass* pass = nullptr, Projection used = {});
+Projection project(const graph::MetaGraph& graph, const Method& method, const Order& order,
                    const LoadInputs& inputs);
 
 // Why a plan with page_cache blocks cannot run on the model's files although it can be projected: encoded
 // storages must be decoded, so their pages cannot be mapped. Empty if all storages can be mapped.
-std::string mapping_refusal(const MetaGraph& graph);
+std::string mapping_refusal(const graph::MetaGraph& graph);
 // A lower bound for the device peak of every method that keeps the weights on the device: all storages placed
 // there, at their size once loaded, plus the activations or the peak of the pass. Throws Error{limit} if the
 // sum overflows.
-std::uint64_t device_lower_bound(const MetaGraph& graph, const LoadInputs& inputs,
-                                 const ForwardPass* pass = nullptr);
+std::uint64_t device_lower_bound(const graph::MetaGraph& graph, const LoadInputs& inputs,
+                                 const plan::ForwardPass* pass = nullptr);
 
 struct BudgetVerdict {
   bool device_fits = true;
@@ -75,18 +76,18 @@ struct BudgetVerdict {
   std::uint64_t at_risk = 0;
   // The first allocation that exceeds a budget.
   std::optional<std::size_t> step = {};
-  std::optional<BlockId> block = {};
+  std::optional<plan::BlockId> block = {};
 
   bool fits() const { return device_fits && host_fits && unified_fits && at_risk == 0; }
 };
 
 // The peak of device, host and staging together: the spaces that a unified budget covers.
-std::uint64_t held_peak(const Timeline& timeline);
+std::uint64_t held_peak(const plan::Timeline& timeline);
 
 // The bytes compared with budgets after usage[i]: the bytes reserved if an allocator is simulated, else the
 // bytes requested.
-const PerSpace<std::uint64_t>& judged_bytes(const Timeline& timeline, std::size_t i);
+const plan::PerSpace<std::uint64_t>& judged_bytes(const plan::Timeline& timeline, std::size_t i);
 
 BudgetVerdict check_budget(const Projection& projection, const Budget& budget);
 
-}  // namespace loadline
+}  // namespace loadline::load

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace loadline {
+namespace loadline::load {
 
 // --- Finds rows that are the same load, and distributes the loads over threads.
 
@@ -41,8 +41,8 @@ struct Load {
 
 class Comparison {
  public:
-  Comparison(const MetaGraph& graph, std::span<const Method* const> methods,
-             std::span<const OrderChoice> orders, const LoadInputs& inputs, const ForwardPass* pass,
+  Comparison(const graph::MetaGraph& graph, std::span<const Method* const> methods,
+             std::span<const OrderChoice> orders, const LoadInputs& inputs, const plan::ForwardPass* pass,
              const RowTaker& taker, Progress& progress, std::size_t threads)
       : graph_(graph),
         methods_(methods),
@@ -142,11 +142,11 @@ class Comparison {
     for (const std::size_t order : orders) taker_.refuse(method * orders_.size() + order, error);
   }
 
-  const MetaGraph& graph_;
+  const graph::MetaGraph& graph_;
   const std::span<const Method* const> methods_;
   const std::span<const OrderChoice> orders_;
   const LoadInputs& inputs_;
-  const ForwardPass* const pass_;
+  const plan::ForwardPass* const pass_;
   const RowTaker& taker_;
   Progress& progress_;
   const std::size_t threads_;
@@ -159,15 +159,15 @@ class Comparison {
 
 }  // namespace
 
-void compare(const MetaGraph& graph, std::span<const Method* const> methods,
-             std::span<const OrderChoice> orders, const LoadInputs& inputs, const ForwardPass* pass,
+void compare(const graph::MetaGraph& graph, std::span<const Method* const> methods,
+             std::span<const OrderChoice> orders, const LoadInputs& inputs, const plan::ForwardPass* pass,
              const RowTaker& taker, Progress& progress, std::size_t threads) {
   check_request(inputs.request);
   Comparison(graph, methods, orders, inputs, pass, taker, progress, threads).run();
 }
 
-void compare(const MetaGraph& graph, std::span<const Method* const> methods,
-             std::span<const OrderChoice> orders, const LoadInputs& inputs, const ForwardPass* pass,
+void compare(const graph::MetaGraph& graph, std::span<const Method* const> methods,
+             std::span<const OrderChoice> orders, const LoadInputs& inputs, const plan::ForwardPass* pass,
              const RowTaker& taker, Progress& progress) {
   constexpr std::size_t kMostThreads = 4;
   constexpr std::size_t kBytesOfStorage = 600;  // of a projection with two blocks for each
@@ -183,17 +183,17 @@ void compare(const MetaGraph& graph, std::span<const Method* const> methods,
 
 namespace {
 
-RowPeak row_peak(const Plan& plan, std::uint64_t bytes, std::size_t step, const Labels& labels) {
+RowPeak row_peak(const plan::Plan& plan, std::uint64_t bytes, std::size_t step, const Labels& labels) {
   return {bytes, step, bytes == 0 ? "" : labels.at_step(plan, step)};
 }
 
-RowPeak judged_peak(const Projection& projection, MemoryKind memory, const Labels& labels) {
-  const Timeline& timeline = projection.timeline;
-  const unsigned spaces = deciding_spaces(memory);
+RowPeak judged_peak(const Projection& projection, plan::MemoryKind memory, const Labels& labels) {
+  const plan::Timeline& timeline = projection.timeline;
+  const unsigned spaces = plan::deciding_spaces(memory);
   std::uint64_t most = 0;
   std::size_t step = 0;
   for (std::size_t i = 0; i < timeline.usage.size(); ++i) {
-    const std::uint64_t bytes = sum_over(judged_bytes(timeline, i), spaces);
+    const std::uint64_t bytes = plan::sum_over(judged_bytes(timeline, i), spaces);
     if (bytes <= most) continue;
     most = bytes;
     step = timeline.usage[i].step;
@@ -209,20 +209,21 @@ std::uint64_t reread_by_pass(const Projection& projection, const BoundRequest& b
   const auto leave = [&](const std::optional<std::uint64_t>& budget, std::uint64_t held) {
     if (budget) room = std::min(room, *budget - std::min(*budget, held));
   };
-  const Timeline& timeline = projection.timeline;
-  const PerSpace<std::uint64_t>& final =
+  const plan::Timeline& timeline = projection.timeline;
+  const plan::PerSpace<std::uint64_t>& final =
       timeline.reserved_final ? *timeline.reserved_final : timeline.final_bytes;
-  const std::uint64_t host = final[index(Space::host)] + final[index(Space::staging)];
+  const std::uint64_t host = final[plan::index(plan::Space::host)] + final[plan::index(plan::Space::staging)];
   leave(bound.budget.host, host);
-  leave(bound.budget.unified, host + final[index(Space::device)]);
+  leave(bound.budget.unified, host + final[plan::index(plan::Space::device)]);
   return reads.all() > room ? reads.all() : 0;
 }
 
-AliveBlocks alive_blocks(const Projection& projection, Space space, const Labels& labels, std::size_t most) {
-  const Peak& peak = projection.timeline.peaks[index(space)];
+AliveBlocks alive_blocks(const Projection& projection, plan::Space space, const Labels& labels,
+                         std::size_t most) {
+  const plan::Peak& peak = projection.timeline.peaks[plan::index(space)];
   if (peak.bytes == 0 || most == 0) return {};
-  const std::vector<BlockId> alive =
-      alive_at(projection.timeline, projection.plan, peak.step, space_bit(space));
+  const std::vector<plan::BlockId> alive =
+      plan::alive_at(projection.timeline, projection.plan, peak.step, plan::space_bit(space));
   AliveBlocks blocks;
   blocks.count = alive.size();
   for (std::size_t i = 0; i < std::min(most, alive.size()); ++i)
@@ -234,8 +235,8 @@ AliveBlocks alive_blocks(const Projection& projection, Space space, const Labels
 
 LoadRow make_row(const Projection& projection, const BoundRequest& bound, const Labels& labels,
                  std::size_t alive) {
-  const Timeline& timeline = projection.timeline;
-  const Plan& plan = projection.plan;
+  const plan::Timeline& timeline = projection.timeline;
+  const plan::Plan& plan = projection.plan;
   const LoadRequest& request = bound.request();
   LoadRow row;
   row.method = projection.method;
@@ -243,20 +244,21 @@ LoadRow make_row(const Projection& projection, const BoundRequest& bound, const 
   row.order_proven = projection.order_proven;
   row.reads = projection.reads;
   row.seconds = projection.seconds;
-  for (std::size_t i = 0; i < kSpaceCount; ++i) {
+  for (std::size_t i = 0; i < plan::kSpaceCount; ++i) {
     row.peaks[i] = row_peak(plan, timeline.peaks[i].bytes, timeline.peaks[i].step, labels);
-    row.alive[i] = alive_blocks(projection, static_cast<Space>(i), labels, alive);
+    row.alive[i] = alive_blocks(projection, static_cast<plan::Space>(i), labels, alive);
   }
-  const std::vector<ViewPeak> views = view_peaks(timeline, bound.memory, request.page_cache_budget);
-  for (const ViewPeak& view : views) row.views.push_back(view.bytes);
+  const std::vector<plan::ViewPeak> views =
+      plan::view_peaks(timeline, bound.memory, request.page_cache_budget);
+  for (const plan::ViewPeak& view : views) row.views.push_back(view.bytes);
   // a page cache budget limits every figure that counts the page cache
   const auto view_peak = [&](std::string_view id) {
-    const ViewPeak& view = views[view_position(id)];
+    const plan::ViewPeak& view = views[plan::view_position(id)];
     return row_peak(plan, view.bytes, view.step, labels);
   };
   row.unified = view_peak("unified");
-  row.peaks[index(Space::page_cache)] = view_peak("file_backed");
-  const ViewPeak& leading = views[leading_view(bound.memory)];
+  row.peaks[plan::index(plan::Space::page_cache)] = view_peak("file_backed");
+  const plan::ViewPeak& leading = views[plan::leading_view(bound.memory)];
   row.leading = row_peak(plan, leading.bytes, leading.step, labels);
   row.held = held_peak(timeline);
   row.final_bytes = timeline.final_bytes;
@@ -265,7 +267,7 @@ LoadRow make_row(const Projection& projection, const BoundRequest& bound, const 
   row.reserved_high = projection.host_reserved_high;
   row.allocated = timeline.allocated_peak;
   if (request.page_cache_budget) {
-    row.cache = limit_cache(projection.plan, timeline, *request.page_cache_budget);
+    row.cache = plan::limit_cache(projection.plan, timeline, *request.page_cache_budget);
     row.seconds += static_cast<double>(row.cache->reread_bytes) / bound.inputs.costs.disk_read;
   }
   row.verdict = check_budget(projection, bound.budget);
@@ -294,9 +296,9 @@ LoadRow refused_row(const Method& method, std::string order, const Error& refusa
 
 namespace {
 
-template <Space space>
+template <plan::Space space>
 std::uint64_t space_peak(const LoadRow& row) {
-  return row.peaks[index(space)].bytes;
+  return row.peaks[plan::index(space)].bytes;
 }
 
 constexpr std::array<RowSortName, 14> kSorts = {
@@ -304,10 +306,10 @@ constexpr std::array<RowSortName, 14> kSorts = {
      {"table", RowSort::table},
      {"method", RowSort::method},
      {"order", RowSort::order},
-     {"device", RowSort::device, space_peak<Space::device>},
-     {"host", RowSort::host, space_peak<Space::host>},
-     {"page_cache", RowSort::page_cache, space_peak<Space::page_cache>},
-     {"staging", RowSort::staging, space_peak<Space::staging>},
+     {"device", RowSort::device, space_peak<plan::Space::device>},
+     {"host", RowSort::host, space_peak<plan::Space::host>},
+     {"page_cache", RowSort::page_cache, space_peak<plan::Space::page_cache>},
+     {"staging", RowSort::staging, space_peak<plan::Space::staging>},
      {"held", RowSort::held, [](const LoadRow& row) { return row.held; }},
      {"unified", RowSort::unified, [](const LoadRow& row) { return row.unified.bytes; }},
      {"jumps", RowSort::jumps, [](const LoadRow& row) -> std::uint64_t { return row.reads.jumps; }},
@@ -331,10 +333,11 @@ double share_of_budget(const LoadRow& row, const BoundRequest& bound) {
 }
 
 auto fit_key(const LoadRow& row, const BoundRequest& bound) {
-  const bool unified = bound.memory == MemoryKind::unified;
-  return std::tuple(!row.fits(), bound.judged() ? share_of_budget(row, bound) : 0.0,
-                    unified ? row.held : row.peaks[index(Space::device)].bytes,
-                    row.peaks[index(Space::host)].bytes + row.peaks[index(Space::staging)].bytes);
+  const bool unified = bound.memory == plan::MemoryKind::unified;
+  return std::tuple(
+      !row.fits(), bound.judged() ? share_of_budget(row, bound) : 0.0,
+      unified ? row.held : row.peaks[plan::index(plan::Space::device)].bytes,
+      row.peaks[plan::index(plan::Space::host)].bytes + row.peaks[plan::index(plan::Space::staging)].bytes);
 }
 
 bool comes_before(const LoadRow& a, const LoadRow& b, const BoundRequest& bound, RowSort sort) {
@@ -367,4 +370,4 @@ std::vector<std::size_t> sorted_rows(std::span<const LoadRow> rows, const BoundR
   return at;
 }
 
-}  // namespace loadline
+}  // namespace loadline::load

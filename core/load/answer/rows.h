@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-namespace loadline {
+namespace loadline::load {
 
 // --- Projects several methods in several orders: the rows of a comparison table.
 
@@ -32,13 +32,13 @@ struct RowTaker {
 // Projects every method in every order. Orders that give the same sequence of storages share one projection.
 // At most `threads` projections (at least one) are alive at a time. Progress counts projections. Throws
 // Error{usage | cancelled} and whatever `taker` throws.
-void compare(const MetaGraph& graph, std::span<const Method* const> methods,
-             std::span<const OrderChoice> orders, const LoadInputs& inputs, const ForwardPass* pass,
+void compare(const graph::MetaGraph& graph, std::span<const Method* const> methods,
+             std::span<const OrderChoice> orders, const LoadInputs& inputs, const plan::ForwardPass* pass,
              const RowTaker& taker, Progress& progress, std::size_t threads);
 // With one thread per core, at most four, and fewer where projections are large: each thread holds one in
 // memory.
-void compare(const MetaGraph& graph, std::span<const Method* const> methods,
-             std::span<const OrderChoice> orders, const LoadInputs& inputs, const ForwardPass* pass,
+void compare(const graph::MetaGraph& graph, std::span<const Method* const> methods,
+             std::span<const OrderChoice> orders, const LoadInputs& inputs, const plan::ForwardPass* pass,
              const RowTaker& taker, Progress& progress);
 
 // --- The figures of one load, kept after its projection is destroyed, which can be large.
@@ -46,13 +46,17 @@ void compare(const MetaGraph& graph, std::span<const Method* const> methods,
 // Display names of the blocks that steps allocate. The graph is searched once.
 class Labels {
  public:
-  explicit Labels(const MetaGraph& graph) : graph_(graph), owners_(first_owner(graph)) {}
-  std::string of(const Plan& plan, BlockId id) const { return block_label(plan.block(id), graph_, owners_); }
-  std::string at_step(const Plan& plan, std::size_t step) const { return of(plan, plan.steps[step].block); }
+  explicit Labels(const graph::MetaGraph& graph) : graph_(graph), owners_(graph::first_owner(graph)) {}
+  std::string of(const plan::Plan& plan, plan::BlockId id) const {
+    return plan::block_label(plan.block(id), graph_, owners_);
+  }
+  std::string at_step(const plan::Plan& plan, std::size_t step) const {
+    return of(plan, plan.steps[step].block);
+  }
 
  private:
-  const MetaGraph& graph_;
-  std::vector<std::optional<TensorId>> owners_;
+  const graph::MetaGraph& graph_;
+  std::vector<std::optional<graph::TensorId>> owners_;
 };
 
 struct RowPeak {
@@ -76,21 +80,21 @@ struct LoadRow {
   const Method* method = nullptr;
   std::string order = {};
   std::optional<bool> order_proven = {};  // Projection::order_proven
-  PerSpace<RowPeak> peaks = {};
-  PerSpace<AliveBlocks> alive = {};  // at the peak of each space
-  ReadPattern reads = {};
+  plan::PerSpace<RowPeak> peaks = {};
+  plan::PerSpace<AliveBlocks> alive = {};  // at the peak of each space
+  plan::ReadPattern reads = {};
   double seconds = 0;      // the projection's, plus re-reads that budgets cause
   RowPeak unified = {};    // of device, host, page cache and staging together
   RowPeak leading = {};    // of leading_view()
   RowPeak judged = {};     // of judged_bytes(), same spaces; compared with the required peak
   std::uint64_t held = 0;  // the peak of device, host and staging together
-  PerSpace<std::uint64_t> final_bytes = {};
-  std::optional<PerSpace<std::uint64_t>> reserved = {};
-  std::optional<PerSpace<std::uint64_t>> reserved_final = {};
+  plan::PerSpace<std::uint64_t> final_bytes = {};
+  std::optional<plan::PerSpace<std::uint64_t>> reserved = {};
+  std::optional<plan::PerSpace<std::uint64_t>> reserved_final = {};
   std::optional<std::uint64_t> reserved_high = {};  // Projection::host_reserved_high
   std::optional<std::uint64_t> allocated = {};
   std::vector<std::uint64_t> views = {};  // parallel to memory_views()
-  std::optional<CacheOutcome> cache = {};
+  std::optional<plan::CacheOutcome> cache = {};
   // What each token reads from files: weights that stay mapped, and weights on disk.
   // `reread` of them are not found in the page cache again, as far as budgets say.
   PassReads pass_reads = {};
@@ -146,4 +150,4 @@ RowSort find_row_sort(std::string_view id);
 std::vector<std::size_t> sorted_rows(std::span<const LoadRow> rows, const BoundRequest& bound, RowSort sort,
                                      bool ascending = true);
 
-}  // namespace loadline
+}  // namespace loadline::load

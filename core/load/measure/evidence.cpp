@@ -11,7 +11,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-namespace loadline {
+namespace loadline::load {
 namespace {
 
 using Json = nlohmann::json;
@@ -115,4 +115,4 @@ std::string evidence_brief(std::string_view method) {
                      evidence->frameworks.size() > 1 ? " ..." : "", evidence->error_percent, beyond);
 }
 
-}  // namespace loadline
+}  // namespace loadline::load

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace loadline {
+namespace loadline::load {
 
 // A peak of one kernel counter: projected, and the median of the runs. Bytes. With `low` and `high` the
 // projection is a range.
@@ -66,4 +66,4 @@ std::string deviation_text(const TruthRow& row);
 // What evidence_text() says, in a few words for a table: "transformers 5.23.0, 0.4 %".
 std::string evidence_brief(std::string_view method);
 
-}  // namespace loadline
+}  // namespace loadline::load

@@ -21,7 +21,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-namespace loadline {
+namespace loadline::load {
 namespace {
 
 constexpr std::size_t kRuns = 7;
@@ -63,11 +63,11 @@ class DiskFile {
     write_seconds_ = now() - start;
     // opens the same file again; it has no name other than this one
     const std::string same = fmt::format("/proc/self/fd/{}", fd_.get());
-    direct_ = UniqueFd(::open(same.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECT));
+    direct_ = io::UniqueFd(::open(same.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECT));
   }
 
   std::string how() const {
-    const FileSystem system = file_system_of(folder_);
+    const io::FileSystem system = io::file_system_of(folder_);
     return fmt::format("{} on {}, {}", format_bytes(bytes_),
                        system.name.empty() ? "a file system" : system.name,
                        direct_ ? "O_DIRECT" : "page cache dropped");
@@ -101,11 +101,11 @@ class DiskFile {
  private:
   void create() {
     constexpr mode_t kMode = 0600;
-    fd_ = UniqueFd(::open(folder_.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, kMode));
+    fd_ = io::UniqueFd(::open(folder_.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, kMode));
     if (fd_) return;
     // not every file system supports unnamed files
     std::string name = folder_ + "/loadline-measure-XXXXXX";
-    fd_ = UniqueFd(::mkostemp(name.data(), O_CLOEXEC));
+    fd_ = io::UniqueFd(::mkostemp(name.data(), O_CLOEXEC));
     if (!fd_) fail(folder_, "cannot make a file to measure with");
     ::unlink(name.c_str());
   }
@@ -122,17 +122,17 @@ class DiskFile {
 
   const std::string folder_;
   const std::uint64_t bytes_;
-  Pages buffer_;
-  UniqueFd fd_, direct_;
+  io::Pages buffer_;
+  io::UniqueFd fd_, direct_;
   double write_seconds_ = 0;
 };
 
 // Seconds in which the system gives a block of host memory with all its pages, and takes it back.
-double seconds_of_pages(const StorageReader& nothing, const Block& block) {
-  HostMachine machine(nothing);
+double seconds_of_pages(const io::StorageReader& nothing, const plan::Block& block) {
+  plan::HostMachine machine(nothing);
   const double start = now();
-  machine.alloc(BlockId{0}, block);
-  machine.free(BlockId{0}, block);
+  machine.alloc(plan::BlockId{0}, block);
+  machine.free(plan::BlockId{0}, block);
   return now() - start;
 }
 
@@ -167,7 +167,7 @@ void measure_disk(const std::string& folder, std::uint64_t bytes, MeasuredRates&
   std::vector<double> seeks;
   for (int i = 0; i < kSeeks; ++i) {
     progress.check_cancelled();
-    seeks.push_back(file.read(random() % (bytes / kDirectUnit) * kDirectUnit, kDirectUnit));
+    seeks.push_back(file.read(random() % (bytes / io::kDirectUnit) * io::kDirectUnit, io::kDirectUnit));
   }
   rates.values["disk_read"] = static_cast<double>(bytes) / median(wholes);
   rates.how["disk_read"] = fmt::format("{}, median of {}", file.how(), wholes.size());
@@ -178,8 +178,8 @@ void measure_disk(const std::string& folder, std::uint64_t bytes, MeasuredRates&
 }
 
 void measure_memory(std::uint64_t bytes, MeasuredRates& rates, Progress& progress) {
-  const std::size_t count = bytes / kDirectUnit * kDirectUnit;
-  const Pages source(count), target(count);
+  const std::size_t count = bytes / io::kDirectUnit * io::kDirectUnit;
+  const io::Pages source(count), target(count);
   const std::span<std::byte> from = source.span(), to = target.span();
   fill(from);
   std::memcpy(to.data(), from.data(), count);  // first touch: page faults must not count
@@ -195,9 +195,12 @@ void measure_memory(std::uint64_t bytes, MeasuredRates& rates, Progress& progres
   rates.values["memory_copy"] = static_cast<double>(count) / median(seconds);
   rates.how["memory_copy"] = fmt::format("{}, one thread, median of {}", format_bytes(count), kRuns);
 
-  const StorageReader nothing(std::make_shared<const MetaGraph>());
-  const Block block = {
-      .space = Space::host, .bytes = bytes, .use = BlockUse::temporary, .storage = {}, .label = "rates"};
+  const io::StorageReader nothing(std::make_shared<const graph::MetaGraph>());
+  const plan::Block block = {.space = plan::Space::host,
+                             .bytes = bytes,
+                             .use = plan::BlockUse::temporary,
+                             .storage = {},
+                             .label = "rates"};
   seconds.clear();
   for (std::size_t run = 0; run < kRuns; ++run) {
     progress.check_cancelled();
@@ -207,4 +210,4 @@ void measure_memory(std::uint64_t bytes, MeasuredRates& rates, Progress& progres
   rates.how["host_pages"] = fmt::format("{} given and taken back, median of {}", format_bytes(bytes), kRuns);
 }
 
-}  // namespace loadline
+}  // namespace loadline::load

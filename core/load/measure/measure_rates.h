@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace loadline {
+namespace loadline::load {
 
 // Needs at least one value. Of an even number of values, the mean of the middle two.
 double median(std::vector<double> values);
@@ -25,4 +25,4 @@ void measure_disk(const std::string& folder, std::uint64_t bytes, MeasuredRates&
 // memory cannot be allocated.
 void measure_memory(std::uint64_t bytes, MeasuredRates& rates, Progress& progress);
 
-}  // namespace loadline
+}  // namespace loadline::load

@@ -20,46 +20,48 @@
 #include <mutex>
 #include <utility>
 
-namespace loadline {
+namespace loadline::load {
 
 // --- Sums over the files behind storages.
 
-std::vector<StorageId> one_of_each_file(const MetaGraph& graph) {
+std::vector<graph::StorageId> one_of_each_file(const graph::MetaGraph& graph) {
   std::vector<bool> seen(graph.files.size(), false);
-  std::vector<StorageId> found;
+  std::vector<graph::StorageId> found;
   for (std::size_t i = 0; i < graph.storages.size(); ++i) {
-    const Storage& storage = graph.storages[i];
-    if (storage.bytes == 0 || seen[index(storage.file)]) continue;
-    seen[index(storage.file)] = true;
-    found.push_back(StorageId{static_cast<std::uint32_t>(i)});
+    const graph::Storage& storage = graph.storages[i];
+    if (storage.bytes == 0 || seen[graph::index(storage.file)]) continue;
+    seen[graph::index(storage.file)] = true;
+    found.push_back(graph::StorageId{static_cast<std::uint32_t>(i)});
   }
   return found;
 }
 
-std::uint64_t file_bytes(const StorageReader& reader, const std::vector<StorageId>& files) {
+std::uint64_t file_bytes(const io::StorageReader& reader, const std::vector<graph::StorageId>& files) {
   std::uint64_t bytes = 0;
-  for (const StorageId id : files) bytes += reader.file_of(id).size();
+  for (const graph::StorageId id : files) bytes += reader.file_of(id).size();
   return bytes;
 }
 
-std::uint64_t cached_bytes(const StorageReader& reader, const std::vector<StorageId>& files) {
+std::uint64_t cached_bytes(const io::StorageReader& reader, const std::vector<graph::StorageId>& files) {
   std::uint64_t bytes = 0;
-  for (const StorageId id : files) bytes += resident_bytes(reader.file_of(id));
+  for (const graph::StorageId id : files) bytes += io::resident_bytes(reader.file_of(id));
   return bytes;
 }
 
-std::optional<std::uint64_t> bytes_read_from_cache(const StorageReader& reader,
-                                                   const std::vector<StorageId>& files, FileReading reading) {
+std::optional<std::uint64_t> bytes_read_from_cache(const io::StorageReader& reader,
+                                                   const std::vector<graph::StorageId>& files,
+                                                   io::FileReading reading) {
   std::uint64_t bytes = 0;
-  for (const StorageId id : files) try {
-      const SourceFile& file = reader.file_of(id);
-      if (file_system_of(file.path()).memory) {
+  for (const graph::StorageId id : files) try {
+      const io::SourceFile& file = reader.file_of(id);
+      if (io::file_system_of(file.path()).memory) {
         bytes += file.size();
         continue;
       }
-      if (!tells_residency(file)) return std::nullopt;
-      const std::uint64_t held = resident_bytes(file);
-      if (!reads_past_cache(reading, held, file.size()) || DirectFile::open(file) == nullptr) bytes += held;
+      if (!io::tells_residency(file)) return std::nullopt;
+      const std::uint64_t held = io::resident_bytes(file);
+      if (!io::reads_past_cache(reading, held, file.size()) || io::DirectFile::open(file) == nullptr)
+        bytes += held;
     } catch (const Error&) {
       return std::nullopt;
     }
@@ -71,7 +73,7 @@ std::optional<std::uint64_t> bytes_read_from_cache(const StorageReader& reader,
 
 namespace {
 
-void raise(MemorySample& most, const MemorySample& sample) {
+void raise(plan::MemorySample& most, const plan::MemorySample& sample) {
   most.memory.rss_anon = std::max(most.memory.rss_anon, sample.memory.rss_anon);
   most.memory.rss_file = std::max(most.memory.rss_file, sample.memory.rss_file);
   most.memory.rss_shmem = std::max(most.memory.rss_shmem, sample.memory.rss_shmem);
@@ -83,7 +85,7 @@ void raise(MemorySample& most, const MemorySample& sample) {
 // Zero-initialised vectors have all their pages touched.
 SampleLog::SampleLog(std::size_t most) : samples_(most), steps_(most) { assert(most >= 2 && most % 2 == 0); }
 
-void SampleLog::add(const MemorySample& sample, std::size_t step) {
+void SampleLog::add(const plan::MemorySample& sample, std::size_t step) {
   if (in_group_ > 0) {
     raise(samples_[count_ - 1], sample);
   } else {
@@ -96,7 +98,7 @@ void SampleLog::add(const MemorySample& sample, std::size_t step) {
 
 void SampleLog::halve() {
   for (std::size_t i = 0; i < count_ / 2; ++i) {
-    MemorySample sample = samples_[2 * i];
+    plan::MemorySample sample = samples_[2 * i];
     raise(sample, samples_[2 * i + 1]);
     samples_[i] = sample;
     steps_[i] = steps_[2 * i];
@@ -150,11 +152,11 @@ class Columns {
 
 }  // namespace
 
-CounterCurve counter_curve(std::span<const UsagePoint> usage, unsigned spaces,
+CounterCurve counter_curve(std::span<const plan::UsagePoint> usage, unsigned spaces,
                            std::span<const StepCount> counted, std::size_t steps, std::size_t columns) {
   assert(columns > 0);
   Columns projected(steps, columns), measured(steps, columns);
-  for (const UsagePoint& point : usage) projected.add(point.step, sum_over(point.bytes, spaces));
+  for (const plan::UsagePoint& point : usage) projected.add(point.step, plan::sum_over(point.bytes, spaces));
   for (const StepCount& count : counted) measured.add(count.step, count.bytes);
   return {projected.take(), measured.take()};
 }
@@ -170,22 +172,23 @@ std::uint64_t most_of(const CounterCurve& curve) {
 
 namespace {
 
-void require_runnable(const MetaGraph& graph, const Plan& plan) {
-  require_sound(graph, "measure");
-  if (const auto fault = check_plan(plan, graph))
+void require_runnable(const graph::MetaGraph& graph, const plan::Plan& plan) {
+  graph::require_sound(graph, "measure");
+  if (const auto fault = plan::check_plan(plan, graph))
     throw Error(ErrorCode::usage, "the plan is not valid: " + *fault);
-  if (const std::string refusal = cast_refusal(plan); !refusal.empty())
+  if (const std::string refusal = plan::cast_refusal(plan); !refusal.empty())
     throw Error(ErrorCode::unsupported, refusal);
-  const bool maps =
-      std::ranges::any_of(plan.blocks, [](const Block& block) { return block.space == Space::page_cache; });
+  const bool maps = std::ranges::any_of(
+      plan.blocks, [](const plan::Block& block) { return block.space == plan::Space::page_cache; });
   if (const std::string refusal = maps ? mapping_refusal(graph) : ""; !refusal.empty())
     throw Error(ErrorCode::unsupported, refusal);
 }
 
 // Refuses a plan that needs more memory than the system has available. Mapped pages do not count.
-void require_room(const Timeline& projected) {
-  const std::uint64_t needs = peak_over(projected, kAllSpaces & ~space_bit(Space::page_cache)).bytes;
-  const auto room = available_system_memory();
+void require_room(const plan::Timeline& projected) {
+  const std::uint64_t needs =
+      plan::peak_over(projected, plan::kAllSpaces & ~plan::space_bit(plan::Space::page_cache)).bytes;
+  const auto room = io::available_system_memory();
   if (room && needs > *room)
     throw Error(ErrorCode::no_fit,
                 "cannot be measured here: needs {} ({} bytes) of memory, {} ({} bytes) are available",
@@ -194,33 +197,35 @@ void require_room(const Timeline& projected) {
 
 }  // namespace
 
-HostMeasurement measure_on_host(const MetaGraphPtr& graph, const Plan& plan, bool cold, Progress& progress) {
+HostMeasurement measure_on_host(const graph::MetaGraphPtr& graph, const plan::Plan& plan, bool cold,
+                                Progress& progress) {
   require_runnable(*graph, plan);
   HostMeasurement result;
   {
-    DryMachine dry;
-    const Timeline projected = run(plan, dry);
+    plan::DryMachine dry;
+    const plan::Timeline projected = plan::run(plan, dry);
     require_room(projected);
     for (const MemoryCounter& counter : kMemoryCounters)
-      result.projected.*counter.count = peak_over(projected, counter.spaces).bytes;
-    result.projected_held = peak_over(projected, kAllSpaces & ~space_bit(Space::page_cache)).bytes;
+      result.projected.*counter.count = plan::peak_over(projected, counter.spaces).bytes;
+    result.projected_held =
+        plan::peak_over(projected, plan::kAllSpaces & ~plan::space_bit(plan::Space::page_cache)).bytes;
   }
-  const StorageReader reader(graph);
-  const std::vector<StorageId> files = one_of_each_file(*graph);
+  const io::StorageReader reader(graph);
+  const std::vector<graph::StorageId> files = one_of_each_file(*graph);
   result.page_cache.files = file_bytes(reader, files);
   if (cold)
-    for (const StorageId id : files) drop_pages(reader.file_of(id));
+    for (const graph::StorageId id : files) io::drop_pages(reader.file_of(id));
   result.page_cache.before = cached_bytes(reader, files);
   result.page_cache.most = result.page_cache.before;
 
   SampleLog samples;  // made before the machine's first sample, so its memory is in no difference
   {
-    HostMachine machine(reader);
-    StepCounter counted(machine);
+    plan::HostMachine machine(reader);
+    plan::StepCounter counted(machine);
     std::mutex one_at_a_time;
     const auto look = [&] {
       const std::lock_guard lock(one_at_a_time);
-      const ProcessMemory memory = *machine.sample();
+      const plan::ProcessMemory memory = *machine.sample();
       result.measured_held = std::max(result.measured_held, memory.rss_anon + memory.rss_shmem);
       samples.add({machine.now(), memory}, counted.step());
     };
@@ -230,7 +235,7 @@ HostMeasurement measure_on_host(const MetaGraphPtr& graph, const Plan& plan, boo
     Watch pages(std::chrono::milliseconds(20), [&] {
       result.page_cache.most = std::max(result.page_cache.most, cached_bytes(reader, files));
     });
-    result.timeline = run(plan, counted, progress);
+    result.timeline = plan::run(plan, counted, progress);
     pages.finish();
     counters.finish();
     look();
@@ -241,10 +246,10 @@ HostMeasurement measure_on_host(const MetaGraphPtr& graph, const Plan& plan, boo
   SampleLog::Entries taken = samples.take();
   result.timeline.measured = std::move(taken.samples);
   result.steps = std::move(taken.steps);
-  for (const MemorySample& sample : result.timeline.measured)
+  for (const plan::MemorySample& sample : result.timeline.measured)
     for (const MemoryCounter& counter : kMemoryCounters)
       result.measured.*counter.count = std::max(result.measured.*counter.count, sample.memory.*counter.count);
   return result;
 }
 
-}  // namespace loadline
+}  // namespace loadline::load

@@ -16,22 +16,23 @@
 #include <string_view>
 #include <vector>
 
-namespace loadline {
+namespace loadline::load {
 
 // --- How much of a model's files the system's page cache holds.
 
 // One storage of each file that has weights.
-std::vector<StorageId> one_of_each_file(const MetaGraph& graph);
+std::vector<graph::StorageId> one_of_each_file(const graph::MetaGraph& graph);
 
 // Bytes of the files of these storages: all, and those that the page cache holds (page_residency.h). Throws
 // Error{io}.
-std::uint64_t file_bytes(const StorageReader& reader, const std::vector<StorageId>& files);
-std::uint64_t cached_bytes(const StorageReader& reader, const std::vector<StorageId>& files);
+std::uint64_t file_bytes(const io::StorageReader& reader, const std::vector<graph::StorageId>& files);
+std::uint64_t cached_bytes(const io::StorageReader& reader, const std::vector<graph::StorageId>& files);
 
 // Bytes of these files that would be read from the page cache now, and not from the disk or past the cache.
 // Absent if the system does not tell: of files of another user, and on some file systems.
-std::optional<std::uint64_t> bytes_read_from_cache(const StorageReader& reader,
-                                                   const std::vector<StorageId>& files, FileReading reading);
+std::optional<std::uint64_t> bytes_read_from_cache(const io::StorageReader& reader,
+                                                   const std::vector<graph::StorageId>& files,
+                                                   io::FileReading reading);
 
 // --- A log of memory samples from a run of any length, in memory that is allocated and touched before the
 // run.
@@ -44,10 +45,10 @@ class SampleLog {
   // `most`: capacity in samples, an even number of at least 2. The default takes 3 MiB.
   explicit SampleLog(std::size_t most = 1 << 16);
 
-  void add(const MemorySample& sample, std::size_t step);
+  void add(const plan::MemorySample& sample, std::size_t step);
   // The samples and, parallel to them, the steps at which they were taken. take() leaves the log empty.
   struct Entries {
-    std::vector<MemorySample> samples = {};
+    std::vector<plan::MemorySample> samples = {};
     std::vector<std::size_t> steps = {};
   };
   Entries take();
@@ -57,7 +58,7 @@ class SampleLog {
  private:
   void halve();
 
-  std::vector<MemorySample> samples_;
+  std::vector<plan::MemorySample> samples_;
   std::vector<std::size_t> steps_;
   std::size_t count_ = 0;
   std::size_t group_ = 1;     // samples per entry
@@ -79,7 +80,7 @@ struct CounterCurve {
 
 // `usage` is summed over `spaces` (bits of space_bit()). Both lists are in the order of steps, of which there
 // are `steps`. `columns` > 0.
-CounterCurve counter_curve(std::span<const UsagePoint> usage, unsigned spaces,
+CounterCurve counter_curve(std::span<const plan::UsagePoint> usage, unsigned spaces,
                            std::span<const StepCount> counted, std::size_t steps, std::size_t columns);
 
 // The maximum of both curves.
@@ -93,13 +94,13 @@ struct MemoryCounter {
   std::string_view name;  // as in /proc/PID/status
   std::string_view id;
   unsigned spaces;
-  std::uint64_t ProcessMemory::*count;
+  std::uint64_t plan::ProcessMemory::*count;
 };
 inline constexpr std::array<MemoryCounter, 3> kMemoryCounters = {{
-    {"RssAnon", "rss_anon", space_bit(Space::host), &ProcessMemory::rss_anon},
-    {"RssShmem", "rss_shmem", space_bit(Space::device) | space_bit(Space::staging),
-     &ProcessMemory::rss_shmem},
-    {"RssFile", "rss_file", space_bit(Space::page_cache), &ProcessMemory::rss_file},
+    {"RssAnon", "rss_anon", plan::space_bit(plan::Space::host), &plan::ProcessMemory::rss_anon},
+    {"RssShmem", "rss_shmem", plan::space_bit(plan::Space::device) | plan::space_bit(plan::Space::staging),
+     &plan::ProcessMemory::rss_shmem},
+    {"RssFile", "rss_file", plan::space_bit(plan::Space::page_cache), &plan::ProcessMemory::rss_file},
 }};
 
 // Bytes of the model's files in the page cache. Pages that pread leaves there are part of no peak.
@@ -111,10 +112,10 @@ struct PageCacheUse {
 };
 
 struct HostMeasurement {
-  Timeline timeline;               // .measured holds the samples (sample_log.h), in time order
+  plan::Timeline timeline;         // .measured holds the samples (sample_log.h), in time order
   std::vector<std::size_t> steps;  // the step at which each sample was taken, parallel to .measured
-  ProcessMemory projected;         // peaks of the plan's blocks, by counter
-  ProcessMemory measured;          // peaks of the samples, relative to just before the run
+  plan::ProcessMemory projected;   // peaks of the plan's blocks, by counter
+  plan::ProcessMemory measured;    // peaks of the samples, relative to just before the run
   // RssAnon and RssShmem at one moment: what cannot be evicted. Their own peaks may be at different moments.
   std::uint64_t projected_held = 0, measured_held = 0;
   PageCacheUse page_cache;
@@ -127,6 +128,7 @@ struct HostMeasurement {
 // has no files; usage for a plan that breaks check_plan; unsupported for a plan that can only be projected,
 // or that maps files which cannot be mapped (methods that import file pages have them in staging, so the
 // caller must check those: Projection::maps_files); no_fit, before anything is allocated; io; cancelled.
-HostMeasurement measure_on_host(const MetaGraphPtr& graph, const Plan& plan, bool cold, Progress& progress);
+HostMeasurement measure_on_host(const graph::MetaGraphPtr& graph, const plan::Plan& plan, bool cold,
+                                Progress& progress);
 
-}  // namespace loadline
+}  // namespace loadline::load

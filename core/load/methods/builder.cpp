@@ -15,17 +15,17 @@
 
 #include <fmt/format.h>
 
-namespace loadline {
+namespace loadline::load {
 
 // --- Builds plans step by step for load methods.
 
-MethodBuilder::MethodBuilder(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs,
-                             Plan used)
+MethodBuilder::MethodBuilder(const graph::MetaGraph& graph, const StorageOrder& order,
+                             const LoadInputs& inputs, plan::Plan used)
     : graph_(graph), inputs_(inputs), plan_(std::move(used)) {
   check_request(inputs.request);
   if (inputs.request.cast) casts_ = storage_casts(graph, *inputs.request.cast);
   if (inputs.request.prepack) prepacks_ = storage_prepacks(graph, *inputs.request.prepack);
-  for (const StorageId id : order)
+  for (const graph::StorageId id : order)
     if (graph.storage(id).bytes > 0) order_.push_back(id);
   plan_.blocks.clear();
   plan_.steps.clear();
@@ -33,8 +33,8 @@ MethodBuilder::MethodBuilder(const MetaGraph& graph, const StorageOrder& order, 
   // room for the largest plans, so that they do not move while they grow; untouched memory costs nothing
   plan_.blocks.reserve(4 * order_.size());
   plan_.steps.reserve(12 * order_.size());
-  prefer_large_pages(plan_.blocks.data(), plan_.blocks.capacity() * sizeof(Block));
-  prefer_large_pages(plan_.steps.data(), plan_.steps.capacity() * sizeof(Step));
+  io::prefer_large_pages(plan_.blocks.data(), plan_.blocks.capacity() * sizeof(plan::Block));
+  io::prefer_large_pages(plan_.steps.data(), plan_.steps.capacity() * sizeof(plan::Step));
 }
 
 namespace {
@@ -43,32 +43,34 @@ namespace {
 template <typename BytesOf>
 std::uint64_t sum_of(const StorageOrder& order, const BytesOf& bytes_of) {
   std::uint64_t sum = 0;
-  for (const StorageId id : order) sum += bytes_of(id);
+  for (const graph::StorageId id : order) sum += bytes_of(id);
   return sum;
 }
 
 }  // namespace
 
 std::uint64_t MethodBuilder::all_bytes() const {
-  return sum_of(order_, [&](StorageId id) { return bytes(id); });
+  return sum_of(order_, [&](graph::StorageId id) { return bytes(id); });
 }
 
-std::uint64_t MethodBuilder::cast_bytes(StorageId id) const {
+std::uint64_t MethodBuilder::cast_bytes(graph::StorageId id) const {
   const auto how = cast(id);
-  return how ? *loadline::cast_bytes(*how, bytes(id)) : bytes(id);
+  return how ? *loadline::plan::cast_bytes(*how, bytes(id)) : bytes(id);
 }
 
-std::uint64_t MethodBuilder::unit(StorageId id) const {
-  return prepacks_.empty() || !prepacks_[index(id)] ? 1 : dtype_info(prepacks_[index(id)]->from).block_bytes;
+std::uint64_t MethodBuilder::unit(graph::StorageId id) const {
+  return prepacks_.empty() || !prepacks_[graph::index(id)]
+             ? 1
+             : graph::dtype_info(prepacks_[graph::index(id)]->from).block_bytes;
 }
 
 std::uint64_t MethodBuilder::all_cast_bytes() const {
-  return sum_of(order_, [&](StorageId id) { return cast_bytes(id); });
+  return sum_of(order_, [&](graph::StorageId id) { return cast_bytes(id); });
 }
 
 std::uint64_t MethodBuilder::most_bytes() const {
   std::uint64_t most = 0;
-  for (const StorageId id : order_) most = std::max(most, bytes(id));
+  for (const graph::StorageId id : order_) most = std::max(most, bytes(id));
   return most;
 }
 
@@ -77,8 +79,8 @@ std::vector<StorageOrder> MethodBuilder::by_shard() const {
   const std::vector<std::uint32_t> numbers = shards_of(graph_, inputs_.request.shard_bytes);
   std::vector<std::size_t> places(graph_.files.size() + numbers.size() + 1, kUnmet);
   std::vector<StorageOrder> shards;
-  for (const StorageId id : order_) {
-    std::size_t& place = places[numbers[index(id)]];
+  for (const graph::StorageId id : order_) {
+    std::size_t& place = places[numbers[graph::index(id)]];
     if (place == kUnmet) {
       place = shards.size();
       shards.emplace_back();
@@ -88,92 +90,94 @@ std::vector<StorageOrder> MethodBuilder::by_shard() const {
   return shards;
 }
 
-BlockId MethodBuilder::make(Space space, StorageId id, BlockUse use) {
-  return alloc(plan_, {.space = space, .bytes = bytes(id), .use = use, .storage = id});
+plan::BlockId MethodBuilder::make(plan::Space space, graph::StorageId id, plan::BlockUse use) {
+  return plan::alloc(plan_, {.space = space, .bytes = bytes(id), .use = use, .storage = id});
 }
 
-BlockId MethodBuilder::make_cast(Space space, StorageId id, BlockUse use) {
-  return alloc(plan_, {.space = space, .bytes = cast_bytes(id), .use = use, .storage = id});
+plan::BlockId MethodBuilder::make_cast(plan::Space space, graph::StorageId id, plan::BlockUse use) {
+  return plan::alloc(plan_, {.space = space, .bytes = cast_bytes(id), .use = use, .storage = id});
 }
 
-std::vector<BlockId> MethodBuilder::make_all(Space space, BlockUse use) {
-  std::vector<BlockId> blocks;
-  for (const StorageId id : order_) blocks.push_back(make(space, id, use));
+std::vector<plan::BlockId> MethodBuilder::make_all(plan::Space space, plan::BlockUse use) {
+  std::vector<plan::BlockId> blocks;
+  for (const graph::StorageId id : order_) blocks.push_back(make(space, id, use));
   return blocks;
 }
 
-std::vector<BlockId> MethodBuilder::make_all_cast(Space space, BlockUse use) {
-  std::vector<BlockId> blocks;
-  for (const StorageId id : order_) blocks.push_back(make_cast(space, id, use));
+std::vector<plan::BlockId> MethodBuilder::make_all_cast(plan::Space space, plan::BlockUse use) {
+  std::vector<plan::BlockId> blocks;
+  for (const graph::StorageId id : order_) blocks.push_back(make_cast(space, id, use));
   return blocks;
 }
 
-BlockId MethodBuilder::load(Space space, StorageId id) {
-  const BlockId block = make(space, id, BlockUse::temporary);
+plan::BlockId MethodBuilder::load(plan::Space space, graph::StorageId id) {
+  const plan::BlockId block = make(space, id, plan::BlockUse::temporary);
   read(block, id);
   return block;
 }
 
-void MethodBuilder::drop_all(const std::vector<BlockId>& blocks) {
-  for (const BlockId block : blocks) drop(block);
+void MethodBuilder::drop_all(const std::vector<plan::BlockId>& blocks) {
+  for (const plan::BlockId block : blocks) drop(block);
 }
 
-std::optional<BlockId> MethodBuilder::untied_head(Space space, BlockUse use) {
-  const std::optional<StorageId> embedding = shared_embedding(graph_);
+std::optional<plan::BlockId> MethodBuilder::untied_head(plan::Space space, plan::BlockUse use) {
+  const std::optional<graph::StorageId> embedding = shared_embedding(graph_);
   if (!embedding || bytes(*embedding) == 0) return std::nullopt;
-  return alloc(plan_, {.space = space,
-                       .bytes = cast_bytes(*embedding),
-                       .use = use,
-                       .storage = {},
-                       .label = "head that is not tied"});
+  return plan::alloc(plan_, {.space = space,
+                             .bytes = cast_bytes(*embedding),
+                             .use = use,
+                             .storage = {},
+                             .label = "head that is not tied"});
 }
 
-std::vector<BlockId> MethodBuilder::build() {
-  std::vector<BlockId> model = make_all_cast(Space::host);
-  if (const std::optional<BlockId> head = untied_head(Space::host, BlockUse::temporary)) drop(*head);
-  mark(plan_, "built on the host");
+std::vector<plan::BlockId> MethodBuilder::build() {
+  std::vector<plan::BlockId> model = make_all_cast(plan::Space::host);
+  if (const std::optional<plan::BlockId> head = untied_head(plan::Space::host, plan::BlockUse::temporary))
+    drop(*head);
+  plan::mark(plan_, "built on the host");
   return model;
 }
 
-void MethodBuilder::fill_by_shard(const std::vector<BlockId>& model, Space from) {
-  std::vector<BlockId> weights(graph_.storages.size());
-  for (std::size_t i = 0; i < model.size(); ++i) weights[index(order_[i])] = model[i];
+void MethodBuilder::fill_by_shard(const std::vector<plan::BlockId>& model, plan::Space from) {
+  std::vector<plan::BlockId> weights(graph_.storages.size());
+  for (std::size_t i = 0; i < model.size(); ++i) weights[graph::index(order_[i])] = model[i];
   for (const StorageOrder& shard : by_shard()) {
-    std::vector<BlockId> state;
-    for (const StorageId id : shard) {
+    std::vector<plan::BlockId> state;
+    for (const graph::StorageId id : shard) {
       state.push_back(load(from, id));
-      move_cast(weights[index(id)], state.back(), id);
+      move_cast(weights[graph::index(id)], state.back(), id);
     }
     drop_all(state);
   }
-  mark(plan_, "loaded on the host");
+  plan::mark(plan_, "loaded on the host");
 }
 
 void MethodBuilder::activations() {
   if (inputs_.request.activation_bytes == 0) return;
-  alloc(plan_, {.space = computes_on_host(inputs_.placement) ? Space::host : Space::device,
-                .bytes = inputs_.request.activation_bytes,
-                .use = BlockUse::value,
-                .storage = {},
-                .label = "activations"});
+  plan::alloc(plan_, {.space = computes_on_host(inputs_.placement) ? plan::Space::host : plan::Space::device,
+                      .bytes = inputs_.request.activation_bytes,
+                      .use = plan::BlockUse::value,
+                      .storage = {},
+                      .label = "activations"});
 }
 
 void MethodBuilder::touch_views() {
   const WeightReads reads(graph_, inputs_.request, inputs_.placement, offloaded_ > 0);
-  for (const StorageId id : views_) {
+  for (const graph::StorageId id : views_) {
     const std::uint64_t used = reads.of(id);
-    const BlockId pages =
-        alloc(plan_, {.space = Space::page_cache, .bytes = used, .use = BlockUse::storage, .storage = id});
-    copy(plan_, pages, 0, id, 0, used);
+    const plan::BlockId pages = plan::alloc(
+        plan_,
+        {.space = plan::Space::page_cache, .bytes = used, .use = plan::BlockUse::storage, .storage = id});
+    plan::copy(plan_, pages, 0, id, 0, used);
   }
-  mark(plan_, "weights on the host touched");
+  plan::mark(plan_, "weights on the host touched");
 }
 
 void MethodBuilder::bring_offloaded() {
   if (!uses_weights(inputs_.request)) return;
   std::uint64_t largest = 0;
   bool some_on_device = false;
-  for (const StorageId id : order_)
+  for (const graph::StorageId id : order_)
     if (home(id) == Home::device)
       some_on_device = true;
     else
@@ -181,15 +185,15 @@ void MethodBuilder::bring_offloaded() {
   if (some_on_device && largest > 0) offloaded_ = largest;
 }
 
-Plan MethodBuilder::finish() {
-  mark(plan_, "loaded");
+plan::Plan MethodBuilder::finish() {
+  plan::mark(plan_, "loaded");
   if (!views_.empty() && uses_weights(inputs_.request)) touch_views();
   if (offloaded_ > 0)
-    alloc(plan_, {.space = Space::device,
-                  .bytes = offloaded_,
-                  .use = BlockUse::temporary,
-                  .storage = {},
-                  .label = "offloaded weight in use"});
+    plan::alloc(plan_, {.space = plan::Space::device,
+                        .bytes = offloaded_,
+                        .use = plan::BlockUse::temporary,
+                        .storage = {},
+                        .label = "offloaded weight in use"});
   activations();
   return std::move(plan_);
 }
@@ -201,8 +205,8 @@ constexpr std::uint64_t kCopyAlignment = 64;
 
 }  // namespace
 
-TransferRing::TransferRing(Plan& plan, std::uint32_t slots, std::uint64_t slot_bytes, std::uint64_t bytes,
-                           std::string_view remedy)
+TransferRing::TransferRing(plan::Plan& plan, std::uint32_t slots, std::uint64_t slot_bytes,
+                           std::uint64_t bytes, std::string_view remedy)
     : plan_(plan), slot_bytes_(slot_bytes) {
   // a plan lists every transfer: a ring far too small for its model is refused before the list fills memory
   constexpr std::uint64_t kMostTransfers = 2'000'000;
@@ -211,19 +215,19 @@ TransferRing::TransferRing(Plan& plan, std::uint32_t slots, std::uint64_t slot_b
                 format_bytes(slot_bytes), format_grouped(bytes / slot_bytes), format_bytes(bytes),
                 format_grouped(kMostTransfers), remedy);
   for (std::uint32_t i = 0; i < slots; ++i)
-    slots_.push_back(alloc(plan_, {.space = Space::staging,
-                                   .bytes = slot_bytes_,
-                                   .use = BlockUse::ring_slot,
-                                   .storage = {},
-                                   .label = fmt::format("ring slot {}", i)}));
+    slots_.push_back(plan::alloc(plan_, {.space = plan::Space::staging,
+                                         .bytes = slot_bytes_,
+                                         .use = plan::BlockUse::ring_slot,
+                                         .storage = {},
+                                         .label = fmt::format("ring slot {}", i)}));
 }
 
-void TransferRing::send(StorageId from, std::uint64_t bytes, BlockId to, std::uint64_t unit,
-                        std::optional<Cast> cast) {
+void TransferRing::send(graph::StorageId from, std::uint64_t bytes, plan::BlockId to, std::uint64_t unit,
+                        std::optional<plan::Cast> cast) {
   // the smallest unit that can be cast alone: one number, or the numbers of one block
   std::uint64_t read_unit = unit;
   if (cast) {
-    const DTypeInfo &stored = dtype_info(cast->from), &target = dtype_info(cast->to);
+    const graph::DTypeInfo &stored = graph::dtype_info(cast->from), &target = graph::dtype_info(cast->to);
     read_unit = std::uint64_t{stored.block_bytes} * target.block_elements;
     unit = target.block_bytes;
   }
@@ -240,7 +244,7 @@ void TransferRing::send(StorageId from, std::uint64_t bytes, BlockId to, std::ui
       flush();
       continue;
     }
-    copy(plan_, slots_[current_], filled_, from, done * read_unit, piece * read_unit, cast);
+    plan::copy(plan_, slots_[current_], filled_, from, done * read_unit, piece * read_unit, cast);
     transfers_.push_back({.block = to, .at = done * unit, .slot_at = filled_, .bytes = piece * unit});
     filled_ += piece * unit;
     done += piece;
@@ -249,7 +253,7 @@ void TransferRing::send(StorageId from, std::uint64_t bytes, BlockId to, std::ui
 }
 
 void TransferRing::flush() {
-  for (const Transfer& t : transfers_) copy(plan_, t.block, t.at, slots_[current_], t.slot_at, t.bytes);
+  for (const Transfer& t : transfers_) plan::copy(plan_, t.block, t.at, slots_[current_], t.slot_at, t.bytes);
   transfers_.clear();
   filled_ = 0;
   current_ = (current_ + 1) % slots_.size();
@@ -257,7 +261,7 @@ void TransferRing::flush() {
 
 void TransferRing::close() {
   flush();
-  for (const BlockId slot : slots_) free(plan_, slot);
+  for (const plan::BlockId slot : slots_) plan::free(plan_, slot);
 }
 
 // --- Maps, touches and unmaps files as views come and go.
@@ -270,18 +274,18 @@ MappedModel::MappedModel(MethodBuilder& b)
       own_(b.graph().storages.size()),
       viewed_(b.graph().storages.size(), false) {
   for (std::size_t file = 0; file < files_.size(); ++file)
-    for (const StorageId id : files_[file]) file_of_[index(id)] = file;
+    for (const graph::StorageId id : files_[file]) file_of_[graph::index(id)] = file;
 }
 
-BlockId MappedModel::touch(StorageId id) {
-  std::vector<BlockId>& touched = mappings_[file_of_[index(id)]].touched;
-  touched.push_back(b_.load(Space::page_cache, id));
+plan::BlockId MappedModel::touch(graph::StorageId id) {
+  std::vector<plan::BlockId>& touched = mappings_[file_of_[graph::index(id)]].touched;
+  touched.push_back(b_.load(plan::Space::page_cache, id));
   return touched.back();
 }
 
-void MappedModel::view(StorageId id) {
-  viewed_[index(id)] = true;
-  ++mappings_[file_of_[index(id)]].views;
+void MappedModel::view(graph::StorageId id) {
+  viewed_[graph::index(id)] = true;
+  ++mappings_[file_of_[graph::index(id)]].views;
 }
 
 void MappedModel::close(std::size_t file) {
@@ -294,26 +298,26 @@ void MappedModel::close() {
 
 void MappedModel::to_device() {
   for (std::size_t file = 0; file < files_.size(); ++file) {
-    for (const StorageId id : files_[file]) {
+    for (const graph::StorageId id : files_[file]) {
       const bool moves = b_.home(id) == Home::device;
-      if (const auto block = own_[index(id)]; block && moves) {
-        Block made = b_.plan().block(*block);
-        made.space = Space::device;
-        const BlockId moved = alloc(b_.plan(), std::move(made));
+      if (const auto block = own_[graph::index(id)]; block && moves) {
+        plan::Block made = b_.plan().block(*block);
+        made.space = plan::Space::device;
+        const plan::BlockId moved = plan::alloc(b_.plan(), std::move(made));
         b_.move(moved, *block);
         b_.drop(*block);
       }
-      if (!viewed_[index(id)]) continue;
+      if (!viewed_[graph::index(id)]) continue;
       if (!moves) {
         b_.view(id);
         continue;
       }
-      const BlockId pages = touch(id);
-      b_.move(b_.make(Space::device, id), pages);
+      const plan::BlockId pages = touch(id);
+      b_.move(b_.make(plan::Space::device, id), pages);
       --mappings_[file].views;
     }
     close(file);
   }
 }
 
-}  // namespace loadline
+}  // namespace loadline::load

@@ -5,7 +5,7 @@
 
 #include <utility>
 
-namespace loadline {
+namespace loadline::load {
 
 // --- Serving engines: parameters on the device are filled from mapped files, then fused groups are laid out
 // anew.
@@ -15,43 +15,46 @@ namespace {
 // vLLM and SGLang copy each tensor to its place in a parameter that holds all experts of a layer, and replace
 // that parameter after reading by one in the layout of their kernels. `together`: all old parameters live
 // until the last new one is made.
-Plan load_and_repack(MethodBuilder& b, bool together) {
+plan::Plan load_and_repack(MethodBuilder& b, bool together) {
   const std::vector<ExpertGroup> groups = expert_groups(b.graph(), b.order());
   struct Place {
-    BlockId block{};
+    plan::BlockId block{};
     std::uint64_t at = 0;
   };
   std::vector<Place> places(b.graph().storages.size());
   std::vector<bool> grouped(b.graph().storages.size(), false);
-  std::vector<BlockId> fused;
-  const auto make = [&](const ExpertGroup& group, BlockUse use) {
-    return alloc(
-        b.plan(),
-        {.space = Space::device, .bytes = group.bytes, .use = use, .storage = {}, .label = group.label});
+  std::vector<plan::BlockId> fused;
+  const auto make = [&](const ExpertGroup& group, plan::BlockUse use) {
+    return plan::alloc(b.plan(), {.space = plan::Space::device,
+                                  .bytes = group.bytes,
+                                  .use = use,
+                                  .storage = {},
+                                  .label = group.label});
   };
   for (const ExpertGroup& group : groups) {
-    fused.push_back(make(group, BlockUse::temporary));
+    fused.push_back(make(group, plan::BlockUse::temporary));
     std::uint64_t at = 0;
-    for (const StorageId id : group.storages) {
-      places[index(id)] = {fused.back(), at};
-      grouped[index(id)] = true;
+    for (const graph::StorageId id : group.storages) {
+      places[graph::index(id)] = {fused.back(), at};
+      grouped[graph::index(id)] = true;
       at += b.bytes(id);
     }
   }
-  for (const StorageId id : b.order())
-    if (!grouped[index(id)]) places[index(id)] = {b.make(Space::device, id), 0};
-  mark(b.plan(), "empty model on the device");
+  for (const graph::StorageId id : b.order())
+    if (!grouped[graph::index(id)]) places[graph::index(id)] = {b.make(plan::Space::device, id), 0};
+  plan::mark(b.plan(), "empty model on the device");
   for (const StorageOrder& shard : b.by_shard()) {
-    std::vector<BlockId> mapped;
-    for (const StorageId id : shard) {
-      mapped.push_back(b.load(Space::page_cache, id));
-      copy(b.plan(), places[index(id)].block, places[index(id)].at, mapped.back(), 0, b.bytes(id));
+    std::vector<plan::BlockId> mapped;
+    for (const graph::StorageId id : shard) {
+      mapped.push_back(b.load(plan::Space::page_cache, id));
+      plan::copy(b.plan(), places[graph::index(id)].block, places[graph::index(id)].at, mapped.back(), 0,
+                 b.bytes(id));
     }
     b.drop_all(mapped);
   }
-  mark(b.plan(), "files read");
+  plan::mark(b.plan(), "files read");
   for (std::size_t g = 0; g < groups.size(); ++g) {
-    const BlockId made = make(groups[g], BlockUse::storage);
+    const plan::BlockId made = make(groups[g], plan::BlockUse::storage);
     b.move(made, fused[g]);
     if (!together) b.drop(fused[g]);
   }
@@ -61,9 +64,9 @@ Plan load_and_repack(MethodBuilder& b, bool together) {
 
 }  // namespace
 
-Plan load_engine_repack(MethodBuilder& b) { return load_and_repack(b, false); }
+plan::Plan load_engine_repack(MethodBuilder& b) { return load_and_repack(b, false); }
 
-Plan load_engine_repack_all(MethodBuilder& b) { return load_and_repack(b, true); }
+plan::Plan load_engine_repack_all(MethodBuilder& b) { return load_and_repack(b, true); }
 
 // --- ExecuTorch's Vulkan delegate, before and after pytorch/executorch#13501.
 
@@ -74,15 +77,15 @@ namespace {
 class StagedPrepack {
  public:
   explicit StagedPrepack(MethodBuilder& b) : b_(b), consumers_(b.graph().storages.size(), 1) {
-    for (const std::vector<TensorId>& group : tied_groups(b.graph()))
-      consumers_[index(b.graph().tensor(group.front()).storage)] = group.size();
-    for (const StorageId id : b_.order()) read_.push_back(b_.load(Space::host, id));
-    mark(b_.plan(), "file data on the host");
+    for (const std::vector<graph::TensorId>& group : graph::tied_groups(b.graph()))
+      consumers_[graph::index(b.graph().tensor(group.front()).storage)] = group.size();
+    for (const graph::StorageId id : b_.order()) read_.push_back(b_.load(plan::Space::host, id));
+    plan::mark(b_.plan(), "file data on the host");
   }
 
   // The number of device tensors that a storage becomes.
-  std::size_t copies(StorageId id) const {
-    return b_.inputs().request.doubled_ties ? consumers_[index(id)] : 1;
+  std::size_t copies(graph::StorageId id) const {
+    return b_.inputs().request.doubled_ties ? consumers_[graph::index(id)] : 1;
   }
 
   // `make` returns the i-th storage's k-th tensor on the device; it is called in packing order. Further
@@ -91,9 +94,9 @@ class StagedPrepack {
   void run(Make make) {
     for (std::size_t i = 0; i < read_.size(); ++i) pack(i, 0, make);
     for (std::size_t i = 0; i < read_.size(); ++i) {
-      const StorageId id = b_.order()[i];
+      const graph::StorageId id = b_.order()[i];
       for (std::size_t k = 1; k < copies(id); ++k) pack(i, k, make);
-      if (consumers_[index(id)] > 1) b_.drop(read_[i]);
+      if (consumers_[graph::index(id)] > 1) b_.drop(read_[i]);
     }
     flush();
   }
@@ -102,11 +105,11 @@ class StagedPrepack {
   // Packs through a staging buffer of the tensor's size; the host copy is freed once the buffer is filled.
   template <typename Make>
   void pack(std::size_t i, std::size_t k, Make make) {
-    const StorageId id = b_.order()[i];
-    const BlockId staging = b_.make(Space::staging, id, BlockUse::temporary);
-    const BlockId weight = make(i, k);
+    const graph::StorageId id = b_.order()[i];
+    const plan::BlockId staging = b_.make(plan::Space::staging, id, plan::BlockUse::temporary);
+    const plan::BlockId weight = make(i, k);
     b_.move(staging, read_[i]);
-    if (consumers_[index(id)] == 1) b_.drop(read_[i]);
+    if (consumers_[graph::index(id)] == 1) b_.drop(read_[i]);
     b_.move(weight, staging);
     waiting_.push_back(staging);
     waiting_bytes_ += b_.bytes(id);
@@ -122,7 +125,7 @@ class StagedPrepack {
 
   MethodBuilder& b_;
   std::vector<std::size_t> consumers_;  // by storage
-  std::vector<BlockId> read_, waiting_;
+  std::vector<plan::BlockId> read_, waiting_;
   std::uint64_t waiting_bytes_ = 0;
 };
 
@@ -130,25 +133,26 @@ class StagedPrepack {
 
 bool executorch_waits(const LoadRequest& request) { return request.flush_bytes > 0; }
 
-Plan load_executorch_before(MethodBuilder& b) {
+plan::Plan load_executorch_before(MethodBuilder& b) {
   StagedPrepack staged(b);
-  std::vector<std::vector<BlockId>> model;
-  for (const StorageId id : b.order()) {
+  std::vector<std::vector<plan::BlockId>> model;
+  for (const graph::StorageId id : b.order()) {
     model.emplace_back();
-    for (std::size_t k = 0; k < staged.copies(id); ++k) model.back().push_back(b.make(Space::device, id));
+    for (std::size_t k = 0; k < staged.copies(id); ++k)
+      model.back().push_back(b.make(plan::Space::device, id));
   }
   b.activations();
-  mark(b.plan(), "prepack starts");
+  plan::mark(b.plan(), "prepack starts");
   staged.run([&](std::size_t i, std::size_t k) { return model[i][k]; });
-  mark(b.plan(), "loaded");
+  plan::mark(b.plan(), "loaded");
   return std::move(b.plan());
 }
 
-Plan load_executorch_after(MethodBuilder& b) {
+plan::Plan load_executorch_after(MethodBuilder& b) {
   StagedPrepack staged(b);
-  mark(b.plan(), "prepack starts");
-  staged.run([&](std::size_t i, std::size_t) { return b.make(Space::device, b.order()[i]); });
+  plan::mark(b.plan(), "prepack starts");
+  staged.run([&](std::size_t i, std::size_t) { return b.make(plan::Space::device, b.order()[i]); });
   return b.finish();
 }
 
-}  // namespace loadline
+}  // namespace loadline::load

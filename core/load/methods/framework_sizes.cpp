@@ -13,7 +13,7 @@
 #include <span>
 #include <tuple>
 
-namespace loadline {
+namespace loadline::load {
 
 // --- The table of types that ggml repacks for a CPU.
 
@@ -21,19 +21,19 @@ namespace {
 
 // A matrix is repacked if its rows are a multiple of this; 0: never.
 struct TypeRow {
-  DType type;
+  graph::DType type;
   std::uint64_t x86 = 0;
   std::uint64_t arm = 0;
 };
-constexpr std::array<TypeRow, 7> kTypes = {{{DType::q4_0, 8, 4},
-                                            {DType::q4_k, 8, 8},
-                                            {DType::iq4_nl, 8, 4},
-                                            {DType::mxfp4, 8, 4},
-                                            {DType::q8_0, 0, 4},
-                                            {DType::q5_k, 0, 8},
-                                            {DType::q6_k, 0, 8}}};
+constexpr std::array<TypeRow, 7> kTypes = {{{graph::DType::q4_0, 8, 4},
+                                            {graph::DType::q4_k, 8, 8},
+                                            {graph::DType::iq4_nl, 8, 4},
+                                            {graph::DType::mxfp4, 8, 4},
+                                            {graph::DType::q8_0, 0, 4},
+                                            {graph::DType::q5_k, 0, 8},
+                                            {graph::DType::q6_k, 0, 8}}};
 
-bool has_kernel(const Tensor& tensor, std::optional<CpuRepack> cpu) {
+bool has_kernel(const graph::Tensor& tensor, std::optional<CpuRepack> cpu) {
   const std::size_t rank = tensor.shape.size();
   const auto row = std::ranges::find(kTypes, tensor.dtype, &TypeRow::type);
   if (!cpu || row == kTypes.end() || rank < 2 || rank > 3) return false;
@@ -41,34 +41,34 @@ bool has_kernel(const Tensor& tensor, std::optional<CpuRepack> cpu) {
   return multiple > 0 && tensor.shape[rank - 2] % multiple == 0;
 }
 
-std::uint64_t array_count(const MetaGraph& graph, std::string_view key) {
-  const MetaValue* const value = find_metadata(graph, key);
-  const auto* const array = value == nullptr ? nullptr : std::get_if<MetaArray>(value);
+std::uint64_t array_count(const graph::MetaGraph& graph, std::string_view key) {
+  const graph::MetaValue* const value = graph::find_metadata(graph, key);
+  const auto* const array = value == nullptr ? nullptr : std::get_if<graph::MetaArray>(value);
   return array == nullptr ? 0 : array->count;
 }
 
 }  // namespace
 
-std::vector<bool> repacked_storages(const MetaGraph& graph, std::optional<CpuRepack> cpu) {
+std::vector<bool> repacked_storages(const graph::MetaGraph& graph, std::optional<CpuRepack> cpu) {
   std::vector<bool> repacked(graph.storages.size(), false);
   if (!cpu) return repacked;
-  for (const Tensor& tensor : graph.tensors)
+  for (const graph::Tensor& tensor : graph.tensors)
     if (phase_of(tensor.name) != Phase::embedding && has_kernel(tensor, cpu))
-      repacked[index(tensor.storage)] = true;
-  if (const auto shared = shared_embedding(graph)) repacked[index(*shared)] = false;
+      repacked[graph::index(tensor.storage)] = true;
+  if (const auto shared = shared_embedding(graph)) repacked[graph::index(*shared)] = false;
   return repacked;
 }
 
-std::uint64_t repacked_head(const MetaGraph& graph, std::optional<CpuRepack> cpu) {
+std::uint64_t repacked_head(const graph::MetaGraph& graph, std::optional<CpuRepack> cpu) {
   const auto shared = shared_embedding(graph);
   if (!shared) return 0;
-  const bool any = std::ranges::any_of(graph.tensors, [&](const Tensor& tensor) {
+  const bool any = std::ranges::any_of(graph.tensors, [&](const graph::Tensor& tensor) {
     return tensor.storage == *shared && has_kernel(tensor, cpu);
   });
   return any ? graph.storage(*shared).bytes : 0;
 }
 
-std::uint64_t vocabulary_bytes(const MetaGraph& graph) {
+std::uint64_t vocabulary_bytes(const graph::MetaGraph& graph) {
   constexpr std::uint64_t kToken = 243, kMerge = 235;
   const auto tokens = checked_mul(array_count(graph, "tokenizer.ggml.tokens"), kToken);
   const auto merges = checked_mul(array_count(graph, "tokenizer.ggml.merges"), kMerge);
@@ -148,17 +148,18 @@ std::optional<ExpertName> expert_name(std::string_view name) {
 }
 
 // Whether the column has a member for each expert 0, 1, 2 ..., all of one type and shape.
-using Column = std::map<std::uint64_t, TensorId>;
-bool complete(const MetaGraph& graph, const Column& column) {
+using Column = std::map<std::uint64_t, graph::TensorId>;
+bool complete(const graph::MetaGraph& graph, const Column& column) {
   if (column.size() < 2 || column.rbegin()->first != column.size() - 1) return false;
-  const Tensor& first = graph.tensor(column.begin()->second);
+  const graph::Tensor& first = graph.tensor(column.begin()->second);
   return std::ranges::all_of(column, [&](const auto& member) {
-    const Tensor& tensor = graph.tensor(member.second);
+    const graph::Tensor& tensor = graph.tensor(member.second);
     return tensor.dtype == first.dtype && tensor.shape == first.shape;
   });
 }
 
-ExpertGroup group_of(const MetaGraph& graph, std::string label, const std::vector<const Column*>& columns) {
+ExpertGroup group_of(const graph::MetaGraph& graph, std::string label,
+                     const std::vector<const Column*>& columns) {
   ExpertGroup group{.label = std::move(label), .storages = {}, .columns = columns.size(), .bytes = 0};
   for (std::uint64_t expert = 0; expert < columns.front()->size(); ++expert)
     for (const Column* column : columns) {
@@ -170,21 +171,22 @@ ExpertGroup group_of(const MetaGraph& graph, std::string label, const std::vecto
 
 }  // namespace
 
-std::vector<ExpertGroup> expert_groups(const MetaGraph& graph, std::span<const StorageId> order) {
+std::vector<ExpertGroup> expert_groups(const graph::MetaGraph& graph,
+                                       std::span<const graph::StorageId> order) {
   struct Found {
     std::size_t first = 0;
     std::array<Column, 3> columns = {};  // gate, up, down
   };
   std::map<std::string_view, Found> found;
-  const auto owners = first_owner(graph);
+  const auto owners = graph::first_owner(graph);
   for (std::size_t i = 0; i < order.size(); ++i) {
-    const Tensor& tensor = graph.tensor(*owners[index(order[i])]);
+    const graph::Tensor& tensor = graph.tensor(*owners[graph::index(order[i])]);
     const auto name = expert_name(tensor.name);
-    if (!name || tensor_bytes(graph, tensor) != graph.storage(order[i]).bytes) continue;
+    if (!name || graph::tensor_bytes(graph, tensor) != graph.storage(order[i]).bytes) continue;
     const auto [entry, fresh] = found.try_emplace(name->prefix);
     if (fresh) entry->second.first = i;
     entry->second.columns[static_cast<std::size_t>(name->part)].try_emplace(name->expert,
-                                                                            *owners[index(order[i])]);
+                                                                            *owners[graph::index(order[i])]);
   }
   std::vector<std::pair<std::size_t, ExpertGroup>> groups;
   for (const auto& [prefix, entry] : found) {
@@ -201,4 +203,4 @@ std::vector<ExpertGroup> expert_groups(const MetaGraph& graph, std::span<const S
   return sorted;
 }
 
-}  // namespace loadline
+}  // namespace loadline::load

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-namespace loadline {
+namespace loadline::load {
 
 // --- What llama.cpp holds in host memory besides the tensors of a file as they are: matrices repacked for
 // the CPU, and the vocabulary. After ggml/src/ggml-cpu/repack.cpp of 2026.
@@ -19,13 +19,13 @@ namespace loadline {
 // By storage, whether the matrix is repacked where it is used on the host: its type has a kernel for the CPU
 // (x86 with AVX2, ARM with dot products and i8mm) that takes its number of rows. Embeddings are only looked
 // up.
-std::vector<bool> repacked_storages(const MetaGraph& graph, std::optional<CpuRepack> cpu);
+std::vector<bool> repacked_storages(const graph::MetaGraph& graph, std::optional<CpuRepack> cpu);
 // Bytes of the copy of an embedding that is repacked to serve as the head too; 0 if there is none.
-std::uint64_t repacked_head(const MetaGraph& graph, std::optional<CpuRepack> cpu);
+std::uint64_t repacked_head(const graph::MetaGraph& graph, std::optional<CpuRepack> cpu);
 
 // The host memory of a GGUF file's vocabulary: 243 bytes a token and 235 a merge, fitted to llama.cpp with
 // 32,000 to 262,144 tokens. 0 without a tokenizer.
-std::uint64_t vocabulary_bytes(const MetaGraph& graph);
+std::uint64_t vocabulary_bytes(const graph::MetaGraph& graph);
 
 // --- How the Run:ai streamer divides its limit into requests (runai-model-streamer 0.17, _ring_sizing).
 
@@ -43,13 +43,13 @@ RunaiBuffers runai_buffers(std::span<const std::uint64_t> sizes, std::uint64_t l
 // One fused tensor, as a table: one row per expert, one column per weight that is concatenated (gate and up;
 // or down alone). All members of a column have the same size, and each fills its whole storage.
 struct ExpertGroup {
-  std::string label;                // "model.layers.0.mlp.experts.gate_up_proj"
-  std::vector<StorageId> storages;  // experts * columns entries, expert by expert
+  std::string label;                       // "model.layers.0.mlp.experts.gate_up_proj"
+  std::vector<graph::StorageId> storages;  // experts * columns entries, expert by expert
   std::size_t columns = 1;
   std::uint64_t bytes = 0;
 
   std::size_t experts() const { return storages.size() / columns; }
-  StorageId member(std::size_t expert, std::size_t column) const {
+  graph::StorageId member(std::size_t expert, std::size_t column) const {
     return storages[expert * columns + column];
   }
 };
@@ -57,6 +57,7 @@ struct ExpertGroup {
 // Finds the groups of at least two experts in `order`, sorted by the position of each group's first member.
 // Members are recognised by name: "experts.N.gate_proj" or "w1" pairs with "up_proj" or "w3"; "down_proj" or
 // "w2" stands alone.
-std::vector<ExpertGroup> expert_groups(const MetaGraph& graph, std::span<const StorageId> order);
+std::vector<ExpertGroup> expert_groups(const graph::MetaGraph& graph,
+                                       std::span<const graph::StorageId> order);
 
-}  // namespace loadline
+}  // namespace loadline::load

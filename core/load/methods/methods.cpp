@@ -8,7 +8,7 @@
 #include <array>
 #include <utility>
 
-namespace loadline {
+namespace loadline::load {
 
 // --- The table of load methods. The manual's page `methods` explains each of them.
 
@@ -231,8 +231,8 @@ std::uint32_t loading_threads(const LoadInputs& inputs) {
   return inputs.placement.leaves_on_disk() ? 1 : inputs.request.workers;
 }
 
-Plan make_plan(const MetaGraph& graph, const Method& method, const StorageOrder& order,
-               const LoadInputs& inputs, Plan used) {
+plan::Plan make_plan(const graph::MetaGraph& graph, const Method& method, const StorageOrder& order,
+                     const LoadInputs& inputs, plan::Plan used) {
   check_request(inputs.request);
   if (inputs.request.cast && !method.traits.casts)
     throw Error(ErrorCode::unsupported, "weights are loaded as they are stored");
@@ -245,8 +245,8 @@ Plan make_plan(const MetaGraph& graph, const Method& method, const StorageOrder&
   if (!method.traits.disk && inputs.placement.leaves_on_disk())
     throw Error(ErrorCode::unsupported, "weights cannot stay on disk");
   MethodBuilder builder(graph, order, inputs, std::move(used));
-  Plan plan = method.make(builder);
+  plan::Plan plan = method.make(builder);
   return inputs.request.prepack ? with_prepacks(std::move(plan), graph, *inputs.request.prepack) : plan;
 }
 
-}  // namespace loadline
+}  // namespace loadline::load

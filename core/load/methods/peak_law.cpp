@@ -21,7 +21,7 @@
 
 #include <fmt/format.h>
 
-namespace loadline {
+namespace loadline::load {
 namespace {
 
 // Rewrites a law's text for the expression reader: "w*" is a name, "2W" a product, "4 MiB" a number.
@@ -63,7 +63,7 @@ class Reader {
   LawPeaks read() const {
     LawPeaks peaks;
     for (const std::string_view part : split(law_, ", ")) read_part(part, peaks);
-    peaks.spaces[index(Space::host)] += values_.host_pass;
+    peaks.spaces[plan::index(plan::Space::host)] += values_.host_pass;
     return peaks;
   }
 
@@ -88,14 +88,14 @@ class Reader {
   }
 
   void read_part(std::string_view part, LawPeaks& peaks) const {
-    constexpr std::array<std::pair<std::string_view, Space>, 4> kSpaces = {
-        {{"device ", Space::device},
-         {"host ", Space::host},
-         {"page cache ", Space::page_cache},
-         {"staging ", Space::staging}}};
+    constexpr std::array<std::pair<std::string_view, plan::Space>, 4> kSpaces = {
+        {{"device ", plan::Space::device},
+         {"host ", plan::Space::host},
+         {"page cache ", plan::Space::page_cache},
+         {"staging ", plan::Space::staging}}};
     for (const auto& [word, space] : kSpaces)
       if (part.starts_with(word)) {
-        peaks.spaces[index(space)] = read_cases(part.substr(word.size()));
+        peaks.spaces[plan::index(space)] = read_cases(part.substr(word.size()));
         return;
       }
     constexpr std::string_view kUnified = "unified ";
@@ -136,20 +136,21 @@ class Reader {
   }
 
   std::uint64_t evaluate(std::string_view text) const {
-    Scope scope;
+    assets::Scope scope;
     scope.name = [this](std::string_view name) {
       const auto found = names_.find(name);
       if (found == names_.end()) fail(fmt::format("'{}' is no symbol", name));
-      return Datum(bounded(found->second));
+      return assets::Datum(bounded(found->second));
     };
-    scope.call = [this](std::string_view function, std::span<const Datum> arguments) -> std::optional<Datum> {
+    scope.call = [this](std::string_view function,
+                        std::span<const assets::Datum> arguments) -> std::optional<assets::Datum> {
       if (function != "slots" || arguments.size() != 1 || arguments[0].number() == nullptr)
         return std::nullopt;
       const std::int64_t slot = std::max<std::int64_t>(bounded(values_.slot), 1);
-      return Datum((*arguments[0].number() + slot - 1) / slot * slot);
+      return assets::Datum((*arguments[0].number() + slot - 1) / slot * slot);
     };
-    const AssetPlace place = {std::make_shared<const std::string>("law"), 1, 1};
-    const Datum value = Expression::parse(as_expression(text), place).evaluate(scope);
+    const assets::AssetPlace place = {std::make_shared<const std::string>("law"), 1, 1};
+    const assets::Datum value = assets::Expression::parse(as_expression(text), place).evaluate(scope);
     if (value.number() == nullptr || *value.number() < 0) fail(fmt::format("'{}' is no size", text));
     return static_cast<std::uint64_t>(*value.number());
   }
@@ -161,37 +162,39 @@ class Reader {
 
 // Bytes that tied weights hold until their last name is packed: the host copy; if doubled, also the staging
 // buffers and device tensors of all names.
-std::uint64_t held_for_ties(const MetaGraph& graph, bool doubled) {
+std::uint64_t held_for_ties(const graph::MetaGraph& graph, bool doubled) {
   std::uint64_t held = 0;
-  for (const std::vector<TensorId>& group : tied_groups(graph))
+  for (const std::vector<graph::TensorId>& group : graph::tied_groups(graph))
     held = add_loaded(
         held, graph.storage(graph.tensor(group.front()).storage).bytes * (doubled ? 2 * group.size() : 1));
   return held;
 }
 
 // Sizes of the parts that run at once, in forward order; a tied weight counts in each part that uses it.
-std::vector<std::uint64_t> unit_bytes(const MetaGraph& graph) {
-  std::map<std::tuple<Phase, int, std::uint64_t>, std::set<StorageId>> units;
-  for (const Tensor& tensor : graph.tensors) units[forward_key(tensor.name.view())].insert(tensor.storage);
+std::vector<std::uint64_t> unit_bytes(const graph::MetaGraph& graph) {
+  std::map<std::tuple<Phase, int, std::uint64_t>, std::set<graph::StorageId>> units;
+  for (const graph::Tensor& tensor : graph.tensors)
+    units[forward_key(tensor.name.view())].insert(tensor.storage);
   std::vector<std::uint64_t> sizes;
   for (const auto& [key, storages] : units) {
     sizes.push_back(0);
-    for (const StorageId id : storages) sizes.back() = add_loaded(sizes.back(), graph.storage(id).bytes);
+    for (const graph::StorageId id : storages)
+      sizes.back() = add_loaded(sizes.back(), graph.storage(id).bytes);
   }
   return sizes;
 }
 
 // Weights on the device whose pages stay mapped, because others of their shard stay on the host as views.
-std::uint64_t kept_by_views(const MetaGraph& graph, const LoadInputs& inputs, const StorageOrder& storages,
-                            const std::vector<std::uint32_t>& shards,
-                            const std::vector<std::optional<Cast>>& casts) {
+std::uint64_t kept_by_views(const graph::MetaGraph& graph, const LoadInputs& inputs,
+                            const StorageOrder& storages, const std::vector<std::uint32_t>& shards,
+                            const std::vector<std::optional<plan::Cast>>& casts) {
   std::set<std::uint32_t> viewed;
-  for (const StorageId id : storages)
-    if (inputs.placement.of(id) == Home::host && !casts[index(id)] && graph.storage(id).bytes > 0)
-      viewed.insert(shards[index(id)]);
+  for (const graph::StorageId id : storages)
+    if (inputs.placement.of(id) == Home::host && !casts[graph::index(id)] && graph.storage(id).bytes > 0)
+      viewed.insert(shards[graph::index(id)]);
   std::uint64_t kept = 0;
-  for (const StorageId id : storages)
-    if (inputs.placement.of(id) == Home::device && viewed.contains(shards[index(id)]))
+  for (const graph::StorageId id : storages)
+    if (inputs.placement.of(id) == Home::device && viewed.contains(shards[graph::index(id)]))
       kept = add_loaded(kept, graph.storage(id).bytes);
   return kept;
 }
@@ -205,10 +208,10 @@ std::uint64_t sum_of_largest(std::vector<std::uint64_t> sizes, std::uint64_t cou
 }
 
 // One request more than are in flight, of the largest size that each may have in any order.
-std::uint64_t runai_bound(const MetaGraph& graph, const StorageOrder& storages, std::uint64_t limit) {
+std::uint64_t runai_bound(const graph::MetaGraph& graph, const StorageOrder& storages, std::uint64_t limit) {
   std::vector<std::uint64_t> sizes;
   std::uint64_t all = 0;
-  for (const StorageId id : storages) {
+  for (const graph::StorageId id : storages) {
     sizes.push_back(graph.storage(id).bytes);
     all = add_loaded(all, sizes.back());
   }
@@ -219,24 +222,24 @@ std::uint64_t runai_bound(const MetaGraph& graph, const StorageOrder& storages, 
 
 }  // namespace
 
-LawValues law_values(const MetaGraph& graph, const LoadInputs& inputs) {
+LawValues law_values(const graph::MetaGraph& graph, const LoadInputs& inputs) {
   LawValues values;
   const LoadRequest& request = inputs.request;
   const std::vector<std::uint64_t> landed = loaded_bytes(graph, request.cast);
   const std::vector<std::uint32_t> shards = shards_of(graph, request.shard_bytes);
-  const std::vector<std::optional<Cast>> casts =
+  const std::vector<std::optional<plan::Cast>> casts =
       request.cast ? storage_casts(graph, *request.cast)
-                   : std::vector<std::optional<Cast>>(graph.storages.size());
+                   : std::vector<std::optional<plan::Cast>>(graph.storages.size());
   const StorageOrder storages = find_order("file").make(graph);
   std::map<std::uint32_t, std::uint64_t> shard_bytes;
   const auto raise = [](std::uint64_t& most, std::uint64_t bytes) { most = std::max(most, bytes); };
-  for (const StorageId id : storages) {
-    const std::uint64_t stored = graph.storage(id).bytes, lands = landed[index(id)];
+  for (const graph::StorageId id : storages) {
+    const std::uint64_t stored = graph.storage(id).bytes, lands = landed[graph::index(id)];
     values.W = add_loaded(values.W, stored);
     raise(values.w, stored);
     raise(values.v, lands);
     raise(values.c, add_loaded(stored, lands));
-    raise(values.S, shard_bytes[shards[index(id)]] += stored);
+    raise(values.S, shard_bytes[shards[graph::index(id)]] += stored);
     const Home home = inputs.placement.of(id);
     std::uint64_t& sum = home == Home::device ? values.V : home == Home::host ? values.H : values.D;
     sum = add_loaded(sum, lands);
@@ -245,10 +248,10 @@ LawValues law_values(const MetaGraph& graph, const LoadInputs& inputs) {
   }
   values.M = kept_by_views(graph, inputs, storages, shards, casts);
   values.kept = request.cast && (values.H > 0 || values.D > 0);
-  if (const auto shared = shared_embedding(graph)) values.h = landed[index(*shared)];
+  if (const auto shared = shared_embedding(graph)) values.h = landed[graph::index(*shared)];
   for (const ExpertGroup& group : expert_groups(graph, storages)) {
     std::uint64_t bytes = 0;
-    for (const StorageId id : group.storages) bytes = add_loaded(bytes, landed[index(id)]);
+    for (const graph::StorageId id : group.storages) bytes = add_loaded(bytes, landed[graph::index(id)]);
     raise(values.g, bytes);
     values.G = add_loaded(values.G, bytes);
     values.kept = values.kept || inputs.placement.of(group.storages.front()) != Home::device;
@@ -258,8 +261,8 @@ LawValues law_values(const MetaGraph& graph, const LoadInputs& inputs) {
   if (values.V == 0) values.e = repacked_head(graph, request.repack);
   values.P = values.e;
   const std::vector<bool> repacked = repacked_storages(graph, request.repack);
-  for (const StorageId id : storages)
-    if (repacked[index(id)] && inputs.placement.of(id) != Home::device)
+  for (const graph::StorageId id : storages)
+    if (repacked[graph::index(id)] && inputs.placement.of(id) != Home::device)
       values.P = add_loaded(values.P, graph.storage(id).bytes);
   values.R = runai_bound(graph, storages, request.runai_buffer);
   values.u = sum_of_largest(landed, loading_threads(inputs));
@@ -279,8 +282,9 @@ LawValues law_values(const MetaGraph& graph, const LoadInputs& inputs) {
   values.disk = values.D > 0;
   values.pickled = is_pickled(graph);
   values.used = uses_weights(request);
-  values.partly =
-      request.cast && std::ranges::any_of(storages, [&](StorageId id) { return !casts[index(id)]; });
+  values.partly = request.cast && std::ranges::any_of(storages, [&](graph::StorageId id) {
+                    return !casts[graph::index(id)];
+                  });
   if (computes_on_host(inputs.placement)) {
     values.host_pass = values.options["Q"];
     values.options["Q"] = 0;
@@ -290,4 +294,4 @@ LawValues law_values(const MetaGraph& graph, const LoadInputs& inputs) {
 
 LawPeaks evaluate_law(std::string_view law, const LawValues& values) { return Reader(law, values).read(); }
 
-}  // namespace loadline
+}  // namespace loadline::load

@@ -11,7 +11,7 @@
 
 #include <fmt/format.h>
 
-namespace loadline {
+namespace loadline::load {
 
 // --- transformers: models filled from mapped files, and version 5's conversion on load.
 
@@ -19,7 +19,7 @@ namespace {
 
 // One storage, or a whole expert group at the position of its first member.
 struct Item {
-  StorageId storage{};
+  graph::StorageId storage{};
   const ExpertGroup* group = nullptr;
 };
 
@@ -28,11 +28,11 @@ std::vector<Item> items_of(const MethodBuilder& b, const StorageOrder& order,
   constexpr std::size_t kNone = static_cast<std::size_t>(-1);
   std::vector<std::size_t> group_of(b.graph().storages.size(), kNone);
   for (std::size_t g = 0; g < groups.size(); ++g)
-    for (const StorageId id : groups[g].storages) group_of[index(id)] = g;
+    for (const graph::StorageId id : groups[g].storages) group_of[graph::index(id)] = g;
   std::vector<bool> met(groups.size(), false);
   std::vector<Item> items;
-  for (const StorageId id : order) {
-    const std::size_t g = group_of[index(id)];
+  for (const graph::StorageId id : order) {
+    const std::size_t g = group_of[graph::index(id)];
     if (g == kNone)
       items.push_back({.storage = id});
     else if (!met[g])
@@ -43,51 +43,59 @@ std::vector<Item> items_of(const MethodBuilder& b, const StorageOrder& order,
 
 // transformers 5 sorts a state dict by name before it converts anything.
 StorageOrder by_name(const MethodBuilder& b) {
-  const auto owners = first_owner(b.graph());
-  const auto name = [&](StorageId id) { return b.graph().tensor(*owners[index(id)]).name.view(); };
+  const auto owners = graph::first_owner(b.graph());
+  const auto name = [&](graph::StorageId id) {
+    return b.graph().tensor(*owners[graph::index(id)]).name.view();
+  };
   StorageOrder order = b.order();
-  std::ranges::sort(order, [&](StorageId x, StorageId y) { return natural_less(name(x), name(y)); });
+  std::ranges::sort(order,
+                    [&](graph::StorageId x, graph::StorageId y) { return natural_less(name(x), name(y)); });
   return order;
 }
 
-BlockId make_fused(MethodBuilder& b, Space space, std::string label, std::uint64_t bytes, BlockUse use) {
-  return alloc(b.plan(),
-               {.space = space, .bytes = bytes, .use = use, .storage = {}, .label = std::move(label)});
+plan::BlockId make_fused(MethodBuilder& b, plan::Space space, std::string label, std::uint64_t bytes,
+                         plan::BlockUse use) {
+  return plan::alloc(b.plan(),
+                     {.space = space, .bytes = bytes, .use = use, .storage = {}, .label = std::move(label)});
 }
 
 std::uint64_t cast_bytes_of(const MethodBuilder& b, const ExpertGroup& group) {
   std::uint64_t sum = 0;
-  for (const StorageId id : group.storages) sum += b.cast_bytes(id);
+  for (const graph::StorageId id : group.storages) sum += b.cast_bytes(id);
   return sum;
 }
 
 // The blocks of a group's tensors, and which of them are copies of their own rather than mapped pages.
 struct Sources {
-  std::vector<BlockId> blocks = {};
+  std::vector<plan::BlockId> blocks = {};
   std::vector<bool> copies = {};
 };
 
 // Stacks each column of a group of experts and lets go of its sources, then concatenates the columns.
-BlockId fuse_columns(MethodBuilder& b, const ExpertGroup& group, Space space, const Sources& sources) {
-  std::vector<BlockId> stacks;
+plan::BlockId fuse_columns(MethodBuilder& b, const ExpertGroup& group, plan::Space space,
+                           const Sources& sources) {
+  std::vector<plan::BlockId> stacks;
   const bool single = group.columns == 1;
   for (std::size_t column = 0; column < group.columns; ++column) {
     const std::uint64_t part = b.cast_bytes(group.member(0, column));
     stacks.push_back(make_fused(b, space, single ? group.label : group.label + " (stack)",
-                                part * group.experts(), single ? BlockUse::storage : BlockUse::temporary));
+                                part * group.experts(),
+                                single ? plan::BlockUse::storage : plan::BlockUse::temporary));
     for (std::size_t expert = 0; expert < group.experts(); ++expert)
-      copy(b.plan(), stacks.back(), expert * part, sources.blocks[expert * group.columns + column], 0, part);
+      plan::copy(b.plan(), stacks.back(), expert * part, sources.blocks[expert * group.columns + column], 0,
+                 part);
     for (std::size_t expert = 0; expert < group.experts(); ++expert)
       if (const std::size_t at = expert * group.columns + column; sources.copies[at])
         b.drop(sources.blocks[at]);
   }
   if (single) return stacks.front();
-  const BlockId fused = make_fused(b, space, group.label, cast_bytes_of(b, group), BlockUse::storage);
+  const plan::BlockId fused =
+      make_fused(b, space, group.label, cast_bytes_of(b, group), plan::BlockUse::storage);
   std::uint64_t at = 0;
   for (std::size_t expert = 0; expert < group.experts(); ++expert)
     for (std::size_t column = 0; column < group.columns; ++column) {
       const std::uint64_t part = b.cast_bytes(group.member(0, column));
-      copy(b.plan(), fused, at, stacks[column], expert * part, part);
+      plan::copy(b.plan(), fused, at, stacks[column], expert * part, part);
       at += part;
     }
   b.drop_all(stacks);
@@ -115,7 +123,7 @@ class Conversion {
         convert(item.storage);
         continue;
       }
-      for (const StorageId id : item.group->storages) materialise(id);
+      for (const graph::StorageId id : item.group->storages) materialise(id);
       if (!pool) fuse(*item.group);
     }
     drop_casts();
@@ -124,47 +132,49 @@ class Conversion {
   }
 
  private:
-  Home home(StorageId id) const { return on_host_ ? Home::host : b_.home(id); }
+  Home home(graph::StorageId id) const { return on_host_ ? Home::host : b_.home(id); }
 
   void check_groups() const {
     for (const ExpertGroup& group : groups_)
-      for (const StorageId id : group.storages)
+      for (const graph::StorageId id : group.storages)
         if (b_.home(id) != b_.home(group.storages.front()))
           throw Error(ErrorCode::unsupported,
                       "{} becomes one tensor: its parts cannot go to different places",
                       safe_display(group.label, 80));
   }
 
-  void convert(StorageId id) {
+  void convert(graph::StorageId id) {
     const bool cast = b_.cast(id).has_value();
     if (home(id) == Home::device)
-      to_device(id, BlockUse::storage);
+      to_device(id, plan::BlockUse::storage);
     else if (cast)
-      keep(id, cast_copy(id, home(id) == Home::host ? BlockUse::storage : BlockUse::temporary));
+      keep(id, cast_copy(id, home(id) == Home::host ? plan::BlockUse::storage : plan::BlockUse::temporary));
     else if (home(id) == Home::host)
       model_.view(id);  // on disk it stays in its own file
   }
 
   // What goes to disk is written to a file of its own and freed.
-  void keep(StorageId id, BlockId made) { home(id) == Home::host ? model_.own(id, made) : b_.drop(made); }
+  void keep(graph::StorageId id, plan::BlockId made) {
+    home(id) == Home::host ? model_.own(id, made) : b_.drop(made);
+  }
 
-  BlockId cast_copy(StorageId id, BlockUse use) {
-    const BlockId pages = model_.touch(id);
-    const BlockId made = b_.make_cast(Space::host, id, use);
+  plan::BlockId cast_copy(graph::StorageId id, plan::BlockUse use) {
+    const plan::BlockId pages = model_.touch(id);
+    const plan::BlockId made = b_.make_cast(plan::Space::host, id, use);
     b_.move_cast(made, pages, id);
     return made;
   }
 
-  BlockId to_device(StorageId id, BlockUse use) {
-    BlockId from{};
+  plan::BlockId to_device(graph::StorageId id, plan::BlockUse use) {
+    plan::BlockId from{};
     if (b_.cast(id)) {
       if (casts_.size() == workers_) drop_smallest_cast();
-      from = cast_copy(id, BlockUse::temporary);
+      from = cast_copy(id, plan::BlockUse::temporary);
       casts_.push_back(from);
     } else {
       from = model_.touch(id);
     }
-    const BlockId made = b_.make_cast(Space::device, id, use);
+    const plan::BlockId made = b_.make_cast(plan::Space::device, id, use);
     b_.move(made, from);
     if (workers_ == 1) drop_casts();
     return made;
@@ -172,7 +182,7 @@ class Conversion {
 
   // A large tensor takes its thread long: meanwhile the other threads go on.
   void drop_smallest_cast() {
-    const auto bytes = [&](BlockId block) { return b_.plan().block(block).bytes; };
+    const auto bytes = [&](plan::BlockId block) { return b_.plan().block(block).bytes; };
     const auto smallest = std::ranges::min_element(casts_, {}, bytes);
     b_.drop(*smallest);
     casts_.erase(smallest);
@@ -181,41 +191,42 @@ class Conversion {
   void drop_casts() { b_.drop_all(std::exchange(casts_, {})); }
 
   // A source of a fused tensor. On the host, one that needs no cast is a view of the mapping.
-  void materialise(StorageId id) {
-    made_[index(id)] = home(id) == Home::device ? to_device(id, BlockUse::temporary)
-                       : b_.cast(id)            ? cast_copy(id, BlockUse::temporary)
-                                                : model_.touch(id);
+  void materialise(graph::StorageId id) {
+    made_[graph::index(id)] = home(id) == Home::device ? to_device(id, plan::BlockUse::temporary)
+                              : b_.cast(id)            ? cast_copy(id, plan::BlockUse::temporary)
+                                                       : model_.touch(id);
   }
 
   void fuse(const ExpertGroup& group) {
-    const StorageId first = group.storages.front();
-    const Space space = home(first) == Home::device ? Space::device : Space::host;
+    const graph::StorageId first = group.storages.front();
+    const plan::Space space = home(first) == Home::device ? plan::Space::device : plan::Space::host;
     Sources sources;
-    for (const StorageId id : group.storages) {
-      sources.blocks.push_back(made_[index(id)]);
-      sources.copies.push_back(space == Space::device || b_.cast(id).has_value());
+    for (const graph::StorageId id : group.storages) {
+      sources.blocks.push_back(made_[graph::index(id)]);
+      sources.copies.push_back(space == plan::Space::device || b_.cast(id).has_value());
     }
-    const BlockId fused = fuse_columns(b_, group, space, sources);
-    if (space == Space::host) keep(first, fused);
+    const plan::BlockId fused = fuse_columns(b_, group, space, sources);
+    if (space == plan::Space::host) keep(first, fused);
   }
 
   MethodBuilder& b_;
   MappedModel& model_;
   const bool on_host_;
   const std::vector<ExpertGroup> groups_;
-  const std::size_t workers_;   // without threads if weights stay on disk
-  std::vector<BlockId> casts_;  // one for each worker
-  std::vector<BlockId> made_;   // by storage: the source of a fused tensor
+  const std::size_t workers_;         // without threads if weights stay on disk
+  std::vector<plan::BlockId> casts_;  // one for each worker
+  std::vector<plan::BlockId> made_;   // by storage: the source of a fused tensor
 };
 
 // Allocates the fused tensor first; each part is copied to its place in it.
 void fuse_in_place(MethodBuilder& b, const ExpertGroup& group) {
-  const BlockId fused = make_fused(b, Space::device, group.label, cast_bytes_of(b, group), BlockUse::storage);
+  const plan::BlockId fused =
+      make_fused(b, plan::Space::device, group.label, cast_bytes_of(b, group), plan::BlockUse::storage);
   std::uint64_t at = 0;
-  for (const StorageId id : group.storages) {
-    const BlockId read = b.make_cast(Space::host, id, BlockUse::temporary);
+  for (const graph::StorageId id : group.storages) {
+    const plan::BlockId read = b.make_cast(plan::Space::host, id, plan::BlockUse::temporary);
     b.read_cast(read, id);
-    copy(b.plan(), fused, at, read, 0, b.cast_bytes(id));
+    plan::copy(b.plan(), fused, at, read, 0, b.cast_bytes(id));
     at += b.cast_bytes(id);
     b.drop(read);
   }
@@ -223,22 +234,22 @@ void fuse_in_place(MethodBuilder& b, const ExpertGroup& group) {
 
 // Loads mapped files one after the other. Weights that are `copied` or cast become tensors of their own, the
 // others views; then the model moves to the device.
-Plan load_mapped_files(MethodBuilder& b, bool copied) {
+plan::Plan load_mapped_files(MethodBuilder& b, bool copied) {
   MappedModel model(b);
   for (std::size_t file = 0; file < model.files().size(); ++file) {
-    for (const StorageId id : model.files()[file]) {
+    for (const graph::StorageId id : model.files()[file]) {
       if (!copied && !b.cast(id)) {
         model.view(id);
         continue;
       }
-      const BlockId pages = model.touch(id);
-      const BlockId made = b.make_cast(Space::host, id);
+      const plan::BlockId pages = model.touch(id);
+      const plan::BlockId made = b.make_cast(plan::Space::host, id);
       b.move_cast(made, pages, id);
       model.own(id, made);
     }
     model.close(file);
   }
-  mark(b.plan(), "loaded on the host");
+  plan::mark(b.plan(), "loaded on the host");
   model.to_device();
   return b.finish();
 }
@@ -246,16 +257,16 @@ Plan load_mapped_files(MethodBuilder& b, bool copied) {
 }  // namespace
 
 // The model is built with memory that nothing has touched: it becomes resident as it is filled.
-Plan load_transformers_v4_early(MethodBuilder& b) { return load_mapped_files(b, true); }
+plan::Plan load_transformers_v4_early(MethodBuilder& b) { return load_mapped_files(b, true); }
 
-Plan load_transformers_v4(MethodBuilder& b) { return load_mapped_files(b, false); }
+plan::Plan load_transformers_v4(MethodBuilder& b) { return load_mapped_files(b, false); }
 
-Plan load_transformers_v5(MethodBuilder& b) {
+plan::Plan load_transformers_v5(MethodBuilder& b) {
   std::uint64_t lands = 0;
-  for (const StorageId id : b.order()) lands += b.home(id) == Home::device ? b.cast_bytes(id) : 0;
+  for (const graph::StorageId id : b.order()) lands += b.home(id) == Home::device ? b.cast_bytes(id) : 0;
   if (lands > 0) {
-    b.drop(make_fused(b, Space::device, "warm-up of the allocator", lands, BlockUse::temporary));
-    mark(b.plan(), "allocator warmed up");
+    b.drop(make_fused(b, plan::Space::device, "warm-up of the allocator", lands, plan::BlockUse::temporary));
+    plan::mark(b.plan(), "allocator warmed up");
   }
   MappedModel model(b);
   Conversion(b, model, false);
@@ -265,25 +276,25 @@ Plan load_transformers_v5(MethodBuilder& b) {
   return b.finish();
 }
 
-Plan load_transformers_v5_to(MethodBuilder& b) {
+plan::Plan load_transformers_v5_to(MethodBuilder& b) {
   MappedModel model(b);
   Conversion(b, model, true);
   model.close();
-  mark(b.plan(), "loaded on the host");
+  plan::mark(b.plan(), "loaded on the host");
   model.to_device();
   return b.finish();
 }
 
-Plan load_fused_in_place(MethodBuilder& b) {
+plan::Plan load_fused_in_place(MethodBuilder& b) {
   const std::vector<ExpertGroup> groups = expert_groups(b.graph(), b.order());
   for (const Item& item : items_of(b, b.order(), groups)) {
     if (item.group != nullptr) {
       fuse_in_place(b, *item.group);
       continue;
     }
-    const BlockId read = b.make_cast(Space::host, item.storage, BlockUse::temporary);
+    const plan::BlockId read = b.make_cast(plan::Space::host, item.storage, plan::BlockUse::temporary);
     b.read_cast(read, item.storage);
-    b.move(b.make_cast(Space::device, item.storage), read);
+    b.move(b.make_cast(plan::Space::device, item.storage), read);
     b.drop(read);
   }
   return b.finish();
@@ -299,7 +310,7 @@ class Dispatch {
       : b_(b), model_(b), pickled_(is_pickled(b.graph())), offloads_(b.inputs().placement.leaves_on_disk()) {
     for (std::size_t file = 0; file < model_.files().size(); ++file) {
       load_shard(model_.files()[file]);
-      mark(b_.plan(), fmt::format("shard {} loaded", file + 1));
+      plan::mark(b_.plan(), fmt::format("shard {} loaded", file + 1));
     }
     if (offloads_) read_back();
     release_last();
@@ -309,15 +320,16 @@ class Dispatch {
  private:
   // Without offloading, a weight that stays on the host in its stored type is the loaded tensor itself: a
   // view of a mapped shard, or a tensor of a shard that was read whole.
-  bool stays(StorageId id) const { return b_.home(id) == Home::host && !b_.cast(id) && !offloads_; }
+  bool stays(graph::StorageId id) const { return b_.home(id) == Home::host && !b_.cast(id) && !offloads_; }
 
   // Safetensors files are mapped, once for each device, and yield one tensor at a time; pickled shards are
   // read whole. In both cases a shard's sources live until the shard is done.
   void load_shard(const StorageOrder& shard) {
-    std::vector<BlockId> loaded, alive;
+    std::vector<plan::BlockId> loaded, alive;
     if (pickled_)
-      for (const StorageId id : shard) {
-        loaded.push_back(b_.make(Space::host, id, stays(id) ? BlockUse::storage : BlockUse::temporary));
+      for (const graph::StorageId id : shard) {
+        loaded.push_back(
+            b_.make(plan::Space::host, id, stays(id) ? plan::BlockUse::storage : plan::BlockUse::temporary));
         b_.read(loaded.back(), id);
       }
     release_last();
@@ -326,7 +338,7 @@ class Dispatch {
         if (!pickled_) model_.view(shard[i]);
         continue;
       }
-      alive.push_back(pickled_ ? loaded[i] : b_.load(Space::page_cache, shard[i]));
+      alive.push_back(pickled_ ? loaded[i] : b_.load(plan::Space::page_cache, shard[i]));
       dispatch(shard[i], alive.back(), alive);
     }
     // the loop's variable holds the last tensor of a pickled shard until the next one is loaded
@@ -343,56 +355,56 @@ class Dispatch {
 
   // Moves one tensor from its source to its home. Blocks that live until the shard is done are added to
   // `alive`.
-  void dispatch(StorageId id, BlockId source, std::vector<BlockId>& alive) {
+  void dispatch(graph::StorageId id, plan::BlockId source, std::vector<plan::BlockId>& alive) {
     const bool device = b_.home(id) == Home::device;
     if (device && b_.cast(id) && !pickled_) {
-      alive.push_back(b_.make(Space::device, id, BlockUse::temporary));
+      alive.push_back(b_.make(plan::Space::device, id, plan::BlockUse::temporary));
       b_.move(alive.back(), source);
-      b_.move_cast(b_.make_cast(Space::device, id), alive.back(), id);
+      b_.move_cast(b_.make_cast(plan::Space::device, id), alive.back(), id);
       return;
     }
     if (!device && !offloads_) {
-      b_.move_cast(b_.make_cast(Space::host, id), source, id);
+      b_.move_cast(b_.make_cast(plan::Space::host, id), source, id);
       return;
     }
-    std::optional<BlockId> cast;
+    std::optional<plan::BlockId> cast;
     if (b_.cast(id)) {
-      cast = b_.make_cast(Space::host, id, BlockUse::temporary);
+      cast = b_.make_cast(plan::Space::host, id, plan::BlockUse::temporary);
       b_.move_cast(*cast, source, id);
     }
     if (device)
-      b_.move(b_.make_cast(Space::device, id), cast.value_or(source));
+      b_.move(b_.make_cast(plan::Space::device, id), cast.value_or(source));
     else
       offload_file(id);
     if (cast) b_.drop(*cast);
   }
 
   // An offloaded weight is written to, and read from, a mapped file of its own.
-  void offload_file(StorageId id) { b_.drop(b_.load(Space::page_cache, id)); }
+  void offload_file(graph::StorageId id) { b_.drop(b_.load(plan::Space::page_cache, id)); }
 
   // Once a map names the disk, what belongs on the host is offloaded too at first, and read back at the end.
   void read_back() {
-    for (const StorageId id : b_.order()) {
+    for (const graph::StorageId id : b_.order()) {
       if (b_.home(id) != Home::host) continue;
       offload_file(id);
-      b_.read_cast(b_.make_cast(Space::host, id), id);
+      b_.read_cast(b_.make_cast(plan::Space::host, id), id);
     }
-    mark(b_.plan(), "weights of the host read back");
+    plan::mark(b_.plan(), "weights of the host read back");
   }
 
   MethodBuilder& b_;
   MappedModel model_;
   const bool pickled_;
   const bool offloads_;
-  std::optional<BlockId> last_;
+  std::optional<plan::BlockId> last_;
 };
 
 }  // namespace
 
-Plan load_accelerate(MethodBuilder& b) {
+plan::Plan load_accelerate(MethodBuilder& b) {
   Dispatch dispatch(b);
   b.bring_offloaded();
   return b.finish();
 }
 
-}  // namespace loadline
+}  // namespace loadline::load

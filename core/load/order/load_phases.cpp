@@ -7,7 +7,7 @@
 #include <tuple>
 #include <utility>
 
-namespace loadline {
+namespace loadline::load {
 namespace {
 
 constexpr std::uint32_t kNoPhase = UINT32_MAX;
@@ -18,7 +18,7 @@ class TurnCutter {
   explicit TurnCutter(std::size_t storages) : last_phase_(storages, kNoPhase) {}
 
   // Records one allocation or free. Returns whether a turn begins with it.
-  bool change(std::optional<StorageId> storage, std::int64_t by) {
+  bool change(std::optional<graph::StorageId> storage, std::int64_t by) {
     if (cut_.phases.empty() || !belongs(storage)) begin_phase(storage);
     level_ += by;
     TurnPhase& phase = cut_.phases.back();
@@ -41,21 +41,21 @@ class TurnCutter {
   }
 
  private:
-  bool belongs(std::optional<StorageId> storage) const {
+  bool belongs(std::optional<graph::StorageId> storage) const {
     const TurnPhase& phase = cut_.phases.back();
     if (!storage || phase.turns.empty()) return !storage && phase.turns.empty();
-    return phase.turns.back().storage == *storage || last_phase_[index(*storage)] != number();
+    return phase.turns.back().storage == *storage || last_phase_[graph::index(*storage)] != number();
   }
   std::uint32_t number() const { return static_cast<std::uint32_t>(phases_before_ + cut_.phases.size()); }
 
-  void begin_phase(std::optional<StorageId> storage) {
+  void begin_phase(std::optional<graph::StorageId> storage) {
     // most phases have as many turns as the one before
     const std::size_t before = cut_.phases.empty() ? 0 : cut_.phases.back().turns.size();
     cut_.phases.push_back({.base = level_});
     if (storage) cut_.phases.back().turns.reserve(before);
   }
-  void begin_turn(StorageId storage, std::int64_t level) {
-    last_phase_[index(storage)] = number();
+  void begin_turn(graph::StorageId storage, std::int64_t level) {
+    last_phase_[graph::index(storage)] = number();
     cut_.phases.back().turns.push_back({.storage = storage});
     turn_base_ = level;
   }
@@ -90,42 +90,42 @@ namespace {
 
 // Calls `change` with the storage and the change in bytes of each allocation and free.
 template <typename Change>
-void follow_level(const Plan& plan, unsigned mask, const Change& change) {
+void follow_level(const plan::Plan& plan, unsigned mask, const Change& change) {
   constexpr std::uint64_t kMost = std::uint64_t{1} << 62;
   std::uint64_t allocated = 0;
-  for (const Step& step : plan.steps) {
-    if (step.verb == Verb::copy) continue;
-    const Block& block = plan.block(step.block);
-    if ((mask & space_bit(block.space)) == 0) continue;
-    if (step.verb == Verb::alloc) {
+  for (const plan::Step& step : plan.steps) {
+    if (step.verb == plan::Verb::copy) continue;
+    const plan::Block& block = plan.block(step.block);
+    if ((mask & plan::space_bit(block.space)) == 0) continue;
+    if (step.verb == plan::Verb::alloc) {
       if (block.bytes >= kMost - allocated)
         throw Error(ErrorCode::limit, "a load that allocates 2^62 bytes or more in all is not ordered");
       allocated += block.bytes;
     }
     const auto bytes = static_cast<std::int64_t>(block.bytes);
-    change(block.storage, step.verb == Verb::alloc ? bytes : -bytes);
+    change(block.storage, step.verb == plan::Verb::alloc ? bytes : -bytes);
   }
 }
 
 }  // namespace
 
-TurnCut cut_turns(const Plan& plan, std::size_t storages, unsigned mask) {
+TurnCut cut_turns(const plan::Plan& plan, std::size_t storages, unsigned mask) {
   TurnCutter cutter(storages);
   follow_level(plan, mask,
-               [&](std::optional<StorageId> storage, std::int64_t by) { cutter.change(storage, by); });
+               [&](std::optional<graph::StorageId> storage, std::int64_t by) { cutter.change(storage, by); });
   return cutter.finish();
 }
 
-GroupCut cut_groups(const Plan& plan, std::span<const StorageId> groups, unsigned mask) {
+GroupCut cut_groups(const plan::Plan& plan, std::span<const graph::StorageId> groups, unsigned mask) {
   TurnCutter cutter(groups.size()), inner(groups.size());
   GroupCut result;
   bool any = false;
-  follow_level(plan, mask, [&](std::optional<StorageId> storage, std::int64_t by) {
+  follow_level(plan, mask, [&](std::optional<graph::StorageId> storage, std::int64_t by) {
     if (!storage) {
       cutter.change(storage, by);
       return;
     }
-    if (cutter.change(groups[index(*storage)], by) && std::exchange(any, true))
+    if (cutter.change(groups[graph::index(*storage)], by) && std::exchange(any, true))
       result.within.push_back(inner.finish());
     inner.change(storage, by);
   });
@@ -147,12 +147,12 @@ bool same_turns(const TurnCut& a, const TurnCut& b, std::vector<const Turn*>& fo
     if (x.base != y.base || x.turns.size() != y.turns.size()) return false;
     if (x.turns.empty() && x.hump != y.hump) return false;
     // a storage has one turn in a phase: with equal counts, a match for each turn makes the sets equal
-    for (const Turn& turn : x.turns) found[index(turn.storage)] = &turn;
+    for (const Turn& turn : x.turns) found[graph::index(turn.storage)] = &turn;
     const bool same = std::ranges::all_of(y.turns, [&](const Turn& turn) {
-      const Turn* other = found[index(turn.storage)];
+      const Turn* other = found[graph::index(turn.storage)];
       return other != nullptr && *other == turn;
     });
-    for (const Turn& turn : x.turns) found[index(turn.storage)] = nullptr;
+    for (const Turn& turn : x.turns) found[graph::index(turn.storage)] = nullptr;
     if (!same) return false;
   }
   return true;
@@ -172,9 +172,9 @@ bool same_turns(const GroupCut& a, const GroupCut& b, std::size_t storages) {
   std::size_t begin = 0;
   for (std::size_t i = 0; i < a.cut.phases.size(); ++i) {
     const std::vector<Turn>&x = a.cut.phases[i].turns, &y = b.cut.phases[i].turns;
-    for (std::size_t t = 0; t < x.size(); ++t) places[index(x[t].storage)] = begin + t;
+    for (std::size_t t = 0; t < x.size(); ++t) places[graph::index(x[t].storage)] = begin + t;
     for (std::size_t t = 0; t < y.size(); ++t)
-      if (!same_turns(a.within[places[index(y[t].storage)]], b.within[begin + t], found)) return false;
+      if (!same_turns(a.within[places[graph::index(y[t].storage)]], b.within[begin + t], found)) return false;
     begin += x.size();
   }
   return true;
@@ -184,7 +184,8 @@ namespace {
 
 std::vector<std::uint32_t> places_of(const StorageOrder& order, std::size_t storages) {
   std::vector<std::uint32_t> places(storages, kNoPhase);
-  for (std::size_t i = 0; i < order.size(); ++i) places[index(order[i])] = static_cast<std::uint32_t>(i);
+  for (std::size_t i = 0; i < order.size(); ++i)
+    places[graph::index(order[i])] = static_cast<std::uint32_t>(i);
   return places;
 }
 
@@ -194,7 +195,7 @@ bool follows(const TurnCut& cut, const StorageOrder& order, std::size_t storages
   const std::vector<std::uint32_t> places = places_of(order, storages);
   return std::ranges::all_of(cut.phases, [&](const TurnPhase& phase) {
     return std::ranges::is_sorted(phase.turns, [&](const Turn& a, const Turn& b) {
-      return places[index(a.storage)] < places[index(b.storage)];
+      return places[graph::index(a.storage)] < places[graph::index(b.storage)];
     });
   });
 }
@@ -218,14 +219,14 @@ std::int64_t peak_in(const TurnCut& cut, const StorageOrder& order, std::size_t 
   std::vector<Turn> turns;
   for (const TurnPhase& phase : cut.phases) {
     turns.clear();
-    for (const Turn& turn : phase.turns) turn_of[index(turn.storage)] = &turn;
+    for (const Turn& turn : phase.turns) turn_of[graph::index(turn.storage)] = &turn;
     if (!phase.turns.empty())
-      for (const StorageId id : order)
-        if (turn_of[index(id)] != nullptr) turns.push_back(*turn_of[index(id)]);
-    for (const Turn& turn : phase.turns) turn_of[index(turn.storage)] = nullptr;
+      for (const graph::StorageId id : order)
+        if (turn_of[graph::index(id)] != nullptr) turns.push_back(*turn_of[graph::index(id)]);
+    for (const Turn& turn : phase.turns) turn_of[graph::index(turn.storage)] = nullptr;
     peak = std::max(peak, phase.base + (turns.empty() ? phase.hump : peak_of(turns)));
   }
   return peak;
 }
 
-}  // namespace loadline
+}  // namespace loadline::load

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace loadline {
+namespace loadline::load {
 
 // --- Candidates for the optimal order, their peaks, and the bound that proves one optimal.
 
@@ -17,7 +17,8 @@ namespace {
 
 class Search {
  public:
-  Search(const MetaGraph& graph, const Method& method, const LoadInputs& inputs, const Progress& progress)
+  Search(const graph::MetaGraph& graph, const Method& method, const LoadInputs& inputs,
+         const Progress& progress)
       : graph_(graph),
         method_(method),
         inputs_(inputs),
@@ -92,10 +93,10 @@ class Search {
     const std::size_t storages = graph_.storages.size();
     const std::vector<std::uint32_t> shards =
         shards_of(graph_, method_.traits.shards ? inputs_.request.shard_bytes : 0);
-    std::map<std::uint32_t, StorageId> first;
+    std::map<std::uint32_t, graph::StorageId> first;
     first_of_file_.resize(storages);
-    for (const StorageId id : file_)
-      first_of_file_[index(id)] = first.try_emplace(shards[index(id)], id).first->second;
+    for (const graph::StorageId id : file_)
+      first_of_file_[graph::index(id)] = first.try_emplace(shards[graph::index(id)], id).first->second;
     const auto grouped_in = [&](const StorageOrder& order) {
       progress_.check_cancelled();
       return cut_groups(make_plan(graph_, method_, order, inputs_), first_of_file_, inputs_.spaces);
@@ -106,10 +107,10 @@ class Search {
       if (!fixed_files_) return;
       StorageOrder files;  // in the sequence of their first storages
       std::vector<bool> seen(storages, false);
-      for (const StorageId id : order) {
-        const StorageId file = first_of_file_[index(id)];
-        if (seen[index(file)]) continue;
-        seen[index(file)] = true;
+      for (const graph::StorageId id : order) {
+        const graph::StorageId file = first_of_file_[graph::index(id)];
+        if (seen[graph::index(file)]) continue;
+        seen[graph::index(file)] = true;
         files.push_back(file);
       }
       const GroupCut now = grouped_in(order);
@@ -151,10 +152,10 @@ class Search {
   // The number of positions where an order departs from file order.
   std::size_t breaks_of(const StorageOrder& order) const {
     std::vector<std::size_t> places(graph_.storages.size());
-    for (std::size_t i = 0; i < file_.size(); ++i) places[index(file_[i])] = i;
+    for (std::size_t i = 0; i < file_.size(); ++i) places[graph::index(file_[i])] = i;
     std::size_t breaks = 0;
     for (std::size_t i = 1; i < order.size(); ++i)
-      breaks += places[index(order[i])] != places[index(order[i - 1])] + 1;
+      breaks += places[graph::index(order[i])] != places[graph::index(order[i - 1])] + 1;
     return breaks;
   }
 
@@ -176,49 +177,52 @@ class Search {
     std::vector<Turn> turns = phase.turns;
     sort_turns(turns);
     std::vector<std::size_t> places(graph_.storages.size(), turns.size());
-    for (std::size_t i = 0; i < turns.size(); ++i) places[index(turns[i].storage)] = i;
-    const auto place = [&](StorageId id) { return places[index(of_files ? first_of_file_[index(id)] : id)]; };
+    for (std::size_t i = 0; i < turns.size(); ++i) places[graph::index(turns[i].storage)] = i;
+    const auto place = [&](graph::StorageId id) {
+      return places[graph::index(of_files ? first_of_file_[graph::index(id)] : id)];
+    };
     StorageOrder order = file_;
-    std::ranges::stable_sort(order, [&](StorageId a, StorageId b) { return place(a) < place(b); });
+    std::ranges::stable_sort(order,
+                             [&](graph::StorageId a, graph::StorageId b) { return place(a) < place(b); });
     return order;
   }
 
-  const MetaGraph& graph_;
+  const graph::MetaGraph& graph_;
   const Method& method_;
   const LoadInputs& inputs_;
   const Progress& progress_;
   const StorageOrder file_;
   const TurnCut cut_;  // in file order
   std::vector<StorageOrder> probes_;
-  std::vector<StorageId> first_of_file_;  // by storage: the representative of its file or shard
-  GroupCut files_cut_;                    // one turn for each file or shard
-  bool fixed_ = false;                    // the turns are the same in every order
-  bool fixed_files_ = false;              // the same for turns of files
+  std::vector<graph::StorageId> first_of_file_;  // by storage: the representative of its file or shard
+  GroupCut files_cut_;                           // one turn for each file or shard
+  bool fixed_ = false;                           // the turns are the same in every order
+  bool fixed_files_ = false;                     // the same for turns of files
 };
 
 }  // namespace
 
-OptimalOrder optimal_order(const MetaGraph& graph, const Method& method, const LoadInputs& inputs,
+OptimalOrder optimal_order(const graph::MetaGraph& graph, const Method& method, const LoadInputs& inputs,
                            const Progress& progress) {
   progress.check_cancelled();
   if (method.traits.order_free) return {.order = find_order("file").make(graph), .proven = true};
   return Search(graph, method, inputs, progress).best();
 }
 
-StorageOrder make_order(const MetaGraph& graph, const Order& order, const Method& method,
+StorageOrder make_order(const graph::MetaGraph& graph, const Order& order, const Method& method,
                         const LoadInputs& inputs, const Progress& progress) {
   return order.make != nullptr ? order.make(graph) : optimal_order(graph, method, inputs, progress).order;
 }
 
-StorageOrder make_order(const MetaGraph& graph, const OrderChoice& choice, const Method& method,
+StorageOrder make_order(const graph::MetaGraph& graph, const OrderChoice& choice, const Method& method,
                         const LoadInputs& inputs, const Progress& progress) {
   return choice.row == nullptr ? choice.listed : make_order(graph, *choice.row, method, inputs, progress);
 }
 
 // --- Asks the table of orders for a load whose peak depends on the order.
 
-StorageOrder written_order(const MetaGraph& graph, const std::string& name, const Progress& progress) {
+StorageOrder written_order(const graph::MetaGraph& graph, const std::string& name, const Progress& progress) {
   return make_order(graph, choose_order(graph, name), find_method("cast_on_device"), {}, progress);
 }
 
-}  // namespace loadline
+}  // namespace loadline::load

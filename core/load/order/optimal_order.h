@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-namespace loadline {
+namespace loadline::load {
 
 // --- How each storage's turn in a load changes the memory level, and the order of turns with the lowest
 // peak.
@@ -31,7 +31,7 @@ namespace loadline {
 
 // The effect of one turn, in bytes relative to the level at its start.
 struct Turn {
-  StorageId storage{};
+  graph::StorageId storage{};
   std::int64_t hump = 0;  // highest level during the turn; at least 0 and at least net
   std::int64_t net = 0;   // level at its end
   bool operator==(const Turn&) const = default;
@@ -58,7 +58,7 @@ struct TurnCut {
   std::int64_t peak = 0;
 };
 // Throws Error{limit} for a plan that allocates 2^62 bytes or more in all; below that, no sum here overflows.
-TurnCut cut_turns(const Plan& plan, std::size_t storages, unsigned mask);
+TurnCut cut_turns(const plan::Plan& plan, std::size_t storages, unsigned mask);
 
 // For loads that keep groups of storages together: one turn per group. Its hump is the least peak that the
 // rule reaches inside the group. `groups` gives for each storage the representative of its group.
@@ -66,7 +66,7 @@ struct GroupCut {
   TurnCut cut = {};
   std::vector<TurnCut> within = {};  // cut inside each turn, in plan order
 };
-GroupCut cut_groups(const Plan& plan, std::span<const StorageId> groups, unsigned mask);
+GroupCut cut_groups(const plan::Plan& plan, std::span<const graph::StorageId> groups, unsigned mask);
 
 // Whether two cuts have the same phases with the same turns, in any order within a phase.
 bool same_turns(const TurnCut& a, const TurnCut& b, std::size_t storages);
@@ -105,16 +105,16 @@ struct OptimalOrder {
 // reads stay sequential. Among equal peaks, the order that departs from file order least often, then the
 // earlier candidate. O(n log n) and a handful of plans. Throws Error{cancelled}. Unless the method is
 // order_free, also throws as make_plan() does, and Error{limit} for a load of 2^62 bytes or more.
-OptimalOrder optimal_order(const MetaGraph& graph, const Method& method, const LoadInputs& inputs,
+OptimalOrder optimal_order(const graph::MetaGraph& graph, const Method& method, const LoadInputs& inputs,
                            const Progress& progress = Progress());
 
 // The sequence of storages for this method: from the table's order if it depends on the graph alone, else the
 // optimal order.
-StorageOrder make_order(const MetaGraph& graph, const Order& order, const Method& method,
+StorageOrder make_order(const graph::MetaGraph& graph, const Order& order, const Method& method,
                         const LoadInputs& inputs, const Progress& progress = Progress());
 
 // The sequence of storages that the choice gives for this method.
-StorageOrder make_order(const MetaGraph& graph, const OrderChoice& choice, const Method& method,
+StorageOrder make_order(const graph::MetaGraph& graph, const OrderChoice& choice, const Method& method,
                         const LoadInputs& inputs, const Progress& progress = Progress());
 
 // --- The order of a model's weights in a file that is to be written.
@@ -123,7 +123,7 @@ StorageOrder make_order(const MetaGraph& graph, const OrderChoice& choice, const
 // is the order with the lowest peak on the device for a load that takes the tensors as they follow in the
 // file and holds each twice for a moment: the method `cast_on_device`. Throws as choose_order() and
 // optimal_order().
-StorageOrder written_order(const MetaGraph& graph, const std::string& name,
+StorageOrder written_order(const graph::MetaGraph& graph, const std::string& name,
                            const Progress& progress = Progress());
 
-}  // namespace loadline
+}  // namespace loadline::load

@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-namespace loadline {
+namespace loadline::load {
 namespace {
 
 // Each id once, at its first position; "all" stands for every id of the table.
@@ -29,7 +29,7 @@ std::vector<std::string> ids_of(const std::vector<std::string>& asked, std::span
   return ids;
 }
 
-Placement bind_placement(const MetaGraph& graph, const LoadRequest& request) {
+Placement bind_placement(const graph::MetaGraph& graph, const LoadRequest& request) {
   if (request.gpu_layers) return place_gpu_layers(graph, *request.gpu_layers);
   if (request.auto_map)
     return place_automatically(graph, request.auto_map->device, request.auto_map->host, request.cast);
@@ -43,7 +43,8 @@ std::optional<MeasuredRates> bind_rates(const std::string& rates,
   return read_rates(rates);
 }
 
-OrderChoice bind_order(const MetaGraph& graph, const std::string& name, const LoadEnvironment& environment) {
+OrderChoice bind_order(const graph::MetaGraph& graph, const std::string& name,
+                       const LoadEnvironment& environment) {
   if (name != kOwnOrder || environment.own_order == nullptr) return choose_order(graph, name);
   return {.name = name, .row = nullptr, .listed = *environment.own_order};
 }
@@ -61,14 +62,14 @@ std::string counts_instead(std::string_view budget, std::uint64_t bytes) {
 
 // Takes the reserve off the budget that decides.
 void take_reserve(BoundMemory& bound) {
-  auto& budget = bound.kind == MemoryKind::unified ? bound.budget.unified : bound.budget.device;
+  auto& budget = bound.kind == plan::MemoryKind::unified ? bound.budget.unified : bound.budget.device;
   if (!bound.request.reserve || !budget) return;
   const std::uint64_t taken = bound.request.reserve->of(*budget);
   if (taken >= *budget)
     throw Error(ErrorCode::usage, "a reserve of {} leaves nothing of {}", format_bytes(taken),
                 format_bytes(*budget));
   *budget -= taken;
-  if (bound.kind == MemoryKind::unified && bound.budget.device)
+  if (bound.kind == plan::MemoryKind::unified && bound.budget.device)
     bound.budget.device = std::min(*bound.budget.device, *budget);
   bound.notes.push_back(
       fmt::format("{} reserved for the system, {} left", format_bytes(taken), format_bytes(*budget)));
@@ -97,9 +98,11 @@ BoundMemory bind_memory(const LoadRequest& request, std::span<const Target> targ
   bound.request = request;
   if (!request.target.empty()) bound.target = find_target(targets, request.target);
   if (bound.target) add_target_options(bound.request, *bound.target);
-  bound.kind = request.memory ? *request.memory : bound.target ? bound.target->memory : MemoryKind::discrete;
+  bound.kind = request.memory ? *request.memory
+               : bound.target ? bound.target->memory
+                              : plan::MemoryKind::discrete;
   if (bound.target) bound.budget = target_budget(*bound.target, bound.kind);
-  const bool unified = bound.kind == MemoryKind::unified;
+  const bool unified = bound.kind == plan::MemoryKind::unified;
   if (unified && request.host_budget)
     throw Error(ErrorCode::usage,
                 "unified memory has one budget: the device budget covers the host's share as well");
@@ -120,7 +123,7 @@ BoundMemory bind_memory(const LoadRequest& request, std::span<const Target> targ
   return bound;
 }
 
-BoundRequest bind_request(const MetaGraph& graph, const LoadRequest& request,
+BoundRequest bind_request(const graph::MetaGraph& graph, const LoadRequest& request,
                           const LoadEnvironment& environment) {
   check_request(request);
   BoundRequest bound;
@@ -134,7 +137,7 @@ BoundRequest bind_request(const MetaGraph& graph, const LoadRequest& request,
   LoadInputs& inputs = bound.inputs;
   inputs.request = std::move(memory.request);
   inputs.placement = bind_placement(graph, request);
-  inputs.spaces = deciding_spaces(bound.memory);
+  inputs.spaces = plan::deciding_spaces(bound.memory);
   if (bound.rates) inputs.costs = bound.rates->costs(inputs.costs);
   if (bound.target) inputs.costs = target_costs(*bound.target, inputs.costs);
   for (const std::string& name : order_names(request.orders))
@@ -142,4 +145,4 @@ BoundRequest bind_request(const MetaGraph& graph, const LoadRequest& request,
   return bound;
 }
 
-}  // namespace loadline
+}  // namespace loadline::load

@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-namespace loadline {
+namespace loadline::load {
 
 // --- Load orders in a text file: one tensor name per line.
 
@@ -26,15 +26,15 @@ namespace loadline {
 // position of its first listed name; further names of it (ties) change nothing. Storages that are not listed
 // follow in file order. Throws Error that names `file` and the line: malformed for an unknown name, a name
 // listed twice, a NUL byte or a text without names; limit for a line over 64 KiB.
-StorageOrder parse_order(const MetaGraph& graph, std::string_view text, const std::string& file);
+StorageOrder parse_order(const graph::MetaGraph& graph, std::string_view text, const std::string& file);
 // Reads the same from a file. Also throws Error{limit} for a file over 256 MiB, Error{unsupported} for a
 // folder or a pipe, Error{io}.
-StorageOrder read_order(const MetaGraph& graph, const std::string& path);
+StorageOrder read_order(const graph::MetaGraph& graph, const std::string& path);
 
 // A text from which parse_order() restores `order`: the first name of each storage. `order` holds storages of
 // this graph that a tensor uses, as make_order() returns them. Throws Error{unsupported} for names that a
 // line cannot hold.
-std::string order_text(const MetaGraph& graph, const StorageOrder& order);
+std::string order_text(const graph::MetaGraph& graph, const StorageOrder& order);
 
 // A requested order: a row of the table, or the storages that a file lists.
 struct OrderChoice {
@@ -46,7 +46,7 @@ struct OrderChoice {
 void check_order_choice(const std::string& name);
 // The order with this id, else the order in the file at this path. Throws as check_order_choice() and
 // read_order().
-OrderChoice choose_order(const MetaGraph& graph, const std::string& name);
+OrderChoice choose_order(const graph::MetaGraph& graph, const std::string& name);
 
 // --- What a load has to fit into.
 
@@ -82,7 +82,7 @@ struct Target {
   std::string id = {};
   std::string name = {};
   std::string device_class = {};
-  MemoryKind memory = MemoryKind::discrete;
+  plan::MemoryKind memory = plan::MemoryKind::discrete;
   std::optional<std::uint64_t> device_bytes = {};  // required if memory is discrete
   std::optional<std::uint64_t> host_bytes = {};    // required if memory is unified, else optional
   std::optional<std::uint64_t> device_bandwidth = {};
@@ -109,16 +109,16 @@ std::span<const Target> built_in_targets();
 Targets load_targets(const std::string& folder);
 
 // The budget that the device allows, with its memory treated as kind `memory`.
-Budget target_budget(const Target& target, MemoryKind memory);
+Budget target_budget(const Target& target, plan::MemoryKind memory);
 // Replaces rates of `costs` with those that the device's data sheet gives, and leaves out those at which
 // another device's driver gives memory.
-CostModel target_costs(const Target& target, CostModel costs);
+plan::CostModel target_costs(const Target& target, plan::CostModel costs);
 
 // --- Resolves a request for one model: looks up methods, orders, placements, budgets and rates.
 
 // What a front end supplies besides the model and the request.
 struct LoadEnvironment {
-  std::shared_ptr<const ForwardAssets> assets = nullptr;  // null: the built-in ones
+  std::shared_ptr<const forward::ForwardAssets> assets = nullptr;  // null: the built-in ones
   std::span<const Target> targets = built_in_targets();
   std::optional<MeasuredRates> measured_rates = {};         // of this machine
   std::shared_ptr<const StorageOrder> own_order = nullptr;  // the order that kOwnOrder names
@@ -131,7 +131,7 @@ struct BoundRequest {
   LoadInputs inputs = {};
   std::vector<const Method*> methods = {};  // without repeats
   std::vector<OrderChoice> orders = {};
-  MemoryKind memory = MemoryKind::discrete;
+  plan::MemoryKind memory = plan::MemoryKind::discrete;
   Budget budget = {};
   std::optional<Target> target = {};
   std::vector<std::string> notes = {};      // sentences on which budgets apply
@@ -139,7 +139,7 @@ struct BoundRequest {
 
   const LoadRequest& request() const { return inputs.request; }
   // Costs on this machine; inputs.costs are those on the target.
-  CostModel machine_costs() const { return rates ? rates->costs() : CostModel(); }
+  plan::CostModel machine_costs() const { return rates ? rates->costs() : plan::CostModel(); }
   // Whether a budget or a required peak is set.
   bool judged() const;
 };
@@ -147,7 +147,7 @@ struct BoundRequest {
 // The memory kind and budgets of a request and its target, without a model. Throws Error{usage}.
 struct BoundMemory {
   LoadRequest request = {};  // with the target's own options filled in
-  MemoryKind kind = MemoryKind::discrete;
+  plan::MemoryKind kind = plan::MemoryKind::discrete;
   Budget budget = {};
   std::optional<Target> target = {};
   std::vector<std::string> notes = {};
@@ -155,11 +155,11 @@ struct BoundMemory {
 BoundMemory bind_memory(const LoadRequest& request, std::span<const Target> targets);
 
 // Throws Error{usage} for unknown ids, and as check_request(), place_by_rules() and read_rates() do.
-BoundRequest bind_request(const MetaGraph& graph, const LoadRequest& request,
+BoundRequest bind_request(const graph::MetaGraph& graph, const LoadRequest& request,
                           const LoadEnvironment& environment);
 
 // Removes repeated ids; the first one counts. "all" stands for every row of the table. Throws Error{usage}.
 std::vector<const Method*> find_methods(const std::vector<std::string>& ids);
 std::vector<std::string> order_names(const std::vector<std::string>& names);
 
-}  // namespace loadline
+}  // namespace loadline::load

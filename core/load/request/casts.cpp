@@ -13,45 +13,46 @@
 
 #include <fmt/format.h>
 
-namespace loadline {
+namespace loadline::load {
 
 // --- Decides which storages are cast.
 
 namespace {
 
-std::optional<KeptWhy> why_kept(const MetaGraph& graph, const Tensor& tensor, bool packed, DType to) {
-  const DTypeInfo &from = dtype_info(tensor.dtype), &target = dtype_info(to);
+std::optional<KeptWhy> why_kept(const graph::MetaGraph& graph, const graph::Tensor& tensor, bool packed,
+                                graph::DType to) {
+  const graph::DTypeInfo &from = graph::dtype_info(tensor.dtype), &target = graph::dtype_info(to);
   if (tensor.dtype == to) return KeptWhy::already;
-  if (from.kind == DTypeKind::block || packed) return KeptWhy::quantised;
-  if (from.kind != DTypeKind::floating || from.block_elements != 1) return KeptWhy::no_float;
+  if (from.kind == graph::DTypeKind::block || packed) return KeptWhy::quantised;
+  if (from.kind != graph::DTypeKind::floating || from.block_elements != 1) return KeptWhy::no_float;
   const std::uint64_t bytes = graph.storage(tensor.storage).bytes;
   if (tensor.offset % from.block_bytes != 0 || bytes % from.block_bytes != 0) return KeptWhy::uneven;
-  if (target.kind == DTypeKind::block &&
+  if (target.kind == graph::DTypeKind::block &&
       (tensor.shape.size() < 2 || tensor.shape.back() % target.block_elements != 0 ||
        bytes / from.block_bytes % target.block_elements != 0))
     return KeptWhy::rows;
-  if (!cast_bytes({tensor.dtype, to}, bytes)) return KeptWhy::too_large;
+  if (!plan::cast_bytes({tensor.dtype, to}, bytes)) return KeptWhy::too_large;
   return std::nullopt;
 }
 
 }  // namespace
 
-std::vector<std::optional<KeptWhy>> kept_reasons(const MetaGraph& graph, DType to) {
-  const auto packed = logical_positions(graph);
+std::vector<std::optional<KeptWhy>> kept_reasons(const graph::MetaGraph& graph, graph::DType to) {
+  const auto packed = graph::logical_positions(graph);
   std::vector<std::optional<KeptWhy>> reasons;
   for (std::size_t i = 0; i < graph.tensors.size(); ++i)
     reasons.push_back(why_kept(graph, graph.tensors[i], packed[i].has_value(), to));
   return reasons;
 }
 
-std::vector<std::optional<Cast>> storage_casts(const MetaGraph& graph, DType to) {
-  std::vector<std::optional<Cast>> casts(graph.storages.size());
+std::vector<std::optional<plan::Cast>> storage_casts(const graph::MetaGraph& graph, graph::DType to) {
+  std::vector<std::optional<plan::Cast>> casts(graph.storages.size());
   std::vector<bool> kept(graph.storages.size(), false);
   const auto reasons = kept_reasons(graph, to);
   for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
-    const Tensor& tensor = graph.tensors[i];
-    const std::size_t at = index(tensor.storage);
-    const Cast cast{tensor.dtype, to};
+    const graph::Tensor& tensor = graph.tensors[i];
+    const std::size_t at = graph::index(tensor.storage);
+    const plan::Cast cast{tensor.dtype, to};
     const bool other = casts[at] && *casts[at] != cast;
     if (other || reasons[i]) kept[at] = true;
     casts[at] = cast;
@@ -61,13 +62,14 @@ std::vector<std::optional<Cast>> storage_casts(const MetaGraph& graph, DType to)
   return casts;
 }
 
-std::vector<std::uint64_t> loaded_bytes(const MetaGraph& graph, const std::optional<DType>& cast) {
+std::vector<std::uint64_t> loaded_bytes(const graph::MetaGraph& graph,
+                                        const std::optional<graph::DType>& cast) {
   std::vector<std::uint64_t> sizes;
-  for (const Storage& storage : graph.storages) sizes.push_back(storage.bytes);
+  for (const graph::Storage& storage : graph.storages) sizes.push_back(storage.bytes);
   if (!cast) return sizes;
-  const std::vector<std::optional<Cast>> casts = storage_casts(graph, *cast);
+  const std::vector<std::optional<plan::Cast>> casts = storage_casts(graph, *cast);
   for (std::size_t i = 0; i < sizes.size(); ++i)
-    if (casts[i]) sizes[i] = *cast_bytes(*casts[i], sizes[i]);
+    if (casts[i]) sizes[i] = *plan::cast_bytes(*casts[i], sizes[i]);
   return sizes;
 }
 
@@ -79,14 +81,14 @@ std::uint64_t add_loaded(std::uint64_t sum, std::uint64_t bytes) {
               sum, bytes);
 }
 
-DType find_cast(std::string_view name) {
+graph::DType find_cast(std::string_view name) {
   std::string upper(name);
   std::transform(upper.begin(), upper.end(), upper.begin(),
                  [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
   std::string names;
-  for (const DTypeInfo& row : dtype_table()) {
-    const bool numbers = row.kind == DTypeKind::floating || row.kind == DTypeKind::block;
-    if (!numbers || row.block_bytes == 0 || row.id == DType::f8_e8m0) continue;
+  for (const graph::DTypeInfo& row : graph::dtype_table()) {
+    const bool numbers = row.kind == graph::DTypeKind::floating || row.kind == graph::DTypeKind::block;
+    if (!numbers || row.block_bytes == 0 || row.id == graph::DType::f8_e8m0) continue;
     if (row.name == upper) return row.id;
     names += (names.empty() ? "" : ", ") + std::string(row.name);
   }
@@ -105,7 +107,7 @@ struct Words {
   std::string_view one;
   std::string_view many;
 };
-std::string reason_text(std::size_t why, std::uint64_t count, DType to) {
+std::string reason_text(std::size_t why, std::uint64_t count, graph::DType to) {
   constexpr std::array<Words, kKeptWhys + 1> kWords = {
       {{"is {} already", "are {} already"},
        {"is quantised already", "are quantised already"},
@@ -116,19 +118,19 @@ std::string reason_text(std::size_t why, std::uint64_t count, DType to) {
        {"shares its bytes with one that is kept or of another type",
         "share their bytes with ones that are kept or of another type"}}};
   const Words& words = kWords[why];
-  return fmt::format(fmt::runtime(count == 1 ? words.one : words.many), dtype_info(to).name);
+  return fmt::format(fmt::runtime(count == 1 ? words.one : words.many), graph::dtype_info(to).name);
 }
 
 }  // namespace
 
-CastSummary cast_summary(const MetaGraph& graph, DType to) {
+CastSummary cast_summary(const graph::MetaGraph& graph, graph::DType to) {
   CastSummary summary;
   const auto casts = storage_casts(graph, to);
   std::vector<bool> counted_storage(graph.storages.size(), false);
   std::array<std::uint64_t, kKeptWhys + 1> kept = {};
   const auto reasons = kept_reasons(graph, to);
   for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
-    const std::size_t at = index(graph.tensors[i].storage);
+    const std::size_t at = graph::index(graph.tensors[i].storage);
     if (!casts[at]) {
       const std::optional<KeptWhy> why = reasons[i];
       ++kept[why ? static_cast<std::size_t>(*why) : kShared];
@@ -139,7 +141,8 @@ CastSummary cast_summary(const MetaGraph& graph, DType to) {
     if (counted_storage[at]) continue;
     counted_storage[at] = true;
     summary.bytes_before += graph.storages[at].bytes;
-    summary.bytes_after = add_loaded(summary.bytes_after, *cast_bytes(*casts[at], graph.storages[at].bytes));
+    summary.bytes_after =
+        add_loaded(summary.bytes_after, *plan::cast_bytes(*casts[at], graph.storages[at].bytes));
   }
   for (std::size_t i = 0; i < kept.size(); ++i)
     if (kept[i] > 0) summary.reasons.emplace_back(reason_text(i, kept[i], to), kept[i]);
@@ -147,10 +150,10 @@ CastSummary cast_summary(const MetaGraph& graph, DType to) {
   return summary;
 }
 
-std::string cast_text(const CastSummary& summary, DType to) {
+std::string cast_text(const CastSummary& summary, graph::DType to) {
   std::string text = summary.tensors == 0
-                         ? fmt::format("The cast to {} changes nothing", dtype_info(to).name)
-                         : fmt::format("Cast to {}: {}, {} become {}", dtype_info(to).name,
+                         ? fmt::format("The cast to {} changes nothing", graph::dtype_info(to).name)
+                         : fmt::format("Cast to {}: {}, {} become {}", graph::dtype_info(to).name,
                                        counted(summary.tensors, "tensor"), format_bytes(summary.bytes_before),
                                        format_bytes(summary.bytes_after));
   if (summary.kept == 0) return text + ".";
@@ -162,4 +165,4 @@ std::string cast_text(const CastSummary& summary, DType to) {
   return text + ".";
 }
 
-}  // namespace loadline
+}  // namespace loadline::load

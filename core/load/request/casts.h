@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace loadline {
+namespace loadline::load {
 
 // --- How a cast converts each storage.
 
@@ -19,15 +19,16 @@ namespace loadline {
 enum class KeptWhy : std::uint8_t { already, quantised, no_float, uneven, rows, too_large };
 inline constexpr std::size_t kKeptWhys = 6;
 // By tensor; absent if it can be cast.
-std::vector<std::optional<KeptWhy>> kept_reasons(const MetaGraph& graph, DType to);
+std::vector<std::optional<KeptWhy>> kept_reasons(const graph::MetaGraph& graph, graph::DType to);
 
 // By storage: its conversion to `to`, or nothing if it keeps its stored type. A storage is cast if it holds
 // floating point numbers of a single type in whole tensors. For block types (quantised), every tensor on it
 // must also have at least two dimensions and rows of whole blocks, as converters require.
-std::vector<std::optional<Cast>> storage_casts(const MetaGraph& graph, DType to);
+std::vector<std::optional<plan::Cast>> storage_casts(const graph::MetaGraph& graph, graph::DType to);
 
 // By storage: its size once loaded, after the cast if it is cast.
-std::vector<std::uint64_t> loaded_bytes(const MetaGraph& graph, const std::optional<DType>& cast);
+std::vector<std::uint64_t> loaded_bytes(const graph::MetaGraph& graph,
+                                        const std::optional<graph::DType>& cast);
 
 // Adds sizes once loaded. Throws Error{limit} on overflow: stored sizes always have a 64-bit sum, but a cast
 // can make it larger.
@@ -35,7 +36,7 @@ std::uint64_t add_loaded(std::uint64_t sum, std::uint64_t bytes);
 
 // Finds a type to cast to: "f32", "bf16", "q4_k"; case does not matter. Throws Error{usage} for an unknown
 // name or a type that weights cannot have.
-DType find_cast(std::string_view name);
+graph::DType find_cast(std::string_view name);
 
 // --- What a cast changes, and why the other tensors keep their stored type.
 
@@ -48,9 +49,9 @@ struct CastSummary {
   std::vector<std::pair<std::string, std::uint64_t>> reasons = {};
 };
 // Summarises storage_casts(). Throws Error{limit} if the sum of the cast sizes overflows.
-CastSummary cast_summary(const MetaGraph& graph, DType to);
+CastSummary cast_summary(const graph::MetaGraph& graph, graph::DType to);
 
 // "Cast to F16: 74 tensors, 61.02 MiB become 30.51 MiB; 1 tensor stays as stored: 1 is F16 already."
-std::string cast_text(const CastSummary& summary, DType to);
+std::string cast_text(const CastSummary& summary, graph::DType to);
 
-}  // namespace loadline
+}  // namespace loadline::load

@@ -13,7 +13,7 @@
 #include <algorithm>
 #include <array>
 
-namespace loadline {
+namespace loadline::load {
 namespace {
 
 using Request = LoadRequest;
@@ -31,7 +31,7 @@ Words method_words() { return ids_of(methods(), {"all"}); }
 Words order_words() { return ids_of(orders(), {"all"}); }
 Words allocator_words() {
   Words words;
-  for (const AllocatorRow& row : allocators())
+  for (const allocators::AllocatorRow& row : allocators::allocators())
     if (row.of_loads) words.emplace_back(row.id);
   return words;
 }
@@ -40,10 +40,12 @@ Words memory_words() { return {"discrete", "unified"}; }
 Words logits_words() { return {"last", "all"}; }
 // The types whose size is fixed per element.
 Words value_type_words() { return {"f32", "f16", "bf16", "f8_e4m3", "f8_e5m2", "i8"}; }
-Words profile_words() { return ids_of(std::span<const Profile>(built_in_assets()->profiles)); }
+Words profile_words() {
+  return ids_of(std::span<const forward::Profile>(forward::built_in_assets()->profiles));
+}
 
-DType parse_value_type(const std::string& name) {
-  const std::optional<DType> type = dtype_named(name);
+graph::DType parse_value_type(const std::string& name) {
+  const std::optional<graph::DType> type = graph::dtype_named(name);
   check_option_choice(lower_case(name), value_type_words());
   return *type;
 }
@@ -124,7 +126,7 @@ constexpr std::array<LoadOption, 37> kOptions = {{
       .help = "discrete: the device has its own memory. unified: device and host share one memory.",
       .default_text = "the target's, or discrete",
       .choices = memory_words,
-      .access = access::word<memory_kind, memory_kind_name, &Request::memory>},
+      .access = access::word<plan::memory_kind, plan::memory_kind_name, &Request::memory>},
      kPlan | bit(LoadUser::rehearse)},
     {{.id = "device_budget",
       .group = kFit,
@@ -231,7 +233,7 @@ constexpr std::array<LoadOption, 37> kOptions = {{
       .brief = "cast floating point weights on their way",
       .help = "Type that floating point weights are cast to on their way: f32, f16, bf16, or one that can "
               "only be projected, such as q4_k.",
-      .access = access::word<find_cast, dtype_word, &Request::cast>},
+      .access = access::word<find_cast, graph::dtype_word, &Request::cast>},
      kAll,
      {.supported_by = &MethodTraits::casts, .excludes = "conversion"}},
     {{.id = "prepack",
@@ -353,7 +355,7 @@ constexpr std::array<LoadOption, 37> kOptions = {{
       .help = "Threads that read the files.",
       .default_text = "the free cores",
       .choices = reader_words,
-      .access = access::number_or_none<&Request::reads, &FileReads::threads>,
+      .access = access::number_or_none<&Request::reads, &io::FileReads::threads>,
       .least = 1,
       .most = 64},
      kUpload},
@@ -457,7 +459,7 @@ constexpr std::array<LoadOption, 37> kOptions = {{
       .help = "How a framework runs operators: fused, ggml, hf_eager, hf_sdpa, onnxruntime, or your own.",
       .default_text = "onnxruntime for an ONNX file's own operators, ggml for GGUF, else fused",
       .choices = profile_words,
-      .access = access::text<&Request::forward, &ForwardOptions::profile>},
+      .access = access::text<&Request::forward, &forward::ForwardOptions::profile>},
      kPack,
      {.needs = "seq,dim,context"}},
     {{.id = "activation_dtype",
@@ -469,7 +471,8 @@ constexpr std::array<LoadOption, 37> kOptions = {{
       .help = "Type of activations: f32, f16, bf16, f8_e4m3, f8_e5m2 or i8.",
       .default_text = "the profile's",
       .choices = value_type_words,
-      .access = access::word<parse_value_type, dtype_word, &Request::forward, &ForwardOptions::activation>},
+      .access = access::word<parse_value_type, graph::dtype_word, &Request::forward,
+                             &forward::ForwardOptions::activation>},
      kPack,
      {.needs = "seq,dim,context"}},
     {{.id = "cache_dtype",
@@ -481,7 +484,8 @@ constexpr std::array<LoadOption, 37> kOptions = {{
       .help = "Type of cached keys and values.",
       .default_text = "the profile's",
       .choices = value_type_words,
-      .access = access::word<parse_value_type, dtype_word, &Request::forward, &ForwardOptions::cache>},
+      .access = access::word<parse_value_type, graph::dtype_word, &Request::forward,
+                             &forward::ForwardOptions::cache>},
      kPack},
     {{.id = "logits",
       .group = kPass,
@@ -492,7 +496,8 @@ constexpr std::array<LoadOption, 37> kOptions = {{
       .help = "Rows that the head computes: last (of each sequence) or all.",
       .default_text = "the profile's",
       .choices = logits_words,
-      .access = access::word<all_logits, logits_word, &Request::forward, &ForwardOptions::all_logits>},
+      .access =
+          access::word<all_logits, logits_word, &Request::forward, &forward::ForwardOptions::all_logits>},
      kPack,
      {.needs = "seq,context"}},
     {{.id = "allocator",
@@ -505,10 +510,11 @@ constexpr std::array<LoadOption, 37> kOptions = {{
               "against what it reserves.",
       .default_text = "exact",
       .choices = allocator_words,
-      .access = {[](const Request& r) { return OptionValue(std::string(allocator_id(r.allocator))); },
-                 [](Request& r, const OptionValue& value) {
-                   r.allocator = load_allocator(std::get<std::string>(value));
-                 }}},
+      .access = {
+          [](const Request& r) { return OptionValue(std::string(allocators::allocator_id(r.allocator))); },
+          [](Request& r, const OptionValue& value) {
+            r.allocator = allocators::load_allocator(std::get<std::string>(value));
+          }}},
      kPlan},
     {{.id = "rates",
       .group = kSimulated,
@@ -526,4 +532,4 @@ constexpr std::array<LoadOption, 37> kOptions = {{
 
 std::span<const LoadOption> load_options() { return kOptions; }
 
-}  // namespace loadline
+}  // namespace loadline::load

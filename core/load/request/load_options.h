@@ -12,7 +12,11 @@
 #include <utility>
 #include <vector>
 
-namespace loadline {
+namespace loadline::assets {
+struct AssetNode;
+}  // namespace loadline::assets
+
+namespace loadline::load {
 
 // --- The options of a load as a table that every front end reads.
 
@@ -100,8 +104,6 @@ std::vector<UnusedOption> unused_options(const LoadRequest& request, std::span<c
 // Only options that differ from their default are written. Sizes and counts are numbers or texts such as
 // "8GiB", flags are true or false, several names are a list.
 
-struct AssetNode;
-
 inline constexpr int kRequestVersion = 2;
 
 struct SavedRequest {
@@ -116,7 +118,7 @@ SavedRequest parse_request(std::string_view json, const std::string& path);
 SavedRequest read_request(const std::string& path);
 
 // Sets the options of an object {id: value}. Throws Error{malformed} with the place of the value.
-void read_request_options(LoadRequest& request, const AssetNode& options);
+void read_request_options(LoadRequest& request, const assets::AssetNode& options);
 
 // The text of a saved request in `file`: relative paths, the model's among them, are made relative to its
 // folder.
@@ -125,4 +127,4 @@ std::string request_text_beside(LoadRequest request, const std::optional<std::st
 // JSON that parse_request() reads back. `model` is written unchanged.
 std::string request_text(const LoadRequest& request, const std::optional<std::string>& model = {});
 
-}  // namespace loadline
+}  // namespace loadline::load

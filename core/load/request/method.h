@@ -14,16 +14,16 @@
 #include <string>
 #include <string_view>
 
-namespace loadline {
+namespace loadline::load {
 
 // --- Load methods: how each framework or recipe moves weights from disk to a device, written as plans.
 
 // The inputs of a load's plan: the request, and its meaning for one model.
 struct LoadInputs {
   LoadRequest request = {};
-  Placement placement = {};                    // the requested placement, by storage
-  unsigned spaces = space_bit(Space::device);  // order `optimal` minimises the peak of their sum
-  CostModel costs = {};
+  Placement placement = {};                                // the requested placement, by storage
+  unsigned spaces = plan::space_bit(plan::Space::device);  // order `optimal` minimises the peak of their sum
+  plan::CostModel costs = {};
 };
 
 // Threads of transformers 5 that materialise tensors; without a pool, 1, if weights stay on disk.
@@ -59,7 +59,7 @@ struct Method {
   std::string_view summary;
   std::string_view peak_law;  // closed form: "device W + Q, host w*"
   // Called by make_plan() only. May throw Error{limit} for options that make the plan itself too large.
-  Plan (*make)(MethodBuilder& builder);
+  plan::Plan (*make)(MethodBuilder& builder);
   MethodTraits traits = {};
   bool common = false;  // shown when the request names no method
   // Whether a buffer collects bytes of several tensors before it moves on, so that a turn depends on earlier
@@ -76,8 +76,8 @@ const Method& find_method(std::string_view id);
 // The method's plan. Throws Error{usage} as check_request() does, Error{unsupported} for a cast or a
 // placement that the method does not support, Error{limit} if the plan itself would be too large. The plan
 // takes over the memory of `used`, whose contents are dropped.
-Plan make_plan(const MetaGraph& graph, const Method& method, const StorageOrder& order,
-               const LoadInputs& inputs, Plan used = {});
+plan::Plan make_plan(const graph::MetaGraph& graph, const Method& method, const StorageOrder& order,
+                     const LoadInputs& inputs, plan::Plan used = {});
 
 // --- Parses and evaluates the closed-form peak laws of load methods.
 //
@@ -106,15 +106,15 @@ struct LawValues {
   std::uint64_t host_pass = 0;  // Q, where the pass runs on the host: then the symbol Q is 0
 };
 // Throws Error{limit} if a sum does not fit in 63 bits.
-LawValues law_values(const MetaGraph& graph, const LoadInputs& inputs);
+LawValues law_values(const graph::MetaGraph& graph, const LoadInputs& inputs);
 
 // The peaks that a law gives. A space that the law does not name holds nothing. A law for unified memory
 // gives no peaks of single spaces.
 struct LawPeaks {
-  PerSpace<std::uint64_t> spaces = {};
+  plan::PerSpace<std::uint64_t> spaces = {};
   std::optional<std::uint64_t> unified = {};
 };
 // Throws Error{malformed} if the text is not a law, Error{limit} if a value exceeds 63 bits.
 LawPeaks evaluate_law(std::string_view law, const LawValues& values);
 
-}  // namespace loadline
+}  // namespace loadline::load

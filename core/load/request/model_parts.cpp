@@ -14,7 +14,7 @@
 #include <tuple>
 #include <vector>
 
-namespace loadline {
+namespace loadline::load {
 
 // --- Judges by a tensor's name where a forward pass uses it.
 
@@ -54,27 +54,27 @@ Phase phase_outside_layers(std::string_view name) {
 }  // namespace
 
 Phase phase_of(std::string_view name) {
-  return layer_number(name) ? Phase::layer : phase_outside_layers(name);
+  return graph::layer_number(name) ? Phase::layer : phase_outside_layers(name);
 }
 
 std::tuple<Phase, int, std::uint64_t> forward_key(std::string_view name) {
-  const auto number = layer_number(name);
+  const auto number = graph::layer_number(name);
   return {number ? Phase::layer : phase_outside_layers(name), stack_rank(name), number.value_or(0)};
 }
 
-std::vector<StorageId> used_storages(const MetaGraph& graph) {
-  std::vector<StorageId> used;
-  const auto owners = first_owner(graph);
+std::vector<graph::StorageId> used_storages(const graph::MetaGraph& graph) {
+  std::vector<graph::StorageId> used;
+  const auto owners = graph::first_owner(graph);
   for (std::size_t i = 0; i < owners.size(); ++i)
-    if (owners[i]) used.push_back(StorageId{static_cast<std::uint32_t>(i)});
+    if (owners[i]) used.push_back(graph::StorageId{static_cast<std::uint32_t>(i)});
   return used;
 }
 
-std::vector<LoadUnit> load_units(const MetaGraph& graph, const std::vector<StorageId>& order) {
-  const auto owners = first_owner(graph);
+std::vector<LoadUnit> load_units(const graph::MetaGraph& graph, const std::vector<graph::StorageId>& order) {
+  const auto owners = graph::first_owner(graph);
   std::map<std::tuple<Phase, int, std::uint64_t>, LoadUnit> units;
-  for (const StorageId id : order) {
-    auto key = forward_key(graph.tensor(*owners[index(id)]).name);
+  for (const graph::StorageId id : order) {
+    auto key = forward_key(graph.tensor(*owners[graph::index(id)]).name);
     if (std::get<Phase>(key) != Phase::layer) std::get<int>(key) = 0;
     LoadUnit& unit = units[key];
     unit.storages.push_back(id);
@@ -95,17 +95,17 @@ namespace {
 
 // bert, nomic-bert, modern-bert, ...: llama.cpp gives these no head. An unknown family is taken for a
 // decoder.
-bool is_bert(const MetaGraph& graph) {
-  const std::optional<std::string> family = model_family(graph);
+bool is_bert(const graph::MetaGraph& graph) {
+  const std::optional<std::string> family = graph::model_family(graph);
   return family && family->find("bert") != std::string::npos;
 }
 
 }  // namespace
 
-std::optional<StorageId> shared_embedding(const MetaGraph& graph) {
+std::optional<graph::StorageId> shared_embedding(const graph::MetaGraph& graph) {
   bool head = false;
-  std::optional<StorageId> embedding;
-  for (const Tensor& tensor : graph.tensors) {
+  std::optional<graph::StorageId> embedding;
+  for (const graph::Tensor& tensor : graph.tensors) {
     const std::string_view name = tensor.name.view();
     head = head || phase_of(name) == Phase::head;
     if (!embedding && (name == "token_embd.weight" || name.ends_with("embed_tokens.weight") ||
@@ -113,13 +113,14 @@ std::optional<StorageId> shared_embedding(const MetaGraph& graph) {
       embedding = tensor.storage;
   }
   if (!head) {
-    const bool headless = !embedding || is_bert(graph) || config_flag(graph, "tie_word_embeddings") == false;
+    const bool headless =
+        !embedding || is_bert(graph) || graph::config_flag(graph, "tie_word_embeddings") == false;
     return headless ? std::nullopt : embedding;
   }
-  for (const std::vector<TensorId>& group : tied_groups(graph)) {
+  for (const std::vector<graph::TensorId>& group : graph::tied_groups(graph)) {
     const auto any = [&](Phase phase) {
-      return std::ranges::any_of(group,
-                                 [&](TensorId id) { return phase_of(graph.tensor(id).name) == phase; });
+      return std::ranges::any_of(
+          group, [&](graph::TensorId id) { return phase_of(graph.tensor(id).name) == phase; });
     };
     if (any(Phase::embedding) && any(Phase::head)) return graph.tensor(group.front()).storage;
   }
@@ -131,10 +132,10 @@ std::optional<StorageId> shared_embedding(const MetaGraph& graph) {
 namespace {
 
 // Sorted by file and offset; storages without a file by their number.
-StorageOrder file_order(const MetaGraph& graph) {
+StorageOrder file_order(const graph::MetaGraph& graph) {
   StorageOrder order = used_storages(graph);
-  std::ranges::stable_sort(order, [&](StorageId a, StorageId b) {
-    const Storage &x = graph.storage(a), &y = graph.storage(b);
+  std::ranges::stable_sort(order, [&](graph::StorageId a, graph::StorageId b) {
+    const graph::Storage &x = graph.storage(a), &y = graph.storage(b);
     return std::tie(x.file, x.offset) < std::tie(y.file, y.offset);
   });
   return order;
@@ -142,10 +143,10 @@ StorageOrder file_order(const MetaGraph& graph) {
 
 // Sorts by a key that is computed once for each storage; equal keys keep file order.
 template <typename Key>
-StorageOrder sorted_by(const MetaGraph& graph, Key key) {
-  using Keyed = std::pair<decltype(key(StorageId{})), StorageId>;
+StorageOrder sorted_by(const graph::MetaGraph& graph, Key key) {
+  using Keyed = std::pair<decltype(key(graph::StorageId{})), graph::StorageId>;
   std::vector<Keyed> keyed;
-  for (const StorageId id : file_order(graph)) keyed.emplace_back(key(id), id);
+  for (const graph::StorageId id : file_order(graph)) keyed.emplace_back(key(id), id);
   std::ranges::stable_sort(keyed, [](const Keyed& a, const Keyed& b) { return a.first < b.first; });
   StorageOrder order;
   order.reserve(keyed.size());
@@ -153,31 +154,33 @@ StorageOrder sorted_by(const MetaGraph& graph, Key key) {
   return order;
 }
 
-StorageOrder name_order(const MetaGraph& graph) {
-  const auto owners = first_owner(graph);
-  return sorted_by(graph,
-                   [&](StorageId id) -> std::string_view { return graph.tensor(*owners[index(id)]).name; });
+StorageOrder name_order(const graph::MetaGraph& graph) {
+  const auto owners = graph::first_owner(graph);
+  return sorted_by(graph, [&](graph::StorageId id) -> std::string_view {
+    return graph.tensor(*owners[graph::index(id)]).name;
+  });
 }
 
-StorageOrder largest_order(const MetaGraph& graph) {
-  return sorted_by(graph, [&](StorageId id) { return ~graph.storage(id).bytes; });
+StorageOrder largest_order(const graph::MetaGraph& graph) {
+  return sorted_by(graph, [&](graph::StorageId id) { return ~graph.storage(id).bytes; });
 }
 
-StorageOrder smallest_order(const MetaGraph& graph) {
-  return sorted_by(graph, [&](StorageId id) { return graph.storage(id).bytes; });
+StorageOrder smallest_order(const graph::MetaGraph& graph) {
+  return sorted_by(graph, [&](graph::StorageId id) { return graph.storage(id).bytes; });
 }
 
-StorageOrder forward_order(const MetaGraph& graph) {
-  const auto owners = first_owner(graph);
-  return sorted_by(graph, [&](StorageId id) { return forward_key(graph.tensor(*owners[index(id)]).name); });
+StorageOrder forward_order(const graph::MetaGraph& graph) {
+  const auto owners = graph::first_owner(graph);
+  return sorted_by(
+      graph, [&](graph::StorageId id) { return forward_key(graph.tensor(*owners[graph::index(id)]).name); });
 }
 
 // Head and embeddings, the largest tensors of most models, are loaded while there is room; all others keep
 // file order. A full sort would lose sequential reads and gain little more.
-StorageOrder heads_first_order(const MetaGraph& graph) {
-  const auto owners = first_owner(graph);
-  return sorted_by(graph, [&](StorageId id) {
-    const Phase phase = phase_of(graph.tensor(*owners[index(id)]).name);
+StorageOrder heads_first_order(const graph::MetaGraph& graph) {
+  const auto owners = graph::first_owner(graph);
+  return sorted_by(graph, [&](graph::StorageId id) {
+    const Phase phase = phase_of(graph.tensor(*owners[graph::index(id)]).name);
     return phase == Phase::head ? 0 : phase == Phase::embedding ? 1 : 2;
   });
 }
@@ -204,33 +207,33 @@ const Order& find_order(std::string_view id) {
 
 // --- Divides a model's storages into shards.
 
-std::vector<std::uint32_t> shards_of(const MetaGraph& graph, std::uint64_t most) {
+std::vector<std::uint32_t> shards_of(const graph::MetaGraph& graph, std::uint64_t most) {
   std::vector<std::uint32_t> shards(graph.storages.size(), 0);
   if (most == 0) {
     const auto without = static_cast<std::uint32_t>(graph.files.size());
     for (std::size_t i = 0; i < shards.size(); ++i)
-      shards[i] = std::min(static_cast<std::uint32_t>(index(graph.storages[i].file)), without);
+      shards[i] = std::min(static_cast<std::uint32_t>(graph::index(graph.storages[i].file)), without);
     return shards;
   }
   std::uint32_t shard = 0;  // being filled
   std::uint32_t next = 1;
   std::uint64_t room = most;
-  for (const StorageId id : find_order("file").make(graph)) {
+  for (const graph::StorageId id : find_order("file").make(graph)) {
     const std::uint64_t bytes = graph.storage(id).bytes;
     if (bytes > most) {
-      shards[index(id)] = next++;
+      shards[graph::index(id)] = next++;
       continue;
     }
     if (bytes > room) {
       shard = next++;
       room = most;
     }
-    shards[index(id)] = shard;
+    shards[graph::index(id)] = shard;
     room -= bytes;
   }
   return shards;
 }
 
-bool is_pickled(const MetaGraph& graph) { return graph.format.starts_with("torch"); }
+bool is_pickled(const graph::MetaGraph& graph) { return graph.format.starts_with("torch"); }
 
-}  // namespace loadline
+}  // namespace loadline::load

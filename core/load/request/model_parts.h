@@ -12,7 +12,7 @@
 #include <tuple>
 #include <vector>
 
-namespace loadline {
+namespace loadline::load {
 
 // --- Splits a model into the units that a forward pass uses one after the other: embeddings, layers, norm,
 // head.
@@ -28,16 +28,16 @@ std::tuple<Phase, int, std::uint64_t> forward_key(std::string_view name);
 struct LoadUnit {
   std::string label;  // "layer 3", "embedding", "head"
   Phase phase = Phase::rest;
-  std::vector<StorageId> storages = {};  // in the order given
+  std::vector<graph::StorageId> storages = {};  // in the order given
   std::uint64_t bytes = 0;
 };
 
 // The storages that some tensor uses, in the order of the graph.
-std::vector<StorageId> used_storages(const MetaGraph& graph);
+std::vector<graph::StorageId> used_storages(const graph::MetaGraph& graph);
 
 // The units in forward order. `order` lists storages of this graph that a tensor uses, each once; a unit
 // keeps its storages in that order. A storage belongs to the unit of its first tensor.
-std::vector<LoadUnit> load_units(const MetaGraph& graph, const std::vector<StorageId>& order);
+std::vector<LoadUnit> load_units(const graph::MetaGraph& graph, const std::vector<graph::StorageId>& order);
 
 // --- The embedding that doubles as the head: one weight with two uses.
 
@@ -45,18 +45,18 @@ std::vector<LoadUnit> load_units(const MetaGraph& graph, const std::vector<Stora
 // as one with a shared embedding if the names of embedding and head share a storage, or if it stores an
 // embedding and no head. Encoders with "bert" in model_type or general.architecture need no head; neither
 // does a model whose configuration says tie_word_embeddings: false.
-std::optional<StorageId> shared_embedding(const MetaGraph& graph);
+std::optional<graph::StorageId> shared_embedding(const graph::MetaGraph& graph);
 
 // --- Load orders: the sequence in which a load visits the storages of a model.
 
 // A permutation of all storages that a tensor uses.
-using StorageOrder = std::vector<StorageId>;
+using StorageOrder = std::vector<graph::StorageId>;
 
 struct Order {
   std::string_view id;
   std::string_view summary;
   // Null if the order depends on the method; make_order() (optimal_order.h) handles both kinds.
-  StorageOrder (*make)(const MetaGraph& graph);
+  StorageOrder (*make)(const graph::MetaGraph& graph);
 };
 
 std::span<const Order> orders();
@@ -70,9 +70,9 @@ const Order& find_order(std::string_view id);
 // save_pretrained does: a storage that would make the current shard larger than `most` bytes starts a new
 // one. A storage larger than `most` is a shard of its own, and the shard before it goes on being filled. With
 // 0 the shards are the files; storages without a file share one.
-std::vector<std::uint32_t> shards_of(const MetaGraph& graph, std::uint64_t most);
+std::vector<std::uint32_t> shards_of(const graph::MetaGraph& graph, std::uint64_t most);
 
 // Whether the files are PyTorch's, of which many loaders read each whole instead of mapping it.
-bool is_pickled(const MetaGraph& graph);
+bool is_pickled(const graph::MetaGraph& graph);
 
-}  // namespace loadline
+}  // namespace loadline::load

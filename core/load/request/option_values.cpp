@@ -11,7 +11,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-namespace loadline {
+namespace loadline::load {
 
 // --- One option at a time, by its id.
 
@@ -91,14 +91,14 @@ constexpr std::size_t kMostNames = 1000;
 constexpr std::size_t kLongestValue = 4096;
 using Json = nlohmann::ordered_json;
 
-void read_option(LoadRequest& request, const std::string& id, const AssetNode& node) {
+void read_option(LoadRequest& request, const std::string& id, const assets::AssetNode& node) {
   const LoadOption* const option = find_load_option(id);
   // as `options` of JSON output shows what is not set
-  if (option != nullptr && option->can_be_unset() && node.kind == AssetNode::Kind::text &&
+  if (option != nullptr && option->can_be_unset() && node.kind == assets::AssetNode::Kind::text &&
       node.text == "null")
     return option->set(request, {});
   try {
-    if (option == nullptr || node.kind != AssetNode::Kind::list)
+    if (option == nullptr || node.kind != assets::AssetNode::Kind::list)
       return set_load_option(request, id, node.name(fmt::format("'{}'", id), kLongestValue));
     if (option->kind != OptionKind::names) node.place.fail("'{}' takes one value", id);
     set_option_value(*option, request, node.texts(fmt::format("'{}'", id), kMostNames, kLongestValue));
@@ -151,30 +151,31 @@ void change_paths(LoadRequest& request, Change change) {
 }  // namespace
 
 SavedRequest parse_request(std::string_view json, const std::string& path) {
-  const AssetNode root = parse_asset(json, path);
+  const assets::AssetNode root = assets::parse_asset(json, path);
   root.allow({"schema_version", "model", "options"});
-  const AssetNode& version = root.at("schema_version");
+  const assets::AssetNode& version = root.at("schema_version");
   if (version.text != std::to_string(kRequestVersion))
     version.place.fail("'schema_version' is {}, this program reads {}", safe_display(version.text, 20),
                        kRequestVersion);
   SavedRequest saved;
-  if (const AssetNode* const model = root.find("model")) {
+  if (const assets::AssetNode* const model = root.find("model")) {
     const std::filesystem::path named = model->name("'model'", kLongestValue);
     if (named.empty()) model->place.fail("'model' is empty");
     saved.model = from_here(named.string(), path);
   }
-  if (const AssetNode* const options = root.find("options")) read_request_options(saved.request, *options);
+  if (const assets::AssetNode* const options = root.find("options"))
+    read_request_options(saved.request, *options);
   change_paths(saved.request, [&](const std::string& named) { return from_here(named, path); });
   return saved;
 }
 
-void read_request_options(LoadRequest& request, const AssetNode& options) {
-  options.as(AssetNode::Kind::object, "'options'").at_most(load_options().size(), "'options'");
+void read_request_options(LoadRequest& request, const assets::AssetNode& options) {
+  options.as(assets::AssetNode::Kind::object, "'options'").at_most(load_options().size(), "'options'");
   for (std::size_t i = 0; i < options.items.size(); ++i)
     read_option(request, options.keys[i], options.items[i]);
 }
 
-SavedRequest read_request(const std::string& path) { return parse_request(asset_text(path), path); }
+SavedRequest read_request(const std::string& path) { return parse_request(assets::asset_text(path), path); }
 
 std::string request_text_beside(LoadRequest request, const std::optional<std::string>& model,
                                 const std::string& file) {
@@ -197,4 +198,4 @@ std::string request_text(const LoadRequest& request, const std::optional<std::st
   }
 }
 
-}  // namespace loadline
+}  // namespace loadline::load

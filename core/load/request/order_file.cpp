@@ -12,7 +12,7 @@
 
 #include <fmt/format.h>
 
-namespace loadline {
+namespace loadline::load {
 namespace {
 
 constexpr std::size_t kMostLine = 64 << 10;
@@ -39,7 +39,7 @@ const Order* find_row_of(std::string_view name) {
 // Reads names line by line and remembers the line of each.
 class OrderReader {
  public:
-  OrderReader(const MetaGraph& graph, const std::string& file)
+  OrderReader(const graph::MetaGraph& graph, const std::string& file)
       : graph_(graph), file_(file), line_of_(graph.tensors.size(), 0), placed_(graph.storages.size(), false) {
     names_.reserve(graph.tensors.size());
     for (std::uint32_t i = 0; i < graph.tensors.size(); ++i) names_.emplace(graph.tensors[i].name.view(), i);
@@ -55,7 +55,7 @@ class OrderReader {
     if (order_.empty() && !graph_.tensors.empty())
       throw Error(ErrorCode::malformed, {.file = file_},
                   "names no tensor in its {}: an order lists tensors, one a line", counted(line_, "line"));
-    for (const StorageId id : find_order("file").make(graph_)) place(id);
+    for (const graph::StorageId id : find_order("file").make(graph_)) place(id);
     return std::move(order_);
   }
 
@@ -81,9 +81,9 @@ class OrderReader {
     place(graph_.tensors[found->second].storage);
   }
 
-  void place(StorageId id) {
-    if (placed_[index(id)]) return;
-    placed_[index(id)] = true;
+  void place(graph::StorageId id) {
+    if (placed_[graph::index(id)]) return;
+    placed_[graph::index(id)] = true;
     order_.push_back(id);
   }
 
@@ -91,9 +91,9 @@ class OrderReader {
     return Error(code, {.file = file_, .tensor = std::move(tensor)}, "line {}: {}", line_, text);
   }
 
-  const MetaGraph& graph_;
+  const graph::MetaGraph& graph_;
   const std::string& file_;
-  TextViewMap<std::uint32_t> names_;
+  graph::TextViewMap<std::uint32_t> names_;
   std::vector<std::size_t> line_of_;  // by tensor; 0: not listed yet
   std::vector<bool> placed_;          // by storage
   StorageOrder order_;
@@ -102,12 +102,12 @@ class OrderReader {
 
 }  // namespace
 
-StorageOrder parse_order(const MetaGraph& graph, std::string_view text, const std::string& file) {
+StorageOrder parse_order(const graph::MetaGraph& graph, std::string_view text, const std::string& file) {
   return OrderReader(graph, file).read(text);
 }
 
-StorageOrder read_order(const MetaGraph& graph, const std::string& path) {
-  const SourceFile file = SourceFile::open(path);
+StorageOrder read_order(const graph::MetaGraph& graph, const std::string& path) {
+  const io::SourceFile file = io::SourceFile::open(path);
   if (file.size() > kMostFile)
     throw Error(ErrorCode::limit, {.file = path}, "{} bytes, the limit of a list of names is {}", file.size(),
                 kMostFile);
@@ -116,11 +116,11 @@ StorageOrder read_order(const MetaGraph& graph, const std::string& path) {
   return parse_order(graph, text, path);
 }
 
-std::string order_text(const MetaGraph& graph, const StorageOrder& order) {
-  const auto owners = first_owner(graph);
+std::string order_text(const graph::MetaGraph& graph, const StorageOrder& order) {
+  const auto owners = graph::first_owner(graph);
   std::string text = "# One tensor per line, in the order in which they are loaded.\n";
-  for (const StorageId id : order) {
-    const std::string_view name = graph.tensor(*owners[index(id)]).name.view();
+  for (const graph::StorageId id : order) {
+    const std::string_view name = graph.tensor(*owners[graph::index(id)]).name.view();
     constexpr std::string_view kBreaks("\n\0", 2);
     if (!counts(name) || name.find_first_of(kBreaks) != std::string_view::npos || name.ends_with('\r') ||
         name.size() > kMostLine)
@@ -139,10 +139,10 @@ void check_order_choice(const std::string& name) {
   find_order(name);
 }
 
-OrderChoice choose_order(const MetaGraph& graph, const std::string& name) {
+OrderChoice choose_order(const graph::MetaGraph& graph, const std::string& name) {
   check_order_choice(name);
   if (const Order* row = find_row_of(name)) return {.name = name, .row = row};
   return {.name = name, .row = nullptr, .listed = read_order(graph, name)};
 }
 
-}  // namespace loadline
+}  // namespace loadline::load

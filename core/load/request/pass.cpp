@@ -14,55 +14,57 @@
 
 #include <fmt/format.h>
 
-namespace loadline {
+namespace loadline::load {
 
 // --- Binds a pass to a model's operators and evaluates its sizes.
 
-RequestPass::RequestPass(const MetaGraph& graph, const LoadRequest& request,
-                         std::shared_ptr<const ForwardAssets> assets, UnknownPass unknown)
-    : assets_(assets ? std::move(assets) : built_in_assets()),
+RequestPass::RequestPass(const graph::MetaGraph& graph, const LoadRequest& request,
+                         std::shared_ptr<const forward::ForwardAssets> assets, UnknownPass unknown)
+    : assets_(assets ? std::move(assets) : forward::built_in_assets()),
       batch_(request.batch),
       sequence_(request.sequence),
       past_(request.past) {
-  const ForwardOptions& options = request.forward;
-  const Profile profile = chosen_profile(*assets_, graph, options);
+  const forward::ForwardOptions& options = request.forward;
+  const forward::Profile profile = forward::chosen_profile(*assets_, graph, options);
   const bool asked = asks_for_pass(request);
   try {
-    model_ = forward_model(graph, *assets_, profile);
+    model_ = forward::forward_model(graph, *assets_, profile);
   } catch (const Error& error) {
     if (asked || error.code() == ErrorCode::usage) throw;
     model_ = {};
     model_.remark = error.what();
   }
-  if (model_.source == ForwardSource::file && (options.activation || options.cache || options.all_logits))
+  if (model_.source == forward::ForwardSource::file &&
+      (options.activation || options.cache || options.all_logits))
     throw Error(ErrorCode::usage,
                 "types of activations and of the cache, and rows of logits, can be chosen for checkpoints: "
                 "the operators of this file have types and shapes of their own");
-  if (!request.sizes.empty() && model_.source != ForwardSource::file)
+  if (!request.sizes.empty() && model_.source != forward::ForwardSource::file)
     throw Error(ErrorCode::usage,
                 "named sizes are for files that list their operators: this model's sizes have no names");
   if (!asked) return;
   if (model_.graph) choose_sizes(request);
-  figures_ = forward_figures(model_, symbols_);
+  figures_ = forward::forward_figures(model_, symbols_);
   if (!figures_) {
-    bound_ = activation_lower_bound(model_, batch_, sequence_);
+    bound_ = forward::activation_lower_bound(model_, batch_, sequence_);
     if (bound_ || model_.cache_bytes_per_token || unknown == UnknownPass::leave_out) return;
     // an unreadable configuration does not stop the load: the remark says what is wrong with it
-    if (find_metadata(graph, kConfigKey) != nullptr && !model_.remark.empty()) return;
+    if (graph::find_metadata(graph, graph::kConfigKey) != nullptr && !model_.remark.empty()) return;
     throw Error(ErrorCode::unsupported, "no forward pass is known: {}",
                 model_.remark.empty() ? "the file holds no operators" : model_.remark);
   }
-  notes_ = pass_notes(model_, batch_, sequence_, past_);
-  pass_ = ForwardPass{&*model_.graph, symbols_};
+  notes_ = forward::pass_notes(model_, batch_, sequence_, past_);
+  pass_ = plan::ForwardPass{&*model_.graph, symbols_};
 }
 
 // Named sizes may stand for the batch, the sequence or the past tokens: then they set those too.
 void RequestPass::choose_sizes(const LoadRequest& request) {
-  const ForwardGraph& graph = *model_.graph;
-  symbols_ = symbol_values(graph, batch_, std::max<std::uint64_t>(sequence_, 1), past_, request.sizes);
-  batch_ = symbols_[index(kBatch)];
-  sequence_ = symbols_[index(kSequence)];
-  past_ = symbols_[index(kPast)];
+  const graph::ForwardGraph& graph = *model_.graph;
+  symbols_ =
+      forward::symbol_values(graph, batch_, std::max<std::uint64_t>(sequence_, 1), past_, request.sizes);
+  batch_ = symbols_[graph::index(graph::kBatch)];
+  sequence_ = symbols_[graph::index(graph::kSequence)];
+  past_ = symbols_[graph::index(graph::kPast)];
   const auto check = [](const char* what, std::uint64_t given, std::uint64_t unset, std::uint64_t is) {
     if (given != unset && given != is)
       throw Error(ErrorCode::usage, "{} {} contradict the named sizes, which say {}", given, what, is);
@@ -70,12 +72,13 @@ void RequestPass::choose_sizes(const LoadRequest& request) {
   check("sequences", request.batch, 1, batch_);
   check("new tokens", request.sequence, 0, sequence_);
   check("tokens before", request.past, 0, past_);
-  if (model_.source != ForwardSource::file) return;
-  for (const NamedSize& size : graph.sizes)
+  if (model_.source != forward::ForwardSource::file) return;
+  for (const graph::NamedSize& size : graph.sizes)
     if (size.guessed)
-      guessed_.push_back(fmt::format("{} as the {}", size.name,
-                                     size.taken_as == SizePoly::symbol(kBatch) ? "batch" : "sequence"));
-  unset_ = sizes_left_at_1(graph, request.sizes);
+      guessed_.push_back(
+          fmt::format("{} as the {}", size.name,
+                      size.taken_as == graph::SizePoly::symbol(graph::kBatch) ? "batch" : "sequence"));
+  unset_ = forward::sizes_left_at_1(graph, request.sizes);
 }
 
 std::uint64_t RequestPass::estimated_cache() const {
@@ -88,18 +91,18 @@ std::uint64_t RequestPass::estimated_cache() const {
 
 // --- Adds up what stays mapped, or on disk.
 
-WeightReads::WeightReads(const MetaGraph& graph, const LoadRequest& request, const Placement& placement,
-                         bool whole)
+WeightReads::WeightReads(const graph::MetaGraph& graph, const LoadRequest& request,
+                         const Placement& placement, bool whole)
     : graph_(graph),
       placement_(placement),
       tokens_(whole ? 0 : request.batch * request.sequence),  // below 2^48
-      owners_(first_owner(graph)),
+      owners_(graph::first_owner(graph)),
       shared_(shared_embedding(graph)) {}
 
-std::uint64_t WeightReads::of(StorageId id) const {
+std::uint64_t WeightReads::of(graph::StorageId id) const {
   constexpr std::uint64_t kAround = 64 << 10;
   const std::uint64_t bytes = graph_.storage(id).bytes;
-  const Tensor& tensor = graph_.tensor(*owners_[index(id)]);
+  const graph::Tensor& tensor = graph_.tensor(*owners_[graph::index(id)]);
   const std::uint64_t rows = tensor.shape.empty() ? 0 : tensor.shape[0];
   // a shared embedding is also the head, unless the head's copy is on the device
   const bool head = id == shared_ && !placement_.has_twin(id);
@@ -107,24 +110,24 @@ std::uint64_t WeightReads::of(StorageId id) const {
   return std::min(bytes, checked_mul(tokens_, std::max(bytes / rows, kAround)).value_or(bytes));
 }
 
-PassReads pass_reads(const MetaGraph& graph, const LoadRequest& request, const Placement& placement,
-                     bool whole, const Plan& plan, const Timeline& timeline) {
+PassReads pass_reads(const graph::MetaGraph& graph, const LoadRequest& request, const Placement& placement,
+                     bool whole, const plan::Plan& plan, const plan::Timeline& timeline) {
   PassReads reads;
   if (!uses_weights(request)) return reads;
   const WeightReads weights(graph, request, placement, whole);
   std::vector<bool> in_memory(graph.storages.size(), false);
   for (std::size_t i = 0; i < plan.blocks.size(); ++i) {
-    const Block& block = plan.blocks[i];
-    if (timeline.lifetimes[i].to_step != kNever || !block.storage) continue;
-    in_memory[index(*block.storage)] = true;
-    if (block.space == Space::page_cache && block.use == BlockUse::storage)
+    const plan::Block& block = plan.blocks[i];
+    if (timeline.lifetimes[i].to_step != plan::kNever || !block.storage) continue;
+    in_memory[graph::index(*block.storage)] = true;
+    if (block.space == plan::Space::page_cache && block.use == plan::BlockUse::storage)
       reads.mapped += std::min(block.bytes, weights.of(*block.storage));
   }
   const std::vector<std::uint64_t> landed = loaded_bytes(graph, request.cast);
-  for (const StorageId id : used_storages(graph))
-    if (placement.of(id) == Home::disk && !in_memory[index(id)])
-      reads.disk = add_loaded(reads.disk, landed[index(id)]);
+  for (const graph::StorageId id : used_storages(graph))
+    if (placement.of(id) == Home::disk && !in_memory[graph::index(id)])
+      reads.disk = add_loaded(reads.disk, landed[graph::index(id)]);
   return reads;
 }
 
-}  // namespace loadline
+}  // namespace loadline::load

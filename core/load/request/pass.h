@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-namespace loadline {
+namespace loadline::load {
 
 // --- The forward pass that a request asks for, bound to the model's operators if they are known.
 
@@ -25,15 +25,16 @@ class RequestPass {
   // `assets` null: the built-in ones. Throws Error{usage} for an unknown profile or for options without
   // meaning for these operators; Error{unsupported} if a sequence is requested but neither operators nor a
   // configuration describe the pass.
-  RequestPass(const MetaGraph& graph, const LoadRequest& request, std::shared_ptr<const ForwardAssets> assets,
+  RequestPass(const graph::MetaGraph& graph, const LoadRequest& request,
+              std::shared_ptr<const forward::ForwardAssets> assets,
               UnknownPass unknown = UnknownPass::refuse);
 
   RequestPass(const RequestPass&) = delete;  // pass() points into it
   RequestPass& operator=(const RequestPass&) = delete;
 
   // The pass to append to a load; null if none was requested or the operators are unknown.
-  const ForwardPass* pass() const { return pass_ ? &*pass_ : nullptr; }
-  const ForwardModel& model() const { return model_; }
+  const plan::ForwardPass* pass() const { return pass_ ? &*pass_ : nullptr; }
+  const forward::ForwardModel& model() const { return model_; }
   // Batch, new tokens and cached tokens, after the ONNX file's named sizes are taken into account.
   std::uint64_t batch() const { return batch_; }
   std::uint64_t sequence() const { return sequence_; }
@@ -41,7 +42,7 @@ class RequestPass {
   // Values of the graph's symbols, if a pass was requested.
   const std::vector<std::uint64_t>& symbols() const { return symbols_; }
   // Absent if the operators are unknown or no pass was requested.
-  const std::optional<ForwardFigures>& figures() const { return figures_; }
+  const std::optional<forward::ForwardFigures>& figures() const { return figures_; }
   // Upper bound for the activations, if there are no figures.
   const std::optional<std::uint64_t>& activation_bound() const { return bound_; }
   // Remarks on the pass for the user.
@@ -59,14 +60,14 @@ class RequestPass {
  private:
   void choose_sizes(const LoadRequest& request);
 
-  std::shared_ptr<const ForwardAssets> assets_;  // model_ refers to it
-  ForwardModel model_;
+  std::shared_ptr<const forward::ForwardAssets> assets_;  // model_ refers to it
+  forward::ForwardModel model_;
   std::uint64_t batch_ = 1, sequence_ = 0, past_ = 0;
   std::vector<std::uint64_t> symbols_;
-  std::optional<ForwardFigures> figures_;
+  std::optional<forward::ForwardFigures> figures_;
   std::vector<std::string> notes_, guessed_, unset_;
   std::optional<std::uint64_t> bound_;
-  std::optional<ForwardPass> pass_;
+  std::optional<plan::ForwardPass> pass_;
 };
 
 // --- What a forward pass reads of each weight, and what of that is not in memory of its own.
@@ -76,15 +77,16 @@ class RequestPass {
 // ones.
 class WeightReads {
  public:
-  WeightReads(const MetaGraph& graph, const LoadRequest& request, const Placement& placement, bool whole);
-  std::uint64_t of(StorageId id) const;
+  WeightReads(const graph::MetaGraph& graph, const LoadRequest& request, const Placement& placement,
+              bool whole);
+  std::uint64_t of(graph::StorageId id) const;
 
  private:
-  const MetaGraph& graph_;
+  const graph::MetaGraph& graph_;
   const Placement& placement_;
   const std::uint64_t tokens_;  // 0: unknown, or all rows
-  const std::vector<std::optional<TensorId>> owners_;
-  const std::optional<StorageId> shared_;
+  const std::vector<std::optional<graph::TensorId>> owners_;
+  const std::optional<graph::StorageId> shared_;
 };
 
 // Weights that every token reads from files: those that the plan leaves mapped, and those on disk. Bytes.
@@ -94,7 +96,7 @@ struct PassReads {
   std::uint64_t all() const { return mapped + disk; }
 };
 // Zero if nothing follows the load. `timeline` is the plan's.
-PassReads pass_reads(const MetaGraph& graph, const LoadRequest& request, const Placement& placement,
-                     bool whole, const Plan& plan, const Timeline& timeline);
+PassReads pass_reads(const graph::MetaGraph& graph, const LoadRequest& request, const Placement& placement,
+                     bool whole, const plan::Plan& plan, const plan::Timeline& timeline);
 
-}  // namespace loadline
+}  // namespace loadline::load

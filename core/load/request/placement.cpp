@@ -17,18 +17,18 @@
 
 #include <fmt/format.h>
 
-namespace loadline {
+namespace loadline::load {
 namespace {
 
 constexpr std::array<std::string_view, 3> kHomes = {"device", "host", "disk"};
 
 void put(Placement& placement, const LoadUnit& unit, Home place) {
-  for (const StorageId id : unit.storages) placement.homes[index(id)] = place;
+  for (const graph::StorageId id : unit.storages) placement.homes[graph::index(id)] = place;
 }
 
 // A unit that accelerate moves as one: a numbered layer, or one module outside the layers.
 struct Piece {
-  std::vector<StorageId> storages = {};
+  std::vector<graph::StorageId> storages = {};
   std::uint64_t bytes = 0;     // of all its storages
   std::uint64_t largest = 0;   // largest of the modules joined by shared weights
   std::uint64_t partners = 0;  // the same without the first of these modules
@@ -43,19 +43,19 @@ std::string piece_of(std::string_view name) {
 using PiecePlaces = std::map<std::string, std::size_t, std::less<>>;
 
 // Joins all pieces that are linked by shared weights into the first of them; the others become empty.
-void join_tied(const MetaGraph& graph, const PiecePlaces& places, std::vector<Piece>& list) {
+void join_tied(const graph::MetaGraph& graph, const PiecePlaces& places, std::vector<Piece>& list) {
   std::vector<std::size_t> leads(list.size());
   std::iota(leads.begin(), leads.end(), std::size_t{0});
   const auto lead_of = [&](std::size_t at) {
     while (leads[at] != at) at = leads[at] = leads[leads[at]];
     return at;
   };
-  const auto owners = first_owner(graph);
-  for (const std::vector<TensorId>& group : tied_groups(graph)) {
+  const auto owners = graph::first_owner(graph);
+  for (const std::vector<graph::TensorId>& group : graph::tied_groups(graph)) {
     // the first tensor of the storage always has a piece, but need not be in this group
-    const TensorId owner = *owners[index(graph.tensor(group.front()).storage)];
+    const graph::TensorId owner = *owners[graph::index(graph.tensor(group.front()).storage)];
     const std::size_t first = places.find(piece_of(graph.tensor(owner).name))->second;
-    for (const TensorId id : group) {
+    for (const graph::TensorId id : group) {
       const auto found = places.find(piece_of(graph.tensor(id).name));
       if (found == places.end()) continue;  // a module without storages of its own
       const auto [low, high] = std::minmax({lead_of(first), lead_of(found->second)});
@@ -74,18 +74,18 @@ void join_tied(const MetaGraph& graph, const PiecePlaces& places, std::vector<Pi
 }
 
 // The pieces in forward order; pieces that share a weight are joined at the position of the first.
-std::vector<Piece> pieces(const MetaGraph& graph, const std::vector<std::uint64_t>& sizes) {
-  const auto owners = first_owner(graph);
+std::vector<Piece> pieces(const graph::MetaGraph& graph, const std::vector<std::uint64_t>& sizes) {
+  const auto owners = graph::first_owner(graph);
   std::vector<Piece> list;
   PiecePlaces places;
   for (const LoadUnit& unit : load_units(graph, used_storages(graph)))
-    for (const StorageId id : unit.storages) {
+    for (const graph::StorageId id : unit.storages) {
       const auto [place, fresh] =
-          places.try_emplace(piece_of(graph.tensor(*owners[index(id)]).name), list.size());
+          places.try_emplace(piece_of(graph.tensor(*owners[graph::index(id)]).name), list.size());
       if (fresh) list.emplace_back();
       Piece& piece = list[place->second];
       piece.storages.push_back(id);
-      piece.largest = piece.bytes = add_loaded(piece.bytes, sizes[index(id)]);
+      piece.largest = piece.bytes = add_loaded(piece.bytes, sizes[graph::index(id)]);
     }
   join_tied(graph, places, list);
   std::erase_if(list, [](const Piece& piece) { return piece.storages.empty(); });
@@ -125,18 +125,18 @@ bool computes_on_host(const Placement& placement) {
          std::ranges::find(placement.homes, Home::device) == placement.homes.end();
 }
 
-bool Placement::has_twin(StorageId id) const { return std::ranges::find(twins, id) != twins.end(); }
+bool Placement::has_twin(graph::StorageId id) const { return std::ranges::find(twins, id) != twins.end(); }
 
-Placement place_by_rules(const MetaGraph& graph, const std::vector<PlaceRule>& rules) {
+Placement place_by_rules(const graph::MetaGraph& graph, const std::vector<PlaceRule>& rules) {
   Placement placement{std::vector<Home>(graph.storages.size(), Home::device)};
-  const auto owners = first_owner(graph);
+  const auto owners = graph::first_owner(graph);
   std::vector<bool> decided(graph.storages.size(), false);
   for (const PlaceRule& rule : rules) {
-    const std::vector<TensorId> chosen = TensorFilter(rule.filter).select(graph);
+    const std::vector<graph::TensorId> chosen = graph::TensorFilter(rule.filter).select(graph);
     if (chosen.empty())
       throw Error(ErrorCode::usage, "no tensor matches '{}'", safe_display(rule.filter, 80));
-    for (const TensorId id : chosen) {
-      const std::size_t at = index(graph.tensor(id).storage);
+    for (const graph::TensorId id : chosen) {
+      const std::size_t at = graph::index(graph.tensor(id).storage);
       if (owners[at] != id || decided[at]) continue;
       placement.homes[at] = rule.place;
       decided[at] = true;
@@ -145,14 +145,14 @@ Placement place_by_rules(const MetaGraph& graph, const std::vector<PlaceRule>& r
   return placement;
 }
 
-Placement place_gpu_layers(const MetaGraph& graph, std::uint64_t layers) {
+Placement place_gpu_layers(const graph::MetaGraph& graph, std::uint64_t layers) {
   Placement placement{std::vector<Home>(graph.storages.size(), Home::host)};
   const std::vector<LoadUnit> units = load_units(graph, used_storages(graph));
   if (layers == 0) return placement;
   for (const LoadUnit& unit : units)
     if (unit.phase == Phase::final_norm || unit.phase == Phase::head) put(placement, unit, Home::device);
   if (const auto shared = shared_embedding(graph)) {
-    placement.homes[index(*shared)] = Home::device;
+    placement.homes[graph::index(*shared)] = Home::device;
     placement.twins.push_back(*shared);
   }
   std::uint64_t left = layers - 1;
@@ -175,8 +175,8 @@ std::string print_memory_map(const MemoryMap& map) {
   return size(map.device) + (map.host ? "," + size(*map.host) : "");
 }
 
-Placement place_automatically(const MetaGraph& graph, std::uint64_t device_bytes,
-                              std::optional<std::uint64_t> host_bytes, std::optional<DType> cast) {
+Placement place_automatically(const graph::MetaGraph& graph, std::uint64_t device_bytes,
+                              std::optional<std::uint64_t> host_bytes, std::optional<graph::DType> cast) {
   Placement placement = {.homes = std::vector<Home>(graph.storages.size(), Home::disk),
                          .map = MemoryMap{device_bytes, host_bytes}};
   const std::vector<Piece> list = pieces(graph, loaded_bytes(graph, cast));
@@ -194,10 +194,11 @@ Placement place_automatically(const MetaGraph& graph, std::uint64_t device_bytes
   };
   for (std::size_t i = 0; i < list.size(); ++i) {
     while (home < room.size() && !fits(i)) ++home;
-    for (const StorageId id : list[i].storages) placement.homes[index(id)] = static_cast<Home>(home);
+    for (const graph::StorageId id : list[i].storages)
+      placement.homes[graph::index(id)] = static_cast<Home>(home);
     if (home < room.size()) used[home] += list[i].bytes;
   }
   return placement;
 }
 
-}  // namespace loadline
+}  // namespace loadline::load

@@ -11,30 +11,31 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-namespace loadline {
+namespace loadline::load {
 namespace {
 
 // From the speed of a floppy disk to a thousand times that of the fastest memory.
 constexpr double kLeastRate = 1e3, kMostRate = 1e16;
 
 constexpr std::array<RateRow, 10> kRows = {{
-    {"disk_read", "disk read", &CostModel::disk_read, false, kLeastRate, kMostRate},
-    {"disk_write", "disk write", &CostModel::disk_write, false, kLeastRate, kMostRate},
-    {"memory_copy", "memory copy", &CostModel::memory_copy, false, kLeastRate, kMostRate},
-    {"link", "staging to device", &CostModel::link, true, kLeastRate, kMostRate},
-    {"pageable_link", "ordinary memory to device", &CostModel::pageable_link, true, kLeastRate, kMostRate},
-    {"device_copy", "on the device", &CostModel::device_copy, true, kLeastRate, kMostRate},
-    {"host_pages", "new memory", &CostModel::host_pages, false, kLeastRate, kMostRate},
-    {"staging_pages", "new staging", &CostModel::staging_pages, true, kLeastRate, kMostRate},
-    {"device_pages", "new device memory", &CostModel::device_pages, true, kLeastRate, kMostRate},
-    {"seek_seconds", "random read", &CostModel::seek_seconds, false, 1e-9, 100},
+    {"disk_read", "disk read", &plan::CostModel::disk_read, false, kLeastRate, kMostRate},
+    {"disk_write", "disk write", &plan::CostModel::disk_write, false, kLeastRate, kMostRate},
+    {"memory_copy", "memory copy", &plan::CostModel::memory_copy, false, kLeastRate, kMostRate},
+    {"link", "staging to device", &plan::CostModel::link, true, kLeastRate, kMostRate},
+    {"pageable_link", "ordinary memory to device", &plan::CostModel::pageable_link, true, kLeastRate,
+     kMostRate},
+    {"device_copy", "on the device", &plan::CostModel::device_copy, true, kLeastRate, kMostRate},
+    {"host_pages", "new memory", &plan::CostModel::host_pages, false, kLeastRate, kMostRate},
+    {"staging_pages", "new staging", &plan::CostModel::staging_pages, true, kLeastRate, kMostRate},
+    {"device_pages", "new device memory", &plan::CostModel::device_pages, true, kLeastRate, kMostRate},
+    {"seek_seconds", "random read", &plan::CostModel::seek_seconds, false, 1e-9, 100},
 }};
 
 constexpr std::size_t kLongestText = 300;  // a device's name has up to 255 bytes
 constexpr std::size_t kMostQueues = 64;    // Vulkan devices have up to about ten families
 
-double number(const AssetNode& node, std::string_view key, double least, double most) {
-  const std::string& text = node.name(fmt::format("'{}'", key), kMostAssetName);
+double number(const assets::AssetNode& node, std::string_view key, double least, double most) {
+  const std::string& text = node.name(fmt::format("'{}'", key), assets::kMostAssetName);
   const auto value = text_as<double>(text);
   if (!value || !std::isfinite(*value))
     node.place.fail("'{}' is '{}', which is no number", key, safe_display(text, 40));
@@ -43,11 +44,12 @@ double number(const AssetNode& node, std::string_view key, double least, double 
   return *value;
 }
 
-std::map<std::string, double, std::less<>> queue_rates(const AssetNode& root) {
+std::map<std::string, double, std::less<>> queue_rates(const assets::AssetNode& root) {
   std::map<std::string, double, std::less<>> rates;
-  for_each_field(root, "queues", kMostQueues, [&](const std::string& key, const AssetNode& node) {
-    rates[key] = number(node, safe_display(key, 40), kLeastRate, kMostRate);
-  });
+  assets::for_each_field(root, "queues", kMostQueues,
+                         [&](const std::string& key, const assets::AssetNode& node) {
+                           rates[key] = number(node, safe_display(key, 40), kLeastRate, kMostRate);
+                         });
   return rates;
 }
 
@@ -55,7 +57,7 @@ std::map<std::string, double, std::less<>> queue_rates(const AssetNode& root) {
 
 std::span<const RateRow> rate_rows() { return kRows; }
 
-CostModel MeasuredRates::costs(CostModel costs) const {
+plan::CostModel MeasuredRates::costs(plan::CostModel costs) const {
   for (const RateRow& row : kRows)
     if (const auto found = values.find(row.key); found != values.end()) costs.*row.member = found->second;
   return costs;
@@ -70,26 +72,26 @@ std::string rates_line(const std::optional<MeasuredRates>& rates) {
 }
 
 MeasuredRates parse_rates(std::string_view json, const std::string& path) {
-  const AssetNode root = parse_asset(json, path);
+  const assets::AssetNode root = assets::parse_asset(json, path);
   root.allow({"measured", "device", "how", "disk_read", "disk_write", "memory_copy", "link", "pageable_link",
               "device_copy", "host_pages", "staging_pages", "device_pages", "seek_seconds", "queues"});
   MeasuredRates rates;
-  const AssetNode& measured = root.at("measured");
+  const assets::AssetNode& measured = root.at("measured");
   rates.measured = measured.name("'measured'", kLongestText);
   if (rates.measured.empty()) measured.place.fail("'measured' is empty");
-  if (const AssetNode* const device = root.find("device"))
+  if (const assets::AssetNode* const device = root.find("device"))
     rates.device = device->name("'device'", kLongestText);
   for (const RateRow& row : kRows)
-    if (const AssetNode* const node = root.find(row.key))
+    if (const assets::AssetNode* const node = root.find(row.key))
       rates.values.emplace(row.key, number(*node, row.key, row.least, row.most));
   if (rates.values.empty()) root.place.fail("there is no rate in it");
   rates.queues = queue_rates(root);
-  if (const AssetNode* const how = root.find("how"))
+  if (const assets::AssetNode* const how = root.find("how"))
     for (auto& [key, text] : how->pairs("'how'", kRows.size(), kLongestText)) rates.how.emplace(key, text);
   return rates;
 }
 
-MeasuredRates read_rates(const std::string& path) { return parse_rates(asset_text(path), path); }
+MeasuredRates read_rates(const std::string& path) { return parse_rates(assets::asset_text(path), path); }
 
 std::string rates_text(const MeasuredRates& rates) {
   nlohmann::ordered_json json = {{"measured", rates.measured}};
@@ -102,4 +104,4 @@ std::string rates_text(const MeasuredRates& rates) {
   return json.dump(2) + "\n";
 }
 
-}  // namespace loadline
+}  // namespace loadline::load

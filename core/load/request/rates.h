@@ -17,12 +17,12 @@
 #include <string>
 #include <string_view>
 
-namespace loadline {
+namespace loadline::load {
 
 struct RateRow {
   std::string_view key;
   std::string_view title;
-  double CostModel::*member;
+  double plan::CostModel::*member;
   bool of_device = false;  // can only be measured on a device
   double least = 0;        // limits for values in a file
   double most = 0;
@@ -38,7 +38,7 @@ struct MeasuredRates {
   std::map<std::string, double, std::less<>> queues = {};
 
   // Replaces the rates of `costs` that were measured.
-  CostModel costs(CostModel costs = {}) const;
+  plan::CostModel costs(plan::CostModel costs = {}) const;
 };
 
 // "Times by rates measured on ...", or the same for assumed rates.
@@ -52,4 +52,4 @@ MeasuredRates read_rates(const std::string& path);
 // JSON that parse_rates() reads back.
 std::string rates_text(const MeasuredRates& rates);
 
-}  // namespace loadline
+}  // namespace loadline::load

@@ -14,7 +14,7 @@
 
 #include <fmt/format.h>
 
-namespace loadline {
+namespace loadline::load {
 
 // --- Reads and writes single settings, and checks requests independently of any model.
 
@@ -40,10 +40,11 @@ constexpr std::array<CpuRow, 2> kCpus = {{{"x86", CpuRepack::x86}, {"arm", CpuRe
 
 struct ReadingRow {
   std::string_view id;
-  FileReading reading;
+  io::FileReading reading;
 };
-constexpr std::array<ReadingRow, 3> kReadings = {
-    {{"cache", FileReading::cached}, {"direct", FileReading::direct}, {"cold", FileReading::cold}}};
+constexpr std::array<ReadingRow, 3> kReadings = {{{"cache", io::FileReading::cached},
+                                                  {"direct", io::FileReading::direct},
+                                                  {"cold", io::FileReading::cold}}};
 
 }  // namespace
 
@@ -68,11 +69,11 @@ std::string_view mapped_pages_word(MappedPages pages) {
   return pages == MappedPages::anonymous ? "anonymous" : "droppable";
 }
 
-FileReading find_reading(std::string_view id) {
+io::FileReading find_reading(std::string_view id) {
   return find_row(std::span<const ReadingRow>(kReadings), id, "way of reading").reading;
 }
 
-std::string_view reading_id(FileReading reading) {
+std::string_view reading_id(io::FileReading reading) {
   return std::ranges::find(kReadings, reading, &ReadingRow::reading)->id;
 }
 
@@ -82,7 +83,7 @@ std::vector<std::string> reading_words() {
   return words;
 }
 
-SizeChoice parse_size_choice(const std::string& text) {
+forward::SizeChoice parse_size_choice(const std::string& text) {
   constexpr std::size_t kMostDigits = 12;
   const std::size_t at = text.rfind('=');
   const std::string number = at == std::string::npos ? "" : text.substr(at + 1);
@@ -91,7 +92,9 @@ SizeChoice parse_size_choice(const std::string& text) {
     throw Error(ErrorCode::usage, "'{}' is no NAME=N, such as height=224", safe_display(text, 80));
   return {text.substr(0, at), *size};
 }
-std::string print_size_choice(const SizeChoice& size) { return fmt::format("{}={}", size.name, size.size); }
+std::string print_size_choice(const forward::SizeChoice& size) {
+  return fmt::format("{}={}", size.name, size.size);
+}
 
 void check_request(const LoadRequest& request) {
   constexpr std::uint64_t kLeastSlot = 4096;
@@ -119,7 +122,7 @@ void check_request(const LoadRequest& request) {
   if (int{request.gpu_layers.has_value()} + int{request.auto_map.has_value()} + int{!request.place.empty()} >
       1)
     refuse("weights can be placed by layers, by an automatic map or by rules, not by several of them");
-  if (request.memory == MemoryKind::unified && request.host_budget)
+  if (request.memory == plan::MemoryKind::unified && request.host_budget)
     refuse("unified memory has one budget: the device budget covers the host's share as well");
 }
 
@@ -128,60 +131,64 @@ void check_request(const LoadRequest& request) {
 namespace {
 
 constexpr std::array<PrepackingRow, 7> kPrepackings = {{
-    {"f32", {PrepackLayout::rows, DType::f32}},
-    {"f16", {PrepackLayout::rows, DType::f16}},
-    {"bf16", {PrepackLayout::rows, DType::bf16}},
-    {"transposed", {PrepackLayout::transposed, {}}},
-    {"transposed_f16", {PrepackLayout::transposed, DType::f16}},
-    {"four_rows", {PrepackLayout::four_rows, {}}},
-    {"four_rows_f16", {PrepackLayout::four_rows, DType::f16}},
+    {"f32", {convert::PrepackLayout::rows, graph::DType::f32}},
+    {"f16", {convert::PrepackLayout::rows, graph::DType::f16}},
+    {"bf16", {convert::PrepackLayout::rows, graph::DType::bf16}},
+    {"transposed", {convert::PrepackLayout::transposed, {}}},
+    {"transposed_f16", {convert::PrepackLayout::transposed, graph::DType::f16}},
+    {"four_rows", {convert::PrepackLayout::four_rows, {}}},
+    {"four_rows_f16", {convert::PrepackLayout::four_rows, graph::DType::f16}},
 }};
 
 // How the only tensor of a storage is packed.
-std::optional<Prepack> prepack_of(const MetaGraph& graph, const Tensor& tensor, const Prepacking& asked) {
-  Prepack how = {.from = tensor.dtype, .to = asked.to.value_or(tensor.dtype)};
-  if (!can_prepack(how.from, how.to)) return std::nullopt;
+std::optional<convert::Prepack> prepack_of(const graph::MetaGraph& graph, const graph::Tensor& tensor,
+                                           const Prepacking& asked) {
+  convert::Prepack how = {.from = tensor.dtype, .to = asked.to.value_or(tensor.dtype)};
+  if (!convert::can_prepack(how.from, how.to)) return std::nullopt;
   std::uint64_t elements = 1;
   for (const std::uint64_t size : tensor.shape) {
     const auto product = checked_mul(elements, size);
-    if (!product || *product >= kMostPrepacked) return std::nullopt;
+    if (!product || *product >= convert::kMostPrepacked) return std::nullopt;
     elements = *product;
   }
   how.columns = elements;
-  if (asked.layout != PrepackLayout::rows && tensor.shape.size() == 2) {
+  if (asked.layout != convert::PrepackLayout::rows && tensor.shape.size() == 2) {
     how.layout = asked.layout;
     how.rows = tensor.shape[0];
     how.columns = tensor.shape[1];
   }
-  if (how.from == how.to && how.layout == PrepackLayout::rows) return std::nullopt;
+  if (how.from == how.to && how.layout == convert::PrepackLayout::rows) return std::nullopt;
   const bool whole = tensor.offset == 0 && tensor.strides.empty() && elements > 0 &&
-                     stored_bytes(how) == graph.storage(tensor.storage).bytes;
-  if (!whole || prepacked_bytes(how) / dtype_info(how.to).block_bytes >= kMostPrepacked) return std::nullopt;
+                     convert::stored_bytes(how) == graph.storage(tensor.storage).bytes;
+  if (!whole ||
+      convert::prepacked_bytes(how) / graph::dtype_info(how.to).block_bytes >= convert::kMostPrepacked)
+    return std::nullopt;
   return how;
 }
 
 enum class Use : std::uint8_t { none, filled, read };
 
 // What the plan's copies do with each block.
-std::vector<Use> uses_of(const Plan& plan) {
+std::vector<Use> uses_of(const plan::Plan& plan) {
   std::vector<Use> uses(plan.blocks.size(), Use::none);
-  for (const Step& step : plan.steps) {
-    if (step.verb != Verb::copy) continue;
-    Use& to = uses[index(step.block)];
+  for (const plan::Step& step : plan.steps) {
+    if (step.verb != plan::Verb::copy) continue;
+    Use& to = uses[graph::index(step.block)];
     to = std::max(
         to, step.cast ? Use::read : Use::filled);  // a block of cast weights is no place for stored ones
-    if (const auto* const from = std::get_if<BlockId>(&step.from)) uses[index(*from)] = Use::read;
+    if (const auto* const from = std::get_if<plan::BlockId>(&step.from))
+      uses[graph::index(*from)] = Use::read;
   }
   return uses;
 }
 
-void require_whole_numbers(const Plan& plan, const MetaGraph& graph) {
-  for (const Step& step : plan.steps) {
-    const Block& to = plan.block(step.block);
-    if (step.verb != Verb::copy || !to.prepack) continue;
-    const std::uint64_t unit = dtype_info(to.prepack->from).block_bytes;
+void require_whole_numbers(const plan::Plan& plan, const graph::MetaGraph& graph) {
+  for (const plan::Step& step : plan.steps) {
+    const plan::Block& to = plan.block(step.block);
+    if (step.verb != plan::Verb::copy || !to.prepack) continue;
+    const std::uint64_t unit = graph::dtype_info(to.prepack->from).block_bytes;
     if (step.offset % unit == 0 && step.bytes % unit == 0) continue;
-    throw Error(ErrorCode::unsupported, {.tensor = block_label(to, graph, first_owner(graph))},
+    throw Error(ErrorCode::unsupported, {.tensor = plan::block_label(to, graph, graph::first_owner(graph))},
                 "this load divides it at byte {}, inside a number of {} bytes: it cannot be packed piece by "
                 "piece",
                 step.offset % unit == 0 ? step.offset + step.bytes : step.offset, unit);
@@ -206,14 +213,15 @@ std::vector<std::string> prepacking_ids() {
   return ids;
 }
 
-std::vector<std::optional<Prepack>> storage_prepacks(const MetaGraph& graph, const Prepacking& prepacking) {
-  std::vector<std::optional<Prepack>> prepacks(graph.storages.size());
+std::vector<std::optional<convert::Prepack>> storage_prepacks(const graph::MetaGraph& graph,
+                                                              const Prepacking& prepacking) {
+  std::vector<std::optional<convert::Prepack>> prepacks(graph.storages.size());
   std::vector<bool> met(graph.storages.size(), false);
-  const auto parts = logical_positions(graph);
+  const auto parts = graph::logical_positions(graph);
   for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
-    const Tensor& tensor = graph.tensors[i];
-    const std::size_t at = index(tensor.storage);
-    std::optional<Prepack> how;
+    const graph::Tensor& tensor = graph.tensors[i];
+    const std::size_t at = graph::index(tensor.storage);
+    std::optional<convert::Prepack> how;
     if (!parts[i]) how = prepack_of(graph, tensor, prepacking);
     const bool other = met[at] && prepacks[at] != how;
     prepacks[at] = other ? std::nullopt : how;
@@ -222,19 +230,21 @@ std::vector<std::optional<Prepack>> storage_prepacks(const MetaGraph& graph, con
   return prepacks;
 }
 
-std::uint64_t bytes_once_packed(const MetaGraph& graph, const Prepacking& prepacking) {
-  const std::vector<std::optional<Prepack>> prepacks = storage_prepacks(graph, prepacking);
+std::uint64_t bytes_once_packed(const graph::MetaGraph& graph, const Prepacking& prepacking) {
+  const std::vector<std::optional<convert::Prepack>> prepacks = storage_prepacks(graph, prepacking);
   std::uint64_t sum = 0;
   for (std::size_t i = 0; i < prepacks.size(); ++i)
-    sum = add_loaded(sum, prepacks[i] ? prepacked_bytes(*prepacks[i]) : graph.storages[i].bytes);
+    sum = add_loaded(sum, prepacks[i] ? convert::prepacked_bytes(*prepacks[i]) : graph.storages[i].bytes);
   return sum;
 }
 
-std::string prepacking_text(const MetaGraph& graph, const Prepacking& prepacking) {
-  const std::vector<std::optional<Prepack>> prepacks = storage_prepacks(graph, prepacking);
+std::string prepacking_text(const graph::MetaGraph& graph, const Prepacking& prepacking) {
+  const std::vector<std::optional<convert::Prepack>> prepacks = storage_prepacks(graph, prepacking);
   const std::size_t all = graph.tensors.size();
-  const auto packed = static_cast<std::size_t>(std::ranges::count_if(
-      graph.tensors, [&](const Tensor& tensor) { return prepacks[index(tensor.storage)].has_value(); }));
+  const auto packed =
+      static_cast<std::size_t>(std::ranges::count_if(graph.tensors, [&](const graph::Tensor& tensor) {
+        return prepacks[graph::index(tensor.storage)].has_value();
+      }));
   const std::string kept = packed == all ? ""
                                          : fmt::format("; {} {} as stored", format_grouped(all - packed),
                                                        all - packed == 1 ? "stays" : "stay");
@@ -242,24 +252,24 @@ std::string prepacking_text(const MetaGraph& graph, const Prepacking& prepacking
                      packed == 0 ? "none" : format_grouped(packed), counted(all, "tensor"), kept);
 }
 
-Plan with_prepacks(Plan plan, const MetaGraph& graph, const Prepacking& prepacking) {
-  const std::vector<std::optional<Prepack>> prepacks = storage_prepacks(graph, prepacking);
+plan::Plan with_prepacks(plan::Plan plan, const graph::MetaGraph& graph, const Prepacking& prepacking) {
+  const std::vector<std::optional<convert::Prepack>> prepacks = storage_prepacks(graph, prepacking);
   const std::vector<Use> uses = uses_of(plan);
   bool packed = false;
   for (std::size_t i = 0; i < plan.blocks.size(); ++i) {
-    Block& block = plan.blocks[i];
-    if (block.space == Space::device && block.use == BlockUse::storage && !block.storage &&
+    plan::Block& block = plan.blocks[i];
+    if (block.space == plan::Space::device && block.use == plan::BlockUse::storage && !block.storage &&
         uses[i] != Use::none)
       throw Error(
           ErrorCode::unsupported,
           "this load keeps several tensors in one piece of device memory ('{}'): they cannot be packed",
           safe_display(block.label, 60));
-    if (block.space != Space::device || block.use != BlockUse::storage || !block.storage ||
+    if (block.space != plan::Space::device || block.use != plan::BlockUse::storage || !block.storage ||
         uses[i] != Use::filled || block.bytes != graph.storage(*block.storage).bytes)
       continue;
-    if (const std::optional<Prepack>& how = prepacks[index(*block.storage)]) {
+    if (const std::optional<convert::Prepack>& how = prepacks[graph::index(*block.storage)]) {
       block.prepack = how;
-      block.bytes = prepacked_bytes(*how);
+      block.bytes = convert::prepacked_bytes(*how);
       packed = true;
     }
   }
@@ -271,4 +281,4 @@ Plan with_prepacks(Plan plan, const MetaGraph& graph, const Prepacking& prepacki
   return plan;
 }
 
-}  // namespace loadline
+}  // namespace loadline::load

@@ -17,7 +17,7 @@
 #include <string_view>
 #include <vector>
 
-namespace loadline {
+namespace loadline::load {
 
 // --- Where the weights of a model end up: on the device, on the host, or left on disk.
 
@@ -36,12 +36,12 @@ struct MemoryMap {
 struct Placement {
   std::vector<Home> homes = {};  // by storage of the graph; empty: all on the device
   // Storages on the device that llama.cpp also keeps on the host: an embedding that doubles as the head.
-  std::vector<StorageId> twins = {};
+  std::vector<graph::StorageId> twins = {};
   // The limits of an automatic map. Its homes depend on weight sizes, so another cast needs a new map.
   std::optional<MemoryMap> map = {};
 
-  Home of(StorageId id) const { return homes.empty() ? Home::device : homes[index(id)]; }
-  bool has_twin(StorageId id) const;
+  Home of(graph::StorageId id) const { return homes.empty() ? Home::device : homes[graph::index(id)]; }
+  bool has_twin(graph::StorageId id) const;
   bool all_on_device() const;
   bool leaves_on_disk() const;  // some weight
   bool operator==(const Placement&) const = default;
@@ -61,14 +61,14 @@ PlaceRule parse_place_rule(std::string_view text);
 std::string print_place_rule(const PlaceRule& rule);
 // A storage follows the first rule that matches its first tensor; without a match it goes to the device.
 // Throws Error{usage} for a filter that cannot be parsed or that no tensor matches.
-Placement place_by_rules(const MetaGraph& graph, const std::vector<PlaceRule>& rules);
+Placement place_by_rules(const graph::MetaGraph& graph, const std::vector<PlaceRule>& rules);
 
 // llama.cpp's layer offload. Of N layers, one is everything after the last numbered layer (final norm, head);
 // the others are the last N - 1 numbered layers. All other weights stay on the host. The embedding is always
 // on the host. An embedding that doubles as the head is therefore loaded twice; this is the case if the two
 // names share a storage or if the model has no head (llama.cpp makes output.weight from token_embd.weight).
 // Encoders with "bert" in model_type or general.architecture need no head.
-Placement place_gpu_layers(const MetaGraph& graph, std::uint64_t layers);
+Placement place_gpu_layers(const graph::MetaGraph& graph, std::uint64_t layers);
 
 // Reads "DEVICE[,HOST]", both sizes. Throws Error{usage} that says which of the two is not a size.
 MemoryMap parse_memory_map(std::string_view text);
@@ -81,15 +81,15 @@ std::string print_memory_map(const MemoryMap& map);
 // a weight are placed together, and the shared weight counts once; while they are being placed, all but the
 // first count as still to be placed. Sizes are those after `cast`. `host_bytes` absent: unlimited. Throws
 // Error{limit} if the sizes of one module overflow when summed.
-Placement place_automatically(const MetaGraph& graph, std::uint64_t device_bytes,
-                              std::optional<std::uint64_t> host_bytes, std::optional<DType> cast = {});
+Placement place_automatically(const graph::MetaGraph& graph, std::uint64_t device_bytes,
+                              std::optional<std::uint64_t> host_bytes, std::optional<graph::DType> cast = {});
 
 // --- How weights are packed on the device as they arrive there.
 
 // What a load is asked to make of its weights. An absent type keeps the stored one.
 struct Prepacking {
-  PrepackLayout layout = PrepackLayout::rows;
-  std::optional<DType> to = {};
+  convert::PrepackLayout layout = convert::PrepackLayout::rows;
+  std::optional<graph::DType> to = {};
   bool operator==(const Prepacking&) const = default;
 };
 
@@ -107,18 +107,19 @@ std::vector<std::string> prepacking_ids();
 // tensor (under any number of names) of numbers that can_prepack() knows, whole and contiguous, and with
 // fewer than kMostPrepacked of them once packed. A layout applies to matrices; other tensors are only
 // converted.
-std::vector<std::optional<Prepack>> storage_prepacks(const MetaGraph& graph, const Prepacking& prepacking);
+std::vector<std::optional<convert::Prepack>> storage_prepacks(const graph::MetaGraph& graph,
+                                                              const Prepacking& prepacking);
 
 // The weights' bytes, each storage counted once, packed if it can be.
-std::uint64_t bytes_once_packed(const MetaGraph& graph, const Prepacking& prepacking);
+std::uint64_t bytes_once_packed(const graph::MetaGraph& graph, const Prepacking& prepacking);
 
 // "Packed as f16: 74 of 75 tensors; 1 stays as stored."
-std::string prepacking_text(const MetaGraph& graph, const Prepacking& prepacking);
+std::string prepacking_text(const graph::MetaGraph& graph, const Prepacking& prepacking);
 
 // The plan, with each device block that holds one such storage packed. Copies into it convert and place their
 // bytes. Throws Error{unsupported} if the plan brings no such storage to the device by itself, divides one
 // inside a number, or keeps several tensors in one block there.
-Plan with_prepacks(Plan plan, const MetaGraph& graph, const Prepacking& prepacking);
+plan::Plan with_prepacks(plan::Plan plan, const graph::MetaGraph& graph, const Prepacking& prepacking);
 
 // --- A load request: methods, orders, memory and placement of a load, and what follows it.
 
@@ -149,13 +150,13 @@ MappedPages find_mapped_pages(const std::string& word);
 std::string_view mapped_pages_word(MappedPages pages);
 
 // How files are read: "cache", "direct" or "cold". Throws Error{usage} that lists them.
-FileReading find_reading(std::string_view id);
-std::string_view reading_id(FileReading reading);
+io::FileReading find_reading(std::string_view id);
+std::string_view reading_id(io::FileReading reading);
 std::vector<std::string> reading_words();
 
 // The size of a dimension that an ONNX file names: "height=224". Throws Error{usage}.
-SizeChoice parse_size_choice(const std::string& text);
-std::string print_size_choice(const SizeChoice& size);
+forward::SizeChoice parse_size_choice(const std::string& text);
+std::string print_size_choice(const forward::SizeChoice& size);
 
 // A plain value; load_options() describes each member as a row of a table. Independent of any model:
 // bind_request() resolves it for one.
@@ -172,7 +173,7 @@ struct LoadRequest {
   std::uint64_t shard_bytes = 0;                // as if re-saved in shards of at most this; 0: its own files
   std::uint64_t flush_bytes = 0;                // ExecuTorch: staging bytes collected before they are sent
   bool doubled_ties = false;                    // ExecuTorch: a weight with two names is packed once for each
-  std::optional<DType> cast = {};               // type for floating point weights (casts.h)
+  std::optional<graph::DType> cast = {};        // type for floating point weights (casts.h)
 
   std::optional<Prepacking> prepack = {};  // device weights are packed as they arrive; not with `cast`
 
@@ -183,7 +184,7 @@ struct LoadRequest {
 
   // What the load must fit into. An absent budget is the target's, or unlimited.
   std::string target = {};                          // a device's data sheet (bind_request.h); empty: none
-  std::optional<MemoryKind> memory = {};            // absent: the target's, or discrete
+  std::optional<plan::MemoryKind> memory = {};      // absent: the target's, or discrete
   std::optional<std::uint64_t> device_budget = {};  // unified memory: for device, host and staging
   std::optional<std::uint64_t> host_budget = {};    // host and staging together
   std::optional<Reserve> reserve = {};              // taken off the deciding budget; absent: the target's own
@@ -191,19 +192,20 @@ struct LoadRequest {
   std::optional<MappedPages> mapped_pages = {};    // absent: the target's, or droppable
   std::optional<std::uint64_t> require_peak = {};  // upper limit for the deciding peak
 
-  FileReads reads = {};  // how an upload reads the files
+  io::FileReads reads = {};  // how an upload reads the files
 
-  AllocatorModel allocator = AllocatorModel::exact;  // simulated besides the requested bytes
+  allocators::AllocatorModel allocator =
+      allocators::AllocatorModel::exact;  // simulated besides the requested bytes
   std::string rates = {};  // empty: measured on this machine, else assumed; "assumed"; or a file
 
   // What follows the load: activations as one block, or a forward pass.
   std::uint64_t activation_bytes = 0;
   std::uint64_t batch = 1;
-  std::uint64_t sequence = 0;          // new tokens per sequence; 0: no pass
-  std::uint64_t past = 0;              // cached tokens per sequence
-  bool max_context = false;            // find the largest context that each load leaves room for
-  std::vector<SizeChoice> sizes = {};  // values for an ONNX file's named sizes
-  ForwardOptions forward = {};
+  std::uint64_t sequence = 0;                   // new tokens per sequence; 0: no pass
+  std::uint64_t past = 0;                       // cached tokens per sequence
+  bool max_context = false;                     // find the largest context that each load leaves room for
+  std::vector<forward::SizeChoice> sizes = {};  // values for an ONNX file's named sizes
+  forward::ForwardOptions forward = {};
 
   bool operator==(const LoadRequest&) const = default;
 };
@@ -229,4 +231,4 @@ inline bool places_weights(const LoadRequest& request) {
 // for unified memory.
 void check_request(const LoadRequest& request);
 
-}  // namespace loadline
+}  // namespace loadline::load

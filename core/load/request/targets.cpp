@@ -11,19 +11,20 @@
 
 #include <fmt/format.h>
 
-namespace loadline {
+namespace loadline::load {
 namespace {
 
-using Kind = AssetNode::Kind;
+using Kind = assets::AssetNode::Kind;
 
-std::string text(const AssetNode& root, std::string_view key) {
-  const AssetNode& node = root.at(key);
-  const std::string& value = node.name(fmt::format("'{}'", key), kMostAssetName);
+std::string text(const assets::AssetNode& root, std::string_view key) {
+  const assets::AssetNode& node = root.at(key);
+  const std::string& value = node.name(fmt::format("'{}'", key), assets::kMostAssetName);
   if (value.empty()) node.place.fail("'{}' is empty", key);
   return value;
 }
 
-std::string one_of(const AssetNode& root, std::string_view key, std::span<const std::string_view> known) {
+std::string one_of(const assets::AssetNode& root, std::string_view key,
+                   std::span<const std::string_view> known) {
   std::string value = text(root, key);
   if (std::ranges::find(known, value) == known.end())
     root.at(key).place.fail("'{}' is '{}'; there are: {}", key, safe_display(value, 40),
@@ -32,13 +33,13 @@ std::string one_of(const AssetNode& root, std::string_view key, std::span<const 
 }
 
 // Bytes, or bytes per second. Refuses 2^60 and more, which no device has.
-std::optional<std::uint64_t> size(const AssetNode& root, std::string_view key) {
-  const AssetNode* const node = root.find(key);
+std::optional<std::uint64_t> size(const assets::AssetNode& root, std::string_view key) {
+  const assets::AssetNode* const node = root.find(key);
   if (node == nullptr) return std::nullopt;
   const std::string what = fmt::format("'{}'", key);
   std::uint64_t bytes = 0;
   try {
-    bytes = parse_size(node->name(what, kMostAssetName), what);
+    bytes = parse_size(node->name(what, assets::kMostAssetName), what);
   } catch (const Error& error) {
     node->place.fail(error.what());
   }
@@ -46,8 +47,8 @@ std::optional<std::uint64_t> size(const AssetNode& root, std::string_view key) {
   return bytes;
 }
 
-std::vector<std::pair<std::string, std::string>> options_of(const AssetNode& node) {
-  auto options = node.pairs("'options'", load_options().size(), kMostAssetName);
+std::vector<std::pair<std::string, std::string>> options_of(const assets::AssetNode& node) {
+  auto options = node.pairs("'options'", load_options().size(), assets::kMostAssetName);
   LoadRequest request;
   for (const auto& [id, value] : options) try {
       set_load_option(request, id, value);
@@ -62,21 +63,21 @@ std::vector<std::pair<std::string, std::string>> options_of(const AssetNode& nod
 Target parse_target(std::string_view json, const std::string& path) {
   constexpr std::array<std::string_view, 5> kClasses = {"phone", "laptop", "desktop", "server", "board"};
   constexpr std::array<std::string_view, 2> kMemories = {"discrete", "unified"};
-  const AssetNode root = parse_asset(json, path);
+  const assets::AssetNode root = assets::parse_asset(json, path);
   root.allow({"id", "name", "class", "memory", "device_bytes", "host_bytes", "device_bandwidth",
               "link_bandwidth", "options", "source"});
   Target target;
   target.id = text(root, "id");
   target.name = text(root, "name");
   target.device_class = one_of(root, "class", kClasses);
-  target.memory = memory_kind(one_of(root, "memory", kMemories));
+  target.memory = plan::memory_kind(one_of(root, "memory", kMemories));
   target.device_bytes = size(root, "device_bytes");
   target.host_bytes = size(root, "host_bytes");
   target.device_bandwidth = size(root, "device_bandwidth");
   target.link_bandwidth = size(root, "link_bandwidth");
-  if (const AssetNode* const options = root.find("options")) target.options = options_of(*options);
+  if (const assets::AssetNode* const options = root.find("options")) target.options = options_of(*options);
   target.source = text(root, "source");
-  const bool unified = target.memory == MemoryKind::unified;
+  const bool unified = target.memory == plan::MemoryKind::unified;
   root.at(unified ? "host_bytes" : "device_bytes");  // the one that is required
   if (unified && target.device_bytes && *target.device_bytes > *target.host_bytes)
     root.at("device_bytes")
@@ -90,7 +91,7 @@ const Target& find_target(std::span<const Target> targets, std::string_view id) 
 }
 
 std::span<const Target> built_in_targets() {
-  static const auto rows = parse_all(embedded::targets_files(), parse_target);
+  static const auto rows = assets::parse_all(embedded::targets_files(), parse_target);
   return rows;
 }
 
@@ -98,14 +99,14 @@ Targets load_targets(const std::string& folder) {
   Targets targets;
   targets.rows.assign(built_in_targets().begin(), built_in_targets().end());
   if (folder.empty()) return targets;
-  add_folder(folder + "/targets", targets.rows, &Target::id, parse_target, targets.faults);
+  assets::add_folder(folder + "/targets", targets.rows, &Target::id, parse_target, targets.faults);
   return targets;
 }
 
-Budget target_budget(const Target& target, MemoryKind memory) {
+Budget target_budget(const Target& target, plan::MemoryKind memory) {
   Budget budget;
-  const bool shares = target.memory == MemoryKind::unified;
-  if (memory == MemoryKind::unified) {
+  const bool shares = target.memory == plan::MemoryKind::unified;
+  if (memory == plan::MemoryKind::unified) {
     budget.unified = shares ? target.host_bytes : target.device_bytes;
     if (shares) budget.device = target.device_bytes;
   } else {
@@ -115,7 +116,7 @@ Budget target_budget(const Target& target, MemoryKind memory) {
   return budget;
 }
 
-CostModel target_costs(const Target& target, CostModel costs) {
+plan::CostModel target_costs(const Target& target, plan::CostModel costs) {
   // a copy inside the device's memory reads and writes each byte
   if (target.device_bandwidth) costs.device_copy = static_cast<double>(*target.device_bandwidth) / 2;
   if (target.link_bandwidth) {
@@ -123,8 +124,8 @@ CostModel target_costs(const Target& target, CostModel costs) {
     costs.pageable_link = std::min(costs.pageable_link, costs.link);
   }
   // data sheets do not say how fast a driver gives memory, and another device's drivers say nothing of it
-  costs.staging_pages = costs.device_pages = CostModel::kUncounted;
+  costs.staging_pages = costs.device_pages = plan::CostModel::kUncounted;
   return costs;
 }
 
-}  // namespace loadline
+}  // namespace loadline::load

@@ -40,10 +40,11 @@ struct LoadOf {
   bool operator==(const LoadOf&) const = default;
 };
 // Nothing is the model itself. A block belongs to the projection that is shown.
-using Selected = std::variant<std::monostate, TensorId, NodeId, OperatorAt, BlockId, LoadOf, FindingAt>;
+using Selected = std::variant<std::monostate, graph::TensorId, graph::NodeId, OperatorAt, plan::BlockId,
+                              LoadOf, FindingAt>;
 
 // What a block holds, or the block where it holds no tensor.
-inline Selected tensor_or_block(std::optional<TensorId> tensor, BlockId block) {
+inline Selected tensor_or_block(std::optional<graph::TensorId> tensor, plan::BlockId block) {
   return tensor ? Selected(*tensor) : Selected(block);
 }
 

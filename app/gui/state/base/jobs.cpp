@@ -61,7 +61,7 @@ void Jobs::work(std::stop_token stop) {
       last = jobs_.empty();
     }
     if (wake) wake();
-    if (last) release_free_memory();
+    if (last) io::release_free_memory();
   }
 }
 

@@ -15,7 +15,7 @@ namespace loadline::gui {
 
 // --- Notices are a short list, oldest first.
 
-void Notices::add(Severity severity, std::string text, std::uint64_t document) {
+void Notices::add(graph::Severity severity, std::string text, std::uint64_t document) {
   constexpr std::size_t kMost = 5;
   if (!all_.empty() && all_.back().text == text) return;
   if (all_.size() == kMost) all_.erase(all_.begin());
@@ -23,7 +23,8 @@ void Notices::add(Severity severity, std::string text, std::uint64_t document) {
 }
 
 void Notices::add(const Error& error, std::string text, std::uint64_t document, std::string path) {
-  add(error.code() == ErrorCode::cancelled ? Severity::info : Severity::error, std::move(text), document);
+  add(error.code() == ErrorCode::cancelled ? graph::Severity::info : graph::Severity::error, std::move(text),
+      document);
   all_.back().remedy = error.remedy();
   all_.back().path = std::move(path);
 }
@@ -61,18 +62,19 @@ void Notices::forget(std::uint64_t document) {
 RemedyKind remedy_kind(std::span<const Remedy> remedies) {
   assert(!remedies.empty());
   const std::string& id = remedies.front().option;
-  if (find_option(open_options(), id) != nullptr) return RemedyKind::open;
-  if (find_load_option(id) != nullptr) return RemedyKind::load;
-  if (find_option(convert_options(), id) != nullptr) return RemedyKind::convert;
+  if (find_option(importers::open_options(), id) != nullptr) return RemedyKind::open;
+  if (load::find_load_option(id) != nullptr) return RemedyKind::load;
+  if (find_option(exporters::convert_options(), id) != nullptr) return RemedyKind::convert;
   throw Error(ErrorCode::usage, "there is no option '{}'", id);
 }
 
 std::string remedy_title(std::span<const Remedy> remedies) {
   const Remedy& first = remedies.front();
   const RemedyKind kind = remedy_kind(remedies);
-  if (kind == RemedyKind::open) return std::string(find_option(open_options(), first.option)->title);
+  if (kind == RemedyKind::open)
+    return std::string(find_option(importers::open_options(), first.option)->title);
   if (kind == RemedyKind::load)
-    return fmt::format("Set {} to {}", find_load_option(first.option)->title, first.value);
+    return fmt::format("Set {} to {}", load::find_load_option(first.option)->title, first.value);
   return "Use these options";
 }
 

@@ -23,7 +23,7 @@ namespace loadline::gui {
 // --- Messages to the user, shown until they are dismissed.
 
 struct Notice {
-  Severity severity = Severity::info;
+  graph::Severity severity = graph::Severity::info;
   std::string text;
   std::uint64_t document = 0;  // id of its document, with which the notice disappears; 0: none
   std::optional<Remedy> remedy = {};
@@ -34,7 +34,7 @@ class Notices {
  public:
   const std::vector<Notice>& all() const { return all_; }
   // Adds a notice, unless the newest notice has the same text. Drops the oldest if there are too many.
-  void add(Severity severity, std::string text, std::uint64_t document = 0);
+  void add(graph::Severity severity, std::string text, std::uint64_t document = 0);
   // Adds a notice with the remedy of the error, and with the path that could not be opened.
   void add(const Error& error, std::string text, std::uint64_t document, std::string path = {});
   // Adds "Could not WHAT: ...", or says that WHAT was cancelled. Returns the text.
@@ -73,10 +73,10 @@ struct Shared {
 
   Jobs jobs{kWorkers};  // first member: it is destroyed after everything that posts jobs
   Notices notices;
-  std::shared_ptr<const ForwardAssets> assets;
-  std::shared_ptr<const std::vector<Target>> targets;  // never null
+  std::shared_ptr<const forward::ForwardAssets> assets;
+  std::shared_ptr<const std::vector<load::Target>> targets;  // never null
   // The rates for time estimates, from the next plan on; nothing: assumed rates.
-  std::optional<MeasuredRates> rates;
+  std::optional<load::MeasuredRates> rates;
   Latest<std::vector<gpu::DeviceInfo>> devices;  // of this machine; null before the first look-up
   std::string device;                            // the device for uploads; empty: the best one
   std::uint64_t documents = 0;                   // documents made so far: the id of the newest

@@ -21,17 +21,17 @@ namespace {
 
 constexpr std::uint64_t kAlignment = 256;
 
-Space space_of(ArenaSource source) {
-  return source == ArenaSource::host      ? Space::host
-         : source == ArenaSource::staging ? Space::staging
-                                          : Space::device;
+plan::Space space_of(ArenaSource source) {
+  return source == ArenaSource::host      ? plan::Space::host
+         : source == ArenaSource::staging ? plan::Space::staging
+                                          : plan::Space::device;
 }
 
-ArenaKind kind_of(BlockUse use) {
-  return use == BlockUse::storage     ? ArenaKind::weights
-         : use == BlockUse::value     ? ArenaKind::activations
-         : use == BlockUse::ring_slot ? ArenaKind::ring
-                                      : ArenaKind::temporaries;
+ArenaKind kind_of(plan::BlockUse use) {
+  return use == plan::BlockUse::storage     ? ArenaKind::weights
+         : use == plan::BlockUse::value     ? ArenaKind::activations
+         : use == plan::BlockUse::ring_slot ? ArenaKind::ring
+                                            : ArenaKind::temporaries;
 }
 
 // A few buffers get a colour each. Many buffers are coloured by size, in eighths of the sizes that occur.
@@ -44,22 +44,22 @@ void set_kinds(ArenaProblem& arena) {
     return;
   }
   std::vector<std::uint64_t> sizes;
-  for (const Buffer& buffer : arena.problem.buffers) sizes.push_back(buffer.size);
+  for (const packing::Buffer& buffer : arena.problem.buffers) sizes.push_back(buffer.size);
   std::ranges::sort(sizes);
   sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
-  for (const Buffer& buffer : arena.problem.buffers) {
+  for (const packing::Buffer& buffer : arena.problem.buffers) {
     const auto rank = std::lower_bound(sizes.begin(), sizes.end(), buffer.size) - sizes.begin();
     const std::size_t last = std::max<std::size_t>(sizes.size() - 1, 1);
     arena.kinds.push_back(static_cast<std::uint8_t>(static_cast<std::size_t>(rank) * (kKinds - 1) / last));
   }
 }
 
-void add_values(ArenaProblem& arena, const std::vector<ValueId>& values, ArenaKind kind) {
+void add_values(ArenaProblem& arena, const std::vector<graph::ValueId>& values, ArenaKind kind) {
   const ForwardScene& scene = *arena.of.forward;
-  for (const ValueId id : values) {
+  for (const graph::ValueId id : values) {
     const auto at = static_cast<std::size_t>(id);
     const std::uint64_t bytes = arena.of.figures->sizes[at].value_or(0);
-    const OpRange& ops = scene.model.lives[at];
+    const forward::OpRange& ops = scene.model.lives[at];
     if (bytes == 0 || ops.empty()) continue;
     arena.problem.buffers.push_back(
         {.lower = ops.first, .upper = ops.end, .size = align_up(bytes, kAlignment), .alignment = kAlignment});
@@ -69,9 +69,9 @@ void add_values(ArenaProblem& arena, const std::vector<ValueId>& values, ArenaKi
 }
 
 // Time limit for the figures beside the packing.
-StopRule patience(const Progress& progress) {
+packing::StopRule patience(const Progress& progress) {
   constexpr auto kPatience = std::chrono::seconds(2);
-  StopRule rule;
+  packing::StopRule rule;
   rule.stop = progress.stop_token();
   rule.deadline = std::chrono::steady_clock::now() + kPatience;
   return rule;
@@ -81,22 +81,23 @@ StopRule patience(const Progress& progress) {
 
 std::string ArenaProblem::name(std::uint32_t buffer) const {
   if (!blocks.empty())
-    return block_label(of.projection->plan.block(blocks[buffer]), *of.model->graph, of.model->owners);
+    return plan::block_label(of.projection->plan.block(blocks[buffer]), *of.model->graph, of.model->owners);
   if (!values.empty()) return of.forward->forward()->values[static_cast<std::size_t>(values[buffer])].name;
   return problem.id_of(buffer);
 }
 
-std::optional<TensorId> ArenaProblem::tensor(std::uint32_t buffer) const {
+std::optional<graph::TensorId> ArenaProblem::tensor(std::uint32_t buffer) const {
   if (blocks.empty()) return std::nullopt;
   const auto& storage = of.projection->plan.block(blocks[buffer]).storage;
-  return storage ? of.model->owners[index(*storage)] : std::nullopt;
+  return storage ? of.model->owners[graph::index(*storage)] : std::nullopt;
 }
 
 bool has_buffers(ArenaSource source, const ArenaModel& model) {
   if (source == ArenaSource::pass)
     return model.forward && model.forward->forward() != nullptr && model.figures &&
            model.figures->peak.bytes > 0;
-  return model.projection && std::ranges::any_of(model.projection->plan.blocks, [&](const Block& block) {
+  return model.projection &&
+         std::ranges::any_of(model.projection->plan.blocks, [&](const plan::Block& block) {
            return block.space == space_of(source) && block.bytes > 0;
          });
 }
@@ -111,16 +112,17 @@ ArenaProblemPtr model_arena(ArenaSource source, const ArenaModel& model) {
     add_values(*arena, model.forward->activations, ArenaKind::activations);
     add_values(*arena, model.forward->temporaries, ArenaKind::temporaries);
   } else {
-    const Space space = space_of(source);
-    arena->title = fmt::format("{} memory of {}", space_name(space), model.projection->method->id);
+    const plan::Space space = space_of(source);
+    arena->title = fmt::format("{} memory of {}", plan::space_name(space), model.projection->method->id);
     arena->tick = "step";
-    SpaceProblem made = space_problem(model.projection->plan, model.projection->timeline, space, kAlignment);
+    plan::SpaceProblem made =
+        plan::space_problem(model.projection->plan, model.projection->timeline, space, kAlignment);
     arena->problem = std::move(made.problem);
     arena->blocks = std::move(made.blocks);
-    for (const BlockId id : arena->blocks)
+    for (const plan::BlockId id : arena->blocks)
       arena->kinds.push_back(static_cast<std::uint8_t>(kind_of(model.projection->plan.block(id).use)));
   }
-  check_problem(arena->problem);
+  packing::check_problem(arena->problem);
   return arena;
 }
 
@@ -128,7 +130,7 @@ ArenaProblemPtr example_arena() {
   auto arena = std::make_shared<ArenaProblem>();
   arena->source = ArenaSource::example;
   arena->title = "Ten buffers that greedy cannot pack";
-  arena->problem = teaching_problem();
+  arena->problem = packing::teaching_problem();
   set_kinds(*arena);
   return arena;
 }
@@ -137,8 +139,8 @@ ArenaProblemPtr file_arena(const std::string& path) {
   auto arena = std::make_shared<ArenaProblem>();
   arena->source = ArenaSource::file;
   arena->title = std::filesystem::path(path).filename().string();
-  arena->problem = read_packing_file(path);
-  arena->arenas = arena_count(arena->problem);
+  arena->problem = plan::read_packing_file(path);
+  arena->arenas = packing::arena_count(arena->problem);
   set_kinds(*arena);
   return arena;
 }
@@ -148,18 +150,18 @@ std::shared_ptr<const ArenaScene> make_arena_scene(ArenaProblemPtr problem, cons
   auto scene = std::make_shared<ArenaScene>();
   scene->of = std::move(problem);
   scene->options = options;
-  PackOptions wanted = {.seconds = options.seconds, .threads = options.threads};
+  packing::PackOptions wanted = {.seconds = options.seconds, .threads = options.threads};
   if (options.capacity)
     wanted.capacity.assign(scene->of->arenas, options.capacity);
   else
     wanted.minimize = true;
-  scene->packing = pack(scene->of->problem, wanted, progress);
+  scene->packing = packing::pack(scene->of->problem, wanted, progress);
   if (scene->packing.offsets.size() != scene->of->problem.buffers.size())
     throw Error(ErrorCode::limit, "alignments leave no packing below 2^62 bytes");
-  scene->greedy = greedy_by_size_heights(scene->of->problem, patience(progress));
+  scene->greedy = packing::greedy_by_size_heights(scene->of->problem, patience(progress));
   scene->greedy.resize(scene->of->arenas);
   scene->buffers.assign(scene->of->arenas, 0);
-  for (const Buffer& buffer : scene->of->problem.buffers) ++scene->buffers[buffer.arena];
+  for (const packing::Buffer& buffer : scene->of->problem.buffers) ++scene->buffers[buffer.arena];
   for (std::uint32_t arena = 0; arena < scene->of->arenas; ++arena) {
     progress.check_cancelled();
     scene->charts.emplace_back(scene->of->problem, scene->packing.offsets, arena);
@@ -176,10 +178,11 @@ std::shared_ptr<const ArenaSteps> make_arena_steps(std::shared_ptr<const ArenaSc
   steps->rule = rule;
   const ArenaScene& of = *steps->of;
   steps->capacity = of.options.capacity.value_or(of.packing.arenas[arena].height);
-  steps->greedy =
-      greedy_trace(of.of->problem, greedy_rules()[rule], steps->capacity, arena, patience(progress));
+  steps->greedy = packing::greedy_trace(of.of->problem, packing::greedy_rules()[rule], steps->capacity, arena,
+                                        patience(progress));
   progress.check_cancelled();
-  steps->search = search_trace(of.of->problem, steps->capacity, {.arena = arena}, patience(progress));
+  steps->search =
+      packing::search_trace(of.of->problem, steps->capacity, {.arena = arena}, patience(progress));
   progress.check_cancelled();
   return steps;
 }
@@ -187,7 +190,7 @@ std::shared_ptr<const ArenaSteps> make_arena_steps(std::shared_ptr<const ArenaSc
 std::string capacity_text(const ArenaScene& scene, std::uint32_t arena) {
   if (!scene.options.capacity) return "";
   const std::uint64_t capacity = *scene.options.capacity;
-  const ArenaPacking& packing = scene.packing.arenas[arena];
+  const packing::ArenaPacking& packing = scene.packing.arenas[arena];
   if (packing.height <= capacity)
     return packing.height == capacity
                ? std::string("Fits to the last byte")
@@ -199,37 +202,37 @@ std::string capacity_text(const ArenaScene& scene, std::uint32_t arena) {
                      format_bytes(packing.height - capacity));
 }
 
-std::string step_text(const ArenaSteps& steps, const PackingTrace& trace, std::size_t at) {
+std::string step_text(const ArenaSteps& steps, const packing::PackingTrace& trace, std::size_t at) {
   const ArenaProblem& of = *steps.of->of;
   if (at == 0 && !trace.steps.empty()) return "Nothing is placed yet";
   if (at >= trace.steps.size()) {
     switch (trace.end) {
-      case TraceEnd::packed:
+      case packing::TraceEnd::packed:
         return fmt::format("All placed: ends at {}", format_bytes(trace.height));
-      case TraceEnd::too_high:
-        if (trace.steps.back().event == PackingEvent::too_high) break;
+      case packing::TraceEnd::too_high:
+        if (trace.steps.back().event == packing::PackingEvent::too_high) break;
         return fmt::format("Ends at {}, capacity {}", format_bytes(trace.height),
                            format_bytes(steps.capacity));
-      case TraceEnd::infeasible:
+      case packing::TraceEnd::infeasible:
         return "Everything was tried: no packing is that low";
-      case TraceEnd::gave_up:
+      case packing::TraceEnd::gave_up:
         return trace.attempts == 0 ? std::string("Not worked out in time")
                                    : fmt::format("Gave up after {}", counted(trace.attempts, "attempt"));
     }
   }
   constexpr std::size_t kMostName = 48;
-  const PackingStep& step = trace.steps[std::min(at, trace.steps.size()) - 1];
+  const packing::PackingStep& step = trace.steps[std::min(at, trace.steps.size()) - 1];
   const std::uint64_t end = step.offset + of.problem.buffers[step.buffer].size;
   const std::string name = safe_display(of.name(step.buffer), kMostName);
   switch (step.event) {
-    case PackingEvent::placed:
+    case packing::PackingEvent::placed:
       return fmt::format("Places {} at {}", name, format_bytes(step.offset));
-    case PackingEvent::taken_back: {
+    case packing::PackingEvent::taken_back: {
       const bool at_once = at >= 2 && trace.steps[at - 2].buffer == step.buffer;
       return fmt::format("Takes {} back: {}", name,
                          at_once ? "some tick has no room left for the rest" : "nothing that follows fits");
     }
-    case PackingEvent::too_high:
+    case packing::PackingEvent::too_high:
       break;
   }
   return fmt::format("{} ends at {}, capacity {}", name, format_bytes(end), format_bytes(steps.capacity));
@@ -240,9 +243,9 @@ std::string step_text(const ArenaSteps& steps, const PackingTrace& trace, std::s
 namespace {
 
 // The arena asked for, or if that one is empty, the arena of the first buffer.
-std::uint32_t used_arena(const Problem& problem, std::uint32_t arena) {
-  const std::vector<Buffer>& buffers = problem.buffers;
-  const bool used = std::ranges::any_of(buffers, [&](const Buffer& b) { return b.arena == arena; });
+std::uint32_t used_arena(const packing::Problem& problem, std::uint32_t arena) {
+  const std::vector<packing::Buffer>& buffers = problem.buffers;
+  const bool used = std::ranges::any_of(buffers, [&](const packing::Buffer& b) { return b.arena == arena; });
   return used || buffers.empty() ? arena : buffers.front().arena;
 }
 

@@ -32,9 +32,9 @@ inline constexpr std::array<std::string_view, 6> kArenaSourceIds = {"device", "h
 // What is known of the model when a packing is requested. Every member may be null.
 struct ArenaModel {
   ModelPtr model = {};
-  std::shared_ptr<const Projection> projection = {};
+  std::shared_ptr<const load::Projection> projection = {};
   std::shared_ptr<const ForwardScene> forward = {};
-  std::shared_ptr<const ForwardFigures> figures = {};
+  std::shared_ptr<const forward::ForwardFigures> figures = {};
 };
 
 // The colours of buffers: by use, by size (in eighths from small to large), or a colour for each buffer.
@@ -47,16 +47,16 @@ struct ArenaProblem {
   ArenaSource source = ArenaSource::example;
   std::string title = {};          // not escaped
   std::string_view tick = "tick";  // the word for a tick
-  Problem problem = {};            // passed check_problem()
+  packing::Problem problem = {};   // passed check_problem()
   ArenaPalette palette = ArenaPalette::uses;
-  std::vector<std::uint8_t> kinds;   // by buffer: an ArenaKind with the palette `uses`, else below 8
-  std::vector<BlockId> blocks = {};  // by buffer, of a plan
-  std::vector<ValueId> values = {};  // by buffer, of a pass
+  std::vector<std::uint8_t> kinds;          // by buffer: an ArenaKind with the palette `uses`, else below 8
+  std::vector<plan::BlockId> blocks = {};   // by buffer, of a plan
+  std::vector<graph::ValueId> values = {};  // by buffer, of a pass
   ArenaModel of = {};
   std::uint32_t arenas = 1;
 
   std::string name(std::uint32_t buffer) const;  // not escaped
-  std::optional<TensorId> tensor(std::uint32_t buffer) const;
+  std::optional<graph::TensorId> tensor(std::uint32_t buffer) const;
 };
 using ArenaProblemPtr = std::shared_ptr<const ArenaProblem>;
 
@@ -79,7 +79,7 @@ struct ArenaOptions {
 struct ArenaScene {
   ArenaProblemPtr of;
   ArenaOptions options = {};
-  Packing packing = {};
+  packing::Packing packing = {};
   std::vector<std::size_t> buffers = {};  // by arena: the number of its buffers
   // By arena: the height that TensorFlow Lite's planner reaches. Nothing if that takes too long to compute or
   // exceeds 2^62.
@@ -96,7 +96,7 @@ struct ArenaSteps {
   std::uint32_t arena = 0;
   std::size_t rule = 0;  // of greedy_rules()
   std::uint64_t capacity = 0;
-  PackingTrace greedy = {}, search = {};
+  packing::PackingTrace greedy = {}, search = {};
 
   std::size_t length() const { return std::max(greedy.steps.size(), search.steps.size()); }
 };
@@ -107,7 +107,7 @@ std::shared_ptr<const ArenaSteps> make_arena_steps(std::shared_ptr<const ArenaSc
 // Says whether the arena fits into the capacity; empty without a capacity. Escaped for display.
 std::string capacity_text(const ArenaScene& scene, std::uint32_t arena);
 // Describes the state of a trace after `at` steps. Escaped for display.
-std::string step_text(const ArenaSteps& steps, const PackingTrace& trace, std::size_t at);
+std::string step_text(const ArenaSteps& steps, const packing::PackingTrace& trace, std::size_t at);
 
 // --- The state of the arena panel: the chosen source and options, and the packing shown. No ImGui.
 
@@ -172,8 +172,8 @@ class ArenaWork {
   struct Asked {
     ArenaSource source;
     ArenaOptions options;
-    std::shared_ptr<const Projection> projection;   // for a memory space of the plan
-    std::shared_ptr<const ForwardFigures> figures;  // for the pass
+    std::shared_ptr<const load::Projection> projection;      // for a memory space of the plan
+    std::shared_ptr<const forward::ForwardFigures> figures;  // for the pass
     ArenaProblemPtr file;
     bool operator==(const Asked&) const = default;
   };
@@ -192,7 +192,7 @@ class ArenaWork {
   std::optional<Traced> traced_;  // the inputs of steps_
   Latest<ArenaScene> scene_;
   Latest<ArenaSteps> steps_;
-  mutable std::shared_ptr<const Projection> scanned_;
+  mutable std::shared_ptr<const load::Projection> scanned_;
   mutable std::vector<ArenaSource> spaces_;  // the sources found in scanned_
 };
 

@@ -2,9 +2,9 @@
 #include "app/gui/state/load/forward_scene.h"
 
 #include "core/base/error.h"
-#include "core/forward/pass/lifetimes.h"
-#include "core/forward/model/known_models.h"
 #include "core/forward/family/architecture.h"
+#include "core/forward/model/known_models.h"
+#include "core/forward/pass/lifetimes.h"
 
 #include <algorithm>
 #include <utility>
@@ -13,77 +13,81 @@ namespace loadline::gui {
 namespace {
 
 void add_weights(ForwardScene& scene) {
-  const ForwardGraph& forward = *scene.model.graph;
+  const graph::ForwardGraph& forward = *scene.model.graph;
   constexpr std::uint32_t kUnused = UINT32_MAX;
-  std::vector<OpRange> uses(scene.graph->tensors.size(), {kUnused, 0});
+  std::vector<forward::OpRange> uses(scene.graph->tensors.size(), {kUnused, 0});
   for (std::uint32_t i = 0; i < forward.ops.size(); ++i)
-    for (const TensorId id : forward.ops[i].weights) {
-      OpRange& range = uses[index(id)];
+    for (const graph::TensorId id : forward.ops[i].weights) {
+      forward::OpRange& range = uses[graph::index(id)];
       range = {std::min(range.first, i), i + 1};
     }
   for (std::uint32_t i = 0; i < uses.size(); ++i)
-    if (!uses[i].empty()) scene.weights.push_back({TensorId{i}, uses[i]});
+    if (!uses[i].empty()) scene.weights.push_back({graph::TensorId{i}, uses[i]});
   std::ranges::stable_sort(scene.weights, {}, [](const auto& use) { return use.ops.first; });
 }
 
 void add_values(ForwardScene& scene) {
-  const ForwardGraph& forward = *scene.model.graph;
+  const graph::ForwardGraph& forward = *scene.model.graph;
   const auto& lives = scene.model.lives;
   for (std::uint32_t i = 0; i < lives.size(); ++i) {
     if (lives[i].empty()) continue;
-    (forward.values[i].lane == Lane::temporary ? scene.temporaries : scene.activations).push_back(ValueId{i});
+    (forward.values[i].lane == graph::Lane::temporary ? scene.temporaries : scene.activations)
+        .push_back(graph::ValueId{i});
   }
-  const auto begins = [&](ValueId id) { return lives[static_cast<std::size_t>(id)].first; };
+  const auto begins = [&](graph::ValueId id) { return lives[static_cast<std::size_t>(id)].first; };
   for (auto* list : {&scene.activations, &scene.temporaries})
-    std::ranges::stable_sort(*list, [&](ValueId a, ValueId b) { return begins(a) < begins(b); });
+    std::ranges::stable_sort(*list,
+                             [&](graph::ValueId a, graph::ValueId b) { return begins(a) < begins(b); });
   std::vector<bool> written(forward.values.size(), false);
   const auto end = static_cast<std::uint32_t>(forward.ops.size());
   for (std::uint32_t i = 0; i < end; ++i)
-    for (const ValueId id : forward.ops[i].outputs) {
-      const Value& value = forward.value(id);
-      if (value.lane != Lane::cache || value.memory_of || written[static_cast<std::size_t>(id)]) continue;
+    for (const graph::ValueId id : forward.ops[i].outputs) {
+      const graph::Value& value = forward.value(id);
+      if (value.lane != graph::Lane::cache || value.memory_of || written[static_cast<std::size_t>(id)])
+        continue;
       written[static_cast<std::size_t>(id)] = true;
-      scene.cache.emplace_back(id, OpRange{i, end});
+      scene.cache.emplace_back(id, forward::OpRange{i, end});
     }
 }
 
 // Whether any dimension depends on the symbol at some size; a window, once full, no longer does.
-bool depends_on(const ForwardGraph& forward, std::size_t symbol) {
-  std::vector<SymbolId> follow = {SymbolId{static_cast<std::uint16_t>(symbol)}};  // symbols that depend on it
-  const auto mentions = [&](const SizePoly& side) {
-    return std::ranges::any_of(follow, [&](SymbolId id) { return side.mentions(id); });
+bool depends_on(const graph::ForwardGraph& forward, std::size_t symbol) {
+  std::vector<graph::SymbolId> follow = {
+      graph::SymbolId{static_cast<std::uint16_t>(symbol)}};  // symbols that depend on it
+  const auto mentions = [&](const graph::SizePoly& side) {
+    return std::ranges::any_of(follow, [&](graph::SymbolId id) { return side.mentions(id); });
   };
-  for (const LeastOf& least : forward.least)
+  for (const graph::LeastOf& least : forward.least)
     if (mentions(least.of)) follow.push_back(least.symbol);
-  return std::ranges::any_of(forward.values, [&](const Value& value) {
+  return std::ranges::any_of(forward.values, [&](const graph::Value& value) {
     return value.shape && std::ranges::any_of(*value.shape, mentions);
   });
 }
 
 void add_symbols(ForwardScene& scene) {
-  const ForwardGraph& forward = *scene.model.graph;
+  const graph::ForwardGraph& forward = *scene.model.graph;
   // a file may name any number of sizes; its inputs name the first ones. The symbols of an architecture
   // follow from B, S and P
   constexpr std::size_t kMostTried = 16;
-  const std::size_t tried = forward.least.empty() ? kMostTried : index(kPast) + 1;
+  const std::size_t tried = forward.least.empty() ? kMostTried : graph::index(graph::kPast) + 1;
   scene.symbols_matter.assign(forward.symbols.size(), false);
   for (std::size_t i = 0; i < std::min(forward.symbols.size(), tried); ++i)
     scene.symbols_matter[i] = depends_on(forward, i);
 }
 
-bool chooses_rows(const BoundOp& op) {
+bool chooses_rows(const forward::BoundOp& op) {
   return op.line->op == "linear" && std::ranges::any_of(op.attributes, [](const auto& attribute) {
-           return attribute.first == "rows" && attribute.second == Datum(std::string("last"));
+           return attribute.first == "rows" && attribute.second == assets::Datum(std::string("last"));
          });
 }
 
 // The range of a node's operators, if no other operator lies between them.
-std::optional<OpRange> contiguous(const OpTree& tree, OpNodeId id) {
-  OpRange range = {UINT32_MAX, 0};
+std::optional<forward::OpRange> contiguous(const graph::OpTree& tree, graph::OpNodeId id) {
+  forward::OpRange range = {UINT32_MAX, 0};
   std::size_t count = 0;
-  std::vector<OpNodeId> below = {id};
+  std::vector<graph::OpNodeId> below = {id};
   while (!below.empty()) {
-    const OpNode& node = tree.node(below.back());
+    const graph::OpNode& node = tree.node(below.back());
     below.pop_back();
     count += node.ops.size();
     for (const std::uint32_t op : node.ops) range = {std::min(range.first, op), std::max(range.end, op + 1)};
@@ -94,23 +98,23 @@ std::optional<OpRange> contiguous(const OpTree& tree, OpNodeId id) {
 }
 
 // The name of a stack: "encoder" for encoder.layers, and for encoder itself.
-std::string stack_name(const OpTree& tree, OpNodeId parent) {
-  const OpNode& above = tree.node(tree.node(parent).parent);
+std::string stack_name(const graph::OpTree& tree, graph::OpNodeId parent) {
+  const graph::OpNode& above = tree.node(tree.node(parent).parent);
   return above.name.empty() ? tree.node(parent).name : above.name;
 }
 
 // The repeated modules nearest the root, wherever they are.
 void add_bands(ForwardScene& scene) {
-  std::vector<std::pair<ForwardScene::Band, OpNodeId>> bands;  // each with its parent node
-  std::vector<OpNodeId> look = {kRootOpNode};
+  std::vector<std::pair<ForwardScene::Band, graph::OpNodeId>> bands;  // each with its parent node
+  std::vector<graph::OpNodeId> look = {graph::kRootOpNode};
   while (!look.empty()) {
-    const OpNodeId at = look.back();
+    const graph::OpNodeId at = look.back();
     look.pop_back();
-    const std::vector<OpGroup> groups = folded_children(scene.tree, at);
+    const std::vector<graph::OpGroup> groups = graph::folded_children(scene.tree, at);
     const bool repeats =
-        std::ranges::any_of(groups, [](const OpGroup& group) { return group.members.size() > 1; });
-    for (const OpGroup& group : groups)
-      for (const OpNodeId member : group.members) {
+        std::ranges::any_of(groups, [](const graph::OpGroup& group) { return group.members.size() > 1; });
+    for (const graph::OpGroup& group : groups)
+      for (const graph::OpNodeId member : group.members) {
         const std::string& name = scene.tree.node(member).name;
         const std::size_t digits = name.find_last_not_of("0123456789") + 1;  // npos + 1 is 0
         if (!repeats || digits == name.size() || scene.tree.node(member).all_ops < 2) {
@@ -133,36 +137,37 @@ void add_bands(ForwardScene& scene) {
 
 }  // namespace
 
-std::shared_ptr<const ForwardScene> make_forward_scene(MetaGraphPtr graph,
-                                                       std::shared_ptr<const ForwardAssets> assets,
-                                                       const ForwardOptions& options, Progress& progress) {
+std::shared_ptr<const ForwardScene> make_forward_scene(graph::MetaGraphPtr graph,
+                                                       std::shared_ptr<const forward::ForwardAssets> assets,
+                                                       const forward::ForwardOptions& options,
+                                                       Progress& progress) {
   auto scene = std::make_shared<ForwardScene>();
   scene->graph = std::move(graph);
   scene->assets = std::move(assets);
-  const auto model = [&](const ForwardOptions& chosen) {
-    scene->model =
-        forward_model(*scene->graph, *scene->assets, chosen_profile(*scene->assets, *scene->graph, chosen));
+  const auto model = [&](const forward::ForwardOptions& chosen) {
+    scene->model = forward::forward_model(*scene->graph, *scene->assets,
+                                          forward::chosen_profile(*scene->assets, *scene->graph, chosen));
   };
-  ForwardOptions fitting = options;  // options chosen for another model may not fit this one
+  forward::ForwardOptions fitting = options;  // options chosen for another model may not fit this one
   try {
-    if (!fitting.profile.empty() && !runs(scene->assets->profile(fitting.profile), *scene->graph))
+    if (!fitting.profile.empty() && !forward::runs(scene->assets->profile(fitting.profile), *scene->graph))
       fitting.profile.clear();
     model(fitting);
   } catch (const Error& error) {
-    if (fitting == ForwardOptions()) throw;
+    if (fitting == forward::ForwardOptions()) throw;
     scene->fault = error.what();
     fitting = {};
     model(fitting);
   }
   // a file's operators have types and shapes of their own
-  if (scene->model.source == ForwardSource::file) fitting = {.profile = fitting.profile};
+  if (scene->model.source == forward::ForwardSource::file) fitting = {.profile = fitting.profile};
   scene->options = std::move(fitting);
   progress.check_cancelled();
   if (scene->forward() == nullptr) {
     scene->tree.nodes.emplace_back();
     return scene;
   }
-  scene->tree = op_tree(*scene->graph, *scene->model.graph);
+  scene->tree = graph::op_tree(*scene->graph, *scene->model.graph);
   progress.check_cancelled();
   add_weights(*scene);
   add_values(*scene);
@@ -172,12 +177,13 @@ std::shared_ptr<const ForwardScene> make_forward_scene(MetaGraphPtr graph,
   return scene;
 }
 
-std::vector<std::uint64_t> symbols_of(const ForwardGraph& graph, const LoadRequest& request) {
-  return symbol_values(graph, request.batch, std::max<std::uint64_t>(request.sequence, 1), request.past,
-                       request.sizes);
+std::vector<std::uint64_t> symbols_of(const graph::ForwardGraph& graph, const load::LoadRequest& request) {
+  return forward::symbol_values(graph, request.batch, std::max<std::uint64_t>(request.sequence, 1),
+                                request.past, request.sizes);
 }
 
-std::vector<std::uint64_t> peaks_inside(const OpTree& tree, const std::vector<LaneBytes>& usage) {
+std::vector<std::uint64_t> peaks_inside(const graph::OpTree& tree,
+                                        const std::vector<forward::LaneBytes>& usage) {
   std::vector<std::uint64_t> peaks(tree.nodes.size(), 0);
   for (std::size_t i = tree.nodes.size(); i-- > 0;) {
     for (const std::uint32_t op : tree.nodes[i].ops) peaks[i] = std::max(peaks[i], usage[op].passing());

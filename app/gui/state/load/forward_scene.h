@@ -16,47 +16,51 @@ namespace loadline::gui {
 
 // Immutable once made.
 struct ForwardScene {
-  MetaGraphPtr graph;
-  std::shared_ptr<const ForwardAssets> assets;  // keeps alive the architecture that the model is bound to
-  ForwardModel model;
-  ForwardOptions options = {};  // the options in force
-  std::string fault = {};       // why the chosen options are not in force
-  OpTree tree;                  // only the root if there are no operators
+  graph::MetaGraphPtr graph;
+  std::shared_ptr<const forward::ForwardAssets>
+      assets;  // keeps alive the architecture that the model is bound to
+  forward::ForwardModel model;
+  forward::ForwardOptions options = {};  // the options in force
+  std::string fault = {};                // why the chosen options are not in force
+  graph::OpTree tree;                    // only the root if there are no operators
   // The rows of the lanes, sorted by the operator at which they begin.
   struct WeightUse {
-    TensorId tensor{};
-    OpRange ops = {};  // from its first use to its last
+    graph::TensorId tensor{};
+    forward::OpRange ops = {};  // from its first use to its last
   };
   std::vector<WeightUse> weights;
-  std::vector<std::pair<ValueId, OpRange>> cache;  // from the operator that writes it to the end
-  std::vector<ValueId> activations;
-  std::vector<ValueId> temporaries;
+  std::vector<std::pair<graph::ValueId, forward::OpRange>>
+      cache;  // from the operator that writes it to the end
+  std::vector<graph::ValueId> activations;
+  std::vector<graph::ValueId> temporaries;
   std::vector<bool> symbols_matter;  // per symbol: whether some size depends on it
   bool has_logits = false;           // an architecture with a head, whose rows can be chosen
   // A repeated layer, drawn as a band behind the lanes.
   struct Band {
     std::string name;   // the number of the layer: "12"
     std::string stack;  // for the first layer of a stack: "layer", or the stack's name: "encoder"
-    OpRange ops = {};
+    forward::OpRange ops = {};
   };
   std::vector<Band> bands;
 
   // The graph; null if no operators are known.
-  const ForwardGraph* forward() const {
+  const graph::ForwardGraph* forward() const {
     return model.graph && !model.graph->ops.empty() ? &*model.graph : nullptr;
   }
 };
 
 // A profile that is not for this model counts as not chosen. Options that fail are left out, and `fault` says
 // why. Throws the Errors of forward_model() without options, and Error{cancelled}.
-std::shared_ptr<const ForwardScene> make_forward_scene(MetaGraphPtr graph,
-                                                       std::shared_ptr<const ForwardAssets> assets,
-                                                       const ForwardOptions& options, Progress& progress);
+std::shared_ptr<const ForwardScene> make_forward_scene(graph::MetaGraphPtr graph,
+                                                       std::shared_ptr<const forward::ForwardAssets> assets,
+                                                       const forward::ForwardOptions& options,
+                                                       Progress& progress);
 
 // The symbol values with the sizes of the request. Throws Error{usage} for an unknown name of a size.
-std::vector<std::uint64_t> symbols_of(const ForwardGraph& graph, const LoadRequest& request);
+std::vector<std::uint64_t> symbols_of(const graph::ForwardGraph& graph, const load::LoadRequest& request);
 
 // For each node of the tree, the peak bytes of activations and temporaries during its operators.
-std::vector<std::uint64_t> peaks_inside(const OpTree& tree, const std::vector<LaneBytes>& usage);
+std::vector<std::uint64_t> peaks_inside(const graph::OpTree& tree,
+                                        const std::vector<forward::LaneBytes>& usage);
 
 }  // namespace loadline::gui

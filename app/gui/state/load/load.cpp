@@ -15,11 +15,11 @@ namespace loadline::gui {
 namespace {
 
 bool is_row(const std::string& order) {
-  return std::ranges::any_of(orders(), [&](const Order& row) { return row.id == order; });
+  return std::ranges::any_of(load::orders(), [&](const load::Order& row) { return row.id == order; });
 }
 
-LoadRequest load_request(const Asked& asked, const ForwardScene* pass) {
-  LoadRequest request = asked.request;
+load::LoadRequest load_request(const Asked& asked, const ForwardScene* pass) {
+  load::LoadRequest request = asked.request;
   request.methods = {std::string(shown_method(asked).id)};
   request.orders = {shown_order(asked)};
   if (pass == nullptr) {
@@ -28,9 +28,9 @@ LoadRequest load_request(const Asked& asked, const ForwardScene* pass) {
   }
   // a size that the file names may stand for the batch or for tokens
   const auto symbols = symbols_of(*pass->forward(), request);
-  request.batch = symbols[index(kBatch)];
-  request.sequence = symbols[index(kSequence)];
-  request.past = symbols[index(kPast)];
+  request.batch = symbols[graph::index(graph::kBatch)];
+  request.sequence = symbols[graph::index(graph::kSequence)];
+  request.past = symbols[graph::index(graph::kPast)];
   request.forward = pass->options;
   request.activation_bytes = 0;  // the pass gives the bytes of activations
   return request;
@@ -38,19 +38,19 @@ LoadRequest load_request(const Asked& asked, const ForwardScene* pass) {
 
 }  // namespace
 
-const Method& shown_method(const Asked& asked) {
+const load::Method& shown_method(const Asked& asked) {
   for (const std::string& id : asked.request.methods)
-    if (id != "all") return find_method(id);
-  return find_method(Asked().request.methods.front());
+    if (id != "all") return load::find_method(id);
+  return load::find_method(Asked().request.methods.front());
 }
 
 std::string shown_order(const Asked& asked) {
   for (const std::string& name : asked.request.orders)
     if (name != "all") return name;
-  return LoadRequest().orders.front();
+  return load::LoadRequest().orders.front();
 }
 
-void take_pass(LoadRequest& request, const LoadRequest& from) {
+void take_pass(load::LoadRequest& request, const load::LoadRequest& from) {
   request.batch = from.batch;
   request.sequence = from.sequence;
   request.past = from.past;
@@ -59,8 +59,8 @@ void take_pass(LoadRequest& request, const LoadRequest& from) {
 }
 
 Asked of_any_model(Asked asked) {
-  LoadRequest& request = asked.request;
-  if (!is_row(shown_order(asked))) request.orders = LoadRequest().orders;
+  load::LoadRequest& request = asked.request;
+  if (!is_row(shown_order(asked))) request.orders = load::LoadRequest().orders;
   request.gpu_layers.reset();
   request.auto_map.reset();
   request.place.clear();
@@ -68,25 +68,25 @@ Asked of_any_model(Asked asked) {
   return asked;
 }
 
-Asked asked_by(LoadRequest saved) {
+Asked asked_by(load::LoadRequest saved) {
   Asked asked;
   const std::vector<std::string>& orders = saved.orders;
   asked.every_order = std::ranges::find(orders, "all") != orders.end();
-  asked.first_token = asks_for_pass(saved);
+  asked.first_token = load::asks_for_pass(saved);
   if (saved.methods.empty()) saved.methods = asked.request.methods;
   if (saved.sequence == 0) saved.sequence = kFirstSequence;
   asked.request = std::move(saved);
   return asked;
 }
 
-LoadRequest saved_request(const Asked& asked) {
-  LoadRequest request = asked.request;
+load::LoadRequest saved_request(const Asked& asked) {
+  load::LoadRequest request = asked.request;
   if (asked.first_token)
     request.activation_bytes = 0;
   else
     take_pass(request, {});
   const std::string order = shown_order(asked);
-  if (order == kOwnOrder)
+  if (order == load::kOwnOrder)
     throw Error(ErrorCode::usage,
                 "the order was arranged by hand: write it to a file, and choose that file, before the "
                 "request is saved");
@@ -96,27 +96,27 @@ LoadRequest saved_request(const Asked& asked) {
 }
 
 LoadQuestion timeline_question(const Asked& asked, const ForwardScene* pass,
-                               const std::shared_ptr<const StorageOrder>& own_order) {
+                               const std::shared_ptr<const load::StorageOrder>& own_order) {
   LoadQuestion question{load_request(asked, pass), nullptr};
   question.request.device_budget.reset();
   question.request.host_budget.reset();
   question.request.page_cache_budget.reset();
   question.request.require_peak.reset();
-  if (question.request.orders.front() == kOwnOrder) question.own_order = own_order;
+  if (question.request.orders.front() == load::kOwnOrder) question.own_order = own_order;
   return question;
 }
 
 LoadQuestion comparison_question(const Asked& asked, const ForwardScene* pass,
-                                 const std::shared_ptr<const StorageOrder>& own_order) {
+                                 const std::shared_ptr<const load::StorageOrder>& own_order) {
   LoadQuestion question{load_request(asked, pass), nullptr};
-  LoadRequest& request = question.request;
+  load::LoadRequest& request = question.request;
   request.methods = {"all"};
   if (asked.every_order) {
     if (is_row(request.orders.front())) request.orders.clear();
     request.orders.insert(request.orders.begin(), "all");
-    if (own_order && request.orders.back() != kOwnOrder) request.orders.emplace_back(kOwnOrder);
+    if (own_order && request.orders.back() != load::kOwnOrder) request.orders.emplace_back(load::kOwnOrder);
   }
-  if (request.orders.back() == kOwnOrder) question.own_order = own_order;
+  if (request.orders.back() == load::kOwnOrder) question.own_order = own_order;
   return question;
 }
 
@@ -124,7 +124,7 @@ LoadQuestion comparison_question(const Asked& asked, const ForwardScene* pass,
 
 namespace {
 
-LoadEnvironment environment_of(const LoadTask& task) {
+load::LoadEnvironment environment_of(const LoadTask& task) {
   return {.assets = task.assets,
           .targets = *task.targets,
           .measured_rates = task.rates,
@@ -133,52 +133,53 @@ LoadEnvironment environment_of(const LoadTask& task) {
 
 }  // namespace
 
-std::shared_ptr<const RequestPass> PassMemo::find(const MetaGraph& graph, const LoadRequest& request,
-                                                  const std::shared_ptr<const ForwardAssets>& assets) {
-  LoadRequest wanted;
+std::shared_ptr<const load::RequestPass> PassMemo::find(
+    const graph::MetaGraph& graph, const load::LoadRequest& request,
+    const std::shared_ptr<const forward::ForwardAssets>& assets) {
+  load::LoadRequest wanted;
   take_pass(wanted, request);
   const std::lock_guard lock(mutex_);
   if (!last_ || wanted != of_) {
-    last_ = std::make_shared<const RequestPass>(graph, wanted, assets, UnknownPass::leave_out);
+    last_ = std::make_shared<const load::RequestPass>(graph, wanted, assets, load::UnknownPass::leave_out);
     of_ = wanted;
   }
   return last_;
 }
 
-BoundRequest bind(const LoadTask& task) {
-  return bind_request(*task.graph, task.question.request, environment_of(task));
+load::BoundRequest bind(const LoadTask& task) {
+  return load::bind_request(*task.graph, task.question.request, environment_of(task));
 }
 
-StorageOrder first_order(const LoadTask& task, const Progress& progress) {
-  const BoundRequest bound = bind(task);
-  return make_order(*task.graph, bound.orders.front(), *bound.methods.front(), bound.inputs, progress);
+load::StorageOrder first_order(const LoadTask& task, const Progress& progress) {
+  const load::BoundRequest bound = bind(task);
+  return load::make_order(*task.graph, bound.orders.front(), *bound.methods.front(), bound.inputs, progress);
 }
 
-Projection project_load(const LoadTask& task, Progress& progress) {
-  const BoundRequest bound = bind(task);
-  const Method& method = *bound.methods.front();
-  const OrderChoice& order = bound.orders.front();
-  std::shared_ptr<const RequestPass> forward;
-  if (asks_for_pass(task.question.request))
+load::Projection project_load(const LoadTask& task, Progress& progress) {
+  const load::BoundRequest bound = bind(task);
+  const load::Method& method = *bound.methods.front();
+  const load::OrderChoice& order = bound.orders.front();
+  std::shared_ptr<const load::RequestPass> forward;
+  if (load::asks_for_pass(task.question.request))
     forward = task.passes->find(*task.graph, task.question.request, task.assets);
-  return project(*task.graph, method, order.name,
-                 make_order(*task.graph, order, method, bound.inputs, progress), bound.inputs, progress,
-                 forward ? forward->pass() : nullptr);
+  return load::project(*task.graph, method, order.name,
+                       load::make_order(*task.graph, order, method, bound.inputs, progress), bound.inputs,
+                       progress, forward ? forward->pass() : nullptr);
 }
 
-JudgedLoad judge_load(const LoadTask& task, const Projection& projection) {
+JudgedLoad judge_load(const LoadTask& task, const load::Projection& projection) {
   JudgedLoad judged = {bind(task), {}};
-  const std::string unmapped = mapping_refusal(*task.graph);
+  const std::string unmapped = load::mapping_refusal(*task.graph);
   judged.row =
       projection.maps_files && !unmapped.empty()
-          ? refused_row(*projection.method, projection.order, Error(ErrorCode::unsupported, unmapped))
-          : make_row(projection, judged.bound, Labels(*task.graph), 0);
+          ? load::refused_row(*projection.method, projection.order, Error(ErrorCode::unsupported, unmapped))
+          : load::make_row(projection, judged.bound, load::Labels(*task.graph), 0);
   return judged;
 }
 
 report::PicturedAnswer compare_loads(const LoadTask& task, Progress& progress) {
   constexpr std::size_t kSlices = 48;
-  const LoadRequest& request = task.question.request;
+  const load::LoadRequest& request = task.question.request;
   auto forward = task.passes->find(*task.graph, request, task.assets);
   progress.check_cancelled();
   // operators take no modelled time
@@ -189,10 +190,10 @@ report::PicturedAnswer compare_loads(const LoadTask& task, Progress& progress) {
                                 std::move(forward), progress);
 }
 
-LoadAnswer advise_load(const LoadTask& task, Progress& progress) {
+load::LoadAnswer advise_load(const LoadTask& task, Progress& progress) {
   auto forward = task.passes->find(*task.graph, task.question.request, task.assets);
-  return answer(*task.graph, task.question.request, environment_of(task), {.advise = true},
-                std::move(forward), progress);
+  return load::answer(*task.graph, task.question.request, environment_of(task), {.advise = true},
+                      std::move(forward), progress);
 }
 
 // --- Groups an order into runs of one module, and moves, unfolds and folds them.
@@ -213,10 +214,10 @@ std::string order_module(std::string_view name) {
   return std::string(last == 0 ? name : name.substr(0, last - 1));
 }
 
-OrderList::OrderList(const MetaGraph& graph, const StorageOrder& order) {
-  const auto owners = first_owner(graph);
-  for (const StorageId id : order) {
-    const auto owner = owners[index(id)];
+OrderList::OrderList(const graph::MetaGraph& graph, const load::StorageOrder& order) {
+  const auto owners = graph::first_owner(graph);
+  for (const graph::StorageId id : order) {
+    const auto owner = owners[graph::index(id)];
     if (!owner) continue;
     std::string module = order_module(graph.tensor(*owner).name);
     if (items_.empty() || items_.back().module != module) items_.push_back({std::move(module), {}, 0, false});
@@ -234,11 +235,11 @@ void OrderList::move(std::size_t from, std::size_t to) {
     std::rotate(at(to), at(from), at(from + 1));
 }
 
-void OrderList::unfold(const MetaGraph& graph, std::size_t at) {
+void OrderList::unfold(const graph::MetaGraph& graph, std::size_t at) {
   if (at >= items_.size() || items_[at].tensor) return;
   const OrderItem item = std::move(items_[at]);
   std::vector<OrderItem> parts;
-  for (const StorageId id : item.storages)
+  for (const graph::StorageId id : item.storages)
     parts.push_back({item.module, {id}, graph.storage(id).bytes, true});
   const auto place = items_.erase(items_.begin() + static_cast<std::ptrdiff_t>(at));
   items_.insert(place, std::make_move_iterator(parts.begin()), std::make_move_iterator(parts.end()));
@@ -260,8 +261,8 @@ void OrderList::fold(std::size_t at) {
                items_.begin() + static_cast<std::ptrdiff_t>(end));
 }
 
-StorageOrder OrderList::order() const {
-  StorageOrder order;
+load::StorageOrder OrderList::order() const {
+  load::StorageOrder order;
   for (const OrderItem& item : items_) order.insert(order.end(), item.storages.begin(), item.storages.end());
   return order;
 }
@@ -274,16 +275,16 @@ void HeldBytes::clear() {
 }
 
 // At the first step, which is counted.
-void HeldBytes::begin(const ModelPtr& model, const std::shared_ptr<const Projection>& projection) {
-  const MetaGraph& graph = *model->graph;
+void HeldBytes::begin(const ModelPtr& model, const std::shared_ptr<const load::Projection>& projection) {
+  const graph::MetaGraph& graph = *model->graph;
   if (model_ != model) {
     first_.assign(graph.storages.size() + 1, 0);
-    for (const Tensor& tensor : graph.tensors) ++first_[index(tensor.storage) + 1];
+    for (const graph::Tensor& tensor : graph.tensors) ++first_[graph::index(tensor.storage) + 1];
     for (std::size_t i = 1; i < first_.size(); ++i) first_[i] += first_[i - 1];
     std::vector<std::uint32_t> next = first_;
     tensors_.resize(graph.tensors.size());
     for (std::uint32_t i = 0; i < graph.tensors.size(); ++i)
-      tensors_[next[index(graph.tensors[i].storage)]++] = TensorId{i};
+      tensors_[next[graph::index(graph.tensors[i].storage)]++] = graph::TensorId{i};
   }
   model_ = model;
   projection_ = projection;
@@ -295,29 +296,29 @@ void HeldBytes::begin(const ModelPtr& model, const std::shared_ptr<const Project
   if (!projection->plan.steps.empty()) apply(projection->plan.steps.front(), false);
 }
 
-void HeldBytes::apply(const Step& step, bool undo) {
+void HeldBytes::apply(const plan::Step& step, bool undo) {
   if (!projection_->plan.block(step.block).storage) return;
-  std::uint64_t& written = written_[index(step.block)];
-  if (step.verb == Verb::copy)
+  std::uint64_t& written = written_[graph::index(step.block)];
+  if (step.verb == plan::Verb::copy)
     return set_written(step.block, undo ? written - step.written() : written + step.written());
-  if (step.verb == Verb::alloc) return;  // nothing has arrived before it or right after it
-  std::uint64_t& freed = freed_[index(step.block)];
+  if (step.verb == plan::Verb::alloc) return;  // nothing has arrived before it or right after it
+  std::uint64_t& freed = freed_[graph::index(step.block)];
   if (undo) return set_written(step.block, freed);
   freed = written;
   set_written(step.block, 0);
 }
 
 // Each tensor of the storage has arrived as far as the block was written.
-void HeldBytes::set_written(BlockId id, std::uint64_t written) {
-  const Block& block = projection_->plan.block(id);
+void HeldBytes::set_written(plan::BlockId id, std::uint64_t written) {
+  const plan::Block& block = projection_->plan.block(id);
   const std::uint64_t whole = block.addressed_bytes();
   const auto arrived = [&](std::uint64_t bytes, std::uint64_t of_block) {
     const double share = static_cast<double>(std::min(of_block, whole)) /
                          static_cast<double>(std::max<std::uint64_t>(whole, 1));
     return of_block >= whole ? bytes : static_cast<std::uint64_t>(static_cast<double>(bytes) * share);
   };
-  const std::size_t storage = index(*block.storage), space = index(block.space);
-  const std::uint64_t before = std::exchange(written_[index(id)], written);
+  const std::size_t storage = graph::index(*block.storage), space = plan::index(block.space);
+  const std::uint64_t before = std::exchange(written_[graph::index(id)], written);
   const auto held = [&](std::uint64_t stored) {  // of the block, which may hold them packed
     if (whole == block.bytes || whole == 0) return std::min(stored, whole);
     return static_cast<std::uint64_t>(static_cast<double>(std::min(stored, whole)) /
@@ -325,21 +326,22 @@ void HeldBytes::set_written(BlockId id, std::uint64_t written) {
   };
   arrived_[space] += held(written) - held(before);  // modulo 2^64
   for (std::uint32_t i = first_[storage]; i < first_[storage + 1]; ++i) {
-    const std::uint64_t bytes = model_->bytes[index(tensors_[i])];
+    const std::uint64_t bytes = model_->bytes[graph::index(tensors_[i])];
     const std::uint64_t gone = whole == 0 ? 0 : arrived(bytes, before);
     const std::uint64_t come = whole == 0 ? 0 : arrived(bytes, written);
     if (gone == come) continue;
-    for (NodeId node = model_->nodes[index(tensors_[i])];; node = model_->tree.node(node).parent) {
-      std::uint64_t& below = nodes_[index(node)][space];
+    for (graph::NodeId node = model_->nodes[graph::index(tensors_[i])];;
+         node = model_->tree.node(node).parent) {
+      std::uint64_t& below = nodes_[graph::index(node)][space];
       below = below - gone + come;
-      if (node == kRootNode) break;
+      if (node == graph::kRootNode) break;
     }
   }
 }
 
-void HeldBytes::move_to(const ModelPtr& model, const std::shared_ptr<const Projection>& projection,
+void HeldBytes::move_to(const ModelPtr& model, const std::shared_ptr<const load::Projection>& projection,
                         std::size_t step) {
-  const std::vector<Step>& steps = projection->plan.steps;
+  const std::vector<plan::Step>& steps = projection->plan.steps;
   // a jump to the other end is shorter from the beginning
   if (model_ != model || projection_ != projection || step < step_ / 2) begin(model, projection);
   const std::size_t last = std::min(step, steps.empty() ? 0 : steps.size() - 1);

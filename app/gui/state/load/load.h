@@ -33,37 +33,37 @@ inline constexpr std::uint64_t kFirstSequence = 512;  // tokens of the pass unti
 struct Asked {
   // The timeline shows the first method in the first order; the comparison has all methods. The panels
   // Operators and Lifetimes show its forward pass.
-  LoadRequest request = {.methods = {"staged_ring"}, .sequence = kFirstSequence};
+  load::LoadRequest request = {.methods = {"staged_ring"}, .sequence = kFirstSequence};
   bool every_order = false;  // the comparison has a row for each order
   bool first_token = false;  // a forward pass follows the load
   bool operator==(const Asked&) const = default;
 };
 
 // The method and the order that the timeline shows. Throws Error{usage} for an unknown method.
-const Method& shown_method(const Asked& asked);
+const load::Method& shown_method(const Asked& asked);
 std::string shown_order(const Asked& asked);
 
 // Copies the options of the forward pass from `from`, and nothing else.
-void take_pass(LoadRequest& request, const LoadRequest& from);
+void take_pass(load::LoadRequest& request, const load::LoadRequest& from);
 // Removes the options that refer to one model: custom orders, placements, layer counts, named sizes.
 Asked of_any_model(Asked asked);
 // Converts a saved request to the window's state, and back. saved_request() throws Error{usage} for an order
 // that was arranged by hand and is not in a file.
-Asked asked_by(LoadRequest saved);
-LoadRequest saved_request(const Asked& asked);
+Asked asked_by(load::LoadRequest saved);
+load::LoadRequest saved_request(const Asked& asked);
 
 // A question about a model. Equal questions have equal answers.
 struct LoadQuestion {
-  LoadRequest request = {};
-  std::shared_ptr<const StorageOrder> own_order = nullptr;  // the custom order, if the request names it
+  load::LoadRequest request = {};
+  std::shared_ptr<const load::StorageOrder> own_order = nullptr;  // the custom order, if the request names it
   bool operator==(const LoadQuestion&) const = default;
 };
 // The questions behind the timeline and the comparison. `pass` is the forward pass that follows the load, or
 // null. The timeline does not depend on budgets.
 LoadQuestion timeline_question(const Asked& asked, const ForwardScene* pass,
-                               const std::shared_ptr<const StorageOrder>& own_order);
+                               const std::shared_ptr<const load::StorageOrder>& own_order);
 LoadQuestion comparison_question(const Asked& asked, const ForwardScene* pass,
-                                 const std::shared_ptr<const StorageOrder>& own_order);
+                                 const std::shared_ptr<const load::StorageOrder>& own_order);
 
 // --- A load of a model with everything that it refers to, so that a job can run it.
 
@@ -71,46 +71,47 @@ LoadQuestion comparison_question(const Asked& asked, const ForwardScene* pass,
 class PassMemo {
  public:
   // Throws the Errors of RequestPass.
-  std::shared_ptr<const RequestPass> find(const MetaGraph& graph, const LoadRequest& request,
-                                          const std::shared_ptr<const ForwardAssets>& assets);
+  std::shared_ptr<const load::RequestPass> find(const graph::MetaGraph& graph,
+                                                const load::LoadRequest& request,
+                                                const std::shared_ptr<const forward::ForwardAssets>& assets);
 
  private:
   std::mutex mutex_;
-  LoadRequest of_;  // the options of last_; only those of the pass matter
-  std::shared_ptr<const RequestPass> last_;
+  load::LoadRequest of_;  // the options of last_; only those of the pass matter
+  std::shared_ptr<const load::RequestPass> last_;
 };
 
 struct LoadTask {
-  MetaGraphPtr graph;
+  graph::MetaGraphPtr graph;
   LoadQuestion question;
-  std::shared_ptr<const ForwardAssets> assets;
-  std::shared_ptr<const std::vector<Target>> targets;
-  std::optional<MeasuredRates> rates;
+  std::shared_ptr<const forward::ForwardAssets> assets;
+  std::shared_ptr<const std::vector<load::Target>> targets;
+  std::optional<load::MeasuredRates> rates;
   std::shared_ptr<PassMemo> passes;
 };
 
 // This function and those below throw the Errors of bind_request(). The result refers to the task's targets.
-BoundRequest bind(const LoadTask& task);
+load::BoundRequest bind(const LoadTask& task);
 // The storage order of the first method in the first order.
-StorageOrder first_order(const LoadTask& task, const Progress& progress);
-Projection project_load(const LoadTask& task, Progress& progress);
+load::StorageOrder first_order(const LoadTask& task, const Progress& progress);
+load::Projection project_load(const LoadTask& task, Progress& progress);
 // A projection against the budgets of the question.
 struct JudgedLoad {
-  BoundRequest bound;
-  LoadRow row;
+  load::BoundRequest bound;
+  load::LoadRow row;
 };
-JudgedLoad judge_load(const LoadTask& task, const Projection& projection);
+JudgedLoad judge_load(const LoadTask& task, const load::Projection& projection);
 // The comparison of all methods and orders of the question, with curves.
 report::PicturedAnswer compare_loads(const LoadTask& task, Progress& progress);
 // Changes that make the load fit its budgets (core/load/answer/advice.h); none if it fits.
-LoadAnswer advise_load(const LoadTask& task, Progress& progress);
+load::LoadAnswer advise_load(const LoadTask& task, Progress& progress);
 
 // --- A load order as a list of rows to move: modules, some of them unfolded to their tensors. No ImGui.
 
 // A row: neighbouring storages of one module, or one tensor of an unfolded module.
 struct OrderItem {
   std::string module;  // up to the number of a layer: "model.layers.3"
-  StorageOrder storages;
+  load::StorageOrder storages;
   std::uint64_t bytes = 0;
   bool tensor = false;  // one storage, shown by its own name
 };
@@ -118,16 +119,16 @@ struct OrderItem {
 class OrderList {
  public:
   OrderList() = default;
-  OrderList(const MetaGraph& graph, const StorageOrder& order);
+  OrderList(const graph::MetaGraph& graph, const load::StorageOrder& order);
 
   const std::vector<OrderItem>& items() const { return items_; }
   // Moves the item at `from` to the position `to`. Does nothing for positions beyond the end.
   void move(std::size_t from, std::size_t to);
   // Replaces a module by its tensors; does nothing for a tensor.
-  void unfold(const MetaGraph& graph, std::size_t at);
+  void unfold(const graph::MetaGraph& graph, std::size_t at);
   // Joins the tensor at `at` and its neighbours of the same module into one item.
   void fold(std::size_t at);
-  StorageOrder order() const;
+  load::StorageOrder order() const;
 
  private:
   std::vector<OrderItem> items_;
@@ -142,32 +143,33 @@ std::string order_module(std::string_view name);
 class HeldBytes {
  public:
   // Goes to a step of a projection of the model; both must not be null.
-  void move_to(const ModelPtr& model, const std::shared_ptr<const Projection>& projection, std::size_t step);
+  void move_to(const ModelPtr& model, const std::shared_ptr<const load::Projection>& projection,
+               std::size_t step);
   void clear();
   bool empty() const { return !projection_; }
   // Bytes of the tensors at and below a node that have arrived in each space: memory that is allocated and
   // not yet written does not count, two copies of a tensor count twice. Not of an empty object.
-  const PerSpace<std::uint64_t>& at(NodeId node) const { return nodes_[index(node)]; }
+  const plan::PerSpace<std::uint64_t>& at(graph::NodeId node) const { return nodes_[graph::index(node)]; }
   // Bytes that have arrived in each space in all: what at() has, with the bytes that tensors share once.
-  const PerSpace<std::uint64_t>& arrived() const { return arrived_; }
-  const std::shared_ptr<const Projection>& projection() const { return projection_; }
+  const plan::PerSpace<std::uint64_t>& arrived() const { return arrived_; }
+  const std::shared_ptr<const load::Projection>& projection() const { return projection_; }
   std::size_t step() const { return step_; }
 
  private:
-  void begin(const ModelPtr& model, const std::shared_ptr<const Projection>& projection);
-  void apply(const Step& step, bool undo);
-  void set_written(BlockId block, std::uint64_t written);
+  void begin(const ModelPtr& model, const std::shared_ptr<const load::Projection>& projection);
+  void apply(const plan::Step& step, bool undo);
+  void set_written(plan::BlockId block, std::uint64_t written);
 
   ModelPtr model_;
-  std::shared_ptr<const Projection> projection_;
+  std::shared_ptr<const load::Projection> projection_;
   std::size_t step_ = 0;  // its effects are counted
   // The tensors of storage i are tensors_[first_[i]] to tensors_[first_[i + 1]], without the last.
   std::vector<std::uint32_t> first_;
-  std::vector<TensorId> tensors_;
+  std::vector<graph::TensorId> tensors_;
   std::vector<std::uint64_t> written_;  // per block: bytes copied into it, 0 unless it is alive
   std::vector<std::uint64_t> freed_;    // per block: what written_ was when it was freed
-  std::vector<PerSpace<std::uint64_t>> nodes_;
-  PerSpace<std::uint64_t> arrived_ = {};
+  std::vector<plan::PerSpace<std::uint64_t>> nodes_;
+  plan::PerSpace<std::uint64_t> arrived_ = {};
 };
 
 // --- The samples of an upload that runs, for the window to draw meanwhile.
@@ -176,14 +178,15 @@ class HeldBytes {
 // it grows while the process is measured.
 class LiveUpload {
  public:
-  explicit LiveUpload(std::shared_ptr<const Projection> projection) : projection_(std::move(projection)) {}
+  explicit LiveUpload(std::shared_ptr<const load::Projection> projection)
+      : projection_(std::move(projection)) {}
 
-  const std::shared_ptr<const Projection>& projection() const { return projection_; }
-  void add(const MemorySample& sample, std::size_t step) {
+  const std::shared_ptr<const load::Projection>& projection() const { return projection_; }
+  void add(const plan::MemorySample& sample, std::size_t step) {
     const std::lock_guard lock(mutex_);
     log_.add(sample, step);
   }
-  SampleLog::Entries samples() const {
+  load::SampleLog::Entries samples() const {
     const std::lock_guard lock(mutex_);
     return log_.entries();
   }
@@ -191,9 +194,9 @@ class LiveUpload {
  private:
   static constexpr std::size_t kMostSamples = 2048;  // about as many as a plot has columns
 
-  std::shared_ptr<const Projection> projection_;
+  std::shared_ptr<const load::Projection> projection_;
   mutable std::mutex mutex_;
-  SampleLog log_{kMostSamples};
+  load::SampleLog log_{kMostSamples};
 };
 
 }  // namespace loadline::gui

@@ -30,9 +30,9 @@ std::string_view beginning(std::string_view text, std::size_t most) {
   return text.substr(0, end);
 }
 
-std::string meta_line(const MetaValue& value, std::size_t most) {
+std::string meta_line(const graph::MetaValue& value, std::size_t most) {
   const auto* text = std::get_if<std::string>(&value);
-  if (text == nullptr) return meta_text(value);
+  if (text == nullptr) return graph::meta_text(value);
   const std::string_view kept = beginning(*text, most);
   std::string line;
   for (const char c : kept)
@@ -43,10 +43,10 @@ std::string meta_line(const MetaValue& value, std::size_t most) {
   return kept.size() == text->size() ? line : line + "\xE2\x80\xA6";
 }
 
-std::string meta_type_text(const MetaValue& value) {
-  if (const auto* array = std::get_if<MetaArray>(&value))
-    return fmt::format("{}[{}]", meta_type_name(array->element), format_grouped(array->count));
-  return std::string(meta_type_name(meta_type(value)));
+std::string meta_type_text(const graph::MetaValue& value) {
+  if (const auto* array = std::get_if<graph::MetaArray>(&value))
+    return fmt::format("{}[{}]", graph::meta_type_name(array->element), format_grouped(array->count));
+  return std::string(graph::meta_type_name(graph::meta_type(value)));
 }
 
 std::string broken_json(std::string_view text) {
@@ -97,19 +97,21 @@ constexpr std::size_t kMostPages = 64;
 constexpr std::size_t kMostText = 400;  // bytes of an element that are kept
 constexpr std::uint64_t kPulse = 1024;  // elements between looks at the request to stop
 
-std::string kept_text(const MetaValue& value) {
+std::string kept_text(const graph::MetaValue& value) {
   if (const auto* text = std::get_if<std::string>(&value)) {
     std::string kept(beginning(*text, kMostText));
     if (kept.size() < text->size()) kept += "\xE2\x80\xA6";
     return kept;
   }
-  return meta_text(value);
+  return graph::meta_text(value);
 }
 
 }  // namespace
 
-ArrayView::ArrayView(Jobs& jobs, MetaGraphPtr graph, std::size_t entry)
-    : jobs_(jobs), graph_(std::move(graph)), array_(&std::get<MetaArray>(graph_->metadata[entry].value)) {}
+ArrayView::ArrayView(Jobs& jobs, graph::MetaGraphPtr graph, std::size_t entry)
+    : jobs_(jobs),
+      graph_(std::move(graph)),
+      array_(&std::get<graph::MetaArray>(graph_->metadata[entry].value)) {}
 
 const std::string* ArrayView::element(std::uint64_t i) const {
   const auto page = pages_.find(i / kPage);
@@ -127,7 +129,7 @@ void ArrayView::want(std::uint64_t first, std::uint64_t last) {
   reading_first_ = from;
   reading_last_ = to;
   const auto work = [graph = graph_, array = *array_, from, to](Progress& progress) {
-    MetaArrayReader reader(*graph, array);
+    io::MetaArrayReader reader(*graph, array);
     while (reader.at() < from * kPage && reader.remaining() > 0) {
       progress.check_cancelled();
       reader.skip(std::min(from * kPage - reader.at(), kPulse * kPage));
@@ -162,7 +164,7 @@ void ArrayView::search(std::string text) {
   const auto work = [graph = graph_, array = *array_, text = searched_](Progress& progress) {
     std::vector<std::uint64_t> found;
     const Needle needle(text);
-    MetaArrayReader reader(*graph, array);
+    io::MetaArrayReader reader(*graph, array);
     progress.add_total(array.bytes);
     std::uint64_t reported = 0;
     while (reader.remaining() > 0 && found.size() < kMostFound) {
@@ -172,9 +174,9 @@ void ArrayView::search(std::string text) {
         reported = reader.bytes_passed();
       }
       const std::uint64_t at = reader.at();
-      const MetaValue value = reader.next();
+      const graph::MetaValue value = reader.next();
       const auto* string = std::get_if<std::string>(&value);
-      if (string != nullptr ? needle.in(*string) : needle.in(meta_text(value))) found.push_back(at);
+      if (string != nullptr ? needle.in(*string) : needle.in(graph::meta_text(value))) found.push_back(at);
     }
     return found;
   };
@@ -194,57 +196,57 @@ void MetadataView::look_at(std::optional<std::size_t> entry) {
   ++looks_;
   if (!graph_ || !entry || *entry >= graph_->metadata.size()) return;
   entry_ = entry;
-  if (std::holds_alternative<MetaArray>(graph_->metadata[*entry].value))
+  if (std::holds_alternative<graph::MetaArray>(graph_->metadata[*entry].value))
     array_ = std::make_unique<ArrayView>(jobs_, graph_, *entry);
 }
 
 // --- One job for each question; a newer one takes the place of an older.
 
-std::shared_ptr<const StorageReader> ValuesView::reader() {
-  if (!reader_) reader_ = std::make_shared<const StorageReader>(graph_);
+std::shared_ptr<const io::StorageReader> ValuesView::reader() {
+  if (!reader_) reader_ = std::make_shared<const io::StorageReader>(graph_);
   return reader_;
 }
 
-void ValuesView::read(TensorId tensor) {
+void ValuesView::read(graph::TensorId tensor) {
   if (!graph_ || shown_ == tensor) return;
   shown_ = tensor;
-  const MatrixSides sides = matrix_sides(graph_->tensor(tensor));
+  const inspect::MatrixSides sides = inspect::matrix_sides(graph_->tensor(tensor));
   range_ = {0, sides.rows, 0, sides.columns};
   picture.reset();
   part_.reset();
   picture.ask(jobs_, "Reading " + safe_display(graph_->tensor(tensor).name, 60),
               [from = reader(), tensor](Progress& progress) {
-                return picture_values(*from, tensor, kMostCells, kMostCells, progress);
+                return inspect::picture_values(*from, tensor, kMostCells, kMostCells, progress);
               });
 }
 
-void ValuesView::zoom(const CellRange& range) {
+void ValuesView::zoom(const inspect::CellRange& range) {
   if (!shown_ || range == range_) return;
   range_ = range;
-  const MatrixSides sides = matrix_sides(graph_->tensor(*shown_));
-  if (range == CellRange{0, sides.rows, 0, sides.columns}) return part_.reset();
+  const inspect::MatrixSides sides = inspect::matrix_sides(graph_->tensor(*shown_));
+  if (range == inspect::CellRange{0, sides.rows, 0, sides.columns}) return part_.reset();
   part_.ask(jobs_, "Reading a part", [from = reader(), tensor = *shown_, range](Progress& progress) {
-    return value_cells(*from, tensor, range, kMostCells, kMostCells, progress);
+    return inspect::value_cells(*from, tensor, range, kMostCells, kMostCells, progress);
   });
 }
 
-const ValueCells* ValuesView::cells() const {
+const inspect::ValueCells* ValuesView::cells() const {
   if (part_.value() && part_.value()->range == range_) return part_.value().get();
   return picture.value() ? &picture.value()->cells : nullptr;
 }
 
-void ValuesView::keep(std::optional<TensorId> tensor) {
+void ValuesView::keep(std::optional<graph::TensorId> tensor) {
   kept_ = tensor;
   compared_.reset();
   comparison.reset();
 }
 
-void ValuesView::compare(TensorId with) {
+void ValuesView::compare(graph::TensorId with) {
   if (!kept_ || compared_ == with) return;
   compared_ = with;
   comparison.reset();
   comparison.ask(jobs_, "Comparing values", [from = reader(), first = *kept_, with](Progress& progress) {
-    return compare_values(*from, first, with, progress);
+    return inspect::compare_values(*from, first, with, progress);
   });
 }
 

@@ -21,9 +21,9 @@ namespace loadline::gui {
 // At most `most` bytes, not cut inside a UTF-8 sequence.
 std::string_view beginning(std::string_view text, std::size_t most);
 // The value in one line, cut after about `most` bytes; runs of blanks and line breaks become one blank.
-std::string meta_line(const MetaValue& value, std::size_t most);
+std::string meta_line(const graph::MetaValue& value, std::size_t most);
 // The type as a person reads it: "u32", "string", "f32[32,000]".
-std::string meta_type_text(const MetaValue& value);
+std::string meta_type_text(const graph::MetaValue& value);
 
 // Breaks JSON without line breaks into a line for each element, indented by two spaces a level. Any other
 // text is returned unchanged. Text that only looks like JSON keeps all its characters except blanks.
@@ -45,9 +45,9 @@ class Needle {
 class ArrayView {
  public:
   // `entry` is the position of an array in the graph's metadata.
-  ArrayView(Jobs& jobs, MetaGraphPtr graph, std::size_t entry);
+  ArrayView(Jobs& jobs, graph::MetaGraphPtr graph, std::size_t entry);
 
-  const MetaArray& array() const { return *array_; }
+  const graph::MetaArray& array() const { return *array_; }
 
   // The element as text, not escaped, cut if it is long; null until it is read.
   const std::string* element(std::uint64_t i) const;
@@ -77,8 +77,8 @@ class ArrayView {
   void take(const Pages& pages, std::uint64_t first);
 
   Jobs& jobs_;
-  MetaGraphPtr graph_;
-  const MetaArray* array_ = nullptr;
+  graph::MetaGraphPtr graph_;
+  const graph::MetaArray* array_ = nullptr;
   Pages pages_;
   Latest<Pages> read_;  // the pages that were wanted last
   std::uint64_t reading_first_ = 0;
@@ -92,7 +92,7 @@ class ArrayView {
 class MetadataView {
  public:
   // `graph` may be null.
-  MetadataView(Jobs& jobs, MetaGraphPtr graph) : jobs_(jobs), graph_(std::move(graph)) {}
+  MetadataView(Jobs& jobs, graph::MetaGraphPtr graph) : jobs_(jobs), graph_(std::move(graph)) {}
 
   // Shows an entry, and opens an array for reading. Shows nothing for nothing or an unknown entry.
   void look_at(std::optional<std::size_t> entry);
@@ -107,7 +107,7 @@ class MetadataView {
 
  private:
   Jobs& jobs_;
-  MetaGraphPtr graph_;
+  graph::MetaGraphPtr graph_;
   std::optional<std::size_t> entry_;
   std::unique_ptr<ArrayView> array_;
   std::uint64_t looks_ = 0;
@@ -119,39 +119,39 @@ class MetadataView {
 class ValuesView {
  public:
   // A null graph has no tensors.
-  ValuesView(Jobs& jobs, MetaGraphPtr graph) : jobs_(jobs), graph_(std::move(graph)) {}
+  ValuesView(Jobs& jobs, graph::MetaGraphPtr graph) : jobs_(jobs), graph_(std::move(graph)) {}
 
   // Reads the values, unless they are read already.
-  void read(TensorId tensor);
-  std::optional<TensorId> shown() const { return shown_; }  // the tensor read last
+  void read(graph::TensorId tensor);
+  std::optional<graph::TensorId> shown() const { return shown_; }  // the tensor read last
   // The part of the matrix that the map shows; the whole at first.
-  const CellRange& range() const { return range_; }
-  void zoom(const CellRange& range);
+  const inspect::CellRange& range() const { return range_; }
+  void zoom(const inspect::CellRange& range);
   // The finest cells there are of range(): those of the part, else those of the whole, which cover it.
-  const ValueCells* cells() const;
+  const inspect::ValueCells* cells() const;
 
   // Keeps the tensor, to hold others against it.
-  void keep(std::optional<TensorId> tensor);
-  std::optional<TensorId> kept() const { return kept_; }
+  void keep(std::optional<graph::TensorId> tensor);
+  std::optional<graph::TensorId> kept() const { return kept_; }
   // Compares the kept tensor with this one, unless that is known.
-  void compare(TensorId with);
+  void compare(graph::TensorId with);
 
   // Tensors of at most this size are read without being asked.
   static constexpr std::uint64_t kSmall = 64 << 20;
   static constexpr std::size_t kMostCells = 160;  // in each direction
 
-  Latest<ValuePicture> picture;
-  Latest<ValueComparison> comparison;
+  Latest<inspect::ValuePicture> picture;
+  Latest<inspect::ValueComparison> comparison;
 
  private:
-  std::shared_ptr<const StorageReader> reader();
+  std::shared_ptr<const io::StorageReader> reader();
 
   Jobs& jobs_;
-  MetaGraphPtr graph_;
-  std::shared_ptr<const StorageReader> reader_;
-  std::optional<TensorId> shown_, kept_, compared_;
-  CellRange range_;
-  Latest<ValueCells> part_;
+  graph::MetaGraphPtr graph_;
+  std::shared_ptr<const io::StorageReader> reader_;
+  std::optional<graph::TensorId> shown_, kept_, compared_;
+  inspect::CellRange range_;
+  Latest<inspect::ValueCells> part_;
 };
 
 }  // namespace loadline::gui

@@ -39,7 +39,7 @@ namespace fs = std::filesystem;
 
 // A pattern that begins with a dot is an extension; any other is a whole file name: "config.json".
 bool is_model_file(std::string_view name) {
-  return std::ranges::any_of(importers(), [&](const Importer& importer) {
+  return std::ranges::any_of(importers::importers(), [&](const importers::Importer& importer) {
     return std::ranges::any_of(split(importer.extensions, ' '), [&](std::string_view word) {
       return word.starts_with('.') ? name.size() > word.size() && name.ends_with(word) : name == word;
     });
@@ -234,12 +234,12 @@ constexpr std::uint64_t kSeed = 1;
 std::string write_demo_model(const std::string& folder, Progress& progress) {
   const std::filesystem::path target = std::filesystem::path(folder) / "demo-llama";
   if (std::filesystem::exists(target)) return target.string();
-  const Preset* preset = find_preset(kPreset);
+  const forward::Preset* preset = forward::find_preset(kPreset);
   if (preset == nullptr) throw Error(ErrorCode::unsupported, "this build carries no demo model");
-  const TemporaryFolder attempt(folder);
+  const io::TemporaryFolder attempt(folder);
   const std::filesystem::path written = std::filesystem::path(attempt.path()) / target.filename();
-  synthesize(config_graph(preset->config_json, "demo/config.json"), written.string(),
-             {.seed = kSeed, .max_shard_bytes = preset->max_shard_bytes}, progress);
+  exporters::synthesize(forward::config_graph(preset->config_json, "demo/config.json"), written.string(),
+                        {.seed = kSeed, .max_shard_bytes = preset->max_shard_bytes}, progress);
   std::error_code failed;
   std::filesystem::rename(written, target, failed);
   if (failed && !std::filesystem::exists(target))  // else another attempt was first: the same bytes

@@ -23,7 +23,7 @@ namespace loadline::gui {
 
 namespace {
 
-std::vector<std::uint32_t> ranks_of_names(const MetaGraph& graph) {
+std::vector<std::uint32_t> ranks_of_names(const graph::MetaGraph& graph) {
   std::vector<std::uint32_t> order(graph.tensors.size());
   std::iota(order.begin(), order.end(), 0u);
   std::ranges::sort(order, [&](std::uint32_t a, std::uint32_t b) {
@@ -35,15 +35,15 @@ std::vector<std::uint32_t> ranks_of_names(const MetaGraph& graph) {
 }
 
 void add_tensors(Model& model) {
-  const MetaGraph& graph = *model.graph;
-  const std::vector<Share> parts = shares(graph);
-  std::map<DType, DTypeShare> dtypes;
+  const graph::MetaGraph& graph = *model.graph;
+  const std::vector<graph::Share> parts = graph::shares(graph);
+  std::map<graph::DType, DTypeShare> dtypes;
   model.bytes_of_file.resize(graph.files.size());
   for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
-    const Tensor& tensor = graph.tensors[i];
-    model.bytes.push_back(tensor_bytes(graph, tensor));
-    model.roles.push_back(tensor_role(tensor.name));
-    const auto layer = layer_number(tensor.name);
+    const graph::Tensor& tensor = graph.tensors[i];
+    model.bytes.push_back(graph::tensor_bytes(graph, tensor));
+    model.roles.push_back(graph::tensor_role(tensor.name));
+    const auto layer = graph::layer_number(tensor.name);
     model.layers.push_back(layer && *layer < 1'000'000 ? static_cast<std::int32_t>(*layer) : -1);
     model.layer_count = std::max(model.layer_count, model.layers.back() + 1);
     DTypeShare& share = dtypes[tensor.dtype];
@@ -51,8 +51,8 @@ void add_tensors(Model& model) {
     ++share.tensors;
     share.bytes += parts[i].bytes;
     model.role_bytes[static_cast<std::size_t>(model.roles.back())] += parts[i].bytes;
-    const FileId file = graph.storage(tensor.storage).file;
-    if (file != kNoFile) model.bytes_of_file[index(file)] += parts[i].bytes;
+    const graph::FileId file = graph.storage(tensor.storage).file;
+    if (file != graph::kNoFile) model.bytes_of_file[graph::index(file)] += parts[i].bytes;
   }
   for (const auto& [dtype, share] : dtypes) model.dtypes.push_back(share);
   std::ranges::stable_sort(model.dtypes,
@@ -60,95 +60,96 @@ void add_tensors(Model& model) {
 }
 
 void add_tree(Model& model) {
-  const MetaGraph& graph = *model.graph;
-  model.tree = module_tree(graph);
+  const graph::MetaGraph& graph = *model.graph;
+  model.tree = graph::module_tree(graph);
   model.treemap_order = view::TreemapOrder(model.tree);
-  model.nodes.resize(graph.tensors.size(), kRootNode);
+  model.nodes.resize(graph.tensors.size(), graph::kRootNode);
   for (std::uint32_t i = 0; i < model.tree.nodes.size(); ++i)
-    if (const auto tensor = model.tree.nodes[i].tensor) model.nodes[index(*tensor)] = NodeId{i};
+    if (const auto tensor = model.tree.nodes[i].tensor) model.nodes[graph::index(*tensor)] = graph::NodeId{i};
 }
 
 // All but the tree.
 void add_facts(Model& model) {
-  const MetaGraph& graph = *model.graph;
-  model.owners = first_owner(graph);
-  model.ties = tied_groups(graph);
+  const graph::MetaGraph& graph = *model.graph;
+  model.owners = graph::first_owner(graph);
+  model.ties = graph::tied_groups(graph);
   model.tie_of.resize(graph.tensors.size());
   for (std::uint32_t group = 0; group < model.ties.size(); ++group)
-    for (const TensorId id : model.ties[group]) model.tie_of[index(id)] = group + 1;
+    for (const graph::TensorId id : model.ties[group]) model.tie_of[graph::index(id)] = group + 1;
   add_tensors(model);
-  model.encodings = encoding_shares(graph);
-  model.mapping_refusal = mapping_refusal(graph);
+  model.encodings = graph::encoding_shares(graph);
+  model.mapping_refusal = load::mapping_refusal(graph);
   for (std::uint32_t i = 0; i < graph.tensors.size() && !model.remarks; ++i)
-    model.remarks = !storage_remark(model, TensorId{i}).empty();
-  model.weight_bytes = storage_bytes(graph);
-  model.disk_bytes = file_bytes(graph);
-  model.shapes_only = shapes_only(graph);
-  for (const Note& note : graph.notes) model.errors += note.severity == Severity::error;
+    model.remarks = !storage_remark(model, graph::TensorId{i}).empty();
+  model.weight_bytes = graph::storage_bytes(graph);
+  model.disk_bytes = graph::file_bytes(graph);
+  model.shapes_only = graph::shapes_only(graph);
+  for (const graph::Note& note : graph.notes) model.errors += note.severity == graph::Severity::error;
 }
 
 }  // namespace
 
-const std::vector<std::uint32_t>& NameRanks::of(const MetaGraph& graph) const {
+const std::vector<std::uint32_t>& NameRanks::of(const graph::MetaGraph& graph) const {
   std::call_once(once_, [&] { ranks_ = ranks_of_names(graph); });
   return ranks_;
 }
 
-ModelPtr make_model(MetaGraphPtr graph, std::string path, std::string name) {
+ModelPtr make_model(graph::MetaGraphPtr graph, std::string path, std::string name) {
   auto model = std::make_shared<Model>();
   model->graph = std::move(graph);
   model->path = std::move(path);
-  const MetaGraph& g = *model->graph;
-  model->name = name.empty() ? model_name(g) : std::move(name);
+  const graph::MetaGraph& g = *model->graph;
+  model->name = name.empty() ? graph::model_name(g) : std::move(name);
   // the two halves take about as long as each other
   constexpr std::array<void (*)(Model&), 2> kHalves = {add_tree, add_facts};
   ParallelLoop(kHalves.size(), kHalves.size(), [&](std::size_t i) { kHalves[i](*model); }).finish();
   return model;
 }
 
-std::optional<TensorId> find_tensor(const Model& model, std::string_view name) {
+std::optional<graph::TensorId> find_tensor(const Model& model, std::string_view name) {
   const auto& tensors = model.graph->tensors;
-  const auto found = std::ranges::find_if(tensors, [&](const Tensor& t) { return t.name == name; });
+  const auto found = std::ranges::find_if(tensors, [&](const graph::Tensor& t) { return t.name == name; });
   if (found == tensors.end()) return std::nullopt;
-  return TensorId{static_cast<std::uint32_t>(found - tensors.begin())};
+  return graph::TensorId{static_cast<std::uint32_t>(found - tensors.begin())};
 }
 
-std::string storage_remark(const Model& model, TensorId id) {
-  const Tensor& tensor = model.tensor(id);
-  const Storage& storage = model.graph->storage(tensor.storage);
+std::string storage_remark(const Model& model, graph::TensorId id) {
+  const graph::Tensor& tensor = model.tensor(id);
+  const graph::Storage& storage = model.graph->storage(tensor.storage);
   std::string remark;
   const auto add = [&](std::string_view word) {
     if (!remark.empty()) remark += ", ";
     remark += word;
   };
-  if (storage.encoding != Encoding::plain) add(encoding_name(storage.encoding));
+  if (storage.encoding != graph::Encoding::plain) add(graph::encoding_name(storage.encoding));
   if (!tensor.strides.empty()) add("view");
-  if (model.tie_of[index(id)] > 0)
+  if (model.tie_of[graph::index(id)] > 0)
     add("tied");
-  else if (tensor.strides.empty() && model.bytes[index(id)] < storage.bytes)
+  else if (tensor.strides.empty() && model.bytes[graph::index(id)] < storage.bytes)
     add("part");
   return remark;
 }
 
-std::vector<TensorId> filtered(const Model& model, std::string_view filter) {
-  return TensorFilter(filter).select(*model.graph);
+std::vector<graph::TensorId> filtered(const Model& model, std::string_view filter) {
+  return graph::TensorFilter(filter).select(*model.graph);
 }
 
-std::vector<bool> nodes_with(const Model& model, std::span<const TensorId> tensors) {
+std::vector<bool> nodes_with(const Model& model, std::span<const graph::TensorId> tensors) {
   std::vector<bool> with(model.tree.nodes.size(), false);
-  for (const TensorId id : tensors) {
-    NodeId at = model.nodes[index(id)];
-    for (; at != kRootNode && !with[index(at)]; at = model.tree.node(at).parent) with[index(at)] = true;
-    with[index(kRootNode)] = true;
+  for (const graph::TensorId id : tensors) {
+    graph::NodeId at = model.nodes[graph::index(id)];
+    for (; at != graph::kRootNode && !with[graph::index(at)]; at = model.tree.node(at).parent)
+      with[graph::index(at)] = true;
+    with[graph::index(graph::kRootNode)] = true;
   }
   return with;
 }
 
-void sort_tensors(const Model& model, std::span<TensorId> rows, SortColumn column, bool ascending) {
-  const MetaGraph& graph = *model.graph;
-  const auto key_less = [&](TensorId a, TensorId b) {
-    const Tensor& ta = graph.tensor(a);
-    const Tensor& tb = graph.tensor(b);
+void sort_tensors(const Model& model, std::span<graph::TensorId> rows, SortColumn column, bool ascending) {
+  const graph::MetaGraph& graph = *model.graph;
+  const auto key_less = [&](graph::TensorId a, graph::TensorId b) {
+    const graph::Tensor& ta = graph.tensor(a);
+    const graph::Tensor& tb = graph.tensor(b);
     switch (column) {
       case SortColumn::name:
         return false;
@@ -157,24 +158,24 @@ void sort_tensors(const Model& model, std::span<TensorId> rows, SortColumn colum
       case SortColumn::shape:
         return ta.shape < tb.shape;
       case SortColumn::bytes:
-        return model.bytes[index(a)] < model.bytes[index(b)];
+        return model.bytes[graph::index(a)] < model.bytes[graph::index(b)];
       case SortColumn::file:
         return graph.storage(ta.storage).file < graph.storage(tb.storage).file;
       case SortColumn::offset: {
-        const Storage& sa = graph.storage(ta.storage);
-        const Storage& sb = graph.storage(tb.storage);
+        const graph::Storage& sa = graph.storage(ta.storage);
+        const graph::Storage& sb = graph.storage(tb.storage);
         if (sa.file != sb.file) return sa.file < sb.file;
         return sa.offset + ta.offset < sb.offset + tb.offset;
       }
     }
     return false;
   };
-  std::ranges::sort(rows, [&](TensorId a, TensorId b) {
+  std::ranges::sort(rows, [&](graph::TensorId a, graph::TensorId b) {
     if (key_less(a, b)) return ascending;
     if (key_less(b, a)) return !ascending;
     if (a == b) return false;
     const std::vector<std::uint32_t>& ranks = model.name_ranks.of(graph);
-    const bool before = ranks[index(a)] < ranks[index(b)];
+    const bool before = ranks[graph::index(a)] < ranks[graph::index(b)];
     return column == SortColumn::name && !ascending ? !before : before;
   });
 }
@@ -204,8 +205,8 @@ gpu::MemorySupply supply_of(const gpu::DeviceInfo& device, std::optional<std::ui
 
 }  // namespace
 
-std::string upload_misfit(const Projection& projection, const MetaGraph& graph, const gpu::DeviceInfo& device,
-                          std::optional<std::uint64_t> system) {
+std::string upload_misfit(const load::Projection& projection, const graph::MetaGraph& graph,
+                          const gpu::DeviceInfo& device, std::optional<std::uint64_t> system) {
   try {
     if (gpu::packs_weights(projection.plan)) gpu::require_packing(device);
     gpu::require_fit(gpu::needs_of(projection.timeline), supply_of(device, system), device.name);
@@ -216,13 +217,13 @@ std::string upload_misfit(const Projection& projection, const MetaGraph& graph, 
   return {};
 }
 
-std::string mapping_misfit(const Model& model, const Projection& projection) {
+std::string mapping_misfit(const Model& model, const load::Projection& projection) {
   return projection.maps_files ? model.mapping_refusal : "";
 }
 
 std::string reading_misfit(const Model& model) {
-  for (const EncodingShare& share : model.encodings)
-    if (share.encoding == Encoding::unreadable)
+  for (const graph::EncodingShare& share : model.encodings)
+    if (share.encoding == graph::Encoding::unreadable)
       return fmt::format("{} of {} storages cannot be read: quantised blocks in big-endian order",
                          format_grouped(share.storages), format_grouped(model.graph->storages.size()));
   return "";
@@ -231,7 +232,7 @@ std::string reading_misfit(const Model& model) {
 std::string use_misfit(const Model& model) {
   if (model.errors > 0) {
     const auto& notes = model.graph->notes;
-    const auto first = std::ranges::find(notes, Severity::error, &Note::severity);
+    const auto first = std::ranges::find(notes, graph::Severity::error, &graph::Note::severity);
     return first->text + (model.errors > 1 ? fmt::format(" (and {} more errors)", model.errors - 1) : "");
   }
   if (model.shapes_only) return "it has shapes only: no file holds its weights";

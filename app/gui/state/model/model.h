@@ -26,7 +26,7 @@ namespace loadline::gui {
 // --- The facts about an opened model that panels show, computed once, in a job.
 
 struct DTypeShare {
-  DType dtype = DType::opaque;
+  graph::DType dtype = graph::DType::opaque;
   std::uint64_t tensors = 0;
   std::uint64_t bytes = 0;  // bytes that several tensors view count once
 };
@@ -35,7 +35,7 @@ struct DTypeShare {
 // for, from any thread: of a million names that takes a second.
 class NameRanks {
  public:
-  const std::vector<std::uint32_t>& of(const MetaGraph& graph) const;
+  const std::vector<std::uint32_t>& of(const graph::MetaGraph& graph) const;
 
  private:
   mutable std::once_flag once_;
@@ -44,66 +44,66 @@ class NameRanks {
 
 // Immutable once made; vectors named "per tensor" are parallel to graph->tensors.
 struct Model {
-  MetaGraphPtr graph;
+  graph::MetaGraphPtr graph;
   std::string path;  // as given by the user; empty for a graph without a path
   std::string name;
-  ModuleTree tree;
+  graph::ModuleTree tree;
   view::TreemapOrder treemap_order;
-  std::vector<NodeId> nodes;         // per tensor: its place in the tree
+  std::vector<graph::NodeId> nodes;  // per tensor: its place in the tree
   std::vector<std::uint64_t> bytes;  // per tensor
-  std::vector<Role> roles;           // per tensor
+  std::vector<graph::Role> roles;    // per tensor
   std::vector<std::int32_t> layers;  // per tensor; -1 outside numbered layers
   std::int32_t layer_count = 0;
-  std::vector<std::vector<TensorId>> ties;
-  std::vector<std::uint32_t> tie_of;            // per tensor: 1 + index in ties, 0 = not tied
-  std::vector<std::optional<TensorId>> owners;  // per storage
-  std::uint64_t weight_bytes = 0;               // bytes of all storages
+  std::vector<std::vector<graph::TensorId>> ties;
+  std::vector<std::uint32_t> tie_of;                   // per tensor: 1 + index in ties, 0 = not tied
+  std::vector<std::optional<graph::TensorId>> owners;  // per storage
+  std::uint64_t weight_bytes = 0;                      // bytes of all storages
   std::uint64_t disk_bytes = 0;
   std::vector<DTypeShare> dtypes;  // by decreasing bytes
-  std::array<std::uint64_t, kRoleCount> role_bytes = {};
-  std::vector<std::uint64_t> bytes_of_file;  // tensor bytes per file
-  std::vector<EncodingShare> encodings;      // all but plain
-  std::string mapping_refusal;               // why the files cannot be mapped; empty if they can
-  bool remarks = false;                      // storage_remark() is not empty for some tensor
-  bool shapes_only = false;                  // no file holds (all of) its weights
-  std::size_t errors = 0;                    // number of notes of severity error
+  std::array<std::uint64_t, graph::kRoleCount> role_bytes = {};
+  std::vector<std::uint64_t> bytes_of_file;     // tensor bytes per file
+  std::vector<graph::EncodingShare> encodings;  // all but plain
+  std::string mapping_refusal;                  // why the files cannot be mapped; empty if they can
+  bool remarks = false;                         // storage_remark() is not empty for some tensor
+  bool shapes_only = false;                     // no file holds (all of) its weights
+  std::size_t errors = 0;                       // number of notes of severity error
   NameRanks name_ranks;
 
-  const Tensor& tensor(TensorId id) const { return graph->tensor(id); }
+  const graph::Tensor& tensor(graph::TensorId id) const { return graph->tensor(id); }
 };
 using ModelPtr = std::shared_ptr<const Model>;
 
 // Computes the facts. An empty name stands for the name that the graph has.
-ModelPtr make_model(MetaGraphPtr graph, std::string path, std::string name = {});
+ModelPtr make_model(graph::MetaGraphPtr graph, std::string path, std::string name = {});
 
 enum class SortColumn { name, dtype, shape, bytes, file, offset };
 inline constexpr std::array<std::string_view, 6> kSortColumnNames = {"name",  "dtype", "shape",
                                                                      "bytes", "file",  "offset"};
 
 // The first tensor of that name.
-std::optional<TensorId> find_tensor(const Model& model, std::string_view name);
+std::optional<graph::TensorId> find_tensor(const Model& model, std::string_view name);
 
 // A remark on unusual storage of a tensor: "view", "deflate", "tied"; else empty.
-std::string storage_remark(const Model& model, TensorId id);
+std::string storage_remark(const Model& model, graph::TensorId id);
 
 // The tensors that pass the filter (core/graph/names/tensor_names.h). Throws Error{usage}.
-std::vector<TensorId> filtered(const Model& model, std::string_view filter);
+std::vector<graph::TensorId> filtered(const Model& model, std::string_view filter);
 // Per node of the tree: whether it, or anything below it, is among `tensors`.
-std::vector<bool> nodes_with(const Model& model, std::span<const TensorId> tensors);
+std::vector<bool> nodes_with(const Model& model, std::span<const graph::TensorId> tensors);
 // Sorts `rows` by a column; equal rows are in the order of names.
-void sort_tensors(const Model& model, std::span<TensorId> rows, SortColumn column, bool ascending);
+void sort_tensors(const Model& model, std::span<graph::TensorId> rows, SortColumn column, bool ascending);
 
 // --- Checks before an upload or a conversion: does the model fit on the device, and how large is the new
 // file?
 
 // Why the uploader would refuse, in the uploader's words; empty if the device can take the upload. Uses the
 // device's free memory when it was listed. `system` is the available memory of the machine, if known.
-std::string upload_misfit(const Projection& projection, const MetaGraph& graph, const gpu::DeviceInfo& device,
-                          std::optional<std::uint64_t> system);
+std::string upload_misfit(const load::Projection& projection, const graph::MetaGraph& graph,
+                          const gpu::DeviceInfo& device, std::optional<std::uint64_t> system);
 
 // Why this load cannot map the model's files; empty if it maps no files, or if all weights have plain
 // encoding.
-std::string mapping_misfit(const Model& model, const Projection& projection);
+std::string mapping_misfit(const Model& model, const load::Projection& projection);
 // Why the weights cannot all be read, so that neither load nor conversion is possible; empty if they can.
 std::string reading_misfit(const Model& model);
 // Why the model can only be inspected, and its weights not be used; empty if they can.

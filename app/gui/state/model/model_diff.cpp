@@ -14,13 +14,13 @@
 namespace loadline::gui {
 namespace {
 
-DiffSide side_of(const MetaGraph& graph, const Weight& weight) {
-  return {.type = weight_type(graph, weight),
+DiffSide side_of(const graph::MetaGraph& graph, const inspect::Weight& weight) {
+  return {.type = inspect::weight_type(graph, weight),
           .shape = weight.shape.empty() ? "one number" : fmt::format("{}", fmt::join(weight.shape, " x ")),
-          .bytes = weight_bytes(graph, weight)};
+          .bytes = inspect::weight_bytes(graph, weight)};
 }
 
-std::string values_text(const ValueDifference& found) {
+std::string values_text(const inspect::ValueDifference& found) {
   if (found.differing == 0) return "equal numbers in other bytes";
   std::string text;
   if (found.a && found.b && found.not_finite < found.differing)
@@ -30,18 +30,18 @@ std::string values_text(const ValueDifference& found) {
   return text;
 }
 
-DiffKind kind_of_pair(const PairResult& result, bool same_type) {
+DiffKind kind_of_pair(const inspect::PairResult& result, bool same_type) {
   switch (result.state) {
-    case PairState::other_shape:
+    case inspect::PairState::other_shape:
       return DiffKind::shape;
-    case PairState::other_type:
+    case inspect::PairState::other_type:
       return DiffKind::type;
-    case PairState::other_values:
+    case inspect::PairState::other_values:
       return DiffKind::values;
-    case PairState::refused:
+    case inspect::PairState::refused:
       return DiffKind::refused;
-    case PairState::equal:
-    case PairState::not_looked:
+    case inspect::PairState::equal:
+    case inspect::PairState::not_looked:
       break;
   }
   return same_type ? DiffKind::equal : DiffKind::type;
@@ -49,11 +49,11 @@ DiffKind kind_of_pair(const PairResult& result, bool same_type) {
 
 class Differ {
  public:
-  Differ(const Model& here, const Model& there, const Comparison& compared)
+  Differ(const Model& here, const Model& there, const inspect::Comparison& compared)
       : here_(*here.graph), there_(*there.graph), match_(compared.match) {
     for (std::size_t i = 0; i < match_.pairs.size(); ++i) add_pair(match_.pairs[i], compared.results[i]);
     for (const std::uint32_t at : match_.only_a) {
-      const Weight& weight = match_.a[at];
+      const inspect::Weight& weight = match_.a[at];
       add({.kind = DiffKind::only_here,
            .name = weight.name.str(),
            .here = weight.tensor,
@@ -63,7 +63,7 @@ class Differ {
     const auto before = [](const DiffRow& a, const DiffRow& b) { return *a.here < *b.here; };
     std::ranges::stable_sort(diff_.rows, before);
     for (const std::uint32_t at : match_.only_b) {
-      const Weight& weight = match_.b[at];
+      const inspect::Weight& weight = match_.b[at];
       add({.kind = DiffKind::only_there,
            .name = weight.name.str(),
            .here = {},
@@ -80,13 +80,14 @@ class Differ {
     diff_.rows.push_back(std::move(row));
   }
 
-  void add_pair(const WeightPair& pair, const PairResult& result) {
-    const Weight &a = match_.a[pair.a], &b = match_.b[pair.b];
-    DiffRow row = {.kind = kind_of_pair(result, weight_type(here_, a) == weight_type(there_, b)),
-                   .name = a.name.str(),
-                   .here = a.tensor,
-                   .a = side_of(here_, a),
-                   .b = side_of(there_, b)};
+  void add_pair(const inspect::WeightPair& pair, const inspect::PairResult& result) {
+    const inspect::Weight &a = match_.a[pair.a], &b = match_.b[pair.b];
+    DiffRow row = {
+        .kind = kind_of_pair(result, inspect::weight_type(here_, a) == inspect::weight_type(there_, b)),
+        .name = a.name.str(),
+        .here = a.tensor,
+        .a = side_of(here_, a),
+        .b = side_of(there_, b)};
     row.detail = result.difference ? values_text(*result.difference) : result.refusal;
     add(std::move(row));
   }
@@ -94,40 +95,42 @@ class Differ {
   void mark(const Model& here) {
     diff_.of_tensor.assign(here_.tensors.size(), DiffKind::equal);
     diff_.touched.assign(here.tree.nodes.size(), false);
-    std::vector<TensorId> differing;
+    std::vector<graph::TensorId> differing;
     for (const DiffRow& row : diff_.rows) {
       if (!row.here || row.kind == DiffKind::equal) continue;
-      diff_.of_tensor[index(*row.here)] = row.kind;
+      diff_.of_tensor[graph::index(*row.here)] = row.kind;
       differing.push_back(*row.here);
     }
     diff_.touched = nodes_with(here, differing);
   }
 
-  const MetaGraph& here_;
-  const MetaGraph& there_;
-  const Matching& match_;
+  const graph::MetaGraph& here_;
+  const graph::MetaGraph& there_;
+  const inspect::Matching& match_;
   ModelDiff diff_;
 };
 
 // Adds by how much the numbers of pairs differ whose types do.
-void compare_other_types(const Model& here, const Model& there, Comparison& compared, Progress& progress) {
-  Matching other;
+void compare_other_types(const Model& here, const Model& there, inspect::Comparison& compared,
+                         Progress& progress) {
+  inspect::Matching other;
   other.a = compared.match.a;
   other.b = compared.match.b;
   std::vector<std::size_t> at;
   for (std::size_t i = 0; i < compared.results.size(); ++i) {
-    if (compared.results[i].state != PairState::other_type) continue;
+    if (compared.results[i].state != inspect::PairState::other_type) continue;
     other.pairs.push_back(compared.match.pairs[i]);
     at.push_back(i);
   }
   if (at.empty()) return;
-  const CompareOptions as_numbers = {.values = true, .tolerance = Tolerance{0, 0}};
-  const Comparison numbers = compare_models(here.graph, there.graph, std::move(other), as_numbers, progress);
+  const inspect::CompareOptions as_numbers = {.values = true, .tolerance = inspect::Tolerance{0, 0}};
+  const inspect::Comparison numbers =
+      inspect::compare_models(here.graph, there.graph, std::move(other), as_numbers, progress);
   for (std::size_t i = 0; i < at.size(); ++i) {
-    PairResult& result = compared.results[at[i]];
+    inspect::PairResult& result = compared.results[at[i]];
     result.difference = numbers.results[i].difference;
-    result.refusal =
-        numbers.results[i].state == PairState::equal ? "the numbers are equal" : numbers.results[i].refusal;
+    result.refusal = numbers.results[i].state == inspect::PairState::equal ? "the numbers are equal"
+                                                                           : numbers.results[i].refusal;
   }
 }
 
@@ -148,8 +151,8 @@ std::string diff_kind_words(DiffKind kind) {
 
 ModelDiff diff_models(const Model& here, const Model& there, bool values, Progress& progress) {
   report::MatchedModels matched = report::match_models(*here.graph, *there.graph);
-  Comparison compared =
-      compare_models(here.graph, there.graph, std::move(matched.match), {.values = values}, progress);
+  inspect::Comparison compared = inspect::compare_models(here.graph, there.graph, std::move(matched.match),
+                                                         {.values = values}, progress);
   if (values) compare_other_types(here, there, compared, progress);
   ModelDiff diff = Differ(here, there, compared).take();
   diff.values = values;
@@ -169,7 +172,7 @@ void DiffView::begin(ModelPtr there, bool values) {
   if (!here_ || !there) throw Error(ErrorCode::usage, "two models are compared: open another one");
   if (values)
     for (const ModelPtr& model : {here_, there}) {
-      require_sound(*model->graph, "compare the values of");
+      graph::require_sound(*model->graph, "compare the values of");
       if (const std::string misfit = use_misfit(*model); !misfit.empty())
         throw Error(ErrorCode::unsupported, "the values cannot be compared: " + misfit);
     }

@@ -33,7 +33,7 @@ struct DiffSide {
 struct DiffRow {
   DiffKind kind = DiffKind::equal;
   std::string name;
-  std::optional<TensorId> here;
+  std::optional<graph::TensorId> here;
   std::optional<DiffSide> a, b;  // in this model, in the other
   std::string detail = {};       // how the values differ, or why they cannot be compared
 };
@@ -41,7 +41,7 @@ struct DiffRow {
 struct ModelDiff {
   std::vector<DiffRow> rows;  // in this model's order, then what only the other has
   std::array<std::size_t, kDiffKinds> counts = {};
-  std::vector<MetadataDifference> metadata;
+  std::vector<inspect::MetadataDifference> metadata;
   std::string metadata_problem = {};  // why not all of it could be compared
   bool values = false;                // they were compared
   bool mapped = false;                // under llama.cpp's names: one is the other's GGUF file
