@@ -20,6 +20,19 @@ if(LOADLINE_SANITIZE)
   target_link_options(loadline_options INTERFACE -fsanitize=${LOADLINE_SANITIZE})
 endif()
 
+# A whole build parses the common headers once for each target. Builds of every day do without: there each
+# file must include what it uses, and ccache shares objects between build folders.
+function(loadline_precompile target)
+  if(LOADLINE_PRECOMPILE)
+    target_precompile_headers(${target} PRIVATE ${PROJECT_SOURCE_DIR}/cmake/precompiled.h ${ARGN})
+  endif()
+endfunction()
+if(LOADLINE_PRECOMPILE)
+  # ccache finds such objects again when the header's time is not in them
+  target_compile_options(loadline_options INTERFACE
+                         $<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>)
+endif()
+
 # loadline_assets(FOLDER): assets/FOLDER/*.json, embedded as the target embedded_FOLDER
 function(loadline_assets folder)
   file(GLOB files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/assets/${folder}/*.json)
@@ -32,6 +45,7 @@ function(loadline_layer name)
   cmake_parse_arguments(LAYER "" "" "LINK;PRIVATE" ${ARGN})
   add_library(${name} STATIC ${LAYER_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PUBLIC loadline_options ${LAYER_LINK} PRIVATE ${LAYER_PRIVATE})
+  loadline_precompile(${name})
   # what fuzzers can reach tells them which branches an input took
   if(LOADLINE_FUZZ AND name MATCHES "^(core_|importers|exporters)" AND NOT name STREQUAL core_gpu)
     target_compile_options(${name} PRIVATE -fsanitize=fuzzer-no-link)
