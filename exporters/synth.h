@@ -19,11 +19,11 @@ struct SynthOptions {
   std::string to = "safetensors";
 };
 
-// `shapes` is a graph without files (core/forward/config_graph.h). A GGUF file has llama.cpp's names and keys
-// if the family has a map; vectors that follow from the configuration are written even to a sparse file.
-// Random floating values are about normally distributed around 0 (norm weights around 1) with a standard
-// deviation of about 0.02. The same seed and shapes give the same bytes on every machine.
-// Throws Error{usage} for another exporter.
+// `shapes` is a graph without files (core/forward/model/known_models.h). A GGUF file has llama.cpp's names
+// and keys if the family has a map; vectors that follow from the configuration are written even to a sparse
+// file. Random floating values are about normally distributed around 0 (norm weights around 1) with a
+// standard deviation of about 0.02. The same seed and shapes give the same bytes on every machine. Throws
+// Error{usage} for another exporter.
 WriteReport synthesize(const graph::MetaGraph& shapes, const std::string& out, const SynthOptions& options,
                        Progress& progress);
 

@@ -47,15 +47,14 @@ graph::MetaGraph read_safetensors_file(const io::SourceFile& file, graph::NameIn
 Match sniff_tflite(std::string_view head, std::string_view path);
 graph::MetaGraph read_tflite(const Source& source);
 
-// numpy: .npy holds one array, named after the file (core/graph/npy_names.h), and a folder of them is a
-// model; .npz holds arrays named after its members without
-// ".npy".
+// numpy: .npy holds one array, named after the file (core/graph/names/file_names.h), and a folder of them is
+// a model; .npz holds arrays named after its members without ".npy".
 Match sniff_npy(std::string_view head, std::string_view path);
 graph::MetaGraph read_npy(const Source& source);
 Match sniff_npz(std::string_view head, std::string_view path);
 graph::MetaGraph read_npz(const Source& source);
 
-// ONNX with its external data: tensors from every place in the file (named by importers/onnx/names.h),
+// ONNX with its external data: tensors from every place in the file (named by importers/onnx/onnx.h),
 // operators and metadata.
 Match sniff_onnx(std::string_view head, std::string_view path);
 graph::MetaGraph read_onnx(const Source& source);

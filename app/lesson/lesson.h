@@ -160,7 +160,7 @@ struct Lesson {
 
 // Reads both texts. `path` is the JSON's; its name without folder and extension is the lesson's id. Throws
 // Error{malformed | limit} with file, line and column. Expressions are parsed but not evaluated
-// (check_lesson.h).
+// (exercises.h).
 Lesson parse_lesson(std::string_view json, std::string_view markdown, const std::string& path);
 
 // The built-in lessons in their teaching order, then those of `folder` (*.json with their *.md) by name; one

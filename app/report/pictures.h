@@ -17,7 +17,7 @@ struct Bar {
   std::string label = {};
   std::string note = {};  // behind the bar: the law
   std::uint64_t bytes = 0;
-  std::string_view colour = "device";  // the class of a space (row_curve.h)
+  std::string_view colour = "device";  // the class of a space (chart.h)
 };
 
 struct Bars {
@@ -27,7 +27,7 @@ struct Bars {
   std::uint64_t scale = 0;    // at least so many bytes wide, to be compared with other bars
 };
 
-// The rows that can be done, by their peak in one space (row_space.h), which the title names: if none is
+// The rows that can be done, by their peak in one space (row_text.h), which the title names: if none is
 // given, in the one where they are furthest apart.
 Bars method_bars(const std::vector<load::LoadRow>& rows, std::uint64_t weights, std::string_view space = {});
 

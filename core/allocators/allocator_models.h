@@ -11,8 +11,8 @@ namespace loadline::allocators {
 
 enum class AllocatorModel : std::uint8_t {
   exact,        // reserves exactly what is requested and releases it at once
-  torch,        // PyTorch's caching allocator (torch_cache.h); in a load, on the device
-  malloc,       // glibc's malloc, which releases memory late (malloc_heap.h); in a load, on the host
+  torch,        // PyTorch's caching allocator (allocator_rules.h); in a load, on the device
+  malloc,       // glibc's malloc, which releases memory late (allocator_rules.h); in a load, on the host
   vulkan,       // blocks of up to 256 MiB, divided at multiples of 256 bytes, as the uploader allocates
   arena,        // one range per space with offsets planned ahead
   ggml,         // ggml's graph allocator: one buffer, best fit
@@ -46,7 +46,7 @@ struct Allocation {
 // `lives`, then frees those that end with it. `model` must be one for forward passes. The sum of all sizes
 // must be below 2^62. Sources: ggml/src/ggml-alloc.c (blocks of 32 bytes, the last of equal holes, the hole
 // at the end only if no other fits); onnxruntime/core/framework/mem_pattern_planner.h (blocks of 256 bytes;
-// the buffer is held throughout, from the second run on); for torch see torch_cache.h.
+// the buffer is held throughout, from the second run on); for torch see allocator_rules.h.
 std::uint64_t reserved_bytes(std::span<const Allocation> lives, AllocatorModel model);
 
 }  // namespace loadline::allocators

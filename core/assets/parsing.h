@@ -11,8 +11,8 @@
 
 namespace loadline::assets {
 
-// --- The common base of the parsers of asset lines; for expression_parser.cpp, op_line.cpp and name_rule.cpp
-// only.
+// --- The common base of the parsers of asset lines; for expression_parser.cpp,
+// core/forward/family/operators.cpp and core/forward/gguf/gguf_family.cpp only.
 
 // A position in one line of an asset.
 class AssetScanner {

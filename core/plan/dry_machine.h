@@ -20,7 +20,7 @@ struct CostModel {
   double link = 20.0e9;          // staging to device, asynchronous
   double pageable_link = 6.0e9;  // host memory to device and back, synchronous
   double device_copy = 200.0e9;
-  double seek_seconds = 80e-6;  // before a jump (read_pattern.h): random read of an NVMe disk
+  double seek_seconds = 80e-6;  // before a jump (plan.h): random read of an NVMe disk
   double disk_write = 1.5e9;    // until the bytes are durable: for conversions, no load writes
   // Memory that the system gives: its pages are found and cleared, or pinned. The defaults count nothing.
   double host_pages = kUncounted;     // ordinary memory: each block of weights is given, and taken back

@@ -55,7 +55,7 @@ void check_npy_dtype(const Slot& slot) {
 
 }  // namespace
 
-// --- A folder of .npy files (exporters/npy_header.h), one for each tensor, named by core/graph/npy_names.h.
+// --- A folder of .npy files, one for each tensor, named by core/graph/names/file_names.h.
 
 namespace {
 

@@ -29,8 +29,7 @@ struct WriteOptions {
   bool consume = false;                        // give the source's disk space back as its bytes are written
   bool verify = false;                         // read each file back and compare its hash before the rename
   bool sparse = false;                         // leave tensor bytes as holes and never call the reader
-  std::optional<WriteShare> share =
-      {};  // write this share only, and leave the end to join_parts() (exporters/join.h)
+  std::optional<WriteShare> share = {};        // write this share only, and leave the end to join_parts()
   io::WritePolicy policy = io::WritePolicy::drop_behind;
   // How often written bytes are made durable, so that a kill or a power cut costs no more; a consumed source
   // needs smaller steps, of at most kConsumedStep.

@@ -21,7 +21,7 @@
 namespace loadline::importers {
 
 // --- Hugging Face config.json: the model_type and the sizes that its family needs
-// (core/forward/config_graph.h).
+// (core/forward/model/known_models.h).
 
 namespace {
 

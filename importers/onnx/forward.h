@@ -32,7 +32,7 @@ struct Inference {
 
 // The library is not safe on hostile models: it divides by strides of zero, recurses through functions that
 // call each other, and uses unlimited memory. So a forked child runs it, with limits on time, memory and core
-// dumps. The child can open neither files nor the network (confine.h). Its answer comes back over a pipe and
+// dumps. The child can open neither files nor the network. Its answer comes back over a pipe and
 // is trusted no more than the model. A failure of the child never throws. The onnx checker is not used.
 //
 // Cost: about 8 ms for the library to set up its operators, and 0.07 ms for fork() per MiB that this process

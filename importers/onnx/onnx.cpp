@@ -146,7 +146,7 @@ std::vector<std::string> onnx_tensor_names(const OnnxModel& model, std::string_v
 //
 //   08 V            ir_version, first where fields come in order; there is no magic
 //   3A L graph      operators, and weights as TensorProtos: inside, or (location, offset, length) of a file
-//                   beside it (importers/onnx/external.cpp)
+//                   beside it (importers/onnx/tensors.cpp)
 //
 // A file of 2^31 bytes or more is not a valid protobuf message.
 

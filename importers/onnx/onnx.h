@@ -57,7 +57,7 @@ class ExternalFiles {
   ExternalFiles(const Source& source, graph::MetaGraph& graph) : source_(source), graph_(graph) {}
 
   // The place of the tensor's bytes. Throws Error{malformed} for unsafe or contradictory external data; the
-  // rules are in external.cpp.
+  // rules are in tensors.cpp.
   ExternalRange find(const OnnxTensor& tensor, const std::string& name);
   // Call once, after the last find().
   void add_notes();

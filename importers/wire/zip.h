@@ -46,7 +46,7 @@ ZipDirectory read_zip_directory(const io::SourceFile& file, ZipCase name_case);
 
 // --- Reads a zip archive: the place of each member's bytes, and the content of small members.
 
-// The members of an archive and their content. zip_directory.h lists the archives that are refused.
+// The members of an archive and their content. read_zip_directory() says which are refused.
 class ZipArchive {
  public:
   // Reads the directory and the local headers, no content. `file` must outlive it. Throws Error.

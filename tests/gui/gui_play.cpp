@@ -1,4 +1,4 @@
-// Plays a script of app/gui/script.h: gui_play SCRIPT [window], offscreen unless told otherwise.
+// Plays a script of app/gui/frame/gui_app.h: gui_play SCRIPT [window], offscreen unless told otherwise.
 // Every message of the Vulkan validation layer is a failure.
 #include "app/gui/frame/gui_app.h"
 #include "core/base/error.h"

@@ -61,7 +61,7 @@ struct Context {
   importers::ResolveOptions resolve_options() const { return {hub_cache, follow_links, assets}; }
 };
 
-// A row of the table in commands.cpp. `setup` adds options to the command's parser and returns the function
+// A row of the table in command.cpp. `setup` adds options to the command's parser and returns the function
 // that runs after parsing. The variables bound to the options live in that function.
 using Action = std::function<int(Context&)>;
 struct Command {
@@ -123,9 +123,6 @@ class ProgressLine {
   std::unique_ptr<Worker> worker_;
 };
 
-}  // namespace loadline::cli
-namespace loadline::cli {
-
 // --- One setup function per command, each in its own file.
 
 Action setup_batch(CLI::App& app);
@@ -151,15 +148,7 @@ Action setup_targets(CLI::App& app);
 Action setup_upload(CLI::App& app);
 Action setup_verify(CLI::App& app);
 
-}  // namespace loadline::cli
-
 // --- The command line.
-
-namespace loadline {
-struct GuiRequest;
-}
-
-namespace loadline::cli {
 
 // Parses and runs; returns the exit code. `run_gui` is null when built without the window.
 int run(int argc, char** argv, int (*run_gui)(const GuiRequest&));

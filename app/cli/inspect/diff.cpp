@@ -1,4 +1,4 @@
-// Loadline diff: what differs between two models; loadline verify: whether they have the same tensors.
+// loadline diff: what differs between two models; loadline verify: whether they have the same tensors.
 
 #include "app/cli/base/command.h"
 #include "app/cli/base/option_flags.h"

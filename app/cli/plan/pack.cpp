@@ -1,4 +1,4 @@
-// Loadline pack: solves a packing problem, made from a file or from the projected run of a model.
+// loadline pack: solves a packing problem, made from a file or from the projected run of a model.
 #include "app/cli/plan/pack.h"
 
 #include "app/cli/base/command.h"

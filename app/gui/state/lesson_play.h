@@ -99,7 +99,7 @@ class LessonPlay {
   // The model of a scene: shapes without a file. `then` is called once it is there; at once if it is known.
   void want_model(std::function<void(ModelPtr)> then);
 
-  // The state of the views, kept by Workspace (workspace_lesson.cpp).
+  // The state of the views, kept by Workspace (lesson_play.cpp).
   std::uint64_t document = 0;         // the id of the document with the lesson's model; 0: none
   std::deque<std::string> to_show{};  // lines of the step that are still to be run
   bool presents = false;              // one view and the text, large

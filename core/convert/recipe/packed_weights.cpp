@@ -13,7 +13,7 @@
 
 namespace loadline::convert {
 
-// --- The arithmetic of each packing. find_logical.cpp has the layouts.
+// --- The arithmetic of each packing. core/graph/packed/packed_layouts.cpp has the layouts.
 //
 //   GPTQ, AWQ              (code - zero) * scale; GPTQ stores zero - 1, GPTQ v2 and AWQ zero
 //   bitsandbytes 4-bit     codebook[code] * scale of a block; nested: codebook[scale] * its scale + offset

@@ -13,7 +13,7 @@
 
 namespace loadline::convert {
 
-// --- Turns packed weights (core/graph/logical_tensor.h) into floats, a part of the matrix at a time.
+// --- Turns packed weights (core/graph/meta_graph.h) into floats, a part of the matrix at a time.
 
 // A part of a matrix. The rows of a tensor are all its dimensions but the last.
 struct Region {

@@ -30,7 +30,7 @@ namespace loadline::forward {
 //    "spellings": {".weight": ".gamma"},  other endings of names, in older files
 //    "tie": "tie_word_embeddings ?? true", "tied": {"lm_head.weight": "model.embed_tokens.weight"},
 //    "main": ["x = embed ids @model.embed_tokens[V,d]", "each i in L: layer @model.layers.{i}", ...],
-//    "layer": [...],                    any other list is a block that loops refer to by name (op_line.h)
+//    "layer": [...],                    any other list is a block that loops refer to by name (operators.h)
 //    "absent": ["have @rotary.inv_freq[D/2]!:F32"],   tensors that exist at run time only
 //    "extra": ["have @h.{i}.attn.bias[1,1,N,N]!:F32"],  buffers that some files store; not parameters
 //    "leaves_out": ["vision_config"],   keys of config.json for parts of the model not described here

@@ -20,7 +20,7 @@ struct OperatorInfo {
   std::string_view attributes;  // those that size the result, then those for profiles; separated by spaces
 };
 
-// One row for each operator; lower.cpp has the rules, in the same order.
+// One row for each operator; lowering.cpp has the rules, in the same order.
 //
 //   cols   linear: the width of the result, where each head has its own part of the weight
 //   rank   attn: the width of the latent vectors that take the place of keys and values

@@ -81,7 +81,7 @@ NameRule parse_name_rule(std::string_view text, const assets::AssetPlace& place)
 //
 //   {"architecture": "'llama'",              an expression: general.architecture, and the prefix of other
 //   keys
-//    "model_types": ["llama", ...],          as in architectures (core/forward/architecture.h)
+//    "model_types": ["llama", ...],          as in architectures (core/forward/family/architecture.h)
 //    "classes": ["LlamaForCausalLM", ...],
 //    "let": {"d": "hidden_size", ...},
 //    "prefix": ["model."], "spellings": {},  as in architectures
@@ -94,7 +94,7 @@ NameRule parse_name_rule(std::string_view text, const assets::AssetPlace& place)
 //    "drop": ["*.rotary_emb.inv_freq"],      tensors of the source that have no place in the file; "{L}" as
 //    in names
 //    "reads": ["llama", "qwen2"],            values of general.architecture that the rest reads
-//    "config": ["hidden_size int = embedding_length", ...],   config.json from a file's keys; gguf_config.h
+//    "config": ["hidden_size int = embedding_length", ...],   config.json from a file's keys; gguf_map.h
 //    "remarks": {"its base is taken to be 10000": "not has('rope_freqs.weight')"},   what no key says
 //    "flags": {"latent": "has('blk.0.attn_k_b.weight')"}}   names for the conditions of architectures
 //

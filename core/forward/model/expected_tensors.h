@@ -17,7 +17,7 @@ namespace loadline::forward {
 
 struct ModelClaims {
   std::string family = {};       // of the asset for this model; empty if there is none
-  std::uint64_t parameters = 0;  // parameters.h if the asset fits the model; else every element, once
+  std::uint64_t parameters = 0;  // parameters() if the asset fits the model; else every element, once
   std::vector<std::string> missing = {};        // expected by the asset or listed by an index, but in no file
   std::vector<graph::TensorId> unclaimed = {};  // neither expected nor in a part that the asset leaves out
   std::vector<graph::Note> notes = {};          // shapes that differ, or why the asset cannot be applied
@@ -37,7 +37,7 @@ struct GgufBinding {
   // Weights and claims name tensors of the file. One tensor may be the weight of several operators (fused
   // projections, stacked experts); one weight may be several tensors.
   BoundModel bound;
-  std::uint64_t parameters = 0;  // as parameters.h counts them
+  std::uint64_t parameters = 0;  // as parameters() counts them
 };
 
 // `config` is the gguf_config() of the graph. Flags of the file hide those of the same name in `flags`. A

@@ -75,7 +75,7 @@ struct ForwardModel {
   // for an estimate, from the usual keys.
   std::optional<std::uint64_t> cache_bytes_per_token = {};
   std::optional<CacheEstimate> cache_estimate = {};  // if the source is an estimate
-  // Without a graph: a lower bound of the activation bytes that one more new token adds (estimate.h).
+  // Without a graph: a lower bound of the activation bytes that one more new token adds.
   std::optional<std::uint64_t> activation_bound_per_token = {};
 };
 

@@ -29,7 +29,7 @@ std::vector<std::uint32_t> op_order(std::span<const graph::Op> ops, std::span<co
                                     OpOrder order, std::span<const std::uint32_t> early = {});
 
 // --- Applies a profile to the complete list of operators: values held longer than used, operator order,
-// in-place results. For lower.cpp only.
+// in-place results. For lowering.cpp only.
 
 // Values that a caller still references after their last use, and how long.
 struct Until {

@@ -26,7 +26,7 @@ struct ModuleNode {
   std::vector<NodeId> children;    // in natural order: "2" before "10"
   std::optional<TensorId> tensor;  // set on leaves (a module may also be a tensor of that name)
   // Totals of the node and everything below it. Bytes that several tensors view count once
-  // (core/graph/shares.h); tied tensors count at their first name.
+  // (core/graph/meta_graph.h); tied tensors count at their first name.
   std::uint64_t bytes = 0;
   std::uint64_t parameters = 0;
   std::uint64_t tensors = 0;

@@ -23,8 +23,8 @@ namespace loadline::load {
 // One storage of each file that has weights.
 std::vector<graph::StorageId> one_of_each_file(const graph::MetaGraph& graph);
 
-// Bytes of the files of these storages: all, and those that the page cache holds (page_residency.h). Throws
-// Error{io}.
+// Bytes of the files of these storages: all, and those that the page cache holds (core/io/system_memory.h).
+// Throws Error{io}.
 std::uint64_t file_bytes(const io::StorageReader& reader, const std::vector<graph::StorageId>& files);
 std::uint64_t cached_bytes(const io::StorageReader& reader, const std::vector<graph::StorageId>& files);
 
@@ -112,7 +112,7 @@ struct PageCacheUse {
 };
 
 struct HostMeasurement {
-  plan::Timeline timeline;         // .measured holds the samples (sample_log.h), in time order
+  plan::Timeline timeline;         // .measured holds the samples, in time order
   std::vector<std::size_t> steps;  // the step at which each sample was taken, parallel to .measured
   plan::ProcessMemory projected;   // peaks of the plan's blocks, by counter
   plan::ProcessMemory measured;    // peaks of the samples, relative to just before the run

@@ -24,7 +24,8 @@ class MethodBuilder {
   std::uint64_t all_bytes() const;
   std::uint64_t most_bytes() const;  // of the largest storage; 0 if there is none
   plan::Plan& plan() { return plan_; }
-  // The storages of each shard (shards.h), in load order; shards sorted by their first storage in that order.
+  // The storages of each shard (model_parts.h), in load order; shards sorted by their first storage in that
+  // order.
   std::vector<StorageOrder> by_shard() const;
 
   // How the requested cast converts a storage; nothing if it keeps its stored type.

@@ -52,8 +52,8 @@ struct MethodTraits {
   bool imports = false;
 };
 
-// `summary` fits a table cell. The law is an upper bound for the peak of each space in every order; law.h
-// gives its grammar and symbols.
+// `summary` fits a table cell. The law is an upper bound for the peak of each space in every order; its
+// grammar and symbols stand below, with LawValues.
 struct Method {
   std::string_view id;
   std::string_view summary;
@@ -85,7 +85,7 @@ plan::Plan make_plan(const graph::MetaGraph& graph, const Method& method, const 
 //   part   := space " " expr [" (" case {"; " case} ")"]
 //   space  := device | host | page cache | staging | unified
 //   case   := condition ": " ["+ "] expr       with "+" expr is added to the part, else it replaces the part
-//   expr   := as in core/forward/expression.h, with symbols such as W and w*, 2W for 2 times W,
+//   expr   := as in core/assets/expression.h, with symbols such as W and w*, 2W for 2 times W,
 //             sizes such as 4 MiB, and slots(x): x rounded up to whole slots of the ring
 //
 // Conditions: cast = the request casts weights; disk = its placement leaves weights on disk; pickled = the
