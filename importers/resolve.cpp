@@ -237,8 +237,6 @@ std::vector<std::string> gguf_set(const std::vector<std::string>& found) {
   return set;
 }
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
 Source resolve_model_folder(const fs::path& path, const ResolveOptions& options) {
   const auto folder = std::make_shared<const ModelFolder>(path, options.follow_links);
   const std::vector<std::string> names = file_names(path);

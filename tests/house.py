@@ -48,6 +48,11 @@ def includes(text):
     return re.findall(r'^#include "([^"]+)"', text, re.M)
 
 
+# What opens a block that is no function: a control statement, a type, a table, a call with a lambda.
+BLOCK = re.compile(r"(namespace|struct|class|enum|union|if|for|while|switch|else|do|return|try|catch|case|\})\b"
+                   r"|[^(]* = |[\w.]+\(")
+
+
 def functions(text):
     """(line, length) of each function with a body of its own, as clang-format lays it out."""
     lines = text.split("\n")
@@ -55,16 +60,13 @@ def functions(text):
         if not re.search(r"[\w)}>] \{$", line):
             continue
         body = next((other for other in lines[opening + 1 :] if other), "")
-        indent = body[: max(0, len(re.match(" *", body).group()) - 2)]
+        indent = " " * max(0, len(body) - len(body.lstrip()) - 2)
         begin = opening
-        while begin > 0 and (re.match(" *", lines[begin]).group() != indent or not lines[begin]):
+        while begin > 0 and (not lines[begin] or lines[begin][: len(indent) + 1].rstrip() == indent.rstrip()):
             begin -= 1
-        start = lines[begin].strip()
-        if "(" not in " ".join(lines[begin : opening + 1]) or len(indent) > 2:
+        head = " ".join(lines[begin : opening + 1])
+        if "(" not in head or len(indent) > 2 or BLOCK.match(head.strip()):
             continue
-        if re.match(r"(namespace|struct|class|enum|union|if|for|while|switch|else|do|return|try|catch|case|const|static const|constexpr|\}|[\w.]+ =|[\w.]+\()\b", start) and " operator" not in start:
-            if not re.match(r"(const|constexpr) [\w:<>*& ]+ \w[\w:]*\(.*", start) or "= [" in start:
-                continue
         end = next((at for at in range(opening + 1, len(lines)) if lines[at].startswith(indent + "}")), opening)
         yield begin + 1, end - begin + 1
 

@@ -47,8 +47,6 @@ class Frame {
   double share_ = 1, unit_ = 1, water_ = 0;
 };
 
-bool hangs(const CurveBand& band) { return (band.mask & plan::space_bit(plan::Space::device)) == 0; }
-
 // The area between the water line and the sum of the stack's first `spaces` spaces.
 std::string area_path(const CurveBand& band, const Frame& frame, unsigned spaces) {
   std::string path = fmt::format("M{:.1f},{:.1f}", frame.x(0), frame.water());
@@ -56,7 +54,7 @@ std::string area_path(const CurveBand& band, const Frame& frame, unsigned spaces
   double last = -1;
   for (std::size_t i = 0; i < band.columns.size(); ++i) {
     const double y =
-        frame.edge(static_cast<double>(plan::sum_over(band.columns[i].bytes, spaces)), hangs(band));
+        frame.edge(static_cast<double>(plan::sum_over(band.columns[i].bytes, spaces)), band.is_below_water());
     if (i > 0 && std::abs(y - last) < 0.05) continue;
     path += fmt::format("H{:.1f}V{:.1f}", frame.x(static_cast<double>(i) / columns), y);
     last = y;
@@ -84,8 +82,8 @@ std::string band_svg(const CurveBand& band, const Frame& frame) {
 std::string slices_svg(const CurveBand& band, const Frame& frame) {
   std::string svg;
   const auto slices = static_cast<double>(band.slices.size());
-  const double height = hangs(band) ? frame.bottom() - frame.water() : frame.water() - kTop;
-  const double top = hangs(band) ? frame.water() : kTop;
+  const double height = band.is_below_water() ? frame.bottom() - frame.water() : frame.water() - kTop;
+  const double top = band.is_below_water() ? frame.water() : kTop;
   for (std::size_t i = 0; i < band.slices.size();) {
     std::size_t end = i + 1;
     while (end < band.slices.size() && band.slices[end] == band.slices[i]) ++end;
@@ -273,8 +271,8 @@ ChartScale chart_scale(const ChartSubject& subject, const std::vector<PicturedRo
       rows, [&](const PicturedRow& one) { return one.row->order != rows.front().row->order; });
   for (const PicturedRow& one : rows) {
     for (const CurveBand& band : one.curve->bands)
-      (hangs(band) ? scale.below : scale.above) =
-          std::max(hangs(band) ? scale.below : scale.above, band.most);
+      (band.is_below_water() ? scale.below : scale.above) =
+          std::max(band.is_below_water() ? scale.below : scale.above, band.most);
     if (one.curve->axis == view::CurveAxis::seconds) scale.end = std::max(scale.end, one.curve->end);
   }
   // includes the budget line in the scale if it is near the curves

@@ -32,6 +32,8 @@ struct CurveBand {
   std::vector<view::UsageColumn> columns = {};
   std::uint64_t most = 0;                // greatest sum of the spaces
   std::vector<std::string> slices = {};  // for each slice the blocks alive at its highest moment; escaped
+
+  bool is_below_water() const { return (mask & plan::space_bit(plan::Space::device)) == 0; }
 };
 
 struct RowCurve {

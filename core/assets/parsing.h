@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/assets/expression.h"
+#include "core/base/text.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -30,7 +31,6 @@ class AssetScanner {
   }
 
  protected:
-  static bool is_digit(char c) { return c >= '0' && c <= '9'; }
   static bool is_name(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || is_digit(c);
   }

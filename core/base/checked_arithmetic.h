@@ -19,6 +19,11 @@ constexpr std::optional<std::uint64_t> checked_mul(std::uint64_t a, std::uint64_
   return product;
 }
 
+// The sum, or UINT64_MAX where 64 bits do not hold it: for sums that are only compared.
+constexpr std::uint64_t capped_add(std::uint64_t a, std::uint64_t b) {
+  return checked_add(a, b).value_or(UINT64_MAX);
+}
+
 // The smallest multiple of `alignment` (> 0) that is not below `value`.
 constexpr std::optional<std::uint64_t> checked_align_up(std::uint64_t value, std::uint64_t alignment) {
   const std::uint64_t rest = value % alignment;

@@ -77,8 +77,6 @@ bool equal_ignoring_case(std::string_view a, std::string_view b) {
   });
 }
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
 std::size_t digit_run(std::string_view text) {
   return static_cast<std::size_t>(std::ranges::find_if_not(text, is_digit) - text.begin());
 }

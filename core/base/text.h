@@ -34,6 +34,8 @@ std::uint64_t parse_size(std::string_view text, std::string_view what);
 
 // ASCII letters in lower case; every other byte unchanged.
 std::string lower_case(std::string_view text);
+// Of ASCII, whatever the locale.
+constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
 // The parts between separators: one more part than there are separators. Views of `text`.
 std::vector<std::string_view> split(std::string_view text, char separator);
 // The lines of a text without their '\n'; the last line may lack one. Views of `text`.

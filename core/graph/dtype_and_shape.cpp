@@ -8,6 +8,8 @@
 #include <array>
 #include <string>
 
+#include <fmt/format.h>
+
 namespace loadline::graph {
 namespace {
 
@@ -129,5 +131,7 @@ std::optional<std::uint64_t> packed_byte_size(DType id, std::uint64_t elements) 
   const auto whole = checked_align_up(elements, info.block_elements);
   return whole ? byte_size(id, *whole) : std::nullopt;
 }
+
+std::string shape_words(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
 
 }  // namespace loadline::graph

@@ -10,6 +10,7 @@
 #include <iterator>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -198,6 +199,9 @@ std::optional<std::uint64_t> byte_size(DType id, std::uint64_t elements);
 // As byte_size(), but the last block of a sub-byte type (never of a quantised one) may be partly filled: five
 // 4-bit numbers take three bytes.
 std::optional<std::uint64_t> packed_byte_size(DType id, std::uint64_t elements);
+
+// "[16, 32]".
+std::string shape_words(const Shape& shape);
 
 // Product of the dimensions (1 for rank 0), or nothing on overflow. The overflow check does not
 // stop at a zero dimension: [2^40, 0, 2^40] is refused, so that no product can wrap to "empty".

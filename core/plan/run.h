@@ -12,8 +12,6 @@
 
 namespace loadline::plan {
 
-// --- The one interpreter of plans, and the interface of the machines that execute them.
-
 // Executes single steps. Copies may run asynchronously: alloc, copy and free of a block wait for the copies
 // in flight on it; drain() waits for all. After an exception the machine may only be destroyed: the
 // destructor waits for copies in flight and frees all memory.

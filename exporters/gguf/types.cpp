@@ -42,10 +42,6 @@ constexpr std::array<FileTypeRow, 20> kFileTypes = {
      {graph::DType::bf16, 32},   {graph::DType::tq1_0, 36}, {graph::DType::tq2_0, 37},
      {graph::DType::mxfp4, 38},  {graph::DType::nvfp4, 39}}};
 
-bool is_float(graph::DType dtype) {
-  return dtype == graph::DType::f32 || dtype == graph::DType::f16 || dtype == graph::DType::bf16;
-}
-
 bool is_block(graph::DType dtype) { return graph::dtype_info(dtype).kind == graph::DTypeKind::block; }
 
 // How many matrices a tensor stacks: experts.
@@ -59,7 +55,7 @@ bool is_embedding(std::string_view name) {
 void drop_cast(const graph::MetaGraph& graph, convert::Recipe& recipe) {
   const std::vector<convert::Form> forms = convert::recipe_forms(graph, recipe);
   const convert::RecipeStep& last = recipe.steps.back();
-  if (last.kind == convert::StepKind::cast && is_float(forms[last.inputs.front()].dtype) &&
+  if (last.kind == convert::StepKind::cast && convert::is_cast_target(forms[last.inputs.front()].dtype) &&
       last.inputs.front() + 2 == recipe.steps.size())
     recipe.steps.pop_back();
 }
@@ -164,7 +160,7 @@ class TypeChooser {
   }
 
   Slot as_float(Slot slot, graph::DType type) const {
-    if (type == graph::DType::f32 || !is_float(type)) return slot;
+    if (type == graph::DType::f32 || !convert::is_cast_target(type)) return slot;
     slot.recipe.then({.kind = convert::StepKind::cast, .dtype = type});
     slot.dtype = type;
     slot.bytes = slot_bytes(slot.name, slot.dtype, slot.shape);
@@ -178,7 +174,7 @@ class TypeChooser {
     if (const auto found = stored_.find(numbers.name.view());
         found != stored_.end() && found->second->dtype == type && found->second->shape == numbers.shape)
       return *found->second;
-    if (is_float(type)) return as_float(numbers, type);
+    if (convert::is_cast_target(type)) return as_float(numbers, type);
     if (!convert::can_quantize(type))
       throw Error(ErrorCode::unsupported, {.tensor = numbers.name.str()}, "cannot be written as {}",
                   graph::dtype_info(type).name);

@@ -199,12 +199,6 @@ struct Factors {
   bool embedding = false;
 };
 
-std::string shape_words(const graph::Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
-
-bool is_number(graph::DType dtype) {
-  return dtype == graph::DType::f32 || dtype == graph::DType::f16 || dtype == graph::DType::bf16;
-}
-
 bool is_embedding(std::string_view name) {
   constexpr std::array<std::string_view, 4> kNames = {"embed_tokens.weight", "wte.weight",
                                                       "word_embeddings.weight", "embed_in.weight"};
@@ -323,7 +317,7 @@ class Merger {
     const Target& of = target(id, name);
     if (tensor.shape != of.shape)
       fail(ErrorCode::unsupported, tensor.name, "is {}, the base's weight {}: config.json would not fit",
-           shape_words(tensor.shape), shape_words(of.shape));
+           graph::shape_words(tensor.shape), graph::shape_words(of.shape));
     if (inside == std::string::npos && is_embedding(name) &&
         graph::config_flag(base_, "tie_word_embeddings").value_or(false))
       fail(ErrorCode::unsupported, tensor.name,
@@ -331,7 +325,7 @@ class Merger {
     if (of.packed) require_outtype(id, of);
     convert::Recipe recipe = convert::take(moved(id));
     if (tensor.dtype != of.dtype) {
-      const graph::DType to = is_number(of.dtype) ? of.dtype : outtype_.value_or(tensor.dtype);
+      const graph::DType to = convert::is_cast_target(of.dtype) ? of.dtype : outtype_.value_or(tensor.dtype);
       if (!convert::can_cast(tensor.dtype, to))
         fail(ErrorCode::unsupported, tensor.name, "is {}, which cannot become the base's {}",
              graph::dtype_info(tensor.dtype).name, graph::dtype_info(to).name);
@@ -349,8 +343,8 @@ class Merger {
     for (const graph::Tensor* const factor : {&a, &b}) {
       if (factor->shape.size() != 2)
         fail(ErrorCode::unsupported, factor->name, "is {}: only matrices can be merged",
-             shape_words(factor->shape));
-      if (!is_number(factor->dtype))
+             graph::shape_words(factor->shape));
+      if (!convert::is_cast_target(factor->dtype))
         fail(ErrorCode::unsupported, factor->name, "is {}, not F32, F16 or BF16",
              graph::dtype_info(factor->dtype).name);
     }
@@ -363,8 +357,8 @@ class Merger {
     const bool transposed =
         factors.embedding || (plain == turned ? config_.fan_in_fan_out : of.shape == turned);
     if (of.shape != (transposed ? turned : plain))
-      fail(ErrorCode::malformed, a.name, "gives {}, the base's weight is {}", shape_words(plain),
-           shape_words(of.shape));
+      fail(ErrorCode::malformed, a.name, "gives {}, the base's weight is {}", graph::shape_words(plain),
+           graph::shape_words(of.shape));
     if (!merged_.insert(graph::index(of.tensor)).second) fail_twice(known);
     convert::Recipe& recipe = recipes_.instead[graph::index(of.tensor)];
     if (recipe.steps.empty()) recipe = base_numbers(*factors.a, of);  // else the adapter holds the weight too
@@ -394,7 +388,7 @@ class Merger {
 
   // The base's weight as numbers to which a product can be added.
   convert::Recipe base_numbers(graph::TensorId asking, const Target& of) const {
-    if (!of.packed && is_number(of.dtype)) return convert::take(of.tensor);
+    if (!of.packed && convert::is_cast_target(of.dtype)) return convert::take(of.tensor);
     const bool float64 = of.dtype == graph::DType::f64;
     if (!of.packed && !float64 && !convert::can_become_f32(of.dtype))
       fail(ErrorCode::unsupported, adapter_.tensor(asking).name, "the base's weight is {}, not floats",

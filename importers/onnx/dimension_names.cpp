@@ -26,7 +26,6 @@ constexpr std::string_view kTotals = "total_sequence_length total_seq_len kv_len
 // Names of an input that mean the sequence only if no name above does, because they may have other meanings.
 constexpr std::string_view kMaybeSequence = "T L len length time tokens num_tokens n_tokens";
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_name(char c) {
   return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '.';
 }

@@ -28,8 +28,6 @@ double parse_number(std::string_view text) {
   return value;
 }
 
-std::string shape_words(const graph::Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
-
 std::string name_words(const graph::Name& name) {
   return name.empty() ? "(no name)" : safe_display(name, kNameColumns);
 }
@@ -137,9 +135,9 @@ void print_alone(std::string_view title, const graph::MetaGraph& graph,
   Section section(title, positions.size(), limit);
   for (const std::uint32_t position : positions) {
     const inspect::Weight& weight = weights[position];
-    section.add(weight.name,
-                fmt::format("{} {}, {}", inspect::weight_type(graph, weight), shape_words(weight.shape),
-                            format_bytes(inspect::weight_bytes(graph, weight))));
+    section.add(weight.name, fmt::format("{} {}, {}", inspect::weight_type(graph, weight),
+                                         graph::shape_words(weight.shape),
+                                         format_bytes(inspect::weight_bytes(graph, weight))));
   }
 }
 
@@ -233,19 +231,19 @@ void print_differences(const ComparedModels& models, std::size_t limit, Differen
   };
   section("Other shape", inspect::PairState::other_shape,
           [](const inspect::Weight& of_a, const inspect::Weight& of_b, const inspect::PairResult&) {
-            return fmt::format("A {}, B {}", shape_words(of_a.shape), shape_words(of_b.shape));
+            return fmt::format("A {}, B {}", graph::shape_words(of_a.shape), graph::shape_words(of_b.shape));
           });
   if (kinds == DifferenceKinds::all)
     section("Other type", inspect::PairState::other_type,
             [&](const inspect::Weight& of_a, const inspect::Weight& of_b, const inspect::PairResult&) {
               return fmt::format("A {}, B {}, {}", inspect::weight_type(a, of_a),
-                                 inspect::weight_type(b, of_b), shape_words(of_a.shape));
+                                 inspect::weight_type(b, of_b), graph::shape_words(of_a.shape));
             });
   section("Other values", inspect::PairState::other_values,
           [&](const inspect::Weight& of_a, const inspect::Weight& of_b, const inspect::PairResult& result) {
             const std::string type = inspect::weight_type(a, of_a), other = inspect::weight_type(b, of_b);
             return fmt::format("{} {}, {}", type == other ? type : fmt::format("A {}, B {},", type, other),
-                               shape_words(of_a.shape), values_words(of_a, *result.difference));
+                               graph::shape_words(of_a.shape), values_words(of_a, *result.difference));
           });
   section("Not compared", inspect::PairState::refused,
           [](const inspect::Weight&, const inspect::Weight&, const inspect::PairResult& result) {

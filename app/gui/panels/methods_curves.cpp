@@ -23,8 +23,6 @@ namespace loadline::gui {
 
 namespace {
 
-bool hangs(const report::CurveBand& band) { return (band.mask & plan::space_bit(plan::Space::device)) == 0; }
-
 // The plot inside a cell; bytes above the water line are positive.
 class Place {
  public:
@@ -65,10 +63,10 @@ void paint_band(const Ui& ui, const report::CurveBand& band, const Place& place)
   for (auto space = stack.rbegin(); space != stack.rend(); mask &= ~plan::space_bit(*space), ++space) {
     const ImU32 colour = mix(ui.theme->panel, ui.theme->spaces[plan::index(*space)], 0.85f);
     for (std::size_t i = 0; i < band.columns.size();) {
-      const float edge = place.y(plan::sum_over(band.columns[i].bytes, mask), hangs(band));
+      const float edge = place.y(plan::sum_over(band.columns[i].bytes, mask), band.is_below_water());
       std::size_t end = i + 1;
       while (end < band.columns.size() &&
-             place.y(plan::sum_over(band.columns[end].bytes, mask), hangs(band)) == edge)
+             place.y(plan::sum_over(band.columns[end].bytes, mask), band.is_below_water()) == edge)
         ++end;
       const float x0 = place.x(static_cast<double>(i) / count);
       const float x1 = std::max(place.x(static_cast<double>(end) / count), x0 + 1);
@@ -125,7 +123,7 @@ void curve_card(const Ui& ui, const report::PicturedRow& pictured, double place,
       if (band.slices.empty()) continue;
       const auto at = std::min(static_cast<std::size_t>(place * static_cast<double>(band.slices.size())),
                                band.slices.size() - 1);
-      const bool pointed = curve.bands.size() == 1 || hangs(band) == below;
+      const bool pointed = curve.bands.size() == 1 || band.is_below_water() == below;
       if (!band.slices[at].empty()) slice_lines(ui, band.slices[at], pointed);
     }
   });

@@ -46,11 +46,11 @@ void convert_f64(std::span<const std::byte> source, std::span<std::byte> out) {
   }
 }
 
+}  // namespace
+
 bool is_cast_target(graph::DType dtype) {
   return dtype == graph::DType::f32 || dtype == graph::DType::f16 || dtype == graph::DType::bf16;
 }
-
-}  // namespace
 
 bool can_cast(graph::DType from, graph::DType to) {
   return from == to || ((is_cast_target(from) || from == graph::DType::f64) && is_cast_target(to));

@@ -13,6 +13,8 @@ namespace loadline::convert {
 
 // --- Conversions between floating-point types, element by element, with correct rounding.
 
+// F32, F16 or BF16.
+bool is_cast_target(graph::DType dtype);
 // Whether cast() handles the pair: any two of F32, F16, BF16, F64 (F64 only as a source), or equal.
 bool can_cast(graph::DType from, graph::DType to);
 

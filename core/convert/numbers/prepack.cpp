@@ -15,16 +15,12 @@ namespace {
 
 constexpr std::size_t kGroup = 1024;  // elements; whole blocks of each type
 
-bool is_float(graph::DType type) {
-  return type == graph::DType::f32 || type == graph::DType::f16 || type == graph::DType::bf16;
-}
-
 // Numbers of one group in the type that is asked for.
 std::size_t convert(const Prepack& how, std::span<const std::byte> source, std::span<std::byte> out) {
   const graph::DTypeInfo& from = graph::dtype_info(how.from);
   const std::size_t count = source.size() / from.block_bytes * from.block_elements;
   const std::span<std::byte> numbers = out.first(count * graph::dtype_info(how.to).block_bytes);
-  if (is_float(how.from)) {
+  if (is_cast_target(how.from)) {
     cast(how.from, source, how.to, numbers);
   } else {
     std::array<float, kGroup> wide{};
@@ -62,7 +58,7 @@ void put(const Prepack& how, std::uint64_t first, std::span<const std::byte> num
 }  // namespace
 
 bool can_prepack(graph::DType from, graph::DType to) {
-  if (is_float(from)) return is_float(to);
+  if (is_cast_target(from)) return is_cast_target(to);
   return to == graph::DType::f16 &&
          (from == graph::DType::q8_0 || from == graph::DType::q4_0 || from == graph::DType::q4_k);
 }

@@ -38,10 +38,6 @@ std::string text(const Form& form) {
   return fmt::format("{} [{}]", graph::dtype_info(form.dtype).name, fmt::join(form.shape, ","));
 }
 
-bool is_number(graph::DType dtype) {
-  return dtype == graph::DType::f32 || dtype == graph::DType::f16 || dtype == graph::DType::bf16;
-}
-
 Form take_form(const Inputs& in) {
   const graph::Tensor& tensor = in.graph.tensor(in.step.tensor);
   return {tensor.dtype, tensor.shape};
@@ -110,7 +106,7 @@ Form reshape_form(const Inputs& in) {
 
 Form sum_form(const Inputs& in) {
   for (const Form* const form : in.forms)
-    if (!is_number(form->dtype)) in.fail("not of {}", text(*form));
+    if (!is_cast_target(form->dtype)) in.fail("not of {}", text(*form));
   return in[0];
 }
 
@@ -149,7 +145,8 @@ Form numbers_form(const Inputs& in) { return {graph::DType::f32, {in.step.number
 
 Form quantise_form(const Inputs& in) {
   const graph::DTypeInfo& type = graph::dtype_info(in.step.dtype);
-  if (!is_number(in[0].dtype) || !can_quantize(in.step.dtype)) in.fail("{} to {}", text(in[0]), type.name);
+  if (!is_cast_target(in[0].dtype) || !can_quantize(in.step.dtype))
+    in.fail("{} to {}", text(in[0]), type.name);
   const std::uint64_t columns = in[0].shape.empty() ? 1 : in[0].shape.back();
   if (columns % type.block_elements != 0)
     in.fail("{}: rows of {} numbers are no whole blocks of {} for {}", text(in[0]), columns,

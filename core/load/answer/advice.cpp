@@ -15,18 +15,16 @@
 namespace loadline::load {
 namespace {
 
-std::uint64_t capped_sum(std::uint64_t a, std::uint64_t b) { return checked_add(a, b).value_or(UINT64_MAX); }
-
 std::uint64_t over(const BudgetVerdict& verdict) {
-  return capped_sum(capped_sum(verdict.device_over, verdict.host_over),
-                    capped_sum(verdict.unified_over, verdict.at_risk));
+  return capped_add(capped_add(verdict.device_over, verdict.host_over),
+                    capped_add(verdict.unified_over, verdict.at_risk));
 }
 
 std::uint64_t over(std::uint64_t bytes, const Budget& budget) {
   const auto above = [&](const std::optional<std::uint64_t>& limit) {
     return limit && bytes > *limit ? bytes - *limit : 0;
   };
-  return capped_sum(above(budget.device), above(budget.unified));
+  return capped_add(above(budget.device), above(budget.unified));
 }
 
 bool same_kinds(const AdviceCandidate& a, const AdviceCandidate& b) {

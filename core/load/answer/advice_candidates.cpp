@@ -19,8 +19,6 @@ namespace {
 
 constexpr std::uint64_t kMiB = 1 << 20;
 
-std::uint64_t capped_sum(std::uint64_t a, std::uint64_t b) { return checked_add(a, b).value_or(UINT64_MAX); }
-
 // Round figures are easier to type: a large size is rounded down to a whole MiB.
 std::uint64_t rounded(std::uint64_t bytes) { return bytes >= 16 * kMiB ? bytes / kMiB * kMiB : bytes; }
 
@@ -176,7 +174,7 @@ void AdviceSpace::keep(PlacementChoice choice) {
   for (const graph::StorageId id : used_storages(graph_)) {
     const Home home = choice.placement.of(id);
     const std::uint64_t bytes = home == Home::device ? 0 : graph_.storage(id).bytes;
-    choice.off_device = capped_sum(choice.off_device, home == Home::disk ? capped_sum(bytes, bytes) : bytes);
+    choice.off_device = capped_add(choice.off_device, home == Home::disk ? capped_add(bytes, bytes) : bytes);
   }
   const Placement& asked = request_.inputs.placement;
   if (choice.placement.homes == asked.homes && choice.placement.twins == asked.twins) return;
