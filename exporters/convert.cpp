@@ -180,7 +180,7 @@ BatchState::BatchState(const std::string& jobs_path) : path_(path_of(jobs_path))
   const io::SourceFile file = io::SourceFile::open(path_);
   const auto damaged = [&] {
     return Error(ErrorCode::malformed, {.file = path_},
-                 "is no state of a batch: remove it, and every job runs again");
+                 "is not a batch state file: remove it to run every job again");
   };
   if (file.size() > kMostState) throw damaged();
   try {

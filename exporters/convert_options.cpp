@@ -112,8 +112,9 @@ constexpr std::array<Option<Request>, 20> kOptions = {{
      .title = "Type",
      .value_name = "TYPE",
      .brief = "f32, f16, bf16; gguf: q8_0, q4_k_m and others",
-     .help = "Type that weights are written in: f32, f16 or bf16 for every format. A GGUF file can be "
-             "quantised, too: the other words choose a type for each of its tensors, as llama.cpp does.",
+     .help = "Type that weights are written in: f32, f16 or bf16 for every format. Weights of a GGUF file "
+             "can also be quantized: the other words choose a type for each of its tensors"
+             ", as llama.cpp does.",
      .default_text = "as stored",
      .choices = outtypes,
      .access = kOuttype},
@@ -320,8 +321,8 @@ void check_options_taken(const Exporter& exporter, const ExportOptions& options)
     throw Error(ErrorCode::usage, "{}: not an option of {}, but of {}", option.title, exporter.id, others);
   }
   if (options.policy != nullptr && !exporter.supports(*options.policy->type))
-    throw Error(ErrorCode::unsupported, "{} holds no quantised weights, {} is for gguf", exporter.id,
-                options.policy->name)
+    throw Error(ErrorCode::unsupported, "{} files cannot hold quantized weights; the type {} needs gguf",
+                exporter.id, options.policy->name)
         .with({"outtype", "bf16"});
 }
 

@@ -211,7 +211,8 @@ std::optional<std::string> text_of(const std::vector<FolderFile>& files, const s
 // The folder of the pooling module.
 std::optional<std::string> pooling_folder(const std::string& modules) {
   const auto list = nlohmann::json::parse(modules, nullptr, false);
-  if (!list.is_array()) throw Error(ErrorCode::malformed, {.file = "modules.json"}, "is no list of modules");
+  if (!list.is_array())
+    throw Error(ErrorCode::malformed, {.file = "modules.json"}, "is not a list of modules");
   for (const auto& module : list) {
     if (!module.is_object() || !module.contains("type") || !module["type"].is_string() ||
         !module.contains("path") || !module["path"].is_string())

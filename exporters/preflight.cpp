@@ -119,10 +119,10 @@ std::vector<std::string> left_out(const graph::MetaGraph& graph, const Exporter&
   const std::vector<std::string> keys = lost_keys(graph, exporter, held_keys);
   say(keys, "metadata key",
       fmt::format("not written, {} has no place for {}", exporter.id, keys.size() == 1 ? "it" : "them"));
-  say(without_scale(graph, exporter), "quantised tensor",
+  say(without_scale(graph, exporter), "quantized tensor",
       "written as integers, without scale and zero point");
   say(litert_integers(graph), "integer tensor",
-      "written without the scale and zero point that LiteRT keeps beside quantised ones");
+      "written without the scale and zero point that LiteRT keeps beside quantized ones");
   if (std::string kept = not_cast(graph, options); !kept.empty()) sentences.push_back(std::move(kept));
   return sentences;
 }
@@ -145,7 +145,7 @@ void add_files_left_out(const Layout& layout, const FolderFiles& beside,
   for (const FolderFile& file : beside.files)
     if (std::ranges::find(layout.held_files, file.name) == layout.held_files.end())
       names.push_back(file.name);
-  if (layout.folder.empty()) say(names, ", the output is no model folder");
+  if (layout.folder.empty()) say(names, ", the output is not a model folder");
   say(beside.left_out, "");
 }
 

@@ -45,14 +45,14 @@ double given_number(std::string_view text, const UnitName& unit) {
   const double number = std::strtod(word.c_str(), &end);
   const std::string_view rest = trimmed(std::string_view(end));
   if (end == word.c_str() || !std::isfinite(number))
-    throw Error(ErrorCode::usage, "'{}' is no number; write one such as 12.5", safe_display(word, 40));
+    throw Error(ErrorCode::usage, "'{}' is not a number; write one such as 12.5", safe_display(word, 40));
   if (rest.empty() || lower_case(rest) == lower_case(trimmed(unit.suffix)) ||
       (rest == "x" && unit.id == "times"))
     return number;
   for (const UnitName& other : units())  // 512 MiB where GiB are asked for
     if (lower_case(rest) == lower_case(other.id) && other.scale > 1 && unit.scale > 1)
       return number * other.scale / unit.scale;
-  throw Error(ErrorCode::usage, "'{}' is no number{}; write one such as 12.5", safe_display(word, 40),
+  throw Error(ErrorCode::usage, "'{}' is not a number{}; write one such as 12.5", safe_display(word, 40),
               unit.suffix.empty() ? "" : fmt::format(" of{}", unit.suffix));
 }
 
@@ -64,7 +64,7 @@ std::string given_choice(std::string_view text, const std::vector<std::string>& 
   const auto [end, failed] = std::from_chars(word.data(), word.data() + word.size(), place);
   if (failed == std::errc() && end == word.data() + word.size() && place >= 1 && place <= choices.size())
     return choices[place - 1];
-  throw Error(ErrorCode::usage, "'{}' is none of the {} choices", safe_display(word, 40), choices.size());
+  throw Error(ErrorCode::usage, "'{}' is not one of the {} choices", safe_display(word, 40), choices.size());
 }
 
 std::string compared(double given, double right) {

@@ -51,13 +51,14 @@ class Arguments {
     static const std::string none;
     if (at >= given_.size()) return none;
     if (given_[at].text() == nullptr)
-      throw Error(ErrorCode::usage, "{}: argument {} is no text: {}", function_, at + 1, given_[at].shown());
+      throw Error(ErrorCode::usage, "{}: argument {} is not text: {}", function_, at + 1, given_[at].shown());
     return *given_[at].text();
   }
   double number(std::size_t at) const {
     if (const std::int64_t* const whole = given_[at].number()) return static_cast<double>(*whole);
     if (const double* const real = given_[at].real()) return *real;
-    throw Error(ErrorCode::usage, "{}: argument {} is no number: {}", function_, at + 1, given_[at].shown());
+    throw Error(ErrorCode::usage, "{}: argument {} is not a number: {}", function_, at + 1,
+                given_[at].shown());
   }
 
  private:
@@ -181,7 +182,7 @@ assets::Datum Figures::value(const assets::Expression& expression, std::size_t a
       const auto bytes = [&](const load::LoadRow& one) { return peak_of(one, space).bytes; };
       if (best == nullptr || (greatest ? bytes(row) > bytes(*best) : bytes(row) < bytes(*best))) best = &row;
     }
-    if (best == nullptr) throw Error(ErrorCode::usage, "no method of the scene can be done");
+    if (best == nullptr) throw Error(ErrorCode::usage, "no method of the scene is possible");
     return assets::Datum(std::string(best->method->id));
   };
 
@@ -217,7 +218,7 @@ assets::Datum Figures::value(const assets::Expression& expression, std::size_t a
     }
     if (name == "cache") return bytes_datum(pass_of(scene(at)).peak.cache_bytes);
     if (name == "memory") return bytes_datum(io::available_system_memory().value_or(0));
-    throw Error(ErrorCode::usage, "no figure is called '{}'", safe_display(name, 60));
+    throw Error(ErrorCode::usage, "unknown figure '{}'", safe_display(name, 60));
   };
   scope.call = [&](std::string_view function,
                    std::span<const assets::Datum> given) -> std::optional<assets::Datum> {
@@ -233,7 +234,7 @@ assets::Datum Figures::value(const assets::Expression& expression, std::size_t a
            {plan::Space::host, plan::Space::page_cache, plan::Space::staging, plan::Space::device})
         if (plan::space_name(space) == of.text(1)) return bytes_datum(row.final_bytes[plan::index(space)]);
       (void)report::find_row_space(of.text(1));
-      throw Error(ErrorCode::usage, "final: '{}' is no single space", of.text(1));
+      throw Error(ErrorCode::usage, "final: '{}' is not a single space", of.text(1));
     }
     if (function == "allocated") {
       const load::LoadRow& row = row_of(Arguments(function, given, 1, 1).text(0), "");
@@ -308,7 +309,7 @@ constexpr std::array kUnits = {
 double number_of(const assets::Datum& value) {
   if (const std::int64_t* const whole = value.number()) return static_cast<double>(*whole);
   if (const double* const real = value.real()) return *real;
-  throw Error(ErrorCode::malformed, "{} is no number", value.shown());
+  throw Error(ErrorCode::malformed, "{} is not a number", value.shown());
 }
 
 // Without a unit: sizes for whole numbers, two decimals for others, texts as they are.
@@ -357,7 +358,7 @@ std::string fill(std::string_view markdown, std::size_t scene, Figures& figures)
     Unit unit = Unit::text;
     if (bar != std::string_view::npos) {
       const auto row = std::ranges::find(kUnits, inside.substr(bar + 1), &UnitName::id);
-      if (row == kUnits.end()) place.fail("no unit is called '{}'", safe_display(inside.substr(bar + 1), 40));
+      if (row == kUnits.end()) place.fail("unknown unit '{}'", safe_display(inside.substr(bar + 1), 40));
       unit = row->unit;
     }
     const assets::Datum value = figures.value(assets::Expression::parse(inside.substr(0, bar), place), scene);

@@ -54,7 +54,7 @@ std::string ask_html(const Step& step, Sheet sheet, const std::string& shown, Fi
 std::string published_html(const Step& step, Figures& figures) {
   if (step.published.empty()) return "";
   std::string html =
-      "<div class=\"scroll\"><table>\n<tr><th class=\"left\">published</th><th>there</th><th>computed</th>"
+      "<div class=\"scroll\"><table>\n<tr><th class=\"left\">source</th><th>published</th><th>computed</th>"
       "<th>off by</th></tr>\n";
   for (const Published& published : step.published) {
     const ComparedFigure compared = compared_figure(published, step.scene, figures);
@@ -88,7 +88,7 @@ std::string slider_html(const Step& step, Figures& figures) {
   const Slider& slider = *step.slider;
   const load::LoadOption* const option = load::find_load_option(slider.option);
   if (option == nullptr)
-    throw Error(ErrorCode::malformed, "no option is called '{}'", safe_display(slider.option, 40));
+    throw Error(ErrorCode::malformed, "unknown option '{}'", safe_display(slider.option, 40));
   const std::string id = "slider-" + step.id;
   std::string html = fmt::format(
       "<div class=\"slider\">\n<p><label for=\"{0}\">{1}: <output id=\"{0}-value\">{2}</output></label>\n"
@@ -147,7 +147,7 @@ constexpr std::string_view kScript =
     "</script>\n";
 
 std::string_view sheet_title(Sheet sheet) {
-  return sheet == Sheet::worksheet ? "Worksheet: " : sheet == Sheet::key ? "Key for the teacher: " : "";
+  return sheet == Sheet::worksheet ? "Worksheet: " : sheet == Sheet::key ? "Answer key: " : "";
 }
 
 }  // namespace

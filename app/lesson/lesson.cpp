@@ -48,7 +48,7 @@ double number_of(const assets::AssetNode& node, std::string_view key, double oth
   char* end = nullptr;
   const double value = std::strtod(text.c_str(), &end);
   if (text.empty() || *end != '\0' || !(value >= 0 && value < 1e18))
-    found->place.fail("'{}' is no number that is at least 0", key);
+    found->place.fail("'{}' is not a number that is at least 0", key);
   return value;
 }
 
@@ -85,7 +85,7 @@ std::map<std::string, Section, std::less<>> sections_of(std::string_view markdow
     if (line.starts_with("## ")) {
       const auto [row, added] = sections.try_emplace(std::string(line.substr(3)));
       if (!added)
-        throw Error(ErrorCode::malformed, {.file = path}, "two sections are called '{}'",
+        throw Error(ErrorCode::malformed, {.file = path}, "two sections have the name '{}'",
                     safe_display(row->first, 60));
       section = &row->second;
       part = &section->text;
@@ -270,7 +270,7 @@ Lesson parse_lesson(std::string_view json, std::string_view markdown, const std:
   for (const assets::AssetNode& node : steps.items) {
     Step step = parse_step(node, lesson.scenes);
     if (std::ranges::find(lesson.steps, step.id, &Step::id) != lesson.steps.end())
-      node.at("id").place.fail("two steps are called '{}'", safe_display(step.id, 60));
+      node.at("id").place.fail("two steps have the name '{}'", safe_display(step.id, 60));
     const auto section = sections.find(step.id);
     if (section == sections.end())
       node.at("id").place.fail("{} has no section '## {}'", safe_display(beside), safe_display(step.id, 60));

@@ -219,10 +219,10 @@ RunResult run_commit(const RunCall& call) {
       {"file_anon", run_bytes(growth(found.mapped.rss_anon, found.read.rss_anon))}};
   const int mode = overcommit_mode();
   auto& lines = result.lines;
-  lines.push_back(run_line("anonymous memory asked for", format_bytes(largest.bytes)));
+  lines.push_back(run_line("anonymous memory requested", format_bytes(largest.bytes)));
   lines.push_back(
       run_line("  commit charge grew by", format_bytes(promised), "Committed_AS, of the whole system"));
-  lines.push_back(run_line("  resident after asking",
+  lines.push_back(run_line("  resident after the request",
                            format_bytes(growth(found.start.rss_anon, found.promised.rss_anon)), "RssAnon"));
   lines.push_back(run_line("  resident after half was used",
                            format_bytes(growth(found.start.rss_anon, found.half.rss_anon)), "RssAnon"));
@@ -231,8 +231,9 @@ RunResult run_commit(const RunCall& call) {
   if (!found.limit_set)
     lines.push_back("  The system refused the limit: what follows ran without one.");
   else if (!limits)
-    lines.push_back("  The limit limits nothing here: memory beyond it was granted. Do not trust it.");
-  lines.push_back(run_line("  the same anonymous memory", found.refused == 0 ? "granted" : "refused",
+    lines.push_back("  The limit has no effect here: memory beyond it was granted.");
+  lines.push_back(run_line("  the same amount of anonymous memory",
+                           found.refused == 0 ? "granted" : "refused",
                            found.refused == 0 ? "" : ::strerror(found.refused)));
   lines.push_back(run_line("  a quarter of it", found.smaller_granted ? "granted" : "refused"));
   lines.push_back(run_line("  the file, mapped", found.file_mapped ? "granted" : "refused"));
@@ -396,7 +397,7 @@ void try_limit(const OpenFile& file, std::uint64_t limit, RunResult& result) {
       result.figures["limit_works"] = assets::Datum(std::int64_t{works});
       result.figures["limited_resident"] = run_bytes(read.result->resident);
       lines.push_back(run_line("  the bytes as anonymous memory", works ? "killed" : "granted",
-                               works ? "by the kernel, out of memory" : "THE LIMIT LIMITS NOTHING HERE"));
+                               works ? "by the kernel, out of memory" : "THE LIMIT HAS NO EFFECT HERE"));
       lines.push_back(run_line(
           "  the file, mapped and read whole", format_bytes(read.result->resident),
           fmt::format("RssFile at the end, {} major faults", format_grouped(read.result->major_faults))));

@@ -47,12 +47,12 @@ constexpr std::array<std::string_view, 2> kExperts = {"model", "layer"};
 constexpr std::array kKinds = {
     RunKind{"rehearse", "loads a small random model by each method and counts its memory", kRehearse,
             run_rehearse},
-    RunKind{"open", "opens a model's headers and counts what that costs", kModel, run_open},
+    RunKind{"open", "opens a model's headers and counts the cost", kModel, run_open},
     RunKind{"mapped", "maps a file, reads it, drops it, shares it, and sets it a memory limit", kMapped,
             run_mapped},
     RunKind{"commit", "asks for memory under a limit, anonymous and of a file", kModel, run_commit},
     RunKind{"pack", "packs a load and its pass into one arena", kPack, run_pack},
-    RunKind{"quantise", "quantises weights and measures the error", kQuantise, run_quantise},
+    RunKind{"quantise", "quantizes weights and measures the error", kQuantise, run_quantise},
     RunKind{"sparsity", "prunes weights to 2:4 and compresses them", kModel, run_sparsity},
     RunKind{"context", "finds the largest context for the memory that is free now", kContext, run_context},
     RunKind{"experts", "maps a model with experts and reads only those that a token needs", kExperts,
@@ -97,7 +97,7 @@ std::uint64_t RunCall::number(std::string_view key, std::uint64_t otherwise, std
   std::uint64_t value = 0;
   const auto [end, failed] = std::from_chars(word.data(), word.data() + word.size(), value);
   if (failed != std::errc() || end != word.data() + word.size() || value > most)
-    run.place.fail("'{}' is no whole number up to {}", key, most);
+    run.place.fail("'{}' is not a whole number up to {}", key, most);
   return value;
 }
 
@@ -183,11 +183,12 @@ RunResult run_open(const RunCall& call) {
                     {"read", run_bytes(read)},
                     {"memory", run_bytes(grown)},
                     {"seconds", assets::Datum(seconds.count())}};
-  result.lines = {run_line("weights in the files", format_bytes(graph::storage_bytes(graph))),
-                  run_line("tensors", format_grouped(graph.tensors.size())),
-                  run_line("bytes read to open it", format_bytes(read)),
-                  run_line("memory of the meta graph", format_bytes(grown), "RssAnon, after less before"),
-                  run_line("time", format_seconds(seconds.count()))};
+  result.lines = {
+      run_line("weights in the files", format_bytes(graph::storage_bytes(graph))),
+      run_line("tensors", format_grouped(graph.tensors.size())),
+      run_line("bytes read to open it", format_bytes(read)),
+      run_line("memory for the structure of the model", format_bytes(grown), "RssAnon, after less before"),
+      run_line("time", format_seconds(seconds.count()))};
   return result;
 }
 

@@ -100,7 +100,7 @@ RunResult run_pack(const RunCall& call) {
                     {"seconds", assets::Datum(packing.seconds)}};
   result.lines = {
       run_line("buffers", format_grouped(space.problem.buffers.size())),
-      run_line("each with memory of its own", format_bytes(sum)),
+      run_line("without sharing memory", format_bytes(sum)),
       run_line("greedy, the largest first", format_bytes(greedy), "as TensorFlow Lite plans"),
       run_line("packed", format_bytes(packing.height()),
                fmt::format("{}, {}", packing.proven_optimal() ? "proven: no packing is lower" : "not proven",
@@ -123,7 +123,7 @@ RunResult run_quantise(const RunCall& call) {
   for (const std::string& name : call.list("types", "q8_0,q6_k,q4_k,q4_0,q2_k")) {
     const auto type = graph::dtype_named(name);
     if (!type || !convert::can_quantize(*type))
-      call.run.place.fail("'{}' is no type that weights can be quantised to", name);
+      call.run.place.fail("'{}' is not a type that weights can be quantized to", name);
     const graph::DTypeInfo& info = graph::dtype_info(*type);
     const std::size_t whole = numbers.size() / info.block_elements * info.block_elements;
     std::vector<std::byte> blocks(whole / info.block_elements * info.block_bytes);

@@ -244,7 +244,7 @@ std::string start_note(const ChartSubject& subject, std::span<const PicturedRow>
   const std::string others = count > 1 ? fmt::format(" and {} more", count - 1) : "";
   return fmt::format(
       "At t = 0 {}{} already {} {}{} on the {}: a model that is built first, or a buffer for a whole file, "
-      "takes its memory before a byte is read.",
+      "is allocated before a byte is read.",
       first->row->method->id, others, count > 1 ? "hold" : "holds", count > 1 ? "up to " : "",
       format_bytes(most), where == plan::Space::device ? "device" : "host");
 }
@@ -260,7 +260,7 @@ std::vector<std::string> chart_notes(const ChartSubject& subject, std::span<cons
 }
 
 std::string chart_title(const ChartSubject& subject) {
-  return fmt::format("{}: {} on its way into memory", safe_display(graph::model_name(subject.graph), 60),
+  return fmt::format("{}: memory while loading {}", safe_display(graph::model_name(subject.graph), 60),
                      format_bytes(graph::storage_bytes(subject.graph)));
 }
 
@@ -326,7 +326,7 @@ std::string legend_svg(const ChartSubject& subject, double x, double y) {
     x += 34 + 6.6 * static_cast<double>(space_title(space).size());
   }
   svg += fmt::format("<circle class=\"peak\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3.5\"/>\n", x + 6, y - 4.5);
-  const std::string_view most = unified ? "most that one memory must hold" : "most on the device";
+  const std::string_view most = unified ? "unified peak" : "peak on the device";
   svg += text_svg(x + 16, y, "key", most);
   x += 40 + 6.6 * static_cast<double>(most.size());
   const std::optional<std::uint64_t>& limit = leading_budget(subject.bound);

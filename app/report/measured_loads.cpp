@@ -166,7 +166,7 @@ namespace {
 
 std::string cache_text(const UploadTime& time) {
   if (!time.cached_bytes)
-    return "How much of the files the page cache holds is not known: projected from the disk.";
+    return "The share of the files in the page cache is unknown: projected from the disk.";
   if (*time.cached_bytes == 0) return "The files come from the disk.";
   constexpr double kNearlyAll = 0.999;
   const bool all =
@@ -199,7 +199,7 @@ std::string upload_rates_text(const UploadTime& time, const std::optional<load::
   if (!rates)
     text += " `loadline devices --measure` measures this machine's.";
   else if (!rates->values.contains("host_pages"))
-    text += " They do not count new memory: `loadline devices --measure` measures that too.";
+    text += " They do not count page faults of new memory: `loadline devices --measure` measures that too.";
   else if (!rates->device.empty() && rates->device != safe_display(device))
     text += fmt::format(" The device's rates are those of {}.", safe_display(rates->device, 60));
   return text;

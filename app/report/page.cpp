@@ -30,11 +30,11 @@ std::string legend(const ChartSubject& subject) {
       html += fmt::format("<span><i style=\"background:var(--{})\">&nbsp;</i>{}</span>", space_class(space),
                           space_title(space));
   html += fmt::format("<span><i class=\"ring\">&nbsp;</i>{}</span>",
-                      unified ? "most that one memory must hold" : "most on the device");
+                      unified ? "unified peak" : "peak on the device");
   if (const auto& budget = leading_budget(subject.bound))
     html += fmt::format("<span><i class=\"dash\">&nbsp;</i>budget {}</span>", format_bytes(*budget));
-  html += unified ? "<span>The page cache on top can be dropped: it does not count.</span>"
-                  : "<span>The device stands above the line, the host's memory hangs below it.</span>";
+  html += unified ? "<span>The system can drop the page cache on top: it does not count.</span>"
+                  : "<span>Device memory is above the line, host memory below it.</span>";
   return html + "</div>\n";
 }
 
@@ -42,7 +42,7 @@ std::string bytes_cell(std::uint64_t bytes) { return bytes == 0 ? "&ndash;" : fo
 
 std::string verdict_cell(const load::LoadRow& row, const load::BoundRequest& bound) {
   const std::string text =
-      row.refusal ? fmt::format("cannot be done: {}", row.refusal->what()) : verdict_text(row, bound);
+      row.refusal ? fmt::format("not possible: {}", row.refusal->what()) : verdict_text(row, bound);
   return fmt::format("<td class=\"left verdict {}\">{}</td>", row.fits() ? "good" : "bad", markup_text(text));
 }
 
@@ -55,14 +55,14 @@ std::string explanations(const ChartSubject& subject) {
     html += fmt::format("<dt>{}</dt><dd>{}</dd>\n", markup_text(row.method->id),
                         markup_text(method_explanation(row.method->id)));
   }
-  html += "</dl>\n<h2>What counts the memory</h2>\n<dl>\n";
+  html += "</dl>\n<h2>Memory counters</h2>\n<dl>\n";
   for (const plan::MemoryView& view : plan::memory_views())
     html += fmt::format("<dt>{}</dt><dd>{}</dd>\n", markup_text(view.title), markup_text(view.counted_by));
   return html + "</dl>\n";
 }
 
 std::string options_list(const OptionList& options) {
-  std::string html = "<h2>Asked for</h2>\n<dl>\n";
+  std::string html = "<h2>Options</h2>\n<dl>\n";
   for (const auto& [name, value] : options)
     html += fmt::format("<dt>{}</dt><dd>{}</dd>\n", markup_text(name), markup_text(value));
   return html + "</dl>\n";
@@ -96,10 +96,10 @@ std::string peaks_html(const ChartSubject& subject) {
   std::string html =
       "<h2>Peaks</h2>\n<div class=\"scroll\"><table>\n<tr><th class=\"left\">method</th>"
       "<th class=\"left\">order</th>";
-  if (unified) html += "<th>must hold</th>";
+  if (unified) html += "<th>unified peak</th>";
   html += "<th>device</th><th>host</th><th>page cache</th>";
-  if (bound.request().page_cache_budget) html += "<th>read again</th>";
-  html += "<th>staging</th><th>unified</th><th class=\"left\">law</th><th class=\"left\">held against</th>";
+  if (bound.request().page_cache_budget) html += "<th>reread</th>";
+  html += "<th>staging</th><th>unified</th><th class=\"left\">law</th><th class=\"left\">compared with</th>";
   html += verdicts ? "<th class=\"left\">verdict</th></tr>\n" : "</tr>\n";
   for (const load::LoadRow& row : subject.rows) {
     html += fmt::format("<tr><td class=\"left\">{}</td><td class=\"left\">{}</td>",
@@ -122,7 +122,7 @@ std::string peaks_html(const ChartSubject& subject) {
   if (bound.judged() && reserved)
     html +=
         fmt::format("<p class=\"lead\">Verdicts are by what the allocator reserves for these peaks{}.</p>\n",
-                    own_order ? "; the order optimal is by the bytes asked for" : "");
+                    own_order ? "; the order \"optimal\" is by the requested bytes" : "");
   return html + fmt::format("<p class=\"lead\">{}</p>\n", markup_text(law_symbols()));
 }
 
@@ -133,7 +133,7 @@ std::string page_html(const ChartSubject& subject, const PageText& text) {
   html += charts_html(subject) + peaks_html(subject);
   html += explanations(subject) + options_list(text.options);
   html += fmt::format(
-      "<footer>Projected by Loadline {}. Peaks are exact for the plan; times are modelled.</footer>\n",
+      "<footer>Projected by Loadline {}. Peaks are exact for the plan; times are modeled.</footer>\n",
       markup_text(text.version));
   return html + "</main>\n</body>\n</html>\n";
 }
@@ -188,8 +188,7 @@ std::string contents_html(const ModelPage& page) {
                       {"Types", types_text(graph)},
                       {"Files", format_grouped(graph.files.size())}};
   if (!page.claims.family.empty()) facts.push_back({"Family", page.claims.family});
-  std::string html =
-      "<h2>What is in it</h2>\n" + list_html(facts) + treemap_legend(graph) + treemap_svg(graph);
+  std::string html = "<h2>Contents</h2>\n" + list_html(facts) + treemap_legend(graph) + treemap_svg(graph);
   std::vector<std::uint32_t> order(graph.tensors.size());
   for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
   const auto bytes = [&](std::uint32_t i) { return graph.storage(graph.tensors[i].storage).bytes; };
@@ -226,7 +225,7 @@ std::string pass_html(const ModelPage& page) {
   }
   for (const load::LoadRow& row : page.answer.rows)
     if (row.context_max)
-      html += fmt::format("<p>{}: room for a context of {}.</p>\n", markup_text(row.method->id),
+      html += fmt::format("<p>{}: context of up to {}.</p>\n", markup_text(row.method->id),
                           counted(*row.context_max, "token"));
   return html.empty() ? "" : "<h2>Forward pass and context</h2>\n" + html;
 }
@@ -234,7 +233,7 @@ std::string pass_html(const ModelPage& page) {
 std::string findings_html(const std::optional<std::vector<inspect::Finding>>& findings) {
   if (!findings) return "";
   std::string html = "<h2>Findings in the files</h2>\n";
-  if (findings->empty()) return html + "<p>Nothing in the files makes loading cost more than it must.</p>\n";
+  if (findings->empty()) return html + "<p>No problems found: nothing in the files slows down loading.</p>\n";
   html += "<dl>\n";
   for (const inspect::Finding& finding : *findings)
     html += fmt::format("<dt>{}</dt><dd>{}: {}<small>{}</small></dd>\n", markup_text(finding.id),
@@ -245,8 +244,8 @@ std::string findings_html(const std::optional<std::vector<inspect::Finding>>& fi
 std::string advice_html(const load::LoadAnswer& answer) {
   if (!answer.advice) return "";
   const load::Advice& advice = answer.advice->advice;
-  std::string html = "<h2>What makes it fit</h2>\n";
-  if (advice.loads.empty()) html += "<p>No load was found that fits.</p>\n";
+  std::string html = "<h2>Changes that make it fit</h2>\n";
+  if (advice.loads.empty()) html += "<p>No load that fits was found.</p>\n";
   html += "<ul>\n";
   const auto line = [&](const load::AdvisedLoad& load) {
     const std::string changes = load.changes.empty()
@@ -280,10 +279,10 @@ std::string measured_html(const MeasuredLoads* rehearsal) {
 }
 
 std::string foot_html(const PageFoot& foot) {
-  std::string html = "<h2>The same again</h2>\n<pre>";
+  std::string html = "<h2>Commands for this page</h2>\n<pre>";
   for (const std::string& command : foot.commands) html += markup_text(command) + "\n";
   html += "</pre>\n<h2>Machine and versions</h2>\n" + list_html(foot.machine);
-  return html + "<footer>Peaks are exact for each plan; times are modelled.</footer>\n";
+  return html + "<footer>Peaks are exact for each plan; times are modeled.</footer>\n";
 }
 
 std::string begin_html(const std::string& title) {
@@ -374,10 +373,10 @@ std::string metadata_html(const std::vector<inspect::MetadataDifference>& metada
 std::string model_page_html(const ModelPage& page) {
   std::string html = begin_html(graph::model_name(page.graph));
   html += contents_html(page);
-  html += "<h2>Loading it</h2>\n" + charts_html(page.subject, 280) + peaks_html(page.subject);
+  html += "<h2>Load methods</h2>\n" + charts_html(page.subject, 280) + peaks_html(page.subject);
   html += advice_html(page.answer) + pass_html(page) + findings_html(page.findings) +
           measured_html(page.rehearsal);
-  html += "<h2>Asked for</h2>\n" + list_html(page.options) + foot_html(page.foot);
+  html += "<h2>Options</h2>\n" + list_html(page.options) + foot_html(page.foot);
   return html + "</main>\n</body>\n</html>\n";
 }
 

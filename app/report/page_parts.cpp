@@ -65,7 +65,7 @@ std::string page_head(std::string_view title, std::initializer_list<std::string_
 
 void check_picture_path(const std::string& path, std::string_view extension) {
   if (path.empty() || path.ends_with(extension)) return;
-  throw Error(ErrorCode::usage, "'{}' does not end in {}: other files are not written over",
+  throw Error(ErrorCode::usage, "'{}' does not end in {}: Loadline overwrites only such files",
               safe_display(path, 120), extension);
 }
 

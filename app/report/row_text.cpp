@@ -37,7 +37,7 @@ std::string over_text(const load::BudgetVerdict& verdict) {
 }
 
 std::string verdict_text(const load::LoadRow& row, const load::BoundRequest& bound) {
-  if (row.refusal) return "cannot be done";
+  if (row.refusal) return "not possible";
   if (!bound.judged()) return "possible";
   if (row.fits()) return "fits";
   std::string text = over_text(row.verdict);
@@ -57,7 +57,7 @@ std::string budget_text(const load::BoundRequest& bound) {
     if (own.unified && own.device) text += ", of which";
     if (own.device)
       text += fmt::format(" {} {}", format_bytes(*own.device),
-                          own.unified ? "may be the device's" : "of the device's own");
+                          own.unified ? "may be used by the device" : "of device memory");
     if (own.host) text += fmt::format(", {} for the host", format_bytes(*own.host));
   }
   for (const std::string& note : bound.notes) text += (text.empty() ? "" : "; ") + note;
@@ -81,7 +81,7 @@ constexpr std::array kSpaces = {
              [](const load::LoadRow& row) { return row.peaks[plan::index(plan::Space::page_cache)]; }},
     RowSpace{"staging", "in staging memory",
              [](const load::LoadRow& row) { return row.peaks[plan::index(plan::Space::staging)]; }},
-    RowSpace{"resident", "in the process: its own memory and file pages",
+    RowSpace{"resident", "in the process: private memory and file pages",
              [](const load::LoadRow& row) {
                return load::RowPeak{row.views.at(plan::view_position("resident_set")), 0, {}};
              }},
@@ -197,10 +197,11 @@ std::string order_gain_text(std::span<const OrderFigures> rows, std::string_view
   if (!compared) return "";
   if (best == nullptr)
     return fmt::format(
-        "No order gains anything {} over file order{}.", where,
-        most_jumps == 0 ? "" : fmt::format("; reads jump up to {} in them", counted(most_jumps, "time")));
+        "No order lowers the peak {} below that of file order{}.", where,
+        most_jumps == 0 ? ""
+                        : fmt::format("; reads jump up to {} in other orders", counted(most_jumps, "time")));
   return fmt::format(
-      "The order that gains most {}: {} for {}, {} instead of {} in file order ({} less), with {} "
+      "The order with the lowest peak {}: {} for {}, {} instead of {} in file order ({} less), with {} "
       "between reads instead of {} and an estimated {}.",
       where, safe_display(best->order, 40), best->method, format_bytes(best->peak),
       format_bytes(before->peak), format_bytes(gain), counted(best->jumps, "jump"),

@@ -147,7 +147,7 @@ class Evaluation {
     if (of.null()) fail(node, "{}", missing(node, child));
     if (of.real() != nullptr) return *of.real();
     if (of.number() != nullptr) return static_cast<double>(*of.number());
-    fail(node, "{} is no number", of.shown());
+    fail(node, "{} is not a number", of.shown());
   }
 
   bool in_order(const Node& node, const Datum& a, const Datum& b) const {
@@ -196,7 +196,7 @@ class Evaluation {
     const auto operand = [&](const Datum& of, std::size_t child) {
       if (of.null()) fail(node, "{}", missing(node, child));
       const auto size = of.size();
-      if (!size) fail(node, "{} is no size", of.shown());
+      if (!size) fail(node, "{} is not a size", of.shown());
       return *size;
     };
     constexpr std::uint64_t kOperations = 10;  // a rough cost, since polynomials may have many terms

@@ -232,7 +232,7 @@ Expression Expression::parse(std::string_view text, const AssetPlace& place) {
   ExpressionParser parser(text, place);
   const std::uint32_t root = parser.expression();
   parser.skip_space();
-  if (!parser.at_end()) parser.fail("nothing more expected here");
+  if (!parser.at_end()) parser.fail("unexpected text after the end");
   return parser.take(root);
 }
 

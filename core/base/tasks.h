@@ -51,7 +51,7 @@ std::jthread start_thread(Function&& function) {
     return std::jthread(std::forward<Function>(function));
   } catch (const std::system_error& error) {
     throw Error(ErrorCode::limit,
-                "cannot start a thread: {}; a limit of processes, threads or memory is reached",
+                "cannot start a thread: {}; a limit on processes, threads or memory was reached",
                 error.code().message());
   }
 }

@@ -223,7 +223,7 @@ bool better(const DeviceInfo& a, const DeviceInfo& b) {
 }
 
 std::string_view kind(DeviceType type) {
-  constexpr std::string_view kKinds[] = {"of a kind its driver does not name", "a CPU that plays a GPU",
+  constexpr std::string_view kKinds[] = {"a device of unknown type", "a software device on the CPU",
                                          "an integrated GPU", "a virtual GPU", "a discrete GPU"};
   return kKinds[static_cast<std::size_t>(type)];
 }
@@ -318,7 +318,7 @@ DeviceChoice choose_device(std::span<const DeviceInfo> devices, std::string_view
     reasons.push_back(
         fmt::format("{} with {} of memory", kind(chosen.type), format_bytes(memory_of(chosen))));
   if (const DeviceHeap* const heap = device_heap(chosen); chosen.type == DeviceType::cpu && heap->budget)
-    reasons.push_back(fmt::format("its memory is the system's: {} available", format_bytes(*heap->budget)));
+    reasons.push_back(fmt::format("it uses system memory: {} available", format_bytes(*heap->budget)));
   return choice;
 }
 

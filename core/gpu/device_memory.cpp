@@ -206,7 +206,7 @@ MemoryPool::~MemoryPool() = default;
 Allocation MemoryPool::allocate(std::uint64_t bytes) {
   if (bytes == 0) return {};
   if (const std::uint64_t most = largest_piece(device_.info(), alignment_); bytes > most)
-    throw Error(ErrorCode::gpu, "a {} block needs {} bytes in one piece, the device allows {}",
+    throw Error(ErrorCode::gpu, "a {} block needs {} bytes in one allocation, the device allows {}",
                 use_name(use_), bytes, most);
   Allocation made;
   made.place = pool_.allocate(bytes);

@@ -130,7 +130,7 @@ std::uint64_t promised_piece(const DeviceInfo& device, std::uint64_t alignment) 
 void refuse_piece(const plan::Block& block, const graph::MetaGraph& graph, const DeviceInfo& device,
                   std::uint64_t most, std::string_view why) {
   throw Error(ErrorCode::no_fit,
-              "does not fit: {} needs {} ({} bytes) in one piece, {} allows {} ({} bytes){}{}",
+              "does not fit: {} needs {} ({} bytes) in one allocation, {} allows {} ({} bytes){}{}",
               purpose(block, graph), format_bytes(block.bytes), block.bytes, safe_display(device.name),
               format_bytes(most), most, why.empty() ? "" : ": ", why);
 }

@@ -146,7 +146,7 @@ std::vector<std::uint64_t> symbol_values(const ForwardGraph& graph, std::uint64_
 // The deepest allowed nesting of bodies.
 inline constexpr std::size_t kMostBodyDepth = 8;
 // The first words of the Note that says why a file's operators were not read.
-inline constexpr std::string_view kOperatorsLeftOut = "the operators are left out: ";
+inline constexpr std::string_view kOperatorsLeftOut = "the operators of the file were not read: ";
 
 // Bytes of a value. Nothing if its dtype or shape is unknown or its dtype has no fixed size.
 std::optional<SizePoly> value_bytes(const Value& value);

@@ -217,7 +217,7 @@ void require_sound(const MetaGraph& graph, std::string_view verb) {
     if (note.severity == Severity::error)
       throw Error(ErrorCode::malformed, {.tensor = note.tensor}, "cannot {} this model: {}", verb, note.text);
   if (shapes_only(graph))
-    throw Error(ErrorCode::usage, "cannot {} this model: it has shapes only, no file holds its weights",
+    throw Error(ErrorCode::usage, "cannot {} this model: it has shapes only: no file holds its weights",
                 verb);
 }
 

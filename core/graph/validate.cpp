@@ -79,7 +79,7 @@ class ForwardCheck {
     }
     for (const Op& op : forward_.ops) check_op(op, 0);
     for (const ValueId id : forward_.outputs)
-      if (!is_made(id)) throw Error(ErrorCode::malformed, "an output value is never made");
+      if (!is_made(id)) throw Error(ErrorCode::malformed, "an output value is never produced");
   }
 
  private:
@@ -90,18 +90,18 @@ class ForwardCheck {
   bool is_made(ValueId id) const { return index(id) < made_.size() && made_[index(id)]; }
   void make(const Op& op, ValueId id) {
     if (index(id) >= made_.size()) fail(op, "makes a value that does not exist");
-    if (made_[index(id)]) fail(op, "makes a value that is already there");
+    if (made_[index(id)]) fail(op, "produces a value that was already produced");
     made_[index(id)] = true;
   }
 
   void check_op(const Op& op, std::size_t depth) {
     for (const ValueId id : op.inputs)
-      if (!is_made(id)) fail(op, "uses a value before it is made");
+      if (!is_made(id)) fail(op, "uses a value before it is produced");
     for (const TensorId id : op.weights)
       if (index(id) >= graph_.tensors.size()) fail(op, "uses a tensor that does not exist");
     for (const std::uint32_t body : op.bodies) {
       if (body >= entered_.size() || entered_[body] || depth == kMostBodyDepth)
-        fail(op, "has a graph that does not exist, is another's or lies too deep");
+        fail(op, "names a subgraph that does not exist, belongs to another operator or is nested too deep");
       entered_[body] = true;
       check_body(op, forward_.bodies[body], depth + 1);
     }

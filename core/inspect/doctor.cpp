@@ -70,11 +70,11 @@ class Doctor {
     findings_.push_back(
         {.id = "missing",
          .severity = graph::Severity::error,
-         .text = fmt::format("{} promised by the index {} in no file: {}",
-                             counted(graph_.missing.size(), "tensor"),
-                             graph_.missing.size() == 1 ? "is" : "are", join_names(graph_.missing, 3)),
+         .text =
+             fmt::format("{} listed in the index {} in no file: {}", counted(graph_.missing.size(), "tensor"),
+                         graph_.missing.size() == 1 ? "is" : "are", join_names(graph_.missing, 3)),
          .cost = "the model cannot be loaded whole",
-         .remedy = "nothing here: fetch the missing files again",
+         .remedy = "nothing here: download the missing files again",
          .count = graph_.missing.size()});
   }
 
@@ -177,7 +177,7 @@ class Doctor {
         fmt::format("{} one page more than {} size needs",
                     counted_with(found.count, "tensor", "lies on", "lie on"),
                     found.count == 1 ? "its" : "their"),
-        fmt::format("{} of pages mapped, read and evicted together with a neighbour",
+        fmt::format("{} of pages mapped, read and evicted together with another tensor",
                     format_bytes(found.bytes)));
   }
 
@@ -371,7 +371,7 @@ class Doctor {
         count(unwritten, i);
     }
     add(unwritten,
-        fmt::format("{} in holes of sparse files: nothing was ever written there",
+        fmt::format("{} in holes of sparse files: these parts of the file were never written",
                     counted_with(unwritten.count, "storage", "lies", "lie")),
         fmt::format("{} of weights are zeros", format_bytes(unwritten.bytes)));
     std::vector<std::vector<std::size_t>> groups;
@@ -397,9 +397,10 @@ class Doctor {
       example(found, group[1]);
     }
     add(found,
-        fmt::format(
-            "{} the same bytes as another{}", counted_with(found.count, "storage", "holds", "hold"),
-            whole ? "" : fmt::format(", by samples: {} were too much to compare", format_bytes(candidates))),
+        fmt::format("{} the same bytes as another{}", counted_with(found.count, "storage", "holds", "hold"),
+                    whole ? ""
+                          : fmt::format(", by samples: {} exceeded the limit of the comparison",
+                                        format_bytes(candidates))),
         fmt::format("{} of disk and memory twice", format_bytes(found.bytes)));
   }
 

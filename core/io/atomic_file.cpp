@@ -155,7 +155,7 @@ UniqueFd create_for(const std::string& path, const std::string& target) {
   struct stat old = {};
   const bool replaces = ::stat(target.c_str(), &old) == 0;
   if (replaces && !S_ISREG(old.st_mode))
-    throw Error(ErrorCode::usage, {.file = target}, "is no regular file: it would be gone");
+    throw Error(ErrorCode::usage, {.file = target}, "is not a regular file: it would be replaced");
   const mode_t mode = replaces ? (old.st_mode & 0777) | S_IRUSR | S_IWUSR : 0666;
   UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode));
   if (!fd && errno != EEXIST) throw system_error(target, "create a temporary file beside it", errno);

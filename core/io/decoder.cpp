@@ -17,7 +17,7 @@ class DeflateDecoder final : public Decoder {
   DeflateDecoder(const SourceFile& file, const graph::Storage& storage)
       : file_(file), next_(storage.offset), end_(storage.offset + storage.stored_bytes) {
     if (inflateInit2(&stream_, -MAX_WBITS) != Z_OK)
-      throw Error(ErrorCode::limit, {.file = file.path()}, "no memory to decompress");
+      throw Error(ErrorCode::limit, {.file = file.path()}, "not enough memory to decompress");
   }
   ~DeflateDecoder() override { inflateEnd(&stream_); }
   DeflateDecoder(const DeflateDecoder&) = delete;
@@ -93,8 +93,8 @@ class ProtobufFieldDecoder final : public Decoder {
   std::uint64_t next_number() {
     const std::uint64_t number = read_number();
     if (packed_end_ != 0 && cursor_.at() > packed_end_)
-      throw cursor_.malformed(cursor_.at(), "a number of field {} crosses the end of its run at {}", field_,
-                              packed_end_);
+      throw cursor_.malformed(cursor_.at(), "a number of field {} crosses the end of its packed run at {}",
+                              field_, packed_end_);
     return number;
   }
 
@@ -113,7 +113,7 @@ class ProtobufFieldDecoder final : public Decoder {
       }
       const std::uint64_t bytes = varint();
       if (bytes > cursor_.remaining())
-        throw cursor_.malformed(cursor_.at(), "a field takes {} bytes, {} follow", bytes,
+        throw cursor_.malformed(cursor_.at(), "a field needs {} bytes, {} are left", bytes,
                                 cursor_.remaining());
       if (wanted && bytes > 0)
         packed_end_ = cursor_.at() + bytes;
@@ -166,7 +166,7 @@ std::unique_ptr<Decoder> make_decoder(const SourceFile& file, const graph::Stora
       return std::make_unique<ProtobufFieldDecoder>(file, storage);
     default:
       throw Error(ErrorCode::unsupported, {.file = file.path(), .byte = storage.offset},
-                  "quantised blocks in big-endian order cannot be read");
+                  "quantized blocks in big-endian order cannot be read");
   }
 }
 

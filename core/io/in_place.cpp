@@ -55,7 +55,7 @@ Backup read_backup(const std::string& path) {
   const SourceFile file = SourceFile::open(path);
   const auto damaged = [&] {
     return Error(ErrorCode::malformed, {.file = path},
-                 "is a damaged backup of an edit: look at the model, then remove this file");
+                 "is a damaged backup of an edit: check the model file, then delete this backup");
   };
   if (file.size() > kMostBackup) throw damaged();
   std::vector<std::byte> bytes(static_cast<std::size_t>(file.size()));
@@ -162,9 +162,10 @@ Recovery recover_in_place(const std::string& path) {
   const LockedFile file(path);
   const Backup backup = read_backup(backup_path);
   const auto other = [&](const std::string& why) {
-    return Error(ErrorCode::malformed, {.file = path},
-                 "an edit of this file was interrupted, but {}; if the file is whole, remove {}", why,
-                 safe_display(backup_path));
+    return Error(
+        ErrorCode::malformed, {.file = path},
+        "an edit of this file was interrupted, but {}; if the model file is intact, delete the backup {}",
+        why, safe_display(backup_path));
   };
   if (file.size() != backup.file_bytes)
     throw other(fmt::format("it has {} bytes now and had {}", file.size(), backup.file_bytes));
@@ -176,7 +177,7 @@ Recovery recover_in_place(const std::string& path) {
   // an interrupted write leaves bytes of one or the other
   for (std::size_t i = 0; i < now.size(); ++i)
     if (now[i] != backup.before[i] && now[i] != backup.after[i])
-      throw other(fmt::format("its byte {} is neither the old nor the new one", i));
+      throw other(fmt::format("byte {} is neither the old nor the new value", i));
   file.write(backup.before);
   remove_backup(path);
   return Recovery::undone;

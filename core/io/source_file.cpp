@@ -122,7 +122,7 @@ Cursor::Cursor(const SourceFile& file, std::uint64_t begin, std::uint64_t end)
     : file_(file), at_(std::min(begin, file.size())), end_(std::max(at_, std::min(end, file.size()))) {}
 
 void Cursor::fail_past_end(std::uint64_t bytes, std::string_view what) const {
-  throw malformed(at_, "{} takes {} bytes, {} follow", what, bytes, remaining());
+  throw malformed(at_, "{} needs {} bytes, {} are left", what, bytes, remaining());
 }
 
 void Cursor::fetch(std::size_t bytes, std::string_view what) {

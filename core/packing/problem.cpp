@@ -44,7 +44,7 @@ void check_place(const Problem& problem, std::size_t at) {
     refuse(code, problem, at, "alignment {} is over the limit of 2^62", buffer.alignment);
   if (!buffer.offset) return;
   if (*buffer.offset % buffer.alignment != 0)
-    refuse(code, problem, at, "pinned offset {} is no multiple of its alignment {}", *buffer.offset,
+    refuse(code, problem, at, "pinned offset {} is not a multiple of its alignment {}", *buffer.offset,
            buffer.alignment);
   const auto end = checked_add(*buffer.offset, buffer.size);
   if (!end || *end > kHighestPacking)

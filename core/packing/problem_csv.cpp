@@ -75,7 +75,7 @@ class CsvReader {
     std::uint64_t value = 0;
     const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (fault != std::errc() || end != text.data() + text.size() || text.empty())
-      refuse("{} '{}' is no whole number below 2^64", what, safe_display(text, 40));
+      refuse("{} '{}' is not a whole number below 2^64", what, safe_display(text, 40));
     return value;
   }
 
@@ -111,7 +111,7 @@ class CsvReader {
       } else {
         ++at_;
         if (at_ < text_.size() && std::string_view(",\n\r").find(text_[at_]) == std::string_view::npos)
-          refuse("something follows a closing quote");
+          refuse("there are characters after a closing quote");
         return value;
       }
     }
@@ -127,7 +127,7 @@ class CsvReader {
 std::vector<Column> header_of(CsvReader& reader) {
   std::vector<std::string> names;
   const auto surplus = [&] { reader.refuse(ErrorCode::limit, "more than {} columns", kMostColumns); };
-  if (!reader.next(names, kMostColumns, surplus)) reader.refuse("no line that names the columns");
+  if (!reader.next(names, kMostColumns, surplus)) reader.refuse("there is no header line");
   std::vector<Column> columns;
   for (const std::string& name : names) {
     const auto known = std::ranges::find(kColumns, name, &std::pair<std::string_view, Column>::first);

@@ -149,7 +149,7 @@ PackingTrace greedy_trace(const Problem& problem, const GreedyRule& rule, std::u
       writer.trace.end = TraceEnd::gave_up;
       break;
     }
-    if (packing.height == UINT64_MAX) throw Error(ErrorCode::limit, "the order leads to offsets above 2^62");
+    if (packing.height == UINT64_MAX) throw Error(ErrorCode::limit, "the offsets exceed 2^62 in this order");
     for (const std::uint32_t box : order) writer.write_box(i, box, packing.offsets[box] * component.unit);
   }
   return writer.finish();
@@ -165,7 +165,7 @@ PackingTrace search_trace(const Problem& problem, std::uint64_t capacity, const 
     const std::uint64_t units = capacity / component.unit;
     if (!fits_in<std::int64_t>(component.model, units) ||
         floor_search_bytes(component.model) > kMostTracedBytes)
-      throw Error(ErrorCode::limit, "too large a problem to search it step by step");
+      throw Error(ErrorCode::limit, "the problem is too large to record its search");
     Recorder recorder(options.most_steps);
     std::uint64_t& attempts = writer.trace.attempts;
     const SearchEnd end =

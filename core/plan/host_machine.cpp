@@ -22,8 +22,8 @@ std::size_t page_size() {
 }
 
 Error no_memory(std::uint64_t bytes) {
-  return Error(ErrorCode::no_fit, "the system refuses {} ({} bytes) of memory: {}", format_bytes(bytes),
-               bytes, std::strerror(errno));
+  return Error(ErrorCode::no_fit, "cannot allocate {} ({} bytes) of memory: {}", format_bytes(bytes), bytes,
+               std::strerror(errno));
 }
 
 // Anonymous private memory for the host; a memfd for device and staging memory, so that the kernel counts the

@@ -68,7 +68,7 @@ class PlanChecker {
   std::optional<std::string> check_mapping(const Block& block) const {
     if (block.prepack && (block.space != Space::device || !block.storage || !can_be_made(*block.prepack) ||
                           block.bytes != convert::prepacked_bytes(*block.prepack)))
-      return fault("block {} is no packed weight on the device", graph::index(plan_.steps[at_].block));
+      return fault("block {} is not a packed weight on the device", graph::index(plan_.steps[at_].block));
     if (block.storage && graph::index(*block.storage) >= graph_.storages.size())
       return fault("storage {} does not exist", graph::index(*block.storage));
     if (block.space != Space::page_cache) return std::nullopt;
@@ -84,7 +84,7 @@ class PlanChecker {
     if (step.cast) {
       const auto cast = cast_bytes(*step.cast, step.bytes);
       if (!cast || !cast_bytes(*step.cast, step.from_offset))
-        return fault("casts {} bytes at {} from {} to {}, which are no whole numbers", step.bytes,
+        return fault("casts {} bytes at {} from {} to {}, which are not whole numbers", step.bytes,
                      step.from_offset, graph::dtype_info(step.cast->from).name,
                      graph::dtype_info(step.cast->to).name);
       if (to.space == Space::page_cache) return fault("a mapping holds what its file holds");
@@ -95,7 +95,7 @@ class PlanChecker {
     if (to.prepack) {
       const std::uint64_t unit = graph::dtype_info(to.prepack->from).block_bytes;
       if (step.cast || step.offset % unit != 0 || step.bytes % unit != 0)
-        return fault("packs {} bytes at {}, which are no whole numbers as stored", step.bytes, step.offset);
+        return fault("packs {} bytes at {}, which are not whole numbers as stored", step.bytes, step.offset);
     }
     if (const auto* storage = std::get_if<graph::StorageId>(&step.from)) {
       if (graph::index(*storage) >= graph_.storages.size())

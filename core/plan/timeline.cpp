@@ -113,11 +113,11 @@ constexpr std::array<MemoryView, 8> kViews = {{
      "manager. Mapped files are not in it (pages that a device imported are counted here all the same: they "
      "must be held); the device's memory is where it is the host's.",
      kHost | kStaging, kHeld},
-    {"unified", "All as one memory",
+    {"unified", "Unified with page cache",
      "The sum of all spaces, file pages included: how full a phone or an integrated GPU's memory looks while "
      "nothing is dropped.",
      kAllSpaces, kAllSpaces},
-    {"unified_held", "One memory must hold",
+    {"unified_held", "Unified peak",
      "The same without file pages, which go when memory is short: more than this does not fit, whatever the "
      "system does.",
      kHeld, kHeld},

@@ -321,7 +321,7 @@ class Writer {
     for (const std::string& merge : keys_.merges) {
       const std::size_t space = merge.find(' ', 1);  // a piece has at least one byte
       if (space == std::string::npos || space + 1 == merge.size())
-        throw keys_.fail("merges", fmt::format("'{}' is no pair", safe_display(merge, 60)));
+        throw keys_.fail("merges", fmt::format("'{}' is not a pair", safe_display(merge, 60)));
       merges += fmt::format("{}[{},{}]", merges.size() == 1 ? "" : ",", quoted(merge.substr(0, space)),
                             quoted(merge.substr(space + 1)));
     }

@@ -57,7 +57,7 @@ Settings read_settings(const OpenTokenizerFile& open, const std::string& name) {
   if (!file) return {};
   const std::string text = whole_text(*file, kMostSettings);
   Settings settings = {file->path(), Json::parse(text, nullptr, false)};
-  if (settings.json.is_discarded()) throw Error(ErrorCode::malformed, {.file = file->path()}, "is no JSON");
+  if (settings.json.is_discarded()) throw Error(ErrorCode::malformed, {.file = file->path()}, "is not JSON");
   if (!settings.json.is_object())
     throw Error(ErrorCode::malformed, {.file = file->path()}, "is not a JSON object");
   return settings;

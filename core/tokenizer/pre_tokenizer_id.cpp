@@ -122,7 +122,7 @@ std::string pre_tokenizer_doubt(std::string_view id, const Tokenizer& tokenizer)
   if (!steps_of_pre_tokenizer(id)) {
     const bool known = std::ranges::any_of(table().ids, [&](const auto& row) { return row.second == id; });
     if (known || id == kNoRules) return {};
-    return fmt::format("it may refuse the file: its converter knows no pre-tokeniser '{}'",
+    return fmt::format("llama.cpp may refuse the file: its converter has no pre-tokenizer '{}'",
                        safe_display(id, 60));
   }
   const std::string others = found.empty() ? "" : fmt::format(", but those of {}", join_names(found, 3));
@@ -140,7 +140,7 @@ std::string pre_tokenizer_id(const Tokenizer& tokenizer, const Encoder& encoder)
       std::find_if(ids.rbegin(), ids.rend(), [&](const auto& row) { return row.first == hash; });
   if (found != ids.rend()) return found->second;
   const std::string suggested = by_rules.empty()
-                                    ? "no known pre-tokeniser has its steps"
+                                    ? "no known pre-tokenizer has the same steps"
                                     : fmt::format("its steps are those of {}", join_names(by_rules, 6));
   const Error error(
       ErrorCode::unsupported, {.file = tokenizer.file},

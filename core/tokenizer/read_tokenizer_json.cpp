@@ -232,7 +232,7 @@ SplitBehavior read_behavior(const Entry& entry) {
        {"Contiguous", SplitBehavior::contiguous}}};
   for (const auto& [name, behavior] : kNames)
     if (name == entry.text()) return behavior;
-  throw entry.malformed("no behaviour is called '{}'", safe_display(entry.text(), 60));
+  throw entry.malformed("no behavior is called '{}'", safe_display(entry.text(), 60));
 }
 
 std::string one_character(const Entry& entry) {
@@ -479,8 +479,7 @@ void read_model(const Entry& model, Tokenizer& tokenizer) {
   if (const auto unknown = model.find("unk_token")) tokenizer.unknown = unknown->text();
   if (tokenizer.kind == VocabularyKind::bpe) {
     if (const auto dropout = model.find("dropout"); dropout && dropout->real() != 0)
-      throw dropout->fault(ErrorCode::unsupported,
-                           "merges are dropped at random, so token ids are not fixed");
+      throw dropout->fault(ErrorCode::unsupported, "BPE dropout is not supported: token ids would be random");
     read_merges(model.at("merges"), tokenizer);
     tokenizer.subword_prefix = model.text("continuing_subword_prefix", "");
     tokenizer.word_suffix = model.text("end_of_word_suffix", "");
@@ -519,7 +518,7 @@ Tokenizer read_tokenizer_json(const io::SourceFile& file) {
   simdjson::dom::parser parser;
   simdjson::dom::element root;
   if (const auto fault = parser.parse(text).get(root); fault != simdjson::SUCCESS)
-    throw Error(ErrorCode::malformed, {.file = file.path()}, "is no JSON: {}",
+    throw Error(ErrorCode::malformed, {.file = file.path()}, "is not JSON: {}",
                 std::string_view(simdjson::error_message(fault)));
   Tokenizer tokenizer;
   tokenizer.file = file.path();

@@ -172,7 +172,7 @@ std::string normalized(std::string_view text, NormalForm form) {
     if (part.empty()) return;
     icu::StringByteSink<std::string> sink(&result);
     normalizer->normalizeUTF8(0, icu::StringPiece(part.data(), icu_size(part)), sink, nullptr, status);
-    check(status, "normalise a text");
+    check(status, "normalize a text");
   };
   // a later character neither changes nor lets its neighbours meet
   std::size_t begin = 0;

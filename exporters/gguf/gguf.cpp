@@ -218,10 +218,10 @@ Layout gguf_layout(const graph::MetaGraph& graph, const ExportOptions& options, 
   GgufModel model = maps_names(graph, options) ? gguf_model(graph, options) : unmapped_model(graph, options);
   std::vector<graph::Note> notes = choose_types(graph, options, model);
   if (lacks_config(graph, options))
-    notes.push_back(
-        graph::make_note(graph::Severity::info, {},
-                         "no config.json lies beside the weights: the file keeps the model's own names, and "
-                         "llama.cpp does not run it"));
+    notes.push_back(graph::make_note(
+        graph::Severity::info, {},
+        "there is no config.json beside the weights: tensors keep the model's own names, and "
+        "llama.cpp cannot run the file"));
   std::vector<Slot> slots = std::move(model.slots);
   for (Slot& slot : slots) check_slot(slot);
   Layout layout = empty_layout();

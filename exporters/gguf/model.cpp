@@ -131,7 +131,8 @@ class RecipeMaker {
   // The rows of a head are 2 x D/2: pairs (i, i + D/2) become neighbours.
   std::uint32_t permuted(const forward::NameStep& step) {
     const std::uint64_t rows = first_side(input(step)), heads = number(step, 0);
-    if (heads == 0 || rows % (2 * heads) != 0) fail("{} rows are no {} heads of even size", rows, heads);
+    if (heads == 0 || rows % (2 * heads) != 0)
+      fail("{} rows cannot be split into {} heads of even size", rows, heads);
     return put(
         {.kind = convert::StepKind::permute_rows, .inputs = {input(step)}, .a = 2, .b = rows / heads / 2});
   }
@@ -140,7 +141,7 @@ class RecipeMaker {
     const graph::Shape shape = form(input(step)).shape;
     const auto blocks = checked_mul(number(step, 0), number(step, 1));
     if (shape.empty() || !blocks || *blocks == 0 || shape.front() % *blocks != 0)
-      fail("{} rows are no {} x {} blocks", shape.empty() ? 0 : shape.front(), number(step, 0),
+      fail("{} rows cannot be split into {} x {} blocks", shape.empty() ? 0 : shape.front(), number(step, 0),
            number(step, 1));
     graph::Shape inner = shape;
     inner[0] /= *blocks;

@@ -227,7 +227,8 @@ class TypeChooser {
     words.clear();
     for (const graph::DType type : again_) words.emplace_back(graph::dtype_info(type).name);
     if (!words.empty())
-      say("quantised weights ({}) are quantised again, which loses more than quantising the original",
+      say("weights that are already quantized ({}) are quantized again, which loses more than quantizing the "
+          "original",
           fmt::join(words, ", "));
     if (options_.importance == nullptr) return;
     const std::string file = safe_display(options_.importance->path, 100);

@@ -71,7 +71,7 @@ class ConfigReader {
     result.fan_in_fan_out = flag("fan_in_fan_out");
     result.ranks = patterns("rank_pattern");
     for (const auto& [pattern, rank] : result.ranks)
-      if (rank < 1 || rank != std::floor(rank)) fail("rank_pattern has a rank that is no whole number");
+      if (rank < 1 || rank != std::floor(rank)) fail("rank_pattern has a rank that is not a whole number");
     result.alphas = patterns("alpha_pattern");
     return result;
   }
@@ -95,11 +95,12 @@ class ConfigReader {
   }
   double number(const std::string& key, const Json& value) const {
     if (!value.is_number() || !std::isfinite(value.get<double>()))
-      fail(fmt::format("'{}' is no number", key));
+      fail(fmt::format("'{}' is not a number", key));
     return value.get<double>();
   }
   std::uint64_t whole(const std::string& key, const Json& value) const {
-    if (!value.is_number_unsigned() || value == 0) fail(fmt::format("'{}' is no whole number above 0", key));
+    if (!value.is_number_unsigned() || value == 0)
+      fail(fmt::format("'{}' is not a whole number above 0", key));
     return value.get<std::uint64_t>();
   }
 
@@ -121,7 +122,7 @@ class ConfigReader {
     std::vector<std::pair<std::string, double>> result;
     const auto found = config_.find(key);
     if (found == config_.end() || found->is_null()) return result;
-    if (!found->is_object()) fail(fmt::format("'{}' is no object", key));
+    if (!found->is_object()) fail(fmt::format("'{}' is not an object", key));
     for (const auto& [pattern, value] : found->items()) {
       std::string name = pattern;
       for (std::size_t at = 0; (at = name.find("\\.", at)) != std::string::npos;) name.erase(at, 1);
@@ -169,7 +170,7 @@ LoraConfig parse_lora_config(std::string_view text, const std::string& path) {
   if (text.size() > kMost)
     throw Error(ErrorCode::limit, {.file = path}, "has {} bytes, the limit is {}", text.size(), kMost);
   const Json config = Json::parse(text, nullptr, false);
-  if (!config.is_object()) throw Error(ErrorCode::malformed, {.file = path}, "is no JSON object");
+  if (!config.is_object()) throw Error(ErrorCode::malformed, {.file = path}, "is not a JSON object");
   return ConfigReader(config, path).read();
 }
 
@@ -238,7 +239,7 @@ class Merger {
     result_.merged = merged_.size();
     result_.replaced = recipes_.instead.size() - merged_.size();
     if (recipes_.instead.empty())
-      throw Error(ErrorCode::malformed, {.file = adapter_.files.front().path}, "holds no factors of a LoRA");
+      throw Error(ErrorCode::malformed, {.file = adapter_.files.front().path}, "has no LoRA tensors");
     result_.graph = both();
     result_.recipes = std::make_shared<const TensorRecipes>(std::move(recipes_));
     return std::move(result_);
@@ -274,7 +275,7 @@ class Merger {
       fail(ErrorCode::unsupported, stored, "belongs to DoRA, which is not a sum of weights");
     if (name.find(".lora_") != std::string_view::npos ||
         name.find(".modules_to_save.") != std::string_view::npos)
-      fail(ErrorCode::unsupported, stored, "is no part of a plain LoRA");
+      fail(ErrorCode::unsupported, stored, "is not a LoRA A or B matrix");
     replace(id, std::string(name));
   }
 

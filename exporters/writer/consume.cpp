@@ -68,7 +68,7 @@ void check_consumable(const graph::MetaGraph& source) {
     if (::lstat(path.c_str(), &state) != 0) throw system_error(path, "examine", errno);
     if (S_ISLNK(state.st_mode))
       throw Error(ErrorCode::unsupported, place,
-                  "is a link: what it leads to may belong to other models, and is not consumed");
+                  "is a link to a file that other models may use: it is not consumed");
     if (state.st_nlink > 1)
       throw Error(ErrorCode::unsupported, place,
                   "has {} names: it would be gone under each, and is not consumed", state.st_nlink);
@@ -135,7 +135,7 @@ void Consumption::punch(const std::vector<ConsumedRange>& ranges) {
     const io::UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
     if (!fd || ::fallocate(fd.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                            static_cast<off_t>(range.begin), static_cast<off_t>(range.end - range.begin)) != 0)
-      throw system_error(path, "give back what has been converted", errno);
+      throw system_error(path, "free the converted part of the file", errno);
   }
 }
 

@@ -170,7 +170,7 @@ WorkFolder::WorkFolder(std::string path) : path_(std::move(path)) {
   keep_ = true;
   lock(false);
   auto found = read_record(path_);
-  if (!found) throw Error(ErrorCode::malformed, {.file = path_}, "has no record of what was to be written");
+  if (!found) throw Error(ErrorCode::malformed, {.file = path_}, "has no record of the conversion");
   record_ = std::move(*found);
   resumed_ = true;
   // the record may be anybody's: no target leads out of the folder, not even through a link

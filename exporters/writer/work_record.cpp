@@ -197,7 +197,7 @@ WorkRecord parse_record(std::string_view text, const std::string& path) {
     for (const std::string& name : record.superseded) inside(name);
     return record;
   } catch (const Json::exception& fault) {
-    throw Error(ErrorCode::malformed, {.file = path}, "is no record of a conversion: {}", fault.what());
+    throw Error(ErrorCode::malformed, {.file = path}, "is not a record of a conversion: {}", fault.what());
   }
 }
 

@@ -74,7 +74,7 @@ ExecutorchLayout executorch_layout(const ErrorPlace& place, int scalar_type,
   for (std::size_t i = dim_order.size(); i-- > 0;) {
     const std::size_t dimension = dim_order[i];
     if (dimension >= shape.size() || seen[dimension])
-      throw Error(ErrorCode::malformed, place, "dim_order [{}] is no order of {} dimensions",
+      throw Error(ErrorCode::malformed, place, "dim_order [{}] is not an order of {} dimensions",
                   fmt::join(dim_order.begin(), dim_order.end(), ","), shape.size());
     seen[dimension] = true;
     in_order = in_order && dimension == i;

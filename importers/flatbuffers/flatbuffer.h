@@ -84,7 +84,7 @@ const Root& flat_root(const FlatImage& image, const Root* (*root)(const void*), 
   constexpr unsigned kDepth = 64, kTables = 10'000'000;
   Verifier verifier(image.data(), image.size(), kDepth, kTables);
   if (!verifier.template VerifyBuffer<Root>(identifier))
-    throw Error(ErrorCode::malformed, {.file = file}, "is no valid flatbuffer of this format");
+    throw Error(ErrorCode::malformed, {.file = file}, "is not a valid flatbuffer of this format");
   return *root(image.data());
 }
 

@@ -68,7 +68,7 @@ class Joiner {
     const std::string& path = part.graph.files.front().path;
     if (!part.split)
       throw Error(ErrorCode::malformed, {.file = path},
-                  "is named as part {} of {} but is no part of a split set", number + 1, split_.count);
+                  "is named as part {} of {} but is not part of a split set", number + 1, split_.count);
     if (part.split->number != number || part.split->count != split_.count)
       throw Error(ErrorCode::malformed, {.file = path},
                   "says it is part {} of {}, its name and the other parts say {} of {}",

@@ -324,7 +324,7 @@ class FileReader : GraphReader {
         throw at_tensor(info, "its {} bytes at {} do not fit in the {} bytes of data", info.bytes.value_or(0),
                         info.offset, data_bytes);
       if (info.offset % alignment_ != 0)
-        throw at_tensor(info, "its offset {} is no multiple of the alignment {}", info.offset, alignment_);
+        throw at_tensor(info, "its offset {} is not a multiple of the alignment {}", info.offset, alignment_);
     }
     check_order(data_bytes);
     graph_.tensors.reserve(infos_.size());
@@ -386,7 +386,7 @@ class FileReader : GraphReader {
       const graph::MetaValue* const value = graph::find_metadata(graph_, key);
       if (value == nullptr) return std::nullopt;
       const auto whole = whole_number(*value);
-      if (!whole) throw at_key(*value, "{} is no whole number", key);
+      if (!whole) throw at_key(*value, "{} is not a whole number", key);
       return whole;
     };
     const auto count = number("split.count");

@@ -56,7 +56,7 @@ class GgufImportance {
     const auto* const text = type == nullptr ? nullptr : std::get_if<std::string>(type);
     if (text == nullptr || *text != "imatrix")
       throw Error(ErrorCode::unsupported, {.file = file_.path()},
-                  "is no importance matrix: its general.type is not 'imatrix'");
+                  "is not an importance matrix: its general.type is not 'imatrix'");
     if (const graph::MetaValue* const chunks = graph::find_metadata(graph_, "imatrix.chunk_count"))
       if (const auto* const count = std::get_if<std::uint32_t>(chunks)) matrix_.chunks = *count;
     read_datasets();

@@ -137,7 +137,8 @@ class Literals {
       next();
       std::uint64_t number = 0;
       const auto [end, failure] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), number);
-      if (failure != std::errc()) throw malformed("has a shape that is no tuple of whole numbers from 0 on");
+      if (failure != std::errc())
+        throw malformed("has a shape that is not a tuple of whole numbers from 0 on");
       at_ = static_cast<std::size_t>(end - text_.data());
       accept('L');  // Python 2
       if (result.size() == kMostRank) throw malformed("has more than {} dimensions", kMostRank);
@@ -187,14 +188,14 @@ class Literals {
     if (rest.empty()) throw malformed("has an empty descr");
     const char kind = rest[0];
     if (std::string_view("?biufcSaUVOmM").find(kind) == std::string_view::npos)
-      throw malformed("has a descr '{}' that is no type of numpy", safe_display(header.descr, 60));
+      throw malformed("has a descr '{}' that is not a type of numpy", safe_display(header.descr, 60));
     if (kind == 'O') return;
     std::uint64_t size = kind == '?' ? 1 : 0;
     if (kind != '?') {
       const auto [end, failure] = std::from_chars(rest.data() + 1, rest.data() + rest.size(), size);
       const bool unit = (kind == 'm' || kind == 'M') && *end == '[';  // M8[ns]
       if (failure != std::errc() || (end != rest.data() + rest.size() && !unit) || size > UINT32_MAX)
-        throw malformed("has a descr '{}' that is no type of numpy", safe_display(header.descr, 60));
+        throw malformed("has a descr '{}' that is not a type of numpy", safe_display(header.descr, 60));
     }
     header.item_bytes = kind == 'U' ? 4 * size : size;
     const std::string code = fmt::format("{}{}", kind == '?' ? "b" : std::string(1, kind), size);
@@ -220,7 +221,7 @@ std::uint64_t little_endian(std::string_view bytes) {
 // they are not an array of versions 1.0 to 3.0, and Error{limit} for a header above kMostNpyHeader bytes.
 NpyHeader read_npy_header(const std::function<std::string(std::uint64_t)>& take, const ErrorPlace& place) {
   const std::string front = take(8);
-  if (!front.starts_with(kNpyMagic)) throw Error(ErrorCode::malformed, place, "is no npy array");
+  if (!front.starts_with(kNpyMagic)) throw Error(ErrorCode::malformed, place, "is not an npy array");
   const int major = static_cast<unsigned char>(front[6]), minor = static_cast<unsigned char>(front[7]);
   if (major < 1 || major > 3 || minor != 0)
     throw Error(ErrorCode::unsupported, place, "npy version {}.{}, the newest known is 3.0", major, minor);
@@ -352,7 +353,7 @@ graph::MetaGraph read_npy(const Source& source) {
   graph.format = "npy";
   for (const std::string& name : source.set) {
     const auto file = source.open_sibling(name);
-    if (!file) throw Error(ErrorCode::io, {.file = name}, "has gone since the folder was listed");
+    if (!file) throw Error(ErrorCode::io, {.file = name}, "was removed after the folder was listed");
     graph::MetaGraph array = read_array(*file);
     const graph::FileId id{static_cast<std::uint32_t>(graph.files.size())};
     graph.files.push_back(std::move(array.files.front()));
@@ -381,7 +382,7 @@ graph::MetaGraph read_npz(const Source& source) {
       others.emplace_back(member.name);
   }
   if (!others.empty())
-    arrays.graph().note(graph::Severity::info, {}, "members that are no arrays: {}", join_names(others, 3));
+    arrays.graph().note(graph::Severity::info, {}, "members that are not arrays: {}", join_names(others, 3));
   arrays.graph().notes.insert(arrays.graph().notes.end(), zip.notes().begin(), zip.notes().end());
   return std::move(arrays.graph());
 }

@@ -90,7 +90,7 @@ class Namer {
       if (!here.insert(tensor.name).second)
         throw Error(ErrorCode::malformed,
                     {.file = std::string(file_), .byte = tensor.at, .tensor = path + tensor.name},
-                    "two initialisers of one graph have this name");
+                    "two initializers of one graph have this name");
       return tensor.name;
     };
     for (const OnnxTensorId id : graph.initializers) set(id, path + own_name(id));
@@ -179,7 +179,7 @@ void note_sparse(const OnnxModel& model, graph::MetaGraph& graph) {
   std::size_t count = 0;
   for (const OnnxGraph& one : model.graphs) count += one.sparse_initializers.size();
   if (count > 0)
-    graph.note(graph::Severity::info, {}, "{} sparse initialiser{} kept as values and indices", count,
+    graph.note(graph::Severity::info, {}, "{} sparse initializer{} kept as values and indices", count,
                count == 1 ? "" : "s");
 }
 

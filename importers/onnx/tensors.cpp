@@ -66,7 +66,7 @@ ExternalFiles::Opened& ExternalFiles::open(const std::string& location, const On
   if (!fresh) return found->second;
   if (location.starts_with('#') || clean.empty())
     throw Error(ErrorCode::malformed, {.file = source_.file->path(), .byte = tensor.at, .tensor = name},
-                "its data is said to lie in '{}', which is no file name", safe_display(location, 200));
+                "its data is said to lie in '{}', which is not a file name", safe_display(location, 200));
   if (const auto file = source_.open_sibling(clean)) {
     found->second.file = graph::FileId{static_cast<std::uint32_t>(graph_.files.size())};
     found->second.bytes = file->size();
@@ -254,7 +254,8 @@ graph::Storage OnnxTensorPlacer::storage_of(const OnnxTensor& tensor, const std:
     throw malformed(tensor, name, "{} {} overflows 64 bits", shape_text(tensor),
                     graph::dtype_info(dtype).name);
   if (tensor.segment)
-    graph_.note(graph::Severity::error, name, "is one segment of a tensor; segments are not put together");
+    graph_.note(graph::Severity::error, name,
+                "is one segment of a tensor; segmented tensors are not supported");
   if (std::popcount(tensor.value_fields) > 1)
     throw malformed(tensor, name, "has values in {}", field_names(tensor.value_fields));
   if (tensor.data_location != 0) return external_storage(tensor, name, dtype, *bytes);

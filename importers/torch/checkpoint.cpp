@@ -59,7 +59,7 @@ class TorchLegacy : GraphReader {
     // describes the machine that wrote the file; nothing in the file depends on it
     const Pickle machine(cursor_);
     if (!machine.root().is(PickleValue::Kind::dict))
-      throw cursor_.malformed(at, "the third pickle is no dict");
+      throw cursor_.malformed(at, "the third pickle is not a dict");
   }
 
   void read_values() {
@@ -73,7 +73,7 @@ class TorchLegacy : GraphReader {
   // The storages follow in the order of `keys`, each after its number of elements.
   std::vector<graph::StorageId> place(const TorchStorages& storages, const Pickle& keys) {
     at_ = cursor_.at();
-    if (!keys.root().is(PickleValue::Kind::list)) throw malformed("the list of storages is no list");
+    if (!keys.root().is(PickleValue::Kind::list)) throw malformed("the list of storages is not a list");
     std::vector<std::optional<graph::StorageId>> found(storages.storages().size());
     graph_.storages.reserve(found.size());
     for (const PickleValue& key : keys.items(keys.root())) {
@@ -108,7 +108,7 @@ class TorchLegacy : GraphReader {
                       storage.numel);
     at_ = count.at();
     if (!range_fits(at_, storage.bytes(), file_.size()))
-      throw malformed("storage '{}' takes {} bytes, {} follow", safe_display(key, 60), storage.bytes(),
+      throw malformed("storage '{}' needs {} bytes, {} are left", safe_display(key, 60), storage.bytes(),
                       file_.size() - at_);
     const graph::StorageId id =
         graph_.add_storage(graph::plain_storage(graph::FileId{0}, at_, storage.bytes()));
@@ -207,7 +207,7 @@ class TorchZip : GraphReader {
     const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), version);
     if (failure != std::errc() || version < 1 ||
         text.find_first_not_of(" \r\n", static_cast<std::size_t>(end - text.data())) != std::string::npos)
-      throw zip_->malformed(*member, "is no version: '{}'", safe_display(text));
+      throw zip_->malformed(*member, "is not a version: '{}'", safe_display(text));
     if (version > kMostVersion)
       throw unsupported("version {} of the format, the newest known is {}", version, kMostVersion);
   }

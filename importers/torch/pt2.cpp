@@ -105,14 +105,14 @@ class Pt2 : GraphReader {
     if (parser.allocate(text.size(), kMostJsonDepth) != simdjson::SUCCESS)
       throw Error(ErrorCode::limit, {.file = file_.path()}, "no memory to parse a config");
     if (const auto error = parser.parse(text).get(root); error != simdjson::SUCCESS)
-      throw zip_.malformed(*config.member, "is no JSON object: {}", simdjson::error_message(error));
+      throw zip_.malformed(*config.member, "is not a JSON object: {}", simdjson::error_message(error));
     if (root["config"].get(entries) != simdjson::SUCCESS)
       throw zip_.malformed(*config.member, "has no object 'config'");
     for (const auto& [name, value] : entries) {
       dom::object entry;
       const std::string full = prefix + std::string(name);
       if (value.get(entry) != simdjson::SUCCESS)
-        throw at_tensor(full, "its entry in the config is no object");
+        throw at_tensor(full, "its entry in the config is not an object");
       read_entry(full, entry, config);
     }
   }
@@ -120,9 +120,9 @@ class Pt2 : GraphReader {
   void read_entry(const std::string& name, dom::object entry, const Config& config) {
     std::string_view path;
     bool pickled = false;
-    if (entry["path_name"].get(path) != simdjson::SUCCESS) throw at_tensor(name, "path_name is no string");
+    if (entry["path_name"].get(path) != simdjson::SUCCESS) throw at_tensor(name, "path_name is not a string");
     if (entry["use_pickle"].get(pickled) != simdjson::SUCCESS)
-      throw at_tensor(name, "use_pickle is no boolean");
+      throw at_tensor(name, "use_pickle is not a boolean");
     const std::string member_name = config.folder + std::string(path);
     const ZipMember* member = zip_.find(member_name);
     if (member == nullptr)
@@ -133,7 +133,7 @@ class Pt2 : GraphReader {
     if (pickled)  // an object, or a tensor of a class with code of its own
       return graph_.note(has_meta ? graph::Severity::error : graph::Severity::warning, name,
                          "a pickled object: left out");
-    if (!has_meta) throw at_tensor(name, "tensor_meta is no object");
+    if (!has_meta) throw at_tensor(name, "tensor_meta is not an object");
     add_tensor(name, meta, *member);
   }
 
@@ -181,7 +181,7 @@ class Pt2 : GraphReader {
   std::uint64_t number(const std::string& name, Json value, std::string_view what) const {
     std::uint64_t result = 0;
     if (value.get(result) != simdjson::SUCCESS)
-      throw at_tensor(name, "{} is no whole number from 0 on", what);
+      throw at_tensor(name, "{} is not a whole number from 0 on", what);
     return result;
   }
   // Reads {"as_int": N}. A symbolic size cannot occur in a file.
@@ -190,7 +190,7 @@ class Pt2 : GraphReader {
   }
   std::vector<std::uint64_t> sizes(const std::string& name, Json value, std::string_view what) const {
     dom::array array;
-    if (value.get(array) != simdjson::SUCCESS) throw at_tensor(name, "{} is no array", what);
+    if (value.get(array) != simdjson::SUCCESS) throw at_tensor(name, "{} is not an array", what);
     std::vector<std::uint64_t> result;
     for (const dom::element item : array) result.push_back(size(name, Json(dom::element(item)), what));
     return result;

@@ -153,7 +153,8 @@ class TorchStorageCollector {
                   "a storage of class '{}', which this version does not know", safe_display(name, 100));
     storage.type = *type;
     storage.untyped = is_untyped_storage(name);
-    if (!id[2].is(Kind::text) && !id[2].is(Kind::integer)) throw malformed("the storage's key is no string");
+    if (!id[2].is(Kind::text) && !id[2].is(Kind::integer))
+      throw malformed("the storage's key is not a string");
     storage.key = id[2];
     storage.numel = count(id[4], "numel");
     if (!checked_mul(storage.numel, storage.type.item_bytes))
@@ -164,7 +165,7 @@ class TorchStorageCollector {
 
   TorchWindow window_in(const TorchStorage& storage, std::string_view key, PickleValue view) const {
     const std::span<const PickleValue> parts = pickle_.items(view);
-    if (!view.is(Kind::tuple) || parts.size() != 3) throw malformed("its view is no tuple of three");
+    if (!view.is(Kind::tuple) || parts.size() != 3) throw malformed("its view is not a tuple of three");
     const std::uint64_t offset = count(parts[1], "a view's offset"), numel = count(parts[2], "a view's size");
     if (!range_fits(offset, numel, storage.numel))
       throw malformed("a view of {} elements at {} of storage '{}', which has {}", numel, offset,
@@ -174,7 +175,7 @@ class TorchStorageCollector {
 
   std::uint64_t count(PickleValue value, std::string_view what) const {
     if (!value.is(Kind::integer) || pickle_.integer(value) < 0)
-      throw malformed("{} is no whole number from 0 on", what);
+      throw malformed("{} is not a whole number from 0 on", what);
     return static_cast<std::uint64_t>(pickle_.integer(value));
   }
 
@@ -305,7 +306,7 @@ graph::Tensor place_tensor(graph::Tensor tensor, TorchType type, std::uint64_t o
 std::uint64_t TorchRebuilder::number(const std::string& name, PickleValue value,
                                      std::string_view what) const {
   if (!value.is(Kind::integer) || pickle_.integer(value) < 0)
-    throw malformed(name, "{} is no whole number from 0 on", what);
+    throw malformed(name, "{} is not a whole number from 0 on", what);
   return static_cast<std::uint64_t>(pickle_.integer(value));
 }
 
@@ -321,7 +322,7 @@ std::vector<std::uint64_t> TorchRebuilder::numbers(const std::string& name, Pick
   const PickleObject* const object = pickle_.object(value);
   const bool is_size = object != nullptr && pickle_.is_global(object->callee, "torch.Size");
   const bool is_list = value.is(Kind::tuple) || value.is(Kind::list) || is_size;
-  if (!is_list) throw malformed(name, "its {} is no tuple", what);
+  if (!is_list) throw malformed(name, "its {} is not a tuple", what);
   const std::span<const PickleValue> items = sequence(value);
   if (items.size() > kMostRank)
     throw malformed(name, "its {} has {} dimensions, torch allows {}", what, items.size(), kMostRank);
@@ -333,14 +334,15 @@ std::vector<std::uint64_t> TorchRebuilder::numbers(const std::string& name, Pick
 
 TorchType TorchRebuilder::type_of(const std::string& name, PickleValue value) const {
   const auto type = value.is(Kind::global) ? torch_dtype(pickle_.text(value)) : std::nullopt;
-  if (!type) throw malformed(name, "'{}' is no dtype of torch", safe_display(pickle_.text(value), 60));
+  if (!type) throw malformed(name, "'{}' is not a dtype of torch", safe_display(pickle_.text(value), 60));
   return *type;
 }
 
 graph::Tensor TorchRebuilder::on_storage(const std::string& name, std::span<const PickleValue> arguments,
                                          std::optional<TorchType> type) const {
   if (arguments.size() < 4) throw malformed(name, "is rebuilt from {} values", arguments.size());
-  if (!arguments[0].is(Kind::persistent)) throw malformed(name, "is rebuilt from what is no storage");
+  if (!arguments[0].is(Kind::persistent))
+    throw malformed(name, "is rebuilt from a value that is not a storage");
   const std::uint32_t storage = storages_.storage_of(arguments[0].number());
   const TorchWindow window = storages_.window_of(arguments[0].number());
   if (!type) type = storages_.storages()[storage].type;

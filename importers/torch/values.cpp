@@ -326,7 +326,7 @@ class Walker {
   void add_quantised(std::span<const PickleValue> arguments, const std::string& name) {
     if (arguments.size() < 5) throw at(ErrorCode::malformed, name, "_rebuild_qtensor with too few values");
     add(rebuild_.on_storage(name, arguments, {}));
-    find(graph::Severity::warning, "quantised: its integers are shown, scale and zero point beside them",
+    find(graph::Severity::warning, "quantized: its integers are shown, scale and zero point beside them",
          name);
     constexpr std::string_view kParts[] = {"scale", "zero_point", "axis"};
     const std::span<const PickleValue> parameters = pickle_.items(arguments[4]);

@@ -265,7 +265,7 @@ class PickleMachine {
   PickleValue target(PickleValue value, Kind kind, std::string_view opcode) {
     if (value.is(kind)) return value;
     if (!value.is(Kind::object))
-      throw malformed("{} on what is no {}", opcode, kind == Kind::list ? "list" : "dict");
+      throw malformed("{} on a value that is not a {}", opcode, kind == Kind::list ? "list" : "dict");
     PickleObject& object = values_.object(value);
     const std::string_view callee = out_.text(object.callee);
     if (callee.starts_with("torch")) throw malformed("{} on a {}", opcode, safe_display(callee, 100));
@@ -310,7 +310,7 @@ class PickleMachine {
       throw refused("a whole pickled model of class '{}'; save its state_dict() instead",
                     safe_display(id.size() > 1 ? out_.text(id[1]) : "", 100));
     }
-    if (!callee.is(Kind::global)) throw malformed("{} calls what is no global", opcode);
+    if (!callee.is(Kind::global)) throw malformed("{} calls a value that is not a global", opcode);
     if (!arguments.is(Kind::tuple)) throw malformed("{} without a tuple of arguments", opcode);
     const std::string name(out_.text(callee));
     const std::span<const PickleValue> items = out_.items(arguments);
@@ -335,7 +335,7 @@ class PickleMachine {
     const PickleValue value = top();
     // an OrderedDict's state holds the versions of modules (_metadata), which are not needed here
     if (value.is(Kind::dict)) return;
-    if (!value.is(Kind::object)) throw malformed("BUILD on what is no object");
+    if (!value.is(Kind::object)) throw malformed("BUILD on a value that is not an object");
     PickleObject& object = values_.object(value);
     if (out_.text(object.callee).starts_with("torch._utils."))
       throw refused("BUILD on {}", safe_display(out_.text(object.callee), 100));
@@ -344,7 +344,7 @@ class PickleMachine {
 
   void persistent() {
     const PickleValue id = pop();
-    if (!id.is(Kind::tuple)) throw malformed("a persistent id that is no tuple");
+    if (!id.is(Kind::tuple)) throw malformed("a persistent id that is not a tuple");
     keep(1);
     out_.persistent_.push_back(id);
     push(Kind::persistent, static_cast<std::uint32_t>(out_.persistent_.size() - 1));

@@ -436,7 +436,7 @@ class Reader {
         key.pop_back();
         if (member.bytes != 0) throw at_member(member, "is a folder with content");
       }
-      if (!is_clean_relative(key)) throw at_member(member, "has a name that is no clean relative path");
+      if (!is_clean_relative(key)) throw at_member(member, "has a name that is not a clean relative path");
       seen.emplace_back(graph::text_hash(key), static_cast<std::uint32_t>(seen.size()));
     }
     std::ranges::sort(seen);

@@ -23,7 +23,7 @@ says "read back and equal"
 says "job 2: "
 says "3 jobs: 1 done, 1 failed, 1 not run: --keep-going runs them."
 run 1 batch lists/jobs.json --keep-going --jobs 2
-says "job 1: lists/../out/a.gguf: is written already"
+says "job 1: lists/../out/a.gguf: is up to date"
 says "3 jobs: 1 done, 1 skipped, 1 failed."
 run 0 verify "$model" out/a.gguf
 run 1 batch lists/jobs.json --json --keep-going
@@ -67,7 +67,7 @@ says "each needs 32MiB"
 run 1 batch absent.json
 echo "no json" >lists/jobs.json.state
 run 1 batch lists/jobs.json
-says "is no state of a batch: remove it"
+says "is not a batch state file: remove it"
 
 # interrupted: no part is left, and the next run goes on
 rm -f lists/jobs.json.state

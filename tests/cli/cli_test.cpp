@@ -196,14 +196,14 @@ TEST(ForwardText, SizesByTheFilesOwnNames) {
   const load::RequestPass plain(graph, {.batch = 2, .sequence = 1}, nullptr);
   EXPECT_EQ(forward_json(plain)["dims"].dump(), R"({"s77":2,"height":1,"width":1})");
   const std::string text = forward_text(plain);
-  EXPECT_NE(text.find("  guessed: s77 as the batch; --dim sets them\n"), std::string::npos) << text;
-  EXPECT_NE(text.find("  height and width taken as 1: --dim sets them\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("  assumed: s77 as the batch; --dim sets them\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("  height and width assumed to be 1; --dim sets them\n"), std::string::npos) << text;
 
   const load::RequestPass chosen(graph, {.sizes = {{"height", 30}, {"s77", 5}}}, nullptr);
   EXPECT_EQ(forward_json(chosen)["dims"].dump(), R"({"s77":5,"height":30,"width":1})");
   EXPECT_EQ(forward_json(chosen)["batch"], 5);
   EXPECT_EQ(forward_json(chosen)["activation_peak"], 2 * 5 * 30 * 4);
-  EXPECT_NE(forward_text(chosen).find("  width taken as 1: --dim sets it\n"), std::string::npos)
+  EXPECT_NE(forward_text(chosen).find("  width assumed to be 1; --dim sets it\n"), std::string::npos)
       << forward_text(chosen);
   ASSERT_NE(chosen.pass(), nullptr);
   EXPECT_EQ(chosen.pass()->symbols, (std::vector<std::uint64_t>{5, 1, 0, 30, 1}));
@@ -234,7 +234,8 @@ TEST(ForwardText, AFileOfFixedSizesSaysSo) {
     value.shape = testing::Builder::Sizes{graph::SizePoly(4), graph::SizePoly(16)};
   const std::string text = forward_text(load::RequestPass(graph, {.batch = 2, .sequence = 8}, nullptr));
   EXPECT_TRUE(text.starts_with("Forward pass with the file's own sizes, profile onnxruntime:\n")) << text;
-  EXPECT_NE(text.find("no size in the file depends on --batch, --seq or --past"), std::string::npos) << text;
+  EXPECT_NE(text.find("the sizes in the file do not depend on --batch, --seq or --past"), std::string::npos)
+      << text;
   graph.forward->values[1].shape.reset();
   EXPECT_NE(forward_text(load::RequestPass(graph, {.sequence = 8}, nullptr))
                 .find("at least: the size of 1 value is not known"),
@@ -243,7 +244,7 @@ TEST(ForwardText, AFileOfFixedSizesSaysSo) {
   const std::string nothing = forward_text(load::RequestPass(graph, {.sequence = 8}, nullptr));
   EXPECT_NE(nothing.find("activations not known: the sizes of 2 values are not known"), std::string::npos)
       << nothing;
-  EXPECT_EQ(nothing.find("alive there"), std::string::npos) << nothing;
+  EXPECT_EQ(nothing.find("live values"), std::string::npos) << nothing;
 }
 
 TEST(ForwardText, WithoutAConfigurationThereIsNothingToSay) {
@@ -301,8 +302,7 @@ TEST(LoadFlags, EachMethodSupportsWhatTheTableSays) {
       const std::string told = refusal(line);
       EXPECT_EQ(told.empty(), listed) << method.id << id << told;
       if (listed) continue;
-      EXPECT_TRUE(told.starts_with(words[0] + " changes nothing for " + std::string(method.id) + ": "))
-          << told;
+      EXPECT_TRUE(told.starts_with(words[0] + " has no effect for " + std::string(method.id) + ": ")) << told;
       line.back() += ",all";
       EXPECT_EQ(refusal(line), "");
     }
@@ -335,8 +335,8 @@ TEST(LoadFlags, EightMethodsAreShownByDefault) {
 }
 
 TEST(LoadFlags, NamesTheCompanyThatIsMissing) {
-  EXPECT_EQ(refusal({"--profile", "fused"}), "--profile changes nothing without --seq or --dim or --context");
-  EXPECT_EQ(refusal({"--batch", "2"}), "--batch changes nothing without --seq or --context");
+  EXPECT_EQ(refusal({"--profile", "fused"}), "--profile has no effect without --seq or --dim or --context");
+  EXPECT_EQ(refusal({"--batch", "2"}), "--batch has no effect without --seq or --context");
   EXPECT_EQ(refusal({"--profile", "fused", "--dim", "batch=2"}), "");
 }
 
@@ -676,7 +676,7 @@ TEST(OrderGain, NamesTheFurthestBelowFileOrder) {
       {"n", "name", false, 8500, 7, 1.5}, {"o", "name", false, 1, 7, 1.5}};
   EXPECT_EQ(
       report::order_gain_text(rows, "on the device"),
-      "The order that gains most on the device: \\x1b for m, 3.91 KiB instead of 4.88 KiB in file order "
+      "The order with the lowest peak on the device: \\x1b for m, 3.91 KiB instead of 4.88 KiB in file order "
       "(1000 B less), with 3 jumps between reads instead of 1 and an estimated 500.0 ms less.");
   rows[2].jumps = 1;
   EXPECT_NE(report::order_gain_text(rows, "on the device").find("with 1 jump between reads instead of 1 and"),
@@ -684,13 +684,15 @@ TEST(OrderGain, NamesTheFurthestBelowFileOrder) {
   rows.resize(2);
   rows[1].peak = 6000;
   EXPECT_EQ(report::order_gain_text(rows, "on the device"),
-            "No order gains anything on the device over file order; reads jump up to 7 times in them.");
+            "No order lowers the peak on the device below that of file order; reads jump up to 7 times in "
+            "other orders.");
   rows[1].jumps = 1;
   EXPECT_EQ(report::order_gain_text(rows, "on the device"),
-            "No order gains anything on the device over file order; reads jump up to 1 time in them.");
+            "No order lowers the peak on the device below that of file order; reads jump up to 1 time in "
+            "other orders.");
   rows[1].jumps = 0;
   EXPECT_EQ(report::order_gain_text(rows, "on the device"),
-            "No order gains anything on the device over file order.");
+            "No order lowers the peak on the device below that of file order.");
 }
 
 TEST(OrderGain, SaysNothingWithoutSomethingToCompare) {

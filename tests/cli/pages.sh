@@ -14,7 +14,7 @@ export XDG_CONFIG_HOME="$PWD/pages/config"
 "$program" report pages/demo --device-budget 40MiB --seq 64 -o pages/b.html >/dev/null || fail "report again: $?"
 # the page names itself nowhere
 cmp pages/a.html pages/b.html || fail "two runs differ"
-grep -q 'What makes it fit' pages/a.html || fail "no advice"
+grep -q 'Changes that make it fit' pages/a.html || fail "no advice"
 grep -q -- '--device-budget 40MiB --seq 64' pages/a.html || fail "no command line to repeat it"
 "$program" report pages/giant -o pages/giant.html >/dev/null || fail "report of the giant: $?"
 [ "$(wc -c <pages/giant.html)" -lt 2000000 ] || fail "$(wc -c <pages/giant.html) bytes"

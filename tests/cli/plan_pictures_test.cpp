@@ -137,7 +137,7 @@ TEST(TargetText, TellsEachBudgetAndWhatTakesItsPlace) {
     environment.targets = cards;
     return report::budget_text(load::bind_request(graph, request, environment));
   };
-  const std::string own = "On Card: 8.00 GiB of the device's own, 16.00 GiB for the host";
+  const std::string own = "On Card: 8.00 GiB of device memory, 16.00 GiB for the host";
   EXPECT_EQ(text(), own);
   request.host_budget = 4096 * kMiB;
   EXPECT_EQ(text(), own + "; the host budget given counts instead: 4.00 GiB");

@@ -49,11 +49,11 @@ refused 1 "'slots': 'many' is not a whole number" plan --request $folder/wrong.j
 echo '{"schema_version": 2, "options": {}}' >$folder/wrong.json
 refused 2 "PATH is required" plan --request $folder/wrong.json
 echo '{"schema_version": 2, "model": "../xl", "options": {"method": ["direct"], "slots": 2}}' >$folder/wrong.json
-refused 2 "--slots changes nothing for direct" plan --request $folder/wrong.json
+refused 2 "--slots has no effect for direct" plan --request $folder/wrong.json
 
 # nothing but a saved request is written over
 cp demo/config.json $folder/config.json
-refused 2 "config.json' exists and is no saved request" plan xl --save-request $folder/config.json
+refused 2 "config.json' exists and is not a saved request" plan xl --save-request $folder/config.json
 cmp demo/config.json $folder/config.json || fail "a model's configuration was written over"
 refused 2 "does not end in .json" plan xl --save-request $folder/request.txt
 [ ! -e $folder/request.txt ] || fail "request.txt was written"

@@ -553,9 +553,9 @@ TEST(QuantiseStep, RefusesWhatDoesNotFit) {
   };
   EXPECT_EQ(error(graph::DType::f32, {4, 256}, quantised(graph::DType::q4_k)), "");
   EXPECT_EQ(error(graph::DType::f32, {4, 33}, quantised(graph::DType::q4_0)),
-            "quantise: F32 [4,33]: rows of 33 numbers are no whole blocks of 32 for Q4_0");
+            "quantise: F32 [4,33]: rows of 33 numbers are not whole blocks of 32 for Q4_0");
   EXPECT_EQ(error(graph::DType::f32, {}, quantised(graph::DType::q8_0)),
-            "quantise: F32 []: rows of 1 numbers are no whole blocks of 32 for Q8_0");
+            "quantise: F32 []: rows of 1 numbers are not whole blocks of 32 for Q8_0");
   EXPECT_EQ(error(graph::DType::f32, {4, 256}, quantised(graph::DType::iq2_xs)),
             "quantise: F32 [4,256] to IQ2_XS");
   const Floats some(31), whole(64), both(128);
@@ -710,14 +710,14 @@ TEST(Prepacking, OfAPackedBlockIsChecked) {
   plan::Plan odd = plan;
   for (plan::Step& step : odd.steps)
     if (step.verb == plan::Verb::copy) step.bytes = 6;
-  EXPECT_THAT(plan::check_plan(odd, *graph).value_or(""), HasSubstr("no whole numbers"));
+  EXPECT_THAT(plan::check_plan(odd, *graph).value_or(""), HasSubstr("not whole numbers"));
   plan::Plan read = plan;
   const plan::BlockId host =
       plan::alloc(read, {.space = plan::Space::host, .bytes = 4, .use = plan::BlockUse::temporary});
   plan::copy(read, host, 0, plan::BlockId{0}, 0, 4);
   EXPECT_THAT(plan::check_plan(read, *graph).value_or(""), HasSubstr("packed"));
   plan.blocks[0].bytes += 1;
-  EXPECT_THAT(plan::check_plan(plan, *graph).value_or(""), HasSubstr("no packed weight"));
+  EXPECT_THAT(plan::check_plan(plan, *graph).value_or(""), HasSubstr("not a packed weight"));
   EXPECT_THROW(load::find_prepacking("f17"), Error);
 }
 

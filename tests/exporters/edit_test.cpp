@@ -419,9 +419,9 @@ TEST_F(Merge, RefusesWithTheReason) {
     return std::vector<Given>{{key(module, part), "F32", "4", 16}};
   };
   EXPECT_TRUE(says(fault(of("model.layers.0.q_proj", "lora_magnitude_vector")), "belongs to DoRA"));
-  EXPECT_TRUE(says(fault(of("model.layers.0.q_proj", "lora_B.bias")), "no part of a plain LoRA"));
+  EXPECT_TRUE(says(fault(of("model.layers.0.q_proj", "lora_B.bias")), "not a LoRA A or B matrix"));
   EXPECT_TRUE(says(fault({{"model.norm.weight", "F32", "4", 16}}), "is not named as PEFT names tensors"));
-  EXPECT_TRUE(says(fault({}), "holds no factors"));
+  EXPECT_TRUE(says(fault({}), "has no LoRA tensors"));
   EXPECT_TRUE(says(fault({{key("model.embed_tokens", "weight"), "F32", "11,4", 176}}),
                    "is [11, 4], the base's weight [10, 4]: config.json would not fit"));
   EXPECT_TRUE(says(fault(factors("model.layers.0.ids", 6, 4)), "the base's weight is I32, not floats"));
@@ -495,21 +495,21 @@ TEST(LoraConfig, RefusesWhatIsNoPlainSum) {
   EXPECT_TRUE(says(with(R"("init_lora_weights": "pissa")"), "was changed before training"));
   EXPECT_EQ(with(R"("init_lora_weights": "gaussian")"), "");
   EXPECT_TRUE(says(with(R"("alpha_pattern": {"(q|v)_proj": 3})"), "the regular expression '(q|v)_proj'"));
-  EXPECT_TRUE(says(with(R"("alpha_pattern": [1])"), "'alpha_pattern' is no object"));
-  EXPECT_TRUE(says(with(R"("rank_pattern": {"q": 0.5})"), "no whole number"));
+  EXPECT_TRUE(says(with(R"("alpha_pattern": [1])"), "'alpha_pattern' is not an object"));
+  EXPECT_TRUE(says(with(R"("rank_pattern": {"q": 0.5})"), "not a whole number"));
 }
 
 TEST(LoraConfig, HostileTexts) {
-  EXPECT_TRUE(says(config_fault(""), "is no JSON object"));
-  EXPECT_TRUE(says(config_fault("[1]"), "is no JSON object"));
-  EXPECT_TRUE(says(config_fault(std::string(200'000, '[')), "is no JSON object"));
+  EXPECT_TRUE(says(config_fault(""), "is not a JSON object"));
+  EXPECT_TRUE(says(config_fault("[1]"), "is not a JSON object"));
+  EXPECT_TRUE(says(config_fault(std::string(200'000, '[')), "is not a JSON object"));
   EXPECT_TRUE(says(config_fault(std::string(5 << 20, ' ')), "the limit is"));
   EXPECT_TRUE(says(config_fault("{}"), "has no text 'peft_type'"));
   EXPECT_TRUE(says(config_fault(R"({"peft_type": "IA3"})"), "only LORA"));
   EXPECT_TRUE(
-      says(config_fault(R"({"peft_type": "LORA", "r": 0, "lora_alpha": 1})"), "'r' is no whole number"));
-  EXPECT_TRUE(says(config_fault(R"({"peft_type": "LORA", "r": 8})"), "'lora_alpha' is no number"));
-  EXPECT_TRUE(says(config_fault(R"({"peft_type": "LORA", "r": 8, "lora_alpha": "1"})"), "is no number"));
+      says(config_fault(R"({"peft_type": "LORA", "r": 0, "lora_alpha": 1})"), "'r' is not a whole number"));
+  EXPECT_TRUE(says(config_fault(R"({"peft_type": "LORA", "r": 8})"), "'lora_alpha' is not a number"));
+  EXPECT_TRUE(says(config_fault(R"({"peft_type": "LORA", "r": 8, "lora_alpha": "1"})"), "is not a number"));
 }
 
 }  // namespace

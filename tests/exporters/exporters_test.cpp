@@ -723,14 +723,13 @@ TEST(LeftOut, ScalesOfQuantisedTensors) {
   bool told = false;
   for (const std::string& sentence : left_out(torch, "safetensors"))
     told |=
-        sentence == "1 quantised tensor is written as integers, without scale and zero point: 'quantised'";
+        sentence == "1 quantized tensor is written as integers, without scale and zero point: 'quantised'";
   EXPECT_TRUE(told);
   graph::MetaGraph graph = graph_of("tflite", {graph::DType::i8, graph::DType::i32, graph::DType::u8,
                                                graph::DType::i4, graph::DType::i16, graph::DType::f32});
-  EXPECT_EQ(
-      left_out(graph, "safetensors"),
-      (Sentences{"4 integer tensors are written without the scale and zero point that LiteRT keeps beside "
-                 "quantised ones: 't0', 't2', 't3' and 1 more"}));
+  EXPECT_EQ(left_out(graph, "safetensors"), (Sentences{"4 integer tensors are written without the scale and "
+                                                       "zero point that LiteRT keeps beside quantized ones"
+                                                       ": 't0', 't2', 't3' and 1 more"}));
 }
 
 }  // namespace

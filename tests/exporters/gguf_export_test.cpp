@@ -497,7 +497,7 @@ TEST_F(GgufTypes, AGgufFileIsQuantisedAgain) {
   const exporters::Preflight planned = exporters::preflight(
       *eight, exporters::find_exporter("gguf"), options({{"outtype", "q4_k_m"}}), folder_ / "4.gguf");
   ASSERT_EQ(planned.layout.notes.size(), 2u);
-  EXPECT_TRUE(says(planned.layout.notes[1].text, "(Q8_0) are quantised again"));
+  EXPECT_TRUE(says(planned.layout.notes[1].text, "(Q8_0) are quantized again"));
   const auto& files = planned.layout.result;
   EXPECT_EQ(tensor_named(files, "blk.0.attn_q.weight").dtype, graph::DType::q4_k);
   EXPECT_EQ(*graph::find_metadata(files, "general.file_type"), graph::MetaValue(15u));
@@ -525,7 +525,7 @@ TEST_F(GgufTypes, PlainTypesAreForNamesThatAreKept) {
 TEST_F(GgufTypes, OtherFormatsRefuse) {
   for (const char* const out : {"o.safetensors", "o.pt", "o.npz", "o.ptd"}) {
     const std::string refused = refusal(*model_, options({{"outtype", "q4_0"}}), out);
-    EXPECT_TRUE(says(refused, "holds no quantised weights, q4_0 is for gguf")) << refused;
+    EXPECT_TRUE(says(refused, "files cannot hold quantized weights; the type q4_0 needs gguf")) << refused;
     EXPECT_TRUE(
         says(refusal(*model_, options({{"type", "a=q4_0"}}), out), "Types by name: not an option of"));
   }

@@ -747,10 +747,10 @@ TEST(ModelFolder, WhatASingleFileLosesIsTold) {
   const auto losses =
       exporters::preflight(*graph, exporters::find_exporter("gguf"), keep, folder / "o.gguf").left_out;
   ASSERT_EQ(losses.size(), 2u);
-  EXPECT_EQ(
-      losses[0],
-      "4 files of the model's folder are not copied, the output is no model folder: '1_Pooling/config.json', "
-      "'README.md', 'modeling_x.py' and 1 more");
+  EXPECT_EQ(losses[0],
+            "4 files of the model's folder are not copied, the output is not a model folder: "
+            "'1_Pooling/config.json', "
+            "'README.md', 'modeling_x.py' and 1 more");
   EXPECT_EQ(
       losses[1],
       "3 files of the model's folder are not copied: 'onnx/model.onnx', 'optimizer.pt', 'pytorch_model.bin'");

@@ -70,7 +70,7 @@ TEST(Architecture, FaultsAreToldWithLineAndColumn) {
       {"h = norm x @norm[d]", "h norm x @norm[d]", "tiny.json: line 19, column 15: '=' expected"},
       {"h = norm x @norm[d]", "h = norm x @norm(d)", "tiny.json: line 19, column 22: '[' expected"},
       {"h = norm x @norm[d]", "h = norm x @norm[d]+c", "'+b' expected"},
-      {"h = norm x @norm[d]", "h = norm x @norm[d]:Q9", "'Q9' is no dtype"},
+      {"h = norm x @norm[d]", "h = norm x @norm[d]:Q9", "'Q9' is not a dtype"},
       {"h = norm x @norm[d]", "h = norm x @norm[d", "expected"},
       {"h = norm x @norm[d]", "h = norm x @norm[d] inner=1 more", "'=' expected"},
       {"x = add x h", "x = add x h rows=1", "line 22, column 18: 'add' has no attribute 'rows'"},
@@ -202,7 +202,7 @@ TEST(Bind, WhatDoesNotFitNamesTheConfiguration) {
   };
   EXPECT_EQ(
       error_of(R"(,"experts":"x")"),
-      "config.json: does not fit the architecture: 'x' is no number (tiny.json: line 21, column 47, which "
+      "config.json: does not fit the architecture: 'x' is not a number (tiny.json: line 21, column 47, which "
       "reads 'experts')");
   EXPECT_NE(error_of(R"(,"experts":1000000)").find("a whole number from 0 to 10000 expected"),
             std::string::npos);
@@ -588,7 +588,7 @@ TEST(Expression, ErrorsNameThePlace) {
   const std::pair<const char*, const char*> rows[] = {
       {"d / 7", "asset.json: line 3, column 12: 64 / 7 leaves a remainder"},
       {"missing + 1", "asset.json: line 3, column 18: 'missing' is missing"},
-      {"1 + kind", "asset.json: line 3, column 12: 'gemma2' is no number"},
+      {"1 + kind", "asset.json: line 3, column 12: 'gemma2' is not a number"},
       {"types[2]", "asset.json: line 3, column 15: 'types' has 2 entries, position 2 (from 0) is asked for"},
       {"d[0]", "asset.json: line 3, column 11: 64[0]: a list and a whole number expected"},
       {"d / 0", "asset.json: line 3, column 12: 64 divided by 0"},
@@ -600,7 +600,7 @@ TEST(Expression, ErrorsNameThePlace) {
       {"1 +", "asset.json: line 3, column 13: an expression expected"},
       {"(1", "')' expected"},
       {"'open", "a text without its closing quote"},
-      {"1 2", "asset.json: line 3, column 12: nothing more expected here"},
+      {"1 2", "asset.json: line 3, column 12: unexpected text after the end"},
       {"d ? 1", "':' expected"},
       {"99999999999999999999", "a number of more than 63 bits"},
       {"", "an expression expected"},

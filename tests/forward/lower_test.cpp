@@ -190,7 +190,7 @@ TEST(Lower, FaultsOfAProfileNameThePlace) {
                 .find("p.json: line 1, column 47: 'no_such' is missing"),
             std::string::npos)
       << error_of(R"({"act":{"temporaries":["n*no_such"]}})");
-  EXPECT_NE(error_of(R"({"act":{"temporaries":["'text'"]}})").find("is no size"), std::string::npos);
+  EXPECT_NE(error_of(R"({"act":{"temporaries":["'text'"]}})").find("is not a size"), std::string::npos);
   EXPECT_NE(error_of(R"({"act":{"memory":["1"]}})").find("'memory' is not known here"), std::string::npos);
 }
 

@@ -539,7 +539,7 @@ TEST(ForwardModel, WhyAFileHasNoOperatorsIsTold) {
   EXPECT_EQ(remark(), "the file lists no operators: sizes only");
   graph.notes.push_back(
       {graph::Severity::warning, {}, std::string(graph::kOperatorsLeftOut) + "Relu uses 'x'"});
-  EXPECT_EQ(remark(), "the operators are left out: Relu uses 'x'");
+  EXPECT_EQ(remark(), "the operators of the file were not read: Relu uses 'x'");
   graph = {};
   graph.format = "gguf";
   EXPECT_EQ(remark(), "no asset for this model: sizes only; the manual tells how to add one");

@@ -309,17 +309,17 @@ TEST(TypePolicy, FaultsNameTheirPlace) {
   EXPECT_TRUE(says(fault("{\"policy\": \"p\",\n \"type\": \"q4_z\"}"),
                    "p.json: line 2, column 11: there is no type 'q4_z'"));
   EXPECT_TRUE(says(fault(R"({"policy": "p", "type": "opaque"})"), "there is no type 'opaque'"));
-  EXPECT_TRUE(says(fault(R"({"policy": "p", "type": "q4_k", "file_type": -1})"), "no number of 32 bits"));
+  EXPECT_TRUE(says(fault(R"({"policy": "p", "type": "q4_k", "file_type": -1})"), "not a number of 32 bits"));
   EXPECT_TRUE(
-      says(fault(R"({"policy": "p", "type": "q4_k", "file_type": 4294967296})"), "no number of 32 bits"));
+      says(fault(R"({"policy": "p", "type": "q4_k", "file_type": 4294967296})"), "not a number of 32 bits"));
   EXPECT_TRUE(says(fault(R"({"policy": "p", "type": "q4_k", "rule": {}})"), "'rule'"));
   EXPECT_TRUE(says(fault(R"({"policy": "p", "type": "q4_k", "rules": {"output": "1 +"}})"), "line 1"));
   EXPECT_TRUE(
       says(fault(R"({"policy": "p", "type": "q4_k", "fallback": {"x": "q4_0"}})"), "there is no type 'x'"));
   EXPECT_TRUE(says(fault("[]"), "p.json"));
-  EXPECT_TRUE(says(rule_fault("", "'q9'"), "'q9' is no type"));
-  EXPECT_TRUE(says(rule_fault("", "7"), "7 is no type"));
-  EXPECT_TRUE(says(rule_fault("", "unknown"), "null is no type"));
+  EXPECT_TRUE(says(rule_fault("", "'q9'"), "'q9' is not a type"));
+  EXPECT_TRUE(says(rule_fault("", "7"), "7 is not a type"));
+  EXPECT_TRUE(says(rule_fault("", "unknown"), "null is not a type"));
   EXPECT_TRUE(says(rule_fault(R"("a": "b", "b": "a")", "a"), "needs itself"));
   EXPECT_TRUE(says(rule_fault(R"("a": "layers / 0")", "a"), "divided by 0"));
   std::string doubling = R"("a40": "1")";
@@ -434,7 +434,7 @@ TEST(LargestContext, SaysWhatIsMissing) {
 
   graph::MetaGraph bare = graph;
   bare.metadata.clear();
-  EXPECT_EQ(ask(bare, request).context->missing, "no config.json lies beside the weights: sizes only");
+  EXPECT_EQ(ask(bare, request).context->missing, "there is no config.json beside the weights: sizes only");
   request.activation_bytes = 100;
   EXPECT_THROW(ask(graph, request), Error);
 }

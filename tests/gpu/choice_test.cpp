@@ -52,7 +52,7 @@ const std::vector<DeviceInfo>& four() {
 TEST(DeviceChoice, PrefersTheKindThenTheLargerMemory) {
   const DeviceChoice choice = choose_device(four());
   ASSERT_EQ(choice.chosen, 3u);
-  EXPECT_THAT(choice.reasons[0], ElementsAre("a CPU that plays a GPU comes after a discrete GPU"));
+  EXPECT_THAT(choice.reasons[0], ElementsAre("a software device on the CPU comes after a discrete GPU"));
   EXPECT_THAT(choice.reasons[1], ElementsAre("an integrated GPU comes after a discrete GPU"));
   EXPECT_THAT(choice.reasons[2], ElementsAre("its memory of 8.00 GiB is less than 24.00 GiB"));
   EXPECT_THAT(choice.reasons[3], ElementsAre("a discrete GPU with 24.00 GiB of memory"));
@@ -106,9 +106,8 @@ TEST(DeviceChoice, NoDevices) { EXPECT_EQ(choose_device({}).chosen, std::nullopt
 TEST(DeviceChoice, ASoftwareDeviceSaysWhoseMemoryItHas) {
   std::vector<DeviceInfo> devices = {four()[0]};
   devices[0].heaps[0].budget = 20ull << 30;
-  EXPECT_THAT(
-      choose_device(devices).reasons[0],
-      ElementsAre("the only device that can be used", "its memory is the system's: 20.00 GiB available"));
+  EXPECT_THAT(choose_device(devices).reasons[0],
+              ElementsAre("the only device that can be used", "it uses system memory: 20.00 GiB available"));
 }
 
 TEST(DeviceChoice, TheLargestLocalHeapIsTheDevices) {

@@ -124,7 +124,7 @@ class Upload : public DeviceTest {
 // The kernel is the judge: on a software device all memory of a load is this process's.
 using UploadCount = Upload;
 TEST_F(UploadCount, IsWhatIsProjected) {
-  if (device().info().type != DeviceType::cpu) GTEST_SKIP() << "a GPU's memory is no memory of this process";
+  if (device().info().type != DeviceType::cpu) GTEST_SKIP() << "a GPU's memory is not memory of this process";
   if (testing::kSanitized) GTEST_SKIP() << "a sanitizer's own memory is counted too";
   std::vector<std::uint64_t> sizes(20, 4 << 20);
   sizes.insert(sizes.begin(), 48 << 20);

@@ -485,8 +485,8 @@ TEST(Filter, SaysWhatIsWrong) {
     }
   };
   EXPECT_NE(error("colour:red").find("there is no 'colour'"), std::string::npos);
-  EXPECT_NE(error("layer:x").find("'x' is no number"), std::string::npos);
-  EXPECT_NE(error("layer:3-").find("'' is no number"), std::string::npos);
+  EXPECT_NE(error("layer:x").find("'x' is not a number"), std::string::npos);
+  EXPECT_NE(error("layer:3-").find("'' is not a number"), std::string::npos);
   EXPECT_NE(error("size:>5G").find("size:>5G"), std::string::npos);
   EXPECT_NE(error("name:").find("has no value"), std::string::npos);
   EXPECT_NE(error("name:\"open").find("quote is not closed"), std::string::npos);

@@ -142,13 +142,13 @@ TEST(Shell, shows_the_model_its_tabs_the_selection_and_notices) {
     return drawn_text().find(without_blanks(words)) != std::string::npos;
   };
   app.draw_settled();
-  EXPECT_TRUE(shows("How deep will it sit?"));
+  EXPECT_TRUE(shows("How much memory will it need?"));
   EXPECT_TRUE(shows("Open the demo model"));
   Workspace& workspace = app.workspace();
   workspace.show(llama_70b_graph(), "");
   app.settle();
   app.draw_settled();
-  EXPECT_FALSE(shows("How deep will it sit?"));
+  EXPECT_FALSE(shows("How much memory will it need?"));
   for (const std::string_view tab : tabs()) EXPECT_TRUE(shows(tab)) << tab;
   EXPECT_TRUE(shows("Parameters 70.6 B"));
   EXPECT_TRUE(shows("device peak 131.42 GiB"));
@@ -490,7 +490,7 @@ TEST_F(LessonInWindow, every_step_of_every_lesson) {
     }
   }
   run("lesson-leave");
-  EXPECT_TRUE(shows("How deep will it sit?"));
+  EXPECT_TRUE(shows("How much memory will it need?"));
 }
 
 TEST_F(LessonInWindow, a_line_that_cannot_be_run_is_a_notice) {
@@ -614,7 +614,7 @@ TEST_F(Requests, a_model_whose_shard_is_a_link_elsewhere_can_be_opened) {
   ASSERT_TRUE(workspace_.document().model);
   EXPECT_EQ(workspace_.document().model->errors, 0u);
   EXPECT_TRUE(workspace_.shared.notices.all().empty());
-  EXPECT_EQ(refusal("mend\n"), "s: line 1: no message offers a remedy");
+  EXPECT_EQ(refusal("mend\n"), "s: line 1: no message suggests a fix");
 }
 
 TEST_F(Requests, findings_set_options_of_the_load_and_of_a_conversion) {

@@ -411,7 +411,7 @@ TEST(Arena, TheExampleNeedsNoModel) {
       [](const packing::PackingStep& s) { return s.event == packing::PackingEvent::taken_back; });
   ASSERT_NE(back, steps.search.steps.end());
   EXPECT_EQ(step_text(steps, steps.search, static_cast<std::size_t>(back - steps.search.steps.begin()) + 1),
-            "Takes E back: some tick has no room left for the rest");
+            "Removes E: no room is left for the rest at some tick");
   const auto failing =
       std::find_if(steps.greedy.steps.begin(), steps.greedy.steps.end(),
                    [](const packing::PackingStep& s) { return s.event == packing::PackingEvent::too_high; });
@@ -429,7 +429,7 @@ TEST(Arena, SaysWhenThereIsNothingToSearch) {
   ASSERT_TRUE(workspace.document().arena->steps());
   const ArenaSteps& steps = *workspace.document().arena->steps();
   EXPECT_TRUE(steps.search.steps.empty());
-  EXPECT_EQ(step_text(steps, steps.search, 0), "Everything was tried: no packing is that low");
+  EXPECT_EQ(step_text(steps, steps.search, 0), "Search complete: no packing is that low");
 }
 
 TEST(Arena, PacksThePassAndEverySpaceOfThePlan) {
@@ -572,7 +572,7 @@ TEST(Arena, StepsThatWereNotWorkedOutInTimeSaySo) {
   ArenaSteps steps;
   steps.of = workspace.document().arena->scene();
   steps.greedy.end = packing::TraceEnd::gave_up;
-  EXPECT_EQ(step_text(steps, steps.greedy, 0), "Not worked out in time");
+  EXPECT_EQ(step_text(steps, steps.greedy, 0), "Not finished in time");
 }
 
 TEST(Arena, TooManyBuffersAreNotTraced) {
@@ -635,7 +635,7 @@ TEST(LessonPlay, keeps_what_was_answered_and_says_what_cannot_be_read) {
   play.answer("a lot");
   settle(workspace);
   EXPECT_FALSE(play.now().judged);
-  EXPECT_EQ(play.now().fault, "'a lot' is no number; write one such as 12.5");
+  EXPECT_EQ(play.now().fault, "'a lot' is not a number; write one such as 12.5");
   EXPECT_TRUE(play.is_open());
   play.answer("1");
   settle(workspace);

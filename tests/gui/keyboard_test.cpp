@@ -536,7 +536,7 @@ TEST(Palette, IsDrawnOverEverything) {
   play_script(app, parse_script("palette\nframes 3\n", "inline"), "inline");
   EXPECT_NE(drawn_text().find(without_blanks("Open a path")), std::string::npos);
   play_script(app, parse_script("click 20 700\nkeys\nframes 3\n", "inline"), "inline");
-  EXPECT_NE(drawn_text().find(without_blanks("Run anything by its name")), std::string::npos);
+  EXPECT_NE(drawn_text().find(without_blanks("Command palette")), std::string::npos);
   EXPECT_NE(drawn_text().find("Ctrl+P"), std::string::npos);
 }
 

@@ -140,7 +140,7 @@ TEST(Comparison, what_cannot_be_done_says_why_and_sorts_last) {
             workspace.document().model->weight_bytes / 2);
   const load::LoadRow& refused = row_of(workspace, "direct", "file");
   ASSERT_TRUE(refused.refusal);
-  EXPECT_NE(std::string(refused.refusal->what()).find("nowhere but to the device"), std::string::npos);
+  EXPECT_NE(std::string(refused.refusal->what()).find("places all weights on the device"), std::string::npos);
   for (const bool ascending : {true, false}) {
     const auto at = load::sorted_rows(workspace.document().comparison.value()->answer.rows,
                                       *workspace.document().comparison.value()->answer.bound,

@@ -595,7 +595,7 @@ TEST(UploadMisfit, names_a_tensor_that_no_block_can_hold) {
   load::Projection projection = peaks(5 * kGiB, 0, 0);
   projection.plan.blocks = {
       {.space = plan::Space::device, .bytes = 5 * kGiB, .use = {}, .storage = {}, .label = "big"}};
-  EXPECT_NE(upload_misfit(projection, {}, discrete(24 * kGiB), 64 * kGiB).find("in one piece"),
+  EXPECT_NE(upload_misfit(projection, {}, discrete(24 * kGiB), 64 * kGiB).find("in one allocation"),
             std::string::npos);
 }
 
@@ -632,7 +632,7 @@ TEST(Use, encoded_weights_are_not_mapped_and_unreadable_ones_not_used) {
     EXPECT_EQ(misfit(*encoded, method),
               "the files cannot be mapped: 3 of 6 storages (192 B) not stored as plain bytes: deflate, "
               "big-endian, unreadable");
-  EXPECT_EQ(use_misfit(*encoded), "1 of 6 storages cannot be read: quantised blocks in big-endian order");
+  EXPECT_EQ(use_misfit(*encoded), "1 of 6 storages cannot be read: quantized blocks in big-endian order");
   EXPECT_EQ(misfit(*make_model(tiny_graph(), ""), "host_import"), "");
   EXPECT_EQ(use_misfit(*make_model(tiny_graph(), "")), "");
 }

@@ -145,7 +145,7 @@ TEST(PanelTexts, say_what_is_in_a_model) {
                 {"values", {"No tensor is selected"}},
                 {"model", {"141,107,412,992 bytes", "70,553,706,496", "model-13.safetensors"}},
                 {"metadata", {"1 key", "config.json", "LlamaForCausalLM"}},
-                {"findings", {"Look into the files", "Opening it found nothing odd"}},
+                {"findings", {"Check files", "No problems in the headers"}},
                 {"convert", {"Write as", "723 tensors, 131.42 GiB, from 30 files", "Replace files"}},
                 {"upload",
                  {"Upload to", "Staging ring 64MiB", "Readers the free cores", "Reading cache", "Verify",
@@ -155,19 +155,19 @@ TEST(PanelTexts, say_what_is_in_a_model) {
 
 TEST(PanelTexts, say_what_will_be_there_without_a_model) {
   expect_words("empty", {{"map", {"No model is open", "tensor by tensor"}},
-                         {"load", {"No model is open", "block by block"}},
-                         {"methods", {"No model is open", "Every way of loading it"}},
-                         {"operators", {"No model is open", "What it computes"}},
-                         {"lifetimes", {"No model is open", "is alive"}},
+                         {"load", {"No model is open", "each block of memory"}},
+                         {"methods", {"No model is open", "Compares every load method"}},
+                         {"operators", {"No model is open", "Lists the operators"}},
+                         {"lifetimes", {"No model is open", "is in memory"}},
                          {"arena", {"Example: greedy fails", "Buffers 10", "Lower bound 1.00 MiB"}},
-                         {"tensors", {"No model is open", "Its tensors"}},
+                         {"tensors", {"No model is open", "Lists the tensors"}},
                          {"values", {"No model is open", "numbers of the selected tensor"}},
-                         {"model", {"No model is open", "Its figures"}},
-                         {"metadata", {"No model is open", "say of themselves"}},
-                         {"findings", {"No model is open", "wrong with its files"}},
+                         {"model", {"No model is open", "Shows figures"}},
+                         {"metadata", {"No model is open", "Lists the metadata"}},
+                         {"findings", {"No model is open", "Lists problems in the files"}},
                          {"convert", {"No model is open", "mmap-friendly file"}},
                          {"upload", {"No model is open", "to a GPU"}},
-                         {"diff", {"No model is open", "another one beside it"}}});
+                         {"diff", {"No model is open", "Open two models"}}});
 }
 
 TEST(PanelTexts, say_what_differs_between_two_models) {
@@ -259,7 +259,7 @@ TEST(PanelTexts, of_the_values_of_a_tensor) {
       }
   document.select(other);
   EXPECT_TRUE(shows("relative error"));
-  EXPECT_TRUE(shows("Let go"));
+  EXPECT_TRUE(shows("Unpin"));
   const auto& tensors = document.model->graph->tensors;
   const auto longer = std::ranges::find_if(tensors, [&](const graph::Tensor& tensor) {
     return graph::elements(tensor) != graph::elements(document.model->tensor(*document.values.kept()));
@@ -296,7 +296,7 @@ TEST(PanelTexts, of_the_parts_around_the_panels) {
   document.select(LoadOf{"to_device", "file"});
   EXPECT_TRUE(shows(*inspector, "Peak law"));
   document.select(OperatorAt{5});
-  EXPECT_TRUE(shows(*inspector, "Takes"));
+  EXPECT_TRUE(shows(*inspector, "Inputs"));
   document.select(plan::BlockId{0});
   EXPECT_TRUE(shows(*inspector, "Alive"));
   document.set_filter("layer:3");

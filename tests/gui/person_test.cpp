@@ -368,7 +368,7 @@ TEST_F(AtTheWindow, states_a_budget_and_takes_advice_and_takes_it_back) {
   SOON(document().can_take_back());
   EXPECT_NE(document().asked(), before);
   person_.press("F2");  // the sheet closed, and what it did is to be seen
-  person_.click("Take the change back");
+  person_.click("Undo suggestion");
   SOON(document().asked() == before);
 }
 
@@ -397,7 +397,7 @@ TEST_F(AtTheWindow, shows_every_tab_the_keys_and_another_scale) {
     SOON(find_panel(workspace().settings.panel).tab == tab);
   }
   person_.press("question");
-  SOON(workspace().shows_keys && person_.sees("Show all keys"));
+  SOON(workspace().shows_keys && person_.sees("Keyboard shortcuts"));
   person_.press("Escape");
   SOON(!workspace().shows_keys);
 
@@ -429,7 +429,7 @@ TEST_F(AtTheWindow, runs_what_is_typed_into_the_palette_and_quits) {
 
 TEST_F(AtTheWindow, runs_a_row_of_the_palette_that_is_clicked) {
   show_demo();
-  person_.click("Ctrl+P anything");
+  person_.click("Ctrl+P commands");
   person_.type("lifet");
   SOON(person_.sees("Show Lifetimes"));
   person_.click("Show Lifetimes");

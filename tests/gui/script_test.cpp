@@ -61,14 +61,14 @@ TEST(Script, lines_and_comments) {
 
 TEST(Script, errors_name_the_line) {
   EXPECT_EQ(message_of([] { parse_script("wait\nfly away\n", "s"); }),
-            "s: line 2: unknown word 'fly'; the manual's page 'scripting' lists the words");
+            "s: line 2: unknown command 'fly'; the manual's page 'scripting' lists the words");
   EXPECT_EQ(message_of([] { parse_script("open\n", "s"); }), "s: line 1: open needs an argument");
   EXPECT_EQ(message_of([] { parse_script("wait 3\n", "s"); }), "s: line 1: wait takes no argument");
 }
 
 TEST(Script, an_unknown_word_names_the_nearest_one) {
   EXPECT_EQ(message_of([] { parse_script("alocator torch", "s"); }),
-            "s: line 1: unknown word 'alocator'; did you mean allocator?");
+            "s: line 1: unknown command 'alocator'; did you mean allocator?");
 }
 
 // In the part about scripts: every word between accents, at the start of its row.
@@ -198,7 +198,7 @@ TEST(Script, drives_the_comparison) {
   EXPECT_FALSE(workspace.document().asked().request.auto_map);
   EXPECT_EQ(workspace.document().asked().request.place,
             (std::vector<load::PlaceRule>{{"layer:0", load::Home::host}}));
-  EXPECT_NE(play("place nothing\n").find("is no EXPR="), std::string::npos);
+  EXPECT_NE(play("place nothing\n").find("is not EXPR="), std::string::npos);
   EXPECT_EQ(play("gpu_layers 1\nwait\nframes 2\n"), "");
   EXPECT_TRUE(workspace.document().asked().request.place.empty());
   EXPECT_EQ(play("target none\ncast none\ngpu_layers none\ndevice_budget none\nwait\n"), "");
@@ -228,8 +228,8 @@ TEST(Script, drives_metadata_operators_and_findings) {
   EXPECT_NE(play("filter size:>\n").find("s: line 1: filter term 'size:>'"), std::string::npos);
   EXPECT_EQ(play("operator 9\n"), "s: line 1: '9' is not a number between 0 and 8");
   EXPECT_EQ(play("metadata nothing\n"), "s: line 1: no metadata 'nothing'");
-  EXPECT_EQ(play("element 3\n"), "s: line 1: no array is looked at");
-  EXPECT_EQ(play("search x\n"), "s: line 1: no array is looked at");
+  EXPECT_EQ(play("element 3\n"), "s: line 1: no array is shown");
+  EXPECT_EQ(play("search x\n"), "s: line 1: no array is shown");
   EXPECT_EQ(play("panel findings\nfind x\n"), "s: line 2: the panel 'findings' has no search box");
   EXPECT_EQ(play("close\ndoctor\n"), "s: line 2: no model is open");
 }

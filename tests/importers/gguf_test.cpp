@@ -205,14 +205,14 @@ TEST(GgufSplit, ContradictionsAreErrors) {
   EXPECT_EQ(error(part(0, 2, 4), part(1, 2, 4)), "");
   EXPECT_NE(error(part(0, 2, 4), part(0, 2, 4)).find("says it is part 1 of 2"), std::string::npos);
   EXPECT_NE(error(part(0, 2, 4), part(1, 3, 4)).find("says it is part 2 of 3"), std::string::npos);
-  EXPECT_NE(error(part(0, 2, 4), GgufBuilder().tensor("t9", {1}, 0, 4)).find("is no part of a split set"),
+  EXPECT_NE(error(part(0, 2, 4), GgufBuilder().tensor("t9", {1}, 0, 4)).find("is not part of a split set"),
             std::string::npos);
   EXPECT_NE(error(part(0, 2, 4), part(1, 2, 4).tensor("t0", {1}, 0, 4)).find("the name occurs twice"),
             std::string::npos);
   EXPECT_NE(error(part(5, 2, 4), part(1, 2, 4)).find("split.no is 5 of split.count 2"), std::string::npos);
   GgufBuilder odd;
   odd.key("split.count", odd.f32, odd.number(2.0F)).tensor("a", {1}, 0, 4);
-  EXPECT_NE(error(odd, odd).find("split.count is no whole number"), std::string::npos);
+  EXPECT_NE(error(odd, odd).find("split.count is not a whole number"), std::string::npos);
 }
 
 TEST(GgufSplit, AWrongTotalOrNameIsNoted) {
@@ -286,7 +286,7 @@ std::vector<Hostile> hostile_table() {
   };
   std::vector<Hostile> table = {
       {"empty", "", "the file is empty"},
-      {"four bytes", "GGUF", "the version takes 4 bytes, 0 follow"},
+      {"four bytes", "GGUF", "the version needs 4 bytes, 0 are left"},
       {"bad magic", "GGML" + std::string(20, '\0'), "not a format"},
       {"version 0", GgufBuilder(false, 0).bytes(), "GGUF version 0"},
       {"version 1", GgufBuilder(false, 1).bytes(), "GGUF version 1"},
@@ -309,7 +309,7 @@ std::vector<Hostile> hostile_table() {
       {"numbers 2^61+1 wrap", array(b.u64, (std::uint64_t{1} << 61) + 1, ""),
        "claims 2305843009213693953 elements"},
       {"numbers past the end", array(b.u32, 3, "12345678"), "claims 3 elements"},
-      {"a value cut short", key(b.u64, "1234"), "takes 8 bytes, 4 follow"},
+      {"a value cut short", key(b.u64, "1234"), "needs 8 bytes, 4 are left"},
       {"alignment 0", GgufBuilder().key("general.alignment", 0U).bytes(), "byte 24: general.alignment is 0"},
       {"alignment 3", GgufBuilder().key("general.alignment", 3U).bytes(), "general.alignment is 3"},
       {"alignment 13", GgufBuilder().key("general.alignment", 13U).bytes(), "general.alignment is 13"},
@@ -353,7 +353,7 @@ std::vector<Hostile> hostile_table() {
       {"offset past the end", GgufBuilder().tensor_at("a", {1}, 0, 64).data(64).bytes(),
        "its 4 bytes at 64 do not fit"},
       {"offset misaligned", GgufBuilder().tensor_at("a", {1}, 0, 4).data(64).bytes(),
-       "no multiple of the alignment 32"},
+       "not a multiple of the alignment 32"},
       {"overlap", GgufBuilder().tensor_at("a", {16}, 0, 0).tensor_at("b", {1}, 0, 32).data(64).bytes(),
        "overlapping what ends at 64"},
       {"the same range twice",
@@ -468,9 +468,9 @@ TEST(Importance, HostileGgufFiles) {
        {"two counts", replaced(3, {counts, {1, 2}, {1, 1}}), "has 2 counts for 4 sums in rows of 4"},
        {"no columns", replaced(2, {sums, {0}, {}}), "has 1 counts for 0 sums"},
        {"a negative count", replaced(3, {counts, {1}, {-1}}), "has a count of -1"},
-       {"a count that is no number", replaced(3, {counts, {1}, {kNaN}}), "has a count of nan"},
+       {"a count that is not a number", replaced(3, {counts, {1}, {kNaN}}), "has a count of nan"},
        {"a negative weight", replaced(2, {sums, {4}, {1, 2, -4, 8}}), "weight 2 is -1"},
-       {"a weight that is no number", replaced(2, {sums, {4}, {1, 2, 4, kNaN}}), "weight 3 is nan"},
+       {"a weight that is not a number", replaced(2, {sums, {4}, {1, 2, 4, kNaN}}), "weight 3 is nan"},
        {"an infinite weight", replaced(2, {sums, {4}, {1, kInfinity, 4, 8}}), "weight 1 is inf"},
        {"sums of another type", halves, "is F16, not F32"}},
       [](std::string_view bytes) { read_matrix(bytes); });
@@ -509,7 +509,7 @@ TEST(Importance, BinaryValuesAreDividedByTheirCalls) {
 TEST(Importance, HostileBinaryFiles) {
   const std::string one = number(std::int32_t{1});
   testing::expect_errors(
-      {{"empty", "", "a count takes 4 bytes, 0 follow"},
+      {{"empty", "", "a count needs 4 bytes, 0 are left"},
        {"no entries", number(std::int32_t{0}), "claims 0 entries"},
        {"fewer than none", number(std::int32_t{-1}), "claims -1 entries"},
        {"too many entries", number(std::int32_t{1 << 30}) + std::string(99, 'x'),

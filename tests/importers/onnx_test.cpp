@@ -325,12 +325,12 @@ std::vector<Hostile> hostile_table() {
       // names
       {"initialiser twice",
        weights_model({raw_tensor("t", kUint8, {}, "1"), raw_tensor("t", kUint8, {}, "2")}),
-       "two initialisers of one graph have this name"},
+       "two initializers of one graph have this name"},
       {"sparse and dense of one name",
        model(Proto()
                  .text(kInitializer, raw_tensor("t", kUint8, {}, "1"))
                  .text(kSparse, Proto().text(1, raw_tensor("t", kUint8, {}, "1")))),
-       "two initialisers"},
+       "two initializers"},
       {"initialiser twice in a branch",
        model(Proto().text(
            kNode,
@@ -338,7 +338,7 @@ std::vector<Hostile> hostile_table() {
                .text(5, attribute_graph("b", Proto()
                                                  .text(kInitializer, raw_tensor("t", kUint8, {}, "1"))
                                                  .text(kInitializer, raw_tensor("t", kUint8, {}, "1")))))),
-       "tensor 'i/b/t': two initialisers"},
+       "tensor 'i/b/t': two initializers"},
       // memory
       {"two million operators", model(Proto().raw(repeat(std::string_view("\x0A\0", 2), 2'000'000))),
        "takes more than 268435456 bytes of memory"},
@@ -540,9 +540,9 @@ TEST(OnnxExternal, HostileEntriesGiveTheirError) {
       {"a drive", at("C:\\x"), "outside its folder"},
       {"backslashes", at("..\\secret"), "outside its folder"},
       {"NUL", at(std::string("w.data\0.txt", 11)), "outside its folder"},
-      {"empty", at(""), "is no file name"},
-      {"a dot", at("."), "is no file name"},
-      {"in memory", at("#tensor"), "is no file name"},
+      {"empty", at(""), "is not a file name"},
+      {"a dot", at("."), "is not a file name"},
+      {"in memory", at("#tensor"), "is not a file name"},
       {"link to a file outside", at("link"), "outside the model's folder"},
       {"linked folder", at("up/secret"), "m.onnx': links to"},
       {"link to a device", at("zero"), "outside the model's folder"},

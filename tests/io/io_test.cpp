@@ -246,9 +246,9 @@ TEST(Cursor, NothingPastTheRange) {
   io::Cursor cursor(file, 2, 6);
   cursor.skip(1, "x");
   EXPECT_EQ(error_of([&] { cursor.read<std::uint32_t>("a count"); }),
-            "f: byte 3: a count takes 4 bytes, 3 follow");
+            "f: byte 3: a count needs 4 bytes, 3 are left");
   EXPECT_EQ(error_of([&] { cursor.skip(~std::uint64_t{0}, "a string"); }),
-            "f: byte 3: a string takes 18446744073709551615 bytes, 3 follow");
+            "f: byte 3: a string needs 18446744073709551615 bytes, 3 are left");
   EXPECT_EQ(error_of([&] { cursor.read_text(3, 2, "a name"); }),
             "f: byte 3: a name has 3 bytes, the limit is 2");
   EXPECT_EQ(cursor.read_text(3, 3, "a name"), "345");
@@ -362,7 +362,7 @@ TEST(Encodings, ProtobufNumbersPackedAndNot) {
   write_file(folder / "h", std::string("\x22\x02", 2) + "ab" + std::string("\x22\x06", 2) + "cdefgh");
   const graph::Storage cut = {
       .encoding = graph::Encoding::protobuf_fixed, .unit = 4, .field = 4, .bytes = 8, .stored_bytes = 12};
-  EXPECT_NE(error_of([&] { read_all(folder / "h", cut); }).find("crosses the end of its run"),
+  EXPECT_NE(error_of([&] { read_all(folder / "h", cut); }).find("crosses the end of its packed run"),
             std::string::npos);
 
   // field 4 as floats: one alone, two packed
@@ -476,7 +476,7 @@ TEST_F(InPlace, AnotherFileIsNotTouched) {
   io::save_edit_backup(path, as_bytes("abc"), as_bytes("xyz"));
   write_file(path, "abQdef");
   EXPECT_TRUE(
-      says(fault([&] { io::recover_in_place(path); }), "its byte 2 is neither the old nor the new one"));
+      says(fault([&] { io::recover_in_place(path); }), "byte 2 is neither the old nor the new value"));
   write_file(path, "abcdefg");
   EXPECT_TRUE(says(fault([&] { io::recover_in_place(path); }), "it has 7 bytes now and had 6"));
   EXPECT_EQ(read_file(path), "abcdefg");

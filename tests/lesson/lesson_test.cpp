@@ -55,7 +55,7 @@ TEST(Lesson, that_is_wrong_is_refused_with_its_place) {
            {"\"title\": \"A\"", "\"titel\": \"A\"", "'titel' is not known here"},
            {"\"unit\": \"GiB\"", "\"unit\": \"GeB\"", "no unit is called 'GeB'; did you mean GiB?"},
            {"\"number\": \"peak('to_device', 'host')\"", "\"number\": \"peak(\"", "small.json: line"},
-           {"\"within_percent\": 5", "\"within_percent\": \"x\"", "is no number"},
+           {"\"within_percent\": 5", "\"within_percent\": \"x\"", "is not a number"},
            {"\"id\": \"a\"", "\"id\": \"b\"", "has no section '## b'"},
        })
     try {

@@ -645,9 +645,9 @@ TEST(Rates, HostileFilesAreErrorsThatNameThePlace) {
   expect(R"({"measured": "x"})", "no rate");
   expect(R"({"measured": "x", "disk_read": 0})", "'disk_read' is 0, not within");
   expect(R"({"measured": "x", "disk_read": -1e9})", "not within");
-  expect(R"({"measured": "x", "disk_read": 1e999})", "no number");
-  expect(R"({"measured": "x", "disk_read": "nan"})", "no number");
-  expect(R"({"measured": "x", "disk_read": "1e9 "})", "no number");
+  expect(R"({"measured": "x", "disk_read": 1e999})", "not a number");
+  expect(R"({"measured": "x", "disk_read": "nan"})", "not a number");
+  expect(R"({"measured": "x", "disk_read": "1e9 "})", "not a number");
   expect(R"({"measured": "x", "link": 1e17})", "'link' is 1e+17, not within");
   expect(R"({"measured": "x", "seek_seconds": 1e9})", "'seek_seconds'");
   expect(R"({"measured": "x", "disk_read": {}})", "'disk_read'");
@@ -820,7 +820,7 @@ TEST(CastSummary, CountsTiesOnceInBytesAndSaysWhyTheRestStays) {
   EXPECT_EQ(
       load::cast_text(blocks, graph::DType::q8_0),
       "Cast to Q8_0: 3 tensors, 1.50 KiB become 544 B; 3 tensors stay as stored: 2 do not hold floating "
-      "point numbers, 1 is no matrix of rows of whole blocks.");
+      "point numbers, 1 is not a matrix of rows of whole blocks.");
 }
 
 TEST(CastSummary, SaysWhatCastsNothing) {
@@ -842,14 +842,14 @@ TEST(CastSummary, SaysWhatCastsNothing) {
   uneven.tensors[0].offset = 2;
   EXPECT_EQ(
       load::cast_text(load::cast_summary(uneven, graph::DType::f16), graph::DType::f16),
-      "The cast to F16 changes nothing: 1 tensor stays as stored: 1 has bytes that are no whole numbers.");
+      "The cast to F16 changes nothing: 1 tensor stays as stored: 1 has bytes that are not whole elements.");
   const std::uint64_t most = std::uint64_t{1} << 63;
   const graph::MetaGraph large = graph_of({{"w", graph::DType::f8_e4m3, {most}, most, 0}});
   EXPECT_EQ(load::cast_text(load::cast_summary(large, graph::DType::f32), graph::DType::f32),
             "The cast to F32 changes nothing: 1 tensor stays as stored: 1 would be too large.");
   const graph::MetaGraph blocks = graph_of({{"w", graph::DType::q8_0, {32}, 34, 0}});
   EXPECT_EQ(load::cast_text(load::cast_summary(blocks, graph::DType::f16), graph::DType::f16),
-            "The cast to F16 changes nothing: 1 tensor stays as stored: 1 is quantised already.");
+            "The cast to F16 changes nothing: 1 tensor stays as stored: 1 is quantized already.");
 }
 
 }  // namespace

@@ -639,7 +639,7 @@ TEST(PeakLaws, TellWhatIsWrongWithOne) {
        {"", "W", "disk W", "device", "device Z", "device W +", "device W (cast: W", "device W (W)",
         "device W (never: W)", "device w* - W", "device max(W", "host 'W'", "host slots(W, W)"})
     EXPECT_NE(fault(law), "") << law;
-  EXPECT_NE(fault("device Z").find("'Z' is no symbol"), std::string::npos);
+  EXPECT_NE(fault("device Z").find("'Z' is not a symbol"), std::string::npos);
   EXPECT_EQ(fault("device 2W + w*, host max(W, 3w*), staging slots(W), page cache 4 MiB (disk: 0)"), "");
 }
 

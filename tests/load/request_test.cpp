@@ -520,7 +520,7 @@ TEST(OrderFile, FaultsNameFileAndLine) {
        "list: tensor ' a': line 1: not one of the model's 4 tensors, but it is without the blanks around it"},
       {"", "list: names no tensor in its 0 lines: an order lists tensors, one a line"},
       {"# one\n", "list: names no tensor in its 1 line: an order lists tensors, one a line"},
-      {std::string("\n\0a", 3), "list: line 2: a NUL byte: this is no list of names"},
+      {std::string("\n\0a", 3), "list: line 2: a NUL byte: this is not a list of names"},
       {std::string(65537, 'a'), "list: line 1: 65537 bytes, the limit of a line is 65536"},
       {std::string(65536, '#') + "\na", ""}};
   for (const auto& [text, message] : rows) {

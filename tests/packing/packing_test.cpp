@@ -398,13 +398,13 @@ struct BadCsv {
   const char* says;
 };
 constexpr BadCsv kBadCsv[] = {
-    {"", "no line that names the columns"},
+    {"", "there is no header line"},
     {"lower,upper\n", "no column 'size'"},
     {"lower,upper,size,size\n", "a second column for 'size'"},
     {"lower,upper,size,colour\n", "column 'colour' is unknown"},
     {"lower,upper,size\n1,2\n", "line 2: 2 fields, 3 columns"},
-    {"lower,upper,size\n1,2,-3\n", "line 2: size '-3' is no whole number"},
-    {"lower,upper,size\n1,2,18446744073709551616\n", "is no whole number below 2^64"},
+    {"lower,upper,size\n1,2,-3\n", "line 2: size '-3' is not a whole number"},
+    {"lower,upper,size\n1,2,18446744073709551616\n", "is not a whole number below 2^64"},
     {"lower,upper,size\n\n1,2,x\x1b[31m\n", "line 3: size 'x\\x1b[31m'"},
     {"lower,upper,size,id\n1,2,3,\"abc\n", "a quote is not closed"},
     {"lower,upper,size,gaps\n1,9,3,2-3 5\n", "gap '5' is not FROM-TO"},
@@ -423,7 +423,8 @@ TEST(PackingCsv, HostileProblems) {
   const BadCsv cases[] = {
       {"lower,upper,size\n5,2,3\n", "its lifetime begins at 5 and ends at 2"},
       {"lower,upper,size,alignment\n1,2,3,0\n", "alignment 0"},
-      {"lower,upper,size,alignment,offset\n1,2,3,8,4\n", "pinned offset 4 is no multiple of its alignment 8"},
+      {"lower,upper,size,alignment,offset\n1,2,3,8,4\n",
+       "pinned offset 4 is not a multiple of its alignment 8"},
       {"lower,upper,size,offset\n1,2,3,18446744073709551615\n", "end past 2^62"},
       {"lower,upper,size,gaps\n1,9,3,2-12\n", "gap 2-12 is not in what is left of its lifetime, 1-9"},
       {"lower,upper,size,gaps\n1,9,3,4-5 2-3\n", "gap 2-3"},

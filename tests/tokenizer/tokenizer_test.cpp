@@ -73,7 +73,7 @@ TEST(TokenizerReading, KeepsWhatTheFileSays) {
 TEST(TokenizerReading, NamesTheEntryOfAFault) {
   const std::string model = R"("model":{"type":"BPE","vocab":{"a":0},"merges":[]})";
   const std::vector<testing::Hostile> table = {
-      {"empty", "", "is no JSON"},
+      {"empty", "", "is not JSON"},
       {"no object", "[]", "is not an object"},
       {"no model", "{}", "has no 'model'"},
       {"a large id", R"({"model":{"type":"BPE","vocab":{"a":4294967295},"merges":[]}})",
@@ -86,7 +86,7 @@ TEST(TokenizerReading, NamesTheEntryOfAFault) {
        "model.vocab: 'a' occurs twice"},
       {"another model", R"({"model":{"type":"Magic","vocab":{}}})", "model.type: no model is called 'Magic'"},
       {"dropout", R"({"model":{"type":"BPE","vocab":{},"merges":[],"dropout":0.1}})",
-       "model.dropout: merges are dropped"},
+       "model.dropout: BPE dropout is not supported"},
       {"a merge of one", R"({"model":{"type":"BPE","vocab":{"a":0},"merges":["a"]}})",
        "model.merges[0]: is not two pieces"},
       {"a merge of three", R"({"model":{"type":"BPE","vocab":{"a":0},"merges":[["a","a","a"]]}})",
@@ -102,7 +102,7 @@ TEST(TokenizerReading, NamesTheEntryOfAFault) {
        "pre_tokenizer: has no 'pattern'"},
       {"behaviour",
        "{" + model + R"(,"pre_tokenizer":{"type":"Split","pattern":{"String":"a"},"behavior":"Eaten"}})",
-       "pre_tokenizer.behavior: no behaviour is called 'Eaten'"},
+       "pre_tokenizer.behavior: no behavior is called 'Eaten'"},
       {"length", "{" + model + R"(,"pre_tokenizer":{"type":"FixedLength","length":0}})", "length is 0"},
       {"base64", "{" + model + R"(,"normalizer":{"type":"Precompiled","precompiled_charsmap":"a"}})",
        "normalizer.precompiled_charsmap: is not base64"},
@@ -114,7 +114,7 @@ TEST(TokenizerReading, NamesTheEntryOfAFault) {
        "{" + model + R"(,"normalizer":)" + testing::repeat(R"({"type":"Sequence","normalizers":[)", 20) +
            testing::repeat("]}", 20) + "}",
        "sequences are nested more than"},
-      {"deeper", "{" + model + R"(,"normalizer":)" + testing::repeat("[", 5000) + "}", "is no JSON"},
+      {"deeper", "{" + model + R"(,"normalizer":)" + testing::repeat("[", 5000) + "}", "is not JSON"},
   };
   testing::expect_errors(table, [](std::string_view json) { from_json(json); });
 }
@@ -391,7 +391,7 @@ TEST(TokenizerGguf, TellsWhatItCannotName) {
   EXPECT_EQ(notes_with("default"), "");
   EXPECT_EQ(notes_with("viking"), "");  // known, but no rule tells its steps
   EXPECT_EQ(notes_with("nonsense"),
-            "it may refuse the file: its converter knows no pre-tokeniser 'nonsense'");
+            "llama.cpp may refuse the file: its converter has no pre-tokenizer 'nonsense'");
   EXPECT_EQ(notes_with("llama-bpe"),
             "it will cut texts as 'llama-bpe' does, but the steps of tokenizer.json are not those known of "
             "'llama-bpe', but those of 'gpt-2', 'phi-2', 'roberta-bpe' and 11 more");
@@ -415,7 +415,7 @@ TEST(TokenizerGguf, TellsWhatItCannotName) {
             std::string::npos);
   EXPECT_NE(testing::error_of([&] {
               model_of({{"tokenizer_config.json", "{"}});
-            }).find("is no JSON"),
+            }).find("is not JSON"),
             std::string::npos);
   EXPECT_NE(testing::error_of([&] {
               model_of({{"added_tokens.json", R"({"a":4194304})"}});

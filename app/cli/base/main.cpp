@@ -63,7 +63,7 @@ std::shared_ptr<const forward::ForwardAssets> user_assets(const Context& context
   auto assets = context.config_folder.empty() ? forward::built_in_assets()
                                               : forward::load_assets(context.config_folder);
   if (!context.quiet)
-    for (const std::string& fault : assets->faults) complain("left out: " + fault);
+    for (const std::string& fault : assets->faults) complain("ignored: " + fault);
   return assets;
 }
 
@@ -229,7 +229,7 @@ Parsers add_commands(CLI::App& app, Context& context) {
   app.formatter(help_formatter());
   app.footer(
       "`loadline COMMAND --help` lists the options of a command, `loadline help` the\nmanual.\n"
-      "Exit codes: 0 done, 1 failed, 2 usage, 3 does not fit the budget, 4 differs,\n130 cancelled.");
+      "Exit codes: 0 done, 1 failed, 2 usage, 3 does not fit the budget, 4 differs,\n130 canceled.");
   app.add_flag("-q,--quiet", context.quiet, "No progress and no notes on stderr");
   Parsers added;
   for (const Command& command : commands()) {
@@ -302,7 +302,7 @@ int run(int argc, char** argv, int (*run_gui)(const GuiRequest&)) {
     return *loaded;
   };
   CLI::App app(
-      "How deep a model sits in memory before it is loaded: inspects checkpoints, projects the peak of "
+      "Shows how much memory a model needs before it is loaded: inspects checkpoints, projects the peak of "
       "every way to load them, converts them and uploads them.",
       "loadline");
   const Parsers commands = add_commands(app, context);
@@ -374,7 +374,7 @@ Action setup_gui(CLI::App& app) {
     wanted.assets = context.assets();
     const load::Targets targets = load::load_targets(context.config_folder);
     if (!context.quiet)
-      for (const std::string& fault : targets.faults) complain("left out: " + fault);
+      for (const std::string& fault : targets.faults) complain("ignored: " + fault);
     wanted.targets = targets.rows;
     wanted.rates = kept_rates(context);
     wanted.stop = context.stop;

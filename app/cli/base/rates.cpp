@@ -80,7 +80,7 @@ std::optional<load::MeasuredRates> kept_rates(const Context& context) {
   try {
     return load::read_rates(path);
   } catch (const Error& error) {
-    if (!context.quiet) complain(fmt::format("left out: {}", error.what()));
+    if (!context.quiet) complain(fmt::format("ignored: {}", error.what()));
     return std::nullopt;
   }
 }
@@ -123,7 +123,7 @@ RatesAnswer measure_rates(const Context& context, const MeasureArguments& argume
   answer.rates.measured = fmt::format("{:%Y-%m-%dT%H:%MZ}", fmt::gmtime(time));
   answer.path = rates_path(context);
   if (answer.path.empty()) {
-    answer.not_kept = "there is no folder for it";
+    answer.not_kept = "there is no configuration folder";
     return answer;
   }
   try {
@@ -150,16 +150,16 @@ std::string measure_text(const Context& context, const RatesAnswer& answer) {
   if (!answer.rates.device.empty())
     text += fmt::format("The device is {}.\n", safe_display(answer.rates.device, 60));
   if (!answer.rates.queues.empty())
-    text += fmt::format("The link on families of its queues: {}.\n", queues_text(answer.rates.queues));
+    text += fmt::format("Link rates by queue family: {}.\n", queues_text(answer.rates.queues));
   if (!answer.disk_missing.empty())
-    text += fmt::format("The disk's rates stay as assumed: {}. --measure-dir names another folder.\n",
+    text += fmt::format("The disk keeps its assumed rates: {}. --measure-dir names another folder.\n",
                         answer.disk_missing);
-  if (answer.disk_in_memory)
-    text += "The folder lies in memory, and on no disk. --measure-dir names another.\n";
+  if (answer.disk_in_memory) text += "The folder is in memory, not on a disk. --measure-dir names another.\n";
   if (!answer.missing.empty())
-    text += fmt::format("The device's rates stay as assumed: {}.\n", answer.missing);
-  text += answer.path.empty() ? fmt::format("Not kept: {}.\n", answer.not_kept)
-                              : fmt::format("Kept in {} for estimates of time.\n", safe_display(answer.path));
+    text += fmt::format("The device keeps its assumed rates: {}.\n", answer.missing);
+  text += answer.path.empty()
+              ? fmt::format("Not saved: {}.\n", answer.not_kept)
+              : fmt::format("Saved in {} for estimates of time.\n", safe_display(answer.path));
   return text;
 }
 

@@ -69,7 +69,7 @@ void print_type_tables(const Context& context, const graph::MetaGraph& graph,
                        const exporters::Layout& layout) {
   const std::vector<exporters::TypeShare> shares = exporters::type_shares(layout);
   const exporters::TypeShare all = together(shares);
-  Table types({"type", "tensors", "weights", "bits a weight", "bytes"},
+  Table types({"type", "tensors", "weights", "bits per weight", "bytes"},
               {kLeft, kRight, kRight, kRight, kRight});
   const auto row = [&](std::string name, const exporters::TypeShare& share) {
     types.row({std::move(name), format_grouped(share.tensors), format_grouped(share.weights),
@@ -77,7 +77,7 @@ void print_type_tables(const Context& context, const graph::MetaGraph& graph,
   };
   for (const exporters::TypeShare& share : shares)
     row(std::string(graph::dtype_info(share.type).name), share);
-  row("together", all);
+  row("total", all);
   fmt::print("{}", types.text(context.colour));
   Table kinds({"tensors", "number", "from", "to", "bytes", "layers"},
               {kLeft, kRight, kLeft, kLeft, kRight, kLeft});
@@ -127,7 +127,7 @@ std::string change_text(const exporters::TypeChange& change) {
   const std::string_view from = graph::dtype_info(change.from).name, to = graph::dtype_info(change.to).name;
   const std::string tensors = counted(change.tensors, "tensor");
   if (change.unpacked)
-    return fmt::format("{}, codes of {}, to {}", counted(change.tensors, "packed weight"), from, to);
+    return fmt::format("{} packed as {} to {}", counted(change.tensors, "packed weight"), from, to);
   return change.from == change.to ? fmt::format("{} of {} as stored", tensors, from)
                                   : fmt::format("{} from {} to {}", tensors, from, to);
 }
@@ -225,7 +225,7 @@ const exporters::Exporter& chosen_exporter(const std::string& to, const std::str
   const exporters::Exporter& asked = exporters::find_exporter(to);
   if (const exporters::Exporter* const named = exporters::exporter_for(out);
       named != nullptr && named != &asked)
-    throw Error(ErrorCode::usage, "'{}' is named as {}, --to says {}: name it otherwise",
+    throw Error(ErrorCode::usage, "'{}' has the extension of {}, but --to asks for {}: choose another name",
                 safe_display(out, 200), named->id, asked.id);
   return asked;
 }
@@ -280,10 +280,9 @@ int write_conversion(const Context& context, const graph::MetaGraphPtr& graph,
   }
   print_files(report);
   if (report.bytes_resumed > 0)
-    fmt::print("{} were there already and are verified\n", format_bytes(report.bytes_resumed));
-  fmt::print("{}, {} written in {} ({}), the process took at most {} of memory{}\n",
-             counted(report.tensors, "tensor"), format_bytes(report.bytes_written),
-             format_seconds(report.seconds),
+    fmt::print("{} were already written and are verified\n", format_bytes(report.bytes_resumed));
+  fmt::print("{}, {} written in {} ({}), peak memory {}{}\n", counted(report.tensors, "tensor"),
+             format_bytes(report.bytes_written), format_seconds(report.seconds),
              format_rate(static_cast<double>(report.bytes_written) / report.seconds),
              format_bytes(report.peak_rss_bytes), report.verified ? ", read back and equal" : "");
   if (!report.complete)
@@ -332,7 +331,8 @@ exporters::WriteShare share_from_environment(const std::function<std::string(con
   const auto number = [&](const char* name) {
     const std::string text = variable(name);
     const auto value = text_as<std::uint32_t>(text);
-    if (!value) throw Error(ErrorCode::usage, "{} is '{}', which is no number", name, safe_display(text, 40));
+    if (!value)
+      throw Error(ErrorCode::usage, "{} is '{}', which is not a number", name, safe_display(text, 40));
     return *value;
   };
   for (const Scheduler& scheduler : kSchedulers) {
@@ -340,12 +340,11 @@ exporters::WriteShare share_from_environment(const std::function<std::string(con
     const std::uint32_t first = scheduler.first == nullptr ? 0 : number(scheduler.first);
     const exporters::WriteShare share{number(scheduler.rank) - first, number(scheduler.size)};
     if (share.index >= share.count)
-      throw Error(ErrorCode::usage, "{} is {}, {} is {}: ranks must lie close together", scheduler.rank,
-                  share.index + first, scheduler.size, share.count);
+      throw Error(ErrorCode::usage, "{} is {}, {} is {}: the rank must be less than the number of ranks",
+                  scheduler.rank, share.index + first, scheduler.size, share.count);
     return share;
   }
-  throw Error(ErrorCode::usage,
-              "this process was not started by Slurm or MPI: give its part as a number, such as 1/4");
+  throw Error(ErrorCode::usage, "this process was not started by Slurm or MPI: name its part, such as 1/4");
 }
 
 }  // namespace loadline::cli

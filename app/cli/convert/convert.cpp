@@ -119,7 +119,7 @@ std::string reason_to_keep(const exporters::Remains& remains, const CleanFlags& 
   if (remains.consumed == 0 || remains.consumed == flags.discard) return {};
   return fmt::format(
       "it holds the only copy of {} bytes ({}) of a model that was being consumed; continue with "
-      "convert --consume --resume, or lose them with --discard-data {}",
+      "convert --consume --resume, or delete them with --discard-data {}",
       remains.consumed, format_bytes(remains.consumed), remains.consumed);
 }
 
@@ -203,7 +203,7 @@ Adapter open_adapter(const Context& context, const std::string& path) {
   graph::require_sound(adapter.graph, "merge");
   const auto config = source.open_sibling(kAdapterConfig);
   if (!config)
-    throw Error(ErrorCode::io, {.file = path}, "has no {} beside its weights: it is no PEFT adapter",
+    throw Error(ErrorCode::io, {.file = path}, "has no {} beside its weights: it is not a PEFT adapter",
                 kAdapterConfig);
   constexpr std::size_t kMost = (4 << 20) + 1;  // one more than can be parsed
   adapter.config = exporters::parse_lora_config(config->head(kMost), config->path());
@@ -300,8 +300,7 @@ class Batch {
   void run_job(std::size_t i) {
     if (stopped_) return;
     try {
-      if (is_done(i))
-        return finish(i, JobState::skipped, Json::object(), "is written already, nothing has changed");
+      if (is_done(i)) return finish(i, JobState::skipped, Json::object(), "is up to date");
       convert_job(i);
     } catch (const Error& error) {
       if (error.code() == ErrorCode::cancelled) throw;

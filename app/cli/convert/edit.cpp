@@ -74,21 +74,21 @@ void check_edited(const std::string& path, const graph::MetaGraph& before,
     throw Error(ErrorCode::io, {.file = path}, "{} after the edit: the old header is back", what);
   };
   if (after.tensors != before.tensors || after.storages != before.storages || after.files != before.files)
-    fail("the tensors are not what they were");
+    fail("the edit changed the tensors");
   const auto text_of = [](const graph::MetaGraph& graph, std::string_view key) -> std::optional<std::string> {
     const graph::MetaValue* const value = graph::find_metadata(graph, key);
     return value == nullptr ? std::nullopt : std::optional(graph::meta_text(*value));
   };
   for (const exporters::ChangedKey& changed : edit.changed)
     if (text_of(after, changed.key) != changed.after)
-      fail(fmt::format("the key '{}' is not what was asked for", safe_display(changed.key, 100)));
+      fail(fmt::format("the key '{}' does not have the requested value", safe_display(changed.key, 100)));
   const auto is_changed = [&](std::string_view key) {
     return key == exporters::kSlackKey ||
            std::ranges::find(edit.changed, key, &exporters::ChangedKey::key) != edit.changed.end();
   };
   for (const graph::MetaEntry& entry : before.metadata)
     if (!is_changed(entry.key) && text_of(after, entry.key) != graph::meta_text(entry.value))
-      fail(fmt::format("the key '{}' is not what it was", safe_display(entry.key, 100)));
+      fail(fmt::format("the edit changed the key '{}'", safe_display(entry.key, 100)));
 }
 
 std::string value_words(const std::string& value) { return safe_display(value, 60); }
@@ -96,7 +96,7 @@ std::string value_words(const std::string& value) { return safe_display(value, 6
 std::string recovery_words(io::Recovery recovery, const std::string& path) {
   return fmt::format("{}: an edit had been interrupted; {}", safe_display(path, 76),
                      recovery == io::Recovery::undone ? "the old header is back"
-                                                      : "it was complete, and only its backup was left");
+                                                      : "it was complete, and its backup is removed");
 }
 
 void print_edit(const EditFlags& flags, const exporters::HeaderEdit& edit, io::Recovery recovery) {
@@ -112,7 +112,7 @@ void print_edit(const EditFlags& flags, const exporters::HeaderEdit& edit, io::R
     else
       fmt::print("    {} {}\n", changed.before ? "is " : "new:", value_words(*changed.after));
   }
-  fmt::print("Room for {} more.\n", counted(edit.room, "byte"));
+  fmt::print("{} free in the header.\n", counted(edit.room, "byte"));
 }
 
 Json edit_json(const EditFlags& flags, const exporters::HeaderEdit& edit, io::Recovery recovery) {

@@ -124,10 +124,10 @@ Json upload_json(const FinishedUpload& upload) {
 std::string remarks_text(const gpu::UploadReport& report) {
   std::string text = "RssAnon is the private memory of the process, as the system counts it.";
   if (report.software_device)
-    text += " A software device's memory is part of it, and is taken when it is allocated, as on a GPU.";
+    text += " A software device's memory is part of it, and is reserved when it is allocated, as on a GPU.";
   text += "\n";
   if (report.device_budget_peak)
-    text += "\"device, driver\" is what the driver counts; projected are whole blocks.\n";
+    text += "\"device, driver\" is the driver's count; its projection counts whole blocks.\n";
   for (const std::string& note : report.notes) text += note + "\n";
   if (report.queue_families > 1)
     text += fmt::format("Copies went through family {} of the device's queues, which {}.\n",
@@ -152,8 +152,8 @@ std::string verified_text(const gpu::UploadReport& report, const load::LoadReque
   if (!report.verified) return "";
   if (!*report.verified) return "DIFFERENT: " + report.mismatch + "\n";
   return fmt::format("Verified: every byte on the device equals the file{}.\n",
-                     request.cast      ? ", cast where --cast says so"
-                     : request.prepack ? ", packed by the host as --prepack says"
+                     request.cast      ? ", after the cast of --cast"
+                     : request.prepack ? ", packed on the host by --prepack"
                                        : "");
 }
 
@@ -273,7 +273,7 @@ std::string uploads_text(const Context& context, const MeasuredLoads& loads,
   for (const std::string& note : notes) text += note + "\n";
   const bool software = !uploads.empty() && uploads.front().report.software_device;
   text += fmt::format(
-      "\nPeaks are differences to the state just before each load. RssAnon counts the private memory of the "
+      "\nPeaks are measured from the state just before each load. RssAnon counts the private memory of the "
       "process.{} RssFile counts mapped pages.\n",
       software ? " A software device's memory is part of it." : "");
   text += measured_summary(loads.rows);
@@ -354,7 +354,7 @@ FinishedUpload upload_one(const Context& context, const UploadFlags& options,
                             progress);
   if (options.verify && !done.report.verified)
     done.report.notes.push_back(
-        fmt::format("{} leaves nothing on the device that could be verified.", method.id));
+        fmt::format("{} leaves no weights on the device: there is nothing to verify.", method.id));
   if (const auto& prepack = bound.request().prepack)
     done.report.notes.push_back(load::prepacking_text(*graph, *prepack));
   loads.rows.push_back(measured_upload(done.asked, done.report, plan.steps.size()));

@@ -209,7 +209,7 @@ ComparedModels compare_for(const Context& context, const graph::MetaGraphPtr& a,
   report::MatchedModels matched = report::match_models(*a, *b);
   models.mapped = matched.mapped;
   if (!matched.problem.empty())
-    complain("note: names are compared as stored, llama.cpp's cannot be worked out: " + matched.problem);
+    complain("note: names are compared as stored, llama.cpp's cannot be derived: " + matched.problem);
   models.comparison = inspect::compare_models(a, b, std::move(matched.match), options, progress);
   models.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return models;

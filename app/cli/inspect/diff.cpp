@@ -187,7 +187,7 @@ void print_diff_json(const DiffFlags& flags, const ModelDiff& diff) {
 int run_diff(const Context& context, const DiffFlags& flags) {
   const auto tolerance = parse_tolerance(flags.shared.tolerance);
   if (tolerance && flags.no_values)
-    throw Error(ErrorCode::usage, "--tolerance changes nothing with --no-values");
+    throw Error(ErrorCode::usage, "--tolerance has no effect with --no-values");
   const graph::MetaGraphPtr a = open_for(context, flags.shared.a), b = open_for(context, flags.shared.b);
   ModelDiff diff;
   diff.values = !flags.no_values && !graph::shapes_only(*a) && !graph::shapes_only(*b);

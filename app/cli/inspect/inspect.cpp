@@ -69,7 +69,7 @@ Selection select(const graph::MetaGraph& graph, const graph::TensorFilter& filte
 
 std::vector<inspect::Finding> find(const Context& context, const graph::MetaGraphPtr& graph) {
   Progress progress(context.stop);
-  const ProgressLine line(context, "looking for what loading would pay for", progress);
+  const ProgressLine line(context, "checking for slow loading", progress);
   return inspect::diagnose(io::StorageReader(graph), progress);
 }
 
@@ -114,7 +114,7 @@ int inspect(const Context& context, const InspectFlags& options) {
   }
   print_summary(opened);
   if (filtered)
-    fmt::print("  filter      {} of {} pass, {}\n", format_grouped(selection.tensors.size()),
+    fmt::print("  filter      {} of {} match, {}\n", format_grouped(selection.tensors.size()),
                counted(graph.tensors.size(), "tensor"), format_bytes(selection.bytes));
   if (options.tree) print_tree(graph, selection);
   if (options.tensors || (filtered && !options.tree && !options.stats))
@@ -142,12 +142,12 @@ Action setup_inspect(CLI::App& app) {
              {.value_name = "N", .check = whole_range(1, kMostNumber)});
   add_flag(app, "--metadata", options->metadata, "keys and values that the files hold beside tensors");
   add_flag(app, "--stats", options->stats, "read every value: extremes, mean, zeros, NaN, 2:4 sparsity");
-  add_flag(app, "--doctor", options->doctor, "what slows down loading, its cost, what mends it");
+  add_flag(app, "--doctor", options->doctor, "what slows down loading, its cost and its fix");
   return [options, &app](Context& context) {
     const bool lists = options->tensors || options->stats || (!options->filter.empty() && !options->tree);
     for (const char* const flag : {"--sort", "--limit"})
       if (was_given(app, flag) && !lists)
-        throw Error(ErrorCode::usage, "{} changes nothing without --tensors or --stats", flag);
+        throw Error(ErrorCode::usage, "{} has no effect without --tensors or --stats", flag);
     return inspect(context, *options);
   };
 }

@@ -263,11 +263,11 @@ void print_summary(const OpenedModel& opened) {
   for (const auto& [name, usage] : usage_of)
     line(name, fmt::format("{}, {}", counted(usage.tensors, "tensor"), format_bytes(usage.bytes)));
   for (const auto& [name, usage] : usage_by_packing(graph))
-    line("packed",
-         fmt::format("{}: {} of {} numbers, {}, {:.2f} bits a number", name, counted(usage.weights, "weight"),
-                     format_count(usage.elements), format_bytes(usage.bytes),
-                     8 * static_cast<double>(usage.bytes) /
-                         static_cast<double>(std::max<std::uint64_t>(usage.elements, 1))));
+    line("packed", fmt::format("{}: {} of {} numbers, {}, {:.2f} bits per number", name,
+                               counted(usage.weights, "weight"), format_count(usage.elements),
+                               format_bytes(usage.bytes),
+                               8 * static_cast<double>(usage.bytes) /
+                                   static_cast<double>(std::max<std::uint64_t>(usage.elements, 1))));
   for (const auto& group : graph::tied_groups(graph)) line("tied", join_names(names_of(graph, group), 4));
   const std::vector<std::string>& missing = opened.claims.missing;
   if (!missing.empty())
@@ -288,7 +288,7 @@ void print_summary(const OpenedModel& opened) {
 }
 
 void print_tree(const graph::MetaGraph& graph, const Selection& selection) {
-  fmt::print("\n{}", selection.filter.empty() ? "" : "of the tensors that pass:\n");
+  fmt::print("\n{}", selection.filter.empty() ? "" : "of the tensors that match:\n");
   print_node(graph, graph::module_tree(graph, selection.tensors), graph::kRootNode, 0);
 }
 
@@ -384,14 +384,14 @@ Json metadata_json(const graph::MetaGraph& graph) {
 void print_findings(const graph::MetaGraph& graph, const std::vector<inspect::Finding>& findings) {
   fmt::print("\n");
   if (findings.empty()) {
-    fmt::print("doctor: nothing found: this model can be loaded as it lies\n");
+    fmt::print("doctor: no problems found: the model can be loaded as it is\n");
     return;
   }
   for (const inspect::Finding& finding : findings) {
     fmt::print("{}: {}\n", graph::severity_name(finding.severity), finding.text);
-    fmt::print("  costs  {}\n", finding.cost);
-    fmt::print("  mend   {}{}\n", finding.remedy, settings_words(finding.settings));
-    if (finding.example) fmt::print("  as in  {}\n", safe_display(graph.tensor(*finding.example).name, 80));
+    fmt::print("  cost   {}\n", finding.cost);
+    fmt::print("  fix    {}{}\n", finding.remedy, settings_words(finding.settings));
+    if (finding.example) fmt::print("  e.g.   {}\n", safe_display(graph.tensor(*finding.example).name, 80));
   }
 }
 

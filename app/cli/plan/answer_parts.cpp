@@ -42,7 +42,7 @@ std::string windows_text(const forward::ForwardModel& model) {
       text = fmt::format(" until windows of {} are full, then {}", format_grouped(estimate->window),
                          format_grouped(estimate->per_token));
     if (estimate->state > 0)
-      text += fmt::format(", and {} of states that do not grow", format_bytes(estimate->state));
+      text += fmt::format(", and {} of fixed-size states", format_bytes(estimate->state));
     return text;
   }
   // some profiles keep windows in room of their own, which is padded
@@ -80,12 +80,12 @@ std::string estimates_text(const load::RequestPass& pass) {
                                  pass.batch(), counted(pass.sequence(), "token"),
                                  pass.past() == 0 ? "" : fmt::format(" after {}", pass.past()));
   if (pass.activation_bound())
-    text +=
-        fmt::format("  activations at least {}, if every linear layer sees all tokens: a bound, no peak\n",
-                    format_bytes(*pass.activation_bound()));
+    text += fmt::format("  activations at least {}, if every linear layer sees all tokens: a lower bound\n",
+                        format_bytes(*pass.activation_bound()));
   if (pass.model().cache_bytes_per_token.value_or(0) > 0)
     text += fmt::format(
-        "  cache {} afterwards, an estimate from the usual keys: {} bytes per token of each sequence{}\n",
+        "  cache {} afterwards, estimated from the usual keys of config.json: {} bytes per token of each "
+        "sequence{}\n",
         format_bytes(pass.estimated_cache()), format_grouped(*pass.model().cache_bytes_per_token),
         windows_text(pass.model()));
   return text + fmt::format("  {}\n", pass.model().remark);
@@ -112,12 +112,12 @@ std::string figures_text(const load::RequestPass& pass) {
     text += fmt::format("  activations {} at most, at {}\n", format_bytes(peak.bytes),
                         safe_display(forward::op_text(pass.model().graph->ops[peak.op]), 80));
     if (pass.figures()->reserved != peak.bytes)
-      text += fmt::format("    the allocator of this profile holds {} for them\n",
+      text += fmt::format("    the allocator of this profile reserves {} for them\n",
                           format_bytes(pass.figures()->reserved));
     if (peak.bytes > 0)
-      text += fmt::format("    alive there: {}\n", values_text(pass.model(), *pass.figures()));
+      text += fmt::format("    live values: {}\n", values_text(pass.model(), *pass.figures()));
     if (file && !pass.model().profile.empty())
-      text += fmt::format("    {} of {} values share another's memory\n",
+      text += fmt::format("    {} of {} values reuse the memory of another\n",
                           forward::sharing_values(*pass.model().graph), pass.model().graph->values.size());
     if (peak.unknown > 0) text += fmt::format("    at least: {}\n", unknown);
   }
@@ -132,12 +132,12 @@ std::vector<std::string> size_notes(const load::RequestPass& pass) {
   if (!pass.figures() || model.source != forward::ForwardSource::file) return {};
   std::vector<std::string> notes;
   if (!forward::depends_on_tokens(*model.graph))
-    notes.emplace_back("no size in the file depends on --batch, --seq or --past");
+    notes.emplace_back("the sizes in the file do not depend on --batch, --seq or --past");
   if (!pass.guessed_sizes().empty())
-    notes.push_back(fmt::format("guessed: {}; --dim sets them", list_text(pass.guessed_sizes())));
+    notes.push_back(fmt::format("assumed: {}; --dim sets them", list_text(pass.guessed_sizes())));
   if (const auto& unset = pass.unset_sizes(); !unset.empty())
-    notes.push_back(
-        fmt::format("{} taken as 1: --dim sets {}", list_text(unset), unset.size() == 1 ? "it" : "them"));
+    notes.push_back(fmt::format("{} assumed to be 1; --dim sets {}", list_text(unset),
+                                unset.size() == 1 ? "it" : "them"));
   return notes;
 }
 
@@ -185,10 +185,11 @@ std::string forward_text(const load::RequestPass& pass) {
   std::string text;
   if (pass.figures()) text += figures_text(pass);
   if (pass.model().cache_bytes_per_token.value_or(0) > 0)
-    text += fmt::format(
-        "{}: {} bytes per token of each sequence{}{}\n", pass.figures() ? "  cache" : "Cache",
-        format_grouped(*pass.model().cache_bytes_per_token), windows_text(pass.model()),
-        pass.model().source == forward::ForwardSource::estimate ? " (an estimate from the usual keys)" : "");
+    text += fmt::format("{}: {} bytes per token of each sequence{}{}\n", pass.figures() ? "  cache" : "Cache",
+                        format_grouped(*pass.model().cache_bytes_per_token), windows_text(pass.model()),
+                        pass.model().source == forward::ForwardSource::estimate
+                            ? " (estimated from the usual keys of config.json)"
+                            : "");
   for (const std::string& note : pass.notes()) text += fmt::format("  note: {}\n", note);
   if (!pass.model().remark.empty()) text += fmt::format("Forward pass: {}\n", pass.model().remark);
   return text;
@@ -274,10 +275,10 @@ std::string advice_text(const load::LoadAdvice& found, const std::string& path) 
   };
   if (!found.searched) return line("Fastest that fits", advice.loads.front());
   const std::string search = fmt::format("{} projected{}", counted(advice.tried, "other load"),
-                                         advice.complete ? "" : ", then the search ended");
+                                         advice.complete ? "" : ", search limit reached");
   if (advice.loads.empty()) {
     if (!advice.nearest) return fmt::format("No known change helps ({}).\n", search);
-    return fmt::format("No known change makes it fit ({}). Nearest: {}: {}; {}.\n  ({})\n", search,
+    return fmt::format("No known change makes it fit ({}). Closest: {}: {}; {}.\n  ({})\n", search,
                        what(*advice.nearest), figures(*advice.nearest),
                        report::over_text(advice.nearest->verdict), command(*advice.nearest, path));
   }

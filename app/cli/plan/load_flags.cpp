@@ -28,9 +28,9 @@ std::string flag_list(const std::vector<std::string_view>& ids, std::string_view
 std::string unused_text(const load::UnusedOption& unused, std::span<const load::Method* const> methods) {
   const std::string flag = flag_of(unused.option->id);
   if (!unused.needs.empty())
-    return fmt::format("{} changes nothing without {}", flag, flag_list(unused.needs, " or "));
-  const std::string_view who = methods.size() == 1 ? methods.front()->id : "the methods asked for";
-  return fmt::format("{} changes nothing for {}: only {} support{} it", flag, who,
+    return fmt::format("{} has no effect without {}", flag, flag_list(unused.needs, " or "));
+  const std::string_view who = methods.size() == 1 ? methods.front()->id : "the requested methods";
+  return fmt::format("{} has no effect for {}: only {} support{} it", flag, who,
                      fmt::join(unused.supported_by, ", "), unused.supported_by.size() == 1 ? "s" : "");
 }
 
@@ -48,13 +48,13 @@ void save(const load::LoadRequest& request, const std::string& model, const std:
   const auto refuse = [&](std::string_view why) {
     throw Error(ErrorCode::usage, "--save-request: '{}' {}", safe_display(file, 120), why);
   };
-  if (!file.ends_with(".json")) refuse("does not end in .json: other files are not written over");
+  if (!file.ends_with(".json")) refuse("does not end in .json: Loadline overwrites only such files");
   std::error_code ignored;
   if (std::filesystem::exists(file, ignored)) {
     try {
       (void)load::read_request(file);
     } catch (const Error&) {
-      refuse("exists and is no saved request: it is not written over");
+      refuse("exists and is not a saved request: it is not overwritten");
     }
   }
   report::write_file(file, load::request_text_beside(request, model, file));
@@ -86,10 +86,10 @@ LoadFlags::LoadFlags(CLI::App& app, load::LoadUser user) : command_(command_name
     }
     flags_.add(app, shown);
   }
-  begin_group(app, "What is shown and saved");
-  add_text(app, "--request", request_file_, "read a saved request; flags go before it",
+  begin_group(app, "Output");
+  add_text(app, "--request", request_file_, "read a saved request; flags override it",
            {.value_name = "FILE"});
-  add_text(app, "--save-request", save_file_, "write what was asked for", {.value_name = "FILE"});
+  add_text(app, "--save-request", save_file_, "write the request to a file", {.value_name = "FILE"});
 }
 
 load::LoadRequest LoadFlags::request(bool quiet) {
@@ -130,7 +130,7 @@ void LoadFlags::require_used(const load::LoadRequest& request,
 CliEnvironment::CliEnvironment(const Context& context, const load::LoadRequest& request)
     : targets(load::load_targets(context.config_folder)) {
   if (!context.quiet)
-    for (const std::string& fault : targets.faults) complain("left out: " + fault);
+    for (const std::string& fault : targets.faults) complain("ignored: " + fault);
   load.assets = context.assets();
   load.targets = targets.rows;
   check_named("target", request.target,

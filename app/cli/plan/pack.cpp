@@ -73,9 +73,10 @@ std::shared_ptr<const load::RequestPass> find_pass(const Context& context, const
       needed ? load::UnknownPass::leave_out : load::UnknownPass::refuse);
   if (!needed || forward->pass() != nullptr) return forward;
   const std::string& remark = forward->model().remark;
-  throw Error(ErrorCode::unsupported, {.file = path},
-              "no forward pass is known: {}; --method ID packs a load instead, such as --method per_tensor",
-              remark.empty() ? "the file holds no operators" : remark);
+  throw Error(
+      ErrorCode::unsupported, {.file = path},
+      "the forward pass is unknown: {}; --method ID packs a load instead, such as --method per_tensor",
+      remark.empty() ? "the file holds no operators" : remark);
 }
 
 void project_pass(PackRun& run_of, const plan::ForwardPass& pass, Progress& progress) {
@@ -122,7 +123,7 @@ void check_pack_request(const load::LoadRequest& request, const LoadFlags& flags
   for (const std::string_view id : flags.given()) {
     const load::LoadOption* const option = load::find_load_option(id);
     if (option->terms.supported_by != nullptr || id == "order" || id == "activations")
-      throw Error(ErrorCode::usage, "{} changes nothing without --method, which packs a load", flag_of(id));
+      throw Error(ErrorCode::usage, "{} has no effect without --method, which packs a load", flag_of(id));
   }
 }
 
@@ -149,7 +150,7 @@ PackRun pack_run(const Context& context, const std::string& path, const load::Lo
       result.notes.push_back(
           fmt::format("{} of unknown size left out", counted(forward->unknown_values(), "value")));
   } else if (request.sequence > 0) {
-    result.notes.push_back("the operators are not known: the forward pass is left out");
+    result.notes.push_back("the operators are unknown: the forward pass is left out");
   }
   return result;
 }
@@ -337,7 +338,7 @@ int pack_file(const Context& context, const PackFlags& options, const LoadFlags&
   std::vector<std::string_view> given = flags.given();
   if (space_given) given.push_back("space");
   if (!given.empty())
-    throw Error(ErrorCode::usage, "{} is for models: {} lists buffers", flag_of(given.front()),
+    throw Error(ErrorCode::usage, "{} needs a model: {} is a list of buffers", flag_of(given.front()),
                 safe_display(flags.path(), 80));
   check_out(options);
   const packing::Problem problem = file_problem(flags.path(), alignment_of(options).value_or(1));
@@ -359,12 +360,12 @@ int pack_model(const Context& context, const PackFlags& options, const LoadFlags
 
 void add_solver_options(CLI::App& app, PackFlags& options) {
   begin_group(app, "Packing");
-  add_list(app, "--capacity", options.capacity, "size of the arena; of several, each in turn",
+  add_list(app, "--capacity", options.capacity, "arena size; of several, each in turn",
            {.value_name = "SIZE,...", .separator = ','});
-  add_flag(app, "--minimize", options.search.minimize, "least height, and whether it is proved");
+  add_flag(app, "--minimize", options.search.minimize, "find the least height, and try to prove it");
   add_number(app, "--time-limit", options.seconds, "seconds that the search may take",
              {.value_name = "S", .show_default = true, .check = number_range(0, 1e6)});
-  add_number(app, "--threads", options.search.threads, "attempts of exact search at once",
+  add_number(app, "--threads", options.search.threads, "parallel exact searches",
              {.value_name = "N", .show_default = true, .check = whole_range(1, 64)});
   add_number(app, "--seed", options.search.seed, "seed of the random search",
              {.value_name = "N", .show_default = true, .check = whole_range(0, kMostNumber)});
@@ -372,10 +373,10 @@ void add_solver_options(CLI::App& app, PackFlags& options) {
            {.value_name = "SIZE", .default_text = "1; 256 for a model"});
   add_text(app, "--space", options.space, "of a model: device, staging or host",
            {.value_name = "ID", .show_default = true, .check = one_of(packed_spaces())});
-  const auto fault = [](const std::string& path) { return path.empty() ? "a file's name is needed" : ""; };
+  const auto fault = [](const std::string& path) { return path.empty() ? "a file name is needed" : ""; };
   add_text(app, "-o,--out", options.out, "write the buffers with their offsets as CSV",
            {.value_name = "OUT.csv", .check = {.fault = fault}});
-  add_flag(app, "--force", options.force, "replace the output if it is there");
+  add_flag(app, "--force", options.force, "replace an existing output");
 }
 
 }  // namespace

@@ -92,14 +92,14 @@ std::string comparison_text(const PackAnswer& answer) {
   if (!packed(answer.packing.height())) return "";
   const double height = static_cast<double>(answer.packing.height());
   std::string text = fmt::format(
-      "  fragmentation {:.2f} %: at most {} are asked for at once\n"
+      "  fragmentation {:.2f} %: at most {} are live at once\n"
       "  without sharing {}, {:.2f} times as much\n",
       fragmentation_percent(answer), format_bytes(of.alive), format_bytes(of.bytes.sum()),
       height == 0 ? 0.0 : static_cast<double>(of.bytes.sum()) / height);
   if (of.greedy)
-    text += fmt::format(
-        "  greedy by size, as TensorFlow Lite plans: {}, {:.3f} % above the least that is needed\n",
-        format_bytes(*of.greedy), packing::percent_over(*of.greedy, answer.packing.lower_bound()));
+    text += fmt::format("  greedy by size, as TensorFlow Lite plans: {}, {:.3f} % above the lower bound\n",
+                        format_bytes(*of.greedy),
+                        packing::percent_over(*of.greedy, answer.packing.lower_bound()));
   return text;
 }
 
@@ -117,9 +117,9 @@ std::string arena_text(const PackAnswer& answer, std::size_t at) {
                        format_bytes(arena.lower_bound), counted(arena.lower_bound, "byte"));
   std::string text = fmt::format("height {} ({})", format_bytes(arena.height), counted(arena.height, "byte"));
   if (const auto capacity = capacity_of(answer, at)) text += fmt::format(" of {}", format_bytes(*capacity));
-  if (arena.proven_optimal) return text + ", the least there is\n";
+  if (arena.proven_optimal) return text + ", proved optimal\n";
   const std::string when =
-      arena.bound_ticks == packing::Lifespan{} ? "as search has proved"
+      arena.bound_ticks == packing::Lifespan{} ? "proved by search"
       : answer.run == nullptr
           ? fmt::format("in ticks {} to {}", arena.bound_ticks.lower, arena.bound_ticks.upper)
           : fmt::format("from '{}' on", safe_display(bound_block(answer, arena), 80));
@@ -131,7 +131,7 @@ std::string arena_text(const PackAnswer& answer, std::size_t at) {
 std::string verdict_text(const PackAnswer& answer) {
   const packing::Verdict verdict = answer.packing.verdict;
   if (verdict == packing::Verdict::feasible) return answer.asked.capacity.empty() ? "" : "Feasible.\n";
-  if (verdict == packing::Verdict::infeasible) return "Infeasible: proved, no offsets keep the capacity.\n";
+  if (verdict == packing::Verdict::infeasible) return "Infeasible (proved): no offsets fit the capacity.\n";
   if (!packed(answer.packing.height())) return "";
   return "Undecided: neither a packing nor a proof was found in the time given.\n";
 }
@@ -145,8 +145,8 @@ std::string work_text(const PackAnswer& answer) {
   if (!packing.algorithm.empty())
     return fmt::format("{} packed in {} by {}", buffers, time, packing.algorithm);
   if (answer.problem.buffers.empty()) return fmt::format("{}: nothing to pack", buffers);
-  if (packing.height() == 0) return fmt::format("{}: none takes bytes at any tick", buffers);
-  return fmt::format("{} packed in {}: what is pinned ends highest", buffers, time);
+  if (packing.height() == 0) return fmt::format("{}: all buffers are empty", buffers);
+  return fmt::format("{} packed in {}: pinned buffers set the height", buffers, time);
 }
 
 }  // namespace
@@ -183,8 +183,8 @@ std::string packing_text(const PackAnswer& answer) {
   if (packing.nodes > 0) text += fmt::format(", {}", counted(packing.nodes, "decision"));
   text += "\n";
   if (answer.out.empty() && !answer.asked_out.empty())
-    text += fmt::format("{} is not written: there are no offsets that keep the capacity\n",
-                        safe_display(answer.asked_out, 120));
+    text +=
+        fmt::format("{} is not written: no offsets fit the capacity\n", safe_display(answer.asked_out, 120));
   if (answer.run != nullptr)
     for (const std::string& note : answer.run->notes) text += fmt::format("note: {}\n", note);
   return text;

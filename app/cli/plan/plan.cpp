@@ -41,7 +41,7 @@ void check_show(const PlanFlags& options) {
     throw Error(error.code(), "--sort: {}", error.what());
   }
   if (!options.axis.empty() && !options.curve && options.svg.empty() && options.html.empty())
-    throw Error(ErrorCode::usage, "--axis changes nothing without --curve or --svg or --html");
+    throw Error(ErrorCode::usage, "--axis has no effect without --curve or --svg or --html");
 }
 
 std::optional<report::CurveOptions> curve_of(const PlanFlags& options, bool has_pass) {
@@ -89,7 +89,7 @@ std::size_t arrange_rows(report::PicturedAnswer& pictured, const PlanFlags& opti
   if (options.fits) {
     if (!answer.bound->judged())
       throw Error(ErrorCode::usage,
-                  "--fits changes nothing without a budget: --target, --device-budget, --host-budget or "
+                  "--fits has no effect without a budget: --target, --device-budget, --host-budget or "
                   "--require-peak");
     std::erase_if(order, [&](std::size_t at) { return !answer.rows[at].fits(); });
   }
@@ -136,14 +136,14 @@ int plan(const Context& context, const PlanFlags& options, LoadFlags& flags) {
 }
 
 void add_show_options(CLI::App& app, PlanFlags& options) {
-  begin_group(app, "What is shown and saved");
+  begin_group(app, "Output");
   add_flag(app, "--fits", options.fits, "only rows that fit");
   add_text(app, "--sort", options.sort, "fit, table, method, order, device, host, time, ...",
            {.value_name = "KEY", .default_text = "fit"});
   add_number(app, "--alive", options.alive, "the N largest blocks at each peak",
              {.value_name = "N", .check = whole_range(1, 1000)});
   // options for human readers have no place in JSON
-  add_flag(app, "--explain", options.explain, "methods, laws, and peaks as every counter sees them",
+  add_flag(app, "--explain", options.explain, "explain methods and laws; peaks in every counter",
            {.excludes = "--json"});
   add_flag(app, "--curve", options.curve, "draw memory over the load", {.excludes = "--json"});
   add_text(app, "--axis", options.axis, "of curves: time, or steps",

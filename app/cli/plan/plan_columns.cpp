@@ -110,7 +110,7 @@ class Columns {
     const bool malloc = allocator == allocators::AllocatorModel::malloc;
     const bool blocks = allocator == allocators::AllocatorModel::vulkan || arena;
     if (view_.unified())
-      add_bytes("must hold", kNeeded, [](const load::LoadRow& row) { return row.leading.bytes; });
+      add_bytes("unified peak", kNeeded, [](const load::LoadRow& row) { return row.leading.bytes; });
     add_peak("device", kFigure, plan::Space::device);
     if (torch)
       add_bytes("allocated", kBeside, [](const load::LoadRow& row) { return row.allocated.value_or(0); });
@@ -120,13 +120,13 @@ class Columns {
     if (malloc)
       add_bytes("at most", kFigure, [](const load::LoadRow& row) { return row.reserved_high.value_or(0); });
     if (malloc)
-      add_bytes("kept at end", kBeside, [](const load::LoadRow& row) {
+      add_bytes("reserved at end", kBeside, [](const load::LoadRow& row) {
         return row.reserved_final ? (*row.reserved_final)[plan::index(plan::Space::host)] : 0;
       });
     if (view_.request().page_cache_budget) {
       add_bytes("page cache", kFigure,
                 [](const load::LoadRow& row) { return row.cache ? row.cache->peak : 0; });
-      add_bytes("read again", kFigure,
+      add_bytes("reread", kFigure,
                 [](const load::LoadRow& row) { return row.cache ? row.cache->reread_bytes : 0; });
     } else {
       add_peak("page cache", kFigure, plan::Space::page_cache);
@@ -134,7 +134,7 @@ class Columns {
     add_peak("staging", kFigure, plan::Space::staging);
     if (blocks) add_reserved("staging reserved", plan::Space::staging);
     add_bytes("unified", kSum, [](const load::LoadRow& row) { return row.unified.bytes; });
-    add_bytes("for each token", kFigure, [](const load::LoadRow& row) { return row.pass_reads.all(); });
+    add_bytes("read per token", kFigure, [](const load::LoadRow& row) { return row.pass_reads.all(); });
   }
 
   void add_orders() {

@@ -211,7 +211,7 @@ std::string legend(const PlanView& view, const PlotStyle& style) {
   }
   const bool unified = view.unified();
   return text + fmt::format("   {} {}\n", style.unicode ? "▼" : "v",
-                            unified ? "most that one memory must hold" : "most on the device");
+                            unified ? "unified peak" : "peak on the device");
 }
 
 }  // namespace

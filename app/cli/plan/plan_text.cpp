@@ -29,7 +29,7 @@ std::string gain_text(const PlanView& view) {
     if (!row.refusal)
       figures.push_back({row.method->id, row.order, row.order == "file" || row.order == "offset",
                          row.leading.bytes, row.reads.jumps, row.seconds});
-  return report::order_gain_text(figures, view.unified() ? "in one memory" : "on the device");
+  return report::order_gain_text(figures, view.unified() ? "in unified memory" : "on the device");
 }
 
 std::string refused_text(const PlanView& view) {
@@ -60,7 +60,7 @@ std::string unproven_text(const std::vector<load::LoadRow>& rows) {
   for (const load::LoadRow& row : rows)
     if (row.order_proven == false) ids.push_back(row.method->id);
   if (ids.empty()) return "";
-  return fmt::format("The order optimal is the best of those tried, not proven, for {}.\n",
+  return fmt::format("The order \"optimal\" is the best of those tried, not proven, for {}.\n",
                      fmt::join(ids, ", "));
 }
 
@@ -151,13 +151,13 @@ std::string cache_text(const PlanView& view) {
   const auto& limit = view.request().page_cache_budget;
   const auto any = [&](const auto& holds) { return std::ranges::any_of(rows, holds); };
   if (!limit || !any([](const load::LoadRow& row) { return row.cache && row.cache->mapped > 0; })) return "";
-  std::string then = "what it drops is not needed again";
+  std::string then = "no dropped page is read again";
   std::uint64_t reread = 0;
   for (const load::LoadRow& row : rows) reread = std::max(reread, row.reread);
   if (reread > 0)
-    then = fmt::format("each token reads weights of up to {} again that it drops", format_bytes(reread));
+    then = fmt::format("each token rereads up to {} of dropped weights", format_bytes(reread));
   else if (any([](const load::LoadRow& row) { return row.cache && row.cache->reread_bytes > 0; }))
-    then = "what was dropped is read again";
+    then = "dropped pages are read again";
   return fmt::format("The page cache holds at most {}: {}.\n", format_bytes(*limit), then);
 }
 
@@ -175,7 +175,7 @@ std::string pass_reads_text(const PlanView& view) {
     std::string line = fmt::format("{}: each token reads {}", row.method->id, parts);
     if (row.reread > 0)
       line +=
-          fmt::format("; there is no room for them, so each token reads them again, in about {}",
+          fmt::format("; they do not fit, so each token reads them again, in about {}",
                       format_seconds(static_cast<double>(row.reread) / view.bound().inputs.costs.disk_read));
     line += ".\n";
     if (text.find(line) == std::string::npos) text += line;  // in every order alike
@@ -220,9 +220,10 @@ std::string context_text(const PlanView& view) {
   std::string text =
       context->micro_batch
           ? fmt::format(
-                "The largest context is read in pieces of {}: its cache, and the activations of one piece.",
+                "The largest context is processed in chunks of {}: its cache, and the activations of one "
+                "chunk.",
                 counted(*context->micro_batch, "token"))
-          : "The largest context is read in one pass: its cache, and the activations of all its tokens.";
+          : "The largest context is processed in one pass: its cache, and the activations of all its tokens.";
   if (context->positions)
     text += fmt::format(" The model itself has {}.", counted(*context->positions, "position"));
   return text + "\n";
@@ -235,17 +236,17 @@ std::string risk_text(const PlanView& view) {
     if (row.refusal || verdict.at_risk == 0) continue;
     if (verdict.unified_high > verdict.unified_peak)
       text += fmt::format(
-          "{} needs {} to {}: mapped pages that are copied from may turn into memory that cannot be "
-          "dropped here.\n",
+          "{} needs {} to {}: on this machine, mapped pages that are copied from may become memory that "
+          "cannot be dropped.\n",
           row.method->id, format_bytes(verdict.unified_peak), format_bytes(verdict.unified_high));
     else
-      text += fmt::format("{} needs {} to {} on the host: glibc may keep what is freed.\n", row.method->id,
+      text += fmt::format("{} needs {} to {} on the host: glibc may keep freed memory.\n", row.method->id,
                           format_bytes(verdict.host_peak), format_bytes(verdict.host_high));
   }
   return text;
 }
 
-constexpr std::size_t kTitle = 22;
+constexpr std::size_t kTitle = 25;
 constexpr std::size_t kBytes = 11;
 
 // A line with `title` on the left and `text` beside it.
@@ -290,10 +291,10 @@ std::string hidden_difference(const std::vector<load::LoadRow>& rows, plan::Memo
 }  // namespace
 
 std::string PlanView::held_name() const {
-  std::string held = request().cast      ? "V, the weights as cast"
+  std::string held = request().cast      ? "V, the weights after the cast"
                      : request().prepack ? "the packed weights"
                                          : "W";
-  if (!bound().inputs.placement.all_on_device()) held = "what is placed there";
+  if (!bound().inputs.placement.all_on_device()) held = "the weights placed there";
   if (answer().forward->pass() != nullptr) return held + " and the forward pass";
   return request().activation_bytes > 0 ? held + " + Q" : held;
 }
@@ -321,7 +322,7 @@ std::string least_text(const PlanView& view) {
   if (ids.size() > named) by += fmt::format(" and {} more", ids.size() - named);
   const std::uint64_t bound =
       load::device_lower_bound(view.graph, view.bound().inputs, view.answer().forward->pass());
-  const std::string_view where = view.unified() ? "in one memory" : "on the device";
+  const std::string_view where = view.unified() ? "in unified memory" : "on the device";
   if (least == 0) return fmt::format("Least {}: nothing, by {}.", where, by);
   if (only_streams)
     return fmt::format("Least {}: {}, by {}; no weights stay there.", where, format_bytes(least), by);
@@ -343,9 +344,8 @@ std::string plan_table(const PlanView& view, bool colour, std::size_t columns) {
     text += difference + "\n";
   if (view.unified())
     text +=
-        "\"must hold\" is device, host and staging memory together. File pages do not count, as the system "
-        "can "
-        "drop them; the verdict counts those that each token needs.\n";
+        "\"unified peak\" is device, host and staging memory together. File pages do not count, as the "
+        "system can drop them; the verdict counts those that each token needs.\n";
   text += alive_text(view);
   if (answer.several_orders())
     if (const std::string gain = gain_text(view); !gain.empty()) text += gain + "\n";
@@ -353,9 +353,9 @@ std::string plan_table(const PlanView& view, bool colour, std::size_t columns) {
   if (request.cast)
     text += load::cast_text(load::cast_summary(view.graph, *request.cast), *request.cast) + "\n";
   if (bound.judged() && request.allocator != allocators::AllocatorModel::exact)
-    text += fmt::format("Verdicts are by what the allocator '{}' reserves{}.\n",
-                        allocators::allocator_id(request.allocator),
-                        has_own_order(answer.rows) ? "; the order optimal is by the bytes requested" : "");
+    text += fmt::format(
+        "Verdicts are by what the allocator '{}' reserves{}.\n", allocators::allocator_id(request.allocator),
+        has_own_order(answer.rows) ? "; the order \"optimal\" is by the requested bytes" : "");
   text += context_text(view);
   text += unproven_text(answer.rows) + cache_text(view) + pass_reads_text(view) + risk_text(view) +
           deviation_line(view) + left_out_text(view);
@@ -363,12 +363,12 @@ std::string plan_table(const PlanView& view, bool colour, std::size_t columns) {
   const bool curves =
       std::ranges::any_of(view.pictured.curves, [](const auto& curve) { return curve.has_value(); });
   if (answer.several_orders() || view.show_times || answer.advice || curves)
-    text += load::rates_line(bound.rates) + (request.prepack ? " They leave packing out." : "") +
+    text += load::rates_line(bound.rates) + (request.prepack ? " They do not include packing." : "") +
             (bound.rates ? "\n" : " `loadline devices --measure` measures this machine's.\n");
   if (bound.judged() && !answer.any_fits()) text += no_fit_text(bound);
   if (answer.advice) text += advice_text(*answer.advice, view.path);
   if (answer.advice && answer.advice->searched && load::places_weights(request))
-    text += "Weights stay where they were placed, unless a line says otherwise.\n";
+    text += "The placement of weights stays the same, unless a line says otherwise.\n";
   text += also_fits_text(answer);
   return report::reflowed(heading(view), view.prose_columns) + table +
          report::reflowed(text, view.prose_columns);
@@ -392,7 +392,7 @@ std::string plan_explanation(const PlanView& view, bool colour) {
     text += fmt::format("  {}\n  {}\n{}", report::method_explanation(row.method->id),
                         load::evidence_text(row.method->id), view_lines(view, row));
   }
-  text += fmt::format("\nWhat counts so, with {} memory:\n", plan::memory_kind_name(view.bound().memory));
+  text += fmt::format("\nMemory counters, with {} memory:\n", plan::memory_kind_name(view.bound().memory));
   for (const plan::MemoryView& counter : plan::memory_views())
     text += beside(counter.title, counter.counted_by, view.prose_columns);
   return report::reflowed(text + "\nSymbols of the laws:\n  " + report::law_symbols(), view.prose_columns);

@@ -49,7 +49,7 @@ std::string difference_cell(std::uint64_t projected, std::uint64_t measured) {
 }
 
 std::string_view judgement(std::uint64_t projected, std::uint64_t measured) {
-  if (too_small_to_judge(projected, measured)) return "too small to judge";
+  if (too_small_to_judge(projected, measured)) return "too small to compare";
   return near_enough(projected, measured) ? "agrees" : "differs";
 }
 
@@ -168,7 +168,7 @@ std::string measured_summary(const std::vector<MeasuredLoad>& rows) {
   std::string text;
   if (judged > 0) text = fmt::format("{} of {} within 2 % or 16 MiB.", agreeing, counted(judged, "load"));
   if (small > 0)
-    text += fmt::format("{}{} too small to judge: all counts are below 16 MiB.", text.empty() ? "" : " ",
+    text += fmt::format("{}{} too small to compare: all counts are below 16 MiB.", text.empty() ? "" : " ",
                         counted(small, "load") + (small == 1 ? " is" : " are"));
   return text + "\n";
 }
@@ -232,7 +232,7 @@ Json rehearsal_json(const MeasuredLoads& loads, bool cold) {
 // Sentences are wrapped at `prose_columns`; the table is not.
 std::string rehearsal_table(const MeasuredLoads& loads, bool colour, std::size_t prose_columns) {
   const std::uint64_t weights = graph::storage_bytes(loads.graph);
-  const std::string heading = fmt::format("{}: {}, W = {} ({}), our own plans run in ordinary memory\n\n",
+  const std::string heading = fmt::format("{}: {}, W = {} ({}), plans run in ordinary memory\n\n",
                                           safe_display(graph::model_name(loads.graph), 80),
                                           counted(loads.graph.tensors.size(), "tensor"),
                                           format_bytes(weights), counted(weights, "byte"));
@@ -247,7 +247,7 @@ std::string rehearsal_table(const MeasuredLoads& loads, bool colour, std::size_t
   text += too_high_text(loads);
   text += refused_text(loads, "cannot be rehearsed");
   text +=
-      "\nPeaks are differences to the state just before each load. RssAnon counts what the plan holds on the "
+      "\nPeaks are measured from the state just before each load. RssAnon counts what the plan holds on the "
       "host. RssShmem counts what it holds on the device and in staging: shared memory stands in for both. "
       "RssFile counts its mapped pages.\n" +
       measured_summary(loads.rows);
@@ -301,7 +301,7 @@ int rehearse(const Context& context, const RehearseFlags& options, LoadFlags& fl
   const std::vector<std::string> orders = load::order_names(request.orders);
   for (const std::string& name : orders) load::check_order_choice(name);
   if (flags.was_given("memory") && std::ranges::find(orders, "optimal") == orders.end())
-    throw Error(ErrorCode::usage, "--memory changes nothing without --order optimal");
+    throw Error(ErrorCode::usage, "--memory has no effect without --order optimal");
   const graph::MetaGraphPtr graph = open_for(context, flags.path());
   const CliEnvironment environment(context, request);
   const load::BoundRequest bound = load::bind_request(*graph, request, environment.load);
@@ -322,7 +322,7 @@ int rehearse(const Context& context, const RehearseFlags& options, LoadFlags& fl
 Action setup_rehearse(CLI::App& app) {
   auto options = std::make_shared<RehearseFlags>();
   auto flags = std::make_shared<LoadFlags>(app, load::LoadUser::rehearse);
-  begin_group(app, "What is done and shown");
+  begin_group(app, "Run and output");
   add_flag(app, "--cold", options->cold, "drop the files' pages from memory first");
   options->picture.add(app);
   return [options, flags](Context& context) { return rehearse(context, *options, *flags); };

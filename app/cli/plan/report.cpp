@@ -73,7 +73,7 @@ std::string model_report(const Context& context, const ReportFlags& options, con
                          .foot = {}};
   if (!graph->files.empty() && !graph::shapes_only(*graph)) {
     Progress progress(context.stop);
-    const ProgressLine line(context, "looking into the files", progress);
+    const ProgressLine line(context, "checking the files", progress);
     page.findings = inspect::diagnose(io::StorageReader(graph), progress);
   }
   std::optional<report::MeasuredLoads> rehearsal;
@@ -125,7 +125,7 @@ int report_on(const Context& context, const ReportFlags& options, LoadFlags& fla
   const load::LoadRequest request = flags.request(context.quiet);
   flags.require_used(request, load::find_methods(request.methods));
   if (options.values && options.other.empty())
-    throw Error(ErrorCode::usage, "--values changes nothing without a second model");
+    throw Error(ErrorCode::usage, "--values has no effect without a second model");
   if (options.measured && !options.other.empty())
     throw Error(ErrorCode::usage, "--measured is for one model");
   const CliEnvironment environment(context, request);
@@ -149,7 +149,7 @@ Action setup_report(CLI::App& app) {
   auto options = std::make_shared<ReportFlags>();
   auto flags = std::make_shared<LoadFlags>(app, load::LoadUser::plan);
   add_text(app, "OTHER", options->other, "a second model: the page says what differs");
-  begin_group(app, "What is shown and saved");
+  begin_group(app, "Output");
   add_text(app, "-o,--out", options->out, "the page to write [NAME-report.html]",
            {.value_name = "FILE.html"});
   add_flag(app, "--measured", options->measured, "also load the files by each method, and count");

@@ -238,7 +238,7 @@ int check_lessons(const Context& context, const LessonFlags& options) {
     Progress progress(context.stop);
     const auto faults = lesson::lesson_faults(lesson, environment.load, options.with_runs, progress);
     for (const std::string& fault : faults) fmt::print("{}\n", safe_display(fault));
-    if (faults.empty()) fmt::print("{}: {} steps, no fault\n", safe_display(path), lesson.steps.size());
+    if (faults.empty()) fmt::print("{}: {} steps, no errors\n", safe_display(path), lesson.steps.size());
     sound = sound && faults.empty();
   }
   return sound ? kDone : kFailed;
@@ -258,8 +258,8 @@ Action setup_lesson(CLI::App& app) {
            {.required = true, .check = one_of({"list", "run", "check"})});
   add_list(app, "NAME", options->names, "run: the id of a lesson; check: files of lessons");
   add_text(app, "--step", options->step, "run: only this step", {.value_name = "ID"});
-  add_flag(app, "--no-run", options->no_run, "run: leave out what steps do for real");
-  add_flag(app, "--with-runs", options->with_runs, "check: do it, and fill the texts behind it");
+  add_flag(app, "--no-run", options->no_run, "run: skip the experiments of the steps");
+  add_flag(app, "--with-runs", options->with_runs, "check: also run the experiments and their texts");
   add_text(app, "-o,--html", options->html, "run: write the lesson as one page", {.value_name = "FILE.html"});
   add_text(app, "--worksheet", options->worksheet, "run: write its questions, without answers",
            {.value_name = "FILE.html"});

@@ -168,7 +168,7 @@ void print_one(const load::Target& target) {
 int print_targets(const Context& context, const std::vector<std::string>& ids) {
   const load::Targets targets = load::load_targets(context.config_folder);
   if (!context.quiet)
-    for (const std::string& fault : targets.faults) complain("left out: " + fault);
+    for (const std::string& fault : targets.faults) complain("ignored: " + fault);
   std::vector<const load::Target*> chosen;
   for (const std::string& id : ids) chosen.push_back(&load::find_target(targets.rows, id));
   if (ids.empty())

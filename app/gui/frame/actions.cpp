@@ -46,7 +46,7 @@ void mend(Workspace& workspace, const std::string&) {
     workspace.shared.notices.dismiss(i);
     return workspace.mend({*notice.remedy}, notice.path);
   }
-  refuse("no message offers a remedy");
+  refuse("no message suggests a fix");
 }
 
 bool has_notice(const Workspace& workspace) {
@@ -172,7 +172,7 @@ void zoom_out(Workspace& workspace, const std::string&) {
 }
 
 void set_color(Workspace& workspace, const std::string& mode) {
-  workspace.settings.color_by = static_cast<ColorBy>(position(mode, kColorNames, "colouring"));
+  workspace.settings.color_by = static_cast<ColorBy>(position(mode, kColorNames, "coloring"));
 }
 
 void edit_filter(Workspace& workspace, const std::string&) {
@@ -236,9 +236,10 @@ void show_advice(Workspace& workspace, const std::string&) { workspace.wants_adv
 void apply_advice(Workspace& workspace, const std::string& text) {
   Document& document = workspace.document();
   const auto& answer = document.advice.value();
-  if (!document.advised() || !answer || !answer->advice) refuse("no advice is listed: advice shows it");
+  if (!document.advised() || !answer || !answer->advice)
+    refuse("no suggestions are listed: advice lists them");
   const std::vector<load::AdvisedLoad>& loads = answer->advice->advice.loads;
-  if (loads.empty()) refuse("no change makes it fit");
+  if (loads.empty()) refuse("no suggestion fits");
   document.apply(loads[parse_number<std::size_t>(text, 1, loads.size()) - 1]);
 }
 
@@ -288,60 +289,60 @@ constexpr auto kWindowActions = std::to_array<Action>({
     {"browse", "Open a model", "Ctrl+O", kOptional, always, browse},
     {"demo", "Open the demo model", "", kNone, always, demo},
     {"close", "Close the model", "Ctrl+W", kNone, always, close},
-    {"favourite", "Keep the model on the start page, or drop it", "", kNone, has_model, favourite},
-    {"reload", "Read the model again from its files", "F5", kNone, has_model, reload},
+    {"favourite", "Toggle favorite", "", kNone, has_model, favourite},
+    {"reload", "Reload model", "F5", kNone, has_model, reload},
     {"next-model", "Show the next model", "Ctrl+Tab", kNone, has_several, show_beside<true>},
     {"previous-model", "Show the previous model", "Ctrl+Shift+Tab", kNone, has_several, show_beside<false>},
-    {"tab", "Show one of the open models", "", kRequired, has_several, show_tab},
+    {"tab", "Switch to model", "", kRequired, has_several, show_tab},
     {"diff", "Compare with another open model", "Ctrl+D", kOptional, has_several, diff<false>},
     {"diff-values", "Compare values with another open model", "", kOptional, has_several, diff<true>},
-    {"end-diff", "Compare with no model", "", kNone, has_diff, end_diff},
-    {"export", "Write what is seen to a .png, .svg or .csv file", "Ctrl+E", kOptional, always, export_view},
-    {"export-play", "Write the play of the load to a .gif file or a series of .png files", "", kRequired,
+    {"end-diff", "Stop comparing", "", kNone, has_diff, end_diff},
+    {"export", "Export the view to a .png, .svg or .csv file", "Ctrl+E", kOptional, always, export_view},
+    {"export-play", "Export an animation of the load (.gif or a series of .png files)", "", kRequired,
      has_model, export_play},
     {"quit", "Quit", "Ctrl+Q", kNone, always, quit},
     {"open-request", "Open a saved request", "", kRequired, always, open_request},
-    {"save-request", "Save what is asked as a request", "", kRequired, always, save_request},
-    {"mend", "Do what the newest message offers", "", kNone, has_remedy, mend},
-    {"dismiss", "Take the newest message away", "", kNone, has_notice, dismiss},
+    {"save-request", "Save load request", "", kRequired, always, save_request},
+    {"mend", "Apply suggested fix", "", kNone, has_remedy, mend},
+    {"dismiss", "Dismiss newest message", "", kNone, has_notice, dismiss},
     {"panel", "Show a panel", "", kRequired, always, show_panel},
-    {"palette", "Run anything by its name", "Ctrl+P", kNone, always, show_palette},
-    {"keys", "Show all keys", "?", kNone, always, show_keys},
+    {"palette", "Command palette", "Ctrl+P", kNone, always, show_palette},
+    {"keys", "Keyboard shortcuts", "?", kNone, always, show_keys},
     {"manual", "Show the manual", "F1", kOptional, always, show_manual},
-    {"theme", "Switch between dark and light", "Ctrl+T", kOptional, always, set_theme},
+    {"theme", "Switch between dark and light theme", "Ctrl+T", kOptional, always, set_theme},
 
-    {"larger", "Make everything larger", "Ctrl+=", kNone, always, larger},
-    {"smaller", "Make everything smaller", "Ctrl+-", kNone, always, smaller},
-    {"usual-size", "Make everything as large as the monitor says", "Ctrl+0", kNone, always, usual_size},
+    {"larger", "Zoom in", "Ctrl+=", kNone, always, larger},
+    {"smaller", "Zoom out", "Ctrl+-", kNone, always, smaller},
+    {"usual-size", "Reset zoom", "Ctrl+0", kNone, always, usual_size},
 
     {"tree", "Show or hide the tree", "Ctrl+B", kOptional, always, show_part<&Layout::show_tree>},
     {"inspector", "Show or hide the inspector", "Ctrl+I", kOptional, always,
      show_part<&Layout::show_inspector>},
     {"timeline", "Show or hide the timeline", "Ctrl+J", kOptional, always, show_part<&Layout::show_timeline>},
-    {"advice", "Say what would make it fit", "F2", kNone, has_model, show_advice},
-    {"apply-advice", "Take over a change of the advice", "", kRequired, has_model, apply_advice},
-    {"take-back", "Take the change back", "", kNone, can_take_back, take_back},
+    {"advice", "Suggest changes that fit", "F2", kNone, has_model, show_advice},
+    {"apply-advice", "Apply suggestion", "", kRequired, has_model, apply_advice},
+    {"take-back", "Undo suggestion", "", kNone, can_take_back, take_back},
     {"time", "Move the time cursor", "", kRequired, has_model, set_time},
     {"play", "Play the load, or stop", "Space", kOptional, has_model, play},
-    {"beside", "Play another method in step", "", kRequired, has_model, play_beside},
+    {"beside", "Play another method beside this one", "", kRequired, has_model, play_beside},
     {"speed", "Set the speed of the play", "", kRequired, has_model, set_speed},
     {"slower", "Play slower", "J", kNone, has_model, slower},
     {"faster", "Play faster", "L", kNone, has_model, faster},
-    {"step-back", "Move the time cursor back", ",", kNone, has_model, move_time<false>},
-    {"step-on", "Move the time cursor on", ".", kNone, has_model, move_time<true>},
+    {"step-back", "Previous step", ",", kNone, has_model, move_time<false>},
+    {"step-on", "Next step", ".", kNone, has_model, move_time<true>},
 
     {"select", "Select a tensor", "", kRequired, has_model, select},
     {"select-module", "Select a module", "", kRequired, has_model, select_module},
-    {"copy", "Copy what is selected", "Ctrl+Shift+C", kOptional, has_model, copy},
-    {"back", "Select what was selected before", "Alt+Left", kNone, has_model, go_back},
-    {"forward", "Select what was selected after it", "Alt+Right", kNone, has_model, go_forward},
-    {"keep", "Keep the tensor to compare others with it, or let it go", "", kNone, has_tensor, keep},
-    {"deselect", "Select nothing", "Escape", kNone, has_model, deselect},
+    {"copy", "Copy selection", "Ctrl+Shift+C", kOptional, has_model, copy},
+    {"back", "Previous selection", "Alt+Left", kNone, has_model, go_back},
+    {"forward", "Next selection", "Alt+Right", kNone, has_model, go_forward},
+    {"keep", "Pin or unpin tensor for comparison", "", kNone, has_tensor, keep},
+    {"deselect", "Clear selection", "Escape", kNone, has_model, deselect},
     {"zoom", "Show a module in the map", "", kOptional, has_model, zoom},
-    {"zoom-out", "Show the module around it in the map", "Backspace", kNone, has_model, zoom_out},
-    {"color", "Colour the map", "", kRequired, always, set_color},
+    {"zoom-out", "Show parent module in the map", "Backspace", kNone, has_model, zoom_out},
+    {"color", "Color the map", "", kRequired, always, set_color},
     {"find-tensor", "Filter the tensors", "Ctrl+F", kNone, has_model, edit_filter},
-    {"filter", "Show the tensors that pass a filter", "", kOptional, always, filter},
+    {"filter", "Apply a filter to the tensors", "", kOptional, always, filter},
     {"sort", "Sort the tensors", "", kRequired, always, sort},
     {"find", "Search in the panel shown", "", kOptional, always, find},
 });

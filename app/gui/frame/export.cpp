@@ -116,7 +116,7 @@ std::string methods_table(const Document& document) {
 const graph::ForwardGraph& pass_of(const Document& document) {
   const auto& scene = document.forward.value();
   if (!scene || scene->forward() == nullptr)
-    throw Error(ErrorCode::usage, "no operators are known of this model");
+    throw Error(ErrorCode::usage, "the operators of this model are unknown");
   return *scene->forward();
 }
 

@@ -214,7 +214,7 @@ void play(GuiApp& app, const ScriptLine& line) {
 }
 
 std::string unknown_word(const std::string& word) {
-  const std::string unknown = fmt::format("unknown word '{}'", safe_display(word, 60));
+  const std::string unknown = fmt::format("unknown command '{}'", safe_display(word, 60));
   const std::string_view meant = nearest_word(word, script_words());
   return meant.empty() ? unknown + "; the manual's page 'scripting' lists the words"
                        : fmt::format("{}; did you mean {}?", unknown, meant);

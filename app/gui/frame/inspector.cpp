@@ -140,10 +140,10 @@ void InspectorPanel::draw_header(Document& document, const Ui& ui) {
   const float right = ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x;
   ImGui::SameLine(right - 2 * side - ui.px(2));
   if (button(ui, "<", ButtonKind::ghost, document.can_go_back())) document.go_back();
-  tooltip(ui, "What was selected before (Alt+Left)");
+  tooltip(ui, "Previous selection (Alt+Left)");
   ImGui::SameLine(0, ui.px(2));
   if (button(ui, ">", ButtonKind::ghost, document.can_go_forward())) document.go_forward();
-  tooltip(ui, "What was selected after it (Alt+Right)");
+  tooltip(ui, "Next selection (Alt+Right)");
 }
 
 void InspectorPanel::draw_model(const Document& document, const Ui& ui) {
@@ -163,7 +163,7 @@ void InspectorPanel::draw_model(const Document& document, const Ui& ui) {
   fact_row(ui, "Types", types);
   fact_row(ui, "Files",
            fmt::format("{}, {}", counted(model.graph->files.size(), "file"), format_bytes(model.disk_bytes)));
-  paragraph(ui, "Select anything: it is selected in every view.", ui.theme->muted);
+  paragraph(ui, "A selection shows in every view.", ui.theme->muted);
 }
 
 void InspectorPanel::draw_lifetimes(const Document& document, const Ui& ui, graph::StorageId storage) {
@@ -179,7 +179,7 @@ void InspectorPanel::draw_lifetimes(const Document& document, const Ui& ui, grap
     fact_row(ui, space_title(plan.blocks[i].space),
              fmt::format("step {} to {}", format_grouped(life.from_step),
                          stays ? "the end" : format_grouped(life.to_step)),
-             stays ? "It is alive when the load has ended" : "");
+             stays ? "It is still allocated when the load has ended" : "");
     ++shown_rows;
   }
 }
@@ -187,13 +187,13 @@ void InspectorPanel::draw_lifetimes(const Document& document, const Ui& ui, grap
 void InspectorPanel::draw_finding(Workspace& workspace, const Ui& ui, std::size_t at) {
   Document& document = workspace.document();
   if (!document.findings.value() || at >= document.findings.value()->size())
-    return muted(ui, "The finding is of an earlier look into the files.");
+    return muted(ui, "This finding is from an earlier check.");
   const inspect::Finding& finding = (*document.findings.value())[at];
   badge_line(ui, graph::severity_name(finding.severity), severity_color(*ui.theme, finding.severity),
              shown(finding.text), ui.theme->text);
   const FontScope font(ui.fonts.small);
-  if (!finding.cost.empty()) paragraph(ui, "Costs: " + shown(finding.cost), ui.theme->text);
-  if (!finding.remedy.empty()) paragraph(ui, "Mend: " + shown(finding.remedy), ui.theme->text);
+  if (!finding.cost.empty()) paragraph(ui, "Cost: " + shown(finding.cost), ui.theme->text);
+  if (!finding.remedy.empty()) paragraph(ui, "Fix: " + shown(finding.remedy), ui.theme->text);
   if (!finding.example) return;
   muted(ui, "For example");
   if (link(ui, "example", shown(document.model->tensor(*finding.example).name)))
@@ -218,7 +218,7 @@ void InspectorPanel::draw_tensor(Workspace& workspace, const Ui& ui, graph::Tens
            format_grouped(bytes) + " bytes");
   fact_row(ui, "Role", graph::role_name(model.roles[graph::index(id)]));
   if (const std::uint32_t tie = model.tie_of[graph::index(id)]; tie > 0) {
-    fact_row(ui, "Shares", fmt::format("its bytes with {} more", model.ties[tie - 1].size() - 1));
+    fact_row(ui, "Shares", fmt::format("its bytes with {} other tensors", model.ties[tie - 1].size() - 1));
     hover_card(ui, [&] {
       for (const graph::TensorId other : model.ties[tie - 1]) text(shown(model.tensor(other).name));
     });
@@ -271,7 +271,7 @@ void InspectorPanel::draw_operator(Workspace& workspace, const Ui& ui, std::size
   Document& document = workspace.document();
   const graph::ForwardGraph* const graph =
       document.forward.value() ? document.forward.value()->forward() : nullptr;
-  if (graph == nullptr || at >= graph->ops.size()) return muted(ui, "The forward pass is being worked out.");
+  if (graph == nullptr || at >= graph->ops.size()) return muted(ui, "The forward pass is being computed.");
   const graph::Op& op = graph->ops[at];
   {
     const FontScope strong(ui.fonts.strong);
@@ -285,8 +285,8 @@ void InspectorPanel::draw_operator(Workspace& workspace, const Ui& ui, std::size
                fmt::format("{}  {}", value_text(*graph, list[i]),
                            value_size_text(document.figures().get(), list[i])));
   };
-  values("Takes", op.inputs);
-  values("Gives", op.outputs);
+  values("Inputs", op.inputs);
+  values("Outputs", op.outputs);
   for (std::size_t i = 0; i < std::min(op.weights.size(), kMost); ++i) {
     const IdScope scope(i);
     const graph::TensorId id = op.weights[i];
@@ -324,7 +324,7 @@ void InspectorPanel::draw_load(Workspace& workspace, const Ui& ui, const LoadOf&
     name_text(ui, fmt::format("{}, {} order", load.method, load.order), 0, ui.theme->text);
   }
   const FontScope font(ui.fonts.small);
-  if (found == rows.end()) return muted(ui, "The comparison does not list this load now.");
+  if (found == rows.end()) return muted(ui, "This load is not in the comparison.");
   paragraph(ui, found->method->summary, ui.theme->text);
   fact_row(ui, "Peak law", found->method->peak_law,
            fmt::format("The peak as a formula. {}\n\n{}", report::law_symbols(found->method->peak_law),
@@ -333,7 +333,7 @@ void InspectorPanel::draw_load(Workspace& workspace, const Ui& ui, const LoadOf&
   for (const plan::Space space : kStackOrder)
     if (const load::RowPeak& peak = found->peaks[plan::index(space)]; peak.bytes > 0)
       fact_row(ui, space_title(space), format_bytes(peak.bytes),
-               fmt::format("first with {}", shown(peak.tensor)));
+               fmt::format("reached at {}", shown(peak.tensor)));
   const load::BoundRequest& bound = *document.comparison.value()->answer.bound;
   if (bound.judged())
     paragraph(ui, report::verdict_text(*found, bound), found->fits() ? ui.theme->good : ui.theme->bad);

@@ -53,7 +53,7 @@ void run_lesson_line(Workspace& workspace, const std::string& line) {
   const auto [word, argument] = words_of(line);
   if (load::find_load_option(word) != nullptr) return workspace.document().set_option(word, argument);
   const Action* const action = find_action(word);
-  if (action == nullptr) refuse(fmt::format("unknown word '{}'", safe_display(word, 60)));
+  if (action == nullptr) refuse(fmt::format("unknown command '{}'", safe_display(word, 60)));
   if (std::ranges::find(kViewWords, word) == kViewWords.end())
     refuse(fmt::format("'{}' does more than change the view, which no lesson may", word));
   if (action->argument == Argument::required && argument.empty())
@@ -353,7 +353,7 @@ void LessonPanel::draw_number(Workspace& workspace, const Ui& ui, const lesson::
   }
   const bool checked = button(ui, "Check", ButtonKind::primary, !play.judging());
   ImGui::SameLine(0, ui.px(4));
-  const bool reveal = button(ui, "Show it", ButtonKind::ghost);
+  const bool reveal = button(ui, "Show answer", ButtonKind::ghost);
   tooltip(ui, "Shows the answer without a prediction");
   if ((entered || checked) && !play.now().typed.empty())
     workspace.attempt([&] { play.answer(std::string(play.now().typed)); });
@@ -378,7 +378,7 @@ void LessonPanel::draw_choices(Workspace& workspace, const Ui& ui, const lesson:
                                         words.c_str(), nullptr, width - 2 * pad.x);
     if (picked) workspace.attempt([&] { play.answer(ask.choices[i]); });
   }
-  if (button(ui, "Show it", ButtonKind::ghost)) workspace.attempt([&] { play.reveal(); });
+  if (button(ui, "Show answer", ButtonKind::ghost)) workspace.attempt([&] { play.reveal(); });
 }
 
 void LessonPanel::draw_footer(Workspace& workspace, const Ui& ui) {
@@ -426,7 +426,7 @@ void draw_caption(Workspace& workspace, const Ui& ui) {
     const FontScope font(ui.fonts.title);
     const float start = ImGui::GetCursorPosX();
     const std::string place = fmt::format("{} / {}", play.at() + 1, play.count());
-    const std::string_view leave = "Esc ends";
+    const std::string_view leave = "Esc exits";
     const float room = text_width(place);
     text(elided(shown(play.step().title), width - room - text_width(leave) - ui.px(30)));
     ImGui::SameLine(start + width - room);
@@ -502,7 +502,7 @@ void Shell::draw_hidden_views(const Ui& ui, ImVec2 size) {
   draw_notices(ui);
   const CardScope card(ui, "hidden", {0, 0});
   empty_state(ui, "Predict first", "The views show this load once you have answered.");
-  const std::string_view words = "Show them now";
+  const std::string_view words = "Show the views";
   const float width = text_width(words) + 2 * ImGui::GetStyle().FramePadding.x;
   ImGui::SetCursorPos({(ImGui::GetWindowWidth() - width) / 2, ImGui::GetCursorPosY() + ui.px(10)});
   if (button(ui, words, ButtonKind::ghost)) run_action(workspace_, "lesson-view");
@@ -529,7 +529,7 @@ void Shell::draw_presented(const Ui& ui, ImVec2 size) {
     const ChildScope view("view", {0, room - strip - gap});
     const bool of_load = workspace_.settings.panel == "load";
     if (!workspace_.document().model) {
-      empty_state(ui, "The lesson is being prepared", "Its model is derived from a configuration.");
+      empty_state(ui, "The lesson is being prepared", "The model is derived from a configuration.");
     } else if (of_load) {
       timeline_rect_.low = ImGui::GetCursorScreenPos();
       timeline_rect_.high = timeline_rect_.low + ImGui::GetContentRegionAvail();

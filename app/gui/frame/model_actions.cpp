@@ -54,7 +54,7 @@ bool is_uploading(const Workspace& workspace) { return workspace.uploading.busy(
 // --- What arguments mean.
 
 ArrayView& array_of(Workspace& workspace) {
-  if (!has_array(workspace)) refuse("no array is looked at");
+  if (!has_array(workspace)) refuse("no array is shown");
   return *workspace.document().metadata.array();
 }
 
@@ -87,7 +87,7 @@ void diagnose(Workspace& workspace, const std::string&) { workspace.document().d
 
 void show_operator(Workspace& workspace, const std::string& text) {
   model_of(workspace);
-  if (!has_operators(workspace)) refuse("no operators are known of this model");
+  if (!has_operators(workspace)) refuse("the operators of this model are unknown");
   Document& document = workspace.document();
   document.operator_shown =
       parse_number<std::size_t>(text, 0, document.forward.value()->forward()->ops.size() - 1);
@@ -278,16 +278,16 @@ constexpr auto kModelActions = std::to_array<Action>({
     {"metadata", "Show an entry of the metadata", "", kRequired, has_model, look_at},
     {"element", "Show an element of the array", "", kRequired, has_array, show_element},
     {"search", "Search the array", "", kRequired, has_array, search},
-    {"doctor", "Look into the files", "", kNone, can_diagnose, diagnose},
+    {"doctor", "Check files", "", kNone, can_diagnose, diagnose},
 
     {"operator", "Show an operator", "", kRequired, has_operators, show_operator},
     {"operators", "List operators, or modules", "", kRequired, always, show_operators},
-    {"fold", "Show modules that are alike as one", "", kRequired, always, fold_operators},
-    {"first-token", "Go on to the first token", "", kRequired, always, set_switch<&Asked::first_token>},
+    {"fold", "Merge identical modules", "", kRequired, always, fold_operators},
+    {"first-token", "Include forward pass", "", kRequired, always, set_switch<&Asked::first_token>},
 
     {"every-order", "Compare the methods in every order", "", kRequired, always,
      set_switch<&Asked::every_order>},
-    {"methods-view", "Show the methods another way", "", kRequired, always, show_comparison},
+    {"methods-view", "Change the view of the methods", "", kRequired, always, show_comparison},
     {"methods-sort", "Sort the methods", "", kRequired, always, sort_comparison},
     {"overlay", "Show or hide the curve of a method", "", kRequired, always, overlay},
     {"move-item", "Move a row of the order", "", kRequired, has_order, move_item},
@@ -296,14 +296,14 @@ constexpr auto kModelActions = std::to_array<Action>({
     {"save-order", "Write the order to a file", "", kRequired, has_model, save_order},
     {"save-chart", "Write the comparison to a file", "", kRequired, has_comparison, save_chart},
 
-    {"arena", "Choose what the arena packs", "", kRequired, always, choose_arena},
+    {"arena", "Choose arena source", "", kRequired, always, choose_arena},
     {"arena-time", "Limit the time that packing takes", "", kRequired, always, set_arena_time},
     {"arena-threads", "Pack with several threads", "", kRequired, always, set_arena_threads},
     {"arena-capacity", "Limit the size of the arena", "", kRequired, always, set_arena_capacity},
     {"arena-number", "Show one of several arenas", "", kRequired, always, set_arena_number},
     {"arena-zoom", "Zoom into the arena", "", kOptional, always, zoom_arena},
     {"arena-view", "Show the packing, or its steps", "", kRequired, always, show_arena_view},
-    {"arena-rule", "Choose the greedy order beside the search", "", kRequired, always, set_arena_rule},
+    {"arena-rule", "Choose greedy rule", "", kRequired, always, set_arena_rule},
     {"arena-step", "Show a step of the packing", "", kRequired, has_steps, set_arena_step},
     {"arena-play", "Play the steps of the packing", "", kRequired, has_steps, play_arena},
 
@@ -312,7 +312,7 @@ constexpr auto kModelActions = std::to_array<Action>({
     {"lesson-answer", "Answer the question of the lesson, or show the answer", "", kOptional, can_answer,
      answer_lesson},
     {"lesson-run", "Run the step of the lesson on this machine", "", kNone, can_run_step, run_step},
-    {"lesson-view", "Go back to the view of the lesson", "", kNone, plays_lesson, show_scene},
+    {"lesson-view", "Reset lesson view", "", kNone, plays_lesson, show_scene},
     {"lesson-leave", "Leave the lesson", "", kNone, plays_lesson, leave_lesson},
     {"present", "Present the lesson: one view, large", "F8", kOptional, plays_lesson, present},
 
@@ -321,9 +321,9 @@ constexpr auto kModelActions = std::to_array<Action>({
     {"upload", "Upload to the device", "", kNone, can_upload, upload},
     {"stop-upload", "Stop the upload", "", kNone, is_uploading, stop_upload},
     {"convert", "Convert to another format", "", kRequired, can_convert, convert},
-    {"compare-converted", "Compare what was converted with its source", "", kNone, can_compare_files,
+    {"compare-converted", "Compare converted file with its source", "", kNone, can_compare_files,
      compare_converted},
-    {"open-converted", "Open what was converted", "", kNone, has_converted, open_converted},
+    {"open-converted", "Open converted file", "", kNone, has_converted, open_converted},
 });
 
 }  // namespace

@@ -111,7 +111,7 @@ void add_actions(const Workspace& workspace, Collector& found) {
   }
   if (workspace.document().model)
     for (const std::string_view form : {"json", "markdown"})
-      found.add({fmt::format("Copy what is selected as {}", form), "action", "copy", std::string(form)}, 1);
+      found.add({fmt::format("Copy selection as {}", form), "action", "copy", std::string(form)}, 1);
   found.add({"Use the system's theme", "action", "theme", "system"}, 1);
   for (const PanelRow& row : panels())
     found.add({fmt::format("Show {}", row.title), "panel", "panel", std::string(row.id)}, 1);
@@ -128,11 +128,11 @@ void add_open(const Workspace& workspace, Collector& found) {
 
 void add_recent(const Workspace& workspace, Collector& found) {
   for (const std::string& path : workspace.favourites)
-    found.add({fmt::format("Open {}", path), "favourite", "open", path}, 3);
+    found.add({fmt::format("Open {}", path), "favorite", "open", path}, 3);
   for (const std::string& path : workspace.recent)
-    found.add({fmt::format("Open {}", path), "opened before", "open", path}, 4);
+    found.add({fmt::format("Open {}", path), "recent", "open", path}, 4);
   for (const std::string& name : workspace.cached.or_empty())
-    found.add({fmt::format("Open {}", name), "in the cache", "open", name}, 4);
+    found.add({fmt::format("Open {}", name), "cached", "open", name}, 4);
 }
 
 void add_lessons(const Workspace& workspace, Collector& found) {
@@ -311,7 +311,7 @@ void Palette::draw(Workspace& workspace, const Ui& ui) {
     const ChildScope child("items");
     const StyleScope style(ImGuiStyleVar_ItemSpacing, {0, 0});
     const float height = ImGui::GetFontSize() + ui.px(10);
-    if (items_.empty()) muted(ui, "Nothing is called that");
+    if (items_.empty()) muted(ui, "No match");
     for (std::size_t i = 0; i < items_.size(); ++i) {
       const IdScope scope(i);
       const ImVec2 at = ImGui::GetCursorScreenPos();
@@ -355,12 +355,12 @@ void draw_keys(Workspace& workspace, const Ui& ui) {
       if (!action.shortcut.empty() && action.shortcut != "Escape") line(action.shortcut, action.title);
     line("Page Down, Up", "Go to the next step of the lesson, or to the one before");
     line("Tab, F6", "Go to the next part of the window; with Shift to the previous one");
-    line("Escape", "Close what is in front: a sheet, a message; then select nothing");
+    line("Escape", "Close what is in front: a sheet, a message; then clear the selection");
     line("Arrows", "Move in lists and among buttons; fold and unfold the tree");
     line("Enter", "Press the button, or open the row: values, the map, the load");
     line("Enter, Down", "In the filter: select the next hit; go to the tree");
     line("Mouse wheel", "Zoom the timeline, Load, Lifetimes and Arena; the right button moves them");
-    line("Double click", "Show a module in the map; unzoom a plot");
+    line("Double click", "Show a module in the map; reset the zoom of a plot");
   }
   if (sheet_is_left()) workspace.shows_keys = false;
 }

@@ -156,7 +156,7 @@ void Shell::draw_start(const Ui& ui, ImVec2 size) {
   draw_notices(ui);
   if (workspace_.lesson.plays()) {
     const CardScope card(ui, "start", {0, 0});
-    return empty_state(ui, "The lesson is being prepared", "Its model is derived from a configuration.");
+    return empty_state(ui, "The lesson is being prepared", "The model is derived from a configuration.");
   }
   const bool arena = workspace_.settings.panel == "arena";  // it needs no model
   const CardScope card(ui, "start", {0, 0}, arena);
@@ -383,7 +383,7 @@ void Shell::draw_quit(const Ui& ui) {
   if (button(ui, "Stop it and quit (Enter)", ButtonKind::primary) || list_key_pressed(ListKey::enter))
     workspace_.wants_quit = true;
   ImGui::SameLine(0, ui.px(8));
-  if (button(ui, "Go on (Esc)") || list_key_pressed(ListKey::escape)) workspace_.asks_quit = false;
+  if (button(ui, "Keep running (Esc)") || list_key_pressed(ListKey::escape)) workspace_.asks_quit = false;
 }
 
 void Shell::draw_notices(const Ui& ui) {
@@ -402,9 +402,9 @@ void Shell::draw_notices(const Ui& ui) {
   const auto front = notices.front(workspace_.document().id);
   if (!front) return;
   const Notice notice = notices.all()[front->at];
-  const std::string words = front->older == 0 ? notice.text
-                                              : fmt::format("{}  ({} behind it)", notice.text,
-                                                            counted(front->older, "older message"));
+  const std::string words =
+      front->older == 0 ? notice.text
+                        : fmt::format("{}  ({} older)", notice.text, counted(front->older, "older message"));
   const Answer answer = notice_strip(ui, notice.severity, words, static_cast<int>(front->at), &notice);
   if (answer == Answer::none) return;
   notices.dismiss(front->at);
@@ -422,7 +422,7 @@ void Shell::draw_jobs(const Ui& ui, float height) {
     std::string_view words, action;
     bool needs_model;
   };
-  constexpr auto kHints = std::to_array<Hint>({{"Ctrl+P anything", "palette", false},
+  constexpr auto kHints = std::to_array<Hint>({{"Ctrl+P commands", "palette", false},
                                                {"F2 does it fit?", "advice", true},
                                                {"Ctrl+E export", "export", true},
                                                {"F1 manual", "manual", false},

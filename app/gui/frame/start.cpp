@@ -35,8 +35,8 @@ class StartPanel final : public Panel {
     if (at.mark) draw_water(ui, origin, room);
     const float top = at.mark ? std::max(ui.px(16), room.y * 0.40f - ui.px(260)) : ui.px(14);
     if (at.mark) load_line_mark(ui, {origin.x + room.x / 2, origin.y + top + ui.px(34)}, ui.px(34));
-    centered(at.mark ? ui.fonts.hero : ui.fonts.title, ui.theme->text, "How deep will it sit?", room.x,
-             top + ui.px(at.title));
+    centered(at.mark ? ui.fonts.hero : ui.fonts.title, ui.theme->text, "How much memory will it need?",
+             room.x, top + ui.px(at.title));
     centered(ui.fonts.body, ui.theme->muted, "Memory peaks of loading a model, before it is loaded.", room.x,
              top + ui.px(at.purpose));
     ImGui::SetCursorPosY(top + ui.px(at.buttons));
@@ -123,12 +123,12 @@ class StartPanel final : public Panel {
       lines.push_back(
           {path, named.filename().string(), fmt::format("{}{}", mark, named.parent_path().string())});
     };
-    for (const std::string& path : workspace.favourites) add(path, "favourite  ");
+    for (const std::string& path : workspace.favourites) add(path, "favorite  ");
     for (const std::string& path : workspace.recent)
       if (std::ranges::find(workspace.favourites, path) == workspace.favourites.end()) add(path, "");
     for (const std::string& name : workspace.cached.or_empty())
       if (std::ranges::find(workspace.recent, name) == workspace.recent.end())
-        lines.push_back({name, name, "in the cache"});
+        lines.push_back({name, name, "cached"});
     const float width = size.x, height = ImGui::GetFontSize() + ui.px(12);
     const CardScope card(ui, "known", size);
     list_title(ui, "Models");
@@ -154,15 +154,15 @@ class StartPanel final : public Panel {
     const float gap = ui.px(10);
     const std::string_view browse = find_action("browse")->title;
     const std::string_view demo = find_action("demo")->title;
-    const float buttons = text_width(browse) + text_width(demo) + text_width("Pack an arena") +
+    const float buttons = text_width(browse) + text_width(demo) + text_width("Arena packing") +
                           6 * ui.px(18) + 2 * gap + ui.px(8);
     ImGui::SetCursorPosX((room - buttons) / 2);
     if (button(ui, browse, ButtonKind::primary)) run_action(workspace, "browse");
     ImGui::SameLine(0, gap);
     if (button(ui, demo, ButtonKind::normal, !workspace.opening.busy())) run_action(workspace, "demo");
     ImGui::SameLine(0, gap);
-    if (button(ui, "Pack an arena")) workspace.settings.panel = "arena";
-    tooltip(ui, "Watch buffers get their offsets: an example that greedy cannot pack, or a .csv problem");
+    if (button(ui, "Arena packing")) workspace.settings.panel = "arena";
+    tooltip(ui, "See how buffers get their offsets: an example that greedy cannot pack, or a .csv problem");
   }
 
   // Breaks at commas; each line in the middle of `width`.

@@ -16,13 +16,15 @@ namespace {
 // The button that adds the first token: whether a forward pass follows the load.
 void draw_first_token(Workspace& workspace, const Ui& ui) {
   Document& document = workspace.document();
-  constexpr std::array<std::string_view, 2> kEnds = {"Load", "First token"};
+  constexpr std::array<std::string_view, 2> kEnds = {"Load", "With forward pass"};
   Asked asked = document.asked();
   asked.first_token = segmented(ui, "end", kEnds, asked.first_token ? 1 : 0) == 1;
   const load::LoadRequest& pass = asked.request;
-  tooltip(ui, fmt::format("Whether a forward pass follows the load: {} x {} tokens after {}, as the panel "
-                          "Forward has it. It takes steps, no modelled time.",
-                          pass.batch, format_grouped(pass.sequence), format_grouped(pass.past)));
+  tooltip(ui,
+          fmt::format(
+              "Whether a forward pass follows the load: {} x {} tokens after {}, as set in the panel Forward."
+              " The pass adds steps but no time.",
+              pass.batch, format_grouped(pass.sequence), format_grouped(pass.past)));
   if (asked.first_token != document.asked().first_token) workspace.attempt([&] { document.ask(asked); });
 }
 
@@ -32,7 +34,7 @@ bool has_pass(const Document& document) {
 
 class TimelinePanel final : public Panel {
  public:
-  TimelinePanel() : Panel("How deep it sits in memory, step by step, will be drawn here.") {}
+  TimelinePanel() : Panel("Shows the memory of the load, step by step.") {}
   void forget() override {
     projection_.reset();
     ghost_.reset();
@@ -106,7 +108,7 @@ void TimelinePanel::draw_content(Workspace& workspace, const Ui& ui) {
   Document& document = workspace.document();
   if (!document.projection.value())
     return document.projection.busy()
-               ? empty_state(ui, "Projecting the load", "The plan is being run on the modelled machine.")
+               ? empty_state(ui, "Projecting the load", "The plan is being run on the modeled machine.")
                : empty_state(ui, "This load could not be projected", "The message above says why.");
   refresh(workspace);
   draw_header(workspace, ui);
@@ -117,7 +119,7 @@ void TimelinePanel::draw_header(Workspace& workspace, const Ui& ui) {
   Document& document = workspace.document();
   constexpr std::array<std::string_view, 2> kShapes = {"Split", "Stacked"};
   constexpr std::array<std::string_view, 2> kAxes = {"Steps", "Time"};
-  constexpr std::array<std::string_view, 2> kEnds = {"Load", "First token"};
+  constexpr std::array<std::string_view, 2> kEnds = {"Load", "With forward pass"};
   const FontScope font(ui.fonts.small);
   const StyleScope frame(ImGuiStyleVar_FramePadding, {ui.px(6), ui.px(3)});
   const float gap = ui.px(6);
@@ -176,7 +178,7 @@ void TimelinePanel::draw_beside(Document& document, const Ui& ui) {
   }
   const std::string preview = now == 0 ? "alone" : "and " + names[now];
   const auto picked = combo(ui, "##beside", ui.px(now == 0 ? 76 : 150), preview, names, now);
-  tooltip(ui, "Another method in step: its outline is drawn over the curve, its map beside the map");
+  tooltip(ui, "Second method: its outline is drawn over the curve, its map beside the map");
   if (picked) document.set_beside(*picked == 0 ? "" : names[*picked]);
 }
 

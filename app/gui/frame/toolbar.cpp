@@ -76,8 +76,8 @@ void draw_found(Workspace& workspace, const Ui& ui, const load::LoadAdvice& foun
   Document& document = workspace.document();
   const load::Advice& advice = found.advice;
   const load::AdvisedLoad* hovered = nullptr;
-  heading(ui, advice.loads.empty() ? "Nothing makes it fit" : "What makes it fit");
-  if (advice.loads.empty() && advice.nearest) muted(ui, "Nearest:");
+  heading(ui, advice.loads.empty() ? "No suggestion fits" : "Suggestions that fit");
+  if (advice.loads.empty() && advice.nearest) muted(ui, "Closest:");
   for (std::size_t i = 0; i < advice.loads.size(); ++i)
     if (draw_change(workspace, ui, advice.loads[i], i)) hovered = &advice.loads[i];
   if (advice.loads.empty() && advice.nearest) {
@@ -88,7 +88,7 @@ void draw_found(Workspace& workspace, const Ui& ui, const load::LoadAdvice& foun
   if (found.searched)
     small_text(ui,
                fmt::format("{} projected{}", counted(advice.tried, "other load"),
-                           advice.complete ? "" : ", then the search ended at its limit"),
+                           advice.complete ? "" : ", search limit reached"),
                ui.theme->muted);
 }
 
@@ -107,16 +107,14 @@ void draw_advice(Workspace& workspace, const Ui& ui) {
                verdict.words);
   if (verdict.state != Verdict::State::unjudged &&
       document.asked().request.allocator != allocators::AllocatorModel::exact)
-    paragraph(ui, "Held against what the allocator takes for it, which is more.", ui.theme->muted);
-  if (!verdict.first.empty()) paragraph(ui, "First over: " + shown(verdict.first), ui.theme->text);
+    paragraph(ui, "Checked against the memory that the allocator reserves, which is more.", ui.theme->muted);
+  if (!verdict.first.empty()) paragraph(ui, "First over the budget: " + shown(verdict.first), ui.theme->text);
   if (document.can_take_back()) {
-    if (button(ui, "Take the change back")) workspace.attempt([&] { document.take_back(); });
+    if (button(ui, "Undo suggestion")) workspace.attempt([&] { document.take_back(); });
   }
   ImGui::Separator();
   if (verdict.state == Verdict::State::unjudged)
-    return paragraph(ui,
-                     "State a target or a budget in the toolbar: then this says whether the load fits, and "
-                     "what would make it fit.",
+    return paragraph(ui, "Choose a target or a budget in the toolbar to see whether the load fits.",
                      ui.theme->muted);
   if (verdict.state == Verdict::State::fits)
     return paragraph(ui, "It fits. The panel Methods lists what else does.", ui.theme->muted);
@@ -269,7 +267,7 @@ void Toolbar::draw_chip(Workspace& workspace, const Ui& ui, float room) {
   std::string words = verdict.state == Verdict::State::unknown    ? "projecting"
                       : verdict.state == Verdict::State::unjudged ? "Does it fit?"
                                                                   : verdict.words;
-  const std::string longer = words + ": what fits?";
+  const std::string longer = words + ": suggestions";
   const float pad = chip_padding(ui);
   if (over && text_width(longer) + 2 * pad <= room) words = longer;
   words = elided(words, std::max(ui.px(40), room - 2 * pad));
@@ -281,8 +279,8 @@ void Toolbar::draw_chip(Workspace& workspace, const Ui& ui, float room) {
   draw->AddRectFilled(at, at + size, mix(ui.theme->panel, color, hot ? 0.34f : 0.20f), size.y / 2);
   draw->AddRect(at, at + size, with_alpha(color, 0.8f), size.y / 2, 0, std::max(1.0f, ui.px(1)));
   put_text({at.x + pad, at.y + (size.y - ImGui::GetFontSize()) / 2}, ui.theme->text, words);
-  tooltip(ui, verdict.first.empty() ? "Whether this load fits, and what would make it fit (F2)"
-                                    : "First over: " + verdict.first);
+  tooltip(ui, verdict.first.empty() ? "Whether this load fits, and which changes would make it fit (F2)"
+                                    : "First over the budget: " + verdict.first);
   if (workspace.wants_advice) {
     workspace.wants_advice = false;
     ImGui::OpenPopup("advice");
@@ -303,7 +301,7 @@ void Toolbar::draw_chip(Workspace& workspace, const Ui& ui, float room) {
 void Toolbar::draw_options(Workspace& workspace, const Ui& ui, bool with_order) {
   Document& document = workspace.document();
   if (button(ui, options_label(document))) ImGui::OpenPopup("options");
-  tooltip(ui, "Everything else that can be asked of the load" + changed_text(document));
+  tooltip(ui, "All load options" + changed_text(document));
   ImGui::SetNextWindowPos({ImGui::GetItemRectMin().x, ImGui::GetItemRectMax().y + ui.px(6)});
   ImGui::SetNextWindowSize({ui.px(460), std::min(ui.px(560), ImGui::GetIO().DisplaySize.y - ui.px(80))});
   const StyleScope style(ImGuiStyleVar_WindowPadding, {ui.px(16), ui.px(12)});

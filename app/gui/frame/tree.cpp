@@ -92,7 +92,7 @@ void draw_comparison(Workspace& workspace, const ModelDiff& diff, const Ui& ui) 
     muted(ui, elided("compared with " + shown(other), room));
     ImGui::SameLine(ImGui::GetWindowContentRegionMax().x - ImGui::GetFrameHeight());
   }
-  if (icon_button(ui, "end-diff", "Compare with no model",
+  if (icon_button(ui, "end-diff", "Stop comparing",
                   [&](ImVec2 center, ImU32 ink) { paint_cross(ui, center, ink); }))
     return run_action(workspace, "end-diff");
   draw_marks_legend(diff, ui);

@@ -131,7 +131,7 @@ void ArenaControls::pick_options(Workspace& workspace, const Ui& ui) {
   constexpr std::array<std::string_view, 3> kTimes = {"0.1 s", "1 s", "10 s"};
   constexpr std::array<std::string_view, 3> kThreads = {"1", "2", "4"};
   const std::size_t time = pick("Time", "time", kTimes, position(kArenaSeconds, options.seconds),
-                                "How long a better packing, or a proof, is looked for");
+                                "How long to search for a better packing or a proof");
   if (time < kTimes.size()) options.seconds = kArenaSeconds[time];
   const std::size_t threads =
       pick("Threads", "threads", kThreads, position(kArenaThreads, options.threads), "Of the exact search");
@@ -144,7 +144,7 @@ void ArenaControls::pick_capacity(Workspace& workspace, const Ui& ui, ArenaOptio
   label_before(ui, "Capacity", width);
   const std::string now = options.capacity ? print_option(OptionKind::bytes, *options.capacity) : "";
   if (typed_field(ui, "##capacity", width, capacity_, now, "least",
-                  "What the arena may take, as 512MiB; empty: the least height is looked for"))
+                  "The largest size of the arena, such as 512MiB; empty: search for the least height"))
     workspace.attempt([&] {
       options.capacity = capacity_.typed.empty() || capacity_.typed == "none"
                              ? std::nullopt
@@ -174,12 +174,12 @@ void arena_figures(const Document& document, const Ui& ui, const ArenaScene& sce
   put("Lower bound", format_bytes(arena.lower_bound), theme.text,
       bytes(arena.lower_bound) + ": no packing needs less");
   put("Gap",
-      arena.proven_optimal ? "none: proved least"
+      arena.proven_optimal ? "0: proved optimal"
                            : over_text(arena.height, arena.lower_bound) + ", not proved",
-      arena.proven_optimal ? theme.good : theme.warning, "How much the height is over the lower bound");
+      arena.proven_optimal ? theme.good : theme.warning, "How much the height exceeds the lower bound");
   const bool higher = greedy && *greedy > arena.height;
   put("Greedy (TensorFlow Lite)",
-      !greedy  ? "none known in time"
+      !greedy  ? "none found in time"
       : higher ? fmt::format("{}, +{}", format_bytes(*greedy), over_text(*greedy, arena.height))
                : format_bytes(*greedy),
       higher ? theme.warning : theme.text,
@@ -194,7 +194,8 @@ void arena_figures(const Document& document, const Ui& ui, const ArenaScene& sce
         : arena.lower_bound > *scene.options.capacity ? theme.bad
                                                       : theme.warning,
         "");
-  if (document.arena->cancelled()) put("Then", "cancelled", theme.warning, "A later packing was cancelled");
+  if (document.arena->cancelled())
+    put("Last packing", "canceled", theme.warning, "A later packing was canceled");
 }
 
 void legend_of_sizes(const Ui& ui, const ArenaProblem& problem) {
@@ -237,7 +238,7 @@ void arena_legend(const Ui& ui, const ArenaScene& scene, std::uint32_t arena) {
   else if (problem.palette == ArenaPalette::uses)
     legend_of_uses(ui, problem);
   else
-    muted(ui, "a colour for each buffer");
+    muted(ui, "a color for each buffer");
   const auto most = static_cast<std::uint64_t>(scene.charts[arena].most_free());
   const std::string free = most > 0
                                ? fmt::format("free below the highest end: at most {}", format_bytes(most))
@@ -262,11 +263,10 @@ void draw_state(Document& document, const Ui& ui) {
   ArenaWork& work = *document.arena;
   if (work.opening()) return empty_state(ui, "Reading the problem", "");
   if (arena_waits(document))
-    return empty_state(ui, "Working out what there is to pack",
-                       "The plan is being run on the modelled machine.");
+    return empty_state(ui, "Collecting the buffers", "The plan is being run on the modeled machine.");
   if (work.packing()) return empty_state(ui, "Packing", "Every buffer gets an offset in the arena.");
-  if (!work.cancelled()) return empty_state(ui, "It cannot be packed", shown(work.error()));
-  empty_state(ui, "Cancelled", "Nothing was packed.");
+  if (!work.cancelled()) return empty_state(ui, "Packing is not possible", shown(work.error()));
+  empty_state(ui, "Canceled", "Nothing was packed.");
 }
 
 class ArenaPanel final : public Panel {
@@ -328,7 +328,7 @@ void ArenaPanel::draw_content(Workspace& workspace, const Ui& ui) {
   if (!scene_) return draw_state(document, ui);
   arena_ = std::min(document.arena->view.arena, scene_->of->arenas - 1);
   if (chart().boxes().empty())
-    return empty_state(ui, "Nothing to pack", "No buffer of it has both bytes and a lifetime.");
+    return empty_state(ui, "Nothing to pack", "No buffer has both a size and a lifetime.");
   ImGui::Dummy({0, ui.px(2)});
   if (document.arena->view.steps) return steps_.draw(document, ui);
   arena_figures(document, ui, *scene_, arena_);
@@ -336,9 +336,9 @@ void ArenaPanel::draw_content(Workspace& workspace, const Ui& ui) {
   // ticks that are one double have no room between them
   if (static_cast<double>(chart().first_tick()) >= static_cast<double>(chart().last_tick()))
     return empty_state(
-        ui, "Too far out to draw",
-        fmt::format("Ticks {} to {} are too close together for numbers as large as that.",
-                    format_grouped(chart().first_tick()), format_grouped(chart().last_tick())));
+        ui, "Numbers too large to draw",
+        fmt::format("Ticks {} to {} cannot be told apart at this size.", format_grouped(chart().first_tick()),
+                    format_grouped(chart().last_tick())));
   draw_plot(document, ui, ImGui::GetContentRegionAvail());
 }
 
@@ -511,8 +511,8 @@ void ArenaPanel::describe(const Ui& ui, std::uint32_t buffer, std::uint64_t tick
                         format_grouped(offset)));
   muted(ui, fmt::format("alive from {} {} to {}{}", problem.tick, format_grouped(row.lower),
                         format_grouped(row.upper - 1), row.gaps.empty() ? "" : ", with gaps"));
-  if (row.offset) muted(ui, "pinned there by the problem");
-  if (chart().highest() == buffer) muted(ui, "ends highest of all");
+  if (row.offset) muted(ui, "fixed at this offset by the problem");
+  if (chart().highest() == buffer) muted(ui, "highest buffer");
   const auto neighbour = [&](std::string_view where, std::optional<std::uint32_t> other) {
     muted(ui, fmt::format("{} {}", where, other ? name(*other) : "nothing"));
   };

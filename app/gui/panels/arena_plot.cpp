@@ -334,7 +334,7 @@ void draw_side(Document& document, const Ui& ui, const packing::PackingTrace& tr
     ImGui::AlignTextToFramePadding();
     const std::string about = trace.attempts > 1
                                   ? fmt::format("the last of {} attempts", format_grouped(trace.attempts))
-                                  : std::string("fills the lowest place, takes back what leaves no room");
+                                  : std::string("places at the lowest offset; backtracks");
     name_text(ui, about, 0, ui.theme->muted);
   }
   draw_status(ui, steps, trace, at);
@@ -351,8 +351,8 @@ void draw_controls(Document& document, const Ui& ui, const ArenaSteps& steps) {
     ImGui::SameLine(0, ui.px(4));
     return pressed;
   };
-  if (arrow("first", "To the beginning", -1, true)) step_to(view, 0, length);
-  if (arrow("back", "A step back (left arrow)", -1, false)) step_back(view, length);
+  if (arrow("first", "First step", -1, true)) step_to(view, 0, length);
+  if (arrow("back", "Previous step (left arrow)", -1, false)) step_back(view, length);
   if (icon(ui, "play", view.playing ? "Stop (Enter)" : "Play (Enter)", true, [&](ImVec2 at, ImU32 color) {
         if (view.playing)
           paint_pause(ui, at, color);
@@ -361,8 +361,8 @@ void draw_controls(Document& document, const Ui& ui, const ArenaSteps& steps) {
       }))
     play_or_stop(view, length);
   ImGui::SameLine(0, ui.px(4));
-  if (arrow("forward", "A step forward (right arrow)", 1, false)) step_to(view, view.step + 1, length);
-  if (arrow("last", "To the end", 1, true)) step_to(view, length, length);
+  if (arrow("forward", "Next step (right arrow)", 1, false)) step_to(view, view.step + 1, length);
+  if (arrow("last", "Last step", 1, true)) step_to(view, length, length);
   ImGui::SameLine(0, ui.px(14));
   constexpr std::array<std::string_view, std::size(kArenaSpeeds)> kSpeeds = {"1/s", "2/s", "5/s", "20/s"};
   view.speed = segmented(ui, "speed", kSpeeds, view.speed);
@@ -381,7 +381,7 @@ bool ArenaStepsView::absent(Document& document, const Ui& ui) const {
   const std::size_t buffers = work.scene()->of->problem.buffers.size();
   if (buffers > kMostTraced) {
     empty_state(
-        ui, "Too many to watch",
+        ui, "Too many buffers for step mode",
         fmt::format("Step mode is for problems of at most {} buffers, these are {}: choose the example",
                     format_grouped(kMostTraced), format_grouped(buffers)));
     return true;
@@ -389,11 +389,12 @@ bool ArenaStepsView::absent(Document& document, const Ui& ui) const {
   work.update_steps();
   if (work.steps()) return false;
   if (work.steps_cancelled())
-    empty_state(ui, "Cancelled", "Nothing was kept of what was tried: \"Pack again\" does it once more.");
+    empty_state(ui, "Canceled", "The steps were discarded. \"Pack again\" repeats the packing.");
   else if (work.steps_error().empty())
-    empty_state(ui, "Packing step by step", "Greedy and search are run once more, and what they do is kept.");
+    empty_state(ui, "Packing step by step",
+                "Greedy and exact search run again, and their steps are recorded.");
   else
-    empty_state(ui, "There is nothing to watch", shown(work.steps_error()));
+    empty_state(ui, "There are no steps", shown(work.steps_error()));
   return true;
 }
 

@@ -64,7 +64,7 @@ void draw_written(Workspace& workspace, const Conversion& done, const Ui& ui) {
 
 class ConvertPanel final : public Panel {
  public:
-  ConvertPanel() : Panel("Open one to write it as another flat, mmap-friendly file.") {}
+  ConvertPanel() : Panel("Open a model to convert it to another flat, mmap-friendly file.") {}
 
  private:
   void draw_content(Workspace& workspace, const Ui& ui) override;
@@ -186,7 +186,8 @@ void ConvertPanel::draw_form(Workspace& workspace, const Ui& ui) {
   if (const std::string why = use_misfit(model); !why.empty())
     paragraph(ui, "Cannot be converted: " + shown(why), ui.theme->bad);
   else if (!document.convert_fit.error_text().empty())
-    paragraph(ui, "Cannot be written that way: " + shown(document.convert_fit.error_text()), ui.theme->bad);
+    paragraph(ui, "Cannot be written with these options: " + shown(document.convert_fit.error_text()),
+              ui.theme->bad);
   ImGui::Dummy({0, ui.px(8)});
   for (const Option<exporters::ConvertRequest>& option : exporters::convert_options())
     if (exporters::takes_option(exporter(), option.id))
@@ -210,7 +211,7 @@ void ConvertPanel::draw_summary(Workspace& workspace, const Ui& ui) {
   // what was done stands above what could be done next, so that it is in sight
   if (workspace.conversion.busy()) draw_progress(workspace, ui);
   if (const auto done = workspace.converted()) draw_written(workspace, *done, ui);
-  heading(ui, "What will happen");
+  heading(ui, "Preview");
   paragraph(ui,
             fmt::format("{}, {}, from {}. Bytes are streamed through a bounded buffer: memory does not "
                         "grow with the model. The file appears whole or not at all.",
@@ -224,7 +225,7 @@ void ConvertPanel::draw_summary(Workspace& workspace, const Ui& ui) {
     const std::string_view verb = change.unpacked ? "is unpacked to" : "becomes";
     badge_line(ui, "ok", ui.theme->good,
                change.from == change.to && !change.unpacked
-                   ? fmt::format("{} passes through, {}", from, bytes)
+                   ? fmt::format("{} copied unchanged, {}", from, bytes)
                    : fmt::format("{} {} {}, {}", from, verb, graph::dtype_info(change.to).name, bytes),
                ui.theme->text);
   }

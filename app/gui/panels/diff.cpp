@@ -36,7 +36,7 @@ std::string side_text(DiffKind kind, const std::optional<DiffSide>& side) {
 
 class DiffPanel final : public Panel {
  public:
-  DiffPanel() : Panel("Open a model, and another one beside it, to see what differs.") {}
+  DiffPanel() : Panel("Open two models to see what differs.") {}
   void forget() override {
     listed_.reset();
     rows_.clear();

@@ -14,9 +14,9 @@ namespace loadline::gui {
 namespace {
 
 constexpr std::string_view kLookedFor =
-    "tensors that begin on no multiple of their element or of 64 bytes, pages shared by two tensors, gaps "
-    "and remainders, storages used in part, encodings that cannot be mapped, the order of use against the "
-    "order in the file, equal bytes stored twice, files of no shard, and slow file systems";
+    "misaligned tensors, pages shared by two tensors, gaps and remainders, partly used storages, "
+    "encodings that cannot be mapped, the order of use against the "
+    "order in the file, equal bytes stored twice, files outside the index, and slow file systems";
 
 // What cannot be done with the model, before why.
 void draw_use(const Document& document, const Ui& ui) {
@@ -54,10 +54,10 @@ void draw_finding(Workspace& workspace, const Ui& ui, const inspect::Finding& fi
     ImGui::SameLine(labels);
     draw();
   };
-  labelled("costs", [&] { paragraph(ui, shown(finding.cost), ui.theme->text); });
-  labelled("mend", [&] { paragraph(ui, shown(finding.remedy), ui.theme->text); });
+  labelled("cost", [&] { paragraph(ui, shown(finding.cost), ui.theme->text); });
+  labelled("fix", [&] { paragraph(ui, shown(finding.remedy), ui.theme->text); });
   if (finding.example)
-    labelled("as in", [&] {
+    labelled("example", [&] {
       const FontScope font(ui.fonts.mono);
       if (link(ui, "example", model.tensor(*finding.example).name)) document.select(*finding.example);
     });
@@ -73,7 +73,7 @@ void draw_finding(Workspace& workspace, const Ui& ui, const inspect::Finding& fi
 
 class FindingsPanel final : public Panel {
  public:
-  FindingsPanel() : Panel("What is wrong with its files will be listed here.") {}
+  FindingsPanel() : Panel("Lists problems in the files of the model.") {}
 
  private:
   void draw_content(Workspace& workspace, const Ui& ui) override;
@@ -128,10 +128,11 @@ void FindingsPanel::draw_content(Workspace& workspace, const Ui& ui) {
   collect(document);  // whoever looks again has no findings meanwhile
   if (items_.empty() && !document.findings.busy())
     return document.findings.value()
-               ? empty_state(ui, "Nothing found", "This model can be loaded as it lies.")
+               ? empty_state(ui, "No problems found", "The model can be loaded as it is.")
            : document.model->shapes_only
-               ? empty_state(ui, "Opening it found nothing odd", "It is known from its configuration alone.")
-               : empty_state(ui, "Opening it found nothing odd", "Looking into the files may: see above.");
+               ? empty_state(ui, "No problems in the headers",
+                             "Only the configuration of this model is known.")
+               : empty_state(ui, "No problems in the headers", "\"Check files\" looks further.");
   const ChildScope child("items");
   const float width = ImGui::GetContentRegionAvail().x;
   for (std::size_t i = 0; i < items_.size(); ++i) {
@@ -168,33 +169,33 @@ void FindingsPanel::draw_head(Workspace& workspace, const Ui& ui) {
   const bool looked = document.findings.value() != nullptr;
   if (document.findings.busy()) {
     const auto job = workspace.shared.jobs.find(document.findings.job());
-    control_text("Looking into the files", ui.theme->text);
+    control_text("Checking files", ui.theme->text);
     ImGui::SameLine(0, ui.px(12));
     if (progress_with_stop(ui, job ? job->fraction : 0)) document.findings.cancel();
     if (job && job->total > 0)
       muted(ui, fmt::format("{} of {} compared: equal sizes may hold equal bytes", format_bytes(job->done),
                             format_bytes(job->total)));
   } else {
-    if (button(ui, looked ? "Look again" : "Look into the files",
-               looked ? ButtonKind::normal : ButtonKind::primary, files))
+    if (button(ui, looked ? "Check again" : "Check files", looked ? ButtonKind::normal : ButtonKind::primary,
+               files))
       workspace.attempt([&] { document.diagnose(); });
     ImGui::SameLine(0, ui.px(14));
     ImGui::AlignTextToFramePadding();
     std::size_t found = 0;
     for (const Item& item : items_) found += item.from == Item::From::finding;
     if (!files)
-      muted(ui, "No file holds its weights: there is nothing to look into.");
+      muted(ui, "No file holds the weights of this model: there is nothing to check.");
     else if (looked)
       muted(ui,
             fmt::format("{} in the files, {} from opening them", found, items_.size() - found + left_out_));
     else
-      name_text(ui, "Reads what may be stored twice; headers tell the rest.", 0, ui.theme->muted);
+      name_text(ui, "Reads tensors that may be duplicates; headers tell the rest.", 0, ui.theme->muted);
     if (!diagnosis_error(document).empty())
       paragraph(ui, shown(diagnosis_error(document)), ui.theme->warning);
   }
   if (!looked && files) {
     const FontScope font(ui.fonts.small);
-    paragraph(ui, fmt::format("Looks for {}.", kLookedFor), ui.theme->muted);
+    paragraph(ui, fmt::format("Checks for {}.", kLookedFor), ui.theme->muted);
   }
   ImGui::Dummy({0, ui.px(4)});
   ImGui::Separator();

@@ -43,7 +43,7 @@ void named_sizes(Document& document, const Ui& ui, bool& first) {
     const auto at = std::ranges::find(sizes, named.name, &forward::SizeChoice::name);
     std::uint64_t size = at == sizes.end() ? 1 : at->size;
     const bool changed = ImGui::InputScalar("##size", ImGuiDataType_U64, &size);
-    tooltip(ui, "A size that the file leaves open; 1 until it is set");
+    tooltip(ui, "A size that the file does not fix; 1 unless set");
     ImGui::PopID();
     if (!changed) continue;
     size = std::min(size, load::kMostTokens);
@@ -93,9 +93,9 @@ void forward_controls(Document& document, const Ui& ui, OptionControls& controls
 bool forward_absent(const Document& document, const Ui& ui) {
   if (!document.forward.value()) {
     if (document.forward.busy())
-      empty_state(ui, "Working out the forward pass", "Its architecture is being applied to the tensors.");
+      empty_state(ui, "Computing the forward pass", "The architecture is being matched to the tensors.");
     else
-      empty_state(ui, "The forward pass could not be worked out", shown(forward_error(document)));
+      empty_state(ui, "The forward pass could not be computed", shown(forward_error(document)));
     return true;
   }
   if (document.forward.value()->forward() != nullptr) return false;
@@ -108,7 +108,7 @@ bool forward_absent(const Document& document, const Ui& ui) {
   if (model.cache_bytes_per_token)
     known += fmt::format(" From the usual keys of its configuration: about {} bytes of cache per token.",
                          format_grouped(*model.cache_bytes_per_token));
-  empty_state(ui, "No operators are known of this model", known);
+  empty_state(ui, "The operators of this model are unknown", known);
   return true;
 }
 

@@ -17,7 +17,7 @@ constexpr std::size_t kMostName = 200;  // bytes of an operator's name that are 
 
 class LifetimesPanel final : public Panel {
  public:
-  LifetimesPanel() : Panel("When each of its values is alive will be drawn here.") {}
+  LifetimesPanel() : Panel("Shows when each value of the forward pass is in memory.") {}
   void forget() override;
 
  private:
@@ -68,7 +68,7 @@ void LifetimesPanel::draw_content(Workspace& workspace, const Ui& ui) {
   Document& document = workspace.document();
   if (forward_absent(document, ui)) return;
   forward_controls(document, ui, controls_);
-  constexpr std::array<std::string_view, 2> kCurves = {"Passing", "Everything"};
+  constexpr std::array<std::string_view, 2> kCurves = {"Activations only", "All values"};
   label_before(ui, "Curve", segmented_width(ui, kCurves));
   everything_ = segmented(ui, "curve", kCurves, everything_ ? 1 : 0) == 1;
   tooltip(ui, "Whether the curve has weights and cache below activations and temporaries");
@@ -123,7 +123,7 @@ void LifetimesPanel::draw_figures(const Document& document, const Ui& ui) {
   entry(PassLane::weights, plot_.data().weight_bytes);
   if (figures.peak.unknown > 0)
     words(fmt::format("{} of unknown size", counted(figures.peak.unknown, "value")),
-          "Nobody knows their shapes: the peak is at least what is said", ui.theme->warning);
+          "Their shapes are unknown: the peak is a lower bound", ui.theme->warning);
 }
 
 void LifetimesPanel::draw_plot(Document& document, const Ui& ui, ImVec2 size) {

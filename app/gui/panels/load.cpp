@@ -26,7 +26,7 @@ struct BlockLane {
 
 class LoadPanel final : public Panel {
  public:
-  LoadPanel() : Panel("What moves when, block by block, will be drawn here.") {}
+  LoadPanel() : Panel("Shows each block of memory over the steps of the load.") {}
   void forget() override {
     of_.reset();
     lanes_.clear();
@@ -180,7 +180,7 @@ void LoadPanel::draw_content(Workspace& workspace, const Ui& ui) {
   if (!document.projection.value())
     return empty_state(
         ui, document.projection.busy() ? "Projecting the load" : "This load could not be projected",
-        document.projection.busy() ? "The plan is being run on the modelled machine."
+        document.projection.busy() ? "The plan is being run on the modeled machine."
                                    : "The message above says why.");
   refresh(document);
   small_text(ui,

@@ -118,7 +118,7 @@ std::string held_figure(const HeldBytes& held, plan::Space space) {
 
 class MapPanel final : public Panel {
  public:
-  MapPanel() : Panel("Its bytes will be laid out here, tensor by tensor.") {}
+  MapPanel() : Panel("Shows the bytes of the model, tensor by tensor.") {}
 
  private:
   void draw_content(Workspace& workspace, const Ui& ui) override {
@@ -515,10 +515,10 @@ void MapPanel::draw_legend(const Workspace& workspace, const Ui& ui) {
         const ImVec2 corner = {ImGui::GetItemRectMin().x, std::round(middle - square / 2)};
         paint_space(ui, space, corner, corner + ImVec2{square, square});
         tooltip(ui,
-                "What is allocated. Tiles are filled by the bytes of tensors that have arrived: not by "
-                "memory that is not yet written, nor by buffers of a load method.");
+                "Allocated memory. A tile fills as the bytes of its tensors arrive. Memory that is not yet "
+                "written and buffers of the load method do not fill tiles.");
       }
-    return entry(-1, dimmed(ui, theme.neutral), "not there yet", "");
+    return entry(-1, dimmed(ui, theme.neutral), "not loaded yet", "");
   }
   const std::shared_ptr<const ModelDiff> diff = document.diff.result.value();
   if (workspace.settings.color_by == ColorBy::diff && diff) {
@@ -546,7 +546,7 @@ void MapPanel::draw_legend(const Workspace& workspace, const Ui& ui) {
         first = false;
         ramp_legend(ui, fmt::format("layer {}", model.layer_count - 1));
       }
-      entry(-1, theme.neutral, "outside the layers", "");
+      entry(-1, theme.neutral, "not in a layer", "");
       break;
     case ColorBy::shard:
       for (std::size_t i = 0; i < model.graph->files.size(); ++i)

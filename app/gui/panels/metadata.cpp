@@ -294,7 +294,7 @@ void look_at_first(Document& document) {
 
 class MetadataPanel final : public Panel {
  public:
-  MetadataPanel() : Panel("What its files say of themselves will be listed here.") {}
+  MetadataPanel() : Panel("Lists the metadata of the files.") {}
 
  private:
   void draw_content(Workspace& workspace, const Ui& ui) override;

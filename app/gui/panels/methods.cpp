@@ -24,7 +24,7 @@ namespace {
 
 class MethodsPanel final : public Panel {
  public:
-  MethodsPanel() : Panel("Every way of loading it will be compared here.") {}
+  MethodsPanel() : Panel("Compares every load method.") {}
 
  private:
   void draw_content(Workspace& workspace, const Ui& ui) override;
@@ -48,7 +48,7 @@ void MethodsPanel::draw_content(Workspace& workspace, const Ui& ui) {
   if (!presented) draw_toolbar(workspace, ui);
   if (document.comparison.value()->answer.rows.empty())
     return empty_state(ui, document.comparison.busy() ? "Projecting every method" : "Nothing to compare",
-                       "Each one is planned and run on the modelled machine.");
+                       "Each method is planned and run on the modeled machine.");
   if (!presented) draw_notes(workspace, ui);
   const ImVec2 room = ImGui::GetContentRegionAvail();
   // where there is little room the rows go first; the paragraph is in the tooltip of the law then
@@ -92,7 +92,7 @@ void MethodsPanel::draw_toolbar(Workspace& workspace, const Ui& ui) {
   Asked asked = document.asked();
   constexpr std::array<std::string_view, 2> orders = {"This order", "Every order"};
   const bool every = segmented(ui, "orders", orders, asked.every_order ? 1 : 0) == 1;
-  tooltip(ui, "Whether the rows are of the chosen order alone, or of each method in each order");
+  tooltip(ui, "Show each method in the chosen order, or in every order");
   if (std::exchange(asked.every_order, every) != every) workspace.attempt([&] { document.ask(asked); });
   constexpr std::array<std::string_view, kCompareViewNames.size()> kViews = {"Table", "Curves", "Overlay",
                                                                              "Order"};
@@ -191,7 +191,7 @@ std::string peak_text(const Document& document) {
   const std::uint64_t bytes =
       plan::view_peaks(projection->timeline, memory)[plan::leading_view(memory)].bytes;
   return fmt::format("{} in this order: {} {}", projection->method->id, format_bytes(bytes),
-                     unified ? "must be held" : "on the device");
+                     unified ? "unified peak" : "on the device");
 }
 
 }  // namespace
@@ -225,7 +225,7 @@ void OrderEditor::draw_item(Document& document, const Ui& ui, std::size_t at) {
   const std::string name = item_name(model, item);
   const IdScope scope(at);
   if (press_area(ui, "fold", {arrow, height})) wish_ = Wish::fold, from_ = at;
-  tooltip(ui, item.tensor ? "Folds the neighbours of this module into one row"
+  tooltip(ui, item.tensor ? "Folds the tensors of this module into one row"
                           : "Unfolds the module to its tensors");
   ImGui::SameLine(0, 0);
   const auto owner = model.owners[graph::index(item.storages.front())];

@@ -117,7 +117,7 @@ void curve_card(const Ui& ui, const report::PicturedRow& pictured, double place,
   const report::RowCurve& curve = *pictured.curve;
   hover_card(ui, [&] {
     heading(ui, pictured.row->method->id);
-    if (place > 1) return muted(ui, "loaded by then");
+    if (place > 1) return muted(ui, "already loaded");
     if (const std::string moment = moment_text(curve, place); !moment.empty()) muted(ui, moment);
     for (const report::CurveBand& band : curve.bands) {
       if (band.slices.empty()) continue;
@@ -186,10 +186,10 @@ void draw_legend(const Workspace& workspace, const Ui& ui, const report::ChartSc
   }
   const bool unified = document.comparison.value()->answer.bound->memory == plan::MemoryKind::unified;
   const std::string words =
-      unified ? fmt::format("one scale, up to {}; the ring marks what must be held at most",
-                            format_bytes(scale.above))
-              : fmt::format("one scale: {} on the device, above the line; {} of the host's, below",
-                            format_bytes(scale.above), format_bytes(scale.below));
+      unified
+          ? fmt::format("one scale, up to {}; the ring marks the unified peak", format_bytes(scale.above))
+          : fmt::format("one scale: above the line, up to {} on the device; below it, up to {} on the host",
+                        format_bytes(scale.above), format_bytes(scale.below));
   const FontScope font(ui.fonts.small);
   if (continue_line(ui, 16, text_width(words))) muted(ui, words);
 }
@@ -528,7 +528,7 @@ void draw_methods_overlay(Document& document, const Ui& ui, ImVec2 size) {
   draw_plot(document, ui, overlay, colours, {room.x - list - ui.px(12), room.y});
   ImGui::SameLine(0, ui.px(12));
   const ChildScope choices("choices", {list, room.y});
-  std::string where(overlay.space->id == "held" ? "what must be held" : overlay.space->words);
+  std::string where(overlay.space->id == "held" ? "unified peak" : overlay.space->words);
   where.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(where.front())));
   small_text(ui, fmt::format("{}; up to {} curves", where, kMostOverlaid), ui.theme->muted);
   draw_choices(document, ui, rows, overlay, colours);

@@ -31,12 +31,12 @@ struct Figure {
   std::optional<plan::Space> space = std::nullopt;
 };
 constexpr std::array<Figure, 6> kFigures = {
-    {{load::RowSort::held, "Must hold", 0},
+    {{load::RowSort::held, "Unified peak", 0},
      {load::RowSort::device, "Device", 0, plan::Space::device},
      {load::RowSort::host, "Host", 430, plan::Space::host},
      {load::RowSort::page_cache, "Page cache", 620, plan::Space::page_cache},
      {load::RowSort::staging, "Staging", 760, plan::Space::staging},
-     {load::RowSort::unified, "Unified", 900}}};
+     {load::RowSort::unified, "Unified with page cache", 900}}};
 
 const load::RowPeak& peak_of(const load::LoadRow& row, const Figure& figure) {
   if (figure.space) return row.peaks[plan::index(*figure.space)];
@@ -103,7 +103,7 @@ std::string short_verdict(const Ui& ui, const load::LoadRow& row, const load::Bu
 void verdict_cell(const Document& document, const Ui& ui, const load::LoadRow& row) {
   if (!ImGui::TableNextColumn()) return;
   const float room = ImGui::GetContentRegionAvail().x;
-  if (row.refusal) return muted(ui, elided("cannot be done", room));
+  if (row.refusal) return muted(ui, elided("not possible", room));
   if (!document.comparison.value()->answer.bound->judged())
     return has_refusal(document.comparison.value()->answer.rows)
                ? muted(ui, "possible")
@@ -166,28 +166,28 @@ void row_card(const Document& document, const Ui& ui, const load::LoadRow& row) 
     text_colored(ui.theme->accent, fmt::format("peak law: {}", row.method->peak_law));
     paragraph(ui, report::law_symbols(row.method->peak_law), ui.theme->muted);
     paragraph(ui, load::evidence_text(row.method->id), ui.theme->muted);
-    if (row.refusal) return text_colored(ui.theme->bad, "Cannot be done: " + shown(row.refusal->what()));
+    if (row.refusal) return text_colored(ui.theme->bad, "Not possible: " + shown(row.refusal->what()));
     const auto peak = [&](std::string_view what, const load::RowPeak& at) {
       if (at.bytes == 0) return;
       const std::string name = elided(shown(at.tensor), ui.px(300));
-      muted(ui, fmt::format("{}: {} bytes, first with {}", what, format_grouped(at.bytes), name));
+      muted(ui, fmt::format("{}: {} bytes, reached at {}", what, format_grouped(at.bytes), name));
     };
     for (const plan::Space space : kStackOrder) peak(space_title(space), row.peaks[plan::index(space)]);
     if (document.comparison.value()->answer.bound->memory == plan::MemoryKind::unified)
-      peak("One memory must hold", row.leading);
+      peak("Unified peak", row.leading);
     if (row.reserved)
-      muted(ui, fmt::format("The allocator takes {} on the device, {} on the host",
+      muted(ui, fmt::format("The allocator reserves {} on the device, {} on the host",
                             format_bytes((*row.reserved)[plan::index(plan::Space::device)]),
                             format_bytes((*row.reserved)[plan::index(plan::Space::host)])));
     const load::BoundRequest& bound = *document.comparison.value()->answer.bound;
     if (!bound.judged()) return;
     text_colored(row.fits() ? ui.theme->good : ui.theme->bad, report::verdict_text(row, bound));
     if (row.context_max)
-      muted(ui, fmt::format("Room for a context of {}{}", counted(*row.context_max, "token"),
+      muted(ui, fmt::format("Largest context: {}{}", counted(*row.context_max, "token"),
                             document.comparison.value()->answer.context->cache_only
-                                ? " at most, by an estimate of the cache alone"
+                                ? ", an upper bound from an estimate of the cache"
                                 : ""));
-    if (row.reserved) muted(ui, "Budgets are held against what the allocator takes.");
+    if (row.reserved) muted(ui, "Budgets are checked against the memory that the allocator reserves.");
   });
 }
 
@@ -268,7 +268,8 @@ void MethodsTable::draw(Workspace& workspace, const Ui& ui, ImVec2 size) {
   for (const Figure& figure : kFigures) {
     const bool meant =
         figure.column == load::RowSort::held ? unified : figure.column != load::RowSort::unified || !unified;
-    column(figure.title, 74, figure.column, meant && width >= ui.px(figure.least));
+    column(figure.title, figure.column == load::RowSort::unified ? 150 : 74, figure.column,
+           meant && width >= ui.px(figure.least));
   }
   column("Jumps", 48, load::RowSort::jumps, width >= ui.px(880));
   column("Time", 62, load::RowSort::time, width >= ui.px(560));

@@ -60,7 +60,7 @@ void draw_notes(Workspace& workspace, const Ui& ui) {
   const auto& notes = model.graph->notes;
   ImGui::Dummy({0, ui.px(4)});
   heading(ui, "Findings");
-  if (notes.empty() && model.graph->missing.empty()) muted(ui, "Opening it found nothing odd.");
+  if (notes.empty() && model.graph->missing.empty()) muted(ui, "No problems in the headers.");
   const auto finding = [&](graph::Severity severity, std::string_view tensor, std::string_view words) {
     badge_line(ui, graph::severity_name(severity), severity_color(*ui.theme, severity),
                tensor.empty() ? shown(words) : shown(tensor) + ": " + shown(words), ui.theme->text, 10);
@@ -75,7 +75,7 @@ void draw_notes(Workspace& workspace, const Ui& ui) {
   if (link(ui, "all findings",
            drawn < notes.size()
                ? fmt::format("All {}, and what loading it costs", format_grouped(notes.size()))
-               : "What makes loading it dear"))
+               : "Why loading is slow"))
     workspace.settings.panel = "findings";
 }
 
@@ -117,7 +117,7 @@ void draw_metadata(Workspace& workspace, const Ui& ui) {
   const auto& entries = document.model->graph->metadata;
   ImGui::Dummy({0, ui.px(4)});
   heading(ui, "Metadata");
-  if (entries.empty()) return muted(ui, "The files carry none.");
+  if (entries.empty()) return muted(ui, "The files have no metadata.");
   if (ImGui::BeginTable("metadata", 2, ImGuiTableFlags_RowBg | ImGuiTableFlags_PadOuterX)) {
     stretched_column("key", 1);
     stretched_column("value", 2);
@@ -137,7 +137,7 @@ void draw_metadata(Workspace& workspace, const Ui& ui) {
 
 class ModelPanel final : public Panel {
  public:
-  ModelPanel() : Panel("Its figures, files and metadata will be shown here.") {}
+  ModelPanel() : Panel("Shows figures, files and metadata of the model.") {}
 
  private:
   void draw_content(Workspace& workspace, const Ui& ui) override {

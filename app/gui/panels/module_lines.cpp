@@ -201,7 +201,7 @@ void ModuleLines::draw(Workspace& workspace, const Ui& ui, float height) {
   fixed_column(ui, "Weights", 116, where(middle));
   fixed_column(ui, "Result", 150, where(wide));
   fixed_column(ui, "Result bytes", 92, where(wide));
-  fixed_column(ui, "Most alive inside", wide ? 160 : 132);
+  fixed_column(ui, "Peak inside", wide ? 160 : 132);
   table_headers(ui, {2, 4, 5});
   if (scroll_ && table_is_measured(lines_.size(), height)) {
     scroll_ = false;

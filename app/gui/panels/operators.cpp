@@ -42,7 +42,7 @@ void draw_values(const graph::ForwardGraph& forward, const Ui& ui, const std::ve
 
 class OperatorsPanel final : public Panel {
  public:
-  OperatorsPanel() : Panel("What it computes will be listed here.") {}
+  OperatorsPanel() : Panel("Lists the operators of the model.") {}
   void forget() override;
 
  private:
@@ -119,7 +119,7 @@ void OperatorsPanel::draw_head(Workspace& workspace, const Ui& ui) {
   } else {
     const float line = ImGui::GetCursorPosY();
     ImGui::SetCursorPosY(line + ui.px(3));  // its frame is lower
-    checkbox(ui, "Fold repeats", &workspace.settings.fold_operators);
+    checkbox(ui, "Merge repeats", &workspace.settings.fold_operators);
     tooltip(ui, "Modules that compute the same with weights of the same shapes are one line");
     ImGui::SameLine(0, 0);
     ImGui::SetCursorPosY(line);
@@ -142,7 +142,8 @@ void OperatorsPanel::draw_head(Workspace& workspace, const Ui& ui) {
                                           format_grouped(summary_.values));
     continued(text_width(words));
     text_colored(ui.theme->warning, words);
-    tooltip(ui, "The file does not say them, and they could not be inferred: peaks leave them out.");
+    tooltip(ui,
+            "The file does not state these sizes, and they could not be inferred. Peaks do not count them.");
   }
   if (!forward_error(document).empty()) {
     continued(ui.px(120));

@@ -41,7 +41,7 @@ void draw_stored(const Model& model, const Ui& ui, graph::TensorId id, ImU32 col
 
 class TensorsPanel final : public Panel {
  public:
-  TensorsPanel() : Panel("Its tensors will be listed here.") {}
+  TensorsPanel() : Panel("Lists the tensors of the model.") {}
 
  private:
   void draw_content(Workspace& workspace, const Ui& ui) override;
@@ -69,7 +69,7 @@ void TensorsPanel::draw_content(Workspace& workspace, const Ui& ui) {
   Document& document = workspace.document();
   draw_filter(document, ui);
   if (document.model->graph->tensors.empty())
-    return empty_state(ui, "This model has no tensors", "Its files hold none.");
+    return empty_state(ui, "This model has no tensors", "The files contain no tensors.");
   if (document.table().rows.empty())
     return empty_state(
         ui, "No tensor matches",

@@ -87,7 +87,7 @@ void draw_heaps(const Ui& ui, const gpu::DeviceInfo& device) {
   const FontScope font(ui.fonts.small);
   for (const gpu::DeviceHeap& heap : device.heaps) {
     const bool system = device.type == gpu::DeviceType::cpu;
-    const std::string_view name = system               ? "The system's memory"
+    const std::string_view name = system               ? "System memory"
                                   : !heap.device_local ? "Host memory"
                                   : heap.host_visible  ? "Device memory, mappable"
                                                        : "Device memory";
@@ -123,8 +123,7 @@ bool draw_devices(Workspace& workspace, const Ui& ui, float width) {
   if (!choice.chosen) {
     if (workspace.devices().empty()) return false;
     paragraph(ui,
-              named ? fmt::format("There is no device called '{}' that can hold a model.",
-                                  shown(workspace.shared.device))
+              named ? fmt::format("No device '{}' can hold a model.", shown(workspace.shared.device))
                     : "No device here can hold a model: see `loadline devices`.",
               ui.theme->bad);
     return false;
@@ -152,8 +151,7 @@ bool draw_devices(Workspace& workspace, const Ui& ui, float width) {
 // A row per space: projected, and once there was an upload what was allocated, which follows the plan
 // by construction, and what the allocator took for it.
 void draw_peaks(const Ui& ui, const plan::Timeline& projected, const plan::Timeline* measured) {
-  constexpr std::array<std::string_view, 5> kTitles = {"Peak of", "", "Projected", "Allocated",
-                                                       "Taken in all"};
+  constexpr std::array<std::string_view, 5> kTitles = {"Peak of", "", "Projected", "Allocated", "Reserved"};
   const bool taken = measured != nullptr && measured->reserved_peak;
   double most = 1;
   for (std::size_t i = 0; i < plan::kSpaceCount; ++i) {
@@ -202,7 +200,7 @@ void draw_projected(const Document& document, const Ui& ui) {
                      ui.theme->muted);
   const std::string& misfit = document.upload_misfit();
   if (misfit.empty()) {
-    paragraph(ui, "What the upload is going to take; what is measured will stand beside it.",
+    paragraph(ui, "The memory that the upload will use. Measured figures will be shown beside it.",
               ui.theme->muted);
   } else {
     std::string words = shown(misfit) + ". An upload would be refused.";
@@ -251,11 +249,12 @@ void draw_system_count(const Ui& ui, const UploadResult& result) {
   }
   const FontScope small(ui.fonts.small);
   if (!result.alone)
-    paragraph(ui, "Other work of this window ran at the same time: its memory is in the count.",
+    paragraph(ui, "Other jobs of this window ran during the upload: their memory is counted too.",
               ui.theme->warning);
   if (report.software_device)
     paragraph(
-        ui, "A software device's memory is the process's own. It is taken when it is allocated, as on a GPU.",
+        ui,
+        "A software device's memory is the process's own. It is reserved when it is allocated, as on a GPU.",
         ui.theme->muted);
   for (const std::string& note : report.notes) paragraph(ui, shown(note), ui.theme->muted);
   const auto& taken = report.measured.reserved_peak;
@@ -270,7 +269,7 @@ void draw_system_count(const Ui& ui, const UploadResult& result) {
 
 class UploadPanel final : public Panel {
  public:
-  UploadPanel() : Panel("Open one to move its weights to a GPU, for real.") {}
+  UploadPanel() : Panel("Open a model to upload its weights to a GPU.") {}
 
  private:
   void draw_content(Workspace& workspace, const Ui& ui) override;

@@ -243,7 +243,7 @@ std::string number_text(const std::optional<convert::Number>& number) {
 
 class ValuesPanel final : public Panel {
  public:
-  ValuesPanel() : Panel("The numbers of the selected tensor will be drawn here.") {}
+  ValuesPanel() : Panel("Shows the numbers of the selected tensor.") {}
 
  private:
   void draw_content(Workspace& workspace, const Ui& ui) override;
@@ -264,14 +264,14 @@ void ValuesPanel::draw_toolbar(Document& document, const Ui& ui, graph::TensorId
   checkbox(ui, "Logarithmic counts", &logarithmic_);
   ImGui::SameLine(0, ui.px(10));
   const auto kept = document.values.kept();
-  if (button(ui, kept == id ? "Kept" : "Keep to compare", ButtonKind::normal, kept != id))
+  if (button(ui, kept == id ? "Pinned" : "Pin to compare", ButtonKind::normal, kept != id))
     document.values.keep(id);
-  tooltip(ui, "Holds the next tensors that are selected against this one");
+  tooltip(ui, "Compares the tensors selected next with this one");
   if (!kept) return;
   continue_line(ui, 8, ui.px(180));
   control_text(elided("against " + shown(document.model->tensor(*kept).name), ui.px(220)), ui.theme->muted);
   ImGui::SameLine(0, ui.px(6));
-  if (button(ui, "Let go", ButtonKind::ghost)) document.values.keep(std::nullopt);
+  if (button(ui, "Unpin", ButtonKind::ghost)) document.values.keep(std::nullopt);
 }
 
 void ValuesPanel::draw_figures(const convert::ValueStats& stats, const Ui& ui) const {
@@ -336,13 +336,14 @@ void ValuesPanel::draw_histogram(const inspect::ValueHistogram& histogram, const
 void ValuesPanel::draw_comparison(Document& document, const Ui& ui, graph::TensorId id) {
   ValuesView& values = document.values;
   const graph::Tensor &kept = document.model->tensor(*values.kept()), &now = document.model->tensor(id);
-  heading(ui, "Against the kept tensor");
+  heading(ui, "Compared with the pinned tensor");
   if (graph::elements(kept) != graph::elements(now))
-    return paragraph(ui,
-                     fmt::format("Cannot be compared: this tensor is {}, the kept one is {}. Both must have "
-                                 "equally many values.",
-                                 shape_text(now), shape_text(kept)),
-                     ui.theme->warning);
+    return paragraph(
+        ui,
+        fmt::format("Cannot be compared: this tensor is {}, the pinned one is {}. Both must have "
+                    "equally many values.",
+                    shape_text(now), shape_text(kept)),
+        ui.theme->warning);
   values.compare(id);
   if (values.comparison.busy()) return muted(ui, "Comparing");
   if (values.comparison.error() != nullptr)
@@ -368,9 +369,9 @@ void ValuesPanel::draw_content(Workspace& workspace, const Ui& ui) {
   const graph::TensorId id = *selected;
   const graph::Tensor& tensor = document.model->tensor(id);
   if (const std::string misfit = reading_misfit(*document.model); !misfit.empty())
-    return empty_state(ui, "Its values cannot be read", misfit);
+    return empty_state(ui, "The values cannot be read", misfit);
   if (const auto why = inspect::measure_refusal(tensor.dtype))
-    return empty_state(ui, "Its values cannot be shown", *why);
+    return empty_state(ui, "The values cannot be shown", *why);
   ValuesView& values = document.values;
   const std::uint64_t bytes = document.model->bytes[graph::index(id)];
   if (values.shown() != id && bytes > ValuesView::kSmall) {
@@ -382,7 +383,7 @@ void ValuesPanel::draw_content(Workspace& workspace, const Ui& ui) {
   values.read(id);
   if (!values.picture.value()) {
     if (values.picture.error() != nullptr)
-      return empty_state(ui, "Its values could not be read", values.picture.error_text());
+      return empty_state(ui, "The values could not be read", values.picture.error_text());
     return empty_state(ui, "Reading the values", shown(tensor.name));
   }
   draw_toolbar(document, ui, id);

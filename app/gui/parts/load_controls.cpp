@@ -44,7 +44,7 @@ void order_choice(Workspace& workspace, const Ui& ui, float width) {
   const auto other = combo(ui, "##order", width, order, labels, at);
   tooltip(ui, at < load::orders().size()
                   ? load::orders()[at].summary
-                  : "As arranged in the panel Methods under Order, or read from a file");
+                  : "Custom order: arranged in the panel Methods under Order, or read from a file");
   if (!other) return;
   if (*other == load::orders().size()) {
     workspace.settings.panel = "methods";
@@ -126,7 +126,7 @@ void PlacementControls::draw(Document& document, const Ui& ui, OptionControls& c
   const float width = ui.px(184);
   label_before(ui, "Weights", width);
   const auto picked = combo(ui, "##weights", width, labels[now], labels, now);
-  tooltip(ui, now == 0 ? "Where they go" : shown[now - 1]->help);
+  tooltip(ui, now == 0 ? "Where weights are placed" : shown[now - 1]->help);
   if (picked && *picked != now) {
     document.ask(without(document.asked(), rows));
     now = *picked;

@@ -227,7 +227,7 @@ void Document::diagnose() {
   if (!model) throw Error(ErrorCode::usage, "no model is open");
   if (findings.busy()) return;
   findings.reset();
-  findings.ask(shared_.jobs, "Looking into the files", [graph = model->graph](Progress& progress) {
+  findings.ask(shared_.jobs, "Checking files", [graph = model->graph](Progress& progress) {
     const io::StorageReader reader(graph);
     return loadline::inspect::diagnose(reader, progress);
   });

@@ -99,7 +99,7 @@ load::BoundRequest Document::bound() const { return bind(task(timeline())); }
 
 void Document::lower() {
   forward.ask(
-      shared_.jobs, "Working out the forward pass",
+      shared_.jobs, "Computing the forward pass",
       [graph = model->graph, assets = shared_.assets, options = asked_.request.forward](Progress& progress) {
         return make_forward_scene(graph, assets, options, progress);
       },
@@ -108,8 +108,8 @@ void Document::lower() {
         const ForwardScene* scene = forward.value().get();
         if (scene != nullptr && !scene->fault.empty()) {
           asked_.request.forward = {};
-          shared_.notices.add(graph::Severity::error, "The pass cannot be run as chosen: " + scene->fault,
-                              id);
+          shared_.notices.add(graph::Severity::error,
+                              "The forward pass cannot use these options: " + scene->fault, id);
         }
         operator_shown = same_operator(before.get(), scene, operator_shown);
         evaluate_forward();
@@ -280,7 +280,7 @@ void Document::advise() {
   budgeted.orders = std::move(question.request.orders);
   question.request = std::move(budgeted);
   if (pass() == nullptr) take_pass(question.request, {});
-  advice.ask(shared_.jobs, "Looking for loads that fit",
+  advice.ask(shared_.jobs, "Searching for loads that fit",
              [task = task(std::move(question))](Progress& progress) { return advise_load(task, progress); });
 }
 
@@ -318,7 +318,7 @@ void Document::preview(const load::AdvisedLoad* load) {
 namespace {
 
 [[noreturn]] void refuse_suffix(const std::string& path, std::string_view suffix) {
-  throw Error(ErrorCode::usage, "'{}' does not end in {}: other files are not written over",
+  throw Error(ErrorCode::usage, "'{}' does not end in {}: Loadline overwrites only such files",
               safe_display(path, 120), suffix);
 }
 

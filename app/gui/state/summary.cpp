@@ -38,7 +38,7 @@ Verdict verdict_of(const Document& document) {
   if (judged == nullptr || document.judged.busy()) return {};
   const load::LoadRow* const row = &judged->row;
   const load::BoundRequest& bound = judged->bound;
-  if (row->refusal) return {Verdict::State::over, "cannot be done", safe_display(row->refusal->what(), 200)};
+  if (row->refusal) return {Verdict::State::over, "not possible", safe_display(row->refusal->what(), 200)};
   if (!bound.judged()) return {Verdict::State::unjudged, "no budget", {}};
   if (!row->fits()) {
     const std::uint64_t over = row->most_over();

@@ -206,8 +206,7 @@ void Workspace::reload() {
 
 void Workspace::reload(std::size_t at) {
   const std::string path = documents_[at]->model->path;
-  ask_open(
-      {.name = "Reading again " + safe_display(path, 60), .path = path, .in_place_of = documents_[at]->id});
+  ask_open({.name = "Reloading " + safe_display(path, 60), .path = path, .in_place_of = documents_[at]->id});
 }
 
 void Workspace::toggle_favourite() {
@@ -249,9 +248,9 @@ void Workspace::take_changed_files() {
     if (!model || model->path.empty()) continue;
     const auto file = std::ranges::find_if(model->graph->files, is_changed);
     if (file == model->graph->files.end()) continue;
-    shared.notices.add(graph::Severity::info,
-                       fmt::format("{} was written by another program: the model is read again",
-                                   safe_display(file->path, 120)));
+    shared.notices.add(
+        graph::Severity::info,
+        fmt::format("{} was changed by another program: reloading the model", safe_display(file->path, 120)));
     reload(i);
   }
 }
@@ -280,7 +279,7 @@ void Workspace::open_request(const std::string& path, const std::string& model) 
 
 void Workspace::save_request(const std::string& path) {
   if (!path.ends_with(".json"))
-    throw Error(ErrorCode::usage, "'{}' does not end in .json: other files are not written over",
+    throw Error(ErrorCode::usage, "'{}' does not end in .json: Loadline overwrites only such files",
                 safe_display(path, 120));
   std::optional<std::string> model;
   if (document().model && !document().model->path.empty()) {

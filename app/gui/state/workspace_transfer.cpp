@@ -47,7 +47,7 @@ void Workspace::convert(const ConvertTask& task) {
   const ModelPtr& model = document().model;
   if (!model) throw Error(ErrorCode::usage, "no model is open");
   if (conversion.busy()) throw Error(ErrorCode::usage, "a conversion is under way");
-  if (task.out.empty()) throw Error(ErrorCode::usage, "where should the new file go?");
+  if (task.out.empty()) throw Error(ErrorCode::usage, "no output file is given");
   graph::require_sound(*model->graph, "convert");
   if (const std::string misfit = reading_misfit(*model); !misfit.empty())
     throw Error(ErrorCode::unsupported, "cannot convert this model: " + misfit);
@@ -84,7 +84,7 @@ std::shared_ptr<const Conversion> Workspace::converted() const {
 
 void Workspace::check_conversion() {
   const auto last = converted();
-  if (!last || last->report.files.empty()) throw Error(ErrorCode::usage, "nothing has been converted");
+  if (!last || last->report.files.empty()) throw Error(ErrorCode::usage, "no file has been converted");
   checking.ask(
       shared.jobs, "Comparing",
       [source = document().model->graph, out = last->out, id = last->document](Progress& progress) {
@@ -157,7 +157,7 @@ std::shared_ptr<const UploadResult> Workspace::uploaded() const {
 void Workspace::find_devices() {
   if (shared.devices.busy()) return;
   shared.devices.ask(
-      shared.jobs, "Looking for GPUs", [](Progress&) { return gpu::list_devices(); },
+      shared.jobs, "Listing GPUs", [](Progress&) { return gpu::list_devices(); },
       [this] {
         if (shared.devices.error() != nullptr) shared.notices.fail("list the GPUs", *shared.devices.error());
         document().weigh_upload();
@@ -178,7 +178,7 @@ void Workspace::ask_quit() {
 void Workspace::measure_disk(const std::string& path) {
   disk_path_ = path;
   disk.ask(
-      shared.jobs, "Looking for room on the disk",
+      shared.jobs, "Checking free disk space",
       [path](Progress&) {
         const std::optional<io::DiskSpace> space = io::disk_space(path);
         std::error_code ignored;
@@ -192,7 +192,7 @@ void Workspace::measure_disk(const std::string& path) {
 
 void Workspace::find_cached() {
   if (cached.value() || cached.busy() || hub_cache_.empty()) return;
-  cached.ask(shared.jobs, "Looking into the cache",
+  cached.ask(shared.jobs, "Listing the cache",
              [folder = hub_cache_](Progress&) { return list_cache(folder); });
 }
 

@@ -121,7 +121,7 @@ void GifFile::add(const Picture& picture, unsigned hundredths) {
   int colors = kColors;
   check_gif(GifQuantizeBuffer(picture.width, picture.height, &colors, red.data(), green.data(), blue.data(),
                               indexed.data(), map->Colors),
-            "choosing the colours of");
+            "choosing the colors of");
   const GraphicsControlBlock control = {.DisposalMode = DISPOSE_DO_NOT,
                                         .UserInputFlag = false,
                                         .DelayTime = static_cast<int>(hundredths),

@@ -100,7 +100,7 @@ Form reshape_form(const Inputs& in) {
     in.fail("{} as [{}]", text(in[0]), fmt::join(in.step.shape, ","));
   if (graph::dtype_info(in[0].dtype).block_elements != 1 &&
       (in.step.shape.empty() || in[0].shape.empty() || in.step.shape.back() != in[0].shape.back()))
-    in.fail("other rows for {}", text(in[0]));
+    in.fail("the row length must stay the same for {}", text(in[0]));
   return {in[0].dtype, in.step.shape};
 }
 
@@ -149,7 +149,7 @@ Form quantise_form(const Inputs& in) {
     in.fail("{} to {}", text(in[0]), type.name);
   const std::uint64_t columns = in[0].shape.empty() ? 1 : in[0].shape.back();
   if (columns % type.block_elements != 0)
-    in.fail("{}: rows of {} numbers are no whole blocks of {} for {}", text(in[0]), columns,
+    in.fail("{}: rows of {} numbers are not whole blocks of {} for {}", text(in[0]), columns,
             type.block_elements, type.name);
   if (in.step.importance != nullptr) {
     const std::uint64_t weights = in.step.importance->weights.size();

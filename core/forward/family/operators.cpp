@@ -42,7 +42,7 @@ class LineParser : public assets::AssetScanner {
     else
       op();
     skip_space();
-    if (!at_end()) fail("nothing more expected here");
+    if (!at_end()) fail("unexpected text after the end");
     return std::move(line_);
   }
 
@@ -141,7 +141,7 @@ class LineParser : public assets::AssetScanner {
     } else if (take(':')) {
       const std::string dtype = word("a dtype");
       spec.dtype = graph::dtype_from(&graph::DTypeInfo::safetensors, dtype);
-      if (!spec.dtype) fail("'{}' is no dtype of safetensors", safe_display(dtype, 40));
+      if (!spec.dtype) fail("'{}' is not a dtype of safetensors", safe_display(dtype, 40));
       spec.keep = true;
     } else if (take('+')) {
       if (!take('b')) fail("'+b' expected");

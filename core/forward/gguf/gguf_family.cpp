@@ -52,7 +52,7 @@ class KeyParser : public assets::AssetScanner {
     expect('=');
     assets::Expression found = expression();
     skip_space();
-    if (!at_end()) fail("nothing more expected here");
+    if (!at_end()) fail("unexpected text after the end");
     return found;
   }
 
@@ -221,7 +221,7 @@ class RuleParser : public assets::AssetScanner {
       tensor();
     if (word_is("if")) rule_.condition = expression();
     skip_space();
-    if (!at_end()) fail("nothing more expected here");
+    if (!at_end()) fail("unexpected text after the end");
     return std::move(rule_);
   }
 

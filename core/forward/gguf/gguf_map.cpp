@@ -250,7 +250,7 @@ class Mapper {
   }
   static double real(const assets::Datum& value, const assets::AssetPlace& place) {
     if (value.number() != nullptr) return static_cast<double>(*value.number());
-    if (value.real() == nullptr) place.fail("{} is no number", value.shown());
+    if (value.real() == nullptr) place.fail("{} is not a number", value.shown());
     return *value.real();
   }
   std::vector<double> list(const assets::Expression& expression, const assets::AssetPlace& place) const {

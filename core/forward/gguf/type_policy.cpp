@@ -93,7 +93,7 @@ class TensorScope {
     if (rule == policy_.rules.end()) return *policy_.type;
     const assets::Datum given = rule->second.evaluate(scope_);
     const auto type = given.text() == nullptr ? std::nullopt : graph::dtype_named(*given.text());
-    if (!type) rule->second.place().fail("{} is no type", given.shown());
+    if (!type) rule->second.place().fail("{} is not a type", given.shown());
     return *type;
   }
 
@@ -178,7 +178,7 @@ TypePolicy parse_type_policy(std::string_view json, const std::string& path) {
     policy.about = about->name("'about'", assets::kMostAssetName);
   if (const assets::AssetNode* const number = root.find("file_type")) {
     policy.file_type = text_as<std::uint32_t>(number->as(Kind::text, "'file_type'").text);
-    if (!policy.file_type) number->place.fail("'file_type' is no number of 32 bits");
+    if (!policy.file_type) number->place.fail("'file_type' is not a number of 32 bits");
   }
   if (const assets::AssetNode* const type = root.find("type")) policy.type = dtype_of(*type, "'type'");
   if (const assets::AssetNode* const plain = root.find("plain")) policy.plain = dtype_of(*plain, "'plain'");

@@ -137,7 +137,7 @@ ForwardModel forward_model(const graph::MetaGraph& graph, const ForwardAssets& a
   const std::string* const json = graph::find_text(graph, graph::kConfigKey);
   const bool gguf = json == nullptr && graph.format == "gguf";
   if (json == nullptr && !gguf) {
-    model.remark = "no config.json lies beside the weights: sizes only";
+    model.remark = "there is no config.json beside the weights: sizes only";
     return model;
   }
   try {

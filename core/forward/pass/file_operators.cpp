@@ -288,7 +288,7 @@ class FileGraph {
       if (error.code() != ErrorCode::limit) throw;
       return std::nullopt;
     }
-    if (!bytes.size()) rule.place().fail("'{}' is no size", rule.text());
+    if (!bytes.size()) rule.place().fail("'{}' is not a size", rule.text());
     return bytes.size();
   }
 

@@ -177,7 +177,7 @@ class Lowering {
 
   graph::SizePoly size_of(const assets::Expression& expression) const {
     const auto size = expression.evaluate(scope_).size();
-    if (!size) expression.place().fail("'{}' is no size", expression.text());
+    if (!size) expression.place().fail("'{}' is not a size", expression.text());
     return *size;
   }
 
@@ -240,7 +240,7 @@ class Lowering {
       fail("{}: a list of at most {} sizes expected", list.shown(), kMostDimensions);
     for (const assets::Datum& one : *list.list()) {
       const auto size = one.size();
-      if (!size) fail("{} is no size", one.shown());
+      if (!size) fail("{} is not a size", one.shown());
       sizes.push_back(*size);
     }
     return sizes;
@@ -333,7 +333,7 @@ class Lowering {
     const graph::ValueId whole = in(0).memory_of.value_or(*values_[op.inputs[0]]);
     for (std::size_t i = 0; i < op.outputs.size(); ++i) {
       const auto part = (*by->list())[i].size();
-      if (!part) fail("'by' holds something that is no size");
+      if (!part) fail("'by' holds something that is not a size");
       out(i, with_last(0, *part), in(0).dtype.value_or(activation_), graph::Lane::activation, whole);
     }
   }

@@ -66,7 +66,7 @@ class NumberSet {
 
 std::uint64_t parse_number(std::string_view text, const std::string& term) {
   if (const auto number = text_as<std::uint64_t>(text)) return *number;
-  throw Error(ErrorCode::usage, "filter term '{}': '{}' is no number", safe_display(term, 60),
+  throw Error(ErrorCode::usage, "filter term '{}': '{}' is not a number", safe_display(term, 60),
               safe_display(text, 40));
 }
 
@@ -172,7 +172,7 @@ TensorFilter::TensorFilter(std::string_view text) {
       else
         term += text[at];
     if (quoted)
-      throw Error(ErrorCode::usage, "filter term '{}': its quote is not closed", safe_display(term, 60));
+      throw Error(ErrorCode::usage, "filter term '{}': the quote is not closed", safe_display(term, 60));
     const bool turned = term.size() > 1 && term.front() == '-';
     const std::string_view body = std::string_view(term).substr(turned ? 1 : 0);
     const std::size_t colon = body.find(':');

@@ -148,7 +148,7 @@ void measure_disk(const std::string& folder, std::uint64_t bytes, MeasuredRates&
   constexpr double kPatience = 20;
   constexpr int kSeeks = 200;
   if (bytes == 0 || bytes % kChunk != 0)
-    throw Error(ErrorCode::usage, "{} are no multiple of {}", bytes, kChunk);
+    throw Error(ErrorCode::usage, "{} are not a multiple of {}", bytes, kChunk);
   progress.add_total(bytes * (1 + kRuns));
   DiskFile file(folder, bytes, progress);
   std::vector<double> wholes;

@@ -235,15 +235,15 @@ plan::Plan make_plan(const graph::MetaGraph& graph, const Method& method, const 
                      const LoadInputs& inputs, plan::Plan used) {
   check_request(inputs.request);
   if (inputs.request.cast && !method.traits.casts)
-    throw Error(ErrorCode::unsupported, "weights are loaded as they are stored");
+    throw Error(ErrorCode::unsupported, "the method does not cast weights");
   if (!inputs.placement.all_on_device() && !method.traits.offloads)
-    throw Error(ErrorCode::unsupported, "weights can go nowhere but to the device");
+    throw Error(ErrorCode::unsupported, "the method places all weights on the device");
   if (!supports_placement(method, inputs.request))
     throw Error(ErrorCode::unsupported, inputs.request.gpu_layers
                                             ? "only llama.cpp counts layers on the device"
-                                            : "no automatic map of this loader");
+                                            : "the method has no automatic device map");
   if (!method.traits.disk && inputs.placement.leaves_on_disk())
-    throw Error(ErrorCode::unsupported, "weights cannot stay on disk");
+    throw Error(ErrorCode::unsupported, "the method leaves no weights on disk");
   MethodBuilder builder(graph, order, inputs, std::move(used));
   plan::Plan plan = method.make(builder);
   return inputs.request.prepack ? with_prepacks(std::move(plan), graph, *inputs.request.prepack) : plan;

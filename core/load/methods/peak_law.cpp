@@ -111,7 +111,7 @@ class Reader {
     if (!text.ends_with(')')) fail("a parenthesis is not closed");
     for (std::string_view one : split(text.substr(open + 2, text.size() - open - 3), "; ")) {
       const std::size_t colon = one.find(": ");
-      if (colon == std::string_view::npos) fail(fmt::format("'{}' is no case", one));
+      if (colon == std::string_view::npos) fail(fmt::format("'{}' is not a case", one));
       const bool holds = holds_for(one.substr(0, colon));
       std::string_view expression = one.substr(colon + 2);
       const bool adds = expression.starts_with("+ ");
@@ -132,14 +132,14 @@ class Reader {
     if (condition == "kept") return values_.kept;
     if (condition == "repack") return values_.repack;
     if (condition == "fused") return values_.G > 0;
-    fail(fmt::format("'{}' is no condition", condition));
+    fail(fmt::format("'{}' is not a condition", condition));
   }
 
   std::uint64_t evaluate(std::string_view text) const {
     assets::Scope scope;
     scope.name = [this](std::string_view name) {
       const auto found = names_.find(name);
-      if (found == names_.end()) fail(fmt::format("'{}' is no symbol", name));
+      if (found == names_.end()) fail(fmt::format("'{}' is not a symbol", name));
       return assets::Datum(bounded(found->second));
     };
     scope.call = [this](std::string_view function,
@@ -151,7 +151,7 @@ class Reader {
     };
     const assets::AssetPlace place = {std::make_shared<const std::string>("law"), 1, 1};
     const assets::Datum value = assets::Expression::parse(as_expression(text), place).evaluate(scope);
-    if (value.number() == nullptr || *value.number() < 0) fail(fmt::format("'{}' is no size", text));
+    if (value.number() == nullptr || *value.number() < 0) fail(fmt::format("'{}' is not a size", text));
     return static_cast<std::uint64_t>(*value.number());
   }
 

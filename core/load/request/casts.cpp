@@ -110,10 +110,10 @@ struct Words {
 std::string reason_text(std::size_t why, std::uint64_t count, graph::DType to) {
   constexpr std::array<Words, kKeptWhys + 1> kWords = {
       {{"is {} already", "are {} already"},
-       {"is quantised already", "are quantised already"},
+       {"is quantized already", "are quantized already"},
        {"does not hold floating point numbers", "do not hold floating point numbers"},
-       {"has bytes that are no whole numbers", "have bytes that are no whole numbers"},
-       {"is no matrix of rows of whole blocks", "are no matrices of rows of whole blocks"},
+       {"has bytes that are not whole elements", "have bytes that are not whole elements"},
+       {"is not a matrix of rows of whole blocks", "are not matrices of rows of whole blocks"},
        {"would be too large", "would be too large"},
        {"shares its bytes with one that is kept or of another type",
         "share their bytes with ones that are kept or of another type"}}};

@@ -151,7 +151,7 @@ constexpr std::array<LoadOption, 37> kOptions = {{
       .kind = OptionKind::text,
       .title = "Reserve",
       .value_name = "SIZE|PERCENT",
-      .brief = "taken off the budget for the system",
+      .brief = "memory kept free for the system",
       .help =
           "Memory that the system needs for itself, as a size or a percentage. It is taken off the device "
           "budget, or off the one budget of unified memory.",
@@ -230,7 +230,7 @@ constexpr std::array<LoadOption, 37> kOptions = {{
       .kind = OptionKind::text,
       .title = "Cast",
       .value_name = "TYPE",
-      .brief = "cast floating point weights on their way",
+      .brief = "cast floating point weights while loading",
       .help = "Type that floating point weights are cast to on their way: f32, f16, bf16, or one that can "
               "only be projected, such as q4_k.",
       .access = access::word<find_cast, graph::dtype_word, &Request::cast>},

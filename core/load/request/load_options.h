@@ -28,12 +28,12 @@ constexpr bool runs_one_load(LoadUser user) { return user == LoadUser::pack; }
 // The headings that options are grouped under.
 namespace load_groups {
 inline constexpr std::string_view kWhich = "Methods and order";
-inline constexpr std::string_view kFit = "What it has to fit into";
-inline constexpr std::string_view kSettings = "Settings of some methods";
-inline constexpr std::string_view kReads = "How files are read";
-inline constexpr std::string_view kPlaces = "Where weights go";
-inline constexpr std::string_view kPass = "What follows the load";
-inline constexpr std::string_view kSimulated = "What is simulated";
+inline constexpr std::string_view kFit = "Budgets";
+inline constexpr std::string_view kSettings = "Method settings";
+inline constexpr std::string_view kReads = "Reading";
+inline constexpr std::string_view kPlaces = "Placement";
+inline constexpr std::string_view kPass = "Forward pass";
+inline constexpr std::string_view kSimulated = "Simulation";
 }  // namespace load_groups
 
 // How an option depends on methods and other options.

@@ -66,7 +66,7 @@ class OrderReader {
       throw fault(ErrorCode::limit, {},
                   fmt::format("{} bytes, the limit of a line is {}", line.size(), kMostLine));
     if (line.find('\0') != std::string_view::npos)
-      throw fault(ErrorCode::malformed, {}, "a NUL byte: this is no list of names");
+      throw fault(ErrorCode::malformed, {}, "a NUL byte: this is not a list of names");
     if (!counts(line)) return;
     const auto found = names_.find(line);
     if (found == names_.end())

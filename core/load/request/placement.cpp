@@ -106,7 +106,7 @@ std::string_view home_id(Home place) { return kHomes[static_cast<std::size_t>(pl
 PlaceRule parse_place_rule(std::string_view text) {
   const std::size_t at = text.rfind('=');
   if (at == std::string_view::npos || at == 0)
-    throw Error(ErrorCode::usage, "'{}' is no EXPR=PLACE, such as name:*experts*=host",
+    throw Error(ErrorCode::usage, "'{}' is not EXPR=PLACE, such as name:*experts*=host",
                 safe_display(text, 80));
   return {std::string(text.substr(0, at)), find_home(text.substr(at + 1))};
 }

@@ -38,7 +38,7 @@ double number(const assets::AssetNode& node, std::string_view key, double least,
   const std::string& text = node.name(fmt::format("'{}'", key), assets::kMostAssetName);
   const auto value = text_as<double>(text);
   if (!value || !std::isfinite(*value))
-    node.place.fail("'{}' is '{}', which is no number", key, safe_display(text, 40));
+    node.place.fail("'{}' is '{}', which is not a number", key, safe_display(text, 40));
   if (*value < least || *value > most)
     node.place.fail("'{}' is {}, not within {} and {}", key, *value, least, most);
   return *value;

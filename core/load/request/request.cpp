@@ -89,7 +89,7 @@ forward::SizeChoice parse_size_choice(const std::string& text) {
   const std::string number = at == std::string::npos ? "" : text.substr(at + 1);
   const auto size = text_as<std::uint64_t>(number);
   if (at == 0 || !size || number.size() > kMostDigits)
-    throw Error(ErrorCode::usage, "'{}' is no NAME=N, such as height=224", safe_display(text, 80));
+    throw Error(ErrorCode::usage, "'{}' is not NAME=N, such as height=224", safe_display(text, 80));
   return {text.substr(0, at), *size};
 }
 std::string print_size_choice(const forward::SizeChoice& size) {
@@ -262,7 +262,7 @@ plan::Plan with_prepacks(plan::Plan plan, const graph::MetaGraph& graph, const P
         uses[i] != Use::none)
       throw Error(
           ErrorCode::unsupported,
-          "this load keeps several tensors in one piece of device memory ('{}'): they cannot be packed",
+          "this load keeps several tensors in one allocation of device memory ('{}'): they cannot be packed",
           safe_display(block.label, 60));
     if (block.space != plan::Space::device || block.use != plan::BlockUse::storage || !block.storage ||
         uses[i] != Use::filled || block.bytes != graph.storage(*block.storage).bytes)

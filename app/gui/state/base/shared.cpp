@@ -33,7 +33,7 @@ std::string Notices::fail(std::string_view what, const Error& error, std::uint64
                           std::string path) {
   const bool cancelled = error.code() == ErrorCode::cancelled;
   const std::string text =
-      cancelled ? fmt::format("Cancelled: {}", what) : fmt::format("Could not {}: {}", what, error.what());
+      cancelled ? fmt::format("Canceled: {}", what) : fmt::format("Could not {}: {}", what, error.what());
   add(error, text, document, std::move(path));
   return text;
 }

@@ -214,9 +214,9 @@ std::string step_text(const ArenaSteps& steps, const packing::PackingTrace& trac
         return fmt::format("Ends at {}, capacity {}", format_bytes(trace.height),
                            format_bytes(steps.capacity));
       case packing::TraceEnd::infeasible:
-        return "Everything was tried: no packing is that low";
+        return "Search complete: no packing is that low";
       case packing::TraceEnd::gave_up:
-        return trace.attempts == 0 ? std::string("Not worked out in time")
+        return trace.attempts == 0 ? std::string("Not finished in time")
                                    : fmt::format("Gave up after {}", counted(trace.attempts, "attempt"));
     }
   }
@@ -229,8 +229,8 @@ std::string step_text(const ArenaSteps& steps, const packing::PackingTrace& trac
       return fmt::format("Places {} at {}", name, format_bytes(step.offset));
     case packing::PackingEvent::taken_back: {
       const bool at_once = at >= 2 && trace.steps[at - 2].buffer == step.buffer;
-      return fmt::format("Takes {} back: {}", name,
-                         at_once ? "some tick has no room left for the rest" : "nothing that follows fits");
+      return fmt::format("Removes {}: {}", name,
+                         at_once ? "no room is left for the rest at some tick" : "no other buffer fits next");
     }
     case packing::PackingEvent::too_high:
       break;

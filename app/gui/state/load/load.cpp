@@ -87,9 +87,9 @@ load::LoadRequest saved_request(const Asked& asked) {
     take_pass(request, {});
   const std::string order = shown_order(asked);
   if (order == load::kOwnOrder)
-    throw Error(ErrorCode::usage,
-                "the order was arranged by hand: write it to a file, and choose that file, before the "
-                "request is saved");
+    throw Error(
+        ErrorCode::usage,
+        "the order was arranged by hand: save it to a file and choose that file before saving the request");
   request.orders = {order};
   if (asked.every_order) request.orders.emplace_back("all");
   return request;

@@ -224,7 +224,7 @@ std::string mapping_misfit(const Model& model, const load::Projection& projectio
 std::string reading_misfit(const Model& model) {
   for (const graph::EncodingShare& share : model.encodings)
     if (share.encoding == graph::Encoding::unreadable)
-      return fmt::format("{} of {} storages cannot be read: quantised blocks in big-endian order",
+      return fmt::format("{} of {} storages cannot be read: quantized blocks in big-endian order",
                          format_grouped(share.storages), format_grouped(model.graph->storages.size()));
   return "";
 }

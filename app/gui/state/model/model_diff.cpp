@@ -21,7 +21,7 @@ DiffSide side_of(const graph::MetaGraph& graph, const inspect::Weight& weight) {
 }
 
 std::string values_text(const inspect::ValueDifference& found) {
-  if (found.differing == 0) return "equal numbers in other bytes";
+  if (found.differing == 0) return "equal numbers, different bytes";
   std::string text;
   if (found.a && found.b && found.not_finite < found.differing)
     text = fmt::format("by {:.3g} at most, ", found.max_absolute);
