@@ -135,7 +135,7 @@ constexpr std::array<Option<Request>, 20> kOptions = {{
      .value_name = "FILE",
      .brief = "gguf: importance of columns, by llama-imatrix",
      .help = "A file of llama.cpp's llama-imatrix, which says how much each column of a weight matters. "
-             "Quantised types other than q8_0, tq2_0, mxfp4 and nvfp4 come closer to the model with it.",
+             "Quantized types other than q8_0, tq2_0, mxfp4 and nvfp4 come closer to the model with it.",
      .access = access::text<&Request::imatrix>},
     {.id = "names",
      .group = kFormat,

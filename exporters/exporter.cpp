@@ -55,7 +55,7 @@ Slot slot_of(const graph::MetaGraph& graph, graph::TensorId id, const ExportOpti
   const auto to = options.outtype;
   if (to && *to != tensor.dtype && can_become(tensor.dtype, *to)) {
     slot.dtype = *to;
-    if (convert::can_become_f32(tensor.dtype)) slot.recipe.then({.kind = convert::StepKind::dequantise});
+    if (convert::can_become_f32(tensor.dtype)) slot.recipe.then({.kind = convert::StepKind::dequantize});
     if (!convert::can_become_f32(tensor.dtype) || *to != graph::DType::f32)
       slot.recipe.then({.kind = convert::StepKind::cast, .dtype = *to});
   }

@@ -96,7 +96,7 @@ struct TypeRule {
 };
 
 struct ExportOptions {
-  std::optional<graph::DType> outtype;  // of floating, quantised and packed weights; nothing = as stored
+  std::optional<graph::DType> outtype;  // of floating, quantized and packed weights; nothing = as stored
   std::uint64_t alignment = 0;          // 0 = the format's own default
   std::uint64_t max_shard_bytes = 0;    // 0 = one file
   bool link_files = false;              // of files that are copied from the model's folder

@@ -298,10 +298,10 @@ bool has_blocks(const Layout& layout) {
   return any;
 }
 
-bool quantises(const Layout& layout) {
+bool quantizes(const Layout& layout) {
   bool any = false;
   for_each_slot(
-      layout, [&](const Slot& slot) { any |= slot.recipe.steps.back().kind == convert::StepKind::quantise; });
+      layout, [&](const Slot& slot) { any |= slot.recipe.steps.back().kind == convert::StepKind::quantize; });
   return any;
 }
 

@@ -68,8 +68,8 @@ std::vector<TypeShare> type_shares(const Layout& layout);
 std::vector<TensorGroup> tensor_groups(const graph::MetaGraph& graph, const Layout& layout);
 // 0 for no weights.
 double bits_per_weight(std::uint64_t bytes, std::uint64_t weights);
-// Whether any tensor of the output is quantised, and whether the conversion quantises one.
+// Whether any tensor of the output is quantized, and whether the conversion quantizes one.
 bool has_blocks(const Layout& layout);
-bool quantises(const Layout& layout);
+bool quantizes(const Layout& layout);
 
 }  // namespace loadline::exporters

@@ -151,7 +151,7 @@ std::vector<std::string> lesson_faults(const Lesson& lesson, const load::LoadEnv
     try {
       check();
     } catch (const Error& error) {
-      if (error.code() == ErrorCode::cancelled) throw;
+      if (error.code() == ErrorCode::canceled) throw;
       faults.push_back(fmt::format("{}, step {}, {}: {}", lesson.file, step.id, what, error.what()));
     }
   };

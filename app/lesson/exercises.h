@@ -42,7 +42,7 @@ ComparedFigure compared_figure(const Published& published, std::size_t scene, Fi
 
 // Computes every figure, fills every text, finds every answer among its choices, holds every published figure
 // against the computed one, and tries every value of a slider. `with_runs`: also does what the steps do for
-// real. One sentence per fault, with its step; none if the lesson is sound. Throws Error{cancelled}.
+// real. One sentence per fault, with its step; none if the lesson is sound. Throws Error{canceled}.
 std::vector<std::string> lesson_faults(const Lesson& lesson, const load::LoadEnvironment& environment,
                                        bool with_runs, Progress& progress);
 

@@ -8,7 +8,7 @@
 //   peak(METHOD [, SPACE [, ORDER]])   bytes; without SPACE the memory that decides whether the load fits
 //   final(METHOD, SPACE)      bytes held at the end
 //   allocated(METHOD)         bytes that PyTorch's allocator counts; the scene's allocator must be torch
-//   seconds(METHOD)           of the load, modelled
+//   seconds(METHOD)           of the load, modeled
 //   blame(METHOD [, SPACE])   the tensor that makes the peak
 //   fits(METHOD), context(METHOD)   whether it fits the budgets; the largest context
 //   least(SPACE), most(SPACE)       the method of the scene with the least or the greatest peak

@@ -298,7 +298,7 @@ namespace {
 // From the one that needs nothing to those that build on others.
 constexpr std::array<std::string_view, 13> kTeachingOrder = {
     "six-ways",  "meta-device",     "mmap",         "anonymous", "lazy-allocation", "order",  "staging-ring",
-    "lifetimes", "offline-packing", "quantisation", "sparsity",  "kv-cache",        "experts"};
+    "lifetimes", "offline-packing", "quantization", "sparsity",  "kv-cache",        "experts"};
 
 std::size_t teaching_place(const Lesson& lesson) {
   return static_cast<std::size_t>(std::ranges::find(kTeachingOrder, lesson.id) - kTeachingOrder.begin());

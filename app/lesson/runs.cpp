@@ -40,7 +40,7 @@ constexpr Keys kRehearse = {"model", "method", "order", "staging"};
 constexpr std::array<std::string_view, 1> kModel = {"model"};
 constexpr std::array<std::string_view, 2> kMapped = {"model", "limit_percent"};
 constexpr std::array<std::string_view, 3> kPack = {"model", "method", "sequence"};
-constexpr std::array<std::string_view, 2> kQuantise = {"model", "types"};
+constexpr std::array<std::string_view, 2> kQuantize = {"model", "types"};
 constexpr std::array<std::string_view, 3> kContext = {"model", "method", "types"};
 constexpr std::array<std::string_view, 2> kExperts = {"model", "layer"};
 
@@ -52,7 +52,7 @@ constexpr std::array kKinds = {
             run_mapped},
     RunKind{"commit", "asks for memory under a limit, anonymous and of a file", kModel, run_commit},
     RunKind{"pack", "packs a load and its pass into one arena", kPack, run_pack},
-    RunKind{"quantise", "quantizes weights and measures the error", kQuantise, run_quantise},
+    RunKind{"quantize", "quantizes weights and measures the error", kQuantize, run_quantize},
     RunKind{"sparsity", "prunes weights to 2:4 and compresses them", kModel, run_sparsity},
     RunKind{"context", "finds the largest context for the memory that is free now", kContext, run_context},
     RunKind{"experts", "maps a model with experts and reads only those that a token needs", kExperts,

@@ -35,7 +35,7 @@ struct RunCall {
 // Throws Error at the run's place for an unknown kind or setting.
 void check_run(const Run& run);
 // Does it. Takes seconds and some hundred MiB of disk and memory; leaves nothing behind. Throws Error for
-// what this machine refuses, besides Error{cancelled}.
+// what this machine refuses, besides Error{canceled}.
 RunResult do_run(const Run& run, const load::LoadEnvironment& environment, Progress& progress);
 
 // A preset written with seeded random weights, or sparse, for as long as this object lives.
@@ -60,7 +60,7 @@ std::vector<float> largest_matrix(const graph::MetaGraphPtr& graph);
 
 assets::Datum run_bytes(std::uint64_t bytes);
 
-// A line "label   value   remark", aligned with its neighbours.
+// A line "label   value   remark", aligned with its neighbors.
 std::string run_line(std::string_view label, std::string_view value, std::string_view remark = {});
 
 // The kinds.
@@ -69,7 +69,7 @@ RunResult run_open(const RunCall& call);
 RunResult run_mapped(const RunCall& call);
 RunResult run_commit(const RunCall& call);
 RunResult run_pack(const RunCall& call);
-RunResult run_quantise(const RunCall& call);
+RunResult run_quantize(const RunCall& call);
 RunResult run_sparsity(const RunCall& call);
 RunResult run_context(const RunCall& call);
 RunResult run_experts(const RunCall& call);

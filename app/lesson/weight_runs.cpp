@@ -109,9 +109,9 @@ RunResult run_pack(const RunCall& call) {
   return result;
 }
 
-// --- Quantises the weights of a small model, and measures what that changes.
+// --- Quantizes the weights of a small model, and measures what that changes.
 
-RunResult run_quantise(const RunCall& call) {
+RunResult run_quantize(const RunCall& call) {
   const WrittenModel model(call.text("model", "demo"), false, call);
   const std::vector<float> numbers = largest_matrix(model.graph());
   double square = 0;
@@ -142,7 +142,7 @@ RunResult run_quantise(const RunCall& call) {
     result.figures[name + ".error"] = assets::Datum(percent);
     result.lines.push_back(
         fmt::format("{:<10}{:>18.2f}{:>14}{:>16.2f} %", name, bits, format_bytes(blocks.size()), percent));
-    call.progress.check_cancelled();
+    call.progress.check_canceled();
   }
   return result;
 }
@@ -214,7 +214,7 @@ RunResult run_sparsity(const RunCall& call) {
   }
   const double high_bits = entropy(high), low_bits = entropy(low);
   const std::uint64_t zipped = deflated(both);
-  call.progress.check_cancelled();
+  call.progress.check_canceled();
   const auto groups = static_cast<double>(std::max<std::size_t>(numbers.size() / 4, 1));
   const double before = static_cast<double>(sparse_groups(numbers)) / groups * 100;
   const double lost = prune(numbers);

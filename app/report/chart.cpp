@@ -78,7 +78,7 @@ std::string band_svg(const CurveBand& band, const Frame& frame) {
   return svg;
 }
 
-// Areas whose tooltip lists the blocks alive there. Neighbouring slices with the same text are merged.
+// Areas whose tooltip lists the blocks alive there. Neighboring slices with the same text are merged.
 std::string slices_svg(const CurveBand& band, const Frame& frame) {
   std::string svg;
   const auto slices = static_cast<double>(band.slices.size());

@@ -48,7 +48,7 @@ struct RowCurve {
 // The spaces of a band in stacking order, from the water line outwards.
 std::vector<plan::Space> stack_of(unsigned mask);
 std::string_view space_title(plan::Space space);
-// The class and the colour of a space in style sheets.
+// The class and the color of a space in style sheets.
 std::string_view space_class(plan::Space space);
 
 using BlockName = std::function<std::string(plan::BlockId)>;
@@ -101,7 +101,7 @@ struct PanelSize {
   double height = 168;
 };
 // One panel as an SVG group of the given size: title, peak, areas, axis. The style sheet `chart` has the
-// rules for its classes; `light` and `dark` set its colours.
+// rules for its classes; `light` and `dark` set its colors.
 std::string panel_svg(const PicturedRow& pictured, const load::BoundRequest& bound, const ChartScale& scale,
                       const PanelSize& size = {});
 

@@ -82,7 +82,7 @@ std::string bars_svg(const Bars& bars) {
         "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" rx=\"2\" class=\"area {}\"/>"
         "<text x=\"{:.1f}\" y=\"{:.1f}\" class=\"figure\">{}<tspan class=\"where\"> {}</tspan></text>\n",
         kBarsLabels - 8, top + 12, markup_text(bar.label, 24), kBarsLabels, top,
-        std::max(x(bar.bytes) - kBarsLabels, 1.0), kBarHeight, bar.colour, x(bar.bytes) + 7, top + 12,
+        std::max(x(bar.bytes) - kBarsLabels, 1.0), kBarHeight, bar.color, x(bar.bytes) + 7, top + 12,
         format_bytes(bar.bytes), markup_text(bar.note, 22));
   }
   return svg + "</svg>\n";

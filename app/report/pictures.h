@@ -17,7 +17,7 @@ struct Bar {
   std::string label = {};
   std::string note = {};  // behind the bar: the law
   std::uint64_t bytes = 0;
-  std::string_view colour = "device";  // the class of a space (chart.h)
+  std::string_view color = "device";  // the class of a space (chart.h)
 };
 
 struct Bars {
@@ -38,8 +38,8 @@ std::string bars_text(const Bars& bars, std::size_t columns, bool unicode);
 
 // --- What is in a model, as a treemap for a page.
 
-// An SVG element of its own: area is bytes, colour is the role of a tensor, titles have what they take. A
-// page defines the colours of the classes role0 to role5 (assets/report/treemap.css). Parts too small to see
+// An SVG element of its own: area is bytes, color is the role of a tensor, titles have what they take. A
+// page defines the colors of the classes role0 to role5 (assets/report/treemap.css). Parts too small to see
 // are drawn together, so the size is bounded for any model.
 std::string treemap_svg(const graph::MetaGraph& graph);
 // The roles that the model has, with their bytes, as a legend.

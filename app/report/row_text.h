@@ -66,7 +66,7 @@ struct OrderFigures {
   bool is_file = false;     // the order equals file order, whatever its name
   std::uint64_t peak = 0;   // the peak to compare
   std::uint64_t jumps = 0;  // jumps between its reads
-  double seconds = 0;       // modelled time, jumps included
+  double seconds = 0;       // modeled time, jumps included
 };
 
 // The row with the greatest gain over its method's peak in file order, and among equals the fewest jumps, as

@@ -129,7 +129,7 @@ void MallocHeap::release(const Chunk& chunk) {
   trim_threshold_ = 2 * bytes;
 }
 
-// Frees a range and merges it with free neighbours; returns the size of the merged range. A few small pieces
+// Frees a range and merges it with free neighbors; returns the size of the merged range. A few small pieces
 // of each size stay in the thread's cache unmerged: one such piece keeps all memory below it from joining the
 // top.
 std::uint64_t MallocHeap::give(std::uint64_t offset, std::uint64_t bytes) {

@@ -85,7 +85,7 @@ class BestFit {
   Holes::Of equals_;
 };
 
-// --- Allocates offsets inside one range of bytes: best fit, with free neighbours merged.
+// --- Allocates offsets inside one range of bytes: best fit, with free neighbors merged.
 
 // Every offset and every reserved size is a multiple of the alignment. Each call takes O(log n).
 class Suballocator {

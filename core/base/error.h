@@ -24,7 +24,7 @@ struct Remedy {
 
 // --- The one exception class: a code for programs, a place in the input, and a sentence for people.
 
-enum class ErrorCode { io, malformed, unsupported, limit, gpu, cancelled, usage, no_fit };
+enum class ErrorCode { io, malformed, unsupported, limit, gpu, canceled, usage, no_fit };
 
 // The name scripts see in `--json` ("malformed", ...).
 std::string_view error_code_name(ErrorCode code);

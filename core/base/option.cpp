@@ -49,7 +49,7 @@ bool parse_flag(std::string_view text) {
   throw Error(ErrorCode::usage, "'{}' is neither on nor off", safe_display(text, 40));
 }
 
-// How many insertions, deletions, replacements and swaps of neighbours turn one word into the other.
+// How many insertions, deletions, replacements and swaps of neighbors turn one word into the other.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::vector<std::size_t>> cost(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
   for (std::size_t i = 0; i <= a.size(); ++i) cost[i][0] = i;

@@ -28,9 +28,9 @@ class Progress {
 
   // For sub-tasks that count their own progress.
   const std::stop_token& stop_token() const { return stop_; }
-  bool cancelled() const { return stop_.stop_requested(); }
-  // Throws Error{cancelled} once a stop was requested.
-  void check_cancelled() const;
+  bool canceled() const { return stop_.stop_requested(); }
+  // Throws Error{canceled} once a stop was requested.
+  void check_canceled() const;
 
  private:
   std::atomic<std::uint64_t> done_ = 0;

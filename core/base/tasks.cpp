@@ -26,8 +26,8 @@ double Progress::fraction() const {
   return total == 0 ? 0.0 : std::min(1.0, static_cast<double>(done_) / static_cast<double>(total));
 }
 
-void Progress::check_cancelled() const {
-  if (cancelled()) throw Error(ErrorCode::cancelled, "cancelled");
+void Progress::check_canceled() const {
+  if (canceled()) throw Error(ErrorCode::canceled, "canceled");
 }
 
 // --- On Linux each thread has a nice value of its own.

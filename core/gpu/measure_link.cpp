@@ -27,7 +27,7 @@ double seconds_of(VulkanMachine& machine, const plan::Plan& plan, plan::BlockId 
   const plan::Step step{.verb = plan::Verb::copy, .block = to, .from = from, .bytes = plan.block(to).bytes};
   std::vector<double> seconds;
   for (int run = 0; run <= kRuns; ++run) {
-    progress.check_cancelled();
+    progress.check_canceled();
     const double start = machine.now();
     machine.copy(step, plan.block(to));
     machine.drain();
@@ -50,7 +50,7 @@ double seconds_of_pages(const Device& device, const io::StorageReader& nothing, 
   if (!on_device) std::tie(first_use.block, first_use.from) = std::tuple(other, id);
   std::vector<double> seconds;
   for (int run = 0; run < kRuns; ++run) {
-    progress.check_cancelled();
+    progress.check_canceled();
     VulkanMachine machine(device, nothing, plan, {.take_at_once = true});
     machine.alloc(other, plan.block(other));
     const double start = machine.now();
@@ -107,7 +107,7 @@ void measure_device(const DeviceOptions& wanted, std::uint64_t bytes, load::Meas
       measure_link(Device(options), bytes, measured, progress);
       found.rates[queue_family_key(family)] = measured.values.at("link");
     } catch (const Error& error) {
-      if (error.code() == ErrorCode::cancelled) throw;  // a family that fails is not chosen by its rate
+      if (error.code() == ErrorCode::canceled) throw;  // a family that fails is not chosen by its rate
     }
   }
   options.queues = wanted.queues;

@@ -12,7 +12,7 @@ namespace loadline::gpu {
 
 // Measures the rates link, pageable_link and device_copy: medians of seven copies of a block of `bytes` on a
 // VulkanMachine, moved as an upload moves them. Also staging_pages and device_pages: medians of seven
-// allocations. Sets rates.device. Throws Error{no_fit | gpu | cancelled},
+// allocations. Sets rates.device. Throws Error{no_fit | gpu | canceled},
 // and has set nothing then.
 void measure_link(const Device& device, std::uint64_t bytes, load::MeasuredRates& rates, Progress& progress);
 

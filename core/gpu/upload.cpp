@@ -120,7 +120,7 @@ class Verifier {
   void compare_extent(plan::BlockId id, const plan::Extent& extent) {
     machine_.read_back(id, extent.offset, extent.bytes,
                        [&](std::uint64_t at, std::span<const std::byte> bytes) {
-                         progress_.check_cancelled();
+                         progress_.check_canceled();
                          expected_.resize(bytes.size());
                          plan::expected_bytes(reader_, {&extent, 1}, extent.offset + at, expected_);
                          note_difference(extent.storage, extent.cast ? at : extent.storage_offset + at, bytes,
@@ -130,16 +130,16 @@ class Verifier {
 
   // The weight is packed again, whole, in host memory.
   void compare_packed(plan::BlockId id, const convert::Prepack& how, graph::StorageId storage) {
-    progress_.check_cancelled();
+    progress_.check_canceled();
     expected_.assign(static_cast<std::size_t>(convert::prepacked_bytes(how)), std::byte{0});
     const plan::Step whole{
         .verb = plan::Verb::copy, .block = id, .from = storage, .bytes = convert::stored_bytes(how)};
     plan::fill_prepacked(whole, how, expected_, [&](std::uint64_t at, std::span<std::byte> out) {
-      progress_.check_cancelled();
+      progress_.check_canceled();
       reader_.read(storage, at, out);
     });
     machine_.read_back(id, [&](std::uint64_t at, std::span<const std::byte> bytes) {
-      progress_.check_cancelled();
+      progress_.check_canceled();
       note_difference(storage, at, bytes, std::span(expected_).subspan(static_cast<std::size_t>(at)),
                       "as packed on the host");
     });
@@ -265,7 +265,7 @@ double expected_seconds(const UploadReport& report, const plan::Plan& plan, cons
   const double share = static_cast<double>(*report.cached_bytes) / static_cast<double>(report.file_bytes);
   const plan::CostModel cached = plan::with_cached_files(costs, share, report.imported_bytes > 0);
   plan::DryMachine dry(cached);
-  return load::modelled_seconds(plan::run(plan, dry), plan::read_pattern(plan, graph), cached);
+  return load::modeled_seconds(plan::run(plan, dry), plan::read_pattern(plan, graph), cached);
 }
 
 // With the machine's own ring. Steps are those of the plan.
@@ -315,8 +315,7 @@ UploadReport upload(const graph::MetaGraphPtr& graph, const plan::Plan& plan, co
   if (report.imported_bytes > 0) costs = plan::with_imported_pages(costs);
   plan::DryMachine dry(costs);
   report.projected = plan::run(plan, dry);
-  report.projected_seconds =
-      load::modelled_seconds(report.projected, plan::read_pattern(plan, *graph), costs);
+  report.projected_seconds = load::modeled_seconds(report.projected, plan::read_pattern(plan, *graph), costs);
   report.expected_seconds = expected_seconds(report, plan, *graph, costs);
   unsigned& anonymous = report.anonymous_spaces;
   anonymous = plan::space_bit(plan::Space::host);

@@ -42,7 +42,7 @@ struct UploadReport {
   std::uint64_t tensors = 0;     // on the device at the end
   std::uint64_t bytes = 0;       // of these tensors
   double seconds = 0;            // of the whole plan, until the last transfer is complete
-  double projected_seconds = 0;  // modelled_seconds() by UploadOptions::costs: files come from the disk
+  double projected_seconds = 0;  // modeled_seconds() by UploadOptions::costs: files come from the disk
   std::uint64_t file_bytes = 0;  // of the model's files
   // Of these, bytes_read_from_cache() before the upload.
   std::optional<std::uint64_t> cached_bytes = {};
@@ -83,7 +83,7 @@ struct UploadReport {
 //   usage        the plan fails check_plan, the device does not exist, or there is nothing to verify
 //   unsupported  a cast cannot be run
 //   no_fit       the plan needs too much memory; nothing is allocated
-//   gpu, io, cancelled
+//   gpu, io, canceled
 // Progress counts the bytes of the plan's copies, then the verified bytes.
 UploadReport upload(const graph::MetaGraphPtr& graph, const plan::Plan& plan, const UploadOptions& options,
                     Progress& progress);

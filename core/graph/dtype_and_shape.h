@@ -165,7 +165,7 @@ struct DTypeInfo {
   std::string_view name;  // shown to people and scripts: "F32", "BF16", "Q4_K"
   DTypeKind kind;
   // `block_elements` elements take `block_bytes` bytes; 1 element for ordinary types,
-  // more for sub-byte and quantised ones. Both 0: no fixed size (opaque, string).
+  // more for sub-byte and quantized ones. Both 0: no fixed size (opaque, string).
   std::uint32_t block_elements;
   std::uint32_t block_bytes;
   std::string_view safetensors;
@@ -196,7 +196,7 @@ std::optional<DType> dtype_from(std::int16_t DTypeInfo::*column, std::int64_t co
 // overflows, or if the type has no fixed size.
 std::optional<std::uint64_t> byte_size(DType id, std::uint64_t elements);
 
-// As byte_size(), but the last block of a sub-byte type (never of a quantised one) may be partly filled: five
+// As byte_size(), but the last block of a sub-byte type (never of a quantized one) may be partly filled: five
 // 4-bit numbers take three bytes.
 std::optional<std::uint64_t> packed_byte_size(DType id, std::uint64_t elements);
 

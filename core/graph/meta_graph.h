@@ -146,7 +146,7 @@ enum class Encoding : std::uint8_t {
   // each giving its lowest `unit` bytes,
   protobuf_varints,
   protobuf_fixed,  // or values of `unit` bytes, 4 or 8
-  unreadable,      // the range is known but cannot be decoded: quantised blocks in big-endian order
+  unreadable,      // the range is known but cannot be decoded: quantized blocks in big-endian order
 };
 std::string_view encoding_name(Encoding encoding);
 

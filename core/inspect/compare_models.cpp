@@ -250,7 +250,7 @@ class Comparer {
 
   io::ReadTensor counted(const io::TensorReader& tensors) {
     return [this, &tensors](graph::TensorId id, std::uint64_t offset, std::span<std::byte> out) {
-      progress_.check_cancelled();
+      progress_.check_canceled();
       tensors.read(id, offset, out);
       progress_.add(out.size());
       read_ += out.size();

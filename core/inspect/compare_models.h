@@ -26,7 +26,7 @@ bool is_close(double a, double b, const Tolerance& tolerance);
 
 struct CompareOptions {
   bool values = true;
-  // Without it weights must have the same type and the same bytes. With it, floating point weights, quantised
+  // Without it weights must have the same type and the same bytes. With it, floating point weights, quantized
   // blocks and packed weights of any type are compared as numbers; all other types must have the same bytes.
   std::optional<Tolerance> tolerance = {};
 };
@@ -71,7 +71,7 @@ struct Comparison {
 };
 
 // Reads both models in a fixed memory, on several threads. Throws Error{io | malformed} if a file cannot be
-// read or decoded, and Error{cancelled}.
+// read or decoded, and Error{canceled}.
 Comparison compare_models(const graph::MetaGraphPtr& a, const graph::MetaGraphPtr& b,
                           const CompareOptions& options, Progress& progress);
 // With the weights to compare, as match_weights() pairs them.

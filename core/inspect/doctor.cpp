@@ -312,7 +312,7 @@ class Doctor {
     buffer_.resize(1 << 20);
     io::Xxh3 hash;
     for (std::uint64_t done = 0; done < bytes;) {
-      progress_.check_cancelled();
+      progress_.check_canceled();
       const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(buffer_.size(), bytes - done));
       reader_.read(graph::StorageId{static_cast<std::uint32_t>(at)}, done, std::span(buffer_).first(n));
       hash.update(std::span(buffer_).first(n));
@@ -343,7 +343,7 @@ class Doctor {
     io::Xxh3 hash;
     buffer_.resize(std::max<std::size_t>(buffer_.size(), kPlace));
     for (std::uint64_t i = 0; i < kPlaces; ++i) {
-      progress_.check_cancelled();
+      progress_.check_canceled();
       const auto piece = std::span(buffer_).first(kPlace);
       reader_.read(graph::StorageId{static_cast<std::uint32_t>(at)}, (bytes - kPlace) / (kPlaces - 1) * i,
                    piece);
@@ -363,7 +363,7 @@ class Doctor {
       const graph::Storage& storage = graph_.storages[i];
       if (!in_file(storage) || storage.bytes < kLeast || storage.encoding == graph::Encoding::unreadable)
         continue;
-      progress_.check_cancelled();
+      progress_.check_canceled();
       if (reader_.file_of(graph::StorageId{static_cast<std::uint32_t>(i)})
               .has_data(storage.offset, storage.bytes))
         by_size[storage.bytes].push_back(i);

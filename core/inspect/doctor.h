@@ -30,7 +30,7 @@ struct Finding {
 // The findings, most severe first; none if the files are in order or the model has no files. Duplicates are
 // found by content: storages of equal size are compared at sample positions, and those that agree are read
 // whole; holes of sparse files are not read. If that would read more than 4 GiB, the finding says that it
-// rests on samples. All other findings come from the graph alone. Throws Error{io | cancelled}.
+// rests on samples. All other findings come from the graph alone. Throws Error{io | canceled}.
 std::vector<Finding> diagnose(const io::StorageReader& reader, Progress& progress);
 
 // Weight files of the model's format in a sharded model's folder that are not among its shards.

@@ -387,7 +387,7 @@ class MetadataDiff {
       io::MetaArrayReader x = reader(a_, a), y = reader(b_, b);
       std::optional<std::pair<graph::MetaValue, graph::MetaValue>> first;
       while (!first && x.remaining() > 0 && y.remaining() > 0) {
-        progress_.check_cancelled();
+        progress_.check_canceled();
         graph::MetaValue of_x = x.next(), of_y = y.next();
         // NaN differs from itself, but not from an equal entry of the other file
         if (of_x != of_y && scalar_text(of_x) != scalar_text(of_y))

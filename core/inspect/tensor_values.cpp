@@ -52,7 +52,7 @@ void add_values(const io::StorageReader& reader, const graph::Tensor& tensor,
   const auto buffer_bytes = static_cast<std::size_t>(graph::packed_byte_size(info.id, most).value());
   const std::unique_ptr<std::byte[]> buffer(new std::byte[buffer_bytes]);  // not set to zero first
   while (left > 0) {
-    progress.check_cancelled();
+    progress.check_canceled();
     const std::uint64_t count = std::min(left, most);
     const std::span part(buffer.get(),
                          static_cast<std::size_t>(graph::packed_byte_size(info.id, count).value()));
@@ -162,7 +162,7 @@ void for_each_part(PartReader& stream, const graph::Tensor& tensor, std::uint64_
                    Progress& progress, Take take) {
   const std::uint64_t block = graph::dtype_info(tensor.dtype).block_elements, per = stream.per_element();
   for (std::uint64_t at = first / block * block; at < end;) {
-    progress.check_cancelled();
+    progress.check_canceled();
     const std::uint64_t last = std::min(std::max(end, at + 1), at + stream.part_elements());
     // whole blocks, except at the tensor's end
     const std::uint64_t whole = std::min(graph::elements(tensor), (last + block - 1) / block * block);

@@ -25,7 +25,7 @@ std::optional<std::string> measure_refusal(graph::DType dtype);
 // several threads with one reader. Adds tensor_bytes() to `progress` bit by bit; the caller adds them to its
 // total. Elements are taken in the tensor's order; elements that a stride of 0 repeats count once. Throws
 // Error{unsupported} with measure_refusal(), or for a view whose elements overlap or are smaller than a byte.
-// Also throws as StorageReader does, and Error{cancelled}.
+// Also throws as StorageReader does, and Error{canceled}.
 convert::ValueStats tensor_stats(const io::StorageReader& reader, graph::TensorId id, Progress& progress);
 
 // The result for one tensor: its statistics, or the reason why there are none.

@@ -167,7 +167,7 @@ struct Dimension {
   std::uint64_t inner = 1;   // elements of the tensor that one step passes
 };
 
-// The dimensions without those of size 1; neighbours that are contiguous together are merged.
+// The dimensions without those of size 1; neighbors that are contiguous together are merged.
 std::vector<Dimension> dimensions(const graph::Tensor& tensor) {
   std::vector<Dimension> result;
   for (std::size_t i = 0; i < tensor.shape.size(); ++i) {

@@ -57,7 +57,7 @@ void FloorSearch<T>::rank(const Attempt& attempt) {
   }
 }
 
-// Splits the listed sections [from, to] into components, at each pair of neighbours that no box covers
+// Splits the listed sections [from, to] into components, at each pair of neighbors that no box covers
 // together.
 template <typename T>
 void FloorSearch<T>::split(std::uint32_t from, std::uint32_t to, std::size_t rest, std::size_t maker) {
@@ -407,7 +407,7 @@ SearchEnd FloorPortfolio::run(std::uint64_t attempts, const StopRule& rule) {
 std::uint64_t FloorPortfolio::bytes() const {
   std::uint64_t sum = 0;
   for (const auto& lane : lanes_)
-    sum += list_bytes_ + std::visit([](const auto& search) { return search.learnt_bytes(); }, *lane);
+    sum += list_bytes_ + std::visit([](const auto& search) { return search.learned_bytes(); }, *lane);
   return sum;
 }
 

@@ -66,7 +66,7 @@ class FloorSearch {
   const std::vector<T>& offsets() const { return offsets_; }
   std::uint64_t nodes() const { return nodes_; }
   // Bytes of the failed states and of the undo log at its largest.
-  std::size_t learnt_bytes() const { return failed_.size() * sizeof(Hash) + skyline_.log_bytes(); }
+  std::size_t learned_bytes() const { return failed_.size() * sizeof(Hash) + skyline_.log_bytes(); }
   void observe(FloorObserver* observer) { observer_ = observer; }
 
  private:
@@ -140,7 +140,7 @@ extern template class FloorSearch<std::int64_t>;
 // attempt often pays more than a longer one.
 Attempt floor_attempt(std::uint64_t index, std::uint32_t boxes, std::uint64_t seed);
 
-// Bytes of the lists of one floor search of the model (one per thread). Learnt states and the undo log come
+// Bytes of the lists of one floor search of the model (one per thread). Learned states and the undo log come
 // on top, at most 64 MiB each.
 std::uint64_t floor_search_bytes(const SectionModel& model);
 

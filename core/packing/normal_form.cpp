@@ -327,7 +327,7 @@ void add_obstacles(const Items& all, const std::vector<std::uint32_t>& component
               *all.items[b].offset);
 }
 
-// Living pins never overlap, so a new one needs a check against its two neighbours only.
+// Living pins never overlap, so a new one needs a check against its two neighbors only.
 void check_pins(const Problem& problem, const Items& all) {
   struct Pin {
     std::uint64_t lower, upper, size;

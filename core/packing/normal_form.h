@@ -77,7 +77,7 @@ bool fits_in(const SectionModel& model, std::uint64_t capacity);
 // it into independent components.
 
 // Time is reduced to sections: the stretches of ticks whose set of living buffers is not contained in a
-// neighbouring stretch's set. Where no buffer lives across the border of two stretches, two components share
+// neighboring stretch's set. Where no buffer lives across the border of two stretches, two components share
 // the arena and nothing else. Buffers of a group become one box. Gaps in a lifetime split a box into ranges.
 // Pinned buffers become obstacles, cut to each component. Sizes count in units: the greatest common divisor
 // of all sizes, obstacle offsets and needed alignments. Alignments that every multiple of the unit satisfies

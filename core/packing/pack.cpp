@@ -40,7 +40,7 @@ class ComponentPacker {
   void reach(std::uint64_t capacity, const StopRule& rule);
   // One more turn to lower the height, with the same rules.
   void minimize(const StopRule& rule);
-  // Frees what the exact searches have learnt so far.
+  // Frees what the exact searches have learned so far.
   void forget() { portfolios_.clear(); }
 
   bool packed() const { return !offsets_.empty(); }
@@ -82,7 +82,7 @@ class ComponentPacker {
   const GreedyRule* best_rule_ = nullptr;
   bool orders_tried_ = false;
   std::optional<EjectionSearch> ejection_;
-  // Exact searches by capacity, between lower_ and height_; what they have learnt stays valid. Limited in
+  // Exact searches by capacity, between lower_ and height_; what they have learned stays valid. Limited in
   // memory.
   std::map<std::uint64_t, FloorPortfolio> portfolios_;
 };
@@ -525,7 +525,7 @@ Packing pack(const Problem& problem, const PackOptions& options, Progress& progr
   std::vector<ArenaPacker> packers;
   for (std::uint32_t arena = 0; arena < arenas; ++arena) packers.emplace_back(problem, arena, options);
   run(packers, options.minimize, rule);
-  progress.check_cancelled();
+  progress.check_canceled();
   Packing packing;
   packing.offsets.assign(problem.buffers.size(), 0);
   packing.verdict = Verdict::feasible;

@@ -59,7 +59,7 @@ struct Packing {
 
 // Checks the problem first, as check_problem() and normal_form() do. Equal problem, options and seed give
 // equal packings, unless the clock ends the search. Uses about 500 bytes per buffer or part of one; exact
-// search uses at most 512 MiB, plus 128 MiB per thread. Throws Error{cancelled}.
+// search uses at most 512 MiB, plus 128 MiB per thread. Throws Error{canceled}.
 Packing pack(const Problem& problem, const PackOptions& options, Progress& progress);
 
 // --- Checks a packing without knowing how it was made.

@@ -190,7 +190,7 @@ void Skyline<T>::reopen(const Placement& placement) {
   rehash(box);
 }
 
-// Only the sections at the ends of a placed box can have become redundant beside a neighbour.
+// Only the sections at the ends of a placed box can have become redundant beside a neighbor.
 template <typename T>
 void Skyline<T>::merge_ends(std::uint32_t first, std::uint32_t last) {
   const std::uint32_t before = previous_[first];

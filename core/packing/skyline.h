@@ -39,8 +39,8 @@ SectionStack<std::int64_t> stack_section(const std::int64_t* starts, const std::
 
 // T is int32_t or int64_t; check fits_in<T>() first.
 //
-// Sections are listed from left to right. If every box over a section also covers its neighbour, the section
-// adds no constraint; it is unlisted until that changes. Linked neighbours that no box covers together belong
+// Sections are listed from left to right. If every box over a section also covers its neighbor, the section
+// adds no constraint; it is unlisted until that changes. Linked neighbors that no box covers together belong
 // to different components.
 template <typename T>
 class Skyline {

@@ -1,4 +1,4 @@
-// The projecting machine: moves no bytes and keeps a modelled clock.
+// The projecting machine: moves no bytes and keeps a modeled clock.
 #pragma once
 
 #include "core/plan/reserved_memory.h"

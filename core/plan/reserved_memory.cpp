@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::uint64_t kTorchHostAlignment = 64;
 
-allocators::BlockPool modelled_pool(allocators::PoolForecast expected) {
+allocators::BlockPool modeled_pool(allocators::PoolForecast expected) {
   return {{.expected = std::move(expected)},
           [](std::uint32_t, std::uint64_t wanted, std::uint64_t) {
             return allocators::PoolBlock{wanted, wanted};
@@ -29,7 +29,7 @@ allocators::BlockPool modelled_pool(allocators::PoolForecast expected) {
 
 // The most that a pool reserves in the space during the plan.
 std::uint64_t pool_peak(const Plan& plan, Space space, const allocators::PoolForecast& expected) {
-  allocators::BlockPool pool = modelled_pool(expected);
+  allocators::BlockPool pool = modeled_pool(expected);
   std::vector<allocators::BlockPool::Range> ranges(plan.blocks.size());
   std::uint64_t peak = 0;
   for (const Step& step : plan.steps) {
@@ -65,8 +65,8 @@ void choose_passing_block(const Plan& plan, Space space, allocators::PoolForecas
 AllocatorBooks::AllocatorBooks(allocators::AllocatorModel model,
                                const PerSpace<allocators::PoolForecast>& expected)
     : model_(model),
-      device_pool_(modelled_pool(expected[index(Space::device)])),
-      staging_pool_(modelled_pool(expected[index(Space::staging)])) {}
+      device_pool_(modeled_pool(expected[index(Space::device)])),
+      staging_pool_(modeled_pool(expected[index(Space::staging)])) {}
 
 void AllocatorBooks::note(Space space, std::uint64_t reserved) {
   reserved_[index(space)] = reserved;

@@ -69,7 +69,7 @@ struct SpaceProblem {
 };
 
 // Every block of `space` that the run allocates with at least one byte, in plan order. Sizes are rounded up
-// to multiples of `alignment`, as offsets are, so that any two blocks can be neighbours. Blocks that outlive
+// to multiples of `alignment`, as offsets are, so that any two blocks can be neighbors. Blocks that outlive
 // the plan live until one tick after its last step.
 SpaceProblem space_problem(const Plan& plan, const Timeline& timeline, Space space,
                            std::uint64_t alignment = 256);
@@ -84,7 +84,7 @@ struct Arena {
 
 // Offsets for the blocks of `space`, at multiples of `alignment`; blocks alive together do not overlap. Packs
 // space_problem() without a time limit, so that the same run gives the same arena on every machine. Throws
-// Error{limit} for sizes over 2^62 bytes, Error{cancelled}.
+// Error{limit} for sizes over 2^62 bytes, Error{canceled}.
 Arena plan_arena(const Plan& plan, const Timeline& timeline, Space space, Progress& progress,
                  std::uint64_t alignment = 256);
 

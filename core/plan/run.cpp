@@ -40,7 +40,7 @@ Timeline run(const Plan& plan, Machine& machine, Progress& progress, Timeline us
   const bool own_books = machine.live_bytes().has_value();
   const bool counted = machine.sample().has_value();
   for (std::size_t at = 0; at < plan.steps.size(); ++at) {
-    progress.check_cancelled();
+    progress.check_canceled();
     const Step& step = plan.steps[at];
     const Block& block = plan.block(step.block);
     if (step.verb == Verb::copy) {

@@ -26,7 +26,7 @@ class Machine {
   // `to` is the destination block of the copy.
   virtual void copy(const Step& step, const Block& to) = 0;
   virtual void free(BlockId id, const Block& block) = 0;
-  // Seconds since the machine was made, on its own clock (modelled or real).
+  // Seconds since the machine was made, on its own clock (modeled or real).
   virtual double now() const = 0;
   virtual void drain() = 0;
 
@@ -49,7 +49,7 @@ class Machine {
 };
 
 // Runs every step in order and drains. Progress counts the bytes of copies (total included). Throws
-// Error{cancelled} between steps, and whatever the machine throws. The plan must have passed check_plan.
+// Error{canceled} between steps, and whatever the machine throws. The plan must have passed check_plan.
 // Usage counts requested bytes: from the machine's live_bytes() if it has them (measurement), else from the
 // plan (projection). The timeline takes over the memory of `used`, whose contents are dropped.
 Timeline run(const Plan& plan, Machine& machine, Progress& progress, Timeline used = {});

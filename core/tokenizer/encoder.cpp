@@ -18,7 +18,7 @@
 
 namespace loadline::tokenizer {
 
-// --- Finds added tokens in a text, before it is normalised and after.
+// --- Finds added tokens in a text, before it is normalized and after.
 
 namespace {
 
@@ -27,7 +27,7 @@ class AddedTokens {
   // Both must outlive it.
   AddedTokens(const Tokenizer& tokenizer, const Normalizers& normalizers);
 
-  // The text between the tokens is normalised; empty pieces are left out.
+  // The text between the tokens is normalized; empty pieces are left out.
   std::vector<TextPiece> extract(std::string_view text) const;
 
   // The token with this id; null if there is none.

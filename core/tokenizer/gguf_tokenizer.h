@@ -47,7 +47,7 @@ struct GgufTokenizer {
 
 // The same keys and values as llama.cpp's converter writes. Throws Error{unsupported | malformed | limit}
 // naming the file: no tokenizer, an architecture whose vocabulary only its own Python code can read, ids
-// beyond vocab_size, an unknown pre-tokeniser.
+// beyond vocab_size, an unknown pre-tokenizer.
 GgufTokenizer gguf_tokenizer(const ModelTokenizer& model, const GgufTokenizerRequest& request);
 
 // --- The tokenizer of a GGUF file as the files that transformers reads.

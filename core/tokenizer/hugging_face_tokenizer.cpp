@@ -202,7 +202,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kSpace = "\xE2\x96\x81";  // U+2581
 
-// Pre-tokenisers of llama.cpp that look a whole word up before they merge, and that normalise texts.
+// Pre-tokenizers of llama.cpp that look a whole word up before they merge, and that normalize texts.
 constexpr std::array<std::string_view, 8> kWholeWords = {"llama3",    "llama-v3", "llama-bpe", "falcon3",
                                                          "falcon-h1", "pixtral",  "lfm2",      "tekken"};
 constexpr std::array<std::string_view, 1> kComposed = {"qwen2"};

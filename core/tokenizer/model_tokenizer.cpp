@@ -1,4 +1,4 @@
-// Reads tokenizer_config.json and its neighbours, as transformers 5 and llama.cpp's converter use them.
+// Reads tokenizer_config.json and its neighbors, as transformers 5 and llama.cpp's converter use them.
 // Fields of another type than expected count as absent, as they do there; broken JSON and impossible ids are
 // errors.
 #include "core/tokenizer/model_tokenizer.h"

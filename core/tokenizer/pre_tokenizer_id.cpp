@@ -144,9 +144,9 @@ std::string pre_tokenizer_id(const Tokenizer& tokenizer, const Encoder& encoder)
                                     : fmt::format("its steps are those of {}", join_names(by_rules, 6));
   const Error error(
       ErrorCode::unsupported, {.file = tokenizer.file},
-      "the pre-tokeniser is not known to llama.cpp: the token ids of its test text have the SHA-256 "
+      "the pre-tokenizer is not known to llama.cpp: the token ids of its test text have the SHA-256 "
       "{}, which is in no row of its table; {}. If the vocabulary was trained anew and texts are cut "
-      "as in a known model, state that model's pre-tokeniser; otherwise llama.cpp has to learn it first",
+      "as in a known model, state that model's pre-tokenizer; otherwise llama.cpp has to learn it first",
       hash, suggested);
   throw by_rules.empty() ? error : error.with({"pre_tokenizer", by_rules.front()});
 }

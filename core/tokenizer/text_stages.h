@@ -56,7 +56,7 @@ struct TextPiece {
   std::optional<std::uint32_t> token = {};  // an added token: nothing else looks at the text
 };
 
-// --- SentencePiece's precompiled normalisation rules: prefixes of texts and what replaces them.
+// --- SentencePiece's precompiled normalization rules: prefixes of texts and what replaces them.
 
 // The bytes are: u32 size of the trie in bytes, the trie, and the replacements, each ended by a zero byte.
 // The trie is a double array (Susumu Yata's darts-clone) of u32 little-endian units.

@@ -174,7 +174,7 @@ std::string normalized(std::string_view text, NormalForm form) {
     normalizer->normalizeUTF8(0, icu::StringPiece(part.data(), icu_size(part)), sink, nullptr, status);
     check(status, "normalize a text");
   };
-  // a later character neither changes nor lets its neighbours meet
+  // a later character neither changes nor lets its neighbors meet
   std::size_t begin = 0;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t from = at;

@@ -85,7 +85,7 @@ const std::string* Vocabulary::text(std::uint32_t id) const {
   return &found->text;
 }
 
-// --- Joins neighbouring symbols, the most important pair first, in n log n steps.
+// --- Joins neighboring symbols, the most important pair first, in n log n steps.
 
 namespace {
 
@@ -322,7 +322,7 @@ class Unigram final : public WordModel {
 
   void encode(std::string_view word, std::vector<std::uint32_t>& ids) const override {
     const std::vector<Node> best = best_paths(word);
-    // backwards along the best path; unknown neighbours become one
+    // backwards along the best path; unknown neighbors become one
     std::vector<std::string_view> parts;
     bool joins = false;
     for (std::size_t end = word.size(); end > 0;) {

@@ -13,7 +13,7 @@
 namespace loadline::view {
 namespace {
 
-// The coverage of each cell by the interval [a, b), as differences between neighbouring cells: four entries.
+// The coverage of each cell by the interval [a, b), as differences between neighboring cells: four entries.
 struct Edges {
   std::array<std::size_t, 4> at;
   std::array<double, 4> by;

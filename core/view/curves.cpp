@@ -54,7 +54,7 @@ std::vector<double> decimal_ticks(double from, double to, std::size_t wanted) {
   double step = 10 * magnitude;
   for (const double factor : {5.0, 2.0, 1.0})
     if (factor * magnitude >= raw) step = factor * magnitude;
-  // from 2^53 on neighbouring indices are the same double
+  // from 2^53 on neighboring indices are the same double
   constexpr double kMostIndex = 0x1p53;
   const double first = std::ceil(from / step), last = std::floor(to / step);
   if (!(std::abs(first) < kMostIndex && std::abs(last) < kMostIndex)) return {};

@@ -38,7 +38,7 @@ double value_at(std::span<const CurvePoint> curve, double x);
 // Ticks from 0 to at least `most` (> 0), about `wanted` of them: a power of two bytes apart.
 std::vector<double> byte_ticks(double most, std::size_t wanted);
 // Ticks in [from, to] at multiples of 1, 2 or 5 times a power of ten, about `wanted` of them. None if
-// neighbouring ticks would be the same double.
+// neighboring ticks would be the same double.
 std::vector<double> decimal_ticks(double from, double to, std::size_t wanted);
 
 // --- Reduces the usage of a run to the columns of a stacked plot, and lists the blocks alive at chosen

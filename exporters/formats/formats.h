@@ -118,7 +118,7 @@ struct OnnxEdit {
 // Tensors that hold values of at least so many bytes become external data, as those of onnx's own helper do.
 inline constexpr std::uint64_t kLeastOutside = 1024;
 
-// Initialisers of the graph, and of graphs in its operators' attributes, move to external data if they are
+// Initializers of the graph, and of graphs in its operators' attributes, move to external data if they are
 // large enough, else into the file. Other tensors move only if they are external data already: operators'
 // attributes and training graphs stay as they are. If `inline_weights`, all external data moves into the
 // file. `graph` must be what an importer read from `file`. Throws Error{malformed} as WireReader does, and if

@@ -1,7 +1,7 @@
 // ONNX (onnx 1.23: onnx.in.proto, docs/ExternalData.md): the source's own file, in which only the places of
 // the weights change. What is not a weight, fields of later versions included, is copied byte by byte.
 //
-//   OUT        the ModelProto; an initialiser says location, offset and length instead of its values
+//   OUT        the ModelProto; an initializer says location, offset and length instead of its values
 //   OUT.data   the values, each aligned
 #include "core/base/checked_arithmetic.h"
 #include "core/base/error.h"

@@ -113,7 +113,7 @@ class Finder {
   std::vector<OnnxEdit> find() { return walk(Message::model, false); }
 
  private:
-  // `movable`: initialisers here become external data.
+  // `movable`: initializers here become external data.
   std::vector<OnnxEdit> walk(Message message, bool movable) {
     std::vector<OnnxEdit> edits;
     while (const auto field = reader_.next()) {

@@ -190,7 +190,7 @@ namespace {
 
 constexpr std::size_t kMostNamed = 3;
 
-// The type that most numbers of the file have, BF16 for quantised ones.
+// The type that most numbers of the file have, BF16 for quantized ones.
 graph::DType type_of(const graph::MetaGraph& graph) {
   std::map<graph::DType, std::uint64_t> numbers;
   for (const graph::Tensor& tensor : graph.tensors) {

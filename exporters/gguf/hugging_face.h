@@ -47,7 +47,7 @@ struct HuggingFaceModel {
 
 // Nothing for a model that is no GGUF file of a family that has a map, where names are to be kept, and for a
 // file with tensors under the Hugging Face model's own names. Every tensor becomes `options.outtype`; without
-// one, the type that most numbers of the file have, and BF16 for quantised ones. Reads the tokenizer's arrays
+// one, the type that most numbers of the file have, and BF16 for quantized ones. Reads the tokenizer's arrays
 // from the file. Throws Error{unsupported | malformed} for tensors that are missing, or of other shapes than
 // the file's keys say.
 std::optional<HuggingFaceModel> hugging_face_model(const graph::MetaGraph& graph,

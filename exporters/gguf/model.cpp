@@ -95,7 +95,7 @@ class RecipeMaker {
     const std::uint32_t taken = put({.kind = convert::StepKind::take, .tensor = id});
     const bool blocks = convert::can_become_f32(graph_.tensor(id).dtype);
     if (!blocks || (as_stored_ && tensor_.steps.size() == 1)) return taken;
-    return put({.kind = convert::StepKind::dequantise, .inputs = {taken}});
+    return put({.kind = convert::StepKind::dequantize, .inputs = {taken}});
   }
 
   // Blocks can go through steps that leave rows whole. Some are stored turned, and need no turning.
@@ -128,7 +128,7 @@ class RecipeMaker {
     return put(std::move(join));
   }
 
-  // The rows of a head are 2 x D/2: pairs (i, i + D/2) become neighbours.
+  // The rows of a head are 2 x D/2: pairs (i, i + D/2) become neighbors.
   std::uint32_t permuted(const forward::NameStep& step) {
     const std::uint64_t rows = first_side(input(step)), heads = number(step, 0);
     if (heads == 0 || rows % (2 * heads) != 0)

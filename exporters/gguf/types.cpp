@@ -182,7 +182,7 @@ class TypeChooser {
     if (const graph::DType source = stored_dtype(graph_, slot); is_block(source)) again_.insert(source);
     drop_cast(graph_, slot.recipe);
     slot.recipe.then(
-        {.kind = convert::StepKind::quantise, .dtype = type, .importance = importance(slot, type)});
+        {.kind = convert::StepKind::quantize, .dtype = type, .importance = importance(slot, type)});
     slot.dtype = type;
     slot.bytes = slot_bytes(slot.name, slot.dtype, slot.shape);
     return slot;
@@ -271,7 +271,7 @@ class TypeChooser {
   std::unordered_map<std::string_view, const graph::LogicalTensor*> packed_;
   TypedSlots result_ = {};
   std::map<std::pair<graph::DType, graph::DType>, std::uint64_t> fallbacks_ = {};
-  std::set<graph::DType> again_ = {};  // block types of the source that are quantised again
+  std::set<graph::DType> again_ = {};  // block types of the source that are quantized again
   std::uint64_t with_importance_ = 0;
   std::vector<std::string> without_importance_ = {};
 };

@@ -67,7 +67,7 @@ class ConfigReader {
     LoraConfig result;
     result.alpha = number("lora_alpha", config_.contains("lora_alpha") ? config_["lora_alpha"] : Json());
     result.rank = whole("r", config_.contains("r") ? config_["r"] : Json());
-    result.rank_stabilised = flag("use_rslora");
+    result.rank_stabilized = flag("use_rslora");
     result.fan_in_fan_out = flag("fan_in_fan_out");
     result.ranks = patterns("rank_pattern");
     for (const auto& [pattern, rank] : result.ranks)
@@ -162,7 +162,7 @@ std::uint64_t LoraConfig::rank_of(std::string_view module) const {
 
 double LoraConfig::scale_of(std::string_view module) const {
   const auto of_rank = static_cast<double>(rank_of(module));
-  return pattern_value(alphas, module, alpha) / (rank_stabilised ? std::sqrt(of_rank) : of_rank);
+  return pattern_value(alphas, module, alpha) / (rank_stabilized ? std::sqrt(of_rank) : of_rank);
 }
 
 LoraConfig parse_lora_config(std::string_view text, const std::string& path) {
@@ -400,7 +400,7 @@ class Merger {
     if (float64)
       recipe.then({.kind = convert::StepKind::cast, .dtype = graph::DType::f32});
     else
-      recipe.then({.kind = convert::StepKind::dequantise});
+      recipe.then({.kind = convert::StepKind::dequantize});
     return recipe;
   }
 

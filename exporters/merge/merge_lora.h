@@ -17,7 +17,7 @@ namespace loadline::exporters {
 struct LoraConfig {
   std::uint64_t rank = 0;
   double alpha = 0;
-  bool rank_stabilised = false;  // scale alpha / sqrt(rank) instead of alpha / rank
+  bool rank_stabilized = false;  // scale alpha / sqrt(rank) instead of alpha / rank
   bool fan_in_fan_out = false;   // weights are stored as inputs x outputs, as GPT-2's are
   // For modules whose path is, or ends with, one of these names: the first that fits counts.
   std::vector<std::pair<std::string, double>> ranks, alphas;
@@ -43,7 +43,7 @@ struct LoraMerge {
 };
 
 // Pairs the adapter's tensors, named as PEFT saves them, with weights of the base. `outtype` is that of the
-// conversion: weights of the base that are quantised or packed need one. Throws Error{malformed} for tensors
+// conversion: weights of the base that are quantized or packed need one. Throws Error{malformed} for tensors
 // whose parts or shapes do not fit, and Error{unsupported} with the reason for what cannot be merged: a
 // weight that the base does not have, tied weights, convolutions, tensors that are no LoRA.
 LoraMerge merge_lora(const graph::MetaGraph& base, const graph::MetaGraph& adapter, const LoraConfig& config,

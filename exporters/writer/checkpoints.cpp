@@ -122,7 +122,7 @@ std::size_t matching_checkpoints(const std::string& path, std::span<const Checkp
     if (checkpoints[i].at > file.size()) return i;
     hash_range(file, at, checkpoints[i].at, hash,
                [&](std::uint64_t offset, std::span<const std::byte> bytes) {
-                 progress.check_cancelled();
+                 progress.check_canceled();
                  if (pass) pass(offset, bytes);
                  progress.add(bytes.size());
                });
@@ -136,7 +136,7 @@ std::uint64_t file_hash(const std::string& path, const Progress& progress) {
   const io::SourceFile file = io::SourceFile::open(path);
   io::Xxh3 hash;
   hash_range(file, 0, file.size(), hash,
-             [&](std::uint64_t, std::span<const std::byte>) { progress.check_cancelled(); });
+             [&](std::uint64_t, std::span<const std::byte>) { progress.check_canceled(); });
   return hash.digest();
 }
 

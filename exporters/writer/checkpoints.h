@@ -49,12 +49,12 @@ std::vector<Checkpoint> read_part_log(const std::string& path);
 // --- Reads written files again and compares their hashes.
 
 // How many checkpoints, from the first on, agree with the file. Its cached pages are dropped first, so that
-// the bytes come from the disk. `pass` gets all bytes that were read, in order. Throws Error{io | cancelled}.
+// the bytes come from the disk. `pass` gets all bytes that were read, in order. Throws Error{io | canceled}.
 std::size_t matching_checkpoints(
     const std::string& path, std::span<const Checkpoint> checkpoints, Progress& progress,
     const std::function<void(std::uint64_t offset, std::span<const std::byte> bytes)>& pass = {});
 
-// The XXH3-64 of a whole file. Throws Error{io | cancelled}.
+// The XXH3-64 of a whole file. Throws Error{io | canceled}.
 std::uint64_t file_hash(const std::string& path, const Progress& progress);
 
 // Throws Error{io} naming `target` unless bytes [begin, end) of the file at `path`, read from the disk, have

@@ -141,7 +141,7 @@ class Pipeline::Run {
   // Each stage takes its turn on the buffer first: with it comes all that the caller did before the run.
   Buffered* begin(oneapi::tbb::flow_control& flow) {
     const Turn stage(&begins_);
-    progress_.check_cancelled();
+    progress_.check_canceled();
     if (at_ == end_) {
       flow.stop();
       return nullptr;

@@ -57,7 +57,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr int kVersion = 1;
 
-// Hashes numbers and texts; a text's size keeps neighbours apart.
+// Hashes numbers and texts; a text's size keeps neighbors apart.
 class Identity {
  public:
   void add(std::uint64_t value) { hash_.update(std::as_bytes(std::span(&value, 1))); }

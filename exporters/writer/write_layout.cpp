@@ -228,7 +228,7 @@ class Writer {
     WorkFolder work = enter(folders);
     try {
       if (!work.publishing()) write_parts(work);
-      progress_.check_cancelled();
+      progress_.check_canceled();
       check_sources(work);
       if (options_.share)
         report_.complete = false;
@@ -480,7 +480,7 @@ WriteReport join_parts(const std::string& out, bool overwrite, Progress& progres
   }
   for (const SourceState& state : work.record().sources)
     if (!before && fs::exists(state.path)) check_unchanged(state, !work.record().removes.empty());
-  progress.check_cancelled();
+  progress.check_canceled();
   work.allow_replacing(overwrite);
   work.publish();
   work.remove();

@@ -200,7 +200,7 @@ void HfIndexCheck::take(Piece& piece, std::string_view tensor, std::string_view 
     piece.promises.push_back({std::string(tensor), number, at.has_value()});
 }
 
-// Tries the shard of the previous entry first: neighbours mostly lie in one shard.
+// Tries the shard of the previous entry first: neighbors mostly lie in one shard.
 std::uint32_t HfIndexCheck::shard_number(Piece& piece, std::string_view name) {
   if (piece.shard != kNoShard && shards_[piece.shard].name == name) return piece.shard;
   const auto known =

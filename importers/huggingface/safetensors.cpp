@@ -305,7 +305,7 @@ class HeaderReader : GraphReader {
 
   // Checks offsets against shapes: the entry's range must have the size that its dtype and shape need.
   graph::DType check_size(const SafetensorsEntry& entry) {
-    if (entry.dtype != last_dtype_text_) {  // neighbours mostly have the same
+    if (entry.dtype != last_dtype_text_) {  // neighbors mostly have the same
       last_dtype_text_ = entry.dtype;
       last_dtype_ = graph::dtype_from(&graph::DTypeInfo::safetensors, entry.dtype);
     }

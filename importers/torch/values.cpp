@@ -270,7 +270,7 @@ class Walker {
   void rebuild_special(std::string_view last, std::span<const PickleValue> arguments,
                        const std::string& path) {
     const std::string name = tensor_name(path);
-    if (last == "_rebuild_qtensor") return add_quantised(arguments, name);
+    if (last == "_rebuild_qtensor") return add_quantized(arguments, name);
     if (last == "_rebuild_sparse_tensor" && arguments.size() == 2) return add_sparse(arguments, path);
     if (last == "_rebuild_nested_tensor" && arguments.size() == 4) {
       find(graph::Severity::warning, "a nested tensor: shown as its parts", name);
@@ -323,7 +323,7 @@ class Walker {
   }
 
   // Integers with a scale: (scheme, scale, zero point) or (scheme, scales, zero points, axis).
-  void add_quantised(std::span<const PickleValue> arguments, const std::string& name) {
+  void add_quantized(std::span<const PickleValue> arguments, const std::string& name) {
     if (arguments.size() < 5) throw at(ErrorCode::malformed, name, "_rebuild_qtensor with too few values");
     add(rebuild_.on_storage(name, arguments, {}));
     find(graph::Severity::warning, "quantized: its integers are shown, scale and zero point beside them",

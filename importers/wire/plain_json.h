@@ -28,7 +28,7 @@ class PlainJson {
     const auto* const quote =
         static_cast<const char*>(std::memchr(at_, '"', static_cast<std::size_t>(end_ - at_)));
     if (quote == nullptr) return false;
-    unsigned odd = 0;  // without branches, so that the compiler vectorises the loop
+    unsigned odd = 0;  // without branches, so that the compiler vectorizes the loop
     for (const char* c = at_; c != quote; ++c) {
       const auto byte = static_cast<unsigned char>(*c);
       odd |= static_cast<unsigned>(byte < 0x20) | static_cast<unsigned>(byte >= 0x7F) |

@@ -147,9 +147,9 @@ TEST(Progress, CancelsOnRequest) {
   progress.add_total(4);
   progress.add(1);
   EXPECT_DOUBLE_EQ(progress.fraction(), 0.25);
-  EXPECT_NO_THROW(progress.check_cancelled());
+  EXPECT_NO_THROW(progress.check_canceled());
   source.request_stop();
-  EXPECT_THROW(progress.check_cancelled(), Error);
+  EXPECT_THROW(progress.check_canceled(), Error);
 }
 
 // A table of texts from a file is one that no file can be written for.

@@ -91,7 +91,7 @@ cli_case(inspect_70b 0 "inspect 70b" STDOUT "141,107,412,992 bytes.*31, 131.42 G
 cli_case(inspect_shard 0 "inspect 70b/model-00007-of-00030.safetensors" STDOUT "723.*opened the whole model")
 cli_case(inspect_filter 0 "inspect demo --filter \"layer:0-1 dtype:bf16 shape:*x512\"" STDOUT "[0-9]+ of 75 tensors match.*q_proj")
 cli_case(inspect_filter_json 0 "inspect demo --tensors --filter lm_head --json" STDOUT "\"filter\".*\"tensors\": 1.*lm_head.weight")
-cli_case(inspect_filter_wrong 2 "inspect demo --filter colour:red" STDERR "there is no 'colour'")
+cli_case(inspect_filter_wrong 2 "inspect demo --filter color:red" STDERR "there is no 'color'")
 cli_case(inspect_tree_filter 0 "inspect demo --tree --filter \"layer:0-1 q_proj\"" STDOUT "2 of 75 tensors match, 1.00 MiB.*of the tensors that match:\nmodel +1.00 MiB +524 K +2 tensors.*q_proj +512.00 KiB +262 K +1 tensor\n")
 cli_case(inspect_doctor 0 "inspect demo --doctor" STDOUT "multiple of 64 bytes.*cost  .*fix  .*convert")
 cli_case(inspect_doctor_json 0 "inspect demo --doctor --json" STDOUT "\"findings\".*\"id\": \"vector_alignment\".*\"cost\".*\"remedy\"")

@@ -221,7 +221,7 @@ TEST(PlanPlot, IsAsciiWhereTheLocaleIs) {
   }
 }
 
-TEST(PlanPlot, ColoursEndWithTheirLine) {
+TEST(PlanPlot, ColorsEndWithTheirLine) {
   const Answered a(graph_of(two()), {"to_device", "mmap_copy"}, curves(plan::MemoryKind::unified));
   const std::string text = plan_plots(a.view, {80, true, true});
   EXPECT_NE(text.find("\033[0;34m"), std::string::npos);

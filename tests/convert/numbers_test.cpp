@@ -1,4 +1,4 @@
-// Numbers: casts, quantisers and statistics against plain definitions.
+// Numbers: casts, quantizers and statistics against plain definitions.
 
 #include "core/convert/numbers/elements.h"
 #include "core/convert/numbers/float_bits.h"
@@ -24,7 +24,7 @@
 
 namespace loadline::tests {
 
-// --- Statistics and dequantisation against plain definitions and gguf-py's results.
+// --- Statistics and dequantization against plain definitions and gguf-py's results.
 
 namespace {
 
@@ -67,7 +67,7 @@ std::uint64_t hash_of(const std::vector<float>& values) {
   return hash;
 }
 
-// --- dequantisation
+// --- dequantization
 
 // Hashes of gguf.quants.dequantize of gguf-py 0.19 over 64 generated blocks.
 const std::map<graph::DType, std::uint64_t> kReference = {
@@ -550,7 +550,7 @@ std::uint16_t half_bits(double value) {
   return static_cast<std::uint16_t>(sign | bits);
 }
 
-// Nearest bfloat16 by definition: the closer neighbour, the even one when equally close.
+// Nearest bfloat16 by definition: the closer neighbor, the even one when equally close.
 std::uint16_t bf16_oracle(double value, float as_float) {
   if (std::isnan(value))
     return static_cast<std::uint16_t>((std::bit_cast<std::uint32_t>(as_float) >> 16) | 0x40);
@@ -682,7 +682,7 @@ TEST(Cast, OnlyFloatingPairsAreOffered) {
 
 }  // namespace
 
-// --- Quantisers against hashes of what ggml's reference gives, and vector code against the plain definition.
+// --- Quantizers against hashes of what ggml's reference gives, and vector code against the plain definition.
 
 namespace {
 

@@ -433,7 +433,7 @@ TEST(LogicalTensors, BitsCountAllParts) {
 
 }  // namespace
 
-// --- The recipe step that quantises: the blocks of the quantisers, whatever the memory and the pieces.
+// --- The recipe step that quantizes: the blocks of the quantizers, whatever the memory and the pieces.
 
 namespace {
 
@@ -483,8 +483,8 @@ struct Model {
   }
 };
 
-convert::Recipe quantised(graph::DType dtype, const Floats* importance = nullptr) {
-  convert::RecipeStep step{.kind = convert::StepKind::quantise, .dtype = dtype};
+convert::Recipe quantized(graph::DType dtype, const Floats* importance = nullptr) {
+  convert::RecipeStep step{.kind = convert::StepKind::quantize, .dtype = dtype};
   if (importance != nullptr)
     step.importance =
         std::make_shared<const graph::TensorImportance>(graph::TensorImportance{"w", *importance});
@@ -494,7 +494,7 @@ convert::Recipe quantised(graph::DType dtype, const Floats* importance = nullptr
 constexpr graph::DType kTypes[] = {graph::DType::q8_0, graph::DType::q4_0, graph::DType::q5_1,
                                    graph::DType::q4_k, graph::DType::q6_k, graph::DType::iq4_xs};
 
-TEST(QuantiseStep, GivesTheBlocksOfWholeRows) {
+TEST(QuantizeStep, GivesTheBlocksOfWholeRows) {
   // rows that fit in the least memory, and rows that come in parts
   for (const std::size_t columns : {std::size_t{512}, std::size_t{100} << 10}) {
     const Floats row = random_floats(3 * columns, columns), importance = random_floats(columns, 7);
@@ -508,13 +508,13 @@ TEST(QuantiseStep, GivesTheBlocksOfWholeRows) {
         convert::quantize_rows(dtype, row,
                                weights == nullptr ? std::span<const float>() : std::span(*weights), expected);
         for (const std::uint64_t piece : {std::uint64_t{10'000}, std::uint64_t{1} << 24})
-          EXPECT_EQ(model.computed(quantised(dtype, weights), 0, piece), expected)
+          EXPECT_EQ(model.computed(quantized(dtype, weights), 0, piece), expected)
               << graph::dtype_info(dtype).name << " of rows of " << columns << ", pieces of " << piece;
       }
   }
 }
 
-TEST(QuantiseStep, EachExpertHasItsOwnImportance) {
+TEST(QuantizeStep, EachExpertHasItsOwnImportance) {
   const Floats numbers = random_floats(2 * 3 * 256, 1);
   Floats importance(2 * 256, 1);
   for (std::size_t i = 0; i < 256; ++i) importance[256 + i] = static_cast<float>(i % 5);
@@ -525,12 +525,12 @@ TEST(QuantiseStep, EachExpertHasItsOwnImportance) {
       convert::quantize_rows(dtype, std::span(numbers).subspan(expert * 768, 768),
                              std::span(importance).subspan(expert * 256, 256),
                              std::span(expected).subspan(expert * expected.size() / 2, expected.size() / 2));
-    EXPECT_EQ(model.computed(quantised(dtype, &importance), 0, 1 << 20), expected)
+    EXPECT_EQ(model.computed(quantized(dtype, &importance), 0, 1 << 20), expected)
         << graph::dtype_info(dtype).name;
   }
 }
 
-TEST(QuantiseStep, HalvesAreWidenedFirst) {
+TEST(QuantizeStep, HalvesAreWidenedFirst) {
   const Floats floats = random_floats(1024, 3);
   const Model model(graph::DType::bf16, {2, 512}, floats);
   Floats rounded(1024);
@@ -538,10 +538,10 @@ TEST(QuantiseStep, HalvesAreWidenedFirst) {
                 std::as_writable_bytes(std::span(rounded)));
   Bytes expected(static_cast<std::size_t>(graph::byte_size(graph::DType::q4_k, 1024).value()));
   convert::quantize(graph::DType::q4_k, rounded, expected);
-  EXPECT_EQ(model.computed(quantised(graph::DType::q4_k), 0, 1 << 20), expected);
+  EXPECT_EQ(model.computed(quantized(graph::DType::q4_k), 0, 1 << 20), expected);
 }
 
-TEST(QuantiseStep, RefusesWhatDoesNotFit) {
+TEST(QuantizeStep, RefusesWhatDoesNotFit) {
   const auto error = [](graph::DType from, graph::Shape shape, const convert::Recipe& recipe) -> std::string {
     const Model model(from, shape, Floats(static_cast<std::size_t>(graph::element_count(shape).value())));
     try {
@@ -551,22 +551,22 @@ TEST(QuantiseStep, RefusesWhatDoesNotFit) {
       return thrown.what();
     }
   };
-  EXPECT_EQ(error(graph::DType::f32, {4, 256}, quantised(graph::DType::q4_k)), "");
-  EXPECT_EQ(error(graph::DType::f32, {4, 33}, quantised(graph::DType::q4_0)),
-            "quantise: F32 [4,33]: rows of 33 numbers are not whole blocks of 32 for Q4_0");
-  EXPECT_EQ(error(graph::DType::f32, {}, quantised(graph::DType::q8_0)),
-            "quantise: F32 []: rows of 1 numbers are not whole blocks of 32 for Q8_0");
-  EXPECT_EQ(error(graph::DType::f32, {4, 256}, quantised(graph::DType::iq2_xs)),
-            "quantise: F32 [4,256] to IQ2_XS");
+  EXPECT_EQ(error(graph::DType::f32, {4, 256}, quantized(graph::DType::q4_k)), "");
+  EXPECT_EQ(error(graph::DType::f32, {4, 33}, quantized(graph::DType::q4_0)),
+            "quantize: F32 [4,33]: rows of 33 numbers are not whole blocks of 32 for Q4_0");
+  EXPECT_EQ(error(graph::DType::f32, {}, quantized(graph::DType::q8_0)),
+            "quantize: F32 []: rows of 1 numbers are not whole blocks of 32 for Q8_0");
+  EXPECT_EQ(error(graph::DType::f32, {4, 256}, quantized(graph::DType::iq2_xs)),
+            "quantize: F32 [4,256] to IQ2_XS");
   const Floats some(31), whole(64), both(128);
-  EXPECT_EQ(error(graph::DType::f32, {2, 3, 64}, quantised(graph::DType::q4_0, &some)),
-            "quantise: 31 weights of importance for F32 [2,3,64]");
-  EXPECT_EQ(error(graph::DType::f32, {2, 3, 64}, quantised(graph::DType::q4_0, &whole)), "");
-  EXPECT_EQ(error(graph::DType::f32, {2, 3, 64}, quantised(graph::DType::q4_0, &both)), "");
-  EXPECT_EQ(error(graph::DType::f32, {0, 3, 64}, quantised(graph::DType::q4_0, &both)),
-            "quantise: 128 weights of importance for F32 [0,3,64]");
-  EXPECT_EQ(error(graph::DType::f32, {2, 64}, quantised(graph::DType::q4_0, &both)),
-            "quantise: 128 weights of importance for F32 [2,64]");
+  EXPECT_EQ(error(graph::DType::f32, {2, 3, 64}, quantized(graph::DType::q4_0, &some)),
+            "quantize: 31 weights of importance for F32 [2,3,64]");
+  EXPECT_EQ(error(graph::DType::f32, {2, 3, 64}, quantized(graph::DType::q4_0, &whole)), "");
+  EXPECT_EQ(error(graph::DType::f32, {2, 3, 64}, quantized(graph::DType::q4_0, &both)), "");
+  EXPECT_EQ(error(graph::DType::f32, {0, 3, 64}, quantized(graph::DType::q4_0, &both)),
+            "quantize: 128 weights of importance for F32 [0,3,64]");
+  EXPECT_EQ(error(graph::DType::f32, {2, 64}, quantized(graph::DType::q4_0, &both)),
+            "quantize: 128 weights of importance for F32 [2,64]");
 }
 
 }  // namespace

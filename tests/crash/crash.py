@@ -193,7 +193,7 @@ class Crash:
                 self.run("clean", self.work, code=1)
                 expect(remains(self.work), "clean has removed the only copy of a source")
                 return self.end(job)
-            expect(not remains(self.work), f"cancelled, and left behind: {remains(self.work)}")
+            expect(not remains(self.work), f"canceled, and left behind: {remains(self.work)}")
             if not there:
                 expect(contents(self.input) == self.source_contents, "the source has changed")
         elif job.parts:

@@ -479,9 +479,9 @@ TEST(LoraConfig, ScalesAndPatterns) {
   EXPECT_EQ(config.rank_of("model.layers.1.o_proj"), 2u);
   EXPECT_EQ(config.rank_of("model.layers.11.o_proj"), 8u);
   EXPECT_EQ(config.rank_of("model.layers.0.kv_proj"), 8u);
-  exporters::LoraConfig stabilised = config;
-  stabilised.rank_stabilised = true;
-  EXPECT_EQ(stabilised.scale_of("q_proj"), 16 / std::sqrt(8.0));
+  exporters::LoraConfig stabilized = config;
+  stabilized.rank_stabilized = true;
+  EXPECT_EQ(stabilized.scale_of("q_proj"), 16 / std::sqrt(8.0));
 }
 
 TEST(LoraConfig, RefusesWhatIsNoPlainSum) {
@@ -527,7 +527,7 @@ using testing::read_file;
 using testing::TemporaryFolder;
 using testing::write_file;
 
-// A branch with an initialiser of its own, weights above and below the size that stays inside, in raw_data
+// A branch with an initializer of its own, weights above and below the size that stays inside, in raw_data
 // and in typed fields, two tensors on one external range, and a field that no version knows.
 void write_onnx_model(const std::string& path) {
   namespace onnx = testing::onnx;

@@ -717,13 +717,13 @@ TEST(LeftOut, WhatTheOuttypeCannotChange) {
   EXPECT_EQ(left_out(graph, "gguf"), Sentences());
 }
 
-TEST(LeftOut, ScalesOfQuantisedTensors) {
+TEST(LeftOut, ScalesOfQuantizedTensors) {
   // torch: a number beside the tensor; what became a tensor itself is written too
   const graph::MetaGraph torch = testing::import_bytes("m.pt", testing::sample_torch());
   bool told = false;
   for (const std::string& sentence : left_out(torch, "safetensors"))
     told |=
-        sentence == "1 quantized tensor is written as integers, without scale and zero point: 'quantised'";
+        sentence == "1 quantized tensor is written as integers, without scale and zero point: 'quantized'";
   EXPECT_TRUE(told);
   graph::MetaGraph graph = graph_of("tflite", {graph::DType::i8, graph::DType::i32, graph::DType::u8,
                                                graph::DType::i4, graph::DType::i16, graph::DType::f32});

@@ -1,4 +1,4 @@
-// GGUF files, plain and quantised.
+// GGUF files, plain and quantized.
 
 #include "core/base/error.h"
 #include "core/convert/numbers/quantize.h"
@@ -260,7 +260,7 @@ TEST(GgufExport, WeightsOfFourBitFloatsBecomeBlocksOfTheSameNumbers) {
     const std::vector<float> expected = floats_of(graph, plain);
     convert::Recipe numbers =
         convert::take(graph::TensorId{static_cast<std::uint32_t>(&blocks - back->tensors.data())});
-    numbers.then({.kind = convert::StepKind::dequantise});
+    numbers.then({.kind = convert::StepKind::dequantize});
     std::vector<float> found = floats_of(back, numbers);
     const float whole =
         experts ? 1
@@ -402,7 +402,7 @@ TEST(GgufExport, RefusesAndNamesTheTensor) {
 
 }  // namespace
 
-// --- Quantised GGUF output: policies on mapped models and on GGUF sources, rules of the user, importance
+// --- Quantized GGUF output: policies on mapped models and on GGUF sources, rules of the user, importance
 // matrices, the keys that say so, and what is refused.
 
 namespace {
@@ -491,7 +491,7 @@ TEST_F(GgufTypes, APolicyChoosesTypesOnAMappedModel) {
   EXPECT_EQ(tensor_named(*read, "blk.3.ffn_down.weight").dtype, graph::DType::q8_0);
 }
 
-TEST_F(GgufTypes, AGgufFileIsQuantisedAgain) {
+TEST_F(GgufTypes, AGgufFileIsQuantizedAgain) {
   convert(model_, folder_ / "8.gguf", mapped({{"outtype", "q8_0"}}));
   const graph::MetaGraphPtr eight = open(folder_ / "8.gguf");
   const exporters::Preflight planned = exporters::preflight(
@@ -568,7 +568,7 @@ TEST_F(GgufTypes, WordsThatAreNoTypesAreRefused) {
   EXPECT_TRUE(says(fault("type", "=q8_0"), "write FILTER=TYPE"));
   EXPECT_TRUE(says(fault("type", "a="), "is none of"));
   EXPECT_TRUE(says(fault("type", "a=iq2_xs"), "is none of"));
-  EXPECT_TRUE(says(fault("type", "colour:red=q8_0"), "there is no 'colour'"));
+  EXPECT_TRUE(says(fault("type", "color:red=q8_0"), "there is no 'color'"));
   const auto* const row = find_option(exporters::convert_options(), "type");
   exporters::ConvertRequest blank;
   EXPECT_THROW(set_option_value(*row, blank, std::vector<std::string>{"  =q8_0"}), Error);

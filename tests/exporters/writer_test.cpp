@@ -191,7 +191,7 @@ TEST_F(Resume, DamagedBytesAndLogsAreWrittenAgain) {
   EXPECT_LE(resumed(), 150'000u);
 }
 
-TEST_F(Resume, CancellingKeepsTheFilesOnlyIfAsked) {
+TEST_F(Resume, CancelingKeepsTheFilesOnlyIfAsked) {
   const exporters::Layout out = layout("out/o.safetensors");
   for (const bool keep : {false, true}) {
     std::stop_source stop;
@@ -402,13 +402,13 @@ TEST_F(Consume, RemainsHoldTheOnlyCopyAndStay) {
   exporters::WriteOptions force = consuming();
   force.overwrite = true;
   EXPECT_THROW(write(out, force), Error);
-  // cancelling does not remove them either
+  // canceling does not remove them either
   std::stop_source stop;
   stop.request_stop();
-  Progress cancelled(stop.get_token());
+  Progress canceled(stop.get_token());
   exporters::WriteOptions resume = consuming();
   resume.resume = true;
-  EXPECT_THROW(exporters::write_layout(out, *graph_, reader_with(graph_), resume, cancelled), Error);
+  EXPECT_THROW(exporters::write_layout(out, *graph_, reader_with(graph_), resume, canceled), Error);
   EXPECT_EQ(exporters::find_remains(folder_ / "out").size(), 1u);
   write(out, resume);
   EXPECT_EQ(read_file(folder_ / "out/o.safetensors"), read_file(folder_ / "whole.safetensors"));
@@ -416,7 +416,7 @@ TEST_F(Consume, RemainsHoldTheOnlyCopyAndStay) {
   EXPECT_EQ(contents(folder_ / "out").size(), 1u);
 }
 
-TEST_F(Consume, CancellingKeepsWhatIsTheOnlyCopy) {
+TEST_F(Consume, CancelingKeepsWhatIsTheOnlyCopy) {
   const exporters::Layout out = layout("out/o.safetensors");
   std::stop_source stop;
   Progress progress(stop.get_token());
@@ -650,14 +650,14 @@ TEST(Writer, FailuresAndCancellationLeaveNothing) {
   EXPECT_FALSE(fs::exists(folder / "new"));
 
   std::stop_source stop;
-  Progress cancelled(stop.get_token());
+  Progress canceled(stop.get_token());
   std::atomic<std::uint64_t> calls = 0;
   const io::ReadTensor stopping = [&](graph::TensorId, std::uint64_t, std::span<std::byte>) {
     if (++calls == 5) stop.request_stop();
   };
   const exporters::Layout single =
       exporters::find_exporter("safetensors").layout(*graph, {}, folder / "kept.safetensors");
-  EXPECT_THROW(exporters::write_layout(single, *graph, stopping, options, cancelled), Error);
+  EXPECT_THROW(exporters::write_layout(single, *graph, stopping, options, canceled), Error);
   EXPECT_EQ(read_file(folder / "kept.safetensors"), "old");
   EXPECT_EQ(entries(folder.path()), 2u);  // the model and the kept file
 }

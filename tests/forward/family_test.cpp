@@ -169,7 +169,7 @@ TEST(Bind, AFileDecidesWhatThereIs) {
   EXPECT_EQ(model.ops[2].weights[0].shape, (graph::Shape{8, 8}));
 }
 
-TEST(Bind, QuantisedFilesAreClaimedWhole) {
+TEST(Bind, QuantizedFilesAreClaimedWhole) {
   const forward::Architecture architecture = tiny();
   const graph::MetaGraph graph = file_with({{"model.embed.weight", {10, 8}},
                                             {"model.layers.0.norm.weight", {8}},

@@ -382,7 +382,7 @@ class StopAfter final : public plan::Machine {
 };
 
 // The layer names every object that still exists when its device is destroyed.
-TEST_F(Memory, CancelledAnywhereNothingIsLeft) {
+TEST_F(Memory, CanceledAnywhereNothingIsLeft) {
   const ModelFile model(std::vector<std::uint64_t>(12, 100'000));
   const load::LoadInputs options{
       .request = {.staging_bytes = 4 * 8192, .slots = 4, .activation_bytes = 4096}};
@@ -572,7 +572,7 @@ TEST_F(MeasureLink, EndsWhenAskedAndWhereThereIsNoRoom) {
     }
     return ErrorCode::usage;
   };
-  EXPECT_EQ(code(1 << 20, stopped), ErrorCode::cancelled);
+  EXPECT_EQ(code(1 << 20, stopped), ErrorCode::canceled);
   EXPECT_EQ(code(std::uint64_t{1} << 50, progress), ErrorCode::no_fit);
 }
 

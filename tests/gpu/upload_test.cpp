@@ -396,7 +396,7 @@ TEST_F(Upload, Failures) {
 
 }  // namespace
 
-// --- Uploads that are cancelled, or that the device gives up half way: one Error, and nothing is left
+// --- Uploads that are canceled, or that the device gives up half way: one Error, and nothing is left
 // behind.
 
 namespace {
@@ -475,7 +475,7 @@ TEST_F(UploadFailure, WhileWeightsArePackedLeavesNothing) {
       stop.request_stop();
     });
     const std::optional<ErrorCode> code = packed(stop.get_token());
-    EXPECT_TRUE(!code || *code == ErrorCode::cancelled);
+    EXPECT_TRUE(!code || *code == ErrorCode::canceled);
     EXPECT_EQ(alive(), before);
   }
 }
@@ -555,11 +555,11 @@ TEST_F(UploadFailure, OfAFileThatBecomesShorterIsAnError) {
   }
 }
 
-TEST_F(UploadFailure, CancelledAtAnyMomentLeavesNothing) {
+TEST_F(UploadFailure, CanceledAtAnyMomentLeavesNothing) {
   const ModelFile model({30'000'000, 70'000, 50'000'000, 1, 9'000'000});
   const Alive before = alive();
   std::mt19937_64 random(1);
-  int cancelled = 0;
+  int canceled = 0;
   for (int round = 0; round < 50; ++round) {
     std::stop_source source;
     const auto after = std::chrono::microseconds(random() % 60'000);
@@ -570,11 +570,11 @@ TEST_F(UploadFailure, CancelledAtAnyMomentLeavesNothing) {
     const auto code =
         try_upload(model, kMethods[static_cast<std::size_t>(round) % kMethods.size()], source.get_token());
     stopper.join();
-    EXPECT_TRUE(!code || *code == ErrorCode::cancelled);
-    if (code) ++cancelled;
+    EXPECT_TRUE(!code || *code == ErrorCode::canceled);
+    if (code) ++canceled;
     EXPECT_EQ(alive(), before) << round;
   }
-  EXPECT_GT(cancelled, 5);
+  EXPECT_GT(canceled, 5);
 }
 
 }  // namespace

@@ -484,7 +484,7 @@ TEST(Filter, SaysWhatIsWrong) {
       return e.what();
     }
   };
-  EXPECT_NE(error("colour:red").find("there is no 'colour'"), std::string::npos);
+  EXPECT_NE(error("color:red").find("there is no 'color'"), std::string::npos);
   EXPECT_NE(error("layer:x").find("'x' is not a number"), std::string::npos);
   EXPECT_NE(error("layer:3-").find("'' is not a number"), std::string::npos);
   EXPECT_NE(error("size:>5G").find("size:>5G"), std::string::npos);

@@ -87,7 +87,7 @@ TEST(Toolbar, keeps_its_parts_apart_in_a_small_window) {
   EXPECT_TRUE(drawn_at("More").empty());
 }
 
-TEST_P(Smoke, every_colouring_and_zoom) {
+TEST_P(Smoke, every_coloring_and_zoom) {
   const auto window = open_null_window({});
   GuiApp app(*window, "");
   GetParam().prepare(app.workspace());

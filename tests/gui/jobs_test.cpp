@@ -94,7 +94,7 @@ TEST(Latest, a_newer_question_stops_the_job_of_the_older_one) {
   Latest<int> latest;
   latest.ask(jobs, "older", [&](Progress& progress) -> int {
     running.count_down();
-    for (;;) progress.check_cancelled();
+    for (;;) progress.check_canceled();
   });
   running.wait();
   latest.ask(jobs, "unstarted", seven);
@@ -122,7 +122,7 @@ TEST(Latest, a_failure_keeps_the_last_answer_until_it_is_dropped) {
   latest.ask(jobs, "q", fails);
   drain(jobs);
   EXPECT_EQ(latest.error_text(), "disk is gone");
-  EXPECT_FALSE(latest.was_cancelled());
+  EXPECT_FALSE(latest.was_canceled());
   EXPECT_EQ(*latest.value(), 7);
   latest.drop();
   EXPECT_FALSE(latest.value());
@@ -133,16 +133,16 @@ TEST(Latest, a_failure_keeps_the_last_answer_until_it_is_dropped) {
   EXPECT_EQ(*latest.value(), 8);
 }
 
-TEST(Latest, a_cancelled_question_says_so) {
+TEST(Latest, a_canceled_question_says_so) {
   Jobs jobs(1);
   Latest<int> latest;
   latest.ask(jobs, "q", [](Progress& progress) -> int {
-    for (;;) progress.check_cancelled();
+    for (;;) progress.check_canceled();
   });
   latest.cancel();
   EXPECT_TRUE(latest.busy());
   drain(jobs);
-  EXPECT_TRUE(latest.was_cancelled());
+  EXPECT_TRUE(latest.was_canceled());
 }
 
 TEST(Latest, a_withdrawn_question_has_no_answer) {
@@ -270,7 +270,7 @@ TEST(Jobs, a_tag_stops_what_is_running) {
       "endless", "plan",
       [&](Progress& progress) {
         running.count_down();
-        for (;; std::this_thread::yield()) progress.check_cancelled();
+        for (;; std::this_thread::yield()) progress.check_canceled();
         return 0;
       },
       note);
@@ -285,7 +285,7 @@ TEST(Jobs, a_tag_stops_what_is_running) {
 TEST(Jobs, progress_is_seen_and_cancel_reaches_the_worker) {
   Jobs jobs(1);
   std::latch half(1);
-  bool cancelled = false;
+  bool canceled = false;
   const JobId id = jobs.post(
       "long", "",
       [&](Progress& progress) {
@@ -293,12 +293,12 @@ TEST(Jobs, progress_is_seen_and_cancel_reaches_the_worker) {
         progress.add(5);
         half.count_down();
         while (true) {
-          progress.check_cancelled();
+          progress.check_canceled();
           std::this_thread::yield();
         }
         return 0;
       },
-      [&](Outcome<int> outcome) { cancelled = outcome.error().code() == ErrorCode::cancelled; });
+      [&](Outcome<int> outcome) { canceled = outcome.error().code() == ErrorCode::canceled; });
   half.wait();
   const JobView view = jobs.view().front();
   EXPECT_EQ(view.name, "long");
@@ -306,7 +306,7 @@ TEST(Jobs, progress_is_seen_and_cancel_reaches_the_worker) {
   EXPECT_EQ(view.fraction, 0.5);
   jobs.cancel(id);
   drain(jobs);
-  EXPECT_TRUE(cancelled);
+  EXPECT_TRUE(canceled);
 }
 
 TEST(Jobs, destruction_stops_what_runs_and_forgets_what_waits) {
@@ -320,7 +320,7 @@ TEST(Jobs, destruction_stops_what_runs_and_forgets_what_waits) {
           "endless", "",
           [&](Progress& progress) {
             if (started++ < 2) both.count_down();
-            while (!progress.cancelled()) std::this_thread::yield();
+            while (!progress.canceled()) std::this_thread::yield();
             return 0;
           },
           [&](Outcome<int>) { ++delivered; });
@@ -529,12 +529,12 @@ TEST(Arena, SaysWhetherTheCapacityIsKept) {
   EXPECT_TRUE(verdict(2 * packing::kTeachingCapacity).starts_with("Fits, "));
 }
 
-TEST(Arena, CanBeCancelledAndTakenUpAgain) {
+TEST(Arena, CanBeCanceledAndTakenUpAgain) {
   Workspace workspace("");
   show_arena(workspace.document());
   workspace.document().arena->cancel();
   while (workspace.busy()) workspace.poll();
-  if (workspace.document().arena->cancelled()) {  // else it was faster
+  if (workspace.document().arena->canceled()) {  // else it was faster
     EXPECT_EQ(workspace.document().arena->error(), "");
     show_arena(workspace.document());
     EXPECT_FALSE(workspace.busy()) << "not of itself";
@@ -544,15 +544,15 @@ TEST(Arena, CanBeCancelledAndTakenUpAgain) {
   EXPECT_TRUE(workspace.document().arena->scene());
 }
 
-TEST(Arena, StepsCanBeCancelledAndTakenUpAgain) {
+TEST(Arena, StepsCanBeCanceledAndTakenUpAgain) {
   Workspace workspace("");
   show(workspace);
   workspace.document().arena->update_steps();
   workspace.document().arena->cancel();
   while (workspace.busy()) workspace.poll();
-  if (workspace.document().arena->steps_cancelled()) {  // else it was faster
+  if (workspace.document().arena->steps_canceled()) {  // else it was faster
     EXPECT_EQ(workspace.document().arena->steps_error(), "") << "it did not fail";
-    EXPECT_FALSE(workspace.document().arena->cancelled()) << "the packing is there";
+    EXPECT_FALSE(workspace.document().arena->canceled()) << "the packing is there";
     workspace.document().arena->update_steps();
     EXPECT_FALSE(workspace.busy()) << "not of itself";
     const auto scene = workspace.document().arena->scene();
@@ -755,7 +755,7 @@ WindowState sample() {
   WindowState state;
   state.dark = false;
   state.follows_desktop = false;
-  state.favourites = {"/models/kept"};
+  state.favorites = {"/models/kept"};
   state.layout = {.tree = 210.5f,
                   .inspector = 300,
                   .timeline = 0,

@@ -185,7 +185,7 @@ Monkey::Monkey(GuiApp& app, const MonkeyModels& models, std::mt19937_64& random)
 }
 
 std::string Monkey::act() {
-  // now and then jobs come to their end, else each is cancelled by the next
+  // now and then jobs come to their end, else each is canceled by the next
   if (below(60) == 0) {
     constexpr int kMostFrames = 400;
     for (int i = 0; i < kMostFrames && app_.workspace().busy(); ++i) {

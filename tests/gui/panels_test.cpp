@@ -1,4 +1,4 @@
-// Each panel drawn alone, and its colours.
+// Each panel drawn alone, and its colors.
 
 #include "app/gui/panels/panels.h"
 
@@ -415,7 +415,7 @@ TEST(ArenaPanel, APlaceIsAWholeNumber) {
   EXPECT_EQ(whole(0x1p64), UINT64_MAX - 2047);
 }
 
-// Ticks that are one double, and such as are neighbours among doubles.
+// Ticks that are one double, and such as are neighbors among doubles.
 TEST(ArenaPanel, DrawsTicksThatDoublesDoNotTellApart) {
   const auto window = open_null_window({});
   GuiApp app(*window, "");
@@ -567,7 +567,7 @@ TEST(PassData, lifetimes_are_shown_where_sizes_cannot_be) {
 
 }  // namespace
 
-// --- Colours that must be told apart are apart for every kind of colour vision.
+// --- Colors that must be told apart are apart for every kind of color vision.
 
 namespace {
 
@@ -619,7 +619,7 @@ double least_distance(const std::vector<ImU32>& colors) {
   return least;
 }
 
-TEST(Theme, colors_are_apart_for_every_colour_vision) {
+TEST(Theme, colors_are_apart_for_every_color_vision) {
   constexpr double kApart = 0.05;
   for (const Theme* theme : {&dark_theme(), &light_theme()}) {
     EXPECT_GE(least_distance({theme->roles.begin(), theme->roles.end()}), kApart);

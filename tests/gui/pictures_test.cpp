@@ -31,7 +31,7 @@
 
 namespace loadline::gui {
 
-// --- Small PNG files of screens: 256 colours, one byte a pixel.
+// --- Small PNG files of screens: 256 colors, one byte a pixel.
 
 namespace {
 
@@ -41,10 +41,10 @@ struct Pixels {
 };
 
 // No pixel differs from the picture's by more than this in any channel, if the picture has few enough
-// colours.
+// colors.
 inline constexpr int kPaletteStep = 12;
 
-using Colour = std::array<unsigned char, 3>;
+using Color = std::array<unsigned char, 3>;
 
 std::string big_endian(std::uint32_t number) {
   std::string bytes;
@@ -70,30 +70,30 @@ std::string deflated(const std::string& bytes) {
   return out;
 }
 
-Colour rounded(const Colour& colour, int step) {
-  Colour out;
+Color rounded(const Color& color, int step) {
+  Color out;
   for (std::size_t i = 0; i < 3; ++i)
-    out[i] = static_cast<unsigned char>(std::min(255, (colour[i] + step / 2) / step * step));
+    out[i] = static_cast<unsigned char>(std::min(255, (color[i] + step / 2) / step * step));
   return out;
 }
 
-int distance(const Colour& a, const Colour& b) {
+int distance(const Color& a, const Color& b) {
   int most = 0;
   for (std::size_t i = 0; i < 3; ++i) most = std::max(most, std::abs(a[i] - b[i]));
   return most;
 }
 
-// The commonest 256 of the colours, rounded.
-std::vector<Colour> palette_of(const Pixels& pixels) {
+// The commonest 256 of the colors, rounded.
+std::vector<Color> palette_of(const Pixels& pixels) {
   constexpr std::size_t kMost = 256;
-  std::map<Colour, std::size_t> count;
-  for (const Colour& colour : pixels.rgb) ++count[rounded(colour, kPaletteStep)];
-  std::vector<std::pair<std::size_t, Colour>> ranked;
-  for (const auto& [colour, times] : count) ranked.emplace_back(times, colour);
+  std::map<Color, std::size_t> count;
+  for (const Color& color : pixels.rgb) ++count[rounded(color, kPaletteStep)];
+  std::vector<std::pair<std::size_t, Color>> ranked;
+  for (const auto& [color, times] : count) ranked.emplace_back(times, color);
   std::ranges::sort(ranked, std::greater<>());
-  std::vector<Colour> palette;
-  for (const auto& [times, colour] : ranked)
-    if (palette.size() < kMost) palette.push_back(colour);
+  std::vector<Color> palette;
+  for (const auto& [times, color] : ranked)
+    if (palette.size() < kMost) palette.push_back(color);
   return palette;
 }
 
@@ -110,31 +110,31 @@ Pixels read_pixels(const std::string& path) {
   return pixels;
 }
 
-// Colours are rounded until 256 suffice. False if the file cannot be written.
+// Colors are rounded until 256 suffice. False if the file cannot be written.
 bool write_palette_png(const Pixels& pixels, const std::string& path) {
-  const std::vector<Colour> palette = palette_of(pixels);
-  std::map<Colour, char> nearest;
+  const std::vector<Color> palette = palette_of(pixels);
+  std::map<Color, char> nearest;
   std::string rows;
   const auto width = static_cast<std::size_t>(pixels.width);
   for (std::size_t i = 0; i < pixels.rgb.size(); ++i) {
     if (i % width == 0) rows += '\0';  // no filter
-    const Colour colour = rounded(pixels.rgb[i], kPaletteStep);
-    const auto [known, fresh] = nearest.try_emplace(colour);
+    const Color color = rounded(pixels.rgb[i], kPaletteStep);
+    const auto [known, fresh] = nearest.try_emplace(color);
     if (fresh) {
       const auto best =
-          std::ranges::min_element(palette, {}, [&](const Colour& c) { return distance(c, colour); });
+          std::ranges::min_element(palette, {}, [&](const Color& c) { return distance(c, color); });
       known->second = static_cast<char>(best - palette.begin());
     }
     rows += known->second;
   }
-  std::string colours;
-  for (const Colour& colour : palette) colours.append(colour.begin(), colour.end());
+  std::string colors;
+  for (const Color& color : palette) colors.append(color.begin(), color.end());
   const std::string header = big_endian(static_cast<std::uint32_t>(pixels.width)) +
                              big_endian(static_cast<std::uint32_t>(pixels.height)) +
                              std::string("\x08\x03\0\0\0", 5);
   std::ofstream file(path, std::ios::binary);
   file << "\x89PNG\r\n\x1a\n"
-       << chunk("IHDR", header) << chunk("PLTE", colours) << chunk("IDAT", deflated(rows))
+       << chunk("IHDR", header) << chunk("PLTE", colors) << chunk("IDAT", deflated(rows))
        << chunk("IEND", "");
   return file.good();
 }

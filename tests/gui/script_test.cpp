@@ -118,7 +118,7 @@ TEST(Script, stops_when_the_window_is_to_close) {
     play_script(app, parse_script("wait\n", "s"), "s");
     FAIL() << "went on";
   } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::cancelled);
+    EXPECT_EQ(error.code(), ErrorCode::canceled);
   }
   EXPECT_THROW(app.settle(), Error);
   EXPECT_THROW(app.draw_settled(), Error);
@@ -489,7 +489,7 @@ std::size_t lines(const std::string& text) {
   return static_cast<std::size_t>(std::ranges::count(text, '\n'));
 }
 
-// A window without pixels of its own: each picture is one colour.
+// A window without pixels of its own: each picture is one color.
 class Painted final : public StillWindow {
  public:
   Painted() : StillWindow({}) {}

@@ -104,7 +104,7 @@ TEST(Workspace, closing_a_model_stops_its_planning_silently) {
   Workspace workspace("");
   workspace.show(many_tensors(100'000), "");
   workspace.close_model();
-  for (const JobView& job : workspace.shared.jobs.view()) EXPECT_TRUE(job.cancelling) << job.name;
+  for (const JobView& job : workspace.shared.jobs.view()) EXPECT_TRUE(job.canceling) << job.name;
   settle(workspace);
   EXPECT_FALSE(workspace.document().projection.value());
   EXPECT_TRUE(workspace.document().comparison.value()->answer.rows.empty());
@@ -173,7 +173,7 @@ TEST(Workspace, notices_go_with_the_model_they_are_about) {
   EXPECT_EQ(workspace.shared.notices.all()[0].text, "of no model");
 }
 
-TEST(Workspace, what_was_cancelled_can_be_projected_again) {
+TEST(Workspace, what_was_canceled_can_be_projected_again) {
   Workspace workspace("");
   workspace.show(llama_70b_graph(), "");
   for (const JobView& job : workspace.shared.jobs.view()) workspace.shared.jobs.cancel(job.id);
@@ -264,7 +264,7 @@ TEST(Workspace, the_demo_model_asked_for_twice_is_written_once) {
     EXPECT_EQ(entry.path(), written);
 }
 
-TEST(Workspace, cancelling_a_conversion_leaves_nothing) {
+TEST(Workspace, canceling_a_conversion_leaves_nothing) {
   const loadline::testing::TemporaryFolder folder;
   Workspace workspace("");
   workspace.open_demo();
@@ -364,7 +364,7 @@ TEST_F(Documents, each_keeps_its_own_choices) {
   workspace.open(file("b.safetensors", 4, "second"));
   settle(workspace);
   EXPECT_EQ(shown_method(workspace.document().asked()).id, "sequential")
-      << "a new one begins like its neighbour";
+      << "a new one begins like its neighbor";
   workspace.document().set_option("method", "to_device");
   workspace.document().set_filter("sec");
   workspace.document().select(graph::TensorId{0});

@@ -57,7 +57,7 @@ std::string sample_ptd() {
                              {"tied", 0, 6, {3, 2}, {0, 1}},
                              {"turned", 1, 6, {2, 3}, {1, 0}},
                              {"blob", 2, 0, {}, {}, false},
-                             {"quantised", 2, 12, {5}, {0}}},
+                             {"quantized", 2, 12, {5}, {0}}},
                             261);
 }
 

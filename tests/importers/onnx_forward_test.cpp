@@ -511,8 +511,8 @@ TEST(OnnxForward, OperatorsThatDoNotFitAreLeftOutWithAReason) {
             std::string::npos);
 }
 
-TEST(OnnxForward, InitialisersAmongTheInputsAreWeights) {
-  // IR version 3 lists every initialiser as an input, too
+TEST(OnnxForward, InitializersAmongTheInputsAreWeights) {
+  // IR version 3 lists every initializer as an input, too
   const graph::MetaGraph graph =
       read_plain(model(Proto()
                            .text(kNode, node("Add", {"x", "w"}, {"y"}))

@@ -323,7 +323,7 @@ std::vector<Hostile> hostile_table() {
        "comes in parts, with values in several"},
       {"data_location 2", one(tensor("t", kFloat, {1}).number(14, 2)), "data_location 2 is neither"},
       // names
-      {"initialiser twice",
+      {"initializer twice",
        weights_model({raw_tensor("t", kUint8, {}, "1"), raw_tensor("t", kUint8, {}, "2")}),
        "two initializers of one graph have this name"},
       {"sparse and dense of one name",
@@ -331,7 +331,7 @@ std::vector<Hostile> hostile_table() {
                  .text(kInitializer, raw_tensor("t", kUint8, {}, "1"))
                  .text(kSparse, Proto().text(1, raw_tensor("t", kUint8, {}, "1")))),
        "two initializers"},
-      {"initialiser twice in a branch",
+      {"initializer twice in a branch",
        model(Proto().text(
            kNode,
            node("If", {}, {"o"}, "i")

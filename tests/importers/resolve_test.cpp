@@ -519,7 +519,7 @@ TEST(Folder, AModelOpensWithItsProjectorAndItsDraft) {
   const Names set = {"token_embd.weight", "draft.token_embd.weight", "mmproj.token_embd.weight"};
   EXPECT_EQ(tensors_of({"model.gguf", "mmproj-model-f16.gguf", "model-draft.gguf"}), set);
   const Names alone = {"token_embd.weight"};
-  // several quantisations of a model, or of its projector, are alternatives
+  // several quantizations of a model, or of its projector, are alternatives
   EXPECT_EQ(tensors_of({"model-Q4_0.gguf", "model-Q8_0.gguf", "mmproj.gguf"}), alone);
   EXPECT_EQ(tensors_of({"model.gguf", "mmproj-F16.gguf", "mmproj-F32.gguf"}), alone);
   EXPECT_EQ(tensors_of({"mmproj-F16.gguf"}), alone);

@@ -105,7 +105,7 @@ TEST(Doctor, Alignment) {
   EXPECT_EQ(graph::index(*model.finding("vector_alignment").example), 1u);
 }
 
-TEST(Doctor, PagesSharedWithNeighbours) {
+TEST(Doctor, PagesSharedWithNeighbors) {
   Model model(40'000);
   model.tensor("a", graph::DType::u8, 4096, 100)
       .tensor("b", graph::DType::u8, 10, 8192)
@@ -217,7 +217,7 @@ TEST(Doctor, ShapesAloneHaveNoFindings) {
                   .empty());
 }
 
-TEST(Doctor, CanBeCancelled) {
+TEST(Doctor, CanBeCanceled) {
   Model model(40'000);
   model.tensor("a", graph::DType::u8, 8192, 0).tensor("b", graph::DType::u8, 8192, 8192);
   std::stop_source stop;
@@ -230,7 +230,7 @@ TEST(Doctor, CanBeCancelled) {
 
 }  // namespace
 
-// --- Statistics of tensors in files: contiguous, strided, large, narrow, refused and cancelled.
+// --- Statistics of tensors in files: contiguous, strided, large, narrow, refused and canceled.
 
 namespace {
 
@@ -445,7 +445,7 @@ TEST(TensorStats, AFileThatCannotBeReadEndsTheWhole) {
   }
 }
 
-TEST(TensorStats, Cancelled) {
+TEST(TensorStats, Canceled) {
   OneTensor tensor(counting(64), graph::DType::f32, {64});
   std::stop_source stop;
   stop.request_stop();
@@ -456,7 +456,7 @@ TEST(TensorStats, Cancelled) {
         try {
           (void)inspect::tensor_stats(reader, graph::TensorId{0}, progress);
         } catch (const Error& error) {
-          EXPECT_EQ(error.code(), ErrorCode::cancelled);
+          EXPECT_EQ(error.code(), ErrorCode::canceled);
           throw;
         }
       },

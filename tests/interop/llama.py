@@ -72,7 +72,7 @@ def quantize(number, rows, row_bytes, importance=None):
     out = numpy.empty((len(rows), row_bytes), numpy.uint8)
     weights = None if importance is None else importance.ctypes.data
     if chunk(number, rows.ctypes.data, out.ctypes.data, 0, *rows.shape, weights) != out.nbytes:
-        raise RuntimeError(f"llama.cpp did not quantise to type {number}")
+        raise RuntimeError(f"llama.cpp did not quantize to type {number}")
     return out
 
 

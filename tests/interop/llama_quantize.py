@@ -1,4 +1,4 @@
-"""llama.cpp's own file quantiser: llama_model_quantize of the library inside llama-cpp-py-sync.
+"""llama.cpp's own file quantizer: llama_model_quantize of the library inside llama-cpp-py-sync.
 
 That library asks for glibc 2.38, of which it needs four functions that read numbers. Where glibc is older, copies
 of its parts that do not insist are made in a folder, with a small library of these functions, compiled there.
@@ -101,7 +101,7 @@ def open_library():
 
 
 def quantize(source, out, file_type, importance=None, only_types=False):
-    """Writes the file; the types of its tensors by name, as the quantiser tells them. importance: arrays by name."""
+    """Writes the file; the types of its tensors by name, as the quantizer tells them. importance: arrays by name."""
     c, ffi, lines, _ = library()
     how = c.llama_model_quantize_default_params()
     how.nthread, how.ftype, how.allow_requantize, how.dry_run = 2, file_type, True, only_types
@@ -118,7 +118,7 @@ def quantize(source, out, file_type, importance=None, only_types=False):
     failed = c.llama_model_quantize(str(source).encode(), str(out).encode(), ffi.new("llama_model_quantize_params *", how))
     text = b"".join(lines).decode(errors="replace")
     if failed:
-        raise RuntimeError(f"llama.cpp did not quantise {source}: {text[-300:]}")
+        raise RuntimeError(f"llama.cpp did not quantize {source}: {text[-300:]}")
     types = {}
     for line in re.findall(r"\[ *\d+/ *\d+\].*(?:\n(?!\[ *\d+/ *\d+\]).*)*", text):
         name, stored = re.match(r"\[ *\d+/ *\d+\] +(\S+) .*?type = +(\S+?),", line).groups()

@@ -85,13 +85,13 @@ class Runtime:
 
 
 class Session:
-    """`optimise`: ORT_DISABLE_ALL = 0 to ORT_ENABLE_ALL = 99. `counted`: with the allocator that keeps account rather
+    """`optimize`: ORT_DISABLE_ALL = 0 to ORT_ENABLE_ALL = 99. `counted`: with the allocator that keeps account rather
     than onnxruntime's arena. `pattern`: from the second run on, what the first one asked for as one buffer."""
 
-    def __init__(self, runtime, path, optimise=0, counted=True, pattern=False):
+    def __init__(self, runtime, path, optimize=0, counted=True, pattern=False):
         self.runtime, call = runtime, runtime.call
         options = runtime.new("CreateSessionOptions")
-        call("SetSessionGraphOptimizationLevel", options, optimise)
+        call("SetSessionGraphOptimizationLevel", options, optimize)
         call("SetIntraOpNumThreads", options, 1)
         call("SetSessionLogSeverityLevel", options, FATAL)
         if not pattern:

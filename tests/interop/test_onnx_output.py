@@ -41,14 +41,14 @@ def inputs_of(run):
     return given
 
 
-def initialisers(graph):
+def initializers(graph):
     """Those of the graph, and of the graphs in its operators."""
     yield from graph.initializer
     for node in graph.node:
         for attribute in node.attribute:
-            yield from initialisers(attribute.g)
+            yield from initializers(attribute.g)
             for inner in attribute.graphs:
-                yield from initialisers(inner)
+                yield from initializers(inner)
 
 
 class Block(torch.nn.Module):
@@ -73,7 +73,7 @@ class OnnxOutput(unittest.TestCase):
         self.folder = pathlib.Path(folder.name)
 
     def assert_same_model(self, ours, theirs):
-        """Everything equal, and every initialiser by its numbers."""
+        """Everything equal, and every initializer by its numbers."""
         ours, theirs = onnx.load(ours), onnx.load(theirs)
         self.assertEqual([tensor.name for tensor in ours.graph.initializer], [tensor.name for tensor in theirs.graph.initializer])
         for mine, other in zip(ours.graph.initializer, theirs.graph.initializer):
@@ -81,7 +81,7 @@ class OnnxOutput(unittest.TestCase):
             self.assertEqual(numpy_helper.to_array(mine).tobytes(), numpy_helper.to_array(other).tobytes(), mine.name)
         for model in (ours, theirs):
             del model.graph.initializer[:]
-            for node in model.graph.node:  # initialisers of branches
+            for node in model.graph.node:  # initializers of branches
                 for attribute in node.attribute:
                     del attribute.g.initializer[:]
         self.assertEqual(ours, theirs)
@@ -92,7 +92,7 @@ class OnnxOutput(unittest.TestCase):
         given = inputs_of(source_run)
         expected = source_run.run(None, given)
         folder = pathlib.Path(tempfile.mkdtemp(dir=self.folder))
-        large = {tensor.name for tensor in initialisers(onnx.load(source).graph) if len(numpy_helper.to_array(tensor).tobytes()) >= 1024}
+        large = {tensor.name for tensor in initializers(onnx.load(source).graph) if len(numpy_helper.to_array(tensor).tobytes()) >= 1024}
         for name, arguments, align in (("page", (), 4096), ("wide", ("--align", "65536"), 65536), ("order", ("--order", "largest"), 4096)):
             out = folder / name / "model.onnx"
             loadline("convert", source, out, *arguments, "--verify", "--strict")
@@ -101,7 +101,7 @@ class OnnxOutput(unittest.TestCase):
             for tensor in inspect(out)["tensors"]:
                 if tensor.get("file", "").endswith(".data"):
                     self.assertEqual(tensor["offset"] % align, 0)
-            outside = {tensor.name for tensor in initialisers(onnx.load(out, load_external_data=False).graph)
+            outside = {tensor.name for tensor in initializers(onnx.load(out, load_external_data=False).graph)
                        if tensor.data_location == TensorProto.EXTERNAL}
             self.assertEqual(outside, large)
             for mine, other in zip(session(out).run(None, given), expected):

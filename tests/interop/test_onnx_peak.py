@@ -1,11 +1,11 @@
 """The projected activation peak of an ONNX file beside what onnxruntime asks its allocator for.
 
-Compared with graph optimisations off: the operators are then the file's. Two figures of a run:
+Compared with graph optimizations off: the operators are then the file's. Two figures of a run:
 - the most that is asked for at once, each value by itself, as in a first run: `activation_peak`;
 - with the memory pattern, from the second run on, one buffer for all values but outputs: `activation_reserved`.
 The inputs are the caller's, who keeps them: they are projected and not asked for. Nothing else differs: with onnxruntime
 1.31 the first figure is right to the byte, the second too where all shapes are known.
-Printed beside: the peak with all optimisations (another graph), and the arena's own account, which holds the weights,
+Printed beside: the peak with all optimizations (another graph), and the arena's own account, which holds the weights,
 too, and rounds what it gives out up to twice the size.
 """
 
@@ -135,7 +135,7 @@ class OnnxPeak(unittest.TestCase):
     def compare(self, name, inputs, pattern_within):
         peak, _, _ = self.asked(inputs, ["y"])
         planned, _, _ = self.asked(inputs, ["y"], runs=2, pattern=True)
-        optimised, _, _ = self.asked(inputs, ["y"], optimise=99)
+        optimized, _, _ = self.asked(inputs, ["y"], optimize=99)
         _, _, (most, held) = self.asked(inputs, ["y"], runs=2, pattern=True, counted=False)
         ours = self.projected()
         given = sum(array.nbytes for array in inputs.values())
@@ -143,7 +143,7 @@ class OnnxPeak(unittest.TestCase):
         ratios = projected[0] / peak, projected[1] / planned
         print(f"  {name:28} asked {peak:>10,} projected {projected[0]:>10,} ratio {ratios[0]:.4f}   "
               f"pattern {planned:>10,} projected {projected[1]:>10,} ratio {ratios[1]:.4f}   "
-              f"optimised {optimised:>10,}   arena with weights {most:>10,} of {held:>10,}   unknown {ours['unknown_values']}")
+              f"optimized {optimized:>10,}   arena with weights {most:>10,} of {held:>10,}   unknown {ours['unknown_values']}")
         self.assertLess(abs(ratios[0] - 1), WITHIN)
         self.assertLess(abs(ratios[1] - 1), pattern_within)
 

@@ -154,17 +154,17 @@ class Torch(Formats):
         answer = self.assert_opens(self.save(tensors), tensors)
         self.assertTrue(all(row["offset"] % 4096 == 0 for row in answer["tensors"] if row["bytes"]))
 
-    def test_quantised_sparse_and_meta_tensors_show_what_they_hold(self):
+    def test_quantized_sparse_and_meta_tensors_show_what_they_hold(self):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            quantised = torch.quantize_per_channel(torch.randn(4, 3), torch.rand(4) + 0.1, torch.zeros(4, dtype=torch.int64), 0, torch.qint8)
+            quantized = torch.quantize_per_channel(torch.randn(4, 3), torch.rand(4) + 0.1, torch.zeros(4, dtype=torch.int64), 0, torch.qint8)
             sparse = torch.eye(3).to_sparse()
             compressed = torch.eye(3).to_sparse_csr()
-        path = self.save({"q": quantised, "s": sparse, "c": compressed, "m": torch.zeros(2, 3, device="meta")})
+        path = self.save({"q": quantized, "s": sparse, "c": compressed, "m": torch.zeros(2, 3, device="meta")})
         found = {row["name"]: row for row in inspect(path)["tensors"]}
         self.assertEqual({"q", "q.scale", "q.zero_point", "s.indices", "s.values", "c.compressed_indices", "c.plain_indices",
                           "c.values", "m"}, set(found))
-        for name, tensor in {"q": quantised.int_repr(), "q.scale": quantised.q_per_channel_scales(), "s.indices": sparse.indices(),
+        for name, tensor in {"q": quantized.int_repr(), "q.scale": quantized.q_per_channel_scales(), "s.indices": sparse.indices(),
                              "s.values": sparse.values(), "c.compressed_indices": compressed.crow_indices()}.items():
             self.assertEqual(list(tensor.shape), found[name]["shape"], name)
             with open(path, "rb") as file:

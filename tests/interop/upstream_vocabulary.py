@@ -1,7 +1,7 @@
 """usage: upstream_vocabulary.py FOLDER...: what llama.cpp's converter writes about each model's tokenizer.
 
 Run with the converter's own folder first on PYTHONPATH. Prints {folder: {key: value}}. A folder with a file `pre`
-has a vocabulary of our own, whose pre-tokeniser the converter cannot know: it gets the one that the file names.
+has a vocabulary of our own, whose pre-tokenizer the converter cannot know: it gets the one that the file names.
 """
 
 import json

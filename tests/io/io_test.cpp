@@ -163,7 +163,7 @@ TEST(ProcessMemory, SeesTouchedPages) {
   const io::ProcessMemoryCounters before = io::read_process_memory();
   EXPECT_GT(before.rss_anon, 0u);
   const std::vector<char> touched(32 << 20, 'x');
-  asm volatile("" : : "r"(touched.data()) : "memory");  // an unused vector would be optimised away
+  asm volatile("" : : "r"(touched.data()) : "memory");  // an unused vector would be optimized away
   const std::uint64_t after = io::read_process_memory().rss_anon;
   EXPECT_GE(after - before.rss_anon, 30u << 20);
 }

@@ -197,7 +197,7 @@ TEST_P(BuiltInLesson, is_a_page_that_needs_nothing_else) {
 INSTANTIATE_TEST_SUITE_P(All, BuiltInLesson,
                          ::testing::Values("six-ways", "meta-device", "mmap", "anonymous", "lazy-allocation",
                                            "order", "staging-ring", "lifetimes", "offline-packing",
-                                           "quantisation", "sparsity", "kv-cache", "experts"),
+                                           "quantization", "sparsity", "kv-cache", "experts"),
                          [](const auto& row) {
                            std::string name(row.param);
                            for (char& letter : name)

@@ -330,7 +330,7 @@ TEST(Advice, EncodedFilesAreNotMapped) {
     EXPECT_EQ(load.peaks[plan::index(plan::Space::page_cache)], 0u);
 }
 
-TEST(Advice, EndsAtItsLimitAndWhenCancelled) {
+TEST(Advice, EndsAtItsLimitAndWhenCanceled) {
   const graph::MetaGraph graph = model_of(1 << 10);
   const load::AdviceRequest request = request_of("state_dict", {.device = 1});
   Progress progress;
@@ -359,7 +359,7 @@ TEST(PublishedLoads, SixWaysToLoadGpt2Xl) {
   EXPECT_NEAR(static_cast<double>(graph::storage_bytes(graph)) / kGiB, 6.290, 0.0005);
   struct Row {
     const char* method;
-    double allocated;  // GiB, as modelled; the notebook prints one digit
+    double allocated;  // GiB, as modeled; the notebook prints one digit
   };
   for (const Row& row :
        {Row{"to_device", 6.416}, Row{"state_dict", 12.832}, Row{"sequential", 6.715},
@@ -692,13 +692,13 @@ TEST(Rates, MeasuringEndsWhenAskedAndNamesAFolderThatIsNotThere) {
     try {
       load::measure_disk(folder, 8 << 20, rates, with);
     } catch (const Error& error) {
-      EXPECT_TRUE(error.code() == ErrorCode::cancelled ||
+      EXPECT_TRUE(error.code() == ErrorCode::canceled ||
                   std::string(error.what()).find(folder) != std::string::npos);
       return error.code();
     }
     return ErrorCode::no_fit;
   };
-  EXPECT_EQ(code(testing::TempDir(), stopped), ErrorCode::cancelled);
+  EXPECT_EQ(code(testing::TempDir(), stopped), ErrorCode::canceled);
   EXPECT_EQ(code("/nonexistent/folder", progress), ErrorCode::io);
   EXPECT_TRUE(rates.values.empty());
 }

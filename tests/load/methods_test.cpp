@@ -139,7 +139,7 @@ TEST(LoadMethods, EveryPlanLeavesEveryWeightOnceWhereItBelongs) {
   EXPECT_GT(fused, 20u);
 }
 
-// What one token reads: all weights, but of an embedding that is no head one row with its neighbours.
+// What one token reads: all weights, but of an embedding that is no head one row with its neighbors.
 std::uint64_t touched(const graph::MetaGraph& graph) {
   std::uint64_t sum = 0;
   const auto shared = load::shared_embedding(graph);

@@ -170,7 +170,7 @@ TEST(OptimalOrder, IsNeverProvenWhereAnotherOrderIsBetter) {
                                                  : method.id]);
   }
   EXPECT_LT(counts.at("flush").proven, counts.at("flush").tried);
-  // whose turns depend on no neighbour
+  // whose turns depend on no neighbor
   for (const char* id :
        {"to_device", "shard_by_shard", "meta_assign", "state_dict", "sequential", "meta_map_location",
         "mmap_copy", "per_tensor", "transformers_v5", "executorch_before", "executorch_after", "pinned_pool",
@@ -179,7 +179,7 @@ TEST(OptimalOrder, IsNeverProvenWhereAnotherOrderIsBetter) {
   for (const auto& [id, count] : counts) {
     RecordProperty(std::string(id),
                    std::to_string(count.proven) + " proven of " + std::to_string(count.tried));
-    // where turns depend on their neighbours a candidate can miss the least
+    // where turns depend on their neighbors a candidate can miss the least
     const bool grouped = id == "flush" || id == "tied" || id == "runai" || id == "llama_cpp_direct" ||
                          (load::find_method(id).traits.shards && !load::find_method(id).traits.order_free);
     EXPECT_GE(count.least, grouped ? count.tried * 9 / 10 : count.tried) << id;

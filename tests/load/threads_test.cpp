@@ -182,7 +182,7 @@ TEST_F(CompareModels, OtherTypesAreComparedAsNumbersWithATolerance) {
   EXPECT_EQ(close(1e-8).results[1].state, inspect::PairState::equal);
 }
 
-TEST_F(CompareModels, QuantisedBlocksAgainstFloats) {
+TEST_F(CompareModels, QuantizedBlocksAgainstFloats) {
   std::string blocks;
   std::vector<float> numbers;
   for (int block = 0; block < 3; ++block) {
@@ -297,7 +297,7 @@ TEST_F(CompareModels, ComputedWeights) {
   EXPECT_EQ(exact.results[2].state, inspect::PairState::other_type);
   EXPECT_EQ(exact.bytes, 8u << 20);
   const inspect::Comparison loose = with({true, inspect::Tolerance{500, 0}});
-  EXPECT_EQ(loose.count(inspect::PairState::equal), 2u);  // neighbours of a ramp differ by at most 999
+  EXPECT_EQ(loose.count(inspect::PairState::equal), 2u);  // neighbors of a ramp differ by at most 999
   EXPECT_EQ(loose.results[2].state, inspect::PairState::equal);
 }
 
@@ -341,12 +341,12 @@ TEST_F(CompareModels, TruncatedFilesAndCancellationEnd) {
   b.write();
   std::stop_source stop;
   stop.request_stop();
-  Progress cancelled(stop.get_token());
+  Progress canceled(stop.get_token());
   try {
-    (void)inspect::compare_models(x, y, {}, cancelled);
+    (void)inspect::compare_models(x, y, {}, canceled);
     FAIL();
   } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::cancelled);
+    EXPECT_EQ(error.code(), ErrorCode::canceled);
   }
 }
 
@@ -490,7 +490,7 @@ TEST(Compare, StopsWhenAskedOrWhenATakerThrows) {
     }
     return ErrorCode::no_fit;
   };
-  EXPECT_EQ(code(stopped), ErrorCode::cancelled);
+  EXPECT_EQ(code(stopped), ErrorCode::canceled);
   Progress progress;
   EXPECT_EQ(code(progress), ErrorCode::io);
 }
@@ -568,11 +568,11 @@ TEST(Measure, RefusesWhatCannotBeRun) {
   auto deflated = std::make_shared<graph::MetaGraph>(*graph);
   deflated->storages[0].encoding = graph::Encoding::deflate;
   EXPECT_EQ(code_of(deflated, plan_of(*deflated, "mmap_assign")), ErrorCode::unsupported);
-  plan::Plan quantised;
-  const plan::BlockId block = plan::alloc(quantised, {.space = plan::Space::host, .bytes = 18});
-  plan::copy(quantised, block, 0, graph::StorageId{0}, 0, 64,
+  plan::Plan quantized;
+  const plan::BlockId block = plan::alloc(quantized, {.space = plan::Space::host, .bytes = 18});
+  plan::copy(quantized, block, 0, graph::StorageId{0}, 0, 64,
              plan::Cast{graph::DType::bf16, graph::DType::q4_0});
-  EXPECT_EQ(code_of(graph, quantised), ErrorCode::unsupported);
+  EXPECT_EQ(code_of(graph, quantized), ErrorCode::unsupported);
   plan::Plan huge;
   plan::alloc(huge, {.space = plan::Space::host, .bytes = std::uint64_t{1} << 60});
   EXPECT_EQ(code_of(graph, huge), ErrorCode::no_fit);

@@ -401,7 +401,7 @@ constexpr BadCsv kBadCsv[] = {
     {"", "there is no header line"},
     {"lower,upper\n", "no column 'size'"},
     {"lower,upper,size,size\n", "a second column for 'size'"},
-    {"lower,upper,size,colour\n", "column 'colour' is unknown"},
+    {"lower,upper,size,color\n", "column 'color' is unknown"},
     {"lower,upper,size\n1,2\n", "line 2: 2 fields, 3 columns"},
     {"lower,upper,size\n1,2,-3\n", "line 2: size '-3' is not a whole number"},
     {"lower,upper,size\n1,2,18446744073709551616\n", "is not a whole number below 2^64"},
@@ -661,7 +661,7 @@ std::string told(const packing::Problem& problem) {
   return text;
 }
 
-// Feasible at the least capacity and proved infeasible one below; minimising finds and proves it, by so
+// Feasible at the least capacity and proved infeasible one below; minimizing finds and proves it, by so
 // many `decisions` of exact search.
 void expect_exact(const ProblemShape& shape, std::uint64_t seeds, std::uint64_t* decisions = nullptr) {
   constexpr std::uint64_t kMost = 60;
@@ -694,7 +694,7 @@ void expect_exact(const ProblemShape& shape, std::uint64_t seeds, std::uint64_t*
   }
 }
 
-constexpr std::uint64_t kSeeds = 3000;  // each is solved at two capacities and minimised
+constexpr std::uint64_t kSeeds = 3000;  // each is solved at two capacities and minimized
 
 TEST(ExactPacking, plain) { expect_exact({}, kSeeds); }
 TEST(ExactPacking, many_small) { expect_exact({.buffers = 8, .ticks = 4, .most_size = 3}, kSeeds); }

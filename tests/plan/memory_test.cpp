@@ -400,7 +400,7 @@ TEST(Suballocator, FillsExactlyAndRefusesMore) {
   EXPECT_EQ(memory.allocate(1), std::nullopt);
 }
 
-TEST(Suballocator, MergesWithBothNeighbours) {
+TEST(Suballocator, MergesWithBothNeighbors) {
   allocators::Suballocator memory(1024, 256);
   for (int i = 0; i < 4; ++i) ASSERT_TRUE(memory.allocate(256));
   memory.free(0);

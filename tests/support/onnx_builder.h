@@ -69,7 +69,7 @@ inline constexpr std::uint32_t kNode = 1, kInitializer = 5, kInput = 11, kOutput
                                kSparse = 15;
 
 std::string model(const Proto& graph, std::uint64_t opset = 17, std::uint64_t ir_version = 8);
-// A model whose graph holds these initialisers.
+// A model whose graph holds these initializers.
 std::string weights_model(const std::vector<Proto>& tensors);
 
 // Every element type in raw_data and in its typed field; sparse, nested, in a function, for training,

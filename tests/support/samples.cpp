@@ -29,7 +29,7 @@ std::string sample_object(Storage at) {
   const std::string ones = tensor(at("1", "HalfStorage", 4), 0, {4}, {1});
   const std::string indices = tensor(at("3", "LongStorage", 4), 0, {2, 2}, {2, 1});
   const std::string state = dict({{"mask", tensor(at("6", "BoolStorage", 2), 0, {2}, {1})}});
-  const std::string quantised = tuple({global("torch", "per_tensor_affine"), real(0.5), number(3)});
+  const std::string quantized = tuple({global("torch", "per_tensor_affine"), real(0.5), number(3)});
   return dict(
       {{"model", global("collections", "OrderedDict") + ")R(" + text("weight") + weight + text("tied") +
                      weight + text("transposed") + tensor(matrix, 0, {3, 2}, {1, 3}) + text("row") +
@@ -40,9 +40,9 @@ std::string sample_object(Storage at) {
        {"packed", tensor_v3(at("2", "FloatStorage", 2), 0, {2, 4}, {4, 1}, "float4_e2m1fn_x2")},
        {"sparse", call(utils("_rebuild_sparse_tensor"),
                        {layout, tuple({indices, ones, tuple({number(4), number(4)}), "\x88"})})},
-       {"quantised",
+       {"quantized",
         call(utils("_rebuild_qtensor"), {at("4", "QInt8Storage", 4), number(0), tuple({number(4)}),
-                                         tuple({number(1)}), quantised, "\x89", "}"})},
+                                         tuple({number(1)}), quantized, "\x89", "}"})},
        {"wrapped", call(global("torch._tensor", "_rebuild_from_type_v2"),
                         {utils("_rebuild_tensor_v2"), global("my", "Class"),
                          tuple({at("5", "DoubleStorage", 1), number(0), ")", ")", "\x89", "}"}), state})},

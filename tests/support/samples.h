@@ -98,7 +98,7 @@ using Records = std::vector<std::pair<std::string, std::string>>;
 // An archive as torch.save lays it out: ROOT/data.pkl with `pickle`, then ROOT/KEY for each record.
 std::vector<ZipSpec> torch_members(std::string pickle, const Records& records);
 std::string torch_zip(std::string pickle, const Records& records);
-// `count` bytes that differ from their neighbours.
+// `count` bytes that differ from their neighbors.
 std::string pattern(std::size_t count);
 
 // Ties, views, nested dicts, parameters, every kind of tensor that is shown as parts, scalars and lists.

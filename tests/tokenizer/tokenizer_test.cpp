@@ -100,7 +100,7 @@ TEST(TokenizerReading, NamesTheEntryOfAFault) {
       {"no pattern",
        "{" + model + R"(,"pre_tokenizer":{"type":"Split","behavior":"Isolated","invert":false}})",
        "pre_tokenizer: has no 'pattern'"},
-      {"behaviour",
+      {"behavior",
        "{" + model + R"(,"pre_tokenizer":{"type":"Split","pattern":{"String":"a"},"behavior":"Eaten"}})",
        "pre_tokenizer.behavior: no behavior is called 'Eaten'"},
       {"length", "{" + model + R"(,"pre_tokenizer":{"type":"FixedLength","length":0}})", "length is 0"},
@@ -185,7 +185,7 @@ TEST(TokenizerPatterns, BearLongRunsOfSpaces) {
   EXPECT_EQ(encoded(json, std::string(5000, ' ') + "a").size(), 1U);
 }
 
-TEST(TokenizerSplitting, CutsAsEachBehaviourSays) {
+TEST(TokenizerSplitting, CutsAsEachBehaviorSays) {
   const auto cut = [](std::string_view behavior, std::string_view words) {
     const std::string step = fmt::format(
         R"("pre_tokenizer":{{"type":"Split","pattern":{{"String":"-"}},"behavior":"{}","invert":false}},)",

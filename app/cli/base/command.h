@@ -35,7 +35,7 @@ inline constexpr int kFailed = 1;
 inline constexpr int kUsage = 2;
 inline constexpr int kNoFit = 3;
 inline constexpr int kDifferent = 4;
-inline constexpr int kCancelled = 130;
+inline constexpr int kCanceled = 130;
 
 // Upper limit for numeric options: CLI11 would wrap negative or larger numbers.
 inline constexpr std::int64_t kMostNumber = INT64_MAX;
@@ -46,7 +46,7 @@ using Json = nlohmann::ordered_json;
 struct Context {
   bool json = false;
   bool quiet = false;
-  bool colour = false;              // stdout is a terminal and NO_COLOR is not set
+  bool color = false;               // stdout is a terminal and NO_COLOR is not set
   bool unicode = false;             // the locale's encoding is UTF-8
   std::size_t columns = 80;         // width of the terminal behind stdout
   std::size_t prose_columns = 100;  // width of sentences; less if the terminal is narrower

@@ -87,7 +87,7 @@ std::size_t terminal_columns() {
 int exit_code(ErrorCode code) {
   if (code == ErrorCode::usage) return kUsage;
   if (code == ErrorCode::no_fit) return kNoFit;
-  return code == ErrorCode::cancelled ? kCancelled : kFailed;
+  return code == ErrorCode::canceled ? kCanceled : kFailed;
 }
 
 int report(const Context& context, const Error& error) {
@@ -145,7 +145,7 @@ class Interrupt {
         if (source_.request_stop())
           asked = Clock::now();
         else if (Clock::now() - asked > kImpatient)
-          ::_exit(kCancelled);
+          ::_exit(kCanceled);
       }
     });
   }
@@ -267,7 +267,7 @@ std::optional<int> parse(CLI::App& app, int argc, char** argv, Context& context)
 }
 
 void look_at_terminal(Context& context) {
-  context.colour = ::isatty(STDOUT_FILENO) == 1 && environment("NO_COLOR").empty();
+  context.color = ::isatty(STDOUT_FILENO) == 1 && environment("NO_COLOR").empty();
   context.unicode = locale_is_utf8();
   context.columns = terminal_columns();
   if (::isatty(STDOUT_FILENO) == 1) context.prose_columns = std::min(context.prose_columns, context.columns);

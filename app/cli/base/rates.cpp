@@ -48,7 +48,7 @@ std::string measure_device(load::MeasuredRates& rates, Progress& progress) {
     gpu::measure_device(gpu::DeviceOptions{}, kBytes, rates, progress);
     return "";
   } catch (const Error& error) {
-    if (error.code() == ErrorCode::cancelled) throw;
+    if (error.code() == ErrorCode::canceled) throw;
     return error.what();
   }
 #else
@@ -146,7 +146,7 @@ std::string measure_text(const Context& context, const RatesAnswer& answer) {
                rate_cell(row, assumed.*row.member),
                how == answer.rates.how.end() ? "" : safe_display(how->second, 80)});
   }
-  std::string text = table.text(context.colour);
+  std::string text = table.text(context.color);
   if (!answer.rates.device.empty())
     text += fmt::format("The device is {}.\n", safe_display(answer.rates.device, 60));
   if (!answer.rates.queues.empty())

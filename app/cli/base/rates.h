@@ -30,7 +30,7 @@ struct RatesAnswer {
   std::string missing = {};       // why the device's rates are missing; empty: they were measured
   std::string disk_missing = {};  // likewise for the disk
 };
-// Measures rates and stores them. Throws Error{io | cancelled}.
+// Measures rates and stores them. Throws Error{io | canceled}.
 RatesAnswer measure_rates(const Context& context, const MeasureArguments& arguments);
 std::string measure_text(const Context& context, const RatesAnswer& answer);
 Json measure_json(const RatesAnswer& answer);

@@ -13,7 +13,7 @@ namespace loadline::cli {
 
 std::string bytes_cell(std::uint64_t bytes) { return bytes == 0 ? "-" : format_bytes(bytes); }
 
-std::string Table::text(bool colour) const {
+std::string Table::text(bool color) const {
   std::vector<std::size_t> widths(header_.size(), 0);
   const auto measure = [&](const std::vector<std::string>& cells) {
     for (std::size_t i = 0; i < cells.size(); ++i) widths[i] = std::max(widths[i], display_width(cells[i]));
@@ -31,7 +31,7 @@ std::string Table::text(bool colour) const {
     out.erase(out.find_last_not_of(' ') + 1);
     return out + "\n";
   };
-  std::string out = colour ? "\033[1m" + line(header_) + "\033[0m" : line(header_);
+  std::string out = color ? "\033[1m" + line(header_) + "\033[0m" : line(header_);
   for (const auto& cells : rows_) out += line(cells);
   return out;
 }

@@ -15,7 +15,7 @@ enum Align : std::uint8_t { kLeft, kRight };
 // A size as a cell; "-" for 0.
 std::string bytes_cell(std::uint64_t bytes);
 
-// Columns are as wide as their widest cell, two spaces apart; the header row is bold if `colour` is set.
+// Columns are as wide as their widest cell, two spaces apart; the header row is bold if `color` is set.
 // Cells must be escaped by safe_display.
 class Table {
  public:
@@ -23,7 +23,7 @@ class Table {
       : header_(std::move(header)), alignment_(std::move(alignment)) {}
 
   void row(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
-  std::string text(bool colour) const;
+  std::string text(bool color) const;
 
  private:
   std::vector<std::string> header_;

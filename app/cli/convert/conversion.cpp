@@ -78,7 +78,7 @@ void print_type_tables(const Context& context, const graph::MetaGraph& graph,
   for (const exporters::TypeShare& share : shares)
     row(std::string(graph::dtype_info(share.type).name), share);
   row("total", all);
-  fmt::print("{}", types.text(context.colour));
+  fmt::print("{}", types.text(context.color));
   Table kinds({"tensors", "number", "from", "to", "bytes", "layers"},
               {kLeft, kRight, kLeft, kLeft, kRight, kLeft});
   for (const exporters::TensorGroup& group : exporters::tensor_groups(graph, layout))
@@ -86,7 +86,7 @@ void print_type_tables(const Context& context, const graph::MetaGraph& graph,
                std::string(graph::dtype_info(group.from).name),
                std::string(graph::dtype_info(group.share.type).name), format_grouped(group.share.bytes),
                group.alone ? "" : ranges_text(group.layers)});
-  fmt::print("{}", kinds.text(context.colour));
+  fmt::print("{}", kinds.text(context.color));
 }
 
 // The same as JSON, with a row for each tensor: the keys types, groups, tensor_types and bits_per_weight.
@@ -150,7 +150,7 @@ void print_layout(const Context& context, const exporters::Preflight& planned,
   for (const exporters::LayoutFile& file : planned.layout.files)
     table.row({safe_display(file.path, 100), fmt::format("{}", file.slots.size()),
                fmt::format("{}", exporters::header_bytes(file)), format_grouped(file.bytes)});
-  fmt::print("{}", table.text(context.colour));
+  fmt::print("{}", table.text(context.color));
   for (const exporters::TypeChange& change : planned.changes)
     fmt::print("{}, {}\n", change_text(change), format_bytes(change.bytes));
   if (exporters::has_blocks(planned.layout)) print_type_tables(context, graph, planned.layout);
@@ -197,7 +197,7 @@ int dry_run(const Context& context, const exporters::Preflight& planned, const g
   // the rates are the disk's
   fmt::print("Would read {} and write {} in {}, in {} {}.\n", format_bytes(forecast.bytes_read),
              format_bytes(forecast.bytes_written), counted(layout.files.size(), "file"),
-             exporters::quantises(layout) ? "at least" : "about", format_seconds(seconds));
+             exporters::quantizes(layout) ? "at least" : "about", format_seconds(seconds));
   fmt::print("{}\n", load::rates_line(rates));
   fmt::print("Needs about {} of memory and {} of free disk", format_bytes(forecast.memory_bytes),
              format_bytes(forecast.disk_bytes));

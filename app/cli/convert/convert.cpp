@@ -303,7 +303,7 @@ class Batch {
       if (is_done(i)) return finish(i, JobState::skipped, Json::object(), "is up to date");
       convert_job(i);
     } catch (const Error& error) {
-      if (error.code() == ErrorCode::cancelled) throw;
+      if (error.code() == ErrorCode::canceled) throw;
       if (!keep_going_) stopped_ = true;
       Json json = {{"code", error_code_name(error.code())}, {"message", json_text(error.what())}};
       finish(i, JobState::failed, {{"error", json}}, error.what());

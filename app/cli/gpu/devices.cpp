@@ -101,7 +101,7 @@ std::string devices_text(const Context& context, bool measure) {
                memory_cell(device), available_cell(device), format_bytes(gpu::largest_piece(device, 1)),
                why});
   }
-  std::string text = table.text(context.colour);
+  std::string text = table.text(context.color);
   if (const std::string hidden = gpu::hidden_gpu_text(found); !hidden.empty()) text += "\n" + hidden + "\n";
   return text;
 }

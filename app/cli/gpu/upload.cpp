@@ -198,7 +198,7 @@ std::string upload_text(const Context& context, const FinishedUpload& upload, bo
       fmt::format("{}, {} onto {} in {}{}, {} in {} order\n\n", counted(report.tensors, "tensor"),
                   format_bytes(report.bytes), safe_display(report.device, 60), format_seconds(report.seconds),
                   rate_text(report), asked.method.id, safe_display(asked.order, 60));
-  return head + table.text(context.colour) + "\n" + report::reflowed(prose, context.prose_columns) +
+  return head + table.text(context.color) + "\n" + report::reflowed(prose, context.prose_columns) +
          (validation ? messages_text(report) : "");
 }
 
@@ -277,7 +277,7 @@ std::string uploads_text(const Context& context, const MeasuredLoads& loads,
       "process.{} RssFile counts mapped pages.\n",
       software ? " A software device's memory is part of it." : "");
   text += measured_summary(loads.rows);
-  return head + measured_table(loads, context.colour) + "\n" + report::reflowed(text, context.prose_columns) +
+  return head + measured_table(loads, context.color) + "\n" + report::reflowed(text, context.prose_columns) +
          messages;
 }
 
@@ -402,7 +402,7 @@ int upload(const Context& context, const UploadFlags& options, LoadFlags& flags)
   const Uploads uploads = upload_all(context, options, graph, bound);
 
   Context plain = context;
-  plain.colour = false;
+  plain.color = false;
   const auto text_for = [&](const Context& how) {
     return several(bound) ? uploads_text(how, uploads.loads, uploads.finished)
                           : upload_text(how, uploads.finished.front(), options.validation);
@@ -414,7 +414,7 @@ int upload(const Context& context, const UploadFlags& options, LoadFlags& flags)
   else
     fmt::print("{}", text_for(context));
   if (options.picture.curve)
-    fmt::print("{}", measured_plots(uploads.loads, {context.columns, context.colour, context.unicode}));
+    fmt::print("{}", measured_plots(uploads.loads, {context.columns, context.color, context.unicode}));
   int code = kDone;
   for (const FinishedUpload& one : uploads.finished) {
     if (one.report.verified == false) return kDifferent;

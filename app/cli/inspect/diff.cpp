@@ -84,7 +84,7 @@ void print_types(const Context& context, const ModelDiff& diff) {
                  type_cell(group->a, group->bytes_a, group->elements),
                  type_cell(group->b, group->bytes_b, group->elements),
                  change_text(group->bytes_a, group->bytes_b)});
-    return table.text(context.colour);
+    return table.text(context.color);
   };
   // names take what the other columns leave of 80
   std::string text = lines_for(kColumns);

@@ -223,7 +223,7 @@ void print_stats(const Context& context, const graph::MetaGraph& graph, const Se
     else
       ++refused;
   }
-  fmt::print("\n{}", refused < rows.size() ? table.text(context.colour) : "");
+  fmt::print("\n{}", refused < rows.size() ? table.text(context.color) : "");
   if (rows.size() < selection.tensors.size())
     fmt::print("... and {} more\n", selection.tensors.size() - rows.size());
   constexpr std::size_t kMostNamed = 50;

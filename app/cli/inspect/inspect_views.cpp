@@ -207,7 +207,7 @@ JsonRows tensors_json(const Context& context, const graph::MetaGraph& graph, con
   const auto packed = graph::logical_positions(graph);
   JsonRows rows("tensors");
   for (const graph::TensorId id : shown(selection, limit)) {
-    progress.check_cancelled();
+    progress.check_canceled();
     const graph::Tensor& tensor = graph.tensor(id);
     const graph::Storage& storage = graph.storage(tensor.storage);
     Json row = {{"name", json_text(tensor.name)},
@@ -305,7 +305,7 @@ void print_tensors(const Context& context, const graph::MetaGraph& graph, const 
   const auto ids = shown(selection, limit);
   const Progress progress(context.stop);
   for (const graph::TensorId id : ids) {
-    progress.check_cancelled();
+    progress.check_canceled();
     const graph::Tensor& tensor = graph.tensor(id);
     const graph::Storage& storage = graph.storage(tensor.storage);
     std::vector<std::string> cells = {
@@ -323,7 +323,7 @@ void print_tensors(const Context& context, const graph::MetaGraph& graph, const 
       cells.push_back(packed_text(position ? &graph.logical[*position] : nullptr, id));
     table.row(std::move(cells));
   }
-  fmt::print("\n{}", table.text(context.colour));
+  fmt::print("\n{}", table.text(context.color));
   if (ids.size() < selection.tensors.size())
     fmt::print("... and {} more\n", selection.tensors.size() - ids.size());
 }
@@ -346,7 +346,7 @@ void print_metadata(const Context& context, const graph::MetaGraph& graph) {
     }
     table.row({safe_display(entry.key, 60), std::move(type), std::move(value)});
   }
-  fmt::print("\n{}", table.text(context.colour));
+  fmt::print("\n{}", table.text(context.color));
 }
 
 Json metadata_json(const graph::MetaGraph& graph) {

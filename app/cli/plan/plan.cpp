@@ -27,7 +27,7 @@ struct PlanFlags {
   std::size_t alive = 0;
   bool explain = false;
   bool curve = false;
-  std::string axis;  // empty: steps if a forward pass follows, which takes no modelled time, else time
+  std::string axis;  // empty: steps if a forward pass follows, which takes no modeled time, else time
   std::string svg;
   std::string html;
 };
@@ -75,9 +75,9 @@ void show(const Context& context, const PlanFlags& options, const PlanView& view
   if (!options.html.empty())
     report::write_file(options.html, report::page_html(view.pictured.subject(view.graph), page_text(view)));
   if (context.json) return print_json(plan_json(view));
-  fmt::print("{}", plan_table(view, context.colour, context.columns));
-  if (options.curve) fmt::print("{}", plan_plots(view, {context.columns, context.colour, context.unicode}));
-  if (options.explain) fmt::print("{}", plan_explanation(view, context.colour));
+  fmt::print("{}", plan_table(view, context.color, context.columns));
+  if (options.curve) fmt::print("{}", plan_plots(view, {context.columns, context.color, context.unicode}));
+  if (options.explain) fmt::print("{}", plan_explanation(view, context.color));
 }
 
 // Sorts the rows for display; returns how many are left out.

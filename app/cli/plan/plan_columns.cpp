@@ -59,7 +59,7 @@ class Columns {
     }
   }
 
-  std::string text(bool colour) const {
+  std::string text(bool color) const {
     std::vector<std::string> header;
     std::vector<Align> alignment;
     for (const Column& column : columns_) {
@@ -72,7 +72,7 @@ class Columns {
       for (const auto& column : cells_) line.push_back(column[i]);
       table.row(std::move(line));
     }
-    return table.text(colour);
+    return table.text(color);
   }
 
  private:
@@ -201,12 +201,12 @@ class Columns {
 
 }  // namespace
 
-std::string rows_table(const PlanView& view, bool colour, std::size_t columns) {
+std::string rows_table(const PlanView& view, bool color, std::size_t columns) {
   const Columns full(view, true);
-  if (full.width() <= columns) return full.text(colour);
+  if (full.width() <= columns) return full.text(color);
   Columns brief(view, false);
   brief.drop_to(columns);
-  return brief.text(colour);
+  return brief.text(color);
 }
 
 }  // namespace loadline::cli

@@ -1,4 +1,4 @@
-// Stacked columns in eighths of a line; without colours each space has its own shade.
+// Stacked columns in eighths of a line; without colors each space has its own shade.
 #include "app/cli/plan/plan_view.h"
 #include "core/base/text.h"
 
@@ -20,9 +20,9 @@ constexpr std::size_t kGutter = 11;  // fits "306.74 MiB "
 constexpr std::size_t kEighths = 8;
 
 struct Ink {
-  std::string_view shade;  // a full cell without colours
+  std::string_view shade;  // a full cell without colors
   std::string_view ascii;
-  int colour;  // ANSI foreground colour; background is 10 more
+  int color;  // ANSI foreground color; background is 10 more
 };
 
 // By space: host, page cache, staging, device.
@@ -56,9 +56,9 @@ Stack stack_in(const plan::PerSpace<std::uint64_t>& bytes, unsigned mask, std::u
   return stack;
 }
 
-// One character and its ANSI colours; empty: the terminal's own.
+// One character and its ANSI colors; empty: the terminal's own.
 struct Cell {
-  std::string colours = {};
+  std::string colors = {};
   std::string glyph = {};
 };
 
@@ -71,31 +71,31 @@ Cell cell(const Stack& stack, std::size_t floor, const PlotStyle& style, std::st
   const Ink ink = kInks[plan::index(stack.spaces[at])];
   const bool more = filled < kEighths && stack.top() > stack.tops[at];
   const Ink next = kInks[plan::index(stack.spaces[std::min(at + 1, stack.spaces.size() - 1)])];
-  if (style.colour && style.unicode)
-    return {more ? fmt::format("{};{}", ink.colour, next.colour + 10) : std::to_string(ink.colour),
+  if (style.color && style.unicode)
+    return {more ? fmt::format("{};{}", ink.color, next.color + 10) : std::to_string(ink.color),
             std::string(lower_part(filled))};
   const bool mostly = filled >= kEighths / 2;
-  const std::string colours = style.colour ? std::to_string(more && !mostly ? next.colour : ink.colour) : "";
+  const std::string colors = style.color ? std::to_string(more && !mostly ? next.color : ink.color) : "";
   const Ink shown = more && !mostly ? next : ink;
-  if (!style.unicode) return {colours, std::string(mostly || more || floor == 0 ? shown.ascii : empty)};
+  if (!style.unicode) return {colors, std::string(mostly || more || floor == 0 ? shown.ascii : empty)};
   // a stack that ends in this cell is drawn in eighths, except shades, which have no partial blocks
   const bool eighths = !more && (!mostly || stack.spaces[at] == plan::Space::device);
-  return {colours, std::string(eighths ? lower_part(filled) : shown.shade)};
+  return {colors, std::string(eighths ? lower_part(filled) : shown.shade)};
 }
 
-// Joins cells; changes colours only where they differ, and drops trailing blanks.
+// Joins cells; changes colors only where they differ, and drops trailing blanks.
 std::string joined(const std::vector<Cell>& cells) {
   std::size_t count = cells.size();
   while (count > 0 && cells[count - 1].glyph == " ") --count;
-  std::string text, colours;
+  std::string text, colors;
   for (std::size_t i = 0; i < count; ++i) {
-    if (cells[i].colours != colours) {
-      colours = cells[i].colours;
-      text += colours.empty() ? "\033[0m" : fmt::format("\033[0;{}m", colours);
+    if (cells[i].colors != colors) {
+      colors = cells[i].colors;
+      text += colors.empty() ? "\033[0m" : fmt::format("\033[0;{}m", colors);
     }
     text += cells[i].glyph;
   }
-  return colours.empty() ? text : text + "\033[0m";
+  return colors.empty() ? text : text + "\033[0m";
 }
 
 class Plot {
@@ -122,7 +122,7 @@ class Plot {
 
   std::string head() const {
     const std::string title = fmt::format("{} ({})", row_.method->id, safe_display(row_.order, 40));
-    return style_.colour ? fmt::format("\033[1m{}\033[0m\n", title) : title + "\n";
+    return style_.color ? fmt::format("\033[1m{}\033[0m\n", title) : title + "\n";
   }
 
   // A line that marks and names the leading peak above its position.
@@ -204,10 +204,10 @@ std::string legend(const PlanView& view, const PlotStyle& style) {
   std::string text;
   for (const plan::Space space : stack_of(plan::kAllSpaces)) {
     const Ink ink = kInks[plan::index(space)];
-    const std::string_view sign = style.unicode ? (style.colour ? "█" : ink.shade) : ink.ascii;
+    const std::string_view sign = style.unicode ? (style.color ? "█" : ink.shade) : ink.ascii;
     text += text.empty() ? "" : "   ";
-    text += style.colour ? fmt::format("\033[{}m{}\033[0m {}", ink.colour, sign, space_title(space))
-                         : fmt::format("{} {}", sign, space_title(space));
+    text += style.color ? fmt::format("\033[{}m{}\033[0m {}", ink.color, sign, space_title(space))
+                        : fmt::format("{} {}", sign, space_title(space));
   }
   const bool unified = view.unified();
   return text + fmt::format("   {} {}\n", style.unicode ? "▼" : "v",

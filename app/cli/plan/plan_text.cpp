@@ -332,12 +332,12 @@ std::string least_text(const PlanView& view) {
                      view.held_name(), format_bytes(bound));
 }
 
-std::string plan_table(const PlanView& view, bool colour, std::size_t columns) {
+std::string plan_table(const PlanView& view, bool color, std::size_t columns) {
   const load::LoadAnswer& answer = view.answer();
   const load::BoundRequest& bound = view.bound();
   const load::LoadRequest& request = view.request();
   std::string table;
-  if (!answer.rows.empty()) table = rows_table(view, colour, columns) + "\n";
+  if (!answer.rows.empty()) table = rows_table(view, color, columns) + "\n";
   std::string text = refused_text(view);
   if (!answer.rows.empty()) text += least_text(view) + "\n";
   if (const std::string difference = hidden_difference(answer.rows, bound.memory); !difference.empty())
@@ -374,7 +374,7 @@ std::string plan_table(const PlanView& view, bool colour, std::size_t columns) {
          report::reflowed(text, view.prose_columns);
 }
 
-std::string plan_explanation(const PlanView& view, bool colour) {
+std::string plan_explanation(const PlanView& view, bool color) {
   std::string text;
   load::LawValues values = load::law_values(view.graph, view.bound().inputs);
   const plan::ForwardPass* const pass = view.answer().forward->pass();
@@ -385,8 +385,8 @@ std::string plan_explanation(const PlanView& view, bool colour) {
   for (const load::LoadRow& row : view.answer().rows) {
     if (row.refusal || std::ranges::find(told, row.method) != told.end()) continue;
     told.push_back(row.method);
-    text += fmt::format("\n{}{}{} ({}): {}\n", colour ? "\033[1m" : "", row.method->id,
-                        colour ? "\033[0m" : "", safe_display(row.order, 40), row.method->peak_law);
+    text += fmt::format("\n{}{}{} ({}): {}\n", color ? "\033[1m" : "", row.method->id, color ? "\033[0m" : "",
+                        safe_display(row.order, 40), row.method->peak_law);
     // laws know nothing of packed sizes
     if (!view.request().prepack) text += law_line(load::evaluate_law(row.method->peak_law, values));
     text += fmt::format("  {}\n  {}\n{}", report::method_explanation(row.method->id),

@@ -38,12 +38,12 @@ struct PlanView {
 };
 
 // The table fits into `columns` if possible: the least important columns are dropped first.
-std::string plan_table(const PlanView& view, bool colour, std::size_t columns);
+std::string plan_table(const PlanView& view, bool color, std::size_t columns);
 // The rows alone, with lines of at most `columns` characters, if possible. Columns without a figure in any
 // row are left out.
-std::string rows_table(const PlanView& view, bool colour, std::size_t columns);
+std::string rows_table(const PlanView& view, bool color, std::size_t columns);
 // Explains each method, and shows its peak as every memory counter would.
-std::string plan_explanation(const PlanView& view, bool colour);
+std::string plan_explanation(const PlanView& view, bool color);
 // One sentence: "Least on the device: 5.80 GiB, which is W, by ...".
 std::string least_text(const PlanView& view);
 Json plan_json(const PlanView& view);
@@ -53,7 +53,7 @@ Json plan_json(const PlanView& view);
 // The drawing abilities of a terminal.
 struct PlotStyle {
   std::size_t columns = 80;
-  bool colour = false;
+  bool color = false;
   bool unicode = true;  // if false, ASCII only
 };
 

@@ -48,7 +48,7 @@ std::string difference_cell(std::uint64_t projected, std::uint64_t measured) {
                      100 * (static_cast<double>(measured) / static_cast<double>(projected) - 1));
 }
 
-std::string_view judgement(std::uint64_t projected, std::uint64_t measured) {
+std::string_view judgment(std::uint64_t projected, std::uint64_t measured) {
   if (too_small_to_judge(projected, measured)) return "too small to compare";
   return near_enough(projected, measured) ? "agrees" : "differs";
 }
@@ -84,7 +84,7 @@ std::string counter_plot(const MeasuredCounter& counter, std::size_t width, cons
       }
       cells.append(std::exchange(blanks, 0), ' ');
       const std::string_view glyph = point ? (style.unicode ? "●" : "*") : style.unicode ? "░" : ".";
-      cells += style.colour ? fmt::format("\033[{}m{}\033[0m", point ? 33 : 34, glyph) : std::string(glyph);
+      cells += style.color ? fmt::format("\033[{}m{}\033[0m", point ? 33 : 34, glyph) : std::string(glyph);
     }
     text += fmt::format("{:>{}}{}{}\n", line == kLines ? format_bytes(scale) + " " : "", kGutter,
                         style.unicode ? "│" : "|", cells);
@@ -113,7 +113,7 @@ void PictureFlags::write(const MeasuredLoads& loads, std::string_view text) cons
   if (!html.empty()) report::write_file(html, report::measured_page(loads, text));
 }
 
-std::string measured_table(const MeasuredLoads& loads, bool colour) {
+std::string measured_table(const MeasuredLoads& loads, bool color) {
   Table table({"method", "order", "counter", "projected", "measured", "difference", "verdict"},
               {kLeft, kLeft, kLeft, kRight, kRight, kRight, kLeft});
   for (const MeasuredLoad& row : loads.rows) {
@@ -124,11 +124,11 @@ std::string measured_table(const MeasuredLoads& loads, bool colour) {
       table.row({first ? std::string(row.method->id) : "", first ? safe_display(row.order, 40) : "",
                  std::string(counter.name), bytes_cell(projected), bytes_cell(measured),
                  difference_cell(projected, measured),
-                 std::string(counter.own_count ? "own count" : judgement(projected, measured))});
+                 std::string(counter.own_count ? "own count" : judgment(projected, measured))});
       first = false;
     }
   }
-  return table.text(colour);
+  return table.text(color);
 }
 
 std::string too_high_text(const MeasuredLoads& loads) {
@@ -230,7 +230,7 @@ Json rehearsal_json(const MeasuredLoads& loads, bool cold) {
 }
 
 // Sentences are wrapped at `prose_columns`; the table is not.
-std::string rehearsal_table(const MeasuredLoads& loads, bool colour, std::size_t prose_columns) {
+std::string rehearsal_table(const MeasuredLoads& loads, bool color, std::size_t prose_columns) {
   const std::uint64_t weights = graph::storage_bytes(loads.graph);
   const std::string heading = fmt::format("{}: {}, W = {} ({}), plans run in ordinary memory\n\n",
                                           safe_display(graph::model_name(loads.graph), 80),
@@ -251,7 +251,7 @@ std::string rehearsal_table(const MeasuredLoads& loads, bool colour, std::size_t
       "host. RssShmem counts what it holds on the device and in staging: shared memory stands in for both. "
       "RssFile counts its mapped pages.\n" +
       measured_summary(loads.rows);
-  return heading + measured_table(loads, colour) + "\n" + report::reflowed(text, prose_columns);
+  return heading + measured_table(loads, color) + "\n" + report::reflowed(text, prose_columns);
 }
 
 }  // namespace
@@ -311,9 +311,9 @@ int rehearse(const Context& context, const RehearseFlags& options, LoadFlags& fl
     print_json(rehearsal_json(loads, options.cold));
     return kDone;
   }
-  fmt::print("{}", rehearsal_table(loads, context.colour, context.prose_columns));
+  fmt::print("{}", rehearsal_table(loads, context.color, context.prose_columns));
   if (options.picture.curve)
-    fmt::print("{}", measured_plots(loads, {context.columns, context.colour, context.unicode}));
+    fmt::print("{}", measured_plots(loads, {context.columns, context.color, context.unicode}));
   return kDone;
 }
 

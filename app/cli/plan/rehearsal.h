@@ -32,7 +32,7 @@ struct PictureFlags {
 };
 
 // One line for each counter that counted something.
-std::string measured_table(const report::MeasuredLoads& loads, bool colour);
+std::string measured_table(const report::MeasuredLoads& loads, bool color);
 // Names the counters that were above their projection, and since when.
 std::string too_high_text(const report::MeasuredLoads& loads);
 // Names the loads that were refused, and why; empty if none was. `cannot`: "cannot be uploaded".

@@ -29,7 +29,7 @@ int help(const Context& context, const std::string& topic) {
     if (context.json)
       print_json({{"topic", page.id}, {"title", page.title}, {"markdown", page.text}});
     else
-      fmt::print("{}", report::markdown_text(page.text, context.prose_columns, context.colour));
+      fmt::print("{}", report::markdown_text(page.text, context.prose_columns, context.color));
     return kDone;
   }
   if (context.json) {
@@ -75,7 +75,7 @@ Json method_json(const load::Method& method) {
 }
 
 void print_one(const Context& context, const load::Method& method) {
-  fmt::print("{}{}{}: {}\n", context.colour ? "\033[1m" : "", method.id, context.colour ? "\033[0m" : "",
+  fmt::print("{}{}{}: {}\n", context.color ? "\033[1m" : "", method.id, context.color ? "\033[0m" : "",
              method.summary);
   fmt::print("{}", report::wrapped(report::method_explanation(method.id), "  ", context.prose_columns));
   fmt::print("{}", report::wrapped(fmt::format("Law: {}", method.peak_law), "  ", context.prose_columns));
@@ -114,7 +114,7 @@ int print_methods(const Context& context, const std::vector<std::string>& ids) {
       "differed "
       "from the projection; - by construction, not measured; + some loads differ by more. "
       "`loadline methods ID` explains one.\n";
-  fmt::print("{}{}", table.text(context.colour), report::wrapped(legend, "", context.prose_columns));
+  fmt::print("{}{}", table.text(context.color), report::wrapped(legend, "", context.prose_columns));
   return kDone;
 }
 
@@ -194,7 +194,7 @@ int print_targets(const Context& context, const std::vector<std::string>& ids) {
   fmt::print(
       "{}A file NAME.json in the folder targets/ of the configuration adds one: see `loadline help "
       "targets`.\n",
-      table.text(context.colour));
+      table.text(context.color));
   return kDone;
 }
 
@@ -254,7 +254,7 @@ int formats(const Context& context) {
   for (const exporters::Exporter& exporter : exporters::exporters())
     write.row({std::string(exporter.id), std::string(exporter.extension), std::string(exporter.name),
                flags_of(exporter)});
-  fmt::print("{}\n{}", read.text(context.colour), write.text(context.colour));
+  fmt::print("{}\n{}", read.text(context.color), write.text(context.color));
   return kDone;
 }
 

@@ -67,7 +67,7 @@ void show_manual(Workspace& workspace, const std::string& topic) {
 }
 void demo(Workspace& workspace, const std::string&) { workspace.open_demo(); }
 void close(Workspace& workspace, const std::string&) { workspace.close_model(); }
-void favourite(Workspace& workspace, const std::string&) { workspace.toggle_favourite(); }
+void favorite(Workspace& workspace, const std::string&) { workspace.toggle_favorite(); }
 void reload(Workspace& workspace, const std::string&) { workspace.reload(); }
 
 template <bool on>
@@ -289,7 +289,7 @@ constexpr auto kWindowActions = std::to_array<Action>({
     {"browse", "Open a model", "Ctrl+O", kOptional, always, browse},
     {"demo", "Open the demo model", "", kNone, always, demo},
     {"close", "Close the model", "Ctrl+W", kNone, always, close},
-    {"favourite", "Toggle favorite", "", kNone, has_model, favourite},
+    {"favorite", "Toggle favorite", "", kNone, has_model, favorite},
     {"reload", "Reload model", "F5", kNone, has_model, reload},
     {"next-model", "Show the next model", "Ctrl+Tab", kNone, has_several, show_beside<true>},
     {"previous-model", "Show the previous model", "Ctrl+Shift+Tab", kNone, has_several, show_beside<false>},

@@ -94,8 +94,8 @@ ImVec2 GuiApp::display_size() const {
 }
 
 void GuiApp::check_open() const {
-  if (stop_.stop_requested()) throw Error(ErrorCode::cancelled, "interrupted");
-  if (wants_close()) throw Error(ErrorCode::cancelled, "the window was closed");
+  if (stop_.stop_requested()) throw Error(ErrorCode::canceled, "interrupted");
+  if (wants_close()) throw Error(ErrorCode::canceled, "the window was closed");
 }
 
 void GuiApp::settle() {

@@ -136,7 +136,7 @@ class GuiApp {
   // Draws a few frames, until items placed by the layout of the frame before are in place. Throws likewise.
   void draw_settled();
   bool wants_close() const { return stop_.stop_requested() || workspace_.wants_quit; }
-  // Throws Error{cancelled} once the window is to close, to end work whose result would not be seen.
+  // Throws Error{canceled} once the window is to close, to end work whose result would not be seen.
   void check_open() const;
   // Whether something moves by itself, and whether a text field shows its cursor.
   bool moves() const {

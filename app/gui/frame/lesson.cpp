@@ -91,7 +91,7 @@ void gap(const Ui& ui, float height) { ImGui::Dummy({0, ui.px(height)}); }
 
 constexpr float kPageMargin = 4;  // that draw_manual_page() leaves at both sides
 
-// A text whose words begin where those of its neighbours do.
+// A text whose words begin where those of its neighbors do.
 void draw_rich(const Ui& ui, std::string_view markdown) {
   ImGui::Unindent(ui.px(kPageMargin));
   draw_manual_page(ui, markdown);
@@ -140,7 +140,7 @@ void draw_progress(const Ui& ui, const LessonPlay& play, float width) {
   ImGui::Dummy({width, height});
 }
 
-// Words in lines beside a bar of a colour.
+// Words in lines beside a bar of a color.
 template <typename Draw>
 void beside_bar(const Ui& ui, ImU32 color, Draw draw) {
   const ImVec2 at = ImGui::GetCursorScreenPos();

@@ -66,7 +66,7 @@ void take_state(Workspace& workspace, const GuiRequest& request, const WindowSta
   workspace.settings.layout = state.layout;
   if (request.scale <= 0) workspace.settings.scale = state.scale;
   workspace.recent = state.recent;
-  workspace.favourites = state.favourites;
+  workspace.favorites = state.favorites;
 }
 
 // The last model is shown; the request is about that one.
@@ -83,7 +83,7 @@ void keep_state(GuiApp& app, const GuiRequest& request) {
   const WindowState state = {workspace.settings.dark,   workspace.settings.follows_desktop,
                              workspace.settings.layout, workspace.settings.scale,
                              static_cast<int>(size.x),  static_cast<int>(size.y),
-                             workspace.recent,          workspace.favourites};
+                             workspace.recent,          workspace.favorites};
   try {
     write_state(state, request.state_file);
   } catch (const Error&) {

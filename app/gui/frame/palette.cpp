@@ -127,7 +127,7 @@ void add_open(const Workspace& workspace, Collector& found) {
 }
 
 void add_recent(const Workspace& workspace, Collector& found) {
-  for (const std::string& path : workspace.favourites)
+  for (const std::string& path : workspace.favorites)
     found.add({fmt::format("Open {}", path), "favorite", "open", path}, 3);
   for (const std::string& path : workspace.recent)
     found.add({fmt::format("Open {}", path), "recent", "open", path}, 4);

@@ -444,7 +444,7 @@ void Shell::draw_jobs(const Ui& ui, float height) {
     if (job.total > 0) {
       ImGui::SameLine(0, ui.px(8));
       ImGui::SetCursorPosY(y);
-      muted(ui, job.cancelling ? "stopping" : fmt::format("{:.0f}%", job.fraction * 100));
+      muted(ui, job.canceling ? "stopping" : fmt::format("{:.0f}%", job.fraction * 100));
     }
     ImGui::SameLine(0, ui.px(2));
     ImGui::SetCursorPosY(y - (ImGui::GetFrameHeight() - ImGui::GetFontSize()) / 2);

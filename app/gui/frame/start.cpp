@@ -51,7 +51,7 @@ class StartPanel final : public Panel {
     float y = top + ui.px(at.known);
     const auto place = [&](float x) { ImGui::SetCursorScreenPos(origin + ImVec2{left + x, y}); };
     const auto height = [&] { return std::max(ui.px(60), room.y - y - ui.px(12)); };
-    if (!workspace.favourites.empty() || !workspace.recent.empty() || !workspace.cached.or_empty().empty()) {
+    if (!workspace.favorites.empty() || !workspace.recent.empty() || !workspace.cached.or_empty().empty()) {
       place(0);
       draw_known(workspace, ui, {half, height()});
       place(half + gap);
@@ -123,9 +123,9 @@ class StartPanel final : public Panel {
       lines.push_back(
           {path, named.filename().string(), fmt::format("{}{}", mark, named.parent_path().string())});
     };
-    for (const std::string& path : workspace.favourites) add(path, "favorite  ");
+    for (const std::string& path : workspace.favorites) add(path, "favorite  ");
     for (const std::string& path : workspace.recent)
-      if (std::ranges::find(workspace.favourites, path) == workspace.favourites.end()) add(path, "");
+      if (std::ranges::find(workspace.favorites, path) == workspace.favorites.end()) add(path, "");
     for (const std::string& name : workspace.cached.or_empty())
       if (std::ranges::find(workspace.recent, name) == workspace.recent.end())
         lines.push_back({name, name, "cached"});

@@ -277,7 +277,7 @@ void TimelinePanel::draw_selection(const Document& document, const Ui& ui, const
     const plan::Lifetime& life = projection_->timeline.lifetimes[graph::index(id)];
     const plan::Space space = plan.block(id).space;
     const std::size_t end = std::min(life.to_step, plan.steps.size());
-    const double x1 = life.to_step == plan::kNever ? plot_.curves().modelled_length
+    const double x1 = life.to_step == plan::kNever ? plot_.curves().modeled_length
                                                    : x_of_step(*projection_, key_.axis, end);
     const float left =
         std::max(area.low.x, plot_.pixel_of(frame, x_of_step(*projection_, key_.axis, life.from_step)));

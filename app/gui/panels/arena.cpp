@@ -104,7 +104,7 @@ void ArenaControls::draw(Workspace& workspace, const Ui& ui) {
   work.view.steps = segmented(ui, "view", kViews, work.view.steps ? 1 : 0) == 1;
   tooltip(ui, "Step by step: a greedy order and the exact search beside each other");
   if (!work.view.steps) work.view.playing = false;
-  if (work.cancelled() || (work.view.steps && work.steps_cancelled())) {
+  if (work.canceled() || (work.view.steps && work.steps_canceled())) {
     continue_line(ui, 14, text_width("Pack again") + ui.px(30));
     if (button(ui, "Pack again")) work.retry();
   }
@@ -194,7 +194,7 @@ void arena_figures(const Document& document, const Ui& ui, const ArenaScene& sce
         : arena.lower_bound > *scene.options.capacity ? theme.bad
                                                       : theme.warning,
         "");
-  if (document.arena->cancelled())
+  if (document.arena->canceled())
     put("Last packing", "canceled", theme.warning, "A later packing was canceled");
 }
 
@@ -229,7 +229,7 @@ void legend_of_uses(const Ui& ui, const ArenaProblem& problem) {
   }
 }
 
-// Draws the legend of the colours.
+// Draws the legend of the colors.
 void arena_legend(const Ui& ui, const ArenaScene& scene, std::uint32_t arena) {
   const FontScope font(ui.fonts.small);
   const ArenaProblem& problem = *scene.of;
@@ -265,7 +265,7 @@ void draw_state(Document& document, const Ui& ui) {
   if (arena_waits(document))
     return empty_state(ui, "Collecting the buffers", "The plan is being run on the modeled machine.");
   if (work.packing()) return empty_state(ui, "Packing", "Every buffer gets an offset in the arena.");
-  if (!work.cancelled()) return empty_state(ui, "Packing is not possible", shown(work.error()));
+  if (!work.canceled()) return empty_state(ui, "Packing is not possible", shown(work.error()));
   empty_state(ui, "Canceled", "Nothing was packed.");
 }
 
@@ -513,11 +513,11 @@ void ArenaPanel::describe(const Ui& ui, std::uint32_t buffer, std::uint64_t tick
                         format_grouped(row.upper - 1), row.gaps.empty() ? "" : ", with gaps"));
   if (row.offset) muted(ui, "fixed at this offset by the problem");
   if (chart().highest() == buffer) muted(ui, "highest buffer");
-  const auto neighbour = [&](std::string_view where, std::optional<std::uint32_t> other) {
+  const auto neighbor = [&](std::string_view where, std::optional<std::uint32_t> other) {
     muted(ui, fmt::format("{} {}", where, other ? name(*other) : "nothing"));
   };
-  neighbour("above it:", chart().buffer_at(tick, offset + row.size));
-  if (offset > 0) neighbour("below it:", chart().buffer_at(tick, offset - 1));
+  neighbor("above it:", chart().buffer_at(tick, offset + row.size));
+  if (offset > 0) neighbor("below it:", chart().buffer_at(tick, offset - 1));
 }
 
 void ArenaPanel::describe_tick(const Ui& ui, double tick, std::string_view what) const {

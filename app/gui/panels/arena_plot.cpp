@@ -16,14 +16,14 @@
 
 namespace loadline::gui {
 
-// --- Geometry comes from core/view/arena_chart.h; here it gets pixels and colours.
+// --- Geometry comes from core/view/arena_chart.h; here it gets pixels and colors.
 
 namespace {
 
-constexpr float kBordered = 5;  // pixels from which on neighbours are set apart by a line
+constexpr float kBordered = 5;  // pixels from which on neighbors are set apart by a line
 constexpr std::size_t kMostName = 80;
 
-// Neighbours of one kind differ a little.
+// Neighbors of one kind differ a little.
 float shade(std::uint32_t buffer) {
   constexpr std::array<float, 5> kShades = {0.90f, 0.74f, 0.82f, 0.66f, 0.78f};
   return kShades[buffer % kShades.size()];
@@ -388,7 +388,7 @@ bool ArenaStepsView::absent(Document& document, const Ui& ui) const {
   }
   work.update_steps();
   if (work.steps()) return false;
-  if (work.steps_cancelled())
+  if (work.steps_canceled())
     empty_state(ui, "Canceled", "The steps were discarded. \"Pack again\" repeats the packing.");
   else if (work.steps_error().empty())
     empty_state(ui, "Packing step by step",

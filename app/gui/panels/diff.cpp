@@ -78,8 +78,8 @@ void DiffPanel::draw_content(Workspace& workspace, const Ui& ui) {
     if (progress_with_stop(ui, job ? job->fraction : 0)) diff.result.cancel();
   } else if (diff.result.error() != nullptr) {
     paragraph(ui,
-              diff.result.was_cancelled() ? "Stopped before it was done." : shown(diff.result.error_text()),
-              diff.result.was_cancelled() ? ui.theme->muted : ui.theme->warning);
+              diff.result.was_canceled() ? "Stopped before it was done." : shown(diff.result.error_text()),
+              diff.result.was_canceled() ? ui.theme->muted : ui.theme->warning);
   }
   const std::shared_ptr<const ModelDiff> found = diff.result.value();
   if (!found) return;

@@ -49,20 +49,20 @@ void draw_finding(Workspace& workspace, const Ui& ui, const inspect::Finding& fi
   }
   const float labels = ui.px(66);
   const float left = ImGui::GetCursorPosX();
-  const auto labelled = [&](std::string_view label, const auto& draw) {
+  const auto labeled = [&](std::string_view label, const auto& draw) {
     muted(ui, label);
     ImGui::SameLine(labels);
     draw();
   };
-  labelled("cost", [&] { paragraph(ui, shown(finding.cost), ui.theme->text); });
-  labelled("fix", [&] { paragraph(ui, shown(finding.remedy), ui.theme->text); });
+  labeled("cost", [&] { paragraph(ui, shown(finding.cost), ui.theme->text); });
+  labeled("fix", [&] { paragraph(ui, shown(finding.remedy), ui.theme->text); });
   if (finding.example)
-    labelled("example", [&] {
+    labeled("example", [&] {
       const FontScope font(ui.fonts.mono);
       if (link(ui, "example", model.tensor(*finding.example).name)) document.select(*finding.example);
     });
   if (!finding.files.empty())
-    labelled("files", [&] { paragraph(ui, shown(join_names(finding.files, 4)), ui.theme->text); });
+    labeled("files", [&] { paragraph(ui, shown(join_names(finding.files, 4)), ui.theme->text); });
   if (finding.settings.empty()) return;
   ImGui::Dummy({0, ui.px(1)});
   ImGui::SetCursorPosX(left + labels);

@@ -156,7 +156,7 @@ std::string value_size_formula(const graph::ForwardGraph& forward, graph::ValueI
   return poly->text(forward.symbols) + " bytes";
 }
 
-OperatorSummary summarise(const graph::ForwardGraph& forward) {
+OperatorSummary summarize(const graph::ForwardGraph& forward) {
   OperatorSummary summary;
   std::map<std::string_view, std::uint64_t> kinds;
   for (std::size_t i = 0; i < forward.ops.size(); ++i) {

@@ -29,7 +29,7 @@ void forward_controls(Document& document, const Ui& ui, OptionControls& controls
 // returns true.
 bool forward_absent(const Document& document, const Ui& ui);
 
-// The lanes in which a pass is drawn, with their names and colours.
+// The lanes in which a pass is drawn, with their names and colors.
 enum class PassLane { weights, cache, activations, temporaries };
 inline constexpr std::size_t kPassLanes = 4;
 std::string_view pass_lane_name(PassLane lane);
@@ -53,7 +53,7 @@ struct OperatorSummary {
   std::uint64_t values = 0;
   std::uint64_t unknown = 0;  // values whose shape the file does not say
 };
-OperatorSummary summarise(const graph::ForwardGraph& forward);
+OperatorSummary summarize(const graph::ForwardGraph& forward);
 
 // Positions of operators whose kind, name, weights or values hold `text`, in any case.
 std::vector<std::uint32_t> matching_operators(const graph::MetaGraph& graph,

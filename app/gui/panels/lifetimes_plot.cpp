@@ -116,7 +116,7 @@ constexpr float kTallestRow = 18;
 constexpr float kLaneGap = 8;
 constexpr float kLeastLane = 22;
 constexpr float kLeastCurve = 64;
-constexpr float kLabelledRow = 13;  // rows of this height have room for a name
+constexpr float kLabeledRow = 13;  // rows of this height have room for a name
 // Shares of the room, by PassLane, where not all rows can have their full height.
 constexpr std::array<float, kPassLanes> kShares = {2.0f, 1.2f, 3.0f, 1.6f};
 
@@ -302,7 +302,7 @@ void LifetimesPlot::draw_lane(const Ui& ui, const Frame& frame, const Lane& lane
     const ImU32 fill =
         selected ? ui.theme->highlight : mix(ui.theme->panel, color, strength(bytes, rows.most_bytes));
     draw->AddRectFilled(low, high, fill, bar.rect.h >= 8 ? ui.px(2) : 0);
-    if (bar.count == 1 && bar.rect.h >= static_cast<double>(ui.px(kLabelledRow)))
+    if (bar.count == 1 && bar.rect.h >= static_cast<double>(ui.px(kLabeledRow)))
       draw_label(ui, row_of(bar.first), low, high, area.high.x, fill);
   }
   draw->PopClipRect();

@@ -1,4 +1,4 @@
-// The map: every byte of the model as area, coloured by what it is.
+// The map: every byte of the model as area, colored by what it is.
 #include "app/gui/panels/panels.h"
 #include "app/gui/parts/plot.h"
 #include "app/gui/parts/timeline_plot.h"
@@ -48,7 +48,7 @@ std::string file_name(const Model& model, std::size_t file) {
   return std::filesystem::path(model.graph->files[file].path).stem().string();
 }
 
-// Edges on whole pixels, the same for neighbours: gaps are even and sharp.
+// Edges on whole pixels, the same for neighbors: gaps are even and sharp.
 PlotArea pixels(const Rect& rect, ImVec2 at) {
   const auto edge = [](double place) { return std::round(static_cast<float>(place)); };
   return {at + ImVec2{edge(rect.x), edge(rect.y)}, at + ImVec2{edge(rect.x + rect.w), edge(rect.y + rect.h)}};
@@ -258,7 +258,7 @@ void MapPanel::draw_toolbar(Workspace& workspace, const Ui& ui) {
   draw_breadcrumb(document, ui, room - modes_width - ui.px(16));
   ImGui::SameLine(start + room - modes_width);
   ImGui::SetCursorPosX(start + room - modes_width);
-  // at the time cursor the colours are those of memory: none of these is on, and choosing one ends that
+  // at the time cursor the colors are those of memory: none of these is on, and choosing one ends that
   const bool by_memory = !held().empty();
   const std::size_t mode = std::min(static_cast<std::size_t>(workspace.settings.color_by), labels.size());
   const std::size_t chosen = segmented(ui, "color", labels, by_memory ? labels.size() : mode);
@@ -310,7 +310,7 @@ void MapPanel::draw_part(Document& document, const Ui& ui, ImVec2 size) {
   ImGui::PopClipRect();
 }
 
-// While the cursor is moved, colours say where the bytes are instead of what they are.
+// While the cursor is moved, colors say where the bytes are instead of what they are.
 void MapPanel::refresh_held(const Document& document) {
   const bool two = document.beside.value() != nullptr;
   const bool moved = document.projection.value() && (two || !document.at_peak() || document.hovered_step);

@@ -61,7 +61,7 @@ void paint_band(const Ui& ui, const report::CurveBand& band, const Place& place)
   const std::vector<plan::Space> stack = report::stack_of(band.mask);
   const auto count = static_cast<double>(band.columns.size());
   for (auto space = stack.rbegin(); space != stack.rend(); mask &= ~plan::space_bit(*space), ++space) {
-    const ImU32 colour = mix(ui.theme->panel, ui.theme->spaces[plan::index(*space)], 0.85f);
+    const ImU32 color = mix(ui.theme->panel, ui.theme->spaces[plan::index(*space)], 0.85f);
     for (std::size_t i = 0; i < band.columns.size();) {
       const float edge = place.y(plan::sum_over(band.columns[i].bytes, mask), band.is_below_water());
       std::size_t end = i + 1;
@@ -72,7 +72,7 @@ void paint_band(const Ui& ui, const report::CurveBand& band, const Place& place)
       const float x1 = std::max(place.x(static_cast<double>(end) / count), x0 + 1);
       if (edge != place.water() && band.columns[i].bytes[plan::index(*space)] > 0)
         ImGui::GetWindowDrawList()->AddRectFilled({x0, std::min(edge, place.water())},
-                                                  {x1, std::max(edge, place.water())}, colour);
+                                                  {x1, std::max(edge, place.water())}, color);
       i = end;
     }
   }
@@ -175,7 +175,7 @@ void draw_cell(Workspace& workspace, const Ui& ui, const report::PicturedRow& pi
     draw->AddLine({mouse, place.low().y}, {mouse, place.high().y}, ui.theme->text, ui.px(1));
 }
 
-// Draws the legend of the colours, and the scale that all cells share.
+// Draws the legend of the colors, and the scale that all cells share.
 void draw_legend(const Workspace& workspace, const Ui& ui, const report::ChartScale& scale) {
   const Document& document = workspace.document();
   bool first = true;
@@ -320,7 +320,7 @@ ImVec2 peak_of(const PlotArea& area, const Overlay& overlay, const OverlayRow& r
 
 // The corners of the line.
 std::vector<ImVec2> paint_line(const Ui& ui, const PlotArea& area, const Overlay& overlay,
-                               const OverlayRow& row, ImU32 colour, bool strong) {
+                               const OverlayRow& row, ImU32 color, bool strong) {
   const auto count = row.bytes.size();
   const float width = area.width() * static_cast<float>(share_of(overlay, row));
   std::vector<ImVec2> points = {{area.low.x, area.high.y}};
@@ -332,16 +332,16 @@ std::vector<ImVec2> paint_line(const Ui& ui, const PlotArea& area, const Overlay
   }
   points.push_back({area.low.x + width, points.back().y});
   ImDrawList* draw = ImGui::GetWindowDrawList();
-  draw->AddPolyline(points.data(), static_cast<int>(points.size()), colour, 0, ui.px(strong ? 2.6f : 1.7f));
-  draw->AddCircleFilled(points.back(), ui.px(3), colour);
+  draw->AddPolyline(points.data(), static_cast<int>(points.size()), color, 0, ui.px(strong ? 2.6f : 1.7f));
+  draw->AddCircleFilled(points.back(), ui.px(3), color);
   const ImVec2 peak = peak_of(area, overlay, row);
   draw->AddCircleFilled(peak, ui.px(4), ui.theme->panel);
-  draw->AddCircle(peak, ui.px(3.6f), colour, 0, ui.px(1.8f));
+  draw->AddCircle(peak, ui.px(3.6f), color, 0, ui.px(1.8f));
   return points;
 }
 
-// At the ends of the lines: their colours alone tell too little.
-void paint_names(const Ui& ui, const PlotArea& area, const Overlay& overlay, std::span<const ImU32> colours,
+// At the ends of the lines: their colors alone tell too little.
+void paint_names(const Ui& ui, const PlotArea& area, const Overlay& overlay, std::span<const ImU32> colors,
                  std::span<const std::vector<ImVec2>> curves) {
   std::vector<PlotArea> dots, lines;
   const ImVec2 dot = {ui.px(4), ui.px(4)};
@@ -357,7 +357,7 @@ void paint_names(const Ui& ui, const PlotArea& area, const Overlay& overlay, std
   }
   const bool named = area.width() > ui.px(400) && area.height() > ui.px(190);
   for (std::size_t i = 0; i < curves.size(); ++i)
-    paint_curve_name(ui, area, curves[i].back(), colours[i],
+    paint_curve_name(ui, area, curves[i].back(), colors[i],
                      named ? std::string(overlay.rows[i].pictured.row->method->id) : letter_of(i), lines,
                      dots);
 }
@@ -375,8 +375,7 @@ void paint_axis(const Ui& ui, const PlotArea& area, const Overlay& overlay) {
 
 // The card under the pointer: each curve's bytes at that moment, largest first, and the blocks alive in the
 // nearest curve.
-void overlay_card(const Ui& ui, const PlotArea& area, const Overlay& overlay,
-                  std::span<const ImU32> colours) {
+void overlay_card(const Ui& ui, const PlotArea& area, const Overlay& overlay, std::span<const ImU32> colors) {
   const ImVec2 mouse = ImGui::GetIO().MousePos;
   const double place = std::clamp(share_at_pixel(area, {}, mouse.x), 0.0, 1.0);
   struct Line {
@@ -400,7 +399,7 @@ void overlay_card(const Ui& ui, const PlotArea& area, const Overlay& overlay,
   hover_card(ui, [&] {
     if (!overlay.steps) muted(ui, "at " + format_seconds(place * overlay.end));
     for (const Line& line : lines)
-      legend_entry(ui, colours[line.row], overlay.rows[line.row].pictured.row->method->id,
+      legend_entry(ui, colors[line.row], overlay.rows[line.row].pictured.row->method->id,
                    format_bytes(static_cast<std::uint64_t>(line.bytes)));
     if (nearest == lines.end()) return;
     const auto& slices = overlay.rows[nearest->row].band->slices;
@@ -415,7 +414,7 @@ void overlay_card(const Ui& ui, const PlotArea& area, const Overlay& overlay,
                                       ui.px(1));
 }
 
-void draw_plot(const Document& document, const Ui& ui, const Overlay& overlay, std::span<const ImU32> colours,
+void draw_plot(const Document& document, const Ui& ui, const Overlay& overlay, std::span<const ImU32> colors,
                ImVec2 size) {
   if (size.x < ui.px(140) || size.y < ui.px(70)) return ImGui::Dummy(size);
   const ImVec2 at = ImGui::GetCursorScreenPos();
@@ -423,7 +422,7 @@ void draw_plot(const Document& document, const Ui& ui, const Overlay& overlay, s
   const bool hot = ImGui::IsItemHovered();
   const PlotArea area = {{at.x + ui.px(kPlotAxisWidth), at.y + ui.px(8)},
                          {at.x + size.x - ui.px(8), at.y + size.y - ui.px(kPlotAxisHeight)}};
-  if (hot && !overlay.rows.empty()) overlay_card(ui, area, overlay, colours);
+  if (hot && !overlay.rows.empty()) overlay_card(ui, area, overlay, colors);
   paint_byte_axis(ui, area, overlay.most);
   paint_axis(ui, area, overlay);
   if (overlay.limit && static_cast<double>(*overlay.limit) <= overlay.most) {
@@ -435,13 +434,13 @@ void draw_plot(const Document& document, const Ui& ui, const Overlay& overlay, s
   for (const bool chosen : {false, true})
     for (std::size_t i = 0; i < overlay.rows.size(); ++i)
       if ((overlay.rows[i].pictured.row->method->id == shown_method(document.asked()).id) == chosen)
-        curves[i] = paint_line(ui, area, overlay, overlay.rows[i], colours[i], chosen);
-  paint_names(ui, area, overlay, colours, curves);
+        curves[i] = paint_line(ui, area, overlay, overlay.rows[i], colors[i], chosen);
+  paint_names(ui, area, overlay, colors, curves);
 }
 
 // Which methods: a swatch where they are shown, their peak at the right. A click shows or hides one.
 void draw_choices(Document& document, const Ui& ui, const std::vector<report::PicturedRow>& rows,
-                  const Overlay& overlay, std::span<const ImU32> colours) {
+                  const Overlay& overlay, std::span<const ImU32> colors) {
   for (const report::PicturedRow& row : rows) {
     const auto at = std::ranges::find(overlay.rows, row, &OverlayRow::pictured);
     const bool there = at != overlay.rows.end();
@@ -467,9 +466,8 @@ void draw_choices(Document& document, const Ui& ui, const std::vector<report::Pi
     if (there) {
       const auto curve = static_cast<std::size_t>(at - overlay.rows.begin());
       const std::string letter = letter_of(curve);
-      draw->AddRectFilled(low, high, colours[curve], ui.px(3));
-      put_text({low.x + (square - text_width(letter)) / 2, pen.y + ui.px(3)}, text_on(colours[curve]),
-               letter);
+      draw->AddRectFilled(low, high, colors[curve], ui.px(3));
+      put_text({low.x + (square - text_width(letter)) / 2, pen.y + ui.px(3)}, text_on(colors[curve]), letter);
     } else {
       draw->AddRect(low, high, ui.theme->muted, ui.px(3));
     }
@@ -521,17 +519,17 @@ void draw_methods_overlay(Document& document, const Ui& ui, ImVec2 size) {
   // of chosen rows the space in which they differ, else that of all
   const report::RowSpace& space = overlay_space(document.overlaid.empty() ? rows : shown, bound.memory);
   const Overlay overlay = overlay_of(shown, space, bound);
-  std::vector<ImU32> colours;
-  for (std::size_t i = 0; i < overlay.rows.size(); ++i) colours.push_back(ui.theme->category(i));
+  std::vector<ImU32> colors;
+  for (std::size_t i = 0; i < overlay.rows.size(); ++i) colors.push_back(ui.theme->category(i));
   const ImVec2 room = ImGui::GetContentRegionAvail();
   const float list = std::min(ui.px(250), room.x * 0.4f);
-  draw_plot(document, ui, overlay, colours, {room.x - list - ui.px(12), room.y});
+  draw_plot(document, ui, overlay, colors, {room.x - list - ui.px(12), room.y});
   ImGui::SameLine(0, ui.px(12));
   const ChildScope choices("choices", {list, room.y});
   std::string where(overlay.space->id == "held" ? "unified peak" : overlay.space->words);
   where.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(where.front())));
   small_text(ui, fmt::format("{}; up to {} curves", where, kMostOverlaid), ui.theme->muted);
-  draw_choices(document, ui, rows, overlay, colours);
+  draw_choices(document, ui, rows, overlay, colors);
 }
 
 }  // namespace loadline::gui

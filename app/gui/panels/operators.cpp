@@ -80,7 +80,7 @@ void OperatorsPanel::prepare(const Document& document) {
   rows_ = matching_operators(*scene_->graph, forward(), searched_);
   if (!fresh) return;
   seen_.reset();
-  summary_ = summarise(forward());
+  summary_ = summarize(forward());
 }
 
 void OperatorsPanel::draw_content(Workspace& workspace, const Ui& ui) {
@@ -255,7 +255,7 @@ void OperatorsPanel::draw_operator(Document& document, const Ui& ui) {
   name_text(ui, beginning(op.name, kMostName), 0, ui.theme->muted);
   const FontScope font(ui.fonts.small);
   const float labels = ui.px(62);
-  const auto labelled = [&](std::string_view label, std::size_t i) {
+  const auto labeled = [&](std::string_view label, std::size_t i) {
     muted(ui, i == 0 ? label : "");
     ImGui::SameLine(ImGui::GetStyle().WindowPadding.x + labels);
   };
@@ -264,7 +264,7 @@ void OperatorsPanel::draw_operator(Document& document, const Ui& ui) {
   };
   const auto values = [&](std::string_view label, const std::vector<graph::ValueId>& list) {
     for (std::size_t i = 0; i < std::min(list.size(), kMostListed); ++i) {
-      labelled(label, i);
+      labeled(label, i);
       const std::string formula = value_size_formula(forward(), list[i]);
       const std::string size = value_size_text(document.figures().get(), list[i]);
       name_text(ui,
@@ -276,7 +276,7 @@ void OperatorsPanel::draw_operator(Document& document, const Ui& ui) {
   };
   if (document.figures()) {
     const forward::LaneBytes& alive = document.figures()->usage[*document.operator_shown];
-    labelled("alive", 0);
+    labeled("alive", 0);
     name_text(ui,
               fmt::format("{} of activations, {} of temporaries during it", format_bytes(alive.activations),
                           format_bytes(alive.temporaries)),
@@ -284,7 +284,7 @@ void OperatorsPanel::draw_operator(Document& document, const Ui& ui) {
   }
   values("takes", op.inputs);
   for (std::size_t i = 0; i < std::min(op.weights.size(), kMostListed); ++i) {
-    labelled("weights", i);
+    labeled("weights", i);
     const graph::Tensor& tensor = graph.tensor(op.weights[i]);
     const IdScope scope(i);
     if (link(ui, "weight", tensor.name, ImGui::GetContentRegionAvail().x * 0.6f))

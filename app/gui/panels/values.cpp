@@ -73,7 +73,7 @@ void axis_beside(const Ui& ui, ImVec2 at, float height, std::string_view top, st
   if (height > 4 * line) put_text_before(right, at.y + (height - line) / 2, ui.theme->muted, name);
 }
 
-// What colours stand for: words, then the ends of the scale around it, at the right.
+// What colors stand for: words, then the ends of the scale around it, at the right.
 void color_scale(const Ui& ui, ImVec2 at, float width, std::string_view words, std::string_view low,
                  std::string_view high, const std::function<ImU32(float)>& color) {
   constexpr int kSteps = 16;

@@ -176,7 +176,7 @@ void fold_arrow(const Ui& ui, ImVec2 center, bool open) {
 }
 
 bool checkbox(const Ui& ui, const char* label, bool* value) {
-  // a smaller box than its neighbours: in the middle of their line, which the group keeps where it is
+  // a smaller box than its neighbors: in the middle of their line, which the group keeps where it is
   const float own = ImGui::GetFontSize() + 2 * ui.px(3),
               line = ImGui::GetCurrentWindowRead()->DC.CurrLineSize.y;
   const GroupScope group;

@@ -206,7 +206,7 @@ std::size_t tick_room(const Ui& ui, const PlotArea& area) {
   return static_cast<std::size_t>(std::max(1.0f, area.width() / ui.px(110)));
 }
 
-// --- Colours by role, dtype, layer or shard.
+// --- Colors by role, dtype, layer or shard.
 
 namespace {
 
@@ -290,7 +290,7 @@ void paint_space(const Ui& ui, plan::Space space, ImVec2 low, ImVec2 high) {
   draw->AddRectFilled(low, high, ui.theme->spaces[plan::index(space)]);
   const float thick = std::max(1.0f, std::round(ui.scale)), period = ui.px(4);
   const ImU32 ink = with_alpha(ui.theme->sea, 0.28f);
-  // counted from the window's edge: lines of neighbours meet
+  // counted from the window's edge: lines of neighbors meet
   if (space == plan::Space::host)
     for (float y = std::ceil(low.y / period) * period; y + thick <= high.y; y += period)
       draw->AddRectFilled({low.x, std::round(y)}, {high.x, std::round(y) + thick}, ink);

@@ -82,7 +82,7 @@ std::size_t tick_room(const Ui& ui, const PlotArea& area);
 // The width of a list at the right of a plot, in the room for both; 0 if only the plot has room.
 float list_width(const Ui& ui, ImVec2 room);
 
-// --- The colour of a tile of the map, and its row in the legend.
+// --- The color of a tile of the map, and its row in the legend.
 
 // `category` is the row of the legend: a role, an index in Model::dtypes, a layer or a file; -1 = none.
 struct Paint {
@@ -97,7 +97,7 @@ Paint paint_of_difference(const ModelDiff& diff, const Theme& theme, graph::Tens
 Paint paint_of_difference(const ModelDiff& diff, const Theme& theme, graph::NodeId module);
 // The paint of a module whose tensors are too small to draw: by the role or layer in its path.
 Paint paint_of_module(const Model& model, const Theme& theme, ColorBy mode, graph::NodeId node);
-// Fills a rectangle with the colour of a space, and hatches it: level lines for the host, upright ones for
+// Fills a rectangle with the color of a space, and hatches it: level lines for the host, upright ones for
 // the page cache.
 void paint_space(const Ui& ui, plan::Space space, ImVec2 low, ImVec2 high);
 

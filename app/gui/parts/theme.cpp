@@ -155,7 +155,7 @@ const Theme& light_theme() {
 }
 
 ImU32 Theme::dtype(graph::DType type) const {
-  // types with a colour of their own; the others have the colour of their kind
+  // types with a color of their own; the others have the color of their kind
   constexpr auto kOwn = std::to_array<std::pair<graph::DType, std::size_t>>({
       {graph::DType::bf16, 0},
       {graph::DType::f16, 6},

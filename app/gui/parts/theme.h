@@ -11,9 +11,9 @@
 
 namespace loadline::gui {
 
-// --- Colours, fonts and measures: the look of the window.
+// --- Colors, fonts and measures: the look of the window.
 
-// Text on every surface has a contrast of at least 4.5 (WCAG AA; tested). Category colours begin with those
+// Text on every surface has a contrast of at least 4.5 (WCAG AA; tested). Category colors begin with those
 // of Okabe and Ito, Color Universal Design, 2008, and are moved apart until they are distinct without red,
 // green or blue cones, too (tested).
 struct Theme {
@@ -30,18 +30,18 @@ struct Theme {
   ImU32 accent = 0;
   ImU32 on_accent = 0;
   ImU32 selected = 0;   // rows that are selected
-  ImU32 highlight = 0;  // outline of the selection on coloured ground
+  ImU32 highlight = 0;  // outline of the selection on colored ground
   ImU32 good = 0;
   ImU32 warning = 0;
   ImU32 bad = 0;
-  ImU32 neutral = 0;                  // categories without a colour: aggregates, "other"
+  ImU32 neutral = 0;                  // categories without a color: aggregates, "other"
   plan::PerSpace<ImU32> spaces = {};  // of a family apart from that of the roles: both stand in one picture
   std::array<ImU32, 8> categories = {};
   std::array<ImU32, graph::kRoleCount> roles = {};  // by Role
 
   ImU32 dtype(graph::DType type) const;
   ImU32 category(std::size_t i) const { return categories[i % categories.size()]; }
-  // A colour ramp that is ordered for every kind of colour vision (Nunez, Anderton, Renslow: cividis, 2018);
+  // A color ramp that is ordered for every kind of color vision (Nunez, Anderton, Renslow: cividis, 2018);
   // `t` in [0, 1].
   ImU32 ramp(double t) const;
 };

@@ -117,8 +117,8 @@ TimelineCurves timeline_curves(const load::Projection& projection, const UploadR
   curves.axis = axis;
   curves.shape = shape;
   const std::size_t steps = projection.plan.steps.size();
-  curves.modelled_length = axis == TimeAxis::steps ? static_cast<double>(steps) : projection.timeline.seconds;
-  curves.length = curves.modelled_length;
+  curves.modeled_length = axis == TimeAxis::steps ? static_cast<double>(steps) : projection.timeline.seconds;
+  curves.length = curves.modeled_length;
   const plan::Timeline* const measured = upload == nullptr ? nullptr : &upload->report.measured;
   for (const bool above : {true, false})
     curves.sides[above ? 0 : 1] = make_side(projection.timeline, measured, spaces_of(shape, above), axis);
@@ -325,7 +325,7 @@ void TimelinePlot::draw_excess(const Ui& ui, const Lane& lane, const Columns& co
     }
     i = end;
   }
-  // hatched: without red and green the host's colour looks the same
+  // hatched: without red and green the host's color looks the same
   for (float x = lane.left + ui.px(3); x < lane.right; x += ui.px(6)) {
     const auto at = std::min(columns.size() - 1, static_cast<std::size_t>((x - lane.left) / width));
     if (columns[at].high > static_cast<double>(budget))

@@ -42,7 +42,7 @@ struct TimelineCurves {
   TimeAxis axis = TimeAxis::steps;
   TimelineShape shape = TimelineShape::split;
   double length = 0;  // x of the end
-  double modelled_length = 0;
+  double modeled_length = 0;
   std::array<TimelineSide, 2> sides;  // above the axis, below it
   // Of a stack alone: what the system counted for the process, and the driver for the device.
   std::vector<view::CurvePoint> process, driver;

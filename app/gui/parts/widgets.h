@@ -208,7 +208,7 @@ bool continue_line(const Ui& ui, float spacing, float needed);
 
 // A small rounded label on tinted ground.
 void badge(const Ui& ui, std::string_view text, ImU32 color);
-// A coloured square and a word; true while hovered.
+// A colored square and a word; true while hovered.
 float legend_width(const Ui& ui, std::string_view text, std::string_view figure);
 bool legend_entry(const Ui& ui, ImU32 color, std::string_view text, std::string_view figure);
 // A horizontal bar filled to `fraction`, `size` pixels, at the cursor.
@@ -238,7 +238,7 @@ void tooltip(const Ui& ui, std::string_view text);
 void hover_card(const Ui& ui, const std::function<void()>& build);
 
 // A line of a list with a mark of `color` before a name, which is cut to fit, and a figure at the right. A
-// `letter` stands on the mark and says the same as its colour. True when it was clicked.
+// `letter` stands on the mark and says the same as its color. True when it was clicked.
 bool marked_row(const Ui& ui, bool selected, ImU32 color, std::string_view name, std::string_view figure,
                 ImU32 figure_color, std::string_view letter = {});
 float marked_row_height(const Ui& ui);

@@ -245,7 +245,7 @@ void Document::weigh_convert(const ConvertTask& task) {
 }
 
 std::string diagnosis_error(const Document& document) {
-  return document.findings.was_cancelled() ? "Stopped before it was done." : document.findings.error_text();
+  return document.findings.was_canceled() ? "Stopped before it was done." : document.findings.error_text();
 }
 
 }  // namespace loadline::gui

@@ -216,7 +216,7 @@ class Document {
   const ForwardScene* pass() const;  // the pass that follows the load, or null
   LoadTask task(LoadQuestion question) const;
   LoadQuestion timeline() const { return timeline_question(asked_, pass(), custom_); }
-  void refresh_load();  // asks questions that are new or were cancelled
+  void refresh_load();  // asks questions that are new or were canceled
   void plan();
   void compare();
   void judge();

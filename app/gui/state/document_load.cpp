@@ -152,7 +152,7 @@ LoadTask Document::task(LoadQuestion question) const {
 
 void Document::refresh_load() {
   if (!model) return;
-  // a question that was cancelled or failed is tried again
+  // a question that was canceled or failed is tried again
   const bool planned = projection.value() || projection.busy();
   const bool is_compared = !comparison.value()->answer.rows.empty() || comparison.busy();
   if (planned_ != timeline() || !planned) plan();

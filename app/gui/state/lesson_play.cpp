@@ -33,10 +33,10 @@ struct LessonPlay::Work {
     std::unique_lock lock(mutex, std::defer_lock);
     // a job that a newer one replaced must not hold a worker until the older one is done
     while (!lock.try_lock()) {
-      progress.check_cancelled();
+      progress.check_canceled();
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
     }
-    own_progress.check_cancelled();
+    own_progress.check_canceled();
     return function(figures);
   }
 

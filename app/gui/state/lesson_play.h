@@ -49,7 +49,7 @@ struct StepState {
   std::shared_ptr<const StepRun> ran = nullptr;
 };
 
-// Every function returns at once. Texts, judgements and runs are jobs. Used from one thread.
+// Every function returns at once. Texts, judgments and runs are jobs. Used from one thread.
 class LessonPlay {
  public:
   explicit LessonPlay(Shared& shared) : shared_(shared) {}

@@ -68,7 +68,7 @@ std::string state_text(const WindowState& state) {
                      {"width", state.width},
                      {"height", state.height},
                      {"recent", paths_json(state.recent)},
-                     {"favourites", paths_json(state.favourites)}};
+                     {"favorites", paths_json(state.favorites)}};
   return json.dump(2) + "\n";
 }
 
@@ -88,7 +88,7 @@ WindowState parse_state(std::string_view text) {
   state.width = static_cast<int>(size(json, "width"));
   state.height = static_cast<int>(size(json, "height"));
   state.recent = paths(json, "recent", kMostRecent);
-  state.favourites = paths(json, "favourites", kMostFavourites);
+  state.favorites = paths(json, "favorites", kMostFavorites);
   return state;
 }
 

@@ -10,7 +10,7 @@
 
 namespace loadline::gui {
 
-inline constexpr std::size_t kMostRecent = 12, kMostFavourites = 50;
+inline constexpr std::size_t kMostRecent = 12, kMostFavorites = 50;
 
 struct WindowState {
   bool dark = true;
@@ -19,7 +19,7 @@ struct WindowState {
   float scale = 0;                  // as Settings::scale
   int width = 0, height = 0;        // logical; 0: never shown
   std::vector<std::string> recent;  // paths, the last one first
-  std::vector<std::string> favourites = {};
+  std::vector<std::string> favorites = {};
   bool operator==(const WindowState&) const = default;
 };
 

@@ -76,9 +76,9 @@ void Workspace::open_next() {
       shared.jobs, next.name,
       [path = next.path, locate = next.locate, options](Progress& progress) {
         const std::string found = locate ? locate(progress) : path;
-        progress.check_cancelled();
+        progress.check_canceled();
         auto graph = std::make_shared<graph::MetaGraph>(importers::open_model(found, options));
-        progress.check_cancelled();
+        progress.check_canceled();
         return make_model(std::move(graph), found);
       },
       [this] {
@@ -209,13 +209,13 @@ void Workspace::reload(std::size_t at) {
   ask_open({.name = "Reloading " + safe_display(path, 60), .path = path, .in_place_of = documents_[at]->id});
 }
 
-void Workspace::toggle_favourite() {
+void Workspace::toggle_favorite() {
   if (!document().model || document().model->path.empty())
     throw Error(ErrorCode::usage, "this model is not in a file");
   const std::string path = document().model->path;
-  if (std::erase(favourites, path) > 0) return;
-  favourites.insert(favourites.begin(), path);
-  if (favourites.size() > kMostFavourites) favourites.resize(kMostFavourites);
+  if (std::erase(favorites, path) > 0) return;
+  favorites.insert(favorites.begin(), path);
+  if (favorites.size() > kMostFavorites) favorites.resize(kMostFavorites);
 }
 
 bool Workspace::poll() {

@@ -40,7 +40,7 @@ struct ExportRequest {
 
 // --- The settings of the window, and what has been finished.
 
-// How the map colours tensors; without another model to differ from, `diff` is `role`.
+// How the map colors tensors; without another model to differ from, `diff` is `role`.
 enum class ColorBy { role, dtype, layer, shard, diff };
 inline constexpr std::array<std::string_view, 5> kColorNames = {"role", "dtype", "layer", "shard", "diff"};
 
@@ -174,8 +174,8 @@ class Workspace {
   void browse(const std::string& folder);
   const FolderListing& folder() const { return listing.or_empty(); }  // last listed
 
-  // Keeps the path of the model shown among the favourites, or drops it. Throws Error{usage} without a path.
-  void toggle_favourite();
+  // Keeps the path of the model shown among the favorites, or drops it. Throws Error{usage} without a path.
+  void toggle_favorite();
 
   // Plays a lesson (app/lesson/lesson.h): its first step comes into the views. Throws Error{usage}.
   void play_lesson(const std::string& id);
@@ -204,13 +204,13 @@ class Workspace {
   LessonPlay lesson{shared};
   bool wants_browser = false;  // the file browser opens at the next frame
   bool wants_quit = false;
-  bool asks_quit = false;               // whether to quit although something is being written
-  std::string done;                     // what was finished last, in words; not a message that must be read
-  bool wants_attention = false;         // something that took long is done: the desktop may say so
-  std::vector<std::string> favourites;  // paths of models that the user keeps, the newest first
-  bool wants_advice = false;            // the sheet behind the verdict opens at the next frame
-  bool wants_palette = false;           // the palette opens at the next frame
-  std::string palette_text;             // and this is typed in it
+  bool asks_quit = false;              // whether to quit although something is being written
+  std::string done;                    // what was finished last, in words; not a message that must be read
+  bool wants_attention = false;        // something that took long is done: the desktop may say so
+  std::vector<std::string> favorites;  // paths of models that the user keeps, the newest first
+  bool wants_advice = false;           // the sheet behind the verdict opens at the next frame
+  bool wants_palette = false;          // the palette opens at the next frame
+  std::string palette_text;            // and this is typed in it
   std::optional<ExportRequest> wants_export;  // until the file is written
   bool shows_keys = false;                    // the sheet of keys is shown
   bool wants_filter = false;                  // the filter gets the keyboard at the next frame

@@ -26,7 +26,7 @@ Error glfw_error(const char* verb) {
   return Error(ErrorCode::gpu, "window: cannot {}: {}", verb, text != nullptr ? text : "no reason given");
 }
 
-// GLFW is initialised while one of these lives.
+// GLFW is initialized while one of these lives.
 class GlfwLibrary {
  public:
   GlfwLibrary() {
@@ -258,7 +258,7 @@ class DesktopWindow final : public Window {
                             GLFW_DONT_CARE, GLFW_DONT_CARE);
   }
 
-  // False while there is nothing to draw on: minimised, or the GPU has no room for the pictures.
+  // False while there is nothing to draw on: minimized, or the GPU has no room for the pictures.
   bool prepare_swapchain() {
     if (scale() != limited_at_) limit_size();  // it went to another monitor
     int width = 0;

@@ -322,7 +322,7 @@ class Writer {
   std::string body_, clips_;
   std::optional<ImVec4> clip_;
   std::size_t clip_count_ = 0;
-  std::string path_;  // triangles of one colour
+  std::string path_;  // triangles of one color
   ImU32 path_color_ = 0;
   std::string text_;  // letters of one line
   const ImFont* font_ = nullptr;

@@ -28,7 +28,7 @@ Picture cropped(const Picture& picture, std::uint32_t x, std::uint32_t y, std::u
 // Throws Error{io}. The file appears whole or not at all.
 void write_png(const Picture& picture, const std::string& path);
 
-// An animation of pictures of one size, in at most 256 colours each. It repeats for ever.
+// An animation of pictures of one size, in at most 256 colors each. It repeats for ever.
 class GifFile {
  public:
   // Throws Error{limit} for a size that GIF files cannot have.

@@ -272,7 +272,7 @@ void VulkanDevice::add_message(std::string text) {
 VkSurfaceFormatKHR choose_format(const VulkanDevice& device) {
   const auto formats = listed<VkSurfaceFormatKHR>("listing formats", vkGetPhysicalDeviceSurfaceFormatsKHR,
                                                   device.physical(), device.surface());
-  // colours are written as they shall appear: a format without conversion
+  // colors are written as they shall appear: a format without conversion
   for (const VkSurfaceFormatKHR& format : formats)
     if (format.format == VK_FORMAT_B8G8R8A8_UNORM || format.format == VK_FORMAT_R8G8B8A8_UNORM) return format;
   if (formats.empty()) throw Error(ErrorCode::gpu, "window: the display offers no picture format");

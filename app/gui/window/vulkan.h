@@ -71,7 +71,7 @@ class VulkanDevice {
   VkDescriptorPool descriptor_pool() const { return descriptor_pool_; }
 
   VkDeviceMemory allocate(const VkMemoryRequirements& needs, VkMemoryPropertyFlags wanted) const;
-  // A view of one mip level of a colour image.
+  // A view of one mip level of a color image.
   VkImageView make_view(VkImage image, VkFormat format) const;
   VkSemaphore make_semaphore() const;
   VkCommandBuffer make_commands() const;
@@ -101,7 +101,7 @@ class VulkanDevice {
   std::vector<std::string> messages_;
 };
 
-// One colour attachment, cleared. All passes of a format are compatible with each other, whatever
+// One color attachment, cleared. All passes of a format are compatible with each other, whatever
 // layout they leave the image in.
 class RenderPass {
  public:
@@ -165,7 +165,7 @@ class OffscreenTarget {
 
 // --- The images of a desktop window: its swapchain, and the frames in flight.
 
-// A format that shows colours as they are written, if the display has one. Throws Error{gpu}.
+// A format that shows colors as they are written, if the display has one. Throws Error{gpu}.
 VkSurfaceFormatKHR choose_format(const VulkanDevice& device);
 
 // Swapchain, its images and their framebuffers: everything that a resize makes anew.
@@ -197,7 +197,7 @@ class Swapchain {
   std::vector<Image> images_;
 };
 
-// The command buffer and synchronisation objects of one frame in flight.
+// The command buffer and synchronization objects of one frame in flight.
 class FrameSlot {
  public:
   explicit FrameSlot(VulkanDevice& device);
@@ -207,7 +207,7 @@ class FrameSlot {
 
   // Waits until the frame last submitted from this slot is drawn.
   void wait() const;
-  // Signalled by whoever takes the next image.
+  // Signaled by whoever takes the next image.
   VkSemaphore acquired() const { return acquired_; }
   void submit(const RenderPass& pass, const Swapchain& swapchain, const Swapchain::Image& image,
               ImDrawData* draw);

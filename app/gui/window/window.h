@@ -36,7 +36,7 @@ class Window {
   virtual ~Window();
 
   // Calls `build` between ImGui's NewFrame and Render, then shows the result. A window that is
-  // minimised builds nothing. Throws Error{gpu}.
+  // minimized builds nothing. Throws Error{gpu}.
   virtual void frame(const std::function<void()>& build) = 0;
   // Draws what the last frame showed, and waits until it is drawn. Throws Error{gpu}.
   virtual Picture picture() = 0;

@@ -37,7 +37,7 @@
 //
 // Nibbles of 32 elements: byte j holds element j below and element j + 16 above.
 //
-// Compiled once for each instruction set that Highway knows. Compilers vectorise the plain loops.
+// Compiled once for each instruction set that Highway knows. Compilers vectorize the plain loops.
 #include "core/convert/numbers/float_bits.h"
 #include "core/convert/numbers/ggml_blocks.h"
 #include "core/convert/numbers/quantize.h"

@@ -15,7 +15,7 @@
 
 namespace loadline::convert {
 
-// --- Copies, casts of doubles, and the choice of the vectorised loops for all else.
+// --- Copies, casts of doubles, and the choice of the vectorized loops for all else.
 
 namespace {
 

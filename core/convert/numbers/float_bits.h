@@ -9,7 +9,7 @@ namespace loadline::convert {
 // --- Converts between IEEE 16-bit floats and float.
 
 // Exact for every pattern; a NaN keeps its sign and payload. Without branches, so that loops over it
-// vectorise.
+// vectorize.
 inline float half_to_float(std::uint32_t bits) {
   const std::uint32_t sign = (bits & 0x8000u) << 16;
   const std::uint32_t magnitude = bits & 0x7FFFu;

@@ -36,7 +36,7 @@ const CodeBook<2048, 8>& iq1_book();  // of IQ1_S and IQ1_M
 const CodeBook<256, 4>& iq3_xxs_book();
 const CodeBook<512, 4>& iq3_s_book();
 
-// --- The quantisers of single types, and the bytes of their blocks (layouts:
+// --- The quantizers of single types, and the bytes of their blocks (layouts:
 // core/convert/numbers/dequantize.cpp).
 
 // Blocks that lie together: parts of one row where there is importance.
@@ -49,7 +49,7 @@ struct BlockRun {
 };
 using QuantizeRun = void (*)(const BlockRun& run);
 
-// One type's plain quantiser, of one number after another.
+// One type's plain quantizer, of one number after another.
 QuantizeRun plain_small_quantizer(graph::DType dtype);  // types of blocks of 32 and 64 numbers, and TQ2_0
 QuantizeRun plain_super_quantizer(
     graph::DType dtype);  // types of blocks of 256 numbers with scales of their parts

@@ -11,13 +11,13 @@
 
 namespace loadline::convert {
 
-// --- The vectorised loops of cast() among 16-bit and 32-bit floats.
+// --- The vectorized loops of cast() among 16-bit and 32-bit floats.
 
 // As cast(), bit by bit, on every instruction set. Both are one of F32, F16 and BF16 and they differ.
 void cast_floats(graph::DType from, std::span<const std::byte> source, graph::DType to,
                  std::span<std::byte> out);
 
-// --- The vectorised inner loops of StatsAccumulator, and plain versions of them for tests.
+// --- The vectorized inner loops of StatsAccumulator, and plain versions of them for tests.
 
 // Elements measured at once: the chunk and its working space stay in the nearest cache.
 inline constexpr std::size_t kChunk = 4096;
@@ -40,7 +40,7 @@ struct FloatChunk {
   bool has_tiny = false;     // 0 < |x| < 2^-126
 };
 
-// Vectorised and plain versions: they may differ in the last digits of mean and squares. At most kChunk
+// Vectorized and plain versions: they may differ in the last digits of mean and squares. At most kChunk
 // values.
 FloatChunk measure_floats(std::span<const float> values);
 FloatChunk measure_floats_plain(std::span<const float> values);

@@ -41,7 +41,7 @@ std::uint64_t prepacked_bytes(const Prepack& prepack);
 
 // Converts whole blocks of elements that begin with element `first` of the stored order, and puts each number
 // in its place in `out`, which is the whole packed weight. Numbers equal those of cast() and dequantize() bit
-// for bit, but NaNs of quantised weights are 0x7E00: their sign depends on the processor. What is stored once
+// for bit, but NaNs of quantized weights are 0x7E00: their sign depends on the processor. What is stored once
 // all elements were given does not depend on how they were divided.
 void prepack(const Prepack& prepack, std::uint64_t first, std::span<const std::byte> source,
              std::span<std::byte> out);

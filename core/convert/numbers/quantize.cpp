@@ -251,7 +251,7 @@ QuantizeRun plain_small_quantizer(graph::DType dtype) {
   return row == std::end(kRows) ? nullptr : row->run;
 }
 
-// --- Chooses the quantiser of a type.
+// --- Chooses the quantizer of a type.
 
 namespace {
 
@@ -260,7 +260,7 @@ QuantizeRun plain_quantizer(graph::DType dtype) {
   return small != nullptr ? small : plain_super_quantizer(dtype);
 }
 
-// Whether quantising without importance searches for scales.
+// Whether quantizing without importance searches for scales.
 bool is_searched(graph::DType dtype) {
   return plain_super_quantizer(dtype) != nullptr || dtype == graph::DType::iq4_nl;
 }

@@ -8,17 +8,17 @@
 
 namespace loadline::convert {
 
-// --- Turns quantised blocks into floats.
+// --- Turns quantized blocks into floats.
 
 // Whether the dtype consists of blocks. dequantize() knows the layouts of all of them.
 bool can_dequantize(graph::DType dtype);
 
-// Dequantises whole blocks. `out` has block_elements floats for each block. `blocks` need not be aligned. The
+// Dequantizes whole blocks. `out` has block_elements floats for each block. `blocks` need not be aligned. The
 // values equal those of gguf-py 0.19 bit for bit (f32 arithmetic, no fused multiply-add); for types that
 // gguf-py does not read they equal ggml's. NaN stays NaN. The dtype must satisfy can_dequantize.
 void dequantize(graph::DType dtype, std::span<const std::byte> blocks, std::span<float> out);
 
-// --- Turns floats into quantised blocks of ggml.
+// --- Turns floats into quantized blocks of ggml.
 
 // Whether quantize() writes this type: Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q2_K to Q6_K, IQ4_NL, IQ4_XS, MXFP4,
 // NVFP4 and TQ2_0.
@@ -36,7 +36,7 @@ struct RowImportance {
   float mean_square = 0;           // of the whole row, for types of needs_row_square()
 };
 
-// Quantises whole blocks: `blocks` has block_bytes bytes for each block_elements numbers. The dtype must
+// Quantizes whole blocks: `blocks` has block_bytes bytes for each block_elements numbers. The dtype must
 // satisfy can_quantize.
 //
 // The blocks equal those of ggml's reference (ggml-quants.c of 2026-08: quantize_row_*_ref without

@@ -1,6 +1,6 @@
-// Types whose quantisers search for scales, sixteen groups of numbers at once, compiled for every instruction
+// Types whose quantizers search for scales, sixteen groups of numbers at once, compiled for every instruction
 // set that Highway knows. The blocks' bytes come to be as in core/convert/numbers/quantize_super.cpp and
-// quantize.cpp. Numbers or importance that are not finite go to the plain quantiser.
+// quantize.cpp. Numbers or importance that are not finite go to the plain quantizer.
 #include "core/convert/numbers/ggml_blocks.h"
 #include "core/convert/numbers/quantize_scales.h"
 

@@ -1,6 +1,6 @@
 // Types of small blocks that need no search, with Google Highway: compiled for every instruction set it knows
 // and chosen at run time. Where a result could depend on the order of work (NaN, infinities, signs of zero)
-// or leave the range of the fast conversions, a block goes to the plain quantiser.
+// or leave the range of the fast conversions, a block goes to the plain quantizer.
 #include "core/convert/numbers/ggml_blocks.h"
 
 #include <algorithm>

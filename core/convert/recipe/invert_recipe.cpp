@@ -9,7 +9,7 @@ namespace {
 
 // Steps after which the numbers are the same, but for rounding.
 bool keeps_numbers(StepKind kind) {
-  return kind == StepKind::cast || kind == StepKind::quantise || kind == StepKind::dequantise;
+  return kind == StepKind::cast || kind == StepKind::quantize || kind == StepKind::dequantize;
 }
 
 // Whether two steps do the same to the same input.
@@ -72,7 +72,7 @@ class RecipeInverter::Backwards {
   Result stored(graph::TensorId id) {
     const std::uint32_t taken = put({.kind = StepKind::take, .tensor = id});
     return can_become_f32(of_.converted_.tensor(id).dtype)
-               ? put({.kind = StepKind::dequantise, .inputs = {taken}})
+               ? put({.kind = StepKind::dequantize, .inputs = {taken}})
                : taken;
   }
 

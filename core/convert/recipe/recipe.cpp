@@ -123,7 +123,7 @@ Form product_form(const Inputs& in) {
   return sum_form(in);
 }
 
-Form dequantise_form(const Inputs& in) {
+Form dequantize_form(const Inputs& in) {
   if (!can_become_f32(in[0].dtype)) in.fail("not of {}", text(in[0]));
   return {graph::DType::f32, in[0].shape};
 }
@@ -143,7 +143,7 @@ Form repack_form(const Inputs& in) {
 
 Form numbers_form(const Inputs& in) { return {graph::DType::f32, {in.step.numbers.size()}}; }
 
-Form quantise_form(const Inputs& in) {
+Form quantize_form(const Inputs& in) {
   const graph::DTypeInfo& type = graph::dtype_info(in.step.dtype);
   if (!is_cast_target(in[0].dtype) || !can_quantize(in.step.dtype))
     in.fail("{} to {}", text(in[0]), type.name);
@@ -177,11 +177,11 @@ constexpr std::array<StepRow, 15> kSteps = {{
     {StepKind::add_constant, "add_constant", 1, sum_form},
     {StepKind::add, "add", 2, add_form},
     {StepKind::add_product, "add_product", 3, product_form},
-    {StepKind::dequantise, "dequantise", 1, dequantise_form},
+    {StepKind::dequantize, "dequantize", 1, dequantize_form},
     {StepKind::cast, "cast", 1, cast_form},
     {StepKind::repack, "repack", 0, repack_form},
     {StepKind::numbers, "numbers", 0, numbers_form},
-    {StepKind::quantise, "quantise", 1, quantise_form},
+    {StepKind::quantize, "quantize", 1, quantize_form},
 }};
 const StepRow& row_of(StepKind kind) { return kSteps[static_cast<std::size_t>(kind)]; }
 

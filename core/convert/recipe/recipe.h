@@ -30,11 +30,11 @@ enum class StepKind : std::uint8_t {
   add_constant,  // the number `value`, rounded to the type, to each
   add,           // a second input of the same shape and type
   add_product,   // `value` * (second input [O, r] x third input [r, I]) to a first input [O, I]
-  dequantise,    // blocks, and floats of 8 bits, become F32
+  dequantize,    // blocks, and floats of 8 bits, become F32
   cast,          // another type of floating point numbers
   repack,        // the rows of a packed weight as blocks of ggml (core/convert/recipe/packed_weights.h)
   numbers,       // the vector `numbers`, as F32
-  quantise,      // floating point numbers as blocks of the type `dtype` (core/convert/numbers/quantize.h)
+  quantize,      // floating point numbers as blocks of the type `dtype` (core/convert/numbers/quantize.h)
 };
 // For messages and tests: "permute_rows".
 std::string_view step_name(StepKind kind);
@@ -50,9 +50,9 @@ struct RecipeStep {
   std::uint64_t a = 1, b = 1;                 // permute_rows
   double value = 0;                           // add_constant, add_product
   graph::Shape shape = {};                    // reshape
-  graph::DType dtype = graph::DType::opaque;  // cast, quantise
+  graph::DType dtype = graph::DType::opaque;  // cast, quantize
   std::vector<float> numbers = {};            // numbers
-  // quantise: of the columns, or null; one row for all, or for each position of the first dimension
+  // quantize: of the columns, or null; one row for all, or for each position of the first dimension
   std::shared_ptr<const graph::TensorImportance> importance = {};
   bool operator==(const RecipeStep&) const = default;
 };
@@ -72,7 +72,7 @@ Recipe unpack(std::uint32_t packed);
 // The one tensor that a recipe copies unchanged; nothing for any other recipe.
 std::optional<graph::TensorId> copied_tensor(const Recipe& recipe);
 
-// Whether the step `dequantise` takes this type.
+// Whether the step `dequantize` takes this type.
 bool can_become_f32(graph::DType dtype);
 
 // The type and shape that a step gives.
@@ -122,7 +122,7 @@ struct ConvertedTensor {
 };
 
 // Inverts moves of numbers (slice, concatenate, permute_rows, transpose, reshape) and add_constant. Casts and
-// quantisation count as nothing: what they rounded away stays lost. Neither graph needs bytes, and both must
+// quantization count as nothing: what they rounded away stays lost. Neither graph needs bytes, and both must
 // outlive it.
 class RecipeInverter {
  public:

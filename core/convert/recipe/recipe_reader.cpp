@@ -34,9 +34,9 @@ struct Node {
   std::optional<Unpacker> unpacker = {};
   std::optional<Repacking> repacking = {};
   std::vector<std::byte> scales = {};             // repack
-  std::array<float, 256> values = {};             // dequantise: of floats of 8 bits, by code
+  std::array<float, 256> values = {};             // dequantize: of floats of 8 bits, by code
   Region loaded = {};                             // add_product: the part of the third input in `floats`
-  std::optional<std::uint64_t> squared_row = {};  // quantise: the row whose mean square is `square`
+  std::optional<std::uint64_t> squared_row = {};  // quantize: the row whose mean square is `square`
   float square = 0;
 
   std::uint64_t bytes_of(std::uint64_t numbers) const { return numbers / block * block_bytes; }
@@ -77,7 +77,7 @@ class RecipeReader::Impl {
       const graph::DTypeInfo& type = graph::dtype_info(node.form.dtype);
       node.block = std::max<std::uint64_t>(type.block_elements, 1);
       node.block_bytes = std::max<std::uint64_t>(type.block_bytes, 1);
-      if (step.kind == StepKind::dequantise && is_code_type(forms[step.inputs[0]].dtype))
+      if (step.kind == StepKind::dequantize && is_code_type(forms[step.inputs[0]].dtype))
         node.values = float_code_values(forms[step.inputs[0]].dtype);
       if (step.kind == StepKind::unpack) node.unpacker.emplace(graph, read, graph.logical[step.packed]);
       if (step.kind == StepKind::repack) node.repacking = ggml_repacking(graph, graph.logical[step.packed]);
@@ -137,13 +137,13 @@ class RecipeReader::Impl {
         return size_of(1) + 2 * sizeof(float);
       case StepKind::add_product:
         return sizeof(float) + size_of(1) + sizeof(double);
-      case StepKind::dequantise:
+      case StepKind::dequantize:
         return size_of(0);
       case StepKind::cast:
         return size_of(0);
       case StepKind::repack:
         return 1;
-      case StepKind::quantise:  // and the squares of rows in parts
+      case StepKind::quantize:  // and the squares of rows in parts
         return size_of(0) + (node.step->importance == nullptr ? 1 : 2) * sizeof(float);
       default:
         return 0;
@@ -192,8 +192,8 @@ class RecipeReader::Impl {
         return add(node, region, out);
       case StepKind::add_product:
         return add_product(node, region, out);
-      case StepKind::dequantise:
-        return read_dequantised(node, region, out);
+      case StepKind::dequantize:
+        return read_dequantized(node, region, out);
       case StepKind::cast:
         return read_cast(node, region, out);
       case StepKind::repack:
@@ -201,8 +201,8 @@ class RecipeReader::Impl {
       case StepKind::numbers:
         std::memcpy(out.data(), node.step->numbers.data() + region.column, out.size());
         return;
-      case StepKind::quantise:
-        return read_quantised(node, region, out);
+      case StepKind::quantize:
+        return read_quantized(node, region, out);
     }
   }
 
@@ -431,7 +431,7 @@ class RecipeReader::Impl {
   }
 
   // Parts begin and end at whole blocks, but for the last block of a row.
-  void read_dequantised(Node& node, const Region& region, Bytes out) {
+  void read_dequantized(Node& node, const Region& region, Bytes out) {
     Node& from = input(node, 0);
     const std::uint64_t block = from.block;
     const std::uint64_t begin = region.column / block * block;
@@ -458,7 +458,7 @@ class RecipeReader::Impl {
     cast(from.form.dtype, node.buffer, node.form.dtype, out);
   }
 
-  void read_quantised(Node& node, const Region& region, Bytes out) {
+  void read_quantized(Node& node, const Region& region, Bytes out) {
     const graph::DType dtype = node.form.dtype;
     const graph::TensorImportance* const importance = node.step->importance.get();
     read_floats(input(node, 0), region, node.buffer, node.floats);

@@ -53,7 +53,7 @@ class Binder {
     if (const assets::Datum kept = model_.config.get("quantization_config.modules_to_not_convert");
         kept.list())
       for (const assets::Datum& name : *kept.list())
-        if (name.text() != nullptr) unquantised_.insert(*name.text());
+        if (name.text() != nullptr) unquantized_.insert(*name.text());
     for (const auto& [name, value] : architecture_.let) {
       read_.begin_line();
       const assets::Datum result = value.evaluate(scope_);
@@ -287,9 +287,9 @@ class Binder {
     const graph::Shape shape = contract(spec);
     const bool linear = line.op == "linear" || line.op == "experts";
     const std::string name = spec.bare ? base : base + ".weight";
-    const bool quantised = fp8_ && linear && !spec.keep && shape.size() == 2 && !kept_whole(base);
-    add(name, shape, spec, quantised ? graph::DType::f8_e4m3 : spec.dtype.value_or(model_.dtype), to);
-    if (quantised)
+    const bool quantized = fp8_ && linear && !spec.keep && shape.size() == 2 && !kept_whole(base);
+    add(name, shape, spec, quantized ? graph::DType::f8_e4m3 : spec.dtype.value_or(model_.dtype), to);
+    if (quantized)
       add(base + ".weight_scale_inv",
           graph::Shape{(shape[0] + fp8_->rows - 1) / fp8_->rows,
                        (shape[1] + fp8_->columns - 1) / fp8_->columns},
@@ -313,10 +313,10 @@ class Binder {
     return header_->find(name) || (owner != nullptr && may_tie_ && header_->find(*owner));
   }
 
-  // Whether the configuration lists the module as not quantised, by its name or by a suffix after a dot.
+  // Whether the configuration lists the module as not quantized, by its name or by a suffix after a dot.
   bool kept_whole(const std::string& base) const {
-    for (std::size_t at = 0; !unquantised_.empty(); ++at) {
-      if (unquantised_.contains(base.substr(at))) return true;
+    for (std::size_t at = 0; !unquantized_.empty(); ++at) {
+      if (unquantized_.contains(base.substr(at))) return true;
       at = base.find('.', at);
       if (at == std::string::npos) return false;
     }
@@ -437,7 +437,7 @@ class Binder {
   std::unordered_map<std::string, std::size_t> asked_;       // positions of names in BoundModel::asked
   std::vector<BoundWeight>* sink_ = &model_.stored;          // receives the weights of "have" lines
   std::optional<Fp8> fp8_;
-  std::unordered_set<std::string> unquantised_;
+  std::unordered_set<std::string> unquantized_;
   std::uint64_t total_ = 0;
   std::size_t tensors_ = 0;
   mutable SettingsRead read_;                                             // by expressions, for messages

@@ -79,7 +79,7 @@ std::string operator_list();
 // A name may hold expressions: "{i}", "{L + i}". ".weight" is appended to the name unless the flag "!"
 // follows.
 // "+b" expects NAME.bias too; "+b(expr)" does so only if expr is true, when there is no file. ":F32" is the
-// dtype when there is no file; "~" is the model's dtype, even if linear weights are quantised. "?" makes the
+// dtype when there is no file; "~" is the model's dtype, even if linear weights are quantized. "?" makes the
 // tensor optional. Tensors listed by "have" are stored but take no part in the computation. A loop runs from
 // 0, or from the first number, and ends before the last number.
 
@@ -91,7 +91,7 @@ struct WeightSpec {
   bool bias = false;
   assets::Expression bias_if = {};  // an empty text means always
   std::optional<graph::DType> dtype = {};
-  bool keep = false;      // never quantised
+  bool keep = false;      // never quantized
   bool optional = false;  // a file may lack it
 };
 

@@ -186,7 +186,7 @@ class Reading {
     return most ? whole_or_real(*most) : assets::Datum();
   }
 
-  // The type of most bytes of matrices; "float16" where they are quantised.
+  // The type of most bytes of matrices; "float16" where they are quantized.
   std::string_view main_dtype() const {
     std::map<graph::DType, std::uint64_t> bytes;
     for (const graph::Tensor& tensor : header_.graph().tensors)

@@ -73,7 +73,7 @@ assets::Datum long_attention(std::span<const assets::Datum> arguments) {
 // llama3_factors(dimension, theta, factor, low, high, context): the divisor of each frequency.
 // long_attention(type, context, original context): what attention is scaled by, of the types longrope and
 // yarn. Nothing for any other function. Throws Error{malformed} for arguments that are no numbers in their
-// ranges. Source: the rope initialisers of transformers (modeling_rope_utils).
+// ranges. Source: the rope initializers of transformers (modeling_rope_utils).
 std::optional<assets::Datum> call_rope(std::string_view function, std::span<const assets::Datum> arguments) {
   if (function == "llama3_factors" && arguments.size() == 6) return llama3_factors(arguments);
   if (function == "long_attention" && arguments.size() == 3) return long_attention(arguments);

@@ -1,4 +1,4 @@
-// Which type each tensor of a quantised file gets, as data. Read from assets/types/*.json:
+// Which type each tensor of a quantized file gets, as data. Read from assets/types/*.json:
 //
 //   {"policy": "q4_k_m", "about": "...",
 //    "file_type": 15,                  general.file_type of the file
@@ -26,7 +26,7 @@
 //   imatrix                 whether there is an importance matrix
 //
 // What the file "common" says holds for every policy that does not say otherwise. Rules follow llama.cpp's
-// quantiser (src/llama-quant.cpp), compared with it tensor by tensor in tests/interop/test_type_policies.py.
+// quantizer (src/llama-quant.cpp), compared with it tensor by tensor in tests/interop/test_type_policies.py.
 #pragma once
 
 #include "core/assets/expression.h"

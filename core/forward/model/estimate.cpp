@@ -34,7 +34,7 @@ bool sees_some_rows(std::string_view name) {
   return std::ranges::any_of(kParts, within);
 }
 
-// Bytes of one element of a layer's output: from the configuration, else the weight's. Quantised weights give
+// Bytes of one element of a layer's output: from the configuration, else the weight's. Quantized weights give
 // 16-bit outputs.
 std::uint64_t output_bytes(const std::optional<graph::DType>& configured, graph::DType weight) {
   const graph::DTypeInfo& info = graph::dtype_info(configured.value_or(weight));

@@ -12,7 +12,7 @@
 
 namespace loadline::graph {
 
-// --- Recognises file names (huggingface_hub serialization/_base.py).
+// --- Recognizes file names (huggingface_hub serialization/_base.py).
 
 namespace {
 

@@ -53,7 +53,7 @@ class Children {
  private:
   static std::size_t hash(NodeId parent, std::string_view name) {
     std::size_t mixed = std::hash<std::string_view>()(name) ^ (index(parent) * 0x9e3779b97f4a7c15u);
-    mixed *= 0xff51afd7ed558ccdu;  // neighbours must not lie side by side
+    mixed *= 0xff51afd7ed558ccdu;  // neighbors must not lie side by side
     return mixed ^ (mixed >> 32);
   }
 
@@ -81,7 +81,7 @@ ModuleTree module_tree(const MetaGraph& graph, std::span<const TensorId> tensors
   };
 
   const std::vector<Share> parts = shares(graph, tensors);
-  // neighbours share most of their path: it is looked up only from where it differs
+  // neighbors share most of their path: it is looked up only from where it differs
   std::vector<std::pair<std::string_view, NodeId>> path_before;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const Tensor& tensor = graph.tensor(tensors[i]);

@@ -27,7 +27,7 @@ std::optional<bool> config_flag(const MetaGraph& graph, std::string_view key);
 // The model's family: config.json's model_type, else GGUF's general.architecture.
 std::optional<std::string> model_family(const MetaGraph& graph);
 
-// --- What config.json says about how weights are quantised.
+// --- What config.json says about how weights are quantized.
 
 // Codes of `bits` bits; `group` numbers of a row share a scale.
 struct CodeGroups {

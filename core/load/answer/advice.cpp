@@ -201,7 +201,7 @@ class Search {
 Advice advise(const graph::MetaGraph& graph, const AdviceRequest& request, Progress& progress,
               std::size_t threads, std::size_t most_projections) {
   check_request(request.inputs.request);
-  progress.check_cancelled();
+  progress.check_canceled();
   return Search(graph, request, progress, threads, most_projections).run();
 }
 

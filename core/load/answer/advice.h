@@ -144,10 +144,10 @@ inline constexpr std::size_t kMostAdvice = 4;
 
 // Searches for loads that fit: first one change, then two changes if nothing fits. Methods that keep no
 // weights on the device (streaming) come next, alone and, if still nothing fits, with another change. Ranks
-// by the size of the changes (takes_less), then by modelled time, then by `held`. Of loads whose changes are
+// by the size of the changes (takes_less), then by modeled time, then by `held`. Of loads whose changes are
 // of the same kinds, lists at most two, each of a different method. Candidates that device_lower_bound()
 // rules out are projected only if nothing fits and they could be the nearest. Runs at most `most_projections`
-// projections, `threads` at a time. Progress counts projections. Throws Error{usage | cancelled}.
+// projections, `threads` at a time. Progress counts projections. Throws Error{usage | canceled}.
 Advice advise(const graph::MetaGraph& graph, const AdviceRequest& request, Progress& progress,
               std::size_t threads = 2, std::size_t most_projections = 600);
 

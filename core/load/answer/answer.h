@@ -68,7 +68,7 @@ struct LoadAnswer {
 };
 
 // A load that cannot be done becomes a row with its refusal. If every row is refused, throws the first
-// refusal. Also throws Error{usage} as bind_request() and RequestPass do, and Error{cancelled}.
+// refusal. Also throws Error{usage} as bind_request() and RequestPass do, and Error{canceled}.
 LoadAnswer answer(const graph::MetaGraph& graph, const LoadRequest& request,
                   const LoadEnvironment& environment, const AnswerOptions& options, Progress& progress);
 // The same with a pass already bound, for another request with the same pass.

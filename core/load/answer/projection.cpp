@@ -51,7 +51,7 @@ std::uint64_t forward_peak(const plan::ForwardPass& pass) {
 Projection project(const graph::MetaGraph& graph, const Method& method, const Order& order,
                    const LoadInputs& inputs, Progress& progress, const plan::ForwardPass* pass) {
   check_request(inputs.request);
-  progress.check_cancelled();
+  progress.check_canceled();
   const std::string id(order.id);
   if (order.make != nullptr) return project(graph, method, id, order.make(graph), inputs, progress, pass);
   const OptimalOrder best = optimal_order(graph, method, inputs, progress);
@@ -60,15 +60,15 @@ Projection project(const graph::MetaGraph& graph, const Method& method, const Or
   return projection;
 }
 
-double modelled_seconds(const plan::Timeline& timeline, const plan::ReadPattern& reads,
-                        const plan::CostModel& costs) {
+double modeled_seconds(const plan::Timeline& timeline, const plan::ReadPattern& reads,
+                       const plan::CostModel& costs) {
   return timeline.seconds + static_cast<double>(reads.jumps) * costs.seek_seconds;
 }
 
 Projection project(const graph::MetaGraph& graph, const Method& method, std::string order,
                    const StorageOrder& storages, const LoadInputs& inputs, Progress& progress,
                    const plan::ForwardPass* pass, Projection used) {
-  progress.check_cancelled();
+  progress.check_canceled();
   Projection projection;
   projection.method = &method;
   projection.order = std::move(order);
@@ -83,7 +83,7 @@ Projection project(const graph::MetaGraph& graph, const Method& method, std::str
     chosen.request.max_context = false;
   }
   projection.plan = make_plan(graph, method, storages, chosen, std::move(used.plan));
-  progress.check_cancelled();
+  progress.check_canceled();
   if (pass != nullptr && !ahead)
     plan::append_forward_pass(projection.plan, *pass,
                               computes_on_host(inputs.placement) ? plan::Space::host : plan::Space::device);
@@ -107,7 +107,7 @@ Projection project(const graph::MetaGraph& graph, const Method& method, std::str
                  (*projection.timeline.reserved_peak)[plan::index(plan::Space::host)]);
   if (inputs.request.allocator == allocators::AllocatorModel::arena) plan_arenas(projection, progress);
   projection.reads = plan::read_pattern(projection.plan, graph);
-  projection.seconds = modelled_seconds(projection.timeline, projection.reads, inputs.costs);
+  projection.seconds = modeled_seconds(projection.timeline, projection.reads, inputs.costs);
   return projection;
 }
 

@@ -25,17 +25,17 @@ struct Projection {
   PassReads pass_reads;     // of each token
   // With the allocator `malloc`: the most that the heap of the host keeps (unreused_heap_peak()).
   std::optional<std::uint64_t> host_reserved_high = {};
-  double seconds = 0;  // modelled_seconds(): the timeline does not model seeks
+  double seconds = 0;  // modeled_seconds(): the timeline does not model seeks
 };
 
 // The time of a run on the dry machine plus a seek for each jump.
-double modelled_seconds(const plan::Timeline& timeline, const plan::ReadPattern& reads,
-                        const plan::CostModel& costs);
+double modeled_seconds(const plan::Timeline& timeline, const plan::ReadPattern& reads,
+                       const plan::CostModel& costs);
 
 // Makes the plan, checks it and runs it on a DryMachine. With `pass`, a forward pass follows the load. Its
 // values are allocated one by one; methods that allocate activations first get the pass's peak as one block.
 // Throws Error{usage} for options that check_request() refuses, Error{limit} for sizes that no memory can
-// hold, Error{cancelled}.
+// hold, Error{canceled}.
 Projection project(const graph::MetaGraph& graph, const Method& method, const Order& order,
                    const LoadInputs& inputs, Progress& progress, const plan::ForwardPass* pass = nullptr);
 // The same for a given sequence `storages`, named `order`: for a custom order, or a sequence made once for

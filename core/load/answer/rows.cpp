@@ -55,7 +55,7 @@ class Comparison {
 
   void run() {
     for (std::size_t i = 0; i < orders_.size(); ++i) {
-      progress_.check_cancelled();
+      progress_.check_canceled();
       if (is_own(i))
         own_orders_.push_back(i);
       else

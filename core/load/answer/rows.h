@@ -31,7 +31,7 @@ struct RowTaker {
 
 // Projects every method in every order. Orders that give the same sequence of storages share one projection.
 // At most `threads` projections (at least one) are alive at a time. Progress counts projections. Throws
-// Error{usage | cancelled} and whatever `taker` throws.
+// Error{usage | canceled} and whatever `taker` throws.
 void compare(const graph::MetaGraph& graph, std::span<const Method* const> methods,
              std::span<const OrderChoice> orders, const LoadInputs& inputs, const plan::ForwardPass* pass,
              const RowTaker& taker, Progress& progress, std::size_t threads);

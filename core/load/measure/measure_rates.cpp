@@ -54,7 +54,7 @@ class DiskFile {
     // as conversions do; file systems that cannot reserve space are slower at both
     (void)::posix_fallocate(fd_.get(), 0, static_cast<off_t>(bytes_));
     for (std::uint64_t at = 0; at < bytes_; at += kChunk) {
-      progress.check_cancelled();
+      progress.check_canceled();
       std::memcpy(buffer_.span().data(), &at, sizeof(at));  // makes every chunk different
       write_chunk(at);
       progress.add(kChunk);
@@ -156,7 +156,7 @@ void measure_disk(const std::string& folder, std::uint64_t bytes, MeasuredRates&
     file.drop_cache(false);
     double seconds = 0;
     for (std::uint64_t at = 0; at < bytes; at += kChunk) {
-      progress.check_cancelled();
+      progress.check_canceled();
       seconds += file.read(at, kChunk);
       progress.add(kChunk);
     }
@@ -166,7 +166,7 @@ void measure_disk(const std::string& folder, std::uint64_t bytes, MeasuredRates&
   std::mt19937_64 random(2);
   std::vector<double> seeks;
   for (int i = 0; i < kSeeks; ++i) {
-    progress.check_cancelled();
+    progress.check_canceled();
     seeks.push_back(file.read(random() % (bytes / io::kDirectUnit) * io::kDirectUnit, io::kDirectUnit));
   }
   rates.values["disk_read"] = static_cast<double>(bytes) / median(wholes);
@@ -185,7 +185,7 @@ void measure_memory(std::uint64_t bytes, MeasuredRates& rates, Progress& progres
   std::memcpy(to.data(), from.data(), count);  // first touch: page faults must not count
   std::vector<double> seconds;
   for (std::size_t run = 0; run < kRuns; ++run) {
-    progress.check_cancelled();
+    progress.check_canceled();
     from.front() = std::byte(run);
     const double start = now();
     std::memcpy(to.data(), from.data(), count);
@@ -203,7 +203,7 @@ void measure_memory(std::uint64_t bytes, MeasuredRates& rates, Progress& progres
                              .label = "rates"};
   seconds.clear();
   for (std::size_t run = 0; run < kRuns; ++run) {
-    progress.check_cancelled();
+    progress.check_canceled();
     seconds.push_back(seconds_of_pages(nothing, block));
   }
   rates.values["host_pages"] = static_cast<double>(bytes) / median(seconds);

@@ -17,7 +17,7 @@ double median(std::vector<double> values);
 // system removes it on close. Reads with O_DIRECT; if the file system does not support that, drops the file's
 // pages from the page cache first. disk_read: median of seven reads of the whole file, fewer if they exceed
 // twenty seconds. seek_seconds: median of 200 reads of 4 KiB. Progress counts bytes. Throws Error{io | usage
-// | cancelled}.
+// | canceled}.
 void measure_disk(const std::string& folder, std::uint64_t bytes, MeasuredRates& rates, Progress& progress);
 
 // Measures memory_copy and host_pages: medians of seven copies of `bytes`, which should exceed every cache,

@@ -82,7 +82,7 @@ void raise(plan::MemorySample& most, const plan::MemorySample& sample) {
 
 }  // namespace
 
-// Zero-initialised vectors have all their pages touched.
+// Zero-initialized vectors have all their pages touched.
 SampleLog::SampleLog(std::size_t most) : samples_(most), steps_(most) { assert(most >= 2 && most % 2 == 0); }
 
 void SampleLog::add(const plan::MemorySample& sample, std::size_t step) {

@@ -37,7 +37,7 @@ std::optional<std::uint64_t> bytes_read_from_cache(const io::StorageReader& read
 // --- A log of memory samples from a run of any length, in memory that is allocated and touched before the
 // run.
 
-// Keeps every sample while there is room. When full, merges neighbouring samples in pairs: each pair keeps
+// Keeps every sample while there is room. When full, merges neighboring samples in pairs: each pair keeps
 // the first one's time and step and the maximum of each counter. From then on each entry covers twice as many
 // samples. No peak is lost.
 class SampleLog {
@@ -127,7 +127,7 @@ struct HostMeasurement {
 // Nothing else should run in this process. Throws Error: malformed or usage for a model that is incomplete or
 // has no files; usage for a plan that breaks check_plan; unsupported for a plan that can only be projected,
 // or that maps files which cannot be mapped (methods that import file pages have them in staging, so the
-// caller must check those: Projection::maps_files); no_fit, before anything is allocated; io; cancelled.
+// caller must check those: Projection::maps_files); no_fit, before anything is allocated; io; canceled.
 HostMeasurement measure_on_host(const graph::MetaGraphPtr& graph, const plan::Plan& plan, bool cold,
                                 Progress& progress);
 

@@ -111,7 +111,7 @@ RunaiBuffers runai_buffers(std::span<const std::uint64_t> sizes, std::uint64_t l
   return {bytes, requests_of(sizes, bytes)};
 }
 
-// --- Recognises experts by their names and groups them.
+// --- Recognizes experts by their names and groups them.
 
 namespace {
 

@@ -55,7 +55,7 @@ struct ExpertGroup {
 };
 
 // Finds the groups of at least two experts in `order`, sorted by the position of each group's first member.
-// Members are recognised by name: "experts.N.gate_proj" or "w1" pairs with "up_proj" or "w3"; "down_proj" or
+// Members are recognized by name: "experts.N.gate_proj" or "w1" pairs with "up_proj" or "w3"; "down_proj" or
 // "w2" stands alone.
 std::vector<ExpertGroup> expert_groups(const graph::MetaGraph& graph,
                                        std::span<const graph::StorageId> order);

@@ -102,9 +102,9 @@ plan::BlockId fuse_columns(MethodBuilder& b, const ExpertGroup& group, plan::Spa
   return fused;
 }
 
-// from_pretrained() of transformers 5: a pool of threads materialises the tensors in the order of their
+// from_pretrained() of transformers 5: a pool of threads materializes the tensors in the order of their
 // names, each thread with a cast copy on the host of its own. They run ahead of the loop that fuses experts.
-// With weights on disk there is no pool, and each group is materialised when its turn comes.
+// With weights on disk there is no pool, and each group is materialized when its turn comes.
 class Conversion {
  public:
   // `on_host`: every parameter stays on the host for now, whatever its home.
@@ -123,7 +123,7 @@ class Conversion {
         convert(item.storage);
         continue;
       }
-      for (const graph::StorageId id : item.group->storages) materialise(id);
+      for (const graph::StorageId id : item.group->storages) materialize(id);
       if (!pool) fuse(*item.group);
     }
     drop_casts();
@@ -191,7 +191,7 @@ class Conversion {
   void drop_casts() { b_.drop_all(std::exchange(casts_, {})); }
 
   // A source of a fused tensor. On the host, one that needs no cast is a view of the mapping.
-  void materialise(graph::StorageId id) {
+  void materialize(graph::StorageId id) {
     made_[graph::index(id)] = home(id) == Home::device ? to_device(id, plan::BlockUse::temporary)
                               : b_.cast(id)            ? cast_copy(id, plan::BlockUse::temporary)
                                                        : model_.touch(id);

@@ -70,7 +70,7 @@ class Search {
   }
 
   TurnCut cut_in(const StorageOrder& order) const {
-    progress_.check_cancelled();
+    progress_.check_canceled();
     return cut_turns(make_plan(graph_, method_, order, inputs_), graph_.storages.size(), inputs_.spaces);
   }
 
@@ -87,7 +87,7 @@ class Search {
     }
   }
 
-  // Turns of single storages may depend on their neighbours while turns of whole shards do not. A shard is
+  // Turns of single storages may depend on their neighbors while turns of whole shards do not. A shard is
   // taken at its first storage.
   void probe_files() {
     const std::size_t storages = graph_.storages.size();
@@ -98,7 +98,7 @@ class Search {
     for (const graph::StorageId id : file_)
       first_of_file_[graph::index(id)] = first.try_emplace(shards[graph::index(id)], id).first->second;
     const auto grouped_in = [&](const StorageOrder& order) {
-      progress_.check_cancelled();
+      progress_.check_canceled();
       return cut_groups(make_plan(graph_, method_, order, inputs_), first_of_file_, inputs_.spaces);
     };
     files_cut_ = grouped_in(file_);
@@ -118,7 +118,7 @@ class Search {
     }
   }
 
-  // With many storages one shuffle separates nearly all neighbours. With few it may not, but then more plans
+  // With many storages one shuffle separates nearly all neighbors. With few it may not, but then more plans
   // cost little.
   std::vector<StorageOrder> probes() const {
     constexpr std::size_t kFew = 1000;
@@ -204,7 +204,7 @@ class Search {
 
 OptimalOrder optimal_order(const graph::MetaGraph& graph, const Method& method, const LoadInputs& inputs,
                            const Progress& progress) {
-  progress.check_cancelled();
+  progress.check_canceled();
   if (method.traits.order_free) return {.order = find_order("file").make(graph), .proven = true};
   return Search(graph, method, inputs, progress).best();
 }

@@ -21,11 +21,11 @@ namespace loadline::load {
 // In a phase of a load every storage has one turn: it raises the level by at most a (its hump) and leaves it
 // changed by n (its net). The peak of an order is base + max_i(sum_{j<i} n_j + a_i). The lowest peak comes
 // from turns with n <= 0 by increasing a, followed by turns with n > 0 by decreasing a - n. Proof by exchange
-// of neighbours: i before j peaks at max(a_i, n_i + a_j), and the turns after the two begin at the same level
+// of neighbors: i before j peaks at max(a_i, n_i + a_j), and the turns after the two begin at the same level
 // either way. Case 1, n_i <= 0 < n_j, or both n <= 0 and a_i <= a_j: n_i + a_j <= a_j, and a_i <= n_j + a_i
 // or a_i <= a_j, so i first is no worse. Case 2, both n > 0 and a_i - n_i >= a_j - n_j: n_i + a_j <= n_j +
 // a_i and a_i <= n_j + a_i, so i first is no worse. The rule is a total order on these cases, so swaps of
-// neighbours lead from any order to it without ever raising the peak. It is Johnson's rule for a flow shop of
+// neighbors lead from any order to it without ever raising the peak. It is Johnson's rule for a flow shop of
 // two machines with times a and a - n (S. M. Johnson, Optimal two- and three-stage production schedules with
 // setup times included, 1954).
 
@@ -103,7 +103,7 @@ struct OptimalOrder {
 
 // The candidate with the lowest peak over LoadInputs::spaces; file order if none is lower, because then the
 // reads stay sequential. Among equal peaks, the order that departs from file order least often, then the
-// earlier candidate. O(n log n) and a handful of plans. Throws Error{cancelled}. Unless the method is
+// earlier candidate. O(n log n) and a handful of plans. Throws Error{canceled}. Unless the method is
 // order_free, also throws as make_plan() does, and Error{limit} for a load of 2^62 bytes or more.
 OptimalOrder optimal_order(const graph::MetaGraph& graph, const Method& method, const LoadInputs& inputs,
                            const Progress& progress = Progress());

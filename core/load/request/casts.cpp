@@ -23,7 +23,7 @@ std::optional<KeptWhy> why_kept(const graph::MetaGraph& graph, const graph::Tens
                                 graph::DType to) {
   const graph::DTypeInfo &from = graph::dtype_info(tensor.dtype), &target = graph::dtype_info(to);
   if (tensor.dtype == to) return KeptWhy::already;
-  if (from.kind == graph::DTypeKind::block || packed) return KeptWhy::quantised;
+  if (from.kind == graph::DTypeKind::block || packed) return KeptWhy::quantized;
   if (from.kind != graph::DTypeKind::floating || from.block_elements != 1) return KeptWhy::no_float;
   const std::uint64_t bytes = graph.storage(tensor.storage).bytes;
   if (tensor.offset % from.block_bytes != 0 || bytes % from.block_bytes != 0) return KeptWhy::uneven;

@@ -16,13 +16,13 @@ namespace loadline::load {
 // --- How a cast converts each storage.
 
 // Why a tensor cannot be cast, regardless of the other tensors on its storage.
-enum class KeptWhy : std::uint8_t { already, quantised, no_float, uneven, rows, too_large };
+enum class KeptWhy : std::uint8_t { already, quantized, no_float, uneven, rows, too_large };
 inline constexpr std::size_t kKeptWhys = 6;
 // By tensor; absent if it can be cast.
 std::vector<std::optional<KeptWhy>> kept_reasons(const graph::MetaGraph& graph, graph::DType to);
 
 // By storage: its conversion to `to`, or nothing if it keeps its stored type. A storage is cast if it holds
-// floating point numbers of a single type in whole tensors. For block types (quantised), every tensor on it
+// floating point numbers of a single type in whole tensors. For block types (quantized), every tensor on it
 // must also have at least two dimensions and rows of whole blocks, as converters require.
 std::vector<std::optional<plan::Cast>> storage_casts(const graph::MetaGraph& graph, graph::DType to);
 
@@ -48,7 +48,7 @@ struct CastSummary {
   // Why tensors are not cast, and how many for each reason: "are F32 already". Largest count first.
   std::vector<std::pair<std::string, std::uint64_t>> reasons = {};
 };
-// Summarises storage_casts(). Throws Error{limit} if the sum of the cast sizes overflows.
+// Summarizes storage_casts(). Throws Error{limit} if the sum of the cast sizes overflows.
 CastSummary cast_summary(const graph::MetaGraph& graph, graph::DType to);
 
 // "Cast to F16: 74 tensors, 61.02 MiB become 30.51 MiB; 1 tensor stays as stored: 1 is F16 already."

@@ -22,11 +22,11 @@ namespace loadline::load {
 struct LoadInputs {
   LoadRequest request = {};
   Placement placement = {};                                // the requested placement, by storage
-  unsigned spaces = plan::space_bit(plan::Space::device);  // order `optimal` minimises the peak of their sum
+  unsigned spaces = plan::space_bit(plan::Space::device);  // order `optimal` minimizes the peak of their sum
   plan::CostModel costs = {};
 };
 
-// Threads of transformers 5 that materialise tensors; without a pool, 1, if weights stay on disk.
+// Threads of transformers 5 that materialize tensors; without a pool, 1, if weights stay on disk.
 std::uint32_t loading_threads(const LoadInputs& inputs);
 
 class MethodBuilder;

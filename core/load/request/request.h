@@ -167,7 +167,7 @@ struct LoadRequest {
   // Settings of some methods. Bytes.
   std::uint64_t staging_bytes = 64ull << 20;    // of the whole ring
   std::uint32_t slots = 4;                      // of the ring
-  std::uint32_t workers = 4;                    // transformers 5: threads that materialise tensors
+  std::uint32_t workers = 4;                    // transformers 5: threads that materialize tensors
   std::optional<CpuRepack> repack = {};         // llama.cpp (methods/framework_sizes.h); absent: none
   std::uint64_t runai_buffer = 40'000'000'000;  // Run:ai streamer's host buffer
   std::uint64_t shard_bytes = 0;                // as if re-saved in shards of at most this; 0: its own files

@@ -14,7 +14,7 @@ Jobs::Jobs(unsigned workers) {
 }
 
 Jobs::~Jobs() {
-  // first the workers: else one whose job is cancelled takes the next
+  // first the workers: else one whose job is canceled takes the next
   for (std::jthread& worker : workers_) worker.request_stop();
   cancel_all();
   workers_.clear();

@@ -46,7 +46,7 @@ struct JobView {
   JobId id{};
   std::string name;
   bool running = false;
-  bool cancelling = false;
+  bool canceling = false;
   double fraction = 0;
   std::uint64_t done = 0;   // bytes
   std::uint64_t total = 0;  // 0 while unknown
@@ -156,7 +156,7 @@ class Latest {
   // Why the newest question failed; null if it has an answer or is still open.
   const Error* error() const { return error_ ? &*error_ : nullptr; }
   std::string error_text() const { return error_ ? error_->what() : std::string(); }
-  bool was_cancelled() const { return error_ && error_->code() == ErrorCode::cancelled; }
+  bool was_canceled() const { return error_ && error_->code() == ErrorCode::canceled; }
   // Whether a question is open.
   bool busy() const { return question_ != nullptr; }
   // The job of the newest question.
@@ -189,7 +189,7 @@ class Latest {
     withdraw();
     value_ = shared(std::move(value));
   }
-  // Asks the job to stop. If it does, the error says that it was cancelled.
+  // Asks the job to stop. If it does, the error says that it was canceled.
   void cancel() {
     if (question_) jobs_->cancel(job_);
   }

@@ -23,7 +23,7 @@ void Notices::add(graph::Severity severity, std::string text, std::uint64_t docu
 }
 
 void Notices::add(const Error& error, std::string text, std::uint64_t document, std::string path) {
-  add(error.code() == ErrorCode::cancelled ? graph::Severity::info : graph::Severity::error, std::move(text),
+  add(error.code() == ErrorCode::canceled ? graph::Severity::info : graph::Severity::error, std::move(text),
       document);
   all_.back().remedy = error.remedy();
   all_.back().path = std::move(path);
@@ -31,9 +31,9 @@ void Notices::add(const Error& error, std::string text, std::uint64_t document, 
 
 std::string Notices::fail(std::string_view what, const Error& error, std::uint64_t document,
                           std::string path) {
-  const bool cancelled = error.code() == ErrorCode::cancelled;
+  const bool canceled = error.code() == ErrorCode::canceled;
   const std::string text =
-      cancelled ? fmt::format("Canceled: {}", what) : fmt::format("Could not {}: {}", what, error.what());
+      canceled ? fmt::format("Canceled: {}", what) : fmt::format("Could not {}: {}", what, error.what());
   add(error, text, document, std::move(path));
   return text;
 }

@@ -37,7 +37,7 @@ class Notices {
   void add(graph::Severity severity, std::string text, std::uint64_t document = 0);
   // Adds a notice with the remedy of the error, and with the path that could not be opened.
   void add(const Error& error, std::string text, std::uint64_t document, std::string path = {});
-  // Adds "Could not WHAT: ...", or says that WHAT was cancelled. Returns the text.
+  // Adds "Could not WHAT: ...", or says that WHAT was canceled. Returns the text.
   std::string fail(std::string_view what, const Error& error, std::uint64_t document = 0,
                    std::string path = {});
   // The newest that is about the model shown or about none, and how many older ones are; `at` is its

@@ -34,7 +34,7 @@ ArenaKind kind_of(plan::BlockUse use) {
                                             : ArenaKind::temporaries;
 }
 
-// A few buffers get a colour each. Many buffers are coloured by size, in eighths of the sizes that occur.
+// A few buffers get a color each. Many buffers are colored by size, in eighths of the sizes that occur.
 void set_kinds(ArenaProblem& arena) {
   constexpr std::size_t kKinds = 8, kFew = 16;
   arena.palette = arena.problem.buffers.size() <= kFew ? ArenaPalette::each : ArenaPalette::sizes;
@@ -163,7 +163,7 @@ std::shared_ptr<const ArenaScene> make_arena_scene(ArenaProblemPtr problem, cons
   scene->buffers.assign(scene->of->arenas, 0);
   for (const packing::Buffer& buffer : scene->of->problem.buffers) ++scene->buffers[buffer.arena];
   for (std::uint32_t arena = 0; arena < scene->of->arenas; ++arena) {
-    progress.check_cancelled();
+    progress.check_canceled();
     scene->charts.emplace_back(scene->of->problem, scene->packing.offsets, arena);
   }
   return scene;
@@ -180,10 +180,10 @@ std::shared_ptr<const ArenaSteps> make_arena_steps(std::shared_ptr<const ArenaSc
   steps->capacity = of.options.capacity.value_or(of.packing.arenas[arena].height);
   steps->greedy = packing::greedy_trace(of.of->problem, packing::greedy_rules()[rule], steps->capacity, arena,
                                         patience(progress));
-  progress.check_cancelled();
+  progress.check_canceled();
   steps->search =
       packing::search_trace(of.of->problem, steps->capacity, {.arena = arena}, patience(progress));
-  progress.check_cancelled();
+  progress.check_canceled();
   return steps;
 }
 
@@ -316,7 +316,7 @@ void ArenaWork::update(const ArenaModel& model) {
       [this] {
         if (scene_.error() == nullptr)
           view.arena = used_arena(scene()->of->problem, view.arena);
-        else if (!cancelled())
+        else if (!canceled())
           scene_.drop();
       });
 }
@@ -344,8 +344,8 @@ void ArenaWork::cancel() {
 }
 
 void ArenaWork::retry() {
-  if (cancelled()) asked_.reset();
-  if (steps_cancelled()) traced_.reset();
+  if (canceled()) asked_.reset();
+  if (steps_canceled()) traced_.reset();
 }
 
 void ArenaWork::forget_model() {

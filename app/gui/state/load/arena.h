@@ -37,7 +37,7 @@ struct ArenaModel {
   std::shared_ptr<const forward::ForwardFigures> figures = {};
 };
 
-// The colours of buffers: by use, by size (in eighths from small to large), or a colour for each buffer.
+// The colors of buffers: by use, by size (in eighths from small to large), or a color for each buffer.
 enum class ArenaPalette : std::uint8_t { uses, sizes, each };
 enum class ArenaKind : std::uint8_t { weights, activations, temporaries, ring };
 inline constexpr std::size_t kArenaKinds = 4;
@@ -72,7 +72,7 @@ ArenaProblemPtr file_arena(const std::string& path);
 struct ArenaOptions {
   double seconds = 1;
   unsigned threads = 1;
-  std::optional<std::uint64_t> capacity = {};  // of each arena; nothing: minimise the height
+  std::optional<std::uint64_t> capacity = {};  // of each arena; nothing: minimize the height
   bool operator==(const ArenaOptions&) const = default;
 };
 
@@ -144,7 +144,7 @@ class ArenaWork {
   // Traces the packing shown, in the background; does nothing for more than kMostTraced buffers.
   void update_steps();
   void cancel();
-  // Repeats the packing or the trace that was cancelled.
+  // Repeats the packing or the trace that was canceled.
   void retry();
   // Drops everything that keeps the model in memory.
   void forget_model();
@@ -158,11 +158,11 @@ class ArenaWork {
   const std::shared_ptr<const ArenaSteps>& steps() const { return steps_.value(); }
   bool packing() const { return scene_.busy(); }
   bool tracing() const { return steps_.busy(); }
-  // Why the chosen source could not be packed; empty if it could, while it is being packed, and if cancelled.
-  std::string error() const { return cancelled() ? "" : scene_.error_text(); }
-  std::string steps_error() const { return steps_cancelled() ? "" : steps_.error_text(); }
-  bool cancelled() const { return scene_.was_cancelled(); }
-  bool steps_cancelled() const { return steps_.was_cancelled(); }
+  // Why the chosen source could not be packed; empty if it could, while it is being packed, and if canceled.
+  std::string error() const { return canceled() ? "" : scene_.error_text(); }
+  std::string steps_error() const { return steps_canceled() ? "" : steps_.error_text(); }
+  bool canceled() const { return scene_.was_canceled(); }
+  bool steps_canceled() const { return steps_.was_canceled(); }
 
   ArenaOptions options;  // of the next packing
   ArenaView view;

@@ -162,13 +162,13 @@ std::shared_ptr<const ForwardScene> make_forward_scene(graph::MetaGraphPtr graph
   // a file's operators have types and shapes of their own
   if (scene->model.source == forward::ForwardSource::file) fitting = {.profile = fitting.profile};
   scene->options = std::move(fitting);
-  progress.check_cancelled();
+  progress.check_canceled();
   if (scene->forward() == nullptr) {
     scene->tree.nodes.emplace_back();
     return scene;
   }
   scene->tree = graph::op_tree(*scene->graph, *scene->model.graph);
-  progress.check_cancelled();
+  progress.check_canceled();
   add_weights(*scene);
   add_values(*scene);
   add_symbols(*scene);

@@ -50,7 +50,7 @@ struct ForwardScene {
 };
 
 // A profile that is not for this model counts as not chosen. Options that fail are left out, and `fault` says
-// why. Throws the Errors of forward_model() without options, and Error{cancelled}.
+// why. Throws the Errors of forward_model() without options, and Error{canceled}.
 std::shared_ptr<const ForwardScene> make_forward_scene(graph::MetaGraphPtr graph,
                                                        std::shared_ptr<const forward::ForwardAssets> assets,
                                                        const forward::ForwardOptions& options,

@@ -181,8 +181,8 @@ report::PicturedAnswer compare_loads(const LoadTask& task, Progress& progress) {
   constexpr std::size_t kSlices = 48;
   const load::LoadRequest& request = task.question.request;
   auto forward = task.passes->find(*task.graph, request, task.assets);
-  progress.check_cancelled();
-  // operators take no modelled time
+  progress.check_canceled();
+  // operators take no modeled time
   const report::CurveOptions curve = {
       .axis = forward->pass() != nullptr ? view::CurveAxis::steps : view::CurveAxis::seconds,
       .slices = kSlices};

@@ -108,7 +108,7 @@ load::LoadAnswer advise_load(const LoadTask& task, Progress& progress);
 
 // --- A load order as a list of rows to move: modules, some of them unfolded to their tensors. No ImGui.
 
-// A row: neighbouring storages of one module, or one tensor of an unfolded module.
+// A row: neighboring storages of one module, or one tensor of an unfolded module.
 struct OrderItem {
   std::string module;  // up to the number of a layer: "model.layers.3"
   load::StorageOrder storages;
@@ -126,7 +126,7 @@ class OrderList {
   void move(std::size_t from, std::size_t to);
   // Replaces a module by its tensors; does nothing for a tensor.
   void unfold(const graph::MetaGraph& graph, std::size_t at);
-  // Joins the tensor at `at` and its neighbours of the same module into one item.
+  // Joins the tensor at `at` and its neighbors of the same module into one item.
   void fold(std::size_t at);
   load::StorageOrder order() const;
 

@@ -131,12 +131,12 @@ void ArrayView::want(std::uint64_t first, std::uint64_t last) {
   const auto work = [graph = graph_, array = *array_, from, to](Progress& progress) {
     io::MetaArrayReader reader(*graph, array);
     while (reader.at() < from * kPage && reader.remaining() > 0) {
-      progress.check_cancelled();
+      progress.check_canceled();
       reader.skip(std::min(from * kPage - reader.at(), kPulse * kPage));
     }
     Pages pages;
     while (reader.at() < to * kPage && reader.remaining() > 0) {
-      if (reader.at() % kPulse == 0) progress.check_cancelled();
+      if (reader.at() % kPulse == 0) progress.check_canceled();
       Page& page = pages[reader.at() / kPage];
       page.push_back(kept_text(reader.next()));
     }
@@ -169,7 +169,7 @@ void ArrayView::search(std::string text) {
     std::uint64_t reported = 0;
     while (reader.remaining() > 0 && found.size() < kMostFound) {
       if (reader.at() % kPulse == 0) {
-        progress.check_cancelled();
+        progress.check_canceled();
         progress.add(reader.bytes_passed() - reported);
         reported = reader.bytes_passed();
       }
@@ -184,7 +184,7 @@ void ArrayView::search(std::string text) {
 }
 
 std::string ArrayView::search_error() const {
-  return found_.was_cancelled() ? "The search was stopped." : found_.error_text();
+  return found_.was_canceled() ? "The search was stopped." : found_.error_text();
 }
 
 // --- Opens a metadata array while it is shown.

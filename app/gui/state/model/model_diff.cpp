@@ -162,7 +162,7 @@ ModelDiff diff_models(const Model& here, const Model& there, bool values, Progre
     diff.metadata = report::diff_model_metadata(*here.graph, *there.graph, matched.mapped, progress,
                                                 diff.metadata_problem);
   } catch (const Error& error) {
-    if (error.code() == ErrorCode::cancelled) throw;
+    if (error.code() == ErrorCode::canceled) throw;
     diff.metadata_problem = error.what();  // the weights were compared all the same
   }
   return diff;

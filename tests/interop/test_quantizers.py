@@ -1,6 +1,6 @@
-"""Quantised blocks equal those of ggml's ports bit by bit: libgguf, llama.cpp, and gguf-py where it has the quantiser.
+"""Quantized blocks equal those of ggml's ports bit by bit: libgguf, llama.cpp, and gguf-py where it has the quantizer.
 
-LOADLINE_QUANTISED_BLOCKS says how many random blocks of each type are compared (a million takes ten minutes).
+LOADLINE_QUANTIZED_BLOCKS says how many random blocks of each type are compared (a million takes ten minutes).
 """
 
 import importlib.metadata
@@ -24,8 +24,8 @@ try:
 except ImportError:
     libgguf = None
 
-TOOL = pathlib.Path(os.environ["LOADLINE"]).parent / "tests" / "run_quantiser"
-BLOCKS = int(os.environ.get("LOADLINE_QUANTISED_BLOCKS", 10000))
+TOOL = pathlib.Path(os.environ["LOADLINE"]).parent / "tests" / "run_quantizer"
+BLOCKS = int(os.environ.get("LOADLINE_QUANTIZED_BLOCKS", 10000))
 COLUMNS = 2048
 MOST_ROWS = 8192  # compared at once
 # name: ggml's number, numbers of a block, bytes of a block
@@ -69,13 +69,13 @@ def adversarial_rows(generator):
         return numpy.array(rows).astype(numpy.float32)
 
 
-class Quantisers(unittest.TestCase):
+class Quantizers(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         if libgguf is None:
             raise unittest.SkipTest("not installed: libgguf")
         if not TOOL.exists():
-            raise unittest.SkipTest("run_quantiser is not built")
+            raise unittest.SkipTest("run_quantizer is not built")
         versions = [f"{name} {importlib.metadata.version(name)}" for name in ("libgguf", "gguf")]
         print(", ".join(versions), f"- {BLOCKS} random blocks of each type", file=sys.stderr)
 
@@ -164,7 +164,7 @@ class Quantisers(unittest.TestCase):
         save_file({"w": rows}, self.folder / "m.safetensors")
         for name in ("q4_0", "q5_1", "q4_k", "iq4_xs"):
             for weights in (None, importance):
-                step = {"kind": "quantise", "inputs": [0], "dtype": name}
+                step = {"kind": "quantize", "inputs": [0], "dtype": name}
                 if weights is not None:
                     step["importance"] = weights.tolist()
                 (self.folder / "recipe.json").write_text(json.dumps([{"kind": "take", "name": "w"}, step]))
@@ -207,7 +207,7 @@ class Quantisers(unittest.TestCase):
 
 
 for _name in TYPES:
-    setattr(Quantisers, f"test_{_name}", lambda self, name=_name: self.check(name))
+    setattr(Quantizers, f"test_{_name}", lambda self, name=_name: self.check(name))
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-// Quantised conversions end to end, each in a process of its own, beside what the quantisers alone would
+// Quantized conversions end to end, each in a process of its own, beside what the quantizers alone would
 // take.
 //
-//   bench_quantised [--layers N] [--rounds N] [--threads N] [--budget SIZE] [--folder DIR] [POLICY...]
+//   bench_quantized [--layers N] [--rounds N] [--threads N] [--budget SIZE] [--folder DIR] [POLICY...]
 //
-// 27 layers are 5 GB in BF16. Ceiling: the floats of each type, quantised in memory by as many threads.
+// 27 layers are 5 GB in BF16. Ceiling: the floats of each type, quantized in memory by as many threads.
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/convert/numbers/quantize.h"
@@ -61,7 +61,7 @@ Run run_once(const std::string& model, const std::string& policy, const Settings
   const pid_t child = ::fork();
   if (child == 0) {
     ::dup2(ends[1], STDOUT_FILENO);
-    ::execl("/proc/self/exe", "bench_quantised", "--one", model.c_str(), policy.c_str(),
+    ::execl("/proc/self/exe", "bench_quantized", "--one", model.c_str(), policy.c_str(),
             fmt::format("{}", settings.budget).c_str(), fmt::format("{}", settings.threads).c_str(), nullptr);
     ::_exit(1);
   }
@@ -89,7 +89,7 @@ int convert_once(char** words) {
 }
 
 // Floats a second by all threads together.
-double quantiser_rate(graph::DType type, std::size_t threads) {
+double quantizer_rate(graph::DType type, std::size_t threads) {
   constexpr std::size_t kColumns = 2048, kRows = 64;
   const auto work = [&](double seconds, std::uint64_t& done) {
     std::mt19937 random(1);
@@ -118,7 +118,7 @@ double ceiling(const graph::MetaGraph& graph, const std::string& policy, const S
        exporters::type_shares(exporters::find_exporter("gguf").layout(graph, options_of(policy), "o.gguf")))
     if (convert::can_quantize(share.type))
       seconds += static_cast<double>(share.weights) /
-                 quantiser_rate(share.type, static_cast<std::size_t>(settings.threads));
+                 quantizer_rate(share.type, static_cast<std::size_t>(settings.threads));
   return seconds;
 }
 
@@ -159,7 +159,7 @@ int main(int argc, char** argv) {
     std::ranges::sort(runs, {}, &Run::seconds);
     const Run& run = runs[runs.size() / 2];
     const double alone = ceiling(graph, policy, settings);
-    fmt::print("  {:<8} {:>8} ({} to {}), {}; quantisers alone {} ({:.2f} of the time); VmHWM {}\n", policy,
+    fmt::print("  {:<8} {:>8} ({} to {}), {}; quantizers alone {} ({:.2f} of the time); VmHWM {}\n", policy,
                format_seconds(run.seconds), format_seconds(runs.front().seconds),
                format_seconds(runs.back().seconds), format_rate(static_cast<double>(run.read) / run.seconds),
                format_seconds(alone), alone / run.seconds, format_bytes(run.resident));

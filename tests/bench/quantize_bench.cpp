@@ -1,4 +1,4 @@
-// bench_quantise [--ggml LIBRARY] [--importance] [TYPE...]: quantisers of rows in memory, one thread and two,
+// bench_quantize [--ggml LIBRARY] [--importance] [TYPE...]: quantizers of rows in memory, one thread and two,
 // beside copying the same floats and beside ggml_quantize_chunk of a shared library that has it
 // (libggml-base.so, or the module inside a Python wheel of llama.cpp). Rates count the floats that are read.
 #include "core/convert/numbers/quantize.h"
@@ -37,7 +37,7 @@ GgmlQuantize ggml_of(const char* path) {
   return reinterpret_cast<GgmlQuantize>(found);
 }
 
-// Quantisers that search are slow in ggml: fewer rows for those.
+// Quantizers that search are slow in ggml: fewer rows for those.
 std::size_t row_count(graph::DType dtype, bool importance) {
   const bool fast = !convert::heeds_importance(dtype) || (convert::needs_row_square(dtype) && !importance);
   return fast ? 4096 : 256;
@@ -106,7 +106,7 @@ int main(int argc, char** argv) {
     } else if (const auto dtype = graph::dtype_named(word); dtype && convert::can_quantize(*dtype)) {
       settings.types.push_back(*dtype);
     } else {
-      fmt::print(stderr, "usage: bench_quantise [--ggml LIBRARY] [--importance] [TYPE...]\n");
+      fmt::print(stderr, "usage: bench_quantize [--ggml LIBRARY] [--importance] [TYPE...]\n");
       return 2;
     }
   }

@@ -1,4 +1,4 @@
-// run_quantiser TYPE COLUMNS IN OUT [IMPORTANCE | MATRIX TENSOR]: quantises rows of COLUMNS floats for the
+// run_quantizer TYPE COLUMNS IN OUT [IMPORTANCE | MATRIX TENSOR]: quantizes rows of COLUMNS floats for the
 // interop tests. IN and IMPORTANCE hold plain floats, IMPORTANCE one for each column; MATRIX is an importance
 // matrix that lists TENSOR. OUT gets the blocks.
 #include "core/base/error.h"
@@ -33,7 +33,7 @@ std::vector<float> importance_of(int argc, char** argv, std::size_t columns) {
 void run(int argc, char** argv) {
   const auto dtype = graph::dtype_named(argv[1]);
   if (!dtype || !convert::can_quantize(*dtype))
-    throw Error(ErrorCode::usage, "no quantiser for '{}'", argv[1]);
+    throw Error(ErrorCode::usage, "no quantizer for '{}'", argv[1]);
   const std::size_t columns = std::strtoull(argv[2], nullptr, 10);
   const std::vector<float> rows = floats_of(argv[3]), importance = importance_of(argc, argv, columns);
   const auto bytes =
@@ -52,7 +52,7 @@ void run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   if (argc < 5 || argc > 7) {
-    std::fputs("usage: run_quantiser TYPE COLUMNS IN OUT [IMPORTANCE | MATRIX TENSOR]\n", stderr);
+    std::fputs("usage: run_quantizer TYPE COLUMNS IN OUT [IMPORTANCE | MATRIX TENSOR]\n", stderr);
     return 2;
   }
   try {
