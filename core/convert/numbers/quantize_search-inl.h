@@ -90,6 +90,23 @@ struct AffineLanes {
   std::size_t size;
   Floats most;
   HWY_ALIGN Turned levels;  // only the first lanes of each row are used
+  Floats lowest, greatest;  // numbers
+  Floats sum_w, sum_x;      // of the weights, and of the weighted numbers
+
+  HWY_INLINE AffineLanes(const Lanes& lanes, std::size_t first, float whole)
+      : x(lanes.x + first), w(lanes.weights + first), size(lanes.size), most(hn::Set(kFloats, whole)) {
+    lowest = greatest = hn::Load(kFloats, x);
+    sum_w = hn::Load(kFloats, w);
+    sum_x = hn::Mul(sum_w, lowest);
+    for (std::size_t i = 1; i < size; ++i) {
+      const auto number = hn::Load(kFloats, x + i * kGroups);
+      const auto weight = hn::Load(kFloats, w + i * kGroups);
+      lowest = hn::IfThenElse(hn::Lt(number, lowest), number, lowest);  // keeps the first zero's sign
+      greatest = hn::Max(greatest, number);
+      sum_w = hn::Add(sum_w, weight);
+      sum_x = hn::Add(sum_x, hn::Mul(weight, number));
+    }
+  }
 
   template <bool kExact>
   HWY_INLINE void make_levels(Floats inverse, Floats base, Floats& sum_l, Floats& sum_ll, Floats& sum_xl) {
@@ -125,21 +142,8 @@ HWY_INLINE void fit_affine_lanes(const Lanes& lanes, int most, const ScaleSearch
   const auto zero = hn::Zero(kFloats);
   const auto whole = static_cast<float>(most);
   for (std::size_t v = 0; v < kGroups; v += hn::Lanes(kFloats)) {
-    AffineLanes<kAbsolute> fit;
-    fit.x = lanes.x + v;
-    fit.w = lanes.weights + v;
-    fit.size = lanes.size;
-    fit.most = hn::Set(kFloats, whole);
-    auto lowest = hn::Load(kFloats, fit.x), greatest = lowest;
-    auto sum_w = hn::Load(kFloats, fit.w), sum_x = hn::Mul(sum_w, lowest);
-    for (std::size_t i = 1; i < fit.size; ++i) {
-      const auto number = hn::Load(kFloats, fit.x + i * kGroups);
-      const auto weight = hn::Load(kFloats, fit.w + i * kGroups);
-      lowest = hn::IfThenElse(hn::Lt(number, lowest), number, lowest);  // keeps the first zero's sign
-      greatest = hn::Max(greatest, number);
-      sum_w = hn::Add(sum_w, weight);
-      sum_x = hn::Add(sum_x, hn::Mul(weight, number));
-    }
+    AffineLanes<kAbsolute> fit(lanes, v, whole);
+    const auto lowest = fit.lowest, greatest = fit.greatest, sum_w = fit.sum_w, sum_x = fit.sum_x;
     auto least = hn::IfThenElse(hn::Gt(lowest, zero), zero, lowest);
     const Mask spread = hn::Gt(greatest, least);
     hn::Store(sum_w, kFloats, found.weights + v);
@@ -200,22 +204,54 @@ HWY_INLINE Mask is_large(Floats peak) { return hn::Ge(hn::Abs(peak), hn::Set(kFl
 struct ProductLanes {
   Floats xl, ll;
 };
+struct ProductPair {
+  ProductLanes a, b;
+};
+
+// One vector of groups of the symmetric search.
+struct SymmetricLanes {
+  const float* x;
+  const float* w;
+  std::size_t size;
+  Floats least, highest;      // levels
+  HWY_ALIGN Turned weighted;  // numbers; only the first lanes of each row are used
+
+  // Of two candidates at a time, whose sums do not wait for each other.
+  HWY_INLINE ProductPair sums(Floats a, Floats b) const {
+    const auto zero = hn::Zero(kFloats);
+    ProductLanes sums_a = {zero, zero}, sums_b = {zero, zero};
+    for (std::size_t i = 0; i < size; ++i) {
+      const auto number = hn::Load(kFloats, x + i * kGroups), weight = hn::Load(kFloats, w + i * kGroups);
+      const auto product = hn::Load(kFloats, weighted + i * kGroups);
+      const auto level_a = bounded<false>(hn::Mul(a, number), least, highest);
+      const auto level_b = bounded<false>(hn::Mul(b, number), least, highest);
+      sums_a.xl = hn::Add(sums_a.xl, hn::Mul(product, level_a));
+      sums_b.xl = hn::Add(sums_b.xl, hn::Mul(product, level_b));
+      sums_a.ll = hn::Add(sums_a.ll, hn::Mul(hn::Mul(weight, level_a), level_a));
+      sums_b.ll = hn::Add(sums_b.ll, hn::Mul(hn::Mul(weight, level_b), level_b));
+    }
+    return {sums_a, sums_b};
+  }
+};
 
 // fit_symmetric() of all groups. Its values lie within `most` + 1.
 HWY_INLINE void fit_symmetric_lanes(const Lanes& lanes, int most, Found& found) {
   const auto whole = static_cast<float>(most);
-  const auto least = hn::Set(kFloats, -whole), highest = hn::Set(kFloats, whole - 1);
   const auto zero = hn::Zero(kFloats);
-  HWY_ALIGN Turned weighted;
+  SymmetricLanes fit;
+  fit.size = lanes.size;
+  fit.least = hn::Set(kFloats, -whole);
+  fit.highest = hn::Set(kFloats, whole - 1);
   for (std::size_t v = 0; v < kGroups; v += hn::Lanes(kFloats)) {
-    const float *const x = lanes.x + v, *const w = lanes.weights + v;
-    const auto peak = extreme_lanes(x, lanes.size);
+    fit.x = lanes.x + v;
+    fit.w = lanes.weights + v;
+    const auto peak = extreme_lanes(fit.x, fit.size);
     const Mask large = is_large(peak);
     auto sum_w = zero;
-    for (std::size_t i = 0; i < lanes.size; ++i) {
-      const auto weight = hn::Load(kFloats, w + i * kGroups);
+    for (std::size_t i = 0; i < fit.size; ++i) {
+      const auto weight = hn::Load(kFloats, fit.w + i * kGroups);
       sum_w = hn::Add(sum_w, weight);
-      hn::Store(hn::Mul(weight, hn::Load(kFloats, x + i * kGroups)), kFloats, weighted + i * kGroups);
+      hn::Store(hn::Mul(weight, hn::Load(kFloats, fit.x + i * kGroups)), kFloats, fit.weighted + i * kGroups);
     }
     hn::Store(sum_w, kFloats, found.weights + v);
     const auto candidate = [&](int t) HWY_ATTR {
@@ -223,37 +259,26 @@ HWY_INLINE void fit_symmetric_lanes(const Lanes& lanes, int most, Found& found) 
       return hn::IfThenElseZero(large, hn::Div(hn::Set(kFloats, factor), peak));
     };
     auto inverse = candidate(0), scale = zero, best = zero;
-    const auto consider = [&](Floats tried, const ProductLanes& sums) HWY_ATTR {
-      const Mask better =
-          hn::And(hn::Gt(sums.ll, zero), hn::Gt(hn::Mul(sums.xl, sums.xl), hn::Mul(best, sums.ll)));
-      const auto new_scale = hn::Div(sums.xl, sums.ll);
+    const auto consider = [&](Floats tried, const ProductLanes& products) HWY_ATTR {
+      const Mask better = hn::And(hn::Gt(products.ll, zero),
+                                  hn::Gt(hn::Mul(products.xl, products.xl), hn::Mul(best, products.ll)));
+      const auto new_scale = hn::Div(products.xl, products.ll);
       inverse = hn::IfThenElse(better, tried, inverse);
       scale = hn::IfThenElse(better, new_scale, scale);
-      best = hn::IfThenElse(better, hn::Mul(new_scale, sums.xl), best);
+      best = hn::IfThenElse(better, hn::Mul(new_scale, products.xl), best);
     };
-    // two candidates in each turn, whose sums do not wait for each other
     constexpr int kOrder[20] = {0, 0, -9, -8, -7, -6, -5, -4, -3, -2, -1, 1, 2, 3, 4, 5, 6, 7, 8, 9};
     for (std::size_t k = 0; k < std::size(kOrder); k += 2) {
       const auto a = candidate(kOrder[k]), b = candidate(kOrder[k + 1]);
-      ProductLanes sums_a = {zero, zero}, sums_b = {zero, zero};
-      for (std::size_t i = 0; i < lanes.size; ++i) {
-        const auto number = hn::Load(kFloats, x + i * kGroups), weight = hn::Load(kFloats, w + i * kGroups);
-        const auto product = hn::Load(kFloats, weighted + i * kGroups);
-        const auto level_a = bounded<false>(hn::Mul(a, number), least, highest);
-        const auto level_b = bounded<false>(hn::Mul(b, number), least, highest);
-        sums_a.xl = hn::Add(sums_a.xl, hn::Mul(product, level_a));
-        sums_b.xl = hn::Add(sums_b.xl, hn::Mul(product, level_b));
-        sums_a.ll = hn::Add(sums_a.ll, hn::Mul(hn::Mul(weight, level_a), level_a));
-        sums_b.ll = hn::Add(sums_b.ll, hn::Mul(hn::Mul(weight, level_b), level_b));
-      }
+      const ProductPair sums = fit.sums(a, b);
       if (k == 0) {
         // Ne() says no to NaN
-        scale = hn::IfThenZeroElse(hn::Eq(sums_a.ll, zero), hn::Div(sums_a.xl, sums_a.ll));
-        best = hn::Mul(scale, sums_a.xl);
+        scale = hn::IfThenZeroElse(hn::Eq(sums.a.ll, zero), hn::Div(sums.a.xl, sums.a.ll));
+        best = hn::Mul(scale, sums.a.xl);
         continue;
       }
-      consider(a, sums_a);
-      consider(b, sums_b);
+      consider(a, sums.a);
+      consider(b, sums.b);
     }
     hn::Store(hn::IfThenElseZero(large, scale), kFloats, found.scales + v);
     hn::Store(inverse, kFloats, found.inverses + v);

@@ -42,6 +42,35 @@ HWY_INLINE hn::Vec<DD> upper(DD dd, V v) {
   return hn::PromoteTo(dd, hn::UpperHalf(dh, v));
 }
 
+// The sum of the squared distances from the mean; `special`: some values are infinite or no numbers, and do
+// not count.
+template <class DD>
+HWY_INLINE double squares_about(DD dd, double mean_value, const float* HWY_RESTRICT values, std::size_t count,
+                                bool special) {
+  const hn::Repartition<float, DD> df;
+  const std::size_t lanes = hn::Lanes(df);
+  const auto mean = hn::Set(dd, mean_value);
+  auto squares0 = hn::Zero(dd), squares1 = hn::Zero(dd);
+  if (!special) {
+    for (std::size_t at = 0; at < count; at += lanes) {
+      const auto v = hn::LoadU(df, values + at);
+      const auto a = hn::Sub(lower(dd, v), mean), b = hn::Sub(upper(dd, v), mean);
+      squares0 = hn::MulAdd(a, a, squares0);
+      squares1 = hn::MulAdd(b, b, squares1);
+    }
+  } else {
+    for (std::size_t at = 0; at < count; at += lanes) {
+      const auto v = hn::LoadU(df, values + at);
+      const auto a = lower(dd, v), b = upper(dd, v);
+      const auto da = hn::IfThenElseZero(hn::IsFinite(a), hn::Sub(a, mean));
+      const auto db = hn::IfThenElseZero(hn::IsFinite(b), hn::Sub(b, mean));
+      squares0 = hn::MulAdd(da, da, squares0);
+      squares1 = hn::MulAdd(db, db, squares1);
+    }
+  }
+  return hn::GetLane(hn::SumOfLanes(dd, hn::Add(squares0, squares1)));
+}
+
 // `count` is a multiple of 64. The result has no zero bits for the elements past it.
 HWY_INLINE FloatChunk measure(const float* HWY_RESTRICT values, std::size_t count) {
   const hn::ScalableTag<float> df;
@@ -85,27 +114,7 @@ HWY_INLINE FloatChunk measure(const float* HWY_RESTRICT values, std::size_t coun
   moments.min = static_cast<double>(hn::GetLane(hn::MinOfLanes(df, least)));
   moments.max = static_cast<double>(hn::GetLane(hn::MaxOfLanes(df, most)));
   moments.mean = hn::GetLane(hn::SumOfLanes(dd, hn::Add(sum0, sum1))) / static_cast<double>(moments.finite);
-
-  const auto mean = hn::Set(dd, moments.mean);
-  auto squares0 = hn::Zero(dd), squares1 = hn::Zero(dd);
-  if (!out.has_special) {
-    for (std::size_t at = 0; at < count; at += lanes) {
-      const auto v = hn::LoadU(df, values + at);
-      const auto a = hn::Sub(lower(dd, v), mean), b = hn::Sub(upper(dd, v), mean);
-      squares0 = hn::MulAdd(a, a, squares0);
-      squares1 = hn::MulAdd(b, b, squares1);
-    }
-  } else {
-    for (std::size_t at = 0; at < count; at += lanes) {
-      const auto v = hn::LoadU(df, values + at);
-      const auto a = lower(dd, v), b = upper(dd, v);
-      const auto da = hn::IfThenElseZero(hn::IsFinite(a), hn::Sub(a, mean));
-      const auto db = hn::IfThenElseZero(hn::IsFinite(b), hn::Sub(b, mean));
-      squares0 = hn::MulAdd(da, da, squares0);
-      squares1 = hn::MulAdd(db, db, squares1);
-    }
-  }
-  moments.squares = hn::GetLane(hn::SumOfLanes(dd, hn::Add(squares0, squares1)));
+  moments.squares = squares_about(dd, moments.mean, values, count, out.has_special);
   return out;
 }
 #else
