@@ -41,101 +41,81 @@ const graph::Tensor* source_tensor(const graph::MetaGraph& graph, const Slot& sl
   return nullptr;
 }
 
-Slot unpacked_slot(const graph::MetaGraph& graph, std::uint32_t packed, graph::DType outtype) {
-  const graph::LogicalTensor& weight = graph.logical[packed];
-  convert::Recipe recipe = convert::unpack(packed);
-  if (outtype != graph::DType::f32) recipe.then({.kind = convert::StepKind::cast, .dtype = outtype});
-  return {weight.name,       outtype, weight.shape,
-          std::move(recipe), 0,       slot_bytes(weight.name, outtype, weight.shape)};
+// Throws Error{limit} beyond 64 bits.
+std::uint64_t slot_bytes(const graph::Name& name, graph::DType dtype, const graph::Shape& shape) {
+  const auto count = graph::element_count(shape);
+  const auto bytes = count ? graph::byte_size(dtype, *count) : std::nullopt;
+  if (!bytes) throw Error(ErrorCode::limit, {.tensor = name}, "its size overflows 64 bits");
+  return *bytes;
 }
 
-Slot slot_of(const graph::MetaGraph& graph, graph::TensorId id, const ExportOptions& options) {
+// A tensor as it is stored.
+SlotDraft stored_draft(const graph::MetaGraph& graph, graph::TensorId id) {
   const graph::Tensor& tensor = graph.tensor(id);
-  Slot slot{tensor.name, tensor.dtype, tensor.shape, convert::take(id), 0, 0};
-  const auto to = options.outtype;
-  if (to && *to != tensor.dtype && can_become(tensor.dtype, *to)) {
-    slot.dtype = *to;
-    if (convert::can_become_f32(tensor.dtype)) slot.recipe.then({.kind = convert::StepKind::dequantize});
-    if (!convert::can_become_f32(tensor.dtype) || *to != graph::DType::f32)
-      slot.recipe.then({.kind = convert::StepKind::cast, .dtype = *to});
-  }
-  slot.bytes = slot.dtype == graph::DType::opaque ? graph::tensor_bytes(graph, tensor)
-                                                  : slot_bytes(slot.name, slot.dtype, slot.shape);
-  return slot;
+  const std::uint64_t bytes = tensor.dtype == graph::DType::opaque
+                                  ? graph::tensor_bytes(graph, tensor)
+                                  : slot_bytes(tensor.name, tensor.dtype, tensor.shape);
+  Slot stored{tensor.name, tensor.dtype, tensor.shape, convert::take(id), 0, bytes};
+  if (!convert::can_become_f32(tensor.dtype)) return {std::move(stored), tensor.dtype};
+  Slot floats = slot_then(stored, {.kind = convert::StepKind::dequantize}, graph::DType::f32);
+  return {std::move(floats), graph::DType::f32, std::move(stored)};
 }
 
-Slot repacked_slot(const graph::MetaGraph& graph, std::uint32_t packed, const convert::Repacking& blocks) {
-  const graph::LogicalTensor& weight = graph.logical[packed];
-  convert::Recipe recipe{{{.kind = convert::StepKind::repack, .packed = packed}}};
-  return {weight.name,
-          blocks.dtype,
-          blocks.shape,
-          std::move(recipe),
-          0,
-          slot_bytes(weight.name, blocks.dtype, blocks.shape)};
-}
-
-// A tensor that is written as what a recipe gives.
-Slot computed_slot(const graph::MetaGraph& graph, const graph::Name& name, const convert::Recipe& recipe,
-                   const ExportOptions& options) {
-  convert::Form form = convert::recipe_forms(graph, recipe).back();
-  Slot slot{name, form.dtype, std::move(form.shape), recipe, 0, 0};
-  if (options.outtype && *options.outtype != slot.dtype && convert::can_cast(slot.dtype, *options.outtype)) {
-    slot.dtype = *options.outtype;
-    slot.recipe.then({.kind = convert::StepKind::cast, .dtype = slot.dtype});
-  }
-  slot.bytes = slot_bytes(name, slot.dtype, slot.shape);
-  return slot;
-}
-
-// Goes through the tensors of a model; `repacks`: to blocks of ggml, where there is no outtype.
-class SlotList {
+// Goes through the tensors of a model.
+class DraftList {
  public:
-  SlotList(const graph::MetaGraph& graph, const ExportOptions& options, bool repacks)
+  DraftList(const graph::MetaGraph& graph, const ExportOptions& options, bool ggml)
       : graph_(graph),
         options_(options),
-        repacks_(repacks && !options.outtype),
+        ggml_(ggml),
         packed_(graph::logical_positions(graph)),
         tied_(graph.tensors.size(), false) {
     for (const auto& group : graph::tied_groups(graph))
       for (std::size_t i = 1; i < group.size(); ++i) tied_[graph::index(group[i])] = true;
   }
 
-  std::vector<Slot> list() {
-    std::vector<Slot> slots;
+  std::vector<SlotDraft> list() {
+    std::vector<SlotDraft> drafts;
     const std::size_t written = options_.recipes == nullptr
                                     ? graph_.tensors.size()
                                     : std::min(options_.recipes->written, graph_.tensors.size());
-    for (std::size_t i = 0; i < written; ++i) {
-      auto slot = slot_at(graph::TensorId{static_cast<std::uint32_t>(i)});
-      if (!slot) continue;
-      slots.push_back(std::move(*slot));
-    }
-    check_total(slots);
-    arrange(graph_, options_, slots);
-    return slots;
+    for (std::size_t i = 0; i < written; ++i)
+      if (auto draft = draft_at(graph::TensorId{static_cast<std::uint32_t>(i)}))
+        drafts.push_back(std::move(*draft));
+    arrange(graph_, options_, drafts);
+    return drafts;
   }
 
  private:
   // Nothing for tied tensors, and for parts of packed weights that are written as one tensor.
-  std::optional<Slot> slot_at(graph::TensorId id) const {
+  std::optional<SlotDraft> draft_at(graph::TensorId id) const {
     if (tied_[graph::index(id)]) return std::nullopt;
     const auto packed = packed_[graph::index(id)];
-    if (const convert::Recipe* const recipe = instead(id)) {
-      const bool unpacks = packed && options_.outtype;
-      if (unpacks && graph_.logical[*packed].codes != id) return std::nullopt;
-      return computed_slot(graph_, unpacks ? graph_.logical[*packed].name : graph_.tensor(id).name, *recipe,
-                           options_);
+    const convert::Recipe* const recipe = instead(id);
+    if (packed && !options_.keeps_types())
+      return graph_.logical[*packed].codes == id ? std::optional(packed_draft(*packed, recipe))
+                                                 : std::nullopt;
+    if (recipe != nullptr) {
+      Slot slot = slot_of(graph_, graph_.tensor(id).name, *recipe);
+      const graph::DType own = slot.dtype;
+      return SlotDraft{std::move(slot), own};
     }
-    if (packed && options_.outtype)
-      return graph_.logical[*packed].codes == id
-                 ? std::optional(unpacked_slot(graph_, *packed, *options_.outtype))
-                 : std::nullopt;
     const auto blocks =
-        packed && repacks_ ? convert::ggml_repacking(graph_, graph_.logical[*packed]) : std::nullopt;
-    if (blocks && blocks->codes == id) return repacked_slot(graph_, *packed, *blocks);
+        packed && ggml_ ? convert::ggml_repacking(graph_, graph_.logical[*packed]) : std::nullopt;
+    if (blocks && blocks->codes == id) return packed_draft(*packed, nullptr);
     if (blocks && blocks->scales == id) return std::nullopt;
-    return slot_of(graph_, id, options_);
+    return stored_draft(graph_, id);
+  }
+
+  // A packed weight as one tensor.
+  SlotDraft packed_draft(std::uint32_t packed, const convert::Recipe* recipe) const {
+    const graph::LogicalTensor& weight = graph_.logical[packed];
+    const graph::Name name(weight.name);
+    SlotDraft draft{slot_of(graph_, name, recipe != nullptr ? *recipe : convert::unpack(packed)),
+                    weight.dtype};
+    if (ggml_ && recipe == nullptr && convert::ggml_repacking(graph_, weight))
+      draft.blocks = slot_of(graph_, name, {{{.kind = convert::StepKind::repack, .packed = packed}}});
+    return draft;
   }
 
   const convert::Recipe* instead(graph::TensorId id) const {
@@ -146,18 +126,51 @@ class SlotList {
 
   const graph::MetaGraph& graph_;
   const ExportOptions& options_;
-  bool repacks_;
+  bool ggml_;
   std::vector<std::optional<std::uint32_t>> packed_;
   std::vector<bool> tied_;
 };
 
 }  // namespace
 
-std::uint64_t slot_bytes(const graph::Name& name, graph::DType dtype, const graph::Shape& shape) {
-  const auto count = graph::element_count(shape);
-  const auto bytes = count ? graph::byte_size(dtype, *count) : std::nullopt;
-  if (!bytes) throw Error(ErrorCode::limit, {.tensor = name}, "its size overflows 64 bits");
-  return *bytes;
+Slot slot_of(const graph::MetaGraph& graph, const graph::Name& name, convert::Recipe recipe) {
+  convert::Form form = convert::recipe_forms(graph, recipe).back();
+  const std::uint64_t bytes = slot_bytes(name, form.dtype, form.shape);
+  return {name, form.dtype, std::move(form.shape), std::move(recipe), 0, bytes};
+}
+
+Slot slot_then(Slot slot, convert::RecipeStep step, graph::DType dtype) {
+  slot.recipe.then(std::move(step));
+  slot.dtype = dtype;
+  slot.bytes = slot_bytes(slot.name, slot.dtype, slot.shape);
+  return slot;
+}
+
+Slot cast_slot(Slot slot, graph::DType dtype) {
+  if (dtype == slot.dtype || !convert::can_cast(slot.dtype, dtype)) return slot;
+  return slot_then(std::move(slot), {.kind = convert::StepKind::cast, .dtype = dtype}, dtype);
+}
+
+Slot plain_slot(SlotDraft draft, std::optional<graph::DType> outtype) {
+  if (draft.blocks && !outtype) return std::move(*draft.blocks);
+  const graph::DType otherwise = draft.stays_f32 ? graph::DType::f32 : outtype.value_or(draft.own);
+  return cast_slot(std::move(draft.floats), otherwise);
+}
+
+std::vector<Slot> plain_slots(std::vector<SlotDraft> drafts, std::optional<graph::DType> outtype) {
+  std::vector<Slot> slots;
+  slots.reserve(drafts.size());
+  for (SlotDraft& draft : drafts) slots.push_back(plain_slot(std::move(draft), outtype));
+  check_total(slots);
+  return slots;
+}
+
+std::vector<SlotDraft> slot_drafts(const graph::MetaGraph& graph, const ExportOptions& options, bool ggml) {
+  return DraftList(graph, options, ggml).list();
+}
+
+std::vector<Slot> output_slots(const graph::MetaGraph& graph, const ExportOptions& options) {
+  return plain_slots(slot_drafts(graph, options, false), options.outtype);
 }
 
 void check_total(const std::vector<Slot>& slots) {
@@ -179,22 +192,14 @@ graph::DType stored_dtype(const graph::MetaGraph& graph, const Slot& slot) {
   return tensor == nullptr ? slot.dtype : tensor->dtype;
 }
 
-void arrange(const graph::MetaGraph& graph, const ExportOptions& options, std::vector<Slot>& slots) {
+void arrange(const graph::MetaGraph& graph, const ExportOptions& options, std::vector<SlotDraft>& drafts) {
   if (options.order.empty()) return;
   std::vector<std::size_t> place(graph.storages.size(), SIZE_MAX);
   for (std::size_t i = 0; i < options.order.size(); ++i) place[graph::index(options.order[i])] = i;
-  std::ranges::stable_sort(slots, {}, [&](const Slot& slot) {
-    const graph::Tensor* const tensor = source_tensor(graph, slot);
+  std::ranges::stable_sort(drafts, {}, [&](const SlotDraft& draft) {
+    const graph::Tensor* const tensor = source_tensor(graph, draft.floats);
     return tensor == nullptr ? 0 : place[graph::index(tensor->storage)];
   });
-}
-
-std::vector<Slot> output_slots(const graph::MetaGraph& graph, const ExportOptions& options) {
-  return SlotList(graph, options, false).list();
-}
-
-std::vector<Slot> ggml_slots(const graph::MetaGraph& graph, const ExportOptions& options) {
-  return SlotList(graph, options, true).list();
 }
 
 void add_result(graph::MetaGraph& result, graph::FileId file, const Slot& slot) {

@@ -117,6 +117,9 @@ struct ExportOptions {
   forward::TypePolicyPtr policy = {};  // chooses types instead of `outtype`
   std::vector<TypeRule> types = {};    // after the policy; the last that matches wins
   std::shared_ptr<const graph::ImportanceFile> importance = {};  // for types that use one
+
+  bool chooses_types() const { return policy != nullptr || !types.empty(); }
+  bool keeps_types() const { return !outtype && !chooses_types(); }
 };
 
 // What an output path names.
@@ -145,18 +148,34 @@ const Exporter* exporter_for(std::string_view path);
 
 // --- Steps that all exporters share: choosing dtypes and copying tensors into the result graph.
 
-// What is written of a model, in the order asked for, without offsets: of tied tensors the first, and with an
-// outtype packed weights as one tensor each; options.recipes instead of what they replace. Throws
-// Error{limit} if their total size is too large.
+// A tensor of the output before its type is chosen.
+struct SlotDraft {
+  Slot floats;                              // floating-point numbers as they come; other data as stored
+  graph::DType own = graph::DType::opaque;  // where no type is chosen; of packed weights, that before packing
+  std::optional<Slot> blocks = {};          // as the blocks that the source stores, which are kept until then
+  bool stays_f32 = false;                   // where an outtype is asked for
+};
+
+// What is written of a model, in the order asked for: of tied tensors the first; packed weights as one tensor
+// each where any type is chosen; options.recipes instead of what they replace. `ggml`: packed weights of
+// 4-bit floats have blocks of ggml.
+std::vector<SlotDraft> slot_drafts(const graph::MetaGraph& graph, const ExportOptions& options, bool ggml);
+// In these types, without offsets; without an outtype in their own, or as blocks. Throws Error{limit} if
+// their total size is too large.
+std::vector<Slot> plain_slots(std::vector<SlotDraft> drafts, std::optional<graph::DType> outtype);
+Slot plain_slot(SlotDraft draft, std::optional<graph::DType> outtype);
+// plain_slots() of slot_drafts(), for formats without blocks of ggml.
 std::vector<Slot> output_slots(const graph::MetaGraph& graph, const ExportOptions& options);
-// As output_slots(); without an outtype, packed weights of 4-bit floats become blocks of ggml.
-std::vector<Slot> ggml_slots(const graph::MetaGraph& graph, const ExportOptions& options);
-// The size of a tensor. Throws Error{limit} beyond 64 bits.
-std::uint64_t slot_bytes(const graph::Name& name, graph::DType dtype, const graph::Shape& shape);
+// The result of a recipe, without an offset. Throws as recipe_forms() does.
+Slot slot_of(const graph::MetaGraph& graph, const graph::Name& name, convert::Recipe recipe);
+// With one more step, which gives this type.
+Slot slot_then(Slot slot, convert::RecipeStep step, graph::DType dtype);
+// With a cast, where it is of another type that can be cast.
+Slot cast_slot(Slot slot, graph::DType dtype);
 // Throws Error{limit} if the tensors together are too large for the offsets of a file.
 void check_total(const std::vector<Slot>& slots);
-// Puts slots in the order asked for. Tensors of one storage stay together, as they follow in the source.
-void arrange(const graph::MetaGraph& graph, const ExportOptions& options, std::vector<Slot>& slots);
+// Puts drafts in the order asked for. Tensors of one storage stay together, as they follow in the source.
+void arrange(const graph::MetaGraph& graph, const ExportOptions& options, std::vector<SlotDraft>& drafts);
 // The type in which a slot's tensor is stored in the source, or the first of several.
 graph::DType stored_dtype(const graph::MetaGraph& graph, const Slot& slot);
 // Whether a tensor of this type can be written as `options.outtype`.

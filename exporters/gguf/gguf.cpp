@@ -17,7 +17,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <unordered_map>
 
 #include <fmt/format.h>
 
@@ -156,51 +155,10 @@ Layout split_layout(const graph::MetaGraph& graph, std::vector<Slot> slots, cons
   return layout;
 }
 
-// Vectors, norms and the like of a file for llama.cpp, which expects them in F32, stay so in every type.
-void keep_f32(const graph::MetaGraph& graph, const ExportOptions& options, std::vector<Slot>& slots) {
-  ExportOptions as_stored = options;
-  as_stored.outtype.reset();
-  std::unordered_map<std::string, Slot> stored;
-  for (Slot& slot : ggml_slots(graph, as_stored))
-    if (slot.dtype == graph::DType::f32) {
-      std::string name = slot.name.str();
-      stored.emplace(std::move(name), std::move(slot));
-    }
-  const forward::TypePolicyPtr policy = forward::common_type_policy(forward::built_in_type_policies());
-  for (Slot& slot : slots)
-    if (const auto found = stored.find(slot.name.str());
-        found != stored.end() && !forward::may_change(*policy, {slot.name.view(), slot.shape}))
-      slot = std::move(found->second);
-}
-
-// With the model's own names, which are llama.cpp's if the source is a file for it.
-GgufModel unmapped_model(const graph::MetaGraph& graph, const ExportOptions& options) {
-  GgufModel model = {ggml_slots(graph, options), {}};
-  if (graph.format == "gguf" && options.outtype && policy_model(graph, {}, model.slots))
-    keep_f32(graph, options, model.slots);
-  if (!chooses_types(options)) return model;
-  ExportOptions numbers = options;
-  numbers.outtype = graph::DType::f32;
-  model.numbers = output_slots(graph, numbers);
-  return model;
-}
-
 // Names of a Hugging Face model that were to become llama.cpp's, and cannot.
 bool lacks_config(const graph::MetaGraph& graph, const ExportOptions& options) {
   return !options.keep_names.value_or(false) && graph.format != "gguf" && !graph.forward &&
          graph::find_text(graph, graph::kConfigKey) == nullptr;
-}
-
-// Gives each tensor the type that the options choose.
-std::vector<graph::Note> choose_types(const graph::MetaGraph& graph, const ExportOptions& options,
-                                      GgufModel& model) {
-  if (!chooses_types(options)) return {};
-  auto names = policy_model(graph, model.keys.model, model.numbers);
-  if (names) names->imatrix = options.importance != nullptr;
-  TypedSlots typed = typed_slots(graph, {std::move(model.slots), std::move(model.numbers)}, names, options);
-  model.slots = std::move(typed.slots);
-  model.keys.types = std::move(typed.keys);
-  return std::move(typed.notes);
 }
 
 }  // namespace
@@ -215,14 +173,16 @@ Layout gguf_layout(const graph::MetaGraph& graph, const ExportOptions& options, 
   const GgufShape shape = {.alignment = options.alignment == 0 ? gguf_alignment(graph) : options.alignment,
                            .slack = options.metadata_slack,
                            .part = {}};
-  GgufModel model = maps_names(graph, options) ? gguf_model(graph, options) : unmapped_model(graph, options);
-  std::vector<graph::Note> notes = choose_types(graph, options, model);
+  GgufModel model = maps_names(graph, options) ? gguf_model(graph, options)
+                                               : GgufModel{.drafts = slot_drafts(graph, options, true)};
+  TypedSlots typed = typed_slots(graph, std::move(model.drafts), model.keys.model, options);
+  model.keys.types = std::move(typed.keys);
   if (lacks_config(graph, options))
-    notes.push_back(graph::make_note(
+    typed.notes.push_back(graph::make_note(
         graph::Severity::info, {},
         "there is no config.json beside the weights: tensors keep the model's own names, and "
         "llama.cpp cannot run the file"));
-  std::vector<Slot> slots = std::move(model.slots);
+  std::vector<Slot> slots = std::move(typed.slots);
   for (Slot& slot : slots) check_slot(slot);
   Layout layout = empty_layout();
   add_file(layout, out, slots, gguf_metadata(graph, slots, shape, model.keys), shape.alignment);
@@ -235,7 +195,7 @@ Layout gguf_layout(const graph::MetaGraph& graph, const ExportOptions& options, 
                                    model.dropped.size() == 1 ? "is" : "are",
                                    model.dropped.size() == 1 ? "it" : "them", join_names(model.dropped, 3))};
   layout.held_files = std::move(model.files_read);
-  layout.notes = std::move(notes);
+  layout.notes = std::move(typed.notes);
   for (std::string& note : model.notes)
     layout.notes.push_back({graph::Severity::info, {}, "llama.cpp: " + std::move(note)});
   return layout;

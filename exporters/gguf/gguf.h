@@ -73,33 +73,19 @@ GgufMetadata gguf_part_metadata(const GgufPart& part, std::uint64_t alignment);
 
 // --- The type of each tensor of a GGUF file, where a policy, rules of the user or both choose it.
 
-// The tensors of a file in two forms, in the same order and without offsets.
-struct SlotForms {
-  std::vector<Slot> stored;   // as they are written where nothing chooses a type
-  std::vector<Slot> numbers;  // in F32; a packed weight is one tensor here
-};
-
 struct TypedSlots {
-  std::vector<Slot> slots;
+  std::vector<Slot> slots;                  // without offsets
   std::vector<graph::MetaEntry> keys = {};  // that the choice adds to the file, or replaces in it
   std::vector<graph::Note> notes = {};
 };
 
-// Whether anything chooses types.
-bool chooses_types(const ExportOptions& options);
-
-// `names`: what rules ask of a model whose tensors have llama.cpp's names, or nothing. Rules of the user come
-// after the policy, the last that matches wins; neither changes vectors, norms and other tensors that a
-// policy keeps. Throws Error{unsupported} for a policy that needs llama.cpp's names, Error{malformed} where
-// the importance matrix has the wrong number of weights for a tensor.
-TypedSlots typed_slots(const graph::MetaGraph& graph, SlotForms forms,
-                       const std::optional<forward::PolicyModel>& names, const ExportOptions& options);
-
-// What rules ask of a model, from the keys of its file. Nothing if no tensor has one of llama.cpp's names.
-// Reads a few bytes of the source's file where a key has a value for each layer.
-std::optional<forward::PolicyModel> policy_model(const graph::MetaGraph& graph,
-                                                 const std::vector<graph::MetaEntry>& keys,
-                                                 const std::vector<Slot>& slots);
+// `keys`: those that the file gets beside those of a GGUF source. Rules of the user come after the policy,
+// the last that matches wins; neither changes vectors, norms and other tensors that a policy keeps. Reads a
+// few bytes of the source's file where a key has a value for each layer. Throws Error{unsupported} for a
+// policy that needs llama.cpp's names, Error{malformed} where the importance matrix has the wrong number of
+// weights for a tensor.
+TypedSlots typed_slots(const graph::MetaGraph& graph, std::vector<SlotDraft> drafts,
+                       const std::vector<graph::MetaEntry>& keys, const ExportOptions& options);
 
 // The value of general.file_type for a file of mostly this type, if llama.cpp has a number for it.
 std::optional<std::uint32_t> gguf_file_type(graph::DType dtype);
@@ -108,9 +94,8 @@ std::optional<std::uint32_t> gguf_file_type(graph::DType dtype);
 // recipes.
 
 struct GgufModel {
-  std::vector<Slot> slots = {};  // without offsets
+  std::vector<SlotDraft> drafts = {};
   GgufModelKeys keys = {};
-  std::vector<Slot> numbers = {};            // the same in F32, where chooses_types()
   std::vector<std::string> notes = {};       // what llama.cpp does in another way than the model
   std::vector<std::string> dropped = {};     // tensors of the model that are not written
   std::vector<std::string> files_read = {};  // files of the model's folder that `keys` come from

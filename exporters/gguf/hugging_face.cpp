@@ -126,10 +126,7 @@ class Fitter {
   }
 
   void add(std::string name, convert::Recipe recipe) {
-    convert::Form form = convert::recipe_forms(model_, recipe).back();
-    const graph::Name stored(name);
-    const std::uint64_t bytes = slot_bytes(stored, form.dtype, form.shape);
-    more_.push_back({stored, form.dtype, std::move(form.shape), std::move(recipe), 0, bytes});
+    more_.push_back(slot_of(model_, graph::Name(name), std::move(recipe)));
   }
 
   const graph::MetaGraph& model_;
@@ -250,19 +247,6 @@ void check_layers(const graph::MetaGraph& gguf, const std::vector<std::string>& 
   }
 }
 
-Slot restored_slot(const graph::MetaGraph& model, graph::TensorId id, const graph::MetaGraph& gguf,
-                   convert::Recipe recipe, graph::DType outtype) {
-  const graph::Tensor& tensor = model.tensor(id);
-  const convert::Form form = convert::recipe_forms(gguf, recipe).back();
-  graph::DType to = form.dtype;
-  if (form.dtype != outtype && convert::can_cast(form.dtype, outtype)) {
-    recipe.then({.kind = convert::StepKind::cast, .dtype = outtype});
-    to = outtype;
-  }
-  const std::uint64_t bytes = slot_bytes(tensor.name, to, tensor.shape);
-  return {tensor.name, to, tensor.shape, std::move(recipe), 0, bytes};
-}
-
 }  // namespace
 
 std::optional<HuggingFaceModel> hugging_face_model(const graph::MetaGraph& graph,
@@ -284,6 +268,7 @@ std::optional<HuggingFaceModel> hugging_face_model(const graph::MetaGraph& graph
   const forward::GgufMap forth =
       forward::map_to_gguf(*config.family, forward::ModelConfig(result.config, path), model);
   const std::vector<std::string>& dropped = forth.dropped;
+  std::vector<SlotDraft> drafts;
   for (std::uint32_t i = 0; i < model.tensors.size(); ++i) {
     const graph::TensorId id{i};
     auto recipe = back.recipe_for(id);
@@ -292,7 +277,7 @@ std::optional<HuggingFaceModel> hugging_face_model(const graph::MetaGraph& graph
       throw Error(ErrorCode::unsupported,
                   {.file = graph.files.front().path, .tensor = model.tensor(id).name.str()},
                   "the file does not hold this tensor of the model that its keys describe");
-    result.slots.push_back(restored_slot(model, id, graph, std::move(*recipe), type));
+    drafts.push_back({slot_of(graph, model.tensor(id).name, std::move(*recipe))});
   }
   if (!dropped.empty())
     result.lost.push_back(fmt::format("{} of the model {} not in the file, llama.cpp has no use for {}: {}",
@@ -318,8 +303,8 @@ std::optional<HuggingFaceModel> hugging_face_model(const graph::MetaGraph& graph
       result.held_keys.push_back(entry.key);
   result.texts = std::move(tokenizer.files);
   std::ranges::move(tokenizer.lost, std::back_inserter(result.lost));
-  check_total(result.slots);
-  arrange(graph, options, result.slots);
+  arrange(graph, options, drafts);
+  result.slots = plain_slots(std::move(drafts), type);
   return result;
 }
 

@@ -30,16 +30,27 @@ namespace {
 class RecipeMaker {
  public:
   RecipeMaker(const graph::MetaGraph& graph, const std::vector<std::optional<std::uint32_t>>& packed,
-              const forward::MappedTensor& tensor, const ExportOptions& options)
-      : graph_(graph),
-        packed_(packed),
-        tensor_(tensor),
-        recipes_(options.recipes.get()),
-        as_stored_(!options.outtype) {}
+              const forward::MappedTensor& tensor, const TensorRecipes* recipes)
+      : graph_(graph), packed_(packed), tensor_(tensor), recipes_(recipes) {}
 
-  convert::Recipe make() {
+  // In floating-point numbers, if that is what the sources hold.
+  convert::Recipe floats() {
     for (const forward::NameStep& step : tensor_.steps) ends_.push_back(add(step));
     return std::move(recipe_);
+  }
+
+  // In the blocks that the one source stores; nothing if it stores none, or if a step reaches into them.
+  std::optional<convert::Recipe> blocks() {
+    const forward::NameStep& first = tensor_.steps.front();
+    if (first.kind != forward::NameStepKind::source || instead(first.tensor) != nullptr) return std::nullopt;
+    const auto packed = packed_[graph::index(first.tensor)];
+    const auto repacking = packed ? repacking_of(graph_.logical[*packed]) : std::nullopt;
+    const bool stored =
+        !packed && tensor_.steps.size() == 1 && convert::can_become_f32(graph_.tensor(first.tensor).dtype);
+    if (!repacking && !stored) return std::nullopt;
+    as_blocks_ = true;
+    if (repacking && repacking->turned) turned_.insert(0);
+    return floats();
   }
 
  private:
@@ -48,7 +59,8 @@ class RecipeMaker {
       case forward::NameStepKind::source:
         return source(step.tensor);
       case forward::NameStepKind::values:
-        return put({.kind = convert::StepKind::numbers, .numbers = {step.values.begin(), step.values.end()}});
+        return put(
+            {.kind = convert::StepKind::constants, .constants = {step.values.begin(), step.values.end()}});
       case forward::NameStepKind::stack:
       case forward::NameStepKind::join:
         return joined(step);
@@ -67,7 +79,7 @@ class RecipeMaker {
       case forward::NameStepKind::shape:
         return put({.kind = convert::StepKind::reshape,
                     .inputs = {input(step)},
-                    .shape = std::vector<std::uint64_t>(step.numbers.begin(), step.numbers.end())});
+                    .shape = std::vector<std::uint64_t>(step.arguments.begin(), step.arguments.end())});
       case forward::NameStepKind::transpose:
         if (form(input(step)).shape.size() < 2 || turned_.contains(input(step))) return input(step);
         return put({.kind = convert::StepKind::transpose, .inputs = {input(step)}});
@@ -79,27 +91,24 @@ class RecipeMaker {
     return 0;
   }
 
-  // A packed weight and blocks become numbers, unless they are written as they are stored.
+  const convert::Recipe* instead(graph::TensorId id) const {
+    if (recipes_ == nullptr) return nullptr;
+    const auto found = recipes_->instead.find(graph::index(id));
+    return found == recipes_->instead.end() ? nullptr : &found->second;
+  }
+
   std::uint32_t source(graph::TensorId id) {
-    if (recipes_ != nullptr)
-      if (const auto found = recipes_->instead.find(graph::index(id)); found != recipes_->instead.end())
-        return recipe_.append(found->second);
-    if (const auto packed = packed_[graph::index(id)]) {
-      if (const auto blocks = repacking(graph_.logical[*packed])) {
-        const std::uint32_t at = put({.kind = convert::StepKind::repack, .packed = *packed});
-        if (blocks->turned) turned_.insert(at);
-        return at;
-      }
-      return put({.kind = convert::StepKind::unpack, .packed = *packed});
-    }
+    if (const convert::Recipe* const recipe = instead(id)) return recipe_.append(*recipe);
+    if (const auto packed = packed_[graph::index(id)])
+      return put(
+          {.kind = as_blocks_ ? convert::StepKind::repack : convert::StepKind::unpack, .packed = *packed});
     const std::uint32_t taken = put({.kind = convert::StepKind::take, .tensor = id});
-    const bool blocks = convert::can_become_f32(graph_.tensor(id).dtype);
-    if (!blocks || (as_stored_ && tensor_.steps.size() == 1)) return taken;
+    if (as_blocks_ || !convert::can_become_f32(graph_.tensor(id).dtype)) return taken;
     return put({.kind = convert::StepKind::dequantize, .inputs = {taken}});
   }
 
   // Blocks can go through steps that leave rows whole. Some are stored turned, and need no turning.
-  std::optional<convert::Repacking> repacking(const graph::LogicalTensor& weight) const {
+  std::optional<convert::Repacking> repacking_of(const graph::LogicalTensor& weight) const {
     const auto has = [&](forward::NameStepKind kind) {
       return std::ranges::any_of(tensor_.steps,
                                  [&](const forward::NameStep& step) { return step.kind == kind; });
@@ -108,9 +117,8 @@ class RecipeMaker {
       return step.kind == forward::NameStepKind::source || step.kind == forward::NameStepKind::shape ||
              step.kind == forward::NameStepKind::part || step.kind == forward::NameStepKind::transpose;
     });
-    const auto blocks = as_stored_ && whole ? convert::ggml_repacking(graph_, weight) : std::nullopt;
-    if (blocks && tensor_.steps.size() > 1 && blocks->turned != has(forward::NameStepKind::transpose))
-      return std::nullopt;
+    const auto blocks = whole ? convert::ggml_repacking(graph_, weight) : std::nullopt;
+    if (blocks && blocks->turned != has(forward::NameStepKind::transpose)) return std::nullopt;
     return blocks;
   }
 
@@ -177,7 +185,7 @@ class RecipeMaker {
   }
   std::uint32_t input(const forward::NameStep& step) const { return ends_[step.inputs.front()]; }
   static std::uint64_t number(const forward::NameStep& step, std::size_t i) {
-    return static_cast<std::uint64_t>(step.numbers[i]);
+    return static_cast<std::uint64_t>(step.arguments[i]);
   }
   convert::Form form(std::uint32_t at) const { return convert::recipe_forms(graph_, recipe_)[at]; }
   std::uint64_t first_side(std::uint32_t at) const {
@@ -198,47 +206,34 @@ class RecipeMaker {
   const std::vector<std::optional<std::uint32_t>>& packed_;
   const forward::MappedTensor& tensor_;
   const TensorRecipes* recipes_;
-  bool as_stored_;
+  bool as_blocks_ = false;
   convert::Recipe recipe_;
   std::set<std::uint32_t> turned_;   // repacked weights whose last two dimensions have changed places
   std::vector<std::uint32_t> ends_;  // by step of the mapped tensor: the recipe's step that gives it
 };
 
 bool stays_f32(const forward::GgufFamily& family, const forward::MappedTensor& tensor,
-               const convert::Form& form) {
-  return form.shape.size() <= 1 || tensor.name.ends_with("_norm.weight") ||
-         !tensor.name.ends_with(".weight") ||
+               const graph::Shape& shape) {
+  return shape.size() <= 1 || tensor.name.ends_with("_norm.weight") || !tensor.name.ends_with(".weight") ||
          std::ranges::any_of(family.f32, [&](const std::string& pattern) {
            return graph::glob_matches(pattern, tensor.name);
          });
 }
 
-// The type that a packed weight, or blocks, had before; that of all others.
-graph::DType own_dtype(const graph::MetaGraph& graph, const std::vector<std::optional<std::uint32_t>>& packed,
-                       const forward::MappedTensor& tensor, const convert::Form& form) {
-  for (const forward::NameStep& step : tensor.steps)
-    if (step.kind == forward::NameStepKind::source && packed[graph::index(step.tensor)])
-      return graph.logical[*packed[graph::index(step.tensor)]].dtype;
-  return form.dtype;
-}
-
-Slot slot_of(const graph::MetaGraph& graph, const std::vector<std::optional<std::uint32_t>>& packed,
-             const forward::GgufFamily& family, const forward::MappedTensor& tensor,
-             const ExportOptions& options) {
-  convert::Recipe recipe = RecipeMaker(graph, packed, tensor, options).make();
-  convert::Form form = convert::recipe_forms(graph, recipe).back();
-  graph::DType to = form.dtype;
-  if (convert::can_cast(form.dtype, graph::DType::f32)) {
-    to = options.outtype.value_or(own_dtype(graph, packed, tensor, form));
-    if (stays_f32(family, tensor, form)) to = graph::DType::f32;
-  }
-  if (to != form.dtype && convert::can_cast(form.dtype, to)) {
-    recipe.then({.kind = convert::StepKind::cast, .dtype = to});
-    form.dtype = to;
-  }
+SlotDraft draft_of(const graph::MetaGraph& graph, const std::vector<std::optional<std::uint32_t>>& packed,
+                   const forward::GgufFamily& family, const forward::MappedTensor& tensor,
+                   const TensorRecipes* recipes) {
   const graph::Name name(tensor.name);
-  const std::uint64_t bytes = slot_bytes(name, form.dtype, form.shape);
-  return {name, form.dtype, std::move(form.shape), std::move(recipe), 0, bytes};
+  SlotDraft draft{slot_of(graph, name, RecipeMaker(graph, packed, tensor, recipes).floats())};
+  draft.stays_f32 = stays_f32(family, tensor, draft.floats.shape);
+  draft.own = draft.stays_f32 ? graph::DType::f32 : draft.floats.dtype;
+  if (!draft.stays_f32)
+    for (const forward::NameStep& step : tensor.steps)
+      if (step.kind == forward::NameStepKind::source && packed[graph::index(step.tensor)])
+        draft.own = graph.logical[*packed[graph::index(step.tensor)]].dtype;
+  if (auto blocks = RecipeMaker(graph, packed, tensor, recipes).blocks())
+    draft.blocks = slot_of(graph, name, std::move(*blocks));
+  return draft;
 }
 
 // A model, the configuration that says how it is mapped, and the map.
@@ -338,20 +333,19 @@ std::string_view source_of(const forward::GgufMap& map, std::string_view name) {
   return found == map.tensors.end() ? name : std::string_view(found->steps.front().name);
 }
 
-std::vector<Slot> slots_of(const graph::MetaGraph& graph, const MappedModel& mapped,
-                           const ExportOptions& options) {
-  std::vector<Slot> slots;
+std::vector<SlotDraft> drafts_of(const graph::MetaGraph& graph, const MappedModel& mapped,
+                                 const ExportOptions& options) {
+  std::vector<SlotDraft> drafts;
   const auto packed = graph::logical_positions(graph);
   for (const forward::MappedTensor& tensor : mapped.map.tensors)
-    slots.push_back(slot_of(graph, packed, *mapped.family, tensor, options));
-  check_total(slots);
-  arrange(graph, options, slots);
-  return slots;
+    drafts.push_back(draft_of(graph, packed, *mapped.family, tensor, options.recipes.get()));
+  arrange(graph, options, drafts);
+  return drafts;
 }
 
 // A file that lacks a tensor, or has one of another shape, would run wrongly or not at all. A model without
 // its head is one: llama.cpp then takes the embedding.
-void check_complete(const MappedModel& mapped, const std::vector<Slot>& slots) {
+void check_complete(const MappedModel& mapped, const std::vector<SlotDraft>& drafts) {
   graph::MetaGraph whole;
   try {
     whole = forward::config_graph(mapped.text, std::string(graph::kConfigKey));
@@ -361,8 +355,9 @@ void check_complete(const MappedModel& mapped, const std::vector<Slot>& slots) {
   }
   const MappedModel wanted(whole, nullptr);
   std::unordered_map<std::string_view, const Slot*> held;
-  for (const Slot& slot : slots) held.emplace(slot.name.view(), &slot);
-  for (const Slot& slot : slots_of(whole, wanted, {})) {
+  for (const SlotDraft& draft : drafts) held.emplace(draft.floats.name.view(), &draft.floats);
+  for (const SlotDraft& draft : drafts_of(whole, wanted, {})) {
+    const Slot& slot = draft.floats;
     const auto found = held.find(slot.name.view());
     const auto fail = [&](const std::string& detail) {
       throw Error(ErrorCode::malformed, {.file = std::string(graph::kConfigKey), .tensor = slot.name.str()},
@@ -434,20 +429,13 @@ GgufModel gguf_model(const graph::MetaGraph& graph, const ExportOptions& options
   for (const graph::MetaEntry& entry : keys)
     std::erase_if(model.keys.tokenizer,
                   [&](const tokenizer::GgufTokenizerKey& key) { return key.name == entry.key; });
-  model.slots = slots_of(graph, mapped, options);
-  check_complete(mapped, model.slots);
-  if (chooses_types(options)) {
-    ExportOptions floats;
-    floats.outtype = graph::DType::f32;
-    floats.order = options.order;
-    floats.recipes = options.recipes;
-    model.numbers = slots_of(graph, mapped, floats);
-  }
+  model.drafts = drafts_of(graph, mapped, options);
+  check_complete(mapped, model.drafts);
   return model;
 }
 
 std::vector<Slot> gguf_slots(const graph::MetaGraph& graph, const ExportOptions& options) {
-  return slots_of(graph, mapped_model(graph, options.recipes.get()), options);
+  return plain_slots(drafts_of(graph, mapped_model(graph, options.recipes.get()), options), options.outtype);
 }
 
 }  // namespace loadline::exporters

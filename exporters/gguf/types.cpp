@@ -16,7 +16,6 @@
 #include <set>
 #include <string_view>
 #include <type_traits>
-#include <unordered_map>
 #include <utility>
 
 #include <fmt/format.h>
@@ -51,21 +50,19 @@ bool is_embedding(std::string_view name) {
   return name == "token_embd.weight" || name == "per_layer_token_embd.weight";
 }
 
-// The numbers that a recipe casts to F32 at its end, before that cast.
-void drop_cast(const graph::MetaGraph& graph, convert::Recipe& recipe) {
-  const std::vector<convert::Form> forms = convert::recipe_forms(graph, recipe);
-  const convert::RecipeStep& last = recipe.steps.back();
-  if (last.kind == convert::StepKind::cast && convert::is_cast_target(forms[last.inputs.front()].dtype) &&
-      last.inputs.front() + 2 == recipe.steps.size())
-    recipe.steps.pop_back();
+forward::TypePolicyPtr common_policy() {
+  return forward::common_type_policy(forward::built_in_type_policies());
 }
 
 class TypeChooser {
  public:
-  TypeChooser(const graph::MetaGraph& graph, SlotForms forms,
+  TypeChooser(const graph::MetaGraph& graph, std::vector<SlotDraft> drafts,
               const std::optional<forward::PolicyModel>& names, const ExportOptions& options)
-      : graph_(graph), forms_(std::move(forms)), names_(names), options_(options) {
-    common_ = forward::common_type_policy(forward::built_in_type_policies());
+      : graph_(graph),
+        drafts_(std::move(drafts)),
+        names_(names),
+        options_(options),
+        common_(common_policy()) {
     if (options.policy != nullptr && !names && !options.policy->plain) {
       const bool chosen = options.keep_names.value_or(false);
       const Error error(
@@ -77,15 +74,14 @@ class TypeChooser {
               : ": no config.json lies beside the weights");
       throw chosen ? error.with({"names", "auto"}) : error;
     }
-    for (const Slot& slot : forms_.stored) stored_.emplace(slot.name.view(), &slot);
-    for (const graph::LogicalTensor& weight : graph.logical) packed_.emplace(weight.name, &weight);
   }
 
   TypedSlots choose() {
     std::vector<std::optional<graph::DType>> types = types_of_policy();
     apply_rules(types);
     for (std::size_t i = 0; i < types.size(); ++i)
-      result_.slots.push_back(types[i] ? typed(forms_.numbers[i], *types[i]) : kept(forms_.numbers[i]));
+      result_.slots.push_back(types[i] ? typed(std::move(drafts_[i]), *types[i])
+                                       : plain_slot(std::move(drafts_[i]), options_.outtype));
     check_total(result_.slots);
     add_notes();
     add_keys();
@@ -99,38 +95,36 @@ class TypeChooser {
 
   static forward::PolicyTensor tensor_of(const Slot& slot) { return {slot.name.view(), slot.shape}; }
 
-  // Numbers that may get another type.
+  // Whether it may get another type.
   bool changes(const Slot& slot) const {
-    if (slot.dtype != graph::DType::f32) return false;
+    if (!convert::can_cast(slot.dtype, graph::DType::f32)) return false;
     if (names_) return forward::may_change(policy(), tensor_of(slot));
     const auto long_sides = std::ranges::count_if(slot.shape, [](std::uint64_t side) { return side != 1; });
     return long_sides > 1 && lower_case(slot.name.view()).find("norm") == std::string::npos;
   }
 
   std::vector<std::optional<graph::DType>> types_of_policy() const {
-    const std::vector<Slot>& slots = forms_.numbers;
-    std::vector<std::optional<graph::DType>> types(slots.size());
+    std::vector<std::optional<graph::DType>> types(drafts_.size());
     if (options_.policy == nullptr) return types;
     if (names_) {
       std::vector<forward::PolicyTensor> tensors;
-      for (const Slot& slot : slots) tensors.push_back(tensor_of(slot));
+      for (const SlotDraft& draft : drafts_) tensors.push_back(tensor_of(draft.floats));
       types = forward::policy_types(policy(), *names_, tensors);
     } else {
       std::ranges::fill(types, policy().plain);
     }
-    for (std::size_t i = 0; i < slots.size(); ++i)
-      if (!changes(slots[i])) types[i].reset();
+    for (std::size_t i = 0; i < drafts_.size(); ++i)
+      if (!changes(drafts_[i].floats)) types[i].reset();
     return types;
   }
 
-  // The tensors as filters see them: names of the output, types and sizes as they would be stored.
+  // The tensors as filters see them: names of the output, types and sizes without a choice of types.
   graph::MetaGraph shown() const {
     graph::MetaGraph graph;
-    for (const Slot& slot : forms_.numbers) {
-      const auto found = stored_.find(slot.name.view());
-      const Slot& of = found == stored_.end() ? slot : *found->second;
-      const graph::StorageId storage = graph.add_storage(graph::shapes_only_storage(of.bytes));
-      graph.tensors.push_back({of.name, of.dtype, of.shape, {}, storage, 0});
+    for (const SlotDraft& draft : drafts_) {
+      const Slot slot = plain_slot(draft, options_.outtype);
+      const graph::StorageId storage = graph.add_storage(graph::shapes_only_storage(slot.bytes));
+      graph.tensors.push_back({slot.name, slot.dtype, slot.shape, {}, storage, 0});
     }
     return graph;
   }
@@ -141,7 +135,7 @@ class TypeChooser {
     for (const TypeRule& rule : options_.types) {
       bool any = false;
       for (const graph::TensorId id : graph::TensorFilter(rule.filter).select(graph)) {
-        if (!changes(forms_.numbers[graph::index(id)])) continue;
+        if (!changes(drafts_[graph::index(id)].floats)) continue;
         types[graph::index(id)] = rule.type;
         any = true;
       }
@@ -152,40 +146,23 @@ class TypeChooser {
     }
   }
 
-  // A tensor that keeps its type. Packed weights have none as one tensor: the type that they had before.
-  Slot kept(const Slot& numbers) const {
-    if (const auto found = stored_.find(numbers.name.view()); found != stored_.end()) return *found->second;
-    const auto weight = packed_.find(numbers.name.view());
-    return as_float(numbers, weight == packed_.end() ? graph::DType::f32 : weight->second->dtype);
-  }
-
-  Slot as_float(Slot slot, graph::DType type) const {
-    if (type == graph::DType::f32 || !convert::is_cast_target(type)) return slot;
-    slot.recipe.then({.kind = convert::StepKind::cast, .dtype = type});
-    slot.dtype = type;
-    slot.bytes = slot_bytes(slot.name, slot.dtype, slot.shape);
-    return slot;
-  }
-
-  Slot typed(const Slot& numbers, graph::DType wanted) {
-    const std::uint64_t columns = numbers.shape.empty() ? 1 : numbers.shape.back();
+  Slot typed(SlotDraft draft, graph::DType wanted) {
+    Slot& slot = draft.floats;
+    const std::uint64_t columns = slot.shape.empty() ? 1 : slot.shape.back();
     const graph::DType type = forward::fitting_type(policy(), wanted, columns);
     if (type != wanted) ++fallbacks_[{wanted, type}];
-    if (const auto found = stored_.find(numbers.name.view());
-        found != stored_.end() && found->second->dtype == type && found->second->shape == numbers.shape)
-      return *found->second;
-    if (convert::is_cast_target(type)) return as_float(numbers, type);
+    if (draft.blocks && draft.blocks->dtype == type && draft.blocks->shape == slot.shape)
+      return std::move(*draft.blocks);
+    if (convert::is_cast_target(type)) return cast_slot(std::move(slot), type);
     if (!convert::can_quantize(type))
-      throw Error(ErrorCode::unsupported, {.tensor = numbers.name.str()}, "cannot be written as {}",
+      throw Error(ErrorCode::unsupported, {.tensor = slot.name.str()}, "cannot be written as {}",
                   graph::dtype_info(type).name);
-    Slot slot = numbers;
     if (const graph::DType source = stored_dtype(graph_, slot); is_block(source)) again_.insert(source);
-    drop_cast(graph_, slot.recipe);
-    slot.recipe.then(
-        {.kind = convert::StepKind::quantize, .dtype = type, .importance = importance(slot, type)});
-    slot.dtype = type;
-    slot.bytes = slot_bytes(slot.name, slot.dtype, slot.shape);
-    return slot;
+    if (!convert::is_cast_target(slot.dtype)) slot = cast_slot(std::move(slot), graph::DType::f32);
+    auto weights = importance(slot, type);
+    return slot_then(std::move(slot),
+                     {.kind = convert::StepKind::quantize, .dtype = type, .importance = std::move(weights)},
+                     type);
   }
 
   // What the importance matrix says of a tensor, or null.
@@ -263,12 +240,10 @@ class TypeChooser {
   }
 
   const graph::MetaGraph& graph_;
-  SlotForms forms_;
+  std::vector<SlotDraft> drafts_;
   std::optional<forward::PolicyModel> names_;
   const ExportOptions& options_;
   forward::TypePolicyPtr common_;
-  std::unordered_map<std::string_view, const Slot*> stored_;
-  std::unordered_map<std::string_view, const graph::LogicalTensor*> packed_;
   TypedSlots result_ = {};
   std::map<std::pair<graph::DType, graph::DType>, std::uint64_t> fallbacks_ = {};
   std::set<graph::DType> again_ = {};  // block types of the source that are quantized again
@@ -315,28 +290,18 @@ class KeyReader {
   const std::vector<graph::MetaEntry>& keys_;
 };
 
-}  // namespace
-
-bool chooses_types(const ExportOptions& options) {
-  return options.policy != nullptr || !options.types.empty();
-}
-
-TypedSlots typed_slots(const graph::MetaGraph& graph, SlotForms forms,
-                       const std::optional<forward::PolicyModel>& names, const ExportOptions& options) {
-  return TypeChooser(graph, std::move(forms), names, options).choose();
-}
-
+// What rules ask of a model, from the keys of its file. Nothing if no tensor has one of llama.cpp's names.
 std::optional<forward::PolicyModel> policy_model(const graph::MetaGraph& graph,
                                                  const std::vector<graph::MetaEntry>& keys,
-                                                 const std::vector<Slot>& slots) {
-  const auto known = [](const Slot& slot) {
-    const std::string_view name = slot.name.view();
+                                                 const std::vector<SlotDraft>& drafts) {
+  const auto known = [](const SlotDraft& draft) {
+    const std::string_view name = draft.floats.name.view();
     return name == "token_embd.weight" || name.starts_with("blk.");
   };
   const KeyReader reader(graph, keys);
   const graph::MetaValue* const architecture = reader.find("general.architecture");
   if (architecture == nullptr || !std::holds_alternative<std::string>(*architecture)) return std::nullopt;
-  if (std::ranges::none_of(slots, known)) return std::nullopt;
+  if (std::ranges::none_of(drafts, known)) return std::nullopt;
   forward::PolicyModel model;
   model.architecture = std::get<std::string>(*architecture);
   const std::string prefix = model.architecture + ".";
@@ -346,6 +311,26 @@ std::optional<forward::PolicyModel> policy_model(const graph::MetaGraph& graph,
   const std::int64_t kv_heads = reader.number(prefix + "attention.head_count_kv", heads);
   model.gqa = kv_heads <= 0 || heads < 0 ? 0 : heads / kv_heads;
   return model;
+}
+
+// Vectors, norms and the like of a file for llama.cpp, which expects them in F32.
+void keep_f32(std::vector<SlotDraft>& drafts) {
+  const forward::TypePolicyPtr policy = common_policy();
+  for (SlotDraft& draft : drafts)
+    draft.stays_f32 = draft.own == graph::DType::f32 && !draft.blocks &&
+                      !forward::may_change(*policy, {draft.floats.name.view(), draft.floats.shape});
+}
+
+}  // namespace
+
+TypedSlots typed_slots(const graph::MetaGraph& graph, std::vector<SlotDraft> drafts,
+                       const std::vector<graph::MetaEntry>& keys, const ExportOptions& options) {
+  const bool from_gguf = graph.format == "gguf" && options.outtype;
+  auto names = options.chooses_types() || from_gguf ? policy_model(graph, keys, drafts) : std::nullopt;
+  if (from_gguf && names) keep_f32(drafts);
+  if (!options.chooses_types()) return {plain_slots(std::move(drafts), options.outtype)};
+  if (names) names->imatrix = options.importance != nullptr;
+  return TypeChooser(graph, std::move(drafts), names, options).choose();
 }
 
 std::optional<std::uint32_t> gguf_file_type(graph::DType dtype) {

@@ -81,7 +81,7 @@ class Identity {
           static_cast<std::uint64_t>(step.dtype)})
       add(value);
     add_all(step.shape);
-    add(std::as_bytes(std::span(step.numbers)));
+    add(std::as_bytes(std::span(step.constants)));
     if (step.importance != nullptr) add(std::as_bytes(std::span(step.importance->weights)));
   }
 

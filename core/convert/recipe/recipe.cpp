@@ -141,7 +141,7 @@ Form repack_form(const Inputs& in) {
   return {blocks->dtype, blocks->shape};
 }
 
-Form numbers_form(const Inputs& in) { return {graph::DType::f32, {in.step.numbers.size()}}; }
+Form constants_form(const Inputs& in) { return {graph::DType::f32, {in.step.constants.size()}}; }
 
 Form quantize_form(const Inputs& in) {
   const graph::DTypeInfo& type = graph::dtype_info(in.step.dtype);
@@ -180,7 +180,7 @@ constexpr std::array<StepRow, 15> kSteps = {{
     {StepKind::dequantize, "dequantize", 1, dequantize_form},
     {StepKind::cast, "cast", 1, cast_form},
     {StepKind::repack, "repack", 0, repack_form},
-    {StepKind::numbers, "numbers", 0, numbers_form},
+    {StepKind::constants, "constants", 0, constants_form},
     {StepKind::quantize, "quantize", 1, quantize_form},
 }};
 const StepRow& row_of(StepKind kind) { return kSteps[static_cast<std::size_t>(kind)]; }

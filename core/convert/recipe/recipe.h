@@ -33,7 +33,7 @@ enum class StepKind : std::uint8_t {
   dequantize,    // blocks, and floats of 8 bits, become F32
   cast,          // another type of floating point numbers
   repack,        // the rows of a packed weight as blocks of ggml (core/convert/recipe/packed_weights.h)
-  numbers,       // the vector `numbers`, as F32
+  constants,     // the vector `constants`, as F32
   quantize,      // floating point numbers as blocks of the type `dtype` (core/convert/numbers/quantize.h)
 };
 // For messages and tests: "permute_rows".
@@ -51,7 +51,7 @@ struct RecipeStep {
   double value = 0;                           // add_constant, add_product
   graph::Shape shape = {};                    // reshape
   graph::DType dtype = graph::DType::opaque;  // cast, quantize
-  std::vector<float> numbers = {};            // numbers
+  std::vector<float> constants = {};          // constants
   // quantize: of the columns, or null; one row for all, or for each position of the first dimension
   std::shared_ptr<const graph::TensorImportance> importance = {};
   bool operator==(const RecipeStep&) const = default;

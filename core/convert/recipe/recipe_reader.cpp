@@ -198,8 +198,8 @@ class RecipeReader::Impl {
         return read_cast(node, region, out);
       case StepKind::repack:
         return read_repacked(node, region, out);
-      case StepKind::numbers:
-        std::memcpy(out.data(), node.step->numbers.data() + region.column, out.size());
+      case StepKind::constants:
+        std::memcpy(out.data(), node.step->constants.data() + region.column, out.size());
         return;
       case StepKind::quantize:
         return read_quantized(node, region, out);

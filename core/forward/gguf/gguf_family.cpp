@@ -199,7 +199,7 @@ constexpr std::size_t kMostSteps = 40;
 struct StepWord {
   std::string_view word;
   NameStepKind kind;
-  std::size_t least, most;  // numbers
+  std::size_t least, most;  // arguments
 };
 constexpr StepWord kSteps[] = {
     {"permute", NameStepKind::permute, 1, 1}, {"turn", NameStepKind::turn, 2, 2},
@@ -260,7 +260,7 @@ class RuleParser : public assets::AssetScanner {
       NameRuleStep& step = add(NameStepKind::stack);
       step.variable = word("the loop's name");
       if (!word_is("in")) fail("'in' expected");
-      step.numbers.push_back(expression());
+      step.arguments.push_back(expression());
       expect(':');
       return source(step);
     }
@@ -276,7 +276,7 @@ class RuleParser : public assets::AssetScanner {
     }
     at_ = begin;
     if (word_is("values") && take('(')) {
-      add(NameStepKind::values).numbers.push_back(expression());
+      add(NameStepKind::values).arguments.push_back(expression());
       expect(')');
       return last();
     }
@@ -298,11 +298,11 @@ class RuleParser : public assets::AssetScanner {
     NameRuleStep& step = add(known->kind);
     step.inputs = {input};
     if (take('(')) {
-      do step.numbers.push_back(expression());
+      do step.arguments.push_back(expression());
       while (take(','));
       expect(')');
     }
-    if (step.numbers.size() < known->least || step.numbers.size() > known->most)
+    if (step.arguments.size() < known->least || step.arguments.size() > known->most)
       fail("'{}' takes {} to {} numbers", known->word, known->least, known->most);
     return last();
   }

@@ -55,7 +55,7 @@ struct NameRuleStep {
   std::string name = {};      // source, stack: with its "{i}"
   bool whole = false;         // no ending behind the name
   std::string variable = {};  // stack
-  std::vector<assets::Expression> numbers = {};
+  std::vector<assets::Expression> arguments = {};
 };
 
 struct NameRule {

@@ -212,9 +212,9 @@ class Mapper {
         continue;
       }
       if (step.kind == NameStepKind::values) {
-        next.values = list(step.numbers.front(), step.place);
+        next.values = list(step.arguments.front(), step.place);
       } else if (step.kind == NameStepKind::stack) {
-        const std::int64_t turns = count(step.numbers.front(), step.place);
+        const std::int64_t turns = count(step.arguments.front(), step.place);
         for (std::int64_t e = 0; e < turns; ++e) {
           names_[step.variable] = e;
           next.inputs.push_back(source(step));
@@ -224,10 +224,10 @@ class Mapper {
       } else {
         for (const std::uint32_t input : step.inputs) next.inputs.push_back(last[input]);
         if (step.kind == NameStepKind::add)
-          next.values = {real(step.numbers.front().evaluate(scope_), step.place)};
+          next.values = {real(step.arguments.front().evaluate(scope_), step.place)};
         else
-          for (const assets::Expression& number : step.numbers)
-            next.numbers.push_back(whole(number, step.place));
+          for (const assets::Expression& number : step.arguments)
+            next.arguments.push_back(whole(number, step.place));
       }
       steps.push_back(std::move(next));
       last.push_back(static_cast<std::uint32_t>(steps.size() - 1));

@@ -20,7 +20,7 @@ struct NameStep {
   std::vector<std::uint32_t> inputs = {};
   std::string name = {};     // source: the tensor's, or packed weight's, in the model
   graph::TensorId tensor{};  // source: of a packed weight, its codes
-  std::vector<std::int64_t> numbers = {};
+  std::vector<std::int64_t> arguments = {};
   std::vector<double> values = {};  // values; add: one
 };
 

@@ -148,7 +148,7 @@ class MappedShape {
         side(sides, number(step, 0)) /= 2;
         break;
       case NameStepKind::shape:
-        return {step.numbers.begin(), step.numbers.end()};
+        return {step.arguments.begin(), step.arguments.end()};
       case NameStepKind::transpose:
         if (sides.size() > 1) std::swap(sides[sides.size() - 1], sides[sides.size() - 2]);
         break;
@@ -158,7 +158,7 @@ class MappedShape {
     return sides;
   }
   static std::uint64_t number(const NameStep& step, std::size_t i) {
-    return static_cast<std::uint64_t>(step.numbers[i]);
+    return static_cast<std::uint64_t>(step.arguments[i]);
   }
   std::uint64_t& side(Sides& sides, std::uint64_t axis) const {
     if (axis >= sides.size())
