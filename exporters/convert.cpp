@@ -1,9 +1,10 @@
-// Runs a conversion, names its output; lists of jobs and their state.
+// Binds and runs a conversion, names its output; lists of jobs and their state.
 #include "exporters/convert.h"
 
 #include "core/assets/asset_file.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/convert/numbers/elements.h"
 #include "core/io/atomic_file.h"
 #include "core/io/file_system.h"
 #include "core/io/graph_reader.h"
@@ -13,6 +14,7 @@
 #include <filesystem>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -20,7 +22,7 @@
 
 namespace loadline::exporters {
 
-// --- Runs a conversion and names its output.
+// --- Binds a conversion, runs it and names its output.
 
 namespace fs = std::filesystem;
 
@@ -35,20 +37,52 @@ void refuse_own_folder(const graph::MetaGraph& graph, const std::string& out) {
   }
 }
 
-WriteReport convert_model(const graph::MetaGraphPtr& graph, const Exporter& exporter,
-                          const ExportOptions& options, const std::string& out, const WriteOptions& write,
-                          Progress& progress) {
-  return write_model(graph, preflight(*graph, exporter, options, out).layout, write, progress);
+const Exporter& chosen_exporter(const std::string& to, const std::string& out) {
+  if (to.empty()) return out.empty() ? find_exporter("safetensors") : exporter_for_output(out);
+  const Exporter& asked = find_exporter(to);
+  if (const Exporter* const named = exporter_for(out); named != nullptr && named != &asked)
+    throw Error(ErrorCode::usage, "'{}' has the extension of {}, and {} is asked for: choose another name",
+                safe_display(out, 200), named->id, asked.id);
+  return asked;
 }
 
-WriteReport write_model(const graph::MetaGraphPtr& graph, const Layout& layout, const WriteOptions& write,
-                        Progress& progress) {
-  const io::StorageReader reader(graph);
+Conversion bind_conversion(graph::MetaGraphPtr graph, const ConvertRequest& request,
+                           const std::optional<std::string>& out, const ConvertEnvironment& environment) {
+  if (out && out->empty()) throw Error(ErrorCode::usage, "the output has no name");
+  const Exporter& exporter = chosen_exporter(request.to, out.value_or(""));
+  check_options_taken(exporter, request);
+  Conversion bound{std::move(graph), &exporter, {}, request.layout, request.write};
+  ExportOptions& options = bound.options;
+  bound.out = out ? *out : output_name(graph::model_name(*bound.graph), exporter, exporter.kind(options));
+  if (bound.write.share && bound.write.share->count == 0) {
+    if (!environment.share) throw Error(ErrorCode::usage, "nothing says which part this process writes");
+    bound.write.share = environment.share();
+  }
+  if (const auto type = graph::dtype_named(request.outtype); type && convert::is_cast_target(*type))
+    options.outtype = type;
+  else if (!request.outtype.empty())
+    options.policy = forward::find_type_policy(environment.policies, request.outtype);
+  if (options.policy != nullptr && !exporter.supports(*options.policy->type))
+    throw Error(ErrorCode::unsupported, "{} files cannot hold quantized weights; the type {} needs gguf",
+                exporter.id, options.policy->name)
+        .with({"outtype", "bf16"});
+  if (!request.order.empty()) options.order = environment.order(*bound.graph, request.order);
+  if (!request.imatrix.empty()) options.importance = environment.importance(request.imatrix);
+  options.follow_links = environment.follow_links;
+  return bound;
+}
+
+WriteReport convert_model(const Conversion& conversion, Progress& progress) {
+  return write_model(conversion, preflight(conversion).layout, progress);
+}
+
+WriteReport write_model(const Conversion& conversion, const Layout& layout, Progress& progress) {
+  const io::StorageReader reader(conversion.graph);
   const io::TensorReader tensors(reader);
   const io::ReadTensor read = [&](graph::TensorId id, std::uint64_t offset, std::span<std::byte> bytes) {
     tensors.read(id, offset, bytes);
   };
-  return write_layout(layout, *graph, read, write, progress);
+  return write_layout(layout, *conversion.graph, read, conversion.write, progress);
 }
 
 std::string output_name(std::string_view model_name, const Exporter& exporter, OutputKind kind) {

@@ -7,7 +7,10 @@
 #include "exporters/writer/write_layout.h"
 
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -18,11 +21,13 @@ namespace loadline::exporters {
 
 // --- A conversion request, and the table of its options for every front end.
 
+// The words that need a model, files or assets to mean anything are kept as words.
 struct ConvertRequest {
-  std::string to = {};       // an exporter's id; empty: chosen by the output's extension
-  std::string order = {};    // a word for core/load's written_order(), which gives ExportOptions::order
-  std::string imatrix = {};  // a path for read_importance_matrix(), which gives ExportOptions::importance
-  ExportOptions layout = {};
+  std::string to = {};        // an exporter's id; empty: chosen by the output's name
+  std::string outtype = {};   // a float type, or the name of a policy of types; empty: as stored
+  std::string order = {};     // an order of the tensors, or a file of their names; empty: the source's
+  std::string imatrix = {};   // the path of an importance matrix; empty: none
+  ExportOptions layout = {};  // without what these words stand for
   WriteOptions write = {};
 };
 
@@ -31,19 +36,44 @@ std::span<const Option<ConvertRequest>> convert_options();
 // Whether a conversion to that format takes the option. Options that no exporter lists apply to all formats.
 bool takes_option(const Exporter& exporter, std::string_view id);
 // Throws Error{usage} naming the first option that is set and that the format does not take.
-void check_options_taken(const Exporter& exporter, const ExportOptions& options);
+void check_options_taken(const Exporter& exporter, const ConvertRequest& request);
+
+// --- Binds a request to a model: the one place where its words are understood.
+
+// What words stand for in rooms that the exporters may not include, and in the environment of the process.
+struct ConvertEnvironment {
+  std::span<const forward::TypePolicy> policies;
+  std::function<std::vector<graph::StorageId>(const graph::MetaGraph&, const std::string& order)> order;
+  std::function<std::shared_ptr<const graph::ImportanceFile>(const std::string& path)> importance;
+  std::function<WriteShare()> share;  // of the part "auto"
+  bool follow_links = false;          // as the model was opened
+};
+
+struct Conversion {
+  graph::MetaGraphPtr graph;
+  const Exporter* exporter = nullptr;
+  std::string out;
+  ExportOptions options = {};
+  WriteOptions write = {};
+};
+
+// Without `out` the output is named after the model. Throws Error{usage} for an empty name, an extension of
+// another format than the one asked for, and options that the format does not take; and as the environment
+// does.
+Conversion bind_conversion(graph::MetaGraphPtr graph, const ConvertRequest& request,
+                           const std::optional<std::string>& out, const ConvertEnvironment& environment);
+
+// The format asked for, else the one that the output's name implies; safetensors if neither is given.
+const Exporter& chosen_exporter(const std::string& to, const std::string& out);
 
 // --- Converts a model, for every front end: makes the layout, reads the source and writes the output.
 
 // preflight() and write_model(). Throws an Error for a model without weights or with a note of severity
 // error, and as the exporter's layout and write_layout do.
-WriteReport convert_model(const graph::MetaGraphPtr& graph, const Exporter& exporter,
-                          const ExportOptions& options, const std::string& out, const WriteOptions& write,
-                          Progress& progress);
+WriteReport convert_model(const Conversion& conversion, Progress& progress);
 
 // Writes what preflight() laid out.
-WriteReport write_model(const graph::MetaGraphPtr& graph, const Layout& layout, const WriteOptions& write,
-                        Progress& progress);
+WriteReport write_model(const Conversion& conversion, const Layout& layout, Progress& progress);
 
 // A name for the converted model: the model's name, "-loadline" and, for a file, the exporter's extension.
 // "org/name" counts as "name". A file extension that some exporter writes is removed first.

@@ -29,29 +29,6 @@ std::vector<std::string> outtypes() {
   std::ranges::move(forward::type_policy_names(forward::built_in_type_policies()), std::back_inserter(words));
   return words;
 }
-// A float is a type, every other word a policy.
-constexpr Access<Request> kOuttype = {[](const Request& request) -> OptionValue {
-                                        if (request.layout.policy != nullptr)
-                                          return request.layout.policy->name;
-                                        if (request.layout.outtype)
-                                          return graph::dtype_word(*request.layout.outtype);
-                                        return {};
-                                      },
-                                      [](Request& request, const OptionValue& value) {
-                                        request.layout.outtype.reset();
-                                        request.layout.policy.reset();
-                                        const auto* const word = std::get_if<std::string>(&value);
-                                        if (word == nullptr || word->empty()) return;
-                                        check_option_choice(*word, outtypes());
-                                        const std::vector<std::string> floats = float_types();
-                                        if (std::ranges::find(floats, *word) != floats.end())
-                                          request.layout.outtype = graph::dtype_named(*word);
-                                        else
-                                          request.layout.policy = forward::find_type_policy(
-                                              forward::built_in_type_policies(), *word);
-                                      },
-                                      true};
-
 TypeRule parse_type_rule(const std::string& text) {
   const std::size_t equals = text.rfind('=');
   if (equals == std::string::npos || equals == 0)
@@ -117,7 +94,7 @@ constexpr std::array<Option<Request>, 20> kOptions = {{
              ", as llama.cpp does.",
      .default_text = "as stored",
      .choices = outtypes,
-     .access = kOuttype},
+     .access = access::text<&Request::outtype>},
     {.id = "type",
      .group = kFormat,
      .kind = OptionKind::names,
@@ -307,23 +284,15 @@ bool takes_option(const Exporter& exporter, std::string_view id) {
   return lists(exporter) || std::ranges::none_of(exporters(), lists);
 }
 
-void check_options_taken(const Exporter& exporter, const ExportOptions& options) {
+void check_options_taken(const Exporter& exporter, const ConvertRequest& request) {
   const Request unset;
-  Request asked;
-  asked.layout = options;
-  if (!options.order.empty()) asked.order = "given";
-  if (options.importance != nullptr) asked.imatrix = options.importance->path;
   for (const auto& option : kOptions) {
-    if (takes_option(exporter, option.id) || same_option(option, asked, unset)) continue;
+    if (takes_option(exporter, option.id) || same_option(option, request, unset)) continue;
     std::string others;
     for (const Exporter& row : exporters())
       if (takes_option(row, option.id)) others += (others.empty() ? "" : ", ") + std::string(row.id);
     throw Error(ErrorCode::usage, "{}: not an option of {}, but of {}", option.title, exporter.id, others);
   }
-  if (options.policy != nullptr && !exporter.supports(*options.policy->type))
-    throw Error(ErrorCode::unsupported, "{} files cannot hold quantized weights; the type {} needs gguf",
-                exporter.id, options.policy->name)
-        .with({"outtype", "bf16"});
 }
 
 }  // namespace loadline::exporters

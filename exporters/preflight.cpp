@@ -5,7 +5,6 @@
 #include "core/base/text.h"
 #include "core/graph/names/file_names.h"
 #include "core/graph/packed/quantization.h"
-#include "exporters/convert.h"
 #include "exporters/exporter.h"
 #include "exporters/model_folder.h"
 
@@ -163,8 +162,7 @@ void refuse_transformed(const graph::MetaGraph& graph, const Exporter& exporter,
                         const ExportOptions& options) {
   const graph::MetaEntry* const key = graph::declared_transform(graph);
   if (key == nullptr) return;
-  const bool keeps_types = !options.outtype && options.policy == nullptr && options.types.empty();
-  if (exporter.carries(graph, *key) && keeps_types && options.recipes == nullptr) return;
+  if (exporter.carries(graph, *key) && options.keeps_types() && options.recipes == nullptr) return;
   throw Error(ErrorCode::unsupported,
               "the key '{}' says that weights are stored rotated: only a GGUF file with the same types keeps "
               "their meaning",
@@ -179,12 +177,13 @@ std::vector<std::string> remarks(const Preflight& planned) {
   return sentences;
 }
 
-Preflight preflight(const graph::MetaGraph& graph, const Exporter& exporter, const ExportOptions& options,
-                    const std::string& out) {
+Preflight preflight(const Conversion& conversion) {
+  const graph::MetaGraph& graph = *conversion.graph;
+  const Exporter& exporter = *conversion.exporter;
+  const ExportOptions& options = conversion.options;
+  const std::string& out = conversion.out;
   graph::require_sound(graph, "convert");
   refuse_set(graph);
-  if (out.empty()) throw Error(ErrorCode::usage, "the output has no name");
-  check_options_taken(exporter, options);
   refuse_own_folder(graph, out);
   refuse_transformed(graph, exporter, options);
   Preflight result;

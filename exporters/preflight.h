@@ -1,6 +1,7 @@
 // What a conversion would do: what it leaves out, types before and after.
 #pragma once
 
+#include "exporters/convert.h"
 #include "exporters/exporter.h"
 #include "exporters/writer/write_layout.h"
 
@@ -40,8 +41,7 @@ struct Preflight {
 std::vector<std::string> remarks(const Preflight& planned);
 
 // Throws as convert_model() would before it writes, but for targets and room, which check_output() checks.
-Preflight preflight(const graph::MetaGraph& graph, const Exporter& exporter, const ExportOptions& options,
-                    const std::string& out);
+Preflight preflight(const Conversion& conversion);
 
 // --- The tensors of a new file by type, and by kind: what a person wants to see before a conversion.
 

@@ -154,7 +154,7 @@ int convert_once(char** words) {
   exporters::ExportOptions layout;
   if (std::string_view(words[3]) == "f16") layout.outtype = graph::DType::f16;
   const exporters::WriteReport report = exporters::convert_model(
-      graph, exporters::exporter_for_output(words[1]), layout, words[1], write, progress);
+      {graph, &exporters::exporter_for_output(words[1]), words[1], layout, write}, progress);
   fmt::print("{} {} {}\n", report.peak_rss_bytes, report.peak_host_bytes, report.seconds);
   return 0;
 }
@@ -223,8 +223,8 @@ int main(int argc, char** argv) {
       write.policy = policy;
       exporters::ExportOptions layout;
       layout.outtype = outtype;
-      exporters::convert_model(graph, exporters::exporter_for_output(name), layout, out + "/" + name, write,
-                               progress);
+      exporters::convert_model(
+          {graph, &exporters::exporter_for_output(name), out + "/" + name, layout, write}, progress);
     };
   };
   const auto drop = io::WritePolicy::drop_behind;

@@ -82,8 +82,8 @@ int convert_once(char** words) {
   exporters::WriteOptions write{.overwrite = true};
   write.memory_budget = *text_as<std::uint64_t>(words[2]);
   write.threads = *text_as<std::uint32_t>(words[3]);
-  const exporters::WriteReport report = exporters::convert_model(graph, exporters::find_exporter("gguf"),
-                                                                 options_of(words[1]), out, write, progress);
+  const exporters::WriteReport report = exporters::convert_model(
+      {graph, &exporters::find_exporter("gguf"), out, options_of(words[1]), write}, progress);
   fmt::print("{} {} {} {}\n", report.seconds, report.peak_rss_bytes, report.bytes_read, report.bytes_written);
   return 0;
 }

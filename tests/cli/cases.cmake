@@ -277,7 +277,7 @@ cli_case(convert_tiny_budget 2 "convert demo out/b.gguf --memory-budget 1KiB" ST
 cli_case(convert_dry_run_without_weights 2 "convert demo/config.json x.safetensors --dry-run" STDERR "shapes only")
 cli_case(convert_without_weights 2 "convert demo/config.json out/c.gguf" STDERR "shapes only")
 
-cli_case(convert_named_otherwise 2 "convert demo out/x.gguf --to safetensors" STDERR "'out/x.gguf' has the extension of gguf, but --to asks for safetensors")
+cli_case(convert_named_otherwise 2 "convert demo out/x.gguf --to safetensors" STDERR "'out/x.gguf' has the extension of gguf, and safetensors is asked for")
 cli_case(convert_default_name 0 "convert demo --to gguf --dry-run" STDOUT "\ndemo-loadline.gguf +75 ")
 cli_case(convert_default_folder 0 "convert demo --max-shard-size 30MB --dry-run" STDOUT "\ndemo-loadline/model-00001-of-00003.safetensors ")
 cli_case(synth_unknown 2 "synth no-such-preset out/x" STDERR "presets: bert-base-uncased, .*deepseek-v3, demo")

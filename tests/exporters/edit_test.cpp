@@ -630,9 +630,6 @@ TEST(OnnxExport, Refuses) {
   write_onnx_model(folder / "in/model.onnx");
   const graph::MetaGraphPtr source = open(folder / "in/model.onnx");
   EXPECT_THROW(convert(source, folder / "a..b.onnx"), Error);
-  EXPECT_THROW(convert(source, folder / "o.onnx",
-                       {.outtype = graph::DType::f16, .alignment = 0, .max_shard_bytes = 0}),
-               Error);
   EXPECT_THROW(
       convert(source, folder / "o.onnx", {.outtype = {}, .alignment = 1 << 17, .max_shard_bytes = 0}), Error);
   // 2^31 bytes within one file

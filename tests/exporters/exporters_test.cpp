@@ -2,6 +2,7 @@
 
 #include "core/base/error.h"
 #include "core/convert/numbers/elements.h"
+#include "core/forward/model/known_models.h"
 #include "core/io/graph_reader.h"
 #include "core/load/order/optimal_order.h"
 #include "exporters/convert.h"
@@ -51,9 +52,8 @@ exporters::WriteReport convert(const graph::MetaGraphPtr& graph, const std::stri
                                const exporters::ExportOptions& options, const exporters::WriteOptions& write,
                                const exporters::Exporter* exporter) {
   Progress progress;
-  return exporters::convert_model(graph,
-                                  exporter == nullptr ? exporters::exporter_for_output(out) : *exporter,
-                                  options, out, write, progress);
+  if (exporter == nullptr) exporter = &exporters::exporter_for_output(out);
+  return exporters::convert_model({graph, exporter, out, options, write}, progress);
 }
 
 graph::MetaGraphPtr sample_model(const testing::TemporaryFolder& folder) {
@@ -263,8 +263,9 @@ TEST(SafetensorsExport, ViewsOfOneStorageAreWrittenEachWithItsOwnBytes) {
                    {"tied", graph::DType::u8, {3, 2}, {1, 3}, graph::StorageId{0}, 6}};
   Progress progress;
   const std::string out = folder / "out.safetensors";
-  exporters::convert_model(std::make_shared<const graph::MetaGraph>(graph),
-                           exporters::find_exporter("safetensors"), {}, out, {}, progress);
+  exporters::convert_model(
+      {std::make_shared<const graph::MetaGraph>(graph), &exporters::find_exporter("safetensors"), out},
+      progress);
   const std::string written = testing::read_file(out);
   const graph::MetaGraph result = importers::open_model(out, {});
   std::map<std::string, std::string> held;
@@ -286,13 +287,17 @@ TEST(SafetensorsExport, TiesKeepTheirFirstName) {
 }
 
 TEST(Exporters, OptionsThatAFormatDoesNotTakeAreErrors) {
-  const TemporaryFolder folder;
-  const graph::MetaGraphPtr plain = plain_model(folder);
-  exporters::ExportOptions options;
-  options.metadata_slack = 64;
-  EXPECT_THROW(convert(plain, folder / "o.safetensors", options), Error);
-  EXPECT_THROW(convert(plain, folder / "o.pt", options), Error);
-  EXPECT_THROW(convert(plain, folder / "o.pt", {.outtype = {}, .alignment = 0, .max_shard_bytes = 1}), Error);
+  const auto bind = [](const std::string& out, std::string_view option, std::string_view word) {
+    exporters::ConvertRequest request;
+    set_option(*find_option(exporters::convert_options(), option), request, word);
+    return exporters::bind_conversion(nullptr, request, out, {});
+  };
+  EXPECT_EQ(bind("o.gguf", "metadata_slack", "64").options.metadata_slack, 64u);
+  EXPECT_THROW(bind("o.safetensors", "metadata_slack", "64"), Error);
+  EXPECT_THROW(bind("o.pt", "metadata_slack", "64"), Error);
+  EXPECT_THROW(bind("o.pt", "max_shard_size", "1"), Error);
+  EXPECT_THROW(bind("o.onnx", "outtype", "f16"), Error);
+  EXPECT_THROW(bind("o.safetensors", "order", "largest"), Error);
   EXPECT_TRUE(exporters::takes_option(exporters::find_exporter("gguf"), "metadata_slack"));
   EXPECT_FALSE(exporters::takes_option(exporters::find_exporter("npz"), "metadata_slack"));
   EXPECT_TRUE(exporters::takes_option(exporters::find_exporter("npz"), "verify"));  // one of no format
@@ -306,7 +311,6 @@ std::vector<std::string> names_of(const graph::MetaGraph& graph) {
 
 TEST(Exporters, WriteTensorsInAnyOrder) {
   const TemporaryFolder folder;
-  const graph::MetaGraphPtr plain = plain_model(folder);
   write_file(folder / "order.txt", "f.double\nb.weight\n");
   const std::map<std::string, std::vector<std::string>> expected = {
       {"largest", {"a.weight", "f.double", "b.weight", "c.weight", "d.ids", "e.small"}},
@@ -343,7 +347,6 @@ TEST(Exporters, WriteTensorsInAnyOrder) {
     }
   exporters::ExportOptions options;
   options.order = load::written_order(*graph, "largest");
-  EXPECT_THROW(convert(plain, folder / "o.safetensors", options), Error);
   // across the parts of a split set
   options.max_shard_bytes = 1;
   expect_law(graph, folder / "out/parts.gguf", options);
@@ -435,7 +438,7 @@ TEST(PtdExport, TiedTensorsShareASegment) {
   EXPECT_EQ(back->storages.size(), 3u);
   EXPECT_EQ(graph::tied_groups(*back).size(), 1u);
   EXPECT_TRUE(
-      exporters::preflight(*shared, exporters::find_exporter("ptd"), {}, folder / "p.ptd").left_out.empty());
+      exporters::preflight({shared, &exporters::find_exporter("ptd"), folder / "p.ptd"}).left_out.empty());
 }
 
 TEST(PtdExport, RefusesAndNamesTheTensor) {
@@ -557,13 +560,58 @@ TEST(BatchFile, OptionsOfTheFileThenOfTheJob) {
   ASSERT_EQ(jobs.size(), 2u);
   EXPECT_EQ(jobs[0].in, "/models/a");
   EXPECT_EQ(jobs[0].out, "/lists/b.gguf");
-  EXPECT_EQ(jobs[0].request.layout.outtype, graph::DType::bf16);
+  EXPECT_EQ(jobs[0].request.outtype, "bf16");
   EXPECT_TRUE(jobs[0].request.write.overwrite);
   EXPECT_EQ(jobs[1].in, "org/name");
   EXPECT_EQ(jobs[1].out, "/c");
-  EXPECT_EQ(jobs[1].request.layout.outtype, graph::DType::f16);
+  EXPECT_EQ(jobs[1].request.outtype, "f16");
   EXPECT_EQ(jobs[1].request.layout.alignment, 4096u);
   EXPECT_EQ(jobs[1].request.layout.max_shard_bytes, 5'000'000'000u);
+}
+
+TEST(BindConversion, UnderstandsEveryWordOnce) {
+  const auto graph = std::make_shared<const graph::MetaGraph>(
+      forward::config_graph(forward::find_preset("demo")->config_json, "config.json"));
+  exporters::ConvertEnvironment environment;
+  environment.policies = forward::built_in_type_policies();
+  environment.order = [](const graph::MetaGraph&, const std::string& order) {
+    EXPECT_EQ(order, "largest");
+    return std::vector<graph::StorageId>{graph::StorageId{3}};
+  };
+  environment.importance = [](const std::string& path) {
+    return std::make_shared<const graph::ImportanceFile>(graph::ImportanceFile{path, {}});
+  };
+  environment.share = [] { return exporters::WriteShare{1, 4}; };
+  environment.follow_links = true;
+  exporters::ConvertRequest request;
+  const auto bind = [&](const std::optional<std::string>& out) {
+    return exporters::bind_conversion(graph, request, out, environment);
+  };
+  EXPECT_EQ(bind(std::nullopt).exporter->id, "safetensors");
+  EXPECT_TRUE(bind(std::nullopt).out.ends_with("-loadline.safetensors"));
+  EXPECT_TRUE(bind("x").options.follow_links);
+  EXPECT_TRUE(bind("x").options.keeps_types());
+  EXPECT_THROW(bind(""), Error);
+  request.outtype = "f16";
+  EXPECT_EQ(bind("x.npz").options.outtype, graph::DType::f16);
+  request.outtype = "q4_k_m";
+  EXPECT_THROW(bind("x.npz"), Error);
+  request.order = "largest";
+  request.imatrix = "m.imatrix";
+  request.write.share = exporters::WriteShare{0, 0};
+  const exporters::Conversion bound = bind("x.gguf");
+  EXPECT_EQ(bound.options.policy->name, "q4_k_m");
+  EXPECT_FALSE(bound.options.outtype);
+  EXPECT_EQ(bound.options.order, std::vector<graph::StorageId>{graph::StorageId{3}});
+  EXPECT_EQ(bound.options.importance->path, "m.imatrix");
+  EXPECT_EQ(bound.write.share->count, 4u);
+  EXPECT_THROW(bind("x.safetensors"), Error);  // which has no order of its own choice
+  request.to = "torch";
+  EXPECT_THROW(bind("x.gguf"), Error);
+  request = {};
+  request.write.share = exporters::WriteShare{0, 0};
+  environment.share = {};
+  EXPECT_THROW(bind("x"), Error);
 }
 
 TEST(BatchFile, ExistingInputsCountFromTheFile) {

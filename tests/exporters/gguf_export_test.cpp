@@ -15,6 +15,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <functional>
 #include <map>
 
 #include <fmt/format.h>
@@ -413,18 +414,29 @@ exporters::ConvertRequest request(const std::vector<std::pair<std::string, std::
     set_option(*find_option(exporters::convert_options(), id), request, word);
   return request;
 }
+exporters::Conversion bound(graph::MetaGraphPtr graph, const exporters::ConvertRequest& request,
+                            const std::string& out = "o.gguf") {
+  exporters::ConvertEnvironment environment;
+  environment.policies = forward::built_in_type_policies();
+  return exporters::bind_conversion(std::move(graph), request, out, environment);
+}
 exporters::ExportOptions options(const std::vector<std::pair<std::string, std::string>>& words) {
-  return request(words).layout;
+  return bound(nullptr, request(words)).options;
 }
 
-std::string refusal(const graph::MetaGraph& graph, const exporters::ExportOptions& options,
-                    const std::string& out = "o.gguf") {
+std::string refusal(const std::function<exporters::Conversion()>& conversion) {
   try {
-    (void)exporters::preflight(graph, exporters::exporter_for_output(out), options, out);
+    (void)exporters::preflight(conversion());
   } catch (const Error& error) {
     return error.what();
   }
   return "";
+}
+std::string refusal(const graph::MetaGraphPtr& graph, const exporters::ExportOptions& options,
+                    const std::string& out = "o.gguf") {
+  return refusal([&] {
+    return exporters::Conversion{graph, &exporters::exporter_for_output(out), out, options};
+  });
 }
 bool says(const std::string& message, std::string_view part) {
   return message.find(part) != std::string::npos;
@@ -494,8 +506,8 @@ TEST_F(GgufTypes, APolicyChoosesTypesOnAMappedModel) {
 TEST_F(GgufTypes, AGgufFileIsQuantizedAgain) {
   convert(model_, folder_ / "8.gguf", mapped({{"outtype", "q8_0"}}));
   const graph::MetaGraphPtr eight = open(folder_ / "8.gguf");
-  const exporters::Preflight planned = exporters::preflight(
-      *eight, exporters::find_exporter("gguf"), options({{"outtype", "q4_k_m"}}), folder_ / "4.gguf");
+  const exporters::Preflight planned =
+      exporters::preflight(bound(eight, request({{"outtype", "q4_k_m"}}), folder_ / "4.gguf"));
   ASSERT_EQ(planned.layout.notes.size(), 2u);
   EXPECT_TRUE(says(planned.layout.notes[1].text, "(Q8_0) are quantized again"));
   const auto& files = planned.layout.result;
@@ -518,20 +530,20 @@ TEST_F(GgufTypes, PlainTypesAreForNamesThatAreKept) {
   EXPECT_EQ(tensor_named(*read, "model.embed_tokens.weight").dtype, graph::DType::q8_0);
   EXPECT_EQ(tensor_named(*read, "model.layers.0.mlp.down_proj.weight").dtype, graph::DType::q8_0);
   EXPECT_EQ(tensor_named(*read, "model.layers.0.input_layernorm.weight").dtype, graph::DType::bf16);
-  const std::string refused = refusal(*model_, options({{"outtype", "q4_k_m"}, {"names", "keep"}}));
+  const std::string refused = refusal(model_, options({{"outtype", "q4_k_m"}, {"names", "keep"}}));
   EXPECT_TRUE(says(refused, "q4_k_m go by llama.cpp's names")) << refused;
 }
 
 TEST_F(GgufTypes, OtherFormatsRefuse) {
   for (const char* const out : {"o.safetensors", "o.pt", "o.npz", "o.ptd"}) {
-    const std::string refused = refusal(*model_, options({{"outtype", "q4_0"}}), out);
-    EXPECT_TRUE(says(refused, "files cannot hold quantized weights; the type q4_0 needs gguf")) << refused;
+    const auto refused = [&](const std::string& option, const std::string& word) {
+      return refusal([&] { return bound(model_, request({{option, word}}), out); });
+    };
     EXPECT_TRUE(
-        says(refusal(*model_, options({{"type", "a=q4_0"}}), out), "Types by name: not an option of"));
+        says(refused("outtype", "q4_0"), "files cannot hold quantized weights; the type q4_0 needs gguf"));
+    EXPECT_TRUE(says(refused("type", "a=q4_0"), "Types by name: not an option of"));
+    EXPECT_TRUE(says(refused("imatrix", "m.imatrix"), "Importance matrix: not an option of"));
   }
-  exporters::ExportOptions given;
-  given.importance = importance({});
-  EXPECT_TRUE(says(refusal(*model_, given, "o.pt"), "Importance matrix: not an option of torch"));
 }
 
 TEST_F(GgufTypes, TheLastRuleThatMatchesWins) {
@@ -579,10 +591,10 @@ TEST_F(GgufTypes, WordsThatAreNoTypesAreRefused) {
     EXPECT_EQ(print_option(outtype->kind, outtype->get(request({{"outtype", word}}))), word);
   exporters::ConvertRequest twice = request({{"outtype", "q8_0"}});
   set_option(*outtype, twice, "bf16");
-  EXPECT_EQ(twice.layout.policy, nullptr);
-  EXPECT_EQ(twice.layout.outtype, graph::DType::bf16);
+  EXPECT_EQ(bound(nullptr, twice).options.policy, nullptr);
+  EXPECT_EQ(bound(nullptr, twice).options.outtype, graph::DType::bf16);
   set_option(*outtype, twice, "none");
-  EXPECT_FALSE(twice.layout.outtype);
+  EXPECT_TRUE(bound(nullptr, twice).options.keeps_types());
 }
 
 TEST_F(GgufTypes, ImportanceGoesByTheNamesOfTheOutput) {
@@ -604,14 +616,14 @@ TEST_F(GgufTypes, ImportanceGoesByTheNamesOfTheOutput) {
   // the wrong number of weights
   for (const std::size_t wrong : {0u, 1u, 255u, 257u, 512u}) {
     as.importance = importance({{"blk.0.attn_q.weight", std::vector<float>(wrong, 1.0F)}});
-    const std::string refused = refusal(*model_, as);
+    const std::string refused = refusal(model_, as);
     EXPECT_TRUE(says(
         refused,
         fmt::format("m.imatrix: tensor 'blk.0.attn_q.weight': has {} weights, the tensor needs 256", wrong)))
         << refused;
   }
   as.importance = importance({{"model.layers.0.self_attn.q_proj.weight", weights}});
-  EXPECT_TRUE(says(refusal(*model_, as), "has no entry for any of the 39 tensors of the output"));
+  EXPECT_TRUE(says(refusal(model_, as), "has no entry for any of the 39 tensors of the output"));
   // types that do not use it
   as = mapped({{"outtype", "q8_0"}});
   as.importance = importance({{"blk.0.attn_q.weight", weights}});
@@ -653,11 +665,11 @@ TEST(DeclaredTransform, OnlyACopyKeepsRotatedWeights) {
   ASSERT_EQ(rotated->notes.size(), 1u);
   EXPECT_EQ(rotated->notes[0].severity, graph::Severity::warning);
   EXPECT_TRUE(says(rotated->notes[0].text, "'prism.hadamard.version' says that weights are stored rotated"));
-  EXPECT_EQ(refusal(*rotated, {}, folder / "o.gguf"), "");
+  EXPECT_EQ(refusal(rotated, {}, folder / "o.gguf"), "");
   for (const exporters::ExportOptions& as :
        {options({{"outtype", "f16"}}), options({{"outtype", "q4_0"}}), options({{"type", "attn_q=q4_0"}})})
-    EXPECT_TRUE(says(refusal(*rotated, as, folder / "o.gguf"), "are stored rotated"));
-  EXPECT_TRUE(says(refusal(*rotated, {}, folder / "o.safetensors"), "are stored rotated"));
+    EXPECT_TRUE(says(refusal(rotated, as, folder / "o.gguf"), "are stored rotated"));
+  EXPECT_TRUE(says(refusal(rotated, {}, folder / "o.safetensors"), "are stored rotated"));
 }
 
 }  // namespace

@@ -535,7 +535,7 @@ TEST_F(HuggingFaceModels, KeepWhatTheFileSaysOfItself) {
   graph.metadata.push_back({"llama.of_no_family", std::uint32_t{7}});
   const auto gguf = std::make_shared<const graph::MetaGraph>(std::move(graph));
   const exporters::Preflight planned =
-      exporters::preflight(*gguf, exporters::find_exporter("safetensors"), {}, folder_ / "back");
+      exporters::preflight({gguf, &exporters::find_exporter("safetensors"), folder_ / "back"});
   ASSERT_EQ(planned.left_out.size(), 1u) << ::testing::PrintToString(planned.left_out);
   EXPECT_EQ(planned.left_out.front(),
             "1 metadata key is not written, safetensors has no place for it: 'llama.of_no_family'");

@@ -600,10 +600,13 @@ TEST(Writer, NeverRemovesItsInputThroughALink) {
                Error);
   EXPECT_EQ(entries(folder / "in"), 2u);
   Progress progress;
-  EXPECT_THROW(
-      exporters::convert_model(open(folder / "in/model.safetensors"), exporters::find_exporter("gguf"), {},
-                               folder / "in/config.json", force, progress),
-      Error);
+  EXPECT_THROW(exporters::convert_model({open(folder / "in/model.safetensors"),
+                                         &exporters::find_exporter("gguf"),
+                                         folder / "in/config.json",
+                                         {},
+                                         force},
+                                        progress),
+               Error);
 }
 
 TEST(Writer, AKilledExportLeavesTheTargetAsItWas) {
@@ -735,7 +738,7 @@ TEST(ModelFolder, FilesCanBeLinked) {
   convert(graph, folder / "out", {}, {.overwrite = true});
   EXPECT_FALSE(fs::equivalent(folder / "in/README.md", folder / "out/README.md"));
   EXPECT_EQ(read_file(folder / "in/README.md"), "content of in/README.md");
-  EXPECT_THROW(exporters::preflight(*graph, exporters::find_exporter("gguf"), links, folder / "o.gguf"),
+  EXPECT_THROW(exporters::preflight({graph, &exporters::find_exporter("gguf"), folder / "o.gguf", links}),
                Error);
 }
 
@@ -745,7 +748,7 @@ TEST(ModelFolder, WhatASingleFileLosesIsTold) {
   exporters::ExportOptions keep;
   keep.keep_names = true;
   const auto losses =
-      exporters::preflight(*graph, exporters::find_exporter("gguf"), keep, folder / "o.gguf").left_out;
+      exporters::preflight({graph, &exporters::find_exporter("gguf"), folder / "o.gguf", keep}).left_out;
   ASSERT_EQ(losses.size(), 2u);
   EXPECT_EQ(losses[0],
             "4 files of the model's folder are not copied, the output is not a model folder: "
@@ -756,7 +759,7 @@ TEST(ModelFolder, WhatASingleFileLosesIsTold) {
       "3 files of the model's folder are not copied: 'onnx/model.onnx', 'optimizer.pt', 'pytorch_model.bin'");
   exporters::ExportOptions strict = keep;
   strict.strict = true;
-  EXPECT_THROW(exporters::preflight(*graph, exporters::find_exporter("gguf"), strict, folder / "o.gguf"),
+  EXPECT_THROW(exporters::preflight({graph, &exporters::find_exporter("gguf"), folder / "o.gguf", strict}),
                Error);
 }
 
@@ -776,7 +779,7 @@ TEST(ModelFolder, AFileThatChangesIsNotCut) {
   const TemporaryFolder folder;
   const graph::MetaGraphPtr graph = full_folder(folder);
   const exporters::Layout layout =
-      exporters::preflight(*graph, exporters::find_exporter("safetensors"), {}, folder / "out").layout;
+      exporters::preflight({graph, &exporters::find_exporter("safetensors"), folder / "out"}).layout;
   write_file(folder / "in/README.md", "shorter");
   Progress progress;
   const io::ReadTensor nothing = [](graph::TensorId, std::uint64_t, std::span<std::byte>) {};

@@ -221,7 +221,7 @@ TEST(ConvertWords, take_options_and_tell_a_type_from_a_name) {
   const ConvertTask task = convert_words("gguf a b.gguf --outtype q8_0 --max-shard-size 1GiB");
   EXPECT_EQ(task.request.to, "gguf");
   EXPECT_EQ(task.out, "a b.gguf");
-  EXPECT_EQ(task.request.layout.policy->name, "q8_0");
+  EXPECT_EQ(task.request.outtype, "q8_0");
   EXPECT_EQ(refusal_of("gguf out.gguf q8_0"),
             "'out.gguf q8_0' ends with a type, not with a file's name: write out.gguf --outtype q8_0");
   EXPECT_EQ(refusal_of("gguf out.gguf --speed 2"), "no option '--speed' of a conversion");

@@ -379,10 +379,9 @@ TEST(WeighConvert, says_what_the_exporter_refuses) {
   workspace.document().weigh_convert(task);
   settle(workspace);
   EXPECT_NE(workspace.document().convert_fit.error_text().find("48"), std::string::npos);
-  task.request.layout = {.outtype = graph::DType::f16, .alignment = 0, .max_shard_bytes = 0};
   workspace.show(many_tensors(50), "");
   ConvertTask cast = conversion("safetensors", "x.safetensors");
-  cast.request.layout = task.request.layout;
+  cast.request.outtype = "f16";
   workspace.document().weigh_convert(cast);
   settle(workspace);
   const exporters::Preflight& planned = workspace.document().convert_fit.or_empty();

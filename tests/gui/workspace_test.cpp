@@ -7,6 +7,7 @@
 #include "tests/gui/sample_graphs.h"
 #include "tests/support/builders.h"
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <thread>
@@ -234,6 +235,35 @@ TEST(Workspace, the_demo_model_opens_and_converts) {
   settle(workspace);
   EXPECT_FALSE(workspace.converted());
   EXPECT_EQ(workspace.shared.notices.all().back().severity, graph::Severity::error);  // it exists
+}
+
+// The tokenizer of a model may lie elsewhere, as its weights may.
+TEST(Workspace, a_conversion_follows_links_as_the_opening_did) {
+  const loadline::testing::TemporaryFolder folder;
+  loadline::testing::write_file(folder / "in/model.safetensors", loadline::testing::sample_safetensors());
+  loadline::testing::write_file(folder / "in/config.json", R"({"model_type":"llama","hidden_size":4})");
+  loadline::testing::write_file(folder / "vocab.txt", "words");
+  std::filesystem::create_symlink("../vocab.txt", folder / "in/vocab.txt");
+  for (const bool follows : {false, true}) {
+    const std::string out = folder / (follows ? "followed" : "plain");
+    Workspace workspace("");
+    workspace.open(folder / "in",
+                   follows ? std::vector<Remedy>{{"follow_links", "on"}} : std::vector<Remedy>());
+    settle(workspace);
+    workspace.convert(conversion("safetensors", out));
+    settle(workspace);
+    ASSERT_TRUE(workspace.converted());
+    EXPECT_EQ(std::filesystem::exists(out + "/vocab.txt"), follows);
+    workspace.reload();
+    settle(workspace);
+    workspace.document().weigh_convert(conversion("safetensors", out + "2"));
+    settle(workspace);
+    const std::vector<std::string>& lost = workspace.document().convert_fit.or_empty().left_out;
+    EXPECT_EQ(
+        std::ranges::none_of(
+            lost, [](const std::string& line) { return line.find("'vocab.txt'") != std::string::npos; }),
+        follows);
+  }
 }
 
 TEST(Workspace, a_conversion_belongs_to_the_model_it_was_started_for) {

@@ -157,12 +157,13 @@ void print_layout(const Context& context, const exporters::Preflight& planned,
 }
 
 // Reports what would be written, and writes nothing. Fails where the conversion would.
-int dry_run(const Context& context, const exporters::Preflight& planned, const graph::MetaGraph& graph,
-            const exporters::WriteOptions& write, const Json& more) {
+int dry_run(const Context& context, const exporters::Conversion& conversion,
+            const exporters::Preflight& planned, const Json& more) {
+  const graph::MetaGraph& graph = *conversion.graph;
   const exporters::Layout& layout = planned.layout;
   // the files are shown even where there is no room for them
   if (!context.json) print_layout(context, planned, graph);
-  const exporters::WriteForecast forecast = exporters::forecast_write(layout, graph, write);
+  const exporters::WriteForecast forecast = exporters::forecast_write(layout, graph, conversion.write);
   const auto rates = kept_rates(context);
   const double seconds = seconds_for(forecast, rates ? rates->costs() : plan::CostModel());
   const auto& disk = forecast.output.disk;
@@ -219,46 +220,33 @@ void tell_of_remains(const Context& context, const exporters::Layout& layout) {
 
 }  // namespace
 
-const exporters::Exporter& chosen_exporter(const std::string& to, const std::string& out) {
-  if (to.empty())
-    return out.empty() ? exporters::find_exporter("safetensors") : exporters::exporter_for_output(out);
-  const exporters::Exporter& asked = exporters::find_exporter(to);
-  if (const exporters::Exporter* const named = exporters::exporter_for(out);
-      named != nullptr && named != &asked)
-    throw Error(ErrorCode::usage, "'{}' has the extension of {}, but --to asks for {}: choose another name",
-                safe_display(out, 200), named->id, asked.id);
-  return asked;
+exporters::ConvertEnvironment convert_environment(const Context& context) {
+  const auto variable = [](const char* name) {
+    const char* const value = std::getenv(name);
+    return std::string(value == nullptr ? "" : value);
+  };
+  return {.policies = context.assets()->type_policies,
+          .order =
+              [stop = context.stop](const graph::MetaGraph& graph, const std::string& order) {
+                return load::written_order(graph, order, Progress(stop));
+              },
+          .importance = importers::read_importance_file,
+          .share = [variable] { return share_from_environment(variable); },
+          .follow_links = context.follow_links};
 }
 
-void complete_request(const Context& context, const graph::MetaGraph& graph,
-                      exporters::ConvertRequest& request) {
-  if (request.write.share && request.write.share->count == 0)
-    request.write.share = share_from_environment([](const char* name) {
-      const char* const value = std::getenv(name);
-      return std::string(value == nullptr ? "" : value);
-    });
-  if (!request.order.empty())
-    request.layout.order = load::written_order(graph, request.order, Progress(context.stop));
-  if (request.layout.policy != nullptr)
-    request.layout.policy =
-        forward::find_type_policy(context.assets()->type_policies, request.layout.policy->name);
-  request.layout.follow_links = context.follow_links;
-  if (!request.imatrix.empty()) request.layout.importance = importers::read_importance_file(request.imatrix);
-}
-
-int write_conversion(const Context& context, const graph::MetaGraphPtr& graph,
-                     const exporters::Preflight& planned, const exporters::WriteOptions& write,
-                     bool only_show, const Json& more) {
+int write_conversion(const Context& context, const exporters::Conversion& conversion,
+                     const exporters::Preflight& planned, bool only_show, const Json& more) {
   // warns before anything is written
   if (!context.quiet)
     for (const std::string& remark : exporters::remarks(planned)) complain("note: " + remark);
   tell_of_remains(context, planned.layout);
-  if (only_show) return dry_run(context, planned, *graph, write, more);
+  if (only_show) return dry_run(context, conversion, planned, more);
   Progress progress(context.stop);
   exporters::WriteReport report;
   {
     const ProgressLine line(context, "converting", progress);
-    report = exporters::write_model(graph, planned.layout, write, progress);
+    report = exporters::write_model(conversion, planned.layout, progress);
   }
   if (context.json) {
     Json json = {{"files", files_json(report)},
@@ -269,10 +257,10 @@ int write_conversion(const Context& context, const graph::MetaGraphPtr& graph,
                  {"seconds", report.seconds},
                  {"peak_host_bytes", report.peak_host_bytes},
                  {"peak_rss_bytes", report.peak_rss_bytes},
-                 {"memory_budget", write.memory_budget},
+                 {"memory_budget", conversion.write.memory_budget},
                  {"verified", report.verified},
                  {"complete", report.complete},
-                 {"notes", all_notes_json(planned, *graph)},
+                 {"notes", all_notes_json(planned, *conversion.graph)},
                  {"left_out", json_texts(planned.left_out)}};
     json.update(more);
     print_json(json);

@@ -13,19 +13,13 @@ namespace loadline::cli {
 
 // --- The parts of `convert` that other commands which write a model share.
 
-// The requested format, else the one that OUT's name implies; safetensors if neither is given.
-const exporters::Exporter& chosen_exporter(const std::string& to, const std::string& out);
-
-// Fills in what the options leave to the front end: the share of a process that Slurm or MPI started, and the
-// order of the tensors. Throws Error{usage}.
-void complete_request(const Context& context, const graph::MetaGraph& graph,
-                      exporters::ConvertRequest& request);
+// What the words of a request stand for, with the share of a process that Slurm or MPI started.
+exporters::ConvertEnvironment convert_environment(const Context& context);
 
 // Writes what was planned and reports it; or, with `only_show`, reports what would be written. `more` are
 // keys that the command adds to the JSON.
-int write_conversion(const Context& context, const graph::MetaGraphPtr& graph,
-                     const exporters::Preflight& planned, const exporters::WriteOptions& write,
-                     bool only_show, const Json& more);
+int write_conversion(const Context& context, const exporters::Conversion& conversion,
+                     const exporters::Preflight& planned, bool only_show, const Json& more);
 
 // --- How written files are shown, for the commands that write models.
 

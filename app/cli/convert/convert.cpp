@@ -39,20 +39,14 @@ struct ConvertFlags {
 int convert(const Context& context, const ConvertFlags& options) {
   exporters::ConvertRequest request;
   for (const auto& option : exporters::convert_options()) options.flags.apply(option, request);
-  // an empty variable of a script
-  if (options.out && options.out->empty()) throw Error(ErrorCode::usage, "the output has no name");
-  const std::string given = options.out.value_or("");
-  const exporters::Exporter& exporter = chosen_exporter(request.to, given);
   // its source may be gone already
-  if (request.write.resume && !given.empty() && exporters::waits_for_last_step(given))
-    return run_join(context, given, request.write.overwrite);
-  const graph::MetaGraphPtr graph = open_for(context, options.in);
-  complete_request(context, *graph, request);
-  const std::string out = given.empty() ? exporters::output_name(graph::model_name(*graph), exporter,
-                                                                 exporter.kind(request.layout))
-                                        : given;
-  const exporters::Preflight planned = exporters::preflight(*graph, exporter, request.layout, out);
-  return write_conversion(context, graph, planned, request.write, options.dry_run, Json::object());
+  if (const std::string out = options.out.value_or("");
+      request.write.resume && !out.empty() && exporters::waits_for_last_step(out))
+    return run_join(context, out, request.write.overwrite);
+  const exporters::Conversion conversion = exporters::bind_conversion(
+      open_for(context, options.in), request, options.out, convert_environment(context));
+  return write_conversion(context, conversion, exporters::preflight(conversion), options.dry_run,
+                          Json::object());
 }
 
 }  // namespace
@@ -213,17 +207,16 @@ Adapter open_adapter(const Context& context, const std::string& path) {
 int merge(const Context& context, const MergeFlags& options) {
   exporters::ConvertRequest request;
   for (const auto& option : exporters::convert_options()) options.flags.apply(option, request);
-  const exporters::Exporter& exporter = chosen_exporter(request.to, options.out);
   const graph::MetaGraphPtr base = open_for(context, options.base);
-  complete_request(context, *base, request);
   graph::require_sound(*base, "merge");
+  exporters::Conversion conversion =
+      exporters::bind_conversion(base, request, options.out, convert_environment(context));
   const Adapter adapter = open_adapter(context, options.adapter);
   const exporters::LoraMerge merged =
-      exporters::merge_lora(*base, adapter.graph, adapter.config, request.layout.outtype);
-  request.layout.recipes = merged.recipes;
-  const exporters::Preflight planned =
-      exporters::preflight(*merged.graph, exporter, request.layout, options.out);
-  const int code = write_conversion(context, merged.graph, planned, request.write, options.dry_run,
+      exporters::merge_lora(*base, adapter.graph, adapter.config, conversion.options.outtype);
+  conversion.graph = merged.graph;
+  conversion.options.recipes = merged.recipes;
+  const int code = write_conversion(context, conversion, exporters::preflight(conversion), options.dry_run,
                                     {{"merged", merged.merged}, {"replaced", merged.replaced}});
   if (!context.json)
     fmt::print("{}: {} merged, {} replaced\n", safe_display(options.adapter, 60),
@@ -319,14 +312,12 @@ class Batch {
     const exporters::BatchJob& job = jobs_[i];
     const auto graph =
         std::make_shared<const graph::MetaGraph>(importers::open_model(job.in, context_.resolve_options()));
-    exporters::ConvertRequest request = job.request;
-    complete_request(context_, *graph, request);
-    const exporters::Exporter& exporter = chosen_exporter(request.to, job.out);
-    const exporters::Preflight planned = exporters::preflight(*graph, exporter, request.layout, job.out);
-    exporters::WriteOptions& write = request.write;
-    write.memory_budget = share_;
-    write.resume = true;  // what an interrupted run has written of a job counts
-    const exporters::WriteReport report = exporters::write_model(graph, planned.layout, write, progress_);
+    exporters::Conversion conversion =
+        exporters::bind_conversion(graph, job.request, job.out, convert_environment(context_));
+    conversion.write.memory_budget = share_;
+    conversion.write.resume = true;  // what an interrupted run has written of a job counts
+    const exporters::Preflight planned = exporters::preflight(conversion);
+    const exporters::WriteReport report = exporters::write_model(conversion, planned.layout, progress_);
     std::vector<std::string> read, written;
     for (const graph::ModelFile& file : graph->files) read.push_back(file.path);
     for (const exporters::WrittenFile& file : report.files) written.push_back(file.path);

@@ -212,15 +212,17 @@ void show_arena(Document& document) {
 // --- Questions about a model's files: problems that slow down loading, and whether an exporter can write
 // them.
 
-exporters::ExportOptions layout_options(const graph::MetaGraph& graph,
-                                        const exporters::ConvertRequest& request,
-                                        const forward::ForwardAssets& assets, const Progress& progress) {
-  exporters::ExportOptions options = request.layout;
-  if (options.policy != nullptr)
-    options.policy = forward::find_type_policy(assets.type_policies, options.policy->name);
-  if (!request.imatrix.empty()) options.importance = importers::read_importance_file(request.imatrix);
-  if (!request.order.empty()) options.order = load::written_order(graph, request.order, progress);
-  return options;
+exporters::Conversion bound_conversion(const Model& model, const ConvertTask& task,
+                                       const forward::ForwardAssets& assets, const Progress& progress) {
+  const auto order = [&](const graph::MetaGraph& graph, const std::string& name) {
+    return load::written_order(graph, name, progress);
+  };
+  return exporters::bind_conversion(model.graph, task.request, task.out,
+                                    {.policies = assets.type_policies,
+                                     .order = order,
+                                     .importance = importers::read_importance_file,
+                                     .share = {},
+                                     .follow_links = model.follow_links});
 }
 
 void Document::diagnose() {
@@ -236,11 +238,9 @@ void Document::diagnose() {
 void Document::weigh_convert(const ConvertTask& task) {
   convert_fit.reset();
   if (!model || !use_misfit(*model).empty() || task.out.empty()) return;
-  const exporters::Exporter& exporter = exporters::find_exporter(task.request.to);
   convert_fit.ask(shared_.jobs, "Laying out the new file",
-                  [graph = model->graph, &exporter, task, assets = shared_.assets](Progress& progress) {
-                    return exporters::preflight(
-                        *graph, exporter, layout_options(*graph, task.request, *assets, progress), task.out);
+                  [model = model, task, assets = shared_.assets](Progress& progress) {
+                    return exporters::preflight(bound_conversion(*model, task, *assets, progress));
                   });
 }
 

@@ -29,15 +29,13 @@ namespace loadline::gui {
 // --- A conversion and its target path.
 
 struct ConvertTask {
-  exporters::ConvertRequest request = {};  // `to` names an exporter
+  exporters::ConvertRequest request = {};
   std::string out = {};
 };
 
-// What the exporter needs to know for this model: the order by name becomes a list, the user's own policy
-// replaces a built-in one, and the importance matrix is read.
-exporters::ExportOptions layout_options(const graph::MetaGraph& graph,
-                                        const exporters::ConvertRequest& request,
-                                        const forward::ForwardAssets& assets, const Progress& progress);
+// For a job: files are read, and the order may take long to find.
+exporters::Conversion bound_conversion(const Model& model, const ConvertTask& task,
+                                       const forward::ForwardAssets& assets, const Progress& progress);
 
 // --- The open model, the user's choices for it, and the answers: load, forward pass, tensor table. No ImGui.
 

@@ -79,7 +79,7 @@ void Workspace::open_next() {
         progress.check_canceled();
         auto graph = std::make_shared<graph::MetaGraph>(importers::open_model(found, options));
         progress.check_canceled();
-        return make_model(std::move(graph), found);
+        return make_model(std::move(graph), found, {}, options.follow_links);
       },
       [this] {
         const ToOpen opened = std::move(waiting_.front());
@@ -205,8 +205,11 @@ void Workspace::reload() {
 }
 
 void Workspace::reload(std::size_t at) {
-  const std::string path = documents_[at]->model->path;
-  ask_open({.name = "Reloading " + safe_display(path, 60), .path = path, .in_place_of = documents_[at]->id});
+  const Model& model = *documents_[at]->model;
+  ToOpen again{.name = "Reloading " + safe_display(model.path, 60), .path = model.path};
+  if (model.follow_links) again.with = {{"follow_links", "on"}};
+  again.in_place_of = documents_[at]->id;
+  ask_open(std::move(again));
 }
 
 void Workspace::toggle_favorite() {

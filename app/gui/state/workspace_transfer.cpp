@@ -47,20 +47,17 @@ void Workspace::convert(const ConvertTask& task) {
   const ModelPtr& model = document().model;
   if (!model) throw Error(ErrorCode::usage, "no model is open");
   if (conversion.busy()) throw Error(ErrorCode::usage, "a conversion is under way");
-  if (task.out.empty()) throw Error(ErrorCode::usage, "no output file is given");
   graph::require_sound(*model->graph, "convert");
   if (const std::string misfit = reading_misfit(*model); !misfit.empty())
     throw Error(ErrorCode::unsupported, "cannot convert this model: " + misfit);
-  const exporters::Exporter& exporter = exporters::find_exporter(task.request.to);
+  const exporters::Exporter& exporter = exporters::chosen_exporter(task.request.to, task.out);
   conversion.reset();
   checking.reset();
   conversion.ask(
       shared.jobs, "Converting to " + std::string(exporter.id),
-      [graph = model->graph, &exporter, task, id = document().id,
-       assets = shared.assets](Progress& progress) {
-        const exporters::ExportOptions options = layout_options(*graph, task.request, *assets, progress);
+      [model = model, task, id = document().id, assets = shared.assets](Progress& progress) {
         return Conversion{
-            id, exporters::convert_model(graph, exporter, options, task.out, task.request.write, progress),
+            id, exporters::convert_model(bound_conversion(*model, task, *assets, progress), progress),
             task.out};
       },
       [this, out = task.out, id = document().id] {

@@ -94,10 +94,11 @@ const std::vector<std::uint32_t>& NameRanks::of(const graph::MetaGraph& graph) c
   return ranks_;
 }
 
-ModelPtr make_model(graph::MetaGraphPtr graph, std::string path, std::string name) {
+ModelPtr make_model(graph::MetaGraphPtr graph, std::string path, std::string name, bool follow_links) {
   auto model = std::make_shared<Model>();
   model->graph = std::move(graph);
   model->path = std::move(path);
+  model->follow_links = follow_links;
   const graph::MetaGraph& g = *model->graph;
   model->name = name.empty() ? graph::model_name(g) : std::move(name);
   // the two halves take about as long as each other

@@ -66,6 +66,7 @@ struct Model {
   std::string mapping_refusal;                  // why the files cannot be mapped; empty if they can
   bool remarks = false;                         // storage_remark() is not empty for some tensor
   bool shapes_only = false;                     // no file holds (all of) its weights
+  bool follow_links = false;                    // it was opened so
   std::size_t errors = 0;                       // number of notes of severity error
   NameRanks name_ranks;
 
@@ -74,7 +75,8 @@ struct Model {
 using ModelPtr = std::shared_ptr<const Model>;
 
 // Computes the facts. An empty name stands for the name that the graph has.
-ModelPtr make_model(graph::MetaGraphPtr graph, std::string path, std::string name = {});
+ModelPtr make_model(graph::MetaGraphPtr graph, std::string path, std::string name = {},
+                    bool follow_links = false);
 
 enum class SortColumn { name, dtype, shape, bytes, file, offset };
 inline constexpr std::array<std::string_view, 6> kSortColumnNames = {"name",  "dtype", "shape",
