@@ -318,33 +318,22 @@ void Decoders::apply(const Step& made, std::vector<std::string>& texts) {
 // post-processor.
 
 struct Encoder::State {
-  // The stages of a tokenizer.json.
-  struct Stages {
-    explicit Stages(const Tokenizer& tokenizer)
-        : normalizers(tokenizer),
-          added(tokenizer, normalizers),
-          pre_tokenizers(tokenizer),
-          model(word_model(tokenizer)),
-          decoders(tokenizer) {}
-    Normalizers normalizers;
-    AddedTokens added;
-    PreTokenizers pre_tokenizers;
-    std::unique_ptr<WordModel> model;
-    Decoders decoders;
-  };
-
-  explicit State(const Tokenizer& made_from) : tokenizer(made_from), vocabulary(made_from) {
-    if (tokenizer.kind == VocabularyKind::sentencepiece) {
-      sentencepiece.emplace(tokenizer);
-    } else {
-      stages.emplace(tokenizer);
-    }
-  }
+  explicit State(const Tokenizer& made_from)
+      : tokenizer(made_from),
+        vocabulary(made_from),
+        normalizers(made_from),
+        added(made_from, normalizers),
+        pre_tokenizers(made_from),
+        model(word_model(made_from)),
+        decoders(made_from) {}
 
   const Tokenizer& tokenizer;
   Vocabulary vocabulary;
-  std::optional<Stages> stages;
-  std::optional<SentencePieceModel> sentencepiece;
+  Normalizers normalizers;
+  AddedTokens added;
+  PreTokenizers pre_tokenizers;
+  std::unique_ptr<WordModel> model;
+  Decoders decoders;
 };
 
 namespace {
@@ -377,15 +366,13 @@ Encoder::Encoder(Encoder&&) noexcept = default;
 Encoder& Encoder::operator=(Encoder&&) noexcept = default;
 
 std::vector<std::uint32_t> Encoder::encode(std::string_view text, bool special) const {
-  if (state_->sentencepiece) return state_->sentencepiece->encode(text);
   if (!is_valid_utf8(text)) throw Error(ErrorCode::malformed, "the text to encode is not UTF-8");
-  const State::Stages& stages = *state_->stages;
   std::vector<std::uint32_t> ids;
-  for (const TextPiece& piece : stages.pre_tokenizers.apply(stages.added.extract(text))) {
+  for (const TextPiece& piece : state_->pre_tokenizers.apply(state_->added.extract(text))) {
     if (piece.token) {
       ids.push_back(*piece.token);
     } else {
-      stages.model->encode(piece.text, ids);
+      state_->model->encode(piece.text, ids);
     }
   }
   return special ? with_special(state_->tokenizer.post, std::move(ids)) : ids;
@@ -394,20 +381,16 @@ std::vector<std::uint32_t> Encoder::encode(std::string_view text, bool special) 
 std::string Encoder::decode(const std::vector<std::uint32_t>& ids) const {
   std::vector<std::string> texts;
   for (const std::uint32_t id : ids) {
-    const AddedToken* const added = state_->stages ? state_->stages->added.find(id) : nullptr;
-    if (added != nullptr) {
+    if (const AddedToken* const added = state_->added.find(id)) {
       TextPiece piece = {.text = added->text, .first_bytes = 0, .token = {}};
       // the text looks as it does where the token is found
-      if (added->normalized) state_->stages->normalizers.apply(piece);
+      if (added->normalized) state_->normalizers.apply(piece);
       texts.push_back(std::move(piece.text));
     } else if (const std::string* const text = state_->vocabulary.text(id)) {
       texts.push_back(*text);
     }
   }
-  if (state_->stages) return state_->stages->decoders.join(std::move(texts));
-  std::string joined;
-  for (const std::string& text : texts) joined += text;
-  return joined;
+  return state_->decoders.join(std::move(texts));
 }
 
 }  // namespace loadline::tokenizer

@@ -195,11 +195,12 @@ class Writer {
     add_key(fmt::format("tokenizer.ggml.{}", name), std::move(value));
   }
 
-  void check_files() const {
+  void check_files() {
     const GgufVocabulary way = result_.vocabulary;
     const bool from_spm = way == GgufVocabulary::sentencepiece || way == GgufVocabulary::unigram;
     if (from_spm && !model_.sentencepiece) throw lacks(model_, "tokenizer.model");
     if (!from_spm && !model_.json) throw lacks(model_, "tokenizer.json");
+    if (from_spm) check_sentencepiece();
     const auto must_be = [&](VocabularyKind kind) {
       if (model_.json->kind != kind)
         throw Error(ErrorCode::unsupported, {.file = model_.json->file},
@@ -209,6 +210,22 @@ class Writer {
     if (way == GgufVocabulary::xlm_roberta) must_be(VocabularyKind::unigram);
     if (way == GgufVocabulary::wordpiece) must_be(VocabularyKind::wordpiece);
     if (way == GgufVocabulary::bpe || way == GgufVocabulary::llama_bpe) must_be(VocabularyKind::bpe);
+  }
+
+  // No key tells llama.cpp of these settings.
+  void check_sentencepiece() {
+    const SentencePieceSpec& spec = model_.sentencepiece->sentencepiece;
+    if (spec.model == SentencePieceSpec::Model::word || spec.model == SentencePieceSpec::Model::character)
+      throw Error(ErrorCode::unsupported, {.file = model_.sentencepiece->file},
+                  "GGUF has no form for a SentencePiece model of type {}",
+                  spec.model == SentencePieceSpec::Model::word ? "word" : "character");
+    constexpr std::string_view kLost = "GGUF has no key for it, and llama.cpp will cut texts in another way";
+    if (spec.treat_whitespace_as_suffix)
+      result_.notes.push_back(
+          fmt::format("treat_whitespace_as_suffix of the SentencePiece model is set: {}", kLost));
+    if (!spec.escape_whitespaces)
+      result_.notes.push_back(
+          fmt::format("escape_whitespaces of the SentencePiece model is not set: {}", kLost));
   }
 
   void write_vocabulary() {

@@ -32,13 +32,9 @@ Charsmap::Charsmap(std::string_view bytes, const std::string& where) {
   if (replacements_.empty() || replacements_.back() != '\0') replacements_ += '\0';
 }
 
-std::optional<Charsmap::Rule> Charsmap::longest(std::string_view text) const { return find(text, true); }
-std::optional<Charsmap::Rule> Charsmap::shortest(std::string_view text) const { return find(text, false); }
-
-std::optional<Charsmap::Rule> Charsmap::find(std::string_view text, bool longest) const {
+std::optional<Charsmap::Rule> Charsmap::shortest(std::string_view text) const {
   if (units_.empty()) return std::nullopt;
   const auto offset = [&](std::uint32_t unit) { return unit >> 10 << ((unit & 1u << 9) >> 6); };
-  std::optional<Rule> best;
   std::size_t position = offset(units_[0]);
   for (std::size_t i = 0; i < text.size(); ++i) {
     const auto label = static_cast<unsigned char>(text[i]);
@@ -51,10 +47,9 @@ std::optional<Charsmap::Rule> Charsmap::find(std::string_view text, bool longest
     if (position >= units_.size()) break;
     const std::size_t value = units_[position] & 0x7FFFFFFF;
     if (value >= replacements_.size()) break;
-    best = Rule{i + 1, std::string_view(replacements_.c_str() + value)};
-    if (!longest) break;
+    return Rule{i + 1, std::string_view(replacements_.c_str() + value)};
   }
-  return best;
+  return std::nullopt;
 }
 
 // --- Each normalizer as the `tokenizers` library of Hugging Face (0.23) defines it.

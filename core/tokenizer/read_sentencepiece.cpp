@@ -1,6 +1,6 @@
 // SentencePiece's model file, protobuf, sentencepiece_model.proto of version 0.2:
 //   1 pieces           {1 piece, 2 score (float), 3 type (1 normal by default)}, in the order of their ids
-//   2 trainer_spec     {3 model_type (1 unigram by default), 24 treat_whitespace_as_suffix, 35 byte_fallback}
+//   2 trainer_spec     {3 model_type (1 unigram by default), 24 treat_whitespace_as_suffix}
 //   3 normalizer_spec  {2 precompiled_charsmap, 3 add_dummy_prefix, 4 remove_extra_whitespaces,
 //                       5 escape_whitespaces; the last three are true by default}
 #include "core/base/error.h"
@@ -60,9 +60,6 @@ void read_trainer(io::WireReader& reader, const io::WireField& at, SentencePiece
         break;
       case io::wire_tag(24, io::WireType::varint):
         spec.treat_whitespace_as_suffix = flag(*field);
-        break;
-      case io::wire_tag(35, io::WireType::varint):
-        spec.byte_fallback = flag(*field);
         break;
       default:
         break;
@@ -128,7 +125,6 @@ Tokenizer read_sentencepiece(const io::SourceFile& file) {
     if (piece.type == PieceType::unknown && !tokenizer.unknown_id) tokenizer.unknown_id = piece.id;
   if (!tokenizer.unknown_id)
     throw Error(ErrorCode::malformed, {.file = file.path()}, "has no piece of type unknown");
-  tokenizer.byte_fallback = tokenizer.sentencepiece.byte_fallback;
   return tokenizer;
 }
 

@@ -69,13 +69,10 @@ class Charsmap {
     std::size_t bytes = 0;  // of the text that it replaces
     std::string_view replacement = {};
   };
-  // The longest, or the shortest, rule for a beginning of `text`. Views of this object.
-  std::optional<Rule> longest(std::string_view text) const;
+  // The shortest rule for a beginning of `text`. A view of this object.
   std::optional<Rule> shortest(std::string_view text) const;
 
  private:
-  std::optional<Rule> find(std::string_view text, bool longest) const;
-
   std::vector<std::uint32_t> units_;
   std::string replacements_;
 };

@@ -42,7 +42,6 @@ struct Merge {
 struct SentencePieceSpec {
   enum class Model : std::uint8_t { unigram = 1, bpe = 2, word = 3, character = 4 };
   Model model = Model::unigram;
-  bool byte_fallback = false;
   bool treat_whitespace_as_suffix = false;
   bool add_dummy_prefix = true;
   bool remove_extra_whitespaces = true;

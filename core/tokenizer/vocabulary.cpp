@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <queue>
 #include <unordered_map>
@@ -60,18 +59,21 @@ void ByteTrie::add(std::string_view text, std::uint32_t number) {
 
 std::optional<ByteTrie::Found> ByteTrie::longest(std::string_view text) const {
   std::optional<Found> best;
-  for_each_prefix(text, [&](std::size_t bytes, std::uint32_t number) { best = Found{bytes, number}; });
+  std::uint32_t node = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    node = child(node, static_cast<unsigned char>(text[i]));
+    if (node == kNone) break;
+    if (numbers_[node] != kNone) best = Found{i + 1, numbers_[node]};
+  }
   return best;
 }
 
 // --- Pieces by text in a hash table, by id in their sorted list.
 
-std::string byte_piece(unsigned char byte) { return fmt::format("<0x{:02X}>", byte); }
-
 Vocabulary::Vocabulary(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {
   ids_.reserve(tokenizer.pieces.size());
   for (const VocabularyPiece& piece : tokenizer.pieces) ids_[piece.text] = piece.id;
-  for (unsigned byte = 0; byte < 256; ++byte) bytes_[byte] = id(byte_piece(static_cast<unsigned char>(byte)));
+  for (unsigned byte = 0; byte < 256; ++byte) bytes_[byte] = id(fmt::format("<0x{:02X}>", byte));
 }
 
 std::optional<std::uint32_t> Vocabulary::id(std::string_view text) const {
@@ -147,9 +149,8 @@ void merge_pairs(std::vector<std::uint32_t>& symbols, Rule rule) {
 }  // namespace
 
 // --- BPE after Sennrich, Haddow and Birch, "Neural Machine Translation of Rare Words with Subword Units"
-// (2016); WordPiece after Wu et al., "Google's Neural Machine Translation System" (2016); Unigram after Kudo,
-// "Subword Regularization" (2018). Ties and unknown characters as the `tokenizers` library of Hugging Face
-// has them.
+// (2016); WordPiece after Wu et al., "Google's Neural Machine Translation System" (2016). Ties and unknown
+// characters as the `tokenizers` library of Hugging Face has them.
 
 namespace {
 
@@ -254,8 +255,7 @@ class Bpe final : public WordModel {
 };
 
 std::uint32_t unknown_piece(const Tokenizer& tokenizer, const Vocabulary& vocabulary) {
-  const std::string text =
-      tokenizer.unknown.value_or(tokenizer.kind == VocabularyKind::wordpiece ? "[UNK]" : "<unk>");
+  const std::string text = tokenizer.unknown.value_or("[UNK]");
   if (const auto id = vocabulary.id(text)) return *id;
   throw Error(ErrorCode::malformed, {.file = tokenizer.file},
               "model.unk_token: the vocabulary has no piece '{}', and the text has an unknown word",
@@ -294,112 +294,6 @@ class WordPiece final : public WordModel {
   ByteTrie firsts_, rests_;
 };
 
-class WordLevel final : public WordModel {
- public:
-  explicit WordLevel(const Tokenizer& tokenizer) : tokenizer_(tokenizer), vocabulary_(tokenizer) {}
-
-  void encode(std::string_view word, std::vector<std::uint32_t>& ids) const override {
-    const auto id = vocabulary_.id(word);
-    ids.push_back(id ? *id : unknown_piece(tokenizer_, vocabulary_));
-  }
-
- private:
-  const Tokenizer& tokenizer_;
-  Vocabulary vocabulary_;
-};
-
-class Unigram final : public WordModel {
- public:
-  explicit Unigram(const Tokenizer& tokenizer) : tokenizer_(tokenizer), vocabulary_(tokenizer) {
-    double least = std::numeric_limits<double>::infinity();
-    for (const VocabularyPiece& piece : tokenizer.pieces) {
-      least = std::min(least, piece.score);
-      // of two pieces with one text the later counts
-      if (vocabulary_.id(piece.text) == piece.id) trie_.add(piece.text, piece.id);
-    }
-    unknown_score_ = least - kUnknownPenalty;
-  }
-
-  void encode(std::string_view word, std::vector<std::uint32_t>& ids) const override {
-    const std::vector<Node> best = best_paths(word);
-    // backwards along the best path; unknown neighbors become one
-    std::vector<std::string_view> parts;
-    bool joins = false;
-    for (std::size_t end = word.size(); end > 0;) {
-      const Node& node = best[end];
-      const bool unknown = tokenizer_.unknown_id && node.id == *tokenizer_.unknown_id;
-      const std::string_view part = word.substr(node.begin, end - node.begin);
-      if (unknown && joins) {
-        parts.back() = word.substr(node.begin, part.size() + parts.back().size());
-      } else {
-        parts.push_back(part);
-      }
-      joins = unknown;
-      end = node.begin;
-    }
-    std::ranges::reverse(parts);
-    for (const std::string_view part : parts) add_part(part, ids);
-  }
-
- private:
-  static constexpr double kUnknownPenalty = 10;
-  struct Node {
-    std::uint32_t id = 0;
-    bool reached = false;
-    std::size_t begin = 0;
-    double score = 0;
-  };
-
-  Error no_unknown() const {
-    return Error(ErrorCode::malformed, {.file = tokenizer_.file},
-                 "model.unk_id is missing, and the text has an unknown character");
-  }
-
-  // The best way to reach each byte of a word (Viterbi).
-  std::vector<Node> best_paths(std::string_view word) const {
-    std::vector<Node> best(word.size() + 1);
-    for (std::size_t at = 0; at < word.size();) {
-      const std::size_t bytes = character_bytes(word[at]);
-      const double so_far = best[at].score;
-      bool single = false;
-      const auto offer = [&](std::size_t end, double score, std::uint32_t id) {
-        Node& node = best[end];
-        if (!node.reached || score > node.score) node = {id, true, at, score};
-      };
-      trie_.for_each_prefix(word.substr(at), [&](std::size_t length, std::uint32_t id) {
-        offer(at + length, tokenizer_.pieces[id].score + so_far, id);
-        single = single || length == bytes;
-      });
-      if (!single) {
-        if (!tokenizer_.unknown_id) throw no_unknown();
-        offer(at + bytes, unknown_score_ + so_far, *tokenizer_.unknown_id);
-      }
-      at += bytes;
-    }
-    return best;
-  }
-
-  void add_part(std::string_view part, std::vector<std::uint32_t>& ids) const {
-    if (const auto id = vocabulary_.id(part)) return ids.push_back(*id);
-    if (tokenizer_.byte_fallback) {
-      const auto has_piece = [&](char c) {
-        return vocabulary_.byte(static_cast<unsigned char>(c)).has_value();
-      };
-      if (std::ranges::all_of(part, has_piece)) {
-        for (const char c : part) ids.push_back(*vocabulary_.byte(static_cast<unsigned char>(c)));
-        return;
-      }
-    }
-    if (!tokenizer_.unknown_id) throw no_unknown();
-    ids.push_back(*tokenizer_.unknown_id);
-  }
-
-  const Tokenizer& tokenizer_;
-  Vocabulary vocabulary_;
-  ByteTrie trie_;
-  double unknown_score_ = 0;
-};
-
 }  // namespace
 
 std::unique_ptr<WordModel> word_model(const Tokenizer& tokenizer) {
@@ -408,14 +302,10 @@ std::unique_ptr<WordModel> word_model(const Tokenizer& tokenizer) {
       return std::make_unique<Bpe>(tokenizer);
     case VocabularyKind::wordpiece:
       return std::make_unique<WordPiece>(tokenizer);
-    case VocabularyKind::unigram:
-      return std::make_unique<Unigram>(tokenizer);
-    case VocabularyKind::word_level:
-      return std::make_unique<WordLevel>(tokenizer);
-    case VocabularyKind::sentencepiece:
-      break;
+    default:
+      throw Error(ErrorCode::usage, "{}: {} vocabularies are not encoded", tokenizer.file,
+                  vocabulary_kind_name(tokenizer.kind));
   }
-  throw Error(ErrorCode::usage, "a SentencePiece model has no words");
 }
 
 }  // namespace loadline::tokenizer

@@ -1,7 +1,6 @@
-// Pieces by text, id and prefix, and the models that encode: one word, or a text as SentencePiece does.
+// Pieces by text, id and prefix, and the models that encode one word.
 #pragma once
 
-#include "core/tokenizer/text_stages.h"
 #include "core/tokenizer/tokenizer.h"
 
 #include <array>
@@ -12,7 +11,6 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
 namespace loadline::tokenizer {
@@ -26,22 +24,11 @@ class ByteTrie {
   // A text that is there already keeps its first number.
   void add(std::string_view text, std::uint32_t number);
 
-  // Calls each(bytes, number) for every text that `text` begins with, the shortest first.
-  template <typename Each>
-  void for_each_prefix(std::string_view text, Each each) const {
-    std::uint32_t node = 0;
-    for (std::size_t i = 0; i < text.size(); ++i) {
-      const auto next = child(node, static_cast<unsigned char>(text[i]));
-      if (next == kNone) return;
-      node = next;
-      if (numbers_[node] != kNone) each(i + 1, numbers_[node]);
-    }
-  }
-
   struct Found {
     std::size_t bytes = 0;
     std::uint32_t number = 0;
   };
+  // The longest text that `text` begins with.
   std::optional<Found> longest(std::string_view text) const;
 
  private:
@@ -58,9 +45,6 @@ class ByteTrie {
 
 // --- Finds the pieces of a vocabulary by text and by id.
 
-// The name of a byte's piece in vocabularies that fall back to bytes: "<0x0A>".
-std::string byte_piece(unsigned char byte);
-
 // Refers to the tokenizer's pieces, which must outlive it.
 class Vocabulary {
  public:
@@ -71,7 +55,6 @@ class Vocabulary {
   const std::string* text(std::uint32_t id) const;
   // The ids of byte pieces; nothing for a byte without one.
   std::optional<std::uint32_t> byte(unsigned char byte) const { return bytes_[byte]; }
-  std::size_t size() const { return ids_.size(); }
 
  private:
   const Tokenizer& tokenizer_;
@@ -79,7 +62,7 @@ class Vocabulary {
   std::array<std::optional<std::uint32_t>, 256> bytes_;
 };
 
-// --- What turns one word into token ids: BPE, WordPiece, Unigram, whole words.
+// --- What turns one word into token ids: BPE, WordPiece.
 
 class WordModel {
  public:
@@ -90,44 +73,7 @@ class WordModel {
 };
 
 // The model of a tokenizer.json, which must outlive it. Throws Error{malformed}, naming the file, for merges
-// of pieces that the vocabulary does not have, and Error{usage} for SentencePiece.
+// of pieces that the vocabulary does not have, and Error{usage} for a kind that is neither BPE nor WordPiece.
 std::unique_ptr<WordModel> word_model(const Tokenizer& tokenizer);
-
-// --- Encodes with a SentencePiece model, as its own library does.
-
-class SentencePieceModel {
- public:
-  // The tokenizer must outlive it. Throws Error{malformed}, naming the file and the piece.
-  explicit SentencePieceModel(const Tokenizer& tokenizer);
-
-  // Any bytes: what is not UTF-8 counts as U+FFFD.
-  std::vector<std::uint32_t> encode(std::string_view text) const;
-  std::string normalize(std::string_view text) const;
-
- private:
-  struct Found {
-    std::size_t bytes = 0;  // of the text
-    std::string_view text = {};
-  };
-  struct Part {
-    std::string_view text;
-    std::uint32_t id;
-  };
-  Found normalized_prefix(std::string_view text) const;
-  std::uint32_t id_of(std::string_view piece) const;
-  // Bytes of the user-defined piece, or of the character, that `text` begins with.
-  std::pair<std::size_t, bool> symbol(std::string_view text) const;
-  std::vector<Part> encode_unigram(std::string_view text) const;
-  std::vector<Part> encode_bpe(std::string_view text) const;
-  std::vector<Part> encode_words(std::string_view text) const;
-  std::vector<Part> encode_characters(std::string_view text) const;
-
-  const Tokenizer& tokenizer_;
-  Charsmap charsmap_;
-  std::unordered_map<std::string_view, std::uint32_t> normal_, reserved_;
-  std::vector<std::uint32_t> bytes_;  // the ids of the 256 byte pieces, if there are any
-  ByteTrie pieces_, user_defined_;
-  float least_ = 0, most_ = 0;
-};
 
 }  // namespace loadline::tokenizer

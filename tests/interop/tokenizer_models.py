@@ -93,7 +93,7 @@ def with_vocabulary(tokenizer, change):
     return Tokenizer.from_str(json.dumps(told))
 
 
-def train_byte_fallback(corpus, normalizer, pre_tokenizer, fuse):
+def train_byte_fallback(corpus, normalizer, pre_tokenizer, fuse, decoder=None):
     """BPE as Llama 2 and Gemma have it: pieces with U+2581, unknown characters as bytes."""
     tokenizer = Tokenizer(models.BPE(unk_token="<unk>", fuse_unk=fuse, byte_fallback=True))
     tokenizer.normalizer = normalizer
@@ -102,7 +102,8 @@ def train_byte_fallback(corpus, normalizer, pre_tokenizer, fuse):
     tokens = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256))]
     trainer = trainers.BpeTrainer(vocab_size=2500, special_tokens=tokens, limit_alphabet=300, max_token_length=16, show_progress=False)
     tokenizer.train_from_iterator(corpus, trainer)
-    tokenizer.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)])
+    llama2 = [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
+    tokenizer.decoder = decoder or decoders.Sequence(llama2)
 
     def only_special(told):
         told["added_tokens"] = [token for token in told["added_tokens"] if not token["content"].startswith("<0x")]
@@ -110,20 +111,14 @@ def train_byte_fallback(corpus, normalizer, pre_tokenizer, fuse):
     return finish(with_vocabulary(tokenizer, only_special), "<s>")
 
 
-def train_unigram(corpus, normalizer, scheme, byte_fallback=False, pre_tokenizer=None):
+def train_unigram(corpus, normalizer, scheme):
     tokenizer = Tokenizer(models.Unigram())
     tokenizer.normalizer = normalizer
-    tokenizer.pre_tokenizer = pre_tokenizer or pre_tokenizers.Metaspace("▁", scheme)
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace("▁", scheme)
     tokenizer.decoder = decoders.Metaspace("▁", scheme)
-    tokens = ["<pad>", "</s>", "<unk>", *(f"<0x{byte:02X}>" for byte in range(256) if byte_fallback)]
-    trainer = trainers.UnigramTrainer(vocab_size=7000, special_tokens=tokens, unk_token="<unk>", show_progress=False)
+    trainer = trainers.UnigramTrainer(vocab_size=7000, special_tokens=["<pad>", "</s>", "<unk>"], unk_token="<unk>", show_progress=False)
     tokenizer.train_from_iterator(corpus, trainer)
-
-    def change(told):
-        told["model"]["byte_fallback"] = byte_fallback
-        told["added_tokens"] = [token for token in told["added_tokens"] if not token["content"].startswith("<0x")]
-
-    return finish(with_vocabulary(tokenizer, change), "<s>", "</s>")
+    return finish(tokenizer, "<s>", "</s>")
 
 
 def train_wordpiece(corpus, normalizer, pre_tokenizer):
@@ -168,14 +163,15 @@ def trained(corpus, folder=None):
     replace = normalizers.Replace(" ", "▁")
     yield "bpe llama2", train_byte_fallback(corpus, normalizers.Sequence([normalizers.Prepend("▁"), replace]), None, True)
     yield "bpe gemma", train_byte_fallback(corpus, replace, pre_tokenizers.Split(" ", "merged_with_previous"), False)
-    yield "bpe metaspace first", train_byte_fallback(corpus, normalizers.Sequence([]), pre_tokenizers.Metaspace("▁", "first", False), True)
+    yield "bpe metaspace first", train_byte_fallback(corpus, normalizers.Sequence([]), pre_tokenizers.Metaspace("▁", "first", False), True, decoders.Metaspace("▁", "first"))
     t5 = [normalizers.Nmt(), normalizers.NFKC(), normalizers.Replace(Regex(" {2,}"), " ")]
-    yield "unigram t5", train_unigram(corpus, normalizers.Sequence(t5), "always")
-    yield "unigram bytes first", train_unigram(corpus, normalizers.NFKC(), "first", True)
-    yield "unigram strip never", train_unigram(corpus, normalizers.Sequence([normalizers.Strip(), normalizers.NFKD(), normalizers.StripAccents(), normalizers.Lowercase()]), "never")
+    yield "bpe metaspace always", train_byte_fallback(corpus, normalizers.Sequence(t5), pre_tokenizers.Metaspace("▁", "always"), True, decoders.Metaspace("▁", "always"))
+    strip = [normalizers.Strip(), normalizers.NFKD(), normalizers.StripAccents(), normalizers.Lowercase()]
+    yield "bpe metaspace never", train_byte_fallback(corpus, normalizers.Sequence(strip), pre_tokenizers.Metaspace("▁", "never"), True, decoders.Metaspace("▁", "never"))
     if importlib.util.find_spec("sentencepiece"):
-        yield "unigram precompiled", train_unigram(corpus, normalizers.Sequence([normalizers.Precompiled(nmt_nfkc(folder)), normalizers.Strip(False, True), normalizers.Replace(Regex(" {2,}"), "▁")]), "always")
-    yield "unigram scripts", train_unigram(corpus, normalizers.NFC(), "always", pre_tokenizer=pre_tokenizers.UnicodeScripts())
+        rules = [normalizers.Precompiled(nmt_nfkc(folder)), normalizers.Strip(False, True), normalizers.Replace(Regex(" {2,}"), "▁")]
+        yield "bpe precompiled", train_byte_fallback(corpus, normalizers.Sequence(rules), pre_tokenizers.Metaspace("▁", "always"), True)
+    yield "bpe scripts", train_byte_fallback(corpus, normalizers.NFC(), pre_tokenizers.UnicodeScripts(), True)
     yield "wordpiece bert", train_wordpiece(corpus, normalizers.BertNormalizer(), pre_tokenizers.BertPreTokenizer())
     yield "wordpiece cased", train_wordpiece(corpus, normalizers.BertNormalizer(lowercase=False, strip_accents=False), pre_tokenizers.BertPreTokenizer())
     yield "wordpiece whitespace", train_wordpiece(corpus, normalizers.Sequence([normalizers.NFD(), normalizers.StripAccents(), normalizers.Lowercase()]), pre_tokenizers.Whitespace())

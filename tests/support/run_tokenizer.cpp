@@ -1,6 +1,5 @@
-// run_tokenizer encode FILE TEXTS.json [special]: encodes texts for the interop tests. FILE is a
-// tokenizer.json or a SentencePiece model; the output is a JSON list of the lists of ids. `decode` takes
-// lists of ids instead.
+// run_tokenizer encode TOKENIZER.json TEXTS.json [special]: encodes texts for the interop tests. The output
+// is a JSON list of the lists of ids. `decode` takes lists of ids instead.
 #include "core/base/error.h"
 #include "core/tokenizer/encoder.h"
 #include "core/tokenizer/gguf_tokenizer.h"
@@ -19,11 +18,6 @@ namespace {
 
 using namespace loadline;
 using Json = nlohmann::json;
-
-tokenizer::Tokenizer read_any(const std::string& path) {
-  const io::SourceFile file = io::SourceFile::open(path);
-  return path.ends_with(".json") ? tokenizer::read_tokenizer_json(file) : tokenizer::read_sentencepiece(file);
-}
 
 Json read_json(const char* path) {
   std::ifstream file(path);
@@ -55,7 +49,7 @@ void run(int argc, char** argv) {
   const std::string task = argv[1];
   if (task == "gguf") return print_gguf(argv[2], argc > 3 ? argv[3] : "");
   if (argc < 4) throw Error(ErrorCode::usage, "ITEMS.json is missing");
-  const tokenizer::Tokenizer tokenizer = read_any(argv[2]);
+  const tokenizer::Tokenizer tokenizer = tokenizer::read_tokenizer_json(io::SourceFile::open(argv[2]));
   const tokenizer::Encoder encoder(tokenizer);
   Json results = Json::array();
   for (const Json& item : read_json(argv[3])) {
@@ -73,7 +67,8 @@ void run(int argc, char** argv) {
 int main(int argc, char** argv) {
   if (argc < 3) {
     std::fputs(
-        "usage: run_tokenizer encode|decode FILE ITEMS.json [special]\n       run_tokenizer gguf FOLDER "
+        "usage: run_tokenizer encode|decode TOKENIZER.json ITEMS.json [special]\n       run_tokenizer gguf "
+        "FOLDER "
         "[PRE]\n",
         stderr);
     return 2;

@@ -25,7 +25,8 @@ tokenizer::Tokenizer from_json(std::string_view json) {
       io::SourceFile::from_memory("tokenizer.json", testing::as_bytes(json)));
 }
 
-// A tokenizer of whole words, whose ids show how a text was cut.
+// A tokenizer that looks whole words up first, so that ids show how a text was cut. Every other word is
+// unknown: 0.
 std::string words_json(std::string_view more, std::string_view words) {
   std::string vocabulary = R"("<unk>":0)";
   std::uint32_t id = 0;
@@ -35,8 +36,9 @@ std::string words_json(std::string_view more, std::string_view words) {
     vocabulary += fmt::format(R"(,"{}":{})", words.substr(at, end - at), ++id);
     at = end + 1;
   }
-  return fmt::format(R"({{{}"model":{{"type":"WordLevel","vocab":{{{}}},"unk_token":"<unk>"}}}})", more,
-                     vocabulary);
+  return fmt::format(
+      R"({{{}"model":{{"type":"BPE","vocab":{{{}}},"merges":[],"ignore_merges":true,"fuse_unk":true,"unk_token":"<unk>"}}}})",
+      more, vocabulary);
 }
 
 Ids encoded(std::string_view json, std::string_view text, bool special = false) {
@@ -126,8 +128,8 @@ TEST(TokenizerReading, RefusesWhatCannotBeEncoded) {
   };
   EXPECT_EQ(encode_error(R"({"model":{"type":"BPE","vocab":{"a":0},"merges":["a b"]}})", "a"),
             "tokenizer.json: model.merges[0]: the vocabulary has no piece 'b'");
-  EXPECT_EQ(encode_error(R"({"model":{"type":"Unigram","vocab":[["a",0]]}})", "b"),
-            "tokenizer.json: model.unk_id is missing, and the text has an unknown character");
+  EXPECT_EQ(encode_error(R"({"model":{"type":"Unigram","vocab":[["a",0]]}})", "a"),
+            "tokenizer.json: Unigram vocabularies are not encoded");
   const auto split = [&](std::string_view regex) {
     return with(fmt::format(
         R"({{"type":"Split","pattern":{{"Regex":"{}"}},"behavior":"Isolated","invert":false}})", regex));
@@ -181,7 +183,7 @@ TEST(TokenizerPatterns, MeanTheSameInBothLibraries) {
 TEST(TokenizerPatterns, BearLongRunsOfSpaces) {
   const std::string json = words_json(
       R"("pre_tokenizer":{"type":"Split","pattern":{"Regex":"\\s+$"},"behavior":"Isolated","invert":false},)",
-      "a");
+      "b");
   EXPECT_EQ(encoded(json, std::string(5000, ' ') + "a").size(), 1U);
 }
 
@@ -247,17 +249,12 @@ TEST(TokenizerModels, WordPieceTakesTheLongestPieces) {
   EXPECT_EQ(encoded(json, "unx"), (Ids{0}));
 }
 
-TEST(TokenizerModels, UnigramTakesTheBestPath) {
-  const std::string json =
-      R"({"model":{"type":"Unigram","unk_id":0,"vocab":[["<unk>",0],["a",0],["b",0],["c",0],["d",0],["cd",1],["ab",2],["abc",5],["abcd",10]]}})";
-  EXPECT_EQ(encoded(json, "abcdacdxx"), (Ids{8, 1, 5, 0}));
-}
-
 std::string piece(std::string_view text, float score, std::uint64_t type) {
   return Proto().text(1, text).fixed32(2, std::bit_cast<std::uint32_t>(score)).number(3, type).bytes();
 }
 
-std::string sentencepiece_model(std::uint64_t kind) {
+// `trainer` and `normalizer` are more fields of the two specs.
+std::string sentencepiece_model(std::uint64_t kind, Proto trainer = {}, Proto normalizer = {}) {
   Proto model;
   const std::pair<const char*, float> pieces[] = {{"\xE2\x96\x81", -1},
                                                   {"a", -2},
@@ -268,22 +265,12 @@ std::string sentencepiece_model(std::uint64_t kind) {
                                                    -4}};
   model.text(1, piece("<unk>", 0, 2)).text(1, piece("<s>", 0, 3)).text(1, piece("</s>", 0, 3));
   for (const auto& [text, score] : pieces) model.text(1, piece(text, score, 1));
-  return model.text(2, Proto().number(3, kind)).text(3, Proto().number(4, 1)).bytes();
+  return model.text(2, trainer.number(3, kind)).text(3, normalizer.number(4, 1)).bytes();
 }
 
 tokenizer::Tokenizer from_proto(std::string_view bytes) {
   return tokenizer::read_sentencepiece(
       io::SourceFile::from_memory("tokenizer.model", testing::as_bytes(bytes)));
-}
-
-TEST(TokenizerSentencePiece, EncodesBothWays) {
-  const tokenizer::Tokenizer bpe = from_proto(sentencepiece_model(2)),
-                             unigram = from_proto(sentencepiece_model(1));
-  EXPECT_EQ(tokenizer::Encoder(bpe).encode("ab  x", false), (Ids{3, 6, 3, 0}));
-  EXPECT_EQ(tokenizer::Encoder(unigram).encode("ab", false), (Ids{3, 6}));
-  // bytes that are no UTF-8 are unknown
-  EXPECT_EQ(tokenizer::Encoder(bpe).encode("\xFF", false), (Ids{3, 0}));
-  EXPECT_EQ(tokenizer::Encoder(bpe).encode("", false), Ids{});
 }
 
 TEST(TokenizerSentencePiece, RefusesBrokenModels) {
@@ -302,14 +289,6 @@ TEST(TokenizerSentencePiece, RefusesBrokenModels) {
       {"tiktoken", "IQ== 0\nIg== 1\n", "tokenizer.model"},
   };
   testing::expect_errors(table, [](std::string_view bytes) { from_proto(bytes); });
-  const tokenizer::Tokenizer twice =
-      from_proto(Proto().text(1, piece("<unk>", 0, 2)).text(1, piece("a", 0, 1)).text(1, piece("a", 0, 1)));
-  EXPECT_EQ(testing::error_of([&] { tokenizer::Encoder{twice}; }),
-            "tokenizer.model: pieces[2]: 'a' occurs twice");
-  const tokenizer::Tokenizer bytes =
-      from_proto(Proto().text(1, piece("<unk>", 0, 2)).text(2, Proto().number(35, 1)));
-  EXPECT_EQ(testing::error_of([&] { tokenizer::Encoder{bytes}; }),
-            "tokenizer.model: byte_fallback is set, but there is no byte piece '<0x00>'");
 }
 
 tokenizer::ModelTokenizer model_of(const std::map<std::string, std::string>& files) {
@@ -360,6 +339,26 @@ TEST(TokenizerGguf, WritesSentencePieceWithWhatStandsBesideIt) {
   EXPECT_EQ(keys.at("chat_template"), "{{ a }}");
   EXPECT_EQ(keys.at("chat_template.tool_use"), "b");
   EXPECT_EQ(keys.at("chat_templates"), R"(["tool_use"])");
+}
+
+TEST(TokenizerGguf, TellsWhatNoKeySaysOfSentencePiece) {
+  const auto notes_of = [](const std::string& bytes) {
+    return fmt::format(
+        "{}", fmt::join(tokenizer::gguf_tokenizer(model_of({{"tokenizer.model", bytes}}), {}).notes, "; "));
+  };
+  EXPECT_EQ(notes_of(sentencepiece_model(1)), "");
+  EXPECT_EQ(
+      notes_of(sentencepiece_model(1, Proto().number(24, 1))),
+      "treat_whitespace_as_suffix of the SentencePiece model is set: GGUF has no key for it, and llama.cpp "
+      "will cut texts in another way");
+  EXPECT_EQ(
+      notes_of(sentencepiece_model(2, {}, Proto().number(5, 0))),
+      "escape_whitespaces of the SentencePiece model is not set: GGUF has no key for it, and llama.cpp will "
+      "cut texts in another way");
+  EXPECT_EQ(testing::error_of([&] { notes_of(sentencepiece_model(3)); }),
+            "tokenizer.model: GGUF has no form for a SentencePiece model of type word");
+  EXPECT_EQ(testing::error_of([&] { notes_of(sentencepiece_model(4)); }),
+            "tokenizer.model: GGUF has no form for a SentencePiece model of type character");
 }
 
 TEST(TokenizerGguf, TellsWhatItCannotName) {
