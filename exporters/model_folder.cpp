@@ -4,6 +4,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/forward/family/model_config.h"
+#include "core/graph/names/file_names.h"
 #include "core/io/file_system.h"
 #include "core/io/source_file.h"
 
@@ -26,16 +27,6 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kMostEntries = 10'000;
 constexpr int kMostFolderDepth = 4;
-
-// Endings of files that hold weights or training state, and of their indexes.
-constexpr std::array<std::string_view, 21> kWeights = {
-    ".safetensors", ".bin",       ".pt",  ".pth",       ".ckpt",   ".gguf",       ".onnx",
-    ".onnx_data",   ".onnx.data", ".pte", ".ptd",       ".tflite", ".npz",        ".npy",
-    ".h5",          ".msgpack",   ".ot",  ".mlpackage", ".pt2",    ".index.json", ".safetensors.index.json"};
-
-bool holds_weights(std::string_view name) {
-  return std::ranges::any_of(kWeights, [&](std::string_view ending) { return name.ends_with(ending); });
-}
 
 class Lister {
  public:
@@ -82,7 +73,7 @@ class Lister {
     std::error_code failure;
     if (name == graph::kConfigKey || is_own(entry)) return;
     const std::uintmax_t bytes = entry.file_size(failure);
-    if (holds_weights(name) || failure || !(follow_links_ || stays_inside(entry.path())))
+    if (graph::is_weight_file(name) || failure || !(follow_links_ || stays_inside(entry.path())))
       return result_.left_out.push_back(name);
     result_.files.push_back({name, entry.path().string(), bytes});
   }

@@ -42,9 +42,8 @@ struct Source {
 enum class Match : std::uint8_t { no, maybe, yes };
 
 struct Importer {
-  std::string_view id;
+  std::string_view id;  // also in the table of file names: graph::file_endings(id)
   std::string_view name;
-  std::string_view extensions;  // space separated: ".safetensors"
   // Judges the first kSniffBytes of the file, or all of a smaller one. `path` may only break ties.
   Match (*sniff)(std::string_view head, std::string_view path);
   // Reads headers only. The result passes validate(). Throws Error.

@@ -1,6 +1,8 @@
-// The table of importers, in the order in which their sniff functions are called.
+// The table of importers, in the order in which their sniff functions are called. The endings of their files
+// stand in core/graph/names/file_names.cpp.
 #include "core/base/error.h"
 #include "core/graph/meta_graph.h"
+#include "core/graph/names/file_names.h"
 #include "core/graph/packed/quantization.h"
 #include "importers/formats.h"
 #include "importers/importer.h"
@@ -11,22 +13,19 @@ namespace loadline::importers {
 namespace {
 
 constexpr std::array kImporters = std::to_array<Importer>({
-    {"safetensors", "safetensors", ".safetensors", sniff_safetensors, read_safetensors},
-    {"hf_index", "sharded safetensors or PyTorch (Hugging Face index)",
-     ".safetensors.index.json .bin.index.json", sniff_hf_index, read_hf_index},
-    {"torch", "PyTorch (torch.save)", ".pt .pth .bin .ckpt", sniff_torch_zip, read_torch_zip},
-    {"torch_legacy", "PyTorch before 1.6 (torch.save)", ".pt .pth .bin .ckpt", sniff_torch_legacy,
-     read_torch_legacy},
-    {"pt2", "torch.export archive", ".pt2", sniff_pt2, read_pt2},
-    {"gguf", "GGUF", ".gguf", sniff_gguf, read_gguf},
-    {"ptd", "ExecuTorch tensors", ".ptd", sniff_ptd, read_ptd},
-    {"pte", "ExecuTorch program", ".pte", sniff_pte, read_pte},
-    {"tflite", "LiteRT (TensorFlow Lite)", ".tflite", sniff_tflite, read_tflite},
-    {"npy", "numpy array", ".npy", sniff_npy, read_npy},
-    {"npz", "numpy archive", ".npz", sniff_npz, read_npz},
-    {"onnx", "ONNX", ".onnx", sniff_onnx, read_onnx},
-    {"config", "Hugging Face config.json (shapes without weights)", "config.json", sniff_hf_config,
-     read_hf_config},
+    {"safetensors", "safetensors", sniff_safetensors, read_safetensors},
+    {"hf_index", "sharded safetensors or PyTorch (Hugging Face index)", sniff_hf_index, read_hf_index},
+    {"torch", "PyTorch (torch.save)", sniff_torch_zip, read_torch_zip},
+    {"torch_legacy", "PyTorch before 1.6 (torch.save)", sniff_torch_legacy, read_torch_legacy},
+    {"pt2", "torch.export archive", sniff_pt2, read_pt2},
+    {"gguf", "GGUF", sniff_gguf, read_gguf},
+    {"ptd", "ExecuTorch tensors", sniff_ptd, read_ptd},
+    {"pte", "ExecuTorch program", sniff_pte, read_pte},
+    {"tflite", "LiteRT (TensorFlow Lite)", sniff_tflite, read_tflite},
+    {"npy", "numpy array", sniff_npy, read_npy},
+    {"npz", "numpy archive", sniff_npz, read_npz},
+    {"onnx", "ONNX", sniff_onnx, read_onnx},
+    {"config", "Hugging Face config.json (shapes without weights)", sniff_hf_config, read_hf_config},
 });
 
 // Refuses a bare pickle of a newer protocol, which torch.save writes only on request. Its first bytes differ
@@ -77,7 +76,7 @@ std::span<const Importer> importers() { return kImporters; }
 
 const Importer& importer_for(const io::SourceFile& file) {
   const std::string head = file.head(kSniffBytes);
-  if (head.empty() && !file.path().ends_with(".safetensors"))
+  if (head.empty() && !graph::has_ending_of(file.path(), "safetensors"))
     throw Error(ErrorCode::malformed, {.file = file.path()}, "the file is empty");
   const Importer* maybe = nullptr;
   for (const Importer& importer : kImporters) {

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <limits>
 #include <map>
 #include <optional>
 
@@ -127,41 +128,9 @@ bool is_leftover(std::string_view name) {
          stem.starts_with("rng_state") || stem.starts_with("random_states");
 }
 
-// The rank of GGUF files that go with a model. No file has this name.
-constexpr std::string_view kBesideGguf = "beside a .gguf";
-
-// File names and endings that can be a folder's model, in order of preference.
-constexpr std::string_view kCandidates[] = {"model.safetensors.index.json",
-                                            graph::kHfIndexSuffix,
-                                            "model.safetensors",
-                                            ".safetensors",
-                                            ".gguf",
-                                            kBesideGguf,
-                                            "pytorch_model.bin.index.json",
-                                            graph::kHfTorchIndexSuffix,
-                                            "pytorch_model.bin",
-                                            ".bin .pt .pth .ckpt",
-                                            ".onnx",
-                                            ".pte",
-                                            ".ptd",
-                                            ".tflite",
-                                            ".pt2",
-                                            ".npz",
-                                            ".npy",
-                                            "config.json"};
-
 std::optional<std::size_t> candidate_rank(std::string_view name) {
-  const bool beside = !graph::gguf_role(name).empty();
-  const auto is_kind = [&](std::string_view kind) {
-    if (beside) return false;
-    return kind.starts_with('.') ? name.ends_with(kind) : name == kind;
-  };
-  for (std::size_t rank = 0; rank < std::size(kCandidates); ++rank) {
-    const std::vector<std::string_view> kinds = split(kCandidates[rank], ' ');
-    if (beside ? kCandidates[rank] == kBesideGguf : std::ranges::any_of(kinds, is_kind))
-      return is_leftover(name) ? std::size(kCandidates) : rank;
-  }
-  return std::nullopt;
+  const std::optional<std::size_t> rank = graph::model_file_rank(name);
+  return rank && is_leftover(name) ? std::numeric_limits<std::size_t>::max() : rank;
 }
 
 // The files of a folder that could be the model, best first; equal ranks are sorted by name.

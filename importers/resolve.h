@@ -47,10 +47,9 @@ struct ResolveOptions {
   forward::AssetsLoader assets = {};
 };
 
-// An existing path beats org/name. A folder opens the first of: *.safetensors.index.json, model.safetensors,
-// other *.safetensors, *.gguf, *.bin.index.json, *.bin, *.pt, *.pth and *.ckpt, *.onnx, *.pte, *.ptd,
-// *.tflite, *.pt2, *.npz, *.npy, config.json alone, training state such as optimizer.pt. A Note names the
-// other candidates. A shard whose index lies beside it opens the whole model. Throws Error.
+// An existing path beats org/name. A folder opens the file of the lowest rank (graph::model_file_rank), and
+// training state such as optimizer.pt last. A Note names the other candidates. A shard whose index lies
+// beside it opens the whole model. Throws Error.
 Source resolve(const std::string& path, const ResolveOptions& options);
 
 // resolve(), then import_source().

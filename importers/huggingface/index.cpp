@@ -32,8 +32,7 @@ constexpr std::size_t kMostConfig = 4 << 20;
 Match sniff_hf_config(std::string_view head, std::string_view path) {
   const std::size_t first = head.find_first_not_of(" \t\r\n");
   if (first == std::string_view::npos || head[first] != '{') return Match::no;
-  const bool named = path == "config.json" || path.ends_with("/config.json");
-  return named || head.find("\"model_type\"") != std::string_view::npos ||
+  return graph::has_ending_of(path, "config") || head.find("\"model_type\"") != std::string_view::npos ||
                  head.find("\"architectures\"") != std::string_view::npos
              ? Match::maybe
              : Match::no;
@@ -370,8 +369,7 @@ Match sniff_hf_index(std::string_view head, std::string_view path) {
   const std::size_t first = head.find_first_not_of(" \t\r\n");
   if (first == std::string_view::npos || head[first] != '{') return Match::no;
   if (head.find("\"weight_map\"") != std::string_view::npos) return Match::yes;
-  return path.ends_with(graph::kHfIndexSuffix) || path.ends_with(graph::kHfTorchIndexSuffix) ? Match::yes
-                                                                                             : Match::no;
+  return graph::has_ending_of(path, "hf_index") ? Match::yes : Match::no;
 }
 
 graph::MetaGraph read_hf_index(const Source& source) {

@@ -366,7 +366,7 @@ Match sniff_npz(std::string_view head, std::string_view path) {
   const auto name = first_zip_name(head);
   if (!name) return Match::no;
   if (name->ends_with(".npy")) return Match::yes;
-  return path.ends_with(".npz") ? Match::maybe : Match::no;
+  return graph::has_ending_of(path, "npz") ? Match::maybe : Match::no;
 }
 
 graph::MetaGraph read_npz(const Source& source) {

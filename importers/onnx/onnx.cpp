@@ -4,6 +4,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/graph/name.h"
+#include "core/graph/names/file_names.h"
 #include "core/io/protobuf_wire.h"
 #include "importers/importer.h"
 #include "importers/onnx/forward.h"
@@ -252,7 +253,7 @@ bool holds_text(std::string_view bytes) {
 // Yes: an ir_version, a model's tag after it, and either the extension .onnx or the text of a producer's
 // name. Maybe: the ir_version and a tag alone, or the extension and a plausible first byte.
 Match sniff_onnx(std::string_view head, std::string_view path) {
-  const bool named = path.ends_with(".onnx");
+  const bool named = graph::has_ending_of(path, "onnx");
   constexpr char kMostVersion = 0x7F;
   const bool version =
       head.size() > 2 && head[0] == 0x08 && head[1] > 0 && head[1] < kMostVersion && is_model_tag(head[2]);

@@ -3,6 +3,7 @@
 #include "core/base/checked_arithmetic.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/graph/names/file_names.h"
 #include "importers/formats.h"
 #include "importers/importer.h"
 #include "importers/torch/values.h"
@@ -137,9 +138,8 @@ graph::MetaGraph read_torch_legacy_file(const io::SourceFile& file) {
 Match sniff_torch_legacy(std::string_view head, std::string_view path) {
   if (head.starts_with(kMagic)) return Match::yes;
   // other pickles and tar archives match too, so that they are refused with a clear message
-  for (const std::string_view extension : {".pt", ".pth", ".bin", ".ckpt", ".tar"})
-    if (path.ends_with(extension) && (head.starts_with("\x80") || is_tar(head))) return Match::maybe;
-  return Match::no;
+  const bool named = graph::has_ending_of(path, "torch_legacy") || path.ends_with(".tar");
+  return named && (head.starts_with("\x80") || is_tar(head)) ? Match::maybe : Match::no;
 }
 
 graph::MetaGraph read_torch_legacy(const Source& source) {
@@ -336,9 +336,7 @@ Match sniff_torch_zip(std::string_view head, std::string_view path) {
         (inside.starts_with("data/") && inside.find_first_not_of("0123456789", 5) == std::string_view::npos))
       return Match::yes;
   }
-  for (const std::string_view extension : {".pt", ".pth", ".bin", ".ckpt"})
-    if (head.starts_with("PK\3\4") && path.ends_with(extension)) return Match::maybe;
-  return Match::no;
+  return head.starts_with("PK\3\4") && graph::has_ending_of(path, "torch") ? Match::maybe : Match::no;
 }
 
 graph::MetaGraph read_torch_zip(const Source& source) {

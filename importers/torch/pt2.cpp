@@ -16,6 +16,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/graph/name.h"
+#include "core/graph/names/file_names.h"
 #include "importers/formats.h"
 #include "importers/importer.h"
 #include "importers/torch/values.h"
@@ -263,7 +264,7 @@ Match sniff_pt2(std::string_view head, std::string_view path) {
   for (const std::string_view start : {"data/weights/", "data/constants/", "data/aotinductor/",
                                        "data/sample_inputs/", "models/", "archive_", "extra/"})
     if (inside.starts_with(start)) return Match::yes;
-  return path.ends_with(".pt2") ? Match::maybe : Match::no;
+  return graph::has_ending_of(path, "pt2") ? Match::maybe : Match::no;
 }
 
 graph::MetaGraph read_pt2(const Source& source) { return Pt2(*source.file).read(); }

@@ -7,9 +7,11 @@
 #include "core/base/error.h"
 #include "core/base/progress.h"
 #include "core/forward/model/known_models.h"
+#include "core/graph/names/file_names.h"
 #include "core/load/request/load_options.h"
 #include "core/load/request/method.h"
 #include "exporters/synth.h"
+#include "importers/importer.h"
 #include "tests/gui/harness.h"
 #include "tests/gui/sample_graphs.h"
 #include "tests/support/builders.h"
@@ -56,6 +58,8 @@ class MonkeyModels {
   void show(Workspace& workspace, std::mt19937_64& random) const;
 
  private:
+  // The files of tests/fuzz/corpus/FORMAT, called `name`.
+  void add_seeds(std::mt19937_64& random, std::string_view format, const std::string& name);
   void add_damaged(std::mt19937_64& random, const std::string& name, const std::string& bytes);
 
   const loadline::testing::TemporaryFolder folder_;
@@ -64,27 +68,17 @@ class MonkeyModels {
 
 namespace fs = std::filesystem;
 
-// By the folder of the seeds: how a file must be called to be taken for the format.
-std::string file_name(const std::string& format) {
-  if (format == "config") return "config.json";
-  if (format == "hf_index") return "model.safetensors.index.json";
-  if (format == "torch" || format == "torch_legacy") return "model.pt";
-  if (format == "packing") return "problem.csv";
-  return "model." + format;
+// How a file must be called to be taken for the format.
+std::string file_name(std::string_view importer) {
+  const std::string endings = graph::file_endings(importer);
+  return (endings.starts_with('.') ? "model" : "") + endings.substr(0, endings.find(' '));
 }
 
 MonkeyModels::MonkeyModels() {
   std::mt19937_64 random(1);  // the same files whatever the seed of the input
-  std::vector<fs::path> seeds;
-  for (const char* const format : {"safetensors", "hf_index", "config", "gguf", "onnx", "torch",
-                                   "torch_legacy", "npy", "npz", "pt2", "pte", "ptd", "tflite", "packing"}) {
-    std::error_code missing;
-    for (const auto& entry : fs::directory_iterator(fs::path(LOADLINE_FUZZ_CORPUS) / format, missing))
-      seeds.push_back(entry.path());
-  }
-  std::ranges::sort(seeds);
-  for (const fs::path& seed : seeds)
-    add_damaged(random, file_name(seed.parent_path().filename().string()), testing::read_file(seed.string()));
+  for (const importers::Importer& importer : importers::importers())
+    add_seeds(random, importer.id, file_name(importer.id));
+  add_seeds(random, "packing", "problem.csv");
   add_damaged(random, "model.safetensors", testing::sample_safetensors());
   for (const char* const preset : {"demo", "gpt2", "bert-base-uncased"}) {
     Progress progress;
@@ -93,6 +87,14 @@ MonkeyModels::MonkeyModels() {
                           paths_.back(), {}, progress);
   }
   paths_.push_back(folder_ / "not there");
+}
+
+void MonkeyModels::add_seeds(std::mt19937_64& random, std::string_view format, const std::string& name) {
+  std::vector<fs::path> seeds;
+  for (const auto& entry : fs::directory_iterator(fs::path(LOADLINE_FUZZ_CORPUS) / format))
+    seeds.push_back(entry.path());
+  std::ranges::sort(seeds);
+  for (const fs::path& seed : seeds) add_damaged(random, name, testing::read_file(seed.string()));
 }
 
 void MonkeyModels::add_damaged(std::mt19937_64& random, const std::string& name, const std::string& bytes) {

@@ -3,15 +3,14 @@
 #include "importers/resolve.h"
 
 #include "core/base/error.h"
+#include "core/base/text.h"
 #include "core/forward/model/known_models.h"
 #include "core/graph/meta_graph.h"
 #include "core/graph/names/file_names.h"
 #include "importers/huggingface/index.h"
 #include "importers/importer.h"
 #include "tests/support/builders.h"
-#include "tests/support/flat_builder.h"
 #include "tests/support/gguf_builder.h"
-#include "tests/support/onnx_builder.h"
 #include "tests/support/samples.h"
 
 #include <algorithm>
@@ -637,8 +636,8 @@ TEST(HfWeightMap, PiecesGiveTheSameAsTheWhole) {
   }
 }
 
-// Whatever stands at the borders of pieces: where the fast path understands a text, both agree.
-TEST(HfWeightMap, TheFastPathAgreesWithTheJsonParser) {
+// Where pieces can be read one by one, both ways give the same.
+TEST(HfWeightMap, WhateverStandsAtBordersPiecesAgreeWithTheWhole) {
   std::mt19937 random(5);
   const std::string original = index_text(model_of(1, 4000).entries, "1");
   constexpr std::string_view kAlphabet = "{}:,\"\n 0x";
@@ -778,9 +777,19 @@ TEST(HfIndex, ManyMissingShardsStayLinear) {
 
 }  // namespace
 
-// --- Every importer against the samples of all formats, cut at every byte.
+// --- Every importer against small files of all formats, cut at every byte: the seeds of the fuzzers.
 
 namespace {
+
+// Of an importer; long ones are cut.
+std::vector<std::string> seeds(std::string_view importer) {
+  constexpr std::size_t kMost = 2400;
+  std::vector<std::string> files;
+  std::error_code missing;
+  for (const auto& entry : fs::directory_iterator(fs::path(LOADLINE_FUZZ_CORPUS) / importer, missing))
+    files.push_back(testing::read_file(entry.path().string()).substr(0, kMost));
+  return files;
+}
 
 // Whether the importer reads the bytes; anything but a graph or an Error fails the test.
 bool reads(const importers::Importer& importer, std::string_view bytes) {
@@ -792,28 +801,56 @@ bool reads(const importers::Importer& importer, std::string_view bytes) {
   }
 }
 
-TEST(Table, SmokeEveryImporterReadsEveryPrefixOfEverySample) {
-  std::vector<std::string> samples = testing::format_samples();
-  samples.push_back(testing::onnx::sample_onnx());
-  samples.push_back(testing::sample_gguf().substr(0, 2400));
-  samples.push_back(
-      testing::tflite_bytes({.tensors = {{"w", {4}, 0, 1}}, .buffers = {"", "0123456789abcdef"}}));
-  samples.push_back(testing::ptd_bytes({{0, 4}}, {{"t", 0, 6, {1}, {0}}}, 4));
-  samples.push_back(testing::pte_bytes({.tensors = {{1, {2}}}, .inline_constants = {"", "01234567"}}));
-  samples.push_back(testing::sample_safetensors().substr(0, 600));
-  samples.push_back(
-      R"({"metadata":{"total_size":12},"weight_map":{"a":"model-00001-of-00002.safetensors","b":"model-00002-of-00002.safetensors"}})");
-  samples.push_back(
-      R"({"model_type":"llama","hidden_size":64,"num_hidden_layers":2,"num_attention_heads":4,"intermediate_size":128,"vocab_size":100})");
-  for (const importers::Importer& importer : importers::importers())
-    for (const std::string& sample : samples)
-      for (std::size_t length = 0; length < sample.size(); ++length)
-        reads(importer, std::string_view(sample).substr(0, length));
-  int whole = 0;
-  for (const std::string& sample : samples)
-    for (const importers::Importer& importer : importers::importers())
-      whole += reads(importer, sample) ? 1 : 0;
-  EXPECT_GE(whole, static_cast<int>(samples.size()) - 2) << "two samples are cut, every other is read";
+TEST(Table, SmokeEveryImporterReadsEveryPrefixOfEverySeed) {
+  for (const importers::Importer& format : importers::importers()) {
+    int whole = 0;
+    for (const std::string& seed : seeds(format.id)) {
+      whole += reads(format, seed) ? 1 : 0;
+      for (const importers::Importer& importer : importers::importers())
+        for (std::size_t length = 0; length < seed.size(); ++length)
+          reads(importer, std::string_view(seed).substr(0, length));
+    }
+    EXPECT_GT(whole, 0) << "tests/fuzz/corpus/" << format.id << " has no file that " << format.id << " reads";
+  }
+}
+
+TEST(Table, EveryImporterHasFileNamesThatAFolderOpens) {
+  for (const importers::Importer& importer : importers::importers()) {
+    const std::string endings = graph::file_endings(importer.id);
+    EXPECT_NE(endings, "") << importer.id;
+    for (const std::string_view ending : split(endings, ' ')) {
+      const std::string name = ending.starts_with('.') ? "m" + std::string(ending) : std::string(ending);
+      EXPECT_TRUE(graph::model_file_rank(name)) << name;
+      EXPECT_TRUE(graph::has_ending_of("folder/" + name, importer.id)) << name;
+      EXPECT_EQ(graph::is_weight_file(name), importer.id != "config") << name;
+    }
+  }
+}
+
+TEST(Table, RanksTheFilesOfAFolder) {
+  const std::vector<std::string> ranked = {
+      "model.safetensors.index.json",
+      "a.safetensors.index.json",
+      "model.safetensors",
+      "a.safetensors",
+      "a.gguf",
+      "mmproj-a.gguf",
+      "pytorch_model.bin.index.json",
+      "a.bin.index.json",
+      "pytorch_model.bin",
+      "a.bin",
+      "a.onnx",
+      "config.json",
+  };
+  for (std::size_t i = 1; i < ranked.size(); ++i)
+    EXPECT_LT(graph::model_file_rank(ranked[i - 1]), graph::model_file_rank(ranked[i])) << ranked[i];
+  EXPECT_EQ(graph::model_file_rank("a.bin"), graph::model_file_rank("a.pth"));
+  for (const char* const other : {"a.h5", "a.index.json", "a.json", "my_config.json", "safetensors"})
+    EXPECT_FALSE(graph::model_file_rank(other)) << other;
+  EXPECT_TRUE(graph::is_weight_file("a.h5"));
+  EXPECT_TRUE(graph::is_weight_file("sub/a.safetensors"));
+  EXPECT_FALSE(graph::is_weight_file("1_Pooling/config.json"));
+  EXPECT_FALSE(graph::is_weight_file("tokenizer.json"));
 }
 
 }  // namespace

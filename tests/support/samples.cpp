@@ -214,10 +214,6 @@ std::string sample_pt2() {
                            {"byteorder", "little"}});
 }
 
-std::vector<std::string> format_samples() {
-  return {sample_torch(), sample_torch_legacy(), sample_npy(), sample_npz(), sample_pt2()};
-}
-
 // --- Writes protobuf wire data.
 
 std::string varint_bytes(std::uint64_t value) {

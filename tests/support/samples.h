@@ -119,6 +119,4 @@ std::string pt2_entry(std::string_view name, std::string_view path, std::string_
 std::string pt2_zip(const std::string& weights_config, const Records& records);
 std::string sample_pt2();
 
-std::vector<std::string> format_samples();
-
 }  // namespace loadline::testing

@@ -7,6 +7,7 @@
 #include "app/report/manual.h"
 #include "app/report/markdown.h"
 #include "core/base/text.h"
+#include "core/graph/names/file_names.h"
 #include "core/load/measure/evidence.h"
 #include "core/load/request/bind_request.h"
 #include "core/load/request/load_options.h"
@@ -237,7 +238,7 @@ int formats(const Context& context) {
     Json json = {{"importers", Json::array()}, {"exporters", Json::array()}};
     for (const importers::Importer& importer : importers::importers())
       json["importers"].push_back(
-          {{"id", importer.id}, {"name", importer.name}, {"extensions", importer.extensions}});
+          {{"id", importer.id}, {"name", importer.name}, {"extensions", graph::file_endings(importer.id)}});
     for (const exporters::Exporter& exporter : exporters::exporters())
       json["exporters"].push_back({{"id", exporter.id},
                                    {"name", exporter.name},
@@ -249,7 +250,7 @@ int formats(const Context& context) {
   }
   Table read({"reads", "extension", "what"}, {kLeft, kLeft, kLeft});
   for (const importers::Importer& importer : importers::importers())
-    read.row({std::string(importer.id), std::string(importer.extensions), std::string(importer.name)});
+    read.row({std::string(importer.id), graph::file_endings(importer.id), std::string(importer.name)});
   Table write({"writes", "extension", "what", "options"}, {kLeft, kLeft, kLeft, kLeft});
   for (const exporters::Exporter& exporter : exporters::exporters())
     write.row({std::string(exporter.id), std::string(exporter.extension), std::string(exporter.name),

@@ -3,6 +3,7 @@
 
 #include "core/base/text.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstddef>
@@ -11,6 +12,76 @@
 #include <fmt/format.h>
 
 namespace loadline::graph {
+
+// --- The table: a row for each kind of weight files, in the order in which a folder's model is looked for.
+
+namespace {
+
+struct WeightFiles {
+  std::string_view importers;  // ids; empty if nothing here reads these files
+  std::string_view names;      // whole names, which are opened first, and endings
+};
+
+constexpr WeightFiles kWeightFiles[] = {
+    {"hf_index", "model.safetensors.index.json .safetensors.index.json"},
+    {"safetensors", "model.safetensors .safetensors"},
+    {"gguf", ".gguf"},
+    {"hf_index", "pytorch_model.bin.index.json .bin.index.json"},
+    {"torch torch_legacy", "pytorch_model.bin .pt .pth .bin .ckpt"},
+    {"onnx", ".onnx"},
+    {"pte", ".pte"},
+    {"ptd", ".ptd"},
+    {"tflite", ".tflite"},
+    {"pt2", ".pt2"},
+    {"npz", ".npz"},
+    {"npy", ".npy"},
+    {"config", "config.json"},
+    {"", ".index.json .onnx_data .onnx.data .h5 .msgpack .ot .mlpackage"},
+};
+
+bool is_ending(std::string_view name) { return name.starts_with('.'); }
+
+// What of a row a file's name fits, if it fits: a whole name rather than an ending.
+std::optional<std::string_view> fitting_name(const WeightFiles& row, std::string_view file) {
+  for (const std::string_view name : split(row.names, ' '))
+    if (is_ending(name) ? file.ends_with(name) : file == name) return name;
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::size_t> model_file_rank(std::string_view name) {
+  // within a row: whole names, endings, files that go with a model
+  constexpr std::size_t kRanks = 3;
+  for (std::size_t row = 0; row < std::size(kWeightFiles) && !kWeightFiles[row].importers.empty(); ++row)
+    if (const auto fitting = fitting_name(kWeightFiles[row], name))
+      return row * kRanks + (!gguf_role(name).empty() ? 2 : is_ending(*fitting) ? 1 : 0);
+  return std::nullopt;
+}
+
+bool is_weight_file(std::string_view name) {
+  return std::ranges::any_of(kWeightFiles, [&](const WeightFiles& row) {
+    return row.importers != "config" && fitting_name(row, name);
+  });
+}
+
+std::string file_endings(std::string_view importer) {
+  std::string endings, names;
+  for (const WeightFiles& row : kWeightFiles) {
+    if (!has_word(row.importers, importer)) continue;
+    for (const std::string_view name : split(row.names, ' ')) {
+      std::string& list = is_ending(name) ? endings : names;
+      list.append(list.empty() ? "" : " ").append(name);
+    }
+  }
+  return endings.empty() ? names : endings;
+}
+
+bool has_ending_of(std::string_view path, std::string_view importer) {
+  return std::ranges::any_of(kWeightFiles, [&](const WeightFiles& row) {
+    return has_word(row.importers, importer) && fitting_name(row, path.substr(path.rfind('/') + 1));
+  });
+}
 
 // --- Recognizes file names (huggingface_hub serialization/_base.py).
 

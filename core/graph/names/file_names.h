@@ -1,14 +1,30 @@
-// What the names of files tell: Hugging Face shards and indexes, the parts of a GGUF set, tensors as .npy
-// files.
+// What the names of files tell: the endings of weight files, Hugging Face shards and indexes, the parts of a
+// GGUF set, tensors as .npy files.
 #pragma once
 
 #include "core/graph/meta_graph.h"
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
 
 namespace loadline::graph {
+
+// --- One table of the names of weight files (file_names.cpp), for all who open, list or copy a folder.
+
+// The rank of a file among those of a folder that can be its model, 0 is opened first; files of one rank are
+// equal. Nothing for a name that no importer reads.
+std::optional<std::size_t> model_file_rank(std::string_view name);
+
+// Whether a file of this name holds weights, training state or an index of them, as files of formats that
+// nothing here reads do. No configuration does.
+bool is_weight_file(std::string_view name);
+
+// The endings of an importer's files, separated by spaces: ".pt .pth"; whole names without one:
+// "config.json".
+std::string file_endings(std::string_view importer);
+bool has_ending_of(std::string_view path, std::string_view importer);
 
 // --- The names that Hugging Face libraries give to weight files.
 

@@ -4,9 +4,9 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/forward/model/known_models.h"
+#include "core/graph/names/file_names.h"
 #include "core/io/file_system.h"
 #include "exporters/synth.h"
-#include "importers/importer.h"
 
 #include <algorithm>
 #include <chrono>
@@ -37,14 +37,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A pattern that begins with a dot is an extension; any other is a whole file name: "config.json".
-bool is_model_file(std::string_view name) {
-  return std::ranges::any_of(importers::importers(), [&](const importers::Importer& importer) {
-    return std::ranges::any_of(split(importer.extensions, ' '), [&](std::string_view word) {
-      return word.starts_with('.') ? name.size() > word.size() && name.ends_with(word) : name == word;
-    });
-  });
-}
+bool is_model_file(std::string_view name) { return graph::model_file_rank(name).has_value(); }
 
 }  // namespace
 
