@@ -37,27 +37,29 @@ class HfWeightMap {
 
   // The number of pieces that an index of this size is cut into.
   std::size_t pieces() const;
-  // The fast path, for an index in the form of the usual writers. Returns false for any other index; the
-  // entries passed to `take` so far then mean nothing. Passes on exceptions of `take`.
+  // Reads the pieces in parallel, for an index with an entry a line, as the usual writers make it. Returns
+  // false for any other index of several pieces; the entries passed to `take` so far then mean nothing.
+  // Passes on exceptions of `take`.
   bool scan(std::size_t threads, const Take& take);
   // Reads any index, in one piece. Throws Error{malformed | limit} naming the file.
   void parse(const Take& take);
 
   // metadata.total_size, and whether it is present but not a whole number. Known after scan() or parse().
-  std::optional<std::uint64_t> total_size() const { return total_size_; }
-  bool odd_total() const { return odd_total_; }
+  std::optional<std::uint64_t> total_size() const { return metadata_.total; }
+  bool odd_total() const { return metadata_.odd_total; }
 
- private:
   // The "metadata" object beside the map.
   struct Metadata {
     bool there = false;
     std::optional<std::uint64_t> total = {};
+    bool odd_total = false;
   };
-  bool scan_piece(std::size_t piece, const Take& take, Metadata& before, Metadata& behind) const;
+
+ private:
+  std::optional<Metadata> scan_piece(std::size_t piece, const Take& take) const;
 
   const io::SourceFile& file_;
-  std::optional<std::uint64_t> total_size_;
-  bool odd_total_ = false;
+  Metadata metadata_;
 };
 
 // --- Opens the shards of a sharded model in parallel.

@@ -4,13 +4,13 @@
 #include "core/base/tasks.h"
 #include "core/base/text.h"
 #include "importers/huggingface/index.h"
-#include "importers/wire/plain_json.h"
 
 #include <algorithm>
 #include <atomic>
 #include <memory>
 #include <span>
 
+#include <fmt/format.h>
 #include <simdjson.h>
 
 namespace loadline::importers {
@@ -28,22 +28,73 @@ constexpr std::uint64_t kPiece = 112 << 10;
 // An entry must end within this many bytes after a piece's nominal end.
 constexpr std::uint64_t kMostEntry = 8 << 10;
 
-bool scan_metadata(PlainJson& json, std::optional<std::uint64_t>& total) {
-  std::string_view name, value;
-  if (!json.take('{')) return false;
-  do {
-    std::uint64_t number = 0;
-    if (!json.string(name) || !json.take(':')) return false;
-    if (name != "total_size" ? !json.number(number) && !json.string(value) : total || !json.number(number))
-      return false;
-    if (name == "total_size") total = number;
-  } while (json.take(','));
-  return json.take('}');
-}
+namespace dom = simdjson::dom;
 
-// The position after the first comma that ends a line, from `from` on. No string of a plain index contains a
-// line break, so such a comma always stands between two entries, or between the fields around the map, where
-// the scan of the piece then fails.
+// What the text of an index, or of a piece of one that has been made whole, says.
+class IndexText {
+ public:
+  // `text` has simdjson::SIMDJSON_PADDING bytes more behind its end. The parser must outlive this object.
+  IndexText(dom::parser& parser, std::string_view text, const std::string& path) {
+    if (parser.allocate(text.size(), kMostDepth) != simdjson::SUCCESS)
+      throw Error(ErrorCode::limit, {.file = path}, "no memory to parse the index");
+    constexpr bool kCopyIfNeeded = false;
+    const auto error = parser.parse(text.data(), text.size(), kCopyIfNeeded).get(root_);
+    if (error != simdjson::SUCCESS)
+      fault_ = fmt::format("not a JSON object: {}", simdjson::error_message(error));
+    else if (maps() > 1)
+      fault_ = "weight_map occurs twice";
+    else if (root_["weight_map"].get(map_) != simdjson::SUCCESS)
+      fault_ = "weight_map is missing or not an object";
+  }
+
+  // Calls each(tensor, shard) for the entries. The first fault of the text ends it.
+  template <typename Each>
+  void read(Each each) {
+    if (!fault_.empty()) return;
+    for (const auto& [tensor, value] : map_) {
+      std::string_view shard;
+      if (value.get(shard) != simdjson::SUCCESS) {
+        fault_ = fmt::format("weight_map: the shard of '{}' is not a string", safe_display(tensor, 100));
+        return;
+      }
+      each(tensor, shard);
+    }
+  }
+  const std::string& fault() const { return fault_; }  // empty if there is none
+
+  // For texts without a fault.
+  bool is_empty() const { return map_.size() == 0; }
+  bool begins_with_map() const { return (*root_.begin()).key == "weight_map"; }
+  bool ends_with_map() const {
+    std::string_view last;
+    for (const auto& field : root_) last = field.key;
+    return last == "weight_map";
+  }
+  HfWeightMap::Metadata metadata() const {
+    HfWeightMap::Metadata metadata;
+    dom::element total;
+    metadata.there = root_["metadata"].error() == simdjson::SUCCESS;
+    if (root_["metadata"]["total_size"].get(total) != simdjson::SUCCESS) return metadata;
+    std::uint64_t number = 0;
+    metadata.odd_total = total.get(number) != simdjson::SUCCESS;
+    if (!metadata.odd_total) metadata.total = number;
+    return metadata;
+  }
+
+ private:
+  std::size_t maps() const {
+    std::size_t count = 0;
+    for (const auto& field : root_) count += field.key == "weight_map" ? 1 : 0;
+    return count;
+  }
+
+  dom::object root_, map_;
+  std::string fault_;
+};
+
+// The position after the first comma that ends a line, from `from` on. No JSON string contains a line break,
+// so such a comma always stands between two entries, or between the fields around the map, where the scan of
+// the piece then fails.
 std::size_t behind_entry(std::string_view text, std::size_t from) {
   const std::size_t end = text.find(",\n", from - 1);
   return end == std::string_view::npos ? end : end + 2;
@@ -64,89 +115,59 @@ std::size_t HfWeightMap::pieces() const {
 
 bool HfWeightMap::scan(std::size_t threads, const Take& take) {
   std::atomic<bool> plain = true;
-  Metadata before, behind;
+  Metadata first, last;
   ParallelLoop(pieces(), threads, [&](std::size_t piece) {
-    if (plain && !scan_piece(piece, take, before, behind)) plain = false;
+    if (!plain) return;
+    const std::optional<Metadata> found = scan_piece(piece, take);
+    if (!found) plain = false;
+    if (found && piece == 0) first = *found;
+    if (found && piece > 0 && piece + 1 == pieces()) last = *found;
   }).finish();
-  odd_total_ = false;
-  total_size_ = before.there ? before.total : behind.total;
-  return plain && !(before.there && behind.there);
+  metadata_ = first.there ? first : last;
+  return plain && !(first.there && last.there);
 }
 
 // The text of a piece runs from the first entry after its nominal begin to the first entry after its nominal
-// end. The first piece includes the text before the map, the last piece the text after it.
-bool HfWeightMap::scan_piece(std::size_t piece, const Take& take, Metadata& before, Metadata& behind) const {
+// end. The first piece includes the text before the map, the last piece the text after it. With what it lacks
+// at its ends it is an index of its own.
+std::optional<HfWeightMap::Metadata> HfWeightMap::scan_piece(std::size_t piece, const Take& take) const {
+  constexpr std::string_view kBefore = "{\"weight_map\":{", kBehind = "}}";
   const bool first = piece == 0, last = piece + 1 == pieces();
   const std::uint64_t nominal = piece * kPiece, next = nominal + kPiece;
   const std::uint64_t begin = first ? 0 : nominal - 1;  // a comma may stand just before
   const std::uint64_t end = last ? file_.size() : std::min(next + kMostEntry, file_.size());
   const auto bytes = static_cast<std::size_t>(end - begin);
-  const std::unique_ptr<char[]> buffer(new char[bytes]);
-  file_.read_at(begin, std::as_writable_bytes(std::span(buffer.get(), bytes)));
-  const std::string_view text(buffer.get(), bytes);
-  const std::size_t from = first ? 0 : behind_entry(text, 1);
-  const std::size_t to = last ? bytes : behind_entry(text, static_cast<std::size_t>(next - begin));
-  if (from == std::string_view::npos || to == std::string_view::npos) return false;
-  PlainJson json(text.substr(from, to - from));
+  const std::unique_ptr<char[]> buffer(new char[kBefore.size() + bytes + simdjson::SIMDJSON_PADDING]);
+  char* const text = buffer.get() + kBefore.size();
+  file_.read_at(begin, std::as_writable_bytes(std::span(text, bytes)));
+  const std::size_t from = first ? 0 : behind_entry({text, bytes}, 1);
+  std::size_t to = last ? bytes : behind_entry({text, bytes}, static_cast<std::size_t>(next - begin));
+  if (from == std::string_view::npos || to == std::string_view::npos || from >= to) return std::nullopt;
+  char* whole = text + from;
+  if (!first) whole = std::ranges::copy(kBefore, whole - kBefore.size()).out - kBefore.size();
+  // the braces take the place of ",\n"
+  if (!last) std::ranges::copy(kBehind, text + to - kBehind.size());
+  std::fill_n(text + to, simdjson::SIMDJSON_PADDING, ' ');
 
-  std::string_view tensor, shard;
-  if (first) {
-    if (!json.take('{') || !json.string(tensor) || !json.take(':')) return false;
-    before.there = tensor == "metadata";
-    if (before.there &&
-        (!scan_metadata(json, before.total) || !json.take(',') || !json.string(tensor) || !json.take(':')))
-      return false;
-    if (tensor != "weight_map" || !json.take('{')) return false;
-  }
-  while (true) {
-    if (!json.string(tensor) || !json.take(':') || !json.string(shard)) return false;
-    take(piece, tensor, shard);
-    if (!json.take(',')) break;
-    if (!last && json.at_end()) return true;
-  }
-  if (!last || !json.take('}')) return false;
-  if (json.take(',')) {  // some writers put "metadata" after the map
-    behind.there = json.string(tensor) && tensor == "metadata" && json.take(':');
-    if (!behind.there || !scan_metadata(json, behind.total)) return false;
-  }
-  return json.take('}') && json.at_end();
+  thread_local dom::parser parser;
+  IndexText index(parser, {whole, static_cast<std::size_t>(text + to - whole)}, file_.path());
+  index.read([&](std::string_view tensor, std::string_view shard) { take(piece, tensor, shard); });
+  if (!index.fault().empty()) return std::nullopt;
+  if ((!first && !index.begins_with_map()) || (!last && !index.ends_with_map())) return std::nullopt;
+  if (pieces() > 1 && index.is_empty()) return std::nullopt;  // a comma would have no entry beside it
+  return index.metadata();
 }
 
 void HfWeightMap::parse(const Take& take) {
-  const ErrorPlace place{.file = file_.path()};
-  total_size_.reset();
-  odd_total_ = false;
   const auto bytes = static_cast<std::size_t>(file_.size());
   const std::unique_ptr<char[]> buffer(new char[bytes + simdjson::SIMDJSON_PADDING]);
   file_.read_at(0, std::as_writable_bytes(std::span(buffer.get(), bytes)));
   std::fill_n(buffer.get() + bytes, simdjson::SIMDJSON_PADDING, ' ');
-  simdjson::dom::parser parser;
-  simdjson::dom::object root, map;
-  if (parser.allocate(bytes, kMostDepth) != simdjson::SUCCESS)
-    throw Error(ErrorCode::limit, {.file = file_.path()}, "no memory to parse the index");
-  constexpr bool kCopyIfNeeded = false;
-  if (const auto error = parser.parse(buffer.get(), bytes, kCopyIfNeeded).get(root);
-      error != simdjson::SUCCESS)
-    throw Error(ErrorCode::malformed, place, "not a JSON object: {}", simdjson::error_message(error));
-  std::size_t maps = 0;
-  for (const auto& field : root) maps += field.key == "weight_map" ? 1 : 0;
-  if (maps > 1) throw Error(ErrorCode::malformed, place, "weight_map occurs twice");
-  if (root["weight_map"].get(map) != simdjson::SUCCESS)
-    throw Error(ErrorCode::malformed, place, "weight_map is missing or not an object");
-  for (const auto& [tensor, value] : map) {
-    std::string_view shard;
-    if (value.get(shard) != simdjson::SUCCESS)
-      throw Error(ErrorCode::malformed, place, "weight_map: the shard of '{}' is not a string",
-                  safe_display(tensor, 100));
-    take(0, tensor, shard);
-  }
-  if (simdjson::dom::element total; root["metadata"]["total_size"].get(total) == simdjson::SUCCESS) {
-    std::uint64_t number = 0;
-    if (total.get(number) == simdjson::SUCCESS)
-      total_size_ = number;
-    else
-      odd_total_ = true;
-  }
+  dom::parser parser;
+  IndexText index(parser, {buffer.get(), bytes}, file_.path());
+  index.read([&](std::string_view tensor, std::string_view shard) { take(0, tensor, shard); });
+  if (!index.fault().empty()) throw Error(ErrorCode::malformed, {.file = file_.path()}, "{}", index.fault());
+  metadata_ = index.metadata();
 }
 
 // --- Looks up the entries of an index among the tensors, first at the place where each most likely is.

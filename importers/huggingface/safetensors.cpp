@@ -1,208 +1,23 @@
-// A .safetensors file: the header by fast scan or by JSON parser, then the checks of shapes and offsets.
-#include "importers/huggingface/safetensors.h"
+// A .safetensors file: its header, then the checks of shapes and offsets.
 
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/graph/name.h"
+#include "core/graph/names/file_names.h"
 #include "importers/formats.h"
 #include "importers/importer.h"
-#include "importers/wire/plain_json.h"
 
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <memory>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
 #include <simdjson.h>
 
 namespace loadline::importers {
-
-// --- The fast path through a safetensors header: one pass over text in the form that the usual writers give
-// it.
-
-namespace {
-
-bool scan_shape(PlainJson& json, graph::Shape& shape) {
-  std::array<std::uint64_t, 8> sizes = {};  // a header with more goes to the JSON parser
-  std::size_t rank = 0;
-  if (!json.take('[')) return false;
-  if (!json.take(']')) {
-    do {
-      if (rank == sizes.size() || !json.number(sizes[rank++])) return false;
-    } while (json.take(','));
-    if (!json.take(']')) return false;
-  }
-  shape = graph::Shape(std::span(sizes).first(rank));
-  return true;
-}
-
-bool scan_entry(PlainJson& json, SafetensorsEntry& entry) {
-  return json.take('{') && json.string_is("dtype") && json.take(':') && json.string(entry.dtype) &&
-         json.take(',') && json.string_is("shape") && json.take(':') && scan_shape(json, entry.shape) &&
-         json.take(',') && json.string_is("data_offsets") && json.take(':') && json.take('[') &&
-         json.number(entry.begin) && json.take(',') && json.number(entry.end) && json.take(']') &&
-         json.take('}');
-}
-
-bool scan_metadata(PlainJson& json, std::vector<SafetensorsMetadata>& metadata) {
-  if (!json.take('{')) return false;
-  if (json.take('}')) return true;
-  do {
-    SafetensorsMetadata& pair = metadata.emplace_back();
-    if (!json.string(pair.key) || !json.take(':') || !json.string(pair.value)) return false;
-  } while (json.take(','));
-  return json.take('}');
-}
-
-}  // namespace
-
-bool scan_safetensors_header(std::string_view text, SafetensorsFields& fields) {
-  constexpr std::size_t kUsualEntry = 110;  // bytes, so that the list seldom grows
-  fields.entries.reserve(text.size() / kUsualEntry);
-  PlainJson json(text);
-  if (!json.take('{')) return false;
-  if (json.take('}')) return json.at_end();
-  bool metadata = false;
-  do {
-    std::string_view name;
-    if (!json.string(name) || !json.take(':')) return false;
-    if (name == "__metadata__") {
-      if (std::exchange(metadata, true) || !scan_metadata(json, fields.metadata)) return false;
-    } else {
-      SafetensorsEntry& entry = fields.entries.emplace_back();
-      entry.name = name;
-      if (!scan_entry(json, entry)) return false;
-    }
-  } while (json.take(','));
-  return json.take('}') && json.at_end();
-}
-
-// --- Any safetensors header, through simdjson.
-
-namespace {
-
-constexpr std::size_t kMostDepth = 64;
-
-class Reader {
- public:
-  Reader(std::string_view text, const std::string& path, SafetensorsFields& fields)
-      : text_(text), path_(path), fields_(fields) {}
-
-  void read(simdjson::dom::object root) {
-    bool metadata = false;
-    for (const auto& [key, value] : root) {
-      if (key != "__metadata__") {
-        read_entry(key, value);
-      } else {
-        if (std::exchange(metadata, true)) throw at_tensor(key, "the name occurs twice in the header");
-        read_metadata(value);
-      }
-    }
-  }
-
- private:
-  template <typename... Values>
-  Error at_tensor(std::string_view name, fmt::format_string<Values...> detail,
-                  const Values&... values) const {
-    return Error(ErrorCode::malformed, safetensors_place(path_, text_, name), detail, values...);
-  }
-
-  void read_metadata(simdjson::dom::element value) {
-    simdjson::dom::object object;
-    if (value.get(object) != simdjson::SUCCESS) throw at_tensor("__metadata__", "is not an object");
-    for (const auto& [key, text] : object) {
-      std::string_view held;
-      if (text.get(held) != simdjson::SUCCESS)
-        throw at_tensor("__metadata__", "the value of '{}' is not a string", safe_display(key, 100));
-      fields_.metadata.push_back({key, held});
-    }
-  }
-
-  std::vector<std::uint64_t> read_integers(std::string_view name, std::string_view field,
-                                           simdjson::dom::element value) const {
-    simdjson::dom::array array;
-    if (value.get(array) != simdjson::SUCCESS) throw at_tensor(name, "{} is not an array", field);
-    std::vector<std::uint64_t> numbers;
-    for (const simdjson::dom::element item : array) {
-      std::uint64_t number = 0;
-      if (item.type() == simdjson::dom::element_type::DOUBLE || item.get(number) != simdjson::SUCCESS)
-        throw at_tensor(name, "{} holds something that is not a whole number from 0 to 2^64-1", field);
-      numbers.push_back(number);
-    }
-    return numbers;
-  }
-
-  void read_entry(std::string_view name, simdjson::dom::element value) {
-    simdjson::dom::object object;
-    if (value.get(object) != simdjson::SUCCESS) throw at_tensor(name, "its entry is not an object");
-    SafetensorsEntry entry;
-    entry.name = name;
-    bool has_dtype = false, has_shape = false, has_offsets = false;
-    const auto once = [&](bool& seen, std::string_view field) {
-      if (std::exchange(seen, true)) throw at_tensor(name, "{} occurs twice", field);
-    };
-    for (const auto& [key, field] : object) {
-      if (key == "dtype") {
-        once(has_dtype, key);
-        if (field.get(entry.dtype) != simdjson::SUCCESS) throw at_tensor(name, "dtype is not a string");
-      } else if (key == "shape") {
-        once(has_shape, key);
-        entry.shape = read_integers(name, key, field);
-      } else if (key == "data_offsets") {
-        once(has_offsets, key);
-        const std::vector<std::uint64_t> offsets = read_integers(name, key, field);
-        if (offsets.size() != 2)
-          throw at_tensor(name, "data_offsets holds {} numbers, not 2", offsets.size());
-        entry.begin = offsets[0];
-        entry.end = offsets[1];
-      } else {
-        fields_.notes.push_back(graph::make_note(graph::Severity::warning, std::string(name),
-                                                 "unknown field '{}' in its header entry",
-                                                 safe_display(key, 100)));
-      }
-    }
-    if (!has_dtype || !has_shape || !has_offsets)
-      throw at_tensor(name, "{} is missing", !has_dtype ? "dtype" : !has_shape ? "shape" : "data_offsets");
-    fields_.entries.push_back(std::move(entry));
-  }
-
-  std::string_view text_;
-  const std::string& path_;
-  SafetensorsFields& fields_;
-};
-
-}  // namespace
-
-struct SafetensorsJson::Parser {
-  simdjson::dom::parser parser;
-};
-
-SafetensorsJson::SafetensorsJson() : parser_(std::make_unique<Parser>()) {}
-SafetensorsJson::~SafetensorsJson() = default;
-
-void SafetensorsJson::parse(std::string_view text, const std::string& path, SafetensorsFields& fields) {
-  static_assert(kPadding >= simdjson::SIMDJSON_PADDING);
-  const ErrorPlace place{.file = path, .byte = 8};
-  if (parser_->parser.allocate(text.size(), kMostDepth) != simdjson::SUCCESS)
-    throw Error(ErrorCode::limit, {.file = path}, "no memory for a header of {} bytes", text.size());
-  simdjson::dom::object root;
-  constexpr bool kCopyIfNeeded = false;
-  if (const auto error = parser_->parser.parse(text.data(), text.size(), kCopyIfNeeded).get(root);
-      error != simdjson::SUCCESS) {
-    if (error == simdjson::INCORRECT_TYPE)
-      throw Error(ErrorCode::malformed, place, "the header is not a JSON object");
-    throw Error(ErrorCode::malformed, place, "the header is not valid JSON: {}",
-                simdjson::error_message(error));
-  }
-  Reader(text, path, fields).read(root);
-}
-
-ErrorPlace safetensors_place(const std::string& path, std::string_view header, std::string_view name) {
-  const std::size_t found = header.rfind(fmt::format("\"{}\"", name));
-  const std::uint64_t byte = 8 + (found == std::string_view::npos ? 0 : found);
-  return {.file = path, .byte = byte, .tensor = std::string(name)};
-}
 
 // --- safetensors (huggingface/safetensors 0.8: README, safetensors/src/tensor.rs).
 //
@@ -214,7 +29,10 @@ ErrorPlace safetensors_place(const std::string& path, std::string_view header, s
 
 namespace {
 
+namespace dom = simdjson::dom;
+
 constexpr std::uint64_t kMostHeader = 100'000'000;
+constexpr std::size_t kMostDepth = 64;
 
 std::uint64_t load_u64(std::string_view bytes) {
   std::uint64_t value = 0;
@@ -224,12 +42,20 @@ std::uint64_t load_u64(std::string_view bytes) {
 
 std::string shape_text(const graph::Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ",")); }
 
+// One tensor of a header; texts point into the header, or into the parser.
+struct Entry {
+  std::string_view name;
+  std::string_view dtype;
+  graph::Shape shape;
+  std::uint64_t begin = 0, end = 0;
+};
+
 // Memory reused for the next header on the same thread: a model may have hundreds of shards, and allocating
 // anew for each costs more than parsing.
 struct Scratch {
   std::unique_ptr<char[]> buffer;
   std::size_t buffer_bytes = 0;
-  SafetensorsFields fields;
+  std::vector<Entry> entries;
 };
 thread_local Scratch scratch;
 
@@ -241,12 +67,7 @@ class HeaderReader : GraphReader {
 
   graph::MetaGraph read() {
     read_text();
-    if (!scan_safetensors_header(text_, scratch_.fields)) {
-      scratch_.fields.clear();
-      json_.emplace().parse(text_, file_.path(), scratch_.fields);
-    }
-    graph_.notes = std::move(scratch_.fields.notes);
-    take_metadata();
+    read_fields(parse());
     place_entries();
     leave_scratch();
     return std::move(graph_);
@@ -256,7 +77,11 @@ class HeaderReader : GraphReader {
   template <typename... Values>
   Error at_tensor(std::string_view name, fmt::format_string<Values...> detail,
                   const Values&... values) const {
-    return Error(ErrorCode::malformed, safetensors_place(file_.path(), text_, name), detail, values...);
+    // the byte of the name, if it stands in the header unescaped
+    const std::size_t found = text_.rfind(fmt::format("\"{}\"", name));
+    const std::uint64_t byte = 8 + (found == std::string_view::npos ? 0 : found);
+    return Error(ErrorCode::malformed, {.file = file_.path(), .byte = byte, .tensor = std::string(name)},
+                 detail, values...);
   }
 
   // 8 bytes, then exactly N.
@@ -270,7 +95,7 @@ class HeaderReader : GraphReader {
       throw Error(ErrorCode::limit, start, "the header claims {} bytes, the limit is {}", n, kMostHeader);
     if (n > file_.size() - 8)
       throw Error(ErrorCode::malformed, start, "the header claims {} bytes, {} follow", n, file_.size() - 8);
-    const auto needed = static_cast<std::size_t>(n) + SafetensorsJson::kPadding;
+    const auto needed = static_cast<std::size_t>(n) + simdjson::SIMDJSON_PADDING;
     scratch_ = std::exchange(scratch, {});
     if (scratch_.buffer_bytes < needed) {
       scratch_.buffer.reset(new char[needed]);
@@ -279,32 +104,114 @@ class HeaderReader : GraphReader {
     char* const buffer = scratch_.buffer.get();
     text_ = {buffer, static_cast<std::size_t>(n)};
     file_.read_at(8, std::as_writable_bytes(std::span(buffer, text_.size())));
-    std::fill_n(buffer + n, SafetensorsJson::kPadding, ' ');
+    std::fill_n(buffer + n, simdjson::SIMDJSON_PADDING, ' ');
     data_start_ = 8 + n;
+  }
+
+  dom::object parse() {
+    const ErrorPlace place{.file = file_.path(), .byte = 8};
+    if (parser_.allocate(text_.size(), kMostDepth) != simdjson::SUCCESS)
+      throw Error(ErrorCode::limit, {.file = file_.path()}, "no memory for a header of {} bytes",
+                  text_.size());
+    dom::object root;
+    constexpr bool kCopyIfNeeded = false;
+    const auto error = parser_.parse(text_.data(), text_.size(), kCopyIfNeeded).get(root);
+    if (error == simdjson::INCORRECT_TYPE)
+      throw Error(ErrorCode::malformed, place, "the header is not a JSON object");
+    if (error != simdjson::SUCCESS)
+      throw Error(ErrorCode::malformed, place, "the header is not valid JSON: {}",
+                  simdjson::error_message(error));
+    return root;
   }
 
   void leave_scratch() {
     constexpr std::size_t kMostKept = 1 << 20;
     if (scratch_.buffer_bytes > kMostKept) return;
-    scratch_.fields.clear();
+    scratch_.entries.clear();
     scratch = std::move(scratch_);
   }
 
-  void take_metadata() {
+  void read_fields(dom::object root) {
+    constexpr std::size_t kUsualEntry = 110;  // bytes, so that the list seldom grows
+    scratch_.entries.reserve(text_.size() / kUsualEntry);
+    bool metadata = false;
+    for (const auto& [key, value] : root) {
+      if (key != "__metadata__") {
+        read_entry(key, value);
+      } else {
+        if (std::exchange(metadata, true)) throw at_tensor(key, "the name occurs twice in the header");
+        read_metadata(value);
+      }
+    }
+  }
+
+  void read_metadata(dom::element value) {
+    dom::object object;
+    if (value.get(object) != simdjson::SUCCESS) throw at_tensor("__metadata__", "is not an object");
     graph::TextViewSet keys;
-    for (const auto& [key, value] : scratch_.fields.metadata) {
+    for (const auto& [key, text] : object) {
+      std::string_view held;
+      if (text.get(held) != simdjson::SUCCESS)
+        throw at_tensor("__metadata__", "the value of '{}' is not a string", safe_display(key, 100));
       if (!keys.insert(key).second)
         throw at_tensor("__metadata__", "the key '{}' occurs twice", safe_display(key, 100));
       if (key == graph::kConfigKey)  // a header cannot stand in for the model's own configuration
         graph_.note(graph::Severity::warning, {},
                     "the header's metadata has a key 'config.json', which is left out");
       else
-        graph_.metadata.push_back({std::string(key), std::string(value)});
+        graph_.metadata.push_back({std::string(key), std::string(held)});
     }
   }
 
+  void read_entry(std::string_view name, dom::element value) {
+    dom::object object;
+    if (value.get(object) != simdjson::SUCCESS) throw at_tensor(name, "its entry is not an object");
+    Entry& entry = scratch_.entries.emplace_back();
+    entry.name = name;
+    bool has_dtype = false, has_shape = false, has_offsets = false;
+    const auto once = [&](bool& seen, std::string_view field) {
+      if (std::exchange(seen, true)) throw at_tensor(name, "{} occurs twice", field);
+    };
+    for (const auto& [key, field] : object) {
+      if (key == "dtype") {
+        once(has_dtype, key);
+        if (field.get(entry.dtype) != simdjson::SUCCESS) throw at_tensor(name, "dtype is not a string");
+      } else if (key == "shape") {
+        once(has_shape, key);
+        entry.shape = graph::Shape(read_integers(name, key, field));
+      } else if (key == "data_offsets") {
+        once(has_offsets, key);
+        const std::span<const std::uint64_t> offsets = read_integers(name, key, field);
+        if (offsets.size() != 2)
+          throw at_tensor(name, "data_offsets holds {} numbers, not 2", offsets.size());
+        entry.begin = offsets[0];
+        entry.end = offsets[1];
+      } else {
+        graph_.note(graph::Severity::warning, std::string(name), "unknown field '{}' in its header entry",
+                    safe_display(key, 100));
+      }
+    }
+    if (!has_dtype || !has_shape || !has_offsets)
+      throw at_tensor(name, "{} is missing", !has_dtype ? "dtype" : !has_shape ? "shape" : "data_offsets");
+  }
+
+  // Valid until the next call.
+  std::span<const std::uint64_t> read_integers(std::string_view name, std::string_view field,
+                                               dom::element value) {
+    dom::array array;
+    if (value.get(array) != simdjson::SUCCESS) throw at_tensor(name, "{} is not an array", field);
+    numbers_.clear();
+    for (const dom::element item : array) {
+      std::uint64_t number = 0;
+      if (item.type() == dom::element_type::DOUBLE || item.get(number) != simdjson::SUCCESS)
+        throw at_tensor(name, "{} holds something that is not a whole number from 0 to 2^64-1", field);
+      numbers_.push_back(number);
+    }
+    return numbers_;
+  }
+
   // Checks offsets against shapes: the entry's range must have the size that its dtype and shape need.
-  graph::DType check_size(const SafetensorsEntry& entry) {
+  graph::DType check_size(const Entry& entry) {
     if (entry.dtype != last_dtype_text_) {  // neighbors mostly have the same
       last_dtype_text_ = entry.dtype;
       last_dtype_ = graph::dtype_from(&graph::DTypeInfo::safetensors, entry.dtype);
@@ -331,8 +238,8 @@ class HeaderReader : GraphReader {
   // Names go into the graph in one piece; the first that occurs twice is an Error.
   std::vector<graph::Name> take_names() const {
     std::vector<std::string_view> texts;
-    texts.reserve(scratch_.fields.entries.size());
-    for (const SafetensorsEntry& entry : scratch_.fields.entries) texts.push_back(entry.name);
+    texts.reserve(scratch_.entries.size());
+    for (const Entry& entry : scratch_.entries) texts.push_back(entry.name);
     std::vector<graph::Name> names = graph::Name::many(texts);
     graph::NameIndex index(names.size());
     for (std::uint32_t i = 0; i < names.size(); ++i)
@@ -345,8 +252,8 @@ class HeaderReader : GraphReader {
   // Checks the tensors in file order: each must begin where the previous one ends.
   void place_entries() {
     const std::uint64_t data_bytes = file_.size() - data_start_;
-    std::vector<SafetensorsEntry>& entries = scratch_.fields.entries;
-    const auto before = [](const SafetensorsEntry& a, const SafetensorsEntry& b) {
+    std::vector<Entry>& entries = scratch_.entries;
+    const auto before = [](const Entry& a, const Entry& b) {
       return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);
     };
     if (!std::ranges::is_sorted(entries, before)) std::ranges::sort(entries, before);
@@ -355,7 +262,7 @@ class HeaderReader : GraphReader {
     graph_.storages.reserve(entries.size());
     std::uint64_t at = 0;
     for (std::size_t i = 0; i < entries.size(); ++i) {
-      SafetensorsEntry& entry = entries[i];
+      Entry& entry = entries[i];
       if (entry.end < entry.begin)
         throw at_tensor(entry.name, "its data ends at {} before it begins at {}", entry.end, entry.begin);
       if (entry.begin != at)
@@ -378,8 +285,9 @@ class HeaderReader : GraphReader {
 
   graph::NameIndex* index_;
   std::string_view text_;
-  std::optional<SafetensorsJson> json_;  // holds what the entries point to
+  dom::parser parser_;  // holds what the entries point to
   Scratch scratch_;
+  std::vector<std::uint64_t> numbers_;
   std::uint64_t data_start_ = 0;
   std::string_view last_dtype_text_;
   std::optional<graph::DType> last_dtype_;
@@ -397,7 +305,7 @@ Match sniff_safetensors(std::string_view head, std::string_view path) {
     const std::size_t first = head.find_first_not_of(" \t\r\n", 8);
     if (first != std::string_view::npos && head[first] == '{') return Match::yes;
   }
-  return path.ends_with(".safetensors") ? Match::maybe : Match::no;
+  return graph::has_ending_of(path, "safetensors") ? Match::maybe : Match::no;
 }
 
 graph::MetaGraph read_safetensors(const Source& source) {

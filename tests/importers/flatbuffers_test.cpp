@@ -3,7 +3,6 @@
 #include "core/base/error.h"
 #include "core/graph/meta_graph.h"
 #include "core/io/system_memory.h"
-#include "importers/huggingface/safetensors.h"
 #include "importers/importer.h"
 #include "importers/resolve.h"
 #include "tests/support/builders.h"
@@ -12,7 +11,6 @@
 
 #include <cstring>
 #include <filesystem>
-#include <random>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -555,50 +553,6 @@ TEST(Safetensors, ErrorsNameTensorAndByte) {
   const std::string bytes = one(R"({"dtype":"F32","shape":[16,16],"data_offsets":[0,1000]})", 1000);
   EXPECT_EQ(error_of(bytes),
             "m.safetensors: byte 9: tensor 't': needs 1024 bytes for [16,16] F32, offsets give 1000");
-}
-
-// Both parsers of a header, on the same text: where the fast one understands it, they must agree.
-TEST(SafetensorsHeader, TheFastPathAgreesWithTheJsonParser) {
-  std::vector<std::string> texts = {
-      R"({})", R"( { } )", R"({"__metadata__":{}})",
-      R"({"__metadata__":{"format":"pt","a b":""},"t":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]}}   )",
-      "{\n \"t\" : {\"dtype\": \"F32\", \"shape\": [], \"data_offsets\": [0, "
-      "4]},\t\"u\":{\"dtype\":\"X\",\"shape\":[0],\"data_offsets\":[4,4]}\r}"};
-  const std::string sample = testing::sample_safetensors();
-  std::uint64_t header_bytes = 0;
-  std::memcpy(&header_bytes, sample.data(), sizeof header_bytes);
-  texts.push_back(sample.substr(8, header_bytes));
-  std::mt19937 random(11);
-  const std::vector<std::string> originals = texts;
-  constexpr std::string_view kAlphabet = "{}[]:,\" 019-e\\tx\n";
-  for (int i = 0; i < 20'000; ++i) {  // and texts that are nearly right
-    std::string text = originals[random() % originals.size()];
-    for (std::size_t flips = random() % 3; flips-- > 0 && !text.empty();)
-      text[random() % text.size()] = kAlphabet[random() % kAlphabet.size()];
-    texts.push_back(std::move(text));
-  }
-  std::size_t understood = 0;
-  for (const std::string& text : texts) {
-    importers::SafetensorsFields fast, slow;
-    if (!importers::scan_safetensors_header(text, fast)) continue;
-    ++understood;
-    const std::string padded = text + std::string(importers::SafetensorsJson::kPadding, ' ');
-    importers::SafetensorsJson json;
-    ASSERT_NO_THROW(json.parse(std::string_view(padded).substr(0, text.size()), "f", slow)) << text;
-    ASSERT_EQ(fast.entries.size(), slow.entries.size()) << text;
-    for (std::size_t i = 0; i < fast.entries.size(); ++i) {
-      const importers::SafetensorsEntry &a = fast.entries[i], &b = slow.entries[i];
-      ASSERT_EQ(std::tie(a.name, a.dtype, a.begin, a.end), std::tie(b.name, b.dtype, b.begin, b.end)) << text;
-      ASSERT_EQ(a.shape, b.shape) << text;
-    }
-    ASSERT_EQ(fast.metadata.size(), slow.metadata.size()) << text;
-    for (std::size_t i = 0; i < fast.metadata.size(); ++i) {
-      ASSERT_EQ(fast.metadata[i].key, slow.metadata[i].key);
-      ASSERT_EQ(fast.metadata[i].value, slow.metadata[i].value);
-    }
-  }
-  EXPECT_GT(understood,
-            originals.size() - 1 + 1000);  // the sample alone has a name that needs the other parser
 }
 
 TEST(Safetensors, ManyTinyEntriesStayLinear) {
