@@ -60,6 +60,8 @@ def functions(text):
         if not re.search(r"[\w)}>] \{$", line):
             continue
         body = next((other for other in lines[opening + 1 :] if other), "")
+        if re.fullmatch(r" *(public|protected|private):", body):
+            continue  # a class inside a class
         indent = " " * max(0, len(body) - len(body.lstrip()) - 2)
         begin = opening
         while begin > 0 and (not lines[begin] or lines[begin][: len(indent) + 1].rstrip() == indent.rstrip()):
