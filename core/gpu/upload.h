@@ -6,8 +6,8 @@
 #include "core/graph/meta_graph.h"
 #include "core/io/striped_reader.h"
 #include "core/load/request/request.h"
-#include "core/plan/dry_machine.h"
 #include "core/plan/plan.h"
+#include "core/plan/run.h"
 #include "core/plan/timeline.h"
 
 #include <cstddef>

@@ -5,19 +5,6 @@
 
 namespace loadline::plan {
 
-CostModel with_cached_files(CostModel costs, double share, bool imported) {
-  const double cached = std::clamp(share, 0.0, 1.0);
-  const double seconds = (1 - cached) / costs.disk_read + (imported ? 0 : cached / costs.memory_copy);
-  costs.disk_read = seconds > 0 ? 1 / seconds : CostModel::kUncounted;
-  costs.seek_seconds *= 1 - cached;
-  return costs;
-}
-
-CostModel with_imported_pages(CostModel costs) {
-  costs.staging_pages = CostModel::kUncounted;
-  return costs;
-}
-
 DryMachine::DryMachine(CostModel costs, allocators::AllocatorModel allocator,
                        const PerSpace<allocators::PoolForecast>& expected)
     : costs_(costs) {

@@ -4,6 +4,7 @@
 #include "core/io/system_memory.h"
 #include "core/plan/plan.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace loadline::plan {
@@ -85,6 +86,19 @@ Timeline run(const Plan& plan, Machine& machine, Progress& progress, Timeline us
 Timeline run(const Plan& plan, Machine& machine) {
   Progress progress;
   return run(plan, machine, progress);
+}
+
+CostModel with_cached_files(CostModel costs, double share, bool imported) {
+  const double cached = std::clamp(share, 0.0, 1.0);
+  const double seconds = (1 - cached) / costs.disk_read + (imported ? 0 : cached / costs.memory_copy);
+  costs.disk_read = seconds > 0 ? 1 / seconds : CostModel::kUncounted;
+  costs.seek_seconds *= 1 - cached;
+  return costs;
+}
+
+CostModel with_imported_pages(CostModel costs) {
+  costs.staging_pages = CostModel::kUncounted;
+  return costs;
 }
 
 }  // namespace loadline::plan

@@ -1,4 +1,4 @@
-// The one interpreter of plans, and the interface of the machines that execute them.
+// The one interpreter of plans, the interface of the machines that execute them, and their rates.
 #pragma once
 
 #include "core/base/progress.h"
@@ -7,7 +7,10 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <limits>
+#include <optional>
 #include <utility>
 
 namespace loadline::plan {
@@ -95,5 +98,35 @@ class StepCounter final : public Machine {
   std::function<void()> look_;
   std::atomic<std::size_t> done_ = 0;
 };
+
+// --- The rates of a machine, by which a projection keeps its clock.
+
+// Bytes per second, except the seek. The defaults are round figures for a desktop with an NVMe disk and a
+// PCIe 4 card. They decide which methods look faster and how curves are spaced in time. Peaks do not depend
+// on them.
+struct CostModel {
+  double disk_read = 3.0e9;
+  double memory_copy = 8.0e9;
+  double link = 20.0e9;          // staging to device, asynchronous
+  double pageable_link = 6.0e9;  // host memory to device and back, synchronous
+  double device_copy = 200.0e9;
+  double seek_seconds = 80e-6;  // before a jump (plan.h): random read of an NVMe disk
+  double disk_write = 1.5e9;    // until the bytes are durable: for conversions, no load writes
+  // Memory that the system gives: its pages are found and cleared, or pinned. The defaults count nothing.
+  double host_pages = kUncounted;     // ordinary memory: each block of weights is given, and taken back
+  double staging_pages = kUncounted;  // that the device reads, and
+  double device_pages =
+      kUncounted;  // of the device: kept for the next block, so only what exceeds the most so far
+
+  static constexpr double kUncounted = std::numeric_limits<double>::infinity();
+};
+
+// The same rates where the page cache holds `share` of the bytes of the files, 0 to 1: those come at the rate
+// of a copy in memory and need no seeks. `imported`: they are not copied at all, as for
+// with_imported_pages().
+CostModel with_cached_files(CostModel costs, double share, bool imported = false);
+// The same rates where the device reads file pages in place: staging memory is those pages, and needs no
+// others.
+CostModel with_imported_pages(CostModel costs);
 
 }  // namespace loadline::plan

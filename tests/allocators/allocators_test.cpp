@@ -2,6 +2,7 @@
 #include "core/allocators/allocator_rules.h"
 #include "core/base/error.h"
 #include "core/load/answer/projection.h"
+#include "core/plan/dry_machine.h"
 #include "core/plan/reserved_memory.h"
 #include "tests/support/builders.h"
 #include "tests/support/plan_models.h"

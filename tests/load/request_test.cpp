@@ -6,6 +6,7 @@
 #include "core/load/order/optimal_order.h"
 #include "core/load/request/bind_request.h"
 #include "core/load/request/load_options.h"
+#include "core/plan/dry_machine.h"
 #include "tests/support/builders.h"
 #include "tests/support/random_placement.h"
 

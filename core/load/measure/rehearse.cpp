@@ -10,6 +10,7 @@
 #include "core/io/system_memory.h"
 #include "core/load/answer/projection.h"
 #include "core/plan/block_contents.h"
+#include "core/plan/dry_machine.h"
 #include "core/plan/host_machine.h"
 #include "core/plan/plan.h"
 #include "core/plan/run.h"

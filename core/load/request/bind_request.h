@@ -5,7 +5,7 @@
 #include "core/forward/model/assets_loader.h"
 #include "core/load/request/method.h"
 #include "core/load/request/rates.h"
-#include "core/plan/dry_machine.h"
+#include "core/plan/run.h"
 #include "core/plan/timeline.h"
 
 #include <cstdint>

@@ -3,8 +3,8 @@
 
 #include "core/load/request/model_parts.h"
 #include "core/load/request/request.h"
-#include "core/plan/dry_machine.h"
 #include "core/plan/plan.h"
+#include "core/plan/run.h"
 
 #include <cstdint>
 #include <functional>

@@ -8,7 +8,7 @@
 //    "how": {"disk_read": "..."}}                          for people
 #pragma once
 
-#include "core/plan/dry_machine.h"
+#include "core/plan/run.h"
 
 #include <cstdint>
 #include <map>
