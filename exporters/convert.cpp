@@ -5,6 +5,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/convert/numbers/elements.h"
+#include "core/forward/gguf/type_policy.h"
 #include "core/io/atomic_file.h"
 #include "core/io/file_system.h"
 #include "core/io/graph_reader.h"

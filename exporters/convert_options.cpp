@@ -3,6 +3,7 @@
 #include "core/base/option.h"
 #include "core/base/text.h"
 #include "core/convert/numbers/quantize.h"
+#include "core/forward/gguf/type_policy.h"
 #include "core/graph/names/tensor_names.h"
 #include "exporters/convert.h"
 

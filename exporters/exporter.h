@@ -2,7 +2,6 @@
 #pragma once
 
 #include "core/convert/recipe/recipe.h"
-#include "core/forward/gguf/type_policy.h"
 #include "core/graph/meta_graph.h"
 #include "core/graph/packed/quantization.h"
 
@@ -15,6 +14,10 @@
 #include <string_view>
 #include <unordered_map>
 #include <vector>
+
+namespace loadline::forward {
+struct TypePolicy;
+}
 
 namespace loadline::exporters {
 
@@ -114,8 +117,8 @@ struct ExportOptions {
   // Room for later edits of the metadata; nothing = the format's own.
   std::optional<std::uint64_t> metadata_slack = {};
   std::shared_ptr<const TensorRecipes> recipes = {};
-  forward::TypePolicyPtr policy = {};  // chooses types instead of `outtype`
-  std::vector<TypeRule> types = {};    // after the policy; the last that matches wins
+  std::shared_ptr<const forward::TypePolicy> policy = {};  // chooses types instead of `outtype`
+  std::vector<TypeRule> types = {};                        // after the policy; the last that matches wins
   std::shared_ptr<const graph::ImportanceFile> importance = {};  // for types that use one
 
   bool chooses_types() const { return policy != nullptr || !types.empty(); }

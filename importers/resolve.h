@@ -2,8 +2,9 @@
 #pragma once
 
 #include "core/base/option.h"
+#include "core/forward/model/assets_loader.h"
+#include "core/graph/meta_graph.h"
 #include "core/io/source_file.h"
-#include "importers/importer.h"
 
 #include <filesystem>
 #include <memory>
@@ -12,6 +13,8 @@
 #include <vector>
 
 namespace loadline::importers {
+
+struct Source;
 
 // --- Containment: a model may only open sibling files inside its own folder.
 

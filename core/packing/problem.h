@@ -106,7 +106,7 @@ std::vector<TickEvent> tick_events(const std::vector<Life>& lives) {
     events.push_back({lives[i].lower, true, i});
     events.push_back({lives[i].upper, false, i});
   }
-  std::ranges::sort(events);
+  std::sort(events.begin(), events.end());
   return events;
 }
 

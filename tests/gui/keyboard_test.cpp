@@ -7,6 +7,7 @@
 #include "app/gui/window/input.h"
 #include "app/report/manual.h"
 #include "core/base/error.h"
+#include "core/forward/gguf/type_policy.h"
 #include "tests/gui/harness.h"
 #include "tests/gui/sample_graphs.h"
 

@@ -4,6 +4,7 @@
 #include "core/io/graph_reader.h"
 #include "core/io/protobuf_wire.h"
 #include "core/io/system_memory.h"
+#include "importers/importer.h"
 #include "importers/wire/zip.h"
 #include "tests/support/builders.h"
 #include "tests/support/graph_json.h"

@@ -6,6 +6,7 @@
 #include "core/plan/dry_machine.h"
 #include "core/plan/plan.h"
 #include "core/plan/reserved_memory.h"
+#include "importers/importer.h"
 #include "importers/resolve.h"
 #include "tests/support/plan_models.h"
 

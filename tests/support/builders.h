@@ -2,7 +2,6 @@
 #pragma once
 
 #include "core/graph/meta_graph.h"
-#include "importers/importer.h"
 
 #include <cstdint>
 #include <filesystem>
@@ -11,6 +10,10 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+namespace loadline::importers {
+struct Source;
+}
 
 namespace loadline::testing {
 

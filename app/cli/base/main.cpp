@@ -9,6 +9,7 @@
 #include "core/base/option.h"
 #include "core/base/text.h"
 #include "core/forward/model/known_models.h"
+#include "importers/importer.h"
 #include "importers/resolve.h"
 
 #include <algorithm>

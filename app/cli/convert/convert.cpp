@@ -11,6 +11,7 @@
 #include "exporters/merge/merge_lora.h"
 #include "exporters/writer/work_folder.h"
 #include "exporters/writer/write_layout.h"
+#include "importers/importer.h"
 
 #include <algorithm>
 #include <array>

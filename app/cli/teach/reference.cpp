@@ -12,6 +12,7 @@
 #include "core/load/request/bind_request.h"
 #include "core/load/request/load_options.h"
 #include "exporters/convert.h"
+#include "importers/importer.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
