@@ -3,6 +3,7 @@
 #include "app/gui/state/base/jobs.h"
 
 #include "app/gui/state/lesson_play.h"
+#include "app/gui/state/load/arena.h"
 #include "app/gui/state/window_state.h"
 #include "app/gui/state/workspace.h"
 #include "core/base/error.h"

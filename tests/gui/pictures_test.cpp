@@ -1,6 +1,7 @@
 // Pictures of panels beside those in tests/gui/golden.
 
 #include "app/gui/frame/gui_app.h"
+#include "app/gui/state/load/arena.h"
 #include "core/base/error.h"
 #include "core/base/progress.h"
 #include "core/forward/model/known_models.h"

@@ -2,6 +2,7 @@
 #include "app/gui/frame/export.h"
 
 #include "app/gui/panels/forward.h"
+#include "app/gui/state/load/arena.h"
 #include "app/gui/state/model/file_data.h"
 #include "app/gui/window/picture.h"
 #include "app/report/page_parts.h"

@@ -2,6 +2,7 @@
 #include "app/gui/frame/gui_app.h"
 
 #include "app/gui/frame/actions.h"
+#include "app/gui/state/load/arena.h"
 #include "app/gui/window/window.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
@@ -84,6 +85,11 @@ void GuiApp::frame() {
   export_.before_frame(workspace_);
   window_.frame([&] { shell_.draw(ui_); });
   export_.after_frame(workspace_, window_, ui_, shell_.panel_rect(), shell_.timeline_rect());
+}
+
+bool GuiApp::moves() const {
+  const Document& document = workspace_.document();
+  return document.arena->view.playing || document.playing || workspace_.wants_export;
 }
 
 bool GuiApp::types() const { return ImGui::GetIO().WantTextInput; }

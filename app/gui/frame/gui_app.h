@@ -139,10 +139,7 @@ class GuiApp {
   // Throws Error{canceled} once the window is to close, to end work whose result would not be seen.
   void check_open() const;
   // Whether something moves by itself, and whether a text field shows its cursor.
-  bool moves() const {
-    return workspace_.document().arena->view.playing || workspace_.document().playing ||
-           workspace_.wants_export;
-  }
+  bool moves() const;
   bool types() const;
   ImVec2 display_size() const;  // logical, of the last frame
 

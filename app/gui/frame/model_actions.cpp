@@ -1,6 +1,7 @@
 // The rows of the table of actions for the content of files, forward passes, comparisons, orders, arenas,
 // lessons and transfers.
 #include "app/gui/frame/actions.h"
+#include "app/gui/state/load/arena.h"
 #include "core/base/text.h"
 
 #include <algorithm>

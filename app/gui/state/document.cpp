@@ -1,6 +1,7 @@
 // Coordinates and tensor table; problems of the files, the check before a conversion.
 #include "app/gui/state/document.h"
 
+#include "app/gui/state/load/arena.h"
 #include "app/gui/state/model/model.h"
 #include "core/base/error.h"
 #include "core/forward/model/expected_tensors.h"
@@ -20,9 +21,9 @@ namespace loadline::gui {
 
 namespace {
 
-std::unique_ptr<ArenaWork> kept_arena(Shared& shared, std::unique_ptr<ArenaWork> arena) {
+std::shared_ptr<ArenaWork> kept_arena(Shared& shared, std::shared_ptr<ArenaWork> arena) {
   if (arena) return arena;
-  return std::make_unique<ArenaWork>(shared.jobs,
+  return std::make_shared<ArenaWork>(shared.jobs,
                                      [&shared](const Error& error) { shared.notices.fail("open", error); });
 }
 

@@ -4,7 +4,6 @@
 #include "app/gui/state/base/coordinates.h"
 #include "app/gui/state/base/jobs.h"
 #include "app/gui/state/base/shared.h"
-#include "app/gui/state/load/arena.h"
 #include "app/gui/state/load/forward_scene.h"
 #include "app/gui/state/load/load.h"
 #include "app/gui/state/model/file_data.h"
@@ -25,6 +24,9 @@
 #include <vector>
 
 namespace loadline::gui {
+
+class ArenaWork;
+struct ArenaModel;
 
 // --- A conversion and its target path.
 
@@ -65,7 +67,7 @@ class Document {
     Asked asked = {};
     SortColumn column = SortColumn::offset;
     bool ascending = true;
-    std::unique_ptr<ArenaWork> arena = nullptr;  // a packing problem from a file stays when the model changes
+    std::shared_ptr<ArenaWork> arena = nullptr;  // a packing problem from a file stays when the model changes
     std::string filter = {};
     std::string tensor = {};  // the name of the selected tensor; empty: none
   };
@@ -185,7 +187,7 @@ class Document {
   // For the conversion last weighed: the parts of the model that the file would lose, in sentences. The error
   // says why the file cannot be written.
   Latest<exporters::Preflight> convert_fit;
-  std::unique_ptr<ArenaWork> arena;  // never null
+  std::shared_ptr<ArenaWork> arena;  // never null
 
   // The state of panels.
   std::optional<std::size_t> hovered_step;  // of the timeline, under the mouse

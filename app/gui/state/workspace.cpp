@@ -2,6 +2,7 @@
 #include "app/gui/state/workspace.h"
 
 #include "app/gui/state/base/shared.h"
+#include "app/gui/state/load/arena.h"
 #include "app/gui/state/model/files.h"
 #include "app/gui/state/window_state.h"
 #include "app/report/page_parts.h"
