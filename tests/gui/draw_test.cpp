@@ -4,6 +4,8 @@
 #include "app/gui/frame/gui_app.h"
 #include "app/gui/parts/widgets.h"
 #include "app/gui/state/base/shared.h"
+#include "app/lesson/exercises.h"
+#include "app/lesson/lesson.h"
 #include "core/inspect/doctor.h"
 #include "core/load/request/load_options.h"
 #include "exporters/convert.h"

@@ -6,6 +6,8 @@
 #include "app/gui/state/load/arena.h"
 #include "app/gui/state/window_state.h"
 #include "app/gui/state/workspace.h"
+#include "app/lesson/exercises.h"
+#include "app/lesson/lesson.h"
 #include "core/base/error.h"
 #include "core/io/file_system.h"
 #include "core/packing/pack.h"

@@ -4,6 +4,7 @@
 #include "app/gui/frame/gui_app.h"
 #include "app/gui/panels/panels.h"
 #include "app/gui/state/workspace.h"
+#include "app/lesson/lesson.h"
 #include "core/base/error.h"
 #include "core/base/progress.h"
 #include "core/forward/model/known_models.h"

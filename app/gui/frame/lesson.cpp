@@ -6,6 +6,8 @@
 #include "app/gui/panels/panels.h"
 #include "app/gui/parts/widgets.h"
 #include "app/gui/window/input.h"
+#include "app/lesson/exercises.h"
+#include "app/lesson/lesson.h"
 #include "core/base/text.h"
 #include "core/load/request/load_options.h"
 

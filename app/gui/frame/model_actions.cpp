@@ -2,6 +2,7 @@
 // lessons and transfers.
 #include "app/gui/frame/actions.h"
 #include "app/gui/state/load/arena.h"
+#include "app/lesson/lesson.h"
 #include "core/base/text.h"
 
 #include <algorithm>

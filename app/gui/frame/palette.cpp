@@ -5,6 +5,7 @@
 #include "app/gui/panels/panels.h"
 #include "app/gui/parts/widgets.h"
 #include "app/gui/window/input.h"
+#include "app/lesson/lesson.h"
 #include "app/report/manual.h"
 #include "core/base/text.h"
 #include "core/load/request/load_options.h"

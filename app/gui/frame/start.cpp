@@ -3,6 +3,7 @@
 #include "app/gui/frame/gui_app.h"
 #include "app/gui/panels/panels.h"
 #include "app/gui/parts/widgets.h"
+#include "app/lesson/lesson.h"
 #include "importers/importer.h"
 
 #include <algorithm>

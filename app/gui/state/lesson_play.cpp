@@ -69,6 +69,8 @@ StepTexts filled_texts(const lesson::Step& step, lesson::Figures& figures) {
 
 }  // namespace
 
+LessonPlay::LessonPlay(Shared& shared) : shared_(shared) {}
+
 LessonPlay::~LessonPlay() {
   if (work_) work_->stop.request_stop();
 }
@@ -83,6 +85,10 @@ const std::vector<lesson::Lesson>& LessonPlay::all() const {
 }
 
 const lesson::Lesson& LessonPlay::lesson() const { return work_->lesson; }
+std::size_t LessonPlay::count() const { return lesson().steps.size(); }
+const lesson::Step& LessonPlay::step() const { return lesson().steps[at_]; }
+const lesson::Scene& LessonPlay::scene() const { return lesson().scenes[step().scene]; }
+bool LessonPlay::is_open() const { return step().ask && !now().revealed; }
 
 void LessonPlay::start(std::string_view id) {
   has_read_ = false;  // its author may have written it anew
@@ -151,7 +157,7 @@ void LessonPlay::answer(const std::string& given) {
           state.fault = judging_.error_text();
           return;
         }
-        state.judged = *judging_.value();
+        state.judged = judging_.value();
         state.revealed = true;
       });
 }

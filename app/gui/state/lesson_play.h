@@ -4,8 +4,6 @@
 #include "app/gui/state/base/jobs.h"
 #include "app/gui/state/base/shared.h"
 #include "app/gui/state/model/model.h"
-#include "app/lesson/exercises.h"
-#include "app/lesson/figures.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -18,6 +16,13 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+namespace loadline::lesson {
+struct Judged;
+struct Lesson;
+struct Scene;
+struct Step;
+}  // namespace loadline::lesson
 
 namespace loadline::gui {
 
@@ -42,17 +47,17 @@ struct StepRun {
 struct StepState {
   std::string typed = {};  // the answer as it was typed
   std::string fault = {};  // why it could not be read, or why the texts could not be filled
-  std::optional<lesson::Judged> judged = {};
-  bool revealed = false;                             // the answer is shown
-  bool looked = false;                               // the views are shown before that
-  std::shared_ptr<const StepTexts> texts = nullptr;  // null until they are filled
+  std::shared_ptr<const lesson::Judged> judged = nullptr;  // null until an answer was judged
+  bool revealed = false;                                   // the answer is shown
+  bool looked = false;                                     // the views are shown before that
+  std::shared_ptr<const StepTexts> texts = nullptr;        // null until they are filled
   std::shared_ptr<const StepRun> ran = nullptr;
 };
 
 // Every function returns at once. Texts, judgments and runs are jobs. Used from one thread.
 class LessonPlay {
  public:
-  explicit LessonPlay(Shared& shared) : shared_(shared) {}
+  explicit LessonPlay(Shared& shared);
   LessonPlay(const LessonPlay&) = delete;
   LessonPlay& operator=(const LessonPlay&) = delete;
   ~LessonPlay();
@@ -73,9 +78,9 @@ class LessonPlay {
   // The rest needs a lesson that is played.
   const lesson::Lesson& lesson() const;
   std::size_t at() const { return at_; }
-  std::size_t count() const { return lesson().steps.size(); }
-  const lesson::Step& step() const { return lesson().steps[at_]; }
-  const lesson::Scene& scene() const { return lesson().scenes[step().scene]; }
+  std::size_t count() const;
+  const lesson::Step& step() const;
+  const lesson::Scene& scene() const;
   StepState& now() { return states_[at_]; }
   const StepState& now() const { return states_[at_]; }
   // Throws Error{usage} for a step that the lesson does not have.
@@ -86,7 +91,7 @@ class LessonPlay {
   void reveal();
   bool judging() const { return judging_.busy(); }
   // Whether the step has a question whose answer is not shown.
-  bool is_open() const { return step().ask && !now().revealed; }
+  bool is_open() const;
   // Whether the views are still hidden, because they would give the answer away.
   bool hides_views() const { return plays() && is_open() && !now().looked; }
 
