@@ -9,8 +9,7 @@ CONFIG
 # a shell starts background jobs with SIGINT ignored
 env --default-signal=INT "$1" synth ../config.json model --random 1 &
 writer=$!
-for _ in $(seq 500); do
-  [ -n "$(ls -A model 2>/dev/null)" ] && break
+while [ -z "$(ls -A model 2>/dev/null)" ] && kill -0 $writer; do
   sleep 0.01
 done
 [ -n "$(ls -A model 2>/dev/null)" ] || { echo "nothing was written"; exit 1; }
