@@ -25,10 +25,10 @@ namespace loadline::gui {
 
 namespace {
 
-// Nothing of it may fail; panel_test.cpp says what is to be seen.
-class Smoke : public ::testing::TestWithParam<State> {};
+// Nothing of it may fail; panels_test.cpp says what is to be seen.
+class DoesNotCrash : public ::testing::TestWithParam<State> {};
 
-TEST_P(Smoke, every_panel_at_every_size) {
+TEST_P(DoesNotCrash, every_panel_at_every_size) {
   const auto window = open_null_window({});
   GuiApp app(*window, "");
   GetParam().prepare(app.workspace());
@@ -47,7 +47,7 @@ TEST_P(Smoke, every_panel_at_every_size) {
   }
 }
 
-TEST_P(Smoke, every_panel_under_the_mouse) {
+TEST_P(DoesNotCrash, every_panel_under_the_mouse) {
   const auto window = open_null_window({});
   GuiApp app(*window, "");
   GetParam().prepare(app.workspace());
@@ -89,7 +89,7 @@ TEST(Toolbar, keeps_its_parts_apart_in_a_small_window) {
   EXPECT_TRUE(drawn_at("More").empty());
 }
 
-TEST_P(Smoke, every_coloring_and_zoom) {
+TEST_P(DoesNotCrash, every_coloring_and_zoom) {
   const auto window = open_null_window({});
   GuiApp app(*window, "");
   GetParam().prepare(app.workspace());
@@ -103,7 +103,7 @@ TEST_P(Smoke, every_coloring_and_zoom) {
   }
 }
 
-TEST_P(Smoke, every_view_of_the_methods_under_the_mouse) {
+TEST_P(DoesNotCrash, every_view_of_the_methods_under_the_mouse) {
   const auto window = open_null_window({});
   GuiApp app(*window, "");
   GetParam().prepare(app.workspace());
@@ -131,7 +131,7 @@ TEST_P(Smoke, every_view_of_the_methods_under_the_mouse) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(States, Smoke, ::testing::ValuesIn(states().begin(), states().end()),
+INSTANTIATE_TEST_SUITE_P(States, DoesNotCrash, ::testing::ValuesIn(states().begin(), states().end()),
                          [](const ::testing::TestParamInfo<State>& state) {
                            return std::string(state.param.name);
                          });

@@ -331,7 +331,7 @@ void move_everywhere(GuiApp& app, int width, int height) {
     }
 }
 
-TEST(SmokeArenaPanel, BothViewsAtEverySizeUnderTheMouse) {
+TEST(ArenaPanelDoesNotCrash, BothViewsAtEverySizeUnderTheMouse) {
   for (const bool model : {false, true}) {
     const auto window = open_null_window({});
     GuiApp app(*window, "");
