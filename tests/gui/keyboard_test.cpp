@@ -453,6 +453,20 @@ TEST(InputQueue, WhatIsTypedAfterAShortcutWaitsForTheFocus) {
   EXPECT_TRUE(queue.empty());
 }
 
+TEST(InputQueue, AReleaseThatWaitsKeepsASlowFrameFromRepeatingItsKey) {
+  constexpr float kSlow = 0.4f, kRepeats = 0.25f;
+  InputQueue queue;
+  tap(queue, 'F', true);
+  EXPECT_EQ(frame(queue), "+F");
+  EXPECT_EQ(queue.counted(kSlow), kSlow) << "nothing waited before";
+  for (const char* const seen : {"", "", "-F"}) {
+    EXPECT_EQ(frame(queue), seen);
+    EXPECT_LT(3 * queue.counted(kSlow), kRepeats);
+  }
+  EXPECT_EQ(frame(queue), "");
+  EXPECT_EQ(queue.counted(kSlow), kSlow);
+}
+
 TEST(InputQueue, AClickIsWhereTheMouseWasAndAfterAFrameThatSawItThere) {
   InputQueue queue;
   click(queue, 7);

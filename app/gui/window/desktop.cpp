@@ -103,6 +103,7 @@ class DesktopWindow final : public Window {
         input_.deliver({io.MousePos.x, io.MousePos.y}, [this](const InputEvent& event) { hand_on(event); });
     ImGui_ImplVulkan_NewFrame();
     ImGui_ImplGlfw_NewFrame();
+    io.DeltaTime = input_.counted(io.DeltaTime);
     std::ranges::copy(buttons_, io.MouseDown);
     if (mouse) io.MousePos = {mouse->x, mouse->y};
     prepare_keyboard();

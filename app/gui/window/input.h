@@ -1,6 +1,7 @@
 // Events of the desktop in order, and where the keyboard goes.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -42,6 +43,20 @@ class InputQueue {
   // last frame saw the mouse. The place where the next frame must see it, if it is told of a button.
   template <typename Apply>
   std::optional<Place> deliver(Place seen, Apply apply) {
+    late_ = left_;
+    const std::optional<Place> place = hand_out(seen, apply);
+    left_ = !empty();
+    return place;
+  }
+
+  // What the frame that was just told of counts of the `seconds` since the one before. That one was short if
+  // it left events waiting, however slow the machine is: a key whose release waits is not held, and must not
+  // repeat.
+  float counted(float seconds) const { return late_ ? std::min(seconds, kShortFrame) : seconds; }
+
+ private:
+  template <typename Apply>
+  std::optional<Place> hand_out(Place seen, Apply apply) {
     if (held_ > 0) {
       --held_;
       return std::nullopt;
@@ -67,10 +82,12 @@ class InputQueue {
     return std::nullopt;
   }
 
- private:
   static constexpr int kFocusFrames = 2;
+  static constexpr float kShortFrame = 1.0f / 60;
   std::deque<InputEvent> waiting_;
-  int held_ = 0;  // frames that get nothing
+  int held_ = 0;       // frames that get nothing
+  bool left_ = false;  // the last frame left something for the next
+  bool late_ = false;  // the one before it did
 };
 
 // --- Where the keyboard goes. ImGui's navigation moves among the controls of one ImGui window; here Tab and
