@@ -201,7 +201,7 @@ assets::Datum Figures::value(const assets::Expression& expression, std::size_t a
       return work_->named.emplace(figure->name, std::move(result)).first->second;
     }
     const graph::MetaGraph& graph = *scene(at).graph;
-    if (name == "W") return bytes_datum(graph::storage_bytes(graph));
+    if (name == "weights") return bytes_datum(graph::storage_bytes(graph));
     if (name == "largest") {
       std::uint64_t most = 0;
       for (const graph::Storage& storage : graph.storages) most = std::max(most, storage.bytes);
@@ -210,7 +210,7 @@ assets::Datum Figures::value(const assets::Expression& expression, std::size_t a
     if (name == "tensors") return bytes_datum(graph.tensors.size());
     if (name == "parameters")
       return bytes_datum(forward::model_claims(graph, *environment_.assets).parameters);
-    if (name == "Q") return bytes_datum(pass_of(scene(at)).peak.bytes);
+    if (name == "pass") return bytes_datum(pass_of(scene(at)).peak.bytes);
     if (name == "values") {
       std::uint64_t sum = 0;
       for (const auto& size : pass_of(scene(at)).sizes) sum += size.value_or(0);

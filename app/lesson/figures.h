@@ -1,6 +1,6 @@
 // The figures of a lesson: expressions over what its scenes come to on this machine.
 //
-// Names: W (bytes of the weights), largest (the largest weight), tensors, parameters, Q (activations of the
+// Names: weights (their bytes), largest (the largest weight), tensors, parameters, pass (activations of the
 // pass), values (all its values, as if none were freed), cache (its key-value cache), memory (what this
 // machine could give now), and the lesson's figures. Functions, with METHOD a load method's id and SPACE one
 // of device, host, page_cache, staging, unified (all of them together), held (all but the page cache):

@@ -33,9 +33,10 @@ std::string ask_html(const Step& step, Sheet sheet, const std::string& shown, Fi
   if (const auto* const choice = std::get_if<AskChoice>(&ask.kind)) html += choices_html(*choice);
   if (sheet == Sheet::worksheet) {
     // on paper nothing else says it
-    html += fmt::format("<p class=\"lead\">Given: {}, {}.</p>\n",
-                        report::markup_text(figures.lesson().scenes[step.scene].model.name),
-                        fill("weights W = {W|GiB}, the largest of them {largest|MiB}", step.scene, figures));
+    html +=
+        fmt::format("<p class=\"lead\">Given: {}, {}.</p>\n",
+                    report::markup_text(figures.lesson().scenes[step.scene].model.name),
+                    fill("weights of {weights|GiB}, the largest of them {largest|MiB}", step.scene, figures));
     const auto* const number = std::get_if<AskNumber>(&ask.kind);
     html += fmt::format(
         "<p class=\"blank\">Answer: <span>&nbsp;</span>{}</p>\n"
@@ -153,12 +154,7 @@ std::string_view sheet_title(Sheet sheet) {
 }  // namespace
 
 report::Bars step_bars(const Step& step, const SceneAnswer& scene) {
-  report::Bars bars =
-      report::method_bars(scene.pictured.answer.rows, graph::storage_bytes(*scene.graph), step.space);
-  // a law whose symbols the lesson does not explain would only puzzle
-  for (report::Bar& bar : bars.bars)
-    if (bar.note.find_first_not_of("0123456789Ww* +,()max tokens") != std::string::npos) bar.note.clear();
-  return bars;
+  return report::method_bars(scene.pictured.answer.rows, graph::storage_bytes(*scene.graph), step.space);
 }
 
 std::string handout_html(const Lesson& lesson, Sheet sheet, std::string_view version, Figures& figures) {

@@ -36,7 +36,7 @@ RunResult run_rehearse(const RunCall& call) {
     load::set_load_option(request, "staging", ring);
   const load::BoundRequest bound = load::bind_request(graph, request, call.environment);
   RunResult result;
-  result.figures["W"] = run_bytes(graph::storage_bytes(graph));
+  result.figures["weights"] = run_bytes(graph::storage_bytes(graph));
   result.lines.push_back(fmt::format("{}: {} of random weights", graph::model_name(graph),
                                      format_bytes(graph::storage_bytes(graph))));
   result.lines.push_back(fmt::format("{:<22}{:<12}{:<10}  {:>11}  {:>11}", "method", "order", "counter",

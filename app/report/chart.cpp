@@ -139,10 +139,11 @@ std::string grid_svg(const ChartScale& scale, const Frame& frame) {
   return svg + text_svg(kLeft - 5, frame.water() + 3.5, "tick end", "0");
 }
 
-// Lines at W and 2W, where the laws count from.
+// Lines at the weights and twice the weights, where the laws count from.
 std::string weights_svg(const ChartScale& scale, const Frame& frame) {
   std::string svg;
-  for (const auto& [bytes, name] : {std::pair{scale.weights, "W"}, std::pair{2 * scale.weights, "2W"}}) {
+  for (const auto& [bytes, name] :
+       {std::pair{scale.weights, "weights"}, std::pair{2 * scale.weights, "twice"}}) {
     if (bytes == 0 || bytes > scale.above) continue;
     const double y = frame.y(static_cast<double>(bytes), false);
     svg += line_svg(kLeft, y, frame.right(), y, "weights") + text_svg(frame.right(), y - 3, "tick end", name);
@@ -291,14 +292,15 @@ std::string panel_svg(const PicturedRow& pictured, const load::BoundRequest& bou
   const double room = size.width - 20 - 7.6 * static_cast<double>(figure.size());
   const auto letters = static_cast<std::size_t>(std::max(room / 6.2, 8.0));
   // the law says more than the name of the tensor, which is in the slices
-  const std::string_view law =
-      law_part(row.method->peak_law, bound.memory == plan::MemoryKind::unified ? "unified" : "device");
+  const bool unified = bound.memory == plan::MemoryKind::unified;
+  const std::string law =
+      load::law_text(*row.method, unified ? std::nullopt : std::optional(plan::Space::device));
   std::string svg = text_svg(0, 13, "method", markup_text(row.method->id));
   if (scale.orders) svg += text_svg(place.right(), 13, "tick end", markup_text(row.order, 14));
   svg +=
       fmt::format("<text x=\"0\" y=\"28\" class=\"where\"><tspan class=\"figure{}\">{}</tspan> {}</text>\n",
                   row.fits() ? "" : " over", figure,
-                  markup_text(law.empty() ? "at " + row.leading.tensor : "= " + std::string(law), letters));
+                  markup_text(law.empty() ? "at " + row.leading.tensor : "= " + law, letters));
   svg += grid_svg(scale, place);
   for (const CurveBand& band : curve.bands) svg += band_svg(band, place);
   svg += weights_svg(scale, place) + marks_svg(pictured, bound, place);

@@ -91,7 +91,7 @@ struct ChartScale {
   std::uint64_t above = 1;    // most bytes above the water line, over all rows
   std::uint64_t below = 0;    // most bytes below it
   double end = 0;             // end of a shared time axis; 0 if rows have axes of their own
-  std::uint64_t weights = 0;  // W: a line there and at twice of it, as far as the scale reaches
+  std::uint64_t weights = 0;  // a line there and at twice of it, as far as the scale reaches
   bool orders = false;        // rows differ in their order, so each panel names its own
 };
 ChartScale chart_scale(const ChartSubject& subject, const std::vector<PicturedRow>& rows);

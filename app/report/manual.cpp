@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <iterator>
 #include <string>
 #include <utility>
@@ -21,16 +20,25 @@ namespace loadline::report {
 
 namespace {
 
-// The page `truth` with its table, made from the runs that the program was built with.
-std::string_view filled_truth(std::string_view text) {
-  static const std::string filled = [&] {
-    constexpr std::string_view kPlace = "{runs}";
-    std::string page(text);
-    if (const std::size_t at = page.find(kPlace); at != std::string::npos)
-      page.replace(at, kPlace.size(), truth_table(load::built_in_truth()));
-    return page;
-  }();
-  return filled;
+std::string words_table() {
+  std::vector<const load::Method*> methods;
+  for (const load::Method& method : load::methods()) methods.push_back(&method);
+  std::string text = "| word | meaning |\n|---|---|\n";
+  for (const load::LawWord& word : load::law_words(methods))
+    text += fmt::format("| `{}` | {} |\n", word.name, word.meaning);
+  return text;
+}
+
+// The page with its table, made from what the program knows.
+std::string filled(std::string_view markdown) {
+  std::string page(markdown);
+  const auto fill = [&](std::string_view place, auto table) {
+    if (const std::size_t at = page.find(place); at != std::string::npos)
+      page.replace(at, place.size(), table());
+  };
+  fill("{runs}", [] { return truth_table(load::built_in_truth()); });
+  fill("{words}\n", words_table);
+  return page;
 }
 
 std::vector<ManualPage> load_pages() {
@@ -39,8 +47,7 @@ std::vector<ManualPage> load_pages() {
   for (const embedded::File& file : embedded::manual_files()) {
     const std::string_view line = file.bytes.substr(0, file.bytes.find('\n'));
     const std::string_view id = file.name.substr(0, file.name.rfind('.'));
-    pages.push_back({id, line.substr(std::min<std::size_t>(2, line.size())),
-                     id == "truth" ? filled_truth(file.bytes) : file.bytes});
+    pages.push_back({id, line.substr(std::min<std::size_t>(2, line.size())), filled(file.bytes)});
   }
   std::ranges::stable_sort(pages, [&](const ManualPage& a, const ManualPage& b) {
     return (a.id == kFirst) != (b.id == kFirst) ? a.id == kFirst : a.id < b.id;
@@ -68,18 +75,6 @@ std::vector<Explanation> explanations_in(std::string_view markdown) {
   return sections;
 }
 
-// Whether a law has the symbol: "W" is in "2W + 4 MiB", but not in "W* ".
-bool says_symbol(std::string_view law, std::string_view symbol) {
-  if (symbol.starts_with("slots(")) return law.find("slots(") != std::string_view::npos;
-  const auto is_letter = [](char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; };
-  for (std::size_t at = law.find(symbol); at != std::string_view::npos; at = law.find(symbol, at + 1)) {
-    const std::size_t end = at + symbol.size();
-    const bool begins = at == 0 || !is_letter(law[at - 1]);
-    if (begins && (end == law.size() || (!is_letter(law[end]) && law[end] != '*'))) return true;
-  }
-  return false;
-}
-
 }  // namespace
 
 std::span<const ManualPage> manual_pages() {
@@ -94,18 +89,10 @@ std::string_view method_explanation(std::string_view id) {
   return find_row(std::span(all), id, "method").text;
 }
 
-std::string law_symbols(std::string_view law) {
+std::string law_legend(const std::vector<const load::Method*>& methods) {
   std::string text;
-  for (const std::string_view line : lines_of(find_manual_page("glossary").text)) {
-    if (!text.empty() && line.empty()) break;  // behind the table
-    if (!line.starts_with("| `")) continue;
-    const std::size_t end = line.find("` | ");
-    const std::string_view symbol = line.substr(3, end - 3);
-    const std::string_view meaning = line.substr(end + 4, line.size() - end - 6);
-    if (law.empty() || says_symbol(law, symbol))
-      text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", symbol, meaning);
-  }
-  std::erase(text, '`');
+  for (const load::LawWord& word : load::law_words(methods))
+    text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", word.name, word.meaning);
   return text + ".";
 }
 

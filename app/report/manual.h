@@ -2,10 +2,12 @@
 #pragma once
 
 #include "core/load/measure/evidence.h"
+#include "core/load/request/method.h"
 
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace loadline::report {
 
@@ -15,7 +17,7 @@ namespace loadline::report {
 struct ManualPage {
   std::string_view id;
   std::string_view title;
-  std::string_view text;
+  std::string text;
 };
 // The first page to read comes first, the others sorted by name.
 std::span<const ManualPage> manual_pages();
@@ -25,9 +27,9 @@ const ManualPage& find_manual_page(std::string_view id);
 // The explanation of a method from the page `methods`: one line of text without markup. Throws Error{usage}.
 std::string_view method_explanation(std::string_view id);
 
-// The symbols of the laws, or of one law alone, from the page `glossary`, in one line: "W: all weights, each
-// once; w*: ...".
-std::string law_symbols(std::string_view law = {});
+// What the words in the laws of these methods mean, in one line: "weights: all weights as they are stored;
+// if cast: ...".
+std::string law_legend(const std::vector<const load::Method*>& methods);
 
 // --- The runs of real frameworks as a Markdown table.
 

@@ -112,7 +112,7 @@ std::string peaks_html(const ChartSubject& subject) {
     if (bound.request().page_cache_budget) cell(row.cache ? row.cache->reread_bytes : 0);
     cell(row.peaks[plan::index(plan::Space::staging)].bytes);
     cell(row.unified.bytes);
-    html += fmt::format("<td class=\"left\">{}</td>", markup_text(row.method->peak_law));
+    html += fmt::format("<td class=\"left\">{}</td>", markup_text(load::law_text(*row.method)));
     html += fmt::format("<td class=\"left\">{}</td>", markup_text(load::evidence_brief(row.method->id)));
     html += (verdicts ? verdict_cell(row, bound) : "") + "</tr>\n";
   }
@@ -123,7 +123,9 @@ std::string peaks_html(const ChartSubject& subject) {
     html +=
         fmt::format("<p class=\"lead\">Verdicts are by what the allocator reserves for these peaks{}.</p>\n",
                     own_order ? "; the order \"optimal\" is by the requested bytes" : "");
-  return html + fmt::format("<p class=\"lead\">{}</p>\n", markup_text(law_symbols()));
+  std::vector<const load::Method*> methods;
+  for (const load::LoadRow& row : subject.rows) methods.push_back(row.method);
+  return html + fmt::format("<p class=\"lead\">{}</p>\n", markup_text(law_legend(methods)));
 }
 
 std::string page_html(const ChartSubject& subject, const PageText& text) {

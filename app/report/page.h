@@ -29,7 +29,7 @@ struct PageText {
 // No panel becomes wider than `widest` pixels unless the page is too narrow for two.
 std::string charts_html(const ChartSubject& subject, double widest = 520);
 
-// The peaks of all rows as a table with verdicts, and the symbols of the laws.
+// The peaks of all rows as a table with verdicts, and the words of their laws.
 std::string peaks_html(const ChartSubject& subject);
 
 // The page: chart, table with verdicts, explanation of each method, memory counters, options of the request.

@@ -28,14 +28,22 @@ std::uint64_t greatest(const Bars& bars) {
   return most;
 }
 
-// The lines at W and 2W that bars come near.
+// The lines at the weights and twice the weights that bars come near.
 std::vector<std::pair<std::uint64_t, std::string_view>> weight_lines(const Bars& bars) {
   std::vector<std::pair<std::uint64_t, std::string_view>> lines;
   const std::uint64_t most = greatest(bars);
   if (bars.weights == 0) return lines;
-  if (bars.weights <= most + most / 8) lines.emplace_back(bars.weights, "W");
-  if (bars.weights <= most / 2 + most / 8) lines.emplace_back(2 * bars.weights, "2W");
+  if (bars.weights <= most + most / 8) lines.emplace_back(bars.weights, "weights");
+  if (bars.weights <= most / 2 + most / 8) lines.emplace_back(2 * bars.weights, "twice");
   return lines;
+}
+
+// The part of a law that is about the space with this id.
+std::string law_part(const load::Method& method, std::string_view space) {
+  if (space == "held" || space == "unified") return load::law_text(method, std::nullopt);
+  for (std::size_t i = 0; i < plan::kSpaceCount; ++i)
+    if (plan::space_name(plan::Space(i)) == space) return load::law_text(method, plan::Space(i));
+  return "";
 }
 
 }  // namespace
@@ -51,18 +59,17 @@ Bars method_bars(const std::vector<load::LoadRow>& rows, std::uint64_t weights, 
   bars.weights = weights;
   bars.title = fmt::format("Most {}", space.words);
   for (const load::LoadRow* const row : possible) {
-    const std::string_view law = law_part(row->method->peak_law, space.id == "held" ? "unified" : space.id);
     bars.bars.push_back(
         {orders ? fmt::format("{}, {}", row->method->id, row->order) : std::string(row->method->id),
-         row->context_max ? counted(*row->context_max, "token") : std::string(law), space.peak(*row).bytes,
-         space.id == "host" ? "host" : "device"});
+         row->context_max ? counted(*row->context_max, "token") : law_part(*row->method, space.id),
+         space.peak(*row).bytes, space.id == "host" ? "host" : "device"});
   }
   return bars;
 }
 
 std::string bars_svg(const Bars& bars) {
   const double height = kBarsHead + kBarsRow * static_cast<double>(bars.bars.size()) + 8;
-  const double room = kBarsWidth - kBarsLabels - 230;  // figure and law stand behind the bars
+  const double room = kBarsWidth - kBarsLabels - 300;  // figure and law stand behind the bars
   const double scale = room / static_cast<double>(greatest(bars));
   const auto x = [&](std::uint64_t bytes) { return kBarsLabels + static_cast<double>(bytes) * scale; };
   std::string svg = fmt::format(
@@ -83,7 +90,7 @@ std::string bars_svg(const Bars& bars) {
         "<text x=\"{:.1f}\" y=\"{:.1f}\" class=\"figure\">{}<tspan class=\"where\"> {}</tspan></text>\n",
         kBarsLabels - 8, top + 12, markup_text(bar.label, 24), kBarsLabels, top,
         std::max(x(bar.bytes) - kBarsLabels, 1.0), kBarHeight, bar.color, x(bar.bytes) + 7, top + 12,
-        format_bytes(bar.bytes), markup_text(bar.note, 22));
+        format_bytes(bar.bytes), markup_text(bar.note, 36));
   }
   return svg + "</svg>\n";
 }
@@ -91,9 +98,10 @@ std::string bars_svg(const Bars& bars) {
 std::string bars_text(const Bars& bars, std::size_t columns, bool unicode) {
   std::size_t label = 0;
   for (const Bar& bar : bars.bars) label = std::max(label, display_width(safe_display(bar.label, 28)));
-  constexpr std::size_t kFigure = 13;  // "1002.00 MiB" and blanks
+  constexpr std::size_t kFigure = 13;                   // "1002.00 MiB" and blanks
+  const std::size_t letters = columns < 100 ? 24 : 36;  // of a law
   std::size_t note = 0;
-  for (const Bar& bar : bars.bars) note = std::max(note, std::min<std::size_t>(bar.note.size(), 24) + 2);
+  for (const Bar& bar : bars.bars) note = std::max(note, std::min(bar.note.size(), letters) + 2);
   const std::size_t taken = label + 2 + kFigure + note;
   const std::size_t room = std::clamp<std::size_t>(columns > taken ? columns - taken : 0, 10, 60);
   const std::uint64_t most = greatest(bars);
@@ -103,9 +111,12 @@ std::string bars_text(const Bars& bars, std::size_t columns, bool unicode) {
   };
   std::string text = bars.title + "\n";
   std::string ruler(room + 4, ' ');
+  std::size_t free = 0;
   for (const auto& [bytes, name] : weight_lines(bars)) {
     const std::size_t at = std::min(cells(bytes), room);
+    if (at < free) continue;
     ruler.replace(at, name.size(), name);
+    free = at + name.size() + 1;
   }
   while (ruler.ends_with(' ')) ruler.pop_back();
   if (!ruler.empty()) text += fmt::format("{:<{}}  {}\n", "", label, ruler);
@@ -114,8 +125,9 @@ std::string bars_text(const Bars& bars, std::size_t columns, bool unicode) {
     std::string strip;
     for (std::size_t i = 0; i < std::max<std::size_t>(cells(bar.bytes), bar.bytes > 0 ? 1 : 0); ++i)
       strip += unicode ? "\xE2\x96\x88" : "#";
-    text += fmt::format("{}{:<{}}  {} {}{}{}\n", shown, "", label - display_width(shown), strip,
-                        format_bytes(bar.bytes), bar.note.empty() ? "" : "  ", safe_display(bar.note, 24));
+    text +=
+        fmt::format("{}{:<{}}  {} {}{}{}\n", shown, "", label - display_width(shown), strip,
+                    format_bytes(bar.bytes), bar.note.empty() ? "" : "  ", safe_display(bar.note, letters));
   }
   return text;
 }

@@ -23,7 +23,7 @@ struct Bar {
 struct Bars {
   std::string title = {};
   std::vector<Bar> bars = {};
-  std::uint64_t weights = 0;  // W: a line there and at twice of it, as far as bars reach
+  std::uint64_t weights = 0;  // a line there and at twice of it, as far as bars reach
   std::uint64_t scale = 0;    // at least so many bytes wide, to be compared with other bars
 };
 

@@ -128,25 +128,6 @@ std::string difference_text(std::span<const load::LoadRow* const> rows, plan::Me
   return fmt::format("They differ most {}: {} to {}.", space.words, figure(*least), figure(*most));
 }
 
-std::string_view law_part(std::string_view law, std::string_view space) {
-  std::size_t at = 0, depth = 0;
-  for (std::size_t i = 0; i <= law.size(); ++i) {
-    if (i < law.size() && law[i] == '(') ++depth;
-    if (i < law.size() && law[i] == ')' && depth > 0) --depth;
-    if (i < law.size() && (law[i] != ',' || depth > 0)) continue;
-    std::string_view part = law.substr(at, i - at);
-    while (part.starts_with(' ')) part.remove_prefix(1);
-    at = i + 1;
-    if (!part.starts_with(space) || part.size() <= space.size() || part[space.size()] != ' ') continue;
-    part.remove_prefix(space.size() + 1);
-    const std::size_t cases = part.rfind(" (");  // "(cast: c*)", but not "max(W, h)"
-    if (cases != std::string_view::npos && part.substr(cases).find(':') != std::string_view::npos)
-      part = part.substr(0, cases);
-    return part;
-  }
-  return {};
-}
-
 // --- Groups reasons in the order of their first occurrence.
 
 std::string refusals_text(const std::vector<Refusal>& refusals, std::string_view cannot) {

@@ -43,10 +43,6 @@ const RowSpace& widest_space(std::span<const load::LoadRow* const> rows);
 // is that decides whether a load fits, or if nothing differs.
 std::string difference_text(std::span<const load::LoadRow* const> rows, plan::MemoryKind memory);
 
-// The part of a peak law that is about one space, without its cases: of "device W + w* (cast: c*), host W"
-// and "device" it is "W + w*". Empty if the law does not name the space.
-std::string_view law_part(std::string_view law, std::string_view space);
-
 // --- Groups refused methods by reason.
 
 struct Refusal {

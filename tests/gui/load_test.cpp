@@ -370,7 +370,7 @@ TEST(Chart, is_written_as_the_command_line_writes_it) {
   settle(workspace);
   const std::string page = text_of(folder / "x.html");
   EXPECT_TRUE(page.starts_with("<!doctype html>"));
-  EXPECT_NE(page.find("723 tensors, W = 141,107,412,992 bytes"), std::string::npos);
+  EXPECT_NE(page.find("723 tensors, weights = 141,107,412,992 bytes"), std::string::npos);
   for (const load::Method& method : load::methods())
     EXPECT_NE(page.find(method.id), std::string::npos) << method.id;
   workspace.document().save_chart(folder / "missing/x.svg");

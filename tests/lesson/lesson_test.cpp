@@ -21,11 +21,12 @@ load::LoadEnvironment environment() {
 constexpr std::string_view kJson = R"json({
   "schema_version": 1, "title": "T", "question": "Q?", "goals": ["g"],
   "scenes": {"one": {"model": "llama-3-8b", "options": {"method": ["to_device", "per_tensor"]}}},
-  "figures": {"double": {"value": "2 * W"}},
+  "figures": {"double": {"value": "2 * weights"}},
   "steps": [{"id": "a", "title": "A",
              "ask": {"prompt": "p", "number": "peak('to_device', 'host')", "unit": "GiB", "within_percent": 5}}]})json";
 constexpr std::string_view kText =
-    "## a\n\nW is {W|GiB}, twice {double|GiB}.\n\n### Answer\n\nIt is {peak('to_device', 'host')|GiB}.\n";
+    "## a\n\nIt has {weights|GiB}, twice {double|GiB}.\n\n### Answer\n\nIt is {peak('to_device', "
+    "'host')|GiB}.\n";
 
 Lesson small() { return parse_lesson(kJson, kText, "small.json"); }
 
@@ -114,14 +115,14 @@ TEST(Lesson, computes_what_its_texts_say) {
   const Lesson lesson = small();
   Progress progress;
   Figures figures(lesson, environment(), progress);
-  EXPECT_EQ(fill(lesson.steps[0].text, 0, figures), "W is 14.96 GiB, twice 29.92 GiB.\n");
+  EXPECT_EQ(fill(lesson.steps[0].text, 0, figures), "It has 14.96 GiB, twice 29.92 GiB.\n");
   EXPECT_EQ(fill("{least('host')|text} {fits('to_device')|count} {number('layer:0')|count}", 0, figures),
             "per_tensor 1 9");
-  EXPECT_EQ(fill("{ratio(peak('to_device', 'host'), W)|times}", 0, figures), "2.00 times");
+  EXPECT_EQ(fill("{ratio(peak('to_device', 'host'), weights)|times}", 0, figures), "2.00 times");
   EXPECT_EQ(fill("{config('num_hidden_layers')|count}", 0, figures), "32");
   for (const std::string_view wrong :
-       {"{nothing}", "{peak('no_method')}", "{W|GeB}", "{W", "{peak('to_device', 'here')}", "{ratio(W, 0)}",
-        "{run('x')}", "{allocated('to_device')}", "{peak()}"})
+       {"{nothing}", "{peak('no_method')}", "{weights|GeB}", "{weights", "{peak('to_device', 'here')}",
+        "{ratio(weights, 0)}", "{run('x')}", "{allocated('to_device')}", "{peak()}"})
     EXPECT_THROW((void)fill(wrong, 0, figures), Error) << wrong;
 }
 

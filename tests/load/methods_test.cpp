@@ -594,9 +594,9 @@ TEST(PeakLaws, HoldInEveryOrderAndAreReached) {
     const load::Method& method = load::methods()[seed % load::methods().size()];
     const graph::MetaGraph graph = random_model(random);
     const load::LoadInputs options = random_options(random, method, graph);
-    const load::LawPeaks law = load::evaluate_law(method.peak_law, load::law_values(graph, options));
+    const load::LawPeaks law = load::law_peaks(method, load::law_sizes(graph, options));
     for (const load::Order& order : load::orders()) {
-      SCOPED_TRACE(fmt::format("{} {} seed {}: {}", method.id, order.id, seed, method.peak_law));
+      SCOPED_TRACE(fmt::format("{} {} seed {}: {}", method.id, order.id, seed, load::law_text(method)));
       const plan::Timeline timeline = load::project(graph, method, order, options).timeline;
       const auto peak = [&](plan::Space space) { return timeline.peaks[plan::index(space)].bytes; };
       Seen& known = seen[method.id];
@@ -624,39 +624,71 @@ TEST(PeakLaws, HoldInEveryOrderAndAreReached) {
     EXPECT_EQ(seen.at(id).tight, seen.at(id).tried) << id;
 }
 
-TEST(PeakLaws, TellWhatIsWrongWithOne) {
-  const load::LawValues values = {.W = 10, .w = 4, .slot = 3};
-  const auto fault = [&](std::string_view law) -> std::string {
-    try {
-      (void)load::evaluate_law(law, values);
-      return "";
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ErrorCode::malformed) << law;
-      return error.what();
-    }
-  };
-  for (const char* law :
-       {"", "W", "disk W", "device", "device Z", "device W +", "device W (cast: W", "device W (W)",
-        "device W (never: W)", "device w* - W", "device max(W", "host 'W'", "host slots(W, W)"})
-    EXPECT_NE(fault(law), "") << law;
-  EXPECT_NE(fault("device Z").find("'Z' is not a symbol"), std::string::npos);
-  EXPECT_EQ(fault("device 2W + w*, host max(W, 3w*), staging slots(W), page cache 4 MiB (disk: 0)"), "");
+std::uint64_t peak(std::string_view method, const load::LawSizes& sizes, plan::Space space) {
+  return load::law_peaks(load::find_method(method), sizes).spaces[plan::index(space)];
+}
+
+TEST(PeakLaws, AreEvaluatedAsTheyArePrinted) {
+  load::LawSizes sizes;
+  sizes.weights.bytes = 10;
+  sizes.largest_weight.bytes = 4;
+  sizes.pass.bytes = 9;
+  EXPECT_EQ(load::law_text(load::find_method("state_dict")),
+            "device: max(2 * weights, weights + pass); host: weights + untied_head");
+  EXPECT_EQ(peak("state_dict", sizes, plan::Space::device), 20u);
+  EXPECT_EQ(peak("state_dict", sizes, plan::Space::host), 10u);
+  EXPECT_EQ(peak("state_dict", sizes, plan::Space::page_cache), 0u);
+  sizes.pass.bytes = 90;
+  EXPECT_EQ(peak("state_dict", sizes, plan::Space::device), 100u);
+  sizes.host_pass = 3;
+  EXPECT_EQ(peak("state_dict", sizes, plan::Space::host), 13u);
+  EXPECT_EQ(load::law_text(load::find_method("executorch_before")),
+            "unified: 2 * weights + pass + largest_weight + tied_copies");
+  EXPECT_EQ(load::law_peaks(load::find_method("executorch_before"), sizes).unified, 114u);
+
+  const load::Method& direct = load::find_method("llama_cpp_direct");
+  EXPECT_EQ(load::law_text(direct, plan::Space::host),
+            "vocabulary + host_weights + disk_weights + min(largest_off_device, 64 MiB)");
+  EXPECT_EQ(load::law_text(direct, plan::Space::page_cache), "");
+  EXPECT_EQ(load::law_text(direct, std::nullopt), "");
+  sizes = {};
+  sizes.largest_off_device.bytes = 7;
+  EXPECT_EQ(peak(direct.id, sizes, plan::Space::host), 7u);
+  sizes.largest_off_device.bytes = std::uint64_t{65} << 20;
+  EXPECT_EQ(peak(direct.id, sizes, plan::Space::host), std::uint64_t{64} << 20);
+  EXPECT_EQ(peak(direct.id, sizes, plan::Space::staging), std::uint64_t{256} << 20);
+  sizes.weights.bytes = UINT64_MAX;
+  EXPECT_THROW((void)peak("state_dict", sizes, plan::Space::device), Error);
 }
 
 TEST(PeakLaws, CasesReplaceOrAdd) {
-  load::LawValues values = {.W = 10, .w = 4, .slot = 4};
-  const auto host = [&] {
-    return load::evaluate_law("host W (cast: w*; disk: + 2w*; pickled: + slots(W))", values)
-        .spaces[plan::index(plan::Space::host)];
-  };
-  EXPECT_EQ(host(), 10u);
-  values.disk = true;
-  EXPECT_EQ(host(), 18u);
-  values.cast = true;
-  EXPECT_EQ(host(), 12u);
-  values.pickled = true;
-  EXPECT_EQ(host(), 24u);
-  EXPECT_EQ(load::evaluate_law("unified 2W", values).unified, 20u);
+  EXPECT_NE(load::law_text(load::find_method("accelerate"))
+                .find("page cache: largest_shard (if used: max(largest_shard, host_weights); if pickled: 0; "
+                      "if disk: + largest_weight)"),
+            std::string::npos);
+  load::LawSizes sizes;
+  sizes.largest_shard.bytes = 10;
+  sizes.largest_weight.bytes = 4;
+  sizes.host_weights.bytes = 30;
+  const auto cache = [&] { return peak("accelerate", sizes, plan::Space::page_cache); };
+  EXPECT_EQ(cache(), 10u);
+  sizes.disk.holds = true;
+  EXPECT_EQ(cache(), 14u);
+  sizes.used.holds = true;
+  EXPECT_EQ(cache(), 34u);
+  sizes.pickled.holds = true;
+  EXPECT_EQ(cache(), 4u);
+}
+
+TEST(PeakLaws, CountAPassWhereItRuns) {
+  const graph::MetaGraph graph = testing::model_of({{"a.weight", 3}, {"b.weight", 2}});
+  load::LoadInputs inputs;
+  inputs.request.activation_bytes = 5;
+  EXPECT_EQ(load::law_sizes(graph, inputs, 100).pass.bytes, 105u);
+  EXPECT_EQ(load::law_sizes(graph, inputs, 100).host_pass, 0u);
+  inputs.placement.homes.assign(graph.storages.size(), load::Home::host);
+  EXPECT_EQ(load::law_sizes(graph, inputs, 100).pass.bytes, 0u);
+  EXPECT_EQ(load::law_sizes(graph, inputs, 100).host_pass, 105u);
 }
 
 }  // namespace

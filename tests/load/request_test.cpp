@@ -441,11 +441,11 @@ TEST(OptimalOrder, ShardsAreCutOnceAlongFileOrder) {
 }
 
 TEST(OptimalOrder, IsSoundForLoadsThatNoTableKnows) {
-  const std::array<load::Method, 5> loads = {{{"file_by_file", "", "", file_by_file},
-                                              {"cast_from_host", "", "", cast_from_host},
-                                              {"two_phases", "", "", two_phases},
-                                              {"flushed", "", "", flushed},
-                                              {"joined", "", "", joined}}};
+  const std::array<load::Method, 5> loads = {{{"file_by_file", "", nullptr, file_by_file},
+                                              {"cast_from_host", "", nullptr, cast_from_host},
+                                              {"two_phases", "", nullptr, two_phases},
+                                              {"flushed", "", nullptr, flushed},
+                                              {"joined", "", nullptr, joined}}};
   std::map<std::string_view, Count> counts;
   for (std::uint64_t seed = 0; seed < 4000; ++seed) {
     std::mt19937_64 random(seed);

@@ -5,6 +5,7 @@
 #include "app/report/measured_loads.h"
 #include "app/report/pictures.h"
 #include "app/report/row_text.h"
+#include "core/load/request/method.h"
 
 #include <algorithm>
 
@@ -69,28 +70,34 @@ TEST(Markdown, leaves_no_markup_in_the_manual) {
 
 }  // namespace
 
-// --- Peaks as bars, and the part of a law that is about a space.
+// --- Peaks as bars, with the part of a law that is about their space.
 
 namespace {
 
 TEST(Bars, name_the_part_of_a_law) {
-  EXPECT_EQ(law_part("device W + max(w*, Q), host W + h", "device"), "W + max(w*, Q)");
-  EXPECT_EQ(law_part("device W + max(w*, Q), host W + h", "host"), "W + h");
-  EXPECT_EQ(law_part("unified 2W", "host"), "");
-  EXPECT_EQ(law_part("", "host"), "");
-  EXPECT_EQ(law_part("host w* (cast: c*; disk: 0)", "host"), "w*");
-  EXPECT_EQ(law_part("device V, host N (repack: + P)", "host"), "N");
+  std::vector<load::LoadRow> rows(1);
+  rows[0].method = &load::find_method("accelerate");
+  const auto note = [&](std::string_view space) { return method_bars(rows, 1, space).bars.at(0).note; };
+  EXPECT_EQ(note("device"), "device_weights + pass");
+  EXPECT_EQ(note("host"), "0");
+  EXPECT_EQ(note("page_cache"), "largest_shard");
+  EXPECT_EQ(note("staging"), "");
+  EXPECT_EQ(note("unified"), "");
+  rows[0].method = &load::find_method("executorch_before");
+  EXPECT_EQ(note("held"), "2 * weights + pass + largest_weight + tied_copies");
+  EXPECT_EQ(note("device"), "");
 }
 
 TEST(Bars, have_one_scale_and_lines_at_the_weights) {
-  const Bars bars{"Most", {{"a", "W", 100}, {"long_name", "2W", 200}}, 100};
-  EXPECT_EQ(bars_text(bars, 50, false),
+  const Bars bars{"Most", {{"a", "weights", 100}, {"long_name", "2 * weights", 200}}, 100};
+  EXPECT_EQ(bars_text(bars, 60, false),
             "Most\n"
-            "                      W          2W\n"
-            "a          ########### 100 B  W\n"
-            "long_name  ###################### 200 B  2W\n");
+            "                       weights    twice\n"
+            "a          ############ 100 B  weights\n"
+            "long_name  ####################### 200 B  2 * weights\n");
+  EXPECT_EQ(bars_text(bars, 50, false).find("twice"), std::string::npos);  // there is no room for it
   const std::string svg = bars_svg(bars);
-  EXPECT_NE(svg.find(">2W</text>"), std::string::npos);
+  EXPECT_NE(svg.find(">twice</text>"), std::string::npos);
   EXPECT_EQ(svg.find("nan"), std::string::npos);
   EXPECT_EQ(bars_text({"Most", {}, 0}, 10, true), "Most\n");
 }

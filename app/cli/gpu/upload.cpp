@@ -253,7 +253,7 @@ std::string uploads_text(const Context& context, const MeasuredLoads& loads,
                          const std::vector<FinishedUpload>& uploads) {
   const std::uint64_t weights = graph::storage_bytes(loads.graph);
   std::string head =
-      fmt::format("{}: {}, W = {} ({}), {}\n\n", safe_display(graph::model_name(loads.graph), 80),
+      fmt::format("{}: {}, weights = {} ({}), {}\n\n", safe_display(graph::model_name(loads.graph), 80),
                   counted(loads.graph.tensors.size(), "tensor"), format_bytes(weights),
                   counted(weights, "byte"), safe_display(loads.how, 80));
   std::string text, messages;

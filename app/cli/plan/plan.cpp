@@ -59,7 +59,7 @@ std::optional<report::CurveOptions> curve_of(const PlanFlags& options, bool has_
 report::PageText page_text(const PlanView& view) {
   report::PageText page;
   page.version = LOADLINE_VERSION;
-  page.lead = fmt::format("{}, W = {}", counted(view.graph.tensors.size(), "tensor"),
+  page.lead = fmt::format("{}, weights = {}", counted(view.graph.tensors.size(), "tensor"),
                           counted(graph::storage_bytes(view.graph), "byte"));
   if (const std::string target = report::budget_text(view.bound()); !target.empty())
     page.lead += ". " + target;

@@ -16,7 +16,7 @@ namespace {
 
 // If there is too little room, the column with the highest number is dropped first; among equals the
 // rightmost.
-enum Importance : int { kNeeded, kFigure, kBeside, kSum, kDetail };
+enum Importance : int { kNeeded, kFigure, kBeside, kSum };
 
 struct Column {
   std::string title;
@@ -151,8 +151,6 @@ class Columns {
     const std::vector<load::LoadRow>& rows = view_.answer().rows;
     const bool refusals =
         std::ranges::any_of(rows, [](const load::LoadRow& r) { return r.refusal.has_value(); });
-    if (view_.show_laws)
-      add("law", kLeft, kDetail, [](const load::LoadRow& row) { return std::string(row.method->peak_law); });
     if (!view_.bound().judged() && !refusals) return;
     add("verdict", kLeft, kNeeded, [this, full](const load::LoadRow& row) {
       return full ? report::verdict_text(row, view_.bound()) : short_verdict(row);

@@ -71,7 +71,7 @@ Json row_json(const load::LoadRow& row, const load::BoundRequest& bound) {
       {"peak_at", std::move(places)}, {"final", spaces_json(row.final_bytes)}, {"views", Json::object()},
       {"fits", fits_json(row, bound)}};
   json["alive_at_peak"] = alive_json(row);
-  json["law"] = row.method->peak_law;
+  json["law"] = load::law_text(*row.method);
   json["evidence"] = evidence_json(row.method->id);
   if (row.pass_reads.all() > 0)
     json["pass_reads"] = {{"mapped", row.pass_reads.mapped},

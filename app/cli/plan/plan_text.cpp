@@ -67,19 +67,20 @@ std::string unproven_text(const std::vector<load::LoadRow>& rows) {
 std::string heading(const PlanView& view) {
   const std::uint64_t weights = graph::storage_bytes(view.graph);
   const load::LoadInputs& inputs = view.bound().inputs;
-  std::string text = fmt::format("{}: {}, W = {} ({})", safe_display(graph::model_name(view.graph), 80),
+  std::string text = fmt::format("{}: {}, weights = {} ({})", safe_display(graph::model_name(view.graph), 80),
                                  counted(view.graph.tensors.size(), "tensor"), format_bytes(weights),
                                  counted(weights, "byte"));
   if (inputs.request.cast || !inputs.placement.all_on_device()) {
     load::LoadInputs weights_alone = inputs;
     weights_alone.request.activation_bytes = 0;
-    text += fmt::format(", V = {}", format_bytes(load::device_lower_bound(view.graph, weights_alone)));
+    text += fmt::format(", device_weights = {}",
+                        format_bytes(load::device_lower_bound(view.graph, weights_alone)));
   }
   if (inputs.request.prepack)
     text += fmt::format(", {} once packed",
                         format_bytes(load::bytes_once_packed(view.graph, *inputs.request.prepack)));
   if (inputs.request.activation_bytes > 0)
-    text += fmt::format(", Q = {}", format_bytes(inputs.request.activation_bytes));
+    text += fmt::format(", pass = {}", format_bytes(inputs.request.activation_bytes));
   if (const std::string target = report::budget_text(view.bound()); !target.empty()) text += "\n" + target;
   return text + "\n\n";
 }
@@ -291,12 +292,12 @@ std::string hidden_difference(const std::vector<load::LoadRow>& rows, plan::Memo
 }  // namespace
 
 std::string PlanView::held_name() const {
-  std::string held = request().cast      ? "V, the weights after the cast"
+  std::string held = request().cast      ? "the weights after the cast"
                      : request().prepack ? "the packed weights"
-                                         : "W";
+                                         : "the weights";
   if (!bound().inputs.placement.all_on_device()) held = "the weights placed there";
   if (answer().forward->pass() != nullptr) return held + " and the forward pass";
-  return request().activation_bytes > 0 ? held + " + Q" : held;
+  return request().activation_bytes > 0 ? held + " and the activations" : held;
 }
 
 std::string least_text(const PlanView& view) {
@@ -327,8 +328,9 @@ std::string least_text(const PlanView& view) {
   if (only_streams)
     return fmt::format("Least {}: {}, by {}; no weights stay there.", where, format_bytes(least), by);
   if (least == bound)
-    return fmt::format("Least {}: {}, which is {}, by {}.", where, format_bytes(least), view.held_name(), by);
-  return fmt::format("Least {}: {}, by {}; what stays there is {} = {}.", where, format_bytes(least), by,
+    return fmt::format("Least {}: {}, as much as {}, by {}.", where, format_bytes(least), view.held_name(),
+                       by);
+  return fmt::format("Least {}: {}, by {}; what stays there is {}, {}.", where, format_bytes(least), by,
                      view.held_name(), format_bytes(bound));
 }
 
@@ -376,26 +378,24 @@ std::string plan_table(const PlanView& view, bool color, std::size_t columns) {
 
 std::string plan_explanation(const PlanView& view, bool color) {
   std::string text;
-  load::LawValues values = load::law_values(view.graph, view.bound().inputs);
   const plan::ForwardPass* const pass = view.answer().forward->pass();
-  if (pass != nullptr && !load::computes_on_host(view.bound().inputs.placement))
-    values.options["Q"] = load::device_lower_bound(view.graph, view.bound().inputs, pass) -
-                          load::device_lower_bound(view.graph, view.bound().inputs);
+  const load::LawSizes sizes =
+      load::law_sizes(view.graph, view.bound().inputs, pass == nullptr ? 0 : load::forward_peak(*pass));
   std::vector<const load::Method*> told;
   for (const load::LoadRow& row : view.answer().rows) {
     if (row.refusal || std::ranges::find(told, row.method) != told.end()) continue;
     told.push_back(row.method);
     text += fmt::format("\n{}{}{} ({}): {}\n", color ? "\033[1m" : "", row.method->id, color ? "\033[0m" : "",
-                        safe_display(row.order, 40), row.method->peak_law);
+                        safe_display(row.order, 40), load::law_text(*row.method));
     // laws know nothing of packed sizes
-    if (!view.request().prepack) text += law_line(load::evaluate_law(row.method->peak_law, values));
+    if (!view.request().prepack) text += law_line(load::law_peaks(*row.method, sizes));
     text += fmt::format("  {}\n  {}\n{}", report::method_explanation(row.method->id),
                         load::evidence_text(row.method->id), view_lines(view, row));
   }
   text += fmt::format("\nMemory counters, with {} memory:\n", plan::memory_kind_name(view.bound().memory));
   for (const plan::MemoryView& counter : plan::memory_views())
     text += beside(counter.title, counter.counted_by, view.prose_columns);
-  return report::reflowed(text + "\nSymbols of the laws:\n  " + report::law_symbols(), view.prose_columns);
+  return report::reflowed(text + "\nWords of the laws:\n  " + report::law_legend(told), view.prose_columns);
 }
 
 }  // namespace loadline::cli

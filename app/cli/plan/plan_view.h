@@ -23,7 +23,6 @@ struct PlanView {
   const std::string& path;  // as the command line named the model
   const report::PicturedAnswer& pictured;
   bool show_times = false;  // the request sets rates, or rows are sorted by them
-  bool show_laws = false;
   std::size_t alive = 0;             // blocks listed for each row; 0: some, for the first row only
   std::size_t hidden_rows = 0;       // number left out because they do not fit
   std::uint64_t hidden_methods = 0;  // number outside the default set
@@ -33,7 +32,7 @@ struct PlanView {
   const load::BoundRequest& bound() const { return *pictured.answer.bound; }
   const load::LoadRequest& request() const { return bound().request(); }
   bool unified() const { return bound().memory == plan::MemoryKind::unified; }
-  // The weights and activations that stay on the device: "W", "W + Q", "W and the forward pass".
+  // The weights and activations that stay on the device: "the weights", "the weights and the forward pass".
   std::string held_name() const;
 };
 
@@ -44,7 +43,7 @@ std::string plan_table(const PlanView& view, bool color, std::size_t columns);
 std::string rows_table(const PlanView& view, bool color, std::size_t columns);
 // Explains each method, and shows its peak as every memory counter would.
 std::string plan_explanation(const PlanView& view, bool color);
-// One sentence: "Least on the device: 5.80 GiB, which is W, by ...".
+// One sentence: "Least on the device: 5.80 GiB, as much as the weights, by ...".
 std::string least_text(const PlanView& view);
 Json plan_json(const PlanView& view);
 

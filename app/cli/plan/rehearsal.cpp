@@ -232,7 +232,7 @@ Json rehearsal_json(const MeasuredLoads& loads, bool cold) {
 // Sentences are wrapped at `prose_columns`; the table is not.
 std::string rehearsal_table(const MeasuredLoads& loads, bool color, std::size_t prose_columns) {
   const std::uint64_t weights = graph::storage_bytes(loads.graph);
-  const std::string heading = fmt::format("{}: {}, W = {} ({}), plans run in ordinary memory\n\n",
+  const std::string heading = fmt::format("{}: {}, weights = {} ({}), plans run in ordinary memory\n\n",
                                           safe_display(graph::model_name(loads.graph), 80),
                                           counted(loads.graph.tensors.size(), "tensor"),
                                           format_bytes(weights), counted(weights, "byte"));

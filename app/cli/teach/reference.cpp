@@ -67,9 +67,12 @@ std::string flags_text(const load::Method& method) {
 }
 
 Json method_json(const load::Method& method) {
-  Json json = {{"id", method.id},          {"summary", method.summary},
-               {"law", method.peak_law},   {"explanation", report::method_explanation(method.id)},
-               {"default", method.common}, {"options", Json::array()}};
+  Json json = {{"id", method.id},
+               {"summary", method.summary},
+               {"law", load::law_text(method)},
+               {"explanation", report::method_explanation(method.id)},
+               {"default", method.common},
+               {"options", Json::array()}};
   for (const load::LoadOption* option : load::supported_options(method))
     json["options"].push_back(option->id);
   json["evidence"] = evidence_json(method.id);
@@ -80,7 +83,7 @@ void print_one(const Context& context, const load::Method& method) {
   fmt::print("{}{}{}: {}\n", context.color ? "\033[1m" : "", method.id, context.color ? "\033[0m" : "",
              method.summary);
   fmt::print("{}", report::wrapped(report::method_explanation(method.id), "  ", context.prose_columns));
-  fmt::print("{}", report::wrapped(fmt::format("Law: {}", method.peak_law), "  ", context.prose_columns));
+  fmt::print("{}", report::wrapped("Law: " + load::law_text(method), "  ", context.prose_columns));
   fmt::print("{}", report::wrapped(load::evidence_text(method.id), "  ", context.prose_columns));
   if (const std::string flags = flags_text(method); !flags.empty()) fmt::print("  Options: {}\n", flags);
 }
@@ -104,7 +107,8 @@ int print_methods(const Context& context, const std::vector<std::string>& ids) {
   }
   if (!chosen.empty()) {
     for (const load::Method* method : chosen) print_one(context, *method);
-    fmt::print("{}", report::wrapped("Symbols: " + report::law_symbols(), "", context.prose_columns));
+    fmt::print(
+        "{}", report::wrapped("Words of the laws: " + report::law_legend(chosen), "", context.prose_columns));
     return kDone;
   }
   Table table({"method", "", "off by", "what it does"}, {kLeft, kLeft, kRight, kLeft});

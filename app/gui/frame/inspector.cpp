@@ -326,8 +326,8 @@ void InspectorPanel::draw_load(Workspace& workspace, const Ui& ui, const LoadOf&
   const FontScope font(ui.fonts.small);
   if (found == rows.end()) return muted(ui, "This load is not in the comparison.");
   paragraph(ui, found->method->summary, ui.theme->text);
-  fact_row(ui, "Peak law", found->method->peak_law,
-           fmt::format("The peak as a formula. {}\n\n{}", report::law_symbols(found->method->peak_law),
+  fact_row(ui, "Peak law", load::law_text(*found->method),
+           fmt::format("The peak as a formula. {}\n\n{}", report::law_legend({found->method}),
                        report::method_explanation(found->method->id)));
   if (found->refusal) return paragraph(ui, shown(found->refusal->what()), ui.theme->bad);
   for (const plan::Space space : kStackOrder)

@@ -62,9 +62,9 @@ void MethodsPanel::draw_content(Workspace& workspace, const Ui& ui) {
   ImGui::AlignTextToFramePadding();
   heading(ui, method.id);
   ImGui::SameLine(0, ui.px(12));
-  control_text(elided(fmt::format("peak: {}", method.peak_law), ImGui::GetContentRegionAvail().x),
-               ui.theme->accent);
-  tooltip(ui, fmt::format("{}\n{}\n\n{}", method.peak_law, report::law_symbols(method.peak_law),
+  const std::string law = load::law_text(method);
+  control_text(elided("peak law: " + law, ImGui::GetContentRegionAvail().x), ui.theme->accent);
+  tooltip(ui, fmt::format("{}\n{}\n\n{}", law, report::law_legend({&method}),
                           report::method_explanation(method.id)));
   const std::string evidence = load::evidence_brief(method.id);
   continue_line(ui, 14, text_width(evidence));

@@ -86,11 +86,13 @@ void paint_budget(const Ui& ui, const load::BoundRequest& bound, const Place& pl
   paint_dashed({place.low().x, y}, {place.high().x, y}, ui.theme->bad, ui.px(5), ui.px(3), ui.px(1.25f));
 }
 
-// W and 2W, where the laws count from; named at the left where there is room above or below the line.
+// The weights and twice the weights, where the laws count from; named at the left where there is room above
+// or below the line.
 void paint_weights(const Ui& ui, const report::ChartScale& scale, const Place& place) {
   const float line = ImGui::GetFontSize();
   const bool named = place.y(0, false) - place.y(scale.weights, false) >= line;
-  for (const auto& [bytes, name] : {std::pair{scale.weights, "W"}, std::pair{2 * scale.weights, "2W"}}) {
+  for (const auto& [bytes, name] :
+       {std::pair{scale.weights, "weights"}, std::pair{2 * scale.weights, "twice"}}) {
     if (bytes == 0 || bytes > scale.above) continue;
     const float y = place.y(bytes, false);
     paint_dashed({place.low().x, y}, {place.high().x, y}, ui.theme->muted, ui.px(2), ui.px(3), ui.px(1));

@@ -71,7 +71,7 @@ void draw_headers(const Ui& ui) {
         column == load::RowSort::method || column == load::RowSort::order || column == load::RowSort::verdict;
     const IdScope scope(i);
     column_title(ui, title, !words);
-    if (title == kPeakLaw) tooltip(ui, "The peak as a formula: point at a row to see what its symbols mean");
+    if (title == kPeakLaw) tooltip(ui, "The peak as a formula: point at a row to see what its words mean");
   }
 }
 
@@ -107,7 +107,7 @@ void verdict_cell(const Document& document, const Ui& ui, const load::LoadRow& r
   if (!document.comparison.value()->answer.bound->judged())
     return has_refusal(document.comparison.value()->answer.rows)
                ? muted(ui, "possible")
-               : name_text(ui, row.method->peak_law, 0, ui.theme->muted);
+               : name_text(ui, load::law_text(*row.method), 0, ui.theme->muted);
   if (row.fits()) return text_colored(ui.theme->good, "fits");
   if (row.verdict.at_risk > 0 && row.verdict.at_risk == row.most_over())
     return text_colored(ui.theme->bad, "at risk");
@@ -163,8 +163,8 @@ void row_card(const Document& document, const Ui& ui, const load::LoadRow& row) 
   hover_card(ui, [&] {
     heading(ui, row.method->id);
     text(row.method->summary);
-    text_colored(ui.theme->accent, fmt::format("peak law: {}", row.method->peak_law));
-    paragraph(ui, report::law_symbols(row.method->peak_law), ui.theme->muted);
+    text_colored(ui.theme->accent, "peak law: " + load::law_text(*row.method));
+    paragraph(ui, report::law_legend({row.method}), ui.theme->muted);
     paragraph(ui, load::evidence_text(row.method->id), ui.theme->muted);
     if (row.refusal) return text_colored(ui.theme->bad, "Not possible: " + shown(row.refusal->what()));
     const auto peak = [&](std::string_view what, const load::RowPeak& at) {

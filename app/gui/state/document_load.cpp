@@ -326,7 +326,7 @@ namespace {
 report::PageText page_text(const graph::MetaGraph& graph, const load::BoundRequest& bound) {
   report::PageText page;
   page.version = LOADLINE_VERSION;
-  page.lead = fmt::format("{}, W = {}", counted(graph.tensors.size(), "tensor"),
+  page.lead = fmt::format("{}, weights = {}", counted(graph.tensors.size(), "tensor"),
                           counted(graph::storage_bytes(graph), "byte"));
   if (const std::string target = report::budget_text(bound); !target.empty()) page.lead += ". " + target;
   page.options = report::asked_for(bound.request(), bound.memory);

@@ -39,14 +39,14 @@ std::size_t loaded_step(const plan::Plan& plan) {
   return loaded == plan.marks.end() ? plan::kNever : loaded->step;
 }
 
+}  // namespace
+
 std::uint64_t forward_peak(const plan::ForwardPass& pass) {
   plan::Plan plan;
   plan::append_forward_pass(plan, pass);
   plan::DryMachine machine;
   return plan::run(plan, machine).peaks[plan::index(plan::Space::device)].bytes;
 }
-
-}  // namespace
 
 Projection project(const graph::MetaGraph& graph, const Method& method, const Order& order,
                    const LoadInputs& inputs, Progress& progress, const plan::ForwardPass* pass) {

@@ -50,6 +50,8 @@ Projection project(const graph::MetaGraph& graph, const Method& method, const Or
 // Why a plan with page_cache blocks cannot run on the model's files although it can be projected: encoded
 // storages must be decoded, so their pages cannot be mapped. Empty if all storages can be mapped.
 std::string mapping_refusal(const graph::MetaGraph& graph);
+// The most bytes that the values of a forward pass take at once.
+std::uint64_t forward_peak(const plan::ForwardPass& pass);
 // A lower bound for the device peak of every method that keeps the weights on the device: all storages placed
 // there, at their size once loaded, plus the activations or the peak of the pass. Throws Error{limit} if the
 // sum overflows.

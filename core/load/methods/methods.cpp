@@ -1,12 +1,18 @@
 // The table of methods, and the check that one supports a request.
 
+#include "core/base/checked_arithmetic.h"
 #include "core/base/error.h"
 #include "core/base/option.h"
 #include "core/load/methods/builder.h"
 #include "core/load/request/method.h"
 
+#include <algorithm>
 #include <array>
+#include <initializer_list>
+#include <string>
 #include <utility>
+
+#include <fmt/format.h>
 
 namespace loadline::load {
 
@@ -14,143 +20,294 @@ namespace loadline::load {
 
 namespace {
 
+// What laws are written with. A sum beyond 64 bits is an Error{limit}.
+
+std::uint64_t whole(const std::optional<std::uint64_t>& bytes) {
+  if (!bytes) throw Error(ErrorCode::limit, "the peak by a method's law does not fit in 64 bits");
+  return *bytes;
+}
+
+LawBytes joined(LawBytes a, const LawBytes& b, std::uint64_t bytes, std::string text) {
+  a.bytes = bytes;
+  a.text = std::move(text);
+  a.words.insert(a.words.end(), b.words.begin(), b.words.end());
+  return a;
+}
+
+LawBytes operator+(const LawBytes& a, const LawBytes& b) {
+  return joined(a, b, whole(checked_add(a.bytes, b.bytes)), a.text + " + " + b.text);
+}
+
+LawBytes operator*(std::uint64_t factor, const LawSize& size) {
+  LawBytes product = size;
+  product.bytes = whole(checked_mul(factor, size.bytes));
+  product.text = fmt::format("{} * {}", factor, size.name);
+  return product;
+}
+
+LawBytes max(const LawBytes& a, const LawBytes& b) {
+  return joined(a, b, std::max(a.bytes, b.bytes), fmt::format("max({}, {})", a.text, b.text));
+}
+
+LawBytes min(const LawBytes& a, const LawBytes& b) {
+  return joined(a, b, std::min(a.bytes, b.bytes), fmt::format("min({}, {})", a.text, b.text));
+}
+
+LawBytes mebibytes(std::uint64_t number) {
+  LawBytes size;
+  size.bytes = number << 20;
+  size.text = number == 0 ? "0" : fmt::format("{} MiB", number);
+  return size;
+}
+
+// Where the condition holds, the bytes of a part are these, or with kMore these more.
+struct LawCase {
+  LawCondition when;
+  LawBytes bytes;
+  bool more = false;
+};
+constexpr bool kMore = true;
+using LawCases = std::initializer_list<LawCase>;
+using Sizes = const LawSizes&;
+
+LawPart part(std::optional<plan::Space> space, LawBytes bytes, LawCases cases) {
+  LawPart made = {space, std::move(bytes)};
+  for (const LawCase& one : cases) {
+    if (one.when.holds)
+      made.bytes.bytes = one.more ? whole(checked_add(made.bytes.bytes, one.bytes.bytes)) : one.bytes.bytes;
+    made.cases += fmt::format("{}{}: {}{}", made.cases.empty() ? " (" : "; ", one.when.name,
+                              one.more ? "+ " : "", one.bytes.text);
+    made.bytes.words.push_back(one.when);
+    made.bytes.words.insert(made.bytes.words.end(), one.bytes.words.begin(), one.bytes.words.end());
+  }
+  if (!made.cases.empty()) made.cases += ")";
+  return made;
+}
+
+LawPart device(LawBytes bytes, LawCases cases = {}) {
+  return part(plan::Space::device, std::move(bytes), cases);
+}
+LawPart host(LawBytes bytes, LawCases cases = {}) { return part(plan::Space::host, std::move(bytes), cases); }
+LawPart page_cache(LawBytes bytes, LawCases cases = {}) {
+  return part(plan::Space::page_cache, std::move(bytes), cases);
+}
+LawPart staging(LawBytes bytes) { return part(plan::Space::staging, std::move(bytes), {}); }
+LawPart unified(LawBytes bytes) { return part(std::nullopt, std::move(bytes), {}); }
+template <class... Parts>
+PeakLaw law(const Parts&... parts) {
+  return {parts...};
+}
+
 constexpr std::array<Method, 36> kMethods = {{
     {"to_device",
      "model built on the host, state dict copied into it, .to(device)",
-     "device V + Q, host V + H + max(W, h)",
+     [](Sizes s) {
+       return law(device(s.device_weights + s.pass),
+                  host(s.device_weights + s.host_weights + max(s.weights, s.untied_head)));
+     },
      load_to_device,
      {.casts = true, .offloads = true, .order_free = true},
      true},
     {"shard_by_shard",
      "the same, with the state dict of one file at a time",
-     "device V + Q, host V + H + max(S*, h)",
+     [](Sizes s) {
+       return law(device(s.device_weights + s.pass),
+                  host(s.device_weights + s.host_weights + max(s.largest_shard, s.untied_head)));
+     },
      load_shard_by_shard,
      {.casts = true, .offloads = true, .shards = true, .order_free = true}},
     {"meta_assign",
      "empty model, state dict assigned on the host, .to(device)",
-     "device V + Q, host W",
+     [](Sizes s) { return law(device(s.device_weights + s.pass), host(s.weights)); },
      load_meta_assign,
      {.offloads = true, .order_free = true}},
     {"state_dict", "model on the device, then load_state_dict of a second copy there",
-     "device max(2W, W + Q), host W + h", load_state_dict},
+     [](Sizes s) {
+       return law(device(max(2 * s.weights, s.weights + s.pass)), host(s.weights + s.untied_head));
+     },
+     load_state_dict},
     {"sequential",
      "model on the device, state dict on the host, copied tensor by tensor",
-     "device W + max(w*, Q), host W + h",
+     [](Sizes s) {
+       return law(device(s.weights + max(s.largest_weight, s.pass)), host(s.weights + s.untied_head));
+     },
      load_sequential,
      {.order_free = true},
      true},
     {"meta_map_location", "empty model on the device, state dict beside it",
-     "device h + max(2W, W + Q), host w*", load_meta_map_location},
+     [](Sizes s) {
+       return law(device(s.untied_head + max(2 * s.weights, s.weights + s.pass)), host(s.largest_weight));
+     },
+     load_meta_map_location},
     {"mmap_assign",
      "empty model, mapped file, tensors assigned, .to(device)",
-     "device V + Q, page cache M + S* (used: M + max(S*, H))",
+     [](Sizes s) {
+       return law(device(s.device_weights + s.pass),
+                  page_cache(s.still_mapped + s.largest_shard,
+                             {{s.used, s.still_mapped + max(s.largest_shard, s.host_weights)}}));
+     },
      load_mmap_assign,
      {.offloads = true, .shards = true, .views = true},
      true},
     {"mmap_copy",
      "mapped file copied into a model on the host, then .to(device)",
-     "device V + Q, host V + H + h, page cache S*",
+     [](Sizes s) {
+       return law(device(s.device_weights + s.pass), host(s.device_weights + s.host_weights + s.untied_head),
+                  page_cache(s.largest_shard));
+     },
      load_mmap_copy,
      {.casts = true, .offloads = true, .shards = true, .order_free = true}},
     {"mmap_state_dict",
      "mapped file brought to the device beside the model",
-     "device max(2W, W + Q), host W + h, page cache S*",
+     [](Sizes s) {
+       return law(device(max(2 * s.weights, s.weights + s.pass)), host(s.weights + s.untied_head),
+                  page_cache(s.largest_shard));
+     },
      load_mmap_state_dict,
      {.shards = true}},
     {"safetensors_bytes",
      "file read as bytes, parsed into tensors, assigned, .to(device)",
-     "device V + Q, host W + S*",
+     [](Sizes s) { return law(device(s.device_weights + s.pass), host(s.weights + s.largest_shard)); },
      load_safetensors_bytes,
      {.offloads = true, .shards = true}},
     {"per_tensor",
      "empty model on the device, one tensor read at a time",
-     "device V + Q, host w* (cast: c*)",
+     [](Sizes s) {
+       return law(device(s.device_weights + s.pass),
+                  host(s.largest_weight, {{s.cast, s.largest_stored_and_loaded}}));
+     },
      load_per_tensor,
      {.casts = true, .order_free = true}},
     {"staged_ring",
      "empty model on the device, fed through a ring of pinned slots",
-     "device V + Q, staging B",
+     [](Sizes s) { return law(device(s.device_weights + s.pass), staging(s.ring)); },
      load_staged_ring,
      {.casts = true, .ring = true, .order_free = true},
      true},
     {"executorch_before",
      "device tensors and activations first, then prepack from host copies",
-     "unified 2W + Q + w* + T",
+     [](Sizes s) { return law(unified(2 * s.weights + s.pass + s.largest_weight + s.tied_copies)); },
      load_executorch_before,
      {.activations_first = true, .flushes = true},
      false,
      executorch_waits},
     {"executorch_after",
      "each device tensor allocated just before its prepack",
-     "unified max(W + 2w* + F, W + Q) + T",
+     [](Sizes s) {
+       return law(unified(max(s.weights + 2 * s.largest_weight + s.flush_threshold, s.weights + s.pass) +
+                          s.tied_copies));
+     },
      load_executorch_after,
      {.flushes = true},
      true,
      executorch_waits},
     {"accelerate",
      "file by file: mapped, copied tensor by tensor, unmapped",
-     "device V + Q (cast: V + max(S*, Q); pickled: V + Q; brought: + o*), "
-     "host 0 (kept: H; disk: H; pickled: H + S* + w*; cast: + v*; disk: + v*), "
-     "page cache S* (used: max(S*, H); pickled: 0; disk: + w*)",
+     [](Sizes s) {
+       return law(
+           device(s.device_weights + s.pass, {{s.cast, s.device_weights + max(s.largest_shard, s.pass)},
+                                              {s.pickled, s.device_weights + s.pass},
+                                              {s.brought, s.largest_off_device, kMore}}),
+           host(mebibytes(0), {{s.converted_on_host, s.host_weights},
+                               {s.disk, s.host_weights},
+                               {s.pickled, s.host_weights + s.largest_shard + s.largest_weight},
+                               {s.cast, s.largest_loaded, kMore},
+                               {s.disk, s.largest_loaded, kMore}}),
+           page_cache(s.largest_shard, {{s.used, max(s.largest_shard, s.host_weights)},
+                                        {s.pickled, mebibytes(0)},
+                                        {s.disk, s.largest_weight, kMore}}));
+     },
      load_accelerate,
      {.casts = true, .offloads = true, .disk = true, .maps = true, .shards = true, .views = true},
      true},
     {"fastsafetensors",
      "files read whole to the device, tensors as views into them",
-     "device W + Q, staging B",
+     [](Sizes s) { return law(device(s.weights + s.pass), staging(s.ring)); },
      load_fastsafetensors,
      {.ring = true, .shards = true, .order_free = true}},
     {"fastsafetensors_copy",
      "file by file, read whole beside a model and copied into it",
-     "device max(W + S*, W + Q), staging B",
+     [](Sizes s) {
+       return law(device(max(s.weights + s.largest_shard, s.weights + s.pass)), staging(s.ring));
+     },
      load_fastsafetensors_copy,
      {.ring = true, .shards = true, .order_free = true}},
     {"fastsafetensors_all",
      "all files read whole beside a model that they are copied into",
-     "device max(2W, W + Q), staging B",
+     [](Sizes s) { return law(device(max(2 * s.weights, s.weights + s.pass)), staging(s.ring)); },
      load_fastsafetensors_all,
      {.ring = true, .order_free = true}},
     {"runai",
      "requests into host buffers that the loader empties",
-     "device W + Q, host R",
+     [](Sizes s) { return law(device(s.weights + s.pass), host(s.requests)); },
      load_runai,
      {.limit = true},
      false,
      [](const LoadRequest&) { return true; }},
     {"llama_cpp_ring",
      "read; four pinned buffers of 1 MiB for the device",
-     "device V + Q, host N + H + D (repack: + e + w*), staging 4 MiB",
+     [](Sizes s) {
+       return law(device(s.device_weights + s.pass),
+                  host(s.vocabulary + s.host_weights + s.disk_weights,
+                       {{s.repacked, s.repacked_head + s.largest_weight, kMore}}),
+                  staging(mebibytes(4)));
+     },
      load_llama_cpp_ring,
      {.offloads = true, .disk = true, .layers = true, .repacks = true, .order_free = true}},
     {"llama_cpp_direct",
      "read past the page cache; four pinned buffers of 64 MiB",
-     "device V + Q, host N + H + D + min(o*, 64 MiB) (repack: + e + w*), staging 256 MiB",
+     [](Sizes s) {
+       return law(
+           device(s.device_weights + s.pass),
+           host(s.vocabulary + s.host_weights + s.disk_weights + min(s.largest_off_device, mebibytes(64)),
+                {{s.repacked, s.repacked_head + s.largest_weight, kMore}}),
+           staging(mebibytes(256)));
+     },
      load_llama_cpp_direct,
      {.offloads = true, .disk = true, .layers = true, .repacks = true}},
     {"llama_cpp_mmap",
      "files mapped whole, tensors to the device, unmapped at the end",
-     "device V + Q, host N (repack: + P), page cache W",
+     [](Sizes s) {
+       return law(device(s.device_weights + s.pass),
+                  host(s.vocabulary, {{s.repacked, s.repacked_weights, kMore}}), page_cache(s.weights));
+     },
      load_llama_cpp_mmap,
      {.offloads = true, .disk = true, .layers = true, .repacks = true, .order_free = true},
      true},
     {"pinned_pool",
      "the whole checkpoint in pinned chunks, then to the device",
-     "device W + Q, staging slots(W)",
+     [](Sizes s) { return law(device(s.weights + s.pass), staging(s.weights_in_slots)); },
      load_pinned_pool,
      {.ring = true, .order_free = true}},
     {"transformers_v4_early",
      "model built on the host, mapped files copied into it, .to(device)",
-     "device V + Q, host V + H, page cache S*",
+     [](Sizes s) {
+       return law(device(s.device_weights + s.pass), host(s.device_weights + s.host_weights),
+                  page_cache(s.largest_shard));
+     },
      load_transformers_v4_early,
      {.casts = true, .offloads = true, .shards = true}},
     {"transformers_v4",
      "empty model, mapped tensors its parameters, .to(device)",
-     "device V + Q, host 0 (cast: V + H), page cache M + S* (used: M + max(S*, H); partly: W)",
+     [](Sizes s) {
+       return law(device(s.device_weights + s.pass),
+                  host(mebibytes(0), {{s.cast, s.device_weights + s.host_weights}}),
+                  page_cache(s.still_mapped + s.largest_shard,
+                             {{s.used, s.still_mapped + max(s.largest_shard, s.host_weights)},
+                              {s.partly_cast, s.weights}}));
+     },
      load_transformers_v4,
      {.casts = true, .offloads = true, .shards = true, .views = true}},
     {"transformers_v5",
      "straight to the device (device_map), experts fused there",
-     "device V + max(g*, Q) (brought: + o*), host 0 (kept: H + g*; disk: + g*; cast: + u*), page cache W",
+     [](Sizes s) {
+       return law(device(s.device_weights + max(s.largest_fused_group, s.pass),
+                         {{s.brought, s.largest_off_device, kMore}}),
+                  host(mebibytes(0), {{s.converted_on_host, s.host_weights + s.largest_fused_group},
+                                      {s.disk, s.largest_fused_group, kMore},
+                                      {s.cast, s.largest_per_thread, kMore}}),
+                  page_cache(s.weights));
+     },
      load_transformers_v5,
      {.casts = true,
       .offloads = true,
@@ -162,53 +319,66 @@ constexpr std::array<Method, 36> kMethods = {{
      true},
     {"transformers_v5_to",
      "loaded on the host, experts fused there, then .to(device)",
-     "device V + Q, host 0 (fused: G + g*; cast: V + H + g*), "
-     "page cache M + S* (used: M + max(S*, H); cast: W; fused: W)",
+     [](Sizes s) {
+       return law(device(s.device_weights + s.pass),
+                  host(mebibytes(0), {{s.fused_experts, s.fused_groups + s.largest_fused_group},
+                                      {s.cast, s.device_weights + s.host_weights + s.largest_fused_group}}),
+                  page_cache(s.still_mapped + s.largest_shard,
+                             {{s.used, s.still_mapped + max(s.largest_shard, s.host_weights)},
+                              {s.cast, s.weights},
+                              {s.fused_experts, s.weights}}));
+     },
      load_transformers_v5_to,
      {.casts = true, .offloads = true, .shards = true, .views = true}},
     {"fused_in_place",
      "fused tensors allocated first, each expert copied to its place in them",
-     "device V + Q, host v*",
+     [](Sizes s) { return law(device(s.device_weights + s.pass), host(s.largest_loaded)); },
      load_fused_in_place,
      {.casts = true}},
     {"engine_repack",
      "engine's parameters filled from mapped files, fused groups repacked",
-     "device W + max(g*, Q), page cache S*",
+     [](Sizes s) {
+       return law(device(s.weights + max(s.largest_fused_group, s.pass)), page_cache(s.largest_shard));
+     },
      load_engine_repack,
      {.shards = true, .order_free = true}},
     {"engine_repack_all",
      "the same, the old groups freed after the last",
-     "device W + max(G, Q), page cache S*",
+     [](Sizes s) {
+       return law(device(s.weights + max(s.fused_groups, s.pass)), page_cache(s.largest_shard));
+     },
      load_engine_repack_all,
      {.shards = true, .order_free = true}},
     {"cast_on_host",
      "checkpoint on the host, each tensor cast to the device and freed",
-     "device V + Q, host W",
+     [](Sizes s) { return law(device(s.device_weights + s.pass), host(s.weights)); },
      load_cast_on_host,
      {.casts = true}},
     {"cast_on_device",
      "each tensor brought over as stored and cast into memory of its own",
-     "device V + max(w*, Q), host w*",
+     [](Sizes s) {
+       return law(device(s.device_weights + max(s.largest_weight, s.pass)), host(s.largest_weight));
+     },
      load_cast_on_device,
      {.casts = true}},
     {"layer_streaming",
      "one layer on the device at a time",
-     "device x* + Q, host x*",
+     [](Sizes s) { return law(device(s.largest_streamed_part + s.pass), host(s.largest_streamed_part)); },
      load_layer_streaming,
      {.streams = true, .activations_first = true, .order_free = true}},
     {"layer_streaming_prefetch",
      "the same, with the next layer read ahead",
-     "device x* + Q, host y*",
+     [](Sizes s) { return law(device(s.largest_streamed_part + s.pass), host(s.two_streamed_parts)); },
      load_layer_streaming_prefetch,
      {.streams = true, .activations_first = true, .order_free = true}},
     {"direct",
      "files read straight into mapped device memory",
-     "device W + Q",
+     [](Sizes s) { return law(device(s.weights + s.pass)); },
      load_direct,
      {.order_free = true}},
     {"host_import",
      "file pages imported by the device and copied from",
-     "device W + Q, staging w*",
+     [](Sizes s) { return law(device(s.weights + s.pass), staging(s.largest_weight)); },
      load_host_import,
      {.order_free = true, .imports = true}},
 }};

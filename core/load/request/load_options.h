@@ -44,8 +44,6 @@ struct LoadOptionTerms {
   std::string_view needs = {};
   // Options with the same word here exclude each other; empty: no exclusion.
   std::string_view excludes = {};
-  // The symbol for the option's value in the peak laws of methods.
-  std::string_view symbol = {};
 };
 
 // The words for an option of several names where only one is taken. Empty: those of the row.

@@ -7,12 +7,11 @@
 #include "core/plan/run.h"
 
 #include <cstdint>
-#include <functional>
-#include <map>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace loadline::load {
 
@@ -52,12 +51,106 @@ struct MethodTraits {
   bool imports = false;
 };
 
-// `summary` fits a table cell. The law is an upper bound for the peak of each space in every order; its
-// grammar and symbols stand below, with LawValues.
+// --- The laws of peaks: formulas over the sizes of a load. To compute one gives its value and its text.
+
+struct LawWord {
+  std::string_view name;  // as laws are printed
+  std::string_view meaning;
+};
+struct LawSize : LawWord {
+  std::uint64_t bytes = 0;
+};
+struct LawCondition : LawWord {
+  bool holds = false;
+};
+
+// The words of laws, and what they stand for with one model and request.
+struct LawSizes {
+  LawSize weights = {{"weights", "all weights as they are stored, each once"}};
+  LawSize largest_weight = {{"largest_weight", "the largest weight as it is stored"}};
+  LawSize device_weights = {{"device_weights",
+                             "the weights that stay on the device, as they are loaded; without a cast and a "
+                             "placement these are all"}};
+  LawSize host_weights = {{"host_weights", "the weights that a placement keeps on the host"}};
+  LawSize disk_weights = {{"disk_weights", "the weights that a placement leaves on disk"}};
+  LawSize largest_loaded = {{"largest_loaded", "the largest weight as it is loaded, after a cast"}};
+  LawSize largest_stored_and_loaded = {
+      {"largest_stored_and_loaded",
+       "the most that one weight takes as it is stored and as it is loaded, together"}};
+  LawSize largest_per_thread = {
+      {"largest_per_thread", "the largest weights as they are loaded, one for each loading thread"}};
+  LawSize largest_off_device = {{"largest_off_device", "the largest weight off the device"}};
+  LawSize largest_shard = {{"largest_shard", "the largest shard as it is stored"}};
+  LawSize still_mapped = {
+      {"still_mapped",
+       "weights on the device whose pages stay mapped, because others of their file stay on the host"}};
+  LawSize untied_head = {
+      {"untied_head", "a head that is built before it is tied to the embedding; 0 if the two are not tied"}};
+  LawSize tied_copies = {{"tied_copies", "what ExecuTorch holds for weights with two names"}};
+  LawSize largest_fused_group = {
+      {"largest_fused_group",
+       "the largest group of tensors that become one tensor (fused experts), as they are loaded"}};
+  LawSize fused_groups = {
+      {"fused_groups", "all groups of tensors that become one tensor (fused experts), as they are loaded"}};
+  LawSize largest_streamed_part = {
+      {"largest_streamed_part",
+       "the largest part that is streamed at once: a layer, an embedding or a head"}};
+  LawSize two_streamed_parts = {
+      {"two_streamed_parts",
+       "the most that two parts in sequence take together: layers, an embedding or a head"}};
+  LawSize vocabulary = {{"vocabulary", "the vocabulary of a GGUF file in llama.cpp's memory"}};
+  LawSize repacked_weights = {{"repacked_weights",
+                               "the weights on the host that llama.cpp repacks for the CPU, a copy of the "
+                               "embedding as head among them"}};
+  LawSize repacked_head = {
+      {"repacked_head", "the copy of an embedding that llama.cpp repacks to serve as the head"}};
+  LawSize requests = {{"requests", "the requests that the Run:ai streamer has in flight, and one more"}};
+  LawSize ring = {{"ring", "the staging ring: its slots times the bytes of one slot"}};
+  LawSize weights_in_slots = {
+      {"weights_in_slots", "all weights, rounded up to whole slots of the staging ring"}};
+  LawSize flush_threshold = {{"flush_threshold", "what ExecuTorch collects before it sends it"}};
+  LawSize pass = {{"pass", "activations and caches: those that were stated, or those of the forward pass"}};
+
+  LawCondition cast = {{"if cast", "weights are cast"}};
+  LawCondition partly_cast = {{"if partly_cast", "the cast leaves some weights as they are stored"}};
+  LawCondition disk = {{"if disk", "weights are placed on the disk"}};
+  LawCondition pickled = {
+      {"if pickled", "the files are PyTorch checkpoints, which cannot be mapped tensor by tensor"}};
+  LawCondition used = {{"if used", "a forward pass or activations follow the load"}};
+  LawCondition brought = {{"if brought", "the pass brings weights to the device that are not there"}};
+  LawCondition converted_on_host = {
+      {"if converted_on_host", "weights that stay off the device are cast or fused on the host"}};
+  LawCondition fused_experts = {{"if fused_experts", "the model has experts that become one tensor"}};
+  LawCondition repacked = {{"if repacked", "matrices on the host are repacked for the CPU"}};
+
+  std::uint64_t host_pass = 0;  // the pass, where it runs on the host: then `pass` is 0
+};
+
+// A formula: its value, its text, and the words in it.
+struct LawBytes {
+  LawBytes() = default;
+  // NOLINTNEXTLINE(google-explicit-constructor): laws are written as formulas
+  LawBytes(const LawSize& size) : bytes(size.bytes), text(size.name), words{size} {}
+
+  std::uint64_t bytes = 0;
+  std::string text = {};
+  std::vector<LawWord> words = {};
+};
+
+// An upper bound for the peak of a space in every order.
+struct LawPart {
+  std::optional<plan::Space> space = {};  // none: unified memory, which is device, host and staging together
+  LawBytes bytes = {};                    // the text is that of no case
+  std::string cases = {};                 // " (if cast: 0; if disk: + largest_loaded)"
+};
+// A space without a part holds nothing. A law for unified memory bounds no single space.
+using PeakLaw = std::vector<LawPart>;
+
+// `summary` fits a table cell.
 struct Method {
   std::string_view id;
   std::string_view summary;
-  std::string_view peak_law;  // closed form: "device W + Q, host w*"
+  PeakLaw (*law)(const LawSizes& s);
   // Called by make_plan() only. May throw Error{limit} for options that make the plan itself too large.
   plan::Plan (*make)(MethodBuilder& builder);
   MethodTraits traits = {};
@@ -79,42 +172,23 @@ const Method& find_method(std::string_view id);
 plan::Plan make_plan(const graph::MetaGraph& graph, const Method& method, const StorageOrder& order,
                      const LoadInputs& inputs, plan::Plan used = {});
 
-// --- Parses and evaluates the closed-form peak laws of load methods.
-//
-//   law    := part {", " part}
-//   part   := space " " expr [" (" case {"; " case} ")"]
-//   space  := device | host | page cache | staging | unified
-//   case   := condition ": " ["+ "] expr       with "+" expr is added to the part, else it replaces the part
-//   expr   := as in core/assets/expression.h, with symbols such as W and w*, 2W for 2 times W,
-//             sizes such as 4 MiB, and slots(x): x rounded up to whole slots of the ring
-//
-// Conditions: cast = the request casts weights; disk = its placement leaves weights on disk; pickled = the
-// files are PyTorch's, which cannot be mapped tensor by tensor; used = a forward pass or activations follow;
-// brought = a pass brings weights to the device that are elsewhere.
-// kept = the placement keeps weights off the device that are cast or fused on the host; fused = the model has
-// experts that become one tensor; repack = matrices
-// on the host are repacked; partly = the cast leaves some weights as they are stored.
+// "device: max(2 * weights, weights + pass); host: largest_weight (if cast: 0; if disk: + largest_loaded)".
+std::string law_text(const Method& method);
+// The part about a space, or about unified memory, without its cases: "max(2 * weights, weights + pass)".
+// Empty if there is none.
+std::string law_text(const Method& method, std::optional<plan::Space> space);
+// The words in the laws of these methods, each once, conditions last.
+std::vector<LawWord> law_words(std::span<const Method* const> methods);
 
-// The values of the symbols (see the manual's page `glossary`) for one model and request. Bytes.
-struct LawValues {
-  std::uint64_t W = 0, w = 0, V = 0, v = 0, c = 0, S = 0, g = 0, x = 0, y = 0, H = 0, D = 0, T = 0, B = 0,
-                h = 0, M = 0, G = 0, u = 0, R = 0, o = 0, N = 0, P = 0, e = 0;
-  std::uint64_t slot = 0;                                          // of the ring
-  std::map<std::string, std::uint64_t, std::less<>> options = {};  // load options by their symbol
-  bool cast = false, disk = false, pickled = false, used = false, kept = false, repack = false,
-       partly = false;
-  std::uint64_t host_pass = 0;  // Q, where the pass runs on the host: then the symbol Q is 0
-};
-// Throws Error{limit} if a sum does not fit in 63 bits.
-LawValues law_values(const graph::MetaGraph& graph, const LoadInputs& inputs);
+// What laws count with, for a model and a request. `pass_bytes` are those of a forward pass, besides the
+// activations of the request. Throws Error{limit} if a sum does not fit in 64 bits.
+LawSizes law_sizes(const graph::MetaGraph& graph, const LoadInputs& inputs, std::uint64_t pass_bytes = 0);
 
-// The peaks that a law gives. A space that the law does not name holds nothing. A law for unified memory
-// gives no peaks of single spaces.
 struct LawPeaks {
   plan::PerSpace<std::uint64_t> spaces = {};
   std::optional<std::uint64_t> unified = {};
 };
-// Throws Error{malformed} if the text is not a law, Error{limit} if a value exceeds 63 bits.
-LawPeaks evaluate_law(std::string_view law, const LawValues& values);
+// Throws Error{limit} if a sum does not fit in 64 bits.
+LawPeaks law_peaks(const Method& method, const LawSizes& sizes);
 
 }  // namespace loadline::load
