@@ -35,37 +35,6 @@ load::RowPeak peak_of(const load::LoadRow& row, std::string_view space) {
   return space.empty() ? row.leading : report::find_row_space(space).peak(row);
 }
 
-// The arguments of a call, checked as they are taken.
-class Arguments {
- public:
-  Arguments(std::string_view function, std::span<const assets::Datum> given, std::size_t least,
-            std::size_t most)
-      : function_(function), given_(given) {
-    if (given.size() < least || given.size() > most)
-      throw Error(ErrorCode::usage, "{} takes {} arguments, not {}", function,
-                  least == most ? fmt::format("{}", least) : fmt::format("{} to {}", least, most),
-                  given.size());
-  }
-  // A text; empty if it is not given.
-  const std::string& text(std::size_t at) const {
-    static const std::string none;
-    if (at >= given_.size()) return none;
-    if (given_[at].text() == nullptr)
-      throw Error(ErrorCode::usage, "{}: argument {} is not text: {}", function_, at + 1, given_[at].shown());
-    return *given_[at].text();
-  }
-  double number(std::size_t at) const {
-    if (const std::int64_t* const whole = given_[at].number()) return static_cast<double>(*whole);
-    if (const double* const real = given_[at].real()) return *real;
-    throw Error(ErrorCode::usage, "{}: argument {} is not a number: {}", function_, at + 1,
-                given_[at].shown());
-  }
-
- private:
-  std::string_view function_;
-  std::span<const assets::Datum> given_;
-};
-
 std::uint64_t selected_bytes(const graph::MetaGraph& graph, const std::string& filter) {
   return graph::sum(graph::shares(graph, graph::TensorFilter(filter).select(graph))).bytes;
 }
@@ -151,133 +120,186 @@ const load::LoadRow* find_scene_row(const SceneAnswer& scene, std::string_view m
 
 }  // namespace
 
-assets::Datum Figures::value(const assets::Expression& expression, std::size_t at) {
-  const auto row_of = [&](const std::string& method, const std::string& order) -> const load::LoadRow& {
-    const SceneAnswer& asked = scene(at);
-    const load::LoadRow* row = find_scene_row(asked, method, order);
-    if (row == nullptr) {
-      const std::string key = fmt::format("{} {} {}", at, method, order);
-      const auto known = work_->rows.find(key);
-      if (known != work_->rows.end()) {
-        row = &known->second;
-      } else {
-        load::LoadRequest request = lesson_.scenes[at].request;
-        request.methods = {method};
-        if (!order.empty()) request.orders = {order};
-        load::AnswerOptions options;
-        options.advise = false;
-        load::LoadAnswer answered =
-            load::answer(*asked.graph, request, environment_, options, asked.forward, progress_);
-        row = &work_->rows.emplace(key, std::move(answered.rows.at(0))).first->second;
-      }
+const load::LoadRow& Figures::row(std::size_t at, const std::string& method, const std::string& order) {
+  const SceneAnswer& asked = scene(at);
+  const load::LoadRow* row = find_scene_row(asked, method, order);
+  if (row == nullptr) {
+    const std::string key = fmt::format("{} {} {}", at, method, order);
+    auto known = work_->rows.find(key);
+    if (known == work_->rows.end()) {
+      load::LoadRequest request = lesson_.scenes[at].request;
+      request.methods = {method};
+      if (!order.empty()) request.orders = {order};
+      load::AnswerOptions options;
+      options.advise = false;
+      load::LoadAnswer answered =
+          load::answer(*asked.graph, request, environment_, options, asked.forward, progress_);
+      known = work_->rows.emplace(key, std::move(answered.rows.at(0))).first;
     }
-    if (row->refusal) throw *row->refusal;
-    return *row;
-  };
-  // the method with the least or the greatest peak in a space
-  const auto extreme = [&](const std::string& space, bool greatest) {
-    const load::LoadRow* best = nullptr;
-    for (const load::LoadRow& row : scene(at).pictured.answer.rows) {
-      if (row.refusal) continue;
-      const auto bytes = [&](const load::LoadRow& one) { return peak_of(one, space).bytes; };
-      if (best == nullptr || (greatest ? bytes(row) > bytes(*best) : bytes(row) < bytes(*best))) best = &row;
-    }
-    if (best == nullptr) throw Error(ErrorCode::usage, "no method of the scene is possible");
-    return assets::Datum(std::string(best->method->id));
-  };
+    row = &known->second;
+  }
+  if (row->refusal) throw *row->refusal;
+  return *row;
+}
 
+assets::Datum Figures::run_figure(std::string_view key) const {
+  const auto found = work_->run.find(key);
+  return found == work_->run.end() ? assets::Datum() : found->second;
+}
+
+namespace {
+
+// The method with the least or the greatest peak in a space.
+assets::Datum extreme(const SceneAnswer& scene, std::string_view space, bool greatest) {
+  const load::LoadRow* best = nullptr;
+  for (const load::LoadRow& row : scene.pictured.answer.rows) {
+    if (row.refusal) continue;
+    const auto bytes = [&](const load::LoadRow& one) { return peak_of(one, space).bytes; };
+    if (best == nullptr || (greatest ? bytes(row) > bytes(*best) : bytes(row) < bytes(*best))) best = &row;
+  }
+  if (best == nullptr) throw Error(ErrorCode::usage, "no method of the scene is possible");
+  return assets::Datum(std::string(best->method->id));
+}
+
+assets::Datum widest(const SceneAnswer& scene) {
+  std::vector<const load::LoadRow*> rows;
+  for (const load::LoadRow& row : scene.pictured.answer.rows) rows.push_back(&row);
+  return assets::Datum(std::string(report::widest_space(rows).id));
+}
+
+assets::Datum final_bytes(const load::LoadRow& row, std::string_view space) {
+  for (std::size_t i = 0; i < plan::kSpaceCount; ++i)
+    if (plan::space_name(plan::Space(i)) == space) return bytes_datum(row.final_bytes[i]);
+  (void)report::find_row_space(space);
+  throw Error(ErrorCode::usage, "final: '{}' is not a single space", space);
+}
+
+// A call of a function over a scene. Its arguments are checked as they are taken.
+class Call {
+ public:
+  Call(Figures& figures, std::size_t at, std::string_view function, std::span<const assets::Datum> given)
+      : figures_(figures), at_(at), function_(function), given_(given) {}
+
+  // A text; empty if it is not given.
+  const std::string& text(std::size_t at) const {
+    static const std::string none;
+    if (at >= given_.size()) return none;
+    if (given_[at].text() == nullptr)
+      throw Error(ErrorCode::usage, "{}: argument {} is not text: {}", function_, at + 1, given_[at].shown());
+    return *given_[at].text();
+  }
+  const SceneAnswer& scene() const { return figures_.scene(at_); }
+  const load::LoadRow& row() const { return figures_.row(at_, text(0)); }
+  load::RowPeak peak() const { return peak_of(figures_.row(at_, text(0), text(2)), text(1)); }
+  assets::Datum ratio(double scale) const {
+    if (number(1) == 0) throw Error(ErrorCode::usage, "{}: divides by 0", function_);
+    return assets::Datum(number(0) / number(1) * scale);
+  }
+  assets::Datum config() const {
+    const SceneModel& model = figures_.lesson().scenes[at_].model;
+    return forward::ModelConfig(model_config(model), model.name).get(text(0));
+  }
+  assets::Datum run() const { return figures_.run_figure(text(0)); }
+  // What a row may lack. Throws Error{usage} that says why.
+  assets::Datum bytes(const std::optional<std::uint64_t>& figure, std::string_view why) const {
+    if (!figure) throw Error(ErrorCode::usage, "{}: the scene{}", function_, why);
+    return bytes_datum(*figure);
+  }
+
+ private:
+  double number(std::size_t at) const {
+    if (const std::int64_t* const whole = given_[at].number()) return static_cast<double>(*whole);
+    if (const double* const real = given_[at].real()) return *real;
+    throw Error(ErrorCode::usage, "{}: argument {} is not a number: {}", function_, at + 1,
+                given_[at].shown());
+  }
+
+  Figures& figures_;
+  std::size_t at_;
+  std::string_view function_;
+  std::span<const assets::Datum> given_;
+};
+
+struct Function {
+  std::string_view name;
+  std::size_t least, most;  // arguments
+  assets::Datum (*value)(const Call& call);
+};
+
+constexpr std::array<Function, 16> kFunctions = {{
+    {"peak", 1, 3, [](const Call& call) { return bytes_datum(call.peak().bytes); }},
+    {"blame", 1, 3, [](const Call& call) { return assets::Datum(call.peak().tensor); }},
+    {"final", 2, 2, [](const Call& call) { return final_bytes(call.row(), call.text(1)); }},
+    {"allocated", 1, 1,
+     [](const Call& call) { return call.bytes(call.row().allocated, "'s allocator is not torch"); }},
+    {"seconds", 1, 1, [](const Call& call) { return assets::Datum(call.row().seconds); }},
+    {"fits", 1, 1, [](const Call& call) { return assets::Datum(std::int64_t{call.row().fits()}); }},
+    {"context", 1, 1,
+     [](const Call& call) { return call.bytes(call.row().context_max, " does not ask for max_context"); }},
+    {"least", 1, 1, [](const Call& call) { return extreme(call.scene(), call.text(0), false); }},
+    {"most", 1, 1, [](const Call& call) { return extreme(call.scene(), call.text(0), true); }},
+    {"widest", 0, 0, [](const Call& call) { return widest(call.scene()); }},
+    {"bytes", 1, 1,
+     [](const Call& call) { return bytes_datum(selected_bytes(*call.scene().graph, call.text(0))); }},
+    {"number", 1, 1,
+     [](const Call& call) {
+       return bytes_datum(graph::TensorFilter(call.text(0)).select(*call.scene().graph).size());
+     }},
+    {"config", 1, 1, [](const Call& call) { return call.config(); }},
+    {"ratio", 2, 2, [](const Call& call) { return call.ratio(1); }},
+    {"percent", 2, 2, [](const Call& call) { return call.ratio(100); }},
+    {"run", 1, 1, [](const Call& call) { return call.run(); }},
+}};
+
+}  // namespace
+
+assets::Datum Figures::named(std::string_view name, std::size_t at) {
+  const auto figure = std::ranges::find(lesson_.figures, name, &Figure::name);
+  if (figure != lesson_.figures.end()) {
+    if (const auto known = work_->named.find(name); known != work_->named.end()) return known->second;
+    if (!work_->open.emplace(name).second)
+      throw Error(ErrorCode::usage, "the figure '{}' refers to itself", safe_display(name, 60));
+    // also where it fails: the next to ask may have better luck
+    const std::shared_ptr<void> closed(nullptr, [&](void*) { work_->open.erase(figure->name); });
+    assets::Datum result = value(figure->value, figure->scene);
+    return work_->named.emplace(figure->name, std::move(result)).first->second;
+  }
+  const graph::MetaGraph& graph = *scene(at).graph;
+  if (name == "weights") return bytes_datum(graph::storage_bytes(graph));
+  if (name == "largest") {
+    std::uint64_t most = 0;
+    for (const graph::Storage& storage : graph.storages) most = std::max(most, storage.bytes);
+    return bytes_datum(most);
+  }
+  if (name == "tensors") return bytes_datum(graph.tensors.size());
+  if (name == "parameters") return bytes_datum(forward::model_claims(graph, *environment_.assets).parameters);
+  if (name == "pass") return bytes_datum(pass_of(scene(at)).peak.bytes);
+  if (name == "values") {
+    std::uint64_t sum = 0;
+    for (const auto& size : pass_of(scene(at)).sizes) sum += size.value_or(0);
+    return bytes_datum(sum);
+  }
+  if (name == "cache") return bytes_datum(pass_of(scene(at)).peak.cache_bytes);
+  if (name == "memory") return bytes_datum(io::available_system_memory().value_or(0));
+  throw Error(ErrorCode::usage, "unknown figure '{}'", safe_display(name, 60));
+}
+
+assets::Datum Figures::value(const assets::Expression& expression, std::size_t at) {
   assets::Scope scope;
   std::uint64_t work = 100'000;
   scope.work = &work;
-  scope.name = [&](std::string_view name) -> assets::Datum {
-    const auto figure = std::ranges::find(lesson_.figures, name, &Figure::name);
-    if (figure != lesson_.figures.end()) {
-      if (const auto known = work_->named.find(name); known != work_->named.end()) return known->second;
-      if (!work_->open.emplace(name).second)
-        throw Error(ErrorCode::usage, "the figure '{}' refers to itself", safe_display(name, 60));
-      // also where it fails: the next to ask may have better luck
-      const std::shared_ptr<void> closed(nullptr, [&](void*) { work_->open.erase(figure->name); });
-      assets::Datum result = value(figure->value, figure->scene);
-      return work_->named.emplace(figure->name, std::move(result)).first->second;
-    }
-    const graph::MetaGraph& graph = *scene(at).graph;
-    if (name == "weights") return bytes_datum(graph::storage_bytes(graph));
-    if (name == "largest") {
-      std::uint64_t most = 0;
-      for (const graph::Storage& storage : graph.storages) most = std::max(most, storage.bytes);
-      return bytes_datum(most);
-    }
-    if (name == "tensors") return bytes_datum(graph.tensors.size());
-    if (name == "parameters")
-      return bytes_datum(forward::model_claims(graph, *environment_.assets).parameters);
-    if (name == "pass") return bytes_datum(pass_of(scene(at)).peak.bytes);
-    if (name == "values") {
-      std::uint64_t sum = 0;
-      for (const auto& size : pass_of(scene(at)).sizes) sum += size.value_or(0);
-      return bytes_datum(sum);
-    }
-    if (name == "cache") return bytes_datum(pass_of(scene(at)).peak.cache_bytes);
-    if (name == "memory") return bytes_datum(io::available_system_memory().value_or(0));
-    throw Error(ErrorCode::usage, "unknown figure '{}'", safe_display(name, 60));
-  };
-  scope.call = [&](std::string_view function,
+  scope.name = [&](std::string_view name) { return named(name, at); };
+  scope.call = [&](std::string_view name,
                    std::span<const assets::Datum> given) -> std::optional<assets::Datum> {
-    if (function == "peak" || function == "blame") {
-      const Arguments of(function, given, 1, 3);
-      const load::RowPeak peak = peak_of(row_of(of.text(0), of.text(2)), of.text(1));
-      return function == "peak" ? bytes_datum(peak.bytes) : assets::Datum(peak.tensor);
-    }
-    if (function == "final") {
-      const Arguments of(function, given, 2, 2);
-      const load::LoadRow& row = row_of(of.text(0), "");
-      for (const plan::Space space :
-           {plan::Space::host, plan::Space::page_cache, plan::Space::staging, plan::Space::device})
-        if (plan::space_name(space) == of.text(1)) return bytes_datum(row.final_bytes[plan::index(space)]);
-      (void)report::find_row_space(of.text(1));
-      throw Error(ErrorCode::usage, "final: '{}' is not a single space", of.text(1));
-    }
-    if (function == "allocated") {
-      const load::LoadRow& row = row_of(Arguments(function, given, 1, 1).text(0), "");
-      if (!row.allocated) throw Error(ErrorCode::usage, "allocated: the scene's allocator is not torch");
-      return bytes_datum(*row.allocated);
-    }
-    if (function == "seconds")
-      return assets::Datum(row_of(Arguments(function, given, 1, 1).text(0), "").seconds);
-    if (function == "fits")
-      return assets::Datum(std::int64_t{row_of(Arguments(function, given, 1, 1).text(0), "").fits()});
-    if (function == "context") {
-      const load::LoadRow& row = row_of(Arguments(function, given, 1, 1).text(0), "");
-      if (!row.context_max) throw Error(ErrorCode::usage, "context: the scene does not ask for max_context");
-      return bytes_datum(*row.context_max);
-    }
-    if (function == "least" || function == "most")
-      return extreme(Arguments(function, given, 1, 1).text(0), function == "most");
-    if (function == "widest") {
-      (void)Arguments(function, given, 0, 0);
-      std::vector<const load::LoadRow*> rows;
-      for (const load::LoadRow& row : scene(at).pictured.answer.rows) rows.push_back(&row);
-      return assets::Datum(std::string(report::widest_space(rows).id));
-    }
-    if (function == "bytes")
-      return bytes_datum(selected_bytes(*scene(at).graph, Arguments(function, given, 1, 1).text(0)));
-    if (function == "number")
-      return bytes_datum(
-          graph::TensorFilter(Arguments(function, given, 1, 1).text(0)).select(*scene(at).graph).size());
-    if (function == "config") {
-      const std::string& key = Arguments(function, given, 1, 1).text(0);
-      const SceneModel& model = lesson_.scenes[at].model;
-      return forward::ModelConfig(model_config(model), model.name).get(key);
-    }
-    if (function == "ratio" || function == "percent") {
-      const Arguments of(function, given, 2, 2);
-      if (of.number(1) == 0) throw Error(ErrorCode::usage, "{}: divides by 0", function);
-      return assets::Datum(of.number(0) / of.number(1) * (function == "percent" ? 100 : 1));
-    }
-    if (function == "run") {
-      const auto found = work_->run.find(Arguments(function, given, 1, 1).text(0));
-      return found == work_->run.end() ? assets::Datum() : found->second;
-    }
-    return std::nullopt;
+    const auto function = std::ranges::find(kFunctions, name, &Function::name);
+    if (function == kFunctions.end()) return std::nullopt;
+    if (given.size() < function->least || given.size() > function->most)
+      throw Error(ErrorCode::usage, "{} takes {} arguments, not {}", name,
+                  function->least == function->most
+                      ? fmt::format("{}", function->least)
+                      : fmt::format("{} to {}", function->least, function->most),
+                  given.size());
+    return function->value(Call(*this, at, name, given));
   };
   try {
     return expression.evaluate(scope);

@@ -54,13 +54,19 @@ class Figures {
   const SceneAnswer& scene(std::size_t at);
   // The same scene with one option changed.
   SceneAnswer changed_scene(std::size_t at, std::string_view option, const std::string& value);
+  // The row of a method in a scene's model and request, also if the scene does not ask for it. Throws what
+  // refuses it.
+  const load::LoadRow& row(std::size_t scene, const std::string& method, const std::string& order = {});
   // Throws Error at the expression's place for an unknown name, function or method.
   assets::Datum value(const assets::Expression& expression, std::size_t scene);
   // run(KEY) gives these from now on. Without them it gives null.
   void set_run(RunFigures figures);
+  assets::Datum run_figure(std::string_view key) const;
   const Lesson& lesson() const { return lesson_; }
 
  private:
+  assets::Datum named(std::string_view name, std::size_t scene);
+
   struct Work;
   const Lesson& lesson_;
   load::LoadEnvironment environment_;
