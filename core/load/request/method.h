@@ -129,7 +129,7 @@ struct LawSizes {
 // A formula: its value, its text, and the words in it.
 struct LawBytes {
   LawBytes() = default;
-  // NOLINTNEXTLINE(google-explicit-constructor): laws are written as formulas
+  // Implicit, as laws are written as formulas.
   LawBytes(const LawSize& size) : bytes(size.bytes), text(size.name), words{size} {}
 
   std::uint64_t bytes = 0;
