@@ -87,6 +87,28 @@ void FileBrowser::draw(Workspace& workspace, const Ui& ui) {
     text("Open a model");
   }
   handle_keys(workspace);
+  const bool typing = draw_path(workspace, ui);
+  if (!workspace.listing.error_text().empty())
+    paragraph(ui, shown(workspace.listing.error_text()), ui.theme->bad);
+  draw_list(workspace, ui, ImGui::GetContentRegionAvail().y - ImGui::GetFrameHeightWithSpacing());
+  const FolderEntry* entry =
+      current_ < workspace.folder().entries.size() ? &workspace.folder().entries[current_] : nullptr;
+  if (button(ui, "Open", ButtonKind::primary, entry != nullptr)) enter(workspace, current_);
+  ImGui::SameLine();
+  if (button(ui, "Open this folder")) open_model(workspace, workspace.folder().path);
+  ImGui::SameLine();
+  if (button(ui, "Cancel", ButtonKind::ghost)) open_ = false;
+  ImGui::SameLine(0, ui.px(16));
+  control_text(!typing            ? "Arrows move, Enter opens, Backspace goes up"
+               : path_ == listed_ ? "Type a path, or move with the arrows; Enter opens"
+                                  : "Enter opens what is typed",
+               ui.theme->muted);
+  if (!open_) ImGui::CloseCurrentPopup();
+  ImGui::EndPopup();
+}
+
+// The folder, and a path that can be typed; true while it has the keyboard.
+bool FileBrowser::draw_path(Workspace& workspace, const Ui& ui) {
   if (button(ui, "\xE2\x86\x91 Up")) go(workspace, parent_folder(workspace.folder().path));
   ImGui::SameLine();
   ImGui::SetNextItemWidth(-ui.px(1));
@@ -107,23 +129,7 @@ void FileBrowser::draw(Workspace& workspace, const Ui& ui) {
       open_model(workspace, path_);
     }
   }
-  if (!workspace.listing.error_text().empty())
-    paragraph(ui, shown(workspace.listing.error_text()), ui.theme->bad);
-  draw_list(workspace, ui, ImGui::GetContentRegionAvail().y - ImGui::GetFrameHeightWithSpacing());
-  const FolderEntry* entry =
-      current_ < workspace.folder().entries.size() ? &workspace.folder().entries[current_] : nullptr;
-  if (button(ui, "Open", ButtonKind::primary, entry != nullptr)) enter(workspace, current_);
-  ImGui::SameLine();
-  if (button(ui, "Open this folder")) open_model(workspace, workspace.folder().path);
-  ImGui::SameLine();
-  if (button(ui, "Cancel", ButtonKind::ghost)) open_ = false;
-  ImGui::SameLine(0, ui.px(16));
-  control_text(!typing            ? "Arrows move, Enter opens, Backspace goes up"
-               : path_ == listed_ ? "Type a path, or move with the arrows; Enter opens"
-                                  : "Enter opens what is typed",
-               ui.theme->muted);
-  if (!open_) ImGui::CloseCurrentPopup();
-  ImGui::EndPopup();
+  return typing;
 }
 
 void FileBrowser::draw_list(Workspace& workspace, const Ui& ui, float height) {

@@ -72,6 +72,7 @@ class FileBrowser {
   void draw(Workspace& workspace, const Ui& ui);
 
  private:
+  bool draw_path(Workspace& workspace, const Ui& ui);
   void draw_list(Workspace& workspace, const Ui& ui, float height);
   void draw_entry(Workspace& workspace, const Ui& ui, std::size_t i);
   void handle_keys(Workspace& workspace);

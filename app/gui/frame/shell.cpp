@@ -181,13 +181,31 @@ void Shell::draw_views(const Ui& ui, ImVec2 size) {
   const float gap = ui.px(kGap);
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
   const ChildScope child("body", size);
+  ImGui::PopStyleVar();
   // the lower part gives way first: below this the panels would show nothing
   const float most_low = std::max(ui.px(kLeastTimeline), size.y - ui.px(kLeastUpper) - gap);
   const float wanted =
       layout.timeline > 0 ? ui.px(layout.timeline) : std::clamp(size.y * 0.31f, ui.px(150), ui.px(340));
   const float low = layout.show_timeline ? std::min(wanted, most_low) : 0;
   const float upper = size.y - (low > 0 ? low + gap : 0);
-  const float spare = size.x - ui.px(kLeastMain) - 2 * gap;
+  draw_upper(ui, {size.x, upper});
+  if (low <= 0) return;
+  ImGui::SetCursorPosY(upper);
+  {
+    const StyleScope tight(ImGuiStyleVar_ItemSpacing, {0, 0});
+    const float dragged = splitter(ui, "timeline height", low, ui.px(kLeastTimeline), most_low, false, true);
+    if (dragged != low) layout.timeline = dragged / ui.scale;
+  }
+  timeline_rect_.low = ImGui::GetCursorScreenPos();
+  timeline_rect_.high = timeline_rect_.low + ImGui::GetContentRegionAvail();
+  const CardScope card(ui, "timeline", {0, 0});
+  timeline_->draw(workspace_, ui);
+}
+
+// Tree, tabs and inspector, side by side.
+void Shell::draw_upper(const Ui& ui, ImVec2 size) {
+  Layout& layout = workspace_.settings.layout;
+  const float gap = ui.px(kGap), spare = size.x - ui.px(kLeastMain) - 2 * gap;
   const bool two = spare >= ui.px(kLeastTree + kLeastInspector);
   const float tree_most =
       std::max(ui.px(kLeastTree), std::min(size.x * 0.4f, spare - ui.px(kLeastInspector)));
@@ -200,9 +218,9 @@ void Shell::draw_views(const Ui& ui, ImVec2 size) {
                          ? std::clamp(layout.inspector > 0 ? ui.px(layout.inspector) : size.x * 0.2f,
                                       ui.px(kLeastInspector), side_most)
                          : 0;
-  ImGui::BeginChild("upper", {0, upper});
+  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
+  const ChildScope child("upper", {0, size.y});
   ImGui::PopStyleVar();
-  const StyleScope none(ImGuiStyleVar_ItemSpacing, ImGui::GetStyle().ItemSpacing);
   if (tree > 0) {
     {
       const CardScope card(ui, "tree", {tree, 0});
@@ -218,27 +236,13 @@ void Shell::draw_views(const Ui& ui, ImVec2 size) {
     const ChildScope main("main", {std::max(width, ui.px(40)), 0});
     draw_main(ui);
   }
-  if (side > 0) {
-    ImGui::SameLine(0, 0);
-    const float dragged =
-        splitter(ui, "inspector width", side, ui.px(kLeastInspector), side_most, true, true);
-    if (dragged != side) layout.inspector = dragged / ui.scale;
-    ImGui::SameLine(0, 0);
-    const CardScope card(ui, "inspector", {0, 0});
-    inspector_->draw(workspace_, ui);
-  }
-  ImGui::EndChild();
-  if (low <= 0) return;
-  ImGui::SetCursorPosY(upper);
-  {
-    const StyleScope tight(ImGuiStyleVar_ItemSpacing, {0, 0});
-    const float dragged = splitter(ui, "timeline height", low, ui.px(kLeastTimeline), most_low, false, true);
-    if (dragged != low) layout.timeline = dragged / ui.scale;
-  }
-  timeline_rect_.low = ImGui::GetCursorScreenPos();
-  timeline_rect_.high = timeline_rect_.low + ImGui::GetContentRegionAvail();
-  const CardScope card(ui, "timeline", {0, 0});
-  timeline_->draw(workspace_, ui);
+  if (side <= 0) return;
+  ImGui::SameLine(0, 0);
+  const float dragged = splitter(ui, "inspector width", side, ui.px(kLeastInspector), side_most, true, true);
+  if (dragged != side) layout.inspector = dragged / ui.scale;
+  ImGui::SameLine(0, 0);
+  const CardScope card(ui, "inspector", {0, 0});
+  inspector_->draw(workspace_, ui);
 }
 
 void Shell::draw_main(const Ui& ui) {

@@ -116,6 +116,7 @@ class TreePanel final : public Panel {
   void reset(const Document& document);
   void reveal(const Document& document);
   void unfold(const Model& model);
+  void press(Document& document, graph::NodeId at);
   void draw_line(Document& document, const Ui& ui, const Line& line);
   void draw_filter(Workspace& workspace, const Ui& ui);
   void go_to_hit(Document& document, int step);
@@ -311,6 +312,32 @@ void TreePanel::draw_content(Workspace& workspace, const Ui& ui) {
       lines_.size(), [&](std::size_t i) { draw_line(document, ui, lines_[i]); }, height);
 }
 
+// Right of `at`, the top of a line: the letter of the difference; a dot where something below differs.
+void draw_difference(const Document& document, const Ui& ui, graph::NodeId node, ImVec2 at) {
+  const std::shared_ptr<const ModelDiff> diff = document.diff.result.value();
+  if (!diff || !diff->touched[graph::index(node)]) return;
+  const std::optional<graph::TensorId> tensor = document.model->tree.node(node).tensor;
+  const DiffKind kind = tensor ? diff->of_tensor[graph::index(*tensor)] : DiffKind::equal;
+  const ImVec2 center = at + ImVec2{ui.px(9), ImGui::GetFontSize() / 2 + ui.px(3.5f)};
+  if (kind != DiffKind::equal)
+    put_text_before(at.x + ui.px(14), at.y + ui.px(3), diff_color(*ui.theme, kind),
+                    std::string(1, diff_kind_letter(kind)));
+  else
+    ImGui::GetWindowDrawList()->AddCircleFilled(center, ui.px(2), ui.theme->muted);
+}
+
+// Selects a node; a branch unfolds or folds, or with a double click comes to the map.
+void TreePanel::press(Document& document, graph::NodeId at) {
+  const graph::ModuleNode& node = document.model->tree.node(at);
+  const bool branch = !node.children.empty();
+  if (branch && ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left))
+    document.zoom(at);
+  else if (branch)
+    open_[graph::index(at)] = !open_[graph::index(at)], stale_ = true;
+  document.select(node.tensor && !branch ? Selected(*node.tensor) : Selected(at));
+  seen_selection_ = document.selections();  // it is in sight already
+}
+
 void TreePanel::draw_line(Document& document, const Ui& ui, const Line& line) {
   const Model& model = *document.model;
   const graph::ModuleNode& node = model.tree.node(line.node);
@@ -321,20 +348,16 @@ void TreePanel::draw_line(Document& document, const Ui& ui, const Line& line) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float width = ImGui::GetContentRegionAvail().x;
   const IdScope scope(graph::index(line.node));
-  if (ImGui::Selectable("##line", selected, ImGuiSelectableFlags_AllowDoubleClick, {width, height})) {
-    if (branch && ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left))
-      document.zoom(line.node);
-    else if (branch)
-      open_[graph::index(line.node)] = !open_[graph::index(line.node)], stale_ = true;
-    document.select(node.tensor && !branch ? Selected(*node.tensor) : Selected(line.node));
-    seen_selection_ = document.selections();  // it is in sight already
-  }
+  if (ImGui::Selectable("##line", selected, ImGuiSelectableFlags_AllowDoubleClick, {width, height}))
+    press(document, line.node);
   if (ImGui::IsItemHovered()) document.hover(line.node);
   if (document.hovered() == line.node && !selected && !ImGui::IsItemHovered())
     ImGui::GetWindowDrawList()->AddRect(at, at + ImVec2{width, height}, with_alpha(ui.theme->highlight, 0.5f),
                                         ui.px(3));
-  const double share = share_of(node.bytes, model.weight_bytes);
   hover_card(ui, [&] { describe(model, ui, line.node); });
+  // how the tensor differs from another model's stands at the far end
+  const float right = at.x + width - ui.px(4) - (document.diff.result.value() ? ui.px(14) : 0);
+  draw_difference(document, ui, line.node, {right, at.y});
 
   // a narrow tree needs its width for the names
   const float indent =
@@ -346,8 +369,7 @@ void TreePanel::draw_line(Document& document, const Ui& ui, const Line& line) {
   const bool with_parameters = width > ui.px(370);
   const float percent_width = with_percent ? ui.px(52) : 0;
   const std::string name = shown(line_name(model.tree, line));
-  const float marks = document.diff.result.value() ? ui.px(14) : 0;
-  const float name_room = width - indent - ui.px(18) - marks;
+  const float name_room = right - at.x - indent - ui.px(14);
   const float all_figures = percent_width + ui.px(78) + (with_parameters ? ui.px(64) : 0);
   // in a narrow tree the first part of the name goes before the size
   const std::size_t dot = name.find('.');
@@ -360,17 +382,7 @@ void TreePanel::draw_line(Document& document, const Ui& ui, const Line& line) {
   put_text({at.x + indent + ui.px(15), y},
            dimmed ? mix(ui.theme->panel, ui.theme->muted, 0.7f) : ui.theme->text,
            elided_end(name, name_room - figures_width));
-  // at the far end, how the tensor differs from another model's; a dot: something below does
-  const std::shared_ptr<const ModelDiff> diff = document.diff.result.value();
-  const float right = at.x + width - ui.px(4) - marks;
-  if (diff && diff->touched[graph::index(line.node)]) {
-    const DiffKind kind = node.tensor ? diff->of_tensor[graph::index(*node.tensor)] : DiffKind::equal;
-    const ImVec2 center = {right + ui.px(9), at.y + height / 2 - ui.px(1)};
-    if (kind != DiffKind::equal)
-      put_text_before(right + marks, y, diff_color(*ui.theme, kind), std::string(1, diff_kind_letter(kind)));
-    else
-      ImGui::GetWindowDrawList()->AddCircleFilled(center, ui.px(2), ui.theme->muted);
-  }
+  const double share = share_of(node.bytes, model.weight_bytes);
   const ImU32 second = selected ? ui.theme->text : ui.theme->muted;
   if (with_percent) put_text_before(right, y, second, percent_text(share));
   if (with_size)

@@ -121,6 +121,41 @@ Place draw_cells_frame(const inspect::ValueCells& cells, const inspect::CellRang
   return place;
 }
 
+// Fills a place with the cells that lie in the range: those of the whole under a part that is still being
+// read.
+void draw_cells(const inspect::ValueCells& cells, const inspect::CellRange& range, const Ui& ui,
+                CellValue show, Place place) {
+  const float most = scale_of(cells, show);
+  const auto& values = show == CellValue::mean ? cells.mean : cells.largest;
+  const auto edge = [](std::uint64_t first, std::uint64_t count, std::size_t cell, std::size_t parts,
+                       std::uint64_t from, std::uint64_t shown_count) {
+    const double value = static_cast<double>(first) +
+                         static_cast<double>(count) * static_cast<double>(cell) / static_cast<double>(parts);
+    return (value - static_cast<double>(from)) / static_cast<double>(shown_count);
+  };
+  const auto pixel = [](float start, float length, double share) {
+    return std::round(start + length * static_cast<float>(share));
+  };
+  const ImVec2 at = place.at, size = place.size;
+  ImGui::PushClipRect(at, at + size, true);
+  ImDrawList* draw = ImGui::GetWindowDrawList();
+  const inspect::CellRange& of = cells.range;
+  for (std::size_t y = 0; y < cells.height; ++y) {
+    const double y0 = edge(of.row, of.rows, y, cells.height, range.row, range.rows);
+    const double y1 = edge(of.row, of.rows, y + 1, cells.height, range.row, range.rows);
+    if (y1 <= 0 || y0 >= 1) continue;
+    for (std::size_t x = 0; x < cells.width; ++x) {
+      const double x0 = edge(of.column, of.columns, x, cells.width, range.column, range.columns);
+      const double x1 = edge(of.column, of.columns, x + 1, cells.width, range.column, range.columns);
+      if (x1 <= 0 || x0 >= 1) continue;
+      draw->AddRectFilled({pixel(at.x, size.x, x0), pixel(at.y, size.y, y0)},
+                          {pixel(at.x, size.x, x1), pixel(at.y, size.y, y1)},
+                          color_of(ui, values[y * cells.width + x], most));
+    }
+  }
+  ImGui::PopClipRect();
+}
+
 // Draws the cells of the view's range, with axes and a scale, into `size` pixels at the cursor. The wheel
 // zooms at the place under the mouse, a double click shows everything.
 void draw_values_map(ValuesView& values, const Ui& ui, ImVec2 size, CellValue show) {
@@ -132,38 +167,10 @@ void draw_values_map(ValuesView& values, const Ui& ui, ImVec2 size, CellValue sh
   size = inner.size;
   ImGui::SetCursorScreenPos(at);
   plot_area("values", size);
-  ImDrawList* draw = ImGui::GetWindowDrawList();
-  draw->AddRectFilled(at, at + size, ui.theme->raised);
+  ImGui::GetWindowDrawList()->AddRectFilled(at, at + size, ui.theme->raised);
   if (cells == nullptr || cells->mean.empty()) return;
-  const inspect::CellRange& range = values.range();
-  const float most = scale_of(*cells, show);
-  const auto& shown_cells = show == CellValue::mean ? cells->mean : cells->largest;
-  // cells of the whole under a part that is still being read
-  const auto place = [](std::uint64_t first, std::uint64_t count, std::size_t cell, std::size_t parts,
-                        std::uint64_t from, std::uint64_t shown_count) {
-    const double value = static_cast<double>(first) +
-                         static_cast<double>(count) * static_cast<double>(cell) / static_cast<double>(parts);
-    return (value - static_cast<double>(from)) / static_cast<double>(shown_count);
-  };
-  ImGui::PushClipRect(at, at + size, true);
-  const inspect::CellRange& of = cells->range;
-  for (std::size_t y = 0; y < cells->height; ++y) {
-    const double y0 = place(of.row, of.rows, y, cells->height, range.row, range.rows);
-    const double y1 = place(of.row, of.rows, y + 1, cells->height, range.row, range.rows);
-    if (y1 <= 0 || y0 >= 1) continue;
-    for (std::size_t x = 0; x < cells->width; ++x) {
-      const double x0 = place(of.column, of.columns, x, cells->width, range.column, range.columns);
-      const double x1 = place(of.column, of.columns, x + 1, cells->width, range.column, range.columns);
-      if (x1 <= 0 || x0 >= 1) continue;
-      const auto pixel = [](float start, float length, double share) {
-        return std::round(start + length * static_cast<float>(share));
-      };
-      draw->AddRectFilled({pixel(at.x, size.x, x0), pixel(at.y, size.y, y0)},
-                          {pixel(at.x, size.x, x1), pixel(at.y, size.y, y1)},
-                          color_of(ui, shown_cells[y * cells->width + x], most));
-    }
-  }
-  ImGui::PopClipRect();
+  const inspect::CellRange &range = values.range(), &of = cells->range;
+  draw_cells(*cells, range, ui, show, inner);
   if (!ImGui::IsItemHovered() || !values.shown()) return;
   const ImVec2 mouse = ImGui::GetIO().MousePos;
   const double x = std::clamp(static_cast<double>((mouse.x - at.x) / size.x), 0.0, 0.999999);
