@@ -125,7 +125,7 @@ constexpr State kStates[] = {
     {"unlisted_folder",
      [](Workspace& workspace) {
        workspace.browse("/nonexistent");
-       workspace.wants_browser = true;
+       workspace.requests.add(OpenBrowser{});
      }},
 };
 

@@ -560,7 +560,7 @@ void play(const Wanted& wanted) {
       app.frame();
       window->wait_events(0);
       ++frames;
-      app.workspace().wants_quit = false;
+      (void)app.workspace().requests.take<Quit>();
     }
     watchdog.say("closing the window");
   }

@@ -397,9 +397,9 @@ TEST_F(AtTheWindow, shows_every_tab_the_keys_and_another_scale) {
     SOON(find_panel(workspace().settings.panel).tab == tab);
   }
   person_.press("question");
-  SOON(workspace().shows_keys && person_.sees("Keyboard shortcuts"));
+  SOON(person_.sees("Keyboard shortcuts"));
   person_.press("Escape");
-  SOON(!workspace().shows_keys);
+  SOON(!person_.sees("Keyboard shortcuts"));
 
   const float usual = workspace().settings.shown_scale;
   person_.press("ctrl+equal");
@@ -440,11 +440,11 @@ TEST_F(AtTheWindow, runs_a_row_of_the_palette_that_is_clicked) {
   person_.press("Escape");
   SOON(!person_.sees("staged_ring in file order"));
   person_.click("? keys");
-  SOON(workspace().shows_keys);
+  SOON(person_.sees("Keyboard shortcuts"));
   person_.click_at({640, 320});  // inside of the sheet
-  EXPECT_TRUE(person_.wait_until([&] { return workspace().shows_keys; }));
+  EXPECT_TRUE(person_.wait_until([&] { return person_.sees("Keyboard shortcuts"); }));
   person_.click_at({20, 700});  // outside
-  SOON(!workspace().shows_keys);
+  SOON(!person_.sees("Keyboard shortcuts"));
 }
 
 TEST_F(AtTheWindow, goes_everywhere_without_a_mouse) {
@@ -512,7 +512,7 @@ TEST_F(AtTheWindow, loses_no_letter_of_a_key_that_is_down_for_12_ms) {
   person_.press("Escape");
   // letters right behind the shortcut belong to the field that it opens
   person_.tap({"ctrl+p", "z", "o", "o", "m", "ctrl+a", "q", "u", "i", "t", "Return"});
-  SOON(workspace().wants_quit);
+  SOON(workspace().requests.holds<Quit>());
 }
 
 }  // namespace

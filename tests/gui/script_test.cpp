@@ -568,7 +568,7 @@ TEST_F(Exports, WhatCannotBeWrittenIsAMessage) {
   const auto messages = [&] { return app.workspace().shared.notices.all().size(); };
   run("export " + (folder / "no/such/folder/map.csv") + "\nwait\n");
   EXPECT_EQ(messages(), 1u);
-  EXPECT_FALSE(app.workspace().wants_export);
+  EXPECT_FALSE(app.workspace().busy() || app.moves());
   run("panel convert\nexport " + (folder / "convert.csv") + "\nwait\n");
   EXPECT_EQ(messages(), 2u);
   run("close\nexport " + (folder / "none.csv") + "\nwait\n");

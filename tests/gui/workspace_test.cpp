@@ -421,16 +421,16 @@ TEST_F(Documents, quitting_while_a_file_is_written_asks_first) {
   workspace.convert(task);
   ASSERT_TRUE(workspace.conversion.busy());
   workspace.ask_quit();
-  EXPECT_FALSE(workspace.wants_quit);
-  EXPECT_TRUE(workspace.asks_quit);
+  EXPECT_FALSE(workspace.requests.holds<Quit>());
+  EXPECT_TRUE(workspace.requests.holds<AskQuit>());
   workspace.ask_quit();
-  EXPECT_TRUE(workspace.wants_quit) << "who asks twice means it";
+  EXPECT_TRUE(workspace.requests.holds<Quit>()) << "who asks twice means it";
   settle(workspace);
 }
 
 TEST_F(Documents, quitting_while_nothing_is_written_asks_nothing) {
   workspace.ask_quit();
-  EXPECT_TRUE(workspace.wants_quit);
+  EXPECT_TRUE(workspace.requests.holds<Quit>());
 }
 
 TEST_F(Documents, closing_shows_the_one_beside_it) {

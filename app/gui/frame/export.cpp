@@ -4,6 +4,7 @@
 #include "app/gui/panels/forward.h"
 #include "app/gui/state/load/arena.h"
 #include "app/gui/state/model/file_data.h"
+#include "app/gui/state/workspace.h"
 #include "app/gui/window/picture.h"
 #include "app/report/page_parts.h"
 #include "core/base/error.h"
@@ -257,19 +258,17 @@ std::string numbered(const std::string& path, std::size_t frame) {
 }  // namespace
 
 void ViewExport::before_frame(Workspace& workspace) {
-  if (!request_ && workspace.wants_export) {
-    workspace.attempt([&] { begin(workspace); });
-    if (!request_) workspace.wants_export.reset();
-  }
+  if (!request_)
+    if (const auto wanted = workspace.requests.take<ExportRequest>())
+      workspace.attempt([&] { begin(workspace, *wanted); });
   // viewers of drawings smooth edges themselves
   const bool plain = request_ && request_->path.ends_with(".svg");
   ImGuiStyle& style = ImGui::GetStyle();
   style.AntiAliasedLines = style.AntiAliasedFill = !plain;
 }
 
-void ViewExport::begin(Workspace& workspace) {
+void ViewExport::begin(Workspace& workspace, const ExportRequest& asked) {
   constexpr int kSettle = 3;  // the palette closes, and what depends on the layout finds its place
-  const ExportRequest& asked = *workspace.wants_export;
   Document& document = workspace.document();
   if (asked.frames > 0) {
     if (!document.projection.value()) throw Error(ErrorCode::usage, "no load is projected");
@@ -313,7 +312,6 @@ void ViewExport::end(Workspace& workspace) {
   if (request_->frames > 0) workspace.document().set_step(step_);
   request_.reset();
   gif_.reset();
-  workspace.wants_export.reset();
 }
 
 void ViewExport::write_view(const Workspace& workspace, Window& window, const Ui& ui, const ViewRect& part) {

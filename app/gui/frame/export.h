@@ -2,8 +2,7 @@
 #pragma once
 
 #include "app/gui/parts/theme.h"
-#include "app/gui/state/document.h"
-#include "app/gui/state/workspace.h"
+#include "app/gui/state/base/window_requests.h"
 #include "app/gui/window/picture.h"
 #include "app/gui/window/window.h"
 
@@ -14,6 +13,9 @@
 #include <vector>
 
 namespace loadline::gui {
+
+class Document;
+class Workspace;
 
 // --- What a view shows as a table, in CSV (RFC 4180).
 
@@ -28,16 +30,18 @@ struct ViewRect {
   ImVec2 low, high;
 };
 
-// Takes up workspace.wants_export: some frames later the file is there, or a notice that says why not.
+// Takes up an ExportRequest: some frames later the file is there, or a notice that says why not.
 class ViewExport {
  public:
+  // From the frame that takes the request up to the one that wrote the file.
+  bool is_busy() const { return request_.has_value(); }
   // Around each frame. `panel` and `timeline` are their places in it.
   void before_frame(Workspace& workspace);
   void after_frame(Workspace& workspace, Window& window, const Ui& ui, const ViewRect& panel,
                    const ViewRect& timeline);
 
  private:
-  void begin(Workspace& workspace);
+  void begin(Workspace& workspace, const ExportRequest& asked);
   void write_view(const Workspace& workspace, Window& window, const Ui& ui, const ViewRect& part);
   bool write_frame(Workspace& workspace, Window& window);
   void end(Workspace& workspace);

@@ -1,6 +1,7 @@
 // Lists folders in the background, so that a slow disk never stops the window.
 #include "app/gui/frame/overlays.h"
 #include "app/gui/parts/widgets.h"
+#include "app/gui/state/workspace.h"
 #include "app/gui/window/input.h"
 #include "core/base/text.h"
 

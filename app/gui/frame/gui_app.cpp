@@ -81,7 +81,7 @@ void GuiApp::frame() {
     window_.set_title(title);
   }
   refresh_style();
-  if (std::exchange(workspace_.wants_attention, false)) window_.request_attention();
+  if (workspace_.requests.take<CallAttention>()) window_.request_attention();
   export_.before_frame(workspace_);
   window_.frame([&] { shell_.draw(ui_); });
   export_.after_frame(workspace_, window_, ui_, shell_.panel_rect(), shell_.timeline_rect());
@@ -89,7 +89,7 @@ void GuiApp::frame() {
 
 bool GuiApp::moves() const {
   const Document& document = workspace_.document();
-  return document.arena->view.playing || document.playing || workspace_.wants_export;
+  return document.arena->view.playing || document.playing || export_.is_busy();
 }
 
 bool GuiApp::types() const { return ImGui::GetIO().WantTextInput; }
@@ -106,7 +106,7 @@ void GuiApp::check_open() const {
 
 void GuiApp::settle() {
   check_open();
-  while (workspace_.busy() || !workspace_.lesson.to_show.empty()) {
+  while (workspace_.busy() || export_.is_busy() || !workspace_.lesson.to_show.empty()) {
     frame();
     check_open();
     window_.wait_events(0.01);

@@ -112,6 +112,9 @@ class Shell {
   Toolbar toolbar_;
   Palette palette_;
   FileBrowser browser_;
+  ManualSheet manual_;
+  KeySheet keys_;
+  bool asks_quit_ = false;          // the sheet that asks is open
   std::string last_panel_ = "map";  // below a sheet
   float caption_ = 0;               // the height of the presented text
   std::uint64_t seen_model_ = 0;    // the id of the document that panels have seen
@@ -136,7 +139,7 @@ class GuiApp {
   void settle();
   // Draws a few frames, until items placed by the layout of the frame before are in place. Throws likewise.
   void draw_settled();
-  bool wants_close() const { return stop_.stop_requested() || workspace_.wants_quit; }
+  bool wants_close() const { return stop_.stop_requested() || workspace_.requests.holds<Quit>(); }
   // Throws Error{canceled} once the window is to close, to end work whose result would not be seen.
   void check_open() const;
   // Whether something moves by itself, and whether a text field shows its cursor.

@@ -472,7 +472,7 @@ void draw_caption(Workspace& workspace, const Ui& ui) {
 
 bool Shell::lesson_takes_keys() {
   LessonPlay& play = workspace_.lesson;
-  if (!play.plays() || browser_.is_open() || !workspace_.manual.empty()) return false;
+  if (!play.plays() || browser_.is_open() || manual_.is_open()) return false;
   const auto go = [&](bool on) {
     workspace_.attempt([&] {
       if (on && play.presents && play.is_open())

@@ -5,6 +5,7 @@
 #include "app/gui/frame/overlays.h"
 #include "app/gui/parts/theme.h"
 #include "app/gui/parts/widgets.h"
+#include "app/gui/state/workspace.h"
 #include "app/gui/window/input.h"
 #include "app/report/markdown.h"
 
@@ -269,15 +270,16 @@ void draw_manual_page(const Ui& ui, std::string_view markdown) {
 
 // --- The sheet of the manual: the choice of a page, and the page.
 
-void draw_manual(Workspace& workspace, const Ui& ui) {
-  if (workspace.manual.empty()) return;
+void ManualSheet::draw(Workspace& workspace, const Ui& ui) {
+  if (const auto wanted = workspace.requests.take<OpenManual>()) topic_ = wanted->topic;
+  if (topic_.empty()) return;
   const ImVec2 screen = ImGui::GetIO().DisplaySize;
   const SheetScope sheet(ui, "manual", {ui.px(1000), screen.y - ui.px(80)});
   const auto pages = report::manual_pages();
   std::vector<std::string_view> titles;
   std::size_t now = 0;
   for (const report::ManualPage& page : pages) {
-    if (page.id == workspace.manual) now = titles.size();
+    if (page.id == topic_) now = titles.size();
     titles.push_back(page.title);
   }
   const auto picked = combo(ui, "##page", ui.px(260), titles[now], titles, now);
@@ -291,11 +293,10 @@ void draw_manual(Workspace& workspace, const Ui& ui) {
     if (!ImGui::IsPopupOpen(nullptr, ImGuiPopupFlags_AnyPopupId)) scroll_by_keys();
     draw_manual_page(ui, pages[now].text);
   }
-  if (!picked && list_key_pressed(ListKey::right)) workspace.manual = pages[(now + 1) % pages.size()].id;
-  if (!picked && list_key_pressed(ListKey::left))
-    workspace.manual = pages[(now + pages.size() - 1) % pages.size()].id;
-  if (picked) workspace.manual = pages[*picked].id;
-  if (closed) workspace.manual.clear();
+  if (!picked && list_key_pressed(ListKey::right)) topic_ = pages[(now + 1) % pages.size()].id;
+  if (!picked && list_key_pressed(ListKey::left)) topic_ = pages[(now + pages.size() - 1) % pages.size()].id;
+  if (picked) topic_ = pages[*picked].id;
+  if (closed) topic_.clear();
 }
 
 }  // namespace loadline::gui

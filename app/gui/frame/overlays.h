@@ -2,14 +2,17 @@
 #pragma once
 
 #include "app/gui/parts/theme.h"
-#include "app/gui/state/workspace.h"
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace loadline::gui {
+
+class Workspace;
 
 // --- What the palette offers for what was typed: actions, options with values, panels, tensors and modules.
 
@@ -35,7 +38,7 @@ void run_item(Workspace& workspace, const PaletteItem& item);
 class Palette {
  public:
   bool is_open() const { return open_; }
-  // Draws it while workspace.wants_palette is set, until something is run or Escape is pressed.
+  // Draws it from an OpenPalette until something is run or Escape is pressed.
   void draw(Workspace& workspace, const Ui& ui);
 
  private:
@@ -50,8 +53,16 @@ class Palette {
   std::uint64_t document_ = 0;
 };
 
-// The keys of all actions, while workspace.shows_keys is set.
-void draw_keys(Workspace& workspace, const Ui& ui);
+// The keys of all actions.
+class KeySheet {
+ public:
+  bool is_open() const { return open_; }
+  // Draws it from an OpenKeys until it is left.
+  void draw(Workspace& workspace, const Ui& ui);
+
+ private:
+  bool open_ = false;
+};
 
 // --- Draws a page of the manual.
 
@@ -60,8 +71,16 @@ void draw_manual_page(const Ui& ui, std::string_view markdown);
 
 // --- The manual, drawn over the window.
 
-// Draws the manual page Workspace::manual, with a way to close it; nothing if it is empty.
-void draw_manual(Workspace& workspace, const Ui& ui);
+class ManualSheet {
+ public:
+  bool is_open() const { return !topic_.empty(); }
+  void close() { topic_.clear(); }
+  // Draws the page of an OpenManual, with a way to close it.
+  void draw(Workspace& workspace, const Ui& ui);
+
+ private:
+  std::string topic_;  // empty: closed
+};
 
 // --- The dialog that opens a model: a path line, a list of the folder, and the keyboard.
 

@@ -4,6 +4,7 @@
 #include "app/gui/frame/overlays.h"
 #include "app/gui/panels/panels.h"
 #include "app/gui/parts/widgets.h"
+#include "app/gui/state/workspace.h"
 #include "app/gui/window/input.h"
 #include "app/lesson/lesson.h"
 #include "app/report/manual.h"
@@ -289,18 +290,17 @@ void Palette::run(Workspace& workspace, std::size_t at) {
 }
 
 void Palette::draw(Workspace& workspace, const Ui& ui) {
-  bool appearing = false;
-  if (std::exchange(workspace.wants_palette, false)) {
-    appearing = true;
+  const auto wanted = workspace.requests.take<OpenPalette>();
+  if (wanted) {
     open_ = true;
-    typed_ = std::exchange(workspace.palette_text, {});
+    typed_ = wanted->text;
     to_end_ = true;
     items_.clear();
   }
   if (!open_) return;
   refresh(workspace);
   const SheetScope sheet(ui, "palette", {ui.px(620), ui.px(430)}, ui.px(kTop));
-  if (appearing || !ImGui::IsAnyItemActive()) ImGui::SetKeyboardFocusHere();
+  if (wanted || !ImGui::IsAnyItemActive()) ImGui::SetKeyboardFocusHere();
   ImGui::SetNextItemWidth(-1);
   const bool entered = ImGui::InputTextWithHint(
       "##typed", "An action, an option, a panel, a tensor, a module", &typed_,
@@ -332,8 +332,9 @@ void Palette::draw(Workspace& workspace, const Ui& ui) {
   if (open_ && entered) run(workspace, current_);
 }
 
-void draw_keys(Workspace& workspace, const Ui& ui) {
-  if (!workspace.shows_keys) return;
+void KeySheet::draw(Workspace& workspace, const Ui& ui) {
+  if (workspace.requests.take<OpenKeys>()) open_ = true;
+  if (!open_) return;
   const SheetScope sheet(ui, "keys", {ui.px(620), ui.px(560)}, ui.px(kTop));
   {
     const FontScope font(ui.fonts.strong);
@@ -363,7 +364,7 @@ void draw_keys(Workspace& workspace, const Ui& ui) {
     line("Mouse wheel", "Zoom the timeline, Load, Lifetimes and Arena; the right button moves them");
     line("Double click", "Show a module in the map; reset the zoom of a plot");
   }
-  if (sheet_is_left()) workspace.shows_keys = false;
+  if (sheet_is_left()) open_ = false;
 }
 
 }  // namespace loadline::gui

@@ -79,11 +79,8 @@ Panel& Shell::panel(std::string_view id) {
 }
 
 void Shell::handle_shortcuts() {
-  if (!workspace_.manual.empty() && shortcut_pressed("Escape")) {
-    workspace_.manual.clear();
-    return;
-  }
-  if (palette_.is_open() || workspace_.shows_keys || workspace_.asks_quit) return;
+  if (manual_.is_open() && shortcut_pressed("Escape")) return manual_.close();
+  if (palette_.is_open() || keys_.is_open() || asks_quit_) return;
   if (lesson_takes_keys()) return;
   for (std::size_t i = 0; i < tabs().size(); ++i)
     if (shortcut_pressed(fmt::format("Ctrl+{}", i + 1))) show_tab(workspace_, tabs()[i]);
@@ -139,14 +136,11 @@ void Shell::draw(const Ui& ui) {
     ImGui::SetCursorPos({0, room.y - ui.px(kJobs)});
     draw_jobs(ui, ui.px(kJobs));
   }
-  if (workspace_.wants_browser) {
-    workspace_.wants_browser = false;
-    browser_.open(workspace_);
-  }
+  if (workspace_.requests.take<OpenBrowser>()) browser_.open(workspace_);
   browser_.draw(workspace_, ui);
-  draw_manual(workspace_, ui);
+  manual_.draw(workspace_, ui);
   palette_.draw(workspace_, ui);
-  draw_keys(workspace_, ui);
+  keys_.draw(workspace_, ui);
   draw_quit(ui);
   ImGui::End();
 }
@@ -370,10 +364,14 @@ Answer notice_strip(const Ui& ui, graph::Severity severity, std::string_view wor
 }  // namespace
 
 void Shell::draw_quit(const Ui& ui) {
-  if (!workspace_.asks_quit) return;
+  if (workspace_.requests.take<AskQuit>()) {
+    if (asks_quit_) workspace_.requests.add(Quit{});  // who asks twice means it
+    asks_quit_ = true;
+  }
+  if (!asks_quit_) return;
   const bool converts = workspace_.conversion.busy();
   if (!converts && !workspace_.uploading.busy()) {  // it came to its end meanwhile
-    workspace_.asks_quit = false;
+    asks_quit_ = false;
     return;
   }
   const SheetScope sheet(ui, "quit", {ui.px(460), ui.px(150)});
@@ -385,9 +383,9 @@ void Shell::draw_quit(const Ui& ui) {
             ui.theme->text);
   ImGui::Dummy({0, ui.px(8)});
   if (button(ui, "Stop it and quit (Enter)", ButtonKind::primary) || list_key_pressed(ListKey::enter))
-    workspace_.wants_quit = true;
+    workspace_.requests.add(Quit{});
   ImGui::SameLine(0, ui.px(8));
-  if (button(ui, "Keep running (Esc)") || list_key_pressed(ListKey::escape)) workspace_.asks_quit = false;
+  if (button(ui, "Keep running (Esc)") || list_key_pressed(ListKey::escape)) asks_quit_ = false;
 }
 
 void Shell::draw_notices(const Ui& ui) {

@@ -3,6 +3,7 @@
 
 #include "app/gui/state/base/jobs.h"
 #include "app/gui/state/base/shared.h"
+#include "app/gui/state/base/window_requests.h"
 #include "app/gui/state/document.h"
 #include "app/gui/state/lesson_play.h"
 #include "app/gui/state/load/load.h"
@@ -25,18 +26,6 @@
 #include <vector>
 
 namespace loadline::gui {
-
-// --- What is to be written to a file of what is seen.
-
-// A file of what is seen; the end of its name says what it holds: .png, .svg, .csv, and for a play .gif or
-// the .png of a numbered series.
-enum class ViewPart : std::uint8_t { panel, timeline, window };
-struct ExportRequest {
-  std::string path;
-  ViewPart part = ViewPart::panel;
-  std::size_t frames = 0;  // of a play from the beginning to the end of the load; 0: what is seen now
-  bool operator==(const ExportRequest&) const = default;
-};
 
 // --- The settings of the window, and what has been finished.
 
@@ -195,27 +184,17 @@ class Workspace {
   void attempt(const std::function<void()>& verb);
   // Takes in the results of finished jobs; true if there were any.
   bool poll();
-  bool busy() const { return !shared.jobs.idle() || !waiting_.empty() || wants_export; }
+  bool busy() const { return !shared.jobs.idle() || !waiting_.empty() || requests.holds<ExportRequest>(); }
   // Called on another thread when poll() has something to do.
   void set_wake(const std::function<void()>& wake);
 
   Shared shared;
   Settings settings;
   LessonPlay lesson{shared};
-  bool wants_browser = false;  // the file browser opens at the next frame
-  bool wants_quit = false;
-  bool asks_quit = false;              // whether to quit although something is being written
+  WindowRequests requests;
   std::string done;                    // what was finished last, in words; not a message that must be read
-  bool wants_attention = false;        // something that took long is done: the desktop may say so
   std::vector<std::string> favorites;  // paths of models that the user keeps, the newest first
-  bool wants_advice = false;           // the sheet behind the verdict opens at the next frame
-  bool wants_palette = false;          // the palette opens at the next frame
-  std::string palette_text;            // and this is typed in it
-  std::optional<ExportRequest> wants_export;  // until the file is written
-  bool shows_keys = false;                    // the sheet of keys is shown
-  bool wants_filter = false;                  // the filter gets the keyboard at the next frame
-  std::vector<std::string> recent;            // paths of models, the last one opened first
-  std::string manual;                         // the topic of the manual that is shown; empty: none
+  std::vector<std::string> recent;     // paths of models, the last one opened first
   Latest<Model> opening;
   Latest<Conversion> conversion;
   Latest<UploadResult> uploading;

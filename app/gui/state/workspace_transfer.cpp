@@ -70,7 +70,7 @@ void Workspace::convert(const ConvertTask& task) {
         const exporters::WriteReport& report = conversion.value()->report;
         done = fmt::format("Wrote {}: {} in {}", safe_display(out), format_bytes(report.bytes_written),
                            format_seconds(report.seconds));
-        wants_attention = true;
+        requests.add(CallAttention{});
       });
 }
 
@@ -140,7 +140,7 @@ void Workspace::upload() {
         }
         const gpu::UploadReport& report = uploading.value()->report;
         done = fmt::format("Uploaded {} in {}", format_bytes(report.bytes), format_seconds(report.seconds));
-        wants_attention = true;
+        requests.add(CallAttention{});
         if (report.verified == false)
           shared.notices.add(graph::Severity::error, "The upload differs from the file: " + report.mismatch);
       });
@@ -168,8 +168,10 @@ void Workspace::choose_device(std::string device) {
 
 void Workspace::ask_quit() {
   const bool writes = conversion.busy() || uploading.busy();
-  wants_quit = asks_quit || !writes;
-  asks_quit = true;
+  if (!writes || requests.holds<AskQuit>())
+    requests.add(Quit{});
+  else
+    requests.add(AskQuit{});
 }
 
 void Workspace::measure_disk(const std::string& path) {
