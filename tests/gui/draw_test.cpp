@@ -113,8 +113,8 @@ TEST_P(DoesNotCrash, every_view_of_the_methods_under_the_mouse) {
     for (std::size_t view = 0; view < kCompareViewNames.size(); ++view) {
       app.workspace().settings.compare_view = static_cast<CompareView>(view);
       Document& document = app.workspace().document();
-      document.set_option("memory", plan::memory_kind_name(memory));
-      document.set_option("device_budget", memory == plan::MemoryKind::discrete ? "4096" : "none");
+      document.load.set_option("memory", plan::memory_kind_name(memory));
+      document.load.set_option("device_budget", memory == plan::MemoryKind::discrete ? "4096" : "none");
       app.frame();  // while the jobs are under way
       app.settle();
       for (const auto& [width, height] : {std::pair(kLeastWidth, kLeastHeight), std::pair(1280, 720)}) {
@@ -169,17 +169,17 @@ TEST(Mouse, a_click_looks_into_the_files_again) {
   app.workspace().open_demo();
   app.settle();
   Document& document = app.workspace().document();
-  document.diagnose();
+  document.checks.diagnose();
   app.workspace().settings.panel = "findings";
   app.settle();
   app.draw_settled();
-  ASSERT_TRUE(document.findings.value());
-  const JobId first = document.findings.job();
-  for (int y = 90; y < 200 && document.findings.job() == first; y += 8)
+  ASSERT_TRUE(document.checks.findings.value());
+  const JobId first = document.checks.findings.job();
+  for (int y = 90; y < 200 && document.checks.findings.job() == first; y += 8)
     play_script(app, parse_script("click 340 " + std::to_string(y) + "\n", "inline"), "inline");
-  EXPECT_NE(document.findings.job(), first);
+  EXPECT_NE(document.checks.findings.job(), first);
   app.settle();
-  EXPECT_TRUE(document.findings.value());
+  EXPECT_TRUE(document.checks.findings.value());
 }
 
 TEST(Mouse, a_click_in_the_table_selects_everywhere) {
@@ -217,9 +217,9 @@ TEST(Mouse, a_click_in_the_curves_chooses_the_method) {
   app.settle();
   app.draw_settled();
   play_script(app, parse_script("click 430 310\nwait\n", "inline"), "inline");
-  EXPECT_NE(shown_method(app.workspace().document().asked()).id, "staged_ring");
-  EXPECT_EQ(app.workspace().document().projection.value()->method->id,
-            shown_method(app.workspace().document().asked()).id);
+  EXPECT_NE(shown_method(app.workspace().document().load.asked()).id, "staged_ring");
+  EXPECT_EQ(app.workspace().document().load.projection.value()->method->id,
+            shown_method(app.workspace().document().load.asked()).id);
 }
 
 TEST(Mouse, choosing_rules_takes_the_map_back) {
@@ -238,13 +238,13 @@ TEST(Mouse, choosing_rules_takes_the_map_back) {
   const auto entries = [&](int combo) {
     std::string found;
     for (int y = combo - 130; y < combo + 130; y += 10) {
-      workspace.document().set_option("method", "accelerate");
-      workspace.document().set_option("auto_map", "10GiB");
+      workspace.document().load.set_option("method", "accelerate");
+      workspace.document().load.set_option("auto_map", "10GiB");
       app.settle();
       app.draw_settled();
       click(combo);
       click(y);
-      const load::LoadRequest& now = workspace.document().asked().request;
+      const load::LoadRequest& now = workspace.document().load.asked().request;
       const char what = now.auto_map ? 'm' : '-';
       if (found.empty() || found.back() != what) found += what;
     }
@@ -269,9 +269,9 @@ TEST(Mouse, a_row_dragged_in_the_order_is_loaded_where_it_is_dropped) {
   app.draw_settled();
   app.settle();
   app.draw_settled();
-  ASSERT_FALSE(workspace.document().order.value()->items().empty());
-  const std::string first = workspace.document().order.value()->items()[0].module;
-  for (int y = 200; y < 400 && shown_order(workspace.document().asked()) != "custom"; y += 8) {
+  ASSERT_FALSE(workspace.document().order.list.value()->items().empty());
+  const std::string first = workspace.document().order.list.value()->items()[0].module;
+  for (int y = 200; y < 400 && shown_order(workspace.document().load.asked()) != "custom"; y += 8) {
     window->set_mouse(600, static_cast<float>(y), false);
     app.frame();
     app.frame();
@@ -284,11 +284,11 @@ TEST(Mouse, a_row_dragged_in_the_order_is_loaded_where_it_is_dropped) {
     app.frame();
     app.frame();
   }
-  EXPECT_EQ(shown_order(workspace.document().asked()), "custom");
-  EXPECT_NE(workspace.document().order.value()->order(),
+  EXPECT_EQ(shown_order(workspace.document().load.asked()), "custom");
+  EXPECT_NE(workspace.document().order.list.value()->order(),
             load::find_order("file").make(*workspace.document().model->graph));
   app.settle();
-  EXPECT_EQ(workspace.document().projection.value()->order, "custom");
+  EXPECT_EQ(workspace.document().load.projection.value()->order, "custom");
 }
 
 TEST(Mouse, scale_changes_fonts_and_layout) {
@@ -321,9 +321,9 @@ TEST(Mouse, a_click_on_an_operator_shows_it_and_one_on_its_weight_selects_the_te
   app.workspace().settings.operators_as_list = true;
   app.settle();
   app.draw_settled();
-  for (int y = 200; y < 260 && !app.workspace().document().operator_shown; y += 10)
+  for (int y = 200; y < 260 && !app.workspace().document().forward.shown; y += 10)
     play_script(app, parse_script("click 420 " + std::to_string(y) + "\n", "inline"), "inline");
-  ASSERT_TRUE(app.workspace().document().operator_shown);
+  ASSERT_TRUE(app.workspace().document().forward.shown);
   EXPECT_FALSE(app.workspace().document().selected_tensor());
   for (int y = 180; y < 300 && !app.workspace().document().selected_tensor(); y += 6)
     for (int x = 600; x < 1240 && !app.workspace().document().selected_tensor(); x += 20)
@@ -348,7 +348,7 @@ TEST(Mouse, rests_on_a_lane_while_other_models_come) {
     app.workspace().close_model();
     app.frame();
   }
-  EXPECT_FALSE(app.workspace().document().forward.value());
+  EXPECT_FALSE(app.workspace().document().forward.scene.value());
 }
 
 TEST(Mouse, a_second_click_on_an_operator_closes_it) {
@@ -363,10 +363,10 @@ TEST(Mouse, a_second_click_on_an_operator_closes_it) {
   const auto click = [&] {
     play_script(app, parse_script("click 420 " + std::to_string(y) + "\n", "inline"), "inline");
   };
-  for (click(); y < 260 && !app.workspace().document().operator_shown; click()) y += 10;
-  ASSERT_TRUE(app.workspace().document().operator_shown);
+  for (click(); y < 260 && !app.workspace().document().forward.shown; click()) y += 10;
+  ASSERT_TRUE(app.workspace().document().forward.shown);
   click();
-  EXPECT_FALSE(app.workspace().document().operator_shown);
+  EXPECT_FALSE(app.workspace().document().forward.shown);
 }
 
 TEST(Mouse, a_click_on_a_module_folds_it_and_one_on_an_operator_shows_it) {
@@ -384,11 +384,11 @@ TEST(Mouse, a_click_on_a_module_folds_it_and_one_on_an_operator_shows_it) {
   for (; y < 280 && vertices() > unfolded * 9 / 10; y += 5)
     play_script(app, parse_script("click 300 " + std::to_string(y) + "\n", "inline"), "inline");
   EXPECT_LT(vertices(), unfolded * 9 / 10);
-  EXPECT_FALSE(app.workspace().document().operator_shown);
-  for (; y < 330 && !app.workspace().document().operator_shown; y += 5)
+  EXPECT_FALSE(app.workspace().document().forward.shown);
+  for (; y < 330 && !app.workspace().document().forward.shown; y += 5)
     play_script(app, parse_script("click 300 " + std::to_string(y) + "\n", "inline"), "inline");
-  EXPECT_EQ(app.workspace().document().operator_shown,
-            app.workspace().document().forward.value()->forward()->ops.size() - 1);
+  EXPECT_EQ(app.workspace().document().forward.shown,
+            app.workspace().document().forward.graph()->ops.size() - 1);
 }
 
 TEST(Mouse, a_click_in_the_lanes_pins_the_cursor_and_the_wheel_zooms) {
@@ -399,13 +399,13 @@ TEST(Mouse, a_click_in_the_lanes_pins_the_cursor_and_the_wheel_zooms) {
   app.settle();
   app.draw_settled();
   play_script(app, parse_script("click 640 500\n", "inline"), "inline");
-  ASSERT_TRUE(app.workspace().document().operator_shown);
-  const std::size_t first = *app.workspace().document().operator_shown;
+  ASSERT_TRUE(app.workspace().document().forward.shown);
+  const std::size_t first = *app.workspace().document().forward.shown;
   EXPECT_GT(first, 100u);
   play_script(app, parse_script("click 700 500\n", "inline"), "inline");
-  EXPECT_GT(*app.workspace().document().operator_shown, first);
-  EXPECT_LT(*app.workspace().document().operator_shown,
-            app.workspace().document().forward.value()->forward()->ops.size());
+  EXPECT_GT(*app.workspace().document().forward.shown, first);
+  EXPECT_LT(*app.workspace().document().forward.shown,
+            app.workspace().document().forward.graph()->ops.size());
 }
 
 TEST(Names, are_escaped_and_cut_in_the_middle) {
@@ -528,7 +528,7 @@ TEST_F(LessonInWindow, keys_turn_its_steps) {
   EXPECT_EQ(play.at(), 3u);
   press(kLeft);
   EXPECT_EQ(play.at(), 2u);
-  EXPECT_FALSE(workspace_.document().playing);
+  EXPECT_FALSE(workspace_.document().time.playing());
   press(kEscape);
   EXPECT_FALSE(play.presents);
   EXPECT_TRUE(play.plays());
@@ -590,7 +590,7 @@ class Requests : public ::testing::Test {
     play("close\n");
     return copy;
   }
-  const load::LoadRequest& request() const { return workspace_.document().asked().request; }
+  const load::LoadRequest& request() const { return workspace_.document().load.asked().request; }
 
   const loadline::testing::TemporaryFolder folder_;
   const std::unique_ptr<Window> window_ = open_null_window({});
@@ -629,7 +629,7 @@ TEST_F(Requests, findings_set_options_of_the_load_and_of_a_conversion) {
   EXPECT_EQ(remedy_kind(settings), RemedyKind::convert);
   workspace_.mend(settings);
   EXPECT_EQ(workspace_.settings.panel, "convert");
-  EXPECT_EQ(workspace_.document().wants_convert, settings);
+  EXPECT_EQ(workspace_.document().checks.suggested, settings);
   EXPECT_THROW(workspace_.mend({{"no_such_option", "on"}}), Error);
 }
 
@@ -650,18 +650,18 @@ TEST_F(Requests, are_saved_and_opened_with_their_model) {
   for (const char* word : {"open-request ", "open "}) {
     play("close\ntarget none\n" + (word + file) + "\nwait\n");
     ASSERT_TRUE(workspace_.document().model) << word;
-    const Asked& asked = workspace_.document().asked();
+    const Asked& asked = workspace_.document().load.asked();
     EXPECT_EQ(shown_method(asked).id, "accelerate");
     EXPECT_EQ(shown_order(asked), "largest");
     EXPECT_TRUE(asked.every_order);
     EXPECT_TRUE(asked.first_token);
     EXPECT_EQ(request().auto_map, load::MemoryMap{16 << 20});
-    EXPECT_EQ(workspace_.document().memory().budget.device, 64u << 20);
+    EXPECT_EQ(workspace_.document().load.memory().budget.device, 64u << 20);
   }
   EXPECT_NE(refusal("save-request " + folder_ / "small.txt").find(".json"), std::string::npos);
   loadline::testing::write_file(file, std::string_view(R"({"schema_version": 2, "options": {"slotz": 3}})"));
   EXPECT_NE(refusal("open-request " + file).find("slots"), std::string::npos);
-  EXPECT_EQ(shown_method(workspace_.document().asked()).id, "accelerate");
+  EXPECT_EQ(shown_method(workspace_.document().load.asked()).id, "accelerate");
 }
 
 TEST_F(Requests, an_order_that_no_file_holds_is_not_saved) {
@@ -672,7 +672,7 @@ TEST_F(Requests, an_order_that_no_file_holds_is_not_saved) {
   EXPECT_FALSE(fs::exists(file));
   play("save-order " + order + "\nwait\norder " + order + "\nwait\nsave-request " + file + "\n");
   EXPECT_EQ(load::read_request(file).request.orders, std::vector<std::string>{order});
-  EXPECT_EQ(workspace_.document().projection.value()->order, order);
+  EXPECT_EQ(workspace_.document().load.projection.value()->order, order);
 }
 
 TEST_F(Requests, targets_of_ones_own_are_offered) {
@@ -681,8 +681,8 @@ TEST_F(Requests, targets_of_ones_own_are_offered) {
   workspace_.shared.targets = std::make_shared<const std::vector<load::Target>>(1, own);
   workspace_.show(llama_70b_graph(), "");
   play("wait\ntarget my-machine\nwait\n");
-  EXPECT_EQ(workspace_.document().memory().target->id, "my-machine");
-  EXPECT_EQ(workspace_.document().comparison.value()->answer.bound->target->id, "my-machine");
+  EXPECT_EQ(workspace_.document().load.memory().target->id, "my-machine");
+  EXPECT_EQ(workspace_.document().load.comparison.value()->answer.bound->target->id, "my-machine");
 }
 
 }  // namespace

@@ -57,17 +57,17 @@ constexpr State kStates[] = {
     {"many_operators",
      [](Workspace& workspace) {
        workspace.show(operator_graph(5000), "");
-       workspace.document().operator_shown = 19'000;
-       workspace.document().diagnose();
+       workspace.document().forward.shown = 19'000;
+       workspace.document().checks.diagnose();
      }},
     {"architecture",
      [](Workspace& workspace) {
        workspace.show(preset_graph("llama-3-8b"), "");
-       Asked asked = workspace.document().asked();
+       Asked asked = workspace.document().load.asked();
        asked.request.forward.profile = "hf_eager";
        asked.request.sequence = 2048;
        asked.first_token = true;
-       workspace.document().ask(asked);
+       workspace.document().load.ask(asked);
      }},
     {"experts",
      [](Workspace& workspace) {
@@ -78,9 +78,9 @@ constexpr State kStates[] = {
     {"beyond_all_sizes",
      [](Workspace& workspace) {
        workspace.show(preset_graph("llama-3.1-70b"), "");
-       Asked asked = workspace.document().asked();
+       Asked asked = workspace.document().load.asked();
        asked.request.batch = asked.request.sequence = asked.request.past = load::kMostTokens;
-       workspace.document().ask(asked);
+       workspace.document().load.ask(asked);
      }},
     {"figures_fail",
      [](Workspace& workspace) {
@@ -96,7 +96,7 @@ constexpr State kStates[] = {
      [](Workspace& workspace) {
        workspace.show(annotated_graph(300'000), "");
        workspace.document().metadata.look_at(3);
-       workspace.document().set_filter("size:>");
+       workspace.document().table.set_filter("size:>");
      }},
     {"vocabulary",
      [](Workspace& workspace) {
@@ -104,7 +104,7 @@ constexpr State kStates[] = {
        workspace.document().metadata.look_at(vocabulary()->metadata.size() - 1);
        workspace.document().metadata.array()->search("token 1");
        workspace.document().metadata.wants_element = 20'000;
-       workspace.document().diagnose();
+       workspace.document().checks.diagnose();
      }},
     {"array_of_no_file",
      [](Workspace& workspace) {

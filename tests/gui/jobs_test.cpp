@@ -466,14 +466,14 @@ TEST(Arena, FollowsThePlanAndThePass) {
   workspace.show(preset_graph("demo"), "");
   show(workspace);
   const auto before = workspace.document().arena->scene();
-  workspace.document().set_option("seq", std::to_string(2 * kFirstSequence));
+  workspace.document().load.set_option("seq", std::to_string(2 * kFirstSequence));
   show(workspace);
   EXPECT_NE(workspace.document().arena->scene(), before);
   EXPECT_GT(workspace.document().arena->scene()->packing.height(), before->packing.height());
   workspace.document().arena->choose(ArenaSource::device, arena_model(workspace.document()));
   show(workspace);
   const auto ring = workspace.document().arena->scene();
-  workspace.document().set_option("method", "sequential");
+  workspace.document().load.set_option("method", "sequential");
   show(workspace);
   EXPECT_NE(workspace.document().arena->scene(), ring);
   show_arena(workspace.document());
@@ -661,27 +661,27 @@ TEST(LessonPlay, brings_its_scene_and_takes_it_away_again) {
   Workspace workspace("");
   workspace.show(llama_70b_graph(), "");
   workspace.settings.panel = "values";
-  workspace.document().set_option("method", "sequential");
-  const Asked before = workspace.document().asked();
+  workspace.document().load.set_option("method", "sequential");
+  const Asked before = workspace.document().load.asked();
   const std::uint64_t own = workspace.document().id;
   workspace.play_lesson("kv-cache");
   settle(workspace);
   EXPECT_EQ(workspace.documents().size(), 2u);
   EXPECT_EQ(workspace.document().model->name, "llama-2-7b");
   EXPECT_TRUE(workspace.document().model->shapes_only);
-  EXPECT_EQ(workspace.document().asked(), asked_by(workspace.lesson.scene().request));
+  EXPECT_EQ(workspace.document().load.asked(), asked_by(workspace.lesson.scene().request));
   EXPECT_FALSE(workspace.lesson.to_show.empty());
   workspace.go_to_step(1);  // of another model, in the same tab
   settle(workspace);
   EXPECT_EQ(workspace.documents().size(), 2u);
   EXPECT_EQ(workspace.document().model->name, "llama-3-8b");
   // the student changes something, and comes back
-  workspace.document().set_option("method", "mmap_assign");
+  workspace.document().load.set_option("method", "mmap_assign");
   workspace.show_document(0);
   workspace.show_lesson_scene();
   settle(workspace);
   EXPECT_EQ(workspace.shown_document(), 1u);
-  EXPECT_EQ(workspace.document().asked(), asked_by(workspace.lesson.scene().request));
+  EXPECT_EQ(workspace.document().load.asked(), asked_by(workspace.lesson.scene().request));
   // or closes the model
   workspace.close_model();
   workspace.go_to_step(0);
@@ -691,7 +691,7 @@ TEST(LessonPlay, brings_its_scene_and_takes_it_away_again) {
   settle(workspace);
   EXPECT_EQ(workspace.documents().size(), 1u);
   EXPECT_EQ(workspace.document().id, own);
-  EXPECT_EQ(workspace.document().asked(), before);
+  EXPECT_EQ(workspace.document().load.asked(), before);
   EXPECT_EQ(workspace.settings.panel, "values");
   EXPECT_THROW(workspace.leave_lesson(), Error);
   EXPECT_THROW(workspace.go_to_step(0), Error);
@@ -699,7 +699,7 @@ TEST(LessonPlay, brings_its_scene_and_takes_it_away_again) {
 
 TEST(LessonPlay, leaves_the_start_page_as_it_was) {
   Workspace workspace("");
-  const Asked before = workspace.document().asked();
+  const Asked before = workspace.document().load.asked();
   workspace.play_lesson("mmap");
   settle(workspace);
   EXPECT_TRUE(workspace.document().model);
@@ -708,7 +708,7 @@ TEST(LessonPlay, leaves_the_start_page_as_it_was) {
   EXPECT_EQ(workspace.documents().size(), 1u);
   workspace.leave_lesson();
   EXPECT_FALSE(workspace.document().model);
-  EXPECT_EQ(workspace.document().asked(), before);
+  EXPECT_EQ(workspace.document().load.asked(), before);
 }
 
 TEST(LessonPlay, runs_a_step_in_a_job) {

@@ -132,9 +132,9 @@ TEST_F(Keyboard, arrows_choose_tensors_and_methods_in_their_tables) {
   ASSERT_TRUE(go_to("rows") || go_to("tensors")) << focused();
   press(kDown);
   ASSERT_TRUE(document().selected_tensor());
-  EXPECT_EQ(*document().selected_tensor(), document().table().rows.front());
+  EXPECT_EQ(*document().selected_tensor(), document().table.view().rows.front());
   press(kDown);
-  EXPECT_EQ(*document().selected_tensor(), document().table().rows[1]);
+  EXPECT_EQ(*document().selected_tensor(), document().table.view().rows[1]);
   press(kEnter);
   EXPECT_EQ(workspace_.settings.panel, "values");
   workspace_.settings.panel = "methods";
@@ -142,9 +142,9 @@ TEST_F(Keyboard, arrows_choose_tensors_and_methods_in_their_tables) {
   app_.draw_settled();
   ASSERT_TRUE(go_to("comparison")) << focused();
   press(kHome);
-  const auto first = document().asked().request.methods;
+  const auto first = document().load.asked().request.methods;
   press(kDown);
-  EXPECT_NE(document().asked().request.methods, first);
+  EXPECT_NE(document().load.asked().request.methods, first);
   app_.settle();
   press(kEnter);
   EXPECT_EQ(workspace_.settings.panel, "load");
@@ -154,22 +154,22 @@ TEST_F(Keyboard, the_filter_leads_to_its_hits_and_keeps_its_words) {
   run_action(workspace_, "find-tensor");
   app_.draw_settled();
   type("layer:7 q_proj");
-  ASSERT_EQ(document().table().rows.size(), 1u);
+  ASSERT_EQ(document().table.view().rows.size(), 1u);
   press(kEnter);
   ASSERT_TRUE(document().selected_tensor());
-  EXPECT_EQ(*document().selected_tensor(), document().table().rows.front());
+  EXPECT_EQ(*document().selected_tensor(), document().table.view().rows.front());
   press(kEscape);
-  EXPECT_EQ(document().table().filter, "layer:7 q_proj") << "Escape leaves the field, not its words";
+  EXPECT_EQ(document().table.view().filter, "layer:7 q_proj") << "Escape leaves the field, not its words";
   EXPECT_FALSE(ImGui::GetIO().WantTextInput);
-  document().set_filter("k_proj");
+  document().table.set_filter("k_proj");
   run_action(workspace_, "find-tensor");
   app_.draw_settled();
   press(kEnter);
-  EXPECT_EQ(*document().selected_tensor(), document().table().rows[0]);
+  EXPECT_EQ(*document().selected_tensor(), document().table.view().rows[0]);
   press(kEnter);
-  EXPECT_EQ(*document().selected_tensor(), document().table().rows[1]);
+  EXPECT_EQ(*document().selected_tensor(), document().table.view().rows[1]);
   press(kEnter, true);
-  EXPECT_EQ(*document().selected_tensor(), document().table().rows[0]);
+  EXPECT_EQ(*document().selected_tensor(), document().table.view().rows[0]);
   press(kDown);
   EXPECT_EQ(focused(), "lines") << "and down into the tree";
 }
@@ -180,9 +180,9 @@ TEST_F(Keyboard, a_button_is_pressed_by_enter_and_space_plays) {
   press(kEnter);
   EXPECT_EQ(workspace_.settings.panel, "load");
   press(' ');
-  EXPECT_TRUE(document().playing);
+  EXPECT_TRUE(document().time.playing());
   press(' ');
-  EXPECT_FALSE(document().playing);
+  EXPECT_FALSE(document().time.playing());
   EXPECT_EQ(workspace_.settings.panel, "load");
 }
 
@@ -538,7 +538,7 @@ TEST(Palette, RunsWhatAScriptWouldSay) {
   const PaletteItem budget = find(workspace, "device_budget 80GiB").at(0);
   EXPECT_EQ(budget.argument, "80GiB");
   run_item(workspace, budget);
-  EXPECT_EQ(workspace.document().asked().request.device_budget, std::uint64_t{80} << 30);
+  EXPECT_EQ(workspace.document().load.asked().request.device_budget, std::uint64_t{80} << 30);
   run_item(workspace, find(workspace, "show tensors").at(0));
   EXPECT_EQ(workspace.settings.panel, "tensors");
   EXPECT_THROW(run_item(workspace, find(workspace, "select no_such_tensor").at(0)), Error);

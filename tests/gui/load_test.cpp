@@ -27,25 +27,25 @@ namespace loadline::gui {
 namespace {
 
 void choose(Workspace& workspace, const std::function<void(Asked&)>& change) {
-  Asked asked = workspace.document().asked();
+  Asked asked = workspace.document().load.asked();
   change(asked);
-  workspace.document().ask(asked);
+  workspace.document().load.ask(asked);
   settle(workspace);
 }
 
 void set(Workspace& workspace, std::string_view option, std::string_view word) {
-  workspace.document().set_option(option, word);
+  workspace.document().load.set_option(option, word);
   settle(workspace);
 }
 
 const load::LoadRow& row_of(const Workspace& workspace, std::string_view method, std::string_view order) {
-  for (const load::LoadRow& row : workspace.document().comparison.value()->answer.rows)
+  for (const load::LoadRow& row : workspace.document().load.comparison.value()->answer.rows)
     if (row.method->id == method && row.order == order) return row;
   throw std::runtime_error("no such row");
 }
 
 const std::optional<report::RowCurve>& curve_of(const Workspace& workspace, const load::LoadRow& row) {
-  const report::PicturedAnswer& compared = *workspace.document().comparison.value();
+  const report::PicturedAnswer& compared = *workspace.document().load.comparison.value();
   return compared.curves[static_cast<std::size_t>(&row - compared.answer.rows.data())];
 }
 
@@ -68,18 +68,18 @@ TEST(Comparison, has_a_row_for_each_method_and_order_that_agrees_with_its_projec
   Workspace workspace("");
   workspace.show(preset_graph("llama-3-8b"), "");
   choose(workspace, [](Asked& asked) { asked.every_order = true; });
-  ASSERT_EQ(workspace.document().comparison.value()->answer.rows.size(),
+  ASSERT_EQ(workspace.document().load.comparison.value()->answer.rows.size(),
             load::methods().size() * load::orders().size());
   for (const std::string_view order : {"file", "forward", "largest", "optimal"}) {
     set(workspace, "method", "cast_on_device");
     set(workspace, "order", order);
-    ASSERT_TRUE(workspace.document().projection.value());
+    ASSERT_TRUE(workspace.document().load.projection.value());
     const load::LoadRow& row = row_of(workspace, "cast_on_device", order);
     EXPECT_EQ(
         row.leading.bytes,
-        workspace.document().projection.value()->timeline.peaks[plan::index(plan::Space::device)].bytes);
-    EXPECT_EQ(row.reads, workspace.document().projection.value()->reads);
-    EXPECT_EQ(row.seconds, workspace.document().projection.value()->seconds);
+        workspace.document().load.projection.value()->timeline.peaks[plan::index(plan::Space::device)].bytes);
+    EXPECT_EQ(row.reads, workspace.document().load.projection.value()->reads);
+    EXPECT_EQ(row.seconds, workspace.document().load.projection.value()->seconds);
     const auto& curve = curve_of(workspace, row);
     ASSERT_TRUE(curve);
     EXPECT_EQ(curve->bands.front().most, row.leading.bytes);
@@ -89,27 +89,27 @@ TEST(Comparison, has_a_row_for_each_method_and_order_that_agrees_with_its_projec
 TEST(Comparison, a_device_fills_in_its_budget_and_rows_say_what_breaks_it) {
   Workspace workspace("");
   workspace.show(llama_70b_graph(), "");
-  const std::vector<load::Target>& targets = workspace.document().targets();
+  const std::vector<load::Target>& targets = workspace.document().load.targets();
   const load::Target& target = *std::find_if(targets.begin(), targets.end(), [](const load::Target& row) {
     return row.memory == plan::MemoryKind::discrete && row.device_bytes;
   });
   set(workspace, "device_budget", "5GiB");  // of what was there before
   set(workspace, "target", target.id);
   set(workspace, "reserve", "0");  // that of the system is no part of the data sheet's figure
-  EXPECT_EQ(workspace.document().memory().budget.device, target.device_bytes);
-  EXPECT_EQ(workspace.document().comparison.value()->answer.bound->budget.device, target.device_bytes);
+  EXPECT_EQ(workspace.document().load.memory().budget.device, target.device_bytes);
+  EXPECT_EQ(workspace.document().load.comparison.value()->answer.bound->budget.device, target.device_bytes);
   set(workspace, "device_budget", "1GiB");
   const load::LoadRow& row = row_of(workspace, "staged_ring", "file");
   EXPECT_FALSE(row.fits());
   EXPECT_EQ(row.verdict.device_over, workspace.document().model->weight_bytes - (1ull << 30));
   EXPECT_NE(row.first_over, "");
   EXPECT_NE(
-      report::verdict_text(row, *workspace.document().comparison.value()->answer.bound).find("first at"),
+      report::verdict_text(row, *workspace.document().load.comparison.value()->answer.bound).find("first at"),
       std::string::npos);
   // a budget judges the rows and leaves the projection as it is
-  const auto before = workspace.document().projection.value();
+  const auto before = workspace.document().load.projection.value();
   set(workspace, "device_budget", std::to_string(UINT64_MAX));
-  EXPECT_EQ(workspace.document().projection.value(), before);
+  EXPECT_EQ(workspace.document().load.projection.value(), before);
   EXPECT_TRUE(row_of(workspace, "staged_ring", "file").fits());
   EXPECT_NE(refusal([&] { set(workspace, "target", "toaster"); }), "");
 }
@@ -120,11 +120,11 @@ TEST(Comparison, one_memory_holds_everything_but_pages) {
   set(workspace, "device_budget", "100GiB");
   set(workspace, "host_budget", "100GiB");
   set(workspace, "memory", "unified");
-  EXPECT_EQ(workspace.document().memory().budget.unified, 100ull << 30);
-  EXPECT_FALSE(workspace.document().memory().budget.device);
-  EXPECT_FALSE(workspace.document().memory().budget.host);
+  EXPECT_EQ(workspace.document().load.memory().budget.unified, 100ull << 30);
+  EXPECT_FALSE(workspace.document().load.memory().budget.device);
+  EXPECT_FALSE(workspace.document().load.memory().budget.host);
   const load::LoadRow& row = row_of(workspace, "mmap_copy", "file");
-  EXPECT_EQ(workspace.document().comparison.value()->answer.bound->memory, plan::MemoryKind::unified);
+  EXPECT_EQ(workspace.document().load.comparison.value()->answer.bound->memory, plan::MemoryKind::unified);
   EXPECT_EQ(row.verdict.unified_over, row.leading.bytes - (100ull << 30));
   EXPECT_LT(row.leading.bytes, row.unified.bytes);
   EXPECT_EQ(curve_of(workspace, row)->bands.size(), 1u);
@@ -135,20 +135,21 @@ TEST(Comparison, what_cannot_be_done_says_why_and_sorts_last) {
   workspace.show(llama_70b_graph(), "");
   set(workspace, "method", "llama_cpp_ring");
   set(workspace, "gpu_layers", "10");
-  ASSERT_TRUE(workspace.document().projection.value());
-  EXPECT_LT(workspace.document().projection.value()->timeline.peaks[plan::index(plan::Space::device)].bytes,
-            workspace.document().model->weight_bytes / 2);
+  ASSERT_TRUE(workspace.document().load.projection.value());
+  EXPECT_LT(
+      workspace.document().load.projection.value()->timeline.peaks[plan::index(plan::Space::device)].bytes,
+      workspace.document().model->weight_bytes / 2);
   const load::LoadRow& refused = row_of(workspace, "direct", "file");
   ASSERT_TRUE(refused.refusal);
   EXPECT_NE(std::string(refused.refusal->what()).find("places all weights on the device"), std::string::npos);
   for (const bool ascending : {true, false}) {
-    const auto at = load::sorted_rows(workspace.document().comparison.value()->answer.rows,
-                                      *workspace.document().comparison.value()->answer.bound,
+    const auto at = load::sorted_rows(workspace.document().load.comparison.value()->answer.rows,
+                                      *workspace.document().load.comparison.value()->answer.bound,
                                       load::RowSort::device, ascending);
-    ASSERT_EQ(at.size(), workspace.document().comparison.value()->answer.rows.size());
-    EXPECT_FALSE(workspace.document().comparison.value()->answer.rows[at.front()].refusal);
-    EXPECT_TRUE(workspace.document().comparison.value()->answer.rows[at.back()].refusal);
-    const auto& rows = workspace.document().comparison.value()->answer.rows;
+    ASSERT_EQ(at.size(), workspace.document().load.comparison.value()->answer.rows.size());
+    EXPECT_FALSE(workspace.document().load.comparison.value()->answer.rows[at.front()].refusal);
+    EXPECT_TRUE(workspace.document().load.comparison.value()->answer.rows[at.back()].refusal);
+    const auto& rows = workspace.document().load.comparison.value()->answer.rows;
     EXPECT_TRUE(std::is_sorted(at.begin(), at.end(), [&](std::size_t a, std::size_t b) {
       if (rows[a].refusal || rows[b].refusal) return !rows[a].refusal && rows[b].refusal;
       const auto x = rows[a].peaks[plan::index(plan::Space::device)].bytes,
@@ -157,7 +158,7 @@ TEST(Comparison, what_cannot_be_done_says_why_and_sorts_last) {
     }));
   }
   workspace.show(tiny_graph(), "");
-  EXPECT_FALSE(workspace.document().asked().request.gpu_layers);
+  EXPECT_FALSE(workspace.document().load.asked().request.gpu_layers);
 }
 
 TEST(Questions, are_the_same_where_nothing_that_they_depend_on_differs) {
@@ -215,11 +216,12 @@ TEST(Comparison, weights_are_placed_as_the_command_line_places_them) {
   EXPECT_TRUE(row_of(workspace, "direct", "file").refusal);
   const std::string rules = "name:*down_proj*=host; layer:70-79=disk";
   const auto placed_by = [&] {
-    return load::load_option_text(workspace.document().asked().request, *load::find_load_option("place"));
+    return load::load_option_text(workspace.document().load.asked().request,
+                                  *load::find_load_option("place"));
   };
   set(workspace, "place", rules);
   EXPECT_EQ(placed_by(), rules);
-  EXPECT_FALSE(workspace.document().asked().request.auto_map);
+  EXPECT_FALSE(workspace.document().load.asked().request.auto_map);
   EXPECT_EQ(device(), placed(load::place_by_rules(graph, {{"name:*down_proj*", load::Home::host},
                                                           {"layer:70-79", load::Home::disk}})));
   // what cannot be meant changes nothing
@@ -227,7 +229,7 @@ TEST(Comparison, weights_are_placed_as_the_command_line_places_them) {
     EXPECT_NE(refusal([&] { set(workspace, "place", wrong); }), "") << wrong;
   EXPECT_EQ(placed_by(), rules);
   workspace.show(tiny_graph(), "");
-  EXPECT_FALSE(load::places_weights(workspace.document().asked().request));
+  EXPECT_FALSE(load::places_weights(workspace.document().load.asked().request));
 }
 
 TEST(Comparison, times_are_by_rates_that_were_measured) {
@@ -308,72 +310,73 @@ TEST(Order, arranged_by_hand_is_planned_compared_saved_and_read_back) {
   workspace.show(llama_70b_graph(), "");
   settle(workspace);
   EXPECT_NE(refusal([&] { set(workspace, "order", load::kOwnOrder); }), "");
-  workspace.document().list_order();
+  workspace.document().order.list_chosen();
   settle(workspace);
-  ASSERT_FALSE(workspace.document().order.value()->items().empty());
-  OrderList list = *workspace.document().order.value();
+  ASSERT_FALSE(workspace.document().order.list.value()->items().empty());
+  OrderList list = *workspace.document().order.list.value();
   list.move(list.items().size() - 1, 0);
   const load::StorageOrder wanted = list.order();
-  workspace.document().arrange_order(std::move(list));
+  workspace.document().order.arrange(std::move(list));
   settle(workspace);
-  ASSERT_TRUE(workspace.document().projection.value());
-  EXPECT_EQ(workspace.document().projection.value()->order, "custom");
-  EXPECT_EQ(row_of(workspace, "staged_ring", "custom").reads, workspace.document().projection.value()->reads);
-  EXPECT_GT(workspace.document().projection.value()->reads.jumps, 0u);
+  ASSERT_TRUE(workspace.document().load.projection.value());
+  EXPECT_EQ(workspace.document().load.projection.value()->order, "custom");
+  EXPECT_EQ(row_of(workspace, "staged_ring", "custom").reads,
+            workspace.document().load.projection.value()->reads);
+  EXPECT_GT(workspace.document().load.projection.value()->reads.jumps, 0u);
   choose(workspace, [](Asked& asked) { asked.every_order = true; });
-  EXPECT_EQ(workspace.document().comparison.value()->answer.rows.size(),
+  EXPECT_EQ(workspace.document().load.comparison.value()->answer.rows.size(),
             load::methods().size() * (load::orders().size() + 1));
 
-  EXPECT_NE(refusal([&] { workspace.document().save_order(folder / "model.safetensors"); }).find(".txt"),
+  EXPECT_NE(refusal([&] { workspace.document().order.save(folder / "model.safetensors"); }).find(".txt"),
             std::string::npos);
-  workspace.document().save_order(folder / "order.txt");
+  workspace.document().order.save(folder / "order.txt");
   settle(workspace);
   EXPECT_EQ(load::parse_order(*workspace.document().model->graph, text_of(folder / "order.txt"), "order.txt"),
             wanted);
   set(workspace, "order", "file");
-  workspace.document().list_order();
+  workspace.document().order.list_chosen();
   settle(workspace);
-  EXPECT_NE(workspace.document().order.value()->order(), wanted);
-  workspace.document().load_order(folder / "order.txt");
+  EXPECT_NE(workspace.document().order.list.value()->order(), wanted);
+  workspace.document().order.read(folder / "order.txt");
   settle(workspace);
-  EXPECT_EQ(shown_order(workspace.document().asked()), "custom");
-  EXPECT_EQ(workspace.document().order.value()->order(), wanted);
+  EXPECT_EQ(shown_order(workspace.document().load.asked()), "custom");
+  EXPECT_EQ(workspace.document().order.list.value()->order(), wanted);
 
   loadline::testing::write_file(folder / "wrong.txt", std::string_view("no such tensor\n"));
-  workspace.document().load_order(folder / "wrong.txt");
+  workspace.document().order.read(folder / "wrong.txt");
   settle(workspace);
   ASSERT_FALSE(workspace.shared.notices.all().empty());
   EXPECT_NE(workspace.shared.notices.all().back().text.find("no such tensor"), std::string::npos);
-  EXPECT_EQ(workspace.document().order.value()->order(), wanted);
+  EXPECT_EQ(workspace.document().order.list.value()->order(), wanted);
 
   workspace.show(tiny_graph(), "");
-  EXPECT_EQ(shown_order(workspace.document().asked()), "file");
-  EXPECT_FALSE(workspace.document().has_custom_order());
-  EXPECT_TRUE(workspace.document().order.value()->items().empty());
+  EXPECT_EQ(shown_order(workspace.document().load.asked()), "file");
+  EXPECT_FALSE(workspace.document().load.custom_order());
+  EXPECT_TRUE(workspace.document().order.list.value()->items().empty());
 }
 
 TEST(Chart, is_written_as_the_command_line_writes_it) {
   const loadline::testing::TemporaryFolder folder;
   Workspace workspace("");
-  EXPECT_NE(refusal([&] { workspace.document().save_chart(folder / "x.svg"); }), "");
+  EXPECT_NE(refusal([&] { workspace.document().load.save_chart(folder / "x.svg"); }), "");
   workspace.show(llama_70b_graph(), "");
   settle(workspace);
-  EXPECT_NE(refusal([&] { workspace.document().save_chart(folder / "x.txt"); }).find(".svg"),
+  EXPECT_NE(refusal([&] { workspace.document().load.save_chart(folder / "x.txt"); }).find(".svg"),
             std::string::npos);
-  workspace.document().save_chart(folder / "x.svg");
+  workspace.document().load.save_chart(folder / "x.svg");
   settle(workspace);
   const std::string svg = text_of(folder / "x.svg");
   EXPECT_TRUE(svg.starts_with("<svg "));
   for (const load::Method& method : load::methods())
     EXPECT_NE(svg.find(method.id), std::string::npos) << method.id;
-  workspace.document().save_chart(folder / "x.html");
+  workspace.document().load.save_chart(folder / "x.html");
   settle(workspace);
   const std::string page = text_of(folder / "x.html");
   EXPECT_TRUE(page.starts_with("<!doctype html>"));
   EXPECT_NE(page.find("723 tensors, weights = 141,107,412,992 bytes"), std::string::npos);
   for (const load::Method& method : load::methods())
     EXPECT_NE(page.find(method.id), std::string::npos) << method.id;
-  workspace.document().save_chart(folder / "missing/x.svg");
+  workspace.document().load.save_chart(folder / "missing/x.svg");
   settle(workspace);
   EXPECT_EQ(workspace.shared.notices.all().back().severity, graph::Severity::error);
 }
@@ -391,7 +394,7 @@ std::shared_ptr<const ForwardScene> scene_of(const char* preset,
 }
 
 std::uint64_t device_peak(const Workspace& workspace) {
-  return workspace.document().projection.value()->timeline.peaks[plan::index(plan::Space::device)].bytes;
+  return workspace.document().load.projection.value()->timeline.peaks[plan::index(plan::Space::device)].bytes;
 }
 
 TEST(ForwardScene, everything_has_its_place) {
@@ -486,69 +489,68 @@ TEST(ForwardScene, a_file_s_own_symbols_can_be_chosen) {
 TEST(ForwardSession, sizes_are_evaluated_at_once_and_options_in_the_background) {
   Workspace workspace("");
   workspace.show(preset_graph("llama-3-8b"), "");
-  EXPECT_TRUE(workspace.document().forward.busy());
+  EXPECT_TRUE(workspace.document().forward.scene.busy());
   settle(workspace);
-  ASSERT_TRUE(workspace.document().figures());
-  const auto scene = workspace.document().forward.value();
-  const std::uint64_t before = workspace.document().figures()->peak.bytes;
-  workspace.document().set_option("seq", "1024");
-  EXPECT_FALSE(workspace.document().forward.busy());
-  EXPECT_EQ(workspace.document().forward.value(), scene);
-  EXPECT_EQ(workspace.document().figures()->peak.bytes, 2 * before);
-  workspace.document().set_option("profile", "hf_eager");
-  EXPECT_TRUE(workspace.document().forward.busy());
-  EXPECT_EQ(workspace.document().forward.value(), scene);  // until the other is there
+  ASSERT_TRUE(workspace.document().forward.figures());
+  const auto scene = workspace.document().forward.scene.value();
+  const std::uint64_t before = workspace.document().forward.figures()->peak.bytes;
+  workspace.document().load.set_option("seq", "1024");
+  EXPECT_FALSE(workspace.document().forward.scene.busy());
+  EXPECT_EQ(workspace.document().forward.scene.value(), scene);
+  EXPECT_EQ(workspace.document().forward.figures()->peak.bytes, 2 * before);
+  workspace.document().load.set_option("profile", "hf_eager");
+  EXPECT_TRUE(workspace.document().forward.scene.busy());
+  EXPECT_EQ(workspace.document().forward.scene.value(), scene);  // until the other is there
   settle(workspace);
-  EXPECT_NE(workspace.document().forward.value(), scene);
-  EXPECT_EQ(workspace.document().forward.value()->model.profile, "hf_eager");
+  EXPECT_NE(workspace.document().forward.scene.value(), scene);
+  EXPECT_EQ(workspace.document().forward.scene.value()->model.profile, "hf_eager");
 }
 
 TEST(ForwardSession, sizes_stay_in_bounds_and_a_bad_profile_is_said) {
   Workspace workspace("");
   workspace.show(preset_graph("demo"), "");
   settle(workspace);
-  Asked asked = workspace.document().asked();
+  Asked asked = workspace.document().load.asked();
   for (const auto& [batch, sequence, past] :
        {std::array<std::uint64_t, 3>{0, 512, 0}, {1, UINT64_MAX, 0}, {1, 512, UINT64_MAX}}) {
     asked.request.batch = batch;
     asked.request.sequence = sequence;
     asked.request.past = past;
-    EXPECT_THROW(workspace.document().ask(asked), Error);
+    EXPECT_THROW(workspace.document().load.ask(asked), Error);
   }
-  EXPECT_EQ(workspace.document().asked(), Asked());
+  EXPECT_EQ(workspace.document().load.asked(), Asked());
   asked.request.batch = asked.request.sequence = asked.request.past = load::kMostTokens;
-  workspace.document().ask(asked);
-  EXPECT_TRUE(workspace.document().figures() || !forward_error(workspace.document()).empty());
-  EXPECT_THROW(workspace.document().set_option("profile", "none such"), Error);
-  workspace.document().ask({});
+  workspace.document().load.ask(asked);
+  EXPECT_TRUE(workspace.document().forward.figures() || !workspace.document().forward.error().empty());
+  EXPECT_THROW(workspace.document().load.set_option("profile", "none such"), Error);
+  workspace.document().load.ask({});
   settle(workspace);
-  EXPECT_TRUE(workspace.document().figures());
-  EXPECT_EQ(forward_error(workspace.document()), "");
+  EXPECT_TRUE(workspace.document().forward.figures());
+  EXPECT_EQ(workspace.document().forward.error(), "");
 }
 
 TEST(ForwardSession, the_operator_shown_stays_the_same_one_under_another_profile) {
   Workspace workspace("");
   workspace.show(preset_graph("deepseek-v2-lite"), "");
   settle(workspace);
-  const std::vector<graph::Op>& ops = workspace.document().forward.value()->forward()->ops;
+  const std::vector<graph::Op>& ops = workspace.document().forward.graph()->ops;
   const auto found = std::find_if(ops.begin(), ops.end(), [](const graph::Op& op) {
     return op.name == "model.layers.10.self_attn.o_proj";
   });
   ASSERT_NE(found, ops.end());
   const auto at = static_cast<std::size_t>(found - ops.begin());
   const graph::Op before = *found;
-  workspace.document().operator_shown = at;
+  workspace.document().forward.shown = at;
   for (const char* profile : {"hf_eager", "ggml", "fused"}) {
-    workspace.document().set_option("profile", profile);
+    workspace.document().load.set_option("profile", profile);
     settle(workspace);
-    ASSERT_TRUE(workspace.document().operator_shown) << profile;
-    const graph::Op& now =
-        workspace.document().forward.value()->forward()->ops[*workspace.document().operator_shown];
+    ASSERT_TRUE(workspace.document().forward.shown) << profile;
+    const graph::Op& now = workspace.document().forward.graph()->ops[*workspace.document().forward.shown];
     EXPECT_EQ(now.name, before.name) << profile;
     EXPECT_EQ(now.kind, before.kind) << profile;
     EXPECT_FALSE(now.outputs.empty()) << profile;
   }
-  EXPECT_EQ(workspace.document().operator_shown, at);
+  EXPECT_EQ(workspace.document().forward.shown, at);
 }
 
 TEST(ForwardSession, a_profile_that_fails_leaves_the_default_and_a_notice) {
@@ -558,11 +560,11 @@ TEST(ForwardSession, a_profile_that_fails_leaves_the_default_and_a_notice) {
   Workspace workspace("", assets);
   workspace.show(preset_graph("demo"), "");
   settle(workspace);
-  workspace.document().set_option("profile", "broken");
+  workspace.document().load.set_option("profile", "broken");
   settle(workspace);
-  ASSERT_TRUE(workspace.document().figures());
-  EXPECT_EQ(workspace.document().forward.value()->model.profile, "fused");
-  EXPECT_EQ(workspace.document().asked().request.forward.profile, "");
+  ASSERT_TRUE(workspace.document().forward.figures());
+  EXPECT_EQ(workspace.document().forward.scene.value()->model.profile, "fused");
+  EXPECT_EQ(workspace.document().load.asked().request.forward.profile, "");
   ASSERT_FALSE(workspace.shared.notices.all().empty());
   EXPECT_NE(workspace.shared.notices.all().back().text.find("broken.json"), std::string::npos);
 }
@@ -572,45 +574,45 @@ TEST(ForwardSession, the_first_token_follows_the_load) {
   workspace.show(preset_graph("llama-3-8b"), "");
   settle(workspace);
   const std::uint64_t load = device_peak(workspace);
-  workspace.document().set_option("activations", "1MiB");  // the pass has its own
-  Asked asked = workspace.document().asked();
+  workspace.document().load.set_option("activations", "1MiB");  // the pass has its own
+  Asked asked = workspace.document().load.asked();
   asked.first_token = true;
-  workspace.document().ask(asked);
+  workspace.document().load.ask(asked);
   settle(workspace);
-  ASSERT_EQ(workspace.document().projection.value()->plan.marks.size(), 2u);
+  ASSERT_EQ(workspace.document().load.projection.value()->plan.marks.size(), 2u);
   // no more than the peak and the whole cache, no less than the peak and what is cached by then
-  const forward::ForwardFigures& figures = *workspace.document().figures();
+  const forward::ForwardFigures& figures = *workspace.document().forward.figures();
   EXPECT_GE(device_peak(workspace), load + figures.peak.bytes);
   EXPECT_LE(device_peak(workspace), load + figures.peak.bytes + figures.peak.cache_bytes);
   EXPECT_TRUE(workspace.shared.notices.all().empty());
-  ASSERT_EQ(workspace.document().comparison.value()->answer.rows.size(), load::methods().size());
-  for (const load::LoadRow& row : workspace.document().comparison.value()->answer.rows)
-    if (row.method == workspace.document().projection.value()->method) {
+  ASSERT_EQ(workspace.document().load.comparison.value()->answer.rows.size(), load::methods().size());
+  for (const load::LoadRow& row : workspace.document().load.comparison.value()->answer.rows)
+    if (row.method == workspace.document().load.projection.value()->method) {
       EXPECT_EQ(row.peaks[plan::index(plan::Space::device)].bytes, device_peak(workspace));
     }
   // sliders move it
   const std::uint64_t before = device_peak(workspace);
-  workspace.document().set_option("seq", std::to_string(4 * kFirstSequence));
+  workspace.document().load.set_option("seq", std::to_string(4 * kFirstSequence));
   settle(workspace);
   EXPECT_GT(device_peak(workspace), before);
   asked.first_token = false;
   asked.request.activation_bytes = 0;
-  workspace.document().ask(asked);
+  workspace.document().load.ask(asked);
   settle(workspace);
   EXPECT_EQ(device_peak(workspace), load);
 }
 
 TEST(ForwardSession, a_model_without_operators_loads_as_before) {
   Workspace workspace("");
-  workspace.document().ask({.first_token = true});
+  workspace.document().load.ask({.first_token = true});
   workspace.show(unknown_family_graph(), "");
   settle(workspace);
-  ASSERT_TRUE(workspace.document().forward.value());
-  EXPECT_EQ(workspace.document().forward.value()->forward(), nullptr);
-  EXPECT_NE(workspace.document().forward.value()->model.remark, "");
+  ASSERT_TRUE(workspace.document().forward.scene.value());
+  EXPECT_EQ(workspace.document().forward.graph(), nullptr);
+  EXPECT_NE(workspace.document().forward.scene.value()->model.remark, "");
   EXPECT_EQ(device_peak(workspace), workspace.document().model->weight_bytes);
   workspace.close_model();
-  EXPECT_FALSE(workspace.document().forward.value());
+  EXPECT_FALSE(workspace.document().forward.scene.value());
 }
 
 }  // namespace
@@ -662,18 +664,19 @@ TEST(HeldBytes, FollowTheCursorEitherWay) {
   for (const graph::MetaGraphPtr& graph : {llama_70b_graph(), encoded_graph(), tiny_graph()}) {
     workspace.show(graph, "");
     for (const char* const method : {"state_dict", "staged_ring", "mmap_copy", "layer_streaming"}) {
-      workspace.document().set_option("method", method);
+      workspace.document().load.set_option("method", method);
       settle(workspace);
       const Document& document = workspace.document();
-      if (!document.projection.value()) continue;
-      const std::size_t steps = document.projection.value()->plan.steps.size();
+      if (!document.load.projection.value()) continue;
+      const std::size_t steps = document.load.projection.value()->plan.steps.size();
       for (const std::size_t tenth : {0u, 3u, 4u, 9u, 10u, 2u, 7u, 6u, 0u, 1u, 10u}) {
         const std::size_t step = steps * tenth / 10;
-        held.move_to(document.model, document.projection.value(), step);
+        held.move_to(document.model, document.load.projection.value(), step);
         const std::size_t last = std::min(step, steps - 1);
-        EXPECT_EQ(held.at(graph::kRootNode), arrived(*document.model, *document.projection.value(), last))
+        EXPECT_EQ(held.at(graph::kRootNode),
+                  arrived(*document.model, *document.load.projection.value(), last))
             << method << " at " << step;
-        EXPECT_EQ(held.arrived(), written_to_blocks(*document.projection.value(), last))
+        EXPECT_EQ(held.arrived(), written_to_blocks(*document.load.projection.value(), last))
             << method << " at " << step;
         EXPECT_EQ(held.step(), last);
       }

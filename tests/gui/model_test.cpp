@@ -306,95 +306,97 @@ TEST_F(Vocabulary, looking_at_nothing_or_past_the_end_shows_nothing) {
 }
 
 TEST_F(Vocabulary, is_diagnosed_when_asked) {
-  EXPECT_FALSE(workspace_.document().findings.value());
-  workspace_.document().diagnose();
-  EXPECT_TRUE(workspace_.document().findings.busy());
+  EXPECT_FALSE(workspace_.document().checks.findings.value());
+  workspace_.document().checks.diagnose();
+  EXPECT_TRUE(workspace_.document().checks.findings.busy());
   const std::uint64_t posted = workspace_.shared.jobs.posted();
-  workspace_.document().diagnose();  // under way already
+  workspace_.document().checks.diagnose();  // under way already
   EXPECT_EQ(workspace_.shared.jobs.posted(), posted);
   settle(workspace_);
-  EXPECT_FALSE(workspace_.document().findings.busy());
-  ASSERT_TRUE(workspace_.document().findings.value());
-  EXPECT_EQ(diagnosis_error(workspace_.document()), "");
+  EXPECT_FALSE(workspace_.document().checks.findings.busy());
+  ASSERT_TRUE(workspace_.document().checks.findings.value());
+  EXPECT_EQ(workspace_.document().checks.diagnosis_error(), "");
   workspace_.show(tiny_graph(), "");
-  EXPECT_FALSE(workspace_.document().findings.value());
+  EXPECT_FALSE(workspace_.document().checks.findings.value());
 }
 
 TEST_F(Vocabulary, a_diagnosis_of_a_model_that_is_gone_is_dropped) {
-  workspace_.document().diagnose();
+  workspace_.document().checks.diagnose();
   workspace_.show(tiny_graph(), "");
-  EXPECT_FALSE(workspace_.document().findings.busy());
+  EXPECT_FALSE(workspace_.document().checks.findings.busy());
   settle(workspace_);
-  EXPECT_FALSE(workspace_.document().findings.value());
-  EXPECT_EQ(diagnosis_error(workspace_.document()), "");
+  EXPECT_FALSE(workspace_.document().checks.findings.value());
+  EXPECT_EQ(workspace_.document().checks.diagnosis_error(), "");
 }
 
 TEST(Diagnosis, needs_a_model_and_its_files) {
   Workspace workspace("");
-  EXPECT_THROW(workspace.document().diagnose(), Error);
+  EXPECT_THROW(workspace.document().checks.diagnose(), Error);
   workspace.show(llama_70b_graph(), "");  // of files that are not there
-  workspace.document().diagnose();
+  workspace.document().checks.diagnose();
   settle(workspace);
-  EXPECT_FALSE(workspace.document().findings.value());
-  EXPECT_NE(diagnosis_error(workspace.document()), "");
+  EXPECT_FALSE(workspace.document().checks.findings.value());
+  EXPECT_NE(workspace.document().checks.diagnosis_error(), "");
 }
 
 TEST(Diagnosis, can_be_stopped) {
   Workspace workspace("");
   workspace.show(many_tensors(100'000), "");
-  workspace.document().diagnose();
-  workspace.document().findings.cancel();
-  while (workspace.document().findings.busy())
+  workspace.document().checks.diagnose();
+  workspace.document().checks.findings.cancel();
+  while (workspace.document().checks.findings.busy())
     if (!workspace.poll()) std::this_thread::yield();
-  EXPECT_TRUE(workspace.document().findings.value() || !diagnosis_error(workspace.document()).empty());
+  EXPECT_TRUE(workspace.document().checks.findings.value() ||
+              !workspace.document().checks.diagnosis_error().empty());
 }
 
 TEST(WeighConvert, says_what_the_exporter_refuses) {
   Workspace workspace("");
   workspace.show(tiny_graph(), "");
-  workspace.document().weigh_convert(conversion("safetensors", "x.safetensors"));
+  workspace.document().checks.weigh_convert(conversion("safetensors", "x.safetensors"));
   settle(workspace);
-  EXPECT_NE(workspace.document().convert_fit.error_text().find("UTF-8"), std::string::npos)
-      << workspace.document().convert_fit.error_text();
+  EXPECT_NE(workspace.document().checks.convert_fit.error_text().find("UTF-8"), std::string::npos)
+      << workspace.document().checks.convert_fit.error_text();
   workspace.show(llama_70b_graph(), "");
-  EXPECT_EQ(workspace.document().convert_fit.error_text(), "");
+  EXPECT_EQ(workspace.document().checks.convert_fit.error_text(), "");
   ConvertTask task = conversion("gguf", "x.gguf");
-  workspace.document().weigh_convert(task);
+  workspace.document().checks.weigh_convert(task);
   settle(workspace);
-  EXPECT_EQ(workspace.document().convert_fit.error_text(), "");
+  EXPECT_EQ(workspace.document().checks.convert_fit.error_text(), "");
   task.request.order = "largest";
-  workspace.document().weigh_convert(task);
+  workspace.document().checks.weigh_convert(task);
   settle(workspace);
   std::uint64_t before = UINT64_MAX;
-  for (const exporters::Slot& slot : workspace.document().convert_fit.or_empty().layout.files.front().slots) {
+  for (const exporters::Slot& slot :
+       workspace.document().checks.convert_fit.or_empty().layout.files.front().slots) {
     EXPECT_LE(slot.bytes, before);
     before = slot.bytes;
   }
   task.request.order = "no such order";
-  workspace.document().weigh_convert(task);
+  workspace.document().checks.weigh_convert(task);
   settle(workspace);
-  EXPECT_NE(workspace.document().convert_fit.error_text().find("no such order"), std::string::npos);
+  EXPECT_NE(workspace.document().checks.convert_fit.error_text().find("no such order"), std::string::npos);
   task.request.order.clear();
   task.request.layout.alignment = 48;
-  workspace.document().weigh_convert(task);
+  workspace.document().checks.weigh_convert(task);
   settle(workspace);
-  EXPECT_NE(workspace.document().convert_fit.error_text().find("48"), std::string::npos);
+  EXPECT_NE(workspace.document().checks.convert_fit.error_text().find("48"), std::string::npos);
   workspace.show(many_tensors(50), "");
   ConvertTask cast = conversion("safetensors", "x.safetensors");
   cast.request.outtype = "f16";
-  workspace.document().weigh_convert(cast);
+  workspace.document().checks.weigh_convert(cast);
   settle(workspace);
-  const exporters::Preflight& planned = workspace.document().convert_fit.or_empty();
+  const exporters::Preflight& planned = workspace.document().checks.convert_fit.or_empty();
   ASSERT_FALSE(planned.changes.empty());
   for (const exporters::TypeChange& change : planned.changes)
     EXPECT_EQ(change.to, graph::dtype_info(change.from).kind == graph::DTypeKind::floating ? graph::DType::f16
                                                                                            : change.from);
   EXPECT_TRUE(planned.left_out.empty());
   workspace.show(shapes_graph(), "");
-  EXPECT_TRUE(workspace.document().convert_fit.or_empty().changes.empty());
-  workspace.document().weigh_convert(task);
+  EXPECT_TRUE(workspace.document().checks.convert_fit.or_empty().changes.empty());
+  workspace.document().checks.weigh_convert(task);
   settle(workspace);
-  EXPECT_EQ(workspace.document().convert_fit.error_text(), "");  // use_misfit() has said why
+  EXPECT_EQ(workspace.document().checks.convert_fit.error_text(), "");  // use_misfit() has said why
 }
 
 TEST(Encoded, models_are_neither_mapped_nor_written_when_they_cannot_be_read) {
@@ -413,9 +415,10 @@ TEST(Encoded, models_are_neither_mapped_nor_written_when_they_cannot_be_read) {
   EXPECT_NE(message([&] { workspace.convert(conversion("gguf", "x")); }).find("cannot be read"),
             std::string::npos);
   for (const char* method : {"mmap_assign", "host_import"}) {
-    workspace.document().set_option("method", method);
+    workspace.document().load.set_option("method", method);
     settle(workspace);
-    EXPECT_NE(workspace.document().upload_misfit().find("cannot be mapped"), std::string::npos) << method;
+    EXPECT_NE(workspace.document().checks.upload_misfit().find("cannot be mapped"), std::string::npos)
+        << method;
     EXPECT_NE(message([&] { workspace.upload(); }).find("cannot be mapped"), std::string::npos) << method;
   }
 }
@@ -423,21 +426,21 @@ TEST(Encoded, models_are_neither_mapped_nor_written_when_they_cannot_be_read) {
 TEST(Filter, a_fault_is_told_and_the_last_good_selection_stays) {
   Workspace workspace("");
   workspace.show(llama_70b_graph(), "");
-  workspace.document().set_filter("layer:3 q_proj");
-  EXPECT_EQ(workspace.document().table().rows.size(), 1u);
-  EXPECT_FALSE(workspace.document().table().lit.empty());
-  workspace.document().set_filter("layer:3 q_proj size:>");
-  EXPECT_NE(workspace.document().table().error, "");
-  EXPECT_EQ(workspace.document().table().applied, "layer:3 q_proj");
-  EXPECT_EQ(workspace.document().table().rows.size(), 1u);
-  workspace.document().set_filter("");
-  EXPECT_EQ(workspace.document().table().error, "");
-  EXPECT_EQ(workspace.document().table().rows.size(), 723u);
-  EXPECT_TRUE(workspace.document().table().lit.empty());
-  workspace.document().set_filter("nonsense:1");
+  workspace.document().table.set_filter("layer:3 q_proj");
+  EXPECT_EQ(workspace.document().table.view().rows.size(), 1u);
+  EXPECT_FALSE(workspace.document().table.view().lit.empty());
+  workspace.document().table.set_filter("layer:3 q_proj size:>");
+  EXPECT_NE(workspace.document().table.view().error, "");
+  EXPECT_EQ(workspace.document().table.view().applied, "layer:3 q_proj");
+  EXPECT_EQ(workspace.document().table.view().rows.size(), 1u);
+  workspace.document().table.set_filter("");
+  EXPECT_EQ(workspace.document().table.view().error, "");
+  EXPECT_EQ(workspace.document().table.view().rows.size(), 723u);
+  EXPECT_TRUE(workspace.document().table.view().lit.empty());
+  workspace.document().table.set_filter("nonsense:1");
   workspace.show(tiny_graph(), "");
-  EXPECT_EQ(workspace.document().table().error, "");
-  EXPECT_EQ(workspace.document().table().rows.size(), 3u);
+  EXPECT_EQ(workspace.document().table.view().error, "");
+  EXPECT_EQ(workspace.document().table.view().rows.size(), 3u);
   settle(workspace);
 }
 

@@ -410,7 +410,7 @@ std::string Monkey::set_option() {
     if (!choices.empty()) word = choices[below(choices.size())];
   }
   Workspace& workspace = app_.workspace();
-  workspace.attempt([&] { workspace.document().set_option(option.id, word); });
+  workspace.attempt([&] { workspace.document().load.set_option(option.id, word); });
   return fmt::format("{} {}", option.id, word);
 }
 

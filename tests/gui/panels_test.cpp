@@ -199,11 +199,11 @@ TEST(PanelTexts, follow_what_is_chosen) {
     return stage.draw(std::string_view(panel)).text.find(without_blanks(words)) != std::string::npos;
   };
   EXPECT_FALSE(shows("load", "sequential"));
-  document.set_option("method", "sequential");
+  document.load.set_option("method", "sequential");
   EXPECT_TRUE(shows("load", "sequential"));
-  document.set_filter("layer:3");
+  document.table.set_filter("layer:3");
   EXPECT_TRUE(shows("tensors", "9 of 723 tensors"));
-  document.select(document.table().rows.front());
+  document.select(document.table.view().rows.front());
   EXPECT_TRUE(shows("tensors", "model.layers.3.input_layernorm.weight"));
   EXPECT_FALSE(shows("tensors", "model.layers.4.input_layernorm.weight"));
   stage.workspace.settings.color_by = ColorBy::dtype;
@@ -220,7 +220,7 @@ TEST(PanelTexts, of_an_upload_before_while_and_after) {
           << word << " is not in " << seen.text;
   };
   expect(stage.draw(*panel), {"fits", "available", "Reading cache", "About"});
-  stage.workspace.document().set_option("reading", "cold");
+  stage.workspace.document().load.set_option("reading", "cold");
   stage.draw(*panel);
   stage.workspace.upload();
   expect(stage.draw_meanwhile(*panel), {"Reading cold", "Uploading", "Measured so far", "measured: process"});
@@ -281,11 +281,11 @@ TEST(PanelTexts, of_the_parts_around_the_panels) {
   EXPECT_TRUE(shows(*timeline, "device peak 131.42 GiB", wide));
   EXPECT_TRUE(shows(*timeline, "host peak 64.00 MiB", wide));
   EXPECT_FALSE(shows(*timeline, "budget", wide));
-  document.set_option("device_budget", "160GiB");
+  document.load.set_option("device_budget", "160GiB");
   EXPECT_TRUE(shows(*timeline, "160 GiB budget", wide));
   EXPECT_TRUE(shows(*inspector, "Parameters 70.6 B"));
   EXPECT_TRUE(shows(*inspector, "Alive at the peak 131.48 GiB"));
-  document.set_step(0);
+  document.time.set_step(0);
   EXPECT_TRUE(shows(*inspector, "Alive at step 0"));
   document.select(graph::TensorId{0});
   EXPECT_TRUE(shows(*inspector, "model.embed_tokens.weight"));
@@ -299,9 +299,9 @@ TEST(PanelTexts, of_the_parts_around_the_panels) {
   EXPECT_TRUE(shows(*inspector, "Inputs"));
   document.select(plan::BlockId{0});
   EXPECT_TRUE(shows(*inspector, "Alive"));
-  document.set_filter("layer:3");
+  document.table.set_filter("layer:3");
   EXPECT_TRUE(shows(*tree, "9 of 723 tensors"));
-  document.set_filter("size:");
+  document.table.set_filter("size:");
   EXPECT_TRUE(shows(*tree, "size"));
 }
 

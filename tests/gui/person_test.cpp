@@ -217,7 +217,7 @@ class AtTheWindow : public ::testing::Test {
   void show_demo() {
     app_.workspace().show(preset_graph("demo"), "");
     ASSERT_TRUE(
-        person_.wait_until([&] { return document().judged_load() != nullptr && !workspace().busy(); }));
+        person_.wait_until([&] { return document().load.judged_load() != nullptr && !workspace().busy(); }));
   }
   Workspace& workspace() { return app_.workspace(); }
   Document& document() { return app_.workspace().document(); }
@@ -303,30 +303,30 @@ TEST_F(AtTheWindow, filters_and_selects_with_the_keyboard) {
   show_demo();
   person_.press("ctrl+f");
   person_.type("layer:0 q_proj");
-  SOON(document().table().applied == "layer:0 q_proj");
-  ASSERT_EQ(document().table().rows.size(), 1u);
-  const std::string name = document().model->tensor(document().table().rows[0]).name.str();
+  SOON(document().table.view().applied == "layer:0 q_proj");
+  ASSERT_EQ(document().table.view().rows.size(), 1u);
+  const std::string name = document().model->tensor(document().table.view().rows[0]).name.str();
   // the table's rows follow the arrows once it has the keyboard
   person_.press("ctrl+a");
   person_.type("layer:0");
-  SOON(document().table().applied == "layer:0");
-  ASSERT_GT(document().table().rows.size(), 2u);
+  SOON(document().table.view().applied == "layer:0");
+  ASSERT_GT(document().table.view().rows.size(), 2u);
   person_.press("Return");
   person_.click("Tensors");
   SOON(workspace().settings.panel == "tensors");
-  person_.click(document().model->tensor(document().table().rows[0]).name.view());
-  SOON(document().selected_tensor() == document().table().rows[0]);
+  person_.click(document().model->tensor(document().table.view().rows[0]).name.view());
+  SOON(document().selected_tensor() == document().table.view().rows[0]);
   person_.press("Down");
-  SOON(document().selected_tensor() == document().table().rows[1]);
+  SOON(document().selected_tensor() == document().table.view().rows[1]);
   person_.press("Up");
-  SOON(document().selected_tensor() == document().table().rows[0]);
+  SOON(document().selected_tensor() == document().table.view().rows[0]);
   // the palette finds any tensor by its name
   person_.press("ctrl+p");
   person_.type(name);
   person_.press("Return");
   SOON(selected() == name);
   person_.press("alt+Left");
-  SOON(document().selected_tensor() == document().table().rows[0]);
+  SOON(document().selected_tensor() == document().table.view().rows[0]);
   person_.press("Escape");
   SOON(!document().selected_tensor());
 }
@@ -344,14 +344,14 @@ TEST_F(AtTheWindow, copies_what_is_selected_for_other_programs) {
 
 TEST_F(AtTheWindow, changes_the_method_with_the_mouse) {
   show_demo();
-  ASSERT_EQ(shown_method(document().asked()).id, "staged_ring");
+  ASSERT_EQ(shown_method(document().load.asked()).id, "staged_ring");
   person_.click("staged_ring");
   // the list opens where the chosen method stands
   const load::Method* other = nullptr;
   SOON((other = shown_beside("staged_ring")) != nullptr);
   person_.click(other->id, -1);
-  SOON(shown_method(document().asked()).id == other->id);
-  SOON(document().projection.value() && document().projection.value()->method->id == other->id);
+  SOON(shown_method(document().load.asked()).id == other->id);
+  SOON(document().load.projection.value() && document().load.projection.value()->method->id == other->id);
 }
 
 TEST_F(AtTheWindow, states_a_budget_and_takes_advice_and_takes_it_back) {
@@ -359,31 +359,32 @@ TEST_F(AtTheWindow, states_a_budget_and_takes_advice_and_takes_it_back) {
   person_.click("no budget");
   person_.type("32MiB");
   person_.press("Return");
-  SOON(document().asked().request.device_budget == 32u << 20);
+  SOON(document().load.asked().request.device_budget == 32u << 20);
   SOON(verdict_of(document()).state == Verdict::State::over);
-  const Asked before = document().asked();
+  const Asked before = document().load.asked();
   person_.press("F2");
-  SOON(document().advised() && document().advice.value() && document().advice.value()->advice);
+  SOON(document().advice.is_current() && document().advice.answer.value() &&
+       document().advice.answer.value()->advice);
   person_.click("Apply");
-  SOON(document().can_take_back());
-  EXPECT_NE(document().asked(), before);
+  SOON(document().advice.can_take_back());
+  EXPECT_NE(document().load.asked(), before);
   person_.press("F2");  // the sheet closed, and what it did is to be seen
   person_.click("Undo suggestion");
-  SOON(document().asked() == before);
+  SOON(document().load.asked() == before);
 }
 
 TEST_F(AtTheWindow, plays_the_load_and_steps_through_it) {
   show_demo();
   person_.press("comma");
-  SOON(!document().at_peak());
-  const std::size_t step = document().step();
+  SOON(!document().time.at_peak());
+  const std::size_t step = document().time.step();
   person_.press("period");
-  SOON(document().step() == step + 1);
+  SOON(document().time.step() == step + 1);
   person_.press("space");
-  SOON(document().playing);
-  SOON(document().step() != step + 1);
+  SOON(document().time.playing());
+  SOON(document().time.step() != step + 1);
   person_.press("space");
-  SOON(!document().playing);
+  SOON(!document().time.playing());
 }
 
 TEST_F(AtTheWindow, shows_every_tab_the_keys_and_another_scale) {
@@ -418,7 +419,7 @@ TEST_F(AtTheWindow, runs_what_is_typed_into_the_palette_and_quits) {
   person_.press("ctrl+p");
   person_.type("host_budget 1GiB");
   person_.press("Return");
-  SOON(document().asked().request.host_budget == 1u << 30);
+  SOON(document().load.asked().request.host_budget == 1u << 30);
   person_.press("ctrl+p");
   person_.type("Show Lifetimes");
   person_.press("Return");
@@ -451,24 +452,24 @@ TEST_F(AtTheWindow, goes_everywhere_without_a_mouse) {
   show_demo();
   person_.press("ctrl+f");
   person_.type("down_proj");
-  SOON(document().table().rows.size() == 8);
+  SOON(document().table.view().rows.size() == 8);
   person_.press("Return");
-  SOON(document().selected_tensor() == document().table().rows.front());
+  SOON(document().selected_tensor() == document().table.view().rows.front());
   person_.press("Down");
   person_.press("Down");
-  SOON(document().selected_tensor() != document().table().rows.front());
+  SOON(document().selected_tensor() != document().table.view().rows.front());
   person_.press("F6");  // the tabs
   person_.press("Right");
   person_.press("Return");
   SOON(workspace().settings.panel == "load");
   person_.press("ctrl+3");
   SOON(workspace().settings.panel == "methods");
-  SOON(document().comparison.value() && !document().comparison.value()->answer.rows.empty());
-  const auto before = document().asked().request.methods;
+  SOON(document().load.comparison.value() && !document().load.comparison.value()->answer.rows.empty());
+  const auto before = document().load.asked().request.methods;
   person_.press("F6");
   person_.press("F6");
   person_.press("Down");
-  SOON(document().asked().request.methods != before);
+  SOON(document().load.asked().request.methods != before);
 }
 
 TEST_F(AtTheWindow, loses_no_click_of_a_mouse_that_goes_on_at_once) {
@@ -504,11 +505,11 @@ TEST_F(AtTheWindow, loses_no_letter_of_a_key_that_is_down_for_12_ms) {
   }
   person_.press("ctrl+f");
   person_.tap(keys);
-  SOON(document().table().filter == expected);
+  SOON(document().table.view().filter == expected);
   person_.press("ctrl+a");
   const std::string words = "model.layers.0.self_attn.q_proj.weight, or: (Another) \"one\" of 1,024 = 2^10?";
   person_.type(words);
-  SOON(document().table().filter == words);
+  SOON(document().table.view().filter == words);
   person_.press("Escape");
   // letters right behind the shortcut belong to the field that it opens
   person_.tap({"ctrl+p", "z", "o", "o", "m", "ctrl+a", "q", "u", "i", "t", "Return"});

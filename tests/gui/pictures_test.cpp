@@ -224,7 +224,7 @@ TEST_P(Pictures, look_as_they_did) {
   app.settle();
   ASSERT_TRUE(workspace.document().model);
   Document& document = workspace.document();
-  document.set_option("device_budget", "48MiB");
+  document.load.set_option("device_budget", "48MiB");
   document.select(graph::TensorId{1});
   // what is packed does not depend on how fast the search is: it ends with a proof
   document.arena->options.threads = 1;

@@ -141,18 +141,18 @@ TEST(Script, drives_the_workspace) {
   const Workspace& workspace = app.workspace();
   EXPECT_EQ(workspace.settings.panel, "tensors");
   EXPECT_FALSE(workspace.settings.dark);
-  EXPECT_EQ(workspace.document().table().rows.size(), 9u);
-  EXPECT_EQ(workspace.document().table().column, SortColumn::bytes);
-  EXPECT_EQ(workspace.document().projection.value()->method->id, "sequential");
-  EXPECT_EQ(workspace.document().projection.value()->order, "largest");
-  EXPECT_EQ(workspace.document().asked().request.staging_bytes, 128u << 20);
-  EXPECT_EQ(workspace.document().asked().request.slots, 8u);
+  EXPECT_EQ(workspace.document().table.view().rows.size(), 9u);
+  EXPECT_EQ(workspace.document().table.view().column, SortColumn::bytes);
+  EXPECT_EQ(workspace.document().load.projection.value()->method->id, "sequential");
+  EXPECT_EQ(workspace.document().load.projection.value()->order, "largest");
+  EXPECT_EQ(workspace.document().load.asked().request.staging_bytes, 128u << 20);
+  EXPECT_EQ(workspace.document().load.asked().request.slots, 8u);
   EXPECT_EQ(workspace.document().model->tensor(*workspace.document().selected_tensor()).name,
             "lm_head.weight");
   EXPECT_EQ(graph::module_path(workspace.document().model->tree, workspace.document().zoomed()),
             "model.layers");
   EXPECT_EQ(workspace.settings.color_by, ColorBy::shard);
-  EXPECT_EQ(workspace.document().asked().request.reads,
+  EXPECT_EQ(workspace.document().load.asked().request.reads,
             (io::FileReads{.threads = 2, .reading = io::FileReading::cold}));
   EXPECT_FALSE(workspace.settings.verify_upload);
 }
@@ -170,16 +170,16 @@ TEST(Script, drives_the_comparison) {
                    "direct\nmethods-view overlay\nwait\nframes 2\n",
                    "s"),
       "s");
-  EXPECT_EQ(shown_order(workspace.document().asked()), "custom");
-  EXPECT_EQ(workspace.document().memory().budget.unified, 64ull << 30);
-  EXPECT_EQ(workspace.document().asked().request.allocator, allocators::AllocatorModel::torch);
-  EXPECT_EQ(workspace.document().asked().request.cast, graph::DType::q8_0);
-  EXPECT_EQ(workspace.document().asked().request.shard_bytes, 2'000'000'000u);
-  EXPECT_EQ(workspace.document().asked().request.flush_bytes, 10'000'000u);
-  EXPECT_EQ(workspace.document().asked().request.runai_buffer, 4'000'000'000u);
+  EXPECT_EQ(shown_order(workspace.document().load.asked()), "custom");
+  EXPECT_EQ(workspace.document().load.memory().budget.unified, 64ull << 30);
+  EXPECT_EQ(workspace.document().load.asked().request.allocator, allocators::AllocatorModel::torch);
+  EXPECT_EQ(workspace.document().load.asked().request.cast, graph::DType::q8_0);
+  EXPECT_EQ(workspace.document().load.asked().request.shard_bytes, 2'000'000'000u);
+  EXPECT_EQ(workspace.document().load.asked().request.flush_bytes, 10'000'000u);
+  EXPECT_EQ(workspace.document().load.asked().request.runai_buffer, 4'000'000'000u);
   EXPECT_EQ(workspace.settings.compare_sort, (CompareSort{load::RowSort::held, false}));
   EXPECT_TRUE(workspace.document().overlaid.contains("direct"));
-  EXPECT_EQ(workspace.document().comparison.value()->answer.rows.size(),
+  EXPECT_EQ(workspace.document().load.comparison.value()->answer.rows.size(),
             load::methods().size() * (load::orders().size() + 1));
   const auto play = [&](const std::string& text) {
     return message_of([&] { play_script(app, parse_script(text, "s"), "s"); });
@@ -193,16 +193,16 @@ TEST(Script, drives_the_comparison) {
   EXPECT_NE(play("overlay teleport\n").find("teleport"), std::string::npos);
   EXPECT_NE(play("save-chart x.png\n").find(".svg"), std::string::npos);
   EXPECT_EQ(play("cast none\nmethod accelerate\nauto_map 8GiB,16GiB\nwait\nframes 2\n"), "");
-  EXPECT_EQ(workspace.document().asked().request.auto_map, (load::MemoryMap{8ull << 30, 16ull << 30}));
+  EXPECT_EQ(workspace.document().load.asked().request.auto_map, (load::MemoryMap{8ull << 30, 16ull << 30}));
   EXPECT_EQ(play("place layer:0=host\nwait\nframes 2\n"), "");
-  EXPECT_FALSE(workspace.document().asked().request.auto_map);
-  EXPECT_EQ(workspace.document().asked().request.place,
+  EXPECT_FALSE(workspace.document().load.asked().request.auto_map);
+  EXPECT_EQ(workspace.document().load.asked().request.place,
             (std::vector<load::PlaceRule>{{"layer:0", load::Home::host}}));
   EXPECT_NE(play("place nothing\n").find("is not EXPR="), std::string::npos);
   EXPECT_EQ(play("gpu_layers 1\nwait\nframes 2\n"), "");
-  EXPECT_TRUE(workspace.document().asked().request.place.empty());
+  EXPECT_TRUE(workspace.document().load.asked().request.place.empty());
   EXPECT_EQ(play("target none\ncast none\ngpu_layers none\ndevice_budget none\nwait\n"), "");
-  EXPECT_FALSE(workspace.document().memory().budget.unified);
+  EXPECT_FALSE(workspace.document().load.memory().budget.unified);
 }
 
 TEST(Script, drives_metadata_operators_and_findings) {
@@ -215,13 +215,14 @@ TEST(Script, drives_metadata_operators_and_findings) {
                            "metadata layers\npanel tensors\nfind size:>\nframes 2\n",
                            "s"),
               "s");
-  EXPECT_EQ(workspace.document().operator_search, "matmul");
-  EXPECT_EQ(workspace.document().operator_shown, 5u);
+  EXPECT_EQ(workspace.document().forward.search, "matmul");
+  EXPECT_EQ(workspace.document().forward.shown, 5u);
   EXPECT_EQ(workspace.document().metadata.search, "layers");
   EXPECT_EQ(workspace.document().metadata.entry(), 1u);
-  EXPECT_NE(workspace.document().table().error, "");
+  EXPECT_NE(workspace.document().table.view().error, "");
   play_script(app, parse_script("doctor\nwait\npanel findings\nframes 2\n", "s"), "s");
-  EXPECT_TRUE(workspace.document().findings.value() || !diagnosis_error(workspace.document()).empty());
+  EXPECT_TRUE(workspace.document().checks.findings.value() ||
+              !workspace.document().checks.diagnosis_error().empty());
   const auto play = [&](const std::string& text) {
     return message_of([&] { play_script(app, parse_script(text, "s"), "s"); });
   };
@@ -243,13 +244,13 @@ TEST(Script, a_remedy_fills_in_the_convert_panel) {
   app.settle();
   app.draw_settled();
   app.settle();
-  EXPECT_EQ(app.workspace().document().convert_fit.error_text(), "");
+  EXPECT_EQ(app.workspace().document().checks.convert_fit.error_text(), "");
   app.workspace().mend({{"to", "gguf"}, {"align", "4096"}});
   app.draw_settled();
   app.settle();
-  EXPECT_TRUE(app.workspace().document().wants_convert.empty());
-  EXPECT_NE(app.workspace().document().convert_fit.error_text().find("GGUF"), std::string::npos)
-      << app.workspace().document().convert_fit.error_text();
+  EXPECT_TRUE(app.workspace().document().checks.suggested.empty());
+  EXPECT_NE(app.workspace().document().checks.convert_fit.error_text().find("GGUF"), std::string::npos)
+      << app.workspace().document().checks.convert_fit.error_text();
 }
 
 TEST(Theme, text_is_readable_on_every_surface) {
@@ -423,8 +424,9 @@ TEST_F(Offscreen, an_upload_misses_nothing_that_was_placed_elsewhere) {
   workspace.open_demo();
   settle();
   ASSERT_TRUE(workspace.document().model);
-  workspace.document().set_option("method", "accelerate");
-  workspace.document().set_option("auto_map", std::to_string(workspace.document().model->weight_bytes / 2));
+  workspace.document().load.set_option("method", "accelerate");
+  workspace.document().load.set_option("auto_map",
+                                       std::to_string(workspace.document().model->weight_bytes / 2));
   settle();
   workspace.upload();
   settle();
@@ -467,7 +469,7 @@ TEST_F(Offscreen, a_measured_upload_lies_on_its_projection) {
   ASSERT_TRUE(workspace.uploaded());
   EXPECT_FALSE(workspace.uploaded()->alone);
   // another method: what was measured no longer belongs to what is shown
-  workspace.document().set_option("method", "per_tensor");
+  workspace.document().load.set_option("method", "per_tensor");
   settle();
   EXPECT_FALSE(workspace.uploaded());
 }
@@ -581,13 +583,13 @@ TEST(Plays, BecomeAnimationsAndSeries) {
   GuiApp app(window, "");
   app.workspace().show(preset_graph("demo"), "");
   app.settle();
-  app.workspace().document().set_step(7);
+  app.workspace().document().time.set_step(7);
   play_script(app,
               parse_script("export-play " + (folder / "play.gif") + " 5\nwait\nexport-play " +
                                (folder / "play.png") + " 3\nwait\n",
                            "inline"),
               "inline");
-  EXPECT_EQ(app.workspace().document().step(), 7u) << "the cursor is where it was";
+  EXPECT_EQ(app.workspace().document().time.step(), 7u) << "the cursor is where it was";
   for (const char* const name : {"play-0001.png", "play-0002.png", "play-0003.png"})
     EXPECT_TRUE(std::filesystem::exists(folder / name)) << name;
   EXPECT_FALSE(std::filesystem::exists(folder / "play-0004.png"));

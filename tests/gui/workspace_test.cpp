@@ -23,14 +23,15 @@ namespace {
 TEST(Workspace, plans_what_it_shows) {
   Workspace workspace("");
   workspace.show(llama_70b_graph(), "");
-  EXPECT_TRUE(workspace.document().projection.busy());
+  EXPECT_TRUE(workspace.document().load.projection.busy());
   settle(workspace);
-  ASSERT_TRUE(workspace.document().projection.value());
-  EXPECT_EQ(workspace.document().projection.value()->method->id, "staged_ring");
-  EXPECT_EQ(workspace.document().projection.value()->timeline.peaks[plan::index(plan::Space::device)].bytes,
-            workspace.document().model->weight_bytes);
-  ASSERT_EQ(workspace.document().comparison.value()->answer.rows.size(), load::methods().size());
-  for (const load::LoadRow& row : workspace.document().comparison.value()->answer.rows) {
+  ASSERT_TRUE(workspace.document().load.projection.value());
+  EXPECT_EQ(workspace.document().load.projection.value()->method->id, "staged_ring");
+  EXPECT_EQ(
+      workspace.document().load.projection.value()->timeline.peaks[plan::index(plan::Space::device)].bytes,
+      workspace.document().model->weight_bytes);
+  ASSERT_EQ(workspace.document().load.comparison.value()->answer.rows.size(), load::methods().size());
+  for (const load::LoadRow& row : workspace.document().load.comparison.value()->answer.rows) {
     EXPECT_FALSE(row.refusal);
     if (!row.method->traits.streams)
       EXPECT_GE(row.peaks[plan::index(plan::Space::device)].bytes, workspace.document().model->weight_bytes);
@@ -43,13 +44,13 @@ TEST(Workspace, the_chosen_method_agrees_with_its_row) {
   Workspace workspace("");
   workspace.show(llama_70b_graph(), "");
   for (const load::Method& method : load::methods()) {
-    workspace.document().set_option("method", method.id);
+    workspace.document().load.set_option("method", method.id);
     settle(workspace);
-    ASSERT_TRUE(workspace.document().projection.value());
-    EXPECT_EQ(workspace.document().projection.value()->method, &method);
-    for (const load::LoadRow& row : workspace.document().comparison.value()->answer.rows)
+    ASSERT_TRUE(workspace.document().load.projection.value());
+    EXPECT_EQ(workspace.document().load.projection.value()->method, &method);
+    for (const load::LoadRow& row : workspace.document().load.comparison.value()->answer.rows)
       if (row.method == &method) {
-        EXPECT_EQ(row.unified.bytes, workspace.document().projection.value()->timeline.unified.bytes);
+        EXPECT_EQ(row.unified.bytes, workspace.document().load.projection.value()->timeline.unified.bytes);
       }
   }
 }
@@ -58,45 +59,45 @@ TEST(Workspace, a_bad_choice_is_refused_and_changes_nothing) {
   Workspace workspace("");
   workspace.show(tiny_graph(), "");
   settle(workspace);
-  const auto before = workspace.document().projection.value();
-  EXPECT_THROW(workspace.document().set_option("method", "teleport"), Error);
-  Asked asked = workspace.document().asked();
+  const auto before = workspace.document().load.projection.value();
+  EXPECT_THROW(workspace.document().load.set_option("method", "teleport"), Error);
+  Asked asked = workspace.document().load.asked();
   asked.request.slots = 0;
-  EXPECT_THROW(workspace.document().ask(asked), Error);
+  EXPECT_THROW(workspace.document().load.ask(asked), Error);
   asked.request.slots = 4;
   asked.request.methods = {"teleport"};
-  EXPECT_THROW(workspace.document().ask(asked), Error);
-  EXPECT_EQ(shown_method(workspace.document().asked()).id, "staged_ring");
+  EXPECT_THROW(workspace.document().load.ask(asked), Error);
+  EXPECT_EQ(shown_method(workspace.document().load.asked()).id, "staged_ring");
   settle(workspace);
-  EXPECT_EQ(workspace.document().projection.value(), before);
+  EXPECT_EQ(workspace.document().load.projection.value(), before);
 }
 
 TEST(Workspace, dragging_a_slider_leaves_one_projection) {
   Workspace workspace("");
   workspace.show(llama_70b_graph(), "");
   for (std::uint32_t slots = 1; slots <= 60; ++slots) {
-    workspace.document().set_option("slots", std::to_string(slots));
+    workspace.document().load.set_option("slots", std::to_string(slots));
     EXPECT_LE(workspace.shared.jobs.view().size(), 5u);
   }
   settle(workspace);
-  EXPECT_EQ(workspace.document().asked().request.slots, 60u);
-  EXPECT_FALSE(workspace.document().projection.busy());
-  EXPECT_FALSE(workspace.document().comparison.busy());
+  EXPECT_EQ(workspace.document().load.asked().request.slots, 60u);
+  EXPECT_FALSE(workspace.document().load.projection.busy());
+  EXPECT_FALSE(workspace.document().load.comparison.busy());
 }
 
 TEST(Workspace, a_plan_that_fails_is_a_notice_until_one_succeeds) {
   Workspace workspace("");
   workspace.show(llama_70b_graph(), "");
-  workspace.document().set_option("slots", "16");
-  workspace.document().set_option("staging", "64KiB");  // millions of transfers
+  workspace.document().load.set_option("slots", "16");
+  workspace.document().load.set_option("staging", "64KiB");  // millions of transfers
   settle(workspace);
-  EXPECT_FALSE(workspace.document().projection.value());
+  EXPECT_FALSE(workspace.document().load.projection.value());
   ASSERT_EQ(workspace.shared.notices.all().size(), 1u);
   EXPECT_EQ(workspace.shared.notices.all()[0].severity, graph::Severity::error);
   EXPECT_NE(workspace.shared.notices.all()[0].text.find("transfers"), std::string::npos);
-  workspace.document().set_option("method", "per_tensor");
+  workspace.document().load.set_option("method", "per_tensor");
   settle(workspace);
-  EXPECT_TRUE(workspace.document().projection.value());
+  EXPECT_TRUE(workspace.document().load.projection.value());
   EXPECT_TRUE(workspace.shared.notices.all().empty());
 }
 
@@ -106,8 +107,8 @@ TEST(Workspace, closing_a_model_stops_its_planning_silently) {
   workspace.close_model();
   for (const JobView& job : workspace.shared.jobs.view()) EXPECT_TRUE(job.canceling) << job.name;
   settle(workspace);
-  EXPECT_FALSE(workspace.document().projection.value());
-  EXPECT_TRUE(workspace.document().comparison.value()->answer.rows.empty());
+  EXPECT_FALSE(workspace.document().load.projection.value());
+  EXPECT_TRUE(workspace.document().load.comparison.value()->answer.rows.empty());
   EXPECT_TRUE(workspace.shared.notices.all().empty());
 }
 
@@ -134,17 +135,17 @@ TEST(Workspace, selection_and_zoom_stay_inside_the_model) {
   EXPECT_EQ(workspace.document().zoomed(), graph::kRootNode);
   workspace.close_model();
   EXPECT_FALSE(workspace.document().selected_tensor());
-  EXPECT_TRUE(workspace.document().table().rows.empty());
+  EXPECT_TRUE(workspace.document().table.view().rows.empty());
   settle(workspace);
-  EXPECT_FALSE(workspace.document().projection.value());
+  EXPECT_FALSE(workspace.document().load.projection.value());
 }
 
 TEST(Workspace, the_tables_total_is_what_the_weights_take) {
   Workspace workspace("");
   workspace.show(encoded_graph(), "");
-  EXPECT_EQ(workspace.document().table().bytes, workspace.document().model->weight_bytes);
-  workspace.document().set_filter("lm_head");  // tied, but the only one shown
-  EXPECT_EQ(workspace.document().table().bytes, 4096u);
+  EXPECT_EQ(workspace.document().table.view().bytes, workspace.document().model->weight_bytes);
+  workspace.document().table.set_filter("lm_head");  // tied, but the only one shown
+  EXPECT_EQ(workspace.document().table.view().bytes, 4096u);
 }
 
 TEST(Workspace, a_failed_open_is_a_notice_and_keeps_the_model) {
@@ -178,14 +179,14 @@ TEST(Workspace, what_was_canceled_can_be_projected_again) {
   workspace.show(llama_70b_graph(), "");
   for (const JobView& job : workspace.shared.jobs.view()) workspace.shared.jobs.cancel(job.id);
   settle(workspace);
-  workspace.document().ask(workspace.document().asked());
+  workspace.document().load.ask(workspace.document().load.asked());
   settle(workspace);
-  EXPECT_TRUE(workspace.document().projection.value());
-  EXPECT_FALSE(workspace.document().comparison.value()->answer.rows.empty());
-  const auto before = workspace.document().projection.value();
-  workspace.document().ask(workspace.document().asked());
+  EXPECT_TRUE(workspace.document().load.projection.value());
+  EXPECT_FALSE(workspace.document().load.comparison.value()->answer.rows.empty());
+  const auto before = workspace.document().load.projection.value();
+  workspace.document().load.ask(workspace.document().load.asked());
   EXPECT_FALSE(workspace.busy());
-  EXPECT_EQ(workspace.document().projection.value(), before);
+  EXPECT_EQ(workspace.document().load.projection.value(), before);
 }
 
 TEST(Workspace, unsound_models_are_shown_but_not_used) {
@@ -204,9 +205,9 @@ TEST(Workspace, a_new_choice_must_be_projected_before_it_is_uploaded) {
   Workspace workspace("");
   workspace.show(tiny_graph(), "");
   settle(workspace);
-  workspace.document().set_option("method", "state_dict");
-  ASSERT_TRUE(workspace.document().projection.value());
-  EXPECT_NE(workspace.document().projection.value()->method->id, "state_dict");
+  workspace.document().load.set_option("method", "state_dict");
+  ASSERT_TRUE(workspace.document().load.projection.value());
+  EXPECT_NE(workspace.document().load.projection.value()->method->id, "state_dict");
   EXPECT_THROW(workspace.upload(), Error);
 }
 
@@ -390,22 +391,22 @@ TEST_F(Documents, one_that_cannot_be_opened_does_not_hold_up_the_next) {
 TEST_F(Documents, each_keeps_its_own_choices) {
   workspace.open(file("a.safetensors", 4, "first"));
   settle(workspace);
-  workspace.document().set_option("method", "sequential");
+  workspace.document().load.set_option("method", "sequential");
   workspace.open(file("b.safetensors", 4, "second"));
   settle(workspace);
-  EXPECT_EQ(shown_method(workspace.document().asked()).id, "sequential")
+  EXPECT_EQ(shown_method(workspace.document().load.asked()).id, "sequential")
       << "a new one begins like its neighbor";
-  workspace.document().set_option("method", "to_device");
-  workspace.document().set_filter("sec");
+  workspace.document().load.set_option("method", "to_device");
+  workspace.document().table.set_filter("sec");
   workspace.document().select(graph::TensorId{0});
   workspace.settings.panel = "methods";
   workspace.show_document(0);
-  EXPECT_EQ(shown_method(workspace.document().asked()).id, "sequential");
+  EXPECT_EQ(shown_method(workspace.document().load.asked()).id, "sequential");
   workspace.settings.panel = "tensors";
-  EXPECT_EQ(workspace.document().table().filter, "");
+  EXPECT_EQ(workspace.document().table.view().filter, "");
   EXPECT_FALSE(workspace.document().selected_tensor());
   workspace.show_document(1);
-  EXPECT_EQ(workspace.document().table().filter, "sec");
+  EXPECT_EQ(workspace.document().table.view().filter, "sec");
   EXPECT_TRUE(workspace.document().selected_tensor());
   EXPECT_EQ(workspace.settings.panel, "methods");
   workspace.show_document(0);
@@ -452,15 +453,15 @@ TEST_F(Documents, closing_shows_the_one_beside_it) {
 TEST_F(Documents, reading_again_keeps_question_filter_and_selection) {
   workspace.open(file("a.safetensors", 4, "weight"));
   settle(workspace);
-  workspace.document().set_option("method", "to_device");
-  workspace.document().set_filter("we");
+  workspace.document().load.set_option("method", "to_device");
+  workspace.document().table.set_filter("we");
   workspace.document().select(graph::TensorId{0});
   file("a.safetensors", 1024, "weight");
   workspace.reload();
   settle(workspace);
   EXPECT_EQ(workspace.document().model->weight_bytes, 4096u);
-  EXPECT_EQ(shown_method(workspace.document().asked()).id, "to_device");
-  EXPECT_EQ(workspace.document().table().filter, "we");
+  EXPECT_EQ(shown_method(workspace.document().load.asked()).id, "to_device");
+  EXPECT_EQ(workspace.document().table.view().filter, "we");
   EXPECT_EQ(workspace.document().selected_tensor(), graph::TensorId{0});
 }
 
@@ -509,21 +510,21 @@ TEST(Selection, GoesBackAndForward) {
   Workspace workspace("");
   workspace.show(tiny_graph(), "");
   Document& document = workspace.document();
-  EXPECT_FALSE(document.can_go_back());
+  EXPECT_FALSE(document.history.can_go_back());
   document.select(graph::TensorId{0});
   document.select(graph::kRootNode);
   document.select(graph::TensorId{1});
-  document.go_back();
+  document.history.go_back();
   EXPECT_EQ(document.selected(), Selected(graph::kRootNode));
   EXPECT_FALSE(document.selected_tensor());
-  document.go_back();
+  document.history.go_back();
   EXPECT_EQ(document.selected_tensor(), graph::TensorId{0});
-  document.go_forward();
+  document.history.go_forward();
   EXPECT_EQ(document.selected(), Selected(graph::kRootNode));
   document.select(graph::TensorId{2});  // what came after is gone
-  EXPECT_FALSE(document.can_go_forward());
+  EXPECT_FALSE(document.history.can_go_forward());
   document.select(graph::TensorId{2});  // the same once more is no step
-  document.go_back();
+  document.history.go_back();
   EXPECT_EQ(document.selected(), Selected(graph::kRootNode));
   document.select(graph::NodeId{9999});
   EXPECT_EQ(document.selected(), Selected(graph::kRootNode)) << "what the model does not have is ignored";
@@ -545,7 +546,7 @@ TEST(Selection, OfABlockEndsWithItsProjection) {
   Document& document = workspace.document();
   document.select(plan::BlockId{0});
   EXPECT_EQ(document.selected(), Selected(plan::BlockId{0}));
-  document.set_option("method", "to_device");
+  document.load.set_option("method", "to_device");
   settle(workspace);
   EXPECT_EQ(document.selected(), Selected());
 }
@@ -587,49 +588,49 @@ TEST(Cache, ListsTheModelsThatHaveSnapshots) {
 
 TEST(TimeCursor, IsAtThePeakUntilItIsMoved) {
   Workspace workspace("");
-  EXPECT_EQ(workspace.document().step(), 0u);
+  EXPECT_EQ(workspace.document().time.step(), 0u);
   workspace.show(llama_70b_graph(), "");
   settle(workspace);
   Document& document = workspace.document();
-  EXPECT_EQ(document.step(), document.projection.value()->timeline.unified.step);
-  document.set_step(3);
-  EXPECT_EQ(document.step(), 3u);
-  EXPECT_FALSE(document.at_peak());
-  document.set_step(SIZE_MAX);
-  EXPECT_EQ(document.step(), document.projection.value()->plan.steps.size());
-  document.set_option("method", "to_device");
+  EXPECT_EQ(document.time.step(), document.load.projection.value()->timeline.unified.step);
+  document.time.set_step(3);
+  EXPECT_EQ(document.time.step(), 3u);
+  EXPECT_FALSE(document.time.at_peak());
+  document.time.set_step(SIZE_MAX);
+  EXPECT_EQ(document.time.step(), document.load.projection.value()->plan.steps.size());
+  document.load.set_option("method", "to_device");
   settle(workspace);
-  EXPECT_TRUE(document.at_peak()) << "another load has other steps";
+  EXPECT_TRUE(document.time.at_peak()) << "another load has other steps";
 }
 
 TEST(TimeCursor, PlaysTheLoadToItsEnd) {
   Workspace workspace("");
-  workspace.document().play(true);
-  EXPECT_FALSE(workspace.document().playing) << "there is no load";
+  workspace.document().time.play(true);
+  EXPECT_FALSE(workspace.document().time.playing()) << "there is no load";
   workspace.show(llama_70b_graph(), "");
   settle(workspace);
   Document& document = workspace.document();
-  const std::size_t steps = document.projection.value()->plan.steps.size();
-  document.play(true);
-  EXPECT_EQ(document.step(), 0u);
-  document.advance(1);
-  const std::size_t after = document.step();
+  const std::size_t steps = document.load.projection.value()->plan.steps.size();
+  document.time.play(true);
+  EXPECT_EQ(document.time.step(), 0u);
+  document.time.advance(1);
+  const std::size_t after = document.time.step();
   EXPECT_GT(after, steps / 10);
   EXPECT_LT(after, steps / 6);
-  document.play_speed = 2;
-  document.advance(1);
-  EXPECT_NEAR(static_cast<double>(document.step()), 3.0 * static_cast<double>(after), 3);
-  document.set_step(5);  // a person takes the cursor: the play goes on from there
-  document.advance(0.001);
-  EXPECT_LT(document.step(), 20u);
-  document.advance(100);
-  EXPECT_EQ(document.step(), steps);
-  EXPECT_FALSE(document.playing);
-  document.play(true);
-  EXPECT_EQ(document.step(), 0u) << "from the end it begins anew";
-  document.set_option("method", "to_device");
+  document.time.speed = 2;
+  document.time.advance(1);
+  EXPECT_NEAR(static_cast<double>(document.time.step()), 3.0 * static_cast<double>(after), 3);
+  document.time.set_step(5);  // a person takes the cursor: the play goes on from there
+  document.time.advance(0.001);
+  EXPECT_LT(document.time.step(), 20u);
+  document.time.advance(100);
+  EXPECT_EQ(document.time.step(), steps);
+  EXPECT_FALSE(document.time.playing());
+  document.time.play(true);
+  EXPECT_EQ(document.time.step(), 0u) << "from the end it begins anew";
+  document.load.set_option("method", "to_device");
   settle(workspace);
-  EXPECT_FALSE(document.playing);
+  EXPECT_FALSE(document.time.playing());
 }
 
 TEST(Verdicts, SayByHowMuchALoadFits) {
@@ -639,11 +640,11 @@ TEST(Verdicts, SayByHowMuchALoadFits) {
   settle(workspace);
   Document& document = workspace.document();
   EXPECT_EQ(verdict_of(document).words, "no budget");
-  document.set_option("device_budget", "160GiB");
+  document.load.set_option("device_budget", "160GiB");
   settle(workspace);
   EXPECT_EQ(verdict_of(document).state, Verdict::State::fits);
   EXPECT_EQ(verdict_of(document).words, "fits, 28.58 GiB left");
-  document.set_option("method", "state_dict");
+  document.load.set_option("method", "state_dict");
   settle(workspace);
   EXPECT_EQ(verdict_of(document).state, Verdict::State::over);
   EXPECT_EQ(verdict_of(document).words, "102.83 GiB over");
@@ -653,14 +654,14 @@ TEST(Verdicts, SayByHowMuchALoadFits) {
 TEST(Verdicts, OfALargeModelNeedNoComparison) {
   Workspace workspace("");
   workspace.show(many_tensors(200'001), "");
-  workspace.document().set_option("device_budget", "160GiB");
+  workspace.document().load.set_option("device_budget", "160GiB");
   settle(workspace);
   const Document& document = workspace.document();
   EXPECT_EQ(verdict_of(document).state, Verdict::State::fits);
-  EXPECT_TRUE(document.comparison.value()->answer.rows.empty());
-  workspace.document().want_comparison();
-  workspace.document().want_comparison();
-  EXPECT_TRUE(document.comparison.busy());
+  EXPECT_TRUE(document.load.comparison.value()->answer.rows.empty());
+  workspace.document().load.want_comparison();
+  workspace.document().load.want_comparison();
+  EXPECT_TRUE(document.load.comparison.busy());
   workspace.shared.jobs.cancel_all();
   settle(workspace);
 }
@@ -669,12 +670,12 @@ TEST(Verdicts, AreOfTheRowInTheComparison) {
   Workspace workspace("");
   workspace.show(llama_70b_graph(), "");
   for (const char* const method : {"staged_ring", "state_dict", "mmap_copy", "executorch_after"}) {
-    workspace.document().set_option("method", method);
-    workspace.document().set_option("host_budget", "20GiB");
+    workspace.document().load.set_option("method", method);
+    workspace.document().load.set_option("host_budget", "20GiB");
     settle(workspace);
-    const JudgedLoad* const judged = workspace.document().judged_load();
+    const JudgedLoad* const judged = workspace.document().load.judged_load();
     ASSERT_NE(judged, nullptr);
-    for (const load::LoadRow& row : workspace.document().comparison.value()->answer.rows) {
+    for (const load::LoadRow& row : workspace.document().load.comparison.value()->answer.rows) {
       if (row.method->id != method) continue;
       EXPECT_EQ(row.fits(), judged->row.fits()) << method;
       EXPECT_EQ(row.most_over(), judged->row.most_over()) << method;
@@ -687,34 +688,34 @@ TEST(Verdicts, AdviceIsTakenOverAndBack) {
   Workspace workspace("");
   workspace.show(llama_70b_graph(), "");
   Document& document = workspace.document();
-  document.set_option("method", "state_dict");
-  document.set_option("device_budget", "160GiB");
+  document.load.set_option("method", "state_dict");
+  document.load.set_option("device_budget", "160GiB");
   settle(workspace);
-  const Asked before = document.asked();
-  EXPECT_FALSE(document.advised());
-  document.advise();
+  const Asked before = document.load.asked();
+  EXPECT_FALSE(document.advice.is_current());
+  document.advice.search();
   settle(workspace);
-  ASSERT_TRUE(document.advised());
-  ASSERT_TRUE(document.advice.value());
-  ASSERT_TRUE(document.advice.value()->advice);
-  const auto answer = document.advice.value();
+  ASSERT_TRUE(document.advice.is_current());
+  ASSERT_TRUE(document.advice.answer.value());
+  ASSERT_TRUE(document.advice.answer.value()->advice);
+  const auto answer = document.advice.answer.value();
   const std::vector<load::AdvisedLoad>& loads = answer->advice->advice.loads;
   ASSERT_FALSE(loads.empty());
-  document.preview(&loads.front());
+  document.advice.preview(&loads.front());
   settle(workspace);
-  ASSERT_TRUE(document.previewed.value());
-  EXPECT_EQ(document.previewed.value()->method, loads.front().method);
-  document.preview(nullptr);
-  EXPECT_FALSE(document.previewed.value());
-  document.apply(loads.front());
+  ASSERT_TRUE(document.advice.previewed.value());
+  EXPECT_EQ(document.advice.previewed.value()->method, loads.front().method);
+  document.advice.preview(nullptr);
+  EXPECT_FALSE(document.advice.previewed.value());
+  document.advice.apply(loads.front());
   settle(workspace);
   EXPECT_EQ(verdict_of(document).state, Verdict::State::fits) << verdict_of(document).words;
-  EXPECT_EQ(&shown_method(document.asked()), loads.front().method);
-  EXPECT_FALSE(document.advised()) << "it is of the load before";
-  ASSERT_TRUE(document.can_take_back());
-  document.take_back();
-  EXPECT_EQ(document.asked(), before);
-  EXPECT_FALSE(document.can_take_back());
+  EXPECT_EQ(&shown_method(document.load.asked()), loads.front().method);
+  EXPECT_FALSE(document.advice.is_current()) << "it is of the load before";
+  ASSERT_TRUE(document.advice.can_take_back());
+  document.advice.take_back();
+  EXPECT_EQ(document.load.asked(), before);
+  EXPECT_FALSE(document.advice.can_take_back());
 }
 
 }  // namespace

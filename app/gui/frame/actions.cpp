@@ -101,7 +101,7 @@ void export_view(Workspace& workspace, const std::string& text) {
 }
 void export_play(Workspace& workspace, const std::string& text) {
   ExportRequest request = play_request(text);
-  if (!workspace.document().projection.value()) refuse("no load is projected");
+  if (!workspace.document().load.projection.value()) refuse("no load is projected");
   workspace.requests.add(std::move(request));
 }
 void quit(Workspace& workspace, const std::string&) { workspace.ask_quit(); }
@@ -184,48 +184,48 @@ void copy(Workspace& workspace, const std::string& form) {
   ImGui::SetClipboardText(selection_text(workspace.document(), static_cast<CopyForm>(chosen)).c_str());
 }
 
-void go_back(Workspace& workspace, const std::string&) { workspace.document().go_back(); }
-void go_forward(Workspace& workspace, const std::string&) { workspace.document().go_forward(); }
+void go_back(Workspace& workspace, const std::string&) { workspace.document().history.go_back(); }
+void go_forward(Workspace& workspace, const std::string&) { workspace.document().history.go_forward(); }
 
 // --- Time, and the parts of the window.
 
 // A step of the load, its end, or its peak.
 void set_time(Workspace& workspace, const std::string& text) {
   Document& document = workspace.document();
-  if (!document.projection.value()) refuse("no load is projected");
-  const std::size_t steps = document.projection.value()->plan.steps.size();
-  if (text == "peak") return document.set_step(std::nullopt);
-  document.set_step(text == "end" ? steps : parse_number<std::size_t>(text, 0, steps));
+  if (!document.load.projection.value()) refuse("no load is projected");
+  const std::size_t steps = document.load.projection.value()->plan.steps.size();
+  if (text == "peak") return document.time.set_step(std::nullopt);
+  document.time.set_step(text == "end" ? steps : parse_number<std::size_t>(text, 0, steps));
 }
 
 void play(Workspace& workspace, const std::string& word) {
   Document& document = workspace.document();
-  if (!document.projection.value()) refuse("no load is projected");
-  document.play(word.empty() ? !document.playing : on_or_off(word));
+  if (!document.load.projection.value()) refuse("no load is projected");
+  document.time.play(word.empty() ? !document.time.playing() : on_or_off(word));
 }
 
 void set_speed(Workspace& workspace, const std::string& text) {
-  workspace.document().play_speed = parse_number<double>(text, 0.01, 100);
+  workspace.document().time.speed = parse_number<double>(text, 0.01, 100);
 }
 void faster(Workspace& workspace, const std::string&) {
-  double& speed = workspace.document().play_speed;
+  double& speed = workspace.document().time.speed;
   speed = std::min(16.0, speed * 2);
 }
 void slower(Workspace& workspace, const std::string&) {
-  double& speed = workspace.document().play_speed;
+  double& speed = workspace.document().time.speed;
   speed = std::max(1.0 / 16, speed / 2);
 }
 
 template <bool on>
 void move_time(Workspace& workspace, const std::string&) {
   Document& document = workspace.document();
-  if (!document.projection.value()) return;
-  const std::size_t now = document.step(), steps = document.projection.value()->plan.steps.size();
-  document.set_step(on ? std::min(steps, now + 1) : now - std::min<std::size_t>(now, 1));
+  if (!document.load.projection.value()) return;
+  const std::size_t now = document.time.step(), steps = document.load.projection.value()->plan.steps.size();
+  document.time.set_step(on ? std::min(steps, now + 1) : now - std::min<std::size_t>(now, 1));
 }
 
 void play_beside(Workspace& workspace, const std::string& method) {
-  workspace.document().set_beside(method == "none" ? "" : method);
+  workspace.document().load.set_beside(method == "none" ? "" : method);
 }
 
 void show_advice(Workspace& workspace, const std::string&) { workspace.requests.add(OpenAdvice{}); }
@@ -233,16 +233,16 @@ void show_advice(Workspace& workspace, const std::string&) { workspace.requests.
 // Takes over the Nth change that the advice lists.
 void apply_advice(Workspace& workspace, const std::string& text) {
   Document& document = workspace.document();
-  const auto& answer = document.advice.value();
-  if (!document.advised() || !answer || !answer->advice)
+  const auto& answer = document.advice.answer.value();
+  if (!document.advice.is_current() || !answer || !answer->advice)
     refuse("no suggestions are listed: advice lists them");
   const std::vector<load::AdvisedLoad>& loads = answer->advice->advice.loads;
   if (loads.empty()) refuse("no suggestion fits");
-  document.apply(loads[parse_number<std::size_t>(text, 1, loads.size()) - 1]);
+  document.advice.apply(loads[parse_number<std::size_t>(text, 1, loads.size()) - 1]);
 }
 
-bool can_take_back(const Workspace& workspace) { return workspace.document().can_take_back(); }
-void take_back(Workspace& workspace, const std::string&) { workspace.document().take_back(); }
+bool can_take_back(const Workspace& workspace) { return workspace.document().advice.can_take_back(); }
+void take_back(Workspace& workspace, const std::string&) { workspace.document().advice.take_back(); }
 
 template <bool Layout::*part>
 void show_part(Workspace& workspace, const std::string& word) {
@@ -251,8 +251,8 @@ void show_part(Workspace& workspace, const std::string& word) {
 }
 
 void filter(Workspace& workspace, const std::string& terms) {
-  workspace.document().set_filter(terms);
-  if (!workspace.document().table().error.empty()) refuse(workspace.document().table().error);
+  workspace.document().table.set_filter(terms);
+  if (!workspace.document().table.view().error.empty()) refuse(workspace.document().table.view().error);
 }
 
 void sort(Workspace& workspace, const std::string& argument) {
@@ -260,18 +260,18 @@ void sort(Workspace& workspace, const std::string& argument) {
   const bool up = ascending(name);
   if (lower_case(name) == "size") name = "bytes";  // as the column is titled
   const std::size_t column = position(name, kSortColumnNames, "column");
-  workspace.document().set_sort(static_cast<SortColumn>(column), up);
+  workspace.document().table.set_sort(static_cast<SortColumn>(column), up);
 }
 
 void find(Workspace& workspace, const std::string& text) {
   Document& document = workspace.document();
   const std::string& panel = workspace.settings.panel;
   if (panel == "tensors")
-    document.set_filter(text);
+    document.table.set_filter(text);
   else if (panel == "metadata")
     document.metadata.search = text;
   else if (panel == "operators")
-    document.operator_search = text;
+    document.forward.search = text;
   else
     refuse(fmt::format("the panel '{}' has no search box", panel));
 }

@@ -70,7 +70,7 @@ std::string file_of(const Model& model, graph::TensorId id) {
 std::string tensors(const Document& document) {
   const Model& model = *document.model;
   Csv csv("tensor,dtype,shape,bytes,role,layer,file,offset");
-  for (const graph::TensorId id : document.table().rows) {
+  for (const graph::TensorId id : document.table.view().rows) {
     const graph::Tensor& tensor = model.tensor(id);
     const graph::Storage& storage = model.graph->storage(tensor.storage);
     std::string shape;
@@ -86,8 +86,8 @@ std::string tensors(const Document& document) {
 }
 
 std::string blocks(const Document& document) {
-  if (!document.projection.value()) throw Error(ErrorCode::usage, "no load is projected yet");
-  const load::Projection& projection = *document.projection.value();
+  if (!document.load.projection.value()) throw Error(ErrorCode::usage, "no load is projected yet");
+  const load::Projection& projection = *document.load.projection.value();
   Csv csv("block,space,bytes,from_step,to_step,from_seconds,to_seconds");
   for (std::size_t i = 0; i < projection.plan.blocks.size(); ++i) {
     const plan::Block& block = projection.plan.blocks[i];
@@ -102,7 +102,7 @@ std::string blocks(const Document& document) {
 }
 
 std::string methods_table(const Document& document) {
-  const auto& rows = document.comparison.value()->answer.rows;
+  const auto& rows = document.load.comparison.value()->answer.rows;
   if (rows.empty()) throw Error(ErrorCode::usage, "the methods are not compared yet");
   Csv csv("method,order,device,host,staging,page_cache,held,seconds,fits,over,refusal");
   for (const load::LoadRow& row : rows) {
@@ -116,7 +116,7 @@ std::string methods_table(const Document& document) {
 }
 
 const graph::ForwardGraph& pass_of(const Document& document) {
-  const auto& scene = document.forward.value();
+  const auto& scene = document.forward.scene.value();
   if (!scene || scene->forward() == nullptr)
     throw Error(ErrorCode::usage, "the operators of this model are unknown");
   return *scene->forward();
@@ -141,7 +141,7 @@ std::string operators(const Document& document) {
 
 std::string lifetimes(const Document& document) {
   pass_of(document);
-  const auto data = pass_data(document.forward.value(), document.figures(), true);
+  const auto data = pass_data(document.forward.scene.value(), document.forward.figures(), true);
   constexpr std::array<std::string_view, kPassLanes> kLanes = {"weight", "cache", "activation", "temporary"};
   Csv csv("lane,name,bytes,from_operator,to_operator");
   for (const LaneRows& lane : data->lanes)
@@ -190,7 +190,7 @@ std::string metadata(const Document& document) {
 
 std::string findings(const Document& document) {
   Csv csv("severity,text,cost,remedy");
-  for (const inspect::Finding& finding : document.findings.or_empty())
+  for (const inspect::Finding& finding : document.checks.findings.or_empty())
     csv.row(graph::severity_name(finding.severity), finding.text, finding.cost, finding.remedy);
   for (const graph::Note& note : document.model->graph->notes)
     csv.row(graph::severity_name(note.severity), note.text, "", "");
@@ -271,14 +271,14 @@ void ViewExport::begin(Workspace& workspace, const ExportRequest& asked) {
   constexpr int kSettle = 3;  // the palette closes, and what depends on the layout finds its place
   Document& document = workspace.document();
   if (asked.frames > 0) {
-    if (!document.projection.value()) throw Error(ErrorCode::usage, "no load is projected");
-    const std::size_t last = document.projection.value()->plan.steps.size();
-    step_ = document.at_peak() ? std::nullopt : std::optional(document.step());
+    if (!document.load.projection.value()) throw Error(ErrorCode::usage, "no load is projected");
+    const std::size_t last = document.load.projection.value()->plan.steps.size();
+    step_ = document.time.at_peak() ? std::nullopt : std::optional(document.time.step());
     steps_.clear();
     for (std::size_t i = 0; i < asked.frames; ++i)
       steps_.push_back(last * i / std::max<std::size_t>(1, asked.frames - 1));
-    document.play(false);
-    document.set_step(steps_.front());
+    document.time.play(false);
+    document.time.set_step(steps_.front());
   }
   frame_ = 0;
   gif_.reset();
@@ -309,7 +309,7 @@ void ViewExport::after_frame(Workspace& workspace, Window& window, const Ui& ui,
 }
 
 void ViewExport::end(Workspace& workspace) {
-  if (request_->frames > 0) workspace.document().set_step(step_);
+  if (request_->frames > 0) workspace.document().time.set_step(step_);
   request_.reset();
   gif_.reset();
 }
@@ -341,7 +341,7 @@ bool ViewExport::write_frame(Workspace& workspace, Window& window) {
     if (last) gif_->write(request_->path);
   }
   if (last) return true;
-  workspace.document().set_step(steps_[++frame_]);
+  workspace.document().time.set_step(steps_[++frame_]);
   wait_ = 1;
   return false;
 }

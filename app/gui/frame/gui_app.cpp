@@ -89,7 +89,7 @@ void GuiApp::frame() {
 
 bool GuiApp::moves() const {
   const Document& document = workspace_.document();
-  return document.arena->view.playing || document.playing || export_.is_busy();
+  return document.arena->view.playing || document.time.playing() || export_.is_busy();
 }
 
 bool GuiApp::types() const { return ImGui::GetIO().WantTextInput; }
@@ -214,7 +214,7 @@ void play(GuiApp& app, const ScriptLine& line) {
   if (const Action* action = find_action(line.command))
     action->run(app.workspace(), line.argument);
   else if (load::find_load_option(line.command) != nullptr)
-    app.workspace().document().set_option(line.command, line.argument);
+    app.workspace().document().load.set_option(line.command, line.argument);
   else
     find_window_word(line.command)->play(app, line.argument);
 }

@@ -45,18 +45,18 @@ class AliveList {
 };
 
 void AliveList::refresh(const Document& document) {
-  const std::size_t step = document.hovered_step.value_or(document.step());
-  if (of_ == document.projection.value() && step_ == step) return;
-  of_ = document.projection.value();
+  const std::size_t step = document.hover.step.value_or(document.time.step());
+  if (of_ == document.load.projection.value() && step_ == step) return;
+  of_ = document.load.projection.value();
   step_ = step;
   blocks_ = plan::alive_at(of_->timeline, of_->plan, step, plan::kAllSpaces);
   bytes_ = plan::usage_at(of_->timeline, step, plan::kAllSpaces);
 }
 
 void AliveList::draw(Document& document, const Ui& ui) {
-  if (!document.projection.value()) return;
+  if (!document.load.projection.value()) return;
   refresh(document);
-  const bool peak = document.at_peak() && !document.hovered_step;
+  const bool peak = document.time.at_peak() && !document.hover.step;
   const bool end = step_ >= of_->plan.steps.size();
   heading(ui, peak  ? "Alive at the peak"
               : end ? "Alive at the end"
@@ -139,10 +139,10 @@ void InspectorPanel::draw_header(Document& document, const Ui& ui) {
   const float side = text_width("<") + ui.px(12);
   const float right = ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x;
   ImGui::SameLine(right - 2 * side - ui.px(2));
-  if (button(ui, "<", ButtonKind::ghost, document.can_go_back())) document.go_back();
+  if (button(ui, "<", ButtonKind::ghost, document.history.can_go_back())) document.history.go_back();
   tooltip(ui, "Previous selection (Alt+Left)");
   ImGui::SameLine(0, ui.px(2));
-  if (button(ui, ">", ButtonKind::ghost, document.can_go_forward())) document.go_forward();
+  if (button(ui, ">", ButtonKind::ghost, document.history.can_go_forward())) document.history.go_forward();
   tooltip(ui, "Next selection (Alt+Right)");
 }
 
@@ -167,7 +167,7 @@ void InspectorPanel::draw_model(const Document& document, const Ui& ui) {
 }
 
 void InspectorPanel::draw_lifetimes(const Document& document, const Ui& ui, graph::StorageId storage) {
-  const auto& projection = document.projection.value();
+  const auto& projection = document.load.projection.value();
   if (!projection) return;
   constexpr int kMost = 4;
   int shown_rows = 0;
@@ -186,9 +186,9 @@ void InspectorPanel::draw_lifetimes(const Document& document, const Ui& ui, grap
 
 void InspectorPanel::draw_finding(Workspace& workspace, const Ui& ui, std::size_t at) {
   Document& document = workspace.document();
-  if (!document.findings.value() || at >= document.findings.value()->size())
+  if (!document.checks.findings.value() || at >= document.checks.findings.value()->size())
     return muted(ui, "This finding is from an earlier check.");
-  const inspect::Finding& finding = (*document.findings.value())[at];
+  const inspect::Finding& finding = (*document.checks.findings.value())[at];
   badge_line(ui, graph::severity_name(finding.severity), severity_color(*ui.theme, finding.severity),
              shown(finding.text), ui.theme->text);
   const FontScope font(ui.fonts.small);
@@ -270,7 +270,7 @@ void InspectorPanel::draw_operator(Workspace& workspace, const Ui& ui, std::size
   constexpr std::size_t kMost = 8;
   Document& document = workspace.document();
   const graph::ForwardGraph* const graph =
-      document.forward.value() ? document.forward.value()->forward() : nullptr;
+      document.forward.scene.value() ? document.forward.graph() : nullptr;
   if (graph == nullptr || at >= graph->ops.size()) return muted(ui, "The forward pass is being computed.");
   const graph::Op& op = graph->ops[at];
   {
@@ -283,7 +283,7 @@ void InspectorPanel::draw_operator(Workspace& workspace, const Ui& ui, std::size
     for (std::size_t i = 0; i < std::min(list.size(), kMost); ++i)
       fact_row(ui, i == 0 ? label : "",
                fmt::format("{}  {}", value_text(*graph, list[i]),
-                           value_size_text(document.figures().get(), list[i])));
+                           value_size_text(document.forward.figures().get(), list[i])));
   };
   values("Inputs", op.inputs);
   values("Outputs", op.outputs);
@@ -300,7 +300,7 @@ void InspectorPanel::draw_operator(Workspace& workspace, const Ui& ui, std::size
 }
 
 void InspectorPanel::draw_block(const Document& document, const Ui& ui, plan::BlockId id) {
-  const load::Projection& projection = *document.projection.value();
+  const load::Projection& projection = *document.load.projection.value();
   const plan::Block& block = projection.plan.block(id);
   fact_title(ui, plan::block_label(block, *document.model->graph, document.model->owners));
   const FontScope font(ui.fonts.small);
@@ -315,7 +315,7 @@ void InspectorPanel::draw_block(const Document& document, const Ui& ui, plan::Bl
 
 void InspectorPanel::draw_load(Workspace& workspace, const Ui& ui, const LoadOf& load) {
   Document& document = workspace.document();
-  const auto& rows = document.comparison.value()->answer.rows;
+  const auto& rows = document.load.comparison.value()->answer.rows;
   const auto found = std::ranges::find_if(rows, [&](const load::LoadRow& one) {
     return one.method->id == load.method && one.order == load.order;
   });
@@ -334,7 +334,7 @@ void InspectorPanel::draw_load(Workspace& workspace, const Ui& ui, const LoadOf&
     if (const load::RowPeak& peak = found->peaks[plan::index(space)]; peak.bytes > 0)
       fact_row(ui, space_title(space), format_bytes(peak.bytes),
                fmt::format("reached at {}", shown(peak.tensor)));
-  const load::BoundRequest& bound = *document.comparison.value()->answer.bound;
+  const load::BoundRequest& bound = *document.load.comparison.value()->answer.bound;
   if (bound.judged())
     paragraph(ui, report::verdict_text(*found, bound), found->fits() ? ui.theme->good : ui.theme->bad);
 }

@@ -45,7 +45,7 @@ bool must_wait(const Workspace& workspace, const LessonLine& line) {
   const Action* const action = find_action(line.word);
   if (action == nullptr) return false;
   const bool of_load = line.word == "time" || line.word == "play";
-  if (of_load && document.projection.busy()) return true;
+  if (of_load && document.load.projection.busy()) return true;
   return !action->enabled(workspace) && !workspace.shared.jobs.idle();
 }
 
@@ -53,7 +53,7 @@ bool must_wait(const Workspace& workspace, const LessonLine& line) {
 
 void run_lesson_line(Workspace& workspace, const std::string& line) {
   const auto [word, argument] = words_of(line);
-  if (load::find_load_option(word) != nullptr) return workspace.document().set_option(word, argument);
+  if (load::find_load_option(word) != nullptr) return workspace.document().load.set_option(word, argument);
   const Action* const action = find_action(word);
   if (action == nullptr) refuse(fmt::format("unknown command '{}'", safe_display(word, 60)));
   if (std::ranges::find(kViewWords, word) == kViewWords.end())
@@ -226,14 +226,14 @@ void draw_slider(Workspace& workspace, const Ui& ui) {
   gap(ui, 6);
   muted(ui, fmt::format("{}: try", option->title));
   const bool here = workspace.document().id == play.document;
-  const std::string now = load::load_option_text(workspace.document().asked().request, *option);
+  const std::string now = load::load_option_text(workspace.document().load.asked().request, *option);
   for (std::size_t i = 0; i < slider.values.size(); ++i) {
     const IdScope scope(i);
     const float needed = text_width(slider.values[i]) + 2 * ImGui::GetStyle().FramePadding.x;
     if (i > 0) continue_line(ui, 6, needed);
     if (button(ui, slider.values[i], slider.values[i] == now ? ButtonKind::primary : ButtonKind::normal,
                here))
-      workspace.attempt([&] { workspace.document().set_option(slider.option, slider.values[i]); });
+      workspace.attempt([&] { workspace.document().load.set_option(slider.option, slider.values[i]); });
   }
 }
 

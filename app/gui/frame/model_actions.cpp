@@ -20,21 +20,23 @@ namespace {
 bool has_array(const Workspace& workspace) { return workspace.document().metadata.array() != nullptr; }
 
 bool has_operators(const Workspace& workspace) {
-  const auto& scene = workspace.document().forward.value();
+  const auto& scene = workspace.document().forward.scene.value();
   return scene && scene->forward() != nullptr;
 }
 
-bool has_order(const Workspace& workspace) { return !workspace.document().order.value()->items().empty(); }
+bool has_order(const Workspace& workspace) {
+  return !workspace.document().order.list.value()->items().empty();
+}
 
 bool has_comparison(const Workspace& workspace) {
   const Document& document = workspace.document();
-  return !document.comparison.value()->answer.rows.empty() && !document.comparison.busy();
+  return !document.load.comparison.value()->answer.rows.empty() && !document.load.comparison.busy();
 }
 
 bool has_steps(const Workspace& workspace) { return workspace.document().arena->steps() != nullptr; }
 
 bool can_diagnose(const Workspace& workspace) {
-  return has_model(workspace) && !workspace.document().findings.busy();
+  return has_model(workspace) && !workspace.document().checks.findings.busy();
 }
 
 bool can_convert(const Workspace& workspace) { return has_model(workspace) && !workspace.conversion.busy(); }
@@ -48,7 +50,7 @@ bool can_compare_files(const Workspace& workspace) {
 
 bool can_upload(const Workspace& workspace) {
   const Document& document = workspace.document();
-  return document.projection.value() && !document.projection.busy() && !workspace.uploading.busy();
+  return document.load.projection.value() && !document.load.projection.busy() && !workspace.uploading.busy();
 }
 
 bool is_uploading(const Workspace& workspace) { return workspace.uploading.busy(); }
@@ -62,9 +64,9 @@ ArrayView& array_of(Workspace& workspace) {
 
 template <bool Asked::*member>
 void set_switch(Workspace& workspace, const std::string& word) {
-  Asked asked = workspace.document().asked();
+  Asked asked = workspace.document().load.asked();
   asked.*member = on_or_off(word);
-  workspace.document().ask(asked);
+  workspace.document().load.ask(asked);
 }
 
 // --- The content of the files.
@@ -83,7 +85,7 @@ void show_element(Workspace& workspace, const std::string& text) {
 }
 
 void search(Workspace& workspace, const std::string& text) { array_of(workspace).search(text); }
-void diagnose(Workspace& workspace, const std::string&) { workspace.document().diagnose(); }
+void diagnose(Workspace& workspace, const std::string&) { workspace.document().checks.diagnose(); }
 
 // --- The forward pass.
 
@@ -91,8 +93,7 @@ void show_operator(Workspace& workspace, const std::string& text) {
   model_of(workspace);
   if (!has_operators(workspace)) refuse("the operators of this model are unknown");
   Document& document = workspace.document();
-  document.operator_shown =
-      parse_number<std::size_t>(text, 0, document.forward.value()->forward()->ops.size() - 1);
+  document.forward.shown = parse_number<std::size_t>(text, 0, document.forward.graph()->ops.size() - 1);
 }
 
 void show_operators(Workspace& workspace, const std::string& view) {
@@ -124,7 +125,7 @@ void overlay(Workspace& workspace, const std::string& id) {
 
 OrderList listed_order(const Workspace& workspace) {
   if (!has_order(workspace)) refuse("no order is listed: methods-view order lists it");
-  return *workspace.document().order.value();
+  return *workspace.document().order.list.value();
 }
 
 void move_item(Workspace& workspace, const std::string& argument) {
@@ -134,19 +135,19 @@ void move_item(Workspace& workspace, const std::string& argument) {
     return parse_number<std::size_t>(word, 1, list.items().size()) - 1;
   };
   list.move(item(words[0]), item(words[1]));
-  workspace.document().arrange_order(std::move(list));
+  workspace.document().order.arrange(std::move(list));
 }
 
 void unfold_item(Workspace& workspace, const std::string& text) {
   const Model& model = model_of(workspace);
   OrderList list = listed_order(workspace);
   list.unfold(*model.graph, parse_number<std::size_t>(text, 1, list.items().size()) - 1);
-  workspace.document().arrange_order(std::move(list));
+  workspace.document().order.arrange(std::move(list));
 }
 
-void load_order(Workspace& workspace, const std::string& path) { workspace.document().load_order(path); }
-void save_order(Workspace& workspace, const std::string& path) { workspace.document().save_order(path); }
-void save_chart(Workspace& workspace, const std::string& path) { workspace.document().save_chart(path); }
+void load_order(Workspace& workspace, const std::string& path) { workspace.document().order.read(path); }
+void save_order(Workspace& workspace, const std::string& path) { workspace.document().order.save(path); }
+void save_chart(Workspace& workspace, const std::string& path) { workspace.document().load.save_chart(path); }
 
 // --- The arena panel: its source, its options and its view.
 

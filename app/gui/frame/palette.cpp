@@ -250,7 +250,7 @@ void run_item(Workspace& workspace, const PaletteItem& item) {
   // a blank typed behind the last word is no part of it
   const std::string argument = item.argument.substr(0, item.argument.find_last_not_of(' ') + 1);
   if (const Action* const action = find_action(item.word)) return action->run(workspace, argument);
-  workspace.document().set_option(item.word, argument);
+  workspace.document().load.set_option(item.word, argument);
 }
 
 // --- A field over a list; the arrows move in the list while the field has the keyboard.

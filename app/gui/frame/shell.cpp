@@ -108,10 +108,10 @@ void Shell::draw(const Ui& ui) {
   keep_page_keys(workspace_.lesson.plays());
   handle_shortcuts();
   follow_lesson(workspace_);
-  workspace_.document().begin_frame();
+  workspace_.document().hover.begin_frame();
   // the frame after an idle time would play all of it at once
   constexpr double kLongestFrame = 0.1;
-  workspace_.document().advance(std::min(static_cast<double>(ImGui::GetIO().DeltaTime), kLongestFrame));
+  workspace_.document().time.advance(std::min(static_cast<double>(ImGui::GetIO().DeltaTime), kLongestFrame));
   if (seen_model_ != workspace_.document().id) {
     seen_model_ = workspace_.document().id;
     for (const auto& [id, panel] : panels_) panel->forget();

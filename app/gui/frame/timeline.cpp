@@ -17,7 +17,7 @@ namespace {
 void draw_first_token(Workspace& workspace, const Ui& ui) {
   Document& document = workspace.document();
   constexpr std::array<std::string_view, 2> kEnds = {"Load", "With forward pass"};
-  Asked asked = document.asked();
+  Asked asked = document.load.asked();
   asked.first_token = segmented(ui, "end", kEnds, asked.first_token ? 1 : 0) == 1;
   const load::LoadRequest& pass = asked.request;
   tooltip(ui,
@@ -25,11 +25,12 @@ void draw_first_token(Workspace& workspace, const Ui& ui) {
               "Whether a forward pass follows the load: {} x {} tokens after {}, as set in the panel Forward."
               " The pass adds steps but no time.",
               pass.batch, format_grouped(pass.sequence), format_grouped(pass.past)));
-  if (asked.first_token != document.asked().first_token) workspace.attempt([&] { document.ask(asked); });
+  if (asked.first_token != document.load.asked().first_token)
+    workspace.attempt([&] { document.load.ask(asked); });
 }
 
 bool has_pass(const Document& document) {
-  return document.forward.value() && document.forward.value()->forward() != nullptr;
+  return document.forward.scene.value() && document.forward.graph() != nullptr;
 }
 
 class TimelinePanel final : public Panel {
@@ -77,19 +78,19 @@ class TimelinePanel final : public Panel {
 void TimelinePanel::refresh(const Workspace& workspace) {
   const Document& document = workspace.document();
   const auto upload = workspace.uploaded();
-  const load::BoundMemory memory = document.memory();
+  const load::BoundMemory memory = document.load.memory();
   const bool shared = memory.kind == plan::MemoryKind::unified;
   // clocks can be compared, steps cannot
-  const std::shared_ptr<const load::Projection> beside = document.beside.value();
+  const std::shared_ptr<const load::Projection> beside = document.load.beside.value();
   const TimeAxis axis = beside ? TimeAxis::seconds : axis_;
   const Key key = {axis, shape_.value_or(shared ? TimelineShape::stacked : TimelineShape::split),
                    memory.budget.device, memory.budget.host, memory.budget.unified};
   const std::shared_ptr<const load::Projection> ghost =
-      document.previewed.value() ? document.previewed.value() : beside;
-  if (document.projection.value() == projection_ && upload == upload_ && key == key_ && ghost == ghost_)
+      document.advice.previewed.value() ? document.advice.previewed.value() : beside;
+  if (document.load.projection.value() == projection_ && upload == upload_ && key == key_ && ghost == ghost_)
     return;
-  if (document.projection.value() != projection_) range_ = {};
-  projection_ = document.projection.value();
+  if (document.load.projection.value() != projection_) range_ = {};
+  projection_ = document.load.projection.value();
   upload_ = upload;
   key_ = key;
   const std::uint64_t weights = document.model->weight_bytes;
@@ -106,8 +107,8 @@ void TimelinePanel::refresh(const Workspace& workspace) {
 
 void TimelinePanel::draw_content(Workspace& workspace, const Ui& ui) {
   Document& document = workspace.document();
-  if (!document.projection.value())
-    return document.projection.busy()
+  if (!document.load.projection.value())
+    return document.load.projection.busy()
                ? empty_state(ui, "Projecting the load", "The plan is being run on the modeled machine.")
                : empty_state(ui, "This load could not be projected", "The message above says why.");
   refresh(workspace);
@@ -147,20 +148,21 @@ void TimelinePanel::draw_header(Workspace& workspace, const Ui& ui) {
 
 void TimelinePanel::draw_play(Document& document, const Ui& ui) {
   const bool pressed = icon_button(
-      ui, "play", document.playing ? "Stop (Space)" : "Play the load (Space)", [&](ImVec2 center, ImU32 ink) {
+      ui, "play", document.time.playing() ? "Stop (Space)" : "Play the load (Space)",
+      [&](ImVec2 center, ImU32 ink) {
         ImDrawList* draw = ImGui::GetWindowDrawList();
         const float r = ui.px(5);
-        if (!document.playing)
+        if (!document.time.playing())
           return draw->AddTriangleFilled({center.x - r * 0.7f, center.y - r},
                                          {center.x - r * 0.7f, center.y + r}, {center.x + r, center.y}, ink);
         draw->AddRectFilled({center.x - r, center.y - r}, {center.x - r / 3, center.y + r}, ink);
         draw->AddRectFilled({center.x + r / 3, center.y - r}, {center.x + r, center.y + r}, ink);
       });
-  if (pressed) document.play(!document.playing);
+  if (pressed) document.time.play(!document.time.playing());
   ImGui::SameLine(0, ui.px(2));
-  const std::string speed = fmt::format("{:g}x", document.play_speed);
+  const std::string speed = fmt::format("{:g}x", document.time.speed);
   if (button(ui, speed, ButtonKind::ghost))
-    document.play_speed = document.play_speed >= 4 ? 0.5 : document.play_speed * 2;
+    document.time.speed = document.time.speed >= 4 ? 0.5 : document.time.speed * 2;
   tooltip(ui, "Speed of the play; J slower, L faster");
   ImGui::SameLine(0, ui.px(4));
   draw_beside(document, ui);
@@ -172,14 +174,14 @@ void TimelinePanel::draw_beside(Document& document, const Ui& ui) {
   std::vector<std::string> names = {"alone"};
   std::size_t now = 0;
   for (const load::Method& method : load::methods()) {
-    if (method.id == shown_method(document.asked()).id) continue;  // it plays already
-    if (method.id == document.beside_method()) now = names.size();
+    if (method.id == shown_method(document.load.asked()).id) continue;  // it plays already
+    if (method.id == document.load.beside_method()) now = names.size();
     names.emplace_back(method.id);
   }
   const std::string preview = now == 0 ? "alone" : "and " + names[now];
   const auto picked = combo(ui, "##beside", ui.px(now == 0 ? 76 : 150), preview, names, now);
   tooltip(ui, "Second method: its outline is drawn over the curve, its map beside the map");
-  if (picked) document.set_beside(*picked == 0 ? "" : names[*picked]);
+  if (picked) document.load.set_beside(*picked == 0 ? "" : names[*picked]);
 }
 
 void TimelinePanel::draw_legend(const Ui& ui, float right) {
@@ -244,8 +246,8 @@ void TimelinePanel::draw_plot(Document& document, const Ui& ui, ImVec2 size) {
         if (mark.step < projection_->plan.steps.size()) draw(mark);
   };
   each_mark([&](const plan::Mark& mark) { plot_.mark(ui, frame, x_of(mark.step), ui.theme->muted); });
-  plot_.mark(ui, frame, x_of(document.step()), ui.theme->text);
-  if (document.hovered_step) plot_.mark(ui, frame, x_of(*document.hovered_step), ui.theme->muted);
+  plot_.mark(ui, frame, x_of(document.time.step()), ui.theme->text);
+  if (document.hover.step) plot_.mark(ui, frame, x_of(*document.hover.step), ui.theme->muted);
   draw_peaks(ui, frame);
   each_mark([&](const plan::Mark& mark) { plot_.label_mark(ui, frame, x_of(mark.step), mark.label); });
   if (strip > 0) draw_selection(document, ui, frame, at.y + size.y - strip);
@@ -305,13 +307,13 @@ void TimelinePanel::describe(const Document& document, const Ui& ui, std::size_t
 }
 
 void TimelinePanel::handle_mouse(Document& document, const Ui& ui, const TimelinePlot::Frame& frame) {
-  document.hovered_step.reset();
+  document.hover.step.reset();
   if (!ImGui::IsItemHovered() && !ImGui::IsItemActive()) return;
   const double share = share_at_pixel(frame.area, frame.range, ImGui::GetIO().MousePos.x);
   zoom_with_mouse(range_, share, frame.area.width());
   const std::size_t step = step_at_x(*projection_, key_.axis, share * plot_.curves().length);
-  if (ImGui::IsItemActive() && ImGui::IsMouseDown(ImGuiMouseButton_Left)) document.set_step(step);
-  document.hovered_step = step;
+  if (ImGui::IsItemActive() && ImGui::IsMouseDown(ImGuiMouseButton_Left)) document.time.set_step(step);
+  document.hover.step = step;
   hover_card(ui, [&] { describe(document, ui, step); });
 }
 

@@ -56,7 +56,7 @@ bool draw_change(Workspace& workspace, const Ui& ui, const load::AdvisedLoad& lo
   const float left = ImGui::GetCursorPosX(), width = ImGui::GetContentRegionAvail().x;
   ImGui::SetCursorPosX(left + width - ui.px(72));
   if (button(ui, "Apply", ButtonKind::primary)) {
-    workspace.attempt([&] { document.apply(load); });
+    workspace.attempt([&] { document.advice.apply(load); });
     ImGui::CloseCurrentPopup();
   }
   const float below = ImGui::GetCursorPosY();
@@ -84,7 +84,7 @@ void draw_found(Workspace& workspace, const Ui& ui, const load::LoadAdvice& foun
     if (draw_change(workspace, ui, *advice.nearest, 0)) hovered = &*advice.nearest;
     paragraph(ui, report::over_text(advice.nearest->verdict), ui.theme->bad);
   }
-  document.preview(hovered);
+  document.advice.preview(hovered);
   if (found.searched)
     small_text(ui,
                fmt::format("{} projected{}", counted(advice.tried, "other load"),
@@ -97,8 +97,8 @@ void draw_found(Workspace& workspace, const Ui& ui, const load::LoadAdvice& foun
 void draw_advice(Workspace& workspace, const Ui& ui) {
   Document& document = workspace.document();
   const Verdict verdict = verdict_of(document);
-  if (document.judged_load() == nullptr) return muted(ui, "The load is being projected.");
-  const load::LoadRow* const row = &document.judged_load()->row;
+  if (document.load.judged_load() == nullptr) return muted(ui, "The load is being projected.");
+  const load::LoadRow* const row = &document.load.judged_load()->row;
   heading(ui, fmt::format("{} in {} order", row->method->id, row->order));
   if (!row->refusal) muted(ui, peaks_text(peaks_of(*row)));
   text_colored(verdict.state == Verdict::State::over   ? ui.theme->bad
@@ -106,11 +106,11 @@ void draw_advice(Workspace& workspace, const Ui& ui) {
                                                        : ui.theme->text,
                verdict.words);
   if (verdict.state != Verdict::State::unjudged &&
-      document.asked().request.allocator != allocators::AllocatorModel::exact)
+      document.load.asked().request.allocator != allocators::AllocatorModel::exact)
     paragraph(ui, "Checked against the memory that the allocator reserves, which is more.", ui.theme->muted);
   if (!verdict.first.empty()) paragraph(ui, "First over the budget: " + shown(verdict.first), ui.theme->text);
-  if (document.can_take_back()) {
-    if (button(ui, "Undo suggestion")) workspace.attempt([&] { document.take_back(); });
+  if (document.advice.can_take_back()) {
+    if (button(ui, "Undo suggestion")) workspace.attempt([&] { document.advice.take_back(); });
   }
   ImGui::Separator();
   if (verdict.state == Verdict::State::unjudged)
@@ -118,11 +118,13 @@ void draw_advice(Workspace& workspace, const Ui& ui) {
                      ui.theme->muted);
   if (verdict.state == Verdict::State::fits)
     return paragraph(ui, "It fits. The panel Methods lists what else does.", ui.theme->muted);
-  document.advise();
-  if (document.advice.busy() || !document.advised()) return muted(ui, "Projecting other loads");
-  if (document.advice.error() != nullptr) return paragraph(ui, document.advice.error_text(), ui.theme->bad);
-  if (document.advice.value() && document.advice.value()->advice)
-    draw_found(workspace, ui, *document.advice.value()->advice);
+  document.advice.search();
+  if (document.advice.answer.busy() || !document.advice.is_current())
+    return muted(ui, "Projecting other loads");
+  if (document.advice.answer.error() != nullptr)
+    return paragraph(ui, document.advice.answer.error_text(), ui.theme->bad);
+  if (document.advice.answer.value() && document.advice.answer.value()->advice)
+    draw_found(workspace, ui, *document.advice.answer.value()->advice);
 }
 
 }  // namespace
@@ -184,7 +186,7 @@ std::vector<const load::LoadOption*> set_behind(const Document& document) {
   std::vector<const load::LoadOption*> set;
   for (const load::LoadOption& option : load::load_options())
     if (std::ranges::find(kShown, option.id) == kShown.end() &&
-        !same_option(option, document.asked().request, at_first))
+        !same_option(option, document.load.asked().request, at_first))
       set.push_back(&option);
   return set;
 }
@@ -199,7 +201,7 @@ std::string changed_text(const Document& document) {
   std::string words;
   for (const load::LoadOption* const option : set_behind(document))
     words += fmt::format("\n{}: {}", option->title,
-                         shown(load::load_option_text(document.asked().request, *option)));
+                         shown(load::load_option_text(document.load.asked().request, *option)));
   return words;
 }
 
@@ -291,7 +293,7 @@ void Toolbar::draw_chip(Workspace& workspace, const Ui& ui, float room) {
     if (list_key_pressed(ListKey::escape)) ImGui::CloseCurrentPopup();
     ImGui::EndPopup();
   }
-  if (advice_open_ && !open) workspace.document().preview(nullptr);
+  if (advice_open_ && !open) workspace.document().advice.preview(nullptr);
   advice_open_ = open;
 }
 
@@ -316,7 +318,7 @@ void Toolbar::draw_options(Workspace& workspace, const Ui& ui, bool with_order) 
       heading(ui, group);
     }
     sheet_controls_.draw_line(ui, *look,
-                              [&](std::string_view word) { document.set_option(option.id, word); });
+                              [&](std::string_view word) { document.load.set_option(option.id, word); });
   }
   ImGui::EndPopup();
 }

@@ -4,6 +4,8 @@
 #include "app/gui/panels/panels.h"
 #include "app/gui/parts/plot.h"
 #include "app/gui/parts/widgets.h"
+#include "app/gui/state/model/model_diff.h"
+#include "app/gui/state/model/tensor_table.h"
 #include "app/gui/window/input.h"
 #include "core/base/text.h"
 #include "core/graph/names/tensor_names.h"
@@ -138,7 +140,7 @@ class TreePanel final : public Panel {
 // What passes is lit here and on the map, and is what the table lists.
 void TreePanel::draw_filter(Workspace& workspace, const Ui& ui) {
   Document& document = workspace.document();
-  const TableView& table = document.table();
+  const TableView& table = document.table.view();
   const bool filtered = !table.filter.empty();
   filter_ = table.filter;
   const std::string before = filter_;
@@ -151,7 +153,8 @@ void TreePanel::draw_filter(Workspace& workspace, const Ui& ui) {
     const bool entered = ImGui::InputTextWithHint("##filter", "Filter: q_proj layer:12", &filter_,
                                                   ImGuiInputTextFlags_EnterReturnsTrue);
     // Escape leaves the field, and ImGui then puts back what stood there before
-    if (!entered && filter_ != before && !list_key_pressed(ListKey::escape)) document.set_filter(filter_);
+    if (!entered && filter_ != before && !list_key_pressed(ListKey::escape))
+      document.table.set_filter(filter_);
     if (entered) {
       go_to_hit(document, ImGui::GetIO().KeyShift ? -1 : 1);
       ImGui::SetKeyboardFocusHere(-1);
@@ -166,7 +169,7 @@ void TreePanel::draw_filter(Workspace& workspace, const Ui& ui) {
     ImGui::SameLine(0, 0);
     if (icon_button(ui, "clear", "Clear the filter",
                     [&](ImVec2 center, ImU32 ink) { paint_cross(ui, center, ink); }))
-      document.set_filter("");
+      document.table.set_filter("");
   }
   if (!table.error.empty()) return paragraph(ui, shown(table.error), ui.theme->bad);
   if (table.applied.empty()) return;
@@ -178,7 +181,7 @@ void TreePanel::draw_filter(Workspace& workspace, const Ui& ui) {
 
 // Selects what passes next after what is selected, in the order of the table; round its ends.
 void TreePanel::go_to_hit(Document& document, int step) {
-  const std::vector<graph::TensorId>& rows = document.table().rows;
+  const std::vector<graph::TensorId>& rows = document.table.view().rows;
   if (rows.empty()) return;
   const auto found =
       document.selected_tensor() ? std::ranges::find(rows, *document.selected_tensor()) : rows.end();
@@ -254,7 +257,7 @@ void TreePanel::reset(const Document& document) {
 }
 
 void TreePanel::reveal(const Document& document) {
-  seen_selection_ = document.selections();
+  seen_selection_ = document.history.count();
   const Model& model = *document.model;
   const auto tensor = document.selected_tensor();
   const auto* const module = std::get_if<graph::NodeId>(&document.selected());
@@ -290,7 +293,7 @@ void TreePanel::unfold(const Model& model) {
 void TreePanel::draw_content(Workspace& workspace, const Ui& ui) {
   Document& document = workspace.document();
   if (seen_model_ != document.id) reset(document);
-  if (seen_selection_ != document.selections() || seen_scale_ != ui.scale) reveal(document);
+  if (seen_selection_ != document.history.count() || seen_scale_ != ui.scale) reveal(document);
   seen_scale_ = ui.scale;
   if (stale_) unfold(*document.model);
   draw_filter(workspace, ui);
@@ -335,7 +338,7 @@ void TreePanel::press(Document& document, graph::NodeId at) {
   else if (branch)
     open_[graph::index(at)] = !open_[graph::index(at)], stale_ = true;
   document.select(node.tensor && !branch ? Selected(*node.tensor) : Selected(at));
-  seen_selection_ = document.selections();  // it is in sight already
+  seen_selection_ = document.history.count();  // it is in sight already
 }
 
 void TreePanel::draw_line(Document& document, const Ui& ui, const Line& line) {
@@ -350,8 +353,8 @@ void TreePanel::draw_line(Document& document, const Ui& ui, const Line& line) {
   const IdScope scope(graph::index(line.node));
   if (ImGui::Selectable("##line", selected, ImGuiSelectableFlags_AllowDoubleClick, {width, height}))
     press(document, line.node);
-  if (ImGui::IsItemHovered()) document.hover(line.node);
-  if (document.hovered() == line.node && !selected && !ImGui::IsItemHovered())
+  if (ImGui::IsItemHovered()) document.hover.set(line.node);
+  if (document.hover.module() == line.node && !selected && !ImGui::IsItemHovered())
     ImGui::GetWindowDrawList()->AddRect(at, at + ImVec2{width, height}, with_alpha(ui.theme->highlight, 0.5f),
                                         ui.px(3));
   hover_card(ui, [&] { describe(model, ui, line.node); });
@@ -377,7 +380,7 @@ void TreePanel::draw_line(Document& document, const Ui& ui, const Line& line) {
   const bool with_size = with_percent || text_width(least) <= name_room - all_figures;
   const float figures_width = with_size ? all_figures : 0;
   // modules without a tensor that passes the table's filter are dimmed
-  const std::vector<bool>& lit = document.table().lit;
+  const std::vector<bool>& lit = document.table.view().lit;
   const bool dimmed = !selected && !lit.empty() && !lit[graph::index(line.node)];
   put_text({at.x + indent + ui.px(15), y},
            dimmed ? mix(ui.theme->panel, ui.theme->muted, 0.7f) : ui.theme->text,

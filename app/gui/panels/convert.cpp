@@ -140,15 +140,15 @@ void ConvertPanel::draw_content(Workspace& workspace, const Ui& ui) {
     measured_.clear();
     weighed_.reset();
   }
-  if (!document.wants_convert.empty()) {
-    workspace.attempt([&] { take(document.wants_convert); });
-    document.wants_convert.clear();
+  if (!document.checks.suggested.empty()) {
+    workspace.attempt([&] { take(document.checks.suggested); });
+    document.checks.suggested.clear();
     if (out_ == suggested_) suggest(document);  // another format ends otherwise
   }
   // a tensor may have no place in the format, or the options none in the exporter
   if (std::vector<std::string> now = form(); weighed_ != now) {
     weighed_ = std::move(now);
-    document.weigh_convert(task());
+    document.checks.weigh_convert(task());
   }
   if (measured_ != out_) {
     measured_ = out_;
@@ -174,8 +174,8 @@ void ConvertPanel::draw_form(Workspace& workspace, const Ui& ui) {
   if (ImGui::IsItemHovered() && !ImGui::IsItemActive()) tooltip(ui, shown(out_));
   ImGui::Dummy({0, ui.px(4)});
   const Model& model = *document.model;
-  const bool usable =
-      use_misfit(model).empty() && document.convert_fit.error_text().empty() && !workspace.conversion.busy();
+  const bool usable = use_misfit(model).empty() && document.checks.convert_fit.error_text().empty() &&
+                      !workspace.conversion.busy();
   if (button(ui, workspace.conversion.busy() ? "Converting" : "Convert", ButtonKind::primary, usable))
     workspace.attempt([&] { workspace.convert(task()); });
   if (workspace.disk.value() && workspace.disk.value()->exists && !request_.write.overwrite &&
@@ -185,8 +185,8 @@ void ConvertPanel::draw_form(Workspace& workspace, const Ui& ui) {
   }
   if (const std::string why = use_misfit(model); !why.empty())
     paragraph(ui, "Cannot be converted: " + shown(why), ui.theme->bad);
-  else if (!document.convert_fit.error_text().empty())
-    paragraph(ui, "Cannot be written with these options: " + shown(document.convert_fit.error_text()),
+  else if (!document.checks.convert_fit.error_text().empty())
+    paragraph(ui, "Cannot be written with these options: " + shown(document.checks.convert_fit.error_text()),
               ui.theme->bad);
   ImGui::Dummy({0, ui.px(8)});
   for (const Option<exporters::ConvertRequest>& option : exporters::convert_options())
@@ -218,8 +218,8 @@ void ConvertPanel::draw_summary(Workspace& workspace, const Ui& ui) {
                         counted(model.graph->tensors.size(), "tensor"), format_bytes(model.weight_bytes),
                         counted(model.graph->files.size(), "file")),
             ui.theme->text);
-  if (!document.convert_fit.error_text().empty()) return;  // draw_actions() says why
-  for (const exporters::TypeChange& change : document.convert_fit.or_empty().changes) {
+  if (!document.checks.convert_fit.error_text().empty()) return;  // draw_actions() says why
+  for (const exporters::TypeChange& change : document.checks.convert_fit.or_empty().changes) {
     const std::string_view from = graph::dtype_info(change.from).name;
     const std::string bytes = format_bytes(change.bytes);
     const std::string_view verb = change.unpacked ? "is unpacked to" : "becomes";
@@ -229,7 +229,7 @@ void ConvertPanel::draw_summary(Workspace& workspace, const Ui& ui) {
                    : fmt::format("{} {} {}, {}", from, verb, graph::dtype_info(change.to).name, bytes),
                ui.theme->text);
   }
-  const exporters::Preflight& planned = document.convert_fit.or_empty();
+  const exporters::Preflight& planned = document.checks.convert_fit.or_empty();
   for (const std::string& loss : planned.left_out)
     badge_line(ui, "left out", ui.theme->warning, loss, ui.theme->text);
   for (const graph::Note& note : planned.layout.notes)
@@ -241,8 +241,8 @@ void ConvertPanel::draw_summary(Workspace& workspace, const Ui& ui) {
 void ConvertPanel::draw_room(const Workspace& workspace, const Ui& ui) {
   const Document& document = workspace.document();
   if (!workspace.disk.value() || document.model->shapes_only) return;
-  if (!document.convert_fit.value()) return;
-  const std::uint64_t needed = exporters::total_bytes(document.convert_fit.value()->layout);
+  if (!document.checks.convert_fit.value()) return;
+  const std::uint64_t needed = exporters::total_bytes(document.checks.convert_fit.value()->layout);
   const std::uint64_t there = workspace.disk.value()->available;
   const bool fits = needed <= there;
   badge_line(

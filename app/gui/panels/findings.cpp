@@ -98,15 +98,15 @@ class FindingsPanel final : public Panel {
 void FindingsPanel::collect(const Document& document) {
   // every row takes its share of every frame
   constexpr std::size_t kMostNotes = 2000;
-  const bool found = document.findings.value() != nullptr;
+  const bool found = document.checks.findings.value() != nullptr;
   if (seen_model_ == document.id && seen_findings_ == found) return;
   seen_model_ = document.id;
   seen_findings_ = found;
   items_.clear();
   const graph::MetaGraph& graph = *document.model->graph;
   if (found)
-    for (std::size_t i = 0; i < document.findings.value()->size(); ++i)
-      items_.push_back({Item::From::finding, (*document.findings.value())[i].severity, i});
+    for (std::size_t i = 0; i < document.checks.findings.value()->size(); ++i)
+      items_.push_back({Item::From::finding, (*document.checks.findings.value())[i].severity, i});
   else if (!graph.missing.empty() && document.model->errors == 0)
     items_.push_back({Item::From::missing, graph::Severity::error, 0});
   std::vector<Item> notes;
@@ -126,8 +126,8 @@ void FindingsPanel::draw_content(Workspace& workspace, const Ui& ui) {
   const CardScope card(ui, "findings", {0, 0});
   draw_head(workspace, ui);
   collect(document);  // whoever looks again has no findings meanwhile
-  if (items_.empty() && !document.findings.busy())
-    return document.findings.value()
+  if (items_.empty() && !document.checks.findings.busy())
+    return document.checks.findings.value()
                ? empty_state(ui, "No problems found", "The model can be loaded as it is.")
            : document.model->shapes_only
                ? empty_state(ui, "No problems in the headers",
@@ -166,19 +166,19 @@ void FindingsPanel::draw_head(Workspace& workspace, const Ui& ui) {
   const Model& model = *document.model;
   draw_use(document, ui);
   const bool files = !model.graph->files.empty() && !model.shapes_only;
-  const bool looked = document.findings.value() != nullptr;
-  if (document.findings.busy()) {
-    const auto job = workspace.shared.jobs.find(document.findings.job());
+  const bool looked = document.checks.findings.value() != nullptr;
+  if (document.checks.findings.busy()) {
+    const auto job = workspace.shared.jobs.find(document.checks.findings.job());
     control_text("Checking files", ui.theme->text);
     ImGui::SameLine(0, ui.px(12));
-    if (progress_with_stop(ui, job ? job->fraction : 0)) document.findings.cancel();
+    if (progress_with_stop(ui, job ? job->fraction : 0)) document.checks.findings.cancel();
     if (job && job->total > 0)
       muted(ui, fmt::format("{} of {} compared: equal sizes may hold equal bytes", format_bytes(job->done),
                             format_bytes(job->total)));
   } else {
     if (button(ui, looked ? "Check again" : "Check files", looked ? ButtonKind::normal : ButtonKind::primary,
                files))
-      workspace.attempt([&] { document.diagnose(); });
+      workspace.attempt([&] { document.checks.diagnose(); });
     ImGui::SameLine(0, ui.px(14));
     ImGui::AlignTextToFramePadding();
     std::size_t found = 0;
@@ -190,8 +190,8 @@ void FindingsPanel::draw_head(Workspace& workspace, const Ui& ui) {
             fmt::format("{} in the files, {} from opening them", found, items_.size() - found + left_out_));
     else
       name_text(ui, "Reads tensors that may be duplicates; headers tell the rest.", 0, ui.theme->muted);
-    if (!diagnosis_error(document).empty())
-      paragraph(ui, shown(diagnosis_error(document)), ui.theme->warning);
+    if (!document.checks.diagnosis_error().empty())
+      paragraph(ui, shown(document.checks.diagnosis_error()), ui.theme->warning);
   }
   if (!looked && files) {
     const FontScope font(ui.fonts.small);
@@ -210,7 +210,7 @@ void FindingsPanel::draw_item(Workspace& workspace, const Ui& ui, const Item& it
   {
     const GroupScope group;
     if (item.from == Item::From::finding)
-      draw_finding(workspace, ui, (*document.findings.value())[item.at]);
+      draw_finding(workspace, ui, (*document.checks.findings.value())[item.at]);
     else if (item.from == Item::From::note)
       draw_note(document, ui, graph.notes[item.at]);
     else

@@ -25,7 +25,7 @@ namespace {
 // Of the symbols that the file itself names, but for batch and tokens.
 void named_sizes(Document& document, const Ui& ui, bool& first) {
   constexpr std::size_t kMostShown = 6, kMostName = 60;
-  const ForwardScene& scene = *document.forward.value();
+  const ForwardScene& scene = *document.forward.scene.value();
   std::size_t drawn = 0;
   for (const graph::NamedSize& named : scene.forward()->sizes) {
     const auto symbol = named.taken_as.as_symbol();
@@ -38,7 +38,7 @@ void named_sizes(Document& document, const Ui& ui, bool& first) {
     label_before(ui, label, width, !std::exchange(first, false));
     ImGui::SetNextItemWidth(width);
     ImGui::PushID(static_cast<int>(graph::index(*symbol)));
-    Asked asked = document.asked();
+    Asked asked = document.load.asked();
     std::vector<forward::SizeChoice>& sizes = asked.request.sizes;
     const auto at = std::ranges::find(sizes, named.name, &forward::SizeChoice::name);
     std::uint64_t size = at == sizes.end() ? 1 : at->size;
@@ -51,7 +51,7 @@ void named_sizes(Document& document, const Ui& ui, bool& first) {
       sizes.push_back({named.name, size});
     else
       at->size = size;
-    document.ask(asked);
+    document.load.ask(asked);
   }
 }
 
@@ -72,11 +72,11 @@ void all_controls(Document& document, const Ui& ui, OptionControls& controls) {
 
 // Where a panel is low, behind a button: the plot needs the lines.
 void forward_controls(Document& document, const Ui& ui, OptionControls& controls) {
-  if (!document.forward.value() || document.forward.value()->forward() == nullptr) return;
+  if (!document.forward.scene.value() || document.forward.graph() == nullptr) return;
   constexpr float kRoomy = 440;
   if (ImGui::GetContentRegionAvail().y >= ui.px(kRoomy)) return all_controls(document, ui, controls);
-  const load::LoadRequest& request = document.asked().request;
-  const std::string& profile = document.forward.value()->options.profile;
+  const load::LoadRequest& request = document.load.asked().request;
+  const std::string& profile = document.forward.scene.value()->options.profile;
   const std::string words = fmt::format("Pass: {}, batch {}{}{}", counted(request.sequence, "new token"),
                                         request.batch, profile.empty() ? "" : ", ", profile);
   if (button(ui, words)) ImGui::OpenPopup("pass");
@@ -91,15 +91,15 @@ void forward_controls(Document& document, const Ui& ui, OptionControls& controls
 }
 
 bool forward_absent(const Document& document, const Ui& ui) {
-  if (!document.forward.value()) {
-    if (document.forward.busy())
+  if (!document.forward.scene.value()) {
+    if (document.forward.scene.busy())
       empty_state(ui, "Computing the forward pass", "The architecture is being matched to the tensors.");
     else
-      empty_state(ui, "The forward pass could not be computed", shown(forward_error(document)));
+      empty_state(ui, "The forward pass could not be computed", shown(document.forward.error()));
     return true;
   }
-  if (document.forward.value()->forward() != nullptr) return false;
-  const forward::ForwardModel& model = document.forward.value()->model;
+  if (document.forward.graph() != nullptr) return false;
+  const forward::ForwardModel& model = document.forward.scene.value()->model;
   std::string known = "The file holds weights only.";
   if (!model.remark.empty()) {
     known = shown(model.remark) + ".";

@@ -53,13 +53,13 @@ void LifetimesPanel::forget() {
 }
 
 void LifetimesPanel::refresh(const Document& document) {
-  if (scene_ && scene_ == document.forward.value() && figures_ == document.figures() &&
+  if (scene_ && scene_ == document.forward.scene.value() && figures_ == document.forward.figures() &&
       everything_ == shown_everything_)
     return;
-  const bool same_model = scene_ && scene_->graph == document.forward.value()->graph;
+  const bool same_model = scene_ && scene_->graph == document.forward.scene.value()->graph;
   if (!same_model) range_ = {};
-  scene_ = document.forward.value();
-  figures_ = document.figures();
+  scene_ = document.forward.scene.value();
+  figures_ = document.forward.figures();
   shown_everything_ = everything_;
   plot_.set_data(pass_data(scene_, figures_, everything_));
 }
@@ -80,7 +80,7 @@ void LifetimesPanel::draw_content(Workspace& workspace, const Ui& ui) {
   const float list = list_width(ui, room);
   const auto last = static_cast<std::uint32_t>(scene_->forward()->ops.size() - 1);
   const std::uint32_t peak = figures_ ? figures_->peak.op : 0;
-  cursor_ = static_cast<std::uint32_t>(std::min<std::size_t>(document.operator_shown.value_or(peak), last));
+  cursor_ = static_cast<std::uint32_t>(std::min<std::size_t>(document.forward.shown.value_or(peak), last));
   draw_plot(document, ui, {room.x - (list > 0 ? list + ui.px(14) : 0), room.y});
   if (list <= 0) return;
   ImGui::SameLine(0, ui.px(14));
@@ -89,7 +89,7 @@ void LifetimesPanel::draw_content(Workspace& workspace, const Ui& ui) {
 }
 
 void LifetimesPanel::draw_figures(const Document& document, const Ui& ui) {
-  if (!forward_error(document).empty()) return name_text(ui, forward_error(document), 0, ui.theme->bad);
+  if (!document.forward.error().empty()) return name_text(ui, document.forward.error(), 0, ui.theme->bad);
   if (!figures_) return;
   const forward::ForwardFigures& figures = *figures_;
   const forward::LaneBytes& at = figures.usage[figures.peak.op];
@@ -116,9 +116,9 @@ void LifetimesPanel::draw_figures(const Document& document, const Ui& ui) {
     words(fmt::format("the profile's allocator holds {}", format_bytes(figures.reserved)), "",
           ui.theme->muted);
   entry(PassLane::cache, figures.peak.cache_bytes);
-  if (document.forward.value()->model.cache_bytes_per_token.value_or(0) > 0)
+  if (document.forward.scene.value()->model.cache_bytes_per_token.value_or(0) > 0)
     words(fmt::format("{} bytes per token of each sequence",
-                      format_grouped(*document.forward.value()->model.cache_bytes_per_token)),
+                      format_grouped(*document.forward.scene.value()->model.cache_bytes_per_token)),
           "", ui.theme->muted);
   entry(PassLane::weights, plot_.data().weight_bytes);
   if (figures.peak.unknown > 0)
@@ -151,7 +151,7 @@ void LifetimesPanel::handle_mouse(Document& document, const Ui& ui, LifetimesPlo
   frame.range = range_;
   cursor_ = plot_.op_at(frame, mouse.x);
   const PassRow* const row = hovered ? plot_.row_at(frame, mouse) : nullptr;
-  if (ImGui::IsItemActive() && ImGui::IsMouseDown(ImGuiMouseButton_Left)) document.operator_shown = cursor_;
+  if (ImGui::IsItemActive() && ImGui::IsMouseDown(ImGuiMouseButton_Left)) document.forward.shown = cursor_;
   if (row == nullptr) return;
   if (ImGui::IsMouseClicked(ImGuiMouseButton_Left) && row->lane == PassLane::weights)
     document.select(graph::TensorId{row->id});

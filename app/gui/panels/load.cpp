@@ -51,8 +51,8 @@ class LoadPanel final : public Panel {
 };
 
 void LoadPanel::refresh(const Document& document) {
-  if (of_ == document.projection.value()) return;
-  of_ = document.projection.value();
+  if (of_ == document.load.projection.value()) return;
+  of_ = document.load.projection.value();
   range_ = {};
   arranged_ = {};
   lanes_.clear();
@@ -177,11 +177,11 @@ void LoadPanel::handle_mouse(Document& document, const Ui& ui, const PlotArea& a
 
 void LoadPanel::draw_content(Workspace& workspace, const Ui& ui) {
   Document& document = workspace.document();
-  if (!document.projection.value())
+  if (!document.load.projection.value())
     return empty_state(
-        ui, document.projection.busy() ? "Projecting the load" : "This load could not be projected",
-        document.projection.busy() ? "The plan is being run on the modeled machine."
-                                   : "The message above says why.");
+        ui, document.load.projection.busy() ? "Projecting the load" : "This load could not be projected",
+        document.load.projection.busy() ? "The plan is being run on the modeled machine."
+                                        : "The message above says why.");
   refresh(document);
   small_text(ui,
              fmt::format("{} in {} order: {} in {}, each from its allocation to its end", of_->method->id,
@@ -201,8 +201,8 @@ void LoadPanel::draw_content(Workspace& workspace, const Ui& ui) {
     const float x = pixel_of(area, static_cast<double>(step));
     if (x >= area.low.x && x <= area.high.x) paint_mark(ui, area, x, color, std::nullopt);
   };
-  mark(document.step(), ui.theme->text);
-  if (document.hovered_step) mark(*document.hovered_step, ui.theme->muted);
+  mark(document.time.step(), ui.theme->text);
+  if (document.hover.step) mark(*document.hover.step, ui.theme->muted);
   for (const double tick : view::decimal_ticks(range_.from * steps_, range_.to * steps_, tick_room(ui, area)))
     paint_tick(ui, area, pixel_of(area, tick),
                tick < 1 ? "start" : "step " + format_grouped(static_cast<std::uint64_t>(tick)));

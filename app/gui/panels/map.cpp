@@ -262,14 +262,14 @@ void MapPanel::draw_toolbar(Workspace& workspace, const Ui& ui) {
   const bool by_memory = !held().empty();
   const std::size_t mode = std::min(static_cast<std::size_t>(workspace.settings.color_by), labels.size());
   const std::size_t chosen = segmented(ui, "color", labels, by_memory ? labels.size() : mode);
-  if (by_memory && chosen < labels.size()) document.set_step(std::nullopt);
+  if (by_memory && chosen < labels.size()) document.time.set_step(std::nullopt);
   if (chosen < labels.size()) workspace.settings.color_by = static_cast<ColorBy>(chosen);
 }
 
 // Once, or twice side by side: the load, and the one that is played in step with it.
 void MapPanel::draw_canvas(Workspace& workspace, const Ui& ui, ImVec2 size) {
   Document& document = workspace.document();
-  const bool two = document.beside.value() && document.projection.value();
+  const bool two = document.load.beside.value() && document.load.projection.value();
   const float gap = two ? ui.px(12) : 0, title = two ? ImGui::GetTextLineHeightWithSpacing() : 0;
   const ImVec2 part = {std::floor((size.x - gap) / (two ? 2 : 1)), std::floor(size.y - title)};
   const ImVec2 start = ImGui::GetCursorScreenPos();
@@ -279,7 +279,8 @@ void MapPanel::draw_canvas(Workspace& workspace, const Ui& ui, ImVec2 size) {
   for (half_ = 0; half_ < (two ? 2u : 1u); ++half_) {
     const ImVec2 at = start + ImVec2{half_ == 0 ? 0 : part.x + gap, 0};
     if (two)
-      draw_moment(half_ == 0 ? *document.projection.value() : *document.beside.value(), ui, at, part.x);
+      draw_moment(half_ == 0 ? *document.load.projection.value() : *document.load.beside.value(), ui, at,
+                  part.x);
     ImGui::SetCursorScreenPos(at + ImVec2{0, title});
     draw_part(document, ui, part);
   }
@@ -312,15 +313,16 @@ void MapPanel::draw_part(Document& document, const Ui& ui, ImVec2 size) {
 
 // While the cursor is moved, colors say where the bytes are instead of what they are.
 void MapPanel::refresh_held(const Document& document) {
-  const bool two = document.beside.value() != nullptr;
-  const bool moved = document.projection.value() && (two || !document.at_peak() || document.hovered_step);
+  const bool two = document.load.beside.value() != nullptr;
+  const bool moved =
+      document.load.projection.value() && (two || !document.time.at_peak() || document.hover.step);
   if (!moved || !two) helds_[1].clear();
   if (!moved) return helds_[0].clear();
-  const std::size_t step = document.hovered_step.value_or(document.step());
-  helds_[0].move_to(document.model, document.projection.value(), step);
+  const std::size_t step = document.hover.step.value_or(document.time.step());
+  helds_[0].move_to(document.model, document.load.projection.value(), step);
   if (two)
-    helds_[1].move_to(document.model, document.beside.value(),
-                      step_in_step(*document.projection.value(), step, *document.beside.value()));
+    helds_[1].move_to(document.model, document.load.beside.value(),
+                      step_in_step(*document.load.projection.value(), step, *document.load.beside.value()));
 }
 
 // Side by side where the tensor is in several spaces at once. Of many small ones together, each space takes
@@ -346,7 +348,7 @@ void MapPanel::fill_tile(const Document& document, const Ui& ui, const Tile& til
 }
 
 void MapPanel::draw_tiles(const Document& document, const Ui& ui, ImVec2 at) {
-  const std::vector<bool>& lit = document.table().lit;
+  const std::vector<bool>& lit = document.table.view().lit;
   ImDrawList* draw = ImGui::GetWindowDrawList();
   const float gap = std::max(1.0f, std::round(ui.scale));
   for (std::size_t i = 0; i < tiles_.size(); ++i) {
@@ -470,7 +472,7 @@ void MapPanel::draw_selection(const Document& document, const Ui& ui, ImVec2 at)
     draw->AddRect(low, high, ui.theme->sea, ui.px(2), 0, ui.px(5));
     draw->AddRect(low, high, ui.theme->highlight, ui.px(2), 0, ui.px(2.5f));
   }
-  const auto hovered = document.hovered();
+  const auto hovered = document.hover.module();
   if (!hovered || hovered == selected || hovered == graph::kRootNode) return;
   if (const auto place = place_of(model.tree, *hovered)) {
     const auto [low, high] = pixels(*place, at);
@@ -486,7 +488,7 @@ void MapPanel::handle_mouse(Document& document, const Ui& ui, ImVec2 at) {
   if (ImGui::IsMouseClicked(ImGuiMouseButton_Right) && document.zoomed() != graph::kRootNode)
     document.zoom(model.tree.node(document.zoomed()).parent);
   if (tile == nullptr) return;
-  document.hover(tile->node);
+  document.hover.set(tile->node);
   show_tooltip(model, ui, *tile);
   const graph::ModuleNode& node = model.tree.node(tile->node);
   if (ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left))

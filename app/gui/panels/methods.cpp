@@ -43,11 +43,11 @@ class MethodsPanel final : public Panel {
 
 void MethodsPanel::draw_content(Workspace& workspace, const Ui& ui) {
   Document& document = workspace.document();
-  document.want_comparison();
+  document.load.want_comparison();
   const bool presented = workspace.lesson.presents;  // then nobody sits before the controls
   if (!presented) draw_toolbar(workspace, ui);
-  if (document.comparison.value()->answer.rows.empty())
-    return empty_state(ui, document.comparison.busy() ? "Projecting every method" : "Nothing to compare",
+  if (document.load.comparison.value()->answer.rows.empty())
+    return empty_state(ui, document.load.comparison.busy() ? "Projecting every method" : "Nothing to compare",
                        "Each method is planned and run on the modeled machine.");
   if (!presented) draw_notes(workspace, ui);
   const ImVec2 room = ImGui::GetContentRegionAvail();
@@ -58,7 +58,7 @@ void MethodsPanel::draw_content(Workspace& workspace, const Ui& ui) {
   const float below = below_ > 0 ? below_ : ui.px(100);
   draw_view(workspace, ui, {room.x, std::max(ui.px(90), room.y - below - ui.px(8))});
   const float top = ImGui::GetCursorPosY();
-  const load::Method& method = shown_method(document.asked());
+  const load::Method& method = shown_method(document.load.asked());
   ImGui::AlignTextToFramePadding();
   heading(ui, method.id);
   ImGui::SameLine(0, ui.px(12));
@@ -89,17 +89,17 @@ void MethodsPanel::draw_content(Workspace& workspace, const Ui& ui) {
 
 void MethodsPanel::draw_toolbar(Workspace& workspace, const Ui& ui) {
   Document& document = workspace.document();
-  Asked asked = document.asked();
+  Asked asked = document.load.asked();
   constexpr std::array<std::string_view, 2> orders = {"This order", "Every order"};
   const bool every = segmented(ui, "orders", orders, asked.every_order ? 1 : 0) == 1;
   tooltip(ui, "Show each method in the chosen order, or in every order");
-  if (std::exchange(asked.every_order, every) != every) workspace.attempt([&] { document.ask(asked); });
+  if (std::exchange(asked.every_order, every) != every) workspace.attempt([&] { document.load.ask(asked); });
   constexpr std::array<std::string_view, kCompareViewNames.size()> kViews = {"Table", "Curves", "Overlay",
                                                                              "Order"};
   continue_line(ui, 10, segmented_width(ui, kViews));
   workspace.settings.compare_view = static_cast<CompareView>(
       segmented(ui, "view", kViews, static_cast<std::size_t>(workspace.settings.compare_view)));
-  const auto& answer = document.comparison.value()->answer;
+  const auto& answer = document.load.comparison.value()->answer;
   if (workspace.settings.compare_view == CompareView::table && answer.bound && answer.bound->judged()) {
     continue_line(ui, 10, text_width("Fits only") + ui.px(30));
     checkbox(ui, "Fits only", &workspace.settings.fits_only);
@@ -116,7 +116,7 @@ void MethodsPanel::draw_toolbar(Workspace& workspace, const Ui& ui) {
 // What the comparison shows, in one line; the whole text under the pointer.
 void MethodsPanel::draw_notes(Workspace& workspace, const Ui& ui) {
   const Document& document = workspace.document();
-  const report::ChartSubject subject = document.comparison.value()->subject(*document.model->graph);
+  const report::ChartSubject subject = document.load.comparison.value()->subject(*document.model->graph);
   const std::vector<report::PicturedRow> rows = compared_rows(document, subject);
   std::vector<std::string> notes;
   if (workspace.settings.compare_view == CompareView::table) {  // it has every row, and no curves
@@ -135,7 +135,7 @@ void MethodsPanel::draw_notes(Workspace& workspace, const Ui& ui) {
 
 void MethodsPanel::draw_export(Workspace& workspace, const Ui& ui) {
   Document& document = workspace.document();
-  if (button(ui, "Save", ButtonKind::normal, !document.comparison.value()->answer.rows.empty()))
+  if (button(ui, "Save", ButtonKind::normal, !document.load.comparison.value()->answer.rows.empty()))
     ImGui::OpenPopup("save chart");
   tooltip(ui, "As a picture (.svg), as a page with table and explanations (.html), or as a request (.json)");
   const StyleScope style(ImGuiStyleVar_WindowPadding, {ui.px(12), ui.px(10)});
@@ -146,7 +146,7 @@ void MethodsPanel::draw_export(Workspace& workspace, const Ui& ui) {
     ImGui::SameLine(0, ui.px(6));
     if (button(ui, "Write", ButtonKind::primary, !chart_.empty()) || entered) {
       const bool request = chart_.ends_with(".json");
-      workspace.attempt([&] { request ? workspace.save_request(chart_) : document.save_chart(chart_); });
+      workspace.attempt([&] { request ? workspace.save_request(chart_) : document.load.save_chart(chart_); });
       ImGui::CloseCurrentPopup();
     }
     ImGui::EndPopup();
@@ -184,9 +184,9 @@ std::string item_name(const Model& model, const OrderItem& item) {
 }
 
 std::string peak_text(const Document& document) {
-  const auto& projection = document.projection.value();
-  if (!projection || document.projection.busy()) return "";
-  const plan::MemoryKind memory = document.memory().kind;
+  const auto& projection = document.load.projection.value();
+  if (!projection || document.load.projection.busy()) return "";
+  const plan::MemoryKind memory = document.load.memory().kind;
   const bool unified = memory == plan::MemoryKind::unified;
   const std::uint64_t bytes =
       plan::view_peaks(projection->timeline, memory)[plan::leading_view(memory)].bytes;
@@ -204,10 +204,10 @@ void OrderEditor::draw_file(Workspace& workspace, const Ui& ui) {
     tooltip(ui, "One name of a tensor per line; what is not named follows in the order of the file");
   ImGui::SameLine(0, ui.px(6));
   if (button(ui, "Load", ButtonKind::normal, !path_.empty()))
-    workspace.attempt([&] { document.load_order(path_); });
+    workspace.attempt([&] { document.order.read(path_); });
   ImGui::SameLine(0, ui.px(6));
   if (button(ui, "Save", ButtonKind::normal, !path_.empty()))
-    workspace.attempt([&] { document.save_order(path_); });
+    workspace.attempt([&] { document.order.save(path_); });
   const std::string peak = peak_text(document);
   if (peak.empty()) return;
   continue_line(ui, 14, text_width(peak));
@@ -216,7 +216,7 @@ void OrderEditor::draw_file(Workspace& workspace, const Ui& ui) {
 
 void OrderEditor::draw_item(Document& document, const Ui& ui, std::size_t at) {
   const Model& model = *document.model;
-  const OrderItem& item = document.order.value()->items()[at];
+  const OrderItem& item = document.order.list.value()->items()[at];
   const FontScope font(ui.fonts.small);
   const float height = ImGui::GetFontSize() + ui.px(8);
   const ImVec2 pen = ImGui::GetCursorScreenPos();
@@ -273,11 +273,11 @@ static void scroll_while_dragging(const Ui& ui) {
 void OrderEditor::draw(Workspace& workspace, const Ui& ui, ImVec2 size) {
   Document& document = workspace.document();
   const ChildScope child("order", size);
-  document.list_order();
+  document.order.list_chosen();
   draw_file(workspace, ui);
-  const OrderList& list = *document.order.value();
+  const OrderList& list = *document.order.list.value();
   if (list.items().empty())
-    return empty_state(ui, document.order.busy() ? "Listing the order" : "Nothing to arrange",
+    return empty_state(ui, document.order.list.busy() ? "Listing the order" : "Nothing to arrange",
                        "Modules in the order in which they are loaded.");
   small_text(ui,
              fmt::format("{}, first to last. Drag a row to where it should be loaded; the arrow unfolds it.",
@@ -296,7 +296,7 @@ void OrderEditor::draw(Workspace& workspace, const Ui& ui, ImVec2 size) {
     changed.fold(from_);
   else
     changed.unfold(*document.model->graph, from_);
-  document.arrange_order(std::move(changed));
+  document.order.arrange(std::move(changed));
 }
 
 }  // namespace loadline::gui

@@ -136,8 +136,8 @@ void draw_cell(Workspace& workspace, const Ui& ui, const report::PicturedRow& pi
   Document& document = workspace.document();
   const load::LoadRow& row = *pictured.row;
   const report::RowCurve& curve = *pictured.curve;
-  const load::BoundRequest& bound = *document.comparison.value()->answer.bound;
-  const bool chosen = &shown_method(document.asked()) == row.method;
+  const load::BoundRequest& bound = *document.load.comparison.value()->answer.bound;
+  const bool chosen = &shown_method(document.load.asked()) == row.method;
   const IdScope scope(row.method);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   if (press_area(ui, "cell", size)) choose_row(workspace, row);
@@ -186,7 +186,7 @@ void draw_legend(const Workspace& workspace, const Ui& ui, const report::ChartSc
     first = false;
     legend_entry(ui, ui.theme->spaces[plan::index(space)], space_title(space), "");
   }
-  const bool unified = document.comparison.value()->answer.bound->memory == plan::MemoryKind::unified;
+  const bool unified = document.load.comparison.value()->answer.bound->memory == plan::MemoryKind::unified;
   const std::string words =
       unified
           ? fmt::format("one scale, up to {}; the ring marks the unified peak", format_bytes(scale.above))
@@ -208,7 +208,7 @@ std::vector<report::PicturedRow> compared_rows(const Document& document,
 
 void draw_methods_curves(Workspace& workspace, const Ui& ui, ImVec2 size) {
   Document& document = workspace.document();
-  const report::ChartSubject subject = document.comparison.value()->subject(*document.model->graph);
+  const report::ChartSubject subject = document.load.comparison.value()->subject(*document.model->graph);
   const std::vector<report::PicturedRow> rows = compared_rows(document, subject);
   const ChildScope child("curves", size);
   if (rows.empty()) return empty_state(ui, "No method can load this model", "The table says why.");
@@ -435,7 +435,7 @@ void draw_plot(const Document& document, const Ui& ui, const Overlay& overlay, s
   std::vector<std::vector<ImVec2>> curves(overlay.rows.size());
   for (const bool chosen : {false, true})
     for (std::size_t i = 0; i < overlay.rows.size(); ++i)
-      if ((overlay.rows[i].pictured.row->method->id == shown_method(document.asked()).id) == chosen)
+      if ((overlay.rows[i].pictured.row->method->id == shown_method(document.load.asked()).id) == chosen)
         curves[i] = paint_line(ui, area, overlay, overlay.rows[i], colors[i], chosen);
   paint_names(ui, area, overlay, colors, curves);
 }
@@ -494,13 +494,13 @@ std::vector<report::PicturedRow> overlaid_rows(const Document& document,
   }
   // the chosen one, then some from the least peak to the most
   constexpr std::size_t kFew = 5;
-  const report::RowSpace& space = overlay_space(rows, document.comparison.value()->answer.bound->memory);
+  const report::RowSpace& space = overlay_space(rows, document.load.comparison.value()->answer.bound->memory);
   const auto peak = [&](const report::PicturedRow& row) { return space.peak(*row.row).bytes; };
   std::vector<report::PicturedRow> sorted = rows;
   std::ranges::stable_sort(sorted, {}, peak);
   std::vector<report::PicturedRow> distinct;
   for (const report::PicturedRow& row : sorted) {
-    if (row.row->method->id == shown_method(document.asked()).id) result.push_back(row);
+    if (row.row->method->id == shown_method(document.load.asked()).id) result.push_back(row);
     if (distinct.empty() || peak(distinct.back()) != peak(row)) distinct.push_back(row);
   }
   const auto add = [&](const report::PicturedRow& row) {
@@ -512,11 +512,11 @@ std::vector<report::PicturedRow> overlaid_rows(const Document& document,
 }
 
 void draw_methods_overlay(Document& document, const Ui& ui, ImVec2 size) {
-  const report::ChartSubject subject = document.comparison.value()->subject(*document.model->graph);
+  const report::ChartSubject subject = document.load.comparison.value()->subject(*document.model->graph);
   const std::vector<report::PicturedRow> rows = report::pictured_rows(subject);
   const ChildScope child("overlaid", size);
   if (rows.empty()) return empty_state(ui, "No method can load this model", "The table says why.");
-  const load::BoundRequest& bound = *document.comparison.value()->answer.bound;
+  const load::BoundRequest& bound = *document.load.comparison.value()->answer.bound;
   const std::vector<report::PicturedRow> shown = overlaid_rows(document, rows);
   // of chosen rows the space in which they differ, else that of all
   const report::RowSpace& space = overlay_space(document.overlaid.empty() ? rows : shown, bound.memory);

@@ -104,15 +104,15 @@ void verdict_cell(const Document& document, const Ui& ui, const load::LoadRow& r
   if (!ImGui::TableNextColumn()) return;
   const float room = ImGui::GetContentRegionAvail().x;
   if (row.refusal) return muted(ui, elided("not possible", room));
-  if (!document.comparison.value()->answer.bound->judged())
-    return has_refusal(document.comparison.value()->answer.rows)
+  if (!document.load.comparison.value()->answer.bound->judged())
+    return has_refusal(document.load.comparison.value()->answer.rows)
                ? muted(ui, "possible")
                : name_text(ui, load::law_text(*row.method), 0, ui.theme->muted);
   if (row.fits()) return text_colored(ui.theme->good, "fits");
   if (row.verdict.at_risk > 0 && row.verdict.at_risk == row.most_over())
     return text_colored(ui.theme->bad, "at risk");
   text_colored(ui.theme->bad,
-               short_verdict(ui, row, document.comparison.value()->answer.bound->budget, room));
+               short_verdict(ui, row, document.load.comparison.value()->answer.bound->budget, room));
 }
 
 float row_height(const Ui& ui) { return ImGui::GetTextLineHeight() + ui.px(2.5f); }
@@ -121,7 +121,7 @@ void draw_row(Workspace& workspace, const Ui& ui, const load::LoadRow& row, std:
   Document& document = workspace.document();
   const IdScope scope(at);
   const bool chosen =
-      &shown_method(document.asked()) == row.method && shown_order(document.asked()) == row.order;
+      &shown_method(document.load.asked()) == row.method && shown_order(document.load.asked()) == row.order;
   if (table_row(chosen, row_height(ui))) choose_row(workspace, row);
   if (ImGui::IsItemHovered() && ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left))
     workspace.settings.panel = "load";
@@ -152,10 +152,10 @@ std::string leading_figure(const load::LoadRow& row) {
 
 void choose_row(Workspace& workspace, const load::LoadRow& row) {
   Document& document = workspace.document();
-  Asked asked = document.asked();
+  Asked asked = document.load.asked();
   asked.request.methods = {std::string(row.method->id)};
   asked.request.orders = {row.order};
-  workspace.attempt([&] { document.ask(asked); });
+  workspace.attempt([&] { document.load.ask(asked); });
   document.select(LoadOf{std::string(row.method->id), row.order});
 }
 
@@ -173,18 +173,18 @@ void row_card(const Document& document, const Ui& ui, const load::LoadRow& row) 
       muted(ui, fmt::format("{}: {} bytes, reached at {}", what, format_grouped(at.bytes), name));
     };
     for (const plan::Space space : kStackOrder) peak(space_title(space), row.peaks[plan::index(space)]);
-    if (document.comparison.value()->answer.bound->memory == plan::MemoryKind::unified)
+    if (document.load.comparison.value()->answer.bound->memory == plan::MemoryKind::unified)
       peak("Unified peak", row.leading);
     if (row.reserved)
       muted(ui, fmt::format("The allocator reserves {} on the device, {} on the host",
                             format_bytes((*row.reserved)[plan::index(plan::Space::device)]),
                             format_bytes((*row.reserved)[plan::index(plan::Space::host)])));
-    const load::BoundRequest& bound = *document.comparison.value()->answer.bound;
+    const load::BoundRequest& bound = *document.load.comparison.value()->answer.bound;
     if (!bound.judged()) return;
     text_colored(row.fits() ? ui.theme->good : ui.theme->bad, report::verdict_text(row, bound));
     if (row.context_max)
       muted(ui, fmt::format("Largest context: {}{}", counted(*row.context_max, "token"),
-                            document.comparison.value()->answer.context->cache_only
+                            document.load.comparison.value()->answer.context->cache_only
                                 ? ", an upper bound from an estimate of the cache"
                                 : ""));
     if (row.reserved) muted(ui, "Budgets are checked against the memory that the allocator reserves.");
@@ -193,14 +193,15 @@ void row_card(const Document& document, const Ui& ui, const load::LoadRow& row) 
 
 void MethodsTable::refresh(const Workspace& workspace) {
   const Document& document = workspace.document();
-  const auto& rows = document.comparison.value()->answer.rows;
-  const bool fits_only = workspace.settings.fits_only && document.comparison.value()->answer.bound->judged();
-  if (seen_ == document.comparison.value() && sorted_ == workspace.settings.compare_sort &&
+  const auto& rows = document.load.comparison.value()->answer.rows;
+  const bool fits_only =
+      workspace.settings.fits_only && document.load.comparison.value()->answer.bound->judged();
+  if (seen_ == document.load.comparison.value() && sorted_ == workspace.settings.compare_sort &&
       fits_only_ == fits_only && compared_ == document.compared)
     return;
   compared_ = document.compared;
   fits_only_ = fits_only;
-  seen_ = document.comparison.value();
+  seen_ = document.load.comparison.value();
   sorted_ = workspace.settings.compare_sort;
   at_ = load::sorted_rows(rows, *seen_->answer.bound, sorted_.by, sorted_.ascending);
   std::erase_if(at_, [&](std::size_t i) { return !document.compares(rows[i].method->id); });
@@ -227,8 +228,8 @@ void MethodsTable::agree_on_sort(CompareSort& sort) {
 }
 
 void MethodsTable::move_choice(Workspace& workspace, const Ui& ui) {
-  const auto& rows = workspace.document().comparison.value()->answer.rows;
-  const Asked& asked = workspace.document().asked();
+  const auto& rows = workspace.document().load.comparison.value()->answer.rows;
+  const Asked& asked = workspace.document().load.asked();
   const auto chosen = std::ranges::find_if(at_, [&](std::size_t i) {
     return rows[i].method == &shown_method(asked) && rows[i].order == shown_order(asked);
   });
@@ -250,9 +251,9 @@ void MethodsTable::draw(Workspace& workspace, const Ui& ui, ImVec2 size) {
   constexpr ImGuiTableFlags kFlags = kListTable | ImGuiTableFlags_Sortable | ImGuiTableFlags_SortTristate;
   const FontScope font(ui.fonts.small);
   if (!ImGui::BeginTable("comparison", static_cast<int>(kColumns.size()), kFlags, size)) return;
-  const load::BoundRequest& bound = *document.comparison.value()->answer.bound;
+  const load::BoundRequest& bound = *document.load.comparison.value()->answer.bound;
   const bool unified = bound.memory == plan::MemoryKind::unified;
-  const auto& context = document.comparison.value()->answer.context;
+  const auto& context = document.load.comparison.value()->answer.context;
   const bool contexts = context && context->missing.empty();
   const float width = size.x - (contexts ? ui.px(80) : 0);  // for the columns that there is room for
   // in the order of kColumns
@@ -264,7 +265,7 @@ void MethodsTable::draw(Workspace& workspace, const Ui& ui, ImVec2 size) {
     ImGui::TableSetupColumn(title, flags, stretch ? room : ui.px(room), sort_id(sort));
   };
   column("Method", 150, load::RowSort::method, true);
-  column("Order", 70, load::RowSort::order, document.asked().every_order);
+  column("Order", 70, load::RowSort::order, document.load.asked().every_order);
   for (const Figure& figure : kFigures) {
     const bool meant =
         figure.column == load::RowSort::held ? unified : figure.column != load::RowSort::unified || !unified;
@@ -274,7 +275,7 @@ void MethodsTable::draw(Workspace& workspace, const Ui& ui, ImVec2 size) {
   column("Jumps", 48, load::RowSort::jumps, width >= ui.px(880));
   column("Time", 62, load::RowSort::time, width >= ui.px(560));
   column("Context", 64, load::RowSort::context, contexts);
-  const bool verdicts = bound.judged() || has_refusal(document.comparison.value()->answer.rows);
+  const bool verdicts = bound.judged() || has_refusal(document.load.comparison.value()->answer.rows);
   column(verdicts ? "Verdict###verdict" : fmt::format("{}###verdict", kPeakLaw).c_str(), 1,
          load::RowSort::verdict, true, true);
   ImGui::TableSetupScrollFreeze(1, 1);
@@ -288,7 +289,7 @@ void MethodsTable::draw(Workspace& workspace, const Ui& ui, ImVec2 size) {
     muted(ui, "Nothing fits");
   }
   for_rows_in_sight(at_.size(), [&](std::size_t i) {
-    draw_row(workspace, ui, document.comparison.value()->answer.rows[at_[i]], at_[i], most_);
+    draw_row(workspace, ui, document.load.comparison.value()->answer.rows[at_[i]], at_[i], most_);
   });
   ImGui::EndTable();
 }

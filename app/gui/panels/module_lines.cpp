@@ -56,11 +56,11 @@ void ModuleLines::forget() {
 
 void ModuleLines::refresh(const Workspace& workspace) {
   const Document& document = workspace.document();
-  if (scene_ != document.forward.value()) {
+  if (scene_ != document.forward.scene.value()) {
     // another profile of the same model keeps what was unfolded, if its modules are the same
-    const bool same = scene_ && scene_->graph == document.forward.value()->graph &&
-                      same_modules(scene_->tree, document.forward.value()->tree);
-    scene_ = document.forward.value();
+    const bool same = scene_ && scene_->graph == document.forward.scene.value()->graph &&
+                      same_modules(scene_->tree, document.forward.scene.value()->tree);
+    scene_ = document.forward.scene.value();
     peaks_.assign(scene_->tree.nodes.size(), 0);
     if (!same) {
       const graph::OpTree& tree = scene_->tree;
@@ -81,14 +81,14 @@ void ModuleLines::refresh(const Workspace& workspace) {
     stale_ = true;
     figures_.reset();
   }
-  if (figures_ != document.figures()) {
-    figures_ = document.figures();
+  if (figures_ != document.forward.figures()) {
+    figures_ = document.forward.figures();
     peaks_.assign(scene_->tree.nodes.size(), 0);
     if (figures_) peaks_ = peaks_inside(scene_->tree, figures_->usage);
   }
   const bool other_folding = folded_ != workspace.settings.fold_operators;
   folded_ = workspace.settings.fold_operators;
-  if (other_folding || seen_ != document.operator_shown) reveal(document);
+  if (other_folding || seen_ != document.forward.shown) reveal(document);
   if (!stale_ && !other_folding) return;
   unfold();
   mark(document);
@@ -96,7 +96,7 @@ void ModuleLines::refresh(const Workspace& workspace) {
 
 void ModuleLines::reveal(const Document& document) {
   stale_ = true;
-  seen_ = document.operator_shown;
+  seen_ = document.forward.shown;
   if (!seen_) return;
   scroll_ = true;
   const graph::OpTree& tree = scene_->tree;
@@ -113,10 +113,10 @@ void ModuleLines::reveal(const Document& document) {
 
 void ModuleLines::mark(const Document& document) {
   marked_.reset();
-  if (!document.operator_shown) return;
-  const std::vector<graph::OpNodeId> path = path_of(scene_->tree, *document.operator_shown);
+  if (!document.forward.shown) return;
+  const std::vector<graph::OpNodeId> path = path_of(scene_->tree, *document.forward.shown);
   const auto holds = [&](const Line& line) {
-    if (line.op) return *line.op == *document.operator_shown;
+    if (line.op) return *line.op == *document.forward.shown;
     return std::ranges::any_of(path, [&](graph::OpNodeId id) {
       const auto& members = line.group.members;
       return std::ranges::find(members, id) != members.end();
@@ -217,8 +217,8 @@ void ModuleLines::draw(Workspace& workspace, const Ui& ui, float height) {
 
 void ModuleLines::choose(Document& document, const Line& line) {
   if (!line.op) return;
-  document.operator_shown = *line.op;
-  seen_ = document.operator_shown;  // it is in sight
+  document.forward.shown = *line.op;
+  seen_ = document.forward.shown;  // it is in sight
   stale_ = true;
   const graph::Op& op = scene_->forward()->ops[*line.op];
   if (!op.weights.empty()) document.select(op.weights.front());
@@ -264,7 +264,7 @@ void ModuleLines::draw_name(Document& document, const Ui& ui, const Line& line, 
       open_[node] = !open_[node];
       stale_ = true;
     } else if (selected) {
-      document.operator_shown.reset();
+      document.forward.shown.reset();
       seen_.reset();
       stale_ = true;
     } else {

@@ -73,10 +73,10 @@ void OperatorsPanel::forget() {
 }
 
 void OperatorsPanel::prepare(const Document& document) {
-  const bool fresh = !scene_ || scene_ != document.forward.value();
-  if (!fresh && searched_ == document.operator_search) return;
-  scene_ = document.forward.value();
-  searched_ = document.operator_search;
+  const bool fresh = !scene_ || scene_ != document.forward.scene.value();
+  if (!fresh && searched_ == document.forward.search) return;
+  scene_ = document.forward.scene.value();
+  searched_ = document.forward.search;
   rows_ = matching_operators(*scene_->graph, forward(), searched_);
   if (!fresh) return;
   seen_.reset();
@@ -90,7 +90,7 @@ void OperatorsPanel::draw_content(Workspace& workspace, const Ui& ui) {
   draw_head(workspace, ui);
   if (workspace.settings.operators_as_list) draw_kinds(document, ui);
   const auto detail = [&] {
-    return document.operator_shown && *document.operator_shown < forward().ops.size();
+    return document.forward.shown && *document.forward.shown < forward().ops.size();
   };
   const bool divided = detail();
   const float room = ImGui::GetContentRegionAvail().y;
@@ -114,7 +114,7 @@ void OperatorsPanel::draw_head(Workspace& workspace, const Ui& ui) {
   ImGui::SameLine(0, ui.px(12));
   if (workspace.settings.operators_as_list) {
     ImGui::SetNextItemWidth(std::min(ui.px(260), ImGui::GetContentRegionAvail().x * 0.28f));
-    ImGui::InputTextWithHint("##search", "Search names and kinds", &document.operator_search);
+    ImGui::InputTextWithHint("##search", "Search names and kinds", &document.forward.search);
     prepare(document);
   } else {
     const float line = ImGui::GetCursorPosY();
@@ -145,9 +145,9 @@ void OperatorsPanel::draw_head(Workspace& workspace, const Ui& ui) {
     tooltip(ui,
             "The file does not state these sizes, and they could not be inferred. Peaks do not count them.");
   }
-  if (!forward_error(document).empty()) {
+  if (!document.forward.error().empty()) {
     continued(ui.px(120));
-    name_text(ui, forward_error(document), 0, ui.theme->bad);
+    name_text(ui, document.forward.error(), 0, ui.theme->bad);
   }
   forward_controls(document, ui, controls_);
 }
@@ -161,7 +161,7 @@ void OperatorsPanel::draw_kinds(Document& document, const Ui& ui) {
     if (i > 0) continue_line(ui, 16, legend_width(ui, name, figure));
     const bool chosen = searched_ == kind;
     legend_entry(ui, chosen ? ui.theme->accent : ui.theme->neutral, name, figure);
-    if (ImGui::IsItemClicked()) document.operator_search = document.operator_search == kind ? "" : kind;
+    if (ImGui::IsItemClicked()) document.forward.search = document.forward.search == kind ? "" : kind;
     if (ImGui::IsItemHovered()) ImGui::SetMouseCursor(ImGuiMouseCursor_Hand);
   }
   if (summary_.kinds.size() > kMostKinds) {
@@ -191,17 +191,17 @@ void OperatorsPanel::draw_rows(Workspace& workspace, const Ui& ui, float height)
   fixed_column(ui, "Bytes", 86);
   table_headers(ui, {0, 6});
   if (table_is_measured(rows_.size(), height) &&
-      (seen_ != document.operator_shown || seen_scale_ != ui.scale)) {
-    seen_ = document.operator_shown;
+      (seen_ != document.forward.shown || seen_scale_ != ui.scale)) {
+    seen_ = document.forward.shown;
     seen_scale_ = ui.scale;
     const auto at = seen_ ? std::ranges::find(rows_, *seen_) : rows_.end();
     if (at != rows_.end()) scroll_to_row(static_cast<std::size_t>(at - rows_.begin()));
   }
   const auto shown_at =
-      document.operator_shown ? std::ranges::find(rows_, *document.operator_shown) : rows_.end();
+      document.forward.shown ? std::ranges::find(rows_, *document.forward.shown) : rows_.end();
   std::optional<std::size_t> at;
   if (shown_at != rows_.end()) at = static_cast<std::size_t>(shown_at - rows_.begin());
-  if (const auto now = row_by_keys(ui, at, rows_.size())) document.operator_shown = rows_[*now];
+  if (const auto now = row_by_keys(ui, at, rows_.size())) document.forward.shown = rows_[*now];
   for_rows_in_sight(rows_.size(), [&](std::size_t i) { draw_row(document, ui, rows_[i]); });
   ImGui::EndTable();
 }
@@ -210,11 +210,11 @@ void OperatorsPanel::draw_row(Document& document, const Ui& ui, std::uint32_t at
   const graph::MetaGraph& graph = *scene_->graph;
   const graph::Op& op = forward().ops[at];
   const IdScope scope(std::size_t{at});
-  const bool selected = document.operator_shown == at;
+  const bool selected = document.forward.shown == at;
   const ImU32 second = selected ? ui.theme->text : ui.theme->muted;
   if (table_row(selected, 0, ImGuiSelectableFlags_AllowItemOverlap)) {
-    document.operator_shown = selected ? std::nullopt : std::optional<std::size_t>(at);
-    seen_ = document.operator_shown;  // it is in sight
+    document.forward.shown = selected ? std::nullopt : std::optional<std::size_t>(at);
+    seen_ = document.forward.shown;  // it is in sight
   }
   ImGui::SetItemAllowOverlap();
   right_aligned(format_grouped(at), second);
@@ -240,7 +240,7 @@ void OperatorsPanel::draw_row(Document& document, const Ui& ui, std::uint32_t at
   draw_values(forward(), ui, op.outputs, second);
   ImGui::TableNextColumn();
   if (!op.outputs.empty()) {
-    const std::string bytes = value_size_text(document.figures().get(), op.outputs.front());
+    const std::string bytes = value_size_text(document.forward.figures().get(), op.outputs.front());
     right_aligned(op.outputs.size() > 1 ? bytes + " +" : bytes, bytes == "?" ? second : ui.theme->text);
     tooltip(ui, shown(value_size_formula(forward(), op.outputs.front())));
   }
@@ -249,8 +249,8 @@ void OperatorsPanel::draw_row(Document& document, const Ui& ui, std::uint32_t at
 void OperatorsPanel::draw_operator(Document& document, const Ui& ui) {
   constexpr std::size_t kMostListed = 200;
   const graph::MetaGraph& graph = *scene_->graph;
-  const graph::Op& op = forward().ops[*document.operator_shown];
-  heading(ui, fmt::format("{}  {}", *document.operator_shown, shown(beginning(op.kind, kMostName))));
+  const graph::Op& op = forward().ops[*document.forward.shown];
+  heading(ui, fmt::format("{}  {}", *document.forward.shown, shown(beginning(op.kind, kMostName))));
   ImGui::SameLine(0, ui.px(12));
   name_text(ui, beginning(op.name, kMostName), 0, ui.theme->muted);
   const FontScope font(ui.fonts.small);
@@ -266,7 +266,7 @@ void OperatorsPanel::draw_operator(Document& document, const Ui& ui) {
     for (std::size_t i = 0; i < std::min(list.size(), kMostListed); ++i) {
       labeled(label, i);
       const std::string formula = value_size_formula(forward(), list[i]);
-      const std::string size = value_size_text(document.figures().get(), list[i]);
+      const std::string size = value_size_text(document.forward.figures().get(), list[i]);
       name_text(ui,
                 fmt::format("{}   {}{}", value_text(forward(), list[i]), size,
                             formula.empty() ? "" : "  =  " + formula),
@@ -274,8 +274,8 @@ void OperatorsPanel::draw_operator(Document& document, const Ui& ui) {
     }
     more(list.size());
   };
-  if (document.figures()) {
-    const forward::LaneBytes& alive = document.figures()->usage[*document.operator_shown];
+  if (document.forward.figures()) {
+    const forward::LaneBytes& alive = document.forward.figures()->usage[*document.forward.shown];
     labeled("alive", 0);
     name_text(ui,
               fmt::format("{} of activations, {} of temporaries during it", format_bytes(alive.activations),

@@ -70,7 +70,7 @@ void TensorsPanel::draw_content(Workspace& workspace, const Ui& ui) {
   draw_filter(document, ui);
   if (document.model->graph->tensors.empty())
     return empty_state(ui, "This model has no tensors", "The files contain no tensors.");
-  if (document.table().rows.empty())
+  if (document.table.view().rows.empty())
     return empty_state(
         ui, "No tensor matches",
         "The filter above the tree lists its terms under the mouse: dtype:bf16 layer:0-7 size:>100MiB");
@@ -78,7 +78,7 @@ void TensorsPanel::draw_content(Workspace& workspace, const Ui& ui) {
 }
 
 void TensorsPanel::draw_filter(Document& document, const Ui& ui) {
-  const TableView& table = document.table();
+  const TableView& table = document.table.view();
   const std::string count = table.applied.empty()
                                 ? counted(table.rows.size(), "tensor")
                                 : fmt::format("{} of {}", format_grouped(table.rows.size()),
@@ -86,21 +86,21 @@ void TensorsPanel::draw_filter(Document& document, const Ui& ui) {
   control_text(fmt::format("{}, {}", count, format_bytes(table.bytes)), ui.theme->muted);
   if (table.filter.empty()) return;
   ImGui::SameLine(0, ui.px(10));
-  if (button(ui, "Show all", ButtonKind::ghost)) document.set_filter("");
+  if (button(ui, "Show all", ButtonKind::ghost)) document.table.set_filter("");
 }
 
 void TensorsPanel::agree_on_sort(Document& document) {
-  const TableView& table = document.table();
+  const TableView& table = document.table.view();
   const auto at = std::ranges::find(kSortOfColumn, table.column);
   const auto arrow = arrows_.agree({sort_id(table.column), table.ascending},
                                    static_cast<std::size_t>(at - kSortOfColumn.begin()));
   if (arrow && arrow->column != 0)
-    document.set_sort(static_cast<SortColumn>(arrow->column - 1), arrow->ascending);
+    document.table.set_sort(static_cast<SortColumn>(arrow->column - 1), arrow->ascending);
 }
 
 void TensorsPanel::move_selection(Workspace& workspace, const Ui& ui) {
   Document& document = workspace.document();
-  const auto& rows = document.table().rows;
+  const auto& rows = document.table.view().rows;
   std::optional<std::size_t> at;
   if (document.selected_tensor())
     if (const auto found = std::ranges::find(rows, *document.selected_tensor()); found != rows.end())
@@ -111,12 +111,12 @@ void TensorsPanel::move_selection(Workspace& workspace, const Ui& ui) {
 
 // Scrolls to a tensor that was selected elsewhere or moved by sorting.
 void TensorsPanel::scroll_to_selection(const Document& document) {
-  const TableSort sort = {sort_id(document.table().column), document.table().ascending};
-  if (seen_sort_ == sort && seen_selection_ == document.selections() && seen_model_ == document.id) return;
+  const TableSort sort = {sort_id(document.table.view().column), document.table.view().ascending};
+  if (seen_sort_ == sort && seen_selection_ == document.history.count() && seen_model_ == document.id) return;
   seen_sort_ = sort;
-  seen_selection_ = document.selections();
+  seen_selection_ = document.history.count();
   seen_model_ = document.id;
-  const auto& rows = document.table().rows;
+  const auto& rows = document.table.view().rows;
   const auto at =
       document.selected_tensor() ? std::ranges::find(rows, *document.selected_tensor()) : rows.end();
   if (at != rows.end()) scroll_to_row(static_cast<std::size_t>(at - rows.begin()));
@@ -132,10 +132,10 @@ void TensorsPanel::draw_rows(Workspace& workspace, const Ui& ui) {
   const auto column = [&](const char* label, float size, SortColumn sort, ImGuiTableColumnFlags flags,
                           float least_width = 0) {
     const bool sortable = (flags & ImGuiTableColumnFlags_NoSort) == 0;
-    const bool sorted = sortable && document.table().column == sort;
+    const bool sorted = sortable && document.table.view().column == sort;
     if (sorted) {
       flags |= ImGuiTableColumnFlags_DefaultSort;
-      if (!document.table().ascending) flags |= ImGuiTableColumnFlags_PreferSortDescending;
+      if (!document.table.view().ascending) flags |= ImGuiTableColumnFlags_PreferSortDescending;
     }
     if (width < ui.px(least_width) && !sorted) flags |= ImGuiTableColumnFlags_Disabled;
     const bool stretch = (flags & ImGuiTableColumnFlags_WidthStretch) != 0;
@@ -146,7 +146,8 @@ void TensorsPanel::draw_rows(Workspace& workspace, const Ui& ui) {
   column("Type", 58, SortColumn::dtype, 0, 460);
   column("Shape", 122, SortColumn::shape, 0, 640);
   column("Size", 88, SortColumn::bytes,
-         document.table().column == SortColumn::bytes ? 0 : ImGuiTableColumnFlags_PreferSortDescending, 330);
+         document.table.view().column == SortColumn::bytes ? 0 : ImGuiTableColumnFlags_PreferSortDescending,
+         330);
   column("Share", 96, SortColumn::bytes, ImGuiTableColumnFlags_NoSort, 860);
   // where nothing is out of the ordinary the column would be empty
   column("Stored", 84, SortColumn::bytes,
@@ -158,7 +159,7 @@ void TensorsPanel::draw_rows(Workspace& workspace, const Ui& ui) {
   move_selection(workspace, ui);
 
   scroll_to_selection(document);
-  const auto& rows = document.table().rows;
+  const auto& rows = document.table.view().rows;
   for_rows_in_sight(rows.size(), [&](std::size_t i) { draw_row(workspace, ui, rows[i]); });
   ImGui::EndTable();
 }
@@ -172,8 +173,8 @@ void TensorsPanel::draw_row(Workspace& workspace, const Ui& ui, graph::TensorId 
   const IdScope scope(graph::index(id));
   const bool selected = document.selected_tensor() == id;
   if (table_row(selected)) document.select(id);
-  if (ImGui::IsItemHovered()) document.hover(model.nodes[graph::index(id)]);
-  if (document.hovered() == model.nodes[graph::index(id)] && !selected)
+  if (ImGui::IsItemHovered()) document.hover.set(model.nodes[graph::index(id)]);
+  if (document.hover.module() == model.nodes[graph::index(id)] && !selected)
     ImGui::TableSetBgColor(ImGuiTableBgTarget_RowBg1, with_alpha(ui.theme->hovered, 0.8f));
   if (ImGui::IsItemHovered() && ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left)) {
     document.zoom(model.tree.node(model.nodes[graph::index(id)]).parent);

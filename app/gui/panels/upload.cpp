@@ -105,7 +105,7 @@ void draw_heaps(const Ui& ui, const gpu::DeviceInfo& device) {
 bool draw_devices(Workspace& workspace, const Ui& ui, float width) {
   std::vector<std::string> labels = {"best device"};
   std::size_t current = 0;
-  const std::vector<std::string>& misfits = workspace.document().device_misfits();
+  const std::vector<std::string>& misfits = workspace.document().checks.device_misfits();
   for (const gpu::DeviceInfo& device : workspace.devices()) {
     const std::size_t at = labels.size() - 1;
     const std::string_view fit = at >= misfits.size()  ? ""
@@ -181,24 +181,24 @@ void draw_peaks(const Ui& ui, const plan::Timeline& projected, const plan::Timel
 
 // How fast the upload should be; nothing for a target's rates, which are not this machine's.
 void draw_projected_time(const Document& document, const Ui& ui) {
-  const JudgedLoad* const judged = document.judged_load();
+  const JudgedLoad* const judged = document.load.judged_load();
   if (judged == nullptr || judged->bound.target) return;
   const FontScope font(ui.fonts.small);
   paragraph(ui,
-            fmt::format("About {}. {}", format_seconds(document.projection.value()->seconds),
+            fmt::format("About {}. {}", format_seconds(document.load.projection.value()->seconds),
                         load::rates_line(judged->bound.rates)),
             ui.theme->muted);
 }
 
 void draw_projected(const Document& document, const Ui& ui) {
   heading(ui, "Projected");
-  if (!document.projection.value())
+  if (!document.load.projection.value())
     return paragraph(ui,
-                     document.projection.busy()
+                     document.load.projection.busy()
                          ? "The load is being projected."
                          : "This load could not be projected: the message above says why.",
                      ui.theme->muted);
-  const std::string& misfit = document.upload_misfit();
+  const std::string& misfit = document.checks.upload_misfit();
   if (misfit.empty()) {
     paragraph(ui, "The memory that the upload will use. Measured figures will be shown beside it.",
               ui.theme->muted);
@@ -207,9 +207,9 @@ void draw_projected(const Document& document, const Ui& ui) {
     words.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(words.front())));
     paragraph(ui, words, ui.theme->bad);
   }
-  draw_peaks(ui, document.projection.value()->timeline, nullptr);
+  draw_peaks(ui, document.load.projection.value()->timeline, nullptr);
   draw_projected_time(document, ui);
-  const load::Method& method = *document.projection.value()->method;
+  const load::Method& method = *document.load.projection.value()->method;
   ImGui::Dummy({0, ui.px(6)});
   heading(ui, method.id);
   paragraph(ui, report::method_explanation(method.id), ui.theme->text);
@@ -324,9 +324,9 @@ void UploadPanel::draw_form(Workspace& workspace, const Ui& ui) {
       paragraph(ui, "Cannot be uploaded: " + shown(why), ui.theme->bad);
   }
   // why it cannot be mapped stands beside the projection, as every misfit does
-  const bool ready = chosen && document.projection.value() && !document.projection.busy() &&
+  const bool ready = chosen && document.load.projection.value() && !document.load.projection.busy() &&
                      !workspace.uploading.busy() && use_misfit(model).empty() &&
-                     mapping_misfit(model, *document.projection.value()).empty();
+                     mapping_misfit(model, *document.load.projection.value()).empty();
   if (button(ui, workspace.uploading.busy() ? "Uploading" : "Upload", ButtonKind::primary, ready))
     workspace.attempt([&] { workspace.upload(); });
   ImGui::SameLine(0, ui.px(14));

@@ -22,18 +22,18 @@ bool is_setting(const load::LoadOption& option) {
 
 void method_choice(Workspace& workspace, const Ui& ui, float width) {
   Document& document = workspace.document();
-  const load::Method& method = shown_method(document.asked());
+  const load::Method& method = shown_method(document.load.asked());
   std::vector<std::string_view> labels;
   for (const load::Method& row : load::methods()) labels.push_back(row.id);
   const auto now = static_cast<std::size_t>(&method - load::methods().data());
   const auto picked = combo(ui, "##method", width, method.id, labels, now);
   tooltip(ui, method.summary);
-  if (picked) workspace.attempt([&] { document.set_option("method", load::methods()[*picked].id); });
+  if (picked) workspace.attempt([&] { document.load.set_option("method", load::methods()[*picked].id); });
 }
 
 void order_choice(Workspace& workspace, const Ui& ui, float width) {
   Document& document = workspace.document();
-  const std::string order = shown_order(document.asked());
+  const std::string order = shown_order(document.load.asked());
   std::vector<std::string_view> labels;
   std::size_t at = load::orders().size();  // one's own
   for (std::size_t i = 0; i < load::orders().size(); ++i) {
@@ -49,9 +49,9 @@ void order_choice(Workspace& workspace, const Ui& ui, float width) {
   if (*other == load::orders().size()) {
     workspace.settings.panel = "methods";
     workspace.settings.compare_view = CompareView::order;
-    if (!document.has_custom_order()) return;
+    if (!document.load.custom_order()) return;
   }
-  workspace.attempt([&] { document.set_option("order", labels[*other]); });
+  workspace.attempt([&] { document.load.set_option("order", labels[*other]); });
 }
 
 void method_and_order(Workspace& workspace, const Ui& ui, float method_width, float order_width) {
@@ -70,7 +70,8 @@ void upload_options(Document& document, const Ui& ui, OptionControls& controls) 
     if ((is_setting(option) || option.group == load::load_groups::kReads) &&
         option.offered_to(load::LoadUser::upload) && is_offered(document, option))
       if (const auto look = look_of(document, option))
-        controls.draw_line(ui, *look, [&](std::string_view word) { document.set_option(option.id, word); });
+        controls.draw_line(ui, *look,
+                           [&](std::string_view word) { document.load.set_option(option.id, word); });
 }
 
 // --- The options that place weights exclude each other: one of them is chosen, and has its control beside
@@ -89,7 +90,7 @@ std::vector<const load::LoadOption*> ways() {
 std::string first_word(const Document& document, const load::LoadOption& way) {
   if (way.kind == OptionKind::count) return std::to_string(document.model->layer_count / 2);
   if (way.id != "auto_map") return "";
-  const auto budget = document.memory().budget.device;
+  const auto budget = document.load.memory().budget.device;
   return print_option(OptionKind::bytes, budget.value_or(document.model->weight_bytes / 2));
 }
 
@@ -103,7 +104,7 @@ Asked without(Asked asked, const std::vector<const load::LoadOption*>& rows) {
 void PlacementControls::draw(Document& document, const Ui& ui, OptionControls& controls) {
   const std::vector<const load::LoadOption*> rows = ways();
   const auto is_set = [&](const load::LoadOption* way) {
-    return !same_option(*way, document.asked().request, load::LoadRequest());
+    return !same_option(*way, document.load.asked().request, load::LoadRequest());
   };
   const auto set = std::ranges::find_if(rows, is_set);
   if (set != rows.end()) wanted_ = nullptr;  // something else put it there
@@ -128,12 +129,12 @@ void PlacementControls::draw(Document& document, const Ui& ui, OptionControls& c
   const auto picked = combo(ui, "##weights", width, labels[now], labels, now);
   tooltip(ui, now == 0 ? "Where weights are placed" : shown[now - 1]->help);
   if (picked && *picked != now) {
-    document.ask(without(document.asked(), rows));
+    document.load.ask(without(document.load.asked(), rows));
     now = *picked;
     wanted_ = now == 0 ? nullptr : shown[now - 1];
     if (wanted_ != nullptr)
       if (const std::string word = first_word(document, *wanted_); !word.empty())
-        document.set_option(wanted_->id, word);
+        document.load.set_option(wanted_->id, word);
   }
   if (now > 0) controls.draw_bare(document, ui, *shown[now - 1]);
 }

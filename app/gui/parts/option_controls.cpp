@@ -21,7 +21,7 @@ namespace {
 constexpr std::uint64_t kMostOnSlider = 1 << 20;
 
 const ForwardScene* operators_of(const Document& document) {
-  const ForwardScene* scene = document.forward.value().get();
+  const ForwardScene* scene = document.forward.scene.value().get();
   return scene != nullptr && scene->forward() != nullptr ? scene : nullptr;
 }
 
@@ -61,7 +61,7 @@ std::optional<OptionLook> profile_look(const Document& document, OptionLook look
 }
 
 OptionLook budget_look(const Document& document, OptionLook look, bool device) {
-  const load::Budget budget = document.memory().budget;
+  const load::Budget budget = document.load.memory().budget;
   const auto& bytes = device ? (budget.unified ? budget.unified : budget.device) : budget.host;
   look.in_force = bytes ? format_bytes(*bytes) : "no budget";
   return look;
@@ -69,14 +69,14 @@ OptionLook budget_look(const Document& document, OptionLook look, bool device) {
 
 OptionLook target_look(const Document& document, OptionLook look) {
   look.words.clear();
-  for (const load::Target& target : document.targets()) look.words.push_back({target.id, target.name});
+  for (const load::Target& target : document.load.targets()) look.words.push_back({target.id, target.name});
   return look;
 }
 
 }  // namespace
 
 std::optional<OptionLook> look_of(const Document& document, const load::LoadOption& option) {
-  OptionLook look = plain_look(option, document.asked().request);
+  OptionLook look = plain_look(option, document.load.asked().request);
   if (look.kind == OptionKind::choice && look.words.size() == 2)  // they stand side by side
     for (OptionLook::Word& row : look.words) capitalise(row.shown);
   const std::string_view id = option.id;
@@ -96,11 +96,12 @@ std::optional<OptionLook> look_of(const Document& document, const load::LoadOpti
       return std::nullopt;
     look.in_force = scene->assets->profile(scene->model.profile).all_logits ? "all" : "last";
   }
-  if (id == "activations" && document.asked().first_token && document.figures()) return std::nullopt;
-  if (id == "memory") look.in_force = plan::memory_kind_name(document.memory().kind);
+  if (id == "activations" && document.load.asked().first_token && document.forward.figures())
+    return std::nullopt;
+  if (id == "memory") look.in_force = plan::memory_kind_name(document.load.memory().kind);
   if (id == "device_budget") return budget_look(document, std::move(look), true);
   if (id == "host_budget") {
-    if (document.memory().kind == plan::MemoryKind::unified) return std::nullopt;
+    if (document.load.memory().kind == plan::MemoryKind::unified) return std::nullopt;
     return budget_look(document, std::move(look), false);
   }
   if (id == "target") return target_look(document, std::move(look));
@@ -210,8 +211,8 @@ std::optional<std::string> size_field(const Ui& ui, const OptionLook& look, floa
 }  // namespace
 
 bool is_offered(const Document& document, const load::LoadOption& option) {
-  return load::supports(shown_method(document.asked()), option) ||
-         !same_option(option, document.asked().request, load::LoadRequest());
+  return load::supports(shown_method(document.load.asked()), option) ||
+         !same_option(option, document.load.asked().request, load::LoadRequest());
 }
 
 void OptionControls::draw_control(const Ui& ui, const OptionLook& look, float width, const Set& set) {
@@ -246,7 +247,7 @@ void OptionControls::draw_control(const Ui& ui, const OptionLook& look, float wi
 }
 
 void OptionControls::draw_in_line(Document& document, const Ui& ui, const OptionLook& look, float width) {
-  draw_control(ui, look, width, [&](std::string_view word) { document.set_option(look.id, word); });
+  draw_control(ui, look, width, [&](std::string_view word) { document.load.set_option(look.id, word); });
   const std::string& error = states_[look.id].error;
   if (error.empty()) return;
   const FontScope font(ui.fonts.small);

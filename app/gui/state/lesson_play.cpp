@@ -219,7 +219,7 @@ void LessonPlay::want_model(std::function<void(ModelPtr)> then) {
 void Workspace::play_lesson(const std::string& id) {
   const bool first = !lesson.plays();
   lesson.start(id);
-  if (first) before_lesson_ = {document().id, document().asked(), settings};
+  if (first) before_lesson_ = {document().id, document().load.asked(), settings};
   show_lesson_scene();
 }
 
@@ -245,10 +245,10 @@ void Workspace::take_scene(ModelPtr model) {
     show_document(static_cast<std::size_t>(at - documents_.begin()));
   }
   lesson.document = document().id;
-  document().set_step(std::nullopt);
+  document().time.set_step(std::nullopt);
   document().select({});
   document().zoom(graph::kRootNode);
-  attempt([&] { document().ask(asked_by(lesson.scene().request)); });
+  attempt([&] { document().load.ask(asked_by(lesson.scene().request)); });
   // the lesson speaks of these alone
   const std::vector<std::string>& methods = lesson.scene().request.methods;
   const bool compares = methods.size() > 1 || lesson.scene().request.orders.size() > 1;
@@ -294,7 +294,7 @@ void Workspace::leave_lesson() {
   settings.operators_as_list = before_lesson_.settings.operators_as_list;
   settings.fold_operators = before_lesson_.settings.fold_operators;
   // the next model takes over what is asked here
-  if (!document().model) attempt([&] { document().ask(before_lesson_.asked); });
+  if (!document().model) attempt([&] { document().load.ask(before_lesson_.asked); });
 }
 
 }  // namespace loadline::gui

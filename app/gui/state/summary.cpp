@@ -34,8 +34,8 @@ std::uint64_t slack(const load::LoadRow& row, const load::Budget& budget) {
 }  // namespace
 
 Verdict verdict_of(const Document& document) {
-  const JudgedLoad* const judged = document.judged_load();
-  if (judged == nullptr || document.judged.busy()) return {};
+  const JudgedLoad* const judged = document.load.judged_load();
+  if (judged == nullptr || document.load.judged.busy()) return {};
   const load::LoadRow* const row = &judged->row;
   const load::BoundRequest& bound = judged->bound;
   if (row->refusal) return {Verdict::State::over, "not possible", safe_display(row->refusal->what(), 200)};
@@ -92,7 +92,7 @@ Facts module_facts(const Model& model, graph::NodeId id) {
 }
 
 Facts block_facts(const Document& document, plan::BlockId id) {
-  const load::Projection& projection = *document.projection.value();
+  const load::Projection& projection = *document.load.projection.value();
   const plan::Block& block = projection.plan.block(id);
   const plan::Lifetime& life = projection.timeline.lifetimes[graph::index(id)];
   Facts facts = {
@@ -106,7 +106,7 @@ Facts block_facts(const Document& document, plan::BlockId id) {
 }
 
 Facts operator_facts(const Document& document, std::size_t at) {
-  const ForwardScene* const scene = document.forward.value().get();
+  const ForwardScene* const scene = document.forward.scene.value().get();
   if (scene == nullptr || scene->forward() == nullptr || at >= scene->forward()->ops.size()) return {};
   const graph::Op& op = scene->forward()->ops[at];
   return {{"operator", at}, {"kind", name_json(op.kind)}, {"name", name_json(op.name)}};
@@ -114,7 +114,7 @@ Facts operator_facts(const Document& document, std::size_t at) {
 
 Facts load_facts(const Document& document, const LoadOf& load) {
   Facts facts = {{"method", load.method}, {"order", name_json(load.order)}};
-  for (const load::LoadRow& row : document.comparison.value()->answer.rows) {
+  for (const load::LoadRow& row : document.load.comparison.value()->answer.rows) {
     if (row.method->id != load.method || row.order != load.order || row.refusal) continue;
     for (std::size_t i = 0; i < plan::kSpaceCount; ++i)
       facts.emplace_back(std::string(plan::space_name(static_cast<plan::Space>(i))), row.peaks[i].bytes);
@@ -125,8 +125,8 @@ Facts load_facts(const Document& document, const LoadOf& load) {
 }
 
 Facts finding_facts(const Document& document, std::size_t at) {
-  if (!document.findings.value() || at >= document.findings.value()->size()) return {};
-  const inspect::Finding& finding = (*document.findings.value())[at];
+  if (!document.checks.findings.value() || at >= document.checks.findings.value()->size()) return {};
+  const inspect::Finding& finding = (*document.checks.findings.value())[at];
   return {{"finding", std::string(finding.id)},
           {"severity", std::string(graph::severity_name(finding.severity))},
           {"text", safe_display(finding.text)},

@@ -101,7 +101,7 @@ void Workspace::take_opened(const ToOpen& opened) {
   const std::size_t before = shown_;
   adopt(opening.value(), again ? opened.in_place_of : id_with_path(documents_, opening.value()->path));
   if (!again && !opened.path.empty()) remember(recent, absolute_path(opened.path));
-  if (opened.request) attempt([&] { document().ask(asked_by(*opened.request)); });
+  if (opened.request) attempt([&] { document().load.ask(asked_by(*opened.request)); });
   if (again) shown_ = before;  // it was read again behind the one that is looked at
 }
 
@@ -167,11 +167,11 @@ void Workspace::replace(std::size_t at, ModelPtr model) {
   const std::unique_ptr<Document> before = std::move(documents_[at]);
   shared.notices.forget(before->id);
   const bool again = before->model && model && is_same_path(before->model->path, model->path);
-  const Asked asked = before->asked();
+  const Asked asked = before->load.asked();
   documents_[at] = std::make_unique<Document>(shared, std::move(model), before->hand_over(again));
   shown_ = at;
   // what refers to this model may hold no longer: then the rest of the question stays
-  if (again && of_any_model(asked) != asked) attempt([&] { document().ask(asked); });
+  if (again && of_any_model(asked) != asked) attempt([&] { document().load.ask(asked); });
   watch_files();
 }
 
@@ -276,7 +276,7 @@ void Workspace::open_request(const std::string& path, const std::string& model) 
   load::SavedRequest saved = load::read_request(path);
   const std::string wanted = model.empty() ? saved.model.value_or("") : model;
   if (wanted.empty() || (document().model && is_same_path(document().model->path, wanted)))
-    return document().ask(asked_by(std::move(saved.request)));
+    return document().load.ask(asked_by(std::move(saved.request)));
   ask_open(
       {.name = "Opening " + safe_display(wanted, 60), .path = wanted, .request = std::move(saved.request)});
 }
@@ -292,7 +292,7 @@ void Workspace::save_request(const std::string& path) {
     // org/name of a cache is no path
     model = !failed && std::filesystem::exists(absolute, failed) ? absolute.string() : document().model->path;
   }
-  report::write_file(path, load::request_text_beside(saved_request(document().asked()), model, path));
+  report::write_file(path, load::request_text_beside(saved_request(document().load.asked()), model, path));
   shared.notices.add(graph::Severity::info, fmt::format("The request is in {}", safe_display(path, 120)));
 }
 
@@ -301,10 +301,10 @@ void Workspace::mend(const std::vector<Remedy>& remedies, const std::string& pat
     case RemedyKind::open:
       return open(path, remedies);
     case RemedyKind::load:
-      for (const Remedy& remedy : remedies) document().set_option(remedy.option, remedy.value);
+      for (const Remedy& remedy : remedies) document().load.set_option(remedy.option, remedy.value);
       return;
     case RemedyKind::convert:
-      document().wants_convert = remedies;
+      document().checks.suggested = remedies;
       settings.panel = "convert";
       return;
   }

@@ -103,20 +103,20 @@ void Workspace::upload() {
   if (!shown.model) throw Error(ErrorCode::usage, "no model is open");
   if (uploading.busy()) throw Error(ErrorCode::usage, "an upload is under way");
   // an older projection may still be shown, but the upload must use the options chosen last
-  if (!shown.projection.value() || shown.projection.busy())
+  if (!shown.load.projection.value() || shown.load.projection.busy())
     throw Error(ErrorCode::usage, "the load is still being projected");
   graph::require_sound(*shown.model->graph, "upload");
-  std::string misfit = mapping_misfit(*shown.model, *shown.projection.value());
+  std::string misfit = mapping_misfit(*shown.model, *shown.load.projection.value());
   if (misfit.empty()) misfit = reading_misfit(*shown.model);
   if (!misfit.empty()) throw Error(ErrorCode::unsupported, "cannot upload this model: " + misfit);
-  const load::BoundRequest bound = shown.bound();
+  const load::BoundRequest bound = shown.load.bound();
   gpu::UploadOptions options = {.device = shared.device,
                                 .reads = bound.request().reads,
                                 .verify = settings.verify_upload,
                                 .placement = bound.inputs.placement,
                                 .costs = bound.machine_costs(),
                                 .queues = gpu::queue_rates(bound.rates)};
-  const auto live = std::make_shared<LiveUpload>(shown.projection.value());
+  const auto live = std::make_shared<LiveUpload>(shown.load.projection.value());
   live_upload = live;
   const bool idle = shared.jobs.view().empty();
   uploading.ask(
@@ -148,7 +148,7 @@ void Workspace::upload() {
 
 std::shared_ptr<const UploadResult> Workspace::uploaded() const {
   const auto& last = uploading.value();
-  return last && last->projection == document().projection.value() ? last : nullptr;
+  return last && last->projection == document().load.projection.value() ? last : nullptr;
 }
 
 void Workspace::find_devices() {

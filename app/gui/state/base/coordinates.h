@@ -1,11 +1,14 @@
-// What every view shares: the selection and its history, the visible part of an axis.
+// What every view shares: the selection and its history, the time cursor, the mouse, the visible part of an
+// axis.
 #pragma once
 
 #include "core/graph/meta_graph.h"
 #include "core/graph/names/tensor_names.h"
 #include "core/plan/plan.h"
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
@@ -52,7 +55,10 @@ inline Selected tensor_or_block(std::optional<graph::TensorId> tensor, plan::Blo
 class SelectionHistory {
  public:
   const Selected& now() const { return visited_[at_]; }
+  // Counts what was selected, again or anew. Lists scroll to the selection when it changes.
+  std::uint64_t count() const { return count_; }
   void select(Selected what) {
+    ++count_;
     if (what == now()) return;
     visited_.resize(at_ + 1);
     if (visited_.size() == kMost) visited_.erase(visited_.begin());
@@ -61,8 +67,14 @@ class SelectionHistory {
   }
   bool can_go_back() const { return at_ > 0; }
   bool can_go_forward() const { return at_ + 1 < visited_.size(); }
-  void go_back() { at_ -= can_go_back() ? 1 : 0; }
-  void go_forward() { at_ += can_go_forward() ? 1 : 0; }
+  void go_back() {
+    ++count_;
+    at_ -= can_go_back() ? 1 : 0;
+  }
+  void go_forward() {
+    ++count_;
+    at_ += can_go_forward() ? 1 : 0;
+  }
   // Puts `mend(entry)` in the place of every entry: for a projection whose blocks are gone.
   template <typename Mend>
   void replace(Mend mend) {
@@ -73,6 +85,67 @@ class SelectionHistory {
   static constexpr std::size_t kMost = 200;
   std::vector<Selected> visited_ = std::vector<Selected>(1);
   std::size_t at_ = 0;
+  std::uint64_t count_ = 0;
+};
+
+// --- The step of the load at which every view stands.
+
+// Stands at the peak until the user moves it.
+class TimeCursor {
+ public:
+  // Another load: back to its peak, and the play ends. No steps: there is no load.
+  void begin(std::size_t steps, std::size_t peak) {
+    steps_ = steps;
+    peak_ = peak;
+    step_.reset();
+    playing_ = false;
+  }
+  // 0 without a load.
+  std::size_t step() const { return std::min(step_.value_or(peak_), steps_); }
+  void set_step(std::optional<std::size_t> step) { step_ = step; }  // nothing: back to the peak
+  bool at_peak() const { return !step_; }
+
+  // Plays the load from the cursor, or from its start if that is at the end.
+  void play(bool on) {
+    playing_ = on && steps_ > 0;
+    if (playing_ && (at_peak() || step() >= steps_)) step_ = 0;
+    played_ = static_cast<double>(step());
+  }
+  bool playing() const { return playing_; }
+  // Moves the cursor of a play by the time that has passed.
+  void advance(double seconds) {
+    if (!playing_) return;
+    constexpr double kWhole = 8;  // seconds, at the speed 1
+    const auto steps = static_cast<double>(steps_);
+    // somebody may have moved the cursor
+    if (static_cast<std::size_t>(played_) != step()) played_ = static_cast<double>(step());
+    played_ = std::min(steps, played_ + seconds * speed * steps / kWhole);
+    step_ = static_cast<std::size_t>(played_);
+    playing_ = played_ < steps;
+  }
+
+  double speed = 1;  // of the play
+
+ private:
+  std::size_t steps_ = 0, peak_ = 0;
+  std::optional<std::size_t> step_;  // if it was moved from the peak
+  bool playing_ = false;
+  double played_ = 0;  // steps, with fractions
+};
+
+// --- What is under the mouse in any view is marked in all of them.
+
+// Set while one view draws, seen by the others in the next frame.
+class Hover {
+ public:
+  void set(graph::NodeId module) { next_ = module; }
+  std::optional<graph::NodeId> module() const { return module_; }
+  void begin_frame() { module_ = std::exchange(next_, std::nullopt); }
+
+  std::optional<std::size_t> step;  // of the timeline
+
+ private:
+  std::optional<graph::NodeId> module_, next_;
 };
 
 }  // namespace loadline::gui

@@ -1,6 +1,8 @@
 // Binds, projects and compares; folds orders; follows the time cursor through the bytes.
 #include "app/gui/state/load/load.h"
 
+#include "app/gui/state/load/forward_scene.h"
+#include "app/gui/state/model/model.h"
 #include "core/base/error.h"
 #include "core/load/order/optimal_order.h"
 #include "core/load/request/bind_request.h"

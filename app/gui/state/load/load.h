@@ -1,10 +1,9 @@
 // The load that the window asks for, the jobs that answer, its order as a list, the bytes that have arrived.
 #pragma once
 
-#include "app/gui/state/load/forward_scene.h"
-#include "app/gui/state/model/model.h"
 #include "app/report/chart.h"
 #include "core/graph/meta_graph.h"
+#include "core/graph/names/tensor_names.h"
 #include "core/load/answer/answer.h"
 #include "core/load/answer/projection.h"
 #include "core/load/answer/rows.h"
@@ -25,6 +24,9 @@
 #include <vector>
 
 namespace loadline::gui {
+
+struct ForwardScene;
+struct Model;
 
 // --- The load request of the window, and the part of its answers that the window shows. No ImGui.
 
@@ -143,8 +145,8 @@ std::string order_module(std::string_view name);
 class HeldBytes {
  public:
   // Goes to a step of a projection of the model; both must not be null.
-  void move_to(const ModelPtr& model, const std::shared_ptr<const load::Projection>& projection,
-               std::size_t step);
+  void move_to(const std::shared_ptr<const Model>& model,
+               const std::shared_ptr<const load::Projection>& projection, std::size_t step);
   void clear();
   bool empty() const { return !projection_; }
   // Bytes of the tensors at and below a node that have arrived in each space: memory that is allocated and
@@ -156,11 +158,12 @@ class HeldBytes {
   std::size_t step() const { return step_; }
 
  private:
-  void begin(const ModelPtr& model, const std::shared_ptr<const load::Projection>& projection);
+  void begin(const std::shared_ptr<const Model>& model,
+             const std::shared_ptr<const load::Projection>& projection);
   void apply(const plan::Step& step, bool undo);
   void set_written(plan::BlockId block, std::uint64_t written);
 
-  ModelPtr model_;
+  std::shared_ptr<const Model> model_;
   std::shared_ptr<const load::Projection> projection_;
   std::size_t step_ = 0;  // its effects are counted
   // The tensors of storage i are tensors_[first_[i]] to tensors_[first_[i + 1]], without the last.

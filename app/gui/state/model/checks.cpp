@@ -1,0 +1,67 @@
+// Problems of the files, a conversion that is laid out but not written, the room on devices.
+#include "app/gui/state/model/checks.h"
+
+#include "app/gui/state/base/shared.h"
+#include "core/base/error.h"
+#include "core/forward/model/known_models.h"
+#include "core/io/graph_reader.h"
+#include "core/io/system_memory.h"
+#include "core/load/order/optimal_order.h"
+#include "importers/gguf/gguf.h"
+
+#include <cstdint>
+#include <optional>
+
+namespace loadline::gui {
+
+exporters::Conversion bound_conversion(const Model& model, const ConvertTask& task,
+                                       const forward::ForwardAssets& assets, const Progress& progress) {
+  const auto order = [&](const graph::MetaGraph& graph, const std::string& name) {
+    return load::written_order(graph, name, progress);
+  };
+  return exporters::bind_conversion(model.graph, task.request, task.out,
+                                    {.policies = assets.type_policies,
+                                     .order = order,
+                                     .importance = importers::read_importance_file,
+                                     .share = {},
+                                     .follow_links = model.follow_links});
+}
+
+void Checks::diagnose() {
+  if (!model_) throw Error(ErrorCode::usage, "no model is open");
+  if (findings.busy()) return;
+  findings.reset();
+  findings.ask(shared_.jobs, "Checking files", [graph = model_->graph](Progress& progress) {
+    const io::StorageReader reader(graph);
+    return loadline::inspect::diagnose(reader, progress);
+  });
+}
+
+std::string Checks::diagnosis_error() const {
+  return findings.was_canceled() ? "Stopped before it was done." : findings.error_text();
+}
+
+void Checks::weigh_convert(const ConvertTask& task) {
+  convert_fit.reset();
+  if (!model_ || !use_misfit(*model_).empty() || task.out.empty()) return;
+  convert_fit.ask(shared_.jobs, "Laying out the new file",
+                  [model = model_, task, assets = shared_.assets](Progress& progress) {
+                    return exporters::preflight(bound_conversion(*model, task, *assets, progress));
+                  });
+}
+
+void Checks::weigh_upload(const load::Projection* projection) {
+  upload_misfit_.clear();
+  device_misfits_.clear();
+  if (projection == nullptr) return;
+  upload_misfit_ = mapping_misfit(*model_, *projection);
+  if (!upload_misfit_.empty() || !shared_.devices.value()) return;
+  const std::vector<gpu::DeviceInfo>& devices = *shared_.devices.value();
+  const std::optional<std::uint64_t> system = io::available_system_memory();
+  for (const gpu::DeviceInfo& device : devices)
+    device_misfits_.push_back(gui::upload_misfit(*projection, *model_->graph, device, system));
+  const gpu::DeviceChoice choice = gpu::choose_device(devices, shared_.device);
+  if (choice.chosen) upload_misfit_ = device_misfits_[*choice.chosen];
+}
+
+}  // namespace loadline::gui

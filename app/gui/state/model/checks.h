@@ -1,0 +1,62 @@
+// What is checked of a model's files, and of a conversion or an upload before it begins.
+#pragma once
+
+#include "app/gui/state/base/jobs.h"
+#include "app/gui/state/model/model.h"
+#include "core/forward/model/assets_loader.h"
+#include "core/inspect/doctor.h"
+#include "core/load/answer/projection.h"
+#include "exporters/convert.h"
+#include "exporters/preflight.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace loadline::gui {
+
+struct Shared;
+
+// A conversion and its target path.
+struct ConvertTask {
+  exporters::ConvertRequest request = {};
+  std::string out = {};
+};
+
+// For a job: files are read, and the order may take long to find.
+exporters::Conversion bound_conversion(const Model& model, const ConvertTask& task,
+                                       const forward::ForwardAssets& assets, const Progress& progress);
+
+// Used from one thread. A null model has nothing to check.
+class Checks {
+ public:
+  Checks(Shared& shared, ModelPtr model) : shared_(shared), model_(std::move(model)) {}
+
+  // Searches the files for problems that slow down loading; the result is in `findings`. Throws Error{usage}
+  // without a model.
+  void diagnose();
+  // Why the last diagnose() failed.
+  std::string diagnosis_error() const;
+  // Lays out a conversion without writing it, to see if the exporter can; the result is in `convert_fit`.
+  void weigh_convert(const ConvertTask& task);
+  // Holds a load, or none, against the devices that are listed.
+  void weigh_upload(const load::Projection* projection);
+  // Why the chosen device would refuse the upload; empty if the upload fits, or while this is unknown.
+  const std::string& upload_misfit() const { return upload_misfit_; }
+  // The same for every device that is listed; empty while this is unknown.
+  const std::vector<std::string>& device_misfits() const { return device_misfits_; }
+
+  Latest<std::vector<inspect::Finding>> findings;
+  // For the conversion last weighed: the parts of the model that the file would lose, in sentences. The error
+  // says why the file cannot be written.
+  Latest<exporters::Preflight> convert_fit;
+  std::vector<Remedy> suggested;  // options that the convert panel takes over when next drawn
+
+ private:
+  Shared& shared_;
+  ModelPtr model_;
+  std::string upload_misfit_;
+  std::vector<std::string> device_misfits_;
+};
+
+}  // namespace loadline::gui

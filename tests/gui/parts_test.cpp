@@ -1,0 +1,223 @@
+// What a document and the window are made of, each part alone.
+
+#include "app/gui/state/base/coordinates.h"
+#include "app/gui/state/base/shared.h"
+#include "app/gui/state/base/window_requests.h"
+#include "app/gui/state/load/load_work.h"
+#include "app/gui/state/model/checks.h"
+#include "app/gui/state/model/tensor_table.h"
+#include "tests/gui/sample_graphs.h"
+
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace loadline::gui {
+namespace {
+
+TEST(WindowRequests, are_taken_once_by_kind) {
+  WindowRequests requests;
+  requests.add(OpenPalette{"first"});
+  requests.add(FocusFilter{});
+  requests.add(OpenPalette{"second"});
+  EXPECT_FALSE(requests.take<OpenManual>());
+  EXPECT_TRUE(requests.holds<OpenPalette>());
+  const auto palette = requests.take<OpenPalette>();
+  ASSERT_TRUE(palette);
+  EXPECT_EQ(palette->text, "second") << "a newer one replaces the older";
+  EXPECT_FALSE(requests.holds<OpenPalette>());
+  EXPECT_FALSE(requests.take<OpenPalette>());
+  EXPECT_TRUE(requests.take<FocusFilter>()) << "others wait on";
+}
+
+TEST(TimeCursor, stands_at_the_peak_until_it_is_moved) {
+  TimeCursor time;
+  EXPECT_EQ(time.step(), 0u);
+  time.play(true);
+  EXPECT_FALSE(time.playing()) << "there is no load";
+  time.begin(10, 7);
+  EXPECT_TRUE(time.at_peak());
+  EXPECT_EQ(time.step(), 7u);
+  time.set_step(99);
+  EXPECT_FALSE(time.at_peak());
+  EXPECT_EQ(time.step(), 10u) << "not past the end";
+  time.begin(4, 2);
+  EXPECT_EQ(time.step(), 2u);
+}
+
+TEST(TimeCursor, plays_a_load_in_eight_seconds) {
+  TimeCursor time;
+  time.begin(80, 7);
+  time.play(true);
+  EXPECT_EQ(time.step(), 0u) << "from the beginning";
+  time.advance(1);
+  EXPECT_EQ(time.step(), 10u);
+  time.set_step(40);  // somebody drags it
+  time.speed = 2;
+  time.advance(1);
+  EXPECT_EQ(time.step(), 60u);
+  time.advance(1);
+  EXPECT_EQ(time.step(), 80u);
+  EXPECT_FALSE(time.playing());
+  time.play(true);
+  EXPECT_EQ(time.step(), 0u) << "from the end it begins again";
+  time.begin(80, 7);
+  EXPECT_FALSE(time.playing()) << "another load";
+}
+
+TEST(Hover, is_seen_in_the_next_frame_alone) {
+  Hover hover;
+  hover.set(graph::NodeId{3});
+  EXPECT_FALSE(hover.module());
+  hover.begin_frame();
+  EXPECT_EQ(hover.module(), graph::NodeId{3});
+  hover.begin_frame();
+  EXPECT_FALSE(hover.module());
+}
+
+// The services of a window, with nothing that uses them but the part under test.
+class Parts : public ::testing::Test {
+ protected:
+  Parts() {
+    shared_.assets = forward::built_in_assets();
+    shared_.targets = std::make_shared<const std::vector<load::Target>>(load::built_in_targets().begin(),
+                                                                        load::built_in_targets().end());
+  }
+  void settle() {
+    while (!shared_.jobs.idle())
+      if (!shared_.jobs.poll()) std::this_thread::yield();
+  }
+
+  Shared shared_;
+};
+
+TEST_F(Parts, a_table_lists_what_passes_in_the_order_chosen) {
+  const ModelPtr model = make_model(many_tensors(50), "");
+  TensorTable table(shared_.jobs, model, "", SortColumn::name, false);
+  ASSERT_EQ(table.view().rows.size(), 50u);
+  EXPECT_TRUE(table.view().lit.empty());
+  const graph::TensorId last = table.view().rows.back();
+  table.set_sort(SortColumn::name, true);
+  EXPECT_EQ(table.view().rows.front(), last);
+  const std::string name = model->tensor(last).name.str();
+  table.set_filter(name);
+  EXPECT_LT(table.view().rows.size(), 50u);
+  EXPECT_EQ(table.view().applied, name);
+  EXPECT_FALSE(table.view().lit.empty());
+  const std::vector<graph::TensorId> rows = table.view().rows;
+  table.set_filter("size:>");
+  EXPECT_NE(table.view().error, "");
+  EXPECT_EQ(table.view().rows, rows) << "half typed: the rows stay";
+}
+
+TEST_F(Parts, a_table_of_no_model_is_empty) {
+  TensorTable table(shared_.jobs, nullptr, "", SortColumn::offset, true);
+  table.set_filter("x");
+  EXPECT_TRUE(table.view().rows.empty());
+  EXPECT_EQ(table.view().applied, "x");
+}
+
+TEST_F(Parts, a_forward_pass_has_figures_for_the_sizes_of_a_request) {
+  ForwardWork work(shared_, make_model(operator_graph(3), ""));
+  EXPECT_EQ(work.graph(), nullptr);
+  bool arrived = false;
+  work.work_out({}, [&] { arrived = true; });
+  settle();
+  EXPECT_TRUE(arrived);
+  ASSERT_NE(work.graph(), nullptr);
+  EXPECT_EQ(work.evaluated(), nullptr) << "not evaluated yet";
+  work.evaluate({});
+  const auto first = work.figures();
+  ASSERT_TRUE(first);
+  EXPECT_EQ(work.evaluated(), work.scene.value().get());
+  work.evaluate({});
+  EXPECT_EQ(work.figures(), first) << "they are there already";
+  load::LoadRequest wrong;
+  wrong.sizes = {{"no such size", 2}};
+  work.evaluate(wrong);
+  EXPECT_FALSE(work.figures());
+  EXPECT_NE(work.error(), "");
+}
+
+TEST_F(Parts, a_load_tells_what_was_asked_and_projected) {
+  const ModelPtr model = make_model(tiny_graph(), "");
+  ForwardWork forward(shared_, model);
+  int asked = 0, projected = 0;
+  LoadWork load(shared_, model, 1, forward, {}, {[&] { ++asked; }, [&] { ++projected; }});
+  EXPECT_FALSE(load.projection.busy()) << "not begun";
+  load.begin();
+  settle();
+  EXPECT_EQ(asked, 0);
+  EXPECT_EQ(projected, 1);
+  ASSERT_TRUE(load.projection.value());
+  ASSERT_NE(load.judged_load(), nullptr);
+  EXPECT_FALSE(load.comparison.value()->answer.rows.empty());
+  load.set_option("method", "sequential");
+  settle();
+  EXPECT_EQ(asked, 1);
+  EXPECT_EQ(projected, 2);
+  EXPECT_EQ(load.projection.value()->method->id, "sequential");
+  load.set_option("device_budget", "1MiB");
+  settle();
+  EXPECT_EQ(projected, 2) << "the timeline does not depend on budgets";
+  EXPECT_EQ(load.memory().budget.device, 1u << 20);
+}
+
+TEST_F(Parts, advice_belongs_to_what_was_asked) {
+  const ModelPtr model = make_model(tiny_graph(), "");
+  ForwardWork forward(shared_, model);
+  LoadWork load(shared_, model, 1, forward, {}, {[] {}, [] {}});
+  Advisor advice(shared_, load);
+  load.begin();
+  settle();
+  EXPECT_FALSE(advice.is_current());
+  advice.search();
+  EXPECT_TRUE(advice.is_current());
+  settle();
+  EXPECT_TRUE(advice.answer.value());
+  load.set_option("order", "largest");
+  EXPECT_FALSE(advice.is_current());
+  EXPECT_FALSE(advice.can_take_back());
+  settle();
+}
+
+TEST_F(Parts, an_order_is_arranged_and_chosen) {
+  const ModelPtr model = make_model(many_tensors(1300), "");
+  ForwardWork forward(shared_, model);
+  LoadWork load(shared_, model, 1, forward, {}, {[] {}, [] {}});
+  OrderEditing order(shared_, load, 1);
+  load.begin();
+  order.list_chosen();
+  settle();
+  ASSERT_GT(order.list.value()->items().size(), 1u);
+  OrderList edited = *order.list.value();
+  edited.move(0, edited.items().size() - 1);
+  const load::StorageOrder arranged = edited.order();
+  EXPECT_EQ(load.custom_order(), nullptr);
+  order.arrange(std::move(edited));
+  ASSERT_NE(load.custom_order(), nullptr);
+  EXPECT_EQ(*load.custom_order(), arranged);
+  EXPECT_EQ(shown_order(load.asked()), load::kOwnOrder);
+  EXPECT_THROW(order.save("order.csv"), Error);
+  settle();
+}
+
+TEST_F(Parts, checks_need_a_model) {
+  Checks none(shared_, nullptr);
+  EXPECT_THROW(none.diagnose(), Error);
+  none.weigh_convert(conversion("gguf", "out.gguf"));
+  none.weigh_upload(nullptr);
+  EXPECT_FALSE(none.convert_fit.busy());
+  EXPECT_EQ(none.upload_misfit(), "");
+  Checks checks(shared_, make_model(tiny_graph(), ""));
+  checks.weigh_convert(conversion("safetensors", "out.safetensors"));
+  EXPECT_TRUE(checks.convert_fit.busy());
+  settle();
+  EXPECT_TRUE(checks.convert_fit.value() || checks.convert_fit.error() != nullptr);
+}
+
+}  // namespace
+}  // namespace loadline::gui
