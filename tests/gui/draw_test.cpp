@@ -500,7 +500,7 @@ TEST_F(LessonInWindow, a_line_that_cannot_be_run_is_a_notice) {
   for (const char* line : {"fly", "quit", "convert gguf out.gguf", "panel nowhere", "panel",
                            "method teleport", "export window out.png", "zoom-out now"})
     EXPECT_THROW(run_lesson_line(workspace_, line), Error) << line;
-  EXPECT_FALSE(workspace_.requests.holds<Quit>());
+  EXPECT_FALSE(workspace_.shared.requests.holds<Quit>());
   workspace_.lesson.to_show = {"panel nowhere", "time end", "panel values"};
   settle();
   EXPECT_EQ(workspace_.settings.panel, "values");  // the lines after it are run

@@ -124,8 +124,8 @@ constexpr State kStates[] = {
      }},
     {"unlisted_folder",
      [](Workspace& workspace) {
-       workspace.browse("/nonexistent");
-       workspace.requests.add(OpenBrowser{});
+       workspace.places.browse("/nonexistent");
+       workspace.shared.requests.add(OpenBrowser{});
      }},
 };
 

@@ -4,7 +4,7 @@
 
 #include "app/gui/state/lesson_play.h"
 #include "app/gui/state/load/arena.h"
-#include "app/gui/state/window_state.h"
+#include "app/gui/state/settings.h"
 #include "app/gui/state/workspace.h"
 #include "app/lesson/exercises.h"
 #include "app/lesson/lesson.h"
@@ -629,11 +629,11 @@ TEST(LessonPlay, every_step_of_every_lesson_has_its_texts_and_a_right_answer) {
 
 TEST(LessonPlay, keeps_what_was_answered_and_says_what_cannot_be_read) {
   Workspace workspace("");
-  workspace.play_lesson("six-ways");
+  workspace.stage.play("six-ways");
   LessonPlay& play = workspace.lesson;
   EXPECT_THROW(play.answer("6"), Error);  // the first step asks nothing
   EXPECT_THROW(play.run(), Error);
-  workspace.go_to_step(1);
+  workspace.stage.go_to(1);
   settle(workspace);
   play.answer("a lot");
   settle(workspace);
@@ -644,17 +644,17 @@ TEST(LessonPlay, keeps_what_was_answered_and_says_what_cannot_be_read) {
   settle(workspace);
   ASSERT_TRUE(play.now().judged);
   EXPECT_FALSE(play.now().judged->right);
-  workspace.go_to_step(2);
+  workspace.stage.go_to(2);
   EXPECT_TRUE(play.is_open());
   play.reveal();
   EXPECT_FALSE(play.is_open());
   EXPECT_FALSE(play.now().judged);
-  workspace.go_to_step(1);
+  workspace.stage.go_to(1);
   EXPECT_TRUE(play.now().judged);
   EXPECT_EQ(play.now().typed, "1");
-  EXPECT_THROW(workspace.go_to_step(7), Error);
+  EXPECT_THROW(workspace.stage.go_to(7), Error);
   EXPECT_EQ(play.at(), 1u);
-  EXPECT_THROW(workspace.play_lesson("cookery"), Error);
+  EXPECT_THROW(workspace.stage.play("cookery"), Error);
 }
 
 TEST(LessonPlay, brings_its_scene_and_takes_it_away_again) {
@@ -664,58 +664,58 @@ TEST(LessonPlay, brings_its_scene_and_takes_it_away_again) {
   workspace.document().load.set_option("method", "sequential");
   const Asked before = workspace.document().load.asked();
   const std::uint64_t own = workspace.document().id;
-  workspace.play_lesson("kv-cache");
+  workspace.stage.play("kv-cache");
   settle(workspace);
   EXPECT_EQ(workspace.documents().size(), 2u);
   EXPECT_EQ(workspace.document().model->name, "llama-2-7b");
   EXPECT_TRUE(workspace.document().model->shapes_only);
   EXPECT_EQ(workspace.document().load.asked(), asked_by(workspace.lesson.scene().request));
   EXPECT_FALSE(workspace.lesson.to_show.empty());
-  workspace.go_to_step(1);  // of another model, in the same tab
+  workspace.stage.go_to(1);  // of another model, in the same tab
   settle(workspace);
   EXPECT_EQ(workspace.documents().size(), 2u);
   EXPECT_EQ(workspace.document().model->name, "llama-3-8b");
   // the student changes something, and comes back
   workspace.document().load.set_option("method", "mmap_assign");
   workspace.show_document(0);
-  workspace.show_lesson_scene();
+  workspace.stage.show_scene();
   settle(workspace);
   EXPECT_EQ(workspace.shown_document(), 1u);
   EXPECT_EQ(workspace.document().load.asked(), asked_by(workspace.lesson.scene().request));
   // or closes the model
   workspace.close_model();
-  workspace.go_to_step(0);
+  workspace.stage.go_to(0);
   settle(workspace);
   EXPECT_EQ(workspace.document().model->name, "llama-2-7b");
-  workspace.leave_lesson();
+  workspace.stage.leave();
   settle(workspace);
   EXPECT_EQ(workspace.documents().size(), 1u);
   EXPECT_EQ(workspace.document().id, own);
   EXPECT_EQ(workspace.document().load.asked(), before);
   EXPECT_EQ(workspace.settings.panel, "values");
-  EXPECT_THROW(workspace.leave_lesson(), Error);
-  EXPECT_THROW(workspace.go_to_step(0), Error);
+  EXPECT_THROW(workspace.stage.leave(), Error);
+  EXPECT_THROW(workspace.stage.go_to(0), Error);
 }
 
 TEST(LessonPlay, leaves_the_start_page_as_it_was) {
   Workspace workspace("");
   const Asked before = workspace.document().load.asked();
-  workspace.play_lesson("mmap");
+  workspace.stage.play("mmap");
   settle(workspace);
   EXPECT_TRUE(workspace.document().model);
-  workspace.play_lesson("order");  // another one, without leaving this one
+  workspace.stage.play("order");  // another one, without leaving this one
   settle(workspace);
   EXPECT_EQ(workspace.documents().size(), 1u);
-  workspace.leave_lesson();
+  workspace.stage.leave();
   EXPECT_FALSE(workspace.document().model);
   EXPECT_EQ(workspace.document().load.asked(), before);
 }
 
 TEST(LessonPlay, runs_a_step_in_a_job) {
   Workspace workspace("");
-  workspace.play_lesson("sparsity");
+  workspace.stage.play("sparsity");
   LessonPlay& play = workspace.lesson;
-  workspace.go_to_step(play.count() - 1);
+  workspace.stage.go_to(play.count() - 1);
   settle(workspace);
   play.run();
   EXPECT_TRUE(play.runs());
@@ -732,7 +732,7 @@ TEST(LessonPlay, runs_a_step_in_a_job) {
   settle(workspace);
   EXPECT_FALSE(play.runs());
   play.run();
-  workspace.leave_lesson();  // while it runs
+  workspace.stage.leave();  // while it runs
   settle(workspace);
 }
 

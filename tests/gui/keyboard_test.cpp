@@ -352,7 +352,8 @@ TEST_F(Keys, run_the_actions_that_name_them) {
   press("close");
   EXPECT_FALSE(workspace_.document().model);
   press("browse");
-  EXPECT_TRUE(workspace_.listing.busy() || !workspace_.folder().path.empty());  // of the file browser
+  EXPECT_TRUE(workspace_.places.listing.busy() ||
+              !workspace_.places.folder().path.empty());  // of the file browser
   EXPECT_FALSE(app_.wants_close());
   press("quit");
   EXPECT_TRUE(app_.wants_close());

@@ -411,15 +411,20 @@ TEST(Encoded, models_are_neither_mapped_nor_written_when_they_cannot_be_read) {
     }
     return std::string();
   };
-  EXPECT_NE(message([&] { workspace.upload(); }).find("cannot be read"), std::string::npos);
-  EXPECT_NE(message([&] { workspace.convert(conversion("gguf", "x")); }).find("cannot be read"),
+  EXPECT_NE(message([&] { workspace.transfers.upload(workspace.document()); }).find("cannot be read"),
+            std::string::npos);
+  EXPECT_NE(message([&] {
+              workspace.transfers.convert(workspace.document(), conversion("gguf", "x"));
+            }).find("cannot be read"),
             std::string::npos);
   for (const char* method : {"mmap_assign", "host_import"}) {
     workspace.document().load.set_option("method", method);
     settle(workspace);
     EXPECT_NE(workspace.document().checks.upload_misfit().find("cannot be mapped"), std::string::npos)
         << method;
-    EXPECT_NE(message([&] { workspace.upload(); }).find("cannot be mapped"), std::string::npos) << method;
+    EXPECT_NE(message([&] { workspace.transfers.upload(workspace.document()); }).find("cannot be mapped"),
+              std::string::npos)
+        << method;
   }
 }
 
@@ -492,10 +497,10 @@ TEST(Folders, what_can_be_opened_is_known_by_the_extensions_of_the_importers) {
   sub("hub", {"config.json", "pytorch_model.bin"});
   sub("texts", {"notes.txt"});
   Workspace workspace("");
-  workspace.browse(folder.path().string());
+  workspace.places.browse(folder.path().string());
   settle(workspace);
   std::vector<std::string> models;
-  for (const FolderEntry& entry : workspace.folder().entries)
+  for (const FolderEntry& entry : workspace.places.folder().entries)
     if (entry.model) models.push_back(entry.name);
   EXPECT_EQ(models, (std::vector<std::string>{"hub", "one", "a.gguf", "b.onnx", "c.pt", "config.json",
                                               "d.npz", "e.safetensors.index.json", "p.csv"}));

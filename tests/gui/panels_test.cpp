@@ -222,7 +222,7 @@ TEST(PanelTexts, of_an_upload_before_while_and_after) {
   expect(stage.draw(*panel), {"fits", "available", "Reading cache", "About"});
   stage.workspace.document().load.set_option("reading", "cold");
   stage.draw(*panel);
-  stage.workspace.upload();
+  stage.workspace.transfers.upload(stage.workspace.document());
   expect(stage.draw_meanwhile(*panel), {"Reading cold", "Uploading", "Measured so far", "measured: process"});
   expect(stage.draw(*panel), {"Uploaded", "every byte verified", "projected", "measured",
                               "Times by assumed rates", "Counted by the system", "measured: allocated"});

@@ -3,9 +3,12 @@
 #include "app/gui/state/base/coordinates.h"
 #include "app/gui/state/base/shared.h"
 #include "app/gui/state/base/window_requests.h"
+#include "app/gui/state/document.h"
 #include "app/gui/state/load/load_work.h"
 #include "app/gui/state/model/checks.h"
+#include "app/gui/state/model/files.h"
 #include "app/gui/state/model/tensor_table.h"
+#include "app/gui/state/transfers.h"
 #include "tests/gui/sample_graphs.h"
 
 #include <memory>
@@ -212,11 +215,39 @@ TEST_F(Parts, checks_need_a_model) {
   none.weigh_upload(nullptr);
   EXPECT_FALSE(none.convert_fit.busy());
   EXPECT_EQ(none.upload_misfit(), "");
-  Checks checks(shared_, make_model(tiny_graph(), ""));
+  Checks checks(shared_, make_model(many_tensors(10), ""));
   checks.weigh_convert(conversion("safetensors", "out.safetensors"));
   EXPECT_TRUE(checks.convert_fit.busy());
   settle();
-  EXPECT_TRUE(checks.convert_fit.value() || checks.convert_fit.error() != nullptr);
+  EXPECT_EQ(checks.convert_fit.error_text(), "");
+  EXPECT_TRUE(checks.convert_fit.value());
+}
+
+TEST_F(Parts, transfers_need_a_model_and_the_document_that_they_were_of) {
+  Transfers transfers(shared_, [] {});
+  const Document empty(shared_, nullptr, {}), shown(shared_, make_model(tiny_graph(), ""), {});
+  EXPECT_THROW(transfers.convert(empty, conversion("gguf", "out.gguf")), Error);
+  EXPECT_THROW(transfers.upload(empty), Error);
+  EXPECT_THROW(transfers.upload(shown), Error) << "the load is still being projected";
+  EXPECT_THROW(transfers.check_conversion(shown), Error);
+  EXPECT_FALSE(transfers.busy());
+  EXPECT_FALSE(transfers.converted(shown));
+  EXPECT_FALSE(transfers.uploaded(shown));
+  settle();
+}
+
+TEST_F(Parts, places_are_listed_in_the_background) {
+  Places places(shared_.jobs, "");
+  places.find_cached();
+  EXPECT_FALSE(places.cached.busy()) << "there is no cache";
+  places.browse("/");
+  EXPECT_TRUE(places.folder().entries.empty());
+  settle();
+  EXPECT_EQ(places.folder().path, "/");
+  places.browse("/no/such/folder");
+  settle();
+  EXPECT_NE(places.listing.error_text(), "");
+  EXPECT_EQ(places.folder().path, "/") << "the last list stays";
 }
 
 }  // namespace

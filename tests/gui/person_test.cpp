@@ -258,7 +258,7 @@ TEST_F(AtTheWindow, opens_models_by_typing_their_paths_and_moves_between_their_t
   const std::string first = demo("first"), second = demo("second");
   person_.press("ctrl+o");
   SOON(person_.sees("Open this folder"));
-  SOON(!workspace().listing.busy());
+  SOON(!workspace().places.listing.busy());
   person_.press("ctrl+a");
   person_.type(first);
   person_.press("Return");
@@ -266,7 +266,7 @@ TEST_F(AtTheWindow, opens_models_by_typing_their_paths_and_moves_between_their_t
 
   person_.click("Open");
   SOON(person_.sees("Open this folder"));
-  SOON(!workspace().listing.busy());
+  SOON(!workspace().places.listing.busy());
   person_.press("ctrl+a");
   person_.type(second);
   person_.press("Return");
@@ -513,7 +513,7 @@ TEST_F(AtTheWindow, loses_no_letter_of_a_key_that_is_down_for_12_ms) {
   person_.press("Escape");
   // letters right behind the shortcut belong to the field that it opens
   person_.tap({"ctrl+p", "z", "o", "o", "m", "ctrl+a", "q", "u", "i", "t", "Return"});
-  SOON(workspace().requests.holds<Quit>());
+  SOON(workspace().shared.requests.holds<Quit>());
 }
 
 }  // namespace

@@ -154,7 +154,7 @@ TEST(Script, drives_the_workspace) {
   EXPECT_EQ(workspace.settings.color_by, ColorBy::shard);
   EXPECT_EQ(workspace.document().load.asked().request.reads,
             (io::FileReads{.threads = 2, .reading = io::FileReading::cold}));
-  EXPECT_FALSE(workspace.settings.verify_upload);
+  EXPECT_FALSE(workspace.transfers.verify);
 }
 
 TEST(Script, drives_the_comparison) {
@@ -428,12 +428,11 @@ TEST_F(Offscreen, an_upload_misses_nothing_that_was_placed_elsewhere) {
   workspace.document().load.set_option("auto_map",
                                        std::to_string(workspace.document().model->weight_bytes / 2));
   settle();
-  workspace.upload();
+  workspace.transfers.upload(workspace.document());
   settle();
-  ASSERT_TRUE(workspace.uploaded()) << (workspace.shared.notices.all().empty()
-                                            ? ""
-                                            : workspace.shared.notices.all()[0].text);
-  const gpu::UploadReport& report = workspace.uploaded()->report;
+  ASSERT_TRUE(workspace.transfers.uploaded(workspace.document()))
+      << (workspace.shared.notices.all().empty() ? "" : workspace.shared.notices.all()[0].text);
+  const gpu::UploadReport& report = workspace.transfers.uploaded(workspace.document())->report;
   EXPECT_EQ(report.verified, true) << report.mismatch;
   EXPECT_GT(report.bytes, 0u);
   EXPECT_LE(report.bytes, workspace.document().model->weight_bytes / 2);
@@ -447,31 +446,31 @@ TEST_F(Offscreen, a_measured_upload_lies_on_its_projection) {
   workspace.open_demo();
   settle();
   ASSERT_TRUE(workspace.document().model);
-  workspace.upload();
+  workspace.transfers.upload(workspace.document());
   settle();
-  ASSERT_TRUE(workspace.uploaded()) << (workspace.shared.notices.all().empty()
-                                            ? ""
-                                            : workspace.shared.notices.all()[0].text);
-  const auto result = workspace.uploaded();
+  ASSERT_TRUE(workspace.transfers.uploaded(workspace.document()))
+      << (workspace.shared.notices.all().empty() ? "" : workspace.shared.notices.all()[0].text);
+  const auto result = workspace.transfers.uploaded(workspace.document());
   EXPECT_EQ(result->report.verified, true);
   EXPECT_TRUE(result->alone);
   for (std::size_t i = 0; i < plan::kSpaceCount; ++i)
     EXPECT_EQ(result->report.measured.peaks[i].bytes, result->projection->timeline.peaks[i].bytes);
   EXPECT_DOUBLE_EQ(result->report.projected_seconds, result->projection->seconds);
-  const load::SampleLog::Entries live = workspace.live_upload->samples();
+  const load::SampleLog::Entries live = workspace.transfers.live_upload->samples();
   ASSERT_FALSE(live.steps.empty());
   EXPECT_TRUE(std::ranges::is_sorted(live.steps));
   EXPECT_LE(live.steps.back(), result->projection->plan.steps.size());
   // what the system counts is the whole process's
-  workspace.upload();
-  workspace.convert(conversion("gguf", folder_ / "beside.gguf", {.overwrite = true}));
+  workspace.transfers.upload(workspace.document());
+  workspace.transfers.convert(workspace.document(),
+                              conversion("gguf", folder_ / "beside.gguf", {.overwrite = true}));
   settle();
-  ASSERT_TRUE(workspace.uploaded());
-  EXPECT_FALSE(workspace.uploaded()->alone);
+  ASSERT_TRUE(workspace.transfers.uploaded(workspace.document()));
+  EXPECT_FALSE(workspace.transfers.uploaded(workspace.document())->alone);
   // another method: what was measured no longer belongs to what is shown
   workspace.document().load.set_option("method", "per_tensor");
   settle();
-  EXPECT_FALSE(workspace.uploaded());
+  EXPECT_FALSE(workspace.transfers.uploaded(workspace.document()));
 }
 
 }  // namespace

@@ -115,11 +115,11 @@ TEST(Workspace, closing_a_model_stops_its_planning_silently) {
 TEST(Workspace, measures_the_disk_of_a_file_that_is_not_there) {
   const loadline::testing::TemporaryFolder folder;
   Workspace workspace("");
-  workspace.measure_disk(folder / "missing/out.gguf");
+  workspace.transfers.measure_disk(folder / "missing/out.gguf");
   settle(workspace);
-  ASSERT_TRUE(workspace.disk.value());
-  EXPECT_EQ(workspace.disk.value()->folder, folder.path().string());
-  EXPECT_GT(workspace.disk.value()->available, 0u);
+  ASSERT_TRUE(workspace.transfers.disk.value());
+  EXPECT_EQ(workspace.transfers.disk.value()->folder, folder.path().string());
+  EXPECT_GT(workspace.transfers.disk.value()->available, 0u);
 }
 
 TEST(Workspace, selection_and_zoom_stay_inside_the_model) {
@@ -194,9 +194,9 @@ TEST(Workspace, unsound_models_are_shown_but_not_used) {
   workspace.show(unsound_graph(), "");
   settle(workspace);
   EXPECT_EQ(workspace.document().model->errors, 1u);
-  EXPECT_THROW(workspace.upload(), Error);
-  EXPECT_THROW(workspace.convert(conversion("safetensors", "x")), Error);
-  workspace.attempt([&] { workspace.upload(); });
+  EXPECT_THROW(workspace.transfers.upload(workspace.document()), Error);
+  EXPECT_THROW(workspace.transfers.convert(workspace.document(), conversion("safetensors", "x")), Error);
+  workspace.attempt([&] { workspace.transfers.upload(workspace.document()); });
   EXPECT_EQ(workspace.shared.notices.all().size(), 1u);
 }
 
@@ -208,13 +208,13 @@ TEST(Workspace, a_new_choice_must_be_projected_before_it_is_uploaded) {
   workspace.document().load.set_option("method", "state_dict");
   ASSERT_TRUE(workspace.document().load.projection.value());
   EXPECT_NE(workspace.document().load.projection.value()->method->id, "state_dict");
-  EXPECT_THROW(workspace.upload(), Error);
+  EXPECT_THROW(workspace.transfers.upload(workspace.document()), Error);
 }
 
 TEST(Workspace, verbs_without_a_model_are_refused) {
   Workspace workspace("");
-  EXPECT_THROW(workspace.upload(), Error);
-  EXPECT_THROW(workspace.convert(conversion("gguf", "x")), Error);
+  EXPECT_THROW(workspace.transfers.upload(workspace.document()), Error);
+  EXPECT_THROW(workspace.transfers.convert(workspace.document(), conversion("gguf", "x")), Error);
 }
 
 TEST(Workspace, the_demo_model_opens_and_converts) {
@@ -225,15 +225,16 @@ TEST(Workspace, the_demo_model_opens_and_converts) {
   ASSERT_TRUE(workspace.document().model)
       << (workspace.shared.notices.all().empty() ? "" : workspace.shared.notices.all()[0].text);
   EXPECT_EQ(workspace.document().model->errors, 0u);
-  workspace.convert(conversion("gguf", folder / "demo.gguf", {.verify = true}));
-  EXPECT_TRUE(workspace.conversion.busy());
+  workspace.transfers.convert(workspace.document(),
+                              conversion("gguf", folder / "demo.gguf", {.verify = true}));
+  EXPECT_TRUE(workspace.transfers.conversion.busy());
   settle(workspace);
-  ASSERT_TRUE(workspace.converted());
-  EXPECT_TRUE(workspace.converted()->report.verified);
+  ASSERT_TRUE(workspace.transfers.converted(workspace.document()));
+  EXPECT_TRUE(workspace.transfers.converted(workspace.document())->report.verified);
   EXPECT_TRUE(std::filesystem::exists(folder / "demo.gguf"));
-  workspace.convert(conversion("gguf", folder / "demo.gguf"));
+  workspace.transfers.convert(workspace.document(), conversion("gguf", folder / "demo.gguf"));
   settle(workspace);
-  EXPECT_FALSE(workspace.converted());
+  EXPECT_FALSE(workspace.transfers.converted(workspace.document()));
   EXPECT_EQ(workspace.shared.notices.all().back().severity, graph::Severity::error);  // it exists
 }
 
@@ -272,11 +273,11 @@ TEST(Workspace, a_conversion_belongs_to_the_model_it_was_started_for) {
   workspace.open_demo();
   settle(workspace);
   ASSERT_TRUE(workspace.document().model);
-  workspace.convert(conversion("gguf", folder / "demo.gguf"));
+  workspace.transfers.convert(workspace.document(), conversion("gguf", folder / "demo.gguf"));
   workspace.show(tiny_graph(), "");
   settle(workspace);
-  EXPECT_FALSE(workspace.converted());
-  EXPECT_NE(workspace.done.find("demo.gguf"), std::string::npos);  // the jobs line says so
+  EXPECT_FALSE(workspace.transfers.converted(workspace.document()));
+  EXPECT_NE(workspace.shared.done.find("demo.gguf"), std::string::npos);  // the jobs line says so
 }
 
 TEST(Workspace, the_demo_model_asked_for_twice_is_written_once) {
@@ -300,10 +301,10 @@ TEST(Workspace, canceling_a_conversion_leaves_nothing) {
   Workspace workspace("");
   workspace.open_demo();
   settle(workspace);
-  workspace.convert(conversion("safetensors", folder / "demo.safetensors"));
+  workspace.transfers.convert(workspace.document(), conversion("safetensors", folder / "demo.safetensors"));
   for (const JobView& job : workspace.shared.jobs.view()) workspace.shared.jobs.cancel(job.id);
   settle(workspace);
-  if (!workspace.converted()) {
+  if (!workspace.transfers.converted(workspace.document())) {
     EXPECT_TRUE(std::filesystem::is_empty(folder.path().string()));
   }
 }
@@ -314,19 +315,19 @@ TEST(Workspace, lists_folders) {
   std::filesystem::create_directory(folder / "a");
   std::filesystem::create_directory(folder / ".hidden");
   Workspace workspace("");
-  workspace.browse(folder.path().string());
+  workspace.places.browse(folder.path().string());
   settle(workspace);
-  ASSERT_EQ(workspace.folder().entries.size(), 2u);
-  EXPECT_EQ(workspace.folder().entries[0].name, "a");
+  ASSERT_EQ(workspace.places.folder().entries.size(), 2u);
+  EXPECT_EQ(workspace.places.folder().entries[0].name, "a");
   EXPECT_EQ(parent_folder("/a/b/"), "/a");
   EXPECT_EQ(parent_folder("/a/b"), "/a");
   EXPECT_EQ(parent_folder("/"), "/");
-  workspace.browse("/nonexistent");
+  workspace.places.browse("/nonexistent");
   settle(workspace);
-  EXPECT_NE(workspace.listing.error_text().find("/nonexistent"), std::string::npos);
-  EXPECT_EQ(workspace.folder().path, folder.path().string());
-  workspace.browse(folder.path().string());
-  EXPECT_EQ(workspace.listing.error_text(), "");
+  EXPECT_NE(workspace.places.listing.error_text().find("/nonexistent"), std::string::npos);
+  EXPECT_EQ(workspace.places.folder().path, folder.path().string());
+  workspace.places.browse(folder.path().string());
+  EXPECT_EQ(workspace.places.listing.error_text(), "");
 }
 
 TEST(Workspace, goes_away_without_a_crash_while_jobs_run) {
@@ -419,19 +420,19 @@ TEST_F(Documents, quitting_while_a_file_is_written_asks_first) {
   ConvertTask task;
   task.request.to = "safetensors";
   task.out = folder / "out.safetensors";
-  workspace.convert(task);
-  ASSERT_TRUE(workspace.conversion.busy());
+  workspace.transfers.convert(workspace.document(), task);
+  ASSERT_TRUE(workspace.transfers.conversion.busy());
   workspace.ask_quit();
-  EXPECT_FALSE(workspace.requests.holds<Quit>());
-  EXPECT_TRUE(workspace.requests.holds<AskQuit>());
+  EXPECT_FALSE(workspace.shared.requests.holds<Quit>());
+  EXPECT_TRUE(workspace.shared.requests.holds<AskQuit>());
   workspace.ask_quit();
-  EXPECT_TRUE(workspace.requests.holds<Quit>()) << "who asks twice means it";
+  EXPECT_TRUE(workspace.shared.requests.holds<Quit>()) << "who asks twice means it";
   settle(workspace);
 }
 
 TEST_F(Documents, quitting_while_nothing_is_written_asks_nothing) {
   workspace.ask_quit();
-  EXPECT_TRUE(workspace.requests.holds<Quit>());
+  EXPECT_TRUE(workspace.shared.requests.holds<Quit>());
 }
 
 TEST_F(Documents, closing_shows_the_one_beside_it) {
@@ -581,9 +582,9 @@ TEST(Cache, ListsTheModelsThatHaveSnapshots) {
   EXPECT_EQ(list_cache(folder.path().string()), (std::vector<std::string>{"gpt2", "org/a--x", "org/b"}));
   EXPECT_TRUE(list_cache("/nonexistent").empty());
   Workspace workspace(folder.path().string());
-  workspace.find_cached();
+  workspace.places.find_cached();
   settle(workspace);
-  EXPECT_EQ(workspace.cached.or_empty().size(), 3u);
+  EXPECT_EQ(workspace.places.cached.or_empty().size(), 3u);
 }
 
 TEST(TimeCursor, IsAtThePeakUntilItIsMoved) {

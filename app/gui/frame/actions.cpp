@@ -58,12 +58,12 @@ void dismiss(Workspace& workspace, const std::string&) {
   workspace.shared.notices.dismiss(front->at);
 }
 
-void show_palette(Workspace& workspace, const std::string&) { workspace.requests.add(OpenPalette{}); }
-void show_keys(Workspace& workspace, const std::string&) { workspace.requests.add(OpenKeys{}); }
+void show_palette(Workspace& workspace, const std::string&) { workspace.shared.requests.add(OpenPalette{}); }
+void show_keys(Workspace& workspace, const std::string&) { workspace.shared.requests.add(OpenKeys{}); }
 
 void show_manual(Workspace& workspace, const std::string& topic) {
   const std::string_view wanted = topic.empty() ? find_panel(workspace.settings.panel).manual : topic;
-  workspace.requests.add(OpenManual{std::string(report::find_manual_page(wanted).id)});
+  workspace.shared.requests.add(OpenManual{std::string(report::find_manual_page(wanted).id)});
 }
 void demo(Workspace& workspace, const std::string&) { workspace.open_demo(); }
 void close(Workspace& workspace, const std::string&) { workspace.close_model(); }
@@ -95,20 +95,20 @@ void end_diff(Workspace& workspace, const std::string&) {
 bool has_diff(const Workspace& workspace) { return workspace.document().diff.there() != nullptr; }
 void export_view(Workspace& workspace, const std::string& text) {
   if (text.empty())
-    workspace.requests.add(OpenPalette{fmt::format("export {}.png", workspace.settings.panel)});
+    workspace.shared.requests.add(OpenPalette{fmt::format("export {}.png", workspace.settings.panel)});
   else
-    workspace.requests.add(view_request(text));
+    workspace.shared.requests.add(view_request(text));
 }
 void export_play(Workspace& workspace, const std::string& text) {
   ExportRequest request = play_request(text);
   if (!workspace.document().load.projection.value()) refuse("no load is projected");
-  workspace.requests.add(std::move(request));
+  workspace.shared.requests.add(std::move(request));
 }
 void quit(Workspace& workspace, const std::string&) { workspace.ask_quit(); }
 
 void browse(Workspace& workspace, const std::string& folder) {
-  if (!folder.empty()) workspace.browse(folder);
-  workspace.requests.add(OpenBrowser{});
+  if (!folder.empty()) workspace.places.browse(folder);
+  workspace.shared.requests.add(OpenBrowser{});
 }
 
 void show_panel(Workspace& workspace, const std::string& id) { workspace.settings.panel = find_panel(id).id; }
@@ -175,7 +175,7 @@ void set_color(Workspace& workspace, const std::string& mode) {
 
 void edit_filter(Workspace& workspace, const std::string&) {
   workspace.settings.layout.show_tree = true;
-  workspace.requests.add(FocusFilter{});
+  workspace.shared.requests.add(FocusFilter{});
 }
 
 void copy(Workspace& workspace, const std::string& form) {
@@ -228,7 +228,7 @@ void play_beside(Workspace& workspace, const std::string& method) {
   workspace.document().load.set_beside(method == "none" ? "" : method);
 }
 
-void show_advice(Workspace& workspace, const std::string&) { workspace.requests.add(OpenAdvice{}); }
+void show_advice(Workspace& workspace, const std::string&) { workspace.shared.requests.add(OpenAdvice{}); }
 
 // Takes over the Nth change that the advice lists.
 void apply_advice(Workspace& workspace, const std::string& text) {

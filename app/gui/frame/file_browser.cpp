@@ -18,18 +18,19 @@ void FileBrowser::open(Workspace& workspace) {
   appearing_ = true;
   path_ = listed_;  // not what was typed the last time
   std::error_code failed;
-  if (workspace.folder().path.empty() && !workspace.listing.busy())
+  if (workspace.places.folder().path.empty() && !workspace.places.listing.busy())
     go(workspace, std::filesystem::current_path(failed).string());
 }
 
 void FileBrowser::go(Workspace& workspace, const std::string& folder) {
   current_ = 0;
   scroll_ = true;
-  workspace.browse(folder.empty() ? "/" : folder);
+  workspace.places.browse(folder.empty() ? "/" : folder);
 }
 
 std::string FileBrowser::path_of(const Workspace& workspace, std::size_t i) const {
-  return (std::filesystem::path(workspace.folder().path) / workspace.folder().entries[i].name).string();
+  return (std::filesystem::path(workspace.places.folder().path) / workspace.places.folder().entries[i].name)
+      .string();
 }
 
 void FileBrowser::open_model(Workspace& workspace, const std::string& path) {
@@ -38,8 +39,8 @@ void FileBrowser::open_model(Workspace& workspace, const std::string& path) {
 }
 
 void FileBrowser::enter(Workspace& workspace, std::size_t i) {
-  if (i >= workspace.folder().entries.size()) return;
-  const FolderEntry& entry = workspace.folder().entries[i];
+  if (i >= workspace.places.folder().entries.size()) return;
+  const FolderEntry& entry = workspace.places.folder().entries[i];
   if (entry.folder && !entry.model)
     go(workspace, path_of(workspace, i));
   else
@@ -47,14 +48,14 @@ void FileBrowser::enter(Workspace& workspace, std::size_t i) {
 }
 
 void FileBrowser::handle_keys(Workspace& workspace) {
-  const auto& entries = workspace.folder().entries;
+  const auto& entries = workspace.places.folder().entries;
   if (list_key_pressed(ListKey::escape)) open_ = false;
-  if (workspace.listing.busy()) return;  // the list is not yet the one of the folder asked for
+  if (workspace.places.listing.busy()) return;  // the list is not yet the one of the folder asked for
   if (list_key_pressed(ListKey::down) && current_ + 1 < entries.size()) ++current_, scroll_ = true;
   if (list_key_pressed(ListKey::up) && current_ > 0) --current_, scroll_ = true;
   if (ImGui::IsAnyItemActive()) return;  // the other keys are the path's
   if (list_key_pressed(ListKey::left) || list_key_pressed(ListKey::backspace))
-    go(workspace, parent_folder(workspace.folder().path));
+    go(workspace, parent_folder(workspace.places.folder().path));
   if (list_key_pressed(ListKey::right) && current_ < entries.size() && entries[current_].folder)
     go(workspace, path_of(workspace, current_));
   if (list_key_pressed(ListKey::enter)) enter(workspace, current_);
@@ -62,8 +63,8 @@ void FileBrowser::handle_keys(Workspace& workspace) {
 
 void FileBrowser::draw(Workspace& workspace, const Ui& ui) {
   if (!open_) return;
-  if (workspace.folder().path != listed_) {
-    listed_ = workspace.folder().path;
+  if (workspace.places.folder().path != listed_) {
+    listed_ = workspace.places.folder().path;
     path_ = listed_;
     current_ = 0;
   }
@@ -89,14 +90,15 @@ void FileBrowser::draw(Workspace& workspace, const Ui& ui) {
   }
   handle_keys(workspace);
   const bool typing = draw_path(workspace, ui);
-  if (!workspace.listing.error_text().empty())
-    paragraph(ui, shown(workspace.listing.error_text()), ui.theme->bad);
+  if (!workspace.places.listing.error_text().empty())
+    paragraph(ui, shown(workspace.places.listing.error_text()), ui.theme->bad);
   draw_list(workspace, ui, ImGui::GetContentRegionAvail().y - ImGui::GetFrameHeightWithSpacing());
-  const FolderEntry* entry =
-      current_ < workspace.folder().entries.size() ? &workspace.folder().entries[current_] : nullptr;
+  const FolderEntry* entry = current_ < workspace.places.folder().entries.size()
+                                 ? &workspace.places.folder().entries[current_]
+                                 : nullptr;
   if (button(ui, "Open", ButtonKind::primary, entry != nullptr)) enter(workspace, current_);
   ImGui::SameLine();
-  if (button(ui, "Open this folder")) open_model(workspace, workspace.folder().path);
+  if (button(ui, "Open this folder")) open_model(workspace, workspace.places.folder().path);
   ImGui::SameLine();
   if (button(ui, "Cancel", ButtonKind::ghost)) open_ = false;
   ImGui::SameLine(0, ui.px(16));
@@ -110,7 +112,7 @@ void FileBrowser::draw(Workspace& workspace, const Ui& ui) {
 
 // The folder, and a path that can be typed; true while it has the keyboard.
 bool FileBrowser::draw_path(Workspace& workspace, const Ui& ui) {
-  if (button(ui, "\xE2\x86\x91 Up")) go(workspace, parent_folder(workspace.folder().path));
+  if (button(ui, "\xE2\x86\x91 Up")) go(workspace, parent_folder(workspace.places.folder().path));
   ImGui::SameLine();
   ImGui::SetNextItemWidth(-ui.px(1));
   if (focus_) ImGui::SetKeyboardFocusHere();
@@ -136,9 +138,9 @@ bool FileBrowser::draw_path(Workspace& workspace, const Ui& ui) {
 void FileBrowser::draw_list(Workspace& workspace, const Ui& ui, float height) {
   const CardScope card(ui, "list", {0, height});
   list_has_keyboard();  // handle_keys() has its arrows
-  const auto& entries = workspace.folder().entries;
-  if (entries.empty() && workspace.listing.error_text().empty())
-    empty_state(ui, workspace.listing.busy() ? "Reading the folder" : "Nothing here", "");
+  const auto& entries = workspace.places.folder().entries;
+  if (entries.empty() && workspace.places.listing.error_text().empty())
+    empty_state(ui, workspace.places.listing.busy() ? "Reading the folder" : "Nothing here", "");
   const StyleScope style(ImGuiStyleVar_ItemSpacing, {0, 0});
   const float line = ImGui::GetFontSize() + ui.px(10);
   for_rows_in_sight(
@@ -150,12 +152,12 @@ void FileBrowser::draw_list(Workspace& workspace, const Ui& ui, float height) {
     if (top > ImGui::GetScrollY() + room) ImGui::SetScrollY(top - room);
     scroll_ = false;
   }
-  if (workspace.folder().truncated)
+  if (workspace.places.folder().truncated)
     muted(ui, fmt::format("Only the first {} entries are shown.", kMostEntries));
 }
 
 void FileBrowser::draw_entry(Workspace& workspace, const Ui& ui, std::size_t i) {
-  const FolderEntry& entry = workspace.folder().entries[i];
+  const FolderEntry& entry = workspace.places.folder().entries[i];
   const float height = ImGui::GetFontSize() + ui.px(10);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float width = ImGui::GetContentRegionAvail().x;

@@ -81,7 +81,7 @@ void GuiApp::frame() {
     window_.set_title(title);
   }
   refresh_style();
-  if (workspace_.requests.take<CallAttention>()) window_.request_attention();
+  if (workspace_.shared.requests.take<CallAttention>()) window_.request_attention();
   export_.before_frame(workspace_);
   window_.frame([&] { shell_.draw(ui_); });
   export_.after_frame(workspace_, window_, ui_, shell_.panel_rect(), shell_.timeline_rect());

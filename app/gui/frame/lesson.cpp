@@ -282,7 +282,7 @@ void LessonPanel::draw_header(Workspace& workspace, const Ui& ui) {
     ImGui::SameLine(start + width - side);
     const bool leave = icon_button(ui, "leave", "Leave the lesson",
                                    [&](ImVec2 center, ImU32 ink) { paint_cross(ui, center, ink); });
-    if (leave) workspace.attempt([&] { workspace.leave_lesson(); });
+    if (leave) workspace.attempt([&] { workspace.stage.leave(); });
   }
   if (!workspace.lesson.plays()) return;
   draw_progress(ui, play, width);
@@ -389,11 +389,11 @@ void LessonPanel::draw_footer(Workspace& workspace, const Ui& ui) {
   ImGui::SetCursorPosY(ImGui::GetCursorPosY() + ui.px(4));
   const float start = ImGui::GetCursorPosX(), room = ImGui::GetContentRegionAvail().x;
   if (button(ui, "Back", ButtonKind::normal, play.at() > 0))
-    workspace.attempt([&] { workspace.go_to_step(workspace.lesson.at() - 1); });
+    workspace.attempt([&] { workspace.stage.go_to(workspace.lesson.at() - 1); });
   tooltip(ui, "Page Up");
   ImGui::SameLine(0, ui.px(6));
   if (button(ui, "Reset the view", ButtonKind::ghost))
-    workspace.attempt([&] { workspace.show_lesson_scene(); });
+    workspace.attempt([&] { workspace.stage.show_scene(); });
   tooltip(ui, "Back to the lesson's view: the model, the load and the panel of this step");
   const std::string_view next = last ? "Finish" : "Next";
   float width = 0;
@@ -406,9 +406,9 @@ void LessonPanel::draw_footer(Workspace& workspace, const Ui& ui) {
     workspace.attempt([&] {
       if (last) {
         workspace.lesson.finished.insert(workspace.lesson.lesson().id);
-        workspace.leave_lesson();
+        workspace.stage.leave();
       } else {
-        workspace.go_to_step(workspace.lesson.at() + 1);
+        workspace.stage.go_to(workspace.lesson.at() + 1);
       }
     });
   tooltip(ui, last ? "Leaves the lesson" : "Page Down");

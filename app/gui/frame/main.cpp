@@ -2,7 +2,7 @@
 #include "app/gui/frame/main.h"
 
 #include "app/gui/frame/gui_app.h"
-#include "app/gui/state/window_state.h"
+#include "app/gui/state/settings.h"
 #include "core/base/error.h"
 #include "core/io/source_file.h"
 
@@ -117,7 +117,7 @@ int run_gui(const GuiRequest& request) {
   if (!request.panel.empty()) app.workspace().settings.panel = request.panel;
   app.workspace().lesson.folder = request.lesson_folder;
   open_models(app.workspace(), request);
-  if (!request.lesson.empty()) app.workspace().play_lesson(request.lesson);
+  if (!request.lesson.empty()) app.workspace().stage.play(request.lesson);
 
   bool quit = false;
   if (!script.empty()) quit = play_script(app, script, request.script);

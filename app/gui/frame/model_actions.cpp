@@ -39,21 +39,25 @@ bool can_diagnose(const Workspace& workspace) {
   return has_model(workspace) && !workspace.document().checks.findings.busy();
 }
 
-bool can_convert(const Workspace& workspace) { return has_model(workspace) && !workspace.conversion.busy(); }
+bool can_convert(const Workspace& workspace) {
+  return has_model(workspace) && !workspace.transfers.conversion.busy();
+}
 
 bool has_converted(const Workspace& workspace) {
-  return workspace.converted() != nullptr && !workspace.conversion.busy();
+  return workspace.transfers.converted(workspace.document()) != nullptr &&
+         !workspace.transfers.conversion.busy();
 }
 bool can_compare_files(const Workspace& workspace) {
-  return has_converted(workspace) && !workspace.checking.busy();
+  return has_converted(workspace) && !workspace.transfers.checking.busy();
 }
 
 bool can_upload(const Workspace& workspace) {
   const Document& document = workspace.document();
-  return document.load.projection.value() && !document.load.projection.busy() && !workspace.uploading.busy();
+  return document.load.projection.value() && !document.load.projection.busy() &&
+         !workspace.transfers.uploading.busy();
 }
 
-bool is_uploading(const Workspace& workspace) { return workspace.uploading.busy(); }
+bool is_uploading(const Workspace& workspace) { return workspace.transfers.uploading.busy(); }
 
 // --- What arguments mean.
 
@@ -221,15 +225,15 @@ LessonPlay& lesson_of(Workspace& workspace) {
   return workspace.lesson;
 }
 
-void play_lesson(Workspace& workspace, const std::string& id) { workspace.play_lesson(id); }
-void leave_lesson(Workspace& workspace, const std::string&) { workspace.leave_lesson(); }
+void play_lesson(Workspace& workspace, const std::string& id) { workspace.stage.play(id); }
+void leave_lesson(Workspace& workspace, const std::string&) { workspace.stage.leave(); }
 
 void go_to_step(Workspace& workspace, const std::string& word) {
   const LessonPlay& play = lesson_of(workspace);
   const std::size_t now = play.at(), last = play.count() - 1;
-  if (word.empty() || word == "next") return workspace.go_to_step(std::min(now + 1, last));
-  if (word == "back") return workspace.go_to_step(now - std::min<std::size_t>(now, 1));
-  workspace.go_to_step(parse_number<std::size_t>(word, 1, play.count()) - 1);
+  if (word.empty() || word == "next") return workspace.stage.go_to(std::min(now + 1, last));
+  if (word == "back") return workspace.stage.go_to(now - std::min<std::size_t>(now, 1));
+  workspace.stage.go_to(parse_number<std::size_t>(word, 1, play.count()) - 1);
 }
 
 void answer_lesson(Workspace& workspace, const std::string& given) {
@@ -247,7 +251,7 @@ bool can_run_step(const Workspace& workspace) {
 void run_step(Workspace& workspace, const std::string&) { lesson_of(workspace).run(); }
 void show_scene(Workspace& workspace, const std::string&) {
   lesson_of(workspace).now().looked = true;
-  workspace.show_lesson_scene();
+  workspace.stage.show_scene();
 }
 
 void present(Workspace& workspace, const std::string& word) {
@@ -258,18 +262,22 @@ void present(Workspace& workspace, const std::string& word) {
 // --- What moves bytes: conversion and upload.
 
 void choose_device(Workspace& workspace, const std::string& id) { workspace.choose_device(id); }
-void upload(Workspace& workspace, const std::string&) { workspace.upload(); }
-void stop_upload(Workspace& workspace, const std::string&) { workspace.uploading.cancel(); }
+void upload(Workspace& workspace, const std::string&) { workspace.transfers.upload(workspace.document()); }
+void stop_upload(Workspace& workspace, const std::string&) { workspace.transfers.uploading.cancel(); }
 void verify_upload(Workspace& workspace, const std::string& word) {
-  workspace.settings.verify_upload = on_or_off(word);
+  workspace.transfers.verify = on_or_off(word);
 }
 
 void convert(Workspace& workspace, const std::string& argument) {
-  workspace.convert(convert_words(argument));
+  workspace.transfers.convert(workspace.document(), convert_words(argument));
 }
 
-void compare_converted(Workspace& workspace, const std::string&) { workspace.check_conversion(); }
-void open_converted(Workspace& workspace, const std::string&) { workspace.open(workspace.converted()->out); }
+void compare_converted(Workspace& workspace, const std::string&) {
+  workspace.transfers.check_conversion(workspace.document());
+}
+void open_converted(Workspace& workspace, const std::string&) {
+  workspace.open(workspace.transfers.converted(workspace.document())->out);
+}
 
 // --- The table.
 

@@ -133,7 +133,7 @@ void add_recent(const Workspace& workspace, Collector& found) {
     found.add({fmt::format("Open {}", path), "favorite", "open", path}, 3);
   for (const std::string& path : workspace.recent)
     found.add({fmt::format("Open {}", path), "recent", "open", path}, 4);
-  for (const std::string& name : workspace.cached.or_empty())
+  for (const std::string& name : workspace.places.cached.or_empty())
     found.add({fmt::format("Open {}", name), "cached", "open", name}, 4);
 }
 
@@ -290,7 +290,7 @@ void Palette::run(Workspace& workspace, std::size_t at) {
 }
 
 void Palette::draw(Workspace& workspace, const Ui& ui) {
-  const auto wanted = workspace.requests.take<OpenPalette>();
+  const auto wanted = workspace.shared.requests.take<OpenPalette>();
   if (wanted) {
     open_ = true;
     typed_ = wanted->text;
@@ -333,7 +333,7 @@ void Palette::draw(Workspace& workspace, const Ui& ui) {
 }
 
 void KeySheet::draw(Workspace& workspace, const Ui& ui) {
-  if (workspace.requests.take<OpenKeys>()) open_ = true;
+  if (workspace.shared.requests.take<OpenKeys>()) open_ = true;
   if (!open_) return;
   const SheetScope sheet(ui, "keys", {ui.px(620), ui.px(560)}, ui.px(kTop));
   {

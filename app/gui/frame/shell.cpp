@@ -136,7 +136,7 @@ void Shell::draw(const Ui& ui) {
     ImGui::SetCursorPos({0, room.y - ui.px(kJobs)});
     draw_jobs(ui, ui.px(kJobs));
   }
-  if (workspace_.requests.take<OpenBrowser>()) browser_.open(workspace_);
+  if (workspace_.shared.requests.take<OpenBrowser>()) browser_.open(workspace_);
   browser_.draw(workspace_, ui);
   manual_.draw(workspace_, ui);
   palette_.draw(workspace_, ui);
@@ -364,13 +364,13 @@ Answer notice_strip(const Ui& ui, graph::Severity severity, std::string_view wor
 }  // namespace
 
 void Shell::draw_quit(const Ui& ui) {
-  if (workspace_.requests.take<AskQuit>()) {
-    if (asks_quit_) workspace_.requests.add(Quit{});  // who asks twice means it
+  if (workspace_.shared.requests.take<AskQuit>()) {
+    if (asks_quit_) workspace_.shared.requests.add(Quit{});  // who asks twice means it
     asks_quit_ = true;
   }
   if (!asks_quit_) return;
-  const bool converts = workspace_.conversion.busy();
-  if (!converts && !workspace_.uploading.busy()) {  // it came to its end meanwhile
+  const bool converts = workspace_.transfers.conversion.busy();
+  if (!converts && !workspace_.transfers.uploading.busy()) {  // it came to its end meanwhile
     asks_quit_ = false;
     return;
   }
@@ -383,7 +383,7 @@ void Shell::draw_quit(const Ui& ui) {
             ui.theme->text);
   ImGui::Dummy({0, ui.px(8)});
   if (button(ui, "Stop it and quit (Enter)", ButtonKind::primary) || list_key_pressed(ListKey::enter))
-    workspace_.requests.add(Quit{});
+    workspace_.shared.requests.add(Quit{});
   ImGui::SameLine(0, ui.px(8));
   if (button(ui, "Keep running (Esc)") || list_key_pressed(ListKey::escape)) asks_quit_ = false;
 }
@@ -434,7 +434,8 @@ void Shell::draw_jobs(const Ui& ui, float height) {
   for (const Hint& hint : kHints)
     if (!hint.needs_model || workspace_.document().model) right_width += text_width(hint.words) + between;
   if (jobs.empty())
-    muted(ui, elided(workspace_.done.empty() ? "Ready" : workspace_.done, width - right_width - ui.px(54)));
+    muted(ui, elided(workspace_.shared.done.empty() ? "Ready" : workspace_.shared.done,
+                     width - right_width - ui.px(54)));
   for (const JobView& job : jobs) {
     if (ImGui::GetCursorPosX() + ui.px(280) > width - right_width - ui.px(36)) break;
     const IdScope scope(static_cast<int>(job.id));

@@ -46,13 +46,14 @@ class StartPanel final : public Panel {
     centered(ui.fonts.body, ui.theme->muted,
              busy ? "Reading the headers" : "or drop a file or a model folder anywhere in this window",
              room.x, top + ui.px(at.drop));
-    workspace.find_cached();
+    workspace.places.find_cached();
     const float width = std::min(ui.px(920), room.x - ui.px(48)), left = (room.x - width) / 2;
     const float gap = ui.px(24), half = (width - gap) / 2;
     float y = top + ui.px(at.known);
     const auto place = [&](float x) { ImGui::SetCursorScreenPos(origin + ImVec2{left + x, y}); };
     const auto height = [&] { return std::max(ui.px(60), room.y - y - ui.px(12)); };
-    if (!workspace.favorites.empty() || !workspace.recent.empty() || !workspace.cached.or_empty().empty()) {
+    if (!workspace.favorites.empty() || !workspace.recent.empty() ||
+        !workspace.places.cached.or_empty().empty()) {
       place(0);
       draw_known(workspace, ui, {half, height()});
       place(half + gap);
@@ -109,7 +110,7 @@ class StartPanel final : public Panel {
       put_text({at.x + ui.px(10), at.y + ui.px(5)}, ui.theme->text,
                elided(shown(lesson.title), width - ui.px(28) - mark));
     }
-    if (!wanted.empty()) workspace.attempt([&] { workspace.play_lesson(wanted); });
+    if (!wanted.empty()) workspace.attempt([&] { workspace.stage.play(wanted); });
   }
 
   // The models opened last, then those of the cache; a click opens one.
@@ -127,7 +128,7 @@ class StartPanel final : public Panel {
     for (const std::string& path : workspace.favorites) add(path, "favorite  ");
     for (const std::string& path : workspace.recent)
       if (std::ranges::find(workspace.favorites, path) == workspace.favorites.end()) add(path, "");
-    for (const std::string& name : workspace.cached.or_empty())
+    for (const std::string& name : workspace.places.cached.or_empty())
       if (std::ranges::find(workspace.recent, name) == workspace.recent.end())
         lines.push_back({name, name, "cached"});
     const float width = size.x, height = ImGui::GetFontSize() + ui.px(12);

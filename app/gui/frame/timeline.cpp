@@ -77,7 +77,7 @@ class TimelinePanel final : public Panel {
 
 void TimelinePanel::refresh(const Workspace& workspace) {
   const Document& document = workspace.document();
-  const auto upload = workspace.uploaded();
+  const auto upload = workspace.transfers.uploaded(workspace.document());
   const load::BoundMemory memory = document.load.memory();
   const bool shared = memory.kind == plan::MemoryKind::unified;
   // clocks can be compared, steps cannot

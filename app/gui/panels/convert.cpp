@@ -55,10 +55,10 @@ void draw_written(Workspace& workspace, const Conversion& done, const Ui& ui) {
   ImGui::Dummy({0, ui.px(4)});
   if (button(ui, "Open")) workspace.open(done.out);
   ImGui::SameLine(0, ui.px(8));
-  const bool comparing = workspace.checking.busy();
+  const bool comparing = workspace.transfers.checking.busy();
   if (button(ui, comparing ? "Comparing" : "Compare with the source", ButtonKind::normal, !comparing))
-    workspace.attempt([&] { workspace.check_conversion(); });
-  if (const auto check = workspace.checked()) draw_check(*check, ui);
+    workspace.attempt([&] { workspace.transfers.check_conversion(workspace.document()); });
+  if (const auto check = workspace.transfers.checked(workspace.document())) draw_check(*check, ui);
   ImGui::Dummy({0, ui.px(8)});
 }
 
@@ -152,7 +152,7 @@ void ConvertPanel::draw_content(Workspace& workspace, const Ui& ui) {
   }
   if (measured_ != out_) {
     measured_ = out_;
-    workspace.measure_disk(out_);
+    workspace.transfers.measure_disk(out_);
   }
   const float form = std::min(ui.px(420), ImGui::GetContentRegionAvail().x * 0.55f);
   {
@@ -175,11 +175,12 @@ void ConvertPanel::draw_form(Workspace& workspace, const Ui& ui) {
   ImGui::Dummy({0, ui.px(4)});
   const Model& model = *document.model;
   const bool usable = use_misfit(model).empty() && document.checks.convert_fit.error_text().empty() &&
-                      !workspace.conversion.busy();
-  if (button(ui, workspace.conversion.busy() ? "Converting" : "Convert", ButtonKind::primary, usable))
-    workspace.attempt([&] { workspace.convert(task()); });
-  if (workspace.disk.value() && workspace.disk.value()->exists && !request_.write.overwrite &&
-      !workspace.conversion.busy()) {
+                      !workspace.transfers.conversion.busy();
+  if (button(ui, workspace.transfers.conversion.busy() ? "Converting" : "Convert", ButtonKind::primary,
+             usable))
+    workspace.attempt([&] { workspace.transfers.convert(workspace.document(), task()); });
+  if (workspace.transfers.disk.value() && workspace.transfers.disk.value()->exists &&
+      !request_.write.overwrite && !workspace.transfers.conversion.busy()) {
     badge_line(ui, "exists", ui.theme->warning, "The file is there already.", ui.theme->text);
     if (button(ui, "Replace it")) request_.write.overwrite = true;
   }
@@ -197,10 +198,10 @@ void ConvertPanel::draw_form(Workspace& workspace, const Ui& ui) {
 }
 
 void ConvertPanel::draw_progress(Workspace& workspace, const Ui& ui) {
-  const auto job = workspace.shared.jobs.find(workspace.conversion.job());
+  const auto job = workspace.shared.jobs.find(workspace.transfers.conversion.job());
   if (!job) return;
   heading(ui, "Converting");
-  if (progress_.draw(ui, *job)) workspace.conversion.cancel();
+  if (progress_.draw(ui, *job)) workspace.transfers.conversion.cancel();
   muted(ui, fmt::format("this process has {} of memory", format_bytes(io::read_process_memory().rss_anon)));
   ImGui::Dummy({0, ui.px(8)});
 }
@@ -209,8 +210,9 @@ void ConvertPanel::draw_summary(Workspace& workspace, const Ui& ui) {
   const Document& document = workspace.document();
   const Model& model = *document.model;
   // what was done stands above what could be done next, so that it is in sight
-  if (workspace.conversion.busy()) draw_progress(workspace, ui);
-  if (const auto done = workspace.converted()) draw_written(workspace, *done, ui);
+  if (workspace.transfers.conversion.busy()) draw_progress(workspace, ui);
+  if (const auto done = workspace.transfers.converted(workspace.document()))
+    draw_written(workspace, *done, ui);
   heading(ui, "Preview");
   paragraph(ui,
             fmt::format("{}, {}, from {}. Bytes are streamed through a bounded buffer: memory does not "
@@ -240,17 +242,17 @@ void ConvertPanel::draw_summary(Workspace& workspace, const Ui& ui) {
 // Files are written beside their targets first: what they replace frees nothing meanwhile.
 void ConvertPanel::draw_room(const Workspace& workspace, const Ui& ui) {
   const Document& document = workspace.document();
-  if (!workspace.disk.value() || document.model->shapes_only) return;
+  if (!workspace.transfers.disk.value() || document.model->shapes_only) return;
   if (!document.checks.convert_fit.value()) return;
   const std::uint64_t needed = exporters::total_bytes(document.checks.convert_fit.value()->layout);
-  const std::uint64_t there = workspace.disk.value()->available;
+  const std::uint64_t there = workspace.transfers.disk.value()->available;
   const bool fits = needed <= there;
   badge_line(
       ui, fits ? "ok" : "does not fit", fits ? ui.theme->good : ui.theme->bad,
       fits ? fmt::format("{} to write, {} free on the disk", format_bytes(needed), format_bytes(there))
            : fmt::format("needs {}, {} are free on the disk", format_bytes(needed), format_bytes(there)),
       fits ? ui.theme->text : ui.theme->bad);
-  tooltip(ui, "The disk of " + shown(workspace.disk.value()->folder));
+  tooltip(ui, "The disk of " + shown(workspace.transfers.disk.value()->folder));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include "app/gui/parts/timeline_plot.h"
 #include "app/gui/parts/widgets.h"
 #include "app/gui/state/model/model.h"
+#include "app/gui/state/transfers.h"
 #include "app/report/manual.h"
 #include "app/report/measured_loads.h"
 #include "core/base/text.h"
@@ -298,8 +299,8 @@ void UploadPanel::draw_content(Workspace& workspace, const Ui& ui) {
   }
   ImGui::SameLine(0, ui.px(12));
   const CardScope card(ui, "result", {0, 0});
-  const auto result = workspace.uploaded();
-  if (workspace.uploading.busy())
+  const auto result = workspace.transfers.uploaded(workspace.document());
+  if (workspace.transfers.uploading.busy())
     draw_running(workspace, ui);
   else if (result)
     draw_result(workspace, ui, *result);
@@ -325,22 +326,22 @@ void UploadPanel::draw_form(Workspace& workspace, const Ui& ui) {
   }
   // why it cannot be mapped stands beside the projection, as every misfit does
   const bool ready = chosen && document.load.projection.value() && !document.load.projection.busy() &&
-                     !workspace.uploading.busy() && use_misfit(model).empty() &&
+                     !workspace.transfers.uploading.busy() && use_misfit(model).empty() &&
                      mapping_misfit(model, *document.load.projection.value()).empty();
-  if (button(ui, workspace.uploading.busy() ? "Uploading" : "Upload", ButtonKind::primary, ready))
-    workspace.attempt([&] { workspace.upload(); });
+  if (button(ui, workspace.transfers.uploading.busy() ? "Uploading" : "Upload", ButtonKind::primary, ready))
+    workspace.attempt([&] { workspace.transfers.upload(workspace.document()); });
   ImGui::SameLine(0, ui.px(14));
-  checkbox(ui, "Verify", &workspace.settings.verify_upload);
+  checkbox(ui, "Verify", &workspace.transfers.verify);
   tooltip(ui, "Every byte on the device is read back and compared with the files");
 }
 
 // The curves as they grow: projected for the whole upload, measured up to now.
 void UploadPanel::draw_running(Workspace& workspace, const Ui& ui) {
   heading(ui, "Uploading");
-  if (const auto job = workspace.shared.jobs.find(workspace.uploading.job()))
-    if (progress_.draw(ui, *job)) workspace.uploading.cancel();
+  if (const auto job = workspace.shared.jobs.find(workspace.transfers.uploading.job()))
+    if (progress_.draw(ui, *job)) workspace.transfers.uploading.cancel();
   ImGui::Dummy({0, ui.px(2)});
-  const std::shared_ptr<const LiveUpload>& live = workspace.live_upload;
+  const std::shared_ptr<const LiveUpload>& live = workspace.transfers.live_upload;
   if (plotted_ != live) {
     plotted_ = live;
     plot_.set_curves(
@@ -379,7 +380,7 @@ void UploadPanel::draw_result(const Workspace& workspace, const Ui& ui, const Up
   ImGui::Dummy({0, ui.px(2)});
   heading(ui, "Allocated as planned");
   draw_peaks(ui, result.projection->timeline, &report.measured);
-  if (const auto shown = workspace.uploaded(); plotted_ != shown) {
+  if (const auto shown = workspace.transfers.uploaded(workspace.document()); plotted_ != shown) {
     plotted_ = shown;
     plot_.set_curves(
         timeline_curves(*result.projection, shown.get(), {}, TimeAxis::steps, TimelineShape::stacked), {});

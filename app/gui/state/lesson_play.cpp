@@ -216,45 +216,48 @@ void LessonPlay::want_model(std::function<void(ModelPtr)> then) {
 
 // --- Brings the scenes of a lesson into the views, and takes them away again.
 
-void Workspace::play_lesson(const std::string& id) {
-  const bool first = !lesson.plays();
-  lesson.start(id);
-  if (first) before_lesson_ = {document().id, document().load.asked(), settings};
-  show_lesson_scene();
+void LessonStage::play(const std::string& id) {
+  const bool first = !workspace_.lesson.plays();
+  workspace_.lesson.start(id);
+  if (first) before_ = {workspace_.document().id, workspace_.document().load.asked(), workspace_.settings};
+  show_scene();
 }
 
-void Workspace::go_to_step(std::size_t step) {
-  if (!lesson.plays()) throw Error(ErrorCode::usage, "no lesson is played");
-  lesson.go_to(step);
-  show_lesson_scene();
+void LessonStage::go_to(std::size_t step) {
+  if (!workspace_.lesson.plays()) throw Error(ErrorCode::usage, "no lesson is played");
+  workspace_.lesson.go_to(step);
+  show_scene();
 }
 
-void Workspace::show_lesson_scene() {
-  if (!lesson.plays()) throw Error(ErrorCode::usage, "no lesson is played");
-  lesson.want_model([this](const ModelPtr& model) { take_scene(model); });
+void LessonStage::show_scene() {
+  if (!workspace_.lesson.plays()) throw Error(ErrorCode::usage, "no lesson is played");
+  workspace_.lesson.want_model([this](const ModelPtr& model) { take_scene(model); });
 }
 
-void Workspace::take_scene(ModelPtr model) {
-  const Document* const own = find_document(lesson.document);
+void LessonStage::take_scene(ModelPtr model) {
+  LessonPlay& lesson = workspace_.lesson;
+  const Document* const own = workspace_.find_document(lesson.document);
   if (own == nullptr) {
-    adopt(std::move(model));
+    workspace_.adopt(std::move(model));
   } else if (own->model != model) {
-    adopt(std::move(model), lesson.document);
+    workspace_.adopt(std::move(model), lesson.document);
   } else {
-    const auto at = std::ranges::find_if(documents_, [&](const auto& one) { return one.get() == own; });
-    show_document(static_cast<std::size_t>(at - documents_.begin()));
+    const auto at =
+        std::ranges::find_if(workspace_.documents(), [&](const auto& one) { return one.get() == own; });
+    workspace_.show_document(static_cast<std::size_t>(at - workspace_.documents().begin()));
   }
-  lesson.document = document().id;
-  document().time.set_step(std::nullopt);
-  document().select({});
-  document().zoom(graph::kRootNode);
-  attempt([&] { document().load.ask(asked_by(lesson.scene().request)); });
+  Document& document = workspace_.document();
+  lesson.document = document.id;
+  document.time.set_step(std::nullopt);
+  document.select({});
+  document.zoom(graph::kRootNode);
+  workspace_.attempt([&] { document.load.ask(asked_by(lesson.scene().request)); });
   // the lesson speaks of these alone
   const std::vector<std::string>& methods = lesson.scene().request.methods;
   const bool compares = methods.size() > 1 || lesson.scene().request.orders.size() > 1;
-  document().compared.clear();
+  document.compared.clear();
   if (compares && std::ranges::find(methods, "all") == methods.end())
-    document().compared.insert(methods.begin(), methods.end());
+    document.compared.insert(methods.begin(), methods.end());
   const std::vector<std::string>& lines = lesson.step().show;
   lesson.to_show.assign(lines.begin(), lines.end());
   if (!lines.empty()) return;
@@ -275,26 +278,30 @@ void Workspace::take_scene(ModelPtr model) {
   }
 }
 
-void Workspace::leave_lesson() {
-  if (!lesson.plays()) throw Error(ErrorCode::usage, "no lesson is played");
-  lesson.leave();
+void LessonStage::leave() {
+  if (!workspace_.lesson.plays()) throw Error(ErrorCode::usage, "no lesson is played");
+  workspace_.lesson.leave();
+  const auto& documents = workspace_.documents();
   const auto place_of = [&](std::uint64_t id) {
-    const auto at = std::ranges::find_if(documents_, [&](const auto& one) { return one->id == id; });
-    return static_cast<std::size_t>(at - documents_.begin());
+    const auto at = std::ranges::find_if(documents, [&](const auto& one) { return one->id == id; });
+    return static_cast<std::size_t>(at - documents.begin());
   };
-  if (const std::size_t own = place_of(std::exchange(lesson.document, 0)); own < documents_.size()) {
-    show_document(own);
-    close_model();
+  if (const std::size_t own = place_of(std::exchange(workspace_.lesson.document, 0));
+      own < documents.size()) {
+    workspace_.show_document(own);
+    workspace_.close_model();
   }
-  show_document(place_of(before_lesson_.document));  // nothing if it was closed
-  settings.panel = before_lesson_.settings.panel;
-  settings.color_by = before_lesson_.settings.color_by;
-  settings.compare_view = before_lesson_.settings.compare_view;
-  settings.compare_sort = before_lesson_.settings.compare_sort;
-  settings.operators_as_list = before_lesson_.settings.operators_as_list;
-  settings.fold_operators = before_lesson_.settings.fold_operators;
+  workspace_.show_document(place_of(before_.document));  // nothing if it was closed
+  Settings& settings = workspace_.settings;
+  settings.panel = before_.settings.panel;
+  settings.color_by = before_.settings.color_by;
+  settings.compare_view = before_.settings.compare_view;
+  settings.compare_sort = before_.settings.compare_sort;
+  settings.operators_as_list = before_.settings.operators_as_list;
+  settings.fold_operators = before_.settings.fold_operators;
   // the next model takes over what is asked here
-  if (!document().model) attempt([&] { document().load.ask(before_lesson_.asked); });
+  if (!workspace_.document().model)
+    workspace_.attempt([&] { workspace_.document().load.ask(before_.asked); });
 }
 
 }  // namespace loadline::gui

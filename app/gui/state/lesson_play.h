@@ -3,7 +3,9 @@
 
 #include "app/gui/state/base/jobs.h"
 #include "app/gui/state/base/shared.h"
+#include "app/gui/state/load/load.h"
 #include "app/gui/state/model/model.h"
+#include "app/gui/state/settings.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -104,7 +106,7 @@ class LessonPlay {
   // The model of a scene: shapes without a file. `then` is called once it is there; at once if it is known.
   void want_model(std::function<void(ModelPtr)> then);
 
-  // The state of the views, kept by Workspace (lesson_play.cpp).
+  // The state of the views, kept by LessonStage.
   std::uint64_t document = 0;         // the id of the document with the lesson's model; 0: none
   std::deque<std::string> to_show{};  // lines of the step that are still to be run
   bool presents = false;              // one view and the text, large
@@ -124,6 +126,36 @@ class LessonPlay {
   Latest<lesson::Judged> judging_;
   Latest<StepRun> running_;
   Latest<Model> opening_;
+};
+
+class Workspace;
+
+// Brings the lesson of a workspace into its views, and takes it away again. Each function throws Error{usage}
+// if it cannot be done.
+class LessonStage {
+ public:
+  explicit LessonStage(Workspace& workspace) : workspace_(workspace) {}
+
+  // Plays a lesson (app/lesson/lesson.h): its first step comes into the views.
+  void play(const std::string& id);
+  // Goes to a step of the lesson and shows its scene.
+  void go_to(std::size_t step);
+  // Shows the scene of the step again: its model, its load, its panel.
+  void show_scene();
+  // Closes the lesson's model, and shows what was there before.
+  void leave();
+
+ private:
+  void take_scene(ModelPtr model);
+
+  Workspace& workspace_;
+  // What was there before the lesson.
+  struct Before {
+    std::uint64_t document = 0;
+    Asked asked = {};
+    Settings settings = {};
+  };
+  Before before_;
 };
 
 }  // namespace loadline::gui

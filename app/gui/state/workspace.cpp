@@ -1,10 +1,9 @@
-// Opens models, keeps them, reads them again; saved requests and remedies.
+// Opens models, keeps them, reads them again; devices; saved requests and remedies.
 #include "app/gui/state/workspace.h"
 
 #include "app/gui/state/base/shared.h"
 #include "app/gui/state/load/arena.h"
 #include "app/gui/state/model/files.h"
-#include "app/gui/state/window_state.h"
 #include "app/report/page_parts.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
@@ -52,7 +51,7 @@ bool is_request_file(const std::string& path) {
 }  // namespace
 
 Workspace::Workspace(std::string hub_cache, std::shared_ptr<const forward::ForwardAssets> assets)
-    : hub_cache_(std::move(hub_cache)) {
+    : places(shared.jobs, std::move(hub_cache)) {
   shared.assets = assets ? std::move(assets) : forward::built_in_assets();
   shared.targets = std::make_shared<const std::vector<load::Target>>(load::built_in_targets().begin(),
                                                                      load::built_in_targets().end());
@@ -68,7 +67,7 @@ void Workspace::open_next() {
   if (waiting_.empty()) return;
   const ToOpen& next = waiting_.front();
   importers::ResolveOptions options;
-  options.hub_cache = hub_cache_;
+  options.hub_cache = places.hub_cache();
   options.assets = [assets = shared.assets] { return assets; };
   for (const Remedy& remedy : next.with)
     if (const auto* const option = find_option(importers::open_options(), remedy.option))
@@ -152,7 +151,6 @@ void Workspace::take_panel() {
   if (!document().panel.empty()) settings.panel = document().panel;
 }
 
-// In the place of a document, else of the one shown if that has no model, else at the end; and shows it.
 void Workspace::adopt(ModelPtr model, std::uint64_t in_place_of) {
   for (std::size_t i = 0; i < documents_.size(); ++i)
     if (documents_[i]->id == in_place_of || (in_place_of == 0 && i == shown_ && !documents_[i]->model))
@@ -268,6 +266,30 @@ std::string tab_title(const Workspace& workspace, const Document& document) {
   if (alike < 2 || path.empty()) return document.model->name;
   const std::filesystem::path named = path.has_filename() ? path : path.parent_path();
   return named.filename().string();
+}
+
+// --- Devices, and the end.
+
+void Workspace::find_devices() {
+  if (shared.devices.busy()) return;
+  shared.devices.ask(
+      shared.jobs, "Listing GPUs", [](Progress&) { return gpu::list_devices(); },
+      [this] {
+        if (shared.devices.error() != nullptr) shared.notices.fail("list the GPUs", *shared.devices.error());
+        document().weigh_upload();
+      });
+}
+
+void Workspace::choose_device(std::string device) {
+  shared.device = std::move(device);
+  document().weigh_upload();
+}
+
+void Workspace::ask_quit() {
+  if (!transfers.busy() || shared.requests.holds<AskQuit>())
+    shared.requests.add(Quit{});
+  else
+    shared.requests.add(AskQuit{});
 }
 
 // --- Opens and saves load requests, and applies remedies.

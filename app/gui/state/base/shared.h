@@ -1,7 +1,9 @@
-// What all documents share: notices with their remedies, jobs, devices, assets, targets.
+// What all documents share: notices with their remedies, jobs, requests to the window, devices, assets,
+// targets.
 #pragma once
 
 #include "app/gui/state/base/jobs.h"
+#include "app/gui/state/base/window_requests.h"
 #include "core/base/error.h"
 #include "core/forward/model/assets_loader.h"
 #include "core/gpu/device_info.h"
@@ -73,6 +75,8 @@ struct Shared {
 
   Jobs jobs{kWorkers};  // first member: it is destroyed after everything that posts jobs
   Notices notices;
+  WindowRequests requests;
+  std::string done;  // what was finished last, in words; not a message that must be read
   std::shared_ptr<const forward::ForwardAssets> assets;
   std::shared_ptr<const std::vector<load::Target>> targets;  // never null
   // The rates for time estimates, from the next plan on; nothing: assumed rates.

@@ -215,6 +215,17 @@ void FileWatch::run(const std::stop_token& stop) {
   }
 }
 
+// --- The folders in which a model can be found.
+
+void Places::find_cached() {
+  if (cached.value() || cached.busy() || hub_cache_.empty()) return;
+  cached.ask(jobs_, "Listing the cache", [folder = hub_cache_](Progress&) { return list_cache(folder); });
+}
+
+void Places::browse(const std::string& folder) {
+  listing.ask(jobs_, "Listing a folder", [folder](Progress&) { return list_folder(folder); });
+}
+
 // --- Synthesises the demo preset in a folder of its own.
 
 namespace {

@@ -1,6 +1,7 @@
 // The files around models: paths, a folder's list, files that changed, the demo model.
 #pragma once
 
+#include "app/gui/state/base/jobs.h"
 #include "core/base/progress.h"
 
 #include <condition_variable>
@@ -9,6 +10,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace loadline::gui {
@@ -91,6 +93,29 @@ class FileWatch {
   std::vector<std::string> changed_;
   std::function<void()> wake_;
   std::jthread thread_;  // last member: it ends before what it uses
+};
+
+// --- The folders in which a model can be found.
+
+// Lists them in the background. Used from one thread.
+class Places {
+ public:
+  // `hub_cache` as in ResolveOptions.
+  Places(Jobs& jobs, std::string hub_cache) : jobs_(jobs), hub_cache_(std::move(hub_cache)) {}
+
+  const std::string& hub_cache() const { return hub_cache_; }
+  // Lists the models of the hub cache in `cached`, once.
+  void find_cached();
+  // Lists a folder for the file browser. A failure is in listing.error().
+  void browse(const std::string& folder);
+  const FolderListing& folder() const { return listing.or_empty(); }  // last listed
+
+  Latest<FolderListing> listing;
+  Latest<std::vector<std::string>> cached;  // org/name
+
+ private:
+  Jobs& jobs_;
+  std::string hub_cache_;
 };
 
 // --- The built-in demo model: a small checkpoint in a temporary folder.

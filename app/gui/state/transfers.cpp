@@ -1,6 +1,7 @@
-// The operations that move bytes or query the system: convert, upload, devices, disks, folders.
-#include "app/gui/state/model/model.h"
-#include "app/gui/state/workspace.h"
+// Conversions and uploads as jobs, and what they leave behind.
+#include "app/gui/state/transfers.h"
+
+#include "app/gui/state/document.h"
 #include "app/report/match_models.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
@@ -43,8 +44,8 @@ ConversionCheck compare_with_source(const graph::MetaGraphPtr& source, const gra
 
 }  // namespace
 
-void Workspace::convert(const ConvertTask& task) {
-  const ModelPtr& model = document().model;
+void Transfers::convert(const Document& document, const ConvertTask& task) {
+  const ModelPtr& model = document.model;
   if (!model) throw Error(ErrorCode::usage, "no model is open");
   if (conversion.busy()) throw Error(ErrorCode::usage, "a conversion is under way");
   graph::require_sound(*model->graph, "convert");
@@ -54,52 +55,51 @@ void Workspace::convert(const ConvertTask& task) {
   conversion.reset();
   checking.reset();
   conversion.ask(
-      shared.jobs, "Converting to " + std::string(exporter.id),
-      [model = model, task, id = document().id, assets = shared.assets](Progress& progress) {
+      shared_.jobs, "Converting to " + std::string(exporter.id),
+      [model = model, task, id = document.id, assets = shared_.assets](Progress& progress) {
         return Conversion{
             id, exporters::convert_model(bound_conversion(*model, task, *assets, progress), progress),
             task.out};
       },
-      [this, out = task.out, id = document().id] {
+      [this, out = task.out, id = document.id] {
         if (!disk_path_.empty()) measure_disk(disk_path_);
         if (conversion.error() != nullptr) {
-          done = "Not converted";
-          shared.notices.fail("convert", *conversion.error(), id);
+          shared_.done = "Not converted";
+          shared_.notices.fail("convert", *conversion.error(), id);
           return;
         }
         const exporters::WriteReport& report = conversion.value()->report;
-        done = fmt::format("Wrote {}: {} in {}", safe_display(out), format_bytes(report.bytes_written),
-                           format_seconds(report.seconds));
-        requests.add(CallAttention{});
+        shared_.done = fmt::format("Wrote {}: {} in {}", safe_display(out),
+                                   format_bytes(report.bytes_written), format_seconds(report.seconds));
+        shared_.requests.add(CallAttention{});
       });
 }
 
-std::shared_ptr<const Conversion> Workspace::converted() const {
+std::shared_ptr<const Conversion> Transfers::converted(const Document& document) const {
   const auto& last = conversion.value();
-  return last && last->document == document().id ? last : nullptr;
+  return last && last->document == document.id ? last : nullptr;
 }
 
-void Workspace::check_conversion() {
-  const auto last = converted();
+void Transfers::check_conversion(const Document& document) {
+  const auto last = converted(document);
   if (!last || last->report.files.empty()) throw Error(ErrorCode::usage, "no file has been converted");
   checking.ask(
-      shared.jobs, "Comparing",
-      [source = document().model->graph, out = last->out, id = last->document](Progress& progress) {
+      shared_.jobs, "Comparing",
+      [source = document.model->graph, out = last->out, id = last->document](Progress& progress) {
         const auto result = std::make_shared<const graph::MetaGraph>(importers::open_model(out, {}));
         return compare_with_source(source, result, id, progress);
       },
       [this] {
-        if (checking.error() != nullptr) shared.notices.fail("compare", *checking.error());
+        if (checking.error() != nullptr) shared_.notices.fail("compare", *checking.error());
       });
 }
 
-std::shared_ptr<const ConversionCheck> Workspace::checked() const {
+std::shared_ptr<const ConversionCheck> Transfers::checked(const Document& document) const {
   const auto& last = checking.value();
-  return last && last->document == document().id ? last : nullptr;
+  return last && last->document == document.id ? last : nullptr;
 }
 
-void Workspace::upload() {
-  const Document& shown = document();
+void Transfers::upload(const Document& shown) {
   if (!shown.model) throw Error(ErrorCode::usage, "no model is open");
   if (uploading.busy()) throw Error(ErrorCode::usage, "an upload is under way");
   // an older projection may still be shown, but the upload must use the options chosen last
@@ -110,19 +110,19 @@ void Workspace::upload() {
   if (misfit.empty()) misfit = reading_misfit(*shown.model);
   if (!misfit.empty()) throw Error(ErrorCode::unsupported, "cannot upload this model: " + misfit);
   const load::BoundRequest bound = shown.load.bound();
-  gpu::UploadOptions options = {.device = shared.device,
+  gpu::UploadOptions options = {.device = shared_.device,
                                 .reads = bound.request().reads,
-                                .verify = settings.verify_upload,
+                                .verify = verify,
                                 .placement = bound.inputs.placement,
                                 .costs = bound.machine_costs(),
                                 .queues = gpu::queue_rates(bound.rates)};
   const auto live = std::make_shared<LiveUpload>(shown.load.projection.value());
   live_upload = live;
-  const bool idle = shared.jobs.view().empty();
+  const bool idle = shared_.jobs.view().empty();
   uploading.ask(
-      shared.jobs, "Uploading",
+      shared_.jobs, "Uploading",
       [graph = shown.model->graph, live, options, rates = bound.rates, idle,
-       &jobs = std::as_const(shared.jobs), mine = shared.jobs.posted() + 1](Progress& progress) mutable {
+       &jobs = std::as_const(shared_.jobs), mine = shared_.jobs.posted() + 1](Progress& progress) mutable {
         options.sampled = [&](const plan::MemorySample& sample, std::size_t step) {
           live->add(sample, step);
         };
@@ -133,51 +133,29 @@ void Workspace::upload() {
         return result;
       },
       [this] {
-        find_devices();
+        after_upload_();
         if (uploading.error() != nullptr) {
-          shared.notices.fail("upload", *uploading.error());
+          shared_.notices.fail("upload", *uploading.error());
           return;
         }
         const gpu::UploadReport& report = uploading.value()->report;
-        done = fmt::format("Uploaded {} in {}", format_bytes(report.bytes), format_seconds(report.seconds));
-        requests.add(CallAttention{});
+        shared_.done =
+            fmt::format("Uploaded {} in {}", format_bytes(report.bytes), format_seconds(report.seconds));
+        shared_.requests.add(CallAttention{});
         if (report.verified == false)
-          shared.notices.add(graph::Severity::error, "The upload differs from the file: " + report.mismatch);
+          shared_.notices.add(graph::Severity::error, "The upload differs from the file: " + report.mismatch);
       });
 }
 
-std::shared_ptr<const UploadResult> Workspace::uploaded() const {
+std::shared_ptr<const UploadResult> Transfers::uploaded(const Document& document) const {
   const auto& last = uploading.value();
-  return last && last->projection == document().load.projection.value() ? last : nullptr;
+  return last && last->projection == document.load.projection.value() ? last : nullptr;
 }
 
-void Workspace::find_devices() {
-  if (shared.devices.busy()) return;
-  shared.devices.ask(
-      shared.jobs, "Listing GPUs", [](Progress&) { return gpu::list_devices(); },
-      [this] {
-        if (shared.devices.error() != nullptr) shared.notices.fail("list the GPUs", *shared.devices.error());
-        document().weigh_upload();
-      });
-}
-
-void Workspace::choose_device(std::string device) {
-  shared.device = std::move(device);
-  document().weigh_upload();
-}
-
-void Workspace::ask_quit() {
-  const bool writes = conversion.busy() || uploading.busy();
-  if (!writes || requests.holds<AskQuit>())
-    requests.add(Quit{});
-  else
-    requests.add(AskQuit{});
-}
-
-void Workspace::measure_disk(const std::string& path) {
+void Transfers::measure_disk(const std::string& path) {
   disk_path_ = path;
   disk.ask(
-      shared.jobs, "Checking free disk space",
+      shared_.jobs, "Checking free disk space",
       [path](Progress&) {
         const std::optional<io::DiskSpace> space = io::disk_space(path);
         std::error_code ignored;
@@ -187,16 +165,6 @@ void Workspace::measure_disk(const std::string& path) {
       [this] {
         if (disk.error() != nullptr) disk.drop();  // the folder says so when it is written to
       });
-}
-
-void Workspace::find_cached() {
-  if (cached.value() || cached.busy() || hub_cache_.empty()) return;
-  cached.ask(shared.jobs, "Listing the cache",
-             [folder = hub_cache_](Progress&) { return list_cache(folder); });
-}
-
-void Workspace::browse(const std::string& folder) {
-  listing.ask(shared.jobs, "Listing a folder", [folder](Progress&) { return list_folder(folder); });
 }
 
 }  // namespace loadline::gui

@@ -1,5 +1,5 @@
 // JSON, read with every value in doubt.
-#include "app/gui/state/window_state.h"
+#include "app/gui/state/settings.h"
 
 #include "core/base/error.h"
 #include "core/base/text.h"

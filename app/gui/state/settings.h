@@ -1,0 +1,83 @@
+// The settings of the window, and which of them it remembers from one start to the next.
+#pragma once
+
+#include "core/load/answer/rows.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace loadline::gui {
+
+// How the map colors tensors; without another model to differ from, `diff` is `role`.
+enum class ColorBy { role, dtype, layer, shard, diff };
+inline constexpr std::array<std::string_view, 5> kColorNames = {"role", "dtype", "layer", "shard", "diff"};
+
+// How the comparison is shown; `order` is where the order itself is arranged.
+enum class CompareView : std::uint8_t { table, curves, overlay, order };
+inline constexpr std::array<std::string_view, 4> kCompareViewNames = {"table", "curves", "overlay", "order"};
+struct CompareSort {
+  load::RowSort by = load::RowSort::fit;
+  bool ascending = true;
+  bool operator==(const CompareSort&) const = default;
+};
+
+// The parts of the window. Sizes are logical; 0 follows the window until the user drags the part.
+struct Layout {
+  float tree = 0, inspector = 0, timeline = 0;
+  bool show_tree = true, show_inspector = true, show_timeline = true;
+  bool operator==(const Layout&) const = default;
+};
+
+// Display settings that do not depend on the model.
+struct Settings {
+  std::string panel = "map";
+  std::map<std::string, std::string, std::less<>> last_in_tab =
+      {};  // the panel of each tab that was shown last
+  Layout layout;
+  float scale = 0;        // pixels per logical unit that the user chose; 0: the monitor's
+  float shown_scale = 1;  // that of the last frame
+  bool dark = true;
+  bool follows_desktop = false;  // dark is what the desktop wants, once that is known
+  ColorBy color_by = ColorBy::role;
+  CompareView compare_view = CompareView::table;
+  CompareSort compare_sort;
+  bool fits_only = false;          // the comparison leaves out what does not fit
+  bool operators_as_list = false;  // else as modules
+  bool fold_operators = true;      // repeated modules share one line
+};
+
+// --- What is remembered: parts, looks, and the models opened last.
+
+inline constexpr std::size_t kMostRecent = 12, kMostFavorites = 50;
+
+struct WindowState {
+  bool dark = true;
+  bool follows_desktop = true;  // the theme of a window that was never shown before
+  Layout layout;
+  float scale = 0;                  // as Settings::scale
+  int width = 0, height = 0;        // logical; 0: never shown
+  std::vector<std::string> recent;  // paths, the last one first
+  std::vector<std::string> favorites = {};
+  bool operator==(const WindowState&) const = default;
+};
+
+// The state as a file's text, and back. What a text does not say, or says wrongly, is as it is by default: a
+// state is no reason not to start.
+std::string state_text(const WindowState& state);
+WindowState parse_state(std::string_view text);
+
+// As parse_state(), of a file that may be missing.
+WindowState read_state(const std::string& path);
+// Writes the file and its folder. Throws Error{io}.
+void write_state(const WindowState& state, const std::string& path);
+
+// Puts a path first, once.
+void remember(std::vector<std::string>& recent, const std::string& path);
+
+}  // namespace loadline::gui
