@@ -58,15 +58,13 @@ void run_until_closed(GuiApp& app, const std::stop_token& stop) {
 // A picture or a script shows the same everywhere: only a window that a person looks at remembers.
 bool remembers(const GuiRequest& request) { return !request.state_file.empty() && request.script.empty(); }
 
-void take_state(Workspace& workspace, const GuiRequest& request, const WindowState& state) {
-  if (!request.theme_given) {
-    workspace.settings.dark = state.dark;
-    workspace.settings.follows_desktop = state.follows_desktop;
+void take_state(Settings& settings, const GuiRequest& request, Remembered state) {
+  if (request.theme_given) {
+    state.dark = settings.dark;
+    state.follows_desktop = settings.follows_desktop;
   }
-  workspace.settings.layout = state.layout;
-  if (request.scale <= 0) workspace.settings.scale = state.scale;
-  workspace.recent = state.recent;
-  workspace.favorites = state.favorites;
+  if (request.scale > 0) state.scale = settings.scale;
+  static_cast<Remembered&>(settings) = std::move(state);
 }
 
 // The last model is shown; the request is about that one.
@@ -78,12 +76,10 @@ void open_models(Workspace& workspace, const GuiRequest& request) {
 }
 
 void keep_state(GuiApp& app, const GuiRequest& request) {
-  const Workspace& workspace = app.workspace();
-  const ImVec2 size = app.display_size();
-  const WindowState state = {workspace.settings.dark,   workspace.settings.follows_desktop,
-                             workspace.settings.layout, workspace.settings.scale,
-                             static_cast<int>(size.x),  static_cast<int>(size.y),
-                             workspace.recent,          workspace.favorites};
+  WindowState state;
+  static_cast<Remembered&>(state) = app.workspace().settings;
+  state.width = static_cast<int>(app.display_size().x);
+  state.height = static_cast<int>(app.display_size().y);
   try {
     write_state(state, request.state_file);
   } catch (const Error&) {
@@ -110,7 +106,7 @@ int run_gui(const GuiRequest& request) {
   GuiApp app(*window, request.hub_cache, request.stop, request.assets);
   app.workspace().settings.dark = request.dark;
   app.workspace().settings.follows_desktop = request.follows_desktop;
-  if (keeps) take_state(app.workspace(), request, state);
+  if (keeps) take_state(app.workspace().settings, request, state);
   if (!request.targets.empty())
     app.workspace().shared.targets = std::make_shared<const std::vector<load::Target>>(request.targets);
   app.workspace().shared.rates = request.rates;

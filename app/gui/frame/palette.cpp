@@ -129,9 +129,9 @@ void add_open(const Workspace& workspace, Collector& found) {
 }
 
 void add_recent(const Workspace& workspace, Collector& found) {
-  for (const std::string& path : workspace.favorites)
+  for (const std::string& path : workspace.settings.favorites)
     found.add({fmt::format("Open {}", path), "favorite", "open", path}, 3);
-  for (const std::string& path : workspace.recent)
+  for (const std::string& path : workspace.settings.recent)
     found.add({fmt::format("Open {}", path), "recent", "open", path}, 4);
   for (const std::string& name : workspace.places.cached.or_empty())
     found.add({fmt::format("Open {}", name), "cached", "open", name}, 4);

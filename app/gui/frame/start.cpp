@@ -52,7 +52,7 @@ class StartPanel final : public Panel {
     float y = top + ui.px(at.known);
     const auto place = [&](float x) { ImGui::SetCursorScreenPos(origin + ImVec2{left + x, y}); };
     const auto height = [&] { return std::max(ui.px(60), room.y - y - ui.px(12)); };
-    if (!workspace.favorites.empty() || !workspace.recent.empty() ||
+    if (!workspace.settings.favorites.empty() || !workspace.settings.recent.empty() ||
         !workspace.places.cached.or_empty().empty()) {
       place(0);
       draw_known(workspace, ui, {half, height()});
@@ -125,11 +125,12 @@ class StartPanel final : public Panel {
       lines.push_back(
           {path, named.filename().string(), fmt::format("{}{}", mark, named.parent_path().string())});
     };
-    for (const std::string& path : workspace.favorites) add(path, "favorite  ");
-    for (const std::string& path : workspace.recent)
-      if (std::ranges::find(workspace.favorites, path) == workspace.favorites.end()) add(path, "");
+    for (const std::string& path : workspace.settings.favorites) add(path, "favorite  ");
+    for (const std::string& path : workspace.settings.recent)
+      if (std::ranges::find(workspace.settings.favorites, path) == workspace.settings.favorites.end())
+        add(path, "");
     for (const std::string& name : workspace.places.cached.or_empty())
-      if (std::ranges::find(workspace.recent, name) == workspace.recent.end())
+      if (std::ranges::find(workspace.settings.recent, name) == workspace.settings.recent.end())
         lines.push_back({name, name, "cached"});
     const float width = size.x, height = ImGui::GetFontSize() + ui.px(12);
     const CardScope card(ui, "known", size);

@@ -34,16 +34,23 @@ struct Layout {
   bool operator==(const Layout&) const = default;
 };
 
+// What the window remembers from one start to the next.
+struct Remembered {
+  Layout layout;
+  float scale = 0;  // pixels per logical unit that the user chose; 0: the monitor's
+  bool dark = true;
+  bool follows_desktop = false;                          // dark is what the desktop wants, once that is known
+  std::vector<std::string> recent = {}, favorites = {};  // paths of models, the newest first
+  bool operator==(const Remembered&) const = default;
+};
+inline constexpr std::size_t kMostRecent = 12, kMostFavorites = 50;
+
 // Display settings that do not depend on the model.
-struct Settings {
+struct Settings : Remembered {
   std::string panel = "map";
   std::map<std::string, std::string, std::less<>> last_in_tab =
-      {};  // the panel of each tab that was shown last
-  Layout layout;
-  float scale = 0;        // pixels per logical unit that the user chose; 0: the monitor's
+      {};                 // the panel of each tab that was shown last
   float shown_scale = 1;  // that of the last frame
-  bool dark = true;
-  bool follows_desktop = false;  // dark is what the desktop wants, once that is known
   ColorBy color_by = ColorBy::role;
   CompareView compare_view = CompareView::table;
   CompareSort compare_sort;
@@ -52,18 +59,11 @@ struct Settings {
   bool fold_operators = true;      // repeated modules share one line
 };
 
-// --- What is remembered: parts, looks, and the models opened last.
+// --- The file of what is remembered.
 
-inline constexpr std::size_t kMostRecent = 12, kMostFavorites = 50;
-
-struct WindowState {
-  bool dark = true;
-  bool follows_desktop = true;  // the theme of a window that was never shown before
-  Layout layout;
-  float scale = 0;                  // as Settings::scale
-  int width = 0, height = 0;        // logical; 0: never shown
-  std::vector<std::string> recent;  // paths, the last one first
-  std::vector<std::string> favorites = {};
+struct WindowState : Remembered {
+  WindowState() { follows_desktop = true; }  // the theme of a window that was never shown before
+  int width = 0, height = 0;                 // logical; 0: never shown
   bool operator==(const WindowState&) const = default;
 };
 
@@ -77,7 +77,7 @@ WindowState read_state(const std::string& path);
 // Writes the file and its folder. Throws Error{io}.
 void write_state(const WindowState& state, const std::string& path);
 
-// Puts a path first, once.
+// Puts a path of the recent ones first, once.
 void remember(std::vector<std::string>& recent, const std::string& path);
 
 }  // namespace loadline::gui

@@ -99,7 +99,7 @@ void Workspace::take_opened(const ToOpen& opened) {
   if (again && find_document(opened.in_place_of) == nullptr) return;  // closed meanwhile
   const std::size_t before = shown_;
   adopt(opening.value(), again ? opened.in_place_of : id_with_path(documents_, opening.value()->path));
-  if (!again && !opened.path.empty()) remember(recent, absolute_path(opened.path));
+  if (!again && !opened.path.empty()) remember(settings.recent, absolute_path(opened.path));
   if (opened.request) attempt([&] { document().load.ask(asked_by(*opened.request)); });
   if (again) shown_ = before;  // it was read again behind the one that is looked at
 }
@@ -215,6 +215,7 @@ void Workspace::toggle_favorite() {
   if (!document().model || document().model->path.empty())
     throw Error(ErrorCode::usage, "this model is not in a file");
   const std::string path = document().model->path;
+  std::vector<std::string>& favorites = settings.favorites;
   if (std::erase(favorites, path) > 0) return;
   favorites.insert(favorites.begin(), path);
   if (favorites.size() > kMostFavorites) favorites.resize(kMostFavorites);

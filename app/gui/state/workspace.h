@@ -98,8 +98,6 @@ class Workspace {
   LessonStage stage{*this};
   Places places;
   Transfers transfers{shared, [this] { find_devices(); }};
-  std::vector<std::string> favorites;  // paths of models that the user keeps, the newest first
-  std::vector<std::string> recent;     // paths of models, the last one opened first
   Latest<Model> opening;
 
  private:
