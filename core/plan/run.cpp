@@ -6,11 +6,81 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 namespace loadline::plan {
 namespace {
 
-constexpr double kSamplePeriod = 0.001;  // seconds
+// Fills the timeline of a run: a point of usage after each allocation and free, and the machine's own
+// figures.
+class Recorder {
+ public:
+  // `points`: how many allocations and frees there are.
+  Recorder(const Plan& plan, const Machine& machine, std::size_t points, Timeline used)
+      : machine_(machine),
+        own_books_(machine.live_bytes().has_value()),
+        counted_(machine.sample().has_value()) {
+    take_over(timeline_.usage, std::move(used.usage), points);
+    take_over(timeline_.lifetimes, std::move(used.lifetimes), plan.blocks.size());
+    timeline_.lifetimes.resize(plan.blocks.size());
+    if (machine.reserved()) take_over(timeline_.reserved_usage, {}, points);
+  }
+
+  // After the machine has allocated or freed the block.
+  void add(std::size_t at, const Step& step, const Block& block) {
+    const double now = machine_.now();
+    Lifetime& life = timeline_.lifetimes[graph::index(step.block)];
+    if (step.verb == Verb::alloc) {
+      live_[index(block.space)] += block.bytes;
+      life.from_step = at;
+      life.from_seconds = now;
+    } else {
+      live_[index(block.space)] -= block.bytes;
+      life.to_step = at;
+      life.to_seconds = now;
+    }
+    timeline_.usage.push_back({at, now, own_books_ ? *machine_.live_bytes() : live_});
+    if (const auto reserved = machine_.reserved()) timeline_.reserved_usage.push_back(*reserved);
+    if (counted_) add_sample(now);
+  }
+
+  // After the machine has drained.
+  Timeline finish() {
+    timeline_.seconds = machine_.now();
+    if (const auto sample = machine_.sample()) timeline_.measured.push_back({timeline_.seconds, *sample});
+    for (Lifetime& life : timeline_.lifetimes)
+      if (life.from_step != kNever && life.to_step == kNever) life.to_seconds = timeline_.seconds;
+    timeline_.final_bytes = machine_.live_bytes().value_or(live_);
+    timeline_.reserved_peak = machine_.reserved_peak();
+    timeline_.reserved_final = machine_.reserved();
+    timeline_.allocated_peak = machine_.allocated_peak();
+    find_peaks(timeline_);
+    return std::move(timeline_);
+  }
+
+ private:
+  // Makes an empty list in the memory of `used`, with room for `count` entries.
+  template <typename Entry>
+  static void take_over(std::vector<Entry>& list, std::vector<Entry> used, std::size_t count) {
+    list = std::move(used);
+    list.clear();
+    list.reserve(count);
+    io::prefer_large_pages(list.data(), count * sizeof(Entry));
+  }
+
+  // Reading the counters costs about 10 us: once a millisecond is enough to follow slow steps.
+  void add_sample(double now) {
+    constexpr double kPeriod = 0.001;  // seconds
+    if (!timeline_.measured.empty() && now - timeline_.measured.back().seconds < kPeriod) return;
+    if (const auto sample = machine_.sample()) timeline_.measured.push_back({now, *sample});
+  }
+
+  const Machine& machine_;
+  const bool own_books_;
+  const bool counted_;
+  Timeline timeline_;
+  PerSpace<std::uint64_t> live_ = {};
+};
 
 }  // namespace
 
@@ -22,24 +92,7 @@ Timeline run(const Plan& plan, Machine& machine, Progress& progress, Timeline us
     points += step.verb != Verb::copy;
   }
   progress.add_total(total);
-
-  Timeline timeline;
-  timeline.usage = std::move(used.usage);
-  timeline.usage.clear();
-  timeline.lifetimes = std::move(used.lifetimes);
-  timeline.lifetimes.clear();
-  timeline.usage.reserve(points);
-  io::prefer_large_pages(timeline.usage.data(), points * sizeof(UsagePoint));
-  timeline.lifetimes.reserve(plan.blocks.size());
-  io::prefer_large_pages(timeline.lifetimes.data(), plan.blocks.size() * sizeof(Lifetime));
-  timeline.lifetimes.resize(plan.blocks.size());
-  PerSpace<std::uint64_t> live = {};
-  if (machine.reserved()) {
-    timeline.reserved_usage.reserve(points);
-    io::prefer_large_pages(timeline.reserved_usage.data(), points * sizeof(PerSpace<std::uint64_t>));
-  }
-  const bool own_books = machine.live_bytes().has_value();
-  const bool counted = machine.sample().has_value();
+  Recorder recorder(plan, machine, points, std::move(used));
   for (std::size_t at = 0; at < plan.steps.size(); ++at) {
     progress.check_canceled();
     const Step& step = plan.steps[at];
@@ -49,38 +102,14 @@ Timeline run(const Plan& plan, Machine& machine, Progress& progress, Timeline us
       progress.add(step.bytes);
       continue;
     }
-    Lifetime& life = timeline.lifetimes[graph::index(step.block)];
-    if (step.verb == Verb::alloc) {
+    if (step.verb == Verb::alloc)
       machine.alloc(step.block, block);
-      live[index(block.space)] += block.bytes;
-      life.from_step = at;
-      life.from_seconds = machine.now();
-    } else {
+    else
       machine.free(step.block, block);
-      live[index(block.space)] -= block.bytes;
-      life.to_step = at;
-      life.to_seconds = machine.now();
-    }
-    const double now = machine.now();
-    timeline.usage.push_back({at, now, own_books ? *machine.live_bytes() : live});
-    if (const auto reserved = machine.reserved()) timeline.reserved_usage.push_back(*reserved);
-    if (!counted) continue;
-    // reading the counters costs about 10 us: once a millisecond is enough to follow slow steps
-    if (!timeline.measured.empty() && now - timeline.measured.back().seconds < kSamplePeriod) continue;
-    if (const auto sample = machine.sample()) timeline.measured.push_back({now, *sample});
+    recorder.add(at, step, block);
   }
   machine.drain();
-  timeline.seconds = machine.now();
-  if (const auto sample = machine.sample()) timeline.measured.push_back({timeline.seconds, *sample});
-  for (Lifetime& life : timeline.lifetimes)
-    if (life.from_step != kNever && life.to_step == kNever) life.to_seconds = timeline.seconds;
-
-  timeline.final_bytes = machine.live_bytes().value_or(live);
-  timeline.reserved_peak = machine.reserved_peak();
-  timeline.reserved_final = machine.reserved();
-  timeline.allocated_peak = machine.allocated_peak();
-  find_peaks(timeline);
-  return timeline;
+  return recorder.finish();
 }
 
 Timeline run(const Plan& plan, Machine& machine) {
