@@ -83,8 +83,8 @@ SceneAnswer answer_scene(const graph::MetaGraphPtr& graph, const load::LoadReque
   load::AnswerOptions options;
   options.alive = kAlive;
   options.advise = false;
-  scene.pictured =
-      report::picture_answer(*graph, request, environment, options, curve, scene.forward, progress);
+  auto bound = std::make_shared<const load::BoundRequest>(load::bind_request(*graph, request, environment));
+  scene.pictured = report::picture_answer(*graph, std::move(bound), options, curve, scene.forward, progress);
   return scene;
 }
 
@@ -132,8 +132,10 @@ const load::LoadRow& Figures::row(std::size_t at, const std::string& method, con
       if (!order.empty()) request.orders = {order};
       load::AnswerOptions options;
       options.advise = false;
+      auto bound =
+          std::make_shared<const load::BoundRequest>(load::bind_request(*asked.graph, request, environment_));
       load::LoadAnswer answered =
-          load::answer(*asked.graph, request, environment_, options, asked.forward, progress_);
+          load::answer(*asked.graph, std::move(bound), options, asked.forward, progress_);
       known = work_->rows.emplace(key, std::move(answered.rows.at(0))).first;
     }
     row = &known->second;

@@ -44,7 +44,7 @@ RunResult run_rehearse(const RunCall& call) {
   for (const load::Method* const method : bound.methods)
     for (const load::OrderChoice& order : bound.orders) {
       const plan::Plan plan = load::make_plan(
-          graph, *method, load::make_order(graph, order, *method, bound.inputs, call.progress), bound.inputs);
+          graph, *method, load::make_order(graph, order, *method, bound, call.progress), bound);
       const load::HostMeasurement measurement =
           load::measure_on_host(model.graph(), plan, false, call.progress);
       const report::MeasuredLoad row = report::rehearsed_load(*method, order.name, plan, measurement);
@@ -78,8 +78,8 @@ RunResult run_pack(const RunCall& call) {
   request.sequence = call.number("sequence", 64, 1 << 16);
   const load::BoundRequest bound = load::bind_request(graph, request, call.environment);
   const load::RequestPass pass(graph, request, call.environment.assets);
-  const load::Projection projection = load::project(graph, *bound.methods.at(0), load::find_order("file"),
-                                                    bound.inputs, call.progress, pass.pass());
+  const load::Projection projection =
+      load::project(graph, *bound.methods.at(0), load::find_order("file"), bound, call.progress, pass.pass());
   const plan::SpaceProblem space =
       plan::space_problem(projection.plan, projection.timeline, plan::Space::device);
   std::uint64_t sum = 0;

@@ -160,7 +160,7 @@ std::string marks_svg(const PicturedRow& pictured, const load::BoundRequest& bou
   const load::LoadRow& row = *pictured.row;
   const RowCurve& curve = *pictured.curve;
   std::string svg;
-  const std::optional<std::uint64_t>& limit = leading_budget(bound);
+  const std::optional<std::uint64_t>& limit = bound.memory.deciding_budget();
   if (limit) {
     const double y = frame.y(static_cast<double>(*limit), false);
     if (y >= kTop - 4) svg += line_svg(kLeft, y, frame.right(), y, "budget");
@@ -180,10 +180,6 @@ std::string marks_svg(const PicturedRow& pictured, const load::BoundRequest& bou
 }
 
 }  // namespace
-
-const std::optional<std::uint64_t>& leading_budget(const load::BoundRequest& bound) {
-  return bound.memory == plan::MemoryKind::unified ? bound.budget.unified : bound.budget.device;
-}
 
 std::vector<PicturedRow> pictured_rows(const ChartSubject& subject) {
   std::vector<PicturedRow> rows;
@@ -254,7 +250,7 @@ std::string start_note(const ChartSubject& subject, std::span<const PicturedRow>
 
 std::vector<std::string> chart_notes(const ChartSubject& subject, std::span<const PicturedRow> rows) {
   std::vector<std::string> notes = {pictured_note(subject),
-                                    difference_text(rows_of(rows), subject.bound.memory),
+                                    difference_text(rows_of(rows), subject.bound.memory.kind),
                                     start_note(subject, rows)};
   std::erase(notes, "");
   return notes;
@@ -277,7 +273,7 @@ ChartScale chart_scale(const ChartSubject& subject, const std::vector<PicturedRo
     if (one.curve->axis == view::CurveAxis::seconds) scale.end = std::max(scale.end, one.curve->end);
   }
   // includes the budget line in the scale if it is near the curves
-  const auto& limit = leading_budget(subject.bound);
+  const auto& limit = subject.bound.memory.deciding_budget();
   if (limit && *limit / 3 <= scale.above / 2) scale.above = std::max(scale.above, *limit);
   return scale;
 }
@@ -292,7 +288,7 @@ std::string panel_svg(const PicturedRow& pictured, const load::BoundRequest& bou
   const double room = size.width - 20 - 7.6 * static_cast<double>(figure.size());
   const auto letters = static_cast<std::size_t>(std::max(room / 6.2, 8.0));
   // the law says more than the name of the tensor, which is in the slices
-  const bool unified = bound.memory == plan::MemoryKind::unified;
+  const bool unified = bound.memory.kind == plan::MemoryKind::unified;
   const std::string law =
       load::law_text(*row.method, unified ? std::nullopt : std::optional(plan::Space::device));
   std::string svg = text_svg(0, 13, "method", markup_text(row.method->id));
@@ -319,7 +315,7 @@ namespace {
 // Draws "[] device  [] host ..." from `x` on.
 std::string legend_svg(const ChartSubject& subject, double x, double y) {
   std::string svg;
-  const bool unified = subject.bound.memory == plan::MemoryKind::unified;
+  const bool unified = subject.bound.memory.kind == plan::MemoryKind::unified;
   for (const plan::Space space : stack_of(plan::kAllSpaces)) {
     svg += fmt::format(
         "<rect class=\"area {}\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"12\" height=\"12\" rx=\"2\"/>\n",
@@ -331,7 +327,7 @@ std::string legend_svg(const ChartSubject& subject, double x, double y) {
   const std::string_view most = unified ? "unified peak" : "peak on the device";
   svg += text_svg(x + 16, y, "key", most);
   x += 40 + 6.6 * static_cast<double>(most.size());
-  const std::optional<std::uint64_t>& limit = leading_budget(subject.bound);
+  const std::optional<std::uint64_t>& limit = subject.bound.memory.deciding_budget();
   if (!limit) return svg;
   return svg + line_svg(x, y - 4.5, x + 18, y - 4.5, "budget") +
          text_svg(x + 24, y, "key", fmt::format("budget {}", format_bytes(*limit)));

@@ -83,9 +83,6 @@ std::vector<std::string> chart_notes(const ChartSubject& subject, std::span<cons
 // One line of plain text: the model and its size.
 std::string chart_title(const ChartSubject& subject);
 
-// The budget that the leading peak is compared with.
-const std::optional<std::uint64_t>& leading_budget(const load::BoundRequest& bound);
-
 // The scale that all panels share.
 struct ChartScale {
   std::uint64_t above = 1;    // most bytes above the water line, over all rows
@@ -121,9 +118,8 @@ struct PicturedAnswer {
 };
 
 // answer() with curves drawn as `curve` says; without curves if it is absent. Throws as answer() does.
-PicturedAnswer picture_answer(const graph::MetaGraph& graph, const load::LoadRequest& request,
-                              const load::LoadEnvironment& environment, load::AnswerOptions options,
-                              const std::optional<CurveOptions>& curve,
+PicturedAnswer picture_answer(const graph::MetaGraph& graph, std::shared_ptr<const load::BoundRequest> bound,
+                              load::AnswerOptions options, const std::optional<CurveOptions>& curve,
                               std::shared_ptr<const load::RequestPass> forward, Progress& progress);
 
 // Keeps only the rows at these positions, in that order, and their curves.

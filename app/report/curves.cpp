@@ -94,15 +94,14 @@ RowCurve row_curve(const load::Projection& projection, plan::MemoryKind memory, 
 
 // --- Reduces each projection to a curve while it is alive.
 
-PicturedAnswer picture_answer(const graph::MetaGraph& graph, const load::LoadRequest& request,
-                              const load::LoadEnvironment& environment, load::AnswerOptions options,
-                              const std::optional<CurveOptions>& curve,
+PicturedAnswer picture_answer(const graph::MetaGraph& graph, std::shared_ptr<const load::BoundRequest> bound,
+                              load::AnswerOptions options, const std::optional<CurveOptions>& curve,
                               std::shared_ptr<const load::RequestPass> forward, Progress& progress) {
   std::mutex mutex;
   std::map<std::size_t, RowCurve> curves;
   if (curve) {
     const load::Labels labels(graph);
-    const plan::MemoryKind memory = load::bind_memory(request, environment.targets).kind;
+    const plan::MemoryKind memory = bound->memory.kind;
     options.projected = [&, labels, memory, other = std::move(options.projected)](
                             std::size_t at, const load::LoadRow& row, const load::Projection& projection) {
       if (other) other(at, row, projection);
@@ -113,7 +112,7 @@ PicturedAnswer picture_answer(const graph::MetaGraph& graph, const load::LoadReq
     };
   }
   PicturedAnswer result;
-  result.answer = load::answer(graph, request, environment, options, std::move(forward), progress);
+  result.answer = load::answer(graph, std::move(bound), options, std::move(forward), progress);
   result.curves.resize(result.answer.rows.size());
   for (auto& [at, drawn] : curves) result.curves[at] = std::move(drawn);
   return result;

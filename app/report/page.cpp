@@ -22,7 +22,7 @@ namespace loadline::report {
 namespace {
 
 std::string legend(const ChartSubject& subject) {
-  const bool unified = subject.bound.memory == plan::MemoryKind::unified;
+  const bool unified = subject.bound.memory.kind == plan::MemoryKind::unified;
   std::string html = "<div class=\"legend\">";
   for (const plan::Space space : stack_of(plan::kAllSpaces))
     if (std::ranges::any_of(
@@ -31,7 +31,7 @@ std::string legend(const ChartSubject& subject) {
                           space_title(space));
   html += fmt::format("<span><i class=\"ring\">&nbsp;</i>{}</span>",
                       unified ? "unified peak" : "peak on the device");
-  if (const auto& budget = leading_budget(subject.bound))
+  if (const auto& budget = subject.bound.memory.deciding_budget())
     html += fmt::format("<span><i class=\"dash\">&nbsp;</i>budget {}</span>", format_bytes(*budget));
   html += unified ? "<span>The system can drop the page cache on top: it does not count.</span>"
                   : "<span>Device memory is above the line, host memory below it.</span>";
@@ -90,7 +90,7 @@ std::string charts_html(const ChartSubject& subject, double widest) {
 
 std::string peaks_html(const ChartSubject& subject) {
   const load::BoundRequest& bound = subject.bound;
-  const bool unified = bound.memory == plan::MemoryKind::unified;
+  const bool unified = bound.memory.kind == plan::MemoryKind::unified;
   const auto is_set = [](const auto& member) { return member.has_value(); };
   const bool verdicts = bound.judged() || std::ranges::any_of(subject.rows, is_set, &load::LoadRow::refusal);
   std::string html =
@@ -98,7 +98,7 @@ std::string peaks_html(const ChartSubject& subject) {
       "<th class=\"left\">order</th>";
   if (unified) html += "<th>unified peak</th>";
   html += "<th>device</th><th>host</th><th>page cache</th>";
-  if (bound.request().page_cache_budget) html += "<th>reread</th>";
+  if (bound.request.page_cache_budget) html += "<th>reread</th>";
   html += "<th>staging</th><th>unified</th><th class=\"left\">law</th><th class=\"left\">compared with</th>";
   html += verdicts ? "<th class=\"left\">verdict</th></tr>\n" : "</tr>\n";
   for (const load::LoadRow& row : subject.rows) {
@@ -109,7 +109,7 @@ std::string peaks_html(const ChartSubject& subject) {
     cell(row.peaks[plan::index(plan::Space::device)].bytes);
     cell(row.peaks[plan::index(plan::Space::host)].bytes);
     cell(row.cache ? row.cache->peak : row.peaks[plan::index(plan::Space::page_cache)].bytes);
-    if (bound.request().page_cache_budget) cell(row.cache ? row.cache->reread_bytes : 0);
+    if (bound.request.page_cache_budget) cell(row.cache ? row.cache->reread_bytes : 0);
     cell(row.peaks[plan::index(plan::Space::staging)].bytes);
     cell(row.unified.bytes);
     html += fmt::format("<td class=\"left\">{}</td>", markup_text(load::law_text(*row.method)));

@@ -50,9 +50,9 @@ std::string verdict_text(const load::LoadRow& row, const load::BoundRequest& bou
 
 std::string budget_text(const load::BoundRequest& bound) {
   std::string text;
-  if (bound.target) {
-    const load::Budget own = load::target_budget(*bound.target, bound.memory);
-    text = fmt::format("On {}:", safe_display(bound.target->name, 80));
+  if (bound.memory.target) {
+    const load::Budget own = load::target_budget(*bound.memory.target, bound.memory.kind);
+    text = fmt::format("On {}:", safe_display(bound.memory.target->name, 80));
     if (own.unified) text += fmt::format(" {} for everything", format_bytes(*own.unified));
     if (own.unified && own.device) text += ", of which";
     if (own.device)
@@ -60,7 +60,7 @@ std::string budget_text(const load::BoundRequest& bound) {
                           own.unified ? "may be used by the device" : "of device memory");
     if (own.host) text += fmt::format(", {} for the host", format_bytes(*own.host));
   }
-  for (const std::string& note : bound.notes) text += (text.empty() ? "" : "; ") + note;
+  for (const std::string& note : bound.memory.notes) text += (text.empty() ? "" : "; ") + note;
   return text;
 }
 

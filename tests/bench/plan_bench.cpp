@@ -66,7 +66,7 @@ void all_methods(const graph::MetaGraph& graph) {
   const auto with = [&](std::size_t threads) {
     return [&, threads] {
       Progress progress;
-      load::compare(graph, rows, columns, {}, nullptr, taker, progress, threads);
+      load::compare(graph, rows, {.orders = columns}, nullptr, taker, progress, threads);
     };
   };
   const plan::Plan plan =

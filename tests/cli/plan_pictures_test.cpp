@@ -67,7 +67,8 @@ struct Answered {
     asked.request.allocator = allocator;
     Progress progress;
     pictured = report::picture_answer(
-        graph, asked.request, {}, {.advise = false}, asked.curve,
+        graph, std::make_shared<const load::BoundRequest>(load::bind_request(graph, asked.request, {})),
+        {.advise = false}, asked.curve,
         std::make_shared<const load::RequestPass>(graph, asked.request, nullptr), progress);
   }
   const std::vector<load::LoadRow>& rows() const { return pictured.answer.rows; }

@@ -9,8 +9,8 @@
 #include "core/convert/recipe/packed_weights.h"
 #include "core/graph/meta_graph.h"
 #include "core/graph/packed/quantization.h"
+#include "core/load/request/bind_request.h"
 #include "core/load/request/casts.h"
-#include "core/load/request/method.h"
 #include "core/load/request/request.h"
 #include "core/plan/dry_machine.h"
 #include "core/plan/host_machine.h"
@@ -653,7 +653,7 @@ graph::MetaGraphPtr matrices(const testing::TemporaryFolder& folder) {
 }
 
 plan::Plan packed_plan(const graph::MetaGraph& graph, std::string_view method, std::string_view prepacking) {
-  const load::LoadInputs inputs{.request = {.prepack = load::find_prepacking(prepacking)}};
+  const load::BoundRequest inputs{.request = {.prepack = load::find_prepacking(prepacking)}};
   return load::make_plan(graph, load::find_method(method), {graph::StorageId{0}, graph::StorageId{1}},
                          inputs);
 }

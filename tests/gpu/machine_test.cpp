@@ -5,7 +5,7 @@
 #include "core/gpu/device_memory.h"
 #include "core/gpu/measure_link.h"
 #include "core/gpu/vulkan_machine.h"
-#include "core/load/request/method.h"
+#include "core/load/request/bind_request.h"
 #include "core/load/request/model_parts.h"
 #include "core/plan/dry_machine.h"
 #include "core/plan/plan.h"
@@ -384,7 +384,7 @@ class StopAfter final : public plan::Machine {
 // The layer names every object that still exists when its device is destroyed.
 TEST_F(Memory, CanceledAnywhereNothingIsLeft) {
   const ModelFile model(std::vector<std::uint64_t>(12, 100'000));
-  const load::LoadInputs options{
+  const load::BoundRequest options{
       .request = {.staging_bytes = 4 * 8192, .slots = 4, .activation_bytes = 4096}};
   for (const load::Method& method : load::methods()) {
     const plan::Plan plan =

@@ -114,7 +114,7 @@ using ::testing::IsEmpty;
 class Upload : public DeviceTest {
  protected:
   plan::Plan plan_of(std::string_view method, const ModelFile& model) const {
-    const load::LoadInputs options{
+    const load::BoundRequest options{
         .request = {.staging_bytes = 64 << 10, .slots = 4, .activation_bytes = 5000}};
     return load::make_plan(*model.graph(), load::find_method(method),
                            load::find_order("file").make(*model.graph()), options);
@@ -236,7 +236,8 @@ TEST_F(Upload, TheTimeIsProjectedByTheRates) {
   plan::CostModel pages;
   pages.device_pages = 1e6;  // 8 MiB of weights, given in eight seconds
   EXPECT_NEAR(projected(pages) - projected({}), (8 << 20) / 1e6, 0.05);
-  const load::LoadInputs inputs{.request = {.staging_bytes = 64 << 10, .slots = 4, .activation_bytes = 5000}};
+  const load::BoundRequest inputs{
+      .request = {.staging_bytes = 64 << 10, .slots = 4, .activation_bytes = 5000}};
   EXPECT_DOUBLE_EQ(projected({}), load::project(*model.graph(), load::find_method("per_tensor"),
                                                 load::find_order("file"), inputs)
                                       .seconds);
@@ -412,7 +413,7 @@ class UploadFailure : public DeviceTest {
                                              std::stop_token stop = {},
                                              std::optional<load::Prepacking> prepack = {}) {
     const bool imports = method == "host_import";
-    const load::LoadInputs inputs{
+    const load::BoundRequest inputs{
         .request = {.staging_bytes = 1 << 20, .slots = 4, .prepack = prepack, .activation_bytes = 5000}};
     const plan::Plan plan = load::make_plan(*model.graph(), load::find_method(method),
                                             load::find_order("file").make(*model.graph()), inputs);
@@ -588,7 +589,7 @@ class PackedUpload : public DeviceTest {
   static UploadReport upload_packed(const ModelFile& model, std::string_view method,
                                     const load::Prepacking& prepacking) {
     // slots that are no multiple of any block
-    const load::LoadInputs inputs{.request = {.staging_bytes = 40'000, .slots = 4, .prepack = prepacking}};
+    const load::BoundRequest inputs{.request = {.staging_bytes = 40'000, .slots = 4, .prepack = prepacking}};
     const plan::Plan plan = load::make_plan(*model.graph(), load::find_method(method),
                                             load::find_order("file").make(*model.graph()), inputs);
     Progress progress;
@@ -649,7 +650,7 @@ TEST_F(PackedUpload, CostsTheHostNothing) {
 
 TEST_F(PackedUpload, NamesWhatDiffers) {
   const ModelFile model = ModelFile::of_kinds({{graph::DType::f32, {64, 64}}});
-  const load::LoadInputs inputs{.request = {.prepack = load::find_prepacking("transposed")}};
+  const load::BoundRequest inputs{.request = {.prepack = load::find_prepacking("transposed")}};
   plan::Plan plan =
       load::make_plan(*model.graph(), load::find_method("per_tensor"), {graph::StorageId{0}}, inputs);
   for (plan::Step& step : plan.steps)

@@ -54,14 +54,14 @@ void keep_pages() {
   ::mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
 }
 
-load::LoadInputs ring_inputs(std::uint32_t slots, std::uint64_t slot_bytes) {
-  load::LoadInputs inputs;
+load::BoundRequest ring_inputs(std::uint32_t slots, std::uint64_t slot_bytes) {
+  load::BoundRequest inputs;
   inputs.request.staging_bytes = slots * slot_bytes;
   inputs.request.slots = slots;
   return inputs;
 }
 
-plan::Plan plan_of(const graph::MetaGraph& graph, std::string_view method, const load::LoadInputs& inputs) {
+plan::Plan plan_of(const graph::MetaGraph& graph, std::string_view method, const load::BoundRequest& inputs) {
   return load::make_plan(graph, load::find_method(method), load::find_order("file").make(graph), inputs);
 }
 
@@ -106,7 +106,7 @@ class Rows {
   // `readers` 0: as many as the uploader chooses.
   Row upload(const char* method, std::uint64_t slot_mib = 16, unsigned readers = 0,
              io::FileReading reading = io::FileReading::cached) {
-    const load::LoadInputs inputs = ring_inputs(4, slot_mib * kMiB);
+    const load::BoundRequest inputs = ring_inputs(4, slot_mib * kMiB);
     const bool ring = std::string_view(method) == "staged_ring";
     const auto machine = std::make_shared<std::optional<gpu::VulkanMachine>>();
     const auto run_it = [this, method, inputs, readers, reading, machine] {
@@ -179,7 +179,7 @@ MethodFigure measure_method(const graph::MetaGraphPtr& graph, const load::Method
   MethodFigure figure;
   figure.method = method.id;
   try {
-    const load::LoadInputs inputs = ring_inputs(4, 16 * kMiB);
+    const load::BoundRequest inputs = ring_inputs(4, 16 * kMiB);
     const plan::Plan plan = plan_of(*graph, method.id, inputs);
     Progress progress;
     const gpu::UploadReport report = gpu::upload(

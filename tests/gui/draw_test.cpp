@@ -682,7 +682,7 @@ TEST_F(Requests, targets_of_ones_own_are_offered) {
   workspace_.show(llama_70b_graph(), "");
   play("wait\ntarget my-machine\nwait\n");
   EXPECT_EQ(workspace_.document().load.memory().target->id, "my-machine");
-  EXPECT_EQ(workspace_.document().load.comparison.value()->answer.bound->target->id, "my-machine");
+  EXPECT_EQ(workspace_.document().load.comparison.value()->answer.bound->memory.target->id, "my-machine");
 }
 
 }  // namespace

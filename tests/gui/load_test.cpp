@@ -97,7 +97,8 @@ TEST(Comparison, a_device_fills_in_its_budget_and_rows_say_what_breaks_it) {
   set(workspace, "target", target.id);
   set(workspace, "reserve", "0");  // that of the system is no part of the data sheet's figure
   EXPECT_EQ(workspace.document().load.memory().budget.device, target.device_bytes);
-  EXPECT_EQ(workspace.document().load.comparison.value()->answer.bound->budget.device, target.device_bytes);
+  EXPECT_EQ(workspace.document().load.comparison.value()->answer.bound->memory.budget.device,
+            target.device_bytes);
   set(workspace, "device_budget", "1GiB");
   const load::LoadRow& row = row_of(workspace, "staged_ring", "file");
   EXPECT_FALSE(row.fits());
@@ -124,7 +125,8 @@ TEST(Comparison, one_memory_holds_everything_but_pages) {
   EXPECT_FALSE(workspace.document().load.memory().budget.device);
   EXPECT_FALSE(workspace.document().load.memory().budget.host);
   const load::LoadRow& row = row_of(workspace, "mmap_copy", "file");
-  EXPECT_EQ(workspace.document().load.comparison.value()->answer.bound->memory, plan::MemoryKind::unified);
+  EXPECT_EQ(workspace.document().load.comparison.value()->answer.bound->memory.kind,
+            plan::MemoryKind::unified);
   EXPECT_EQ(row.verdict.unified_over, row.leading.bytes - (100ull << 30));
   EXPECT_LT(row.leading.bytes, row.unified.bytes);
   EXPECT_EQ(curve_of(workspace, row)->bands.size(), 1u);

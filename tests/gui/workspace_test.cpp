@@ -674,13 +674,13 @@ TEST(Verdicts, AreOfTheRowInTheComparison) {
     workspace.document().load.set_option("method", method);
     workspace.document().load.set_option("host_budget", "20GiB");
     settle(workspace);
-    const JudgedLoad* const judged = workspace.document().load.judged_load();
+    const load::LoadAnswer* const judged = workspace.document().load.judged_load();
     ASSERT_NE(judged, nullptr);
     for (const load::LoadRow& row : workspace.document().load.comparison.value()->answer.rows) {
       if (row.method->id != method) continue;
-      EXPECT_EQ(row.fits(), judged->row.fits()) << method;
-      EXPECT_EQ(row.most_over(), judged->row.most_over()) << method;
-      EXPECT_EQ(row.held, judged->row.held) << method;
+      EXPECT_EQ(row.fits(), judged->rows.at(0).fits()) << method;
+      EXPECT_EQ(row.most_over(), judged->rows.at(0).most_over()) << method;
+      EXPECT_EQ(row.held, judged->rows.at(0).held) << method;
     }
   }
 }

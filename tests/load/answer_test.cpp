@@ -64,30 +64,33 @@ graph::MetaGraph random_model(std::mt19937_64& random) {
 
 load::AdviceRequest random_request(std::mt19937_64& random, const graph::MetaGraph& graph) {
   load::AdviceRequest request;
-  request.inputs.request.slots = 1 + static_cast<std::uint32_t>(random() % 4);
-  request.inputs.request.staging_bytes =
-      request.inputs.request.slots * (std::uint64_t{4} << 10) * (1 + random() % 64);
-  request.inputs.request.activation_bytes = random() % 400;
-  request.inputs.request.flush_bytes = random() % 2000;
+  request.bound.request.slots = 1 + static_cast<std::uint32_t>(random() % 4);
+  request.bound.request.staging_bytes =
+      request.bound.request.slots * (std::uint64_t{4} << 10) * (1 + random() % 64);
+  request.bound.request.activation_bytes = random() % 400;
+  request.bound.request.flush_bytes = random() % 2000;
   const std::size_t asked = random() % 4 == 0 ? 5 : 1;
   for (std::size_t i = 0; i < asked; ++i) {
     const load::Method& method = load::methods()[random() % load::methods().size()];
     const load::Order& order = load::orders()[random() % load::orders().size()];
-    request.loads.push_back({&method, {std::string(order.id), &order, {}}});
+    request.bound.methods.push_back(&method);
+    request.bound.orders.push_back({std::string(order.id), &order, {}});
+    request.rows.push_back(i * asked + i);
   }
   const std::uint64_t weights = graph::storage_bytes(graph);
   const auto budget = [&] { return weights / 16 * (1 + random() % (random() % 2 == 0 ? 4 : 36)); };
   if (random() % 3 == 0) {
-    request.inputs.spaces = plan::kAllSpaces;
-    request.budget.unified = budget();
+    request.bound.spaces = plan::kAllSpaces;
+    request.bound.memory.budget.unified = budget();
   } else {
-    request.budget.device = budget();
-    if (random() % 2 == 0) request.budget.host = budget();
+    request.bound.memory.budget.device = budget();
+    if (random() % 2 == 0) request.bound.memory.budget.host = budget();
   }
   if (random() % 4 == 0) {
-    request.loads = {{&load::find_method("accelerate"), request.loads[0].order}};
+    request.bound.methods[0] = &load::find_method("accelerate");
+    request.rows = {0};
     const auto host = random() % 2 == 0 ? std::nullopt : std::optional(weights / 16 * (random() % 16));
-    request.inputs.placement = load::place_automatically(graph, weights / 16 * (random() % 16), host);
+    request.bound.placement = load::place_automatically(graph, weights / 16 * (random() % 16), host);
   }
   return request;
 }
@@ -111,7 +114,7 @@ std::optional<Outcome> exhaustive(const graph::MetaGraph& graph, const load::Adv
                                   const std::vector<load::AdviceCandidate>& candidates) {
   std::optional<Outcome> best;
   for (const load::AdviceCandidate& candidate : candidates) {
-    const load::LoadInputs options = space.inputs(candidate);
+    const load::BoundRequest options = space.bind(candidate);
     try {
       const load::Projection projection =
           load::project(graph, *candidate.method, *candidate.order->row, options);
@@ -119,7 +122,7 @@ std::optional<Outcome> exhaustive(const graph::MetaGraph& graph, const load::Adv
                 projection.timeline.peaks[plan::index(plan::Space::device)].bytes)
           << candidate.method->id;
       if (projection.maps_files && !load::mapping_refusal(graph).empty()) continue;
-      if (!load::check_budget(projection, request.budget).fits()) continue;
+      if (!load::check_budget(projection, request.bound.memory.budget).fits()) continue;
       Outcome outcome{&candidate, projection.seconds, load::held_peak(projection.timeline),
                       space.settings(candidate)};
       if (!best || ranks_before(outcome, *best)) best = std::move(outcome);
@@ -179,8 +182,10 @@ graph::MetaGraph model_of(std::uint64_t rows) {
 
 load::AdviceRequest request_of(std::string_view method, load::Budget budget) {
   load::AdviceRequest request;
-  request.loads.push_back({&load::find_method(method), {"file", &load::find_order("file"), {}}});
-  request.budget = budget;
+  request.bound.methods = {&load::find_method(method)};
+  request.bound.orders = {{"file", &load::find_order("file"), {}}};
+  request.rows = {0};
+  request.bound.memory.budget = budget;
   return request;
 }
 
@@ -192,7 +197,7 @@ load::Advice advice_for(const graph::MetaGraph& graph, const load::AdviceRequest
 TEST(Advice, ASmallerRingGoesBeforeAnotherMethod) {
   const graph::MetaGraph graph = model_of(1 << 16);  // 32 MiB
   load::AdviceRequest request = request_of("staged_ring", {.host = 6 << 20});
-  request.inputs.request.staging_bytes = 16 << 20;
+  request.bound.request.staging_bytes = 16 << 20;
   const load::Advice advice = advice_for(graph, request);
   ASSERT_GE(advice.loads.size(), 2u);
   const std::vector<std::pair<std::string_view, std::string>> expected = {
@@ -246,16 +251,16 @@ TEST(Advice, ALoaderOfTheFilesGoesBeforeOneOfOthers) {
 TEST(Advice, AMapThatWasAskedForIsMadeAnewForAnotherType) {
   const graph::MetaGraph graph = model_of(1 << 16);  // four of 8 MiB
   load::AdviceRequest request = request_of("accelerate", {.host = 8 << 20});
-  request.inputs.placement = load::place_automatically(graph, 17 << 20, {});
-  EXPECT_EQ(request.inputs.placement.homes, (std::vector<load::Home>{load::Home::device, load::Home::host,
-                                                                     load::Home::host, load::Home::host}));
+  request.bound.placement = load::place_automatically(graph, 17 << 20, {});
+  EXPECT_EQ(request.bound.placement.homes, (std::vector<load::Home>{load::Home::device, load::Home::host,
+                                                                    load::Home::host, load::Home::host}));
   const load::AdviceSpace space(graph, request);
   std::size_t casts = 0;
   for (const load::AdviceStage stage : kStages)
     for (const load::AdviceCandidate& candidate : space.candidates(stage)) {
       if (!candidate.request.cast) continue;
       ++casts;
-      const load::LoadInputs options = space.inputs(candidate);
+      const load::BoundRequest options = space.bind(candidate);
       EXPECT_EQ(options.placement, load::place_automatically(graph, 17 << 20, {}, candidate.request.cast));
       const load::Projection projection =
           load::project(graph, *candidate.method, *candidate.order->row, options);
@@ -281,7 +286,7 @@ TEST(Advice, LayersCountAnEmbeddingThatIsTheHead) {
     for (const auto& [option, value] : space.settings(candidate)) {
       if (option != "gpu_layers") continue;
       most = std::max<std::uint64_t>(most, std::stoull(value));
-      EXPECT_LE(load::device_lower_bound(graph, space.inputs(candidate)), budget) << value;
+      EXPECT_LE(load::device_lower_bound(graph, space.bind(candidate)), budget) << value;
     }
   EXPECT_EQ(most, 2u);
 }
@@ -306,7 +311,7 @@ TEST(Advice, ATypeInWhichTheModelHasNoSizeIsNoWayOut) {
 TEST(Advice, WhereNothingFitsItTellsTheNearest) {
   const graph::MetaGraph graph = model_of(1 << 16);
   load::AdviceRequest request = request_of("per_tensor", {.device = 1 << 20, .host = 1 << 20});
-  request.inputs.request.activation_bytes = 2 << 20;
+  request.bound.request.activation_bytes = 2 << 20;
   const load::Advice advice = advice_for(graph, request);
   EXPECT_TRUE(advice.loads.empty());
   ASSERT_TRUE(advice.nearest);
@@ -316,8 +321,9 @@ TEST(Advice, WhereNothingFitsItTellsTheNearest) {
   for (const load::AdviceStage stage : kStages)
     for (const load::AdviceCandidate& candidate : space.candidates(stage)) {
       const load::Projection other =
-          load::project(graph, *candidate.method, *candidate.order->row, space.inputs(candidate));
-      EXPECT_LE(advice.nearest->verdict.device_over, load::check_budget(other, request.budget).device_over);
+          load::project(graph, *candidate.method, *candidate.order->row, space.bind(candidate));
+      EXPECT_LE(advice.nearest->verdict.device_over,
+                load::check_budget(other, request.bound.memory.budget).device_over);
     }
 }
 
@@ -401,7 +407,7 @@ constexpr std::string_view kT0 = R"({"architectures": ["T5ForConditionalGenerati
 // Peaks in GiB of the same loads in different orders, worked out by hand from the shapes; 0: not told.
 struct Ordered {
   const char* method;
-  load::LoadInputs options;
+  load::BoundRequest options;
   plan::Space space;  // host stands for unified memory
   double weights, forward, name, heads_first, optimal;
 };
@@ -412,7 +418,7 @@ void expect_orders(const graph::MetaGraph& graph, const Ordered& row) {
                                                     {"name", row.name},
                                                     {"heads_first", row.heads_first},
                                                     {"optimal", row.optimal}};
-  load::LoadInputs options = row.options;
+  load::BoundRequest options = row.options;
   options.spaces = row.space == plan::Space::host ? plan::kAllSpaces : plan::space_bit(row.space);
   for (const auto& [order, expected] : columns) {
     if (expected == 0) continue;
@@ -478,7 +484,7 @@ TEST(PublishedLoads, ExecutorchOnLlama32) {
     std::uint64_t most = 0;
     for (const graph::Storage& storage : graph.storages) most = std::max(most, storage.bytes);
     const std::uint64_t activations = 400ull << 20;
-    const load::LoadInputs options{.request = {.activation_bytes = activations}};
+    const load::BoundRequest options{.request = {.activation_bytes = activations}};
     const auto peak = [&](const char* method) {
       return load::project(graph, load::find_method(method), load::find_order("forward"), options)
           .timeline.unified.bytes;

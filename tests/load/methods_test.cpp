@@ -37,7 +37,7 @@ using testing::tie;
 using testing::Weight;
 
 plan::Timeline project_with(const graph::MetaGraph& graph, std::string_view method,
-                            const load::LoadInputs& options, std::string_view order = "file") {
+                            const load::BoundRequest& options, std::string_view order = "file") {
   return load::project(graph, load::find_method(method), load::find_order(order), options).timeline;
 }
 std::uint64_t peak(const plan::Timeline& timeline, plan::Space space) {
@@ -96,12 +96,12 @@ TEST(LoadMethods, EveryPlanLeavesEveryWeightOnceWhereItBelongs) {
     graph::MetaGraph graph = model_of(random_weights(random));
     if (random() % 2 == 0) graph.format = random() % 2 == 0 ? "torch" : "safetensors";
     if (random() % 3 == 0) tie(graph, "lm_head.tied", 0);
-    load::LoadInputs options{
+    load::BoundRequest options{
         .request = {.staging_bytes = 16384, .slots = 4, .activation_bytes = random() % 5000}};
     options.request.shard_bytes = random() % 3 == 0 ? 1 + random() % 4000 : 0;
     options.request.flush_bytes = random() % 3 == 0 ? random() % 4000 : 0;
     for (const load::Method& method : load::methods()) {
-      load::LoadInputs chosen = options;
+      load::BoundRequest chosen = options;
       constexpr graph::DType kCasts[] = {graph::DType::f32, graph::DType::f16, graph::DType::q4_0};
       if (method.traits.casts && random() % 2 == 0) chosen.request.cast = kCasts[random() % 3];
       if (method.traits.offloads && random() % 2 == 0)
@@ -192,7 +192,7 @@ TEST(LoadMethods, AcceleratesLaw) {
                      plan::Space::device),
                 pickled ? 2 * weights : expected);
       // all on the host: views of safetensors, or the tensors of pickled shards themselves
-      load::LoadInputs host;
+      load::BoundRequest host;
       host.placement.homes.assign(graph.storages.size(), load::Home::host);
       const plan::Timeline kept = project_with(graph, "accelerate", host);
       EXPECT_EQ(peak(kept, plan::Space::host), graph.format == "torch" ? weights : 0u);
@@ -252,7 +252,7 @@ TEST(LoadMethods, LayerStreamingHoldsTheLargestUnit) {
                                      {"model.norm.weight", 1},
                                      {"lm_head.weight", 40}});
   const std::uint64_t row = 32 * 2;
-  const load::LoadInputs options{.request = {.activation_bytes = 777}};
+  const load::BoundRequest options{.request = {.activation_bytes = 777}};
   EXPECT_EQ(peak(project_with(graph, "layer_streaming", options), plan::Space::device), 50 * row + 777);
   EXPECT_EQ(peak(project_with(graph, "layer_streaming", options), plan::Space::host), 50 * row);
   const plan::Timeline ahead = project_with(graph, "layer_streaming_prefetch", options);
@@ -308,10 +308,10 @@ TEST(LoadMethods, TiedWeightsWaitForTheirLastUser) {
 
 TEST(LoadMethods, WhatAMethodCannotDoItRefuses) {
   const graph::MetaGraph graph = model_of({{"a", 1}});
-  load::LoadInputs offload;
+  load::BoundRequest offload;
   offload.placement.homes = {load::Home::host};
   for (const load::Method& method : load::methods()) {
-    const auto made = [&](const load::LoadInputs& options) {
+    const auto made = [&](const load::BoundRequest& options) {
       try {
         load::make_plan(graph, method, load::find_order("file").make(graph), options);
         return true;
@@ -431,7 +431,7 @@ TEST(Placement, AutomaticCountsBytesAsTheyLand) {
   EXPECT_EQ(letters(load::place_automatically(graph, 200 * row, 0)), "DDDDDD");
   EXPECT_EQ(letters(load::place_automatically(graph, 200 * row, {}, graph::DType::f32)), "DDhhhh");
   EXPECT_EQ(letters(load::place_automatically(graph, 242 * row, 0, graph::DType::f32)), "DDDDDD");
-  load::LoadInputs options = {.request = {.cast = graph::DType::f32}};
+  load::BoundRequest options = {.request = {.cast = graph::DType::f32}};
   options.placement = load::place_automatically(graph, 242 * row - 1, {}, graph::DType::f32);
   EXPECT_EQ(letters(options.placement), "DDDDhh");
   EXPECT_LE(load::device_lower_bound(graph, options), 242 * row - 1);
@@ -480,7 +480,7 @@ TEST(Placement, ASharedEmbeddingIsOnHostAndDevice) {
   tie(tied, "model.embed_tokens.weight", 0);
   EXPECT_EQ(letters(load::place_gpu_layers(tied, 1)), "BhD");
   const std::uint64_t row = 32 * 2;
-  load::LoadInputs options;
+  load::BoundRequest options;
   options.placement = load::place_gpu_layers(headless, 3);
   const plan::Timeline ring = project_with(headless, "llama_cpp_ring", options);
   EXPECT_EQ(ring.final_bytes[plan::index(plan::Space::device)], 71 * row);
@@ -498,7 +498,7 @@ TEST(Placement, ASharedEmbeddingIsOnHostAndDevice) {
 TEST(Placement, WithoutLayersOnTheDeviceNothingIsPinned) {
   const graph::MetaGraph graph = six_units();
   const auto staging = [&](std::uint64_t layers) {
-    load::LoadInputs options;
+    load::BoundRequest options;
     options.placement = load::place_gpu_layers(graph, layers);
     return project_with(graph, "llama_cpp_ring", options).peaks[plan::index(plan::Space::staging)].bytes;
   };
@@ -560,11 +560,11 @@ graph::MetaGraph random_model(std::mt19937_64& random) {
   return graph;
 }
 
-load::LoadInputs random_options(std::mt19937_64& random, const load::Method& method,
-                                const graph::MetaGraph& graph) {
+load::BoundRequest random_options(std::mt19937_64& random, const load::Method& method,
+                                  const graph::MetaGraph& graph) {
   constexpr graph::DType kCasts[] = {graph::DType::f32, graph::DType::q4_0};
-  load::LoadInputs options = {.request = {.staging_bytes = 4096 * (4 + random() % 9),
-                                          .slots = 1 + static_cast<std::uint32_t>(random() % 4)}};
+  load::BoundRequest options = {.request = {.staging_bytes = 4096 * (4 + random() % 9),
+                                            .slots = 1 + static_cast<std::uint32_t>(random() % 4)}};
   options.request.activation_bytes = random() % 2 == 0 ? 0 : random() % 9000;
   options.request.runai_buffer = random() % 9000;
   if (random() % 3 == 0) options.request.shard_bytes = 1 + random() % 4000;
@@ -593,7 +593,7 @@ TEST(PeakLaws, HoldInEveryOrderAndAreReached) {
     std::mt19937_64 random(seed);
     const load::Method& method = load::methods()[seed % load::methods().size()];
     const graph::MetaGraph graph = random_model(random);
-    const load::LoadInputs options = random_options(random, method, graph);
+    const load::BoundRequest options = random_options(random, method, graph);
     const load::LawPeaks law = load::law_peaks(method, load::law_sizes(graph, options));
     for (const load::Order& order : load::orders()) {
       SCOPED_TRACE(fmt::format("{} {} seed {}: {}", method.id, order.id, seed, load::law_text(method)));
@@ -682,7 +682,7 @@ TEST(PeakLaws, CasesReplaceOrAdd) {
 
 TEST(PeakLaws, CountAPassWhereItRuns) {
   const graph::MetaGraph graph = testing::model_of({{"a.weight", 3}, {"b.weight", 2}});
-  load::LoadInputs inputs;
+  load::BoundRequest inputs;
   inputs.request.activation_bytes = 5;
   EXPECT_EQ(load::law_sizes(graph, inputs, 100).pass.bytes, 105u);
   EXPECT_EQ(load::law_sizes(graph, inputs, 100).host_pass, 0u);
@@ -711,7 +711,7 @@ load::LoadRow row_of(const graph::MetaGraph& graph, load::LoadRequest request) {
   const load::BoundRequest bound = load::bind_request(graph, request, {});
   Progress progress;
   const load::Projection projection =
-      load::project(graph, *bound.methods.front(), load::find_order("file"), bound.inputs, progress);
+      load::project(graph, *bound.methods.front(), load::find_order("file"), bound, progress);
   return load::make_row(projection, bound, load::Labels(graph), 0);
 }
 
@@ -739,10 +739,10 @@ TEST(WorkingSet, ATokenReadsItsRowOfAnEmbedding) {
   graph.tensors[0].shape = {100'000, 32};
   graph.storages[0].bytes = 100'000 * kRow;
   const load::LoadRequest request = {.sequence = 3};
-  EXPECT_EQ(load::WeightReads(graph, request, {}, false).of(graph::StorageId{0}), 3u * (64 << 10));
-  EXPECT_EQ(load::WeightReads(graph, request, {}, false).of(graph::StorageId{1}), 10 * kRow);
+  EXPECT_EQ(load::WeightReads(graph, {.request = request}, false).of(graph::StorageId{0}), 3u * (64 << 10));
+  EXPECT_EQ(load::WeightReads(graph, {.request = request}, false).of(graph::StorageId{1}), 10 * kRow);
   graph.tensors.pop_back();  // the embedding is the head as well
-  EXPECT_EQ(load::WeightReads(graph, request, {}, false).of(graph::StorageId{0}), 100'000 * kRow);
+  EXPECT_EQ(load::WeightReads(graph, {.request = request}, false).of(graph::StorageId{0}), 100'000 * kRow);
 }
 
 TEST(WorkingSet, WeightsOnDiskAreReadAgain) {
@@ -774,7 +774,7 @@ TEST(MappedPages, ThatMayStayMakeARange) {
   EXPECT_TRUE(row_of(graph, request).fits());
   // the data sheet of such a machine says so
   const load::LoadRequest spark = {.methods = {"mmap_assign"}, .target = "dgx-spark-128gb"};
-  EXPECT_TRUE(load::bind_request(graph, spark, {}).budget.pages_may_stay);
+  EXPECT_TRUE(load::bind_request(graph, spark, {}).memory.budget.pages_may_stay);
 }
 
 TEST(MallocRange, KeepsWhatIsBelowTheLargestThreshold) {

@@ -75,9 +75,9 @@ graph::MetaGraph random_model(std::mt19937_64& random) {
   return graph;
 }
 
-load::LoadInputs random_options(std::mt19937_64& random, const load::Method& method,
-                                const graph::MetaGraph& graph) {
-  load::LoadInputs options;
+load::BoundRequest random_options(std::mt19937_64& random, const load::Method& method,
+                                  const graph::MetaGraph& graph) {
+  load::BoundRequest options;
   options.request.slots = static_cast<std::uint32_t>(1 + random() % 3);
   options.request.staging_bytes = 4096 * options.request.slots;
   options.request.activation_bytes = random() % 2 == 0 ? 0 : random() % 3000;
@@ -115,7 +115,7 @@ Peaks peaks_of(const plan::Plan& plan) {
 }
 
 Peaks least_of_all(const graph::MetaGraph& graph, const load::Method& method,
-                   const load::LoadInputs& options) {
+                   const load::BoundRequest& options) {
   load::StorageOrder order = load::find_order("file").make(graph);
   std::sort(order.begin(), order.end());
   Peaks least;
@@ -132,7 +132,7 @@ struct Count {
 };
 
 // Checks the order for each mask, and counts.
-void check(const graph::MetaGraph& graph, const load::Method& method, load::LoadInputs options,
+void check(const graph::MetaGraph& graph, const load::Method& method, load::BoundRequest options,
            Count& count) {
   const Peaks least = least_of_all(graph, method, options);
   load::StorageOrder all = load::find_order("file").make(graph);
@@ -162,7 +162,7 @@ TEST(OptimalOrder, IsNeverProvenWhereAnotherOrderIsBetter) {
     const load::Method& method = load::methods()[seed % load::methods().size()];
     SCOPED_TRACE(std::string(method.id) + " seed " + std::to_string(seed));
     const graph::MetaGraph graph = random_model(random);
-    const load::LoadInputs options = random_options(random, method, graph);
+    const load::BoundRequest options = random_options(random, method, graph);
     // the later copies of a tied weight follow whatever is last
     const bool tied = method.traits.flushes && !graph::tied_groups(graph).empty();
     check(graph, method, options,
@@ -234,7 +234,7 @@ plan::Plan two_phases(load::MethodBuilder& b) {
 plan::Plan flushed(load::MethodBuilder& b) {
   const graph::MetaGraph& graph = b.graph();
   const load::StorageOrder& order = b.order();
-  const load::LoadInputs& options = b.inputs();
+  const load::BoundRequest& options = b.bound();
   plan::Plan plan;
   std::vector<plan::BlockId> waiting;
   std::uint64_t bytes = 0;
@@ -312,7 +312,7 @@ TEST(OptimalOrder, WhatALoadLeavesIsTheSameInEveryOrder) {
     std::mt19937_64 random(seed);
     const load::Method& method = load::methods()[seed % load::methods().size()];
     const graph::MetaGraph graph = random_model(random);
-    const load::LoadInputs options = random_options(random, method, graph);
+    const load::BoundRequest options = random_options(random, method, graph);
     load::StorageOrder order = load::find_order("file").make(graph);
     const Peaks finals = finals_of(load::make_plan(graph, method, order, options));
     std::shuffle(order.begin(), order.end(), random);
@@ -332,7 +332,7 @@ TEST(OptimalOrder, ChangesNothingForMethodsThatAreOrderFree) {
     for (graph::Tensor& tensor : graph.tensors)  // in up to three layers, or one by one
       if (seed % 3 != 0)
         tensor.name = graph::Name(fmt::format("layers.{}.{}", random() % 3, tensor.name.str()));
-    load::LoadInputs options = random_options(random, method, graph);
+    load::BoundRequest options = random_options(random, method, graph);
     if (seed % 2 == 0) options.placement.homes.clear();
     const load::StorageOrder file = load::find_order("file").make(graph);
     load::StorageOrder order = file;
@@ -372,7 +372,7 @@ TEST(OptimalOrder, LeavesFileOrderOnlyForALowerPeak) {
     const load::Method& method = load::methods()[seed % load::methods().size()];
     SCOPED_TRACE(std::string(method.id) + " seed " + std::to_string(seed));
     const graph::MetaGraph graph = random_model(random);
-    load::LoadInputs options = random_options(random, method, graph);
+    load::BoundRequest options = random_options(random, method, graph);
     const load::StorageOrder file = load::find_order("file").make(graph);
     for (std::size_t i = 0; i < kMasks.size(); ++i) {
       options.spaces = kMasks[i];
@@ -419,7 +419,7 @@ TEST(OptimalOrder, ShardsAreCutOnceAlongFileOrder) {
         {"t" + std::to_string(i), graph::DType::bf16, {rows, 32}, {}, graph::StorageId{i}, 0});
     offset += rows * 64;
   }
-  load::LoadInputs options = {.request = {.shard_bytes = 100 * 64, .cast = graph::DType::f32}};
+  load::BoundRequest options = {.request = {.shard_bytes = 100 * 64, .cast = graph::DType::f32}};
   const load::Method& method = load::find_method("accelerate");
   const load::StorageOrder file = load::find_order("file").make(graph);
   const load::OptimalOrder best = load::optimal_order(graph, method, options);
@@ -539,7 +539,7 @@ TEST(OrderFile, IsChosenByItsPathUnlessAnOrderIsCalledSo) {
   const testing::TemporaryFolder folder;
   const graph::MetaGraph graph = tied_graph();
   testing::write_file(folder / "list", "c\n");
-  EXPECT_EQ(load::choose_order(graph, folder / "list").listed, ids({2, 0, 1}));
+  EXPECT_EQ(*load::choose_order(graph, folder / "list").listed, ids({2, 0, 1}));
   EXPECT_EQ(load::choose_order(graph, "offset").row, &load::find_order("file"));
   EXPECT_THROW(load::choose_order(graph, folder / "none"), Error);
   std::filesystem::create_directory(folder / "folder");
@@ -849,9 +849,10 @@ TEST(Targets, TakeTheReserveOffUnifiedMemory) {
                                               .device_bytes = 15 * kGiB,
                                               .host_bytes = 16 * kGiB,
                                               .options = {{"reserve", "4GiB"}}}};
-  const load::BoundMemory bound = load::bind_memory({.target = "x"}, targets);
-  EXPECT_EQ(bound.budget.unified, 12 * kGiB);
-  EXPECT_EQ(bound.budget.device, 12 * kGiB);
+  const load::BoundRequest bound =
+      load::bind_request(graph::MetaGraph(), {.target = "x"}, {.targets = targets});
+  EXPECT_EQ(bound.memory.budget.unified, 12 * kGiB);
+  EXPECT_EQ(bound.memory.budget.device, 12 * kGiB);
   EXPECT_EQ(bound.request.reserve, load::Reserve{.bytes = 4 * kGiB});
 }
 

@@ -421,9 +421,10 @@ std::vector<const load::Method*> all_methods() {
 std::vector<load::OrderChoice> all_orders() {
   std::vector<load::OrderChoice> columns;
   for (const load::Order& order : load::orders()) columns.push_back({std::string(order.id), &order, {}});
-  columns.push_back({"mine.txt",
-                     nullptr,
-                     {graph::StorageId{2}, graph::StorageId{0}, graph::StorageId{1}, graph::StorageId{3}}});
+  columns.push_back(
+      {"mine.txt", nullptr,
+       std::make_shared<const load::StorageOrder>(load::StorageOrder{
+           graph::StorageId{2}, graph::StorageId{0}, graph::StorageId{1}, graph::StorageId{3}})});
   return columns;
 }
 
@@ -441,7 +442,7 @@ TEST(Compare, RowsAreProjectionsOneByOne) {
           Progress progress;
           const load::Projection alone =
               load::project(graph, method, choice.name, load::make_order(graph, choice, method, {}),
-                            load::LoadInputs(), progress);
+                            load::BoundRequest(), progress);
           EXPECT_EQ(projection.method, &method);
           EXPECT_EQ(projection.order, choice.name);
           EXPECT_EQ(projection.plan, alone.plan) << method.id << " " << choice.name;
@@ -453,7 +454,7 @@ TEST(Compare, RowsAreProjectionsOneByOne) {
         },
         [](std::size_t row, const Error& error) { ADD_FAILURE() << row << ": " << error.what(); }};
     Progress progress;
-    load::compare(graph, rows, columns, {}, nullptr, taker, progress, threads);
+    load::compare(graph, rows, {.orders = columns}, nullptr, taker, progress, threads);
     EXPECT_EQ(seen, std::vector<int>(seen.size(), 1));
   }
 }
@@ -469,7 +470,7 @@ TEST(Compare, WhatCannotBeDoneIsRefusedRowByRow) {
                                   ++refused;
                                 }};
   Progress progress;
-  load::compare(huge, rows, columns, {}, nullptr, taker, progress, 2);
+  load::compare(huge, rows, {.orders = columns}, nullptr, taker, progress, 2);
   EXPECT_EQ(taken + refused, rows.size() * columns.size());
   EXPECT_GT(refused, columns.size());
 }
@@ -484,7 +485,7 @@ TEST(Compare, StopsWhenAskedOrWhenATakerThrows) {
       [](std::size_t, const Error&) {}};
   const auto code = [&](Progress& progress) {
     try {
-      load::compare(graph, all_methods(), all_orders(), {}, nullptr, fails, progress, 2);
+      load::compare(graph, all_methods(), {.orders = all_orders()}, nullptr, fails, progress, 2);
     } catch (const Error& error) {
       return error.code();
     }

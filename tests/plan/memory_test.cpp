@@ -28,7 +28,7 @@ namespace {
 using testing::graph_of;
 
 load::Projection projected(const graph::MetaGraph& graph, const char* method,
-                           const load::LoadInputs& options = {}) {
+                           const load::BoundRequest& options = {}) {
   return load::project(graph, load::find_method(method), load::find_order("file"), options);
 }
 
@@ -199,8 +199,8 @@ TEST(CacheLimit, ASecondPassReadsEverythingAgain) {
   projection.timeline = timeline;
   projection.seconds = 2;
   load::BoundRequest bound;
-  bound.inputs.request.page_cache_budget = 0;
-  bound.inputs.costs.disk_read = 1.0 * kMiB;
+  bound.request.page_cache_budget = 0;
+  bound.costs.disk_read = 1.0 * kMiB;
   const load::LoadRow row = load::make_row(projection, bound, load::Labels(graph), 0);
   EXPECT_DOUBLE_EQ(row.seconds, 7);
 }
@@ -373,7 +373,7 @@ TEST(ReadPattern, WithoutFilesNothingJumps) {
 
 TEST(ReadPattern, JumpsCostTimeInAProjection) {
   const graph::MetaGraph graph = two_files();
-  const load::LoadInputs options = {.costs = {.seek_seconds = 2.0}};
+  const load::BoundRequest options = {.costs = {.seek_seconds = 2.0}};
   const load::Projection sequential =
       load::project(graph, load::find_method("per_tensor"), load::find_order("file"), options);
   const load::Projection smallest =

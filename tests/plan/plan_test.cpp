@@ -2,6 +2,7 @@
 #include "core/base/error.h"
 #include "core/load/answer/projection.h"
 #include "core/load/order/optimal_order.h"
+#include "core/load/request/load_options.h"
 #include "core/plan/block_contents.h"
 #include "core/plan/dry_machine.h"
 #include "core/plan/host_machine.h"
@@ -47,7 +48,7 @@ std::uint64_t runai_host(const std::vector<std::uint64_t>& w, std::uint64_t sum,
   return peak;
 }
 
-std::map<std::string_view, Law> laws(const std::vector<std::uint64_t>& w, const load::LoadInputs& options) {
+std::map<std::string_view, Law> laws(const std::vector<std::uint64_t>& w, const load::BoundRequest& options) {
   std::uint64_t sum = 0, most = 0, with_turn = 0;  // max_i(sum_{j<i} w_j + 2 w_i)
   for (const std::uint64_t bytes : w) {
     with_turn = std::max(with_turn, sum + 2 * bytes);
@@ -119,10 +120,10 @@ std::vector<std::uint64_t> random_sizes(std::uint64_t seed) {
 TEST(Methods, PeaksEqualTheirClosedForms) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     const graph::MetaGraph graph = graph_of(random_sizes(seed));
-    const load::LoadInputs options = {.request = {.staging_bytes = 16384 + 4096 * (seed % 9),
-                                                  .slots = static_cast<std::uint32_t>(1 + seed % 4),
-                                                  .runai_buffer = seed % 5 == 0 ? 0 : seed * 20'000,
-                                                  .activation_bytes = seed % 3 == 0 ? 0 : seed * 10'000}};
+    const load::BoundRequest options = {.request = {.staging_bytes = 16384 + 4096 * (seed % 9),
+                                                    .slots = static_cast<std::uint32_t>(1 + seed % 4),
+                                                    .runai_buffer = seed % 5 == 0 ? 0 : seed * 20'000,
+                                                    .activation_bytes = seed % 3 == 0 ? 0 : seed * 10'000}};
     for (const load::Order& order : load::orders()) {
       for (const load::Method& method : load::methods()) {
         SCOPED_TRACE(std::string(method.id) + " " + std::string(order.id) + " seed " + std::to_string(seed));
@@ -205,10 +206,12 @@ TEST(Methods, EmptyAndZeroSizedModelsLoad) {
 }
 
 TEST(Methods, AbsurdRingsAreRefused) {
-  EXPECT_THROW(load::check_request({.staging_bytes = 64 << 20, .slots = 0, .activation_bytes = 0}), Error);
-  EXPECT_THROW(load::check_request({.staging_bytes = 64 << 20, .slots = 5000, .activation_bytes = 0}), Error);
-  EXPECT_THROW(load::check_request({.staging_bytes = 4096, .slots = 2, .activation_bytes = 0}), Error);
-  EXPECT_THROW(load::check_request({.staging_bytes = 1ull << 50, .slots = 4, .activation_bytes = 0}), Error);
+  load::LoadRequest request;
+  EXPECT_THROW(load::set_load_option(request, "slots", "0"), Error);
+  EXPECT_THROW(load::set_load_option(request, "slots", "5000"), Error);
+  EXPECT_THROW(load::set_load_option(request, "staging", "2TiB"), Error);
+  EXPECT_EQ(request, load::LoadRequest());
+  EXPECT_THROW(load::check_request({.staging_bytes = 4096, .slots = 2}), Error);
   EXPECT_THROW(load::find_method("no_such"), Error);
   EXPECT_THROW(load::find_order("no_such"), Error);
 }
@@ -217,7 +220,7 @@ TEST(Methods, SizesThatNoMemoryHoldsAreRefused) {
   const graph::MetaGraph huge = graph_of({std::uint64_t{1} << 62, std::uint64_t{1} << 61});
   EXPECT_THROW(load::project(huge, load::find_method("state_dict"), load::find_order("file"), {}), Error);
   EXPECT_THROW(load::project(huge, load::find_method("staged_ring"), load::find_order("file"), {}), Error);
-  const load::LoadInputs absurd = {
+  const load::BoundRequest absurd = {
       .request = {.staging_bytes = 64 << 20, .slots = 4, .activation_bytes = ~std::uint64_t{0}}};
   EXPECT_THROW(
       load::project(graph_of({1}), load::find_method("per_tensor"), load::find_order("file"), absurd), Error);
@@ -419,7 +422,7 @@ TEST(DryMachine, CachedFilesComeAtTheRateOfMemory) {
 TEST(DryMachine, DirectReadsTakeNoLongerThanARingWithoutOverlap) {
   for (const auto& [disk, link] : {std::pair(3e9, 20e9), std::pair(20e9, 3e9), std::pair(5e9, 5e9)}) {
     const graph::MetaGraph graph = graph_of({3'000'000, 500, 70'000'000});
-    load::LoadInputs options = {.request = {.slots = 1}};
+    load::BoundRequest options = {.request = {.slots = 1}};
     options.costs.disk_read = disk;
     options.costs.link = link;
     const auto seconds = [&](const char* method) {
@@ -447,7 +450,7 @@ TEST(DryMachine, TheRingOverlapsReadingAndTransfer) {
   const plan::CostModel costs = {
       .disk_read = 1e9, .memory_copy = 1e9, .link = 1e9, .pageable_link = 1e9, .device_copy = 1e9};
   const auto seconds = [&](std::uint32_t slots) {
-    const load::LoadInputs options = {.request = {.staging_bytes = slots * (4ull << 20), .slots = slots}};
+    const load::BoundRequest options = {.request = {.staging_bytes = slots * (4ull << 20), .slots = slots}};
     plan::DryMachine machine(costs);
     return plan::run(load::make_plan(graph, load::find_method("staged_ring"),
                                      load::find_order("file").make(graph), options),
@@ -464,7 +467,7 @@ TEST(Ring, CopiesAreAlignedAfterAnyTensor) {
   const graph::MetaGraph graph =
       graph_of({1, 30'001, 63, 64, 9'999, 2, 50'000, 4096, 7, 4990, 100, 9990, 9990});
   for (const std::uint64_t staging : {4 * 4096u, 4 * 5000u, 4 * 9'999u}) {
-    const load::LoadInputs inputs = {.request = {.staging_bytes = staging, .slots = 4}};
+    const load::BoundRequest inputs = {.request = {.staging_bytes = staging, .slots = 4}};
     const plan::Plan plan = load::make_plan(graph, load::find_method("staged_ring"),
                                             load::find_order("file").make(graph), inputs);
     std::uint64_t bytes = 0;
@@ -483,7 +486,7 @@ TEST(HostMachine, EveryMethodLeavesTheFilesBytesOnTheDevice) {
   const testing::TemporaryFolder folder;
   const graph::MetaGraphPtr graph = testing::byte_model(folder, {5000, 1, 0, 70'000, 4096, 12'345});
   const io::StorageReader reader(graph);
-  const load::LoadInputs options = {
+  const load::BoundRequest options = {
       .request = {.staging_bytes = 4 * 4096, .slots = 4, .activation_bytes = 3000}};
   for (const load::Order& order : load::orders())
     for (const load::Method& method : load::methods()) {

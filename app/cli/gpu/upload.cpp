@@ -338,24 +338,24 @@ FinishedUpload upload_one(const Context& context, const UploadFlags& options,
                           report::MeasuredLoads& loads) {
   Progress progress(context.stop);
   require_importable(*graph, method);
-  const plan::Plan plan = load::make_plan(
-      *graph, method, load::make_order(*graph, order, method, bound.inputs, progress), bound.inputs);
-  FinishedUpload done = {.asked = {bound.request(), method, order.name, bound.machine_costs(), bound.rates},
+  const plan::Plan plan =
+      load::make_plan(*graph, method, load::make_order(*graph, order, method, bound, progress), bound);
+  FinishedUpload done = {.asked = {bound.request, method, order.name, bound.machine_costs(), bound.rates},
                          .report = {}};
   const ProgressLine line(context, fmt::format("uploading by {}", method.id), progress);
   done.report = gpu::upload(graph, plan,
                             {.device = options.device,
-                             .reads = bound.request().reads,
+                             .reads = bound.request.reads,
                              .verify = options.verify && !(several(bound) && method.traits.streams),
                              .validation = options.validation,
-                             .placement = bound.inputs.placement,
+                             .placement = bound.placement,
                              .costs = bound.machine_costs(),
                              .queues = gpu::queue_rates(bound.rates)},
                             progress);
   if (options.verify && !done.report.verified)
     done.report.notes.push_back(
         fmt::format("{} leaves no weights on the device: there is nothing to verify.", method.id));
-  if (const auto& prepack = bound.request().prepack)
+  if (const auto& prepack = bound.request.prepack)
     done.report.notes.push_back(load::prepacking_text(*graph, *prepack));
   loads.rows.push_back(measured_upload(done.asked, done.report, plan.steps.size()));
   return done;

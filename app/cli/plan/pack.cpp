@@ -94,8 +94,8 @@ void project_load(const Context& context, PackRun& run_of, const load::LoadReque
   const load::Method& method = *bound.methods.front();
   const load::OrderChoice& order = bound.orders.front();
   load::Projection projection =
-      load::project(graph, method, order.name, load::make_order(graph, order, method, bound.inputs, progress),
-                    bound.inputs, progress, pass);
+      load::project(graph, method, order.name, load::make_order(graph, order, method, bound, progress), bound,
+                    progress, pass);
   run_of.plan = std::move(projection.plan);
   run_of.timeline = std::move(projection.timeline);
   run_of.method = method.id;

@@ -64,7 +64,7 @@ report::PageText page_text(const PlanView& view) {
   if (const std::string target = report::budget_text(view.bound()); !target.empty())
     page.lead += ". " + target;
   page.lead += ". " + least_text(view);
-  page.options = report::asked_for(view.request(), view.bound().memory);
+  page.options = report::asked_for(view.request(), view.bound().memory.kind);
   page.options.insert(page.options.begin(), {"Model", view.path});
   return page;
 }
@@ -104,10 +104,12 @@ int plan(const Context& context, const PlanFlags& options, LoadFlags& flags) {
   flags.require_used(request, asked);
   for (const std::string& name : load::order_names(request.orders)) load::check_order_choice(name);
   const CliEnvironment environment(context, request);
-  (void)load::bind_memory(request,
-                          environment.load.targets);  // reports a wrong target before a model is opened
+  // reports wrong budgets before a model is opened
+  load::LoadMemory memory = load::bind_memory(request, environment.load.targets);
   const graph::MetaGraphPtr graph = open_for(context, flags.path());
   auto forward = std::make_shared<const load::RequestPass>(*graph, request, environment.load.assets);
+  auto bound = std::make_shared<const load::BoundRequest>(
+      load::bind_request(*graph, request, std::move(memory), environment.load));
   constexpr std::size_t kAliveShown = 3, kAliveInJson = 16;
   load::AnswerOptions answer_options;
   answer_options.alive = options.alive > 0 ? options.alive : context.json ? kAliveInJson : kAliveShown;
@@ -116,15 +118,14 @@ int plan(const Context& context, const PlanFlags& options, LoadFlags& flags) {
   {
     const ProgressLine line(context, "projecting", progress);
     const bool has_pass = forward->pass() != nullptr;
-    pictured = report::picture_answer(*graph, request, environment.load, answer_options,
-                                      curve_of(options, has_pass), std::move(forward), progress);
+    pictured = report::picture_answer(*graph, std::move(bound), answer_options, curve_of(options, has_pass),
+                                      std::move(forward), progress);
   }
   const bool fits = pictured.answer.any_fits();
   const std::size_t hidden = arrange_rows(pictured, options);
   show(context, options,
-       {*graph, flags.path(), pictured, !request.rates.empty() || options.sort == "time", options.explain,
-        options.alive, hidden, request.methods.empty() ? load::methods().size() - asked.size() : 0,
-        context.prose_columns});
+       {*graph, flags.path(), pictured, !request.rates.empty() || options.sort == "time", options.alive,
+        hidden, request.methods.empty() ? load::methods().size() - asked.size() : 0, context.prose_columns});
   if (!fits) return kNoFit;
   // what is missing may not fit
   return pictured.answer.bound->judged() &&

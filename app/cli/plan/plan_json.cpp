@@ -37,13 +37,13 @@ Json spaces_json(const plan::PerSpace<std::uint64_t>& bytes) {
 }
 
 Json fits_json(const load::LoadRow& row, const load::BoundRequest& bound) {
-  const load::Budget& budget = bound.budget;
+  const load::Budget& budget = bound.memory.budget;
   const load::BudgetVerdict& verdict = row.verdict;
   const bool host_risk = verdict.at_risk > 0 && verdict.host_high > verdict.host_peak;
   const bool unified_risk = verdict.at_risk > 0 && verdict.unified_high > verdict.unified_peak;
   Json json = {{"host", budget.host ? Json(verdict.host_fits && !host_risk) : Json()},
                {"device", budget.device ? Json(verdict.device_fits) : Json()}};
-  if (bound.memory == plan::MemoryKind::unified)
+  if (bound.memory.kind == plan::MemoryKind::unified)
     json["unified"] = budget.unified ? Json(verdict.unified_fits && !unified_risk) : Json();
   return json;
 }
@@ -106,8 +106,8 @@ Json row_json(const load::LoadRow& row, const load::BoundRequest& bound) {
     const std::uint64_t least = row.peaks[plan::index(plan::Space::host)].bytes;
     json["range"]["host"] = {least, std::max(*row.reserved_high, least)};
   }
-  if (bound.request().max_context) json["context_max"] = or_null(row.context_max);
-  if (bound.request().require_peak) json["within_required_peak"] = row.over_required_peak == 0;
+  if (bound.request.max_context) json["context_max"] = or_null(row.context_max);
+  if (bound.request.require_peak) json["within_required_peak"] = row.over_required_peak == 0;
   return json;
 }
 
@@ -136,7 +136,7 @@ Json context_json(const load::ContextAnswer& context) {
 // The options in force: the kind of memory, the profile and the sizes of the pass are resolved by now.
 Json options_in_force(const PlanView& view) {
   load::LoadRequest request = view.request();
-  request.memory = view.bound().memory;
+  request.memory = view.bound().memory.kind;
   const load::RequestPass& forward = *view.answer().forward;
   const bool pass = load::asks_for_pass(request) || forward.pass() != nullptr;
   request.forward.profile = pass ? forward.model().profile : std::string();
@@ -153,21 +153,21 @@ Json options_in_force(const PlanView& view) {
 Json plan_json(const PlanView& view) {
   const load::LoadAnswer& answer = view.answer();
   const load::BoundRequest& bound = view.bound();
-  const std::uint64_t least = load::device_lower_bound(view.graph, bound.inputs, answer.forward->pass());
+  const std::uint64_t least = load::device_lower_bound(view.graph, bound, answer.forward->pass());
   Json json = {{"model", json_text(graph::model_name(view.graph))},
                {"bytes", graph::storage_bytes(view.graph)},
                {"options", options_in_force(view)},
                {"budget",
-                {{"device", or_null(bound.budget.device)},
-                 {"host", or_null(bound.budget.host)},
-                 {"unified", or_null(bound.budget.unified)}}},
-               {"placement", placement_json(view.graph, bound.inputs.placement)},
-               {"rates", rates_json(bound.inputs.costs, bound.rates)},
+                {{"device", or_null(bound.memory.budget.device)},
+                 {"host", or_null(bound.memory.budget.host)},
+                 {"unified", or_null(bound.memory.budget.unified)}}},
+               {"placement", placement_json(view.graph, bound.placement)},
+               {"rates", rates_json(bound.costs, bound.rates)},
                {"rows", Json::array()},
                {"lower_bound",
                 {{"host", 0}, {"page_cache", 0}, {"staging", 0}, {"device", least}, {"unified", least}}}};
-  if (bound.request().cast) {
-    const load::CastSummary cast = load::cast_summary(view.graph, *bound.request().cast);
+  if (bound.request.cast) {
+    const load::CastSummary cast = load::cast_summary(view.graph, *bound.request.cast);
     json["cast"] = {{"tensors", cast.tensors},
                     {"bytes_before", cast.bytes_before},
                     {"bytes_after", cast.bytes_after},

@@ -41,8 +41,8 @@ std::string refused_text(const PlanView& view) {
 
 // Names the limits that nothing satisfies: budget, required peak, or both.
 std::string no_fit_text(const load::BoundRequest& bound) {
-  const bool budget = bound.budget.device || bound.budget.host || bound.budget.unified;
-  const auto& required = bound.request().require_peak;
+  const bool budget = bound.memory.budget.device || bound.memory.budget.host || bound.memory.budget.unified;
+  const auto& required = bound.request.require_peak;
   if (!required) return "Nothing here fits the budget.\n";
   const std::string peak = fmt::format("the required peak of {}", format_bytes(*required));
   return budget ? fmt::format("Nothing here fits the budget and stays within {}.\n", peak)
@@ -66,22 +66,22 @@ std::string unproven_text(const std::vector<load::LoadRow>& rows) {
 
 std::string heading(const PlanView& view) {
   const std::uint64_t weights = graph::storage_bytes(view.graph);
-  const load::LoadInputs& inputs = view.bound().inputs;
+  const load::BoundRequest& bound = view.bound();
   std::string text = fmt::format("{}: {}, weights = {} ({})", safe_display(graph::model_name(view.graph), 80),
                                  counted(view.graph.tensors.size(), "tensor"), format_bytes(weights),
                                  counted(weights, "byte"));
-  if (inputs.request.cast || !inputs.placement.all_on_device()) {
-    load::LoadInputs weights_alone = inputs;
+  if (bound.request.cast || !bound.placement.all_on_device()) {
+    load::BoundRequest weights_alone = bound;
     weights_alone.request.activation_bytes = 0;
     text += fmt::format(", device_weights = {}",
                         format_bytes(load::device_lower_bound(view.graph, weights_alone)));
   }
-  if (inputs.request.prepack)
+  if (bound.request.prepack)
     text += fmt::format(", {} once packed",
-                        format_bytes(load::bytes_once_packed(view.graph, *inputs.request.prepack)));
-  if (inputs.request.activation_bytes > 0)
-    text += fmt::format(", pass = {}", format_bytes(inputs.request.activation_bytes));
-  if (const std::string target = report::budget_text(view.bound()); !target.empty()) text += "\n" + target;
+                        format_bytes(load::bytes_once_packed(view.graph, *bound.request.prepack)));
+  if (bound.request.activation_bytes > 0)
+    text += fmt::format(", pass = {}", format_bytes(bound.request.activation_bytes));
+  if (const std::string target = report::budget_text(bound); !target.empty()) text += "\n" + target;
   return text + "\n\n";
 }
 
@@ -175,9 +175,8 @@ std::string pass_reads_text(const PlanView& view) {
                            format_bytes(row.pass_reads.disk));
     std::string line = fmt::format("{}: each token reads {}", row.method->id, parts);
     if (row.reread > 0)
-      line +=
-          fmt::format("; they do not fit, so each token reads them again, in about {}",
-                      format_seconds(static_cast<double>(row.reread) / view.bound().inputs.costs.disk_read));
+      line += fmt::format("; they do not fit, so each token reads them again, in about {}",
+                          format_seconds(static_cast<double>(row.reread) / view.bound().costs.disk_read));
     line += ".\n";
     if (text.find(line) == std::string::npos) text += line;  // in every order alike
   }
@@ -261,7 +260,7 @@ std::string view_lines(const PlanView& view, const load::LoadRow& row) {
   std::string text;
   for (std::size_t i = 0; i < row.views.size(); ++i)
     text += fmt::format("  {:<{}}{:>{}}{}\n", plan::memory_views()[i].title, kTitle, bytes_cell(row.views[i]),
-                        kBytes, i == plan::leading_view(view.bound().memory) ? "  decides" : "");
+                        kBytes, i == plan::leading_view(view.bound().memory.kind) ? "  decides" : "");
   return text;
 }
 
@@ -295,7 +294,7 @@ std::string PlanView::held_name() const {
   std::string held = request().cast      ? "the weights after the cast"
                      : request().prepack ? "the packed weights"
                                          : "the weights";
-  if (!bound().inputs.placement.all_on_device()) held = "the weights placed there";
+  if (!bound().placement.all_on_device()) held = "the weights placed there";
   if (answer().forward->pass() != nullptr) return held + " and the forward pass";
   return request().activation_bytes > 0 ? held + " and the activations" : held;
 }
@@ -322,7 +321,7 @@ std::string least_text(const PlanView& view) {
       fmt::format("{}", fmt::join(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(named), ", "));
   if (ids.size() > named) by += fmt::format(" and {} more", ids.size() - named);
   const std::uint64_t bound =
-      load::device_lower_bound(view.graph, view.bound().inputs, view.answer().forward->pass());
+      load::device_lower_bound(view.graph, view.bound(), view.answer().forward->pass());
   const std::string_view where = view.unified() ? "in unified memory" : "on the device";
   if (least == 0) return fmt::format("Least {}: nothing, by {}.", where, by);
   if (only_streams)
@@ -342,7 +341,7 @@ std::string plan_table(const PlanView& view, bool color, std::size_t columns) {
   if (!answer.rows.empty()) table = rows_table(view, color, columns) + "\n";
   std::string text = refused_text(view);
   if (!answer.rows.empty()) text += least_text(view) + "\n";
-  if (const std::string difference = hidden_difference(answer.rows, bound.memory); !difference.empty())
+  if (const std::string difference = hidden_difference(answer.rows, bound.memory.kind); !difference.empty())
     text += difference + "\n";
   if (view.unified())
     text +=
@@ -380,7 +379,7 @@ std::string plan_explanation(const PlanView& view, bool color) {
   std::string text;
   const plan::ForwardPass* const pass = view.answer().forward->pass();
   const load::LawSizes sizes =
-      load::law_sizes(view.graph, view.bound().inputs, pass == nullptr ? 0 : load::forward_peak(*pass));
+      load::law_sizes(view.graph, view.bound(), pass == nullptr ? 0 : load::forward_peak(*pass));
   std::vector<const load::Method*> told;
   for (const load::LoadRow& row : view.answer().rows) {
     if (row.refusal || std::ranges::find(told, row.method) != told.end()) continue;
@@ -392,7 +391,8 @@ std::string plan_explanation(const PlanView& view, bool color) {
     text += fmt::format("  {}\n  {}\n{}", report::method_explanation(row.method->id),
                         load::evidence_text(row.method->id), view_lines(view, row));
   }
-  text += fmt::format("\nMemory counters, with {} memory:\n", plan::memory_kind_name(view.bound().memory));
+  text +=
+      fmt::format("\nMemory counters, with {} memory:\n", plan::memory_kind_name(view.bound().memory.kind));
   for (const plan::MemoryView& counter : plan::memory_views())
     text += beside(counter.title, counter.counted_by, view.prose_columns);
   return report::reflowed(text + "\nWords of the laws:\n  " + report::law_legend(told), view.prose_columns);

@@ -30,8 +30,8 @@ struct PlanView {
 
   const load::LoadAnswer& answer() const { return pictured.answer; }
   const load::BoundRequest& bound() const { return *pictured.answer.bound; }
-  const load::LoadRequest& request() const { return bound().request(); }
-  bool unified() const { return bound().memory == plan::MemoryKind::unified; }
+  const load::LoadRequest& request() const { return bound().request; }
+  bool unified() const { return bound().memory.kind == plan::MemoryKind::unified; }
   // The weights and activations that stay on the device: "the weights", "the weights and the forward pass".
   std::string held_name() const;
 };

@@ -268,7 +268,7 @@ report::MeasuredLoads rehearse_all(const Context& context, const graph::MetaGrap
       try {
         require_importable(*graph, *method);
         const plan::Plan plan = load::make_plan(
-            *graph, *method, load::make_order(*graph, order, *method, bound.inputs, progress), bound.inputs);
+            *graph, *method, load::make_order(*graph, order, *method, bound, progress), bound);
         const ProgressLine line(context, fmt::format("rehearsing {}", method->id), progress);
         loads.rows.push_back(report::rehearsed_load(*method, order.name, plan,
                                                     load::measure_on_host(graph, plan, cold, progress)));

@@ -40,36 +40,30 @@ std::string command_line(std::string_view command, const std::string& path,
   return fmt::format("loadline {} {}{}", command, shell_word(path), request_words(request));
 }
 
-struct Answered {
-  std::shared_ptr<const load::RequestPass> forward;
-  report::PicturedAnswer pictured;
-};
-
-Answered answer_for(const Context& context, const graph::MetaGraph& graph, const load::LoadRequest& request,
-                    const CliEnvironment& environment) {
-  Answered answered;
-  answered.forward = std::make_shared<const load::RequestPass>(graph, request, environment.load.assets);
+report::PicturedAnswer answer_for(const Context& context, const graph::MetaGraph& graph,
+                                  const load::LoadRequest& request, const CliEnvironment& environment) {
+  auto forward = std::make_shared<const load::RequestPass>(graph, request, environment.load.assets);
+  auto bound =
+      std::make_shared<const load::BoundRequest>(load::bind_request(graph, request, environment.load));
   report::CurveOptions curve;
-  if (answered.forward->pass() != nullptr) curve.axis = view::CurveAxis::steps;
+  if (forward->pass() != nullptr) curve.axis = view::CurveAxis::steps;
   Progress progress(context.stop);
   const ProgressLine line(context, "projecting", progress);
-  answered.pictured =
-      report::picture_answer(graph, request, environment.load, {}, curve, answered.forward, progress);
-  return answered;
+  return report::picture_answer(graph, std::move(bound), {}, curve, std::move(forward), progress);
 }
 
 std::string model_report(const Context& context, const ReportFlags& options, const std::string& path,
                          const graph::MetaGraphPtr& graph, const load::LoadRequest& request,
                          const CliEnvironment& environment) {
-  const Answered answered = answer_for(context, *graph, request, environment);
-  const load::LoadAnswer& answer = answered.pictured.answer;
+  const report::PicturedAnswer pictured = answer_for(context, *graph, request, environment);
+  const load::LoadAnswer& answer = pictured.answer;
   report::ModelPage page{.graph = *graph,
                          .claims = forward::model_claims(*graph, *environment.load.assets),
-                         .subject = answered.pictured.subject(*graph),
+                         .subject = pictured.subject(*graph),
                          .answer = answer,
                          .findings = {},
                          .rehearsal = nullptr,
-                         .options = report::asked_for(request, answer.bound->memory),
+                         .options = report::asked_for(request, answer.bound->memory.kind),
                          .foot = {}};
   if (!graph->files.empty() && !graph::shapes_only(*graph)) {
     Progress progress(context.stop);
@@ -90,8 +84,8 @@ std::string model_report(const Context& context, const ReportFlags& options, con
 std::string difference_report(const Context& context, const ReportFlags& options, const std::string& path,
                               const graph::MetaGraphPtr& a, const graph::MetaGraphPtr& b,
                               const load::LoadRequest& request, const CliEnvironment& environment) {
-  const Answered of_a = answer_for(context, *a, request, environment);
-  const Answered of_b = answer_for(context, *b, request, environment);
+  const report::PicturedAnswer of_a = answer_for(context, *a, request, environment);
+  const report::PicturedAnswer of_b = answer_for(context, *b, request, environment);
   report::MatchedModels match = report::match_models(*a, *b);
   Progress progress(context.stop);
   const ProgressLine line(context, "comparing", progress);
@@ -113,8 +107,8 @@ std::string difference_report(const Context& context, const ReportFlags& options
        .mapped = mapped,
        .metadata = std::move(metadata),
        .metadata_problem = std::move(problem),
-       .subject_a = of_a.pictured.subject(*a),
-       .subject_b = of_b.pictured.subject(*b),
+       .subject_a = of_a.subject(*a),
+       .subject_b = of_b.subject(*b),
        .foot = {{"loadline diff " + words + (options.values ? "" : " --no-values"),
                  "loadline report " + words + (options.values ? " --values" : "")},
                 machine()}});

@@ -78,7 +78,7 @@ class TimelinePanel final : public Panel {
 void TimelinePanel::refresh(const Workspace& workspace) {
   const Document& document = workspace.document();
   const auto upload = workspace.transfers.uploaded(workspace.document());
-  const load::BoundMemory memory = document.load.memory();
+  const load::LoadMemory& memory = document.load.memory();
   const bool shared = memory.kind == plan::MemoryKind::unified;
   // clocks can be compared, steps cannot
   const std::shared_ptr<const load::Projection> beside = document.load.beside.value();

@@ -98,7 +98,7 @@ void draw_advice(Workspace& workspace, const Ui& ui) {
   Document& document = workspace.document();
   const Verdict verdict = verdict_of(document);
   if (document.load.judged_load() == nullptr) return muted(ui, "The load is being projected.");
-  const load::LoadRow* const row = &document.load.judged_load()->row;
+  const load::LoadRow* const row = &document.load.judged_load()->rows.front();
   heading(ui, fmt::format("{} in {} order", row->method->id, row->order));
   if (!row->refusal) muted(ui, peaks_text(peaks_of(*row)));
   text_colored(verdict.state == Verdict::State::over   ? ui.theme->bad

@@ -59,8 +59,6 @@ class OrderEditor {
   std::size_t from_ = 0, to_ = 0;
 };
 
-// The budget of the deciding memory: the device's memory, or the memory that all spaces share.
-std::optional<std::uint64_t> leading_budget(const load::BoundRequest& bound);
 // The bytes that decide, and behind them whether they are too many: the figure is red then, which not
 // everyone sees.
 std::string leading_figure(const load::LoadRow& row);

@@ -79,7 +79,7 @@ void paint_band(const Ui& ui, const report::CurveBand& band, const Place& place)
 }
 
 void paint_budget(const Ui& ui, const load::BoundRequest& bound, const Place& place) {
-  const auto limit = leading_budget(bound);
+  const auto limit = bound.memory.deciding_budget();
   if (!limit) return;
   const float y = place.y(*limit, false);
   if (y <= place.low().y + 1) return;
@@ -186,7 +186,8 @@ void draw_legend(const Workspace& workspace, const Ui& ui, const report::ChartSc
     first = false;
     legend_entry(ui, ui.theme->spaces[plan::index(space)], space_title(space), "");
   }
-  const bool unified = document.load.comparison.value()->answer.bound->memory == plan::MemoryKind::unified;
+  const bool unified =
+      document.load.comparison.value()->answer.bound->memory.kind == plan::MemoryKind::unified;
   const std::string words =
       unified
           ? fmt::format("one scale, up to {}; the ring marks the unified peak", format_bytes(scale.above))
@@ -295,7 +296,7 @@ Overlay overlay_of(const std::vector<report::PicturedRow>& rows, const report::R
                    const load::BoundRequest& bound) {
   Overlay overlay;
   overlay.space = &space;
-  overlay.limit = overlay.space->id == "host" ? bound.budget.host : leading_budget(bound);
+  overlay.limit = overlay.space->id == "host" ? bound.memory.budget.host : bound.memory.deciding_budget();
   overlay.end = 0;
   for (const report::PicturedRow& row : rows) {
     overlay.rows.push_back(overlay_row(row, *overlay.space));
@@ -494,7 +495,8 @@ std::vector<report::PicturedRow> overlaid_rows(const Document& document,
   }
   // the chosen one, then some from the least peak to the most
   constexpr std::size_t kFew = 5;
-  const report::RowSpace& space = overlay_space(rows, document.load.comparison.value()->answer.bound->memory);
+  const report::RowSpace& space =
+      overlay_space(rows, document.load.comparison.value()->answer.bound->memory.kind);
   const auto peak = [&](const report::PicturedRow& row) { return space.peak(*row.row).bytes; };
   std::vector<report::PicturedRow> sorted = rows;
   std::ranges::stable_sort(sorted, {}, peak);
@@ -519,7 +521,7 @@ void draw_methods_overlay(Document& document, const Ui& ui, ImVec2 size) {
   const load::BoundRequest& bound = *document.load.comparison.value()->answer.bound;
   const std::vector<report::PicturedRow> shown = overlaid_rows(document, rows);
   // of chosen rows the space in which they differ, else that of all
-  const report::RowSpace& space = overlay_space(document.overlaid.empty() ? rows : shown, bound.memory);
+  const report::RowSpace& space = overlay_space(document.overlaid.empty() ? rows : shown, bound.memory.kind);
   const Overlay overlay = overlay_of(shown, space, bound);
   std::vector<ImU32> colors;
   for (std::size_t i = 0; i < overlay.rows.size(); ++i) colors.push_back(ui.theme->category(i));

@@ -112,7 +112,7 @@ void verdict_cell(const Document& document, const Ui& ui, const load::LoadRow& r
   if (row.verdict.at_risk > 0 && row.verdict.at_risk == row.most_over())
     return text_colored(ui.theme->bad, "at risk");
   text_colored(ui.theme->bad,
-               short_verdict(ui, row, document.load.comparison.value()->answer.bound->budget, room));
+               short_verdict(ui, row, document.load.comparison.value()->answer.bound->memory.budget, room));
 }
 
 float row_height(const Ui& ui) { return ImGui::GetTextLineHeight() + ui.px(2.5f); }
@@ -140,10 +140,6 @@ void draw_row(Workspace& workspace, const Ui& ui, const load::LoadRow& row, std:
 }
 
 }  // namespace
-
-std::optional<std::uint64_t> leading_budget(const load::BoundRequest& bound) {
-  return bound.memory == plan::MemoryKind::unified ? bound.budget.unified : bound.budget.device;
-}
 
 std::string leading_figure(const load::LoadRow& row) {
   const bool at_risk = row.verdict.at_risk > 0 && row.verdict.at_risk == row.most_over();
@@ -173,7 +169,7 @@ void row_card(const Document& document, const Ui& ui, const load::LoadRow& row) 
       muted(ui, fmt::format("{}: {} bytes, reached at {}", what, format_grouped(at.bytes), name));
     };
     for (const plan::Space space : kStackOrder) peak(space_title(space), row.peaks[plan::index(space)]);
-    if (document.load.comparison.value()->answer.bound->memory == plan::MemoryKind::unified)
+    if (document.load.comparison.value()->answer.bound->memory.kind == plan::MemoryKind::unified)
       peak("Unified peak", row.leading);
     if (row.reserved)
       muted(ui, fmt::format("The allocator reserves {} on the device, {} on the host",
@@ -252,7 +248,7 @@ void MethodsTable::draw(Workspace& workspace, const Ui& ui, ImVec2 size) {
   const FontScope font(ui.fonts.small);
   if (!ImGui::BeginTable("comparison", static_cast<int>(kColumns.size()), kFlags, size)) return;
   const load::BoundRequest& bound = *document.load.comparison.value()->answer.bound;
-  const bool unified = bound.memory == plan::MemoryKind::unified;
+  const bool unified = bound.memory.kind == plan::MemoryKind::unified;
   const auto& context = document.load.comparison.value()->answer.context;
   const bool contexts = context && context->missing.empty();
   const float width = size.x - (contexts ? ui.px(80) : 0);  // for the columns that there is room for

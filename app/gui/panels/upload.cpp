@@ -182,12 +182,12 @@ void draw_peaks(const Ui& ui, const plan::Timeline& projected, const plan::Timel
 
 // How fast the upload should be; nothing for a target's rates, which are not this machine's.
 void draw_projected_time(const Document& document, const Ui& ui) {
-  const JudgedLoad* const judged = document.load.judged_load();
-  if (judged == nullptr || judged->bound.target) return;
+  const load::LoadAnswer* const judged = document.load.judged_load();
+  if (judged == nullptr || judged->bound->memory.target) return;
   const FontScope font(ui.fonts.small);
   paragraph(ui,
             fmt::format("About {}. {}", format_seconds(document.load.projection.value()->seconds),
-                        load::rates_line(judged->bound.rates)),
+                        load::rates_line(judged->bound->rates)),
             ui.theme->muted);
 }
 

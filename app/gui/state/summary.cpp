@@ -34,10 +34,10 @@ std::uint64_t slack(const load::LoadRow& row, const load::Budget& budget) {
 }  // namespace
 
 Verdict verdict_of(const Document& document) {
-  const JudgedLoad* const judged = document.load.judged_load();
+  const load::LoadAnswer* const judged = document.load.judged_load();
   if (judged == nullptr || document.load.judged.busy()) return {};
-  const load::LoadRow* const row = &judged->row;
-  const load::BoundRequest& bound = judged->bound;
+  const load::LoadRow* const row = &judged->rows.front();
+  const load::BoundRequest& bound = *judged->bound;
   if (row->refusal) return {Verdict::State::over, "not possible", safe_display(row->refusal->what(), 200)};
   if (!bound.judged()) return {Verdict::State::unjudged, "no budget", {}};
   if (!row->fits()) {
@@ -45,7 +45,7 @@ Verdict verdict_of(const Document& document) {
     return {Verdict::State::over, over > 0 ? format_bytes(over) + " over" : report::over_text(row->verdict),
             safe_display(row->first_over, 200)};
   }
-  const std::uint64_t left = slack(*row, bound.budget);
+  const std::uint64_t left = slack(*row, bound.memory.budget);
   return {Verdict::State::fits,
           left == UINT64_MAX ? "fits" : fmt::format("fits, {} left", format_bytes(left)),
           {}};

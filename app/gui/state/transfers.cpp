@@ -111,9 +111,9 @@ void Transfers::upload(const Document& shown) {
   if (!misfit.empty()) throw Error(ErrorCode::unsupported, "cannot upload this model: " + misfit);
   const load::BoundRequest bound = shown.load.bound();
   gpu::UploadOptions options = {.device = shared_.device,
-                                .reads = bound.request().reads,
+                                .reads = bound.request.reads,
                                 .verify = verify,
-                                .placement = bound.inputs.placement,
+                                .placement = bound.placement,
                                 .costs = bound.machine_costs(),
                                 .queues = gpu::queue_rates(bound.rates)};
   const auto live = std::make_shared<LiveUpload>(shown.load.projection.value());

@@ -4,6 +4,7 @@
 #include "core/base/checked_arithmetic.h"
 #include "core/base/error.h"
 #include "core/base/tasks.h"
+#include "core/load/answer/rows.h"
 #include "core/load/order/optimal_order.h"
 
 #include <algorithm>
@@ -50,6 +51,7 @@ class Search {
          std::size_t most)
       : graph_(graph),
         request_(request),
+        budget_(request.bound.limits()),
         space_(graph, request),
         progress_(progress),
         threads_(threads),
@@ -85,7 +87,7 @@ class Search {
   void try_kind(std::span<const AdviceCandidate> all) {
     std::vector<AdviceCandidate> possible;
     for (const AdviceCandidate& candidate : all) {
-      const bool ruled_out = over(space_.device_bound(candidate), request_.budget) > 0;
+      const bool ruled_out = over(space_.device_bound(candidate), budget_) > 0;
       (ruled_out ? ruled_out_ : possible).push_back(candidate);
     }
     std::vector<Tried> fits;
@@ -111,7 +113,7 @@ class Search {
   // load.
   void try_ruled_out() {
     const auto bound_over = [&](const AdviceCandidate& load) {
-      return over(space_.device_bound(load), request_.budget);
+      return over(space_.device_bound(load), budget_);
     };
     std::ranges::stable_sort(ruled_out_,
                              [&](const auto& a, const auto& b) { return bound_over(a) < bound_over(b); });
@@ -148,19 +150,19 @@ class Search {
     return done;
   }
 
-  StorageOrder sequence(const AdviceCandidate& candidate, const LoadInputs& inputs) const {
+  StorageOrder sequence(const AdviceCandidate& candidate, const BoundRequest& bound) const {
     const OrderChoice& order = *candidate.order;
     const auto known = order.row == nullptr ? sequences_.end() : sequences_.find(order.row->id);
     if (known != sequences_.end()) return known->second;
-    return make_order(graph_, order, *candidate.method, inputs, progress_);
+    return make_order(graph_, order, *candidate.method, bound, progress_);
   }
 
   std::optional<Tried> project_one(const AdviceCandidate& candidate) const {
     try {
-      const LoadInputs inputs = space_.inputs(candidate);
+      const BoundRequest bound = space_.bind(candidate);
       Progress own(progress_.stop_token());
       const Projection projection = project(graph_, *candidate.method, candidate.order->name,
-                                            sequence(candidate, inputs), inputs, own, request_.pass);
+                                            sequence(candidate, bound), bound, own, request_.pass);
       const plan::PerSpace<plan::Peak>& peaks = projection.timeline.peaks;
       if (!mapped_ && projection.maps_files) return std::nullopt;
       Tried tried{candidate, {}};
@@ -174,17 +176,18 @@ class Search {
       for (std::size_t i = 0; i < plan::kSpaceCount; ++i) tried.load.peaks[i] = peaks[i].bytes;
       tried.load.held = held_peak(projection.timeline);
       tried.load.seconds = projection.seconds;
-      tried.load.verdict = check_budget(projection, request_.budget);
+      tried.load.verdict = check_budget(projection, budget_);
       return tried;
     } catch (const Error& error) {
       // a load that cannot be done is no advice; a ring too small for the model is one example
-      if (error.code() == ErrorCode::limit || error.code() == ErrorCode::unsupported) return std::nullopt;
+      if (is_refusal(error)) return std::nullopt;
       throw;
     }
   }
 
   const graph::MetaGraph& graph_;
   const AdviceRequest& request_;
+  const Budget budget_;
   const AdviceSpace space_;
   Progress& progress_;
   const std::size_t threads_, most_;
@@ -200,7 +203,6 @@ class Search {
 
 Advice advise(const graph::MetaGraph& graph, const AdviceRequest& request, Progress& progress,
               std::size_t threads, std::size_t most_projections) {
-  check_request(request.inputs.request);
   progress.check_canceled();
   return Search(graph, request, progress, threads, most_projections).run();
 }

@@ -18,17 +18,14 @@ namespace loadline::load {
 
 // --- The changes that can be tried on a load that does not fit, before any of them is projected.
 
-// A load of the original request.
-struct AskedLoad {
-  const Method* method = nullptr;
-  OrderChoice order = {};
-};
-
 struct AdviceRequest {
-  std::vector<AskedLoad> loads = {};  // loads that do not fit or that stream; nearest to a fit first
-  LoadInputs inputs = {};             // the methods and orders of its request are ignored
-  Budget budget = {};
+  BoundRequest bound = {};
+  // Loads that do not fit or that stream, nearest to a fit first: row m * orders + o is method m in order o.
+  std::vector<std::size_t> rows = {};
   const plan::ForwardPass* pass = nullptr;
+
+  const Method& method(std::size_t row) const { return *bound.methods[row / bound.orders.size()]; }
+  const OrderChoice& order(std::size_t row) const { return bound.orders[row % bound.orders.size()]; }
 };
 
 // What a change costs the user, cheapest first.
@@ -74,14 +71,15 @@ class AdviceSpace {
 
   // The stage's candidates, the cheapest changes first. Each load appears once, with its cheapest changes.
   std::vector<AdviceCandidate> candidates(AdviceStage stage) const;
-  LoadInputs inputs(const AdviceCandidate& candidate) const;
+  // The original request with the candidate's changes.
+  BoundRequest bind(const AdviceCandidate& candidate) const;
   // Ids and values of the candidate's options that differ from the original request; method and order always.
   std::vector<std::pair<std::string_view, std::string>> settings(const AdviceCandidate& candidate) const;
   // device_lower_bound() for the candidate's cast and placement; 0 for a method that streams.
   std::uint64_t device_bound(const AdviceCandidate& candidate) const;
 
  private:
-  AdviceCandidate asked(const AskedLoad& load) const;
+  AdviceCandidate asked(std::size_t row) const;
   std::vector<AdviceCandidate> changed(const AdviceCandidate& base) const;
   std::vector<AdviceCandidate> changed_again(const std::vector<AdviceCandidate>& ones) const;
   void add_orders(const AdviceCandidate& base, std::vector<AdviceCandidate>& list) const;
@@ -98,10 +96,11 @@ class AdviceSpace {
   void place_map(std::uint64_t room);
   void keep(PlacementChoice choice);
   const Placement& chosen(const PlacementChoice* placement) const;
-  std::uint64_t bound(const std::optional<graph::DType>& cast, const PlacementChoice* placement) const;
+  std::uint64_t lower_bound(const std::optional<graph::DType>& cast, const PlacementChoice* placement) const;
 
   const graph::MetaGraph& graph_;
   const AdviceRequest& request_;
+  const Budget budget_;
   std::vector<OrderChoice> orders_;  // those of the table
   std::uint64_t weights_ = 0;
   std::uint64_t largest_file_ = 0;
@@ -147,7 +146,7 @@ inline constexpr std::size_t kMostAdvice = 4;
 // by the size of the changes (takes_less), then by modeled time, then by `held`. Of loads whose changes are
 // of the same kinds, lists at most two, each of a different method. Candidates that device_lower_bound()
 // rules out are projected only if nothing fits and they could be the nearest. Runs at most `most_projections`
-// projections, `threads` at a time. Progress counts projections. Throws Error{usage | canceled}.
+// projections, `threads` at a time. Progress counts projections. Throws Error{canceled}.
 Advice advise(const graph::MetaGraph& graph, const AdviceRequest& request, Progress& progress,
               std::size_t threads = 2, std::size_t most_projections = 600);
 

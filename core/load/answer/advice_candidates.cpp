@@ -93,7 +93,10 @@ bool takes_less(const AdviceCandidate& a, const AdviceCandidate& b) {
 }
 
 AdviceSpace::AdviceSpace(const graph::MetaGraph& graph, const AdviceRequest& request)
-    : graph_(graph), request_(request), weights_(graph::storage_bytes(graph)) {
+    : graph_(graph),
+      request_(request),
+      budget_(request.bound.limits()),
+      weights_(graph::storage_bytes(graph)) {
   for (const Order& order : orders()) orders_.push_back({std::string(order.id), &order, {}});
   std::map<graph::FileId, std::uint64_t> files;
   for (const graph::StorageId id : used_storages(graph)) {
@@ -101,33 +104,33 @@ AdviceSpace::AdviceSpace(const graph::MetaGraph& graph, const AdviceRequest& req
     largest_file_ = std::max(largest_file_, files[storage.file] += storage.bytes);
   }
   all_stream_ =
-      std::ranges::all_of(request.loads, [](const AskedLoad& load) { return load.method->traits.streams; });
+      std::ranges::all_of(request.rows, [&](std::size_t row) { return request.method(row).traits.streams; });
   // the pass needs the same bytes whatever is cast or placed
-  const std::uint64_t without = device_lower_bound(graph, request.inputs);
-  pass_ = device_lower_bound(graph, request.inputs, request.pass) - without;
+  const std::uint64_t without = device_lower_bound(graph, request.bound);
+  pass_ = device_lower_bound(graph, request.bound, request.pass) - without;
   find_types();
   find_placements();
   std::vector<const PlacementChoice*> places = {nullptr};
   for (const auto& placement : placements_) places.push_back(placement.get());
   for (const PlacementChoice* const place : places) {
-    bounds_[{request.inputs.request.cast, place}] = bound(request.inputs.request.cast, place);
-    for (const auto& type : types_) bounds_[{type.first, place}] = bound(type.first, place);
+    bounds_[{request.bound.request.cast, place}] = lower_bound(request.bound.request.cast, place);
+    for (const auto& type : types_) bounds_[{type.first, place}] = lower_bound(type.first, place);
   }
 }
 
 const Placement& AdviceSpace::chosen(const PlacementChoice* placement) const {
-  return placement != nullptr ? placement->placement : request_.inputs.placement;
+  return placement != nullptr ? placement->placement : request_.bound.placement;
 }
 
-std::uint64_t AdviceSpace::bound(const std::optional<graph::DType>& cast,
-                                 const PlacementChoice* placement) const {
-  LoadInputs inputs = request_.inputs;
-  inputs.request.cast = cast;
-  inputs.placement = chosen(placement);
+std::uint64_t AdviceSpace::lower_bound(const std::optional<graph::DType>& cast,
+                                       const PlacementChoice* placement) const {
+  BoundRequest bound = request_.bound;
+  bound.request.cast = cast;
+  bound.placement = chosen(placement);
   // places nothing on the device instead of remaking the map: that would take longer than the bound saves
-  if (inputs.placement.map && cast != request_.inputs.request.cast)
-    inputs.placement.homes.assign(graph_.storages.size(), Home::host);
-  return device_lower_bound(graph_, inputs) + pass_;
+  if (bound.placement.map && cast != request_.bound.request.cast)
+    bound.placement.homes.assign(graph_.storages.size(), Home::host);
+  return device_lower_bound(graph_, bound) + pass_;
 }
 
 std::uint64_t AdviceSpace::device_bound(const AdviceCandidate& candidate) const {
@@ -135,19 +138,19 @@ std::uint64_t AdviceSpace::device_bound(const AdviceCandidate& candidate) const 
 }
 
 void AdviceSpace::find_types() {
-  if (request_.inputs.request.prepack) return;  // which chooses the type already
-  LoadInputs inputs = request_.inputs;
-  if (inputs.placement.map) inputs.placement = {};  // an automatic map depends on the type
+  if (request_.bound.request.prepack) return;  // which chooses the type already
+  BoundRequest bound = request_.bound;
+  if (bound.placement.map) bound.placement = {};  // an automatic map depends on the type
   const auto landed = [&](const std::optional<graph::DType>& cast) -> std::uint64_t {
-    inputs.request.cast = cast;
+    bound.request.cast = cast;
     try {
-      return device_lower_bound(graph_, inputs);
+      return device_lower_bound(graph_, bound);
     } catch (const Error& error) {
       if (error.code() != ErrorCode::limit) throw;
       return UINT64_MAX;  // too large in this type
     }
   };
-  const std::uint64_t now = landed(request_.inputs.request.cast);
+  const std::uint64_t now = landed(request_.bound.request.cast);
   for (const graph::DType type :
        {graph::DType::bf16, graph::DType::f16, graph::DType::q8_0, graph::DType::q4_0}) {
     const std::uint64_t bytes = landed(type);
@@ -157,12 +160,11 @@ void AdviceSpace::find_types() {
 
 // Only a budget that covers the device says how much must leave it.
 void AdviceSpace::find_placements() {
-  const Budget& budget = request_.budget;
-  if (places_weights(request_.inputs.request)) place_everything();
-  if (!budget.device && !budget.unified) return;
+  if (places_weights(request_.bound.request)) place_everything();
+  if (!budget_.device && !budget_.unified) return;
   const std::uint64_t whole =
-      std::min(budget.device.value_or(UINT64_MAX), budget.unified.value_or(UINT64_MAX));
-  LoadInputs nothing = request_.inputs;
+      std::min(budget_.device.value_or(UINT64_MAX), budget_.unified.value_or(UINT64_MAX));
+  BoundRequest nothing = request_.bound;
   nothing.placement.homes.assign(graph_.storages.size(), Home::host);
   const std::uint64_t beside = device_lower_bound(graph_, nothing) + pass_;
   const std::uint64_t room = whole > beside ? whole - beside : 0;  // 0 may still give the nearest load
@@ -176,7 +178,7 @@ void AdviceSpace::keep(PlacementChoice choice) {
     const std::uint64_t bytes = home == Home::device ? 0 : graph_.storage(id).bytes;
     choice.off_device = capped_add(choice.off_device, home == Home::disk ? capped_add(bytes, bytes) : bytes);
   }
-  const Placement& asked = request_.inputs.placement;
+  const Placement& asked = request_.bound.placement;
   if (choice.placement.homes == asked.homes && choice.placement.twins == asked.twins) return;
   for (const auto& known : placements_)
     if (known->placement.homes == choice.placement.homes && known->placement.twins == choice.placement.twins)
@@ -188,7 +190,7 @@ void AdviceSpace::keep(PlacementChoice choice) {
 // Takes the placement that was asked for back.
 void AdviceSpace::place_everything() {
   for (const LoadOption& option : load_options())
-    if (option.terms.excludes == "placement" && !same_option(option, request_.inputs.request, LoadRequest()))
+    if (option.terms.excludes == "placement" && !same_option(option, request_.bound.request, LoadRequest()))
       placements_.push_back(std::make_unique<const PlacementChoice>(
           PlacementChoice{.option = option.id, .value = "none", .text = "no placement of weights"}));
 }
@@ -218,13 +220,12 @@ void AdviceSpace::place_layers(std::uint64_t room) {
 
 // accelerate's automatic map: the device filled to fractions of `room`, the host as far as its budget allows.
 void AdviceSpace::place_map(std::uint64_t room) {
-  const Budget& budget = request_.budget;
   for (const std::uint64_t eighths : {8u, 7u, 6u, 4u, 2u, 1u}) {
     const std::uint64_t device = rounded(room / 8 * eighths);
     std::vector<std::optional<std::uint64_t>> hosts;
-    if (budget.host || budget.unified) {
-      std::uint64_t host = budget.host.value_or(UINT64_MAX);
-      if (budget.unified) host = std::min(host, *budget.unified - device);
+    if (budget_.host || budget_.unified) {
+      std::uint64_t host = budget_.host.value_or(UINT64_MAX);
+      if (budget_.unified) host = std::min(host, *budget_.unified - device);
       for (const std::uint64_t part : {host, host / 8 * 7, host / 2, std::uint64_t{0}})
         hosts.emplace_back(rounded(part));
     } else {
@@ -235,7 +236,7 @@ void AdviceSpace::place_map(std::uint64_t room) {
                                : *host == 0
                                    ? "the rest on disk"
                                    : fmt::format("{} on the host, the rest on disk", format_bytes(*host));
-      keep({.placement = place_automatically(graph_, device, host, request_.inputs.request.cast),
+      keep({.placement = place_automatically(graph_, device, host, request_.bound.request.cast),
             .option = "auto_map",
             .value = size_text(device) + (host ? "," + size_text(*host) : ""),
             .text = fmt::format("at most {} of the weights on the device, {}", format_bytes(device), rest)});
@@ -243,8 +244,8 @@ void AdviceSpace::place_map(std::uint64_t room) {
   }
 }
 
-AdviceCandidate AdviceSpace::asked(const AskedLoad& load) const {
-  return {.method = load.method, .order = &load.order, .request = request_.inputs.request};
+AdviceCandidate AdviceSpace::asked(std::size_t row) const {
+  return {.method = &request_.method(row), .order = &request_.order(row), .request = request_.bound.request};
 }
 
 void AdviceSpace::add_orders(const AdviceCandidate& base, std::vector<AdviceCandidate>& list) const {
@@ -280,8 +281,7 @@ void AdviceSpace::add_buffers(const AdviceCandidate& base, std::vector<AdviceCan
   if (traits.limit) {
     std::vector<std::uint64_t> limits =
         smaller(std::min(base.request.runai_buffer, weights_), {2, 4, 16, UINT64_MAX}, 0);
-    if (request_.budget.host && *request_.budget.host < base.request.runai_buffer)
-      limits.push_back(rounded(*request_.budget.host));
+    if (budget_.host && *budget_.host < base.request.runai_buffer) limits.push_back(rounded(*budget_.host));
     for (const std::uint64_t bytes : limits) {
       list.push_back(with(base, {Take::buffer, base.request.runai_buffer - bytes,
                                  bytes == 0 ? "the least Run:ai buffer"
@@ -315,7 +315,7 @@ void AdviceSpace::add_methods(const AdviceCandidate& base, std::vector<AdviceCan
   for (const Method& method : methods()) {
     // a requested method is a starting point of its own
     const bool asked_for =
-        std::ranges::any_of(request_.loads, [&](const AskedLoad& load) { return load.method == &method; });
+        std::ranges::any_of(request_.rows, [&](std::size_t row) { return &request_.method(row) == &method; });
     if (asked_for || !can_do(method, base, placed)) continue;
     list.push_back(with(base, method_change(method, base.streams(), graph_.format)));
     list.back().method = &method;
@@ -364,8 +364,8 @@ std::vector<AdviceCandidate> AdviceSpace::candidates(AdviceStage stage) const {
   const bool streaming = stage == AdviceStage::streaming || stage == AdviceStage::streaming_and_another;
   const bool two = stage == AdviceStage::two_changes || stage == AdviceStage::streaming_and_another;
   std::vector<AdviceCandidate> list;
-  for (const AskedLoad& load : request_.loads) {
-    AdviceCandidate base = asked(load);
+  for (const std::size_t row : request_.rows) {
+    AdviceCandidate base = asked(row);
     // streaming was requested beside methods that do not stream: it stays the last resort
     if (base.streams() && !all_stream_) base = with(base, method_change(*base.method, false, graph_.format));
     std::vector<AdviceCandidate> ones = changed(base);
@@ -376,21 +376,21 @@ std::vector<AdviceCandidate> AdviceSpace::candidates(AdviceStage stage) const {
   std::erase_if(list, [&](const AdviceCandidate& load) { return has(load, Take::streaming) != streaming; });
   std::ranges::stable_sort(list, takes_less);
   std::set<std::vector<std::pair<std::string_view, std::string>>> seen;
-  for (const AskedLoad& load : request_.loads)
-    if (!load.method->traits.streams || all_stream_) seen.insert(settings(asked(load)));
+  for (const std::size_t row : request_.rows)
+    if (!request_.method(row).traits.streams || all_stream_) seen.insert(settings(asked(row)));
   std::erase_if(list, [&](const AdviceCandidate& load) { return !seen.insert(settings(load)).second; });
   return list;
 }
 
-LoadInputs AdviceSpace::inputs(const AdviceCandidate& candidate) const {
-  LoadInputs inputs = request_.inputs;
-  inputs.request = candidate.request;
-  inputs.placement = chosen(candidate.placement);
+BoundRequest AdviceSpace::bind(const AdviceCandidate& candidate) const {
+  BoundRequest bound = request_.bound;
+  bound.request = candidate.request;
+  bound.placement = chosen(candidate.placement);
   // a method that ignores placements needs no new map
-  if (const auto map = inputs.placement.map;
-      map && candidate.request.cast != request_.inputs.request.cast && candidate.method->traits.offloads)
-    inputs.placement = place_automatically(graph_, map->device, map->host, candidate.request.cast);
-  return inputs;
+  if (const auto map = bound.placement.map;
+      map && candidate.request.cast != request_.bound.request.cast && candidate.method->traits.offloads)
+    bound.placement = place_automatically(graph_, map->device, map->host, candidate.request.cast);
+  return bound;
 }
 
 std::vector<std::pair<std::string_view, std::string>> AdviceSpace::settings(
@@ -398,7 +398,7 @@ std::vector<std::pair<std::string_view, std::string>> AdviceSpace::settings(
   std::vector<std::pair<std::string_view, std::string>> list = {{"method", std::string(candidate.method->id)},
                                                                 {"order", candidate.order->name}};
   for (const LoadOption& option : load_options())
-    if (!same_option(option, candidate.request, request_.inputs.request))
+    if (!same_option(option, candidate.request, request_.bound.request))
       list.emplace_back(option.id, load_option_text(candidate.request, option));
   return list;
 }

@@ -41,18 +41,8 @@ std::vector<LoadRow> project_rows(const graph::MetaGraph& graph, const BoundRequ
     rows[at] = make_row(projection, bound, labels, options.alive);
     if (options.projected) options.projected(at, rows[at], projection);
   };
-  compare(graph, methods, orders, bound.inputs, pass, {take, refuse}, progress);
+  compare(graph, methods, bound, pass, {take, refuse}, progress);
   return rows;
-}
-
-// A required peak limits the same figure as a budget of that memory.
-Budget advice_budget(const BoundRequest& bound) {
-  Budget budget = bound.budget;
-  const auto& required = bound.request().require_peak;
-  if (!required) return budget;
-  auto& limit = bound.memory == plan::MemoryKind::unified ? budget.unified : budget.device;
-  limit = std::min(limit.value_or(UINT64_MAX), *required);
-  return budget;
 }
 
 AdvisedLoad as_asked(const LoadRow& row, const LoadRequest& request) {
@@ -85,7 +75,7 @@ Advice among_rows(std::span<const LoadRow> rows, const LoadRequest& request) {
 }
 
 // For each method its row that is least over its budgets; nearest to a fit first.
-std::vector<AskedLoad> asked_loads(std::span<const LoadRow> rows, std::span<const OrderChoice> orders) {
+std::vector<std::size_t> nearest_rows(std::span<const LoadRow> rows) {
   std::map<const Method*, std::size_t> best;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (rows[i].refusal) continue;
@@ -97,9 +87,7 @@ std::vector<AskedLoad> asked_loads(std::span<const LoadRow> rows, std::span<cons
   std::ranges::sort(chosen, [&](std::size_t a, std::size_t b) {
     return std::tuple(rows[a].most_over(), a) < std::tuple(rows[b].most_over(), b);
   });
-  std::vector<AskedLoad> loads;
-  for (const std::size_t row : chosen) loads.push_back({rows[row].method, orders[row % orders.size()]});
-  return loads;
+  return chosen;
 }
 
 // Streaming methods count as a fit only if nothing else was requested: they nearly always fit.
@@ -114,9 +102,8 @@ std::optional<LoadAdvice> find_advice(const graph::MetaGraph& graph, const LoadA
   const bool some_fit = std::ranges::any_of(
       rows, [&](const LoadRow& row) { return row.fits() && (all_stream || !row.method->traits.streams); });
   if (some_fit)
-    return all_stream ? std::nullopt : std::optional<LoadAdvice>({among_rows(rows, bound.request()), false});
-  const AdviceRequest request{asked_loads(rows, bound.orders), bound.inputs, advice_budget(bound),
-                              answer.forward->pass()};
+    return all_stream ? std::nullopt : std::optional<LoadAdvice>({among_rows(rows, bound.request), false});
+  const AdviceRequest request{bound, nearest_rows(rows), answer.forward->pass()};
   return LoadAdvice{advise(graph, request, progress), true};
 }
 
@@ -142,20 +129,22 @@ bool LoadAnswer::any_fits() const {
 
 LoadAnswer answer(const graph::MetaGraph& graph, const LoadRequest& request,
                   const LoadEnvironment& environment, const AnswerOptions& options, Progress& progress) {
-  return answer(graph, request, environment, options,
-                std::make_shared<const RequestPass>(graph, request, environment.assets), progress);
+  auto forward = std::make_shared<const RequestPass>(graph, request, environment.assets);
+  auto bound = std::make_shared<const BoundRequest>(bind_request(graph, request, environment));
+  return answer(graph, std::move(bound), options, std::move(forward), progress);
 }
 
-LoadAnswer answer(const graph::MetaGraph& graph, const LoadRequest& request,
-                  const LoadEnvironment& environment, const AnswerOptions& options,
-                  std::shared_ptr<const RequestPass> forward, Progress& progress) {
+LoadAnswer answer(const graph::MetaGraph& graph, std::shared_ptr<const BoundRequest> bound,
+                  const AnswerOptions& options, std::shared_ptr<const RequestPass> forward,
+                  Progress& progress) {
   LoadAnswer result;
-  result.bound = std::make_shared<const BoundRequest>(bind_request(graph, request, environment));
+  result.bound = std::move(bound);
   result.forward = std::move(forward);
   result.rows =
       project_rows(graph, *result.bound, result.bound->methods, result.forward->pass(), options, progress);
   if (std::ranges::all_of(result.rows, [](const LoadRow& row) { return row.refusal.has_value(); }))
     throw *result.rows.front().refusal;
+  const LoadRequest& request = result.bound->request;
   if (request.max_context)
     result.context = find_contexts(graph, *result.bound, *result.forward, result.rows, progress);
   if (!options.advise) return result;
@@ -198,10 +187,9 @@ class PassBytes {
     try {
       const graph::ForwardGraph& graph = *pass_.model().graph;
       plan::Plan plan;
-      plan::append_forward_pass(
-          plan, {&graph,
-                 forward::symbol_values(graph, pass_.batch(), last, tokens - last, bound_.request().sizes)});
-      plan::DryMachine machine(bound_.inputs.costs, bound_.request().allocator);
+      plan::append_forward_pass(plan, {&graph, forward::symbol_values(graph, pass_.batch(), last,
+                                                                      tokens - last, bound_.request.sizes)});
+      plan::DryMachine machine(bound_.costs, bound_.request.allocator);
       const plan::Timeline timeline = plan::run(plan, machine);
       known->second =
           std::max(timeline.peaks[plan::index(plan::Space::device)].bytes,
@@ -218,16 +206,6 @@ class PassBytes {
   std::mutex mutex_;
   std::map<std::uint64_t, std::uint64_t> known_;
 };
-
-// The budgets, and a required peak as one of them.
-Budget limits_of(const BoundRequest& bound) {
-  Budget budget = bound.budget;
-  if (const auto& required = bound.request().require_peak) {
-    auto& limit = bound.memory == plan::MemoryKind::unified ? budget.unified : budget.device;
-    limit = std::min(limit.value_or(UINT64_MAX), *required);
-  }
-  return budget;
-}
 
 // The bytes that a load leaves for a pass; nothing if it does not fit itself; UINT64_MAX without a limit.
 std::optional<std::uint64_t> room_of(const Projection& projection, const Budget& budget, bool on_host) {
@@ -289,13 +267,12 @@ ContextAnswer find_contexts(const graph::MetaGraph& graph, const BoundRequest& b
   ContextAnswer answer{.missing = missing(bound, pass), .positions = positions_of(pass.model())};
   if (!answer.missing.empty()) return answer;
   answer.cache_only = !pass.model().graph;
-  const std::uint64_t chosen =
-      bound.request().sequence > 0 ? bound.request().sequence : pass.model().micro_batch;
+  const std::uint64_t chosen = bound.request.sequence > 0 ? bound.request.sequence : pass.model().micro_batch;
   if (chosen > 0 && !answer.cache_only) answer.micro_batch = chosen;
 
-  LoadInputs load = bound.inputs;
+  BoundRequest load = bound;
   load.request.sequence = kMostTokens;  // a pass follows, but is not part of these projections
-  const Budget budget = limits_of(bound);
+  const Budget budget = bound.limits();
   const bool on_host = computes_on_host(load.placement);
   PassBytes bytes(bound, pass, answer.micro_batch);
   const auto take = [&](std::size_t at, const Projection& projection) {
@@ -307,8 +284,7 @@ ContextAnswer find_contexts(const graph::MetaGraph& graph, const BoundRequest& b
     else if (*room != UINT64_MAX)
       rows[at].context_max = bytes.most_tokens(*room);
   };
-  compare(graph, bound.methods, bound.orders, load, nullptr, {take, [](std::size_t, const Error&) {}},
-          progress);
+  compare(graph, load.methods, load, nullptr, {take, [](std::size_t, const Error&) {}}, progress);
   if (std::ranges::none_of(rows, [](const LoadRow& row) { return row.context_max.has_value(); }))
     answer.missing = "no budget limits the memory that the pass is in";
   return answer;

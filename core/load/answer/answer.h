@@ -71,9 +71,9 @@ struct LoadAnswer {
 // refusal. Also throws Error{usage} as bind_request() and RequestPass do, and Error{canceled}.
 LoadAnswer answer(const graph::MetaGraph& graph, const LoadRequest& request,
                   const LoadEnvironment& environment, const AnswerOptions& options, Progress& progress);
-// The same with a pass already bound, for another request with the same pass.
-LoadAnswer answer(const graph::MetaGraph& graph, const LoadRequest& request,
-                  const LoadEnvironment& environment, const AnswerOptions& options,
-                  std::shared_ptr<const RequestPass> forward, Progress& progress);
+// The same with request and pass already bound.
+LoadAnswer answer(const graph::MetaGraph& graph, std::shared_ptr<const BoundRequest> bound,
+                  const AnswerOptions& options, std::shared_ptr<const RequestPass> forward,
+                  Progress& progress);
 
 }  // namespace loadline::load

@@ -49,13 +49,12 @@ std::uint64_t forward_peak(const plan::ForwardPass& pass) {
 }
 
 Projection project(const graph::MetaGraph& graph, const Method& method, const Order& order,
-                   const LoadInputs& inputs, Progress& progress, const plan::ForwardPass* pass) {
-  check_request(inputs.request);
+                   const BoundRequest& bound, Progress& progress, const plan::ForwardPass* pass) {
   progress.check_canceled();
   const std::string id(order.id);
-  if (order.make != nullptr) return project(graph, method, id, order.make(graph), inputs, progress, pass);
-  const OptimalOrder best = optimal_order(graph, method, inputs, progress);
-  Projection projection = project(graph, method, id, best.order, inputs, progress, pass);
+  if (order.make != nullptr) return project(graph, method, id, order.make(graph), bound, progress, pass);
+  const OptimalOrder best = optimal_order(graph, method, bound, progress);
+  Projection projection = project(graph, method, id, best.order, bound, progress, pass);
   projection.order_proven = best.proven;
   return projection;
 }
@@ -66,7 +65,7 @@ double modeled_seconds(const plan::Timeline& timeline, const plan::ReadPattern& 
 }
 
 Projection project(const graph::MetaGraph& graph, const Method& method, std::string order,
-                   const StorageOrder& storages, const LoadInputs& inputs, Progress& progress,
+                   const StorageOrder& storages, const BoundRequest& bound, Progress& progress,
                    const plan::ForwardPass* pass, Projection used) {
   progress.check_canceled();
   Projection projection;
@@ -75,46 +74,39 @@ Projection project(const graph::MetaGraph& graph, const Method& method, std::str
   // activations allocated before the weights cannot be allocated one by one: the pass's peak becomes one
   // block
   const bool ahead = pass != nullptr && method.traits.activations_first;
-  LoadInputs chosen = inputs;
-  if (ahead) {  // a request takes activations or a pass, not both
-    chosen.request.activation_bytes += forward_peak(*pass);
-    chosen.request.sequence = 0;
-    chosen.request.sizes.clear();
-    chosen.request.max_context = false;
-  }
-  projection.plan = make_plan(graph, method, storages, chosen, std::move(used.plan));
+  projection.plan =
+      make_plan(graph, method, storages, bound, std::move(used.plan), ahead ? forward_peak(*pass) : 0);
   progress.check_canceled();
   if (pass != nullptr && !ahead)
     plan::append_forward_pass(projection.plan, *pass,
-                              computes_on_host(inputs.placement) ? plan::Space::host : plan::Space::device);
+                              computes_on_host(bound.placement) ? plan::Space::host : plan::Space::device);
   if (const auto fault = plan::check_plan(projection.plan, graph))
     throw Error(ErrorCode::limit, "{}: {}", method.id, *fault);
   plan::PerSpace<allocators::PoolForecast> expected = {};
-  if (inputs.request.allocator == allocators::AllocatorModel::vulkan)
+  if (bound.request.allocator == allocators::AllocatorModel::vulkan)
     expected = plan::pool_forecasts(projection.plan, allocators::BlockPoolRules{}.alignment);
-  plan::DryMachine machine(inputs.costs, inputs.request.allocator, expected);
+  plan::DryMachine machine(bound.costs, bound.request.allocator, expected);
   projection.timeline = plan::run(projection.plan, machine, progress, std::move(used.timeline));
   projection.maps_files = method.traits.imports ||
                           projection.timeline.peaks[plan::index(plan::Space::page_cache)].bytes > 0 ||
-                          (method.traits.views && !inputs.placement.all_on_device());
+                          (method.traits.views && !bound.placement.all_on_device());
   const bool brought =
-      method.traits.maps && !computes_on_host(inputs.placement) && !inputs.placement.all_on_device();
-  projection.pass_reads =
-      pass_reads(graph, inputs.request, inputs.placement, brought, projection.plan, projection.timeline);
-  if (inputs.request.allocator == allocators::AllocatorModel::malloc)
+      method.traits.maps && !computes_on_host(bound.placement) && !bound.placement.all_on_device();
+  projection.pass_reads = pass_reads(graph, bound, brought, projection.plan, projection.timeline);
+  if (bound.request.allocator == allocators::AllocatorModel::malloc)
     projection.host_reserved_high =
         std::max(plan::unreused_heap_peak(projection.plan),
                  (*projection.timeline.reserved_peak)[plan::index(plan::Space::host)]);
-  if (inputs.request.allocator == allocators::AllocatorModel::arena) plan_arenas(projection, progress);
+  if (bound.request.allocator == allocators::AllocatorModel::arena) plan_arenas(projection, progress);
   projection.reads = plan::read_pattern(projection.plan, graph);
-  projection.seconds = modeled_seconds(projection.timeline, projection.reads, inputs.costs);
+  projection.seconds = modeled_seconds(projection.timeline, projection.reads, bound.costs);
   return projection;
 }
 
 Projection project(const graph::MetaGraph& graph, const Method& method, const Order& order,
-                   const LoadInputs& inputs) {
+                   const BoundRequest& bound) {
   Progress progress;
-  return project(graph, method, order, inputs, progress);
+  return project(graph, method, order, bound, progress);
 }
 
 std::string mapping_refusal(const graph::MetaGraph& graph) {
@@ -133,19 +125,19 @@ std::string mapping_refusal(const graph::MetaGraph& graph) {
                      kinds);
 }
 
-std::uint64_t device_lower_bound(const graph::MetaGraph& graph, const LoadInputs& inputs,
+std::uint64_t device_lower_bound(const graph::MetaGraph& graph, const BoundRequest& bound,
                                  const plan::ForwardPass* pass) {
-  const bool on_device = !computes_on_host(inputs.placement);
-  std::uint64_t needed = on_device ? inputs.request.activation_bytes : 0;
-  std::vector<std::uint64_t> sizes = loaded_bytes(graph, inputs.request.cast);
-  if (inputs.request.prepack && !inputs.request.cast) {
+  const bool on_device = !computes_on_host(bound.placement);
+  std::uint64_t needed = on_device ? bound.request.activation_bytes : 0;
+  std::vector<std::uint64_t> sizes = loaded_bytes(graph, bound.request.cast);
+  if (bound.request.prepack && !bound.request.cast) {
     const std::vector<std::optional<convert::Prepack>> prepacks =
-        storage_prepacks(graph, *inputs.request.prepack);
+        storage_prepacks(graph, *bound.request.prepack);
     for (std::size_t i = 0; i < sizes.size(); ++i)
       if (prepacks[i]) sizes[i] = std::min(sizes[i], convert::prepacked_bytes(*prepacks[i]));
   }
   for (const graph::StorageId id : used_storages(graph))
-    if (inputs.placement.of(id) == Home::device) needed = add_loaded(needed, sizes[graph::index(id)]);
+    if (bound.placement.of(id) == Home::device) needed = add_loaded(needed, sizes[graph::index(id)]);
   if (pass != nullptr && on_device) needed = add_loaded(needed, forward_peak(*pass));
   return needed;
 }

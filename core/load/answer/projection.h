@@ -34,18 +34,17 @@ double modeled_seconds(const plan::Timeline& timeline, const plan::ReadPattern& 
 
 // Makes the plan, checks it and runs it on a DryMachine. With `pass`, a forward pass follows the load. Its
 // values are allocated one by one; methods that allocate activations first get the pass's peak as one block.
-// Throws Error{usage} for options that check_request() refuses, Error{limit} for sizes that no memory can
-// hold, Error{canceled}.
+// Throws as make_plan() does, Error{limit} for sizes that no memory can hold, Error{canceled}.
 Projection project(const graph::MetaGraph& graph, const Method& method, const Order& order,
-                   const LoadInputs& inputs, Progress& progress, const plan::ForwardPass* pass = nullptr);
+                   const BoundRequest& bound, Progress& progress, const plan::ForwardPass* pass = nullptr);
 // The same for a given sequence `storages`, named `order`: for a custom order, or a sequence made once for
 // several methods. The projection takes over the memory of `used`, whose contents are dropped: at a million
 // tensors, fresh memory costs more than all the rest.
 Projection project(const graph::MetaGraph& graph, const Method& method, std::string order,
-                   const StorageOrder& storages, const LoadInputs& inputs, Progress& progress,
+                   const StorageOrder& storages, const BoundRequest& bound, Progress& progress,
                    const plan::ForwardPass* pass = nullptr, Projection used = {});
 Projection project(const graph::MetaGraph& graph, const Method& method, const Order& order,
-                   const LoadInputs& inputs);
+                   const BoundRequest& bound);
 
 // Why a plan with page_cache blocks cannot run on the model's files although it can be projected: encoded
 // storages must be decoded, so their pages cannot be mapped. Empty if all storages can be mapped.
@@ -55,7 +54,7 @@ std::uint64_t forward_peak(const plan::ForwardPass& pass);
 // A lower bound for the device peak of every method that keeps the weights on the device: all storages placed
 // there, at their size once loaded, plus the activations or the peak of the pass. Throws Error{limit} if the
 // sum overflows.
-std::uint64_t device_lower_bound(const graph::MetaGraph& graph, const LoadInputs& inputs,
+std::uint64_t device_lower_bound(const graph::MetaGraph& graph, const BoundRequest& bound,
                                  const plan::ForwardPass* pass = nullptr);
 
 struct BudgetVerdict {

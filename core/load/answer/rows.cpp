@@ -22,10 +22,6 @@ namespace loadline::load {
 
 namespace {
 
-bool is_refusal(const Error& error) {
-  return error.code() == ErrorCode::limit || error.code() == ErrorCode::unsupported;
-}
-
 // A sequence of storages, and the orders that give it.
 struct Sequence {
   StorageOrder storages;
@@ -41,13 +37,12 @@ struct Load {
 
 class Comparison {
  public:
-  Comparison(const graph::MetaGraph& graph, std::span<const Method* const> methods,
-             std::span<const OrderChoice> orders, const LoadInputs& inputs, const plan::ForwardPass* pass,
-             const RowTaker& taker, Progress& progress, std::size_t threads)
+  Comparison(const graph::MetaGraph& graph, std::span<const Method* const> methods, const BoundRequest& bound,
+             const plan::ForwardPass* pass, const RowTaker& taker, Progress& progress, std::size_t threads)
       : graph_(graph),
         methods_(methods),
-        orders_(orders),
-        inputs_(inputs),
+        orders_(bound.orders),
+        bound_(bound),
         pass_(pass),
         taker_(taker),
         progress_(progress),
@@ -59,7 +54,7 @@ class Comparison {
       if (is_own(i))
         own_orders_.push_back(i);
       else
-        add(orders_[i].row != nullptr ? orders_[i].row->make(graph_) : orders_[i].listed, i);
+        add(orders_[i].row != nullptr ? orders_[i].row->make(graph_) : *orders_[i].listed, i);
     }
     if (!own_orders_.empty()) find_own_orders();
     const std::vector<Load> loads = all_loads();
@@ -84,7 +79,7 @@ class Comparison {
     own_.resize(methods_.size());
     ParallelLoop(methods_.size(), threads_, [&](std::size_t m) {
       try {
-        own_[m] = optimal_order(graph_, *methods_[m], inputs_, progress_);
+        own_[m] = optimal_order(graph_, *methods_[m], bound_, progress_);
       } catch (const Error& error) {
         if (!is_refusal(error)) throw;
         refuse(m, own_orders_, error);
@@ -114,7 +109,7 @@ class Comparison {
     Progress own(progress_.stop_token());
     try {
       projection =
-          project(graph_, *methods_[load.method], "", *load.storages, inputs_, own, pass_, take_used());
+          project(graph_, *methods_[load.method], "", *load.storages, bound_, own, pass_, take_used());
     } catch (const Error& error) {
       if (!is_refusal(error)) throw;
       progress_.add(1);
@@ -145,7 +140,7 @@ class Comparison {
   const graph::MetaGraph& graph_;
   const std::span<const Method* const> methods_;
   const std::span<const OrderChoice> orders_;
-  const LoadInputs& inputs_;
+  const BoundRequest& bound_;
   const plan::ForwardPass* const pass_;
   const RowTaker& taker_;
   Progress& progress_;
@@ -159,16 +154,13 @@ class Comparison {
 
 }  // namespace
 
-void compare(const graph::MetaGraph& graph, std::span<const Method* const> methods,
-             std::span<const OrderChoice> orders, const LoadInputs& inputs, const plan::ForwardPass* pass,
-             const RowTaker& taker, Progress& progress, std::size_t threads) {
-  check_request(inputs.request);
-  Comparison(graph, methods, orders, inputs, pass, taker, progress, threads).run();
+void compare(const graph::MetaGraph& graph, std::span<const Method* const> methods, const BoundRequest& bound,
+             const plan::ForwardPass* pass, const RowTaker& taker, Progress& progress, std::size_t threads) {
+  Comparison(graph, methods, bound, pass, taker, progress, threads).run();
 }
 
-void compare(const graph::MetaGraph& graph, std::span<const Method* const> methods,
-             std::span<const OrderChoice> orders, const LoadInputs& inputs, const plan::ForwardPass* pass,
-             const RowTaker& taker, Progress& progress) {
+void compare(const graph::MetaGraph& graph, std::span<const Method* const> methods, const BoundRequest& bound,
+             const plan::ForwardPass* pass, const RowTaker& taker, Progress& progress) {
   constexpr std::size_t kMostThreads = 4;
   constexpr std::size_t kBytesOfStorage = 600;  // of a projection with two blocks for each
   constexpr std::size_t kMostBytes = std::size_t{512} << 20;
@@ -176,7 +168,7 @@ void compare(const graph::MetaGraph& graph, std::span<const Method* const> metho
       kMostBytes / (kBytesOfStorage * std::max<std::size_t>(graph.storages.size(), 1));
   const std::size_t threads = std::clamp<std::size_t>(
       std::min<std::size_t>(std::thread::hardware_concurrency(), fitting), 1, kMostThreads);
-  compare(graph, methods, orders, inputs, pass, taker, progress, threads);
+  compare(graph, methods, bound, pass, taker, progress, threads);
 }
 
 // --- Turns a projection into the figures of its row.
@@ -205,7 +197,7 @@ RowPeak judged_peak(const Projection& projection, plan::MemoryKind memory, const
 // pages go first: of weights that do not all fit, none is still there when its turn comes.
 std::uint64_t reread_by_pass(const Projection& projection, const BoundRequest& bound) {
   const PassReads& reads = projection.pass_reads;
-  std::uint64_t room = bound.request().page_cache_budget.value_or(UINT64_MAX);
+  std::uint64_t room = bound.request.page_cache_budget.value_or(UINT64_MAX);
   const auto leave = [&](const std::optional<std::uint64_t>& budget, std::uint64_t held) {
     if (budget) room = std::min(room, *budget - std::min(*budget, held));
   };
@@ -213,8 +205,8 @@ std::uint64_t reread_by_pass(const Projection& projection, const BoundRequest& b
   const plan::PerSpace<std::uint64_t>& final =
       timeline.reserved_final ? *timeline.reserved_final : timeline.final_bytes;
   const std::uint64_t host = final[plan::index(plan::Space::host)] + final[plan::index(plan::Space::staging)];
-  leave(bound.budget.host, host);
-  leave(bound.budget.unified, host + final[plan::index(plan::Space::device)]);
+  leave(bound.memory.budget.host, host);
+  leave(bound.memory.budget.unified, host + final[plan::index(plan::Space::device)]);
   return reads.all() > room ? reads.all() : 0;
 }
 
@@ -237,7 +229,7 @@ LoadRow make_row(const Projection& projection, const BoundRequest& bound, const 
                  std::size_t alive) {
   const plan::Timeline& timeline = projection.timeline;
   const plan::Plan& plan = projection.plan;
-  const LoadRequest& request = bound.request();
+  const LoadRequest& request = bound.request;
   LoadRow row;
   row.method = projection.method;
   row.order = projection.order;
@@ -249,7 +241,7 @@ LoadRow make_row(const Projection& projection, const BoundRequest& bound, const 
     row.alive[i] = alive_blocks(projection, static_cast<plan::Space>(i), labels, alive);
   }
   const std::vector<plan::ViewPeak> views =
-      plan::view_peaks(timeline, bound.memory, request.page_cache_budget);
+      plan::view_peaks(timeline, bound.memory.kind, request.page_cache_budget);
   for (const plan::ViewPeak& view : views) row.views.push_back(view.bytes);
   // a page cache budget limits every figure that counts the page cache
   const auto view_peak = [&](std::string_view id) {
@@ -258,7 +250,7 @@ LoadRow make_row(const Projection& projection, const BoundRequest& bound, const 
   };
   row.unified = view_peak("unified");
   row.peaks[plan::index(plan::Space::page_cache)] = view_peak("file_backed");
-  const plan::ViewPeak& leading = views[plan::leading_view(bound.memory)];
+  const plan::ViewPeak& leading = views[plan::leading_view(bound.memory.kind)];
   row.leading = row_peak(plan, leading.bytes, leading.step, labels);
   row.held = held_peak(timeline);
   row.final_bytes = timeline.final_bytes;
@@ -268,17 +260,17 @@ LoadRow make_row(const Projection& projection, const BoundRequest& bound, const 
   row.allocated = timeline.allocated_peak;
   if (request.page_cache_budget) {
     row.cache = plan::limit_cache(projection.plan, timeline, *request.page_cache_budget);
-    row.seconds += static_cast<double>(row.cache->reread_bytes) / bound.inputs.costs.disk_read;
+    row.seconds += static_cast<double>(row.cache->reread_bytes) / bound.costs.disk_read;
   }
-  row.verdict = check_budget(projection, bound.budget);
+  row.verdict = check_budget(projection, bound.memory.budget);
   row.pass_reads = projection.pass_reads;
   row.reread = reread_by_pass(projection, bound);
-  row.seconds += static_cast<double>(row.reread) / bound.inputs.costs.disk_read;
+  row.seconds += static_cast<double>(row.reread) / bound.costs.disk_read;
   if (row.verdict.block) row.first_over = labels.of(plan, *row.verdict.block);
-  row.judged = judged_peak(projection, bound.memory, labels);
+  row.judged = judged_peak(projection, bound.memory.kind, labels);
   if (request.require_peak && row.judged.bytes > *request.require_peak)
     row.over_required_peak = row.judged.bytes - *request.require_peak;
-  else if (request.require_peak && bound.budget.pages_may_stay &&
+  else if (request.require_peak && bound.memory.budget.pages_may_stay &&
            row.verdict.unified_high > *request.require_peak)
     row.verdict.at_risk = std::max(row.verdict.at_risk, row.verdict.unified_high - *request.require_peak);
   return row;
@@ -325,15 +317,15 @@ double share_of_budget(const LoadRow& row, const BoundRequest& bound) {
     if (budget)
       most = std::max(most, static_cast<double>(peak) / std::max(static_cast<double>(*budget), 1.0));
   };
-  take(row.verdict.device_peak, bound.budget.device);
-  take(row.verdict.host_peak, bound.budget.host);
-  take(row.verdict.unified_peak, bound.budget.unified);
-  take(row.judged.bytes, bound.request().require_peak);
+  take(row.verdict.device_peak, bound.memory.budget.device);
+  take(row.verdict.host_peak, bound.memory.budget.host);
+  take(row.verdict.unified_peak, bound.memory.budget.unified);
+  take(row.judged.bytes, bound.request.require_peak);
   return most;
 }
 
 auto fit_key(const LoadRow& row, const BoundRequest& bound) {
-  const bool unified = bound.memory == plan::MemoryKind::unified;
+  const bool unified = bound.memory.kind == plan::MemoryKind::unified;
   return std::tuple(
       !row.fits(), bound.judged() ? share_of_budget(row, bound) : 0.0,
       unified ? row.held : row.peaks[plan::index(plan::Space::device)].bytes,

@@ -29,17 +29,15 @@ struct RowTaker {
   std::function<void(std::size_t row, const Error& refusal)> refuse;
 };
 
-// Projects every method in every order. Orders that give the same sequence of storages share one projection.
-// At most `threads` projections (at least one) are alive at a time. Progress counts projections. Throws
-// Error{usage | canceled} and whatever `taker` throws.
-void compare(const graph::MetaGraph& graph, std::span<const Method* const> methods,
-             std::span<const OrderChoice> orders, const LoadInputs& inputs, const plan::ForwardPass* pass,
-             const RowTaker& taker, Progress& progress, std::size_t threads);
+// Projects every one of `methods` in every order of the bound request. Orders that give the same sequence of
+// storages share one projection. At most `threads` projections (at least one) are alive at a time. Progress
+// counts projections. Throws Error{canceled} and whatever `taker` throws.
+void compare(const graph::MetaGraph& graph, std::span<const Method* const> methods, const BoundRequest& bound,
+             const plan::ForwardPass* pass, const RowTaker& taker, Progress& progress, std::size_t threads);
 // With one thread per core, at most four, and fewer where projections are large: each thread holds one in
 // memory.
-void compare(const graph::MetaGraph& graph, std::span<const Method* const> methods,
-             std::span<const OrderChoice> orders, const LoadInputs& inputs, const plan::ForwardPass* pass,
-             const RowTaker& taker, Progress& progress);
+void compare(const graph::MetaGraph& graph, std::span<const Method* const> methods, const BoundRequest& bound,
+             const plan::ForwardPass* pass, const RowTaker& taker, Progress& progress);
 
 // --- The figures of one load, kept after its projection is destroyed, which can be large.
 
@@ -116,6 +114,10 @@ struct LoadRow {
 // `alive`: how many blocks to list at each peak.
 LoadRow make_row(const Projection& projection, const BoundRequest& bound, const Labels& labels,
                  std::size_t alive);
+// Whether the error says that this load cannot be done, and not that something failed.
+inline bool is_refusal(const Error& error) {
+  return error.code() == ErrorCode::limit || error.code() == ErrorCode::unsupported;
+}
 LoadRow refused_row(const Method& method, std::string order, const Error& refusal);
 
 // The keys by which rows can be sorted.

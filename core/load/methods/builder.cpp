@@ -10,6 +10,7 @@
 #include "core/load/request/pass.h"
 
 #include <algorithm>
+#include <cassert>
 #include <numeric>
 #include <utility>
 
@@ -20,11 +21,13 @@ namespace loadline::load {
 // --- Builds plans step by step for load methods.
 
 MethodBuilder::MethodBuilder(const graph::MetaGraph& graph, const StorageOrder& order,
-                             const LoadInputs& inputs, plan::Plan used)
-    : graph_(graph), inputs_(inputs), plan_(std::move(used)) {
-  check_request(inputs.request);
-  if (inputs.request.cast) casts_ = storage_casts(graph, *inputs.request.cast);
-  if (inputs.request.prepack) prepacks_ = storage_prepacks(graph, *inputs.request.prepack);
+                             const BoundRequest& bound, plan::Plan used, std::uint64_t pass_bytes)
+    : graph_(graph),
+      bound_(bound),
+      activations_(bound.request.activation_bytes + pass_bytes),
+      plan_(std::move(used)) {
+  if (bound.request.cast) casts_ = storage_casts(graph, *bound.request.cast);
+  if (bound.request.prepack) prepacks_ = storage_prepacks(graph, *bound.request.prepack);
   for (const graph::StorageId id : order)
     if (graph.storage(id).bytes > 0) order_.push_back(id);
   plan_.blocks.clear();
@@ -76,7 +79,7 @@ std::uint64_t MethodBuilder::most_bytes() const {
 
 std::vector<StorageOrder> MethodBuilder::by_shard() const {
   constexpr std::size_t kUnmet = static_cast<std::size_t>(-1);
-  const std::vector<std::uint32_t> numbers = shards_of(graph_, inputs_.request.shard_bytes);
+  const std::vector<std::uint32_t> numbers = shards_of(graph_, bound_.request.shard_bytes);
   std::vector<std::size_t> places(graph_.files.size() + numbers.size() + 1, kUnmet);
   std::vector<StorageOrder> shards;
   for (const graph::StorageId id : order_) {
@@ -153,16 +156,16 @@ void MethodBuilder::fill_by_shard(const std::vector<plan::BlockId>& model, plan:
 }
 
 void MethodBuilder::activations() {
-  if (inputs_.request.activation_bytes == 0) return;
-  plan::alloc(plan_, {.space = computes_on_host(inputs_.placement) ? plan::Space::host : plan::Space::device,
-                      .bytes = inputs_.request.activation_bytes,
+  if (activations_ == 0) return;
+  plan::alloc(plan_, {.space = computes_on_host(bound_.placement) ? plan::Space::host : plan::Space::device,
+                      .bytes = activations_,
                       .use = plan::BlockUse::value,
                       .storage = {},
                       .label = "activations"});
 }
 
 void MethodBuilder::touch_views() {
-  const WeightReads reads(graph_, inputs_.request, inputs_.placement, offloaded_ > 0);
+  const WeightReads reads(graph_, bound_, offloaded_ > 0);
   for (const graph::StorageId id : views_) {
     const std::uint64_t used = reads.of(id);
     const plan::BlockId pages = plan::alloc(
@@ -174,7 +177,7 @@ void MethodBuilder::touch_views() {
 }
 
 void MethodBuilder::bring_offloaded() {
-  if (!uses_weights(inputs_.request)) return;
+  if (!uses_weights(bound_.request)) return;
   std::uint64_t largest = 0;
   bool some_on_device = false;
   for (const graph::StorageId id : order_)
@@ -187,7 +190,7 @@ void MethodBuilder::bring_offloaded() {
 
 plan::Plan MethodBuilder::finish() {
   plan::mark(plan_, "loaded");
-  if (!views_.empty() && uses_weights(inputs_.request)) touch_views();
+  if (!views_.empty() && uses_weights(bound_.request)) touch_views();
   if (offloaded_ > 0)
     plan::alloc(plan_, {.space = plan::Space::device,
                         .bytes = offloaded_,
@@ -208,6 +211,7 @@ constexpr std::uint64_t kCopyAlignment = 64;
 TransferRing::TransferRing(plan::Plan& plan, std::uint32_t slots, std::uint64_t slot_bytes,
                            std::uint64_t bytes, std::string_view remedy)
     : plan_(plan), slot_bytes_(slot_bytes) {
+  assert(slots > 0 && slot_bytes > 0);
   // a plan lists every transfer: a ring far too small for its model is refused before the list fills memory
   constexpr std::uint64_t kMostTransfers = 2'000'000;
   if (bytes / slot_bytes > kMostTransfers)

@@ -1,7 +1,7 @@
 // What methods are written with, and the list of their functions.
 #pragma once
 
-#include "core/load/request/method.h"
+#include "core/load/request/bind_request.h"
 
 #include <optional>
 #include <vector>
@@ -13,13 +13,13 @@ namespace loadline::load {
 // A plan under construction for the storages that have bytes, in load order.
 class MethodBuilder {
  public:
-  // `used` as in make_plan(). Throws Error{usage} as check_request() does.
-  MethodBuilder(const graph::MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs,
-                plan::Plan used = {});
+  // `used` and `pass_bytes` as in make_plan().
+  MethodBuilder(const graph::MetaGraph& graph, const StorageOrder& order, const BoundRequest& bound,
+                plan::Plan used = {}, std::uint64_t pass_bytes = 0);
 
   const graph::MetaGraph& graph() const { return graph_; }
   const StorageOrder& order() const { return order_; }
-  const LoadInputs& inputs() const { return inputs_; }
+  const BoundRequest& bound() const { return bound_; }
   std::uint64_t bytes(graph::StorageId id) const { return graph_.storage(id).bytes; }
   std::uint64_t all_bytes() const;
   std::uint64_t most_bytes() const;  // of the largest storage; 0 if there is none
@@ -37,8 +37,8 @@ class MethodBuilder {
   // Where copies may divide a storage that is to be packed: the bytes of one number or one block; 1
   // otherwise.
   std::uint64_t unit(graph::StorageId id) const;
-  Home home(graph::StorageId id) const { return inputs_.placement.of(id); }
-  bool has_twin(graph::StorageId id) const { return inputs_.placement.has_twin(id); }
+  Home home(graph::StorageId id) const { return bound_.placement.of(id); }
+  bool has_twin(graph::StorageId id) const { return bound_.placement.has_twin(id); }
 
   // Allocates a block for a storage in its stored type.
   plan::BlockId make(plan::Space space, graph::StorageId id, plan::BlockUse use = plan::BlockUse::storage);
@@ -90,7 +90,8 @@ class MethodBuilder {
   void touch_views();
 
   const graph::MetaGraph& graph_;
-  const LoadInputs& inputs_;
+  const BoundRequest& bound_;
+  const std::uint64_t activations_;                        // bytes; with those of a pass ahead of the weights
   std::vector<std::optional<plan::Cast>> casts_;           // by storage; empty: no cast
   std::vector<std::optional<convert::Prepack>> prepacks_;  // likewise
   StorageOrder order_;

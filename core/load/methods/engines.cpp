@@ -85,7 +85,7 @@ class StagedPrepack {
 
   // The number of device tensors that a storage becomes.
   std::size_t copies(graph::StorageId id) const {
-    return b_.inputs().request.doubled_ties ? consumers_[graph::index(id)] : 1;
+    return b_.bound().request.doubled_ties ? consumers_[graph::index(id)] : 1;
   }
 
   // `make` returns the i-th storage's k-th tensor on the device; it is called in packing order. Further
@@ -113,7 +113,7 @@ class StagedPrepack {
     b_.move(weight, staging);
     waiting_.push_back(staging);
     waiting_bytes_ += b_.bytes(id);
-    if (waiting_bytes_ >= b_.inputs().request.flush_bytes) flush();
+    if (waiting_bytes_ >= b_.bound().request.flush_bytes) flush();
   }
 
   // Frees the staging buffers, which wait until flush_bytes are worth a submission

@@ -30,7 +30,7 @@ class LlamaCpp {
  public:
   explicit LlamaCpp(MethodBuilder& b)
       : b_(b),
-        repacked_(repacked_storages(b.graph(), b.inputs().request.repack)),
+        repacked_(repacked_storages(b.graph(), b.bound().request.repack)),
         owners_(graph::first_owner(b.graph())) {
     host_block(vocabulary_bytes(b.graph()), "vocabulary");
   }
@@ -42,7 +42,7 @@ class LlamaCpp {
   // The copy of a shared embedding that serves as the head on the host.
   void repack_head() {
     if (std::ranges::none_of(b_.order(), [&](graph::StorageId id) { return on_device(id); }))
-      host_block(repacked_head(b_.graph(), b_.inputs().request.repack), "repacked head");
+      host_block(repacked_head(b_.graph(), b_.bound().request.repack), "repacked head");
   }
 
   // As llama-model-loader.cpp reads: the ring for the device, then what is repacked, the largest first, each

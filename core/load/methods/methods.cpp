@@ -397,26 +397,25 @@ const Method& find_method(std::string_view id) { return find_row(methods(), id, 
 
 // --- Checks that a method supports the request, then makes its plan.
 
-std::uint32_t loading_threads(const LoadInputs& inputs) {
-  return inputs.placement.leaves_on_disk() ? 1 : inputs.request.workers;
+std::uint32_t loading_threads(const BoundRequest& bound) {
+  return bound.placement.leaves_on_disk() ? 1 : bound.request.workers;
 }
 
 plan::Plan make_plan(const graph::MetaGraph& graph, const Method& method, const StorageOrder& order,
-                     const LoadInputs& inputs, plan::Plan used) {
-  check_request(inputs.request);
-  if (inputs.request.cast && !method.traits.casts)
+                     const BoundRequest& bound, plan::Plan used, std::uint64_t pass_bytes) {
+  if (bound.request.cast && !method.traits.casts)
     throw Error(ErrorCode::unsupported, "the method does not cast weights");
-  if (!inputs.placement.all_on_device() && !method.traits.offloads)
+  if (!bound.placement.all_on_device() && !method.traits.offloads)
     throw Error(ErrorCode::unsupported, "the method places all weights on the device");
-  if (!supports_placement(method, inputs.request))
-    throw Error(ErrorCode::unsupported, inputs.request.gpu_layers
+  if (!supports_placement(method, bound.request))
+    throw Error(ErrorCode::unsupported, bound.request.gpu_layers
                                             ? "only llama.cpp counts layers on the device"
                                             : "the method has no automatic device map");
-  if (!method.traits.disk && inputs.placement.leaves_on_disk())
+  if (!method.traits.disk && bound.placement.leaves_on_disk())
     throw Error(ErrorCode::unsupported, "the method leaves no weights on disk");
-  MethodBuilder builder(graph, order, inputs, std::move(used));
+  MethodBuilder builder(graph, order, bound, std::move(used), pass_bytes);
   plan::Plan plan = method.make(builder);
-  return inputs.request.prepack ? with_prepacks(std::move(plan), graph, *inputs.request.prepack) : plan;
+  return bound.request.prepack ? with_prepacks(std::move(plan), graph, *bound.request.prepack) : plan;
 }
 
 }  // namespace loadline::load

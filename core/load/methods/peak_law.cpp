@@ -1,6 +1,7 @@
 // The laws of peaks as texts and numbers, and the sizes of a load that they are made of.
 #include "core/base/checked_arithmetic.h"
 #include "core/load/methods/framework_sizes.h"
+#include "core/load/request/bind_request.h"
 #include "core/load/request/casts.h"
 #include "core/load/request/method.h"
 #include "core/load/request/model_parts.h"
@@ -112,7 +113,7 @@ std::uint64_t runai_bound(const graph::MetaGraph& graph, const StorageOrder& sto
 
 class SizesOfLoad {
  public:
-  SizesOfLoad(const graph::MetaGraph& graph, const LoadInputs& inputs) : graph_(graph), inputs_(inputs) {}
+  SizesOfLoad(const graph::MetaGraph& graph, const BoundRequest& bound) : graph_(graph), bound_(bound) {}
 
   LawSizes sizes(std::uint64_t pass_bytes) {
     count_weights();
@@ -126,7 +127,7 @@ class SizesOfLoad {
     sizes_.used.holds = uses_weights(request_);
     sizes_.brought.holds =
         sizes_.used.holds && sizes_.device_weights.bytes > 0 && sizes_.largest_off_device.bytes > 0;
-    const bool on_host = computes_on_host(inputs_.placement);
+    const bool on_host = computes_on_host(bound_.placement);
     (on_host ? sizes_.host_pass : sizes_.pass.bytes) = add_loaded(request_.activation_bytes, pass_bytes);
     return sizes_;
   }
@@ -135,7 +136,7 @@ class SizesOfLoad {
   std::uint64_t stored(graph::StorageId id) const { return graph_.storage(id).bytes; }
   std::uint64_t loaded(graph::StorageId id) const { return loaded_[graph::index(id)]; }
   std::uint32_t shard(graph::StorageId id) const { return shards_[graph::index(id)]; }
-  Home home(graph::StorageId id) const { return inputs_.placement.of(id); }
+  Home home(graph::StorageId id) const { return bound_.placement.of(id); }
   bool stays(graph::StorageId id) const { return !request_.cast || !casts_[graph::index(id)]; }
   static void raise(LawSize& most, std::uint64_t bytes) { most.bytes = std::max(most.bytes, bytes); }
   static void add(LawSize& sum, std::uint64_t bytes) { sum.bytes = add_loaded(sum.bytes, bytes); }
@@ -148,7 +149,7 @@ class SizesOfLoad {
       raise(sizes_.largest_loaded, loaded(id));
       raise(sizes_.largest_stored_and_loaded, add_loaded(stored(id), loaded(id)));
       raise(sizes_.largest_shard, shard_bytes[shard(id)] += stored(id));
-      const bool twin = inputs_.placement.has_twin(id);
+      const bool twin = bound_.placement.has_twin(id);
       const bool on_host = home(id) == Home::host;
       add(home(id) == Home::device ? sizes_.device_weights
           : on_host                ? sizes_.host_weights
@@ -157,7 +158,7 @@ class SizesOfLoad {
       if (home(id) != Home::device || twin) raise(sizes_.largest_off_device, loaded(id));
       if (twin) add(sizes_.host_weights, loaded(id));
     }
-    sizes_.largest_per_thread.bytes = sum_of_largest(loaded_, loading_threads(inputs_));
+    sizes_.largest_per_thread.bytes = sum_of_largest(loaded_, loading_threads(bound_));
     sizes_.cast.holds = request_.cast.has_value();
     sizes_.partly_cast.holds =
         request_.cast && std::ranges::any_of(storages_, [&](graph::StorageId id) { return stays(id); });
@@ -217,8 +218,8 @@ class SizesOfLoad {
   }
 
   const graph::MetaGraph& graph_;
-  const LoadInputs& inputs_;
-  const LoadRequest& request_ = inputs_.request;
+  const BoundRequest& bound_;
+  const LoadRequest& request_ = bound_.request;
   const StorageOrder storages_ = find_order("file").make(graph_);
   const std::vector<std::uint64_t> loaded_ = loaded_bytes(graph_, request_.cast);
   const std::vector<std::uint32_t> shards_ = shards_of(graph_, request_.shard_bytes);
@@ -229,8 +230,8 @@ class SizesOfLoad {
 
 }  // namespace
 
-LawSizes law_sizes(const graph::MetaGraph& graph, const LoadInputs& inputs, std::uint64_t pass_bytes) {
-  return SizesOfLoad(graph, inputs).sizes(pass_bytes);
+LawSizes law_sizes(const graph::MetaGraph& graph, const BoundRequest& bound, std::uint64_t pass_bytes) {
+  return SizesOfLoad(graph, bound).sizes(pass_bytes);
 }
 
 }  // namespace loadline::load

@@ -15,8 +15,8 @@ namespace loadline::load {
 namespace {
 
 TransferRing ring_of(MethodBuilder& b) {
-  const LoadInputs& inputs = b.inputs();
-  return {b.plan(), inputs.request.slots, inputs.request.staging_bytes / inputs.request.slots,
+  const BoundRequest& bound = b.bound();
+  return {b.plan(), bound.request.slots, bound.request.staging_bytes / bound.request.slots,
           b.all_cast_bytes()};
 }
 
@@ -83,7 +83,7 @@ plan::Plan load_runai(MethodBuilder& b) {
   const std::vector<plan::BlockId> model = b.make_all(plan::Space::device);
   std::vector<std::uint64_t> sizes;
   for (const graph::StorageId id : b.order()) sizes.push_back(b.bytes(id));
-  const RunaiBuffers buffers = runai_buffers(sizes, b.inputs().request.runai_buffer);
+  const RunaiBuffers buffers = runai_buffers(sizes, b.bound().request.runai_buffer);
   struct Request {
     plan::BlockId block{};
     std::size_t from = 0, to = 0;  // positions in load order
@@ -117,7 +117,7 @@ plan::Plan load_runai(MethodBuilder& b) {
 
 // ServerlessLLM keeps the whole checkpoint in pinned chunks and copies from there to the device.
 plan::Plan load_pinned_pool(MethodBuilder& b) {
-  const std::uint64_t chunk = b.inputs().request.staging_bytes / b.inputs().request.slots;
+  const std::uint64_t chunk = b.bound().request.staging_bytes / b.bound().request.slots;
   const std::uint64_t chunks = (b.all_bytes() + chunk - 1) / chunk;
   constexpr std::uint64_t kMostSlots = UINT32_MAX;
   const std::vector<plan::BlockId> model = b.make_all(plan::Space::device);

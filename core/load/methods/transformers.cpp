@@ -113,10 +113,10 @@ class Conversion {
         model_(model),
         on_host_(on_host),
         groups_(expert_groups(b.graph(), b.order())),
-        workers_(loading_threads(b.inputs())),
+        workers_(loading_threads(b.bound())),
         made_(b.graph().storages.size()) {
     check_groups();
-    const bool pool = !b.inputs().placement.leaves_on_disk();
+    const bool pool = !b.bound().placement.leaves_on_disk();
     const std::vector<Item> items = items_of(b_, by_name(b_), groups_);
     for (const Item& item : items) {
       if (item.group == nullptr) {
@@ -307,7 +307,7 @@ namespace {
 class Dispatch {
  public:
   explicit Dispatch(MethodBuilder& b)
-      : b_(b), model_(b), pickled_(is_pickled(b.graph())), offloads_(b.inputs().placement.leaves_on_disk()) {
+      : b_(b), model_(b), pickled_(is_pickled(b.graph())), offloads_(b.bound().placement.leaves_on_disk()) {
     for (std::size_t file = 0; file < model_.files().size(); ++file) {
       load_shard(model_.files()[file]);
       plan::mark(b_.plan(), fmt::format("shard {} loaded", file + 1));

@@ -17,11 +17,11 @@ namespace {
 
 class Search {
  public:
-  Search(const graph::MetaGraph& graph, const Method& method, const LoadInputs& inputs,
+  Search(const graph::MetaGraph& graph, const Method& method, const BoundRequest& bound,
          const Progress& progress)
       : graph_(graph),
         method_(method),
-        inputs_(inputs),
+        bound_(bound),
         progress_(progress),
         file_(find_order("file").make(graph)),
         cut_(cut_in(file_)) {}
@@ -71,7 +71,7 @@ class Search {
 
   TurnCut cut_in(const StorageOrder& order) const {
     progress_.check_canceled();
-    return cut_turns(make_plan(graph_, method_, order, inputs_), graph_.storages.size(), inputs_.spaces);
+    return cut_turns(make_plan(graph_, method_, order, bound_), graph_.storages.size(), bound_.spaces);
   }
 
   // Tests whether the turns depend on the order. Methods with buffers that wait for a number of bytes are
@@ -92,14 +92,14 @@ class Search {
   void probe_files() {
     const std::size_t storages = graph_.storages.size();
     const std::vector<std::uint32_t> shards =
-        shards_of(graph_, method_.traits.shards ? inputs_.request.shard_bytes : 0);
+        shards_of(graph_, method_.traits.shards ? bound_.request.shard_bytes : 0);
     std::map<std::uint32_t, graph::StorageId> first;
     first_of_file_.resize(storages);
     for (const graph::StorageId id : file_)
       first_of_file_[graph::index(id)] = first.try_emplace(shards[graph::index(id)], id).first->second;
     const auto grouped_in = [&](const StorageOrder& order) {
       progress_.check_canceled();
-      return cut_groups(make_plan(graph_, method_, order, inputs_), first_of_file_, inputs_.spaces);
+      return cut_groups(make_plan(graph_, method_, order, bound_), first_of_file_, bound_.spaces);
     };
     files_cut_ = grouped_in(file_);
     fixed_files_ = !waits();
@@ -130,7 +130,7 @@ class Search {
     for (int i = 0; i < 7; ++i) orders.push_back(shuffled(random));
     return orders;
   }
-  bool waits() const { return method_.waits != nullptr && method_.waits(inputs_.request); }
+  bool waits() const { return method_.waits != nullptr && method_.waits(bound_.request); }
 
   StorageOrder reversed() const { return {file_.rbegin(), file_.rend()}; }
   StorageOrder rotated() const {
@@ -189,7 +189,7 @@ class Search {
 
   const graph::MetaGraph& graph_;
   const Method& method_;
-  const LoadInputs& inputs_;
+  const BoundRequest& bound_;
   const Progress& progress_;
   const StorageOrder file_;
   const TurnCut cut_;  // in file order
@@ -202,21 +202,21 @@ class Search {
 
 }  // namespace
 
-OptimalOrder optimal_order(const graph::MetaGraph& graph, const Method& method, const LoadInputs& inputs,
+OptimalOrder optimal_order(const graph::MetaGraph& graph, const Method& method, const BoundRequest& bound,
                            const Progress& progress) {
   progress.check_canceled();
   if (method.traits.order_free) return {.order = find_order("file").make(graph), .proven = true};
-  return Search(graph, method, inputs, progress).best();
+  return Search(graph, method, bound, progress).best();
 }
 
 StorageOrder make_order(const graph::MetaGraph& graph, const Order& order, const Method& method,
-                        const LoadInputs& inputs, const Progress& progress) {
-  return order.make != nullptr ? order.make(graph) : optimal_order(graph, method, inputs, progress).order;
+                        const BoundRequest& bound, const Progress& progress) {
+  return order.make != nullptr ? order.make(graph) : optimal_order(graph, method, bound, progress).order;
 }
 
 StorageOrder make_order(const graph::MetaGraph& graph, const OrderChoice& choice, const Method& method,
-                        const LoadInputs& inputs, const Progress& progress) {
-  return choice.row == nullptr ? choice.listed : make_order(graph, *choice.row, method, inputs, progress);
+                        const BoundRequest& bound, const Progress& progress) {
+  return choice.row == nullptr ? *choice.listed : make_order(graph, *choice.row, method, bound, progress);
 }
 
 // --- Asks the table of orders for a load whose peak depends on the order.

@@ -89,7 +89,7 @@ std::int64_t peak_in(const TurnCut& cut, const StorageOrder& order, std::size_t 
 
 struct OptimalOrder {
   StorageOrder order;
-  // Peak of the load alone, over LoadInputs::spaces. Absent if the method is order_free: file order is then
+  // Peak of the load alone, over BoundRequest::spaces. Absent if the method is order_free: file order is then
   // optimal, and no plan is made.
   std::optional<std::uint64_t> peak = {};
   // True if no order has a lower peak. Proven in three cases: the method is order_free; or the peak equals
@@ -101,21 +101,21 @@ struct OptimalOrder {
   bool proven = false;
 };
 
-// The candidate with the lowest peak over LoadInputs::spaces; file order if none is lower, because then the
+// The candidate with the lowest peak over BoundRequest::spaces; file order if none is lower, because then the
 // reads stay sequential. Among equal peaks, the order that departs from file order least often, then the
 // earlier candidate. O(n log n) and a handful of plans. Throws Error{canceled}. Unless the method is
 // order_free, also throws as make_plan() does, and Error{limit} for a load of 2^62 bytes or more.
-OptimalOrder optimal_order(const graph::MetaGraph& graph, const Method& method, const LoadInputs& inputs,
+OptimalOrder optimal_order(const graph::MetaGraph& graph, const Method& method, const BoundRequest& bound,
                            const Progress& progress = Progress());
 
 // The sequence of storages for this method: from the table's order if it depends on the graph alone, else the
 // optimal order.
 StorageOrder make_order(const graph::MetaGraph& graph, const Order& order, const Method& method,
-                        const LoadInputs& inputs, const Progress& progress = Progress());
+                        const BoundRequest& bound, const Progress& progress = Progress());
 
 // The sequence of storages that the choice gives for this method.
 StorageOrder make_order(const graph::MetaGraph& graph, const OrderChoice& choice, const Method& method,
-                        const LoadInputs& inputs, const Progress& progress = Progress());
+                        const BoundRequest& bound, const Progress& progress = Progress());
 
 // --- The order of a model's weights in a file that is to be written.
 

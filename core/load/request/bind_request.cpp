@@ -46,14 +46,16 @@ std::optional<MeasuredRates> bind_rates(const std::string& rates,
 OrderChoice bind_order(const graph::MetaGraph& graph, const std::string& name,
                        const LoadEnvironment& environment) {
   if (name != kOwnOrder || environment.own_order == nullptr) return choose_order(graph, name);
-  return {.name = name, .row = nullptr, .listed = *environment.own_order};
+  return {.name = name, .row = nullptr, .listed = environment.own_order};
 }
 
-// Sets the target's options that the request leaves at their defaults.
-void add_target_options(LoadRequest& request, const Target& target) {
+// The request with the target's options that it leaves at their defaults.
+LoadRequest with_target_options(LoadRequest request, const std::optional<Target>& target) {
+  if (!target) return request;
   const LoadRequest defaults;
-  for (const auto& [id, value] : target.options)
+  for (const auto& [id, value] : target->options)
     if (same_option(*find_load_option(id), request, defaults)) set_load_option(request, id, value);
+  return request;
 }
 
 std::string counts_instead(std::string_view budget, std::uint64_t bytes) {
@@ -61,24 +63,33 @@ std::string counts_instead(std::string_view budget, std::uint64_t bytes) {
 }
 
 // Takes the reserve off the budget that decides.
-void take_reserve(BoundMemory& bound) {
-  auto& budget = bound.kind == plan::MemoryKind::unified ? bound.budget.unified : bound.budget.device;
-  if (!bound.request.reserve || !budget) return;
-  const std::uint64_t taken = bound.request.reserve->of(*budget);
+void take_reserve(LoadMemory& memory, const Reserve& reserve) {
+  auto& budget = memory.deciding_budget();
+  if (!budget) return;
+  const std::uint64_t taken = reserve.of(*budget);
   if (taken >= *budget)
     throw Error(ErrorCode::usage, "a reserve of {} leaves nothing of {}", format_bytes(taken),
                 format_bytes(*budget));
   *budget -= taken;
-  if (bound.kind == plan::MemoryKind::unified && bound.budget.device)
-    bound.budget.device = std::min(*bound.budget.device, *budget);
-  bound.notes.push_back(
+  if (memory.kind == plan::MemoryKind::unified && memory.budget.device)
+    memory.budget.device = std::min(*memory.budget.device, *budget);
+  memory.notes.push_back(
       fmt::format("{} reserved for the system, {} left", format_bytes(taken), format_bytes(*budget)));
 }
 
 }  // namespace
 
 bool BoundRequest::judged() const {
-  return budget.device || budget.host || budget.unified || request().require_peak;
+  const Budget& budget = memory.budget;
+  return budget.device || budget.host || budget.unified || request.require_peak;
+}
+
+Budget BoundRequest::limits() const {
+  if (!request.require_peak) return memory.budget;
+  LoadMemory limited = memory;
+  auto& limit = limited.deciding_budget();
+  limit = std::min(limit.value_or(UINT64_MAX), *request.require_peak);
+  return limited.budget;
 }
 
 std::vector<const Method*> find_methods(const std::vector<std::string>& ids) {
@@ -93,56 +104,53 @@ std::vector<std::string> order_names(const std::vector<std::string>& names) {
   return ids_of(names, orders());
 }
 
-BoundMemory bind_memory(const LoadRequest& request, std::span<const Target> targets) {
-  BoundMemory bound;
-  bound.request = request;
-  if (!request.target.empty()) bound.target = find_target(targets, request.target);
-  if (bound.target) add_target_options(bound.request, *bound.target);
-  bound.kind = request.memory ? *request.memory
-               : bound.target ? bound.target->memory
-                              : plan::MemoryKind::discrete;
-  if (bound.target) bound.budget = target_budget(*bound.target, bound.kind);
-  const bool unified = bound.kind == plan::MemoryKind::unified;
-  if (unified && request.host_budget)
-    throw Error(ErrorCode::usage,
-                "unified memory has one budget: the device budget covers the host's share as well");
+LoadMemory bind_memory(const LoadRequest& request, std::span<const Target> targets) {
+  LoadMemory memory;
+  if (!request.target.empty()) memory.target = find_target(targets, request.target);
+  memory.kind = request.memory  ? *request.memory
+                : memory.target ? memory.target->memory
+                                : plan::MemoryKind::discrete;
+  LoadRequest whole = with_target_options(request, memory.target);
+  whole.memory = memory.kind;
+  check_request(whole);
+  if (memory.target) memory.budget = target_budget(*memory.target, memory.kind);
+  const bool unified = memory.kind == plan::MemoryKind::unified;
   if (request.device_budget) {
-    if (bound.target) bound.notes.push_back(counts_instead("device", *request.device_budget));
+    if (memory.target) memory.notes.push_back(counts_instead("device", *request.device_budget));
     if (unified)
-      bound.budget = {.unified = request.device_budget};
+      memory.budget = {.unified = request.device_budget};
     else
-      bound.budget.device = request.device_budget;
+      memory.budget.device = request.device_budget;
   }
   if (request.host_budget) {
-    if (bound.budget.host) bound.notes.push_back(counts_instead("host", *request.host_budget));
-    bound.budget.host = request.host_budget;
+    if (memory.budget.host) memory.notes.push_back(counts_instead("host", *request.host_budget));
+    memory.budget.host = request.host_budget;
   }
-  bound.budget.pages_may_stay = unified && bound.request.mapped_pages == MappedPages::anonymous;
+  memory.budget.pages_may_stay = unified && whole.mapped_pages == MappedPages::anonymous;
   // the target's own reserve applies to the memory in its data sheet, not to a device budget from the request
-  if (request.reserve || !request.device_budget) take_reserve(bound);
+  if (whole.reserve && (request.reserve || !request.device_budget)) take_reserve(memory, *whole.reserve);
+  return memory;
+}
+
+BoundRequest bind_request(const graph::MetaGraph& graph, const LoadRequest& request, LoadMemory memory,
+                          const LoadEnvironment& environment) {
+  BoundRequest bound;
+  bound.request = with_target_options(request, memory.target);
+  bound.methods = find_methods(request.methods);
+  bound.memory = std::move(memory);
+  bound.rates = bind_rates(request.rates, environment.measured_rates);
+  bound.placement = bind_placement(graph, request);
+  bound.spaces = plan::deciding_spaces(bound.memory.kind);
+  bound.costs = bound.machine_costs();
+  if (bound.memory.target) bound.costs = target_costs(*bound.memory.target, bound.costs);
+  for (const std::string& name : order_names(request.orders))
+    bound.orders.push_back(bind_order(graph, name, environment));
   return bound;
 }
 
 BoundRequest bind_request(const graph::MetaGraph& graph, const LoadRequest& request,
                           const LoadEnvironment& environment) {
-  check_request(request);
-  BoundRequest bound;
-  bound.methods = find_methods(request.methods);
-  BoundMemory memory = bind_memory(request, environment.targets);
-  bound.memory = memory.kind;
-  bound.budget = memory.budget;
-  bound.target = std::move(memory.target);
-  bound.notes = std::move(memory.notes);
-  bound.rates = bind_rates(request.rates, environment.measured_rates);
-  LoadInputs& inputs = bound.inputs;
-  inputs.request = std::move(memory.request);
-  inputs.placement = bind_placement(graph, request);
-  inputs.spaces = plan::deciding_spaces(bound.memory);
-  if (bound.rates) inputs.costs = bound.rates->costs(inputs.costs);
-  if (bound.target) inputs.costs = target_costs(*bound.target, inputs.costs);
-  for (const std::string& name : order_names(request.orders))
-    bound.orders.push_back(bind_order(graph, name, environment));
-  return bound;
+  return bind_request(graph, request, bind_memory(request, environment.targets), environment);
 }
 
 }  // namespace loadline::load

@@ -40,7 +40,7 @@ std::string order_text(const graph::MetaGraph& graph, const StorageOrder& order)
 struct OrderChoice {
   std::string name;            // as written in the request
   const Order* row = nullptr;  // null: use `listed`
-  StorageOrder listed = {};
+  std::shared_ptr<const StorageOrder> listed = nullptr;
 };
 // Throws Error{usage} unless `name` is the id of an order or the path of an existing file.
 void check_order_choice(const std::string& name);
@@ -127,34 +127,49 @@ struct LoadEnvironment {
 // The name of an order that the user arranged by hand.
 inline constexpr std::string_view kOwnOrder = "custom";
 
-struct BoundRequest {
-  LoadInputs inputs = {};
-  std::vector<const Method*> methods = {};  // without repeats
-  std::vector<OrderChoice> orders = {};
-  plan::MemoryKind memory = plan::MemoryKind::discrete;
-  Budget budget = {};
-  std::optional<Target> target = {};
-  std::vector<std::string> notes = {};      // sentences on which budgets apply
-  std::optional<MeasuredRates> rates = {};  // absent: assumed rates
-
-  const LoadRequest& request() const { return inputs.request; }
-  // Costs on this machine; inputs.costs are those on the target.
-  plan::CostModel machine_costs() const { return rates ? rates->costs() : plan::CostModel(); }
-  // Whether a budget or a required peak is set.
-  bool judged() const;
-};
-
-// The memory kind and budgets of a request and its target, without a model. Throws Error{usage}.
-struct BoundMemory {
-  LoadRequest request = {};  // with the target's own options filled in
+// The memory that a load has to fit into, from the request and its target.
+struct LoadMemory {
   plan::MemoryKind kind = plan::MemoryKind::discrete;
   Budget budget = {};
   std::optional<Target> target = {};
-  std::vector<std::string> notes = {};
-};
-BoundMemory bind_memory(const LoadRequest& request, std::span<const Target> targets);
+  std::vector<std::string> notes = {};  // sentences on which budgets apply
 
-// Throws Error{usage} for unknown ids, and as check_request(), place_by_rules() and read_rates() do.
+  // The budget that decides: of the device, or of the memory that all spaces share.
+  std::optional<std::uint64_t>& deciding_budget() {
+    return kind == plan::MemoryKind::unified ? budget.unified : budget.device;
+  }
+  const std::optional<std::uint64_t>& deciding_budget() const {
+    return kind == plan::MemoryKind::unified ? budget.unified : budget.device;
+  }
+};
+
+// A checked request and its meaning for one model: all that plans, projections and answers are made from.
+struct BoundRequest {
+  LoadRequest request = {};                                // with the target's own options filled in
+  Placement placement = {};                                // the requested placement, by storage
+  unsigned spaces = plan::space_bit(plan::Space::device);  // order `optimal` minimizes the peak of their sum
+  plan::CostModel costs = {};                              // on the target
+  std::vector<const Method*> methods = {};                 // without repeats
+  std::vector<OrderChoice> orders = {};
+  LoadMemory memory = {};
+  std::optional<MeasuredRates> rates = {};  // absent: assumed rates
+
+  plan::CostModel machine_costs() const { return rates ? rates->costs() : plan::CostModel(); }
+  // Whether a budget or a required peak is set.
+  bool judged() const;
+  // The budgets, with the required peak as a limit of the memory that decides.
+  Budget limits() const;
+};
+
+// The first stage of bind_request(), for a front end that checks a request before it opens the model. Throws
+// Error{usage} for an unknown target, a reserve that leaves nothing, and as check_request().
+LoadMemory bind_memory(const LoadRequest& request, std::span<const Target> targets);
+
+// `memory` is that of the request. Throws Error{usage} for unknown ids, and as place_by_rules(),
+// choose_order() and read_rates() do.
+BoundRequest bind_request(const graph::MetaGraph& graph, const LoadRequest& request, LoadMemory memory,
+                          const LoadEnvironment& environment);
+// Both stages. Also throws as bind_memory() does.
 BoundRequest bind_request(const graph::MetaGraph& graph, const LoadRequest& request,
                           const LoadEnvironment& environment);
 

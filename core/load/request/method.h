@@ -17,22 +17,16 @@ namespace loadline::load {
 
 // --- Load methods: how each framework or recipe moves weights from disk to a device, written as plans.
 
-// The inputs of a load's plan: the request, and its meaning for one model.
-struct LoadInputs {
-  LoadRequest request = {};
-  Placement placement = {};                                // the requested placement, by storage
-  unsigned spaces = plan::space_bit(plan::Space::device);  // order `optimal` minimizes the peak of their sum
-  plan::CostModel costs = {};
-};
+struct BoundRequest;  // bind_request.h
 
 // Threads of transformers 5 that materialize tensors; without a pool, 1, if weights stay on disk.
-std::uint32_t loading_threads(const LoadInputs& inputs);
+std::uint32_t loading_threads(const BoundRequest& bound);
 
 class MethodBuilder;
 
 struct MethodTraits {
   bool casts = false;              // supports LoadRequest::cast
-  bool offloads = false;           // supports LoadInputs::placement, by rules
+  bool offloads = false;           // supports BoundRequest::placement, by rules
   bool disk = false;               // supports weights left on disk; with `offloads` only
   bool layers = false;             // supports LoadRequest::gpu_layers; with `offloads` only
   bool maps = false;               // supports LoadRequest::auto_map; with `offloads` only
@@ -166,11 +160,11 @@ bool supports_placement(const Method& method, const LoadRequest& request);
 std::span<const Method> methods();
 // Throws Error{usage} that lists the ids.
 const Method& find_method(std::string_view id);
-// The method's plan. Throws Error{usage} as check_request() does, Error{unsupported} for a cast or a
-// placement that the method does not support, Error{limit} if the plan itself would be too large. The plan
-// takes over the memory of `used`, whose contents are dropped.
+// The method's plan. Throws Error{unsupported} for a cast or a placement that the method does not support,
+// Error{limit} if the plan itself would be too large. The plan takes over the memory of `used`, whose
+// contents are dropped. `pass_bytes`: of a forward pass whose memory is allocated with the activations.
 plan::Plan make_plan(const graph::MetaGraph& graph, const Method& method, const StorageOrder& order,
-                     const LoadInputs& inputs, plan::Plan used = {});
+                     const BoundRequest& bound, plan::Plan used = {}, std::uint64_t pass_bytes = 0);
 
 // "device: max(2 * weights, weights + pass); host: largest_weight (if cast: 0; if disk: + largest_loaded)".
 std::string law_text(const Method& method);
@@ -182,7 +176,7 @@ std::vector<LawWord> law_words(std::span<const Method* const> methods);
 
 // What laws count with, for a model and a request. `pass_bytes` are those of a forward pass, besides the
 // activations of the request. Throws Error{limit} if a sum does not fit in 64 bits.
-LawSizes law_sizes(const graph::MetaGraph& graph, const LoadInputs& inputs, std::uint64_t pass_bytes = 0);
+LawSizes law_sizes(const graph::MetaGraph& graph, const BoundRequest& bound, std::uint64_t pass_bytes = 0);
 
 struct LawPeaks {
   plan::PerSpace<std::uint64_t> spaces = {};

@@ -6,6 +6,7 @@
 #include "core/load/request/bind_request.h"
 
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <system_error>
 #include <vector>
@@ -142,7 +143,8 @@ void check_order_choice(const std::string& name) {
 OrderChoice choose_order(const graph::MetaGraph& graph, const std::string& name) {
   check_order_choice(name);
   if (const Order* row = find_row_of(name)) return {.name = name, .row = row};
-  return {.name = name, .row = nullptr, .listed = read_order(graph, name)};
+  return {
+      .name = name, .row = nullptr, .listed = std::make_shared<const StorageOrder>(read_order(graph, name))};
 }
 
 }  // namespace loadline::load

@@ -6,6 +6,7 @@
 #include "core/forward/family/model_config.h"
 #include "core/forward/model/forward_model.h"
 #include "core/forward/model/known_models.h"
+#include "core/load/request/bind_request.h"
 #include "core/load/request/casts.h"
 #include "core/load/request/model_parts.h"
 
@@ -91,11 +92,10 @@ std::uint64_t RequestPass::estimated_cache() const {
 
 // --- Adds up what stays mapped, or on disk.
 
-WeightReads::WeightReads(const graph::MetaGraph& graph, const LoadRequest& request,
-                         const Placement& placement, bool whole)
+WeightReads::WeightReads(const graph::MetaGraph& graph, const BoundRequest& bound, bool whole)
     : graph_(graph),
-      placement_(placement),
-      tokens_(whole ? 0 : request.batch * request.sequence),  // below 2^48
+      placement_(bound.placement),
+      tokens_(whole ? 0 : bound.request.batch * bound.request.sequence),  // below 2^48
       owners_(graph::first_owner(graph)),
       shared_(shared_embedding(graph)) {}
 
@@ -110,11 +110,11 @@ std::uint64_t WeightReads::of(graph::StorageId id) const {
   return std::min(bytes, checked_mul(tokens_, std::max(bytes / rows, kAround)).value_or(bytes));
 }
 
-PassReads pass_reads(const graph::MetaGraph& graph, const LoadRequest& request, const Placement& placement,
-                     bool whole, const plan::Plan& plan, const plan::Timeline& timeline) {
+PassReads pass_reads(const graph::MetaGraph& graph, const BoundRequest& bound, bool whole,
+                     const plan::Plan& plan, const plan::Timeline& timeline) {
   PassReads reads;
-  if (!uses_weights(request)) return reads;
-  const WeightReads weights(graph, request, placement, whole);
+  if (!uses_weights(bound.request)) return reads;
+  const WeightReads weights(graph, bound, whole);
   std::vector<bool> in_memory(graph.storages.size(), false);
   for (std::size_t i = 0; i < plan.blocks.size(); ++i) {
     const plan::Block& block = plan.blocks[i];
@@ -123,9 +123,9 @@ PassReads pass_reads(const graph::MetaGraph& graph, const LoadRequest& request, 
     if (block.space == plan::Space::page_cache && block.use == plan::BlockUse::storage)
       reads.mapped += std::min(block.bytes, weights.of(*block.storage));
   }
-  const std::vector<std::uint64_t> landed = loaded_bytes(graph, request.cast);
+  const std::vector<std::uint64_t> landed = loaded_bytes(graph, bound.request.cast);
   for (const graph::StorageId id : used_storages(graph))
-    if (placement.of(id) == Home::disk && !in_memory[graph::index(id)])
+    if (bound.placement.of(id) == Home::disk && !in_memory[graph::index(id)])
       reads.disk = add_loaded(reads.disk, landed[graph::index(id)]);
   return reads;
 }

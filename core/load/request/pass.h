@@ -72,13 +72,14 @@ class RequestPass {
 
 // --- What a forward pass reads of each weight, and what of that is not in memory of its own.
 
+struct BoundRequest;  // bind_request.h
+
 // A pass reads all of a weight, but of an embedding that is not also the head only the rows of its tokens,
 // with the pages that the kernel maps around them. `whole`: the pass brings weights to the device, whole
 // ones.
 class WeightReads {
  public:
-  WeightReads(const graph::MetaGraph& graph, const LoadRequest& request, const Placement& placement,
-              bool whole);
+  WeightReads(const graph::MetaGraph& graph, const BoundRequest& bound, bool whole);
   std::uint64_t of(graph::StorageId id) const;
 
  private:
@@ -96,7 +97,7 @@ struct PassReads {
   std::uint64_t all() const { return mapped + disk; }
 };
 // Zero if nothing follows the load. `timeline` is the plan's.
-PassReads pass_reads(const graph::MetaGraph& graph, const LoadRequest& request, const Placement& placement,
-                     bool whole, const plan::Plan& plan, const plan::Timeline& timeline);
+PassReads pass_reads(const graph::MetaGraph& graph, const BoundRequest& bound, bool whole,
+                     const plan::Plan& plan, const plan::Timeline& timeline);
 
 }  // namespace loadline::load

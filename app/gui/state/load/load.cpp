@@ -122,15 +122,15 @@ LoadQuestion comparison_question(const Asked& asked, const ForwardScene* pass,
   return question;
 }
 
-// --- Binds the request of a task, and computes its projection or its comparison.
+// --- Binds the request of a question, and computes its projection or its comparison.
 
 namespace {
 
-load::LoadEnvironment environment_of(const LoadTask& task) {
-  return {.assets = task.assets,
-          .targets = *task.targets,
-          .measured_rates = task.rates,
-          .own_order = task.question.own_order};
+load::LoadEnvironment environment_of(const LoadQuestion& question) {
+  return {.assets = question.assets,
+          .targets = *question.targets,
+          .measured_rates = question.rates,
+          .own_order = question.own_order};
 }
 
 }  // namespace
@@ -148,54 +148,55 @@ std::shared_ptr<const load::RequestPass> PassMemo::find(
   return last_;
 }
 
-load::BoundRequest bind(const LoadTask& task) {
-  return load::bind_request(*task.graph, task.question.request, environment_of(task));
+load::BoundRequest bind(const LoadQuestion& question) {
+  return load::bind_request(*question.graph, question.request, environment_of(question));
 }
 
-load::StorageOrder first_order(const LoadTask& task, const Progress& progress) {
-  const load::BoundRequest bound = bind(task);
-  return load::make_order(*task.graph, bound.orders.front(), *bound.methods.front(), bound.inputs, progress);
+load::StorageOrder first_order(const LoadQuestion& question, const Progress& progress) {
+  const load::BoundRequest bound = bind(question);
+  return load::make_order(*question.graph, bound.orders.front(), *bound.methods.front(), bound, progress);
 }
 
-load::Projection project_load(const LoadTask& task, Progress& progress) {
-  const load::BoundRequest bound = bind(task);
+load::Projection project_load(const LoadQuestion& question, Progress& progress) {
+  const load::BoundRequest bound = bind(question);
   const load::Method& method = *bound.methods.front();
   const load::OrderChoice& order = bound.orders.front();
   std::shared_ptr<const load::RequestPass> forward;
-  if (load::asks_for_pass(task.question.request))
-    forward = task.passes->find(*task.graph, task.question.request, task.assets);
-  return load::project(*task.graph, method, order.name,
-                       load::make_order(*task.graph, order, method, bound.inputs, progress), bound.inputs,
-                       progress, forward ? forward->pass() : nullptr);
+  if (load::asks_for_pass(question.request))
+    forward = question.passes->find(*question.graph, question.request, question.assets);
+  return load::project(*question.graph, method, order.name,
+                       load::make_order(*question.graph, order, method, bound, progress), bound, progress,
+                       forward ? forward->pass() : nullptr);
 }
 
-JudgedLoad judge_load(const LoadTask& task, const load::Projection& projection) {
-  JudgedLoad judged = {bind(task), {}};
-  const std::string unmapped = load::mapping_refusal(*task.graph);
-  judged.row =
+load::LoadAnswer judge_load(const LoadQuestion& question, const load::Projection& projection) {
+  load::LoadAnswer judged;
+  judged.bound = std::make_shared<const load::BoundRequest>(bind(question));
+  const std::string unmapped = load::mapping_refusal(*question.graph);
+  judged.rows.push_back(
       projection.maps_files && !unmapped.empty()
           ? load::refused_row(*projection.method, projection.order, Error(ErrorCode::unsupported, unmapped))
-          : load::make_row(projection, judged.bound, load::Labels(*task.graph), 0);
+          : load::make_row(projection, *judged.bound, load::Labels(*question.graph), 0));
   return judged;
 }
 
-report::PicturedAnswer compare_loads(const LoadTask& task, Progress& progress) {
+report::PicturedAnswer compare_loads(const LoadQuestion& question, Progress& progress) {
   constexpr std::size_t kSlices = 48;
-  const load::LoadRequest& request = task.question.request;
-  auto forward = task.passes->find(*task.graph, request, task.assets);
+  const load::LoadRequest& request = question.request;
+  auto forward = question.passes->find(*question.graph, request, question.assets);
   progress.check_canceled();
   // operators take no modeled time
   const report::CurveOptions curve = {
       .axis = forward->pass() != nullptr ? view::CurveAxis::steps : view::CurveAxis::seconds,
       .slices = kSlices};
-  return report::picture_answer(*task.graph, request, environment_of(task), {.advise = false}, curve,
-                                std::move(forward), progress);
+  return report::picture_answer(*question.graph, std::make_shared<const load::BoundRequest>(bind(question)),
+                                {.advise = false}, curve, std::move(forward), progress);
 }
 
-load::LoadAnswer advise_load(const LoadTask& task, Progress& progress) {
-  auto forward = task.passes->find(*task.graph, task.question.request, task.assets);
-  return load::answer(*task.graph, task.question.request, environment_of(task), {.advise = true},
-                      std::move(forward), progress);
+load::LoadAnswer advise_load(const LoadQuestion& question, Progress& progress) {
+  auto forward = question.passes->find(*question.graph, question.request, question.assets);
+  return load::answer(*question.graph, std::make_shared<const load::BoundRequest>(bind(question)),
+                      {.advise = true}, std::move(forward), progress);
 }
 
 // --- Groups an order into runs of one module, and moves, unfolds and folds them.

@@ -54,20 +54,7 @@ Asked of_any_model(Asked asked);
 Asked asked_by(load::LoadRequest saved);
 load::LoadRequest saved_request(const Asked& asked);
 
-// A question about a model. Equal questions have equal answers.
-struct LoadQuestion {
-  load::LoadRequest request = {};
-  std::shared_ptr<const load::StorageOrder> own_order = nullptr;  // the custom order, if the request names it
-  bool operator==(const LoadQuestion&) const = default;
-};
-// The questions behind the timeline and the comparison. `pass` is the forward pass that follows the load, or
-// null. The timeline does not depend on budgets.
-LoadQuestion timeline_question(const Asked& asked, const ForwardScene* pass,
-                               const std::shared_ptr<const load::StorageOrder>& own_order);
-LoadQuestion comparison_question(const Asked& asked, const ForwardScene* pass,
-                                 const std::shared_ptr<const load::StorageOrder>& own_order);
-
-// --- A load of a model with everything that it refers to, so that a job can run it.
+// --- Questions about a load of a model, and the jobs that answer them.
 
 // Caches the last forward pass of one model's loads, so that several jobs bind it only once.
 class PassMemo {
@@ -83,30 +70,40 @@ class PassMemo {
   std::shared_ptr<const load::RequestPass> last_;
 };
 
-struct LoadTask {
-  graph::MetaGraphPtr graph;
-  LoadQuestion question;
-  std::shared_ptr<const forward::ForwardAssets> assets;
-  std::shared_ptr<const std::vector<load::Target>> targets;
-  std::optional<load::MeasuredRates> rates;
-  std::shared_ptr<PassMemo> passes;
-};
+// A question about a load with everything that it refers to, so that a job can answer it. Equal questions
+// about one model have equal answers.
+struct LoadQuestion {
+  load::LoadRequest request = {};
+  std::shared_ptr<const load::StorageOrder> own_order = {};  // the custom order, if the request names it
+  // What the document adds for a job; absent before.
+  graph::MetaGraphPtr graph = {};
+  std::shared_ptr<const forward::ForwardAssets> assets = {};
+  std::shared_ptr<const std::vector<load::Target>> targets = {};
+  std::optional<load::MeasuredRates> rates = {};
+  std::shared_ptr<PassMemo> passes = {};
 
-// This function and those below throw the Errors of bind_request(). The result refers to the task's targets.
-load::BoundRequest bind(const LoadTask& task);
-// The storage order of the first method in the first order.
-load::StorageOrder first_order(const LoadTask& task, const Progress& progress);
-load::Projection project_load(const LoadTask& task, Progress& progress);
-// A projection against the budgets of the question.
-struct JudgedLoad {
-  load::BoundRequest bound;
-  load::LoadRow row;
+  bool operator==(const LoadQuestion& other) const {
+    return request == other.request && own_order == other.own_order;
+  }
 };
-JudgedLoad judge_load(const LoadTask& task, const load::Projection& projection);
+// The questions behind the timeline and the comparison. `pass` is the forward pass that follows the load, or
+// null. The timeline does not depend on budgets.
+LoadQuestion timeline_question(const Asked& asked, const ForwardScene* pass,
+                               const std::shared_ptr<const load::StorageOrder>& own_order);
+LoadQuestion comparison_question(const Asked& asked, const ForwardScene* pass,
+                                 const std::shared_ptr<const load::StorageOrder>& own_order);
+
+// This function and those below throw the Errors of bind_request(). The question has all that a job needs.
+load::BoundRequest bind(const LoadQuestion& question);
+// The storage order of the first method in the first order.
+load::StorageOrder first_order(const LoadQuestion& question, const Progress& progress);
+load::Projection project_load(const LoadQuestion& question, Progress& progress);
+// The one row of a projection, against the budgets of the question.
+load::LoadAnswer judge_load(const LoadQuestion& question, const load::Projection& projection);
 // The comparison of all methods and orders of the question, with curves.
-report::PicturedAnswer compare_loads(const LoadTask& task, Progress& progress);
+report::PicturedAnswer compare_loads(const LoadQuestion& question, Progress& progress);
 // Changes that make the load fit its budgets (core/load/answer/advice.h); none if it fits.
-load::LoadAnswer advise_load(const LoadTask& task, Progress& progress);
+load::LoadAnswer advise_load(const LoadQuestion& question, Progress& progress);
 
 // --- A load order as a list of rows to move: modules, some of them unfolded to their tensors. No ImGui.
 

@@ -85,7 +85,8 @@ LoadWork::LoadWork(Shared& shared, ModelPtr shown, std::uint64_t document, Forwa
       document_(document),
       forward_(forward),
       events_(std::move(events)),
-      asked_(of_any_model(std::move(asked))) {
+      asked_(of_any_model(std::move(asked))),
+      memory_(load::bind_memory(asked_.request, targets())) {
   constexpr std::size_t kSmall = 200'000;  // storages whose loads are compared at once
   wants_comparison_ = !model || model->graph->storages.size() <= kSmall;
   comparison.set({});
@@ -96,7 +97,7 @@ void LoadWork::begin() {
   refresh();
 }
 
-void LoadWork::check(const Asked& asked) const {
+load::LoadMemory LoadWork::check(const Asked& asked) const {
   const load::LoadRequest& request = asked.request;
   for (const load::LoadOption& option : load::load_options())
     if (const OptionValue value = option.get(request); std::holds_alternative<std::uint64_t>(value))
@@ -106,18 +107,15 @@ void LoadWork::check(const Asked& asked) const {
     throw Error(ErrorCode::usage, "no custom order was arranged or read from a file yet");
   if (!request.forward.profile.empty()) shared_.assets->profile(request.forward.profile);
   const LoadQuestion question = comparison_question(asked, pass(), custom_);
-  if (model && question == compared_) return;
-  load::check_request(question.request);
+  if (model && question == compared_) return memory_;
   (void)load::find_methods(request.methods);
-  (void)load::bind_memory(request, *shared_.targets);
-  if (model)
-    (void)bind(task(question));  // visits every tensor if weights are placed
-  else if (shown_order(asked) != load::kOwnOrder)
-    load::check_order_choice(shown_order(asked));
+  if (model) return bind(task(question)).memory;  // visits every tensor if weights are placed
+  if (shown_order(asked) != load::kOwnOrder) load::check_order_choice(shown_order(asked));
+  return load::bind_memory(question.request, targets());
 }
 
 void LoadWork::ask(const Asked& asked) {
-  check(asked);
+  memory_ = check(asked);
   const bool same_run = asked.request.forward == asked_.request.forward;
   asked_ = asked;
   if (!model) return;
@@ -157,8 +155,13 @@ void LoadWork::work_out_pass() {
   });
 }
 
-LoadTask LoadWork::task(LoadQuestion question) const {
-  return {model->graph, std::move(question), shared_.assets, shared_.targets, shared_.rates, passes_};
+LoadQuestion LoadWork::task(LoadQuestion question) const {
+  question.graph = model->graph;
+  question.assets = shared_.assets;
+  question.targets = shared_.targets;
+  question.rates = shared_.rates;
+  question.passes = passes_;
+  return question;
 }
 
 void LoadWork::choose_order(std::shared_ptr<const load::StorageOrder> order) {
@@ -269,7 +272,7 @@ report::PageText page_text(const graph::MetaGraph& graph, const load::BoundReque
   page.lead = fmt::format("{}, weights = {}", counted(graph.tensors.size(), "tensor"),
                           counted(graph::storage_bytes(graph), "byte"));
   if (const std::string target = report::budget_text(bound); !target.empty()) page.lead += ". " + target;
-  page.options = report::asked_for(bound.request(), bound.memory);
+  page.options = report::asked_for(bound.request, bound.memory.kind);
   page.options.emplace_back("Times", load::rates_line(bound.rates));
   return page;
 }

@@ -79,11 +79,11 @@ class LoadWork {
   void set_option(std::string_view option, std::string_view word);
   const std::vector<load::Target>& targets() const;
   // The kind of memory and the budgets in force.
-  load::BoundMemory memory() const { return load::bind_memory(asked_.request, targets()); }
+  const load::LoadMemory& memory() const { return memory_; }
   // The timeline's request bound to the model.
   load::BoundRequest bound() const { return bind(task(timeline())); }
-  // The load that the timeline shows against its budgets; null while there is no projection.
-  const JudgedLoad* judged_load() const { return judged.value().get(); }
+  // The load that the timeline shows against its budgets, in one row; null while there is no projection.
+  const load::LoadAnswer* judged_load() const { return judged.value().get(); }
   // Compares all methods, if that was put off: of a large model it takes seconds and half a gigabyte, so it
   // waits until somebody looks.
   void want_comparison();
@@ -102,16 +102,16 @@ class LoadWork {
   // a question with all that its job needs, of a model that is not null.
   const ForwardScene* pass() const { return asked_.first_token ? forward_.evaluated() : nullptr; }
   LoadQuestion timeline() const { return timeline_question(asked_, pass(), custom_); }
-  LoadTask task(LoadQuestion question) const;
+  LoadQuestion task(LoadQuestion question) const;
 
   const ModelPtr model;
   Latest<load::Projection> projection;
-  Latest<JudgedLoad> judged;                  // of the projection
+  Latest<load::LoadAnswer> judged;            // of the projection
   Latest<report::PicturedAnswer> comparison;  // of all methods; never null
   Latest<load::Projection> beside;            // null without another method
 
  private:
-  void check(const Asked& asked) const;
+  load::LoadMemory check(const Asked& asked) const;
   void work_out_pass();
   void refresh();  // asks questions that are new or were canceled
   void plan();
@@ -124,6 +124,7 @@ class LoadWork {
   ForwardWork& forward_;
   Events events_;
   Asked asked_;
+  load::LoadMemory memory_;  // of asked_
   std::shared_ptr<const load::StorageOrder> custom_;
   std::shared_ptr<PassMemo> passes_ = std::make_shared<PassMemo>();
   std::string beside_method_;
