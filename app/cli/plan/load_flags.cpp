@@ -48,6 +48,7 @@ void save(const load::LoadRequest& request, const std::string& model, const std:
   const auto refuse = [&](std::string_view why) {
     throw Error(ErrorCode::usage, "--save-request: '{}' {}", safe_display(file, 120), why);
   };
+  load::check_request(request);
   if (!file.ends_with(".json")) refuse("does not end in .json: Loadline overwrites only such files");
   std::error_code ignored;
   if (std::filesystem::exists(file, ignored)) {
@@ -114,7 +115,6 @@ load::LoadRequest LoadFlags::request(bool quiet) {
                          safe_display(request_file_, 120), fmt::join(ignored, ", ")));
   if (path_.empty() && saved.model) path_ = *saved.model;
   if (path_.empty()) throw Error(ErrorCode::usage, "PATH is required (see --help)");
-  load::check_request(saved.request);
   if (!save_file_.empty()) save(saved.request, path_, save_file_);
   return saved.request;
 }

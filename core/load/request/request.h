@@ -225,10 +225,9 @@ inline bool places_weights(const LoadRequest& request) {
   return request.gpu_layers || request.auto_map || !request.place.empty();
 }
 
-// Throws Error{usage} for members that contradict each other or are out of range: a ring without 1 to 1024
-// slots of at least 4 KiB each, or over 1 TiB in all; not 1 to 1024 loading threads; activations over 1 EiB
-// or together with a pass; a prepack with a cast or an automatic map; two placement options; a host budget
-// for unified memory.
+// Throws Error{usage} for options that contradict each other: slots of less than 4 KiB; activations together
+// with a pass; a prepack with a cast or an automatic map; two placement options; a host budget for unified
+// memory. The limits of single options stand in load_options(), and are checked where an option is set.
 void check_request(const LoadRequest& request);
 
 }  // namespace loadline::load
