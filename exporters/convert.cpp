@@ -3,6 +3,7 @@
 
 #include "core/assets/asset_file.h"
 #include "core/base/error.h"
+#include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/convert/numbers/elements.h"
 #include "core/forward/gguf/type_policy.h"
@@ -219,7 +220,7 @@ BatchState::BatchState(const std::string& jobs_path) : path_(path_of(jobs_path))
   };
   if (file.size() > kMostState) throw damaged();
   try {
-    const Json json = Json::parse(file.text_at(0, file.size()));
+    const Json json = small_json<Json>(file.text_at(0, file.size()));
     for (const Json& entry : json.at("done")) {
       Done done{entry.at("request"), {}};
       for (const Json& of : entry.at("files"))

@@ -2,6 +2,7 @@
 #include "exporters/model_folder.h"
 
 #include "core/base/error.h"
+#include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/forward/family/model_config.h"
 #include "core/graph/names/file_names.h"
@@ -142,7 +143,6 @@ using Json = nlohmann::ordered_json;
 constexpr std::array<const char*, 2> kTypes = {"dtype", "torch_dtype"};
 constexpr std::array<const char*, 3> kPackings = {"quantization_config", "quantization",
                                                   "compression_config"};
-constexpr int kMostJsonDepth = 64;
 
 // Sets the types that an object has; whether it had any.
 bool set_types(Json& object, std::string_view name) {
@@ -159,13 +159,8 @@ bool set_types(Json& object, std::string_view name) {
 }  // namespace
 
 std::string cast_config(const std::string& text, graph::DType outtype, bool unpacked) {
-  bool deep = false;
-  const auto measure = [&](int depth, Json::parse_event_t, Json&) {
-    deep |= depth > kMostJsonDepth;
-    return depth <= kMostJsonDepth;
-  };
-  Json config = Json::parse(text, measure, false);
-  if (deep || !config.is_object()) return text;
+  Json config = small_json<Json>(text);
+  if (!config.is_object()) return text;
   const std::string_view name = graph::dtype_info(outtype).torch;
   bool any = set_types(config, name);
   const auto edit = [&](Json& object) {
@@ -201,7 +196,7 @@ std::optional<std::string> text_of(const std::vector<FolderFile>& files, const s
 
 // The folder of the pooling module.
 std::optional<std::string> pooling_folder(const std::string& modules) {
-  const auto list = nlohmann::json::parse(modules, nullptr, false);
+  const auto list = small_json<nlohmann::json>(modules);
   if (!list.is_array())
     throw Error(ErrorCode::malformed, {.file = "modules.json"}, "is not a list of modules");
   for (const auto& module : list) {

@@ -1,6 +1,7 @@
 // Pairs through an index of names; groups by the pattern of names; config.json setting by setting.
 #include "core/inspect/model_differences.h"
 
+#include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/graph/name.h"
 #include "core/graph/names/tensor_names.h"
@@ -259,22 +260,6 @@ std::string scalar_text(const graph::MetaValue& value) {
 
 // --- config.json
 
-// Brackets outside of strings; the parser has not run yet.
-bool is_deep(std::string_view json) {
-  int depth = 0;
-  bool inside = false;
-  for (std::size_t i = 0; i < json.size(); ++i) {
-    const char c = json[i];
-    if (inside && c == '\\') ++i;
-    if (c == '"') inside = !inside;
-    if (inside) continue;
-    if (c == '{' || c == '[') ++depth;
-    if (c == '}' || c == ']') --depth;
-    if (depth > kMostConfigDepth) return true;
-  }
-  return false;
-}
-
 void add_settings(const std::string& prefix, const Json& value, Settings& settings) {
   if (!value.is_object() || value.empty()) return settings.emplace_back(prefix, value), void();
   for (const auto& [key, held] : value.items())
@@ -285,8 +270,7 @@ void add_settings(const std::string& prefix, const Json& value, Settings& settin
 std::optional<Settings> config_settings(const std::string* text) {
   Settings settings;
   if (text == nullptr) return settings;
-  if (is_deep(*text)) return std::nullopt;
-  const Json config = Json::parse(*text, nullptr, false);
+  const Json config = small_json<Json>(*text);
   if (!config.is_object()) return std::nullopt;
   add_settings("", config, settings);
   return settings;

@@ -107,11 +107,9 @@ struct MetadataSource {
 };
 
 // In A's order, then what only B has. config.json is compared setting by setting if it is JSON with at most
-// kMostConfigDepth levels, else as a text. Arrays that stayed in their files are read and compared element by
+// 64 levels, else as a text. Arrays that stayed in their files are read and compared element by
 // element. Throws Error{io | malformed | canceled}.
 std::vector<MetadataDifference> diff_metadata(const MetadataSource& a, const MetadataSource& b,
                                               Progress& progress);
-
-inline constexpr int kMostConfigDepth = 64;
 
 }  // namespace loadline::inspect

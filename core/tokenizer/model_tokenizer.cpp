@@ -4,6 +4,7 @@
 #include "core/tokenizer/model_tokenizer.h"
 
 #include "core/base/error.h"
+#include "core/base/json.h"
 #include "core/base/text.h"
 
 #include <algorithm>
@@ -56,7 +57,7 @@ Settings read_settings(const OpenTokenizerFile& open, const std::string& name) {
   const auto file = open(name);
   if (!file) return {};
   const std::string text = whole_text(*file, kMostSettings);
-  Settings settings = {file->path(), Json::parse(text, nullptr, false)};
+  Settings settings = {file->path(), small_json<Json>(text)};
   if (settings.json.is_discarded()) throw Error(ErrorCode::malformed, {.file = file->path()}, "is not JSON");
   if (!settings.json.is_object())
     throw Error(ErrorCode::malformed, {.file = file->path()}, "is not a JSON object");

@@ -3,6 +3,7 @@
 // rounded up to the alignment. So the header may end anywhere in the last aligned block, and a key-value
 // loadline.slack fills what more there is.
 #include "core/base/checked_arithmetic.h"
+#include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/io/source_file.h"
 #include "exporters/edit/edit_header.h"
@@ -151,7 +152,7 @@ class ValueWriter {
   // What a person reads: as meta_text() of the value that an importer will find.
   std::string write(const ValueType& type, const std::string& text) {
     if (!type.array) return scalar(*type.element, text);
-    const Json list = Json::parse(text, nullptr, false);
+    const Json list = small_json<Json>(text);
     if (!list.is_array()) refuse(text, "a JSON array, such as [1, 2]");
     append_u32(out_, type.element->number);
     append_u64(out_, list.size());

@@ -2,6 +2,7 @@
 #include "exporters/merge/merge_lora.h"
 
 #include "core/base/error.h"
+#include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/convert/numbers/elements.h"
 #include "core/graph/packed/quantization.h"
@@ -169,7 +170,7 @@ LoraConfig parse_lora_config(std::string_view text, const std::string& path) {
   constexpr std::size_t kMost = 4 << 20;
   if (text.size() > kMost)
     throw Error(ErrorCode::limit, {.file = path}, "has {} bytes, the limit is {}", text.size(), kMost);
-  const Json config = Json::parse(text, nullptr, false);
+  const Json config = small_json<Json>(text);
   if (!config.is_object()) throw Error(ErrorCode::malformed, {.file = path}, "is not a JSON object");
   return ConfigReader(config, path).read();
 }

@@ -2,6 +2,7 @@
 #include "app/gui/state/settings.h"
 
 #include "core/base/error.h"
+#include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/io/atomic_file.h"
 #include "core/io/source_file.h"
@@ -74,7 +75,7 @@ std::string state_text(const WindowState& state) {
 
 WindowState parse_state(std::string_view text) {
   WindowState state;
-  const Json json = Json::parse(text, nullptr, false);
+  const Json json = small_json<Json>(text);
   if (!json.is_object()) return state;
   state.dark = flag(json, "dark", state.dark);
   state.follows_desktop = flag(json, "follows_desktop", state.follows_desktop);

@@ -14,6 +14,7 @@
 //   MXFP4 (gpt-oss)       NAME_blocks U8 [E, O, I/32, 16], NAME_scales U8 [E, O, I/32]: NAME is [E, I, O]
 //   MLX                   weight U32 [O, I*b/32], scales [O, G], biases [O, G] (affine)
 #include "core/base/checked_arithmetic.h"
+#include "core/base/json.h"
 #include "core/graph/packed/stored_parts.h"
 
 #include <algorithm>
@@ -121,8 +122,7 @@ class Layouts {
   std::optional<Fitted> fit_bitsandbytes_4bit() const {
     const auto text = read_small(Slot::quant_state);
     if (!text) return std::nullopt;
-    const auto keep = [](int depth, nlohmann::json::parse_event_t, nlohmann::json&) { return depth <= 2; };
-    const auto state = nlohmann::json::parse(*text, keep, false);
+    const auto state = small_json<nlohmann::json>(*text);
     if (!state.is_object()) return std::nullopt;
     const auto sides = state.find("shape"), block = state.find("blocksize"), dtype = state.find("dtype");
     if (sides == state.end() || !sides->is_array() || sides->size() > 8 || block == state.end() ||

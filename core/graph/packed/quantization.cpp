@@ -3,6 +3,7 @@
 
 #include "core/base/checked_arithmetic.h"
 #include "core/base/error.h"
+#include "core/base/json.h"
 #include "core/base/text.h"
 
 #include <algorithm>
@@ -23,9 +24,7 @@ namespace {
 nlohmann::json config_value(const MetaGraph& graph, std::string_view key) {
   const std::string* const text = find_text(graph, kConfigKey);
   if (text == nullptr) return {};
-  // only the first two levels are built: a deeply nested file cannot make anything recurse
-  const auto keep = [](int depth, nlohmann::json::parse_event_t, nlohmann::json&) { return depth <= 2; };
-  const auto json = nlohmann::json::parse(*text, keep, false);
+  const auto json = small_json<nlohmann::json>(*text);
   return json.is_object() ? json.value(std::string(key), nlohmann::json()) : nlohmann::json();
 }
 
@@ -96,9 +95,7 @@ QuantizationConfig read_quantization_config(const MetaGraph& graph) {
   QuantizationConfig result;
   const std::string* const text = find_text(graph, kConfigKey);
   if (text == nullptr) return result;
-  // only the levels that are read are built: a deeply nested file cannot make anything recurse
-  const auto keep = [](int depth, Json::parse_event_t, Json&) { return depth <= 4; };
-  const Json config = Json::parse(*text, keep, false);
+  const Json config = small_json<Json>(*text);
   if (!config.is_object()) return result;
   result.dtype = float_dtype(config);
   if (const auto found = config.find("quantization_config"); found != config.end() && found->is_object()) {
