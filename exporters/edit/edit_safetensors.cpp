@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <simdjson.h>
 
 namespace loadline::exporters {
 
@@ -77,90 +78,37 @@ constexpr std::uint64_t kLengthBytes = 8;
 constexpr std::string_view kMetadataKey = "__metadata__";
 constexpr std::string_view kSpaces = " \t\r\n";
 
-// Walks over JSON text that an importer has read without an error; malformed text still ends in an Error.
-class JsonWalker {
- public:
-  JsonWalker(std::string_view text, const std::string& path) : text_(text), path_(path) {}
-
-  std::size_t at() const { return at_; }
-  char next_token() {
-    at_ = std::min(text_.find_first_not_of(kSpaces, at_), text_.size());
-    if (at_ == text_.size()) fail();
-    return text_[at_];
-  }
-  void expect(char c) {
-    if (next_token() != c) fail();
-    ++at_;
-  }
-  // Steps over a string and returns its content, unescaped.
-  std::string string() {
-    expect('"');
-    const std::size_t begin = at_ - 1;
-    while (at_ < text_.size() && text_[at_] != '"') at_ += text_[at_] == '\\' ? 2 : 1;
-    if (at_ >= text_.size()) fail();
-    ++at_;
-    const Json value = Json::parse(text_.substr(begin, at_ - begin), nullptr, false);
-    if (!value.is_string()) fail();
-    return value.get<std::string>();
-  }
-  void skip_value() {
-    std::size_t depth = 0;
-    do {
-      const char c = next_token();
-      if (c == '"') {
-        (void)string();
-        continue;
-      }
-      if (c == '{' || c == '[') ++depth;
-      if (c == '}' || c == ']') --depth;
-      ++at_;
-      // a number or a word ends before the next mark
-      if (std::string_view("{}[],:").find(c) == std::string_view::npos)
-        at_ = std::min(text_.find_first_of("{}[],:\" \t\r\n", at_), text_.size());
-    } while (depth > 0);
-  }
-
- private:
-  [[noreturn]] void fail() const {
-    throw Error(ErrorCode::malformed, {.file = path_, .byte = kLengthBytes + at_},
-                "the header is not the JSON that it should be");
-  }
-
-  std::string_view text_;
-  const std::string& path_;
-  std::size_t at_ = 0;
-};
-
 // The member __metadata__ in the text of a header.
 struct Place {
   std::size_t begin = 0, end = 0;  // of the member; equal if there is none, and then where it can go
   bool alone = false;              // there are no other members
 };
 
-Place find_metadata_member(std::string_view text, const std::string& path) {
-  JsonWalker walker(text, path);
-  walker.expect('{');
-  Place place{walker.at(), walker.at(), walker.next_token() == '}'};
-  if (place.alone) return place;
-  std::size_t members = 0;
-  bool found = false;
-  while (true) {
-    walker.next_token();
-    const std::size_t begin = walker.at();
-    const std::string key = walker.string();
-    walker.expect(':');
-    walker.skip_value();
-    ++members;
-    if (key == kMetadataKey) {
-      place.begin = begin;
-      place.end = walker.at();
-      found = true;
+// Of text that an importer has read without an error; malformed text still ends in an Error.
+Place find_metadata_member(const std::string& text, const std::string& path) {
+  try {
+    const simdjson::padded_string padded(text);
+    const auto place_of = [&](const char* at) { return static_cast<std::size_t>(at - padded.data()); };
+    simdjson::ondemand::parser parser;
+    simdjson::ondemand::document document = parser.iterate(padded);
+    Place place;
+    place.begin = place.end = text.find('{') + 1;
+    std::size_t members = 0;
+    for (auto member : document.get_object()) {
+      ++members;
+      const char* const key = member.key().raw();
+      if (std::string_view(member.unescaped_key()) != kMetadataKey) continue;
+      place.begin = place_of(key) - 1;
+      simdjson::ondemand::object object = member.value().get_object();
+      const std::string_view value = object.raw_json();
+      place.end = place_of(value.data()) + value.find_last_not_of(kSpaces) + 1;
     }
-    if (walker.next_token() == '}') break;
-    walker.expect(',');
+    place.alone = members == (place.begin == place.end ? 0 : 1);
+    return place;
+  } catch (const simdjson::simdjson_error& error) {
+    throw Error(ErrorCode::malformed, {.file = path, .byte = kLengthBytes},
+                "the header is not valid JSON: {}", error.what());
   }
-  place.alone = found && members == 1;
-  return place;
 }
 
 // The new entries, in the old order, new keys last.
