@@ -14,6 +14,7 @@ find_package(TBB REQUIRED)
 find_package(ICU REQUIRED COMPONENTS i18n uc)
 find_package(OpenSSL REQUIRED COMPONENTS Crypto)
 pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)
+pkg_check_modules(md4c REQUIRED IMPORTED_TARGET md4c)
 
 if(LOADLINE_GPU)
   find_package(Vulkan REQUIRED)

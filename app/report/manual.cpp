@@ -1,13 +1,13 @@
 // Finds manual pages and reduces them to plain text; lays out the framework runs as a table.
 #include "app/report/manual.h"
 
+#include "app/report/markdown.h"
 #include "core/base/option.h"
 #include "core/base/text.h"
 #include "embedded/manual_files.h"
 
 #include <algorithm>
 #include <array>
-#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
@@ -63,13 +63,12 @@ struct Explanation {
 // The sections "## ID" of a page, each as one line.
 std::vector<Explanation> explanations_in(std::string_view markdown) {
   std::vector<Explanation> sections;
-  for (const std::string_view line : lines_of(markdown)) {
-    if (line.starts_with("## ")) {
-      sections.push_back({std::string(line.substr(3)), {}});
-    } else if (!sections.empty() && !line.empty()) {
+  for (const Block& block : markdown_blocks(markdown)) {
+    if (block.kind == BlockKind::heading && block.level == 2) {
+      sections.push_back({plain_text(block.text), {}});
+    } else if (!sections.empty()) {
       std::string& text = sections.back().text;
-      if (!text.empty()) text += ' ';
-      std::copy_if(line.begin(), line.end(), std::back_inserter(text), [](char c) { return c != '`'; });
+      text += (text.empty() ? "" : " ") + plain_text(block.text);
     }
   }
   return sections;

@@ -5,188 +5,169 @@
 #include "core/base/text.h"
 
 #include <algorithm>
+#include <exception>
+#include <new>
 #include <optional>
 #include <utility>
 
 #include <fmt/format.h>
+#include <md4c.h>
 
 namespace loadline::report {
 
-// --- Reads Markdown: lines become blocks, texts of blocks become runs of one emphasis.
+// --- Reads Markdown: md4c finds the markup, the reader makes blocks of one emphasis a run.
 
 namespace {
-
-std::string_view trimmed(std::string_view text) {
-  const std::size_t first = std::min(text.find_first_not_of(' '), text.size());
-  return text.substr(first, text.find_last_not_of(' ') + 1 - first);
-}
-
-// Markup at the beginning of a text: what it encloses, and its length.
-struct Markup {
-  std::string_view inside;
-  std::size_t length = 0;
-};
-
-std::optional<Markup> enclosed(std::string_view text, std::string_view mark) {
-  if (!text.starts_with(mark)) return std::nullopt;
-  const std::size_t end = text.find(mark, mark.size());
-  if (end == std::string_view::npos || end == mark.size()) return std::nullopt;
-  return Markup{text.substr(mark.size(), end - mark.size()), end + mark.size()};
-}
-
-// "*" is multiplication between blanks.
-std::optional<Markup> stressed(std::string_view text) {
-  if (const auto strong = enclosed(text, "**")) return strong;
-  const auto word = enclosed(text, "*");
-  if (!word || word->inside.front() == ' ' || word->inside.back() == ' ') return std::nullopt;
-  return word;
-}
-
-// "[words](place)".
-std::optional<Markup> linked(std::string_view text) {
-  const std::size_t middle = text.find("](");
-  if (!text.starts_with('[') || middle == std::string_view::npos) return std::nullopt;
-  const std::size_t end = text.find(')', middle);
-  if (end == std::string_view::npos) return std::nullopt;
-  return Markup{text.substr(1, middle - 1), end + 1};
-}
-
-void append_run(RichText& text, std::string_view words, Emphasis emphasis) {
-  if (text.empty() || text.back().emphasis != emphasis) text.push_back({{}, emphasis});
-  text.back().text += words;
-}
-
-// A pipe behind a backslash belongs to a cell.
-std::vector<RichText> row_cells(std::string_view line) {
-  std::vector<RichText> cells;
-  std::string cell;
-  for (std::size_t i = 1; i < line.size(); ++i) {
-    if (line[i] == '\\' && i + 1 < line.size() && line[i + 1] == '|') {
-      cell += line[++i];
-    } else if (line[i] == '|') {
-      cells.push_back(rich_text(trimmed(cell)));
-      cell.clear();
-    } else {
-      cell += line[i];
-    }
-  }
-  return cells;
-}
-
-// "- " or "12. " before an item; empty for another line.
-std::string_view item_mark(std::string_view line) {
-  if (line.starts_with("- ")) return line.substr(0, 1);
-  const std::size_t digits = std::min(line.find_first_not_of("0123456789"), line.size());
-  return digits > 0 && line.substr(digits).starts_with(". ") ? line.substr(0, digits + 1)
-                                                             : std::string_view{};
-}
 
 class BlockReader {
  public:
   std::vector<Block> read(std::string_view markdown) {
-    for (const std::string_view line : lines_of(markdown)) read_line(line);
-    end_text();
+    MD_PARSER parser = {};
+    parser.flags = MD_FLAG_TABLES | MD_FLAG_NOHTML | MD_FLAG_NOINDENTEDCODEBLOCKS;
+    parser.enter_block = [](MD_BLOCKTYPE type, void* detail, void* reader) {
+      return guarded(reader, [&](BlockReader& self) { self.enter(type, detail); });
+    };
+    parser.leave_block = [](MD_BLOCKTYPE type, void*, void* reader) {
+      return guarded(reader, [&](BlockReader& self) { self.leave(type); });
+    };
+    parser.enter_span = [](MD_SPANTYPE type, void*, void* reader) {
+      return guarded(reader, [&](BlockReader& self) { self.enclose(type, 1); });
+    };
+    parser.leave_span = [](MD_SPANTYPE type, void*, void* reader) {
+      return guarded(reader, [&](BlockReader& self) { self.enclose(type, -1); });
+    };
+    parser.text = [](MD_TEXTTYPE type, const MD_CHAR* text, MD_SIZE size, void* reader) {
+      return guarded(reader, [&](BlockReader& self) { self.add(type, {text, size}); });
+    };
+    const int result = md_parse(markdown.data(), static_cast<MD_SIZE>(markdown.size()), &parser, this);
+    if (failure_) std::rethrow_exception(failure_);
+    if (result != 0) throw std::bad_alloc();  // nothing else makes the library give up
     return std::move(blocks_);
   }
 
  private:
-  void read_line(std::string_view line) {
-    in_table_ = in_table_ && line.starts_with('|');
-    if (line.starts_with("```")) {
-      end_text();
-      if (!in_code_) blocks_.push_back({BlockKind::code});
-      in_code_ = !in_code_;
-    } else if (in_code_) {
-      blocks_.back().code.append(line) += '\n';
-    } else if (line.empty() || line.starts_with("![")) {
-      end_text();
-    } else if (line.starts_with('#')) {
-      end_text();
-      const std::size_t level = std::min(line.find_first_not_of('#'), line.size());
-      blocks_.push_back({BlockKind::heading, level, {}, rich_text(trimmed(line.substr(level)))});
-    } else if (line.starts_with('|')) {
-      end_text();
-      read_row(line);
+  // No exception may pass through the library, which is C.
+  template <class Call>
+  static int guarded(void* reader, Call call) {
+    auto& self = *static_cast<BlockReader*>(reader);
+    try {
+      call(self);
+      return 0;
+    } catch (...) {
+      self.failure_ = std::current_exception();
+      return 1;
+    }
+  }
+
+  void enter(MD_BLOCKTYPE type, const void* detail) {
+    switch (type) {
+      case MD_BLOCK_H:
+        open({BlockKind::heading, static_cast<const MD_BLOCK_H_DETAIL*>(detail)->level});
+        break;
+      case MD_BLOCK_P:
+        // The words of an item stand in a paragraph where blank lines part the items.
+        open_ = open_ && blocks_.back().kind == BlockKind::item && blocks_.back().text.empty();
+        break;
+      case MD_BLOCK_UL:
+        numbers_.emplace_back();
+        break;
+      case MD_BLOCK_OL:
+        numbers_.emplace_back(static_cast<const MD_BLOCK_OL_DETAIL*>(detail)->start);
+        break;
+      case MD_BLOCK_LI:
+        open({BlockKind::item, 0, numbers_.back() ? fmt::format("{}.", (*numbers_.back())++) : "-"});
+        break;
+      case MD_BLOCK_CODE:
+        open({BlockKind::code});
+        break;
+      case MD_BLOCK_TABLE:
+        open({BlockKind::table});
+        break;
+      case MD_BLOCK_TR:
+        blocks_.back().rows.emplace_back();
+        break;
+      case MD_BLOCK_TH:
+      case MD_BLOCK_TD:
+        blocks_.back().rows.back().emplace_back();
+        in_title_ = type == MD_BLOCK_TH;
+        break;
+      default:
+        break;
+    }
+  }
+
+  void leave(MD_BLOCKTYPE type) {
+    if (type == MD_BLOCK_UL || type == MD_BLOCK_OL) numbers_.pop_back();
+    if (type == MD_BLOCK_TH) in_title_ = false;
+    if (type != MD_BLOCK_TH && type != MD_BLOCK_TD && type != MD_BLOCK_TR && type != MD_BLOCK_THEAD)
+      open_ = false;
+  }
+
+  void enclose(MD_SPANTYPE type, int depth) {
+    if (type == MD_SPAN_EM || type == MD_SPAN_STRONG) strong_ += depth;
+    if (type == MD_SPAN_CODE) code_ += depth;
+    if (type == MD_SPAN_IMG) pictures_ += depth;
+  }
+
+  void add(MD_TEXTTYPE type, std::string_view words) {
+    if (pictures_ > 0) return;
+    if (!open_) open({});
+    Block& block = blocks_.back();
+    if (block.kind == BlockKind::code) {
+      block.code += words;
+    } else if (type == MD_TEXT_SOFTBR || type == MD_TEXT_BR) {
+      append_run(block.text, " ");
+    } else if (block.kind == BlockKind::table) {
+      // The library leaves the backslash in front of a pipe within code.
+      std::string cell(words);
+      for (std::size_t at = 0; code_ > 0 && (at = cell.find("\\|", at)) != std::string::npos; ++at)
+        cell.erase(at, 1);
+      append_run(block.rows.back().back(), cell);
     } else {
-      read_words(line);
+      append_run(block.text, words);
     }
   }
 
-  void read_row(std::string_view line) {
-    if (line.starts_with("|-")) return;  // below the titles
-    std::vector<RichText> cells = row_cells(line);
-    if (!in_table_) {
-      blocks_.push_back({BlockKind::table});
-      for (RichText& title : cells)
-        for (TextRun& run : title) run.emphasis = Emphasis::strong;
-    }
-    in_table_ = true;
-    blocks_.back().rows.push_back(std::move(cells));
+  void append_run(RichText& text, std::string_view words) const {
+    const Emphasis emphasis = in_title_ || (strong_ > 0 && code_ == 0) ? Emphasis::strong
+                              : code_ > 0                              ? Emphasis::code
+                                                                       : Emphasis::none;
+    if (text.empty() || text.back().emphasis != emphasis) text.push_back({{}, emphasis});
+    text.back().text += words;
   }
 
-  void read_words(std::string_view line) {
-    const std::string_view mark = item_mark(line);
-    if (!mark.empty()) {
-      end_text();
-      open_ = Block{BlockKind::item, 0, std::string(mark)};
-    } else if (!open_) {
-      open_ = Block{};
-    }
-    words_ += words_.empty() ? "" : " ";
-    words_ += trimmed(line.substr(mark.size()));
-  }
-
-  // Of a paragraph or an item.
-  void end_text() {
-    if (open_) {
-      open_->text = rich_text(words_);
-      blocks_.push_back(std::move(*open_));
-    }
-    open_.reset();
-    words_.clear();
+  void open(Block block) {
+    blocks_.push_back(std::move(block));
+    open_ = true;
   }
 
   std::vector<Block> blocks_;
-  std::optional<Block> open_;  // a paragraph or an item; words_ are its lines so far
-  std::string words_;
-  bool in_code_ = false;
-  bool in_table_ = false;
+  bool open_ = false;                             // the last block takes text; else text begins a paragraph
+  std::vector<std::optional<unsigned>> numbers_;  // of the lists that are open: that of the next item
+  int strong_ = 0, code_ = 0, pictures_ = 0;      // how deep the text is in each
+  bool in_title_ = false;
+  std::exception_ptr failure_;
 };
 
 }  // namespace
 
-RichText rich_text(std::string_view line) {
-  RichText text;
-  for (std::size_t at = 0; at < line.size();) {
-    const std::string_view rest = line.substr(at);
-    if (const auto code = enclosed(rest, "`")) {
-      append_run(text, code->inside, Emphasis::code);
-      at += code->length;
-    } else if (const auto strong = stressed(rest)) {
-      append_run(text, strong->inside, Emphasis::strong);
-      at += strong->length;
-    } else if (const auto link = linked(rest)) {
-      for (const TextRun& run : rich_text(link->inside)) append_run(text, run.text, run.emphasis);
-      at += link->length;
-    } else {
-      append_run(text, rest.substr(0, 1), Emphasis::none);
-      ++at;
-    }
-  }
-  return text;
-}
-
 std::vector<Block> markdown_blocks(std::string_view markdown) { return BlockReader().read(markdown); }
+
+// A line that begins as an item or a table does is text within a heading.
+RichText rich_text(std::string_view line) {
+  std::vector<Block> blocks = markdown_blocks("# " + std::string(line));
+  return blocks.empty() ? RichText() : std::move(blocks.front().text);
+}
 
 // --- Writes blocks as lines.
 
-namespace {
-
-std::string words_of(const RichText& text) {
+std::string plain_text(const RichText& text) {
   std::string words;
   for (const TextRun& run : text) words += run.text;
   return words;
 }
+
+namespace {
 
 // The last column is filled to what is left of the line.
 std::string table_text(const Block& block, std::size_t columns) {
@@ -195,7 +176,7 @@ std::string table_text(const Block& block, std::size_t columns) {
   for (const auto& row : block.rows)
     for (std::size_t i = 0; i < row.size(); ++i) {
       if (i == widths.size()) widths.push_back(0);
-      widths[i] = std::max(widths[i], display_width(words_of(row[i])));
+      widths[i] = std::max(widths[i], display_width(plain_text(row[i])));
     }
   std::size_t before = 0;
   for (std::size_t i = 0; i + 1 < widths.size(); ++i) before += widths[i] + kGap;
@@ -204,10 +185,10 @@ std::string table_text(const Block& block, std::size_t columns) {
   for (const auto& row : block.rows) {
     std::string line;
     for (std::size_t i = 0; i + 1 < row.size(); ++i) {
-      const std::string cell = words_of(row[i]);
+      const std::string cell = plain_text(row[i]);
       line += cell + std::string(widths[i] - display_width(cell) + kGap, ' ');
     }
-    const std::string last = row.empty() ? "" : wrapped(words_of(row.back()), "", room);
+    const std::string last = row.empty() ? "" : wrapped(plain_text(row.back()), "", room);
     for (const std::string_view part : lines_of(last)) {
       line += part;
       text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
@@ -231,11 +212,11 @@ std::string markdown_text(std::string_view markdown, std::size_t columns, bool b
     } else if (block.kind == BlockKind::table) {
       text += table_text(block, columns);
     } else if (block.kind == BlockKind::heading && bold) {
-      text += "\033[1m" + words_of(block.text) + "\033[0m\n";
+      text += "\033[1m" + plain_text(block.text) + "\033[0m\n";
     } else if (item) {
-      text += wrapped(block.mark + " " + words_of(block.text), "  ", columns);
+      text += wrapped(block.mark + " " + plain_text(block.text), "  ", columns);
     } else {
-      text += wrapped(words_of(block.text), "", columns);
+      text += wrapped(plain_text(block.text), "", columns);
     }
     if (!item) text += "\n";
   }

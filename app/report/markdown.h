@@ -31,9 +31,11 @@ struct Block {
   std::vector<std::vector<RichText>> rows = {};  // of a table; the first has the titles
 };
 
-// What pages of the manual use of Markdown, and no more: lists have one level, pictures are left out.
+// CommonMark with tables. Items of inner lists come in a row with those of the outer one, quotes are
+// paragraphs, pictures and rules are left out. HTML and entities stay the text that they are.
 std::vector<Block> markdown_blocks(std::string_view markdown);
 RichText rich_text(std::string_view line);
+std::string plain_text(const RichText& text);
 
 // --- The Markdown of pages as plain text for a terminal.
 

@@ -40,7 +40,7 @@ TEST(Markdown, has_blocks) {
   const auto blocks = markdown_blocks(
       "# Title\n\nOne\nparagraph.\n\n- first\n  goes on\n- second\n\n1. third\n\n```sh\n# code\n\n| "
       "code\n```\n"
-      "![picture](a.png)\nBefore\n| a | b |\n|---|---|\n| `x\\|y` | z |\n\n| c |\n|---|\n");
+      "![picture](a.png)\n\nBefore\n\n| a | b |\n|---|---|\n| `x\\|y\\|z` | z |\n\n| c |\n|---|\n");
   const std::vector<BlockKind> kinds = {BlockKind::heading,   BlockKind::paragraph, BlockKind::item,
                                         BlockKind::item,      BlockKind::item,      BlockKind::code,
                                         BlockKind::paragraph, BlockKind::table,     BlockKind::table};
@@ -52,8 +52,22 @@ TEST(Markdown, has_blocks) {
   EXPECT_EQ(blocks[5].code, "# code\n\n| code\n");
   ASSERT_EQ(blocks[7].rows.size(), 2u);
   EXPECT_EQ(marked(blocks[7].rows[0].at(1)), "*b*") << "titles are strong";
-  EXPECT_EQ(marked(blocks[7].rows[1].at(0)), "`x|y`");
+  EXPECT_EQ(marked(blocks[7].rows[1].at(0)), "`x|y|z`");
   EXPECT_EQ(marked(blocks[7].rows[1].at(1)), "z");
+}
+
+TEST(Markdown, flattens_what_blocks_do_not_have) {
+  const auto blocks = markdown_blocks(
+      "- one\n\n- two\n  - inner\n\n  more of two\n\n> quoted\n\n---\n\n3. three\n4. four\n\n"
+      "code\n5. is text, &amp; <b>too</b>\n\n![alone](a.png)\n");
+  std::string all;
+  for (const Block& block : blocks) all += block.mark + "|" + marked(block.text) + "\n";
+  EXPECT_EQ(all,
+            "-|one\n-|two\n-|inner\n|more of two\n|quoted\n3.|three\n4.|four\n"
+            "|code 5. is text, &amp; <b>too</b>\n");
+  EXPECT_EQ(marked(rich_text("- **not** an item")), "- *not* an item");
+  EXPECT_EQ(marked(rich_text("| a |")), "| a |");
+  EXPECT_TRUE(rich_text("").empty());
 }
 
 TEST(Markdown, leaves_no_markup_in_the_manual) {

@@ -166,9 +166,7 @@ void draw_text_block(const Ui& ui, const report::RichText& text, float indent, f
 void draw_heading(const Ui& ui, const Block& block) {
   if (block.level > 1) ImGui::Dummy({0, ui.px(block.level == 2 ? 10 : 4)});
   const FontScope font(block.level < 3 ? ui.fonts.title : ui.fonts.strong);
-  std::string words;
-  for (const report::TextRun& run : block.text) words += run.text;
-  text_colored(block.level == 2 ? ui.theme->accent : ui.theme->text, words);
+  text_colored(block.level == 2 ? ui.theme->accent : ui.theme->text, report::plain_text(block.text));
 }
 
 void draw_item(const Ui& ui, const Block& block, float width) {
