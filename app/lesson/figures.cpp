@@ -79,7 +79,7 @@ SceneAnswer answer_scene(const graph::MetaGraphPtr& graph, const load::LoadReque
   scene.forward = std::make_shared<const load::RequestPass>(*graph, request, environment.assets);
   report::CurveOptions curve;
   curve.slices = kSlices;
-  if (scene.forward->pass() != nullptr) curve.axis = view::CurveAxis::steps;
+  if (scene.forward->pass() != nullptr) curve.axis = view::RunAxis::steps;
   load::AnswerOptions options;
   options.alive = kAlive;
   options.advise = false;
@@ -170,8 +170,8 @@ assets::Datum widest(const SceneAnswer& scene) {
 }
 
 assets::Datum final_bytes(const load::LoadRow& row, std::string_view space) {
-  for (std::size_t i = 0; i < plan::kSpaceCount; ++i)
-    if (plan::space_name(plan::Space(i)) == space) return bytes_datum(row.final_bytes[i]);
+  for (const plan::Space one : plan::kSpaceOrder)
+    if (plan::space_name(one) == space) return bytes_datum(row.final_bytes[plan::index(one)]);
   (void)report::find_row_space(space);
   throw Error(ErrorCode::usage, "final: '{}' is not a single space", space);
 }

@@ -66,7 +66,7 @@ std::string area_path(const CurveBand& band, const Frame& frame, unsigned spaces
 std::string band_svg(const CurveBand& band, const Frame& frame) {
   std::string svg;
   unsigned spaces = band.mask;
-  const std::vector<plan::Space> stack = stack_of(band.mask);
+  const std::vector<plan::Space> stack = plan::spaces_in(band.mask);
   for (auto space = stack.rbegin(); space != stack.rend(); ++space) {
     const bool there = std::ranges::any_of(
         band.columns, [&](const view::UsageColumn& column) { return column.bytes[plan::index(*space)] > 0; });
@@ -152,8 +152,8 @@ std::string weights_svg(const ChartScale& scale, const Frame& frame) {
 }
 
 std::string axis_end(const RowCurve& curve, double end) {
-  return curve.axis == view::CurveAxis::steps ? counted(static_cast<std::uint64_t>(end), "step")
-                                              : format_seconds(end);
+  return curve.axis == view::RunAxis::steps ? counted(static_cast<std::uint64_t>(end), "step")
+                                            : format_seconds(end);
 }
 
 std::string marks_svg(const PicturedRow& pictured, const load::BoundRequest& bound, const Frame& frame) {
@@ -222,7 +222,7 @@ std::string start_note(const ChartSubject& subject, std::span<const PicturedRow>
   plan::Space where = plan::Space::host;
   std::size_t count = 0;
   for (const PicturedRow& one : rows) {
-    if (one.curve->axis != view::CurveAxis::seconds) continue;
+    if (one.curve->axis != view::RunAxis::seconds) continue;
     bool counted_row = false;
     for (const CurveBand& band : one.curve->bands) {
       for (const plan::Space space : {plan::Space::device, plan::Space::host}) {
@@ -270,7 +270,7 @@ ChartScale chart_scale(const ChartSubject& subject, const std::vector<PicturedRo
     for (const CurveBand& band : one.curve->bands)
       (band.is_below_water() ? scale.below : scale.above) =
           std::max(band.is_below_water() ? scale.below : scale.above, band.most);
-    if (one.curve->axis == view::CurveAxis::seconds) scale.end = std::max(scale.end, one.curve->end);
+    if (one.curve->axis == view::RunAxis::seconds) scale.end = std::max(scale.end, one.curve->end);
   }
   // includes the budget line in the scale if it is near the curves
   const auto& limit = subject.bound.memory.deciding_budget();
@@ -316,12 +316,12 @@ namespace {
 std::string legend_svg(const ChartSubject& subject, double x, double y) {
   std::string svg;
   const bool unified = subject.bound.memory.kind == plan::MemoryKind::unified;
-  for (const plan::Space space : stack_of(plan::kAllSpaces)) {
+  for (const plan::Space space : plan::kSpaceOrder) {
     svg += fmt::format(
         "<rect class=\"area {}\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"12\" height=\"12\" rx=\"2\"/>\n",
         space_class(space), x, y - 10.5);
-    svg += text_svg(x + 17, y, "key", space_title(space));
-    x += 34 + 6.6 * static_cast<double>(space_title(space).size());
+    svg += text_svg(x + 17, y, "key", plan::space_title(space));
+    x += 34 + 6.6 * static_cast<double>(plan::space_title(space).size());
   }
   svg += fmt::format("<circle class=\"peak\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3.5\"/>\n", x + 6, y - 4.5);
   const std::string_view most = unified ? "unified peak" : "peak on the device";

@@ -20,7 +20,7 @@ namespace loadline::report {
 // --- The curve of a row, reduced to the columns that plots draw, made before its projection is destroyed.
 
 struct CurveOptions {
-  view::CurveAxis axis = view::CurveAxis::seconds;
+  view::RunAxis axis = view::RunAxis::seconds;
   std::size_t columns = 240;
   std::size_t slices = 0;  // number of slices that list the blocks alive; 0: none
 };
@@ -37,7 +37,7 @@ struct CurveBand {
 };
 
 struct RowCurve {
-  view::CurveAxis axis = view::CurveAxis::seconds;
+  view::RunAxis axis = view::RunAxis::seconds;
   double end = 0;  // seconds or steps
   std::vector<CurveBand> bands = {};
   double peak_place = 0;  // position of the leading peak, from 0 to 1
@@ -45,9 +45,6 @@ struct RowCurve {
   bool has_pass = false;  // a forward pass follows; the curve ends with the first token
 };
 
-// The spaces of a band in stacking order, from the water line outwards.
-std::vector<plan::Space> stack_of(unsigned mask);
-std::string_view space_title(plan::Space space);
 // The class and the color of a space in style sheets.
 std::string_view space_class(plan::Space space);
 

@@ -27,9 +27,9 @@ std::string slice_text(const load::Projection& projection, const CurveBand& band
                        const view::UsageColumn& moment, const view::AliveAt& alive, const BlockName& name) {
   if (alive.count == 0) return "";
   std::string text = fmt::format("step {}", format_grouped(moment.step));
-  for (const plan::Space space : stack_of(band.mask))
+  for (const plan::Space space : plan::spaces_in(band.mask))
     if (const std::uint64_t bytes = moment.bytes[plan::index(space)]; bytes > 0)
-      text += fmt::format(", {} {}", space_title(space), format_bytes(bytes));
+      text += fmt::format(", {} {}", plan::space_title(space), format_bytes(bytes));
   for (const plan::BlockId id : alive.largest)
     text +=
         fmt::format("\n{}  {}", format_bytes(projection.plan.block(id).bytes), safe_display(name(id), 60));
@@ -53,17 +53,6 @@ void add_slices(const load::Projection& projection, CurveBand& band, std::size_t
 
 }  // namespace
 
-std::vector<plan::Space> stack_of(unsigned mask) {
-  std::vector<plan::Space> spaces;
-  for (const plan::Space space :
-       {plan::Space::device, plan::Space::host, plan::Space::staging, plan::Space::page_cache})
-    if ((mask & plan::space_bit(space)) != 0) spaces.push_back(space);
-  return spaces;
-}
-
-std::string_view space_title(plan::Space space) {
-  return space == plan::Space::page_cache ? "page cache" : plan::space_name(space);
-}
 std::string_view space_class(plan::Space space) {
   return space == plan::Space::page_cache ? "cache" : plan::space_name(space);
 }
@@ -74,10 +63,14 @@ RowCurve row_curve(const load::Projection& projection, plan::MemoryKind memory, 
   const std::size_t steps = projection.plan.steps.size();
   RowCurve curve;
   curve.axis = options.axis;
-  curve.end = options.axis == view::CurveAxis::steps ? static_cast<double>(steps) : timeline.seconds;
-  curve.peak_place = axis_place(timeline, steps, options.axis, peak_step);
+  curve.end = view::length_of(timeline, steps, options.axis);
+  const auto place_of = [&](std::size_t step) {
+    const double x = view::x_of_step(timeline, steps, options.axis, step);
+    return curve.end > 0 ? std::clamp(x / curve.end, 0.0, 1.0) : 0;
+  };
+  curve.peak_place = place_of(peak_step);
   for (const plan::Mark& mark : projection.plan.marks) {
-    if (mark.label == "loaded") curve.loaded_place = axis_place(timeline, steps, options.axis, mark.step);
+    if (mark.label == "loaded") curve.loaded_place = place_of(mark.step);
     curve.has_pass = curve.has_pass || mark.label == "first token";
   }
   for (const unsigned mask : band_masks(memory)) {

@@ -4,6 +4,7 @@
 #include "app/report/page_parts.h"
 #include "core/base/text.h"
 #include "core/load/answer/projection.h"
+#include "core/view/curves.h"
 
 #include <algorithm>
 #include <utility>
@@ -46,7 +47,7 @@ std::vector<std::pair<std::string_view, std::uint64_t>> shown_counters(const Mea
   for (const MeasuredLoad& row : loads.rows)
     for (const MeasuredCounter& counter : row.counters) {
       if (!counter.shows()) continue;
-      const std::uint64_t most = load::most_of(counter.curve);
+      const std::uint64_t most = counter.curve.most();
       const auto known = std::ranges::find(shown, counter.name, [](const auto& one) { return one.first; });
       if (known == shown.end())
         shown.emplace_back(counter.name, most);
@@ -54,6 +55,14 @@ std::vector<std::pair<std::string_view, std::uint64_t>> shown_counters(const Mea
         known->second = std::max(known->second, most);
     }
   return shown;
+}
+
+std::vector<std::uint64_t> maxima_of(std::span<const view::CurvePoint> curve, std::size_t steps) {
+  std::vector<std::uint64_t> maxima;
+  const auto end = static_cast<double>(std::max<std::size_t>(steps, 1));
+  for (const view::CurveColumn& column : view::step_columns(curve, 0, end, kMeasuredColumns))
+    maxima.push_back(static_cast<std::uint64_t>(column.high));
+  return maxima;
 }
 
 }  // namespace
@@ -67,19 +76,31 @@ bool near_enough(std::uint64_t projected, std::uint64_t measured) {
   return distance <= std::max(kNear, projected / 50);
 }
 
-bool MeasuredCounter::shows() const { return projected > 0 || load::most_of(curve) > kNear; }
+std::uint64_t CounterCurve::most() const {
+  std::uint64_t most = 0;
+  for (const auto* list : {&projected, &measured})
+    for (const std::uint64_t bytes : *list) most = std::max(most, bytes);
+  return most;
+}
+
+bool MeasuredCounter::shows() const { return projected > 0 || curve.most() > kNear; }
 
 MeasuredCounter measured_counter(std::uint64_t projected, std::span<const plan::UsagePoint> usage,
-                                 unsigned spaces, std::span<const load::StepCount> counted,
-                                 std::size_t steps) {
+                                 unsigned spaces, std::span<const StepCount> counted, std::size_t steps) {
   MeasuredCounter counter;
   counter.projected = projected;
-  for (const load::StepCount& count : counted) {
+  for (const StepCount& count : counted) {
     counter.measured = std::max(counter.measured, count.bytes);
     if (count.bytes <= projected || near_enough(projected, count.bytes)) continue;
     if (counter.beyond.samples++ == 0) counter.beyond.first_step = count.step;
   }
-  counter.curve = load::counter_curve(usage, spaces, counted, steps, kMeasuredColumns);
+  std::vector<view::CurvePoint> projection, counts;
+  for (const plan::UsagePoint& point : usage)
+    projection.push_back(
+        {static_cast<double>(point.step), static_cast<double>(plan::sum_over(point.bytes, spaces))});
+  for (const StepCount& count : counted)
+    counts.push_back({static_cast<double>(count.step), static_cast<double>(count.bytes)});
+  counter.curve = {maxima_of(projection, steps), maxima_of(counts, steps)};
   return counter;
 }
 
@@ -100,7 +121,7 @@ MeasuredLoad rehearsed_load(const load::Method& method, std::string order, const
   load.seconds = measurement.timeline.seconds;
   load.samples = measurement.timeline.measured.size();
   load.steps = plan.steps.size();
-  std::vector<load::StepCount> counted(load.samples);
+  std::vector<StepCount> counted(load.samples);
   for (const load::MemoryCounter& counter : load::kMemoryCounters) {
     for (std::size_t i = 0; i < counted.size(); ++i)
       counted[i] = {measurement.steps[i], measurement.timeline.measured[i].memory.*counter.count};

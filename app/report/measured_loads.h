@@ -17,13 +17,25 @@ namespace loadline::report {
 
 inline constexpr std::size_t kMeasuredColumns = 480;  // points per curve
 
+// A count of bytes while a step ran.
+struct StepCount {
+  std::size_t step = 0;
+  std::uint64_t bytes = 0;
+};
+
+// What a plan holds and what was counted while it ran, over its steps: the maximum in each column.
+struct CounterCurve {
+  std::vector<std::uint64_t> projected, measured;
+  std::uint64_t most() const;
+};
+
 // What one counter of memory should have counted during a load, and what it counted.
 struct MeasuredCounter {
   std::string_view name = {};                 // for people
   std::string_view id = {};                   // JSON key
   std::uint64_t projected = 0, measured = 0;  // peaks
   bool own_count = false;                     // counted by the program itself: no judge of its projection
-  load::CounterCurve curve = {};
+  CounterCurve curve = {};
   // Samples above the projected peak by more than near_enough() allows.
   struct Beyond {
     std::size_t samples = 0;
@@ -35,8 +47,7 @@ struct MeasuredCounter {
 };
 // Without a name and a key. `steps`: of the plan.
 MeasuredCounter measured_counter(std::uint64_t projected, std::span<const plan::UsagePoint> usage,
-                                 unsigned spaces, std::span<const load::StepCount> counted,
-                                 std::size_t steps);
+                                 unsigned spaces, std::span<const StepCount> counted, std::size_t steps);
 
 // One method in one order. Keeps figures and curves only, not the plan and the samples.
 struct MeasuredLoad {

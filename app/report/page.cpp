@@ -24,11 +24,11 @@ namespace {
 std::string legend(const ChartSubject& subject) {
   const bool unified = subject.bound.memory.kind == plan::MemoryKind::unified;
   std::string html = "<div class=\"legend\">";
-  for (const plan::Space space : stack_of(plan::kAllSpaces))
+  for (const plan::Space space : plan::kSpaceOrder)
     if (std::ranges::any_of(
             subject.rows, [&](const load::LoadRow& row) { return row.peaks[plan::index(space)].bytes > 0; }))
       html += fmt::format("<span><i style=\"background:var(--{})\">&nbsp;</i>{}</span>", space_class(space),
-                          space_title(space));
+                          plan::space_title(space));
   html += fmt::format("<span><i class=\"ring\">&nbsp;</i>{}</span>",
                       unified ? "unified peak" : "peak on the device");
   if (const auto& budget = subject.bound.memory.deciding_budget())
@@ -97,9 +97,9 @@ std::string peaks_html(const ChartSubject& subject) {
       "<h2>Peaks</h2>\n<div class=\"scroll\"><table>\n<tr><th class=\"left\">method</th>"
       "<th class=\"left\">order</th>";
   if (unified) html += "<th>unified peak</th>";
-  html += "<th>device</th><th>host</th><th>page cache</th>";
+  html += "<th>device</th><th>host</th><th>staging</th><th>page cache</th>";
   if (bound.request.page_cache_budget) html += "<th>reread</th>";
-  html += "<th>staging</th><th>unified</th><th class=\"left\">law</th><th class=\"left\">compared with</th>";
+  html += "<th>unified</th><th class=\"left\">law</th><th class=\"left\">compared with</th>";
   html += verdicts ? "<th class=\"left\">verdict</th></tr>\n" : "</tr>\n";
   for (const load::LoadRow& row : subject.rows) {
     html += fmt::format("<tr><td class=\"left\">{}</td><td class=\"left\">{}</td>",
@@ -108,9 +108,9 @@ std::string peaks_html(const ChartSubject& subject) {
     if (unified) cell(row.leading.bytes);
     cell(row.peaks[plan::index(plan::Space::device)].bytes);
     cell(row.peaks[plan::index(plan::Space::host)].bytes);
+    cell(row.peaks[plan::index(plan::Space::staging)].bytes);
     cell(row.cache ? row.cache->peak : row.peaks[plan::index(plan::Space::page_cache)].bytes);
     if (bound.request.page_cache_budget) cell(row.cache ? row.cache->reread_bytes : 0);
-    cell(row.peaks[plan::index(plan::Space::staging)].bytes);
     cell(row.unified.bytes);
     html += fmt::format("<td class=\"left\">{}</td>", markup_text(load::law_text(*row.method)));
     html += fmt::format("<td class=\"left\">{}</td>", markup_text(load::evidence_brief(row.method->id)));

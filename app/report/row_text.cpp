@@ -77,10 +77,10 @@ constexpr std::array kSpaces = {
              [](const load::LoadRow& row) {
                return load::RowPeak{row.held, row.unified.step, row.unified.tensor};
              }},
-    RowSpace{"page_cache", "in the page cache",
-             [](const load::LoadRow& row) { return row.peaks[plan::index(plan::Space::page_cache)]; }},
     RowSpace{"staging", "in staging memory",
              [](const load::LoadRow& row) { return row.peaks[plan::index(plan::Space::staging)]; }},
+    RowSpace{"page_cache", "in the page cache",
+             [](const load::LoadRow& row) { return row.peaks[plan::index(plan::Space::page_cache)]; }},
     RowSpace{"resident", "in the process: private memory and file pages",
              [](const load::LoadRow& row) {
                return load::RowPeak{row.views.at(plan::view_position("resident_set")), 0, {}};

@@ -134,6 +134,17 @@ std::string_view space_name(Space space) {
   return kNames[index(space)];
 }
 
+std::string_view space_title(Space space) {
+  return space == Space::page_cache ? "page cache" : space_name(space);
+}
+
+std::vector<Space> spaces_in(unsigned mask) {
+  std::vector<Space> spaces;
+  for (const Space space : kSpaceOrder)
+    if ((mask & space_bit(space)) != 0) spaces.push_back(space);
+  return spaces;
+}
+
 BlockId alloc(Plan& plan, Block block) {
   const BlockId id{static_cast<std::uint32_t>(plan.blocks.size())};
   plan.blocks.push_back(std::move(block));

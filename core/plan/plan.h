@@ -25,11 +25,23 @@ namespace loadline::plan {
 // Unified memory is the sum of all four, not a fifth space.
 enum class Space : std::uint8_t { host, page_cache, staging, device };
 inline constexpr std::size_t kSpaceCount = 4;
-std::string_view space_name(Space space);
+std::string_view space_name(Space space);   // in JSON and options: "page_cache"
+std::string_view space_title(Space space);  // in sentences and tables: "page cache"
 
 template <typename T>
 using PerSpace = std::array<T, kSpaceCount>;
 constexpr std::size_t index(Space space) { return static_cast<std::size_t>(space); }
+
+// The order in which spaces are listed, and stacked from the bottom: lasting memory below temporary memory.
+// Mapped pages, which no budget counts, come last.
+inline constexpr PerSpace<Space> kSpaceOrder = {Space::device, Space::host, Space::staging,
+                                                Space::page_cache};
+
+// Sets of spaces: a mask with the bit of each.
+constexpr unsigned space_bit(Space space) { return 1u << index(space); }
+inline constexpr unsigned kAllSpaces = (1u << kSpaceCount) - 1;
+inline constexpr unsigned kHeldSpaces = kAllSpaces & ~space_bit(Space::page_cache);  // what cannot be dropped
+std::vector<Space> spaces_in(unsigned mask);                                         // in kSpaceOrder
 
 enum class BlockId : std::uint32_t {};
 enum class BlockUse : std::uint8_t { storage, value, ring_slot, temporary };
@@ -116,8 +128,7 @@ std::string block_label(const Block& block, const graph::MetaGraph& graph,
 
 // --- Sums the memory spaces in a mask: one space, several, or all of unified memory.
 
-// `mask` has bit 1 << index(space) set for each space to add. The sum must fit in 64 bits; this holds for the
-// bytes of any plan that passed check_plan.
+// The sum must fit in 64 bits; this holds for the bytes of any plan that passed check_plan.
 constexpr std::uint64_t sum_over(const PerSpace<std::uint64_t>& bytes, unsigned mask) {
   std::uint64_t sum = 0;
   for (std::size_t space = 0; space < kSpaceCount; ++space)

@@ -74,10 +74,8 @@ struct Timeline {
   std::vector<MemorySample> measured;  // empty on the dry machine
 };
 
-// Requested bytes of the spaces in `mask` (bit i = space i) after the last event at or before `step`.
+// Requested bytes of the spaces in `mask` after the last event at or before `step`.
 std::uint64_t usage_at(const Timeline& timeline, std::size_t step, unsigned mask);
-inline constexpr unsigned kAllSpaces = (1u << kSpaceCount) - 1;
-constexpr unsigned space_bit(Space space) { return 1u << index(space); }
 
 // The peak of the sum over the spaces in `mask`.
 Peak peak_over(const Timeline& timeline, unsigned mask);

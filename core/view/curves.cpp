@@ -5,33 +5,50 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numeric>
+#include <type_traits>
 #include <utility>
 
 namespace loadline::view {
 
 // --- One pass over each curve's points; each column keeps the extremes that it meets.
 
-std::vector<CurveColumn> step_columns(std::span<const CurvePoint> curve, double x0, double x1,
-                                      std::size_t columns) {
-  std::vector<CurveColumn> result(columns);
+namespace {
+
+template <typename Point, typename PlaceOf, typename ValueOf, typename Less>
+auto reduced(std::span<const Point> curve, double x0, double x1, std::size_t columns, PlaceOf place_of,
+             ValueOf value_of, Less less) {
+  using Value = std::invoke_result_t<ValueOf, const Point&>;
+  std::vector<ColumnRange<Value>> result(columns);
   if (columns == 0 || !(x1 > x0)) return result;
-  const double width = (x1 - x0) / static_cast<double>(columns);
+  const auto column_of = [&](double x) {
+    return std::min(static_cast<std::size_t>((x - x0) / (x1 - x0) * static_cast<double>(columns)),
+                    columns - 1);
+  };
   // several points may share an x: each of them counts, also at the left edge
-  auto point = std::ranges::lower_bound(curve, x0, {}, &CurvePoint::x);
-  double current = point == curve.begin() ? 0 : std::prev(point)->y;
-  if (point != curve.end() && point->x == x0) current = point->y;
+  auto point = std::ranges::lower_bound(curve, x0, {}, place_of);
+  Value current = point == curve.begin() ? Value() : value_of(*std::prev(point));
+  if (point != curve.end() && place_of(*point) == x0) current = value_of(*point);
   for (std::size_t i = 0; i < columns; ++i) {
-    const double right = i + 1 == columns ? x1 : x0 + width * static_cast<double>(i + 1);
-    CurveColumn& column = result[i] = {current, current, current};
-    for (; point != curve.end() && point->x < right; ++point) {
-      current = point->y;
-      column.low = std::min(column.low, current);
-      column.high = std::max(column.high, current);
+    ColumnRange<Value>& column = result[i] = {current, current, current};
+    for (; point != curve.end() && place_of(*point) <= x1 && column_of(place_of(*point)) == i; ++point) {
+      current = value_of(*point);
+      if (less(current, column.low)) column.low = current;
+      if (less(column.high, current)) column.high = current;
     }
     column.last = current;
   }
   return result;
+}
+
+}  // namespace
+
+std::vector<CurveColumn> step_columns(std::span<const CurvePoint> curve, double x0, double x1,
+                                      std::size_t columns) {
+  return reduced(
+      curve, x0, x1, columns, [](const CurvePoint& point) { return point.x; },
+      [](const CurvePoint& point) { return point.y; }, std::less<>());
 }
 
 double value_at(std::span<const CurvePoint> curve, double x) {
@@ -64,52 +81,92 @@ std::vector<double> decimal_ticks(double from, double to, std::size_t wanted) {
   return ticks;
 }
 
-// --- One pass over the points of a run, and one over its blocks, largest first.
+// --- The axis of a run.
 
 namespace {
 
-double place_of(const plan::UsagePoint& point, CurveAxis axis, double end) {
-  const double x = axis == CurveAxis::steps ? static_cast<double>(point.step) : point.seconds;
-  return end > 0 ? std::clamp(x / end, 0.0, 1.0) : 0;
-}
+// The moments that are known before and behind a place in the list of usage.
+struct Moments {
+  double from_step = 0, to_step = 0;
+  double from_seconds = 0, to_seconds = 0;
+};
 
-double end_of(const plan::Timeline& timeline, std::size_t steps, CurveAxis axis) {
-  return axis == CurveAxis::steps ? static_cast<double>(steps) : timeline.seconds;
+Moments moments_around(const plan::Timeline& timeline, std::size_t steps, std::size_t at) {
+  const auto& usage = timeline.usage;
+  Moments around;
+  around.to_step = static_cast<double>(steps);
+  around.to_seconds = timeline.seconds;
+  if (at > 0) {
+    around.from_step = static_cast<double>(usage[at - 1].step);
+    around.from_seconds = usage[at - 1].seconds;
+  }
+  if (at < usage.size()) {
+    around.to_step = static_cast<double>(usage[at].step);
+    around.to_seconds = usage[at].seconds;
+  }
+  return around;
 }
 
 }  // namespace
 
-std::vector<UsageColumn> usage_columns(const plan::Timeline& timeline, std::size_t steps, CurveAxis axis,
-                                       unsigned mask, std::size_t columns) {
-  std::vector<UsageColumn> result;
-  const double end = end_of(timeline, steps, axis);
-  UsageColumn now, most;
-  const auto raise = [&](UsageColumn& column) {
-    if (plan::sum_over(now.bytes, mask) > plan::sum_over(column.bytes, mask)) column = now;
-  };
-  for (const plan::UsagePoint& point : timeline.usage) {
-    const auto column = static_cast<std::size_t>(place_of(point, axis, end) * static_cast<double>(columns));
-    while (result.size() < std::min(column, columns - 1)) {
-      result.push_back(most);
-      most = now;
-    }
-    now = {point.bytes, point.step};
-    raise(most);
-  }
-  if (end <= 0) return std::vector<UsageColumn>(columns, most);
-  while (result.size() < columns) {
-    result.push_back(most);
-    most = now;
-  }
-  return result;
+double x_of(const plan::UsagePoint& point, RunAxis axis) {
+  return axis == RunAxis::steps ? static_cast<double>(point.step) : point.seconds;
 }
 
-double axis_place(const plan::Timeline& timeline, std::size_t steps, CurveAxis axis, std::size_t step) {
-  const auto at = std::ranges::lower_bound(timeline.usage, step, {}, &plan::UsagePoint::step);
-  if (at == timeline.usage.end()) return 1;
-  const double end = end_of(timeline, steps, axis);
-  if (axis == CurveAxis::steps) return end > 0 ? std::min(static_cast<double>(step) / end, 1.0) : 0;
-  return place_of(*at, axis, end);
+double length_of(const plan::Timeline& timeline, std::size_t steps, RunAxis axis) {
+  return axis == RunAxis::steps ? static_cast<double>(steps) : timeline.seconds;
+}
+
+double x_of_step(const plan::Timeline& timeline, std::size_t steps, RunAxis axis, std::size_t step) {
+  if (axis == RunAxis::steps) return static_cast<double>(step);
+  const auto& usage = timeline.usage;
+  const auto at = std::ranges::lower_bound(usage, step, {}, &plan::UsagePoint::step);
+  if (at != usage.end() && at->step == step) return at->seconds;
+  const Moments around = moments_around(timeline, steps, static_cast<std::size_t>(at - usage.begin()));
+  return around.from_seconds + (around.to_seconds - around.from_seconds) *
+                                   (static_cast<double>(step) - around.from_step) /
+                                   std::max(1.0, around.to_step - around.from_step);
+}
+
+std::size_t step_at_x(const plan::Timeline& timeline, std::size_t steps, RunAxis axis, double x) {
+  const std::size_t last = steps == 0 ? 0 : steps - 1;
+  if (x <= 0) return 0;
+  if (axis == RunAxis::steps) return std::min(static_cast<std::size_t>(x), last);
+  const auto& usage = timeline.usage;
+  const auto after = std::ranges::upper_bound(usage, x, {}, &plan::UsagePoint::seconds);
+  const Moments around = moments_around(timeline, steps, static_cast<std::size_t>(after - usage.begin()));
+  const double length = around.to_seconds - around.from_seconds;
+  const double share = length > 0 ? std::clamp((x - around.from_seconds) / length, 0.0, 1.0) : 0;
+  return std::min(last,
+                  static_cast<std::size_t>(around.from_step + share * (around.to_step - around.from_step)));
+}
+
+double x_of_sample(const plan::Timeline& timeline, std::size_t steps, RunAxis axis, double seconds) {
+  if (axis == RunAxis::seconds) return seconds;
+  const auto after = std::ranges::upper_bound(timeline.usage, seconds, {}, &plan::UsagePoint::seconds);
+  if (after == timeline.usage.begin()) return 0;
+  return after == timeline.usage.end() ? length_of(timeline, steps, axis) : x_of(*std::prev(after), axis);
+}
+
+// --- One pass over the points of a run, and one over its blocks, largest first.
+
+std::vector<UsageColumn> usage_columns(const plan::Timeline& timeline, std::size_t steps, RunAxis axis,
+                                       unsigned mask, std::size_t columns) {
+  const double end = length_of(timeline, steps, axis);
+  const bool takes_time = end > 0;
+  const auto ranges = reduced(
+      std::span<const plan::UsagePoint>(timeline.usage), 0, takes_time ? end : 1, takes_time ? columns : 1,
+      [&](const plan::UsagePoint& point) { return std::min(x_of(point, axis), end); },
+      [](const plan::UsagePoint& point) {
+        return UsageColumn{point.bytes, point.step};
+      },
+      [&](const UsageColumn& a, const UsageColumn& b) {
+        return plan::sum_over(a.bytes, mask) < plan::sum_over(b.bytes, mask);
+      });
+  if (!takes_time) return std::vector<UsageColumn>(columns, ranges.front().high);
+  std::vector<UsageColumn> result;
+  for (const ColumnRange<UsageColumn>& range : ranges) result.push_back(range.high);
+  return result;
 }
 
 std::vector<AliveAt> alive_at_steps(const plan::Timeline& timeline, const plan::Plan& plan,

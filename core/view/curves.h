@@ -1,5 +1,5 @@
-// Step curves and the usage of a run, reduced to the columns of a plot; axis ticks; blocks alive at chosen
-// moments.
+// Step curves and the usage of a run, reduced to the columns of a plot; axes and their ticks; blocks alive at
+// chosen moments.
 #pragma once
 
 #include "core/plan/timeline.h"
@@ -19,16 +19,17 @@ struct CurvePoint {
   double y = 0;
 };
 
-// The curve's range inside one column of a plot. No point is lost: a spike narrower than a column still shows
-// in `high`.
-struct CurveColumn {
-  double low = 0;
-  double high = 0;
-  double last = 0;  // at the column's right edge
-  bool operator==(const CurveColumn&) const = default;
+// A curve's range inside one column of a plot. No point is lost: a spike narrower than a column still shows
+// in `high`. Of equal values the first one stands.
+template <typename Value>
+struct ColumnRange {
+  Value low = {}, high = {};
+  Value last = {};  // at the column's right edge
+  bool operator==(const ColumnRange&) const = default;
 };
+using CurveColumn = ColumnRange<double>;
 
-// The curve over [x0, x1) in `columns` equal columns; 0 before its first point. O(points + columns).
+// The curve over [x0, x1] in `columns` equal columns; 0 before its first point. O(points + columns).
 std::vector<CurveColumn> step_columns(std::span<const CurvePoint> curve, double x0, double x1,
                                       std::size_t columns);
 
@@ -41,10 +42,22 @@ std::vector<double> byte_ticks(double most, std::size_t wanted);
 // neighboring ticks would be the same double.
 std::vector<double> decimal_ticks(double from, double to, std::size_t wanted);
 
+// --- The axis of a run: its steps, or the seconds on its machine's clock.
+
+enum class RunAxis : std::uint8_t { steps, seconds };
+
+double x_of(const plan::UsagePoint& point, RunAxis axis);
+// The end of a run of `steps` steps.
+double length_of(const plan::Timeline& timeline, std::size_t steps, RunAxis axis);
+// Convert between places on the axis and steps. Between two moments of `usage` the clock is taken to run
+// evenly: only those moments are kept.
+double x_of_step(const plan::Timeline& timeline, std::size_t steps, RunAxis axis, std::size_t step);
+std::size_t step_at_x(const plan::Timeline& timeline, std::size_t steps, RunAxis axis, double x);
+// Samples carry the machine's clock only. The usage of the same run says which step that was.
+double x_of_sample(const plan::Timeline& timeline, std::size_t steps, RunAxis axis, double seconds);
+
 // --- Reduces the usage of a run to the columns of a stacked plot, and lists the blocks alive at chosen
 // moments.
-
-enum class CurveAxis : std::uint8_t { seconds, steps };
 
 // One moment of a run that stands for its column: the first one with the greatest sum over a mask. Only the
 // spaces of the mask count for the sum.
@@ -57,11 +70,8 @@ struct UsageColumn {
 // spaces of `mask` together hold most, including the level at its start, so no peak is lost, however short.
 // The parts of a column were present at the same time. If a run takes no time, all columns show its highest
 // moment. O(usage + columns).
-std::vector<UsageColumn> usage_columns(const plan::Timeline& timeline, std::size_t steps, CurveAxis axis,
+std::vector<UsageColumn> usage_columns(const plan::Timeline& timeline, std::size_t steps, RunAxis axis,
                                        unsigned mask, std::size_t columns);
-
-// The position of a step on the axis, from 0 to 1.
-double axis_place(const plan::Timeline& timeline, std::size_t steps, CurveAxis axis, std::size_t step);
 
 struct AliveAt {
   std::vector<plan::BlockId> largest;  // ties by id

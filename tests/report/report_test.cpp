@@ -178,6 +178,22 @@ TEST(MeasuredLoad, CountsTheSamplesAboveTheProjection) {
   EXPECT_EQ(differs.counters[1].beyond.samples + differs.counters[2].beyond.samples, 0u);
 }
 
+TEST(MeasuredLoad, HasCurvesThatReachBothPeaks) {
+  plan::UsagePoint held;
+  held.step = 1;
+  held.bytes[plan::index(plan::Space::host)] = 30 * kMiB;
+  const std::vector<plan::UsagePoint> usage = {{}, held, {.step = 2}};
+  const std::vector<StepCount> counted = {{0, 1 * kMiB}, {1, 5 * kMiB}, {4, 7 * kMiB}};
+  const CounterCurve curve =
+      measured_counter(30 * kMiB, usage, plan::space_bit(plan::Space::host), counted, 4).curve;
+  ASSERT_EQ(curve.projected.size(), kMeasuredColumns);
+  EXPECT_EQ(curve.projected.front(), 0u);
+  EXPECT_EQ(curve.projected[kMeasuredColumns / 4], 30 * kMiB);
+  EXPECT_EQ(curve.projected.back(), 0u);
+  EXPECT_EQ(curve.measured.back(), 7 * kMiB) << "the last count comes when all steps are done";
+  EXPECT_EQ(curve.most(), 30 * kMiB);
+}
+
 TEST(MeasuredLoad, CountsNoneWhereTheLoadAgreesOrNeededLess) {
   const MeasuredLoad near = row_of({0, 110 * kMiB}, 100 * kMiB);
   EXPECT_EQ(near.agrees(), true);

@@ -276,6 +276,8 @@ TEST(Curves, degenerate_ranges) {
   EXPECT_EQ(step_columns({}, 0, 1, 2), (std::vector<CurveColumn>(2)));
   const std::vector<CurvePoint> curve = {{0, 5}};
   EXPECT_EQ(step_columns(curve, 3, 3, 2), (std::vector<CurveColumn>(2)));
+  EXPECT_EQ(step_columns(std::vector<CurvePoint>{{0, 5}, {1, 9}}, 0, 1, 2)[1], (CurveColumn{5, 9, 9}))
+      << "what happens at the right edge is in the last column";
   const std::vector<CurvePoint> jumps = {{0, 5}, {0, 9}, {0, 2}};
   EXPECT_EQ(step_columns(jumps, 0, 1, 1)[0], (CurveColumn{2, 9, 2}));
   EXPECT_EQ(value_at(curve, -1), 0);
@@ -565,7 +567,7 @@ TEST(UsageColumns, HoldTheMostOfEveryMomentInThem) {
     const RandomRun run = random_run(seed);
     const std::size_t steps = run.plan.steps.size();
     for (const unsigned mask : kMasks)
-      for (const CurveAxis axis : {CurveAxis::steps, CurveAxis::seconds})
+      for (const RunAxis axis : {RunAxis::steps, RunAxis::seconds})
         for (const std::size_t count : {1u, 7u, 40u, 500u}) {
           const auto columns = usage_columns(run.timeline, steps, axis, mask, count);
           ASSERT_EQ(columns.size(), count);
@@ -587,7 +589,7 @@ TEST(UsageColumns, FollowEveryStepWhereThereIsRoom) {
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
     const RandomRun run = random_run(seed);
     const std::size_t steps = run.plan.steps.size();
-    const auto columns = usage_columns(run.timeline, steps, CurveAxis::steps, plan::kAllSpaces, steps);
+    const auto columns = usage_columns(run.timeline, steps, RunAxis::steps, plan::kAllSpaces, steps);
     for (std::size_t step = 0; step < steps; ++step) {
       const std::uint64_t now = plan::usage_at(run.timeline, step, plan::kAllSpaces);
       const std::uint64_t before = step == 0 ? 0 : plan::usage_at(run.timeline, step - 1, plan::kAllSpaces);
@@ -604,16 +606,44 @@ TEST(UsageColumns, OfARunThatTakesNoTimeAreItsMost) {
   plan::DryMachine machine;
   const plan::Timeline timeline = plan::run(plan, machine);
   ASSERT_EQ(timeline.seconds, 0);
-  for (const UsageColumn& column : usage_columns(timeline, 3, CurveAxis::seconds, plan::kAllSpaces, 5))
+  for (const UsageColumn& column : usage_columns(timeline, 3, RunAxis::seconds, plan::kAllSpaces, 5))
     EXPECT_EQ(column.bytes[plan::index(plan::Space::device)], 100u);
-  EXPECT_EQ(usage_columns({}, 0, CurveAxis::steps, plan::kAllSpaces, 3).size(), 3u);
+  EXPECT_EQ(usage_columns({}, 0, RunAxis::steps, plan::kAllSpaces, 3).size(), 3u);
+}
+
+TEST(RunAxis, GoesFromStepsToPlacesAndBack) {
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    const RandomRun run = random_run(seed);
+    const std::size_t steps = run.plan.steps.size();
+    for (const RunAxis axis : {RunAxis::steps, RunAxis::seconds}) {
+      const double end = length_of(run.timeline, steps, axis), rounding = end * 1e-12;
+      double before = 0;
+      for (std::size_t step = 0; step <= steps; ++step) {
+        const double x = x_of_step(run.timeline, steps, axis, step);
+        EXPECT_GE(x, before - rounding) << seed << " " << step;
+        EXPECT_LE(x, end + rounding) << seed << " " << step;
+        before = x;
+      }
+      EXPECT_NEAR(before, end, rounding) << seed;
+      for (const plan::UsagePoint& point : run.timeline.usage) {
+        EXPECT_LE(step_at_x(run.timeline, steps, axis, x_of(point, axis)), steps - 1);
+        const double x = x_of_sample(run.timeline, steps, axis, point.seconds);
+        EXPECT_GE(x, x_of(point, axis)) << "of several steps at one time the last";
+      }
+    }
+    for (std::size_t step = 0; step < steps; ++step)
+      EXPECT_EQ(step_at_x(run.timeline, steps, RunAxis::steps, static_cast<double>(step)), step);
+  }
+  const plan::Timeline none;
+  EXPECT_EQ(x_of_step(none, 0, RunAxis::seconds, 0), 0);
+  EXPECT_EQ(step_at_x(none, 0, RunAxis::seconds, 1), 0u);
 }
 
 TEST(UsageColumns, MayBecomeFewer) {
   for (std::uint64_t seed = 0; seed < 30; ++seed) {
     const RandomRun run = random_run(seed);
     const auto columns =
-        usage_columns(run.timeline, run.plan.steps.size(), CurveAxis::steps, plan::kAllSpaces, 100);
+        usage_columns(run.timeline, run.plan.steps.size(), RunAxis::steps, plan::kAllSpaces, 100);
     for (const std::size_t count : {1u, 3u, 99u, 100u, 300u}) {
       const auto fewer = fewer_columns(columns, plan::kAllSpaces, count);
       ASSERT_EQ(fewer.size(), std::min<std::size_t>(count, 100));

@@ -55,12 +55,9 @@ struct FinishedUpload {
   gpu::UploadReport report;
 };
 
-constexpr std::array kSpaces = {plan::Space::device, plan::Space::host, plan::Space::page_cache,
-                                plan::Space::staging};
-
 Json peaks_json(const plan::Timeline& timeline) {
   Json json;
-  for (const plan::Space space : kSpaces)
+  for (const plan::Space space : plan::kSpaceOrder)
     json[std::string(plan::space_name(space))] = timeline.peaks[plan::index(space)].bytes;
   json["unified"] = timeline.unified.bytes;
   return json;
@@ -96,10 +93,10 @@ Json upload_json(const FinishedUpload& upload) {
   measured["imported_bytes"] = report.imported_bytes;
   if (report.device_budget_peak) measured["device_budget_peak"] = *report.device_budget_peak;
   if (report.measured.reserved_peak)
-    for (const plan::Space space : kSpaces)
+    for (const plan::Space space : plan::kSpaceOrder)
       measured["reserved"][std::string(plan::space_name(space))] =
           (*report.measured.reserved_peak)[plan::index(space)];
-  for (const plan::Space space : kSpaces)
+  for (const plan::Space space : plan::kSpaceOrder)
     json["error_percent"][std::string(plan::space_name(space))] = report::error_percent(
         report.projected.peaks[plan::index(space)].bytes, report.measured.peaks[plan::index(space)].bytes);
   json["error_percent"]["unified"] =
@@ -182,9 +179,9 @@ std::string upload_text(const Context& context, const FinishedUpload& upload, bo
   // what the uploader took for the blocks, with rounding
   const plan::PerSpace<std::uint64_t> taken =
       report.measured.reserved_peak.value_or(plan::PerSpace<std::uint64_t>{});
-  for (const plan::Space space : kSpaces) {
+  for (const plan::Space space : plan::kSpaceOrder) {
     const std::size_t at = plan::index(space);
-    row(space == plan::Space::page_cache ? "page cache" : std::string(plan::space_name(space)),
+    row(std::string(plan::space_title(space)),
         report.projected.peaks[at].bytes + (space == plan::Space::staging ? report.ring_bytes : 0),
         taken[at]);
   }
@@ -212,14 +209,14 @@ MeasuredLoad measured_upload(const AskedUpload& asked, const gpu::UploadReport& 
   load.samples = report.measured.measured.size();
   load.steps = steps;
   const auto add = [&](std::string_view name, std::string_view id, std::uint64_t projected, unsigned spaces,
-                       const std::vector<load::StepCount>& counts) {
+                       const std::vector<report::StepCount>& counts) {
     load.counters.push_back(
         report::measured_counter(projected, report.projected_usage, spaces, counts, steps));
     load.counters.back().name = name;
     load.counters.back().id = id;
   };
   const auto sampled = [&](const auto& count_of) {
-    std::vector<load::StepCount> counts;
+    std::vector<report::StepCount> counts;
     for (std::size_t i = 0; i < load.samples; ++i)
       counts.push_back({report.sample_steps[i], count_of(report.measured.measured[i])});
     return counts;
@@ -228,7 +225,7 @@ MeasuredLoad measured_upload(const AskedUpload& asked, const gpu::UploadReport& 
     add("device", "device_budget", report.projected_device_budget, report.device_heap_spaces,
         sampled([](const plan::MemorySample& sample) { return sample.device_counted; }));
   } else if (!report.software_device) {
-    std::vector<load::StepCount> counts;
+    std::vector<report::StepCount> counts;
     for (const plan::UsagePoint& point : report.measured.usage)
       counts.push_back({point.step, point.bytes[plan::index(plan::Space::device)]});
     add("device", "device", report.projected.peaks[plan::index(plan::Space::device)].bytes,

@@ -224,11 +224,10 @@ namespace {
 
 std::string figures(const load::AdvisedLoad& load) {
   std::string text;
-  for (const plan::Space space :
-       {plan::Space::device, plan::Space::host, plan::Space::staging, plan::Space::page_cache}) {
+  for (const plan::Space space : plan::kSpaceOrder) {
     const std::uint64_t bytes = load.peaks[plan::index(space)];
     if (bytes == 0 && space != plan::Space::device) continue;
-    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", report::space_title(space), format_bytes(bytes));
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", plan::space_title(space), format_bytes(bytes));
   }
   return fmt::format("{}, about {}", text, format_seconds(load.seconds));
 }

@@ -39,10 +39,8 @@ namespace {
 // Tokens of the pass if neither a load nor a pass is requested.
 constexpr std::uint64_t kPackedTokens = 512;
 
-constexpr std::array kSpaces = {plan::Space::device, plan::Space::staging, plan::Space::host};
-
 plan::Space space_of(const std::string& name) {
-  for (const plan::Space space : kSpaces)
+  for (const plan::Space space : plan::spaces_in(plan::kHeldSpaces))
     if (plan::space_name(space) == name) return space;
   throw Error(ErrorCode::usage, "--space: no space '{}'", safe_display(name, 40));
 }
@@ -106,7 +104,8 @@ void project_load(const Context& context, PackRun& run_of, const load::LoadReque
 // Names of the spaces whose blocks can be packed.
 std::vector<std::string> packed_spaces() {
   std::vector<std::string> names;
-  for (const plan::Space space : kSpaces) names.emplace_back(plan::space_name(space));
+  for (const plan::Space space : plan::spaces_in(plan::kHeldSpaces))
+    names.emplace_back(plan::space_name(space));
   return names;
 }
 
@@ -162,12 +161,11 @@ constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 62;
 // Lists spaces: "device 549 blocks, host 3 blocks".
 std::string spaces_with_blocks(const PackRun& run) {
   std::string text;
-  for (std::size_t i = 0; i < plan::kSpaceCount; ++i) {
-    const auto count = std::ranges::count_if(run.plan.blocks, [&](const plan::Block& block) {
-      return plan::index(block.space) == i && block.bytes > 0;
-    });
+  for (const plan::Space space : plan::kSpaceOrder) {
+    const auto count = std::ranges::count_if(
+        run.plan.blocks, [&](const plan::Block& block) { return block.space == space && block.bytes > 0; });
     if (count > 0)
-      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", plan::space_name(static_cast<plan::Space>(i)),
+      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", plan::space_title(space),
                           counted(static_cast<std::uint64_t>(count), "block"));
   }
   return text.empty() ? "no blocks anywhere" : text;
@@ -371,7 +369,7 @@ void add_solver_options(CLI::App& app, PackFlags& options) {
              {.value_name = "N", .show_default = true, .check = whole_range(0, kMostNumber)});
   add_text(app, "--align", options.alignment, "every offset is a multiple of it",
            {.value_name = "SIZE", .default_text = "1; 256 for a model"});
-  add_text(app, "--space", options.space, "of a model: device, staging or host",
+  add_text(app, "--space", options.space, "of a model: device, host or staging",
            {.value_name = "ID", .show_default = true, .check = one_of(packed_spaces())});
   const auto fault = [](const std::string& path) { return path.empty() ? "a file name is needed" : ""; };
   add_text(app, "-o,--out", options.out, "write the buffers with their offsets as CSV",

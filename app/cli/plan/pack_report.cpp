@@ -81,7 +81,7 @@ std::string run_text(const PackAnswer& answer) {
   part(bytes.ring_slots, "ring slots");
   part(bytes.values, run.forward != nullptr ? "activations and cache" : "activations");
   part(bytes.temporaries, "temporaries");
-  return fmt::format("{} of {}: {}{}\n  {} for itself: {}\n", plan::space_name(run.space), run.text,
+  return fmt::format("{} of {}: {}{}\n  {} for itself: {}\n", plan::space_title(run.space), run.text,
                      counted(answer.problem.buffers.size(), "block"),
                      run.method.empty() ? ", without the weights" : "",
                      answer.problem.buffers.size() == 1 ? "it" : "each", parts);

@@ -51,7 +51,7 @@ std::optional<report::CurveOptions> curve_of(const PlanFlags& options, bool has_
   report::CurveOptions curve;
   if (page) curve.slices = kSlices;
   const bool steps = options.axis.empty() ? has_pass : options.axis == "steps";
-  curve.axis = steps ? view::CurveAxis::steps : view::CurveAxis::seconds;
+  curve.axis = steps ? view::RunAxis::steps : view::RunAxis::seconds;
   return curve;
 }
 

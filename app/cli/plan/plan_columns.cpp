@@ -123,6 +123,8 @@ class Columns {
       add_bytes("reserved at end", kBeside, [](const load::LoadRow& row) {
         return row.reserved_final ? (*row.reserved_final)[plan::index(plan::Space::host)] : 0;
       });
+    add_peak("staging", kFigure, plan::Space::staging);
+    if (blocks) add_reserved("staging reserved", plan::Space::staging);
     if (view_.request().page_cache_budget) {
       add_bytes("page cache", kFigure,
                 [](const load::LoadRow& row) { return row.cache ? row.cache->peak : 0; });
@@ -131,8 +133,6 @@ class Columns {
     } else {
       add_peak("page cache", kFigure, plan::Space::page_cache);
     }
-    add_peak("staging", kFigure, plan::Space::staging);
-    if (blocks) add_reserved("staging reserved", plan::Space::staging);
     add_bytes("unified", kSum, [](const load::LoadRow& row) { return row.unified.bytes; });
     add_bytes("read per token", kFigure, [](const load::LoadRow& row) { return row.pass_reads.all(); });
   }

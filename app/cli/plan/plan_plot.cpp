@@ -13,8 +13,6 @@ namespace {
 
 using report::CurveBand;
 using report::RowCurve;
-using report::space_title;
-using report::stack_of;
 
 constexpr std::size_t kGutter = 11;  // fits "306.74 MiB "
 constexpr std::size_t kEighths = 8;
@@ -45,7 +43,7 @@ Stack stack_in(const plan::PerSpace<std::uint64_t>& bytes, unsigned mask, std::u
   Stack stack;
   const double eighth = static_cast<double>(scale) / static_cast<double>(lines * kEighths);
   double sum = 0;
-  for (const plan::Space space : stack_of(mask)) {
+  for (const plan::Space space : plan::spaces_in(mask)) {
     if (bytes[plan::index(space)] == 0) continue;
     sum += static_cast<double>(bytes[plan::index(space)]);
     // at least one eighth for any bytes, so that they are visible
@@ -178,7 +176,7 @@ class Plot {
   }
 
   std::string axis_text() const {
-    const bool steps = curve_.axis == view::CurveAxis::steps;
+    const bool steps = curve_.axis == view::RunAxis::steps;
     std::string end =
         steps ? counted(static_cast<std::uint64_t>(curve_.end), "step") : format_seconds(curve_.end);
     constexpr std::string_view kLoaded = "loaded", kFirst = "first token, ";
@@ -202,12 +200,12 @@ class Plot {
 
 std::string legend(const PlanView& view, const PlotStyle& style) {
   std::string text;
-  for (const plan::Space space : stack_of(plan::kAllSpaces)) {
+  for (const plan::Space space : plan::kSpaceOrder) {
     const Ink ink = kInks[plan::index(space)];
     const std::string_view sign = style.unicode ? (style.color ? "█" : ink.shade) : ink.ascii;
     text += text.empty() ? "" : "   ";
-    text += style.color ? fmt::format("\033[{}m{}\033[0m {}", ink.color, sign, space_title(space))
-                        : fmt::format("{} {}", sign, space_title(space));
+    text += style.color ? fmt::format("\033[{}m{}\033[0m {}", ink.color, sign, plan::space_title(space))
+                        : fmt::format("{} {}", sign, plan::space_title(space));
   }
   const bool unified = view.unified();
   return text + fmt::format("   {} {}\n", style.unicode ? "▼" : "v",

@@ -97,7 +97,7 @@ std::string alive_list(const load::AliveBlocks& alive) {
 }
 
 std::string alive_line(const load::LoadRow& row, plan::Space space) {
-  return fmt::format("{} at its peak {}, at {}: {}", report::space_title(space),
+  return fmt::format("{} at its peak {}, at {}: {}", plan::space_title(space),
                      format_bytes(row.peaks[plan::index(space)].bytes),
                      safe_display(row.peaks[plan::index(space)].tensor, 48),
                      alive_list(row.alive[plan::index(space)]));
@@ -122,8 +122,7 @@ std::string alive_text(const PlanView& view) {
       if (row.alive[plan::index(space)].count == 0) return "";
       return fmt::format("{}: {}\n", name, alive_line(row, space));
     }
-    for (const plan::Space space :
-         {plan::Space::device, plan::Space::host, plan::Space::page_cache, plan::Space::staging})
+    for (const plan::Space space : plan::kSpaceOrder)
       if (row.alive[plan::index(space)].count > 0)
         text += fmt::format("  {}: {}\n", name, alive_line(row, space));
   }
@@ -271,9 +270,8 @@ std::string law_line(const load::LawPeaks& peaks) {
     if (bytes > 0) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, format_bytes(bytes));
   };
   if (peaks.unified) add("unified", *peaks.unified);
-  for (const plan::Space space :
-       {plan::Space::device, plan::Space::host, plan::Space::page_cache, plan::Space::staging})
-    add(report::space_title(space), peaks.spaces[plan::index(space)]);
+  for (const plan::Space space : plan::kSpaceOrder)
+    add(plan::space_title(space), peaks.spaces[plan::index(space)]);
   return text.empty() ? "" : fmt::format("  by the law at most: {}\n", text);
 }
 

@@ -65,8 +65,8 @@ std::vector<std::uint64_t> fewer(const std::vector<std::uint64_t>& from, std::si
 
 std::string counter_plot(const MeasuredCounter& counter, std::size_t width, const PlotStyle& style) {
   constexpr std::size_t kLines = 6;
-  const load::CounterCurve& curve = counter.curve;
-  const std::uint64_t scale = std::max(load::most_of(curve), std::uint64_t{1 << 20});
+  const report::CounterCurve& curve = counter.curve;
+  const std::uint64_t scale = std::max(curve.most(), std::uint64_t{1 << 20});
   const auto projected = fewer(curve.projected, width), measured = fewer(curve.measured, width);
   const auto line_of = [&](std::uint64_t bytes) {
     const double share = static_cast<double>(bytes) / static_cast<double>(scale);

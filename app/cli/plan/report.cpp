@@ -46,7 +46,7 @@ report::PicturedAnswer answer_for(const Context& context, const graph::MetaGraph
   auto bound =
       std::make_shared<const load::BoundRequest>(load::bind_request(graph, request, environment.load));
   report::CurveOptions curve;
-  if (forward->pass() != nullptr) curve.axis = view::CurveAxis::steps;
+  if (forward->pass() != nullptr) curve.axis = view::RunAxis::steps;
   Progress progress(context.stop);
   const ProgressLine line(context, "projecting", progress);
   return report::picture_answer(graph, std::move(bound), {}, curve, std::move(forward), progress);

@@ -84,11 +84,11 @@ void AliveList::draw_row(Document& document, const Ui& ui, plan::BlockId id) {
   const IdScope scope(graph::index(id));
   // a copy in another space differs in its letter, too
   if (marked_row(ui, selected, ui.theme->spaces[plan::index(block.space)], label, format_bytes(block.bytes),
-                 ui.theme->muted, space_title(block.space).substr(0, 1)))
+                 ui.theme->muted, capitalized(plan::space_title(block.space)).substr(0, 1)))
     document.select(tensor_or_block(owner, id));
   hover_card(ui, [&] {
     text(shown(label));
-    muted(ui, fmt::format("{} bytes in {}", format_grouped(block.bytes), plan::space_name(block.space)));
+    muted(ui, fmt::format("{} bytes in {}", format_grouped(block.bytes), plan::space_title(block.space)));
   });
 }
 
@@ -176,7 +176,7 @@ void InspectorPanel::draw_lifetimes(const Document& document, const Ui& ui, grap
     const plan::Lifetime& life = projection->timeline.lifetimes[i];
     if (plan.blocks[i].storage != storage || life.from_step == plan::kNever) continue;
     const bool stays = life.to_step == plan::kNever || life.to_step >= plan.steps.size();
-    fact_row(ui, space_title(plan.blocks[i].space),
+    fact_row(ui, capitalized(plan::space_title(plan.blocks[i].space)),
              fmt::format("step {} to {}", format_grouped(life.from_step),
                          stays ? "the end" : format_grouped(life.to_step)),
              stays ? "It is still allocated when the load has ended" : "");
@@ -304,7 +304,7 @@ void InspectorPanel::draw_block(const Document& document, const Ui& ui, plan::Bl
   const plan::Block& block = projection.plan.block(id);
   fact_title(ui, plan::block_label(block, *document.model->graph, document.model->owners));
   const FontScope font(ui.fonts.small);
-  fact_row(ui, "Memory", space_title(block.space));
+  fact_row(ui, "Memory", capitalized(plan::space_title(block.space)));
   fact_row(ui, "Size", format_bytes(block.bytes), format_grouped(block.bytes) + " bytes");
   const plan::Lifetime& life = projection.timeline.lifetimes[graph::index(id)];
   if (life.from_step == plan::kNever) return;
@@ -330,9 +330,9 @@ void InspectorPanel::draw_load(Workspace& workspace, const Ui& ui, const LoadOf&
            fmt::format("The peak as a formula. {}\n\n{}", report::law_legend({found->method}),
                        report::method_explanation(found->method->id)));
   if (found->refusal) return paragraph(ui, shown(found->refusal->what()), ui.theme->bad);
-  for (const plan::Space space : kStackOrder)
+  for (const plan::Space space : plan::kSpaceOrder)
     if (const load::RowPeak& peak = found->peaks[plan::index(space)]; peak.bytes > 0)
-      fact_row(ui, space_title(space), format_bytes(peak.bytes),
+      fact_row(ui, capitalized(plan::space_title(space)), format_bytes(peak.bytes),
                fmt::format("reached at {}", shown(peak.tensor)));
   const load::BoundRequest& bound = *document.load.comparison.value()->answer.bound;
   if (bound.judged())

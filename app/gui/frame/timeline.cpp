@@ -45,7 +45,7 @@ class TimelinePanel final : public Panel {
  private:
   // What the curves were made of.
   struct Key {
-    TimeAxis axis = TimeAxis::steps;
+    view::RunAxis axis = view::RunAxis::steps;
     TimelineShape shape = TimelineShape::split;
     std::optional<std::uint64_t> device, host, unified;
     bool operator==(const Key&) const = default;
@@ -62,11 +62,14 @@ class TimelinePanel final : public Panel {
   void handle_mouse(Document& document, const Ui& ui, const TimelinePlot::Frame& frame);
   void describe(const Document& document, const Ui& ui, std::size_t step) const;
   void refresh_selected(graph::StorageId storage);
+  double x_of(std::size_t step) const {
+    return view::x_of_step(projection_->timeline, projection_->plan.steps.size(), key_.axis, step);
+  }
 
   std::shared_ptr<const load::Projection> projection_, ghost_;
   std::shared_ptr<const UploadResult> upload_;
   Key key_;
-  TimeAxis axis_ = TimeAxis::steps;
+  view::RunAxis axis_ = view::RunAxis::steps;
   std::optional<TimelineShape> shape_;  // until the user chooses, as the kind of memory has it
   PlotRange range_;
   TimelinePlot plot_;
@@ -82,7 +85,7 @@ void TimelinePanel::refresh(const Workspace& workspace) {
   const bool shared = memory.kind == plan::MemoryKind::unified;
   // clocks can be compared, steps cannot
   const std::shared_ptr<const load::Projection> beside = document.load.beside.value();
-  const TimeAxis axis = beside ? TimeAxis::seconds : axis_;
+  const view::RunAxis axis = beside ? view::RunAxis::seconds : axis_;
   const Key key = {axis, shape_.value_or(shared ? TimelineShape::stacked : TimelineShape::split),
                    memory.budget.device, memory.budget.host, memory.budget.unified};
   const std::shared_ptr<const load::Projection> ghost =
@@ -99,7 +102,7 @@ void TimelinePanel::refresh(const Workspace& workspace) {
   std::optional<TimelineCurves> outline;
   if (ghost_) {
     outline = timeline_curves(*ghost_, nullptr, memory.budget, axis, key.shape);
-    if (axis == TimeAxis::seconds) curves.length = std::max(curves.length, outline->length);
+    if (axis == view::RunAxis::seconds) curves.length = std::max(curves.length, outline->length);
   }
   plot_.set_curves(std::move(curves), {{weights, "weights"}, {2 * weights, "2 x weights"}});
   plot_.set_ghost(std::move(outline));
@@ -140,7 +143,7 @@ void TimelinePanel::draw_header(Workspace& workspace, const Ui& ui) {
   tooltip(ui, "Split: the device above the axis, the host below it. Stacked: all memory as one sum.");
   if (picked != shape) shape_ = picked;
   ImGui::SameLine(0, gap);
-  axis_ = static_cast<TimeAxis>(segmented(ui, "axis", kAxes, static_cast<std::size_t>(key_.axis)));
+  axis_ = static_cast<view::RunAxis>(segmented(ui, "axis", kAxes, static_cast<std::size_t>(key_.axis)));
   if (!pass) return;
   ImGui::SameLine(0, gap);
   draw_first_token(workspace, ui);
@@ -197,11 +200,12 @@ void TimelinePanel::draw_legend(const Ui& ui, float right) {
     legend_entry(ui, color, words, figure);
     tooltip(ui, hint);
   };
-  for (const plan::Space space : kStackOrder) {
+  for (const plan::Space space : plan::kSpaceOrder) {
     const plan::Peak& peak = projection_->timeline.peaks[plan::index(space)];
     if (peak.bytes == 0) continue;
-    entry(ui.theme->spaces[plan::index(space)], space_title(space), format_bytes(peak.bytes),
-          fmt::format("{}: at most {} bytes, first at step {}{}", space_title(space),
+    entry(ui.theme->spaces[plan::index(space)], capitalized(plan::space_title(space)),
+          format_bytes(peak.bytes),
+          fmt::format("{}: at most {} bytes, first at step {}{}", capitalized(plan::space_title(space)),
                       format_grouped(peak.bytes), format_grouped(peak.step),
                       space == plan::Space::page_cache
                           ? ". Mapped pages can be dropped: budgets do not count them"
@@ -222,8 +226,7 @@ void TimelinePanel::draw_peaks(const Ui& ui, const TimelinePlot::Frame& frame) {
     const plan::Peak& peak = sides[i].peak;
     if (peak.bytes == 0) continue;
     const std::string_view what = stacked ? "peak" : i == 0 ? "device peak" : "host peak";
-    plot_.mark_peak(ui, frame, i, x_of_step(*projection_, key_.axis, peak.step),
-                    fmt::format("{} {}", what, format_bytes(peak.bytes)));
+    plot_.mark_peak(ui, frame, i, x_of(peak.step), fmt::format("{} {}", what, format_bytes(peak.bytes)));
   }
 }
 
@@ -238,7 +241,6 @@ void TimelinePanel::draw_plot(Document& document, const Ui& ui, ImVec2 size) {
   frame.range = range_;
   ImGui::PushClipRect(at, at + size, true);
   plot_.draw(ui, frame);
-  const auto x_of = [&](std::size_t step) { return x_of_step(*projection_, key_.axis, step); };
   const std::vector<plan::Mark>& marks = projection_->plan.marks;
   const auto each_mark = [&](auto draw) {
     if (marks.size() > 1)  // else there is the end alone
@@ -279,15 +281,13 @@ void TimelinePanel::draw_selection(const Document& document, const Ui& ui, const
     const plan::Lifetime& life = projection_->timeline.lifetimes[graph::index(id)];
     const plan::Space space = plan.block(id).space;
     const std::size_t end = std::min(life.to_step, plan.steps.size());
-    const double x1 = life.to_step == plan::kNever ? plot_.curves().modeled_length
-                                                   : x_of_step(*projection_, key_.axis, end);
-    const float left =
-        std::max(area.low.x, plot_.pixel_of(frame, x_of_step(*projection_, key_.axis, life.from_step)));
+    const double x1 = life.to_step == plan::kNever ? plot_.curves().modeled_length : x_of(end);
+    const float left = std::max(area.low.x, plot_.pixel_of(frame, x_of(life.from_step)));
     const float right = std::min(area.high.x, std::max(left + ui.px(2), plot_.pixel_of(frame, x1)));
     if (right <= area.low.x || left >= area.high.x) continue;
     // one row per space, so that copies that live at once are both seen
     std::size_t row = 0;
-    while (kStackOrder[row] != space) ++row;
+    while (plan::kSpaceOrder[row] != space) ++row;
     const float y = top + ui.px(4) * static_cast<float>(row);
     draw->AddRectFilled({left, y}, {right, y + ui.px(4)}, ui.theme->spaces[plan::index(space)]);
   }
@@ -299,9 +299,9 @@ void TimelinePanel::describe(const Document& document, const Ui& ui, std::size_t
                      : fmt::format("Step {} of {}", format_grouped(step), format_grouped(steps)));
   if (const std::string words = step_text(*document.model, *projection_, step); !words.empty())
     muted(ui, words);
-  for (const plan::Space space : kStackOrder)
+  for (const plan::Space space : plan::kSpaceOrder)
     if (projection_->timeline.peaks[plan::index(space)].bytes > 0)
-      legend_entry(ui, ui.theme->spaces[plan::index(space)], space_title(space),
+      legend_entry(ui, ui.theme->spaces[plan::index(space)], capitalized(plan::space_title(space)),
                    format_bytes(plan::usage_at(projection_->timeline, step, 1u << plan::index(space))));
   muted(ui, "Click to keep the cursor here.");
 }
@@ -311,7 +311,8 @@ void TimelinePanel::handle_mouse(Document& document, const Ui& ui, const Timelin
   if (!ImGui::IsItemHovered() && !ImGui::IsItemActive()) return;
   const double share = share_at_pixel(frame.area, frame.range, ImGui::GetIO().MousePos.x);
   zoom_with_mouse(range_, share, frame.area.width());
-  const std::size_t step = step_at_x(*projection_, key_.axis, share * plot_.curves().length);
+  const std::size_t step = view::step_at_x(projection_->timeline, projection_->plan.steps.size(), key_.axis,
+                                           share * plot_.curves().length);
   if (ImGui::IsItemActive() && ImGui::IsMouseDown(ImGuiMouseButton_Left)) document.time.set_step(step);
   document.hover.step = step;
   hover_card(ui, [&] { describe(document, ui, step); });

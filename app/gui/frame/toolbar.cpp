@@ -30,9 +30,9 @@ namespace {
 
 std::string peaks_text(const plan::PerSpace<std::uint64_t>& peaks) {
   std::string words;
-  for (const plan::Space space : kStackOrder)
+  for (const plan::Space space : plan::kSpaceOrder)
     if (peaks[plan::index(space)] > 0)
-      words += fmt::format("{}{} {}", words.empty() ? "" : ", ", plan::space_name(space),
+      words += fmt::format("{}{} {}", words.empty() ? "" : ", ", plan::space_title(space),
                            format_bytes(peaks[plan::index(space)]));
   return words;
 }

@@ -58,7 +58,7 @@ void LoadPanel::refresh(const Document& document) {
   lanes_.clear();
   steps_ = std::max(1.0, static_cast<double>(of_->plan.steps.size()));
   const plan::Plan& plan = of_->plan;
-  for (const plan::Space space : kStackOrder) {
+  for (const plan::Space space : plan::kSpaceOrder) {
     BlockLane lane;
     lane.space = space;
     for (std::uint32_t i = 0; i < plan.blocks.size(); ++i)
@@ -124,7 +124,8 @@ void LoadPanel::draw_lane(const Document& document, const Ui& ui, const PlotArea
   const ImVec2 corner = {area.low.x, lane.top};
   draw->AddRectFilled(corner, {area.high.x, lane.top + lane.height},
                       mix(ui.theme->panel, ui.theme->raised, 0.5f), ui.px(3));
-  put_text_before(area.low.x - ui.px(8), lane.top, ui.theme->text, space_title(lane.space));
+  put_text_before(area.low.x - ui.px(8), lane.top, ui.theme->text,
+                  capitalized(plan::space_title(lane.space)));
   if (lane.height > 2.4f * ImGui::GetFontSize())
     put_text_before(area.low.x - ui.px(8), lane.top + ImGui::GetFontSize() + ui.px(2), ui.theme->muted,
                     format_grouped(lane.blocks.size()));
@@ -162,7 +163,7 @@ void LoadPanel::handle_mouse(Document& document, const Ui& ui, const PlotArea& a
     hover_card(ui, [&] {
       text(shown(plan::block_label(block, *document.model->graph, document.model->owners)));
       muted(ui, fmt::format("{}, {}, from step {} to {}", format_bytes(block.bytes),
-                            plan::space_name(block.space),
+                            plan::space_title(block.space),
                             format_grouped(static_cast<std::uint64_t>(lane.spans[at].from)),
                             lane.spans[at].to >= steps_
                                 ? "the end"

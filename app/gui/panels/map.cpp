@@ -338,7 +338,7 @@ void MapPanel::fill_tile(const Document& document, const Ui& ui, const Tile& til
   if (!(whole > 0)) return;
   double filled = 0;
   float left = low.x;
-  for (const plan::Space space : kStackOrder) {
+  for (const plan::Space space : plan::kSpaceOrder) {
     if (in[plan::index(space)] == 0) continue;
     filled += static_cast<double>(in[plan::index(space)]) / whole;
     const float right = std::min(high.x, std::round(low.x + (high.x - low.x) * static_cast<float>(filled)));
@@ -373,7 +373,7 @@ ImU32 MapPanel::ink_of(const Document& document, const Ui& ui, std::size_t tile)
   if (held().empty()) return text_on(color_of(ui, tile));
   // where part may be nowhere the ground is mixed
   const graph::ModuleNode& node = document.model->tree.node(tiles_[tile].node);
-  for (const plan::Space space : kStackOrder)
+  for (const plan::Space space : plan::kSpaceOrder)
     if (held().at(tiles_[tile].node)[plan::index(space)] >= node.bytes)
       return text_on(ui.theme->spaces[plan::index(space)]);
   return ui.theme->muted;
@@ -497,6 +497,10 @@ void MapPanel::handle_mouse(Document& document, const Ui& ui, ImVec2 at) {
     document.select(*node.tensor);
 }
 
+constexpr std::string_view kAllocatedHelp =
+    "Allocated memory. A tile fills as the bytes of its tensors arrive. Memory that is not yet written and "
+    "buffers of the load method do not fill tiles.";
+
 void MapPanel::draw_legend(const Workspace& workspace, const Ui& ui) {
   const Document& document = workspace.document();
   const Model& model = *document.model;
@@ -510,15 +514,14 @@ void MapPanel::draw_legend(const Workspace& workspace, const Ui& ui) {
   };
   const Theme& theme = *ui.theme;
   if (!held().empty()) {
-    for (const plan::Space space : kStackOrder)
+    for (const plan::Space space : plan::kSpaceOrder)
       if (held().projection()->timeline.peaks[plan::index(space)].bytes > 0) {
-        entry(-1, theme.spaces[plan::index(space)], space_title(space), held_figure(held(), space));
+        entry(-1, theme.spaces[plan::index(space)], capitalized(plan::space_title(space)),
+              held_figure(held(), space));
         const float square = ui.px(10), middle = (ImGui::GetItemRectMin().y + ImGui::GetItemRectMax().y) / 2;
         const ImVec2 corner = {ImGui::GetItemRectMin().x, std::round(middle - square / 2)};
         paint_space(ui, space, corner, corner + ImVec2{square, square});
-        tooltip(ui,
-                "Allocated memory. A tile fills as the bytes of its tensors arrive. Memory that is not yet "
-                "written and buffers of the load method do not fill tiles.");
+        tooltip(ui, kAllocatedHelp);
       }
     return entry(-1, dimmed(ui, theme.neutral), "not loaded yet", "");
   }

@@ -10,7 +10,6 @@
 #include "core/view/curves.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <optional>
 #include <utility>
@@ -58,7 +57,7 @@ class Place {
 // Draws the whole stack first, then the layers nearer to the water line over it.
 void paint_band(const Ui& ui, const report::CurveBand& band, const Place& place) {
   unsigned mask = band.mask;
-  const std::vector<plan::Space> stack = report::stack_of(band.mask);
+  const std::vector<plan::Space> stack = plan::spaces_in(band.mask);
   const auto count = static_cast<double>(band.columns.size());
   for (auto space = stack.rbegin(); space != stack.rend(); mask &= ~plan::space_bit(*space), ++space) {
     const ImU32 color = mix(ui.theme->panel, ui.theme->spaces[plan::index(*space)], 0.85f);
@@ -103,7 +102,7 @@ void paint_weights(const Ui& ui, const report::ChartScale& scale, const Place& p
 
 std::string moment_text(const report::RowCurve& curve, double place) {
   const double at = place * curve.end;
-  return curve.axis == view::CurveAxis::steps
+  return curve.axis == view::RunAxis::steps
              ? ""
              : fmt::format("at {} of {}", format_seconds(at), format_seconds(curve.end));
 }
@@ -160,9 +159,9 @@ void draw_cell(Workspace& workspace, const Ui& ui, const report::PicturedRow& pi
   const std::string figure = leading_figure(row);
   const float below = at.y + pad.y + line + ui.px(2);
   put_text({at.x + pad.x, below}, row.fits() ? ui.theme->text : ui.theme->bad, figure);
-  const std::string end = scale.orders                             ? row.order
-                          : curve.axis == view::CurveAxis::seconds ? format_seconds(row.seconds)
-                                                                   : "";
+  const std::string end = scale.orders                           ? row.order
+                          : curve.axis == view::RunAxis::seconds ? format_seconds(row.seconds)
+                                                                 : "";
   if (text_width(end) + text_width(figure) + ui.px(10) < room)
     put_text_before(high.x - pad.x, below, hot ? ui.theme->text : ui.theme->muted, end);
   for (const report::CurveBand& band : curve.bands) paint_band(ui, band, place);
@@ -181,10 +180,10 @@ void draw_cell(Workspace& workspace, const Ui& ui, const report::PicturedRow& pi
 void draw_legend(const Workspace& workspace, const Ui& ui, const report::ChartScale& scale) {
   const Document& document = workspace.document();
   bool first = true;
-  for (const plan::Space space : kStackOrder) {
-    if (!first && !continue_line(ui, 14, legend_width(ui, space_title(space), ""))) break;
+  for (const plan::Space space : plan::kSpaceOrder) {
+    if (!first && !continue_line(ui, 14, legend_width(ui, capitalized(plan::space_title(space)), ""))) break;
     first = false;
-    legend_entry(ui, ui.theme->spaces[plan::index(space)], space_title(space), "");
+    legend_entry(ui, ui.theme->spaces[plan::index(space)], capitalized(plan::space_title(space)), "");
   }
   const bool unified =
       document.load.comparison.value()->answer.bound->memory.kind == plan::MemoryKind::unified;
@@ -262,10 +261,8 @@ OverlayRow overlay_row(const report::PicturedRow& pictured, const report::RowSpa
   const report::RowCurve& curve = *pictured.curve;
   const bool host = space.id == "host";
   OverlayRow row{pictured, &(host ? curve.bands.back() : curve.bands.front())};
-  const unsigned held = plan::space_bit(plan::Space::device) | plan::space_bit(plan::Space::host) |
-                        plan::space_bit(plan::Space::staging);
   const unsigned mask = host                 ? plan::space_bit(plan::Space::host)
-                        : space.id == "held" ? held
+                        : space.id == "held" ? plan::kHeldSpaces
                                              : plan::space_bit(plan::Space::device);
   for (const view::UsageColumn& column : row.band->columns)
     row.bytes.push_back(static_cast<double>(plan::sum_over(column.bytes, mask)));
@@ -289,7 +286,7 @@ struct Overlay {
   std::optional<std::uint64_t> limit = {};
   double end = 1;   // of the axis
   double most = 1;  // of the bytes
-  bool steps = false;
+  view::RunAxis axis = view::RunAxis::seconds;
 };
 
 Overlay overlay_of(const std::vector<report::PicturedRow>& rows, const report::RowSpace& space,
@@ -300,8 +297,8 @@ Overlay overlay_of(const std::vector<report::PicturedRow>& rows, const report::R
   overlay.end = 0;
   for (const report::PicturedRow& row : rows) {
     overlay.rows.push_back(overlay_row(row, *overlay.space));
-    overlay.steps = row.curve->axis == view::CurveAxis::steps;
-    overlay.end = std::max(overlay.end, overlay.steps ? 1 : row.curve->end);
+    overlay.axis = row.curve->axis;
+    overlay.end = std::max(overlay.end, overlay.axis == view::RunAxis::steps ? 1 : row.curve->end);
     overlay.most = std::max(overlay.most, overlay.rows.back().peak * kPlotHeadroom);
   }
   if (overlay.limit && static_cast<double>(*overlay.limit) < 2 * overlay.most)
@@ -313,7 +310,7 @@ Overlay overlay_of(const std::vector<report::PicturedRow>& rows, const report::R
 // Where a row's own axis, from 0 to 1, is on the common one. Steps are each plan's own: shares of it.
 double share_of(const Overlay& overlay, const OverlayRow& row) {
   const double end = row.pictured.curve->end;
-  return overlay.steps || end <= 0 ? 1 : end / overlay.end;
+  return overlay.axis == view::RunAxis::steps || end <= 0 ? 1 : end / overlay.end;
 }
 
 ImVec2 peak_of(const PlotArea& area, const Overlay& overlay, const OverlayRow& row) {
@@ -366,7 +363,7 @@ void paint_names(const Ui& ui, const PlotArea& area, const Overlay& overlay, std
 }
 
 void paint_axis(const Ui& ui, const PlotArea& area, const Overlay& overlay) {
-  if (overlay.steps) {
+  if (overlay.axis == view::RunAxis::steps) {
     paint_tick(ui, area, area.low.x, "start");
     paint_tick(ui, area, area.high.x, "each plan's last step");
     return;
@@ -400,7 +397,7 @@ void overlay_card(const Ui& ui, const PlotArea& area, const Overlay& overlay, st
   };
   const auto nearest = std::ranges::min_element(lines, {}, distance);
   hover_card(ui, [&] {
-    if (!overlay.steps) muted(ui, "at " + format_seconds(place * overlay.end));
+    if (overlay.axis == view::RunAxis::seconds) muted(ui, "at " + format_seconds(place * overlay.end));
     for (const Line& line : lines)
       legend_entry(ui, colors[line.row], overlay.rows[line.row].pictured.row->method->id,
                    format_bytes(static_cast<std::uint64_t>(line.bytes)));
@@ -531,7 +528,7 @@ void draw_methods_overlay(Document& document, const Ui& ui, ImVec2 size) {
   ImGui::SameLine(0, ui.px(12));
   const ChildScope choices("choices", {list, room.y});
   std::string where(overlay.space->id == "held" ? "unified peak" : overlay.space->words);
-  where.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(where.front())));
+  where = capitalized(where);
   small_text(ui, fmt::format("{}; up to {} curves", where, kMostOverlaid), ui.theme->muted);
   draw_choices(document, ui, rows, overlay, colors);
 }

@@ -18,9 +18,9 @@ namespace {
 
 // As they stand side by side.
 constexpr std::array<load::RowSort, 12> kColumns = {
-    load::RowSort::method, load::RowSort::order,      load::RowSort::held,    load::RowSort::device,
-    load::RowSort::host,   load::RowSort::page_cache, load::RowSort::staging, load::RowSort::unified,
-    load::RowSort::jumps,  load::RowSort::time,       load::RowSort::context, load::RowSort::verdict};
+    load::RowSort::method, load::RowSort::order,   load::RowSort::held,       load::RowSort::device,
+    load::RowSort::host,   load::RowSort::staging, load::RowSort::page_cache, load::RowSort::unified,
+    load::RowSort::jumps,  load::RowSort::time,    load::RowSort::context,    load::RowSort::verdict};
 
 constexpr std::string_view kPeakLaw = "Peak law";
 
@@ -34,8 +34,8 @@ constexpr std::array<Figure, 6> kFigures = {
     {{load::RowSort::held, "Unified peak", 0},
      {load::RowSort::device, "Device", 0, plan::Space::device},
      {load::RowSort::host, "Host", 430, plan::Space::host},
-     {load::RowSort::page_cache, "Page cache", 620, plan::Space::page_cache},
-     {load::RowSort::staging, "Staging", 760, plan::Space::staging},
+     {load::RowSort::staging, "Staging", 620, plan::Space::staging},
+     {load::RowSort::page_cache, "Page cache", 760, plan::Space::page_cache},
      {load::RowSort::unified, "Unified with page cache", 900}}};
 
 const load::RowPeak& peak_of(const load::LoadRow& row, const Figure& figure) {
@@ -168,7 +168,8 @@ void row_card(const Document& document, const Ui& ui, const load::LoadRow& row) 
       const std::string name = elided(shown(at.tensor), ui.px(300));
       muted(ui, fmt::format("{}: {} bytes, reached at {}", what, format_grouped(at.bytes), name));
     };
-    for (const plan::Space space : kStackOrder) peak(space_title(space), row.peaks[plan::index(space)]);
+    for (const plan::Space space : plan::kSpaceOrder)
+      peak(capitalized(plan::space_title(space)), row.peaks[plan::index(space)]);
     if (document.load.comparison.value()->answer.bound->memory.kind == plan::MemoryKind::unified)
       peak("Unified peak", row.leading);
     if (row.reserved)

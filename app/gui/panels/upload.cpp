@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cmath>
 #include <optional>
 #include <span>
@@ -164,12 +163,12 @@ void draw_peaks(const Ui& ui, const plan::Timeline& projected, const plan::Timel
   const FontScope font(bars ? ui.fonts.body : ui.fonts.small);
   const char* id = measured == nullptr ? "projected" : "allocated";
   if (!begin_figures(ui, id, std::span(kTitles).first(columns), bars)) return;
-  for (const plan::Space space : kStackOrder) {
+  for (const plan::Space space : plan::kSpaceOrder) {
     const std::size_t at = plan::index(space);
     const std::uint64_t wanted = projected.peaks[at].bytes;
     ImGui::TableNextRow();
     ImGui::TableNextColumn();
-    text(space_title(space));
+    text(capitalized(plan::space_title(space)));
     std::optional<double> share;
     if (measured != nullptr) share = static_cast<double>(measured->peaks[at].bytes) / most;
     draw_pair(ui, static_cast<double>(wanted) / most, share, ui.theme->spaces[at]);
@@ -204,9 +203,7 @@ void draw_projected(const Document& document, const Ui& ui) {
     paragraph(ui, "The memory that the upload will use. Measured figures will be shown beside it.",
               ui.theme->muted);
   } else {
-    std::string words = shown(misfit) + ". An upload would be refused.";
-    words.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(words.front())));
-    paragraph(ui, words, ui.theme->bad);
+    paragraph(ui, capitalized(shown(misfit)) + ". An upload would be refused.", ui.theme->bad);
   }
   draw_peaks(ui, document.load.projection.value()->timeline, nullptr);
   draw_projected_time(document, ui);
@@ -345,7 +342,7 @@ void UploadPanel::draw_running(Workspace& workspace, const Ui& ui) {
   if (plotted_ != live) {
     plotted_ = live;
     plot_.set_curves(
-        timeline_curves(*live->projection(), nullptr, {}, TimeAxis::steps, TimelineShape::stacked), {});
+        timeline_curves(*live->projection(), nullptr, {}, view::RunAxis::steps, TimelineShape::stacked), {});
   }
   const load::SampleLog::Entries samples = live->samples();
   plot_.take_samples(samples);
@@ -383,7 +380,8 @@ void UploadPanel::draw_result(const Workspace& workspace, const Ui& ui, const Up
   if (const auto shown = workspace.transfers.uploaded(workspace.document()); plotted_ != shown) {
     plotted_ = shown;
     plot_.set_curves(
-        timeline_curves(*result.projection, shown.get(), {}, TimeAxis::steps, TimelineShape::stacked), {});
+        timeline_curves(*result.projection, shown.get(), {}, view::RunAxis::steps, TimelineShape::stacked),
+        {});
   }
   draw_plot(ui, true);
 }
@@ -400,7 +398,7 @@ void UploadPanel::draw_plot(const Ui& ui, bool allocated) {
   };
   const TimelineCurves& curves = plot_.curves();
   for (const plan::Space space : curves.sides[0].spaces)
-    entry(ui.theme->spaces[plan::index(space)], space_title(space));
+    entry(ui.theme->spaces[plan::index(space)], capitalized(plan::space_title(space)));
   if (allocated) entry(ui.theme->highlight, "measured: allocated");
   entry(ui.theme->good, "measured: process");
   if (!curves.driver.empty()) entry(ui.theme->accent, "measured: driver");

@@ -304,6 +304,13 @@ void draw_lines(const Ui& ui, std::string_view lines, float left) {
 
 }  // namespace
 
+std::string capitalized(std::string_view text) {
+  std::string words(text);
+  if (!words.empty() && words[0] >= 'a' && words[0] <= 'z')
+    words[0] = static_cast<char>(words[0] - 'a' + 'A');
+  return words;
+}
+
 float fact_height(const Ui& ui) { return ui.fonts.small->FontSize + ui.px(4); }
 
 void fact_title(const Ui& ui, std::string_view name) {

@@ -25,10 +25,6 @@ const ForwardScene* operators_of(const Document& document) {
   return scene != nullptr && scene->forward() != nullptr ? scene : nullptr;
 }
 
-void capitalise(std::string& word) {
-  if (word[0] >= 'a' && word[0] <= 'z') word[0] = static_cast<char>(word[0] - 'a' + 'A');
-}
-
 std::optional<OptionLook> tokens_look(const Document& document, OptionLook look, graph::SymbolId symbol) {
   const ForwardScene* scene = operators_of(document);
   if (scene == nullptr || !scene->symbols_matter[graph::index(symbol)]) return std::nullopt;
@@ -78,7 +74,7 @@ OptionLook target_look(const Document& document, OptionLook look) {
 std::optional<OptionLook> look_of(const Document& document, const load::LoadOption& option) {
   OptionLook look = plain_look(option, document.load.asked().request);
   if (look.kind == OptionKind::choice && look.words.size() == 2)  // they stand side by side
-    for (OptionLook::Word& row : look.words) capitalise(row.shown);
+    for (OptionLook::Word& row : look.words) row.shown = capitalized(row.shown);
   const std::string_view id = option.id;
   if (id == "seq") return tokens_look(document, std::move(look), graph::kSequence);
   if (id == "batch") return tokens_look(document, std::move(look), graph::kBatch);

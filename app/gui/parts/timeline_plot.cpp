@@ -17,26 +17,20 @@ namespace loadline::gui {
 
 namespace {
 
-double x_of(const plan::UsagePoint& point, TimeAxis axis) {
-  return axis == TimeAxis::steps ? static_cast<double>(point.step) : point.seconds;
-}
-
 std::vector<plan::Space> spaces_of(TimelineShape shape, bool above) {
-  if (shape == TimelineShape::stacked)
-    return above ? std::vector<plan::Space>(kStackOrder.begin(), kStackOrder.end())
-                 : std::vector<plan::Space>();
-  return above ? std::vector{plan::Space::device}
-               : std::vector{plan::Space::host, plan::Space::staging, plan::Space::page_cache};
+  if (shape == TimelineShape::stacked) return plan::spaces_in(above ? plan::kAllSpaces : 0);
+  const unsigned device = plan::space_bit(plan::Space::device);
+  return plan::spaces_in(above ? device : plan::kAllSpaces & ~device);
 }
 
 std::vector<view::CurvePoint> sum_curve(const plan::Timeline& timeline, std::span<const plan::Space> spaces,
-                                        TimeAxis axis) {
+                                        view::RunAxis axis) {
   std::vector<view::CurvePoint> points;
   points.reserve(timeline.usage.size());
   for (const plan::UsagePoint& point : timeline.usage) {
     double sum = 0;
     for (const plan::Space space : spaces) sum += static_cast<double>(point.bytes[plan::index(space)]);
-    points.push_back({x_of(point, axis), sum});
+    points.push_back({view::x_of(point, axis), sum});
   }
   return points;
 }
@@ -48,11 +42,11 @@ double most_of(std::span<const view::CurvePoint> curve) {
 }
 
 TimelineSide make_side(const plan::Timeline& timeline, const plan::Timeline* measured,
-                       std::vector<plan::Space> spaces, TimeAxis axis) {
+                       std::vector<plan::Space> spaces, view::RunAxis axis) {
   TimelineSide side;
   unsigned counted = 0;
   for (const plan::Space space : spaces) {
-    if (space != plan::Space::page_cache) counted |= 1u << plan::index(space);
+    counted |= plan::space_bit(space) & plan::kHeldSpaces;
     if (timeline.peaks[plan::index(space)].bytes > 0) side.spaces.push_back(space);
   }
   for (std::size_t i = 1; i <= side.spaces.size(); ++i)
@@ -66,14 +60,6 @@ TimelineSide make_side(const plan::Timeline& timeline, const plan::Timeline* mea
   return side;
 }
 
-// Samples carry the machine's clock only. The usage of the same run says which step that was.
-double x_of_sample(const plan::Timeline& run, TimeAxis axis, double seconds, double end) {
-  if (axis == TimeAxis::seconds) return seconds;
-  const auto after = std::ranges::upper_bound(run.usage, seconds, {}, &plan::UsagePoint::seconds);
-  if (after == run.usage.begin()) return 0;
-  return after == run.usage.end() ? end : static_cast<double>(std::prev(after)->step);
-}
-
 void add_sample(TimelineCurves& curves, double x, const plan::MemorySample& sample) {
   const auto process = static_cast<double>(sample.memory.rss_anon + sample.memory.rss_shmem);
   const auto driver = static_cast<double>(sample.device_counted);
@@ -82,42 +68,15 @@ void add_sample(TimelineCurves& curves, double x, const plan::MemorySample& samp
   curves.sides[0].most = std::max({curves.sides[0].most, process, driver});
 }
 
-// The moments that are known before and behind a place in the list of usage.
-struct Moments {
-  double from_step = 0, to_step = 0;
-  double from_seconds = 0, to_seconds = 0;
-};
-
-Moments moments_around(const load::Projection& projection, std::size_t at) {
-  const auto& usage = projection.timeline.usage;
-  Moments around;
-  around.to_step = static_cast<double>(projection.plan.steps.size());
-  around.to_seconds = projection.timeline.seconds;
-  if (at > 0) {
-    around.from_step = static_cast<double>(usage[at - 1].step);
-    around.from_seconds = usage[at - 1].seconds;
-  }
-  if (at < usage.size()) {
-    around.to_step = static_cast<double>(usage[at].step);
-    around.to_seconds = usage[at].seconds;
-  }
-  return around;
-}
-
 }  // namespace
 
-std::string_view space_title(plan::Space space) {
-  constexpr plan::PerSpace<std::string_view> kTitles = {"Host", "Page cache", "Staging", "Device"};
-  return kTitles[plan::index(space)];
-}
-
 TimelineCurves timeline_curves(const load::Projection& projection, const UploadResult* upload,
-                               const load::Budget& budget, TimeAxis axis, TimelineShape shape) {
+                               const load::Budget& budget, view::RunAxis axis, TimelineShape shape) {
   TimelineCurves curves;
   curves.axis = axis;
   curves.shape = shape;
   const std::size_t steps = projection.plan.steps.size();
-  curves.modeled_length = axis == TimeAxis::steps ? static_cast<double>(steps) : projection.timeline.seconds;
+  curves.modeled_length = view::length_of(projection.timeline, steps, axis);
   curves.length = curves.modeled_length;
   const plan::Timeline* const measured = upload == nullptr ? nullptr : &upload->report.measured;
   for (const bool above : {true, false})
@@ -125,10 +84,10 @@ TimelineCurves timeline_curves(const load::Projection& projection, const UploadR
   curves.sides[0].budget = shape == TimelineShape::stacked ? budget.unified : budget.device;
   curves.sides[1].budget = budget.host;
   if (measured == nullptr) return curves;
-  if (axis == TimeAxis::seconds) curves.length = std::max(curves.length, measured->seconds);
+  if (axis == view::RunAxis::seconds) curves.length = std::max(curves.length, measured->seconds);
   if (shape == TimelineShape::split) return curves;
   for (const plan::MemorySample& sample : measured->measured)
-    add_sample(curves, x_of_sample(*measured, axis, sample.seconds, static_cast<double>(steps)), sample);
+    add_sample(curves, view::x_of_sample(*measured, steps, axis, sample.seconds), sample);
   if (!upload->report.device_budget_peak) curves.driver.clear();
   return curves;
 }
@@ -143,33 +102,10 @@ void take_samples(TimelineCurves& curves, const load::SampleLog::Entries& sample
     curves.driver.clear();
 }
 
-// Between two allocations or frees the clock is taken to run evenly: only those moments are kept.
-double x_of_step(const load::Projection& projection, TimeAxis axis, std::size_t step) {
-  if (axis == TimeAxis::steps) return static_cast<double>(step);
-  const auto& usage = projection.timeline.usage;
-  const auto at = std::ranges::lower_bound(usage, step, {}, &plan::UsagePoint::step);
-  if (at != usage.end() && at->step == step) return at->seconds;
-  const Moments around = moments_around(projection, static_cast<std::size_t>(at - usage.begin()));
-  return around.from_seconds + (around.to_seconds - around.from_seconds) *
-                                   (static_cast<double>(step) - around.from_step) /
-                                   std::max(1.0, around.to_step - around.from_step);
-}
-
-std::size_t step_at_x(const load::Projection& projection, TimeAxis axis, double x) {
-  const std::size_t last = projection.plan.steps.empty() ? 0 : projection.plan.steps.size() - 1;
-  if (x <= 0) return 0;
-  if (axis == TimeAxis::steps) return std::min(static_cast<std::size_t>(x), last);
-  const auto& usage = projection.timeline.usage;
-  const auto after = std::ranges::upper_bound(usage, x, {}, &plan::UsagePoint::seconds);
-  const Moments around = moments_around(projection, static_cast<std::size_t>(after - usage.begin()));
-  const double length = around.to_seconds - around.from_seconds;
-  const double share = length > 0 ? std::clamp((x - around.from_seconds) / length, 0.0, 1.0) : 0;
-  return std::min(last,
-                  static_cast<std::size_t>(around.from_step + share * (around.to_step - around.from_step)));
-}
-
 std::size_t step_in_step(const load::Projection& first, std::size_t step, const load::Projection& other) {
-  return step_at_x(other, TimeAxis::seconds, x_of_step(first, TimeAxis::seconds, step));
+  const double seconds =
+      view::x_of_step(first.timeline, first.plan.steps.size(), view::RunAxis::seconds, step);
+  return view::step_at_x(other.timeline, other.plan.steps.size(), view::RunAxis::seconds, seconds);
 }
 
 std::string step_text(const Model& model, const load::Projection& projection, std::size_t step) {
@@ -186,7 +122,7 @@ std::string step_text(const Model& model, const load::Projection& projection, st
       owner ? model.tensor(*owner).name.str() : plan::block_label(block, *model.graph, model.owners);
   const std::string_view verb =
       reads && block.space != plan::Space::page_cache ? "read" : kVerbs[static_cast<std::size_t>(now.verb)];
-  return fmt::format("{} {}, {}", verb, safe_display(name, 60), plan::space_name(block.space));
+  return fmt::format("{} {}, {}", verb, safe_display(name, 60), plan::space_title(block.space));
 }
 
 // --- Painter's order from the top of the stack down: each level covers what lies below its sum.
@@ -386,7 +322,7 @@ void TimelinePlot::draw_lines_of_levels(const Ui& ui, const Lane& lane, const Ti
 void TimelinePlot::draw_steps_axis(const Ui& ui, const Frame& frame) const {
   for (const double tick : view::decimal_ticks(frame.range.from * curves_.length,
                                                frame.range.to * curves_.length, tick_room(ui, frame.area))) {
-    const bool steps = curves_.axis == TimeAxis::steps;
+    const bool steps = curves_.axis == view::RunAxis::steps;
     const std::string label = !steps     ? tick == 0 ? "0" : format_seconds(tick)
                                   : tick < 1 ? "start"
                                          : "step " + format_grouped(static_cast<std::uint64_t>(tick));

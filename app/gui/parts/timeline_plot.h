@@ -17,16 +17,9 @@ namespace loadline::gui {
 
 // --- The curves of a projection, and of the upload that followed it, ready to be plotted.
 
-enum class TimeAxis { steps, seconds };
 // Split: the device above the axis, the host's memory below it, each against its own budget. Stacked: all
 // spaces as one sum, for memory that they share.
 enum class TimelineShape { split, stacked };
-
-// From the bottom of the stack: lasting memory (device) below temporary memory. Mapped pages, which no budget
-// counts, come last.
-inline constexpr std::array<plan::Space, plan::kSpaceCount> kStackOrder = {
-    plan::Space::device, plan::Space::host, plan::Space::staging, plan::Space::page_cache};
-std::string_view space_title(plan::Space space);
 
 // The spaces on one side of the axis.
 struct TimelineSide {
@@ -39,7 +32,7 @@ struct TimelineSide {
 };
 
 struct TimelineCurves {
-  TimeAxis axis = TimeAxis::steps;
+  view::RunAxis axis = view::RunAxis::steps;
   TimelineShape shape = TimelineShape::split;
   double length = 0;  // x of the end
   double modeled_length = 0;
@@ -54,11 +47,8 @@ void take_samples(TimelineCurves& curves, const load::SampleLog::Entries& sample
 
 // `upload` may be null.
 TimelineCurves timeline_curves(const load::Projection& projection, const UploadResult* upload,
-                               const load::Budget& budget, TimeAxis axis, TimelineShape shape);
+                               const load::Budget& budget, view::RunAxis axis, TimelineShape shape);
 
-// Converts between places on the axis and steps of the plan.
-double x_of_step(const load::Projection& projection, TimeAxis axis, std::size_t step);
-std::size_t step_at_x(const load::Projection& projection, TimeAxis axis, double x);
 // The step of another load at the moment on its clock that the first load's step has.
 std::size_t step_in_step(const load::Projection& first, std::size_t step, const load::Projection& other);
 // What the step does: "copy wte.weight to the device". Empty behind the last step.

@@ -86,6 +86,8 @@ std::string elided_name(std::string_view name, float width);
 // The same as elided(), cut at the beginning, for paths, whose end matters more.
 std::string elided_front(std::string_view text, float width);
 
+std::string capitalized(std::string_view text);
+
 void text(std::string_view text);
 void text_colored(ImU32 color, std::string_view text);
 void muted(const Ui& ui, std::string_view text);

@@ -20,7 +20,7 @@ namespace {
 // An arena is reserved as one range from its first allocation to its last free, then released as a whole.
 void plan_arenas(Projection& projection, Progress& progress) {
   plan::Timeline& timeline = projection.timeline;
-  for (const plan::Space space : {plan::Space::host, plan::Space::staging, plan::Space::device}) {
+  for (const plan::Space space : plan::spaces_in(plan::kHeldSpaces)) {
     const std::uint64_t height = plan::plan_arena(projection.plan, timeline, space, progress).height;
     (*timeline.reserved_peak)[plan::index(space)] = height;
     (*timeline.reserved_final)[plan::index(space)] =
@@ -143,9 +143,7 @@ std::uint64_t device_lower_bound(const graph::MetaGraph& graph, const BoundReque
 }
 
 std::uint64_t held_peak(const plan::Timeline& timeline) {
-  return plan::peak_over(timeline, plan::space_bit(plan::Space::device) | plan::space_bit(plan::Space::host) |
-                                       plan::space_bit(plan::Space::staging))
-      .bytes;
+  return plan::peak_over(timeline, plan::kHeldSpaces).bytes;
 }
 
 const plan::PerSpace<std::uint64_t>& judged_bytes(const plan::Timeline& timeline, std::size_t i) {

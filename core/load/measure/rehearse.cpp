@@ -1,4 +1,4 @@
-// Page cache, samples, curves, and the run itself.
+// Page cache, samples, and the run itself.
 #include "core/load/measure/rehearse.h"
 
 #include "core/base/error.h"
@@ -120,55 +120,6 @@ SampleLog::Entries SampleLog::take() {
   return {std::move(taken.samples_), std::move(taken.steps_)};
 }
 
-// --- Each level counts from its own column until the next one is reached.
-
-namespace {
-
-class Columns {
- public:
-  Columns(std::size_t steps, std::size_t columns)
-      : steps_(std::max<std::size_t>(steps, 1)), most_(columns, 0) {}
-
-  void add(std::size_t step, std::uint64_t bytes) {
-    const std::size_t to = std::min(step * most_.size() / steps_, most_.size() - 1);
-    reach(to);
-    level_ = bytes;
-    most_[to] = std::max(most_[to], bytes);
-  }
-  std::vector<std::uint64_t> take() {
-    reach(most_.size() - 1);
-    return std::move(most_);
-  }
-
- private:
-  void reach(std::size_t to) {
-    for (; at_ < to; ++at_) most_[at_ + 1] = std::max(most_[at_ + 1], level_);
-  }
-
-  std::size_t steps_;
-  std::vector<std::uint64_t> most_;
-  std::size_t at_ = 0;
-  std::uint64_t level_ = 0;
-};
-
-}  // namespace
-
-CounterCurve counter_curve(std::span<const plan::UsagePoint> usage, unsigned spaces,
-                           std::span<const StepCount> counted, std::size_t steps, std::size_t columns) {
-  assert(columns > 0);
-  Columns projected(steps, columns), measured(steps, columns);
-  for (const plan::UsagePoint& point : usage) projected.add(point.step, plan::sum_over(point.bytes, spaces));
-  for (const StepCount& count : counted) measured.add(count.step, count.bytes);
-  return {projected.take(), measured.take()};
-}
-
-std::uint64_t most_of(const CounterCurve& curve) {
-  std::uint64_t most = 0;
-  for (const auto* list : {&curve.projected, &curve.measured})
-    for (const std::uint64_t bytes : *list) most = std::max(most, bytes);
-  return most;
-}
-
 // --- Threads that sample counters while the host machine runs.
 
 namespace {
@@ -187,8 +138,7 @@ void require_runnable(const graph::MetaGraph& graph, const plan::Plan& plan) {
 
 // Refuses a plan that needs more memory than the system has available. Mapped pages do not count.
 void require_room(const plan::Timeline& projected) {
-  const std::uint64_t needs =
-      plan::peak_over(projected, plan::kAllSpaces & ~plan::space_bit(plan::Space::page_cache)).bytes;
+  const std::uint64_t needs = plan::peak_over(projected, plan::kHeldSpaces).bytes;
   const auto room = io::available_system_memory();
   if (room && needs > *room)
     throw Error(ErrorCode::no_fit,
@@ -208,8 +158,7 @@ HostMeasurement measure_on_host(const graph::MetaGraphPtr& graph, const plan::Pl
     require_room(projected);
     for (const MemoryCounter& counter : kMemoryCounters)
       result.projected.*counter.count = plan::peak_over(projected, counter.spaces).bytes;
-    result.projected_held =
-        plan::peak_over(projected, plan::kAllSpaces & ~plan::space_bit(plan::Space::page_cache)).bytes;
+    result.projected_held = plan::peak_over(projected, plan::kHeldSpaces).bytes;
   }
   const io::StorageReader reader(graph);
   const std::vector<graph::StorageId> files = one_of_each_file(*graph);

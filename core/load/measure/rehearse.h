@@ -65,27 +65,6 @@ class SampleLog {
   std::size_t in_group_ = 0;  // samples in the last entry; 0: it is full
 };
 
-// --- What a plan holds and what was counted while it ran, over its steps, as columns of equal width.
-
-// A count of bytes while a step ran.
-struct StepCount {
-  std::size_t step = 0;
-  std::uint64_t bytes = 0;
-};
-
-// The maximum in each column.
-struct CounterCurve {
-  std::vector<std::uint64_t> projected, measured;
-};
-
-// `usage` is summed over `spaces` (bits of space_bit()). Both lists are in the order of steps, of which there
-// are `steps`. `columns` > 0.
-CounterCurve counter_curve(std::span<const plan::UsagePoint> usage, unsigned spaces,
-                           std::span<const StepCount> counted, std::size_t steps, std::size_t columns);
-
-// The maximum of both curves.
-std::uint64_t most_of(const CounterCurve& curve);
-
 // --- Runs a load method with real bytes in ordinary memory and samples the kernel's counters meanwhile.
 
 // The kernel's three resident set counters of a process, each with the spaces whose bytes it counts on the

@@ -113,7 +113,7 @@ ArenaProblemPtr model_arena(ArenaSource source, const ArenaModel& model) {
     add_values(*arena, model.forward->temporaries, ArenaKind::temporaries);
   } else {
     const plan::Space space = space_of(source);
-    arena->title = fmt::format("{} memory of {}", plan::space_name(space), model.projection->method->id);
+    arena->title = fmt::format("{} memory of {}", plan::space_title(space), model.projection->method->id);
     arena->tick = "step";
     plan::SpaceProblem made =
         plan::space_problem(model.projection->plan, model.projection->timeline, space, kAlignment);

@@ -187,8 +187,7 @@ report::PicturedAnswer compare_loads(const LoadQuestion& question, Progress& pro
   progress.check_canceled();
   // operators take no modeled time
   const report::CurveOptions curve = {
-      .axis = forward->pass() != nullptr ? view::CurveAxis::steps : view::CurveAxis::seconds,
-      .slices = kSlices};
+      .axis = forward->pass() != nullptr ? view::RunAxis::steps : view::RunAxis::seconds, .slices = kSlices};
   return report::picture_answer(*question.graph, std::make_shared<const load::BoundRequest>(bind(question)),
                                 {.advise = false}, curve, std::move(forward), progress);
 }
