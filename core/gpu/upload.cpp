@@ -2,7 +2,6 @@
 #include "core/gpu/upload.h"
 
 #include "core/base/error.h"
-#include "core/base/tasks.h"
 #include "core/base/text.h"
 #include "core/gpu/device.h"
 #include "core/gpu/memory_need.h"
@@ -17,9 +16,7 @@
 #include "core/plan/run.h"
 
 #include <algorithm>
-#include <chrono>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <utility>
 
@@ -176,6 +173,37 @@ class DriverCount {
   double next_ = 0;  // on the machine's clock
 };
 
+// What the device cannot do with what it holds, and how files are read all the same.
+std::vector<std::string> notes_on(const Device& device, const graph::MetaGraph& graph, const plan::Plan& plan,
+                                  bool mapped_all_the_same) {
+  std::vector<std::string> notes;
+  if (const Unbindable large = unbindable_tensors(graph, plan, device.info()); large.largest)
+    notes.push_back(fmt::format(
+        "A shader on this device sees at most {} of a buffer. {} larger, the largest is '{}' ({}): it must "
+        "be used in parts.",
+        format_bytes(device.info().max_binding),
+        large.count == 1 ? "1 tensor is" : fmt::format("{} tensors are", format_grouped(large.count)),
+        safe_display(graph.tensor(*large.largest).name), format_bytes(large.most)));
+  if (mapped_all_the_same)
+    notes.emplace_back("This load maps the files: it reads them through the page cache all the same.");
+  return notes;
+}
+
+void add_run(UploadReport& report, load::SampledRun run, const VulkanMachine& machine) {
+  report.measured = std::move(run.timeline);
+  report.sample_steps = std::move(run.steps);
+  report.rss_anon_peak = run.measured.rss_anon;
+  report.rss_file_peak = run.measured.rss_file;
+  report.device_budget_peak = machine.device_budget_peak();
+  if (report.device_budget_peak)
+    report.device_budget_peak = std::max(*report.device_budget_peak, run.device_counted);
+  report.imported_bytes = machine.imported_bytes();
+  report.seconds = report.measured.seconds;
+  report.bytes_per_second = report.seconds > 0 ? static_cast<double>(report.bytes) / report.seconds : 0;
+  report.staging_bytes = report.measured.peaks[plan::index(plan::Space::staging)].bytes;
+  report.device_ledger_peak = report.measured.peaks[plan::index(plan::Space::device)].bytes;
+}
+
 // The measured half of a report. The machine and its device memory are gone when this returns.
 UploadReport measure(const Device& device, const graph::MetaGraphPtr& graph, const plan::Plan& plan,
                      const UploadOptions& options, Progress& progress) {
@@ -185,22 +213,12 @@ UploadReport measure(const Device& device, const graph::MetaGraphPtr& graph, con
   report.packs = packs_weights(plan);
   report.queue_families = device.info().queues.size();
   report.software_device = device.info().type == DeviceType::cpu;
-  if (const Unbindable large = unbindable_tensors(*graph, plan, device.info()); large.largest) {
-    const graph::Tensor& tensor = graph->tensor(*large.largest);
-    report.notes.push_back(fmt::format(
-        "A shader on this device sees at most {} of a buffer. {} larger, the largest is '{}' ({}): it must "
-        "be used "
-        "in parts.",
-        format_bytes(device.info().max_binding),
-        large.count == 1 ? "1 tensor is" : fmt::format("{} tensors are", format_grouped(large.count)),
-        safe_display(tensor.name), format_bytes(large.most)));
-  }
   const OnDevice loaded(plan, graph->storages.size());
   if (options.verify && loaded.blocks().empty() && graph::storage_bytes(*graph) > 0)
     throw Error(ErrorCode::usage, "nothing stays on the device that could be verified");
   const io::StorageReader reader(graph);
   io::release_free_memory();  // memory that is kept from before would not be counted again
-  load::SampleLog samples;    // made before the machine's first sample, so its memory is in no difference
+  load::SampleLog samples;
   VulkanMachine machine(device, reader, plan,
                         {.reads = options.reads,
                          .take_at_once = true,
@@ -211,50 +229,23 @@ UploadReport measure(const Device& device, const graph::MetaGraphPtr& graph, con
   report.file_bytes = load::file_bytes(reader, files);
   const bool maps = std::ranges::any_of(
       plan.blocks, [](const plan::Block& block) { return block.space == plan::Space::page_cache; });
-  if (maps && options.reads.reading != io::FileReading::cached)
-    report.notes.emplace_back("This load maps the files: it reads them through the page cache all the same.");
   report.cached_bytes =
       load::bytes_read_from_cache(reader, files, maps ? io::FileReading::cached : options.reads.reading);
+  report.notes = notes_on(device, *graph, plan, maps && options.reads.reading != io::FileReading::cached);
   // announced before the run, so that the fraction done never falls
   if (options.verify) progress.add_total(loaded.bytes());
-  plan::StepCounter counted(machine);
-  DriverCount driver(machine);
-  std::mutex one_at_a_time;
-  const auto look = [&] {
-    const std::lock_guard lock(one_at_a_time);
-    const plan::MemorySample sample = {machine.now(), *machine.sample(), driver.now()};
-    const std::size_t step = counted.step();
-    samples.add(sample, step);
-    if (options.sampled) options.sampled(sample, step);
-  };
-  // also where blocks are about to go: a machine that is busy may give the other thread no time
-  counted.look_before_release(look);
-  Watch counters(std::chrono::milliseconds(1), look);
-  report.measured = plan::run(plan, counted, progress);
-  counters.finish();
-  look();
-  load::SampleLog::Entries taken = samples.take();
-  report.measured.measured = std::move(taken.samples);
-  report.sample_steps = std::move(taken.steps);
-  report.device_budget_peak = machine.device_budget_peak();
-  report.imported_bytes = machine.imported_bytes();
   report.bytes = loaded.bytes();
+  DriverCount driver(machine);
+  add_run(report,
+          load::sampled_run(plan, machine, std::move(samples), progress,
+                            {.device_counted = [&] { return driver.now(); }, .sampled = options.sampled}),
+          machine);
   // a tensor without bytes counts as loaded without a block
   for (const graph::Tensor& tensor : graph->tensors)
     if (loaded.holds(*graph, tensor.storage)) ++report.tensors;
   if (options.verify) {
     report.mismatch = Verifier(machine, reader, progress).compare(plan, loaded, options.placement);
     report.verified = report.mismatch.empty();
-  }
-  report.seconds = report.measured.seconds;
-  report.bytes_per_second = report.seconds > 0 ? static_cast<double>(report.bytes) / report.seconds : 0;
-  report.staging_bytes = report.measured.peaks[plan::index(plan::Space::staging)].bytes;
-  report.device_ledger_peak = report.measured.peaks[plan::index(plan::Space::device)].bytes;
-  for (const plan::MemorySample& sample : report.measured.measured) {
-    report.rss_anon_peak = std::max(report.rss_anon_peak, sample.memory.rss_anon);
-    report.rss_file_peak = std::max(report.rss_file_peak, sample.memory.rss_file);
-    if (report.device_budget_peak)
-      report.device_budget_peak = std::max(*report.device_budget_peak, sample.device_counted);
   }
   return report;
 }
@@ -297,11 +288,7 @@ std::uint64_t projected_budget(const Device& device, const plan::Plan& plan) {
 
 UploadReport upload(const graph::MetaGraphPtr& graph, const plan::Plan& plan, const UploadOptions& options,
                     Progress& progress) {
-  graph::require_sound(*graph, "upload");
-  if (const auto fault = plan::check_plan(plan, *graph))
-    throw Error(ErrorCode::usage, "the plan is not valid: " + *fault);
-  if (const std::string refusal = plan::cast_refusal(plan); !refusal.empty())
-    throw Error(ErrorCode::unsupported, refusal);
+  load::require_runnable(*graph, plan, "upload");
   std::optional<Device> device(std::in_place, DeviceOptions{.wanted = options.device,
                                                             .validation = options.validation,
                                                             .shaders = packs_weights(plan),

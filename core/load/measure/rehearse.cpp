@@ -120,25 +120,53 @@ SampleLog::Entries SampleLog::take() {
   return {std::move(taken.samples_), std::move(taken.steps_)};
 }
 
-// --- Threads that sample counters while the host machine runs.
+// --- A run under the eyes of a thread that samples.
 
-namespace {
-
-void require_runnable(const graph::MetaGraph& graph, const plan::Plan& plan) {
-  graph::require_sound(graph, "measure");
+void require_runnable(const graph::MetaGraph& graph, const plan::Plan& plan, std::string_view what) {
+  graph::require_sound(graph, what);
   if (const auto fault = plan::check_plan(plan, graph))
     throw Error(ErrorCode::usage, "the plan is not valid: " + *fault);
   if (const std::string refusal = plan::cast_refusal(plan); !refusal.empty())
     throw Error(ErrorCode::unsupported, refusal);
-  const bool maps = std::ranges::any_of(
-      plan.blocks, [](const plan::Block& block) { return block.space == plan::Space::page_cache; });
-  if (const std::string refusal = maps ? mapping_refusal(graph) : ""; !refusal.empty())
-    throw Error(ErrorCode::unsupported, refusal);
 }
 
+SampledRun sampled_run(const plan::Plan& plan, plan::Machine& machine, SampleLog samples, Progress& progress,
+                       const SampleOptions& options) {
+  SampledRun result;
+  plan::StepCounter counted(machine);
+  std::mutex one_at_a_time;
+  const auto look = [&] {
+    const std::lock_guard lock(one_at_a_time);
+    plan::MemorySample sample = {machine.now(), *machine.sample()};
+    if (options.device_counted) sample.device_counted = options.device_counted();
+    const std::size_t step = counted.step();
+    samples.add(sample, step);
+    result.measured_held = std::max(result.measured_held, sample.memory.rss_anon + sample.memory.rss_shmem);
+    if (options.sampled) options.sampled(sample, step);
+  };
+  look();
+  // also where blocks are about to go: a machine that is busy may give the other thread no time
+  counted.look_before_release(look);
+  Watch counters(std::chrono::milliseconds(1), look);
+  result.timeline = plan::run(plan, counted, progress);
+  counters.finish();
+  look();
+  SampleLog::Entries taken = samples.take();
+  plan::MemorySample most;
+  for (const plan::MemorySample& sample : taken.samples) raise(most, sample);
+  result.measured = most.memory;
+  result.device_counted = most.device_counted;
+  result.timeline.measured = std::move(taken.samples);
+  result.steps = std::move(taken.steps);
+  return result;
+}
+
+// --- A plan on the host machine.
+
+namespace {
+
 // Refuses a plan that needs more memory than the system has available. Mapped pages do not count.
-void require_room(const plan::Timeline& projected) {
-  const std::uint64_t needs = plan::peak_over(projected, plan::kHeldSpaces).bytes;
+void require_room(std::uint64_t needs) {
   const auto room = io::available_system_memory();
   if (room && needs > *room)
     throw Error(ErrorCode::no_fit,
@@ -150,55 +178,39 @@ void require_room(const plan::Timeline& projected) {
 
 HostMeasurement measure_on_host(const graph::MetaGraphPtr& graph, const plan::Plan& plan, bool cold,
                                 Progress& progress) {
-  require_runnable(*graph, plan);
+  require_runnable(*graph, plan, "measure");
+  const bool maps = std::ranges::any_of(
+      plan.blocks, [](const plan::Block& block) { return block.space == plan::Space::page_cache; });
+  if (const std::string refusal = maps ? mapping_refusal(*graph) : ""; !refusal.empty())
+    throw Error(ErrorCode::unsupported, refusal);
   HostMeasurement result;
   {
     plan::DryMachine dry;
     const plan::Timeline projected = plan::run(plan, dry);
-    require_room(projected);
     for (const MemoryCounter& counter : kMemoryCounters)
       result.projected.*counter.count = plan::peak_over(projected, counter.spaces).bytes;
     result.projected_held = plan::peak_over(projected, plan::kHeldSpaces).bytes;
+    require_room(result.projected_held);
   }
   const io::StorageReader reader(graph);
   const std::vector<graph::StorageId> files = one_of_each_file(*graph);
-  result.page_cache.files = file_bytes(reader, files);
+  PageCacheUse& cache = result.page_cache;
+  cache.files = file_bytes(reader, files);
   if (cold)
     for (const graph::StorageId id : files) io::drop_pages(reader.file_of(id));
-  result.page_cache.before = cached_bytes(reader, files);
-  result.page_cache.most = result.page_cache.before;
-
-  SampleLog samples;  // made before the machine's first sample, so its memory is in no difference
+  cache.before = cached_bytes(reader, files);
+  cache.most = cache.before;
+  io::release_free_memory();  // memory that is kept from before would not be counted again
+  SampleLog samples;
   {
     plan::HostMachine machine(reader);
-    plan::StepCounter counted(machine);
-    std::mutex one_at_a_time;
-    const auto look = [&] {
-      const std::lock_guard lock(one_at_a_time);
-      const plan::ProcessMemory memory = *machine.sample();
-      result.measured_held = std::max(result.measured_held, memory.rss_anon + memory.rss_shmem);
-      samples.add({machine.now(), memory}, counted.step());
-    };
-    look();
-    counted.look_before_release(look);
-    Watch counters(std::chrono::milliseconds(1), look);
-    Watch pages(std::chrono::milliseconds(20), [&] {
-      result.page_cache.most = std::max(result.page_cache.most, cached_bytes(reader, files));
-    });
-    result.timeline = plan::run(plan, counted, progress);
+    Watch pages(std::chrono::milliseconds(20),
+                [&] { cache.most = std::max(cache.most, cached_bytes(reader, files)); });
+    static_cast<SampledRun&>(result) = sampled_run(plan, machine, std::move(samples), progress);
     pages.finish();
-    counters.finish();
-    look();
   }
-  result.page_cache.after = cached_bytes(reader, files);
-  result.page_cache.most = std::max(result.page_cache.most, result.page_cache.after);
-
-  SampleLog::Entries taken = samples.take();
-  result.timeline.measured = std::move(taken.samples);
-  result.steps = std::move(taken.steps);
-  for (const plan::MemorySample& sample : result.timeline.measured)
-    for (const MemoryCounter& counter : kMemoryCounters)
-      result.measured.*counter.count = std::max(result.measured.*counter.count, sample.memory.*counter.count);
+  cache.after = cached_bytes(reader, files);
+  cache.most = std::max(cache.most, cache.after);
   return result;
 }
 

@@ -6,11 +6,13 @@
 #include "core/io/graph_reader.h"
 #include "core/io/striped_reader.h"
 #include "core/plan/plan.h"
+#include "core/plan/run.h"
 #include "core/plan/timeline.h"
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -65,6 +67,35 @@ class SampleLog {
   std::size_t in_group_ = 0;  // samples in the last entry; 0: it is full
 };
 
+// --- Runs a plan while the memory of the process is sampled.
+
+struct SampledRun {
+  plan::Timeline timeline;         // .measured holds the samples, in time order
+  std::vector<std::size_t> steps;  // the step at which each sample was taken, parallel to .measured
+  plan::ProcessMemory measured;    // peaks of the samples, relative to just before the run
+  // RssAnon and RssShmem at one moment: what cannot be evicted. Their own peaks may be at different moments.
+  std::uint64_t measured_held = 0;
+  std::uint64_t device_counted = 0;  // the peak
+};
+
+// Both are called from either thread, never at once.
+struct SampleOptions {
+  std::function<std::uint64_t()> device_counted = {};  // the driver's count of the device's memory
+  std::function<void(const plan::MemorySample&, std::size_t step)> sampled = {};
+};
+
+// Throws Error for a plan that cannot be run: malformed or usage for a model that is incomplete or has no
+// files; usage for a plan that breaks check_plan; unsupported for a plan that can only be projected. `what`
+// is to be done: "upload".
+void require_runnable(const graph::MetaGraph& graph, const plan::Plan& plan, std::string_view what);
+
+// Samples before and after the run, and a thousand times a second during it from a thread of its own. The
+// thread that runs the plan also takes a sample before it frees a block of a MiB or more. `samples` must be
+// made before the machine, whose first sample all others are relative to: then its memory is in no
+// difference.
+SampledRun sampled_run(const plan::Plan& plan, plan::Machine& machine, SampleLog samples, Progress& progress,
+                       const SampleOptions& options = {});
+
 // --- Runs a load method with real bytes in ordinary memory and samples the kernel's counters meanwhile.
 
 // The kernel's three resident set counters of a process, each with the spaces whose bytes it counts on the
@@ -90,23 +121,17 @@ struct PageCacheUse {
   std::uint64_t after = 0;
 };
 
-struct HostMeasurement {
-  plan::Timeline timeline;         // .measured holds the samples, in time order
-  std::vector<std::size_t> steps;  // the step at which each sample was taken, parallel to .measured
-  plan::ProcessMemory projected;   // peaks of the plan's blocks, by counter
-  plan::ProcessMemory measured;    // peaks of the samples, relative to just before the run
-  // RssAnon and RssShmem at one moment: what cannot be evicted. Their own peaks may be at different moments.
-  std::uint64_t projected_held = 0, measured_held = 0;
+struct HostMeasurement : SampledRun {
+  plan::ProcessMemory projected;  // peaks of the plan's blocks, by counter
+  std::uint64_t projected_held = 0;
   PageCacheUse page_cache;
 };
 
-// Runs the plan on a HostMachine against the model's files. One thread samples the process's counters a
-// thousand times a second, another follows the page cache. The thread that runs the plan also takes a sample
-// before it frees a block of a MiB or more. With `cold`, first asks the system to drop the files' pages.
-// Nothing else should run in this process. Throws Error: malformed or usage for a model that is incomplete or
-// has no files; usage for a plan that breaks check_plan; unsupported for a plan that can only be projected,
-// or that maps files which cannot be mapped (methods that import file pages have them in staging, so the
-// caller must check those: Projection::maps_files); no_fit, before anything is allocated; io; canceled.
+// Runs the plan on a HostMachine against the model's files; another thread follows the page cache. With
+// `cold`, first asks the system to drop the files' pages. Nothing else should run in this process. Throws
+// Error: as require_runnable(); unsupported for a plan that maps files which cannot be mapped (methods that
+// import file pages have them in staging, so the caller must check those: Projection::maps_files); no_fit,
+// before anything is allocated; io; canceled.
 HostMeasurement measure_on_host(const graph::MetaGraphPtr& graph, const plan::Plan& plan, bool cold,
                                 Progress& progress);
 
