@@ -2,6 +2,7 @@
 
 #include "app/gui/panels/panels.h"
 
+#include "app/gui/frame/facts.h"
 #include "app/gui/frame/gui_app.h"
 #include "app/gui/panels/arena_plot.h"
 #include "app/gui/panels/forward.h"
@@ -19,10 +20,13 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include <gtest/gtest.h>
 #include <imgui.h>
+#include <nlohmann/json.hpp>
 
 namespace loadline::gui {
 
@@ -269,6 +273,70 @@ TEST(PanelTexts, of_the_values_of_a_tensor) {
   EXPECT_TRUE(shows("Cannot be compared"));
 }
 
+// What is selected in turn, and a fact of it that must be copied.
+std::vector<std::pair<Selected, std::string>> one_of_each_kind(const Document& document) {
+  return {{Selected(), "\"tensors\": 723"},
+          {graph::TensorId{1}, "\"tensor\": \"model.layers.0.input_layernorm.weight\""},
+          {document.model->tree.root().children.front(), "\"module\": "},
+          {OperatorAt{0}, "\"operator\": 0"},
+          {plan::BlockId{0}, "\"memory\": \"device\""},
+          {LoadOf{"to_device", "file"}, "\"device\": 141107412992"},
+          {FindingAt{0}, "\"severity\": "}};
+}
+
+TEST(Facts, OfEveryKindAreDrawnAndCopied) {
+  Stage stage;
+  stage.workspace.show(llama_70b_graph(), "");
+  Document& document = stage.workspace.document();
+  document.diagnose();
+  settle(stage.workspace);
+  ASSERT_TRUE(document.findings.value() && !document.findings.value()->empty());
+  const auto inspector = make_inspector_panel();
+  const auto kinds = one_of_each_kind(document);
+  ASSERT_EQ(kinds.size(), std::variant_size_v<Selected>);
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    EXPECT_EQ(kinds[i].first.index(), i) << "in the order of the kinds";
+    const SelectionFacts of = facts_of(document, kinds[i].first);
+    SCOPED_TRACE(of.kind);
+    EXPECT_EQ(of.absent, "");
+    const nlohmann::json copied = nlohmann::json::parse(facts_text(of, CopyForm::json));
+    EXPECT_NE(facts_text(of, CopyForm::json).find(kinds[i].second), std::string::npos)
+        << facts_text(of, CopyForm::json);
+    document.select(kinds[i].first);
+    ASSERT_EQ(document.selected(), kinds[i].first);
+    const std::string drawn = stage.draw(*inspector, {420, 900}).text;
+    EXPECT_NE(drawn.find(without_blanks(of.kind)), std::string::npos) << drawn;
+    for (const Fact& fact : of.facts) {
+      EXPECT_EQ(copied.contains(fact.id), !fact.id.empty()) << fact.id;
+      if (!fact.lines.empty())
+        EXPECT_NE(drawn.find(without_blanks(fact.label)), std::string::npos) << fact.label << ": " << drawn;
+    }
+  }
+}
+
+TEST(Facts, AreCopiedInThreeForms) {
+  Stage stage;
+  stage.workspace.show(llama_70b_graph(), "");
+  const Document& document = stage.workspace.document();
+  EXPECT_NE(facts_text(facts_of(document, Selected()), CopyForm::text).find("tensors: 723\n"),
+            std::string::npos);
+  const SelectionFacts tensor = facts_of(document, graph::TensorId{1});
+  EXPECT_NE(facts_text(tensor, CopyForm::markdown).find("| dtype | BF16 |\n"), std::string::npos);
+  EXPECT_NE(facts_text(tensor, CopyForm::text).find("shape: [8192]\n"), std::string::npos);
+}
+
+TEST(Facts, SayWhyThereAreNone) {
+  Stage stage;
+  stage.workspace.show(llama_70b_graph(), "");
+  const Document& document = stage.workspace.document();
+  for (const Selected& gone : {Selected(OperatorAt{1u << 30}), Selected(plan::BlockId{1u << 30}),
+                               Selected(LoadOf{"no_method", "file"}), Selected(FindingAt{1u << 30})}) {
+    const SelectionFacts of = facts_of(document, gone);
+    EXPECT_NE(of.absent, "") << of.kind;
+    EXPECT_TRUE(of.panels.empty() && of.links.empty()) << of.kind;
+  }
+}
+
 TEST(PanelTexts, of_the_parts_around_the_panels) {
   Stage stage;
   stage.workspace.show(llama_70b_graph(), "");
@@ -292,7 +360,8 @@ TEST(PanelTexts, of_the_parts_around_the_panels) {
   EXPECT_TRUE(shows(*inspector, "At byte"));
   EXPECT_TRUE(shows(*timeline, "selected", wide));
   document.select(document.model->tree.root().children.front());
-  EXPECT_TRUE(shows(*inspector, "Show in the map"));
+  EXPECT_TRUE(shows(*inspector, "Parameters"));
+  EXPECT_TRUE(shows(*inspector, "Map"));
   document.select(LoadOf{"to_device", "file"});
   EXPECT_TRUE(shows(*inspector, "Peak law"));
   document.select(OperatorAt{5});

@@ -552,28 +552,6 @@ TEST(Selection, OfABlockEndsWithItsProjection) {
   EXPECT_EQ(document.selected(), Selected());
 }
 
-TEST(Selection, IsCopiedInThreeForms) {
-  Workspace workspace("");
-  EXPECT_EQ(selection_text(workspace.document(), CopyForm::text), "");
-  workspace.show(llama_70b_graph(), "");
-  settle(workspace);
-  Document& document = workspace.document();
-  EXPECT_NE(selection_text(document, CopyForm::text).find("tensors: 723\n"), std::string::npos);
-  document.select(graph::TensorId{1});
-  EXPECT_NE(
-      selection_text(document, CopyForm::json).find("\"tensor\": \"model.layers.0.input_layernorm.weight\""),
-      std::string::npos);
-  EXPECT_NE(selection_text(document, CopyForm::markdown).find("| dtype | BF16 |\n"), std::string::npos);
-  document.select(document.model->tree.root().children.front());
-  EXPECT_NE(selection_text(document, CopyForm::text).find("module: "), std::string::npos);
-  document.select(LoadOf{"to_device", "file"});
-  EXPECT_NE(selection_text(document, CopyForm::text).find("device: 141107412992\n"), std::string::npos);
-  document.select(OperatorAt{0});
-  EXPECT_NE(selection_text(document, CopyForm::text).find("operator: 0\n"), std::string::npos);
-  document.select(plan::BlockId{0});
-  EXPECT_NE(selection_text(document, CopyForm::text).find("memory: device\n"), std::string::npos);
-}
-
 TEST(Cache, ListsTheModelsThatHaveSnapshots) {
   const loadline::testing::TemporaryFolder folder;
   for (const char* const name : {"models--org--b", "models--org--a--x", "models--gpt2", "datasets--org--c"})

@@ -1,8 +1,8 @@
 // The table of actions, and its rows for models, the window, tensors, modules and time.
 #include "app/gui/frame/actions.h"
 
+#include "app/gui/frame/facts.h"
 #include "app/gui/panels/panels.h"
-#include "app/gui/state/summary.h"
 #include "app/report/manual.h"
 #include "core/base/text.h"
 
@@ -181,7 +181,8 @@ void edit_filter(Workspace& workspace, const std::string&) {
 void copy(Workspace& workspace, const std::string& form) {
   model_of(workspace);
   const std::size_t chosen = form.empty() ? 0 : position(form, kCopyFormNames, "form");
-  ImGui::SetClipboardText(selection_text(workspace.document(), static_cast<CopyForm>(chosen)).c_str());
+  const SelectionFacts facts = facts_of(workspace.document(), workspace.document().selected());
+  ImGui::SetClipboardText(facts_text(facts, static_cast<CopyForm>(chosen)).c_str());
 }
 
 void go_back(Workspace& workspace, const std::string&) { workspace.document().history.go_back(); }

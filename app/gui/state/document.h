@@ -50,6 +50,7 @@ class Document {
 
   // Selection and zoom, which every panel shares. What the model does not have is ignored.
   void select(Selected what);
+  bool exists(const Selected& what) const;
   const Selected& selected() const { return history.now(); }
   // The selected tensor, or the tensor of the selected block.
   std::optional<graph::TensorId> selected_tensor() const;
@@ -86,7 +87,6 @@ class Document {
   std::set<std::string, std::less<>> overlaid;  // methods in the overlay of curves; empty: a default choice
 
  private:
-  bool exists(const Selected& what) const;
   void follow_load();
   void take_projection();
 
