@@ -1,11 +1,14 @@
 // What a load is asked for: options, files, devices, orders.
 
 #include "core/base/error.h"
+#include "core/forward/family/architecture.h"
+#include "core/forward/model/known_models.h"
 #include "core/load/answer/projection.h"
 #include "core/load/methods/builder.h"
 #include "core/load/order/optimal_order.h"
 #include "core/load/request/bind_request.h"
 #include "core/load/request/load_options.h"
+#include "core/load/request/option_context.h"
 #include "core/plan/dry_machine.h"
 #include "tests/support/builders.h"
 #include "tests/support/random_placement.h"
@@ -14,6 +17,7 @@
 #include <array>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <random>
 #include <set>
 #include <string>
@@ -628,6 +632,82 @@ TEST(LoadOptions, EachRowReadsWhatItPrints) {
     EXPECT_EQ(request, load::LoadRequest()) << id;
   }
   EXPECT_TRUE(ids.empty()) << *ids.begin() << " has no value here";
+}
+
+// A model with operators of its own symbols: batch, new tokens, a cache that does not matter, and a height.
+struct ModelInContext {
+  graph::MetaGraph graph;
+  forward::ForwardModel model;
+  std::vector<bool> symbols_matter = {true, true, false, true};
+  load::LoadContext context;
+
+  ModelInContext() {
+    model.source = forward::ForwardSource::architecture;
+    model.profile = "fused";
+    model.bound = std::make_shared<forward::BoundModel>(
+        forward::BoundModel{nullptr, forward::ModelConfig("{}", "config.json"), graph::DType::bf16});
+    model.graph.emplace().sizes = {{"height", graph::SizePoly::symbol(graph::SymbolId{3})},
+                                   {"tokens", graph::SizePoly::symbol(graph::kSequence)}};
+    context.memory = load::bind_memory({}, load::built_in_targets());
+    context.targets = load::built_in_targets();
+    context.layers = 32;
+    context.weight_bytes = 1 << 30;
+    context.pass.emplace(load::PassContext{graph, model, *forward::built_in_assets(), symbols_matter});
+  }
+};
+
+const load::OptionInContext& in_context(std::string_view id) {
+  return *load::find_load_option(id)->terms.in_context;
+}
+
+TEST(LoadOptions, StandInTheContextOfAModel) {
+  ModelInContext of;
+  EXPECT_TRUE(in_context("seq").applies(of.context));
+  EXPECT_FALSE(in_context("past").applies(of.context));
+  EXPECT_EQ(in_context("dim").names(of.context), std::vector<std::string>{"height"});
+  EXPECT_EQ(in_context("profile").in_force(of.context), "fused");
+  for (const load::OptionWord& word : in_context("profile").words(of.context))
+    EXPECT_NE(word.word, "onnxruntime") << "a profile of files";
+  EXPECT_EQ(in_context("activation_dtype").in_force(of.context), "BF16");
+  EXPECT_EQ(in_context("cache_dtype").shown("f8_e4m3"), "F8_E4M3");
+  EXPECT_FALSE(in_context("cache_dtype").applies(of.context)) << "it has no cache";
+  EXPECT_FALSE(in_context("logits").applies(of.context));
+  of.context.pass->has_cache = of.context.pass->has_logits = true;
+  EXPECT_TRUE(in_context("cache_dtype").applies(of.context));
+  EXPECT_EQ(in_context("logits").in_force(of.context), "last");
+  EXPECT_EQ(in_context("gpu_layers").most(of.context), 33u);
+  EXPECT_EQ(in_context("gpu_layers").first_value(of.context), "16");
+  EXPECT_EQ(in_context("auto_map").first_value(of.context), "512MiB");
+  EXPECT_TRUE(in_context("activations").applies(of.context));
+  of.context.pass_follows = true;
+  EXPECT_FALSE(in_context("activations").applies(of.context));
+  EXPECT_EQ(in_context("memory").in_force(of.context), "discrete");
+  EXPECT_EQ(in_context("device_budget").in_force(of.context), "no budget");
+  of.context.memory.kind = plan::MemoryKind::unified;
+  EXPECT_FALSE(in_context("host_budget").applies(of.context));
+  EXPECT_EQ(in_context("target").words(of.context).size(), load::built_in_targets().size());
+}
+
+TEST(LoadOptions, StandWithoutAModelToo) {
+  load::LoadContext none;
+  none.weight_bytes = 2 << 20;  // half of it is a size
+  std::size_t depend = 0;
+  for (const load::LoadOption& option : load::load_options()) {
+    const load::OptionInContext* const in = option.terms.in_context;
+    if (in == nullptr) continue;
+    SCOPED_TRACE(option.id);
+    ++depend;
+    const bool applies = in->applies == nullptr || in->applies(none);
+    if (applies && in->in_force != nullptr) EXPECT_NE(in->in_force(none), "");
+    if (in->words != nullptr) EXPECT_TRUE(in->words(none).empty());
+    if (in->names != nullptr) EXPECT_TRUE(in->names(none).empty());
+    if (in->most != nullptr) EXPECT_GT(in->most(none), 0u);
+    if (in->shown != nullptr) EXPECT_EQ(in->shown("no type"), "no type");
+    // what it begins with can be set
+    load::LoadRequest request;
+    if (in->first_value != nullptr) load::set_load_option(request, option.id, in->first_value(none));
+  }
+  EXPECT_GT(depend, 10u);
 }
 
 TEST(LoadOptions, WaysToPlaceWeightsTakeEachOthersPlace) {

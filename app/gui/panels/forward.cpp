@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <map>
 #include <utility>
 #include <vector>
@@ -22,35 +21,30 @@ namespace loadline::gui {
 
 namespace {
 
-// Of the symbols that the file itself names, but for batch and tokens.
-void named_sizes(Document& document, const Ui& ui, bool& first) {
+// A field for each size that the option can set.
+void named_sizes(Document& document, const Ui& ui, const load::LoadOption& option, bool& first) {
   constexpr std::size_t kMostShown = 6, kMostName = 60;
-  const ForwardScene& scene = *document.forward.scene.value();
-  std::size_t drawn = 0;
-  for (const graph::NamedSize& named : scene.forward()->sizes) {
-    const auto symbol = named.taken_as.as_symbol();
-    if (!symbol || graph::index(*symbol) <= graph::index(graph::kPast) ||
-        !scene.symbols_matter[graph::index(*symbol)])
-      continue;
-    if (++drawn > kMostShown) return;
-    const std::string label = elided(shown(beginning(named.name, kMostName)), ui.px(120));
-    const float width = ui.px(64);
-    label_before(ui, label, width, !std::exchange(first, false));
-    ImGui::SetNextItemWidth(width);
-    ImGui::PushID(static_cast<int>(graph::index(*symbol)));
+  const std::vector<std::string> names = option.terms.in_context->names(load_context(document));
+  for (std::size_t i = 0; i < std::min(names.size(), kMostShown); ++i) {
     Asked asked = document.load.asked();
-    std::vector<forward::SizeChoice>& sizes = asked.request.sizes;
-    const auto at = std::ranges::find(sizes, named.name, &forward::SizeChoice::name);
-    std::uint64_t size = at == sizes.end() ? 1 : at->size;
+    const OptionValue value = option.get(asked.request);
+    const auto* const set = std::get_if<std::vector<std::string>>(&value);
+    std::vector<std::string> words = set == nullptr ? std::vector<std::string>() : *set;
+    const std::string start = names[i] + "=";
+    auto at = std::ranges::find_if(words, [&](const std::string& word) { return word.starts_with(start); });
+    const std::string number = at == words.end() ? "1" : at->substr(start.size());
+    std::uint64_t size = text_as<std::uint64_t>(number).value_or(1);
+    const float width = ui.px(64);
+    label_before(ui, elided(shown(beginning(names[i], kMostName)), ui.px(120)), width,
+                 !std::exchange(first, false));
+    ImGui::SetNextItemWidth(width);
+    const IdScope scope(i);
     const bool changed = ImGui::InputScalar("##size", ImGuiDataType_U64, &size);
     tooltip(ui, "A size that the file does not fix; 1 unless set");
-    ImGui::PopID();
     if (!changed) continue;
-    size = std::min(size, load::kMostTokens);
-    if (at == sizes.end())
-      sizes.push_back({named.name, size});
-    else
-      at->size = size;
+    if (at == words.end()) at = words.emplace(words.end());
+    *at = start + std::to_string(std::min(size, load::kMostTokens));
+    option.set(asked.request, words);
     document.load.ask(asked);
   }
 }
@@ -58,10 +52,12 @@ void named_sizes(Document& document, const Ui& ui, bool& first) {
 void all_controls(Document& document, const Ui& ui, OptionControls& controls) {
   bool first = true;
   for (const load::LoadOption& option : load::load_options()) {
-    if (option.group != load::load_groups::kPass || option.offered_to(load::LoadUser::upload)) continue;
-    if (option.id == "context") continue;  // it judges loads, and stands beside their budgets
-    if (option.id == "dim") {
-      named_sizes(document, ui, first);
+    // what is not packed judges loads, and stands beside their budgets
+    if (option.group != load::load_groups::kPass || option.offered_to(load::LoadUser::upload) ||
+        !option.offered_to(load::LoadUser::pack))
+      continue;
+    if (option.terms.in_context != nullptr && option.terms.in_context->names != nullptr) {
+      named_sizes(document, ui, option, first);
     } else if (look_of(document, option)) {
       controls.draw(document, ui, option, std::exchange(first, false));
     }
@@ -103,7 +99,7 @@ bool forward_absent(const Document& document, const Ui& ui) {
   std::string known = "The file holds weights only.";
   if (!model.remark.empty()) {
     known = shown(model.remark) + ".";
-    known[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(known[0])));
+    known = capitalized(known);
   }
   if (model.cache_bytes_per_token)
     known += fmt::format(" From the usual keys of its configuration: about {} bytes of cache per token.",

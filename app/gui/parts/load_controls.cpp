@@ -13,9 +13,10 @@ namespace loadline::gui {
 
 namespace {
 
-// A size of activations is for a load that no pass follows.
+// Uploads take none of the options of a pass but the size of a block that stands for it.
 bool is_setting(const load::LoadOption& option) {
-  return option.group == load::load_groups::kSettings || option.id == "activations";
+  return option.group == load::load_groups::kSettings ||
+         (option.group == load::load_groups::kPass && option.offered_to(load::LoadUser::upload));
 }
 
 }  // namespace
@@ -86,14 +87,6 @@ std::vector<const load::LoadOption*> ways() {
   return rows;
 }
 
-// Something to begin with: half of the model. Empty: somebody has to say something.
-std::string first_word(const Document& document, const load::LoadOption& way) {
-  if (way.kind == OptionKind::count) return std::to_string(document.model->layer_count / 2);
-  if (way.id != "auto_map") return "";
-  const auto budget = document.load.memory().budget.device;
-  return print_option(OptionKind::bytes, budget.value_or(document.model->weight_bytes / 2));
-}
-
 Asked without(Asked asked, const std::vector<const load::LoadOption*>& rows) {
   for (const load::LoadOption* way : rows) way->set(asked.request, {});
   return asked;
@@ -132,9 +125,9 @@ void PlacementControls::draw(Document& document, const Ui& ui, OptionControls& c
     document.load.ask(without(document.load.asked(), rows));
     now = *picked;
     wanted_ = now == 0 ? nullptr : shown[now - 1];
-    if (wanted_ != nullptr)
-      if (const std::string word = first_word(document, *wanted_); !word.empty())
-        document.load.set_option(wanted_->id, word);
+    const load::OptionInContext* const in = wanted_ == nullptr ? nullptr : wanted_->terms.in_context;
+    if (in != nullptr && in->first_value != nullptr)
+      document.load.set_option(wanted_->id, in->first_value(load_context(document)));
   }
   if (now > 0) controls.draw_bare(document, ui, *shown[now - 1]);
 }

@@ -13,96 +13,35 @@
 
 namespace loadline::gui {
 
-// --- The window's knowledge about options: words that depend on the model, and the value in force if none is
-// set.
+// --- An option in its context: the model that is open, and what is asked.
 
-namespace {
-
-constexpr std::uint64_t kMostOnSlider = 1 << 20;
-
-const ForwardScene* operators_of(const Document& document) {
-  const ForwardScene* scene = document.forward.scene.value().get();
-  return scene != nullptr && scene->forward() != nullptr ? scene : nullptr;
+load::LoadContext load_context(const Document& document) {
+  load::LoadContext context{.memory = document.load.memory(), .targets = document.load.targets()};
+  context.pass_follows = document.load.asked().first_token && document.forward.figures();
+  if (document.model) {
+    context.layers = static_cast<std::uint64_t>(document.model->layer_count);
+    context.weight_bytes = document.model->weight_bytes;
+  }
+  const ForwardScene* const scene = document.forward.scene.value().get();
+  if (scene != nullptr && scene->forward() != nullptr)
+    context.pass.emplace(load::PassContext{*scene->graph, scene->model, *scene->assets, scene->symbols_matter,
+                                           !scene->cache.empty(), scene->has_logits});
+  return context;
 }
-
-std::optional<OptionLook> tokens_look(const Document& document, OptionLook look, graph::SymbolId symbol) {
-  const ForwardScene* scene = operators_of(document);
-  if (scene == nullptr || !scene->symbols_matter[graph::index(symbol)]) return std::nullopt;
-  look.most = std::min(look.most, kMostOnSlider);
-  return look;
-}
-
-std::optional<OptionLook> type_look(const Document& document, OptionLook look,
-                                    std::optional<graph::DType> forward::Profile::*own) {
-  const ForwardScene* scene = operators_of(document);
-  if (scene == nullptr || scene->model.source != forward::ForwardSource::architecture) return std::nullopt;
-  const graph::DType type =
-      (scene->assets->profile(scene->model.profile).*own).value_or(scene->model.bound->dtype);
-  look.in_force = graph::dtype_info(type).name;
-  for (OptionLook::Word& row : look.words)
-    for (char& c : row.shown)
-      if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
-  return look;
-}
-
-std::optional<OptionLook> profile_look(const Document& document, OptionLook look) {
-  const ForwardScene* scene = operators_of(document);
-  if (scene == nullptr) return std::nullopt;
-  look.words.clear();
-  for (const forward::Profile& profile : scene->assets->profiles)
-    if (forward::runs(profile, *scene->graph)) look.words.push_back({profile.id, profile.id});
-  if (look.words.empty()) return std::nullopt;  // operators of a format that no profile is for
-  look.in_force = scene->model.profile;
-  return look;
-}
-
-OptionLook budget_look(const Document& document, OptionLook look, bool device) {
-  const load::Budget budget = document.load.memory().budget;
-  const auto& bytes = device ? (budget.unified ? budget.unified : budget.device) : budget.host;
-  look.in_force = bytes ? format_bytes(*bytes) : "no budget";
-  return look;
-}
-
-OptionLook target_look(const Document& document, OptionLook look) {
-  look.words.clear();
-  for (const load::Target& target : document.load.targets()) look.words.push_back({target.id, target.name});
-  return look;
-}
-
-}  // namespace
 
 std::optional<OptionLook> look_of(const Document& document, const load::LoadOption& option) {
   OptionLook look = plain_look(option, document.load.asked().request);
+  if (const load::OptionInContext* const in = option.terms.in_context; in != nullptr) {
+    const load::LoadContext context = load_context(document);
+    if (in->applies != nullptr && !in->applies(context)) return std::nullopt;
+    if (in->words != nullptr) look.words = in->words(context);
+    if (in->shown != nullptr)
+      for (load::OptionWord& row : look.words) row.shown = in->shown(row.word);
+    if (in->in_force != nullptr) look.in_force = in->in_force(context);
+    if (in->most != nullptr) look.most = std::min(look.most, in->most(context));
+  }
   if (look.kind == OptionKind::choice && look.words.size() == 2)  // they stand side by side
-    for (OptionLook::Word& row : look.words) row.shown = capitalized(row.shown);
-  const std::string_view id = option.id;
-  if (id == "seq") return tokens_look(document, std::move(look), graph::kSequence);
-  if (id == "batch") return tokens_look(document, std::move(look), graph::kBatch);
-  if (id == "past") return tokens_look(document, std::move(look), graph::kPast);
-  if (id == "profile") return profile_look(document, std::move(look));
-  if (id == "activation_dtype") return type_look(document, std::move(look), &forward::Profile::activation);
-  if (id == "cache_dtype") {
-    const ForwardScene* scene = operators_of(document);
-    if (scene == nullptr || scene->cache.empty()) return std::nullopt;
-    return type_look(document, std::move(look), &forward::Profile::cache);
-  }
-  if (id == "logits") {
-    const ForwardScene* scene = operators_of(document);
-    if (scene == nullptr || !scene->has_logits || scene->model.source != forward::ForwardSource::architecture)
-      return std::nullopt;
-    look.in_force = scene->assets->profile(scene->model.profile).all_logits ? "all" : "last";
-  }
-  if (id == "activations" && document.load.asked().first_token && document.forward.figures())
-    return std::nullopt;
-  if (id == "memory") look.in_force = plan::memory_kind_name(document.load.memory().kind);
-  if (id == "device_budget") return budget_look(document, std::move(look), true);
-  if (id == "host_budget") {
-    if (document.load.memory().kind == plan::MemoryKind::unified) return std::nullopt;
-    return budget_look(document, std::move(look), false);
-  }
-  if (id == "target") return target_look(document, std::move(look));
-  if (id == "gpu_layers" && document.model)  // what is behind the last layer counts as one more
-    look.most = static_cast<std::uint64_t>(document.model->layer_count) + 1;
+    for (load::OptionWord& row : look.words) row.shown = capitalized(row.shown);
   return look;
 }
 
@@ -138,7 +77,7 @@ float width_of(const Ui& ui, const OptionLook& look) {
   if (is_segmented(look)) return segmented_width(ui, segment_labels(look));
   if (!look.words.empty()) {
     float widest = ui.px(40);
-    for (const OptionLook::Word& row : look.words) widest = std::max(widest, text_width(row.shown));
+    for (const load::OptionWord& row : look.words) widest = std::max(widest, text_width(row.shown));
     return std::min(widest + frame + ui.px(8), ui.px(150));
   }
   if (look.kind == OptionKind::bytes)
@@ -164,7 +103,7 @@ std::optional<std::string> word_combo(const Ui& ui, const OptionLook& look, floa
   const std::size_t first = labels.size();
   std::size_t at = 0;
   std::string preview = !look.now.empty() ? look.now : look.in_force.empty() ? unset : look.in_force;
-  for (const OptionLook::Word& row : look.words) {
+  for (const load::OptionWord& row : look.words) {
     if (row.word == look.now) {
       at = labels.size();
       preview = row.shown;

@@ -5,6 +5,7 @@
 #include "app/gui/parts/widgets.h"
 #include "app/gui/state/workspace.h"
 #include "core/load/request/load_options.h"
+#include "core/load/request/option_context.h"
 
 #include <functional>
 #include <map>
@@ -19,19 +20,15 @@ namespace loadline::gui {
 
 // The data that a control shows: the option's row, its value, and the words to choose from.
 struct OptionLook {
-  struct Word {
-    std::string word;
-    std::string shown;
-  };
   std::string_view id, title, help, default_text;
   OptionKind kind = OptionKind::text;
   bool can_be_unset = false;
   std::uint64_t least = 0, most = UINT64_MAX;
   OptionValue value = {};
-  std::string now = {};          // the value as a word; empty if not set
-  std::string unset = {};        // the word that resets the option
-  std::vector<Word> words = {};  // the choices; none: the user types a value
-  std::string in_force = {};     // the word in force if the option is not set; empty: none
+  std::string now = {};                      // the value as a word; empty if not set
+  std::string unset = {};                    // the word that resets the option
+  std::vector<load::OptionWord> words = {};  // the choices; none: the user types a value
+  std::string in_force = {};                 // the word in force if the option is not set; empty: none
 };
 
 template <typename T>
@@ -53,6 +50,7 @@ OptionLook plain_look(const Option<T>& option, const T& values) {
     for (std::string& word : option.choices()) look.words.push_back({word, word});
   return look;
 }
+load::LoadContext load_context(const Document& document);
 // The look of a load option; nothing if the option would have no effect on this model and request.
 std::optional<OptionLook> look_of(const Document& document, const load::LoadOption& option);
 

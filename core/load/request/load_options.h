@@ -36,7 +36,9 @@ inline constexpr std::string_view kPass = "Forward pass";
 inline constexpr std::string_view kSimulated = "Simulation";
 }  // namespace load_groups
 
-// How an option depends on methods and other options.
+struct OptionInContext;
+
+// How an option depends on methods, other options and the model.
 struct LoadOptionTerms {
   // The trait of methods that support the option; null: independent of the method.
   bool MethodTraits::*supported_by = nullptr;
@@ -44,6 +46,8 @@ struct LoadOptionTerms {
   std::string_view needs = {};
   // Options with the same word here exclude each other; empty: no exclusion.
   std::string_view excludes = {};
+  // What depends on the model that is open (option_context.h); null: nothing.
+  const OptionInContext* in_context = nullptr;
 };
 
 // The words for an option of several names where only one is taken. Empty: those of the row.
