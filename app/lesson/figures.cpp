@@ -84,7 +84,8 @@ SceneAnswer answer_scene(const graph::MetaGraphPtr& graph, const load::LoadReque
   options.alive = kAlive;
   options.advise = false;
   auto bound = std::make_shared<const load::BoundRequest>(load::bind_request(*graph, request, environment));
-  scene.pictured = report::picture_answer(*graph, std::move(bound), options, curve, scene.forward, progress);
+  scene.answered =
+      report::answer_with_curves(*graph, std::move(bound), options, curve, scene.forward, progress);
   return scene;
 }
 
@@ -113,7 +114,7 @@ namespace {
 // The row of a scene's own answer; null if the scene does not ask for it.
 const load::LoadRow* find_scene_row(const SceneAnswer& scene, std::string_view method,
                                     std::string_view order) {
-  for (const load::LoadRow& row : scene.pictured.answer.rows)
+  for (const load::LoadRow& row : scene.answered.answer.rows)
     if (row.method->id == method && (order.empty() || row.order == order)) return &row;
   return nullptr;
 }
@@ -154,7 +155,7 @@ namespace {
 // The method with the least or the greatest peak in a space.
 assets::Datum extreme(const SceneAnswer& scene, std::string_view space, bool greatest) {
   const load::LoadRow* best = nullptr;
-  for (const load::LoadRow& row : scene.pictured.answer.rows) {
+  for (const load::LoadRow& row : scene.answered.answer.rows) {
     if (row.refusal) continue;
     const auto bytes = [&](const load::LoadRow& one) { return peak_of(one, space).bytes; };
     if (best == nullptr || (greatest ? bytes(row) > bytes(*best) : bytes(row) < bytes(*best))) best = &row;
@@ -165,7 +166,7 @@ assets::Datum extreme(const SceneAnswer& scene, std::string_view space, bool gre
 
 assets::Datum widest(const SceneAnswer& scene) {
   std::vector<const load::LoadRow*> rows;
-  for (const load::LoadRow& row : scene.pictured.answer.rows) rows.push_back(&row);
+  for (const load::LoadRow& row : scene.answered.answer.rows) rows.push_back(&row);
   return assets::Datum(std::string(report::widest_space(rows).id));
 }
 

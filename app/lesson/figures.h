@@ -38,10 +38,10 @@ using RunFigures = std::map<std::string, assets::Datum, std::less<>>;
 // What a scene comes to, with the curves of its rows.
 struct SceneAnswer {
   graph::MetaGraphPtr graph = {};
-  report::PicturedAnswer pictured = {};
+  report::AnswerWithCurves answered = {};
   std::shared_ptr<const load::RequestPass> forward = {};
 
-  report::ChartSubject subject() const { return pictured.subject(*graph); }
+  report::ChartSubject subject() const { return answered.subject(*graph); }
 };
 
 // Computes scenes and figures when they are first asked for. For one thread. The lesson must outlive it.

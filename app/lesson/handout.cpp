@@ -154,7 +154,7 @@ std::string_view sheet_title(Sheet sheet) {
 }  // namespace
 
 report::Bars step_bars(const Step& step, const SceneAnswer& scene) {
-  return report::method_bars(scene.pictured.answer.rows, graph::storage_bytes(*scene.graph), step.space);
+  return report::method_bars(scene.answered.answer.rows, graph::storage_bytes(*scene.graph), step.space);
 }
 
 std::string handout_html(const Lesson& lesson, Sheet sheet, std::string_view version, Figures& figures) {

@@ -156,9 +156,9 @@ std::string axis_end(const RowCurve& curve, double end) {
                                             : format_seconds(end);
 }
 
-std::string marks_svg(const PicturedRow& pictured, const load::BoundRequest& bound, const Frame& frame) {
-  const load::LoadRow& row = *pictured.row;
-  const RowCurve& curve = *pictured.curve;
+std::string marks_svg(const DrawnRow& drawn, const load::BoundRequest& bound, const Frame& frame) {
+  const load::LoadRow& row = *drawn.row;
+  const RowCurve& curve = *drawn.curve;
   std::string svg;
   const std::optional<std::uint64_t>& limit = bound.memory.deciding_budget();
   if (limit) {
@@ -181,13 +181,13 @@ std::string marks_svg(const PicturedRow& pictured, const load::BoundRequest& bou
 
 }  // namespace
 
-std::vector<PicturedRow> pictured_rows(const ChartSubject& subject) {
-  std::vector<PicturedRow> rows;
+std::vector<DrawnRow> drawn_rows(const ChartSubject& subject) {
+  std::vector<DrawnRow> rows;
   for (std::size_t i = 0; i < subject.curves.size(); ++i) {
     if (!subject.curves[i]) continue;
-    const PicturedRow one = {&subject.rows[i], &*subject.curves[i]};
+    const DrawnRow one = {&subject.rows[i], &*subject.curves[i]};
     const auto same = std::ranges::find_if(
-        rows, [&](const PicturedRow& known) { return known.row->method == one.row->method; });
+        rows, [&](const DrawnRow& known) { return known.row->method == one.row->method; });
     if (same == rows.end())
       rows.push_back(one);
     else if (one.row->leading.bytes < same->row->leading.bytes)
@@ -196,9 +196,9 @@ std::vector<PicturedRow> pictured_rows(const ChartSubject& subject) {
   return rows;
 }
 
-std::vector<const load::LoadRow*> rows_of(std::span<const PicturedRow> pictured) {
+std::vector<const load::LoadRow*> rows_of(std::span<const DrawnRow> drawn) {
   std::vector<const load::LoadRow*> rows;
-  for (const PicturedRow& one : pictured) rows.push_back(one.row);
+  for (const DrawnRow& one : drawn) rows.push_back(one.row);
   return rows;
 }
 
@@ -206,7 +206,7 @@ namespace {
 
 // A sentence on how many rows are shown; empty if all drawn rows are.
 std::string pictured_note(const ChartSubject& subject) {
-  const std::size_t shown = pictured_rows(subject).size();
+  const std::size_t shown = drawn_rows(subject).size();
   const auto drawn = static_cast<std::size_t>(
       std::ranges::count_if(subject.curves, [](const auto& curve) { return curve.has_value(); }));
   if (shown == drawn) return "";
@@ -214,14 +214,14 @@ std::string pictured_note(const ChartSubject& subject) {
 }
 
 // Why curves over time do not start at 0: memory that is taken at once takes no time. Empty if all nearly do.
-std::string start_note(const ChartSubject& subject, std::span<const PicturedRow> rows) {
+std::string start_note(const ChartSubject& subject, std::span<const DrawnRow> rows) {
   constexpr std::uint64_t kWorthSaying = 2;  // half of the weights; a first tensor can be large
   const std::uint64_t least = std::max<std::uint64_t>(graph::storage_bytes(subject.graph) / kWorthSaying, 1);
-  const PicturedRow* first = nullptr;
+  const DrawnRow* first = nullptr;
   std::uint64_t most = 0;
   plan::Space where = plan::Space::host;
   std::size_t count = 0;
-  for (const PicturedRow& one : rows) {
+  for (const DrawnRow& one : rows) {
     if (one.curve->axis != view::RunAxis::seconds) continue;
     bool counted_row = false;
     for (const CurveBand& band : one.curve->bands) {
@@ -248,7 +248,7 @@ std::string start_note(const ChartSubject& subject, std::span<const PicturedRow>
 
 }  // namespace
 
-std::vector<std::string> chart_notes(const ChartSubject& subject, std::span<const PicturedRow> rows) {
+std::vector<std::string> chart_notes(const ChartSubject& subject, std::span<const DrawnRow> rows) {
   std::vector<std::string> notes = {pictured_note(subject),
                                     difference_text(rows_of(rows), subject.bound.memory.kind),
                                     start_note(subject, rows)};
@@ -261,12 +261,12 @@ std::string chart_title(const ChartSubject& subject) {
                      format_bytes(graph::storage_bytes(subject.graph)));
 }
 
-ChartScale chart_scale(const ChartSubject& subject, const std::vector<PicturedRow>& rows) {
+ChartScale chart_scale(const ChartSubject& subject, const std::vector<DrawnRow>& rows) {
   ChartScale scale;
   scale.weights = graph::storage_bytes(subject.graph);
   scale.orders = std::ranges::any_of(
-      rows, [&](const PicturedRow& one) { return one.row->order != rows.front().row->order; });
-  for (const PicturedRow& one : rows) {
+      rows, [&](const DrawnRow& one) { return one.row->order != rows.front().row->order; });
+  for (const DrawnRow& one : rows) {
     for (const CurveBand& band : one.curve->bands)
       (band.is_below_water() ? scale.below : scale.above) =
           std::max(band.is_below_water() ? scale.below : scale.above, band.most);
@@ -278,10 +278,10 @@ ChartScale chart_scale(const ChartSubject& subject, const std::vector<PicturedRo
   return scale;
 }
 
-std::string panel_svg(const PicturedRow& pictured, const load::BoundRequest& bound, const ChartScale& scale,
+std::string panel_svg(const DrawnRow& drawn, const load::BoundRequest& bound, const ChartScale& scale,
                       const PanelSize& size) {
-  const load::LoadRow& row = *pictured.row;
-  const RowCurve& curve = *pictured.curve;
+  const load::LoadRow& row = *drawn.row;
+  const RowCurve& curve = *drawn.curve;
   const Frame place(scale, curve.end, size);
   const std::string figure = format_bytes(row.leading.bytes);
   // room for the label after the figure, in characters
@@ -299,7 +299,7 @@ std::string panel_svg(const PicturedRow& pictured, const load::BoundRequest& bou
                   markup_text(law.empty() ? "at " + row.leading.tensor : "= " + law, letters));
   svg += grid_svg(scale, place);
   for (const CurveBand& band : curve.bands) svg += band_svg(band, place);
-  svg += weights_svg(scale, place) + marks_svg(pictured, bound, place);
+  svg += weights_svg(scale, place) + marks_svg(drawn, bound, place);
   svg += text_svg(kLeft, place.bottom() + 13, "tick", "0");
   const double right = place.x(1);
   constexpr double kNarrow = 70;  // too narrow to align its end label left of the axis end
@@ -364,7 +364,7 @@ SlideGrid slide_grid(std::size_t panels, double foot) {
 }  // namespace
 
 std::string chart_svg(const ChartSubject& subject) {
-  const std::vector<PicturedRow> rows = pictured_rows(subject);
+  const std::vector<DrawnRow> rows = drawn_rows(subject);
   const ChartScale scale = chart_scale(subject, rows);
   const std::vector<std::string> notes = chart_notes(subject, rows);
   const double foot = kFoot + kNote * static_cast<double>(notes.size());

@@ -64,19 +64,19 @@ struct ChartSubject {
 };
 
 // A row and its curve.
-struct PicturedRow {
+struct DrawnRow {
   const load::LoadRow* row = nullptr;
   const RowCurve* curve = nullptr;
-  bool operator==(const PicturedRow&) const = default;
+  bool operator==(const DrawnRow&) const = default;
 };
 
 // The rows that pictures show: for each method that can be done, its row with the lowest leading peak; among
 // equals the earlier row.
-std::vector<PicturedRow> pictured_rows(const ChartSubject& subject);
-std::vector<const load::LoadRow*> rows_of(std::span<const PicturedRow> pictured);
+std::vector<DrawnRow> drawn_rows(const ChartSubject& subject);
+std::vector<const load::LoadRow*> rows_of(std::span<const DrawnRow> drawn);
 // What a reader of the curves should know, a sentence each: which rows are shown, in which space they differ
-// most, and what is held at t = 0. `rows`: those that are drawn, of pictured_rows().
-std::vector<std::string> chart_notes(const ChartSubject& subject, std::span<const PicturedRow> rows);
+// most, and what is held at t = 0. `rows`: those that are drawn, of drawn_rows().
+std::vector<std::string> chart_notes(const ChartSubject& subject, std::span<const DrawnRow> rows);
 // One line of plain text: the model and its size.
 std::string chart_title(const ChartSubject& subject);
 
@@ -88,7 +88,7 @@ struct ChartScale {
   std::uint64_t weights = 0;  // a line there and at twice of it, as far as the scale reaches
   bool orders = false;        // rows differ in their order, so each panel names its own
 };
-ChartScale chart_scale(const ChartSubject& subject, const std::vector<PicturedRow>& rows);
+ChartScale chart_scale(const ChartSubject& subject, const std::vector<DrawnRow>& rows);
 
 struct PanelSize {
   double width = 200;
@@ -96,7 +96,7 @@ struct PanelSize {
 };
 // One panel as an SVG group of the given size: title, peak, areas, axis. The style sheet `chart` has the
 // rules for its classes; `light` and `dark` set its colors.
-std::string panel_svg(const PicturedRow& pictured, const load::BoundRequest& bound, const ChartScale& scale,
+std::string panel_svg(const DrawnRow& drawn, const load::BoundRequest& bound, const ChartScale& scale,
                       const PanelSize& size = {});
 
 // The whole chart as an SVG file: a slide of 1280 by 720 on a light ground.
@@ -104,7 +104,7 @@ std::string chart_svg(const ChartSubject& subject);
 
 // --- An answer together with the curves of its rows.
 
-struct PicturedAnswer {
+struct AnswerWithCurves {
   load::LoadAnswer answer;
   std::vector<std::optional<RowCurve>> curves;  // parallel to the rows; all empty if no curves were requested
 
@@ -115,11 +115,12 @@ struct PicturedAnswer {
 };
 
 // answer() with curves drawn as `curve` says; without curves if it is absent. Throws as answer() does.
-PicturedAnswer picture_answer(const graph::MetaGraph& graph, std::shared_ptr<const load::BoundRequest> bound,
-                              load::AnswerOptions options, const std::optional<CurveOptions>& curve,
-                              std::shared_ptr<const load::RequestPass> forward, Progress& progress);
+AnswerWithCurves answer_with_curves(const graph::MetaGraph& graph,
+                                    std::shared_ptr<const load::BoundRequest> bound,
+                                    load::AnswerOptions options, const std::optional<CurveOptions>& curve,
+                                    std::shared_ptr<const load::RequestPass> forward, Progress& progress);
 
 // Keeps only the rows at these positions, in that order, and their curves.
-void arrange(PicturedAnswer& pictured, const std::vector<std::size_t>& positions);
+void arrange(AnswerWithCurves& answered, const std::vector<std::size_t>& positions);
 
 }  // namespace loadline::report

@@ -87,9 +87,10 @@ RowCurve row_curve(const load::Projection& projection, plan::MemoryKind memory, 
 
 // --- Reduces each projection to a curve while it is alive.
 
-PicturedAnswer picture_answer(const graph::MetaGraph& graph, std::shared_ptr<const load::BoundRequest> bound,
-                              load::AnswerOptions options, const std::optional<CurveOptions>& curve,
-                              std::shared_ptr<const load::RequestPass> forward, Progress& progress) {
+AnswerWithCurves answer_with_curves(const graph::MetaGraph& graph,
+                                    std::shared_ptr<const load::BoundRequest> bound,
+                                    load::AnswerOptions options, const std::optional<CurveOptions>& curve,
+                                    std::shared_ptr<const load::RequestPass> forward, Progress& progress) {
   std::mutex mutex;
   std::map<std::size_t, RowCurve> curves;
   if (curve) {
@@ -104,22 +105,22 @@ PicturedAnswer picture_answer(const graph::MetaGraph& graph, std::shared_ptr<con
       curves.emplace(at, std::move(drawn));
     };
   }
-  PicturedAnswer result;
+  AnswerWithCurves result;
   result.answer = load::answer(graph, std::move(bound), options, std::move(forward), progress);
   result.curves.resize(result.answer.rows.size());
   for (auto& [at, drawn] : curves) result.curves[at] = std::move(drawn);
   return result;
 }
 
-void arrange(PicturedAnswer& pictured, const std::vector<std::size_t>& positions) {
+void arrange(AnswerWithCurves& answered, const std::vector<std::size_t>& positions) {
   std::vector<load::LoadRow> rows;
   std::vector<std::optional<RowCurve>> curves;
   for (const std::size_t at : positions) {
-    rows.push_back(std::move(pictured.answer.rows[at]));
-    curves.push_back(std::move(pictured.curves[at]));
+    rows.push_back(std::move(answered.answer.rows[at]));
+    curves.push_back(std::move(answered.curves[at]));
   }
-  pictured.answer.rows = std::move(rows);
-  pictured.curves = std::move(curves);
+  answered.answer.rows = std::move(rows);
+  answered.curves = std::move(curves);
 }
 
 }  // namespace loadline::report

@@ -71,14 +71,14 @@ std::string options_list(const OptionList& options) {
 }  // namespace
 
 std::string charts_html(const ChartSubject& subject, double widest) {
-  const std::vector<PicturedRow> rows = pictured_rows(subject);
+  const std::vector<DrawnRow> rows = drawn_rows(subject);
   const ChartScale scale = chart_scale(subject, rows);
   // few panels are drawn large; many fill the width of a 1280-pixel slide
   const double least =
       std::clamp(1224.0 / static_cast<double>(std::max<std::size_t>(rows.size(), 1)) - 16, 188.0, widest);
   std::string html =
       legend(subject) + fmt::format("<div class=\"charts\" style=\"--least:min({:.0f}px,100%)\">\n", least);
-  for (const PicturedRow& one : rows)
+  for (const DrawnRow& one : rows)
     html += fmt::format("<svg viewBox=\"0 0 {:.0f} {:.0f}\" role=\"img\" aria-label=\"{}: {}\">\n{}</svg>\n",
                         PanelSize{}.width, PanelSize{}.height, markup_text(one.row->method->id),
                         format_bytes(one.row->leading.bytes), panel_svg(one, subject.bound, scale));

@@ -50,7 +50,7 @@ BlockPool::Block& BlockPool::add_block(std::uint64_t exact, const PoolRequest* r
   }
   wanted = std::max(exact, std::min(align_up(wanted, rules_.alignment), rules_.most));
   const std::uint32_t id = made_++;
-  const PoolBlock block = take_(id, wanted, exact);
+  const PoolBlock block = reserve_(id, wanted, exact);
   reserved_ += block.reserved;
   if (!stays) passing_usable_ += block.bytes;
   return blocks_.emplace_back(

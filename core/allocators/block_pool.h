@@ -46,10 +46,10 @@ class BlockPool {
  public:
   // `take` makes block `id` with `wanted` bytes, or fewer but at least `exact`; both are multiples of the
   // alignment. It may throw. `give` releases a block that `take` made.
-  using Take = std::function<PoolBlock(std::uint32_t id, std::uint64_t wanted, std::uint64_t exact)>;
+  using Reserve = std::function<PoolBlock(std::uint32_t id, std::uint64_t wanted, std::uint64_t exact)>;
   using Give = std::function<void(std::uint32_t id)>;
-  BlockPool(const BlockPoolRules& rules, Take take, Give give)
-      : rules_(rules), take_(std::move(take)), give_(std::move(give)) {}
+  BlockPool(const BlockPoolRules& rules, Reserve take, Give give)
+      : rules_(rules), reserve_(std::move(take)), give_(std::move(give)) {}
 
   struct Range {
     std::uint32_t block = 0;
@@ -80,7 +80,7 @@ class BlockPool {
   void release_empty(std::uint64_t most);
 
   BlockPoolRules rules_;
-  Take take_;
+  Reserve reserve_;
   Give give_;
   std::uint32_t made_ = 0;
   std::uint64_t reserved_ = 0;

@@ -426,7 +426,7 @@ std::uint64_t UploadBounce::send(const Fill& fill, std::uint64_t bytes, std::uin
 
 Readback::Readback(MemoryPool& memory, TransferQueue& transfers) : memory_(memory), transfers_(transfers) {}
 
-void Readback::read(const BufferRange& from, const Take& take) {
+void Readback::read(const BufferRange& from, const Consume& take) {
   if (slots_.range.bytes == 0) slots_ = memory_.allocate(kBounceSlots * kBounceSlotBytes);
   std::array<std::uint64_t, kBounceSlots> values = {};
   const std::uint64_t chunks = (from.bytes + kBounceSlotBytes - 1) / kBounceSlotBytes;

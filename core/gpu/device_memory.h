@@ -213,9 +213,9 @@ class Readback {
  public:
   Readback(MemoryPool& memory, TransferQueue& transfers);
 
-  using Take = std::function<void(std::uint64_t offset, std::span<const std::byte> bytes)>;
+  using Consume = std::function<void(std::uint64_t offset, std::span<const std::byte> bytes)>;
   // Calls `take` for consecutive chunks of `from`. Returns after the last call.
-  void read(const BufferRange& from, const Take& take);
+  void read(const BufferRange& from, const Consume& take);
 
  private:
   MemoryPool& memory_;

@@ -468,12 +468,12 @@ void VulkanMachine::wait_for(BlockState& block, std::uint64_t value) {
   block.uses.complete(value);
 }
 
-void VulkanMachine::read_back(plan::BlockId id, const Readback::Take& take) {
+void VulkanMachine::read_back(plan::BlockId id, const Readback::Consume& take) {
   read_back(id, 0, state(id).memory.range.bytes, take);
 }
 
 void VulkanMachine::read_back(plan::BlockId id, std::uint64_t offset, std::uint64_t bytes,
-                              const Readback::Take& take) {
+                              const Readback::Consume& take) {
   BlockState& block = state(id);
   transfers_.wait(block.last_use);  // a packed block is written elsewhere than where its pieces are tracked
   wait_for_fills(block, block.fills.before_read(offset, offset + bytes));

@@ -69,8 +69,8 @@ class VulkanMachine final : public plan::Machine {
 
   // Calls `take` with consecutive chunks of a live device block, or of a part of it. Offsets count from the
   // start of the part.
-  void read_back(plan::BlockId id, const Readback::Take& take);
-  void read_back(plan::BlockId id, std::uint64_t offset, std::uint64_t bytes, const Readback::Take& take);
+  void read_back(plan::BlockId id, const Readback::Consume& take);
+  void read_back(plan::BlockId id, std::uint64_t offset, std::uint64_t bytes, const Readback::Consume& take);
   // The peak growth of this process's memory by the driver's count; nothing without VK_EXT_memory_budget.
   std::optional<std::uint64_t> device_budget_peak() const { return budget_peak_; }
   // The growth now. Asks the driver; may be called from any thread.

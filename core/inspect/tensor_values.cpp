@@ -157,9 +157,9 @@ class PartReader {
 };
 
 // Calls `take(first number, numbers)` for the elements [first, end), which may begin inside a block.
-template <typename Take>
+template <typename Consume>
 void for_each_part(PartReader& stream, const graph::Tensor& tensor, std::uint64_t first, std::uint64_t end,
-                   Progress& progress, Take take) {
+                   Progress& progress, Consume take) {
   const std::uint64_t block = graph::dtype_info(tensor.dtype).block_elements, per = stream.per_element();
   for (std::uint64_t at = first / block * block; at < end;) {
     progress.check_canceled();

@@ -33,16 +33,16 @@ class HfWeightMap {
 
   // Receives one tensor name and the name of its shard. The entries of one piece come in order; different
   // pieces come concurrently, on several threads. The texts are valid during the call only.
-  using Take = std::function<void(std::size_t piece, std::string_view tensor, std::string_view shard)>;
+  using Consume = std::function<void(std::size_t piece, std::string_view tensor, std::string_view shard)>;
 
   // The number of pieces that an index of this size is cut into.
   std::size_t pieces() const;
   // Reads the pieces in parallel, for an index with an entry a line, as the usual writers make it. Returns
   // false for any other index of several pieces; the entries passed to `take` so far then mean nothing.
   // Passes on exceptions of `take`.
-  bool scan(std::size_t threads, const Take& take);
+  bool scan(std::size_t threads, const Consume& take);
   // Reads any index, in one piece. Throws Error{malformed | limit} naming the file.
-  void parse(const Take& take);
+  void parse(const Consume& take);
 
   // metadata.total_size, and whether it is present but not a whole number. Known after scan() or parse().
   std::optional<std::uint64_t> total_size() const { return metadata_.total; }
@@ -56,7 +56,7 @@ class HfWeightMap {
   };
 
  private:
-  std::optional<Metadata> scan_piece(std::size_t piece, const Take& take) const;
+  std::optional<Metadata> scan_piece(std::size_t piece, const Consume& take) const;
 
   const io::SourceFile& file_;
   Metadata metadata_;

@@ -113,7 +113,7 @@ std::size_t HfWeightMap::pieces() const {
   return std::max<std::size_t>(1, static_cast<std::size_t>(file_.size() / kPiece));
 }
 
-bool HfWeightMap::scan(std::size_t threads, const Take& take) {
+bool HfWeightMap::scan(std::size_t threads, const Consume& take) {
   std::atomic<bool> plain = true;
   Metadata first, last;
   ParallelLoop(pieces(), threads, [&](std::size_t piece) {
@@ -130,7 +130,7 @@ bool HfWeightMap::scan(std::size_t threads, const Take& take) {
 // The text of a piece runs from the first entry after its nominal begin to the first entry after its nominal
 // end. The first piece includes the text before the map, the last piece the text after it. With what it lacks
 // at its ends it is an index of its own.
-std::optional<HfWeightMap::Metadata> HfWeightMap::scan_piece(std::size_t piece, const Take& take) const {
+std::optional<HfWeightMap::Metadata> HfWeightMap::scan_piece(std::size_t piece, const Consume& take) const {
   constexpr std::string_view kBefore = "{\"weight_map\":{", kBehind = "}}";
   const bool first = piece == 0, last = piece + 1 == pieces();
   const std::uint64_t nominal = piece * kPiece, next = nominal + kPiece;
@@ -158,7 +158,7 @@ std::optional<HfWeightMap::Metadata> HfWeightMap::scan_piece(std::size_t piece, 
   return index.metadata();
 }
 
-void HfWeightMap::parse(const Take& take) {
+void HfWeightMap::parse(const Consume& take) {
   const auto bytes = static_cast<std::size_t>(file_.size());
   const std::unique_ptr<char[]> buffer(new char[bytes + simdjson::SIMDJSON_PADDING]);
   file_.read_at(0, std::as_writable_bytes(std::span(buffer.get(), bytes)));
@@ -191,7 +191,7 @@ void HfIndexCheck::reset(std::size_t pieces) {
 }
 
 void HfIndexCheck::run(HfWeightMap& index, const std::string& path) {
-  const HfWeightMap::Take take = [&](std::size_t piece, std::string_view tensor, std::string_view shard) {
+  const HfWeightMap::Consume take = [&](std::size_t piece, std::string_view tensor, std::string_view shard) {
     this->take(pieces_[piece], tensor, shard);
     if (twice_.load(std::memory_order_relaxed) && alone_)
       throw Error(ErrorCode::malformed, {.file = path, .tensor = std::string(tensor)},

@@ -100,8 +100,8 @@ class ForwardBuilder {
   }
 
   // Calls `take` with the name and the parts of every weight of a graph; a dense one has no indices.
-  template <typename Take>
-  void for_each_weight(const OnnxGraph& graph, Take take) const {
+  template <typename Consume>
+  void for_each_weight(const OnnxGraph& graph, Consume take) const {
     for (const OnnxTensorId id : graph.initializers)
       take(model_.tensor(id).name, OnnxSparse{id, std::nullopt});
     for (const OnnxSparse& sparse : graph.sparse_initializers)

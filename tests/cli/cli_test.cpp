@@ -4,7 +4,7 @@
 #include "app/cli/convert/conversion.h"
 #include "app/cli/inspect/inspect_views.h"
 #include "app/cli/plan/load_flags.h"
-#include "app/cli/plan/plan_view.h"
+#include "app/cli/plan/plan_display.h"
 #include "app/report/match_models.h"
 #include "app/report/measured_loads.h"
 #include "app/report/page_parts.h"

@@ -1,7 +1,7 @@
 // Plots, charts and pages of plan, and what pack writes.
 
 #include "app/cli/base/command.h"
-#include "app/cli/plan/plan_view.h"
+#include "app/cli/plan/plan_display.h"
 #include "app/report/manual.h"
 #include "app/report/page.h"
 #include "app/report/page_parts.h"
@@ -55,24 +55,24 @@ struct Asked {
 struct Answered {
   graph::MetaGraph graph;
   std::string path = "m";
-  report::PicturedAnswer pictured;
-  PlanView view;
+  report::AnswerWithCurves drawn;
+  PlanDisplay view;
 
   Answered(graph::MetaGraph model, std::vector<std::string> methods, Asked asked,
            std::vector<std::string> orders = {"file"},
            allocators::AllocatorModel allocator = allocators::AllocatorModel::exact)
-      : graph(std::move(model)), view{graph, path, pictured} {
+      : graph(std::move(model)), view{graph, path, answered} {
     asked.request.methods = std::move(methods);
     asked.request.orders = std::move(orders);
     asked.request.allocator = allocator;
     Progress progress;
-    pictured = report::picture_answer(
+    answered = report::answer_with_curves(
         graph, std::make_shared<const load::BoundRequest>(load::bind_request(graph, asked.request, {})),
         {.advise = false}, asked.curve,
         std::make_shared<const load::RequestPass>(graph, asked.request, nullptr), progress);
   }
-  const std::vector<load::LoadRow>& rows() const { return pictured.answer.rows; }
-  report::ChartSubject subject() const { return pictured.subject(graph); }
+  const std::vector<load::LoadRow>& rows() const { return answered.answer.rows; }
+  report::ChartSubject subject() const { return answered.subject(graph); }
   std::string page(const report::OptionList& options = {}) const {
     return report::page_html(subject(), {least_text(view), options, "0"});
   }
@@ -310,8 +310,8 @@ TEST(PlanPage, IsWellFormed) {
 TEST(PlanChart, SaysWhatIsHeldBeforeAByteIsRead) {
   const Answered a(graph_of({{"a", kMiB}, {"b", kMiB}, {"c", kMiB}, {"d", kMiB}}),
                    {"to_device", "executorch_after"}, curves());
-  const std::vector<report::PicturedRow> rows = report::pictured_rows(a.subject());
-  const auto said = [&](std::span<const report::PicturedRow> shown) {
+  const std::vector<report::DrawnRow> rows = report::drawn_rows(a.subject());
+  const auto said = [&](std::span<const report::DrawnRow> shown) {
     return fmt::format("{}", fmt::join(report::chart_notes(a.subject(), shown), " "));
   };
   EXPECT_NE(said(rows).find("At t = 0 to_device already holds"), std::string::npos) << said(rows);
@@ -324,16 +324,16 @@ TEST(PlanChart, ShowsEachMethodInItsBestOrder) {
   graph::MetaGraph graph = graph_of({{"a", kMiB}, {"b", 5 * kMiB}});
   const Answered a(std::move(graph), {"to_device", "executorch_before"}, curves(plan::MemoryKind::unified),
                    {"file", "largest", "smallest"});
-  const std::vector<report::PicturedRow> rows = report::pictured_rows(a.subject());
+  const std::vector<report::DrawnRow> rows = report::drawn_rows(a.subject());
   ASSERT_EQ(rows.size(), 2u);
-  for (const report::PicturedRow& one : rows)
+  for (const report::DrawnRow& one : rows)
     for (const load::LoadRow& other : a.rows())
       if (other.method == one.row->method) EXPECT_LE(one.row->leading.bytes, other.leading.bytes);
   EXPECT_EQ(rows[1].row->order, "file");  // small tensors go first: as they lie, and before `smallest`
   const std::string_view note = "Each method in the order with the least peak: ";
   EXPECT_EQ(report::chart_notes(a.subject(), rows).front(), std::string(note) + "2 of 6 rows.");
   const Answered one(graph_of(two()), {"to_device"}, curves());
-  for (const std::string& said : report::chart_notes(one.subject(), report::pictured_rows(one.subject())))
+  for (const std::string& said : report::chart_notes(one.subject(), report::drawn_rows(one.subject())))
     EXPECT_EQ(said.find(note), std::string::npos) << said;
 }
 

@@ -3,7 +3,7 @@
 #include "app/gui/frame/actions.h"
 #include "app/gui/frame/gui_app.h"
 #include "app/gui/parts/widgets.h"
-#include "app/gui/state/base/shared.h"
+#include "app/gui/state/base/services.h"
 #include "app/lesson/exercises.h"
 #include "app/lesson/lesson.h"
 #include "core/inspect/doctor.h"
@@ -157,7 +157,7 @@ TEST(Shell, shows_the_model_its_tabs_the_selection_and_notices) {
   EXPECT_TRUE(shows("lm_head"));  // of the tree
   EXPECT_FALSE(shows("At byte"));
   workspace.document().select(graph::TensorId{1});
-  workspace.shared.notices.add(graph::Severity::info, "something to tell");
+  workspace.services.notices.add(graph::Severity::info, "something to tell");
   app.draw_settled();
   EXPECT_TRUE(shows("At byte"));
   EXPECT_TRUE(shows("something to tell"));
@@ -458,7 +458,7 @@ class LessonInWindow : public ::testing::Test {
     return drawn_text().find(without_blanks(words)) != std::string::npos;
   }
   void expect_no_error(const std::string& where) {
-    for (const Notice& notice : workspace_.shared.notices.all())
+    for (const Notice& notice : workspace_.services.notices.all())
       EXPECT_NE(notice.severity, graph::Severity::error) << where << ": " << notice.text;
   }
 
@@ -500,12 +500,12 @@ TEST_F(LessonInWindow, a_line_that_cannot_be_run_is_a_notice) {
   for (const char* line : {"fly", "quit", "convert gguf out.gguf", "panel nowhere", "panel",
                            "method teleport", "export window out.png", "zoom-out now"})
     EXPECT_THROW(run_lesson_line(workspace_, line), Error) << line;
-  EXPECT_FALSE(workspace_.shared.requests.holds<Quit>());
+  EXPECT_FALSE(workspace_.services.requests.holds<Quit>());
   workspace_.lesson.to_show = {"panel nowhere", "time end", "panel values"};
   settle();
   EXPECT_EQ(workspace_.settings.panel, "values");  // the lines after it are run
-  ASSERT_EQ(workspace_.shared.notices.all().size(), 1u);
-  EXPECT_NE(workspace_.shared.notices.all()[0].text.find("Lesson six-ways, step weights: 'panel nowhere'"),
+  ASSERT_EQ(workspace_.services.notices.all().size(), 1u);
+  EXPECT_NE(workspace_.services.notices.all()[0].text.find("Lesson six-ways, step weights: 'panel nowhere'"),
             std::string::npos);
 }
 
@@ -608,14 +608,14 @@ TEST_F(Requests, a_model_whose_shard_is_a_link_elsewhere_can_be_opened) {
   fs::create_symlink(folder_ / "elsewhere.safetensors", shard);
   play("open " + model + "\nwait\nexpect-notice elsewhere.safetensors\n");
   EXPECT_FALSE(workspace_.document().model);
-  ASSERT_EQ(workspace_.shared.notices.all().size(), 1u);
-  EXPECT_EQ(workspace_.shared.notices.all()[0].remedy, (Remedy{"follow_links", "on"}));
+  ASSERT_EQ(workspace_.services.notices.all().size(), 1u);
+  EXPECT_EQ(workspace_.services.notices.all()[0].remedy, (Remedy{"follow_links", "on"}));
   app_.draw_settled();
   EXPECT_NE(drawn_text().find("Followlinks"), std::string::npos);
   play("mend\nwait\n");
   ASSERT_TRUE(workspace_.document().model);
   EXPECT_EQ(workspace_.document().model->errors, 0u);
-  EXPECT_TRUE(workspace_.shared.notices.all().empty());
+  EXPECT_TRUE(workspace_.services.notices.all().empty());
   EXPECT_EQ(refusal("mend\n"), "s: line 1: no message suggests a fix");
 }
 
@@ -678,7 +678,7 @@ TEST_F(Requests, an_order_that_no_file_holds_is_not_saved) {
 TEST_F(Requests, targets_of_ones_own_are_offered) {
   load::Target own = load::built_in_targets().front();
   own.id = "my-machine";
-  workspace_.shared.targets = std::make_shared<const std::vector<load::Target>>(1, own);
+  workspace_.services.targets = std::make_shared<const std::vector<load::Target>>(1, own);
   workspace_.show(llama_70b_graph(), "");
   play("wait\ntarget my-machine\nwait\n");
   EXPECT_EQ(workspace_.document().load.memory().target->id, "my-machine");

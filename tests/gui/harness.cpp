@@ -125,7 +125,7 @@ constexpr State kStates[] = {
     {"unlisted_folder",
      [](Workspace& workspace) {
        workspace.places.browse("/nonexistent");
-       workspace.shared.requests.add(OpenBrowser{});
+       workspace.services.requests.add(OpenBrowser{});
      }},
 };
 

@@ -514,9 +514,9 @@ TEST(Arena, OpensProblemFiles) {
   loadline::testing::write_file(folder / "bad.csv", "id,lower,upper,size\na,5,3,1\n");
   workspace.open(folder / "bad.csv");
   show(workspace);
-  ASSERT_FALSE(workspace.shared.notices.all().empty());
-  EXPECT_NE(workspace.shared.notices.all().back().text.find("'a'"), std::string::npos)
-      << workspace.shared.notices.all().back().text;
+  ASSERT_FALSE(workspace.services.notices.all().empty());
+  EXPECT_NE(workspace.services.notices.all().back().text.find("'a'"), std::string::npos)
+      << workspace.services.notices.all().back().text;
   EXPECT_EQ(workspace.document().arena->scene()->of->title, "two.csv") << "the last good one stays";
 }
 
@@ -624,7 +624,7 @@ TEST(LessonPlay, every_step_of_every_lesson_has_its_texts_and_a_right_answer) {
       EXPECT_FALSE(play.is_open());
     }
   }
-  EXPECT_TRUE(workspace.shared.notices.all().empty());
+  EXPECT_TRUE(workspace.services.notices.all().empty());
 }
 
 TEST(LessonPlay, keeps_what_was_answered_and_says_what_cannot_be_read) {
@@ -721,9 +721,9 @@ TEST(LessonPlay, runs_a_step_in_a_job) {
   EXPECT_TRUE(play.runs());
   settle(workspace);
   EXPECT_FALSE(play.runs());
-  ASSERT_TRUE(play.now().ran) << (workspace.shared.notices.all().empty()
+  ASSERT_TRUE(play.now().ran) << (workspace.services.notices.all().empty()
                                       ? ""
-                                      : workspace.shared.notices.all().front().text);
+                                      : workspace.services.notices.all().front().text);
   EXPECT_FALSE(play.now().ran->lines.empty());
   EXPECT_FALSE(play.now().ran->text.empty());
   EXPECT_EQ(play.now().ran->text.find('{'), std::string::npos);
@@ -742,10 +742,10 @@ TEST(LessonPlay, of_a_folder_and_one_that_cannot_be_read) {
   Workspace workspace("");
   workspace.lesson.folder = std::filesystem::path(folder.path()).string();
   EXPECT_EQ(workspace.lesson.all().size(), 13u);
-  ASSERT_EQ(workspace.shared.notices.all().size(), 1u);
-  EXPECT_EQ(workspace.shared.notices.all()[0].severity, graph::Severity::warning);
-  EXPECT_NE(workspace.shared.notices.all()[0].text.find("broken."), std::string::npos)
-      << workspace.shared.notices.all()[0].text;
+  ASSERT_EQ(workspace.services.notices.all().size(), 1u);
+  EXPECT_EQ(workspace.services.notices.all()[0].severity, graph::Severity::warning);
+  EXPECT_NE(workspace.services.notices.all()[0].text.find("broken."), std::string::npos)
+      << workspace.services.notices.all()[0].text;
 }
 
 }  // namespace

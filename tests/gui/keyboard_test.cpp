@@ -194,11 +194,11 @@ TEST_F(Keyboard, escape_closes_a_message_then_a_sheet_then_deselects) {
   app_.draw_settled();
   run_action(workspace_, "upload");
   app_.draw_settled();  // what comes of it may be a message, too
-  workspace_.shared.notices.add(graph::Severity::error, "one thing");
-  const std::size_t messages = workspace_.shared.notices.all().size();
+  workspace_.services.notices.add(graph::Severity::error, "one thing");
+  const std::size_t messages = workspace_.services.notices.all().size();
   press(kEscape);
-  EXPECT_EQ(workspace_.shared.notices.all().size(), messages - 1);
-  while (!workspace_.shared.notices.all().empty()) press(kEscape);
+  EXPECT_EQ(workspace_.services.notices.all().size(), messages - 1);
+  while (!workspace_.services.notices.all().empty()) press(kEscape);
   EXPECT_EQ(workspace_.settings.panel, "convert");
   press(kEscape);
   EXPECT_EQ(workspace_.settings.panel, "tensors");
@@ -281,8 +281,8 @@ TEST(Actions, what_needs_a_model_is_enabled_once_it_is_there) {
 TEST(Actions, a_failure_is_a_notice) {
   Workspace workspace("");
   run_action(workspace, "upload");
-  ASSERT_EQ(workspace.shared.notices.all().size(), 1u);
-  EXPECT_EQ(workspace.shared.notices.all()[0].text, "no model is open");
+  ASSERT_EQ(workspace.services.notices.all().size(), 1u);
+  EXPECT_EQ(workspace.services.notices.all()[0].text, "no model is open");
 }
 
 TEST(Panels, are_called_the_same_everywhere) {

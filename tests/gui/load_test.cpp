@@ -45,7 +45,7 @@ const load::LoadRow& row_of(const Workspace& workspace, std::string_view method,
 }
 
 const std::optional<report::RowCurve>& curve_of(const Workspace& workspace, const load::LoadRow& row) {
-  const report::PicturedAnswer& compared = *workspace.document().load.comparison.value();
+  const report::AnswerWithCurves& compared = *workspace.document().load.comparison.value();
   return compared.curves[static_cast<std::size_t>(&row - compared.answer.rows.data())];
 }
 
@@ -242,10 +242,10 @@ TEST(Comparison, times_are_by_rates_that_were_measured) {
   load::MeasuredRates rates;
   rates.measured = "2025-03-01T12:00Z";
   rates.values["disk_read"] = 3.0e8;
-  workspace.shared.rates = rates;
+  workspace.services.rates = rates;
   choose(workspace, [](Asked& asked) { asked.every_order = true; });
   EXPECT_GT(row_of(workspace, "per_tensor", "file").seconds, 4 * before);
-  EXPECT_EQ(load::rates_line(workspace.shared.rates),
+  EXPECT_EQ(load::rates_line(workspace.services.rates),
             "Times by rates measured on 2025-03-01T12:00Z, but for those of a device.");
 }
 
@@ -347,8 +347,8 @@ TEST(Order, arranged_by_hand_is_planned_compared_saved_and_read_back) {
   loadline::testing::write_file(folder / "wrong.txt", std::string_view("no such tensor\n"));
   workspace.document().order.read(folder / "wrong.txt");
   settle(workspace);
-  ASSERT_FALSE(workspace.shared.notices.all().empty());
-  EXPECT_NE(workspace.shared.notices.all().back().text.find("no such tensor"), std::string::npos);
+  ASSERT_FALSE(workspace.services.notices.all().empty());
+  EXPECT_NE(workspace.services.notices.all().back().text.find("no such tensor"), std::string::npos);
   EXPECT_EQ(workspace.document().order.list.value()->order(), wanted);
 
   workspace.show(tiny_graph(), "");
@@ -380,7 +380,7 @@ TEST(Chart, is_written_as_the_command_line_writes_it) {
     EXPECT_NE(page.find(method.id), std::string::npos) << method.id;
   workspace.document().load.save_chart(folder / "missing/x.svg");
   settle(workspace);
-  EXPECT_EQ(workspace.shared.notices.all().back().severity, graph::Severity::error);
+  EXPECT_EQ(workspace.services.notices.all().back().severity, graph::Severity::error);
 }
 
 }  // namespace
@@ -567,8 +567,8 @@ TEST(ForwardSession, a_profile_that_fails_leaves_the_default_and_a_notice) {
   ASSERT_TRUE(workspace.document().forward.figures());
   EXPECT_EQ(workspace.document().forward.scene.value()->model.profile, "fused");
   EXPECT_EQ(workspace.document().load.asked().request.forward.profile, "");
-  ASSERT_FALSE(workspace.shared.notices.all().empty());
-  EXPECT_NE(workspace.shared.notices.all().back().text.find("broken.json"), std::string::npos);
+  ASSERT_FALSE(workspace.services.notices.all().empty());
+  EXPECT_NE(workspace.services.notices.all().back().text.find("broken.json"), std::string::npos);
 }
 
 TEST(ForwardSession, the_first_token_follows_the_load) {
@@ -586,7 +586,7 @@ TEST(ForwardSession, the_first_token_follows_the_load) {
   const forward::ForwardFigures& figures = *workspace.document().forward.figures();
   EXPECT_GE(device_peak(workspace), load + figures.peak.bytes);
   EXPECT_LE(device_peak(workspace), load + figures.peak.bytes + figures.peak.cache_bytes);
-  EXPECT_TRUE(workspace.shared.notices.all().empty());
+  EXPECT_TRUE(workspace.services.notices.all().empty());
   ASSERT_EQ(workspace.document().load.comparison.value()->answer.rows.size(), load::methods().size());
   for (const load::LoadRow& row : workspace.document().load.comparison.value()->answer.rows)
     if (row.method == workspace.document().load.projection.value()->method) {

@@ -227,7 +227,7 @@ TEST_F(Vocabulary, the_newest_wish_wins) {
   for (std::uint64_t at = 0; at < kWords; at += 1000)
     workspace_.document().metadata.array()->want(at, at + 1);
   // at most one a worker runs, and the newest waits
-  EXPECT_LE(workspace_.shared.jobs.view().size(), Shared::kWorkers + 1);
+  EXPECT_LE(workspace_.services.jobs.view().size(), Services::kWorkers + 1);
   settle(workspace_);
   EXPECT_EQ(element(59'000), "Word59000");
 }
@@ -293,7 +293,7 @@ TEST_F(Vocabulary, what_was_read_for_another_entry_or_model_is_dropped) {
   EXPECT_FALSE(workspace_.document().metadata.array());
   EXPECT_FALSE(workspace_.document().metadata.entry());
   settle(workspace_);
-  EXPECT_TRUE(workspace_.shared.notices.all().empty());
+  EXPECT_TRUE(workspace_.services.notices.all().empty());
 }
 
 TEST_F(Vocabulary, looking_at_nothing_or_past_the_end_shows_nothing) {
@@ -309,9 +309,9 @@ TEST_F(Vocabulary, is_diagnosed_when_asked) {
   EXPECT_FALSE(workspace_.document().checks.findings.value());
   workspace_.document().checks.diagnose();
   EXPECT_TRUE(workspace_.document().checks.findings.busy());
-  const std::uint64_t posted = workspace_.shared.jobs.posted();
+  const std::uint64_t posted = workspace_.services.jobs.posted();
   workspace_.document().checks.diagnose();  // under way already
-  EXPECT_EQ(workspace_.shared.jobs.posted(), posted);
+  EXPECT_EQ(workspace_.services.jobs.posted(), posted);
   settle(workspace_);
   EXPECT_FALSE(workspace_.document().checks.findings.busy());
   ASSERT_TRUE(workspace_.document().checks.findings.value());

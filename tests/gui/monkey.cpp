@@ -560,7 +560,7 @@ void play(const Wanted& wanted) {
       app.frame();
       window->wait_events(0);
       ++frames;
-      (void)app.workspace().shared.requests.take<Quit>();
+      (void)app.workspace().services.requests.take<Quit>();
     }
     watchdog.say("closing the window");
   }

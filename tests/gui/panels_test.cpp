@@ -467,8 +467,8 @@ TEST(ArenaPanel, DrawsWhatAHostileFileHas) {
       "id,lower,upper,size,gaps\n\x1b[31m,0,18446744073709551615,1,\n\"a,b\",18446744073709551000,"
       "18446744073709551615,4611686018427387000,\n,5,5,7,\n\xff\xfe,1,9,0,\nz,2,100,3,4-5 7-9\n");
   play(app, "open " + folder / "far.csv" + "\nwait\n");
-  ASSERT_TRUE(app.workspace().shared.notices.all().empty())
-      << app.workspace().shared.notices.all().front().text;
+  ASSERT_TRUE(app.workspace().services.notices.all().empty())
+      << app.workspace().services.notices.all().front().text;
   ASSERT_TRUE(app.workspace().document().arena->scene()) << app.workspace().document().arena->error();
   for (const char* how :
        {"arena-zoom", "arena-zoom 0.9999 1 0.9999 1", "arena-zoom 0 0.0001 0 0.0001", "arena-view steps"}) {
@@ -494,8 +494,8 @@ TEST(ArenaPanel, DrawsTicksThatDoublesDoNotTellApart) {
         "18446744073709547520,18446744073709551615", "9007199254740993,9007199254740995"}) {
     loadline::testing::write_file(folder / "late.csv", std::string("lower,upper,size\n") + ticks + ",7\n");
     play(app, "open " + folder / "late.csv" + "\narena-view packing\nwait\nframes 2\n");
-    ASSERT_TRUE(app.workspace().shared.notices.all().empty())
-        << app.workspace().shared.notices.all().front().text;
+    ASSERT_TRUE(app.workspace().services.notices.all().empty())
+        << app.workspace().services.notices.all().front().text;
     for (const char* how : {"arena-zoom", "arena-zoom 0.9999 1 0.9999 1", "arena-zoom 0 0.0001 0.9999 1"}) {
       play(app, std::string(how) + "\narena-view packing\nframes 2\n");
       move_everywhere(app, 1280, 800);

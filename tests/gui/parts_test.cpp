@@ -1,7 +1,7 @@
 // What a document and the window are made of, each part alone.
 
 #include "app/gui/state/base/coordinates.h"
-#include "app/gui/state/base/shared.h"
+#include "app/gui/state/base/services.h"
 #include "app/gui/state/base/window_requests.h"
 #include "app/gui/state/document.h"
 #include "app/gui/state/load/load_work.h"
@@ -85,21 +85,21 @@ TEST(Hover, is_seen_in_the_next_frame_alone) {
 class Parts : public ::testing::Test {
  protected:
   Parts() {
-    shared_.assets = forward::built_in_assets();
-    shared_.targets = std::make_shared<const std::vector<load::Target>>(load::built_in_targets().begin(),
-                                                                        load::built_in_targets().end());
+    services_.assets = forward::built_in_assets();
+    services_.targets = std::make_shared<const std::vector<load::Target>>(load::built_in_targets().begin(),
+                                                                          load::built_in_targets().end());
   }
   void settle() {
-    while (!shared_.jobs.idle())
-      if (!shared_.jobs.poll()) std::this_thread::yield();
+    while (!services_.jobs.idle())
+      if (!services_.jobs.poll()) std::this_thread::yield();
   }
 
-  Shared shared_;
+  Services services_;
 };
 
 TEST_F(Parts, a_table_lists_what_passes_in_the_order_chosen) {
   const ModelPtr model = make_model(many_tensors(50), "");
-  TensorTable table(shared_.jobs, model, "", SortColumn::name, false);
+  TensorTable table(services_.jobs, model, "", SortColumn::name, false);
   ASSERT_EQ(table.view().rows.size(), 50u);
   EXPECT_TRUE(table.view().lit.empty());
   const graph::TensorId last = table.view().rows.back();
@@ -117,14 +117,14 @@ TEST_F(Parts, a_table_lists_what_passes_in_the_order_chosen) {
 }
 
 TEST_F(Parts, a_table_of_no_model_is_empty) {
-  TensorTable table(shared_.jobs, nullptr, "", SortColumn::offset, true);
+  TensorTable table(services_.jobs, nullptr, "", SortColumn::offset, true);
   table.set_filter("x");
   EXPECT_TRUE(table.view().rows.empty());
   EXPECT_EQ(table.view().applied, "x");
 }
 
 TEST_F(Parts, a_forward_pass_has_figures_for_the_sizes_of_a_request) {
-  ForwardWork work(shared_, make_model(operator_graph(3), ""));
+  ForwardWork work(services_, make_model(operator_graph(3), ""));
   EXPECT_EQ(work.graph(), nullptr);
   bool arrived = false;
   work.work_out({}, [&] { arrived = true; });
@@ -147,9 +147,9 @@ TEST_F(Parts, a_forward_pass_has_figures_for_the_sizes_of_a_request) {
 
 TEST_F(Parts, a_load_tells_what_was_asked_and_projected) {
   const ModelPtr model = make_model(tiny_graph(), "");
-  ForwardWork forward(shared_, model);
+  ForwardWork forward(services_, model);
   int asked = 0, projected = 0;
-  LoadWork load(shared_, model, 1, forward, {}, {[&] { ++asked; }, [&] { ++projected; }});
+  LoadWork load(services_, model, 1, forward, {}, {[&] { ++asked; }, [&] { ++projected; }});
   EXPECT_FALSE(load.projection.busy()) << "not begun";
   load.begin();
   settle();
@@ -171,9 +171,9 @@ TEST_F(Parts, a_load_tells_what_was_asked_and_projected) {
 
 TEST_F(Parts, advice_belongs_to_what_was_asked) {
   const ModelPtr model = make_model(tiny_graph(), "");
-  ForwardWork forward(shared_, model);
-  LoadWork load(shared_, model, 1, forward, {}, {[] {}, [] {}});
-  Advisor advice(shared_, load);
+  ForwardWork forward(services_, model);
+  LoadWork load(services_, model, 1, forward, {}, {[] {}, [] {}});
+  Advisor advice(services_, load);
   load.begin();
   settle();
   EXPECT_FALSE(advice.is_current());
@@ -189,9 +189,9 @@ TEST_F(Parts, advice_belongs_to_what_was_asked) {
 
 TEST_F(Parts, an_order_is_arranged_and_chosen) {
   const ModelPtr model = make_model(many_tensors(1300), "");
-  ForwardWork forward(shared_, model);
-  LoadWork load(shared_, model, 1, forward, {}, {[] {}, [] {}});
-  OrderEditing order(shared_, load, 1);
+  ForwardWork forward(services_, model);
+  LoadWork load(services_, model, 1, forward, {}, {[] {}, [] {}});
+  OrderEditing order(services_, load, 1);
   load.begin();
   order.list_chosen();
   settle();
@@ -209,13 +209,13 @@ TEST_F(Parts, an_order_is_arranged_and_chosen) {
 }
 
 TEST_F(Parts, checks_need_a_model) {
-  Checks none(shared_, nullptr);
+  Checks none(services_, nullptr);
   EXPECT_THROW(none.diagnose(), Error);
   none.weigh_convert(conversion("gguf", "out.gguf"));
   none.weigh_upload(nullptr);
   EXPECT_FALSE(none.convert_fit.busy());
   EXPECT_EQ(none.upload_misfit(), "");
-  Checks checks(shared_, make_model(many_tensors(10), ""));
+  Checks checks(services_, make_model(many_tensors(10), ""));
   checks.weigh_convert(conversion("safetensors", "out.safetensors"));
   EXPECT_TRUE(checks.convert_fit.busy());
   settle();
@@ -224,8 +224,8 @@ TEST_F(Parts, checks_need_a_model) {
 }
 
 TEST_F(Parts, transfers_need_a_model_and_the_document_that_they_were_of) {
-  Transfers transfers(shared_, [] {});
-  const Document empty(shared_, nullptr, {}), shown(shared_, make_model(tiny_graph(), ""), {});
+  Transfers transfers(services_, [] {});
+  const Document empty(services_, nullptr, {}), shown(services_, make_model(tiny_graph(), ""), {});
   EXPECT_THROW(transfers.convert(empty, conversion("gguf", "out.gguf")), Error);
   EXPECT_THROW(transfers.upload(empty), Error);
   EXPECT_THROW(transfers.upload(shown), Error) << "the load is still being projected";
@@ -237,7 +237,7 @@ TEST_F(Parts, transfers_need_a_model_and_the_document_that_they_were_of) {
 }
 
 TEST_F(Parts, places_are_listed_in_the_background) {
-  Places places(shared_.jobs, "");
+  Places places(services_.jobs, "");
   places.find_cached();
   EXPECT_FALSE(places.cached.busy()) << "there is no cache";
   places.browse("/");

@@ -513,7 +513,7 @@ TEST_F(AtTheWindow, loses_no_letter_of_a_key_that_is_down_for_12_ms) {
   person_.press("Escape");
   // letters right behind the shortcut belong to the field that it opens
   person_.tap({"ctrl+p", "z", "o", "o", "m", "ctrl+a", "q", "u", "i", "t", "Return"});
-  SOON(workspace().shared.requests.holds<Quit>());
+  SOON(workspace().services.requests.holds<Quit>());
 }
 
 }  // namespace

@@ -431,7 +431,7 @@ TEST_F(Offscreen, an_upload_misses_nothing_that_was_placed_elsewhere) {
   workspace.transfers.upload(workspace.document());
   settle();
   ASSERT_TRUE(workspace.transfers.uploaded(workspace.document()))
-      << (workspace.shared.notices.all().empty() ? "" : workspace.shared.notices.all()[0].text);
+      << (workspace.services.notices.all().empty() ? "" : workspace.services.notices.all()[0].text);
   const gpu::UploadReport& report = workspace.transfers.uploaded(workspace.document())->report;
   EXPECT_EQ(report.verified, true) << report.mismatch;
   EXPECT_GT(report.bytes, 0u);
@@ -449,7 +449,7 @@ TEST_F(Offscreen, a_measured_upload_lies_on_its_projection) {
   workspace.transfers.upload(workspace.document());
   settle();
   ASSERT_TRUE(workspace.transfers.uploaded(workspace.document()))
-      << (workspace.shared.notices.all().empty() ? "" : workspace.shared.notices.all()[0].text);
+      << (workspace.services.notices.all().empty() ? "" : workspace.services.notices.all()[0].text);
   const auto result = workspace.transfers.uploaded(workspace.document());
   EXPECT_EQ(result->report.verified, true);
   EXPECT_TRUE(result->alone);
@@ -566,7 +566,7 @@ TEST_F(Exports, WhatCannotBeWrittenIsAMessage) {
   EXPECT_THROW(run("export map.gif\n"), Error);
   EXPECT_THROW(run("export-play play.svg\n"), Error);
   EXPECT_THROW(run("export-play play.gif 1\n"), Error);
-  const auto messages = [&] { return app.workspace().shared.notices.all().size(); };
+  const auto messages = [&] { return app.workspace().services.notices.all().size(); };
   run("export " + (folder / "no/such/folder/map.csv") + "\nwait\n");
   EXPECT_EQ(messages(), 1u);
   EXPECT_FALSE(app.workspace().busy() || app.moves());

@@ -77,7 +77,7 @@ TEST(Workspace, dragging_a_slider_leaves_one_projection) {
   workspace.show(llama_70b_graph(), "");
   for (std::uint32_t slots = 1; slots <= 60; ++slots) {
     workspace.document().load.set_option("slots", std::to_string(slots));
-    EXPECT_LE(workspace.shared.jobs.view().size(), 5u);
+    EXPECT_LE(workspace.services.jobs.view().size(), 5u);
   }
   settle(workspace);
   EXPECT_EQ(workspace.document().load.asked().request.slots, 60u);
@@ -92,24 +92,24 @@ TEST(Workspace, a_plan_that_fails_is_a_notice_until_one_succeeds) {
   workspace.document().load.set_option("staging", "64KiB");  // millions of transfers
   settle(workspace);
   EXPECT_FALSE(workspace.document().load.projection.value());
-  ASSERT_EQ(workspace.shared.notices.all().size(), 1u);
-  EXPECT_EQ(workspace.shared.notices.all()[0].severity, graph::Severity::error);
-  EXPECT_NE(workspace.shared.notices.all()[0].text.find("transfers"), std::string::npos);
+  ASSERT_EQ(workspace.services.notices.all().size(), 1u);
+  EXPECT_EQ(workspace.services.notices.all()[0].severity, graph::Severity::error);
+  EXPECT_NE(workspace.services.notices.all()[0].text.find("transfers"), std::string::npos);
   workspace.document().load.set_option("method", "per_tensor");
   settle(workspace);
   EXPECT_TRUE(workspace.document().load.projection.value());
-  EXPECT_TRUE(workspace.shared.notices.all().empty());
+  EXPECT_TRUE(workspace.services.notices.all().empty());
 }
 
 TEST(Workspace, closing_a_model_stops_its_planning_silently) {
   Workspace workspace("");
   workspace.show(many_tensors(100'000), "");
   workspace.close_model();
-  for (const JobView& job : workspace.shared.jobs.view()) EXPECT_TRUE(job.canceling) << job.name;
+  for (const JobView& job : workspace.services.jobs.view()) EXPECT_TRUE(job.canceling) << job.name;
   settle(workspace);
   EXPECT_FALSE(workspace.document().load.projection.value());
   EXPECT_TRUE(workspace.document().load.comparison.value()->answer.rows.empty());
-  EXPECT_TRUE(workspace.shared.notices.all().empty());
+  EXPECT_TRUE(workspace.services.notices.all().empty());
 }
 
 TEST(Workspace, measures_the_disk_of_a_file_that_is_not_there) {
@@ -154,12 +154,12 @@ TEST(Workspace, a_failed_open_is_a_notice_and_keeps_the_model) {
   const std::uint64_t generation = workspace.document().id;
   workspace.open("/nonexistent/model");
   settle(workspace);
-  ASSERT_EQ(workspace.shared.notices.all().size(), 1u);
-  EXPECT_EQ(workspace.shared.notices.all()[0].severity, graph::Severity::error);
-  EXPECT_NE(workspace.shared.notices.all()[0].text.find("/nonexistent/model"), std::string::npos);
+  ASSERT_EQ(workspace.services.notices.all().size(), 1u);
+  EXPECT_EQ(workspace.services.notices.all()[0].severity, graph::Severity::error);
+  EXPECT_NE(workspace.services.notices.all()[0].text.find("/nonexistent/model"), std::string::npos);
   EXPECT_EQ(workspace.document().id, generation);
-  workspace.shared.notices.dismiss(0);
-  EXPECT_TRUE(workspace.shared.notices.all().empty());
+  workspace.services.notices.dismiss(0);
+  EXPECT_TRUE(workspace.services.notices.all().empty());
 }
 
 TEST(Workspace, notices_go_with_the_model_they_are_about) {
@@ -167,17 +167,17 @@ TEST(Workspace, notices_go_with_the_model_they_are_about) {
   workspace.show(tiny_graph(), "");
   workspace.open("/nonexistent/model");
   settle(workspace);
-  workspace.shared.notices.add(graph::Severity::info, "of no model");
-  ASSERT_EQ(workspace.shared.notices.all().size(), 2u);
+  workspace.services.notices.add(graph::Severity::info, "of no model");
+  ASSERT_EQ(workspace.services.notices.all().size(), 2u);
   workspace.close_model();
-  ASSERT_EQ(workspace.shared.notices.all().size(), 1u);
-  EXPECT_EQ(workspace.shared.notices.all()[0].text, "of no model");
+  ASSERT_EQ(workspace.services.notices.all().size(), 1u);
+  EXPECT_EQ(workspace.services.notices.all()[0].text, "of no model");
 }
 
 TEST(Workspace, what_was_canceled_can_be_projected_again) {
   Workspace workspace("");
   workspace.show(llama_70b_graph(), "");
-  for (const JobView& job : workspace.shared.jobs.view()) workspace.shared.jobs.cancel(job.id);
+  for (const JobView& job : workspace.services.jobs.view()) workspace.services.jobs.cancel(job.id);
   settle(workspace);
   workspace.document().load.ask(workspace.document().load.asked());
   settle(workspace);
@@ -197,7 +197,7 @@ TEST(Workspace, unsound_models_are_shown_but_not_used) {
   EXPECT_THROW(workspace.transfers.upload(workspace.document()), Error);
   EXPECT_THROW(workspace.transfers.convert(workspace.document(), conversion("safetensors", "x")), Error);
   workspace.attempt([&] { workspace.transfers.upload(workspace.document()); });
-  EXPECT_EQ(workspace.shared.notices.all().size(), 1u);
+  EXPECT_EQ(workspace.services.notices.all().size(), 1u);
 }
 
 // The projection shown may still be the one before: it must not be what goes to the device.
@@ -223,7 +223,7 @@ TEST(Workspace, the_demo_model_opens_and_converts) {
   workspace.open_demo();
   settle(workspace);
   ASSERT_TRUE(workspace.document().model)
-      << (workspace.shared.notices.all().empty() ? "" : workspace.shared.notices.all()[0].text);
+      << (workspace.services.notices.all().empty() ? "" : workspace.services.notices.all()[0].text);
   EXPECT_EQ(workspace.document().model->errors, 0u);
   workspace.transfers.convert(workspace.document(),
                               conversion("gguf", folder / "demo.gguf", {.verify = true}));
@@ -235,7 +235,7 @@ TEST(Workspace, the_demo_model_opens_and_converts) {
   workspace.transfers.convert(workspace.document(), conversion("gguf", folder / "demo.gguf"));
   settle(workspace);
   EXPECT_FALSE(workspace.transfers.converted(workspace.document()));
-  EXPECT_EQ(workspace.shared.notices.all().back().severity, graph::Severity::error);  // it exists
+  EXPECT_EQ(workspace.services.notices.all().back().severity, graph::Severity::error);  // it exists
 }
 
 // The tokenizer of a model may lie elsewhere, as its weights may.
@@ -277,7 +277,7 @@ TEST(Workspace, a_conversion_belongs_to_the_model_it_was_started_for) {
   workspace.show(tiny_graph(), "");
   settle(workspace);
   EXPECT_FALSE(workspace.transfers.converted(workspace.document()));
-  EXPECT_NE(workspace.shared.done.find("demo.gguf"), std::string::npos);  // the jobs line says so
+  EXPECT_NE(workspace.services.done.find("demo.gguf"), std::string::npos);  // the jobs line says so
 }
 
 TEST(Workspace, the_demo_model_asked_for_twice_is_written_once) {
@@ -285,11 +285,11 @@ TEST(Workspace, the_demo_model_asked_for_twice_is_written_once) {
   for (int i = 0; i < 4; ++i) {
     workspace.open_demo();
     // until workers have all of it, or are done with it
-    while (!std::ranges::all_of(workspace.shared.jobs.view(), &JobView::running)) std::this_thread::yield();
+    while (!std::ranges::all_of(workspace.services.jobs.view(), &JobView::running)) std::this_thread::yield();
   }
   settle(workspace);
   ASSERT_TRUE(workspace.document().model)
-      << (workspace.shared.notices.all().empty() ? "" : workspace.shared.notices.all()[0].text);
+      << (workspace.services.notices.all().empty() ? "" : workspace.services.notices.all()[0].text);
   EXPECT_EQ(workspace.document().model->errors, 0u);
   const std::filesystem::path written = workspace.document().model->path;
   for (const auto& entry : std::filesystem::directory_iterator(written.parent_path()))
@@ -302,7 +302,7 @@ TEST(Workspace, canceling_a_conversion_leaves_nothing) {
   workspace.open_demo();
   settle(workspace);
   workspace.transfers.convert(workspace.document(), conversion("safetensors", folder / "demo.safetensors"));
-  for (const JobView& job : workspace.shared.jobs.view()) workspace.shared.jobs.cancel(job.id);
+  for (const JobView& job : workspace.services.jobs.view()) workspace.services.jobs.cancel(job.id);
   settle(workspace);
   if (!workspace.transfers.converted(workspace.document())) {
     EXPECT_TRUE(std::filesystem::is_empty(folder.path().string()));
@@ -386,7 +386,7 @@ TEST_F(Documents, one_that_cannot_be_opened_does_not_hold_up_the_next) {
   workspace.open(file("c.safetensors", 4));
   settle(workspace);
   EXPECT_EQ(names(workspace), (Names{"a.safetensors", "c.safetensors"}));
-  EXPECT_EQ(workspace.shared.notices.all().size(), 1u);
+  EXPECT_EQ(workspace.services.notices.all().size(), 1u);
 }
 
 TEST_F(Documents, each_keeps_its_own_choices) {
@@ -423,16 +423,16 @@ TEST_F(Documents, quitting_while_a_file_is_written_asks_first) {
   workspace.transfers.convert(workspace.document(), task);
   ASSERT_TRUE(workspace.transfers.conversion.busy());
   workspace.ask_quit();
-  EXPECT_FALSE(workspace.shared.requests.holds<Quit>());
-  EXPECT_TRUE(workspace.shared.requests.holds<AskQuit>());
+  EXPECT_FALSE(workspace.services.requests.holds<Quit>());
+  EXPECT_TRUE(workspace.services.requests.holds<AskQuit>());
   workspace.ask_quit();
-  EXPECT_TRUE(workspace.shared.requests.holds<Quit>()) << "who asks twice means it";
+  EXPECT_TRUE(workspace.services.requests.holds<Quit>()) << "who asks twice means it";
   settle(workspace);
 }
 
 TEST_F(Documents, quitting_while_nothing_is_written_asks_nothing) {
   workspace.ask_quit();
-  EXPECT_TRUE(workspace.shared.requests.holds<Quit>());
+  EXPECT_TRUE(workspace.services.requests.holds<Quit>());
 }
 
 TEST_F(Documents, closing_shows_the_one_beside_it) {
@@ -641,7 +641,7 @@ TEST(Verdicts, OfALargeModelNeedNoComparison) {
   workspace.document().load.want_comparison();
   workspace.document().load.want_comparison();
   EXPECT_TRUE(document.load.comparison.busy());
-  workspace.shared.jobs.cancel_all();
+  workspace.services.jobs.cancel_all();
   settle(workspace);
 }
 

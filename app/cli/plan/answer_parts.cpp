@@ -2,7 +2,7 @@
 
 #include "app/cli/base/terminal.h"
 #include "app/cli/plan/load_flags.h"
-#include "app/cli/plan/plan_view.h"
+#include "app/cli/plan/plan_display.h"
 #include "app/report/chart.h"
 #include "app/report/row_text.h"
 #include "core/base/text.h"

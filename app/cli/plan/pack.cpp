@@ -4,7 +4,7 @@
 #include "app/cli/base/command.h"
 #include "app/cli/base/option_flags.h"
 #include "app/cli/plan/load_flags.h"
-#include "app/cli/plan/plan_view.h"
+#include "app/cli/plan/plan_display.h"
 #include "app/report/page_parts.h"
 #include "core/base/checked_arithmetic.h"
 #include "core/base/error.h"

@@ -1,6 +1,6 @@
 // Packings as text and as JSON.
 #include "app/cli/plan/pack.h"
-#include "app/cli/plan/plan_view.h"
+#include "app/cli/plan/plan_display.h"
 #include "core/base/text.h"
 
 #include <fmt/format.h>

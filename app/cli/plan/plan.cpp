@@ -2,7 +2,7 @@
 #include "app/cli/base/command.h"
 #include "app/cli/base/option_flags.h"
 #include "app/cli/plan/load_flags.h"
-#include "app/cli/plan/plan_view.h"
+#include "app/cli/plan/plan_display.h"
 #include "app/report/page.h"
 #include "app/report/page_parts.h"
 #include "app/report/row_text.h"
@@ -56,7 +56,7 @@ std::optional<report::CurveOptions> curve_of(const PlanFlags& options, bool has_
 }
 
 // The texts of the HTML page.
-report::PageText page_text(const PlanView& view) {
+report::PageText page_text(const PlanDisplay& view) {
   report::PageText page;
   page.version = LOADLINE_VERSION;
   page.lead = fmt::format("{}, weights = {}", counted(view.graph.tensors.size(), "tensor"),
@@ -69,11 +69,11 @@ report::PageText page_text(const PlanView& view) {
   return page;
 }
 
-void show(const Context& context, const PlanFlags& options, const PlanView& view) {
+void show(const Context& context, const PlanFlags& options, const PlanDisplay& view) {
   if (!options.svg.empty())
-    report::write_file(options.svg, report::chart_svg(view.pictured.subject(view.graph)));
+    report::write_file(options.svg, report::chart_svg(view.answered.subject(view.graph)));
   if (!options.html.empty())
-    report::write_file(options.html, report::page_html(view.pictured.subject(view.graph), page_text(view)));
+    report::write_file(options.html, report::page_html(view.answered.subject(view.graph), page_text(view)));
   if (context.json) return print_json(plan_json(view));
   fmt::print("{}", plan_table(view, context.color, context.columns));
   if (options.curve) fmt::print("{}", plan_plots(view, {context.columns, context.color, context.unicode}));
@@ -81,8 +81,8 @@ void show(const Context& context, const PlanFlags& options, const PlanView& view
 }
 
 // Sorts the rows for display; returns how many are left out.
-std::size_t arrange_rows(report::PicturedAnswer& pictured, const PlanFlags& options) {
-  const load::LoadAnswer& answer = pictured.answer;
+std::size_t arrange_rows(report::AnswerWithCurves& answered, const PlanFlags& options) {
+  const load::LoadAnswer& answer = answered.answer;
   std::vector<std::size_t> order =
       load::sorted_rows(answer.rows, *answer.bound, load::find_row_sort(options.sort));
   const std::size_t all = order.size();
@@ -93,7 +93,7 @@ std::size_t arrange_rows(report::PicturedAnswer& pictured, const PlanFlags& opti
                   "--require-peak");
     std::erase_if(order, [&](std::size_t at) { return !answer.rows[at].fits(); });
   }
-  report::arrange(pictured, order);
+  report::arrange(answered, order);
   return all - order.size();
 }
 
@@ -114,21 +114,21 @@ int plan(const Context& context, const PlanFlags& options, LoadFlags& flags) {
   load::AnswerOptions answer_options;
   answer_options.alive = options.alive > 0 ? options.alive : context.json ? kAliveInJson : kAliveShown;
   Progress progress(context.stop);
-  report::PicturedAnswer pictured;
+  report::AnswerWithCurves answered;
   {
     const ProgressLine line(context, "projecting", progress);
     const bool has_pass = forward->pass() != nullptr;
-    pictured = report::picture_answer(*graph, std::move(bound), answer_options, curve_of(options, has_pass),
-                                      std::move(forward), progress);
+    answered = report::answer_with_curves(*graph, std::move(bound), answer_options,
+                                          curve_of(options, has_pass), std::move(forward), progress);
   }
-  const bool fits = pictured.answer.any_fits();
-  const std::size_t hidden = arrange_rows(pictured, options);
+  const bool fits = answered.answer.any_fits();
+  const std::size_t hidden = arrange_rows(answered, options);
   show(context, options,
-       {*graph, flags.path(), pictured, !request.rates.empty() || options.sort == "time", options.alive,
+       {*graph, flags.path(), answered, !request.rates.empty() || options.sort == "time", options.alive,
         hidden, request.methods.empty() ? load::methods().size() - asked.size() : 0, context.prose_columns});
   if (!fits) return kNoFit;
   // what is missing may not fit
-  return pictured.answer.bound->judged() &&
+  return answered.answer.bound->judged() &&
                  std::ranges::any_of(
                      graph->notes,
                      [](const graph::Note& note) { return note.severity == graph::Severity::error; })

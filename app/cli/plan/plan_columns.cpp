@@ -1,6 +1,6 @@
 // Defines each column: its cells and how dispensable it is.
 #include "app/cli/base/terminal.h"
-#include "app/cli/plan/plan_view.h"
+#include "app/cli/plan/plan_display.h"
 #include "app/report/row_text.h"
 #include "core/base/text.h"
 
@@ -31,7 +31,7 @@ std::uint64_t reserved_in(const load::LoadRow& row, plan::Space space) {
 
 class Columns {
  public:
-  Columns(const PlanView& view, bool full_verdicts) : view_(view) {
+  Columns(const PlanDisplay& view, bool full_verdicts) : view_(view) {
     add_names();
     add_peaks();
     add_orders();
@@ -192,14 +192,14 @@ class Columns {
     return width;
   }
 
-  const PlanView& view_;
+  const PlanDisplay& view_;
   std::vector<Column> columns_;
   std::vector<std::vector<std::string>> cells_;  // by column, then by row
 };
 
 }  // namespace
 
-std::string rows_table(const PlanView& view, bool color, std::size_t columns) {
+std::string rows_table(const PlanDisplay& view, bool color, std::size_t columns) {
   const Columns full(view, true);
   if (full.width() <= columns) return full.text(color);
   Columns brief(view, false);

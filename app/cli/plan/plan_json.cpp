@@ -1,7 +1,7 @@
 // The keys of plan's JSON output.
 #include "app/cli/base/rates.h"
 #include "app/cli/plan/load_flags.h"
-#include "app/cli/plan/plan_view.h"
+#include "app/cli/plan/plan_display.h"
 #include "app/report/chart.h"
 #include "core/load/request/casts.h"
 #include "core/load/request/model_parts.h"
@@ -134,7 +134,7 @@ Json context_json(const load::ContextAnswer& context) {
 }
 
 // The options in force: the kind of memory, the profile and the sizes of the pass are resolved by now.
-Json options_in_force(const PlanView& view) {
+Json options_in_force(const PlanDisplay& view) {
   load::LoadRequest request = view.request();
   request.memory = view.bound().memory.kind;
   const load::RequestPass& forward = *view.answer().forward;
@@ -150,7 +150,7 @@ Json options_in_force(const PlanView& view) {
 
 }  // namespace
 
-Json plan_json(const PlanView& view) {
+Json plan_json(const PlanDisplay& view) {
   const load::LoadAnswer& answer = view.answer();
   const load::BoundRequest& bound = view.bound();
   const std::uint64_t least = load::device_lower_bound(view.graph, bound, answer.forward->pass());

@@ -1,5 +1,5 @@
 // Stacked columns in eighths of a line; without colors each space has its own shade.
-#include "app/cli/plan/plan_view.h"
+#include "app/cli/plan/plan_display.h"
 #include "core/base/text.h"
 
 #include <algorithm>
@@ -198,7 +198,7 @@ class Plot {
   std::size_t width_ = 0;
 };
 
-std::string legend(const PlanView& view, const PlotStyle& style) {
+std::string legend(const PlanDisplay& view, const PlotStyle& style) {
   std::string text;
   for (const plan::Space space : plan::kSpaceOrder) {
     const Ink ink = kInks[plan::index(space)];
@@ -214,8 +214,8 @@ std::string legend(const PlanView& view, const PlotStyle& style) {
 
 }  // namespace
 
-std::string plan_plots(const PlanView& view, const PlotStyle& style) {
-  const auto& curves = view.pictured.curves;
+std::string plan_plots(const PlanDisplay& view, const PlotStyle& style) {
+  const auto& curves = view.answered.curves;
   std::uint64_t scale = 1;
   for (const auto& curve : curves)
     if (curve)

@@ -1,7 +1,7 @@
 // The table and the sentences of plan's output.
 #include "app/cli/base/option_flags.h"
 #include "app/cli/base/terminal.h"
-#include "app/cli/plan/plan_view.h"
+#include "app/cli/plan/plan_display.h"
 #include "app/report/chart.h"
 #include "app/report/manual.h"
 #include "app/report/markdown.h"
@@ -23,7 +23,7 @@ namespace loadline::cli {
 namespace {
 
 // The gain of the best order, if there are several orders.
-std::string gain_text(const PlanView& view) {
+std::string gain_text(const PlanDisplay& view) {
   std::vector<report::OrderFigures> figures;
   for (const load::LoadRow& row : view.answer().rows)
     if (!row.refusal)
@@ -32,7 +32,7 @@ std::string gain_text(const PlanView& view) {
   return report::order_gain_text(figures, view.unified() ? "in unified memory" : "on the device");
 }
 
-std::string refused_text(const PlanView& view) {
+std::string refused_text(const PlanDisplay& view) {
   std::vector<report::Refusal> refusals;
   for (const load::LoadRow& row : view.answer().rows)
     if (row.refusal) refusals.push_back({row.method->id, row.refusal->what()});
@@ -64,7 +64,7 @@ std::string unproven_text(const std::vector<load::LoadRow>& rows) {
                      fmt::join(ids, ", "));
 }
 
-std::string heading(const PlanView& view) {
+std::string heading(const PlanDisplay& view) {
   const std::uint64_t weights = graph::storage_bytes(view.graph);
   const load::BoundRequest& bound = view.bound();
   std::string text = fmt::format("{}: {}, weights = {} ({})", safe_display(graph::model_name(view.graph), 80),
@@ -104,7 +104,7 @@ std::string alive_line(const load::LoadRow& row, plan::Space space) {
 }
 
 // The blocks alive at the peaks: for the first row's leading space or, on request, for every row and space.
-std::string alive_text(const PlanView& view) {
+std::string alive_text(const PlanDisplay& view) {
   const std::vector<load::LoadRow>& rows = view.answer().rows;
   std::string text;
   for (const load::LoadRow& row : rows) {
@@ -129,7 +129,7 @@ std::string alive_text(const PlanView& view) {
   return text.empty() ? "" : "Alive at each peak:\n" + text;
 }
 
-std::string left_out_text(const PlanView& view) {
+std::string left_out_text(const PlanDisplay& view) {
   std::string text;
   if (view.hidden_rows > 0)
     text += fmt::format("{} that {} not fit {} left out.\n", counted(view.hidden_rows, "row"),
@@ -146,7 +146,7 @@ std::string also_fits_text(const load::LoadAnswer& answer) {
   return fmt::format("Of the methods that are not shown, these fit: {}.\n", fmt::join(ids, ", "));
 }
 
-std::string cache_text(const PlanView& view) {
+std::string cache_text(const PlanDisplay& view) {
   const std::vector<load::LoadRow>& rows = view.answer().rows;
   const auto& limit = view.request().page_cache_budget;
   const auto any = [&](const auto& holds) { return std::ranges::any_of(rows, holds); };
@@ -162,7 +162,7 @@ std::string cache_text(const PlanView& view) {
 }
 
 // Weights that a token reads from files: what a budget must leave room for, and what it costs if it does not.
-std::string pass_reads_text(const PlanView& view) {
+std::string pass_reads_text(const PlanDisplay& view) {
   std::string text;
   for (const load::LoadRow& row : view.answer().rows) {
     if (row.pass_reads.all() == 0) continue;
@@ -192,7 +192,7 @@ bool asked_alike(const load::TruthRow& row, const load::LoadRequest& request) {
 }
 
 // Methods of which a load with such options was measured beyond the tolerance.
-std::string deviation_line(const PlanView& view) {
+std::string deviation_line(const PlanDisplay& view) {
   std::vector<std::string_view> named;
   for (const load::LoadRow& row : view.answer().rows) {
     const std::optional<load::Evidence> evidence = load::evidence_of(row.method->id);
@@ -208,7 +208,7 @@ std::string deviation_line(const PlanView& view) {
 }
 
 // How the largest context was counted, or why there is none.
-std::string context_text(const PlanView& view) {
+std::string context_text(const PlanDisplay& view) {
   const auto& context = view.answer().context;
   if (!context) return "";
   if (!context->missing.empty())
@@ -228,7 +228,7 @@ std::string context_text(const PlanView& view) {
   return text + "\n";
 }
 
-std::string risk_text(const PlanView& view) {
+std::string risk_text(const PlanDisplay& view) {
   std::string text;
   for (const load::LoadRow& row : view.answer().rows) {
     const load::BudgetVerdict& verdict = row.verdict;
@@ -255,7 +255,7 @@ std::string beside(std::string_view title, std::string_view text, std::size_t co
   return head + report::wrapped(text, indent, columns).substr(indent.size());
 }
 
-std::string view_lines(const PlanView& view, const load::LoadRow& row) {
+std::string view_lines(const PlanDisplay& view, const load::LoadRow& row) {
   std::string text;
   for (std::size_t i = 0; i < row.views.size(); ++i)
     text += fmt::format("  {:<{}}{:>{}}{}\n", plan::memory_views()[i].title, kTitle, bytes_cell(row.views[i]),
@@ -288,7 +288,7 @@ std::string hidden_difference(const std::vector<load::LoadRow>& rows, plan::Memo
 
 }  // namespace
 
-std::string PlanView::held_name() const {
+std::string PlanDisplay::held_name() const {
   std::string held = request().cast      ? "the weights after the cast"
                      : request().prepack ? "the packed weights"
                                          : "the weights";
@@ -297,7 +297,7 @@ std::string PlanView::held_name() const {
   return request().activation_bytes > 0 ? held + " and the activations" : held;
 }
 
-std::string least_text(const PlanView& view) {
+std::string least_text(const PlanDisplay& view) {
   const std::vector<load::LoadRow>& rows = view.answer().rows;
   // streaming methods count only if all methods stream
   const bool only_streams = std::ranges::all_of(
@@ -331,7 +331,7 @@ std::string least_text(const PlanView& view) {
                      view.held_name(), format_bytes(bound));
 }
 
-std::string plan_table(const PlanView& view, bool color, std::size_t columns) {
+std::string plan_table(const PlanDisplay& view, bool color, std::size_t columns) {
   const load::LoadAnswer& answer = view.answer();
   const load::BoundRequest& bound = view.bound();
   const load::LoadRequest& request = view.request();
@@ -360,7 +360,7 @@ std::string plan_table(const PlanView& view, bool color, std::size_t columns) {
           deviation_line(view) + left_out_text(view);
   if (const std::string pass = forward_text(*answer.forward); !pass.empty()) text += "\n" + pass;
   const bool curves =
-      std::ranges::any_of(view.pictured.curves, [](const auto& curve) { return curve.has_value(); });
+      std::ranges::any_of(view.answered.curves, [](const auto& curve) { return curve.has_value(); });
   if (answer.several_orders() || view.show_times || answer.advice || curves)
     text += load::rates_line(bound.rates) + (request.prepack ? " They do not include packing." : "") +
             (bound.rates ? "\n" : " `loadline devices --measure` measures this machine's.\n");
@@ -373,15 +373,15 @@ std::string plan_table(const PlanView& view, bool color, std::size_t columns) {
          report::reflowed(text, view.prose_columns);
 }
 
-std::string plan_explanation(const PlanView& view, bool color) {
+std::string plan_explanation(const PlanDisplay& view, bool color) {
   std::string text;
   const plan::ForwardPass* const pass = view.answer().forward->pass();
   const load::LawSizes sizes =
       load::law_sizes(view.graph, view.bound(), pass == nullptr ? 0 : load::forward_peak(*pass));
-  std::vector<const load::Method*> told;
+  std::vector<const load::Method*> explained;
   for (const load::LoadRow& row : view.answer().rows) {
-    if (row.refusal || std::ranges::find(told, row.method) != told.end()) continue;
-    told.push_back(row.method);
+    if (row.refusal || std::ranges::find(explained, row.method) != explained.end()) continue;
+    explained.push_back(row.method);
     text += fmt::format("\n{}{}{} ({}): {}\n", color ? "\033[1m" : "", row.method->id, color ? "\033[0m" : "",
                         safe_display(row.order, 40), load::law_text(*row.method));
     // laws know nothing of packed sizes
@@ -393,7 +393,8 @@ std::string plan_explanation(const PlanView& view, bool color) {
       fmt::format("\nMemory counters, with {} memory:\n", plan::memory_kind_name(view.bound().memory.kind));
   for (const plan::MemoryView& counter : plan::memory_views())
     text += beside(counter.title, counter.counted_by, view.prose_columns);
-  return report::reflowed(text + "\nWords of the laws:\n  " + report::law_legend(told), view.prose_columns);
+  return report::reflowed(text + "\nWords of the laws:\n  " + report::law_legend(explained),
+                          view.prose_columns);
 }
 
 }  // namespace loadline::cli

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "app/cli/base/command.h"
-#include "app/cli/plan/plan_view.h"
+#include "app/cli/plan/plan_display.h"
 #include "app/report/measured_loads.h"
 #include "core/load/request/bind_request.h"
 

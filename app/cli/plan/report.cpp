@@ -40,8 +40,8 @@ std::string command_line(std::string_view command, const std::string& path,
   return fmt::format("loadline {} {}{}", command, shell_word(path), request_words(request));
 }
 
-report::PicturedAnswer answer_for(const Context& context, const graph::MetaGraph& graph,
-                                  const load::LoadRequest& request, const CliEnvironment& environment) {
+report::AnswerWithCurves answer_for(const Context& context, const graph::MetaGraph& graph,
+                                    const load::LoadRequest& request, const CliEnvironment& environment) {
   auto forward = std::make_shared<const load::RequestPass>(graph, request, environment.load.assets);
   auto bound =
       std::make_shared<const load::BoundRequest>(load::bind_request(graph, request, environment.load));
@@ -49,17 +49,17 @@ report::PicturedAnswer answer_for(const Context& context, const graph::MetaGraph
   if (forward->pass() != nullptr) curve.axis = view::RunAxis::steps;
   Progress progress(context.stop);
   const ProgressLine line(context, "projecting", progress);
-  return report::picture_answer(graph, std::move(bound), {}, curve, std::move(forward), progress);
+  return report::answer_with_curves(graph, std::move(bound), {}, curve, std::move(forward), progress);
 }
 
 std::string model_report(const Context& context, const ReportFlags& options, const std::string& path,
                          const graph::MetaGraphPtr& graph, const load::LoadRequest& request,
                          const CliEnvironment& environment) {
-  const report::PicturedAnswer pictured = answer_for(context, *graph, request, environment);
-  const load::LoadAnswer& answer = pictured.answer;
+  const report::AnswerWithCurves answered = answer_for(context, *graph, request, environment);
+  const load::LoadAnswer& answer = answered.answer;
   report::ModelPage page{.graph = *graph,
                          .claims = forward::model_claims(*graph, *environment.load.assets),
-                         .subject = pictured.subject(*graph),
+                         .subject = answered.subject(*graph),
                          .answer = answer,
                          .findings = {},
                          .rehearsal = nullptr,
@@ -84,8 +84,8 @@ std::string model_report(const Context& context, const ReportFlags& options, con
 std::string difference_report(const Context& context, const ReportFlags& options, const std::string& path,
                               const graph::MetaGraphPtr& a, const graph::MetaGraphPtr& b,
                               const load::LoadRequest& request, const CliEnvironment& environment) {
-  const report::PicturedAnswer of_a = answer_for(context, *a, request, environment);
-  const report::PicturedAnswer of_b = answer_for(context, *b, request, environment);
+  const report::AnswerWithCurves of_a = answer_for(context, *a, request, environment);
+  const report::AnswerWithCurves of_b = answer_for(context, *b, request, environment);
   report::MatchedModels match = report::match_models(*a, *b);
   Progress progress(context.stop);
   const ProgressLine line(context, "comparing", progress);

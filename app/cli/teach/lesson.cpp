@@ -87,7 +87,7 @@ void show_slider(const Step& step, Figures& figures) {
   for (const std::string& value : step.slider->values) {
     const lesson::SceneAnswer scene = figures.changed_scene(step.scene, step.slider->option, value);
     fmt::print("  {:>10}", value);
-    for (const load::LoadRow& row : scene.pictured.answer.rows)
+    for (const load::LoadRow& row : scene.answered.answer.rows)
       if (!row.refusal)
         fmt::print("   {} {}{}", row.method->id, format_bytes(row.held),
                    row.context_max ? ", room for " + counted(*row.context_max, "token") : "");

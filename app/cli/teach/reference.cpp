@@ -3,7 +3,7 @@
 #include "app/cli/base/command.h"
 #include "app/cli/base/option_flags.h"
 #include "app/cli/base/terminal.h"
-#include "app/cli/plan/plan_view.h"
+#include "app/cli/plan/plan_display.h"
 #include "app/report/manual.h"
 #include "app/report/markdown.h"
 #include "core/base/text.h"

@@ -33,37 +33,39 @@ void open_request(Workspace& workspace, const std::string& path) { workspace.ope
 void save_request(Workspace& workspace, const std::string& path) { workspace.save_request(path); }
 
 bool has_remedy(const Workspace& workspace) {
-  const auto& all = workspace.shared.notices.all();
+  const auto& all = workspace.services.notices.all();
   return std::ranges::any_of(all, [](const Notice& notice) { return notice.remedy.has_value(); });
 }
 
 // Applies the remedy of the newest notice that has one.
 void mend(Workspace& workspace, const std::string&) {
-  const auto& all = workspace.shared.notices.all();
+  const auto& all = workspace.services.notices.all();
   for (std::size_t i = all.size(); i-- > 0;) {
     if (!all[i].remedy) continue;
     const Notice notice = all[i];
-    workspace.shared.notices.dismiss(i);
+    workspace.services.notices.dismiss(i);
     return workspace.mend({*notice.remedy}, notice.path);
   }
   refuse("no message suggests a fix");
 }
 
 bool has_notice(const Workspace& workspace) {
-  return workspace.shared.notices.front(workspace.document().id).has_value();
+  return workspace.services.notices.front(workspace.document().id).has_value();
 }
 void dismiss(Workspace& workspace, const std::string&) {
-  const auto front = workspace.shared.notices.front(workspace.document().id);
+  const auto front = workspace.services.notices.front(workspace.document().id);
   if (!front) refuse("there is no message");
-  workspace.shared.notices.dismiss(front->at);
+  workspace.services.notices.dismiss(front->at);
 }
 
-void show_palette(Workspace& workspace, const std::string&) { workspace.shared.requests.add(OpenPalette{}); }
-void show_keys(Workspace& workspace, const std::string&) { workspace.shared.requests.add(OpenKeys{}); }
+void show_palette(Workspace& workspace, const std::string&) {
+  workspace.services.requests.add(OpenPalette{});
+}
+void show_keys(Workspace& workspace, const std::string&) { workspace.services.requests.add(OpenKeys{}); }
 
 void show_manual(Workspace& workspace, const std::string& topic) {
   const std::string_view wanted = topic.empty() ? find_panel(workspace.settings.panel).manual : topic;
-  workspace.shared.requests.add(OpenManual{std::string(report::find_manual_page(wanted).id)});
+  workspace.services.requests.add(OpenManual{std::string(report::find_manual_page(wanted).id)});
 }
 void demo(Workspace& workspace, const std::string&) { workspace.open_demo(); }
 void close(Workspace& workspace, const std::string&) { workspace.close_model(); }
@@ -95,20 +97,20 @@ void end_diff(Workspace& workspace, const std::string&) {
 bool has_diff(const Workspace& workspace) { return workspace.document().diff.there() != nullptr; }
 void export_view(Workspace& workspace, const std::string& text) {
   if (text.empty())
-    workspace.shared.requests.add(OpenPalette{fmt::format("export {}.png", workspace.settings.panel)});
+    workspace.services.requests.add(OpenPalette{fmt::format("export {}.png", workspace.settings.panel)});
   else
-    workspace.shared.requests.add(view_request(text));
+    workspace.services.requests.add(view_request(text));
 }
 void export_play(Workspace& workspace, const std::string& text) {
   ExportRequest request = play_request(text);
   if (!workspace.document().load.projection.value()) refuse("no load is projected");
-  workspace.shared.requests.add(std::move(request));
+  workspace.services.requests.add(std::move(request));
 }
 void quit(Workspace& workspace, const std::string&) { workspace.ask_quit(); }
 
 void browse(Workspace& workspace, const std::string& folder) {
   if (!folder.empty()) workspace.places.browse(folder);
-  workspace.shared.requests.add(OpenBrowser{});
+  workspace.services.requests.add(OpenBrowser{});
 }
 
 void show_panel(Workspace& workspace, const std::string& id) { workspace.settings.panel = find_panel(id).id; }
@@ -175,7 +177,7 @@ void set_color(Workspace& workspace, const std::string& mode) {
 
 void edit_filter(Workspace& workspace, const std::string&) {
   workspace.settings.layout.show_tree = true;
-  workspace.shared.requests.add(FocusFilter{});
+  workspace.services.requests.add(FocusFilter{});
 }
 
 void copy(Workspace& workspace, const std::string& form) {
@@ -229,7 +231,7 @@ void play_beside(Workspace& workspace, const std::string& method) {
   workspace.document().load.set_beside(method == "none" ? "" : method);
 }
 
-void show_advice(Workspace& workspace, const std::string&) { workspace.shared.requests.add(OpenAdvice{}); }
+void show_advice(Workspace& workspace, const std::string&) { workspace.services.requests.add(OpenAdvice{}); }
 
 // Takes over the Nth change that the advice lists.
 void apply_advice(Workspace& workspace, const std::string& text) {

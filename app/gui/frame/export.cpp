@@ -259,7 +259,7 @@ std::string numbered(const std::string& path, std::size_t frame) {
 
 void ViewExport::before_frame(Workspace& workspace) {
   if (!request_)
-    if (const auto wanted = workspace.shared.requests.take<ExportRequest>())
+    if (const auto wanted = workspace.services.requests.take<ExportRequest>())
       workspace.attempt([&] { begin(workspace, *wanted); });
   // viewers of drawings smooth edges themselves
   const bool plain = request_ && request_->path.ends_with(".svg");
@@ -304,7 +304,8 @@ void ViewExport::after_frame(Workspace& workspace, Window& window, const Ui& ui,
     std::error_code failed;
     const std::string whole = std::filesystem::absolute(request_->path, failed).string();
     if (done)
-      workspace.shared.done = fmt::format("Written: {}", safe_display(failed ? request_->path : whole, 120));
+      workspace.services.done =
+          fmt::format("Written: {}", safe_display(failed ? request_->path : whole, 120));
   });
   if (done) end(workspace);
 }

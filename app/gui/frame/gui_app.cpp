@@ -56,7 +56,7 @@ void GuiApp::follow_desktop() {
   const bool follows = workspace_.settings.follows_desktop;
   if (std::exchange(followed_desktop_, follows) || !follows) return;
   desktop_dark_.ask(
-      workspace_.shared.jobs, "Asking the desktop for its theme",
+      workspace_.services.jobs, "Asking the desktop for its theme",
       [](Progress&) { return desktop_prefers_dark(); },
       [this] {
         if (desktop_dark_.value() && *desktop_dark_.value() && workspace_.settings.follows_desktop)
@@ -81,7 +81,7 @@ void GuiApp::frame() {
     window_.set_title(title);
   }
   refresh_style();
-  if (workspace_.shared.requests.take<CallAttention>()) window_.request_attention();
+  if (workspace_.services.requests.take<CallAttention>()) window_.request_attention();
   export_.before_frame(workspace_);
   window_.frame([&] { shell_.draw(ui_); });
   export_.after_frame(workspace_, window_, ui_, shell_.panel_rect(), shell_.timeline_rect());
@@ -173,7 +173,7 @@ void screenshot(GuiApp& app, const std::string& file) {
 }
 
 void expect_notice(GuiApp& app, const std::string& words) {
-  const auto& notices = app.workspace().shared.notices.all();
+  const auto& notices = app.workspace().services.notices.all();
   const bool found = std::ranges::any_of(
       notices, [&](const Notice& notice) { return notice.text.find(words) != std::string::npos; });
   if (!found) refuse(fmt::format("no notice says '{}'", words));

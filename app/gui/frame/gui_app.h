@@ -139,7 +139,7 @@ class GuiApp {
   void settle();
   // Draws a few frames, until items placed by the layout of the frame before are in place. Throws likewise.
   void draw_settled();
-  bool wants_close() const { return stop_.stop_requested() || workspace_.shared.requests.holds<Quit>(); }
+  bool wants_close() const { return stop_.stop_requested() || workspace_.services.requests.holds<Quit>(); }
   // Throws Error{canceled} once the window is to close, to end work whose result would not be seen.
   void check_open() const;
   // Whether something moves by itself, and whether a text field shows its cursor.

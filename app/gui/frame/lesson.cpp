@@ -46,7 +46,7 @@ bool must_wait(const Workspace& workspace, const LessonLine& line) {
   if (action == nullptr) return false;
   const bool of_load = line.word == "time" || line.word == "play";
   if (of_load && document.load.projection.busy()) return true;
-  return !action->enabled(workspace) && !workspace.shared.jobs.idle();
+  return !action->enabled(workspace) && !workspace.services.jobs.idle();
 }
 
 }  // namespace
@@ -75,7 +75,7 @@ void follow_lesson(Workspace& workspace) {
     try {
       run_lesson_line(workspace, line);
     } catch (const Error& error) {
-      workspace.shared.notices.add(
+      workspace.services.notices.add(
           graph::Severity::error,
           fmt::format("Lesson {}, step {}: '{}': {}", safe_display(play.lesson().id, 60),
                       safe_display(play.step().id, 60), safe_display(line, 80), error.what()),

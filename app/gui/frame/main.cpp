@@ -29,7 +29,7 @@ std::string read_text(const std::string& path) {
 
 // Reports notices of severity error, which only a person looking at the window would see.
 void throw_failures(const Workspace& workspace) {
-  for (const Notice& notice : workspace.shared.notices.all())
+  for (const Notice& notice : workspace.services.notices.all())
     if (notice.severity == graph::Severity::error) throw Error(ErrorCode::io, notice.text);
 }
 
@@ -108,8 +108,8 @@ int run_gui(const GuiRequest& request) {
   app.workspace().settings.follows_desktop = request.follows_desktop;
   if (keeps) take_state(app.workspace().settings, request, state);
   if (!request.targets.empty())
-    app.workspace().shared.targets = std::make_shared<const std::vector<load::Target>>(request.targets);
-  app.workspace().shared.rates = request.rates;
+    app.workspace().services.targets = std::make_shared<const std::vector<load::Target>>(request.targets);
+  app.workspace().services.rates = request.rates;
   if (!request.panel.empty()) app.workspace().settings.panel = request.panel;
   app.workspace().lesson.folder = request.lesson_folder;
   open_models(app.workspace(), request);

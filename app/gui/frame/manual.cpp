@@ -269,7 +269,7 @@ void draw_manual_page(const Ui& ui, std::string_view markdown) {
 // --- The sheet of the manual: the choice of a page, and the page.
 
 void ManualSheet::draw(Workspace& workspace, const Ui& ui) {
-  if (const auto wanted = workspace.shared.requests.take<OpenManual>()) topic_ = wanted->topic;
+  if (const auto wanted = workspace.services.requests.take<OpenManual>()) topic_ = wanted->topic;
   if (topic_.empty()) return;
   const ImVec2 screen = ImGui::GetIO().DisplaySize;
   const SheetScope sheet(ui, "manual", {ui.px(1000), screen.y - ui.px(80)});

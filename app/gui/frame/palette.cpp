@@ -290,7 +290,7 @@ void Palette::run(Workspace& workspace, std::size_t at) {
 }
 
 void Palette::draw(Workspace& workspace, const Ui& ui) {
-  const auto wanted = workspace.shared.requests.take<OpenPalette>();
+  const auto wanted = workspace.services.requests.take<OpenPalette>();
   if (wanted) {
     open_ = true;
     typed_ = wanted->text;
@@ -333,7 +333,7 @@ void Palette::draw(Workspace& workspace, const Ui& ui) {
 }
 
 void KeySheet::draw(Workspace& workspace, const Ui& ui) {
-  if (workspace.shared.requests.take<OpenKeys>()) open_ = true;
+  if (workspace.services.requests.take<OpenKeys>()) open_ = true;
   if (!open_) return;
   const SheetScope sheet(ui, "keys", {ui.px(620), ui.px(560)}, ui.px(kTop));
   {

@@ -5,7 +5,7 @@
 #include "app/gui/frame/overlays.h"
 #include "app/gui/panels/panels.h"
 #include "app/gui/parts/widgets.h"
-#include "app/gui/state/base/shared.h"
+#include "app/gui/state/base/services.h"
 #include "app/gui/window/input.h"
 #include "core/base/text.h"
 
@@ -136,7 +136,7 @@ void Shell::draw(const Ui& ui) {
     ImGui::SetCursorPos({0, room.y - ui.px(kJobs)});
     draw_jobs(ui, ui.px(kJobs));
   }
-  if (workspace_.shared.requests.take<OpenBrowser>()) browser_.open(workspace_);
+  if (workspace_.services.requests.take<OpenBrowser>()) browser_.open(workspace_);
   browser_.draw(workspace_, ui);
   manual_.draw(workspace_, ui);
   palette_.draw(workspace_, ui);
@@ -364,8 +364,8 @@ Answer notice_strip(const Ui& ui, graph::Severity severity, std::string_view wor
 }  // namespace
 
 void Shell::draw_quit(const Ui& ui) {
-  if (workspace_.shared.requests.take<AskQuit>()) {
-    if (asks_quit_) workspace_.shared.requests.add(Quit{});  // who asks twice means it
+  if (workspace_.services.requests.take<AskQuit>()) {
+    if (asks_quit_) workspace_.services.requests.add(Quit{});  // who asks twice means it
     asks_quit_ = true;
   }
   if (!asks_quit_) return;
@@ -383,7 +383,7 @@ void Shell::draw_quit(const Ui& ui) {
             ui.theme->text);
   ImGui::Dummy({0, ui.px(8)});
   if (button(ui, "Stop it and quit (Enter)", ButtonKind::primary) || list_key_pressed(ListKey::enter))
-    workspace_.shared.requests.add(Quit{});
+    workspace_.services.requests.add(Quit{});
   ImGui::SameLine(0, ui.px(8));
   if (button(ui, "Keep running (Esc)") || list_key_pressed(ListKey::escape)) asks_quit_ = false;
 }
@@ -400,7 +400,7 @@ void Shell::draw_notices(const Ui& ui) {
                  -1, nullptr);
   }
   // the newest stands for all: others come to sight as it is dismissed
-  Notices& notices = workspace_.shared.notices;
+  Notices& notices = workspace_.services.notices;
   const auto front = notices.front(workspace_.document().id);
   if (!front) return;
   const Notice notice = notices.all()[front->at];
@@ -419,7 +419,7 @@ void Shell::draw_jobs(const Ui& ui, float height) {
   const FontScope font(ui.fonts.small);
   const float y = ImGui::GetCursorPosY() + (height - ImGui::GetFontSize()) / 2;
   ImGui::SetCursorPos({ui.px(18), y});
-  const std::vector<JobView> jobs = workspace_.shared.jobs.view();
+  const std::vector<JobView> jobs = workspace_.services.jobs.view();
   struct Hint {
     std::string_view words, action;
     bool needs_model;
@@ -434,7 +434,7 @@ void Shell::draw_jobs(const Ui& ui, float height) {
   for (const Hint& hint : kHints)
     if (!hint.needs_model || workspace_.document().model) right_width += text_width(hint.words) + between;
   if (jobs.empty())
-    muted(ui, elided(workspace_.shared.done.empty() ? "Ready" : workspace_.shared.done,
+    muted(ui, elided(workspace_.services.done.empty() ? "Ready" : workspace_.services.done,
                      width - right_width - ui.px(54)));
   for (const JobView& job : jobs) {
     if (ImGui::GetCursorPosX() + ui.px(280) > width - right_width - ui.px(36)) break;
@@ -452,7 +452,7 @@ void Shell::draw_jobs(const Ui& ui, float height) {
     ImGui::SameLine(0, ui.px(2));
     ImGui::SetCursorPosY(y - (ImGui::GetFrameHeight() - ImGui::GetFontSize()) / 2);
     if (icon_button(ui, "cancel", "Cancel", [&](ImVec2 center, ImU32 ink) { paint_cross(ui, center, ink); }))
-      workspace_.shared.jobs.cancel(job.id);
+      workspace_.services.jobs.cancel(job.id);
     ImGui::SameLine(0, ui.px(14));
   }
   ImGui::SetCursorPos({width - right_width - ui.px(18), y});

@@ -82,11 +82,11 @@ void TimelinePanel::refresh(const Workspace& workspace) {
   const Document& document = workspace.document();
   const auto upload = workspace.transfers.uploaded(workspace.document());
   const load::LoadMemory& memory = document.load.memory();
-  const bool shared = memory.kind == plan::MemoryKind::unified;
+  const bool unified = memory.kind == plan::MemoryKind::unified;
   // clocks can be compared, steps cannot
   const std::shared_ptr<const load::Projection> beside = document.load.beside.value();
   const view::RunAxis axis = beside ? view::RunAxis::seconds : axis_;
-  const Key key = {axis, shape_.value_or(shared ? TimelineShape::stacked : TimelineShape::split),
+  const Key key = {axis, shape_.value_or(unified ? TimelineShape::stacked : TimelineShape::split),
                    memory.budget.device, memory.budget.host, memory.budget.unified};
   const std::shared_ptr<const load::Projection> ghost =
       document.advice.previewed.value() ? document.advice.previewed.value() : beside;

@@ -283,7 +283,7 @@ void Toolbar::draw_chip(Workspace& workspace, const Ui& ui, float room) {
   put_text({at.x + pad, at.y + (size.y - ImGui::GetFontSize()) / 2}, ui.theme->text, words);
   tooltip(ui, verdict.first.empty() ? "Whether this load fits, and which changes would make it fit (F2)"
                                     : "First over the budget: " + verdict.first);
-  if (workspace.shared.requests.take<OpenAdvice>()) ImGui::OpenPopup("advice");
+  if (workspace.services.requests.take<OpenAdvice>()) ImGui::OpenPopup("advice");
   ImGui::SetNextWindowPos({at.x, at.y + size.y + ui.px(6)});
   ImGui::SetNextWindowSize({ui.px(440), 0});
   const StyleScope style(ImGuiStyleVar_WindowPadding, {ui.px(16), ui.px(12)});

@@ -146,7 +146,7 @@ void TreePanel::draw_filter(Workspace& workspace, const Ui& ui) {
   const std::string before = filter_;
   const float cross = filtered ? ImGui::GetFrameHeight() : 0;
   ImGui::SetNextItemWidth(ImGui::GetContentRegionAvail().x - cross);
-  if (workspace.shared.requests.take<FocusFilter>()) ImGui::SetKeyboardFocusHere();
+  if (workspace.services.requests.take<FocusFilter>()) ImGui::SetKeyboardFocusHere();
   {
     const ColorScope color(ImGuiCol_Border, ui.theme->bad);  // seen around a wrong filter only
     const StyleScope frame(ImGuiStyleVar_FrameBorderSize, table.error.empty() ? 0 : ui.px(1));

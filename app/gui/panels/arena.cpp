@@ -71,7 +71,7 @@ void pick_source(Workspace& workspace, const Ui& ui) {
           "operators, a file with the columns id, lower, upper, size, or the example");
   if (!picked) return;
   if (*picked == sources.size())
-    workspace.shared.requests.add(OpenBrowser{});
+    workspace.services.requests.add(OpenBrowser{});
   else
     work.choose(sources[*picked], arena_model(document));
 }

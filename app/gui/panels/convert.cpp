@@ -198,7 +198,7 @@ void ConvertPanel::draw_form(Workspace& workspace, const Ui& ui) {
 }
 
 void ConvertPanel::draw_progress(Workspace& workspace, const Ui& ui) {
-  const auto job = workspace.shared.jobs.find(workspace.transfers.conversion.job());
+  const auto job = workspace.services.jobs.find(workspace.transfers.conversion.job());
   if (!job) return;
   heading(ui, "Converting");
   if (progress_.draw(ui, *job)) workspace.transfers.conversion.cancel();

@@ -74,7 +74,7 @@ void DiffPanel::draw_content(Workspace& workspace, const Ui& ui) {
         [&] { diff.begin(workspace.documents()[*workspace.nearest_document()]->model, false); });
   draw_choice(workspace, ui, choice);
   if (diff.result.busy()) {
-    const auto job = workspace.shared.jobs.find(diff.result.job());
+    const auto job = workspace.services.jobs.find(diff.result.job());
     if (progress_with_stop(ui, job ? job->fraction : 0)) diff.result.cancel();
   } else if (diff.result.error() != nullptr) {
     paragraph(ui,

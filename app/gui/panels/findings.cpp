@@ -1,7 +1,7 @@
 // Problems of the model and of its loading, each with its cost and its remedy.
 #include "app/gui/panels/panels.h"
 #include "app/gui/parts/widgets.h"
-#include "app/gui/state/base/shared.h"
+#include "app/gui/state/base/services.h"
 #include "app/gui/state/model/model.h"
 #include "core/base/text.h"
 
@@ -168,7 +168,7 @@ void FindingsPanel::draw_head(Workspace& workspace, const Ui& ui) {
   const bool files = !model.graph->files.empty() && !model.shapes_only;
   const bool looked = document.checks.findings.value() != nullptr;
   if (document.checks.findings.busy()) {
-    const auto job = workspace.shared.jobs.find(document.checks.findings.job());
+    const auto job = workspace.services.jobs.find(document.checks.findings.job());
     control_text("Checking files", ui.theme->text);
     ImGui::SameLine(0, ui.px(12));
     if (progress_with_stop(ui, job ? job->fraction : 0)) document.checks.findings.cancel();

@@ -136,7 +136,7 @@ class MapPanel final : public Panel {
   void draw_tiles(const Document& document, const Ui& ui, ImVec2 at);
   void fill_tile(const Document& document, const Ui& ui, const Tile& tile, ImVec2 low, ImVec2 high) const;
   void refresh_held(const Document& document);
-  const HeldBytes& held() const { return helds_[half_]; }
+  const HeldBytes& held() const { return held_bytes_[drawn_map_]; }
   void draw_part(Document& document, const Ui& ui, ImVec2 size);
   void draw_moment(const load::Projection& projection, const Ui& ui, ImVec2 at, float width) const;
   void draw_labels(const Document& document, const Ui& ui, ImVec2 at);
@@ -176,8 +176,8 @@ class MapPanel final : public Panel {
   std::vector<int> categories_;  // parallel to tiles_: what the legend calls it, -1 = nothing
   int dimmed_except_ = -1;       // category under the mouse in the legend
   // At the time cursor; empty while that rests at the peak. The second is of the load played in step.
-  std::array<HeldBytes, 2> helds_;
-  std::size_t half_ = 0;  // the part that is being drawn
+  std::array<HeldBytes, 2> held_bytes_;
+  std::size_t drawn_map_ = 0;  // the part that is being drawn
 };
 
 void MapPanel::lay_out(const Document& document, const Ui& ui, ImVec2 size) {
@@ -276,15 +276,15 @@ void MapPanel::draw_canvas(Workspace& workspace, const Ui& ui, ImVec2 size) {
   lay_out(document, ui, part);
   color_tiles(workspace, ui);
   refresh_held(document);
-  for (half_ = 0; half_ < (two ? 2u : 1u); ++half_) {
-    const ImVec2 at = start + ImVec2{half_ == 0 ? 0 : part.x + gap, 0};
+  for (drawn_map_ = 0; drawn_map_ < (two ? 2u : 1u); ++drawn_map_) {
+    const ImVec2 at = start + ImVec2{drawn_map_ == 0 ? 0 : part.x + gap, 0};
     if (two)
-      draw_moment(half_ == 0 ? *document.load.projection.value() : *document.load.beside.value(), ui, at,
+      draw_moment(drawn_map_ == 0 ? *document.load.projection.value() : *document.load.beside.value(), ui, at,
                   part.x);
     ImGui::SetCursorScreenPos(at + ImVec2{0, title});
     draw_part(document, ui, part);
   }
-  half_ = 0;
+  drawn_map_ = 0;
 }
 
 // Above each of two maps: the method, and what it holds now.
@@ -300,7 +300,7 @@ void MapPanel::draw_moment(const load::Projection& projection, const Ui& ui, ImV
 
 void MapPanel::draw_part(Document& document, const Ui& ui, ImVec2 size) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
-  const IdScope scope(half_);
+  const IdScope scope(drawn_map_);
   plot_area("map", size);
   ImGui::PushClipRect(at, at + size, true);
   if (tiles_.empty()) ImGui::GetWindowDrawList()->AddRectFilled(at, at + size, ui.theme->raised);
@@ -316,13 +316,14 @@ void MapPanel::refresh_held(const Document& document) {
   const bool two = document.load.beside.value() != nullptr;
   const bool moved =
       document.load.projection.value() && (two || !document.time.at_peak() || document.hover.step);
-  if (!moved || !two) helds_[1].clear();
-  if (!moved) return helds_[0].clear();
+  if (!moved || !two) held_bytes_[1].clear();
+  if (!moved) return held_bytes_[0].clear();
   const std::size_t step = document.hover.step.value_or(document.time.step());
-  helds_[0].move_to(document.model, document.load.projection.value(), step);
+  held_bytes_[0].move_to(document.model, document.load.projection.value(), step);
   if (two)
-    helds_[1].move_to(document.model, document.load.beside.value(),
-                      step_in_step(*document.load.projection.value(), step, *document.load.beside.value()));
+    held_bytes_[1].move_to(
+        document.model, document.load.beside.value(),
+        step_at_same_time(*document.load.projection.value(), step, *document.load.beside.value()));
 }
 
 // Side by side where the tensor is in several spaces at once. Of many small ones together, each space takes

@@ -73,8 +73,8 @@ void break_line(std::string_view line, std::size_t columns, std::vector<std::str
 }
 
 // Each line by itself: a line break is the one control character that is kept.
-template <typename Take>
-void for_each_line(std::string_view text, Take take) {
+template <typename Consume>
+void for_each_line(std::string_view text, Consume take) {
   for (std::string_view line : split(text, '\n')) {
     if (line.ends_with('\r')) line.remove_suffix(1);
     take(line);
@@ -199,7 +199,7 @@ void MetadataValue::draw_search(const Workspace& workspace, ArrayView& view, con
     view.search(words_);
   if (view.searching()) {
     found_seen_ = 0;
-    const auto job = workspace.shared.jobs.find(view.search_job());
+    const auto job = workspace.services.jobs.find(view.search_job());
     if (progress_with_stop(ui, job ? job->fraction : 0)) view.stop_search();
     return;
   }

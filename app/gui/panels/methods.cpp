@@ -70,10 +70,10 @@ void MethodsPanel::draw_content(Workspace& workspace, const Ui& ui) {
   continue_line(ui, 14, text_width(evidence));
   control_text(evidence, ui.theme->muted);
   tooltip(ui, load::evidence_text(method.id));
-  const std::string rates = load::rates_line(workspace.shared.rates);
+  const std::string rates = load::rates_line(workspace.services.rates);
   const float left =
       ImGui::GetWindowPos().x + ImGui::GetWindowContentRegionMax().x - ImGui::GetItemRectMax().x - ui.px(14);
-  const std::string brief = workspace.shared.rates ? "Times by measured rates" : "Times by assumed rates";
+  const std::string brief = workspace.services.rates ? "Times by measured rates" : "Times by assumed rates";
   const std::string& words = text_width(rates) <= left ? rates : brief;
   continue_line(ui, 14, text_width(words));
   control_text(words, ui.theme->muted);
@@ -117,7 +117,7 @@ void MethodsPanel::draw_toolbar(Workspace& workspace, const Ui& ui) {
 void MethodsPanel::draw_notes(Workspace& workspace, const Ui& ui) {
   const Document& document = workspace.document();
   const report::ChartSubject subject = document.load.comparison.value()->subject(*document.model->graph);
-  const std::vector<report::PicturedRow> rows = compared_rows(document, subject);
+  const std::vector<report::DrawnRow> rows = compared_rows(document, subject);
   std::vector<std::string> notes;
   if (workspace.settings.compare_view == CompareView::table) {  // it has every row, and no curves
     notes.push_back(report::difference_text(report::rows_of(rows), subject.bound.memory.kind));

@@ -23,7 +23,7 @@ class MethodsTable {
   void move_choice(Workspace& workspace, const Ui& ui);
   void agree_on_sort(CompareSort& sort);
 
-  std::shared_ptr<const report::PicturedAnswer> seen_;  // what `at_` is of
+  std::shared_ptr<const report::AnswerWithCurves> seen_;  // what `at_` is of
   CompareSort sorted_;
   bool fits_only_ = false;
   std::set<std::string, std::less<>> compared_;
@@ -36,12 +36,12 @@ class MethodsTable {
 // Draws a small plot for each method, all on one scale.
 void draw_methods_curves(Workspace& workspace, const Ui& ui, ImVec2 size);
 // The rows of the methods that this document compares.
-std::vector<report::PicturedRow> compared_rows(const Document& document, const report::ChartSubject& subject);
+std::vector<report::DrawnRow> compared_rows(const Document& document, const report::ChartSubject& subject);
 // Draws a curve for each of a few methods over each other, in the space in which they differ most.
 void draw_methods_overlay(Document& document, const Ui& ui, ImVec2 size);
 // The methods in the overlay: those picked by the user, else a few from the lowest to the highest peak.
-std::vector<report::PicturedRow> overlaid_rows(const Document& document,
-                                               const std::vector<report::PicturedRow>& rows);
+std::vector<report::DrawnRow> overlaid_rows(const Document& document,
+                                            const std::vector<report::DrawnRow>& rows);
 
 // The order of the load as a list of rows to drag, with the path of a file to load or save.
 class OrderEditor {

@@ -114,10 +114,10 @@ void slice_lines(const Ui& ui, std::string_view slice, bool names) {
   if (names && first < slice.size()) muted(ui, slice.substr(first + 1));
 }
 
-void curve_card(const Ui& ui, const report::PicturedRow& pictured, double place, bool below) {
-  const report::RowCurve& curve = *pictured.curve;
+void curve_card(const Ui& ui, const report::DrawnRow& drawn, double place, bool below) {
+  const report::RowCurve& curve = *drawn.curve;
   hover_card(ui, [&] {
-    heading(ui, pictured.row->method->id);
+    heading(ui, drawn.row->method->id);
     if (place > 1) return muted(ui, "already loaded");
     if (const std::string moment = moment_text(curve, place); !moment.empty()) muted(ui, moment);
     for (const report::CurveBand& band : curve.bands) {
@@ -130,11 +130,11 @@ void curve_card(const Ui& ui, const report::PicturedRow& pictured, double place,
   });
 }
 
-void draw_cell(Workspace& workspace, const Ui& ui, const report::PicturedRow& pictured,
+void draw_cell(Workspace& workspace, const Ui& ui, const report::DrawnRow& drawn,
                const report::ChartScale& scale, ImVec2 size) {
   Document& document = workspace.document();
-  const load::LoadRow& row = *pictured.row;
-  const report::RowCurve& curve = *pictured.curve;
+  const load::LoadRow& row = *drawn.row;
+  const report::RowCurve& curve = *drawn.curve;
   const load::BoundRequest& bound = *document.load.comparison.value()->answer.bound;
   const bool chosen = &shown_method(document.load.asked()) == row.method;
   const IdScope scope(row.method);
@@ -149,7 +149,7 @@ void draw_cell(Workspace& workspace, const Ui& ui, const report::PicturedRow& pi
   const Place place(scale, curve.end, at + pad + ImVec2{0, line * 2 + ui.px(8)}, high - pad);
   const float mouse = ImGui::GetIO().MousePos.x;
   const double pointed = std::max(place.place_of(mouse), 0.0);
-  curve_card(ui, pictured, pointed, ImGui::GetIO().MousePos.y > place.water());
+  curve_card(ui, drawn, pointed, ImGui::GetIO().MousePos.y > place.water());
 
   ImDrawList* draw = ImGui::GetWindowDrawList();
   draw->AddRectFilled(at, high, hot ? ui.theme->hovered : ui.theme->raised, ui.px(6));
@@ -198,18 +198,16 @@ void draw_legend(const Workspace& workspace, const Ui& ui, const report::ChartSc
 
 }  // namespace
 
-std::vector<report::PicturedRow> compared_rows(const Document& document,
-                                               const report::ChartSubject& subject) {
-  std::vector<report::PicturedRow> rows = report::pictured_rows(subject);
-  std::erase_if(rows,
-                [&](const report::PicturedRow& row) { return !document.compares(row.row->method->id); });
+std::vector<report::DrawnRow> compared_rows(const Document& document, const report::ChartSubject& subject) {
+  std::vector<report::DrawnRow> rows = report::drawn_rows(subject);
+  std::erase_if(rows, [&](const report::DrawnRow& row) { return !document.compares(row.row->method->id); });
   return rows;
 }
 
 void draw_methods_curves(Workspace& workspace, const Ui& ui, ImVec2 size) {
   Document& document = workspace.document();
   const report::ChartSubject subject = document.load.comparison.value()->subject(*document.model->graph);
-  const std::vector<report::PicturedRow> rows = compared_rows(document, subject);
+  const std::vector<report::DrawnRow> rows = compared_rows(document, subject);
   const ChildScope child("curves", size);
   if (rows.empty()) return empty_state(ui, "No method can load this model", "The table says why.");
   const report::ChartScale scale = report::chart_scale(subject, rows);
@@ -243,7 +241,7 @@ constexpr std::size_t kMostOverlaid = std::tuple_size_v<decltype(Theme::categori
 
 // A curve: the bytes of one space, or in unified memory of all that must be held, without page cache.
 struct OverlayRow {
-  report::PicturedRow pictured;
+  report::DrawnRow drawn;
   const report::CurveBand* band = nullptr;
   std::vector<double> bytes = {};  // for each column of the band
   double peak = 0;
@@ -251,22 +249,22 @@ struct OverlayRow {
 };
 
 // Of device and host the one in which the rows differ most; in unified memory all that must be held.
-const report::RowSpace& overlay_space(std::span<const report::PicturedRow> rows, plan::MemoryKind memory) {
+const report::RowSpace& overlay_space(std::span<const report::DrawnRow> rows, plan::MemoryKind memory) {
   if (memory == plan::MemoryKind::unified) return report::find_row_space("held");
   const report::RowSpace& widest = report::widest_space(report::rows_of(rows));
   return report::find_row_space(widest.id == "host" ? "host" : "device");
 }
 
-OverlayRow overlay_row(const report::PicturedRow& pictured, const report::RowSpace& space) {
-  const report::RowCurve& curve = *pictured.curve;
+OverlayRow overlay_row(const report::DrawnRow& drawn, const report::RowSpace& space) {
+  const report::RowCurve& curve = *drawn.curve;
   const bool host = space.id == "host";
-  OverlayRow row{pictured, &(host ? curve.bands.back() : curve.bands.front())};
+  OverlayRow row{drawn, &(host ? curve.bands.back() : curve.bands.front())};
   const unsigned mask = host                 ? plan::space_bit(plan::Space::host)
                         : space.id == "held" ? plan::kHeldSpaces
                                              : plan::space_bit(plan::Space::device);
   for (const view::UsageColumn& column : row.band->columns)
     row.bytes.push_back(static_cast<double>(plan::sum_over(column.bytes, mask)));
-  row.peak = static_cast<double>(space.peak(*pictured.row).bytes);
+  row.peak = static_cast<double>(space.peak(*drawn.row).bytes);
   const auto count = static_cast<double>(std::max<std::size_t>(row.bytes.size(), 1));
   if (host) {
     const auto most = std::ranges::max_element(row.bytes);
@@ -289,13 +287,13 @@ struct Overlay {
   view::RunAxis axis = view::RunAxis::seconds;
 };
 
-Overlay overlay_of(const std::vector<report::PicturedRow>& rows, const report::RowSpace& space,
+Overlay overlay_of(const std::vector<report::DrawnRow>& rows, const report::RowSpace& space,
                    const load::BoundRequest& bound) {
   Overlay overlay;
   overlay.space = &space;
   overlay.limit = overlay.space->id == "host" ? bound.memory.budget.host : bound.memory.deciding_budget();
   overlay.end = 0;
-  for (const report::PicturedRow& row : rows) {
+  for (const report::DrawnRow& row : rows) {
     overlay.rows.push_back(overlay_row(row, *overlay.space));
     overlay.axis = row.curve->axis;
     overlay.end = std::max(overlay.end, overlay.axis == view::RunAxis::steps ? 1 : row.curve->end);
@@ -309,7 +307,7 @@ Overlay overlay_of(const std::vector<report::PicturedRow>& rows, const report::R
 
 // Where a row's own axis, from 0 to 1, is on the common one. Steps are each plan's own: shares of it.
 double share_of(const Overlay& overlay, const OverlayRow& row) {
-  const double end = row.pictured.curve->end;
+  const double end = row.drawn.curve->end;
   return overlay.axis == view::RunAxis::steps || end <= 0 ? 1 : end / overlay.end;
 }
 
@@ -358,8 +356,7 @@ void paint_names(const Ui& ui, const PlotArea& area, const Overlay& overlay, std
   const bool named = area.width() > ui.px(400) && area.height() > ui.px(190);
   for (std::size_t i = 0; i < curves.size(); ++i)
     paint_curve_name(ui, area, curves[i].back(), colors[i],
-                     named ? std::string(overlay.rows[i].pictured.row->method->id) : letter_of(i), lines,
-                     dots);
+                     named ? std::string(overlay.rows[i].drawn.row->method->id) : letter_of(i), lines, dots);
 }
 
 void paint_axis(const Ui& ui, const PlotArea& area, const Overlay& overlay) {
@@ -399,7 +396,7 @@ void overlay_card(const Ui& ui, const PlotArea& area, const Overlay& overlay, st
   hover_card(ui, [&] {
     if (overlay.axis == view::RunAxis::seconds) muted(ui, "at " + format_seconds(place * overlay.end));
     for (const Line& line : lines)
-      legend_entry(ui, colors[line.row], overlay.rows[line.row].pictured.row->method->id,
+      legend_entry(ui, colors[line.row], overlay.rows[line.row].drawn.row->method->id,
                    format_bytes(static_cast<std::uint64_t>(line.bytes)));
     if (nearest == lines.end()) return;
     const auto& slices = overlay.rows[nearest->row].band->slices;
@@ -407,7 +404,7 @@ void overlay_card(const Ui& ui, const PlotArea& area, const Overlay& overlay, st
     const auto at = std::min(static_cast<std::size_t>(nearest->own * static_cast<double>(slices.size())),
                              slices.size() - 1);
     if (slices[at].empty()) return;
-    heading(ui, overlay.rows[nearest->row].pictured.row->method->id);
+    heading(ui, overlay.rows[nearest->row].drawn.row->method->id);
     muted(ui, slices[at]);
   });
   ImGui::GetWindowDrawList()->AddLine({mouse.x, area.low.y}, {mouse.x, area.high.y}, ui.theme->muted,
@@ -433,16 +430,16 @@ void draw_plot(const Document& document, const Ui& ui, const Overlay& overlay, s
   std::vector<std::vector<ImVec2>> curves(overlay.rows.size());
   for (const bool chosen : {false, true})
     for (std::size_t i = 0; i < overlay.rows.size(); ++i)
-      if ((overlay.rows[i].pictured.row->method->id == shown_method(document.load.asked()).id) == chosen)
+      if ((overlay.rows[i].drawn.row->method->id == shown_method(document.load.asked()).id) == chosen)
         curves[i] = paint_line(ui, area, overlay, overlay.rows[i], colors[i], chosen);
   paint_names(ui, area, overlay, colors, curves);
 }
 
 // Which methods: a swatch where they are shown, their peak at the right. A click shows or hides one.
-void draw_choices(Document& document, const Ui& ui, const std::vector<report::PicturedRow>& rows,
+void draw_choices(Document& document, const Ui& ui, const std::vector<report::DrawnRow>& rows,
                   const Overlay& overlay, std::span<const ImU32> colors) {
-  for (const report::PicturedRow& row : rows) {
-    const auto at = std::ranges::find(overlay.rows, row, &OverlayRow::pictured);
+  for (const report::DrawnRow& row : rows) {
+    const auto at = std::ranges::find(overlay.rows, row, &OverlayRow::drawn);
     const bool there = at != overlay.rows.end();
     const FontScope font(ui.fonts.small);
     const float height = ImGui::GetFontSize() + ui.px(6);
@@ -451,7 +448,7 @@ void draw_choices(Document& document, const Ui& ui, const std::vector<report::Pi
     const IdScope scope(row.row->method);
     if (ImGui::Selectable("##choice", false, 0, {width, height})) {
       std::set<std::string, std::less<>> picked;
-      for (const OverlayRow& other : overlay.rows) picked.emplace(other.pictured.row->method->id);
+      for (const OverlayRow& other : overlay.rows) picked.emplace(other.drawn.row->method->id);
       if (there)
         picked.erase(std::string(row.row->method->id));
       else if (picked.size() < kMostOverlaid)
@@ -481,11 +478,11 @@ void draw_choices(Document& document, const Ui& ui, const std::vector<report::Pi
 
 }  // namespace
 
-std::vector<report::PicturedRow> overlaid_rows(const Document& document,
-                                               const std::vector<report::PicturedRow>& rows) {
-  std::vector<report::PicturedRow> result;
+std::vector<report::DrawnRow> overlaid_rows(const Document& document,
+                                            const std::vector<report::DrawnRow>& rows) {
+  std::vector<report::DrawnRow> result;
   if (!document.overlaid.empty()) {
-    for (const report::PicturedRow& row : rows)
+    for (const report::DrawnRow& row : rows)
       if (document.overlaid.contains(row.row->method->id) && result.size() < kMostOverlaid)
         result.push_back(row);
     return result;
@@ -494,29 +491,29 @@ std::vector<report::PicturedRow> overlaid_rows(const Document& document,
   constexpr std::size_t kFew = 5;
   const report::RowSpace& space =
       overlay_space(rows, document.load.comparison.value()->answer.bound->memory.kind);
-  const auto peak = [&](const report::PicturedRow& row) { return space.peak(*row.row).bytes; };
-  std::vector<report::PicturedRow> sorted = rows;
+  const auto peak = [&](const report::DrawnRow& row) { return space.peak(*row.row).bytes; };
+  std::vector<report::DrawnRow> sorted = rows;
   std::ranges::stable_sort(sorted, {}, peak);
-  std::vector<report::PicturedRow> distinct;
-  for (const report::PicturedRow& row : sorted) {
+  std::vector<report::DrawnRow> distinct;
+  for (const report::DrawnRow& row : sorted) {
     if (row.row->method->id == shown_method(document.load.asked()).id) result.push_back(row);
     if (distinct.empty() || peak(distinct.back()) != peak(row)) distinct.push_back(row);
   }
-  const auto add = [&](const report::PicturedRow& row) {
+  const auto add = [&](const report::DrawnRow& row) {
     if (result.size() < kFew && std::ranges::find(result, row) == result.end()) result.push_back(row);
   };
   for (std::size_t i = 0; i + 1 < kFew; ++i) add(distinct[i * (distinct.size() - 1) / (kFew - 2)]);
-  for (const report::PicturedRow& row : sorted) add(row);  // where few peaks differ
+  for (const report::DrawnRow& row : sorted) add(row);  // where few peaks differ
   return result;
 }
 
 void draw_methods_overlay(Document& document, const Ui& ui, ImVec2 size) {
   const report::ChartSubject subject = document.load.comparison.value()->subject(*document.model->graph);
-  const std::vector<report::PicturedRow> rows = report::pictured_rows(subject);
+  const std::vector<report::DrawnRow> rows = report::drawn_rows(subject);
   const ChildScope child("overlaid", size);
   if (rows.empty()) return empty_state(ui, "No method can load this model", "The table says why.");
   const load::BoundRequest& bound = *document.load.comparison.value()->answer.bound;
-  const std::vector<report::PicturedRow> shown = overlaid_rows(document, rows);
+  const std::vector<report::DrawnRow> shown = overlaid_rows(document, rows);
   // of chosen rows the space in which they differ, else that of all
   const report::RowSpace& space = overlay_space(document.overlaid.empty() ? rows : shown, bound.memory.kind);
   const Overlay overlay = overlay_of(shown, space, bound);

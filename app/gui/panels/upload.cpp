@@ -113,17 +113,17 @@ bool draw_devices(Workspace& workspace, const Ui& ui, float width) {
                                                        : ", does not fit";
     labels.push_back(fmt::format("{}: {}{}", device.index, device.name, fit));
   }
-  const gpu::DeviceChoice choice = gpu::choose_device(workspace.devices(), workspace.shared.device);
+  const gpu::DeviceChoice choice = gpu::choose_device(workspace.devices(), workspace.services.device);
   // a device may also be asked for by a part of its name
-  const bool named = !workspace.shared.device.empty();
+  const bool named = !workspace.services.device.empty();
   if (named && choice.chosen) current = *choice.chosen + 1;
-  const std::string preview = named && !choice.chosen ? shown(workspace.shared.device) : labels[current];
+  const std::string preview = named && !choice.chosen ? shown(workspace.services.device) : labels[current];
   if (const auto picked = combo(ui, "##device", width, preview, labels, current))
     workspace.choose_device(*picked == 0 ? "" : std::to_string(workspace.devices()[*picked - 1].index));
   if (!choice.chosen) {
     if (workspace.devices().empty()) return false;
     paragraph(ui,
-              named ? fmt::format("No device '{}' can hold a model.", shown(workspace.shared.device))
+              named ? fmt::format("No device '{}' can hold a model.", shown(workspace.services.device))
                     : "No device here can hold a model: see `loadline devices`.",
               ui.theme->bad);
     return false;
@@ -335,7 +335,7 @@ void UploadPanel::draw_form(Workspace& workspace, const Ui& ui) {
 // The curves as they grow: projected for the whole upload, measured up to now.
 void UploadPanel::draw_running(Workspace& workspace, const Ui& ui) {
   heading(ui, "Uploading");
-  if (const auto job = workspace.shared.jobs.find(workspace.transfers.uploading.job()))
+  if (const auto job = workspace.services.jobs.find(workspace.transfers.uploading.job()))
     if (progress_.draw(ui, *job)) workspace.transfers.uploading.cancel();
   ImGui::Dummy({0, ui.px(2)});
   const std::shared_ptr<const LiveUpload>& live = workspace.transfers.live_upload;

@@ -102,7 +102,8 @@ void take_samples(TimelineCurves& curves, const load::SampleLog::Entries& sample
     curves.driver.clear();
 }
 
-std::size_t step_in_step(const load::Projection& first, std::size_t step, const load::Projection& other) {
+std::size_t step_at_same_time(const load::Projection& first, std::size_t step,
+                              const load::Projection& other) {
   const double seconds =
       view::x_of_step(first.timeline, first.plan.steps.size(), view::RunAxis::seconds, step);
   return view::step_at_x(other.timeline, other.plan.steps.size(), view::RunAxis::seconds, seconds);

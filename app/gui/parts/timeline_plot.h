@@ -50,7 +50,7 @@ TimelineCurves timeline_curves(const load::Projection& projection, const UploadR
                                const load::Budget& budget, view::RunAxis axis, TimelineShape shape);
 
 // The step of another load at the moment on its clock that the first load's step has.
-std::size_t step_in_step(const load::Projection& first, std::size_t step, const load::Projection& other);
+std::size_t step_at_same_time(const load::Projection& first, std::size_t step, const load::Projection& other);
 // What the step does: "copy wte.weight to the device". Empty behind the last step.
 std::string step_text(const Model& model, const load::Projection& projection, std::size_t step);
 

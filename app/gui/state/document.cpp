@@ -12,32 +12,32 @@
 namespace loadline::gui {
 namespace {
 
-std::shared_ptr<ArenaWork> kept_arena(Shared& shared, std::shared_ptr<ArenaWork> arena) {
+std::shared_ptr<ArenaWork> kept_arena(Services& services, std::shared_ptr<ArenaWork> arena) {
   if (arena) return arena;
-  return std::make_shared<ArenaWork>(shared.jobs,
-                                     [&shared](const Error& error) { shared.notices.fail("open", error); });
+  return std::make_shared<ArenaWork>(
+      services.jobs, [&services](const Error& error) { services.notices.fail("open", error); });
 }
 
 }  // namespace
 
-Document::Document(Shared& shared, ModelPtr shown, Kept kept)
-    : id(++shared.documents),
+Document::Document(Services& services, ModelPtr shown, Kept kept)
+    : id(++services.documents),
       model(std::move(shown)),
-      metadata(shared.jobs, model ? model->graph : nullptr),
-      values(shared.jobs, model ? model->graph : nullptr),
-      diff(shared.jobs, model),
-      table(shared.jobs, model, std::move(kept.filter), kept.column, kept.ascending),
-      checks(shared, model),
-      forward(shared, model),
-      load(shared, model, id, forward, std::move(kept.asked),
+      metadata(services.jobs, model ? model->graph : nullptr),
+      values(services.jobs, model ? model->graph : nullptr),
+      diff(services.jobs, model),
+      table(services.jobs, model, std::move(kept.filter), kept.column, kept.ascending),
+      checks(services, model),
+      forward(services, model),
+      load(services, model, id, forward, std::move(kept.asked),
            {.asked = [this] { follow_load(); }, .projected = [this] { take_projection(); }}),
-      advice(shared, load),
-      order(shared, load, id),
-      arena(kept_arena(shared, std::move(kept.arena))) {
+      advice(services, load),
+      order(services, load, id),
+      arena(kept_arena(services, std::move(kept.arena))) {
   if (model) {
     if (const auto tensor = find_tensor(*model, kept.tensor)) select(*tensor);
-    counted_.ask(shared.jobs, "Counting parameters",
-                 [graph = model->graph, assets = shared.assets](Progress&) {
+    counted_.ask(services.jobs, "Counting parameters",
+                 [graph = model->graph, assets = services.assets](Progress&) {
                    return forward::model_claims(*graph, *assets).parameters;
                  });
   }

@@ -3,7 +3,7 @@
 
 #include "app/gui/state/base/coordinates.h"
 #include "app/gui/state/base/jobs.h"
-#include "app/gui/state/base/shared.h"
+#include "app/gui/state/base/services.h"
 #include "app/gui/state/load/load_work.h"
 #include "app/gui/state/model/checks.h"
 #include "app/gui/state/model/file_data.h"
@@ -39,7 +39,7 @@ class Document {
   };
 
   // A null `model` is the start page; choices made there apply to the next model.
-  Document(Shared& shared, ModelPtr model, Kept kept);
+  Document(Services& services, ModelPtr model, Kept kept);
   Document(const Document&) = delete;
   Document& operator=(const Document&) = delete;
   // What a document beside this one begins with: the question and the sorting.

@@ -22,10 +22,10 @@ namespace loadline::gui {
 
 // The lesson and its figures. They are for one thread at a time; scenes that are answered stay answered.
 struct LessonPlay::Work {
-  Work(lesson::Lesson played, const Shared& shared)
+  Work(lesson::Lesson played, const Services& services)
       : lesson(std::move(played)),
-        targets(shared.targets),
-        environment{.assets = shared.assets, .targets = *targets, .measured_rates = shared.rates} {}
+        targets(services.targets),
+        environment{.assets = services.assets, .targets = *targets, .measured_rates = services.rates} {}
 
   // Calls `work(Figures&)` while no other job has the figures.
   template <typename Function>
@@ -69,7 +69,7 @@ StepTexts filled_texts(const lesson::Step& step, lesson::Figures& figures) {
 
 }  // namespace
 
-LessonPlay::LessonPlay(Shared& shared) : shared_(shared) {}
+LessonPlay::LessonPlay(Services& services) : services_(services) {}
 
 LessonPlay::~LessonPlay() {
   if (work_) work_->stop.request_stop();
@@ -79,7 +79,7 @@ const std::vector<lesson::Lesson>& LessonPlay::all() const {
   if (std::exchange(has_read_, true)) return all_;
   lesson::Lessons read = lesson::load_lessons(folder);
   for (const std::string& fault : read.faults)
-    shared_.notices.add(graph::Severity::warning, fmt::format("This lesson is left out: {}", fault));
+    services_.notices.add(graph::Severity::warning, fmt::format("This lesson is left out: {}", fault));
   all_ = std::move(read.all);
   return all_;
 }
@@ -94,7 +94,7 @@ void LessonPlay::start(std::string_view id) {
   has_read_ = false;  // its author may have written it anew
   lesson::Lesson found = lesson::Lessons{all(), {}}.find(id);
   leave();
-  work_ = std::make_shared<Work>(std::move(found), shared_);
+  work_ = std::make_shared<Work>(std::move(found), services_);
   states_.assign(work_->lesson.steps.size(), {});
   go_to(0);
 }
@@ -125,7 +125,7 @@ void LessonPlay::fill_texts() {
   if (now().texts) return filling_.withdraw();
   now().fault.clear();
   filling_.ask(
-      shared_.jobs, "Computing the figures of the lesson",
+      services_.jobs, "Computing the figures of the lesson",
       [work = work_, at = at_](Progress& progress) {
         return work->with_figures(progress, [&](lesson::Figures& figures) {
           return filled_texts(work->lesson.steps[at], figures);
@@ -144,7 +144,7 @@ void LessonPlay::answer(const std::string& given) {
   now().typed = given;
   now().fault.clear();
   judging_.ask(
-      shared_.jobs, "Judging the answer",
+      services_.jobs, "Judging the answer",
       [work = work_, at = at_, given](Progress& progress) {
         return work->with_figures(progress, [&](lesson::Figures& figures) {
           const lesson::Step& asked = work->lesson.steps[at];
@@ -171,7 +171,7 @@ void LessonPlay::run() {
   if (!step().run) throw Error(ErrorCode::usage, "this step of the lesson runs nothing");
   now().ran.reset();
   running_.ask(
-      shared_.jobs, "Running the step of the lesson",
+      services_.jobs, "Running the step of the lesson",
       [work = work_, at = at_](Progress& progress) {
         const lesson::Step& asked = work->lesson.steps[at];
         lesson::RunResult result = lesson::do_run(*asked.run, work->environment, progress);
@@ -184,12 +184,12 @@ void LessonPlay::run() {
         if (running_.error() == nullptr)
           states_[at].ran = running_.value();
         else
-          shared_.notices.fail("run the step", *running_.error(), document);
+          services_.notices.fail("run the step", *running_.error(), document);
       });
 }
 
 double LessonPlay::run_fraction() const {
-  const auto job = shared_.jobs.find(running_.job());
+  const auto job = services_.jobs.find(running_.job());
   return job ? job->fraction : 0;
 }
 
@@ -200,13 +200,13 @@ void LessonPlay::want_model(std::function<void(ModelPtr)> then) {
     return then(known->second);
   }
   opening_.ask(
-      shared_.jobs, "Deriving the shapes of " + safe_display(model.name, 60),
-      [model, assets = shared_.assets](Progress&) {
+      services_.jobs, "Deriving the shapes of " + safe_display(model.name, 60),
+      [model, assets = services_.assets](Progress&) {
         return make_model(lesson::model_shapes(model, *assets), "", model.name);
       },
       [this, name = model.name, then = std::move(then)] {
         if (opening_.error() != nullptr) {
-          shared_.notices.fail("show the model of the lesson", *opening_.error());
+          services_.notices.fail("show the model of the lesson", *opening_.error());
           return;
         }
         then(models_.emplace(name, opening_.value()).first->second);

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "app/gui/state/base/jobs.h"
-#include "app/gui/state/base/shared.h"
+#include "app/gui/state/base/services.h"
 #include "app/gui/state/load/load.h"
 #include "app/gui/state/model/model.h"
 #include "app/gui/state/settings.h"
@@ -59,7 +59,7 @@ struct StepState {
 // Every function returns at once. Texts, judgments and runs are jobs. Used from one thread.
 class LessonPlay {
  public:
-  explicit LessonPlay(Shared& shared);
+  explicit LessonPlay(Services& services);
   LessonPlay(const LessonPlay&) = delete;
   LessonPlay& operator=(const LessonPlay&) = delete;
   ~LessonPlay();
@@ -115,7 +115,7 @@ class LessonPlay {
   struct Work;
   void fill_texts();
 
-  Shared& shared_;
+  Services& services_;
   mutable std::vector<lesson::Lesson> all_;
   mutable bool has_read_ = false;
   std::shared_ptr<Work> work_;  // shared with jobs

@@ -55,8 +55,8 @@ void Transfers::convert(const Document& document, const ConvertTask& task) {
   conversion.reset();
   checking.reset();
   conversion.ask(
-      shared_.jobs, "Converting to " + std::string(exporter.id),
-      [model = model, task, id = document.id, assets = shared_.assets](Progress& progress) {
+      services_.jobs, "Converting to " + std::string(exporter.id),
+      [model = model, task, id = document.id, assets = services_.assets](Progress& progress) {
         return Conversion{
             id, exporters::convert_model(bound_conversion(*model, task, *assets, progress), progress),
             task.out};
@@ -64,14 +64,14 @@ void Transfers::convert(const Document& document, const ConvertTask& task) {
       [this, out = task.out, id = document.id] {
         if (!disk_path_.empty()) measure_disk(disk_path_);
         if (conversion.error() != nullptr) {
-          shared_.done = "Not converted";
-          shared_.notices.fail("convert", *conversion.error(), id);
+          services_.done = "Not converted";
+          services_.notices.fail("convert", *conversion.error(), id);
           return;
         }
         const exporters::WriteReport& report = conversion.value()->report;
-        shared_.done = fmt::format("Wrote {}: {} in {}", safe_display(out),
-                                   format_bytes(report.bytes_written), format_seconds(report.seconds));
-        shared_.requests.add(CallAttention{});
+        services_.done = fmt::format("Wrote {}: {} in {}", safe_display(out),
+                                     format_bytes(report.bytes_written), format_seconds(report.seconds));
+        services_.requests.add(CallAttention{});
       });
 }
 
@@ -84,13 +84,13 @@ void Transfers::check_conversion(const Document& document) {
   const auto last = converted(document);
   if (!last || last->report.files.empty()) throw Error(ErrorCode::usage, "no file has been converted");
   checking.ask(
-      shared_.jobs, "Comparing",
+      services_.jobs, "Comparing",
       [source = document.model->graph, out = last->out, id = last->document](Progress& progress) {
         const auto result = std::make_shared<const graph::MetaGraph>(importers::open_model(out, {}));
         return compare_with_source(source, result, id, progress);
       },
       [this] {
-        if (checking.error() != nullptr) shared_.notices.fail("compare", *checking.error());
+        if (checking.error() != nullptr) services_.notices.fail("compare", *checking.error());
       });
 }
 
@@ -110,7 +110,7 @@ void Transfers::upload(const Document& shown) {
   if (misfit.empty()) misfit = reading_misfit(*shown.model);
   if (!misfit.empty()) throw Error(ErrorCode::unsupported, "cannot upload this model: " + misfit);
   const load::BoundRequest bound = shown.load.bound();
-  gpu::UploadOptions options = {.device = shared_.device,
+  gpu::UploadOptions options = {.device = services_.device,
                                 .reads = bound.request.reads,
                                 .verify = verify,
                                 .placement = bound.placement,
@@ -118,11 +118,12 @@ void Transfers::upload(const Document& shown) {
                                 .queues = gpu::queue_rates(bound.rates)};
   const auto live = std::make_shared<LiveUpload>(shown.load.projection.value());
   live_upload = live;
-  const bool idle = shared_.jobs.view().empty();
+  const bool idle = services_.jobs.view().empty();
   uploading.ask(
-      shared_.jobs, "Uploading",
+      services_.jobs, "Uploading",
       [graph = shown.model->graph, live, options, rates = bound.rates, idle,
-       &jobs = std::as_const(shared_.jobs), mine = shared_.jobs.posted() + 1](Progress& progress) mutable {
+       &jobs = std::as_const(services_.jobs),
+       mine = services_.jobs.posted() + 1](Progress& progress) mutable {
         options.sampled = [&](const plan::MemorySample& sample, std::size_t step) {
           live->add(sample, step);
         };
@@ -135,15 +136,16 @@ void Transfers::upload(const Document& shown) {
       [this] {
         after_upload_();
         if (uploading.error() != nullptr) {
-          shared_.notices.fail("upload", *uploading.error());
+          services_.notices.fail("upload", *uploading.error());
           return;
         }
         const gpu::UploadReport& report = uploading.value()->report;
-        shared_.done =
+        services_.done =
             fmt::format("Uploaded {} in {}", format_bytes(report.bytes), format_seconds(report.seconds));
-        shared_.requests.add(CallAttention{});
+        services_.requests.add(CallAttention{});
         if (report.verified == false)
-          shared_.notices.add(graph::Severity::error, "The upload differs from the file: " + report.mismatch);
+          services_.notices.add(graph::Severity::error,
+                                "The upload differs from the file: " + report.mismatch);
       });
 }
 
@@ -155,7 +157,7 @@ std::shared_ptr<const UploadResult> Transfers::uploaded(const Document& document
 void Transfers::measure_disk(const std::string& path) {
   disk_path_ = path;
   disk.ask(
-      shared_.jobs, "Checking free disk space",
+      services_.jobs, "Checking free disk space",
       [path](Progress&) {
         const std::optional<io::DiskSpace> space = io::disk_space(path);
         std::error_code ignored;

@@ -19,7 +19,7 @@
 namespace loadline::gui {
 
 class Document;
-struct Shared;
+struct Services;
 
 // A finished upload beside the projection it was meant to match.
 struct UploadResult {
@@ -58,8 +58,8 @@ struct ConversionCheck {
 class Transfers {
  public:
   // `uploaded` is called after each upload, which changes the free memory of devices.
-  Transfers(Shared& shared, std::function<void()> uploaded)
-      : shared_(shared), after_upload_(std::move(uploaded)) {}
+  Transfers(Services& services, std::function<void()> uploaded)
+      : services_(services), after_upload_(std::move(uploaded)) {}
 
   // Both throw Error if the model cannot be used that way. A later failure becomes a notice.
   void convert(const Document& document, const ConvertTask& task);
@@ -84,7 +84,7 @@ class Transfers {
   Latest<OutputPlace> disk;  // as last measured; null while it is unknown
 
  private:
-  Shared& shared_;
+  Services& services_;
   std::function<void()> after_upload_;
   std::string disk_path_;  // the path measured last
 };

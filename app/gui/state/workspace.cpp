@@ -1,7 +1,7 @@
 // Opens models, keeps them, reads them again; devices; saved requests and remedies.
 #include "app/gui/state/workspace.h"
 
-#include "app/gui/state/base/shared.h"
+#include "app/gui/state/base/services.h"
 #include "app/gui/state/load/arena.h"
 #include "app/gui/state/model/files.h"
 #include "app/report/page_parts.h"
@@ -51,11 +51,11 @@ bool is_request_file(const std::string& path) {
 }  // namespace
 
 Workspace::Workspace(std::string hub_cache, std::shared_ptr<const forward::ForwardAssets> assets)
-    : places(shared.jobs, std::move(hub_cache)) {
-  shared.assets = assets ? std::move(assets) : forward::built_in_assets();
-  shared.targets = std::make_shared<const std::vector<load::Target>>(load::built_in_targets().begin(),
-                                                                     load::built_in_targets().end());
-  documents_.push_back(std::make_unique<Document>(shared, nullptr, Document::Kept{}));
+    : places(services.jobs, std::move(hub_cache)) {
+  services.assets = assets ? std::move(assets) : forward::built_in_assets();
+  services.targets = std::make_shared<const std::vector<load::Target>>(load::built_in_targets().begin(),
+                                                                       load::built_in_targets().end());
+  documents_.push_back(std::make_unique<Document>(services, nullptr, Document::Kept{}));
 }
 
 void Workspace::ask_open(ToOpen wanted) {
@@ -68,12 +68,12 @@ void Workspace::open_next() {
   const ToOpen& next = waiting_.front();
   importers::ResolveOptions options;
   options.hub_cache = places.hub_cache();
-  options.assets = [assets = shared.assets] { return assets; };
+  options.assets = [assets = services.assets] { return assets; };
   for (const Remedy& remedy : next.with)
     if (const auto* const option = find_option(importers::open_options(), remedy.option))
       set_option(*option, options, remedy.value);
   opening.ask(
-      shared.jobs, next.name,
+      services.jobs, next.name,
       [path = next.path, locate = next.locate, options](Progress& progress) {
         const std::string found = locate ? locate(progress) : path;
         progress.check_canceled();
@@ -92,7 +92,7 @@ void Workspace::open_next() {
 
 void Workspace::take_opened(const ToOpen& opened) {
   if (opening.error() != nullptr) {
-    shared.notices.fail("open", *opening.error(), document().id, opened.path);
+    services.notices.fail("open", *opening.error(), document().id, opened.path);
     return;
   }
   const bool again = opened.in_place_of != 0;
@@ -128,7 +128,7 @@ void Workspace::attempt(const std::function<void()>& verb) {
   try {
     verb();
   } catch (const Error& error) {
-    shared.notices.add(error, error.what(), document().id);
+    services.notices.add(error, error.what(), document().id);
   }
 }
 
@@ -156,17 +156,17 @@ void Workspace::adopt(ModelPtr model, std::uint64_t in_place_of) {
     if (documents_[i]->id == in_place_of || (in_place_of == 0 && i == shown_ && !documents_[i]->model))
       return replace(i, std::move(model));
   document().panel = settings.panel;
-  documents_.push_back(std::make_unique<Document>(shared, std::move(model), document().kept()));
+  documents_.push_back(std::make_unique<Document>(services, std::move(model), document().kept()));
   shown_ = documents_.size() - 1;
   watch_files();
 }
 
 void Workspace::replace(std::size_t at, ModelPtr model) {
   const std::unique_ptr<Document> before = std::move(documents_[at]);
-  shared.notices.forget(before->id);
+  services.notices.forget(before->id);
   const bool again = before->model && model && is_same_path(before->model->path, model->path);
   const Asked asked = before->load.asked();
-  documents_[at] = std::make_unique<Document>(shared, std::move(model), before->hand_over(again));
+  documents_[at] = std::make_unique<Document>(services, std::move(model), before->hand_over(again));
   shown_ = at;
   // what refers to this model may hold no longer: then the rest of the question stays
   if (again && of_any_model(asked) != asked) attempt([&] { document().load.ask(asked); });
@@ -190,7 +190,7 @@ void Workspace::close_model() {
     if (settings.panel == "arena") settings.panel = "map";  // without a model it is a page of its own
     return replace(0, nullptr);
   }
-  shared.notices.forget(document().id);
+  services.notices.forget(document().id);
   documents_.erase(documents_.begin() + static_cast<std::ptrdiff_t>(shown_));
   shown_ = std::min(shown_, documents_.size() - 1);
   take_panel();
@@ -223,11 +223,11 @@ void Workspace::toggle_favorite() {
 
 bool Workspace::poll() {
   take_changed_files();
-  return shared.jobs.poll();
+  return services.jobs.poll();
 }
 
 void Workspace::set_wake(const std::function<void()>& wake) {
-  shared.jobs.set_wake(wake);
+  services.jobs.set_wake(wake);
   watch_.set_wake(wake);
 }
 
@@ -251,7 +251,7 @@ void Workspace::take_changed_files() {
     if (!model || model->path.empty()) continue;
     const auto file = std::ranges::find_if(model->graph->files, is_changed);
     if (file == model->graph->files.end()) continue;
-    shared.notices.add(
+    services.notices.add(
         graph::Severity::info,
         fmt::format("{} was changed by another program: reloading the model", safe_display(file->path, 120)));
     reload(i);
@@ -272,25 +272,26 @@ std::string tab_title(const Workspace& workspace, const Document& document) {
 // --- Devices, and the end.
 
 void Workspace::find_devices() {
-  if (shared.devices.busy()) return;
-  shared.devices.ask(
-      shared.jobs, "Listing GPUs", [](Progress&) { return gpu::list_devices(); },
+  if (services.devices.busy()) return;
+  services.devices.ask(
+      services.jobs, "Listing GPUs", [](Progress&) { return gpu::list_devices(); },
       [this] {
-        if (shared.devices.error() != nullptr) shared.notices.fail("list the GPUs", *shared.devices.error());
+        if (services.devices.error() != nullptr)
+          services.notices.fail("list the GPUs", *services.devices.error());
         document().weigh_upload();
       });
 }
 
 void Workspace::choose_device(std::string device) {
-  shared.device = std::move(device);
+  services.device = std::move(device);
   document().weigh_upload();
 }
 
 void Workspace::ask_quit() {
-  if (!transfers.busy() || shared.requests.holds<AskQuit>())
-    shared.requests.add(Quit{});
+  if (!transfers.busy() || services.requests.holds<AskQuit>())
+    services.requests.add(Quit{});
   else
-    shared.requests.add(AskQuit{});
+    services.requests.add(AskQuit{});
 }
 
 // --- Opens and saves load requests, and applies remedies.
@@ -316,7 +317,7 @@ void Workspace::save_request(const std::string& path) {
     model = !failed && std::filesystem::exists(absolute, failed) ? absolute.string() : document().model->path;
   }
   report::write_file(path, load::request_text_beside(saved_request(document().load.asked()), model, path));
-  shared.notices.add(graph::Severity::info, fmt::format("The request is in {}", safe_display(path, 120)));
+  services.notices.add(graph::Severity::info, fmt::format("The request is in {}", safe_display(path, 120)));
 }
 
 void Workspace::mend(const std::vector<Remedy>& remedies, const std::string& path) {

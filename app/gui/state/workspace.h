@@ -2,7 +2,7 @@
 #pragma once
 
 #include "app/gui/state/base/jobs.h"
-#include "app/gui/state/base/shared.h"
+#include "app/gui/state/base/services.h"
 #include "app/gui/state/document.h"
 #include "app/gui/state/lesson_play.h"
 #include "app/gui/state/model/files.h"
@@ -71,7 +71,7 @@ class Workspace {
 
   // Lists the devices, at every call again: their free memory changes.
   void find_devices();
-  const std::vector<gpu::DeviceInfo>& devices() const { return shared.devices.or_empty(); }
+  const std::vector<gpu::DeviceInfo>& devices() const { return services.devices.or_empty(); }
   void choose_device(std::string device);
 
   // Keeps the path of the model shown among the favorites, or drops it. Throws Error{usage} without a path.
@@ -87,17 +87,17 @@ class Workspace {
   // Takes in the results of finished jobs; true if there were any.
   bool poll();
   bool busy() const {
-    return !shared.jobs.idle() || !waiting_.empty() || shared.requests.holds<ExportRequest>();
+    return !services.jobs.idle() || !waiting_.empty() || services.requests.holds<ExportRequest>();
   }
   // Called on another thread when poll() has something to do.
   void set_wake(const std::function<void()>& wake);
 
-  Shared shared;
+  Services services;
   Settings settings;
-  LessonPlay lesson{shared};
+  LessonPlay lesson{services};
   LessonStage stage{*this};
   Places places;
-  Transfers transfers{shared, [this] { find_devices(); }};
+  Transfers transfers{services, [this] { find_devices(); }};
   Latest<Model> opening;
 
  private:

@@ -29,7 +29,7 @@ std::uint64_t over(std::uint64_t bytes, const Budget& budget) {
 }
 
 bool same_kinds(const AdviceCandidate& a, const AdviceCandidate& b) {
-  return std::ranges::equal(a.changes, b.changes, {}, &Change::take, &Change::take);
+  return std::ranges::equal(a.changes, b.changes, {}, &Change::kind, &Change::kind);
 }
 
 // A candidate and the result of its projection.

@@ -29,10 +29,10 @@ struct AdviceRequest {
 };
 
 // What a change costs the user, cheapest first.
-enum class Take : std::uint8_t { order, buffer, shards, method, type, off_device, streaming };
+enum class ChangeKind : std::uint8_t { order, buffer, shards, method, type, off_device, streaming };
 
 struct Change {
-  Take take = Take::order;
+  ChangeKind kind = ChangeKind::order;
   // The size of the change, compared among changes of the same kind: bytes by which a type, a buffer or
   // shards shrink, or that leave the device; 1 for a method that needs the files in another format.
   std::uint64_t degree = 0;

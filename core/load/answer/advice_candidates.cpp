@@ -62,7 +62,7 @@ std::string_view wanted_format(const Method& method, std::string_view format) {
 Change method_change(const Method& method, bool streamed_before, std::string_view format) {
   const bool streams = method.traits.streams && !streamed_before;
   const std::string_view wanted = wanted_format(method, format);
-  return {streams ? Take::streaming : Take::method, wanted.empty() ? 0u : 1u,
+  return {streams ? ChangeKind::streaming : ChangeKind::method, wanted.empty() ? 0u : 1u,
           fmt::format("method {}{}{}", method.id, streams ? ", where nothing stays on the device" : "",
                       wanted.empty() ? "" : fmt::format(", for files of the format {}", wanted))};
 }
@@ -74,12 +74,12 @@ bool same_order(const OrderChoice& a, const OrderChoice& b) {
 AdviceCandidate with(const AdviceCandidate& base, Change change) {
   AdviceCandidate next = base;
   next.changes.push_back(std::move(change));
-  std::ranges::stable_sort(next.changes, [](const Change& a, const Change& b) { return a.take > b.take; });
+  std::ranges::stable_sort(next.changes, [](const Change& a, const Change& b) { return a.kind > b.kind; });
   return next;
 }
 
-bool has(const AdviceCandidate& load, Take take) {
-  return std::ranges::any_of(load.changes, [&](const Change& change) { return change.take == take; });
+bool has(const AdviceCandidate& load, ChangeKind kind) {
+  return std::ranges::any_of(load.changes, [&](const Change& change) { return change.kind == kind; });
 }
 
 }  // namespace
@@ -88,8 +88,8 @@ bool takes_less(const AdviceCandidate& a, const AdviceCandidate& b) {
   const auto less = [](const AdviceCandidate& x, const AdviceCandidate& y, auto member) {
     return std::ranges::lexicographical_compare(x.changes, y.changes, {}, member, member);
   };
-  if (less(a, b, &Change::take)) return true;
-  return !less(b, a, &Change::take) && less(a, b, &Change::degree);
+  if (less(a, b, &Change::kind)) return true;
+  return !less(b, a, &Change::kind) && less(a, b, &Change::degree);
 }
 
 AdviceSpace::AdviceSpace(const graph::MetaGraph& graph, const AdviceRequest& request)
@@ -249,10 +249,10 @@ AdviceCandidate AdviceSpace::asked(std::size_t row) const {
 }
 
 void AdviceSpace::add_orders(const AdviceCandidate& base, std::vector<AdviceCandidate>& list) const {
-  if (has(base, Take::order)) return;
+  if (has(base, ChangeKind::order)) return;
   for (const OrderChoice& order : orders_) {
     if (same_order(order, *base.order)) continue;
-    AdviceCandidate next = with(base, {Take::order, 0, fmt::format("order {}", order.name)});
+    AdviceCandidate next = with(base, {ChangeKind::order, 0, fmt::format("order {}", order.name)});
     next.order = &order;
     list.push_back(std::move(next));
   }
@@ -261,11 +261,11 @@ void AdviceSpace::add_orders(const AdviceCandidate& base, std::vector<AdviceCand
 // Smaller buffers: the ring, the Run:ai streamer's buffer, ExecuTorch's flush threshold.
 void AdviceSpace::add_buffers(const AdviceCandidate& base, std::vector<AdviceCandidate>& list) const {
   constexpr std::uint64_t kLeastSlot = 64 << 10;
-  if (has(base, Take::buffer)) return;
+  if (has(base, ChangeKind::buffer)) return;
   const MethodTraits& traits = base.method->traits;
   const auto ring = [&](std::uint64_t bytes, std::uint32_t slots) {
     list.push_back(
-        with(base, {Take::buffer, base.request.staging_bytes - bytes,
+        with(base, {ChangeKind::buffer, base.request.staging_bytes - bytes,
                     fmt::format("a ring of {} in {}", format_bytes(bytes), counted(slots, "slot"))}));
     list.back().request.staging_bytes = bytes;
     list.back().request.slots = slots;
@@ -283,7 +283,7 @@ void AdviceSpace::add_buffers(const AdviceCandidate& base, std::vector<AdviceCan
         smaller(std::min(base.request.runai_buffer, weights_), {2, 4, 16, UINT64_MAX}, 0);
     if (budget_.host && *budget_.host < base.request.runai_buffer) limits.push_back(rounded(*budget_.host));
     for (const std::uint64_t bytes : limits) {
-      list.push_back(with(base, {Take::buffer, base.request.runai_buffer - bytes,
+      list.push_back(with(base, {ChangeKind::buffer, base.request.runai_buffer - bytes,
                                  bytes == 0 ? "the least Run:ai buffer"
                                             : fmt::format("a Run:ai buffer of {}", format_bytes(bytes))}));
       list.back().request.runai_buffer = bytes;
@@ -291,7 +291,7 @@ void AdviceSpace::add_buffers(const AdviceCandidate& base, std::vector<AdviceCan
   }
   if (traits.flushes)
     for (const std::uint64_t bytes : smaller(base.request.flush_bytes, {4, 16, UINT64_MAX}, 0)) {
-      list.push_back(with(base, {Take::buffer, base.request.flush_bytes - bytes,
+      list.push_back(with(base, {ChangeKind::buffer, base.request.flush_bytes - bytes,
                                  bytes == 0 ? "a flush after every tensor"
                                             : fmt::format("a flush at {}", format_bytes(bytes))}));
       list.back().request.flush_bytes = bytes;
@@ -299,18 +299,18 @@ void AdviceSpace::add_buffers(const AdviceCandidate& base, std::vector<AdviceCan
 }
 
 void AdviceSpace::add_shards(const AdviceCandidate& base, std::vector<AdviceCandidate>& list) const {
-  if (has(base, Take::shards) || !base.method->traits.shards) return;
+  if (has(base, ChangeKind::shards) || !base.method->traits.shards) return;
   const std::uint64_t now =
       base.request.shard_bytes == 0 ? largest_file_ : std::min(base.request.shard_bytes, largest_file_);
   for (const std::uint64_t bytes : smaller(now, {2, 4, 16}, 1)) {
-    list.push_back(
-        with(base, {Take::shards, now - bytes, fmt::format("shards of at most {}", format_bytes(bytes))}));
+    list.push_back(with(
+        base, {ChangeKind::shards, now - bytes, fmt::format("shards of at most {}", format_bytes(bytes))}));
     list.back().request.shard_bytes = bytes;
   }
 }
 
 void AdviceSpace::add_methods(const AdviceCandidate& base, std::vector<AdviceCandidate>& list) const {
-  if (has(base, Take::method) || has(base, Take::streaming)) return;
+  if (has(base, ChangeKind::method) || has(base, ChangeKind::streaming)) return;
   const bool placed = !chosen(base.placement).all_on_device();
   for (const Method& method : methods()) {
     // a requested method is a starting point of its own
@@ -323,18 +323,19 @@ void AdviceSpace::add_methods(const AdviceCandidate& base, std::vector<AdviceCan
 }
 
 void AdviceSpace::add_types(const AdviceCandidate& base, std::vector<AdviceCandidate>& list) const {
-  if (has(base, Take::type) || !base.method->traits.casts) return;
+  if (has(base, ChangeKind::type) || !base.method->traits.casts) return;
   for (const auto& [type, saved] : types_) {
-    list.push_back(with(base, {Take::type, saved, fmt::format("cast to {}", graph::dtype_info(type).name)}));
+    list.push_back(
+        with(base, {ChangeKind::type, saved, fmt::format("cast to {}", graph::dtype_info(type).name)}));
     list.back().request.cast = type;
   }
 }
 
 void AdviceSpace::add_placements(const AdviceCandidate& base, std::vector<AdviceCandidate>& list) const {
-  if (has(base, Take::off_device)) return;
+  if (has(base, ChangeKind::off_device)) return;
   for (const auto& choice : placements_) {
     if (choice->value != "none" && !supports(*base.method, *find_load_option(choice->option))) continue;
-    list.push_back(with(base, {Take::off_device, choice->off_device, choice->text}));
+    list.push_back(with(base, {ChangeKind::off_device, choice->off_device, choice->text}));
     list.back().placement = choice.get();
     set_load_option(list.back().request, choice->option, choice->value);
   }
@@ -369,11 +370,12 @@ std::vector<AdviceCandidate> AdviceSpace::candidates(AdviceStage stage) const {
     // streaming was requested beside methods that do not stream: it stays the last resort
     if (base.streams() && !all_stream_) base = with(base, method_change(*base.method, false, graph_.format));
     std::vector<AdviceCandidate> ones = changed(base);
-    if (has(base, Take::streaming)) ones = {base};
+    if (has(base, ChangeKind::streaming)) ones = {base};
     if (two) ones = changed_again(ones);
     std::move(ones.begin(), ones.end(), std::back_inserter(list));
   }
-  std::erase_if(list, [&](const AdviceCandidate& load) { return has(load, Take::streaming) != streaming; });
+  std::erase_if(list,
+                [&](const AdviceCandidate& load) { return has(load, ChangeKind::streaming) != streaming; });
   std::ranges::stable_sort(list, takes_less);
   std::set<std::vector<std::pair<std::string_view, std::string>>> seen;
   for (const std::size_t row : request_.rows)

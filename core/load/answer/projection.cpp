@@ -91,7 +91,7 @@ Projection project(const graph::MetaGraph& graph, const Method& method, std::str
                           projection.timeline.peaks[plan::index(plan::Space::page_cache)].bytes > 0 ||
                           (method.traits.views && !bound.placement.all_on_device());
   const bool brought =
-      method.traits.maps && !computes_on_host(bound.placement) && !bound.placement.all_on_device();
+      method.traits.auto_maps && !computes_on_host(bound.placement) && !bound.placement.all_on_device();
   projection.pass_reads = pass_reads(graph, bound, brought, projection.plan, projection.timeline);
   if (bound.request.allocator == allocators::AllocatorModel::malloc)
     projection.host_reserved_high =

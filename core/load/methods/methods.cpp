@@ -218,7 +218,7 @@ constexpr std::array<Method, 36> kMethods = {{
                                         {s.disk, s.largest_weight, kMore}}));
      },
      load_accelerate,
-     {.casts = true, .offloads = true, .disk = true, .maps = true, .shards = true, .views = true},
+     {.casts = true, .offloads = true, .disk = true, .auto_maps = true, .shards = true, .views = true},
      true},
     {"fastsafetensors",
      "files read whole to the device, tensors as views into them",
@@ -312,7 +312,7 @@ constexpr std::array<Method, 36> kMethods = {{
      {.casts = true,
       .offloads = true,
       .disk = true,
-      .maps = true,
+      .auto_maps = true,
       .views = true,
       .workers = true,
       .order_free = true},
@@ -387,7 +387,7 @@ constexpr std::array<Method, 36> kMethods = {{
 
 bool supports_placement(const Method& method, const LoadRequest& request) {
   const MethodTraits& traits = method.traits;
-  return (!request.gpu_layers || traits.layers) && (!request.auto_map || traits.maps) &&
+  return (!request.gpu_layers || traits.layers) && (!request.auto_map || traits.auto_maps) &&
          (request.place.empty() || traits.offloads);
 }
 

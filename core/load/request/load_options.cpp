@@ -217,7 +217,7 @@ constexpr std::array<LoadOption, 37> kOptions = {{
               "device_map=\"auto\".",
       .access = access::word<parse_memory_map, print_memory_map, &Request::auto_map>},
      kAll,
-     {.supported_by = &MethodTraits::maps,
+     {.supported_by = &MethodTraits::auto_maps,
       .excludes = "placement",
       .in_context = &in_context::automatic_map}},
     {{.id = "place",

@@ -29,7 +29,7 @@ struct MethodTraits {
   bool offloads = false;           // supports BoundRequest::placement, by rules
   bool disk = false;               // supports weights left on disk; with `offloads` only
   bool layers = false;             // supports LoadRequest::gpu_layers; with `offloads` only
-  bool maps = false;               // supports LoadRequest::auto_map; with `offloads` only
+  bool auto_maps = false;          // supports LoadRequest::auto_map; with `offloads` only
   bool streams = false;            // weights come and go; they are not on the device at the end
   bool activations_first = false;  // activations are allocated before the weights
   bool ring = false;               // supports the staging ring's size and slots

@@ -180,7 +180,7 @@ load::LoadAnswer judge_load(const LoadQuestion& question, const load::Projection
   return judged;
 }
 
-report::PicturedAnswer compare_loads(const LoadQuestion& question, Progress& progress) {
+report::AnswerWithCurves compare_loads(const LoadQuestion& question, Progress& progress) {
   constexpr std::size_t kSlices = 48;
   const load::LoadRequest& request = question.request;
   auto forward = question.passes->find(*question.graph, request, question.assets);
@@ -188,8 +188,9 @@ report::PicturedAnswer compare_loads(const LoadQuestion& question, Progress& pro
   // operators take no modeled time
   const report::CurveOptions curve = {
       .axis = forward->pass() != nullptr ? view::RunAxis::steps : view::RunAxis::seconds, .slices = kSlices};
-  return report::picture_answer(*question.graph, std::make_shared<const load::BoundRequest>(bind(question)),
-                                {.advise = false}, curve, std::move(forward), progress);
+  return report::answer_with_curves(*question.graph,
+                                    std::make_shared<const load::BoundRequest>(bind(question)),
+                                    {.advise = false}, curve, std::move(forward), progress);
 }
 
 load::LoadAnswer advise_load(const LoadQuestion& question, Progress& progress) {

@@ -101,7 +101,7 @@ load::Projection project_load(const LoadQuestion& question, Progress& progress);
 // The one row of a projection, against the budgets of the question.
 load::LoadAnswer judge_load(const LoadQuestion& question, const load::Projection& projection);
 // The comparison of all methods and orders of the question, with curves.
-report::PicturedAnswer compare_loads(const LoadQuestion& question, Progress& progress);
+report::AnswerWithCurves compare_loads(const LoadQuestion& question, Progress& progress);
 // Changes that make the load fit its budgets (core/load/answer/advice.h); none if it fits.
 load::LoadAnswer advise_load(const LoadQuestion& question, Progress& progress);
 

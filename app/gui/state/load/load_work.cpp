@@ -1,7 +1,7 @@
 // The forward pass, the load, the comparison, advice, and orders of one's own.
 #include "app/gui/state/load/load_work.h"
 
-#include "app/gui/state/base/shared.h"
+#include "app/gui/state/base/services.h"
 #include "app/report/page.h"
 #include "app/report/page_parts.h"
 #include "app/report/row_text.h"
@@ -44,8 +44,8 @@ std::optional<std::size_t> same_operator(const ForwardScene* before, const Forwa
 
 void ForwardWork::work_out(const forward::ForwardOptions& options, std::function<void()> then) {
   scene.ask(
-      shared_.jobs, "Computing the forward pass",
-      [graph = model_->graph, assets = shared_.assets, options](Progress& progress) {
+      services_.jobs, "Computing the forward pass",
+      [graph = model_->graph, assets = services_.assets, options](Progress& progress) {
         return make_forward_scene(graph, assets, options, progress);
       },
       [this, before = scene.value(), then = std::move(then)] {
@@ -78,10 +78,10 @@ void ForwardWork::evaluate(const load::LoadRequest& request) {
 
 // --- The load.
 
-LoadWork::LoadWork(Shared& shared, ModelPtr shown, std::uint64_t document, ForwardWork& forward, Asked asked,
-                   Events events)
+LoadWork::LoadWork(Services& services, ModelPtr shown, std::uint64_t document, ForwardWork& forward,
+                   Asked asked, Events events)
     : model(std::move(shown)),
-      shared_(shared),
+      services_(services),
       document_(document),
       forward_(forward),
       events_(std::move(events)),
@@ -105,7 +105,7 @@ load::LoadMemory LoadWork::check(const Asked& asked) const {
                           option.kind == OptionKind::bytes);
   if (shown_order(asked) == load::kOwnOrder && !custom_)
     throw Error(ErrorCode::usage, "no custom order was arranged or read from a file yet");
-  if (!request.forward.profile.empty()) shared_.assets->profile(request.forward.profile);
+  if (!request.forward.profile.empty()) services_.assets->profile(request.forward.profile);
   const LoadQuestion question = comparison_question(asked, pass(), custom_);
   if (model && question == compared_) return memory_;
   (void)load::find_methods(request.methods);
@@ -141,14 +141,14 @@ void LoadWork::set_option(std::string_view option, std::string_view word) {
   ask(asked);
 }
 
-const std::vector<load::Target>& LoadWork::targets() const { return *shared_.targets; }
+const std::vector<load::Target>& LoadWork::targets() const { return *services_.targets; }
 
 void LoadWork::work_out_pass() {
   forward_.work_out(asked_.request.forward, [this] {
     if (const ForwardScene* scene = forward_.scene.value().get(); scene != nullptr && !scene->fault.empty()) {
       asked_.request.forward = {};
-      shared_.notices.add(graph::Severity::error,
-                          "The forward pass cannot use these options: " + scene->fault, document_);
+      services_.notices.add(graph::Severity::error,
+                            "The forward pass cannot use these options: " + scene->fault, document_);
     }
     forward_.evaluate(asked_.request);
     refresh();
@@ -157,9 +157,9 @@ void LoadWork::work_out_pass() {
 
 LoadQuestion LoadWork::task(LoadQuestion question) const {
   question.graph = model->graph;
-  question.assets = shared_.assets;
-  question.targets = shared_.targets;
-  question.rates = shared_.rates;
+  question.assets = services_.assets;
+  question.targets = services_.targets;
+  question.rates = services_.rates;
   question.passes = passes_;
   return question;
 }
@@ -193,13 +193,13 @@ void LoadWork::plan() {
   judged.reset();
   judged_of_.reset();
   projection.ask(
-      shared_.jobs, fmt::format("Projecting {}", shown_method(asked_).id),
+      services_.jobs, fmt::format("Projecting {}", shown_method(asked_).id),
       [task = task(*planned_)](Progress& progress) { return project_load(task, progress); },
       [this] {
-        shared_.notices.take_back(plan_failure_);
+        services_.notices.take_back(plan_failure_);
         if (projection.error() != nullptr) {
           projection.drop();
-          plan_failure_ = shared_.notices.fail("project the load", *projection.error(), document_);
+          plan_failure_ = services_.notices.fail("project the load", *projection.error(), document_);
         }
         events_.projected();
         judge();
@@ -213,7 +213,7 @@ void LoadWork::judge() {
   question.request.methods = {std::string(projection.value()->method->id)};
   if (judged_of_ == question) return;
   judged_of_ = question;
-  judged.ask(shared_.jobs, "Checking the budgets",
+  judged.ask(services_.jobs, "Checking the budgets",
              [task = task(std::move(question)), shown = projection.value()](Progress&) {
                return judge_load(task, *shown);
              });
@@ -237,21 +237,21 @@ void LoadWork::plan_beside() {
   beside_of_ = question;
   beside.drop();
   beside.ask(
-      shared_.jobs, fmt::format("Projecting {}", beside_method_),
+      services_.jobs, fmt::format("Projecting {}", beside_method_),
       [task = task(std::move(question))](Progress& progress) { return project_load(task, progress); },
       [this] {
-        if (beside.error() != nullptr) shared_.notices.fail("project the load", *beside.error(), document_);
+        if (beside.error() != nullptr) services_.notices.fail("project the load", *beside.error(), document_);
       });
 }
 
 void LoadWork::compare() {
   compared_ = comparison_question(asked_, pass(), custom_);
   comparison.ask(
-      shared_.jobs, "Comparing load methods",
+      services_.jobs, "Comparing load methods",
       [task = task(*compared_)](Progress& progress) { return compare_loads(task, progress); },
       [this] {
         if (comparison.error() == nullptr) return;
-        shared_.notices.fail("compare the methods", *comparison.error(), document_);
+        services_.notices.fail("compare the methods", *comparison.error(), document_);
         comparison.set({});
       });
 }
@@ -280,19 +280,19 @@ report::PageText page_text(const graph::MetaGraph& graph, const load::BoundReque
 // Writes the text that `text` makes to a file, and reports the path. Its job continues if the model is
 // closed.
 template <typename Text>
-void write(Shared& shared, const std::string& path, std::string_view what, Text text) {
-  shared.jobs.post(
+void write(Services& services, const std::string& path, std::string_view what, Text text) {
+  services.jobs.post(
       "Writing " + safe_display(path, 60), "",
       [text, path](Progress& progress) {
         report::write_file(path, text(progress));
         return path;
       },
-      [&shared, what](Outcome<std::string> outcome) {
+      [&services, what](Outcome<std::string> outcome) {
         if (outcome.ok())
-          shared.notices.add(graph::Severity::info,
-                             fmt::format("The {} is in {}", what, safe_display(outcome.value(), 120)));
+          services.notices.add(graph::Severity::info,
+                               fmt::format("The {} is in {}", what, safe_display(outcome.value(), 120)));
         else
-          shared.notices.fail(fmt::format("write the {}", what), outcome.error());
+          services.notices.fail(fmt::format("write the {}", what), outcome.error());
       });
 }
 
@@ -303,7 +303,7 @@ void LoadWork::save_chart(const std::string& path) const {
     throw Error(ErrorCode::usage, "the methods are not compared yet");
   const bool page = path.ends_with(".html");
   if (!page && !path.ends_with(".svg")) refuse_suffix(path, ".svg or .html");
-  write(shared_, path, "chart", [graph = model->graph, compared = comparison.value(), page](Progress&) {
+  write(services_, path, "chart", [graph = model->graph, compared = comparison.value(), page](Progress&) {
     const report::ChartSubject subject = compared->subject(*graph);
     return page ? report::page_html(subject, page_text(*graph, subject.bound)) : report::chart_svg(subject);
   });
@@ -334,7 +334,7 @@ void Advisor::search() {
   question.request = std::move(budgeted);
   if (load_.pass() == nullptr) take_pass(question.request, {});
   answer.ask(
-      shared_.jobs, "Searching for loads that fit",
+      services_.jobs, "Searching for loads that fit",
       [task = load_.task(std::move(question))](Progress& progress) { return advise_load(task, progress); });
 }
 
@@ -361,15 +361,15 @@ void Advisor::preview(const load::AdvisedLoad* load) {
   if (previewing_ == asked) return;
   previewing_ = asked;
   previewed.drop();
-  previewed.ask(shared_.jobs, "Projecting the change",
+  previewed.ask(services_.jobs, "Projecting the change",
                 [task = load_.task(timeline_question(asked, load_.pass(), load_.custom_order()))](
                     Progress& progress) { return project_load(task, progress); });
 }
 
 // --- Orders of one's own.
 
-OrderEditing::OrderEditing(Shared& shared, LoadWork& load, std::uint64_t document)
-    : shared_(shared), load_(load), document_(document) {
+OrderEditing::OrderEditing(Services& services, LoadWork& load, std::uint64_t document)
+    : services_(services), load_(load), document_(document) {
   list.set({});
 }
 
@@ -381,13 +381,13 @@ void OrderEditing::list_chosen() {
   if (wanted == listed_) return;
   listed_ = std::move(wanted);
   list.ask(
-      shared_.jobs, "Listing the order",
+      services_.jobs, "Listing the order",
       [task = load_.task(load_.timeline())](Progress& progress) {
         return OrderList(*task.graph, first_order(task, progress));
       },
       [this] {
         if (list.error() == nullptr) return;
-        shared_.notices.fail("list the order", *list.error(), document_);
+        services_.notices.fail("list the order", *list.error(), document_);
         list.set({});
       });
 }
@@ -405,7 +405,7 @@ void OrderEditing::arrange(OrderList edited) {
 void OrderEditing::read(const std::string& path) {
   if (!load_.model) throw Error(ErrorCode::usage, "no model is open");
   list.ask(
-      shared_.jobs, "Reading " + safe_display(path, 60),
+      services_.jobs, "Reading " + safe_display(path, 60),
       [graph = load_.model->graph, path](Progress&) {
         return OrderList(*graph, load::read_order(*graph, path));
       },
@@ -413,14 +413,14 @@ void OrderEditing::read(const std::string& path) {
         if (list.error() == nullptr)
           arrange(*list.value());
         else
-          shared_.notices.fail("read the order", *list.error(), document_);
+          services_.notices.fail("read the order", *list.error(), document_);
       });
 }
 
 void OrderEditing::save(const std::string& path) const {
   if (!load_.model) throw Error(ErrorCode::usage, "no model is open");
   if (!path.ends_with(".txt")) refuse_suffix(path, ".txt");
-  write(shared_, path, "order", [task = load_.task(load_.timeline())](Progress& progress) {
+  write(services_, path, "order", [task = load_.task(load_.timeline())](Progress& progress) {
     return load::order_text(*task.graph, first_order(task, progress));
   });
 }

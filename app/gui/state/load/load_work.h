@@ -17,7 +17,7 @@
 
 namespace loadline::gui {
 
-struct Shared;
+struct Services;
 
 // Every function of these classes returns at once. Long work runs in a job; its result arrives in a Latest
 // when the jobs are polled. A function throws Error{usage} if it cannot be done; a later failure becomes a
@@ -27,7 +27,7 @@ struct Shared;
 
 class ForwardWork {
  public:
-  ForwardWork(Shared& shared, ModelPtr model) : shared_(shared), model_(std::move(model)) {}
+  ForwardWork(Services& services, ModelPtr model) : services_(services), model_(std::move(model)) {}
 
   // Makes the scene with these options; `then` is called once it is there, or has failed.
   void work_out(const forward::ForwardOptions& options, std::function<void()> then);
@@ -48,7 +48,7 @@ class ForwardWork {
   std::optional<std::size_t> shown;  // position in the graph
 
  private:
-  Shared& shared_;
+  Services& services_;
   ModelPtr model_;
   std::shared_ptr<const ForwardScene> evaluated_;  // the scene and the symbol values behind figures_
   std::vector<std::uint64_t> symbols_;
@@ -66,7 +66,7 @@ class LoadWork {
     std::function<void()> asked, projected;
   };
 
-  LoadWork(Shared& shared, ModelPtr model, std::uint64_t document, ForwardWork& forward, Asked asked,
+  LoadWork(Services& services, ModelPtr model, std::uint64_t document, ForwardWork& forward, Asked asked,
            Events events);
   void begin();
 
@@ -106,9 +106,9 @@ class LoadWork {
 
   const ModelPtr model;
   Latest<load::Projection> projection;
-  Latest<load::LoadAnswer> judged;            // of the projection
-  Latest<report::PicturedAnswer> comparison;  // of all methods; never null
-  Latest<load::Projection> beside;            // null without another method
+  Latest<load::LoadAnswer> judged;              // of the projection
+  Latest<report::AnswerWithCurves> comparison;  // of all methods; never null
+  Latest<load::Projection> beside;              // null without another method
 
  private:
   load::LoadMemory check(const Asked& asked) const;
@@ -119,7 +119,7 @@ class LoadWork {
   void plan_beside();
   void compare();
 
-  Shared& shared_;
+  Services& services_;
   std::uint64_t document_;
   ForwardWork& forward_;
   Events events_;
@@ -138,7 +138,7 @@ class LoadWork {
 
 class Advisor {
  public:
-  Advisor(Shared& shared, LoadWork& load) : shared_(shared), load_(load) {}
+  Advisor(Services& services, LoadWork& load) : services_(services), load_(load) {}
 
   // Searches for changes, unless they are known already.
   void search();
@@ -155,7 +155,7 @@ class Advisor {
   Latest<load::Projection> previewed;  // null without a preview
 
  private:
-  Shared& shared_;
+  Services& services_;
   LoadWork& load_;
   std::optional<Asked> searched_;            // what the answer belongs to
   std::optional<Asked> applied_, restored_;  // what apply() made, and of what
@@ -166,7 +166,7 @@ class Advisor {
 
 class OrderEditing {
  public:
-  OrderEditing(Shared& shared, LoadWork& load, std::uint64_t document);
+  OrderEditing(Services& services, LoadWork& load, std::uint64_t document);
 
   // Lists the chosen order, unless it is listed already.
   void list_chosen();
@@ -180,7 +180,7 @@ class OrderEditing {
   Latest<OrderList> list;  // the order last listed; never null
 
  private:
-  Shared& shared_;
+  Services& services_;
   LoadWork& load_;
   std::uint64_t document_;
   std::optional<LoadQuestion> listed_;  // the question whose order is in `list`

@@ -1,7 +1,7 @@
 // Problems of the files, a conversion that is laid out but not written, the room on devices.
 #include "app/gui/state/model/checks.h"
 
-#include "app/gui/state/base/shared.h"
+#include "app/gui/state/base/services.h"
 #include "core/base/error.h"
 #include "core/forward/model/known_models.h"
 #include "core/io/graph_reader.h"
@@ -31,7 +31,7 @@ void Checks::diagnose() {
   if (!model_) throw Error(ErrorCode::usage, "no model is open");
   if (findings.busy()) return;
   findings.reset();
-  findings.ask(shared_.jobs, "Checking files", [graph = model_->graph](Progress& progress) {
+  findings.ask(services_.jobs, "Checking files", [graph = model_->graph](Progress& progress) {
     const io::StorageReader reader(graph);
     return loadline::inspect::diagnose(reader, progress);
   });
@@ -44,8 +44,8 @@ std::string Checks::diagnosis_error() const {
 void Checks::weigh_convert(const ConvertTask& task) {
   convert_fit.reset();
   if (!model_ || !use_misfit(*model_).empty() || task.out.empty()) return;
-  convert_fit.ask(shared_.jobs, "Laying out the new file",
-                  [model = model_, task, assets = shared_.assets](Progress& progress) {
+  convert_fit.ask(services_.jobs, "Laying out the new file",
+                  [model = model_, task, assets = services_.assets](Progress& progress) {
                     return exporters::preflight(bound_conversion(*model, task, *assets, progress));
                   });
 }
@@ -55,12 +55,12 @@ void Checks::weigh_upload(const load::Projection* projection) {
   device_misfits_.clear();
   if (projection == nullptr) return;
   upload_misfit_ = mapping_misfit(*model_, *projection);
-  if (!upload_misfit_.empty() || !shared_.devices.value()) return;
-  const std::vector<gpu::DeviceInfo>& devices = *shared_.devices.value();
+  if (!upload_misfit_.empty() || !services_.devices.value()) return;
+  const std::vector<gpu::DeviceInfo>& devices = *services_.devices.value();
   const std::optional<std::uint64_t> system = io::available_system_memory();
   for (const gpu::DeviceInfo& device : devices)
     device_misfits_.push_back(gui::upload_misfit(*projection, *model_->graph, device, system));
-  const gpu::DeviceChoice choice = gpu::choose_device(devices, shared_.device);
+  const gpu::DeviceChoice choice = gpu::choose_device(devices, services_.device);
   if (choice.chosen) upload_misfit_ = device_misfits_[*choice.chosen];
 }
 

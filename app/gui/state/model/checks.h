@@ -15,7 +15,7 @@
 
 namespace loadline::gui {
 
-struct Shared;
+struct Services;
 
 // A conversion and its target path.
 struct ConvertTask {
@@ -30,7 +30,7 @@ exporters::Conversion bound_conversion(const Model& model, const ConvertTask& ta
 // Used from one thread. A null model has nothing to check.
 class Checks {
  public:
-  Checks(Shared& shared, ModelPtr model) : shared_(shared), model_(std::move(model)) {}
+  Checks(Services& services, ModelPtr model) : services_(services), model_(std::move(model)) {}
 
   // Searches the files for problems that slow down loading; the result is in `findings`. Throws Error{usage}
   // without a model.
@@ -53,7 +53,7 @@ class Checks {
   std::vector<Remedy> suggested;  // options that the convert panel takes over when next drawn
 
  private:
-  Shared& shared_;
+  Services& services_;
   ModelPtr model_;
   std::string upload_misfit_;
   std::vector<std::string> device_misfits_;

@@ -69,7 +69,7 @@ std::string remedy_title(std::span<const Remedy> remedies);
 // --- The services that all documents of the window share: background jobs, notices, devices, assets and
 // targets.
 
-struct Shared {
+struct Services {
   // Enough that opening a model never waits for an upload, and planning never waits for an opening.
   static constexpr unsigned kWorkers = 3;
 

@@ -1,5 +1,5 @@
 // The list of notices, and the buttons of remedies.
-#include "app/gui/state/base/shared.h"
+#include "app/gui/state/base/services.h"
 
 #include "core/base/error.h"
 #include "core/load/request/load_options.h"

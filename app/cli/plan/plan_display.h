@@ -18,18 +18,18 @@ namespace loadline::cli {
 // --- The answer of `plan`, how to show it, and its forms: table, sentences and JSON.
 
 // Holds references to the objects it was made from.
-struct PlanView {
+struct PlanDisplay {
   const graph::MetaGraph& graph;
   const std::string& path;  // as the command line named the model
-  const report::PicturedAnswer& pictured;
-  bool show_times = false;  // the request sets rates, or rows are sorted by them
+  const report::AnswerWithCurves& answered;
+  bool show_times = false;           // the request sets rates, or rows are sorted by them
   std::size_t alive = 0;             // blocks listed for each row; 0: some, for the first row only
   std::size_t hidden_rows = 0;       // number left out because they do not fit
   std::uint64_t hidden_methods = 0;  // number outside the default set
   std::size_t prose_columns = 100;
 
-  const load::LoadAnswer& answer() const { return pictured.answer; }
-  const load::BoundRequest& bound() const { return *pictured.answer.bound; }
+  const load::LoadAnswer& answer() const { return answered.answer; }
+  const load::BoundRequest& bound() const { return *answered.answer.bound; }
   const load::LoadRequest& request() const { return bound().request; }
   bool unified() const { return bound().memory.kind == plan::MemoryKind::unified; }
   // The weights and activations that stay on the device: "the weights", "the weights and the forward pass".
@@ -37,15 +37,15 @@ struct PlanView {
 };
 
 // The table fits into `columns` if possible: the least important columns are dropped first.
-std::string plan_table(const PlanView& view, bool color, std::size_t columns);
+std::string plan_table(const PlanDisplay& view, bool color, std::size_t columns);
 // The rows alone, with lines of at most `columns` characters, if possible. Columns without a figure in any
 // row are left out.
-std::string rows_table(const PlanView& view, bool color, std::size_t columns);
+std::string rows_table(const PlanDisplay& view, bool color, std::size_t columns);
 // Explains each method, and shows its peak as every memory counter would.
-std::string plan_explanation(const PlanView& view, bool color);
+std::string plan_explanation(const PlanDisplay& view, bool color);
 // One sentence: "Least on the device: 5.80 GiB, as much as the weights, by ...".
-std::string least_text(const PlanView& view);
-Json plan_json(const PlanView& view);
+std::string least_text(const PlanDisplay& view);
+Json plan_json(const PlanDisplay& view);
 
 // --- Curves of memory over a load, drawn with text characters.
 
@@ -57,7 +57,7 @@ struct PlotStyle {
 };
 
 // One plot for each row that has a curve, all with the same scale of bytes, and a legend.
-std::string plan_plots(const PlanView& view, const PlotStyle& style);
+std::string plan_plots(const PlanDisplay& view, const PlotStyle& style);
 
 // --- Describes a forward pass in text and in JSON.
 
