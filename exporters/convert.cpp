@@ -57,7 +57,9 @@ Conversion bind_conversion(graph::MetaGraphPtr graph, const ConvertRequest& requ
   ExportOptions& options = bound.options;
   bound.out = out ? *out : output_name(graph::model_name(*bound.graph), exporter, exporter.kind(options));
   if (bound.write.share && bound.write.share->count == 0) {
-    if (!environment.share) throw Error(ErrorCode::usage, "nothing says which part this process writes");
+    if (!environment.share)
+      throw Error(ErrorCode::usage,
+                  "'auto' needs a process that Slurm or MPI has started: name the part, I/N");
     bound.write.share = environment.share();
   }
   if (const auto type = graph::dtype_named(request.outtype); type && convert::is_cast_target(*type))

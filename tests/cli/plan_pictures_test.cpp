@@ -55,7 +55,7 @@ struct Asked {
 struct Answered {
   graph::MetaGraph graph;
   std::string path = "m";
-  report::AnswerWithCurves drawn;
+  report::AnswerWithCurves answered;
   PlanDisplay view;
 
   Answered(graph::MetaGraph model, std::vector<std::string> methods, Asked asked,

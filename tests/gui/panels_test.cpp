@@ -288,9 +288,9 @@ TEST(Facts, OfEveryKindAreDrawnAndCopied) {
   Stage stage;
   stage.workspace.show(llama_70b_graph(), "");
   Document& document = stage.workspace.document();
-  document.diagnose();
+  document.checks.diagnose();
   settle(stage.workspace);
-  ASSERT_TRUE(document.findings.value() && !document.findings.value()->empty());
+  ASSERT_TRUE(document.checks.findings.value() && !document.checks.findings.value()->empty());
   const auto inspector = make_inspector_panel();
   const auto kinds = one_of_each_kind(document);
   ASSERT_EQ(kinds.size(), std::variant_size_v<Selected>);

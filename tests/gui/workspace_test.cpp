@@ -112,6 +112,18 @@ TEST(Workspace, closing_a_model_stops_its_planning_silently) {
   EXPECT_TRUE(workspace.services.notices.all().empty());
 }
 
+TEST(Workspace, another_model_can_be_shown_after_activations_were_set) {
+  Workspace workspace("");
+  workspace.show(llama_70b_graph(), "");
+  workspace.document().load.set_option("activations", "1MiB");
+  settle(workspace);
+  workspace.close_model();
+  workspace.show(many_tensors(3), "");
+  settle(workspace);
+  ASSERT_TRUE(workspace.document().model);
+  EXPECT_NE(workspace.document().load.judged_load(), nullptr);
+}
+
 TEST(Workspace, measures_the_disk_of_a_file_that_is_not_there) {
   const loadline::testing::TemporaryFolder folder;
   Workspace workspace("");
@@ -251,15 +263,15 @@ TEST(Workspace, a_conversion_follows_links_as_the_opening_did) {
     workspace.open(folder / "in",
                    follows ? std::vector<Remedy>{{"follow_links", "on"}} : std::vector<Remedy>());
     settle(workspace);
-    workspace.convert(conversion("safetensors", out));
+    workspace.transfers.convert(workspace.document(), conversion("safetensors", out));
     settle(workspace);
-    ASSERT_TRUE(workspace.converted());
+    ASSERT_TRUE(workspace.transfers.converted(workspace.document()));
     EXPECT_EQ(std::filesystem::exists(out + "/vocab.txt"), follows);
     workspace.reload();
     settle(workspace);
-    workspace.document().weigh_convert(conversion("safetensors", out + "2"));
+    workspace.document().checks.weigh_convert(conversion("safetensors", out + "2"));
     settle(workspace);
-    const std::vector<std::string>& lost = workspace.document().convert_fit.or_empty().left_out;
+    const std::vector<std::string>& lost = workspace.document().checks.convert_fit.or_empty().left_out;
     EXPECT_EQ(
         std::ranges::none_of(
             lost, [](const std::string& line) { return line.find("'vocab.txt'") != std::string::npos; }),

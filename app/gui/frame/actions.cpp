@@ -238,9 +238,9 @@ void apply_advice(Workspace& workspace, const std::string& text) {
   Document& document = workspace.document();
   const auto& answer = document.advice.answer.value();
   if (!document.advice.is_current() || !answer || !answer->advice)
-    refuse("no suggestions are listed: advice lists them");
+    refuse("no suggestions are listed: run 'advice' first");
   const std::vector<load::AdvisedLoad>& loads = answer->advice->advice.loads;
-  if (loads.empty()) refuse("no suggestion fits");
+  if (loads.empty()) refuse("no change makes it fit");
   document.advice.apply(loads[parse_number<std::size_t>(text, 1, loads.size()) - 1]);
 }
 

@@ -77,7 +77,7 @@ class FactsOf {
                  "Files",
                  std::uint64_t{files},
                  {fmt::format("{}, {}", counted(files, "file"), format_bytes(model_.disk_bytes))}},
-                {"", "", {}, {"A selection shows in every view."}, "", Fact::Form::paragraph}};
+                {"", "", {}, {"What you select is marked in every view."}, "", Fact::Form::paragraph}};
     return of;
   }
 
@@ -118,6 +118,8 @@ class FactsOf {
     std::vector<graph::NodeId> children(node.children.begin(), node.children.end());
     std::ranges::stable_sort(children, std::ranges::greater(),
                              [&](graph::NodeId child) { return tree.node(child).bytes; });
+    of.more_links = children.size() - std::min(children.size(), kMostLinks);
+    children.resize(children.size() - of.more_links);
     for (const graph::NodeId at : children) {
       const graph::ModuleNode& child = tree.node(at);
       add_link(of,
@@ -233,7 +235,7 @@ class FactsOf {
     return {"shares",
             "Shares",
             std::move(names),
-            {fmt::format("its bytes with {} other tensors", tie.size() - 1)},
+            {fmt::format("its bytes with {}", counted(tie.size() - 1, "other tensor"))},
             std::move(hint)};
   }
 

@@ -76,7 +76,7 @@ void draw_found(Workspace& workspace, const Ui& ui, const load::LoadAdvice& foun
   Document& document = workspace.document();
   const load::Advice& advice = found.advice;
   const load::AdvisedLoad* hovered = nullptr;
-  heading(ui, advice.loads.empty() ? "No suggestion fits" : "Suggestions that fit");
+  heading(ui, advice.loads.empty() ? "No change makes it fit" : "Changes that make it fit");
   if (advice.loads.empty() && advice.nearest) muted(ui, "Closest:");
   for (std::size_t i = 0; i < advice.loads.size(); ++i)
     if (draw_change(workspace, ui, advice.loads[i], i)) hovered = &advice.loads[i];

@@ -129,6 +129,7 @@ std::vector<std::string> ConvertPanel::form() const {
   std::vector<std::string> words;
   for (const Option<exporters::ConvertRequest>& option : exporters::convert_options())
     words.push_back(print_option(option.kind, option.get(now.request)));
+  words.push_back(out_);  // whose extension may contradict the format
   return words;
 }
 

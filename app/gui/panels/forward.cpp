@@ -26,14 +26,16 @@ void named_sizes(Document& document, const Ui& ui, const load::LoadOption& optio
   constexpr std::size_t kMostShown = 6, kMostName = 60;
   const std::vector<std::string> names = option.terms.in_context->names(load_context(document));
   for (std::size_t i = 0; i < std::min(names.size(), kMostShown); ++i) {
+    if (names[i].empty()) continue;
     Asked asked = document.load.asked();
     const OptionValue value = option.get(asked.request);
     const auto* const set = std::get_if<std::vector<std::string>>(&value);
     std::vector<std::string> words = set == nullptr ? std::vector<std::string>() : *set;
-    const std::string start = names[i] + "=";
-    auto at = std::ranges::find_if(words, [&](const std::string& word) { return word.starts_with(start); });
-    const std::string number = at == words.end() ? "1" : at->substr(start.size());
-    std::uint64_t size = text_as<std::uint64_t>(number).value_or(1);
+    // NAME=N, where a name may hold a '='
+    auto at = std::ranges::find_if(
+        words, [&](std::string_view word) { return word.substr(0, word.rfind('=')) == names[i]; });
+    std::uint64_t size =
+        at == words.end() ? 1 : text_as<std::uint64_t>(at->substr(names[i].size() + 1)).value_or(1);
     const float width = ui.px(64);
     label_before(ui, elided(shown(beginning(names[i], kMostName)), ui.px(120)), width,
                  !std::exchange(first, false));
@@ -43,7 +45,7 @@ void named_sizes(Document& document, const Ui& ui, const load::LoadOption& optio
     tooltip(ui, "A size that the file does not fix; 1 unless set");
     if (!changed) continue;
     if (at == words.end()) at = words.emplace(words.end());
-    *at = start + std::to_string(std::min(size, load::kMostTokens));
+    *at = names[i] + "=" + std::to_string(std::min(size, load::kMostTokens));
     option.set(asked.request, words);
     document.load.ask(asked);
   }

@@ -91,7 +91,7 @@ void paint_weights(const Ui& ui, const report::ChartScale& scale, const Place& p
   const float line = ImGui::GetFontSize();
   const bool named = place.y(0, false) - place.y(scale.weights, false) >= line;
   for (const auto& [bytes, name] :
-       {std::pair{scale.weights, "weights"}, std::pair{2 * scale.weights, "twice"}}) {
+       {std::pair{scale.weights, "weights"}, std::pair{2 * scale.weights, "2 x weights"}}) {
     if (bytes == 0 || bytes > scale.above) continue;
     const float y = place.y(bytes, false);
     paint_dashed({place.low().x, y}, {place.high().x, y}, ui.theme->muted, ui.px(2), ui.px(3), ui.px(1));

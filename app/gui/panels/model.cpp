@@ -75,7 +75,7 @@ void draw_notes(Workspace& workspace, const Ui& ui) {
   if (link(ui, "all findings",
            drawn < notes.size()
                ? fmt::format("All {}, and what loading it costs", format_grouped(notes.size()))
-               : "Why loading is slow"))
+               : "What may slow down loading"))
     workspace.settings.panel = "findings";
 }
 

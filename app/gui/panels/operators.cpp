@@ -282,7 +282,7 @@ void OperatorsPanel::draw_operator(Document& document, const Ui& ui) {
                           format_bytes(alive.temporaries)),
               0, ui.theme->text);
   }
-  values("takes", op.inputs);
+  values("inputs", op.inputs);
   for (std::size_t i = 0; i < std::min(op.weights.size(), kMostListed); ++i) {
     labeled("weights", i);
     const graph::Tensor& tensor = graph.tensor(op.weights[i]);
@@ -294,7 +294,7 @@ void OperatorsPanel::draw_operator(Document& document, const Ui& ui) {
                           format_bytes(document.model->bytes[graph::index(op.weights[i])])));
   }
   more(op.weights.size());
-  values("gives", op.outputs);
+  values("outputs", op.outputs);
   values("needs", op.temporaries);
 }
 

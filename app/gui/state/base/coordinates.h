@@ -32,7 +32,7 @@ struct OperatorAt {
   std::size_t at = 0;  // position in the forward graph
   bool operator==(const OperatorAt&) const = default;
 };
-// A finding of Document::findings.
+// A finding of Checks::findings.
 struct FindingAt {
   std::size_t at = 0;
   bool operator==(const FindingAt&) const = default;

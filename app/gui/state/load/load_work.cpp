@@ -12,6 +12,7 @@
 #include "core/load/request/load_options.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
@@ -78,6 +79,19 @@ void ForwardWork::evaluate(const load::LoadRequest& request) {
 
 // --- The load.
 
+namespace {
+
+// The budgets do not depend on what follows the load. The window keeps the sizes of a pass beside the bytes
+// of activations, of which a request may name one.
+load::LoadMemory memory_of(const Asked& asked, std::span<const load::Target> targets) {
+  load::LoadRequest request = asked.request;
+  take_pass(request, {});
+  request.activation_bytes = 0;
+  return load::bind_memory(request, targets);
+}
+
+}  // namespace
+
 LoadWork::LoadWork(Services& services, ModelPtr shown, std::uint64_t document, ForwardWork& forward,
                    Asked asked, Events events)
     : model(std::move(shown)),
@@ -86,7 +100,7 @@ LoadWork::LoadWork(Services& services, ModelPtr shown, std::uint64_t document, F
       forward_(forward),
       events_(std::move(events)),
       asked_(of_any_model(std::move(asked))),
-      memory_(load::bind_memory(asked_.request, targets())) {
+      memory_(memory_of(asked_, targets())) {
   constexpr std::size_t kSmall = 200'000;  // storages whose loads are compared at once
   wants_comparison_ = !model || model->graph->storages.size() <= kSmall;
   comparison.set({});
