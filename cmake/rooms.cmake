@@ -41,12 +41,12 @@ function(loadline_assets folder)
   loadline_embed(embedded_${folder} ${folder}_files.h ${files})
 endfunction()
 
-# loadline_layer(NAME [SOURCES...] [LINK targets...] [PRIVATE targets...]): a static library. A room lists its
+# loadline_room(NAME [SOURCES...] [LINK targets...] [PRIVATE targets...]): a static library. A room lists its
 # files with target_sources(), so that each can have its line of comment.
-function(loadline_layer name)
-  cmake_parse_arguments(LAYER "" "" "LINK;PRIVATE" ${ARGN})
-  add_library(${name} STATIC ${LAYER_UNPARSED_ARGUMENTS})
-  target_link_libraries(${name} PUBLIC loadline_options ${LAYER_LINK} PRIVATE ${LAYER_PRIVATE})
+function(loadline_room name)
+  cmake_parse_arguments(ROOM "" "" "LINK;PRIVATE" ${ARGN})
+  add_library(${name} STATIC ${ROOM_UNPARSED_ARGUMENTS})
+  target_link_libraries(${name} PUBLIC loadline_options ${ROOM_LINK} PRIVATE ${ROOM_PRIVATE})
   loadline_precompile(${name})
   # what fuzzers can reach tells them which branches an input took
   if(LOADLINE_FUZZ AND name MATCHES "^(core_|importers|exporters)" AND NOT name STREQUAL core_gpu)

@@ -158,7 +158,7 @@ TEST(PlanTable, FitsTheTerminal) {
       frame.request.memory = memory;
       const Answered a(graph_of(two()), ids, frame);
       for (const std::size_t columns : {80u, 160u}) {
-        const std::string text = plan_table(a.view, false, columns);
+        const std::string text = plan_text(a.view, false, columns);
         std::size_t rows = 0;
         for (const std::string& line : lines_of(text)) {
           if (line.find("MiB") == std::string::npos || line.find("  ") == std::string::npos) continue;
@@ -179,7 +179,7 @@ TEST(PlanTable, FitsTheTerminal) {
 // A column in which no row has anything says nothing.
 TEST(PlanTable, LeavesOutEmptyColumns) {
   const Answered a(graph_of(two()), {"direct"}, {});
-  const std::string text = plan_table(a.view, false, 80);
+  const std::string text = plan_text(a.view, false, 80);
   EXPECT_EQ(text.find("staging"), std::string::npos) << text;
   EXPECT_EQ(text.find("  host"), std::string::npos) << text;
   EXPECT_NE(text.find("device"), std::string::npos);
@@ -365,12 +365,12 @@ TEST(PlanTable, JudgesWhatAnAllocatorReservesAndSaysSo) {
   frame.request.device_budget = 4 * kMiB;
   const Answered exact(graph_of(two()), {"direct"}, frame);
   EXPECT_EQ(report::verdict_text(exact.rows()[0], exact.view.bound()), "fits");
-  EXPECT_EQ(plan_table(exact.view, false, 80).find("reserves"), std::string::npos);
+  EXPECT_EQ(plan_text(exact.view, false, 80).find("reserves"), std::string::npos);
   // segments of 20 and of 2 MiB
   const Answered torch(graph_of(two()), {"direct"}, frame, {"file"}, allocators::AllocatorModel::torch);
   EXPECT_EQ(report::verdict_text(torch.rows()[0], torch.view.bound()),
             "device 18.00 MiB over, first at a.weight");
-  EXPECT_NE(plan_table(torch.view, false, 80).find("Verdicts are by what the allocator 'torch' reserves.\n"),
+  EXPECT_NE(plan_text(torch.view, false, 80).find("Verdicts are by what the allocator 'torch' reserves.\n"),
             std::string::npos);
   EXPECT_NE(torch.page().find("Verdicts are by what the allocator reserves"), std::string::npos);
   // an arena is there from its first block to its last

@@ -2,7 +2,7 @@
 
 #include "app/gui/frame/export.h"
 #include "app/gui/frame/gui_app.h"
-#include "app/gui/frame/main.h"
+#include "app/gui/frame/run_gui.h"
 #include "app/gui/panels/panels.h"
 #include "app/gui/parts/theme.h"
 #include "app/gui/window/still_window.h"

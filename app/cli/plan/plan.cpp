@@ -75,7 +75,7 @@ void show(const Context& context, const PlanFlags& options, const PlanDisplay& v
   if (!options.html.empty())
     report::write_file(options.html, report::page_html(view.answered.subject(view.graph), page_text(view)));
   if (context.json) return print_json(plan_json(view));
-  fmt::print("{}", plan_table(view, context.color, context.columns));
+  fmt::print("{}", plan_text(view, context.color, context.columns));
   if (options.curve) fmt::print("{}", plan_plots(view, {context.columns, context.color, context.unicode}));
   if (options.explain) fmt::print("{}", plan_explanation(view, context.color));
 }

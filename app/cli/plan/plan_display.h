@@ -37,7 +37,7 @@ struct PlanDisplay {
 };
 
 // The table fits into `columns` if possible: the least important columns are dropped first.
-std::string plan_table(const PlanDisplay& view, bool color, std::size_t columns);
+std::string plan_text(const PlanDisplay& view, bool color, std::size_t columns);
 // The rows alone, with lines of at most `columns` characters, if possible. Columns without a figure in any
 // row are left out.
 std::string rows_table(const PlanDisplay& view, bool color, std::size_t columns);

@@ -331,7 +331,7 @@ std::string least_text(const PlanDisplay& view) {
                      view.held_name(), format_bytes(bound));
 }
 
-std::string plan_table(const PlanDisplay& view, bool color, std::size_t columns) {
+std::string plan_text(const PlanDisplay& view, bool color, std::size_t columns) {
   const load::LoadAnswer& answer = view.answer();
   const load::BoundRequest& bound = view.bound();
   const load::LoadRequest& request = view.request();

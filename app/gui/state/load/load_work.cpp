@@ -189,8 +189,8 @@ void LoadWork::refresh() {
   // a question that was canceled or failed is tried again
   const bool planned = projection.value() || projection.busy();
   const bool is_compared = !comparison.value()->answer.rows.empty() || comparison.busy();
-  if (planned_ != timeline() || !planned) plan();
-  judge();
+  if (planned_ != timeline() || !planned) ask_projection();
+  ask_verdict();
   plan_beside();
   if (wants_comparison_ && (compared_ != comparison_question(asked_, pass(), custom_) || !is_compared))
     compare();
@@ -202,7 +202,7 @@ void LoadWork::want_comparison() {
   refresh();
 }
 
-void LoadWork::plan() {
+void LoadWork::ask_projection() {
   planned_ = timeline();
   judged.reset();
   judged_of_.reset();
@@ -216,12 +216,12 @@ void LoadWork::plan() {
           plan_failure_ = services_.notices.fail("project the load", *projection.error(), document_);
         }
         events_.projected();
-        judge();
+        ask_verdict();
       });
 }
 
 // The projection stays when only a budget changes.
-void LoadWork::judge() {
+void LoadWork::ask_verdict() {
   if (projection.busy() || !projection.value()) return;
   LoadQuestion question = comparison_question(asked_, pass(), custom_);
   question.request.methods = {std::string(projection.value()->method->id)};

@@ -114,8 +114,8 @@ class LoadWork {
   load::LoadMemory check(const Asked& asked) const;
   void work_out_pass();
   void refresh();  // asks questions that are new or were canceled
-  void plan();
-  void judge();
+  void ask_projection();
+  void ask_verdict();
   void plan_beside();
   void compare();
 

@@ -1,5 +1,5 @@
 // Chooses the kind of window, opens the model, and runs frames until the window closes or the script ends.
-#include "app/gui/frame/main.h"
+#include "app/gui/frame/run_gui.h"
 
 #include "app/gui/frame/gui_app.h"
 #include "app/gui/state/settings.h"
