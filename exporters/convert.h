@@ -1,4 +1,4 @@
-// A conversion: the request, the option table, one run, a list of runs.
+// A conversion: the request, its binding, one run, a list of runs.
 #pragma once
 
 #include "core/base/option.h"

@@ -1,4 +1,4 @@
-// What a conversion would do: what it leaves out, types before and after.
+// Lays a conversion out without writing: refusals, the Layout, what it leaves out, types before and after.
 #pragma once
 
 #include "exporters/convert.h"

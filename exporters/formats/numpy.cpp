@@ -1,4 +1,4 @@
-// Numpy arrays: a folder of .npy files, or one .npz.
+// numpy arrays: a folder of .npy files, or one .npz.
 
 #include "core/base/checked_arithmetic.h"
 #include "core/base/error.h"

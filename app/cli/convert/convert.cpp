@@ -1,4 +1,4 @@
-// Loadline convert, join, clean, merge and batch: write models within a memory budget.
+// loadline convert, join, clean, merge and batch: write models within a memory budget.
 
 #include "exporters/convert.h"
 

@@ -1,4 +1,4 @@
-// Loadline inspect, and a tensor's statistics as a row.
+// loadline inspect, and a tensor's statistics as a row.
 
 #include "app/cli/base/command.h"
 #include "app/cli/base/option_flags.h"

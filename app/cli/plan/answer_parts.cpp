@@ -1,4 +1,4 @@
-// Sentences and JSON keys of these parts.
+// Forward pass, evidence and advice of an answer, as sentences and as JSON.
 
 #include "app/cli/base/terminal.h"
 #include "app/cli/plan/load_flags.h"

@@ -1,4 +1,4 @@
-// Defines each column: its cells and how dispensable it is.
+// The table of plan's rows: its columns, their cells, and which are dropped first.
 #include "app/cli/base/terminal.h"
 #include "app/cli/plan/plan_display.h"
 #include "app/report/row_text.h"

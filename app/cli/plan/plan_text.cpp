@@ -1,4 +1,4 @@
-// The table and the sentences of plan's output.
+// All of plan's text around the table of its rows, and --explain.
 #include "app/cli/base/option_flags.h"
 #include "app/cli/base/terminal.h"
 #include "app/cli/plan/plan_display.h"

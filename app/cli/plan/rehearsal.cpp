@@ -1,4 +1,4 @@
-// Loadline rehearse, and how commands show measured loads.
+// loadline rehearse, and how commands show measured loads.
 #include "app/cli/plan/rehearsal.h"
 
 #include "app/cli/base/command.h"

@@ -1,4 +1,4 @@
-// Loadline help, methods, targets and formats: prints the manual and the tables that the program has.
+// loadline help, methods, targets and formats: prints the manual and the tables that the program has.
 
 #include "app/cli/base/command.h"
 #include "app/cli/base/option_flags.h"

@@ -1,5 +1,5 @@
-// Everything that a user can do, as one table; how the arguments are read: numbers, names, conversions,
-// exports.
+// What a user can do besides load options, as one table; how the arguments are read: numbers, names,
+// conversions, exports.
 #pragma once
 
 #include "app/gui/state/document.h"
@@ -19,7 +19,8 @@
 
 namespace loadline::gui {
 
-// --- Everything that a user can do, as one table. Buttons, shortcuts and scripts run its rows.
+// --- What a user can do besides load options, as one table. Buttons, shortcuts, the palette and scripts run
+// its rows.
 
 enum class Argument : std::uint8_t { none, optional, required };
 

@@ -39,7 +39,7 @@ struct PanelRow {
   std::string_view id;
   std::string_view title;
   // The tab that holds it, beside other views of the same matter; empty: a sheet over the panel, which a
-  // button of the toolbar opens.
+  // button or an action opens.
   std::string_view tab;
   std::string_view manual;  // the manual's topic about the panel
   bool own_cards;           // the panel draws its own cards; else the shell draws one behind it

@@ -1,4 +1,4 @@
-// Controls to press and pick, sheets over the window, bars of jobs, lines of facts.
+// The second half of widgets.h: controls, sheets, bars of jobs, lines of facts.
 
 #include "app/gui/parts/widgets.h"
 #include "app/gui/window/input.h"

@@ -1,4 +1,4 @@
-// Ggml blocks to floats and floats to ggml blocks.
+// ggml blocks to floats and floats to ggml blocks.
 #pragma once
 
 #include "core/graph/dtype_and_shape.h"

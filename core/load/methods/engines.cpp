@@ -1,4 +1,4 @@
-// VLLM and SGLang, ExecuTorch.
+// vLLM and SGLang, ExecuTorch.
 
 #include "core/load/methods/builder.h"
 #include "core/load/methods/framework_sizes.h"

@@ -1,4 +1,4 @@
-// Llama.cpp's repacked matrices and vocabulary, Run:ai's buffers, fused experts.
+// llama.cpp's repacked matrices and vocabulary, Run:ai's buffers, fused experts.
 #include "core/load/methods/framework_sizes.h"
 
 #include "core/base/checked_arithmetic.h"

@@ -1,4 +1,4 @@
-// PyTorch recipes.
+// PyTorch: load_state_dict, map_location, mmap, assign, casts.
 
 #include "core/load/methods/builder.h"
 

@@ -1,4 +1,5 @@
-// A load method as data: traits, the function that makes its plan, and the law of its peak.
+// A load method as data: traits, law, function. Also declares the table, make_plan() and the laws, which
+// core/load/methods defines.
 #pragma once
 
 #include "core/load/request/model_parts.h"
