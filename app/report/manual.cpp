@@ -92,7 +92,7 @@ std::string law_legend(const std::vector<const load::Method*>& methods) {
   std::string text;
   for (const load::LawWord& word : load::law_words(methods))
     text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", word.name, word.meaning);
-  return text + ".";
+  return text.empty() ? text : text + ".";
 }
 
 // --- Lays the runs out by framework.

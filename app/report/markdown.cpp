@@ -153,9 +153,12 @@ class BlockReader {
 
 std::vector<Block> markdown_blocks(std::string_view markdown) { return BlockReader().read(markdown); }
 
-// A line that begins as an item or a table does is text within a heading.
+// A line that begins as an item or a table does is text within a heading, which a '#' at its end would close.
 RichText rich_text(std::string_view line) {
-  std::vector<Block> blocks = markdown_blocks("# " + std::string(line));
+  std::string text = "# " + std::string(line);
+  std::ranges::replace(text, '\n', ' ');
+  if (text.ends_with('#')) text.insert(text.find_last_not_of('#') + 1, "\\");
+  std::vector<Block> blocks = markdown_blocks(text);
   return blocks.empty() ? RichText() : std::move(blocks.front().text);
 }
 

@@ -125,6 +125,7 @@ std::string peaks_html(const ChartSubject& subject) {
                     own_order ? "; the order \"optimal\" is by the requested bytes" : "");
   std::vector<const load::Method*> methods;
   for (const load::LoadRow& row : subject.rows) methods.push_back(row.method);
+  if (methods.empty()) return html;
   return html + fmt::format("<p class=\"lead\">{}</p>\n", markup_text(law_legend(methods)));
 }
 

@@ -23,7 +23,7 @@ auto reduced(std::span<const Point> curve, double x0, double x1, std::size_t col
   std::vector<ColumnRange<Value>> result(columns);
   if (columns == 0 || !(x1 > x0)) return result;
   const auto column_of = [&](double x) {
-    return std::min(static_cast<std::size_t>((x - x0) / (x1 - x0) * static_cast<double>(columns)),
+    return std::min(static_cast<std::size_t>((x - x0) * static_cast<double>(columns) / (x1 - x0)),
                     columns - 1);
   };
   // several points may share an x: each of them counts, also at the left edge

@@ -102,7 +102,7 @@ cli_case(inspect_stats_of_zeros 0 "inspect xl --stats --filter h.0.ln_1" STDOUT 
 cli_case(inspect_stats_without_weights 2 "inspect demo/config.json --stats" STDERR "shapes only")
 cli_case(inspect_config 0 "inspect demo/config.json" STDOUT "shapes only")
 
-cli_case(plan_table 0 "plan xl --method all --sort table" STDOUT "state_dict +11.61 GiB +6.10 GiB.*sequential +6.10 GiB.*mmap_assign +5.80 GiB +- +4.62 GiB.*per_tensor +5.80 GiB +306.74 MiB.*staged_ring +5.80 GiB +- +- +64.00 MiB")
+cli_case(plan_table 0 "plan xl --method all --sort table" STDOUT "state_dict +11.61 GiB +6.10 GiB.*sequential +6.10 GiB.*mmap_assign +5.80 GiB +- +- +4.62 GiB.*per_tensor +5.80 GiB +306.74 MiB.*staged_ring +5.80 GiB +- +64.00 MiB")
 cli_case(plan_default 0 "plan xl" STDOUT "\nmmap_assign [^\n]*\naccelerate [^\n]*\nllama_cpp_mmap [^\n]*\ntransformers_v5 [^\n]*\nstaged_ring [^\n]*\nexecutorch_after [^\n]*\nto_device [^\n]*\nsequential +6.10 GiB[^\n]*\n\n.*\n[0-9]+ more methods: --method all shows them\\.\n")
 cli_case(plan_fits_only 0 "plan xl --fits --device-budget 6GiB" STDOUT "\nto_device [^\n]*fits\n\n.*\n1 row that does not fit is left out\\.\n")
 cli_case(plan_fits_nothing 3 "plan xl --fits --device-budget 1MiB" STDOUT "bytes.\n\n8 rows that do not fit are left out\\.\n.*Nothing here fits the budget\\.\n")

@@ -756,7 +756,7 @@ TEST(HfIndex, SaysWhatTheIndexPutsElsewhere) {
             fmt::format("the index puts it in '{}', which does not hold it", shard_name(1, 2)));
 }
 
-// What a JSON parser refuses must not open by the fast path either.
+// What a JSON parser refuses must not open in pieces either.
 TEST(HfIndex, JunkBeforeATextIsRefused) {
   for (const char* junk : {"00\"x\"", "12345678901234567890\"x\"", "01"}) {
     const std::string index =

@@ -598,6 +598,21 @@ TEST(UsageColumns, FollowEveryStepWhereThereIsRoom) {
   }
 }
 
+// For these counts a quotient that is taken first falls short of a whole column.
+TEST(UsageColumns, BeginAtTheirStep) {
+  for (const std::size_t steps : {100u, 240u, 480u}) {
+    plan::Plan plan;
+    for (std::size_t i = 0; i < steps; ++i) plan::alloc(plan, {.space = plan::Space::device, .bytes = i + 1});
+    plan::DryMachine machine;
+    const plan::Timeline timeline = plan::run(plan, machine);
+    const auto columns = usage_columns(timeline, steps, RunAxis::steps, plan::kAllSpaces, steps);
+    for (std::size_t step = 0; step < steps; ++step)
+      EXPECT_EQ(columns[step].bytes[plan::index(plan::Space::device)],
+                plan::usage_at(timeline, step, plan::kAllSpaces))
+          << step << " of " << steps;
+  }
+}
+
 TEST(UsageColumns, OfARunThatTakesNoTimeAreItsMost) {
   plan::Plan plan;
   const plan::BlockId a = plan::alloc(plan, {.space = plan::Space::device, .bytes = 100});

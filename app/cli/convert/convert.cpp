@@ -40,6 +40,9 @@ struct ConvertFlags {
 int convert(const Context& context, const ConvertFlags& options) {
   exporters::ConvertRequest request;
   for (const auto& option : exporters::convert_options()) options.flags.apply(option, request);
+  // what is wrong on the line is said before a model is opened
+  if (options.out && options.out->empty()) throw Error(ErrorCode::usage, "the output has no name");
+  exporters::check_options_taken(exporters::chosen_exporter(request.to, options.out.value_or("")), request);
   // its source may be gone already
   if (const std::string out = options.out.value_or("");
       request.write.resume && !out.empty() && exporters::waits_for_last_step(out))
@@ -208,6 +211,7 @@ Adapter open_adapter(const Context& context, const std::string& path) {
 int merge(const Context& context, const MergeFlags& options) {
   exporters::ConvertRequest request;
   for (const auto& option : exporters::convert_options()) options.flags.apply(option, request);
+  exporters::check_options_taken(exporters::chosen_exporter(request.to, options.out), request);
   const graph::MetaGraphPtr base = open_for(context, options.base);
   graph::require_sound(*base, "merge");
   exporters::Conversion conversion =

@@ -115,6 +115,7 @@ load::LoadRequest LoadFlags::request(bool quiet) {
                          safe_display(request_file_, 120), fmt::join(ignored, ", ")));
   if (path_.empty() && saved.model) path_ = *saved.model;
   if (path_.empty()) throw Error(ErrorCode::usage, "PATH is required (see --help)");
+  load::check_request(saved.request);  // before a model is opened
   if (!save_file_.empty()) save(saved.request, path_, save_file_);
   return saved.request;
 }

@@ -123,7 +123,7 @@ class Columns {
       add_bytes("reserved at end", kBeside, [](const load::LoadRow& row) {
         return row.reserved_final ? (*row.reserved_final)[plan::index(plan::Space::host)] : 0;
       });
-    add_peak("staging", kFigure, plan::Space::staging);
+    add_peak("staging", kBeside, plan::Space::staging);
     if (blocks) add_reserved("staging reserved", plan::Space::staging);
     if (view_.request().page_cache_budget) {
       add_bytes("page cache", kFigure,

@@ -393,8 +393,8 @@ std::string plan_explanation(const PlanDisplay& view, bool color) {
       fmt::format("\nMemory counters, with {} memory:\n", plan::memory_kind_name(view.bound().memory.kind));
   for (const plan::MemoryView& counter : plan::memory_views())
     text += beside(counter.title, counter.counted_by, view.prose_columns);
-  return report::reflowed(text + "\nWords of the laws:\n  " + report::law_legend(explained),
-                          view.prose_columns);
+  if (!explained.empty()) text += "\nWords of the laws:\n  " + report::law_legend(explained);
+  return report::reflowed(text, view.prose_columns);
 }
 
 }  // namespace loadline::cli
