@@ -16,7 +16,7 @@ namespace {
 
 // If there is too little room, the column with the highest number is dropped first; among equals the
 // rightmost.
-enum Importance : int { kNeeded, kFigure, kBeside, kSum };
+enum Importance : int { kNeeded, kFigure, kTransient, kBeside, kSum };
 
 struct Column {
   std::string title;
@@ -123,7 +123,7 @@ class Columns {
       add_bytes("reserved at end", kBeside, [](const load::LoadRow& row) {
         return row.reserved_final ? (*row.reserved_final)[plan::index(plan::Space::host)] : 0;
       });
-    add_peak("staging", kBeside, plan::Space::staging);
+    add_peak("staging", kTransient, plan::Space::staging);
     if (blocks) add_reserved("staging reserved", plan::Space::staging);
     if (view_.request().page_cache_budget) {
       add_bytes("page cache", kFigure,

@@ -53,8 +53,8 @@ Fact parameters_fact(std::uint64_t count) {
 
 std::string life_text(const load::Projection& projection, const plan::Lifetime& life) {
   const bool stays = life.to_step == plan::kNever || life.to_step >= projection.plan.steps.size();
-  return fmt::format("step {} to {}", format_grouped(life.from_step),
-                     stays ? "the end" : format_grouped(life.to_step));
+  const std::string from = format_grouped(life.from_step);
+  return stays ? "from step " + from : fmt::format("step {} to {}", from, format_grouped(life.to_step));
 }
 
 class FactsOf {

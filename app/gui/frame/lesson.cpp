@@ -1,5 +1,7 @@
 // The lesson's column, its presentation, and its keys.
 
+#include "app/lesson/lesson.h"
+
 #include "app/gui/frame/actions.h"
 #include "app/gui/frame/gui_app.h"
 #include "app/gui/frame/overlays.h"
@@ -7,7 +9,6 @@
 #include "app/gui/parts/widgets.h"
 #include "app/gui/window/input.h"
 #include "app/lesson/exercises.h"
-#include "app/lesson/lesson.h"
 #include "core/base/text.h"
 #include "core/load/request/load_options.h"
 

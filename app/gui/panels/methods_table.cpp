@@ -34,8 +34,8 @@ constexpr std::array<Figure, 6> kFigures = {
     {{load::RowSort::held, "Unified peak", 0},
      {load::RowSort::device, "Device", 0, plan::Space::device},
      {load::RowSort::host, "Host", 430, plan::Space::host},
-     {load::RowSort::staging, "Staging", 620, plan::Space::staging},
-     {load::RowSort::page_cache, "Page cache", 760, plan::Space::page_cache},
+     {load::RowSort::staging, "Staging", 760, plan::Space::staging},
+     {load::RowSort::page_cache, "Page cache", 620, plan::Space::page_cache},
      {load::RowSort::unified, "Unified with page cache", 900}}};
 
 const load::RowPeak& peak_of(const load::LoadRow& row, const Figure& figure) {
