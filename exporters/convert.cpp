@@ -39,6 +39,8 @@ void refuse_own_folder(const graph::MetaGraph& graph, const std::string& out) {
   }
 }
 
+namespace {
+
 const Exporter& chosen_exporter(const std::string& to, const std::string& out) {
   if (to.empty()) return out.empty() ? find_exporter("safetensors") : exporter_for_output(out);
   const Exporter& asked = find_exporter(to);
@@ -48,11 +50,18 @@ const Exporter& chosen_exporter(const std::string& to, const std::string& out) {
   return asked;
 }
 
-Conversion bind_conversion(graph::MetaGraphPtr graph, const ConvertRequest& request,
-                           const std::optional<std::string>& out, const ConvertEnvironment& environment) {
+}  // namespace
+
+const Exporter& checked_exporter(const ConvertRequest& request, const std::optional<std::string>& out) {
   if (out && out->empty()) throw Error(ErrorCode::usage, "the output has no name");
   const Exporter& exporter = chosen_exporter(request.to, out.value_or(""));
   check_options_taken(exporter, request);
+  return exporter;
+}
+
+Conversion bind_conversion(graph::MetaGraphPtr graph, const ConvertRequest& request,
+                           const std::optional<std::string>& out, const ConvertEnvironment& environment) {
+  const Exporter& exporter = checked_exporter(request, out);
   Conversion bound{std::move(graph), &exporter, {}, request.layout, request.write};
   ExportOptions& options = bound.options;
   bound.out = out ? *out : output_name(graph::model_name(*bound.graph), exporter, exporter.kind(options));

@@ -57,14 +57,15 @@ struct Conversion {
   WriteOptions write = {};
 };
 
-// Without `out` the output is named after the model. Throws Error{usage} for an empty name, an extension of
-// another format than the one asked for, and options that the format does not take; and as the environment
-// does.
+// Without `out` the output is named after the model. Throws as checked_exporter() and the environment do.
 Conversion bind_conversion(graph::MetaGraphPtr graph, const ConvertRequest& request,
                            const std::optional<std::string>& out, const ConvertEnvironment& environment);
 
-// The format asked for, else the one that the output's name implies; safetensors if neither is given.
-const Exporter& chosen_exporter(const std::string& to, const std::string& out);
+// The part of binding that needs no model, for front ends that refuse before they open one or begin a job:
+// the format asked for, else the one that the output's name implies; safetensors if neither is given. Throws
+// Error{usage} for an empty name, an extension of another format than the one asked for, and options that the
+// format does not take.
+const Exporter& checked_exporter(const ConvertRequest& request, const std::optional<std::string>& out);
 
 // --- Converts a model, for every front end: makes the layout, reads the source and writes the output.
 

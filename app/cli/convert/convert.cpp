@@ -40,9 +40,7 @@ struct ConvertFlags {
 int convert(const Context& context, const ConvertFlags& options) {
   exporters::ConvertRequest request;
   for (const auto& option : exporters::convert_options()) options.flags.apply(option, request);
-  // what is wrong on the line is said before a model is opened
-  if (options.out && options.out->empty()) throw Error(ErrorCode::usage, "the output has no name");
-  exporters::check_options_taken(exporters::chosen_exporter(request.to, options.out.value_or("")), request);
+  (void)exporters::checked_exporter(request, options.out);  // before a model is opened
   // its source may be gone already
   if (const std::string out = options.out.value_or("");
       request.write.resume && !out.empty() && exporters::waits_for_last_step(out))
@@ -211,7 +209,7 @@ Adapter open_adapter(const Context& context, const std::string& path) {
 int merge(const Context& context, const MergeFlags& options) {
   exporters::ConvertRequest request;
   for (const auto& option : exporters::convert_options()) options.flags.apply(option, request);
-  exporters::check_options_taken(exporters::chosen_exporter(request.to, options.out), request);
+  (void)exporters::checked_exporter(request, options.out);  // before a model is opened
   const graph::MetaGraphPtr base = open_for(context, options.base);
   graph::require_sound(*base, "merge");
   exporters::Conversion conversion =

@@ -48,11 +48,10 @@ void Transfers::convert(const Document& document, const ConvertTask& task) {
   const ModelPtr& model = document.model;
   if (!model) throw Error(ErrorCode::usage, "no model is open");
   if (conversion.busy()) throw Error(ErrorCode::usage, "a conversion is under way");
-  if (task.out.empty()) throw Error(ErrorCode::usage, "the output has no name");
   graph::require_sound(*model->graph, "convert");
   if (const std::string misfit = reading_misfit(*model); !misfit.empty())
     throw Error(ErrorCode::unsupported, "cannot convert this model: " + misfit);
-  const exporters::Exporter& exporter = exporters::chosen_exporter(task.request.to, task.out);
+  const exporters::Exporter& exporter = exporters::checked_exporter(task.request, task.out);
   conversion.reset();
   checking.reset();
   conversion.ask(
