@@ -84,13 +84,6 @@ bool layer_has_features() {
   });
 }
 
-Error no_driver() {
-  return Error(ErrorCode::gpu,
-               "no Vulkan driver is installed; the Debian package mesa-vulkan-drivers brings one for most "
-               "GPUs, and one that runs on the CPU. {}",
-               kNvidiaDriver);
-}
-
 VKAPI_ATTR VkBool32 VKAPI_CALL on_message(VkDebugUtilsMessageSeverityFlagBitsEXT,
                                           VkDebugUtilsMessageTypeFlagsEXT,
                                           const VkDebugUtilsMessengerCallbackDataEXT* data, void* log) {
@@ -109,6 +102,45 @@ VkDebugUtilsMessengerCreateInfoEXT messenger_info(MessageLog& log) {
   info.pfnUserCallback = on_message;
   info.pUserData = &log;
   return info;
+}
+
+// What the Vulkan loader says of the drivers that it finds and cannot use; "" if it finds none.
+std::string unusable_drivers(const VkApplicationInfo& application) {
+  constexpr const char* kExtension = VK_EXT_DEBUG_UTILS_EXTENSION_NAME;
+  MessageLog log;
+  VkDebugUtilsMessengerCreateInfoEXT messenger = messenger_info(log);
+  messenger.messageSeverity = VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT;
+  messenger.messageType = VK_DEBUG_UTILS_MESSAGE_TYPE_GENERAL_BIT_EXT;
+  auto info = vulkan_struct<VkInstanceCreateInfo>(VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO, &messenger);
+  info.pApplicationInfo = &application;
+  info.enabledExtensionCount = 1;
+  info.ppEnabledExtensionNames = &kExtension;
+  VkInstance instance = VK_NULL_HANDLE;
+  if (vkCreateInstance(&info, nullptr, &instance) == VK_SUCCESS) vkDestroyInstance(instance, nullptr);
+  std::string said;
+  for (const std::string& message : log.messages())
+    if (message.find("no drivers") == std::string::npos)
+      said += fmt::format("{}{}", said.empty() ? "" : "; ", safe_display(message));
+  return said;
+}
+
+Error no_driver(const VkApplicationInfo& application) {
+  if (const std::string said = unusable_drivers(application); !said.empty())
+    return Error(ErrorCode::gpu, "no Vulkan driver can be used ({}){}", said,
+                 said.find("nvidia") == std::string::npos
+                     ? ""
+                     : "; NVIDIA's also needs the libraries of the Debian packages libegl1 and libxext6");
+  return Error(ErrorCode::gpu,
+               "no Vulkan driver is installed; the Debian package mesa-vulkan-drivers brings one for most "
+               "GPUs, and one that runs on the CPU. {}",
+               kNvidiaDriver);
+}
+
+VkApplicationInfo application_info() {
+  auto application = vulkan_struct<VkApplicationInfo>(VK_STRUCTURE_TYPE_APPLICATION_INFO);
+  application.pApplicationName = "loadline";
+  application.apiVersion = VK_MAKE_API_VERSION(0, kLeastMajor, kLeastMinor, 0);
+  return application;
 }
 
 }  // namespace
@@ -134,9 +166,7 @@ Instance::Instance(bool validation) {
     throw Error(ErrorCode::gpu,
                 "the Vulkan validation layer is not installed; it is in the Debian package "
                 "vulkan-validationlayers");
-  auto application = vulkan_struct<VkApplicationInfo>(VK_STRUCTURE_TYPE_APPLICATION_INFO);
-  application.pApplicationName = "loadline";
-  application.apiVersion = VK_MAKE_API_VERSION(0, kLeastMajor, kLeastMinor, 0);
+  const VkApplicationInfo application = application_info();
 
   const std::array enabled = {VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT};
   VkDebugUtilsMessengerCreateInfoEXT messenger = messenger_info(*log_);
@@ -158,7 +188,7 @@ Instance::Instance(bool validation) {
   }
   VkInstance instance = VK_NULL_HANDLE;
   const VkResult result = vkCreateInstance(&info, nullptr, &instance);
-  if (result == VK_ERROR_INCOMPATIBLE_DRIVER) throw no_driver();
+  if (result == VK_ERROR_INCOMPATIBLE_DRIVER) throw no_driver(application);
   check(result, "create a Vulkan instance");
   instance_.reset(instance);
   if (validation) listen();
@@ -178,7 +208,7 @@ std::vector<VkPhysicalDevice> Instance::physical_devices() const {
       "list the Vulkan devices", [this](std::uint32_t* count, VkPhysicalDevice* items) {
         return vkEnumeratePhysicalDevices(instance_.get(), count, items);
       });
-  if (devices.empty()) throw no_driver();
+  if (devices.empty()) throw no_driver(application_info());
   return devices;
 }
 

@@ -189,6 +189,17 @@ std::vector<std::string> notes_on(const Device& device, const graph::MetaGraph& 
   return notes;
 }
 
+// Whether the system counts staging memory as mapped pages of files (RssFile): NVIDIA's driver maps a device
+// file, whose pages are counted; those of other drivers are counted nowhere. It is tried.
+bool maps_staging_as_file(const Device& device) {
+  constexpr std::uint64_t kTried = 8 << 20;
+  const std::uint64_t before = io::read_process_memory().rss_file;
+  MemoryPool pool(device, MemoryUse::staging, {kTried, {}}, true);
+  const Allocation tried = pool.allocate(kTried);
+  std::ranges::fill(tried.mapped, std::byte{1});
+  return io::read_process_memory().rss_file >= before + kTried / 2;
+}
+
 void add_run(UploadReport& report, load::SampledRun run, const VulkanMachine& machine) {
   report.measured = std::move(run.timeline);
   report.sample_steps = std::move(run.steps);
@@ -213,6 +224,9 @@ UploadReport measure(const Device& device, const graph::MetaGraphPtr& graph, con
   report.packs = packs_weights(plan);
   report.queue_families = device.info().queues.size();
   report.software_device = device.info().type == DeviceType::cpu;
+  report.mapped_spaces = plan::space_bit(plan::Space::page_cache);
+  if (!report.software_device && maps_staging_as_file(device))
+    report.mapped_spaces |= plan::space_bit(plan::Space::staging);
   const OnDevice loaded(plan, graph->storages.size());
   if (options.verify && loaded.blocks().empty() && graph::storage_bytes(*graph) > 0)
     throw Error(ErrorCode::usage, "nothing stays on the device that could be verified");
@@ -309,8 +323,12 @@ UploadReport upload(const graph::MetaGraphPtr& graph, const plan::Plan& plan, co
   if (report.software_device) anonymous |= plan::space_bit(plan::Space::device);
   if (report.software_device && report.imported_bytes == 0)
     anonymous |= plan::space_bit(plan::Space::staging);
+  // pages that the device reads in place are mapped too
+  if (report.imported_bytes > 0) report.mapped_spaces |= plan::space_bit(plan::Space::staging);
   report.ring_bytes = bounce_bytes(*device, plan);
-  report.projected_usage = report.software_device ? usage_with_bounce(*device, plan) : report.projected.usage;
+  report.projected_usage = ((anonymous | report.mapped_spaces) & plan::space_bit(plan::Space::staging)) != 0
+                               ? usage_with_bounce(*device, plan)
+                               : report.projected.usage;
   for (const plan::UsagePoint& point : report.projected_usage)
     report.projected_rss_anon = std::max(report.projected_rss_anon, plan::sum_over(point.bytes, anonymous));
   if (report.device_budget_peak) {

@@ -59,6 +59,7 @@ struct UploadReport {
   std::vector<plan::UsagePoint>
       projected_usage;               // of `projected`, and of the machine's own ring where it counts
   unsigned anonymous_spaces = 0;     // bits of the spaces that count in rss_anon_peak
+  unsigned mapped_spaces = 0;        // bits of the spaces that count in rss_file_peak
   std::uint64_t imported_bytes = 0;  // of files that the device has read in place
   std::uint64_t rss_file_peak = 0;   // growth of the mapped pages of files that are in memory
   std::uint64_t rss_anon_peak = 0;   // growth of the process's private memory, as the system counts it

@@ -111,6 +111,13 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
+// NVIDIA's driver imports memory, and refuses pages of files.
+bool imports_file_pages(const Device& device, const ModelFile& model) {
+  const io::StorageReader reader(model.graph());
+  return device.import_alignment() > 0 &&
+         can_import_pages(device, reader.file_of(graph::StorageId{0}), 0, 1 << 16);
+}
+
 class Upload : public DeviceTest {
  protected:
   plan::Plan plan_of(std::string_view method, const ModelFile& model) const {
@@ -144,11 +151,11 @@ TEST_F(Upload, ReadsFilePagesInPlaceWhereTheDeviceCan) {
   const plan::Plan plan = plan_of("host_import", model);
   for (const bool imports : {true, false}) {
     Progress progress;
-    const UploadReport report =
-        upload(model.graph(), plan, {.verify = true, .validation = true, .import_pages = imports}, progress);
+    const UploadReport report = upload(
+        model.graph(), plan, {.verify = true, .validation = validation(), .import_pages = imports}, progress);
     EXPECT_EQ(report.verified, true) << report.mismatch;
     EXPECT_THAT(report.validation_messages, IsEmpty());
-    EXPECT_EQ(report.imported_bytes, imports && device().import_alignment() > 0 ? 3'070'338u : 0u);
+    EXPECT_EQ(report.imported_bytes, imports && imports_file_pages(device(), model) ? 3'070'338u : 0u);
     for (std::size_t space = 0; space < plan::kSpaceCount; ++space)
       EXPECT_EQ(report.measured.peaks[space].bytes, report.projected.peaks[space].bytes) << space;
   }
@@ -172,9 +179,10 @@ TEST_F(UploadExtensions, TheDriversCountIsACurveThatPeaksAsProjected) {
         upload(model.graph(), plan_of(method, model),
                {.sampled = [&](const plan::MemorySample&, std::size_t) { ++samples; }}, progress);
     ASSERT_TRUE(report.device_budget_peak) << method;
-    // the ring for reading back may be there
+    // the ring for reading back may be there; NVIDIA's driver takes memory of its own, 16 MiB at a time
+    const double near = device().info().type == DeviceType::cpu ? 1 << 20 : 17 << 20;
     EXPECT_NEAR(static_cast<double>(*report.device_budget_peak),
-                static_cast<double>(report.projected_device_budget), 1 << 20)
+                static_cast<double>(report.projected_device_budget), near)
         << method;
     EXPECT_GT(report.projected_device_budget, 40u << 20) << method;
     EXPECT_EQ(report.measured.measured.size(), samples) << method;
@@ -266,8 +274,8 @@ TEST_F(Upload, FilesInThePageCacheAreProjectedAtTheRateOfMemory) {
 
 // What the device reads in place is neither read into staging memory nor needs any.
 TEST_F(Upload, ImportedPagesCostOnlyTheirCopies) {
-  if (device().import_alignment() == 0) GTEST_SKIP() << "the device cannot import pages";
   const ModelFile model(std::vector<std::uint64_t>(8, 1 << 20));
+  if (!imports_file_pages(device(), model)) GTEST_SKIP() << "the device imports no pages of files";
   plan::CostModel costs;
   costs.staging_pages = costs.memory_copy = 1e6;
   const auto expected = [&](bool imports) {
@@ -503,8 +511,8 @@ TEST_F(UploadFailure, OfAMappingTakesAnotherWay) {
 // A driver may take pages of a file and lose the device when it first reads them: a device of its own is
 // lost.
 TEST_F(UploadFailure, OfTheFirstImportTakesAnotherWay) {
-  if (device().import_alignment() == 0) GTEST_SKIP() << "the device cannot import pages";
   const ModelFile model({3'000'000, 70'000});
+  if (!imports_file_pages(device(), model)) GTEST_SKIP() << "the device imports no pages of files";
   const Alive before = alive();
   inject({.submission = 1, .device_alone = true});
   EXPECT_EQ(try_upload(model, "host_import"), std::nullopt);
@@ -593,7 +601,7 @@ class PackedUpload : public DeviceTest {
     const plan::Plan plan = load::make_plan(*model.graph(), load::find_method(method),
                                             load::find_order("file").make(*model.graph()), inputs);
     Progress progress;
-    return upload(model.graph(), plan, {.verify = true, .validation = true}, progress);
+    return upload(model.graph(), plan, {.verify = true, .validation = validation()}, progress);
   }
 };
 

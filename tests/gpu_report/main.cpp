@@ -23,7 +23,7 @@ struct Flags {
 // What fails is in the report too. `save` is called when a part is complete.
 template <typename Save>
 void measure_into(GpuReport& report, const BenchOptions& options, Save save) try {
-  const std::unique_ptr<BenchModel> model = run_bench(options, report);
+  const std::unique_ptr<BenchModel> model = run_bench(options, report, save);
   if (!model) return;
   if (report.uploads->software())
     report.missing.insert(

@@ -168,10 +168,11 @@ std::string torch_html(const TorchFigures& torch, const UploadFigures& uploads) 
 
 // "1.00 GiB / 1.00 GiB  +0.2 %"
 std::string peak_cells(std::uint64_t projected, std::uint64_t measured) {
-  return fmt::format("<td class=\"group\">{}</td><td>{}</td><td class=\"{}\">{:+.1f}&nbsp;%</td>",
-                     format_bytes(projected), format_bytes(measured),
-                     report::near_enough(projected, measured) ? "" : "bad",
-                     report::error_percent(projected, measured));
+  return fmt::format(
+      "<td class=\"group\">{}</td><td>{}</td><td class=\"{}\">{}</td>", format_bytes(projected),
+      format_bytes(measured), report::near_enough(projected, measured) ? "" : "bad",
+      projected == 0 ? "+" + format_bytes(measured)
+                     : fmt::format("{:+.1f}&nbsp;%", report::error_percent(projected, measured)));
 }
 
 std::string methods_html(const UploadFigures& uploads) {

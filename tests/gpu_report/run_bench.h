@@ -3,6 +3,7 @@
 
 #include "tests/gpu_report/report.h"
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -24,8 +25,9 @@ void add_bench_options(CLI::App& app, BenchOptions& options, const std::string& 
 // The date, the machine and its devices. Without a Vulkan driver `missing` says so.
 GpuReport begin_report();
 
-// Fills report.uploads and report.missing; prints each table. Returns the model, which other loads can be
-// measured with; null without a device. Throws Error.
-std::unique_ptr<BenchModel> run_bench(const BenchOptions& options, GpuReport& report);
+// Fills report.uploads and report.missing; prints each table, and calls `measured` when the report has it.
+// Returns the model, which other loads can be measured with; null without a device. Throws Error.
+std::unique_ptr<BenchModel> run_bench(
+    const BenchOptions& options, GpuReport& report, const std::function<void()>& measured = [] {});
 
 }  // namespace loadline::bench

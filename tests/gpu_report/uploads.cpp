@@ -341,7 +341,7 @@ double RingFigure::over(std::uint64_t weights) const {
 }
 
 UploadFigures measure_uploads(const BenchModel& model, const UploadBenchOptions& options,
-                              const std::function<void(const RateTable&)>& progress) {
+                              const std::function<void(const UploadFigures&)>& progress) {
   std::vector<std::string> missing;
   const gpu::QueueRates queues = measured_queues(options.device, missing);
   const gpu::Device device(
@@ -351,6 +351,7 @@ UploadFigures measure_uploads(const BenchModel& model, const UploadBenchOptions&
   figures.bytes = graph::storage_bytes(*model.graph());
   const bool software = figures.software();
   measure_memory(model, device, figures);
+  progress(figures);
   keep_pages();
   Rows rows(model, device);
   const Rounds rounds{.most = options.rounds,
@@ -362,8 +363,8 @@ UploadFigures measure_uploads(const BenchModel& model, const UploadBenchOptions&
     try {
       RateTable measured = rows.measure(std::move(table), list, rounds, figures.missing);
       more(measured);
-      progress(measured);
       figures.tables.push_back(std::move(measured));
+      progress(figures);
     } catch (const Error& error) {
       figures.missing.push_back(fmt::format("{}: {}.", title, error.what()));
     }
@@ -496,9 +497,11 @@ void print_memory(const UploadFigures& uploads) {
   };
   for (const MethodFigure& one : uploads.methods)
     if (one.refusal.empty())
-      fmt::print("  {:<24} device {:<25} staging {:<23} RssAnon {:<25} {:+6.1f} % {}{}\n", one.method,
+      fmt::print("  {:<24} device {:<25} staging {:<23} RssAnon {:<25} {:>12} {}{}\n", one.method,
                  pair(one.device, one.device_measured), pair(one.staging, one.staging_measured),
-                 pair(one.anon, one.anon_measured), report::error_percent(one.anon, one.anon_measured),
+                 pair(one.anon, one.anon_measured),
+                 one.anon == 0 ? "+" + format_bytes(one.anon_measured)
+                               : fmt::format("{:+.1f} %", report::error_percent(one.anon, one.anon_measured)),
                  one.agrees() ? "as projected" : "NOT AS PROJECTED",
                  one.verified == false ? ", OTHER BYTES" : "");
     else
@@ -542,7 +545,8 @@ GpuReport begin_report() {
   return report;
 }
 
-std::unique_ptr<BenchModel> run_bench(const BenchOptions& options, GpuReport& report) {
+std::unique_ptr<BenchModel> run_bench(const BenchOptions& options, GpuReport& report,
+                                      const std::function<void()>& measured) {
   const gpu::DeviceChoice choice = gpu::choose_device(report.devices, options.device);
   if (report.devices.empty()) return nullptr;
   if (!choice.chosen)
@@ -556,8 +560,14 @@ std::unique_ptr<BenchModel> run_bench(const BenchOptions& options, GpuReport& re
   auto model = std::make_unique<BenchModel>(folder, bytes);
   report.uploads =
       measure_uploads(*model, {.device = fmt::format("{}", device.index), .rounds = options.rounds},
-                      [&](const RateTable& table) { print_table(table, device); });
-  print_memory(*report.uploads);
+                      [&](const UploadFigures& figures) {
+                        if (figures.tables.empty())
+                          print_memory(figures);
+                        else
+                          print_table(figures.tables.back(), device);
+                        report.uploads = figures;
+                        measured();
+                      });
   for (const std::string& sentence : report.uploads->missing) report.missing.push_back(sentence);
   return model;
 }

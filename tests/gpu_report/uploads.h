@@ -112,8 +112,9 @@ struct UploadBenchOptions {
   int rounds = 7;           // of each row, fewer in a table that takes long
 };
 
-// Measures everything. `progress` gets each table as soon as it is complete. Throws Error{gpu | usage | io}.
+// Measures everything. `progress` gets what is measured so far when the memory of all methods is, and after
+// each table. Throws Error{gpu | usage | io}.
 UploadFigures measure_uploads(const BenchModel& model, const UploadBenchOptions& options,
-                              const std::function<void(const RateTable&)>& progress);
+                              const std::function<void(const UploadFigures&)>& progress);
 
 }  // namespace loadline::bench

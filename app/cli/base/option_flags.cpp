@@ -336,9 +336,10 @@ class HelpFormatter final : public CLI::Formatter {
     if (options.empty()) return "";
     std::string text;
     for (const CLI::Option* option : options)
-      text += (text.empty() ? "" : ", ") + option->get_name(false, true);
+      if (option->get_lnames() != std::vector<std::string>{"quiet"})
+        text += option->get_name(false, true) + ", ";
     // every command takes it, before its name or behind it
-    return report::wrapped("Common options: " + text + ", -q,--quiet", "  ", kColumns).substr(2);
+    return report::wrapped("Common options: " + text + "-q,--quiet", "  ", kColumns).substr(2);
   }
 };
 

@@ -174,7 +174,8 @@ std::string upload_text(const Context& context, const FinishedUpload& upload, bo
   const auto row = [&](std::string name, std::uint64_t projected, std::uint64_t measured) {
     if (projected == 0 && measured == 0) return;
     table.row({std::move(name), bytes_cell(projected), bytes_cell(measured),
-               fmt::format("{:.1f} %", report::error_percent(projected, measured))});
+               projected == 0 ? "+" + format_bytes(measured)
+                              : fmt::format("{:.1f} %", report::error_percent(projected, measured))});
   };
   // what the uploader took for the blocks, with rounding
   const plan::PerSpace<std::uint64_t> taken =
@@ -234,13 +235,10 @@ MeasuredLoad measured_upload(const AskedUpload& asked, const gpu::UploadReport& 
   }
   add("RssAnon", "rss_anon", report.projected_rss_anon, report.anonymous_spaces,
       sampled([](const plan::MemorySample& sample) { return sample.memory.rss_anon; }));
-  // pages that the device reads in place are mapped too
-  const unsigned mapped = plan::space_bit(plan::Space::page_cache) |
-                          (report.imported_bytes > 0 ? plan::space_bit(plan::Space::staging) : 0u);
   std::uint64_t most = 0;
   for (const plan::UsagePoint& point : report.projected_usage)
-    most = std::max(most, plan::sum_over(point.bytes, mapped));
-  add("RssFile", "rss_file", most, mapped,
+    most = std::max(most, plan::sum_over(point.bytes, report.mapped_spaces));
+  add("RssFile", "rss_file", most, report.mapped_spaces,
       sampled([](const plan::MemorySample& sample) { return sample.memory.rss_file; }));
   return load;
 }
