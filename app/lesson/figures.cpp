@@ -32,7 +32,7 @@ assets::Datum bytes_datum(std::uint64_t bytes) {
 }
 
 load::RowPeak peak_of(const load::LoadRow& row, std::string_view space) {
-  return space.empty() ? row.leading : report::find_row_space(space).peak(row);
+  return space.empty() ? row.deciding_peak : report::find_row_space(space).peak(row);
 }
 
 std::uint64_t selected_bytes(const graph::MetaGraph& graph, const std::string& filter) {

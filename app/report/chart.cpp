@@ -172,7 +172,7 @@ std::string marks_svg(const DrawnRow& drawn, const load::BoundRequest& bound, co
     if (x - kLeft > kRoom && frame.x(1) - x > 3 * kRoom)
       svg += text_svg(x, frame.bottom() + 13, "tick middle", "loaded");
   }
-  const double peak = frame.y(static_cast<double>(row.leading.bytes), false);
+  const double peak = frame.y(static_cast<double>(row.deciding_peak.bytes), false);
   const double at = frame.x(curve.peak_place);
   svg += line_svg(at, peak, at, frame.water(), "stem");  // keeps a very short peak visible
   svg += fmt::format("<circle class=\"peak\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3.5\"/>\n", at, peak);
@@ -190,7 +190,7 @@ std::vector<DrawnRow> drawn_rows(const ChartSubject& subject) {
         rows, [&](const DrawnRow& known) { return known.row->method == one.row->method; });
     if (same == rows.end())
       rows.push_back(one);
-    else if (one.row->leading.bytes < same->row->leading.bytes)
+    else if (one.row->deciding_peak.bytes < same->row->deciding_peak.bytes)
       *same = one;
   }
   return rows;
@@ -283,7 +283,7 @@ std::string panel_svg(const DrawnRow& drawn, const load::BoundRequest& bound, co
   const load::LoadRow& row = *drawn.row;
   const RowCurve& curve = *drawn.curve;
   const Frame place(scale, curve.end, size);
-  const std::string figure = format_bytes(row.leading.bytes);
+  const std::string figure = format_bytes(row.deciding_peak.bytes);
   // room for the label after the figure, in characters
   const double room = size.width - 20 - 7.6 * static_cast<double>(figure.size());
   const auto letters = static_cast<std::size_t>(std::max(room / 6.2, 8.0));
@@ -296,7 +296,7 @@ std::string panel_svg(const DrawnRow& drawn, const load::BoundRequest& bound, co
   svg +=
       fmt::format("<text x=\"0\" y=\"28\" class=\"where\"><tspan class=\"figure{}\">{}</tspan> {}</text>\n",
                   row.fits() ? "" : " over", figure,
-                  markup_text(law.empty() ? "at " + row.leading.tensor : "= " + law, letters));
+                  markup_text(law.empty() ? "at " + row.deciding_peak.tensor : "= " + law, letters));
   svg += grid_svg(scale, place);
   for (const CurveBand& band : curve.bands) svg += band_svg(band, place);
   svg += weights_svg(scale, place) + marks_svg(drawn, bound, place);

@@ -40,7 +40,7 @@ struct RowCurve {
   view::RunAxis axis = view::RunAxis::seconds;
   double end = 0;  // seconds or steps
   std::vector<CurveBand> bands = {};
-  double peak_place = 0;  // position of the leading peak, from 0 to 1
+  double peak_place = 0;  // position of the deciding peak, from 0 to 1
   double loaded_place = 1;
   bool has_pass = false;  // a forward pass follows; the curve ends with the first token
 };
@@ -49,7 +49,7 @@ struct RowCurve {
 std::string_view space_class(plan::Space space);
 
 using BlockName = std::function<std::string(plan::BlockId)>;
-// `peak_step` is the step that first reaches the leading peak.
+// `peak_step` is the step that first reaches the deciding peak.
 RowCurve row_curve(const load::Projection& projection, plan::MemoryKind memory, const CurveOptions& options,
                    std::size_t peak_step, const BlockName& name);
 
@@ -70,7 +70,7 @@ struct DrawnRow {
   bool operator==(const DrawnRow&) const = default;
 };
 
-// The rows that pictures show: for each method that can be done, its row with the lowest leading peak; among
+// The rows that pictures show: for each method that can be done, its row with the lowest deciding peak; among
 // equals the earlier row.
 std::vector<DrawnRow> drawn_rows(const ChartSubject& subject);
 std::vector<const load::LoadRow*> rows_of(std::span<const DrawnRow> drawn);

@@ -99,7 +99,7 @@ AnswerWithCurves answer_with_curves(const graph::MetaGraph& graph,
     options.projected = [&, labels, memory, other = std::move(options.projected)](
                             std::size_t at, const load::LoadRow& row, const load::Projection& projection) {
       if (other) other(at, row, projection);
-      RowCurve drawn = row_curve(projection, memory, *curve, row.leading.step,
+      RowCurve drawn = row_curve(projection, memory, *curve, row.deciding_peak.step,
                                  [&](plan::BlockId id) { return labels.of(projection.plan, id); });
       const std::lock_guard lock(mutex);
       curves.emplace(at, std::move(drawn));

@@ -81,7 +81,7 @@ std::string charts_html(const ChartSubject& subject, double widest) {
   for (const DrawnRow& one : rows)
     html += fmt::format("<svg viewBox=\"0 0 {:.0f} {:.0f}\" role=\"img\" aria-label=\"{}: {}\">\n{}</svg>\n",
                         PanelSize{}.width, PanelSize{}.height, markup_text(one.row->method->id),
-                        format_bytes(one.row->leading.bytes), panel_svg(one, subject.bound, scale));
+                        format_bytes(one.row->deciding_peak.bytes), panel_svg(one, subject.bound, scale));
   html += "</div>\n";
   for (const std::string& note : chart_notes(subject, rows))
     html += fmt::format("<p class=\"lead\">{}</p>\n", markup_text(note));
@@ -105,13 +105,13 @@ std::string peaks_html(const ChartSubject& subject) {
     html += fmt::format("<tr><td class=\"left\">{}</td><td class=\"left\">{}</td>",
                         markup_text(row.method->id), markup_text(row.order, 40));
     const auto cell = [&](std::uint64_t bytes) { html += fmt::format("<td>{}</td>", bytes_cell(bytes)); };
-    if (unified) cell(row.leading.bytes);
+    if (unified) cell(row.deciding_peak.bytes);
     cell(row.peaks[plan::index(plan::Space::device)].bytes);
     cell(row.peaks[plan::index(plan::Space::host)].bytes);
     cell(row.peaks[plan::index(plan::Space::staging)].bytes);
     cell(row.cache ? row.cache->peak : row.peaks[plan::index(plan::Space::page_cache)].bytes);
     if (bound.request.page_cache_budget) cell(row.cache ? row.cache->reread_bytes : 0);
-    cell(row.unified.bytes);
+    cell(row.unified_peak.bytes);
     html += fmt::format("<td class=\"left\">{}</td>", markup_text(load::law_text(*row.method)));
     html += fmt::format("<td class=\"left\">{}</td>", markup_text(load::evidence_brief(row.method->id)));
     html += (verdicts ? verdict_cell(row, bound) : "") + "</tr>\n";

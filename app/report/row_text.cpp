@@ -44,7 +44,7 @@ std::string verdict_text(const load::LoadRow& row, const load::BoundRequest& bou
   if (row.verdict.block) text += fmt::format(", first at {}", safe_display(row.first_over, 48));
   if (row.over_required_peak == 0) return text;
   const std::string over = fmt::format("{} over the required peak", format_bytes(row.over_required_peak));
-  return text.empty() ? fmt::format("{} at {}", over, safe_display(row.judged.tensor, 48))
+  return text.empty() ? fmt::format("{} at {}", over, safe_display(row.judged_peak.tensor, 48))
                       : fmt::format("{}; {}", text, over);
 }
 
@@ -75,7 +75,7 @@ constexpr std::array kSpaces = {
              [](const load::LoadRow& row) { return row.peaks[plan::index(plan::Space::host)]; }},
     RowSpace{"held", "in device, host and staging together",
              [](const load::LoadRow& row) {
-               return load::RowPeak{row.held, row.unified.step, row.unified.tensor};
+               return load::RowPeak{row.held_peak, row.unified_peak.step, row.unified_peak.tensor};
              }},
     RowSpace{"staging", "in staging memory",
              [](const load::LoadRow& row) { return row.peaks[plan::index(plan::Space::staging)]; }},
@@ -85,7 +85,7 @@ constexpr std::array kSpaces = {
              [](const load::LoadRow& row) {
                return load::RowPeak{row.views.at(plan::view_position("resident_set")), 0, {}};
              }},
-    RowSpace{"unified", "in all memory together", [](const load::LoadRow& row) { return row.unified; }},
+    RowSpace{"unified", "in all memory together", [](const load::LoadRow& row) { return row.unified_peak; }},
 };
 constexpr std::size_t kCompared = 3;  // the first ones
 

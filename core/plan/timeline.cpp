@@ -146,11 +146,11 @@ std::span<const MemoryView> memory_views() { return kViews; }
 
 std::size_t view_position(std::string_view id) { return position(id); }
 
-std::size_t leading_view(MemoryKind kind) {
+std::size_t deciding_view(MemoryKind kind) {
   return kind == MemoryKind::unified ? position("unified_held") : position("device");
 }
 
-unsigned deciding_spaces(MemoryKind kind) { return memory_views()[leading_view(kind)].mask(kind); }
+unsigned deciding_spaces(MemoryKind kind) { return memory_views()[deciding_view(kind)].mask(kind); }
 
 std::vector<ViewPeak> view_peaks(const Timeline& timeline, MemoryKind kind,
                                  std::optional<std::uint64_t> cache_limit) {

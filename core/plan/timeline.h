@@ -109,7 +109,7 @@ std::size_t view_position(std::string_view id);
 
 // The row that decides whether a load fits: the device's own memory or, if memory is unified, device, host
 // and staging without file pages, which the system can drop.
-std::size_t leading_view(MemoryKind kind);
+std::size_t deciding_view(MemoryKind kind);
 // The spaces that this row sums; order `optimal` minimizes the peak of their sum.
 unsigned deciding_spaces(MemoryKind kind);
 

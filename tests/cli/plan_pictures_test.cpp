@@ -328,7 +328,7 @@ TEST(PlanChart, ShowsEachMethodInItsBestOrder) {
   ASSERT_EQ(rows.size(), 2u);
   for (const report::DrawnRow& one : rows)
     for (const load::LoadRow& other : a.rows())
-      if (other.method == one.row->method) EXPECT_LE(one.row->leading.bytes, other.leading.bytes);
+      if (other.method == one.row->method) EXPECT_LE(one.row->deciding_peak.bytes, other.deciding_peak.bytes);
   EXPECT_EQ(rows[1].row->order, "file");  // small tensors go first: as they lie, and before `smallest`
   const std::string_view note = "Each method in the order with the least peak: ";
   EXPECT_EQ(report::chart_notes(a.subject(), rows).front(), std::string(note) + "2 of 6 rows.");
@@ -375,7 +375,7 @@ TEST(PlanTable, JudgesWhatAnAllocatorReservesAndSaysSo) {
   EXPECT_NE(torch.page().find("Verdicts are by what the allocator reserves"), std::string::npos);
   // an arena is there from its first block to its last
   const Answered arena(graph_of(two()), {"direct"}, frame, {"file"}, allocators::AllocatorModel::arena);
-  EXPECT_EQ(arena.rows()[0].judged.bytes, (*arena.rows()[0].reserved)[plan::index(plan::Space::device)]);
+  EXPECT_EQ(arena.rows()[0].judged_peak.bytes, (*arena.rows()[0].reserved)[plan::index(plan::Space::device)]);
 }
 
 }  // namespace

@@ -76,13 +76,13 @@ TEST(Comparison, has_a_row_for_each_method_and_order_that_agrees_with_its_projec
     ASSERT_TRUE(workspace.document().load.projection.value());
     const load::LoadRow& row = row_of(workspace, "cast_on_device", order);
     EXPECT_EQ(
-        row.leading.bytes,
+        row.deciding_peak.bytes,
         workspace.document().load.projection.value()->timeline.peaks[plan::index(plan::Space::device)].bytes);
     EXPECT_EQ(row.reads, workspace.document().load.projection.value()->reads);
     EXPECT_EQ(row.seconds, workspace.document().load.projection.value()->seconds);
     const auto& curve = curve_of(workspace, row);
     ASSERT_TRUE(curve);
-    EXPECT_EQ(curve->bands.front().most, row.leading.bytes);
+    EXPECT_EQ(curve->bands.front().most, row.deciding_peak.bytes);
   }
 }
 
@@ -127,8 +127,8 @@ TEST(Comparison, one_memory_holds_everything_but_pages) {
   const load::LoadRow& row = row_of(workspace, "mmap_copy", "file");
   EXPECT_EQ(workspace.document().load.comparison.value()->answer.bound->memory.kind,
             plan::MemoryKind::unified);
-  EXPECT_EQ(row.verdict.unified_over, row.leading.bytes - (100ull << 30));
-  EXPECT_LT(row.leading.bytes, row.unified.bytes);
+  EXPECT_EQ(row.verdict.unified_over, row.deciding_peak.bytes - (100ull << 30));
+  EXPECT_LT(row.deciding_peak.bytes, row.unified_peak.bytes);
   EXPECT_EQ(curve_of(workspace, row)->bands.size(), 1u);
 }
 
@@ -254,10 +254,10 @@ TEST(Comparison, an_allocator_is_judged_by_what_it_reserves) {
   workspace.show(llama_70b_graph(), "");
   const auto row = [&]() -> const load::LoadRow& { return row_of(workspace, "executorch_after", "file"); };
   set(workspace, "allocator", "torch");
-  const std::uint64_t asked = row().leading.bytes;
+  const std::uint64_t asked = row().deciding_peak.bytes;
   const std::uint64_t reserved = (*row().reserved)[plan::index(plan::Space::device)];
   ASSERT_GT(reserved, asked);
-  EXPECT_EQ(row().judged.bytes, reserved);
+  EXPECT_EQ(row().judged_peak.bytes, reserved);
   set(workspace, "device_budget", std::to_string(reserved - 1));
   EXPECT_EQ(row().verdict.device_over, 1u);
   EXPECT_NE(row().first_over, "");

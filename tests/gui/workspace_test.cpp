@@ -50,7 +50,8 @@ TEST(Workspace, the_chosen_method_agrees_with_its_row) {
     EXPECT_EQ(workspace.document().load.projection.value()->method, &method);
     for (const load::LoadRow& row : workspace.document().load.comparison.value()->answer.rows)
       if (row.method == &method) {
-        EXPECT_EQ(row.unified.bytes, workspace.document().load.projection.value()->timeline.unified.bytes);
+        EXPECT_EQ(row.unified_peak.bytes,
+                  workspace.document().load.projection.value()->timeline.unified.bytes);
       }
   }
 }
@@ -670,7 +671,7 @@ TEST(Verdicts, AreOfTheRowInTheComparison) {
       if (row.method->id != method) continue;
       EXPECT_EQ(row.fits(), judged->rows.at(0).fits()) << method;
       EXPECT_EQ(row.most_over(), judged->rows.at(0).most_over()) << method;
-      EXPECT_EQ(row.held, judged->rows.at(0).held) << method;
+      EXPECT_EQ(row.held_peak, judged->rows.at(0).held_peak) << method;
     }
   }
 }

@@ -83,8 +83,8 @@ TEST(MemoryViews, HaveIdsOfTheirOwnAndSayWhatCounts) {
     EXPECT_FALSE(view.title.empty());
     EXPECT_TRUE(view.counted_by.ends_with('.')) << view.id;
   }
-  EXPECT_EQ(plan::memory_views()[plan::leading_view(plan::MemoryKind::discrete)].id, "device");
-  EXPECT_EQ(plan::memory_views()[plan::leading_view(plan::MemoryKind::unified)].id, "unified_held");
+  EXPECT_EQ(plan::memory_views()[plan::deciding_view(plan::MemoryKind::discrete)].id, "device");
+  EXPECT_EQ(plan::memory_views()[plan::deciding_view(plan::MemoryKind::unified)].id, "unified_held");
   EXPECT_EQ(plan::memory_kind("unified"), plan::MemoryKind::unified);
   EXPECT_THROW(plan::memory_kind("Unified"), Error);
 }

@@ -110,7 +110,7 @@ class Columns {
     const bool malloc = allocator == allocators::AllocatorModel::malloc;
     const bool blocks = allocator == allocators::AllocatorModel::vulkan || arena;
     if (view_.unified())
-      add_bytes("unified peak", kNeeded, [](const load::LoadRow& row) { return row.leading.bytes; });
+      add_bytes("unified peak", kNeeded, [](const load::LoadRow& row) { return row.deciding_peak.bytes; });
     add_peak("device", kFigure, plan::Space::device);
     if (torch)
       add_bytes("allocated", kBeside, [](const load::LoadRow& row) { return row.allocated.value_or(0); });
@@ -133,7 +133,7 @@ class Columns {
     } else {
       add_peak("page cache", kFigure, plan::Space::page_cache);
     }
-    add_bytes("unified", kSum, [](const load::LoadRow& row) { return row.unified.bytes; });
+    add_bytes("unified", kSum, [](const load::LoadRow& row) { return row.unified_peak.bytes; });
     add_bytes("read per token", kFigure, [](const load::LoadRow& row) { return row.pass_reads.all(); });
   }
 

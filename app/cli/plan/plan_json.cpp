@@ -25,7 +25,7 @@ Json peaks_json(const load::LoadRow& row, Json& places) {
   };
   for (std::size_t i = 0; i < plan::kSpaceCount; ++i)
     add(plan::space_name(static_cast<plan::Space>(i)), row.peaks[i]);
-  add("unified", row.unified);
+  add("unified", row.unified_peak);
   return peaks;
 }
 

@@ -123,10 +123,10 @@ class Plot {
     return style_.color ? fmt::format("\033[1m{}\033[0m\n", title) : title + "\n";
   }
 
-  // A line that marks and names the leading peak above its position.
+  // A line that marks and names the deciding peak above its position.
   std::string peak_line() const {
-    const std::string text =
-        fmt::format("{} at {}", format_bytes(row_.leading.bytes), safe_display(row_.leading.tensor, 48));
+    const std::string text = fmt::format("{} at {}", format_bytes(row_.deciding_peak.bytes),
+                                         safe_display(row_.deciding_peak.tensor, 48));
     const std::string_view arrow = style_.unicode ? "▼" : "v";
     const std::size_t at = column_of(curve_.peak_place), width = display_width(text);
     const std::string gutter(kGutter + 1, ' ');

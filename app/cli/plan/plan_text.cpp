@@ -28,7 +28,7 @@ std::string gain_text(const PlanDisplay& view) {
   for (const load::LoadRow& row : view.answer().rows)
     if (!row.refusal)
       figures.push_back({row.method->id, row.order, row.order == "file" || row.order == "offset",
-                         row.leading.bytes, row.reads.jumps, row.seconds});
+                         row.deciding_peak.bytes, row.reads.jumps, row.seconds});
   return report::order_gain_text(figures, view.unified() ? "in unified memory" : "on the device");
 }
 
@@ -103,7 +103,7 @@ std::string alive_line(const load::LoadRow& row, plan::Space space) {
                      alive_list(row.alive[plan::index(space)]));
 }
 
-// The blocks alive at the peaks: for the first row's leading space or, on request, for every row and space.
+// The blocks alive at the peaks: for the first row's deciding space or, on request, for every row and space.
 std::string alive_text(const PlanDisplay& view) {
   const std::vector<load::LoadRow>& rows = view.answer().rows;
   std::string text;
@@ -259,7 +259,7 @@ std::string view_lines(const PlanDisplay& view, const load::LoadRow& row) {
   std::string text;
   for (std::size_t i = 0; i < row.views.size(); ++i)
     text += fmt::format("  {:<{}}{:>{}}{}\n", plan::memory_views()[i].title, kTitle, bytes_cell(row.views[i]),
-                        kBytes, i == plan::leading_view(view.bound().memory.kind) ? "  decides" : "");
+                        kBytes, i == plan::deciding_view(view.bound().memory.kind) ? "  decides" : "");
   return text;
 }
 
@@ -281,7 +281,7 @@ std::string hidden_difference(const std::vector<load::LoadRow>& rows, plan::Memo
   for (const load::LoadRow& row : rows)
     if (!row.refusal) possible.push_back(&row);
   const bool same = possible.size() > 1 && std::ranges::all_of(possible, [&](const load::LoadRow* row) {
-                      return row->leading.bytes == possible.front()->leading.bytes;
+                      return row->deciding_peak.bytes == possible.front()->deciding_peak.bytes;
                     });
   return same ? report::difference_text(possible, memory) : "";
 }
@@ -307,10 +307,11 @@ std::string least_text(const PlanDisplay& view) {
   };
   std::uint64_t least = UINT64_MAX;
   for (const load::LoadRow& row : rows)
-    if (counts(row)) least = std::min(least, row.leading.bytes);
+    if (counts(row)) least = std::min(least, row.deciding_peak.bytes);
   std::vector<std::string_view> ids;
   for (const load::LoadRow& row : rows)
-    if (counts(row) && row.leading.bytes == least && std::ranges::find(ids, row.method->id) == ids.end())
+    if (counts(row) && row.deciding_peak.bytes == least &&
+        std::ranges::find(ids, row.method->id) == ids.end())
       ids.push_back(row.method->id);
   if (ids.empty()) return "No row is shown.";
   constexpr std::size_t kMostNamed = 4;

@@ -89,7 +89,7 @@ void show_slider(const Step& step, Figures& figures) {
     fmt::print("  {:>10}", value);
     for (const load::LoadRow& row : scene.answered.answer.rows)
       if (!row.refusal)
-        fmt::print("   {} {}{}", row.method->id, format_bytes(row.held),
+        fmt::print("   {} {}{}", row.method->id, format_bytes(row.held_peak),
                    row.context_max ? ", room for " + counted(*row.context_max, "token") : "");
     fmt::print("\n");
   }

@@ -108,7 +108,7 @@ std::string methods_table(const Document& document) {
   for (const load::LoadRow& row : rows) {
     const auto peak = [&](plan::Space space) { return row.peaks[plan::index(space)].bytes; };
     csv.row(row.method->id, row.order, peak(plan::Space::device), peak(plan::Space::host),
-            peak(plan::Space::staging), peak(plan::Space::page_cache), row.held, row.seconds,
+            peak(plan::Space::staging), peak(plan::Space::page_cache), row.held_peak, row.seconds,
             row.fits() ? "yes" : "no", row.refusal ? std::uint64_t{0} : row.most_over(),
             row.refusal ? std::string(row.refusal->what()) : std::string());
   }

@@ -273,7 +273,7 @@ class FactsOf {
       of.facts.back().lines = {format_bytes(peak.bytes)};
       of.facts.back().hint = "reached at " + shown(peak.tensor);
     }
-    of.facts.push_back(only_copied("held", row.held));
+    of.facts.push_back(only_copied("held", row.held_peak));
     of.facts.push_back(only_copied("fits", row.fits()));
     if (!bound.judged()) return;
     const std::string verdict = report::verdict_text(row, bound);

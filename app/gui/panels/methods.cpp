@@ -189,7 +189,7 @@ std::string peak_text(const Document& document) {
   const plan::MemoryKind memory = document.load.memory().kind;
   const bool unified = memory == plan::MemoryKind::unified;
   const std::uint64_t bytes =
-      plan::view_peaks(projection->timeline, memory)[plan::leading_view(memory)].bytes;
+      plan::view_peaks(projection->timeline, memory)[plan::deciding_view(memory)].bytes;
   return fmt::format("{} in this order: {} {}", projection->method->id, format_bytes(bytes),
                      unified ? "unified peak" : "on the device");
 }

@@ -169,7 +169,7 @@ void draw_cell(Workspace& workspace, const Ui& ui, const report::DrawnRow& drawn
                 std::max(1.0f, ui.px(1)));
   paint_weights(ui, scale, place);
   paint_budget(ui, bound, place);
-  const ImVec2 peak = {place.x(curve.peak_place), place.y(row.leading.bytes, false)};
+  const ImVec2 peak = {place.x(curve.peak_place), place.y(row.deciding_peak.bytes, false)};
   draw->AddCircleFilled(peak, ui.px(3.6f), ui.theme->raised);
   draw->AddCircle(peak, ui.px(3.2f), ui.theme->text, 0, ui.px(1.5f));
   if (hot && pointed <= 1)

@@ -40,7 +40,7 @@ constexpr std::array<Figure, 6> kFigures = {
 
 const load::RowPeak& peak_of(const load::LoadRow& row, const Figure& figure) {
   if (figure.space) return row.peaks[plan::index(*figure.space)];
-  return figure.column == load::RowSort::unified ? row.unified : row.leading;
+  return figure.column == load::RowSort::unified ? row.unified_peak : row.deciding_peak;
 }
 
 // The bytes at the right, over a bar that ends where the greatest of the table would fill the cell.
@@ -143,7 +143,7 @@ void draw_row(Workspace& workspace, const Ui& ui, const load::LoadRow& row, std:
 
 std::string leading_figure(const load::LoadRow& row) {
   const bool at_risk = row.verdict.at_risk > 0 && row.verdict.at_risk == row.most_over();
-  return format_bytes(row.leading.bytes) + (row.fits() ? "" : at_risk ? ", at risk" : ", no fit");
+  return format_bytes(row.deciding_peak.bytes) + (row.fits() ? "" : at_risk ? ", at risk" : ", no fit");
 }
 
 void choose_row(Workspace& workspace, const load::LoadRow& row) {
@@ -171,7 +171,7 @@ void row_card(const Document& document, const Ui& ui, const load::LoadRow& row) 
     for (const plan::Space space : plan::kSpaceOrder)
       peak(capitalized(plan::space_title(space)), row.peaks[plan::index(space)]);
     if (document.load.comparison.value()->answer.bound->memory.kind == plan::MemoryKind::unified)
-      peak("Unified peak", row.leading);
+      peak("Unified peak", row.deciding_peak);
     if (row.reserved)
       muted(ui, fmt::format("The allocator reserves {} on the device, {} on the host",
                             format_bytes((*row.reserved)[plan::index(plan::Space::device)]),

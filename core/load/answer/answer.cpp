@@ -56,7 +56,7 @@ AdvisedLoad as_asked(const LoadRow& row, const LoadRequest& request) {
   for (std::size_t i = 0; i < plan::kSpaceCount; ++i) load.peaks[i] = row.peaks[i].bytes;
   // the search reports page cache peaks without a page cache budget, so this does too
   if (row.cache) load.peaks[plan::index(plan::Space::page_cache)] = row.cache->mapped;
-  load.held = row.held;
+  load.held = row.held_peak;
   load.seconds = row.seconds;
   load.verdict = row.verdict;
   return load;

@@ -248,11 +248,11 @@ LoadRow make_row(const Projection& projection, const BoundRequest& bound, const 
     const plan::ViewPeak& view = views[plan::view_position(id)];
     return row_peak(plan, view.bytes, view.step, labels);
   };
-  row.unified = view_peak("unified");
+  row.unified_peak = view_peak("unified");
   row.peaks[plan::index(plan::Space::page_cache)] = view_peak("file_backed");
-  const plan::ViewPeak& leading = views[plan::leading_view(bound.memory.kind)];
-  row.leading = row_peak(plan, leading.bytes, leading.step, labels);
-  row.held = held_peak(timeline);
+  const plan::ViewPeak& deciding = views[plan::deciding_view(bound.memory.kind)];
+  row.deciding_peak = row_peak(plan, deciding.bytes, deciding.step, labels);
+  row.held_peak = held_peak(timeline);
   row.final_bytes = timeline.final_bytes;
   row.reserved = timeline.reserved_peak;
   row.reserved_final = timeline.reserved_final;
@@ -267,9 +267,9 @@ LoadRow make_row(const Projection& projection, const BoundRequest& bound, const 
   row.reread = reread_by_pass(projection, bound);
   row.seconds += static_cast<double>(row.reread) / bound.costs.disk_read;
   if (row.verdict.block) row.first_over = labels.of(plan, *row.verdict.block);
-  row.judged = judged_peak(projection, bound.memory.kind, labels);
-  if (request.require_peak && row.judged.bytes > *request.require_peak)
-    row.over_required_peak = row.judged.bytes - *request.require_peak;
+  row.judged_peak = judged_peak(projection, bound.memory.kind, labels);
+  if (request.require_peak && row.judged_peak.bytes > *request.require_peak)
+    row.over_required_peak = row.judged_peak.bytes - *request.require_peak;
   else if (request.require_peak && bound.memory.budget.pages_may_stay &&
            row.verdict.unified_high > *request.require_peak)
     row.verdict.at_risk = std::max(row.verdict.at_risk, row.verdict.unified_high - *request.require_peak);
@@ -302,8 +302,8 @@ constexpr std::array<RowSortName, 14> kSorts = {
      {"host", RowSort::host, space_peak<plan::Space::host>},
      {"page_cache", RowSort::page_cache, space_peak<plan::Space::page_cache>},
      {"staging", RowSort::staging, space_peak<plan::Space::staging>},
-     {"held", RowSort::held, [](const LoadRow& row) { return row.held; }},
-     {"unified", RowSort::unified, [](const LoadRow& row) { return row.unified.bytes; }},
+     {"held", RowSort::held, [](const LoadRow& row) { return row.held_peak; }},
+     {"unified", RowSort::unified, [](const LoadRow& row) { return row.unified_peak.bytes; }},
      {"jumps", RowSort::jumps, [](const LoadRow& row) -> std::uint64_t { return row.reads.jumps; }},
      {"time", RowSort::time},
      {"context", RowSort::context,
@@ -320,7 +320,7 @@ double share_of_budget(const LoadRow& row, const BoundRequest& bound) {
   take(row.verdict.device_peak, bound.memory.budget.device);
   take(row.verdict.host_peak, bound.memory.budget.host);
   take(row.verdict.unified_peak, bound.memory.budget.unified);
-  take(row.judged.bytes, bound.request.require_peak);
+  take(row.judged_peak.bytes, bound.request.require_peak);
   return most;
 }
 
@@ -328,7 +328,7 @@ auto fit_key(const LoadRow& row, const BoundRequest& bound) {
   const bool unified = bound.memory.kind == plan::MemoryKind::unified;
   return std::tuple(
       !row.fits(), bound.judged() ? share_of_budget(row, bound) : 0.0,
-      unified ? row.held : row.peaks[plan::index(plan::Space::device)].bytes,
+      unified ? row.held_peak : row.peaks[plan::index(plan::Space::device)].bytes,
       row.peaks[plan::index(plan::Space::host)].bytes + row.peaks[plan::index(plan::Space::staging)].bytes);
 }
 

@@ -81,11 +81,11 @@ struct LoadRow {
   plan::PerSpace<RowPeak> peaks = {};
   plan::PerSpace<AliveBlocks> alive = {};  // at the peak of each space
   plan::ReadPattern reads = {};
-  double seconds = 0;      // the projection's, plus re-reads that budgets cause
-  RowPeak unified = {};    // of device, host, page cache and staging together
-  RowPeak leading = {};    // of leading_view()
-  RowPeak judged = {};     // of judged_bytes(), same spaces; compared with the required peak
-  std::uint64_t held = 0;  // the peak of device, host and staging together
+  double seconds = 0;           // the projection's, plus re-reads that budgets cause
+  RowPeak unified_peak = {};    // of device, host, page cache and staging together
+  RowPeak deciding_peak = {};   // of deciding_view(): rows are compared and sorted by it
+  RowPeak judged_peak = {};     // the same with what allocators reserve; compared with the required peak
+  std::uint64_t held_peak = 0;  // of device, host and staging together: without what the system can drop
   plan::PerSpace<std::uint64_t> final_bytes = {};
   std::optional<plan::PerSpace<std::uint64_t>> reserved = {};
   std::optional<plan::PerSpace<std::uint64_t>> reserved_final = {};
