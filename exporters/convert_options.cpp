@@ -12,7 +12,7 @@
 #include <iterator>
 #include <string_view>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace loadline::exporters {
 namespace {

@@ -16,7 +16,7 @@
 #include <optional>
 
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace loadline::importers {
 

@@ -9,7 +9,7 @@
 #include <cmath>
 #include <cstdlib>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace loadline::lesson {
 

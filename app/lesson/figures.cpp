@@ -17,7 +17,7 @@
 #include <set>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace loadline::lesson {
 

@@ -9,7 +9,7 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace loadline::lesson {
 namespace {

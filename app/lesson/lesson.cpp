@@ -17,7 +17,7 @@
 #include <filesystem>
 #include <map>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace loadline::lesson {
 

@@ -22,7 +22,7 @@
 #include <type_traits>
 
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>

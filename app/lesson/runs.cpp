@@ -20,7 +20,7 @@
 #include <chrono>
 #include <span>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace loadline::lesson {
 

@@ -19,7 +19,7 @@
 #include <cmath>
 #include <numeric>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <zlib.h>
 
 namespace loadline::lesson {

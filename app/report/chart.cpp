@@ -11,7 +11,7 @@
 #include <cmath>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace loadline::report {
 namespace {

@@ -9,7 +9,7 @@
 #include <mutex>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace loadline::report {
 

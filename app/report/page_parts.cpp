@@ -13,7 +13,7 @@
 #include <span>
 #include <thread>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/sysinfo.h>
 #include <sys/utsname.h>
 

@@ -10,7 +10,7 @@
 #include <filesystem>
 #include <unordered_set>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 #include <simdjson.h>
 

@@ -10,7 +10,7 @@
 #include <fstream>
 #include <string_view>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace loadline::gpu {
 

@@ -10,7 +10,7 @@
 #include <tuple>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace loadline::gpu {
 namespace {

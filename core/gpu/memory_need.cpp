@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <map>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace loadline::gpu {
 namespace {

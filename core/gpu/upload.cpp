@@ -20,7 +20,7 @@
 #include <span>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace loadline::gpu {
 namespace {

@@ -10,7 +10,7 @@
 #include <numeric>
 #include <tuple>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace loadline::graph {
 

@@ -10,7 +10,7 @@
 #include <atomic>
 #include <thread>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace loadline::graph {
 namespace {

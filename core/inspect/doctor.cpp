@@ -11,7 +11,7 @@
 #include <filesystem>
 #include <map>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace loadline::inspect {
 namespace {

@@ -13,7 +13,7 @@
 #include <random>
 
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -10,7 +10,7 @@
 #include <system_error>
 
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/stat.h>

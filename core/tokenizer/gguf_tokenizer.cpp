@@ -11,7 +11,7 @@
 #include <initializer_list>
 #include <string_view>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace loadline::tokenizer {
 namespace {

@@ -10,7 +10,7 @@
 #include <limits>
 #include <optional>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <unicode/regex.h>
 #include <unicode/unistr.h>
 

@@ -16,7 +16,7 @@
 #include <cmath>
 #include <unordered_set>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <simdjson.h>
 
 namespace loadline::tokenizer {

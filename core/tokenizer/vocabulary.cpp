@@ -13,7 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace loadline::tokenizer {
 

@@ -15,7 +15,7 @@
 #include <cmath>
 #include <cstring>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 namespace loadline::exporters {

@@ -15,7 +15,7 @@
 #include <filesystem>
 #include <map>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace loadline::exporters {
 namespace {

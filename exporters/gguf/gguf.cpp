@@ -18,7 +18,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace loadline::exporters {
 namespace {

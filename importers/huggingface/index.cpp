@@ -16,7 +16,7 @@
 #include <string_view>
 #include <thread>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace loadline::importers {
 

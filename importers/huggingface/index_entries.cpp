@@ -10,7 +10,7 @@
 #include <memory>
 #include <span>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <simdjson.h>
 
 namespace loadline::importers {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <unordered_set>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace loadline::importers {
 namespace {

@@ -16,7 +16,7 @@
 #include <map>
 
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <google/protobuf/stubs/logging.h>
 #include <onnx/onnx_pb.h>
 #include <onnx/shape_inference/implementation.h>

@@ -22,7 +22,7 @@
 #include "importers/torch/values.h"
 #include "importers/wire/zip.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <simdjson.h>
 
 namespace loadline::importers {

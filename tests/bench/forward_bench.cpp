@@ -8,7 +8,7 @@
 #include <numeric>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace loadline::tests {
 namespace {

@@ -12,7 +12,7 @@
 #include <cstdlib>
 #include <optional>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace loadline::tests {
 namespace {

@@ -13,7 +13,7 @@
 #include <fstream>
 #include <map>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace loadline::bench {
 namespace {

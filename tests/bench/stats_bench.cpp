@@ -10,7 +10,7 @@
 #include <filesystem>
 #include <random>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace loadline::tests {
 namespace {

@@ -5,7 +5,7 @@
 #include "tests/gpu_report/run_bench.h"
 
 #include <CLI/CLI.hpp>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 int main(int argc, char** argv) try {
   using namespace loadline;

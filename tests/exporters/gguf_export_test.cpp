@@ -18,7 +18,7 @@
 #include <functional>
 #include <map>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 namespace loadline::tests {

@@ -10,7 +10,7 @@
 #include "core/graph/meta_graph.h"
 #include "core/graph/names/tensor_names.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -16,7 +16,7 @@
 #include <random>
 #include <set>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 namespace loadline::tests {

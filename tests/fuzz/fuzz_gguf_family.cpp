@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <map>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace {
 

@@ -9,7 +9,7 @@
 #include <filesystem>
 
 #include <CLI/CLI.hpp>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace loadline::bench {
 namespace {

@@ -37,7 +37,7 @@
 #include <utility>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <imgui.h>
 #include <unistd.h>
 

@@ -24,7 +24,7 @@
 #include <tuple>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 #include <imgui.h>
 #include <stb/stb_image.h>

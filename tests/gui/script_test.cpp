@@ -28,7 +28,7 @@
 #include <utility>
 
 #include <dbus/dbus.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gif_lib.h>
 #include <gtest/gtest.h>
 #include <stb/stb_image.h>

@@ -12,7 +12,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 namespace loadline::tests {

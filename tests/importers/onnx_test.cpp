@@ -16,7 +16,7 @@
 #include <filesystem>
 #include <set>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 

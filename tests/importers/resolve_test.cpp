@@ -17,7 +17,7 @@
 #include <filesystem>
 #include <random>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>

@@ -9,7 +9,7 @@
 #include "tests/support/samples.h"
 #include "tests/support/sanitizers.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 namespace loadline::tests {

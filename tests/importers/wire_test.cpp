@@ -11,7 +11,7 @@
 #include "tests/support/onnx_builder.h"
 #include "tests/support/samples.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 namespace loadline::tests {

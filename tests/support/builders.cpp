@@ -18,7 +18,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
 

@@ -8,7 +8,7 @@
 #include <bit>
 #include <stdexcept>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <zlib.h>
 
 namespace loadline::testing {

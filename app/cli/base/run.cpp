@@ -25,7 +25,7 @@
 #include <vector>
 
 #include <CLI/CLI.hpp>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 #include <sys/ioctl.h>
 #include <sys/resource.h>

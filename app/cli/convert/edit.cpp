@@ -12,7 +12,7 @@
 #include <array>
 #include <filesystem>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 namespace loadline::cli {

@@ -3,7 +3,7 @@
 #include "app/cli/plan/plan_display.h"
 #include "core/base/text.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 namespace loadline::cli {

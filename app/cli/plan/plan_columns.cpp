@@ -9,7 +9,7 @@
 #include <iterator>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace loadline::cli {
 namespace {

@@ -15,7 +15,7 @@
 
 #include <optional>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 namespace loadline::cli {

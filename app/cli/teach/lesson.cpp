@@ -15,7 +15,7 @@
 #include <iostream>
 #include <optional>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 

@@ -14,7 +14,7 @@
 #include "exporters/convert.h"
 #include "importers/importer.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 namespace loadline::cli {

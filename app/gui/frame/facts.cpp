@@ -11,7 +11,7 @@
 #include <filesystem>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 namespace loadline::gui {

@@ -16,7 +16,7 @@
 #include <array>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <imgui_stdlib.h>
 
 namespace loadline::gui {

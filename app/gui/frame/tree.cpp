@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <imgui_stdlib.h>
 
 namespace loadline::gui {

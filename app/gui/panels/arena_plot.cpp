@@ -12,7 +12,7 @@
 #include <cmath>
 #include <functional>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace loadline::gui {
 

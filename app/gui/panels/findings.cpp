@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <variant>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace loadline::gui {
 namespace {

@@ -11,7 +11,7 @@
 #include <array>
 #include <string_view>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace loadline::gui {
 namespace {

@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <span>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace loadline::gui {
 namespace {

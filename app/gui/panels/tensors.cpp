@@ -7,7 +7,7 @@
 #include <array>
 #include <filesystem>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace loadline::gui {
 namespace {

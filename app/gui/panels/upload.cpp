@@ -15,7 +15,7 @@
 #include <optional>
 #include <span>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace loadline::gui {
 namespace {

@@ -10,7 +10,7 @@
 #include <optional>
 #include <string>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <imgui_internal.h>
 #include <imgui_stdlib.h>
 

@@ -9,7 +9,7 @@
 #include <span>
 #include <variant>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace loadline::gui {
 

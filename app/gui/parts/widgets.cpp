@@ -8,7 +8,7 @@
 #include <cmath>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <imgui_internal.h>
 
 namespace loadline::gui {

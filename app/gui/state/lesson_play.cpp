@@ -14,7 +14,7 @@
 #include <thread>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace loadline::gui {
 

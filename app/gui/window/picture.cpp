@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gif_lib.h>
 #include <stb/stb_image_write.h>
 

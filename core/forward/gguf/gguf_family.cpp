@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <optional>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace loadline::forward {
 

@@ -11,7 +11,7 @@
 
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace loadline::forward {
 

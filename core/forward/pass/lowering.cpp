@@ -11,7 +11,7 @@
 #include <map>
 #include <set>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace loadline::forward {
 namespace {

@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <string>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace loadline::graph {
 

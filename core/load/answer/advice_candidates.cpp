@@ -12,7 +12,7 @@
 #include <iterator>
 #include <set>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace loadline::load {
 namespace {

@@ -18,7 +18,7 @@
 #include <span>
 
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <unistd.h>
 
 namespace loadline::load {

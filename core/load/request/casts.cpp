@@ -11,7 +11,7 @@
 #include <cctype>
 #include <string>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace loadline::load {
 

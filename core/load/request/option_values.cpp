@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 namespace loadline::load {

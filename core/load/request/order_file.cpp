@@ -11,7 +11,7 @@
 #include <system_error>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace loadline::load {
 namespace {

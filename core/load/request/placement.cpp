@@ -15,7 +15,7 @@
 #include <numeric>
 #include <string>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace loadline::load {
 namespace {

@@ -11,7 +11,7 @@
 #include <chrono>
 #include <filesystem>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace loadline::gui {
 

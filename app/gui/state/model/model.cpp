@@ -15,7 +15,7 @@
 #include <map>
 #include <numeric>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace loadline::gui {
 
