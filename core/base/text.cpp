@@ -9,6 +9,7 @@
 #include <cctype>
 #include <charconv>
 #include <cmath>
+#include <cstring>
 
 #include <fmt/core.h>
 
@@ -185,8 +186,29 @@ std::vector<std::string_view> lines_of(std::string_view text) {
   return split(text, '\n');
 }
 
+namespace {
+
+// The number of bytes that both begin with.
+std::size_t common_prefix(std::string_view a, std::string_view b) {
+  const std::size_t most = std::min(a.size(), b.size());
+  std::size_t same = 0;
+  for (std::uint64_t x = 0, y = 0; same + sizeof x <= most; same += sizeof x) {
+    std::memcpy(&x, a.data() + same, sizeof x);
+    std::memcpy(&y, b.data() + same, sizeof y);
+    if (x != y) break;
+  }
+  while (same < most && a[same] == b[same]) ++same;
+  return same;
+}
+
+}  // namespace
+
 bool natural_less(std::string_view a, std::string_view b) {
-  std::string_view x = a, y = b;
+  // names of one model share most of their text: the comparison starts where they differ, or at the first
+  // digit of the number that they differ in
+  std::size_t same = common_prefix(a, b);
+  while (same > 0 && is_digit(a[same - 1])) --same;
+  std::string_view x = a.substr(same), y = b.substr(same);
   while (!x.empty() && !y.empty()) {
     std::size_t n = digit_run(x), m = digit_run(y);
     if (n == 0 || m == 0) {

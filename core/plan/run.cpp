@@ -2,9 +2,11 @@
 #include "core/plan/run.h"
 
 #include "core/io/system_memory.h"
+#include "core/plan/dry_machine.h"
 #include "core/plan/plan.h"
 
 #include <algorithm>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -12,18 +14,20 @@ namespace loadline::plan {
 namespace {
 
 // Fills the timeline of a run: a point of usage after each allocation and free, and the machine's own
-// figures.
+// figures. `Of` is the machine's own class where that is known, so that its members need no calls.
+template <typename Of>
 class Recorder {
  public:
-  // `points`: how many allocations and frees there are.
-  Recorder(const Plan& plan, const Machine& machine, std::size_t points, Timeline used)
+  Recorder(const Plan& plan, const Of& machine, Timeline used)
       : machine_(machine),
         own_books_(machine.live_bytes().has_value()),
+        reserves_(machine.reserved().has_value()),
         counted_(machine.sample().has_value()) {
+    const std::size_t points = 2 * plan.blocks.size();  // each is allocated once and freed at most once
     take_over(timeline_.usage, std::move(used.usage), points);
     take_over(timeline_.lifetimes, std::move(used.lifetimes), plan.blocks.size());
     timeline_.lifetimes.resize(plan.blocks.size());
-    if (machine.reserved()) take_over(timeline_.reserved_usage, {}, points);
+    if (reserves_) take_over(timeline_.reserved_usage, {}, points);
   }
 
   // After the machine has allocated or freed the block.
@@ -40,7 +44,12 @@ class Recorder {
       life.to_seconds = now;
     }
     timeline_.usage.push_back({at, now, own_books_ ? *machine_.live_bytes() : live_});
-    if (const auto reserved = machine_.reserved()) timeline_.reserved_usage.push_back(*reserved);
+    // by the plan's own count, only the space of an allocation can have a new peak
+    if (!own_books_ && step.verb == Verb::alloc) {
+      raise(timeline_.peaks[index(block.space)], live_[index(block.space)], at, now);
+      raise(timeline_.unified, sum_over(live_, kAllSpaces), at, now);
+    }
+    if (reserves_) timeline_.reserved_usage.push_back(*machine_.reserved());
     if (counted_) add_sample(now);
   }
 
@@ -54,7 +63,7 @@ class Recorder {
     timeline_.reserved_peak = machine_.reserved_peak();
     timeline_.reserved_final = machine_.reserved();
     timeline_.allocated_peak = machine_.allocated_peak();
-    find_peaks(timeline_);
+    if (own_books_) find_peaks(timeline_);
     return std::move(timeline_);
   }
 
@@ -68,6 +77,10 @@ class Recorder {
     io::prefer_large_pages(list.data(), count * sizeof(Entry));
   }
 
+  static void raise(Peak& peak, std::uint64_t bytes, std::size_t step, double seconds) {
+    if (bytes > peak.bytes) peak = {.bytes = bytes, .step = step, .seconds = seconds};
+  }
+
   // Reading the counters costs about 10 us: once a millisecond is enough to follow slow steps.
   void add_sample(double now) {
     constexpr double kPeriod = 0.001;  // seconds
@@ -75,31 +88,40 @@ class Recorder {
     if (const auto sample = machine_.sample()) timeline_.measured.push_back({now, *sample});
   }
 
-  const Machine& machine_;
+  const Of& machine_;
   const bool own_books_;
+  const bool reserves_;
   const bool counted_;
   Timeline timeline_;
   PerSpace<std::uint64_t> live_ = {};
 };
 
-}  // namespace
-
-Timeline run(const Plan& plan, Machine& machine, Progress& progress, Timeline used) {
-  std::uint64_t total = 0;
-  std::size_t points = 0;
-  for (const Step& step : plan.steps) {
-    total += step.bytes;
-    points += step.verb != Verb::copy;
+template <typename Of>
+Timeline run_on(Of& machine, const Plan& plan, Progress& progress, Timeline used) {
+  // modeled steps take nanoseconds: progress is told of many at once, and their total grows with them
+  constexpr bool kModeled = std::is_same_v<Of, DryMachine>;
+  constexpr std::size_t kTogether = kModeled ? 1024 : 1;
+  if constexpr (!kModeled) {
+    std::uint64_t total = 0;
+    for (const Step& step : plan.steps) total += step.bytes;
+    progress.add_total(total);
   }
-  progress.add_total(total);
-  Recorder recorder(plan, machine, points, std::move(used));
+  std::uint64_t copied = 0;
+  const auto tell = [&] {
+    if (kModeled) progress.add_total(copied);
+    progress.add(std::exchange(copied, 0));
+  };
+  Recorder<Of> recorder(plan, machine, std::move(used));
   for (std::size_t at = 0; at < plan.steps.size(); ++at) {
-    progress.check_canceled();
+    if (at % kTogether == 0) {
+      progress.check_canceled();
+      tell();
+    }
     const Step& step = plan.steps[at];
     const Block& block = plan.block(step.block);
     if (step.verb == Verb::copy) {
       machine.copy(step, block);
-      progress.add(step.bytes);
+      copied += step.bytes;
       continue;
     }
     if (step.verb == Verb::alloc)
@@ -109,7 +131,16 @@ Timeline run(const Plan& plan, Machine& machine, Progress& progress, Timeline us
     recorder.add(at, step, block);
   }
   machine.drain();
+  tell();
   return recorder.finish();
+}
+
+}  // namespace
+
+Timeline run(const Plan& plan, Machine& machine, Progress& progress, Timeline used) {
+  if (auto* const dry = dynamic_cast<DryMachine*>(&machine))
+    return run_on(*dry, plan, progress, std::move(used));
+  return run_on(machine, plan, progress, std::move(used));
 }
 
 Timeline run(const Plan& plan, Machine& machine) {

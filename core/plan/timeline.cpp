@@ -61,7 +61,24 @@ std::uint64_t usage_at(const Timeline& timeline, std::size_t step, unsigned mask
   return after == timeline.usage.begin() ? 0 : sum_over(std::prev(after)->bytes, mask);
 }
 
+namespace {
+
+// The peak of a sum of which `peaks` or `unified` is the only part that is ever more than nothing; nothing if
+// there are several.
+std::optional<Peak> known_peak(const Timeline& timeline, unsigned mask) {
+  unsigned used = 0;
+  for (std::size_t space = 0; space < kSpaceCount; ++space)
+    if (timeline.peaks[space].bytes > 0) used |= 1u << space;
+  if ((mask & used) == 0) return Peak{};
+  if ((mask & used) == used) return timeline.unified;
+  if (!std::has_single_bit(mask & used)) return std::nullopt;
+  return timeline.peaks[static_cast<std::size_t>(std::countr_zero(mask & used))];
+}
+
+}  // namespace
+
 Peak peak_over(const Timeline& timeline, unsigned mask) {
+  if (const std::optional<Peak> known = known_peak(timeline, mask)) return *known;
   Peak peak;
   for (const UsagePoint& point : timeline.usage) raise(peak, sum_over(point.bytes, mask), point);
   return peak;
@@ -155,23 +172,28 @@ unsigned deciding_spaces(MemoryKind kind) { return memory_views()[deciding_view(
 std::vector<ViewPeak> view_peaks(const Timeline& timeline, MemoryKind kind,
                                  std::optional<std::uint64_t> cache_limit) {
   // indexed by mask, since several views may share one
-  std::array<ViewPeak, kAllSpaces + 1> peaks = {};
-  std::vector<unsigned> masks;
-  for (const MemoryView& view : kViews)
-    if (std::ranges::find(masks, view.mask(kind)) == masks.end()) masks.push_back(view.mask(kind));
+  std::array<std::optional<ViewPeak>, kAllSpaces + 1> peaks = {};
+  std::vector<unsigned> unknown;
+  const bool limited = cache_limit && *cache_limit < timeline.peaks[index(Space::page_cache)].bytes;
+  for (const MemoryView& view : kViews) {
+    const unsigned mask = view.mask(kind);
+    if (peaks[mask]) continue;
+    const std::optional<Peak> known =
+        limited && (mask & kPageCache) != 0 ? std::nullopt : known_peak(timeline, mask);
+    peaks[mask] = known ? ViewPeak{known->bytes, known->step} : ViewPeak{};
+    if (!known) unknown.push_back(mask);
+  }
   for (const UsagePoint& point : timeline.usage) {
+    if (unknown.empty()) break;
     PerSpace<std::uint64_t> bytes = point.bytes;
     std::uint64_t& cached = bytes[index(Space::page_cache)];
-    if (cache_limit) cached = std::min(cached, *cache_limit);
-    // each sum is the sum over one space fewer, plus that space
-    std::array<std::uint64_t, kAllSpaces + 1> sums = {};
-    for (unsigned mask = 1; mask <= kAllSpaces; ++mask)
-      sums[mask] = sums[mask & (mask - 1)] + bytes[static_cast<std::size_t>(std::countr_zero(mask))];
-    for (const unsigned mask : masks)
-      if (sums[mask] > peaks[mask].bytes) peaks[mask] = {sums[mask], point.step};
+    if (limited) cached = std::min(cached, *cache_limit);
+    for (const unsigned mask : unknown)
+      if (const std::uint64_t sum = sum_over(bytes, mask); sum > peaks[mask]->bytes)
+        peaks[mask] = {sum, point.step};
   }
   std::vector<ViewPeak> result;
-  for (const MemoryView& view : kViews) result.push_back(peaks[view.mask(kind)]);
+  for (const MemoryView& view : kViews) result.push_back(*peaks[view.mask(kind)]);
   return result;
 }
 

@@ -32,7 +32,11 @@ auto reduced(std::span<const Point> curve, double x0, double x1, std::size_t col
   if (point != curve.end() && place_of(*point) == x0) current = value_of(*point);
   for (std::size_t i = 0; i < columns; ++i) {
     ColumnRange<Value>& column = result[i] = {current, current, current};
-    for (; point != curve.end() && place_of(*point) <= x1 && column_of(place_of(*point)) == i; ++point) {
+    // where the column ends is searched for: a division for each point would cost more than all else
+    const auto end = std::partition_point(point, curve.end(), [&](const Point& at) {
+      return place_of(at) <= x1 && column_of(place_of(at)) <= i;
+    });
+    for (; point != end; ++point) {
       current = value_of(*point);
       if (less(current, column.low)) column.low = current;
       if (less(column.high, current)) column.high = current;
@@ -157,15 +161,17 @@ std::vector<UsageColumn> usage_columns(const plan::Timeline& timeline, std::size
   const auto ranges = reduced(
       std::span<const plan::UsagePoint>(timeline.usage), 0, takes_time ? end : 1, takes_time ? columns : 1,
       [&](const plan::UsagePoint& point) { return std::min(x_of(point, axis), end); },
-      [](const plan::UsagePoint& point) {
-        return UsageColumn{point.bytes, point.step};
-      },
-      [&](const UsageColumn& a, const UsageColumn& b) {
-        return plan::sum_over(a.bytes, mask) < plan::sum_over(b.bytes, mask);
+      [](const plan::UsagePoint& point) { return &point; },
+      [&](const plan::UsagePoint* a, const plan::UsagePoint* b) {
+        return (a == nullptr ? 0 : plan::sum_over(a->bytes, mask)) <
+               (b == nullptr ? 0 : plan::sum_over(b->bytes, mask));
       });
-  if (!takes_time) return std::vector<UsageColumn>(columns, ranges.front().high);
+  const auto column = [](const plan::UsagePoint* point) {
+    return point == nullptr ? UsageColumn{} : UsageColumn{point->bytes, point->step};
+  };
+  if (!takes_time) return std::vector<UsageColumn>(columns, column(ranges.front().high));
   std::vector<UsageColumn> result;
-  for (const ColumnRange<UsageColumn>& range : ranges) result.push_back(range.high);
+  for (const auto& range : ranges) result.push_back(column(range.high));
   return result;
 }
 

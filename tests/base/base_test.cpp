@@ -85,6 +85,9 @@ TEST(Text, NaturalOrderIsAStrictWeakOrder) {
     for (const auto& b : words) {
       EXPECT_FALSE(natural_less(a, b) && natural_less(b, a)) << a << " " << b;
       if (a != b) EXPECT_TRUE(natural_less(a, b) || natural_less(b, a)) << a << " " << b;
+      for (const std::string common : {"model.layers.", "model.layers.10.experts.007."})
+        EXPECT_EQ(natural_less(common + a, common + b), natural_less(a, b))
+            << common << ": " << a << " " << b;
       for (const auto& c : words)
         if (natural_less(a, b) && natural_less(b, c))
           EXPECT_TRUE(natural_less(a, c)) << a << " " << b << " " << c;

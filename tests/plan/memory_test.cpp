@@ -17,11 +17,13 @@
 #include <random>
 #include <set>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 namespace loadline::tests {
 
-// --- Views of memory against peak_over() on random plans, unified budgets, and a page cache that drops.
+// --- Views of memory against each point of random plans and loads, unified budgets, and a page cache that
+// drops.
 
 namespace {
 
@@ -38,19 +40,63 @@ plan::CacheOutcome limited(const load::Projection& projection, std::uint64_t lim
 
 constexpr plan::MemoryKind kKinds[] = {plan::MemoryKind::discrete, plan::MemoryKind::unified};
 
+// Point by point.
+plan::Peak first_peak(const plan::Timeline& timeline, unsigned mask) {
+  plan::Peak peak;
+  for (const plan::UsagePoint& point : timeline.usage)
+    if (const std::uint64_t bytes = plan::sum_over(point.bytes, mask); bytes > peak.bytes)
+      peak = {bytes, point.step, point.seconds};
+  return peak;
+}
+
+void expect_views(const plan::Timeline& timeline, const std::string& of) {
+  for (const plan::MemoryKind kind : kKinds) {
+    const std::vector<plan::ViewPeak> peaks = plan::view_peaks(timeline, kind);
+    ASSERT_EQ(peaks.size(), plan::memory_views().size());
+    for (std::size_t i = 0; i < peaks.size(); ++i) {
+      const plan::Peak expected = first_peak(timeline, plan::memory_views()[i].mask(kind));
+      EXPECT_EQ(peaks[i].bytes, expected.bytes) << plan::memory_views()[i].id << " of " << of;
+      EXPECT_EQ(peaks[i].step, expected.step) << plan::memory_views()[i].id << " of " << of;
+    }
+  }
+  for (unsigned mask = 0; mask <= plan::kAllSpaces; ++mask) {
+    const plan::Peak peak = plan::peak_over(timeline, mask), expected = first_peak(timeline, mask);
+    EXPECT_EQ(peak.bytes, expected.bytes) << mask << " of " << of;
+    EXPECT_EQ(peak.step, expected.step) << mask << " of " << of;
+    EXPECT_EQ(peak.seconds, expected.seconds) << mask << " of " << of;
+  }
+}
+
 TEST(MemoryViews, ArePeaksOverTheirSpaces) {
   const graph::MetaGraph graph = graph_of({3000, 1, 70'000, 512});
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
     const plan::Plan plan = testing::random_plan(graph, seed, 60);
     plan::DryMachine machine;
-    const plan::Timeline timeline = plan::run(plan, machine);
-    for (const plan::MemoryKind kind : kKinds) {
-      const std::vector<plan::ViewPeak> peaks = plan::view_peaks(timeline, kind);
-      ASSERT_EQ(peaks.size(), plan::memory_views().size());
-      for (std::size_t i = 0; i < peaks.size(); ++i) {
-        const plan::Peak expected = plan::peak_over(timeline, plan::memory_views()[i].mask(kind));
-        EXPECT_EQ(peaks[i].bytes, expected.bytes) << plan::memory_views()[i].id << " seed " << seed;
-        EXPECT_EQ(peaks[i].step, expected.step) << plan::memory_views()[i].id << " seed " << seed;
+    expect_views(plan::run(plan, machine), fmt::format("seed {}", seed));
+  }
+  // loads use two or three of the spaces
+  for (const load::Method& method : load::methods())
+    expect_views(projected(graph, std::string(method.id).c_str()).timeline, std::string(method.id));
+}
+
+TEST(MemoryViews, RowsListTheLargestBlocksAtEachPeak) {
+  const graph::MetaGraph graph = graph_of({3000, 1, 512, 70'000, 512, 3000, 512});
+  const load::Labels labels(graph);
+  constexpr std::size_t kMost = 3;
+  for (const load::Method& method : load::methods()) {
+    const load::Projection projection = projected(graph, std::string(method.id).c_str());
+    const load::LoadRow row = load::make_row(projection, {}, labels, kMost);
+    for (std::size_t space = 0; space < plan::kSpaceCount; ++space) {
+      const plan::Peak& peak = projection.timeline.peaks[space];
+      std::vector<plan::BlockId> alive;
+      if (peak.bytes > 0)
+        alive = plan::alive_at(projection.timeline, projection.plan, peak.step, 1u << space);
+      EXPECT_EQ(row.alive[space].count, alive.size()) << method.id;
+      alive.resize(std::min(alive.size(), kMost));
+      ASSERT_EQ(row.alive[space].largest.size(), alive.size()) << method.id;
+      for (std::size_t i = 0; i < alive.size(); ++i) {
+        EXPECT_EQ(row.alive[space].largest[i].label, labels.of(projection.plan, alive[i])) << method.id;
+        EXPECT_EQ(row.alive[space].largest[i].bytes, projection.plan.block(alive[i]).bytes) << method.id;
       }
     }
   }

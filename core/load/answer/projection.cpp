@@ -150,7 +150,26 @@ const plan::PerSpace<std::uint64_t>& judged_bytes(const plan::Timeline& timeline
   return timeline.reserved_usage.empty() ? timeline.usage[i].bytes : timeline.reserved_usage[i];
 }
 
-BudgetVerdict check_budget(const Projection& projection, const Budget& budget) {
+namespace {
+
+// The verdict without a look at each point of usage: nothing if a budget is exceeded, or if other bytes than
+// the requested ones are judged.
+std::optional<BudgetVerdict> verdict_by_peaks(const Projection& projection, const Budget& budget) {
+  const plan::Timeline& timeline = projection.timeline;
+  if (!timeline.reserved_usage.empty() || projection.pass_reads.mapped > 0) return std::nullopt;
+  const auto peak = [&](unsigned spaces) { return plan::peak_over(timeline, spaces).bytes; };
+  BudgetVerdict verdict;
+  verdict.device_peak = peak(plan::space_bit(plan::Space::device));
+  verdict.host_peak = peak(plan::space_bit(plan::Space::host) | plan::space_bit(plan::Space::staging));
+  verdict.unified_peak = peak(plan::kHeldSpaces);
+  if (budget.pages_may_stay) verdict.unified_high = peak(plan::kAllSpaces);
+  const bool fits = verdict.device_peak <= budget.device.value_or(UINT64_MAX) &&
+                    verdict.host_peak <= budget.host.value_or(UINT64_MAX) &&
+                    verdict.unified_peak <= budget.unified.value_or(UINT64_MAX);
+  return fits ? std::optional(verdict) : std::nullopt;
+}
+
+BudgetVerdict verdict_by_points(const Projection& projection, const Budget& budget) {
   BudgetVerdict verdict;
   const auto check = [](std::uint64_t bytes, const std::optional<std::uint64_t>& limit, bool& fits,
                         std::uint64_t& over) {
@@ -180,6 +199,14 @@ BudgetVerdict check_budget(const Projection& projection, const Budget& budget) {
       verdict.block = projection.plan.steps[*verdict.step].block;
     }
   }
+  return verdict;
+}
+
+}  // namespace
+
+BudgetVerdict check_budget(const Projection& projection, const Budget& budget) {
+  const std::optional<BudgetVerdict> quick = verdict_by_peaks(projection, budget);
+  BudgetVerdict verdict = quick ? *quick : verdict_by_points(projection, budget);
   verdict.unified_high = std::max(verdict.unified_high, verdict.unified_peak);
   verdict.host_high = std::max(verdict.host_peak, projection.host_reserved_high.value_or(0));
   const auto risk = [&](std::uint64_t high, const std::optional<std::uint64_t>& limit, bool fits) {

@@ -77,9 +77,10 @@ class Comparison {
   // Finds each method's own order. All orders that depend on the method are the same one.
   void find_own_orders() {
     own_.resize(methods_.size());
+    const std::vector<StorageOrder> made = table_orders(graph_);
     ParallelLoop(methods_.size(), threads_, [&](std::size_t m) {
       try {
-        own_[m] = optimal_order(graph_, *methods_[m], bound_, progress_);
+        own_[m] = optimal_order(graph_, *methods_[m], bound_, progress_, made);
       } catch (const Error& error) {
         if (!is_refusal(error)) throw;
         refuse(m, own_orders_, error);
@@ -182,6 +183,10 @@ RowPeak row_peak(const plan::Plan& plan, std::uint64_t bytes, std::size_t step, 
 RowPeak judged_peak(const Projection& projection, plan::MemoryKind memory, const Labels& labels) {
   const plan::Timeline& timeline = projection.timeline;
   const unsigned spaces = plan::deciding_spaces(memory);
+  if (timeline.reserved_usage.empty()) {
+    const plan::Peak peak = plan::peak_over(timeline, spaces);
+    return row_peak(projection.plan, peak.bytes, peak.step, labels);
+  }
   std::uint64_t most = 0;
   std::size_t step = 0;
   for (std::size_t i = 0; i < timeline.usage.size(); ++i) {
@@ -210,17 +215,30 @@ std::uint64_t reread_by_pass(const Projection& projection, const BoundRequest& b
   return reads.all() > room ? reads.all() : 0;
 }
 
-AliveBlocks alive_blocks(const Projection& projection, plan::Space space, const Labels& labels,
-                         std::size_t most) {
-  const plan::Peak& peak = projection.timeline.peaks[plan::index(space)];
-  if (peak.bytes == 0 || most == 0) return {};
-  const std::vector<plan::BlockId> alive =
-      plan::alive_at(projection.timeline, projection.plan, peak.step, plan::space_bit(space));
-  AliveBlocks blocks;
-  blocks.count = alive.size();
-  for (std::size_t i = 0; i < std::min(most, alive.size()); ++i)
-    blocks.largest.push_back({labels.of(projection.plan, alive[i]), projection.plan.block(alive[i]).bytes});
-  return blocks;
+// The blocks of each space at its own peak, found in one pass.
+plan::PerSpace<AliveBlocks> alive_blocks(const Projection& projection, const Labels& labels,
+                                         std::size_t most) {
+  plan::PerSpace<AliveBlocks> alive;
+  if (most == 0) return alive;
+  const plan::Plan& plan = projection.plan;
+  plan::PerSpace<std::vector<plan::BlockId>> largest;  // largest first, ties by id
+  for (std::size_t i = 0; i < plan.blocks.size(); ++i) {
+    const plan::Block& block = plan.blocks[i];
+    const std::size_t space = plan::index(block.space);
+    const plan::Peak& peak = projection.timeline.peaks[space];
+    const plan::Lifetime& life = projection.timeline.lifetimes[i];
+    if (peak.bytes == 0 || life.from_step > peak.step || peak.step >= life.to_step) continue;
+    ++alive[space].count;
+    std::vector<plan::BlockId>& found = largest[space];
+    const auto is_smaller = [&](plan::BlockId id) { return plan.block(id).bytes < block.bytes; };
+    if (found.size() == most && !is_smaller(found.back())) continue;
+    if (found.size() == most) found.pop_back();
+    found.insert(std::ranges::find_if(found, is_smaller), plan::BlockId{static_cast<std::uint32_t>(i)});
+  }
+  for (std::size_t space = 0; space < alive.size(); ++space)
+    for (const plan::BlockId id : largest[space])
+      alive[space].largest.push_back({labels.of(plan, id), plan.block(id).bytes});
+  return alive;
 }
 
 }  // namespace
@@ -236,10 +254,9 @@ LoadRow make_row(const Projection& projection, const BoundRequest& bound, const 
   row.order_proven = projection.order_proven;
   row.reads = projection.reads;
   row.seconds = projection.seconds;
-  for (std::size_t i = 0; i < plan::kSpaceCount; ++i) {
+  for (std::size_t i = 0; i < plan::kSpaceCount; ++i)
     row.peaks[i] = row_peak(plan, timeline.peaks[i].bytes, timeline.peaks[i].step, labels);
-    row.alive[i] = alive_blocks(projection, static_cast<plan::Space>(i), labels, alive);
-  }
+  row.alive = alive_blocks(projection, labels, alive);
   const std::vector<plan::ViewPeak> views =
       plan::view_peaks(timeline, bound.memory.kind, request.page_cache_budget);
   for (const plan::ViewPeak& view : views) row.views.push_back(view.bytes);

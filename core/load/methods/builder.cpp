@@ -28,6 +28,7 @@ MethodBuilder::MethodBuilder(const graph::MetaGraph& graph, const StorageOrder& 
       plan_(std::move(used)) {
   if (bound.request.cast) casts_ = storage_casts(graph, *bound.request.cast);
   if (bound.request.prepack) prepacks_ = storage_prepacks(graph, *bound.request.prepack);
+  order_.reserve(order.size());
   for (const graph::StorageId id : order)
     if (graph.storage(id).bytes > 0) order_.push_back(id);
   plan_.blocks.clear();

@@ -415,7 +415,9 @@ plan::Plan make_plan(const graph::MetaGraph& graph, const Method& method, const 
     throw Error(ErrorCode::unsupported, "the method leaves no weights on disk");
   MethodBuilder builder(graph, order, bound, std::move(used), pass_bytes);
   plan::Plan plan = method.make(builder);
-  return bound.request.prepack ? with_prepacks(std::move(plan), graph, *bound.request.prepack) : plan;
+  // returned by name: a conditional expression would copy a plan of a million steps
+  if (bound.request.prepack) return with_prepacks(std::move(plan), graph, *bound.request.prepack);
+  return plan;
 }
 
 }  // namespace loadline::load

@@ -44,12 +44,14 @@ std::vector<Item> items_of(const MethodBuilder& b, const StorageOrder& order,
 // transformers 5 sorts a state dict by name before it converts anything.
 StorageOrder by_name(const MethodBuilder& b) {
   const auto owners = graph::first_owner(b.graph());
-  const auto name = [&](graph::StorageId id) {
-    return b.graph().tensor(*owners[graph::index(id)]).name.view();
-  };
-  StorageOrder order = b.order();
-  std::ranges::sort(order,
-                    [&](graph::StorageId x, graph::StorageId y) { return natural_less(name(x), name(y)); });
+  std::vector<std::pair<std::string_view, graph::StorageId>> named;
+  named.reserve(b.order().size());
+  for (const graph::StorageId id : b.order())
+    named.emplace_back(b.graph().tensor(*owners[graph::index(id)]).name.view(), id);
+  std::ranges::sort(named, [](const auto& x, const auto& y) { return natural_less(x.first, y.first); });
+  StorageOrder order;
+  order.reserve(named.size());
+  for (const auto& [name, id] : named) order.push_back(id);
   return order;
 }
 

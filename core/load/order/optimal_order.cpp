@@ -18,12 +18,13 @@ namespace {
 class Search {
  public:
   Search(const graph::MetaGraph& graph, const Method& method, const BoundRequest& bound,
-         const Progress& progress)
+         const Progress& progress, std::span<const StorageOrder> made)
       : graph_(graph),
         method_(method),
         bound_(bound),
         progress_(progress),
-        file_(find_order("file").make(graph)),
+        made_(made),
+        file_(made.empty() ? find_order("file").make(graph) : made.front()),
         cut_(cut_in(file_)) {}
 
   OptimalOrder best() {
@@ -47,7 +48,7 @@ class Search {
     std::int64_t least = cut_.peak;
     std::size_t breaks = 0;  // of file order itself
     StorageOrder best = file_;
-    const auto attempt = [&](StorageOrder candidate) {
+    const auto attempt = [&](const StorageOrder& candidate) {
       if (candidate == file_) return;
       const std::int64_t peak = peak_of_order(candidate);
       // without gain, keep the sequential reads of file order
@@ -56,12 +57,14 @@ class Search {
       if (peak == least && now >= breaks) return;
       least = peak;
       breaks = now;
-      best = std::move(candidate);
+      best = candidate;
     };
     for (const TurnCut* cut : {&cut_, &files_cut_.cut})
       for (const TurnPhase* phase : highest_phases(*cut)) attempt(by_rule(*phase, cut == &files_cut_.cut));
-    for (const Order& row : orders())
-      if (row.make != nullptr) attempt(row.make(graph_));
+    std::vector<StorageOrder> own;
+    if (made_.empty()) own = table_orders(graph_);
+    for (const StorageOrder& order : made_.empty() ? std::span<const StorageOrder>(own) : made_)
+      attempt(order);
     return {std::move(best), static_cast<std::uint64_t>(least), bounded && least == bound};
   }
 
@@ -71,7 +74,8 @@ class Search {
 
   TurnCut cut_in(const StorageOrder& order) const {
     progress_.check_canceled();
-    return cut_turns(make_plan(graph_, method_, order, bound_), graph_.storages.size(), bound_.spaces);
+    plan_ = make_plan(graph_, method_, order, bound_, std::move(plan_));
+    return cut_turns(plan_, graph_.storages.size(), bound_.spaces);
   }
 
   // Tests whether the turns depend on the order. Methods with buffers that wait for a number of bytes are
@@ -99,7 +103,8 @@ class Search {
       first_of_file_[graph::index(id)] = first.try_emplace(shards[graph::index(id)], id).first->second;
     const auto grouped_in = [&](const StorageOrder& order) {
       progress_.check_canceled();
-      return cut_groups(make_plan(graph_, method_, order, bound_), first_of_file_, bound_.spaces);
+      plan_ = make_plan(graph_, method_, order, bound_, std::move(plan_));
+      return cut_groups(plan_, first_of_file_, bound_.spaces);
     };
     files_cut_ = grouped_in(file_);
     fixed_files_ = !waits();
@@ -191,8 +196,10 @@ class Search {
   const Method& method_;
   const BoundRequest& bound_;
   const Progress& progress_;
+  const std::span<const StorageOrder> made_;
   const StorageOrder file_;
-  const TurnCut cut_;  // in file order
+  mutable plan::Plan plan_;  // the last one made: the next takes over its memory
+  const TurnCut cut_;        // in file order
   std::vector<StorageOrder> probes_;
   std::vector<graph::StorageId> first_of_file_;  // by storage: the representative of its file or shard
   GroupCut files_cut_;                           // one turn for each file or shard
@@ -203,10 +210,18 @@ class Search {
 }  // namespace
 
 OptimalOrder optimal_order(const graph::MetaGraph& graph, const Method& method, const BoundRequest& bound,
-                           const Progress& progress) {
+                           const Progress& progress, std::span<const StorageOrder> made) {
   progress.check_canceled();
-  if (method.traits.order_free) return {.order = find_order("file").make(graph), .proven = true};
-  return Search(graph, method, bound, progress).best();
+  if (method.traits.order_free)
+    return {.order = made.empty() ? find_order("file").make(graph) : made.front(), .proven = true};
+  return Search(graph, method, bound, progress, made).best();
+}
+
+std::vector<StorageOrder> table_orders(const graph::MetaGraph& graph) {
+  std::vector<StorageOrder> made;
+  for (const Order& row : orders())
+    if (row.make != nullptr) made.push_back(row.make(graph));
+  return made;
 }
 
 StorageOrder make_order(const graph::MetaGraph& graph, const Order& order, const Method& method,

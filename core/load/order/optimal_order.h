@@ -105,8 +105,11 @@ struct OptimalOrder {
 // reads stay sequential. Among equal peaks, the order that departs from file order least often, then the
 // earlier candidate. O(n log n) and a handful of plans. Throws Error{canceled}. Unless the method is
 // order_free, also throws as make_plan() does, and Error{limit} for a load of 2^62 bytes or more.
+// `made`: the orders of the table that the graph alone gives, in its order, if they are made already.
 OptimalOrder optimal_order(const graph::MetaGraph& graph, const Method& method, const BoundRequest& bound,
-                           const Progress& progress = Progress());
+                           const Progress& progress = Progress(), std::span<const StorageOrder> made = {});
+// Those orders.
+std::vector<StorageOrder> table_orders(const graph::MetaGraph& graph);
 
 // The sequence of storages for this method: from the table's order if it depends on the graph alone, else the
 // optimal order.
