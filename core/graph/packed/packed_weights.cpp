@@ -65,8 +65,8 @@ class Finder {
     weight.dtype = fitted.dtype ? *fitted.dtype : config_.dtype.value_or(DType::f32);
     for (std::size_t i = 0; i < packed::kSlots; ++i) {
       const Slot slot = static_cast<Slot>(i);
-      const auto kind = packed::companion_of(slot);
-      if (kind && group.has(slot) && !weight.companion(*kind))
+      if (!group.has(slot)) continue;
+      if (const auto kind = packed::companion_of(slot); kind && !weight.companion(*kind))
         weight.companions.push_back({*kind, group.id(slot)});
     }
     std::ranges::sort(weight.companions, {}, &CompanionTensor::kind);

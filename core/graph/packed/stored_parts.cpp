@@ -1,6 +1,7 @@
 // Groups tensors by the endings of their names.
 #include "core/graph/packed/stored_parts.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace loadline::graph::packed {
@@ -66,6 +67,7 @@ class Grouping {
   }
 
   void group_companions() {
+    auto ending = kEndings.begin();
     for (std::size_t i = 0; i < graph_.tensors.size(); ++i) {
       const std::string_view name = graph_.tensors[i].name.view();
       const std::size_t dot = name.rfind('.');
@@ -77,22 +79,32 @@ class Grouping {
       } else if (last.ends_with(kBlockScales)) {
         put(name.substr(0, name.size() - kBlockScales.size()), Slot::scales, i);
       } else if (dot != std::string_view::npos) {
-        for (const Ending& ending : kEndings)
-          if (ending.last == last && name.substr(0, dot).ends_with(ending.before))
-            put(name.substr(0, dot - ending.before.size()), ending.slot, i);
+        // each stands once in the table, and neighbors mostly have the same
+        if (ending->last != last) ending = std::ranges::find(kEndings, last, &Ending::last);
+        if (ending == kEndings.end())
+          ending = kEndings.begin();
+        else if (name.substr(0, dot).ends_with(ending->before))
+          put(name.substr(0, dot - ending->before.size()), ending->slot, i);
       }
     }
   }
 
   void add_weights() {
     constexpr std::string_view kWeight = ".weight";
+    std::size_t next = 0;  // files list weights in the order in which they list their companions
     for (std::size_t i = 0; i < graph_.tensors.size(); ++i) {
       const std::string_view name = graph_.tensors[i].name.view();
       const bool weight = name.ends_with(kWeight);
       if (!weight && !blocks_) continue;
       const std::string_view base = weight ? name.substr(0, name.size() - kWeight.size()) : name;
-      if (const auto group = index_.find(base, name_hash(base), base_of()))
-        groups_[*group].second.at(Slot::weight) = static_cast<std::uint32_t>(i);
+      std::optional<std::uint32_t> group;
+      if (next < groups_.size() && groups_[next].first == base)
+        group = static_cast<std::uint32_t>(next);
+      else
+        group = index_.find(base, name_hash(base), base_of());
+      if (!group) continue;
+      groups_[*group].second.at(Slot::weight) = static_cast<std::uint32_t>(i);
+      next = *group + std::size_t{1};
     }
   }
 
