@@ -62,9 +62,9 @@ std::uint64_t ZipLayout::begin(std::string_view name, std::uint64_t bytes, std::
   }
   put16(header, kPaddingField);
   put16(header, static_cast<std::uint16_t>(padding));
-  append_bytes(header, std::string(static_cast<std::size_t>(padding), 'Z'));
   members_.push_back({std::string(name), at_, bytes, large});
   append(std::move(header));
+  at_ += padding;  // zeros, which a layout need not hold
   file_.checksums.push_back({at_, at_ + bytes, {}});
   return at_;
 }

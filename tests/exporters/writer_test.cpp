@@ -665,6 +665,43 @@ TEST(Writer, FailuresAndCancellationLeaveNothing) {
   EXPECT_EQ(entries(folder.path()), 2u);  // the model and the kept file
 }
 
+TEST(Writer, LayoutsOfArchivesHoldNoPadding) {
+  const TemporaryFolder folder;
+  const graph::MetaGraphPtr graph = testing::byte_model(folder, std::vector<std::uint64_t>(100, 16));
+  const exporters::Layout layout = exporters::find_exporter("torch").layout(*graph, {}, folder / "o.pt");
+  std::uint64_t held = 0;
+  for (const exporters::Piece& piece : layout.files.front().pieces) held += piece.bytes.size();
+  EXPECT_GT(layout.files.front().bytes, 100 * 4096u);
+  EXPECT_LT(held, 100 * 400u);
+}
+
+// Any thread may be at work on any window when one of them has no memory.
+TEST(Writer, EndsWhicheverReadFails) {
+  const TemporaryFolder folder;
+  const graph::MetaGraphPtr graph = testing::byte_model(folder, {300'000, 200'000});
+  const exporters::Layout layout =
+      exporters::find_exporter("safetensors").layout(*graph, {}, folder / "out.safetensors");
+  exporters::WriteOptions options = small_steps();
+  options.threads = 4;
+  std::size_t failures = 0;
+  for (std::uint64_t n = 1; n <= 100; ++n) {
+    std::atomic<std::uint64_t> calls = 0;
+    const io::ReadTensor reader = reader_with(graph, [&](graph::TensorId, std::uint64_t) {
+      if (++calls == n) throw std::bad_alloc();
+    });
+    Progress progress;
+    options.overwrite = true;
+    try {
+      exporters::write_layout(layout, *graph, reader, options, progress);
+    } catch (const std::bad_alloc&) {
+      ++failures;
+    }
+    EXPECT_EQ(calls < n, fs::exists(folder / "out.safetensors"));
+    fs::remove(folder / "out.safetensors");
+  }
+  EXPECT_GT(failures, 20u);
+}
+
 TEST(Convert, RefusesUnsoundModelsAndModelsWithoutWeights) {
   const TemporaryFolder folder;
   write_file(folder / "t.safetensors",
