@@ -10,7 +10,6 @@ find_package(FlatBuffers REQUIRED)
 find_package(Protobuf REQUIRED)  # before ONNX, which needs its targets
 find_package(ONNX CONFIG REQUIRED)
 find_package(hwy REQUIRED)
-find_package(TBB REQUIRED)
 find_package(ICU REQUIRED COMPONENTS i18n uc)
 find_package(OpenSSL REQUIRED COMPONENTS Crypto)
 pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)

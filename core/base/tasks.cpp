@@ -7,7 +7,6 @@
 #include <atomic>
 #include <exception>
 #include <mutex>
-#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -67,8 +66,8 @@ ParallelLoop::ParallelLoop(std::size_t count, std::size_t threads, std::function
   try {
     for (std::size_t i = 1; i < threads; ++i)
       state_->threads.emplace_back([state = state_.get()] { state->work(); });
-  } catch (const std::system_error&) {
-    // no more threads to be had: the started ones and the caller do the work
+  } catch (const std::exception&) {
+    // no more threads or memory for them to be had: the started ones and the caller do the work
   }
 }
 

@@ -1,80 +1,20 @@
-// A oneTBB pipeline: begin (in order) | fill (any order) | finish and hash (in order) | write (in order).
+// Each thread takes the stage that is due: a window begins (in order), is filled (in any order), is finished
+// and hashed (in order), is written (in order).
 #include "exporters/writer/pipeline.h"
 
 #include "core/base/error.h"
+#include "core/base/tasks.h"
 #include "core/io/system_memory.h"
 
 #include <algorithm>
+#include <condition_variable>
+#include <mutex>
 #include <utility>
 #include <vector>
 
-#include <oneapi/tbb/enumerable_thread_specific.h>
-#include <oneapi/tbb/global_control.h>
-#include <oneapi/tbb/parallel_pipeline.h>
-#include <oneapi/tbb/task_arena.h>
-
-#if defined(__SANITIZE_THREAD__)
-#define LOADLINE_THREAD_SANITIZER 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define LOADLINE_THREAD_SANITIZER 1
-#endif
-#endif
-
-#ifdef LOADLINE_THREAD_SANITIZER
-#include <sanitizer/tsan_interface.h>
-#endif
-
 namespace loadline::exporters {
 
-// --- Tells ThreadSanitizer what oneTBB orders: the library itself is not built with it.
-
-namespace {
-
-// Everything done by this thread until now happens before take_over() of the same address by any thread.
-void hand_over([[maybe_unused]] const void* what) {
-#ifdef LOADLINE_THREAD_SANITIZER
-  __tsan_release(const_cast<void*>(what));
-#endif
-}
-
-void take_over([[maybe_unused]] const void* what) {
-#ifdef LOADLINE_THREAD_SANITIZER
-  __tsan_acquire(const_cast<void*>(what));
-#endif
-}
-
-// A stage's turn: what is handed over is taken over first. In other builds it does nothing.
-class Turn {
- public:
-  explicit Turn(const void* what) : what_(what) { take_over(what_); }
-  ~Turn() { hand_over(what_); }
-  Turn(const Turn&) = delete;
-  Turn& operator=(const Turn&) = delete;
-
- private:
-  const void* what_;
-};
-
-// All turns of a run: the thread that starts it hands over what it did, and takes over what they did.
-class Turns {
- public:
-  explicit Turns(std::vector<const void*> what) : what_(std::move(what)) {
-    for (const void* each : what_) hand_over(each);
-  }
-  ~Turns() {
-    for (const void* each : what_) take_over(each);
-  }
-  Turns(const Turns&) = delete;
-  Turns& operator=(const Turns&) = delete;
-
- private:
-  std::vector<const void*> what_;
-};
-
-}  // namespace
-
-// --- The pipeline.
+// --- How a memory budget is shared.
 
 namespace {
 
@@ -85,6 +25,7 @@ struct Buffered {
   Window window;
   std::span<std::byte> memory;
   std::uint64_t digest = 0;
+  bool filled = false;
 };
 
 }  // namespace
@@ -104,28 +45,25 @@ PipelineSizes share_budget(std::uint64_t budget, unsigned threads, bool computes
   return sizes;
 }
 
+// --- The stages of a run and the threads that take them.
+
 struct Pipeline::State {
-  explicit State(const PipelineSizes& sizes)
-      : memory(sizes.windows * sizes.window),
-        buffers(sizes.windows),
-        allowed(oneapi::tbb::global_control::max_allowed_parallelism, sizes.threads + 1),
-        arena(static_cast<int>(sizes.threads) + 1),
-        recipes([bytes = sizes.recipes] { return RecipeBuffers(bytes); }) {
+  explicit State(const PipelineSizes& sizes) : memory(sizes.windows * sizes.window), buffers(sizes.windows) {
     for (std::size_t i = 0; i < buffers.size(); ++i)
       buffers[i].memory = memory.span().subspan(i * sizes.window, sizes.window);
+    for (unsigned i = 0; i <= sizes.threads; ++i) recipes.emplace_back(sizes.recipes);
   }
 
   io::Pages memory;
   std::vector<Buffered> buffers;
-  oneapi::tbb::global_control allowed;
-  oneapi::tbb::task_arena arena;
-  oneapi::tbb::enumerable_thread_specific<RecipeBuffers> recipes;
+  std::vector<RecipeBuffers> recipes;  // of each thread
 };
 
 Pipeline::Pipeline(const PipelineSizes& sizes) : state_(std::make_unique<State>(sizes)) {}
 Pipeline::~Pipeline() = default;
 
-// The four stages of a run.
+// A stage that goes in order is taken by one thread at a time. What a thread did is seen by the one that
+// takes the next stage of the same window: each takes and leaves a stage with the mutex held.
 class Pipeline::Run {
  public:
   Run(State& state, FileContent& content, std::uint64_t begin, std::uint64_t end, io::Xxh3& hash,
@@ -138,56 +76,89 @@ class Pipeline::Run {
         write_(write),
         progress_(progress) {}
 
-  // Each stage takes its turn on the buffer first: with it comes all that the caller did before the run.
-  Buffered* begin(oneapi::tbb::flow_control& flow) {
-    const Turn stage(&begins_);
-    progress_.check_canceled();
-    if (at_ == end_) {
-      flow.stop();
-      return nullptr;
+  // Takes stages until every window is written, or until a stage of any thread has thrown: the thread of that
+  // stage throws it on.
+  void work(RecipeBuffers& recipes) {
+    std::unique_lock lock(mutex_);
+    try {
+      while (!failed_ && (at_ != end_ || written_ != begun_)) {
+        if (!writing_ && written_ != finished_)
+          write_next(lock);
+        else if (!finishing_ && finished_ != begun_ && buffer(finished_).filled)
+          finish_next(lock);
+        else if (!beginning_ && at_ != end_ && begun_ - written_ < state_.buffers.size())
+          fill_next(lock, recipes);
+        else
+          due_.wait(lock);
+      }
+    } catch (...) {
+      if (!lock.owns_lock()) lock.lock();
+      failed_ = true;
+      due_.notify_all();
+      throw;
     }
-    Buffered& buffer = state_.buffers[begins_++ % state_.buffers.size()];
-    const Turn turn(&buffer);
-    buffer.window.offset = at_;
-    buffer.window.bytes = buffer.memory.first(
-        static_cast<std::size_t>(std::min<std::uint64_t>(buffer.memory.size(), end_ - at_)));
-    at_ += buffer.window.bytes.size();
-    content_.begin(buffer.window);
-    return &buffer;
-  }
-
-  Buffered* fill(Buffered* buffer) {
-    const Turn turn(buffer);
-    content_.fill(buffer->window, state_.recipes.local());
-    return buffer;
-  }
-
-  Buffered* finish(Buffered* buffer) {
-    const Turn turn(buffer), stage(&hash_);
-    content_.finish(buffer->window);
-    hash_.update(buffer->window.bytes);
-    buffer->digest = hash_.digest();
-    return buffer;
-  }
-
-  void put(Buffered* buffer) {
-    const Turn turn(buffer), stage(&write_);
-    write_(buffer->window.offset, buffer->window.bytes, buffer->digest);
-  }
-
-  // What the stages take their turns on.
-  std::vector<const void*> turns() const {
-    std::vector<const void*> turns = {&begins_, &hash_, &write_};
-    for (const Buffered& buffer : state_.buffers) turns.push_back(&buffer);
-    return turns;
+    due_.notify_all();
   }
 
  private:
+  Buffered& buffer(std::size_t window) { return state_.buffers[window % state_.buffers.size()]; }
+
+  // Each stage is entered and left with the mutex held. At its end up to two stages are due: this thread
+  // takes one, and wakes another thread for the other.
+  void write_next(std::unique_lock<std::mutex>& lock) {
+    const Buffered& next = buffer(written_);
+    writing_ = true;
+    lock.unlock();
+    write_(next.window.offset, next.window.bytes, next.digest);
+    lock.lock();
+    writing_ = false;
+    ++written_;
+    due_.notify_one();
+  }
+
+  void finish_next(std::unique_lock<std::mutex>& lock) {
+    Buffered& next = buffer(finished_);
+    finishing_ = true;
+    lock.unlock();
+    content_.finish(next.window);
+    hash_.update(next.window.bytes);
+    next.digest = hash_.digest();
+    lock.lock();
+    finishing_ = false;
+    ++finished_;
+    due_.notify_one();
+  }
+
+  void fill_next(std::unique_lock<std::mutex>& lock, RecipeBuffers& recipes) {
+    Buffered& next = buffer(begun_);
+    beginning_ = true;
+    lock.unlock();
+    progress_.check_canceled();
+    next.filled = false;
+    next.window.offset = at_;
+    next.window.bytes =
+        next.memory.first(static_cast<std::size_t>(std::min<std::uint64_t>(next.memory.size(), end_ - at_)));
+    content_.begin(next.window);
+    lock.lock();
+    beginning_ = false;
+    at_ += next.window.bytes.size();
+    ++begun_;
+    due_.notify_one();
+    lock.unlock();
+    content_.fill(next.window, recipes);
+    lock.lock();
+    next.filled = true;
+  }
+
   State& state_;
   FileContent& content_;
+  std::mutex mutex_;
+  std::condition_variable due_;  // a stage is due, all is written, or a stage has thrown
   std::uint64_t at_;
   std::uint64_t end_;
-  std::size_t begins_ = 0;
+  std::size_t begun_ = 0, finished_ = 0, written_ = 0;  // windows that have passed each stage
+  bool beginning_ = false, finishing_ = false, writing_ = false;
+  bool failed_ = false;
   io::Xxh3& hash_;
   const Write& write_;
   const Progress& progress_;
@@ -195,24 +166,11 @@ class Pipeline::Run {
 
 void Pipeline::run(FileContent& content, std::uint64_t begin, std::uint64_t end, io::Xxh3& hash,
                    const Write& write, const Progress& progress) {
-  namespace tbb = oneapi::tbb;
-  constexpr auto kInOrder = tbb::filter_mode::serial_in_order;
-  constexpr auto kAnyOrder = tbb::filter_mode::parallel;
   Run stages(*state_, content, begin, end, hash, write, progress);
-  const Turns turns(stages.turns());
-  state_->arena.execute([&] {
-    Run* const run = &stages;  // oneTBB copies each function: all that it holds is this pointer
-    const auto begins = [run](tbb::flow_control& flow) { return run->begin(flow); };
-    const auto fills = [run](Buffered* buffer) { return run->fill(buffer); };
-    const auto finishes = [run](Buffered* buffer) { return run->finish(buffer); };
-    const auto puts = [run](Buffered* buffer) { run->put(buffer); };
-    // a buffer is used again only once its window is written: there are never more tokens than buffers
-    tbb::parallel_pipeline(state_->buffers.size(),
-                           tbb::make_filter<void, Buffered*>(kInOrder, begins) &
-                               tbb::make_filter<Buffered*, Buffered*>(kAnyOrder, fills) &
-                               tbb::make_filter<Buffered*, Buffered*>(kInOrder, finishes) &
-                               tbb::make_filter<Buffered*, void>(kInOrder, puts));
-  });
+  const std::size_t window = state_->buffers.front().memory.size();
+  const std::uint64_t windows = (end - begin + window - 1) / window;
+  const auto threads = static_cast<std::size_t>(std::min<std::uint64_t>(state_->recipes.size(), windows));
+  ParallelLoop(threads, threads, [&](std::size_t thread) { stages.work(state_->recipes[thread]); }).finish();
 }
 
 }  // namespace loadline::exporters
