@@ -6,6 +6,7 @@
 #include "core/forward/family/model_config.h"
 #include "core/graph/names/tensor_names.h"
 #include "core/io/graph_reader.h"
+#include "core/io/system_call.h"
 #include "core/io/system_memory.h"
 
 #include <algorithm>
@@ -70,20 +71,21 @@ ChildEnd<Result> in_child(Work work) {
   }
   if (child == 0) {
     ::close(ends[0]);
-    const Result result = work();
-    const bool whole = ::write(ends[1], &result, sizeof(result)) == static_cast<ssize_t>(sizeof(result));
-    ::_exit(whole ? 0 : 1);
+    try {  // what is thrown must not reach this program's own handlers, in a second process
+      const Result result = work();
+      const bool whole = ::write(ends[1], &result, sizeof(result)) == static_cast<ssize_t>(sizeof(result));
+      ::_exit(whole ? 0 : 1);
+    } catch (...) {
+      ::_exit(1);
+    }
   }
   ::close(ends[1]);
   ChildEnd<Result> end;
   Result result{};
-  ssize_t got = 0;
-  do got = ::read(ends[0], &result, sizeof(result));
-  while (got < 0 && errno == EINTR);
+  const ssize_t got = io::uninterrupted([&] { return ::read(ends[0], &result, sizeof(result)); });
   ::close(ends[0]);
   int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
+  (void)io::uninterrupted([&] { return ::waitpid(child, &status, 0); });
   if (got == static_cast<ssize_t>(sizeof(result))) end.result = result;
   if (WIFSIGNALED(status)) end.signal = WTERMSIG(status);
   return end;

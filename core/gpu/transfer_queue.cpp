@@ -9,7 +9,6 @@
 #include <bit>
 #include <cassert>
 #include <iterator>
-#include <limits>
 
 namespace loadline::gpu {
 
@@ -308,7 +307,11 @@ void TransferQueue::wait_for_closed(std::uint64_t value) {
   info.semaphoreCount = 1;
   info.pSemaphores = &semaphore;
   info.pValues = &value;
-  check(vkWaitSemaphores(device_.get(), &info, std::numeric_limits<std::uint64_t>::max()), "wait for copies");
+  constexpr std::uint64_t kPatience = 300;  // seconds: a batch is small, but software drivers are slow
+  const VkResult waited = vkWaitSemaphores(device_.get(), &info, kPatience * 1'000'000'000);
+  check(waited, "wait for copies");
+  if (waited == VK_TIMEOUT)
+    throw Error(ErrorCode::gpu, "the device has not done its copies in {} seconds", kPatience);
   completed();
 }
 

@@ -4,6 +4,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/io/file_system.h"
+#include "core/io/system_call.h"
 #include "core/io/system_memory.h"
 
 #include <algorithm>
@@ -75,13 +76,14 @@ void OutputFile::write_at(std::uint64_t offset, std::span<const std::byte> bytes
                        reinterpret_cast<std::uintptr_t>(bytes.data()) % kDirectUnit == 0;
   if (policy_ == WritePolicy::direct) set_direct(aligned);
   while (!bytes.empty()) {
-    const ssize_t put = ::pwrite(fd_.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
-    if (put < 0 && errno == EINTR) continue;
+    const ssize_t put = uninterrupted(
+        [&] { return ::pwrite(fd_.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset)); });
+    if (put == 0) errno = EIO;                    // no progress: it would be tried for ever
     if (put < 0 && errno == EINVAL && direct_) {  // a file system that takes the flag but not the write
       set_policy(WritePolicy::drop_behind);
       continue;
     }
-    if (put < 0)
+    if (put <= 0)
       throw Error(ErrorCode::io, {.file = path_, .byte = offset},
                   system_error("", fmt::format("write {} bytes", bytes.size()), errno).what());
     offset += static_cast<std::uint64_t>(put);
@@ -165,8 +167,10 @@ UniqueFd create_for(const std::string& path, const std::string& target) {
 }
 
 AtomicFile::AtomicFile(std::string target) : target_(std::move(target)), file_(UniqueFd(), target_) {
+  constexpr int kMostTries = 100;
   UniqueFd fd;
-  while (!fd) {
+  for (int tries = 0; !fd; ++tries) {
+    if (tries == kMostTries) throw system_error(target_, "create a temporary file beside it", EEXIST);
     temporary_ = temporary_beside(target_);
     try {
       fd = create_for(temporary_, target_);

@@ -73,7 +73,8 @@ int operation(LockKind kind) { return (kind == LockKind::shared ? LOCK_SH : LOCK
 }  // namespace
 
 UniqueFd lock_file(const std::string& path, LockKind kind) {
-  while (true) {
+  constexpr int kMostTries = 1000;
+  for (int tries = 1;; ++tries) {
     UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666));
     if (!fd) throw system_error(path, "open", errno);
     if (::flock(fd.get(), operation(kind)) != 0) {
@@ -82,8 +83,15 @@ UniqueFd lock_file(const std::string& path, LockKind kind) {
     }
     // whoever held the lock before may have removed the file: then another one has its name, or none
     struct stat held = {}, named = {};
-    if (::fstat(fd.get(), &held) == 0 && ::stat(path.c_str(), &named) == 0 && held.st_ino == named.st_ino)
+    if (::fstat(fd.get(), &held) != 0) throw system_error(path, "look at", errno);
+    if (::stat(path.c_str(), &named) != 0) {
+      if (errno != ENOENT) throw system_error(path, "look at", errno);
+    } else if (held.st_ino == named.st_ino) {
       return fd;
+    }
+    if (tries == kMostTries)
+      throw Error(ErrorCode::io, {.file = path},
+                  "cannot be locked: after {} tries its name still leads to another file", tries);
   }
 }
 

@@ -5,6 +5,7 @@
 #include "core/io/atomic_file.h"
 #include "core/io/file_system.h"
 #include "core/io/source_file.h"
+#include "core/io/system_call.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -89,8 +90,8 @@ class LockedFile {
   std::vector<std::byte> head(std::size_t bytes) const {
     std::vector<std::byte> read(bytes);
     for (std::size_t done = 0; done < bytes;) {
-      const ssize_t got = ::pread(fd_.get(), read.data() + done, bytes - done, static_cast<off_t>(done));
-      if (got < 0 && errno == EINTR) continue;
+      const ssize_t got = uninterrupted(
+          [&] { return ::pread(fd_.get(), read.data() + done, bytes - done, static_cast<off_t>(done)); });
       if (got < 0) throw system_error(path_, "read", errno);
       if (got == 0) throw Error(ErrorCode::io, {.file = path_, .byte = done}, "ends early");
       done += static_cast<std::size_t>(got);
@@ -99,10 +100,11 @@ class LockedFile {
   }
   void write(Bytes bytes) const {
     for (std::size_t done = 0; done < bytes.size();) {
-      const ssize_t put =
-          ::pwrite(fd_.get(), bytes.data() + done, bytes.size() - done, static_cast<off_t>(done));
-      if (put < 0 && errno == EINTR) continue;
-      if (put < 0) throw system_error(path_, fmt::format("write at byte {}", done), errno);
+      const ssize_t put = uninterrupted([&] {
+        return ::pwrite(fd_.get(), bytes.data() + done, bytes.size() - done, static_cast<off_t>(done));
+      });
+      if (put == 0) errno = EIO;  // no progress: it would be tried for ever
+      if (put <= 0) throw system_error(path_, fmt::format("write at byte {}", done), errno);
       done += static_cast<std::size_t>(put);
     }
     if (::fsync(fd_.get()) != 0) throw system_error(path_, "make its content durable", errno);

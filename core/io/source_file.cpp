@@ -3,6 +3,7 @@
 
 #include "core/base/checked_arithmetic.h"
 #include "core/base/error.h"
+#include "core/io/system_call.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -70,8 +71,8 @@ void SourceFile::read_at(std::uint64_t offset, std::span<std::byte> out) const {
     return;
   }
   while (!out.empty()) {
-    const ssize_t got = ::pread(fd_.get(), out.data(), out.size(), static_cast<off_t>(base_ + offset));
-    if (got < 0 && errno == EINTR) continue;
+    const ssize_t got = uninterrupted(
+        [&] { return ::pread(fd_.get(), out.data(), out.size(), static_cast<off_t>(base_ + offset)); });
     if (got < 0) throw system_error(path_, fmt::format("read {} bytes at {}", out.size(), offset), errno);
     if (got == 0)
       throw Error(ErrorCode::io, {.file = path_, .byte = offset},

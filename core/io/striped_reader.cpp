@@ -3,6 +3,7 @@
 
 #include "core/base/error.h"
 #include "core/base/tasks.h"
+#include "core/io/system_call.h"
 #include "core/io/system_memory.h"
 
 #include <algorithm>
@@ -34,9 +35,10 @@ void DirectFile::read_at(std::uint64_t offset, std::span<std::byte> out, std::sp
   while (!out.empty()) {
     const std::uint64_t before = offset % kDirectUnit, begin = offset - before;
     const std::uint64_t wanted = (before + out.size() + kDirectUnit - 1) / kDirectUnit * kDirectUnit;
-    const ssize_t got = ::pread(fd_.get(), buffer.data(), std::min<std::uint64_t>(wanted, buffer.size()),
-                                static_cast<off_t>(begin));
-    if (got < 0 && errno == EINTR) continue;
+    const ssize_t got = uninterrupted([&] {
+      return ::pread(fd_.get(), buffer.data(), std::min<std::uint64_t>(wanted, buffer.size()),
+                     static_cast<off_t>(begin));
+    });
     if (got < 0) throw system_error(path_, fmt::format("read {} bytes at {}", out.size(), offset), errno);
     const auto read = static_cast<std::uint64_t>(got);
     if (read <= before)

@@ -196,14 +196,15 @@ void WorkFolder::lock(bool shared) {
   alone_ = !shared;
   if (fs::is_symlink(path_))
     throw Error(ErrorCode::usage, {.file = path_}, "is a link, where temporary files would go");
-  while (!lock_) {
+  constexpr int kMostTries = 1000;
+  for (int tries = 1; !lock_; ++tries) {
     std::error_code failure;
     fs::create_directory(path_, failure);
     if (failure) throw system_error(path_, "create the folder", failure.value());
     try {
       lock_ = io::lock_file(in(path_, "lock"), shared ? io::LockKind::shared : io::LockKind::exclusive);
     } catch (const Error&) {
-      if (io::is_folder(path_)) throw;  // else another process has just removed it
+      if (io::is_folder(path_) || tries == kMostTries) throw;  // else another process has just removed it
       continue;
     }
     if (!lock_) throw Error(ErrorCode::usage, {.file = path_}, "another process is writing this output");

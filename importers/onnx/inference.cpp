@@ -3,6 +3,7 @@
 #include "core/base/checked_arithmetic.h"
 #include "core/io/file_system.h"
 #include "core/io/protobuf_wire.h"
+#include "core/io/system_call.h"
 #include "importers/onnx/forward.h"
 #include "importers/onnx/model.h"
 
@@ -168,8 +169,7 @@ std::string run_library(std::string_view bytes) {
 
 void write_all(int fd, std::string_view bytes) {
   while (!bytes.empty()) {
-    const ssize_t wrote = ::write(fd, bytes.data(), bytes.size());
-    if (wrote < 0 && errno == EINTR) continue;
+    const ssize_t wrote = io::uninterrupted([&] { return ::write(fd, bytes.data(), bytes.size()); });
     if (wrote <= 0) return;
     bytes.remove_prefix(static_cast<std::size_t>(wrote));
   }
@@ -201,9 +201,11 @@ void limit(decltype(RLIMIT_AS) what, rlim_t most) {
   try {
     answer = run_library(model);
   } catch (const std::exception& error) {
-    answer = kRefused + std::string(error.what()).substr(0, kMostReason);
+    // not a string: there may be no memory for one, and what is thrown here must not leave the child
+    write_all(kOut, std::string_view(&kRefused, 1));
+    write_all(kOut, std::string_view(error.what()).substr(0, kMostReason));
   } catch (...) {
-    answer = "Rthe library threw something unknown";
+    write_all(kOut, "Rthe library threw something unknown");
   }
   write_all(kOut, answer);
   ::_exit(0);
@@ -235,8 +237,7 @@ Received receive(int in, const InferenceLimits& limits, Clock::time_point deadli
     }
     pollfd waiting{in, POLLIN, 0};
     if (::poll(&waiting, 1, static_cast<int>(std::min<std::int64_t>(left, 1000))) <= 0) continue;
-    const ssize_t got = ::read(in, buffer.data(), buffer.size());
-    if (got < 0 && errno == EINTR) continue;
+    const ssize_t got = io::uninterrupted([&] { return ::read(in, buffer.data(), buffer.size()); });
     if (got <= 0) return received;
     received.bytes.append(buffer.data(), static_cast<std::size_t>(got));
     if (received.bytes.size() > limits.most_answer) {
@@ -270,8 +271,7 @@ Inference infer_shapes(std::string_view model, const InferenceLimits& limits) {
   Received received = receive(in.get(), limits, deadline);
   ::kill(pid, SIGKILL);  // has ended already, unless it was too slow or sent too much
   int status = 0;
-  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-  }
+  (void)io::uninterrupted([&] { return ::waitpid(pid, &status, 0); });
   if (!received.failure.empty()) return failed(std::move(received.failure));
   if (received.bytes.starts_with(kAnswered) && WIFEXITED(status)) return {received.bytes.substr(1), {}};
   if (received.bytes.starts_with(kRefused)) return failed(received.bytes.substr(1, kMostReason));

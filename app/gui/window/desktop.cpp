@@ -301,9 +301,11 @@ class DesktopWindow final : public Window {
     next_slot_ = (next_slot_ + 1) % slots_.size();
     slot.wait();
     std::uint32_t number = 0;
-    const VkResult acquired =
-        vkAcquireNextImageKHR(device_.device(), swapchain_->get(), std::numeric_limits<std::uint64_t>::max(),
-                              slot.acquired(), VK_NULL_HANDLE, &number);
+    // some compositors give no picture to a window that nobody sees
+    constexpr std::uint64_t kPatience = 1'000'000'000;  // nanoseconds
+    const VkResult acquired = vkAcquireNextImageKHR(device_.device(), swapchain_->get(), kPatience,
+                                                    slot.acquired(), VK_NULL_HANDLE, &number);
+    if (acquired == VK_TIMEOUT) return;
     if (passes(acquired)) {
       stale_ = true;
       return;

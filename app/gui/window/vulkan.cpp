@@ -354,8 +354,11 @@ FrameSlot::~FrameSlot() {
 }
 
 void FrameSlot::wait() const {
-  check(vkWaitForFences(device_.device(), 1, &done_, VK_TRUE, std::numeric_limits<std::uint64_t>::max()),
-        "waiting for the GPU");
+  constexpr std::uint64_t kPatience = 300;  // seconds
+  const VkResult waited = vkWaitForFences(device_.device(), 1, &done_, VK_TRUE, kPatience * 1'000'000'000);
+  check(waited, "waiting for the GPU");
+  if (waited == VK_TIMEOUT)
+    throw Error(ErrorCode::gpu, "window: the GPU has not drawn a picture in {} seconds", kPatience);
 }
 
 void FrameSlot::submit(const RenderPass& pass, const Swapchain& swapchain, const Swapchain::Image& image,

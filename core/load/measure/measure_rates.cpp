@@ -5,6 +5,7 @@
 #include "core/base/text.h"
 #include "core/io/file_system.h"
 #include "core/io/graph_reader.h"
+#include "core/io/system_call.h"
 #include "core/io/system_memory.h"
 #include "core/plan/host_machine.h"
 
@@ -81,9 +82,9 @@ class DiskFile {
     const double start = now();
     const int fd = direct_ ? direct_.get() : fd_.get();
     for (std::size_t done = 0; done < count;) {
-      const ssize_t got =
-          ::pread(fd, buffer_.span().data() + done, count - done, static_cast<off_t>(at + done));
-      if (got < 0 && errno == EINTR) continue;
+      const ssize_t got = io::uninterrupted([&] {
+        return ::pread(fd, buffer_.span().data() + done, count - done, static_cast<off_t>(at + done));
+      });
       if (got < 0) fail(folder_, "cannot read the file to measure with");
       if (got == 0)
         throw Error(ErrorCode::io, "{}: the file to measure with became shorter", safe_display(folder_));
@@ -112,9 +113,10 @@ class DiskFile {
 
   void write_chunk(std::uint64_t at) {
     for (std::size_t done = 0; done < kChunk;) {
-      const ssize_t put =
-          ::pwrite(fd_.get(), buffer_.span().data() + done, kChunk - done, static_cast<off_t>(at + done));
-      if (put < 0 && errno == EINTR) continue;
+      const ssize_t put = io::uninterrupted([&] {
+        return ::pwrite(fd_.get(), buffer_.span().data() + done, kChunk - done,
+                        static_cast<off_t>(at + done));
+      });
       if (put <= 0) fail(folder_, "cannot write the file to measure with");
       done += static_cast<std::size_t>(put);
     }

@@ -9,8 +9,12 @@
 namespace loadline::gui {
 
 Jobs::Jobs(unsigned workers) {
-  for (unsigned i = 0; i < workers; ++i)
-    workers_.emplace_back([this](const std::stop_token& stop) { work(stop); });
+  try {
+    for (unsigned i = 0; i < workers; ++i)
+      workers_.push_back(start_thread([this](const std::stop_token& stop) { work(stop); }));
+  } catch (...) {
+    if (workers_.empty()) throw;  // else those that have started do the work
+  }
 }
 
 Jobs::~Jobs() {

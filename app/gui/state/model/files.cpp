@@ -2,6 +2,7 @@
 #include "app/gui/state/model/files.h"
 
 #include "core/base/error.h"
+#include "core/base/tasks.h"
 #include "core/base/text.h"
 #include "core/forward/model/known_models.h"
 #include "core/graph/names/file_names.h"
@@ -132,7 +133,7 @@ constexpr std::chrono::seconds kBetweenLooks(2);
 
 }  // namespace
 
-FileWatch::FileWatch() : thread_([this](const std::stop_token& stop) { run(stop); }) {}
+FileWatch::FileWatch() : thread_(start_thread([this](const std::stop_token& stop) { run(stop); })) {}
 
 FileWatch::~FileWatch() = default;
 
