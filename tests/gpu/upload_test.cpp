@@ -18,7 +18,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -410,6 +409,12 @@ TEST_F(Upload, Failures) {
 
 namespace {
 
+// What another thread does once `bytes` were copied; before anything was if that is 0.
+struct Meanwhile {
+  std::uint64_t bytes = 0;
+  std::function<void(std::stop_source&)> act = [](std::stop_source& stop) { stop.request_stop(); };
+};
+
 class UploadFailure : public DeviceTest {
  protected:
   void TearDown() override {
@@ -418,14 +423,22 @@ class UploadFailure : public DeviceTest {
   }
   // The code of the Error that ends the upload; nothing if it succeeds.
   static std::optional<ErrorCode> try_upload(const ModelFile& model, std::string_view method,
-                                             std::stop_token stop = {},
+                                             const std::optional<Meanwhile>& meanwhile = {},
                                              std::optional<load::Prepacking> prepack = {}) {
     const bool imports = method == "host_import";
     const load::BoundRequest inputs{
         .request = {.staging_bytes = 1 << 20, .slots = 4, .prepack = prepack, .activation_bytes = 5000}};
     const plan::Plan plan = load::make_plan(*model.graph(), load::find_method(method),
                                             load::find_order("file").make(*model.graph()), inputs);
-    Progress progress(std::move(stop));
+    std::stop_source stop;
+    Progress progress(stop.get_token());
+    if (meanwhile && meanwhile->bytes == 0) meanwhile->act(stop);
+    std::jthread beside;  // ended and joined before what it uses goes away
+    if (meanwhile && meanwhile->bytes > 0)
+      beside = std::jthread([&](const std::stop_token& over) {
+        while (progress.done() < meanwhile->bytes && !over.stop_requested()) std::this_thread::yield();
+        meanwhile->act(stop);
+      });
     try {
       upload(model.graph(), plan, {.reads = {.threads = 2}, .import_pages = imports}, progress);
       return std::nullopt;
@@ -470,21 +483,16 @@ TEST_F(UploadFailure, OfEachAllocationLeavesNothing) {
 TEST_F(UploadFailure, WhileWeightsArePackedLeavesNothing) {
   const ModelFile model = ModelFile::of_kinds(std::vector<TensorKind>(6, {graph::DType::f32, {700, 900}}));
   const Alive before = alive();
-  const auto packed = [&](std::stop_token stop = {}) {
-    return try_upload(model, "staged_ring", std::move(stop), load::find_prepacking("transposed_f16"));
+  const auto packed = [&](const std::optional<Meanwhile>& meanwhile = {}) {
+    return try_upload(model, "staged_ring", meanwhile, load::find_prepacking("transposed_f16"));
   };
   expect_every_failure(
       &Injected::submission, [&] { return packed(); }, 2);
   inject({});
-  std::mt19937 random(5);
-  for (int round = 0; round < 40; ++round) {
-    std::stop_source stop;
-    std::jthread canceller([&stop, after = std::chrono::microseconds(random() % 60'000)] {
-      std::this_thread::sleep_for(after);
-      stop.request_stop();
-    });
-    const std::optional<ErrorCode> code = packed(stop.get_token());
-    EXPECT_TRUE(!code || *code == ErrorCode::canceled);
+  for (std::uint64_t bytes = 0; bytes < 6 * 700 * 900 * 4; bytes += 400'000) {
+    const std::optional<ErrorCode> code = packed(Meanwhile{.bytes = bytes});
+    EXPECT_EQ(code.value_or(ErrorCode::canceled), ErrorCode::canceled);  // or it was faster
+    EXPECT_TRUE(code || bytes > 0);
     EXPECT_EQ(alive(), before);
   }
 }
@@ -552,12 +560,8 @@ TEST_F(UploadFailure, OfAFileThatBecomesShorterIsAnError) {
   for (const std::string_view method : kMethods) {
     const ModelFile model({30'000'000, 70'000, 5'000'000});
     const Alive before = alive();
-    std::jthread cutter([&] {
-      std::this_thread::sleep_for(std::chrono::milliseconds(3));
-      std::filesystem::resize_file(model.path(), 1000);
-    });
-    const std::optional<ErrorCode> code = try_upload(model, method);
-    cutter.join();
+    const auto cut = [&](std::stop_source&) { std::filesystem::resize_file(model.path(), 1000); };
+    const std::optional<ErrorCode> code = try_upload(model, method, Meanwhile{1, cut});
     EXPECT_EQ(code.value_or(ErrorCode::io), ErrorCode::io) << method;  // or it was faster
     EXPECT_EQ(alive(), before) << method;
     EXPECT_EQ(try_upload(model, method), ErrorCode::io) << method;
@@ -567,23 +571,13 @@ TEST_F(UploadFailure, OfAFileThatBecomesShorterIsAnError) {
 TEST_F(UploadFailure, CanceledAtAnyMomentLeavesNothing) {
   const ModelFile model({30'000'000, 70'000, 50'000'000, 1, 9'000'000});
   const Alive before = alive();
-  std::mt19937_64 random(1);
-  int canceled = 0;
-  for (int round = 0; round < 50; ++round) {
-    std::stop_source source;
-    const auto after = std::chrono::microseconds(random() % 60'000);
-    std::jthread stopper([&] {
-      std::this_thread::sleep_for(after);
-      source.request_stop();
-    });
-    const auto code =
-        try_upload(model, kMethods[static_cast<std::size_t>(round) % kMethods.size()], source.get_token());
-    stopper.join();
-    EXPECT_TRUE(!code || *code == ErrorCode::canceled);
-    if (code) ++canceled;
+  for (std::uint64_t round = 0; round < 50; ++round) {
+    const Meanwhile cancel = {.bytes = round * 1'600'000};
+    const auto code = try_upload(model, kMethods[round % kMethods.size()], cancel);
+    EXPECT_EQ(code.value_or(ErrorCode::canceled), ErrorCode::canceled) << round;  // or it was faster
+    EXPECT_TRUE(code || round > 0);
     EXPECT_EQ(alive(), before) << round;
   }
-  EXPECT_GT(canceled, 5);
 }
 
 }  // namespace
