@@ -121,7 +121,7 @@ TEST(Doctor, OrderOfUseAgainstOrderOnDisk) {
       .tensor("layers.0.w", graph::DType::u8, 64, 128)
       .tensor("embed_tokens.weight", graph::DType::u8, 64, 192);
   EXPECT_EQ(model.finding("order").count, 3u);
-  EXPECT_NE(model.finding("order").text.find("3 of 3 steps"), std::string::npos);
+  EXPECT_EQ(testing::facts(model.finding("order").text), "3 3");
 }
 
 TEST(Doctor, HolesAndTrailingBytes) {
@@ -188,7 +188,7 @@ TEST(Doctor, EncodedStorages) {
   model.graph().storages[0].encoding = graph::Encoding::byte_swapped;
   model.graph().storages[0].unit = 2;
   EXPECT_EQ(model.finding("encoded").count, 1u);
-  EXPECT_NE(model.finding("encoded").text.find("1 big-endian"), std::string::npos);
+  EXPECT_EQ(testing::facts(model.finding("encoded").text), "1 1");
 }
 
 TEST(Doctor, MissingAndUnclaimed) {

@@ -11,6 +11,7 @@
 #include "core/load/request/casts.h"
 #include "core/load/request/method.h"
 #include "core/load/request/rates.h"
+#include "tests/support/builders.h"
 
 #include <algorithm>
 #include <array>
@@ -631,38 +632,37 @@ TEST(Rates, WhatWasNotMeasuredStaysAssumed) {
 }
 
 TEST(Rates, HostileFilesAreErrorsThatNameThePlace) {
-  const auto message = [](const std::string& json) -> std::string {
-    try {
-      load::parse_rates(json, "rates.json");
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "";
+  const auto fault = [](const std::string& json) {
+    return testing::facts_of([&] { load::parse_rates(json, "rates.json"); });
   };
-  const auto expect = [&](const std::string& json, const std::string& part) {
-    const std::string text = message(json);
-    EXPECT_TRUE(text.starts_with("rates.json")) << json << ": " << text;
-    EXPECT_NE(text.find(part), std::string::npos) << json << ": " << text;
-  };
-  expect("", "JSON");
-  expect("[]", "");
-  expect(R"({"disk_read": 1e9})", "'measured' is missing");
-  expect(R"({"measured": "", "disk_read": 1e9})", "'measured' is empty");
-  expect(R"({"measured": "x"})", "no rate");
-  expect(R"({"measured": "x", "disk_read": 0})", "'disk_read' is 0, not within");
-  expect(R"({"measured": "x", "disk_read": -1e9})", "not within");
-  expect(R"({"measured": "x", "disk_read": 1e999})", "not a number");
-  expect(R"({"measured": "x", "disk_read": "nan"})", "not a number");
-  expect(R"({"measured": "x", "disk_read": "1e9 "})", "not a number");
-  expect(R"({"measured": "x", "link": 1e17})", "'link' is 1e+17, not within");
-  expect(R"({"measured": "x", "seek_seconds": 1e9})", "'seek_seconds'");
-  expect(R"({"measured": "x", "disk_read": {}})", "'disk_read'");
-  expect(R"({"measured": "x", "disk_read": 1e9, "disc": 1})", "'disc'");
-  expect(R"({"measured": "x", "disk_read": 1e9, "queues": 3})", "'queues'");
-  expect(R"({"measured": "x", "disk_read": 1e9, "queues": {"0": 1}})", "'0' is 1, not within");
-  expect(R"({"measured": ")" + std::string(1000, 'x') + R"(", "disk_read": 1e9})", "'measured'");
-  expect(R"({"measured": "x", "disk_read": 1e9, "how": {"a": ")" + std::string(1000, 'x') + "\"}}", "");
-  expect(std::string(2 << 20, ' '), "");
+  EXPECT_EQ(fault(""), "malformed rates.json 1 1 '[' '{'");
+  EXPECT_EQ(fault("[]"), "malformed rates.json 1 1");
+  EXPECT_EQ(fault(R"({"disk_read": 1e9})"), "malformed rates.json 1 1 'measured'");
+  EXPECT_EQ(fault(R"({"measured": "", "disk_read": 1e9})"), "malformed rates.json 1 15 'measured'");
+  EXPECT_EQ(fault(R"({"measured": "x"})"), "malformed rates.json 1 1");
+  EXPECT_EQ(fault(R"({"measured": "x", "disk_read": 0})"),
+            "malformed rates.json 1 32 'disk_read' 0 1000 1e+16");
+  EXPECT_EQ(fault(R"({"measured": "x", "disk_read": -1e9})"),
+            "malformed rates.json 1 32 'disk_read' -1000000000 1000 1e+16");
+  EXPECT_EQ(fault(R"({"measured": "x", "disk_read": 1e999})"),
+            "malformed rates.json 1 32 'disk_read' '1e999'");
+  EXPECT_EQ(fault(R"({"measured": "x", "disk_read": "nan"})"), "malformed rates.json 1 33 'disk_read' 'nan'");
+  EXPECT_EQ(fault(R"({"measured": "x", "disk_read": "1e9 "})"),
+            "malformed rates.json 1 33 'disk_read' '1e9 '");
+  EXPECT_EQ(fault(R"({"measured": "x", "link": 1e17})"), "malformed rates.json 1 27 'link' 1e+17 1000 1e+16");
+  EXPECT_EQ(fault(R"({"measured": "x", "seek_seconds": 1e9})"),
+            "malformed rates.json 1 35 'seek_seconds' 1000000000 1e-09 100");
+  EXPECT_EQ(fault(R"({"measured": "x", "disk_read": {}})"), "malformed rates.json 1 32 'disk_read'");
+  EXPECT_EQ(fault(R"({"measured": "x", "disk_read": 1e9, "disc": 1})"), "malformed rates.json 1 45 'disc'");
+  EXPECT_EQ(fault(R"({"measured": "x", "disk_read": 1e9, "queues": 3})"),
+            "malformed rates.json 1 47 'queues'");
+  EXPECT_EQ(fault(R"({"measured": "x", "disk_read": 1e9, "queues": {"0": 1}})"),
+            "malformed rates.json 1 53 '0' 1 1000 1e+16");
+  EXPECT_EQ(fault(R"({"measured": ")" + std::string(1000, 'x') + R"(", "disk_read": 1e9})"),
+            "malformed rates.json 1 15 'measured' 1000 300");
+  EXPECT_EQ(fault(R"({"measured": "x", "disk_read": 1e9, "how": {"a": ")" + std::string(1000, 'x') + "\"}}"),
+            "malformed rates.json 1 51 'how' 1000 300");
+  EXPECT_EQ(fault(std::string(2 << 20, ' ')), "limit rates.json 2097152 1048576");
   EXPECT_THROW(load::read_rates("/nonexistent/rates.json"), Error);
 }
 
@@ -673,7 +673,7 @@ TEST(Rates, TheMedianIsTheMiddle) {
 }
 
 TEST(Rates, MeasuringGivesWhatTheFileTakesAndLeavesNothing) {
-  const std::filesystem::path folder = testing::TempDir() + "loadline_rates_test";
+  const std::filesystem::path folder = ::testing::TempDir() + "loadline_rates_test";
   std::filesystem::create_directories(folder);
   load::MeasuredRates rates;
   rates.measured = "now";
@@ -704,7 +704,7 @@ TEST(Rates, MeasuringEndsWhenAskedAndNamesAFolderThatIsNotThere) {
     }
     return ErrorCode::no_fit;
   };
-  EXPECT_EQ(code(testing::TempDir(), stopped), ErrorCode::canceled);
+  EXPECT_EQ(code(::testing::TempDir(), stopped), ErrorCode::canceled);
   EXPECT_EQ(code("/nonexistent/folder", progress), ErrorCode::io);
   EXPECT_TRUE(rates.values.empty());
 }

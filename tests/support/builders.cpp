@@ -2,6 +2,7 @@
 #include "tests/support/builders.h"
 
 #include "core/base/error.h"
+#include "core/base/text.h"
 #include "core/forward/model/known_models.h"
 #include "core/plan/dry_machine.h"
 #include "core/plan/plan.h"
@@ -11,6 +12,7 @@
 #include "tests/support/plan_models.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <fstream>
 #include <map>
@@ -127,6 +129,67 @@ graph::MetaGraphPtr byte_model(const TemporaryFolder& folder, const std::vector<
 
 graph::MetaGraph import_bytes(std::string_view name, std::string_view bytes) {
   return importers::import_source(memory_source(std::string(name), bytes));
+}
+
+namespace {
+
+bool is_word(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+         std::string_view("_./,^+-%").find(c) != std::string_view::npos;
+}
+
+std::string_view last_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
+// Where the name in quotes that begins at `at` ends; 0 if none begins there.
+std::size_t quoted_end(std::string_view text, std::size_t at) {
+  const auto letter = [&](std::size_t i) {
+    return i < text.size() && std::isalnum(static_cast<unsigned char>(text[i])) != 0;
+  };
+  if (text[at] != '\'' || (at > 0 && letter(at - 1))) return 0;
+  std::size_t end = text.find('\'', at + 1);
+  while (end != std::string_view::npos && letter(end + 1)) end = text.find('\'', end + 1);
+  return end == std::string_view::npos ? 0 : end + 1;
+}
+
+}  // namespace
+
+std::string facts(std::string_view sentence) {
+  for (const std::string_view list : {"; there are", "with one of", "none of"})
+    sentence = sentence.substr(0, sentence.find(list));
+  std::string found;
+  for (std::size_t at = 0; at < sentence.size();) {
+    if (const std::size_t end = quoted_end(sentence, at); end > 0) {
+      found += fmt::format(" '{}'", last_name(sentence.substr(at + 1, end - at - 2)));
+      at = end;
+      continue;
+    }
+    std::size_t end = at;
+    while (end < sentence.size() && is_word(sentence[end])) ++end;
+    std::string_view word = sentence.substr(at, end - at);
+    while (!word.empty() && std::string_view("./,+-").find(word.back()) != std::string_view::npos)
+      word.remove_suffix(1);
+    word = last_name(word);
+    if (word.find_first_of("0123456789._") != std::string_view::npos) found += fmt::format(" {}", word);
+    at = std::max(end, at + 1);
+  }
+  return found.substr(found.empty() ? 0 : 1);
+}
+
+std::string facts_of(const std::function<void()>& call) {
+  try {
+    call();
+    return "";
+  } catch (const Error& error) {
+    std::string_view said = error.what();
+    std::string text(error_code_name(error.code()));
+    if (const std::string file = safe_display(error.place().file); !file.empty()) {
+      text += fmt::format(" {}", last_name(file));
+      said.remove_prefix(file.size());
+    }
+    if (const std::string rest = facts(said); !rest.empty()) text += " " + rest;
+    if (error.remedy()) text += fmt::format(" >{}={}", error.remedy()->option, error.remedy()->value);
+    return text;
+  }
 }
 
 std::string error_of(const std::function<void()>& call) {

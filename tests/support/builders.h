@@ -81,6 +81,12 @@ struct Hostile {
 
 // Reads bytes as a file of that name, with the importer that its content asks for.
 graph::MetaGraph import_bytes(std::string_view name, std::string_view bytes);
+// The ids and figures of a sentence in their order: names in quotes, and words that hold a digit, a dot or an
+// underscore; of a path its last name. A list of what there is instead is left out.
+std::string facts(std::string_view sentence);
+// What the Error that a call gives says as data: its code, its file, and the facts of the rest; then the
+// option that would help and its value: "usage >force=on". "" if the call gives none.
+std::string facts_of(const std::function<void()>& call);
 // The text of the Error that reading gives, or "" if it gives none. Any other exception fails.
 std::string import_error(std::string_view name, std::string_view bytes);
 // The same for any call.
