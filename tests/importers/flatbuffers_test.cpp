@@ -273,7 +273,7 @@ TEST(Tflite, OperatorsOutOfOrderAreLeftOut) {
   std::swap(model.ops[0], model.ops[1]);
   const graph::MetaGraph graph = read(testing::tflite_bytes(model));
   EXPECT_FALSE(graph.forward);
-  EXPECT_NE(graph.notes.back().text.find("out of order"), std::string::npos);
+  EXPECT_EQ(testing::facts(graph.notes.back().text), "0");
 }
 
 TEST(Tflite, HostileFilesGiveTheirError) {
@@ -411,7 +411,7 @@ TEST(Safetensors, TrailingBytesOpenButMayNotBeUsed) {
       read_tensors(safetensors_bytes(R"({"t":{"dtype":"U8","shape":[5],"data_offsets":[0,5]}})", 9));
   ASSERT_EQ(graph.notes.size(), 1u);
   EXPECT_EQ(graph.notes[0].severity, graph::Severity::error);
-  EXPECT_NE(graph.notes[0].text.find("4 bytes after the last tensor"), std::string::npos);
+  EXPECT_EQ(testing::facts(graph.notes[0].text), "m.safetensors 4 66 70");
   EXPECT_THROW(graph::require_sound(graph, "convert"), Error);
 }
 

@@ -211,7 +211,7 @@ TEST(OnnxInference, ADivisionByZeroStaysInTheChild) {
   EXPECT_EQ(type_of(graph, "y"), "? ?");
   ASSERT_EQ(graph.notes.size(), 2u);
   EXPECT_EQ(graph.notes[0].severity, graph::Severity::info);
-  EXPECT_NE(graph.notes[0].text.find("shapes were not inferred"), std::string::npos);
+  EXPECT_EQ(testing::facts(graph.notes[0].text), "8");
 }
 
 TEST(OnnxInference, FunctionsInCirclesStayInTheChild) {
@@ -489,27 +489,26 @@ TEST(OnnxForward, OperatorsThatDoNotFitAreLeftOutWithAReason) {
     return note_text(read_graph, 0);
   };
   const Proto relu = node("Relu", {"x"}, {"y"}, "r");
-  EXPECT_NE(why(Proto().text(kNode, relu)).find("Relu 'r' uses 'x' before it is made"), std::string::npos);
-  EXPECT_NE(why(Proto()
-                    .text(kNode, node("Relu", {"y"}, {"z"}))
-                    .text(kNode, relu)
-                    .text(kInput, value("x", kFloat, {})))
-                .find("uses 'y' before"),
-            std::string::npos);
-  EXPECT_NE(why(Proto().text(kNode, relu).text(kNode, relu).text(kInput, value("x", kFloat, {})))
-                .find("'y' is made twice"),
-            std::string::npos);
-  EXPECT_NE(
-      why(Proto().text(kNode, node("Rand", {}, {"w"})).text(kInitializer, raw_tensor("w", kUint8, {}, "1")))
-          .find("'w' is made twice"),
-      std::string::npos);
-  EXPECT_NE(why(Proto().text(kNode, node("Rand", {}, {"w"})).text(kOutput, value("q", kFloat, {})))
-                .find("output 'q' is never made"),
-            std::string::npos);
+  EXPECT_EQ(testing::facts(why(Proto().text(kNode, relu))), "'r' 'x'");
+  EXPECT_EQ(testing::facts(why(Proto()
+                                   .text(kNode, node("Relu", {"y"}, {"z"}))
+                                   .text(kNode, relu)
+                                   .text(kInput, value("x", kFloat, {})))),
+            "'' 'y'");
+  EXPECT_EQ(
+      testing::facts(why(Proto().text(kNode, relu).text(kNode, relu).text(kInput, value("x", kFloat, {})))),
+      "'y' 'r'");
+  EXPECT_EQ(
+      testing::facts(why(
+          Proto().text(kNode, node("Rand", {}, {"w"})).text(kInitializer, raw_tensor("w", kUint8, {}, "1")))),
+      "'w' ''");
+  EXPECT_EQ(
+      testing::facts(why(Proto().text(kNode, node("Rand", {}, {"w"})).text(kOutput, value("q", kFloat, {})))),
+      "'q'");
   const Proto inner = Proto().text(kNode, node("Relu", {"nowhere"}, {"o"}));
-  EXPECT_NE(why(Proto().text(kNode, node("If", {}, {"w"}).text(5, attribute_graph("then_branch", inner))))
-                .find("uses 'nowhere'"),
-            std::string::npos);
+  EXPECT_EQ(testing::facts(why(
+                Proto().text(kNode, node("If", {}, {"w"}).text(5, attribute_graph("then_branch", inner))))),
+            "'' 'nowhere'");
 }
 
 TEST(OnnxForward, InitializersAmongTheInputsAreWeights) {

@@ -117,9 +117,8 @@ TEST(Onnx, SixBitNumbersInWholeGroupsHaveAType) {
   EXPECT_EQ(type(raw_tensor("t", kFloat6, {2, 4}, "123456")), graph::DType::f6_e2m3);
   EXPECT_EQ(type(raw_tensor("t", kFloat6, {5}, "1234")), graph::DType::opaque);
   EXPECT_EQ(type(tensor("t", kFloat6, {4}).varints(5, {1, 2, 3, 4})), graph::DType::opaque);
-  EXPECT_NE(
-      error_of(weights_model({raw_tensor("t", kFloat6, {8}, "12345")})).find("needs 6 bytes for [8] F6_E2M3"),
-      std::string::npos);
+  EXPECT_EQ(testing::facts_of([&] { read(weights_model({raw_tensor("t", kFloat6, {8}, "12345")})); }),
+            "malformed m.onnx 6 't' 6 8 F6_E2M3 raw_data 5");
 }
 
 TEST(Onnx, OnePackedRunOfFixedNumbersCanBeMapped) {
@@ -196,17 +195,14 @@ TEST(Onnx, WhatIsOddButUsableIsNoted) {
     EXPECT_EQ(graph.notes.size(), 1u);
     return graph.notes.empty() ? graph::Note{} : graph.notes[0];
   };
-  EXPECT_NE(note(raw_tensor("t", kUint8, {2}, "123")).text.find("needs 2 bytes, raw_data has 3"),
-            std::string::npos);
-  EXPECT_NE(note(raw_tensor("t", kUint8, {0}, "123")).text.find("needs 0 bytes, raw_data has 3"),
-            std::string::npos);
-  EXPECT_NE(note(tensor("t", kInt32, {1}).varints(5, {1, 2})).text.find("needs 1 numbers, int32_data has 2"),
-            std::string::npos);
-  EXPECT_NE(note(raw_tensor("t", 99, {2}, "123")).text.find("unknown data_type 99"), std::string::npos);
+  EXPECT_EQ(testing::facts(note(raw_tensor("t", kUint8, {2}, "123")).text), "2 raw_data 3");
+  EXPECT_EQ(testing::facts(note(raw_tensor("t", kUint8, {0}, "123")).text), "0 raw_data 3");
+  EXPECT_EQ(testing::facts(note(tensor("t", kInt32, {1}).varints(5, {1, 2})).text), "1 int32_data 2");
+  EXPECT_EQ(testing::facts(note(raw_tensor("t", 99, {2}, "123")).text), "data_type 99");
   EXPECT_TRUE(read(weights_model({raw_tensor("t", kFloat, {1}, "").text(4, "1234")})).notes.empty());
   const graph::Note empty = note(tensor("t", kFloat, {2}));
   EXPECT_EQ(empty.severity, graph::Severity::error);
-  EXPECT_NE(empty.text.find("1 tensor has no values in the file: 't'"), std::string::npos);
+  EXPECT_EQ(testing::facts(empty.text), "1 't'");
   EXPECT_EQ(note(raw_tensor("t", kUint8, {1}, "1").text(3, Proto().number(1, 0))).severity,
             graph::Severity::error);
 }
@@ -231,7 +227,7 @@ Proto nested_graphs(int depth) {
 
 TEST(Onnx, NestedGraphsAsDeepAsProtobufReads) {
   EXPECT_EQ(error_of(model(nested_graphs(30))), "");
-  EXPECT_NE(error_of(model(nested_graphs(60))).find("nested more than 100 deep"), std::string::npos);
+  EXPECT_EQ(testing::facts_of([&] { read(model(nested_graphs(60))); }), "limit m.onnx 1160 100");
 }
 
 // Whatever the depth: written from the inside, front parts first, so that nothing is copied twice.
@@ -352,8 +348,10 @@ TEST(Onnx, HostileFilesGiveTheirError) {
 }
 
 TEST(Onnx, ErrorsNameTensorAndByte) {
-  EXPECT_EQ(error_of(weights_model({raw_tensor("t", kFloat, {16, 16}, "12")})),
-            "m.onnx: byte 6: tensor 't': needs 1024 bytes for [16,16] F32, raw_data has 2");
+  EXPECT_EQ(testing::facts_of([&] {
+              read(weights_model({raw_tensor("t", kFloat, {16, 16}, "12")}));
+            }),
+            "malformed m.onnx 6 't' 1024 16,16 F32 raw_data 2");
 }
 
 TEST(Onnx, OddNamesAreKept) {
@@ -365,8 +363,8 @@ TEST(Onnx, OddNamesAreKept) {
     EXPECT_NE(graph_json(graph), "");
   }
   // and shown without harm
-  const std::string error = error_of(weights_model({raw_tensor("\x1B[31m\xFF", kFloat, {1}, "1")}));
-  EXPECT_NE(error.find(R"(tensor '\x1b[31m\xff')"), std::string::npos) << error;
+  EXPECT_EQ(testing::facts_of([&] { read(weights_model({raw_tensor("\x1B[31m\xFF", kFloat, {1}, "1")})); }),
+            "malformed m.onnx 6 '\\x1b[31m\\xff' 4 1 F32 raw_data 1");
 }
 
 TEST(Onnx, ManyTensorsStayLinear) {
@@ -401,10 +399,8 @@ TEST(Onnx, AModelOfTwoGibibytesCostsWhatItsHeaderCosts) {
   EXPECT_EQ(graph.tensors[0].shape[0], kWeights);
 
   std::filesystem::resize_file(folder / "m.onnx", 1ULL << 31);
-  EXPECT_NE(testing::error_of([&] {
-              importers::open_model(folder / "m.onnx", {});
-            }).find("protobuf's limit is 2147483647"),
-            std::string::npos);
+  EXPECT_EQ(testing::facts_of([&] { importers::open_model(folder / "m.onnx", {}); }),
+            "limit m.onnx 2147483648 2147483647");
 }
 
 TEST(Onnx, ContentDecides) {
@@ -441,7 +437,7 @@ std::string model_with(const Entries& entries) {
 std::string model_at(const std::string& location) { return model_with({{"location", location}}); }
 
 std::string opening_error(const std::string& path) {
-  return testing::error_of([&] { importers::open_model(path, {}); });
+  return testing::facts_of([&] { importers::open_model(path, {}); });
 }
 
 std::string weight_bytes(const std::string& path, std::size_t number = 0) {
@@ -506,8 +502,8 @@ TEST(OnnxExternal, OddEntriesAreNoted) {
              model_with({{"location", "w.data"}, {"length", "6"}, {"checksum", "ab"}, {"__class__", "x"}}));
   const graph::MetaGraph graph = importers::open_model(folder / "m.onnx", {});
   ASSERT_EQ(graph.notes.size(), 3u);
-  EXPECT_NE(graph.notes[0].text.find("needs 4 bytes, its external data has 6"), std::string::npos);
-  EXPECT_NE(graph.notes[1].text.find("unknown key '__class__'"), std::string::npos);
+  EXPECT_EQ(testing::facts(graph.notes[0].text), "4 6");
+  EXPECT_EQ(testing::facts(graph.notes[1].text), "'__class__'");
   EXPECT_EQ(graph.notes[2].severity, graph::Severity::info);
 }
 
@@ -596,7 +592,7 @@ TEST(OnnxExternal, AFolderIsItsModel) {
   EXPECT_EQ(graph.files.size(), 2u);
   EXPECT_NE(graph::find_metadata(graph, graph::kConfigKey), nullptr);
   ASSERT_EQ(graph.notes.size(), 1u);
-  EXPECT_NE(graph.notes[0].text.find("the folder also holds 'other.onnx'"), std::string::npos);
+  EXPECT_EQ(testing::facts(graph.notes[0].text), "'model.onnx' 'other.onnx'");
 }
 
 // A hard link cannot be told from a file: see onnx_external.cpp.
@@ -613,7 +609,7 @@ TEST(OnnxExternal, LinksOfTheUserOpenWhenAsked) {
   write_file(folder / "elsewhere/blob", "0123");
   write_file(folder / "model/m.onnx", model_at("w.data"));
   fs::create_symlink("../elsewhere/blob", folder / "model/w.data");
-  EXPECT_NE(opening_error(folder / "model/m.onnx").find("outside the model's folder"), std::string::npos);
+  EXPECT_EQ(opening_error(folder / "model/m.onnx"), "unsupported w.data 'm.onnx' 'blob' >follow_links=on");
   importers::ResolveOptions options;
   options.follow_links = true;
   EXPECT_EQ(importers::open_model(folder / "model/m.onnx", options).files.size(), 2u);
@@ -662,14 +658,14 @@ TEST_F(OnnxHubCache, NamesMayLeadIntoFoldersOfTheSnapshot) {
   fs::create_directory_symlink(folder_.path() / "hub/models--other", snapshot_.parent_path() / "other");
   write_file(folder_ / "hub/models--o--n/blobs/bad", model_at("other/blobs/data"));
   fs::create_symlink("../../blobs/bad", snapshot_.parent_path() / "bad.onnx");
-  EXPECT_NE(opening_error((snapshot_.parent_path() / "bad.onnx").string()).find("outside the model's folder"),
-            std::string::npos);
+  EXPECT_EQ(opening_error((snapshot_.parent_path() / "bad.onnx").string()),
+            "unsupported data 'bad.onnx' 'data' >follow_links=on");
 }
 
 TEST_F(OnnxHubCache, OtherRepositoriesStayClosed) {
   link_data("../../../../models--other/blobs/data");
-  EXPECT_NE(opening_error((snapshot_ / "model.onnx").string()).find("outside the model's folder"),
-            std::string::npos);
+  EXPECT_EQ(opening_error((snapshot_ / "model.onnx").string()),
+            "unsupported model.onnx_data 'model.onnx' 'data' >follow_links=on");
 }
 
 TEST_F(OnnxHubCache, TheLinkDecidesAndNotItsTarget) {

@@ -55,12 +55,7 @@ void write_model(const fs::path& folder) {
 }
 
 std::string error_of(const std::string& path, const importers::ResolveOptions& options = {}) {
-  try {
-    importers::open_model(path, options);
-    return "";
-  } catch (const Error& error) {
-    return error.what();
-  }
+  return testing::facts_of([&] { importers::open_model(path, options); });
 }
 
 TEST(Resolve, AFolderItsIndexAndEachShardAreOneModel) {
@@ -94,15 +89,17 @@ TEST(Resolve, PrefersTheIndexAndNamesTheRest) {
   EXPECT_TRUE(has_note(graph, graph::Severity::warning, "'model.safetensors', 'adapter.safetensors'"));
 }
 
+std::string name_of(const TemporaryFolder& folder) { return folder.path().filename().string(); }
+
 TEST(Resolve, FoldersWithoutAModelSaySo) {
   const TemporaryFolder folder;
-  EXPECT_NE(error_of(folder.path().string()).find("holds no files"), std::string::npos);
+  EXPECT_EQ(error_of(folder.path().string()), "unsupported " + name_of(folder));
   write_file(folder / "weights.xyz", "?");
-  EXPECT_NE(error_of(folder.path().string()).find("'weights.xyz'"), std::string::npos);
-  EXPECT_NE(error_of(folder / "absent").find("No such file"), std::string::npos);
-  EXPECT_NE(
-      error_of("org/absent", {.hub_cache = folder.path().string(), .follow_links = false}).find("hub cache"),
-      std::string::npos);
+  EXPECT_EQ(error_of(folder.path().string()),
+            "unsupported " + name_of(folder) + " config.json 'weights.xyz'");
+  EXPECT_EQ(error_of(folder / "absent"), "io absent");
+  EXPECT_EQ(error_of("org/absent", {.hub_cache = folder.path().string(), .follow_links = false}),
+            "io absent '" + name_of(folder) + "'");
 }
 
 std::string torch_tensor(std::string_view name) {
@@ -165,7 +162,7 @@ TEST(Resolve, ABinOfAnotherProgramIsNoModel) {
   EXPECT_EQ(chosen({{"a.bin", "weights of something else"}, {"z.npy", "?"}}), "z.npy");
   const TemporaryFolder folder;
   write_file(folder / "a.bin", "weights of something else");
-  EXPECT_NE(error_of(folder.path().string()).find("no model file"), std::string::npos);
+  EXPECT_EQ(error_of(folder.path().string()), "unsupported " + name_of(folder) + " config.json 'a.bin'");
 }
 
 TEST(Index, TorchShardsAreOneModel) {
@@ -249,9 +246,11 @@ TEST(Index, ContradictionsAreErrors) {
   const TemporaryFolder folder;
   write_model(folder.path());
   write_file(folder / kShard2, one_tensor("a"));
-  EXPECT_NE(error_of(folder.path().string()).find("also in shard"), std::string::npos);
+  EXPECT_EQ(error_of(folder.path().string()),
+            "malformed model-00002-of-00002.safetensors 'a' 'model-00001-of-00002.safetensors'");
   write_file(folder / kShard2, "garbage that is long enough");
-  EXPECT_NE(error_of(folder.path().string()).find(kShard2), std::string::npos);
+  EXPECT_EQ(error_of(folder.path().string()),
+            "limit model-00002-of-00002.safetensors 0 2334385649822622055 100000000");
   for (
       const char* text :
       {"{}", "[]", "", "{", R"({"weight_map":{},"weight_map":{}})", R"({"weight_map":[]})",
@@ -275,13 +274,11 @@ TEST(Resolve, PicklesOfNewerProtocolsAreNamed) {
   for (const std::string_view protocol : {"3", "4", "5"}) {
     const char byte = static_cast<char>(protocol[0] - '0');
     write_file(folder / "m.pt", std::string("\x80") + byte + "}.");
-    const std::string expected =
-        fmt::format("m.pt: byte 1: a pickle of protocol {}: only protocols up to 2", protocol);
-    EXPECT_NE(error_of(folder / "m.pt").find(expected), std::string::npos) << error_of(folder / "m.pt");
+    EXPECT_EQ(error_of(folder / "m.pt"), fmt::format("unsupported m.pt 1 {} 2 torch.save", protocol));
   }
   write_file(folder / "m.pt", "\x80\x02}." + std::string(40, ' '));
-  EXPECT_NE(error_of(folder / "m.pt").find("does not begin with the magic number"), std::string::npos);
-  EXPECT_EQ(error_of(""), "the path of the model is empty");
+  EXPECT_EQ(error_of(folder / "m.pt"), "malformed m.pt 0 torch.save 1.6");
+  EXPECT_EQ(error_of(""), "usage");
 }
 
 TEST(Containment, NamesMustBeCleanAndRelative) {
@@ -301,9 +298,7 @@ TEST(Containment, AnIndexCannotReachOutside) {
   for (const std::string& name : {std::string("../secret.safetensors"), folder / "secret.safetensors",
                                   std::string("x/../../secret.safetensors")}) {
     write_file(folder / "model/model.safetensors.index.json", index_text(name));
-    EXPECT_NE(error_of(folder / "model")
-                  .find("model.safetensors.index.json: names a file '" + name + "' outside its folder"),
-              std::string::npos)
+    EXPECT_EQ(error_of(folder / "model"), "malformed model.safetensors.index.json 'secret.safetensors'")
         << name;
   }
 }
@@ -314,20 +309,16 @@ TEST(Containment, LinksOutsideNeedPermission) {
   write_file(folder / "elsewhere/b.safetensors", one_tensor("b"));
   fs::remove(folder / "model/model-00002-of-00002.safetensors");
   fs::create_symlink(folder / "elsewhere/b.safetensors", folder / "model/model-00002-of-00002.safetensors");
-  EXPECT_NE(error_of(folder / "model").find("model.safetensors.index.json': links to"), std::string::npos);
-  EXPECT_NE(error_of(folder / "model").find("outside the model's folder"), std::string::npos);
-  try {
-    importers::open_model(folder / "model", {});
-    FAIL() << "opened";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.remedy(), (Remedy{"follow_links", "on"}));
-  }
+  EXPECT_EQ(error_of(folder / "model"),
+            "unsupported model-00002-of-00002.safetensors 'model.safetensors.index.json' 'b.safetensors' "
+            ">follow_links=on");
   EXPECT_EQ(importers::open_model(folder / "model", {.hub_cache = "", .follow_links = true}).tensors.size(),
             2u);
   // through a linked folder
   fs::create_directory_symlink(folder / "elsewhere", folder / "model/sub");
   write_file(folder / "model/model.safetensors.index.json", index_text("sub/b.safetensors"));
-  EXPECT_NE(error_of(folder / "model").find("outside the model's folder"), std::string::npos);
+  EXPECT_EQ(error_of(folder / "model"),
+            "unsupported b.safetensors 'model.safetensors.index.json' 'b.safetensors' >follow_links=on");
   // a link that stays inside is fine, and so is opening through a link to the folder
   fs::remove(folder / "model/sub");
   write_file(folder / "model/sub/b.safetensors", one_tensor("b"));
@@ -343,7 +334,7 @@ TEST(Containment, PipesAndDevicesAreRefused) {
   write_model(folder.path());
   fs::remove(folder / kShard2);
   ASSERT_EQ(::mkfifo((folder / kShard2).c_str(), 0600), 0);
-  EXPECT_NE(error_of(folder.path().string()).find("not a regular file"), std::string::npos);
+  EXPECT_EQ(error_of(folder.path().string()), "unsupported model-00002-of-00002.safetensors");
 }
 
 // models--org--name/{blobs,refs,snapshots/COMMIT}, every file a link into blobs/.
@@ -390,7 +381,9 @@ TEST(HubCache, LinksIntoAnotherRepositoryAreRefused) {
   const fs::path shard = hub.path() / "models--org--name/snapshots" / commit / kShard2;
   fs::remove(shard);
   fs::create_symlink(hub / "models--evil--name/blobs/b", shard);
-  EXPECT_NE(error_of(hub / "models--org--name").find("outside the model's folder"), std::string::npos);
+  EXPECT_EQ(
+      error_of(hub / "models--org--name"),
+      "unsupported model-00002-of-00002.safetensors 'model.safetensors.index.json' 'b' >follow_links=on");
 }
 
 TEST(HubCache, SnapshotsAndReferencesCannotLeadOutside) {
@@ -402,11 +395,10 @@ TEST(HubCache, SnapshotsAndReferencesCannotLeadOutside) {
   fs::remove_all(repository / "snapshots" / commit);
   fs::create_directory_symlink(hub.path() / "private", repository / "snapshots" / commit);
   write_file((repository / "refs/main").string(), commit);
-  EXPECT_NE(error_of(repository.string()).find("incomplete"), std::string::npos);
+  EXPECT_EQ(error_of(repository.string()), "io models--org--name");
   fs::remove(repository / "refs/main");
   ASSERT_EQ(::mkfifo((repository / "refs/main").c_str(), 0600), 0);
-  EXPECT_NE(error_of(repository.string()).find("incomplete"),
-            std::string::npos);  // does not wait for a writer
+  EXPECT_EQ(error_of(repository.string()), "io models--org--name");  // does not wait for a writer
 }
 
 TEST(HubCache, WithoutARefTheNewestSnapshotIsTaken) {
@@ -423,7 +415,7 @@ TEST(HubCache, WithoutARefTheNewestSnapshotIsTaken) {
   }
   fs::remove_all(hub.path() / "models--org--name/snapshots");
   fs::create_directories(hub.path() / "models--org--name/snapshots");
-  EXPECT_NE(error_of(hub / "models--org--name").find("incomplete"), std::string::npos);
+  EXPECT_EQ(error_of(hub / "models--org--name"), "io models--org--name");
 }
 
 TEST(Config, AloneGivesShapesWithoutFiles) {
@@ -600,12 +592,7 @@ graph::MetaGraph open(const Model& model, std::string_view total, bool lines = t
 }
 
 std::string error_of(const Model& model) {
-  try {
-    open(model, "0");
-    return "";
-  } catch (const Error& error) {
-    return error.what();
-  }
+  return testing::facts_of([&] { open(model, "0"); });
 }
 
 // Every way of reading an index gives the same entries.
@@ -719,12 +706,11 @@ TEST(HfIndex, ANameTwiceInTheIndexIsTheFirstOfThem) {
   Model model = model_of(8, 1000);
   model.entries.insert(model.entries.begin() + 7000, model.entries[10]);
   model.entries.insert(model.entries.begin() + 3000, model.entries[5]);
-  EXPECT_EQ(error_of(model), fmt::format("m.index.json: tensor '{}': the name occurs twice in weight_map",
-                                         model.entries[5].first));
+  EXPECT_EQ(error_of(model), fmt::format("malformed m.index.json '{}' weight_map", model.entries[5].first));
   Model absent = model_of(2, 2);
   absent.entries.emplace_back("nowhere", shard_name(0, 2));
   absent.entries.emplace_back("nowhere", shard_name(1, 2));
-  EXPECT_EQ(error_of(absent), "m.index.json: tensor 'nowhere': the name occurs twice in weight_map");
+  EXPECT_EQ(error_of(absent), "malformed m.index.json 'nowhere' weight_map");
 }
 
 TEST(HfIndex, ATensorInTwoShardsIsRefusedWhicheverTheIndexNames) {
@@ -736,8 +722,7 @@ TEST(HfIndex, ATensorInTwoShardsIsRefusedWhicheverTheIndexNames) {
                      {"b", shard_name(0, 2)},
                      {"shared", shard_name(named, 2)},
                      {"c", shard_name(1, 2)}};
-    EXPECT_EQ(error_of(model),
-              fmt::format("{}: tensor 'shared': also in shard '{}'", shard_name(1, 2), shard_name(0, 2)));
+    EXPECT_EQ(error_of(model), fmt::format("malformed {} 'shared' '{}'", shard_name(1, 2), shard_name(0, 2)));
   }
 }
 

@@ -29,13 +29,15 @@ io::SourceFile file_of(const std::string& bytes) {
   return io::SourceFile::from_memory("z", testing::as_bytes(bytes));
 }
 
-std::string error_of(const std::string& bytes, importers::ZipCase name_case = importers::ZipCase::folded) {
+void read_zip(const std::string& bytes, importers::ZipCase name_case = importers::ZipCase::folded) {
   const io::SourceFile file = file_of(bytes);
-  return testing::error_of([&] {
-    const importers::ZipArchive zip(file, name_case);
-    zip.root();
-    for (const importers::ZipMember& member : zip.members()) zip.read(member, 1 << 20);
-  });
+  const importers::ZipArchive zip(file, name_case);
+  zip.root();
+  for (const importers::ZipMember& member : zip.members()) zip.read(member, 1 << 20);
+}
+
+std::string error_of(const std::string& bytes, importers::ZipCase name_case = importers::ZipCase::folded) {
+  return testing::facts_of([&] { read_zip(bytes, name_case); });
 }
 
 ZipSpec spec(std::string name, std::string content) {
@@ -83,7 +85,7 @@ TEST(Zip, SizesMayStandInTheZip64Field) {
 TEST(Zip, NamesThatDifferInCaseAreNumpysAffair) {
   const std::string bytes = zip_bytes({spec("r/a", "1"), spec("r/A", "2")});
   EXPECT_EQ(error_of(bytes, importers::ZipCase::distinct), "");
-  EXPECT_NE(error_of(bytes, importers::ZipCase::folded).find("occurs twice"), std::string::npos);
+  EXPECT_EQ(error_of(bytes, importers::ZipCase::folded), "malformed z 34 'A'");
 }
 
 TEST(Zip, AChecksumOfZeroIsOneLeftOut) {
@@ -152,7 +154,7 @@ TEST(Zip, ADescriptorMayKnowAChecksumThatTheDirectoryLeavesOut) {
 TEST(Zip, ContentIsCapped) {
   ZipSpec bomb = spec("r/a", std::string(10 << 20, '\0'));
   bomb.deflate = true;
-  EXPECT_NE(error_of(zip_bytes({bomb})).find("has 10485760 bytes, the limit is 1048576"), std::string::npos);
+  EXPECT_EQ(error_of(zip_bytes({bomb})), "limit z 0 'a' 10485760 1048576");
 }
 
 TEST(Zip, EveryPrefixIsRefused) {
@@ -316,10 +318,7 @@ std::vector<testing::Hostile> end_table() {
 
 TEST(Zip, LiesAreRefused) {
   for (const auto& table : {header_table(), name_table(), end_table()})
-    for (const testing::Hostile& row : table) {
-      const std::string error = error_of(row.bytes);
-      EXPECT_NE(error.find(row.expected), std::string::npos) << row.name << ": '" << error << "'";
-    }
+    testing::expect_errors(table, [](std::string_view bytes) { read_zip(std::string(bytes)); });
 }
 
 TEST(Zip, ManyMembersStayLinear) {
@@ -541,7 +540,7 @@ io::SourceFile memory(std::string_view bytes) {
 // Steps over all fields of the message.
 std::string wire_error(std::string_view bytes) {
   const io::SourceFile file = memory(bytes);
-  return testing::error_of([&] {
+  return testing::facts_of([&] {
     io::WireReader reader(file, 0, file.size());
     while (reader.next()) {
     }
@@ -606,13 +605,13 @@ TEST(ProtobufWire, NestingEndsAtProtobufsLimit) {
     std::string bytes;
     for (std::size_t i = 0; i < depth; ++i) bytes = Proto().text(1, bytes).bytes();
     const io::SourceFile file = memory(bytes);
-    return testing::error_of([&] {
+    return testing::facts_of([&] {
       io::WireReader reader(file, 0, file.size());
       while (const auto field = reader.next()) reader.enter(*field);
     });
   };
   EXPECT_EQ(levels(100), "");
-  EXPECT_NE(levels(101).find("nested more than 100 deep"), std::string::npos);
+  EXPECT_EQ(levels(101), "limit m.pb 237 100");
 }
 
 TEST(ProtobufWire, HostileBytesGiveTheirError) {
@@ -640,8 +639,8 @@ TEST(ProtobufWire, HostileBytesGiveTheirError) {
         while (reader.next()) {
         }
       });
-  EXPECT_EQ(wire_error("\x08\x01").find("m.pb"), std::string::npos);
-  EXPECT_EQ(wire_error("\x0A\x05onl").rfind("m.pb: byte 0: ", 0), 0u);
+  EXPECT_EQ(wire_error("\x08\x01"), "");
+  EXPECT_EQ(wire_error("\x0A\x05onl"), "malformed m.pb 0 1 5 3");
 }
 
 TEST(ProtobufWire, AnInnerLengthMayNotLeaveItsMessage) {
@@ -656,9 +655,7 @@ TEST(ProtobufWire, TextOverItsLimitIsRefused) {
   const io::SourceFile file = memory(Proto().text(1, "abcdef"));
   io::WireReader reader(file, 0, file.size());
   const io::WireField field = reader.next().value();
-  EXPECT_NE(
-      testing::error_of([&] { reader.text(field, 5, "a name"); }).find("a name has 6 bytes, the limit is 5"),
-      std::string::npos);
+  EXPECT_EQ(testing::facts_of([&] { reader.text(field, 5, "a name"); }), "limit m.pb 0 6 5");
 }
 
 TEST(ProtobufWire, AFileThatShrinksIsAnError) {
@@ -668,7 +665,7 @@ TEST(ProtobufWire, AFileThatShrinksIsAnError) {
   io::WireReader reader(file, 0, file.size());
   ASSERT_TRUE(reader.next());
   std::filesystem::resize_file(folder / "m.pb", 50'000);
-  EXPECT_NE(testing::error_of([&] { reader.next(); }).find("became shorter"), std::string::npos);
+  EXPECT_EQ(testing::facts_of([&] { reader.next(); }), "io m.pb 100004 100006");
 }
 
 }  // namespace
