@@ -442,22 +442,18 @@ TEST(PtdExport, TiedTensorsShareASegment) {
 }
 
 TEST(PtdExport, RefusesAndNamesTheTensor) {
-  const auto error_of = [](std::string name, graph::DType dtype, graph::Shape shape) -> std::string {
+  const auto error_of = [](std::string name, graph::DType dtype, graph::Shape shape) {
     graph::MetaGraph graph;
     graph.storages = {graph::shapes_only_storage(std::uint64_t{1} << 40)};
     graph.tensors = {{std::move(name), dtype, std::move(shape), {}, graph::StorageId{0}, 0}};
-    try {
-      exporters::find_exporter("ptd").layout(graph, {}, "o.ptd");
-      return "";
-    } catch (const Error& error) {
-      return error.what();
-    }
+    return testing::facts_of([&] { exporters::find_exporter("ptd").layout(graph, {}, "o.ptd"); });
   };
   EXPECT_EQ(error_of("w", graph::DType::f32, {1}), "");
-  EXPECT_NE(error_of("w", graph::DType::f32, {std::uint64_t{1} << 31}).find("2147483648"), std::string::npos);
-  EXPECT_NE(error_of("w", graph::DType::f32, graph::Shape(std::vector<std::uint64_t>(17, 1))).find("rank 17"),
-            std::string::npos);
-  EXPECT_NE(error_of("w", graph::DType::q4_0, {32}).find("no dtype Q4_0"), std::string::npos);
+  EXPECT_EQ(error_of("w", graph::DType::f32, {std::uint64_t{1} << 31}),
+            "unsupported 'w' 2147483648 2147483647");
+  EXPECT_EQ(error_of("w", graph::DType::f32, graph::Shape(std::vector<std::uint64_t>(17, 1))),
+            "unsupported 'w' 17 16");
+  EXPECT_EQ(error_of("w", graph::DType::q4_0, {32}), "unsupported 'w' Q4_0 >outtype=f32");
   EXPECT_NE(error_of(std::string("w\0x", 3), graph::DType::f32, {1}), "");
 }
 
@@ -541,14 +537,8 @@ TEST(ZipExport, LargeArchivesUseZip64) {
 namespace {
 
 std::string fault(const std::string& json) {
-  try {
-    (void)exporters::parse_batch(json, "jobs.json");
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
+  return testing::facts_of([&] { (void)exporters::parse_batch(json, "jobs.json"); });
 }
-bool says(const std::string& text, std::string_view words) { return text.find(words) != std::string::npos; }
 std::string job(const std::string& more) { return R"({"jobs": [{"in": "a", "out": "b")" + more + "}]}"; }
 
 TEST(BatchFile, OptionsOfTheFileThenOfTheJob) {
@@ -624,23 +614,23 @@ TEST(BatchFile, ExistingInputsCountFromTheFile) {
 }
 
 TEST(BatchFile, FaultsNameTheLine) {
-  EXPECT_TRUE(says(fault(""), "jobs.json"));
-  EXPECT_TRUE(says(fault("{}"), "jobs"));
-  EXPECT_TRUE(says(fault(R"({"jobs": {}})"), "'jobs'"));
-  EXPECT_TRUE(says(fault(R"({"jobs": [3]})"), "a job"));
-  EXPECT_TRUE(says(fault(R"({"jobs": [{"in": "a"}]})"), "out"));
-  EXPECT_TRUE(says(fault(R"({"jobs": [{"in": "", "out": "b"}]})"), "'in' is empty"));
-  EXPECT_TRUE(says(fault(R"({"jobs": [], "job": 1})"), "job"));
-  EXPECT_TRUE(says(fault(job(R"(,
+  EXPECT_EQ(fault(""), "malformed jobs.json 1 1 '[' '{'");
+  EXPECT_EQ(fault("{}"), "malformed jobs.json 1 1 'jobs'");
+  EXPECT_EQ(fault(R"({"jobs": {}})"), "malformed jobs.json 1 10 'jobs'");
+  EXPECT_EQ(fault(R"({"jobs": [3]})"), "malformed jobs.json 1 11");
+  EXPECT_EQ(fault(R"({"jobs": [{"in": "a"}]})"), "malformed jobs.json 1 11 'out'");
+  EXPECT_EQ(fault(R"({"jobs": [{"in": "", "out": "b"}]})"), "malformed jobs.json 1 19 'in'");
+  EXPECT_EQ(fault(R"({"jobs": [], "job": 1})"), "malformed jobs.json 1 21 'job'");
+  EXPECT_EQ(fault(job(R"(,
   "options": {"outype": "f16"})")),
-                   "line 2"));
-  EXPECT_TRUE(says(fault(job(R"(, "options": {"outype": "f16"})")), "did you mean outtype?"));
-  EXPECT_TRUE(says(fault(job(R"(, "options": {"outtype": "q4_k"})")), "'outtype': "));
-  EXPECT_TRUE(says(fault(job(R"(, "options": {"outtype": ["f16"]})")), "'outtype'"));
-  EXPECT_TRUE(says(fault(job(R"(, "options": {"force": "perhaps"})")), "'force': "));
-  EXPECT_TRUE(says(fault(job(R"(, "options": {"memory_budget": "1GiB"})")), "is shared by all jobs"));
-  EXPECT_TRUE(says(fault(R"({"jobs": [{"in": "a", "out": "b"}, {"in": "c", "out": "./d/../b"}]})"),
-                   "two jobs write './d/../b'"));
+            "malformed jobs.json 2 26 'outype'");
+  EXPECT_EQ(fault(job(R"(, "options": {"outtype": "q4_k"})")), "malformed jobs.json 1 59 'outtype' 'q4_k'");
+  EXPECT_EQ(fault(job(R"(, "options": {"outtype": ["f16"]})")), "malformed jobs.json 1 58 'outtype'");
+  EXPECT_EQ(fault(job(R"(, "options": {"force": "perhaps"})")), "malformed jobs.json 1 57 'force' 'perhaps'");
+  EXPECT_EQ(fault(job(R"(, "options": {"memory_budget": "1GiB"})")),
+            "malformed jobs.json 1 65 'memory_budget'");
+  EXPECT_EQ(fault(R"({"jobs": [{"in": "a", "out": "b"}, {"in": "c", "out": "./d/../b"}]})"),
+            "malformed jobs.json 1 56 'b'");
   EXPECT_NE(fault("{\"jobs\": " + std::string(100'000, '[') + "}"), "");
 }
 
