@@ -163,7 +163,7 @@ void compare(const graph::MetaGraph& graph, std::span<const Method* const> metho
 void compare(const graph::MetaGraph& graph, std::span<const Method* const> methods, const BoundRequest& bound,
              const plan::ForwardPass* pass, const RowTaker& taker, Progress& progress) {
   constexpr std::size_t kMostThreads = 4;
-  constexpr std::size_t kBytesOfStorage = 600;  // of a projection with two blocks for each
+  constexpr std::size_t kBytesOfStorage = 1300;  // of a projection: its plan with room to grow, its timeline
   constexpr std::size_t kMostBytes = std::size_t{512} << 20;
   const std::size_t fitting =
       kMostBytes / (kBytesOfStorage * std::max<std::size_t>(graph.storages.size(), 1));
