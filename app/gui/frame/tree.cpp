@@ -35,13 +35,23 @@ graph::NodeId end_of_chain(const graph::ModuleTree& tree, graph::NodeId node) {
   return node;
 }
 
+// As much of it as a line could show.
 std::string line_name(const graph::ModuleTree& tree, const Line& line) {
-  std::string name = tree.node(line.node).name;
-  for (graph::NodeId at = line.node; at != line.first;) {
-    at = tree.node(at).parent;
-    name = tree.node(at).name + "." + name;
+  constexpr std::size_t kMost = 2000;
+  std::string name = tree.node(line.first).name;
+  for (graph::NodeId at = line.first; at != line.node && name.size() < kMost;) {
+    at = tree.node(at).children.front();
+    name.append(".").append(tree.node(at).name);
   }
   return name;
+}
+
+// The bytes of its first characters that are at most `width` pixels wide.
+std::size_t fitting_bytes(std::string_view text, float width) {
+  const char* rest = text.data();
+  ImGui::GetFont()->CalcTextSizeA(ImGui::GetFontSize(), std::max(width, 0.0f), 0, text.data(),
+                                  text.data() + text.size(), &rest);
+  return static_cast<std::size_t>(rest - text.data());
 }
 
 // A name of the tree cut to `width`: whole parts from its beginning, since its end (".weight", ".bias") says
@@ -49,19 +59,10 @@ std::string line_name(const graph::ModuleTree& tree, const Line& line) {
 std::string elided_end(std::string_view name, float width) {
   constexpr std::string_view kMore = "\xE2\x80\xA6";
   if (text_width(name) <= width) return std::string(name);
-  const auto cut = [&](std::size_t length) {
-    return std::string(name.substr(0, length)) + std::string(kMore);
-  };
-  for (std::size_t dot = name.rfind('.'); dot != std::string_view::npos && dot > 0;
-       dot = name.rfind('.', dot - 1))
-    if (text_width(cut(dot)) <= width) return cut(dot);
-  std::size_t fits = 0;
-  for (std::size_t end = 1; end < name.size(); ++end) {
-    if ((static_cast<unsigned char>(name[end]) & 0xC0u) == 0x80u) continue;  // inside a character
-    if (text_width(cut(end)) > width) break;
-    fits = end;
-  }
-  return fits > 0 ? cut(fits) : "";
+  const std::size_t fits = fitting_bytes(name, width - text_width(kMore));
+  const std::size_t dot = fits == 0 ? std::string_view::npos : name.rfind('.', fits);
+  const std::size_t end = dot == std::string_view::npos || dot == 0 ? fits : dot;
+  return end > 0 ? std::string(name.substr(0, end)) + std::string(kMore) : "";
 }
 
 // The letters of differences that stand at the right of the lines.

@@ -35,6 +35,19 @@ float slider_share(std::int64_t value, std::int64_t least, std::int64_t most) {
 
 }  // namespace
 
+bool press_area(const Ui& ui, const char* id, ImVec2 size) {
+  const bool pressed = ImGui::InvisibleButton(id, {std::max(size.x, 1.0f), std::max(size.y, 1.0f)});
+  if (item_has_seen_focus())
+    ImGui::GetWindowDrawList()->AddRect(ImGui::GetItemRectMin(), ImGui::GetItemRectMax(), ui.theme->accent,
+                                        ui.px(5), 0, std::max(1.0f, ui.px(1.5f)));
+  return pressed;
+}
+
+void plot_area(const char* id, ImVec2 size) {
+  const NoFocusScope none;
+  ImGui::InvisibleButton(id, {std::max(size.x, 1.0f), std::max(size.y, 1.0f)});
+}
+
 bool button(const Ui& ui, std::string_view label, ButtonKind kind, bool enabled) {
   const Theme& theme = *ui.theme;
   const bool primary = kind == ButtonKind::primary;

@@ -33,6 +33,16 @@ std::string keep_ends(std::string_view text, std::size_t front, std::size_t back
   return std::string(text.substr(0, head)) + "\xE2\x80\xA6" + std::string(text.substr(tail));
 }
 
+// Both ends of a text that no window has room for, so that its size costs nothing.
+constexpr std::size_t kMostShown = 4000;  // bytes
+std::string ends_of(std::string_view text) {
+  constexpr std::size_t kEnd = kMostShown / 2 - 4, kCharacter = 4;
+  std::size_t head = kEnd, tail = text.size() - kEnd;
+  while (head > kEnd - kCharacter && is_continuation(text[head])) --head;
+  while (tail < text.size() - kEnd + kCharacter && is_continuation(text[tail])) ++tail;
+  return std::string(text.substr(0, head)) + "\xE2\x80\xA6" + std::string(text.substr(tail));
+}
+
 // ImGui would break after the point of "1.5 GiB".
 std::string broken_at_spaces(std::string_view text, float width) {
   std::string lines(text);
@@ -69,6 +79,7 @@ std::pair<std::size_t, std::size_t> number_in(std::string_view name) {
 // Keeps as many code points as fit, `front` of them at the beginning.
 template <typename Front>
 std::string elided_by(std::string_view text, float width, Front front) {
+  if (text.size() > kMostShown) return elided_by(ends_of(text), width, front);
   if (text_width(text) <= width) return std::string(text);
   std::size_t fits = 0;
   std::size_t too_many = text.size();
@@ -89,6 +100,7 @@ float text_width(std::string_view text) {
 }
 
 std::string shown(std::string_view name) {
+  if (name.size() > kMostShown) return shown(ends_of(name));
   std::string safe = safe_display(name);
   if (is_ascii(safe)) return safe;
   const ImFont* font = ImGui::GetFont();
@@ -115,6 +127,7 @@ std::string elided_front(std::string_view text, float width) {
 
 std::string elided_name(std::string_view name, float width) {
   constexpr std::string_view kMore = "\xE2\x80\xA6", kWeight = ".weight";
+  if (name.size() > kMostShown) return elided_name(ends_of(name), width);
   if (text_width(name) <= width) return std::string(name);
   const bool dotted = name.find_first_of("/ ") == std::string_view::npos;
   const bool weight = name.ends_with(kWeight);
@@ -127,7 +140,12 @@ std::string elided_name(std::string_view name, float width) {
   const std::size_t last = whole.rfind('.');
   if (last == std::string::npos) return elided(whole, width);
   const auto [layer, layer_end] = number_in(whole);
-  for (std::size_t dot = whole.find('.'); dot <= last; dot = whole.find('.', dot + 1)) {
+  // from the end: only as many parts as could fit are measured
+  std::size_t first = last;
+  for (std::size_t at = last; at != std::string::npos && text_width(whole.substr(at + 1)) <= width;
+       at = at == 0 ? std::string::npos : whole.rfind('.', at - 1))
+    first = at;
+  for (std::size_t dot = first; dot <= last; dot = whole.find('.', dot + 1)) {
     const bool cuts_layer = layer < dot;
     if (dot == last && !cuts_layer) break;  // one part alone says less than the ends of all
     const std::string before = cuts_layer ? whole.substr(layer, layer_end - layer) : "";
@@ -249,19 +267,6 @@ void scroll_by_keys() {
 }
 
 bool row_is_entered() { return list_has_keyboard() && list_key_pressed(ListKey::enter); }
-
-bool press_area(const Ui& ui, const char* id, ImVec2 size) {
-  const bool pressed = ImGui::InvisibleButton(id, {std::max(size.x, 1.0f), std::max(size.y, 1.0f)});
-  if (item_has_seen_focus())
-    ImGui::GetWindowDrawList()->AddRect(ImGui::GetItemRectMin(), ImGui::GetItemRectMax(), ui.theme->accent,
-                                        ui.px(5), 0, std::max(1.0f, ui.px(1.5f)));
-  return pressed;
-}
-
-void plot_area(const char* id, ImVec2 size) {
-  const NoFocusScope none;
-  ImGui::InvisibleButton(id, {std::max(size.x, 1.0f), std::max(size.y, 1.0f)});
-}
 
 void scroll_to_row(std::size_t row, float text_height) {
   const float height =
