@@ -21,7 +21,7 @@
 #include <thread>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace loadline::gui {
 namespace {
@@ -119,6 +119,9 @@ void of_panels(std::size_t tensors) {
       const Frames took = frames(app, motion);
       fmt::print("  {:<11} {:<10} {:>6.2f} ms {:>6.2f} ms {:>6.2f} ms {:>13.1f}x\n", panel.id, motion.name,
                  took.at(0.5), took.at(0.99), took.took.back(), took.at(0.99) / empty.at(0.99));
+      bench::record(fmt::format("frames, {} tensors", format_grouped(tensors)),
+                    fmt::format("{}, {}", panel.id, motion.name), empty.at(0.99) / took.at(0.99),
+                    took.at(0.99) / 1000);
     }
   }
   std::fflush(stdout);

@@ -5,10 +5,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
+#include <fstream>
 #include <numeric>
 #include <random>
+#include <stdexcept>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace loadline::bench {
 
@@ -47,14 +50,26 @@ std::vector<Result> measure(const std::vector<Case>& cases, int rounds) {
   return measure(cases, Rounds{.most = std::max(rounds, 7)});
 }
 
-void print(const std::string& title, const std::vector<Result>& results, std::uint64_t bytes) {
+void print(const std::string& title, const std::vector<Result>& results, std::uint64_t bytes,
+           const std::string& table) {
   fmt::print("{}\n", title);
-  for (const Result& result : results)
+  for (const Result& result : results) {
+    record(table.empty() ? title.substr(0, title.find_first_of(":(")) : table, result.name,
+           results.front().median / result.median, result.median);
     fmt::print(
         "  {:<44} {:>9}  ({} to {}){}  x{:.2f} of {}\n", result.name, format_seconds(result.median),
         format_seconds(result.least), format_seconds(result.most),
         bytes == 0 ? "" : fmt::format("  {:>10}", format_rate(static_cast<double>(bytes) / result.median)),
         results.front().median / result.median, results.front().name);
+  }
+}
+
+void record(const std::string& table, const std::string& row, double ratio, double seconds) {
+  const char* path = std::getenv("LOADLINE_BENCH_ROWS");
+  if (path == nullptr) return;
+  std::ofstream file(path, std::ios::app);
+  file << fmt::format("{}\t{}\t{}\t{}\n", table, row, ratio, seconds);
+  if (!file.flush()) throw std::runtime_error(fmt::format("cannot write to {}", path));
 }
 
 }  // namespace loadline::bench

@@ -39,7 +39,13 @@ std::vector<Result> measure(const std::vector<Case>& cases, const Rounds& rounds
 std::vector<Result> measure(const std::vector<Case>& cases, int rounds = 9);
 
 // A table: median, spread, rate where `bytes` is not 0, and the ratio to the first case, which is
-// the baseline; the ceiling is marked by its name.
-void print(const std::string& title, const std::vector<Result>& results, std::uint64_t bytes);
+// the baseline; the ceiling is marked by its name. The ratios are recorded too, under `table`, by default the
+// title up to a colon or a parenthesis: what follows there may change from run to run.
+void print(const std::string& title, const std::vector<Result>& results, std::uint64_t bytes,
+           const std::string& table = {});
+
+// Adds a row to the file that the environment names (LOADLINE_BENCH_ROWS), if it does: `./dev bench` keeps
+// them. A ratio of 2 is twice as fast as the baseline.
+void record(const std::string& table, const std::string& row, double ratio, double seconds);
 
 }  // namespace loadline::bench

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include <dlfcn.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace loadline::tests {
 namespace {
@@ -86,7 +86,8 @@ void run(graph::DType dtype, const Settings& settings) {
                   !compared            ? ""
                   : blocks == expected ? ", the same bytes"
                                        : ", OTHER BYTES"),
-      results, numbers.size() * sizeof(float));
+      results, numbers.size() * sizeof(float),
+      fmt::format("{}{}", graph::dtype_info(dtype).name, importance.empty() ? "" : " with importance"));
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "exporters/preflight.h"
 #include "exporters/synth.h"
 #include "importers/resolve.h"
+#include "tests/bench/harness.h"
 #include "tests/support/builders.h"
 
 #include <algorithm>
@@ -22,7 +23,7 @@
 #include <random>
 #include <thread>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -163,6 +164,7 @@ int main(int argc, char** argv) {
                format_seconds(run.seconds), format_seconds(runs.front().seconds),
                format_seconds(runs.back().seconds), format_rate(static_cast<double>(run.read) / run.seconds),
                format_seconds(alone), alone / run.seconds, format_bytes(run.resident));
+    bench::record("quantized against the quantizers alone", policy, alone / run.seconds, run.seconds);
   }
   std::filesystem::remove_all(model);
   std::filesystem::remove(model + ".gguf");

@@ -486,7 +486,7 @@ void print_table(const RateTable& table, const gpu::DeviceInfo& device) {
   std::vector<Result> results;
   for (const RateFigure& row : table.rows) results.push_back(row.times);
   print(fmt::format("upload {} to {}: {}", format_bytes(table.bytes), device.name, lower_case(table.title)),
-        results, table.bytes);
+        results, table.bytes, table.title);
   std::fflush(stdout);
 }
 
