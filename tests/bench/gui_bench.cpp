@@ -64,23 +64,24 @@ const auto kMotions = std::to_array<Motion>({
     {"scrubbing",
      [](Workspace& workspace, std::size_t frame) {
        Document& document = workspace.document();
-       if (document.projection.value())
-         document.set_step(document.projection.value()->plan.steps.size() * frame / kFrames);
+       if (document.load.projection.value())
+         document.time.set_step(document.load.projection.value()->plan.steps.size() * frame / kFrames);
      },
-     [](Workspace& workspace) { workspace.document().set_step(std::nullopt); }},
+     [](Workspace& workspace) { workspace.document().time.set_step(std::nullopt); }},
     {"typing",
      [](Workspace& workspace, std::size_t frame) {
        static constexpr std::string_view kTyped = "layers.12.mlp";
-       if (frame % 5 == 0) workspace.document().set_filter(std::string(kTyped.substr(0, frame / 5 % 14)));
+       if (frame % 5 == 0)
+         workspace.document().table.set_filter(std::string(kTyped.substr(0, frame / 5 % 14)));
      },
-     [](Workspace& workspace) { workspace.document().set_filter(""); }},
+     [](Workspace& workspace) { workspace.document().table.set_filter(""); }},
     {"playing",
      [](Workspace& workspace, std::size_t) {
-       if (!workspace.document().playing) workspace.document().play(true);
+       if (!workspace.document().time.playing()) workspace.document().time.play(true);
      },
      [](Workspace& workspace) {
-       workspace.document().play(false);
-       workspace.document().set_step(std::nullopt);
+       workspace.document().time.play(false);
+       workspace.document().time.set_step(std::nullopt);
      }},
 });
 
