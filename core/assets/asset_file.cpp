@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <filesystem>
+#include <new>
 #include <unordered_set>
 
 #include <fmt/core.h>
@@ -25,18 +26,23 @@ using simdjson::ondemand::json_type;
 class AssetReader {
  public:
   AssetReader(std::string_view json, const std::string& path)
-      : padded_(json), path_(std::make_shared<const std::string>(path)) {}
+      : padded_(json), path_(std::make_shared<const std::string>(path)) {
+    if (padded_.size() != json.size()) throw std::bad_alloc();
+  }
 
   AssetNode read() {
     try {
       simdjson::ondemand::parser parser;
+      // iterate() would not see that memory for strings was refused; it allocates again what is not there
+      if (parser.allocate(padded_.size()) != simdjson::SUCCESS) throw std::bad_alloc();
       simdjson::ondemand::document document = parser.iterate(padded_);
       AssetNode root = node(document.get_value(), 0);
       const char* rest = nullptr;  // an error here: nothing is left
       if (document.current_location().get(rest) == simdjson::SUCCESS)
         throw simdjson::simdjson_error(simdjson::TAPE_ERROR);
       return root;
-    } catch (const simdjson::simdjson_error&) {
+    } catch (const simdjson::simdjson_error& error) {
+      if (error.error() == simdjson::MEMALLOC) throw std::bad_alloc();
       throw Error(ErrorCode::malformed, {.file = *path_}, json_fault(padded_));
     }
   }

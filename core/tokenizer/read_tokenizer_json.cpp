@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <new>
 #include <unordered_set>
 
 #include <fmt/core.h>
@@ -517,7 +518,9 @@ Tokenizer read_tokenizer_json(const io::SourceFile& file) {
   const std::string text = file.text_at(0, file.size());
   simdjson::dom::parser parser;
   simdjson::dom::element root;
-  if (const auto fault = parser.parse(text).get(root); fault != simdjson::SUCCESS)
+  const simdjson::error_code fault = parser.parse(text).get(root);
+  if (fault == simdjson::MEMALLOC) throw std::bad_alloc();
+  if (fault != simdjson::SUCCESS)
     throw Error(ErrorCode::malformed, {.file = file.path()}, "is not JSON: {}",
                 std::string_view(simdjson::error_message(fault)));
   Tokenizer tokenizer;

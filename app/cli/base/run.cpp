@@ -7,6 +7,7 @@
 #include "app/gui_request.h"
 #include "core/base/error.h"
 #include "core/base/option.h"
+#include "core/base/tasks.h"
 #include "core/base/text.h"
 #include "core/forward/model/known_models.h"
 #include "importers/importer.h"
@@ -18,7 +19,9 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <filesystem>
+#include <new>
 #include <optional>
 #include <string>
 #include <thread>
@@ -136,7 +139,7 @@ class Interrupt {
     }
     sigaddset(&signals_, kWake);
     pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
-    thread_ = std::thread([this] {
+    thread_ = start_thread([this] {
       using Clock = std::chrono::steady_clock;
       constexpr std::chrono::seconds kImpatient(2);
       Clock::time_point asked;
@@ -162,7 +165,7 @@ class Interrupt {
   sigset_t signals_ = {};
   std::stop_source source_;
   std::atomic<bool> finished_ = false;
-  std::thread thread_;
+  std::jthread thread_;
 };
 
 // Throws unless a word that is not a command names a model: a file here or a model in the hub cache.
@@ -293,9 +296,7 @@ int run_command(const Action& action, Context& context) {
   }
 }
 
-}  // namespace
-
-int run(int argc, char** argv, int (*run_gui)(const GuiRequest&)) {
+int run_line(int argc, char** argv, int (*run_gui)(const GuiRequest&)) {
   Context context = make_context(run_gui);
   // shared by all copies: read once, and faults reported once
   context.assets = [&context, loaded = std::make_shared<std::shared_ptr<const forward::ForwardAssets>>()] {
@@ -315,6 +316,42 @@ int run(int argc, char** argv, int (*run_gui)(const GuiRequest&)) {
   for (std::size_t i = 0; i < commands.parsers.size(); ++i)
     if (commands.parsers[i]->parsed()) return run_command(commands.actions[i], context);
   return kUsage;
+}
+
+// Needs no memory: where there was none for a message either.
+void complain_at_end(std::string_view text) {
+  for (const std::string_view part : {std::string_view("loadline: "), text, std::string_view("\n")})
+    (void)!::write(STDERR_FILENO, part.data(), part.size());
+}
+
+// Memory can also run out where nothing may be thrown, as in a destructor.
+[[noreturn]] void end_program() {
+  try {
+    if (const std::exception_ptr thrown = std::current_exception()) std::rethrow_exception(thrown);
+  } catch (const std::bad_alloc&) {
+    complain_at_end("out of memory");
+    ::_exit(kFailed);
+  } catch (const std::exception& error) {
+    complain_at_end(error.what());
+    ::_exit(kFailed);
+  } catch (...) {
+  }
+  // inside a library's noexcept functions the exception cannot be had any more
+  if (std::uncaught_exceptions() == 0) std::abort();
+  complain_at_end("an error where none can be reported: most likely memory ran out");
+  ::_exit(kFailed);
+}
+
+}  // namespace
+
+int run(int argc, char** argv, int (*run_gui)(const GuiRequest&)) {
+  std::set_terminate(end_program);
+  try {
+    return run_line(argc, argv, run_gui);
+  } catch (const std::bad_alloc&) {
+    complain_at_end("out of memory");
+    return kFailed;
+  }
 }
 
 // --- loadline gui: opens the window, or draws one frame of it into a picture file.
