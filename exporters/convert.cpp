@@ -65,6 +65,10 @@ Conversion bind_conversion(graph::MetaGraphPtr graph, const ConvertRequest& requ
   Conversion bound{std::move(graph), &exporter, {}, request.layout, request.write};
   ExportOptions& options = bound.options;
   bound.out = out ? *out : output_name(graph::model_name(*bound.graph), exporter, exporter.kind(options));
+  std::error_code failure;
+  for (const std::string& read : {request.imatrix, request.order})
+    if (!read.empty() && fs::equivalent(bound.out, read, failure))
+      throw Error(ErrorCode::usage, {.file = bound.out}, "is read by this conversion; write elsewhere");
   if (bound.write.share && bound.write.share->count == 0) {
     if (!environment.share)
       throw Error(ErrorCode::usage,

@@ -4,6 +4,7 @@
 #include "core/base/checked_arithmetic.h"
 #include "core/base/error.h"
 #include "core/base/option.h"
+#include "core/base/text.h"
 #include "core/convert/numbers/elements.h"
 #include "core/convert/recipe/packed_weights.h"
 #include "core/graph/packed/quantization.h"
@@ -41,9 +42,16 @@ const graph::Tensor* source_tensor(const graph::MetaGraph& graph, const Slot& sl
   return nullptr;
 }
 
-// Throws Error{limit} beyond 64 bits.
+// Throws Error{unsupported} for texts and for parts of blocks, and Error{limit} beyond 64 bits.
 std::uint64_t slot_bytes(const graph::Name& name, graph::DType dtype, const graph::Shape& shape) {
   const auto count = graph::element_count(shape);
+  const graph::DTypeInfo& type = graph::dtype_info(dtype);
+  if (type.block_elements == 0)
+    throw Error(ErrorCode::unsupported, {.tensor = name},
+                "values of type {} have no fixed size: they stay in files of their own format", type.name);
+  if (count && *count % type.block_elements != 0)
+    throw Error(ErrorCode::unsupported, {.tensor = name}, "has {} elements, {} needs multiples of {}", *count,
+                type.name, type.block_elements);
   const auto bytes = count ? graph::byte_size(dtype, *count) : std::nullopt;
   if (!bytes) throw Error(ErrorCode::limit, {.tensor = name}, "its size overflows 64 bits");
   return *bytes;
@@ -171,6 +179,17 @@ std::vector<SlotDraft> slot_drafts(const graph::MetaGraph& graph, const ExportOp
 
 std::vector<Slot> output_slots(const graph::MetaGraph& graph, const ExportOptions& options) {
   return plain_slots(slot_drafts(graph, options, false), options.outtype);
+}
+
+void check_rank(const Slot& slot, std::size_t most, std::string_view format) {
+  if (slot.shape.size() > most)
+    throw Error(ErrorCode::unsupported, {.tensor = slot.name}, "has rank {}, {} holds at most {}",
+                slot.shape.size(), format, most);
+}
+
+void check_name(const graph::Name& name) {
+  if (!is_valid_utf8(name) || name.view().find('\0') != std::string_view::npos)
+    throw Error(ErrorCode::unsupported, {.tensor = name}, "its name is not UTF-8 text without NUL");
 }
 
 void check_total(const std::vector<Slot>& slots) {

@@ -175,6 +175,10 @@ Slot slot_of(const graph::MetaGraph& graph, const graph::Name& name, convert::Re
 Slot slot_then(Slot slot, convert::RecipeStep step, graph::DType dtype);
 // With a cast, where it is of another type that can be cast.
 Slot cast_slot(Slot slot, graph::DType dtype);
+// Throws Error{unsupported} for a shape of more dimensions than `most`, which readers of the format refuse.
+void check_rank(const Slot& slot, std::size_t most, std::string_view format);
+// Throws Error{unsupported} unless the name is UTF-8 text without NUL, at which many readers end it.
+void check_name(const graph::Name& name);
 // Throws Error{limit} if the tensors together are too large for the offsets of a file.
 void check_total(const std::vector<Slot>& slots);
 // Puts drafts in the order asked for. Tensors of one storage stay together, as they follow in the source.

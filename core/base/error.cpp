@@ -12,12 +12,19 @@
 namespace loadline {
 namespace {
 
+// A name can have a megabyte.
+std::string shown_name(std::string_view raw) {
+  constexpr std::size_t kMostShown = 300;
+  return safe_display(raw, kMostShown);
+}
+
 std::string compose(const ErrorPlace& place, std::string_view detail) {
   std::string text;
-  if (!place.file.empty()) text += safe_display(place.file) + ": ";
+  if (!place.file.empty()) text += shown_name(place.file) + ": ";
   if (place.byte) text += fmt::format("byte {}: ", *place.byte);
-  if (place.tensor) text += fmt::format("tensor '{}': ", safe_display(*place.tensor));
-  return text.append(detail);
+  if (place.tensor) text += fmt::format("tensor '{}': ", shown_name(*place.tensor));
+  // what a caller has escaped stays as it is
+  return text.append(safe_display(detail));
 }
 
 }  // namespace

@@ -68,6 +68,7 @@ class ZipLayout {
   // `alignment` of the members' data: a power of two up to kMostAlignment.
   explicit ZipLayout(std::uint64_t alignment) : alignment_(alignment) {}
   static constexpr std::uint64_t kMostAlignment = 32 << 10;
+  static constexpr std::size_t kMostName = 0xFFFF;  // bytes of a member's
 
   void add(std::string_view name, std::vector<std::byte> content);
   // A member of `prefix` and the bytes of a slot, which gets its offset. The slot's bytes are aligned.

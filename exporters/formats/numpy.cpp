@@ -45,12 +45,23 @@ std::vector<std::byte> npy_header(const Slot& slot, std::uint64_t unit) {
   return bytes;
 }
 
-// Throws Error{unsupported} for types that numpy has not.
-void check_npy_dtype(const Slot& slot) {
+// Throws Error{unsupported} for types and shapes that numpy has not.
+void check_npy_array(const Slot& slot) {
+  constexpr std::size_t kMostRank = 64;
+  check_rank(slot, kMostRank, "numpy");
   if (graph::dtype_info(slot.dtype).npy.empty())
     throw Error(ErrorCode::unsupported, {.tensor = slot.name}, "numpy has no dtype {}",
                 graph::dtype_info(slot.dtype).name)
         .with({"outtype", "f32"});
+}
+
+// Nothing is left of a model without tensors: no folder, and an archive that no reader tells from others.
+std::vector<Slot> array_slots(const graph::MetaGraph& graph, const ExportOptions& options) {
+  std::vector<Slot> slots = output_slots(graph, options);
+  if (slots.empty())
+    throw Error(ErrorCode::unsupported, "the model has no tensors: there would be no array to write");
+  for (const Slot& slot : slots) check_npy_array(slot);
+  return slots;
 }
 
 }  // namespace
@@ -80,8 +91,7 @@ std::uint64_t array_unit(const ExportOptions& options) {
 // In the order in which an importer lists the folder.
 std::vector<Array> arrays_of(const graph::MetaGraph& graph, const ExportOptions& options) {
   std::vector<Array> arrays;
-  for (Slot& slot : output_slots(graph, options)) {
-    check_npy_dtype(slot);
+  for (Slot& slot : array_slots(graph, options)) {
     auto file = graph::npy_file_name(slot.name.view());
     if (!file)
       throw Error(ErrorCode::unsupported, {.tensor = slot.name},
@@ -142,6 +152,22 @@ namespace {
 
 constexpr std::uint64_t kDefaultAlignment = 64;
 
+// Throws Error{unsupported} for names that numpy would read as another: its zip reader ends them at a NUL,
+// and numpy takes "x.npy" for the array "x".
+void check_npz_name(const graph::Name& name, const std::set<std::string_view>& names) {
+  const auto refuse = [&](std::string_view why) {
+    throw Error(ErrorCode::unsupported, {.tensor = name}, why);
+  };
+  check_name(name);
+  const std::string_view text = name.view();
+  if (text.size() + graph::kNpyExtension.size() > ZipLayout::kMostName)
+    refuse(fmt::format("its name has {} bytes, npz holds at most {}", text.size(),
+                       ZipLayout::kMostName - graph::kNpyExtension.size()));
+  if (text.ends_with(graph::kNpyExtension) &&
+      names.contains(text.substr(0, text.size() - graph::kNpyExtension.size())))
+    refuse("numpy takes its name for that of the tensor without .npy, which is there too");
+}
+
 }  // namespace
 
 bool npz_supports(graph::DType dtype) { return !graph::dtype_info(dtype).npy.empty(); }
@@ -150,11 +176,12 @@ bool npz_carries(const graph::MetaGraph&, const graph::MetaEntry&) { return fals
 
 Layout npz_layout(const graph::MetaGraph& graph, const ExportOptions& options, const std::string& out) {
   ZipLayout zip(zip_alignment(options, kDefaultAlignment));
-  for (Slot& slot : output_slots(graph, options)) {
-    check_npy_dtype(slot);
-    if (!is_valid_utf8(slot.name))
-      throw Error(ErrorCode::unsupported, {.tensor = slot.name}, "its name is not UTF-8 text");
-    const std::string member = slot.name.str() + ".npy";
+  std::vector<Slot> slots = array_slots(graph, options);
+  std::set<std::string_view> names;
+  for (const Slot& slot : slots) names.insert(slot.name.view());
+  for (const Slot& slot : slots) check_npz_name(slot.name, names);
+  for (Slot& slot : slots) {
+    const std::string member = slot.name.str().append(graph::kNpyExtension);
     std::vector<std::byte> header = npy_header(slot, kNpyUnit);
     zip.add(member, std::move(header), std::move(slot));
   }

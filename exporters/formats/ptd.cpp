@@ -32,18 +32,11 @@ void check_slot(const Slot& slot) {
     throw Error(ErrorCode::unsupported, place, "ExecuTorch has no dtype {}",
                 graph::dtype_info(slot.dtype).name)
         .with({"outtype", "f32"});
-  if (slot.shape.size() > kMostRank)
-    throw Error(ErrorCode::unsupported, place, "has rank {}, ExecuTorch holds at most {}", slot.shape.size(),
-                kMostRank);
+  check_rank(slot, kMostRank, "ExecuTorch");
   for (const std::uint64_t side : slot.shape)
     if (side > INT32_MAX)
       throw Error(ErrorCode::unsupported, place, "has a dimension of {}, ExecuTorch's are at most {}", side,
                   INT32_MAX);
-}
-
-void check_name(const graph::Name& name) {
-  if (!is_valid_utf8(name) || name.view().find('\0') != std::string::npos)
-    throw Error(ErrorCode::unsupported, {.tensor = name}, "its name is not UTF-8 text without NUL");
 }
 
 // All names of a slot's tensor.

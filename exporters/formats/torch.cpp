@@ -21,7 +21,8 @@ namespace loadline::exporters {
 namespace {
 
 constexpr std::uint64_t kDefaultAlignment = 4096;
-constexpr std::size_t kMostName = 0xFFFFFFFF;
+// What importers of checkpoints take: of a name, of all names, of dimensions (torch's own limit).
+constexpr std::size_t kMostName = 64 << 10, kMostNames = 100 << 20, kMostRank = 64;
 
 std::string_view storage_class(graph::DType dtype) {
   switch (dtype) {
@@ -162,14 +163,23 @@ bool torch_carries(const graph::MetaGraph&, const graph::MetaEntry&) { return fa
 Layout torch_layout(const graph::MetaGraph& graph, const ExportOptions& options, const std::string& out) {
   std::vector<Slot> slots = output_slots(graph, options);
   Pickler pickle;
+  std::size_t names = 0;
   for (std::size_t i = 0; i < slots.size(); ++i) {
     const Slot& slot = slots[i];
     if (!torch_supports(slot.dtype))
       throw Error(ErrorCode::unsupported, {.tensor = slot.name}, "torch has no dtype {}",
                   graph::dtype_info(slot.dtype).name)
           .with({"outtype", "f32"});
-    if (!is_valid_utf8(slot.name) || slot.name.size() > kMostName)
+    check_rank(slot, kMostRank, "torch");
+    if (!is_valid_utf8(slot.name))
       throw Error(ErrorCode::unsupported, {.tensor = slot.name}, "its name is not UTF-8 text");
+    // an entry without a name is the dict itself
+    if (slot.name.empty() || slot.name.size() > kMostName)
+      throw Error(ErrorCode::unsupported, {.tensor = slot.name},
+                  "its name has {} bytes, a state_dict holds 1 to {}", slot.name.size(), kMostName);
+    names += slot.name.size();
+    if (names > kMostNames)
+      throw Error(ErrorCode::limit, "the names of the tensors take more than {} bytes", kMostNames);
     pickle.add(slot, i);
   }
   const std::string root = "archive/";

@@ -9,6 +9,7 @@
 #include "exporters/formats/formats.h"
 
 #include <algorithm>
+#include <cassert>
 
 namespace loadline::exporters {
 namespace {
@@ -36,7 +37,7 @@ void ZipLayout::append(std::vector<std::byte> bytes) {
 }
 
 std::uint64_t ZipLayout::begin(std::string_view name, std::uint64_t bytes, std::uint64_t aligned) {
-  if (name.size() > kFull16) throw Error(ErrorCode::unsupported, "a name of {} bytes", name.size());
+  assert(name.size() <= kMostName);
   const bool large = bytes >= kFull32 || at_ >= kFull32;
   std::vector<std::byte> header;
   append_bytes(header, "PK\3\4");

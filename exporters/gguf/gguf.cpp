@@ -32,14 +32,11 @@ void check_slot(Slot& slot) {
   const ErrorPlace place{.tensor = slot.name};
   if (!gguf_supports(slot.dtype))
     throw Error(ErrorCode::unsupported, place, "GGUF has no dtype {}", graph::dtype_info(slot.dtype).name);
-  if (slot.shape.size() > kMostRank)
-    throw Error(ErrorCode::unsupported, place, "has rank {}, GGUF holds at most {}", slot.shape.size(),
-                kMostRank);
+  check_rank(slot, kMostRank, "GGUF");
   if (slot.name.size() > kMostName || slot.name.empty())
     throw Error(ErrorCode::unsupported, place, "its name has {} bytes, GGUF holds 1 to {}", slot.name.size(),
                 kMostName);
-  if (!is_valid_utf8(slot.name) || slot.name.view().find('\0') != std::string::npos)
-    throw Error(ErrorCode::unsupported, place, "its name is not UTF-8 text without NUL");
+  check_name(slot.name);
   for (const std::uint64_t dimension : slot.shape)
     if (dimension >> 63 != 0)
       throw Error(ErrorCode::unsupported, place, "has a dimension of {}, GGUF's are signed", dimension);

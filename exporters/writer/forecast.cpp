@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <filesystem>
 #include <string>
 #include <thread>
@@ -24,21 +25,39 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// No target, and no file to be removed, may be a file of the source model, not even through links.
+// No target, and no file to be removed, may be a file of the source model, not even through links: its
+// weights, and whatever else lies in its folder, such as a tokenizer. Other weights there may be of an
+// earlier conversion.
 void refuse_input(const graph::MetaGraph& source, const fs::path& target) {
   std::error_code failure;
+  const auto folder_of = [](const fs::path& file) {
+    return file.has_parent_path() ? file.parent_path() : fs::path(".");
+  };
+  const bool weights = graph::is_weight_file(target.filename().string());
   for (const graph::ModelFile& input : source.files)
-    for (const fs::path& own : {fs::path(input.path), fs::path(input.path).parent_path() / "config.json"})
-      if (fs::equivalent(target, own, failure))
-        throw Error(ErrorCode::usage, {.file = target.string()},
-                    "is a file of the model being read; write elsewhere");
+    if (fs::equivalent(target, input.path, failure) ||
+        fs::equivalent(target, folder_of(input.path) / "config.json", failure) ||
+        (!weights && fs::equivalent(folder_of(target), folder_of(input.path), failure)))
+      throw Error(ErrorCode::usage, {.file = target.string()},
+                  "is a file of the model being read; write elsewhere");
+}
+
+// In a folder that is still to be made, no system call refuses it before everything is written.
+void check_file_name(const fs::path& target) {
+  for (const fs::path& part : target)
+    if (const std::size_t bytes = part.native().size(); bytes > NAME_MAX)
+      throw Error(ErrorCode::usage, {.file = target.string()}, "a name of {} bytes, file systems hold {}",
+                  bytes, NAME_MAX);
 }
 
 void check_targets(const Layout& layout, const graph::MetaGraph& source, bool overwrite) {
   for (const LayoutFile& file : layout.files) {
     std::error_code failure;
     const fs::path target(file.path);
-    if (!fs::exists(fs::symlink_status(target, failure))) continue;
+    check_file_name(target);
+    const fs::file_status there = fs::symlink_status(target, failure);
+    if (there.type() == fs::file_type::none) throw system_error(file.path, "write", failure.value());
+    if (!fs::exists(there)) continue;
     refuse_input(source, target);
     if (fs::is_directory(target, failure)) throw Error(ErrorCode::usage, {.file = file.path}, "is a folder");
     if (!overwrite) throw Error(ErrorCode::usage, {.file = file.path}, "exists").with({"force", "on"});

@@ -370,7 +370,7 @@ Match sniff_npz(std::string_view head, std::string_view path) {
 }
 
 graph::MetaGraph read_npz(const Source& source) {
-  const ZipArchive zip(*source.file, ZipCase::distinct);
+  const ZipArchive zip(*source.file, ZipNames::labels);
   Arrays arrays(*source.file, "npz");
   constexpr std::string_view kExtension = ".npy";
   std::vector<std::string> others;
@@ -382,7 +382,8 @@ graph::MetaGraph read_npz(const Source& source) {
       others.emplace_back(member.name);
   }
   if (!others.empty())
-    arrays.graph().note(graph::Severity::info, {}, "members that are not arrays: {}", join_names(others, 3));
+    arrays.graph().note(graph::Severity::warning, {}, "{} without the ending .npy: not read: {}",
+                        counted(others.size(), "member"), join_names(others, 3));
   arrays.graph().notes.insert(arrays.graph().notes.end(), zip.notes().begin(), zip.notes().end());
   return std::move(arrays.graph());
 }

@@ -166,7 +166,7 @@ constexpr int kMostVersion = 10;
 class TorchZip : GraphReader {
  public:
   explicit TorchZip(const io::SourceFile& file)
-      : GraphReader(file, "torch"), zip_(std::in_place, file, ZipCase::folded), root_(zip_->root()) {}
+      : GraphReader(file, "torch"), zip_(std::in_place, file, ZipNames::paths), root_(zip_->root()) {}
 
   graph::MetaGraph read() {
     const ZipMember& pickle_member = check_kind();
@@ -328,7 +328,8 @@ graph::MetaGraph read_torch_zip_file(const io::SourceFile& file) {
 // The first member is data.pkl, or in TorchScript data/0; all lie in one folder.
 Match sniff_torch_zip(std::string_view head, std::string_view path) {
   if (head.starts_with("PYTORCH1")) return Match::yes;
-  if (const auto name = first_zip_name(head)) {
+  // of numpy's archives, any name ends in .npy: that of a tensor, which may lie in a module called code
+  if (const auto name = first_zip_name(head); name && !name->ends_with(".npy")) {
     const std::size_t slash = name->find('/');
     const std::string_view inside = slash == std::string_view::npos ? "" : name->substr(slash + 1);
     if (inside == "data.pkl" || inside == "constants.pkl" || inside == "version" || inside == "byteorder" ||

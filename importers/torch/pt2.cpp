@@ -48,7 +48,7 @@ struct Config {
 class Pt2 : GraphReader {
  public:
   explicit Pt2(const io::SourceFile& file)
-      : GraphReader(file, "pt2"), zip_(file, ZipCase::folded), old_(zip_.find(kOldWeights) != nullptr) {
+      : GraphReader(file, "pt2"), zip_(file, ZipNames::paths), old_(zip_.find(kOldWeights) != nullptr) {
     if (!old_) root_ = zip_.root() + '/';
   }
 

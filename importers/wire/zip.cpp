@@ -73,7 +73,7 @@ struct Header {
 
 class Reader {
  public:
-  Reader(const io::SourceFile& file, ZipCase name_case) : file_(file), name_case_(name_case) {}
+  Reader(const io::SourceFile& file, ZipNames names) : file_(file), kind_of_names_(names) {}
 
   ZipDirectory read() {
     const End end = read_end();
@@ -431,12 +431,15 @@ class Reader {
     seen.reserve(members_.size());
     std::string key;
     for (const ZipMember& member : members_) {
-      key = name_case_ == ZipCase::folded ? lower_case(member.name) : std::string(member.name);
+      const bool is_path = kind_of_names_ == ZipNames::paths;
+      key = is_path ? lower_case(member.name) : std::string(member.name);
       if (key.ends_with('/')) {
-        key.pop_back();
+        if (is_path) key.pop_back();
         if (member.bytes != 0) throw at_member(member, "is a folder with content");
       }
-      if (!is_clean_relative(key)) throw at_member(member, "has a name that is not a clean relative path");
+      if (is_path && !is_clean_relative(key))
+        throw at_member(member, "has a name that is not a clean relative path");
+      if (key.find('\0') != std::string::npos) throw at_member(member, "has a name with a NUL byte");
       seen.emplace_back(graph::text_hash(key), static_cast<std::uint32_t>(seen.size()));
     }
     std::ranges::sort(seen);
@@ -446,7 +449,7 @@ class Reader {
   }
 
   const io::SourceFile& file_;
-  ZipCase name_case_;
+  ZipNames kind_of_names_;
   graph::TextArena names_;
   std::vector<ZipMember> members_;
   std::vector<std::byte> local_;  // see read_between
@@ -457,8 +460,8 @@ class Reader {
 
 }  // namespace
 
-ZipDirectory read_zip_directory(const io::SourceFile& file, ZipCase name_case) {
-  return Reader(file, name_case).read();
+ZipDirectory read_zip_directory(const io::SourceFile& file, ZipNames names) {
+  return Reader(file, names).read();
 }
 
 // --- A zip archive's members: found by name, read, and given as storages.
@@ -469,8 +472,8 @@ constexpr std::size_t kLocalHeaderBytes = 30;  // of a local header without its 
 
 }  // namespace
 
-ZipArchive::ZipArchive(const io::SourceFile& file, ZipCase name_case)
-    : file_(&file), directory_(read_zip_directory(file, name_case)), by_name_(members().size()) {
+ZipArchive::ZipArchive(const io::SourceFile& file, ZipNames names)
+    : file_(&file), directory_(read_zip_directory(file, names)), by_name_(members().size()) {
   for (std::uint32_t i = 0; i < members().size(); ++i) {
     const std::string_view name = members()[i].name;
     by_name_.add(name, graph::name_hash(name), i, [&](std::uint32_t k) { return members()[k].name; });

@@ -18,7 +18,7 @@ namespace loadline::importers {
 // --- Reads the directory of a zip archive and checks it against the whole file.
 
 struct ZipMember {
-  std::string_view name;  // a clean relative path
+  std::string_view name;
   bool deflated = false;
   std::uint32_t crc = 0;
   std::uint64_t header = 0;   // absolute file offset of the local header
@@ -27,8 +27,11 @@ struct ZipMember {
   std::uint64_t bytes = 0;  // decompressed
 };
 
-// Whether two names may differ in case only: in numpy's archives they do, in torch's never.
-enum class ZipCase : std::uint8_t { distinct, folded };
+// What the names of members are. Nothing is extracted here, so labels lead nowhere.
+enum class ZipNames : std::uint8_t {
+  labels,  // numpy's: names of tensors, any text without NUL, at which other readers end the name
+  paths,   // torch's: clean relative paths, of which no two differ in case only
+};
 
 struct ZipDirectory {
   graph::TextArena names;          // the members'
@@ -39,10 +42,10 @@ struct ZipDirectory {
 // Checks every member against its local header and the descriptor after its content. Reads no content. So
 // that no two readers can see different archives, it refuses: bytes before the first member or after the
 // directory, a comment, overlapping members, encryption, methods other than stored and deflate, several
-// disks, names that occur twice or are not clean relative paths, and headers that disagree. Bytes between
+// disks, names that occur twice or are not what `names` says, and headers that disagree. Bytes between
 // members, or between the last member and the directory, give a warning with their place and number. Throws
 // Error.
-ZipDirectory read_zip_directory(const io::SourceFile& file, ZipCase name_case);
+ZipDirectory read_zip_directory(const io::SourceFile& file, ZipNames names);
 
 // --- Reads a zip archive: the place of each member's bytes, and the content of small members.
 
@@ -50,7 +53,7 @@ ZipDirectory read_zip_directory(const io::SourceFile& file, ZipCase name_case);
 class ZipArchive {
  public:
   // Reads the directory and the local headers, no content. `file` must outlive it. Throws Error.
-  ZipArchive(const io::SourceFile& file, ZipCase name_case);
+  ZipArchive(const io::SourceFile& file, ZipNames names);
 
   const io::SourceFile& file() const { return *file_; }
   const std::vector<ZipMember>& members() const { return directory_.members; }

@@ -29,15 +29,15 @@ io::SourceFile file_of(const std::string& bytes) {
   return io::SourceFile::from_memory("z", testing::as_bytes(bytes));
 }
 
-void read_zip(const std::string& bytes, importers::ZipCase name_case = importers::ZipCase::folded) {
+void read_zip(const std::string& bytes, importers::ZipNames names = importers::ZipNames::paths) {
   const io::SourceFile file = file_of(bytes);
-  const importers::ZipArchive zip(file, name_case);
+  const importers::ZipArchive zip(file, names);
   zip.root();
   for (const importers::ZipMember& member : zip.members()) zip.read(member, 1 << 20);
 }
 
-std::string error_of(const std::string& bytes, importers::ZipCase name_case = importers::ZipCase::folded) {
-  return testing::facts_of([&] { read_zip(bytes, name_case); });
+std::string error_of(const std::string& bytes, importers::ZipNames names = importers::ZipNames::paths) {
+  return testing::facts_of([&] { read_zip(bytes, names); });
 }
 
 ZipSpec spec(std::string name, std::string content) {
@@ -56,7 +56,7 @@ TEST(Zip, GivesPlaceAndContentOfEveryMember) {
   for (const bool zip64 : {false, true}) {
     const std::string bytes = zip_bytes(members, {.zip64 = zip64});
     const io::SourceFile file = file_of(bytes);
-    const importers::ZipArchive zip(file, importers::ZipCase::folded);
+    const importers::ZipArchive zip(file, importers::ZipNames::paths);
     ASSERT_EQ(zip.members().size(), 4u);
     EXPECT_EQ(zip.root(), "r");
     for (std::size_t i = 0; i < 4; ++i) {
@@ -84,8 +84,23 @@ TEST(Zip, SizesMayStandInTheZip64Field) {
 
 TEST(Zip, NamesThatDifferInCaseAreNumpysAffair) {
   const std::string bytes = zip_bytes({spec("r/a", "1"), spec("r/A", "2")});
-  EXPECT_EQ(error_of(bytes, importers::ZipCase::distinct), "");
-  EXPECT_EQ(error_of(bytes, importers::ZipCase::folded), "malformed z 34 'A'");
+  EXPECT_EQ(error_of(bytes, importers::ZipNames::labels), "");
+  EXPECT_EQ(error_of(bytes, importers::ZipNames::paths), "malformed z 34 'A'");
+}
+
+TEST(Zip, LabelsAreAnyTextWithoutNul) {
+  for (const char* name : {"/layers.0/w.npy", "../x.npy", "C:\\x", "a//b", "a/../b", "\\\\x", " "})
+    EXPECT_EQ(testing::error_of([&] {
+                const io::SourceFile file = file_of(zip_bytes({spec(name, "1"), spec("b", "2")}));
+                EXPECT_EQ(importers::read_zip_directory(file, importers::ZipNames::labels).members[0].name,
+                          name);
+              }),
+              "");
+  const io::SourceFile file = file_of(zip_bytes({spec(std::string("a\0b", 3), "1")}));
+  EXPECT_NE(testing::error_of([&] {
+              importers::read_zip_directory(file, importers::ZipNames::labels);
+            }).find("a name with a NUL byte"),
+            std::string::npos);
 }
 
 TEST(Zip, AChecksumOfZeroIsOneLeftOut) {
@@ -97,7 +112,7 @@ TEST(Zip, AChecksumOfZeroIsOneLeftOut) {
 std::string notes_of(const std::string& bytes) {
   const io::SourceFile file = file_of(bytes);
   std::string text;
-  const importers::ZipArchive zip(file, importers::ZipCase::folded);
+  const importers::ZipArchive zip(file, importers::ZipNames::paths);
   for (const graph::Note& note : zip.notes())
     text += std::string(graph::severity_name(note.severity)) + ": " + note.text + "\n";
   return text;
@@ -325,7 +340,7 @@ TEST(Zip, ManyMembersStayLinear) {
   std::vector<ZipSpec> members;
   for (int i = 0; i < 60'000; ++i) members.push_back(spec("r/data/" + std::to_string(i), "x"));
   const io::SourceFile file = file_of(zip_bytes(members));
-  EXPECT_EQ(importers::ZipArchive(file, importers::ZipCase::folded).members().size(), 60'000u);
+  EXPECT_EQ(importers::ZipArchive(file, importers::ZipNames::paths).members().size(), 60'000u);
 }
 
 }  // namespace
