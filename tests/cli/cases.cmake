@@ -336,7 +336,8 @@ endif()
 
 add_test(NAME cli.advice COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/cli/advice.sh $<TARGET_FILE:loadline> ${CLI_FOLDER})
 set_tests_properties(cli.advice PROPERTIES FIXTURES_REQUIRED "demo;seventy;xl")
-add_test(NAME cli.requests COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/cli/requests.sh $<TARGET_FILE:loadline> ${CLI_FOLDER})
+add_test(NAME cli.requests COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/cli/requests.sh $<TARGET_FILE:loadline> ${CLI_FOLDER}
+         ${PROJECT_SOURCE_DIR}/assets/lessons)
 set_tests_properties(cli.requests PROPERTIES FIXTURES_REQUIRED "demo;xl")
 add_test(NAME cli.own_assets COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/cli/own_assets.sh $<TARGET_FILE:loadline> ${CLI_FOLDER}
          ${PROJECT_SOURCE_DIR}/assets/profiles)

@@ -1,8 +1,8 @@
 #!/bin/bash
 # Saved requests ask for what was asked for, from any folder, and flags go before them.
-# usage: requests.sh LOADLINE FOLDER
+# usage: requests.sh LOADLINE FOLDER LESSONS
 set -u
-program=$1
+program=$1 lessons=$3
 cd "$2" || exit 1
 fail() { echo "$1"; exit 1; }
 folder=requests
@@ -50,6 +50,31 @@ echo '{"schema_version": 2, "options": {}}' >$folder/wrong.json
 refused 2 "PATH is required" plan --request $folder/wrong.json
 echo '{"schema_version": 2, "model": "../xl", "options": {"method": ["direct"], "slots": 2}}' >$folder/wrong.json
 refused 2 "--slots has no effect for direct" plan --request $folder/wrong.json
+
+# an empty list is none of the names that are needed, in every option and in a lesson's scene
+for option in order method place dim; do
+  echo "{\"schema_version\": 2, \"model\": \"../xl\", \"options\": {\"$option\": []}}" >$folder/wrong.json
+  for command in plan rehearse report pack; do
+    refused 1 "'$option': a name is needed" $command --request $folder/wrong.json
+  done
+done
+refused 2 "a name is needed" plan xl --order ''
+sed 's/"options": {/"options": {"order": [], /' "$lessons/six-ways.json" >$folder/six-ways.json
+cp "$lessons/six-ways.md" $folder
+grep -q '"order": \[\]' $folder/six-ways.json || fail "no list to empty"
+refused 1 "'order': a name is needed" lesson check $folder/six-ways.json
+
+# a request of any path opens again: bytes that are no UTF-8, percent signs, blanks, a dash at the front
+mkdir -p $folder/odd
+for name in "$(printf 'caf\351 100%%25.safetensors')" '100%41.safetensors' '-a b.safetensors' "it's \"q\".safetensors"; do
+  cp demo/model-00001-of-00003.safetensors "$folder/odd/$name"
+  for where in $folder/elsewhere/saved.json "$folder/odd/-s $(printf '\351').json"; do
+    rm -f "$where"
+    "$program" plan "$folder/odd/$name" --method direct --save-request="$where" >$folder/saved.txt || fail "--save-request of $name: $?"
+    (cd / && "$program" plan --request="$OLDPWD/$where") >$folder/opened.txt || fail "--request of $name: $?: $(cat "$where")"
+    cmp -s <(tail -n +2 $folder/saved.txt) <(tail -n +2 $folder/opened.txt) || fail "another model: $(cat "$where")"
+  done
+done
 
 # nothing but a saved request is written over
 cp demo/config.json $folder/config.json

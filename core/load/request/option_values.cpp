@@ -6,6 +6,7 @@
 #include "core/load/request/model_parts.h"
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 
 #include <fmt/core.h>
@@ -99,9 +100,12 @@ void read_option(LoadRequest& request, const std::string& id, const assets::Asse
     return option->set(request, {});
   try {
     if (option == nullptr || node.kind != assets::AssetNode::Kind::list)
-      return set_load_option(request, id, node.name(fmt::format("'{}'", id), kLongestValue));
+      return set_load_option(request, id,
+                             node.name(fmt::format("'{}'", safe_display(id, 60)), kLongestValue));
     if (option->kind != OptionKind::names) node.place.fail("'{}' takes one value", id);
-    set_option_value(*option, request, node.texts(fmt::format("'{}'", id), kMostNames, kLongestValue));
+    const std::vector<std::string> names = node.texts(fmt::format("'{}'", id), kMostNames, kLongestValue);
+    if (names.empty()) throw Error(ErrorCode::usage, "a name is needed");
+    set_option_value(*option, request, names);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::usage) throw;
     node.place.fail(option == nullptr ? error.what() : fmt::format("'{}': {}", id, error.what()));
@@ -140,6 +144,32 @@ std::string path_beside(const std::string& named, const std::string& file) {
   return failed ? named : beside.string();
 }
 
+// A path that is not UTF-8, which JSON cannot hold: bytes from 0x80 on, and '%', as % and two hexadecimal
+// digits.
+constexpr std::string_view kPercent = "percent";
+
+std::string to_percent(std::string_view path) {
+  std::string text;
+  for (const char c : path)
+    text += static_cast<unsigned char>(c) < 0x80 && c != '%'
+                ? std::string(1, c)
+                : fmt::format("%{:02X}", static_cast<unsigned char>(c));
+  return text;
+}
+
+std::string from_percent(std::string_view text) {
+  std::string path;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    unsigned byte = 0;
+    const char* const digits = text.data() + i + 1;
+    const bool escape = text[i] == '%' && text.size() - i > 2 &&
+                        std::from_chars(digits, digits + 2, byte, 16).ptr == digits + 2;
+    path += escape ? static_cast<char>(byte) : text[i];
+    if (escape) i += 2;
+  }
+  return path;
+}
+
 // The options that may name a file.
 template <typename Change>
 void change_paths(LoadRequest& request, Change change) {
@@ -152,16 +182,20 @@ void change_paths(LoadRequest& request, Change change) {
 
 SavedRequest parse_request(std::string_view json, const std::string& path) {
   const assets::AssetNode root = assets::parse_asset(json, path);
-  root.allow({"schema_version", "model", "options"});
+  root.allow({"schema_version", "model", "model_encoding", "options"});
   const assets::AssetNode& version = root.at("schema_version");
   if (version.text != std::to_string(kRequestVersion))
     version.place.fail("'schema_version' is {}, this program reads {}", safe_display(version.text, 20),
                        kRequestVersion);
   SavedRequest saved;
   if (const assets::AssetNode* const model = root.find("model")) {
-    const std::filesystem::path named = model->name("'model'", kLongestValue);
+    std::string named = model->name("'model'", kLongestValue);
     if (named.empty()) model->place.fail("'model' is empty");
-    saved.model = from_here(named.string(), path);
+    if (const assets::AssetNode* const encoding = root.find("model_encoding")) {
+      if (encoding->text != kPercent) encoding->place.fail("'model_encoding' can be '{}' only", kPercent);
+      named = from_percent(named);
+    }
+    saved.model = from_here(named, path);
   }
   if (const assets::AssetNode* const options = root.find("options"))
     read_request_options(saved.request, *options);
@@ -185,7 +219,8 @@ std::string request_text_beside(LoadRequest request, const std::optional<std::st
 
 std::string request_text(const LoadRequest& request, const std::optional<std::string>& model) {
   Json json = {{"schema_version", kRequestVersion}};
-  if (model) json["model"] = is_valid_utf8(*model) ? *model : safe_display(*model);
+  if (model) json["model"] = is_valid_utf8(*model) ? *model : to_percent(*model);
+  if (model && !is_valid_utf8(*model)) json["model_encoding"] = kPercent;
   json["options"] = Json::object();
   const LoadRequest defaults;
   for (const LoadOption& option : load_options())
