@@ -98,7 +98,7 @@ Judged judge(const Ask& ask, std::string_view given, std::size_t scene, Figures&
     return {false, fmt::format("Not quite: it is {}, not {}{}.", words, safe_display(trimmed(given), 40),
                                compared(answer, right))};
   }
-  const std::string choice = given_choice(given, std::get<AskChoice>(ask.kind).choices);
+  const std::string choice = safe_display(given_choice(given, std::get<AskChoice>(ask.kind).choices));
   return choice == words ? Judged{true, fmt::format("Right: {}.", words)}
                          : Judged{false, fmt::format("It is {}, not {}.", words, choice)};
 }

@@ -172,6 +172,9 @@ std::string plain_text(const RichText& text) {
 
 namespace {
 
+// A user's own lesson can hold anything.
+std::string shown(const RichText& text) { return safe_display(plain_text(text)); }
+
 // The last column is filled to what is left of the line.
 std::string table_text(const Block& block, std::size_t columns) {
   constexpr std::size_t kGap = 2, kLeast = 24;
@@ -179,7 +182,7 @@ std::string table_text(const Block& block, std::size_t columns) {
   for (const auto& row : block.rows)
     for (std::size_t i = 0; i < row.size(); ++i) {
       if (i == widths.size()) widths.push_back(0);
-      widths[i] = std::max(widths[i], display_width(plain_text(row[i])));
+      widths[i] = std::max(widths[i], display_width(shown(row[i])));
     }
   std::size_t before = 0;
   for (std::size_t i = 0; i + 1 < widths.size(); ++i) before += widths[i] + kGap;
@@ -188,10 +191,10 @@ std::string table_text(const Block& block, std::size_t columns) {
   for (const auto& row : block.rows) {
     std::string line;
     for (std::size_t i = 0; i + 1 < row.size(); ++i) {
-      const std::string cell = plain_text(row[i]);
+      const std::string cell = shown(row[i]);
       line += cell + std::string(widths[i] - display_width(cell) + kGap, ' ');
     }
-    const std::string last = row.empty() ? "" : wrapped(plain_text(row.back()), "", room);
+    const std::string last = row.empty() ? "" : wrapped(shown(row.back()), "", room);
     for (const std::string_view part : lines_of(last)) {
       line += part;
       text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
@@ -211,15 +214,15 @@ std::string markdown_text(std::string_view markdown, std::size_t columns, bool b
     if (in_list && !item) text += "\n";
     in_list = item;
     if (block.kind == BlockKind::code) {
-      for (const std::string_view line : lines_of(block.code)) text += "    " + std::string(line) + "\n";
+      for (const std::string_view line : lines_of(block.code)) text += "    " + safe_display(line) + "\n";
     } else if (block.kind == BlockKind::table) {
       text += table_text(block, columns);
     } else if (block.kind == BlockKind::heading && bold) {
-      text += "\033[1m" + plain_text(block.text) + "\033[0m\n";
+      text += "\033[1m" + shown(block.text) + "\033[0m\n";
     } else if (item) {
-      text += wrapped(block.mark + " " + plain_text(block.text), "  ", columns);
+      text += wrapped(block.mark + " " + shown(block.text), "  ", columns);
     } else {
-      text += wrapped(plain_text(block.text), "", columns);
+      text += wrapped(shown(block.text), "", columns);
     }
     if (!item) text += "\n";
   }

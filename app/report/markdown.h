@@ -40,8 +40,8 @@ std::string plain_text(const RichText& text);
 // --- The Markdown of pages as plain text for a terminal.
 
 // What markdown_blocks() reads: paragraphs filled to `columns`, an empty line after each, code indented,
-// tables in columns whose last is filled too. With `bold`, headings have the terminal's escape sequences for
-// that.
+// tables in columns whose last is filled too. Everything is escaped for a terminal. With `bold`, headings
+// have the terminal's escape sequences for that.
 std::string markdown_text(std::string_view markdown, std::size_t columns, bool bold = false);
 
 // --- The Markdown of pages as HTML.

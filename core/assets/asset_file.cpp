@@ -166,12 +166,19 @@ Expression find_expression(const AssetNode& root, std::string_view key) {
   return found == nullptr ? Expression() : found->expression(fmt::format("'{}'", key));
 }
 
+namespace {
+
+constexpr std::uint64_t kMostBytes = 1 << 20;
+
+Error too_large(const std::string& path, std::uint64_t bytes) {
+  return Error(ErrorCode::limit, {.file = path}, "has {} bytes, the limit is {}", bytes, kMostBytes);
+}
+
+}  // namespace
+
 AssetNode parse_asset(std::string_view json, const std::string& path) {
-  constexpr std::size_t kMostBytes = std::size_t{1} << 20;
-  if (json.size() > kMostBytes)
-    throw Error(ErrorCode::limit, {.file = path}, "an asset of {} bytes, the limit is {}", json.size(),
-                kMostBytes);
-  return AssetReader(json, path).read().as(AssetNode::Kind::object, "an asset");
+  if (json.size() > kMostBytes) throw too_large(path, json.size());
+  return AssetReader(json, path).read().as(AssetNode::Kind::object, "the file");
 }
 
 // --- Lists and reads the asset files of a folder.
@@ -188,8 +195,9 @@ std::vector<std::string> json_files(const std::string& folder) {
 }
 
 std::string asset_text(const std::string& path) {
-  constexpr std::size_t kMostBytes = (1 << 20) + 1;
-  return io::SourceFile::open(path).head(kMostBytes);
+  const io::SourceFile file = io::SourceFile::open(path);
+  if (file.size() > kMostBytes) throw too_large(path, file.size());
+  return file.head(kMostBytes);
 }
 
 // --- Parses the text again with nlohmann::json, which is slower but reports what it expected.

@@ -67,7 +67,7 @@ AssetNode parse_asset(std::string_view json, const std::string& path);
 
 // The paths of a folder's .json files, sorted; none if the folder does not exist.
 std::vector<std::string> json_files(const std::string& folder);
-// The content of a file, up to one byte more than the size limit of an asset. Throws Error{io}.
+// The content of a file. Throws Error{io}, and Error{limit} for more than 1 MiB.
 std::string asset_text(const std::string& path);
 
 // Parses every embedded file into a row.

@@ -1,5 +1,6 @@
 // Checks of changes for every format, and safetensors.
 
+#include "core/assets/asset_file.h"
 #include "core/base/text.h"
 #include "exporters/edit/edit_header.h"
 
@@ -105,9 +106,8 @@ Place find_metadata_member(const std::string& text, const std::string& path) {
     }
     place.alone = members == (place.begin == place.end ? 0 : 1);
     return place;
-  } catch (const simdjson::simdjson_error& error) {
-    throw Error(ErrorCode::malformed, {.file = path, .byte = kLengthBytes},
-                "the header is not valid JSON: {}", error.what());
+  } catch (const simdjson::simdjson_error&) {
+    throw Error(ErrorCode::malformed, {.file = path, .byte = kLengthBytes}, assets::json_fault(text));
   }
 }
 

@@ -196,8 +196,8 @@ WorkRecord parse_record(std::string_view text, const std::string& path) {
     for (const WorkFile& file : record.files) inside(file.target);
     for (const std::string& name : record.superseded) inside(name);
     return record;
-  } catch (const Json::exception& fault) {
-    throw Error(ErrorCode::malformed, {.file = path}, "is not a record of a conversion: {}", fault.what());
+  } catch (const Json::exception&) {
+    throw Error(ErrorCode::malformed, {.file = path}, "is not a record of a conversion");
   }
 }
 

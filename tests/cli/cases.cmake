@@ -339,6 +339,8 @@ set_tests_properties(cli.advice PROPERTIES FIXTURES_REQUIRED "demo;seventy;xl")
 add_test(NAME cli.requests COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/cli/requests.sh $<TARGET_FILE:loadline> ${CLI_FOLDER}
          ${PROJECT_SOURCE_DIR}/assets/lessons)
 set_tests_properties(cli.requests PROPERTIES FIXTURES_REQUIRED "demo;xl")
+add_test(NAME cli.escaping COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/cli/escaping.sh $<TARGET_FILE:loadline>
+         ${CLI_FOLDER}/escaping ${PROJECT_SOURCE_DIR})
 add_test(NAME cli.own_assets COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/cli/own_assets.sh $<TARGET_FILE:loadline> ${CLI_FOLDER}
          ${PROJECT_SOURCE_DIR}/assets/profiles)
 set_tests_properties(cli.own_assets PROPERTIES FIXTURES_REQUIRED demo)

@@ -112,7 +112,7 @@ graph::MetaGraphPtr open_for(const Context& context, const std::string& path) {
 }
 
 void complain(const std::string& text) {
-  const std::string line = "loadline: " + text + "\n";
+  const std::string line = "loadline: " + safe_display(text) + "\n";
   (void)!std::fwrite(line.data(), 1, line.size(), stderr);
 }
 

@@ -292,7 +292,12 @@ int run_command(const Action& action, Context& context) {
   } catch (const std::bad_alloc&) {
     return report(context, Error(ErrorCode::limit, "out of memory"));
   } catch (const std::exception& error) {
-    return report(context, Error(ErrorCode::io, "unexpected failure: {}", error.what()));
+    // their texts are for programmers; TBB has no type for this one
+    const bool thread = std::string_view(error.what()).starts_with("pthread_create");
+    return report(context,
+                  thread ? Error(ErrorCode::limit,
+                                 "cannot start a thread: a limit on processes, threads or memory was reached")
+                         : Error(ErrorCode::io, "unexpected failure: a fault of this program"));
   }
 }
 

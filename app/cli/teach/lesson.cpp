@@ -86,7 +86,7 @@ void show_slider(const Step& step, Figures& figures) {
   fmt::print("{}:\n", load::find_load_option(step.slider->option)->title);
   for (const std::string& value : step.slider->values) {
     const lesson::SceneAnswer scene = figures.changed_scene(step.scene, step.slider->option, value);
-    fmt::print("  {:>10}", value);
+    fmt::print("  {:>10}", safe_display(value, 40));
     for (const load::LoadRow& row : scene.answered.answer.rows)
       if (!row.refusal)
         fmt::print("   {} {}{}", row.method->id, format_bytes(row.held_peak),
@@ -183,7 +183,7 @@ int run_lesson(const Context& context, const LessonFlags& options) {
     written = true;
   }
   if (context.json) {
-    Json json = {{"id", lesson.id}, {"title", lesson.title}, {"steps", Json::array()}};
+    Json json = {{"id", json_text(lesson.id)}, {"title", lesson.title}, {"steps", Json::array()}};
     for (const Step* const step : steps)
       json["steps"].push_back(step_json(context, *step, environment.load, !options.no_run, figures));
     print_json(std::move(json));
@@ -233,14 +233,21 @@ int check_lessons(const Context& context, const LessonFlags& options) {
     throw Error(ErrorCode::usage, "lesson check takes files: NAME.json with NAME.md beside it");
   const CliEnvironment environment(context, {});
   bool sound = true;
+  Json checked = Json::array();
   for (const std::string& path : options.names) {
     const Lesson lesson = lesson::read_lesson(path);
     Progress progress(context.stop);
     const auto faults = lesson::lesson_faults(lesson, environment.load, options.with_runs, progress);
+    sound = sound && faults.empty();
+    checked.push_back({{"file", json_text(path)},
+                       {"id", json_text(lesson.id)},
+                       {"steps", lesson.steps.size()},
+                       {"faults", json_texts(faults)}});
+    if (context.json) continue;
     for (const std::string& fault : faults) fmt::print("{}\n", safe_display(fault));
     if (faults.empty()) fmt::print("{}: {} steps, no errors\n", safe_display(path), lesson.steps.size());
-    sound = sound && faults.empty();
   }
+  if (context.json) print_json({{"lessons", std::move(checked)}});
   return sound ? kDone : kFailed;
 }
 
