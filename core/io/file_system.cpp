@@ -15,6 +15,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
 namespace loadline::io {
 
@@ -107,13 +108,54 @@ std::string system_folder() {
   return failed ? "/tmp" : folder.string();
 }
 
+constexpr std::string_view kTemporary = ".loadline-temporary-";
+
+// Invalid if another process holds the folder, or has removed it.
+UniqueFd locked_folder(const std::string& path) {
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+  struct stat held = {}, named = {};
+  const bool locked = fd && ::flock(fd.get(), operation(LockKind::exclusive)) == 0 &&
+                      ::fstat(fd.get(), &held) == 0 && ::stat(path.c_str(), &named) == 0 &&
+                      held.st_ino == named.st_ino && held.st_uid == ::geteuid();
+  return locked ? std::move(fd) : UniqueFd();
+}
+
 }  // namespace
+
+std::vector<std::string> abandoned_folders(const std::string& parent) {
+  std::vector<std::string> paths;
+  std::error_code failure;
+  for (std::filesystem::directory_iterator at(parent, failure), end; !failure && at != end;
+       at.increment(failure)) {
+    const std::string path = at->path().string();
+    if (at->path().filename().string().starts_with(kTemporary) && locked_folder(path)) paths.push_back(path);
+  }
+  std::ranges::sort(paths);
+  return paths;
+}
+
+void remove_abandoned(const std::string& folder) {
+  const UniqueFd held = locked_folder(folder);
+  std::error_code failure;
+  if (held) std::filesystem::remove_all(folder, failure);
+  if (failure) throw system_error(folder, "remove", failure.value());
+}
 
 TemporaryFolder::TemporaryFolder() : TemporaryFolder(system_folder()) {}
 
 TemporaryFolder::TemporaryFolder(const std::string& parent) {
-  path_ = (std::filesystem::path(parent) / "loadline-XXXXXX").string();
-  if (mkdtemp(path_.data()) == nullptr) throw system_error(path_, "create", errno);
+  for (const std::string& left : abandoned_folders(parent)) {
+    try {
+      remove_abandoned(left);
+    } catch (const Error&) {  // this one is not needed here
+    }
+  }
+  // another process may take it for abandoned before it is locked
+  while (!lock_) {
+    path_ = (std::filesystem::path(parent) / fmt::format("{}XXXXXX", kTemporary)).string();
+    if (mkdtemp(path_.data()) == nullptr) throw system_error(path_, "create", errno);
+    lock_ = locked_folder(path_);
+  }
 }
 
 TemporaryFolder::~TemporaryFolder() {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <unistd.h>
 
@@ -67,7 +68,8 @@ bool change_lock(const UniqueFd& fd, LockKind kind);
 
 // --- A folder that is removed with its content.
 
-// A new folder in the system's temporary folder, or in `parent`. The destructor removes it with its content.
+// A new hidden folder in the system's temporary folder, or in `parent`. The destructor removes it with its
+// content. What a killed process has left is removed with the next one that is made there.
 class TemporaryFolder {
  public:
   // Throws Error{io}.
@@ -81,6 +83,12 @@ class TemporaryFolder {
 
  private:
   std::string path_;
+  UniqueFd lock_;  // on the folder, while it is in use
 };
+
+// The temporary folders of this user in `parent` that no process uses, sorted.
+std::vector<std::string> abandoned_folders(const std::string& parent);
+// Removes such a folder with its content, unless a process uses it by now. Throws Error{io}.
+void remove_abandoned(const std::string& folder);
 
 }  // namespace loadline::io

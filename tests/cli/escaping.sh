@@ -131,6 +131,25 @@ echo '[]' >j.json
 run 1 batch j.json
 says "the file is a list, an object expected"
 
+# --- What a killed lesson leaves is found.
+mkdir -p temporary
+TMPDIR=$PWD/temporary "$program" lesson run meta-device >/dev/null 2>&1 &
+victim=$!
+for ((i = 0; i < 200; ++i)); do
+  [ -z "$(ls -A temporary)" ] || break
+  sleep 0.02
+done
+kill -9 $victim
+wait $victim 2>/dev/null
+left=$(ls -A temporary)
+[ -n "$left" ] || fail "nothing to remove: the lesson makes no files"
+run 0 clean temporary --dry-run
+says "would remove $left"
+run 0 clean temporary
+[ -z "$(ls -A temporary)" ] || fail "left: $(ls -A temporary)"
+run 0 clean temporary
+says "Nothing to remove"
+
 # --- Commands that say --json print JSON.
 run 0 lesson check "$lesson.json" --json
 says '"faults": []'

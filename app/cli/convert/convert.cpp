@@ -8,6 +8,7 @@
 #include "core/base/error.h"
 #include "core/base/tasks.h"
 #include "core/base/text.h"
+#include "core/io/file_system.h"
 #include "exporters/merge/merge_lora.h"
 #include "exporters/writer/work_folder.h"
 #include "exporters/writer/write_layout.h"
@@ -134,6 +135,14 @@ std::string describe(const exporters::Remains& remains) {
 
 int clean(const Context& context, const CleanFlags& flags) {
   Json removed = Json::array(), kept = Json::array();
+  for (const std::string& folder : io::abandoned_folders(flags.folder)) {
+    if (!flags.dry_run) io::remove_abandoned(folder);
+    removed.push_back({{"path", json_text(folder)}, {"output", ""}, {"bytes", 0}, {"consumed_bytes", 0}});
+    if (!context.json)
+      fmt::print("{} {}: files of a lesson or a window that was killed\n",
+                 flags.dry_run ? "would remove" : "removed",
+                 safe_display(std::filesystem::path(folder).filename().string()));
+  }
   for (const exporters::Remains& remains : exporters::find_remains(flags.folder)) {
     const std::string reason = reason_to_keep(remains, flags);
     if (reason.empty() && !flags.dry_run) exporters::remove_remains(remains, true);
