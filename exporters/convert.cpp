@@ -65,10 +65,6 @@ Conversion bind_conversion(graph::MetaGraphPtr graph, const ConvertRequest& requ
   Conversion bound{std::move(graph), &exporter, {}, request.layout, request.write};
   ExportOptions& options = bound.options;
   bound.out = out ? *out : output_name(graph::model_name(*bound.graph), exporter, exporter.kind(options));
-  std::error_code failure;
-  for (const std::string& read : {request.imatrix, request.order})
-    if (!read.empty() && fs::equivalent(bound.out, read, failure))
-      throw Error(ErrorCode::usage, {.file = bound.out}, "is read by this conversion; write elsewhere");
   if (bound.write.share && bound.write.share->count == 0) {
     if (!environment.share)
       throw Error(ErrorCode::usage,
@@ -85,6 +81,7 @@ Conversion bind_conversion(graph::MetaGraphPtr graph, const ConvertRequest& requ
         .with({"outtype", "bf16"});
   if (!request.order.empty()) options.order = environment.order(*bound.graph, request.order);
   if (!request.imatrix.empty()) options.importance = environment.importance(request.imatrix);
+  bound.write.other_inputs = {request.order, request.imatrix};  // an order's name is hardly a file's
   options.follow_links = environment.follow_links;
   return bound;
 }

@@ -250,7 +250,7 @@ constexpr std::array<Option<Request>, 20> kOptions = {{
      .title = "Consume the source",
      .brief = "free the source's disk space while converting",
      .help = "Frees the source's disk space while converting, and removes the source's weight files at the "
-             "end. A "
+             "end, of a merge those of the base. A "
              "range is freed only after the bytes made of it are on the disk and have been read back.",
      .access = access::flag<&Request::write, &WriteOptions::consume>},
     {.id = "part",

@@ -5,7 +5,9 @@
 #include "core/base/option.h"
 #include "core/base/text.h"
 #include "core/graph/names/file_names.h"
+#include "core/io/atomic_file.h"
 #include "core/io/file_system.h"
+#include "core/io/unfinished.h"
 #include "importers/formats.h"
 
 #include <algorithm>
@@ -107,18 +109,54 @@ Source make_source(std::shared_ptr<const io::SourceFile> file, std::shared_ptr<c
   return source;
 }
 
-std::vector<std::string> file_names(const fs::path& folder) {
+struct Opening : ResolveOptions {
+  bool consumed = false;  // parts of the model may be gone
+};
+
+struct Listing {
+  std::vector<std::string> names;   // of files, sorted
+  std::vector<std::string> hidden;  // files and folders of this program
+};
+
+Listing list_folder(const fs::path& folder) {
   std::error_code failure;
-  std::vector<std::string> names;
+  Listing listing;
   for (fs::directory_iterator at(folder, failure), end; !failure && at != end; at.increment(failure)) {
     std::string name = at->path().filename().string();
     // skips hidden files: editors' copies, and macOS's "._model.gguf"
-    if (std::error_code ignored; !name.starts_with('.') && !at->is_directory(ignored))
-      names.push_back(std::move(name));
+    if (name.starts_with(io::kHiddenPrefix))
+      listing.hidden.push_back(std::move(name));
+    else if (std::error_code ignored; !name.starts_with('.') && !at->is_directory(ignored))
+      listing.names.push_back(std::move(name));
   }
   if (failure) throw system_error(folder.string(), "list the folder", failure.value());
-  std::ranges::sort(names, [](const auto& a, const auto& b) { return natural_less(a, b); });
-  return names;
+  std::ranges::sort(listing.names, [](const auto& a, const auto& b) { return natural_less(a, b); });
+  return listing;
+}
+
+// An edit of one file leaves it readable, mostly: it is said, and what reads weights refuses.
+void add_edit_note(Source& source, const std::string& path) {
+  if (io::edit_was_interrupted(path))
+    source.notes.push_back(graph::make_note(
+        graph::Severity::error, {},
+        "{}: an edit of this file was interrupted; `loadline edit` on it puts the old header back",
+        safe_display(path, 100)));
+}
+
+// For the files of a folder, which are listed.
+void add_edit_notes(Source& source, const fs::path& folder, const Listing& listing) {
+  if (std::ranges::any_of(listing.hidden, io::is_edit_backup))
+    for (const std::string& name : listing.names) add_edit_note(source, (folder / name).string());
+}
+
+// For one file, or for all that it may belong to.
+void add_edit_notes(Source& source, const fs::path& file) {
+  const std::string name = file.filename().string();
+  const fs::path folder = file.has_parent_path() ? file.parent_path() : ".";
+  if (name.ends_with(".index.json") || name.find("-of-") != std::string::npos)
+    add_edit_notes(source, folder, list_folder(folder));
+  else
+    add_edit_note(source, file.string());
 }
 
 // Training state beside a model. It is opened only if there is nothing else.
@@ -206,9 +244,11 @@ std::vector<std::string> gguf_set(const std::vector<std::string>& found) {
   return set;
 }
 
-Source resolve_model_folder(const fs::path& path, const ResolveOptions& options) {
+Source resolve_model_folder(const fs::path& path, const Opening& options) {
   const auto folder = std::make_shared<const ModelFolder>(path, options.follow_links);
-  const std::vector<std::string> names = file_names(path);
+  const Listing listing = list_folder(path);
+  const std::vector<std::string>& names = listing.names;
+  io::require_whole(path.string(), listing.hidden, options.consumed);
   std::vector<std::string> found = candidates(names);
   std::erase_if(found, [&](const std::string& name) { return is_foreign_bin(*folder, name); });
   if (found.empty())
@@ -240,6 +280,7 @@ Source resolve_model_folder(const fs::path& path, const ResolveOptions& options)
     source.notes.push_back(graph::make_note(graph::Severity::warning, {},
                                             "opened '{}' only; the folder also holds {}",
                                             safe_display(found.front()), join_names(others, 3)));
+  add_edit_notes(source, path, listing);
   return source;
 }
 
@@ -272,14 +313,14 @@ std::optional<fs::path> main_snapshot(const fs::path& repository) {
 
 bool holds_model(const fs::path& folder) {
   try {
-    return !candidates(file_names(folder)).empty();
+    return !candidates(list_folder(folder).names).empty();
   } catch (const Error&) {
     return false;  // it cannot be read
   }
 }
 
 // For a repository without a usable reference: the last changed snapshot that holds a model.
-Source newest_snapshot(const fs::path& repository, const ResolveOptions& options) {
+Source newest_snapshot(const fs::path& repository, const Opening& options) {
   std::vector<std::pair<fs::file_time_type, fs::path>> found;
   std::error_code failure;
   for (fs::directory_iterator at(repository / "snapshots", failure), end; !failure && at != end;
@@ -299,7 +340,7 @@ Source newest_snapshot(const fs::path& repository, const ResolveOptions& options
   return source;
 }
 
-Source resolve_folder(const fs::path& path, const ResolveOptions& options) {
+Source resolve_folder(const fs::path& path, const Opening& options) {
   const fs::path name = (path.filename().empty() ? path.parent_path() : path).filename();
   const bool repository =
       name.string().rfind("models--", 0) == 0 && io::is_folder((path / "snapshots").string());
@@ -318,7 +359,8 @@ std::shared_ptr<const io::SourceFile> index_of(const fs::path& shard, const Mode
   return index->head(kMostSearched).find('"' + name + '"') == std::string::npos ? nullptr : index;
 }
 
-Source resolve_file(const fs::path& path, const ResolveOptions& options) {
+Source resolve_file(const fs::path& path, const Opening& options) {
+  io::require_whole(path.string(), options.consumed);
   // the user named this file, so it may be a link to anywhere
   auto file = std::make_shared<const io::SourceFile>(io::SourceFile::open(path.string()));
   const auto folder = std::make_shared<const ModelFolder>(path.parent_path(), options.follow_links);
@@ -327,9 +369,12 @@ Source resolve_file(const fs::path& path, const ResolveOptions& options) {
     source.notes.push_back(graph::make_note(
         graph::Severity::info, {}, "'{}' is one shard: opened the whole model through '{}'",
         safe_display(path.filename().string()), safe_display(fs::path(index->path()).filename().string())));
+    add_edit_notes(source, path);
     return source;
   }
-  return make_source(std::move(file), folder);
+  Source source = make_source(std::move(file), folder);
+  add_edit_notes(source, path);
+  return source;
 }
 
 // "org/name" or "name" as the hub spells them.
@@ -347,7 +392,7 @@ bool is_repository_name(std::string_view text) {
          (slash == std::string_view::npos || is_part(text.substr(slash + 1)));
 }
 
-Source resolve_path(const std::string& path, const ResolveOptions& options) {
+Source resolve_path(const std::string& path, const Opening& options) {
   if (path.empty()) throw Error(ErrorCode::usage, "the path of the model is empty");
   std::error_code failure;
   const fs::file_status status = fs::status(path, failure);
@@ -366,16 +411,37 @@ Source resolve_path(const std::string& path, const ResolveOptions& options) {
   throw system_error(path, "open", failure ? failure.value() : ENOENT);
 }
 
-}  // namespace
-
-Source resolve(const std::string& path, const ResolveOptions& options) {
+Source resolve(const std::string& path, const Opening& options) {
   Source source = resolve_path(path, options);
   source.assets = options.assets;
   return source;
 }
 
+graph::MetaGraph open(const std::string& path, const Opening& options) {
+  const Source source = resolve(path, options);
+  try {
+    return import_source(source);
+  } catch (const Error& error) {
+    // half an edit may be why
+    for (const graph::Note& note : source.notes)
+      if (note.severity == graph::Severity::error)
+        throw Error(error.code(), "{} ({})", error.what(), note.text);
+    throw;
+  }
+}
+
+}  // namespace
+
+Source resolve(const std::string& path, const ResolveOptions& options) {
+  return resolve(path, Opening{options, false});
+}
+
 graph::MetaGraph open_model(const std::string& path, const ResolveOptions& options) {
-  return import_source(resolve(path, options));
+  return open(path, {options, false});
+}
+
+graph::MetaGraph open_consumed(const std::string& path, const ResolveOptions& options) {
+  return open(path, {options, true});
 }
 
 // --- The table of options for opening a model.

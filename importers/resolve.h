@@ -52,11 +52,14 @@ struct ResolveOptions {
 
 // An existing path beats org/name. A folder opens the file of the lowest rank (graph::model_file_rank), and
 // training state such as optimizer.pt last. A Note names the other candidates. A shard whose index lies
-// beside it opens the whole model. Throws Error.
+// beside it opens the whole model. Throws Error; also for files that an interrupted run has left old in part
+// and new in part, or without parts of their weights (core/io/unfinished.h).
 Source resolve(const std::string& path, const ResolveOptions& options);
 
 // resolve(), then import_source().
 graph::MetaGraph open_model(const std::string& path, const ResolveOptions& options);
+// The same for a model of which a conversion has taken parts away, to go on with that.
+graph::MetaGraph open_consumed(const std::string& path, const ResolveOptions& options);
 
 // --- The table of options for opening a model, for every front end.
 

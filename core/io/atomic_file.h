@@ -10,6 +10,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 
 struct XXH3_state_s;
 
@@ -120,6 +121,8 @@ class AtomicFile {
 // The small file beside `path` that holds the old and the new bytes while they are exchanged. It exists only
 // then, and after a crash.
 std::string edit_backup_path(const std::string& path);
+// Whether a file's name is that of such a file.
+bool is_edit_backup(std::string_view name);
 
 // Whether that file exists.
 bool edit_was_interrupted(const std::string& path);

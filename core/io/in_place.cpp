@@ -27,6 +27,7 @@ namespace fs = std::filesystem;
 using Bytes = std::span<const std::byte>;
 
 constexpr std::string_view kMagic = "LOADLINE EDIT 1\n";
+constexpr std::string_view kBackupName = ".loadline-edit-";
 constexpr std::uint64_t kMostBackup = std::uint64_t{1} << 30;
 constexpr std::size_t kHead = kMagic.size() + 3 * sizeof(std::uint64_t);
 
@@ -133,9 +134,11 @@ std::string edit_backup_path(const std::string& path) {
   const fs::path real = fs::canonical(path, failure);
   const fs::path file = failure ? fs::path(path) : real;
   const std::string name = file.filename().string();
-  return (file.parent_path() / fmt::format(".loadline-edit-{:016x}", hash_of(std::as_bytes(std::span(name)))))
+  return (file.parent_path() / fmt::format("{}{:016x}", kBackupName, hash_of(std::as_bytes(std::span(name)))))
       .string();
 }
+
+bool is_edit_backup(std::string_view name) { return name.starts_with(kBackupName); }
 
 bool edit_was_interrupted(const std::string& path) {
   std::error_code failure;

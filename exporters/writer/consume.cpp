@@ -6,11 +6,13 @@
 #include "core/io/atomic_file.h"
 #include "core/io/file_system.h"
 #include "core/io/source_file.h"
+#include "core/io/unfinished.h"
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <map>
 
 #include <fcntl.h>
 #include <fmt/core.h>
@@ -59,8 +61,8 @@ std::vector<ConsumedRange> parse_consumed(std::string_view log) {
   return ranges;
 }
 
-void check_consumable(const graph::MetaGraph& source) {
-  for (std::size_t i = 0; i < source.files.size(); ++i) {
+void check_consumable(const graph::MetaGraph& source, std::size_t files) {
+  for (std::size_t i = 0; i < std::min(files, source.files.size()); ++i) {
     if (!holds_weights(source, i)) continue;
     const std::string& path = source.files[i].path;
     const ErrorPlace place{.file = path};
@@ -82,9 +84,11 @@ void check_consumable(const graph::MetaGraph& source) {
   }
 }
 
-Consumption::Consumption(const Layout& layout, const graph::MetaGraph& source, std::string log)
+Consumption::Consumption(const Layout& layout, const graph::MetaGraph& source, std::size_t files,
+                         std::string log)
     : layout_(layout),
       source_(source),
+      files_(files),
       log_(std::move(log)),
       uses_(source.storages.size(), 0),
       next_(layout.files.size(), 0) {
@@ -113,7 +117,8 @@ std::vector<ConsumedRange> Consumption::freed(std::size_t file, std::uint64_t up
       const graph::Storage& storage = source_.storage(id);
       const bool whole =
           storage.encoding == graph::Encoding::plain || storage.encoding == graph::Encoding::byte_swapped;
-      if (storage.file != graph::kNoFile && whole && storage.bytes >= kLeastPunched)
+      if (storage.file != graph::kNoFile && graph::index(storage.file) < files_ && whole &&
+          storage.bytes >= kLeastPunched)
         free.push_back({graph::index(storage.file), storage.offset, storage.offset + storage.bytes});
     }
   }
@@ -130,6 +135,7 @@ void Consumption::punch(const std::vector<ConsumedRange>& ranges) {
       ::fdatasync(log.get()) != 0)
     throw system_error(log_, "note what is consumed", errno);
   io::sync_folder(fs::path(log_).parent_path().string());
+  if (!std::exchange(marked_, true)) mark();
   for (const ConsumedRange& range : ranges) {
     const std::string& path = source_.files[range.file].path;
     const io::UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
@@ -139,16 +145,39 @@ void Consumption::punch(const std::vector<ConsumedRange>& ranges) {
   }
 }
 
-std::vector<std::string> consumed_files(const graph::MetaGraph& source) {
+// Every file of the model is named: an ONNX model without weights of its own cannot be read either.
+void Consumption::mark() const {
+  const std::string work = fs::absolute(log_).parent_path().string();
+  std::map<fs::path, io::Mark> marks;  // by folder
+  for (std::size_t i = 0; i < std::min(files_, source_.files.size()); ++i) {
+    const fs::path file = fs::absolute(source_.files[i].path);
+    marks[file.parent_path()].files.push_back(file.filename().string());
+  }
+  for (auto& [folder, mark] : marks) {
+    mark.by = work;
+    io::put_mark((folder / io::kConsumedMark).string(), mark);
+  }
+}
+
+std::vector<std::string> consumed_files(const graph::MetaGraph& source, std::size_t files) {
   std::vector<std::string> paths;
-  for (std::size_t i = 0; i < source.files.size(); ++i)
+  for (std::size_t i = 0; i < std::min(files, source.files.size()); ++i)
     if (holds_weights(source, i) || source.files[i].path.ends_with(".index.json"))
-      paths.push_back(source.files[i].path);
+      paths.push_back(fs::absolute(source.files[i].path).string());
   return paths;
 }
 
-std::uint64_t consumed_room(const Layout& layout, const graph::MetaGraph& source) {
-  Consumption consumption(layout, source, "");
+std::vector<std::string> consumed_marks(const graph::MetaGraph& source, std::size_t files) {
+  std::vector<std::string> paths;
+  for (std::size_t i = 0; i < std::min(files, source.files.size()); ++i) {
+    std::string mark = (fs::absolute(source.files[i].path).parent_path() / io::kConsumedMark).string();
+    if (fs::exists(mark) && std::ranges::find(paths, mark) == paths.end()) paths.push_back(std::move(mark));
+  }
+  return paths;
+}
+
+std::uint64_t consumed_room(const Layout& layout, const graph::MetaGraph& source, std::size_t files) {
+  Consumption consumption(layout, source, files, "");
   std::uint64_t written = 0, freed = 0, most = 0;
   for (std::size_t i = 0; i < layout.files.size(); ++i)
     for (std::uint64_t at = 0; at < layout.files[i].bytes;) {

@@ -23,14 +23,17 @@ struct ConsumedRange {
 // The log of a work folder, one range a line. Lines that were cut off are left out.
 std::vector<ConsumedRange> parse_consumed(std::string_view log);
 
-// Throws Error{unsupported} for a source that cannot be consumed: on a file system without holes, with other
-// names (links), read-only, or without files.
-void check_consumable(const graph::MetaGraph& source);
+// Of a source only the first `files` files are consumed. Throws Error{unsupported} for one that cannot be
+// consumed: on a file system without holes, with other names (links), read-only, or without files.
+void check_consumable(const graph::MetaGraph& source, std::size_t files);
 
-// The files that hold weights, and their index: they go once the output is in place.
-std::vector<std::string> consumed_files(const graph::MetaGraph& source);
+// Those that hold weights, and their index, as absolute paths: they go once the output is in place.
+std::vector<std::string> consumed_files(const graph::MetaGraph& source, std::size_t files);
+// The marks in the folders of these files, from the moment when a part of them is gone until they are removed
+// (core/io/unfinished.h): paths.
+std::vector<std::string> consumed_marks(const graph::MetaGraph& source, std::size_t files);
 // Disk space that must be free to convert a consumed source.
-std::uint64_t consumed_room(const Layout& layout, const graph::MetaGraph& source);
+std::uint64_t consumed_room(const Layout& layout, const graph::MetaGraph& source, std::size_t files);
 
 // How often a written part is made durable while its source is consumed.
 inline constexpr std::uint64_t kConsumedStep = 64 << 20;
@@ -38,10 +41,10 @@ inline constexpr std::uint64_t kConsumedStep = 64 << 20;
 class Consumption {
  public:
   // `log`: the path of the work folder's log of consumed ranges.
-  Consumption(const Layout& layout, const graph::MetaGraph& source, std::string log);
+  Consumption(const Layout& layout, const graph::MetaGraph& source, std::size_t files, std::string log);
 
   // The first `upto` bytes of file number `file` of the layout are durable and verified. Calls for one file
-  // come with increasing numbers. The ranges are logged before they are punched.
+  // come with increasing numbers. The ranges are logged, and the source is marked, before they are punched.
   void written(std::size_t file, std::uint64_t upto);
   // The same without a change of files: the ranges that would be punched.
   std::vector<ConsumedRange> freed(std::size_t file, std::uint64_t upto);
@@ -51,10 +54,13 @@ class Consumption {
 
  private:
   void punch(const std::vector<ConsumedRange>& ranges);
+  void mark() const;
 
   const Layout& layout_;
   const graph::MetaGraph& source_;
+  std::size_t files_;
   std::string log_;
+  bool marked_ = false;
   std::set<std::pair<std::size_t, std::uint64_t>> logged_;  // file and begin of each range
   std::vector<std::uint32_t> uses_;                         // by storage: slots that are not written yet
   std::vector<std::size_t> next_;  // by file of the layout: its first slot that is not written

@@ -5,6 +5,7 @@
 #include "core/base/text.h"
 #include "core/graph/names/file_names.h"
 #include "core/io/system_memory.h"
+#include "core/io/unfinished.h"
 #include "exporters/writer/consume.h"
 #include "exporters/writer/work_folder.h"
 
@@ -33,10 +34,10 @@ void refuse_input(const graph::MetaGraph& source, const fs::path& target) {
   const auto folder_of = [](const fs::path& file) {
     return file.has_parent_path() ? file.parent_path() : fs::path(".");
   };
-  const bool weights = graph::is_weight_file(target.filename().string());
+  const std::string name = target.filename().string();
+  const bool weights = graph::is_weight_file(name) && !name.ends_with(".json");
   for (const graph::ModelFile& input : source.files)
     if (fs::equivalent(target, input.path, failure) ||
-        fs::equivalent(target, folder_of(input.path) / "config.json", failure) ||
         (!weights && fs::equivalent(folder_of(target), folder_of(input.path), failure)))
       throw Error(ErrorCode::usage, {.file = target.string()},
                   "is a file of the model being read; write elsewhere");
@@ -50,7 +51,7 @@ void check_file_name(const fs::path& target) {
                   bytes, NAME_MAX);
 }
 
-void check_targets(const Layout& layout, const graph::MetaGraph& source, bool overwrite) {
+void check_targets(const Layout& layout, const graph::MetaGraph& source, const WriteOptions& options) {
   for (const LayoutFile& file : layout.files) {
     std::error_code failure;
     const fs::path target(file.path);
@@ -59,8 +60,12 @@ void check_targets(const Layout& layout, const graph::MetaGraph& source, bool ov
     if (there.type() == fs::file_type::none) throw system_error(file.path, "write", failure.value());
     if (!fs::exists(there)) continue;
     refuse_input(source, target);
+    for (const std::string& input : options.other_inputs)
+      if (fs::equivalent(target, input, failure))
+        throw Error(ErrorCode::usage, {.file = file.path}, "is read by this conversion; write elsewhere");
     if (fs::is_directory(target, failure)) throw Error(ErrorCode::usage, {.file = file.path}, "is a folder");
-    if (!overwrite) throw Error(ErrorCode::usage, {.file = file.path}, "exists").with({"force", "on"});
+    if (!options.overwrite)
+      throw Error(ErrorCode::usage, {.file = file.path}, "exists").with({"force", "on"});
   }
 }
 
@@ -100,10 +105,10 @@ std::uint64_t total_bytes(const Layout& layout) {
   return total;
 }
 
-OutputCheck check_output(const Layout& layout, const graph::MetaGraph& source, bool overwrite) {
+OutputCheck check_output(const Layout& layout, const graph::MetaGraph& source, const WriteOptions& options) {
   OutputCheck check;
-  check_targets(layout, source, overwrite);
-  check.superseded = find_superseded(layout, source, overwrite);
+  check_targets(layout, source, options);
+  check.superseded = find_superseded(layout, source, options.overwrite);
   if (layout.files.empty()) return check;
   check.disk = io::disk_space(layout.files.front().path);
   if (check.disk && ::access(check.disk->folder.c_str(), W_OK | X_OK) != 0)
@@ -124,6 +129,19 @@ void check_room(const Layout& layout, std::uint64_t needed) {
 // --- Targets, remains, the source, room and buffers, in this order.
 
 namespace {
+
+// A folder has one mark.
+void refuse_consumed(const graph::MetaGraph& source, const WriteOptions& options) {
+  for (const std::string& path : consumed_marks(source, source.files.size())) {
+    const auto mark = io::read_mark(path);
+    const auto is_named = [&](const graph::ModelFile& file) {
+      return std::ranges::find(mark->files, fs::path(file.path).filename().string()) != mark->files.end();
+    };
+    if (mark && (options.consume || mark->any_file || std::ranges::any_of(source.files, is_named)))
+      throw Error(ErrorCode::usage, {.file = path},
+                  "marks what another conversion has consumed in this folder: that ends first");
+  }
+}
 
 PipelineSizes buffers_for(const Layout& layout, const graph::MetaGraph& source, const WriteOptions& options) {
   const bool computes = std::ranges::any_of(layout.files, [](const LayoutFile& file) {
@@ -167,15 +185,16 @@ WriteForecast forecast_write(const Layout& layout, const graph::MetaGraph& sourc
   const Remains remains = record ? examine_remains(work) : Remains{};
   const bool continues =
       remains.record && remains.record->identity == record->identity && (options.resume || options.share);
-  if (continues && remains.publishing) return forecast;  // only renames are left
+  if (continues && (remains.pending || remains.published)) return forecast;  // only renames are left
 
-  forecast.output = check_output(layout, source, options.overwrite);
-  if (options.consume) check_consumable(source);
+  forecast.output = check_output(layout, source, options);
+  if (options.consume) check_consumable(source, options.consumable_files);
+  if (!continues) refuse_consumed(source, options);
   const std::uint64_t total = total_bytes(layout);
   const std::uint64_t done = continues ? remains.written : 0;
   forecast.bytes_written = total - std::min(total, done);
   forecast.disk_bytes = total;
-  if (options.consume) forecast.disk_bytes = consumed_room(layout, source);
+  if (options.consume) forecast.disk_bytes = consumed_room(layout, source, options.consumable_files);
   if (options.sparse) forecast.disk_bytes = 0;
   // what remains have is there already, or becomes free
   const std::uint64_t have = allocated_bytes(remains.path);

@@ -24,7 +24,7 @@ struct OutputCheck {
 
 // Throws Error{usage} if a target exists and `overwrite` is not set, if it is a folder or a file of the
 // source, or if the output folder holds another model; Error{io} if the folder cannot be written to.
-OutputCheck check_output(const Layout& layout, const graph::MetaGraph& source, bool overwrite);
+OutputCheck check_output(const Layout& layout, const graph::MetaGraph& source, const WriteOptions& options);
 // Throws Error{io} if the disk has less than `needed` bytes: replaced files free nothing before the new ones
 // are whole.
 void check_room(const Layout& layout, std::uint64_t needed);

@@ -7,12 +7,14 @@
 #include "core/io/atomic_file.h"
 #include "core/io/file_system.h"
 #include "core/io/source_file.h"
+#include "core/io/unfinished.h"
 #include "exporters/writer/checkpoints.h"
 #include "exporters/writer/consume.h"
 
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <set>
 #include <utility>
 
 #include <fcntl.h>
@@ -24,7 +26,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kPrefix = ".loadline-";
+constexpr std::string_view kPublishedName = "published";
 constexpr std::string_view kRecordName = "job.json";
 constexpr std::uint64_t kMostRecord = 64 << 20;
 
@@ -59,11 +61,22 @@ std::uint64_t consumed_bytes(const std::string& folder) {
   return bytes;
 }
 
-// A durable empty file.
-void put_marker(const std::string& path) {
-  const io::UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666));
-  if (!fd || ::fsync(fd.get()) != 0) throw system_error(path, "create", errno);
-  io::sync_folder(fs::path(path).parent_path().string());
+std::string consumed_mark(const std::string& source) {
+  return in(fs::path(source).parent_path().string(), io::kConsumedMark);
+}
+
+// An output may have been moved since.
+bool is_by(const io::Mark& mark, const std::string& work) {
+  return fs::path(mark.by) == fs::absolute(work) ||
+         (!exists(mark.by) && fs::path(mark.by).filename() == fs::path(work).filename());
+}
+
+// Whether all targets of a record are there, in their sizes.
+bool is_in_place(const std::string& work, const WorkRecord& record) {
+  return std::ranges::all_of(record.files, [&](const WorkFile& file) {
+    std::error_code failure;
+    return fs::file_size(fs::path(work).parent_path() / file.target, failure) == file.bytes && !failure;
+  });
 }
 
 void remove_file(const std::string& path, std::string_view verb) {
@@ -75,12 +88,12 @@ void remove_file(const std::string& path, std::string_view verb) {
 // it is rubbish, and a record of work that is in place keeps the marker that says so.
 std::error_code remove_work(const std::string& path) {
   std::error_code failure;
-  if (!exists(in(path, "publish"))) fs::remove(record_path(path), failure);
+  if (!exists(in(path, kPublishedName))) fs::remove(record_path(path), failure);
   if (failure) return failure;
   std::vector<fs::path> rest;
   for (fs::directory_iterator at(path, failure), end; !failure && at != end; at.increment(failure))
     if (const std::string name = at->path().filename();
-        name != "publish" && name != "lock" && name != kRecordName)
+        name != kPublishedName && name != "lock" && name != kRecordName)
       rest.push_back(at->path());
   for (const fs::path& entry : rest)
     if (!failure) fs::remove_all(entry, failure);
@@ -107,6 +120,15 @@ void refuse_remains(const std::string& path, const WorkRecord& found, const Work
   if (same && (policy.resume || policy.shared)) return;
   const Remains remains = examine_remains(path);
   const ErrorPlace place{.file = path};
+  if (!remains.record || (remains.published && !remains.pending)) return;
+  if (remains.pending && !same)
+    throw Error(ErrorCode::usage, place,
+                "a conversion was interrupted while it put its files in place: that ends first, with "
+                "`loadline clean {}`",
+                safe_display(fs::path(path).parent_path().string(), 200));
+  if (remains.pending)
+    throw Error(ErrorCode::usage, place, "a conversion was interrupted while it put these files in place")
+        .with({"resume", "on"});
   if (remains.consumed > 0)
     throw Error(ErrorCode::usage, place,
                 "an interrupted conversion left these files: they hold the only copy of {} ({} bytes) of its "
@@ -147,12 +169,10 @@ std::uint64_t allocated_bytes(const std::string& folder) {
 
 std::string WorkFolder::path_of(const Layout& layout) {
   // a folder holds one output; single files beside each other are told apart by their names
-  io::Xxh3 name;
-  if (layout.folder.empty() && !layout.files.empty()) {
-    const std::string file = fs::path(layout.files.front().path).filename().string();
-    name.update(std::as_bytes(std::span(file)));
-  }
-  return in(output_folder(layout), fmt::format("{}{:016x}", kPrefix, name.digest()));
+  std::string file;
+  if (layout.folder.empty() && !layout.files.empty())
+    file = fs::path(layout.files.front().path).filename().string();
+  return io::work_folder_path(output_folder(layout), file);
 }
 
 WorkFolder::WorkFolder(std::string path, WorkRecord record, const WorkPolicy& policy)
@@ -215,10 +235,14 @@ void WorkFolder::lock(bool shared) {
 void WorkFolder::settle(const WorkPolicy& policy) {
   if (std::optional<WorkRecord> found = read_record(path_)) {
     refuse_remains(path_, *found, record_, policy);
-    if (found->identity == record_.identity && (policy.resume || policy.shared)) {
+    // of an output that was in place, and is changed or gone by now, nothing is left to go on with
+    const bool useful = !exists(in(path_, kPublishedName)) || is_in_place();
+    if (useful && found->identity == record_.identity && (policy.resume || policy.shared)) {
       // what may be removed is what this run says; the times of the sources are those of the first run
       record_.replaces |= found->replaces;
       record_.sources = std::move(found->sources);
+      // files that made way are not in the folder any more
+      if (is_written()) record_.superseded = std::move(found->superseded);
       resumed_ = true;
       return;
     }
@@ -254,7 +278,12 @@ void WorkFolder::write_record(bool shared) {
   }
 }
 
-bool WorkFolder::publishing() const { return exists(in(path_, "publish")); }
+bool WorkFolder::is_written() const {
+  return exists(in(path_, io::kPublishMark)) || (exists(in(path_, kPublishedName)) && is_in_place());
+}
+
+bool WorkFolder::is_in_place() const { return loadline::exporters::is_in_place(path_, record_); }
+
 std::string WorkFolder::part(std::size_t file) const { return in(path_, fmt::format("{:05}.part", file)); }
 std::string WorkFolder::log(std::size_t file) const { return in(path_, fmt::format("{:05}.log", file)); }
 std::string WorkFolder::consumed() const { return in(path_, "consumed"); }
@@ -262,35 +291,103 @@ std::string WorkFolder::target(std::size_t file) const {
   return (fs::path(path_).parent_path() / record_.files[file].target).string();
 }
 
-void WorkFolder::publish() {
-  const bool before = publishing();
-  put_marker(in(path_, "publish"));
+void WorkFolder::seal(std::size_t file, SourceState state) {
+  sealed_.resize(record_.files.size());
+  sealed_[file] = std::move(state);
+}
+
+// One file replaces another in one step: it needs none. An index goes first and comes back last.
+std::vector<WorkFolder::Aside> WorkFolder::asides() const {
+  std::vector<Aside> asides;
   const std::size_t count = record_.files.size();
+  if (!record_.replaces || count + record_.superseded.size() < 2) return asides;
+  const auto add = [&](std::string from, std::size_t number, std::size_t file) {
+    asides.push_back({std::move(from), in(path_, fmt::format("{:05}.old", number)), file});
+  };
+  for (std::size_t i = count; i-- > 0;) add(target(i), i, i);
+  for (std::size_t i = 0; i < record_.superseded.size(); ++i)
+    add((fs::path(path_).parent_path() / record_.superseded[i]).string(), count + i, SIZE_MAX);
+  std::stable_partition(asides.begin(), asides.end(),
+                        [](const Aside& aside) { return aside.from.ends_with(".index.json"); });
+  return asides;
+}
+
+void WorkFolder::publish() {
+  for (std::size_t i = 0; i < sealed_.size(); ++i)
+    if (sealed_[i] && exists(part(i))) check_unchanged(*sealed_[i], false);
+  if (!exists(in(path_, kPublishedName))) put_in_place();
+  remove_sources();
+}
+
+void WorkFolder::put_in_place() {
+  const std::string mark = in(path_, io::kPublishMark), folder = fs::path(path_).parent_path().string();
+  const bool before = exists(mark);
+  const std::vector<Aside> asides = this->asides();
   try {
-    for (std::size_t i = 0; i < count; ++i)
+    if (!before) {
+      io::Mark files{.by = fs::absolute(path_).string(), .files = record_.superseded};
+      if (record_.files.size() + files.files.size() > 1)
+        for (const WorkFile& file : record_.files) files.files.push_back(file.target);
+      io::put_mark(mark, files);
+    }
+    for (const Aside& aside : asides) {
+      if (!exists(aside.from) || exists(aside.to) || (aside.file != SIZE_MAX && !exists(part(aside.file))))
+        continue;
+      if (io::is_folder(aside.from)) throw Error(ErrorCode::usage, {.file = aside.from}, "is a folder");
+      if (::rename(aside.from.c_str(), aside.to.c_str()) != 0)
+        throw system_error(aside.from, "move this file away, which is replaced", errno);
+    }
+    if (!asides.empty()) {
+      io::sync_folder(path_);
+      io::sync_folder(folder);
+    }
+    for (std::size_t i = 0; i < record_.files.size(); ++i)
       if (exists(part(i)) || !before || !exists(target(i)))
         io::rename_durably(part(i), target(i), record_.replaces || before);
+    io::rename_durably(mark, in(path_, kPublishedName), true);
   } catch (...) {
-    if (record_.replaces || before) {
-      keep_ = true;  // some files are in place: the others can still follow
-      throw;
-    }
-    std::error_code ignored;
-    for (std::size_t i = 0; i < count; ++i)
-      if (!exists(part(i))) fs::rename(target(i), part(i), ignored);
-    fs::remove(in(path_, "publish"), ignored);
+    if (!take_back()) keep_ = true;
     throw;
   }
-  for (const std::string& old : record_.superseded)
-    remove_file((fs::path(path_).parent_path() / old).string(),
-                "remove this part of the model that was replaced");
+}
+
+// Whatever this run or an earlier one has moved goes back. False if something stays where it is.
+bool WorkFolder::take_back() noexcept {
+  try {
+    const std::string mark = in(path_, io::kPublishMark);
+    if (exists(in(path_, kPublishedName))) return false;
+    const std::vector<Aside> asides = this->asides();
+    // a file that replaced another in one step stays
+    const bool alone = record_.replaces && asides.empty();
+    const auto move = [](const std::string& from, const std::string& to) {
+      return !exists(to) && ::rename(from.c_str(), to.c_str()) == 0;
+    };
+    for (std::size_t i = record_.files.size(); i-- > 0;)
+      if (!exists(part(i)) && exists(target(i)) && (alone || !move(target(i), part(i)))) return false;
+    for (auto aside = asides.rbegin(); aside != asides.rend(); ++aside)
+      if (exists(aside->to) && !move(aside->to, aside->from)) return false;
+    io::sync_folder(fs::path(path_).parent_path().string());
+    if (::unlink(mark.c_str()) != 0 && errno != ENOENT) return false;
+    io::sync_folder(path_);
+    return true;
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
+void WorkFolder::remove_sources() {
+  std::set<std::string> marks;
   for (const std::string& path : record_.removes) {
+    marks.insert(consumed_mark(path));
     // only the very files that were converted: the record may be anybody's
     const auto state = std::ranges::find(record_.sources, path, &SourceState::path);
     if (state == record_.sources.end() || !exists(path)) continue;
     check_unchanged(*state, true);
     remove_file(path, "remove this file, which is converted");
   }
+  for (const std::string& path : marks)
+    if (const auto mark = io::read_mark(path); mark && is_by(*mark, path_))
+      remove_file(path, "remove this mark of a model that is converted");
 }
 
 void WorkFolder::remove() {
@@ -315,8 +412,20 @@ Remains examine_remains(const std::string& path) {
   for (std::size_t i = 0; i < remains.record->files.size(); ++i)
     if (const auto log = read_part_log(in(path, fmt::format("{:05}.log", i))); !log.empty())
       remains.written += log.back().at;
-  remains.publishing = exists(in(path, "publish"));
-  remains.consumed = consumed_bytes(path);
+  remains.published = exists(in(path, kPublishedName));
+  if (remains.published && !is_in_place(path, *remains.record)) {
+    remains.record.reset();
+    return remains;
+  }
+  remains.pending =
+      exists(in(path, io::kPublishMark)) ||
+      (remains.published && std::ranges::any_of(remains.record->removes, [](const auto& source) {
+         return exists(source) || exists(consumed_mark(source));
+       }));
+  if (remains.published)
+    remains.written = 0;  // where it belongs
+  else
+    remains.consumed = consumed_bytes(path);
   return remains;
 }
 
@@ -325,8 +434,9 @@ std::vector<Remains> find_remains(const std::string& folder) {
   std::error_code failure;
   for (fs::directory_iterator at(folder, failure), end; !failure && at != end; at.increment(failure)) {
     const std::string name = at->path().filename().string();
-    const std::string_view digits = std::string_view(name).substr(std::min(kPrefix.size(), name.size()));
-    const bool ours = name.starts_with(kPrefix) && digits.size() == 16 &&
+    const std::string_view digits =
+        std::string_view(name).substr(std::min(io::kHiddenPrefix.size(), name.size()));
+    const bool ours = name.starts_with(io::kHiddenPrefix) && digits.size() == 16 &&
                       digits.find_first_not_of("0123456789abcdef") == std::string_view::npos;
     if (ours && !at->is_symlink()) paths.push_back(at->path().string());
   }
@@ -343,6 +453,11 @@ void remove_remains(const Remains& remains, bool discard) {
   const io::UniqueFd lock = io::lock_file(
       io::is_folder(remains.path) ? in(remains.path, "lock") : remains.path, io::LockKind::exclusive);
   if (!lock) throw Error(ErrorCode::usage, place, "a process is at work here");
+  if (remains.pending)
+    throw Error(ErrorCode::usage, place,
+                "a conversion was interrupted while it put its files in place: that ends first, with "
+                "`loadline clean {}`",
+                safe_display(fs::path(remains.path).parent_path().string(), 200));
   if (remains.consumed > 0 && !discard)
     throw Error(ErrorCode::usage, place, "holds the only copy of {} ({} bytes) of its source",
                 format_bytes(remains.consumed), remains.consumed);
@@ -352,6 +467,13 @@ void remove_remains(const Remains& remains, bool discard) {
   else
     fs::remove(remains.path, failure);
   if (failure) throw system_error(remains.path, "remove", failure.value());
+}
+
+void remove_finished(const std::string& folder) {
+  for (const Remains& remains : find_remains(folder))
+    if (!remains.alive && !remains.pending && io::is_folder(remains.path) &&
+        (remains.published || !remains.record))
+      remove_remains(remains, true);
 }
 
 }  // namespace loadline::exporters

@@ -26,6 +26,7 @@ struct SourceState {
 
 // Throws Error{io}.
 SourceState source_state(const std::string& path);
+SourceState source_state(int file, const std::string& path);
 // Throws Error{io} that names what differs. `punched`: holes have been made in the file, which changes its
 // time.
 void check_unchanged(const SourceState& before, bool punched);
@@ -64,12 +65,15 @@ WorkRecord parse_record(std::string_view text, const std::string& path);
 //
 //   job.json     what is written, and from which files    lock       held by every process at work
 //   00000.part   the first file of the layout              00000.log  how much of it is durable
-//   publish      exists once parts begin to appear         consumed   what was taken from the sources
+//   00000.old    the file that it replaces                 consumed   what was taken from the sources
+//   publish      exists while old files make way and parts are put in place (core/io/unfinished.h)
+//   published    exists once all parts are in place
 
 struct WorkPolicy {
   bool shared = false;  // other processes write parts at the same time, and go on with each other's remains
   bool resume = false;  // goes on with the remains of the same work
-  bool force = false;   // removes other remains, unless they hold the only copy of something
+  bool force = false;   // removes other remains, unless they hold the only copy of something, or files that
+                        // were to be put in place
 };
 
 // Move-only. Its destructor removes the folder, unless keep() was called or others are at work in it.
@@ -90,17 +94,21 @@ class WorkFolder {
 
   const WorkRecord& record() const { return record_; }
   bool resumed() const { return resumed_; }
-  // Whether an earlier run has begun to put the parts in place: all of them are complete.
-  bool publishing() const;
+  // Whether an earlier run has begun to put the parts in place, or has ended that: all of them are complete.
+  bool is_written() const;
   std::string part(std::size_t file) const;
   std::string log(std::size_t file) const;
   std::string consumed() const;
   std::string target(std::size_t file) const;
 
   void allow_replacing(bool allow) { record_.replaces |= allow; }
-  // Puts all parts in place, in order, then removes what they supersede and sources that were consumed. Each
-  // part must be complete and durable; one that is not there was put in place by an earlier run. Without
-  // `record().replaces`, throws Error{usage} if a target exists, and takes back those that it put in place.
+  // The part is complete: publish() throws Error{io} if its path has another state by then.
+  void seal(std::size_t file, SourceState state);
+  // Puts all parts in place, in order, then removes sources that were consumed. Several files replace others
+  // as one: the old ones make way first, an index before all others, and stay until the new ones are there.
+  // Each part must be complete and durable; one that is not there was put in place by an earlier run. Without
+  // `record().replaces`, throws Error{usage} if a target exists. After an error all files are as they were;
+  // if not even that succeeds, the folder is kept for another run.
   void publish();
 
   // Leaves everything for another run.
@@ -109,14 +117,26 @@ class WorkFolder {
   void remove();
 
  private:
+  // A file that makes way, and where to.
+  struct Aside {
+    std::string from, to;
+    std::size_t file = SIZE_MAX;  // its number, if a part replaces it
+  };
+  std::vector<Aside> asides() const;
+
   void lock(bool shared);
   void settle(const WorkPolicy& policy);
+  bool is_in_place() const;
+  void put_in_place();
+  bool take_back() noexcept;
+  void remove_sources();
   void write_record(bool shared);
   void remove_if_alone() noexcept;
 
   std::string path_;
   io::UniqueFd lock_;
   WorkRecord record_;
+  std::vector<std::optional<SourceState>> sealed_;  // by file
   bool alone_ = true;
   bool ours_ = false;  // nothing of an earlier run is in it
   bool resumed_ = false;
@@ -133,15 +153,20 @@ std::uint64_t allocated_bytes(const std::string& folder);
 struct Remains {
   std::string path;
   bool alive = false;                     // a process is at work
-  std::optional<WorkRecord> record = {};  // nothing if its process died before it wrote one
-  bool publishing = false;                // all parts are complete, some may be in place
+  std::optional<WorkRecord> record = {};  // nothing if its process died before it wrote one,
+                                          // or its output was changed or removed since
+  bool pending = false;                   // all parts are complete, and the last step has begun
+  bool published = false;                 // all parts are in place: the rest is temporary
   std::uint64_t written = 0;              // durable bytes, of all files
   std::uint64_t consumed = 0;             // bytes of which this is the only copy
 };
 Remains examine_remains(const std::string& path);
 // All in a folder, by name.
 std::vector<Remains> find_remains(const std::string& folder);
-// Throws Error{usage} for remains that are alive or hold the only copy of something, unless `discard`.
+// Throws Error{usage} for remains that are alive, whose last step has begun, or that hold the only copy of
+// something, unless `discard`.
 void remove_remains(const Remains& remains, bool discard);
+// Removes those in a folder that are no use to anybody: of outputs that are in place, and without a record.
+void remove_finished(const std::string& folder);
 
 }  // namespace loadline::exporters

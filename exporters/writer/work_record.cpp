@@ -23,15 +23,20 @@ namespace loadline::exporters {
 
 SourceState source_state(const std::string& path) {
   const io::UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!fd) throw system_error(path, "open", errno);
+  return source_state(fd.get(), path);
+}
+
+SourceState source_state(int file, const std::string& path) {
   struct stat now = {};
-  if (!fd || ::fstat(fd.get(), &now) != 0) throw system_error(path, "open", errno);
+  if (::fstat(file, &now) != 0) throw system_error(path, "examine", errno);
   SourceState state{.path = path,
                     .bytes = static_cast<std::uint64_t>(now.st_size),
                     .modified_ns = now.st_mtim.tv_sec * std::int64_t{1'000'000'000} + now.st_mtim.tv_nsec,
                     .device = now.st_dev,
                     .inode = now.st_ino};
   int generation = 0;
-  if (::ioctl(fd.get(), FS_IOC_GETVERSION, &generation) == 0)
+  if (::ioctl(file, FS_IOC_GETVERSION, &generation) == 0)
     state.generation = static_cast<std::uint32_t>(generation);
   return state;
 }
@@ -124,7 +129,8 @@ std::string output_folder(const Layout& layout) {
 std::vector<SourceState> layout_sources(const Layout& layout, const graph::MetaGraph& source) {
   std::vector<SourceState> states;
   for (const graph::ModelFile& file : source.files)
-    if (!file.path.empty() && fs::exists(file.path)) states.push_back(source_state(file.path));
+    if (!file.path.empty() && fs::exists(file.path))
+      states.push_back(source_state(fs::absolute(file.path).string()));  // from every working folder
   for (const LayoutFile& file : layout.files)
     if (!file.copy_of.empty()) states.push_back(source_state(file.copy_of));
   return states;

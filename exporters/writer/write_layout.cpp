@@ -211,6 +211,24 @@ std::vector<std::size_t> share_of(const Layout& layout, const WriteShare& share)
   return own;
 }
 
+// Logs are removed after all files are in place: a run that died meanwhile has left some.
+bool is_in_place(const WorkFolder& work, std::size_t i) {
+  std::error_code failure;
+  return work.is_written() && !fs::exists(work.part(i)) &&
+         fs::file_size(work.target(i), failure) == work.record().files[i].bytes && !failure;
+}
+
+Checkpoint complete_part(const WorkFolder& work, std::size_t i, const Progress& progress) {
+  const WorkFile& file = work.record().files[i];
+  const auto log = read_part_log(work.log(i));
+  if (log.empty() && is_in_place(work, i)) return {file.bytes, file_hash(work.target(i), progress)};
+  const std::uint64_t have = log.empty() ? 0 : log.back().at;
+  if (log.empty() || have != file.bytes)
+    throw Error(ErrorCode::usage, {.file = work.target(i)},
+                "{} of its {} bytes are written: run the conversion of its part again", have, file.bytes);
+  return log.back();
+}
+
 class Writer {
  public:
   Writer(const Layout& layout, const graph::MetaGraph& source, const io::ReadTensor& reader,
@@ -227,13 +245,17 @@ class Writer {
     NewFolders folders;
     WorkFolder work = enter(folders);
     try {
-      if (!work.publishing()) write_parts(work);
+      if (!work.is_written()) write_parts(work);
       progress_.check_canceled();
       check_sources(work);
       if (options_.share)
         report_.complete = false;
       else
         finish(work);
+      report_.verified = options_.verify;
+      report_.peak_rss_bytes = io::peak_resident_bytes();
+      report_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      if (report_.complete && options_.published) options_.published(report_);
     } catch (...) {
       const bool precious = consumption_ && consumption_->has_begun();
       if (options_.resume || options_.share || precious) work.keep();
@@ -244,9 +266,6 @@ class Writer {
     else
       work.remove();
     folders.keep();
-    report_.verified = options_.verify;
-    report_.peak_rss_bytes = io::peak_resident_bytes();
-    report_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     return std::move(report_);
   }
 
@@ -258,7 +277,7 @@ class Writer {
     record.replaces = options_.overwrite;
     for (const fs::path& old : forecast_.output.superseded)
       record.superseded.push_back(old.filename().string());
-    if (options_.consume) record.removes = consumed_files(source_);
+    if (options_.consume) record.removes = consumed_files(source_, options_.consumable_files);
     folders.make(output_folder(layout_));
     for (const LayoutFile& file : layout_.files) folders.make(fs::path(file.path).parent_path());
     return WorkFolder(
@@ -268,13 +287,13 @@ class Writer {
 
   // All parts are made of the files that were there when the first of them was begun.
   void check_sources(const WorkFolder& work) {
-    if (work.publishing()) return;
+    if (work.is_written()) return;
     for (const SourceState& state : work.record().sources) check_unchanged(state, options_.consume);
   }
 
   void write_parts(WorkFolder& work) {
     if (work.resumed()) check_sources(work);
-    if (options_.consume) consumption_.emplace(layout_, source_, work.consumed());
+    if (options_.consume) consumption_.emplace(layout_, source_, options_.consumable_files, work.consumed());
     const std::uint64_t total = total_bytes(layout_);
     // all disk space is reserved before the first byte is written, unless the source makes room for it
     if (!consumption_ && !options_.share && !options_.sparse)
@@ -308,7 +327,7 @@ class Writer {
     return io::OutputFile(std::move(fd), layout_.files[file].path);
   }
 
-  void write_part(const WorkFolder& work, PartWriter& writer, std::size_t file) {
+  void write_part(WorkFolder& work, PartWriter& writer, std::size_t file) {
     const LayoutFile& out = layout_.files[file];
     auto log = PartLog::claim(work.log(file));
     if (!log) return;  // another process writes it
@@ -320,11 +339,13 @@ class Writer {
     Checkpoint whole;
     if (out.link) {
       whole = link_part(work, file, *log);
+      work.seal(file, source_state(work.part(file)));
     } else {
       io::OutputFile part = open_part(work, file);
       if (options_.share) part.preallocate(out.bytes);
       const std::string path = work.part(file);
       whole = writer.write({file, part, path, *log});
+      work.seal(file, source_state(part.descriptor(), path));
     }
     if (options_.verify) check_read_back(work.part(file), out.path, whole, progress_);
     report_.files.push_back({out.path, out.bytes, whole.xxh3});
@@ -350,7 +371,7 @@ class Writer {
   }
 
   // Headers, pieces and vectors that no source holds; all else is a hole.
-  void write_sparse(const WorkFolder& work) {
+  void write_sparse(WorkFolder& work) {
     for (std::size_t i = 0; i < layout_.files.size(); ++i) {
       const LayoutFile& file = layout_.files[i];
       io::OutputFile part = open_part(work, i);
@@ -368,6 +389,7 @@ class Writer {
       for (const Piece& piece : file.pieces) part.write_at(piece.offset, piece.bytes);
       const std::uint64_t computed = write_computed(file, part);
       part.sync();
+      work.seal(i, source_state(part.descriptor(), work.part(i)));
       progress_.add(file.bytes);
       report_.bytes_written += end + computed;
       report_.tensors += file.slots.size();
@@ -391,9 +413,10 @@ class Writer {
 
   void finish(WorkFolder& work) {
     if (report_.files.empty())
-      for (std::size_t i = 0; i < layout_.files.size(); ++i)
-        if (const auto log = read_part_log(work.log(i)); !log.empty())
-          report_.files.push_back({work.target(i), log.back().at, log.back().xxh3});
+      for (std::size_t i = 0; i < layout_.files.size(); ++i) {
+        const Checkpoint whole = complete_part(work, i, progress_);
+        report_.files.push_back({work.target(i), whole.at, whole.xxh3});
+      }
     work.publish();
   }
 
@@ -436,45 +459,25 @@ std::vector<Remains> find_work(const std::string& out) {
   return all;
 }
 
-// Logs are removed after all files are in place: a run that died meanwhile has left some.
-bool is_in_place(const WorkFolder& work, std::size_t i) {
-  std::error_code failure;
-  return work.publishing() && !fs::exists(work.part(i)) &&
-         fs::file_size(work.target(i), failure) == work.record().files[i].bytes && !failure;
-}
-
-Checkpoint complete_part(const WorkFolder& work, std::size_t i, const Progress& progress) {
-  const WorkFile& file = work.record().files[i];
-  const auto log = read_part_log(work.log(i));
-  if (log.empty() && is_in_place(work, i)) return {file.bytes, file_hash(work.target(i), progress)};
-  const std::uint64_t have = log.empty() ? 0 : log.back().at;
-  if (log.empty() || have != file.bytes)
-    throw Error(ErrorCode::usage, {.file = work.target(i)},
-                "{} of its {} bytes are written: run the conversion of its part again", have, file.bytes);
-  return log.back();
-}
-
 }  // namespace
 
-WriteReport join_parts(const std::string& out, bool overwrite, Progress& progress) {
+namespace {
+
+WriteReport end_work(WorkFolder& work, bool overwrite, Progress& progress) {
   const auto start = std::chrono::steady_clock::now();
-  const std::vector<Remains> found = find_work(out);
-  if (found.empty()) throw Error(ErrorCode::usage, {.file = out}, "there are no parts to join");
-  if (found.size() > 1)
-    throw Error(ErrorCode::usage, {.file = out}, "holds the parts of {} outputs: name one of them",
-                found.size());
-  WorkFolder work(found.front().path);
   WriteReport report;
   for (std::size_t i = 0; i < work.record().files.size(); ++i) {
     const Checkpoint whole = complete_part(work, i, progress);
     progress.add_total(whole.at);
     report.files.push_back({work.target(i), whole.at, whole.xxh3});
   }
-  const bool before = work.publishing();
+  const bool before = work.is_written();
   for (std::size_t i = 0; i < report.files.size(); ++i) {
     const WrittenFile& file = report.files[i];
     // what an interrupted run has put in place already is read there
-    const std::string path = before && !fs::exists(work.part(i)) ? work.target(i) : work.part(i);
+    const bool placed = before && !fs::exists(work.part(i));
+    const std::string path = placed ? work.target(i) : work.part(i);
+    if (!placed) work.seal(i, source_state(path));
     check_read_back(path, file.path, {file.bytes, file.xxh3}, progress);
     report.bytes_read += file.bytes;
   }
@@ -489,12 +492,32 @@ WriteReport join_parts(const std::string& out, bool overwrite, Progress& progres
   return report;
 }
 
+}  // namespace
+
+WriteReport join_parts(const std::string& out, bool overwrite, Progress& progress) {
+  const std::vector<Remains> found = find_work(out);
+  if (found.empty()) throw Error(ErrorCode::usage, {.file = out}, "there are no parts to join");
+  if (found.size() > 1)
+    throw Error(ErrorCode::usage, {.file = out}, "holds the parts of {} outputs: name one of them",
+                found.size());
+  WorkFolder work(found.front().path);
+  return end_work(work, overwrite, progress);
+}
+
+WriteReport end_publication(const std::string& work_folder, Progress& progress) {
+  WorkFolder work(work_folder);
+  if (!work.is_written())
+    throw Error(ErrorCode::usage, {.file = work_folder}, "holds no files that were being put in place");
+  return end_work(work, false, progress);
+}
+
 bool waits_for_last_step(const std::string& out) {
   if (!io::is_folder(out) && !io::is_folder(fs::path(out).parent_path().string()) &&
       fs::path(out).has_parent_path())
     return false;
   const std::vector<Remains> found = find_work(out);
-  return found.size() == 1 && found.front().publishing && !found.front().alive;
+  return found.size() == 1 && !found.front().alive &&
+         (found.front().pending || (found.front().published && !found.front().record->removes.empty()));
 }
 
 }  // namespace loadline::exporters

@@ -6,7 +6,9 @@
 #include "core/io/graph_reader.h"
 #include "exporters/exporter.h"
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,12 +23,15 @@ struct WriteShare {
   bool operator==(const WriteShare&) const = default;
 };
 
+struct WriteReport;
+
 struct WriteOptions {
   std::uint64_t memory_budget = 256ull << 20;  // bytes of buffers; a few hundred KiB are used at least
   std::uint32_t threads = 0;                   // that read and compute; 0 = as many as processors, at most 8
   bool overwrite = false;                      // replace existing targets, and remove dead remains
   bool resume = false;                         // go on with remains, and leave them for the next run
   bool consume = false;                        // give the source's disk space back as its bytes are written
+  std::size_t consumable_files = SIZE_MAX;     // of the source: the first ones; the others stay
   bool verify = false;                         // read each file back and compare its hash before the rename
   bool sparse = false;                         // leave tensor bytes as holes and never call the reader
   std::optional<WriteShare> share = {};        // write this share only, and leave the end to join_parts()
@@ -34,6 +39,9 @@ struct WriteOptions {
   // How often written bytes are made durable, so that a kill or a power cut costs no more; a consumed source
   // needs smaller steps, of at most kConsumedStep.
   std::uint64_t checkpoint_bytes = 512ull << 20;
+  std::vector<std::string> other_inputs = {};  // files that are read and are none of the source's
+  // Called once the output is in place, while the work folder still tells another run of it.
+  std::function<void(const WriteReport& report)> published = {};
 };
 
 struct WrittenFile {
@@ -66,10 +74,10 @@ struct WriteReport {
 // process that dies leaves its work folder. Then the next call for that output throws Error{usage}, unless it
 // resumes, or may overwrite, which removes the work folder; never one that holds the only copy of something.
 //
-// If a rename fails, files already in place are taken back, unless `overwrite` is set. Weight files of
-// another model in the layout's folder count as targets: with `overwrite` they are removed once the new files
-// are in place. Throws Error{usage} if a target exists and may not be overwritten, or is one of the source's
-// own files. Throws Error{io} before writing if the disk has less room than all files need.
+// Several files replace others as one: if that fails, all are as they were (WorkFolder::publish()). Weight
+// files of another model in the layout's folder count as targets: with `overwrite` they make way as well.
+// Throws Error{usage} if a target exists and may not be overwritten, or is a file that is read. Throws
+// Error{io} before writing if the disk has less room than all files need.
 WriteReport write_layout(const Layout& layout, const graph::MetaGraph& source, const io::ReadTensor& reader,
                          const WriteOptions& options, Progress& progress);
 
@@ -81,7 +89,11 @@ WriteReport write_layout(const Layout& layout, const graph::MetaGraph& source, c
 // or incomplete, naming the first.
 WriteReport join_parts(const std::string& out, bool overwrite, Progress& progress);
 
-// Whether all parts of an output are written, and an interrupted run had begun to put them in place.
+// The same for the work folder of an interrupted run that had begun to put its parts in place.
+WriteReport end_publication(const std::string& work_folder, Progress& progress);
+
+// Whether all parts of an output are written, and an interrupted run had begun to put them in place or, with
+// a source that is consumed, had ended that.
 bool waits_for_last_step(const std::string& out);
 
 }  // namespace loadline::exporters

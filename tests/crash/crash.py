@@ -1,9 +1,10 @@
 """Kills, cancels and starves conversions at random moments, and looks at what they leave.
 
-usage: crash.py LOADLINE [--kills N] [--cancels N] [--seed N] [--folder DIR] [--only WORD]
+usage: crash.py LOADLINE [--kills N] [--cancels N] [--points N] [--seed N] [--folder DIR] [--only WORD]
 
 After every interruption: no target is there in part, the source has its bytes (or, if it is consumed, the remains
-have them), and --resume ends with the bytes of an undisturbed run and leaves nothing beside them.
+have them), and --resume ends with the bytes of an undisturbed run and leaves nothing beside them. At last every N-th
+call that changes a file is tried on its own (points.py); 0: none.
 """
 import argparse
 import hashlib
@@ -16,6 +17,8 @@ import subprocess
 import sys
 import tempfile
 import time
+
+import points
 
 CONFIG = {"model_type": "llama", "hidden_size": 1024, "num_hidden_layers": 6, "num_attention_heads": 16,
           "num_key_value_heads": 4, "intermediate_size": 4096, "vocab_size": 16000, "torch_dtype": "bfloat16"}
@@ -320,6 +323,7 @@ def main():
     parser.add_argument("program")
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--cancels", type=int, default=50)
+    parser.add_argument("--points", type=int, default=1)
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--folder")
     parser.add_argument("--only", default="")
@@ -327,7 +331,10 @@ def main():
     print(f"crash: seed {arguments.seed}", flush=True)
     try:
         Crash(arguments).all(arguments.kills, arguments.cancels, arguments.only)
-    except Failed as failure:
+        if arguments.points and (not arguments.only or arguments.only in "points"):
+            points.Points(argparse.Namespace(program=arguments.program, folder=arguments.folder, only="",
+                                             stride=arguments.points, offset=arguments.seed)).all()
+    except (Failed, points.Failed) as failure:
         sys.exit(f"crash: FAILED: {failure}")
 
 

@@ -1,10 +1,14 @@
 // The writer, interrupted conversions, and the folder around them.
 
 #include "core/base/error.h"
+#include "core/io/unfinished.h"
 #include "exporters/model_folder.h"
 #include "exporters/preflight.h"
+#include "exporters/writer/consume.h"
 #include "exporters/writer/work_folder.h"
 #include "exporters/writer/write_layout.h"
+#include "importers/importer.h"
+#include "importers/resolve.h"
 #include "tests/exporters/export_support.h"
 
 #include <atomic>
@@ -266,6 +270,88 @@ TEST_F(Resume, ARemovalThatWasInterruptedIsEnded) {
   }
 }
 
+// A run that is killed while it replaces several files, at each of its moves.
+TEST_F(Resume, HalfAReplacementIsSaidAndEnded) {
+  const exporters::Layout whole = layout("whole", "safetensors", kTensor),
+                          out = layout("out", "safetensors", kTensor);
+  write(whole, {});
+  const std::string work = exporters::WorkFolder::path_of(out);
+  const std::size_t count = out.files.size();
+  ASSERT_GT(count, 2u);
+  exporters::WriteOptions share = small_steps();
+  share.share = exporters::WriteShare{0, 1};
+  share.overwrite = true;
+  for (std::size_t moves = 0; moves <= 2 * count; ++moves) {
+    fs::remove_all(folder_ / "out");
+    fs::create_directory(folder_ / "out");
+    for (const exporters::LayoutFile& file : out.files) write_file(file.path, "old");
+    write(out, share);
+    io::Mark mark;
+    for (const exporters::LayoutFile& file : out.files)
+      mark.files.push_back(fs::path(file.path).filename().string());
+    io::put_mark(work + "/publish", mark);
+    for (std::size_t i = 0; i < moves; ++i)
+      if (i < count)
+        fs::rename(out.files[count - 1 - i].path, fmt::format("{}/{:05}.old", work, count - 1 - i));
+      else
+        fs::rename(fmt::format("{}/{:05}.part", work, i - count), out.files[i - count].path);
+    for (const std::string& path : {folder_ / "out", out.files[count - 1].path, out.files[0].path}) try {
+        importers::open_model(path, {});
+        ADD_FAILURE() << path << " is opened after " << moves;
+      } catch (const Error& error) {
+        if (fs::exists(path))
+          EXPECT_NE(std::string(error.what()).find("put its files in place"), std::string::npos)
+              << error.what();
+      }
+    exporters::WriteOptions force;
+    force.overwrite = true;
+    EXPECT_THROW(write(layout("out", "safetensors", 2 * kTensor), force), Error);
+    EXPECT_THROW(exporters::remove_remains(exporters::find_remains(folder_ / "out").at(0), true), Error);
+    Progress progress;
+    exporters::end_publication(work, progress);
+    EXPECT_EQ(contents(folder_ / "out"), contents(folder_ / "whole")) << moves;
+    EXPECT_NO_THROW(importers::open_model(folder_ / "out", {}));
+  }
+}
+
+TEST_F(Resume, AnOutputThatIsNotedByNobodyYetIsKnown) {
+  const exporters::Layout out = layout("out/o.safetensors");
+  exporters::WriteOptions options = small_steps();
+  options.resume = true;
+  options.published = [](const exporters::WriteReport&) { throw Error(ErrorCode::io, "no room for a note"); };
+  EXPECT_THROW(write(out, options), Error);
+  EXPECT_NO_THROW(importers::open_model(folder_ / "out/o.safetensors", {}));
+  std::size_t noted = 0;
+  options.published = [&](const exporters::WriteReport& report) { noted += report.files.size(); };
+  write(out, options);
+  EXPECT_EQ(noted, 1u);
+  EXPECT_EQ(contents(folder_ / "out").size(), 1u);
+  // once somebody else has changed the output, it is not known any more
+  options.published = [](const exporters::WriteReport&) { throw Error(ErrorCode::io, "no room for a note"); };
+  fs::remove(folder_ / "out/o.safetensors");
+  EXPECT_THROW(write(out, options), Error);
+  write_file(folder_ / "out/o.safetensors", "mine");
+  options.published = {};
+  EXPECT_THROW(write(out, options), Error);
+  EXPECT_EQ(read_file(folder_ / "out/o.safetensors"), "mine");
+  exporters::remove_finished(folder_ / "out");
+  EXPECT_EQ(remains("out"), 0u);
+}
+
+TEST_F(Resume, APartThatIsExchangedIsNoticed) {
+  const exporters::Layout out = layout("out", "safetensors", kTensor);
+  const io::ReadTensor exchanging = reader_with(graph_, [&](graph::TensorId id, std::uint64_t) {
+    const std::string part = exporters::WorkFolder::path_of(out) + "/00000.part";
+    if (graph::index(id) != 2 || fs::exists(part + ".mine")) return;
+    fs::copy(part, part + ".mine");
+    fs::rename(part, part + ".theirs");
+    fs::copy(part + ".mine", part);
+  });
+  Progress progress;
+  EXPECT_THROW(exporters::write_layout(out, *graph_, exchanging, small_steps(), progress), Error);
+  EXPECT_FALSE(fs::exists(folder_ / "out"));
+}
+
 TEST_F(Resume, TheSourceMayNotChangeMeanwhile) {
   const exporters::Layout out = layout("out/o.safetensors");
   const std::string source = graph_->files[0].path;
@@ -393,6 +479,16 @@ TEST_F(Consume, RemainsHoldTheOnlyCopyAndStay) {
   const exporters::Remains remains = exporters::find_remains(folder_ / "out").at(0);
   EXPECT_GE(remains.consumed, kLarge);
   EXPECT_THROW(exporters::remove_remains(remains, false), Error);
+  // the source has holes now, wherever it is
+  const std::string source = graph_->files[0].path, mark = folder_ / io::kConsumedMark;
+  EXPECT_THROW(importers::open_model(source, {}), Error);
+  EXPECT_THROW(write(layout("else.safetensors"), {}), Error);
+  fs::create_directory(folder_ / "moved");
+  fs::copy(source, folder_ / "moved");
+  EXPECT_NO_THROW(importers::open_model(folder_ / "moved", {}));
+  fs::copy(mark, folder_ / "moved");
+  EXPECT_THROW(importers::open_model(folder_ / "moved", {}), Error);
+  EXPECT_NO_THROW(importers::open_consumed(source, {}));
   exporters::WriteOptions force = consuming();
   force.overwrite = true;
   EXPECT_THROW(write(out, force), Error);
@@ -407,7 +503,19 @@ TEST_F(Consume, RemainsHoldTheOnlyCopyAndStay) {
   write(out, resume);
   EXPECT_EQ(read_file(folder_ / "out/o.safetensors"), read_file(folder_ / "whole.safetensors"));
   EXPECT_FALSE(fs::exists(graph_->files[0].path));
+  EXPECT_FALSE(fs::exists(mark));
   EXPECT_EQ(contents(folder_ / "out").size(), 1u);
+}
+
+TEST_F(Consume, OnlyTheFilesThatAreNamedGo) {
+  const std::string path = graph_->files[0].path, before = read_file(path);
+  exporters::WriteOptions options = consuming();
+  options.consumable_files = 0;
+  write(layout("out.safetensors"), options);
+  EXPECT_EQ(read_file(path), before);
+  EXPECT_FALSE(fs::exists(folder_ / io::kConsumedMark));
+  EXPECT_TRUE(exporters::consumed_files(*graph_, 0).empty());
+  EXPECT_EQ(exporters::consumed_files(*graph_, 1), std::vector<std::string>{fs::absolute(path).string()});
 }
 
 TEST_F(Consume, CancelingKeepsWhatIsTheOnlyCopy) {
@@ -558,6 +666,37 @@ TEST(Writer, ATargetThatAppearsMeanwhileIsNotReplaced) {
   EXPECT_EQ(entries(folder / "out"), 1u);  // what had been published was taken back
 }
 
+TEST(Writer, AFailedReplacementIsTakenBack) {
+  const TemporaryFolder folder;
+  const graph::MetaGraphPtr graph = testing::byte_model(folder, {300'000, 300'000, 300'000});
+  const exporters::Layout layout =
+      exporters::find_exporter("safetensors")
+          .layout(*graph, {.outtype = {}, .alignment = 0, .max_shard_bytes = 300'000}, folder / "out");
+  fs::create_directory(folder / "out");
+  for (std::size_t i = 0; i < layout.files.size(); ++i)
+    write_file(layout.files[i].path, fmt::format("old {}", i));
+  write_file(folder / "out/model.safetensors", "another model");
+  const auto before = contents(folder / "out");
+  exporters::WriteOptions force = small_steps();
+  force.overwrite = true;
+  // a folder in the way of the first of its files, which is moved last and after all others
+  bool in_the_way = true;
+  const io::ReadTensor racing = reader_with(graph, [&](graph::TensorId id, std::uint64_t) {
+    if (graph::index(id) != 2 || !std::exchange(in_the_way, false)) return;
+    fs::remove(layout.files[0].path);
+    fs::create_directories(layout.files[0].path + "/precious");
+  });
+  Progress progress;
+  force.threads = 1;
+  EXPECT_THROW(exporters::write_layout(layout, *graph, racing, force, progress), Error);
+  EXPECT_TRUE(fs::exists(layout.files[0].path + "/precious"));
+  fs::remove_all(layout.files[0].path);
+  write_file(layout.files[0].path, "old 0");
+  EXPECT_EQ(contents(folder / "out"), before);
+  exporters::write_layout(layout, *graph, reader_with(graph), force, progress);
+  EXPECT_EQ(entries(folder / "out"), layout.files.size());
+}
+
 TEST(Writer, KeepsTheModeOfWhatItReplaces) {
   const TemporaryFolder folder;
   write_file(folder / "o.gguf", "old");
@@ -581,6 +720,29 @@ TEST(Writer, NeverWritesOntoItsInput) {
                                  folder / "link.safetensors", folder / "in"})
     EXPECT_THROW(convert(graph, out, {}, force), Error) << out;
   EXPECT_EQ(read_file(folder / "in/model.safetensors"), before);
+}
+
+TEST(Writer, NeverReplacesWhatLiesBesideItsInputOrIsReadToo) {
+  const TemporaryFolder folder;
+  const graph::MetaGraphPtr graph = plain_model(folder);
+  exporters::WriteOptions force;
+  force.overwrite = true;
+  force.other_inputs = {"forward", folder / "in/importance.gguf"};
+  exporters::ExportOptions keep;
+  keep.keep_names = true;
+  for (const char* name : {"tokenizer.json", "adapter_config.json", "importance.gguf", "other.gguf"}) {
+    write_file(folder / ("in/" + std::string(name)), "mine");
+    const exporters::Layout layout =
+        exporters::find_exporter("gguf").layout(*graph, keep, folder / ("in/" + std::string(name)));
+    Progress progress;
+    const auto write = [&] { exporters::write_layout(layout, *graph, reader_with(graph), force, progress); };
+    if (std::string_view(name) == "other.gguf") {
+      EXPECT_NO_THROW(write());
+      continue;
+    }
+    EXPECT_THROW(write(), Error) << name;
+    EXPECT_EQ(read_file(folder / ("in/" + std::string(name))), "mine");
+  }
 }
 
 TEST(Writer, NeverRemovesItsInputThroughALink) {

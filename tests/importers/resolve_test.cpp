@@ -7,6 +7,8 @@
 #include "core/forward/model/known_models.h"
 #include "core/graph/meta_graph.h"
 #include "core/graph/names/file_names.h"
+#include "core/io/atomic_file.h"
+#include "core/io/unfinished.h"
 #include "importers/huggingface/index.h"
 #include "importers/importer.h"
 #include "tests/support/builders.h"
@@ -213,6 +215,79 @@ TEST(Index, ShardsWithoutTheirIndexAreNoModel) {
   const graph::MetaGraph graph = importers::open_model(folder.path().string(), {});
   EXPECT_TRUE(has_note(graph, graph::Severity::error, "whose index is missing"));
   EXPECT_THROW(graph::require_sound(graph, "convert"), Error);
+}
+
+// --- What an interrupted run has left is never taken for a model.
+
+bool is_refused(const std::string& path, std::string_view words) {
+  try {
+    importers::open_model(path, {});
+    return false;
+  } catch (const Error& error) {
+    EXPECT_NE(std::string_view(error.what()).find(words), std::string_view::npos) << error.what();
+    return true;
+  }
+}
+
+TEST(Unfinished, FilesThatAreBeingPutInPlaceAreRefused) {
+  const TemporaryFolder folder;
+  write_model(folder.path());
+  write_file(folder / "other.safetensors", one_tensor("c"));
+  const std::string work = io::work_folder_path(folder.path().string(), {}), words = "put its files in place";
+  fs::create_directory(work);
+  io::put_mark(work + "/publish", {.by = work, .files = {kIndex, kShard1}});
+  for (const std::string& path : {folder.path().string(), folder / kIndex, folder / kShard1})
+    EXPECT_TRUE(is_refused(path, words)) << path;
+  EXPECT_FALSE(is_refused(folder / "other.safetensors", words));
+  // one file replaces another in one step
+  io::put_mark(work + "/publish", {.by = work, .files = {}});
+  EXPECT_FALSE(is_refused(folder.path().string(), words));
+  // damaged ones may be about any file
+  for (const std::string& damaged :
+       {std::string(), std::string("LOADLINE MARK 1"), std::string("x\0y\0", 4)}) {
+    write_file(work + "/publish", damaged);
+    EXPECT_TRUE(is_refused(folder.path().string(), words));
+    EXPECT_TRUE(is_refused(folder / "other.safetensors", words));
+  }
+}
+
+TEST(Unfinished, AllPartsOfAnOutputHaveOneWorkFolder) {
+  const auto of = [](std::string_view name) { return io::work_folder_path("folder", name); };
+  EXPECT_EQ(of("m-00002-of-00003.gguf"), of("m-00001-of-00003.gguf"));
+  EXPECT_EQ(of("m.onnx.data"), of("m.onnx"));
+  for (const char* name :
+       {"n-00001-of-00003.gguf", "m.safetensors", "m-00001-of-0003.gguf", ".gguf", "m.onnx", ""})
+    EXPECT_NE(of(name), of("m-00001-of-00003.gguf")) << name;
+}
+
+TEST(Unfinished, AConsumedModelIsRefusedUntilThatGoesOn) {
+  const TemporaryFolder folder;
+  write_model(folder.path());
+  write_file(folder / "other.safetensors", one_tensor("c"));
+  io::put_mark(folder / io::kConsumedMark, {.by = "/gone/.loadline-0", .files = {kIndex, kShard1, kShard2}});
+  for (const std::string& path : {folder.path().string(), folder / kIndex, folder / kShard2}) {
+    EXPECT_TRUE(is_refused(path, "'/gone/.loadline-0' only")) << path;
+    EXPECT_NO_THROW(importers::open_consumed(path, {}));
+  }
+  fs::create_symlink(folder / kShard2, folder / "link.safetensors");
+  EXPECT_TRUE(is_refused(folder / "link.safetensors", "consumes this model"));
+  EXPECT_FALSE(is_refused(folder / "other.safetensors", ""));
+}
+
+TEST(Unfinished, AnInterruptedEditIsSaidAndNoWeightsAreRead) {
+  const TemporaryFolder folder;
+  write_model(folder.path());
+  io::save_edit_backup(folder / kShard2, {}, {});
+  for (const std::string& path :
+       {folder.path().string(), folder / kIndex, folder / kShard1, folder / kShard2}) {
+    const graph::MetaGraph graph = importers::open_model(path, {});
+    EXPECT_TRUE(has_note(graph, graph::Severity::error, "an edit of this file was interrupted")) << path;
+    EXPECT_THROW(graph::require_sound(graph, "convert"), Error);
+  }
+  // half a header
+  write_file(folder / "m.safetensors", "half");
+  io::save_edit_backup(folder / "m.safetensors", {}, {});
+  EXPECT_TRUE(is_refused(folder / "m.safetensors", "an edit of this file was interrupted"));
 }
 
 TEST(Index, AOnlyShardNeedsNoIndex) {

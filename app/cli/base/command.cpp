@@ -4,7 +4,6 @@
 #include "app/cli/base/option_flags.h"
 #include "core/base/tasks.h"
 #include "core/base/text.h"
-#include "core/io/atomic_file.h"
 
 #include <algorithm>
 #include <array>
@@ -90,18 +89,11 @@ std::string note_text(const graph::Note& note) {
                      note.text);
 }
 
-void warn_of_interrupted_edit(const Context& context, const std::string& path) {
-  if (!context.quiet && io::edit_was_interrupted(path))
-    complain(
-        fmt::format("{}: an edit of this file was interrupted; `loadline edit {}` puts the old header back",
-                    safe_display(path, 100), safe_display(path, 100)));
-}
+namespace {
 
-graph::MetaGraphPtr open_for(const Context& context, const std::string& path) {
+graph::MetaGraphPtr with_notes_shown(const Context& context, graph::MetaGraph model) {
   constexpr std::size_t kMostShown = 8;
-  warn_of_interrupted_edit(context, path);
-  auto graph =
-      std::make_shared<const graph::MetaGraph>(importers::open_model(path, context.resolve_options()));
+  auto graph = std::make_shared<const graph::MetaGraph>(std::move(model));
   if (context.quiet || context.json) return graph;
   std::size_t count = 0;
   for (const graph::Note& note : graph->notes)
@@ -109,6 +101,16 @@ graph::MetaGraphPtr open_for(const Context& context, const std::string& path) {
   if (count > kMostShown)
     complain(fmt::format("and {} more; `inspect --json` has them all", count - kMostShown));
   return graph;
+}
+
+}  // namespace
+
+graph::MetaGraphPtr open_for(const Context& context, const std::string& path) {
+  return with_notes_shown(context, importers::open_model(path, context.resolve_options()));
+}
+
+graph::MetaGraphPtr open_consumed(const Context& context, const std::string& path) {
+  return with_notes_shown(context, importers::open_consumed(path, context.resolve_options()));
 }
 
 void complain(const std::string& text) {

@@ -12,6 +12,7 @@
 #include "exporters/convert.h"
 #include "exporters/exporter.h"
 #include "exporters/preflight.h"
+#include "exporters/writer/consume.h"
 #include "exporters/writer/forecast.h"
 #include "exporters/writer/work_folder.h"
 #include "importers/gguf/gguf.h"
@@ -156,6 +157,13 @@ void print_layout(const Context& context, const exporters::Preflight& planned,
   if (exporters::has_blocks(planned.layout)) print_type_tables(context, graph, planned.layout);
 }
 
+// The source's files that go once the output is in place.
+std::vector<std::string> files_to_go(const exporters::Conversion& conversion) {
+  const exporters::WriteOptions& write = conversion.write;
+  return write.consume ? exporters::consumed_files(*conversion.graph, write.consumable_files)
+                       : std::vector<std::string>();
+}
+
 // Reports what would be written, and writes nothing. Fails where the conversion would.
 int dry_run(const Context& context, const exporters::Conversion& conversion,
             const exporters::Preflight& planned, const Json& more) {
@@ -187,6 +195,10 @@ int dry_run(const Context& context, const exporters::Conversion& conversion,
     json["bytes_read"] = forecast.bytes_read;
     json["bytes_written"] = forecast.bytes_written;
     json["disk_bytes"] = forecast.disk_bytes;
+    json["removes"] = json_texts(files_to_go(conversion));
+    json["supersedes"] = Json::array();
+    for (const auto& path : forecast.output.superseded)
+      json["supersedes"].push_back(json_text(path.string()));
     if (disk) json["disk_available"] = disk->available;
     json["memory_bytes"] = forecast.memory_bytes;
     json["seconds"] = seconds;
@@ -203,6 +215,10 @@ int dry_run(const Context& context, const exporters::Conversion& conversion,
   fmt::print("Needs about {} of memory and {} of free disk", format_bytes(forecast.memory_bytes),
              format_bytes(forecast.disk_bytes));
   fmt::print("{}.\n", disk ? fmt::format("; the disk has {} free", format_bytes(disk->available)) : "");
+  for (const std::string& path : files_to_go(conversion))
+    fmt::print("Would remove {}, which is consumed.\n", safe_display(path));
+  for (const auto& path : forecast.output.superseded)
+    fmt::print("Would remove {}, which is of another model.\n", safe_display(path.string()));
   return kDone;
 }
 
@@ -210,12 +226,28 @@ int dry_run(const Context& context, const exporters::Conversion& conversion,
 void tell_of_remains(const Context& context, const exporters::Layout& layout) {
   const std::string folder = exporters::output_folder(layout);
   if (context.quiet || !io::is_folder(folder)) return;
-  std::uint64_t bytes = 0;
-  for (const exporters::Remains& remains : exporters::find_remains(folder))
-    if (!remains.alive && remains.path != exporters::WorkFolder::path_of(layout)) bytes += remains.written;
+  std::uint64_t bytes = 0, consumed = 0;
+  bool pending = false;
+  for (const exporters::Remains& remains : exporters::find_remains(folder)) {
+    if (remains.alive || remains.path == exporters::WorkFolder::path_of(layout)) continue;
+    pending |= remains.pending;
+    consumed += remains.consumed;
+    if (!remains.pending && remains.consumed == 0) bytes += remains.written;
+  }
+  const std::string place = safe_display(folder, 100);
   if (bytes > 0)
     complain(fmt::format("note: interrupted conversions left {} in '{}'; remove them: loadline clean {}",
-                         format_bytes(bytes), safe_display(folder, 100), shell_word(folder)));
+                         format_bytes(bytes), place, shell_word(folder)));
+  if (consumed > 0)
+    complain(
+        fmt::format("note: an interrupted conversion in '{}' holds the only copy of {} of its source; "
+                    "continue it with --consume --resume",
+                    place, format_bytes(consumed)));
+  if (pending)
+    complain(
+        fmt::format("note: a conversion in '{}' was interrupted while it put its files in place; end it: "
+                    "loadline clean {}",
+                    place, shell_word(folder)));
 }
 
 }  // namespace
@@ -235,6 +267,20 @@ exporters::ConvertEnvironment convert_environment(const Context& context) {
           .follow_links = context.follow_links};
 }
 
+void tell_of_kept(const Context& context, const exporters::Layout& layout) {
+  const std::string work = exporters::WorkFolder::path_of(layout);
+  if (context.quiet || !io::is_folder(work)) return;
+  const exporters::Remains remains = exporters::examine_remains(work);
+  if (remains.alive || !remains.record) return;
+  complain(fmt::format("note: '{}' holds {}; {}", safe_display(work, 100),
+                       remains.pending        ? "files that are not all in place"
+                       : remains.consumed > 0 ? "the only copy of a part of the source"
+                                              : "what was written until then",
+                       remains.consumed > 0 && !remains.pending
+                           ? "another run with --consume --resume continues"
+                           : "another run with --resume continues, `loadline clean` ends it"));
+}
+
 int write_conversion(const Context& context, const exporters::Conversion& conversion,
                      const exporters::Preflight& planned, bool only_show, const Json& more) {
   // warns before anything is written
@@ -246,7 +292,12 @@ int write_conversion(const Context& context, const exporters::Conversion& conver
   exporters::WriteReport report;
   {
     const ProgressLine line(context, "converting", progress);
-    report = exporters::write_model(conversion, planned.layout, progress);
+    try {
+      report = exporters::write_model(conversion, planned.layout, progress);
+    } catch (const Error&) {
+      tell_of_kept(context, planned.layout);
+      throw;
+    }
   }
   if (context.json) {
     Json json = {{"files", files_json(report)},

@@ -21,6 +21,9 @@ exporters::ConvertEnvironment convert_environment(const Context& context);
 int write_conversion(const Context& context, const exporters::Conversion& conversion,
                      const exporters::Preflight& planned, bool only_show, const Json& more);
 
+// Says on stderr, unless quiet, that a conversion which failed has left its files for another run.
+void tell_of_kept(const Context& context, const exporters::Layout& layout);
+
 // --- How written files are shown, for the commands that write models.
 
 // A list of {path, bytes, xxh3}.

@@ -21,6 +21,7 @@
 #include <filesystem>
 #include <mutex>
 #include <optional>
+#include <set>
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
@@ -38,6 +39,13 @@ struct ConvertFlags {
   bool dry_run = false;
 };
 
+// What an interrupted run has taken from its source is in its remains.
+graph::MetaGraphPtr open_source(const Context& context, const std::string& path,
+                                const exporters::ConvertRequest& request) {
+  return request.write.consume && request.write.resume ? open_consumed(context, path)
+                                                       : open_for(context, path);
+}
+
 int convert(const Context& context, const ConvertFlags& options) {
   exporters::ConvertRequest request;
   for (const auto& option : exporters::convert_options()) options.flags.apply(option, request);
@@ -47,7 +55,7 @@ int convert(const Context& context, const ConvertFlags& options) {
       request.write.resume && !out.empty() && exporters::waits_for_last_step(out))
     return run_join(context, out, request.write.overwrite);
   const exporters::Conversion conversion = exporters::bind_conversion(
-      open_for(context, options.in), request, options.out, convert_environment(context));
+      open_source(context, options.in, request), request, options.out, convert_environment(context));
   return write_conversion(context, conversion, exporters::preflight(conversion), options.dry_run,
                           Json::object());
 }
@@ -100,7 +108,8 @@ Action setup_join(CLI::App& app) {
   return [flags](Context& context) { return run_join(context, flags->out, flags->force); };
 }
 
-// --- loadline clean: removes what interrupted conversions left in a folder.
+// --- loadline clean: removes what interrupted conversions left in a folder, and ends what they had begun to
+// put in place.
 
 namespace {
 
@@ -113,7 +122,7 @@ struct CleanFlags {
 // Why remains stay, or nothing.
 std::string reason_to_keep(const exporters::Remains& remains, const CleanFlags& flags) {
   if (remains.alive) return "a process is writing it";
-  if (remains.consumed == 0 || remains.consumed == flags.discard) return {};
+  if (remains.pending || remains.consumed == 0 || remains.consumed == flags.discard) return {};
   return fmt::format(
       "it holds the only copy of {} bytes ({}) of a model that was being consumed; continue with "
       "convert --consume --resume, or delete them with --discard-data {}",
@@ -125,6 +134,19 @@ std::string output_of(const exporters::Remains& remains) {
   return remains.record->files.back().target;
 }
 
+// Ends what an interrupted run had begun to put in place. Why it could not, or nothing.
+std::string end_or_reason(const Context& context, const exporters::Remains& remains) {
+  try {
+    Progress progress(context.stop);
+    const ProgressLine line(context, "verifying", progress);
+    exporters::end_publication(remains.path, progress);
+    return {};
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::canceled) throw;
+    return fmt::format("its files are not all in place, and cannot be put there: {}", error.what());
+  }
+}
+
 std::string describe(const exporters::Remains& remains) {
   const std::string output = output_of(remains);
   return fmt::format(
@@ -134,7 +156,7 @@ std::string describe(const exporters::Remains& remains) {
 }
 
 int clean(const Context& context, const CleanFlags& flags) {
-  Json removed = Json::array(), kept = Json::array();
+  Json removed = Json::array(), ended = Json::array(), kept = Json::array();
   for (const std::string& folder : io::abandoned_folders(flags.folder)) {
     if (!flags.dry_run) io::remove_abandoned(folder);
     removed.push_back({{"path", json_text(folder)}, {"output", ""}, {"bytes", 0}, {"consumed_bytes", 0}});
@@ -144,24 +166,32 @@ int clean(const Context& context, const CleanFlags& flags) {
                  safe_display(std::filesystem::path(folder).filename().string()));
   }
   for (const exporters::Remains& remains : exporters::find_remains(flags.folder)) {
-    const std::string reason = reason_to_keep(remains, flags);
-    if (reason.empty() && !flags.dry_run) exporters::remove_remains(remains, true);
+    std::string reason = reason_to_keep(remains, flags);
+    const bool ends = reason.empty() && remains.pending;
+    if (ends && !flags.dry_run) reason = end_or_reason(context, remains);
+    if (!ends && reason.empty() && !flags.dry_run) exporters::remove_remains(remains, true);
     Json row = {{"path", json_text(remains.path)},
                 {"output", json_text(output_of(remains))},
                 {"bytes", remains.written},
                 {"consumed_bytes", remains.consumed}};
     if (!reason.empty()) row["reason"] = json_text(reason);
-    (reason.empty() ? removed : kept).push_back(std::move(row));
+    (!reason.empty() ? kept : ends ? ended : removed).push_back(std::move(row));
     if (context.json) continue;
-    if (reason.empty())
+    if (reason.empty() && ends)
+      fmt::print("{} {}\n",
+                 flags.dry_run ? "would put in place" : "all files are in place:", describe(remains));
+    else if (reason.empty())
       fmt::print("{} {}\n", flags.dry_run ? "would remove" : "removed", describe(remains));
     else
       fmt::print("kept {}\n  {}\n", describe(remains), reason);
   }
   const int code = kept.empty() ? kDone : kFailed;
   if (context.json)
-    print_json({{"dry_run", flags.dry_run}, {"removed", std::move(removed)}, {"kept", std::move(kept)}});
-  else if (removed.empty() && kept.empty())
+    print_json({{"dry_run", flags.dry_run},
+                {"removed", std::move(removed)},
+                {"ended", std::move(ended)},
+                {"kept", std::move(kept)}});
+  else if (removed.empty() && ended.empty() && kept.empty())
     fmt::print("Nothing to remove: no conversion was interrupted here.\n");
   return code;
 }
@@ -172,7 +202,7 @@ Action setup_clean(CLI::App& app) {
   auto flags = std::make_shared<CleanFlags>();
   add_text(app, "FOLDER", flags->folder, "the output folder, or the folder of a single output file",
            {.required = true});
-  add_flag(app, "--dry-run", flags->dry_run, "list what would be removed");
+  add_flag(app, "--dry-run", flags->dry_run, "list what would be removed, or put in place");
   add_number(app, "--discard-data", flags->discard,
              "also remove remains that hold the only copy of exactly this many bytes",
              {.value_name = "BYTES", .check = whole_range(1, kMostNumber)});
@@ -219,7 +249,9 @@ int merge(const Context& context, const MergeFlags& options) {
   exporters::ConvertRequest request;
   for (const auto& option : exporters::convert_options()) options.flags.apply(option, request);
   (void)exporters::checked_exporter(request, options.out);  // before a model is opened
-  const graph::MetaGraphPtr base = open_for(context, options.base);
+  if (request.write.resume && exporters::waits_for_last_step(options.out))
+    return run_join(context, options.out, request.write.overwrite);
+  const graph::MetaGraphPtr base = open_source(context, options.base, request);
   graph::require_sound(*base, "merge");
   exporters::Conversion conversion =
       exporters::bind_conversion(base, request, options.out, convert_environment(context));
@@ -228,6 +260,7 @@ int merge(const Context& context, const MergeFlags& options) {
       exporters::merge_lora(*base, adapter.graph, adapter.config, conversion.options.outtype);
   conversion.graph = merged.graph;
   conversion.options.recipes = merged.recipes;
+  conversion.write.consumable_files = base->files.size();  // the adapter stays
   const int code = write_conversion(context, conversion, exporters::preflight(conversion), options.dry_run,
                                     {{"merged", merged.merged}, {"replaced", merged.replaced}});
   if (!context.json)
@@ -290,6 +323,7 @@ class Batch {
                               progress_);
       ParallelLoop(jobs_.size(), threads_, [this](std::size_t i) { run_job(i); }).finish();
     }
+    remove_finished();
     if (!context_.json) print_counts();
     if (context_.json)
       for (std::size_t i = 0; i < jobs_.size(); ++i)
@@ -322,20 +356,27 @@ class Batch {
 
   void convert_job(std::size_t i) {
     const exporters::BatchJob& job = jobs_[i];
-    const auto graph =
-        std::make_shared<const graph::MetaGraph>(importers::open_model(job.in, context_.resolve_options()));
+    // its source may be gone already
+    if (job.request.write.consume && exporters::waits_for_last_step(job.out)) return end_job(i);
+    const auto open = job.request.write.consume ? importers::open_consumed : importers::open_model;
+    const auto graph = std::make_shared<const graph::MetaGraph>(open(job.in, context_.resolve_options()));
     exporters::Conversion conversion =
         exporters::bind_conversion(graph, job.request, job.out, convert_environment(context_));
     conversion.write.memory_budget = share_;
     conversion.write.resume = true;  // what an interrupted run has written of a job counts
+    // noted before the work folder goes: whatever moment this process dies at, the next run knows
+    conversion.write.published = [&](const exporters::WriteReport& report) {
+      std::vector<std::string> read;
+      for (const graph::ModelFile& file : graph->files) read.push_back(file.path);
+      set_done(job, read, report);
+    };
     const exporters::Preflight planned = exporters::preflight(conversion);
-    const exporters::WriteReport report = exporters::write_model(conversion, planned.layout, progress_);
-    std::vector<std::string> read, written;
-    for (const graph::ModelFile& file : graph->files) read.push_back(file.path);
-    for (const exporters::WrittenFile& file : report.files) written.push_back(file.path);
-    {
-      const std::lock_guard lock(mutex_);
-      state_.set_done(job, read, written);
+    exporters::WriteReport report;
+    try {
+      report = exporters::write_model(conversion, planned.layout, progress_);
+    } catch (const Error&) {
+      tell_of_kept(context_, planned.layout);
+      throw;
     }
     finish(i, JobState::done,
            {{"files", files_json(report)},
@@ -349,6 +390,37 @@ class Batch {
            fmt::format("{} in {}{}", format_bytes(report.bytes_written), format_seconds(report.seconds),
                        report.verified ? ", read back and equal" : ""),
            exporters::remarks(planned));
+  }
+
+  // Ends a job whose files an interrupted run had begun to put in place.
+  void end_job(std::size_t i) {
+    const exporters::WriteReport report = exporters::join_parts(jobs_[i].out, false, progress_);
+    set_done(jobs_[i], {}, report);
+    finish(i, JobState::done,
+           {{"files", files_json(report)},
+            {"bytes_read", report.bytes_read},
+            {"seconds", report.seconds},
+            {"verified", report.verified}},
+           "was written by an interrupted run, read back and equal");
+  }
+
+  void set_done(const exporters::BatchJob& job, const std::vector<std::string>& read,
+                const exporters::WriteReport& report) {
+    std::vector<std::string> written;
+    for (const exporters::WrittenFile& file : report.files) written.push_back(file.path);
+    const std::lock_guard lock(mutex_);
+    state_.set_done(job, read, written);
+  }
+
+  // What a run leaves that dies after its job is noted.
+  void remove_finished() const {
+    std::set<std::string> folders;
+    for (const exporters::BatchJob& job : jobs_) {
+      const std::string parent = std::filesystem::path(job.out).parent_path().string();
+      folders.insert(io::is_folder(job.out) ? job.out : parent.empty() ? "." : parent);
+    }
+    for (const std::string& folder : folders)
+      if (io::is_folder(folder)) exporters::remove_finished(folder);
   }
 
   void finish(std::size_t i, JobState state, const Json& more, const std::string& words,

@@ -5,6 +5,7 @@
 #include "core/base/text.h"
 #include "core/io/atomic_file.h"
 #include "core/io/file_system.h"
+#include "core/io/unfinished.h"
 #include "exporters/edit/edit_header.h"
 #include "importers/importer.h"
 
@@ -138,6 +139,7 @@ int edit_file(const Context& context, const EditFlags& flags) {
   if (io::is_folder(flags.file))
     throw Error(ErrorCode::usage, {.file = flags.file}, "is a folder: name the file in it to edit");
   refuse_cached(flags.file);
+  io::require_whole(flags.file, false);
   const bool interrupted = io::edit_was_interrupted(flags.file);
   if (flags.dry_run && interrupted)
     throw Error(ErrorCode::usage, {.file = flags.file},

@@ -37,7 +37,6 @@ struct InspectFlags {
 };
 
 OpenedModel open_timed(const Context& context, const std::string& path) {
-  warn_of_interrupted_edit(context, path);
   const std::uint64_t read_before = io::read_bytes_counter();
   const auto start = std::chrono::steady_clock::now();
   OpenedModel opened;

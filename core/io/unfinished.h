@@ -1,0 +1,41 @@
+// Hidden marks of files that are not whole: they are being put in place, parts of them were taken away, or
+// they are being edited.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace loadline::io {
+
+// The names of this program's hidden files and folders begin with it.
+inline constexpr std::string_view kHiddenPrefix = ".loadline-";
+
+// The hidden folder in which an output grows that has the file `file`, or that is the whole folder if `file`
+// is empty. The files of one output have one: the parts of a split GGUF file, an ONNX model and its data.
+std::string work_folder_path(const std::string& folder, std::string_view file);
+
+// In a work folder, while old files make way and new ones are put in their place.
+inline constexpr std::string_view kPublishMark = "publish";
+// In a model's folder, from the moment when parts of its weights are in another place only.
+inline constexpr std::string_view kConsumedMark = ".loadline-consumed";
+
+struct Mark {
+  std::string by;                  // the work folder, as an absolute path
+  std::vector<std::string> files;  // relative to the folder that the mark is about
+  bool any_file = false;           // it cannot be read: it may be about every file
+};
+// The mark is there whole or not at all, and durable when this returns. Throws Error{io}.
+void put_mark(const std::string& path, const Mark& mark);
+// Nothing if there is no such file.
+std::optional<Mark> read_mark(const std::string& path);
+
+// Throws Error{io} if a mark says that a file is not whole; `consumed` allows for parts that are in another
+// place. Costs three queries of names that usually do not exist.
+void require_whole(const std::string& path, bool consumed);
+// The same for all files of a folder, of which the hidden names are known.
+void require_whole(const std::string& folder, std::span<const std::string> hidden, bool consumed);
+
+}  // namespace loadline::io
