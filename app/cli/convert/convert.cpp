@@ -323,7 +323,8 @@ class Batch {
                               progress_);
       ParallelLoop(jobs_.size(), threads_, [this](std::size_t i) { run_job(i); }).finish();
     }
-    remove_finished();
+    // a job that failed may be in place and not noted: its folder tells the next run
+    if (count(JobState::failed) == 0) remove_finished();
     if (!context_.json) print_counts();
     if (context_.json)
       for (std::size_t i = 0; i < jobs_.size(); ++i)
