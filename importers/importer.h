@@ -35,6 +35,7 @@ struct Source {
   // arrays. Empty if the primary file was opened by itself.
   std::vector<std::string> set = {};
   forward::AssetsLoader assets = {};  // architecture descriptions, for models given by a configuration alone
+  bool weights_only = false;          // as ResolveOptions
   std::vector<graph::Note> notes =
       {};  // from resolving the path: other candidates, the index found beside a shard
 };

@@ -414,6 +414,7 @@ Source resolve_path(const std::string& path, const Opening& options) {
 Source resolve(const std::string& path, const Opening& options) {
   Source source = resolve_path(path, options);
   source.assets = options.assets;
+  source.weights_only = options.weights_only;
   return source;
 }
 

@@ -48,6 +48,8 @@ struct ResolveOptions {
   bool follow_links = false;
   // Architecture descriptions, for models given by a configuration alone.
   forward::AssetsLoader assets = {};
+  // For what reads tensors alone: sizes of a forward pass that the file does not state stay unknown.
+  bool weights_only = false;
 };
 
 // An existing path beats org/name. A folder opens the file of the lowest rank (graph::model_file_rank), and

@@ -262,7 +262,9 @@ Match sniff_onnx(std::string_view head, std::string_view path) {
   return named && !head.empty() && (is_model_tag(head[0]) || head[0] == 0x08) ? Match::maybe : Match::no;
 }
 
-graph::MetaGraph read_onnx(const Source& source) { return read_onnx(source, {}); }
+graph::MetaGraph read_onnx(const Source& source) {
+  return read_onnx(source, {.infer_shapes = !source.weights_only});
+}
 
 graph::MetaGraph read_onnx(const Source& source, const OnnxOptions& options) {
   const io::SourceFile& file = *source.file;

@@ -147,7 +147,7 @@ class ForeignModels : public ::testing::TestWithParam<std::string_view> {
     if (exporters::takes_option(exporter(), "names")) options.keep_names = true;
     try {
       const auto planned = exporters::preflight({graph, &exporter(), out("refused"), options});
-      exporters::check_output(planned.layout, *graph, false);
+      exporters::check_output(planned.layout, *graph, {});
       return true;
     } catch (const Error& error) {
       const std::string_view message = error.what();
@@ -168,7 +168,7 @@ TEST_P(ForeignModels, NamesAreReadAsTheyWereWrittenOrRefusedBefore) {
   for (const std::string& name : names)
     if (takes(model({name}))) taken.push_back(name);
   // what the file's first bytes are must not depend on a name
-  for (const std::string& name : {"m/code/w", "archive/data.pkl", "data/0", "/layers.0/Constant_output_0"})
+  for (const std::string name : {"m/code/w", "archive/data.pkl", "data/0", "/layers.0/Constant_output_0"})
     export_tests::expect_law(model({name}), out(fmt::format("{}", std::hash<std::string>()(name))), {},
                              GetParam());
   export_tests::expect_law(model(taken), out("all"), {}, GetParam());
@@ -234,7 +234,8 @@ TEST(NamesOfOutputs, TooLongOnesAreRefusedBeforeAnythingIsWritten) {
   const auto refused = [&](const std::string& out) {
     return testing::error_of([&] {
       exporters::check_output(
-          exporters::preflight({graph, &exporters::find_exporter("npz"), folder / out}).layout, *graph, true);
+          exporters::preflight({graph, &exporters::find_exporter("npz"), folder / out}).layout, *graph,
+          {.overwrite = true});
     });
   };
   const std::string longest(251, 'n');
@@ -261,8 +262,10 @@ TEST(NamesOfOutputs, NothingThatIsReadIsWrittenOver) {
       };
       const auto bound = exporters::bind_conversion(graph, asked, folder / out, environment);
       exporters::Layout layout;
-      layout.files.push_back({.path = bound.out});
-      exporters::check_output(layout, *graph, true);
+      layout.files.emplace_back().path = bound.out;
+      exporters::WriteOptions write = bound.write;
+      write.overwrite = true;
+      exporters::check_output(layout, *graph, write);
     });
   };
   for (const char* name : {"in/tokenizer.json", "in/adapter_config.json", "in/merges.txt", "out/old.npz",

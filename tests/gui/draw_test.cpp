@@ -13,7 +13,12 @@
 #include "tests/gui/sample_graphs.h"
 #include "tests/support/builders.h"
 
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
 #include <filesystem>
+#include <functional>
+#include <new>
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
@@ -427,6 +432,126 @@ TEST(Names, are_escaped_and_cut_in_the_middle) {
   EXPECT_EQ(chinese, "\\u{4E2D} x");
   EXPECT_TRUE(cut.starts_with("mod"));
   EXPECT_TRUE(cut.ends_with("ght"));
+}
+
+}  // namespace
+
+// --- What a frame costs does not grow with the size of what it cannot show. Allocated bytes stand for the
+// work: all that is built to be drawn, or to be measured and thrown away, is allocated.
+
+namespace {
+
+std::atomic<std::uint64_t> allocated_bytes = 0;
+
+}  // namespace
+}  // namespace loadline::gui
+
+// not inlined: the compiler would take their memory for that of its own operators
+[[gnu::noinline]] void* operator new(std::size_t bytes) {
+  loadline::gui::allocated_bytes += bytes;
+  if (void* const memory = std::malloc(std::max<std::size_t>(bytes, 1))) return memory;
+  throw std::bad_alloc();
+}
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+
+namespace loadline::gui {
+namespace {
+
+std::string repeated(std::string_view part, std::size_t count) {
+  std::string text;
+  for (std::size_t i = 0; i < count; ++i) text += part;
+  return text;
+}
+
+// What one frame of the window allocates with each panel in front, once all is settled.
+std::vector<std::uint64_t> frame_costs(const graph::MetaGraph& graph) {
+  const auto window = open_null_window({});
+  GuiApp app(*window, "");
+  app.workspace().show(std::make_shared<const graph::MetaGraph>(graph), "");
+  app.workspace().document().select(graph::TensorId{0});
+  std::vector<std::uint64_t> costs;
+  for (const PanelRow& row : panels()) {
+    app.workspace().settings.panel = row.id;
+    app.settle();
+    app.draw_settled();
+    const std::uint64_t before = allocated_bytes;
+    app.frame();
+    costs.push_back(allocated_bytes - before);
+  }
+  return costs;
+}
+
+void expect_bounded(const char* what, const std::function<graph::MetaGraph(std::size_t)>& make,
+                    std::size_t n) {
+  const std::vector<std::uint64_t> small = frame_costs(make(n)), large = frame_costs(make(4 * n));
+  for (std::size_t i = 0; i < small.size(); ++i)
+    EXPECT_LE(large[i], small[i] + small[i] / 2 + 200'000) << what << ", " << panels()[i].id;
+}
+
+graph::MetaGraph with_name(std::string name) {
+  graph::MetaGraph graph = *tiny_graph();
+  graph.tensors[0].name = std::move(name);
+  return graph;
+}
+
+TEST(Frames, cost_no_more_for_a_name_of_more_levels) {
+  expect_bounded(
+      "levels", [](std::size_t n) { return with_name("a" + repeated(".b", n)); }, 10'000);
+}
+
+TEST(Frames, cost_no_more_for_a_longer_name) {
+  expect_bounded(
+      "letters", [](std::size_t n) { return with_name(std::string(n, 'x')); }, 250'000);
+  expect_bounded(
+      "escapes", [](std::size_t n) { return with_name(std::string(n, '\xff')); }, 250'000);
+}
+
+TEST(Frames, cost_no_more_for_more_tensors_in_one_module) {
+  const auto wide = [](std::size_t n) {
+    graph::MetaGraph graph = *tiny_graph();
+    for (std::size_t i = 0; i < n; ++i) {
+      graph.tensors.push_back(graph.tensors[0]);
+      graph.tensors.back().name = "model." + std::to_string(i);
+    }
+    return graph;
+  };
+  expect_bounded("tensors", wide, 10'000);
+}
+
+TEST(Frames, cost_no_more_for_more_or_longer_notes) {
+  const auto many = [](std::size_t n) {
+    graph::MetaGraph graph = *tiny_graph();
+    for (std::size_t i = 0; i < n; ++i)
+      graph.notes.push_back({graph::Severity::warning, {}, "odd " + std::to_string(i)});
+    return graph;
+  };
+  expect_bounded("notes", many, 50'000);
+  const auto longer = [](std::size_t n) {
+    graph::MetaGraph graph = *tiny_graph();
+    graph.notes.push_back({graph::Severity::warning, std::string(n, 'x'), std::string(n, 'y')});
+    graph.metadata.push_back({std::string(n, 'k'), repeated("word ", n)});
+    return graph;
+  };
+  expect_bounded("long notes", longer, 250'000);
+}
+
+TEST(Names, that_no_window_has_room_for_keep_their_ends) {
+  const auto window = open_null_window({});
+  GuiApp app(*window, "");
+  window->frame([&] {
+    const std::string whole = shown("begin" + std::string(1'000'000, 'x') + "end");
+    EXPECT_LE(whole.size(), 5000u);
+    EXPECT_TRUE(whole.starts_with("begin"));
+    EXPECT_TRUE(whole.ends_with("end"));
+    const std::string wide = shown(repeated("\xE2\x82\xAC", 1'000'000));
+    EXPECT_EQ(wide.find("\\x"), std::string::npos) << "cut between characters";
+    for (const float width : {50.0f, 200.0f, 777.0f}) {
+      const std::string cut = elided_name("model" + repeated(".7.part", 10'000) + ".weight", width);
+      EXPECT_LE(text_width(cut), width);
+      EXPECT_GT(text_width(cut), width / 2);
+    }
+  });
 }
 
 }  // namespace

@@ -372,10 +372,39 @@ TEST(Gguf, HostileFilesGiveTheirError) {
 }
 
 TEST(Gguf, ManyStringsAreSteppedOver) {
-  const std::vector<std::string> tokens(250'000, "token");
-  const graph::MetaGraph graph =
-      read(GgufBuilder().strings("tokens", tokens).strings("merges", tokens).bytes());
-  EXPECT_EQ(std::get<graph::MetaArray>(graph.metadata[0].value).count, 250'000u);
+  for (const bool big_endian : {false, true}) {
+    std::vector<std::string> tokens;
+    for (std::size_t i = 0; i < 100'000; ++i) tokens.emplace_back(i == 700 ? 300'000 : i % 40, 't');
+    std::uint64_t bytes = 0;
+    for (const std::string& token : tokens) bytes += 8 + token.size();
+    GgufBuilder builder(big_endian);
+    builder.strings("tokens", tokens).strings("merges", tokens).key("after", "them");
+    const graph::MetaGraph graph = read(builder.bytes());
+    for (const std::size_t key : {0U, 1U}) {
+      const auto& array = std::get<graph::MetaArray>(graph.metadata[key].value);
+      EXPECT_EQ(array.count, tokens.size());
+      EXPECT_EQ(array.bytes, bytes);
+    }
+    EXPECT_EQ(std::get<std::string>(graph.metadata[2].value), "them");
+  }
+}
+
+TEST(Gguf, AStringAmongManyThatEndsPastTheFileIsNamed) {
+  const auto tokens = [](std::uint64_t wrong) {
+    GgufBuilder b;
+    std::string strings;
+    for (std::uint64_t i = 0; i < 1000; ++i)
+      strings += i == wrong ? b.number(std::uint64_t{1} << 63) : b.text("token");
+    b.key("tokens", b.array, b.number(std::uint32_t{b.string}) + b.number(std::uint64_t{1000}) + strings);
+    return b.bytes();
+  };
+  constexpr std::size_t kFirst = 24 + 8 + 6 + 4 + 4 + 8;  // where the first string begins
+  testing::expect_errors(
+      {{"a length of 2^63", tokens(700), "byte 9162: a string needs 9223372036854775808 bytes"},
+       {"a cut length", tokens(1000).substr(0, kFirst + 900 * 13 + 5), "a length needs 8 bytes, 5 are left"},
+       {"a cut string", tokens(1000).substr(0, kFirst + 900 * 13 + 10),
+        "a string needs 5 bytes, 2 are left"}},
+      read);
 }
 
 }  // namespace

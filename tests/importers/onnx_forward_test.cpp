@@ -251,6 +251,17 @@ std::string long_chain(int length) {
   return model(graph);
 }
 
+TEST(OnnxInference, IsLeftOutForWhatReadsTensorsAlone) {
+  importers::Source source = testing::memory_source("model.onnx", long_chain(3));
+  source.weights_only = true;
+  const graph::MetaGraph graph = importers::read_onnx(source);
+  ASSERT_TRUE(graph.forward);
+  EXPECT_EQ(graph.forward->ops.size(), 3u);
+  for (const graph::Value& one : graph.forward->values) EXPECT_FALSE(one.inferred) << one.name;
+  const graph::MetaGraph whole = importers::read_onnx(testing::memory_source("model.onnx", long_chain(3)));
+  EXPECT_TRUE(std::ranges::any_of(whole.forward->values, &graph::Value::inferred));
+}
+
 TEST(OnnxInference, ASlowModelIsGivenUp) {
   const std::string bytes = long_chain(200'000);
   const importers::Inference inference =

@@ -105,12 +105,22 @@ graph::MetaGraphPtr with_notes_shown(const Context& context, graph::MetaGraph mo
 
 }  // namespace
 
+importers::ResolveOptions weights_alone(const Context& context) {
+  importers::ResolveOptions options = context.resolve_options();
+  options.weights_only = true;
+  return options;
+}
+
 graph::MetaGraphPtr open_for(const Context& context, const std::string& path) {
   return with_notes_shown(context, importers::open_model(path, context.resolve_options()));
 }
 
+graph::MetaGraphPtr open_weights_for(const Context& context, const std::string& path) {
+  return with_notes_shown(context, importers::open_model(path, weights_alone(context)));
+}
+
 graph::MetaGraphPtr open_consumed(const Context& context, const std::string& path) {
-  return with_notes_shown(context, importers::open_consumed(path, context.resolve_options()));
+  return with_notes_shown(context, importers::open_consumed(path, weights_alone(context)));
 }
 
 void complain(const std::string& text) {

@@ -78,7 +78,10 @@ std::span<const Command> commands();
 void add_path_option(CLI::App& app, std::string& path);
 // Opens a model. Shows the first notes of severity warning and error on stderr, unless quiet.
 graph::MetaGraphPtr open_for(const Context& context, const std::string& path);
-// The same for a model of which a conversion has taken parts away, to go on with that.
+// For what reads tensors alone: as ResolveOptions::weights_only.
+importers::ResolveOptions weights_alone(const Context& context);
+graph::MetaGraphPtr open_weights_for(const Context& context, const std::string& path);
+// The same of a model of which a conversion has taken parts away, to go on with that.
 graph::MetaGraphPtr open_consumed(const Context& context, const std::string& path);
 // "error: tensor 'x': text", for display.
 std::string note_text(const graph::Note& note);

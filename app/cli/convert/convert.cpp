@@ -43,7 +43,7 @@ struct ConvertFlags {
 graph::MetaGraphPtr open_source(const Context& context, const std::string& path,
                                 const exporters::ConvertRequest& request) {
   return request.write.consume && request.write.resume ? open_consumed(context, path)
-                                                       : open_for(context, path);
+                                                       : open_weights_for(context, path);
 }
 
 int convert(const Context& context, const ConvertFlags& options) {
@@ -360,7 +360,7 @@ class Batch {
     // its source may be gone already
     if (job.request.write.consume && exporters::waits_for_last_step(job.out)) return end_job(i);
     const auto open = job.request.write.consume ? importers::open_consumed : importers::open_model;
-    const auto graph = std::make_shared<const graph::MetaGraph>(open(job.in, context_.resolve_options()));
+    const auto graph = std::make_shared<const graph::MetaGraph>(open(job.in, weights_alone(context_)));
     exporters::Conversion conversion =
         exporters::bind_conversion(graph, job.request, job.out, convert_environment(context_));
     conversion.write.memory_budget = share_;

@@ -188,7 +188,8 @@ int run_diff(const Context& context, const DiffFlags& flags) {
   const auto tolerance = parse_tolerance(flags.shared.tolerance);
   if (tolerance && flags.no_values)
     throw Error(ErrorCode::usage, "--tolerance has no effect with --no-values");
-  const graph::MetaGraphPtr a = open_for(context, flags.shared.a), b = open_for(context, flags.shared.b);
+  const graph::MetaGraphPtr a = open_weights_for(context, flags.shared.a),
+                            b = open_weights_for(context, flags.shared.b);
   ModelDiff diff;
   diff.values = !flags.no_values && !graph::shapes_only(*a) && !graph::shapes_only(*b);
   if (diff.values)
@@ -252,7 +253,7 @@ int exit_code_of(const ComparedModels& models) {
 
 int verify(const Context& context, const ComparisonFlags& flags) {
   const inspect::CompareOptions options{true, parse_tolerance(flags.tolerance)};
-  const graph::MetaGraphPtr a = open_for(context, flags.a), b = open_for(context, flags.b);
+  const graph::MetaGraphPtr a = open_weights_for(context, flags.a), b = open_weights_for(context, flags.b);
   graph::require_sound(*a, "verify");
   graph::require_sound(*b, "verify");
   const ComparedModels models = compare_for(context, a, b, options, "comparing");
