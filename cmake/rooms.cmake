@@ -25,13 +25,10 @@ if(LOADLINE_SANITIZE)
                          -fno-sanitize-recover=all
                          # g++ does not follow initialization through what the sanitizers insert
                          $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
-  if(LOADLINE_SANITIZE STREQUAL thread)
-    set(ignorelist tsan.ignore)
-  else()
-    set(ignorelist asan.ignore)
+  if(NOT LOADLINE_SANITIZE STREQUAL thread)
+    target_compile_options(loadline_options INTERFACE
+                           $<$<CXX_COMPILER_ID:Clang>:-fsanitize-ignorelist=${PROJECT_SOURCE_DIR}/cmake/asan.ignore>)
   endif()
-  target_compile_options(loadline_options INTERFACE
-                         $<$<CXX_COMPILER_ID:Clang>:-fsanitize-ignorelist=${PROJECT_SOURCE_DIR}/cmake/${ignorelist}>)
   target_link_options(loadline_options INTERFACE -fsanitize=${LOADLINE_SANITIZE})
 endif()
 

@@ -84,9 +84,9 @@ UniqueFd lock_file(const std::string& path, LockKind kind) {
     }
     // whoever held the lock before may have removed the file: then another one has its name, or none
     struct stat held = {}, named = {};
-    if (::fstat(fd.get(), &held) != 0) throw system_error(path, "look at", errno);
-    if (::stat(path.c_str(), &named) != 0) {
-      if (errno != ENOENT) throw system_error(path, "look at", errno);
+    if (::fstat(fd.get(), &held) != 0 || ::stat(path.c_str(), &named) != 0) {
+      if (errno != ENOENT && (errno != ESTALE || tries == kMostTries))
+        throw system_error(path, "look at", errno);
     } else if (held.st_ino == named.st_ino) {
       return fd;
     }
@@ -109,6 +109,7 @@ std::string system_folder() {
 }
 
 constexpr std::string_view kTemporary = ".loadline-temporary-";
+constexpr std::size_t kRandomLetters = 6;  // behind it, of mkdtemp()
 
 // Invalid if another process holds the folder, or has removed it.
 UniqueFd locked_folder(const std::string& path) {
@@ -124,11 +125,15 @@ UniqueFd locked_folder(const std::string& path) {
 
 std::vector<std::string> abandoned_folders(const std::string& parent) {
   std::vector<std::string> paths;
+  if (file_system_of(parent).network) return paths;  // a lock there may be known to one machine only
   std::error_code failure;
   for (std::filesystem::directory_iterator at(parent, failure), end; !failure && at != end;
        at.increment(failure)) {
     const std::string path = at->path().string();
-    if (at->path().filename().string().starts_with(kTemporary) && locked_folder(path)) paths.push_back(path);
+    const std::string name = at->path().filename().string();
+    if (name.starts_with(kTemporary) && name.size() == kTemporary.size() + kRandomLetters &&
+        locked_folder(path))
+      paths.push_back(path);
   }
   std::ranges::sort(paths);
   return paths;
@@ -150,8 +155,11 @@ TemporaryFolder::TemporaryFolder(const std::string& parent) {
     } catch (const Error&) {  // this one is not needed here
     }
   }
-  // another process may take it for abandoned before it is locked
-  while (!lock_) {
+  // another process may take it for abandoned before it is locked; where folders cannot be locked at all, no
+  // process takes any
+  constexpr int kMostTries = 5;
+  for (int tries = 1; !lock_ && tries <= kMostTries; ++tries) {
+    if (tries > 1) ::rmdir(path_.c_str());
     path_ = (std::filesystem::path(parent) / fmt::format("{}XXXXXX", kTemporary)).string();
     if (mkdtemp(path_.data()) == nullptr) throw system_error(path_, "create", errno);
     lock_ = locked_folder(path_);

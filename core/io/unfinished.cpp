@@ -48,7 +48,7 @@ bool is_about(const Mark& mark, std::string_view file) {
 }
 
 bool is_alive(const std::string& work) {
-  const UniqueFd lock(::open(in(work, "lock").c_str(), O_RDONLY | O_CLOEXEC));
+  const UniqueFd lock(::open(in(work, "lock").c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
   return lock && !change_lock(lock, LockKind::exclusive);
 }
 

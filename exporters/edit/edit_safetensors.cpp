@@ -106,7 +106,8 @@ Place find_metadata_member(const std::string& text, const std::string& path) {
     }
     place.alone = members == (place.begin == place.end ? 0 : 1);
     return place;
-  } catch (const simdjson::simdjson_error&) {
+  } catch (const simdjson::simdjson_error& error) {
+    if (error.error() == simdjson::MEMALLOC) throw std::bad_alloc();
     throw Error(ErrorCode::malformed, {.file = path, .byte = kLengthBytes}, assets::json_fault(text));
   }
 }

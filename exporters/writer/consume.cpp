@@ -126,6 +126,7 @@ std::vector<ConsumedRange> Consumption::freed(std::size_t file, std::uint64_t up
 }
 
 void Consumption::punch(const std::vector<ConsumedRange>& ranges) {
+  if (!marked_) check_marks();
   std::string lines;
   for (const ConsumedRange& range : ranges)
     if (logged_.insert({range.file, range.begin}).second)
@@ -143,6 +144,16 @@ void Consumption::punch(const std::vector<ConsumedRange>& ranges) {
                            static_cast<off_t>(range.begin), static_cast<off_t>(range.end - range.begin)) != 0)
       throw system_error(path, "free the converted part of the file", errno);
   }
+}
+
+// Two conversions that consume models of one folder may begin together: a folder has one mark.
+void Consumption::check_marks() const {
+  const std::string work = fs::absolute(log_).parent_path().string();
+  std::error_code failure;
+  for (const std::string& path : consumed_marks(source_, files_))
+    if (const auto mark = io::read_mark(path); mark && !fs::equivalent(mark->by, work, failure))
+      throw Error(ErrorCode::usage, {.file = path},
+                  "marks what another conversion has consumed in this folder: that ends first");
 }
 
 // Every file of the model is named: an ONNX model without weights of its own cannot be read either.

@@ -54,6 +54,7 @@ class Consumption {
 
  private:
   void punch(const std::vector<ConsumedRange>& ranges);
+  void check_marks() const;
   void mark() const;
 
   const Layout& layout_;

@@ -189,7 +189,8 @@ WriteForecast forecast_write(const Layout& layout, const graph::MetaGraph& sourc
 
   forecast.output = check_output(layout, source, options);
   if (options.consume) check_consumable(source, options.consumable_files);
-  if (!continues) refuse_consumed(source, options);
+  // what another conversion took is not in these remains
+  if (!continues || remains.consumed == 0) refuse_consumed(source, options);
   const std::uint64_t total = total_bytes(layout);
   const std::uint64_t done = continues ? remains.written : 0;
   forecast.bytes_written = total - std::min(total, done);

@@ -67,7 +67,8 @@ std::string consumed_mark(const std::string& source) {
 
 // An output may have been moved since.
 bool is_by(const io::Mark& mark, const std::string& work) {
-  return fs::path(mark.by) == fs::absolute(work) ||
+  std::error_code failure;
+  return fs::equivalent(mark.by, work, failure) ||
          (!exists(mark.by) && fs::path(mark.by).filename() == fs::path(work).filename());
 }
 
@@ -100,6 +101,16 @@ std::error_code remove_work(const std::string& path) {
   if (!failure) fs::remove(record_path(path), failure);
   if (!failure) fs::remove_all(path, failure);
   return failure;
+}
+
+// Whether the file is still the one that was converted.
+bool is_unchanged(const SourceState& state) {
+  try {
+    check_unchanged(state, true);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
 }
 
 std::string progress_text(const Remains& remains) {
@@ -193,6 +204,11 @@ WorkFolder::WorkFolder(std::string path) : path_(std::move(path)) {
   if (!found) throw Error(ErrorCode::malformed, {.file = path_}, "has no record of the conversion");
   record_ = std::move(*found);
   resumed_ = true;
+  struct stat state = {};
+  if (!record_.removes.empty() &&
+      (::lstat(record_path(path_).c_str(), &state) != 0 || state.st_uid != ::geteuid()))
+    throw Error(ErrorCode::usage, {.file = path_},
+                "would remove files, and was written by another user: that user ends it");
   // the record may be anybody's: no target leads out of the folder, not even through a link
   const fs::path folder = fs::canonical(fs::path(path_).parent_path());
   for (std::size_t i = 0; i < record_.files.size(); ++i) {
@@ -316,6 +332,7 @@ void WorkFolder::publish() {
   for (std::size_t i = 0; i < sealed_.size(); ++i)
     if (sealed_[i] && exists(part(i))) check_unchanged(*sealed_[i], false);
   if (!exists(in(path_, kPublishedName))) put_in_place();
+  keep_ = true;  // until the sources are gone too, as remove() is called
   remove_sources();
 }
 
@@ -325,6 +342,7 @@ void WorkFolder::put_in_place() {
   const std::vector<Aside> asides = this->asides();
   try {
     if (!before) {
+      write_record(false);  // whoever ends this must know what this run may replace and remove
       io::Mark files{.by = fs::absolute(path_).string(), .files = record_.superseded};
       if (record_.files.size() + files.files.size() > 1)
         for (const WorkFile& file : record_.files) files.files.push_back(file.target);
@@ -381,8 +399,7 @@ void WorkFolder::remove_sources() {
     marks.insert(consumed_mark(path));
     // only the very files that were converted: the record may be anybody's
     const auto state = std::ranges::find(record_.sources, path, &SourceState::path);
-    if (state == record_.sources.end() || !exists(path)) continue;
-    check_unchanged(*state, true);
+    if (state == record_.sources.end() || !exists(path) || !is_unchanged(*state)) continue;
     remove_file(path, "remove this file, which is converted");
   }
   for (const std::string& path : marks)
@@ -399,13 +416,13 @@ void WorkFolder::remove() {
 Remains examine_remains(const std::string& path) {
   Remains remains{.path = path};
   if (!io::is_folder(path)) {  // a temporary file: its writer holds a lock on it
-    const io::UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    const io::UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
     remains.alive = fd && !io::change_lock(fd, io::LockKind::exclusive);
     std::error_code failure;
     remains.written = fs::file_size(path, failure);
     return remains;
   }
-  const io::UniqueFd lock(::open(in(path, "lock").c_str(), O_RDONLY | O_CLOEXEC));
+  const io::UniqueFd lock(::open(in(path, "lock").c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
   remains.alive = lock && !io::change_lock(lock, io::LockKind::exclusive);
   remains.record = read_record(path);
   if (!remains.record) return remains;
@@ -419,8 +436,9 @@ Remains examine_remains(const std::string& path) {
   }
   remains.pending =
       exists(in(path, io::kPublishMark)) ||
-      (remains.published && std::ranges::any_of(remains.record->removes, [](const auto& source) {
-         return exists(source) || exists(consumed_mark(source));
+      (remains.published && std::ranges::any_of(remains.record->removes, [&](const auto& source) {
+         const auto mark = io::read_mark(consumed_mark(source));
+         return exists(source) || (mark && is_by(*mark, path));
        }));
   if (remains.published)
     remains.written = 0;  // where it belongs
@@ -469,11 +487,16 @@ void remove_remains(const Remains& remains, bool discard) {
   if (failure) throw system_error(remains.path, "remove", failure.value());
 }
 
-void remove_finished(const std::string& folder) {
-  for (const Remains& remains : find_remains(folder))
-    if (!remains.alive && !remains.pending && io::is_folder(remains.path) &&
-        (remains.published || !remains.record))
-      remove_remains(remains, true);
+void remove_finished(const std::string& out) {
+  const fs::path file(out);
+  const std::string path =
+      io::is_folder(out) ? io::work_folder_path(out, {})
+                         : io::work_folder_path(file.has_parent_path() ? file.parent_path().string() : ".",
+                                                file.filename().string());
+  if (!io::is_folder(path) || fs::is_symlink(path)) return;
+  const Remains remains = examine_remains(path);
+  if (!remains.alive && !remains.pending && (remains.published || !remains.record))
+    remove_remains(remains, true);
 }
 
 }  // namespace loadline::exporters

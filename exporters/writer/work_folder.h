@@ -166,7 +166,8 @@ std::vector<Remains> find_remains(const std::string& folder);
 // Throws Error{usage} for remains that are alive, whose last step has begun, or that hold the only copy of
 // something, unless `discard`.
 void remove_remains(const Remains& remains, bool discard);
-// Removes those in a folder that are no use to anybody: of outputs that are in place, and without a record.
-void remove_finished(const std::string& folder);
+// Removes those of the output `out`, a path, if they are no use to anybody: where it is in place, or without
+// a record.
+void remove_finished(const std::string& out);
 
 }  // namespace loadline::exporters

@@ -200,7 +200,11 @@ WorkRecord parse_record(std::string_view text, const std::string& path) {
         throw Error(ErrorCode::malformed, {.file = path}, "names a target outside its folder");
     };
     for (const WorkFile& file : record.files) inside(file.target);
-    for (const std::string& name : record.superseded) inside(name);
+    for (const std::string& name : record.superseded) {
+      inside(name);
+      if (fs::path(name).has_parent_path())  // a folder may be a link
+        throw Error(ErrorCode::malformed, {.file = path}, "names a file outside its folder");
+    }
     return record;
   } catch (const Json::exception&) {
     throw Error(ErrorCode::malformed, {.file = path}, "is not a record of a conversion");

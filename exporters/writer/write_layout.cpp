@@ -211,17 +211,16 @@ std::vector<std::size_t> share_of(const Layout& layout, const WriteShare& share)
   return own;
 }
 
-// Logs are removed after all files are in place: a run that died meanwhile has left some.
-bool is_in_place(const WorkFolder& work, std::size_t i) {
-  std::error_code failure;
-  return work.is_written() && !fs::exists(work.part(i)) &&
-         fs::file_size(work.target(i), failure) == work.record().files[i].bytes && !failure;
-}
-
 Checkpoint complete_part(const WorkFolder& work, std::size_t i, const Progress& progress) {
   const WorkFile& file = work.record().files[i];
   const auto log = read_part_log(work.log(i));
-  if (log.empty() && is_in_place(work, i)) return {file.bytes, file_hash(work.target(i), progress)};
+  // sparse parts have no log; the mark of a publication stands over whole parts only
+  if (log.empty() && work.is_written()) {
+    std::error_code failure;
+    const std::string path = fs::exists(work.part(i)) ? work.part(i) : work.target(i);
+    if (fs::file_size(path, failure) == file.bytes && !failure)
+      return {file.bytes, file_hash(path, progress)};
+  }
   const std::uint64_t have = log.empty() ? 0 : log.back().at;
   if (log.empty() || have != file.bytes)
     throw Error(ErrorCode::usage, {.file = work.target(i)},
@@ -463,7 +462,7 @@ std::vector<Remains> find_work(const std::string& out) {
 
 namespace {
 
-WriteReport end_work(WorkFolder& work, bool overwrite, Progress& progress) {
+WriteReport end_work(WorkFolder& work, bool overwrite, Progress& progress, const Published& published) {
   const auto start = std::chrono::steady_clock::now();
   WriteReport report;
   for (std::size_t i = 0; i < work.record().files.size(); ++i) {
@@ -486,37 +485,45 @@ WriteReport end_work(WorkFolder& work, bool overwrite, Progress& progress) {
   progress.check_canceled();
   work.allow_replacing(overwrite);
   work.publish();
-  work.remove();
   report.verified = true;
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (published) published(report);
+  work.remove();
   return report;
 }
 
 }  // namespace
 
-WriteReport join_parts(const std::string& out, bool overwrite, Progress& progress) {
+WriteReport join_parts(const std::string& out, bool overwrite, Progress& progress,
+                       const Published& published) {
   const std::vector<Remains> found = find_work(out);
   if (found.empty()) throw Error(ErrorCode::usage, {.file = out}, "there are no parts to join");
   if (found.size() > 1)
     throw Error(ErrorCode::usage, {.file = out}, "holds the parts of {} outputs: name one of them",
                 found.size());
   WorkFolder work(found.front().path);
-  return end_work(work, overwrite, progress);
+  return end_work(work, overwrite, progress, published);
 }
 
 WriteReport end_publication(const std::string& work_folder, Progress& progress) {
   WorkFolder work(work_folder);
   if (!work.is_written())
     throw Error(ErrorCode::usage, {.file = work_folder}, "holds no files that were being put in place");
-  return end_work(work, false, progress);
+  return end_work(work, false, progress, {});
 }
 
-bool waits_for_last_step(const std::string& out) {
+bool waits_for_last_step(const std::string& out, const std::string& source) {
   if (!io::is_folder(out) && !io::is_folder(fs::path(out).parent_path().string()) &&
       fs::path(out).has_parent_path())
     return false;
   const std::vector<Remains> found = find_work(out);
-  return found.size() == 1 && !found.front().alive &&
+  const std::string wanted = fs::absolute(source).lexically_normal().string();
+  const auto is_of_source = [&](const SourceState& state) {
+    const std::string path = fs::path(state.path).lexically_normal().string();
+    return path == wanted || path.starts_with(wanted.ends_with('/') ? wanted : wanted + "/");
+  };
+  return found.size() == 1 && !found.front().alive && found.front().record &&
+         std::ranges::any_of(found.front().record->sources, is_of_source) &&
          (found.front().pending || (found.front().published && !found.front().record->removes.empty()));
 }
 

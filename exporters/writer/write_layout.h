@@ -25,6 +25,10 @@ struct WriteShare {
 
 struct WriteReport;
 
+struct WriteReport;
+// Called once an output is in place, while the work folder still tells another run of it.
+using Published = std::function<void(const WriteReport& report)>;
+
 struct WriteOptions {
   std::uint64_t memory_budget = 256ull << 20;  // bytes of buffers; a few hundred KiB are used at least
   std::uint32_t threads = 0;                   // that read and compute; 0 = as many as processors, at most 8
@@ -40,8 +44,7 @@ struct WriteOptions {
   // needs smaller steps, of at most kConsumedStep.
   std::uint64_t checkpoint_bytes = 512ull << 20;
   std::vector<std::string> other_inputs = {};  // files that are read and are none of the source's
-  // Called once the output is in place, while the work folder still tells another run of it.
-  std::function<void(const WriteReport& report)> published = {};
+  Published published = {};
 };
 
 struct WrittenFile {
@@ -87,13 +90,14 @@ WriteReport write_layout(const Layout& layout, const graph::MetaGraph& source, c
 // in place, an index last. `out` is the output, or the folder of a single output file. The source is not
 // needed. Throws Error{usage} if there is nothing to end, if a process still writes, or if a part is missing
 // or incomplete, naming the first.
-WriteReport join_parts(const std::string& out, bool overwrite, Progress& progress);
+WriteReport join_parts(const std::string& out, bool overwrite, Progress& progress,
+                       const Published& published = {});
 
 // The same for the work folder of an interrupted run that had begun to put its parts in place.
 WriteReport end_publication(const std::string& work_folder, Progress& progress);
 
-// Whether all parts of an output are written, and an interrupted run had begun to put them in place or, with
-// a source that is consumed, had ended that.
-bool waits_for_last_step(const std::string& out);
+// Whether all parts of an output that was made of `source`, a path, are written, and an interrupted run had
+// begun to put them in place or, with a source that is consumed, had ended that.
+bool waits_for_last_step(const std::string& out, const std::string& source);
 
 }  // namespace loadline::exporters

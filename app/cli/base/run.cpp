@@ -291,13 +291,8 @@ int run_command(const Action& action, Context& context) {
     return report(context, Error(ErrorCode::limit, "the system refuses: {}", error.code().message()));
   } catch (const std::bad_alloc&) {
     return report(context, Error(ErrorCode::limit, "out of memory"));
-  } catch (const std::exception& error) {
-    // their texts are for programmers; TBB has no type for this one
-    const bool thread = std::string_view(error.what()).starts_with("pthread_create");
-    return report(context,
-                  thread ? Error(ErrorCode::limit,
-                                 "cannot start a thread: a limit on processes, threads or memory was reached")
-                         : Error(ErrorCode::io, "unexpected failure: a fault of this program"));
+  } catch (const std::exception&) {  // its text is for programmers
+    return report(context, Error(ErrorCode::io, "unexpected failure: a fault of this program"));
   }
 }
 
@@ -336,8 +331,11 @@ void complain_at_end(std::string_view text) {
   } catch (const std::bad_alloc&) {
     complain_at_end("out of memory");
     ::_exit(kFailed);
-  } catch (const std::exception& error) {
+  } catch (const Error& error) {
     complain_at_end(error.what());
+    ::_exit(kFailed);
+  } catch (const std::exception&) {
+    complain_at_end("an error where none can be reported");
     ::_exit(kFailed);
   } catch (...) {
   }

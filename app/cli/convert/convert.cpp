@@ -52,7 +52,7 @@ int convert(const Context& context, const ConvertFlags& options) {
   (void)exporters::checked_exporter(request, options.out);  // before a model is opened
   // its source may be gone already
   if (const std::string out = options.out.value_or("");
-      request.write.resume && !out.empty() && exporters::waits_for_last_step(out))
+      request.write.resume && !out.empty() && exporters::waits_for_last_step(out, options.in))
     return run_join(context, out, request.write.overwrite);
   const exporters::Conversion conversion = exporters::bind_conversion(
       open_source(context, options.in, request), request, options.out, convert_environment(context));
@@ -144,6 +144,8 @@ std::string end_or_reason(const Context& context, const exporters::Remains& rema
   } catch (const Error& error) {
     if (error.code() == ErrorCode::canceled) throw;
     return fmt::format("its files are not all in place, and cannot be put there: {}", error.what());
+  } catch (const std::filesystem::filesystem_error& error) {
+    return fmt::format("its files cannot be put in place: {}", error.code().message());
   }
 }
 
@@ -158,8 +160,11 @@ std::string describe(const exporters::Remains& remains) {
 int clean(const Context& context, const CleanFlags& flags) {
   Json removed = Json::array(), ended = Json::array(), kept = Json::array();
   for (const std::string& folder : io::abandoned_folders(flags.folder)) {
+    removed.push_back({{"path", json_text(folder)},
+                       {"output", ""},
+                       {"bytes", exporters::allocated_bytes(folder)},
+                       {"consumed_bytes", 0}});
     if (!flags.dry_run) io::remove_abandoned(folder);
-    removed.push_back({{"path", json_text(folder)}, {"output", ""}, {"bytes", 0}, {"consumed_bytes", 0}});
     if (!context.json)
       fmt::print("{} {}: files of a lesson or a window that was killed\n",
                  flags.dry_run ? "would remove" : "removed",
@@ -249,7 +254,7 @@ int merge(const Context& context, const MergeFlags& options) {
   exporters::ConvertRequest request;
   for (const auto& option : exporters::convert_options()) options.flags.apply(option, request);
   (void)exporters::checked_exporter(request, options.out);  // before a model is opened
-  if (request.write.resume && exporters::waits_for_last_step(options.out))
+  if (request.write.resume && exporters::waits_for_last_step(options.out, options.base))
     return run_join(context, options.out, request.write.overwrite);
   const graph::MetaGraphPtr base = open_source(context, options.base, request);
   graph::require_sound(*base, "merge");
@@ -358,7 +363,7 @@ class Batch {
   void convert_job(std::size_t i) {
     const exporters::BatchJob& job = jobs_[i];
     // its source may be gone already
-    if (job.request.write.consume && exporters::waits_for_last_step(job.out)) return end_job(i);
+    if (job.request.write.consume && exporters::waits_for_last_step(job.out, job.in)) return end_job(i);
     const auto open = job.request.write.consume ? importers::open_consumed : importers::open_model;
     const auto graph = std::make_shared<const graph::MetaGraph>(open(job.in, weights_alone(context_)));
     exporters::Conversion conversion =
@@ -395,8 +400,9 @@ class Batch {
 
   // Ends a job whose files an interrupted run had begun to put in place.
   void end_job(std::size_t i) {
-    const exporters::WriteReport report = exporters::join_parts(jobs_[i].out, false, progress_);
-    set_done(jobs_[i], {}, report);
+    const exporters::WriteReport report = exporters::join_parts(
+        jobs_[i].out, false, progress_,
+        [&](const exporters::WriteReport& written) { set_done(jobs_[i], {}, written); });
     finish(i, JobState::done,
            {{"files", files_json(report)},
             {"bytes_read", report.bytes_read},
@@ -415,13 +421,13 @@ class Batch {
 
   // What a run leaves that dies after its job is noted.
   void remove_finished() const {
-    std::set<std::string> folders;
-    for (const exporters::BatchJob& job : jobs_) {
-      const std::string parent = std::filesystem::path(job.out).parent_path().string();
-      folders.insert(io::is_folder(job.out) ? job.out : parent.empty() ? "." : parent);
+    for (std::size_t i = 0; i < jobs_.size(); ++i) {
+      if (states_[i] != JobState::done && states_[i] != JobState::skipped) continue;
+      try {
+        exporters::remove_finished(jobs_[i].out);
+      } catch (const Error&) {  // the job is done all the same
+      }
     }
-    for (const std::string& folder : folders)
-      if (io::is_folder(folder)) exporters::remove_finished(folder);
   }
 
   void finish(std::size_t i, JobState state, const Json& more, const std::string& words,

@@ -189,11 +189,12 @@ SavedRequest parse_request(std::string_view json, const std::string& path) {
                        kRequestVersion);
   SavedRequest saved;
   if (const assets::AssetNode* const model = root.find("model")) {
-    std::string named = model->name("'model'", kLongestValue);
+    std::string named = model->name("'model'", 3 * kLongestValue);  // a byte can be "%FF"
     if (named.empty()) model->place.fail("'model' is empty");
     if (const assets::AssetNode* const encoding = root.find("model_encoding")) {
       if (encoding->text != kPercent) encoding->place.fail("'model_encoding' can be '{}' only", kPercent);
       named = from_percent(named);
+      if (named.find('\0') != std::string::npos) model->place.fail("'model' has a NUL byte");
     }
     saved.model = from_here(named, path);
   }
