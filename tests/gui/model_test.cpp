@@ -516,14 +516,12 @@ constexpr std::uint64_t kGiB = 1ull << 30;
 
 load::Projection peaks(std::uint64_t device, std::uint64_t staging, std::uint64_t host) {
   load::Projection projection;
-  plan::Timeline& timeline = projection.timeline;
-  timeline.peaks[plan::index(plan::Space::device)].bytes = device;
-  timeline.peaks[plan::index(plan::Space::staging)].bytes = staging;
-  timeline.peaks[plan::index(plan::Space::host)].bytes = host;
   plan::UsagePoint all;  // at once
-  for (std::size_t space = 0; space < plan::kSpaceCount; ++space)
-    all.bytes[space] = timeline.peaks[space].bytes;
-  timeline.usage.push_back(all);
+  all.bytes[plan::index(plan::Space::device)] = device;
+  all.bytes[plan::index(plan::Space::staging)] = staging;
+  all.bytes[plan::index(plan::Space::host)] = host;
+  projection.timeline.usage.push_back(all);
+  plan::find_peaks(projection.timeline);
   return projection;
 }
 
