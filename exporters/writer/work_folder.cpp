@@ -372,11 +372,11 @@ void WorkFolder::put_in_place() {
 // Whatever this run or an earlier one has moved goes back. False if something stays where it is.
 bool WorkFolder::take_back() noexcept {
   try {
-    const std::string mark = in(path_, io::kPublishMark);
-    if (exists(in(path_, kPublishedName))) return false;
+    const std::string mark = in(path_, io::kPublishMark), published = in(path_, kPublishedName);
     const std::vector<Aside> asides = this->asides();
     // a file that replaced another in one step stays
     const bool alone = record_.replaces && asides.empty();
+    if (exists(published) && (alone || ::rename(published.c_str(), mark.c_str()) != 0)) return false;
     const auto move = [](const std::string& from, const std::string& to) {
       return !exists(to) && ::rename(from.c_str(), to.c_str()) == 0;
     };
