@@ -19,6 +19,7 @@
 #include <fstream>
 #include <functional>
 #include <map>
+#include <mutex>
 #include <set>
 
 #include <fmt/core.h>
@@ -343,12 +344,15 @@ TEST_F(Resume, AnOutputThatIsNotedByNobodyYetIsKnown) {
 
 TEST_F(Resume, APartThatIsExchangedIsNoticed) {
   const exporters::Layout out = layout("out", "safetensors", kTensor);
+  std::once_flag once;  // several threads read
   const io::ReadTensor exchanging = reader_with(graph_, [&](graph::TensorId id, std::uint64_t) {
-    const std::string part = exporters::WorkFolder::path_of(out) + "/00000.part";
-    if (graph::index(id) != 2 || fs::exists(part + ".mine")) return;
-    fs::copy(part, part + ".mine");
-    fs::rename(part, part + ".theirs");
-    fs::copy(part + ".mine", part);
+    if (graph::index(id) != 2) return;
+    std::call_once(once, [&] {
+      const std::string part = exporters::WorkFolder::path_of(out) + "/00000.part";
+      fs::copy(part, part + ".mine");
+      fs::rename(part, part + ".theirs");
+      fs::copy(part + ".mine", part);
+    });
   });
   Progress progress;
   EXPECT_THROW(exporters::write_layout(out, *graph_, exchanging, small_steps(), progress), Error);
@@ -683,11 +687,13 @@ TEST(Writer, AFailedReplacementIsTakenBack) {
   exporters::WriteOptions force = small_steps();
   force.overwrite = true;
   // a folder in the way of the first of its files, which is moved last and after all others
-  bool in_the_way = true;
+  std::once_flag once;  // several threads read
   const io::ReadTensor racing = reader_with(graph, [&](graph::TensorId id, std::uint64_t) {
-    if (graph::index(id) != 2 || !std::exchange(in_the_way, false)) return;
-    fs::remove(layout.files[0].path);
-    fs::create_directories(layout.files[0].path + "/precious");
+    if (graph::index(id) != 2) return;
+    std::call_once(once, [&] {
+      fs::remove(layout.files[0].path);
+      fs::create_directories(layout.files[0].path + "/precious");
+    });
   });
   Progress progress;
   force.threads = 1;
