@@ -24,8 +24,6 @@ struct WriteShare {
 };
 
 struct WriteReport;
-
-struct WriteReport;
 // Called once an output is in place, while the work folder still tells another run of it.
 using Published = std::function<void(const WriteReport& report)>;
 
