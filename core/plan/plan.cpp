@@ -22,112 +22,137 @@ bool can_be_made(const convert::Prepack& prepack) {
          convert::can_prepack(prepack.from, prepack.to);
 }
 
-enum class State : std::uint8_t { unborn, alive, dead };
-
-// Walks the steps once and stops at the first violation.
-class PlanChecker {
- public:
-  PlanChecker(const Plan& plan, const graph::MetaGraph& graph)
-      : plan_(plan), graph_(graph), states_(plan.blocks.size(), State::unborn) {}
-
-  std::optional<std::string> check() {
-    std::uint64_t live = 0;
-    for (at_ = 0; at_ < plan_.steps.size(); ++at_) {
-      const Step& step = plan_.steps[at_];
-      if (graph::index(step.block) >= plan_.blocks.size())
-        return fault("block {} does not exist", graph::index(step.block));
-      const Block& block = plan_.block(step.block);
-      State& state = states_[graph::index(step.block)];
-      if (step.verb == Verb::alloc) {
-        if (state != State::unborn) return fault("block {} is allocated twice", graph::index(step.block));
-        const auto sum = checked_add(live, block.bytes);
-        if (!sum || *sum >> 63 != 0) return fault("more than 2^63 bytes are alive", 0);
-        live = *sum;
-        state = State::alive;
-        if (auto problem = check_mapping(block)) return problem;
-        continue;
-      }
-      if (state != State::alive)
-        return fault("block {} is used while it is not allocated", graph::index(step.block));
-      if (step.verb == Verb::free) {
-        state = State::dead;
-        live -= block.bytes;
-      } else if (auto problem = check_copy(step, block)) {
-        return problem;
-      }
-    }
-    return std::nullopt;
-  }
-
- private:
-  template <typename... Args>
-  std::string fault(fmt::format_string<Args...> text, Args... args) const {
-    return fmt::format("step {}: ", at_) + fmt::format(text, std::move(args)...);
-  }
-
-  std::optional<std::string> check_mapping(const Block& block) const {
-    if (block.prepack && (block.space != Space::device || !block.storage || !can_be_made(*block.prepack) ||
-                          block.bytes != convert::prepacked_bytes(*block.prepack)))
-      return fault("block {} is not a packed weight on the device", graph::index(plan_.steps[at_].block));
-    if (block.storage && graph::index(*block.storage) >= graph_.storages.size())
-      return fault("storage {} does not exist", graph::index(*block.storage));
-    if (block.space != Space::page_cache) return std::nullopt;
-    if (!block.storage || graph::index(*block.storage) >= graph_.storages.size())
-      return fault("a page_cache block maps no storage");
-    if (block.bytes > graph_.storage(*block.storage).bytes)
-      return fault("maps {} bytes of a storage of {}", block.bytes, graph_.storage(*block.storage).bytes);
-    return std::nullopt;
-  }
-
-  std::optional<std::string> check_copy(const Step& step, const Block& to) const {
-    std::uint64_t written = step.bytes;
-    if (step.cast) {
-      const auto cast = cast_bytes(*step.cast, step.bytes);
-      if (!cast || !cast_bytes(*step.cast, step.from_offset))
-        return fault("casts {} bytes at {} from {} to {}, which are not whole numbers", step.bytes,
-                     step.from_offset, graph::dtype_info(step.cast->from).name,
-                     graph::dtype_info(step.cast->to).name);
-      if (to.space == Space::page_cache) return fault("a mapping holds what its file holds");
-      written = *cast;
-    }
-    if (!range_fits(step.offset, written, to.addressed_bytes()))
-      return fault("writes {} bytes at {} of a block of {}", written, step.offset, to.addressed_bytes());
-    if (to.prepack) {
-      const std::uint64_t unit = graph::dtype_info(to.prepack->from).block_bytes;
-      if (step.cast || step.offset % unit != 0 || step.bytes % unit != 0)
-        return fault("packs {} bytes at {}, which are not whole numbers as stored", step.bytes, step.offset);
-    }
-    if (const auto* storage = std::get_if<graph::StorageId>(&step.from)) {
-      if (graph::index(*storage) >= graph_.storages.size())
-        return fault("storage {} does not exist", graph::index(*storage));
-      const std::uint64_t size = graph_.storage(*storage).bytes;
-      if (!range_fits(step.from_offset, step.bytes, size))
-        return fault("reads {} bytes at {} of a storage of {}", step.bytes, step.from_offset, size);
-      if (to.space == Space::page_cache && (to.storage != *storage || step.offset != step.from_offset))
-        return fault("a mapping can only hold its own storage at the same offset");
-      return std::nullopt;
-    }
-    const BlockId from = std::get<BlockId>(step.from);
-    if (graph::index(from) >= plan_.blocks.size())
-      return fault("block {} does not exist", graph::index(from));
-    if (from == step.block) return fault("block {} is copied onto itself", graph::index(from));
-    if (states_[graph::index(from)] != State::alive)
-      return fault("block {} is read while it is not allocated", graph::index(from));
-    if (to.space == Space::page_cache) return fault("a mapping is read-only");
-    if (plan_.block(from).prepack) return fault("block {} is read, but it is packed", graph::index(from));
-    if (!range_fits(step.from_offset, step.bytes, plan_.block(from).bytes))
-      return fault("reads {} bytes at {} of a block of {}", step.bytes, step.from_offset,
-                   plan_.block(from).bytes);
-    return std::nullopt;
-  }
-
-  const Plan& plan_;
-  const graph::MetaGraph& graph_;
-  std::vector<State> states_;
-  std::size_t at_ = 0;
-};
+template <typename... Args>
+std::string fault(fmt::format_string<Args...> text, Args... args) {
+  return fmt::format(text, std::move(args)...);
+}
 
 }  // namespace
+
+std::optional<std::string> PlanChecker::check(std::span<const Block> blocks, std::span<const Step> steps,
+                                              std::size_t first) {
+  blocks_ = blocks;
+  states_.resize(blocks.size(), State::unborn);
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    if (is_plain(steps[i])) continue;
+    if (const auto problem = check_step(steps[i])) return fmt::format("step {}: {}", first + i, *problem);
+  }
+  return std::nullopt;
+}
+
+// Most steps are plain and sound. check_step() comes to the same for these, more slowly.
+bool PlanChecker::is_plain(const Step& step) {
+  if (graph::index(step.block) >= blocks_.size()) return false;
+  const Block& block = blocks_[graph::index(step.block)];
+  State& state = states_[graph::index(step.block)];
+  if (step.verb == Verb::copy) return state == State::alive && is_plain_copy(step, block);
+  if (step.verb == Verb::free) {
+    if (state != State::alive) return false;
+    state = State::dead;
+    live_ -= block.bytes;
+    return true;
+  }
+  const std::uint64_t live = live_ + block.bytes;
+  if (state != State::unborn || live < live_ || live >> 63 != 0 || block.prepack ||
+      block.space == Space::page_cache ||
+      (block.storage && graph::index(*block.storage) >= graph_.storages.size()))
+    return false;
+  live_ = live;
+  state = State::alive;
+  return true;
+}
+
+bool PlanChecker::is_plain_copy(const Step& step, const Block& to) const {
+  if (step.cast || to.prepack || to.space == Space::page_cache ||
+      !range_fits(step.offset, step.bytes, to.bytes))
+    return false;
+  if (const auto* const storage = std::get_if<graph::StorageId>(&step.from))
+    return graph::index(*storage) < graph_.storages.size() &&
+           range_fits(step.from_offset, step.bytes, graph_.storage(*storage).bytes);
+  const BlockId from = std::get<BlockId>(step.from);
+  if (graph::index(from) >= blocks_.size() || from == step.block ||
+      states_[graph::index(from)] != State::alive)
+    return false;
+  const Block& read = blocks_[graph::index(from)];
+  return !read.prepack && range_fits(step.from_offset, step.bytes, read.bytes);
+}
+
+std::optional<std::string> PlanChecker::check_step(const Step& step) {
+  if (graph::index(step.block) >= blocks_.size())
+    return fault("block {} does not exist", graph::index(step.block));
+  const Block& block = blocks_[graph::index(step.block)];
+  State& state = states_[graph::index(step.block)];
+  if (step.verb == Verb::alloc) {
+    if (state != State::unborn) return fault("block {} is allocated twice", graph::index(step.block));
+    const auto sum = checked_add(live_, block.bytes);
+    if (!sum || *sum >> 63 != 0) return fault("more than 2^63 bytes are alive");
+    live_ = *sum;
+    state = State::alive;
+    return check_mapping(step, block);
+  }
+  if (state != State::alive)
+    return fault("block {} is used while it is not allocated", graph::index(step.block));
+  if (step.verb == Verb::copy) return check_copy(step, block);
+  state = State::dead;
+  live_ -= block.bytes;
+  return std::nullopt;
+}
+
+std::optional<std::string> PlanChecker::check_mapping(const Step& step, const Block& block) const {
+  if (block.prepack && (block.space != Space::device || !block.storage || !can_be_made(*block.prepack) ||
+                        block.bytes != convert::prepacked_bytes(*block.prepack)))
+    return fault("block {} is not a packed weight on the device", graph::index(step.block));
+  if (block.storage && graph::index(*block.storage) >= graph_.storages.size())
+    return fault("storage {} does not exist", graph::index(*block.storage));
+  if (block.space != Space::page_cache) return std::nullopt;
+  if (!block.storage || graph::index(*block.storage) >= graph_.storages.size())
+    return fault("a page_cache block maps no storage");
+  if (block.bytes > graph_.storage(*block.storage).bytes)
+    return fault("maps {} bytes of a storage of {}", block.bytes, graph_.storage(*block.storage).bytes);
+  return std::nullopt;
+}
+
+std::optional<std::string> PlanChecker::check_copy(const Step& step, const Block& to) const {
+  std::uint64_t written = step.bytes;
+  if (step.cast) {
+    const auto cast = cast_bytes(*step.cast, step.bytes);
+    if (!cast || !cast_bytes(*step.cast, step.from_offset))
+      return fault("casts {} bytes at {} from {} to {}, which are not whole numbers", step.bytes,
+                   step.from_offset, graph::dtype_info(step.cast->from).name,
+                   graph::dtype_info(step.cast->to).name);
+    if (to.space == Space::page_cache) return fault("a mapping holds what its file holds");
+    written = *cast;
+  }
+  if (!range_fits(step.offset, written, to.addressed_bytes()))
+    return fault("writes {} bytes at {} of a block of {}", written, step.offset, to.addressed_bytes());
+  if (to.prepack) {
+    const std::uint64_t unit = graph::dtype_info(to.prepack->from).block_bytes;
+    if (step.cast || step.offset % unit != 0 || step.bytes % unit != 0)
+      return fault("packs {} bytes at {}, which are not whole numbers as stored", step.bytes, step.offset);
+  }
+  if (const auto* storage = std::get_if<graph::StorageId>(&step.from)) {
+    if (graph::index(*storage) >= graph_.storages.size())
+      return fault("storage {} does not exist", graph::index(*storage));
+    const std::uint64_t size = graph_.storage(*storage).bytes;
+    if (!range_fits(step.from_offset, step.bytes, size))
+      return fault("reads {} bytes at {} of a storage of {}", step.bytes, step.from_offset, size);
+    if (to.space == Space::page_cache && (to.storage != *storage || step.offset != step.from_offset))
+      return fault("a mapping can only hold its own storage at the same offset");
+    return std::nullopt;
+  }
+  const BlockId from = std::get<BlockId>(step.from);
+  if (graph::index(from) >= blocks_.size()) return fault("block {} does not exist", graph::index(from));
+  if (from == step.block) return fault("block {} is copied onto itself", graph::index(from));
+  if (states_[graph::index(from)] != State::alive)
+    return fault("block {} is read while it is not allocated", graph::index(from));
+  if (to.space == Space::page_cache) return fault("a mapping is read-only");
+  if (blocks_[graph::index(from)].prepack)
+    return fault("block {} is read, but it is packed", graph::index(from));
+  if (!range_fits(step.from_offset, step.bytes, blocks_[graph::index(from)].bytes))
+    return fault("reads {} bytes at {} of a block of {}", step.bytes, step.from_offset,
+                 blocks_[graph::index(from)].bytes);
+  return std::nullopt;
+}
 
 std::string_view space_name(Space space) {
   constexpr PerSpace<std::string_view> kNames = {"host", "page_cache", "staging", "device"};
@@ -145,22 +170,11 @@ std::vector<Space> spaces_in(unsigned mask) {
   return spaces;
 }
 
-BlockId alloc(Plan& plan, Block block) {
-  const BlockId id{static_cast<std::uint32_t>(plan.blocks.size())};
-  plan.blocks.push_back(std::move(block));
-  plan.steps.push_back({.verb = Verb::alloc, .block = id});
-  return id;
-}
-
-void copy(Plan& plan, BlockId to, std::uint64_t offset, CopySource from, std::uint64_t from_offset,
-          std::uint64_t bytes, std::optional<Cast> cast) {
-  plan.steps.push_back({.verb = Verb::copy,
-                        .cast = cast,
-                        .block = to,
-                        .from = from,
-                        .offset = offset,
-                        .from_offset = from_offset,
-                        .bytes = bytes});
+void hand_over(Plan& plan) {
+  if (plan.taker == nullptr) return;
+  plan.taker->take(plan.blocks, plan.steps, plan.taken);
+  plan.taken += plan.steps.size();
+  plan.steps.clear();
 }
 
 std::optional<std::uint64_t> cast_bytes(const Cast& cast, std::uint64_t bytes) {
@@ -170,17 +184,18 @@ std::optional<std::uint64_t> cast_bytes(const Cast& cast, std::uint64_t bytes) {
   return elements ? graph::byte_size(cast.to, *elements) : std::nullopt;
 }
 
-void free(Plan& plan, BlockId block) { plan.steps.push_back({.verb = Verb::free, .block = block}); }
-
-void mark(Plan& plan, std::string label) { plan.marks.push_back({plan.steps.size(), std::move(label)}); }
+void mark(Plan& plan, std::string label) {
+  plan.marks.push_back({plan.taken + plan.steps.size(), std::move(label)});
+}
 
 std::optional<std::string> check_plan(const Plan& plan, const graph::MetaGraph& graph) {
-  return PlanChecker(plan, graph).check();
+  return PlanChecker(graph).check(plan.blocks, plan.steps, 0);
 }
 
 std::string block_label(const Block& block, const graph::MetaGraph& graph,
                         const std::vector<std::optional<graph::TensorId>>& owners) {
-  if (!block.label.empty() || !block.storage) return block.label;
+  if (block.label && !block.label->empty()) return *block.label;
+  if (!block.storage) return "";
   const std::optional<graph::TensorId> owner = owners[graph::index(*block.storage)];
   return owner ? graph.tensor(*owner).name.str() : fmt::format("storage {}", graph::index(*block.storage));
 }
@@ -204,28 +219,30 @@ std::uint64_t saturating_add(std::uint64_t a, std::uint64_t b) {
 
 }  // namespace
 
-ReadPattern read_pattern(const Plan& plan, const graph::MetaGraph& graph) {
-  ReadPattern pattern;
-  std::vector<std::optional<std::uint64_t>> ends(graph.files.size());  // of the last read in each file
-  graph::FileId last = graph::kNoFile;
-  for (const Step& step : plan.steps) {
+void ReadCounter::add(std::span<const Step> steps) {
+  for (const Step& step : steps) {
     if (step.verb != Verb::copy || !std::holds_alternative<graph::StorageId>(step.from)) continue;
-    const graph::Storage& storage = graph.storage(std::get<graph::StorageId>(step.from));
+    const graph::Storage& storage = graph_.storage(std::get<graph::StorageId>(step.from));
     const std::uint64_t from = stored_at(storage, step.from_offset);
     const std::uint64_t to = stored_at(storage, step.from_offset + step.bytes);
-    pattern.bytes = saturating_add(pattern.bytes, to - from);
-    ++pattern.reads;
-    if (graph::index(storage.file) >= ends.size()) continue;  // kNoFile
+    pattern_.bytes = saturating_add(pattern_.bytes, to - from);
+    ++pattern_.reads;
+    if (graph::index(storage.file) >= ends_.size()) continue;  // kNoFile
     const std::uint64_t start = storage.offset + from;
-    auto& end = ends[graph::index(storage.file)];
+    auto& end = ends_[graph::index(storage.file)];
     const std::uint64_t skipped = !end ? 0 : start >= *end ? start - *end : *end - start;
-    const bool goes_on = storage.file == last && start >= *end && skipped < kPage;
-    if (!goes_on && last != graph::kNoFile) ++pattern.jumps;
-    pattern.distance = saturating_add(pattern.distance, skipped);
+    const bool goes_on = storage.file == last_ && start >= *end && skipped < kPage;
+    if (!goes_on && last_ != graph::kNoFile) ++pattern_.jumps;
+    pattern_.distance = saturating_add(pattern_.distance, skipped);
     end = storage.offset + to;
-    last = storage.file;
+    last_ = storage.file;
   }
-  return pattern;
+}
+
+ReadPattern read_pattern(const Plan& plan, const graph::MetaGraph& graph) {
+  ReadCounter counter(graph);
+  counter.add(plan.steps);
+  return counter.pattern();
 }
 
 // --- Turns values into blocks and operators into steps.

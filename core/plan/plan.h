@@ -8,9 +8,13 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -46,16 +50,44 @@ std::vector<Space> spaces_in(unsigned mask);                                    
 enum class BlockId : std::uint32_t {};
 enum class BlockUse : std::uint8_t { storage, value, ring_slot, temporary };
 
+// A value that few of many have: no larger than a pointer where there is none. Copies are deep.
+template <typename T>
+class Rare {
+ public:
+  Rare() = default;
+  template <typename From>
+  requires std::is_constructible_v<T, From> Rare(From&& value)
+      : value_(std::make_unique<T>(std::forward<From>(value))) {}
+  Rare(const Rare& other) : value_(other.value_ ? std::make_unique<T>(*other.value_) : nullptr) {}
+  Rare(Rare&& other) noexcept = default;
+  Rare& operator=(Rare other) noexcept {
+    value_ = std::move(other.value_);
+    return *this;
+  }
+  ~Rare() = default;
+
+  bool has_value() const { return value_ != nullptr; }
+  explicit operator bool() const { return has_value(); }
+  const T& operator*() const { return *value_; }
+  const T* operator->() const { return value_.get(); }
+  friend bool operator==(const Rare& a, const Rare& b) {
+    return a && b ? *a == *b : a.has_value() == b.has_value();
+  }
+
+ private:
+  std::unique_ptr<T> value_;
+};
+
 // One allocation. Its content is undefined until something is copied into it.
 struct Block {
   Space space = Space::host;
   std::uint64_t bytes = 0;
   BlockUse use = BlockUse::storage;
   std::optional<graph::StorageId> storage = {};  // the storage whose bytes it holds; for labels and selection
-  std::string label = {};                        // for blocks without a storage: "activations", "ring slot 2"
+  Rare<std::string> label = {};                  // for blocks without a storage: "activations", "ring slot 2"
   // Device blocks only: the block holds a weight packed. Offsets and sizes of copies into it count the stored
   // bytes; the machine converts them. Nothing is copied out of it.
-  std::optional<convert::Prepack> prepack = {};
+  Rare<convert::Prepack> prepack = {};
   bool operator==(const Block&) const = default;
 
   // The bytes that copies into it may address.
@@ -101,25 +133,84 @@ struct Mark {
   bool operator==(const Mark&) const = default;
 };
 
+// Takes a plan's steps away while the plan is made: figures that need each step once need no memory for all
+// of them.
+class StepTaker {
+ public:
+  virtual ~StepTaker() = default;
+  // `first`: how many steps of the plan came before. `blocks`: all of the plan so far.
+  virtual void take(std::span<const Block> blocks, std::span<const Step> steps, std::size_t first) = 0;
+};
+
 struct Plan {
   std::vector<Block> blocks;
-  std::vector<Step> steps;
+  std::vector<Step> steps;  // with a taker: those that it has not taken yet
   std::vector<Mark> marks;
+  StepTaker* taker = nullptr;
+  std::size_t taken = 0;  // steps
   bool operator==(const Plan&) const = default;
 
   const Block& block(BlockId id) const { return blocks[graph::index(id)]; }
 };
 
-// Append one step or mark to a plan; used by methods.
-BlockId alloc(Plan& plan, Block block);
-void copy(Plan& plan, BlockId to, std::uint64_t offset, CopySource from, std::uint64_t from_offset,
-          std::uint64_t bytes, std::optional<Cast> cast = {});
-void free(Plan& plan, BlockId block);
+// Gives the steps to the plan's taker, if it has one.
+void hand_over(Plan& plan);
+
+// Append one step or mark to a plan; used by methods. Inline: a plan has a million steps.
+inline Step& append_step(Plan& plan) {
+  constexpr std::size_t kPiece = 1024;  // 40 KiB: they stay in the processor's cache
+  if (plan.taker != nullptr && plan.steps.size() == kPiece) hand_over(plan);
+  return plan.steps.emplace_back();
+}
+inline BlockId alloc(Plan& plan, Block block) {
+  const BlockId id{static_cast<std::uint32_t>(plan.blocks.size())};
+  plan.blocks.push_back(std::move(block));
+  append_step(plan).block = id;
+  return id;
+}
+inline void copy(Plan& plan, BlockId to, std::uint64_t offset, CopySource from, std::uint64_t from_offset,
+                 std::uint64_t bytes, std::optional<Cast> cast = {}) {
+  Step& step = append_step(plan);
+  step.verb = Verb::copy;
+  step.cast = cast;
+  step.block = to;
+  step.from = from;
+  step.offset = offset;
+  step.from_offset = from_offset;
+  step.bytes = bytes;
+}
+inline void free(Plan& plan, BlockId block) {
+  Step& step = append_step(plan);
+  step.verb = Verb::free;
+  step.block = block;
+}
 void mark(Plan& plan, std::string label);
 
-// The first violation of the rules, in words; nothing if there is none. Every block is allocated exactly once
-// before its use, freed at most once and not used afterwards. Copies lie inside source and destination and
-// cast whole elements. page_cache blocks map only their own storage. Sums of live bytes fit in 63 bits.
+// The rules of plans. Every block is allocated exactly once before its use, freed at most once and not used
+// afterwards. Copies lie inside source and destination and cast whole elements. page_cache blocks map only
+// their own storage. Sums of live bytes fit in 63 bits.
+class PlanChecker {
+ public:
+  explicit PlanChecker(const graph::MetaGraph& graph) : graph_(graph) {}
+  // The next steps of a plan, as StepTaker::take() gives them. Returns the first violation, in words; nothing
+  // if there is none.
+  std::optional<std::string> check(std::span<const Block> blocks, std::span<const Step> steps,
+                                   std::size_t first);
+
+ private:
+  enum class State : std::uint8_t { unborn, alive, dead };
+
+  bool is_plain(const Step& step);
+  bool is_plain_copy(const Step& step, const Block& to) const;
+  std::optional<std::string> check_step(const Step& step);
+  std::optional<std::string> check_mapping(const Step& step, const Block& block) const;
+  std::optional<std::string> check_copy(const Step& step, const Block& to) const;
+
+  const graph::MetaGraph& graph_;
+  std::span<const Block> blocks_;
+  std::vector<State> states_;  // by block
+  std::uint64_t live_ = 0;     // bytes
+};
 std::optional<std::string> check_plan(const Plan& plan, const graph::MetaGraph& graph);
 
 // The block's display name: its storage's first tensor, or its label. Not escaped.
@@ -151,6 +242,18 @@ struct ReadPattern {
 // very first read is no jump. The first read in a file adds no distance. A part of an encoded storage is
 // located by its share of the bytes. Storages without a file are read and never jump. The plan must have
 // passed check_plan.
+class ReadCounter {
+ public:
+  explicit ReadCounter(const graph::MetaGraph& graph) : graph_(graph), ends_(graph.files.size()) {}
+  void add(std::span<const Step> steps);  // the next ones
+  const ReadPattern& pattern() const { return pattern_; }
+
+ private:
+  const graph::MetaGraph& graph_;
+  ReadPattern pattern_;
+  std::vector<std::optional<std::uint64_t>> ends_;  // of the last read in each file
+  graph::FileId last_ = graph::kNoFile;
+};
 ReadPattern read_pattern(const Plan& plan, const graph::MetaGraph& graph);
 
 // --- A forward pass as a plan, so that "load, then first token" is one timeline.

@@ -1,11 +1,15 @@
 // Runs a plan step by step and records usage: the same loop for projection and measurement.
 #include "core/plan/run.h"
 
+#include "core/base/error.h"
 #include "core/io/system_memory.h"
 #include "core/plan/dry_machine.h"
 #include "core/plan/plan.h"
 
 #include <algorithm>
+#include <array>
+#include <memory>
+#include <span>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -13,22 +17,27 @@
 namespace loadline::plan {
 namespace {
 
-// Fills the timeline of a run: a point of usage after each allocation and free, and the machine's own
-// figures. `Of` is the machine's own class where that is known, so that its members need no calls.
+// Fills the timeline of a run: the peaks, if asked a point of usage after each allocation and free, and the
+// machine's own figures. `Of` is the machine's own class where that is known, so that its members need no
+// calls.
 template <typename Of>
 class Recorder {
  public:
-  Recorder(const Plan& plan, const Of& machine, Timeline used)
+  // `blocks`: about how many there will be. With limits only peaks are kept, and the first step over a limit.
+  Recorder(const Of& machine, Timeline used, std::size_t blocks, const SumLimits* limits)
       : machine_(machine),
+        limits_(limits),
         own_books_(machine.live_bytes().has_value()),
         reserves_(machine.reserved().has_value()),
         counted_(machine.sample().has_value()) {
-    const std::size_t points = 2 * plan.blocks.size();  // each is allocated once and freed at most once
+    const std::size_t points =
+        limits == nullptr ? 2 * blocks : 0;  // each is allocated once and freed at most once
     take_over(timeline_.usage, std::move(used.usage), points);
-    take_over(timeline_.lifetimes, std::move(used.lifetimes), plan.blocks.size());
-    timeline_.lifetimes.resize(plan.blocks.size());
+    take_over(timeline_.lifetimes, std::move(used.lifetimes), blocks);
     if (reserves_) take_over(timeline_.reserved_usage, {}, points);
   }
+
+  void make_room(std::size_t blocks) { timeline_.lifetimes.resize(blocks); }
 
   // After the machine has allocated or freed the block.
   void add(std::size_t at, const Step& step, const Block& block) {
@@ -43,12 +52,8 @@ class Recorder {
       life.to_step = at;
       life.to_seconds = now;
     }
-    timeline_.usage.push_back({at, now, own_books_ ? *machine_.live_bytes() : live_});
-    // by the plan's own count, only the space of an allocation can have a new peak
-    if (!own_books_ && step.verb == Verb::alloc) {
-      raise(timeline_.peaks[index(block.space)], live_[index(block.space)], at, now);
-      raise(timeline_.unified, sum_over(live_, kAllSpaces), at, now);
-    }
+    if (limits_ == nullptr) timeline_.usage.push_back({at, now, own_books_ ? *machine_.live_bytes() : live_});
+    if (!own_books_ && step.verb == Verb::alloc) raise_peaks(index(block.space), at, now);
     if (reserves_) timeline_.reserved_usage.push_back(*machine_.reserved());
     if (counted_) add_sample(now);
   }
@@ -63,7 +68,7 @@ class Recorder {
     timeline_.reserved_peak = machine_.reserved_peak();
     timeline_.reserved_final = machine_.reserved();
     timeline_.allocated_peak = machine_.allocated_peak();
-    if (own_books_) find_peaks(timeline_);
+    own_books_ ? find_peaks(timeline_) : set_peaks();
     return std::move(timeline_);
   }
 
@@ -77,8 +82,37 @@ class Recorder {
     io::prefer_large_pages(list.data(), count * sizeof(Entry));
   }
 
-  static void raise(Peak& peak, std::uint64_t bytes, std::size_t step, double seconds) {
-    if (bytes > peak.bytes) peak = {.bytes = bytes, .step = step, .seconds = seconds};
+  // By the plan's own count, only sums with the space of an allocation can have a new peak. Peaks are kept
+  // for the spaces that have been used: most loads use two.
+  void raise_peaks(std::size_t space, std::size_t step, double seconds) {
+    const unsigned bit = 1u << space;
+    if ((used_spaces_ & bit) == 0) use_space(bit);
+    const unsigned others = used_spaces_ & ~bit;
+    for (unsigned mask = others;; mask = (mask - 1) & others) {
+      Peak& peak = timeline_.sum_peaks[mask | bit];
+      if (const std::uint64_t bytes = sum_over(live_, mask | bit); bytes > peak.bytes) {
+        peak = {.bytes = bytes, .step = step, .seconds = seconds};
+        if (bytes > limits_in_use_[mask | bit]) timeline_.over_step = std::min(timeline_.over_step, step);
+      }
+      if (mask == 0) return;
+    }
+  }
+  void use_space(unsigned bit) {
+    auto& peaks = timeline_.sum_peaks;
+    for (unsigned mask = 0; mask <= kAllSpaces; ++mask)
+      if ((mask & bit) != 0) peaks[mask] = peaks[mask & used_spaces_];
+    used_spaces_ |= bit;
+    limits_in_use_.fill(UINT64_MAX);
+    for (unsigned mask = 0; limits_ != nullptr && mask <= kAllSpaces; ++mask)
+      if ((*limits_)[mask])
+        limits_in_use_[mask & used_spaces_] =
+            std::min(limits_in_use_[mask & used_spaces_], *(*limits_)[mask]);
+  }
+  void set_peaks() {
+    auto& peaks = timeline_.sum_peaks;
+    for (unsigned mask = kAllSpaces; mask > 0; --mask) peaks[mask] = peaks[mask & used_spaces_];
+    for (std::size_t space = 0; space < kSpaceCount; ++space) timeline_.peaks[space] = peaks[1u << space];
+    timeline_.unified = peaks[kAllSpaces];
   }
 
   // Reading the counters costs about 10 us: once a millisecond is enough to follow slow steps.
@@ -89,50 +123,80 @@ class Recorder {
   }
 
   const Of& machine_;
+  const SumLimits* const limits_;
+  std::array<std::uint64_t, kAllSpaces + 1> limits_in_use_ =
+      {};  // by those of the used spaces that a sum has
   const bool own_books_;
   const bool reserves_;
   const bool counted_;
   Timeline timeline_;
   PerSpace<std::uint64_t> live_ = {};
+  unsigned used_spaces_ = 0;
+};
+
+// Runs steps on a machine, as many at a time as it is given.
+template <typename Of>
+class StepRunner {
+ public:
+  StepRunner(Of& machine, Progress& progress, Timeline used, std::size_t blocks,
+             const SumLimits* limits = nullptr)
+      : machine_(machine), progress_(progress), recorder_(machine, std::move(used), blocks, limits) {}
+
+  void run(std::span<const Block> blocks, std::span<const Step> steps, std::size_t first) {
+    recorder_.make_room(blocks.size());
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      if (i % kTogether == 0) {
+        progress_.check_canceled();
+        tell();
+      }
+      const Step& step = steps[i];
+      const Block& block = blocks[graph::index(step.block)];
+      if (step.verb == Verb::copy) {
+        machine_.copy(step, block);
+        copied_ += step.bytes;
+        continue;
+      }
+      if (step.verb == Verb::alloc)
+        machine_.alloc(step.block, block);
+      else
+        machine_.free(step.block, block);
+      recorder_.add(first + i, step, block);
+    }
+  }
+
+  Timeline finish() {
+    machine_.drain();
+    tell();
+    return recorder_.finish();
+  }
+
+  // Modeled steps take nanoseconds: progress is told of many at once, and their total grows with them.
+  static constexpr bool kModeled = std::is_same_v<Of, DryMachine>;
+
+ private:
+  static constexpr std::size_t kTogether = kModeled ? 1024 : 1;
+
+  void tell() {
+    if (kModeled) progress_.add_total(copied_);
+    progress_.add(std::exchange(copied_, 0));
+  }
+
+  Of& machine_;
+  Progress& progress_;
+  Recorder<Of> recorder_;
+  std::uint64_t copied_ = 0;  // bytes that progress has not been told of
 };
 
 template <typename Of>
 Timeline run_on(Of& machine, const Plan& plan, Progress& progress, Timeline used) {
-  // modeled steps take nanoseconds: progress is told of many at once, and their total grows with them
-  constexpr bool kModeled = std::is_same_v<Of, DryMachine>;
-  constexpr std::size_t kTogether = kModeled ? 1024 : 1;
-  if constexpr (!kModeled) {
+  if constexpr (!StepRunner<Of>::kModeled) {
     std::uint64_t total = 0;
     for (const Step& step : plan.steps) total += step.bytes;
     progress.add_total(total);
   }
-  std::uint64_t copied = 0;
-  const auto tell = [&] {
-    if (kModeled) progress.add_total(copied);
-    progress.add(std::exchange(copied, 0));
-  };
-  Recorder<Of> recorder(plan, machine, std::move(used));
-  for (std::size_t at = 0; at < plan.steps.size(); ++at) {
-    if (at % kTogether == 0) {
-      progress.check_canceled();
-      tell();
-    }
-    const Step& step = plan.steps[at];
-    const Block& block = plan.block(step.block);
-    if (step.verb == Verb::copy) {
-      machine.copy(step, block);
-      copied += step.bytes;
-      continue;
-    }
-    if (step.verb == Verb::alloc)
-      machine.alloc(step.block, block);
-    else
-      machine.free(step.block, block);
-    recorder.add(at, step, block);
-  }
-  machine.drain();
-  tell();
-  return recorder.finish();
+  StepRunner<Of> runner(machine, progress, std::move(used), plan.blocks.size());
+  runner.run(plan.blocks, plan.steps, 0);
+  return runner.finish();
 }
 
 }  // namespace
@@ -147,6 +211,37 @@ Timeline run(const Plan& plan, Machine& machine) {
   Progress progress;
   return run(plan, machine, progress);
 }
+
+namespace {
+
+constexpr std::size_t kMostBlocks = 4;  // of a storage
+
+}  // namespace
+
+class StreamedRun::Impl final : public StepRunner<DryMachine> {
+ public:
+  using StepRunner::StepRunner;
+};
+
+StreamedRun::StreamedRun(std::string_view name, const graph::MetaGraph& graph, DryMachine& machine,
+                         const SumLimits& limits, Progress& progress, Timeline used)
+    : name_(name),
+      checker_(graph),
+      reads_(graph),
+      // room for the largest loads: untouched memory costs nothing
+      run_(std::make_unique<Impl>(machine, progress, std::move(used), kMostBlocks * graph.storages.size(),
+                                  &limits)) {}
+
+StreamedRun::~StreamedRun() = default;
+
+void StreamedRun::take(std::span<const Block> blocks, std::span<const Step> steps, std::size_t first) {
+  if (const auto problem = checker_.check(blocks, steps, first))
+    throw Error(ErrorCode::limit, "{}: {}", name_, *problem);
+  run_->run(blocks, steps, first);
+  reads_.add(steps);
+}
+
+Timeline StreamedRun::finish() { return run_->finish(); }
 
 CostModel with_cached_files(CostModel costs, double share, bool imported) {
   const double cached = std::clamp(share, 0.0, 1.0);

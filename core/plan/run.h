@@ -10,7 +10,10 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <optional>
+#include <span>
+#include <string_view>
 #include <utility>
 
 namespace loadline::plan {
@@ -57,6 +60,31 @@ class Machine {
 // plan (projection). The timeline takes over the memory of `used`, whose contents are dropped.
 Timeline run(const Plan& plan, Machine& machine, Progress& progress, Timeline used = {});
 Timeline run(const Plan& plan, Machine& machine);
+
+class DryMachine;  // dry_machine.h
+
+// --- Projects a plan while it is made: no memory holds its steps, nor its usage.
+
+// Checks the steps, runs them on the machine and counts their reads. `name` begins messages. The timeline
+// says which step first exceeds one of `limits`. `used` as for run().
+class StreamedRun final : public StepTaker {
+ public:
+  StreamedRun(std::string_view name, const graph::MetaGraph& graph, DryMachine& machine,
+              const SumLimits& limits, Progress& progress, Timeline used = {});
+  ~StreamedRun() override;
+  // Throws Error{limit} with the first violation of the rules, Error{canceled}.
+  void take(std::span<const Block> blocks, std::span<const Step> steps, std::size_t first) override;
+  // When all steps have been taken.
+  Timeline finish();
+  const ReadPattern& reads() const { return reads_.pattern(); }
+
+ private:
+  class Impl;
+  const std::string_view name_;
+  PlanChecker checker_;
+  ReadCounter reads_;
+  std::unique_ptr<Impl> run_;
+};
 
 // --- A machine that counts the steps it has done, for a thread that watches the run.
 

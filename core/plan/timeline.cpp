@@ -6,8 +6,8 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <list>
+#include <set>
 #include <unordered_map>
 #include <utility>
 #include <variant>
@@ -48,11 +48,18 @@ void raise(Peak& peak, std::uint64_t bytes, const UsagePoint& point) {
 }  // namespace
 
 void find_peaks(Timeline& timeline) {
-  for (const UsagePoint& point : timeline.usage) {
-    for (std::size_t space = 0; space < kSpaceCount; ++space)
-      raise(timeline.peaks[space], point.bytes[space], point);
-    raise(timeline.unified, sum_over(point.bytes, kAllSpaces), point);
-  }
+  for (const UsagePoint& point : timeline.usage)
+    for (unsigned mask = 1; mask <= kAllSpaces; ++mask)
+      raise(timeline.sum_peaks[mask], sum_over(point.bytes, mask), point);
+  for (std::size_t space = 0; space < kSpaceCount; ++space)
+    timeline.peaks[space] = timeline.sum_peaks[1u << space];
+  timeline.unified = timeline.sum_peaks[kAllSpaces];
+}
+
+BlockId block_allocated_at(const Timeline& timeline, std::size_t step) {
+  // blocks are numbered in the sequence of their allocations
+  const auto at = std::ranges::lower_bound(timeline.lifetimes, step, {}, &Lifetime::from_step);
+  return BlockId{static_cast<std::uint32_t>(at - timeline.lifetimes.begin())};
 }
 
 std::uint64_t usage_at(const Timeline& timeline, std::size_t step, unsigned mask) {
@@ -61,28 +68,7 @@ std::uint64_t usage_at(const Timeline& timeline, std::size_t step, unsigned mask
   return after == timeline.usage.begin() ? 0 : sum_over(std::prev(after)->bytes, mask);
 }
 
-namespace {
-
-// The peak of a sum of which `peaks` or `unified` is the only part that is ever more than nothing; nothing if
-// there are several.
-std::optional<Peak> known_peak(const Timeline& timeline, unsigned mask) {
-  unsigned used = 0;
-  for (std::size_t space = 0; space < kSpaceCount; ++space)
-    if (timeline.peaks[space].bytes > 0) used |= 1u << space;
-  if ((mask & used) == 0) return Peak{};
-  if ((mask & used) == used) return timeline.unified;
-  if (!std::has_single_bit(mask & used)) return std::nullopt;
-  return timeline.peaks[static_cast<std::size_t>(std::countr_zero(mask & used))];
-}
-
-}  // namespace
-
-Peak peak_over(const Timeline& timeline, unsigned mask) {
-  if (const std::optional<Peak> known = known_peak(timeline, mask)) return *known;
-  Peak peak;
-  for (const UsagePoint& point : timeline.usage) raise(peak, sum_over(point.bytes, mask), point);
-  return peak;
-}
+Peak peak_over(const Timeline& timeline, unsigned mask) { return timeline.sum_peaks[mask]; }
 
 std::vector<BlockId> alive_at(const Timeline& timeline, const Plan& plan, std::size_t step, unsigned mask) {
   std::vector<BlockId> alive;
@@ -172,28 +158,24 @@ unsigned deciding_spaces(MemoryKind kind) { return memory_views()[deciding_view(
 std::vector<ViewPeak> view_peaks(const Timeline& timeline, MemoryKind kind,
                                  std::optional<std::uint64_t> cache_limit) {
   // indexed by mask, since several views may share one
-  std::array<std::optional<ViewPeak>, kAllSpaces + 1> peaks = {};
-  std::vector<unsigned> unknown;
-  const bool limited = cache_limit && *cache_limit < timeline.peaks[index(Space::page_cache)].bytes;
-  for (const MemoryView& view : kViews) {
-    const unsigned mask = view.mask(kind);
-    if (peaks[mask]) continue;
-    const std::optional<Peak> known =
-        limited && (mask & kPageCache) != 0 ? std::nullopt : known_peak(timeline, mask);
-    peaks[mask] = known ? ViewPeak{known->bytes, known->step} : ViewPeak{};
-    if (!known) unknown.push_back(mask);
-  }
-  for (const UsagePoint& point : timeline.usage) {
-    if (unknown.empty()) break;
-    PerSpace<std::uint64_t> bytes = point.bytes;
-    std::uint64_t& cached = bytes[index(Space::page_cache)];
-    if (limited) cached = std::min(cached, *cache_limit);
-    for (const unsigned mask : unknown)
-      if (const std::uint64_t sum = sum_over(bytes, mask); sum > peaks[mask]->bytes)
-        peaks[mask] = {sum, point.step};
+  std::array<ViewPeak, kAllSpaces + 1> peaks = {};
+  for (unsigned mask = 0; mask <= kAllSpaces; ++mask)
+    peaks[mask] = {timeline.sum_peaks[mask].bytes, timeline.sum_peaks[mask].step};
+  if (cache_limit && *cache_limit < timeline.peaks[index(Space::page_cache)].bytes) {
+    std::set<unsigned> limited;
+    for (const MemoryView& view : kViews)
+      if ((view.mask(kind) & kPageCache) != 0) limited.insert(view.mask(kind));
+    for (const unsigned mask : limited) peaks[mask] = {};
+    for (const UsagePoint& point : timeline.usage) {
+      PerSpace<std::uint64_t> bytes = point.bytes;
+      bytes[index(Space::page_cache)] = std::min(bytes[index(Space::page_cache)], *cache_limit);
+      for (const unsigned mask : limited)
+        if (const std::uint64_t sum = sum_over(bytes, mask); sum > peaks[mask].bytes)
+          peaks[mask] = {sum, point.step};
+    }
   }
   std::vector<ViewPeak> result;
-  for (const MemoryView& view : kViews) result.push_back(*peaks[view.mask(kind)]);
+  for (const MemoryView& view : kViews) result.push_back(peaks[view.mask(kind)]);
   return result;
 }
 

@@ -3,6 +3,7 @@
 
 #include "core/plan/plan.h"
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -54,11 +55,16 @@ struct MemorySample {
   std::uint64_t device_counted = 0;
 };
 
+// Limits for the sums over spaces, by mask.
+using SumLimits = std::array<std::optional<std::uint64_t>, kAllSpaces + 1>;
+
 struct Timeline {
-  std::vector<Lifetime> lifetimes;  // parallel to Plan::blocks
-  std::vector<UsagePoint> usage;
+  std::vector<Lifetime> lifetimes;                  // parallel to Plan::blocks
+  std::vector<UsagePoint> usage;                    // empty if the run kept no more than peaks
+  std::array<Peak, kAllSpaces + 1> sum_peaks = {};  // of the sum over the spaces in a mask, by mask
   PerSpace<Peak> peaks;
   Peak unified;                              // peak of the sum of all spaces
+  std::size_t over_step = kNever;            // the first that exceeds a limit of the run
   PerSpace<std::uint64_t> final_bytes = {};  // alive when the plan ends
   double seconds = 0;                        // the whole run, on the machine's clock
   // Peak bytes that the machine's allocator reserved from the system, including rounding and whole blocks.
@@ -79,8 +85,10 @@ std::uint64_t usage_at(const Timeline& timeline, std::size_t step, unsigned mask
 
 // The peak of the sum over the spaces in `mask`.
 Peak peak_over(const Timeline& timeline, unsigned mask);
-// Sets `peaks` and `unified` from `usage`, in one pass.
+// Sets all peaks from `usage`, in one pass.
 void find_peaks(Timeline& timeline);
+// The block that `step`, an allocation, allocates.
+BlockId block_allocated_at(const Timeline& timeline, std::size_t step);
 // Blocks alive after `step` in the spaces of `mask`, largest first, ties by id.
 std::vector<BlockId> alive_at(const Timeline& timeline, const Plan& plan, std::size_t step, unsigned mask);
 

@@ -4,6 +4,7 @@
 #include "core/base/error.h"
 #include "core/load/answer/projection.h"
 #include "core/load/answer/rows.h"
+#include "core/load/order/optimal_order.h"
 #include "core/packing/greedy.h"
 #include "core/packing/pack.h"
 #include "core/plan/dry_machine.h"
@@ -169,6 +170,67 @@ TEST(Budget, TellsByHowMuchThePeakIsOver) {
   const load::BudgetVerdict verdict = load::check_budget(projection, {.device = 500, .host = 430});
   EXPECT_EQ(verdict.device_over, 400u);
   EXPECT_EQ(verdict.host_over, 20u);
+}
+
+// Every figure of a row, as text.
+std::string figures_of(const load::LoadRow& row) {
+  const auto peak = [](const load::RowPeak& p) {
+    return fmt::format("{}@{} {}; ", p.bytes, p.step, p.tensor);
+  };
+  std::string text;
+  for (std::size_t i = 0; i < plan::kSpaceCount; ++i) {
+    text += peak(row.peaks[i]) + fmt::format("{} alive, {} left; ", row.alive[i].count, row.final_bytes[i]);
+    for (const load::AliveBlock& block : row.alive[i].largest)
+      text += fmt::format("{} {}, ", block.label, block.bytes);
+  }
+  text += peak(row.unified_peak) + peak(row.deciding_peak) + peak(row.judged_peak);
+  text += fmt::format("{} held, {} s, views {}; ", row.held_peak, row.seconds, fmt::join(row.views, " "));
+  const plan::ReadPattern& reads = row.reads;
+  text += fmt::format("{} {} {} {}; ", reads.bytes, reads.reads, reads.jumps, reads.distance);
+  const load::BudgetVerdict& v = row.verdict;
+  text += fmt::format("{} {} {} over, {} {} {}, high {} {}, risk {}, step {} {}; ", v.device_over,
+                      v.host_over, v.unified_over, v.device_peak, v.host_peak, v.unified_peak, v.unified_high,
+                      v.host_high, v.at_risk, v.step.value_or(0), row.first_over);
+  text += fmt::format("{} {} reread {}", row.pass_reads.mapped, row.pass_reads.disk, row.reread);
+  return text;
+}
+
+// What is kept has no influence on what is found, whatever decides: peaks, budgets, allocators.
+TEST(Projections, ForFiguresAloneHaveThoseOfWholePlans) {
+  std::vector<std::uint64_t> sizes;  // their plans are made in several pieces
+  for (std::uint64_t i = 0; i < 700; ++i) sizes.push_back(64 * (1 + i * i % 97));
+  const graph::MetaGraph graph = graph_of(sizes);
+  const std::uint64_t all = graph::storage_bytes(graph);
+  const load::Labels labels(graph);
+  std::vector<load::BoundRequest> requests(6);
+  requests[1].memory.budget = {.device = all / 2, .host = all / 3};
+  requests[2].memory = {.kind = plan::MemoryKind::unified,
+                        .budget = {.unified = all * 5 / 4, .pages_may_stay = true}};
+  requests[3].request.allocator = allocators::AllocatorModel::vulkan;
+  requests[4].request.page_cache_budget = all / 4;
+  requests[5].request.sequence = 8;
+  requests[5].request.require_peak = all;
+  std::size_t streamed = 0;
+  for (std::size_t i = 0; i < requests.size(); ++i)
+    for (const load::Method& method : load::methods())
+      for (const load::Order& order : load::orders()) {
+        SCOPED_TRACE(fmt::format("{} in order {} of request {}", method.id, order.id, i));
+        Progress progress;
+        const load::StorageOrder storages = load::make_order(graph, order, method, requests[i]);
+        const auto projection = [&](load::Keep keep) {
+          return load::project(graph, method, std::string(order.id), storages, requests[i], progress, nullptr,
+                               {}, keep);
+        };
+        const load::Projection whole = projection(load::Keep::all), peaks = projection(load::Keep::figures);
+        EXPECT_FALSE(whole.timeline.usage.empty());
+        streamed += peaks.timeline.usage.empty();
+        EXPECT_EQ(peaks.plan.blocks, whole.plan.blocks);
+        EXPECT_EQ(peaks.plan.marks, whole.plan.marks);
+        EXPECT_EQ(peaks.timeline.lifetimes, whole.timeline.lifetimes);
+        EXPECT_EQ(figures_of(load::make_row(peaks, requests[i], labels, 3)),
+                  figures_of(load::make_row(whole, requests[i], labels, 3)));
+      }
+  EXPECT_GE(streamed, 4 * load::methods().size());  // not all of them were whole plans
 }
 
 constexpr std::uint64_t kMiB = 1 << 20;

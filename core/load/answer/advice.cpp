@@ -5,10 +5,12 @@
 #include "core/base/error.h"
 #include "core/base/tasks.h"
 #include "core/load/answer/rows.h"
+#include "core/load/methods/framework_sizes.h"
 #include "core/load/order/optimal_order.h"
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <tuple>
@@ -53,6 +55,7 @@ class Search {
         request_(request),
         budget_(request.bound.limits()),
         space_(graph, request),
+        parts_(std::make_shared<const NamedParts>(graph)),
         progress_(progress),
         threads_(threads),
         most_(most),
@@ -159,10 +162,13 @@ class Search {
 
   std::optional<Tried> project_one(const AdviceCandidate& candidate) const {
     try {
-      const BoundRequest bound = space_.bind(candidate);
+      BoundRequest bound = space_.bind(candidate);
+      bound.memory.budget = budget_;  // what the projection is judged by
+      bound.parts = parts_;
       Progress own(progress_.stop_token());
-      const Projection projection = project(graph_, *candidate.method, candidate.order->name,
-                                            sequence(candidate, bound), bound, own, request_.pass);
+      const Projection projection =
+          project(graph_, *candidate.method, candidate.order->name, sequence(candidate, bound), bound, own,
+                  request_.pass, {}, Keep::figures);
       const plan::PerSpace<plan::Peak>& peaks = projection.timeline.peaks;
       if (!mapped_ && projection.maps_files) return std::nullopt;
       Tried tried{candidate, {}};
@@ -189,6 +195,7 @@ class Search {
   const AdviceRequest& request_;
   const Budget budget_;
   const AdviceSpace space_;
+  const std::shared_ptr<const NamedParts> parts_;
   Progress& progress_;
   const std::size_t threads_, most_;
   const bool mapped_;

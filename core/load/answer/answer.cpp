@@ -41,7 +41,8 @@ std::vector<LoadRow> project_rows(const graph::MetaGraph& graph, const BoundRequ
     rows[at] = make_row(projection, bound, labels, options.alive);
     if (options.projected) options.projected(at, rows[at], projection);
   };
-  compare(graph, methods, bound, pass, {take, refuse}, progress);
+  compare(graph, methods, bound, pass, {take, refuse}, progress,
+          options.projected ? Keep::all : Keep::figures);
   return rows;
 }
 

@@ -64,41 +64,145 @@ double modeled_seconds(const plan::Timeline& timeline, const plan::ReadPattern& 
   return timeline.seconds + static_cast<double>(reads.jumps) * costs.seek_seconds;
 }
 
-Projection project(const graph::MetaGraph& graph, const Method& method, std::string order,
-                   const StorageOrder& storages, const BoundRequest& bound, Progress& progress,
-                   const plan::ForwardPass* pass, Projection used) {
-  progress.check_canceled();
-  Projection projection;
-  projection.method = &method;
-  projection.order = std::move(order);
-  // activations allocated before the weights cannot be allocated one by one: the pass's peak becomes one
-  // block
-  const bool ahead = pass != nullptr && method.traits.activations_first;
-  projection.plan =
-      make_plan(graph, method, storages, bound, std::move(used.plan), ahead ? forward_peak(*pass) : 0);
-  progress.check_canceled();
-  if (pass != nullptr && !ahead)
-    plan::append_forward_pass(projection.plan, *pass,
-                              computes_on_host(bound.placement) ? plan::Space::host : plan::Space::device);
-  if (const auto fault = plan::check_plan(projection.plan, graph))
-    throw Error(ErrorCode::limit, "{}: {}", method.id, *fault);
-  plan::PerSpace<allocators::PoolForecast> expected = {};
-  if (bound.request.allocator == allocators::AllocatorModel::vulkan)
-    expected = plan::pool_forecasts(projection.plan, allocators::BlockPoolRules{}.alignment);
-  plan::DryMachine machine(bound.costs, bound.request.allocator, expected);
-  projection.timeline = plan::run(projection.plan, machine, progress, std::move(used.timeline));
+namespace {
+
+constexpr unsigned kDevice = plan::space_bit(plan::Space::device);
+constexpr unsigned kHost = plan::space_bit(plan::Space::host) | plan::space_bit(plan::Space::staging);
+
+// Whether what is judged has the peaks of the requested bytes: no allocator reserves others, and no pages
+// that a pass needs are added to them.
+bool judged_by_peaks(const Projection& projection) {
+  return projection.timeline.reserved_usage.empty() && projection.pass_reads.mapped == 0;
+}
+
+// The verdict without a look at each point of usage. Without usage, `budget` must be the one that the run was
+// limited by. Nothing if only the usage tells which step is the first over the budget.
+std::optional<BudgetVerdict> verdict_by_peaks(const Projection& projection, const Budget& budget) {
+  const plan::Timeline& timeline = projection.timeline;
+  if (!judged_by_peaks(projection)) return std::nullopt;
+  BudgetVerdict verdict;
+  const auto judge = [&](unsigned spaces, const std::optional<std::uint64_t>& limit, std::uint64_t& peak,
+                         bool& fits, std::uint64_t& over) {
+    peak = plan::peak_over(timeline, spaces).bytes;
+    if (!limit || peak <= *limit) return;
+    fits = false;
+    over = peak - *limit;
+  };
+  judge(kDevice, budget.device, verdict.device_peak, verdict.device_fits, verdict.device_over);
+  judge(kHost, budget.host, verdict.host_peak, verdict.host_fits, verdict.host_over);
+  judge(plan::kHeldSpaces, budget.unified, verdict.unified_peak, verdict.unified_fits, verdict.unified_over);
+  if (budget.pages_may_stay) verdict.unified_high = plan::peak_over(timeline, plan::kAllSpaces).bytes;
+  if (verdict.fits()) return verdict;
+  if (timeline.over_step == plan::kNever) return std::nullopt;
+  verdict.step = timeline.over_step;
+  verdict.block = plan::block_allocated_at(timeline, timeline.over_step);
+  return verdict;
+}
+
+plan::SumLimits limits_of(const Budget& budget) {
+  plan::SumLimits limits = {};
+  limits[kDevice] = budget.device;
+  limits[kHost] = budget.host;
+  limits[plan::kHeldSpaces] = budget.unified;
+  return limits;
+}
+
+// Makes the plan of a projection, and the timeline and the reads of its run.
+class Projector {
+ public:
+  Projector(const graph::MetaGraph& graph, const Method& method, const StorageOrder& storages,
+            const BoundRequest& bound, Progress& progress, const plan::ForwardPass* pass)
+      : graph_(graph),
+        method_(method),
+        storages_(storages),
+        bound_(bound),
+        progress_(progress),
+        pass_(pass) {}
+
+  // In the memory of the projection's own plan and timeline.
+  void run_whole(Projection& projection) const {
+    projection.plan.taker = nullptr;
+    make_plan_in(projection.plan);
+    const plan::Plan& plan = projection.plan;
+    if (const auto fault = plan::check_plan(plan, graph_))
+      throw Error(ErrorCode::limit, "{}: {}", method_.id, *fault);
+    plan::PerSpace<allocators::PoolForecast> expected = {};
+    if (bound_.request.allocator == allocators::AllocatorModel::vulkan)
+      expected = plan::pool_forecasts(plan, allocators::BlockPoolRules{}.alignment);
+    plan::DryMachine machine(bound_.costs, bound_.request.allocator, expected);
+    projection.timeline = plan::run(plan, machine, progress_, std::move(projection.timeline));
+    projection.reads = plan::read_pattern(plan, graph_);
+  }
+  // The same without the plan's steps and the usage.
+  void run_streamed(Projection& projection) const {
+    plan::DryMachine machine(bound_.costs);
+    plan::StreamedRun run(method_.id, graph_, machine, limits_of(bound_.memory.budget), progress_,
+                          std::move(projection.timeline));
+    projection.plan.taker = &run;
+    make_plan_in(projection.plan);
+    plan::hand_over(projection.plan);
+    projection.plan.taker = nullptr;
+    projection.timeline = run.finish();
+    projection.reads = run.reads();
+  }
+
+ private:
+  void make_plan_in(plan::Plan& plan) const {
+    // activations allocated before the weights cannot be allocated one by one: the pass's peak becomes one
+    // block
+    const bool ahead = pass_ != nullptr && method_.traits.activations_first;
+    plan = make_plan(graph_, method_, storages_, bound_, std::move(plan), ahead ? forward_peak(*pass_) : 0);
+    progress_.check_canceled();
+    if (pass_ != nullptr && !ahead)
+      plan::append_forward_pass(plan, *pass_,
+                                computes_on_host(bound_.placement) ? plan::Space::host : plan::Space::device);
+  }
+
+  const graph::MetaGraph& graph_;
+  const Method& method_;
+  const StorageOrder& storages_;
+  const BoundRequest& bound_;
+  Progress& progress_;
+  const plan::ForwardPass* const pass_;
+};
+
+void find_pass_reads(Projection& projection, const graph::MetaGraph& graph, const BoundRequest& bound) {
+  const Method& method = *projection.method;
   projection.maps_files = method.traits.imports ||
                           projection.timeline.peaks[plan::index(plan::Space::page_cache)].bytes > 0 ||
                           (method.traits.views && !bound.placement.all_on_device());
   const bool brought =
       method.traits.auto_maps && !computes_on_host(bound.placement) && !bound.placement.all_on_device();
   projection.pass_reads = pass_reads(graph, bound, brought, projection.plan, projection.timeline);
+}
+
+}  // namespace
+
+Projection project(const graph::MetaGraph& graph, const Method& method, std::string order,
+                   const StorageOrder& storages, const BoundRequest& bound, Progress& progress,
+                   const plan::ForwardPass* pass, Projection used, Keep keep) {
+  progress.check_canceled();
+  Projection projection;
+  projection.method = &method;
+  projection.order = std::move(order);
+  projection.plan = std::move(used.plan);
+  projection.timeline = std::move(used.timeline);
+  const Projector projector(graph, method, storages, bound, progress, pass);
+  const bool by_peaks = keep == Keep::figures && !bound.request.page_cache_budget &&
+                        bound.request.allocator == allocators::AllocatorModel::exact;
+  if (by_peaks) {
+    projector.run_streamed(projection);
+    find_pass_reads(projection, graph, bound);
+  }
+  if (!by_peaks || !judged_by_peaks(projection)) {
+    projector.run_whole(projection);
+    find_pass_reads(projection, graph, bound);
+  }
   if (bound.request.allocator == allocators::AllocatorModel::malloc)
     projection.host_reserved_high =
         std::max(plan::unreused_heap_peak(projection.plan),
                  (*projection.timeline.reserved_peak)[plan::index(plan::Space::host)]);
   if (bound.request.allocator == allocators::AllocatorModel::arena) plan_arenas(projection, progress);
-  projection.reads = plan::read_pattern(projection.plan, graph);
   projection.seconds = modeled_seconds(projection.timeline, projection.reads, bound.costs);
   return projection;
 }
@@ -152,23 +256,6 @@ const plan::PerSpace<std::uint64_t>& judged_bytes(const plan::Timeline& timeline
 
 namespace {
 
-// The verdict without a look at each point of usage: nothing if a budget is exceeded, or if other bytes than
-// the requested ones are judged.
-std::optional<BudgetVerdict> verdict_by_peaks(const Projection& projection, const Budget& budget) {
-  const plan::Timeline& timeline = projection.timeline;
-  if (!timeline.reserved_usage.empty() || projection.pass_reads.mapped > 0) return std::nullopt;
-  const auto peak = [&](unsigned spaces) { return plan::peak_over(timeline, spaces).bytes; };
-  BudgetVerdict verdict;
-  verdict.device_peak = peak(plan::space_bit(plan::Space::device));
-  verdict.host_peak = peak(plan::space_bit(plan::Space::host) | plan::space_bit(plan::Space::staging));
-  verdict.unified_peak = peak(plan::kHeldSpaces);
-  if (budget.pages_may_stay) verdict.unified_high = peak(plan::kAllSpaces);
-  const bool fits = verdict.device_peak <= budget.device.value_or(UINT64_MAX) &&
-                    verdict.host_peak <= budget.host.value_or(UINT64_MAX) &&
-                    verdict.unified_peak <= budget.unified.value_or(UINT64_MAX);
-  return fits ? std::optional(verdict) : std::nullopt;
-}
-
 BudgetVerdict verdict_by_points(const Projection& projection, const Budget& budget) {
   BudgetVerdict verdict;
   const auto check = [](std::uint64_t bytes, const std::optional<std::uint64_t>& limit, bool& fits,
@@ -196,7 +283,7 @@ BudgetVerdict verdict_by_points(const Projection& projection, const Budget& budg
                                       device + host - needed + bytes[plan::index(plan::Space::page_cache)]);
     if (!verdict.fits() && !verdict.step) {
       verdict.step = timeline.usage[i].step;
-      verdict.block = projection.plan.steps[*verdict.step].block;
+      verdict.block = plan::block_allocated_at(timeline, *verdict.step);
     }
   }
   return verdict;

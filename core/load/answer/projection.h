@@ -12,6 +12,10 @@
 
 namespace loadline::load {
 
+// What a projection keeps. For figures alone, plans and usage are not held in memory where no figure needs
+// them: plan.steps and timeline.usage are empty then.
+enum class Keep : std::uint8_t { all, figures };
+
 struct Projection {
   const Method* method = nullptr;
   std::string order;  // the id of an order, or the name of a custom one
@@ -42,7 +46,7 @@ Projection project(const graph::MetaGraph& graph, const Method& method, const Or
 // tensors, fresh memory costs more than all the rest.
 Projection project(const graph::MetaGraph& graph, const Method& method, std::string order,
                    const StorageOrder& storages, const BoundRequest& bound, Progress& progress,
-                   const plan::ForwardPass* pass = nullptr, Projection used = {});
+                   const plan::ForwardPass* pass = nullptr, Projection used = {}, Keep keep = Keep::all);
 Projection project(const graph::MetaGraph& graph, const Method& method, const Order& order,
                    const BoundRequest& bound);
 
@@ -89,6 +93,7 @@ std::uint64_t held_peak(const plan::Timeline& timeline);
 // bytes requested.
 const plan::PerSpace<std::uint64_t>& judged_bytes(const plan::Timeline& timeline, std::size_t i);
 
+// `budget`: that of the request, if the projection keeps no usage.
 BudgetVerdict check_budget(const Projection& projection, const Budget& budget);
 
 }  // namespace loadline::load

@@ -3,6 +3,7 @@
 
 #include "core/base/option.h"
 #include "core/base/tasks.h"
+#include "core/load/methods/framework_sizes.h"
 #include "core/load/order/optimal_order.h"
 #include "core/plan/plan.h"
 
@@ -28,6 +29,11 @@ struct Sequence {
   std::vector<std::size_t> orders;
 };
 
+BoundRequest with_parts(const graph::MetaGraph& graph, BoundRequest bound) {
+  if (!bound.parts) bound.parts = std::make_shared<const NamedParts>(graph);
+  return bound;
+}
+
 // One method with one sequence: one projection, which gives a row for each of the orders.
 struct Load {
   std::size_t method = 0;
@@ -38,15 +44,17 @@ struct Load {
 class Comparison {
  public:
   Comparison(const graph::MetaGraph& graph, std::span<const Method* const> methods, const BoundRequest& bound,
-             const plan::ForwardPass* pass, const RowTaker& taker, Progress& progress, std::size_t threads)
+             const plan::ForwardPass* pass, const RowTaker& taker, Progress& progress, std::size_t threads,
+             Keep keep)
       : graph_(graph),
         methods_(methods),
         orders_(bound.orders),
-        bound_(bound),
+        bound_(with_parts(graph, bound)),
         pass_(pass),
         taker_(taker),
         progress_(progress),
-        threads_(std::max<std::size_t>(threads, 1)) {}
+        threads_(std::max<std::size_t>(threads, 1)),
+        keep_(keep) {}
 
   void run() {
     for (std::size_t i = 0; i < orders_.size(); ++i) {
@@ -110,7 +118,7 @@ class Comparison {
     Progress own(progress_.stop_token());
     try {
       projection =
-          project(graph_, *methods_[load.method], "", *load.storages, bound_, own, pass_, take_used());
+          project(graph_, *methods_[load.method], "", *load.storages, bound_, own, pass_, take_used(), keep_);
     } catch (const Error& error) {
       if (!is_refusal(error)) throw;
       progress_.add(1);
@@ -141,11 +149,12 @@ class Comparison {
   const graph::MetaGraph& graph_;
   const std::span<const Method* const> methods_;
   const std::span<const OrderChoice> orders_;
-  const BoundRequest& bound_;
+  const BoundRequest bound_;
   const plan::ForwardPass* const pass_;
   const RowTaker& taker_;
   Progress& progress_;
   const std::size_t threads_;
+  const Keep keep_;
   std::vector<Sequence> sequences_;               // for every method
   std::vector<std::size_t> own_orders_;           // orders that each method makes for itself
   std::vector<std::optional<OptimalOrder>> own_;  // by method; absent if it was refused
@@ -156,28 +165,30 @@ class Comparison {
 }  // namespace
 
 void compare(const graph::MetaGraph& graph, std::span<const Method* const> methods, const BoundRequest& bound,
-             const plan::ForwardPass* pass, const RowTaker& taker, Progress& progress, std::size_t threads) {
-  Comparison(graph, methods, bound, pass, taker, progress, threads).run();
+             const plan::ForwardPass* pass, const RowTaker& taker, Progress& progress, std::size_t threads,
+             Keep keep) {
+  Comparison(graph, methods, bound, pass, taker, progress, threads, keep).run();
 }
 
 void compare(const graph::MetaGraph& graph, std::span<const Method* const> methods, const BoundRequest& bound,
-             const plan::ForwardPass* pass, const RowTaker& taker, Progress& progress) {
+             const plan::ForwardPass* pass, const RowTaker& taker, Progress& progress, Keep keep) {
   constexpr std::size_t kMostThreads = 4;
-  constexpr std::size_t kBytesOfStorage = 1300;  // of a projection: its plan with room to grow, its timeline
+  // of a projection: its blocks and lifetimes; its steps with room to grow, and its usage
+  const std::size_t kBytesOfStorage = keep == Keep::figures ? 300 : 1300;
   constexpr std::size_t kMostBytes = std::size_t{512} << 20;
   const std::size_t fitting =
       kMostBytes / (kBytesOfStorage * std::max<std::size_t>(graph.storages.size(), 1));
   const std::size_t threads = std::clamp<std::size_t>(
       std::min<std::size_t>(std::thread::hardware_concurrency(), fitting), 1, kMostThreads);
-  compare(graph, methods, bound, pass, taker, progress, threads);
+  compare(graph, methods, bound, pass, taker, progress, threads, keep);
 }
 
 // --- Turns a projection into the figures of its row.
 
 namespace {
 
-RowPeak row_peak(const plan::Plan& plan, std::uint64_t bytes, std::size_t step, const Labels& labels) {
-  return {bytes, step, bytes == 0 ? "" : labels.at_step(plan, step)};
+RowPeak row_peak(const Projection& projection, std::uint64_t bytes, std::size_t step, const Labels& labels) {
+  return {bytes, step, bytes == 0 ? "" : labels.at_step(projection, step)};
 }
 
 RowPeak judged_peak(const Projection& projection, plan::MemoryKind memory, const Labels& labels) {
@@ -185,7 +196,7 @@ RowPeak judged_peak(const Projection& projection, plan::MemoryKind memory, const
   const unsigned spaces = plan::deciding_spaces(memory);
   if (timeline.reserved_usage.empty()) {
     const plan::Peak peak = plan::peak_over(timeline, spaces);
-    return row_peak(projection.plan, peak.bytes, peak.step, labels);
+    return row_peak(projection, peak.bytes, peak.step, labels);
   }
   std::uint64_t most = 0;
   std::size_t step = 0;
@@ -195,7 +206,7 @@ RowPeak judged_peak(const Projection& projection, plan::MemoryKind memory, const
     most = bytes;
     step = timeline.usage[i].step;
   }
-  return row_peak(projection.plan, most, step, labels);
+  return row_peak(projection, most, step, labels);
 }
 
 // What is read for each token that the page cache cannot keep from one to the next. The least recently used
@@ -255,7 +266,7 @@ LoadRow make_row(const Projection& projection, const BoundRequest& bound, const 
   row.reads = projection.reads;
   row.seconds = projection.seconds;
   for (std::size_t i = 0; i < plan::kSpaceCount; ++i)
-    row.peaks[i] = row_peak(plan, timeline.peaks[i].bytes, timeline.peaks[i].step, labels);
+    row.peaks[i] = row_peak(projection, timeline.peaks[i].bytes, timeline.peaks[i].step, labels);
   row.alive = alive_blocks(projection, labels, alive);
   const std::vector<plan::ViewPeak> views =
       plan::view_peaks(timeline, bound.memory.kind, request.page_cache_budget);
@@ -263,12 +274,12 @@ LoadRow make_row(const Projection& projection, const BoundRequest& bound, const 
   // a page cache budget limits every figure that counts the page cache
   const auto view_peak = [&](std::string_view id) {
     const plan::ViewPeak& view = views[plan::view_position(id)];
-    return row_peak(plan, view.bytes, view.step, labels);
+    return row_peak(projection, view.bytes, view.step, labels);
   };
   row.unified_peak = view_peak("unified");
   row.peaks[plan::index(plan::Space::page_cache)] = view_peak("file_backed");
   const plan::ViewPeak& deciding = views[plan::deciding_view(bound.memory.kind)];
-  row.deciding_peak = row_peak(plan, deciding.bytes, deciding.step, labels);
+  row.deciding_peak = row_peak(projection, deciding.bytes, deciding.step, labels);
   row.held_peak = held_peak(timeline);
   row.final_bytes = timeline.final_bytes;
   row.reserved = timeline.reserved_peak;

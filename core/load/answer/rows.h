@@ -30,14 +30,16 @@ struct RowTaker {
 };
 
 // Projects every one of `methods` in every order of the bound request. Orders that give the same sequence of
-// storages share one projection. At most `threads` projections (at least one) are alive at a time. Progress
-// counts projections. Throws Error{canceled} and whatever `taker` throws.
+// storages share one projection. `keep`: what the taker needs. At most `threads` projections (at least one)
+// are alive at a time. Progress counts projections. Throws Error{canceled} and whatever `taker` throws.
 void compare(const graph::MetaGraph& graph, std::span<const Method* const> methods, const BoundRequest& bound,
-             const plan::ForwardPass* pass, const RowTaker& taker, Progress& progress, std::size_t threads);
+             const plan::ForwardPass* pass, const RowTaker& taker, Progress& progress, std::size_t threads,
+             Keep keep = Keep::figures);
 // With one thread per core, at most four, and fewer where projections are large: each thread holds one in
 // memory.
 void compare(const graph::MetaGraph& graph, std::span<const Method* const> methods, const BoundRequest& bound,
-             const plan::ForwardPass* pass, const RowTaker& taker, Progress& progress);
+             const plan::ForwardPass* pass, const RowTaker& taker, Progress& progress,
+             Keep keep = Keep::figures);
 
 // --- The figures of one load, kept after its projection is destroyed, which can be large.
 
@@ -48,8 +50,9 @@ class Labels {
   std::string of(const plan::Plan& plan, plan::BlockId id) const {
     return plan::block_label(plan.block(id), graph_, owners_);
   }
-  std::string at_step(const plan::Plan& plan, std::size_t step) const {
-    return of(plan, plan.steps[step].block);
+  // Of the block that `step`, an allocation, allocates.
+  std::string at_step(const Projection& projection, std::size_t step) const {
+    return of(projection.plan, plan::block_allocated_at(projection.timeline, step));
   }
 
  private:

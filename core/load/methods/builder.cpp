@@ -24,6 +24,7 @@ MethodBuilder::MethodBuilder(const graph::MetaGraph& graph, const StorageOrder& 
                              const BoundRequest& bound, plan::Plan used, std::uint64_t pass_bytes)
     : graph_(graph),
       bound_(bound),
+      parts_(bound.parts ? bound.parts : std::make_shared<const NamedParts>(graph)),
       activations_(bound.request.activation_bytes + pass_bytes),
       plan_(std::move(used)) {
   if (bound.request.cast) casts_ = storage_casts(graph, *bound.request.cast);
@@ -34,9 +35,10 @@ MethodBuilder::MethodBuilder(const graph::MetaGraph& graph, const StorageOrder& 
   plan_.blocks.clear();
   plan_.steps.clear();
   plan_.marks.clear();
+  plan_.taken = 0;
   // room for the largest plans, so that they do not move while they grow; untouched memory costs nothing
   plan_.blocks.reserve(4 * order_.size());
-  plan_.steps.reserve(12 * order_.size());
+  if (plan_.taker == nullptr) plan_.steps.reserve(12 * order_.size());
   io::prefer_large_pages(plan_.blocks.data(), plan_.blocks.capacity() * sizeof(plan::Block));
   io::prefer_large_pages(plan_.steps.data(), plan_.steps.capacity() * sizeof(plan::Step));
 }
@@ -125,7 +127,7 @@ void MethodBuilder::drop_all(const std::vector<plan::BlockId>& blocks) {
 }
 
 std::optional<plan::BlockId> MethodBuilder::untied_head(plan::Space space, plan::BlockUse use) {
-  const std::optional<graph::StorageId> embedding = shared_embedding(graph_);
+  const std::optional<graph::StorageId> embedding = parts_->shared_embedding();
   if (!embedding || bytes(*embedding) == 0) return std::nullopt;
   return plan::alloc(plan_, {.space = space,
                              .bytes = cast_bytes(*embedding),

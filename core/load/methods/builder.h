@@ -1,8 +1,10 @@
 // What methods are written with, and the list of their functions.
 #pragma once
 
+#include "core/load/methods/framework_sizes.h"
 #include "core/load/request/bind_request.h"
 
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -20,6 +22,7 @@ class MethodBuilder {
   const graph::MetaGraph& graph() const { return graph_; }
   const StorageOrder& order() const { return order_; }
   const BoundRequest& bound() const { return bound_; }
+  const NamedParts& parts() const { return *parts_; }
   std::uint64_t bytes(graph::StorageId id) const { return graph_.storage(id).bytes; }
   std::uint64_t all_bytes() const;
   std::uint64_t most_bytes() const;  // of the largest storage; 0 if there is none
@@ -91,6 +94,7 @@ class MethodBuilder {
 
   const graph::MetaGraph& graph_;
   const BoundRequest& bound_;
+  const std::shared_ptr<const NamedParts> parts_;
   const std::uint64_t activations_;                        // bytes; with those of a pass ahead of the weights
   std::vector<std::optional<plan::Cast>> casts_;           // by storage; empty: no cast
   std::vector<std::optional<convert::Prepack>> prepacks_;  // likewise

@@ -3,6 +3,7 @@
 
 #include "core/base/checked_arithmetic.h"
 #include "core/base/option.h"
+#include "core/base/text.h"
 #include "core/load/request/model_parts.h"
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include <optional>
 #include <span>
 #include <tuple>
+#include <utility>
 
 namespace loadline::load {
 
@@ -201,6 +203,35 @@ std::vector<ExpertGroup> expert_groups(const graph::MetaGraph& graph,
   std::vector<ExpertGroup> sorted;
   for (auto& [first, group] : groups) sorted.push_back(std::move(group));
   return sorted;
+}
+
+std::optional<graph::StorageId> NamedParts::shared_embedding() const {
+  std::call_once(embedding_found_, [&] { embedding_ = load::shared_embedding(graph_); });
+  return embedding_;
+}
+
+const std::vector<ExpertGroup>& NamedParts::expert_groups() const {
+  std::call_once(groups_found_, [&] { groups_ = load::expert_groups(graph_, with_bytes()); });
+  return groups_;
+}
+
+const StorageOrder& NamedParts::by_name() const {
+  std::call_once(names_sorted_, [&] {
+    const auto owners = graph::first_owner(graph_);
+    std::vector<std::pair<std::string_view, graph::StorageId>> named;
+    for (const graph::StorageId id : with_bytes())
+      named.emplace_back(graph_.tensor(*owners[graph::index(id)]).name.view(), id);
+    std::ranges::sort(named, [](const auto& x, const auto& y) { return natural_less(x.first, y.first); });
+    for (const auto& [name, id] : named) by_name_.push_back(id);
+  });
+  return by_name_;
+}
+
+StorageOrder NamedParts::with_bytes() const {
+  StorageOrder order;
+  for (const graph::StorageId id : find_order("file").make(graph_))
+    if (graph_.storage(id).bytes > 0) order.push_back(id);
+  return order;
 }
 
 }  // namespace loadline::load

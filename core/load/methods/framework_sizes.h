@@ -2,9 +2,11 @@
 #pragma once
 
 #include "core/graph/meta_graph.h"
+#include "core/load/request/model_parts.h"
 #include "core/load/request/request.h"
 
 #include <cstdint>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -59,5 +61,27 @@ struct ExpertGroup {
 // "w2" stands alone.
 std::vector<ExpertGroup> expert_groups(const graph::MetaGraph& graph,
                                        std::span<const graph::StorageId> order);
+
+// What plans find by the names of a model's tensors, found when first asked for and kept. Names are compared
+// once, and not for each of hundreds of plans. May be used from several threads; the graph must outlive it.
+class NamedParts {
+ public:
+  explicit NamedParts(const graph::MetaGraph& graph) : graph_(graph) {}
+
+  std::optional<graph::StorageId> shared_embedding() const;  // model_parts.h
+  // Of the storages that have bytes, sorted by their first member in file order.
+  const std::vector<ExpertGroup>& expert_groups() const;
+  // The storages that have bytes, by name, with numbers in names compared as numbers.
+  const StorageOrder& by_name() const;
+
+ private:
+  StorageOrder with_bytes() const;
+
+  const graph::MetaGraph& graph_;
+  mutable std::once_flag embedding_found_, groups_found_, names_sorted_;
+  mutable std::optional<graph::StorageId> embedding_;
+  mutable std::vector<ExpertGroup> groups_;
+  mutable StorageOrder by_name_;
+};
 
 }  // namespace loadline::load

@@ -413,10 +413,13 @@ plan::Plan make_plan(const graph::MetaGraph& graph, const Method& method, const 
                                             : "the method has no automatic device map");
   if (!method.traits.disk && bound.placement.leaves_on_disk())
     throw Error(ErrorCode::unsupported, "the method leaves no weights on disk");
+  // packed sizes are known only from the whole plan
+  plan::StepTaker* const taker = used.taker;
+  if (bound.request.prepack) used.taker = nullptr;
   MethodBuilder builder(graph, order, bound, std::move(used), pass_bytes);
   plan::Plan plan = method.make(builder);
-  // returned by name: a conditional expression would copy a plan of a million steps
-  if (bound.request.prepack) return with_prepacks(std::move(plan), graph, *bound.request.prepack);
+  if (bound.request.prepack) plan = with_prepacks(std::move(plan), graph, *bound.request.prepack);
+  plan.taker = taker;
   return plan;
 }
 

@@ -41,20 +41,6 @@ std::vector<Item> items_of(const MethodBuilder& b, const StorageOrder& order,
   return items;
 }
 
-// transformers 5 sorts a state dict by name before it converts anything.
-StorageOrder by_name(const MethodBuilder& b) {
-  const auto owners = graph::first_owner(b.graph());
-  std::vector<std::pair<std::string_view, graph::StorageId>> named;
-  named.reserve(b.order().size());
-  for (const graph::StorageId id : b.order())
-    named.emplace_back(b.graph().tensor(*owners[graph::index(id)]).name.view(), id);
-  std::ranges::sort(named, [](const auto& x, const auto& y) { return natural_less(x.first, y.first); });
-  StorageOrder order;
-  order.reserve(named.size());
-  for (const auto& [name, id] : named) order.push_back(id);
-  return order;
-}
-
 plan::BlockId make_fused(MethodBuilder& b, plan::Space space, std::string label, std::uint64_t bytes,
                          plan::BlockUse use) {
   return plan::alloc(b.plan(),
@@ -114,12 +100,13 @@ class Conversion {
       : b_(b),
         model_(model),
         on_host_(on_host),
-        groups_(expert_groups(b.graph(), b.order())),
+        groups_(b.parts().expert_groups()),
         workers_(loading_threads(b.bound())),
         made_(b.graph().storages.size()) {
     check_groups();
     const bool pool = !b.bound().placement.leaves_on_disk();
-    const std::vector<Item> items = items_of(b_, by_name(b_), groups_);
+    // transformers 5 sorts a state dict by name before it converts anything
+    const std::vector<Item> items = items_of(b_, b_.parts().by_name(), groups_);
     for (const Item& item : items) {
       if (item.group == nullptr) {
         convert(item.storage);
@@ -214,7 +201,7 @@ class Conversion {
   MethodBuilder& b_;
   MappedModel& model_;
   const bool on_host_;
-  const std::vector<ExpertGroup> groups_;
+  const std::vector<ExpertGroup>& groups_;
   const std::size_t workers_;         // without threads if weights stay on disk
   std::vector<plan::BlockId> casts_;  // one for each worker
   std::vector<plan::BlockId> made_;   // by storage: the source of a fused tensor
@@ -288,7 +275,7 @@ plan::Plan load_transformers_v5_to(MethodBuilder& b) {
 }
 
 plan::Plan load_fused_in_place(MethodBuilder& b) {
-  const std::vector<ExpertGroup> groups = expert_groups(b.graph(), b.order());
+  const std::vector<ExpertGroup>& groups = b.parts().expert_groups();
   for (const Item& item : items_of(b, b.order(), groups)) {
     if (item.group != nullptr) {
       fuse_in_place(b, *item.group);

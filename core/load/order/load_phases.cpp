@@ -88,39 +88,50 @@ std::int64_t peak_of(std::span<const Turn> turns) {
 
 namespace {
 
-// Calls `change` with the storage and the change in bytes of each allocation and free.
+// Calls a function with the storage and the change in bytes of each allocation and free of a plan, while the
+// plan is made.
 template <typename Change>
-void follow_level(const plan::Plan& plan, unsigned mask, const Change& change) {
-  constexpr std::uint64_t kMost = std::uint64_t{1} << 62;
-  std::uint64_t allocated = 0;
-  for (const plan::Step& step : plan.steps) {
-    if (step.verb == plan::Verb::copy) continue;
-    const plan::Block& block = plan.block(step.block);
-    if ((mask & plan::space_bit(block.space)) == 0) continue;
-    if (step.verb == plan::Verb::alloc) {
-      if (block.bytes >= kMost - allocated)
-        throw Error(ErrorCode::limit, "a load that allocates 2^62 bytes or more in all is not ordered");
-      allocated += block.bytes;
+class LevelFollower final : public plan::StepTaker {
+ public:
+  LevelFollower(unsigned mask, Change change) : mask_(mask), change_(std::move(change)) {}
+
+  void take(std::span<const plan::Block> blocks, std::span<const plan::Step> steps, std::size_t) override {
+    constexpr std::uint64_t kMost = std::uint64_t{1} << 62;
+    for (const plan::Step& step : steps) {
+      if (step.verb == plan::Verb::copy) continue;
+      const plan::Block& block = blocks[graph::index(step.block)];
+      if ((mask_ & plan::space_bit(block.space)) == 0) continue;
+      if (step.verb == plan::Verb::alloc) {
+        if (block.bytes >= kMost - allocated_)
+          throw Error(ErrorCode::limit, "a load that allocates 2^62 bytes or more in all is not ordered");
+        allocated_ += block.bytes;
+      }
+      const auto bytes = static_cast<std::int64_t>(block.bytes);
+      change_(block.storage, step.verb == plan::Verb::alloc ? bytes : -bytes);
     }
-    const auto bytes = static_cast<std::int64_t>(block.bytes);
-    change(block.storage, step.verb == plan::Verb::alloc ? bytes : -bytes);
   }
-}
+
+ private:
+  const unsigned mask_;
+  const Change change_;
+  std::uint64_t allocated_ = 0;
+};
 
 }  // namespace
 
-TurnCut cut_turns(const plan::Plan& plan, std::size_t storages, unsigned mask) {
+TurnCut cut_turns(const PlanMaker& make, std::size_t storages, unsigned mask) {
   TurnCutter cutter(storages);
-  follow_level(plan, mask,
-               [&](std::optional<graph::StorageId> storage, std::int64_t by) { cutter.change(storage, by); });
+  LevelFollower follower(
+      mask, [&](std::optional<graph::StorageId> storage, std::int64_t by) { cutter.change(storage, by); });
+  make(follower);
   return cutter.finish();
 }
 
-GroupCut cut_groups(const plan::Plan& plan, std::span<const graph::StorageId> groups, unsigned mask) {
+GroupCut cut_groups(const PlanMaker& make, std::span<const graph::StorageId> groups, unsigned mask) {
   TurnCutter cutter(groups.size()), inner(groups.size());
   GroupCut result;
   bool any = false;
-  follow_level(plan, mask, [&](std::optional<graph::StorageId> storage, std::int64_t by) {
+  LevelFollower follower(mask, [&](std::optional<graph::StorageId> storage, std::int64_t by) {
     if (!storage) {
       cutter.change(storage, by);
       return;
@@ -129,6 +140,7 @@ GroupCut cut_groups(const plan::Plan& plan, std::span<const graph::StorageId> gr
       result.within.push_back(inner.finish());
     inner.change(storage, by);
   });
+  make(follower);
   if (any) result.within.push_back(inner.finish());
   result.cut = cutter.finish();
   std::size_t next = 0;

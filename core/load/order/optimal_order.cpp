@@ -72,10 +72,17 @@ class Search {
     return {file_, static_cast<std::uint64_t>(cut_.peak), proven};
   }
 
+  // Makes the plan of an order, in the memory of the one before.
+  PlanMaker plan_in(const StorageOrder& order) const {
+    return [&](plan::StepTaker& taker) {
+      progress_.check_canceled();
+      plan_.taker = &taker;
+      plan_ = make_plan(graph_, method_, order, bound_, std::move(plan_));
+      plan::hand_over(plan_);
+    };
+  }
   TurnCut cut_in(const StorageOrder& order) const {
-    progress_.check_canceled();
-    plan_ = make_plan(graph_, method_, order, bound_, std::move(plan_));
-    return cut_turns(plan_, graph_.storages.size(), bound_.spaces);
+    return cut_turns(plan_in(order), graph_.storages.size(), bound_.spaces);
   }
 
   // Tests whether the turns depend on the order. Methods with buffers that wait for a number of bytes are
@@ -102,9 +109,7 @@ class Search {
     for (const graph::StorageId id : file_)
       first_of_file_[graph::index(id)] = first.try_emplace(shards[graph::index(id)], id).first->second;
     const auto grouped_in = [&](const StorageOrder& order) {
-      progress_.check_canceled();
-      plan_ = make_plan(graph_, method_, order, bound_, std::move(plan_));
-      return cut_groups(plan_, first_of_file_, bound_.spaces);
+      return cut_groups(plan_in(order), first_of_file_, bound_.spaces);
     };
     files_cut_ = grouped_in(file_);
     fixed_files_ = !waits();
@@ -198,7 +203,7 @@ class Search {
   const Progress& progress_;
   const std::span<const StorageOrder> made_;
   const StorageOrder file_;
-  mutable plan::Plan plan_;  // the last one made: the next takes over its memory
+  mutable plan::Plan plan_;  // the last one made, without its steps
   const TurnCut cut_;        // in file order
   std::vector<StorageOrder> probes_;
   std::vector<graph::StorageId> first_of_file_;  // by storage: the representative of its file or shard

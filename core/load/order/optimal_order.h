@@ -8,6 +8,7 @@
 #include "core/plan/plan.h"
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -57,8 +58,10 @@ struct TurnCut {
   std::int64_t final_level = 0;
   std::int64_t peak = 0;
 };
+// Makes a plan and gives its steps to the taker.
+using PlanMaker = std::function<void(plan::StepTaker&)>;
 // Throws Error{limit} for a plan that allocates 2^62 bytes or more in all; below that, no sum here overflows.
-TurnCut cut_turns(const plan::Plan& plan, std::size_t storages, unsigned mask);
+TurnCut cut_turns(const PlanMaker& make, std::size_t storages, unsigned mask);
 
 // For loads that keep groups of storages together: one turn per group. Its hump is the least peak that the
 // rule reaches inside the group. `groups` gives for each storage the representative of its group.
@@ -66,7 +69,7 @@ struct GroupCut {
   TurnCut cut = {};
   std::vector<TurnCut> within = {};  // cut inside each turn, in plan order
 };
-GroupCut cut_groups(const plan::Plan& plan, std::span<const graph::StorageId> groups, unsigned mask);
+GroupCut cut_groups(const PlanMaker& make, std::span<const graph::StorageId> groups, unsigned mask);
 
 // Whether two cuts have the same phases with the same turns, in any order within a phase.
 bool same_turns(const TurnCut& a, const TurnCut& b, std::size_t storages);

@@ -143,6 +143,8 @@ struct LoadMemory {
   }
 };
 
+class NamedParts;  // core/load/methods/framework_sizes.h
+
 // A checked request and its meaning for one model: all that plans, projections and answers are made from.
 struct BoundRequest {
   LoadRequest request = {};                                // with the target's own options filled in
@@ -153,6 +155,8 @@ struct BoundRequest {
   std::vector<OrderChoice> orders = {};
   LoadMemory memory = {};
   std::optional<MeasuredRates> rates = {};  // absent: assumed rates
+  // Of the model: shared by the plans of many loads. Null: each plan finds its own.
+  std::shared_ptr<const NamedParts> parts = nullptr;
 
   plan::CostModel machine_costs() const { return rates ? rates->costs() : plan::CostModel(); }
   // Whether a budget or a required peak is set.

@@ -163,7 +163,8 @@ std::span<const Method> methods();
 const Method& find_method(std::string_view id);
 // The method's plan. Throws Error{unsupported} for a cast or a placement that the method does not support,
 // Error{limit} if the plan itself would be too large. The plan takes over the memory of `used`, whose
-// contents are dropped. `pass_bytes`: of a forward pass whose memory is allocated with the activations.
+// contents are dropped, and its taker: that gets the steps, but for the last few. `pass_bytes`: of a forward
+// pass whose memory is allocated with the activations.
 plan::Plan make_plan(const graph::MetaGraph& graph, const Method& method, const StorageOrder& order,
                      const BoundRequest& bound, plan::Plan used = {}, std::uint64_t pass_bytes = 0);
 

@@ -253,12 +253,12 @@ plan::Plan with_prepacks(plan::Plan plan, const graph::MetaGraph& graph, const P
       throw Error(
           ErrorCode::unsupported,
           "this load keeps several tensors in one allocation of device memory ('{}'): they cannot be packed",
-          safe_display(block.label, 60));
+          safe_display(block.label ? *block.label : "", 60));
     if (block.space != plan::Space::device || block.use != plan::BlockUse::storage || !block.storage ||
         uses[i] != Use::filled || block.bytes != graph.storage(*block.storage).bytes)
       continue;
     if (const std::optional<convert::Prepack>& how = prepacks[graph::index(*block.storage)]) {
-      block.prepack = how;
+      block.prepack = *how;
       block.bytes = convert::prepacked_bytes(*how);
       packed = true;
     }
