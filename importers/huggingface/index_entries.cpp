@@ -4,6 +4,7 @@
 #include "core/base/tasks.h"
 #include "core/base/text.h"
 #include "importers/huggingface/index.h"
+#include "importers/huggingface/plain_json.h"
 
 #include <algorithm>
 #include <atomic>
@@ -100,6 +101,24 @@ std::size_t behind_entry(std::string_view text, std::size_t from) {
   return end == std::string_view::npos ? end : end + 2;
 }
 
+// Calls each(tensor, shard) for the entries at the begin of `text` that are plain and end in a comma. Returns
+// where the first other begins.
+template <typename Each>
+std::size_t read_plain_entries(std::string_view text, Each each) {
+  PlainJson plain(text);
+  std::size_t behind = 0;
+  for (;;) {
+    plain.skip_blanks();
+    behind = plain.position();
+    const auto tensor = plain.string();
+    if (!tensor || !plain.take(':')) return behind;
+    plain.skip_blanks();
+    const auto shard = plain.string();
+    if (!shard || !plain.take(',')) return behind;
+    each(*tensor, *shard);
+  }
+}
+
 }  // namespace
 
 HfWeightMap::HfWeightMap(const io::SourceFile& file) : file_(file) {
@@ -128,8 +147,8 @@ bool HfWeightMap::scan(std::size_t threads, const Consume& take) {
 }
 
 // The text of a piece runs from the first entry after its nominal begin to the first entry after its nominal
-// end. The first piece includes the text before the map, the last piece the text after it. With what it lacks
-// at its ends it is an index of its own.
+// end. The first piece includes the text before the map, the last piece the text after it. Most consist of
+// plain entries. The rest, with what it lacks at its ends, is an index of its own.
 std::optional<HfWeightMap::Metadata> HfWeightMap::scan_piece(std::size_t piece, const Consume& take) const {
   constexpr std::string_view kBefore = "{\"weight_map\":{", kBehind = "}}";
   const bool first = piece == 0, last = piece + 1 == pieces();
@@ -140,18 +159,21 @@ std::optional<HfWeightMap::Metadata> HfWeightMap::scan_piece(std::size_t piece, 
   const std::unique_ptr<char[]> buffer(new char[kBefore.size() + bytes + simdjson::SIMDJSON_PADDING]);
   char* const text = buffer.get() + kBefore.size();
   file_.read_at(begin, std::as_writable_bytes(std::span(text, bytes)));
-  const std::size_t from = first ? 0 : behind_entry({text, bytes}, 1);
-  std::size_t to = last ? bytes : behind_entry({text, bytes}, static_cast<std::size_t>(next - begin));
+  std::size_t from = first ? 0 : behind_entry({text, bytes}, 1);
+  const std::size_t to = last ? bytes : behind_entry({text, bytes}, static_cast<std::size_t>(next - begin));
   if (from == std::string_view::npos || to == std::string_view::npos || from >= to) return std::nullopt;
+  const auto each = [&](std::string_view tensor, std::string_view shard) { take(piece, tensor, shard); };
+  std::fill_n(text + to, simdjson::SIMDJSON_PADDING, ' ');
+  if (!first) from += read_plain_entries({text + from, to - from}, each);
+  if (from == to && !last) return Metadata();
   char* whole = text + from;
   if (!first) whole = std::ranges::copy(kBefore, whole - kBefore.size()).out - kBefore.size();
   // the braces take the place of ",\n"
   if (!last) std::ranges::copy(kBehind, text + to - kBehind.size());
-  std::fill_n(text + to, simdjson::SIMDJSON_PADDING, ' ');
 
   thread_local dom::parser parser;
   IndexText index(parser, {whole, static_cast<std::size_t>(text + to - whole)}, file_.path());
-  index.read([&](std::string_view tensor, std::string_view shard) { take(piece, tensor, shard); });
+  index.read(each);
   if (!index.fault().empty()) return std::nullopt;
   if ((!first && !index.begins_with_map()) || (!last && !index.ends_with_map())) return std::nullopt;
   if (pieces() > 1 && index.is_empty()) return std::nullopt;  // a comma would have no entry beside it

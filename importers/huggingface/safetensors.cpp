@@ -5,6 +5,7 @@
 #include "core/graph/name.h"
 #include "core/graph/names/file_names.h"
 #include "importers/formats.h"
+#include "importers/huggingface/plain_json.h"
 #include "importers/importer.h"
 
 #include <algorithm>
@@ -60,7 +61,8 @@ struct Scratch {
 };
 thread_local Scratch scratch;
 
-// Reads one header into a graph. Every Error names the file and, if one is concerned, the tensor.
+// Reads one header into a graph. Every Error names the file and, if one is concerned, the tensor. What a
+// parser makes of the header is the law; read_plain() is quicker for what it takes.
 class HeaderReader : GraphReader {
  public:
   HeaderReader(const io::SourceFile& file, graph::NameIndex* names)
@@ -68,7 +70,10 @@ class HeaderReader : GraphReader {
 
   graph::MetaGraph read() {
     read_text();
-    read_fields(parse());
+    if (!read_plain()) {
+      scratch_.entries.clear();
+      read_fields(parse());
+    }
     place_entries();
     leave_scratch();
     return std::move(graph_);
@@ -109,6 +114,69 @@ class HeaderReader : GraphReader {
     data_start_ = 8 + n;
   }
 
+  // Reads the header if it is as the format's own writer makes it: no blanks between tokens, the fields of an
+  // entry in one order. Otherwise nothing has been read.
+  bool read_plain() {
+    reserve_entries();
+    PlainJson text(text_);
+    std::vector<std::pair<std::string_view, std::string_view>> metadata;
+    bool seen = false;
+    if (!text.take('{')) return false;
+    do {
+      const auto name = text.string();
+      if (!name || !text.take(':')) return false;
+      if (*name != "__metadata__") {
+        if (!read_plain_entry(text, *name)) return false;
+        continue;
+      }
+      if (std::exchange(seen, true) || !text.take('{')) return false;
+      do {
+        const auto key = text.string();
+        const auto value = key && text.take(':') ? text.string() : std::nullopt;
+        if (!value) return false;
+        metadata.emplace_back(*key, *value);
+      } while (text.take(','));
+      if (!text.take('}')) return false;
+    } while (text.take(','));
+    if (!text.take('}')) return false;
+    text.skip_blanks();
+    if (!text.at_end()) return false;
+    graph::TextViewSet keys;
+    for (const auto& [key, value] : metadata) add_metadata(keys, key, value);
+    return true;
+  }
+
+  bool read_plain_entry(PlainJson& text, std::string_view name) {
+    Entry& entry = scratch_.entries.emplace_back();
+    entry.name = name;
+    if (!text.take("{\"dtype\":")) return false;
+    const auto dtype = text.string();
+    if (!dtype || !text.take(",\"shape\":[")) return false;
+    entry.dtype = *dtype;
+    numbers_.clear();
+    if (!text.take(']')) {
+      do {
+        const auto number = text.number();
+        if (!number) return false;
+        numbers_.push_back(*number);
+      } while (text.take(','));
+      if (!text.take(']')) return false;
+    }
+    entry.shape = graph::Shape(std::span<const std::uint64_t>(numbers_));
+    if (!text.take(",\"data_offsets\":[")) return false;
+    const auto begin = text.number();
+    const auto end = begin && text.take(',') ? text.number() : std::nullopt;
+    if (!end || !text.take("]}")) return false;
+    entry.begin = *begin;
+    entry.end = *end;
+    return true;
+  }
+
+  void reserve_entries() {
+    constexpr std::size_t kUsualEntry = 110;  // bytes, so that the list seldom grows
+    scratch_.entries.reserve(text_.size() / kUsualEntry);
+  }
+
   dom::object parse() {
     const ErrorPlace place{.file = file_.path(), .byte = 8};
     if (!scratch_.parser) scratch_.parser = std::make_unique<dom::parser>();
@@ -135,8 +203,6 @@ class HeaderReader : GraphReader {
   }
 
   void read_fields(dom::object root) {
-    constexpr std::size_t kUsualEntry = 110;  // bytes, so that the list seldom grows
-    scratch_.entries.reserve(text_.size() / kUsualEntry);
     bool metadata = false;
     for (const auto& [key, value] : root) {
       if (key != "__metadata__") {
@@ -156,14 +222,18 @@ class HeaderReader : GraphReader {
       std::string_view held;
       if (text.get(held) != simdjson::SUCCESS)
         throw at_tensor("__metadata__", "the value of '{}' is not a string", safe_display(key, 100));
-      if (!keys.insert(key).second)
-        throw at_tensor("__metadata__", "the key '{}' occurs twice", safe_display(key, 100));
-      if (key == graph::kConfigKey)  // a header cannot stand in for the model's own configuration
-        graph_.note(graph::Severity::warning, {},
-                    "the header's metadata has a key 'config.json', which is left out");
-      else
-        graph_.metadata.push_back({std::string(key), std::string(held)});
+      add_metadata(keys, key, held);
     }
+  }
+
+  void add_metadata(graph::TextViewSet& keys, std::string_view key, std::string_view text) {
+    if (!keys.insert(key).second)
+      throw at_tensor("__metadata__", "the key '{}' occurs twice", safe_display(key, 100));
+    if (key == graph::kConfigKey)  // a header cannot stand in for the model's own configuration
+      graph_.note(graph::Severity::warning, {},
+                  "the header's metadata has a key 'config.json', which is left out");
+    else
+      graph_.metadata.push_back({std::string(key), std::string(text)});
   }
 
   void read_entry(std::string_view name, dom::element value) {

@@ -424,6 +424,28 @@ TEST(LogicalTensors, AnyBytesAndTypesUnpackOrGiveAnError) {
       }
 }
 
+// Enough for several threads. Every seventh scale does not fit; the scales come before all weights.
+TEST(LogicalTensors, ManyAreFoundInTheOrderOfTheirCodes) {
+  constexpr std::uint32_t kCount = 6000;
+  std::vector<Stored> tensors;
+  for (std::uint32_t i = 0; i < kCount; ++i)
+    tensors.push_back({fmt::format("layers.{}.weight_scale", i), graph::DType::f32, {i % 7 == 0 ? 3u : 1u}});
+  for (std::uint32_t i = kCount; i-- > 0;)
+    tensors.push_back({fmt::format("layers.{}.weight", i), graph::DType::f8_e4m3, {8, 8}});
+  graph::MetaGraph graph = file_with(tensors);
+  const graph::LogicalTensors found = find(graph);
+  const std::uint32_t unfit = (kCount + 6) / 7;
+  ASSERT_EQ(found.tensors.size(), kCount - unfit);
+  ASSERT_EQ(found.notes.size(), unfit);
+  EXPECT_TRUE(std::ranges::is_sorted(found.tensors, {}, &graph::LogicalTensor::codes));
+  EXPECT_TRUE(std::ranges::is_sorted(found.notes, {}, [](const graph::Note& note) { return note.tensor; }));
+  for (const graph::LogicalTensor& weight : found.tensors) {
+    EXPECT_EQ(graph.tensor(weight.codes).name, weight.name);
+    ASSERT_EQ(weight.companions.size(), 1u);
+    EXPECT_EQ(graph.tensor(weight.companions[0].tensor).name.str(), weight.name.str() + "_scale");
+  }
+}
+
 TEST(LogicalTensors, BitsCountAllParts) {
   graph::MetaGraph graph = file_with(kCases[0].tensors);
   find(graph);

@@ -11,6 +11,8 @@
 
 #include <cstring>
 #include <filesystem>
+#include <regex>
+#include <string_view>
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
@@ -553,6 +555,38 @@ TEST(Safetensors, ErrorsNameTensorAndByte) {
   const std::string bytes = one(R"({"dtype":"F32","shape":[16,16],"data_offsets":[0,1000]})", 1000);
   EXPECT_EQ(error_of(bytes),
             "m.safetensors: byte 9: tensor 't': needs 1024 bytes for [16,16] F32, offsets give 1000");
+}
+
+// What a header with 17 bytes of data opens as, or why it does not; where is left out.
+std::string outcome(const std::string& header) {
+  try {
+    return graph_json(read_tensors(safetensors_bytes(header, 17)));
+  } catch (const Error& error) {
+    return std::regex_replace(error.what(), std::regex("byte [0-9]+: "), "");
+  }
+}
+
+// A blank behind the first brace leaves the whole header to the parser.
+TEST(Safetensors, WhatIsReadWithoutTheParserIsWhatTheParserReads) {
+  const std::string plain =
+      R"("__metadata__":{"format":"pt","a":"b"},"w.x":{"dtype":"F32","shape":[2,2],"data_offsets":[0,16]},)"
+      R"("y":{"dtype":"U8","shape":[],"data_offsets":[16,17]},"z":{"dtype":"U8","shape":[0],"data_offsets":[17,17]}})";
+  const auto compare = [](const std::string& text) {
+    EXPECT_EQ(outcome("{" + text + " "), outcome("{ " + text)) << text;
+  };
+  compare(plain);
+  for (std::size_t i = 0; i < plain.size(); ++i) {
+    for (const char other : std::string_view("{}[]:,\"\\ 01-.eu\n\x01\x7F\xC3", 20)) {
+      std::string text = plain;
+      text[i] = other;
+      compare(text);
+    }
+    compare(plain.substr(0, i) + plain.substr(i + 1));
+    compare(plain.substr(0, i) + plain[i] + plain.substr(i));
+  }
+  for (const std::string_view number :
+       {"00", "01", "18446744073709551615", "18446744073709551616", "-0", "1e1"})
+    compare(std::string(plain).replace(plain.find("16]"), 2, number));
 }
 
 TEST(Safetensors, ManyTinyEntriesStayLinear) {

@@ -47,8 +47,7 @@ class Layouts {
 
   std::optional<LayoutFit> fit() const {
     for (const Rule& rule : kRuleTable) {
-      const bool whole =
-          has(rule.codes) && std::ranges::all_of(rule.needs, [&](Slot slot) { return has(slot); });
+      const bool whole = group_.has_all(rule.codes, rule.needs[0], rule.needs[1]);
       // a weight beside its own codes: nothing says which of them counts
       if (!whole || (rule.codes != Slot::weight && has(Slot::weight)) || !(this->*rule.typed)()) continue;
       return LayoutFit{rule.packing, rule.codes, (this->*rule.fit)()};

@@ -1,9 +1,12 @@
 // Turns the groups of a graph's tensors into packed weights; notes on those that only look like one.
+#include "core/base/tasks.h"
 #include "core/base/text.h"
 #include "core/graph/packed/quantization.h"
 #include "core/graph/packed/stored_parts.h"
 
 #include <algorithm>
+#include <mutex>
+#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
@@ -19,14 +22,20 @@ using packed::Slot;
 
 class Finder {
  public:
-  Finder(const MetaGraph& graph, const ReadSmallTensor& read) : graph_(graph), read_(read) {}
+  Finder(const MetaGraph& graph, const ReadSmallTensor& read) : graph_(graph) {
+    if (read)
+      read_ = [this, &read](TensorId id) {
+        const std::lock_guard lock(mutex_);
+        return read(id);
+      };
+  }
 
   LogicalTensors find() {
-    const auto groups = packed::stored_parts(graph_);
-    if (groups.empty()) return {};
+    const packed::StoredModules modules(graph_);
+    if (modules.size() == 0) return {};
     config_ = read_quantization_config(graph_);
-    found_.tensors.reserve(groups.size());
-    for (const auto& [base, group] : groups) fit(base, group);
+    fit_all(modules);
+    std::erase_if(found_.tensors, [](const LogicalTensor& weight) { return weight.codes == kNoWeight; });
     // companions mostly lie in the order of their codes
     if (!std::ranges::is_sorted(found_.tensors, {}, &LogicalTensor::codes))
       std::ranges::sort(found_.tensors, {}, &LogicalTensor::codes);
@@ -35,15 +44,34 @@ class Finder {
   }
 
  private:
-  void fit(std::string_view base, const Group& group) {
+  static constexpr TensorId kNoWeight{packed::kNone};
+
+  // Fits each module to its place in found_.tensors, on several threads if there are many.
+  void fit_all(const packed::StoredModules& modules) {
+    constexpr std::size_t kTurn = 2048, kMostThreads = 8;
+    found_.tensors.resize(modules.size());
+    const std::size_t turns = (modules.size() + kTurn - 1) / kTurn;
+    const std::size_t cores = std::max(2U, std::thread::hardware_concurrency());
+    ParallelLoop(turns, std::min({turns, cores, kMostThreads}), [&](std::size_t turn) {
+      const std::size_t end = std::min((turn + 1) * kTurn, modules.size());
+      for (std::size_t i = turn * kTurn; i < end; ++i)
+        found_.tensors[i] = fit(modules.name(i), modules.group(i));
+    }).finish();
+  }
+
+  // A weight whose codes are kNoWeight: the module's parts make up none.
+  LogicalTensor fit(std::string_view base, const Group& group) {
+    LogicalTensor none;
+    none.codes = kNoWeight;
     std::optional<LayoutFit> layout = packed::fit_layout(graph_, config_, read_, base, group);
-    if (!layout) return;
+    if (!layout) return none;
     const auto count = layout->fitted ? element_count(layout->fitted->shape) : std::nullopt;
-    if (!count || *count >> 62 != 0)
-      return found_.notes.push_back(make_note(
-          Severity::warning, graph_.tensor(group.id(layout->codes)).name.str(),
-          "looks like {}, but its {}: shown as stored", packing_name(layout->packing), parts_text(group)));
-    found_.tensors.push_back(make(base, group, *layout, std::move(*layout->fitted)));
+    if (count && *count >> 62 == 0) return make(base, group, *layout, std::move(*layout->fitted));
+    const std::lock_guard lock(mutex_);
+    found_.notes.push_back(make_note(Severity::warning, graph_.tensor(group.id(layout->codes)).name.str(),
+                                     "looks like {}, but its {}: shown as stored",
+                                     packing_name(layout->packing), parts_text(group)));
+    return none;
   }
 
   LogicalTensor make(std::string_view base, const Group& group, const LayoutFit& layout,
@@ -63,12 +91,10 @@ class Finder {
     weight.codes = group.id(layout.codes);
     weight.state = std::move(fitted.state);
     weight.dtype = fitted.dtype ? *fitted.dtype : config_.dtype.value_or(DType::f32);
-    for (std::size_t i = 0; i < packed::kSlots; ++i) {
-      const Slot slot = static_cast<Slot>(i);
-      if (!group.has(slot)) continue;
+    group.for_each([&](Slot slot) {
       if (const auto kind = packed::companion_of(slot); kind && !weight.companion(*kind))
         weight.companions.push_back({*kind, group.id(slot)});
-    }
+    });
     std::ranges::sort(weight.companions, {}, &CompanionTensor::kind);
     return weight;
   }
@@ -76,21 +102,21 @@ class Finder {
   // "parts do not fit together: qweight I32 [4, 4], scales F16 [1, 3]"
   std::string parts_text(const Group& group) const {
     std::string text;
-    for (std::size_t i = 0; i < packed::kSlots; ++i)
-      if (const Slot slot = static_cast<Slot>(i); group.has(slot)) {
-        const Tensor& part = graph_.tensor(group.id(slot));
-        const std::string_view name = part.name.view();
-        text += fmt::format("{}{} {} [{}]", text.empty() ? "parts do not fit together: " : ", ",
-                            safe_display(name.substr(name.rfind('.') + 1), 40), dtype_info(part.dtype).name,
-                            fmt::join(part.shape, ","));
-      }
+    group.for_each([&](Slot slot) {
+      const Tensor& part = graph_.tensor(group.id(slot));
+      const std::string_view name = part.name.view();
+      text += fmt::format("{}{} {} [{}]", text.empty() ? "parts do not fit together: " : ", ",
+                          safe_display(name.substr(name.rfind('.') + 1), 40), dtype_info(part.dtype).name,
+                          fmt::join(part.shape, ","));
+    });
     return text;
   }
 
   const MetaGraph& graph_;
-  const ReadSmallTensor& read_;
   QuantizationConfig config_;
   LogicalTensors found_;
+  std::mutex mutex_;  // for reading, and for found_.notes
+  ReadSmallTensor read_;
 };
 
 }  // namespace

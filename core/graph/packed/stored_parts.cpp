@@ -2,7 +2,6 @@
 #include "core/graph/packed/stored_parts.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace loadline::graph::packed {
 namespace {
@@ -38,81 +37,6 @@ constexpr std::array kEndings = std::to_array<Ending>({
     {"input_global_scale", "", Slot::input_global_scale},
 });
 constexpr std::string_view kBlocks = "_blocks", kBlockScales = "_scales";
-
-class Grouping {
- public:
-  explicit Grouping(const MetaGraph& graph) : graph_(graph) {}
-
-  std::vector<std::pair<std::string_view, Group>> groups() {
-    group_companions();
-    if (!groups_.empty()) add_weights();
-    return std::move(groups_);
-  }
-
- private:
-  auto base_of() const {
-    return [this](std::uint32_t position) { return groups_[position].first; };
-  }
-
-  void put(std::string_view base, Slot slot, std::size_t tensor) {
-    if (groups_.empty()) {  // with one companion or more, a weight is at most every second tensor
-      groups_.reserve(graph_.tensors.size() / 2 + 1);
-      index_ = NameIndex(graph_.tensors.size() / 2 + 1);
-    }
-    const auto fresh = static_cast<std::uint32_t>(groups_.size());
-    const auto known = index_.add(base, name_hash(base), fresh, base_of());
-    if (!known) groups_.emplace_back(base, Group());
-    std::uint32_t& place = groups_[known.value_or(fresh)].second.at(slot);
-    if (place == kNone) place = static_cast<std::uint32_t>(tensor);
-  }
-
-  void group_companions() {
-    auto ending = kEndings.begin();
-    for (std::size_t i = 0; i < graph_.tensors.size(); ++i) {
-      const std::string_view name = graph_.tensors[i].name.view();
-      const std::size_t dot = name.rfind('.');
-      const std::string_view last = name.substr(dot + 1);
-      if (last == "weight" || last == "bias") continue;
-      if (last.ends_with(kBlocks)) {
-        put(name.substr(0, name.size() - kBlocks.size()), Slot::blocks, i);
-        blocks_ = true;
-      } else if (last.ends_with(kBlockScales)) {
-        put(name.substr(0, name.size() - kBlockScales.size()), Slot::scales, i);
-      } else if (dot != std::string_view::npos) {
-        // each stands once in the table, and neighbors mostly have the same
-        if (ending->last != last) ending = std::ranges::find(kEndings, last, &Ending::last);
-        if (ending == kEndings.end())
-          ending = kEndings.begin();
-        else if (name.substr(0, dot).ends_with(ending->before))
-          put(name.substr(0, dot - ending->before.size()), ending->slot, i);
-      }
-    }
-  }
-
-  void add_weights() {
-    constexpr std::string_view kWeight = ".weight";
-    std::size_t next = 0;  // files list weights in the order in which they list their companions
-    for (std::size_t i = 0; i < graph_.tensors.size(); ++i) {
-      const std::string_view name = graph_.tensors[i].name.view();
-      const bool weight = name.ends_with(kWeight);
-      if (!weight && !blocks_) continue;
-      const std::string_view base = weight ? name.substr(0, name.size() - kWeight.size()) : name;
-      std::optional<std::uint32_t> group;
-      if (next < groups_.size() && groups_[next].first == base)
-        group = static_cast<std::uint32_t>(next);
-      else
-        group = index_.find(base, name_hash(base), base_of());
-      if (!group) continue;
-      groups_[*group].second.at(Slot::weight) = static_cast<std::uint32_t>(i);
-      next = *group + std::size_t{1};
-    }
-  }
-
-  const MetaGraph& graph_;
-  std::vector<std::pair<std::string_view, Group>> groups_;  // with the name of the module
-  NameIndex index_;                                         // of the modules' names
-  bool blocks_ = false;
-};
 
 }  // namespace
 
@@ -159,8 +83,79 @@ std::optional<Companion> companion_of(Slot slot) {
   return std::nullopt;
 }
 
-std::vector<std::pair<std::string_view, Group>> stored_parts(const MetaGraph& graph) {
-  return Grouping(graph).groups();
+StoredModules::StoredModules(const MetaGraph& graph) : graph_(graph) {
+  add_companions();
+  if (!modules_.empty()) add_weights();
+}
+
+Group StoredModules::group(std::size_t module) const {
+  Group group;
+  const Module& from = modules_[module];
+  if (from.weight != kNone) group.put(Slot::weight, from.weight);
+  // from the last to the first: that of several counts
+  for (std::uint32_t part = from.last; part != kNone; part = parts_[part].before)
+    group.put(parts_[part].slot, parts_[part].tensor);
+  return group;
+}
+
+void StoredModules::add(std::string_view name, Slot slot, std::size_t tensor) {
+  if (modules_.empty()) {  // with one companion or more, a weight is at most every second tensor
+    modules_.reserve(graph_.tensors.size() / 2 + 1);
+    parts_.reserve(graph_.tensors.size() / 2 + 1);
+    index_ = NameIndex(graph_.tensors.size() / 2 + 1);
+  }
+  const auto fresh = static_cast<std::uint32_t>(modules_.size());
+  const auto known = index_.add(name, name_hash(name), fresh, name_of());
+  if (!known) modules_.push_back({name});
+  Module& module = modules_[known.value_or(fresh)];
+  parts_.push_back({static_cast<std::uint32_t>(tensor), module.last, slot});
+  module.last = static_cast<std::uint32_t>(parts_.size() - 1);
+}
+
+void StoredModules::add_companions() {
+  auto ending = kEndings.begin();
+  // whether a name ends in a dot and `last`
+  const auto ends_in = [](std::string_view name, std::string_view last) {
+    return name.size() > last.size() && name[name.size() - last.size() - 1] == '.' && name.ends_with(last);
+  };
+  for (std::size_t i = 0; i < graph_.tensors.size(); ++i) {
+    const std::string_view name = graph_.tensors[i].name.view();
+    if (ends_in(name, "weight") || ends_in(name, "bias")) continue;
+    if (!ends_in(name, ending->last)) {  // each stands once in the table, and neighbors mostly have the same
+      const std::string_view last = name.substr(name.rfind('.') + 1);
+      if (last.ends_with(kBlocks)) {
+        add(name.substr(0, name.size() - kBlocks.size()), Slot::blocks, i);
+        blocks_ = true;
+      } else if (last.ends_with(kBlockScales)) {
+        add(name.substr(0, name.size() - kBlockScales.size()), Slot::scales, i);
+      }
+      const auto found = std::ranges::find(kEndings, last, &Ending::last);
+      if (found == kEndings.end() || !ends_in(name, last)) continue;
+      ending = found;
+    }
+    const std::string_view before = name.substr(0, name.size() - ending->last.size() - 1);
+    if (before.ends_with(ending->before))
+      add(before.substr(0, before.size() - ending->before.size()), ending->slot, i);
+  }
+}
+
+void StoredModules::add_weights() {
+  constexpr std::string_view kWeight = ".weight";
+  std::size_t next = 0;  // files list weights in the order in which they list their companions
+  for (std::size_t i = 0; i < graph_.tensors.size(); ++i) {
+    const std::string_view name = graph_.tensors[i].name.view();
+    const bool weight = name.ends_with(kWeight);
+    if (!weight && !blocks_) continue;
+    const std::string_view base = weight ? name.substr(0, name.size() - kWeight.size()) : name;
+    std::optional<std::uint32_t> module;
+    if (next < modules_.size() && modules_[next].name == base)
+      module = static_cast<std::uint32_t>(next);
+    else
+      module = index_.find(base, name_hash(base), name_of());
+    if (!module) continue;
+    modules_[*module].weight = static_cast<std::uint32_t>(i);
+    next = *module + std::size_t{1};
+  }
 }
 
 }  // namespace loadline::graph::packed

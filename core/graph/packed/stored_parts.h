@@ -6,12 +6,12 @@
 #include "core/graph/packed/quantization.h"
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace loadline::graph::packed {
@@ -51,16 +51,66 @@ inline constexpr std::uint32_t kNone = UINT32_MAX;
 std::optional<Companion> companion_of(Slot slot);
 
 // The tensors of one module.
-struct Group {
-  std::array<std::uint32_t, kSlots> tensors;
-  Group() { tensors.fill(kNone); }
-  std::uint32_t& at(Slot slot) { return tensors[static_cast<std::size_t>(slot)]; }
-  bool has(Slot slot) const { return tensors[static_cast<std::size_t>(slot)] != kNone; }
-  TensorId id(Slot slot) const { return TensorId{tensors[static_cast<std::size_t>(slot)]}; }
+class Group {
+ public:
+  void put(Slot slot, std::uint32_t tensor) {
+    tensors_[static_cast<std::size_t>(slot)] = tensor;
+    held_ |= bit(slot);
+  }
+  bool has(Slot slot) const { return (held_ & bit(slot)) != 0; }
+  bool has_all(Slot a, Slot b, Slot c) const { return (~held_ & (bit(a) | bit(b) | bit(c))) == 0; }
+  TensorId id(Slot slot) const { return TensorId{tensors_[static_cast<std::size_t>(slot)]}; }
+
+  // In the order of the enum: calls each(slot) for the slots that hold a tensor.
+  template <typename Each>
+  void for_each(Each each) const {
+    for (std::uint32_t rest = held_; rest != 0; rest &= rest - 1)
+      each(static_cast<Slot>(std::countr_zero(rest)));
+  }
+
+ private:
+  static constexpr std::uint32_t bit(Slot slot) { return 1U << static_cast<unsigned>(slot); }
+  static_assert(kSlots <= 32);
+
+  std::array<std::uint32_t, kSlots> tensors_ = {};
+  std::uint32_t held_ = 0;
 };
 
-// The modules that have a companion, by name, each with its tensors. Names point into `graph`.
-std::vector<std::pair<std::string_view, Group>> stored_parts(const MetaGraph& graph);
+// The modules that have a companion, in the order of their first companions.
+class StoredModules {
+ public:
+  explicit StoredModules(const MetaGraph& graph);
+
+  std::size_t size() const { return modules_.size(); }
+  // Points into the graph.
+  std::string_view name(std::size_t module) const { return modules_[module].name; }
+  Group group(std::size_t module) const;
+
+ private:
+  struct Module {
+    std::string_view name;
+    std::uint32_t weight = kNone;
+    std::uint32_t last = kNone;  // of its companions
+  };
+  struct Part {
+    std::uint32_t tensor = kNone;
+    std::uint32_t before = kNone;  // the module's companion before this one
+    Slot slot{};
+  };
+
+  auto name_of() const {
+    return [this](std::uint32_t position) { return modules_[position].name; };
+  }
+  void add(std::string_view name, Slot slot, std::size_t tensor);
+  void add_companions();
+  void add_weights();
+
+  const MetaGraph& graph_;
+  std::vector<Module> modules_;
+  std::vector<Part> parts_;
+  NameIndex index_;  // of the modules' names
+  bool blocks_ = false;
+};
 
 // What a packing makes of a group.
 struct Fitted {
