@@ -21,6 +21,10 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -70,6 +74,46 @@ struct TensorInfo {
   std::uint64_t at = 0;      // of this entry in the file
   std::optional<std::uint64_t> bytes = {};
 };
+
+// Strings stepped over, and where the next begins.
+struct Walk {
+  std::uint64_t strings = 0;
+  std::uint64_t at = 0;
+};
+
+// Steps over the strings that begin in a piece of a little-endian file, if they are short. The begin of each
+// is known when the length of the one before has arrived. Two walks at once wait half as often: one from the
+// first string, one from what looks like a string in the middle. That counts if the first walk arrives there.
+std::optional<Walk> walk_strings(std::span<const char> piece) {
+  constexpr std::uint64_t kLength = 8, kLong = 1 << 16;
+  const auto length = [&](std::uint64_t at) {
+    std::uint64_t value = 0;
+    std::memcpy(&value, piece.data() + at, kLength);
+    return value;
+  };
+  const std::uint64_t last = piece.size() - kLength;
+  std::uint64_t middle = last / 2;
+  while (middle < last && (length(middle) >= kLong || length(middle + 1) < kLong)) ++middle;
+  Walk first, second = {.at = middle};
+  std::uint64_t lengths = 0;  // of all strings: a bit that any of them has
+  const auto step = [&](Walk& walk) {
+    const std::uint64_t bytes = length(walk.at);
+    lengths |= bytes;
+    walk.at += kLength + bytes;
+    ++walk.strings;
+  };
+  while (first.at < middle && second.at < last && lengths < kLong) {
+    step(first);
+    step(second);
+  }
+  while (first.at < middle && lengths < kLong) step(first);
+  if (first.at == middle) {
+    first.strings += second.strings;
+    first.at = second.at;
+  }
+  while (first.at < last && lengths < kLong) step(first);
+  return lengths < kLong ? std::optional(first) : std::nullopt;
+}
 
 class FileReader : GraphReader {
  public:
@@ -194,9 +238,24 @@ class FileReader : GraphReader {
     if (size != 0)
       in_.skip(count * size, "an array");  // no overflow: the count was compared with what remains
     else
-      for (std::uint64_t i = 0; i < count; ++i) in_.skip(in_.read<std::uint64_t>("a length"), "a string");
+      skip_strings(count);
     array.bytes = in_.at() - array.offset;
     return array;
+  }
+
+  void skip_strings(std::uint64_t count) {
+    constexpr std::uint64_t kPiece = io::Cursor::kBufferBytes;
+    std::vector<char> piece;
+    // while all strings of a piece belong to the array
+    while (!big_endian_ && count > kPiece / 8 && in_.remaining() > kPiece) {
+      piece.resize(kPiece);
+      file_.read_at(in_.at(), std::as_writable_bytes(std::span(piece)));
+      const auto walk = walk_strings(piece);
+      if (!walk || walk->at > in_.remaining()) break;
+      in_.skip(walk->at, "strings");
+      count -= walk->strings;
+    }
+    for (std::uint64_t i = 0; i < count; ++i) in_.skip(in_.read<std::uint64_t>("a length"), "a string");
   }
 
   // An Error about the value of an existing key.
