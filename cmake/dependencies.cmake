@@ -9,7 +9,7 @@ find_package(ZLIB REQUIRED)
 find_package(FlatBuffers REQUIRED)
 find_package(Protobuf REQUIRED)  # before ONNX, which needs its targets
 find_package(ONNX CONFIG REQUIRED)
-find_package(hwy REQUIRED)
+find_package(hwy REQUIRED)  # its headers; core/base/vector_targets.cpp says why
 find_package(ICU REQUIRED COMPONENTS i18n uc)
 find_package(OpenSSL REQUIRED COMPONENTS Crypto)
 pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)

@@ -8,8 +8,6 @@
 #include <span>
 #include <vector>
 
-#include <hwy/contrib/sort/vqsort.h>
-
 namespace loadline::packing {
 
 // --- Sorts indices by keys with vector instructions.
@@ -22,7 +20,6 @@ class KeyOrder {
   std::span<const std::uint32_t> sort(std::span<const std::uint64_t> keys);
 
  private:
-  hwy::Sorter sorter_;  // its construction asks the system for random numbers
   std::vector<std::uint64_t> packed_;
   std::vector<std::uint32_t> order_;
 };

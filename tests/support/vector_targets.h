@@ -11,11 +11,9 @@ namespace loadline::testing {
 template <typename Check>
 void for_each_vector_target(Check check) {
   for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
-    hwy::SetSupportedTargetsForTest(target);
-    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+    hwy::GetChosenTarget().Update(target);
     check(hwy::TargetName(target));
   }
-  hwy::SetSupportedTargetsForTest(0);
   hwy::GetChosenTarget().Update(hwy::SupportedTargets());
 }
 

@@ -23,7 +23,9 @@
 #include <filesystem>
 #include <new>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -186,13 +188,15 @@ void require_model(const std::string& word, const Context& context) {
               safe_display(word, 100), meant.empty() ? "" : fmt::format("did you mean {}? ", meant));
 }
 
+constexpr std::string_view kDefaultCommand = "gui";
+
 // Adds the command `gui` for `loadline` and `loadline PATH`, which open the window.
 std::vector<std::string> with_default_command(int argc, char** argv, const Context& context) {
   std::vector<std::string> arguments(argv + 1, argv + argc);
   std::size_t first = 0;
   while (first < arguments.size() && (arguments[first] == "--quiet" || arguments[first] == "-q")) ++first;
   if (first == arguments.size()) {
-    if (context.run_gui != nullptr) arguments.emplace_back("gui");
+    if (context.run_gui != nullptr) arguments.emplace_back(kDefaultCommand);
     return arguments;
   }
   const std::string& word = arguments[first];
@@ -200,7 +204,7 @@ std::vector<std::string> with_default_command(int argc, char** argv, const Conte
       std::ranges::any_of(commands(), [&](const Command& command) { return command.name == word; });
   if (word.starts_with('-') || is_command) return arguments;
   require_model(word, context);
-  arguments.insert(arguments.begin() + static_cast<std::ptrdiff_t>(first), "gui");
+  arguments.insert(arguments.begin() + static_cast<std::ptrdiff_t>(first), std::string(kDefaultCommand));
   return arguments;
 }
 
@@ -225,8 +229,14 @@ struct Parsers {
   std::vector<CLI::App*> parsers;  // parallel to actions
 };
 
+// Whether the arguments may run a command: each has many options, and a start must not pay for all of them.
+bool may_run(const Command& command, std::span<char* const> arguments) {
+  return command.name == kDefaultCommand ||
+         std::ranges::any_of(arguments, [&](const char* word) { return command.name == word; });
+}
+
 // Options are bound to `context`, which must outlive `app`.
-Parsers add_commands(CLI::App& app, Context& context) {
+Parsers add_commands(CLI::App& app, std::span<char* const> arguments, Context& context) {
   app.set_version_flag("--version", std::string("loadline ") + LOADLINE_VERSION);
   app.require_subcommand(1);
   app.fallthrough();
@@ -239,6 +249,7 @@ Parsers add_commands(CLI::App& app, Context& context) {
   for (const Command& command : commands()) {
     CLI::App* const parser = app.add_subcommand(std::string(command.name), description_of(command));
     parser->footer("");
+    if (!may_run(command, arguments)) continue;
     parser->add_flag("--json", context.json, "Print one JSON object");
     if (command.opens_model)
       for (const auto& option : importers::open_options())
@@ -307,7 +318,7 @@ int run_line(int argc, char** argv, int (*run_gui)(const GuiRequest&)) {
       "Shows how much memory a model needs before it is loaded: inspects checkpoints, projects the peak of "
       "every way to load them, converts them and uploads them.",
       "loadline");
-  const Parsers commands = add_commands(app, context);
+  const Parsers commands = add_commands(app, {argv, static_cast<std::size_t>(argc)}, context);
   if (const std::optional<int> code = parse(app, argc, argv, context)) return *code;
   raise_file_limit();
   // a file that may not grow (ulimit -f) is an error of that write, not the end of the process

@@ -10,7 +10,8 @@
 #include <system_error>
 #include <thread>
 
-#include <dbus/dbus.h>
+#include <dbus/dbus.h>  // its types only
+#include <dlfcn.h>
 #include <imgui.h>
 
 namespace loadline::gui {
@@ -42,14 +43,54 @@ bool Window::wait_events(double seconds) {
 
 namespace {
 
+// libdbus is opened when it is first asked: linked, it would take a tenth of every start of the program, with
+// the libraries that it needs in turn.
+struct DBus {
+  decltype(&dbus_bus_get_private) get_private = nullptr;
+  decltype(&dbus_connection_set_exit_on_disconnect) set_exit_on_disconnect = nullptr;
+  decltype(&dbus_connection_send_with_reply_and_block) send_with_reply = nullptr;
+  decltype(&dbus_connection_close) close = nullptr;
+  decltype(&dbus_connection_unref) drop_connection = nullptr;
+  decltype(&dbus_message_new_method_call) new_call = nullptr;
+  decltype(&dbus_message_append_args) append = nullptr;
+  decltype(&dbus_message_unref) drop_message = nullptr;
+  decltype(&dbus_message_iter_init) iterate = nullptr;
+  decltype(&dbus_message_iter_get_arg_type) type_at = nullptr;
+  decltype(&dbus_message_iter_recurse) enter = nullptr;
+  decltype(&dbus_message_iter_get_basic) value_at = nullptr;
+};
+
+// Nothing where it is not installed.
+std::optional<DBus> open_dbus() {
+  void* const library = ::dlopen("libdbus-1.so.3", RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) return std::nullopt;
+  DBus bus;
+  const auto find = [&]<typename Function>(const char* name, Function& place) {
+    place = reinterpret_cast<Function>(::dlsym(library, name));
+    return place != nullptr;
+  };
+  const bool whole =
+      find("dbus_bus_get_private", bus.get_private) &&
+      find("dbus_connection_set_exit_on_disconnect", bus.set_exit_on_disconnect) &&
+      find("dbus_connection_send_with_reply_and_block", bus.send_with_reply) &&
+      find("dbus_connection_close", bus.close) && find("dbus_connection_unref", bus.drop_connection) &&
+      find("dbus_message_new_method_call", bus.new_call) && find("dbus_message_append_args", bus.append) &&
+      find("dbus_message_unref", bus.drop_message) && find("dbus_message_iter_init", bus.iterate) &&
+      find("dbus_message_iter_get_arg_type", bus.type_at) && find("dbus_message_iter_recurse", bus.enter) &&
+      find("dbus_message_iter_get_basic", bus.value_at);
+  return whole ? std::optional(bus) : std::nullopt;
+}
+
 struct Close {
+  const DBus* bus;
   void operator()(DBusConnection* connection) const {
-    dbus_connection_close(connection);
-    dbus_connection_unref(connection);
+    bus->close(connection);
+    bus->drop_connection(connection);
   }
 };
 struct Drop {
-  void operator()(DBusMessage* message) const { dbus_message_unref(message); }
+  const DBus* bus;
+  void operator()(DBusMessage* message) const { bus->drop_message(message); }
 };
 using Connection = std::unique_ptr<DBusConnection, Close>;
 using Message = std::unique_ptr<DBusMessage, Drop>;
@@ -63,17 +104,17 @@ bool has_session_bus() {
 }
 
 // The number inside of variants inside of variants.
-std::optional<std::uint32_t> number_in(DBusMessage* reply) {
+std::optional<std::uint32_t> number_in(const DBus& bus, DBusMessage* reply) {
   DBusMessageIter at;
-  if (dbus_message_iter_init(reply, &at) == 0) return std::nullopt;
-  while (dbus_message_iter_get_arg_type(&at) == DBUS_TYPE_VARIANT) {
+  if (bus.iterate(reply, &at) == 0) return std::nullopt;
+  while (bus.type_at(&at) == DBUS_TYPE_VARIANT) {
     DBusMessageIter inside;
-    dbus_message_iter_recurse(&at, &inside);
+    bus.enter(&at, &inside);
     at = inside;
   }
-  if (dbus_message_iter_get_arg_type(&at) != DBUS_TYPE_UINT32) return std::nullopt;
+  if (bus.type_at(&at) != DBUS_TYPE_UINT32) return std::nullopt;
   dbus_uint32_t number = 0;
-  dbus_message_iter_get_basic(&at, &number);
+  bus.value_at(&at, &number);
   return number;
 }
 
@@ -82,21 +123,23 @@ std::optional<std::uint32_t> number_in(DBusMessage* reply) {
 std::optional<bool> desktop_prefers_dark() {
   constexpr int kMostMilliseconds = 500;
   if (!has_session_bus()) return std::nullopt;
-  const Connection connection(dbus_bus_get_private(DBUS_BUS_SESSION, nullptr));
+  static const std::optional<DBus> bus = open_dbus();
+  if (!bus) return std::nullopt;
+  const Connection connection(bus->get_private(DBUS_BUS_SESSION, nullptr), Close{&*bus});
   if (!connection) return std::nullopt;
-  dbus_connection_set_exit_on_disconnect(connection.get(), 0);
-  const Message call(dbus_message_new_method_call("org.freedesktop.portal.Desktop",
-                                                  "/org/freedesktop/portal/desktop",
-                                                  "org.freedesktop.portal.Settings", "Read"));
+  bus->set_exit_on_disconnect(connection.get(), 0);
+  const Message call(bus->new_call("org.freedesktop.portal.Desktop", "/org/freedesktop/portal/desktop",
+                                   "org.freedesktop.portal.Settings", "Read"),
+                     Drop{&*bus});
   const char* const space = "org.freedesktop.appearance";
   const char* const key = "color-scheme";
-  if (!call || dbus_message_append_args(call.get(), DBUS_TYPE_STRING, &space, DBUS_TYPE_STRING, &key,
-                                        DBUS_TYPE_INVALID) == 0)
+  if (!call ||
+      bus->append(call.get(), DBUS_TYPE_STRING, &space, DBUS_TYPE_STRING, &key, DBUS_TYPE_INVALID) == 0)
     return std::nullopt;
-  const Message reply(
-      dbus_connection_send_with_reply_and_block(connection.get(), call.get(), kMostMilliseconds, nullptr));
+  const Message reply(bus->send_with_reply(connection.get(), call.get(), kMostMilliseconds, nullptr),
+                      Drop{&*bus});
   if (!reply) return std::nullopt;
-  switch (number_in(reply.get()).value_or(0)) {
+  switch (number_in(*bus, reply.get()).value_or(0)) {
     case 1:
       return true;
     case 2:

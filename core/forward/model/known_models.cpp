@@ -9,6 +9,8 @@
 #include "core/graph/packed/quantization.h"
 #include "embedded/models_files.h"
 
+#include <algorithm>
+#include <array>
 #include <vector>
 
 #include <fmt/core.h>
@@ -28,7 +30,8 @@ const Profile& ForwardAssets::profile(std::string_view id) const {
 }
 
 std::shared_ptr<const ForwardAssets> built_in_assets() {
-  static const auto assets = [] {
+  // never taken apart: at the end of the program that would take as long as a short command
+  static const auto& assets = *new std::shared_ptr<const ForwardAssets>([] {
     auto all = std::make_shared<ForwardAssets>();
     const auto architectures = built_in_architectures();
     const auto profiles = built_in_profiles();
@@ -36,18 +39,20 @@ std::shared_ptr<const ForwardAssets> built_in_assets() {
     all->architectures.assign(architectures.begin(), architectures.end());
     all->profiles.assign(profiles.begin(), profiles.end());
     all->type_policies.assign(policies.begin(), policies.end());
-    return std::shared_ptr<const ForwardAssets>(std::move(all));
-  }();
+    return all;
+  }());
   return assets;
 }
 
 std::shared_ptr<const ForwardAssets> load_assets(const std::string& folder) {
+  const std::array kinds = {folder + "/architectures", folder + "/profiles", folder + "/types"};
+  if (std::ranges::all_of(kinds, [](const std::string& kind) { return assets::json_files(kind).empty(); }))
+    return built_in_assets();
   auto all = std::make_shared<ForwardAssets>(*built_in_assets());
-  all->own_architectures = assets::add_folder(folder + "/architectures", all->architectures,
-                                              &Architecture::family, parse_architecture, all->faults);
-  assets::add_folder(folder + "/profiles", all->profiles, &Profile::id, parse_profile, all->faults);
-  assets::add_folder(folder + "/types", all->type_policies, &TypePolicy::name, parse_type_policy,
-                     all->faults);
+  all->own_architectures = assets::add_folder(kinds[0], all->architectures, &Architecture::family,
+                                              parse_architecture, all->faults);
+  assets::add_folder(kinds[1], all->profiles, &Profile::id, parse_profile, all->faults);
+  assets::add_folder(kinds[2], all->type_policies, &TypePolicy::name, parse_type_policy, all->faults);
   return all;
 }
 
