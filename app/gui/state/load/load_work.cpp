@@ -101,7 +101,7 @@ LoadWork::LoadWork(Services& services, ModelPtr shown, std::uint64_t document, F
       events_(std::move(events)),
       asked_(of_any_model(std::move(asked))),
       memory_(memory_of(asked_, targets())) {
-  constexpr std::size_t kSmall = 200'000;  // storages whose loads are compared at once
+  constexpr std::size_t kSmall = 20'000;  // storages whose loads are compared at once
   wants_comparison_ = !model || model->graph->storages.size() <= kSmall;
   comparison.set({});
 }
