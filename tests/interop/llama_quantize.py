@@ -100,11 +100,11 @@ def open_library():
     return c, bindings.ffi, lines, keep
 
 
-def quantize(source, out, file_type, importance=None, only_types=False):
+def quantize(source, out, file_type, importance=None, only_types=False, threads=2):
     """Writes the file; the types of its tensors by name, as the quantizer tells them. importance: arrays by name."""
     c, ffi, lines, _ = library()
     how = c.llama_model_quantize_default_params()
-    how.nthread, how.ftype, how.allow_requantize, how.dry_run = 2, file_type, True, only_types
+    how.nthread, how.ftype, how.allow_requantize, how.dry_run = threads, file_type, True, only_types
     kept = []
     if importance:
         entries = ffi.new("struct llama_model_imatrix_data[]", len(importance) + 1)
