@@ -6,7 +6,10 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
+#include <filesystem>
 #include <mutex>
+#include <new>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -27,6 +30,24 @@ double Progress::fraction() const {
 
 void Progress::check_canceled() const {
   if (canceled()) throw Error(ErrorCode::canceled, "canceled");
+}
+
+// --- Exceptions of the standard library, and of others.
+
+Error current_error() {
+  try {
+    throw;
+  } catch (const Error& error) {
+    return error;
+  } catch (const std::filesystem::filesystem_error& error) {
+    return system_error(error.path1().string(), "use", error.code().value());
+  } catch (const std::system_error& error) {  // of a library's threads
+    return Error(ErrorCode::limit, "the system refuses: {}", error.code().message());
+  } catch (const std::bad_alloc&) {
+    return Error(ErrorCode::limit, "out of memory");
+  } catch (...) {
+    return Error(ErrorCode::io, "unexpected failure: a fault of this program");
+  }
 }
 
 // --- On Linux each thread has a nice value of its own.

@@ -56,6 +56,12 @@ std::jthread start_thread(Function&& function) {
   }
 }
 
+// --- Why a task ended.
+
+// The exception that is being handled, as an Error for a person. Of other classes than Error it says the
+// kind: a library's own text is for programmers.
+Error current_error();
+
 // --- Which threads the system prefers where there are more of them than cores.
 
 // Lets other threads, such as the one that draws, run before this one. A hint: some systems cannot.

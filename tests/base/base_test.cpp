@@ -4,10 +4,15 @@
 #include "core/base/error.h"
 #include "core/base/option.h"
 #include "core/base/progress.h"
+#include "core/base/tasks.h"
 #include "core/base/text.h"
 #include "core/graph/name.h"
 
+#include <filesystem>
+#include <new>
 #include <set>
+#include <stdexcept>
+#include <system_error>
 
 #include <gtest/gtest.h>
 
@@ -156,6 +161,30 @@ TEST(Progress, CancelsOnRequest) {
 }
 
 // A table of texts from a file is one that no file can be written for.
+// No library's text reaches a person.
+TEST(CurrentError, IsOursWhateverIsThrown) {
+  const auto said = [](const auto& exception) {
+    try {
+      throw exception;
+    } catch (...) {
+      const Error error = current_error();
+      return std::string(error_code_name(error.code())) + ": " + error.what();
+    }
+  };
+  const std::string fault = "io: unexpected failure: a fault of this program";
+  EXPECT_EQ(said(Error(ErrorCode::canceled, {.file = "m"}, "stopped").with({"force", "on"})),
+            "canceled: m: stopped");
+  EXPECT_EQ(said(std::bad_alloc()), "limit: out of memory");
+  EXPECT_EQ(
+      said(std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again), "library")),
+      "limit: the system refuses: Resource temporarily unavailable");
+  EXPECT_EQ(said(std::filesystem::filesystem_error(
+                "library", "/gone", std::make_error_code(std::errc::no_such_file_or_directory))),
+            "io: /gone: cannot use: No such file or directory");
+  EXPECT_EQ(said(std::runtime_error("basic_string::at")), fault);
+  EXPECT_EQ(said(42), fault);
+}
+
 TEST(TextHash, IsSeededAndTheSameForAllKindsOfText) {
   static_assert(std::is_same_v<graph::TextMap<int>::hasher, graph::TextHash>);
   static_assert(std::is_same_v<graph::TextViewSet::hasher, graph::TextHash>);

@@ -276,8 +276,8 @@ std::optional<int> parse(CLI::App& app, int argc, char** argv, Context& context)
       return report(context, Error(ErrorCode::usage, "{} (see --help)", safe_display(error.what())));
     app.exit(error);  // --help and --version
     return flushed(kDone);
-  } catch (const Error& error) {
-    return report(context, error);
+  } catch (...) {
+    return report(context, current_error());
   }
 }
 
@@ -294,16 +294,8 @@ int run_command(const Action& action, Context& context) {
     const Interrupt interrupt;
     context.stop = interrupt.token();
     return flushed(action(context));
-  } catch (const Error& error) {
-    return report(context, error);
-  } catch (const std::filesystem::filesystem_error& error) {
-    return report(context, system_error(error.path1().string(), "use", error.code().value()));
-  } catch (const std::system_error& error) {  // of a library's threads
-    return report(context, Error(ErrorCode::limit, "the system refuses: {}", error.code().message()));
-  } catch (const std::bad_alloc&) {
-    return report(context, Error(ErrorCode::limit, "out of memory"));
-  } catch (const std::exception&) {  // its text is for programmers
-    return report(context, Error(ErrorCode::io, "unexpected failure: a fault of this program"));
+  } catch (...) {
+    return report(context, current_error());
   }
 }
 
@@ -365,6 +357,10 @@ int run(int argc, char** argv, int (*run_gui)(const GuiRequest&)) {
   } catch (const std::bad_alloc&) {
     complain_at_end("out of memory");
     return kFailed;
+  } catch (...) {  // while the commands were described
+    const Error error = current_error();
+    complain(error.what());
+    return exit_code(error.code());
   }
 }
 
@@ -394,18 +390,21 @@ Action setup_gui(CLI::App& app) {
   auto options = std::make_shared<GuiFlags>();
   GuiRequest& request = options->request;
   add_list(app, "PATH", request.paths, "models to open, each in a tab");
-  add_text(app, "--request", request.request, "open a saved request: its model, or the last PATH");
-  add_text(app, "--screenshot", request.screenshot, "draw one frame into this PNG, without a display");
-  add_text(app, "--script", request.script, "play a file of commands");
+  add_text(app, "--request", request.request, "open a saved request: its model, or the last PATH",
+           {.value_name = "FILE"});
+  add_text(app, "--screenshot", request.screenshot, "draw one frame into this PNG, without a display",
+           {.value_name = "FILE"});
+  add_text(app, "--script", request.script, "play a file of commands", {.value_name = "FILE"});
   add_flag(app, "--offscreen", request.offscreen, "play the script without a display", {.needs = "--script"});
-  add_text(app, "--panel", request.panel, "panel to show first");
+  add_text(app, "--panel", request.panel, "panel to show first", {.value_name = "ID"});
   add_text(app, "--lesson", request.lesson, "play this lesson (`loadline lesson list`)",
            {.value_name = "ID"});
-  add_text(app, "--size", options->size, "logical size of the window [as remembered]");
+  add_text(app, "--size", options->size, "logical size of the window [as remembered]",
+           {.value_name = "WIDTHxHEIGHT"});
   add_text(app, "--theme", options->theme, "dark, light, or the system's [as remembered]",
-           {.check = one_of({"dark", "light", "system"})});
+           {.value_name = "NAME", .check = one_of({"dark", "light", "system"})});
   add_number(app, "--scale", request.scale, "pixels per logical pixel [the monitor's]",
-             {.check = number_range(0.5, 4)});
+             {.value_name = "FACTOR", .check = number_range(0.5, 4)});
   app.footer("`loadline help scripting` lists the words of a script.");
   return [options, &app](Context& context) {
     if (context.run_gui == nullptr) throw Error(ErrorCode::unsupported, "built without the window");

@@ -44,6 +44,8 @@ void run_until_closed(GuiApp& app, const std::stop_token& stop) {
       app.frame();
       app.window().wait_events(0);
     }
+    if (app.wants_close())
+      return;  // what said so may have been taken in between frames, and would not come again
     const double wait = app.moves()              ? kMovingWait
                         : app.workspace().busy() ? kBusyWait
                         : !settled               ? kSettleWait

@@ -6,6 +6,7 @@
 #include "app/gui/state/model/files.h"
 #include "app/report/page_parts.h"
 #include "core/base/error.h"
+#include "core/base/tasks.h"
 #include "core/base/text.h"
 #include "core/io/file_system.h"
 #include "core/io/source_file.h"
@@ -127,7 +128,8 @@ void Workspace::show(graph::MetaGraphPtr graph, std::string path) {
 void Workspace::attempt(const std::function<void()>& verb) {
   try {
     verb();
-  } catch (const Error& error) {
+  } catch (...) {
+    const Error error = current_error();
     services.notices.add(error, error.what(), document().id);
   }
 }

@@ -1,7 +1,6 @@
 // Workers take jobs in order; a finished job leaves a closure for the owner's next poll().
 #include "app/gui/state/base/jobs.h"
 
-#include "core/base/tasks.h"
 #include "core/io/system_memory.h"
 
 #include <algorithm>

@@ -3,6 +3,7 @@
 
 #include "core/base/error.h"
 #include "core/base/progress.h"
+#include "core/base/tasks.h"
 
 #include <condition_variable>
 #include <cstdint>
@@ -64,8 +65,7 @@ class Jobs {
 
   // Runs `work(Progress&) -> T` on a worker, then `finished(Outcome<T>)` inside a later poll(). A job with a
   // tag (not empty) replaces the jobs with the same tag: an unstarted job is dropped and its `finished` never
-  // called, a running job is asked to stop. `work` may throw Error or another std::exception; `finished` gets
-  // it as an Error.
+  // called, a running job is asked to stop. `work` may throw anything; `finished` gets it as an Error.
   template <typename Work, typename Finished>
   JobId post(std::string name, std::string tag, Work work, Finished finished);
 
@@ -120,12 +120,8 @@ JobId Jobs::post(std::string name, std::string tag, Work work, Finished finished
     std::shared_ptr<Outcome<T>> outcome;
     try {
       outcome = std::make_shared<Outcome<T>>(work(progress));
-    } catch (const Error& error) {
-      outcome = std::make_shared<Outcome<T>>(error);
-    } catch (const std::bad_alloc&) {
-      outcome = std::make_shared<Outcome<T>>(Error(ErrorCode::limit, "not enough memory"));
-    } catch (const std::exception& error) {
-      outcome = std::make_shared<Outcome<T>>(Error(ErrorCode::io, error.what()));
+    } catch (...) {
+      outcome = std::make_shared<Outcome<T>>(current_error());
     }
     return [outcome, finished = std::move(finished)]() mutable { finished(std::move(*outcome)); };
   };
