@@ -65,10 +65,23 @@ void refuse_published(const std::string& place, const std::string& work, std::st
 }
 
 void refuse_consumed(const std::string& place, const std::string& folder, std::string_view file) {
-  const auto mark = read_mark(in(folder, kConsumedMark));
+  const auto mark = consumed_mark(folder);
   if (!mark || !is_about(*mark, file)) return;
-  if (!mark->any_file && is_alive(mark->by))
+  if (mark->any_file)
+    throw Error(
+        ErrorCode::io, {.file = place},
+        "its folder has a file '{}', which marks models without parts of their weights, and cannot be "
+        "read",
+        kConsumedMark);
+  if (is_alive(mark->by))
     throw Error(ErrorCode::io, {.file = place}, "another process is consuming this model");
+  if (!is_folder(mark->by))
+    throw Error(
+        ErrorCode::io, {.file = place},
+        "a conversion that consumed this model was interrupted: parts of its weights are gone here, and "
+        "'{}', "
+        "which had them, is not there any more. If that is for good, get the model again and delete '{}'",
+        safe_display(mark->by, 200), kConsumedMark);
   throw Error(
       ErrorCode::io, {.file = place},
       "a conversion that consumes this model was interrupted: parts of its weights are gone here, and "
@@ -112,6 +125,23 @@ std::optional<Mark> read_mark(const std::string& path) {
   } catch (const Error&) {
     return mark;  // what cannot be read may say anything
   }
+}
+
+std::optional<Mark> consumed_mark(const std::string& folder) {
+  auto mark = read_mark(in(folder, kConsumedMark));
+  const auto is_there = [&](const std::string& file) {
+    struct stat state = {};
+    return ::lstat(in(folder, file).c_str(), &state) == 0;
+  };
+  if (mark && !mark->any_file && std::ranges::none_of(mark->files, is_there)) mark.reset();
+  return mark;
+}
+
+bool is_by(const Mark& mark, const std::string& work) {
+  std::error_code failure;
+  return fs::equivalent(mark.by, work, failure) ||
+         (!fs::exists(fs::symlink_status(mark.by, failure)) &&
+          fs::path(mark.by).filename() == fs::path(work).filename());
 }
 
 void require_whole(const std::string& path, bool consumed) {

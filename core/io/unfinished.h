@@ -19,7 +19,8 @@ std::string work_folder_path(const std::string& folder, std::string_view file);
 
 // In a work folder, while old files make way and new ones are put in their place.
 inline constexpr std::string_view kPublishMark = "publish";
-// In a model's folder, from the moment when parts of its weights are in another place only.
+// In a model's folder, from the moment when parts of its weights are in another place only, or nowhere, until
+// the files are gone.
 inline constexpr std::string_view kConsumedMark = ".loadline-consumed";
 
 struct Mark {
@@ -31,6 +32,10 @@ struct Mark {
 void put_mark(const std::string& path, const Mark& mark);
 // Nothing if there is no such file.
 std::optional<Mark> read_mark(const std::string& path);
+// The mark of consumed files in a folder; nothing if none of the files that it names is there any more.
+std::optional<Mark> consumed_mark(const std::string& folder);
+// Whether the mark is of this work folder, which may have been moved since.
+bool is_by(const Mark& mark, const std::string& work);
 
 // Throws Error{io} if a mark says that a file is not whole; `consumed` allows for parts that are in another
 // place. Costs three queries of names that usually do not exist.

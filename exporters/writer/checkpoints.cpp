@@ -80,9 +80,10 @@ void PartLog::append(const Checkpoint& checkpoint) {
   ++lines_;
 }
 
-void PartLog::clear() {
-  if (::ftruncate(fd_.get(), 0) != 0) throw system_error(path_, "empty", errno);
-  lines_ = 0;
+void PartLog::keep(std::size_t count) {
+  if (::ftruncate(fd_.get(), static_cast<off_t>(count * kLine)) != 0)
+    throw system_error(path_, "make shorter", errno);
+  lines_ = count;
 }
 
 std::vector<Checkpoint> read_part_log(const std::string& path) {

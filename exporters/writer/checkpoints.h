@@ -33,8 +33,8 @@ class PartLog {
   std::vector<Checkpoint> read() const;
   // Durable when it returns.
   void append(const Checkpoint& checkpoint);
-  // Forgets all checkpoints.
-  void clear();
+  // Forgets all checkpoints but the first `count` lines.
+  void keep(std::size_t count);
 
  private:
   PartLog(io::UniqueFd fd, std::string path);

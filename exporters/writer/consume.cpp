@@ -13,6 +13,7 @@
 #include <cstring>
 #include <filesystem>
 #include <map>
+#include <span>
 
 #include <fcntl.h>
 #include <fmt/core.h>
@@ -40,25 +41,50 @@ bool holds_weights(const graph::MetaGraph& graph, std::size_t file) {
   });
 }
 
+// `file begin end check`: the check is the XXH3-64 of the text before it, in hexadecimal.
+std::string line_of(const ConsumedRange& range) {
+  const std::string text = fmt::format("{} {} {} ", range.file, range.begin, range.end);
+  io::Xxh3 check;
+  check.update(std::as_bytes(std::span(text)));
+  return fmt::format("{}{:016x}\n", text, check.digest());
+}
+
+// With the paths of the marks.
+std::vector<std::pair<std::string, io::Mark>> consumed_marks(const graph::MetaGraph& source,
+                                                             std::size_t files) {
+  std::set<std::string> folders;
+  for (std::size_t i = 0; i < std::min(files, source.files.size()); ++i)
+    folders.insert(fs::absolute(source.files[i].path).parent_path().string());
+  std::vector<std::pair<std::string, io::Mark>> marks;
+  for (const std::string& folder : folders)
+    if (auto mark = io::consumed_mark(folder))
+      marks.emplace_back((fs::path(folder) / io::kConsumedMark).string(), std::move(*mark));
+  return marks;
+}
+
 }  // namespace
 
-std::vector<ConsumedRange> parse_consumed(std::string_view log) {
-  std::vector<ConsumedRange> ranges;
-  for (std::size_t end = 0; (end = log.find('\n')) != std::string_view::npos; log.remove_prefix(end + 1)) {
-    ConsumedRange range;
-    std::string_view line = log.substr(0, end);
+ConsumedLog parse_consumed(std::string_view text) {
+  ConsumedLog log;
+  for (std::size_t end = 0; (end = text.find('\n')) != std::string_view::npos; text.remove_prefix(end + 1)) {
+    std::string_view line = text.substr(0, end);
     const auto next = [&]() -> std::uint64_t {
       const std::size_t space = line.find(' ');
       const auto value = text_as<std::uint64_t>(line.substr(0, space));
       line = space == std::string_view::npos ? std::string_view() : line.substr(space + 1);
       return value.value_or(0);
     };
+    ConsumedRange range;
     range.file = static_cast<std::size_t>(next());
     range.begin = next();
     range.end = next();
-    if (range.begin < range.end) ranges.push_back(range);
+    log.bytes += end + 1;
+    if (range.begin < range.end && line_of(range) == text.substr(0, end + 1))
+      log.ranges.push_back(range);
+    else
+      log.damaged = true;
   }
-  return ranges;
+  return log;
 }
 
 void check_consumable(const graph::MetaGraph& source, std::size_t files) {
@@ -93,9 +119,14 @@ Consumption::Consumption(const Layout& layout, const graph::MetaGraph& source, s
       uses_(source.storages.size(), 0),
       next_(layout.files.size(), 0) {
   if (!log_.empty() && fs::exists(log_)) {
-    const io::SourceFile before = io::SourceFile::open(log_);
-    for (const ConsumedRange& range : parse_consumed(before.text_at(0, before.size())))
-      logged_.insert({range.file, range.begin});
+    const io::SourceFile file = io::SourceFile::open(log_);
+    const ConsumedLog before = parse_consumed(file.text_at(0, file.size()));
+    if (before.damaged)
+      throw Error(ErrorCode::malformed, {.file = log_},
+                  "is damaged, or of another version of this program: which parts of the source are gone "
+                  "cannot be told from it");
+    for (const ConsumedRange& range : before.ranges) logged_.insert({range.file, range.begin});
+    log_bytes_ = before.bytes;
   }
   for (const LayoutFile& file : layout.files)
     for (const Slot& slot : file.slots)
@@ -126,15 +157,18 @@ std::vector<ConsumedRange> Consumption::freed(std::size_t file, std::uint64_t up
 }
 
 void Consumption::punch(const std::vector<ConsumedRange>& ranges) {
-  if (!marked_) check_marks();
+  if (!marked_) check_marks(source_, files_, fs::absolute(log_).parent_path().string(), true, true);
   std::string lines;
   for (const ConsumedRange& range : ranges)
-    if (logged_.insert({range.file, range.begin}).second)
-      lines += fmt::format("{} {} {}\n", range.file, range.begin, range.end);
-  const io::UniqueFd log(::open(log_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
-  if (!log || ::write(log.get(), lines.data(), lines.size()) != static_cast<ssize_t>(lines.size()) ||
+    if (logged_.insert({range.file, range.begin}).second) lines += line_of(range);
+  // behind the last whole line: one that a full disk has cut is written over
+  const auto at = static_cast<off_t>(log_bytes_);
+  const io::UniqueFd log(::open(log_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666));
+  if (!log || ::ftruncate(log.get(), at) != 0 ||
+      ::pwrite(log.get(), lines.data(), lines.size(), at) != static_cast<ssize_t>(lines.size()) ||
       ::fdatasync(log.get()) != 0)
     throw system_error(log_, "note what is consumed", errno);
+  log_bytes_ += lines.size();
   io::sync_folder(fs::path(log_).parent_path().string());
   if (!std::exchange(marked_, true)) mark();
   for (const ConsumedRange& range : ranges) {
@@ -146,14 +180,25 @@ void Consumption::punch(const std::vector<ConsumedRange>& ranges) {
   }
 }
 
-// Two conversions that consume models of one folder may begin together: a folder has one mark.
-void Consumption::check_marks() const {
-  const std::string work = fs::absolute(log_).parent_path().string();
-  std::error_code failure;
-  for (const std::string& path : consumed_marks(source_, files_))
-    if (const auto mark = io::read_mark(path); mark && !fs::equivalent(mark->by, work, failure))
-      throw Error(ErrorCode::usage, {.file = path},
-                  "marks what another conversion has consumed in this folder: that ends first");
+bool Consumption::is_lost(const Slot& slot) const {
+  return std::ranges::any_of(storages_of(source_, slot.recipe), [&](graph::StorageId id) {
+    const graph::Storage& storage = source_.storage(id);
+    return storage.file != graph::kNoFile && logged_.contains({graph::index(storage.file), storage.offset});
+  });
+}
+
+void Consumption::require_source(std::size_t file, std::uint64_t from, const std::string& part) const {
+  std::vector<std::string> lost;
+  for (const Slot& slot : layout_.files[file].slots)
+    if (slot.offset + slot.bytes > from && is_lost(slot)) lost.emplace_back(slot.name.view());
+  if (lost.empty()) return;
+  throw Error(
+      ErrorCode::io, {.file = part},
+      "only its first {} bytes are as they were written. {} behind them cannot be written again, since "
+      "the source's bytes are gone: {}. Put back this file and its log, or get the source again and "
+      "remove these remains (`loadline clean {}`)",
+      from, counted(lost.size(), "tensor"), join_names(lost, 3),
+      safe_display(fs::path(part).parent_path().parent_path().string(), 200));
 }
 
 // Every file of the model is named: an ONNX model without weights of its own cannot be read either.
@@ -178,13 +223,27 @@ std::vector<std::string> consumed_files(const graph::MetaGraph& source, std::siz
   return paths;
 }
 
-std::vector<std::string> consumed_marks(const graph::MetaGraph& source, std::size_t files) {
-  std::vector<std::string> paths;
-  for (std::size_t i = 0; i < std::min(files, source.files.size()); ++i) {
-    std::string mark = (fs::absolute(source.files[i].path).parent_path() / io::kConsumedMark).string();
-    if (fs::exists(mark) && std::ranges::find(paths, mark) == paths.end()) paths.push_back(std::move(mark));
+void check_marks(const graph::MetaGraph& source, std::size_t files, const std::string& work, bool holds,
+                 bool consumes) {
+  for (const auto& found : consumed_marks(source, files)) {
+    const std::string& path = found.first;
+    const io::Mark& mark = found.second;
+    const bool own = io::is_by(mark, work);
+    const auto is_named = [&](const graph::ModelFile& file) {
+      return std::ranges::find(mark.files, fs::path(file.path).filename().string()) != mark.files.end();
+    };
+    if ((own && holds) || (!consumes && !mark.any_file && std::ranges::none_of(source.files, is_named)))
+      continue;
+    if (!mark.any_file && !io::is_folder(mark.by))
+      throw Error(ErrorCode::usage, {.file = path},
+                  "marks a model in this folder that has lost parts of its weights: delete that first");
+    if (own)
+      throw Error(ErrorCode::malformed, {.file = work},
+                  "has lost the list of what was taken from the source, which '{}' marks",
+                  safe_display(path, 200));
+    throw Error(ErrorCode::usage, {.file = path},
+                "marks what another conversion has consumed in this folder: that ends first");
   }
-  return paths;
 }
 
 std::uint64_t consumed_room(const Layout& layout, const graph::MetaGraph& source, std::size_t files) {

@@ -130,19 +130,6 @@ void check_room(const Layout& layout, std::uint64_t needed) {
 
 namespace {
 
-// A folder has one mark.
-void refuse_consumed(const graph::MetaGraph& source, const WriteOptions& options) {
-  for (const std::string& path : consumed_marks(source, source.files.size())) {
-    const auto mark = io::read_mark(path);
-    const auto is_named = [&](const graph::ModelFile& file) {
-      return std::ranges::find(mark->files, fs::path(file.path).filename().string()) != mark->files.end();
-    };
-    if (mark && (options.consume || mark->any_file || std::ranges::any_of(source.files, is_named)))
-      throw Error(ErrorCode::usage, {.file = path},
-                  "marks what another conversion has consumed in this folder: that ends first");
-  }
-}
-
 PipelineSizes buffers_for(const Layout& layout, const graph::MetaGraph& source, const WriteOptions& options) {
   const bool computes = std::ranges::any_of(layout.files, [](const LayoutFile& file) {
     return std::ranges::any_of(
@@ -187,10 +174,12 @@ WriteForecast forecast_write(const Layout& layout, const graph::MetaGraph& sourc
       remains.record && remains.record->identity == record->identity && (options.resume || options.share);
   if (continues && (remains.pending || remains.published)) return forecast;  // only renames are left
 
+  // it may be long ago that the model was opened
+  for (const graph::ModelFile& file : source.files)
+    if (!file.path.empty()) io::require_whole(file.path, true);
   forecast.output = check_output(layout, source, options);
   if (options.consume) check_consumable(source, options.consumable_files);
-  // what another conversion took is not in these remains
-  if (!continues || remains.consumed == 0) refuse_consumed(source, options);
+  check_marks(source, source.files.size(), work, continues && remains.consumed > 0, options.consume);
   const std::uint64_t total = total_bytes(layout);
   const std::uint64_t done = continues ? remains.written : 0;
   forecast.bytes_written = total - std::min(total, done);

@@ -28,6 +28,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kPublishedName = "published";
 constexpr std::string_view kRecordName = "job.json";
+constexpr std::string_view kConsumedName = "consumed";
 constexpr std::uint64_t kMostRecord = 64 << 20;
 
 std::string in(const std::string& folder, std::string_view name) {
@@ -50,26 +51,19 @@ std::optional<WorkRecord> read_record(const std::string& folder) {
   return parse_record(file.text_at(0, file.size()), path);
 }
 
-// The ranges that were taken from the sources, one a line: file, begin, end.
+// What was taken from the sources: of a log that is damaged, at least something.
 std::uint64_t consumed_bytes(const std::string& folder) {
-  const std::string path = in(folder, "consumed");
+  const std::string path = in(folder, kConsumedName);
   if (!exists(path)) return 0;
   const io::SourceFile file = io::SourceFile::open(path);
+  const ConsumedLog log = parse_consumed(file.text_at(0, file.size()));
   std::uint64_t bytes = 0;
-  for (const ConsumedRange& range : parse_consumed(file.text_at(0, file.size())))
-    bytes += range.end - range.begin;
-  return bytes;
+  for (const ConsumedRange& range : log.ranges) bytes += range.end - range.begin;
+  return log.damaged ? std::max<std::uint64_t>(bytes, 1) : bytes;
 }
 
 std::string consumed_mark(const std::string& source) {
   return in(fs::path(source).parent_path().string(), io::kConsumedMark);
-}
-
-// An output may have been moved since.
-bool is_by(const io::Mark& mark, const std::string& work) {
-  std::error_code failure;
-  return fs::equivalent(mark.by, work, failure) ||
-         (!exists(mark.by) && fs::path(mark.by).filename() == fs::path(work).filename());
 }
 
 // Whether all targets of a record are there, in their sizes.
@@ -89,7 +83,9 @@ void remove_file(const std::string& path, std::string_view verb) {
 // it is rubbish, and a record of work that is in place keeps the marker that says so.
 std::error_code remove_work(const std::string& path) {
   std::error_code failure;
-  if (!exists(in(path, kPublishedName))) fs::remove(record_path(path), failure);
+  if (!exists(in(path, kPublishedName)))
+    for (const std::string& first : {in(path, kConsumedName), record_path(path)})
+      if (!failure) fs::remove(first, failure);
   if (failure) return failure;
   std::vector<fs::path> rest;
   for (fs::directory_iterator at(path, failure), end; !failure && at != end; at.increment(failure))
@@ -122,6 +118,14 @@ std::string progress_text(const Remains& remains) {
 
 [[noreturn]] void refuse_living(const std::string& path) {
   throw Error(ErrorCode::usage, {.file = path}, "another process is writing this output");
+}
+
+// Whatever was taken from a source was noted after the record.
+void refuse_lost_record(const Remains& remains) {
+  if (!remains.record && remains.consumed > 0)
+    throw Error(ErrorCode::malformed, {.file = record_path(remains.path)},
+                "is gone: what is left here holds the only copy of {} ({} bytes) of a source",
+                format_bytes(remains.consumed), remains.consumed);
 }
 
 // Throws if remains with the record `found` may neither be continued nor removed.
@@ -164,6 +168,7 @@ void refuse_remains(const std::string& path, const WorkRecord& found, const Work
 void check_remains(const std::string& path, const WorkRecord& record, const WorkPolicy& policy) {
   const Remains remains = examine_remains(path);
   if (remains.alive && !policy.shared) refuse_living(path);
+  refuse_lost_record(remains);
   if (remains.record) refuse_remains(path, *remains.record, record, policy);
 }
 
@@ -264,6 +269,7 @@ void WorkFolder::settle(const WorkPolicy& policy) {
     }
     if (!alone_ && !io::change_lock(lock_, io::LockKind::exclusive)) refuse_living(path_);
   }
+  if (alone_) refuse_lost_record(examine_remains(path_));
   // what is left of a run that died before its record was written, or that is not wanted, goes
   for (const fs::directory_entry& entry : fs::directory_iterator(path_))
     if (alone_ && entry.path().filename() != "lock") {
@@ -302,7 +308,7 @@ bool WorkFolder::is_in_place() const { return loadline::exporters::is_in_place(p
 
 std::string WorkFolder::part(std::size_t file) const { return in(path_, fmt::format("{:05}.part", file)); }
 std::string WorkFolder::log(std::size_t file) const { return in(path_, fmt::format("{:05}.log", file)); }
-std::string WorkFolder::consumed() const { return in(path_, "consumed"); }
+std::string WorkFolder::consumed() const { return in(path_, kConsumedName); }
 std::string WorkFolder::target(std::size_t file) const {
   return (fs::path(path_).parent_path() / record_.files[file].target).string();
 }
@@ -403,7 +409,7 @@ void WorkFolder::remove_sources() {
     remove_file(path, "remove this file, which is converted");
   }
   for (const std::string& path : marks)
-    if (const auto mark = io::read_mark(path); mark && is_by(*mark, path_))
+    if (const auto mark = io::read_mark(path); mark && io::is_by(*mark, path_))
       remove_file(path, "remove this mark of a model that is converted");
 }
 
@@ -425,11 +431,12 @@ Remains examine_remains(const std::string& path) {
   const io::UniqueFd lock(::open(in(path, "lock").c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
   remains.alive = lock && !io::change_lock(lock, io::LockKind::exclusive);
   remains.record = read_record(path);
+  remains.published = exists(in(path, kPublishedName));
+  if (!remains.published) remains.consumed = consumed_bytes(path);
   if (!remains.record) return remains;
   for (std::size_t i = 0; i < remains.record->files.size(); ++i)
     if (const auto log = read_part_log(in(path, fmt::format("{:05}.log", i))); !log.empty())
       remains.written += log.back().at;
-  remains.published = exists(in(path, kPublishedName));
   if (remains.published && !is_in_place(path, *remains.record)) {
     remains.record.reset();
     return remains;
@@ -438,12 +445,9 @@ Remains examine_remains(const std::string& path) {
       exists(in(path, io::kPublishMark)) ||
       (remains.published && std::ranges::any_of(remains.record->removes, [&](const auto& source) {
          const auto mark = io::read_mark(consumed_mark(source));
-         return exists(source) || (mark && is_by(*mark, path));
+         return exists(source) || (mark && io::is_by(*mark, path));
        }));
-  if (remains.published)
-    remains.written = 0;  // where it belongs
-  else
-    remains.consumed = consumed_bytes(path);
+  if (remains.published) remains.written = 0;  // where it belongs
   return remains;
 }
 
@@ -485,6 +489,27 @@ void remove_remains(const Remains& remains, bool discard) {
   else
     fs::remove(remains.path, failure);
   if (failure) throw system_error(remains.path, "remove", failure.value());
+  if (!remains.record) return;
+  for (const std::string& source : remains.record->removes)
+    if (const auto mark = io::read_mark(consumed_mark(source)); mark && io::is_by(*mark, remains.path))
+      remove_consumed_mark(fs::path(source).parent_path().string(), false);
+}
+
+std::vector<std::string> damaged_sources(const Remains& remains) {
+  std::vector<std::string> paths;
+  if (!remains.record || remains.consumed == 0) return paths;
+  for (const std::string& path : remains.record->removes) {
+    const auto mark = io::consumed_mark(fs::path(path).parent_path().string());
+    if (exists(path) && mark && io::is_by(*mark, remains.path)) paths.push_back(path);
+  }
+  return paths;
+}
+
+bool remove_consumed_mark(const std::string& folder, bool only_look) {
+  const std::string mark = in(folder, io::kConsumedMark);
+  if (!exists(mark) || io::consumed_mark(folder)) return false;
+  if (!only_look) remove_file(mark, "remove this mark of files that are gone");
+  return true;
 }
 
 void remove_finished(const std::string& out) {
@@ -495,8 +520,8 @@ void remove_finished(const std::string& out) {
                                                 file.filename().string());
   if (!io::is_folder(path) || fs::is_symlink(path)) return;
   const Remains remains = examine_remains(path);
-  if (!remains.alive && !remains.pending && (remains.published || !remains.record))
-    remove_remains(remains, true);
+  const bool rubbish = !remains.record && remains.consumed == 0;
+  if (!remains.alive && !remains.pending && (remains.published || rubbish)) remove_remains(remains, true);
 }
 
 }  // namespace loadline::exporters

@@ -164,8 +164,13 @@ Remains examine_remains(const std::string& path);
 // All in a folder, by name.
 std::vector<Remains> find_remains(const std::string& folder);
 // Throws Error{usage} for remains that are alive, whose last step has begun, or that hold the only copy of
-// something, unless `discard`.
+// something, unless `discard`. Then the sources stay marked: damaged_sources().
 void remove_remains(const Remains& remains, bool discard);
+// The files that were being consumed and are still there, with parts of their weights gone.
+std::vector<std::string> damaged_sources(const Remains& remains);
+// Removes the mark of consumed files from a folder once they are gone; with `only_look` says whether it
+// would. False if there is none, or it stays.
+bool remove_consumed_mark(const std::string& folder, bool only_look);
 // Removes those of the output `out`, a path, if they are no use to anybody: where it is in place, or without
 // a record.
 void remove_finished(const std::string& out);

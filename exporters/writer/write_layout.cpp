@@ -124,8 +124,8 @@ Checkpoint PartWriter::write(const OpenPart& part) {
     hash = io::Xxh3();
   };
   restart();
-  std::vector<Checkpoint> known = part.log.read();
-  const std::size_t logged = known.size();
+  const std::vector<Checkpoint> logged = part.log.read();
+  std::vector<Checkpoint> known = logged;
   std::erase_if(known, [&](const Checkpoint& checkpoint) {
     return checkpoint.at > layout.bytes || !content->can_start_at(checkpoint.at);
   });
@@ -139,11 +139,12 @@ Checkpoint PartWriter::write(const OpenPart& part) {
     known.resize(good);
     restart();
   }
-  if (known.size() != logged) {
-    part.log.clear();
-    for (const Checkpoint& checkpoint : known) part.log.append(checkpoint);
-  }
   durable_ = known.empty() ? Checkpoint{} : known.back();
+  // before anything is changed: somebody may still mend it
+  if (context_.consumption != nullptr)
+    context_.consumption->require_source(part.file, durable_.at, part.path);
+  part.log.keep(static_cast<std::size_t>(
+      std::ranges::count_if(logged, [&](const Checkpoint& line) { return line.at <= durable_.at; })));
   resumed_ += durable_.at;
   if (context_.consumption != nullptr) context_.consumption->written(part.file, durable_.at);
   if (!known.empty() && durable_.at == layout.bytes) return durable_;
@@ -360,7 +361,7 @@ class Writer {
     const std::string path = work.part(file);
     std::error_code ignored;
     fs::remove(path, ignored);
-    log.clear();
+    log.keep(0);
     if (::linkat(AT_FDCWD, out.copy_of.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) != 0)
       throw system_error(out.path, "link it to '" + safe_display(out.copy_of, 200) + "'", errno);
     const Checkpoint whole{out.bytes, file_hash(path, progress_)};

@@ -10,6 +10,8 @@
 
 #include <atomic>
 #include <filesystem>
+#include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -22,6 +24,7 @@ using export_tests::contents;
 using export_tests::reader_with;
 using export_tests::small_steps;
 using testing::read_file;
+using testing::write_file;
 
 class Consume : public export_tests::Interrupted {
  protected:
@@ -91,6 +94,134 @@ TEST_F(Consume, RemainsHoldTheOnlyCopyAndStay) {
   EXPECT_FALSE(fs::exists(graph_->files[0].path));
   EXPECT_FALSE(fs::exists(mark));
   EXPECT_EQ(contents(folder_ / "out").size(), 1u);
+}
+
+// Whatever part of the remains is damaged: what has gone from the source is never read there again.
+TEST_F(Consume, DamagedRemainsAreNotMadeAnewOfHoles) {
+  const exporters::Layout whole = layout("whole.safetensors"), out = layout("out/o.safetensors");
+  write(whole, {});
+  write_until(out, consuming(), 2, kLarge / 2);
+  exporters::WriteOptions resume = consuming();
+  resume.resume = true;
+  const std::string work = exporters::WorkFolder::path_of(out);
+  const auto damaged = [](std::string bytes, std::size_t at) {
+    bytes.at(at) ^= 1;
+    return bytes;
+  };
+  const std::string part = read_file(work + "/00000.part"), log = read_file(work + "/00000.log"),
+                    taken = read_file(work + "/consumed");
+  struct Damage {
+    const char* file;
+    std::string before, after;
+    const char* said;
+  };
+  const std::vector<Damage> damages = {
+      {"00000.part", part, damaged(part, 200'000), "'t0', 't1'"},
+      {"00000.part", part, damaged(part, 2 * kLarge - 1000), "gone: 't1'"},
+      {"00000.part", part, part.substr(0, kLarge), "cannot be written again"},
+      {"00000.part", part, "", "'t0', 't1'"},
+      {"00000.log", log, damaged(log, 3), "'t0', 't1'"},
+      {"00000.log", log, "", "'t0', 't1'"},
+      {"consumed", taken, "", "has lost the list of what was taken"},
+      {"consumed", taken, damaged(taken, 2), "is damaged"},
+      {"consumed", taken, damaged(taken, taken.size() - 2), "is damaged"}};
+  for (const Damage& damage : damages) {
+    write_file(work + "/" + damage.file, damage.after);
+    const auto before = contents(folder_.path());
+    try {
+      write(out, resume);
+      ADD_FAILURE() << damage.file << " " << damage.after.size();
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find(damage.said), std::string::npos) << error.what();
+      EXPECT_TRUE(error.code() == ErrorCode::io || error.code() == ErrorCode::malformed);
+    }
+    EXPECT_EQ(contents(folder_.path()), before) << damage.file;
+    EXPECT_THROW(importers::open_model(graph_->files[0].path, {}), Error);
+    EXPECT_GE(exporters::find_remains(folder_ / "out").at(0).consumed, damage.after.empty() ? 0u : 1u);
+    write_file(work + "/" + damage.file, damage.before);
+  }
+  // a line that a full disk has cut was of a range that had not gone
+  write_file(work + "/consumed", taken + "0 77");
+  write(out, resume);
+  EXPECT_EQ(read_file(folder_ / "out/o.safetensors"), read_file(folder_ / "whole.safetensors"));
+}
+
+TEST_F(Consume, RemainsWithoutTheirRecordStay) {
+  const exporters::Layout out = layout("out/o.safetensors");
+  write_until(out, consuming(), 2, 0);
+  const std::string record = exporters::WorkFolder::path_of(out) + "/job.json", good = read_file(record);
+  fs::remove(record);
+  const auto before = contents(folder_.path());
+  exporters::WriteOptions resume = consuming();
+  resume.resume = true;
+  exporters::WriteOptions force;
+  force.overwrite = true;
+  EXPECT_THROW(write(out, resume), Error);
+  EXPECT_THROW(write(out, force), Error);
+  EXPECT_THROW(exporters::WorkFolder(exporters::WorkFolder::path_of(out), {}, {}), Error);
+  const exporters::Remains remains = exporters::find_remains(folder_ / "out").at(0);
+  EXPECT_THROW(exporters::remove_remains(remains, false), Error);
+  exporters::remove_finished(folder_ / "out/o.safetensors");
+  EXPECT_EQ(contents(folder_.path()), before);
+  write_file(record, good);
+  EXPECT_NO_THROW(write(out, resume));
+}
+
+TEST_F(Consume, ALogGoesOnBehindItsLastWholeLine) {
+  const exporters::Layout out = layout("out/o.safetensors");
+  write_until(out, consuming(), 1, kLarge / 2);
+  const std::string path = exporters::WorkFolder::path_of(out) + "/consumed", taken = read_file(path);
+  write_file(path, taken + "0 77");
+  exporters::WriteOptions resume = consuming();
+  resume.resume = true;
+  write_until(out, resume, 2, kLarge / 2);
+  const exporters::ConsumedLog log = exporters::parse_consumed(read_file(path));
+  EXPECT_FALSE(log.damaged);
+  EXPECT_EQ(log.ranges.size(), 2u);
+}
+
+TEST_F(Consume, ADiscardedSourceStaysMarkedWhileItIsThere) {
+  const exporters::Layout out = layout("out/o.safetensors");
+  const std::string source = graph_->files[0].path, mark = folder_ / io::kConsumedMark;
+  write_until(out, consuming(), 2, 0);
+  const exporters::Remains remains = exporters::find_remains(folder_ / "out").at(0);
+  EXPECT_EQ(exporters::damaged_sources(remains), std::vector<std::string>{fs::absolute(source).string()});
+  exporters::remove_remains(remains, true);
+  EXPECT_EQ(this->remains("out"), 0u);
+  // nobody has the bytes any more
+  for (const std::string& path : {source, folder_.path().string()}) try {
+      importers::open_model(path, {});
+      ADD_FAILURE();
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("get the model again"), std::string::npos) << error.what();
+    }
+  EXPECT_THROW(write(layout("else.safetensors"), consuming()), Error);
+  EXPECT_FALSE(exporters::remove_consumed_mark(folder_.path().string(), false));
+  // another model in the folder is none of its files; once those are gone the mark says nothing
+  fs::rename(source, folder_ / "kept");
+  write_file(folder_ / "other.safetensors", read_file(folder_ / "kept"));
+  EXPECT_NO_THROW(importers::open_model(folder_.path().string(), {}));
+  EXPECT_TRUE(exporters::remove_consumed_mark(folder_.path().string(), true));
+  EXPECT_TRUE(fs::exists(mark));
+  EXPECT_TRUE(exporters::remove_consumed_mark(folder_.path().string(), false));
+  EXPECT_FALSE(fs::exists(mark));
+}
+
+TEST_F(Consume, TheMarkGoesWithRemainsWhoseSourceIsGone) {
+  write_until(layout("out/o.safetensors"), consuming(), 2, 0);
+  fs::remove(graph_->files[0].path);
+  exporters::remove_remains(exporters::find_remains(folder_ / "out").at(0), true);
+  EXPECT_FALSE(fs::exists(folder_ / io::kConsumedMark));
+}
+
+TEST_F(Consume, AMovedOutputGoesOn) {
+  const exporters::Layout out = layout("out/o.safetensors"), moved = layout("moved/o.safetensors");
+  write_until(out, consuming(), 1, kLarge / 2);
+  fs::rename(folder_ / "out", folder_ / "moved");
+  exporters::WriteOptions resume = consuming();
+  resume.resume = true;
+  EXPECT_GT(write(moved, resume).bytes_resumed, kLarge);
+  EXPECT_FALSE(fs::exists(folder_ / io::kConsumedMark));
 }
 
 TEST_F(Consume, OnlyTheFilesThatAreNamedGo) {

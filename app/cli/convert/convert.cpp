@@ -9,6 +9,7 @@
 #include "core/base/tasks.h"
 #include "core/base/text.h"
 #include "core/io/file_system.h"
+#include "core/io/unfinished.h"
 #include "exporters/merge/merge_lora.h"
 #include "exporters/writer/work_folder.h"
 #include "exporters/writer/write_layout.h"
@@ -124,9 +125,11 @@ std::string reason_to_keep(const exporters::Remains& remains, const CleanFlags& 
   if (remains.alive) return "a process is writing it";
   if (remains.pending || remains.consumed == 0 || remains.consumed == flags.discard) return {};
   return fmt::format(
-      "it holds the only copy of {} bytes ({}) of a model that was being consumed; continue with "
-      "convert --consume --resume, or delete them with --discard-data {}",
-      remains.consumed, format_bytes(remains.consumed), remains.consumed);
+      "it holds the only copy of {} bytes ({}) of a model that was being consumed; {}, or delete them with "
+      "--discard-data {}",
+      remains.consumed, format_bytes(remains.consumed),
+      remains.record ? "continue with convert --consume --resume" : "its job.json is gone: put that back",
+      remains.consumed);
 }
 
 std::string output_of(const exporters::Remains& remains) {
@@ -141,11 +144,10 @@ std::string end_or_reason(const Context& context, const exporters::Remains& rema
     const ProgressLine line(context, "verifying", progress);
     exporters::end_publication(remains.path, progress);
     return {};
-  } catch (const Error& error) {
+  } catch (...) {
+    const Error error = current_error();
     if (error.code() == ErrorCode::canceled) throw;
     return fmt::format("its files are not all in place, and cannot be put there: {}", error.what());
-  } catch (const std::filesystem::filesystem_error& error) {
-    return fmt::format("its files cannot be put in place: {}", error.code().message());
   }
 }
 
@@ -157,29 +159,42 @@ std::string describe(const exporters::Remains& remains) {
       output.empty() ? std::string() : fmt::format(" of an output with '{}'", safe_display(output)));
 }
 
-int clean(const Context& context, const CleanFlags& flags) {
-  Json removed = Json::array(), ended = Json::array(), kept = Json::array();
-  for (const std::string& folder : io::abandoned_folders(flags.folder)) {
-    removed.push_back({{"path", json_text(folder)},
-                       {"output", ""},
-                       {"bytes", exporters::allocated_bytes(folder)},
-                       {"consumed_bytes", 0}});
-    if (!flags.dry_run) io::remove_abandoned(folder);
+// Removes what is no conversion's: folders of killed processes, and the mark of files that are gone.
+Json clean_other(const Context& context, const CleanFlags& flags) {
+  Json removed = Json::array();
+  const auto add = [&](const std::string& path, std::uint64_t bytes, std::string_view what) {
+    removed.push_back({{"path", json_text(path)}, {"output", ""}, {"bytes", bytes}, {"consumed_bytes", 0}});
     if (!context.json)
-      fmt::print("{} {}: files of a lesson or a window that was killed\n",
-                 flags.dry_run ? "would remove" : "removed",
-                 safe_display(std::filesystem::path(folder).filename().string()));
+      fmt::print("{} {}: {}\n", flags.dry_run ? "would remove" : "removed",
+                 safe_display(std::filesystem::path(path).filename().string()), what);
+  };
+  for (const std::string& folder : io::abandoned_folders(flags.folder)) {
+    const std::uint64_t bytes = exporters::allocated_bytes(folder);
+    if (!flags.dry_run) io::remove_abandoned(folder);
+    add(folder, bytes, "files of a lesson or a window that was killed");
   }
+  if (exporters::remove_consumed_mark(flags.folder, flags.dry_run))
+    add((std::filesystem::path(flags.folder) / io::kConsumedMark).string(), 0,
+        "the files that it marks are gone");
+  return removed;
+}
+
+int clean(const Context& context, const CleanFlags& flags) {
+  Json removed = clean_other(context, flags), ended = Json::array(), kept = Json::array();
   for (const exporters::Remains& remains : exporters::find_remains(flags.folder)) {
     std::string reason = reason_to_keep(remains, flags);
     const bool ends = reason.empty() && remains.pending;
+    const bool goes = reason.empty() && !ends;
+    const std::vector<std::string> damaged =
+        goes ? exporters::damaged_sources(remains) : std::vector<std::string>();
     if (ends && !flags.dry_run) reason = end_or_reason(context, remains);
-    if (!ends && reason.empty() && !flags.dry_run) exporters::remove_remains(remains, true);
+    if (goes && !flags.dry_run) exporters::remove_remains(remains, true);
     Json row = {{"path", json_text(remains.path)},
                 {"output", json_text(output_of(remains))},
                 {"bytes", remains.written},
                 {"consumed_bytes", remains.consumed}};
     if (!reason.empty()) row["reason"] = json_text(reason);
+    if (!damaged.empty()) row["damaged"] = json_texts(damaged);
     (!reason.empty() ? kept : ends ? ended : removed).push_back(std::move(row));
     if (context.json) continue;
     if (reason.empty() && ends)
@@ -189,6 +204,9 @@ int clean(const Context& context, const CleanFlags& flags) {
       fmt::print("{} {}\n", flags.dry_run ? "would remove" : "removed", describe(remains));
     else
       fmt::print("kept {}\n  {}\n", describe(remains), reason);
+    for (const std::string& source : damaged)
+      fmt::print("  {} parts of its weights for good, and stays marked: {}\n",
+                 flags.dry_run ? "would lose" : "has lost", safe_display(source, 200));
   }
   const int code = kept.empty() ? kDone : kFailed;
   if (context.json)
@@ -347,7 +365,8 @@ class Batch {
     try {
       if (is_done(i)) return finish(i, JobState::skipped, Json::object(), "is up to date");
       convert_job(i);
-    } catch (const Error& error) {
+    } catch (...) {
+      const Error error = current_error();
       if (error.code() == ErrorCode::canceled) throw;
       if (!keep_going_) stopped_ = true;
       Json json = {{"code", error_code_name(error.code())}, {"message", json_text(error.what())}};
