@@ -184,9 +184,8 @@ std::optional<FileStamp> stamp(const std::string& path) {
 std::string request_text(const BatchJob& job) {
   Json options = Json::array();
   for (const auto& [id, value] : job.options) options.push_back({id, value});
-  std::error_code ignored;
-  const std::string in = fs::exists(job.in, ignored) ? absolute_text(job.in) : job.in;
-  return Json({{"in", in}, {"options", options}}).dump(-1, ' ', false, Json::error_handler_t::replace);
+  return Json({{"in", absolute_text(job.source)}, {"options", options}})
+      .dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 }  // namespace
@@ -206,8 +205,11 @@ std::vector<BatchJob> parse_batch(std::string_view json, const std::string& path
     BatchJob job = shared;
     const fs::path in = path_in(node, "in"), out = path_in(node, "out");
     std::error_code ignored;
-    // a path that does not exist may be the name of a model in the hub cache
-    job.in = in.is_relative() && fs::exists(folder / in, ignored) ? (folder / in).string() : in.string();
+    job.source = (folder / in).string();
+    // a path that does not exist may be the name of a model in the hub cache; of the working folder it is
+    // none
+    const bool is_path = fs::exists(job.source, ignored) || fs::exists(in, ignored);
+    job.in = is_path ? job.source : in.string();
     job.out = (folder / out).string();
     if (!outputs.insert((folder / out).lexically_normal()).second)
       node.at("out").place.fail("two jobs write '{}'", safe_display(out.string(), 200));

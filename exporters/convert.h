@@ -91,6 +91,7 @@ const Exporter& exporter_for_output(const std::string& out);
 
 struct BatchJob {
   std::string in, out;  // as they are opened: relative paths of the file count from its folder
+  std::string source;   // the path that `in` is or would be: the same once the model is consumed
   // Option ids and values as written, the file's own before the job's; they are what `request` was made from.
   std::vector<std::pair<std::string, std::string>> options;
   ConvertRequest request;

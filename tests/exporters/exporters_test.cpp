@@ -613,6 +613,25 @@ TEST(BatchFile, ExistingInputsCountFromTheFile) {
   EXPECT_EQ(jobs[0].out, folder / "x/y");
 }
 
+TEST(BatchFile, AConsumedInputKeepsItsNameAndNoOtherFileTakesItsPlace) {
+  const TemporaryFolder folder;
+  const std::string list = folder / "lists/jobs.json";
+  write_file(folder / "lists/a.safetensors", "");
+  const std::string json =
+      R"({"jobs": [{"in": "./a.safetensors", "out": "b.npz", "options": {"consume": true}}]})";
+  const auto parse = [&] { return exporters::parse_batch(json, list).at(0); };
+  exporters::BatchState(list).set_done(parse(), {}, {});
+  fs::remove(folder / "lists/a.safetensors");
+  EXPECT_EQ(parse().source, folder / "lists/./a.safetensors");
+  EXPECT_TRUE(exporters::BatchState(list).is_done(parse()));
+  // a file of the working folder is not the one that was meant
+  const std::string elsewhere = fs::relative(folder / "mine.safetensors").string();
+  write_file(folder / "mine.safetensors", "");
+  const auto named =
+      exporters::parse_batch(R"({"jobs": [{"in": ")" + elsewhere + R"(", "out": "b"}]})", list);
+  EXPECT_EQ(named.at(0).in, folder / ("lists/" + elsewhere));
+}
+
 TEST(BatchFile, FaultsNameTheLine) {
   EXPECT_EQ(fault(""), "malformed jobs.json 1 1 '[' '{'");
   EXPECT_EQ(fault("{}"), "malformed jobs.json 1 1 'jobs'");
@@ -639,7 +658,7 @@ class State : public ::testing::Test {
   State() {
     write_file(folder / "in", "source");
     write_file(folder / "out", "result");
-    done.in = folder / "in";
+    done.in = done.source = folder / "in";
     done.out = folder / "out";
     done.options = {{"outtype", "f16"}};
     const std::string read[] = {done.in}, written[] = {done.out};
@@ -664,7 +683,7 @@ TEST_F(State, AnotherRequestIsNotDone) {
   other.options = {{"outtype", "bf16"}};
   EXPECT_FALSE(is_done(other));
   other = done;
-  other.in += "2";
+  other.source += "2";
   EXPECT_FALSE(is_done(other));
   other = done;
   other.out += "2";

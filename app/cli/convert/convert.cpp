@@ -382,7 +382,7 @@ class Batch {
   void convert_job(std::size_t i) {
     const exporters::BatchJob& job = jobs_[i];
     // its source may be gone already
-    if (job.request.write.consume && exporters::waits_for_last_step(job.out, job.in)) return end_job(i);
+    if (job.request.write.consume && exporters::waits_for_last_step(job.out, job.source)) return end_job(i);
     const auto open = job.request.write.consume ? importers::open_consumed : importers::open_model;
     const auto graph = std::make_shared<const graph::MetaGraph>(open(job.in, weights_alone(context_)));
     exporters::Conversion conversion =
