@@ -15,10 +15,12 @@
 #include <cerrno>
 #include <limits>
 #include <map>
+#include <mutex>
 #include <optional>
 
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <sys/stat.h>
 
 namespace loadline::importers {
 
@@ -134,6 +136,22 @@ Listing list_folder(const fs::path& folder) {
   return listing;
 }
 
+[[noreturn]] void fail_replaced(const std::string& path) {
+  throw Error(ErrorCode::io, {.file = path}, "is being replaced by another process: try again");
+}
+
+constexpr int kMostTries = 3;  // while other processes put files in place
+
+// The files of a model folder, of which none has appeared or gone while marks were looked for.
+Listing list_model_folder(const fs::path& folder, bool consumed) {
+  for (int tries = 1; tries <= kMostTries; ++tries) {
+    Listing listing = list_folder(folder);
+    io::require_whole(folder.string(), listing.hidden, consumed);
+    if (list_folder(folder).names == listing.names) return listing;
+  }
+  fail_replaced(folder.string());
+}
+
 // An edit of one file leaves it readable, mostly: it is said, and what reads weights refuses.
 void add_edit_note(Source& source, const std::string& path) {
   if (io::edit_was_interrupted(path))
@@ -246,9 +264,8 @@ std::vector<std::string> gguf_set(const std::vector<std::string>& found) {
 
 Source resolve_model_folder(const fs::path& path, const Opening& options) {
   const auto folder = std::make_shared<const ModelFolder>(path, options.follow_links);
-  const Listing listing = list_folder(path);
+  const Listing listing = list_model_folder(path, options.consumed);
   const std::vector<std::string>& names = listing.names;
-  io::require_whole(path.string(), listing.hidden, options.consumed);
   std::vector<std::string> found = candidates(names);
   std::erase_if(found, [&](const std::string& name) { return is_foreign_bin(*folder, name); });
   if (found.empty())
@@ -418,8 +435,53 @@ Source resolve(const std::string& path, const Opening& options) {
   return source;
 }
 
-graph::MetaGraph open(const std::string& path, const Opening& options) {
-  const Source source = resolve(path, options);
+// The files of a model as they were opened, or were not there. Another process may put other ones in place
+// meanwhile. May be used by several threads.
+class OpenedFiles {
+ public:
+  // Null: there is no file of that path.
+  void add(const std::string& path, const io::SourceFile* file) {
+    const Identity opened = file != nullptr ? identity(path, file->descriptor()) : Identity();
+    const std::lock_guard lock(mutex_);
+    const auto [known, is_new] = files_.try_emplace(path, opened);
+    exchanged_ |= known->second != opened;
+  }
+  // Whether a path leads to another file by now, or led to two.
+  bool have_changed() const {
+    return exchanged_ || std::ranges::any_of(files_, [](const auto& file) {
+             return identity(file.first, -1) != file.second;
+           });
+  }
+
+ private:
+  using Identity = std::array<std::int64_t, 5>;
+
+  // Of an open file, else of the one that the path leads to; zeros if there is none.
+  static Identity identity(const std::string& path, int descriptor) {
+    struct stat state = {};
+    if ((descriptor >= 0 ? ::fstat(descriptor, &state) : ::stat(path.c_str(), &state)) != 0) return {};
+    return {static_cast<std::int64_t>(state.st_dev), static_cast<std::int64_t>(state.st_ino), state.st_size,
+            state.st_mtim.tv_sec, state.st_mtim.tv_nsec};
+  }
+
+  std::map<std::string, Identity> files_;
+  bool exchanged_ = false;
+  std::mutex mutex_;
+};
+
+// The source with files that are noted in `opened`.
+Source noted(Source source, const std::shared_ptr<OpenedFiles>& opened) {
+  opened->add(source.file->path(), source.file.get());
+  source.open_sibling = [opened, folder = fs::path(source.file->path()).parent_path(),
+                         open = std::move(source.open_sibling)](const std::string& name) {
+    auto file = open(name);
+    opened->add((folder / name).string(), file.get());
+    return file;
+  };
+  return source;
+}
+
+graph::MetaGraph import_noted(const Source& source) {
   try {
     return import_source(source);
   } catch (const Error& error) {
@@ -429,6 +491,22 @@ graph::MetaGraph open(const std::string& path, const Opening& options) {
         throw Error(error.code(), "{} ({})", error.what(), note.text);
     throw;
   }
+}
+
+// Files that are put in place while they are opened are old ones and new ones: then they are opened again.
+graph::MetaGraph open(const std::string& path, const Opening& options) {
+  for (int tries = 1; tries <= kMostTries; ++tries) {
+    const auto opened = std::make_shared<OpenedFiles>();
+    const Source source = noted(resolve(path, options), opened);
+    try {
+      graph::MetaGraph graph = import_noted(source);
+      io::require_whole(source.file->path(), options.consumed);
+      if (!opened->have_changed()) return graph;
+    } catch (const Error&) {
+      if (!opened->have_changed()) throw;
+    }
+  }
+  fail_replaced(path);
 }
 
 }  // namespace

@@ -8,9 +8,12 @@
 #include "tests/exporters/export_support.h"
 #include "tests/exporters/interrupted.h"
 
+#include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <mutex>
+#include <thread>
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
@@ -136,6 +139,64 @@ TEST_F(Publication, HalfAReplacementIsSaidAndEnded) {
     EXPECT_EQ(contents(folder_ / "out"), contents(folder_ / "whole")) << moves;
     EXPECT_NO_THROW(importers::open_model(folder_ / "out", {}));
   }
+}
+
+// Another process that replaces the model again and again, as fast as it can.
+TEST_F(Publication, FilesOfTwoModelsAreNeverOpenedTogether) {
+  std::vector<exporters::Layout> layouts;
+  for (const std::uint64_t bytes : {100u, 200u}) {
+    const fs::path parts = folder_ / fmt::format("{}", bytes);
+    fs::create_directory(parts);
+    const TemporaryFolder source;
+    graph_ = testing::byte_model(source, {bytes, bytes});
+    layouts.push_back(layout(fmt::format("{}/out", bytes), "safetensors", bytes));
+    write(layouts.back(), {});
+  }
+  const std::string work = exporters::WorkFolder::path_of(layout("out", "safetensors", 100)),
+                    mark = work + "/publish";
+  fs::create_directories(work);
+  std::vector<std::string> names;
+  for (const exporters::LayoutFile& file : layouts[0].files)
+    names.push_back(fs::path(file.path).filename().string());
+  ASSERT_EQ(names.size(), 3u);
+  io::put_mark(work + "/away", {.by = work, .files = names});
+  const auto move = [&](const std::string& from, const std::string& to) {
+    for (const std::string& name : names) fs::rename(from + "/" + name, to + "/" + name);
+  };
+  std::atomic<bool> done = false;
+  std::jthread publisher([&] {
+    constexpr int kReplacements = 3000;
+    for (int i = 0; i < kReplacements; ++i) {
+      fs::rename(work + "/away", mark);
+      if (i > 0) move(folder_ / "out", folder_ / (i % 2 == 0 ? "200/out" : "100/out"));
+      move(folder_ / (i % 2 == 0 ? "100/out" : "200/out"), folder_ / "out");
+      fs::rename(mark, work + "/away");
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
+    }
+    done = true;
+  });
+  std::size_t opened = 0;
+  while (!done) try {
+      const graph::MetaGraph graph = importers::open_model(folder_ / "out", {});
+      ASSERT_EQ(graph.tensors.size(), 2u);
+      EXPECT_EQ(graph.tensors[0].shape, graph.tensors[1].shape);
+      EXPECT_NO_THROW(graph::require_sound(graph, "open"));
+      ++opened;
+    } catch (const Error&) {
+    }
+  publisher.join();
+  EXPECT_GT(opened, 0u);
+}
+
+TEST_F(Publication, AModelThatIsReplacedSinceItWasOpenedIsNotConverted) {
+  const fs::path source = graph_->files[0].path;
+  const std::string work = io::work_folder_path(source.parent_path().string(), {});
+  fs::create_directory(work);
+  io::put_mark(work + "/publish", {.by = work, .files = {source.filename().string()}});
+  EXPECT_THROW(write(layout("out.safetensors"), {}), Error);
+  EXPECT_FALSE(fs::exists(folder_ / "out.safetensors"));
+  fs::remove_all(work);
+  EXPECT_NO_THROW(write(layout("out.safetensors"), {}));
 }
 
 TEST_F(Publication, AnOutputThatIsNotedByNobodyYetIsKnown) {
