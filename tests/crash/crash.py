@@ -7,8 +7,6 @@ have them), and --resume ends with the bytes of an undisturbed run and leaves no
 call that changes a file is tried on its own (points.py); 0: none.
 """
 import argparse
-import hashlib
-import json
 import os
 import random
 import shutil
@@ -19,40 +17,11 @@ import tempfile
 import time
 
 import points
+from points import Failed, contents, expect, hidden, interruptions
 
 CONFIG = {"model_type": "llama", "hidden_size": 1024, "num_hidden_layers": 6, "num_attention_heads": 16,
           "num_key_value_heads": 4, "intermediate_size": 4096, "vocab_size": 16000, "torch_dtype": "bfloat16"}
 HERE = os.path.dirname(os.path.abspath(__file__))
-
-
-def digest(path):
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "blake2b").hexdigest()
-
-
-def contents(folder):
-    """Hashes by name of all files but remains."""
-    found = {}
-    for root, folders, files in os.walk(folder):
-        folders[:] = [name for name in folders if not name.startswith(".loadline-")]
-        for name in files:
-            path = os.path.join(root, name)
-            if not name.startswith(".loadline-"):
-                found[os.path.relpath(path, folder)] = digest(path)
-    return found
-
-
-def remains(folder):
-    return [name for name in os.listdir(folder) if name.startswith(".loadline-")] if os.path.isdir(folder) else []
-
-
-class Failed(Exception):
-    pass
-
-
-def expect(holds, text):
-    if not holds:
-        raise Failed(text)
 
 
 class Job:
@@ -65,12 +34,10 @@ class Job:
 
 class Crash:
     def __init__(self, arguments):
-        self.program, self.random = os.path.abspath(arguments.program), random.Random(arguments.seed)
+        self.program, self.random = arguments.program, random.Random(arguments.seed)
         self.folder = tempfile.mkdtemp(prefix="loadline-crash-", dir=arguments.folder)
         self.source, self.work = os.path.join(self.folder, "m"), os.path.join(self.folder, "work")
-        config = os.path.join(self.folder, "config.json")
-        with open(config, "w") as file:
-            json.dump(CONFIG, file)
+        config = interruptions.write_json(os.path.join(self.folder, "config.json"), CONFIG)
         self.run("synth", config, self.source, "--random", "1", "--max-shard-size", "40MB")
         with open(os.path.join(self.source, "tokenizer.json"), "w") as file:
             file.write("{}")
@@ -149,7 +116,7 @@ class Crash:
 
     def check_done(self, job):
         expect(contents(self.work) == job.reference, "other bytes than those of an undisturbed run")
-        expect(not remains(self.work), f"left behind: {remains(self.work)}")
+        expect(not hidden(self.work), f"left behind: {hidden(self.work)}")
         if job.consumes:
             left = [name for name in os.listdir(self.input) if name.endswith((".safetensors", ".index.json"))]
             expect(not left, f"consumed files are still there: {left}")
@@ -158,11 +125,11 @@ class Crash:
         self.fresh(job)
         codes = self.interrupt(job, signal.SIGKILL)
         self.check_targets(job)
-        if not job.consumes and not job.parts and remains(self.work) and self.random.random() < 0.25:
+        if not job.consumes and not job.parts and hidden(self.work) and self.random.random() < 0.25:
             if contents(self.work):
                 return self.end(job)  # the last step was under way: only going on is right
             self.run("clean", self.work)
-            expect(not remains(self.work), "clean has left something")
+            expect(not hidden(self.work), "clean has left something")
             self.finish(job)
             return self.check_done(job)
         while self.random.random() < 0.3:
@@ -172,7 +139,7 @@ class Crash:
         self.end(job)
 
     def end(self, job):
-        left = remains(self.work)
+        left = hidden(self.work)
         if contents(self.work) == job.reference and not any(
                 os.path.exists(os.path.join(self.work, name, "job.json")) for name in left):
             if left:  # it died while it removed its temporary files
@@ -192,11 +159,11 @@ class Crash:
         expect(all(code in (0, 130) for code in codes), f"exit codes {codes}")
         there = self.check_targets(job)
         if 130 in codes and not job.parts:
-            if job.consumes and remains(self.work):
+            if job.consumes and hidden(self.work):
                 self.run("clean", self.work, code=1)
-                expect(remains(self.work), "clean has removed the only copy of a source")
+                expect(hidden(self.work), "clean has removed the only copy of a source")
                 return self.end(job)
-            expect(not remains(self.work), f"canceled, and left behind: {remains(self.work)}")
+            expect(not hidden(self.work), f"canceled, and left behind: {hidden(self.work)}")
             if not there:
                 expect(contents(self.input) == self.source_contents, "the source has changed")
         elif job.parts:
@@ -204,9 +171,7 @@ class Crash:
 
     def faults(self):
         """Every failing call gives one clear error, or none if the program has another way."""
-        library = os.path.join(self.folder, "faults.so")
-        subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", library, os.path.join(HERE, "faults.c"), "-ldl"],
-                       check=True)
+        library = interruptions.fault_library(os.path.join(HERE, "faults.c"), self.folder)
         for call in ("pwrite", "fsync", "rename", "fallocate", "pread"):
             for n in (1, 2, 3, 5, 9, 20):
                 for job in self.jobs[:2]:
@@ -221,7 +186,7 @@ class Crash:
                     there = self.check_targets(job)
                     if process.returncode == 1:
                         expect("Input/output error" in said, f"{what}: says only: {said}")
-                        expect(not remains(self.work), f"{what}: left behind {remains(self.work)}")
+                        expect(not hidden(self.work), f"{what}: left behind {hidden(self.work)}")
                         expect(not there, f"{what}: some targets are there")
                     else:
                         self.check_done(job)
@@ -238,7 +203,7 @@ class Crash:
                 process = self.start(job)
                 time.sleep(self.random.uniform(0.2, 0.7) * job.seconds)
                 process.send_signal(signal.SIGSTOP)
-                running = process.poll() is None and not contents(self.work) and remains(self.work)
+                running = process.poll() is None and not contents(self.work) and hidden(self.work)
                 path = os.path.join(self.input, "model-00003-of-00004.safetensors")
                 path = path if os.path.exists(path) else sorted(
                     os.path.join(self.input, name) for name in os.listdir(self.input) if name.endswith(".safetensors"))[-1]
@@ -256,7 +221,7 @@ class Crash:
                 if not running:
                     continue  # it was not far enough, or too far
                 expect(process.returncode == 1, f"source {how}: exit {process.returncode}: {said}")
-                expect(not contents(self.work) and not remains(self.work), f"source {how}: something is left")
+                expect(not contents(self.work) and not hidden(self.work), f"source {how}: something is left")
                 print(f"  source {how}: {said.strip().splitlines()[-1]}")
 
     def small_disk(self):
@@ -319,22 +284,14 @@ class Crash:
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("program")
-    parser.add_argument("--kills", type=int, default=200)
-    parser.add_argument("--cancels", type=int, default=50)
-    parser.add_argument("--points", type=int, default=1)
-    parser.add_argument("--seed", type=int, default=int(time.time()))
-    parser.add_argument("--folder")
-    parser.add_argument("--only", default="")
-    arguments = parser.parse_args()
+    arguments = interruptions.arguments(kills=200, cancels=50, points=1, seed=None)
     print(f"crash: seed {arguments.seed}", flush=True)
     try:
         Crash(arguments).all(arguments.kills, arguments.cancels, arguments.only)
         if arguments.points and (not arguments.only or arguments.only in "points"):
             points.Points(argparse.Namespace(program=arguments.program, folder=arguments.folder, only="",
                                              stride=arguments.points, offset=arguments.seed)).all()
-    except (Failed, points.Failed) as failure:
+    except Failed as failure:
         sys.exit(f"crash: FAILED: {failure}")
 
 

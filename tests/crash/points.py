@@ -6,15 +6,16 @@ Whatever the point: an output is the old one as a whole, or the new one as a who
 so, and `clean` ends that. A source that is consumed is whole, or refused, and going on ends with the right bytes. A
 batch that runs again ends with the right bytes. --stride tries every N-th point only.
 """
-import argparse
 import collections
-import json
 import os
 import shutil
-import struct
 import subprocess
 import sys
 import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+import interruptions  # noqa: E402
+from interruptions import Failed, contents, expect, hidden  # noqa: E402
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 CONFIG = {"model_type": "llama", "hidden_size": 128, "num_hidden_layers": 1, "num_attention_heads": 4,
@@ -22,38 +23,6 @@ CONFIG = {"model_type": "llama", "hidden_size": 128, "num_hidden_layers": 1, "nu
 SMALL = dict(CONFIG, hidden_size=32, intermediate_size=64, vocab_size=300)
 PENDING = "put its files in place"
 CONSUMED = "consumes this model"
-
-
-def contents(folder):
-    """All files but hidden ones."""
-    found = {}
-    for root, folders, files in os.walk(folder):
-        folders[:] = [name for name in folders if not name.startswith(".loadline")]
-        for name in files:
-            if not name.startswith(".loadline") and not name.endswith(".state"):
-                with open(os.path.join(root, name), "rb") as file:
-                    found[os.path.relpath(os.path.join(root, name), folder)] = file.read()
-    return found
-
-
-def hidden(folder):
-    return sorted(name for name in os.listdir(folder) if name.startswith(".loadline")) if os.path.isdir(folder) else []
-
-
-def write_adapter(folder, size, rank=4):
-    os.makedirs(folder)
-    with open(os.path.join(folder, "adapter_config.json"), "w") as file:
-        json.dump({"peft_type": "LORA", "r": rank, "lora_alpha": 8, "target_modules": ["q_proj"]}, file)
-    shapes = {"lora_A": [rank, size], "lora_B": [size, rank]}
-    header, at = {}, 0
-    for name, shape in shapes.items():
-        bytes_ = 4 * shape[0] * shape[1]
-        header[f"base_model.model.model.layers.0.self_attn.q_proj.{name}.weight"] = {
-            "dtype": "F32", "shape": shape, "data_offsets": [at, at + bytes_]}
-        at += bytes_
-    text = json.dumps(header).encode()
-    with open(os.path.join(folder, "adapter_model.safetensors"), "wb") as file:
-        file.write(struct.pack("<Q", len(text)) + text + struct.pack("<f", 0.25) * (at // 4))
 
 
 def write_onnx(folder, fill):
@@ -78,29 +47,18 @@ def write_onnx(folder, fill):
         file.write(fill.encode() * (16384 // len(fill)))
 
 
-class Failed(Exception):
-    pass
-
-
-def expect(holds, text):
-    if not holds:
-        raise Failed(text)
-
-
 class Points:
     def __init__(self, arguments):
-        self.program, self.arguments = os.path.abspath(arguments.program), arguments
+        self.program, self.arguments = arguments.program, arguments
         self.folder = tempfile.mkdtemp(prefix="loadline-points-", dir=arguments.folder)
-        self.library = self.path("faults.so")
-        subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", self.library, os.path.join(HERE, "faults.c"), "-ldl"],
-                       check=True)
+        self.library = interruptions.fault_library(os.path.join(HERE, "faults.c"), self.folder)
         self.work = self.path("work")
         for name, config, seed, shard in (("old", SMALL, 1, "30KB"), ("new", SMALL, 2, "30KB"), ("big", CONFIG, 3, "3MB")):
-            with open(self.path("config.json"), "w") as file:
-                json.dump(config, file)
-            self.run("synth", self.path("config.json"), self.path(name), "--random", str(seed), "--max-shard-size", shard)
-        write_adapter(self.path("adapter"), SMALL["hidden_size"])
-        write_adapter(self.path("big-adapter"), CONFIG["hidden_size"])
+            config_file = interruptions.write_json(self.path("config.json"), config)
+            self.run("synth", config_file, self.path(name), "--random", str(seed), "--max-shard-size", shard)
+        interruptions.write_adapter(self.path("adapter"), SMALL["hidden_size"])
+        interruptions.write_adapter(self.path("big-adapter"), CONFIG["hidden_size"])
+        self.run("convert", self.path("big"), self.path("big.safetensors"))
         write_onnx(self.path("onnx-old"), "oldm")
         write_onnx(self.path("onnx-new"), "newmodel")
         self.total = collections.Counter()
@@ -260,15 +218,18 @@ class Points:
     # --- A batch that runs again.
 
     def batch(self):
-        for consumes in (False, True):
+        for name, model, consumes in (("batch", "new", False), ("batch that consumes", "big", True),
+                                      ("batch that consumes files", "big.safetensors", True)):
             jobs = self.path("work", "jobs.json")
 
             def prepare():
-                for name in ("one", "two"):
-                    shutil.copytree(self.path("big" if consumes else "new"), self.path("work", name))
+                copy = shutil.copy if model.endswith(".safetensors") else shutil.copytree
+                ending = os.path.splitext(model)[1]
+                for number in ("one", "two"):
+                    copy(self.path(model), self.path("work", number + ending))
                 options = {"names": "keep", **({"consume": "on"} if consumes else {})}
-                with open(jobs, "w") as file:
-                    json.dump({"options": options, "jobs": [{"in": "one", "out": "a.gguf"}, {"in": "two", "out": "b.gguf"}]}, file)
+                interruptions.write_json(jobs, {"options": options, "jobs": [{"in": f"one{ending}", "out": "a.gguf"},
+                                                                             {"in": f"two{ending}", "out": "b.gguf"}]})
 
             self.restore(prepare)
             self.run("batch", jobs)
@@ -286,7 +247,7 @@ class Points:
                 expect(not hidden(self.work), f"left behind: {hidden(self.work)}")
                 return {0: "done", 1: "failed", -9: "killed"}[done.returncode] + " and ended"
 
-            self.every_point("batch that consumes" if consumes else "batch", prepare, ["batch", jobs], check)
+            self.every_point(name, prepare, ["batch", jobs], check)
 
     # --- A source that is consumed.
 
@@ -351,13 +312,7 @@ class Points:
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("program")
-    parser.add_argument("--stride", type=int, default=1)
-    parser.add_argument("--offset", type=int, default=0)
-    parser.add_argument("--only", default="")
-    parser.add_argument("--folder")
-    arguments = parser.parse_args()
+    arguments = interruptions.arguments(stride=1, offset=0)
     try:
         Points(arguments).all()
     except Failed as failure:

@@ -5,10 +5,8 @@ usage: limits.py LOADLINE [--runs N] [--allocations N] [--seed N] [--folder DIR]
 Every run ends within 20 seconds: as without limits, or with exit 1 and a message that begins with "loadline: ". None
 ends by a signal, and none hangs. --runs: of each command under each limit; --allocations: failing ones of each command.
 """
-import argparse
 import collections
 import concurrent.futures
-import json
 import os
 import random
 import shutil
@@ -16,7 +14,9 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+import interruptions  # noqa: E402
 
 CONFIG = {"model_type": "llama", "hidden_size": 256, "num_hidden_layers": 4, "num_attention_heads": 4,
           "num_key_value_heads": 2, "intermediate_size": 512, "vocab_size": 4000, "torch_dtype": "bfloat16"}
@@ -55,12 +55,10 @@ def commands(folder):
 
 class Limits:
     def __init__(self, arguments):
-        self.program, self.random = os.path.abspath(arguments.program), random.Random(arguments.seed)
+        self.program, self.random = arguments.program, random.Random(arguments.seed)
         self.folder = tempfile.mkdtemp(prefix="loadline-limits-", dir=arguments.folder)
         self.only, self.runs, self.failed = arguments.only, 0, []
-        self.library = os.path.join(self.folder, "faults.so")
-        subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", self.library, os.path.join(HERE, "faults.c"), "-ldl"],
-                       check=True)
+        self.library = interruptions.fault_library(os.path.join(HERE, "faults.c"), self.folder)
         os.chmod(self.folder, 0o755)
         self.make_models()
         self.commands = {name: words for name, words in commands(self.folder).items() if self.only in name}
@@ -70,37 +68,21 @@ class Limits:
                 sys.exit(f"limits: {name} ends with {code} without limits: {self.run(name)[1]}")
 
     def make_models(self):
-        config, model = os.path.join(self.folder, "config.json"), os.path.join(self.folder, "m")
-        with open(config, "w") as file:
-            json.dump(CONFIG, file)
+        model = os.path.join(self.folder, "m")
+        config = interruptions.write_json(os.path.join(self.folder, "config.json"), CONFIG)
         for words in (["synth", config, model, "--random", "1", "--max-shard-size", "2MB"],
                       ["convert", model, os.path.join(self.folder, "m.gguf"), "--names", "keep"]):
             subprocess.run([self.program, *words], check=True, stdout=subprocess.DEVNULL)
-        self.make_adapter()
-
-    def make_adapter(self):
-        adapter = os.path.join(self.folder, "adapter")
-        os.makedirs(adapter)
-        with open(os.path.join(adapter, "adapter_config.json"), "w") as file:
-            json.dump({"peft_type": "LORA", "r": 4, "lora_alpha": 8, "target_modules": ["q_proj"]}, file)
-        prefix = "base_model.model.model.layers.0.self_attn.q_proj.lora_"
-        header, at = {}, 0
-        for part, shape in (("A", [4, 256]), ("B", [256, 4])):
-            size = 4 * shape[0] * shape[1]
-            header[f"{prefix}{part}.weight"] = {"dtype": "F32", "shape": shape, "data_offsets": [at, at + size]}
-            at += size
-        text = json.dumps(header).encode()
-        with open(os.path.join(adapter, "adapter_model.safetensors"), "wb") as file:
-            file.write(len(text).to_bytes(8, "little") + text + bytes(at))
+        interruptions.write_adapter(os.path.join(self.folder, "adapter"), CONFIG["hidden_size"])
 
     def run(self, name, prefix=(), fault=None, count=None):
         """Exit code, or "hang"; what it said; the seconds."""
         out = tempfile.mkdtemp(dir=self.folder)
         os.chmod(out, 0o777)  # for those that do not run as root
-        with open(os.path.join(out, "jobs.json"), "w") as file:
-            model = os.path.join(self.folder, "m")
-            json.dump({"jobs": [{"in": model, "out": "a.gguf", "options": {"names": "keep"}},
-                                {"in": model, "out": "b.safetensors"}]}, file)
+        model = os.path.join(self.folder, "m")
+        interruptions.write_json(os.path.join(out, "jobs.json"),
+                                 {"jobs": [{"in": model, "out": "a.gguf", "options": {"names": "keep"}},
+                                           {"in": model, "out": "b.safetensors"}]})
         environment = dict(os.environ, HOME=out)
         if fault:
             environment |= {"LD_PRELOAD": self.library, "LOADLINE_FAULT": fault}
@@ -188,14 +170,7 @@ class Limits:
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("program")
-    parser.add_argument("--runs", type=int, default=50)
-    parser.add_argument("--allocations", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=int(time.time()))
-    parser.add_argument("--folder")
-    parser.add_argument("--only", default="")
-    arguments = parser.parse_args()
+    arguments = interruptions.arguments(runs=50, allocations=200, seed=None)
     print(f"limits: seed {arguments.seed}", flush=True)
     limits = Limits(arguments)
     limits.matrix(arguments.runs)
