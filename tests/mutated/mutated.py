@@ -22,7 +22,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 CORPUS = os.path.join(ROOT, "tests", "fuzz", "corpus")
 ASSETS = os.path.join(ROOT, "assets")
-SECONDS, MEBIBYTES, WALL = 3, 512, 60
+SECONDS, MEBIBYTES, WALL, CLOSES = 3, 512, 60, 1.5
 CODES = (0, 1, 2, 3, 4)
 # what a terminal obeys: control characters but newline and tab, and marks that turn the direction of text
 OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u200e\u200f]")
@@ -97,12 +97,50 @@ LIST_COMMAND = {"packing": [["pack", "{0}"], ["pack", "{0}", "--json"]],
 
 
 class Kind:
-    """Inputs of one kind: seeds, the path that each is written to, and the commands that read it. What opens the window
-    is tried a tenth as often."""
+    """Inputs of one kind: seeds, the path that each is written to, the commands that read it, and what lies beside it, by
+    path. What opens the window is tried a tenth as often; on a display it is closed after a while."""
 
-    def __init__(self, name, seeds, path, commands, window=False):
+    def __init__(self, name, seeds, path, commands, beside=None, window=False, display=False):
         self.name, self.seeds, self.path, self.commands = name, [seed for seed in seeds if seed], path, commands
-        self.window = window
+        self.beside, self.window, self.display = beside or {}, window or display, display
+
+
+# As the window keeps it.
+WINDOW_STATE = {"dark": False, "follows_desktop": True, "scale": 1.25, "tree": 300.0, "inspector": 320.5, "timeline": 240.0,
+                "show_tree": True, "show_inspector": False, "show_timeline": True, "width": 1400, "height": 900,
+                "recent": ["good.safetensors", "/gone"], "favorites": ["llama"]}
+
+
+def own_kinds(program, folder):
+    """Files that the program keeps for itself: of lists of jobs, of conversions, of sources that are consumed."""
+
+    def run(*arguments):
+        subprocess.run([program, *arguments], cwd=folder, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    jobs = json.dumps({"jobs": [{"in": "good.safetensors", "out": "batch/a.npz"}]}).encode()
+    with open(os.path.join(folder, "jobs.json"), "wb") as file:
+        file.write(jobs)
+    shares = ["convert", "good.safetensors", "shares", "--max-shard-size", "128KiB"]
+    run("batch", "jobs.json"), run(*shares, "--part", "1/2")
+    work = os.path.join("shares", os.listdir(os.path.join(folder, "shares"))[0])
+    files = {os.path.join(work, name): read(os.path.join(folder, work, name))
+             for name in os.listdir(os.path.join(folder, work))}
+    state = read(os.path.join(folder, "jobs.json.state"))
+    mark = b"\0".join([b"LOADLINE MARK 1", os.path.join(folder, work).encode(), b"good.safetensors", b"config.json", b""])
+    taken = b"0 4096 1052672 0123456789abcdef\n0 1052672 2101248 0123456789abcdef\n"
+    for name in ("jobs.json", "jobs.json.state", "batch", "shares"):
+        path = os.path.join(folder, name)
+        shutil.rmtree(path) if os.path.isdir(path) else os.remove(path)
+    ends = [["clean", "shares"], ["clean", "shares", "--dry-run", "--json"], ["join", "shares"], ["inspect", "shares"],
+            shares + ["--part", "2/2"], shares + ["--resume"], shares + ["--force"], shares + ["--consume", "--dry-run"]]
+    reads = [["inspect", "good.safetensors"], ["plan", "good.safetensors", "--json"], ["clean", "."],
+             ["convert", "good.safetensors", "out.npz"], ["convert", "good.safetensors", "out.gguf", "--resume", "--dry-run"]]
+    return [Kind("batch state", [state], "jobs.json.state", [["batch", "jobs.json"], ["batch", "jobs.json", "--json"]],
+                 {"jobs.json": jobs}),
+            Kind("work record", [files[os.path.join(work, "job.json")]], os.path.join(work, "job.json"), ends, files),
+            Kind("work log", [files[os.path.join(work, "00001.log")]], os.path.join(work, "00001.log"), ends, files),
+            Kind("taken", [taken], os.path.join(work, "consumed"), ends, files),
+            Kind("publication mark", [mark], os.path.join(work, "publish"), ends, files),
+            Kind("consumed mark", [mark], ".loadline-consumed", reads)]
 
 
 def kinds(requests):
@@ -142,16 +180,21 @@ def kinds(requests):
              [["gui", "good.safetensors", "--script", "{0}", "--offscreen", "--size", "900x600"]], window=True),
         Kind("window", files_of(CORPUS, "safetensors"), "m.safetensors", [["gui", "{0}", "--screenshot", "w.png"]],
              window=True),
+        Kind("window state", [json.dumps(WINDOW_STATE, indent=2).encode(), b"{}"], settings + "window.json",
+             [["gui"], ["gui", "good.safetensors"]], display=True),
     ]
     return found
 
 
 class Run:
-    """One run under limits: how it ended, what it took and what it printed."""
+    """One run under limits: how it ended, what it took and what it printed. `closes`: after so many seconds it is told to
+    end."""
 
-    def __init__(self, program, arguments, folder):
+    def __init__(self, program, arguments, folder, display=None, closes=None):
         environment = {"PATH": "/usr/bin:/bin", "HOME": folder, "XDG_CONFIG_HOME": os.path.join(folder, "home"),
                        "LC_ALL": "C.UTF-8", "TMPDIR": folder, "MALLOC_PERTURB_": "165"}
+        if display:
+            environment["DISPLAY"] = display
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
             process = subprocess.Popen([program, *arguments], stdout=out, stderr=err, stdin=subprocess.DEVNULL, cwd=folder,
                                        env=environment, preexec_fn=limits, start_new_session=True)
@@ -160,6 +203,8 @@ class Run:
                 pid, status, used = os.wait4(process.pid, os.WNOHANG)
                 if pid:
                     break
+                if closes and time.monotonic() - begin > closes:
+                    closes = process.terminate()
                 if time.monotonic() - begin > WALL:
                     self.hung = True
                     os.killpg(process.pid, signal.SIGKILL)
@@ -228,6 +273,23 @@ def good_inputs(program, folder):
     return requests + [read(os.path.join(HERE, name)) for name in sorted(os.listdir(HERE)) if name.endswith(".json")]
 
 
+class Display:
+    """An X server without a screen; no name if there is none."""
+
+    def __init__(self):
+        self.name, self.server = None, None
+        if shutil.which("Xvfb"):
+            self.server = subprocess.Popen(["Xvfb", "-displayfd", "1", "-screen", "0", "1600x1000x24", "-nolisten", "tcp"],
+                                           stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+            number = self.server.stdout.readline().decode().strip()
+            self.name = f":{number}" if number else None
+
+    def close(self):
+        if self.server:
+            self.server.terminate()
+            self.server.wait()
+
+
 def clear(folder, kept):
     for name in os.listdir(folder):
         if name not in kept:
@@ -245,9 +307,10 @@ def main():
     asked = parser.parse_args()
     random_ = random.Random(asked.seed)
     folder = tempfile.mkdtemp(prefix="loadline-mutated-")
-    faults, runs, most, ended = 0, 0, {"seconds": 0.0, "mebibytes": 0.0}, {}
+    faults, runs, most, ended, display = 0, 0, {"seconds": 0.0, "mebibytes": 0.0}, {}, Display()
     try:
-        tried = [kind for kind in kinds(good_inputs(asked.program, folder)) if asked.only in (None, kind.name)]
+        found = kinds(good_inputs(asked.program, folder)) + own_kinds(asked.program, folder)
+        tried = [kind for kind in found if asked.only in (None, kind.name) and (display.name or not kind.display)]
         tokenizer = os.path.join(folder, "model")
         kept = set(os.listdir(folder))
         everything = [seed for kind in tried for seed in kind.seeds]
@@ -258,6 +321,9 @@ def main():
             data = mutated(random_.choice(kind.seeds), random_, everything)
             path = os.path.join(folder, kind.path)
             os.makedirs(os.path.dirname(path), exist_ok=True)
+            for name, bytes_ in kind.beside.items():
+                with open(os.path.join(folder, name), "wb") as file:
+                    file.write(bytes_)
             if kind.path.endswith("six-ways.md"):
                 shutil.copy(os.path.join(ASSETS, "lessons", "six-ways.json"), os.path.dirname(path))
             if kind.path.endswith("own.json") and kind.name == "lesson":
@@ -267,7 +333,7 @@ def main():
                 file.write(data)
             for command in random_.sample(kind.commands, min(2, len(kind.commands))):
                 arguments = [word.format(kind.path) for word in command]
-                run = Run(asked.program, arguments, folder)
+                run = Run(asked.program, arguments, folder, display.name, CLOSES if kind.display else None)
                 runs += 1
                 ended[run.code] = ended.get(run.code, 0) + 1
                 most = {key: max(value, getattr(run, key)) for key, value in most.items()}
@@ -283,6 +349,7 @@ def main():
                     os.remove(os.path.join(tokenizer, name))
             clear(folder, kept)
     finally:
+        display.close()
         shutil.rmtree(folder, ignore_errors=True)
     codes = ", ".join(f"{count} with {code}" for code, count in sorted(ended.items()))
     print(f"{asked.inputs} inputs of {len(tried)} kinds, {runs} runs (ended: {codes}), seed {asked.seed}: {faults} faults; "
