@@ -72,8 +72,8 @@ inline void DryMachine::alloc(BlockId id, const Block& block) {
 }
 
 inline void DryMachine::set_busy(BlockId id, double until) {
-  if (busy_until_.size() <= graph::index(id))
-    busy_until_.resize(std::max(graph::index(id) + 1, spaces_.size()));
+  constexpr std::size_t kTogether = 4096;
+  if (busy_until_.size() <= graph::index(id)) busy_until_.resize(graph::index(id) + kTogether);
   busy_until_[graph::index(id)] = until;
 }
 

@@ -4,6 +4,7 @@
 #include "core/base/checked_arithmetic.h"
 #include "core/base/error.h"
 #include "core/forward/pass/lifetimes.h"
+#include "core/plan/timeline.h"
 
 #include <optional>
 #include <vector>
@@ -174,6 +175,7 @@ void hand_over(Plan& plan) {
   if (plan.taker == nullptr) return;
   plan.taker->take(plan.blocks, plan.steps, plan.taken);
   plan.taken += plan.steps.size();
+  if (plan.taken >= kNever) throw Error(ErrorCode::limit, "the plan has {} steps or more", kNever);
   plan.steps.clear();
 }
 

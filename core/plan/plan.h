@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -78,13 +79,30 @@ class Rare {
   std::unique_ptr<T> value_;
 };
 
+// A storage or none, in four bytes.
+class MaybeStorage {
+ public:
+  MaybeStorage() = default;
+  MaybeStorage(graph::StorageId id) : id_(id) {}
+  MaybeStorage(std::optional<graph::StorageId> id) : id_(id.value_or(kNone)) {}
+
+  explicit operator bool() const { return id_ != kNone; }
+  graph::StorageId operator*() const { return id_; }
+  operator std::optional<graph::StorageId>() const { return *this ? std::optional(id_) : std::nullopt; }
+  friend bool operator==(MaybeStorage, MaybeStorage) = default;
+
+ private:
+  static constexpr graph::StorageId kNone{std::numeric_limits<std::uint32_t>::max()};
+  graph::StorageId id_ = kNone;
+};
+
 // One allocation. Its content is undefined until something is copied into it.
 struct Block {
   Space space = Space::host;
   std::uint64_t bytes = 0;
   BlockUse use = BlockUse::storage;
-  std::optional<graph::StorageId> storage = {};  // the storage whose bytes it holds; for labels and selection
-  Rare<std::string> label = {};                  // for blocks without a storage: "activations", "ring slot 2"
+  MaybeStorage storage = {};     // the storage whose bytes it holds; for labels and selection
+  Rare<std::string> label = {};  // for blocks without a storage: "activations", "ring slot 2"
   // Device blocks only: the block holds a weight packed. Offsets and sizes of copies into it count the stored
   // bytes; the machine converts them. Nothing is copied out of it.
   Rare<convert::Prepack> prepack = {};

@@ -45,12 +45,10 @@ class Recorder {
     Lifetime& life = timeline_.lifetimes[graph::index(step.block)];
     if (step.verb == Verb::alloc) {
       live_[index(block.space)] += block.bytes;
-      life.from_step = at;
-      life.from_seconds = now;
+      life.from_step = static_cast<std::uint32_t>(at);
     } else {
       live_[index(block.space)] -= block.bytes;
-      life.to_step = at;
-      life.to_seconds = now;
+      life.to_step = static_cast<std::uint32_t>(at);
     }
     if (limits_ == nullptr) timeline_.usage.push_back({at, now, own_books_ ? *machine_.live_bytes() : live_});
     if (!own_books_ && step.verb == Verb::alloc) raise_peaks(index(block.space), at, now);
@@ -62,8 +60,6 @@ class Recorder {
   Timeline finish() {
     timeline_.seconds = machine_.now();
     if (const auto sample = machine_.sample()) timeline_.measured.push_back({timeline_.seconds, *sample});
-    for (Lifetime& life : timeline_.lifetimes)
-      if (life.from_step != kNever && life.to_step == kNever) life.to_seconds = timeline_.seconds;
     timeline_.final_bytes = machine_.live_bytes().value_or(live_);
     timeline_.reserved_peak = machine_.reserved_peak();
     timeline_.reserved_final = machine_.reserved();

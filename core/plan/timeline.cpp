@@ -68,6 +68,11 @@ std::uint64_t usage_at(const Timeline& timeline, std::size_t step, unsigned mask
   return after == timeline.usage.begin() ? 0 : sum_over(std::prev(after)->bytes, mask);
 }
 
+double seconds_at(const Timeline& timeline, std::size_t step) {
+  const auto at = std::ranges::lower_bound(timeline.usage, step, {}, &UsagePoint::step);
+  return at == timeline.usage.end() ? timeline.seconds : at->seconds;
+}
+
 Peak peak_over(const Timeline& timeline, unsigned mask) { return timeline.sum_peaks[mask]; }
 
 std::vector<BlockId> alive_at(const Timeline& timeline, const Plan& plan, std::size_t step, unsigned mask) {

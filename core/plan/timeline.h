@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -14,15 +15,14 @@ namespace loadline::plan {
 
 // --- The result of running a plan: lifetimes, usage per space over time, and peaks.
 
-inline constexpr std::size_t kNever = static_cast<std::size_t>(-1);
+// No step: plans have fewer.
+inline constexpr std::uint32_t kNever = std::numeric_limits<std::uint32_t>::max();
 
 // Half-open: the block is alive after each of the steps [from_step, to_step). to_step is kNever for blocks
-// that outlive the plan. Seconds on the machine's clock.
+// that outlive the plan. Small: a load has millions of blocks.
 struct Lifetime {
-  std::size_t from_step = kNever;
-  std::size_t to_step = kNever;
-  double from_seconds = 0;
-  double to_seconds = 0;
+  std::uint32_t from_step = kNever;
+  std::uint32_t to_step = kNever;
   bool operator==(const Lifetime&) const = default;
 };
 
@@ -82,6 +82,9 @@ struct Timeline {
 
 // Requested bytes of the spaces in `mask` after the last event at or before `step`.
 std::uint64_t usage_at(const Timeline& timeline, std::size_t step, unsigned mask);
+
+// When `step`, an allocation or a free, was done; the end of the run for kNever.
+double seconds_at(const Timeline& timeline, std::size_t step);
 
 // The peak of the sum over the spaces in `mask`.
 Peak peak_over(const Timeline& timeline, unsigned mask);

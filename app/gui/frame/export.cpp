@@ -95,8 +95,9 @@ std::string blocks(const Document& document) {
     if (life.from_step == plan::kNever) continue;
     csv.row(plan::block_label(block, *document.model->graph, document.model->owners),
             plan::space_name(block.space), block.bytes, life.from_step,
-            life.to_step == plan::kNever ? std::string() : std::to_string(life.to_step), life.from_seconds,
-            life.to_seconds);
+            life.to_step == plan::kNever ? std::string() : std::to_string(life.to_step),
+            plan::seconds_at(projection.timeline, life.from_step),
+            plan::seconds_at(projection.timeline, life.to_step));
   }
   return csv.take();
 }

@@ -280,7 +280,7 @@ void TimelinePanel::draw_selection(const Document& document, const Ui& ui, const
   for (const plan::BlockId id : selected_blocks_) {
     const plan::Lifetime& life = projection_->timeline.lifetimes[graph::index(id)];
     const plan::Space space = plan.block(id).space;
-    const std::size_t end = std::min(life.to_step, plan.steps.size());
+    const std::size_t end = std::min<std::size_t>(life.to_step, plan.steps.size());
     const double x1 = life.to_step == plan::kNever ? plot_.curves().modeled_length : x_of(end);
     const float left = std::max(area.low.x, plot_.pixel_of(frame, x_of(life.from_step)));
     const float right = std::min(area.high.x, std::max(left + ui.px(2), plot_.pixel_of(frame, x1)));
