@@ -18,6 +18,14 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
+// Whether the machine narrows f32 to f16 itself; its NaNs keep a part of their payload, which ours do not.
+#undef LOADLINE_NARROWS
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2 && !defined(HWY_DISABLE_F16C)
+#define LOADLINE_NARROWS 1
+#else
+#define LOADLINE_NARROWS 0
+#endif
+
 #if HWY_TARGET != HWY_SCALAR
 using Words = hn::ScalableTag<std::uint32_t>;
 using Word = hn::Vec<Words>;
@@ -55,6 +63,14 @@ HWY_INLINE Word narrowed(F16, Word bits) {
   const Words du;
   const Floats df;
   const auto magnitude = hn::And(bits, hn::Set(du, 0x7FFFFFFFu));
+#if LOADLINE_NARROWS
+  const auto nan = hn::Gt(magnitude, hn::Set(du, 0x7F800000u));
+  const auto quiet = hn::IfThenElse(nan, hn::Set(du, 0x7FC00000u), magnitude);
+  const auto halves =
+      hn::DemoteTo(hn::Rebind<hwy::float16_t, Words>(),
+                   hn::BitCast(df, hn::Or(quiet, hn::AndNot(hn::Set(du, 0x7FFFFFFFu), bits))));
+  return hn::PromoteTo(du, hn::BitCast(Halves(), halves));
+#else
   const auto sign = hn::And(hn::ShiftRight<16>(bits), hn::Set(du, 0x8000u));
   const auto odd = hn::And(hn::ShiftRight<13>(magnitude), hn::Set(du, 1));
   const auto normal =
@@ -66,6 +82,7 @@ HWY_INLINE Word narrowed(F16, Word bits) {
   result = hn::IfThenElse(hn::Lt(magnitude, hn::Set(du, 0x477FF000u)), result, hn::Set(du, 0x7C00u));
   result = hn::IfThenElse(hn::Gt(magnitude, hn::Set(du, 0x7F800000u)), hn::Set(du, 0x7E00u), result);
   return hn::Or(sign, result);
+#endif
 }
 
 template <typename Type>
