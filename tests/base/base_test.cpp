@@ -173,7 +173,7 @@ TEST(CurrentError, IsOursWhateverIsThrown) {
   };
   const std::string fault = "io: unexpected failure: a fault of this program";
   EXPECT_EQ(said(Error(ErrorCode::canceled, {.file = "m"}, "stopped").with({"force", "on"})),
-            "canceled: m: stopped");
+            "cancelled: m: stopped");
   EXPECT_EQ(said(std::bad_alloc()), "limit: out of memory");
   EXPECT_EQ(
       said(std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again), "library")),
