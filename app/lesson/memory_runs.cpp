@@ -5,8 +5,8 @@
 #include "core/base/text.h"
 #include "core/forward/family/model_config.h"
 #include "core/graph/names/tensor_names.h"
+#include "core/io/file_system.h"
 #include "core/io/graph_reader.h"
-#include "core/io/system_call.h"
 #include "core/io/system_memory.h"
 
 #include <algorithm>

@@ -4,7 +4,6 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/io/file_system.h"
-#include "core/io/system_call.h"
 #include "core/io/system_memory.h"
 
 #include <algorithm>

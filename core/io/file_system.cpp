@@ -7,6 +7,8 @@
 #include <array>
 #include <cerrno>
 #include <filesystem>
+#include <mutex>
+#include <set>
 #include <system_error>
 
 #include <fcntl.h>
@@ -71,6 +73,15 @@ namespace {
 
 int operation(LockKind kind) { return (kind == LockKind::shared ? LOCK_SH : LOCK_EX) | LOCK_NB; }
 
+// Whoever held a lock before may have removed the file: then another one has its name, or none. If false,
+// errno says why it cannot be told, or is 0.
+bool is_still_named(const UniqueFd& fd, const std::string& path) {
+  struct stat held = {}, named = {};
+  errno = 0;
+  return ::fstat(fd.get(), &held) == 0 && ::stat(path.c_str(), &named) == 0 && held.st_dev == named.st_dev &&
+         held.st_ino == named.st_ino;
+}
+
 }  // namespace
 
 UniqueFd lock_file(const std::string& path, LockKind kind) {
@@ -82,14 +93,9 @@ UniqueFd lock_file(const std::string& path, LockKind kind) {
       if (errno == EWOULDBLOCK) return {};
       throw system_error(path, "lock", errno);
     }
-    // whoever held the lock before may have removed the file: then another one has its name, or none
-    struct stat held = {}, named = {};
-    if (::fstat(fd.get(), &held) != 0 || ::stat(path.c_str(), &named) != 0) {
-      if (errno != ENOENT && (errno != ESTALE || tries == kMostTries))
-        throw system_error(path, "look at", errno);
-    } else if (held.st_ino == named.st_ino) {
-      return fd;
-    }
+    if (is_still_named(fd, path)) return fd;
+    if (errno != 0 && errno != ENOENT && (errno != ESTALE || tries == kMostTries))
+      throw system_error(path, "look at", errno);
     if (tries == kMostTries)
       throw Error(ErrorCode::io, {.file = path},
                   "cannot be locked: after {} tries its name still leads to another file", tries);
@@ -114,11 +120,18 @@ constexpr std::size_t kRandomLetters = 6;  // behind it, of mkdtemp()
 // Invalid if another process holds the folder, or has removed it.
 UniqueFd locked_folder(const std::string& path) {
   UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
-  struct stat held = {}, named = {};
+  struct stat held = {};
   const bool locked = fd && ::flock(fd.get(), operation(LockKind::exclusive)) == 0 &&
-                      ::fstat(fd.get(), &held) == 0 && ::stat(path.c_str(), &named) == 0 &&
-                      held.st_ino == named.st_ino && held.st_uid == ::geteuid();
+                      is_still_named(fd, path) && ::fstat(fd.get(), &held) == 0 && held.st_uid == ::geteuid();
   return locked ? std::move(fd) : UniqueFd();
+}
+
+// Whether this process makes its first temporary folder there: listing a full folder costs time.
+bool is_first_in(const std::string& parent) {
+  static std::mutex mutex;
+  static std::set<std::string> seen;
+  const std::lock_guard lock(mutex);
+  return seen.insert(parent).second;
 }
 
 }  // namespace
@@ -149,12 +162,13 @@ void remove_abandoned(const std::string& folder) {
 TemporaryFolder::TemporaryFolder() : TemporaryFolder(system_folder()) {}
 
 TemporaryFolder::TemporaryFolder(const std::string& parent) {
-  for (const std::string& left : abandoned_folders(parent)) {
-    try {
-      remove_abandoned(left);
-    } catch (const Error&) {  // this one is not needed here
+  if (is_first_in(parent))
+    for (const std::string& left : abandoned_folders(parent)) {
+      try {
+        remove_abandoned(left);
+      } catch (const Error&) {  // this one is not needed here
+      }
     }
-  }
   // another process may take it for abandoned before it is locked; where folders cannot be locked at all, no
   // process takes any
   constexpr int kMostTries = 5;

@@ -1,6 +1,7 @@
-// Descriptors, kinds of file systems and their free space, locks, temporary folders.
+// System calls, descriptors, kinds of file systems and their free space, locks, temporary folders.
 #pragma once
 
+#include <cerrno>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -10,6 +11,17 @@
 #include <unistd.h>
 
 namespace loadline::io {
+
+// --- System calls that signals interrupt.
+
+// Makes a call again while a signal interrupts it, but not for ever. Returns its last result.
+template <typename Call>
+auto uninterrupted(Call call) {
+  constexpr int kMostTries = 1000;
+  auto result = call();
+  for (int tries = 1; result < 0 && errno == EINTR && tries < kMostTries; ++tries) result = call();
+  return result;
+}
 
 // --- A file descriptor that is closed by its owner's destructor.
 
@@ -69,7 +81,7 @@ bool change_lock(const UniqueFd& fd, LockKind kind);
 // --- A folder that is removed with its content.
 
 // A new hidden folder in the system's temporary folder, or in `parent`. The destructor removes it with its
-// content. What a killed process has left is removed with the next one that is made there.
+// content. What killed processes have left is removed with the first one that a process makes there.
 class TemporaryFolder {
  public:
   // Throws Error{io}.

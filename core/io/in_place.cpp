@@ -5,7 +5,6 @@
 #include "core/io/atomic_file.h"
 #include "core/io/file_system.h"
 #include "core/io/source_file.h"
-#include "core/io/system_call.h"
 
 #include <algorithm>
 #include <cerrno>

@@ -3,7 +3,7 @@
 
 #include "core/base/checked_arithmetic.h"
 #include "core/base/error.h"
-#include "core/io/system_call.h"
+#include "core/io/file_system.h"
 
 #include <algorithm>
 #include <cerrno>

@@ -3,7 +3,7 @@
 
 #include "core/base/error.h"
 #include "core/base/tasks.h"
-#include "core/io/system_call.h"
+#include "core/io/file_system.h"
 #include "core/io/system_memory.h"
 
 #include <algorithm>

@@ -3,7 +3,6 @@
 #include "core/base/checked_arithmetic.h"
 #include "core/io/file_system.h"
 #include "core/io/protobuf_wire.h"
-#include "core/io/system_call.h"
 #include "importers/onnx/forward.h"
 #include "importers/onnx/model.h"
 

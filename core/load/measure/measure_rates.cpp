@@ -5,7 +5,6 @@
 #include "core/base/text.h"
 #include "core/io/file_system.h"
 #include "core/io/graph_reader.h"
-#include "core/io/system_call.h"
 #include "core/io/system_memory.h"
 #include "core/plan/host_machine.h"
 
