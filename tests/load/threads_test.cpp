@@ -454,7 +454,7 @@ TEST(Compare, RowsAreProjectionsOneByOne) {
         },
         [](std::size_t row, const Error& error) { ADD_FAILURE() << row << ": " << error.what(); }};
     Progress progress;
-    load::compare(graph, rows, {.orders = columns}, nullptr, taker, progress, threads);
+    load::compare(graph, rows, {.orders = columns}, nullptr, taker, progress, threads, load::Keep::all);
     EXPECT_EQ(seen, std::vector<int>(seen.size(), 1));
   }
 }

@@ -214,8 +214,9 @@ std::optional<std::uint64_t> room_of(const Projection& projection, const Budget&
   if (!verdict.fits()) return std::nullopt;
   const plan::Timeline& timeline = projection.timeline;
   std::uint64_t device = 0, host = 0, pages = 0;
-  if (!timeline.usage.empty()) {
-    const plan::PerSpace<std::uint64_t>& last = judged_bytes(timeline, timeline.usage.size() - 1);
+  if (!timeline.lifetimes.empty()) {
+    const plan::PerSpace<std::uint64_t>& last =
+        timeline.reserved_usage.empty() ? timeline.final_bytes : timeline.reserved_usage.back();
     device = last[plan::index(plan::Space::device)];
     host = last[plan::index(plan::Space::host)] + last[plan::index(plan::Space::staging)] +
            projection.pass_reads.mapped;

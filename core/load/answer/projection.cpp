@@ -75,8 +75,8 @@ bool judged_by_peaks(const Projection& projection) {
   return projection.timeline.reserved_usage.empty() && projection.pass_reads.mapped == 0;
 }
 
-// The verdict without a look at each point of usage. Without usage, `budget` must be the one that the run was
-// limited by. Nothing if only the usage tells which step is the first over the budget.
+// The verdict without a look at each point of usage. Without usage, the first step over the budget is known
+// if the run was limited by it. Nothing if only the usage tells that step.
 std::optional<BudgetVerdict> verdict_by_peaks(const Projection& projection, const Budget& budget) {
   const plan::Timeline& timeline = projection.timeline;
   if (!judged_by_peaks(projection)) return std::nullopt;
@@ -93,7 +93,8 @@ std::optional<BudgetVerdict> verdict_by_peaks(const Projection& projection, cons
   judge(plan::kHeldSpaces, budget.unified, verdict.unified_peak, verdict.unified_fits, verdict.unified_over);
   if (budget.pages_may_stay) verdict.unified_high = plan::peak_over(timeline, plan::kAllSpaces).bytes;
   if (verdict.fits()) return verdict;
-  if (timeline.over_step == plan::kNever) return std::nullopt;
+  if (timeline.over_step == plan::kNever)
+    return timeline.usage.empty() ? std::optional(verdict) : std::nullopt;
   verdict.step = timeline.over_step;
   verdict.block = plan::block_allocated_at(timeline, timeline.over_step);
   return verdict;

@@ -93,7 +93,7 @@ std::uint64_t held_peak(const plan::Timeline& timeline);
 // bytes requested.
 const plan::PerSpace<std::uint64_t>& judged_bytes(const plan::Timeline& timeline, std::size_t i);
 
-// `budget`: that of the request, if the projection keeps no usage.
+// If the projection keeps no usage, the verdict has a step only for the budget of the request.
 BudgetVerdict check_budget(const Projection& projection, const Budget& budget);
 
 }  // namespace loadline::load
