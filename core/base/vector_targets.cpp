@@ -1,6 +1,10 @@
-// What Highway's headers ask its library for: which vector instructions this processor has. The library
-// itself is not linked: before main() it measures the resolution of the clock, a quarter of a start of the
-// program.
+// What Highway's headers ask its library for: which vector instructions this processor has, and the end of
+// the program where a check of debug builds fails. The library itself is not linked: before main() it
+// measures the resolution of the clock, a quarter of a start of the program.
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+
 #include <hwy/highway.h>
 
 #if HWY_ARCH_X86
@@ -56,6 +60,16 @@ std::int64_t SupportedTargets() {
 ChosenTarget& GetChosenTarget() {
   static ChosenTarget chosen;
   return chosen;
+}
+
+void Abort(const char* file, int line, const char* format, ...) {
+  std::fprintf(stderr, "%s:%d: ", file, line);
+  std::va_list values;
+  va_start(values, format);
+  std::vfprintf(stderr, format, values);
+  va_end(values);
+  std::fputc('\n', stderr);
+  std::abort();
 }
 
 }  // namespace hwy

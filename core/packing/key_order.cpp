@@ -22,7 +22,8 @@ namespace HWY_NAMESPACE {
 void sort_numbers(std::uint64_t* numbers, std::size_t count) {
   namespace hn = hwy::HWY_NAMESPACE;
   using Ascending = hn::detail::TraitsLane<hn::detail::OrderAscending<std::uint64_t>>;
-  constexpr std::uint64_t* kNoBuffer = nullptr;  // for vectors whose length is known only at run time
+  static_assert(!HWY_HAVE_SCALABLE, "the sort needs a buffer for vectors whose length is known at run time");
+  constexpr std::uint64_t* kNoBuffer = nullptr;
   hn::Sort(hn::SortTag<std::uint64_t>(), hn::detail::SharedTraits<Ascending>(), numbers, count, kNoBuffer);
 }
 

@@ -90,7 +90,8 @@ double seconds_at(const Timeline& timeline, std::size_t step);
 Peak peak_over(const Timeline& timeline, unsigned mask);
 // Sets all peaks from `usage`, in one pass.
 void find_peaks(Timeline& timeline);
-// The block that `step`, an allocation, allocates.
+// The block that `step`, an allocation, allocates. Blocks must be numbered in the sequence of their
+// allocations, as those of load methods are.
 BlockId block_allocated_at(const Timeline& timeline, std::size_t step);
 // Blocks alive after `step` in the spaces of `mask`, largest first, ties by id.
 std::vector<BlockId> alive_at(const Timeline& timeline, const Plan& plan, std::size_t step, unsigned mask);

@@ -57,7 +57,8 @@ struct Scratch {
   std::unique_ptr<char[]> buffer;
   std::size_t buffer_bytes = 0;
   std::vector<Entry> entries;
-  std::unique_ptr<dom::parser> parser;  // holds what the entries point to
+  std::unique_ptr<dom::parser>
+      parser;  // holds what the entries point to, unless they are plain: then they point into the text
 };
 thread_local Scratch scratch;
 

@@ -160,7 +160,6 @@ TEST(Progress, CancelsOnRequest) {
   EXPECT_THROW(progress.check_canceled(), Error);
 }
 
-// A table of texts from a file is one that no file can be written for.
 // No library's text reaches a person.
 TEST(CurrentError, IsOursWhateverIsThrown) {
   const auto said = [](const auto& exception) {
@@ -185,6 +184,7 @@ TEST(CurrentError, IsOursWhateverIsThrown) {
   EXPECT_EQ(said(42), fault);
 }
 
+// A table of texts from a file is one that no file can be written for.
 TEST(TextHash, IsSeededAndTheSameForAllKindsOfText) {
   static_assert(std::is_same_v<graph::TextMap<int>::hasher, graph::TextHash>);
   static_assert(std::is_same_v<graph::TextViewSet::hasher, graph::TextHash>);

@@ -28,11 +28,6 @@ bool has_order(const Workspace& workspace) {
   return !workspace.document().order.list.value()->items().empty();
 }
 
-bool has_comparison(const Workspace& workspace) {
-  const Document& document = workspace.document();
-  return !document.load.comparison.value()->answer.rows.empty() && !document.load.comparison.busy();
-}
-
 bool has_steps(const Workspace& workspace) { return workspace.document().arena->steps() != nullptr; }
 
 bool can_diagnose(const Workspace& workspace) {
@@ -305,7 +300,7 @@ constexpr auto kModelActions = std::to_array<Action>({
     {"unfold-item", "Unfold a row of the order", "", kRequired, has_order, unfold_item},
     {"load-order", "Read the order from a file", "", kRequired, has_model, load_order},
     {"save-order", "Write the order to a file", "", kRequired, has_model, save_order},
-    {"save-chart", "Write the comparison to a file", "", kRequired, has_comparison, save_chart},
+    {"save-chart", "Write the comparison to a file", "", kRequired, has_model, save_chart},
 
     {"arena", "Choose arena source", "", kRequired, always, choose_arena},
     {"arena-time", "Limit the time that packing takes", "", kRequired, always, set_arena_time},

@@ -45,7 +45,7 @@ std::string source_title(ArenaSource source, const ArenaWork& work) {
 }
 
 std::string seconds_text(double seconds) {
-  return seconds < 1 ? fmt::format("{:.3g} ms", seconds * 1000) : fmt::format("{:.2f} s", seconds);
+  return seconds < 1 ? fmt::format("{:.1f} ms", seconds * 1000) : fmt::format("{:.2f} s", seconds);
 }
 
 std::string over_text(std::uint64_t height, std::uint64_t bound) {

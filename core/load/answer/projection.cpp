@@ -179,6 +179,11 @@ void find_pass_reads(Projection& projection, const graph::MetaGraph& graph, cons
 
 }  // namespace
 
+bool streams_figures(const BoundRequest& bound) {
+  return bound.request.allocator == allocators::AllocatorModel::exact && !bound.request.page_cache_budget &&
+         !bound.request.prepack;
+}
+
 Projection project(const graph::MetaGraph& graph, const Method& method, std::string order,
                    const StorageOrder& storages, const BoundRequest& bound, Progress& progress,
                    const plan::ForwardPass* pass, Projection used, Keep keep) {
@@ -189,8 +194,7 @@ Projection project(const graph::MetaGraph& graph, const Method& method, std::str
   projection.plan = std::move(used.plan);
   projection.timeline = std::move(used.timeline);
   const Projector projector(graph, method, storages, bound, progress, pass);
-  const bool by_peaks = keep == Keep::figures && !bound.request.page_cache_budget &&
-                        bound.request.allocator == allocators::AllocatorModel::exact;
+  const bool by_peaks = keep == Keep::figures && streams_figures(bound);
   if (by_peaks) {
     projector.run_streamed(projection);
     find_pass_reads(projection, graph, bound);

@@ -16,6 +16,10 @@ namespace loadline::load {
 // them: plan.steps and timeline.usage are empty then.
 enum class Keep : std::uint8_t { all, figures };
 
+// Whether projections for figures alone do without plans and usage: not where an allocator is simulated, the
+// page cache is limited, or weights are packed.
+bool streams_figures(const BoundRequest& bound);
+
 struct Projection {
   const Method* method = nullptr;
   std::string order;  // the id of an order, or the name of a custom one

@@ -174,7 +174,9 @@ void compare(const graph::MetaGraph& graph, std::span<const Method* const> metho
              const plan::ForwardPass* pass, const RowTaker& taker, Progress& progress, Keep keep) {
   constexpr std::size_t kMostThreads = 4;
   // of a projection: its blocks and lifetimes; its steps with room to grow, and its usage
-  const std::size_t kBytesOfStorage = keep == Keep::figures ? 300 : 1300;
+  // where a pass reads mapped weights, the usage is asked too
+  const bool streamed = keep == Keep::figures && streams_figures(bound) && !uses_weights(bound.request);
+  const std::size_t kBytesOfStorage = streamed ? 300 : 1300;
   constexpr std::size_t kMostBytes = std::size_t{512} << 20;
   const std::size_t fitting =
       kMostBytes / (kBytesOfStorage * std::max<std::size_t>(graph.storages.size(), 1));

@@ -314,7 +314,7 @@ void write(Services& services, const std::string& path, std::string_view what, T
 
 void LoadWork::save_chart(const std::string& path) const {
   if (!model || comparison.value()->answer.rows.empty() || comparison.busy())
-    throw Error(ErrorCode::usage, "the methods are not compared yet");
+    throw Error(ErrorCode::usage, "the methods are not compared yet: the panel Methods compares them");
   const bool page = path.ends_with(".html");
   if (!page && !path.ends_with(".svg")) refuse_suffix(path, ".svg or .html");
   write(services_, path, "chart", [graph = model->graph, compared = comparison.value(), page](Progress&) {
