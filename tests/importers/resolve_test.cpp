@@ -264,14 +264,24 @@ TEST(Unfinished, AConsumedModelIsRefusedUntilThatGoesOn) {
   const TemporaryFolder folder;
   write_model(folder.path());
   write_file(folder / "other.safetensors", one_tensor("c"));
-  io::put_mark(folder / io::kConsumedMark, {.by = "/gone/.loadline-0", .files = {kIndex, kShard1, kShard2}});
+  const std::string work = folder / "out/.loadline-0";
+  fs::create_directories(work);
+  io::put_mark(folder / io::kConsumedMark, {.by = work, .files = {kIndex, kShard1, kShard2}});
   for (const std::string& path : {folder.path().string(), folder / kIndex, folder / kShard2}) {
-    EXPECT_TRUE(is_refused(path, "'/gone/.loadline-0'")) << path;
+    EXPECT_TRUE(is_refused(path, ".loadline-0' only")) << path;
     EXPECT_NO_THROW(importers::open_consumed(path, {}));
   }
   fs::create_symlink(folder / kShard2, folder / "link.safetensors");
-  EXPECT_TRUE(is_refused(folder / "link.safetensors", "'/gone/.loadline-0'"));
+  EXPECT_TRUE(is_refused(folder / "link.safetensors", ".loadline-0' only"));
   EXPECT_FALSE(is_refused(folder / "other.safetensors", ""));
+  // nobody has the rest any more; once the files are gone there is nothing to refuse
+  fs::remove_all(work);
+  EXPECT_TRUE(is_refused(folder.path().string(), "is not there any more"));
+  for (const char* name : {kIndex, kShard1, kShard2, "link.safetensors"}) fs::remove(folder / name);
+  EXPECT_FALSE(is_refused(folder.path().string(), ""));
+  // a mark that cannot be read may be about any file
+  write_file(folder / io::kConsumedMark, "x");
+  EXPECT_TRUE(is_refused(folder / "other.safetensors", "cannot be read"));
 }
 
 TEST(Unfinished, AnInterruptedEditIsSaidAndNoWeightsAreRead) {
