@@ -645,7 +645,7 @@ TEST(Verdicts, SayByHowMuchALoadFits) {
 
 TEST(Verdicts, OfALargeModelNeedNoComparison) {
   Workspace workspace("");
-  workspace.show(many_tensors(200'001), "");
+  workspace.show(many_tensors(20'001), "");
   workspace.document().load.set_option("device_budget", "160GiB");
   settle(workspace);
   const Document& document = workspace.document();
