@@ -43,6 +43,9 @@ void write_png(const Picture& picture, const std::string& path) {
     const auto* from = static_cast<const std::byte*>(data);
     out.insert(out.end(), from, from + size);
   };
+  // stb would try five filters on each row; panels of one color are smallest and quickest without any
+  static const int unfiltered = stbi_write_force_png_filter = 0;
+  (void)unfiltered;
   const int width = static_cast<int>(picture.width);
   const int height = static_cast<int>(picture.height);
   if (stbi_write_png_to_func(append, &bytes, width, height, 4, picture.rgba.data(), width * 4) == 0)

@@ -351,11 +351,10 @@ class Binder {
     }
     if (const auto id = header_->find(name)) {
       header_->claim(*id);
-      const BoundWeight found = found_weight(*id, name);
-      if (squeezed(found.shape) != squeezed(shape)) disagree(found, shape);
-      to.push_back(found);
-      to.back().shape = shape;
-      return;
+      BoundWeight found = found_weight(*id, name);
+      if (found.shape != shape && squeezed(found.shape) != squeezed(shape)) disagree(found, shape);
+      found.shape = shape;
+      return to.push_back(std::move(found));
     }
     if (const auto id = owner != nullptr && may_tie_ ? header_->find(*owner) : std::nullopt) {
       model_.tied.emplace_back(name, *owner);

@@ -7,6 +7,7 @@
 #include "core/convert/numbers/elements.h"
 #include "core/gpu/memory_need.h"
 #include "core/graph/meta_graph.h"
+#include "core/graph/name.h"
 #include "core/graph/names/tensor_names.h"
 #include "core/load/answer/projection.h"
 
@@ -14,6 +15,8 @@
 #include <array>
 #include <map>
 #include <numeric>
+#include <string>
+#include <string_view>
 
 #include <fmt/core.h>
 
@@ -34,15 +37,38 @@ std::vector<std::uint32_t> ranks_of_names(const graph::MetaGraph& graph) {
   return rank;
 }
 
+// Names that differ in short numbers have one role: a model has few others, and each is looked at once.
+class Roles {
+ public:
+  graph::Role of(std::string_view name) {
+    constexpr std::size_t kMostDigits = 18;  // of a number that can be a layer's
+    pattern_.clear();
+    std::size_t digits = 0;
+    for (const char c : name) {
+      digits = c >= '0' && c <= '9' ? digits + 1 : 0;
+      if (digits > kMostDigits) return graph::tensor_role(name);
+      if (digits <= 1) pattern_ += digits == 1 ? '0' : c;
+    }
+    const auto known = roles_.find(std::string_view(pattern_));
+    return known != roles_.end() ? known->second
+                                 : roles_.emplace(pattern_, graph::tensor_role(name)).first->second;
+  }
+
+ private:
+  std::string pattern_;
+  graph::TextMap<graph::Role> roles_;
+};
+
 void add_tensors(Model& model) {
   const graph::MetaGraph& graph = *model.graph;
+  Roles roles;
   const std::vector<graph::Share> parts = graph::shares(graph);
   std::map<graph::DType, DTypeShare> dtypes;
   model.bytes_of_file.resize(graph.files.size());
   for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
     const graph::Tensor& tensor = graph.tensors[i];
     model.bytes.push_back(graph::tensor_bytes(graph, tensor));
-    model.roles.push_back(graph::tensor_role(tensor.name));
+    model.roles.push_back(roles.of(tensor.name));
     const auto layer = graph::layer_number(tensor.name);
     model.layers.push_back(layer && *layer < 1'000'000 ? static_cast<std::int32_t>(*layer) : -1);
     model.layer_count = std::max(model.layer_count, model.layers.back() + 1);
@@ -171,14 +197,16 @@ void sort_tensors(const Model& model, std::span<graph::TensorId> rows, SortColum
     }
     return false;
   };
-  std::ranges::sort(rows, [&](graph::TensorId a, graph::TensorId b) {
+  const auto less = [&](graph::TensorId a, graph::TensorId b) {
     if (key_less(a, b)) return ascending;
     if (key_less(b, a)) return !ascending;
     if (a == b) return false;
     const std::vector<std::uint32_t>& ranks = model.name_ranks.of(graph);
     const bool before = ranks[graph::index(a)] < ranks[graph::index(b)];
     return column == SortColumn::name && !ascending ? !before : before;
-  });
+  };
+  // files list their tensors by offset
+  if (!std::ranges::is_sorted(rows, less)) std::ranges::sort(rows, less);
 }
 
 // --- Compares peaks with device memory, encodings with the method's needs, and computes converted sizes.
