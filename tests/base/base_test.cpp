@@ -7,6 +7,7 @@
 #include "core/base/tasks.h"
 #include "core/base/text.h"
 #include "core/graph/name.h"
+#include "tests/support/builders.h"
 
 #include <filesystem>
 #include <new>
@@ -206,13 +207,7 @@ TEST(TextHash, IsSeededAndTheSameForAllKindsOfText) {
 namespace {
 
 std::string fault(OptionKind kind, std::string_view text) {
-  try {
-    (void)parse_option(kind, text);
-    return "";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::usage);
-    return error.what();
-  }
+  return testing::facts_of([&] { (void)parse_option(kind, text); });
 }
 
 TEST(Options, WordsAndValuesAreTheSame) {
@@ -229,14 +224,13 @@ TEST(Options, WordsAndValuesAreTheSame) {
 }
 
 TEST(Options, SayWhatIsWrongWithAWord) {
-  EXPECT_EQ(fault(OptionKind::count, "x"), "'x' is not a whole number below 2^64");
-  EXPECT_EQ(fault(OptionKind::count, "-1"), "'-1' is not a whole number below 2^64");
-  EXPECT_EQ(fault(OptionKind::count, "99999999999999999999"),
-            "'99999999999999999999' is not a whole number below 2^64");
-  EXPECT_EQ(fault(OptionKind::flag, "yes"), "'yes' is neither on nor off");
-  EXPECT_EQ(fault(OptionKind::names, " , "), "a name is needed");
-  EXPECT_EQ(fault(OptionKind::text, ""), "a value is needed");
-  EXPECT_TRUE(fault(OptionKind::bytes, "64M").starts_with("'64M' is ambiguous"));
+  EXPECT_EQ(fault(OptionKind::count, "x"), "usage 'x' 2^64");
+  EXPECT_EQ(fault(OptionKind::count, "-1"), "usage '-1' 2^64");
+  EXPECT_EQ(fault(OptionKind::count, "99999999999999999999"), "usage '99999999999999999999' 2^64");
+  EXPECT_EQ(fault(OptionKind::flag, "yes"), "usage 'yes'");
+  EXPECT_EQ(fault(OptionKind::names, " , "), "usage");
+  EXPECT_EQ(fault(OptionKind::text, ""), "usage");
+  EXPECT_EQ(fault(OptionKind::bytes, "64M"), "usage '64M' 1024 1000");
 }
 
 TEST(Options, FindWhatWasMeant) {

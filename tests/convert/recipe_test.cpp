@@ -23,7 +23,6 @@
 #include <random>
 #include <vector>
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace loadline::tests {
@@ -340,8 +339,7 @@ TEST(LogicalTensors, PartsThatDoNotFitStayAsStored) {
         EXPECT_EQ(weight.shape, row.shape);
         EXPECT_NE(part, 0u);
       }
-      for (const graph::Note& note : found.notes)
-        EXPECT_NE(note.text.find("shown as stored"), std::string::npos);
+      for (const graph::Note& note : found.notes) EXPECT_EQ(note.severity, graph::Severity::warning);
     }
 }
 
@@ -597,8 +595,6 @@ TEST(QuantizeStep, RefusesWhatDoesNotFit) {
 
 namespace {
 
-using ::testing::HasSubstr;
-
 std::vector<std::byte> random_bytes(std::size_t count) {
   std::mt19937_64 random(count);
   std::vector<std::byte> bytes(count);
@@ -732,14 +728,14 @@ TEST(Prepacking, OfAPackedBlockIsChecked) {
   plan::Plan odd = plan;
   for (plan::Step& step : odd.steps)
     if (step.verb == plan::Verb::copy) step.bytes = 6;
-  EXPECT_THAT(plan::check_plan(odd, *graph).value_or(""), HasSubstr("not whole numbers"));
+  EXPECT_EQ(testing::facts(plan::check_plan(odd, *graph).value_or("")), "2 6 0");
   plan::Plan read = plan;
   const plan::BlockId host =
       plan::alloc(read, {.space = plan::Space::host, .bytes = 4, .use = plan::BlockUse::temporary});
   plan::copy(read, host, 0, plan::BlockId{0}, 0, 4);
-  EXPECT_THAT(plan::check_plan(read, *graph).value_or(""), HasSubstr("packed"));
+  EXPECT_EQ(testing::facts(plan::check_plan(read, *graph).value_or("")), "5 0");
   plan.blocks[0].bytes += 1;
-  EXPECT_THAT(plan::check_plan(plan, *graph).value_or(""), HasSubstr("not a packed weight"));
+  EXPECT_EQ(testing::facts(plan::check_plan(plan, *graph).value_or("")), "0 0");
   EXPECT_THROW(load::find_prepacking("f17"), Error);
 }
 

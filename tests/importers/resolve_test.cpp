@@ -1,26 +1,21 @@
-// From paths to models, indexes, and the table of all importers.
+// From paths to models.
 
 #include "importers/resolve.h"
 
 #include "core/base/error.h"
-#include "core/base/text.h"
 #include "core/forward/model/known_models.h"
 #include "core/graph/meta_graph.h"
 #include "core/graph/names/file_names.h"
 #include "core/io/atomic_file.h"
 #include "core/io/unfinished.h"
-#include "importers/huggingface/index.h"
 #include "importers/importer.h"
 #include "tests/support/builders.h"
 #include "tests/support/gguf_builder.h"
 #include "tests/support/samples.h"
 
-#include <algorithm>
 #include <filesystem>
-#include <random>
 
 #include <fmt/core.h>
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -71,7 +66,8 @@ TEST(Resolve, AFolderItsIndexAndEachShardAreOneModel) {
     EXPECT_NE(graph::find_metadata(graph, graph::kConfigKey), nullptr) << path;
     EXPECT_NO_THROW(graph::require_sound(graph, "convert")) << path;
   }
-  EXPECT_TRUE(has_note(importers::open_model(folder / kShard1, {}), graph::Severity::info, "is one shard"));
+  EXPECT_TRUE(has_note(importers::open_model(folder / kShard1, {}), graph::Severity::info,
+                       "'model-00001-of-00002.safetensors' 'model.safetensors.index.json'"));
 }
 
 TEST(Resolve, AShardOutsideItsIndexStaysAlone) {
@@ -88,7 +84,8 @@ TEST(Resolve, PrefersTheIndexAndNamesTheRest) {
   write_file(folder / "adapter.safetensors", one_tensor("d"));
   const graph::MetaGraph graph = importers::open_model(folder.path().string(), {});
   EXPECT_EQ(graph.tensors.size(), 2u);
-  EXPECT_TRUE(has_note(graph, graph::Severity::warning, "'model.safetensors', 'adapter.safetensors'"));
+  EXPECT_TRUE(has_note(graph, graph::Severity::warning,
+                       "'model.safetensors.index.json' 'model.safetensors' 'adapter.safetensors'"));
 }
 
 std::string name_of(const TemporaryFolder& folder) { return folder.path().filename().string(); }
@@ -156,8 +153,8 @@ TEST(Resolve, WhatTrainingLeavesIsNoOtherModel) {
   EXPECT_EQ(graph.tensors.at(0).name, "a");
   EXPECT_TRUE(graph.notes.empty());
   write_file(folder / "other.pt", torch_tensor("c"));
-  EXPECT_TRUE(
-      has_note(importers::open_model(folder.path().string(), {}), graph::Severity::warning, "'other.pt'"));
+  EXPECT_TRUE(has_note(importers::open_model(folder.path().string(), {}), graph::Severity::warning,
+                       "'pytorch_model.bin' 'other.pt'"));
 }
 
 TEST(Resolve, ABinOfAnotherProgramIsNoModel) {
@@ -188,8 +185,7 @@ TEST(Index, TorchShardsAreOneModel) {
   // writers counted views in their own ways: a total that disagrees is no fault of the weights
   write_file(folder / "pytorch_model.bin.index.json",
              fmt::format(R"({{"metadata":{{"total_size":17}},"weight_map":{{"a":"{}"}}}})", first));
-  EXPECT_TRUE(has_note(importers::open_model(folder.path().string(), {}), graph::Severity::warning,
-                       "says 17 bytes in total"));
+  EXPECT_TRUE(has_note(importers::open_model(folder.path().string(), {}), graph::Severity::warning, "17 8"));
   fs::remove(folder / first);
   EXPECT_EQ(importers::open_model(folder.path().string(), {}).missing.size(), 1u);
 }
@@ -201,7 +197,7 @@ TEST(Index, AMissingShardIsNamedWithItsTensors) {
   const graph::MetaGraph graph = importers::open_model(folder.path().string(), {});
   EXPECT_EQ(graph.tensors.size(), 1u);
   EXPECT_EQ(graph.missing, std::vector<std::string>{"b"});
-  EXPECT_TRUE(has_note(graph, graph::Severity::error, "it held 1 tensor: 'b'"));
+  EXPECT_TRUE(has_note(graph, graph::Severity::error, "'model-00002-of-00002.safetensors' 1 'b'"));
   EXPECT_THROW(graph::require_sound(graph, "convert"), Error);
   // a dangling link is a download that did not finish
   fs::create_symlink("nowhere", folder / kShard2);
@@ -213,41 +209,37 @@ TEST(Index, ShardsWithoutTheirIndexAreNoModel) {
   write_model(folder.path());
   fs::remove(folder / kIndex);
   const graph::MetaGraph graph = importers::open_model(folder.path().string(), {});
-  EXPECT_TRUE(has_note(graph, graph::Severity::error, "whose index is missing"));
+  EXPECT_TRUE(has_note(graph, graph::Severity::error, "'model-00001-of-00002.safetensors'"));
   EXPECT_THROW(graph::require_sound(graph, "convert"), Error);
 }
 
 // --- What an interrupted run has left is never taken for a model.
 
-bool is_refused(const std::string& path, std::string_view words) {
-  try {
-    importers::open_model(path, {});
-    return false;
-  } catch (const Error& error) {
-    EXPECT_NE(std::string_view(error.what()).find(words), std::string_view::npos) << error.what();
-    return true;
-  }
+bool is_refused(const std::string& path) {
+  const std::string facts = testing::facts_of([&] { importers::open_model(path, {}); });
+  EXPECT_TRUE(facts.empty() || facts.starts_with("io ")) << facts;
+  return !facts.empty();
 }
 
 TEST(Unfinished, FilesThatAreBeingPutInPlaceAreRefused) {
   const TemporaryFolder folder;
   write_model(folder.path());
   write_file(folder / "other.safetensors", one_tensor("c"));
-  const std::string work = io::work_folder_path(folder.path().string(), {}), words = "put its files in place";
+  const std::string work = io::work_folder_path(folder.path().string(), {});
   fs::create_directory(work);
   io::put_mark(work + "/publish", {.by = work, .files = {kIndex, kShard1}});
   for (const std::string& path : {folder.path().string(), folder / kIndex, folder / kShard1})
-    EXPECT_TRUE(is_refused(path, words)) << path;
-  EXPECT_FALSE(is_refused(folder / "other.safetensors", words));
+    EXPECT_TRUE(is_refused(path)) << path;
+  EXPECT_FALSE(is_refused(folder / "other.safetensors"));
   // one file replaces another in one step
   io::put_mark(work + "/publish", {.by = work, .files = {}});
-  EXPECT_FALSE(is_refused(folder.path().string(), words));
+  EXPECT_FALSE(is_refused(folder.path().string()));
   // damaged ones may be about any file
   for (const std::string& damaged :
        {std::string(), std::string("LOADLINE MARK 1"), std::string("x\0y\0", 4)}) {
     write_file(work + "/publish", damaged);
-    EXPECT_TRUE(is_refused(folder.path().string(), words));
-    EXPECT_TRUE(is_refused(folder / "other.safetensors", words));
+    EXPECT_TRUE(is_refused(folder.path().string()));
+    EXPECT_TRUE(is_refused(folder / "other.safetensors"));
   }
 }
 
@@ -268,20 +260,20 @@ TEST(Unfinished, AConsumedModelIsRefusedUntilThatGoesOn) {
   fs::create_directories(work);
   io::put_mark(folder / io::kConsumedMark, {.by = work, .files = {kIndex, kShard1, kShard2}});
   for (const std::string& path : {folder.path().string(), folder / kIndex, folder / kShard2}) {
-    EXPECT_TRUE(is_refused(path, ".loadline-0' only")) << path;
+    EXPECT_TRUE(is_refused(path)) << path;
     EXPECT_NO_THROW(importers::open_consumed(path, {}));
   }
   fs::create_symlink(folder / kShard2, folder / "link.safetensors");
-  EXPECT_TRUE(is_refused(folder / "link.safetensors", ".loadline-0' only"));
-  EXPECT_FALSE(is_refused(folder / "other.safetensors", ""));
+  EXPECT_TRUE(is_refused(folder / "link.safetensors"));
+  EXPECT_FALSE(is_refused(folder / "other.safetensors"));
   // nobody has the rest any more; once the files are gone there is nothing to refuse
   fs::remove_all(work);
-  EXPECT_TRUE(is_refused(folder.path().string(), "is not there any more"));
+  EXPECT_TRUE(is_refused(folder.path().string()));
   for (const char* name : {kIndex, kShard1, kShard2, "link.safetensors"}) fs::remove(folder / name);
-  EXPECT_FALSE(is_refused(folder.path().string(), ""));
+  EXPECT_FALSE(is_refused(folder.path().string()));
   // a mark that cannot be read may be about any file
   write_file(folder / io::kConsumedMark, "x");
-  EXPECT_TRUE(is_refused(folder / "other.safetensors", "cannot be read"));
+  EXPECT_TRUE(is_refused(folder / "other.safetensors"));
 }
 
 TEST(Unfinished, AnInterruptedEditIsSaidAndNoWeightsAreRead) {
@@ -291,13 +283,14 @@ TEST(Unfinished, AnInterruptedEditIsSaidAndNoWeightsAreRead) {
   for (const std::string& path :
        {folder.path().string(), folder / kIndex, folder / kShard1, folder / kShard2}) {
     const graph::MetaGraph graph = importers::open_model(path, {});
-    EXPECT_TRUE(has_note(graph, graph::Severity::error, "an edit of this file was interrupted")) << path;
+    EXPECT_TRUE(has_note(graph, graph::Severity::error, "model-00002-of-00002.safetensors")) << path;
     EXPECT_THROW(graph::require_sound(graph, "convert"), Error);
   }
   // half a header
   write_file(folder / "m.safetensors", "half");
   io::save_edit_backup(folder / "m.safetensors", {}, {});
-  EXPECT_TRUE(is_refused(folder / "m.safetensors", "an edit of this file was interrupted"));
+  EXPECT_EQ(testing::facts_of([&] { importers::open_model(folder / "m.safetensors", {}); }),
+            "malformed m.safetensors 0 8 4 m.safetensors");
 }
 
 TEST(Index, AOnlyShardNeedsNoIndex) {
@@ -310,21 +303,20 @@ TEST(Index, UsableButWrongOpensWithAnErrorNote) {
   const TemporaryFolder folder;
   write_model(folder.path());
   write_file(folder / kIndex, index_text(kShard2, "17"));
-  EXPECT_TRUE(has_note(importers::open_model(folder.path().string(), {}), graph::Severity::error,
-                       "says 17 bytes in total, the shards hold 16"));
+  EXPECT_TRUE(has_note(importers::open_model(folder.path().string(), {}), graph::Severity::error, "17 16"));
   write_file(folder / kIndex, index_text(kShard2, "16.0"));
-  EXPECT_TRUE(has_note(importers::open_model(folder.path().string(), {}), graph::Severity::warning,
-                       "not a whole number"));
+  EXPECT_TRUE(
+      has_note(importers::open_model(folder.path().string(), {}), graph::Severity::warning, "total_size"));
   write_file(folder / kIndex, fmt::format(R"({{"weight_map":{{"a":"{}","x":"{}"}}}})", kShard1, kShard2));
   const graph::MetaGraph outside = importers::open_model(folder.path().string(), {});
-  EXPECT_TRUE(has_note(outside, graph::Severity::error, "not in the index"));
-  EXPECT_TRUE(has_note(outside, graph::Severity::error, "which does not hold it"));
+  EXPECT_TRUE(has_note(outside, graph::Severity::error, "'model-00002-of-00002.safetensors'"));
+  EXPECT_TRUE(has_note(outside, graph::Severity::error, "'model-00002-of-00002.safetensors'"));
   EXPECT_EQ(outside.missing, std::vector<std::string>{"x"});
   write_file(folder / kIndex, index_text(kShard1));  // b lies elsewhere than the index says
   write_file(folder / kIndex,
              fmt::format(R"({{"weight_map":{{"a":"{0}","b":"{0}","c":"{1}"}}}})", kShard1, kShard2));
   EXPECT_TRUE(has_note(importers::open_model(folder.path().string(), {}), graph::Severity::error,
-                       "the index puts it in"));
+                       "'model-00002-of-00002.safetensors' 'model-00001-of-00002.safetensors'"));
 }
 
 TEST(Index, ContradictionsAreErrors) {
@@ -351,7 +343,7 @@ TEST(Index, OneThatMapsNothingSaysSo) {
   write_file(folder / "model.safetensors.index.json", R"({"weight_map":{}})");
   const graph::MetaGraph graph = importers::open_model(folder.path().string(), {});
   EXPECT_TRUE(graph.tensors.empty());
-  EXPECT_TRUE(testing::has_note(graph, graph::Severity::warning, "its weight_map is empty"));
+  EXPECT_TRUE(testing::has_note(graph, graph::Severity::warning, "weight_map"));
 }
 
 TEST(Resolve, PicklesOfNewerProtocolsAreNamed) {
@@ -496,7 +488,7 @@ TEST(HubCache, WithoutARefTheNewestSnapshotIsTaken) {
     write_file(hub / "models--org--name/refs/main", ref);
     const graph::MetaGraph graph = importers::open_model(hub / "models--org--name", {});
     EXPECT_EQ(graph.tensors.size(), 2u);
-    EXPECT_TRUE(has_note(graph, graph::Severity::warning, "the newest of 1"));
+    EXPECT_TRUE(has_note(graph, graph::Severity::warning, "'dddddddddddddddddddddddddddddddddddddddd' 1"));
   }
   fs::remove_all(hub.path() / "models--org--name/snapshots");
   fs::create_directories(hub.path() / "models--org--name/snapshots");
@@ -608,321 +600,10 @@ TEST(Folder, AModelOpensWithItsProjectorAndItsDraft) {
   ASSERT_EQ(graph.files.size(), 2u);
   EXPECT_EQ(graph::set_role(graph, graph::FileId{1}), "mmproj");
   EXPECT_EQ(graph::set_role(graph, graph::FileId{0}), "");
-  EXPECT_TRUE(
-      has_note(graph, graph::Severity::info, "'a-model.gguf' is opened together with 'MMPROJ-a.gguf'"));
+  EXPECT_TRUE(has_note(graph, graph::Severity::info, "'a-model.gguf' 'MMPROJ-a.gguf'"));
   EXPECT_EQ(importers::open_model(folder / "a-model.gguf", {}).files.size(), 1u);
   write_file(folder / "MMPROJ-a.gguf", "GGUF");
   EXPECT_THROW(importers::open_model(folder.path().string(), {}), Error);
-}
-
-}  // namespace
-
-// --- Sharded models: the index in pieces and whole, in any order, and against its shards.
-
-namespace {
-
-using testing::memory_source;
-using testing::safetensors_bytes;
-
-using Entry = std::pair<std::string, std::string>;  // tensor, shard
-
-// As huggingface_hub writes it, or without any white space.
-std::string index_text(const std::vector<Entry>& entries, std::string_view total, bool lines = true) {
-  const char* const end = lines ? "\n" : "";
-  std::string text = fmt::format(R"({{{}"metadata":{{"total_size":{}}},{}"weight_map":{{)", end, total, end);
-  for (std::size_t i = 0; i < entries.size(); ++i)
-    text += fmt::format(R"({}{}    "{}": "{}")", i == 0 ? "" : ",", end, entries[i].first, entries[i].second);
-  return text + fmt::format("{}  }}{}}}{}", end, end, end);
-}
-
-io::SourceFile file_of(const std::string& text) {
-  const auto bytes = std::as_bytes(std::span(text));
-  return io::SourceFile::from_memory("m.index.json", {bytes.begin(), bytes.end()});
-}
-
-std::string shard_name(std::size_t number, std::size_t of) {
-  return fmt::format("model-{:05}-of-{:05}.safetensors", number + 1, of);
-}
-
-// One byte for each name.
-std::string shard_bytes(const std::vector<std::string>& names) {
-  std::string header = "{";
-  for (std::size_t i = 0; i < names.size(); ++i)
-    header += fmt::format(R"({}"{}":{{"dtype":"U8","shape":[1],"data_offsets":[{},{}]}})", i == 0 ? "" : ",",
-                          names[i], i, i + 1);
-  return safetensors_bytes(header + "}", names.size());
-}
-
-struct Model {
-  std::vector<Entry> entries;  // of the index
-  std::vector<Entry> files;    // name, bytes
-};
-
-Model model_of(std::size_t shards, std::size_t each) {
-  Model model;
-  for (std::size_t s = 0; s < shards; ++s) {
-    std::vector<std::string> names;
-    for (std::size_t i = 0; i < each; ++i) {
-      names.push_back(fmt::format("model.layers.{}.some.rather.long.name.{}", s, i));
-      model.entries.emplace_back(names.back(), shard_name(s, shards));
-    }
-    model.files.emplace_back(shard_name(s, shards), shard_bytes(names));
-  }
-  return model;
-}
-
-graph::MetaGraph open(const Model& model, std::string_view total, bool lines = true) {
-  return importers::import_source(
-      memory_source("m.index.json", index_text(model.entries, total, lines), model.files));
-}
-
-std::string error_of(const Model& model) {
-  return testing::facts_of([&] { open(model, "0"); });
-}
-
-// Every way of reading an index gives the same entries.
-TEST(HfWeightMap, PiecesGiveTheSameAsTheWhole) {
-  for (const std::size_t count : {1U, 2U, 1000U, 5000U, 12'345U}) {
-    const Model model = model_of(1, count);
-    for (const bool lines : {true, false}) {
-      const io::SourceFile file = file_of(index_text(model.entries, "77", lines));
-      importers::HfWeightMap map(file);
-      std::vector<std::vector<Entry>> pieces(map.pieces());
-      const bool plain = map.scan(4, [&](std::size_t piece, std::string_view tensor, std::string_view shard) {
-        pieces[piece].emplace_back(tensor, shard);
-      });
-      EXPECT_EQ(plain, lines || map.pieces() == 1) << count;
-      if (plain) {
-        std::vector<Entry> all;
-        for (const auto& piece : pieces) all.insert(all.end(), piece.begin(), piece.end());
-        EXPECT_EQ(all, model.entries);
-        EXPECT_EQ(map.total_size(), 77u);
-      }
-      std::vector<Entry> whole;
-      map.parse([&](std::size_t, std::string_view tensor, std::string_view shard) {
-        whole.emplace_back(tensor, shard);
-      });
-      EXPECT_EQ(whole, model.entries);
-      EXPECT_EQ(map.total_size(), 77u);
-    }
-  }
-}
-
-// Where pieces can be read one by one, both ways give the same.
-TEST(HfWeightMap, WhateverStandsAtBordersPiecesAgreeWithTheWhole) {
-  std::mt19937 random(5);
-  const std::string original =
-      index_text(model_of(1, 6000).entries, "1");  // with pieces that are all entries
-  constexpr std::string_view kAlphabet = "{}:,\"\n 0x\\\x01";
-  std::size_t understood = 0;
-  for (int round = 0; round < 300; ++round) {
-    std::string text = original;
-    // anywhere, or near a border, where pieces are cut
-    const std::size_t at = round % 2 == 0 ? random() % text.size() : (112 << 10) - 100 + random() % 200;
-    text[at] = kAlphabet[random() % kAlphabet.size()];
-    const io::SourceFile file = file_of(text);
-    importers::HfWeightMap map(file);
-    std::vector<std::vector<Entry>> pieces(map.pieces());
-    if (!map.scan(2, [&](std::size_t piece, std::string_view tensor, std::string_view shard) {
-          pieces[piece].emplace_back(tensor, shard);
-        }))
-      continue;
-    ++understood;
-    std::vector<Entry> fast, whole;
-    for (const auto& piece : pieces) fast.insert(fast.end(), piece.begin(), piece.end());
-    ASSERT_NO_THROW(map.parse([&](std::size_t, std::string_view tensor, std::string_view shard) {
-      whole.emplace_back(tensor, shard);
-    })) << round;
-    ASSERT_EQ(fast, whole) << round;
-  }
-  EXPECT_GT(understood, 30u);
-}
-
-TEST(HfWeightMap, MetadataMayStandBehindTheMap) {
-  const io::SourceFile file = file_of(R"({"weight_map":{"a":"s"},"metadata":{"total_size":5}})");
-  importers::HfWeightMap map(file);
-  std::size_t entries = 0;
-  EXPECT_TRUE(map.scan(1, [&](std::size_t, std::string_view, std::string_view) { ++entries; }));
-  EXPECT_EQ(entries, 1u);
-  EXPECT_EQ(map.total_size(), 5u);
-}
-
-TEST(HfIndex, OpensWhateverTheOrderOfItsEntries) {
-  Model model = model_of(9, 600);
-  const graph::MetaGraph in_order = open(model, "5400");
-  EXPECT_EQ(in_order.tensors.size(), 5400u);
-  EXPECT_TRUE(in_order.notes.empty());
-  std::mt19937 random(3);
-  for (int round = 0; round < 4; ++round) {
-    std::shuffle(model.entries.begin(), model.entries.end(), random);
-    const graph::MetaGraph graph = open(model, "5400", round % 2 == 0);
-    EXPECT_EQ(graph.tensors, in_order.tensors);
-    EXPECT_EQ(graph.storages, in_order.storages);
-    EXPECT_TRUE(graph.notes.empty());
-  }
-  std::sort(model.entries.begin(), model.entries.end());
-  EXPECT_TRUE(open(model, "5400").notes.empty());
-}
-
-TEST(HfIndex, ShardsThatDoNotCountOpenToo) {
-  Model model = model_of(3, 4);
-  for (Entry& entry : model.entries)
-    if (entry.second == shard_name(1, 3)) entry.second = "extra.safetensors";
-  model.files[1].first = "extra.safetensors";
-  const graph::MetaGraph graph = open(model, "12");
-  EXPECT_EQ(graph.tensors.size(), 12u);
-  ASSERT_EQ(graph.files.size(), 4u);
-  EXPECT_EQ(graph.files[1].path, "extra.safetensors");  // natural order: before "model-..."
-  EXPECT_TRUE(graph.notes.empty());
-}
-
-// A shard is found to be cut short only when its names are known already.
-TEST(HfIndex, AnyShardThatIsCutShortIsRefused) {
-  for (const std::size_t shards : {2U, 3U, 9U})
-    for (std::size_t cut = 0; cut < shards; ++cut)
-      for (const bool sorted : {false, true}) {
-        Model model = model_of(shards, 50);
-        if (sorted) std::ranges::sort(model.entries, std::ranges::greater{});
-        model.files[cut].second.pop_back();
-        EXPECT_THAT(error_of(model), ::testing::StartsWith("malformed " + shard_name(cut, shards) + " "))
-            << cut;
-      }
-}
-
-TEST(HfIndex, ANameTwiceInTheIndexIsTheFirstOfThem) {
-  Model model = model_of(8, 1000);
-  model.entries.insert(model.entries.begin() + 7000, model.entries[10]);
-  model.entries.insert(model.entries.begin() + 3000, model.entries[5]);
-  EXPECT_EQ(error_of(model), fmt::format("malformed m.index.json '{}' weight_map", model.entries[5].first));
-  Model absent = model_of(2, 2);
-  absent.entries.emplace_back("nowhere", shard_name(0, 2));
-  absent.entries.emplace_back("nowhere", shard_name(1, 2));
-  EXPECT_EQ(error_of(absent), "malformed m.index.json 'nowhere' weight_map");
-}
-
-TEST(HfIndex, ATensorInTwoShardsIsRefusedWhicheverTheIndexNames) {
-  for (const std::size_t named : {0U, 1U}) {
-    Model model = model_of(2, 3);
-    model.files[0].second = shard_bytes({"a", "b", "shared"});
-    model.files[1].second = shard_bytes({"shared", "c"});
-    model.entries = {{"a", shard_name(0, 2)},
-                     {"b", shard_name(0, 2)},
-                     {"shared", shard_name(named, 2)},
-                     {"c", shard_name(1, 2)}};
-    EXPECT_EQ(error_of(model), fmt::format("malformed {} 'shared' '{}'", shard_name(1, 2), shard_name(0, 2)));
-  }
-}
-
-TEST(HfIndex, SaysWhatTheIndexPutsElsewhere) {
-  Model model = model_of(2, 2);
-  std::swap(model.entries[0].second, model.entries[3].second);
-  model.entries.emplace_back("gone", shard_name(1, 2));
-  const graph::MetaGraph graph = open(model, "4");
-  EXPECT_EQ(graph.missing, std::vector<std::string>{"gone"});
-  ASSERT_EQ(graph.notes.size(), 3u);
-  EXPECT_EQ(graph.notes[0].text,
-            fmt::format("in shard '{}', the index puts it in '{}'", shard_name(0, 2), shard_name(1, 2)));
-  EXPECT_EQ(graph.notes[1].text,
-            fmt::format("in shard '{}', the index puts it in '{}'", shard_name(1, 2), shard_name(0, 2)));
-  EXPECT_EQ(graph.notes[2].text,
-            fmt::format("the index puts it in '{}', which does not hold it", shard_name(1, 2)));
-}
-
-// What a JSON parser refuses must not open in pieces either.
-TEST(HfIndex, JunkBeforeATextIsRefused) {
-  for (const char* junk : {"00\"x\"", "12345678901234567890\"x\"", "01"}) {
-    const std::string index =
-        fmt::format(R"({{"metadata":{{"k":{}}},"weight_map":{{"w":"model.safetensors"}}}})", junk);
-    EXPECT_THROW(importers::import_source(
-                     memory_source("m.index.json", index, {{"model.safetensors", shard_bytes({"w"})}})),
-                 Error)
-        << junk;
-  }
-}
-
-TEST(HfIndex, ManyMissingShardsStayLinear) {
-  std::string index = R"({"weight_map":{)";
-  for (int i = 0; i < 60'000; ++i) index += fmt::format(R"({}"t{}":"s{}")", i == 0 ? "" : ",", i, i);
-  const graph::MetaGraph graph = importers::import_source(memory_source("m.index.json", index + "}}"));
-  EXPECT_EQ(graph.missing.size(), 60'000u);
-}
-
-}  // namespace
-
-// --- Every importer against small files of all formats, cut at every byte: the seeds of the fuzzers.
-
-namespace {
-
-// Of an importer; long ones are cut.
-std::vector<std::string> seeds(std::string_view importer) {
-  constexpr std::size_t kMost = 2400;
-  std::vector<std::string> files;
-  std::error_code missing;
-  for (const auto& entry : fs::directory_iterator(fs::path(LOADLINE_FUZZ_CORPUS) / importer, missing))
-    files.push_back(testing::read_file(entry.path().string()).substr(0, kMost));
-  return files;
-}
-
-// Whether the importer reads the bytes; anything but a graph or an Error fails the test.
-bool reads(const importers::Importer& importer, std::string_view bytes) {
-  try {
-    graph::validate(importer.read(memory_source("x", bytes)));
-    return true;
-  } catch (const Error&) {
-    return false;
-  }
-}
-
-TEST(Table, SmokeEveryImporterReadsEveryPrefixOfEverySeed) {
-  for (const importers::Importer& format : importers::importers()) {
-    int whole = 0;
-    for (const std::string& seed : seeds(format.id)) {
-      whole += reads(format, seed) ? 1 : 0;
-      for (const importers::Importer& importer : importers::importers())
-        for (std::size_t length = 0; length < seed.size(); ++length)
-          reads(importer, std::string_view(seed).substr(0, length));
-    }
-    EXPECT_GT(whole, 0) << "tests/fuzz/corpus/" << format.id << " has no file that " << format.id << " reads";
-  }
-}
-
-TEST(Table, EveryImporterHasFileNamesThatAFolderOpens) {
-  for (const importers::Importer& importer : importers::importers()) {
-    const std::string endings = graph::file_endings(importer.id);
-    EXPECT_NE(endings, "") << importer.id;
-    for (const std::string_view ending : split(endings, ' ')) {
-      const std::string name = ending.starts_with('.') ? "m" + std::string(ending) : std::string(ending);
-      EXPECT_TRUE(graph::model_file_rank(name)) << name;
-      EXPECT_TRUE(graph::has_ending_of("folder/" + name, importer.id)) << name;
-      EXPECT_EQ(graph::is_weight_file(name), importer.id != "config") << name;
-    }
-  }
-}
-
-TEST(Table, RanksTheFilesOfAFolder) {
-  const std::vector<std::string> ranked = {
-      "model.safetensors.index.json",
-      "a.safetensors.index.json",
-      "model.safetensors",
-      "a.safetensors",
-      "a.gguf",
-      "mmproj-a.gguf",
-      "pytorch_model.bin.index.json",
-      "a.bin.index.json",
-      "pytorch_model.bin",
-      "a.bin",
-      "a.onnx",
-      "config.json",
-  };
-  for (std::size_t i = 1; i < ranked.size(); ++i)
-    EXPECT_LT(graph::model_file_rank(ranked[i - 1]), graph::model_file_rank(ranked[i])) << ranked[i];
-  EXPECT_EQ(graph::model_file_rank("a.bin"), graph::model_file_rank("a.pth"));
-  for (const char* const other : {"a.h5", "a.index.json", "a.json", "my_config.json", "safetensors"})
-    EXPECT_FALSE(graph::model_file_rank(other)) << other;
-  EXPECT_TRUE(graph::is_weight_file("a.h5"));
-  EXPECT_TRUE(graph::is_weight_file("sub/a.safetensors"));
-  EXPECT_FALSE(graph::is_weight_file("1_Pooling/config.json"));
-  EXPECT_FALSE(graph::is_weight_file("tokenizer.json"));
 }
 
 }  // namespace

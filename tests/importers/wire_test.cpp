@@ -97,10 +97,8 @@ TEST(Zip, LabelsAreAnyTextWithoutNul) {
               }),
               "");
   const io::SourceFile file = file_of(zip_bytes({spec(std::string("a\0b", 3), "1")}));
-  EXPECT_NE(testing::error_of([&] {
-              importers::read_zip_directory(file, importers::ZipNames::labels);
-            }).find("a name with a NUL byte"),
-            std::string::npos);
+  EXPECT_EQ(testing::facts_of([&] { importers::read_zip_directory(file, importers::ZipNames::labels); }),
+            "malformed z 0 'a\\x00b'");
 }
 
 TEST(Zip, AChecksumOfZeroIsOneLeftOut) {
@@ -114,7 +112,7 @@ std::string notes_of(const std::string& bytes) {
   std::string text;
   const importers::ZipArchive zip(file, importers::ZipNames::paths);
   for (const graph::Note& note : zip.notes())
-    text += std::string(graph::severity_name(note.severity)) + ": " + note.text + "\n";
+    text += std::string(graph::severity_name(note.severity)) + " " + testing::facts(note.text) + "\n";
   return text;
 }
 
@@ -128,17 +126,13 @@ std::string with_gaps(const std::string& first, const std::string& second) {
 
 TEST(Zip, BytesThatBelongToNoMemberAreNoted) {
   EXPECT_EQ(notes_of(with_gaps("", "")), "");
-  EXPECT_EQ(notes_of(with_gaps("hidden", "")),
-            "warning: z: 6 bytes at byte 38 belong to no member of the zip archive\n");
-  EXPECT_EQ(notes_of(with_gaps("", "%PDF-1.7")),
-            "warning: z: 8 bytes at byte 77 belong to no member of the zip archive\n");
-  EXPECT_EQ(notes_of(with_gaps(std::string(100, 'x'), "y")),
-            "warning: z: 101 bytes at 2 places, the first byte 38 belong to no member of the zip archive\n");
+  EXPECT_EQ(notes_of(with_gaps("hidden", "")), "warning 6 38\n");
+  EXPECT_EQ(notes_of(with_gaps("", "%PDF-1.7")), "warning 8 77\n");
+  EXPECT_EQ(notes_of(with_gaps(std::string(100, 'x'), "y")), "warning 101 2 38\n");
   // no descriptor without flag 3
-  EXPECT_NE(notes_of(with_gaps("PK\7\10" + std::string(12, 'x'), "")).find("16 bytes at byte 38"),
-            std::string::npos);
+  EXPECT_EQ(notes_of(with_gaps("PK\7\10" + std::string(12, 'x'), "")), "warning 16 38\n");
   const std::string extended = zip_bytes({spec("r/a", "first")}, {.zip64 = true, .extension = "hidden"});
-  EXPECT_NE(notes_of(extended).find("6 bytes at byte"), std::string::npos);
+  EXPECT_EQ(notes_of(extended), "warning 6 143\n");
   EXPECT_EQ(error_of(extended), "");
 }
 
@@ -154,7 +148,7 @@ TEST(Zip, ADescriptorBelongsToItsMember) {
     EXPECT_EQ(notes_of(zip_bytes({member, spec("r/b", "x")})), "") << descriptor.size();
     EXPECT_EQ(notes_of(zip_bytes({member})), "") << descriptor.size();
     member.after = "gap";
-    EXPECT_NE(notes_of(zip_bytes({member, spec("r/b", "x")})).find(" 3 bytes at byte"), std::string::npos);
+    EXPECT_TRUE(notes_of(zip_bytes({member, spec("r/b", "x")})).starts_with("warning 3 "));
   }
 }
 
@@ -201,133 +195,131 @@ std::string extra_field(int id, const std::string& content) {
 std::vector<testing::Hostile> header_table() {
   const std::string wide = little_endian(6, 8);
   return {
-      {"local name differs", lie([](ZipSpec& m) { m.local_name = "r/c"; }),
-       "another name in its local header"},
-      {"local name longer", lie([](ZipSpec& m) { m.local_name = "r/bb"; }),
-       "another name in its local header"},
-      {"encrypted", lie([](ZipSpec& m) { m.flags = 1; }), "encrypted"},
-      {"flag 5, patches", lie([](ZipSpec& m) { m.flags = 1 << 5; }), "flags 0x0020"},
-      {"flag 6, strong encryption", lie([](ZipSpec& m) { m.flags = 1 << 6; }), "flags 0x0040"},
-      {"flag 13, masked", lie([](ZipSpec& m) { m.flags = 1 << 13; }), "flags 0x2000"},
-      {"bzip2", lie([](ZipSpec& m) { m.method = 12; }), "method 12"},
-      {"method 99", lie([](ZipSpec& m) { m.method = 99; }), "method 99"},
-      {"local method differs", lie([](ZipSpec& m) { m.local_method = 8; }), "another compression method"},
-      {"local size differs", lie([](ZipSpec& m) { m.local_bytes = 5; }),
-       "has 5 bytes (6 stored) in its local"},
-      {"stored size differs from plain", lie([](ZipSpec& m) { m.bytes = 7; }), "stored as 6 bytes and has 7"},
-      {"bad checksum", lie([](ZipSpec& m) { m.crc = 5; }), "has checksum"},
-      {"local checksum differs", lie([](ZipSpec& m) { m.local_crc = 5; }),
-       "another checksum in its local header"},
+      {"local name differs", lie([](ZipSpec& m) { m.local_name = "r/c"; }), "malformed z 38 'b'"},
+      {"local name longer", lie([](ZipSpec& m) { m.local_name = "r/bb"; }), "malformed z 38 'b'"},
+      {"encrypted", lie([](ZipSpec& m) { m.flags = 1; }), "unsupported z 38 'b'"},
+      {"flag 5, patches", lie([](ZipSpec& m) { m.flags = 1 << 5; }), "malformed z 38 'b' 0x0020"},
+      {"flag 6, strong encryption", lie([](ZipSpec& m) { m.flags = 1 << 6; }), "malformed z 38 'b' 0x0040"},
+      {"flag 13, masked", lie([](ZipSpec& m) { m.flags = 1 << 13; }), "malformed z 38 'b' 0x2000"},
+      {"bzip2", lie([](ZipSpec& m) { m.method = 12; }), "unsupported z 38 'b' 12"},
+      {"method 99", lie([](ZipSpec& m) { m.method = 99; }), "unsupported z 38 'b' 99"},
+      {"local method differs", lie([](ZipSpec& m) { m.local_method = 8; }), "malformed z 38 'b'"},
+      {"local size differs", lie([](ZipSpec& m) { m.local_bytes = 5; }), "malformed z 38 'b' 5 6 6 6"},
+      {"stored size differs from plain", lie([](ZipSpec& m) { m.bytes = 7; }), "malformed z 38 'b' 6 7"},
+      {"bad checksum", lie([](ZipSpec& m) { m.crc = 5; }), "malformed z 38 'b' b61f1169 00000005"},
+      {"local checksum differs", lie([](ZipSpec& m) { m.local_crc = 5; }), "malformed z 38 'b'"},
       {"descriptor with another size", lie([](ZipSpec& m) {
          m.sizes_follow = true;
          m.descriptor = "PK\7\10" + little_endian(0, 4) + little_endian(6, 4) + little_endian(7, 4);
        }),
-       "another size or checksum in the descriptor"},
+       "malformed z 38 'b'"},
       {"descriptor cut short", lie([](ZipSpec& m) {
          m.sizes_follow = true;
          m.descriptor = "PK\7\10";
        }),
-       "another size or checksum in the descriptor"},
-      {"another disk", lie([](ZipSpec& m) { m.disk = 1; }), "another disk"},
-      {"no local header there", lie([](ZipSpec& m) { m.header = 1; }), "overlaps the one before it"},
-      {"two members at one place", lie([](ZipSpec& m) { m.header = 0; }), "overlaps the one before it"},
-      {"header past the directory", lie([](ZipSpec& m) { m.header = 4000; }), "the directory begins at"},
-      {"header at 2^32-1", lie([](ZipSpec& m) { m.header = 0xFFFFFFFF; }), "the directory begins at"},
+       "malformed z 38 'b'"},
+      {"another disk", lie([](ZipSpec& m) { m.disk = 1; }), "malformed z 38 'b'"},
+      {"no local header there", lie([](ZipSpec& m) { m.header = 1; }), "malformed z 1 'b'"},
+      {"two members at one place", lie([](ZipSpec& m) { m.header = 0; }), "malformed z 0 'b'"},
+      {"header past the directory", lie([](ZipSpec& m) { m.header = 4000; }), "malformed z 4000 'b' 4000 77"},
+      {"header at 2^32-1", lie([](ZipSpec& m) { m.header = 0xFFFFFFFF; }),
+       "malformed z 4294967295 'b' 4294967295 77"},
       {"content past the directory", lie([](ZipSpec& m) { m.bytes = m.stored_bytes = 600; }),
-       "has 600 bytes at"},
+       "malformed z 38 'b' 600 71 77"},
       {"content over the next member",
        [] {
          std::vector<ZipSpec> members = {spec("r/a", "first"), spec("r/b", "second")};
          members[0].bytes = members[0].stored_bytes = 20;
          return zip_bytes(members);
        }(),
-       "overlaps the one before it"},
+       "malformed z 38 'b'"},
       {"deflate that ends early", lie([](ZipSpec& m) {
          m.deflate = true;
          m.bytes = 60;
        }),
-       "ends after"},
+       "malformed z 79 6"},
       {"deflate that gives too much", lie([](ZipSpec& m) {
          m.deflate = true;
          m.bytes = 1 << 30;
        }),
-       "no deflate stream holds that many"},
+       "malformed z 38 'b' 1073741824 8"},
       {"deflate of garbage", lie([](ZipSpec& m) {
          m.method = 8;
          m.content = "\xFF\xFF\xFF\xFF";
        }),
-       "damaged"},
+       "malformed z 72 0"},
       {"zip64 says another size",
        lie([&](ZipSpec& m) { m.extra = extra_field(1, little_endian(7, 8) + wide); }),
-       "the zip64 extra field says 7, the header 6"},
+       "malformed z 187 zip64 7 6"},
       {"zip64 cut short", lie([&](ZipSpec& m) {
          m.bytes = m.stored_bytes = 0xFFFFFFFF;
          m.extra = extra_field(1, wide);
        }),
-       "cut short"},
+       "malformed z 187 zip64"},
       {"zip64 twice",
        lie([&](ZipSpec& m) { m.extra = extra_field(1, wide + wide) + extra_field(1, wide + wide); }),
-       "two zip64"},
+       "malformed z 199 zip64"},
       {"zip64 of 2^64-1", lie([&](ZipSpec& m) {
          m.bytes = m.stored_bytes = 0xFFFFFFFF;
          m.extra = extra_field(1, std::string(16, '\xFF'));
        }),
-       "the directory begins at"},
+       "malformed z 38 'b' 18446744073709551615 71 77"},
       {"extra field past its end", lie([](ZipSpec& m) {
          m.extra =
              "ab\xFF\xFF"
              "x";
        }),
-       "an extra field of 65535"},
+       "malformed z 179 65535 1"},
   };
 }
 
 std::vector<testing::Hostile> name_table() {
   return {
-      {"absolute", name_lie("/etc/passwd"), "not a clean relative path"},
-      {"parent", name_lie("r/../../x"), "not a clean relative path"},
-      {"backslash", name_lie("r\\b"), "not a clean relative path"},
-      {"drive", name_lie("C:/x"), "not a clean relative path"},
-      {"empty", name_lie(""), "not a clean relative path"},
-      {"NUL", name_lie(std::string("r/b\0c", 5)), "not a clean relative path"},
-      {"dot", name_lie("r/./b"), "not a clean relative path"},
-      {"double slash", name_lie("r//b"), "not a clean relative path"},
-      {"twice", name_lie("r/a"), "occurs twice"},
-      {"twice but for case", name_lie("R/A"), "occurs twice"},
-      {"another root", name_lie("s/b"), "lies outside 'r/'"},
-      {"no root", zip_bytes({spec("a", "x")}), "lies in no folder"},
-      {"a folder with content", name_lie("r/b/"), "a folder with content"},
+      {"absolute", name_lie("/etc/passwd"), "malformed z 38 'passwd'"},
+      {"parent", name_lie("r/../../x"), "malformed z 38 'x'"},
+      {"backslash", name_lie("r\\b"), "malformed z 38 'r\\b'"},
+      {"drive", name_lie("C:/x"), "malformed z 38 'x'"},
+      {"empty", name_lie(""), "malformed z 38 ''"},
+      {"NUL", name_lie(std::string("r/b\0c", 5)), "malformed z 38 'b\\x00c'"},
+      {"dot", name_lie("r/./b"), "malformed z 38 'b'"},
+      {"double slash", name_lie("r//b"), "malformed z 38 'b'"},
+      {"twice", name_lie("r/a"), "malformed z 38 'a'"},
+      {"twice but for case", name_lie("R/A"), "malformed z 38 'A'"},
+      {"another root", name_lie("s/b"), "malformed z 38 'b' ''"},
+      {"no root", zip_bytes({spec("a", "x")}), "malformed z 0 'a'"},
+      {"a folder with content", name_lie("r/b/"), "malformed z 38 ''"},
   };
 }
 
 std::vector<testing::Hostile> end_table() {
   return {
-      {"empty file", "", "at least 22 bytes"},
-      {"no members", zip_bytes({}), "the zip archive is empty"},
-      {"comment announced", end_lie({.comment_bytes = 5}), "announces a comment of 5 bytes"},
-      {"comment", end_lie({.after_end = "hello", .comment_bytes = 5}), "no end record in its last 22 bytes"},
+      {"empty file", "", "malformed z 0 22 0"},
+      {"no members", zip_bytes({}), "malformed z 0"},
+      {"comment announced", end_lie({.comment_bytes = 5}), "malformed z 175 5 0"},
+      {"comment", end_lie({.after_end = "hello", .comment_bytes = 5}), "malformed z 180 22"},
       {"a second end in the comment",
-       end_lie({.after_end = zip_bytes({spec("r/x", "")}).substr(30 + 3 + 49), .comment_bytes = 22}), "byte"},
-      {"trailing bytes", end_lie({.after_end = "x"}), "no end record"},
-      {"prefix bytes", end_lie({.prefix = "MZ"}), "2 bytes stand before the first member"},
-      {"a gap before the end", end_lie({.before_end = "gap"}), "does not end where its end record begins"},
-      {"another disk", end_lie({.disk = 1}), "several disks"},
-      {"fewer members", end_lie({.members = 1}), "follow the 1 members"},
-      {"more members", end_lie({.members = 3}), "cannot hold 3"},
-      {"65535 members", end_lie({.members = 65535}), "cannot hold 65535 members"},
-      {"directory elsewhere", end_lie({.directory = 3}), "does not end where"},
-      {"directory past the end", end_lie({.directory = 0xFFFFFFF0}), "does not end where"},
-      {"directory too long", end_lie({.directory_bytes = 0xFFFFFFF0}), "does not end where"},
-      {"zip64 with other members", end_lie({.zip64 = true, .members64 = 3}),
-       "the end record says 2, the zip64"},
+       end_lie({.after_end = zip_bytes({spec("r/x", "")}).substr(30 + 3 + 49), .comment_bytes = 22}),
+       "malformed z 197 49 33 197"},
+      {"trailing bytes", end_lie({.after_end = "x"}), "malformed z 176 22"},
+      {"prefix bytes", end_lie({.prefix = "MZ"}), "malformed z 0 2"},
+      {"a gap before the end", end_lie({.before_end = "gap"}), "malformed z 178 98 77 178"},
+      {"another disk", end_lie({.disk = 1}), "malformed z 175"},
+      {"fewer members", end_lie({.members = 1}), "malformed z 126 49 1"},
+      {"more members", end_lie({.members = 3}), "malformed z 77 98 3"},
+      {"65535 members", end_lie({.members = 65535}), "malformed z 77 98 65535"},
+      {"directory elsewhere", end_lie({.directory = 3}), "malformed z 175 98 3 175"},
+      {"directory past the end", end_lie({.directory = 0xFFFFFFF0}), "malformed z 175 98 4294967280 175"},
+      {"directory too long", end_lie({.directory_bytes = 0xFFFFFFF0}), "malformed z 175 4294967280 77 175"},
+      {"zip64 with other members", end_lie({.zip64 = true, .members64 = 3}), "malformed z 251 2 zip64 3"},
       {"zip64 with 2^64-1 members",
-       end_lie({.zip64 = true, .members = 0xFFFF, .members64 = ~std::uint64_t{0}}), "the limit is 2000000"},
-      {"zip64 with another place", end_lie({.zip64 = true, .directory64 = 1}), "the zip64 end record 1"},
+       end_lie({.zip64 = true, .members = 0xFFFF, .members64 = ~std::uint64_t{0}}),
+       "limit z 77 18446744073709551615 2000000"},
+      {"zip64 with another place", end_lie({.zip64 = true, .directory64 = 1}), "malformed z 251 77 zip64 1"},
       {"zip64 at 2^64-8", end_lie({.zip64 = true, .directory = 0xFFFFFFFF, .directory64 = ~std::uint64_t{7}}),
-       "does not end where"},
+       "malformed z 251 98 18446744073709551608 175"},
       {"locator past the end", end_lie({.zip64 = true, .end64 = ~std::uint64_t{0}}),
-       "the zip64 locator gives"},
-      {"locator into content", end_lie({.zip64 = true, .end64 = 0}), "where no zip64 end record is"},
+       "malformed z 231 zip64 18446744073709551615 251"},
+      {"locator into content", end_lie({.zip64 = true, .end64 = 0}), "malformed z 0 zip64 zip64"},
   };
 }
 
@@ -397,7 +389,7 @@ TEST(Npy, RecordsAreBytes) {
           24));
   EXPECT_EQ(graph.tensors[0].dtype, graph::DType::opaque);
   EXPECT_EQ(graph.storages[0].bytes, 24u);
-  EXPECT_TRUE(testing::has_note(graph, graph::Severity::warning, "a record"));
+  EXPECT_TRUE(testing::has_note(graph, graph::Severity::warning, "'a record'"));
 }
 
 TEST(Npy, HeadersOfOldWriters) {
@@ -424,7 +416,7 @@ TEST(Npy, FortranOrderIsStrides) {
 
 TEST(Npy, TrailingBytesAreNoted) {
   const graph::MetaGraph graph = import_bytes("w.npy", npy_bytes(npy_header("<f4", "(2,)"), 9));
-  EXPECT_TRUE(testing::has_note(graph, graph::Severity::warning, "1 bytes follow the array's 8"));
+  EXPECT_TRUE(testing::has_note(graph, graph::Severity::warning, "1 8"));
   EXPECT_EQ(graph.storages[0].bytes, 8u);
 }
 
@@ -454,7 +446,7 @@ TEST(Npy, CompressedBigEndianNumbersCannotBeUsed) {
   member.content = npy_bytes(npy_header(">i4", "(2,)"), 8);
   member.deflate = true;
   const graph::MetaGraph graph = import_bytes("m.npz", testing::zip_bytes({member}));
-  EXPECT_TRUE(testing::has_note(graph, graph::Severity::error, "big-endian numbers that are compressed"));
+  EXPECT_TRUE(testing::has_note(graph, graph::Severity::error, ""));
   EXPECT_EQ(graph.tensors[0].dtype, graph::DType::opaque);
 }
 
@@ -471,44 +463,46 @@ TEST(Npy, HostileFilesGiveTheirError) {
   minor[7] = 1;
   testing::expect_hostile(
       "w.npy",
-      {{"header length past the end", far_header, "needs 65535 bytes at 10"},
-       {"header of 4 GiB", huge_header, "the limit is 1048576"},
-       {"version 4", version4, "version 4.0"},
-       {"version 1.1", minor, "version 1.1"},
-       {"not a dict", header("[]"), "lacks a '{'"},
-       {"an empty header", header(""), "lacks a '{'"},
-       {"unterminated dict", header("{'descr': '<f4'"), "lacks a '}'"},
-       {"unterminated string", header("{'descr': '<f4"), "a string without its end"},
-       {"text after the dict", header(npy_header("<f4", "(2,)") + " x"), "goes on after its dict"},
-       {"an expression", header("__import__('os').system('id')"), "lacks a '{'"},
-       {"an expression as shape", shape("(1+1,)"), "lacks a ')'"},
-       {"a call as shape", shape("(int(2),)"), "not a tuple of whole numbers"},
-       {"no descr", header("{'fortran_order': False, 'shape': (2,)}"), "no 'descr'"},
-       {"no shape", header("{'descr': '<f4', 'fortran_order': False}"), "no 'shape'"},
-       {"no order", header("{'descr': '<f4', 'shape': (2,)}"), "no 'fortran_order'"},
+      {{"header length past the end", far_header, "malformed w.npy 0 'w' 65535 10 152"},
+       {"header of 4 GiB", huge_header, "limit w.npy 0 'w' 4294967295 1048576"},
+       {"version 4", version4, "unsupported w.npy 0 'w' 4.0 3.0"},
+       {"version 1.1", minor, "unsupported w.npy 0 'w' 1.1 3.0"},
+       {"not a dict", header("[]"), "malformed w.npy 0 'w' '{' 0"},
+       {"an empty header", header(""), "malformed w.npy 0 'w' '{' 54"},
+       {"unterminated dict", header("{'descr': '<f4'"), "malformed w.npy 0 'w' '}' 54"},
+       {"unterminated string", header("{'descr': '<f4"), "malformed w.npy 0 'w'"},
+       {"text after the dict", header(npy_header("<f4", "(2,)") + " x"), "malformed w.npy 0 'w'"},
+       {"an expression", header("__import__('os').system('id')"), "malformed w.npy 0 'w' '{' 0"},
+       {"an expression as shape", shape("(1+1,)"), "malformed w.npy 0 'w' ')' 52"},
+       {"a call as shape", shape("(int(2),)"), "malformed w.npy 0 'w' 0"},
+       {"no descr", header("{'fortran_order': False, 'shape': (2,)}"), "malformed w.npy 0 'w' 'descr'"},
+       {"no shape", header("{'descr': '<f4', 'fortran_order': False}"), "malformed w.npy 0 'w' 'shape'"},
+       {"no order", header("{'descr': '<f4', 'shape': (2,)}"), "malformed w.npy 0 'w' 'fortran_order'"},
        {"a key twice", header("{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': (2,)}"),
-        "'descr' occurs twice"},
+        "malformed w.npy 0 'w' 'descr'"},
        {"an unknown key", header("{'descr': '<f4', 'fortran_order': False, 'shape': (2,), 'x': 1}"),
-        "unknown key 'x'"},
+        "malformed w.npy 0 'w' 'x'"},
        {"order is a number", header("{'descr': '<f4', 'fortran_order': 1, 'shape': (2,)}"),
-        "neither True nor"},
-       {"negative dimension", shape("(-2,)"), "not a tuple of whole numbers"},
-       {"fractional dimension", shape("(2.0,)"), "lacks a ')'"},
-       {"dimension 2^64", shape("(18446744073709551616,)"), "not a tuple of whole numbers"},
-       {"product 2^64", shape("(4294967296, 4294967296)"), "overflows 64 bits"},
-       {"product wraps behind a zero", shape("(4294967296, 0, 4294967296, 4294967296)"), "overflows 64 bits"},
-       {"bytes 2^64", shape("(4611686018427387904,)"), "needs more than 2^64 bytes"},
-       {"data shorter than needed", shape("(3,)"), "needs 12 bytes for [3] of '<f4', 8 follow"},
-       {"65 dimensions", shape("(" + testing::repeat("1,", 65) + ")"), "more than 64 dimensions"},
-       {"unclosed list", header("{'descr': [('a', '<f4'"), "a list without its end"},
-       {"nested lists", header("{'descr': " + testing::repeat("[", 5000)), "nested too deep"},
-       {"empty descr", descr(""), "empty descr"},
-       {"unknown kind", descr("<q4"), "not a type of numpy"},
-       {"no width", descr("<f"), "not a type of numpy"},
-       {"width 2^64", descr("<f99999999999999999999"), "not a type of numpy"},
-       {"width 2^32", descr("|S4294967296"), "not a type of numpy"},
-       {"two types", descr("<f4<f4"), "not a type of numpy"},
-       {"escape", descr("<f\\x34"), "an escape"}});
+        "malformed w.npy 0 'w' fortran_order"},
+       {"negative dimension", shape("(-2,)"), "malformed w.npy 0 'w' 0"},
+       {"fractional dimension", shape("(2.0,)"), "malformed w.npy 0 'w' ')' 52"},
+       {"dimension 2^64", shape("(18446744073709551616,)"), "malformed w.npy 0 'w' 0"},
+       {"product 2^64", shape("(4294967296, 4294967296)"), "malformed w.npy 0 'w' 64"},
+       {"product wraps behind a zero", shape("(4294967296, 0, 4294967296, 4294967296)"),
+        "malformed w.npy 0 'w' 64"},
+       {"bytes 2^64", shape("(4611686018427387904,)"),
+        "malformed w.npy 0 'w' 2^64 4611686018427387904 '<f4' 8"},
+       {"data shorter than needed", shape("(3,)"), "malformed w.npy 0 'w' 12 3 '<f4' 8"},
+       {"65 dimensions", shape("(" + testing::repeat("1,", 65) + ")"), "malformed w.npy 0 'w' 64"},
+       {"unclosed list", header("{'descr': [('a', '<f4'"), "malformed w.npy 0 'w'"},
+       {"nested lists", header("{'descr': " + testing::repeat("[", 5000)), "malformed w.npy 0 'w'"},
+       {"empty descr", descr(""), "malformed w.npy 0 'w'"},
+       {"unknown kind", descr("<q4"), "malformed w.npy 0 'w' '<q4'"},
+       {"no width", descr("<f"), "malformed w.npy 0 'w' '<f'"},
+       {"width 2^64", descr("<f99999999999999999999"), "malformed w.npy 0 'w' '<f99999999999999999999'"},
+       {"width 2^32", descr("|S4294967296"), "malformed w.npy 0 'w' '|S4294967296'"},
+       {"two types", descr("<f4<f4"), "malformed w.npy 0 'w' '<f4<f4'"},
+       {"escape", descr("<f\\x34"), "malformed w.npy 0 'w'"}});
 }
 
 TEST(Npz, HostileArchivesGiveTheirError) {
@@ -527,17 +521,20 @@ TEST(Npz, HostileArchivesGiveTheirError) {
   std::string bomb = "\x93NUMPY" + std::string("\2\0", 2) + testing::little_endian(100 << 20, 4);
   testing::expect_hostile(
       "m.npz",
-      {{"not an array", testing::zip_bytes({member("hello, world", false)}), "is not an npy array"},
-       {"shorter than its magic", testing::zip_bytes({member("\x93NUM", true)}), "needs 8 bytes at 0"},
+      {{"not an array", testing::zip_bytes({member("hello, world", false)}), "malformed m.npz 35 'a'"},
+       {"shorter than its magic", testing::zip_bytes({member("\x93NUM", true)}),
+        "malformed m.npz 35 'a' 8 0 4"},
        {"shape beyond the member",
-        testing::zip_bytes({member(npy_bytes(npy_header("<f4", "(9,)"), 8), true)}), "needs 36 bytes"},
+        testing::zip_bytes({member(npy_bytes(npy_header("<f4", "(9,)"), 8), true)}),
+        "malformed m.npz 35 'a' 36 9 '<f4' 8"},
        {"a header that inflates to 100 MB",
-        testing::zip_bytes({member(bomb + std::string(101 << 20, ' '), true)}), "the limit is 1048576"},
-       {"encrypted", testing::zip_bytes({encrypted}), "encrypted"},
-       {"one name twice", testing::zip_bytes({plain, plain}), "occurs twice"}});
+        testing::zip_bytes({member(bomb + std::string(101 << 20, ' '), true)}),
+        "limit m.npz 35 'a' 104857600 1048576"},
+       {"encrypted", testing::zip_bytes({encrypted}), "unsupported m.npz 0 'a.npy'"},
+       {"one name twice", testing::zip_bytes({plain, plain}), "malformed m.npz 187 'a.npy'"}});
   // the size of a compressed member is only a claim: reading past its end says so
   const graph::MetaGraph graph = import_bytes("m.npz", testing::zip_bytes({lying}));
-  EXPECT_TRUE(testing::has_note(graph, graph::Severity::warning, "100 bytes follow"));
+  EXPECT_TRUE(testing::has_note(graph, graph::Severity::warning, "100 8"));
 }
 
 }  // namespace
@@ -633,20 +630,21 @@ TEST(ProtobufWire, HostileBytesGiveTheirError) {
   const std::string eleven(10, '\xFF');
   testing::expect_errors(
       {
-          {"tag cut off", "\x80", "byte 0: a varint does not end in the 1 bytes"},
-          {"varint cut off", "\x08\xFF", "byte 1: a varint does not end"},
-          {"varint of 11 bytes", "\x08" + eleven + "\x01", "byte 1: a varint of more than 10 bytes"},
-          {"tag over 32 bits", "\xFF\xFF\xFF\xFF\x7F\x01", "byte 0: field number"},
-          {"field number 0", std::string("\0\0", 2), "byte 0: field number 0"},
-          {"group start", "\x0B\x0C", "wire type 3"},
-          {"group end", "\x0C", "wire type 4"},
-          {"wire type 6", "\x0E", "wire type 6"},
-          {"wire type 7", "\x0F", "wire type 7"},
-          {"fixed32 cut off", "\x0D\1\2\3", "takes 4 bytes, its message has 3 left"},
-          {"fixed64 cut off", "\x09\1\2\3\4\5\6\7", "takes 8 bytes, its message has 7 left"},
-          {"length past the end", "\x0A\x05onl", "byte 0: field 1 takes 5 bytes, its message has 3 left"},
-          {"length 2^31", "\x0A\x80\x80\x80\x80\x08", "takes 2147483648 bytes"},
-          {"length 2^64-1", "\x0A" + std::string(9, '\xFF') + "\x01", "takes 18446744073709551615 bytes"},
+          {"tag cut off", "\x80", "malformed m.pb 0 1"},
+          {"varint cut off", "\x08\xFF", "malformed m.pb 1 1"},
+          {"varint of 11 bytes", "\x08" + eleven + "\x01", "malformed m.pb 1 10"},
+          {"tag over 32 bits", "\xFF\xFF\xFF\xFF\x7F\x01", "malformed m.pb 0 4294967295"},
+          {"field number 0", std::string("\0\0", 2), "malformed m.pb 0 0"},
+          {"group start", "\x0B\x0C", "malformed m.pb 0 1 3"},
+          {"group end", "\x0C", "malformed m.pb 0 1 4"},
+          {"wire type 6", "\x0E", "malformed m.pb 0 1 6"},
+          {"wire type 7", "\x0F", "malformed m.pb 0 1 7"},
+          {"fixed32 cut off", "\x0D\1\2\3", "malformed m.pb 0 1 4 3"},
+          {"fixed64 cut off", "\x09\1\2\3\4\5\6\7", "malformed m.pb 0 1 8 7"},
+          {"length past the end", "\x0A\x05onl", "malformed m.pb 0 1 5 3"},
+          {"length 2^31", "\x0A\x80\x80\x80\x80\x08", "malformed m.pb 0 1 2147483648 0"},
+          {"length 2^64-1", "\x0A" + std::string(9, '\xFF') + "\x01",
+           "malformed m.pb 0 1 18446744073709551615 0"},
       },
       [](std::string_view bytes) {
         const io::SourceFile file = memory(bytes);

@@ -72,17 +72,17 @@ graph::MetaGraphPtr byte_model(const TemporaryFolder& folder, const std::vector<
 
 // --- What the tests of importers share: errors as text, golden files, hostile tables, prefixes.
 
-// A file and a part of the Error that reading it gives.
+// A file, and what facts_of() is of reading it.
 struct Hostile {
   const char* name;
   std::string bytes;
-  const char* expected;
+  std::string facts;
 };
 
 // Reads bytes as a file of that name, with the importer that its content asks for.
 graph::MetaGraph import_bytes(std::string_view name, std::string_view bytes);
-// The ids and figures of a sentence in their order: names in quotes, and words that hold a digit, a dot or an
-// underscore; of a path its last name. A list of what there is instead is left out.
+// The ids and figures of a sentence in their order: names in quotes, flags, and words that hold a digit, a
+// dot or an underscore; of a path its last name. A list of what there is instead is left out.
 std::string facts(std::string_view sentence);
 // What the Error that a call gives says as data: its code, its file, and the facts of the rest; then the
 // option that would help and its value: "usage >force=on". "" if the call gives none.
@@ -95,7 +95,7 @@ std::string error_of(const std::function<void()>& call);
 // LOADLINE_UPDATE_GOLDEN=1 rewrites the file.
 void expect_golden(const std::string& name, const std::string& text);
 void expect_hostile(std::string_view file, const std::vector<Hostile>& table);
-// Every row gives an Error that holds its text; `read` takes the bytes.
+// Every row gives the Error that it says; `read` takes the bytes.
 void expect_errors(const std::vector<Hostile>& table, const std::function<void(std::string_view)>& read);
 // Every prefix of `sample` gives an Error that names the file, but for the whole.
 void expect_prefixes_refused(std::string_view file, std::string_view sample);
@@ -106,7 +106,8 @@ void expect_flips_survived(std::string_view file, std::string_view sample, std::
 // The same for the importer that the content asks for.
 void expect_flips_survived(std::string_view file, std::string_view sample, std::size_t end);
 
-bool has_note(const graph::MetaGraph& graph, graph::Severity severity, std::string_view part);
+// A note of that severity whose facts() are these.
+bool has_note(const graph::MetaGraph& graph, graph::Severity severity, std::string_view facts);
 // Throws std::out_of_range.
 const graph::Tensor& tensor_named(const graph::MetaGraph& graph, std::string_view name);
 
