@@ -184,13 +184,29 @@ std::optional<FileStamp> stamp(const std::string& path) {
 std::string request_text(const BatchJob& job) {
   Json options = Json::array();
   for (const auto& [id, value] : job.options) options.push_back({id, value});
-  return Json({{"in", absolute_text(job.source)}, {"options", options}})
+  return Json({{"in", job.source}, {"options", options}})
       .dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+// A path that does not exist may be the name of a model in the hub cache; a path of the working folder it is
+// not, nor does one hide that model.
+void find_source(BatchJob& job, const fs::path& folder, const fs::path& in, const CachedModel& cached) {
+  std::error_code ignored;
+  job.in = (folder / in).string();
+  job.source = absolute_text(job.in);
+  if (fs::exists(job.in, ignored)) return;
+  const bool is_hidden = fs::exists(in, ignored);
+  if (const auto model = cached ? cached(in.string()) : std::nullopt) {
+    job.in = is_hidden ? *model : in.string();
+    job.source = in.string();
+  } else if (!is_hidden) {
+    job.in = in.string();
+  }
 }
 
 }  // namespace
 
-std::vector<BatchJob> parse_batch(std::string_view json, const std::string& path) {
+std::vector<BatchJob> parse_batch(std::string_view json, const std::string& path, const CachedModel& cached) {
   const assets::AssetNode root = assets::parse_asset(json, path);
   root.allow({"options", "jobs"});
   BatchJob shared;
@@ -204,12 +220,7 @@ std::vector<BatchJob> parse_batch(std::string_view json, const std::string& path
     node.as(assets::AssetNode::Kind::object, "a job").allow({"in", "out", "options"});
     BatchJob job = shared;
     const fs::path in = path_in(node, "in"), out = path_in(node, "out");
-    std::error_code ignored;
-    job.source = (folder / in).string();
-    // a path that does not exist may be the name of a model in the hub cache; of the working folder it is
-    // none
-    const bool is_path = fs::exists(job.source, ignored) || fs::exists(in, ignored);
-    job.in = is_path ? job.source : in.string();
+    find_source(job, folder, in, cached);
     job.out = (folder / out).string();
     if (!outputs.insert((folder / out).lexically_normal()).second)
       node.at("out").place.fail("two jobs write '{}'", safe_display(out.string(), 200));
@@ -219,8 +230,8 @@ std::vector<BatchJob> parse_batch(std::string_view json, const std::string& path
   return jobs;
 }
 
-std::vector<BatchJob> read_batch(const std::string& path) {
-  return parse_batch(assets::asset_text(path), path);
+std::vector<BatchJob> read_batch(const std::string& path, const CachedModel& cached) {
+  return parse_batch(assets::asset_text(path), path, cached);
 }
 
 std::string BatchState::path_of(const std::string& jobs_path) { return jobs_path + ".state"; }

@@ -91,7 +91,7 @@ const Exporter& exporter_for_output(const std::string& out);
 
 struct BatchJob {
   std::string in, out;  // as they are opened: relative paths of the file count from its folder
-  std::string source;   // the path that `in` is or would be: the same once the model is consumed
+  std::string source;   // what it is known by, even once it is consumed: a whole path, or a name of the hub
   // Option ids and values as written, the file's own before the job's; they are what `request` was made from.
   std::vector<std::pair<std::string, std::string>> options;
   ConvertRequest request;
@@ -100,9 +100,12 @@ struct BatchJob {
 // {"options": {id: value}, "jobs": [{"in": ..., "out": ..., "options": {id: value}}]}: ids are those of
 // convert_options(), the first options are for all jobs. `path` is for messages and relative paths. Throws
 // Error{malformed | limit} with the line of the fault, also for two jobs with the same output and for the
-// option memory_budget, which all jobs share.
-std::vector<BatchJob> parse_batch(std::string_view json, const std::string& path);
-std::vector<BatchJob> read_batch(const std::string& path);
+// option memory_budget, which all jobs share. `cached` gives the folder of a model in the hub cache, or
+// nothing: it is asked for inputs that do not exist.
+using CachedModel = std::function<std::optional<std::string>(const std::string& name)>;
+std::vector<BatchJob> parse_batch(std::string_view json, const std::string& path,
+                                  const CachedModel& cached = {});
+std::vector<BatchJob> read_batch(const std::string& path, const CachedModel& cached = {});
 
 // A file as it was when a job ended.
 struct FileStamp {

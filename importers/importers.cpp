@@ -8,6 +8,10 @@
 #include "importers/importer.h"
 
 #include <array>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
 
 namespace loadline::importers {
 namespace {
@@ -59,15 +63,18 @@ class SmallTensors {
   std::shared_ptr<const io::SourceFile> open(const std::string& path) {
     const std::string& primary = source_.file->path();
     if (path == primary) return source_.file;
-    if (file_ && file_->path() == path) return file_;
+    if (const auto known = siblings_.find(path); known != siblings_.end()) return known->second;
+    constexpr std::size_t kMostOpen = 64;
+    if (siblings_.size() == kMostOpen) siblings_.clear();
     const std::string folder = primary.substr(0, primary.rfind('/') + 1);  // empty without one
-    file_ = path.starts_with(folder) ? source_.open_sibling(path.substr(folder.size())) : nullptr;
-    return file_;
+    auto file = path.starts_with(folder) ? source_.open_sibling(path.substr(folder.size())) : nullptr;
+    return siblings_.emplace(path, std::move(file)).first->second;
   }
 
   const Source& source_;
   const graph::MetaGraph& graph_;
-  std::shared_ptr<const io::SourceFile> file_;  // the last sibling
+  // By path: several threads ask in turns, each of them about other shards.
+  std::map<std::string, std::shared_ptr<const io::SourceFile>> siblings_;
 };
 
 }  // namespace

@@ -409,6 +409,18 @@ bool is_repository_name(std::string_view text) {
          (slash == std::string_view::npos || is_part(text.substr(slash + 1)));
 }
 
+}  // namespace
+
+std::optional<std::string> cached_model(const std::string& name, const std::string& hub_cache) {
+  if (hub_cache.empty() || !is_repository_name(name)) return std::nullopt;
+  std::string folder = "models--" + name;
+  if (const std::size_t slash = folder.find('/'); slash != std::string::npos) folder.replace(slash, 1, "--");
+  std::string repository = (fs::path(hub_cache) / folder).string();
+  return io::is_folder(repository) ? std::optional(std::move(repository)) : std::nullopt;
+}
+
+namespace {
+
 Source resolve_path(const std::string& path, const Opening& options) {
   if (path.empty()) throw Error(ErrorCode::usage, "the path of the model is empty");
   std::error_code failure;
@@ -417,11 +429,8 @@ Source resolve_path(const std::string& path, const Opening& options) {
   if (fs::exists(status)) return resolve_file(path, options);
   const bool absent = status.type() == fs::file_type::not_found;
   if (absent && !options.hub_cache.empty() && is_repository_name(path)) {
-    std::string folder = "models--" + path;
-    if (const std::size_t slash = folder.find('/'); slash != std::string::npos)
-      folder.replace(slash, 1, "--");
-    const fs::path repository = fs::path(options.hub_cache) / folder;
-    if (io::is_folder(repository.string())) return resolve_folder(repository, options);
+    if (const auto repository = cached_model(path, options.hub_cache))
+      return resolve_folder(*repository, options);
     throw Error(ErrorCode::io, {.file = path}, "no such file, and no such model in the hub cache '{}'",
                 safe_display(options.hub_cache));
   }
@@ -439,22 +448,29 @@ Source resolve(const std::string& path, const Opening& options) {
 // meanwhile. May be used by several threads.
 class OpenedFiles {
  public:
+  enum class Change : std::uint8_t { none, written, replaced };
+
   // Null: there is no file of that path.
   void add(const std::string& path, const io::SourceFile* file) {
     const Identity opened = file != nullptr ? identity(path, file->descriptor()) : Identity();
     const std::lock_guard lock(mutex_);
     const auto [known, is_new] = files_.try_emplace(path, opened);
-    exchanged_ |= known->second != opened;
+    change_ = std::max(change_, between(known->second, opened));
   }
-  // Whether a path leads to another file by now, or led to two.
-  bool have_changed() const {
-    return exchanged_ || std::ranges::any_of(files_, [](const auto& file) {
-             return identity(file.first, -1) != file.second;
-           });
+  // Whether a path leads to another file by now, or led to two, or a file is being written to.
+  Change change() const {
+    Change most = change_;
+    for (const auto& [path, opened] : files_) most = std::max(most, between(opened, identity(path, -1)));
+    return most;
   }
 
  private:
   using Identity = std::array<std::int64_t, 5>;
+
+  static Change between(const Identity& a, const Identity& b) {
+    if (a == b) return Change::none;
+    return a[0] == b[0] && a[1] == b[1] ? Change::written : Change::replaced;  // device and inode
+  }
 
   // Of an open file, else of the one that the path leads to; zeros if there is none.
   static Identity identity(const std::string& path, int descriptor) {
@@ -465,7 +481,7 @@ class OpenedFiles {
   }
 
   std::map<std::string, Identity> files_;
-  bool exchanged_ = false;
+  Change change_ = Change::none;
   std::mutex mutex_;
 };
 
@@ -493,17 +509,22 @@ graph::MetaGraph import_noted(const Source& source) {
   }
 }
 
-// Files that are put in place while they are opened are old ones and new ones: then they are opened again.
+// Files that are put in place while they are opened are old ones and new ones: then they are opened again. Of
+// one that grows all the while, as in a download, the last try tells what there is to tell.
 graph::MetaGraph open(const std::string& path, const Opening& options) {
+  using Change = OpenedFiles::Change;
+  const auto is_last_word = [](Change change, int tries) {
+    return change == Change::none || (change == Change::written && tries == kMostTries);
+  };
   for (int tries = 1; tries <= kMostTries; ++tries) {
     const auto opened = std::make_shared<OpenedFiles>();
     const Source source = noted(resolve(path, options), opened);
     try {
       graph::MetaGraph graph = import_noted(source);
       io::require_whole(source.file->path(), options.consumed);
-      if (!opened->have_changed()) return graph;
+      if (is_last_word(opened->change(), tries)) return graph;
     } catch (const Error&) {
-      if (!opened->have_changed()) throw;
+      if (is_last_word(opened->change(), tries)) throw;
     }
   }
   fail_replaced(path);

@@ -8,6 +8,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -57,6 +58,9 @@ struct ResolveOptions {
 // beside it opens the whole model. Throws Error; also for files that an interrupted run has left old in part
 // and new in part, or without parts of their weights (core/io/unfinished.h).
 Source resolve(const std::string& path, const ResolveOptions& options);
+
+// The folder of the model org/name in a hub cache, or nothing.
+std::optional<std::string> cached_model(const std::string& name, const std::string& hub_cache);
 
 // resolve(), then import_source().
 graph::MetaGraph open_model(const std::string& path, const ResolveOptions& options);

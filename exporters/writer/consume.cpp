@@ -13,6 +13,7 @@
 #include <cstring>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <span>
 
 #include <fcntl.h>
@@ -47,6 +48,16 @@ std::string line_of(const ConsumedRange& range) {
   io::Xxh3 check;
   check.update(std::as_bytes(std::span(text)));
   return fmt::format("{}{:016x}\n", text, check.digest());
+}
+
+// What is taken from a source of which the first `files` files may be consumed.
+std::optional<ConsumedRange> range_of(const graph::Storage& storage, std::size_t files) {
+  const bool whole =
+      storage.encoding == graph::Encoding::plain || storage.encoding == graph::Encoding::byte_swapped;
+  if (storage.file == graph::kNoFile || graph::index(storage.file) >= files || !whole ||
+      storage.bytes < kLeastPunched)
+    return std::nullopt;
+  return ConsumedRange{graph::index(storage.file), storage.offset, storage.offset + storage.bytes};
 }
 
 // With the paths of the marks.
@@ -145,19 +156,14 @@ std::vector<ConsumedRange> Consumption::freed(std::size_t file, std::uint64_t up
     if (slot.offset + slot.bytes > upto) break;
     for (const graph::StorageId id : storages_of(source_, slot.recipe)) {
       if (--uses_[graph::index(id)] > 0) continue;
-      const graph::Storage& storage = source_.storage(id);
-      const bool whole =
-          storage.encoding == graph::Encoding::plain || storage.encoding == graph::Encoding::byte_swapped;
-      if (storage.file != graph::kNoFile && graph::index(storage.file) < files_ && whole &&
-          storage.bytes >= kLeastPunched)
-        free.push_back({graph::index(storage.file), storage.offset, storage.offset + storage.bytes});
+      if (const auto range = range_of(source_.storage(id), files_)) free.push_back(*range);
     }
   }
   return free;
 }
 
 void Consumption::punch(const std::vector<ConsumedRange>& ranges) {
-  if (!marked_) check_marks(source_, files_, fs::absolute(log_).parent_path().string(), true, true);
+  if (!marked_) check_marks(source_, files_, fs::absolute(log_).parent_path().string(), has_begun(), true);
   std::string lines;
   for (const ConsumedRange& range : ranges)
     if (logged_.insert({range.file, range.begin}).second) lines += line_of(range);
@@ -180,10 +186,11 @@ void Consumption::punch(const std::vector<ConsumedRange>& ranges) {
   }
 }
 
+// An empty tensor may share its place with one that is gone.
 bool Consumption::is_lost(const Slot& slot) const {
   return std::ranges::any_of(storages_of(source_, slot.recipe), [&](graph::StorageId id) {
-    const graph::Storage& storage = source_.storage(id);
-    return storage.file != graph::kNoFile && logged_.contains({graph::index(storage.file), storage.offset});
+    const auto range = range_of(source_.storage(id), files_);
+    return range && logged_.contains({range->file, range->begin});
   });
 }
 
@@ -232,9 +239,13 @@ void check_marks(const graph::MetaGraph& source, std::size_t files, const std::s
     const auto is_named = [&](const graph::ModelFile& file) {
       return std::ranges::find(mark.files, fs::path(file.path).filename().string()) != mark.files.end();
     };
-    if ((own && holds) || (!consumes && !mark.any_file && std::ranges::none_of(source.files, is_named)))
+    if (((own || mark.any_file) && holds) ||
+        (!consumes && !mark.any_file && std::ranges::none_of(source.files, is_named)))
       continue;
-    if (!mark.any_file && !io::is_folder(mark.by))
+    if (mark.any_file)
+      throw Error(ErrorCode::io, {.file = path},
+                  "marks models without parts of their weights, and cannot be read");
+    if (!io::is_folder(mark.by))
       throw Error(ErrorCode::usage, {.file = path},
                   "marks a model in this folder that has lost parts of its weights: delete that first");
     if (own)

@@ -35,8 +35,8 @@ void check_consumable(const graph::MetaGraph& source, std::size_t files);
 // Those that hold weights, and their index, as absolute paths: they go once the output is in place.
 std::vector<std::string> consumed_files(const graph::MetaGraph& source, std::size_t files);
 // Throws unless the folders of these files are free of marks that are about them (core/io/unfinished.h) or,
-// for a conversion that `consumes`, of any: a folder has one. The mark of the work folder `work` is no
-// hindrance if that `holds` what was taken.
+// for a conversion that `consumes`, of any: a folder has one. The mark of the work folder `work`, and
+// one that cannot be read, are no hindrance if that folder `holds` what was taken.
 void check_marks(const graph::MetaGraph& source, std::size_t files, const std::string& work, bool holds,
                  bool consumes);
 // Disk space that must be free to convert a consumed source.

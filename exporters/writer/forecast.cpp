@@ -174,12 +174,13 @@ WriteForecast forecast_write(const Layout& layout, const graph::MetaGraph& sourc
       remains.record && remains.record->identity == record->identity && (options.resume || options.share);
   if (continues && (remains.pending || remains.published)) return forecast;  // only renames are left
 
+  const bool holds = continues && remains.is_only_copy() && remains.list != ConsumedList::lost;
   // it may be long ago that the model was opened
   for (const graph::ModelFile& file : source.files)
     if (!file.path.empty()) io::require_whole(file.path, true);
   forecast.output = check_output(layout, source, options);
   if (options.consume) check_consumable(source, options.consumable_files);
-  check_marks(source, source.files.size(), work, continues && remains.consumed > 0, options.consume);
+  check_marks(source, source.files.size(), work, holds, options.consume);
   const std::uint64_t total = total_bytes(layout);
   const std::uint64_t done = continues ? remains.written : 0;
   forecast.bytes_written = total - std::min(total, done);

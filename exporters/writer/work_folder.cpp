@@ -51,19 +51,31 @@ std::optional<WorkRecord> read_record(const std::string& folder) {
   return parse_record(file.text_at(0, file.size()), path);
 }
 
-// What was taken from the sources: of a log that is damaged, at least something.
-std::uint64_t consumed_bytes(const std::string& folder) {
-  const std::string path = in(folder, kConsumedName);
-  if (!exists(path)) return 0;
-  const io::SourceFile file = io::SourceFile::open(path);
-  const ConsumedLog log = parse_consumed(file.text_at(0, file.size()));
-  std::uint64_t bytes = 0;
-  for (const ConsumedRange& range : log.ranges) bytes += range.end - range.begin;
-  return log.damaged ? std::max<std::uint64_t>(bytes, 1) : bytes;
-}
-
 std::string consumed_mark(const std::string& source) {
   return in(fs::path(source).parent_path().string(), io::kConsumedMark);
+}
+
+// A mark that cannot be read may be of this work.
+bool may_have_marked(const std::string& work, const std::string& source) {
+  const auto mark = io::read_mark(consumed_mark(source));
+  return mark && (mark->any_file || io::is_by(*mark, work));
+}
+
+// What was taken from the sources, which are marked once the list has its first line.
+void add_consumed(Remains& remains) {
+  ConsumedLog log;
+  if (const std::string path = in(remains.path, kConsumedName); exists(path)) {
+    const io::SourceFile file = io::SourceFile::open(path);
+    log = parse_consumed(file.text_at(0, file.size()));
+  }
+  for (const ConsumedRange& range : log.ranges) remains.consumed += range.end - range.begin;
+  if (log.damaged)
+    remains.list = ConsumedList::damaged;
+  else if (log.ranges.empty() && remains.record &&
+           std::ranges::any_of(remains.record->removes, [&](const std::string& source) {
+             return may_have_marked(remains.path, source);
+           }))
+    remains.list = ConsumedList::lost;
 }
 
 // Whether all targets of a record are there, in their sizes.
@@ -122,10 +134,9 @@ std::string progress_text(const Remains& remains) {
 
 // Whatever was taken from a source was noted after the record.
 void refuse_lost_record(const Remains& remains) {
-  if (!remains.record && remains.consumed > 0)
+  if (!remains.record && remains.is_only_copy())
     throw Error(ErrorCode::malformed, {.file = record_path(remains.path)},
-                "is gone: what is left here holds the only copy of {} ({} bytes) of a source",
-                format_bytes(remains.consumed), remains.consumed);
+                "is gone: what is left here holds the only copy of {} of a source", only_copy_text(remains));
 }
 
 // Throws if remains with the record `found` may neither be continued nor removed.
@@ -144,12 +155,10 @@ void refuse_remains(const std::string& path, const WorkRecord& found, const Work
   if (remains.pending)
     throw Error(ErrorCode::usage, place, "a conversion was interrupted while it put these files in place")
         .with({"resume", "on"});
-  if (remains.consumed > 0)
+  if (remains.is_only_copy())
     throw Error(ErrorCode::usage, place,
-                "an interrupted conversion left these files: they hold the only copy of {} ({} bytes) of its "
-                "source{}",
-                format_bytes(remains.consumed), remains.consumed,
-                same ? "" : ", which had other options, or is another one")
+                "an interrupted conversion left these files: they hold the only copy of {} of its source{}",
+                only_copy_text(remains), same ? "" : ", which had other options, or is another one")
         .with({"resume", "on"});
   if (policy.force) return;
   if (same)
@@ -432,7 +441,7 @@ Remains examine_remains(const std::string& path) {
   remains.alive = lock && !io::change_lock(lock, io::LockKind::exclusive);
   remains.record = read_record(path);
   remains.published = exists(in(path, kPublishedName));
-  if (!remains.published) remains.consumed = consumed_bytes(path);
+  if (!remains.published) add_consumed(remains);
   if (!remains.record) return remains;
   for (std::size_t i = 0; i < remains.record->files.size(); ++i)
     if (const auto log = read_part_log(in(path, fmt::format("{:05}.log", i))); !log.empty())
@@ -449,6 +458,11 @@ Remains examine_remains(const std::string& path) {
        }));
   if (remains.published) remains.written = 0;  // where it belongs
   return remains;
+}
+
+std::string only_copy_text(const Remains& remains) {
+  if (remains.list != ConsumedList::whole) return "an unknown number of bytes";
+  return fmt::format("{} ({} bytes)", format_bytes(remains.consumed), remains.consumed);
 }
 
 std::vector<Remains> find_remains(const std::string& folder) {
@@ -480,9 +494,8 @@ void remove_remains(const Remains& remains, bool discard) {
                 "a conversion was interrupted while it put its files in place: that ends first, with "
                 "`loadline clean {}`",
                 safe_display(fs::path(remains.path).parent_path().string(), 200));
-  if (remains.consumed > 0 && !discard)
-    throw Error(ErrorCode::usage, place, "holds the only copy of {} ({} bytes) of its source",
-                format_bytes(remains.consumed), remains.consumed);
+  if (remains.is_only_copy() && !discard)
+    throw Error(ErrorCode::usage, place, "holds the only copy of {} of its source", only_copy_text(remains));
   std::error_code failure;
   if (io::is_folder(remains.path))
     failure = remove_work(remains.path);
@@ -497,11 +510,9 @@ void remove_remains(const Remains& remains, bool discard) {
 
 std::vector<std::string> damaged_sources(const Remains& remains) {
   std::vector<std::string> paths;
-  if (!remains.record || remains.consumed == 0) return paths;
-  for (const std::string& path : remains.record->removes) {
-    const auto mark = io::consumed_mark(fs::path(path).parent_path().string());
-    if (exists(path) && mark && io::is_by(*mark, remains.path)) paths.push_back(path);
-  }
+  if (!remains.record || !remains.is_only_copy()) return paths;
+  for (const std::string& path : remains.record->removes)
+    if (exists(path) && may_have_marked(remains.path, path)) paths.push_back(path);
   return paths;
 }
 
@@ -520,7 +531,7 @@ void remove_finished(const std::string& out) {
                                                 file.filename().string());
   if (!io::is_folder(path) || fs::is_symlink(path)) return;
   const Remains remains = examine_remains(path);
-  const bool rubbish = !remains.record && remains.consumed == 0;
+  const bool rubbish = !remains.record && !remains.is_only_copy();
   if (!remains.alive && !remains.pending && (remains.published || rubbish)) remove_remains(remains, true);
 }
 

@@ -149,6 +149,10 @@ void check_remains(const std::string& path, const WorkRecord& record, const Work
 // The disk space that the files in a folder take; 0 if there is none.
 std::uint64_t allocated_bytes(const std::string& folder);
 
+// The list of what was taken from the sources: it may be damaged in part, or gone although a source is
+// marked.
+enum class ConsumedList : std::uint8_t { whole, damaged, lost };
+
 // A work folder of any process, or a temporary file, as it lies on disk.
 struct Remains {
   std::string path;
@@ -158,9 +162,14 @@ struct Remains {
   bool pending = false;                   // all parts are complete, and the last step has begun
   bool published = false;                 // all parts are in place: the rest is temporary
   std::uint64_t written = 0;              // durable bytes, of all files
-  std::uint64_t consumed = 0;             // bytes of which this is the only copy
+  std::uint64_t consumed = 0;             // bytes of which this is the only copy, as far as the list tells
+  ConsumedList list = ConsumedList::whole;
+
+  bool is_only_copy() const { return consumed > 0 || list != ConsumedList::whole; }
 };
 Remains examine_remains(const std::string& path);
+// Of how much these remains are the only copy, in words.
+std::string only_copy_text(const Remains& remains);
 // All in a folder, by name.
 std::vector<Remains> find_remains(const std::string& folder);
 // Throws Error{usage} for remains that are alive, whose last step has begun, or that hold the only copy of

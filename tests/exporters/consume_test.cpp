@@ -8,9 +8,12 @@
 #include "importers/resolve.h"
 #include "tests/exporters/interrupted.h"
 
+#include <algorithm>
 #include <atomic>
 #include <filesystem>
+#include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -144,6 +147,87 @@ TEST_F(Consume, DamagedRemainsAreNotMadeAnewOfHoles) {
   write_file(work + "/consumed", taken + "0 77");
   write(out, resume);
   EXPECT_EQ(read_file(folder_ / "out/o.safetensors"), read_file(folder_ / "whole.safetensors"));
+}
+
+// The mark of the source is all that says that something was taken.
+TEST_F(Consume, RemainsThatHaveLostTheirListStay) {
+  const exporters::Layout out = layout("out/o.safetensors");
+  const std::string source = graph_->files[0].path;
+  write_until(out, consuming(), 2, 0);
+  const std::string list = exporters::WorkFolder::path_of(out) + "/consumed", taken = read_file(list);
+  exporters::WriteOptions force = consuming();
+  force.overwrite = true;
+  for (const std::string& left : {std::string(), std::string("0 77"), std::string("gone")}) {
+    write_file(list, left);
+    if (left == "gone") fs::remove(list);
+    const auto before = contents(folder_.path());
+    const exporters::Remains remains = exporters::find_remains(folder_ / "out").at(0);
+    EXPECT_EQ(remains.list, exporters::ConsumedList::lost);
+    EXPECT_EQ(exporters::only_copy_text(remains), "an unknown number of bytes");
+    EXPECT_THROW(exporters::remove_remains(remains, false), Error);
+    EXPECT_THROW(write(out, force), Error);
+    EXPECT_EQ(contents(folder_.path()), before) << left;
+  }
+  write_file(list, taken);
+  EXPECT_EQ(exporters::find_remains(folder_ / "out").at(0).list, exporters::ConsumedList::whole);
+  write_file(list, "no line\n");
+  const exporters::Remains remains = exporters::find_remains(folder_ / "out").at(0);
+  EXPECT_EQ(remains.list, exporters::ConsumedList::damaged);
+  EXPECT_EQ(remains.consumed, 0u);
+  EXPECT_EQ(exporters::only_copy_text(remains), "an unknown number of bytes");
+  EXPECT_THROW(exporters::remove_remains(remains, false), Error);
+  fs::remove(list);
+  const exporters::Remains lost = exporters::find_remains(folder_ / "out").at(0);
+  EXPECT_EQ(exporters::damaged_sources(lost), std::vector<std::string>{fs::absolute(source).string()});
+  exporters::remove_remains(lost, true);
+  EXPECT_EQ(this->remains("out"), 0u);
+  EXPECT_THROW(importers::open_model(source, {}), Error);
+}
+
+TEST_F(Consume, AnEmptyTensorIsNotLostWithTheOneAtItsPlace) {
+  testing::SafetensorsHeader header;
+  for (const char* name : {"a", "b", "c"}) header.add(name, "U8", std::to_string(kLarge), kLarge);
+  std::string text = header.text();
+  text.insert(text.size() - 1, R"(,"z":{"dtype":"U8","shape":[0],"data_offsets":[0,0]})");
+  write_file(folder_ / "bytes.safetensors",
+             testing::safetensors_bytes(text, 0) + std::string(header.data_bytes(), 'x'));
+  graph_ = std::make_shared<const graph::MetaGraph>(importers::open_model(folder_ / "bytes.safetensors", {}));
+  const exporters::Layout whole = layout("whole.npz", "npz"), out = layout("out.npz", "npz");
+  write(whole, {});
+  const auto place_of = [&](std::string_view name) {
+    return std::ranges::find(out.files[0].slots, name, [](const auto& slot) { return slot.name.view(); });
+  };
+  ASSERT_LT(place_of("a"), place_of("z"));  // else it is written before
+  std::uint32_t last = 0;
+  for (std::size_t i = 0; i < graph_->tensors.size(); ++i)
+    if (graph_->tensors[i].name.view() == "c") last = static_cast<std::uint32_t>(i);
+  write_until(out, consuming(), last, 0);
+  EXPECT_GE(exporters::find_remains(folder_.path().string()).at(0).consumed, kLarge);
+  exporters::WriteOptions resume = consuming();
+  resume.resume = true;
+  write(out, resume);
+  EXPECT_EQ(read_file(folder_ / "out.npz"), read_file(folder_ / "whole.npz"));
+}
+
+TEST_F(Consume, AMarkThatCannotBeReadStopsAllButItsOwner) {
+  const exporters::Layout whole = layout("whole.safetensors"), out = layout("out/o.safetensors");
+  write(whole, {});
+  write_until(out, consuming(), 2, 0);
+  const std::string mark = folder_ / io::kConsumedMark;
+  write_file(mark, "damaged");
+  for (const bool consume : {false, true}) try {
+      exporters::WriteOptions options = consuming();
+      options.consume = consume;
+      write(layout("else.safetensors"), options);
+      ADD_FAILURE();
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("cannot be read"), std::string::npos) << error.what();
+    }
+  exporters::WriteOptions resume = consuming();
+  resume.resume = true;
+  write(out, resume);
+  EXPECT_EQ(read_file(folder_ / "out/o.safetensors"), read_file(folder_ / "whole.safetensors"));
+  EXPECT_FALSE(fs::exists(mark));
 }
 
 TEST_F(Consume, RemainsWithoutTheirRecordStay) {

@@ -622,7 +622,7 @@ TEST(BatchFile, AConsumedInputKeepsItsNameAndNoOtherFileTakesItsPlace) {
   const auto parse = [&] { return exporters::parse_batch(json, list).at(0); };
   exporters::BatchState(list).set_done(parse(), {}, {});
   fs::remove(folder / "lists/a.safetensors");
-  EXPECT_EQ(parse().source, folder / "lists/./a.safetensors");
+  EXPECT_EQ(parse().source, folder / "lists/a.safetensors");
   EXPECT_TRUE(exporters::BatchState(list).is_done(parse()));
   // a file of the working folder is not the one that was meant
   const std::string elsewhere = fs::relative(folder / "mine.safetensors").string();
@@ -630,6 +630,30 @@ TEST(BatchFile, AConsumedInputKeepsItsNameAndNoOtherFileTakesItsPlace) {
   const auto named =
       exporters::parse_batch(R"({"jobs": [{"in": ")" + elsewhere + R"(", "out": "b"}]})", list);
   EXPECT_EQ(named.at(0).in, folder / ("lists/" + elsewhere));
+}
+
+TEST(BatchFile, AModelOfTheHubIsKnownByItsNameEverywhere) {
+  const TemporaryFolder folder;
+  const std::string name = fs::relative(folder.path()).string() + "/model";  // stands for org/name
+  const auto parse = [&](std::string_view list) {
+    const std::string json =
+        R"({"jobs": [{"in": ")" + name + R"(", "out": ")" + (folder / "o.npz") + R"("}]})";
+    return exporters::parse_batch(json, folder / list, [&](const std::string& asked) {
+      return asked == name ? std::optional(folder / "cache") : std::nullopt;
+    });
+  };
+  const exporters::BatchJob job = parse("here/jobs.json").at(0);
+  EXPECT_EQ(job.in, name);
+  EXPECT_EQ(job.source, name);
+  const std::string list = folder / "jobs.json";
+  exporters::BatchState(list).set_done(job, {}, {});
+  EXPECT_TRUE(exporters::BatchState(list).is_done(parse("there/jobs.json").at(0)));
+  // what the working folder has of that name does not hide it, what the folder of the list has does
+  write_file(folder / "model", "");
+  EXPECT_EQ(parse("here/jobs.json").at(0).in, folder / "cache");
+  EXPECT_TRUE(exporters::BatchState(list).is_done(parse("there/jobs.json").at(0)));
+  write_file((fs::path(folder / "here") / name).lexically_normal().string(), "");
+  EXPECT_FALSE(exporters::BatchState(list).is_done(parse("here/jobs.json").at(0)));
 }
 
 TEST(BatchFile, FaultsNameTheLine) {

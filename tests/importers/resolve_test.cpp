@@ -13,8 +13,15 @@
 #include "tests/support/gguf_builder.h"
 #include "tests/support/samples.h"
 
+#include <array>
+#include <atomic>
+#include <cstdint>
 #include <filesystem>
+#include <map>
+#include <string>
+#include <thread>
 
+#include <fcntl.h>
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -293,6 +300,67 @@ TEST(Unfinished, AnInterruptedEditIsSaidAndNoWeightsAreRead) {
             "malformed m.safetensors 0 8 4 m.safetensors");
 }
 
+// A download, or a long copy: no other file takes the place of the one that is written to.
+TEST(Unfinished, AFileThatIsBeingWrittenToIsSaidAsItIs) {
+  const TemporaryFolder folder;
+  write_file(folder / "whole.safetensors", one_tensor("a"));
+  write_file(folder / "part.safetensors", one_tensor("a").substr(0, 65));
+  std::atomic<bool> done = false;
+  std::jthread writer([&] {
+    for (std::int64_t i = 0; !done; ++i)
+      for (const char* name : {"whole.safetensors", "part.safetensors"}) {
+        const std::array<timespec, 2> times = {timespec{i, 0}, timespec{i, 0}};
+        (void)::utimensat(AT_FDCWD, (folder / name).c_str(), times.data(), 0);
+      }
+  });
+  for (int i = 0; i < 300; ++i) {
+    EXPECT_NO_THROW(importers::open_model(folder / "whole.safetensors", {}));
+    EXPECT_TRUE(testing::facts_of([&] {
+                  importers::open_model(folder / "part.safetensors", {});
+                }).starts_with("malformed part.safetensors"));
+  }
+  done = true;
+}
+
+TEST(Index, ASmallTensorOpensNoShardAgain) {
+  constexpr std::size_t kModules = 12;
+  std::array<std::string, 2> shards;
+  std::string map;
+  for (std::size_t i = 0; i < kModules; ++i) {  // neighbors lie in different shards
+    const std::size_t at = i / 2 * 48;
+    shards[i % 2] +=
+        fmt::format(R"({}"{:02}.weight_packed":{{"dtype":"I32","shape":[2,2],"data_offsets":[{},{}]}},)"
+                    R"("{:02}.weight_scale":{{"dtype":"F32","shape":[2,2],"data_offsets":[{},{}]}},)"
+                    R"("{:02}.weight_shape":{{"dtype":"I64","shape":[2],"data_offsets":[{},{}]}})",
+                    i < 2 ? "" : ",", i, at, at + 16, i, at + 16, at + 32, i, at + 32, at + 48);
+    for (const char* part : {"weight_packed", "weight_scale", "weight_shape"})
+      map += fmt::format(R"({}"{:02}.{}":"{}")", map.empty() ? "" : ",", i, part,
+                         i % 2 == 0 ? kShard1 : kShard2);
+  }
+  const std::string shape("\2\0\0\0\0\0\0\0\20\0\0\0\0\0\0\0", 16);
+  const auto shard = [&](const std::string& header) {
+    std::string bytes = testing::safetensors_bytes("{" + header + "}", 0);
+    for (std::size_t i = 0; i < kModules / 2; ++i) bytes += std::string(32, '\1') + shape;
+    return bytes;
+  };
+  importers::Source source = testing::memory_source(
+      kIndex, R"({"weight_map":{)" + map + "}}",
+      {{kShard1, shard(shards[0])},
+       {kShard2, shard(shards[1])},
+       {"config.json",
+        R"({"quantization_config":{"quant_method":"compressed-tensors","format":"pack-quantized",)"
+        R"("config_groups":{"group_0":{"weights":{"num_bits":4,"group_size":8}}}}})"}});
+  std::map<std::string, int> opened;
+  source.open_sibling = [&opened, open = source.open_sibling](const std::string& name) {
+    ++opened[name];
+    return open(name);
+  };
+  const graph::MetaGraph graph = importers::import_source(source);
+  EXPECT_EQ(graph.logical.size(), kModules);
+  EXPECT_LE(opened[kShard1], 2);  // for its header, and for small tensors
+  EXPECT_LE(opened[kShard2], 2);
+}
+
 TEST(Index, AOnlyShardNeedsNoIndex) {
   const TemporaryFolder folder;
   write_file(folder / "model-00001-of-00001.safetensors", one_tensor("a"));
@@ -448,6 +516,16 @@ TEST(HubCache, OpensSnapshotsThroughTheirLinks) {
       EXPECT_EQ(graph.files[1].path.find("blobs"), std::string::npos) << "names come from the snapshot";
     }
   }
+}
+
+TEST(HubCache, TellsTheFolderOfAModel) {
+  const TemporaryFolder hub;
+  fs::create_directories(hub / "models--org--name");
+  const std::string cache = hub.path().string();
+  EXPECT_EQ(importers::cached_model("org/name", cache), hub / "models--org--name");
+  for (const char* absent : {"org/other", "name", "./org/name", "org/name/x", ""})
+    EXPECT_EQ(importers::cached_model(absent, cache), std::nullopt) << absent;
+  EXPECT_EQ(importers::cached_model("org/name", ""), std::nullopt);
 }
 
 TEST(HubCache, LinksIntoAnotherRepositoryAreRefused) {

@@ -226,23 +226,24 @@ int dry_run(const Context& context, const exporters::Conversion& conversion,
 void tell_of_remains(const Context& context, const exporters::Layout& layout) {
   const std::string folder = exporters::output_folder(layout);
   if (context.quiet || !io::is_folder(folder)) return;
-  std::uint64_t bytes = 0, consumed = 0;
+  std::uint64_t bytes = 0;
+  std::string only_copy;
   bool pending = false;
   for (const exporters::Remains& remains : exporters::find_remains(folder)) {
     if (remains.alive || remains.path == exporters::WorkFolder::path_of(layout)) continue;
     pending |= remains.pending;
-    consumed += remains.consumed;
-    if (!remains.pending && remains.consumed == 0) bytes += remains.written;
+    if (!remains.pending && remains.is_only_copy()) only_copy = exporters::only_copy_text(remains);
+    if (!remains.pending && !remains.is_only_copy()) bytes += remains.written;
   }
   const std::string place = safe_display(folder, 100);
   if (bytes > 0)
     complain(fmt::format("note: interrupted conversions left {} in '{}'; remove them: loadline clean {}",
                          format_bytes(bytes), place, shell_word(folder)));
-  if (consumed > 0)
+  if (!only_copy.empty())
     complain(
         fmt::format("note: an interrupted conversion in '{}' holds the only copy of {} of its source; "
                     "continue it with --consume --resume",
-                    place, format_bytes(consumed)));
+                    place, only_copy));
   if (pending)
     complain(
         fmt::format("note: a conversion in '{}' was interrupted while it put its files in place; end it: "
@@ -273,10 +274,10 @@ void tell_of_kept(const Context& context, const exporters::Layout& layout) {
   const exporters::Remains remains = exporters::examine_remains(work);
   if (remains.alive || !remains.record) return;
   complain(fmt::format("note: '{}' holds {}; {}", safe_display(work, 100),
-                       remains.pending        ? "files that are not all in place"
-                       : remains.consumed > 0 ? "the only copy of a part of the source"
-                                              : "what was written until then",
-                       remains.consumed > 0 && !remains.pending
+                       remains.pending          ? "files that are not all in place"
+                       : remains.is_only_copy() ? "the only copy of a part of the source"
+                                                : "what was written until then",
+                       remains.is_only_copy() && !remains.pending
                            ? "another run with --consume --resume continues"
                            : "another run with --resume continues, `loadline clean` ends it"));
 }

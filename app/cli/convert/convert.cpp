@@ -117,19 +117,28 @@ namespace {
 struct CleanFlags {
   std::string folder;
   bool dry_run = false;
-  std::uint64_t discard = 0;  // bytes that may be lost; 0: none
+  std::optional<std::uint64_t> discard;  // bytes that may be lost
 };
+
+// What must be typed to give remains up. Where nobody knows how much of the source is lost with them, it is
+// what they have of the output.
+std::uint64_t discarded_bytes(const exporters::Remains& remains) {
+  return remains.list == exporters::ConsumedList::whole ? remains.consumed : remains.written;
+}
 
 // Why remains stay, or nothing.
 std::string reason_to_keep(const exporters::Remains& remains, const CleanFlags& flags) {
   if (remains.alive) return "a process is writing it";
-  if (remains.pending || remains.consumed == 0 || remains.consumed == flags.discard) return {};
+  if (remains.pending || !remains.is_only_copy() || flags.discard == discarded_bytes(remains)) return {};
+  const std::string_view way =
+      !remains.record                                    ? "its job.json is gone: put that back"
+      : remains.list == exporters::ConsumedList::whole   ? "continue with convert --consume --resume"
+      : remains.list == exporters::ConsumedList::damaged ? "its list 'consumed' is damaged: put that back"
+                                                         : "its list 'consumed' is lost: put that back";
   return fmt::format(
-      "it holds the only copy of {} bytes ({}) of a model that was being consumed; {}, or delete them with "
+      "it holds the only copy of {} of a model that was being consumed; {}, or delete it with "
       "--discard-data {}",
-      remains.consumed, format_bytes(remains.consumed),
-      remains.record ? "continue with convert --consume --resume" : "its job.json is gone: put that back",
-      remains.consumed);
+      exporters::only_copy_text(remains), way, discarded_bytes(remains));
 }
 
 std::string output_of(const exporters::Remains& remains) {
@@ -227,8 +236,8 @@ Action setup_clean(CLI::App& app) {
            {.required = true});
   add_flag(app, "--dry-run", flags->dry_run, "list what would be removed, or put in place");
   add_number(app, "--discard-data", flags->discard,
-             "also remove remains that hold the only copy of exactly this many bytes",
-             {.value_name = "BYTES", .check = whole_range(1, kMostNumber)});
+             "also remove remains that hold the only copy of a source: the number that clean says",
+             {.value_name = "BYTES", .check = whole_range(0, kMostNumber)});
   return [flags](Context& context) { return clean(context, *flags); };
 }
 
@@ -326,7 +335,9 @@ class Batch {
  public:
   Batch(const Context& context, const BatchFlags& flags, std::uint64_t budget)
       : context_(context),
-        jobs_(exporters::read_batch(flags.file)),
+        jobs_(exporters::read_batch(
+            flags.file,
+            [&](const std::string& name) { return importers::cached_model(name, context.hub_cache); })),
         keep_going_(flags.keep_going),
         threads_(std::max<std::size_t>(std::min(flags.jobs, jobs_.size()), 1)),
         state_(flags.file),
