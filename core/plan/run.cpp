@@ -24,14 +24,13 @@ template <typename Of>
 class Recorder {
  public:
   // `blocks`: about how many there will be. With limits only peaks are kept, and the first step over a limit.
-  Recorder(const Of& machine, Timeline used, std::size_t blocks, const SumLimits* limits)
+  Recorder(const Of& machine, Timeline used, std::size_t blocks, const std::optional<SumLimits>& limits)
       : machine_(machine),
         limits_(limits),
         own_books_(machine.live_bytes().has_value()),
         reserves_(machine.reserved().has_value()),
         counted_(machine.sample().has_value()) {
-    const std::size_t points =
-        limits == nullptr ? 2 * blocks : 0;  // each is allocated once and freed at most once
+    const std::size_t points = !limits ? 2 * blocks : 0;  // each is allocated once and freed at most once
     take_over(timeline_.usage, std::move(used.usage), points);
     take_over(timeline_.lifetimes, std::move(used.lifetimes), blocks);
     if (reserves_) take_over(timeline_.reserved_usage, {}, points);
@@ -50,7 +49,7 @@ class Recorder {
       live_[index(block.space)] -= block.bytes;
       life.to_step = static_cast<std::uint32_t>(at);
     }
-    if (limits_ == nullptr) timeline_.usage.push_back({at, now, own_books_ ? *machine_.live_bytes() : live_});
+    if (!limits_) timeline_.usage.push_back({at, now, own_books_ ? *machine_.live_bytes() : live_});
     if (!own_books_ && step.verb == Verb::alloc) raise_peaks(index(block.space), at, now);
     if (reserves_) timeline_.reserved_usage.push_back(*machine_.reserved());
     if (counted_) add_sample(now);
@@ -99,7 +98,7 @@ class Recorder {
       if ((mask & bit) != 0) peaks[mask] = peaks[mask & used_spaces_];
     used_spaces_ |= bit;
     limits_in_use_.fill(UINT64_MAX);
-    for (unsigned mask = 0; limits_ != nullptr && mask <= kAllSpaces; ++mask)
+    for (unsigned mask = 0; limits_ && mask <= kAllSpaces; ++mask)
       if ((*limits_)[mask])
         limits_in_use_[mask & used_spaces_] =
             std::min(limits_in_use_[mask & used_spaces_], *(*limits_)[mask]);
@@ -119,7 +118,7 @@ class Recorder {
   }
 
   const Of& machine_;
-  const SumLimits* const limits_;
+  const std::optional<SumLimits> limits_;
   std::array<std::uint64_t, kAllSpaces + 1> limits_in_use_ =
       {};  // by those of the used spaces that a sum has
   const bool own_books_;
@@ -135,7 +134,7 @@ template <typename Of>
 class StepRunner {
  public:
   StepRunner(Of& machine, Progress& progress, Timeline used, std::size_t blocks,
-             const SumLimits* limits = nullptr)
+             const std::optional<SumLimits>& limits = {})
       : machine_(machine), progress_(progress), recorder_(machine, std::move(used), blocks, limits) {}
 
   void run(std::span<const Block> blocks, std::span<const Step> steps, std::size_t first) {
@@ -226,7 +225,7 @@ StreamedRun::StreamedRun(std::string_view name, const graph::MetaGraph& graph, D
       reads_(graph),
       // room for the largest loads: untouched memory costs nothing
       run_(std::make_unique<Impl>(machine, progress, std::move(used), kMostBlocks * graph.storages.size(),
-                                  &limits)) {}
+                                  limits)) {}
 
 StreamedRun::~StreamedRun() = default;
 
