@@ -192,7 +192,7 @@ TEST_F(Consume, AnEmptyTensorIsNotLostWithTheOneAtItsPlace) {
   write_file(folder_ / "bytes.safetensors",
              testing::safetensors_bytes(text, 0) + std::string(header.data_bytes(), 'x'));
   graph_ = std::make_shared<const graph::MetaGraph>(importers::open_model(folder_ / "bytes.safetensors", {}));
-  const exporters::Layout whole = layout("whole.npz", "npz"), out = layout("out.npz", "npz");
+  const exporters::Layout whole = layout("whole.safetensors"), out = layout("out.safetensors");
   write(whole, {});
   const auto place_of = [&](std::string_view name) {
     return std::ranges::find(out.files[0].slots, name, [](const auto& slot) { return slot.name.view(); });
@@ -206,7 +206,7 @@ TEST_F(Consume, AnEmptyTensorIsNotLostWithTheOneAtItsPlace) {
   exporters::WriteOptions resume = consuming();
   resume.resume = true;
   write(out, resume);
-  EXPECT_EQ(read_file(folder_ / "out.npz"), read_file(folder_ / "whole.npz"));
+  EXPECT_EQ(read_file(folder_ / "out.safetensors"), read_file(folder_ / "whole.safetensors"));
 }
 
 TEST_F(Consume, AMarkThatCannotBeReadStopsAllButItsOwner) {

@@ -157,7 +157,7 @@ TEST(EditGguf, RefusesKeysOfTheLayoutAndSenselessChanges) {
 
 TEST(EditGguf, SaysHowManyBytesAreMissing) {
   EXPECT_EQ(gguf().fault({set("general.architecture", std::string(1000, 'x'))}),
-            "limit m.gguf 3104 2112 992 4096");
+            "limit m.gguf 3104 2112 992 --align 4096");
 }
 
 TEST(EditGguf, BigEndianFilesAreRefused) {
@@ -234,7 +234,7 @@ TEST(EditSafetensors, SetsRemovesAndAdds) {
   Edited more = file;
   more.edit({set("a", "2" + std::string(edit.room, 'x'))});
   EXPECT_EQ(file.fault({set("a", "2" + std::string(edit.room + 1, 'x'))}),
-            "limit m.safetensors 140 139 1 4096");
+            "limit m.safetensors 140 139 1 --align 4096");
 }
 
 TEST(EditSafetensors, MetadataAnywhereOrNowhere) {
@@ -266,7 +266,7 @@ TEST(EditSafetensors, RefusesTypesAndTheFolderSConfig) {
   const Edited file = safetensors("{" + std::string(kTensor) + "}", 4);
   EXPECT_EQ(file.fault({add("k", "u32", "1")}), "usage m.safetensors 'k' u32");
   EXPECT_EQ(file.fault({set("config.json", "{}")}), "unsupported m.safetensors config.json");
-  EXPECT_EQ(file.fault({set("k", "v")}), "limit m.safetensors 78 53 25 4096");
+  EXPECT_EQ(file.fault({set("k", "v")}), "limit m.safetensors 78 53 25 --align 4096");
 }
 
 TEST(EditSafetensors, ManyTensorsStayAsTheyStand) {

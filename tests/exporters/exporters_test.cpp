@@ -652,7 +652,7 @@ TEST(BatchFile, AModelOfTheHubIsKnownByItsNameEverywhere) {
   write_file(folder / "model", "");
   EXPECT_EQ(parse("here/jobs.json").at(0).in, folder / "cache");
   EXPECT_TRUE(exporters::BatchState(list).is_done(parse("there/jobs.json").at(0)));
-  write_file((fs::path(folder / "here") / name).lexically_normal().string(), "");
+  fs::create_directory(folder / "here");  // the name leads from there to the same file
   EXPECT_FALSE(exporters::BatchState(list).is_done(parse("here/jobs.json").at(0)));
 }
 
