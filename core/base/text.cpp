@@ -244,20 +244,41 @@ std::string safe_display(std::string_view raw) {
   return shown;
 }
 
+namespace {
+
+bool starts_point(char c) { return (static_cast<unsigned char>(c) & 0xC0u) != 0x80u; }
+
+// The byte offset of code point number `index`.
+std::size_t offset_of(std::string_view text, std::size_t index) {
+  std::size_t seen = 0, at = 0;
+  for (; at < text.size(); ++at)
+    if (starts_point(text[at]) && seen++ == index) break;
+  return at;
+}
+
+std::size_t points_of(std::string_view text) {
+  return static_cast<std::size_t>(std::ranges::count_if(text, starts_point));
+}
+
+// The last bytes of a text, about so many, from the begin of a code point on.
+std::string_view end_of(std::string_view text, std::size_t bytes) {
+  text.remove_prefix(text.size() - bytes);
+  for (int i = 0; i < 3 && !starts_point(text.front()); ++i) text.remove_prefix(1);
+  return text;
+}
+
+}  // namespace
+
 std::string safe_display(std::string_view raw, std::size_t columns) {
-  const std::string shown = safe_display(raw);
-  const auto starts_point = [](char c) { return (static_cast<unsigned char>(c) & 0xC0u) != 0x80u; };
-  const auto points = static_cast<std::size_t>(std::ranges::count_if(shown, starts_point));
-  if (points <= columns || columns < 5) return shown;
-  // byte offset of code point number `index`
-  const auto offset_of = [&](std::size_t index) {
-    std::size_t seen = 0, at = 0;
-    for (; at < shown.size(); ++at)
-      if (starts_point(shown[at]) && seen++ == index) break;
-    return at;
-  };
+  if (columns < 5) return safe_display(raw);
+  // of a name of a megabyte only both ends are looked at: a code point has at most four bytes, and is shown
+  // as at least one
+  const bool is_long = raw.size() > 16 * columns;
+  const std::string shown = safe_display(is_long ? raw.substr(0, 8 * columns) : raw);
+  if (!is_long && points_of(shown) <= columns) return shown;
   const std::size_t head = (columns - 3) / 2, tail = columns - 3 - head;
-  return shown.substr(0, offset_of(head)) + "..." + shown.substr(offset_of(points - tail));
+  const std::string end = is_long ? safe_display(end_of(raw, 8 * columns)) : shown;
+  return shown.substr(0, offset_of(shown, head)) + "..." + end.substr(offset_of(end, points_of(end) - tail));
 }
 
 std::size_t display_width(std::string_view shown) {

@@ -114,6 +114,25 @@ TEST(Text, NamesCannotDriveATerminal) {
   EXPECT_EQ(safe_display("abcdefg", 7), "abcdefg");
 }
 
+// What is shown of a long text does not depend on that only its ends are looked at.
+TEST(SafeDisplay, CutsLongTextsAsShortOnes) {
+  constexpr std::string_view kParts[] = {"a",    "\xC3\xBC", "\xE2\x82\xAC", "\xF0\x9F\x98\x80",
+                                         "\xff", "\x80",     "\n",           "\xE2\x82"};
+  std::mt19937 random(7);
+  for (const std::size_t columns : {5u, 8u, 60u})
+    for (int round = 0; round < 50; ++round) {
+      std::string text;
+      while (text.size() <= 16 * columns) text += kParts[random() % std::size(kParts)];
+      const std::string whole = safe_display(text);
+      std::vector<std::size_t> points;
+      for (std::size_t at = 0; at < whole.size(); ++at)
+        if ((static_cast<unsigned char>(whole[at]) & 0xC0u) != 0x80u) points.push_back(at);
+      const std::size_t head = (columns - 3) / 2, tail = columns - 3 - head;
+      EXPECT_EQ(safe_display(text, columns),
+                whole.substr(0, points[head]) + "..." + whole.substr(points[points.size() - tail]));
+    }
+}
+
 TEST(Text, WidthCountsColumns) {
   EXPECT_EQ(display_width("plain"), 5u);
   EXPECT_EQ(display_width("\xE5\xB1\xA4.weight"), 9u);  // a CJK character takes two
