@@ -457,7 +457,8 @@ class OpenedFiles {
     const auto [known, is_new] = files_.try_emplace(path, opened);
     change_ = std::max(change_, between(known->second, opened));
   }
-  // Whether a path leads to another file by now, or led to two, or a file is being written to.
+  // Whether a path leads to another file by now, led to two, or to one that was moved away and back; or a
+  // file is being written to.
   Change change() const {
     Change most = change_;
     for (const auto& [path, opened] : files_) most = std::max(most, between(opened, identity(path, -1)));
@@ -465,19 +466,26 @@ class OpenedFiles {
   }
 
  private:
-  using Identity = std::array<std::int64_t, 5>;
+  using Identity = std::array<std::int64_t, 7>;
 
   static Change between(const Identity& a, const Identity& b) {
     if (a == b) return Change::none;
-    return a[0] == b[0] && a[1] == b[1] ? Change::written : Change::replaced;  // device and inode
+    const bool same = a[0] == b[0] && a[1] == b[1];                   // device and inode
+    const bool grown = a[2] != b[2] || a[3] != b[3] || a[4] != b[4];  // size and time of the last write
+    return same && grown ? Change::written : Change::replaced;        // else a move has changed the last time
   }
 
   // Of an open file, else of the one that the path leads to; zeros if there is none.
   static Identity identity(const std::string& path, int descriptor) {
     struct stat state = {};
     if ((descriptor >= 0 ? ::fstat(descriptor, &state) : ::stat(path.c_str(), &state)) != 0) return {};
-    return {static_cast<std::int64_t>(state.st_dev), static_cast<std::int64_t>(state.st_ino), state.st_size,
-            state.st_mtim.tv_sec, state.st_mtim.tv_nsec};
+    return {static_cast<std::int64_t>(state.st_dev),
+            static_cast<std::int64_t>(state.st_ino),
+            state.st_size,
+            state.st_mtim.tv_sec,
+            state.st_mtim.tv_nsec,
+            state.st_ctim.tv_sec,
+            state.st_ctim.tv_nsec};
   }
 
   std::map<std::string, Identity> files_;
