@@ -173,8 +173,8 @@ void compare(const graph::MetaGraph& graph, std::span<const Method* const> metho
 void compare(const graph::MetaGraph& graph, std::span<const Method* const> methods, const BoundRequest& bound,
              const plan::ForwardPass* pass, const RowTaker& taker, Progress& progress, Keep keep) {
   constexpr std::size_t kMostThreads = 4;
-  // of a projection: its blocks and lifetimes; its steps with room to grow, and its usage
-  // where a pass reads mapped weights, the usage is asked too
+  // Of a projection: its blocks and lifetimes. A whole one also has its steps, with room to grow, and its
+  // usage; where a pass reads mapped weights, figures need that too.
   const bool streamed = keep == Keep::figures && streams_figures(bound) && !uses_weights(bound.request);
   const std::size_t kBytesOfStorage = streamed ? 300 : 1300;
   constexpr std::size_t kMostBytes = std::size_t{512} << 20;

@@ -79,6 +79,7 @@ class Search {
       plan_.taker = &taker;
       plan_ = make_plan(graph_, method_, order, bound_, std::move(plan_));
       plan::hand_over(plan_);
+      plan_.taker = nullptr;  // it ends with the cut
     };
   }
   TurnCut cut_in(const StorageOrder& order) const {
