@@ -132,11 +132,22 @@ std::string progress_text(const Remains& remains) {
   throw Error(ErrorCode::usage, {.file = path}, "another process is writing this output");
 }
 
-// Whatever was taken from a source was noted after the record.
-void refuse_lost_record(const Remains& remains) {
-  if (!remains.record && remains.is_only_copy())
-    throw Error(ErrorCode::malformed, {.file = record_path(remains.path)},
-                "is gone: what is left here holds the only copy of {} of a source", only_copy_text(remains));
+// Whatever was taken from a source was noted after the record, and so was the last step.
+void refuse_lost_record(const Remains& remains, bool force) {
+  if (remains.record) return;
+  const ErrorPlace place{.file = record_path(remains.path)};
+  const std::string_view state = remains.damaged_record ? "is damaged" : "is gone";
+  if (remains.pending)
+    throw Error(ErrorCode::malformed, place,
+                "{}: its folder holds files that were to be put in place, and those that they replace",
+                state);
+  if (remains.is_only_copy())
+    throw Error(ErrorCode::malformed, place, "{}: what is left here holds the only copy of {} of a source",
+                state, only_copy_text(remains));
+  if (remains.damaged_record && !force)
+    throw Error(ErrorCode::usage, place,
+                "is damaged: which conversion was interrupted here cannot be told from it")
+        .with({"force", "on"});
 }
 
 // Throws if remains with the record `found` may neither be continued nor removed.
@@ -177,7 +188,7 @@ void refuse_remains(const std::string& path, const WorkRecord& found, const Work
 void check_remains(const std::string& path, const WorkRecord& record, const WorkPolicy& policy) {
   const Remains remains = examine_remains(path);
   if (remains.alive && !policy.shared) refuse_living(path);
-  refuse_lost_record(remains);
+  refuse_lost_record(remains, policy.force);
   if (remains.record) refuse_remains(path, *remains.record, record, policy);
 }
 
@@ -263,7 +274,9 @@ void WorkFolder::lock(bool shared) {
 
 // Decides what becomes of what lies in the folder.
 void WorkFolder::settle(const WorkPolicy& policy) {
-  if (std::optional<WorkRecord> found = read_record(path_)) {
+  const Remains remains = examine_remains(path_);
+  if (remains.damaged_record) refuse_lost_record(remains, policy.force);
+  if (std::optional<WorkRecord> found = remains.damaged_record ? std::nullopt : read_record(path_)) {
     refuse_remains(path_, *found, record_, policy);
     // of an output that was in place, and is changed or gone by now, nothing is left to go on with
     const bool useful = !exists(in(path_, kPublishedName)) || is_in_place();
@@ -278,7 +291,7 @@ void WorkFolder::settle(const WorkPolicy& policy) {
     }
     if (!alone_ && !io::change_lock(lock_, io::LockKind::exclusive)) refuse_living(path_);
   }
-  if (alone_) refuse_lost_record(examine_remains(path_));
+  if (alone_) refuse_lost_record(examine_remains(path_), policy.force);
   // what is left of a run that died before its record was written, or that is not wanted, goes
   for (const fs::directory_entry& entry : fs::directory_iterator(path_))
     if (alone_ && entry.path().filename() != "lock") {
@@ -417,8 +430,9 @@ void WorkFolder::remove_sources() {
     if (state == record_.sources.end() || !exists(path) || !is_unchanged(*state)) continue;
     remove_file(path, "remove this file, which is converted");
   }
+  // a folder has one mark: a damaged one is of this work too, which else could not have begun
   for (const std::string& path : marks)
-    if (const auto mark = io::read_mark(path); mark && io::is_by(*mark, path_))
+    if (const auto mark = io::read_mark(path); mark && (mark->any_file || io::is_by(*mark, path_)))
       remove_file(path, "remove this mark of a model that is converted");
 }
 
@@ -439,10 +453,19 @@ Remains examine_remains(const std::string& path) {
   }
   const io::UniqueFd lock(::open(in(path, "lock").c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
   remains.alive = lock && !io::change_lock(lock, io::LockKind::exclusive);
-  remains.record = read_record(path);
+  try {
+    remains.record = read_record(path);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::io) throw;
+    remains.damaged_record = true;
+  }
   remains.published = exists(in(path, kPublishedName));
   if (!remains.published) add_consumed(remains);
-  if (!remains.record) return remains;
+  if (!remains.record) {
+    remains.pending = exists(in(path, io::kPublishMark));
+    if (remains.damaged_record) remains.written = allocated_bytes(path);  // how many parts is not known
+    return remains;
+  }
   for (std::size_t i = 0; i < remains.record->files.size(); ++i)
     if (const auto log = read_part_log(in(path, fmt::format("{:05}.log", i))); !log.empty())
       remains.written += log.back().at;
@@ -453,8 +476,7 @@ Remains examine_remains(const std::string& path) {
   remains.pending =
       exists(in(path, io::kPublishMark)) ||
       (remains.published && std::ranges::any_of(remains.record->removes, [&](const auto& source) {
-         const auto mark = io::read_mark(consumed_mark(source));
-         return exists(source) || (mark && io::is_by(*mark, path));
+         return exists(source) || may_have_marked(path, source);
        }));
   if (remains.published) remains.written = 0;  // where it belongs
   return remains;

@@ -158,10 +158,12 @@ struct Remains {
   std::string path;
   bool alive = false;                     // a process is at work
   std::optional<WorkRecord> record = {};  // nothing if its process died before it wrote one,
-                                          // or its output was changed or removed since
+                                          // its output was changed or removed since, or it is:
+  bool damaged_record = false;            // not as it was written
   bool pending = false;                   // all parts are complete, and the last step has begun
   bool published = false;                 // all parts are in place: the rest is temporary
-  std::uint64_t written = 0;              // durable bytes, of all files
+  std::uint64_t written = 0;              // durable bytes, of all files; all that is there if the record
+                                          // is damaged
   std::uint64_t consumed = 0;             // bytes of which this is the only copy, as far as the list tells
   ConsumedList list = ConsumedList::whole;
 

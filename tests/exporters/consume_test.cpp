@@ -298,6 +298,17 @@ TEST_F(Consume, TheMarkGoesWithRemainsWhoseSourceIsGone) {
   EXPECT_FALSE(fs::exists(folder_ / io::kConsumedMark));
 }
 
+TEST_F(Consume, ADamagedMarkGoesWithItsModel) {
+  const exporters::Layout out = layout("out/o.safetensors");
+  write_until(out, consuming(), 1, kLarge / 2);
+  write_file(folder_ / io::kConsumedMark, "damaged");
+  exporters::WriteOptions resume = consuming();
+  resume.resume = true;
+  EXPECT_GT(write(out, resume).bytes_resumed, kLarge);
+  EXPECT_FALSE(fs::exists(graph_->files[0].path));
+  EXPECT_FALSE(fs::exists(folder_ / io::kConsumedMark));
+}
+
 TEST_F(Consume, AMovedOutputGoesOn) {
   const exporters::Layout out = layout("out/o.safetensors"), moved = layout("moved/o.safetensors");
   write_until(out, consuming(), 1, kLarge / 2);

@@ -18,6 +18,7 @@ using export_tests::contents;
 using export_tests::reader_with;
 using export_tests::small_steps;
 using testing::read_file;
+using testing::write_file;
 
 using Resume = export_tests::Interrupted;
 
@@ -38,6 +39,57 @@ TEST_F(Resume, EndsWithTheSameBytes) {
     EXPECT_EQ(contents(folder_ / "out").size(), 1u) << exporter;
     fs::remove_all(folder_ / "out");
   }
+}
+
+// Nor does it hinder another output in the same folder.
+TEST_F(Resume, ADamagedRecordIsNotGuessedAt) {
+  const exporters::Layout out = layout("out/o.safetensors");
+  exporters::WriteOptions force, resume = small_steps();
+  force.overwrite = resume.resume = true;
+  for (const char* damaged : {"", "{", "[]", "{\"version\": 1}", "{\"version\": 99}"}) {
+    write_until(out, small_steps(), 1, 100'000);
+    write_file(exporters::WorkFolder::path_of(out) + "/job.json", damaged);
+    write(layout("out/other.safetensors"), force);
+    for (const exporters::WriteOptions& options : {exporters::WriteOptions{}, resume}) try {
+        write(out, options);
+        ADD_FAILURE() << damaged;
+      } catch (const Error& error) {
+        ASSERT_TRUE(error.remedy()) << error.what();
+        EXPECT_EQ(error.remedy()->option, "force");
+      }
+    const exporters::Remains remains = exporters::find_remains(folder_ / "out").at(0);
+    EXPECT_TRUE(remains.damaged_record);
+    EXPECT_GE(remains.written, kTensor);
+    if (*damaged == '[')
+      exporters::remove_remains(remains, false);
+    else
+      EXPECT_EQ(write(out, force).bytes_resumed, 0u);
+    EXPECT_EQ(this->remains("out"), 0u);
+    fs::remove_all(folder_ / "out");
+  }
+}
+
+// What was to be put in place, and what made way for it, is nowhere else.
+TEST_F(Resume, ADamagedRecordOfALastStepIsKept) {
+  const exporters::Layout out = layout("out/o.safetensors");
+  exporters::WriteOptions force, resume = small_steps();
+  force.overwrite = resume.resume = true;
+  write_until(out, small_steps(), 1, 100'000);
+  const std::string work = exporters::WorkFolder::path_of(out), good = read_file(work + "/job.json");
+  write_file(work + "/publish", "");
+  for (const bool gone : {false, true}) {
+    write_file(work + "/job.json", "damaged");
+    if (gone) fs::remove(work + "/job.json");
+    const auto before = contents(folder_.path());
+    EXPECT_THROW(write(out, force), Error);
+    EXPECT_THROW(write(out, resume), Error);
+    EXPECT_THROW(exporters::remove_remains(exporters::find_remains(folder_ / "out").at(0), true), Error);
+    exporters::remove_finished(folder_ / "out/o.safetensors");
+    EXPECT_EQ(contents(folder_.path()), before);
+  }
+  write_file(work + "/job.json", good);
+  fs::remove(work + "/publish");
+  EXPECT_GT(write(out, resume).bytes_resumed, 0u);
 }
 
 TEST_F(Resume, WithoutItRemainsAreNamedAndForceRemovesThem) {

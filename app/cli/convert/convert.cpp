@@ -129,9 +129,15 @@ std::uint64_t discarded_bytes(const exporters::Remains& remains) {
 // Why remains stay, or nothing.
 std::string reason_to_keep(const exporters::Remains& remains, const CleanFlags& flags) {
   if (remains.alive) return "a process is writing it";
+  const std::string_view record = remains.damaged_record ? "its job.json is damaged" : "its job.json is gone";
+  if (remains.pending && !remains.record)
+    return fmt::format(
+        "it holds files that were to be put in place, and those that they replace (*.old); {}: put that "
+        "back, or take out what you need and delete the folder",
+        record);
   if (remains.pending || !remains.is_only_copy() || flags.discard == discarded_bytes(remains)) return {};
-  const std::string_view way =
-      !remains.record                                    ? "its job.json is gone: put that back"
+  const std::string way =
+      !remains.record                                    ? fmt::format("{}: put that back", record)
       : remains.list == exporters::ConsumedList::whole   ? "continue with convert --consume --resume"
       : remains.list == exporters::ConsumedList::damaged ? "its list 'consumed' is damaged: put that back"
                                                          : "its list 'consumed' is lost: put that back";
