@@ -86,6 +86,22 @@ Conversion bind_conversion(graph::MetaGraphPtr graph, const ConvertRequest& requ
   return bound;
 }
 
+bool can_convert(const graph::MetaGraphPtr& graph, const std::vector<Remedy>& settings,
+                 const ConvertEnvironment& environment) {
+  try {
+    ConvertRequest request;
+    for (const Remedy& setting : settings) {
+      const auto* const option = find_option(convert_options(), setting.option);
+      if (option == nullptr) return false;
+      set_option(*option, request, setting.value);
+    }
+    return !preflight(bind_conversion(graph, request, std::nullopt, environment)).layout.files.empty();
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::canceled) throw;
+    return false;
+  }
+}
+
 WriteReport convert_model(const Conversion& conversion, Progress& progress) {
   return write_model(conversion, preflight(conversion).layout, progress);
 }

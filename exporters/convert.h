@@ -67,6 +67,10 @@ Conversion bind_conversion(graph::MetaGraphPtr graph, const ConvertRequest& requ
 // format does not take.
 const Exporter& checked_exporter(const ConvertRequest& request, const std::optional<std::string>& out);
 
+// Whether a model can be converted with these options: what an advice is tried with before it is given.
+bool can_convert(const graph::MetaGraphPtr& graph, const std::vector<Remedy>& settings,
+                 const ConvertEnvironment& environment);
+
 // --- Converts a model, for every front end: makes the layout, reads the source and writes the output.
 
 // preflight() and write_model(). Throws an Error for a model without weights or with a note of severity

@@ -44,8 +44,12 @@ std::string counted_with(std::uint64_t count, std::string_view noun, std::string
 
 class Doctor {
  public:
-  Doctor(const io::StorageReader& reader, Progress& progress)
-      : reader_(reader), graph_(reader.graph()), progress_(progress), owners_(graph::first_owner(graph_)) {}
+  Doctor(const io::StorageReader& reader, const CanConvert& can_convert, Progress& progress)
+      : reader_(reader),
+        graph_(reader.graph()),
+        can_convert_(can_convert),
+        progress_(progress),
+        owners_(graph::first_owner(graph_)) {}
 
   std::vector<Finding> diagnose() {
     if (std::ranges::none_of(graph_.storages, in_file)) return {};
@@ -67,8 +71,7 @@ class Doctor {
  private:
   void missing() {
     if (graph_.missing.empty()) return;
-    findings_.push_back(
-        {.id = "missing",
+    add({.id = "missing",
          .severity = graph::Severity::error,
          .text =
              fmt::format("{} listed in the index {} in no file: {}", counted(graph_.missing.size(), "tensor"),
@@ -89,8 +92,7 @@ class Doctor {
       if (!failure) bytes += size;
       names.push_back(fs::path(file).filename().string());
     }
-    findings_.push_back(
-        {.id = "unclaimed",
+    add({.id = "unclaimed",
          .severity = graph::Severity::warning,
          .text = fmt::format("{} beside the model {} not listed in its index: {}",
                              counted(files.size(), "weight file"), files.size() == 1 ? "is" : "are",
@@ -149,11 +151,15 @@ class Doctor {
     add(elements,
         fmt::format("{} on no multiple of the element size",
                     counted_with(elements.count, "tensor", "begins", "begin")),
-        fmt::format("{} must be copied out of a mapping before use", format_bytes(elements.bytes)));
+        fmt::format("{} must be copied out of a mapping before use", format_bytes(elements.bytes)),
+        {"a conversion to safetensors, which puts large elements before small ones",
+         {{"to", "safetensors"}}});
     add(vectors,
         fmt::format("{} on no multiple of {} bytes", counted_with(vectors.count, "tensor", "begins", "begin"),
                     kVector),
-        fmt::format("aligned vector loads and most DMA need a copy of {}", format_bytes(vectors.bytes)));
+        fmt::format("aligned vector loads and most DMA need a copy of {}", format_bytes(vectors.bytes)),
+        {"a conversion to torch's format with this alignment; 4096 for direct I/O and host-pointer import",
+         {{"to", "torch"}, {"align", "64"}}});
   }
 
   // Pages that two storages share: touched, read and evicted with either.
@@ -178,7 +184,9 @@ class Doctor {
                     counted_with(found.count, "tensor", "lies on", "lie on"),
                     found.count == 1 ? "its" : "their"),
         fmt::format("{} of pages mapped, read and evicted together with another tensor",
-                    format_bytes(found.bytes)));
+                    format_bytes(found.bytes)),
+        {"a conversion to torch's format with this alignment, which gives every tensor pages of its own",
+         {{"to", "torch"}, {"align", "4096"}}});
   }
 
   // Counts how often the file position moves back when tensors are read in order of use.
@@ -186,8 +194,8 @@ class Doctor {
     const load::StorageOrder use = load::find_order("forward").make(graph_);
     Finding found = {.id = "order",
                      .severity = graph::Severity::info,
-                     .remedy = "loading in file order; no conversion reorders tensors yet",
-                     .settings = {{"order", "file"}}};
+                     .remedy = "loading in file order, or a conversion to GGUF in the order of use",
+                     .settings = {{"to", "gguf"}, {"order", "forward"}}};
     const graph::Storage* before = nullptr;
     std::uint64_t steps = 0;
     for (const graph::StorageId id : use) {
@@ -207,7 +215,9 @@ class Doctor {
     add(found,
         fmt::format("in the order of use, {} of {} steps go back in the files", format_grouped(found.count),
                     format_grouped(steps)),
-        "read-ahead is lost at each: on a cold disk a seek or a network round trip");
+        "read-ahead is lost at each: on a cold disk a seek or a network round trip",
+        {"loading in file order, or a conversion to torch's format in the order of use",
+         {{"to", "torch"}, {"order", "forward"}}});
   }
 
   // Bytes of each file, after its header, that belong to no storage.
@@ -289,8 +299,7 @@ class Doctor {
     const auto file = std::ranges::find_if(graph_.storages, in_file)->file;
     const io::FileSystem system = io::file_system_of(graph_.file(file).path);
     if (!system.network) return;
-    findings_.push_back(
-        {.id = "network",
+    add({.id = "network",
          .severity = graph::Severity::warning,
          .text = fmt::format("the files lie on {}, a network or user-space file system", system.name),
          .cost = "mapping them makes every page fault a round trip: 4 to 50 times slower than reading in "
@@ -301,10 +310,29 @@ class Doctor {
          .bytes = graph::storage_bytes(graph_)});
   }
 
-  void add(Finding& finding, std::string text, std::string cost) {
+  // Another conversion, for models that the first one does not take.
+  struct OtherFix {
+    std::string_view remedy;
+    std::vector<Remedy> settings;
+  };
+
+  void add(Finding& finding, std::string text, std::string cost, const OtherFix& other = {}) {
     if (finding.count == 0) return;
     finding.text = std::move(text);
     finding.cost = std::move(cost);
+    add(std::move(finding), other);
+  }
+
+  void add(Finding finding, const OtherFix& other = {}) {
+    const auto is_possible = [&](const std::vector<Remedy>& settings) {
+      return settings.empty() || settings.front().option != "to" || can_convert_(settings);
+    };
+    if (!is_possible(finding.settings)) {
+      const bool another = !other.settings.empty() && is_possible(other.settings);
+      finding.remedy =
+          another ? other.remedy : "nothing here: no format that could be written takes this model";
+      finding.settings = another ? other.settings : std::vector<Remedy>();
+    }
     findings_.push_back(std::move(finding));
   }
 
@@ -415,6 +443,7 @@ class Doctor {
 
   const io::StorageReader& reader_;
   const graph::MetaGraph& graph_;
+  const CanConvert& can_convert_;
   Progress& progress_;
   std::vector<std::optional<graph::TensorId>> owners_;
   std::vector<Finding> findings_;
@@ -447,8 +476,9 @@ std::vector<std::string> unclaimed_files(const graph::MetaGraph& graph) {
   return found;
 }
 
-std::vector<Finding> diagnose(const io::StorageReader& reader, Progress& progress) {
-  return Doctor(reader, progress).diagnose();
+std::vector<Finding> diagnose(const io::StorageReader& reader, const CanConvert& can_convert,
+                              Progress& progress) {
+  return Doctor(reader, can_convert, progress).diagnose();
 }
 
 }  // namespace loadline::inspect

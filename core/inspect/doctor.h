@@ -7,6 +7,7 @@
 #include "core/io/graph_reader.h"
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -27,11 +28,15 @@ struct Finding {
   std::vector<std::string> files = {};  // affected files, for findings about files
 };
 
+// Whether this model can be converted with these options: advice that fails is not given.
+using CanConvert = std::function<bool(const std::vector<Remedy>& settings)>;
+
 // The findings, most severe first; none if the files are in order or the model has no files. Duplicates are
 // found by content: storages of equal size are compared at sample positions, and those that agree are read
 // whole; holes of sparse files are not read. If that would read more than 4 GiB, the finding says that it
 // rests on samples. All other findings come from the graph alone. Throws Error{io | canceled}.
-std::vector<Finding> diagnose(const io::StorageReader& reader, Progress& progress);
+std::vector<Finding> diagnose(const io::StorageReader& reader, const CanConvert& can_convert,
+                              Progress& progress);
 
 // Weight files of the model's format in a sharded model's folder that are not among its shards.
 std::vector<std::string> unclaimed_files(const graph::MetaGraph& graph);

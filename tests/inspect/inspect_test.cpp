@@ -4,6 +4,9 @@
 #include "core/inspect/doctor.h"
 #include "core/inspect/model_differences.h"
 #include "core/inspect/tensor_values.h"
+#include "core/load/order/optimal_order.h"
+#include "exporters/convert.h"
+#include "importers/resolve.h"
 #include "tests/support/builders.h"
 
 #include <algorithm>
@@ -14,6 +17,7 @@
 #include <limits>
 #include <numeric>
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 namespace loadline::tests {
@@ -24,6 +28,16 @@ namespace {
 
 using testing::TemporaryFolder;
 using testing::write_file;
+
+bool any_conversion(const std::vector<Remedy>&) { return true; }
+
+exporters::ConvertEnvironment conversion_environment() {
+  return {.policies = {},
+          .order = [](const graph::MetaGraph& graph,
+                      const std::string& order) { return load::written_order(graph, order); },
+          .importance = {},
+          .share = {}};
+}
 
 // A file of `bytes` bytes that repeats nothing, and a graph over it.
 class Model {
@@ -49,7 +63,11 @@ class Model {
   const TemporaryFolder& folder() const { return folder_; }
   std::vector<inspect::Finding> findings() const {
     Progress progress;
-    return inspect::diagnose(io::StorageReader(std::make_shared<const graph::MetaGraph>(graph_)), progress);
+    const auto graph = std::make_shared<const graph::MetaGraph>(graph_);
+    const auto can_convert = [&](const std::vector<Remedy>& settings) {
+      return exporters::can_convert(graph, settings, conversion_environment());
+    };
+    return inspect::diagnose(io::StorageReader(graph), can_convert, progress);
   }
   // The one of that id; nothing found is a count of 0.
   inspect::Finding finding(std::string_view id) const {
@@ -87,7 +105,8 @@ TEST(Doctor, HolesOfSparseFilesAreNotRead) {
         {"t" + std::to_string(id), graph::DType::u8, {bytes}, {}, graph::StorageId{id}, 0});
   }
   Progress progress;
-  const std::vector<inspect::Finding> findings = inspect::diagnose(io::StorageReader(graph), progress);
+  const std::vector<inspect::Finding> findings =
+      inspect::diagnose(io::StorageReader(graph), any_conversion, progress);
   ASSERT_EQ(findings.size(), 1u);
   EXPECT_EQ(findings[0].id, "unwritten");
   EXPECT_EQ(findings[0].count, 2u);
@@ -103,6 +122,41 @@ TEST(Doctor, Alignment) {
   EXPECT_EQ(model.finding("alignment").bytes, 400u);
   EXPECT_EQ(model.finding("vector_alignment").count, 1u);
   EXPECT_EQ(graph::index(*model.finding("vector_alignment").example), 1u);
+}
+
+// Every advice is a conversion that this model allows, and what it was given for is gone after it.
+TEST(Doctor, AdviceIsTakenAndMends) {
+  const auto f32 = graph::DType::f32, u8 = graph::DType::u8, i16 = graph::DType::i16,
+             e8 = graph::DType::f8_e8m0;
+  std::size_t taken = 0, none = 0;
+  for (const auto& [first, second] : {std::pair(f32, i16), {f32, u8}, {i16, u8}, {f32, e8}}) {
+    Model model(40'000);
+    model.tensor("model.norm.weight", first, 2000, 3)
+        .tensor("model.layers.0.w", first, 2000, 16'100)
+        .tensor("model.embed_tokens.weight", second, 4096, 30'001);
+    for (const inspect::Finding& found : model.findings()) {
+      if (found.settings.empty()) {
+        ++none;
+        continue;
+      }
+      exporters::ConvertRequest request;
+      for (const Remedy& setting : found.settings)
+        set_option(*find_option(exporters::convert_options(), setting.option), request, setting.value);
+      const auto graph = std::make_shared<const graph::MetaGraph>(model.graph());
+      const std::string out =
+          model.folder() / fmt::format("{}-{}", found.id, exporters::find_exporter(request.to).extension);
+      Progress progress;
+      exporters::convert_model(exporters::bind_conversion(graph, request, out, conversion_environment()),
+                               progress);
+      const auto mended = std::make_shared<const graph::MetaGraph>(importers::open_model(out, {}));
+      for (const inspect::Finding& left :
+           inspect::diagnose(io::StorageReader(mended), any_conversion, progress))
+        EXPECT_NE(left.id, found.id) << left.text;
+      ++taken;
+    }
+  }
+  EXPECT_GE(taken, 12u);
+  EXPECT_EQ(none, 0u);
 }
 
 TEST(Doctor, PagesSharedWithNeighbors) {
@@ -213,7 +267,8 @@ TEST(Doctor, ShapesAloneHaveNoFindings) {
   graph.storages = {graph::shapes_only_storage(10)};
   graph.tensors = {{"t", graph::DType::u8, {10}, {}, graph::StorageId{0}, 0}};
   Progress progress;
-  EXPECT_TRUE(inspect::diagnose(io::StorageReader(std::make_shared<const graph::MetaGraph>(graph)), progress)
+  EXPECT_TRUE(inspect::diagnose(io::StorageReader(std::make_shared<const graph::MetaGraph>(graph)),
+                                any_conversion, progress)
                   .empty());
 }
 
@@ -223,9 +278,9 @@ TEST(Doctor, CanBeCanceled) {
   std::stop_source stop;
   stop.request_stop();
   Progress progress(stop.get_token());
-  EXPECT_THROW(
-      inspect::diagnose(io::StorageReader(std::make_shared<const graph::MetaGraph>(model.graph())), progress),
-      Error);
+  EXPECT_THROW(inspect::diagnose(io::StorageReader(std::make_shared<const graph::MetaGraph>(model.graph())),
+                                 any_conversion, progress),
+               Error);
 }
 
 }  // namespace

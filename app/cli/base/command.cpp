@@ -4,6 +4,9 @@
 #include "app/cli/base/option_flags.h"
 #include "core/base/tasks.h"
 #include "core/base/text.h"
+#include "core/forward/model/known_models.h"
+#include "core/load/order/optimal_order.h"
+#include "exporters/convert.h"
 
 #include <algorithm>
 #include <array>
@@ -81,6 +84,20 @@ std::span<const Command> commands() { return kCommands; }
 
 void add_path_option(CLI::App& app, std::string& path) {
   add_text(app, "PATH", path, "model: file, folder, org/name, config.json, shard", {.required = true});
+}
+
+inspect::CanConvert conversion_trial(const Context& context, const graph::MetaGraphPtr& graph) {
+  exporters::ConvertEnvironment environment{
+      .policies = context.assets()->type_policies,
+      .order = [stop = context.stop](
+                   const graph::MetaGraph& model,
+                   const std::string& order) { return load::written_order(model, order, Progress(stop)); },
+      .importance = {},
+      .share = {},
+      .follow_links = context.follow_links};
+  return [graph, environment](const std::vector<Remedy>& settings) {
+    return exporters::can_convert(graph, settings, environment);
+  };
 }
 
 std::string note_text(const graph::Note& note) {

@@ -3,6 +3,7 @@
 
 #include "core/base/progress.h"
 #include "core/graph/meta_graph.h"
+#include "core/inspect/doctor.h"
 #include "importers/resolve.h"
 
 #include <cstdint>
@@ -83,6 +84,8 @@ importers::ResolveOptions weights_alone(const Context& context);
 graph::MetaGraphPtr open_weights_for(const Context& context, const std::string& path);
 // The same of a model of which a conversion has taken parts away, to go on with that.
 graph::MetaGraphPtr open_consumed(const Context& context, const std::string& path);
+// Tries an advice about the model.
+inspect::CanConvert conversion_trial(const Context& context, const graph::MetaGraphPtr& graph);
 // "error: tensor 'x': text", for display.
 std::string note_text(const graph::Note& note);
 

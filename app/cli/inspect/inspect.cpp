@@ -69,7 +69,7 @@ Selection select(const graph::MetaGraph& graph, const graph::TensorFilter& filte
 std::vector<inspect::Finding> find(const Context& context, const graph::MetaGraphPtr& graph) {
   Progress progress(context.stop);
   const ProgressLine line(context, "checking for slow loading", progress);
-  return inspect::diagnose(io::StorageReader(graph), progress);
+  return inspect::diagnose(io::StorageReader(graph), conversion_trial(context, graph), progress);
 }
 
 // Makes one `Row` for each tensor shown, as soon as the tensor is measured.

@@ -68,7 +68,7 @@ std::string model_report(const Context& context, const ReportFlags& options, con
   if (!graph->files.empty() && !graph::shapes_only(*graph)) {
     Progress progress(context.stop);
     const ProgressLine line(context, "checking the files", progress);
-    page.findings = inspect::diagnose(io::StorageReader(graph), progress);
+    page.findings = inspect::diagnose(io::StorageReader(graph), conversion_trial(context, graph), progress);
   }
   std::optional<report::MeasuredLoads> rehearsal;
   if (options.measured) {

@@ -14,27 +14,40 @@
 
 namespace loadline::gui {
 
+namespace {
+
+exporters::ConvertEnvironment convert_environment(const Model& model, const forward::ForwardAssets& assets,
+                                                  const Progress& progress) {
+  return {
+      .policies = assets.type_policies,
+      .order = [&progress](const graph::MetaGraph& graph,
+                           const std::string& name) { return load::written_order(graph, name, progress); },
+      .importance = importers::read_importance_file,
+      .share = {},
+      .follow_links = model.follow_links};
+}
+
+}  // namespace
+
 exporters::Conversion bound_conversion(const Model& model, const ConvertTask& task,
                                        const forward::ForwardAssets& assets, const Progress& progress) {
-  const auto order = [&](const graph::MetaGraph& graph, const std::string& name) {
-    return load::written_order(graph, name, progress);
-  };
   return exporters::bind_conversion(model.graph, task.request, task.out,
-                                    {.policies = assets.type_policies,
-                                     .order = order,
-                                     .importance = importers::read_importance_file,
-                                     .share = {},
-                                     .follow_links = model.follow_links});
+                                    convert_environment(model, assets, progress));
 }
 
 void Checks::diagnose() {
   if (!model_) throw Error(ErrorCode::usage, "no model is open");
   if (findings.busy()) return;
   findings.reset();
-  findings.ask(services_.jobs, "Checking files", [graph = model_->graph](Progress& progress) {
-    const io::StorageReader reader(graph);
-    return loadline::inspect::diagnose(reader, progress);
-  });
+  findings.ask(
+      services_.jobs, "Checking files", [model = model_, assets = services_.assets](Progress& progress) {
+        const io::StorageReader reader(model->graph);
+        const exporters::ConvertEnvironment environment = convert_environment(*model, *assets, progress);
+        const auto can_convert = [&](const std::vector<Remedy>& settings) {
+          return exporters::can_convert(model->graph, settings, environment);
+        };
+        return loadline::inspect::diagnose(reader, can_convert, progress);
+      });
 }
 
 std::string Checks::diagnosis_error() const {
