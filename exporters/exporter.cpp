@@ -181,6 +181,13 @@ std::vector<Slot> output_slots(const graph::MetaGraph& graph, const ExportOption
   return plain_slots(slot_drafts(graph, options, false), options.outtype);
 }
 
+void refuse_dtype(const Slot& slot, std::string_view format, graph::DType instead) {
+  const Error error(ErrorCode::unsupported, {.tensor = slot.name}, "{} has no dtype {}", format,
+                    graph::dtype_info(slot.dtype).name);
+  if (!convert::can_become_f32(slot.dtype) && !convert::can_cast(slot.dtype, instead)) throw error;
+  throw error.with({"outtype", lower_case(graph::dtype_info(instead).name)});
+}
+
 void check_rank(const Slot& slot, std::size_t most, std::string_view format) {
   if (slot.shape.size() > most)
     throw Error(ErrorCode::unsupported, {.tensor = slot.name}, "has rank {}, {} holds at most {}",

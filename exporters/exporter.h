@@ -175,6 +175,9 @@ Slot slot_of(const graph::MetaGraph& graph, const graph::Name& name, convert::Re
 Slot slot_then(Slot slot, convert::RecipeStep step, graph::DType dtype);
 // With a cast, where it is of another type that can be cast.
 Slot cast_slot(Slot slot, graph::DType dtype);
+// Throws Error{unsupported}: the format has no such type. Advises the outtype `instead` where the slot's
+// numbers can be given in it.
+[[noreturn]] void refuse_dtype(const Slot& slot, std::string_view format, graph::DType instead);
 // Throws Error{unsupported} for a shape of more dimensions than `most`, which readers of the format refuse.
 void check_rank(const Slot& slot, std::size_t most, std::string_view format);
 // Throws Error{unsupported} unless the name is UTF-8 text without NUL, at which many readers end it.

@@ -49,10 +49,7 @@ std::vector<std::byte> npy_header(const Slot& slot, std::uint64_t unit) {
 void check_npy_array(const Slot& slot) {
   constexpr std::size_t kMostRank = 64;
   check_rank(slot, kMostRank, "numpy");
-  if (graph::dtype_info(slot.dtype).npy.empty())
-    throw Error(ErrorCode::unsupported, {.tensor = slot.name}, "numpy has no dtype {}",
-                graph::dtype_info(slot.dtype).name)
-        .with({"outtype", "f32"});
+  if (graph::dtype_info(slot.dtype).npy.empty()) refuse_dtype(slot, "numpy", graph::DType::f32);
 }
 
 // Nothing is left of a model without tensors: no folder, and an archive that no reader tells from others.

@@ -28,10 +28,7 @@ constexpr std::uint64_t kMostTables = 1 << 30, kTables = 128;
 
 void check_slot(const Slot& slot) {
   const ErrorPlace place{.tensor = slot.name};
-  if (!ptd_supports(slot.dtype))
-    throw Error(ErrorCode::unsupported, place, "ExecuTorch has no dtype {}",
-                graph::dtype_info(slot.dtype).name)
-        .with({"outtype", "f32"});
+  if (!ptd_supports(slot.dtype)) refuse_dtype(slot, "ExecuTorch", graph::DType::f32);
   check_rank(slot, kMostRank, "ExecuTorch");
   for (const std::uint64_t side : slot.shape)
     if (side > INT32_MAX)

@@ -57,11 +57,7 @@ class LayoutBuilder {
   // Checks what is to be written; offsets are not assigned yet.
   std::vector<Slot> items(std::vector<Slot> items) const {
     for (const Slot& item : items) {
-      if (!safetensors_supports(item.dtype)) {
-        const Error error(ErrorCode::unsupported, {.tensor = item.name}, "safetensors has no dtype {}",
-                          graph::dtype_info(item.dtype).name);
-        throw convert::can_become_f32(item.dtype) ? error.with({"outtype", "bf16"}) : error;
-      }
+      if (!safetensors_supports(item.dtype)) refuse_dtype(item, "safetensors", graph::DType::bf16);
       if (!is_valid_utf8(item.name) || item.name == "__metadata__")
         throw Error(ErrorCode::unsupported, {.tensor = item.name},
                     "safetensors names are UTF-8 and not '__metadata__'");

@@ -166,10 +166,7 @@ Layout torch_layout(const graph::MetaGraph& graph, const ExportOptions& options,
   std::size_t names = 0;
   for (std::size_t i = 0; i < slots.size(); ++i) {
     const Slot& slot = slots[i];
-    if (!torch_supports(slot.dtype))
-      throw Error(ErrorCode::unsupported, {.tensor = slot.name}, "torch has no dtype {}",
-                  graph::dtype_info(slot.dtype).name)
-          .with({"outtype", "f32"});
+    if (!torch_supports(slot.dtype)) refuse_dtype(slot, "torch", graph::DType::f32);
     check_rank(slot, kMostRank, "torch");
     if (!is_valid_utf8(slot.name))
       throw Error(ErrorCode::unsupported, {.tensor = slot.name}, "its name is not UTF-8 text");

@@ -30,8 +30,7 @@ constexpr std::size_t kMostParts = 9'999;  // that importers open
 
 void check_slot(Slot& slot) {
   const ErrorPlace place{.tensor = slot.name};
-  if (!gguf_supports(slot.dtype))
-    throw Error(ErrorCode::unsupported, place, "GGUF has no dtype {}", graph::dtype_info(slot.dtype).name);
+  if (!gguf_supports(slot.dtype)) refuse_dtype(slot, "GGUF", graph::DType::bf16);
   check_rank(slot, kMostRank, "GGUF");
   if (slot.name.size() > kMostName || slot.name.empty())
     throw Error(ErrorCode::unsupported, place, "its name has {} bytes, GGUF holds 1 to {}", slot.name.size(),

@@ -286,6 +286,46 @@ TEST(SafetensorsExport, TiesKeepTheirFirstName) {
   EXPECT_EQ(layout.result.tensors[0].name, "embed");
 }
 
+// For every type in every format: what an error advises is tried, and where it advises nothing, nothing
+// helps.
+TEST(Exporters, ATypeIsHeldOrItsErrorAdvisesWhatWorks) {
+  std::size_t held = 0, advised = 0, refused = 0;
+  for (const graph::DTypeInfo& type : graph::dtype_table()) {
+    const auto bytes = graph::byte_size(type.id, 1024);
+    if (type.id == graph::DType::opaque || !bytes) continue;  // of no fixed size
+    graph::MetaGraph graph;
+    graph.format = "safetensors";
+    graph.storages = {graph::shapes_only_storage(*bytes)};
+    graph.tensors = {{"t", type.id, {4, 256}, {}, graph::StorageId{0}, 0}};
+    for (const exporters::Exporter& exporter : exporters::exporters()) {
+      if (exporter.id == "onnx") continue;  // only an ONNX model has what such a file needs
+      const auto outcome = [&](std::optional<graph::DType> outtype) -> std::optional<Error> {
+        try {
+          exporter.layout(graph, {.outtype = outtype}, "x");
+          return std::nullopt;
+        } catch (const Error& error) {
+          return error;
+        }
+      };
+      const std::optional<Error> error = outcome(std::nullopt);
+      if (!error) {
+        ++held;
+      } else if (error->remedy()) {
+        EXPECT_EQ(error->remedy()->option, "outtype");
+        EXPECT_FALSE(outcome(graph::dtype_named(error->remedy()->value))) << type.name << ' ' << exporter.id;
+        ++advised;
+      } else {
+        for (const graph::DType outtype : {graph::DType::f32, graph::DType::f16, graph::DType::bf16})
+          EXPECT_TRUE(outcome(outtype)) << type.name << ' ' << exporter.id;
+        ++refused;
+      }
+    }
+  }
+  EXPECT_GT(held, 100u);
+  EXPECT_GT(advised, 20u);
+  EXPECT_GT(refused, 10u);
+}
+
 TEST(Exporters, OptionsThatAFormatDoesNotTakeAreErrors) {
   const auto bind = [](const std::string& out, std::string_view option, std::string_view word) {
     exporters::ConvertRequest request;
