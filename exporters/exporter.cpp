@@ -228,9 +228,31 @@ void arrange(const graph::MetaGraph& graph, const ExportOptions& options, std::v
   });
 }
 
-void add_result(graph::MetaGraph& result, graph::FileId file, const Slot& slot) {
+std::vector<std::vector<graph::Name>> all_names(const graph::MetaGraph& graph,
+                                                const std::vector<Slot>& slots) {
+  std::vector<const std::vector<graph::TensorId>*> ties(graph.tensors.size(), nullptr);
+  const auto groups = graph::tied_groups(graph);
+  for (const auto& group : groups) ties[graph::index(group.front())] = &group;
+  std::vector<std::vector<graph::Name>> names;
+  for (const Slot& slot : slots) {
+    std::vector<graph::Name> own = {slot.name};
+    const convert::RecipeStep& first = slot.recipe.steps.front();
+    if (first.kind == convert::StepKind::take && ties[graph::index(first.tensor)] != nullptr)
+      for (const graph::TensorId id : std::span(*ties[graph::index(first.tensor)]).subspan(1))
+        own.push_back(graph.tensor(id).name);
+    names.push_back(std::move(own));
+  }
+  return names;
+}
+
+void add_result(graph::MetaGraph& result, graph::FileId file, const Slot& slot,
+                std::span<const graph::Name> names) {
   const graph::StorageId storage = result.add_storage(graph::plain_storage(file, slot.offset, slot.bytes));
   result.tensors.push_back({slot.name, slot.dtype, slot.shape, {}, storage, 0});
+  for (std::size_t i = 1; i < names.size(); ++i) {
+    result.tensors.push_back(result.tensors.back());
+    result.tensors.back().name = names[i];
+  }
 }
 
 // Tensors that hold a shape are written as they are, and what they hold is known from the source.
@@ -301,7 +323,7 @@ constexpr std::array<Exporter, 7> kExporters = {{
      "outtype,type,imatrix,align,max_shard_size,order,metadata_slack,names,pre_tokenizer", one_file,
      gguf_supports, gguf_carries, gguf_layout},
     {"torch", "PyTorch state_dict, one file that torch.load can map", ".pt", "outtype,align,order", one_file,
-     torch_supports, torch_carries, torch_layout},
+     torch_supports, torch_carries, torch_layout, true},
     {"npz", "numpy archive, one file", ".npz", "outtype,align,order", one_file, npz_supports, npz_carries,
      npz_layout},
     {"npy", "numpy arrays, a folder with one file a tensor", "", "outtype,align", always_folder, npz_supports,

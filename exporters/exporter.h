@@ -192,7 +192,12 @@ graph::DType stored_dtype(const graph::MetaGraph& graph, const Slot& slot);
 bool can_become(graph::DType dtype, graph::DType outtype);
 
 // Adds the slot's tensor to `result`, as importing file number `file` of the output would.
-void add_result(graph::MetaGraph& result, graph::FileId file, const Slot& slot);
+// With `names` from all_names() as the same tensor under each.
+void add_result(graph::MetaGraph& result, graph::FileId file, const Slot& slot,
+                std::span<const graph::Name> names = {});
+// By slot: its own name, then those of all tensors that are tied to the one that it takes.
+std::vector<std::vector<graph::Name>> all_names(const graph::MetaGraph& graph,
+                                                const std::vector<Slot>& slots);
 // Finds the packed weights of a complete `result`, as importing it would.
 void add_logical(const graph::MetaGraph& source, graph::MetaGraph& result);
 

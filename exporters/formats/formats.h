@@ -74,8 +74,10 @@ class ZipLayout {
   // A member of `prefix` and the bytes of a slot, which gets its offset. The slot's bytes are aligned.
   void add(std::string_view name, std::vector<std::byte> prefix, Slot slot);
 
-  // The whole archive as the only file of an output; `format` is the importer's id.
-  Layout layout(const graph::MetaGraph& source, std::string format, const std::string& out);
+  // The whole archive as the only file of an output; `format` is the importer's id. `names` are all_names()
+  // of its slots where the archive holds each under all.
+  Layout layout(const graph::MetaGraph& source, std::string format, const std::string& out,
+                const std::vector<std::vector<graph::Name>>& names = {});
 
  private:
   struct Member {

@@ -36,24 +36,6 @@ void check_slot(const Slot& slot) {
                   INT32_MAX);
 }
 
-// All names of a slot's tensor.
-std::vector<std::vector<graph::Name>> names_of(const graph::MetaGraph& graph,
-                                               const std::vector<Slot>& slots) {
-  std::vector<const std::vector<graph::TensorId>*> ties(graph.tensors.size(), nullptr);
-  const auto groups = graph::tied_groups(graph);
-  for (const auto& group : groups) ties[graph::index(group.front())] = &group;
-  std::vector<std::vector<graph::Name>> names;
-  for (const Slot& slot : slots) {
-    std::vector<graph::Name> own = {slot.name};
-    const convert::RecipeStep& first = slot.recipe.steps.front();
-    if (first.kind == convert::StepKind::take && ties[graph::index(first.tensor)] != nullptr)
-      for (const graph::TensorId id : std::span(*ties[graph::index(first.tensor)]).subspan(1))
-        own.push_back(graph.tensor(id).name);
-    names.push_back(std::move(own));
-  }
-  return names;
-}
-
 // Offsets of slots count from the first segment.
 std::vector<std::byte> tables(const std::vector<Slot>& slots,
                               const std::vector<std::vector<graph::Name>>& names) {
@@ -132,7 +114,7 @@ Layout ptd_layout(const graph::MetaGraph& graph, const ExportOptions& options, c
     slot.offset = align_up(end, alignment);
     end = slot.offset + slot.bytes;
   }
-  const std::vector<std::vector<graph::Name>> names = names_of(graph, file.slots);
+  const std::vector<std::vector<graph::Name>> names = all_names(graph, file.slots);
   for (const auto& own : names) std::ranges::for_each(own, check_name);
   std::vector<std::byte> flat = tables(file.slots, names);
   const std::uint64_t base = align_up(kPaddedHeader + flat.size(), alignment);
@@ -146,12 +128,7 @@ Layout ptd_layout(const graph::MetaGraph& graph, const ExportOptions& options, c
   for (std::size_t i = 0; i < file.slots.size(); ++i) {
     Slot& slot = file.slots[i];
     slot.offset += base;
-    add_result(layout.result, graph::FileId{0}, slot);
-    const graph::Tensor first = layout.result.tensors.back();
-    for (std::size_t k = 1; k < names[i].size(); ++k) {
-      layout.result.tensors.push_back(first);
-      layout.result.tensors.back().name = names[i][k];
-    }
+    add_result(layout.result, graph::FileId{0}, slot, names[i]);
   }
   add_logical(graph, layout.result);
   layout.files.push_back(std::move(file));

@@ -1,6 +1,8 @@
 // A torch.save archive (torch 2.13: torch/serialization.py) that torch.load maps and reads with weights_only.
 //
-//   ROOT/data.pkl      protocol 2: {name: _rebuild_tensor(storage, 0, shape, strides, ...)}
+//   ROOT/data.pkl      protocol 2: {name: _rebuild_tensor(storage, 0, shape, strides, ...)}; tied tensors
+//   have
+//                      one storage
 //   ROOT/byteorder     "little"
 //   ROOT/data/N        the bytes of tensor N, aligned
 //   ROOT/version       "3\n"
@@ -60,10 +62,10 @@ class Pickler {
  public:
   Pickler() { append_bytes(bytes_, "\x80\x02}("); }
 
-  void add(const Slot& slot, std::size_t key) {
+  void add(const graph::Name& name, const Slot& slot, std::size_t key) {
     const std::string_view typed = storage_class(slot.dtype);
     const std::uint64_t item = graph::dtype_info(slot.dtype).block_bytes;
-    text(slot.name.view());
+    text(name.view());
     global(typed.empty() ? "torch._utils\n_rebuild_tensor_v3\n" : "torch._utils\n_rebuild_tensor_v2\n");
     append_bytes(bytes_, "((");
     repeated("storage");
@@ -162,22 +164,25 @@ bool torch_carries(const graph::MetaGraph&, const graph::MetaEntry&) { return fa
 
 Layout torch_layout(const graph::MetaGraph& graph, const ExportOptions& options, const std::string& out) {
   std::vector<Slot> slots = output_slots(graph, options);
+  const std::vector<std::vector<graph::Name>> names = all_names(graph, slots);
   Pickler pickle;
-  std::size_t names = 0;
+  std::size_t name_bytes = 0;
   for (std::size_t i = 0; i < slots.size(); ++i) {
     const Slot& slot = slots[i];
     if (!torch_supports(slot.dtype)) refuse_dtype(slot, "torch", graph::DType::f32);
     check_rank(slot, kMostRank, "torch");
-    if (!is_valid_utf8(slot.name))
-      throw Error(ErrorCode::unsupported, {.tensor = slot.name}, "its name is not UTF-8 text");
-    // an entry without a name is the dict itself
-    if (slot.name.empty() || slot.name.size() > kMostName)
-      throw Error(ErrorCode::unsupported, {.tensor = slot.name},
-                  "its name has {} bytes, a state_dict holds 1 to {}", slot.name.size(), kMostName);
-    names += slot.name.size();
-    if (names > kMostNames)
-      throw Error(ErrorCode::limit, "the names of the tensors take more than {} bytes", kMostNames);
-    pickle.add(slot, i);
+    for (const graph::Name& name : names[i]) {
+      if (!is_valid_utf8(name))
+        throw Error(ErrorCode::unsupported, {.tensor = name}, "its name is not UTF-8 text");
+      // an entry without a name is the dict itself
+      if (name.empty() || name.size() > kMostName)
+        throw Error(ErrorCode::unsupported, {.tensor = name},
+                    "its name has {} bytes, a state_dict holds 1 to {}", name.size(), kMostName);
+      name_bytes += name.size();
+      if (name_bytes > kMostNames)
+        throw Error(ErrorCode::limit, "the names of the tensors take more than {} bytes", kMostNames);
+      pickle.add(name, slot, i);
+    }
   }
   const std::string root = "archive/";
   ZipLayout zip(zip_alignment(options, kDefaultAlignment));
@@ -191,7 +196,7 @@ Layout torch_layout(const graph::MetaGraph& graph, const ExportOptions& options,
   for (std::size_t i = 0; i < slots.size(); ++i)
     zip.add(fmt::format("{}data/{}", root, i), {}, std::move(slots[i]));
   zip.add(root + "version", bytes_of("3\n"));
-  return zip.layout(graph, "torch", out);
+  return zip.layout(graph, "torch", out, names);
 }
 
 }  // namespace loadline::exporters

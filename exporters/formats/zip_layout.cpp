@@ -155,14 +155,17 @@ void ZipLayout::add_directory() {
   append(std::move(directory));
 }
 
-Layout ZipLayout::layout(const graph::MetaGraph& source, std::string format, const std::string& out) {
+Layout ZipLayout::layout(const graph::MetaGraph& source, std::string format, const std::string& out,
+                         const std::vector<std::vector<graph::Name>>& names) {
   add_directory();
   file_.path = out;
   file_.bytes = at_;
   Layout layout;
   layout.result.format = std::move(format);
   layout.result.files.push_back({out, at_});
-  for (const Slot& slot : file_.slots) add_result(layout.result, graph::FileId{0}, slot);
+  for (std::size_t i = 0; i < file_.slots.size(); ++i)
+    add_result(layout.result, graph::FileId{0}, file_.slots[i],
+               names.empty() ? std::span<const graph::Name>() : names[i]);
   add_logical(source, layout.result);
   layout.files.push_back(std::move(file_));
   return layout;

@@ -461,7 +461,8 @@ TEST(PtdExport, ObeysTheRoundTripLaw) {
   EXPECT_THROW(convert(sample_model(folder), folder / "out/f4.ptd"), Error);
 }
 
-TEST(PtdExport, TiedTensorsShareASegment) {
+// torch's format holds them as two tensors of one storage, ExecuTorch's as two names of one segment.
+TEST(Exporters, TiedTensorsStayTied) {
   const TemporaryFolder folder;
   write_file(folder / "raw", std::string(64, 'r'));
   graph::MetaGraph graph;
@@ -473,6 +474,13 @@ TEST(PtdExport, TiedTensorsShareASegment) {
                    {"head", graph::DType::f32, {2, 4}, {}, graph::StorageId{0}, 0},
                    {"blob", graph::DType::opaque, {}, {}, graph::StorageId{1}, 0}};
   const auto shared = std::make_shared<const graph::MetaGraph>(graph);
+  auto floats = std::make_shared<graph::MetaGraph>(graph);
+  floats->tensors.pop_back();
+  expect_law(floats, folder / "o.pt");
+  const graph::MetaGraphPtr archive = open(folder / "o.pt");
+  EXPECT_EQ(archive->storages.size(), 2u);
+  ASSERT_EQ(graph::tied_groups(*archive).size(), 1u);
+  EXPECT_EQ(archive->tensor(graph::tied_groups(*archive)[0][1]).name, "head");
   expect_law(shared, folder / "o.ptd");
   const graph::MetaGraphPtr back = open(folder / "o.ptd");
   EXPECT_EQ(back->storages.size(), 3u);
