@@ -113,6 +113,8 @@ struct ExportOptions {
   std::string pre_tokenizer = {};
   bool tokenizer = true;      // whether GGUF files get the tokenizer's keys; only comparisons leave them out
   bool follow_links = false;  // out of the model's folder, to files that lie beside the weights
+  // Its tokenizer's files and chat template stand for those of the model's folder: an adapter's. Empty: none.
+  std::string tokenizer_folder = {};
   bool inline_weights = false;  // one file, where weights else lie in a second one
   // Room for later edits of the metadata; nothing = the format's own.
   std::optional<std::uint64_t> metadata_slack = {};

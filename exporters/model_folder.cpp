@@ -108,12 +108,61 @@ class Lister {
 
 }  // namespace
 
-FolderFiles folder_files(const graph::MetaGraph& graph, bool follow_links) {
+namespace {
+
+// What transformers and PEFT save of a tokenizer.
+constexpr std::array<std::string_view, 12> kTokenizerFiles = {"tokenizer.json",
+                                                              "tokenizer_config.json",
+                                                              "special_tokens_map.json",
+                                                              "added_tokens.json",
+                                                              "chat_template.jinja",
+                                                              "chat_template.json",
+                                                              "vocab.json",
+                                                              "merges.txt",
+                                                              "vocab.txt",
+                                                              "tokenizer.model",
+                                                              "spiece.model",
+                                                              "sentencepiece.bpe.model"};
+
+// How AutoGPTQ, AutoAWQ and ModelOpt have packed the weights.
+constexpr std::array<std::string_view, 3> kPackingFiles = {"quantize_config.json", "quant_config.json",
+                                                           "hf_quant_config.json"};
+
+void take_tokenizer(FolderFiles& into, const fs::path& folder) {
+  for (const std::string_view name : kTokenizerFiles) {
+    std::error_code failure;
+    const fs::path path = folder / name;
+    if (!fs::is_regular_file(path, failure)) continue;
+    const std::uintmax_t bytes = fs::file_size(path, failure);
+    if (failure) throw system_error(path.string(), "examine", failure.value());
+    std::erase_if(into.files, [&](const FolderFile& file) { return file.name == name; });
+    into.files.push_back({std::string(name), path.string(), bytes});
+    into.replaced.emplace_back(name);
+  }
+  std::ranges::sort(into.files, {}, &FolderFile::name);
+}
+
+}  // namespace
+
+std::vector<std::string> remove_packing_files(std::vector<FolderFile>& files) {
+  std::vector<std::string> names;
+  std::erase_if(files, [&](const FolderFile& file) {
+    if (std::ranges::find(kPackingFiles, file.name) == kPackingFiles.end()) return false;
+    names.push_back(file.name);
+    return true;
+  });
+  return names;
+}
+
+FolderFiles folder_files(const graph::MetaGraph& graph, bool follow_links,
+                         const std::string& tokenizer_folder) {
   if (graph.files.empty() || graph::find_text(graph, graph::kConfigKey) == nullptr) return {};
   fs::path folder = fs::path(graph.files.front().path).parent_path();
   if (folder.empty()) folder = ".";
   if (!io::is_folder(folder.string())) return {};
-  return Lister(graph, std::move(folder), follow_links).list();
+  FolderFiles found = Lister(graph, std::move(folder), follow_links).list();
+  if (!tokenizer_folder.empty()) take_tokenizer(found, tokenizer_folder);
+  return found;
 }
 
 void add_folder_files(Layout& layout, const std::vector<FolderFile>& files, bool link) {

@@ -22,13 +22,19 @@ struct FolderFile {
 struct FolderFiles {
   std::vector<FolderFile> files;      // by name
   std::vector<std::string> left_out;  // names: other weights, training state, links out of the folder
+  std::vector<std::string> replaced;  // names: those of the tokenizer's folder
 };
 
 // Lists the folder that a model's files lie in, and its sub-folders. config.json, the model's own weights and
 // indexes, hidden files and Python's caches count as neither. Nothing for a model without a config.json: its
-// folder is any folder. Links out of the folder are left out, unless they are to be followed. Throws
-// Error{limit} for more than 10,000 entries.
-FolderFiles folder_files(const graph::MetaGraph& graph, bool follow_links);
+// folder is any folder. Links out of the folder are left out, unless they are to be followed. The tokenizer's
+// files of another folder stand for those of the same names. Throws Error{limit} for more than 10,000
+// entries.
+FolderFiles folder_files(const graph::MetaGraph& graph, bool follow_links,
+                         const std::string& tokenizer_folder = {});
+
+// Takes those files out that describe packed weights, for an output without any. Their names.
+std::vector<std::string> remove_packing_files(std::vector<FolderFile>& files);
 
 // Adds copies of the files, or other names for them, to a layout that writes a folder, before all others.
 void add_folder_files(Layout& layout, const std::vector<FolderFile>& files, bool link);

@@ -132,7 +132,7 @@ namespace {
 
 // What becomes of the files beside the model.
 void add_files_left_out(const Layout& layout, const FolderFiles& beside,
-                        std::vector<std::string>& sentences) {
+                        const std::vector<std::string>& packing, std::vector<std::string>& sentences) {
   constexpr std::size_t kMostFilesNamed = 3;
   const auto say = [&](const std::vector<std::string>& names, std::string_view why) {
     if (!names.empty())
@@ -145,6 +145,7 @@ void add_files_left_out(const Layout& layout, const FolderFiles& beside,
     if (std::ranges::find(layout.held_files, file.name) == layout.held_files.end())
       names.push_back(file.name);
   if (layout.folder.empty()) say(names, ", the output is not a model folder");
+  say(packing, ", the weights are not packed any more");
   say(beside.left_out, "");
 }
 
@@ -191,7 +192,10 @@ Preflight preflight(const Conversion& conversion) {
   if (options.link_files && result.layout.folder.empty())
     throw Error(ErrorCode::usage, {.file = out},
                 "is a single file: only folders have files that can be linked");
-  const FolderFiles beside = folder_files(graph, options.follow_links);
+  FolderFiles beside = folder_files(graph, options.follow_links, options.tokenizer_folder);
+  const bool unpacks = !graph.logical.empty() && result.layout.result.logical.empty();
+  const std::vector<std::string> packing =
+      unpacks ? remove_packing_files(beside.files) : std::vector<std::string>();
   if (!result.layout.folder.empty()) add_folder_files(result.layout, beside.files, options.link_files);
   std::map<std::tuple<graph::DType, graph::DType, bool>, TypeChange> changes;
   for (const LayoutFile& file : result.layout.files)
@@ -206,7 +210,13 @@ Preflight preflight(const Conversion& conversion) {
                            [](const TypeChange& a, const TypeChange& b) { return a.bytes > b.bytes; });
   result.left_out = left_out(graph, exporter, options, result.layout.held_keys);
   std::ranges::copy(result.layout.left_out, std::back_inserter(result.left_out));
-  add_files_left_out(result.layout, beside, result.left_out);
+  add_files_left_out(result.layout, beside, packing, result.left_out);
+  if (!beside.replaced.empty())
+    result.layout.notes.push_back({graph::Severity::info,
+                                   {},
+                                   fmt::format("the tokenizer's files are those of '{}': {}",
+                                               safe_display(options.tokenizer_folder, 100),
+                                               join_names(beside.replaced, beside.replaced.size()))});
   if (options.strict && !result.left_out.empty())
     throw Error(ErrorCode::unsupported, "{}; without --strict it is left out", result.left_out.front());
   return result;

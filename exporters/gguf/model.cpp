@@ -415,7 +415,7 @@ GgufModel gguf_model(const graph::MetaGraph& graph, const ExportOptions& options
   for (const forward::MappedKey& key : map.keys) keys.push_back({key.name, key_value(key)});
   model.dropped = map.dropped;
   model.notes = map.notes;
-  const FolderFiles beside = folder_files(graph, options.follow_links);
+  const FolderFiles beside = folder_files(graph, options.follow_links, options.tokenizer_folder);
   if (const auto pooling = pooling_type(beside.files, model.files_read))
     keys.push_back({map.architecture + ".pooling_type", *pooling});
   tokenizer::GgufTokenizer tokenizer;

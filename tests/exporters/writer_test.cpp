@@ -338,6 +338,31 @@ TEST(ModelFolder, FilesBesideTheWeightsAreCopied) {
   convert(graph, folder / "out", {}, {.overwrite = true});
 }
 
+TEST(ModelFolder, AnAdaptersTokenizerStandsForTheModels) {
+  const TemporaryFolder folder;
+  const graph::MetaGraphPtr graph = full_folder(folder);
+  for (const char* name : {"tokenizer.json", "chat_template.jinja", "README.md", "adapter_config.json"})
+    write_file(folder / (std::string("adapter/") + name), std::string("adapter's ") + name);
+  exporters::ExportOptions options;
+  options.tokenizer_folder = folder / "adapter";
+  convert(graph, folder / "out", options);
+  EXPECT_EQ(read_file(folder / "out/tokenizer.json"), "adapter's tokenizer.json");
+  EXPECT_EQ(read_file(folder / "out/chat_template.jinja"), "adapter's chat_template.jinja");
+  EXPECT_EQ(read_file(folder / "out/README.md"), "content of in/README.md");
+  EXPECT_FALSE(fs::exists(folder / "out/adapter_config.json"));
+}
+
+TEST(ModelFolder, WhatDescribesPackedWeightsIsTakenOut) {
+  const TemporaryFolder folder;
+  const graph::MetaGraphPtr graph = full_folder(folder);
+  for (const char* name : {"hf_quant_config.json", "quantize_config.json", "quant_config.json"})
+    write_file(folder / (std::string("in/") + name), "{}");
+  exporters::FolderFiles found = exporters::folder_files(*graph, false);
+  const std::size_t before = found.files.size();
+  EXPECT_EQ(exporters::remove_packing_files(found.files).size(), 3u);
+  EXPECT_EQ(found.files.size(), before - 3);
+}
+
 TEST(ModelFolder, FilesCanBeLinked) {
   const TemporaryFolder folder;
   const graph::MetaGraphPtr graph = full_folder(folder);

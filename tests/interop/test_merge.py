@@ -97,6 +97,24 @@ class Merge(unittest.TestCase):
         print(f"  {str(dtype).removeprefix('torch.')}: {told['merged']} merged, {told['replaced']} replaced, {100 * equal / total:.3f} % of the elements equal peft's bits")
         return equal / total
 
+    def test_the_adapters_tokenizer_goes_along(self):
+        """A template and tokens that were trained with the adapter are read from the merged folder by transformers."""
+        from tokenizers import Tokenizer, models
+        from transformers import AutoTokenizer, PreTrainedTokenizerFast
+
+        def tokenizer(words, template):
+            made = PreTrainedTokenizerFast(tokenizer_object=Tokenizer(models.WordLevel({word: i for i, word in enumerate(words)}, unk_token="a")))
+            made.chat_template = template
+            return made
+
+        self.adapter(llama(torch.float32), r=4, lora_alpha=8, target_modules=["q_proj"])
+        tokenizer(["a", "b"], "base {{ messages[0].content }}").save_pretrained(self.folder / "base")
+        tokenizer(["a", "b", "<new>"], "adapter {{ messages[0].content }}").save_pretrained(self.folder / "adapter")
+        loadline("merge", self.folder / "base", self.folder / "adapter", self.folder / "out")
+        merged = AutoTokenizer.from_pretrained(self.folder / "out")
+        self.assertEqual(merged.apply_chat_template([{"role": "user", "content": "x"}], tokenize=False), "adapter x")
+        self.assertEqual(merged.convert_tokens_to_ids("<new>"), 2)
+
     def test_llama_in_every_type(self):
         from transformers import LlamaForCausalLM
 

@@ -262,6 +262,7 @@ struct MergeFlags {
 struct Adapter {
   graph::MetaGraph graph;
   exporters::LoraConfig config;
+  std::string folder;
 };
 
 Adapter open_adapter(const Context& context, const std::string& path) {
@@ -280,6 +281,7 @@ Adapter open_adapter(const Context& context, const std::string& path) {
                 kAdapterConfig);
   constexpr std::size_t kMost = (4 << 20) + 1;  // one more than can be parsed
   adapter.config = exporters::parse_lora_config(config->head(kMost), config->path());
+  adapter.folder = std::filesystem::path(config->path()).parent_path().string();
   return adapter;
 }
 
@@ -298,6 +300,7 @@ int merge(const Context& context, const MergeFlags& options) {
       exporters::merge_lora(*base, adapter.graph, adapter.config, conversion.options.outtype);
   conversion.graph = merged.graph;
   conversion.options.recipes = merged.recipes;
+  conversion.options.tokenizer_folder = adapter.folder;
   conversion.write.consumable_files = base->files.size();  // the adapter stays
   const int code = write_conversion(context, conversion, exporters::preflight(conversion), options.dry_run,
                                     {{"merged", merged.merged}, {"replaced", merged.replaced}});
