@@ -37,3 +37,19 @@ check 3 70b --method all --device-budget 8GiB --host-budget 32GiB
 check 3 70b --method state_dict --device-budget 80GiB --host-budget 32GiB --seq 64 --batch 2 --page-cache-budget 4GiB
 check 2 70b --method accelerate --device-budget 24GiB --host-budget 16GiB
 check 1 "it's a model" --method state_dict --device-budget 64MiB
+
+# half a model fits nothing, and no advice helps
+mkdir -p half && cp 70b/config.json 70b/*.index.json 70b/model-0000[1-9]-of-*.safetensors half/ || exit 1
+expect() {
+  wanted=$1 && shift
+  text=$("$program" plan half "$@" 2>/dev/null)
+  code=$?
+  [ $code -eq "$wanted" ] || { echo "plan half $*: exit $code, expected $wanted"; exit 1; }
+}
+expect 1 --device-budget 10TiB --host-budget 10TiB
+grep -q ' incomplete$' <<<"$text" && ! grep -q ' fits$' <<<"$text" || { echo "half a model fits: $text"; exit 1; }
+grep -q 'This model is not whole' <<<"$(tail -4 <<<"$text")" || { echo "the last lines do not say it: $text"; exit 1; }
+expect 1 --device-budget 10TiB --host-budget 10TiB --json
+! grep -q '"fits": {[^}]*true' <<<"$(tr -d '\n' <<<"$text")" || { echo "JSON says that half a model fits"; exit 1; }
+expect 3 --device-budget 1KiB --json
+! grep -q '"advice"' <<<"$text" || { echo "advice for half a model"; exit 1; }

@@ -121,19 +121,13 @@ int plan(const Context& context, const PlanFlags& options, LoadFlags& flags) {
     answered = report::answer_with_curves(*graph, std::move(bound), answer_options,
                                           curve_of(options, has_pass), std::move(forward), progress);
   }
-  const bool fits = answered.answer.any_fits();
+  const bool within = std::ranges::any_of(answered.answer.rows, &load::LoadRow::is_within);
   const std::size_t hidden = arrange_rows(answered, options);
   show(context, options,
        {*graph, flags.path(), answered, !request.rates.empty() || options.sort == "time", options.alive,
         hidden, request.methods.empty() ? load::methods().size() - asked.size() : 0, context.prose_columns});
-  if (!fits) return kNoFit;
-  // what is missing may not fit
-  return answered.answer.bound->judged() &&
-                 std::ranges::any_of(
-                     graph->notes,
-                     [](const graph::Note& note) { return note.severity == graph::Severity::error; })
-             ? kFailed
-             : kDone;
+  if (!within) return kNoFit;
+  return answered.answer.bound->judged() && !answered.answer.bound->incomplete.empty() ? kFailed : kDone;
 }
 
 void add_show_options(CLI::App& app, PlanFlags& options) {

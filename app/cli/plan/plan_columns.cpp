@@ -166,7 +166,7 @@ class Columns {
   }
 
   std::string short_verdict(const load::LoadRow& row) const {
-    if (row.refusal || row.fits()) return report::verdict_text(row, view_.bound());
+    if (row.refusal || row.is_within()) return report::verdict_text(row, view_.bound());
     if (row.verdict.at_risk == row.most_over()) return "at risk";
     return fmt::format("{} over", format_bytes(row.most_over()));
   }

@@ -41,10 +41,11 @@ Json fits_json(const load::LoadRow& row, const load::BoundRequest& bound) {
   const load::BudgetVerdict& verdict = row.verdict;
   const bool host_risk = verdict.at_risk > 0 && verdict.host_high > verdict.host_peak;
   const bool unified_risk = verdict.at_risk > 0 && verdict.unified_high > verdict.unified_peak;
-  Json json = {{"host", budget.host ? Json(verdict.host_fits && !host_risk) : Json()},
-               {"device", budget.device ? Json(verdict.device_fits) : Json()}};
+  const bool whole = !row.incomplete;
+  Json json = {{"host", budget.host ? Json(whole && verdict.host_fits && !host_risk) : Json()},
+               {"device", budget.device ? Json(whole && verdict.device_fits) : Json()}};
   if (bound.memory.kind == plan::MemoryKind::unified)
-    json["unified"] = budget.unified ? Json(verdict.unified_fits && !unified_risk) : Json();
+    json["unified"] = budget.unified ? Json(whole && verdict.unified_fits && !unified_risk) : Json();
   return json;
 }
 
@@ -166,6 +167,7 @@ Json plan_json(const PlanDisplay& view) {
                {"rows", Json::array()},
                {"lower_bound",
                 {{"host", 0}, {"page_cache", 0}, {"staging", 0}, {"device", least}, {"unified", least}}}};
+  if (!bound.incomplete.empty()) json["incomplete"] = json_text(bound.incomplete);
   if (bound.request.cast) {
     const load::CastSummary cast = load::cast_summary(view.graph, *bound.request.cast);
     json["cast"] = {{"tensors", cast.tensors},

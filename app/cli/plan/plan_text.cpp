@@ -365,11 +365,15 @@ std::string plan_text(const PlanDisplay& view, bool color, std::size_t columns) 
   if (answer.several_orders() || view.show_times || answer.advice || curves)
     text += load::rates_line(bound.rates) + (request.prepack ? " They do not include packing." : "") +
             (bound.rates ? "\n" : " `loadline devices --measure` measures this machine's.\n");
-  if (bound.judged() && !answer.any_fits()) text += no_fit_text(bound);
+  if (bound.judged() && std::ranges::none_of(answer.rows, &load::LoadRow::is_within))
+    text += no_fit_text(bound);
   if (answer.advice) text += advice_text(*answer.advice, view.path);
   if (answer.advice && answer.advice->searched && load::places_weights(request))
     text += "The placement of weights stays the same, unless a line says otherwise.\n";
   text += also_fits_text(answer);
+  if (!bound.incomplete.empty())
+    text += fmt::format("\nThis model is not whole: {}. The figures are of what is here.\n",
+                        safe_display(bound.incomplete, 300));
   return report::reflowed(heading(view), view.prose_columns) + table +
          report::reflowed(text, view.prose_columns);
 }

@@ -92,6 +92,24 @@ void draw_found(Workspace& workspace, const Ui& ui, const load::LoadAdvice& foun
                ui.theme->muted);
 }
 
+ImU32 verdict_color(const Ui& ui, const Verdict& verdict) {
+  switch (verdict.state) {
+    case Verdict::State::over:
+      return ui.theme->bad;
+    case Verdict::State::incomplete:
+      return ui.theme->warning;
+    case Verdict::State::fits:
+      return ui.theme->good;
+    default:
+      return ui.theme->muted;
+  }
+}
+
+std::string first_words(const Verdict& verdict) {
+  return verdict.state == Verdict::State::incomplete ? "This model is not whole: "
+                                                     : "First over the budget: ";
+}
+
 // The content of the sheet behind the chip: the verdict, each change with its figures before and after, and
 // buttons that take it over or back. Searches for changes while it is drawn.
 void draw_advice(Workspace& workspace, const Ui& ui) {
@@ -101,20 +119,20 @@ void draw_advice(Workspace& workspace, const Ui& ui) {
   const load::LoadRow* const row = &document.load.judged_load()->rows.front();
   heading(ui, fmt::format("{} in {} order", row->method->id, row->order));
   if (!row->refusal) muted(ui, peaks_text(peaks_of(*row)));
-  text_colored(verdict.state == Verdict::State::over   ? ui.theme->bad
-               : verdict.state == Verdict::State::fits ? ui.theme->good
-                                                       : ui.theme->text,
-               verdict.words);
+  text_colored(verdict_color(ui, verdict), verdict.words);
   if (verdict.state != Verdict::State::unjudged &&
       document.load.asked().request.allocator != allocators::AllocatorModel::exact)
     paragraph(ui, "Checked against the memory that the allocator reserves, which is more.", ui.theme->muted);
-  if (!verdict.first.empty()) paragraph(ui, "First over the budget: " + shown(verdict.first), ui.theme->text);
+  if (!verdict.first.empty()) paragraph(ui, first_words(verdict) + shown(verdict.first), ui.theme->text);
   if (document.advice.can_take_back()) {
     if (button(ui, "Undo suggestion")) workspace.attempt([&] { document.advice.take_back(); });
   }
   ImGui::Separator();
   if (verdict.state == Verdict::State::unjudged)
     return paragraph(ui, "Choose a target or a budget in the toolbar to see whether the load fits.",
+                     ui.theme->muted);
+  if (verdict.state == Verdict::State::incomplete)
+    return paragraph(ui, "The part of the model that is here fits. What is missing may not.",
                      ui.theme->muted);
   if (verdict.state == Verdict::State::fits)
     return paragraph(ui, "It fits. The panel Methods lists what else does.", ui.theme->muted);
@@ -262,9 +280,7 @@ void Toolbar::draw_model(const Workspace& workspace, const Ui& ui, float room) {
 void Toolbar::draw_chip(Workspace& workspace, const Ui& ui, float room) {
   const Verdict verdict = verdict_of(workspace.document());
   const bool over = verdict.state == Verdict::State::over;
-  const ImU32 color = over                                    ? ui.theme->bad
-                      : verdict.state == Verdict::State::fits ? ui.theme->good
-                                                              : ui.theme->muted;
+  const ImU32 color = verdict_color(ui, verdict);
   // without a budget the chip asks; that there is none stands in the field of the budget
   std::string words = verdict.state == Verdict::State::unknown    ? "projecting"
                       : verdict.state == Verdict::State::unjudged ? "Does it fit?"
@@ -282,7 +298,7 @@ void Toolbar::draw_chip(Workspace& workspace, const Ui& ui, float room) {
   draw->AddRect(at, at + size, with_alpha(color, 0.8f), size.y / 2, 0, std::max(1.0f, ui.px(1)));
   put_text({at.x + pad, at.y + (size.y - ImGui::GetFontSize()) / 2}, ui.theme->text, words);
   tooltip(ui, verdict.first.empty() ? "Whether this load fits, and which changes would make it fit (F2)"
-                                    : "First over the budget: " + verdict.first);
+                                    : first_words(verdict) + verdict.first);
   if (workspace.services.requests.take<OpenAdvice>()) ImGui::OpenPopup("advice");
   ImGui::SetNextWindowPos({at.x, at.y + size.y + ui.px(6)});
   ImGui::SetNextWindowSize({ui.px(440), 0});

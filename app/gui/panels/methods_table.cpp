@@ -108,7 +108,9 @@ void verdict_cell(const Document& document, const Ui& ui, const load::LoadRow& r
     return has_refusal(document.load.comparison.value()->answer.rows)
                ? muted(ui, "possible")
                : name_text(ui, load::law_text(*row.method), 0, ui.theme->muted);
-  if (row.fits()) return text_colored(ui.theme->good, "fits");
+  if (row.is_within())
+    return row.incomplete ? text_colored(ui.theme->warning, "incomplete")
+                          : text_colored(ui.theme->good, "fits");
   if (row.verdict.at_risk > 0 && row.verdict.at_risk == row.most_over())
     return text_colored(ui.theme->bad, "at risk");
   text_colored(ui.theme->bad,
@@ -143,7 +145,7 @@ void draw_row(Workspace& workspace, const Ui& ui, const load::LoadRow& row, std:
 
 std::string leading_figure(const load::LoadRow& row) {
   const bool at_risk = row.verdict.at_risk > 0 && row.verdict.at_risk == row.most_over();
-  return format_bytes(row.deciding_peak.bytes) + (row.fits() ? "" : at_risk ? ", at risk" : ", no fit");
+  return format_bytes(row.deciding_peak.bytes) + (row.is_within() ? "" : at_risk ? ", at risk" : ", no fit");
 }
 
 void choose_row(Workspace& workspace, const load::LoadRow& row) {

@@ -36,6 +36,8 @@ Verdict verdict_of(const Document& document) {
   const load::BoundRequest& bound = *judged->bound;
   if (row->refusal) return {Verdict::State::over, "not possible", safe_display(row->refusal->what(), 200)};
   if (!bound.judged()) return {Verdict::State::unjudged, "no budget", {}};
+  if (row->is_within() && row->incomplete)
+    return {Verdict::State::incomplete, "incomplete", safe_display(bound.incomplete, 200)};
   if (!row->fits()) {
     const std::uint64_t over = row->most_over();
     return {Verdict::State::over, over > 0 ? format_bytes(over) + " over" : report::over_text(row->verdict),

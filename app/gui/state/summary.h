@@ -11,9 +11,10 @@ namespace loadline::gui {
 class Document;
 
 struct Verdict {
-  enum class State : std::uint8_t { unknown, unjudged, fits, over } state = State::unknown;
+  enum class State : std::uint8_t { unknown, unjudged, fits, incomplete, over } state = State::unknown;
   std::string words = {};  // "fits, 2.20 GiB left"
-  std::string first = {};  // the first block over the budget, or why the load cannot be done; escaped
+  // The first block over the budget, why the load cannot be done, or what is missing; escaped.
+  std::string first = {};
 };
 
 // Of the load that the timeline shows; unknown while it is being projected.

@@ -67,7 +67,7 @@ AdvisedLoad as_asked(const LoadRow& row, const LoadRequest& request) {
 Advice among_rows(std::span<const LoadRow> rows, const LoadRequest& request) {
   Advice advice;
   for (const LoadRow& row : rows)
-    if (row.fits() && !row.method->traits.streams) advice.loads.push_back(as_asked(row, request));
+    if (row.is_within() && !row.method->traits.streams) advice.loads.push_back(as_asked(row, request));
   std::ranges::stable_sort(advice.loads, [](const AdvisedLoad& a, const AdvisedLoad& b) {
     return std::tie(a.seconds, a.held) < std::tie(b.seconds, b.held);
   });
@@ -96,12 +96,13 @@ std::optional<LoadAdvice> find_advice(const graph::MetaGraph& graph, const LoadA
                                       Progress& progress) {
   const std::vector<LoadRow>& rows = answer.rows;
   const BoundRequest& bound = *answer.bound;
-  const auto fails = [](const LoadRow& row) { return !row.refusal && !row.fits(); };
+  const auto fails = [](const LoadRow& row) { return !row.refusal && !row.is_within(); };
   if (!bound.judged() || std::ranges::none_of(rows, fails)) return std::nullopt;
   const bool all_stream =
       std::ranges::all_of(rows, [](const LoadRow& row) { return row.refusal || row.method->traits.streams; });
-  const bool some_fit = std::ranges::any_of(
-      rows, [&](const LoadRow& row) { return row.fits() && (all_stream || !row.method->traits.streams); });
+  const bool some_fit = std::ranges::any_of(rows, [&](const LoadRow& row) {
+    return row.is_within() && (all_stream || !row.method->traits.streams);
+  });
   if (some_fit)
     return all_stream ? std::nullopt : std::optional<LoadAdvice>({among_rows(rows, bound.request), false});
   const AdviceRequest request{bound, nearest_rows(rows), answer.forward->pass()};
@@ -148,9 +149,11 @@ LoadAnswer answer(const graph::MetaGraph& graph, std::shared_ptr<const BoundRequ
   const LoadRequest& request = result.bound->request;
   if (request.max_context)
     result.context = find_contexts(graph, *result.bound, *result.forward, result.rows, progress);
-  if (!options.advise) return result;
+  // of a model that is not whole no change is known to fit
+  if (!options.advise || !result.bound->incomplete.empty()) return result;
   result.advice = find_advice(graph, result, progress);
-  if (request.methods.empty() && result.bound->judged() && !result.any_fits())
+  if (request.methods.empty() && result.bound->judged() &&
+      std::ranges::none_of(result.rows, &LoadRow::is_within))
     result.also_fits = find_others(graph, result, progress);
   return result;
 }

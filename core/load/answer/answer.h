@@ -57,13 +57,14 @@ struct LoadAnswer {
   std::shared_ptr<const RequestPass> forward;
   std::vector<LoadRow> rows;                  // method by method, each in the requested orders
   std::optional<ContextAnswer> context = {};  // if the request asks for the largest context
-  // Absent if every row fits, or without any budget or required peak.
+  // Absent if every row fits, without any budget or required peak, and for a model that is not whole.
   std::optional<LoadAdvice> advice = {};
   // Methods outside the default set that fit. Filled only if the request names no method and no row fits.
   std::vector<const Method*> also_fits = {};
 
   bool several_orders() const { return bound->orders.size() > 1; }
-  // Whether at least one row has figures, fits its budgets and stays within the required peak.
+  // Whether at least one row has figures, fits its budgets and stays within the required peak; of a model
+  // that is not whole none does.
   bool any_fits() const;
 };
 

@@ -265,6 +265,7 @@ LoadRow make_row(const Projection& projection, const BoundRequest& bound, const 
   row.method = projection.method;
   row.order = projection.order;
   row.order_proven = projection.order_proven;
+  row.incomplete = !bound.incomplete.empty();
   row.reads = projection.reads;
   row.seconds = projection.seconds;
   for (std::size_t i = 0; i < plan::kSpaceCount; ++i)

@@ -106,7 +106,10 @@ struct LoadRow {
   std::optional<std::uint64_t> context_max = {};  // of find_contexts(); 0: not even one token
   std::optional<Error> refusal = {};              // why the load cannot be done; if set, there are no figures
 
-  bool fits() const { return !refusal && verdict.fits() && over_required_peak == 0; }
+  bool incomplete = false;  // the model is: what is missing may not fit
+
+  bool is_within() const { return !refusal && verdict.fits() && over_required_peak == 0; }
+  bool fits() const { return is_within() && !incomplete; }
   // The largest excess over any budget or the required peak; 0 if there is none.
   std::uint64_t most_over() const {
     return std::max(

@@ -145,6 +145,8 @@ BoundRequest bind_request(const graph::MetaGraph& graph, const LoadRequest& requ
   if (bound.memory.target) bound.costs = target_costs(*bound.memory.target, bound.costs);
   for (const std::string& name : order_names(request.orders))
     bound.orders.push_back(bind_order(graph, name, environment));
+  const auto error = std::ranges::find(graph.notes, graph::Severity::error, &graph::Note::severity);
+  if (error != graph.notes.end()) bound.incomplete = error->text;
   return bound;
 }
 

@@ -157,6 +157,8 @@ struct BoundRequest {
   std::optional<MeasuredRates> rates = {};  // absent: assumed rates
   // Of the model: shared by the plans of many loads. Null: each plan finds its own.
   std::shared_ptr<const NamedParts> parts = nullptr;
+  // Why the model is not whole: its first note of severity error. Empty: it is. Not escaped.
+  std::string incomplete = {};
 
   plan::CostModel machine_costs() const { return rates ? rates->costs() : plan::CostModel(); }
   // Whether a budget or a required peak is set.
