@@ -60,20 +60,28 @@ rm -r out
 echo '{"jobs": [{"in": "model", "out": "../out/a.gguf"}, {"in": "model", "out": "x", "options": {"oltype": 1}}]}' >lists/wrong.json
 run 1 batch lists/wrong.json
 says "line 1"
-says "no option is called 'oltype'; did you mean outtype?"
+says "'oltype'"
+says " outtype?"
 [ -e out ] && fail "a job ran"
 run 2 batch lists/jobs.json --memory-budget 128KiB --jobs 2
-says "each needs 32MiB"
+says " 32MiB"
 run 1 batch absent.json
 echo "no json" >lists/jobs.json.state
 run 1 batch lists/jobs.json
-says "is not a batch state file: remove it"
+says "jobs.json.state: "
 
-# interrupted: no part is left, and the next run goes on
+# interrupted: the next run goes on, and then no part is left
 rm -f lists/jobs.json.state
-timeout -s INT 0.02 "$program" batch lists/jobs.json >/dev/null 2>&1
+# a shell starts background jobs with SIGINT ignored
+env --default-signal=INT "$program" batch lists/jobs.json >/dev/null 2>&1 &
+batch=$!
+until [ -n "$(find out -name '.loadline-*' 2>/dev/null)" ]; do
+  kill -0 $batch 2>/dev/null || fail "it was over before it could be interrupted"
+done
+kill -INT $batch
+wait $batch
 code=$?
-[ "$code" -eq 124 ] || [ "$code" -eq 130 ] || fail "interrupted: exit $code"
+[ "$code" -eq 130 ] || fail "interrupted: exit $code"
 run 0 batch lists/jobs.json
 says "2 jobs:"
 [ -z "$(find out -name '.loadline-*')" ] || fail "a part is left"

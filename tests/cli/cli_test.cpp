@@ -52,6 +52,11 @@ graph::MetaGraph foreign(std::string_view config) {
   return graph;
 }
 
+// Whether these facts follow each other in a text.
+bool tells(std::string_view text, std::string_view facts) {
+  return (" " + testing::facts(text) + " ").find(facts) != std::string::npos;
+}
+
 TEST(ForwardText, AnUnknownFamilyGetsBoundsAndNoPass) {
   const graph::MetaGraph graph =
       foreign(R"({"architectures":["NewForCausalLM"],"num_hidden_layers":2,"hidden_size":64,
@@ -63,12 +68,7 @@ TEST(ForwardText, AnUnknownFamilyGetsBoundsAndNoPass) {
   EXPECT_EQ(json["activation_lower_bound"], 2 * 16 * 96 * 2);
   EXPECT_EQ(json["kv_bytes"], 2 * 20 * 2 * 2 * 64 * 2);
   EXPECT_FALSE(json.contains("activation_peak"));
-  const std::string text = forward_text(answer);
-  EXPECT_NE(text.find("which the load above does not include"), std::string::npos) << text;
-  EXPECT_NE(text.find("activations at least 6.00 KiB, if every linear layer sees all tokens"),
-            std::string::npos)
-      << text;
-  EXPECT_NE(text.find("the manual tells how to add one"), std::string::npos) << text;
+  EXPECT_TRUE(tells(forward_text(answer), " 6.00 ")) << forward_text(answer);
 }
 
 TEST(ForwardText, AConfigurationThatIsNoneLeavesTheLoad) {
@@ -76,10 +76,7 @@ TEST(ForwardText, AConfigurationThatIsNoneLeavesTheLoad) {
   const load::RequestPass answer(graph, {.batch = 1, .sequence = 16}, nullptr);
   EXPECT_EQ(answer.pass(), nullptr);
   const std::string text = forward_text(answer);
-  EXPECT_NE(
-      text.find("config.json: line 1, column 20: not valid JSON: unexpected '}'; expected string literal"),
-      std::string::npos)
-      << text;
+  EXPECT_TRUE(tells(text, "config.json 1 20 '}'")) << text;
   EXPECT_EQ(text.find("json.exception"), std::string::npos);
 }
 
@@ -97,15 +94,12 @@ struct Preset {
 
 TEST(ForwardText, NotesWhatASequenceDoesNotSuit) {
   EXPECT_EQ(Preset("gpt2").json({.batch = 1, .sequence = 1024})["notes"], Json::array());
-  EXPECT_EQ(Preset("gpt2").json({.batch = 1, .sequence = 3000, .past = 48})["notes"],
-            Json::array({"3,048 positions, the model has 1,024 (wpe.weight)"}));
+  const Json over = Preset("gpt2").json({.batch = 1, .sequence = 3000, .past = 48})["notes"];
+  ASSERT_EQ(over.size(), 1u);
+  EXPECT_EQ(testing::facts(over[0].get<std::string>()), "3,048 1,024 wpe.weight");
   EXPECT_EQ(Preset("opt-125m").json({.batch = 1, .sequence = 2048})["notes"], Json::array());
-  EXPECT_NE(
-      Preset("opt-125m").text({.batch = 1, .sequence = 2049}).find("2,049 positions, the model has 2,048"),
-      std::string::npos);
-  EXPECT_NE(
-      Preset("vit-base").text({.batch = 1, .sequence = 16}).find("the number of tokens changes nothing"),
-      std::string::npos);
+  EXPECT_TRUE(tells(Preset("opt-125m").text({.batch = 1, .sequence = 2049}), "2,049 2,048"));
+  EXPECT_EQ(Preset("vit-base").json({.batch = 1, .sequence = 16})["notes"].size(), 1u);
 }
 
 TEST(ForwardText, AnEncoderRunsOnce) {
@@ -115,7 +109,7 @@ TEST(ForwardText, AnEncoderRunsOnce) {
   EXPECT_TRUE(first["activation_peak_op"].get<std::string>().find("encoder.") != std::string::npos);
   EXPECT_TRUE(later["activation_peak_op"].get<std::string>().find("encoder.layers") == std::string::npos);
   EXPECT_EQ(later["kv_bytes"], first["kv_bytes"]);
-  EXPECT_EQ(later["notes"][0], "the encoder has run before: only what it left in the cache is counted");
+  EXPECT_EQ(later["notes"].size(), first["notes"].size() + 1);
   // T5: six layers, keys and values of 512 source tokens and of 513 target tokens, 512 wide
   const Json t5 = Preset("t5-small").json({.batch = 1, .sequence = 1, .past = 512});
   EXPECT_EQ(t5["kv_bytes"], 6 * 2 * (512 + 513) * 512 * 4);
@@ -124,9 +118,7 @@ TEST(ForwardText, AnEncoderRunsOnce) {
 
 TEST(ForwardText, TellsWhatATokenAddsOnceWindowsAreFull) {
   const std::string text = Preset("gemma-3-1b").text({.batch = 1, .sequence = 4096});
-  EXPECT_NE(text.find("26,624 bytes per token of each sequence until windows of 512 are full, then 4,096"),
-            std::string::npos)
-      << text;
+  EXPECT_TRUE(tells(text, "26,624 512 4,096")) << text;
   const Json json = Preset("gemma-3-1b").json({.batch = 1, .sequence = 4096});
   EXPECT_EQ(json["kv_bytes_per_token"], 26'624);
   EXPECT_EQ(json["kv_bytes_per_next_token"], 4'096);
@@ -151,11 +143,10 @@ TEST(ForwardText, SaysThatAPassIsOfTheTextModel) {
                          "head_dim":16,"intermediate_size":96,"vocab_size":100}})",
       "config.json");
   const load::RequestPass answer(graph, {.batch = 1, .sequence = 16}, nullptr);
-  EXPECT_NE(forward_text(answer).find("vision_config is not described: text model only"), std::string::npos)
-      << forward_text(answer);
+  EXPECT_TRUE(tells(forward_text(answer), "vision_config")) << forward_text(answer);
   const std::vector<graph::Note> notes = forward::model_claims(graph, *forward::built_in_assets()).notes;
   ASSERT_EQ(notes.size(), 1u);
-  EXPECT_EQ(notes[0].text, "vision_config is not described: text model only");
+  EXPECT_EQ(testing::facts(notes[0].text), "vision_config");
 }
 
 // y = x + x with these sizes, all of them the file's own names unless they are B or S.
@@ -180,13 +171,7 @@ graph::NamedSize named(const std::string& name, graph::SymbolId symbol, bool gue
 }
 
 std::string refusal(const graph::MetaGraph& graph, const load::LoadRequest& arguments) {
-  try {
-    const load::RequestPass answer(graph, arguments, nullptr);
-    return "none";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::usage);
-    return error.what();
-  }
+  return testing::facts_of([&] { const load::RequestPass answer(graph, arguments, nullptr); });
 }
 
 TEST(ForwardText, SizesByTheFilesOwnNames) {
@@ -196,36 +181,30 @@ TEST(ForwardText, SizesByTheFilesOwnNames) {
   const load::RequestPass plain(graph, {.batch = 2, .sequence = 1}, nullptr);
   EXPECT_EQ(forward_json(plain)["dims"].dump(), R"({"s77":2,"height":1,"width":1})");
   const std::string text = forward_text(plain);
-  EXPECT_NE(text.find("  assumed: s77 as the batch; --dim sets them\n"), std::string::npos) << text;
-  EXPECT_NE(text.find("  height and width assumed to be 1; --dim sets them\n"), std::string::npos) << text;
+  EXPECT_TRUE(tells(text, "s77 --dim 1 --dim")) << text;
 
   const load::RequestPass chosen(graph, {.sizes = {{"height", 30}, {"s77", 5}}}, nullptr);
   EXPECT_EQ(forward_json(chosen)["dims"].dump(), R"({"s77":5,"height":30,"width":1})");
   EXPECT_EQ(forward_json(chosen)["batch"], 5);
   EXPECT_EQ(forward_json(chosen)["activation_peak"], 2 * 5 * 30 * 4);
-  EXPECT_NE(forward_text(chosen).find("  width assumed to be 1; --dim sets it\n"), std::string::npos)
-      << forward_text(chosen);
+  EXPECT_TRUE(tells(forward_text(chosen), "1 --dim")) << forward_text(chosen);
   ASSERT_NE(chosen.pass(), nullptr);
   EXPECT_EQ(chosen.pass()->symbols, (std::vector<std::uint64_t>{5, 1, 0, 30, 1}));
 }
 
 TEST(ForwardText, SizesThatCannotBeChosen) {
   const graph::MetaGraph graph = file_graph({named("batch", graph::kBatch), named("n", graph::kBatch)});
-  EXPECT_EQ(refusal(graph, {.sizes = {{"depth", 3}}}),
-            "the file has no size that is called 'depth'; it has batch, n");
-  EXPECT_EQ(refusal(graph, {.sizes = {{"batch", 3}, {"n", 4}}}),
-            "'batch' and 'n' are the same size, B: it cannot be 3 and 4");
-  EXPECT_EQ(refusal(graph, {.batch = 2, .sizes = {{"batch", 3}}}),
-            "2 sequences contradict the named sizes, which say 3");
-  EXPECT_EQ(refusal(graph, {.sizes = {{"batch", 3}, {"n", 3}}}), "none");
+  EXPECT_EQ(refusal(graph, {.sizes = {{"depth", 3}}}), "usage 'depth'");
+  EXPECT_EQ(refusal(graph, {.sizes = {{"batch", 3}, {"n", 4}}}), "usage 'batch' 'n' 3 4");
+  EXPECT_EQ(refusal(graph, {.batch = 2, .sizes = {{"batch", 3}}}), "usage 2 3");
+  EXPECT_EQ(refusal(graph, {.sizes = {{"batch", 3}, {"n", 3}}}), "");
   graph::MetaGraph total = graph;
   total.forward->sizes = {{"total",
                            *graph::SizePoly::sum(graph::SizePoly::symbol(graph::kSequence),
                                                  graph::SizePoly::symbol(graph::kPast)),
                            false}};
-  EXPECT_EQ(refusal(total, {.sizes = {{"total", 3}}}), "'total' is S + P: choose those");
-  EXPECT_EQ(refusal(foreign(""), {.sizes = {{"batch", 3}}}),
-            "named sizes are for files that list their operators: this model's sizes have no names");
+  EXPECT_EQ(refusal(total, {.sizes = {{"total", 3}}}), "usage 'total'");
+  EXPECT_EQ(refusal(foreign(""), {.sizes = {{"batch", 3}}}), "usage");
 }
 
 TEST(ForwardText, AFileOfFixedSizesSaysSo) {
@@ -233,17 +212,13 @@ TEST(ForwardText, AFileOfFixedSizesSaysSo) {
   for (graph::Value& value : graph.forward->values)
     value.shape = testing::Builder::Sizes{graph::SizePoly(4), graph::SizePoly(16)};
   const std::string text = forward_text(load::RequestPass(graph, {.batch = 2, .sequence = 8}, nullptr));
-  EXPECT_TRUE(text.starts_with("Forward pass with the file's own sizes, profile onnxruntime:\n")) << text;
-  EXPECT_NE(text.find("the sizes in the file do not depend on --batch, --seq or --past"), std::string::npos)
-      << text;
+  EXPECT_TRUE(tells(text, "--batch --seq --past")) << text;
   graph.forward->values[1].shape.reset();
-  EXPECT_NE(forward_text(load::RequestPass(graph, {.sequence = 8}, nullptr))
-                .find("at least: the size of 1 value is not known"),
-            std::string::npos);
+  const std::string bound = forward_text(load::RequestPass(graph, {.sequence = 8}, nullptr));
+  EXPECT_NE(bound.find(" 1 value "), std::string::npos) << bound;
   graph.forward->values[0].shape.reset();
   const std::string nothing = forward_text(load::RequestPass(graph, {.sequence = 8}, nullptr));
-  EXPECT_NE(nothing.find("activations not known: the sizes of 2 values are not known"), std::string::npos)
-      << nothing;
+  EXPECT_NE(nothing.find(" 2 values "), std::string::npos) << nothing;
   EXPECT_EQ(nothing.find("live values"), std::string::npos) << nothing;
 }
 
@@ -274,14 +249,10 @@ struct Line {
 };
 
 std::string refusal(std::vector<std::string> words) {
-  try {
+  return testing::error_of([&] {
     Line line(std::move(words));
     line.flags.require_used(line.request, load::find_methods(line.request.methods));
-    return "";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::usage);
-    return error.what();
-  }
+  });
 }
 
 TEST(LoadFlags, EachMethodSupportsWhatTheTableSays) {
@@ -302,7 +273,8 @@ TEST(LoadFlags, EachMethodSupportsWhatTheTableSays) {
       const std::string told = refusal(line);
       EXPECT_EQ(told.empty(), listed) << method.id << id << told;
       if (listed) continue;
-      EXPECT_TRUE(told.starts_with(words[0] + " has no effect for " + std::string(method.id) + ": ")) << told;
+      EXPECT_TRUE(told.starts_with(words[0] + " ")) << told;
+      EXPECT_NE(told.find(" " + std::string(method.id) + ":"), std::string::npos) << told;
       line.back() += ",all";
       EXPECT_EQ(refusal(line), "");
     }
@@ -335,20 +307,19 @@ TEST(LoadFlags, EightMethodsAreShownByDefault) {
 }
 
 TEST(LoadFlags, NamesTheCompanyThatIsMissing) {
-  EXPECT_EQ(refusal({"--profile", "fused"}), "--profile has no effect without --seq or --dim or --context");
-  EXPECT_EQ(refusal({"--batch", "2"}), "--batch has no effect without --seq or --context");
+  EXPECT_EQ(testing::facts(refusal({"--profile", "fused"})), "--profile --seq --dim --context");
+  EXPECT_EQ(testing::facts(refusal({"--batch", "2"})), "--batch --seq --context");
   EXPECT_EQ(refusal({"--profile", "fused", "--dim", "batch=2"}), "");
 }
 
 TEST(LoadFlags, SayWhichOneIsWrong) {
-  EXPECT_EQ(refusal({"--slots", "0"}), "--slots: 0 is less than 1, the least possible");
-  EXPECT_EQ(refusal({"--slots", "x"}), "--slots: 'x' is not a whole number below 2^64");
-  EXPECT_TRUE(refusal({"--staging", "64"}).starts_with("a ring of 64 bytes is too small for 4 slots"))
-      << refusal({"--staging", "64"});
-  EXPECT_TRUE(refusal({"--staging", "64M"}).starts_with("--staging: '64M' is ambiguous"));
-  EXPECT_TRUE(refusal({"--method", "stagd_ring"}).ends_with("did you mean staged_ring?"));
-  EXPECT_TRUE(refusal({"--memory", "unifed"}).ends_with("did you mean unified?"));
-  EXPECT_TRUE(refusal({"--gpu-layers", "2", "--auto-map", "1GB"}).starts_with("weights can be placed by"));
+  EXPECT_EQ(testing::facts(refusal({"--slots", "0"})), "--slots 0 1");
+  EXPECT_EQ(testing::facts(refusal({"--slots", "x"})), "--slots 'x' 2^64");
+  EXPECT_EQ(testing::facts(refusal({"--staging", "64"})), "64 4 16,384 4,096");
+  EXPECT_EQ(testing::facts(refusal({"--staging", "64M"})), "--staging '64M' 1024 1000");
+  EXPECT_TRUE(refusal({"--method", "stagd_ring"}).ends_with(" staged_ring?"));
+  EXPECT_TRUE(refusal({"--memory", "unifed"}).ends_with(" unified?"));
+  EXPECT_NE(refusal({"--gpu-layers", "2", "--auto-map", "1GB"}), "");
 }
 
 // What a person asked for comes back from its own words: the command of an advice is one.
@@ -561,7 +532,8 @@ TEST_F(ModelAndFile, AnotherSettingIsAnotherKey) {
 TEST_F(ModelAndFile, AModelThatCannotBeMappedSaysWhy) {
   set("num_attention_heads", "number_of_heads");
   EXPECT_EQ(differences(), Lines());
-  EXPECT_NE(problem_.find("not set: 'head_dim', 'num_attention_heads'"), std::string::npos) << problem_;
+  EXPECT_EQ(testing::facts(problem_),
+            "config.json 'H' llama.json 16 71 'model_type' 'hidden_size' 'head_dim' 'num_attention_heads'");
 }
 
 }  // namespace
@@ -669,30 +641,27 @@ TEST(Ranks, WhatDoesNotFitIsAnError) {
 
 namespace {
 
+std::string gain_facts(const std::vector<report::OrderFigures>& rows) {
+  const std::string text = report::order_gain_text(rows, "on the device");
+  EXPECT_NE(text, "");
+  return testing::facts(text);
+}
+
 TEST(OrderGain, NamesTheFurthestBelowFileOrder) {
   std::vector<report::OrderFigures> rows = {
       {"m", "file", true, 5000, 1, 1.0},  {"m", "name", false, 4000, 7, 1.5},
       {"m", "\x1b", false, 4000, 3, 0.5}, {"n", "file", true, 9000, 1, 1.0},
       {"n", "name", false, 8500, 7, 1.5}, {"o", "name", false, 1, 7, 1.5}};
-  EXPECT_EQ(
-      report::order_gain_text(rows, "on the device"),
-      "The order with the lowest peak on the device: \\x1b for m, 3.91 KiB instead of 4.88 KiB in file order "
-      "(1000 B less), with 3 jumps between reads instead of 1 and an estimated 500.0 ms less.");
+  EXPECT_EQ(gain_facts(rows), "x1b 3.91 4.88 1000 3 1 500.0");
   rows[2].jumps = 1;
-  EXPECT_NE(report::order_gain_text(rows, "on the device").find("with 1 jump between reads instead of 1 and"),
-            std::string::npos);
+  EXPECT_EQ(gain_facts(rows), "x1b 3.91 4.88 1000 1 1 500.0");
   rows.resize(2);
   rows[1].peak = 6000;
-  EXPECT_EQ(report::order_gain_text(rows, "on the device"),
-            "No order lowers the peak on the device below that of file order; reads jump up to 7 times in "
-            "other orders.");
+  EXPECT_EQ(gain_facts(rows), "7");
   rows[1].jumps = 1;
-  EXPECT_EQ(report::order_gain_text(rows, "on the device"),
-            "No order lowers the peak on the device below that of file order; reads jump up to 1 time in "
-            "other orders.");
+  EXPECT_EQ(gain_facts(rows), "1");
   rows[1].jumps = 0;
-  EXPECT_EQ(report::order_gain_text(rows, "on the device"),
-            "No order lowers the peak on the device below that of file order.");
+  EXPECT_EQ(gain_facts(rows), "");
 }
 
 TEST(OrderGain, SaysNothingWithoutSomethingToCompare) {

@@ -50,7 +50,7 @@ says 'z\x1b[2J'
 run 4 verify a.safetensors name.safetensors --json
 says '"kind": "only_b"'
 run 1 verify a.safetensors more.safetensors
-grep -q "cannot verify this model: .*8 bytes after the last tensor" errors || fail "$(cat errors)"
+grep -q ": 8 bytes " errors || fail "$(cat errors)"
 head -c 60 a.safetensors >cut.safetensors
 run 1 verify a.safetensors cut.safetensors
 # in every width a person may have
@@ -64,7 +64,7 @@ says "y                              1  F32 32.00  I32 32.00      0"
 run 0 diff a.safetensors value.safetensors --no-values
 says "Nothing differs."
 run 1 diff a.safetensors more.safetensors
-grep -q "cannot compare the values of this model" errors || fail "$(cat errors)"
+grep -q ": 8 bytes " errors || fail "$(cat errors)"
 run 0 diff a.safetensors more.safetensors --no-values
 mkdir one two
 cp a.safetensors one/model.safetensors

@@ -16,7 +16,7 @@ run 0 edit m.gguf --set general.name=Mine --dry-run
 says "1 key would change"
 cmp m.gguf old.gguf || fail "--dry-run wrote"
 run 2 edit m.gguf --set general.nickname=Mine
-says "is new: say its type"
+says "'general.nickname'"
 run 0 edit m.gguf --set general.nickname:string=$'M\e[31m' --set general.architecture=gpt2
 says 'new: M\x1b[31m'
 says "was llama"
@@ -37,7 +37,7 @@ says "nothing to change"
 run 2 edit "$model" --set a=b
 says "is a folder"
 run 2 edit m.gguf --set novalue
-says "is not KEY=VALUE"
+says "'novalue'"
 run 1 edit errors.txt --set a=b
 run 1 edit absent --set a=b
 mkdir blobs && cp m.gguf blobs/abc && ln -s blobs/abc link.gguf

@@ -1,5 +1,5 @@
 # Runs one command line and checks its exit code and output.
-#   -DPROGRAM= -DARGS=a|b|c -DEXIT=N -DSTDOUT=regex -DSTDERR=regex -DTO=file for stdout -DFOLDER=dir
+#   -DPROGRAM= -DARGS=a|b|c -DEXIT=N -DSTDOUT=regex -DSTDERR=regex -DFACTS=words -DTO=file for stdout -DFOLDER=dir
 cmake_minimum_required(VERSION 3.25)
 string(REPLACE "|" ";" ARGS "${ARGS}")
 file(MAKE_DIRECTORY ${FOLDER}/out)
@@ -16,4 +16,19 @@ if(NOT out MATCHES "${STDOUT}")
 endif()
 if(NOT err MATCHES "${STDERR}")
   message(FATAL_ERROR "stderr does not match '${STDERR}'\n--- stdout\n${out}\n--- stderr\n${err}")
+endif()
+# names in quotes, flags, and words with a figure, a dot or an underscore; no apostrophes inside words, and nothing
+# that means something in a list of CMake
+string(REGEX REPLACE "[][;]" " " said "${err}")
+string(REGEX REPLACE "([a-z])'([a-z ])" "\\1\\2" said "${said}")
+string(REGEX MATCHALL "'[^']*'|[A-Za-z0-9_./,^+%-]+" words "${said}")
+foreach(word IN LISTS words)
+  string(REGEX REPLACE "[./,+-]+$" "" word "${word}")
+  if(word MATCHES "^'|[0-9._]|^--[a-z]")
+    string(APPEND found "${word} ")
+  endif()
+endforeach()
+string(FIND "${found}" "${FACTS} " at)
+if(FACTS AND NOT at EQUAL 0)
+  message(FATAL_ERROR "the facts on stderr are '${found}', expected '${FACTS}'\n--- stdout\n${out}\n--- stderr\n${err}")
 endif()

@@ -204,27 +204,25 @@ INSTANTIATE_TEST_SUITE_P(Table, ForeignModels, ::testing::ValuesIn([] {
 std::string refusal(const std::vector<std::string>& names, std::string_view to) {
   const TemporaryFolder folder;
   const auto graph = raw_model(folder, names);
-  return testing::error_of([&] {
+  return testing::facts_of([&] {
     exporters::preflight({graph, &exporters::find_exporter(to), folder / "o"});
   });
 }
 
 TEST(NamesOfOutputs, RefusalsSayWhy) {
-  EXPECT_NE(refusal({std::string("a\0b", 3)}, "npz").find("UTF-8 text without NUL"), std::string::npos);
-  EXPECT_NE(refusal({std::string(65'532, 'n')}, "npz").find("65532 bytes, npz holds at most 65531"),
-            std::string::npos);
-  EXPECT_NE(refusal({""}, "torch").find("0 bytes, a state_dict holds 1 to 65536"), std::string::npos);
-  EXPECT_NE(refusal({}, "npy").find("no tensors"), std::string::npos);
+  EXPECT_EQ(refusal({std::string("a\0b", 3)}, "npz"), "unsupported 'a\\x00b' UTF-8");
+  EXPECT_TRUE(refusal({std::string(65'532, 'n')}, "npz").ends_with("' 65532 65531"));
+  EXPECT_EQ(refusal({""}, "torch"), "unsupported '' 0 state_dict 1 65536");
+  EXPECT_EQ(refusal({}, "npy"), "unsupported");
   const TemporaryFolder folder;
   graph::MetaGraph texts = *raw_model(folder, {"s"});
   texts.tensors[0].dtype = graph::DType::string;
   for (const exporters::Exporter& exporter : exporters::exporters())
     if (exporter.id != "onnx")
-      EXPECT_NE(testing::error_of([&] { exporter.layout(texts, {}, folder / "o"); }).find("no fixed size"),
-                std::string::npos)
+      EXPECT_EQ(testing::facts_of([&] { exporter.layout(texts, {}, folder / "o"); }), "unsupported 's'")
           << exporter.id;
   // numpy.load("o.npz")["x.npy"] is x
-  EXPECT_NE(refusal({"x.npy", "x"}, "npz").find("numpy takes its name"), std::string::npos);
+  EXPECT_EQ(refusal({"x.npy", "x"}, "npz"), "unsupported 'x.npy' .npy");
   EXPECT_EQ(refusal({"x.npy", "y"}, "npz"), "");
 }
 
@@ -232,7 +230,7 @@ TEST(NamesOfOutputs, TooLongOnesAreRefusedBeforeAnythingIsWritten) {
   const TemporaryFolder folder;
   const auto graph = raw_model(folder, {"a"});
   const auto refused = [&](const std::string& out) {
-    return testing::error_of([&] {
+    return testing::facts_of([&] {
       exporters::check_output(
           exporters::preflight({graph, &exporters::find_exporter("npz"), folder / out}).layout, *graph,
           {.overwrite = true});
@@ -240,11 +238,11 @@ TEST(NamesOfOutputs, TooLongOnesAreRefusedBeforeAnythingIsWritten) {
   };
   const std::string longest(251, 'n');
   EXPECT_EQ(refused(longest + ".npz"), "");
-  EXPECT_NE(refused(longest + "n.npz").find("a name of 256 bytes"), std::string::npos);
-  EXPECT_NE(refused("new/" + longest + "n.npz").find("a name of 256 bytes"), std::string::npos);
+  EXPECT_EQ(refused(longest + "n.npz"), "usage " + longest + "n.npz 256 255");
+  EXPECT_EQ(refused("new/" + longest + "n.npz"), "usage " + longest + "n.npz 256 255");
   std::string deep;
   while (deep.size() < 4096) deep += "folder/";
-  EXPECT_NE(refused(deep + "a.npz").find("File name too long"), std::string::npos);
+  EXPECT_TRUE(refused(deep + "a.npz").starts_with("io "));
 }
 
 TEST(NamesOfOutputs, NothingThatIsReadIsWrittenOver) {
@@ -252,7 +250,7 @@ TEST(NamesOfOutputs, NothingThatIsReadIsWrittenOver) {
   testing::write_file(folder / "in/m.safetensors", testing::sample_safetensors());
   const auto graph = export_tests::open(folder / "in/m.safetensors");
   const auto refused = [&](const std::string& out, const exporters::ConvertRequest& request = {}) {
-    return testing::error_of([&] {
+    return testing::facts_of([&] {
       exporters::ConvertRequest asked = request;
       asked.to = "npz";
       asked.outtype = "f32";
@@ -272,12 +270,12 @@ TEST(NamesOfOutputs, NothingThatIsReadIsWrittenOver) {
                            "in/old.npz", "order.txt"})
     testing::write_file(folder / name, "precious");
   for (const char* name : {"in/tokenizer.json", "in/adapter_config.json", "in/merges.txt"})
-    EXPECT_NE(refused(name).find("of the model being read"), std::string::npos) << name;
+    EXPECT_EQ(refused(name), "usage " + fs::path(name).filename().string());
   EXPECT_EQ(refused("in/old.npz"), "");
   EXPECT_EQ(refused("out/old.npz"), "");
   exporters::ConvertRequest ordered;
   ordered.order = folder / "order.txt";
-  EXPECT_NE(refused("order.txt", ordered).find("is read by this conversion"), std::string::npos);
+  EXPECT_EQ(refused("order.txt", ordered), "usage order.txt");
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "core/load/request/model_parts.h"
 #include "core/plan/plan.h"
 #include "core/plan/reserved_memory.h"
+#include "tests/support/builders.h"
 
 #include <algorithm>
 #include <random>
@@ -26,7 +27,6 @@ namespace loadline::gpu {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 DeviceInfo make(std::size_t index, std::string name, DeviceType type, std::uint64_t gib) {
   DeviceInfo device;
@@ -54,8 +54,8 @@ TEST(DeviceChoice, PrefersTheKindThenTheLargerMemory) {
   ASSERT_EQ(choice.chosen, 3u);
   EXPECT_THAT(choice.reasons[0], ElementsAre("a software device on the CPU comes after a discrete GPU"));
   EXPECT_THAT(choice.reasons[1], ElementsAre("an integrated GPU comes after a discrete GPU"));
-  EXPECT_THAT(choice.reasons[2], ElementsAre("its memory of 8.00 GiB is less than 24.00 GiB"));
-  EXPECT_THAT(choice.reasons[3], ElementsAre("a discrete GPU with 24.00 GiB of memory"));
+  EXPECT_EQ(testing::facts(choice.reasons[2].at(0)), "8.00 24.00");
+  EXPECT_EQ(testing::facts(choice.reasons[3].at(0)), "24.00");
 }
 
 TEST(DeviceChoice, EqualDevicesGoByTheirOrder) {
@@ -63,7 +63,7 @@ TEST(DeviceChoice, EqualDevicesGoByTheirOrder) {
                                          make(1, "B", DeviceType::discrete, 8)};
   const DeviceChoice choice = choose_device(twins);
   EXPECT_EQ(choice.chosen, 0u);
-  EXPECT_THAT(choice.reasons[1], ElementsAre("as good as device 0, which is listed before it"));
+  EXPECT_EQ(testing::facts(choice.reasons[1].at(0)), "0");
 }
 
 TEST(DeviceChoice, AnIndexIsNotAPartOfAName) {
@@ -90,7 +90,7 @@ TEST(DeviceChoice, NamesWhatADeviceLacks) {
   EXPECT_EQ(choice.chosen, 0u);
   EXPECT_THAT(choice.reasons[0], ElementsAre("the only device that can be used"));
   EXPECT_THAT(choice.reasons[1], ElementsAre("has no device memory"));
-  EXPECT_THAT(choice.reasons[2], ElementsAre("offers Vulkan 1.1.126, 1.2 is needed"));
+  EXPECT_EQ(testing::facts(choice.reasons[2].at(0)), "1.1.126 1.2");
   EXPECT_THAT(choice.reasons[3], ElementsAre("has no timeline semaphores"));
 }
 
@@ -176,8 +176,6 @@ TEST(QueueChoice, AMeasurementDecidesWhereItIsClear) {
 
 namespace {
 
-using ::testing::AllOf;
-
 constexpr VkMemoryPropertyFlags kLocal = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
 constexpr VkMemoryPropertyFlags kMapped =
     VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
@@ -262,42 +260,33 @@ TEST(MemoryNeed, PeaksAreRoundedPerBlock) {
 std::string refusal(const plan::PerSpace<std::uint64_t>& peaks, const MemorySupply& supply) {
   MemoryNeeds needs = {};
   for (unsigned mask = 0; mask < needs.size(); ++mask) needs[mask] = plan::sum_over(peaks, mask);
-  try {
-    require_fit(needs, supply, "the card");
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::no_fit);
-    return error.what();
-  }
-  return "fits";
+  return testing::facts_of([&] { require_fit(needs, supply, "the card"); });
 }
 
 TEST(MemoryNeed, RefusalsNameBothNumbers) {
   //                                 host, page_cache, staging, device
   const plan::PerSpace<std::uint64_t> peaks = {100, 1u << 30, 10, 1000};
-  EXPECT_EQ(refusal(peaks, {.device = 1000, .staging = 10, .system = 110}), "fits");
-  EXPECT_THAT(refusal(peaks, {.device = 999, .staging = 10, .system = 110}),
-              AllOf(HasSubstr("(1000 bytes) of device memory on the card"), HasSubstr("(999 bytes)")));
-  EXPECT_THAT(refusal(peaks, {.device = 1000, .staging = 9}), HasSubstr("transfer memory"));
-  EXPECT_THAT(refusal(peaks, {.device = 1000, .staging = 10, .system = 109}),
-              HasSubstr("(110 bytes) of system"));
-  EXPECT_THAT(refusal(peaks, {.device = 1009, .staging = 1009, .same_heap = true}),
-              HasSubstr("(1010 bytes)"));
-  EXPECT_EQ(refusal(peaks, {.device = 1, .system = 1110, .is_system = true}), "fits");
-  EXPECT_THAT(refusal(peaks, {.device = 1 << 30, .staging = 1 << 30, .system = 1109, .is_system = true}),
-              HasSubstr("system memory (the card has no other)"));
+  EXPECT_EQ(refusal(peaks, {.device = 1000, .staging = 10, .system = 110}), "");
+  EXPECT_EQ(refusal(peaks, {.device = 999, .staging = 10, .system = 110}), "no_fit 1000 1000 999 999");
+  EXPECT_EQ(refusal(peaks, {.device = 1000, .staging = 9}), "no_fit 10 10 9 9");
+  EXPECT_EQ(refusal(peaks, {.device = 1000, .staging = 10, .system = 109}), "no_fit 110 110 109 109");
+  EXPECT_EQ(refusal(peaks, {.device = 1009, .staging = 1009, .same_heap = true}),
+            "no_fit 1010 1010 1009 1009");
+  EXPECT_EQ(refusal(peaks, {.device = 1, .system = 1110, .is_system = true}), "");
+  EXPECT_EQ(refusal(peaks, {.device = 1 << 30, .staging = 1 << 30, .system = 1109, .is_system = true}),
+            "no_fit 1.08 1110 1.08 1109");
 }
 
 // Each heap has room, but they are the same memory, as of an integrated GPU.
 TEST(MemoryNeed, OfADeviceThatSharesTheSystemsMemoryIsAddedUp) {
   const plan::PerSpace<std::uint64_t> peaks = {100, 1u << 30, 10, 1000};
   const MemorySupply supply = {.device = 1000, .staging = 10, .system = 1110, .shares_system = true};
-  EXPECT_EQ(refusal(peaks, supply), "fits");
+  EXPECT_EQ(refusal(peaks, supply), "");
   MemorySupply less = supply;
   less.system = 1000;
-  EXPECT_THAT(refusal(peaks, less), AllOf(HasSubstr("(1110 bytes) of the memory that the card and the host"),
-                                          HasSubstr("(1000 bytes)")));
+  EXPECT_EQ(refusal(peaks, less), "no_fit 1.08 1110 1000 1000");
   less.set_aside = 110;
-  EXPECT_EQ(refusal(peaks, less), "fits");
+  EXPECT_EQ(refusal(peaks, less), "");
 }
 
 // What moves from the host to the device piece by piece is held once, though each side has it whole at some
@@ -355,27 +344,20 @@ DeviceInfo small_device() {
 }
 
 std::string refusal(const graph::MetaGraph& graph, const DeviceInfo& device) {
-  try {
+  return testing::facts_of([&] {
     const plan::Plan plan = plan_of(graph, "direct");
     require_pieces(plan, graph, device, 256);
     require_allocations(plan, device, 256);
-    return "";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::no_fit);
-    return error.what();
-  }
+  });
 }
 
 TEST(Pieces, AreRefusedWithTheTensorAndBothNumbers) {
   const DeviceInfo device = small_device();
   EXPECT_EQ(refusal(graph_of({1, 512 << 20}), device), "");
-  const std::string said = refusal(graph_of({1, (512 << 20) + 1}), device);
-  EXPECT_THAT(said, HasSubstr("the tensor 't1'"));
-  EXPECT_THAT(said, HasSubstr("536870913 bytes"));
-  EXPECT_THAT(said, HasSubstr("536870912 bytes"));
+  EXPECT_EQ(refusal(graph_of({1, (512 << 20) + 1}), device), "no_fit 't1' 512.00 536870913 512.00 536870912");
   DeviceInfo other = device;  // the smaller of the two limits decides
   other.max_allocation = 100 << 20;
-  EXPECT_THAT(refusal(graph_of({101 << 20}), other), HasSubstr("small allows 100.00 MiB"));
+  EXPECT_EQ(refusal(graph_of({101 << 20}), other), "no_fit 't0' 101.00 105906176 100.00 104857600");
 }
 
 // A driver may give more in one piece than it promises, but no more than a heap or a buffer has.
@@ -396,20 +378,17 @@ TEST(Pieces, MayExceedWhatTheDriverPromises) {
   EXPECT_EQ(plan.block(*large).storage, graph::StorageId{1});
   EXPECT_EQ(largest_unpromised(plan_of(graph_of({1 << 30}), "direct"), plan::Space::device, device, 256),
             std::nullopt);
-  try {
-    refuse_piece(plan.block(*large), graph, device, promised_piece(device, 256), "the driver refused");
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::no_fit);
-    EXPECT_THAT(error.what(), HasSubstr("the tensor 't1' needs 2.00 GiB"));
-    EXPECT_THAT(error.what(), HasSubstr("small allows 1.00 GiB (1073741824 bytes): the driver refused"));
-  }
+  EXPECT_EQ(testing::facts_of([&] {
+              refuse_piece(plan.block(*large), graph, device, promised_piece(device, 256),
+                           "the driver refused");
+            }),
+            "no_fit 't1' 2.00 2147483648 1.00 1073741824");
 }
 
 TEST(Pieces, AreCountedAtOnce) {
   const DeviceInfo device = small_device();
   EXPECT_EQ(refusal(graph_of(std::vector<std::uint64_t>(4, 300 << 20)), device), "");
-  EXPECT_THAT(refusal(graph_of(std::vector<std::uint64_t>(5, 300 << 20)), device),
-              HasSubstr("needs 5 allocations at once, small allows 4"));
+  EXPECT_EQ(refusal(graph_of(std::vector<std::uint64_t>(5, 300 << 20)), device), "no_fit 5 4");
   // small ones share
   EXPECT_EQ(refusal(graph_of(std::vector<std::uint64_t>(1000, 1 << 20)), device), "");
   // and a load that gives them back needs few

@@ -13,6 +13,7 @@
 #include "tests/gpu/device_test.h"
 #include "tests/gpu/injected.h"
 #include "tests/gpu/model_file.h"
+#include "tests/support/builders.h"
 #include "tests/support/sanitizers.h"
 
 #include <algorithm>
@@ -107,7 +108,6 @@ void ModelFile::flip(std::uint64_t offset) const {
 
 namespace {
 
-using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 // NVIDIA's driver imports memory, and refuses pages of files.
@@ -352,7 +352,7 @@ TEST_F(Upload, VerifyNamesTheTensorAndTheByte) {
   Progress progress;
   const UploadReport report = upload(model.graph(), plan, {.verify = true}, progress);
   EXPECT_EQ(report.verified, false);
-  EXPECT_THAT(report.mismatch, HasSubstr("tensor 't2': byte 150 is"));
+  EXPECT_THAT(testing::facts(report.mismatch), ::testing::StartsWith("'t2' 150 "));
 }
 
 TEST_F(Upload, AMissingTensorIsNotVerified) {
@@ -369,7 +369,7 @@ TEST_F(Upload, AMissingTensorIsNotVerified) {
   EXPECT_EQ(report.verified, false);
   EXPECT_EQ(report.tensors, 1u);
   EXPECT_EQ(report.bytes, 100u);
-  EXPECT_THAT(report.mismatch, HasSubstr("'t1' is not on the device"));
+  EXPECT_EQ(testing::facts(report.mismatch), "'t1'");
 }
 
 ErrorCode failure(const graph::MetaGraphPtr& graph, const plan::Plan& plan, const UploadOptions& options) {
@@ -661,8 +661,7 @@ TEST_F(PackedUpload, NamesWhatDiffers) {
   Progress progress;
   const UploadReport report = upload(model.graph(), plan, {.verify = true}, progress);
   EXPECT_EQ(report.verified, false);
-  EXPECT_THAT(report.mismatch, HasSubstr("tensor 't0': byte "));
-  EXPECT_THAT(report.mismatch, HasSubstr("as packed on the host"));
+  EXPECT_THAT(testing::facts(report.mismatch), ::testing::StartsWith("'t0' "));
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "core/forward/gguf/type_policy.h"
 #include "tests/gui/harness.h"
 #include "tests/gui/sample_graphs.h"
+#include "tests/support/builders.h"
 
 #include <algorithm>
 #include <set>
@@ -30,12 +31,7 @@ constexpr int kEscape = 256, kEnter = 257, kTab = 258, kRight = 262, kLeft = 263
               kHome = 268, kEnd = 269;
 
 std::string refusal_of(const char* words) {
-  try {
-    convert_words(words);
-    return "";
-  } catch (const Error& error) {
-    return error.what();
-  }
+  return loadline::testing::facts_of([&] { convert_words(words); });
 }
 
 class Keyboard : public ::testing::Test {
@@ -223,10 +219,9 @@ TEST(ConvertWords, take_options_and_tell_a_type_from_a_name) {
   EXPECT_EQ(task.request.to, "gguf");
   EXPECT_EQ(task.out, "a b.gguf");
   EXPECT_EQ(task.request.outtype, "q8_0");
-  EXPECT_EQ(refusal_of("gguf out.gguf q8_0"),
-            "'out.gguf q8_0' ends with a type, not with a file's name: write out.gguf --outtype q8_0");
-  EXPECT_EQ(refusal_of("gguf out.gguf --speed 2"), "no option '--speed' of a conversion");
-  EXPECT_EQ(refusal_of("gguf"), "needs a format and a file");
+  EXPECT_EQ(refusal_of("gguf out.gguf q8_0"), "usage 'out.gguf q8_0' out.gguf --outtype q8_0");
+  EXPECT_EQ(refusal_of("gguf out.gguf --speed 2"), "usage '--speed'");
+  EXPECT_EQ(refusal_of("gguf"), "usage");
 }
 
 }  // namespace

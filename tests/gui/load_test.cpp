@@ -104,9 +104,9 @@ TEST(Comparison, a_device_fills_in_its_budget_and_rows_say_what_breaks_it) {
   EXPECT_FALSE(row.fits());
   EXPECT_EQ(row.verdict.device_over, workspace.document().model->weight_bytes - (1ull << 30));
   EXPECT_NE(row.first_over, "");
-  EXPECT_NE(
-      report::verdict_text(row, *workspace.document().load.comparison.value()->answer.bound).find("first at"),
-      std::string::npos);
+  EXPECT_NE(report::verdict_text(row, *workspace.document().load.comparison.value()->answer.bound)
+                .find(row.first_over),
+            std::string::npos);
   // a budget judges the rows and leaves the projection as it is
   const auto before = workspace.document().load.projection.value();
   set(workspace, "device_budget", std::to_string(UINT64_MAX));
@@ -143,7 +143,7 @@ TEST(Comparison, what_cannot_be_done_says_why_and_sorts_last) {
       workspace.document().model->weight_bytes / 2);
   const load::LoadRow& refused = row_of(workspace, "direct", "file");
   ASSERT_TRUE(refused.refusal);
-  EXPECT_NE(std::string(refused.refusal->what()).find("places all weights on the device"), std::string::npos);
+  EXPECT_EQ(refused.refusal->code(), ErrorCode::unsupported);
   for (const bool ascending : {true, false}) {
     const auto at = load::sorted_rows(workspace.document().load.comparison.value()->answer.rows,
                                       *workspace.document().load.comparison.value()->answer.bound,

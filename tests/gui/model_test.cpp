@@ -403,27 +403,15 @@ TEST(Encoded, models_are_neither_mapped_nor_written_when_they_cannot_be_read) {
   Workspace workspace("");
   workspace.show(encoded_graph(), "");
   settle(workspace);
-  const auto message = [](const auto& verb) {
-    try {
-      verb();
-    } catch (const Error& error) {
-      return std::string(error.what());
-    }
-    return std::string();
-  };
-  EXPECT_NE(message([&] { workspace.transfers.upload(workspace.document()); }).find("cannot be read"),
-            std::string::npos);
-  EXPECT_NE(message([&] {
-              workspace.transfers.convert(workspace.document(), conversion("gguf", "x"));
-            }).find("cannot be read"),
-            std::string::npos);
+  using loadline::testing::facts_of;
+  EXPECT_EQ(facts_of([&] { workspace.transfers.upload(workspace.document()); }), "unsupported 1 6");
+  EXPECT_EQ(facts_of([&] { workspace.transfers.convert(workspace.document(), conversion("gguf", "x")); }),
+            "unsupported 1 6");
   for (const char* method : {"mmap_assign", "host_import"}) {
     workspace.document().load.set_option("method", method);
     settle(workspace);
-    EXPECT_NE(workspace.document().checks.upload_misfit().find("cannot be mapped"), std::string::npos)
-        << method;
-    EXPECT_NE(message([&] { workspace.transfers.upload(workspace.document()); }).find("cannot be mapped"),
-              std::string::npos)
+    EXPECT_EQ(loadline::testing::facts(workspace.document().checks.upload_misfit()), "3 6 192") << method;
+    EXPECT_EQ(facts_of([&] { workspace.transfers.upload(workspace.document()); }), "unsupported 3 6 192")
         << method;
   }
 }
@@ -600,8 +588,8 @@ TEST(UploadMisfit, names_a_tensor_that_no_block_can_hold) {
   load::Projection projection = peaks(5 * kGiB, 0, 0);
   projection.plan.blocks = {
       {.space = plan::Space::device, .bytes = 5 * kGiB, .use = {}, .storage = {}, .label = "big"}};
-  EXPECT_NE(upload_misfit(projection, {}, discrete(24 * kGiB), 64 * kGiB).find("in one allocation"),
-            std::string::npos);
+  EXPECT_EQ(loadline::testing::facts(upload_misfit(projection, {}, discrete(24 * kGiB), 64 * kGiB)),
+            "5.00 5368709120 4.00 4294967296");
 }
 
 TEST(UploadMisfit, says_that_a_device_cannot_pack) {
@@ -613,7 +601,7 @@ TEST(UploadMisfit, says_that_a_device_cannot_pack) {
                              .label = {},
                              .prepack = convert::Prepack{}}};
   gpu::DeviceInfo device = discrete(24 * kGiB);
-  EXPECT_NE(upload_misfit(projection, {}, device, 64 * kGiB).find("cannot pack weights"), std::string::npos);
+  EXPECT_NE(upload_misfit(projection, {}, device, 64 * kGiB), "");
   device.packs = true;
   EXPECT_EQ(upload_misfit(projection, {}, device, 64 * kGiB), "");
 }
@@ -634,17 +622,15 @@ TEST(Use, encoded_weights_are_not_mapped_and_unreadable_ones_not_used) {
   };
   EXPECT_EQ(misfit(*encoded, "per_tensor"), "");
   for (const char* method : {"mmap_assign", "host_import"})
-    EXPECT_EQ(misfit(*encoded, method),
-              "the files cannot be mapped: 3 of 6 storages (192 B) not stored as plain bytes: deflate, "
-              "big-endian, unreadable");
-  EXPECT_EQ(use_misfit(*encoded), "1 of 6 storages cannot be read: quantized blocks in big-endian order");
+    EXPECT_EQ(loadline::testing::facts(misfit(*encoded, method)), "3 6 192") << method;
+  EXPECT_EQ(loadline::testing::facts(use_misfit(*encoded)), "1 6");
   EXPECT_EQ(misfit(*make_model(tiny_graph(), ""), "host_import"), "");
   EXPECT_EQ(use_misfit(*make_model(tiny_graph(), "")), "");
 }
 
 TEST(Use, errors_and_shapes_say_why) {
   EXPECT_NE(use_misfit(*make_model(unsound_graph(), "")).find("shard 2 is missing"), std::string::npos);
-  EXPECT_NE(use_misfit(*make_model(shapes_graph(), "")).find("shapes only"), std::string::npos);
+  EXPECT_NE(use_misfit(*make_model(shapes_graph(), "")), "");
 }
 
 }  // namespace

@@ -41,15 +41,6 @@ namespace loadline::gui {
 
 namespace {
 
-std::string message_of(const std::function<void()>& act) {
-  try {
-    act();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
-
 TEST(Script, lines_and_comments) {
   const auto lines = parse_script("# a comment\n\n  open  /a b/c \r\nwait\nquit", "s");
   ASSERT_EQ(lines.size(), 3u);
@@ -60,15 +51,15 @@ TEST(Script, lines_and_comments) {
 }
 
 TEST(Script, errors_name_the_line) {
-  EXPECT_EQ(message_of([] { parse_script("wait\nfly away\n", "s"); }),
-            "s: line 2: unknown command 'fly'; the manual's page 'scripting' lists the words");
-  EXPECT_EQ(message_of([] { parse_script("open\n", "s"); }), "s: line 1: open needs an argument");
-  EXPECT_EQ(message_of([] { parse_script("wait 3\n", "s"); }), "s: line 1: wait takes no argument");
+  using loadline::testing::facts_of;
+  EXPECT_EQ(facts_of([] { parse_script("wait\nfly away\n", "s"); }), "usage s 2 'fly' 'scripting'");
+  EXPECT_EQ(facts_of([] { parse_script("open\n", "s"); }), "usage s 1");
+  EXPECT_EQ(facts_of([] { parse_script("wait 3\n", "s"); }), "usage s 1");
 }
 
 TEST(Script, an_unknown_word_names_the_nearest_one) {
-  EXPECT_EQ(message_of([] { parse_script("alocator torch", "s"); }),
-            "s: line 1: unknown command 'alocator'; did you mean allocator?");
+  const std::string refused = loadline::testing::error_of([] { parse_script("alocator torch", "s"); });
+  EXPECT_TRUE(refused.ends_with(" allocator?")) << refused;
 }
 
 // In the part about scripts: every word between accents, at the start of its row.
@@ -86,23 +77,22 @@ TEST(Script, failing_commands_name_their_line) {
   GuiApp app(*window, "");
   app.workspace().show(tiny_graph(), "");
   const auto play = [&](const std::string& text) {
-    return message_of([&] { play_script(app, parse_script(text, "s"), "s"); });
+    return loadline::testing::facts_of([&] { play_script(app, parse_script(text, "s"), "s"); });
   };
-  EXPECT_EQ(play("wait\nselect nothing\n"), "s: line 2: no tensor 'nothing'");
-  EXPECT_EQ(play("size 12\n"), "s: line 1: '12' is not WIDTHxHEIGHT");
-  EXPECT_EQ(play("size 12x99999\n"), "s: line 1: '12' is not a number between 320 and 16384");
-  EXPECT_EQ(play("scale nan\n"), "s: line 1: 'nan' is not a number between 0.5 and 4");
-  EXPECT_EQ(play("theme blue\n"), "s: line 1: no theme 'blue'; there are: dark, light, system");
-  EXPECT_NE(play("panel nowhere\n").find("there are: map"), std::string::npos);
-  EXPECT_NE(play("method teleport\n").find("line 1"), std::string::npos);
-  EXPECT_NE(play("auto_map 8GiB,\n").find("s: line 1: "), std::string::npos);
-  EXPECT_EQ(play("sort weight\n"),
-            "s: line 1: no column 'weight'; there are: name, dtype, shape, bytes, file, offset");
-  EXPECT_EQ(play("readers 65\n"), "s: line 1: 65 is more than 64, the most possible");
-  EXPECT_EQ(play("reading warm\n"), "s: line 1: 'warm' is none of: cache, direct, cold");
-  EXPECT_EQ(play("zoom a.b\n"), "s: line 1: no module 'a.b'");
-  EXPECT_EQ(play("expect-notice boom\n"), "s: line 1: no notice says 'boom'");
-  EXPECT_EQ(play("close\nselect x\n"), "s: line 2: no model is open");
+  EXPECT_EQ(play("wait\nselect nothing\n"), "usage s 2 'nothing'");
+  EXPECT_EQ(play("size 12\n"), "usage s 1 '12'");
+  EXPECT_EQ(play("size 12x99999\n"), "usage s 1 '12' 320 16384");
+  EXPECT_EQ(play("scale nan\n"), "usage s 1 'nan' 0.5 4");
+  EXPECT_EQ(play("theme blue\n"), "usage s 1 'blue'");
+  EXPECT_EQ(play("panel nowhere\n"), "usage s 1 'nowhere'");
+  EXPECT_EQ(play("method teleport\n"), "usage s 1 'teleport'");
+  EXPECT_EQ(play("auto_map 8GiB,\n"), "usage s 1 '' 64MiB 5GB 4096");
+  EXPECT_EQ(play("sort weight\n"), "usage s 1 'weight'");
+  EXPECT_EQ(play("readers 65\n"), "usage s 1 65 64");
+  EXPECT_EQ(play("reading warm\n"), "usage s 1 'warm'");
+  EXPECT_EQ(play("zoom a.b\n"), "usage s 1 'a.b'");
+  EXPECT_EQ(play("expect-notice boom\n"), "usage s 1 'boom'");
+  EXPECT_EQ(play("close\nselect x\n"), "usage s 2");
 }
 
 TEST(Script, stops_when_the_window_is_to_close) {
@@ -182,23 +172,23 @@ TEST(Script, drives_the_comparison) {
   EXPECT_EQ(workspace.document().load.comparison.value()->answer.rows.size(),
             load::methods().size() * (load::orders().size() + 1));
   const auto play = [&](const std::string& text) {
-    return message_of([&] { play_script(app, parse_script(text, "s"), "s"); });
+    return loadline::testing::facts_of([&] { play_script(app, parse_script(text, "s"), "s"); });
   };
-  EXPECT_NE(play("host_budget 1GiB\n").find("s: line 1: unified memory has one budget"), std::string::npos);
-  EXPECT_EQ(play("move-item 1\n"), "s: line 1: '1' is not FROM TO");
-  EXPECT_NE(play("move-item 0 1\n").find("is not a number between 1 and"), std::string::npos);
-  EXPECT_EQ(play("methods-view pie\n"), "s: line 1: no view 'pie'; there are: table, curves, overlay, order");
-  EXPECT_NE(play("target toaster\n").find("toaster"), std::string::npos);
-  EXPECT_NE(play("methods-sort weight\n").find("no order of rows is called 'weight'"), std::string::npos);
-  EXPECT_NE(play("overlay teleport\n").find("teleport"), std::string::npos);
-  EXPECT_NE(play("save-chart x.png\n").find(".svg"), std::string::npos);
+  EXPECT_EQ(play("host_budget 1GiB\n"), "usage s 1");
+  EXPECT_EQ(play("move-item 1\n"), "usage s 1 '1'");
+  EXPECT_EQ(play("move-item 0 1\n"), "usage s 1 '0' 1 83");
+  EXPECT_EQ(play("methods-view pie\n"), "usage s 1 'pie'");
+  EXPECT_EQ(play("target toaster\n"), "usage s 1 'toaster'");
+  EXPECT_EQ(play("methods-sort weight\n"), "usage s 1 'weight'");
+  EXPECT_EQ(play("overlay teleport\n"), "usage s 1 'teleport'");
+  EXPECT_EQ(play("save-chart x.png\n"), "usage s 1 'x.png' .svg .html");
   EXPECT_EQ(play("cast none\nmethod accelerate\nauto_map 8GiB,16GiB\nwait\nframes 2\n"), "");
   EXPECT_EQ(workspace.document().load.asked().request.auto_map, (load::MemoryMap{8ull << 30, 16ull << 30}));
   EXPECT_EQ(play("place layer:0=host\nwait\nframes 2\n"), "");
   EXPECT_FALSE(workspace.document().load.asked().request.auto_map);
   EXPECT_EQ(workspace.document().load.asked().request.place,
             (std::vector<load::PlaceRule>{{"layer:0", load::Home::host}}));
-  EXPECT_NE(play("place nothing\n").find("is not EXPR="), std::string::npos);
+  EXPECT_EQ(play("place nothing\n"), "usage s 1 'nothing'");
   EXPECT_EQ(play("gpu_layers 1\nwait\nframes 2\n"), "");
   EXPECT_TRUE(workspace.document().load.asked().request.place.empty());
   EXPECT_EQ(play("target none\ncast none\ngpu_layers none\ndevice_budget none\nwait\n"), "");
@@ -224,15 +214,15 @@ TEST(Script, drives_metadata_operators_and_findings) {
   EXPECT_TRUE(workspace.document().checks.findings.value() ||
               !workspace.document().checks.diagnosis_error().empty());
   const auto play = [&](const std::string& text) {
-    return message_of([&] { play_script(app, parse_script(text, "s"), "s"); });
+    return loadline::testing::facts_of([&] { play_script(app, parse_script(text, "s"), "s"); });
   };
-  EXPECT_NE(play("filter size:>\n").find("s: line 1: filter term 'size:>'"), std::string::npos);
-  EXPECT_EQ(play("operator 9\n"), "s: line 1: '9' is not a number between 0 and 8");
-  EXPECT_EQ(play("metadata nothing\n"), "s: line 1: no metadata 'nothing'");
-  EXPECT_EQ(play("element 3\n"), "s: line 1: no array is shown");
-  EXPECT_EQ(play("search x\n"), "s: line 1: no array is shown");
-  EXPECT_EQ(play("panel findings\nfind x\n"), "s: line 2: the panel 'findings' has no search box");
-  EXPECT_EQ(play("close\ndoctor\n"), "s: line 2: no model is open");
+  EXPECT_EQ(play("filter size:>\n"), "usage s 1 'size:>' '' 64MiB 5GB 4096");
+  EXPECT_EQ(play("operator 9\n"), "usage s 1 '9' 0 8");
+  EXPECT_EQ(play("metadata nothing\n"), "usage s 1 'nothing'");
+  EXPECT_EQ(play("element 3\n"), "usage s 1");
+  EXPECT_EQ(play("search x\n"), "usage s 1");
+  EXPECT_EQ(play("panel findings\nfind x\n"), "usage s 2 'findings'");
+  EXPECT_EQ(play("close\ndoctor\n"), "usage s 2");
 }
 
 // The panel asks the exporter it was told to take: this one has no 8-bit floats.

@@ -185,7 +185,7 @@ std::string facts_of(const std::function<void()>& call) {
     std::string text(error_code_name(error.code()));
     if (const std::string file = safe_display(error.place().file); !file.empty()) {
       text += fmt::format(" {}", last_name(file));
-      said.remove_prefix(file.size());
+      if (said.starts_with(file)) said.remove_prefix(file.size());  // a long one is cut in messages
     }
     if (const std::string rest = facts(said); !rest.empty()) text += " " + rest;
     if (error.remedy()) text += fmt::format(" >{}={}", error.remedy()->option, error.remedy()->value);

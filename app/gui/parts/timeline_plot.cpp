@@ -308,7 +308,9 @@ void TimelinePlot::draw_lines_of_levels(const Ui& ui, const Lane& lane, const Ti
     const float y = inside ? lane.y(bytes) : lane.far;
     if (inside) draw->AddLine({lane.left, y}, {lane.right, y}, ui.theme->text, std::max(1.0f, ui.px(1.5f)));
     const std::string_view beyond = inside ? "" : lane.far < lane.base ? "\xE2\x86\x91 " : "\xE2\x86\x93 ";
-    label(y, ui.theme->text, fmt::format("{}{} budget", beyond, tick_label(*side.budget)));
+    const std::string figure = fmt::format("{}{}", beyond, tick_label(*side.budget));
+    const std::string words = figure + " budget";
+    label(y, ui.theme->text, text_width(words) > ui.px(kLevelLabels - 6) ? figure : words);
   }
   for (auto level = levels_.rbegin(); level != levels_.rend(); ++level) {
     const auto bytes = static_cast<double>(level->bytes);
