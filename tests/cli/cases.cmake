@@ -36,7 +36,8 @@ cli_case(synth_70b 0 "synth llama-3.1-70b 70b --sparse --force" STDOUT "723 tens
 cli_case(synth_xl 0 "synth gpt2-xl xl --force" STDOUT "580 tensors.*sparse" SETUP xl)
 
 cli_case(synth_gguf 0 "synth llama-3-8b eight.gguf --force" STDOUT "291 tensors, 8.03 B parameters, 14.96 GiB of weights in 1 weight file, sparse" SETUP demo)
-cli_case(plan_gguf_pass 0 "plan eight.gguf --method llama_cpp_mmap --seq 512 --past 1536" STDOUT "profile ggml:.*the allocator of this profile reserves 298.52 MiB.*cache 256.00 MiB afterwards")
+cli_case(plan_gguf_pass 0 "plan eight.gguf --method llama_cpp_mmap --seq 512 --past 1536" STDOUT "profile ggml_flash:.*the allocator of this profile reserves 292.52 MiB.*cache 256.00 MiB afterwards")
+cli_case(plan_gguf_pass_no_flash 0 "plan eight.gguf --method llama_cpp_mmap --seq 512 --past 1536 --profile ggml" STDOUT "profile ggml:.*the allocator of this profile reserves 298.52 MiB.*cache 256.00 MiB afterwards")
 cli_case(inspect_gguf_parameters 0 "inspect eight.gguf --json" STDOUT "\"parameter_count\": 8030261248,.*\"missing\": \\[\\],.*\"unclaimed\": \\[\\]")
 cli_case(plan_context 0 "plan eight.gguf --method direct --device-budget 24GiB --context max" STDOUT "largest context.*processed in chunks of 512 tokens.*The model itself has 8,192 positions")
 cli_case(plan_context_without_budget 0 "plan eight.gguf --method direct --context max" STDOUT "Largest context: it needs a budget. --target, --device-budget or --host-budget sets one")

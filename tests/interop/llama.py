@@ -32,8 +32,9 @@ def library():
     return _library[:2]
 
 
-def buffer_sizes(path, context, micro_batch=512):
-    """MiB of the cache and of the compute buffer as llama.cpp reports them when a file is opened; nothing is loaded."""
+def buffer_sizes(path, context, micro_batch=512, flash=False):
+    """MiB of the cache and of the compute buffer as llama.cpp reports them when a file is opened; nothing is loaded.
+    flash: as llama.cpp is set, which chooses flash attention; else it is turned off."""
     c, ffi = library()
     lines = []
     listen = ffi.callback("void(int, const char *, void *)",
@@ -47,7 +48,7 @@ def buffer_sizes(path, context, micro_batch=512):
             raise RuntimeError(f"llama.cpp did not load {path}: {''.join(lines[-5:])}")
         how = c.llama_context_default_params()
         how.n_ctx, how.n_batch, how.n_ubatch, how.n_seq_max = context, micro_batch, micro_batch, 1
-        how.flash_attn_type, how.swa_full, how.n_threads, how.n_threads_batch = 0, False, 1, 1
+        how.flash_attn_type, how.swa_full, how.n_threads, how.n_threads_batch = -1 if flash else 0, False, 1, 1
         made = c.llama_init_from_model(model, how)
         if made == ffi.NULL:
             raise RuntimeError(f"llama.cpp did not run {path}: {''.join(lines[-5:])}")
