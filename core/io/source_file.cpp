@@ -129,6 +129,8 @@ void Cursor::fail_past_end(std::uint64_t bytes, std::string_view what) const {
 void Cursor::fetch(std::size_t bytes, std::string_view what) {
   if (bytes > remaining()) fail_past_end(bytes, what);
   if (in_buffer(bytes)) return;
+  constexpr std::size_t kAheadAtFirst = 4096;
+  if (at_ > buffer_at_ + buffered_ + ahead_) ahead_ = kAheadAtFirst;  // a long way was skipped
   const auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(std::max(bytes, ahead_), remaining()));
   if (buffer_.size() < wanted) buffer_.resize(wanted);
   file_.read_at(at_, std::span(buffer_).first(wanted));

@@ -22,6 +22,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -82,8 +83,9 @@ struct Walk {
 };
 
 // Steps over the strings that begin in a piece of a little-endian file, if they are short. The begin of each
-// is known when the length of the one before has arrived. Two walks at once wait half as often: one from the
-// first string, one from what looks like a string in the middle. That counts if the first walk arrives there.
+// is known when the length of the one before has arrived. Four walks at once wait a quarter as often: one
+// from the first string, the others from what looks like a string further on. Those count if the walk before
+// arrives there.
 std::optional<Walk> walk_strings(std::span<const char> piece) {
   constexpr std::uint64_t kLength = 8, kLong = 1 << 16;
   const auto length = [&](std::uint64_t at) {
@@ -92,27 +94,31 @@ std::optional<Walk> walk_strings(std::span<const char> piece) {
     return value;
   };
   const std::uint64_t last = piece.size() - kLength;
-  std::uint64_t middle = last / 2;
-  while (middle < last && (length(middle) >= kLong || length(middle + 1) < kLong)) ++middle;
-  Walk first, second = {.at = middle};
-  std::uint64_t lengths = 0;  // of all strings: a bit that any of them has
-  const auto step = [&](Walk& walk) {
-    const std::uint64_t bytes = length(walk.at);
-    lengths |= bytes;
-    walk.at += kLength + bytes;
-    ++walk.strings;
+  const auto likely_begin = [&](std::uint64_t at) {
+    while (at < last && (length(at) >= kLong || length(at + 1) < kLong)) ++at;
+    return at;
   };
-  while (first.at < middle && second.at < last && lengths < kLong) {
-    step(first);
-    step(second);
+  std::uint64_t lengths = 0;  // of all strings: a bit that any of them has
+  const auto next = [&](std::uint64_t at) {
+    const std::uint64_t bytes = length(at);
+    lengths |= bytes;
+    return at + kLength + bytes;
+  };
+  const std::array ends = {likely_begin(last / 4), likely_begin(last / 2), likely_begin(last / 4 * 3), last};
+  std::uint64_t a = 0, b = ends[0], c = ends[1], d = ends[2], rounds = 0;  // each of its own: in registers
+  for (; a < ends[0] && b < ends[1] && c < ends[2] && d < ends[3] && lengths < kLong; ++rounds) {
+    a = next(a);
+    b = next(b);
+    c = next(c);
+    d = next(d);
   }
-  while (first.at < middle && lengths < kLong) step(first);
-  if (first.at == middle) {
-    first.strings += second.strings;
-    first.at = second.at;
+  const std::array behind = {a, b, c, d};
+  Walk walk = {rounds, a};
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    if (i > 0 && walk.at == ends[i - 1]) walk = {walk.strings + rounds, behind[i]};
+    for (; walk.at < ends[i] && lengths < kLong; ++walk.strings) walk.at = next(walk.at);
   }
-  while (first.at < last && lengths < kLong) step(first);
-  return lengths < kLong ? std::optional(first) : std::nullopt;
+  return lengths < kLong ? std::optional(walk) : std::nullopt;
 }
 
 class FileReader : GraphReader {
@@ -244,12 +250,15 @@ class FileReader : GraphReader {
   }
 
   void skip_strings(std::uint64_t count) {
-    constexpr std::uint64_t kPiece = io::Cursor::kBufferBytes;
-    std::vector<char> piece;
-    // while all strings of a piece belong to the array
-    while (!big_endian_ && count > kPiece / 8 && in_.remaining() > kPiece) {
-      piece.resize(kPiece);
-      file_.read_at(in_.at(), std::as_writable_bytes(std::span(piece)));
+    // Below the size from which the allocator takes fresh pages from the system each time.
+    constexpr std::uint64_t kMostPiece = 112 << 10, kLeastPiece = 4 << 10, kLeastString = 8;
+    while (!big_endian_) {
+      // so few bytes that all strings of the piece belong to the array
+      const std::uint64_t bytes = std::min({kMostPiece, kLeastString * count, in_.remaining()});
+      if (bytes < kLeastPiece) break;
+      if (!piece_) piece_.reset(new char[kMostPiece]);
+      const std::span piece(piece_.get(), static_cast<std::size_t>(bytes));
+      file_.read_at(in_.at(), std::as_writable_bytes(piece));
       const auto walk = walk_strings(piece);
       if (!walk || walk->at > in_.remaining()) break;
       in_.skip(walk->at, "strings");
@@ -463,6 +472,7 @@ class FileReader : GraphReader {
   std::optional<graph::DType> two_bit_ = {};  // of tensors of kTwoBitNumber
   std::vector<std::uint64_t> key_at_;         // the byte of each of the metadata
   std::vector<TensorInfo> infos_;
+  std::unique_ptr<char[]> piece_;  // of an array of strings
 };
 
 }  // namespace
