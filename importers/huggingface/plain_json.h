@@ -1,6 +1,7 @@
 // Steps over JSON as the usual writers write it: strings of ASCII without escapes, whole numbers.
 #pragma once
 
+#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -14,7 +15,7 @@ namespace loadline::importers {
 // these functions do not take may still be valid: they say nothing about faults, and a parser must read it.
 class PlainJson {
  public:
-  static constexpr std::size_t kPadding = 8;
+  static constexpr std::size_t kPadding = 16;
 
   // Behind the end of `text`, kPadding bytes more must be readable.
   explicit PlainJson(std::string_view text) : text_(text) {}
@@ -43,9 +44,9 @@ class PlainJson {
     if (!take('"')) return std::nullopt;
     const std::size_t begin = at_;
     for (; at_ < text_.size(); at_ += kPadding) {
-      const std::uint64_t ends = ends_of_plain(at_);
-      if (ends == 0) continue;
-      at_ += static_cast<std::size_t>(std::countr_zero(ends)) / 8;
+      const std::size_t plain = plain_bytes(at_);
+      if (plain == kPadding) continue;
+      at_ += plain;
       if (at_ >= text_.size() || text_[at_] != '"') break;
       return text_.substr(begin, at_++ - begin);
     }
@@ -57,23 +58,57 @@ class PlainJson {
     constexpr std::size_t kMostDigits = 19;  // fit in 64 bits
     const std::size_t begin = at_;
     std::uint64_t value = 0;
-    for (; at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9'; ++at_)
-      value = 10 * value + static_cast<std::uint64_t>(text_[at_] - '0');
-    const std::size_t digits = at_ - begin;
-    if (digits == 0 || digits > kMostDigits || (digits > 1 && text_[begin] == '0')) return std::nullopt;
+    while (at_ < text_.size()) {
+      const Digits digits = digits_at(at_);
+      at_ += digits.count;
+      value = value * digits.power + digits.value;
+      if (digits.count < kStep) break;
+    }
+    if (at_ > text_.size()) {  // into the padding
+      at_ = text_.size();
+      return std::nullopt;
+    }
+    const std::size_t count = at_ - begin;
+    if (count == 0 || count > kMostDigits || (count > 1 && text_[begin] == '0')) return std::nullopt;
     return value;
   }
 
  private:
-  // Of the eight bytes at a position, which are no ASCII text, a quote or a backslash: the lowest bit that is
-  // set belongs to the first of them.
-  std::uint64_t ends_of_plain(std::size_t at) const {
-    constexpr std::uint64_t kOnes = 0x0101010101010101, kTops = 0x80 * kOnes;
-    constexpr std::uint64_t kQuotes = std::uint64_t{'"'} * kOnes, kBackslashes = std::uint64_t{'\\'} * kOnes;
+  // How many bytes at a position are ASCII text without a quote and a backslash, of kPadding.
+  std::size_t plain_bytes(std::size_t at) const {
+    using Bytes = signed char __attribute__((vector_size(kPadding)));
+    Bytes bytes;
+    std::memcpy(&bytes, text_.data() + at, sizeof bytes);
+    // bytes beyond ASCII are below zero
+    const Bytes ends = (bytes == Bytes{} + '"') | (bytes == Bytes{} + '\\') | (bytes < Bytes{} + ' ');
+    const auto halves = std::bit_cast<std::array<std::uint64_t, 2>>(ends);
+    if (halves[0] != 0) return static_cast<std::size_t>(std::countr_zero(halves[0])) / 8;
+    return sizeof halves[0] + static_cast<std::size_t>(std::countr_zero(halves[1])) / 8;
+  }
+
+  static constexpr std::size_t kStep = 8;
+  struct Digits {
+    std::size_t count = 0;
+    std::uint64_t value = 0, power = 1;  // 10^count
+  };
+  // The digits at the begin of the kStep bytes at a position.
+  Digits digits_at(std::size_t at) const {
+    constexpr std::uint64_t kOnes = 0x0101010101010101;
+    constexpr std::array<std::uint64_t, kStep + 1> kPowers = {
+        1, 10, 100, 1000, 10'000, 100'000, 1'000'000, 10'000'000, 100'000'000};
     std::uint64_t bytes = 0;
     std::memcpy(&bytes, text_.data() + at, sizeof bytes);
-    const auto below = [](std::uint64_t x, std::uint64_t least) { return (x - least * kOnes) & ~x; };
-    return (below(bytes ^ kQuotes, 1) | below(bytes ^ kBackslashes, 1) | below(bytes, ' ') | bytes) & kTops;
+    bytes ^= '0' * kOnes;
+    const std::uint64_t others = ((bytes + 0x76 * kOnes) | bytes) & 0x80 * kOnes;
+    const auto count = static_cast<std::size_t>(std::countr_zero(others)) / 8;
+    if (count == 0) return {};
+    bytes <<= 8 * (kStep - count);      // as if zeros came before
+    bytes = bytes * 10 + (bytes >> 8);  // pairs, in every other byte
+    constexpr std::uint64_t kPairs = 0x000000FF000000FF;
+    const std::uint64_t value = ((bytes & kPairs) * (100 + (1'000'000ULL << 32)) +
+                                 (bytes >> 16 & kPairs) * (1 + (10'000ULL << 32))) >>
+                                32;
+    return {count, value, kPowers[count]};
   }
 
   std::string_view text_;
