@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <thread>
 
 #include <fmt/core.h>
@@ -33,27 +34,40 @@ void check_tensor(const MetaGraph& graph, const Tensor& tensor) {
   if (!tensor.strides.empty() && tensor.strides.size() != tensor.shape.size())
     fail(graph, tensor, "{} strides for rank {}", tensor.strides.size(), tensor.shape.size());
   const Storage& storage = graph.storage(tensor.storage);
-  if (dtype_info(tensor.dtype).block_elements == 0) {
+  const DTypeInfo& type = dtype_info(tensor.dtype);
+  if (type.block_elements == 0) {
     if (tensor.offset > storage.bytes)
       fail(graph, tensor, "starts at byte {} of a {} byte storage", tensor.offset, storage.bytes);
     return;
   }
-  const auto bytes = spanned_bytes(tensor);
+  const auto elements = spanned_elements(tensor);
+  std::optional<std::uint64_t> bytes;
+  if (elements)  // without a call for the usual types
+    bytes = type.block_elements == 1 ? checked_mul(*elements, type.block_bytes)
+                                     : packed_byte_size(tensor.dtype, *elements);
   if (!bytes) fail(graph, tensor, "its size does not fit in 64 bits or in whole blocks");
   if (!range_fits(tensor.offset, *bytes, storage.bytes))
     fail(graph, tensor, "needs {} bytes at {}, its storage has {}", *bytes, tensor.offset, storage.bytes);
 }
 
-// Names are checked before ranges: a file with repeated names is not trusted further. Checks part `part` of
-// `parts`: the names that their hash assigns to it.
-void check_names(const MetaGraph& graph, std::uint32_t part, std::uint32_t parts) {
-  NameIndex names(graph.tensors.size() / parts);
+// Names are checked before ranges: a file with repeated names is not trusted further. A table of all names
+// does not fit in a core's caches. A bit for each hash does, and few names share theirs with others: those
+// are looked at.
+void check_names(const MetaGraph& graph) {
+  constexpr std::size_t kBitsForName = 8;
+  const std::size_t mask = std::bit_ceil(kBitsForName * graph.tensors.size() + 1) - 1;
+  std::vector<bool> taken(mask + 1), shared(mask + 1);
+  for (const Tensor& tensor : graph.tensors) {
+    const std::size_t bit = tensor.name.hash() & mask;
+    if (taken[bit]) shared[bit] = true;
+    taken[bit] = true;
+  }
+  NameIndex names;
   const auto text_of = [&](std::uint32_t i) { return graph.tensors[i].name.view(); };
   for (std::uint32_t i = 0; i < graph.tensors.size(); ++i) {
-    const Tensor& tensor = graph.tensors[i];
-    // the lower bits of the hash choose the slot in the table
-    if ((tensor.name.hash() >> 24) % parts != part) continue;
-    if (names.add(tensor.name, tensor.name.hash(), i, text_of)) fail(graph, tensor, "the name occurs twice");
+    const Name& name = graph.tensors[i].name;
+    if (shared[name.hash() & mask] && names.add(name, name.hash(), i, text_of))
+      fail(graph, graph.tensors[i], "the name occurs twice");
   }
 }
 
@@ -158,14 +172,14 @@ bool is_sound(const MetaGraph& graph) {
   constexpr std::size_t kMostThreads = 8;
   const std::size_t threads = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 2, kMostThreads);
   std::atomic<bool> sound = true;
-  ParallelLoop(2 * threads + 1, threads, [&](std::size_t turn) {
+  ParallelLoop(threads + 2, threads, [&](std::size_t turn) {
     try {
-      if (turn < threads)
-        check_names(graph, static_cast<std::uint32_t>(turn), static_cast<std::uint32_t>(threads));
-      else if (turn < 2 * threads)
-        check_ranges(graph, turn - threads, threads);
-      else
+      if (turn == 0)
+        check_names(graph);
+      else if (turn == 1)
         check_storages(graph);
+      else
+        check_ranges(graph, turn - 2, threads);
     } catch (...) {
       sound = false;
     }
@@ -227,7 +241,7 @@ void validate(const MetaGraph& graph) {
   // which of two faults is reported must not depend on threads: after a fault, all checks run again in order
   if (graph.tensors.size() < kWorthThreads || !is_sound(graph)) {
     check_storages(graph);
-    check_names(graph, 0, 1);
+    check_names(graph);
     check_ranges(graph, 0, 1);
   }
   if (graph.forward) ForwardCheck(graph, *graph.forward).check();
