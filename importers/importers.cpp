@@ -1,9 +1,11 @@
 // The table of importers, in the order in which their sniff functions are called. The endings of their files
 // stand in core/graph/names/file_names.cpp.
 #include "core/base/error.h"
+#include "core/base/tasks.h"
 #include "core/graph/meta_graph.h"
 #include "core/graph/names/file_names.h"
 #include "core/graph/packed/quantization.h"
+#include "core/graph/packed/stored_parts.h"
 #include "importers/formats.h"
 #include "importers/importer.h"
 
@@ -77,6 +79,20 @@ class SmallTensors {
   std::map<std::string, std::shared_ptr<const io::SourceFile>> siblings_;
 };
 
+// Validates the graph and groups its tensors, which takes their names alone: both at once where there are
+// many.
+graph::packed::StoredModules validated_modules(const graph::MetaGraph& graph) {
+  constexpr std::size_t kWorthThreads = 10'000;
+  std::optional<graph::packed::StoredModules> modules;
+  ParallelLoop(2, graph.tensors.size() < kWorthThreads ? 1 : 2, [&](std::size_t turn) {
+    if (turn == 0)
+      graph::validate(graph);
+    else
+      modules.emplace(graph);
+  }).finish();
+  return std::move(*modules);
+}
+
 }  // namespace
 
 std::span<const Importer> importers() { return kImporters; }
@@ -106,10 +122,10 @@ graph::MetaGraph import_source(const Source& source) {
   graph.notes.insert(graph.notes.begin(), source.notes.begin(), source.notes.end());
   if (importer.id == "hf_index" && graph.tensors.empty() && graph.missing.empty())
     graph.note(graph::Severity::warning, {}, "the index maps no tensors: its weight_map is empty");
-  graph::validate(graph);
+  const graph::packed::StoredModules modules = validated_modules(graph);
   SmallTensors small(source, graph);
   graph::LogicalTensors packed =
-      graph::find_logical_tensors(graph, [&](graph::TensorId id) { return small.read(id); });
+      graph::packed::find_logical_tensors(graph, modules, [&](graph::TensorId id) { return small.read(id); });
   graph.logical = std::move(packed.tensors);
   graph.notes.insert(graph.notes.end(), packed.notes.begin(), packed.notes.end());
   return graph;

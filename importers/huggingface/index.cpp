@@ -198,13 +198,14 @@ namespace {
 class JoinedModel {
  public:
   explicit JoinedModel(const io::SourceFile& index) : graph(file_graph(index, "safetensors")) {
-    constexpr std::uint64_t kUsualEntry = 80, kMostExpected = 1'000'000;
-    // a generous reserve costs nothing: pages that are never written take no memory
-    const auto tensors = static_cast<std::size_t>(std::min(index.size() / kUsualEntry, kMostExpected));
-    graph.tensors.reserve(tensors);
-    graph.storages.reserve(tensors);
-    io::prefer_large_pages(graph.tensors.data(), tensors * sizeof(graph::Tensor));
-    io::prefer_large_pages(graph.storages.data(), tensors * sizeof(graph::Storage));
+    constexpr std::uint64_t kShortEntry = 80, kLongEntry = 100, kMostExpected = 1'000'000;
+    // a generous reserve costs nothing: pages that are never written take no memory, but for large ones
+    const auto most = static_cast<std::size_t>(std::min(index.size() / kShortEntry, kMostExpected));
+    const auto least = static_cast<std::size_t>(std::min(index.size() / kLongEntry, kMostExpected));
+    graph.tensors.reserve(most);
+    graph.storages.reserve(most);
+    io::prefer_large_pages(graph.tensors.data(), least * sizeof(graph::Tensor));
+    io::prefer_large_pages(graph.storages.data(), least * sizeof(graph::Storage));
   }
 
   void add(const std::string& name, OpenedShard opened) {

@@ -30,8 +30,7 @@ class Finder {
       };
   }
 
-  LogicalTensors find() {
-    const packed::StoredModules modules(graph_);
+  LogicalTensors find(const packed::StoredModules& modules) {
     if (modules.size() == 0) return {};
     config_ = read_quantization_config(graph_);
     fit_all(modules);
@@ -122,7 +121,12 @@ class Finder {
 }  // namespace
 
 LogicalTensors find_logical_tensors(const MetaGraph& graph, const ReadSmallTensor& read) {
-  return Finder(graph, read).find();
+  return packed::find_logical_tensors(graph, packed::StoredModules(graph), read);
+}
+
+LogicalTensors packed::find_logical_tensors(const MetaGraph& graph, const StoredModules& modules,
+                                            const ReadSmallTensor& read) {
+  return Finder(graph, read).find(modules);
 }
 
 }  // namespace loadline::graph

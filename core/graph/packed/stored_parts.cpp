@@ -86,6 +86,7 @@ std::optional<Companion> companion_of(Slot slot) {
 StoredModules::StoredModules(const MetaGraph& graph) : graph_(graph) {
   add_companions();
   if (!modules_.empty()) add_weights();
+  index_ = NameIndex();
 }
 
 Group StoredModules::group(std::size_t module) const {
@@ -106,7 +107,8 @@ void StoredModules::add(std::string_view name, Slot slot, std::size_t tensor) {
   }
   const auto fresh = static_cast<std::uint32_t>(modules_.size());
   const auto known = index_.add(name, name_hash(name), fresh, name_of());
-  if (!known) modules_.push_back({name});
+  if (!known)
+    modules_.push_back({static_cast<std::uint32_t>(tensor), static_cast<std::uint32_t>(name.size())});
   Module& module = modules_[known.value_or(fresh)];
   parts_.push_back({static_cast<std::uint32_t>(tensor), module.last, slot});
   module.last = static_cast<std::uint32_t>(parts_.size() - 1);
@@ -148,7 +150,7 @@ void StoredModules::add_weights() {
     if (!weight && !blocks_) continue;
     const std::string_view base = weight ? name.substr(0, name.size() - kWeight.size()) : name;
     std::optional<std::uint32_t> module;
-    if (next < modules_.size() && modules_[next].name == base)
+    if (next < modules_.size() && this->name(next) == base)
       module = static_cast<std::uint32_t>(next);
     else
       module = index_.find(base, name_hash(base), name_of());

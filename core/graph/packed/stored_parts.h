@@ -83,12 +83,15 @@ class StoredModules {
 
   std::size_t size() const { return modules_.size(); }
   // Points into the graph.
-  std::string_view name(std::size_t module) const { return modules_[module].name; }
+  std::string_view name(std::size_t module) const {
+    return graph_.tensors[modules_[module].tensor].name.view().substr(0, modules_[module].name_bytes);
+  }
   Group group(std::size_t module) const;
 
  private:
   struct Module {
-    std::string_view name;
+    std::uint32_t tensor = kNone;  // whose name begins with the module's
+    std::uint32_t name_bytes = 0;
     std::uint32_t weight = kNone;
     std::uint32_t last = kNone;  // of its companions
   };
@@ -99,7 +102,7 @@ class StoredModules {
   };
 
   auto name_of() const {
-    return [this](std::uint32_t position) { return modules_[position].name; };
+    return [this](std::uint32_t position) { return name(position); };
   }
   void add(std::string_view name, Slot slot, std::size_t tensor);
   void add_companions();
@@ -108,9 +111,13 @@ class StoredModules {
   const MetaGraph& graph_;
   std::vector<Module> modules_;
   std::vector<Part> parts_;
-  NameIndex index_;  // of the modules' names
+  NameIndex index_;  // of the modules' names, until all have their tensors
   bool blocks_ = false;
 };
+
+// As graph::find_logical_tensors(), of a graph's modules that are known.
+LogicalTensors find_logical_tensors(const MetaGraph& graph, const StoredModules& modules,
+                                    const ReadSmallTensor& read);
 
 // What a packing makes of a group.
 struct Fitted {
