@@ -222,7 +222,11 @@ void HfIndexCheck::run(HfWeightMap& index, const std::string& path) {
   alone_ = false;
   reset(index.pieces());
   bool plain = index.scan(threads_for_shards(shards_.size()), take);
-  if (plain && !twice_) return;
+  std::size_t found = 0, distinct = 0;
+  for (const Piece& piece : pieces_) found += piece.count;
+  for (const auto& planned : planned_)
+    distinct += planned.load(std::memory_order_relaxed) != kNoShard ? 1 : 0;
+  if (plain && !twice_ && found == distinct) return;
   alone_ = true;
   reset(index.pieces());
   if (plain) plain = index.scan(1, take);
@@ -237,7 +241,9 @@ void HfIndexCheck::take(Piece& piece, std::string_view tensor, std::string_view 
   const auto at = find(piece, tensor, shards_[number]);
   if (at) {
     piece.found[piece.count++ % piece.found.size()] = *at;
-    if (planned_[*at].exchange(number, std::memory_order_relaxed) != kNoShard) twice_ = true;
+    // cheaper than an exchange: run() finds what two threads do at the same time
+    if (planned_[*at].load(std::memory_order_relaxed) != kNoShard) twice_ = true;
+    planned_[*at].store(number, std::memory_order_relaxed);
   }
   if (!at || shards_[number].file == graph::kNoFile)
     piece.promises.push_back({std::string(tensor), number, at.has_value()});
