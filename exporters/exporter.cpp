@@ -264,7 +264,8 @@ void add_logical(const graph::MetaGraph& source, graph::MetaGraph& result) {
   result.logical = graph::find_logical_tensors(result, [&](graph::TensorId id) -> std::optional<std::string> {
                      const auto found = shapes.find(result.tensor(id).name.view());
                      if (found == shapes.end()) return std::nullopt;
-                     if (!found->second->state.empty()) return found->second->state;
+                     if (const auto& state = found->second->state; !state.empty())
+                       return std::string(state.begin(), state.end());
                      std::vector<std::byte> bytes;
                      for (const std::uint64_t side : found->second->shape) append_u64(bytes, side);
                      return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());

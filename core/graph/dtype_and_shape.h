@@ -12,86 +12,121 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 namespace loadline::graph {
 
-// --- Shapes and strides: a short list of numbers. A shape of at most two dimensions needs no heap
-// allocation.
+// --- Short lists, such as shapes and strides: models have them by the hundred thousand.
 
-// Holds up to kInline numbers in place. A regular value with the interface of a vector.
-template <std::size_t kInline>
-class Dimensions {
+// Holds up to kInline values in place, and more of them in one allocation. A regular value with the interface
+// of a vector. Declared [[no_unique_address]], it lets the next member begin right behind its last byte.
+template <typename Value, std::size_t kInline>
+class ShortList {
+  static_assert(std::is_trivially_copyable_v<Value> && alignof(Value) <= sizeof(std::size_t));
+
  public:
-  using value_type = std::uint64_t;
-  using iterator = std::uint64_t*;
-  using const_iterator = const std::uint64_t*;
+  using value_type = Value;
+  using iterator = Value*;
+  using const_iterator = const Value*;
 
-  Dimensions() = default;
-  Dimensions(std::initializer_list<std::uint64_t> values) { assign(values.begin(), values.size()); }
-  Dimensions(const std::vector<std::uint64_t>& values) { assign(values.data(), values.size()); }
-  explicit Dimensions(std::span<const std::uint64_t> values) { assign(values.data(), values.size()); }
-  Dimensions(const Dimensions& other) { assign(other.data(), other.size()); }
-  Dimensions(Dimensions&& other) noexcept { swap(other); }
-  Dimensions& operator=(Dimensions other) noexcept {
+  ShortList() = default;
+  ShortList(std::initializer_list<Value> values) { assign(values.begin(), values.size()); }
+  ShortList(const std::vector<Value>& values) { assign(values.data(), values.size()); }
+  explicit ShortList(std::span<const Value> values) { assign(values.data(), values.size()); }
+  ShortList(const ShortList& other) { assign(other.data(), other.size()); }
+  ShortList(ShortList&& other) noexcept { swap(other); }
+  ShortList& operator=(ShortList other) noexcept {
     swap(other);
     return *this;
   }
-  ~Dimensions() {
-    if (size_ > kInline) delete[] held_.elsewhere;
+  ~ShortList() {
+    if (is_elsewhere()) ::operator delete(count_elsewhere());
   }
 
-  std::size_t size() const { return size_; }
-  bool empty() const { return size_ == 0; }
-  std::uint64_t* data() { return size_ > kInline ? held_.elsewhere : held_.here; }
-  const std::uint64_t* data() const { return size_ > kInline ? held_.elsewhere : held_.here; }
+  std::size_t size() const { return is_elsewhere() ? *count_elsewhere() : size_here(); }
+  bool empty() const { return size() == 0; }
+  Value* data() { return is_elsewhere() ? held_.elsewhere : held_.here; }
+  const Value* data() const { return is_elsewhere() ? held_.elsewhere : held_.here; }
   iterator begin() { return data(); }
-  iterator end() { return data() + size_; }
+  iterator end() { return data() + size(); }
   const_iterator begin() const { return data(); }
-  const_iterator end() const { return data() + size_; }
+  const_iterator end() const { return data() + size(); }
   auto rbegin() const { return std::make_reverse_iterator(end()); }
   auto rend() const { return std::make_reverse_iterator(begin()); }
-  std::uint64_t& operator[](std::size_t i) { return data()[i]; }
-  std::uint64_t operator[](std::size_t i) const { return data()[i]; }
-  std::uint64_t front() const { return data()[0]; }
-  std::uint64_t back() const { return data()[size_ - 1]; }
+  Value& operator[](std::size_t i) { return data()[i]; }
+  const Value& operator[](std::size_t i) const { return data()[i]; }
+  const Value& front() const { return data()[0]; }
+  const Value& back() const { return data()[size() - 1]; }
 
-  void push_back(std::uint64_t value) {
-    std::vector<std::uint64_t> longer(begin(), end());
+  void push_back(const Value& value) {
+    if constexpr (kInline > 0) {
+      if (size_ < kInline) {
+        held_.here[size_++] = value;
+        return;
+      }
+    }
+    std::vector<Value> longer(begin(), end());
     longer.push_back(value);
-    *this = Dimensions(longer);
+    *this = ShortList(longer);
   }
-  void clear() { *this = Dimensions(); }
-  std::vector<std::uint64_t> vector() const { return {begin(), end()}; }
+  void clear() { *this = ShortList(); }
+  std::vector<Value> vector() const { return {begin(), end()}; }
 
-  friend bool operator==(const Dimensions& a, const Dimensions& b) {
+  friend bool operator==(const ShortList& a, const ShortList& b) {
     return std::equal(a.begin(), a.end(), b.begin(), b.end());
   }
-  friend auto operator<=>(const Dimensions& a, const Dimensions& b) {
+  friend auto operator<=>(const ShortList& a, const ShortList& b) {
     return std::lexicographical_compare_three_way(a.begin(), a.end(), b.begin(), b.end());
   }
 
  private:
-  void assign(const std::uint64_t* values, std::size_t count) {
-    if (count > kInline) held_.elsewhere = new std::uint64_t[count];
-    size_ = static_cast<std::uint32_t>(count);
+  static constexpr std::uint8_t kElsewhere = UINT8_MAX;
+  static_assert(kInline < kElsewhere);
+
+  bool is_elsewhere() const {
+    if constexpr (kInline == 0)
+      return held_.elsewhere != nullptr;
+    else
+      return size_ == kElsewhere;
+  }
+  std::size_t size_here() const {
+    if constexpr (kInline == 0)
+      return 0;
+    else
+      return size_;
+  }
+  // Stands before the first value.
+  std::size_t* count_elsewhere() const { return reinterpret_cast<std::size_t*>(held_.elsewhere) - 1; }
+
+  void assign(const Value* values, std::size_t count) {
+    if (count > kInline) {
+      auto* const place =
+          static_cast<std::size_t*>(::operator new(sizeof(std::size_t) + count * sizeof(Value)));
+      *place = count;
+      held_.elsewhere = reinterpret_cast<Value*>(place + 1);
+    }
+    if constexpr (kInline > 0) size_ = count > kInline ? kElsewhere : static_cast<std::uint8_t>(count);
     std::copy_n(values, count, data());
   }
-  void swap(Dimensions& other) noexcept {
+  void swap(ShortList& other) noexcept {
     std::swap(held_, other.held_);
-    std::swap(size_, other.size_);
+    if constexpr (kInline > 0) std::swap(size_, other.size_);
   }
 
+  struct NoSize {};  // with nothing in place, the pointer says it
   union {
-    std::uint64_t here[kInline == 0 ? 1 : kInline];
-    std::uint64_t* elsewhere;
+    std::uint64_t zeros[kInline == 0 ? 1 : (kInline * sizeof(Value) + 7) / 8];
+    Value here[kInline == 0 ? 1 : kInline];
+    Value* elsewhere;
   } held_ = {};
-  std::uint32_t size_ = 0;
+  // or kElsewhere
+  [[no_unique_address]] std::conditional_t<kInline == 0, NoSize, std::uint8_t> size_ = {};
 };
 
-using Shape = Dimensions<2>;
-using Strides = Dimensions<0>;  // most tensors are contiguous and store no strides
+using Shape = ShortList<std::uint64_t, 2>;
+using Strides = ShortList<std::uint64_t, 0>;  // most tensors are contiguous and store no strides
 
 // --- Element types: one table row each, with the code that each supported format uses for the type.
 

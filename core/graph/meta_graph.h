@@ -103,17 +103,20 @@ struct CompanionTensor {
   bool operator==(const CompanionTensor&) const = default;
 };
 
-// A weight as the model uses it.
+// A weight as the model uses it. Its members stand so that none wastes room: there may be one for every
+// second tensor.
 struct LogicalTensor {
-  Name name;  // of the weight where it is not packed
+  Name name;                          // of the weight where it is not packed
+  [[no_unique_address]] Shape shape;  // outermost first, as in torch
   WeightPacking packing{};
   DType dtype = DType::f32;  // that its numbers had before they were packed
-  Shape shape;               // outermost first, as in torch
   std::uint32_t bits = 0;    // of a code
-  Shape block;               // numbers along each dimension that share a scale; the last block may be cut
+  // Numbers along each dimension that share a scale; the last block may be cut.
+  [[no_unique_address]] Shape block;
   TensorId codes{};
-  std::vector<CompanionTensor> companions;  // in the order of Companion, each at most once
-  std::string state;                        // the text in Companion::state
+  // In the order of Companion, each at most once.
+  [[no_unique_address]] ShortList<CompanionTensor, 1> companions;
+  ShortList<char, 0> state;  // the text in Companion::state
   bool operator==(const LogicalTensor&) const = default;
 
   // The tensor of that kind, if there is one.
@@ -165,12 +168,22 @@ Storage plain_storage(FileId file, std::uint64_t offset, std::uint64_t bytes);
 // A storage of `bytes` that no file holds.
 Storage shapes_only_storage(std::uint64_t bytes);
 
+// Its members stand so that none wastes room: a model may have a hundred thousand tensors.
 struct Tensor {
+  Tensor() = default;
+  Tensor(Name text, DType type, Shape sizes = {}, Strides steps = {}, StorageId in = {}, std::uint64_t at = 0)
+      : name(std::move(text)),
+        shape(std::move(sizes)),
+        dtype(type),
+        storage(in),
+        strides(std::move(steps)),
+        offset(at) {}
+
   Name name;
+  [[no_unique_address]] Shape shape;  // outermost first, as in torch and numpy
   DType dtype = DType::opaque;
-  Shape shape;      // outermost first, as in torch and numpy
-  Strides strides;  // in elements; empty = contiguous, C order
   StorageId storage{};
+  Strides strides;           // in elements; empty = contiguous, C order
   std::uint64_t offset = 0;  // bytes from the start of the storage
   bool operator==(const Tensor&) const = default;
 };

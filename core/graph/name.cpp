@@ -3,6 +3,7 @@
 
 #include "core/base/error.h"
 
+#include <algorithm>
 #include <cstring>
 #include <new>
 #include <random>
@@ -23,7 +24,6 @@ std::uint64_t text_hash(std::string_view text) {
 
 namespace {
 
-constexpr std::size_t kLengthBytes = sizeof(std::uint32_t);
 constexpr std::size_t kMostText = UINT32_MAX;
 
 }  // namespace
@@ -40,29 +40,33 @@ void Name::release() {
   ::operator delete(block_);
 }
 
-Name::Name(Block* block, std::uint32_t at, std::string_view text)
-    : block_(block), at_(at), hash_(name_hash(text)) {
-  char* const to = reinterpret_cast<char*>(block + 1) + at;
-  const auto length = static_cast<std::uint32_t>(text.size());
-  std::memcpy(to, &length, kLengthBytes);
-  std::memcpy(to + kLengthBytes, text.data(), text.size());
+Name::Name(Block* block, std::size_t at, std::string_view text)
+    : block_(block),
+      place_(static_cast<std::uint32_t>(at | std::min<std::size_t>(text.size(), kLong) << kAtBits)),
+      hash_(name_hash(text)) {
+  char* to = reinterpret_cast<char*>(block + 1) + at;
+  if (const auto length = static_cast<std::uint32_t>(text.size()); length >= kLong) {
+    std::memcpy(to, &length, sizeof length);
+    to += sizeof length;
+  }
+  std::memcpy(to, text.data(), text.size());
 }
 
 Name::Name(std::string_view text) {
   if (text.empty()) return;
   if (text.size() > kMostText) throw Error(ErrorCode::limit, "a tensor name of more than 4 GiB");
-  *this = Name(make_block(kLengthBytes + text.size(), 1), 0, text);
+  *this = Name(make_block(bytes_of(text), 1), 0, text);
 }
 
 std::vector<Name> Name::many(std::span<const std::string_view> texts) {
-  constexpr std::size_t kMostBlock = std::size_t{1} << 20;  // keeps `at_` in 32 bits; freed sooner if small
+  constexpr std::size_t kMostBlock = kMostAt + std::size_t{1};  // the last text begins before it
   std::vector<Name> names;
   names.reserve(texts.size());
   for (std::size_t begin = 0; begin < texts.size();) {
     std::size_t end = begin, bytes = 0, filled = 0;
     for (; end < texts.size() && bytes < kMostBlock; ++end) {
       if (texts[end].size() > kMostText - kMostBlock) break;  // gets a block of its own, below
-      if (!texts[end].empty()) bytes += kLengthBytes + texts[end].size(), ++filled;
+      if (!texts[end].empty()) bytes += bytes_of(texts[end]), ++filled;
     }
     if (end == begin) {
       names.emplace_back(texts[begin++]);
@@ -75,19 +79,11 @@ std::vector<Name> Name::many(std::span<const std::string_view> texts) {
         names.emplace_back();
         continue;
       }
-      names.push_back(Name(block, static_cast<std::uint32_t>(at), texts[begin]));
-      at += kLengthBytes + texts[begin].size();
+      names.push_back(Name(block, at, texts[begin]));
+      at += bytes_of(texts[begin]);
     }
   }
   return names;
-}
-
-std::string_view Name::view() const {
-  if (block_ == nullptr) return {};
-  const char* const from = reinterpret_cast<const char*>(block_ + 1) + at_;
-  std::uint32_t length = 0;
-  std::memcpy(&length, from, kLengthBytes);
-  return {from + kLengthBytes, length};
 }
 
 }  // namespace loadline::graph

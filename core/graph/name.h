@@ -145,7 +145,7 @@ class Name {
   Name(std::string_view text);
   Name(const std::string& text) : Name(std::string_view(text)) {}
   Name(const char* text) : Name(std::string_view(text)) {}
-  Name(const Name& other) : block_(other.block_), at_(other.at_), hash_(other.hash_) { retain(); }
+  Name(const Name& other) : block_(other.block_), place_(other.place_), hash_(other.hash_) { retain(); }
   Name(Name&& other) noexcept { swap(other); }
   Name& operator=(Name other) noexcept {
     swap(other);
@@ -158,7 +158,16 @@ class Name {
   // One name for each text, in shared allocations.
   static std::vector<Name> many(std::span<const std::string_view> texts);
 
-  std::string_view view() const;
+  std::string_view view() const {
+    if (block_ == nullptr) return {};
+    const char* from = reinterpret_cast<const char*>(block_ + 1) + (place_ & kMostAt);
+    std::uint32_t length = place_ >> kAtBits;
+    if (length == kLong) {
+      std::memcpy(&length, from, sizeof length);
+      from += sizeof length;
+    }
+    return {from, length};
+  }
   operator std::string_view() const { return view(); }
   operator std::string() const { return str(); }
   std::string str() const { return std::string(view()); }
@@ -174,12 +183,16 @@ class Name {
   friend bool operator==(const Name& a, const char* b) { return a.view() == b; }
 
  private:
-  // The header of an allocation. The texts follow it, each preceded by its length.
+  // The header of an allocation. The texts follow it, those of kLong bytes and more preceded by their length.
   struct Block {
     std::atomic<std::size_t> references;
   };
+  static constexpr std::uint32_t kAtBits = 20, kMostAt = (1U << kAtBits) - 1, kLong = UINT32_MAX >> kAtBits;
 
-  Name(Block* block, std::uint32_t at, std::string_view text);
+  Name(Block* block, std::size_t at, std::string_view text);
+  static std::size_t bytes_of(std::string_view text) {
+    return text.size() + (text.size() < kLong ? 0 : sizeof(std::uint32_t));
+  }
   static Block* make_block(std::size_t text_bytes, std::size_t references);
   void retain() const {
     if (block_ != nullptr) block_->references.fetch_add(1, std::memory_order_relaxed);
@@ -187,12 +200,13 @@ class Name {
   void release();
   void swap(Name& other) noexcept {
     std::swap(block_, other.block_);
-    std::swap(at_, other.at_);
+    std::swap(place_, other.place_);
     std::swap(hash_, other.hash_);
   }
 
   Block* block_ = nullptr;  // none for the empty name
-  std::uint32_t at_ = 0;    // offset of the text's length, counted from the end of the Block header
+  std::uint32_t place_ =
+      0;  // kAtBits: where the text begins behind the Block; the others: its length, or kLong
   std::uint32_t hash_ = 0;
 };
 

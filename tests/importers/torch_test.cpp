@@ -334,11 +334,11 @@ std::vector<Hostile> sharing_table() {
   };
   return {
       {"a list that holds itself", file_of(cycle), "limit m.pt 500"},
-      {"lists that double 60 times", file_of(doubling), "limit m.pt 41778 16"},
-      {"one tensor under 200,000 names",
+      {"lists that double 60 times", file_of(doubling), "limit m.pt 47443 16"},
+      {"one tensor under 400,000 names",
        file_of("](" + tensor(floats(), 0, {4}, {1}) + std::string("q\0", 2) +
-               testing::repeat(std::string("h\0", 2), 200'000) + "e"),
-       "limit m.pt 173277 16"},
+               testing::repeat(std::string("h\0", 2), 400'000) + "e"),
+       "limit m.pt 343578 16"},
       {"keys of 60 kB along a path", file_of(dict({{long_key, dict({{long_key, number(1)}})}})),
        "limit m.pt 120001"},
       {"kept names of 1 GB together", names_of(number(1)), "limit m.pt 0 16"},

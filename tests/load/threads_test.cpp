@@ -359,15 +359,16 @@ void add_mlx(Model& model, char first_byte, std::uint16_t scale = 0x3C00) {
       model.add("w.scales", graph::DType::f16, {1, 1}, raw(std::vector<std::uint16_t>{scale}));
   const graph::TensorId biases =
       model.add("w.biases", graph::DType::f16, {1, 1}, raw(std::vector<std::uint16_t>{0}));
-  model.graph().logical.push_back({"w.weight",
-                                   graph::WeightPacking::mlx_affine,
-                                   graph::DType::f16,
-                                   {1, 32},
-                                   4,
-                                   {1, 32},
-                                   id,
-                                   {{graph::Companion::scales, scales}, {graph::Companion::biases, biases}},
-                                   ""});
+  model.graph().logical.push_back(
+      {.name = "w.weight",
+       .shape = {1, 32},
+       .packing = graph::WeightPacking::mlx_affine,
+       .dtype = graph::DType::f16,
+       .bits = 4,
+       .block = {1, 32},
+       .codes = id,
+       .companions = {{graph::Companion::scales, scales}, {graph::Companion::biases, biases}},
+       .state = {}});
 }
 
 TEST_F(CompareModels, PackedWeightsByBytesThenByNumbers) {

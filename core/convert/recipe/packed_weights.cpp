@@ -97,7 +97,7 @@ Unpacker::Unpacker(const graph::MetaGraph& graph, const io::ReadTensor& read,
 
 // {"nested_blocksize": 256, "nested_offset": 0.03}
 void Unpacker::read_nested_state() {
-  const auto state = small_json<nlohmann::json>(weight_.state);
+  const auto state = small_json<nlohmann::json>({weight_.state.data(), weight_.state.size()});
   const auto number = [&](const char* key) {
     const auto found = state.is_object() ? state.find(key) : state.end();
     return found != state.end() && found->is_number() ? found->get<double>() : 0;

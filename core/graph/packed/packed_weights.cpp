@@ -5,7 +5,9 @@
 #include "core/graph/packed/stored_parts.h"
 
 #include <algorithm>
+#include <array>
 #include <mutex>
+#include <span>
 #include <thread>
 #include <utility>
 
@@ -88,13 +90,18 @@ class Finder {
     weight.bits = fitted.bits;
     weight.block = std::move(fitted.block);
     weight.codes = group.id(layout.codes);
-    weight.state = std::move(fitted.state);
+    weight.state = ShortList<char, 0>(std::span<const char>(fitted.state));
     weight.dtype = fitted.dtype ? *fitted.dtype : config_.dtype.value_or(DType::f32);
+    std::array<CompanionTensor, kCompanions> companions;
+    const auto begin = companions.begin();
+    auto end = begin;
     group.for_each([&](Slot slot) {
-      if (const auto kind = packed::companion_of(slot); kind && !weight.companion(*kind))
-        weight.companions.push_back({*kind, group.id(slot)});
+      const auto kind = packed::companion_of(slot);
+      if (kind && std::ranges::find(begin, end, *kind, &CompanionTensor::kind) == end)
+        *end++ = {*kind, group.id(slot)};
     });
-    std::ranges::sort(weight.companions, {}, &CompanionTensor::kind);
+    std::ranges::sort(begin, end, {}, &CompanionTensor::kind);
+    weight.companions = ShortList<CompanionTensor, 1>(std::span<const CompanionTensor>(begin, end));
     return weight;
   }
 
