@@ -230,6 +230,43 @@ TEST(LoadMethods, FusionNeedsItsSourcesAndStacks) {
   EXPECT_EQ(peak(better, plan::Space::host), each);
 }
 
+// Names are compared once for all orders: each order must get what a search in it finds.
+TEST(LoadMethods, NamedPartsFollowEveryOrder) {
+  for (const bool twice : {false, true}) {
+    std::vector<Weight> weights = {{"model.embed_tokens.weight", 9}, {"lm_head.weight", 9}};
+    for (int layer = 0; layer < 3; ++layer)
+      for (int e = 0; e < 4; ++e)
+        for (const char* part : {"w1", "w2", "w3"})
+          weights.push_back({fmt::format("model.layers.{}.mlp.experts.{}.{}.weight", layer, e, part), 10});
+    // a second gate of an expert does not match the others: whether they fuse depends on which comes first
+    if (twice) weights.push_back({"model.layers.1.mlp.experts.2.gate_proj.weight", 11});
+    const graph::MetaGraph graph = model_of(weights);
+    const load::NamedParts parts(graph);
+    load::StorageOrder order = load::find_order("file").make(graph);
+    std::mt19937_64 random(7);
+    std::set<std::size_t> counts;
+    for (int i = 0; i < 50; ++i) {
+      std::ranges::shuffle(order, random);
+      const auto groups = parts.expert_groups(order), expected = load::expert_groups(graph, order);
+      ASSERT_EQ(groups.size(), expected.size());
+      counts.insert(groups.size());
+      for (std::size_t g = 0; g < groups.size(); ++g) {
+        EXPECT_EQ(groups[g].label, expected[g].label);
+        EXPECT_EQ(groups[g].storages, expected[g].storages);
+      }
+      const load::StorageOrder some(order.begin(), order.begin() + i % 10);
+      const auto units = parts.units(some), searched = load::load_units(graph, some);
+      ASSERT_EQ(units.size(), searched.size());
+      for (std::size_t u = 0; u < units.size(); ++u) {
+        EXPECT_EQ(units[u].label, searched[u].label);
+        EXPECT_EQ(units[u].storages, searched[u].storages);
+        EXPECT_EQ(units[u].bytes, searched[u].bytes);
+      }
+    }
+    EXPECT_EQ(counts, twice ? std::set<std::size_t>({5, 6}) : std::set<std::size_t>({6}));
+  }
+}
+
 // Experts that do not match each other are loaded one by one.
 TEST(LoadMethods, OnlyCompleteExpertsFuse) {
   const auto groups = [](const std::vector<Weight>& weights) {

@@ -29,9 +29,9 @@ MethodBuilder::MethodBuilder(const graph::MetaGraph& graph, const StorageOrder& 
       plan_(std::move(used)) {
   if (bound.request.cast) casts_ = storage_casts(graph, *bound.request.cast);
   if (bound.request.prepack) prepacks_ = storage_prepacks(graph, *bound.request.prepack);
-  order_.reserve(order.size());
-  for (const graph::StorageId id : order)
-    if (graph.storage(id).bytes > 0) order_.push_back(id);
+  order_ = order;
+  if (parts_->some_empty())
+    std::erase_if(order_, [&](graph::StorageId id) { return graph.storage(id).bytes == 0; });
   plan_.blocks.clear();
   plan_.steps.clear();
   plan_.marks.clear();
@@ -106,12 +106,14 @@ plan::BlockId MethodBuilder::make_cast(plan::Space space, graph::StorageId id, p
 
 std::vector<plan::BlockId> MethodBuilder::make_all(plan::Space space, plan::BlockUse use) {
   std::vector<plan::BlockId> blocks;
+  blocks.reserve(order_.size());
   for (const graph::StorageId id : order_) blocks.push_back(make(space, id, use));
   return blocks;
 }
 
 std::vector<plan::BlockId> MethodBuilder::make_all_cast(plan::Space space, plan::BlockUse use) {
   std::vector<plan::BlockId> blocks;
+  blocks.reserve(order_.size());
   for (const graph::StorageId id : order_) blocks.push_back(make_cast(space, id, use));
   return blocks;
 }
@@ -252,7 +254,8 @@ void TransferRing::send(graph::StorageId from, std::uint64_t bytes, plan::BlockI
       continue;
     }
     plan::copy(plan_, slots_[current_], filled_, from, done * read_unit, piece * read_unit, cast);
-    transfers_.push_back({.block = to, .at = done * unit, .slot_at = filled_, .bytes = piece * unit});
+    if (transfers_.empty()) first_at_ = done * unit;
+    transfers_.push_back({.block = to, .bytes = piece * unit});
     filled_ += piece * unit;
     done += piece;
     if (cut || filled_ == slot_bytes_) flush();
@@ -260,7 +263,12 @@ void TransferRing::send(graph::StorageId from, std::uint64_t bytes, plan::BlockI
 }
 
 void TransferRing::flush() {
-  for (const Transfer& t : transfers_) plan::copy(plan_, t.block, t.at, slots_[current_], t.slot_at, t.bytes);
+  // as send() placed them: only the first can be the rest of a storage
+  std::uint64_t at = first_at_, slot_at = 0;
+  for (const Transfer& t : transfers_) {
+    plan::copy(plan_, t.block, std::exchange(at, 0), slots_[current_], slot_at, t.bytes);
+    slot_at = std::min(align_up(slot_at + t.bytes, kCopyAlignment), slot_bytes_);
+  }
   transfers_.clear();
   filled_ = 0;
   current_ = (current_ + 1) % slots_.size();

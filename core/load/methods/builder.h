@@ -124,15 +124,14 @@ class TransferRing {
  private:
   struct Transfer {
     plan::BlockId block{};
-    std::uint64_t at = 0;
-    std::uint64_t slot_at = 0;
     std::uint64_t bytes = 0;
   };
 
   plan::Plan& plan_;
   std::uint64_t slot_bytes_;
   std::vector<plan::BlockId> slots_;
-  std::vector<Transfer> transfers_;
+  std::vector<Transfer> transfers_;  // out of the slot that is being filled
+  std::uint64_t first_at_ = 0;       // of the first transfer, in its block
   std::uint64_t filled_ = 0;
   std::size_t current_ = 0;
 };

@@ -16,7 +16,7 @@ namespace {
 // that parameter after reading by one in the layout of their kernels. `together`: all old parameters live
 // until the last new one is made.
 plan::Plan load_and_repack(MethodBuilder& b, bool together) {
-  const std::vector<ExpertGroup> groups = expert_groups(b.graph(), b.order());
+  const std::vector<ExpertGroup> groups = b.parts().expert_groups(b.order());
   struct Place {
     plan::BlockId block{};
     std::uint64_t at = 0;
@@ -77,8 +77,9 @@ namespace {
 class StagedPrepack {
  public:
   explicit StagedPrepack(MethodBuilder& b) : b_(b), consumers_(b.graph().storages.size(), 1) {
-    for (const std::vector<graph::TensorId>& group : graph::tied_groups(b.graph()))
-      consumers_[graph::index(b.graph().tensor(group.front()).storage)] = group.size();
+    for (const std::vector<graph::TensorId>& group : b.parts().tied_groups())
+      consumers_[graph::index(b.graph().tensor(group.front()).storage)] =
+          static_cast<std::uint32_t>(group.size());
     for (const graph::StorageId id : b_.order()) read_.push_back(b_.load(plan::Space::host, id));
     plan::mark(b_.plan(), "file data on the host");
   }
@@ -124,7 +125,7 @@ class StagedPrepack {
   }
 
   MethodBuilder& b_;
-  std::vector<std::size_t> consumers_;  // by storage
+  std::vector<std::uint32_t> consumers_;  // by storage
   std::vector<plan::BlockId> read_, waiting_;
   std::uint64_t waiting_bytes_ = 0;
 };
@@ -135,15 +136,16 @@ bool executorch_waits(const LoadRequest& request) { return request.flush_bytes >
 
 plan::Plan load_executorch_before(MethodBuilder& b) {
   StagedPrepack staged(b);
-  std::vector<std::vector<plan::BlockId>> model;
+  std::vector<plan::BlockId> model;  // the first block of each weight; those of its further copies follow
   for (const graph::StorageId id : b.order()) {
-    model.emplace_back();
-    for (std::size_t k = 0; k < staged.copies(id); ++k)
-      model.back().push_back(b.make(plan::Space::device, id));
+    model.push_back(b.make(plan::Space::device, id));
+    for (std::size_t k = 1; k < staged.copies(id); ++k) b.make(plan::Space::device, id);
   }
   b.activations();
   plan::mark(b.plan(), "prepack starts");
-  staged.run([&](std::size_t i, std::size_t k) { return model[i][k]; });
+  staged.run([&](std::size_t i, std::size_t k) {
+    return plan::BlockId{static_cast<std::uint32_t>(graph::index(model[i]) + k)};
+  });
   plan::mark(b.plan(), "loaded");
   return std::move(b.plan());
 }

@@ -10,6 +10,7 @@
 #include <array>
 #include <charconv>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <tuple>
@@ -171,39 +172,53 @@ ExpertGroup group_of(const graph::MetaGraph& graph, std::string label,
   return group;
 }
 
+FoundExperts find_experts(const graph::MetaGraph& graph, std::span<const graph::StorageId> order) {
+  struct Family {
+    std::uint32_t number = 0;            // by first members
+    std::array<Column, 3> columns = {};  // gate, up, down
+  };
+  std::map<std::string_view, Family> families;
+  FoundExperts found;
+  found.family_of.resize(graph.storages.size(), FoundExperts::kNone);
+  const auto owners = graph::first_owner(graph);
+  for (const graph::StorageId id : order) {
+    const graph::TensorId owner = *owners[graph::index(id)];
+    const auto name = expert_name(graph.tensor(owner).name);
+    if (!name || graph::tensor_bytes(graph, graph.tensor(owner)) != graph.storage(id).bytes) continue;
+    const auto [entry, fresh] = families.try_emplace(name->prefix);
+    if (fresh) entry->second.number = static_cast<std::uint32_t>(families.size());
+    Column& column = entry->second.columns[static_cast<std::size_t>(name->part)];
+    found.by_order = !column.try_emplace(name->expert, owner).second || found.by_order;
+    found.family_of[graph::index(id)] = entry->second.number;
+  }
+  std::vector<std::pair<std::uint32_t, ExpertGroup>> groups;
+  for (const auto& [prefix, family] : families) {
+    const auto& [gate, up, down] = std::tie(family.columns[0], family.columns[1], family.columns[2]);
+    const std::string label(prefix);
+    if (complete(graph, gate) && complete(graph, up) && gate.size() == up.size())
+      groups.emplace_back(family.number, group_of(graph, label + ".gate_up_proj", {&gate, &up}));
+    if (complete(graph, down))
+      groups.emplace_back(family.number, group_of(graph, label + ".down_proj", {&down}));
+  }
+  std::ranges::stable_sort(groups, [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (auto& [number, group] : groups) {
+    found.families.push_back(number);
+    found.groups.push_back(std::move(group));
+  }
+  if (found.groups.empty()) found.family_of = {};
+  return found;
+}
+
 }  // namespace
 
 std::vector<ExpertGroup> expert_groups(const graph::MetaGraph& graph,
                                        std::span<const graph::StorageId> order) {
-  struct Found {
-    std::size_t first = 0;
-    std::array<Column, 3> columns = {};  // gate, up, down
-  };
-  std::map<std::string_view, Found> found;
-  const auto owners = graph::first_owner(graph);
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    const graph::Tensor& tensor = graph.tensor(*owners[graph::index(order[i])]);
-    const auto name = expert_name(tensor.name);
-    if (!name || graph::tensor_bytes(graph, tensor) != graph.storage(order[i]).bytes) continue;
-    const auto [entry, fresh] = found.try_emplace(name->prefix);
-    if (fresh) entry->second.first = i;
-    entry->second.columns[static_cast<std::size_t>(name->part)].try_emplace(name->expert,
-                                                                            *owners[graph::index(order[i])]);
-  }
-  std::vector<std::pair<std::size_t, ExpertGroup>> groups;
-  for (const auto& [prefix, entry] : found) {
-    const auto& [gate, up, down] = std::tie(entry.columns[0], entry.columns[1], entry.columns[2]);
-    const std::string label(prefix);
-    if (complete(graph, gate) && complete(graph, up) && gate.size() == up.size())
-      groups.emplace_back(entry.first, group_of(graph, label + ".gate_up_proj", {&gate, &up}));
-    if (complete(graph, down))
-      groups.emplace_back(entry.first, group_of(graph, label + ".down_proj", {&down}));
-  }
-  std::ranges::stable_sort(groups, [](const auto& a, const auto& b) { return a.first < b.first; });
-  std::vector<ExpertGroup> sorted;
-  for (auto& [first, group] : groups) sorted.push_back(std::move(group));
-  return sorted;
+  return find_experts(graph, order).groups;
 }
+
+NamedParts::NamedParts(const graph::MetaGraph& graph)
+    : graph_(graph),
+      some_empty_(std::ranges::find(graph.storages, 0u, &graph::Storage::bytes) != graph.storages.end()) {}
 
 std::optional<graph::StorageId> NamedParts::shared_embedding() const {
   std::call_once(embedding_found_, [&] { embedding_ = load::shared_embedding(graph_); });
@@ -211,8 +226,50 @@ std::optional<graph::StorageId> NamedParts::shared_embedding() const {
 }
 
 const std::vector<ExpertGroup>& NamedParts::expert_groups() const {
-  std::call_once(groups_found_, [&] { groups_ = load::expert_groups(graph_, with_bytes()); });
-  return groups_;
+  std::call_once(experts_found_, [&] { experts_ = find_experts(graph_, with_bytes()); });
+  return experts_.groups;
+}
+
+// The members of a group are the same in every order; only the sequence of the groups follows it.
+std::vector<ExpertGroup> NamedParts::expert_groups(const StorageOrder& order) const {
+  const std::vector<ExpertGroup>& groups = expert_groups();
+  if (experts_.by_order) return load::expert_groups(graph_, order);
+  if (groups.empty()) return {};
+  std::vector<std::size_t> first(graph_.storages.size() + 1, order.size());  // by family
+  for (std::size_t i = order.size(); i-- > 0;)
+    if (const std::uint32_t family = experts_.family_of[graph::index(order[i])];
+        family != FoundExperts::kNone)
+      first[family] = i;
+  std::vector<std::size_t> places(groups.size());
+  std::iota(places.begin(), places.end(), std::size_t{0});
+  std::ranges::stable_sort(places, {}, [&](std::size_t g) { return first[experts_.families[g]]; });
+  std::vector<ExpertGroup> sorted;
+  for (const std::size_t g : places) sorted.push_back(groups[g]);
+  return sorted;
+}
+
+const std::vector<std::vector<graph::TensorId>>& NamedParts::tied_groups() const {
+  std::call_once(ties_found_, [&] { tied_groups_ = graph::tied_groups(graph_); });
+  return tied_groups_;
+}
+
+std::vector<LoadUnit> NamedParts::units(const StorageOrder& order) const {
+  std::call_once(units_found_, [&] {
+    units_ = load_units(graph_, used_storages(graph_));
+    unit_of_.resize(graph_.storages.size());
+    for (std::size_t u = 0; u < units_.size(); ++u)
+      for (const graph::StorageId id : std::exchange(units_[u].storages, {}))
+        unit_of_[graph::index(id)] = static_cast<std::uint32_t>(u);
+  });
+  std::vector<LoadUnit> units = units_;
+  for (LoadUnit& unit : units) unit.bytes = 0;
+  for (const graph::StorageId id : order) {
+    LoadUnit& unit = units[unit_of_[graph::index(id)]];
+    unit.storages.push_back(id);
+    unit.bytes += graph_.storage(id).bytes;
+  }
+  std::erase_if(units, [](const LoadUnit& unit) { return unit.storages.empty(); });
+  return units;
 }
 
 const StorageOrder& NamedParts::by_name() const {

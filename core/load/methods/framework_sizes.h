@@ -62,15 +62,31 @@ struct ExpertGroup {
 std::vector<ExpertGroup> expert_groups(const graph::MetaGraph& graph,
                                        std::span<const graph::StorageId> order);
 
+// The groups, and the families of experts that they were found in: a family is all experts of one module.
+struct FoundExperts {
+  static constexpr std::uint32_t kNone = UINT32_MAX;
+  std::vector<ExpertGroup> groups = {};
+  std::vector<std::uint32_t> families = {};   // by group
+  std::vector<std::uint32_t> family_of = {};  // by storage; empty if there are no groups
+  bool by_order = false;                      // two tensors are the same expert: the first one counts
+};
+
 // What plans find by the names of a model's tensors, found when first asked for and kept. Names are compared
 // once, and not for each of hundreds of plans. May be used from several threads; the graph must outlive it.
 class NamedParts {
  public:
-  explicit NamedParts(const graph::MetaGraph& graph) : graph_(graph) {}
+  explicit NamedParts(const graph::MetaGraph& graph);
+
+  bool some_empty() const { return some_empty_; }  // whether a storage has no bytes
 
   std::optional<graph::StorageId> shared_embedding() const;  // model_parts.h
   // Of the storages that have bytes, sorted by their first member in file order.
   const std::vector<ExpertGroup>& expert_groups() const;
+  // The same in another order of these storages: what expert_groups(graph, order) finds.
+  std::vector<ExpertGroup> expert_groups(const StorageOrder& order) const;
+  const std::vector<std::vector<graph::TensorId>>& tied_groups() const;  // of the graph
+  // What load_units(graph, order) gives.
+  std::vector<LoadUnit> units(const StorageOrder& order) const;
   // The storages that have bytes, by name, with numbers in names compared as numbers.
   const StorageOrder& by_name() const;
 
@@ -78,9 +94,13 @@ class NamedParts {
   StorageOrder with_bytes() const;
 
   const graph::MetaGraph& graph_;
-  mutable std::once_flag embedding_found_, groups_found_, names_sorted_;
+  const bool some_empty_;
+  mutable std::once_flag embedding_found_, experts_found_, ties_found_, units_found_, names_sorted_;
   mutable std::optional<graph::StorageId> embedding_;
-  mutable std::vector<ExpertGroup> groups_;
+  mutable FoundExperts experts_;
+  mutable std::vector<std::vector<graph::TensorId>> tied_groups_;
+  mutable std::vector<LoadUnit> units_;         // without storages
+  mutable std::vector<std::uint32_t> unit_of_;  // by storage: positions in units_
   mutable StorageOrder by_name_;
 };
 

@@ -29,9 +29,7 @@ struct Range {
 class LlamaCpp {
  public:
   explicit LlamaCpp(MethodBuilder& b)
-      : b_(b),
-        repacked_(repacked_storages(b.graph(), b.bound().request.repack)),
-        owners_(graph::first_owner(b.graph())) {
+      : b_(b), repacked_(repacked_storages(b.graph(), b.bound().request.repack)) {
     host_block(vocabulary_bytes(b.graph()), "vocabulary");
   }
 
@@ -62,7 +60,7 @@ class LlamaCpp {
     for (const graph::StorageId id : largest_first(created)) read_repacked(id, piece);
     repack_head();
     for (const graph::StorageId id : created) {
-      if (repacks(id) || (on_device(id) && !b_.has_twin(id))) continue;
+      if (repacks(id)) continue;
       const plan::BlockId weight = b_.make(plan::Space::host, id);
       const std::optional<plan::BlockId> buffer = aligned_buffer(id, piece);
       b_.read(weight, id);
@@ -107,14 +105,20 @@ class LlamaCpp {
     return order;
   }
 
-  // Embedding, final norm and head come before the layers, and the parts of a layer in the order of its code.
+  // The weights on the host. Embedding, final norm and head come before the layers, and the parts of a layer
+  // in the order of its code.
   StorageOrder as_created() const {
+    StorageOrder order;
+    for (const graph::StorageId id : b_.order())
+      if (!on_device(id) || b_.has_twin(id)) order.push_back(id);
+    if (order.empty()) return order;
+    const std::vector<std::optional<graph::TensorId>> owners = graph::first_owner(b_.graph());
     constexpr std::array<std::string_view, 10> kParts = {
         "attn_norm.", "attn_q.",       "attn_k.",  "attn_v.",  "attn_output.",
         "ffn_norm.",  "ffn_gate_inp.", "ffn_gate", "ffn_down", "ffn_up"};
     constexpr std::array<int, 5> kPhases = {0, 4, 3, 1, 2};  // by Phase
     const auto key = [&](graph::StorageId id) {
-      const std::string_view name = b_.graph().tensor(*owners_[graph::index(id)]).name.view();
+      const std::string_view name = b_.graph().tensor(*owners[graph::index(id)]).name.view();
       const auto [phase, stack, layer] = forward_key(name);
       const auto part = std::ranges::find_if(
           kParts, [&](std::string_view p) { return name.find(p) != std::string_view::npos; });
@@ -122,16 +126,14 @@ class LlamaCpp {
     };
     using Keyed = std::pair<decltype(key(graph::StorageId{})), graph::StorageId>;
     std::vector<Keyed> keyed;
-    for (const graph::StorageId id : b_.order()) keyed.emplace_back(key(id), id);
+    for (const graph::StorageId id : order) keyed.emplace_back(key(id), id);
     std::ranges::stable_sort(keyed, {}, &Keyed::first);
-    StorageOrder order;
-    for (const Keyed& entry : keyed) order.push_back(entry.second);
+    std::ranges::transform(keyed, order.begin(), &Keyed::second);
     return order;
   }
 
   MethodBuilder& b_;
   const std::vector<bool> repacked_;
-  const std::vector<std::optional<graph::TensorId>> owners_;
 };
 
 }  // namespace

@@ -133,8 +133,8 @@ namespace {
 // Units in forward order. A weight that a later unit uses again, under another name, is loaded again with it.
 std::vector<LoadUnit> units_of(const MethodBuilder& b) {
   const graph::MetaGraph& graph = b.graph();
-  std::vector<LoadUnit> units = load_units(graph, b.order());
-  for (const std::vector<graph::TensorId>& group : graph::tied_groups(graph)) {
+  std::vector<LoadUnit> units = b.parts().units(b.order());
+  for (const std::vector<graph::TensorId>& group : b.parts().tied_groups()) {
     const graph::StorageId storage = graph.tensor(group.front()).storage;
     if (b.bytes(storage) == 0) continue;
     for (std::size_t i = 1; i < group.size(); ++i) {

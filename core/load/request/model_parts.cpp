@@ -134,10 +134,11 @@ namespace {
 // Sorted by file and offset; storages without a file by their number.
 StorageOrder file_order(const graph::MetaGraph& graph) {
   StorageOrder order = used_storages(graph);
-  std::ranges::stable_sort(order, [&](graph::StorageId a, graph::StorageId b) {
+  const auto before = [&](graph::StorageId a, graph::StorageId b) {
     const graph::Storage &x = graph.storage(a), &y = graph.storage(b);
     return std::tie(x.file, x.offset) < std::tie(y.file, y.offset);
-  });
+  };
+  if (!std::ranges::is_sorted(order, before)) std::ranges::stable_sort(order, before);
   return order;
 }
 
