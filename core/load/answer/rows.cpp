@@ -25,7 +25,7 @@ namespace {
 
 // A sequence of storages, and the orders that give it.
 struct Sequence {
-  StorageOrder storages;
+  const StorageOrder* storages = nullptr;
   std::vector<std::size_t> orders;
 };
 
@@ -54,7 +54,8 @@ class Comparison {
         taker_(taker),
         progress_(progress),
         threads_(std::max<std::size_t>(threads, 1)),
-        keep_(keep) {}
+        keep_(keep),
+        table_(graph) {}
 
   void run() {
     for (std::size_t i = 0; i < orders_.size(); ++i) {
@@ -62,11 +63,10 @@ class Comparison {
       if (is_own(i))
         own_orders_.push_back(i);
       else
-        add(orders_[i].row != nullptr ? orders_[i].row->make(graph_) : *orders_[i].listed, i);
+        add(orders_[i].row != nullptr ? table_.of(*orders_[i].row) : *orders_[i].listed, i);
     }
     if (!own_orders_.empty()) find_own_orders();
     const std::vector<Load> loads = all_loads();
-    progress_.add_total(loads.size());
     ParallelLoop(loads.size(), threads_, [&](std::size_t i) { project_load(loads[i]); }).finish();
   }
 
@@ -76,19 +76,20 @@ class Comparison {
     return orders_[order].row != nullptr && orders_[order].row->make == nullptr;
   }
 
-  void add(StorageOrder storages, std::size_t order) {
+  void add(const StorageOrder& storages, std::size_t order) {
     for (Sequence& sequence : sequences_)
-      if (sequence.storages == storages) return sequence.orders.push_back(order);
-    sequences_.push_back({std::move(storages), {order}});
+      if (*sequence.storages == storages) return sequence.orders.push_back(order);
+    sequences_.push_back({&storages, {order}});
   }
 
   // Finds each method's own order. All orders that depend on the method are the same one.
   void find_own_orders() {
     own_.resize(methods_.size());
-    const std::vector<StorageOrder> made = table_orders(graph_);
+    done_.resize(methods_.size(), nullptr);
     ParallelLoop(methods_.size(), threads_, [&](std::size_t m) {
+      if (is_best_in_file_order(m)) return;
       try {
-        own_[m] = optimal_order(graph_, *methods_[m], bound_, progress_, made);
+        own_[m] = optimal_order(graph_, *methods_[m], bound_, progress_, table_);
       } catch (const Error& error) {
         if (!is_refusal(error)) throw;
         refuse(m, own_orders_, error);
@@ -96,12 +97,40 @@ class Comparison {
     }).finish();
   }
 
+  // Projects a load in file order ahead of the others: for most methods it proves that order the best one,
+  // and gives the rows of both.
+  bool is_best_in_file_order(std::size_t method) {
+    const auto file = std::ranges::find_if(
+        sequences_, [&](const Sequence& sequence) { return *sequence.storages == table_.file(); });
+    if (file == sequences_.end() || pass_ != nullptr || methods_[method]->traits.order_free) return false;
+    Load load = {method, file->storages, file->orders};
+    load.orders.insert(load.orders.end(), own_orders_.begin(), own_orders_.end());
+    std::optional<Projection> projection;
+    try {
+      projection = projected(load);
+    } catch (const Error& error) {
+      if (!is_refusal(error)) throw;
+      return false;
+    }
+    if (proves_file_order(bound_, projection->plan, projection->timeline)) {
+      own_[method] = OptimalOrder{.order = {}, .proven = true};
+      done_[method] = file->storages;
+      progress_.add_total(1);
+      progress_.add(1);
+      take_rows(load, *projection);
+    }
+    give_back(std::move(*projection));
+    return done_[method] != nullptr;
+  }
+
   std::vector<Load> all_loads() const {
     std::vector<Load> loads;
     for (std::size_t m = 0; m < methods_.size(); ++m) {
+      const StorageOrder* const done = done_.empty() ? nullptr : done_[m];
       const std::size_t first = loads.size();
-      for (const Sequence& sequence : sequences_) loads.push_back({m, &sequence.storages, sequence.orders});
-      if (own_orders_.empty() || !own_[m]) continue;
+      for (const Sequence& sequence : sequences_)
+        if (sequence.storages != done) loads.push_back({m, sequence.storages, sequence.orders});
+      if (done != nullptr || own_orders_.empty() || !own_[m]) continue;
       const auto same = std::find_if(loads.begin() + static_cast<std::ptrdiff_t>(first), loads.end(),
                                      [&](const Load& load) { return *load.storages == own_[m]->order; });
       if (same == loads.end())
@@ -114,24 +143,29 @@ class Comparison {
 
   void project_load(const Load& load) {
     std::optional<Projection> projection;
-    // a counter shared by all threads would slow every copy down
-    Progress own(progress_.stop_token());
     try {
-      projection =
-          project(graph_, *methods_[load.method], "", *load.storages, bound_, own, pass_, take_used(), keep_);
+      projection = projected(load);
     } catch (const Error& error) {
       if (!is_refusal(error)) throw;
       progress_.add(1);
       return refuse(load.method, load.orders, error);
     }
     progress_.add(1);
+    take_rows(load, *projection);
+    give_back(std::move(*projection));
+  }
+  Projection projected(const Load& load) {
+    // a counter shared by all threads would slow every copy down
+    Progress own(progress_.stop_token());
+    return project(graph_, *methods_[load.method], "", *load.storages, bound_, own, pass_, take_used(),
+                   keep_);
+  }
+  void take_rows(const Load& load, Projection& projection) const {
     for (const std::size_t order : load.orders) {
-      projection->order = orders_[order].name;
-      projection->order_proven = is_own(order) ? std::optional(own_[load.method]->proven) : std::nullopt;
-      taker_.take(load.method * orders_.size() + order, *projection);
+      projection.order = orders_[order].name;
+      projection.order_proven = is_own(order) ? std::optional(own_[load.method]->proven) : std::nullopt;
+      taker_.take(load.method * orders_.size() + order, projection);
     }
-    const std::lock_guard lock(mutex_);
-    used_.push_back(std::move(*projection));
   }
   // The memory of an earlier projection, if one is free.
   Projection take_used() {
@@ -140,6 +174,11 @@ class Comparison {
     Projection used = std::move(used_.back());
     used_.pop_back();
     return used;
+  }
+
+  void give_back(Projection projection) {
+    const std::lock_guard lock(mutex_);
+    used_.push_back(std::move(projection));
   }
 
   void refuse(std::size_t method, const std::vector<std::size_t>& orders, const Error& error) const {
@@ -155,9 +194,11 @@ class Comparison {
   Progress& progress_;
   const std::size_t threads_;
   const Keep keep_;
+  const TableOrders table_;
   std::vector<Sequence> sequences_;               // for every method
   std::vector<std::size_t> own_orders_;           // orders that each method makes for itself
   std::vector<std::optional<OptimalOrder>> own_;  // by method; absent if it was refused
+  std::vector<const StorageOrder*> done_;         // by method: the sequence that was projected ahead
   std::mutex mutex_;
   std::vector<Projection> used_;  // at most one for each thread
 };
@@ -234,13 +275,17 @@ plan::PerSpace<AliveBlocks> alive_blocks(const Projection& projection, const Lab
   plan::PerSpace<AliveBlocks> alive;
   if (most == 0) return alive;
   const plan::Plan& plan = projection.plan;
+  plan::PerSpace<std::size_t> peaks;  // steps; no block outlives kNever
+  for (std::size_t space = 0; space < peaks.size(); ++space)
+    peaks[space] =
+        projection.timeline.peaks[space].bytes == 0 ? plan::kNever : projection.timeline.peaks[space].step;
   plan::PerSpace<std::vector<plan::BlockId>> largest;  // largest first, ties by id
   for (std::size_t i = 0; i < plan.blocks.size(); ++i) {
     const plan::Block& block = plan.blocks[i];
     const std::size_t space = plan::index(block.space);
-    const plan::Peak& peak = projection.timeline.peaks[space];
+    const std::size_t peak = peaks[space];
     const plan::Lifetime& life = projection.timeline.lifetimes[i];
-    if (peak.bytes == 0 || life.from_step > peak.step || peak.step >= life.to_step) continue;
+    if (life.from_step > peak || peak >= life.to_step) continue;
     ++alive[space].count;
     std::vector<plan::BlockId>& found = largest[space];
     const auto is_smaller = [&](plan::BlockId id) { return plan.block(id).bytes < block.bytes; };

@@ -96,13 +96,12 @@ class LevelFollower final : public plan::StepTaker {
   LevelFollower(unsigned mask, Change change) : mask_(mask), change_(std::move(change)) {}
 
   void take(std::span<const plan::Block> blocks, std::span<const plan::Step> steps, std::size_t) override {
-    constexpr std::uint64_t kMost = std::uint64_t{1} << 62;
     for (const plan::Step& step : steps) {
       if (step.verb == plan::Verb::copy) continue;
       const plan::Block& block = blocks[graph::index(step.block)];
       if ((mask_ & plan::space_bit(block.space)) == 0) continue;
       if (step.verb == plan::Verb::alloc) {
-        if (block.bytes >= kMost - allocated_)
+        if (block.bytes >= kMostOrdered - allocated_)
           throw Error(ErrorCode::limit, "a load that allocates 2^62 bytes or more in all is not ordered");
         allocated_ += block.bytes;
       }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <mutex>
 #include <random>
 #include <utility>
 #include <vector>
@@ -18,13 +19,13 @@ namespace {
 class Search {
  public:
   Search(const graph::MetaGraph& graph, const Method& method, const BoundRequest& bound,
-         const Progress& progress, std::span<const StorageOrder> made)
+         const Progress& progress, const TableOrders& table)
       : graph_(graph),
         method_(method),
         bound_(bound),
         progress_(progress),
-        made_(made),
-        file_(made.empty() ? find_order("file").make(graph) : made.front()),
+        table_(table),
+        file_(table.file()),
         cut_(cut_in(file_)) {}
 
   OptimalOrder best() {
@@ -34,7 +35,8 @@ class Search {
     probe();
     if (!fixed_) probe_files();
     OptimalOrder found = search();
-    if (static_cast<std::uint64_t>(cut_in(found.order).peak) == *found.peak) return found;
+    if (found.order == file_ || static_cast<std::uint64_t>(cut_in(found.order).peak) == *found.peak)
+      return found;
     // the turns were the same in every probe, but not in this order
     fixed_ = fixed_files_ = false;
     return search();
@@ -61,10 +63,7 @@ class Search {
     };
     for (const TurnCut* cut : {&cut_, &files_cut_.cut})
       for (const TurnPhase* phase : highest_phases(*cut)) attempt(by_rule(*phase, cut == &files_cut_.cut));
-    std::vector<StorageOrder> own;
-    if (made_.empty()) own = table_orders(graph_);
-    for (const StorageOrder& order : made_.empty() ? std::span<const StorageOrder>(own) : made_)
-      attempt(order);
+    for (const StorageOrder* order : table_.all()) attempt(*order);
     return {std::move(best), static_cast<std::uint64_t>(least), bounded && least == bound};
   }
 
@@ -202,8 +201,8 @@ class Search {
   const Method& method_;
   const BoundRequest& bound_;
   const Progress& progress_;
-  const std::span<const StorageOrder> made_;
-  const StorageOrder file_;
+  const TableOrders& table_;
+  const StorageOrder& file_;
   mutable plan::Plan plan_;  // the last one made, without its steps
   const TurnCut cut_;        // in file order
   std::vector<StorageOrder> probes_;
@@ -215,19 +214,52 @@ class Search {
 
 }  // namespace
 
-OptimalOrder optimal_order(const graph::MetaGraph& graph, const Method& method, const BoundRequest& bound,
-                           const Progress& progress, std::span<const StorageOrder> made) {
-  progress.check_canceled();
-  if (method.traits.order_free)
-    return {.order = made.empty() ? find_order("file").make(graph) : made.front(), .proven = true};
-  return Search(graph, method, bound, progress, made).best();
+struct TableOrders::Kept {
+  std::once_flag made;
+  StorageOrder order;
+};
+
+TableOrders::TableOrders(const graph::MetaGraph& graph)
+    : graph_(graph), kept_(std::make_unique<Kept[]>(orders().size())) {}
+
+TableOrders::~TableOrders() = default;
+
+const StorageOrder& TableOrders::of(const Order& row) const {
+  Kept& kept = kept_[static_cast<std::size_t>(&row - orders().data())];
+  std::call_once(kept.made, [&] { kept.order = row.make(graph_); });
+  return kept.order;
 }
 
-std::vector<StorageOrder> table_orders(const graph::MetaGraph& graph) {
-  std::vector<StorageOrder> made;
+std::vector<const StorageOrder*> TableOrders::all() const {
+  std::vector<const StorageOrder*> all;
   for (const Order& row : orders())
-    if (row.make != nullptr) made.push_back(row.make(graph));
-  return made;
+    if (row.make != nullptr) all.push_back(&of(row));
+  return all;
+}
+
+OptimalOrder optimal_order(const graph::MetaGraph& graph, const Method& method, const BoundRequest& bound,
+                           const Progress& progress) {
+  return optimal_order(graph, method, bound, progress, TableOrders(graph));
+}
+
+OptimalOrder optimal_order(const graph::MetaGraph& graph, const Method& method, const BoundRequest& bound,
+                           const Progress& progress, const TableOrders& table) {
+  progress.check_canceled();
+  if (method.traits.order_free) return {.order = table.file(), .proven = true};
+  return Search(graph, method, bound, progress, table).best();
+}
+
+// Search::best() looks at this first. Its cut refuses loads that allocate more.
+bool proves_file_order(const BoundRequest& bound, const plan::Plan& plan, const plan::Timeline& timeline) {
+  if (plan::peak_over(timeline, bound.spaces).bytes != plan::sum_over(timeline.final_bytes, bound.spaces))
+    return false;
+  std::uint64_t allocated = 0;
+  for (const plan::Block& block : plan.blocks) {
+    if ((bound.spaces & plan::space_bit(block.space)) == 0) continue;
+    if (block.bytes >= kMostOrdered - allocated) return false;
+    allocated += block.bytes;
+  }
+  return true;
 }
 
 StorageOrder make_order(const graph::MetaGraph& graph, const Order& order, const Method& method,

@@ -6,9 +6,11 @@
 #include "core/load/request/method.h"
 #include "core/load/request/model_parts.h"
 #include "core/plan/plan.h"
+#include "core/plan/timeline.h"
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -60,7 +62,8 @@ struct TurnCut {
 };
 // Makes a plan and gives its steps to the taker.
 using PlanMaker = std::function<void(plan::StepTaker&)>;
-// Throws Error{limit} for a plan that allocates 2^62 bytes or more in all; below that, no sum here overflows.
+// Throws Error{limit} for a plan that allocates as many bytes in all; below that, no sum here overflows.
+inline constexpr std::uint64_t kMostOrdered = std::uint64_t{1} << 62;
 TurnCut cut_turns(const PlanMaker& make, std::size_t storages, unsigned mask);
 
 // For loads that keep groups of storages together: one turn per group. Its hump is the least peak that the
@@ -104,15 +107,34 @@ struct OptimalOrder {
   bool proven = false;
 };
 
+// The orders of the table that the graph alone gives, each made when first asked for and kept. May be used
+// from several threads; the graph must outlive it.
+class TableOrders {
+ public:
+  explicit TableOrders(const graph::MetaGraph& graph);
+  ~TableOrders();
+  const StorageOrder& of(const Order& row) const;  // whose `make` is not null
+  const StorageOrder& file() const { return of(find_order("file")); }
+  // All of them, in the order of the table.
+  std::vector<const StorageOrder*> all() const;
+
+ private:
+  struct Kept;
+  const graph::MetaGraph& graph_;
+  const std::unique_ptr<Kept[]> kept_;  // by row
+};
+
 // The candidate with the lowest peak over BoundRequest::spaces; file order if none is lower, because then the
 // reads stay sequential. Among equal peaks, the order that departs from file order least often, then the
 // earlier candidate. O(n log n) and a handful of plans. Throws Error{canceled}. Unless the method is
 // order_free, also throws as make_plan() does, and Error{limit} for a load of 2^62 bytes or more.
-// `made`: the orders of the table that the graph alone gives, in its order, if they are made already.
 OptimalOrder optimal_order(const graph::MetaGraph& graph, const Method& method, const BoundRequest& bound,
-                           const Progress& progress = Progress(), std::span<const StorageOrder> made = {});
-// Those orders.
-std::vector<StorageOrder> table_orders(const graph::MetaGraph& graph);
+                           const Progress& progress = Progress());
+OptimalOrder optimal_order(const graph::MetaGraph& graph, const Method& method, const BoundRequest& bound,
+                           const Progress& progress, const TableOrders& table);
+// Whether optimal_order() would prove file order optimal from its plan alone. `timeline`: of that plan, the
+// load in file order without a forward pass.
+bool proves_file_order(const BoundRequest& bound, const plan::Plan& plan, const plan::Timeline& timeline);
 
 // The sequence of storages for this method: from the table's order if it depends on the graph alone, else the
 // optimal order.
