@@ -30,19 +30,24 @@ std::string fault(fmt::format_string<Args...> text, Args... args) {
 
 }  // namespace
 
-std::optional<std::string> PlanChecker::check(std::span<const Block> blocks, std::span<const Step> steps,
-                                              std::size_t first) {
-  blocks_ = blocks;
-  states_.resize(blocks.size(), State::unborn);
-  for (std::size_t i = 0; i < steps.size(); ++i) {
-    if (is_plain(steps[i])) continue;
-    if (const auto problem = check_step(steps[i])) return fmt::format("step {}: {}", first + i, *problem);
+// Most steps are plain and sound. check_step() comes to the same for these, more slowly.
+inline bool PlanChecker::is_plain_copy(const Step& step, const Block& to) const {
+  if (step.cast || to.prepack || !range_fits(step.offset, step.bytes, to.bytes)) return false;
+  if (const auto* const storage = std::get_if<graph::StorageId>(&step.from)) {
+    if (to.space == Space::page_cache && (to.storage != *storage || step.offset != step.from_offset))
+      return false;
+    return graph::index(*storage) < graph_.storages.size() &&
+           range_fits(step.from_offset, step.bytes, graph_.storage(*storage).bytes);
   }
-  return std::nullopt;
+  const BlockId from = std::get<BlockId>(step.from);
+  if (to.space == Space::page_cache || graph::index(from) >= blocks_.size() || from == step.block ||
+      states_[graph::index(from)] != State::alive)
+    return false;
+  const Block& read = blocks_[graph::index(from)];
+  return !read.prepack && range_fits(step.from_offset, step.bytes, read.bytes);
 }
 
-// Most steps are plain and sound. check_step() comes to the same for these, more slowly.
-bool PlanChecker::is_plain(const Step& step) {
+inline bool PlanChecker::is_plain(const Step& step) {
   if (graph::index(step.block) >= blocks_.size()) return false;
   const Block& block = blocks_[graph::index(step.block)];
   State& state = states_[graph::index(step.block)];
@@ -55,27 +60,25 @@ bool PlanChecker::is_plain(const Step& step) {
   }
   const std::uint64_t live = live_ + block.bytes;
   if (state != State::unborn || live < live_ || live >> 63 != 0 || block.prepack ||
-      block.space == Space::page_cache ||
       (block.storage && graph::index(*block.storage) >= graph_.storages.size()))
+    return false;
+  if (block.space == Space::page_cache &&
+      (!block.storage || block.bytes > graph_.storage(*block.storage).bytes))
     return false;
   live_ = live;
   state = State::alive;
   return true;
 }
 
-bool PlanChecker::is_plain_copy(const Step& step, const Block& to) const {
-  if (step.cast || to.prepack || to.space == Space::page_cache ||
-      !range_fits(step.offset, step.bytes, to.bytes))
-    return false;
-  if (const auto* const storage = std::get_if<graph::StorageId>(&step.from))
-    return graph::index(*storage) < graph_.storages.size() &&
-           range_fits(step.from_offset, step.bytes, graph_.storage(*storage).bytes);
-  const BlockId from = std::get<BlockId>(step.from);
-  if (graph::index(from) >= blocks_.size() || from == step.block ||
-      states_[graph::index(from)] != State::alive)
-    return false;
-  const Block& read = blocks_[graph::index(from)];
-  return !read.prepack && range_fits(step.from_offset, step.bytes, read.bytes);
+std::optional<std::string> PlanChecker::check(std::span<const Block> blocks, std::span<const Step> steps,
+                                              std::size_t first) {
+  blocks_ = blocks;
+  states_.resize(blocks.size(), State::unborn);
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    if (is_plain(steps[i])) continue;
+    if (const auto problem = check_step(steps[i])) return fmt::format("step {}: {}", first + i, *problem);
+  }
+  return std::nullopt;
 }
 
 std::optional<std::string> PlanChecker::check_step(const Step& step) {

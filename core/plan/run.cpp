@@ -50,7 +50,10 @@ class Recorder {
       life.to_step = static_cast<std::uint32_t>(at);
     }
     if (!limits_) timeline_.usage.push_back({at, now, own_books_ ? *machine_.live_bytes() : live_});
-    if (!own_books_ && step.verb == Verb::alloc) raise_peaks(index(block.space), at, now);
+    if (!own_books_ && step.verb == Verb::alloc)
+      add_to_sums(space_bit(block.space), block.bytes, at, now);
+    else if (!own_books_)
+      take_from_sums(space_bit(block.space), block.bytes);
     if (reserves_) timeline_.reserved_usage.push_back(*machine_.reserved());
     if (counted_) add_sample(now);
   }
@@ -77,25 +80,35 @@ class Recorder {
     io::prefer_large_pages(list.data(), count * sizeof(Entry));
   }
 
-  // By the plan's own count, only sums with the space of an allocation can have a new peak. Peaks are kept
-  // for the spaces that have been used: most loads use two.
-  void raise_peaks(std::size_t space, std::size_t step, double seconds) {
-    const unsigned bit = 1u << space;
+  // By the plan's own count, only sums with the space of an allocation can have a new peak. Sums and peaks
+  // are kept for the spaces that have been used: most loads use two.
+  void add_to_sums(unsigned bit, std::uint64_t bytes, std::size_t step, double seconds) {
     if ((used_spaces_ & bit) == 0) use_space(bit);
     const unsigned others = used_spaces_ & ~bit;
     for (unsigned mask = others;; mask = (mask - 1) & others) {
+      const std::uint64_t sum = sums_[mask | bit] += bytes;
       Peak& peak = timeline_.sum_peaks[mask | bit];
-      if (const std::uint64_t bytes = sum_over(live_, mask | bit); bytes > peak.bytes) {
-        peak = {.bytes = bytes, .step = step, .seconds = seconds};
-        if (bytes > limits_in_use_[mask | bit]) timeline_.over_step = std::min(timeline_.over_step, step);
+      if (sum > peak.bytes) {
+        peak = {.bytes = sum, .step = step, .seconds = seconds};
+        if (sum > limits_in_use_[mask | bit]) timeline_.over_step = std::min(timeline_.over_step, step);
       }
+      if (mask == 0) return;
+    }
+  }
+  void take_from_sums(unsigned bit, std::uint64_t bytes) {
+    const unsigned others = used_spaces_ & ~bit;
+    for (unsigned mask = others;; mask = (mask - 1) & others) {
+      sums_[mask | bit] -= bytes;
       if (mask == 0) return;
     }
   }
   void use_space(unsigned bit) {
     auto& peaks = timeline_.sum_peaks;
     for (unsigned mask = 0; mask <= kAllSpaces; ++mask)
-      if ((mask & bit) != 0) peaks[mask] = peaks[mask & used_spaces_];
+      if ((mask & bit) != 0) {
+        peaks[mask] = peaks[mask & used_spaces_];
+        sums_[mask] = sums_[mask & used_spaces_];
+      }
     used_spaces_ |= bit;
     limits_in_use_.fill(UINT64_MAX);
     for (unsigned mask = 0; limits_ && mask <= kAllSpaces; ++mask)
@@ -126,6 +139,7 @@ class Recorder {
   const bool counted_;
   Timeline timeline_;
   PerSpace<std::uint64_t> live_ = {};
+  std::array<std::uint64_t, kAllSpaces + 1> sums_ = {};  // of live_, by mask of used spaces
   unsigned used_spaces_ = 0;
 };
 
