@@ -8,6 +8,7 @@
 #include "core/graph/meta_graph.h"
 #include "core/graph/packed/quantization.h"
 #include "core/io/graph_reader.h"
+#include "core/io/system_memory.h"
 
 #include <algorithm>
 #include <cstring>
@@ -21,7 +22,7 @@
 namespace loadline::inspect {
 namespace {
 
-constexpr std::uint64_t kBuffer = 512 << 10;         // bytes that are read of each model at once
+constexpr std::uint64_t kBuffer = 1 << 20;           // bytes that are read of each model at once
 constexpr std::uint64_t kNumbers = 64 << 10;         // numbers that are compared at once
 constexpr std::uint64_t kPartElements = 8ull << 20;  // a multiple of kNumbers and of every block
 constexpr std::uint64_t kRecipeMemory = 1 << 20;
@@ -260,28 +261,37 @@ class Comparer {
   // Reads a range of two weights of one type; calls `differ(first, count, bytes of a, bytes of b)` for pieces
   // of it that are not equal.
   template <typename Differ>
-  static void read_both(graph::DType dtype, ByteStream of_a, ByteStream of_b, const Part& part,
-                        Differ differ) {
+  void read_both(graph::DType dtype, ByteStream of_a, ByteStream of_b, const Part& part, Differ differ) {
     const graph::DTypeInfo& type = graph::dtype_info(dtype);
     const std::uint64_t unit = std::max<std::uint32_t>(type.block_elements, 1);
     const std::uint64_t unit_bytes = std::max<std::uint32_t>(type.block_bytes, 1);
     const std::uint64_t most = std::min(part.count, kBuffer / unit_bytes * unit);
-    const auto buffer_bytes = static_cast<std::size_t>((most + unit - 1) / unit * unit_bytes);
-    const std::unique_ptr<std::byte[]> x(new std::byte[buffer_bytes]), y(new std::byte[buffer_bytes]);
+    std::unique_ptr<io::Pages> buffers = take_buffers();
     for (std::uint64_t done = 0; done < part.count;) {
       const std::uint64_t count = std::min(most, part.count - done);
       const std::uint64_t offset = (part.first + done) / unit * unit_bytes;
       const auto bytes = static_cast<std::size_t>((count + unit - 1) / unit * unit_bytes);
-      const std::span to_a(x.get(), bytes), to_b(y.get(), bytes);
+      const auto to_a = buffers->span().first(bytes), to_b = buffers->span().subspan(kBuffer, bytes);
       of_a.read(offset, to_a);
       of_b.read(offset, to_b);
       if (std::memcmp(to_a.data(), to_b.data(), bytes) != 0) differ(part.first + done, count, to_a, to_b);
       done += count;
     }
+    const std::lock_guard lock(mutex_);
+    spare_.push_back(std::move(buffers));
+  }
+
+  // For bytes of both models. Parts hand them on: each page of new memory costs a trap.
+  std::unique_ptr<io::Pages> take_buffers() {
+    const std::lock_guard lock(mutex_);
+    if (spare_.empty()) return std::make_unique<io::Pages>(2 * kBuffer);
+    std::unique_ptr<io::Pages> taken = std::move(spare_.back());
+    spare_.pop_back();
+    return taken;
   }
 
   void compare_bytes(const Weight& of_a, const Weight& of_b, const Part& part, const io::ReadTensor& read_a,
-                     const io::ReadTensor& read_b, DifferenceTally& tally) const {
+                     const io::ReadTensor& read_b, DifferenceTally& tally) {
     const bool numbers = options_.tolerance && is_number_type(of_a);
     read_both(of_a.dtype, ByteStream(*a_, read_a, of_a), ByteStream(*b_, read_b, of_b), part,
               [&](std::uint64_t first, std::uint64_t count, std::span<const std::byte> x,
@@ -317,7 +327,7 @@ class Comparer {
   }
 
   bool same_tensor(graph::TensorId x, graph::TensorId y, const io::ReadTensor& read_a,
-                   const io::ReadTensor& read_b) const {
+                   const io::ReadTensor& read_b) {
     const graph::Tensor &of_a = a_->tensor(x), &of_b = b_->tensor(y);
     const std::uint64_t bytes = graph::tensor_bytes(*a_, of_a);
     if (bytes != graph::tensor_bytes(*b_, of_b)) return false;
@@ -354,6 +364,7 @@ class Comparer {
   std::atomic<std::uint64_t> read_ = 0;
   std::mutex mutex_;
   std::vector<DifferenceTally> tallies_;  // by pair
+  std::vector<std::unique_ptr<io::Pages>> spare_;
 };
 
 }  // namespace
