@@ -53,59 +53,57 @@ void OutputFile::set_size(std::uint64_t bytes) {
     throw system_error(path_, fmt::format("set its size to {} bytes", bytes), errno);
 }
 
-void OutputFile::set_direct(bool direct) {
-  if (direct == direct_) return;
-  const int flags = ::fcntl(fd_.get(), F_GETFL);
-  const int wanted = direct ? flags | O_DIRECT : flags & ~O_DIRECT;
-  if (flags < 0 || ::fcntl(fd_.get(), F_SETFL, wanted) != 0) {
-    if (direct) policy_ = WritePolicy::drop_behind;
-    return;
-  }
-  direct_ = direct;
-}
-
+// A descriptor of its own: what is not aligned is written beside it through the page cache.
 void OutputFile::set_policy(WritePolicy policy) {
   policy_ = policy;
-  set_direct(policy == WritePolicy::direct);
+  direct_ = UniqueFd();
+  if (policy != WritePolicy::direct) return;
+  // the same file, whatever its path names by now
+  direct_ =
+      UniqueFd(::open(fmt::format("/proc/self/fd/{}", fd_.get()).c_str(), O_WRONLY | O_CLOEXEC | O_DIRECT));
+  if (!direct_) policy_ = WritePolicy::drop_behind;
 }
 
 void OutputFile::write_at(std::uint64_t offset, std::span<const std::byte> bytes) {
   const std::uint64_t begin = offset, end = offset + bytes.size();
-  const bool aligned = offset % kDirectUnit == 0 && bytes.size() % kDirectUnit == 0 &&
-                       reinterpret_cast<std::uintptr_t>(bytes.data()) % kDirectUnit == 0;
-  if (policy_ == WritePolicy::direct) set_direct(aligned);
+  bool direct = static_cast<bool>(direct_);
   while (!bytes.empty()) {
-    const ssize_t put = uninterrupted(
-        [&] { return ::pwrite(fd_.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset)); });
-    if (put == 0) errno = EIO;                    // no progress: it would be tried for ever
-    if (put < 0 && errno == EINVAL && direct_) {  // a file system that takes the flag but not the write
-      set_policy(WritePolicy::drop_behind);
+    // also false for the rest of a short write
+    direct = direct && offset % kDirectUnit == 0 && bytes.size() >= kDirectUnit &&
+             reinterpret_cast<std::uintptr_t>(bytes.data()) % kDirectUnit == 0;
+    const std::size_t some = direct ? bytes.size() / kDirectUnit * kDirectUnit : bytes.size();
+    const ssize_t put = uninterrupted([&] {
+      return ::pwrite((direct ? direct_ : fd_).get(), bytes.data(), some, static_cast<off_t>(offset));
+    });
+    if (put < 0 && errno == EINVAL && direct) {  // a file system that takes the flag but not the write
+      direct = false;
       continue;
     }
+    if (put == 0) errno = EIO;  // no progress: it would be tried for ever
     if (put <= 0)
       throw Error(ErrorCode::io, {.file = path_, .byte = offset},
                   system_error("", fmt::format("write {} bytes", bytes.size()), errno).what());
     offset += static_cast<std::uint64_t>(put);
     bytes = bytes.subspan(static_cast<std::size_t>(put));
-    // the rest of a short write is not aligned any more
-    if (direct_ && !bytes.empty()) set_direct(false);
   }
-  if (policy_ == WritePolicy::drop_behind) write_behind(begin, end - begin);
+  if (policy_ != WritePolicy::cached && !direct) write_behind(begin, end - begin);
 }
 
 // Writing starts now, and waits for what was written kBehind before: dirty pages stay few, and the pages that
 // are dropped are used again, which costs less than new ones.
-void OutputFile::write_behind(std::uint64_t offset, std::uint64_t bytes) {
-  const std::uint64_t end = offset + bytes;
+void OutputFile::write_behind(std::uint64_t offset, std::uint64_t bytes) const {
   ::sync_file_range(fd_.get(), static_cast<off_t>(offset), static_cast<off_t>(bytes), SYNC_FILE_RANGE_WRITE);
-  if (dropped_ > offset) dropped_ = offset;
-  if (end < dropped_ + 2 * kBehind) return;
-  const std::uint64_t upto = end - kBehind;
-  const auto from = static_cast<off_t>(dropped_), size = static_cast<off_t>(upto - dropped_);
-  ::sync_file_range(fd_.get(), from, size,
-                    SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER);
+  const std::uint64_t begin = offset - std::min(offset, kBehind);
+  if (offset + bytes <= begin + kBehind) return;
+  const auto from = static_cast<off_t>(begin), size = static_cast<off_t>(offset + bytes - kBehind - begin);
+  constexpr unsigned kThrough =
+      SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
+  // fsync does not tell again what this call tells of a disk; the other numbers say that nothing was tried
+  if (::sync_file_range(fd_.get(), from, size, kThrough) != 0 && errno != ENOSYS && errno != EINVAL &&
+      errno != ESPIPE && errno != EPERM)
+    throw Error(ErrorCode::io, {.file = path_, .byte = begin},
+                system_error("", fmt::format("write {} bytes", size), errno).what());
   ::posix_fadvise(fd_.get(), from, size, POSIX_FADV_DONTNEED);
-  dropped_ = upto;
 }
 
 void OutputFile::sync() {

@@ -37,10 +37,11 @@ class Xxh3 {
 enum class WritePolicy : std::uint8_t {
   cached,       // through the page cache, which keeps them
   drop_behind,  // through the page cache; pages are written out soon and dropped
-  direct,       // past the page cache (O_DIRECT), where offset, size and memory are multiples of kDirectUnit
+  direct,       // past the page cache (O_DIRECT), but for what is not a whole kDirectUnit of file and memory
 };
 
-// Move-only. `path` is used in messages. One thread at a time.
+// Move-only. `path` is used in messages. Several threads may write different ranges at a time, and make the
+// content durable meanwhile.
 class OutputFile {
  public:
   OutputFile(UniqueFd fd, std::string path) : path_(std::move(path)), fd_(std::move(fd)) {}
@@ -63,14 +64,12 @@ class OutputFile {
   // Bytes between a write and the moment when its pages are dropped.
   static constexpr std::uint64_t kBehind = 32 << 20;
 
-  void set_direct(bool direct);
-  void write_behind(std::uint64_t offset, std::uint64_t bytes);
+  void write_behind(std::uint64_t offset, std::uint64_t bytes) const;
 
   std::string path_;
   UniqueFd fd_;
+  UniqueFd direct_;  // of the same file; valid if the policy is `direct` and the file system takes it
   WritePolicy policy_ = WritePolicy::cached;
-  bool direct_ = false;        // the descriptor's state
-  std::uint64_t dropped_ = 0;  // pages before this offset have been dropped
 };
 
 // --- An output file that appears whole or not at all: temporary file, fsync, rename.

@@ -137,11 +137,13 @@ PipelineSizes buffers_for(const Layout& layout, const graph::MetaGraph& source, 
   });
   const bool gathers = std::ranges::any_of(
       source.tensors, [](const graph::Tensor& tensor) { return !tensor.strides.empty(); });
-  constexpr unsigned kMostThreads = 8;
+  constexpr unsigned kMostThreads = 8, kWritersAtOnce = 4;
   const unsigned threads = options.threads != 0
                                ? options.threads
                                : std::clamp(std::thread::hardware_concurrency(), 1u, kMostThreads);
-  return share_budget(options.memory_budget, threads, computes, gathers);
+  // past the page cache the disk has work only while a thread waits for it
+  const unsigned writers = options.policy == io::WritePolicy::direct ? kWritersAtOnce : 1;
+  return share_budget(options.memory_budget, threads, writers, computes, gathers);
 }
 
 }  // namespace
@@ -154,7 +156,7 @@ WriteForecast forecast_write(const Layout& layout, const graph::MetaGraph& sourc
   forecast.buffers = buffers_for(layout, source, options);
   constexpr std::uint64_t kThreadMemory = 1 << 20;  // stacks and what the pipeline itself takes
   forecast.memory_bytes =
-      io::peak_resident_bytes() + forecast.buffers.bytes() + (forecast.buffers.threads + 2) * kThreadMemory;
+      io::peak_resident_bytes() + forecast.buffers.bytes() + forecast.buffers.shares() * kThreadMemory;
   for (const LayoutFile& file : layout.files) {
     for (const Slot& slot : file.slots)
       forecast.bytes_read += convert::recipe_source_bytes(source, slot.recipe);

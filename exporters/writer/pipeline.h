@@ -128,20 +128,22 @@ class FileContent {
   std::vector<Place> places_;         // sorted
 };
 
-// --- Reads, computes and hashes the windows of an output file on several threads, and hands them on in
-// order.
+// --- Reads, computes, hashes and writes the windows of an output file on several threads.
 
 // How a memory budget is shared.
 struct PipelineSizes {
-  unsigned threads = 1;       // that read and compute; one more waits for the disk
+  unsigned threads = 1;       // that read and compute
+  unsigned writers = 1;       // more threads, which wait for the disk: windows that are written at a time
   std::size_t windows = 0;    // buffers
   std::size_t window = 0;     // bytes of each, a multiple of 4096
   std::uint64_t recipes = 0;  // bytes for the recipes of each thread; 0 if none computes
-  std::uint64_t bytes() const { return windows * window + (recipes == 0 ? 0 : (threads + 2) * recipes); }
+  std::uint64_t bytes() const { return windows * window + (recipes == 0 ? 0 : shares() * recipes); }
+  std::uint64_t shares() const { return threads + writers + 1; }  // of each thread, and of what goes in order
 };
 // `computes`: whether any recipe is more than a copy. `gathers`: whether any tensor is strided. Below a few
 // hundred KiB a budget is exceeded.
-PipelineSizes share_budget(std::uint64_t budget, unsigned threads, bool computes, bool gathers);
+PipelineSizes share_budget(std::uint64_t budget, unsigned threads, unsigned writers, bool computes,
+                           bool gathers);
 
 class Pipeline {
  public:
@@ -150,14 +152,21 @@ class Pipeline {
   Pipeline(const Pipeline&) = delete;
   Pipeline& operator=(const Pipeline&) = delete;
 
-  // `digest` is that of the file up to the window's end.
-  using Write =
-      std::function<void(std::uint64_t offset, std::span<const std::byte> bytes, std::uint64_t digest)>;
+  // Where windows go, from any thread.
+  struct Output {
+    // Begins with them in order, as many at a time as there are writers.
+    std::function<void(std::uint64_t offset, std::span<const std::byte> bytes)> write;
+    // Takes them in order, one call at a time, once all bytes up to the window's end are written. `digest` is
+    // that of the file up to there.
+    std::function<void(std::uint64_t offset, std::span<const std::byte> bytes, std::uint64_t digest)> written;
+    // No window is written before those of earlier steps of as many bytes, in whole windows, are taken.
+    std::uint64_t step = UINT64_MAX;
+  };
 
-  // Passes bytes [begin, end) of the content to `write`, in order and one call at a time, from any thread.
-  // `hash` has seen the bytes before `begin`, a multiple of 4096. The memory of all but the last window of a
-  // file is aligned to 4096 bytes, and so are its offset and size. Rethrows what a reader or `write` threw.
-  void run(FileContent& content, std::uint64_t begin, std::uint64_t end, io::Xxh3& hash, const Write& write,
+  // Passes bytes [begin, end) of the content to the output. `hash` has seen the bytes before `begin`, a
+  // multiple of 4096. The memory of all but the last window of a file is aligned to 4096 bytes, and so are
+  // its offset and size. Rethrows what a reader or the output threw.
+  void run(FileContent& content, std::uint64_t begin, std::uint64_t end, io::Xxh3& hash, const Output& output,
            const Progress& progress);
 
  private:

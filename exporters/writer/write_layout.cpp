@@ -102,8 +102,8 @@ class PartWriter {
   std::uint64_t peak_anonymous() const { return peak_; }  // of this process, sampled at each window
 
  private:
-  void put(const OpenPart& part, std::uint64_t offset, std::span<const std::byte> bytes,
-           std::uint64_t digest);
+  void note_written(const OpenPart& part, std::uint64_t offset, std::span<const std::byte> bytes,
+                    std::uint64_t digest);
   void make_durable(const OpenPart& part, const Checkpoint& checkpoint);
 
   const PartContext& context_;
@@ -151,19 +151,21 @@ Checkpoint PartWriter::write(const OpenPart& part) {
 
   part.out.set_policy(context_.policy);
   unverified_ = io::Xxh3();
+  // a source that is consumed makes room only at checkpoints: nothing may be written ahead of them
+  const bool waits = context_.consumption != nullptr;
   pipeline_.run(
       *content, durable_.at, layout.bytes, hash,
-      [&](std::uint64_t offset, std::span<const std::byte> bytes, std::uint64_t digest) {
-        put(part, offset, bytes, digest);
-      },
+      {.write = [&](std::uint64_t at, std::span<const std::byte> bytes) { part.out.write_at(at, bytes); },
+       .written = [&](std::uint64_t at, std::span<const std::byte> bytes,
+                      std::uint64_t digest) { note_written(part, at, bytes, digest); },
+       .step = waits ? context_.step : UINT64_MAX},
       context_.progress);
   if (durable_.at < layout.bytes || layout.bytes == 0) make_durable(part, {layout.bytes, hash.digest()});
   return durable_;
 }
 
-void PartWriter::put(const OpenPart& part, std::uint64_t offset, std::span<const std::byte> bytes,
-                     std::uint64_t digest) {
-  part.out.write_at(offset, bytes);
+void PartWriter::note_written(const OpenPart& part, std::uint64_t offset, std::span<const std::byte> bytes,
+                              std::uint64_t digest) {
   const std::uint64_t end = offset + bytes.size();
   written_ += bytes.size();
   context_.progress.add(bytes.size());

@@ -37,7 +37,7 @@ struct WriteOptions {
   bool verify = false;                         // read each file back and compare its hash before the rename
   bool sparse = false;                         // leave tensor bytes as holes and never call the reader
   std::optional<WriteShare> share = {};        // write this share only, and leave the end to join_parts()
-  io::WritePolicy policy = io::WritePolicy::drop_behind;
+  io::WritePolicy policy = io::WritePolicy::direct;
   // How often written bytes are made durable, so that a kill or a power cut costs no more; a consumed source
   // needs smaller steps, of at most kConsumedStep.
   std::uint64_t checkpoint_bytes = 512ull << 20;

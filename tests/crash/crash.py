@@ -192,6 +192,28 @@ class Crash:
                         self.check_done(job)
                     print(f"  {what}: exit {process.returncode}")
 
+    def disks(self):
+        """File systems that refuse writes past the page cache, or write less than they are asked to."""
+        library = interruptions.fault_library(os.path.join(HERE, "faults.c"), self.folder)
+        for disk in ("no open", "no write", "short"):
+            for job in self.jobs[:4]:
+                # a file of 30 MB ends before anything waits for the disk
+                for fault in ("",) if job.out == "." else ("", "wait:1", "wait:9"):
+                    self.fresh(job)
+                    environment = dict(os.environ, LD_PRELOAD=library, LOADLINE_FAULT_DISK=disk, LOADLINE_FAULT=fault,
+                                       LOADLINE_FAULT_FOLDER=self.work)
+                    process = self.start(job, env=environment)
+                    said, _ = process.communicate()
+                    what = f"{disk}, {job.name}, {fault or 'no fault'}"
+                    expect(process.returncode == (1 if fault else 0), f"{what}: exit {process.returncode}: {said}")
+                    if fault:
+                        expect("Input/output error" in said, f"{what}: says only: {said}")
+                        self.check_targets(job)
+                        self.end(job)
+                    else:
+                        self.check_done(job)
+                    print(f"  {what}: exit {process.returncode}")
+
     def source_changes(self):
         job = self.jobs[1]
         for how in ("truncated", "written to", "replaced"):
@@ -274,7 +296,8 @@ class Crash:
                 except Failed as failure:
                     raise Failed(f"{name} {i} of {job.name}: {failure}\n  all is kept in {self.folder}") from failure
             print(f"{name}: {count} of {', '.join(job.name for job in self.jobs)}", flush=True)
-        for name, action in (("faults", self.faults), ("source", self.source_changes), ("disk", self.small_disk),
+        for name, action in (("faults", self.faults), ("direct", self.disks),
+                             ("source", self.source_changes), ("disk", self.small_disk),
                              ("ranks", self.ranks)):
             if only and only not in name:
                 continue

@@ -1,12 +1,15 @@
 // Preloaded: makes calls that change files fail, or ends the process at them. Only files below the folders of
 // LOADLINE_FAULT_FOLDER count, which are separated by colons. LOADLINE_FAULT is one of
 //
-//   CALL:N    the N-th call of one kind fails with EIO: pwrite, pread, fsync, rename or fallocate
+//   CALL:N    the N-th call of one kind fails with EIO: pwrite, pread, fsync, rename, fallocate, or wait: a
+//             sync_file_range that waits for the disk
 //   error@N   the N-th changing call of any kind fails with EIO
 //   kill@N    the process is killed before it
 //   torn@N    the process is killed behind it; of a write only half is done
 //
-// LOADLINE_FAULT_LOG is a file that gets a line for each changing call.
+// LOADLINE_FAULT_LOG is a file that gets a line for each changing call. LOADLINE_FAULT_DISK is what the file system
+// does: `no open` refuses O_DIRECT when a file is opened, `no write` when it is written, `short` writes less than it is
+// asked to.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -92,11 +95,23 @@ static int failed(void) {
     return done_;                                      \
   } while (0)
 
+static int disk_is(const char* what) {
+  const char* disk = getenv("LOADLINE_FAULT_DISK");
+  return disk && strcmp(disk, what) == 0;
+}
+
+static int refused(void) {
+  errno = EINVAL;
+  return -1;
+}
+
 static size_t torn(enum Fate fate, size_t size) { return fate == DIES_BEHIND ? size / 2 : size; }
 
 ssize_t pwrite(int fd, const void* bytes, size_t size, off_t at) {
+  if (disk_is("no write") && fcntl(fd, F_GETFL) & O_DIRECT) return refused();
   const enum Fate now = fate("pwrite", 1, fd, NULL);
   if (now == FAILS) return failed();
+  if (disk_is("short") && size >= 4096) size = size * 2 / 3 / 512 * 512;
   const ssize_t done = NEXT(pwrite)(fd, bytes, torn(now, size), at);
   if (now == DIES_BEHIND) kill(getpid(), SIGKILL);
   return done;
@@ -116,11 +131,16 @@ int open(const char* path, int flags, ...) {
   va_start(list, flags);
   const mode_t mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(list, mode_t) : 0;
   va_end(list);
+  if (flags & O_DIRECT && disk_is("no open")) return refused();
   if (!(flags & O_CREAT)) return NEXT(open)(path, flags, mode);
   CHANGE("create", AT_FDCWD, path, int, NEXT(open)(path, flags, mode));
 }
 int fsync(int fd) { CHANGE("fsync", fd, NULL, int, NEXT(fsync)(fd)); }
 int fdatasync(int fd) { CHANGE("fdatasync", fd, NULL, int, NEXT(fdatasync)(fd)); }
+int sync_file_range(int fd, off_t at, off_t size, unsigned flags) {
+  const int waits = (flags & SYNC_FILE_RANGE_WAIT_AFTER) != 0;
+  return waits && fate("wait", 0, fd, NULL) == FAILS ? failed() : NEXT(sync_file_range)(fd, at, size, flags);
+}
 int ftruncate(int fd, off_t size) { CHANGE("ftruncate", fd, NULL, int, NEXT(ftruncate)(fd, size)); }
 int fallocate(int fd, int mode, off_t at, off_t size) {
   CHANGE("fallocate", fd, NULL, int, NEXT(fallocate)(fd, mode, at, size));

@@ -3,6 +3,7 @@
 #include "core/base/error.h"
 #include "exporters/model_folder.h"
 #include "exporters/preflight.h"
+#include "exporters/writer/pipeline.h"
 #include "exporters/writer/write_layout.h"
 #include "tests/exporters/export_support.h"
 #include "tests/exporters/interrupted.h"
@@ -41,9 +42,10 @@ TEST(Writer, TheSameBytesEveryTimeAndInAnyBuffer) {
   const TemporaryFolder folder;
   const graph::MetaGraphPtr graph = testing::byte_model(folder, {100'000, 3, 0, 70'001, 1'000'000});
   std::vector<std::uint64_t> hashes;
-  for (const std::uint64_t budget : {1u << 16, 200'000u, 64u << 20}) {
+  const auto write_with = [&](std::uint64_t budget, io::WritePolicy policy) {
     exporters::WriteOptions write;
     write.memory_budget = budget;
+    write.policy = policy;
     write.overwrite = true;
     write.verify = true;
     const exporters::WriteReport report = convert(graph, folder / "o.safetensors", {}, write);
@@ -51,8 +53,43 @@ TEST(Writer, TheSameBytesEveryTimeAndInAnyBuffer) {
     EXPECT_TRUE(report.verified);
     EXPECT_EQ(report.bytes_written, fs::file_size(folder / "o.safetensors"));
     hashes.push_back(report.files[0].xxh3);
-  }
+  };
+  for (const std::uint64_t budget : {1u << 16, 200'000u, 64u << 20})
+    for (const auto policy : {io::WritePolicy::cached, io::WritePolicy::drop_behind, io::WritePolicy::direct})
+      write_with(budget, policy);
   EXPECT_EQ(std::set<std::uint64_t>(hashes.begin(), hashes.end()).size(), 1u);
+}
+
+// The room for a later step may not be there before an earlier one is taken.
+TEST(Writer, WindowsOfALaterStepWait) {
+  const TemporaryFolder folder;
+  const graph::MetaGraphPtr graph = testing::byte_model(folder, {1'000'000});
+  const exporters::Layout layout =
+      exporters::find_exporter("safetensors").layout(*graph, {}, folder / "o.safetensors");
+  const io::ReadTensor read = reader_with(graph);
+  const exporters::LayoutFile& file = layout.files[0];
+  for (const std::uint64_t windows : {1u, 4u}) {
+    const exporters::PipelineSizes sizes = exporters::share_budget(1 << 17, 2, 4, false, false);
+    const std::uint64_t step = windows * sizes.window;
+    exporters::FileContent content(file, *graph, read, 0);
+    io::Xxh3 hash, written;
+    std::atomic<std::uint64_t> taken = 0, ahead = 0;
+    Progress progress;
+    exporters::Pipeline(sizes).run(
+        content, 0, file.bytes, hash,
+        {.write = [&](std::uint64_t at, std::span<const std::byte>) { ahead += taken < at / step * step; },
+         .written =
+             [&](std::uint64_t at, std::span<const std::byte> bytes, std::uint64_t digest) {
+               EXPECT_EQ(taken, at);
+               written.update(bytes);
+               EXPECT_EQ(written.digest(), digest);
+               taken = at + bytes.size();
+             },
+         .step = step - 1},
+        progress);
+    EXPECT_EQ(taken, file.bytes);
+    EXPECT_EQ(ahead, 0u);
+  }
 }
 
 TEST(Writer, CastsInSmallPiecesAsInOne) {

@@ -1,6 +1,7 @@
 // Files in and out, and what is read of them: numbers, arrays, strided tensors.
 
 #include "core/base/error.h"
+#include "core/base/tasks.h"
 #include "core/graph/meta_graph.h"
 #include "core/io/atomic_file.h"
 #include "core/io/graph_reader.h"
@@ -8,6 +9,8 @@
 #include "core/io/system_memory.h"
 #include "tests/support/builders.h"
 
+#include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <random>
@@ -104,6 +107,42 @@ TEST(AtomicFile, AppearsWholeOrNotAtAll) {
   file.commit();
   EXPECT_EQ(read_file(folder / "target"), "new");
   EXPECT_EQ(entries(folder.path()), 1u);
+}
+
+// Pieces whose borders and memory are no whole pages, several at a time, must all arrive.
+TEST(OutputFile, EveryPolicyWritesTheSameBytes) {
+  constexpr std::size_t kBytes = (40 << 20) + 123;  // more than is kept behind a write
+  const io::Pages memory(kBytes + 1);
+  std::mt19937_64 random(7);
+  for (std::size_t i = 0; i + 8 <= kBytes; i += 8) {
+    const std::uint64_t word = random();
+    std::memcpy(memory.span().data() + i, &word, sizeof word);
+  }
+  const TemporaryFolder folder;
+  struct Case {
+    std::size_t shift = 0, step = 0;
+  };
+  for (const auto policy : {io::WritePolicy::cached, io::WritePolicy::drop_behind, io::WritePolicy::direct})
+    for (const auto [shift, step] :
+         {Case{0, 4u << 20}, Case{0, (3u << 20) + 5}, Case{1, (4u << 20) + 4096}}) {
+      const auto bytes = memory.span().subspan(shift, kBytes);
+      const std::string path = folder / "out";
+      {
+        io::OutputFile file(io::UniqueFd(::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)),
+                            path);
+        file.preallocate(kBytes);
+        file.set_policy(policy);
+        const std::size_t pieces = (kBytes + step - 1) / step;
+        ParallelLoop(pieces, 3, [&, step = step](std::size_t i) {
+          file.write_at(i * step, bytes.subspan(i * step, std::min(step, kBytes - i * step)));
+        }).finish();
+        file.sync();
+      }
+      const std::string written = read_file(path);
+      ASSERT_EQ(written.size(), kBytes);
+      EXPECT_EQ(std::memcmp(written.data(), bytes.data(), kBytes), 0)
+          << "policy " << static_cast<int>(policy) << ", shift " << shift << ", step " << step;
+    }
 }
 
 TEST(AtomicFile, HasOrdinaryPermissions) {
