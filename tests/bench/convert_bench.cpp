@@ -1,13 +1,17 @@
 // Conversions of a model with real-valued weights, made durable each time, beside plain copies of the same
 // bytes.
 //
-//   bench_convert [--layers N] [--rounds N] [--cold] [--folder DIR]
+//   bench_convert [--layers N] [--rounds N] [--only warm|cold|compare|budgets]
 //
-// Eleven layers are 4 GiB; the largest tensor has 1 GiB. Baseline: cp without reflinks. Ceiling: the best of
-// three copies. Then the peak of a fresh process for each memory budget, and what three ways to write cost.
+// Eleven layers are 4 GiB; the largest tensor has 1 GiB. Warm, the source is in the page cache; baseline: cp
+// without reflinks. Cold, it is not; baseline: a copy past the page cache on both sides, several pieces at a
+// time. Then what `verify` and `diff` do with two equal models, beside plain reads of both; and the peak of a
+// fresh process for each memory budget.
 #include "core/base/error.h"
+#include "core/base/tasks.h"
 #include "core/base/text.h"
 #include "core/forward/model/known_models.h"
+#include "core/inspect/compare_models.h"
 #include "core/io/atomic_file.h"
 #include "core/io/system_memory.h"
 #include "exporters/convert.h"
@@ -17,13 +21,16 @@
 #include "tests/support/builders.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
+#include <vector>
 
 #include <fcntl.h>
 #include <fmt/core.h>
@@ -94,29 +101,69 @@ void copy_in_kernel(const graph::MetaGraph& graph, const std::string& out) {
   });
 }
 
+// A piece of a source file, and where it comes in the target.
+struct FilePiece {
+  std::size_t file = 0;
+  off_t from = 0, to = 0;
+};
+
+// The pieces of all files, each file from a whole page on.
+std::vector<FilePiece> pieces_of(const graph::MetaGraph& graph) {
+  std::vector<FilePiece> pieces;
+  off_t at = 0;
+  for (std::size_t file = 0; file < graph.files.size(); ++file) {
+    const auto bytes = static_cast<off_t>(graph.files[file].bytes);
+    for (off_t done = 0; done < bytes; done += static_cast<off_t>(kPiece))
+      pieces.push_back({file, done, at + done});
+    at += (bytes + 4095) / 4096 * 4096;
+  }
+  return pieces;
+}
+
+// Calls `take(piece, buffer)` for all pieces on some threads.
+void by_pieces(const graph::MetaGraph& graph, std::size_t threads,
+               const std::function<void(const FilePiece&, std::byte*)>& take) {
+  const std::vector<FilePiece> pieces = pieces_of(graph);
+  std::atomic<std::size_t> next = 0;
+  ParallelLoop(threads, threads, [&](std::size_t) {
+    const Buffer buffer = page_aligned(kPiece);
+    for (std::size_t i = next++; i < pieces.size(); i = next++) take(pieces[i], buffer.get());
+  }).finish();
+}
+
 // Past the page cache on both sides; sizes are rounded up to whole pages, which changes nothing of the time.
-void copy_direct(const graph::MetaGraph& graph, const std::string& out) {
-  const Buffer buffer = page_aligned(kPiece);
+void copy_direct(const graph::MetaGraph& graph, const std::string& out, std::size_t threads) {
   const io::UniqueFd to(::open(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_DIRECT, 0666));
   if (!to || ::posix_fallocate(to.get(), 0, static_cast<off_t>(source_bytes(graph))) != 0) std::abort();
-  off_t at = 0;
-  for (const graph::ModelFile& file : graph.files) {
-    const io::UniqueFd from(::open(file.path.c_str(), O_RDONLY | O_DIRECT));
-    for (off_t done = 0; done < static_cast<off_t>(file.bytes); done += static_cast<off_t>(kPiece)) {
-      const ssize_t got = ::pread(from.get(), buffer.get(), kPiece, done);
-      const ssize_t whole = (got + 4095) / 4096 * 4096;
-      if (got <= 0 || ::pwrite(to.get(), buffer.get(), static_cast<std::size_t>(whole), at) != whole)
-        std::abort();
-      at += whole;
-    }
-  }
+  std::vector<io::UniqueFd> from;
+  for (const graph::ModelFile& file : graph.files)
+    from.emplace_back(::open(file.path.c_str(), O_RDONLY | O_DIRECT));
+  by_pieces(graph, threads, [&](const FilePiece& piece, std::byte* buffer) {
+    const ssize_t got = ::pread(from[piece.file].get(), buffer, kPiece, piece.from);
+    const ssize_t whole = (got + 4095) / 4096 * 4096;
+    if (got <= 0 || ::pwrite(to.get(), buffer, static_cast<std::size_t>(whole), piece.to) != whole)
+      std::abort();
+  });
   ::fsync(to.get());
+}
+
+// Every byte of both models once, and nothing else.
+void read_both(const graph::MetaGraph& a, const graph::MetaGraph& b, std::size_t threads) {
+  for (const graph::MetaGraph* graph : {&a, &b}) {
+    std::vector<io::SourceFile> files;
+    for (const graph::ModelFile& file : graph->files) files.push_back(io::SourceFile::open(file.path));
+    by_pieces(*graph, threads, [&](const FilePiece& piece, std::byte* buffer) {
+      const io::SourceFile& file = files[piece.file];
+      const auto offset = static_cast<std::uint64_t>(piece.from);
+      file.read_at(offset, {buffer, std::min<std::uint64_t>(kPiece, file.size() - offset)});
+    });
+  }
 }
 
 struct Settings {
   std::uint64_t layers = 11, rounds = 7;
-  bool cold = false;
-  std::string folder = "/tmp";
+  std::string only = {};
+  bool wants(std::string_view what) const { return only.empty() || only == what; }
 };
 
 // In a process of its own, so that its peak is its own. The peak and the anonymous peak, in bytes, and the
@@ -187,33 +234,19 @@ void print_budgets(const std::string& model, const std::string& folder, std::uin
   }
 }
 
-}  // namespace
+void drop(const graph::MetaGraph& graph) {
+  for (const graph::ModelFile& file : graph.files) io::drop_pages(io::SourceFile::open(file.path));
+}
 
-int main(int argc, char** argv) {
-  if (argc == 6 && std::string_view(argv[1]) == "--one") return convert_once(argv + 2);
-  Settings settings;
-  for (int i = 1; i < argc; ++i) {
-    const std::string_view word = argv[i];
-    const auto number = [&] { return *text_as<std::uint64_t>(++i < argc ? argv[i] : ""); };
-    if (word == "--layers") settings.layers = number();
-    if (word == "--rounds") settings.rounds = number();
-    if (word == "--cold") settings.cold = true;
-    if (word == "--folder") settings.folder = ++i < argc ? argv[i] : ".";
-  }
-  const testing::TemporaryFolder folder;
+void print_conversions(const graph::MetaGraphPtr& graph, const std::string& model, const std::string& out,
+                       const Settings& settings, bool cold) {
   Progress progress;
-  const std::string model = folder / "m";
-  exporters::synthesize(forward::config_graph(config(settings.layers), "bench"), model,
-                        {.seed = 1, .max_shard_bytes = 1'200'000'000, .overwrite = false}, progress);
-  const auto graph = std::make_shared<const graph::MetaGraph>(importers::open_model(model, {}));
-  const std::string out = folder / "out";
   // what the case before left for the disk to do must not be timed with the next
   const auto clean = [&] {
     std::filesystem::remove_all(out);
     std::filesystem::create_directories(out);
     ::sync();
-    if (settings.cold)
-      for (const graph::ModelFile& file : graph->files) io::drop_pages(io::SourceFile::open(file.path));
+    if (cold) drop(*graph);
   };
   const std::string cp =
       fmt::format("cp --reflink=never {}/*.safetensors {}/ && sync -f {}", model, out, out);
@@ -227,36 +260,101 @@ int main(int argc, char** argv) {
           {graph, &exporters::exporter_for_output(name), out + "/" + name, layout, write}, progress);
     };
   };
-  const auto drop = io::WritePolicy::drop_behind;
-  const auto results = bench::measure(
-      {{"cp --reflink=never + sync",
-        [&] {
-          if (std::system(cp.c_str()) != 0) std::abort();
-        },
-        clean},
-       {"copy: fallocate, 4 MiB read and write, fsync", [&] { copy_by_pieces(*graph, out + "/copy"); },
-        clean},
-       {"copy: copy_file_range, fsync", [&] { copy_in_kernel(*graph, out + "/copy"); }, clean},
-       {"copy: O_DIRECT on both sides", [&] { copy_direct(*graph, out + "/copy"); }, clean},
-       {"convert to safetensors", convert("m.safetensors", {}, drop), clean},
-       {"convert to gguf", convert("m.gguf", {}, drop), clean},
-       {"convert to gguf, O_DIRECT", convert("m.gguf", {}, io::WritePolicy::direct), clean},
-       {"convert to gguf, page cache kept", convert("m.gguf", {}, io::WritePolicy::cached), clean},
-       {"convert to f16 gguf", convert("h.gguf", graph::DType::f16, drop), clean},
-       {"convert to f16 gguf, O_DIRECT", convert("h.gguf", graph::DType::f16, io::WritePolicy::direct),
-        clean},
-       {"convert to f32 gguf (writes twice the bytes)", convert("w.gguf", graph::DType::f32, drop), clean}},
-      static_cast<int>(settings.rounds));
+  const auto usual = exporters::WriteOptions().policy;
+  const auto copy_past_cache = [&](std::size_t threads) {
+    return bench::Case{fmt::format("copy: O_DIRECT on both sides, {} at a time", threads),
+                       [&, threads] { copy_direct(*graph, out + "/copy", threads); }, clean};
+  };
+  const bench::Case cp_case{"cp --reflink=never + sync",
+                            [&] {
+                              if (std::system(cp.c_str()) != 0) std::abort();
+                            },
+                            clean};
+  const std::vector<bench::Case> conversions = {
+      {"convert to safetensors", convert("m.safetensors", {}, usual), clean},
+      {"convert to gguf", convert("m.gguf", {}, usual), clean},
+      {"convert to f16 gguf", convert("h.gguf", graph::DType::f16, usual), clean},
+      {"convert to f32 gguf (writes twice the bytes)", convert("w.gguf", graph::DType::f32, usual), clean},
+      {"convert to gguf, pages written and dropped", convert("m.gguf", {}, io::WritePolicy::drop_behind),
+       clean}};
+  std::vector<bench::Case> cases;
+  if (cold)
+    cases = {copy_past_cache(4), copy_past_cache(2), copy_past_cache(1), cp_case};
+  else
+    cases = {cp_case,
+             {"copy: fallocate, 4 MiB read and write, fsync", [&] { copy_by_pieces(*graph, out + "/copy"); },
+              clean},
+             {"copy: copy_file_range, fsync", [&] { copy_in_kernel(*graph, out + "/copy"); }, clean},
+             {"convert to gguf, page cache kept", convert("m.gguf", {}, io::WritePolicy::cached), clean}};
+  const std::size_t copies = cold ? cases.size() : 3;
+  cases.insert(cases.end(), conversions.begin(), conversions.end());
+  const auto results = bench::measure(cases, static_cast<int>(settings.rounds));
   const std::uint64_t bytes = graph::storage_bytes(*graph);
-  bench::print(fmt::format("convert {}, {}", format_bytes(bytes), settings.cold ? "cold" : "warm"), results,
-               bytes);
-  const double best = std::min({results[1].median, results[2].median, results[3].median});
-  fmt::print("\n  best copy {}; of it: safetensors {:.2f}, gguf {:.2f}; of cp: {:.2f}\n",
-             format_seconds(best), best / results[4].median, best / results[5].median,
-             results[0].median / results[5].median);
-  fmt::print("  of the relayout of as many bytes: f16 {:.2f}, f32 {:.2f}\n",
-             results[5].median / results[8].median, 2 * results[5].median / results[10].median);
+  bench::print(fmt::format("convert {}, {}", format_bytes(bytes), cold ? "cold" : "warm"), results, bytes);
+  double best = results[0].median;
+  for (std::size_t i = 0; i < copies; ++i) best = std::min(best, results[i].median);
+  const std::span<const bench::Result> of = std::span(results).last(conversions.size());
+  fmt::print("\n  best copy {}; of it: safetensors {:.2f}, gguf {:.2f}, f16 {:.2f}\n", format_seconds(best),
+             best / of[0].median, best / of[1].median, best / of[2].median);
+  fmt::print("  of the relayout of as many bytes: f16 {:.2f}, f32 {:.2f}\n\n", of[1].median / of[2].median,
+             2 * of[1].median / of[3].median);
   std::fflush(stdout);  // the rest takes minutes
-  if (!settings.cold) print_budgets(model, out, graph->tensors.size());
+  std::filesystem::remove_all(out);
+  std::filesystem::create_directories(out);
+}
+
+// Both commands compare the values of two models so.
+void print_comparisons(const graph::MetaGraphPtr& graph, const std::string& model, const std::string& other,
+                       const Settings& settings, bool cold) {
+  Progress progress;
+  if (!std::filesystem::exists(other)) std::filesystem::copy(model, other);
+  ::sync();
+  const auto copy = std::make_shared<const graph::MetaGraph>(importers::open_model(other, {}));
+  const auto clean = [&] {
+    if (!cold) return;
+    drop(*graph);
+    drop(*copy);
+  };
+  const auto compare = [&] {
+    const inspect::Comparison found = inspect::compare_models(graph, copy, {}, progress);
+    if (found.count(inspect::PairState::equal) != found.results.size()) std::abort();
+  };
+  const auto results =
+      bench::measure({{"read both, two threads", [&] { read_both(*graph, *copy, 2); }, clean},
+                      {"read both, one thread", [&] { read_both(*graph, *copy, 1); }, clean},
+                      {"compare", compare, clean}},
+                     static_cast<int>(settings.rounds));
+  const std::uint64_t bytes = 2 * source_bytes(*graph);
+  bench::print(
+      fmt::format("compare two equal models of {}, {}", format_bytes(bytes / 2), cold ? "cold" : "warm"),
+      results, bytes);
+  fmt::print("\n");
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc == 6 && std::string_view(argv[1]) == "--one") return convert_once(argv + 2);
+  Settings settings;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    const auto number = [&] { return *text_as<std::uint64_t>(++i < argc ? argv[i] : ""); };
+    if (word == "--layers") settings.layers = number();
+    if (word == "--rounds") settings.rounds = number();
+    if (word == "--only") settings.only = ++i < argc ? argv[i] : "";
+  }
+  const testing::TemporaryFolder folder;
+  Progress progress;
+  const std::string model = folder / "m", out = folder / "out";
+  std::filesystem::create_directories(out);
+  exporters::synthesize(forward::config_graph(config(settings.layers), "bench"), model,
+                        {.seed = 1, .max_shard_bytes = 1'200'000'000, .overwrite = false}, progress);
+  const auto graph = std::make_shared<const graph::MetaGraph>(importers::open_model(model, {}));
+  for (const bool cold : {false, true})
+    if (settings.wants(cold ? "cold" : "warm")) print_conversions(graph, model, out, settings, cold);
+  for (const bool cold : {false, true})
+    if (settings.wants("compare")) print_comparisons(graph, model, folder / "copy", settings, cold);
+  if (settings.wants("budgets")) print_budgets(model, out, graph->tensors.size());
   return 0;
 }
